@@ -1,0 +1,128 @@
+/** The process's metrics: typed counting into the families of the table, and the text that a scrape reads. */
+
+import { Counter, Gauge, Histogram, Registry } from "prom-client";
+import { FAMILIES, type Family } from "./metric_families.ts";
+
+type Families = typeof FAMILIES;
+type OfType<T extends Family["type"]> = {
+  [F in keyof Families]: Families[F]["type"] extends T ? F : never;
+}[keyof Families];
+
+export type CounterName = OfType<"counter">;
+export type GaugeName = OfType<"gauge">;
+export type HistogramName = OfType<"histogram">;
+export type FamilyName = keyof Families;
+
+/** The labels of a family, each with the closed set of its values; `undefined` for a family without labels. */
+export type LabelsOf<F extends FamilyName> = Families[F] extends { labels: infer L extends object }
+  ? { readonly [K in keyof L]: L[K] extends readonly (infer V)[] ? V : never }
+  : undefined;
+
+type AddArguments<F extends FamilyName> = LabelsOf<F> extends undefined ? [amount?: number]
+  : [labels: LabelsOf<F>, amount?: number];
+type ValueArguments<F extends FamilyName, V> = LabelsOf<F> extends undefined ? [value: V]
+  : [labels: LabelsOf<F>, value: V];
+
+/**
+ * The metrics of one process. A misspelt family, label or value does not compile, and every family with every
+ * combination of its labels is in the text from the start.
+ *
+ *     metrics.add("service_runs_created_total");
+ *     metrics.add("service_infer_requests_total", { provider: "vllm", status: "ok" });
+ *     metrics.read("service_timeline_events_total", () => timeline.lastSeq);
+ */
+export class Metrics {
+  readonly #registry = new Registry();
+  readonly #counters = new Map<string, Counter>();
+  readonly #gauges = new Map<string, Gauge>();
+  readonly #histograms = new Map<string, Histogram>();
+  /** Family to the values that somebody else owns; asked at every scrape. */
+  readonly #readers = new Map<string, { labels: Labels; read: () => number }[]>();
+
+  constructor() {
+    for (const [name, family] of Object.entries(FAMILIES)) this.#open(name, family);
+  }
+
+  /** Adds to a counter; by one unless told otherwise. The amount must not be negative. */
+  add<F extends CounterName>(family: F, ...rest: AddArguments<F>): void {
+    const [labels, amount] = split<number>(rest);
+    this.#counters.get(family)!.inc(labels, amount ?? 1);
+  }
+
+  /** Sets a gauge. */
+  set<F extends GaugeName>(family: F, ...rest: ValueArguments<F, number>): void {
+    const [labels, value] = split<number>(rest);
+    this.#gauges.get(family)!.set(labels, value!);
+  }
+
+  /** Puts one measurement into a histogram, in the unit that the family's name ends with. */
+  observe<F extends HistogramName>(family: F, ...rest: ValueArguments<F, number>): void {
+    const [labels, value] = split<number>(rest);
+    this.#histograms.get(family)!.observe(labels, value!);
+  }
+
+  /** Lets a scrape ask `read` for the value of a counter or gauge that somebody else owns. */
+  read<F extends CounterName | GaugeName>(family: F, ...rest: ValueArguments<F, () => number>): void {
+    const [labels, read] = split<() => number>(rest);
+    const readers = this.#readers.get(family) ?? [];
+    readers.push({ labels, read: read! });
+    this.#readers.set(family, readers);
+  }
+
+  /** The Prometheus text exposition, with HELP and TYPE lines (D17). */
+  text(): Promise<string> {
+    return this.#registry.metrics();
+  }
+
+  #open(name: string, family: Family): void {
+    const labelNames = Object.keys(family.labels ?? {});
+    const shared = { name, help: family.help, labelNames, registers: [this.#registry] };
+    const combinations = labelCombinations(family.labels ?? {});
+    const readers = () => this.#readers.get(name) ?? [];
+    if (family.type === "counter") {
+      const counter = new Counter({
+        ...shared,
+        collect() {
+          for (const { labels, read } of readers()) {
+            this.remove(labels);
+            this.inc(labels, read());
+          }
+        },
+      });
+      for (const labels of combinations) counter.inc(labels, 0);
+      this.#counters.set(name, counter);
+    } else if (family.type === "gauge") {
+      const gauge = new Gauge({
+        ...shared,
+        collect() {
+          for (const { labels, read } of readers()) this.set(labels, read());
+        },
+      });
+      for (const labels of combinations) gauge.set(labels, family.first ?? 0);
+      this.#gauges.set(name, gauge);
+    } else {
+      const histogram = new Histogram({ ...shared, buckets: [...family.buckets ?? []] });
+      for (const labels of combinations) histogram.zero(labels);
+      this.#histograms.set(name, histogram);
+    }
+  }
+}
+
+type Labels = Record<string, string>;
+
+/** Labels come first where a family has them; the value or reader is last. */
+function split<V>(rest: readonly unknown[]): [Labels, V | undefined] {
+  const [first, second] = rest;
+  return typeof first === "object" && first !== null
+    ? [first as Labels, second as V | undefined]
+    : [{}, first as V | undefined];
+}
+
+/** {a: [1, 2], b: [3]} gives {a: 1, b: 3} and {a: 2, b: 3}; no labels give one empty combination. */
+function labelCombinations(labels: NonNullable<Family["labels"]>): Labels[] {
+  return Object.entries(labels).reduce<Labels[]>(
+    (combinations, [name, values]) =>
+      combinations.flatMap((combination) => values.map((value) => ({ ...combination, [name]: value }))),
+    [{}],
+  );
+}

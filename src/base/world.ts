@@ -1,0 +1,40 @@
+/** Time, chance and the log as values, so that a test can replace each one; nothing else reads a clock. */
+
+import type { Log } from "./log.ts";
+
+export interface World {
+  /** Wall-clock time, epoch milliseconds. */
+  now(): number;
+  /** A clock that never goes back, milliseconds from an arbitrary start. */
+  monotonicMs(): number;
+  /** `length` bytes from the system's secure generator. */
+  randomBytes(length: number): Uint8Array<ArrayBuffer>;
+  /** Resolves after `ms`, or rejects with the signal's reason as soon as it aborts. */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>;
+  readonly log: Log;
+}
+
+export function realWorld(log: Log): World {
+  return {
+    now: () => Date.now(),
+    monotonicMs: () => performance.now(),
+    randomBytes: (length) => crypto.getRandomValues(new Uint8Array(length)),
+    sleep,
+    log,
+  };
+}
+
+function sleep(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(signal.reason);
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", onAbort);
+      resolve();
+    }, ms);
+    function onAbort() {
+      clearTimeout(timer);
+      reject(signal!.reason);
+    }
+    signal?.addEventListener("abort", onAbort, { once: true });
+  });
+}

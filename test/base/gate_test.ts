@@ -1,0 +1,136 @@
+/** A gate admits a bounded number, lets the rest wait in order, and refuses what it cannot hold. */
+
+import assert from "node:assert/strict";
+import { Gate, type Permit } from "../../src/base/gate.ts";
+import { Refusal } from "../../src/base/refusal.ts";
+
+Deno.test("as many as the limit pass at once, the next one waits for a permit to come back", async () => {
+  const gate = gateOf(2);
+  const first = await gate.acquire();
+  await gate.acquire();
+  const third = gate.acquire();
+  assert.deepEqual([gate.active, gate.waiting], [2, 1]);
+  first.release();
+  await third;
+  assert.deepEqual([gate.active, gate.waiting], [2, 0]);
+});
+
+Deno.test("waiters are admitted in the order in which they came", async () => {
+  const gate = gateOf(1);
+  const order: number[] = [];
+  const held = await gate.acquire();
+  const waiters = [1, 2, 3].map(async (name) => {
+    using _permit = await gate.acquire();
+    order.push(name);
+  });
+  held.release();
+  await Promise.all(waiters);
+  assert.deepEqual(order, [1, 2, 3]);
+  assert.deepEqual([gate.active, gate.waiting], [0, 0]);
+});
+
+Deno.test("a newcomer does not pass one who was just handed the permit", async () => {
+  const gate = gateOf(1);
+  const held = await gate.acquire();
+  const waiter = gate.acquire();
+  held.release();
+  const newcomer = gate.acquire();
+  assert.deepEqual([gate.active, gate.waiting], [1, 1]);
+  (await waiter).release();
+  (await newcomer).release();
+  assert.equal(gate.active, 0);
+});
+
+Deno.test("a permit that is given back twice frees one place only", async () => {
+  const gate = gateOf(2);
+  const permit = await gate.acquire();
+  await gate.acquire();
+  permit.release();
+  permit[Symbol.dispose]();
+  assert.equal(gate.active, 1);
+});
+
+Deno.test("a full queue refuses at once", async () => {
+  const gate = gateOf(1, 1);
+  await gate.acquire();
+  const waiting = gate.acquire();
+  await assert.rejects(gate.acquire(), isRefusal);
+  assert.equal(gate.waiting, 1);
+  gate.close();
+  await assert.rejects(waiting, isRefusal);
+});
+
+Deno.test("a gate without room for waiters refuses instead of letting wait", async () => {
+  const gate = gateOf(1, 0);
+  const permit = await gate.acquire();
+  await assert.rejects(gate.acquire(), isRefusal);
+  permit.release();
+  (await gate.acquire()).release();
+});
+
+Deno.test("a waiter whose signal aborts leaves the queue at once, and its place goes to the next", async () => {
+  const gate = gateOf(1);
+  const held = await gate.acquire();
+  const controller = new AbortController();
+  const reason = new Error("the client went away");
+  const leaving = gate.acquire({ signal: controller.signal });
+  const staying = gate.acquire();
+  controller.abort(reason);
+  assert.equal(gate.waiting, 1);
+  await assert.rejects(leaving, reason);
+  held.release();
+  (await staying).release();
+  assert.equal(gate.active, 0);
+});
+
+Deno.test("an abort after admission takes nothing away", async () => {
+  const gate = gateOf(1);
+  const controller = new AbortController();
+  const held = await gate.acquire();
+  const next = gate.acquire({ signal: controller.signal });
+  held.release();
+  controller.abort();
+  const permit: Permit = await next;
+  assert.equal(gate.active, 1);
+  permit.release();
+  assert.equal(gate.active, 0);
+});
+
+Deno.test("a signal that has aborted already is not even queued", async () => {
+  const gate = gateOf(1);
+  await assert.rejects(gate.acquire({ signal: AbortSignal.abort(new Error("too late")) }), /too late/);
+  assert.deepEqual([gate.active, gate.waiting], [0, 0]);
+});
+
+Deno.test("a wait that runs out is refused and leaves the queue", async () => {
+  const gate = gateOf(1);
+  const held = await gate.acquire();
+  await assert.rejects(gate.acquire({ timeoutMs: 1 }), isRefusal);
+  assert.deepEqual([gate.active, gate.waiting], [1, 0]);
+  held.release();
+  assert.equal(gate.active, 0);
+});
+
+Deno.test("closing refuses those who wait and those who come; permits that are out stay valid", async () => {
+  const gate = gateOf(1);
+  const held = await gate.acquire();
+  const waiters = [gate.acquire(), gate.acquire({ timeoutMs: 60_000 })];
+  gate.close();
+  for (const waiter of waiters) await assert.rejects(waiter, isRefusal);
+  await assert.rejects(gate.acquire(), isRefusal);
+  assert.deepEqual([gate.active, gate.waiting], [1, 0]);
+  held.release();
+  assert.equal(gate.active, 0);
+});
+
+Deno.test("a gate needs a limit of at least one", () => {
+  for (const limit of [0, -1, 1.5, NaN, Infinity]) assert.throws(() => gateOf(limit), RangeError);
+});
+
+function gateOf(limit: number, waiterLimit = 8): Gate {
+  return new Gate({ limit, waiterLimit, what: "decodes", refusal: "provider_saturated" });
+}
+
+function isRefusal(error: unknown): boolean {
+  return error instanceof Refusal && error.kind === "provider_saturated" && error.status === 503;
+}

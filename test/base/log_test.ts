@@ -1,0 +1,134 @@
+/** Log lines can be filtered, cannot be forged, and cannot take the service down. */
+
+import assert from "node:assert/strict";
+import { openLog, quietLog, readFilter } from "../../src/base/log.ts";
+
+Deno.test("a line goes to stdout for people and to stderr as JSON", () => {
+  const { log, stdout, stderr } = captured("info");
+  log.info("listening", { address: "127.0.0.1:8080", roots: ["/a b"], big: 2n ** 64n, left_out: undefined });
+  assert.equal(
+    stdout.text(),
+    '2026-01-02T03:04:05.678Z INFO  service: listening address=127.0.0.1:8080 roots=["/a b"] big=18446744073709551616\n',
+  );
+  assert.deepEqual(JSON.parse(stderr.text()), {
+    timestamp: "2026-01-02T03:04:05.678Z",
+    level: "info",
+    target: "service",
+    message: "listening",
+    fields: { address: "127.0.0.1:8080", roots: ["/a b"], big: "18446744073709551616" },
+  });
+});
+
+Deno.test("the most specific directive decides which lines pass", () => {
+  const check = (filter: string, target: string, expected: string) => {
+    const { log, stderr } = captured(filter);
+    const child = target === "service" ? log : log.child(target);
+    for (const level of ["trace", "debug", "info", "warn", "error"] as const) child[level]("x");
+    const passed = stderr.text().split("\n").filter(Boolean).map((line) => JSON.parse(line).level);
+    assert.equal(passed.join(" "), expected, `${filter} for ${target}`);
+  };
+
+  check("info", "service", "info warn error");
+  check("INFO", "http", "info warn error");
+  check("off", "service", "");
+  check("", "service", "");
+  check("trace", "store", "trace debug info warn error");
+  check("warn,http=debug", "http", "debug info warn error");
+  check("warn,http=debug", "http::sse", "debug info warn error");
+  check("warn,http=debug", "httpd", "warn error");
+  check("warn,service::http=debug", "http", "debug info warn error");
+  check("http=debug", "store", "");
+  check("http", "http", "trace debug info warn error");
+  check("debug,http=off", "http", "");
+  check("http=off,http::sse=error,debug", "http::sse", "error");
+  check("info,service=error", "http", "error");
+  check("info,debug", "service", "debug info warn error");
+  check("info,hyper=trace", "http", "info warn error");
+});
+
+Deno.test("a malformed filter is refused", () => {
+  for (const filter of ["loud=yes", "=info", "http=", "a=b=c", "info debug", "[span]=info", "1"]) {
+    assert.equal(readFilter(filter), undefined, filter);
+    assert.throws(() => openLog(filter), RangeError, filter);
+  }
+});
+
+Deno.test("no text from outside can forge a line or steer a terminal", () => {
+  const nasty = "x\n2026-01-01T00:00:00.000Z ERROR forged\r\t\u001b[2J\u0085\u2028\u202e\u0000\u007f\ud800";
+  const { log, stdout, stderr } = captured("info");
+  log.warn(nasty, { [nasty]: nasty, nested: { list: [nasty] } });
+  for (const stream of [stdout, stderr]) {
+    assert.equal(stream.text().split("\n").length, 2, "one line and its end");
+    // deno-lint-ignore no-control-regex -- control characters are what must not be there
+    assert.doesNotMatch(stream.text().slice(0, -1), /[\u0000-\u001f\u007f-\u009f\u2028\u202e]/);
+  }
+  const { message, fields } = JSON.parse(stderr.text());
+  assert.equal(message, nasty);
+  assert.equal(fields.nested.list[0], nasty);
+});
+
+Deno.test("whatever a catch block got hold of can be logged", () => {
+  const circle: Record<string, unknown> = {};
+  circle.self = circle;
+  const throwing = { toJSON: () => assert.fail("asked") };
+  const check = (fields: Record<string, unknown>, ...expected: RegExp[]) => {
+    const { log, stderr } = captured("info");
+    log.error("x", fields);
+    const logged = JSON.stringify(JSON.parse(stderr.text()).fields);
+    for (const pattern of expected) assert.match(logged, pattern);
+  };
+
+  check(
+    { error: new TypeError("bad", { cause: new Error("deep") }) },
+    /"TypeError","message":"bad"/,
+    /"message":"deep"/,
+  );
+  check({ circle }, /^\{"unprintable":true\}$/);
+  check({ throwing }, /^\{"unprintable":true\}$/);
+  check({ nothing: null, not: NaN, call: () => 1 }, /^\{"nothing":null,"not":null\}$/);
+  check({ long: "y".repeat(10_000) }, /^\{"long":"y{8192}…"\}$/);
+});
+
+Deno.test("a closed pipe loses the line and nothing else", () => {
+  const written: string[] = [];
+  const broken = {
+    writeSync: (): number => {
+      throw new Deno.errors.BrokenPipe("EPIPE");
+    },
+  };
+  const stuck = { writeSync: () => 0 };
+  const oneByOne = {
+    writeSync: (bytes: Uint8Array) => {
+      written.push(new TextDecoder().decode(bytes.subarray(0, 1)));
+      return 1;
+    },
+  };
+  openLog("info", { stdout: broken, stderr: oneByOne, now: () => 0 }).info("still here");
+  assert.equal(JSON.parse(written.join("")).message, "still here");
+  openLog("info", { stdout: stuck, stderr: broken }).info("lost");
+});
+
+Deno.test("a quiet log says nothing, its children too", () => {
+  const log = quietLog();
+  log.error("x");
+  log.child("http").error("x");
+});
+
+function captured(filter: string) {
+  const stdout = collector();
+  const stderr = collector();
+  const now = () => Date.UTC(2026, 0, 2, 3, 4, 5, 678);
+  return { log: openLog(filter, { stdout, stderr, now }), stdout, stderr };
+}
+
+function collector() {
+  const decoder = new TextDecoder();
+  let text = "";
+  return {
+    writeSync(bytes: Uint8Array): number {
+      text += decoder.decode(bytes);
+      return bytes.length;
+    },
+    text: () => text,
+  };
+}
