@@ -1,0 +1,49 @@
+/** Request bodies of ingest and analyze. A schema says the shape; the rules are checked once the run is known. */
+
+import { z } from "zod";
+
+const MAX_U64 = 18446744073709551615n;
+
+export const INGEST_BODY = z.strictObject({
+  source_uri: z.string(),
+  sampling_policy: z.string().nullish(),
+  fixed_fps: z.number().nullish(),
+  sample_fps: z.number().nullish(),
+  max_frames: z.int().nonnegative().nullish(),
+  stream_id: z.string().nullish(),
+});
+
+export type IngestBody = z.infer<typeof INGEST_BODY>;
+
+/** An unsigned 64-bit integer; past 2^53 the parser hands over a bigint. */
+const UNSIGNED_64 = z.union([
+  z.int().nonnegative(),
+  z.bigint().nonnegative().refine((value) => value <= MAX_U64, "must be at most 18446744073709551615"),
+], { error: "must be an integer from 0 to 18446744073709551615" });
+
+/** Contract 5: a closed object, seven fields required; D7 adds `cut_score`. */
+const CALLER_FRAME = z.strictObject({
+  frame_index: z.int().nonnegative(),
+  pts_ms: z.int().nonnegative(),
+  perceptual_hash: UNSIGNED_64,
+  luma_mean: z.number(),
+  flicker_score: z.number(),
+  ghosting_score: z.number(),
+  noise_variance_score: z.number(),
+  cut_score: z.number().optional(),
+});
+
+export const ANALYZE_BODY = z.strictObject({
+  model: z.string(),
+  mode: z.string().nullish(),
+  stream_id: z.string().nullish(),
+  sampling_policy: z.string().nullish(),
+  fixed_fps: z.number().nullish(),
+  trace_id: z.string().nullish(),
+  frames: z.array(CALLER_FRAME).nullish(),
+  window_size: z.int().nonnegative().nullish(),
+  segment_ms: z.int().nonnegative().nullish(),
+});
+
+export type AnalyzeBody = z.infer<typeof ANALYZE_BODY>;
+export type CallerFrame = z.infer<typeof CALLER_FRAME>;

@@ -1,0 +1,119 @@
+/** The `metadata[]` row of one analyzed frame (contract 4.1) and the event type that the gate's reason gives it. */
+
+import type { ImageCoordinates } from "./coordinates.ts";
+import { hex8, spanId } from "./identifiers.ts";
+import { roundScore, type TypedFrame } from "./marker.ts";
+import type { Mode } from "./mode.ts";
+import type { SamplingPolicy } from "./sampling.ts";
+import { GATE_REASONS, type GateColumns, type GateReason, type SignalColumns } from "./signals.ts";
+
+export type FrameEventType = "scene_cut" | "artifact_suspected" | "keyframe_keep" | "context_observation";
+
+/** Contract 3.3: a hard cut, any artifact, any other kept frame, or a frame in which nothing happened. */
+const EVENT_TYPE_OF: Record<GateReason, FrameEventType> = {
+  initial_frame: "keyframe_keep",
+  scene_cut: "scene_cut",
+  periodic_keepalive: "keyframe_keep",
+  exposure_shift: "artifact_suspected",
+  flicker_suspected: "artifact_suspected",
+  ghosting_suspected: "artifact_suspected",
+  noise_variance_spike: "artifact_suspected",
+  no_trigger: "context_observation",
+};
+
+const DESCRIPTION_OF: Record<GateReason, string> = {
+  initial_frame: "first frame of the stream, kept as the reference",
+  scene_cut: "hard cut: first frame of a new shot",
+  periodic_keepalive: "kept because no frame was kept for a while",
+  exposure_shift: "brightness differs from the last kept frame",
+  flicker_suspected: "brightness jumped from one frame to the next",
+  ghosting_suspected: "picture differs strongly from the frame before",
+  noise_variance_spike: "unusually high luma variance",
+  no_trigger: "no hard trigger fired",
+};
+
+/** What all rows of one analysis share. */
+export interface RowContext {
+  readonly runId: string;
+  readonly streamId: string;
+  readonly mode: Mode;
+  readonly model: string;
+  readonly samplingPolicy: SamplingPolicy;
+  readonly sampleFps: number;
+  readonly segmentMs: number;
+  readonly requestId: string;
+  readonly traceId: string;
+  /** Absent for frames that the caller supplied: they carry no image provenance. */
+  readonly coordinates?: ImageCoordinates;
+}
+
+/** One analyzed stretch of frames: what was seen and what the gate said, row by row. */
+export interface AnalyzedFrames {
+  readonly frameIndex: Float64Array;
+  readonly signals: SignalColumns;
+  readonly gate: GateColumns;
+}
+
+/** The frames as marker derivation wants them. */
+export function* typedFrames({ frameIndex, signals, gate }: AnalyzedFrames): Iterable<TypedFrame> {
+  for (let row = 0; row < gate.count; row++) {
+    yield {
+      frameIndex: frameIndex[row]!,
+      ptsMs: signals.ptsMs[row]!,
+      eventType: EVENT_TYPE_OF[reasonOf(gate, row)],
+      confidence: gate.confidence[row]!,
+    };
+  }
+}
+
+/** Row number `row` as the response carries it; key order is part of "same input, same bytes". */
+export function frameRow(context: RowContext, frames: AnalyzedFrames, row: number): Record<string, unknown> {
+  const { gate, signals } = frames;
+  const frameIndex = frames.frameIndex[row]!;
+  const ptsMs = signals.ptsMs[row]!;
+  const reason = reasonOf(gate, row);
+  const eventType = EVENT_TYPE_OF[reason];
+  const isKept = eventType === "scene_cut" || eventType === "keyframe_keep";
+  const confidence = roundScore(gate.confidence[row]!);
+  const segment = Math.floor(ptsMs / context.segmentMs);
+  return {
+    run_id: context.runId,
+    stream_id: context.streamId,
+    frame_index: frameIndex,
+    pts_ms: ptsMs,
+    ...(context.coordinates && {
+      coordinate_schema: "service.image.v1",
+      coordinates: context.coordinates,
+    }),
+    mode: context.mode,
+    model: context.model,
+    sampling_policy: context.samplingPolicy,
+    sample_fps: context.sampleFps,
+    window: {
+      start_ms: segment * context.segmentMs,
+      end_ms: (segment + 1) * context.segmentMs,
+      segment_id: `seg-${hex8(segment)}`,
+      source: "frame",
+    },
+    annotations: {
+      summary: contextSummary(gate, row),
+      objects: [{ label: isKept ? "keyframe_candidate" : "frame_context", score: confidence }],
+      events: [{ type: eventType, score: confidence, description: DESCRIPTION_OF[reason] }],
+    },
+    confidence,
+    fallback: { used: false },
+    trace: { request_id: context.requestId, trace_id: context.traceId, span_id: spanId(frameIndex) },
+    ordering_key: `${context.runId}:${ptsMs}:${frameIndex}`,
+    finish_reason: null,
+  };
+}
+
+function reasonOf(gate: GateColumns, row: number): GateReason {
+  return GATE_REASONS[gate.reason[row]!]!;
+}
+
+/** Contract 4.1: `novelty=0.875, stability=0.960, motion=0.875`. */
+function contextSummary(gate: GateColumns, row: number): string {
+  const [novelty, stability, motion] = [gate.novelty[row]!, gate.temporalStability[row]!, gate.motion[row]!];
+  return `novelty=${novelty.toFixed(3)}, stability=${stability.toFixed(3)}, motion=${motion.toFixed(3)}`;
+}

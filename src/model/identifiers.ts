@@ -1,0 +1,43 @@
+/** How identifiers look and who a caller is: the formats of contract 1.1. */
+
+import { createHash } from "node:crypto";
+
+/** The principal of every caller in open mode. */
+export const PUBLIC_PRINCIPAL = "public";
+
+const RUN_ID = /^run-(?:[0-9a-f]{32}|[0-9a-f]{16})$/i;
+
+/** A run id as this server makes it, or the older form with 16 hex digits; any case. */
+export function isRunId(text: string): boolean {
+  return RUN_ID.test(text);
+}
+
+/** `run-` and 32 hex digits from 16 secure random bytes. */
+export function newRunId(randomBytes: (length: number) => Uint8Array<ArrayBuffer>): string {
+  return `run-${randomBytes(16).toHex()}`;
+}
+
+/** `req-` and 16 hex digits of a process-local counter, from 1. */
+export function requestId(counter: number): string {
+  return `req-${counter.toString(16).padStart(16, "0")}`;
+}
+
+/** The default trace id of a request: `trace-` and the request id's 16 hex digits. */
+export function defaultTraceId(requestId: string): string {
+  return `trace-${requestId.slice("req-".length)}`;
+}
+
+/** `span-` and 16 hex digits of the frame index. */
+export function spanId(frameIndex: number): string {
+  return `span-${frameIndex.toString(16).padStart(16, "0")}`;
+}
+
+/** Eight hex digits, as in `mk-0000002a` and `seg-00000003`. */
+export function hex8(ordinal: number): string {
+  return ordinal.toString(16).padStart(8, "0");
+}
+
+/** `api-key:` and the SHA-256 of the key, so that no key is ever stored. */
+export function principalKeyOf(apiKey: string): string {
+  return `api-key:${createHash("sha256").update(apiKey, "utf8").digest("hex")}`;
+}

@@ -1,0 +1,134 @@
+/** Every run of the log, by id and by principal, and how many of a principal's runs are active. */
+
+import { isTerminal, Run, type RunView, statusOf } from "./run.ts";
+
+/** What a decision may ask of the timeline. */
+export interface TimelineView {
+  /** Deleted runs included (`deleted` says so, D13); undefined when the log has no `run_created` for it. */
+  run(runId: string): RunView | undefined;
+  /** By creation time, oldest first; deleted runs left out. */
+  runsOf(principalKey: string): Iterable<RunView>;
+  /** Contract 1.2: runs that are not deleted, not terminal and not expired. */
+  activeCount(principalKey: string, nowMs: number, ttlMs: number): number;
+  /** The sequence number of the newest event, 0 in an empty log. */
+  readonly lastSeq: number;
+}
+
+export class RunRegister implements TimelineView {
+  readonly #runs = new Map<string, Run>();
+  readonly #principals = new Map<string, Principal>();
+  lastSeq = 0;
+
+  run(runId: string): RunView | undefined {
+    const run = this.#runs.get(runId);
+    return run?.isCreated ? run : undefined;
+  }
+
+  *runsOf(principalKey: string): Iterable<RunView> {
+    for (const run of this.#principals.get(principalKey)?.runs ?? []) if (!run.deleted) yield run;
+  }
+
+  activeCount(principalKey: string, nowMs: number, ttlMs: number): number {
+    return this.#principals.get(principalKey)?.activeCount(nowMs, ttlMs) ?? 0;
+  }
+
+  get count(): number {
+    return this.#runs.size;
+  }
+
+  /** Every run, those without `run_created` included, in the order of their first event. */
+  all(): Iterable<Run> {
+    return this.#runs.values();
+  }
+
+  /** The run to fold into; made when this is its first event. */
+  entry(runId: string): Run {
+    let run = this.#runs.get(runId);
+    if (run === undefined) {
+      run = new Run(runId);
+      this.#runs.set(runId, run);
+    }
+    return run;
+  }
+
+  find(runId: string): Run | undefined {
+    return this.#runs.get(runId);
+  }
+
+  /** Folds one event into its run and keeps the principal's books. */
+  fold(run: Run, seq: number, ptsMs: number, kind: string, payload: unknown): void {
+    const wasCreated = run.isCreated;
+    const wasDeleted = run.deleted;
+    run.fold(seq, ptsMs, kind, payload);
+    this.lastSeq = seq;
+    if (!run.isCreated) return;
+    if (wasDeleted) return;
+    if (wasCreated) this.#principals.get(run.principalKey)!.touch(run);
+    else this.#principal(run.principalKey).add(run);
+  }
+
+  /** Takes a run that was folded before, from a snapshot. */
+  adopt(run: Run): void {
+    this.#runs.set(run.runId, run);
+    if (run.isCreated) this.#principal(run.principalKey).add(run);
+  }
+
+  #principal(principalKey: string): Principal {
+    let principal = this.#principals.get(principalKey);
+    if (principal === undefined) this.#principals.set(principalKey, principal = new Principal());
+    return principal;
+  }
+}
+
+/**
+ * One principal's runs. `#candidates` holds those that may be active, so that counting does not walk 100,000 old
+ * runs: an expired one leaves it, and comes back with its next event, the only thing that can revive it.
+ */
+class Principal {
+  /** By creation time. */
+  runs: Run[] = [];
+  readonly #candidates = new Set<Run>();
+  /** Runs idle since before this time were dropped from the candidates. */
+  #droppedBeforeMs = -Infinity;
+  #deletedCount = 0;
+
+  add(run: Run): void {
+    // A clock that was set back can give a later run an earlier creation time.
+    let at = this.runs.length;
+    while (at > 0 && this.runs[at - 1]!.createdMs > run.createdMs) at--;
+    this.runs.splice(at, 0, run);
+    if (run.deleted) this.#deletedCount++;
+    else this.touch(run);
+  }
+
+  touch(run: Run): void {
+    if (run.deleted) this.#remove(run);
+    else if (isTerminal(run.state)) this.#candidates.delete(run);
+    else this.#candidates.add(run);
+  }
+
+  activeCount(nowMs: number, ttlMs: number): number {
+    const idleBeforeMs = nowMs - ttlMs;
+    if (idleBeforeMs < this.#droppedBeforeMs) this.#recollect();
+    for (const run of this.#candidates) {
+      if (statusOf(run, nowMs, ttlMs) === "expired") this.#candidates.delete(run);
+    }
+    this.#droppedBeforeMs = idleBeforeMs;
+    return this.#candidates.size;
+  }
+
+  /** The clock went back, or the TTL grew: runs that were dropped may count again. */
+  #recollect(): void {
+    for (const run of this.runs) if (!run.deleted && !isTerminal(run.state)) this.#candidates.add(run);
+  }
+
+  /** Deleted runs stay in `runs` until they are half of it, so that a deletion costs a constant share. */
+  #remove(run: Run): void {
+    this.#candidates.delete(run);
+    this.#deletedCount++;
+    if (this.#deletedCount * 2 <= this.runs.length) return;
+    // A new array, because somebody may be walking along the old one.
+    this.runs = this.runs.filter((each) => !each.deleted);
+    this.#deletedCount = 0;
+  }
+}

@@ -1,0 +1,104 @@
+/** The JSON Schemas that the service publishes, made from the zod tables; reads and writes no file. */
+
+import { z } from "zod";
+import { count, json, jsonObject, open, positive, text, U64_END } from "../event_payloads/shapes.ts";
+import { EVENTS } from "../events.ts";
+import { frameMetadata } from "./frame_metadata.ts";
+import { PROCESSING_DEFAULTS, processingConfig } from "./processing_config.ts";
+
+/**
+ * Every published schema by file name, draft 2020-12, in a stable order. Made anew by each call (some
+ * milliseconds): whoever serves them keeps them. Turn one into text with `schemaText` only.
+ */
+export function publishedSchemas(): ReadonlyMap<string, object> {
+  const schemas = new Map<string, object>();
+  const publish = (name: string, title: string, description: string, shape: z.ZodType, more: object = {}) => {
+    const $id = `${name}.schema.json`;
+    const { $schema, ...rest } = jsonSchemaOf(shape);
+    schemas.set($id, { $schema, $id, title, description, ...rest, ...more });
+  };
+
+  publish(
+    "frame_metadata",
+    "Frame metadata",
+    "One row of metadata[] in the answers of analyze and reason. Closed at every level.",
+    frameMetadata,
+  );
+  publish(
+    "processing_config",
+    "Processing configuration",
+    "A processing profile; the examples are the profiles of the four modes.",
+    processingConfig,
+    { examples: Object.values(PROCESSING_DEFAULTS) },
+  );
+  publish(
+    "event_envelope",
+    "Timeline event",
+    "An event as the read routes return it. New fields may be added: tolerate what you do not know.",
+    eventEnvelope,
+  );
+  publish(
+    "cloudevent",
+    "Timeline event as a CloudEvent",
+    "The body of an SSE message and of a webhook delivery. Deduplicate by id.",
+    cloudEventEnvelope,
+  );
+  for (const [kind, row] of Object.entries(EVENTS)) {
+    const isFamily = kind.endsWith(".*");
+    publish(
+      `event.${isFamily ? kind.slice(0, -2) : kind}`,
+      isFamily ? `Payload of every ${kind.slice(0, -1)}<event_type> event` : `Payload of ${kind} events`,
+      row.summary,
+      row.payload,
+    );
+  }
+  return schemas;
+}
+
+/** A published schema as the text of its file: two blanks of indent, every digit of 2^64-1, a final line break. */
+export function schemaText(schema: object): string {
+  // The largest unsigned 64-bit integer is no double: it is kept as 2^64 and written with its own digits.
+  const exact = (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON("18446744073709551615");
+  return JSON.stringify(schema, (_key, value) => value === U64_END ? exact : value, 2) + "\n";
+}
+
+/** Interface 2.2. A payload that is no JSON object is wrapped as `{ raw }` (contract 8.1). */
+const eventEnvelope = open({
+  seq: positive.describe("Grows within one data directory; usable as a cursor"),
+  pts_ms: count.describe("Wall-clock epoch milliseconds of the append, not media time"),
+  kind: text,
+  payload: jsonObject.describe("See event.<kind>.schema.json"),
+});
+
+/** Interface 6.1. */
+const cloudEventEnvelope = open({
+  specversion: z.literal("1.0"),
+  id: z.string().regex(/^.+:[1-9][0-9]*$/).describe("<run_id>:<seq>"),
+  source: z.string().regex(/^\/v1\/runs\/.+$/).describe("/v1/runs/<run_id>"),
+  type: z.string().regex(/^dev\.service\.timeline\..+$/).describe("dev.service.timeline.<kind>"),
+  subject: z.string().describe("Stream id"),
+  datacontenttype: z.literal("application/json"),
+  sequence: positive,
+  pts_ms: count.describe("Wall-clock epoch milliseconds of the append, not media time"),
+  data: json.describe("The payload; see event.<kind>.schema.json"),
+});
+
+function jsonSchemaOf(shape: z.ZodType): Record<string, unknown> {
+  return z.toJSONSchema(shape, {
+    target: "draft-2020-12",
+    io: "input",
+    // The one custom type, u64, brings its own schema as metadata; a test finds any other that says nothing.
+    unrepresentable: "any",
+    override: ({ jsonSchema }) => {
+      // Anything goes: the same as silence, and shorter.
+      if (isEmptyObject(jsonSchema.additionalProperties)) delete jsonSchema.additionalProperties;
+      delete jsonSchema.propertyNames;
+      // What a double can count to is a limit of ours and no part of the contract.
+      if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
+    },
+  }) as Record<string, unknown>;
+}
+
+function isEmptyObject(value: unknown): boolean {
+  return typeof value === "object" && value !== null && Object.keys(value).length === 0;
+}

@@ -1,0 +1,76 @@
+/** `frames_decoded.signals[]` as JSON text and back, exactly: 64-bit hashes never pass through a double. */
+
+import type { SignalColumns } from "./signals.ts";
+
+/** Six decimals: below what a pixel sum of the reduced plane can tell apart, and a third of the text. */
+function compact(score: number): number {
+  return Math.round(score * 1e6) / 1e6;
+}
+
+/** JSON text of rows `start` (inclusive) to `end` (exclusive), comma-separated, without brackets. */
+export function signalRowsJson(signals: SignalColumns, start: number, end: number): string {
+  let text = "";
+  for (let row = start; row < end; row++) {
+    text += `${row > start ? "," : ""}{"frame_index":${row},"pts_ms":${Math.round(signals.ptsMs[row]!)}` +
+      `,"perceptual_hash":${signals.perceptualHash[row]},"luma_mean":${compact(signals.lumaMean[row]!)}` +
+      `,"flicker_score":${compact(signals.flickerScore[row]!)}` +
+      `,"ghosting_score":${compact(signals.ghostingScore[row]!)}` +
+      `,"noise_variance_score":${compact(signals.noiseVarianceScore[row]!)}` +
+      (signals.cutScore ? `,"cut_score":${compact(signals.cutScore[row]!)}` : "") + "}";
+  }
+  return text;
+}
+
+/** One row of signals as parsed: from a request, or from the log. */
+export interface SignalRow {
+  readonly frame_index: number;
+  readonly pts_ms: number;
+  readonly perceptual_hash: bigint | number | string;
+  readonly luma_mean: number;
+  readonly flicker_score: number;
+  readonly ghosting_score: number;
+  readonly noise_variance_score: number;
+  readonly cut_score?: number | undefined;
+}
+
+/** Columns and frame numbers of `rows`; a row without a cut score holds NaN there, so that the Hamming rule decides. */
+export function columnsOf(rows: readonly SignalRow[]): { frameIndex: Float64Array; signals: SignalColumns } {
+  const count = rows.length;
+  const frameIndex = new Float64Array(count);
+  const hasCutScores = rows.some((row) => row.cut_score !== undefined);
+  const signals = {
+    count,
+    ptsMs: new Float64Array(count),
+    perceptualHash: new BigUint64Array(count),
+    lumaMean: new Float32Array(count),
+    flickerScore: new Float32Array(count),
+    ghostingScore: new Float32Array(count),
+    noiseVarianceScore: new Float32Array(count),
+    ...(hasCutScores && { cutScore: new Float32Array(count).fill(NaN) }),
+  };
+  rows.forEach((row, index) => {
+    frameIndex[index] = row.frame_index;
+    signals.ptsMs[index] = row.pts_ms;
+    signals.perceptualHash[index] = BigInt(row.perceptual_hash);
+    signals.lumaMean[index] = row.luma_mean;
+    signals.flickerScore[index] = row.flicker_score;
+    signals.ghostingScore[index] = row.ghosting_score;
+    signals.noiseVarianceScore[index] = row.noise_variance_score;
+    if (row.cut_score !== undefined) signals.cutScore![index] = row.cut_score;
+  });
+  return { frameIndex, signals };
+}
+
+/** A whole number of 16 digits or more may be past 2^53, where a double loses digits. */
+const LONG_INTEGER = /\d{16}/;
+
+/** JSON.parse, except that a whole number which a double cannot hold becomes a bigint. */
+export function parseExactJson(text: string): unknown {
+  if (!LONG_INTEGER.test(text)) return JSON.parse(text);
+  return JSON.parse(text, (_key, value, context?: { source?: string }) => {
+    const source = context?.source;
+    const isInexact = typeof value === "number" && source !== undefined && !Number.isSafeInteger(value) &&
+      /^-?\d+$/.test(source);
+    return isInexact ? BigInt(source) : value;
+  });
+}
