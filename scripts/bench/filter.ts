@@ -1,0 +1,168 @@
+/**
+ * Times `FrameFilter.push` on decoded video and counts what it allocates: `deno run -A scripts/bench/filter.ts`.
+ * `--json` prints the two measurements of the release gates alone (contract 17.5); without it, a table.
+ */
+
+import v8 from "node:v8";
+import { FrameFilter, PLANE_BYTES } from "../../src/media/filter.ts";
+
+/** CC-BY animation with cuts, static camera, screen recording: the first ten seconds of each. */
+const CLIPS = ["bbb480.mp4", "intel_bottle.mp4", "own_screenrec.mp4"];
+const CLIP_SECONDS = 10;
+const TIMED_PUSHES = 30_000;
+const COUNTED_PUSHES = 100_000;
+
+export interface Percentiles {
+  readonly p50Ns: number;
+  readonly p95Ns: number;
+  readonly p99Ns: number;
+}
+
+export interface FilterBench {
+  readonly planes: number;
+  readonly push: Percentiles;
+  /** A copy of the plane that was just analysed, equally warm: what touching its bytes costs at least. */
+  readonly copy: Percentiles;
+  /** Two readings of the clock with nothing between, included in the figures above. */
+  readonly clock: Percentiles;
+  readonly allocatedBytes: number;
+  /** The same loop with one small object a push: shows that the counter counts. */
+  readonly controlAllocatedBytes: number;
+}
+
+/** Decodes the clips, then times and counts. */
+export async function benchFilter(): Promise<FilterBench> {
+  const planes = (await Promise.all(CLIPS.map(decode))).flat();
+  const filter = await FrameFilter.load();
+  time(filter, planes, 5_000);
+  filter.reset();
+  const timed = time(filter, planes, TIMED_PUSHES);
+  const kept: unknown[] = new Array(16).fill(undefined);
+  const allocatedBytes = leastAllocatedBytes(filter, (pushes) => pushMany(filter, pushes));
+  const controlAllocatedBytes = leastAllocatedBytes(
+    filter,
+    (pushes) => pushManyWithObjects(filter, pushes, kept),
+  );
+  return { planes: planes.length, ...timed, allocatedBytes, controlAllocatedBytes };
+}
+
+function time(filter: FrameFilter, planes: Uint8Array[], pushes: number) {
+  const scratch = new Uint8Array(PLANE_BYTES);
+  const view = filter.staging.subarray(0, PLANE_BYTES);
+  const push = new Float64Array(pushes);
+  const copy = new Float64Array(pushes);
+  const clock = new Float64Array(pushes);
+  for (let frame = 0; frame < pushes; frame++) {
+    // As in a media worker: the plane has just been written into staging.
+    view.set(planes[frame % planes.length]!);
+    const start = performance.now();
+    filter.push(0, frame);
+    const pushed = performance.now();
+    scratch.set(view);
+    const copied = performance.now();
+    push[frame] = pushed - start;
+    copy[frame] = copied - pushed;
+    clock[frame] = performance.now() - copied;
+  }
+  return { push: percentiles(push), copy: percentiles(copy), clock: percentiles(clock) };
+}
+
+/**
+ * The least of ten rounds. What the hot path allocates, every round has; what V8's compilers and caches allocate now
+ * and then in the same process (the first rounds, mostly), some round is without.
+ */
+function leastAllocatedBytes(filter: FrameFilter, push: (pushes: number) => void): number {
+  let least = Infinity;
+  for (let round = 0; round < 10; round++) {
+    filter.reset();
+    least = Math.min(least, countAllocatedBytes(push));
+  }
+  return least;
+}
+
+/**
+ * Bytes that 100,000 pushes leave on V8's heap, in 100 portions of 1,000: the change of the heap's size over each
+ * portion, less the change that reading the size makes itself, taken right before it. A shrinking heap counts as
+ * well, so a collection cannot hide anything. 0 bytes are 0 objects.
+ */
+function countAllocatedBytes(push: (pushes: number) => void): number {
+  let bytes = 0;
+  for (let portion = 0; portion < 100; portion++) {
+    const first = v8.getHeapStatistics().used_heap_size;
+    const second = v8.getHeapStatistics().used_heap_size;
+    push(COUNTED_PUSHES / 100);
+    const third = v8.getHeapStatistics().used_heap_size;
+    bytes += Math.abs((third - second) - (second - first));
+  }
+  return bytes;
+}
+
+function pushMany(filter: FrameFilter, pushes: number): void {
+  for (let frame = 0; frame < pushes; frame++) filter.push(frame % 1000, frame);
+}
+
+function pushManyWithObjects(filter: FrameFilter, pushes: number, kept: unknown[]): void {
+  for (let frame = 0; frame < pushes; frame++) {
+    filter.push(frame % 1000, frame);
+    kept[frame % kept.length] = { frame };
+  }
+}
+
+function percentiles(durationsMs: Float64Array): Percentiles {
+  const sorted = durationsMs.slice().sort();
+  const at = (share: number) => Math.round(sorted[Math.floor(share * (sorted.length - 1))]! * 1e6);
+  return { p50Ns: at(0.5), p95Ns: at(0.95), p99Ns: at(0.99) };
+}
+
+async function decode(clip: string): Promise<Uint8Array[]> {
+  const path = new URL(`../../fixtures/clips/${clip}`, import.meta.url).pathname;
+  const filters = "extractplanes=y,scale=320:180:flags=area";
+  const args = [
+    "-v",
+    "error",
+    "-nostdin",
+    "-t",
+    `${CLIP_SECONDS}`,
+    "-i",
+    path,
+    "-vf",
+    filters,
+    "-f",
+    "rawvideo",
+    "-",
+  ];
+  const { success, stdout } = await new Deno.Command("ffmpeg", { args, stderr: "inherit" }).output();
+  if (!success) throw new Error(`Cannot decode ${path}`);
+  return Array.from(
+    { length: stdout.length / PLANE_BYTES },
+    (_, i) => stdout.subarray(i * PLANE_BYTES, (i + 1) * PLANE_BYTES),
+  );
+}
+
+function table(result: FilterBench): string {
+  const row = (name: string, { p50Ns, p95Ns, p99Ns }: Percentiles) =>
+    `${name.padEnd(34)}${[p50Ns, p95Ns, p99Ns].map((ns) => (ns / 1000).toFixed(2).padStart(9)).join("")}`;
+  return [
+    `${result.planes} planes of ${CLIPS.join(", ")}; ${TIMED_PUSHES} pushes; µs`,
+    `${"".padEnd(34)}      p50      p95      p99`,
+    row("push", result.push),
+    row("copy of the same plane", result.copy),
+    row("reading the clock (included)", result.clock),
+    `heap bytes left by ${COUNTED_PUSHES} pushes: ${result.allocatedBytes}` +
+    ` (control with one object a push: ${result.controlAllocatedBytes})`,
+  ].join("\n");
+}
+
+/** The shape that contract 17.5 prints. One object is at least 12 bytes; no bytes are no objects. */
+function gates(result: FilterBench): string {
+  const objects = Math.ceil(result.allocatedBytes / 12);
+  return JSON.stringify({
+    gate_process: { p50_ns: result.push.p50Ns, p95_ns: result.push.p95Ns },
+    allocations: { total: objects, per_frame: objects / COUNTED_PUSHES },
+  });
+}
+
+if (import.meta.main) {
+  const result = await benchFilter();
+  console.log(Deno.args.includes("--json") ? gates(result) : table(result));
+}

@@ -1,0 +1,140 @@
+/**
+ * A small GET through guard, routing and fold, against bare `Deno.serve` on the same machine in the same run.
+ *
+ * Each server is a process of its own; the client is this one: a fixed number of keep-alive connections, one request
+ * at a time on each, no pipelining. The servers take turns, so that both see the same weather.
+ *
+ *     deno run -A scripts/bench/http.ts [--rounds 5] [--seconds 2]
+ */
+
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { fileURLToPath } from "node:url";
+
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+const API_KEY = "bench-key";
+const CONNECTIONS = 32;
+
+const { values } = parseArgs({
+  args: Deno.args,
+  options: { rounds: { type: "string", default: "5" }, seconds: { type: "string", default: "2" } },
+});
+
+/** The limit: what the same runtime does when the answer is ready before the question. */
+const BARE = `
+  const headers = { "content-type": "application/json" };
+  const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} },
+    () => new Response('{"status":"ok"}', { headers }));
+  console.log("listening on http://127.0.0.1:" + server.addr.port);
+`;
+
+const dataDir = Deno.makeTempDirSync({ prefix: "service-bench-" });
+const bareFile = join(dataDir, "bare.ts");
+Deno.writeTextFileSync(bareFile, BARE);
+await using bare = await start([bareFile], {});
+await using service = await start([join(ROOT, "src/main.ts")], {
+  SERVICE_API_KEYS: API_KEY,
+  SERVICE_BIND_ADDR: "127.0.0.1:0",
+  SERVICE_DATA_DIR: join(dataDir, "data"),
+});
+const created = await fetch(`${service.url}/v1/runs`, {
+  method: "POST",
+  headers: { "x-api-key": API_KEY, "content-type": "application/json" },
+  body: "{}",
+});
+const { run_id } = await created.json();
+
+const targets = {
+  "bare Deno.serve": [bare.url, "/"],
+  "GET /v1/health": [service.url, "/v1/health"],
+  "GET /v1/runs/:id/state": [service.url, `/v1/runs/${run_id}/state`],
+} as const;
+const rates: Record<string, number[]> = {};
+for (let round = 0; round <= Number(values.rounds); round++) {
+  for (const [name, [url, path]] of Object.entries(targets)) {
+    const rate = await requestsPerSecond(new URL(url), path, round === 0 ? 1 : Number(values.seconds));
+    if (round > 0) (rates[name] ??= []).push(rate); // the first round only warms both up
+  }
+}
+const bareRate = median(rates["bare Deno.serve"]!);
+for (const [name, all] of Object.entries(rates)) {
+  const rate = median(all);
+  console.log(
+    `${name.padEnd(24)} ${rate.toFixed(0).padStart(7)} requests/s   ${(rate / bareRate).toFixed(2)} of bare`,
+  );
+}
+await bare[Symbol.asyncDispose]();
+await service[Symbol.asyncDispose]();
+Deno.removeSync(dataDir, { recursive: true });
+Deno.exit(0);
+
+async function requestsPerSecond(url: URL, path: string, seconds: number): Promise<number> {
+  const request = new TextEncoder().encode(
+    `GET ${path} HTTP/1.1\r\nhost: ${url.host}\r\nx-api-key: ${API_KEY}\r\n\r\n`,
+  );
+  const start = performance.now();
+  const end = start + seconds * 1000;
+  const counts = await Promise.all(Array.from({ length: CONNECTIONS }, async () => {
+    using connection = await Deno.connect({ hostname: url.hostname, port: Number(url.port) });
+    connection.setNoDelay(true);
+    const buffer = new Uint8Array(8192);
+    let answered = 0;
+    while (performance.now() < end) {
+      await connection.write(request);
+      await readAnswer(connection, buffer);
+      answered += 1;
+    }
+    return answered;
+  }));
+  return counts.reduce((sum, count) => sum + count, 0) / ((performance.now() - start) / 1000);
+}
+
+/** Reads one whole answer with a content-length; anything but 200 ends the measurement. */
+async function readAnswer(connection: Deno.Conn, buffer: Uint8Array): Promise<void> {
+  let length = 0;
+  let expected = Infinity;
+  while (length < expected) {
+    const read = await connection.read(buffer.subarray(length));
+    if (read === null) throw new Error("the server closed a connection");
+    length += read;
+    if (expected !== Infinity) continue;
+    const text = new TextDecoder("latin1").decode(buffer.subarray(0, length));
+    const headEnd = text.indexOf("\r\n\r\n");
+    if (headEnd < 0) continue;
+    if (!text.startsWith("HTTP/1.1 200")) throw new Error(`unexpected answer: ${text}`);
+    expected = headEnd + 4 + Number(/content-length: (\d+)/i.exec(text)?.[1] ?? NaN);
+  }
+}
+
+async function start(args: string[], env: Record<string, string>) {
+  const child = new Deno.Command(Deno.execPath(), {
+    args: ["run", "--quiet", "--no-prompt", "-A", "--config", join(ROOT, "deno.json"), ...args],
+    env,
+    stdout: "piped",
+    stderr: "null",
+  }).spawn();
+  const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  let url: string | undefined;
+  while (url === undefined) {
+    const { done, value } = await reader.read();
+    if (done) throw new Error(`a server did not start:\n${text}`);
+    text += value;
+    url = /listening on (http:\S+)/.exec(text)?.[1];
+  }
+  let isStopped = false;
+  return {
+    url,
+    async [Symbol.asyncDispose]() {
+      if (isStopped) return;
+      isStopped = true;
+      child.kill("SIGTERM");
+      await child.status;
+      await reader.cancel();
+    },
+  };
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((left, right) => left - right)[Math.floor(values.length / 2)]!;
+}

@@ -1,0 +1,163 @@
+/**
+ * Opening a timeline of a million events, with its snapshot and without, and the memory of a process that did only
+ * that; then a cold read of one run. The limits: reading the same bytes, and reading them and summing them with CRC-32.
+ *
+ *     deno run -A scripts/bench/restart.ts [--events 1000000] [--runs 2000] [--rounds 3]
+ */
+
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { crc32 } from "node:zlib";
+import { fileURLToPath } from "node:url";
+import { Timeline } from "../../src/store/timeline.ts";
+import { median, quietWorld, TemporaryFolder, timed } from "./support.ts";
+
+const { values } = parseArgs({
+  args: Deno.args,
+  options: {
+    events: { type: "string", default: "1000000" },
+    runs: { type: "string", default: "2000" },
+    rounds: { type: "string", default: "3" },
+    // The child: opens the timeline of the folder and tells what it took.
+    open: { type: "string", default: "" },
+  },
+});
+const runId = (number: number) => `run-${number.toString(16).padStart(32, "0")}`;
+
+if (values.open !== "") await openOnly(values.open);
+else await main();
+
+async function main(): Promise<void> {
+  using folder = new TemporaryFolder();
+  const events = Number(values.events);
+  const bytes = await fill(folder.path, events, Number(values.runs));
+  console.log(`${events} events of ${values.runs} runs, ${(bytes / 1e6).toFixed(0)} MB`);
+  const figures: Record<string, number[]> = {};
+  const add = (name: string, value: number) => (figures[name] ??= []).push(value);
+  for (let round = 0; round < Number(values.rounds); round++) {
+    const withSnapshot = await child(folder.path);
+    add("open with snapshot, ms", withSnapshot.openMs);
+    add("memory after it, MB", withSnapshot.rssMb);
+    add(
+      `then ${Math.min(1000, Math.floor(events / Number(values.runs)))} events of one run, ms`,
+      withSnapshot.readMs,
+    );
+    Deno.removeSync(join(folder.path, "timeline", "snapshot"));
+    const without = await child(folder.path);
+    add("open without snapshot, ms", without.openMs);
+    add("memory after it, MB ", without.rssMb);
+    add("limit: read the segments, ms", await timed(() => readLog(folder.path, () => {})));
+    add("limit: read and CRC, ms", await timed(() => readLog(folder.path, (chunk) => void crc32(chunk))));
+  }
+  add("an idle process, MB", (await child("idle")).rssMb);
+  for (const [name, all] of Object.entries(figures)) {
+    console.log(
+      `${name.padEnd(34)}${median(all).toFixed(1).padStart(9)}   of ${
+        all.map((n) => n.toFixed(1)).join(" ")
+      }`,
+    );
+  }
+}
+
+/** The mix of a service that analyzes files: most events are markers of about 300 bytes. */
+async function fill(dataDir: string, events: number, runs: number): Promise<number> {
+  await using timeline = await Timeline.open({ dataDir, world: quietWorld(), sync: "none" });
+  for (let seq = 1; seq <= events; seq++) {
+    const run = seq % runs;
+    const first = seq <= runs;
+    timeline.commit(() => [first ? creation(run) : seq <= 2 * runs ? ingest(run) : marker(run, seq)]);
+    // Lets full segments be finished in between, as a service would.
+    if (seq % 10_000 === 0) await new Promise((resolve) => setTimeout(resolve, 0));
+  }
+  return timeline.stats.bytes;
+}
+
+function creation(run: number) {
+  const payload = {
+    request_id: "req-0000000000000001",
+    mode: "balanced",
+    model: null,
+    principal_key: `api-key:${run % 20}`,
+    tenant_id: null,
+  };
+  return { kind: "run_created", runId: runId(run), payload };
+}
+
+function ingest(run: number) {
+  const payload = {
+    request_id: "req-0000000000000002",
+    source_uri: `/srv/media/${run}.mp4`,
+    status: "processing",
+  };
+  return { kind: "ingest_received", runId: runId(run), payload };
+}
+
+function marker(run: number, seq: number) {
+  const payload = {
+    marker_id: `mk-${(seq % 4096).toString(16).padStart(8, "0")}`,
+    run_id: runId(run),
+    stream_id: "stream-0",
+    event_type: "keyframe_keep",
+    status: "exact",
+    start_frame: seq % 5000,
+    end_frame: seq % 5000 + 12,
+    start_pts_ms: seq * 33,
+    end_pts_ms: seq * 33 + 396,
+    confidence: 0.7361538410186768,
+    supersedes_marker_id: null,
+  };
+  return { kind: "marker_emitted", runId: runId(run), payload };
+}
+
+interface Opened {
+  readonly openMs: number;
+  readonly readMs: number;
+  readonly rssMb: number;
+}
+
+/** Memory is read from outside, while the child still holds the timeline. */
+async function child(dataDir: string): Promise<Opened> {
+  const process = new Deno.Command(Deno.execPath(), {
+    args: ["run", "-A", "--frozen=false", fileURLToPath(import.meta.url), "--open", dataDir],
+    stdin: "piped",
+    stdout: "piped",
+  }).spawn();
+  const reader = process.stdout.getReader();
+  const { value } = await reader.read();
+  const told = JSON.parse(new TextDecoder().decode(value));
+  const rssKb = Number(/VmRSS:\s+(\d+)/.exec(Deno.readTextFileSync(`/proc/${process.pid}/status`))![1]);
+  await process.stdin.close();
+  await reader.cancel();
+  // Its end includes the snapshot that the next round opens.
+  if (!(await process.status).success) throw new Error("the process that opens the timeline failed");
+  return { ...told, rssMb: rssKb / 1024 };
+}
+
+async function openOnly(dataDir: string): Promise<void> {
+  if (dataDir === "idle") {
+    console.log(JSON.stringify({ openMs: 0, readMs: 0 }));
+    await Deno.stdin.read(new Uint8Array(1));
+    return;
+  }
+  const startedMs = performance.now();
+  await using timeline = await Timeline.open({ dataDir, world: quietWorld(), sync: "none" });
+  const openMs = performance.now() - startedMs;
+  const run = runId(7);
+  const readMs = await timed(() => {
+    let count = 0;
+    for (const batch of timeline.read(run, { limit: 1000 })) count += batch.length;
+    if (count === 0) throw new Error("nothing was read");
+  });
+  console.log(JSON.stringify({ openMs, readMs }));
+  await Deno.stdin.read(new Uint8Array(1));
+}
+
+function readLog(dataDir: string, each: (chunk: Uint8Array) => void): void {
+  const directory = join(dataDir, "timeline");
+  const chunk = new Uint8Array(1024 * 1024);
+  for (const { name } of Deno.readDirSync(directory)) {
+    if (!name.endsWith(".wal")) continue;
+    using file = Deno.openSync(join(directory, name), { read: true });
+    for (let read = file.readSync(chunk); read; read = file.readSync(chunk)) each(chunk.subarray(0, read));
+  }
+}

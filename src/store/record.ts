@@ -1,0 +1,263 @@
+/** The bytes of one event in a segment file: how a record is written, and how one is recognized and read. */
+
+import { crc32 } from "node:zlib";
+
+/*
+ * One record is one line of text, so that the log can be read with grep:
+ *
+ *   offset  0   1  format version
+ *           1      space
+ *           2   8  CRC-32 of everything from offset 11 to before the line break, lower-case hex
+ *          10      space
+ *          11   9  length of the body in bytes, decimal digits
+ *          20      space
+ *          21      body:  left SP seq TAB run_id TAB stream_id TAB pts_ms TAB kind TAB payload
+ *   21+length      line break
+ *
+ *   1 5f0a12cd 000000124 0 7<TAB>run-5b0d...e607<TAB>stream-0<TAB>1763658553000<TAB>keepalive_refreshed<TAB>{...}
+ *
+ * `left` is how many records of the same commit follow. A commit is one write, so a log that ends with left > 0
+ * ends in a torn commit. In run_id, stream_id and kind a backslash, tab and line break are written \\ \t \n.
+ * The payload is JSON text without raw tabs or line breaks, so no payload can contain the bytes of a record:
+ * whatever parses and has the right checksum is a record, wherever in a damaged file it is found. The length
+ * finds a record's end even where its own line break is damaged.
+ */
+export const HEADER_BYTES = 21;
+const MAX_BODY_BYTES = 999_999_999;
+
+const [TAB, LINE_BREAK, SPACE, ZERO, BACKSLASH] = [0x09, 0x0a, 0x20, 0x30, 0x5c];
+const HEX_DIGITS = new Uint8Array([...new TextEncoder().encode("0123456789abcdef")]);
+const LARGE_PAYLOAD_CHARS = 256 * 1024;
+const RETAINED_BUFFER_BYTES = 4 * 1024 * 1024;
+
+/** The records of one commit as bytes, in a buffer that is used again for the next one. */
+export class RecordBatch {
+  /** What to write, in order. */
+  readonly pieces: Uint8Array[] = [];
+  /** The size of each record, line break included. */
+  readonly recordBytes: number[] = [];
+  sizeBytes = 0;
+  readonly #encoder = new TextEncoder();
+  #buffer = new Uint8Array(64 * 1024);
+  #used = 0;
+  #pieceStart = 0;
+
+  clear(): void {
+    this.pieces.length = 0;
+    this.recordBytes.length = 0;
+    this.sizeBytes = 0;
+    this.#used = 0;
+    this.#pieceStart = 0;
+    if (this.#buffer.length > RETAINED_BUFFER_BYTES) this.#buffer = new Uint8Array(64 * 1024);
+  }
+
+  /** Adds one record; `columns` is the body up to the payload, its last tab included. */
+  add(columns: string, payload: string | Uint8Array): void {
+    if (typeof payload === "string" && payload.length <= LARGE_PAYLOAD_CHARS) {
+      this.#addSmall(columns + payload);
+    } else this.#addLarge(columns, typeof payload === "string" ? this.#encoder.encode(payload) : payload);
+  }
+
+  /** Closes the last piece; call once, after the last `add`. */
+  finish(): void {
+    if (this.#used > this.#pieceStart) this.pieces.push(this.#buffer.subarray(this.#pieceStart, this.#used));
+    this.#pieceStart = this.#used;
+  }
+
+  #addSmall(body: string): void {
+    const start = this.#reserve(HEADER_BYTES + body.length * 3 + 1);
+    const { written } = this.#encoder.encodeInto(body, this.#buffer.subarray(start + HEADER_BYTES));
+    const end = start + HEADER_BYTES + written;
+    writeLength(this.#buffer, start, written);
+    writeChecksum(this.#buffer, start, crc32(this.#buffer.subarray(start + 11, end)));
+    this.#buffer[end] = LINE_BREAK;
+    this.#used = end + 1;
+    this.#count(end + 1 - start);
+  }
+
+  /** The payload's own bytes become a piece, they are not copied. */
+  #addLarge(columns: string, payload: Uint8Array): void {
+    const start = this.#reserve(HEADER_BYTES + columns.length * 3);
+    const { written } = this.#encoder.encodeInto(columns, this.#buffer.subarray(start + HEADER_BYTES));
+    const end = start + HEADER_BYTES + written;
+    const bodyBytes = written + payload.length;
+    if (bodyBytes > MAX_BODY_BYTES) {
+      throw new RangeError(
+        `Cannot write an event as one record of at most ${MAX_BODY_BYTES} bytes: ${bodyBytes} bytes`,
+      );
+    }
+    writeLength(this.#buffer, start, bodyBytes);
+    writeChecksum(this.#buffer, start, crc32(payload, crc32(this.#buffer.subarray(start + 11, end))));
+    this.#used = end;
+    this.finish();
+    this.pieces.push(payload);
+    this.#reserve(1);
+    this.#buffer[this.#used++] = LINE_BREAK;
+    this.#count(HEADER_BYTES + bodyBytes + 1);
+  }
+
+  #count(bytes: number): void {
+    this.recordBytes.push(bytes);
+    this.sizeBytes += bytes;
+  }
+
+  #reserve(bytes: number): number {
+    if (this.#used + bytes > this.#buffer.length) {
+      const grown = new Uint8Array(Math.max(this.#buffer.length * 2, this.#used + bytes));
+      grown.set(this.#buffer.subarray(0, this.#used));
+      this.#buffer = grown;
+    }
+    return this.#used;
+  }
+}
+
+/** The body of a record up to its payload. */
+export function bodyColumns(
+  left: number,
+  seq: number,
+  runId: string,
+  streamId: string,
+  ptsMs: number,
+  kind: string,
+): string {
+  return `${left} ${seq}\t${escaped(runId)}\t${escaped(streamId)}\t${ptsMs}\t${escaped(kind)}\t`;
+}
+
+/** Whether prepared JSON text keeps the rule that makes records findable: no raw tab or line break. */
+export function isOneLine(json: Uint8Array): boolean {
+  return !json.includes(LINE_BREAK) && !json.includes(TAB);
+}
+
+function escaped(column: string): string {
+  return /[\\\t\n]/.test(column)
+    ? column.replaceAll("\\", "\\\\").replaceAll("\t", "\\t").replaceAll("\n", "\\n")
+    : column;
+}
+
+function writeLength(bytes: Uint8Array, start: number, length: number): void {
+  bytes[start + 10] = SPACE;
+  bytes[start + 20] = SPACE;
+  for (let at = start + 19; at > start + 10; at--) {
+    bytes[at] = ZERO + length % 10;
+    length = Math.floor(length / 10);
+  }
+}
+
+function writeChecksum(bytes: Uint8Array, start: number, checksum: number): void {
+  bytes[start] = ZERO + 1;
+  bytes[start + 1] = SPACE;
+  for (let at = start + 9; at > start + 1; at--) {
+    bytes[at] = HEX_DIGITS[checksum & 15]!;
+    checksum >>>= 4;
+  }
+}
+
+/** Where the columns of the last parsed record are in its bytes. One object is used again for every record. */
+export class ParsedRecord {
+  /** Size with the line break, whether that is there or not. */
+  sizeBytes = 0;
+  left = 0;
+  seq = 0;
+  ptsMs = 0;
+  runStart = 0;
+  runEnd = 0;
+  streamStart = 0;
+  streamEnd = 0;
+  kindStart = 0;
+  kindEnd = 0;
+  payloadStart = 0;
+  payloadEnd = 0;
+
+  /**
+   * Reads the record at `start`; `end` is where the known bytes stop. False when there is none: a header that is
+   * not one, a body that goes past `end`, or a wrong checksum.
+   */
+  parse(bytes: Uint8Array, start: number, end: number): boolean {
+    const length = claimedBodyBytes(bytes, start, end);
+    if (length < 0) return false;
+    const bodyStart = start + HEADER_BYTES;
+    const bodyEnd = bodyStart + length;
+    // The columns before the checksum: a payload that imitates a header has no tabs, so this is cheap to refuse.
+    if (bodyEnd > end || !this.#parseColumns(bytes, bodyStart, bodyEnd)) return false;
+    if (readChecksum(bytes, start) !== crc32(bytes.subarray(start + 11, bodyEnd))) return false;
+    this.payloadEnd = bodyEnd;
+    this.sizeBytes = HEADER_BYTES + length + 1;
+    return true;
+  }
+
+  /** The size of the whole record that a header at `start` claims, line break included; -1 when there is none. */
+  claimedBytes(bytes: Uint8Array, start: number, end: number): number {
+    const length = claimedBodyBytes(bytes, start, end);
+    return length < 0 ? -1 : HEADER_BYTES + length + 1;
+  }
+
+  #parseColumns(bytes: Uint8Array, start: number, end: number): boolean {
+    let at = start;
+    let number = 0;
+    for (; at < end && isDigit(bytes[at]!); at++) number = number * 10 + bytes[at]! - ZERO;
+    if (at === start || bytes[at] !== SPACE) return false;
+    this.left = number;
+    number = 0;
+    const seqStart = ++at;
+    for (; at < end && isDigit(bytes[at]!); at++) number = number * 10 + bytes[at]! - ZERO;
+    if (at === seqStart || bytes[at] !== TAB) return false;
+    this.seq = number;
+    this.runStart = ++at;
+    while (at < end && bytes[at] !== TAB) at++;
+    this.runEnd = at;
+    this.streamStart = ++at;
+    while (at < end && bytes[at] !== TAB) at++;
+    this.streamEnd = at;
+    number = 0;
+    const ptsStart = ++at;
+    for (; at < end && isDigit(bytes[at]!); at++) number = number * 10 + bytes[at]! - ZERO;
+    if (at === ptsStart || bytes[at] !== TAB) return false;
+    this.ptsMs = number;
+    this.kindStart = ++at;
+    while (at < end && bytes[at] !== TAB) at++;
+    this.kindEnd = at;
+    this.payloadStart = at + 1;
+    return at < end;
+  }
+}
+
+/** The body length that a header at `start` claims, or -1 when the bytes there are not a header. */
+function claimedBodyBytes(bytes: Uint8Array, start: number, end: number): number {
+  if (start + HEADER_BYTES > end) return -1;
+  if (bytes[start] !== ZERO + 1 || bytes[start + 1] !== SPACE) return -1;
+  if (bytes[start + 10] !== SPACE || bytes[start + 20] !== SPACE) return -1;
+  let length = 0;
+  for (let at = start + 11; at < start + 20; at++) {
+    if (!isDigit(bytes[at]!)) return -1;
+    length = length * 10 + bytes[at]! - ZERO;
+  }
+  return length;
+}
+
+export function isLineBreak(byte: number | undefined): boolean {
+  return byte === LINE_BREAK;
+}
+
+/** The text of a column, its escapes undone. */
+export function columnText(decoder: TextDecoder, bytes: Uint8Array, start: number, end: number): string {
+  const text = decoder.decode(bytes.subarray(start, end));
+  return bytes.subarray(start, end).includes(BACKSLASH)
+    ? text.replace(/\\([\\tn])/g, (_, letter) => letter === "t" ? "\t" : letter === "n" ? "\n" : "\\")
+    : text;
+}
+
+function isDigit(byte: number): boolean {
+  return byte >= ZERO && byte <= ZERO + 9;
+}
+
+/** The checksum in a header, or -1 when it is not lower-case hex. */
+function readChecksum(bytes: Uint8Array, start: number): number {
+  let checksum = 0;
+  for (let at = start + 2; at < start + 10; at++) {
+    const byte = bytes[at]!;
+    const digit = isDigit(byte) ? byte - ZERO : byte >= 0x61 && byte <= 0x66 ? byte - 0x57 : -1;
+    if (digit < 0) return -1;
+    checksum = (checksum << 4) | digit;
+  }
+  return checksum >>> 0;
+}

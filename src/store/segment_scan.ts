@@ -1,0 +1,145 @@
+/** Reads one segment file from an offset to its end, record by record, and steps over whatever is not a record. */
+
+import { HEADER_BYTES, isLineBreak, ParsedRecord } from "./record.ts";
+import { MAX_SEQ } from "./event_index.ts";
+
+/** Takes each record in order. `bytes` and `record` are reused: they are good only during the call. */
+export interface RecordSink {
+  record(bytes: Uint8Array, record: ParsedRecord, offset: number): void;
+  /** Bytes from `from` to `to` that are no record, followed by one with sequence number `nextSeq`. */
+  damage(from: number, to: number, nextSeq: number): void;
+}
+
+/** How a segment ends. */
+export interface SegmentEnd {
+  /** First byte after the last record's body that is not a good line break; -1 when the file ends cleanly. */
+  readonly tailFrom: number;
+  /** Whether the last record has its body but no line break. */
+  readonly lacksLineBreak: boolean;
+}
+
+/**
+ * Records whose sequence number is not above all before them are stepped over like damage: they are copies.
+ * `afterSeq` is the highest number of the segments before this one.
+ */
+export function scanSegment(
+  file: Deno.FsFile,
+  sizeBytes: number,
+  fromOffset: number,
+  afterSeq: number,
+  sink: RecordSink,
+): SegmentEnd {
+  const window = new FileWindow(file, sizeBytes);
+  const record = new ParsedRecord();
+  let lastSeq = afterSeq;
+  let offset = fromOffset;
+  let damageFrom = -1;
+  let lacksLineBreak = false;
+  while (offset < sizeBytes) {
+    if (!window.parse(record, offset)) {
+      if (damageFrom < 0) damageFrom = offset;
+      offset = window.nextCandidate(offset + 1);
+      continue;
+    }
+    if (record.seq <= lastSeq || record.seq > MAX_SEQ) {
+      if (damageFrom < 0) damageFrom = offset;
+      offset += record.sizeBytes;
+      continue;
+    }
+    if (damageFrom >= 0) sink.damage(damageFrom, offset, record.seq);
+    const at = offset - window.start;
+    sink.record(window.bytes, record, offset);
+    lastSeq = record.seq;
+    const bodyEnd = at + record.sizeBytes - 1;
+    // The byte after the body is in the window, or the file ends there.
+    lacksLineBreak = !(window.start + bodyEnd < sizeBytes && isLineBreak(window.bytes[bodyEnd]));
+    damageFrom = lacksLineBreak ? window.start + bodyEnd : -1;
+    offset = window.start + bodyEnd + (lacksLineBreak ? 0 : 1);
+  }
+  return { tailFrom: damageFrom, lacksLineBreak };
+}
+
+/** The sequence number of the first record that is whole, or 0 when there is none. */
+export function firstSeqOf(file: Deno.FsFile, sizeBytes: number): number {
+  const window = new FileWindow(file, sizeBytes, 64 * 1024);
+  const record = new ParsedRecord();
+  for (let offset = 0; offset < sizeBytes; offset = window.nextCandidate(offset + 1)) {
+    if (window.parse(record, offset)) return record.seq;
+  }
+  return 0;
+}
+
+/** A piece of the file in memory that moves forward, and grows for a record that does not fit. */
+class FileWindow {
+  bytes: Uint8Array;
+  /** Offset in the file of `bytes[0]`. */
+  start = 0;
+  #end = 0;
+  readonly #file: Deno.FsFile;
+  readonly #sizeBytes: number;
+
+  constructor(file: Deno.FsFile, sizeBytes: number, windowBytes = 1024 * 1024) {
+    this.bytes = new Uint8Array(Math.max(1, Math.min(windowBytes, sizeBytes)));
+    this.#file = file;
+    this.#sizeBytes = sizeBytes;
+  }
+
+  parse(record: ParsedRecord, offset: number): boolean {
+    this.#need(offset, HEADER_BYTES);
+    const known = this.#end - this.start;
+    if (record.parse(this.bytes, offset - this.start, known)) {
+      if (offset + record.sizeBytes <= this.#end || this.#end === this.#sizeBytes) return true;
+      // Only the line break is outside; moving the window moves the columns, so they are parsed again.
+      this.#need(offset, record.sizeBytes);
+      return record.parse(this.bytes, 0, this.#end - this.start);
+    }
+    if (this.#end === this.#sizeBytes) return false;
+    const claimed = record.claimedBytes(this.bytes, offset - this.start, known);
+    if (claimed < 0 || offset + claimed - 1 <= this.#end || offset + claimed - 1 > this.#sizeBytes) {
+      return false;
+    }
+    this.#need(offset, claimed);
+    return record.parse(this.bytes, 0, this.#end - this.start);
+  }
+
+  /** The next offset from `offset` on where a header may start, or the end of the file. */
+  nextCandidate(offset: number): number {
+    while (offset + HEADER_BYTES <= this.#sizeBytes) {
+      this.#need(offset, HEADER_BYTES);
+      const stop = this.#end - HEADER_BYTES;
+      for (; offset <= stop; offset++) {
+        const at = offset - this.start;
+        if (
+          this.bytes[at] === 0x31 && this.bytes[at + 1] === 0x20 && this.bytes[at + 10] === 0x20 &&
+          this.bytes[at + 20] === 0x20
+        ) return offset;
+      }
+    }
+    return this.#sizeBytes;
+  }
+
+  /** Makes the `bytes` from `offset` on part of the window, as far as the file has them. */
+  #need(offset: number, bytes: number): void {
+    const wantedEnd = Math.min(offset + bytes, this.#sizeBytes);
+    if (offset >= this.start && wantedEnd <= this.#end) return;
+    const keptFrom = Math.min(offset, this.#end) - this.start;
+    const keptBytes = this.#end - this.start - keptFrom;
+    if (bytes > this.bytes.length) {
+      const grown = new Uint8Array(
+        Math.min(Math.max(bytes, this.bytes.length * 2), this.#sizeBytes - offset),
+      );
+      grown.set(this.bytes.subarray(keptFrom, keptFrom + keptBytes));
+      this.bytes = grown;
+    } else this.bytes.copyWithin(0, keptFrom, keptFrom + keptBytes);
+    this.start = offset;
+    this.#end = offset + keptBytes;
+    this.#file.seekSync(this.#end, Deno.SeekMode.Start);
+    while (this.#end < this.#sizeBytes && this.#end - this.start < this.bytes.length) {
+      const read = this.#file.readSync(this.bytes.subarray(this.#end - this.start));
+      if (!read) {
+        throw new Error(`Cannot read a segment of ${this.#sizeBytes} bytes: it ends at ${this.#end}`);
+      }
+      this.#end += read;
+    }
+  }
+}
