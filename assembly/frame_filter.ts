@@ -1,0 +1,89 @@
+/** The hot path: one call per decoded frame, from luma plane to a row of signals. Allocates nothing, ever. */
+
+import { cutFinish, cutPush, cutReset, cutScore, cutSettled } from "./cut";
+import { lumaSquareSum, lumaSum, measurePlane, PLANE_BYTES } from "./luma";
+import { hashCells, prepareHash } from "./phash";
+
+export { CUT_LOOKAHEAD } from "./cut";
+
+/*
+ * Rows live in a ring, one column a signal; frame i is at slot i % RING_ROWS. The caller copies rows out before
+ * they are overwritten.
+ *
+ *   PTS_MS f64 | HASH u64 | LUMA_MEAN f32 | FLICKER f32 | GHOSTING f32 | NOISE f32 | CUT_SCORE f32
+ *
+ * CUT_SCORE is NaN until it is settled, CUT_LOOKAHEAD frames after its frame or at the end.
+ */
+
+export const RING_ROWS: i32 = 4096;
+export const STAGING_BYTES: i32 = 1 << 20;
+export const STAGING: usize = memory.data(1 << 20, 16);
+export const PTS_MS: usize = memory.data(4096 * 8, 16);
+export const HASH: usize = memory.data(4096 * 8, 16);
+export const LUMA_MEAN: usize = memory.data(4096 * 4, 16);
+export const FLICKER: usize = memory.data(4096 * 4, 16);
+export const GHOSTING: usize = memory.data(4096 * 4, 16);
+export const NOISE: usize = memory.data(4096 * 4, 16);
+export const CUT_SCORE: usize = memory.data(4096 * 4, 16);
+
+const FULL_SCALE: f64 = 255.0 * <f64> PLANE_BYTES;
+/** Var / 4096 with Var = (n * squares - sum^2) / n^2, kept exact until the one division. */
+const NOISE_SCALE: f64 = 4096.0 * <f64> PLANE_BYTES * <f64> PLANE_BYTES;
+
+let frames: i32 = 0;
+let settled: i32 = 0;
+let previousSum: u32 = 0;
+let previousHash: u64 = 0;
+
+prepareHash();
+cutReset();
+
+/** Forgets every frame. */
+export function reset(): void {
+  frames = 0;
+  settled = 0;
+  cutReset();
+}
+
+/** Analyses the plane that starts `offset` bytes into STAGING. */
+export function push(offset: usize, ptsMs: f64): void {
+  const plane = STAGING + offset;
+  measurePlane(plane);
+  const sum = lumaSum();
+  const hash = hashCells();
+  const isFirst = frames == 0;
+  const slot: usize = (frames & (RING_ROWS - 1)) << 2;
+  const flicker = isFirst ? 0 : abs<f64>(<f64> sum - <f64> previousSum) / FULL_SCALE;
+  const ghosting = isFirst ? 0 : <f64> popcnt<u64>(hash ^ previousHash) / 64;
+  store<f64>(PTS_MS + (slot << 1), ptsMs);
+  store<u64>(HASH + (slot << 1), hash);
+  store<f32>(LUMA_MEAN + slot, <f32> (<f64> sum / FULL_SCALE));
+  store<f32>(FLICKER + slot, <f32> flicker);
+  store<f32>(GHOSTING + slot, <f32> ghosting);
+  store<f32>(NOISE + slot, noiseVarianceScore(sum));
+  store<f32>(CUT_SCORE + slot, f32.NaN);
+  previousSum = sum;
+  previousHash = hash;
+  frames++;
+  cutPush(plane);
+  settleCutScores();
+}
+
+/** No more frames follow: every cut score is settled. Returns the number of frames. */
+export function finish(): i32 {
+  cutFinish();
+  settleCutScores();
+  return frames;
+}
+
+function noiseVarianceScore(sum: u32): f32 {
+  const scaled = <u64> PLANE_BYTES * <u64> lumaSquareSum() - <u64> sum * <u64> sum;
+  return <f32> min<f64>(1, <f64> scaled / NOISE_SCALE);
+}
+
+function settleCutScores(): void {
+  const until = cutSettled();
+  for (; settled < until; settled++) {
+    store<f32>(CUT_SCORE + ((<usize> settled & (RING_ROWS - 1)) << 2), cutScore(settled));
+  }
+}

@@ -1,0 +1,156 @@
+/** The 64-bit DCT hash of a 32x36 grid of centred cells (D6), in integers only, so that every machine agrees. */
+
+import { CELL_COLUMNS, CELL_ROWS, CELLS } from "./luma";
+
+/*
+ * hash bit 8v+u  <->  coefficient (u, v) of the two-dimensional DCT-II, u horizontal, v vertical, 0 <= u, v < 8
+ *
+ *   bit 0       always 0: (0, 0) is the mean, which would say nothing but "bright"
+ *   bits 1..63  1 iff coefficient > median of the 63 + FLOOR
+ *
+ *   CELLS 36 x 32 x i16 --COSINE_X--> ROWS 36 x 8 x i32 --COSINE_Y >> 18--> COEFFICIENTS 64 x i32
+ *
+ * Cosines are rounded to 1/8192. Their rows for u, v > 0 sum to exactly 0 by symmetry, so adding the same
+ * brightness everywhere changes no coefficient at all. Bounds: 6375 * 8192 * 32 < 2^31 for ROWS; the vertical
+ * sum is exact in 49 bits of an i64; >> 18 leaves 8 fractional bits (8192 * 8192 = 2^26) and fits an i32.
+ */
+
+/**
+ * Coefficients that are 0 but for noise must not toss a coin each: a flat picture and one with few edges keep their
+ * bits only if "positive" means "visibly so". A pattern cos(u x) cos(v y), u, v > 0, of amplitude A grey levels has
+ * the coefficient A * 50 * 32/2 * 36/2 * 2^8 = A * 3,686,400, so FLOOR is a quarter of a grey level.
+ */
+const FLOOR: i32 = 921_600;
+
+const COSINE_X: usize = memory.data(8 * 32 * 2, 16); // i16
+const COSINE_Y: usize = memory.data(8 * 36 * 4, 16); // i32
+const ROWS: usize = memory.data(36 * 8 * 4, 16);
+const COEFFICIENTS: usize = memory.data(64 * 4, 16);
+
+/** round(8192 * cos(k * pi / 64)), k = 0..32. */
+// deno-fmt-ignore
+const QUARTER_OF_64: usize = memory.data<i16>([
+  8192, 8182, 8153, 8103, 8035, 7946, 7839, 7713, 7568, 7405, 7225, 7027, 6811, 6580, 6333, 6070, 5793,
+  5501, 5197, 4880, 4551, 4212, 3862, 3503, 3135, 2760, 2378, 1990, 1598, 1202, 803, 402, 0,
+]);
+/** round(8192 * cos(k * pi / 72)), k = 0..36. */
+// deno-fmt-ignore
+const QUARTER_OF_72: usize = memory.data<i16>([
+  8192, 8184, 8161, 8122, 8068, 7998, 7913, 7813, 7698, 7568, 7424, 7266, 7094, 6909, 6710, 6499, 6275,
+  6040, 5793, 5534, 5266, 4987, 4699, 4402, 4096, 3783, 3462, 3135, 2802, 2463, 2120, 1773, 1423, 1069,
+  714, 357, 0,
+]);
+
+/** Fills the cosine tables; once, before the first hash. */
+export function prepareHash(): void {
+  for (let frequency: i32 = 0; frequency < 8; frequency++) {
+    for (let x: i32 = 0; x < 32; x++) {
+      const cosine = cosineAt(QUARTER_OF_64, 64, (2 * x + 1) * frequency);
+      store<i16>(COSINE_X + ((frequency * 32 + x) << 1), <i16> cosine);
+    }
+    for (let y: i32 = 0; y < 36; y++) {
+      const cosine = cosineAt(QUARTER_OF_72, 72, (2 * y + 1) * frequency);
+      store<i32>(COSINE_Y + ((frequency * 36 + y) << 2), cosine);
+    }
+  }
+}
+
+/** 8192 * cos(step * pi / half), from a quarter wave. */
+function cosineAt(quarter: usize, half: i32, step: i32): i32 {
+  let folded = step % (2 * half);
+  if (folded > half) folded = 2 * half - folded;
+  if (folded * 2 > half) return -<i32> load<i16>(quarter + ((half - folded) << 1));
+  return <i32> load<i16>(quarter + (folded << 1));
+}
+
+/** The hash of the grid in CELLS. */
+export function hashCells(): u64 {
+  transformRows();
+  transformColumns();
+  const threshold = i32x4.splat(medianCoefficient() + FLOOR);
+  let hash: u64 = 0;
+  for (let i: usize = 0; i < 64; i += 4) {
+    const above = i32x4.gt_s(v128.load(COEFFICIENTS + i * 4), threshold);
+    hash |= (<u64> <u32> i32x4.bitmask(above)) << i;
+  }
+  return hash & ~(<u64> 1);
+}
+
+function transformRows(): void {
+  for (let y: usize = 0; y < CELL_ROWS; y++) {
+    const cells = CELLS + y * CELL_COLUMNS * 2;
+    const first = v128.load(cells);
+    const second = v128.load(cells + 16);
+    const third = v128.load(cells + 32);
+    const fourth = v128.load(cells + 48);
+    for (let u: usize = 0; u < 8; u++) {
+      const cosines = COSINE_X + u * CELL_COLUMNS * 2;
+      const left = i32x4.add(
+        i32x4.dot_i16x8_s(first, v128.load(cosines)),
+        i32x4.dot_i16x8_s(second, v128.load(cosines + 16)),
+      );
+      const right = i32x4.add(
+        i32x4.dot_i16x8_s(third, v128.load(cosines + 32)),
+        i32x4.dot_i16x8_s(fourth, v128.load(cosines + 48)),
+      );
+      store<i32>(ROWS + (y * 8 + u) * 4, sumOfLanes(i32x4.add(left, right)));
+    }
+  }
+}
+
+function sumOfLanes(lanes: v128): i32 {
+  return (i32x4.extract_lane(lanes, 0) + i32x4.extract_lane(lanes, 1)) +
+    (i32x4.extract_lane(lanes, 2) + i32x4.extract_lane(lanes, 3));
+}
+
+function transformColumns(): void {
+  for (let v: usize = 0; v < 8; v++) {
+    let u01 = i64x2.splat(0);
+    let u23 = i64x2.splat(0);
+    let u45 = i64x2.splat(0);
+    let u67 = i64x2.splat(0);
+    for (let y: usize = 0; y < CELL_ROWS; y++) {
+      const cosine = v128.load32_splat(COSINE_Y + (v * CELL_ROWS + y) * 4);
+      const low = v128.load(ROWS + y * 32);
+      const high = v128.load(ROWS + y * 32 + 16);
+      u01 = i64x2.add(u01, i64x2.extmul_low_i32x4_s(low, cosine));
+      u23 = i64x2.add(u23, i64x2.extmul_high_i32x4_s(low, cosine));
+      u45 = i64x2.add(u45, i64x2.extmul_low_i32x4_s(high, cosine));
+      u67 = i64x2.add(u67, i64x2.extmul_high_i32x4_s(high, cosine));
+    }
+    const coefficients = COEFFICIENTS + v * 32;
+    v128.store(coefficients, narrow(u01, u23));
+    v128.store(coefficients + 16, narrow(u45, u67));
+  }
+}
+
+/** Four exact sums without their 18 lowest bits, as i32. */
+function narrow(first: v128, second: v128): v128 {
+  return v128.shuffle<i32>(i64x2.shr_s(first, 18), i64x2.shr_s(second, 18), 0, 2, 4, 6);
+}
+
+/**
+ * The 32nd smallest of the 63 coefficients, by bisection of the value: the smallest m with at least 32
+ * coefficients <= m. Coefficient (0, 0) is set to the largest value first, so that it is never counted.
+ */
+function medianCoefficient(): i32 {
+  store<i32>(COEFFICIENTS, i32.MAX_VALUE);
+  let low: i32 = i32.MIN_VALUE;
+  let high: i32 = i32.MAX_VALUE;
+  while (low < high) {
+    const middle = (low & high) + ((low ^ high) >> 1);
+    if (countUpTo(middle) >= 32) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+function countUpTo(limit: i32): i32 {
+  const limits = i32x4.splat(limit);
+  let counts = i32x4.splat(0);
+  for (let i: usize = 0; i < 256; i += 16) {
+    // A true lane is -1.
+    counts = i32x4.sub(counts, i32x4.le_s(v128.load(COEFFICIENTS + i), limits));
+  }
+  return sumOfLanes(counts);
+}

@@ -1,0 +1,86 @@
+# Sourced by every script here: installs what the machine lacks, says so, and does nothing the second time.
+#
+#   Deno    the pinned version; the one on PATH if it is that version, else from npm into .tools/
+#   ffmpeg  with the system's package manager, unless SERVICE_FFMPEG_PATH and SERVICE_FFPROBE_PATH name one
+#
+# Afterwards DENO holds the path of the pinned Deno. Nothing outside .tools/ is written but the ffmpeg package.
+
+DENO_VERSION=2.9.6
+PROJECT_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+TOOLS_DIR="$PROJECT_ROOT/.tools"
+
+export DENO_DIR="${DENO_DIR:-$TOOLS_DIR/deno_cache}"
+export DENO_NO_UPDATE_CHECK=1
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+fail() { printf 'setup: %s\n' "$*" >&2; exit 1; }
+
+is_pinned_deno() { [ -x "$1" ] && "$1" --version 2>/dev/null | grep -q "^deno $DENO_VERSION "; }
+
+# npm ships one package a platform, with the program itself inside.
+installed_deno() {
+  local candidate
+  for candidate in "$TOOLS_DIR"/npm/node_modules/@deno/*/deno; do
+    if is_pinned_deno "$candidate"; then printf '%s' "$candidate"; return 0; fi
+  done
+  return 1
+}
+
+find_deno() {
+  local on_path
+  on_path=$(command -v deno || true)
+  if [ -n "$on_path" ] && is_pinned_deno "$on_path"; then printf '%s' "$on_path"; return 0; fi
+  installed_deno
+}
+
+install_deno() {
+  command -v npm >/dev/null || fail "Deno $DENO_VERSION is not on PATH and npm is missing; install Node.js with npm, or Deno $DENO_VERSION."
+  say "installing Deno $DENO_VERSION from npm into .tools/ (once)"
+  mkdir -p "$TOOLS_DIR/npm"
+  npm install --prefix "$TOOLS_DIR/npm" --ignore-scripts --no-audit --no-fund --loglevel=error "deno@$DENO_VERSION" >&2 ||
+    fail "npm could not install deno@$DENO_VERSION"
+}
+
+# with_root COMMAND...: as root where we are root, else through sudo.
+with_root() {
+  if [ "$(id -u)" = 0 ]; then "$@"
+  elif command -v sudo >/dev/null; then sudo "$@"
+  else fail "'$*' needs root and there is no sudo; run it yourself, then start this script again."
+  fi
+}
+
+# install_packages APT DNF APK PACMAN BREW: one package list for each package manager.
+install_packages() {
+  if command -v apt-get >/dev/null; then
+    with_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq >/dev/null &&
+      with_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $1 >/dev/null
+  elif command -v dnf >/dev/null; then with_root dnf install -y -q $2
+  elif command -v apk >/dev/null; then with_root apk add -q $3
+  elif command -v pacman >/dev/null; then with_root pacman -S --noconfirm --quiet $4
+  elif command -v brew >/dev/null; then brew install --quiet $5
+  else fail "no known package manager here; install: $1"
+  fi
+}
+
+have_ffmpeg() {
+  command -v "${SERVICE_FFMPEG_PATH:-ffmpeg}" >/dev/null && command -v "${SERVICE_FFPROBE_PATH:-ffprobe}" >/dev/null
+}
+
+DENO=$(find_deno) || { install_deno; DENO=$(find_deno) || fail "Deno was installed but does not start on this machine."; }
+export DENO
+
+if ! have_ffmpeg; then
+  say "installing ffmpeg with the system's package manager (once)"
+  install_packages ffmpeg ffmpeg ffmpeg ffmpeg ffmpeg || fail "ffmpeg could not be installed"
+  have_ffmpeg || fail "ffmpeg was installed but ffmpeg and ffprobe are not on PATH"
+fi
+
+# The service's own packages, fetched before it is confined, so that a missing network shows here and not later.
+packages_stamp="$DENO_VERSION $(cksum <"$PROJECT_ROOT/deno.lock")"
+if [ "$(cat "$TOOLS_DIR/fetched" 2>/dev/null)" != "$packages_stamp" ] || [ ! -d "$DENO_DIR/npm" ]; then
+  say "fetching the packages that the service uses (once)"
+  (cd "$PROJECT_ROOT" && "$DENO" cache --quiet --frozen src/main.ts src/service_worker.ts) >&2 ||
+    fail "the packages of deno.lock could not be fetched"
+  mkdir -p "$TOOLS_DIR"
+  printf '%s\n' "$packages_stamp" >"$TOOLS_DIR/fetched"
+fi

@@ -1,0 +1,96 @@
+/**
+ * Builds `wasm/*.wasm` from `assembly/`; with `--check` it builds into memory and fails unless every committed
+ * module equals the fresh build byte for byte and uses SIMD.
+ */
+
+import asc from "assemblyscript/asc";
+import { join } from "node:path";
+
+/** Memory is fixed: a grown memory would detach every view that TypeScript holds. */
+export const MODULES = [
+  { entry: "assembly/frame_filter.ts", output: "wasm/frame_filter.wasm", memoryPages: 32 },
+  { entry: "assembly/gate.ts", output: "wasm/gate.wasm", memoryPages: 16 },
+] as const satisfies readonly WasmModule[];
+
+/** A source file with everything it imports, the file it becomes, and its memory in pages of 64 KiB. */
+export interface WasmModule {
+  readonly entry: string;
+  readonly output: string;
+  readonly memoryPages: number;
+}
+
+const root = join(import.meta.dirname!, "..");
+
+/** One built module and how many of its instructions work on 128-bit vectors. */
+export interface Build {
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly vectorInstructions: number;
+}
+
+/** Compiles one module in memory. Throws with the compiler's own words when it does not compile. */
+export async function build(module: WasmModule): Promise<Build> {
+  const written = new Map<string, string | Uint8Array>();
+  const stderr = asc.createMemoryStream();
+  const { error } = await asc.main([
+    module.entry,
+    ...["--outFile", "module.wasm", "--textFile", "module.wat"],
+    ...["-O3", "--noAssert", "--enable", "simd", "--runtime", "stub"],
+    ...["--initialMemory", `${module.memoryPages}`, "--maximumMemory", `${module.memoryPages}`],
+  ], {
+    stderr,
+    readFile: (name) => readSource(name),
+    writeFile: (name, contents) => void written.set(name, contents),
+    listFiles: () => [],
+  });
+  if (error) throw new Error(`Cannot compile ${module.entry}: ${error.message}\n${stderr.toString()}`);
+  return {
+    bytes: new Uint8Array(written.get("module.wasm") as Uint8Array),
+    vectorInstructions: countVectorInstructions(written.get("module.wat") as string),
+  };
+}
+
+/** In the text format every SIMD instruction starts with its lane shape, for example `i32x4.dot_i16x8_s`. */
+function countVectorInstructions(text: string): number {
+  return text.match(/\b(?:v128|i8x16|i16x8|i32x4|i64x2|f32x4|f64x2)\.\w/g)?.length ?? 0;
+}
+
+function readSource(name: string): string | null {
+  try {
+    return Deno.readTextFileSync(join(root, name));
+  } catch (error) {
+    // The compiler asks for `x.ts` first and for `x/index.ts` next.
+    if (error instanceof Deno.errors.NotFound) return null;
+    throw error;
+  }
+}
+
+/** Says what is wrong with the committed module, or nothing. */
+export async function staleness(module: WasmModule): Promise<string | undefined> {
+  const { bytes, vectorInstructions } = await build(module);
+  if (vectorInstructions === 0) return `${module.output} has no SIMD instruction`;
+  const committed = await Deno.readFile(join(root, module.output)).catch(() => undefined);
+  if (!committed) return `${module.output} is missing: run "deno task wasm"`;
+  const equal = committed.length === bytes.length && committed.every((byte, i) => byte === bytes[i]);
+  if (!equal) {
+    return `${module.output} is not what ${module.entry} builds to (${committed.length} bytes committed, ` +
+      `${bytes.length} built): run "deno task wasm"`;
+  }
+}
+
+async function writeAll(): Promise<void> {
+  for (const module of MODULES) {
+    const { bytes, vectorInstructions } = await build(module);
+    await Deno.mkdir(join(root, "wasm"), { recursive: true });
+    await Deno.writeFile(join(root, module.output), bytes);
+    console.log(`${module.output}: ${bytes.length} bytes, ${vectorInstructions} SIMD instructions`);
+  }
+}
+
+async function checkAll(): Promise<void> {
+  const faults = (await Promise.all(MODULES.map(staleness))).filter((fault) => fault !== undefined);
+  for (const fault of faults) console.error(fault);
+  if (faults.length > 0) Deno.exit(1);
+  console.log(`wasm/: ${MODULES.length} modules equal a fresh build of assembly/`);
+}
+
+if (import.meta.main) await (Deno.args.includes("--check") ? checkAll() : writeAll());

@@ -1,0 +1,101 @@
+/** Scores predicted cuts against labelled truth: one-to-one matches within one frame, gradual changes excused. */
+
+/** Frames `start` to `end - 1`. */
+interface FrameRange {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** The part of a `*.truth.json` that concerns cuts; indexes count decoded frames from 0. */
+export interface CutTruth {
+  readonly name: string;
+  /** Path of the video, relative to the truth file. */
+  readonly video: string;
+  /** First frames of new shots. */
+  readonly cuts: readonly number[];
+  readonly gradual?: readonly FrameRange[];
+  readonly black?: readonly FrameRange[];
+  readonly freezes?: readonly (FrameRange & { readonly kind?: string })[];
+  readonly loops?: readonly (FrameRange & { readonly period: number })[];
+  /** Time jumps of a camera that stays the same. */
+  readonly jumpcuts?: readonly number[];
+  /** Where frames are lost. */
+  readonly jumps?: readonly number[];
+}
+
+/** Hits, false alarms and misses, with the frames of the latter two. */
+export interface CutTally {
+  readonly hits: number;
+  readonly falseAlarms: readonly number[];
+  readonly misses: readonly number[];
+}
+
+export interface Rates {
+  readonly precision: number;
+  readonly recall: number;
+  readonly f1: number;
+}
+
+const TOLERANCE_FRAMES = 1;
+
+/**
+ * Compares predictions with the truth. A prediction without a partner is forgiven inside a gradual change and where
+ * a jump is real though nobody edited a cut: edges of black, the end of a freeze that dropped frames, loop seams,
+ * time jumps, lost frames. Flashes, artifacts, damage, shake and moving subjects forgive nothing.
+ */
+export function tallyCuts(truth: CutTruth, predicted: readonly number[]): CutTally {
+  const cuts = [...new Set(truth.cuts)];
+  const predictions = [...new Set(predicted)];
+  const { matchedCuts, matchedPredictions } = match(cuts, predictions);
+  const forgiven = realJumps(truth);
+  const falseAlarms = predictions.filter((frame) =>
+    !matchedPredictions.has(frame) &&
+    !forgiven.some((jump) => Math.abs(frame - jump) <= TOLERANCE_FRAMES) &&
+    !truth.gradual?.some((range) =>
+      frame >= range.start - TOLERANCE_FRAMES && frame < range.end + TOLERANCE_FRAMES
+    )
+  );
+  const misses = cuts.filter((frame) => !matchedCuts.has(frame));
+  return { hits: matchedCuts.size, falseAlarms: ascending(falseAlarms), misses: ascending(misses) };
+}
+
+/** Precision, recall and their harmonic mean. With nothing to find and nothing claimed all three are 1. */
+export function rates(counts: { hits: number; falseAlarms: number; misses: number }): Rates {
+  const { hits, falseAlarms, misses } = counts;
+  const precision = hits + falseAlarms > 0 ? hits / (hits + falseAlarms) : misses === 0 ? 1 : 0;
+  const recall = hits + misses > 0 ? hits / (hits + misses) : 1;
+  const f1 = precision + recall > 0 ? 2 * precision * recall / (precision + recall) : 0;
+  return { precision, recall, f1 };
+}
+
+/** Pairs off nearest first, then the earlier cut, then the earlier prediction; nobody is used twice. */
+function match(cuts: readonly number[], predictions: readonly number[]) {
+  const pairs = cuts.flatMap((cut) =>
+    predictions
+      .map((prediction) => ({ cut, prediction, distance: Math.abs(prediction - cut) }))
+      .filter(({ distance }) => distance <= TOLERANCE_FRAMES)
+  );
+  pairs.sort((a, b) => a.distance - b.distance || a.cut - b.cut || a.prediction - b.prediction);
+  const matchedCuts = new Set<number>();
+  const matchedPredictions = new Set<number>();
+  for (const { cut, prediction } of pairs) {
+    if (matchedCuts.has(cut) || matchedPredictions.has(prediction)) continue;
+    matchedCuts.add(cut);
+    matchedPredictions.add(prediction);
+  }
+  return { matchedCuts, matchedPredictions };
+}
+
+function realJumps(truth: CutTruth): number[] {
+  const jumps = [...truth.jumpcuts ?? [], ...truth.jumps ?? []];
+  for (const { start, end } of truth.black ?? []) jumps.push(start, end);
+  for (const { end, kind } of truth.freezes ?? []) if (kind === "freeze_drop") jumps.push(end);
+  for (const { start, end, period } of truth.loops ?? []) {
+    for (let seam = start; seam <= end; seam += period) jumps.push(seam);
+  }
+  return jumps;
+}
+
+function ascending(frames: readonly number[]): number[] {
+  return [...frames].sort((a, b) => a - b);
+}

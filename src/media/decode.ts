@@ -1,0 +1,282 @@
+/** Decodes recorded media into signals: ffmpeg writes reduced luma planes into a pipe, a media Worker reads them. */
+
+import { Gate } from "../base/gate.ts";
+import type { Tools } from "../base/places.ts";
+import type { World } from "../base/world.ts";
+import {
+  croppedFrame,
+  fullFrame,
+  type ImageCoordinates,
+  type NormalizedRegion,
+} from "../model/coordinates.ts";
+import { type SamplingPlan, takesEveryFrame } from "../model/sampling.ts";
+import type { SignalColumns } from "../model/signals.ts";
+import { DecodePool, type DecodeWorker } from "./decode_pool.ts";
+import { Fifo } from "./fifo.ts";
+import { PLANE_HEIGHT, PLANE_WIDTH } from "./filter.ts";
+import { mediaFault, reasonIn } from "./media_fault.ts";
+import { CONTAINER_FORMATS, type MediaInfo, probeMedia } from "./probe.ts";
+import { type Outcome, type ResourceLimits, run } from "./process.ts";
+
+export interface DecoderOptions {
+  readonly tools: Tools;
+  /** For named pipes; empty again after each decode. */
+  readonly tempDir: string;
+  readonly world: World;
+  /** Decodes at once, at least 1; more than there are processors only makes each slower. */
+  readonly maxConcurrent: number;
+}
+
+export interface DecodeRequest {
+  /** A real path that `resolveLocalSource` gave. */
+  readonly path: string;
+  readonly info: MediaInfo;
+  readonly plan: SamplingPlan;
+  /** Sampled frames; what follows is not decoded. */
+  readonly maxFrames: number;
+  /** Fractions of the displayed picture; absent is the whole of it. */
+  readonly crop?: NormalizedRegion;
+  readonly signal: AbortSignal;
+}
+
+export interface DecodedSignals {
+  /** At least one frame. Times are exact, in milliseconds from the first frame, not rounded. */
+  readonly signals: SignalColumns;
+  /** Pixels, as displayed, before the crop. */
+  readonly width: number;
+  readonly height: number;
+  /** The source's, in ffmpeg's words. */
+  readonly pixelFormat: string;
+  readonly coordinates: ImageCoordinates;
+}
+
+/**
+ * ```
+ *   probe:          ffprobe ─JSON→ MediaInfo
+ *   decodeSignals:  [gate, FIFO order] → ffmpeg ─NUT→ named pipe ─readSync→ Worker: FrameFilter → SignalColumns
+ * ```
+ *
+ * Faults of the medium are 422 `source_uri`. A file that is damaged in places gives the frames that can be decoded.
+ */
+export class Decoder implements AsyncDisposable {
+  readonly #options: DecoderOptions;
+  readonly #decodes: Gate;
+  readonly #probes: Gate;
+  readonly #pool: DecodePool;
+  readonly #closing = new AbortController();
+  readonly #running = new Set<Promise<unknown>>();
+
+  private constructor(options: DecoderOptions) {
+    this.#options = options;
+    this.#pool = new DecodePool([options.tempDir]);
+    const { maxConcurrent } = options;
+    const common = { waiterLimit: WAITERS_MAX, refusal: "provider_saturated" } as const;
+    this.#decodes = new Gate({ ...common, limit: maxConcurrent, what: "decodes" });
+    this.#probes = new Gate({ ...common, limit: maxConcurrent * PROBES_PER_DECODE, what: "probes" });
+  }
+
+  /** Starts a first worker, so that a machine where none can run says so now. */
+  static async open(options: DecoderOptions): Promise<Decoder> {
+    const decoder = new Decoder(options);
+    decoder.#pool.giveBack(await decoder.#pool.take());
+    return decoder;
+  }
+
+  /** What the file holds; refuses what is no media container. */
+  probe(path: string, signal: AbortSignal): Promise<MediaInfo> {
+    return this.#track(signal, async (either) => {
+      const { tools, world } = this.#options;
+      using _place = await this.#probes.acquire({ signal: either });
+      return await probeMedia(path, {
+        tools,
+        world,
+        signal: either,
+        limits: this.#limits(PROBE_CPU_SECONDS),
+      });
+    });
+  }
+
+  /** Waits its turn, decodes, and leaves no process, pipe or file behind however it ends. */
+  decodeSignals(request: DecodeRequest): Promise<DecodedSignals> {
+    return this.#track(request.signal, async (signal) => {
+      const { video } = request.info;
+      if (!video) throw mediaFault("it has no video stream");
+      const coordinates = request.crop
+        ? croppedFrame(video, request.crop)
+        : fullFrame(video.width, video.height);
+      using _place = await this.#decodes.acquire({ signal });
+      const signals = await this.#decode(
+        request,
+        filterChain(request.info, request.plan, coordinates),
+        signal,
+      );
+      return {
+        signals,
+        width: video.width,
+        height: video.height,
+        pixelFormat: video.pixelFormat,
+        coordinates,
+      };
+    });
+  }
+
+  /** Stops what is running and ends the workers. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closing.abort(new Error("the decoder is closing"));
+    await Promise.allSettled(this.#running);
+    this.#decodes.close();
+    this.#probes.close();
+    this.#pool[Symbol.dispose]();
+  }
+
+  async #decode(request: DecodeRequest, filters: string, signal: AbortSignal): Promise<SignalColumns> {
+    const { tools, tempDir, world } = this.#options;
+    const worker = await this.#pool.take();
+    try {
+      await using fifo = await Fifo.make({ mkfifo: tools.mkfifo, directory: tempDir, world, signal });
+      const deadlineMs = decodeDeadlineMs(request.info);
+      const { signals, outcome } = await readWhile(
+        worker,
+        fifo,
+        (workerFailed) =>
+          run(tools.ffmpeg, ffmpegArgs(request, filters, fifo.path), {
+            world,
+            signal: AbortSignal.any([signal, workerFailed]),
+            deadlineMs,
+            maxStdoutBytes: 0,
+            maxStderrBytes: DECODE_ERROR_BYTES,
+            limits: this.#limits(deadlineMs / 1000 * processors()),
+          }),
+      );
+      refuseFailure(outcome, signals.count, deadlineMs);
+      return signals;
+    } finally {
+      this.#pool.giveBack(worker);
+    }
+  }
+
+  #limits(cpuSeconds: number): ResourceLimits {
+    return {
+      prlimit: this.#options.tools.prlimit,
+      cpuSeconds,
+      addressSpaceBytes: ADDRESS_SPACE_BYTES + processors() * ADDRESS_SPACE_BYTES_PER_PROCESSOR,
+    };
+  }
+
+  /** Runs `work` so that closing the decoder stops it and waits for it. */
+  async #track<T>(signal: AbortSignal, work: (either: AbortSignal) => Promise<T>): Promise<T> {
+    const running = work(AbortSignal.any([signal, this.#closing.signal]));
+    this.#running.add(running);
+    try {
+      return await running;
+    } finally {
+      this.#running.delete(running);
+    }
+  }
+}
+
+/** Probes are short and wait for the disk more than they compute. */
+const PROBES_PER_DECODE = 2;
+/** Callers that may wait for a decode; each is an open request, and the service bounds those before. */
+const WAITERS_MAX = 4096;
+/** Twice the wall-clock limit: ffprobe decodes the first frames on all processors. */
+const PROBE_CPU_SECONDS = 20;
+const DECODE_ERROR_BYTES = 8 << 10;
+
+/** Room for the frames of 8K video; a decoder thread per processor reserves a stack and an allocation arena. */
+const ADDRESS_SPACE_BYTES = 8 * 2 ** 30;
+const ADDRESS_SPACE_BYTES_PER_PROCESSOR = 256 * 2 ** 20;
+
+/** Longest decode: so many times the length of the medium, plus a start, within bounds. Slow machines manage 4K at 0.2. */
+const DEADLINE_PER_MEDIA = 10;
+const DEADLINE_START_MS = 60_000;
+const DEADLINE_MAX_MS = 1_800_000;
+/** For media of unknown length: the bytes of one millisecond of 0.8 Mbit/s video. */
+const BYTES_PER_MS = 100;
+
+function decodeDeadlineMs(info: MediaInfo): number {
+  const mediaMs = info.durationMs ?? info.sizeBytes / BYTES_PER_MS;
+  return Math.min(DEADLINE_MAX_MS, DEADLINE_START_MS + Math.round(mediaMs * DEADLINE_PER_MEDIA));
+}
+
+function processors(): number {
+  return navigator.hardwareConcurrency;
+}
+
+/** Lets `worker` read the pipe while `write` writes into it; both have ended when this returns or throws. */
+async function readWhile(
+  worker: DecodeWorker,
+  fifo: Fifo,
+  write: (workerFailed: AbortSignal) => Promise<Outcome>,
+): Promise<{ signals: SignalColumns; outcome: Outcome }> {
+  const reading = worker.read({ fifoPath: fifo.path });
+  // Before the worker has the pipe open, closing the guard would leave it waiting for a writer for ever.
+  await reading.opened;
+  const workerFailed = new AbortController();
+  reading.finished.catch((error) => workerFailed.abort(error));
+  try {
+    const outcome = await write(workerFailed.signal);
+    fifo.closeGuard();
+    return { signals: await reading.finished, outcome };
+  } finally {
+    fifo.closeGuard();
+    await reading.finished.catch(() => {/* already reported through `workerFailed` */});
+  }
+}
+
+/** Some frames and an unhappy end are a damaged file; no frame, or our own limits, are a refusal. */
+function refuseFailure(outcome: Outcome, frames: number, deadlineMs: number): void {
+  if (outcome.end === "out_of_time") throw mediaFault(`decoding took longer than ${deadlineMs / 1000} s`);
+  if (outcome.end === "killed") throw mediaFault("the decoder broke down on it");
+  if (frames > 0) return;
+  throw mediaFault(outcome.stderr === "" ? "no frame of it can be decoded" : reasonIn(outcome.stderr));
+}
+
+function ffmpegArgs(request: DecodeRequest, filters: string, fifoPath: string): string[] {
+  const { path, info, plan, maxFrames } = request;
+  return [
+    ...[
+      "-nostdin",
+      "-v",
+      "error",
+      "-protocol_whitelist",
+      "file,pipe",
+      "-format_whitelist",
+      CONTAINER_FORMATS,
+    ],
+    ...["-i", `file:${path}`, "-map", `0:${info.video!.streamIndex}`, "-an", "-sn", "-dn"],
+    ...["-map_metadata", "-1", "-map_chapters", "-1", "-frames:v", String(maxFrames)],
+    // The planes are too small to share among threads: two threads cost a fifth more CPU in all at 720p.
+    ...["-filter_threads", "1", "-vf", filters],
+    // Every frame as it is; in the source's own time base, so that its time is exact.
+    ...["-fps_mode", "passthrough", ...(takesEveryFrame(plan) ? ["-enc_time_base", "-1"] : [])],
+    // Without an index ffmpeg's memory does not grow with the number of frames.
+    ...["-c:v", "rawvideo", "-f", "nut", "-write_index", "0", "-y", `file:${fifoPath}`],
+  ];
+}
+
+/** Drops frames first, then everything but luma, then pixels outside the crop: each step has less to do. */
+function filterChain(info: MediaInfo, plan: SamplingPlan, coordinates: ImageCoordinates): string {
+  const video = info.video!;
+  const { width, height, x, y } = coordinates.resolved_region;
+  const isWhole = width === video.width && height === video.height;
+  return [
+    ...(takesEveryFrame(plan) ? [] : [steadyRate(info, plan.sampleFps)]),
+    HAS_LUMA_PLANE.test(video.pixelFormat) ? "extractplanes=y" : "format=gray",
+    ...(isWhole ? [] : [`crop=${width}:${height}:${x}:${y}`]),
+    `scale=${PLANE_WIDTH}:${PLANE_HEIGHT}:flags=area`,
+    "format=gray",
+  ].join(",");
+}
+
+/**
+ * Contract 2.3. The end of the medium is rounded to a whole number of samples, which would be none for a medium below
+ * half a sampling period: two frames at 23 frames a second, sampled at 2, last 0.17 periods.
+ */
+function steadyRate(info: MediaInfo, sampleFps: number): string {
+  const isShort = info.durationMs !== null && info.durationMs * sampleFps < 1000;
+  return `fps=${sampleFps.toFixed(3)}${isShort ? ":eof_action=pass" : ""}`;
+}
+
+/** Pixel formats from which luma can be taken as it is; the others (RGB, palettes) have to be converted. */
+const HAS_LUMA_PLANE = /^(yuv|yuyv|uyvy|yvyu|nv\d|p[024]1\d|gray(?!f)|ya\d)/;

@@ -1,0 +1,56 @@
+/** Seven typed arrays that move together: the rows of the frame filter, wherever they lie. */
+
+/** Seven arrays, one a signal: the ring in the module's memory, the rows kept here, or the caller's copy. */
+export interface FilterColumns {
+  readonly ptsMs: Float64Array<ArrayBuffer>;
+  readonly perceptualHash: BigUint64Array<ArrayBuffer>;
+  readonly lumaMean: Float32Array<ArrayBuffer>;
+  readonly flickerScore: Float32Array<ArrayBuffer>;
+  readonly ghostingScore: Float32Array<ArrayBuffer>;
+  readonly noiseVarianceScore: Float32Array<ArrayBuffer>;
+  readonly cutScore: Float32Array<ArrayBuffer>;
+}
+
+/** `rows` rows of zeros. */
+export function newColumns(rows: number): FilterColumns {
+  return {
+    ptsMs: new Float64Array(rows),
+    perceptualHash: new BigUint64Array(rows),
+    lumaMean: new Float32Array(rows),
+    flickerScore: new Float32Array(rows),
+    ghostingScore: new Float32Array(rows),
+    noiseVarianceScore: new Float32Array(rows),
+    cutScore: new Float32Array(rows),
+  };
+}
+
+/** Views of the rows from `start` (inclusive) to `end` (exclusive), not copies. */
+export function slice(columns: FilterColumns, start: number, end: number): FilterColumns {
+  return {
+    ptsMs: columns.ptsMs.subarray(start, end),
+    perceptualHash: columns.perceptualHash.subarray(start, end),
+    lumaMean: columns.lumaMean.subarray(start, end),
+    flickerScore: columns.flickerScore.subarray(start, end),
+    ghostingScore: columns.ghostingScore.subarray(start, end),
+    noiseVarianceScore: columns.noiseVarianceScore.subarray(start, end),
+    cutScore: columns.cutScore.subarray(start, end),
+  };
+}
+
+/** Copies every row of `source` to row `at` of `target` and on. Allocates nothing. */
+export function copyInto(target: FilterColumns, source: FilterColumns, at: number): void {
+  target.ptsMs.set(source.ptsMs, at);
+  target.perceptualHash.set(source.perceptualHash, at);
+  target.lumaMean.set(source.lumaMean, at);
+  target.flickerScore.set(source.flickerScore, at);
+  target.ghostingScore.set(source.ghostingScore, at);
+  target.noiseVarianceScore.set(source.noiseVarianceScore, at);
+  target.cutScore.set(source.cutScore, at);
+}
+
+/** The first `rows` rows with room for twice as many: doubling keeps the copying linear in the number of frames. */
+export function grown(columns: FilterColumns, rows: number): FilterColumns {
+  const result = newColumns(columns.ptsMs.length * 2);
+  copyInto(result, slice(columns, 0, rows), 0);
+  return result;
+}

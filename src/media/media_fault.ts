@@ -1,0 +1,38 @@
+/** Turns what ffmpeg and ffprobe complain about into a reason that a caller understands and that names no path. */
+
+import { type Refusal, refuse } from "../base/refusal.ts";
+
+/** Contract 2.3: any fault of the medium is 422 on `source_uri`. */
+export function mediaFault(reason: string): Refusal {
+  return refuse.invalid("source_uri", reason);
+}
+
+/**
+ * The reason in the tool's words, `stderr`. `head` is the start of the file: a file that is only named like an MP4 makes
+ * ffmpeg miss an index that was never there.
+ */
+export function reasonIn(stderr: string, head?: Uint8Array): string {
+  if (/moov atom not found/.test(stderr) && head && !isIsoMedia(head)) return NOT_MEDIA;
+  return REASONS.find(([pattern]) => pattern.test(stderr))?.[1] ?? "it cannot be decoded";
+}
+
+const NOT_MEDIA = "it is not a media file, or it is damaged beyond reading";
+
+/** The first row that fits decides, so the particular stand first. */
+const REASONS: readonly (readonly [RegExp, string])[] = [
+  [/cannot allocate memory/i, "decoding it needs more memory than is allowed"],
+  [/not on whitelist/i, "its container format is not supported"],
+  [/moov atom not found/i, "it is cut off: the index of the file (moov) is missing"],
+  [
+    /decoder .*not found|unknown decoder|no decoder|not currently supported/i,
+    "its video codec is not supported",
+  ],
+  [/permission denied|no such file/i, "it cannot be read"],
+  [/invalid data found/i, NOT_MEDIA],
+];
+
+/** A file of the MP4 family starts with a box: its size in four bytes, then its type. */
+function isIsoMedia(head: Uint8Array): boolean {
+  const type = new TextDecoder("latin1").decode(head.subarray(4, 8));
+  return ["ftyp", "styp", "moov", "mdat", "free", "skip", "wide", "pnot"].includes(type);
+}

@@ -1,0 +1,212 @@
+/** What a media file holds, as ffprobe sees it. */
+
+import { z } from "zod";
+import type { Tools } from "../base/places.ts";
+import type { World } from "../base/world.ts";
+import { LIMITS } from "../model/limits.ts";
+import { mediaFault, reasonIn } from "./media_fault.ts";
+import { type ResourceLimits, run } from "./process.ts";
+import { refusePointers } from "./source.ts";
+
+export interface VideoStream {
+  /** Among all streams of the file. */
+  readonly streamIndex: number;
+  readonly codec: string;
+  /** In ffmpeg's words: `yuv420p`; `unknown` where the file does not say. */
+  readonly pixelFormat: string;
+  /** Pixels as displayed: the rotation is applied, the sample aspect ratio is not. */
+  readonly width: number;
+  readonly height: number;
+  /** Degrees clockwise that the picture is turned for display, [0,360). */
+  readonly rotation: number;
+  /** Frames per second; null when unknown. */
+  readonly averageFps: number | null;
+}
+
+export interface MediaInfo {
+  /** In ffmpeg's words: `matroska,webm`. */
+  readonly formatName: string;
+  /** Of the whole file; null when unknown. */
+  readonly durationMs: number | null;
+  readonly sizeBytes: number;
+  /** The default video stream; null when there is none. */
+  readonly video: VideoStream | null;
+  /** Cover pictures do not count. */
+  readonly videoStreams: number;
+  readonly audioStreams: number;
+  /** Of the first audio stream; 0 when there is none. */
+  readonly audioChannels: number;
+}
+
+export interface ProbeContext {
+  readonly tools: Tools;
+  readonly world: World;
+  readonly signal: AbortSignal;
+  readonly limits: ResourceLimits;
+}
+
+/** Looks into a file. Refuses (422 `source_uri`) what is empty, a playlist, or no media container. */
+export async function probeMedia(path: string, context: ProbeContext): Promise<MediaInfo> {
+  const head = await refusePointers(path);
+  const outcome = await run(context.tools.ffprobe, probeArgs(path), {
+    world: context.world,
+    signal: context.signal,
+    deadlineMs: LIMITS.ingest.probeTimeoutMs,
+    maxStdoutBytes: PROBE_ANSWER_BYTES,
+    maxStderrBytes: PROBE_ERROR_BYTES,
+    limits: context.limits,
+  });
+  if (outcome.end === "out_of_time") {
+    throw mediaFault(`looking into it took longer than ${LIMITS.ingest.probeTimeoutMs / 1000} s`);
+  }
+  if (outcome.end !== "exited" || outcome.code !== 0) throw mediaFault(reasonIn(outcome.stderr, head));
+  return mediaInfo(parsedAnswer(outcome.stdout));
+}
+
+/**
+ * The containers that may be opened: each holds its media itself. The others refer to further files or hosts (hls, dash,
+ * concat, image sequences, sdp), or read any text as a picture.
+ */
+export const CONTAINER_FORMATS = [
+  ...[
+    "mov",
+    "mp4",
+    "matroska",
+    "webm",
+    "avi",
+    "mpegts",
+    "mpeg",
+    "mpegvideo",
+    "flv",
+    "ivf",
+    "ogg",
+    "asf",
+    "gif",
+  ],
+  ...[
+    "h264",
+    "hevc",
+    "m4v",
+    "av1",
+    "obu",
+    "h263",
+    "mjpeg",
+    "nut",
+    "mxf",
+    "dv",
+    "rm",
+    "y4m",
+    "yuv4mpegpipe",
+    "apng",
+  ],
+  ...[
+    "wav",
+    "mp3",
+    "aac",
+    "flac",
+    "w64",
+    "aiff",
+    "caf",
+    "amr",
+    "ac3",
+    "eac3",
+    "wtv",
+    "swf",
+    "roq",
+    "vc1",
+    "3gp",
+  ],
+].join(",");
+
+/** A file with some hundred streams; more than that is not a video. */
+const PROBE_ANSWER_BYTES = 1 << 20;
+const PROBE_ERROR_BYTES = 8 << 10;
+
+function probeArgs(path: string): string[] {
+  const streamFields = "index,codec_type,codec_name,pix_fmt,width,height,avg_frame_rate,channels";
+  return [
+    ...["-v", "error", "-protocol_whitelist", "file,pipe", "-format_whitelist", CONTAINER_FORMATS],
+    "-show_entries",
+    `format=format_name,duration,size:stream=${streamFields}` +
+    ":stream_disposition=default,attached_pic:stream_side_data=rotation",
+    ...["-of", "json=compact=1", "-i", `file:${path}`],
+  ];
+}
+
+const probedStream = z.object({
+  index: z.number(),
+  codec_type: z.string().optional(),
+  codec_name: z.string().optional(),
+  pix_fmt: z.string().optional(),
+  width: z.number().default(0),
+  height: z.number().default(0),
+  avg_frame_rate: z.string().optional(),
+  channels: z.number().default(0),
+  disposition: z.object({ default: z.number(), attached_pic: z.number() }).partial().default({}),
+  side_data_list: z.array(z.object({ rotation: z.number().optional() })).default([]),
+});
+
+const probeAnswer = z.object({
+  streams: z.array(probedStream).default([]),
+  format: z.object({
+    format_name: z.string(),
+    duration: z.string().optional(),
+    size: z.string().default("0"),
+  }),
+});
+
+function parsedAnswer(stdout: Uint8Array): z.output<typeof probeAnswer> {
+  try {
+    return probeAnswer.parse(JSON.parse(new TextDecoder().decode(stdout)));
+  } catch (error) {
+    if (error instanceof SyntaxError || error instanceof z.ZodError) {
+      throw mediaFault("its format is unknown");
+    }
+    throw error;
+  }
+}
+
+function mediaInfo({ streams, format }: z.output<typeof probeAnswer>): MediaInfo {
+  const pictures = streams.filter((stream) =>
+    stream.codec_type === "video" && stream.disposition.attached_pic !== 1
+  );
+  const sounds = streams.filter((stream) => stream.codec_type === "audio");
+  const chosen = pictures.find((stream) => stream.disposition.default === 1) ?? pictures[0];
+  return {
+    formatName: format.format_name,
+    durationMs: milliseconds(format.duration),
+    sizeBytes: Number(format.size),
+    video: chosen ? videoStream(chosen) : null,
+    videoStreams: pictures.length,
+    audioStreams: sounds.length,
+    audioChannels: sounds[0]?.channels ?? 0,
+  };
+}
+
+function videoStream(stream: z.output<typeof probedStream>): VideoStream {
+  const turn = stream.side_data_list.find((data) => data.rotation !== undefined)?.rotation ?? 0;
+  // ffprobe counts anticlockwise: a phone held upright says -90.
+  const rotation = (360 - Math.round(turn) % 360) % 360;
+  const isOnItsSide = rotation === 90 || rotation === 270;
+  return {
+    streamIndex: stream.index,
+    codec: stream.codec_name ?? "unknown",
+    pixelFormat: stream.pix_fmt ?? "unknown",
+    width: isOnItsSide ? stream.height : stream.width,
+    height: isOnItsSide ? stream.width : stream.height,
+    rotation,
+    averageFps: ratio(stream.avg_frame_rate),
+  };
+}
+
+function milliseconds(seconds: string | undefined): number | null {
+  const value = Number(seconds);
+  return seconds !== undefined && Number.isFinite(value) && value >= 0 ? Math.round(value * 1000) : null;
+}
+
+/** "30000/1001" is 29.97; "0/0" is unknown. */
+function ratio(text: string | undefined): number | null {
+  const [numerator, denominator] = (text ?? "").split("/").map(Number);
+  const value = numerator! / (denominator ?? 1);
+  return Number.isFinite(value) && value > 0 ? value : null;
+}

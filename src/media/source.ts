@@ -1,0 +1,155 @@
+/** Which local files a caller may name as a source, and which of them hold media rather than pointers to other files. */
+
+import { basename, dirname, resolve } from "node:path";
+import { mediaFault } from "./media_fault.ts";
+
+export interface SourcePolicy {
+  /** Real paths; their files are shared by all callers. */
+  readonly operatorRoots: readonly string[];
+  /** Real path; each file in it belongs to the caller whose prefix its name has. */
+  readonly uploadRoot: string;
+  /** `public` in open mode. */
+  readonly principalKey: string;
+}
+
+export interface LocalSource {
+  /** The real path: no link on the way, a regular file when it was looked at. */
+  readonly path: string;
+  /** As the caller gave it, trimmed; what events and responses report. */
+  readonly uri: string;
+}
+
+/** Contract 1.1: the principal of open mode. */
+const OPEN_PRINCIPAL = "public";
+
+/**
+ * Resolves a `source_uri` to a file that the caller may use. Contract 2.1. Refuses with 422 `source_uri`; a missing
+ * file, one outside the roots and another caller's upload are refused in the same words, so that nobody can find out
+ * what exists.
+ */
+export async function resolveLocalSource(sourceUri: string, policy: SourcePolicy): Promise<LocalSource> {
+  const uri = sourceUri.trim();
+  if (uri === "") throw mediaFault("must not be empty");
+  const given = uri.includes("://") ? pathOfUrl(uri) : uri;
+  if (given.includes("\0")) throw mediaFault("must not contain a NUL character");
+  const path = await attempt(() => visiblePath(resolve(given), policy));
+  if (path === null) {
+    throw mediaFault("no such file is visible to this caller in the upload folder or an ingest root");
+  }
+  const facts = await attempt(() => Deno.stat(path));
+  // A pipe or a device would block or never end.
+  if (!facts?.isFile) throw mediaFault("is not a regular file");
+  return { path, uri };
+}
+
+/** The first bytes of a name under the upload root that belongs to this caller. Contract 2.1. */
+export async function ownerPrefix(principalKey: string): Promise<string> {
+  if (principalKey === OPEN_PRINCIPAL) return "public__";
+  const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(principalKey));
+  return `${new Uint8Array(digest).toHex()}__`;
+}
+
+/**
+ * Refuses an empty file and every playlist: a demuxer that follows one would open other files. Contract 2.2. Returns
+ * the start of the file.
+ */
+export async function refusePointers(path: string): Promise<Uint8Array> {
+  const head = await attempt(() => readHead(path));
+  if (head === null) throw mediaFault("it cannot be read");
+  if (head.length === 0) throw mediaFault("the file is empty");
+  const text = new TextDecoder("latin1").decode(head).replace(/^\u00ef\u00bb\u00bf/, "").trimStart();
+  const pointer = POINTERS.find(([pattern]) => pattern.test(text));
+  if (pointer) throw mediaFault(`it is ${pointer[1]}, not a media file`);
+  return head;
+}
+
+const HEAD_BYTES = 4096;
+
+const POINTERS: readonly (readonly [RegExp, string])[] = [
+  [/^#EXTM3U/i, "an M3U or HLS playlist"],
+  [/^ffconcat\b/i, "an ffmpeg concat list"],
+  [/^file\s+['"\S]/i, "an ffmpeg concat list"],
+  [/^\[(playlist|reference)\]/i, "a playlist"],
+  [/^<\?xml|^<(MPD|SmoothStreamingMedia|asx|smil|playlist)\b/i, "an XML playlist or manifest"],
+  [/^v=0\r?\n/i, "a session description (SDP)"],
+];
+
+/** The path that a URL names; only `file://` is a local one. */
+function pathOfUrl(uri: string): string {
+  const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(uri)?.[1]?.toLowerCase();
+  if (scheme === undefined) throw mediaFault("is not a valid URL");
+  if (REMOTE_SCHEMES.includes(scheme)) throw mediaFault(`${scheme} sources are not available yet`);
+  if (scheme !== "file") throw mediaFault(`unsupported scheme ${scheme.slice(0, 32)}`);
+  const rest = uri.slice("file://".length);
+  if (!rest.startsWith("/")) throw mediaFault("a file URL must not name a host");
+  if (/[?#]/.test(rest)) throw mediaFault("a file URL must not have a query or a fragment");
+  if (/%2f/i.test(rest)) throw mediaFault("a file URL must not contain an encoded slash");
+  try {
+    return decodeURIComponent(rest);
+  } catch {
+    throw mediaFault("is not valid percent-encoded UTF-8");
+  }
+}
+
+const REMOTE_SCHEMES = ["http", "https", "hls", "rtsp", "rtsps"];
+
+/** The real path of `absolute` if `policy` lets the caller see it, or null. */
+async function visiblePath(absolute: string, policy: SourcePolicy): Promise<string | null> {
+  const path = await Deno.realPath(absolute);
+  // The name's own folder decides whether it was placed under the upload root; its links are then refused.
+  const placed = `${await Deno.realPath(dirname(absolute))}/${basename(absolute)}`;
+  if (isUnder(policy.uploadRoot, placed) || isUnder(policy.uploadRoot, absolute)) {
+    return path === placed && await isOwnUpload(path, policy) ? path : null;
+  }
+  if (isUnder(policy.uploadRoot, path)) return await isOwnUpload(path, policy) ? path : null;
+  return policy.operatorRoots.some((root) => isUnder(root, path)) ? path : null;
+}
+
+/** Uploads lie directly in the root. Open mode additionally sees names that have no owner. */
+async function isOwnUpload(path: string, { uploadRoot, principalKey }: SourcePolicy): Promise<boolean> {
+  const name = basename(path);
+  if (dirname(path) !== uploadRoot) return false;
+  if (principalKey === OPEN_PRINCIPAL && !name.includes("__")) return true;
+  return name.startsWith(await ownerPrefix(principalKey));
+}
+
+function isUnder(root: string, path: string): boolean {
+  return path.startsWith(root.endsWith("/") ? root : `${root}/`);
+}
+
+/** Null where the file system, or the sandbox, says no: missing, forbidden and unreachable look alike. */
+async function attempt<T>(look: () => Promise<T>): Promise<T | null> {
+  try {
+    return await look();
+  } catch (error) {
+    if (FILE_SYSTEM_ERRORS.some((kind) => error instanceof kind) || isSystemError(error)) return null;
+    throw error;
+  }
+}
+
+const FILE_SYSTEM_ERRORS = [
+  Deno.errors.NotFound,
+  Deno.errors.PermissionDenied,
+  Deno.errors.NotCapable,
+  Deno.errors.NotADirectory,
+  Deno.errors.IsADirectory,
+  Deno.errors.FilesystemLoop,
+  Deno.errors.InvalidData,
+];
+
+/** The rest of what the system can answer, such as a name that is too long, is a plain Error with a code. */
+function isSystemError(error: unknown): boolean {
+  return error instanceof Error && typeof (error as { code?: unknown }).code === "string";
+}
+
+async function readHead(path: string): Promise<Uint8Array> {
+  using file = await Deno.open(path, { read: true });
+  const head = new Uint8Array(HEAD_BYTES);
+  let filled = 0;
+  while (filled < HEAD_BYTES) {
+    const got = await file.read(head.subarray(filled));
+    if (got === null) break;
+    filled += got;
+  }
+  return head.subarray(0, filled);
+}
