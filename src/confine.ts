@@ -1,0 +1,51 @@
+/** The sandbox of the service: a Worker that may touch its own folders, its own programs and its own address only. */
+
+import type { Config } from "./base/config.ts";
+import type { Places, Tools } from "./base/places.ts";
+
+/** Everything that the service needs to start, settled before it is confined. */
+export interface Start {
+  readonly config: Config;
+  readonly tools: Tools;
+  readonly places: Places;
+}
+
+/** What the confined service tells the process that started it. */
+export type Notice =
+  | { readonly type: "listening"; readonly hostname: string; readonly port: number }
+  | { readonly type: "failed"; readonly message: string }
+  | { readonly type: "closed" };
+
+/** What the process asks of the confined service. */
+export type Order = { readonly type: "start"; readonly start: Start } | { readonly type: "close" };
+
+/**
+ * What the service may do. Deno checks every path after resolving `.` and `..`, but follows symbolic links inside a
+ * granted folder, so code that opens a caller's path checks the real path too (`media/source.ts`).
+ * The programs that are started are not confined by this: `media/process.ts` limits them in its own ways.
+ */
+export function permissionsOf({ config, tools, places }: Start): Deno.PermissionOptionsObject {
+  const { dataDir, uploadRoot, tempDir, operatorRoots, codeDirs } = places;
+  const { hostname, port } = config.bindAddr;
+  return {
+    read: [dataDir, uploadRoot, tempDir, ...operatorRoots, ...codeDirs],
+    write: [dataDir, uploadRoot, tempDir],
+    run: Object.values(tools).filter((path) => path !== null),
+    net: [`${hostname.includes(":") ? `[${hostname}]` : hostname}:${port}`],
+    env: false,
+    sys: false,
+    ffi: false,
+    import: false,
+  };
+}
+
+/** Starts `entry` as the confined service and hands it what it needs. */
+export function startConfined(entry: URL, start: Start): Worker {
+  const worker = new Worker(entry.href, {
+    type: "module",
+    name: "service",
+    deno: { permissions: permissionsOf(start) },
+  });
+  worker.postMessage({ type: "start", start } satisfies Order);
+  return worker;
+}

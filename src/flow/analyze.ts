@@ -1,0 +1,233 @@
+/** Analyze: signals to gate decisions to rows and markers, all deterministic. Interface 4.3, contract 3 to 5. */
+
+import type { Metrics } from "../base/metrics.ts";
+import { refuse } from "../base/refusal.ts";
+import type { World } from "../base/world.ts";
+import type { GateKernel } from "../media/kernels.ts";
+import type { AnalyzeBody, CallerFrame } from "../model/api/analysis.ts";
+import type { ImageCoordinates } from "../model/coordinates.ts";
+import { event } from "../model/events.ts";
+import { FieldRules } from "../model/field_rules.ts";
+import { type AnalyzedFrames, type RowContext, typedFrames } from "../model/frame_row.ts";
+import { defaultTraceId } from "../model/identifiers.ts";
+import { LIMITS } from "../model/limits.ts";
+import { deriveMarkers, type Marker } from "../model/marker.ts";
+import type { RunView } from "../model/run.ts";
+import { parseSamplingPolicy, type SamplingPolicy } from "../model/sampling.ts";
+import type { GateThresholds, SignalColumns } from "../model/signals.ts";
+import { columnsOf, type SignalRow } from "../model/signals_json.ts";
+import type { Timeline } from "../store/timeline.ts";
+import type { Caller } from "./caller.ts";
+import { actionableRun } from "./ownership.ts";
+
+export interface AnalyzeOptions {
+  readonly timeline: Timeline;
+  readonly world: World;
+  readonly metrics: Metrics;
+  readonly gate: GateKernel;
+  readonly thresholds: GateThresholds;
+  readonly streamTtlMs: number;
+}
+
+/** What one pass found; the rows are made from it one at a time when the answer is written. */
+export interface Analysis {
+  readonly context: RowContext;
+  readonly frames: AnalyzedFrames;
+  readonly markers: readonly Marker[];
+}
+
+/** Frames with everything that their source says about them. */
+interface SourceFrames {
+  readonly frameIndex: Float64Array;
+  readonly signals: SignalColumns;
+  readonly samplingPolicy: SamplingPolicy;
+  readonly sampleFps: number;
+  readonly coordinates?: ImageCoordinates;
+}
+
+/** Markers of one commit: a pass over a long file must not hold up everyone else while it is written. */
+const MARKERS_PER_COMMIT = 4096;
+
+export class Analyze {
+  readonly #options: AnalyzeOptions;
+
+  constructor(options: AnalyzeOptions) {
+    this.#options = options;
+  }
+
+  /** Errors: 404, 409 when terminal, 422 on `model`, `mode`, `frames`, `window_size`, `segment_ms`, sampling fields. */
+  async run(caller: Caller, runId: string, body: AnalyzeBody): Promise<Analysis> {
+    const { gate, thresholds, metrics } = this.#options;
+    const run = this.#actionable(caller, runId);
+    const rules = new FieldRules();
+    const mode = rules.mode(body.mode);
+    const model = rules.model(body.model);
+    const windowSize = body.window_size ?? LIMITS.analyze.windowSizeDefault;
+    const segmentMs = body.segment_ms ?? LIMITS.analyze.segmentMsDefault;
+    rules.range("window_size", windowSize, LIMITS.analyze.windowSize);
+    rules.range("segment_ms", segmentMs, LIMITS.analyze.segmentMs);
+    const policy = checkedPolicy(rules, body);
+    checkFrames(rules, body.frames ?? []);
+    rules.check();
+
+    const source = body.frames?.length
+      ? callerFrames(body.frames, policy, body.fixed_fps)
+      : this.#decodedFrames(run);
+    const columns = gate.run(source.signals, source.frameIndex, thresholds, windowSize);
+    const frames = { frameIndex: source.frameIndex, signals: source.signals, gate: columns };
+    const context: RowContext = {
+      runId,
+      streamId: body.stream_id ?? LIMITS.defaultStreamId,
+      mode,
+      model,
+      samplingPolicy: source.samplingPolicy,
+      sampleFps: source.sampleFps,
+      segmentMs,
+      requestId: caller.requestId,
+      traceId: body.trace_id ?? defaultTraceId(caller.requestId),
+      ...(source.coordinates && { coordinates: source.coordinates }),
+    };
+    const markers = deriveMarkers(typedFrames(frames), { runId, streamId: context.streamId });
+    await this.#commit(caller, context, { frames: columns.count, windowSize, markers });
+    metrics.add("service_pipeline_gate_frames_analyzed_total", columns.count);
+    return { context, frames, markers };
+  }
+
+  /** One marker_emitted a marker, then analysis_generated; in steps, so that a stop in between still wins. */
+  async #commit(
+    caller: Caller,
+    context: RowContext,
+    found: { frames: number; windowSize: number; markers: readonly Marker[] },
+  ): Promise<void> {
+    const { timeline } = this.#options;
+    const { runId, coordinates } = context;
+    const summary = event("analysis_generated", runId, {
+      request_id: caller.requestId,
+      stream_id: context.streamId,
+      frames: found.frames,
+      window_size: found.windowSize,
+      segment_ms: context.segmentMs,
+      sampling_policy: context.samplingPolicy,
+      sample_fps: context.sampleFps,
+      mode: context.mode,
+      model: context.model,
+      markers: found.markers.length,
+      ...(coordinates && { coordinate_schema: "service.image.v1" as const, coordinates }),
+    });
+    for (let start = 0;; start += MARKERS_PER_COMMIT) {
+      const end = start + MARKERS_PER_COMMIT;
+      const isLast = end >= found.markers.length;
+      timeline.commit(() => {
+        this.#actionable(caller, runId);
+        const emitted = found.markers.slice(start, end).map((marker) =>
+          event("marker_emitted", runId, marker)
+        );
+        return isLast ? [...emitted, summary] : emitted;
+      });
+      if (isLast) return;
+      await new Promise((resolve) => setTimeout(resolve, 0));
+    }
+  }
+
+  #actionable(caller: Caller, runId: string): RunView {
+    const { timeline, world, streamTtlMs } = this.#options;
+    const clock = { nowMs: world.now(), ttlMs: streamTtlMs };
+    return actionableRun(timeline.view, caller, runId, clock, "analyze");
+  }
+
+  /** Signals, policy and rate of the run's latest decode; what the request says of sampling is ignored. */
+  #decodedFrames(run: RunView): SourceFrames {
+    const stored = run.latestFramesDecodedSeq > 0
+      ? this.#options.timeline.readOne(run.latestFramesDecodedSeq)
+      : undefined;
+    if (!stored) {
+      throw refuse.invalid(
+        "frames",
+        "are needed as the run has no decoded frames; ingest a source first or send frames",
+      );
+    }
+    const payload = JSON.parse(hashesQuoted(stored.payload)) as DecodedPayload;
+    return {
+      ...columnsOf(payload.signals as readonly SignalRow[]),
+      samplingPolicy: payload.sampling_policy,
+      sampleFps: payload.sample_fps,
+      coordinates: payload.coordinates,
+    };
+  }
+}
+
+interface DecodedPayload {
+  readonly sampling_policy: SamplingPolicy;
+  readonly sample_fps: number;
+  readonly coordinates: ImageCoordinates;
+  readonly signals: unknown;
+}
+
+/**
+ * The payload with each hash as a JSON string, from which BigInt reads all 64 bits. Only the digits behind the key
+ * `"perceptual_hash":` change; inside a JSON string that quote would stand escaped, so no text can look like it.
+ */
+function hashesQuoted(payload: string): string {
+  return payload.replace(/"perceptual_hash":(\d+)/g, '"perceptual_hash":"$1"');
+}
+
+function checkedPolicy(rules: FieldRules, body: AnalyzeBody): SamplingPolicy {
+  const policy = parseSamplingPolicy(body.sampling_policy);
+  if (!policy) rules.fault("sampling_policy", "must be source_fps_adaptive or fixed");
+  if (policy === "fixed") {
+    if (body.fixed_fps == null) rules.fault("fixed_fps", "is required when sampling_policy is fixed");
+    else rules.range("fixed_fps", body.fixed_fps, LIMITS.sampling.fps);
+  }
+  return policy ?? "source_fps_adaptive";
+}
+
+function checkFrames(rules: FieldRules, frames: readonly CallerFrame[]): void {
+  if (frames.length > LIMITS.analyze.framesMax) {
+    rules.fault("frames", `must be at most ${LIMITS.analyze.framesMax}: got ${frames.length}`);
+    return;
+  }
+  const scores = [
+    "luma_mean",
+    "flicker_score",
+    "ghosting_score",
+    "noise_variance_score",
+    "cut_score",
+  ] as const;
+  for (const [index, frame] of frames.entries()) {
+    const broken = scores.find((score) => {
+      const value = frame[score];
+      return value !== undefined && !(value >= 0 && value <= 1);
+    });
+    if (broken) {
+      rules.fault("frames", `[${index}].${broken} must be from 0 to 1: got ${frame[broken]}`);
+      return;
+    }
+  }
+}
+
+function callerFrames(
+  frames: readonly CallerFrame[],
+  policy: SamplingPolicy,
+  fixedFps: number | null | undefined,
+): SourceFrames {
+  return {
+    ...columnsOf(frames),
+    samplingPolicy: policy,
+    sampleFps: policy === "fixed" ? fixedFps! : measuredFps(frames),
+  };
+}
+
+/** Contract 5: 1000 over the mean positive distance of two frames, within the sampling range; 1.0 if there is none. */
+function measuredFps(frames: readonly CallerFrame[]): number {
+  let sumMs = 0;
+  let distances = 0;
+  for (let index = 1; index < frames.length; index++) {
+    const distanceMs = frames[index]!.pts_ms - frames[index - 1]!.pts_ms;
+    if (distanceMs <= 0) continue;
+    sumMs += distanceMs;
+    distances += 1;
+  }
+  if (distances === 0) return 1;
+  const { minimum, maximum } = LIMITS.sampling.fps;
+  return Math.min(maximum, Math.max(minimum, 1000 / (sumMs / distances)));
+}

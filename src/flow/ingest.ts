@@ -1,0 +1,190 @@
+/** Ingest: decode a source into sampled frames with signals, and say so on the timeline. Interface 4.3, contract 2. */
+
+import type { Metrics } from "../base/metrics.ts";
+import { Refusal, refuse } from "../base/refusal.ts";
+import type { World } from "../base/world.ts";
+import type { DecodedSignals, Decoder } from "../media/decode.ts";
+import { resolveLocalSource, type SourcePolicy } from "../media/source.ts";
+import type { IngestBody } from "../model/api/analysis.ts";
+import { event } from "../model/events.ts";
+import { FieldRules } from "../model/field_rules.ts";
+import { LIMITS } from "../model/limits.ts";
+import { PreparedPayload } from "../model/run.ts";
+import { planSampling, type SamplingPlan } from "../model/sampling.ts";
+import { signalRowsJson } from "../model/signals_json.ts";
+import type { Timeline } from "../store/timeline.ts";
+import type { Caller } from "./caller.ts";
+import { actionableRun } from "./ownership.ts";
+import { RunEnded, type RunWork } from "./run_work.ts";
+
+export interface IngestOptions {
+  readonly timeline: Timeline;
+  readonly world: World;
+  readonly metrics: Metrics;
+  readonly work: RunWork;
+  readonly decoder: Decoder;
+  readonly sources: Omit<SourcePolicy, "principalKey">;
+  readonly streamTtlMs: number;
+}
+
+export interface IngestAnswer {
+  readonly request_id: string;
+  readonly run_id: string;
+  readonly status: "processing";
+  readonly decoded_frames: number;
+  readonly source_uri: string;
+  readonly sampling_policy: string;
+  readonly source_fps: number | null;
+  readonly sample_fps: number;
+}
+
+/** Rows of signals that are turned into text before other work gets a turn. */
+const ROWS_PER_TURN = 4096;
+
+export class Ingest {
+  readonly #options: IngestOptions;
+
+  constructor(options: IngestOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Both events are appended together, and only after a decode that succeeded.
+   * Errors: 404, 409 when the run is or becomes terminal, 422 with the field, `source_uri` for any media fault.
+   */
+  async run(caller: Caller, runId: string, body: IngestBody): Promise<IngestAnswer> {
+    const { timeline, work, decoder, sources } = this.#options;
+    this.#actionable(caller, runId);
+    const maxFrames = body.max_frames ?? LIMITS.ingest.maxFramesDefault;
+    const streamId = body.stream_id ?? LIMITS.defaultStreamId;
+    const rules = new FieldRules();
+    rules.range("max_frames", maxFrames, LIMITS.ingest.maxFrames);
+    rules.check();
+    const sampling = { policy: body.sampling_policy, fixedFps: body.fixed_fps, sampleFps: body.sample_fps };
+    planSampling(sampling, null, "ingest"); // a policy that is wrong whatever the file is refused before it is opened
+
+    using handle = work.begin(runId, caller.signal);
+    try {
+      const source = await resolveLocalSource(body.source_uri, {
+        ...sources,
+        principalKey: caller.principalKey,
+      });
+      const info = await decoder.probe(source.path, handle.signal);
+      const plan = planSampling(sampling, info.video?.averageFps ?? null, "ingest");
+      const decoded = await decoder.decodeSignals({
+        path: source.path,
+        info,
+        plan,
+        maxFrames,
+        signal: handle.signal,
+      });
+      const facts = { caller, streamId, sourceUri: source.uri, plan, decoded };
+      const framesDecoded = new PreparedPayload(await framesDecodedJson(facts));
+      handle.signal.throwIfAborted();
+
+      const decodedFrames = decoded.signals.count;
+      timeline.commit(() => {
+        this.#actionable(caller, runId);
+        return [
+          event("ingest_received", runId, {
+            request_id: caller.requestId,
+            ingest: {
+              source_uri: body.source_uri,
+              sampling_policy: body.sampling_policy ?? null,
+              fixed_fps: body.fixed_fps ?? null,
+              sample_fps: body.sample_fps ?? null,
+              max_frames: body.max_frames ?? null,
+              stream_id: body.stream_id ?? null,
+            },
+            decoded_frames: decodedFrames,
+            source_uri: source.uri,
+            sampling_policy: plan.policy,
+            sample_fps: plan.sampleFps,
+          }),
+          { kind: "frames_decoded", runId, payload: framesDecoded },
+        ];
+      });
+      this.#count(decoded);
+      return {
+        request_id: caller.requestId,
+        run_id: runId,
+        status: "processing",
+        decoded_frames: decodedFrames,
+        source_uri: source.uri,
+        sampling_policy: plan.policy,
+        source_fps: plan.sourceFps,
+        sample_fps: plan.sampleFps,
+      };
+    } catch (error) {
+      throw this.#asRefusal(error, caller, runId, handle.signal);
+    }
+  }
+
+  /** A run that ended meanwhile explains the failure better than the failure does. */
+  #asRefusal(error: unknown, caller: Caller, runId: string, signal: AbortSignal): unknown {
+    if (error instanceof Refusal && !signal.aborted) return error;
+    if (signal.reason instanceof RunEnded) {
+      try {
+        this.#actionable(caller, runId);
+      } catch (refusal) {
+        return refusal;
+      }
+      return refuse.because("internal_error", "the service is closing");
+    }
+    return error;
+  }
+
+  #actionable(caller: Caller, runId: string): void {
+    const { timeline, world, streamTtlMs } = this.#options;
+    actionableRun(timeline.view, caller, runId, { nowMs: world.now(), ttlMs: streamTtlMs }, "ingest into");
+  }
+
+  #count(decoded: DecodedSignals): void {
+    this.#options.metrics.add("service_pipeline_frames_decoded_total", decoded.signals.count);
+  }
+}
+
+/** The payload of `frames_decoded` as UTF-8; other requests get their turn while a long one is written. */
+async function framesDecodedJson(facts: {
+  caller: Caller;
+  streamId: string;
+  sourceUri: string;
+  plan: SamplingPlan;
+  decoded: DecodedSignals;
+}): Promise<Uint8Array> {
+  const { caller, streamId, sourceUri, plan, decoded } = facts;
+  const { signals, coordinates } = decoded;
+  const head = JSON.stringify({
+    request_id: caller.requestId,
+    source_uri: sourceUri,
+    stream_id: streamId,
+    sampling_policy: plan.policy,
+    source_fps: plan.sourceFps,
+    sample_fps: plan.sampleFps,
+    decoded_frames: signals.count,
+    width: decoded.width,
+    height: decoded.height,
+    pixel_format: decoded.pixelFormat,
+    coordinate_schema: "service.image.v1",
+    coordinates,
+  });
+  const encoder = new TextEncoder();
+  const parts = [encoder.encode(`${head.slice(0, -1)},"signals":[`)];
+  for (let start = 0; start < signals.count; start += ROWS_PER_TURN) {
+    const end = Math.min(signals.count, start + ROWS_PER_TURN);
+    parts.push(encoder.encode((start > 0 ? "," : "") + signalRowsJson(signals, start, end)));
+    if (end < signals.count) await new Promise((resolve) => setTimeout(resolve, 0));
+  }
+  parts.push(encoder.encode("]}"));
+  return joined(parts);
+}
+
+function joined(parts: readonly Uint8Array[]): Uint8Array {
+  const whole = new Uint8Array(parts.reduce((length, part) => length + part.length, 0));
+  let offset = 0;
+  for (const part of parts) {
+    whole.set(part, offset);
+    offset += part.length;
+  }
+  return whole;
+}

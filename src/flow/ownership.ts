@@ -1,0 +1,47 @@
+/** Which runs a caller may see and act on: a foreign run reads exactly like a missing one. */
+
+import { refuse } from "../base/refusal.ts";
+import { isRunId } from "../model/identifiers.ts";
+import { isTerminal, type RunStatus, type RunView, statusOf } from "../model/run.ts";
+import type { TimelineView } from "../store/timeline.ts";
+import type { Caller } from "./caller.ts";
+
+/** 422 for a text that cannot be a run id. */
+export function checkRunId(runId: string): void {
+  if (!isRunId(runId)) {
+    throw refuse.invalid("run_id", "must be run- followed by 32 hexadecimal digits");
+  }
+}
+
+/** The caller's own run, deleted ones excluded; 422 or 404 otherwise. */
+export function ownedRun(view: TimelineView, caller: Pick<Caller, "principalKey">, runId: string): RunView {
+  const run = ownedRunOrTombstone(view, caller, runId);
+  if (run.deleted) throw refuse.notFound("Run", "run_id");
+  return run;
+}
+
+/** The same, but a deleted run of the caller is returned too (decision D13). */
+export function ownedRunOrTombstone(
+  view: TimelineView,
+  caller: Pick<Caller, "principalKey">,
+  runId: string,
+): RunView {
+  checkRunId(runId);
+  const run = view.run(runId);
+  if (!run || run.principalKey !== caller.principalKey) throw refuse.notFound("Run", "run_id");
+  return run;
+}
+
+/** The caller's own run that may still be acted on; 409 when it is terminal or expired. */
+export function actionableRun(
+  view: TimelineView,
+  caller: Pick<Caller, "principalKey">,
+  runId: string,
+  clock: { nowMs: number; ttlMs: number },
+  action: string,
+): RunView {
+  const run = ownedRun(view, caller, runId);
+  const status: RunStatus = statusOf(run, clock.nowMs, clock.ttlMs);
+  if (isTerminal(status)) throw refuse.runIsTerminal(status, action);
+  return run;
+}

@@ -1,0 +1,42 @@
+/** Work under way for a run, so that a stop or a delete of the run ends it at once. */
+
+/** Why work was cancelled: the run itself ended, as opposed to the caller who hung up. */
+export class RunEnded extends Error {
+  override readonly name = "RunEnded";
+}
+
+/** One piece of work: give its signal to everything that waits, and dispose it when the work is over. */
+export interface RunWorkHandle extends Disposable {
+  readonly signal: AbortSignal;
+}
+
+export class RunWork {
+  readonly #underWay = new Map<string, Set<AbortController>>();
+
+  /** The returned signal aborts when the run ends, when `signal` does, or when the service closes. */
+  begin(runId: string, signal: AbortSignal): RunWorkHandle {
+    const controller = new AbortController();
+    const ofRun = this.#underWay.get(runId) ?? new Set();
+    ofRun.add(controller);
+    this.#underWay.set(runId, ofRun);
+    return {
+      signal: AbortSignal.any([controller.signal, signal]),
+      [Symbol.dispose]: () => {
+        ofRun.delete(controller);
+        if (ofRun.size === 0 && this.#underWay.get(runId) === ofRun) this.#underWay.delete(runId);
+      },
+    };
+  }
+
+  /** Cancels everything under way for `runId`. */
+  end(runId: string): void {
+    for (const controller of this.#underWay.get(runId) ?? []) {
+      controller.abort(new RunEnded("the run ended while this was under way"));
+    }
+  }
+
+  /** Cancels everything under way for every run: the service closes. */
+  endAll(): void {
+    for (const runId of this.#underWay.keys()) this.end(runId);
+  }
+}

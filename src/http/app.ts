@@ -1,0 +1,128 @@
+/** Table of contents of the HTTP surface: every route, and what surrounds each one. */
+
+import { Hono, type HonoRequest } from "hono";
+import { Refusal, refuse } from "../base/refusal.ts";
+import type { World } from "../base/world.ts";
+import type { Caller } from "../flow/caller.ts";
+import { requestId } from "../model/identifiers.ts";
+import { ANALYSIS_ROUTES } from "./analysis.ts";
+import type { Route, Stories } from "./call.ts";
+import { type Admission, Guard, type GuardOptions } from "./guard.ts";
+import { READ_ROUTES } from "./reads.ts";
+import { plainText, refusal, Rejection } from "./reply.ts";
+import { RUN_ROUTES } from "./runs.ts";
+import { SYSTEM_ROUTES } from "./system.ts";
+
+export const ROUTES: readonly Route[] = [...SYSTEM_ROUTES, ...RUN_ROUTES, ...ANALYSIS_ROUTES, ...READ_ROUTES];
+
+export interface AppOptions {
+  readonly guard: GuardOptions;
+  readonly stories: Stories;
+  readonly world: World;
+  /** Resolves when everything committed so far is as durable as the configuration promises (D3). */
+  readonly settled: () => Promise<void>;
+}
+
+/** Hono hands this through to each handler. */
+interface Env {
+  Bindings: { caller: Caller };
+}
+
+/** The whole HTTP surface as one function of a request, for `Deno.serve` and for tests without a socket. */
+export interface App {
+  respond(request: Request): Response | Promise<Response>;
+}
+
+/**
+ * The guard stands before the router and not in it: an unknown route without a key is 401, and a route with a single
+ * handler is called without building a chain of middleware.
+ */
+export function createApp(options: AppOptions): App {
+  const guard = new Guard(options.guard);
+  const routes = new Hono<Env>();
+  for (const route of ROUTES) {
+    routes.on(route.method, route.path, ({ req, env }) => answer(route, env.caller, req));
+  }
+  const others = otherMethods();
+  routes.notFound(({ req }) => others.fetch(req.raw));
+  routes.onError((error, { env, req }) => failure(error, env.caller.requestId, req.raw));
+  let requests = 0;
+
+  return {
+    respond(request) {
+      const caller = new RequestCaller(requestId(++requests), request);
+      try {
+        caller.admitted(guard.admit(pathOf(request.url), request.headers));
+      } catch (error) {
+        return failure(error, caller.requestId, request);
+      }
+      return routes.fetch(request, { caller });
+    },
+  };
+
+  function answer(route: Route, caller: Caller, request: HonoRequest): Response | Promise<Response> {
+    const response = route.handle({ ...options.stories, caller, request });
+    return route.method === "GET" ? response : settled(response);
+  }
+
+  async function settled(response: Response | Promise<Response>): Promise<Response> {
+    const answered = await response;
+    await options.settled();
+    return answered;
+  }
+
+  /** An expected "no" says why; anything else is a bug, logged once and told to nobody. */
+  function failure(error: unknown, requestId: string, { method, url }: Request): Response {
+    if (error instanceof Rejection) return error.response();
+    if (error instanceof Refusal) return refusal(error, requestId);
+    options.world.log.error("request failed", {
+      request_id: requestId,
+      method,
+      path: pathOf(url),
+      error: error instanceof Error ? error.stack ?? error.message : String(error),
+    });
+    return refusal(refuse.because("internal_error", "An internal error occurred"), requestId);
+  }
+}
+
+/** The path of an absolute URL, as the router sees it, without making a URL of it. */
+function pathOf(url: string): string {
+  const start = url.indexOf("/", url.indexOf("://") + 3);
+  const end = url.slice(start).search(/[?#]/);
+  return end < 0 ? url.slice(start) : url.slice(start, start + end);
+}
+
+/** The caller behind one request: nobody until the guard has let it in. */
+class RequestCaller implements Caller {
+  principalKey = "";
+  tenantId: string | null = null;
+  readonly #request: Request;
+
+  constructor(readonly requestId: string, request: Request) {
+    this.#request = request;
+  }
+
+  /** Made only for those that ask: most answers are ready before anyone could hang up. */
+  get signal(): AbortSignal {
+    return this.#request.signal;
+  }
+
+  admitted({ principalKey, tenantId }: Admission): void {
+    this.principalKey = principalKey;
+    this.tenantId = tenantId;
+  }
+}
+
+/**
+ * What no route answers: 405 with `Allow` where the path is known, else 404. A router of its own, so that a request
+ * that is answered has one match and needs no chain.
+ */
+function otherMethods(): Hono {
+  const others = new Hono();
+  for (const [path, routes] of Map.groupBy(ROUTES, (route) => route.path)) {
+    const methods = routes.flatMap(({ method }) => method === "GET" ? ["GET", "HEAD"] : [method]);
+    others.all(path, () => plainText("Method not allowed", 405, { allow: methods.toSorted().join(", ") }));
+  }
+  others.notFound(() => plainText("", 404));
+  return others;
+}

@@ -1,0 +1,80 @@
+/** Reading request bodies: media type, size, JSON syntax (D4), then the shape that a schema says. */
+
+import type { ZodType } from "zod";
+import { type FieldFault, refuse } from "../base/refusal.ts";
+import { LIMITS } from "../model/limits.ts";
+import { parseExactJson } from "../model/signals_json.ts";
+import { Rejection } from "./reply.ts";
+
+/**
+ * The body as `schema` says. 415, 413 and 400 are plain text; a wrong shape is 422 with each field.
+ */
+export async function readJson<T>(request: Request, schema: ZodType<T>): Promise<T> {
+  requireJson(request.headers.get("content-type"));
+  const text = await readText(request, LIMITS.body.jsonBytes);
+  let value: unknown;
+  try {
+    value = parseExactJson(text);
+  } catch (error) {
+    throw new Rejection(400, `Malformed JSON: ${(error as Error).message}`);
+  }
+  const parsed = schema.safeParse(value);
+  if (!parsed.success) throw refuse.invalidFields(parsed.error.issues.flatMap(faultsOf));
+  return parsed.data;
+}
+
+/** `application/json` or any `+json` type, with parameters or without. */
+function requireJson(contentType: string | null): void {
+  const essence = (contentType ?? "").replace(/;.*/s, "").trim().toLowerCase();
+  if (essence === "application/json" || /^application\/[\w.-]+\+json$/.test(essence)) return;
+  throw new Rejection(415, "Expected a body of content type application/json");
+}
+
+/** The whole body as strict UTF-8; gives up as soon as it is known to be longer than `limitBytes`. */
+async function readText(request: Request, limitBytes: number): Promise<string> {
+  const declared = Number(request.headers.get("content-length"));
+  if (declared > limitBytes) throw tooLarge(limitBytes);
+  const decoder = new TextDecoder("utf-8", { fatal: true });
+  let text = "";
+  let length = 0;
+  try {
+    for await (const chunk of request.body ?? []) {
+      length += chunk.byteLength;
+      if (length > limitBytes) throw tooLarge(limitBytes);
+      text += decoder.decode(chunk, { stream: true });
+    }
+    return text + decoder.decode();
+  } catch (error) {
+    if (error instanceof Rejection) throw error;
+    throw new Rejection(400, error instanceof TypeError ? "The body is not UTF-8" : "The body was cut short");
+  }
+}
+
+function tooLarge(limitBytes: number): Rejection {
+  return new Rejection(413, `The body is longer than ${limitBytes} bytes`);
+}
+
+type Issue = { code?: string; path: PropertyKey[]; message: string; keys?: string[] };
+
+/** One fault a field; a frame's fault is told on `frames`, with the place in the message. */
+function faultsOf(issue: Issue): FieldFault[] {
+  const [first, ...rest] = issue.path.map(String);
+  if (issue.code === "unrecognized_keys") {
+    return issue.keys!.map((key) =>
+      first === undefined
+        ? { field: key, message: "is not a field of this request" }
+        : { field: first, message: `${placeOf(rest)} has the unknown field ${key}`.trim() }
+    );
+  }
+  if (first === undefined) return [{ field: "body", message: issue.message }];
+  if (rest.length === 0) return [{ field: first, message: issue.message }];
+  const isIndexed = /^\d+$/.test(rest[0]!);
+  return isIndexed
+    ? [{ field: first, message: `${placeOf(rest)}: ${issue.message}` }]
+    : [{ field: [first, ...rest].join("."), message: issue.message }];
+}
+
+/** `["3", "luma_mean"]` is `[3].luma_mean`. */
+function placeOf(path: readonly string[]): string {
+  return path.map((part) => /^\d+$/.test(part) ? `[${part}]` : `.${part}`).join("");
+}

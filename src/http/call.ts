@@ -1,0 +1,38 @@
+/** What a route gets to work with: the request, who asks, and the stories it may tell. */
+
+import type { HonoRequest } from "hono";
+import type { Metrics } from "../base/metrics.ts";
+import type { Analyze } from "../flow/analyze.ts";
+import type { Caller } from "../flow/caller.ts";
+import type { Ingest } from "../flow/ingest.ts";
+import type { Reads } from "../flow/reads.ts";
+import type { Runs } from "../flow/runs.ts";
+
+/** Every story of the service, as the routes call them. */
+export interface Stories {
+  readonly runs: Runs;
+  readonly ingest: Ingest;
+  readonly analyze: Analyze;
+  readonly reads: Reads;
+  readonly metrics: Metrics;
+  /** Published JSON Schemas by file name. */
+  readonly schemas: ReadonlyMap<string, object>;
+}
+
+export interface Call extends Stories {
+  readonly caller: Caller;
+  readonly request: HonoRequest;
+}
+
+/** One row of the route table. */
+export interface Route {
+  readonly method: "GET" | "POST" | "PATCH" | "DELETE";
+  /** A path with `:parameters`. */
+  readonly path: string;
+  readonly handle: (call: Call) => Response | Promise<Response>;
+}
+
+/** The path parameter `name`, which the route's path has. */
+export function parameter(call: Call, name: string): string {
+  return call.request.param(name) ?? "";
+}

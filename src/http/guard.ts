@@ -1,0 +1,78 @@
+/** Who may come in: the API key makes the caller, or 401. Interface part 5, contract 13.1. */
+
+import { timingSafeEqual } from "node:crypto";
+import { Refusal, refuse } from "../base/refusal.ts";
+import { principalKeyOf, PUBLIC_PRINCIPAL } from "../model/identifiers.ts";
+
+export interface GuardOptions {
+  readonly requireApiKey: boolean;
+  readonly apiKeys: readonly string[];
+  readonly requireTenantId: boolean;
+  readonly metricsRequireApiKey: boolean;
+}
+
+/** What the guard found out about a request that it let in. */
+export interface Admission {
+  readonly principalKey: string;
+  readonly tenantId: string | null;
+}
+
+const HEALTH_PATH = "/v1/health";
+const METRICS_PATH = "/v1/metrics";
+
+export class Guard {
+  readonly #options: GuardOptions;
+  readonly #keys: readonly { padded: Uint8Array; principalKey: string }[];
+  /** The caller's key lands here, padded like the accepted ones, so that one comparison takes as long as any other. */
+  readonly #given: Uint8Array;
+  readonly #encoder = new TextEncoder();
+
+  constructor(options: GuardOptions) {
+    this.#options = options;
+    const encoded = options.apiKeys.map((key) => this.#encoder.encode(key));
+    const length = 1 + Math.max(0, ...encoded.map((key) => key.length)); // a longer key never fills it to match
+    this.#given = new Uint8Array(length);
+    this.#keys = options.apiKeys.map((key, index) => {
+      const padded = new Uint8Array(length);
+      padded.set(encoded[index]!);
+      return { padded, principalKey: principalKeyOf(key) };
+    });
+  }
+
+  /** Throws 401, or 503 `metrics_unavailable`; unknown routes are guarded like any other. */
+  admit(path: string, headers: Headers): Admission {
+    const { requireApiKey, requireTenantId, metricsRequireApiKey } = this.#options;
+    if (path === HEALTH_PATH) return { principalKey: PUBLIC_PRINCIPAL, tenantId: null };
+    const isGuardedMetrics = path === METRICS_PATH && metricsRequireApiKey;
+    if (isGuardedMetrics && this.#keys.length === 0) {
+      throw refuse.because(
+        "metrics_unavailable",
+        "Cannot serve metrics as they need an API key and none is configured",
+      );
+    }
+    const tenantId = headers.get("x-tenant-id");
+    if (!requireApiKey && !isGuardedMetrics) return { principalKey: PUBLIC_PRINCIPAL, tenantId };
+    const principalKey = this.#principalOf(headers.get("x-api-key"));
+    if (requireApiKey && requireTenantId && !tenantId) {
+      throw new Refusal("unauthorized", "Cannot serve this request without an x-tenant-id header");
+    }
+    return { principalKey, tenantId };
+  }
+
+  /** Every accepted key is compared in full, whichever one matches: how long it takes tells nothing. */
+  #principalOf(key: string | null): string {
+    let principalKey: string | undefined;
+    if (key !== null) {
+      const { written } = this.#encoder.encodeInto(key, this.#given.fill(0));
+      for (const accepted of this.#keys) {
+        if (timingSafeEqual(this.#given, accepted.padded) && written > 0) {
+          principalKey = accepted.principalKey;
+        }
+      }
+    }
+    if (principalKey === undefined) {
+      throw new Refusal("unauthorized", "Cannot serve this request without a valid x-api-key header");
+    }
+    return principalKey;
+  }
+}

@@ -1,0 +1,88 @@
+/** Builds every long-lived thing once, in reading order, and closes them in the opposite one. */
+
+import type { Config } from "./base/config.ts";
+import { Metrics } from "./base/metrics.ts";
+import type { Places, Tools } from "./base/places.ts";
+import type { World } from "./base/world.ts";
+import { Analyze } from "./flow/analyze.ts";
+import { Ingest } from "./flow/ingest.ts";
+import { Reads } from "./flow/reads.ts";
+import { RunWork } from "./flow/run_work.ts";
+import { Runs } from "./flow/runs.ts";
+import { createApp } from "./http/app.ts";
+import { Decoder } from "./media/decode.ts";
+import { GateKernel } from "./media/kernels.ts";
+import { publishedSchemas } from "./model/schemas/published.ts";
+import { Timeline } from "./store/timeline.ts";
+
+export interface ServiceOptions {
+  readonly config: Config;
+  readonly tools: Tools;
+  readonly places: Places;
+  readonly world: World;
+}
+
+/** A running service. Disposing it answers what is under way, then lets go of everything. */
+export interface Service extends AsyncDisposable {
+  readonly hostname: string;
+  readonly port: number;
+  readonly timeline: Timeline;
+  /** Answers a request without a socket. */
+  respond(request: Request): Response | Promise<Response>;
+}
+
+/** Errors: the data directory is owned by another process, the address is taken, a kernel does not load. */
+export async function openService({ config, tools, places, world }: ServiceOptions): Promise<Service> {
+  await using opening = new AsyncDisposableStack();
+  const metrics = new Metrics();
+
+  const timeline = opening.use(
+    await Timeline.open({ dataDir: places.dataDir, world, sync: config.walSync }),
+  );
+  metrics.read("service_timeline_events_total", () => timeline.view.lastSeq);
+  metrics.read("service_timeline_damaged_records_total", () => timeline.stats.damagedRecords);
+
+  const decoder = opening.use(
+    await Decoder.open({
+      tools,
+      tempDir: places.tempDir,
+      world,
+      maxConcurrent: navigator.hardwareConcurrency,
+    }),
+  );
+  const gate = await GateKernel.load();
+
+  const work = new RunWork();
+  opening.defer(() => work.endAll());
+  const shared = { timeline, world, metrics, work, streamTtlMs: config.streamTtlMs };
+  const sources = { operatorRoots: places.operatorRoots, uploadRoot: places.uploadRoot };
+  const stories = {
+    runs: new Runs({ ...shared, activeStreamLimit: config.activeStreamLimit }),
+    ingest: new Ingest({ ...shared, decoder, sources }),
+    analyze: new Analyze({ ...shared, gate, thresholds: config.gateThresholds }),
+    reads: new Reads(timeline),
+    metrics,
+    schemas: publishedSchemas(),
+  };
+
+  const app = createApp({
+    guard: config,
+    stories,
+    world,
+    settled: () => timeline.settled(),
+  });
+  const server = Deno.serve({ ...config.bindAddr, onListen() {} }, (request) => app.respond(request));
+  opening.defer(() => server.shutdown());
+  opening.defer(() => work.endAll());
+
+  const closing = opening.move();
+  const { hostname, port } = server.addr as Deno.NetAddr;
+  world.log.info(`listening on http://${hostname.includes(":") ? `[${hostname}]` : hostname}:${port}`);
+  return {
+    hostname,
+    port,
+    timeline,
+    respond: (request) => app.respond(request),
+    [Symbol.asyncDispose]: () => closing.disposeAsync(),
+  };
+}

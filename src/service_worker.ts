@@ -1,0 +1,42 @@
+/** Entry of the confined Worker: opens the service when told to, closes it when told to, and says what became of it. */
+
+import { openLog } from "./base/log.ts";
+import { realWorld } from "./base/world.ts";
+import type { Notice, Order, Start } from "./confine.ts";
+import { openService, type Service } from "./service.ts";
+
+/** The little of a Worker's global scope that is used here. */
+interface WorkerScope {
+  onmessage: ((message: MessageEvent<Order>) => void) | null;
+  postMessage(notice: Notice): void;
+}
+
+const scope = globalThis as unknown as WorkerScope;
+const service = Promise.withResolvers<Service>();
+service.promise.catch(() => {}); // told to the process by a notice
+
+scope.onmessage = ({ data: order }) => {
+  if (order.type === "start") void start(order.start);
+  else void close();
+};
+
+async function start({ config, tools, places }: Start): Promise<void> {
+  try {
+    const world = realWorld(openLog(config.logFilter));
+    const opened = await openService({ config, tools, places, world });
+    service.resolve(opened);
+    scope.postMessage({ type: "listening", hostname: opened.hostname, port: opened.port });
+  } catch (error) {
+    service.reject(error);
+    scope.postMessage({ type: "failed", message: error instanceof Error ? error.message : String(error) });
+  }
+}
+
+async function close(): Promise<void> {
+  try {
+    await (await service.promise)[Symbol.asyncDispose]();
+    scope.postMessage({ type: "closed" });
+  } catch (error) {
+    scope.postMessage({ type: "failed", message: error instanceof Error ? error.message : String(error) });
+  }
+}

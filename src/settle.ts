@@ -1,0 +1,83 @@
+/** Finds the programs and folders that the service is going to be confined to, and makes the folders that it owns. */
+
+import { dirname, isAbsolute, join, resolve } from "node:path";
+import { tmpdir } from "node:os";
+import { fileURLToPath } from "node:url";
+import type { Config } from "./base/config.ts";
+import type { Places, Tools } from "./base/places.ts";
+
+/** Contract 2.1: the upload root lies under the system's temporary folder. */
+const UPLOAD_ROOT_NAME = "service-uploads";
+
+/** Looks each program up like a shell would. What is missing is added to `faults`. */
+export function settleTools(config: Pick<Config, "ffmpegPath" | "ffprobePath">, faults: string[]): Tools {
+  return {
+    ffmpeg: required("SERVICE_FFMPEG_PATH", config.ffmpegPath),
+    ffprobe: required("SERVICE_FFPROBE_PATH", config.ffprobePath),
+    mkfifo: required("mkfifo", "mkfifo"),
+    prlimit: find("prlimit") ?? null,
+  };
+
+  function required(name: string, program: string): string {
+    const path = find(program);
+    if (path === undefined) {
+      faults.push(`${name} must name an executable program, got ${JSON.stringify(program)}`);
+    }
+    return path ?? program;
+  }
+}
+
+/** Makes the folders that the service owns and resolves the ones that it is given. What is wrong is added to `faults`. */
+export function settlePlaces(config: Pick<Config, "dataDir" | "ingestFileRoots">, faults: string[]): Places {
+  const here = dirname(fileURLToPath(import.meta.url));
+  const dataDir = owned("SERVICE_DATA_DIR", resolve(config.dataDir));
+  return {
+    dataDir,
+    uploadRoot: owned("the upload root", join(Deno.env.get("TMPDIR") ?? tmpdir(), UPLOAD_ROOT_NAME)),
+    tempDir: owned("SERVICE_DATA_DIR", join(dataDir, "tmp")),
+    operatorRoots: config.ingestFileRoots.map(operatorRoot),
+    codeDirs: [here, join(here, "..", "wasm")],
+  };
+
+  function owned(name: string, path: string): string {
+    try {
+      Deno.mkdirSync(path, { recursive: true, mode: 0o700 });
+      return Deno.realPathSync(path);
+    } catch (error) {
+      faults.push(`${name} must be a folder that can be made, got ${JSON.stringify(path)}: ${reason(error)}`);
+      return path;
+    }
+  }
+
+  function operatorRoot(path: string): string {
+    try {
+      const real = Deno.realPathSync(path);
+      if (Deno.statSync(real).isDirectory) return real;
+    } catch {
+      // told below
+    }
+    faults.push(`SERVICE_INGEST_FILE_ROOTS must name existing folders, got ${JSON.stringify(path)}`);
+    return path;
+  }
+}
+
+function reason(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** The real path of an executable file named by a path or found on PATH. */
+function find(program: string): string | undefined {
+  const candidates = program.includes("/")
+    ? [isAbsolute(program) ? program : resolve(program)]
+    : (Deno.env.get("PATH") ?? "").split(":").filter((dir) => dir !== "").map((dir) => join(dir, program));
+  return candidates.find(isExecutableFile);
+}
+
+function isExecutableFile(path: string): boolean {
+  try {
+    const { isFile, mode } = Deno.statSync(path);
+    return isFile && mode !== null && (mode & 0o111) !== 0;
+  } catch {
+    return false;
+  }
+}

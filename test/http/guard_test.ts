@@ -1,0 +1,116 @@
+import assert from "node:assert/strict";
+import { KEY_A, startService } from "../support/service.ts";
+
+Deno.test("every route but health needs a key, and an unknown route without one is 401 too", async () => {
+  await using test = await startService();
+  assert.deepEqual((await test.call("GET", "/v1/health", undefined, null)).json, { status: "ok" });
+  for (const path of ["/v1/runs", "/v1/metrics", "/v1/nothing", "/", "/schemas/marker.schema.json"]) {
+    for (const key of [null, "", "wrong", `${KEY_A} `, KEY_A.slice(1), `${KEY_A}${KEY_A}`]) {
+      const { status, json } = await test.call("GET", path, undefined, key === `${KEY_A} ` ? "x" : key);
+      assert.equal(status, 401, `${path} with ${key}`);
+      assert.equal(json.error.code, "unauthorized");
+      assert.deepEqual(json.error.details, []);
+    }
+  }
+  assert.equal((await test.call("GET", "/v1/runs")).status, 200);
+});
+
+Deno.test("in open mode every caller is public, whatever key comes along", async () => {
+  await using test = await startService({ SERVICE_REQUIRE_API_KEY: "false", SERVICE_API_KEYS: "" });
+  const created = await test.call("POST", "/v1/runs", {}, "any key");
+  const { json } = await test.call("GET", `/v1/runs/${created.json.run_id}/events`, undefined, null);
+  assert.equal(json.events[0].payload.principal_key, "public");
+});
+
+Deno.test("metrics need a key by default, and say so with 503 when there is none to have", async () => {
+  const open = { SERVICE_REQUIRE_API_KEY: "false", SERVICE_API_KEYS: "" };
+  {
+    await using test = await startService(open);
+    const { status, json } = await test.call("GET", "/v1/metrics", undefined, null);
+    assert.equal(status, 503);
+    assert.equal(json.error.code, "metrics_unavailable");
+  }
+  {
+    await using test = await startService({ ...open, SERVICE_METRICS_REQUIRE_API_KEY: "false" });
+    assert.equal((await test.call("GET", "/v1/metrics", undefined, null)).status, 200);
+  }
+  {
+    await using test = await startService({ SERVICE_METRICS_REQUIRE_API_KEY: "false" });
+    assert.equal((await test.call("GET", "/v1/metrics", undefined, null)).status, 401);
+    const { text } = await test.call("GET", "/v1/metrics");
+    assert.match(text, /^# HELP service_runs_created_total /m);
+    assert.match(text, /^service_timeline_events_total 0$/m);
+  }
+});
+
+Deno.test("a required x-tenant-id that is missing is 401", async () => {
+  await using test = await startService({ SERVICE_REQUIRE_TENANT_ID: "true" });
+  assert.equal((await test.call("GET", "/v1/runs")).status, 401);
+  const named = await test.send("/v1/runs", { headers: { "x-api-key": KEY_A, "x-tenant-id": "acme" } });
+  assert.equal(named.status, 200);
+});
+
+Deno.test("what no handler sees is turned away in plain text", async () => {
+  await using test = await startService();
+  const json = { "x-api-key": KEY_A, "content-type": "application/json" };
+  const check = async (path: string, init: RequestInit, status: number, allow?: string) => {
+    const answer = await test.send(path, init);
+    assert.equal(answer.status, status, `${init.method} ${path}`);
+    assert.equal(answer.json, undefined, "not the envelope");
+    assert.equal(answer.headers.get("allow"), allow ?? null);
+  };
+  const key = { "x-api-key": KEY_A };
+  const big = `{"mode":"${"x".repeat(4 * 2 ** 20)}"}`;
+  await check("/v1/nothing", { headers: key }, 404);
+  await check("/v1/runs/", { headers: key }, 404);
+  await check("/v1/runs", { method: "PUT", headers: json, body: "{}" }, 405, "GET, HEAD, POST");
+  await check("/v1/health", { method: "DELETE", headers: key }, 405, "GET, HEAD");
+  await check("/v1/runs", { method: "POST", headers: json, body: "{" }, 400);
+  await check("/v1/runs", { method: "POST", headers: json, body: "" }, 400);
+  await check("/v1/runs", { method: "POST", headers: json, body: new Uint8Array([0x22, 0xff, 0x22]) }, 400);
+  await check("/v1/runs", { method: "POST", headers: key, body: "{}" }, 415);
+  await check(
+    "/v1/runs",
+    { method: "POST", headers: { ...key, "content-type": "text/json" }, body: "{}" },
+    415,
+  );
+  await check("/v1/runs", { method: "POST", headers: json, body: big }, 413);
+  const streamed = new Blob([big]).stream();
+  await check("/v1/runs", { method: "POST", headers: json, body: streamed }, 413);
+});
+
+Deno.test("a JSON media type may carry parameters or a suffix", async () => {
+  await using test = await startService();
+  for (
+    const type of ["application/json; charset=utf-8", "Application/JSON", "application/merge-patch+json"]
+  ) {
+    const answer = await test.send("/v1/runs", {
+      method: "POST",
+      headers: { "x-api-key": KEY_A, "content-type": type },
+      body: "{}",
+    });
+    assert.equal(answer.status, 200, type);
+    await test.call("POST", `/v1/runs/${answer.json.run_id}/stop`);
+  }
+});
+
+Deno.test("every answer carries the security headers", async () => {
+  await using test = await startService();
+  for (const path of ["/v1/health", "/v1/runs", "/v1/nothing", "/v1/metrics", "/v1/runs/x"]) {
+    const { headers } = await test.call("GET", path);
+    assert.equal(headers.get("x-content-type-options"), "nosniff", path);
+    assert.equal(headers.get("x-frame-options"), "DENY");
+    assert.equal(headers.get("referrer-policy"), "no-referrer");
+    assert.equal(headers.get("content-security-policy"), "default-src 'none'; frame-ancestors 'none'");
+    assert.equal(headers.get("strict-transport-security"), "max-age=63072000; includeSubDomains");
+    assert.equal(headers.get("permissions-policy"), "camera=(), microphone=(), geolocation=()");
+    assert.equal(headers.get("cache-control"), "no-store");
+  }
+});
+
+Deno.test("HEAD answers like GET without a body", async () => {
+  await using test = await startService();
+  const head = await test.call("HEAD", "/v1/health");
+  assert.equal(head.status, 200);
+  assert.equal(head.text, "");
+});

@@ -1,0 +1,115 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { CLIPS, MODEL, PROJECT_ROOT } from "./support/service.ts";
+
+interface Ended {
+  code: number;
+  stdout: string;
+  stderr: string;
+}
+
+/** Starts `main.ts` as an operator would; `whenListening` gets its address, then a SIGTERM ends it. */
+async function runMain(
+  env: Record<string, string>,
+  whenListening?: (url: string) => Promise<void>,
+): Promise<Ended> {
+  const dataDir = Deno.makeTempDirSync({ prefix: "service-main-" });
+  const child = new Deno.Command(Deno.execPath(), {
+    args: ["run", "-A", "--no-prompt", "--quiet", join(PROJECT_ROOT, "src/main.ts")],
+    env: { SERVICE_DATA_DIR: dataDir, SERVICE_BIND_ADDR: "127.0.0.1:0", SERVICE_API_KEYS: "k", ...env },
+    stdout: "piped",
+    stderr: "piped",
+  }).spawn();
+  const stderr = new Response(child.stderr).text();
+  let stdout = "";
+  for await (const chunk of child.stdout.pipeThrough(new TextDecoderStream())) {
+    const before = stdout;
+    stdout += chunk;
+    const url = /listening on (http:\S+)\n/.exec(stdout)?.[1];
+    if (url && !/listening on (http:\S+)\n/.test(before)) {
+      await whenListening?.(url);
+      child.kill("SIGTERM");
+    }
+  }
+  const { code } = await child.status;
+  const ended = { code, stdout, stderr: await stderr };
+  Deno.removeSync(env.SERVICE_DATA_DIR ?? dataDir, { recursive: true });
+  return ended;
+}
+
+Deno.test("the process serves, says so on both streams, and ends with 0 on SIGTERM", async () => {
+  const ended = await runMain({ SERVICE_INGEST_FILE_ROOTS: CLIPS }, async (url) => {
+    const call = async (path: string, body?: unknown) => {
+      const response = await fetch(`${url}${path}`, {
+        method: body === undefined ? "GET" : "POST",
+        headers: { "x-api-key": "k", "content-type": "application/json" },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      });
+      assert.equal(response.status, 200, path);
+      return await response.json();
+    };
+    const { run_id } = await call("/v1/runs", {});
+    const source_uri = join(CLIPS, "intel_bottle.mp4");
+    assert.equal((await call(`/v1/runs/${run_id}/ingest`, { source_uri })).decoded_frames, 512);
+    const { markers } = await call(`/v1/runs/${run_id}/analyze`, { model: MODEL });
+    assert.deepEqual((await call(`/v1/runs/${run_id}/markers`)).markers.length, markers.length);
+  });
+  assert.equal(ended.code, 0, ended.stderr);
+  assert.match(ended.stdout, /INFO {2}service: listening on http:\/\/127\.0\.0\.1:\d+/);
+  const lines = ended.stderr.trim().split("\n").map((line) => JSON.parse(line));
+  assert.ok(lines.some(({ level, message }) => level === "info" && message.startsWith("listening on ")));
+});
+
+Deno.test("every fault of the environment is told at once, and no secret with it", async () => {
+  const { code, stdout, stderr } = await runMain({
+    SERVICE_BIND_ADDR: "nowhere",
+    SERVICE_STREAM_TTL_SECS: "5",
+    SERVICE_TRANSPORT: "h3",
+    SERVICE_API_KEYS: "",
+    SERVICE_MIRROR_URL: "mysql://user:hunter2@db/x",
+  });
+  assert.equal(code, 1);
+  assert.equal(stdout, "");
+  for (
+    const name of [
+      "SERVICE_BIND_ADDR",
+      "SERVICE_STREAM_TTL_SECS",
+      "SERVICE_TRANSPORT",
+      "SERVICE_API_KEYS",
+      "SERVICE_MIRROR_URL",
+    ]
+  ) assert.match(stderr, new RegExp(`^${name} must `, "m"));
+  assert.match(stderr, /HTTP\/3 .* is not built into this server yet/);
+  assert.doesNotMatch(stderr, /hunter2/);
+});
+
+Deno.test("a missing program, ingest root or data directory is a fault of the start", async () => {
+  const { code, stderr } = await runMain({
+    SERVICE_FFMPEG_PATH: "/nonexistent/ffmpeg",
+    SERVICE_INGEST_FILE_ROOTS: "/nonexistent/media",
+  });
+  assert.equal(code, 1);
+  assert.match(stderr, /^SERVICE_FFMPEG_PATH must name an executable program, got "\/nonexistent\/ffmpeg"$/m);
+  assert.match(stderr, /^SERVICE_INGEST_FILE_ROOTS must name existing folders, got "\/nonexistent\/media"$/m);
+});
+
+Deno.test("a second process on the same data directory refuses to start and says who owns it", async () => {
+  const dataDir = Deno.makeTempDirSync({ prefix: "service-owned-" });
+  let second: Ended | undefined;
+  await runMain({ SERVICE_DATA_DIR: dataDir }, async () => {
+    const child = await new Deno.Command(Deno.execPath(), {
+      args: ["run", "-A", "--no-prompt", "--quiet", join(PROJECT_ROOT, "src/main.ts")],
+      env: { SERVICE_DATA_DIR: dataDir, SERVICE_BIND_ADDR: "127.0.0.1:0", SERVICE_API_KEYS: "k" },
+    }).output();
+    second = { code: child.code, stdout: "", stderr: new TextDecoder().decode(child.stderr) };
+  });
+  assert.equal(second?.code, 1);
+  assert.match(second!.stderr, /owns|owned|another process/);
+});
+
+Deno.test("an address that is taken ends the process with a reason", async () => {
+  using taken = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const { code, stderr } = await runMain({ SERVICE_BIND_ADDR: `127.0.0.1:${taken.addr.port}` });
+  assert.equal(code, 1);
+  assert.match(stderr, /[Aa]ddress already in use|AddrInUse/);
+});
