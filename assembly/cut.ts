@@ -36,9 +36,13 @@
  *         Noise, shake and stop motion change the picture all the time, but a cut has a calm side.
  * jolt    The same asked nearer: the larger difference of the two nearest pairs before, and after; the smaller.
  *
- *   z = 23 change - 9 unrest - 14 jolt - 8.6          score = (1 + z / sqrt(z^2 + 4)) / 2
+ *   z = 24 change - 9 unrest - 14 jolt - 8.6          score = (1 + z / sqrt(z^2 + 4)) / 2
  *
-@SENS@
+ * The weights are near those of a logistic regression on edited videos made for this purpose, and lie on a plateau:
+ * of 1300 labelled cuts and all that lies between, 11 to 14 are decided wrongly when the weight of unrest or jolt
+ * moves by a quarter, or the change needed in a calm place (8.6 / 24 = .36) moves anywhere from .33 to .39. The
+ * last step stands in for the logistic function with operations that are exact everywhere.
+ *
  * Two rules come on top, each lowering a score of .5 or more to below .5. Where shots change violently, only the
  * largest change within two frames to either side is the cut. And a frame that follows decoder gray (three
  * quarters of the cells within two levels of 128) only ends a loss of reference frames: the picture comes back.
@@ -97,7 +101,7 @@ const DISAGREEMENT_PRIOR: f32 = 0.6;
 
 const QUIET: f32 = 0.2;
 const SURROUNDINGS: i32 = 4;
-const CHANGE_WEIGHT: f32 = 23;
+const CHANGE_WEIGHT: f32 = 24;
 const UNREST_WEIGHT: f32 = 9;
 const JOLT_WEIGHT: f32 = 14;
 const BIAS: f32 = 8.6;

@@ -41,6 +41,7 @@ export async function openService({ config, tools, places, world }: ServiceOptio
   );
   metrics.read("service_timeline_events_total", () => timeline.view.lastSeq);
   metrics.read("service_timeline_damaged_records_total", () => timeline.stats.damagedRecords);
+  metrics.read("service_timeline_append_failures_total", () => timeline.stats.appendFailures);
 
   const decoder = opening.use(
     await Decoder.open({

@@ -8,13 +8,13 @@ import type { AnalyzeBody, CallerFrame } from "../model/api/analysis.ts";
 import type { ImageCoordinates } from "../model/coordinates.ts";
 import { event } from "../model/events.ts";
 import { FieldRules } from "../model/field_rules.ts";
-import { type AnalyzedFrames, type RowContext, typedFrames } from "../model/frame_row.ts";
+import { type AnalyzedFrames, isKept, type RowContext, typedFrames } from "../model/frame_row.ts";
 import { defaultTraceId } from "../model/identifiers.ts";
 import { LIMITS } from "../model/limits.ts";
 import { deriveMarkers, type Marker } from "../model/marker.ts";
 import type { RunView } from "../model/run.ts";
 import { parseSamplingPolicy, type SamplingPolicy } from "../model/sampling.ts";
-import type { GateThresholds, SignalColumns } from "../model/signals.ts";
+import { GATE_REASONS, type GateColumns, type GateThresholds, type SignalColumns } from "../model/signals.ts";
 import { columnsOf, type SignalRow } from "../model/signals_json.ts";
 import type { Timeline } from "../store/timeline.ts";
 import type { Caller } from "./caller.ts";
@@ -57,7 +57,7 @@ export class Analyze {
 
   /** Errors: 404, 409 when terminal, 422 on `model`, `mode`, `frames`, `window_size`, `segment_ms`, sampling fields. */
   async run(caller: Caller, runId: string, body: AnalyzeBody): Promise<Analysis> {
-    const { gate, thresholds, metrics } = this.#options;
+    const { gate, thresholds, world } = this.#options;
     const run = this.#actionable(caller, runId);
     const rules = new FieldRules();
     const mode = rules.mode(body.mode);
@@ -73,7 +73,9 @@ export class Analyze {
     const source = body.frames?.length
       ? callerFrames(body.frames, policy, body.fixed_fps)
       : this.#decodedFrames(run);
+    const startedMs = world.monotonicMs();
     const columns = gate.run(source.signals, source.frameIndex, thresholds, windowSize);
+    this.#count(columns, world.monotonicMs() - startedMs);
     const frames = { frameIndex: source.frameIndex, signals: source.signals, gate: columns };
     const context: RowContext = {
       runId,
@@ -89,7 +91,6 @@ export class Analyze {
     };
     const markers = deriveMarkers(typedFrames(frames), { runId, streamId: context.streamId });
     await this.#commit(caller, context, { frames: columns.count, windowSize, markers });
-    metrics.add("service_pipeline_gate_frames_analyzed_total", columns.count);
     return { context, frames, markers };
   }
 
@@ -127,6 +128,15 @@ export class Analyze {
       if (isLast) return;
       await new Promise((resolve) => setTimeout(resolve, 0));
     }
+  }
+
+  /** Contract 16: the recorded path feeds the live path's series with its average a frame. */
+  #count(gate: GateColumns, tookMs: number): void {
+    const { metrics } = this.#options;
+    const kept = gate.reason.reduce((count, reason) => count + (isKept(GATE_REASONS[reason]!) ? 1 : 0), 0);
+    metrics.add("service_pipeline_gate_frames_analyzed_total", gate.count);
+    metrics.add("service_pipeline_gate_keyframes_selected_total", kept);
+    metrics.observe("service_pipeline_gate_latency_us", tookMs * 1000 / gate.count);
   }
 
   #actionable(caller: Caller, runId: string): RunView {

@@ -71,6 +71,7 @@ export class Ingest {
       });
       const info = await decoder.probe(source.path, handle.signal);
       const plan = planSampling(sampling, info.video?.averageFps ?? null, "ingest");
+      const startedMs = this.#options.world.monotonicMs();
       const decoded = await decoder.decodeSignals({
         path: source.path,
         info,
@@ -78,6 +79,7 @@ export class Ingest {
         maxFrames,
         signal: handle.signal,
       });
+      this.#count(decoded.signals.count, this.#options.world.monotonicMs() - startedMs);
       const facts = { caller, streamId, sourceUri: source.uri, plan, decoded };
       const framesDecoded = new PreparedPayload(await framesDecodedJson(facts));
       handle.signal.throwIfAborted();
@@ -104,7 +106,6 @@ export class Ingest {
           { kind: "frames_decoded", runId, payload: framesDecoded },
         ];
       });
-      this.#count(decoded);
       return {
         request_id: caller.requestId,
         run_id: runId,
@@ -139,8 +140,11 @@ export class Ingest {
     actionableRun(timeline.view, caller, runId, { nowMs: world.now(), ttlMs: streamTtlMs }, "ingest into");
   }
 
-  #count(decoded: DecodedSignals): void {
-    this.#options.metrics.add("service_pipeline_frames_decoded_total", decoded.signals.count);
+  /** Contract 16: the recorded path feeds the live path's series with its average a frame. */
+  #count(frames: number, tookMs: number): void {
+    const { metrics } = this.#options;
+    metrics.add("service_pipeline_frames_decoded_total", frames);
+    metrics.observe("service_pipeline_decode_latency_us", tookMs * 1000 / frames);
   }
 }
 

@@ -3,7 +3,7 @@
 import type { SignalColumns } from "../model/signals.ts";
 import type { DecodeOrder, DecodeReport } from "./decode_worker.ts";
 
-/** Idle workers, kept because one takes longer to start than a short clip takes to decode. */
+/** Idle workers, kept because each new one is a thread to start and a module to compile. */
 export class DecodePool implements Disposable {
   readonly #idle: DecodeWorker[] = [];
   readonly #readable: readonly string[];

@@ -73,7 +73,6 @@ export function frameRow(context: RowContext, frames: AnalyzedFrames, row: numbe
   const ptsMs = signals.ptsMs[row]!;
   const reason = reasonOf(gate, row);
   const eventType = EVENT_TYPE_OF[reason];
-  const isKept = eventType === "scene_cut" || eventType === "keyframe_keep";
   const confidence = roundScore(gate.confidence[row]!);
   const segment = Math.floor(ptsMs / context.segmentMs);
   return {
@@ -97,7 +96,7 @@ export function frameRow(context: RowContext, frames: AnalyzedFrames, row: numbe
     },
     annotations: {
       summary: contextSummary(gate, row),
-      objects: [{ label: isKept ? "keyframe_candidate" : "frame_context", score: confidence }],
+      objects: [{ label: isKept(reason) ? "keyframe_candidate" : "frame_context", score: confidence }],
       events: [{ type: eventType, score: confidence, description: DESCRIPTION_OF[reason] }],
     },
     confidence,
@@ -106,6 +105,11 @@ export function frameRow(context: RowContext, frames: AnalyzedFrames, row: numbe
     ordering_key: `${context.runId}:${ptsMs}:${frameIndex}`,
     finish_reason: null,
   };
+}
+
+/** Contract 3.2: whether the gate keeps a frame for this reason. */
+export function isKept(reason: GateReason): boolean {
+  return EVENT_TYPE_OF[reason] === "scene_cut" || EVENT_TYPE_OF[reason] === "keyframe_keep";
 }
 
 function reasonOf(gate: GateColumns, row: number): GateReason {

@@ -43,6 +43,8 @@ export interface TimelineStats {
   readonly damagedRecords: number;
   readonly segments: number;
   readonly bytes: number;
+  /** Commits that the disk refused, since the process started. */
+  readonly appendFailures: number;
 }
 
 const SEGMENT_BYTES = 64 * 1024 * 1024;
@@ -75,6 +77,7 @@ export class Timeline implements AsyncDisposable {
   #rolling: Promise<void> = Promise.resolve();
   #isDeciding = false;
   #isClosed = false;
+  #appendFailures = 0;
 
   /** Reads the log, or its snapshot and what came after; damage is reported and never stops it. */
   // deno-lint-ignore require-await
@@ -139,6 +142,7 @@ export class Timeline implements AsyncDisposable {
       damagedRecords: this.#damage.records,
       segments: this.#segments.segments.length,
       bytes: this.#segments.endPosition,
+      appendFailures: this.#appendFailures,
     };
   }
 
@@ -280,6 +284,7 @@ export class Timeline implements AsyncDisposable {
       this.#sync?.wrote(this.#writer!.file);
       return position;
     } catch (error) {
+      this.#appendFailures += 1;
       this.#log.error("cannot append to the timeline", { error: String(error) });
       throw refuse.because("storage_unavailable", "The timeline cannot take the event: the disk refused it");
     }

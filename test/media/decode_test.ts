@@ -213,42 +213,50 @@ Deno.test("a source without a single frame is refused", async () => {
 });
 
 Deno.test("so many decodes run at once, and the others take turns in the order they came", async () => {
-  using folder = new TempFolder();
-  const log = folder.file("log");
-  const real = tools().ffmpeg;
-  const ffmpeg = folder.script(
-    "ffmpeg",
-    `echo + >> ${log}; ${real} "$@"; code=$?; echo - >> ${log}; exit $code`,
-  );
-  await using decoder = await open(folder, { tools: { ffmpeg, prlimit: null }, maxConcurrent: 2 });
-  const clip = makeClip(join(folder.path, "clip.mp4"));
-  const info = await decoder.probe(clip, NEVER);
-  const plan = planSampling({}, 25, "ingest");
-  const ended: number[] = [];
-  await Promise.all(Array.from({ length: 7 }, async (_, caller) => {
-    const decoded = await decoder.decodeSignals({
-      path: clip,
-      info,
-      plan,
-      maxFrames: 20 + caller,
-      signal: NEVER,
-    });
-    equal(decoded.signals.count, Math.min(25, 20 + caller), "each caller gets its own answer");
-    ended.push(caller);
-  }));
-  let running = 0, most = 0;
-  for (const line of Deno.readTextFileSync(log).trim().split("\n")) {
-    running += line === "+" ? 1 : -1;
-    most = Math.max(most, running);
-  }
-  equal(most, 2);
-  equal(running, 0);
-  // Two run side by side and may swap; nobody is passed by two.
-  ended.forEach((caller, place) => ok(Math.abs(caller - place) <= 1, `order ${ended}`));
-  checkNothingLeft(folder);
+  const check = async (maxConcurrent: number) => {
+    using folder = new TempFolder();
+    const log = folder.file("log");
+    const go = join(folder.path, "go");
+    // Each says which caller it is for, holds until all that may run do, and says when it ends.
+    const ffmpeg = folder.script(
+      "ffmpeg",
+      `echo "+ $*" >> ${log}; while [ ! -e ${go} ]; do /bin/sleep 0.01; done
+      ${tools().ffmpeg} "$@"; code=$?; echo - >> ${log}; exit $code`,
+    );
+    await using decoder = await open(folder, { tools: { ffmpeg, prlimit: null }, maxConcurrent });
+    const clip = makeClip(join(folder.path, "clip.mp4"));
+    const info = await decoder.probe(clip, NEVER);
+    const plan = planSampling({}, 25, "ingest");
+    const callers = [0, 1, 2, 3, 4, 5, 6];
+    const lines = () => Deno.readTextFileSync(log).trim().split("\n").filter((line) => line !== "");
+    const decoding = Promise.all(
+      callers.map((caller) =>
+        decoder.decodeSignals({ path: clip, info, plan, maxFrames: 10 + caller, signal: NEVER })
+      ),
+    );
+    await until(() => lines().length === maxConcurrent);
+    Deno.writeTextFileSync(go, "");
+    const counts = (await decoding).map((decoded) => decoded.signals.count);
+    deepEqual(counts, callers.map((caller) => 10 + caller), "each caller gets its own answer");
+    let running = 0, most = 0;
+    for (const line of lines()) {
+      running += line === "-" ? -1 : 1;
+      most = Math.max(most, running);
+    }
+    equal(most, maxConcurrent);
+    const started = lines().filter((line) => line !== "-").map((line) =>
+      Number(/-frames:v (\d+)/.exec(line)![1]) - 10
+    );
+    deepEqual(started.toSorted(), callers);
+    if (maxConcurrent === 1) deepEqual(started, callers, "first come, first served");
+    checkNothingLeft(folder);
+  };
+  await check(1);
+  await check(2);
+  await check(3);
 });
 
-/** A decoder whose ffmpeg starts and then never writes nor ends. */
+/** A decoder whose ffmpeg says that it started, then reads 200 seconds of media at the speed of a clock. */
 async function hanging(folder: TempFolder, changed: { world?: World } = {}) {
   const started = join(folder.path, "started");
   // ffmpeg's arguments stay on the command line, so that a process left behind is found by its pipe.

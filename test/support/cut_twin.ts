@@ -82,7 +82,7 @@ class Video {
     if (after.length === 0) after = before;
     const unrest = Math.min(mean(before), mean(after));
     const jolt = Math.min(Math.max(0, ...beforeNear), Math.max(0, ...afterNear));
-    const z = f32(f32(f32(f32(23 * change) - f32(9 * unrest)) - f32(14 * jolt)) - f32(8.6));
+    const z = f32(f32(f32(f32(24 * change) - f32(9 * unrest)) - f32(14 * jolt)) - f32(8.6));
     const confidence = f32(0.5 + f32(0.5 * f32(z / f32(Math.sqrt(f32(f32(z * z) + 4))))));
     if (z < 0) return confidence;
     const isOverruled = this.#isGray(frame - 1) || !this.#isLargestNearby(frame);

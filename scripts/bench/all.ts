@@ -1,0 +1,15 @@
+/** Every measurement of the README's performance table, one after the other: `deno task bench`. */
+
+import { fileURLToPath } from "node:url";
+
+const SCRIPTS = ["filter.ts", "ingest.ts", "commit.ts", "restart.ts", "http.ts"];
+
+for (const script of SCRIPTS) {
+  console.log(`\n== ${script}`);
+  const { success } = await new Deno.Command(Deno.execPath(), {
+    args: ["run", "-A", "--quiet", fileURLToPath(new URL(script, import.meta.url))],
+    stdout: "inherit",
+    stderr: "inherit",
+  }).output();
+  if (!success) throw new Error(`${script} failed`);
+}
