@@ -2,12 +2,12 @@
 
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { startServer } from "./server.ts";
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 const CLIP = join(ROOT, "fixtures", "clips", "bbb480.mp4");
 const API_KEY = "demo-key";
 const MODEL = "Qwen/Qwen3-VL-4B-Instruct";
-const START_DEADLINE_MS = 30_000;
 /** Columns of the drawn timeline. */
 const STRIP_COLUMNS = 80;
 
@@ -21,19 +21,18 @@ interface Marker {
   confidence: number;
 }
 
-interface Server {
-  readonly url: string;
-  stop(): Promise<void>;
-}
-
 const keep = Deno.args.includes("--keep");
 const dataDir = Deno.makeTempDirSync({ prefix: "service-demo-" });
-const server = await startServer();
+const server = await startServer({
+  SERVICE_API_KEYS: API_KEY,
+  SERVICE_DATA_DIR: dataDir,
+  SERVICE_INGEST_FILE_ROOTS: dirname(CLIP),
+});
 try {
   await tour(server.url);
   if (keep) await untilInterrupted(server.url);
 } finally {
-  await server.stop();
+  await server[Symbol.asyncDispose]();
   Deno.removeSync(dataDir, { recursive: true });
 }
 Deno.exit(0);
@@ -136,45 +135,6 @@ function printTimeline(markers: readonly Marker[], durationMs: number): void {
 function clock(ms: number): string {
   const minutes = Math.floor(ms / 60_000);
   return `${minutes}:${((ms % 60_000) / 1000).toFixed(3).padStart(6, "0")}`;
-}
-
-async function startServer(): Promise<Server> {
-  const child = new Deno.Command(Deno.execPath(), {
-    args: ["run", "--quiet", "--no-prompt", "--allow-all", join(ROOT, "src", "main.ts")],
-    env: {
-      SERVICE_BIND_ADDR: "127.0.0.1:0",
-      SERVICE_API_KEYS: API_KEY,
-      SERVICE_DATA_DIR: dataDir,
-      SERVICE_INGEST_FILE_ROOTS: dirname(CLIP),
-      RUST_LOG: "info",
-    },
-    stdin: "null",
-    stdout: "piped",
-    stderr: "null",
-  }).spawn();
-  const listening = Promise.withResolvers<string>();
-  const reading = (async () => {
-    let text = "";
-    for await (const chunk of child.stdout.pipeThrough(new TextDecoderStream())) {
-      text = (text + chunk).slice(-65_536);
-      const url = /listening on (http:\S+)/.exec(text)?.[1];
-      if (url) listening.resolve(url);
-    }
-    listening.reject(new Error(`the server did not start:\n${text}`));
-  })();
-  const timer = setTimeout(() => {
-    listening.reject(new Error(`the server did not start within ${START_DEADLINE_MS} ms`));
-    child.kill("SIGKILL");
-  }, START_DEADLINE_MS);
-  const url = await listening.promise.finally(() => clearTimeout(timer));
-  return {
-    url,
-    async stop() {
-      child.kill("SIGTERM");
-      await child.status;
-      await reading;
-    },
-  };
 }
 
 async function untilInterrupted(url: string): Promise<void> {

@@ -13,6 +13,7 @@ import { createApp } from "./http/app.ts";
 import { Decoder } from "./media/decode.ts";
 import { GateKernel } from "./media/kernels.ts";
 import { publishedSchemas } from "./model/schemas/published.ts";
+import { emptyTempFolder } from "./store/temp_folder.ts";
 import { Timeline } from "./store/timeline.ts";
 
 export interface ServiceOptions {
@@ -39,6 +40,7 @@ export async function openService({ config, tools, places, world }: ServiceOptio
   const timeline = opening.use(
     await Timeline.open({ dataDir: places.dataDir, world, sync: config.walSync }),
   );
+  emptyTempFolder(places.tempDir);
   metrics.read("service_timeline_events_total", () => timeline.view.lastSeq);
   metrics.read("service_timeline_damaged_records_total", () => timeline.stats.damagedRecords);
   metrics.read("service_timeline_append_failures_total", () => timeline.stats.appendFailures);

@@ -9,9 +9,9 @@
 
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { fileURLToPath } from "node:url";
+import { startListening, startServer } from "../server.ts";
+import { median } from "./support.ts";
 
-const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const API_KEY = "bench-key";
 const CONNECTIONS = 32;
 
@@ -20,21 +20,34 @@ const { values } = parseArgs({
   options: { rounds: { type: "string", default: "5" }, seconds: { type: "string", default: "2" } },
 });
 
-/** The limit: what the same runtime does when the answer is ready before the question. */
+/**
+ * The limit: what the same runtime does when the answer is ready before the question, without and with the headers
+ * and the length of a real answer. Past 512 bytes of head and body the runtime sends an answer in two parts.
+ */
 const BARE = `
-  const headers = { "content-type": "application/json" };
-  const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} },
-    () => new Response('{"status":"ok"}', { headers }));
+  const plain = { "content-type": "application/json" };
+  const secured = {
+    ...plain,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+    "strict-transport-security": "max-age=63072000; includeSubDomains",
+    "permissions-policy": "camera=(), microphone=(), geolocation=()",
+    "cache-control": "no-store",
+  };
+  const state = JSON.stringify({ request_id: "req-0000000000000001", run_id: "run-" + "0".repeat(32), state: "pending" });
+  const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, ({ url }) =>
+    url.endsWith("/secured") ? new Response(state, { headers: secured }) : new Response('{"status":"ok"}', { headers: plain }));
   console.log("listening on http://127.0.0.1:" + server.addr.port);
 `;
 
 const dataDir = Deno.makeTempDirSync({ prefix: "service-bench-" });
 const bareFile = join(dataDir, "bare.ts");
 Deno.writeTextFileSync(bareFile, BARE);
-await using bare = await start([bareFile], {});
-await using service = await start([join(ROOT, "src/main.ts")], {
-  SERVICE_API_KEYS: API_KEY,
-  SERVICE_BIND_ADDR: "127.0.0.1:0",
+await using bare = await startListening([bareFile], {});
+await using service = await startServer({
+  SERVICE_API_KEYS: `${API_KEY},another-key`,
   SERVICE_DATA_DIR: join(dataDir, "data"),
 });
 const created = await fetch(`${service.url}/v1/runs`, {
@@ -44,15 +57,22 @@ const created = await fetch(`${service.url}/v1/runs`, {
 });
 const { run_id } = await created.json();
 
-const targets = {
+const targets: Record<string, [url: string, path: string, key?: string]> = {
   "bare Deno.serve": [bare.url, "/"],
+  "the same with our headers": [bare.url, "/secured"],
   "GET /v1/health": [service.url, "/v1/health"],
+  "GET /v1/runs (none)": [service.url, "/v1/runs", "another-key"],
   "GET /v1/runs/:id/state": [service.url, `/v1/runs/${run_id}/state`],
-} as const;
+};
 const rates: Record<string, number[]> = {};
 for (let round = 0; round <= Number(values.rounds); round++) {
-  for (const [name, [url, path]] of Object.entries(targets)) {
-    const rate = await requestsPerSecond(new URL(url), path, round === 0 ? 1 : Number(values.seconds));
+  for (const [name, [url, path, key]] of Object.entries(targets)) {
+    const rate = await requestsPerSecond(
+      new URL(url),
+      path,
+      key ?? API_KEY,
+      round === 0 ? 1 : Number(values.seconds),
+    );
     if (round > 0) (rates[name] ??= []).push(rate); // the first round only warms both up
   }
 }
@@ -60,7 +80,7 @@ const bareRate = median(rates["bare Deno.serve"]!);
 for (const [name, all] of Object.entries(rates)) {
   const rate = median(all);
   console.log(
-    `${name.padEnd(24)} ${rate.toFixed(0).padStart(7)} requests/s   ${(rate / bareRate).toFixed(2)} of bare`,
+    `${name.padEnd(26)} ${rate.toFixed(0).padStart(7)} requests/s   ${(rate / bareRate).toFixed(2)} of bare`,
   );
 }
 await bare[Symbol.asyncDispose]();
@@ -68,9 +88,9 @@ await service[Symbol.asyncDispose]();
 Deno.removeSync(dataDir, { recursive: true });
 Deno.exit(0);
 
-async function requestsPerSecond(url: URL, path: string, seconds: number): Promise<number> {
+async function requestsPerSecond(url: URL, path: string, key: string, seconds: number): Promise<number> {
   const request = new TextEncoder().encode(
-    `GET ${path} HTTP/1.1\r\nhost: ${url.host}\r\nx-api-key: ${API_KEY}\r\n\r\n`,
+    `GET ${path} HTTP/1.1\r\nhost: ${url.host}\r\nx-api-key: ${key}\r\n\r\n`,
   );
   const start = performance.now();
   const end = start + seconds * 1000;
@@ -104,37 +124,4 @@ async function readAnswer(connection: Deno.Conn, buffer: Uint8Array): Promise<vo
     if (!text.startsWith("HTTP/1.1 200")) throw new Error(`unexpected answer: ${text}`);
     expected = headEnd + 4 + Number(/content-length: (\d+)/i.exec(text)?.[1] ?? NaN);
   }
-}
-
-async function start(args: string[], env: Record<string, string>) {
-  const child = new Deno.Command(Deno.execPath(), {
-    args: ["run", "--quiet", "--no-prompt", "-A", "--config", join(ROOT, "deno.json"), ...args],
-    env,
-    stdout: "piped",
-    stderr: "null",
-  }).spawn();
-  const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
-  let text = "";
-  let url: string | undefined;
-  while (url === undefined) {
-    const { done, value } = await reader.read();
-    if (done) throw new Error(`a server did not start:\n${text}`);
-    text += value;
-    url = /listening on (http:\S+)/.exec(text)?.[1];
-  }
-  let isStopped = false;
-  return {
-    url,
-    async [Symbol.asyncDispose]() {
-      if (isStopped) return;
-      isStopped = true;
-      child.kill("SIGTERM");
-      await child.status;
-      await reader.cancel();
-    },
-  };
-}
-
-function median(values: readonly number[]): number {
-  return values.toSorted((left, right) => left - right)[Math.floor(values.length / 2)]!;
 }

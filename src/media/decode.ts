@@ -182,6 +182,8 @@ const WAITERS_MAX = 4096;
 /** Twice the wall-clock limit: ffprobe decodes the first frames on all processors. */
 const PROBE_CPU_SECONDS = 20;
 const DECODE_ERROR_BYTES = 8 << 10;
+/** What a pipe holds on Linux. */
+const PIPE_BYTES = 64 * 1024;
 
 /** Decoding 4K takes 0.7 GiB on two processors; each further one reserves a stack and an allocation arena. */
 const ADDRESS_SPACE_BYTES = 8 * 2 ** 30;
@@ -250,8 +252,10 @@ function ffmpegArgs(request: DecodeRequest, filters: string, fifoPath: string): 
     ...["-filter_threads", "1", "-vf", filters],
     // Every frame as it is; in the source's own time base, so that its time is exact.
     ...["-fps_mode", "passthrough", ...(takesEveryFrame(plan) ? ["-enc_time_base", "-1"] : [])],
-    // Without an index ffmpeg's memory does not grow with the number of frames.
-    ...["-c:v", "rawvideo", "-f", "nut", "-write_index", "0", "-y", `file:${fifoPath}`],
+    // One thread, as the raw "encoder" only copies, and writes as large as the pipe, not one a frame: together they save
+    // 5 % of a decode's wall at 1080p. Without an index ffmpeg's memory does not grow with the number of frames.
+    ...["-c:v", "rawvideo", "-threads", "1", "-f", "nut", "-write_index", "0", "-flush_packets", "0"],
+    ...["-blocksize", String(PIPE_BYTES), "-y", `file:${fifoPath}`],
   ];
 }
 

@@ -1,7 +1,7 @@
 /** The environment becomes a configuration, or a list of everything that is wrong with it. */
 
 import assert from "node:assert/strict";
-import { type Config, ConfigFaults, readConfig } from "../../src/base/config.ts";
+import { type Config, ConfigFaults, readConfig, settingsMarkdown } from "../../src/base/config.ts";
 
 type Env = Record<string, string>;
 
@@ -238,3 +238,11 @@ function faultsOf(env: Env): readonly string[] {
   }
   return [];
 }
+
+Deno.test("the README lists every setting with its default and meaning", () => {
+  // Without the padding that a formatter puts into a table.
+  const rows = (text: string) => text.split("\n").map((line) => line.replaceAll(/ +/g, " ").trim());
+  const readme = new Set(rows(Deno.readTextFileSync(new URL("../../README.md", import.meta.url))));
+  const missing = rows(settingsMarkdown()).slice(2).filter((row) => !readme.has(row));
+  assert.deepEqual(missing, []);
+});

@@ -161,6 +161,14 @@ Deno.test("what ingest refuses is 422 on its field, the run stays usable and not
   );
 });
 
+Deno.test("what a killed process left in the temp folder is gone after the next start", async () => {
+  await using test = await startService();
+  Deno.mkdirSync(join(tempDirOf(test), "folder"));
+  Deno.writeTextFileSync(join(tempDirOf(test), "folder", "file"), "left behind");
+  await test.restart();
+  assertNothingLeft(test);
+});
+
 Deno.test("an upload is visible to its owner only", async () => {
   await using test = await startService();
   const owner = (await test.call("POST", "/v1/runs", {})).json.run_id;

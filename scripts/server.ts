@@ -1,0 +1,58 @@
+/** A server of this project in a process of its own, for the demo and the benchmarks. */
+
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const ROOT = fileURLToPath(new URL("../", import.meta.url));
+const START_DEADLINE_MS = 30_000;
+/** Log text that is kept for the case that the server does not start. */
+const KEPT_TEXT_CHARACTERS = 65_536;
+
+export interface Server extends AsyncDisposable {
+  /** `http://127.0.0.1:<port>`. */
+  readonly url: string;
+  readonly pid: number;
+}
+
+/** Starts `main.ts` on a free port of loopback; `env` is added to this process's environment. */
+export function startServer(env: Record<string, string>): Promise<Server> {
+  return startListening([join(ROOT, "src", "main.ts")], { SERVICE_BIND_ADDR: "127.0.0.1:0", ...env });
+}
+
+/** Runs a Deno program until it says `listening on http://…`; disposing it sends SIGTERM and waits for the end. */
+export async function startListening(args: readonly string[], env: Record<string, string>): Promise<Server> {
+  const child = new Deno.Command(Deno.execPath(), {
+    args: ["run", "--quiet", "--no-prompt", "--allow-all", "--config", join(ROOT, "deno.json"), ...args],
+    env,
+    stdin: "null",
+    stdout: "piped",
+    stderr: "null",
+  }).spawn();
+  const listening = Promise.withResolvers<string>();
+  const reading = (async () => {
+    let text = "";
+    for await (const chunk of child.stdout.pipeThrough(new TextDecoderStream())) {
+      text = (text + chunk).slice(-KEPT_TEXT_CHARACTERS);
+      const url = /listening on (http:\S+)\n/.exec(text)?.[1];
+      if (url) listening.resolve(url);
+    }
+    listening.reject(new Error(`the server did not start:\n${text}`));
+  })();
+  const timer = setTimeout(() => {
+    listening.reject(new Error(`the server did not start within ${START_DEADLINE_MS} ms`));
+    child.kill("SIGKILL");
+  }, START_DEADLINE_MS);
+  const url = await listening.promise.finally(() => clearTimeout(timer));
+  let ending: Promise<unknown> | undefined;
+  return {
+    url,
+    pid: child.pid,
+    [Symbol.asyncDispose]: async () => {
+      if (!ending) {
+        child.kill("SIGTERM");
+        ending = Promise.all([child.status, reading]);
+      }
+      await ending;
+    },
+  };
+}
