@@ -18,7 +18,7 @@ import { GATE_REASONS, type GateColumns, type GateThresholds, type SignalColumns
 import { columnsOf, type SignalRow } from "../model/signals_json.ts";
 import type { Timeline } from "../store/timeline.ts";
 import type { Caller } from "./caller.ts";
-import { actionableRun } from "./ownership.ts";
+import { actionableRun, stillActionableRun } from "./ownership.ts";
 
 export interface AnalyzeOptions {
   readonly timeline: Timeline;
@@ -118,8 +118,8 @@ export class Analyze {
     for (let start = 0;; start += MARKERS_PER_COMMIT) {
       const end = start + MARKERS_PER_COMMIT;
       const isLast = end >= found.markers.length;
-      timeline.commit(() => {
-        this.#actionable(caller, runId);
+      timeline.commit((view) => {
+        stillActionableRun(view, caller, runId, "analyze");
         const emitted = found.markers.slice(start, end).map((marker) =>
           event("marker_emitted", runId, marker)
         );

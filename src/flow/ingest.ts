@@ -14,7 +14,7 @@ import { planSampling, type SamplingPlan } from "../model/sampling.ts";
 import { signalRowsJson } from "../model/signals_json.ts";
 import type { Timeline } from "../store/timeline.ts";
 import type { Caller } from "./caller.ts";
-import { actionableRun } from "./ownership.ts";
+import { actionableRun, stillActionableRun } from "./ownership.ts";
 import { RunEnded, type RunWork } from "./run_work.ts";
 
 export interface IngestOptions {
@@ -85,8 +85,8 @@ export class Ingest {
       handle.signal.throwIfAborted();
 
       const decodedFrames = decoded.signals.count;
-      timeline.commit(() => {
-        this.#actionable(caller, runId);
+      timeline.commit((view) => {
+        stillActionableRun(view, caller, runId, "ingest into");
         return [
           event("ingest_received", runId, {
             request_id: caller.requestId,
@@ -126,7 +126,7 @@ export class Ingest {
     if (error instanceof Refusal && !signal.aborted) return error;
     if (signal.reason instanceof RunEnded) {
       try {
-        this.#actionable(caller, runId);
+        stillActionableRun(this.#options.timeline.view, caller, runId, "ingest into");
       } catch (refusal) {
         return refusal;
       }

@@ -45,3 +45,18 @@ export function actionableRun(
   if (isTerminal(status)) throw refuse.runIsTerminal(status, action);
   return run;
 }
+
+/**
+ * The same for the end of work that began on an actionable run: what a stop or a delete ended stays ended, but a run
+ * is not idle while it is worked on, so the time that the work took does not expire it.
+ */
+export function stillActionableRun(
+  view: TimelineView,
+  caller: Pick<Caller, "principalKey">,
+  runId: string,
+  action: string,
+): RunView {
+  const run = ownedRun(view, caller, runId);
+  if (isTerminal(run.state)) throw refuse.runIsTerminal(run.state, action);
+  return run;
+}

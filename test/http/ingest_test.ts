@@ -202,6 +202,16 @@ Deno.test("a stop and a delete end a decode that is under way, and the caller is
   }
 });
 
+Deno.test("a decode that takes longer than the idle time does not expire its own run", async () => {
+  await using test = await startService({ SERVICE_STREAM_TTL_SECS: "60" });
+  const runId = await newRun(test);
+  const ingest = test.call("POST", `/v1/runs/${runId}/ingest`, { source_uri: FILM });
+  await untilTrue("a decoder runs", () => decodersUnderWay(tempDirOf(test)) > 0);
+  test.advance(600_000);
+  assert.equal((await ingest).status, 200);
+  assert.equal((await test.call("GET", `/v1/runs/${runId}/state`)).json.state, "processing");
+});
+
 Deno.test("a caller who hangs up ends the decode, and those who wait get their turn", async () => {
   await using test = await startService({ SERVICE_ACTIVE_STREAM_LIMIT: "20" });
   const slow = join(test.mediaDir, "slow.mp4");
