@@ -9,7 +9,7 @@ import { Ingest } from "./flow/ingest.ts";
 import { Reads } from "./flow/reads.ts";
 import { RunWork } from "./flow/run_work.ts";
 import { Runs } from "./flow/runs.ts";
-import { createApp } from "./http/app.ts";
+import { createApp, openFront } from "./http/app.ts";
 import { Decoder } from "./media/decode.ts";
 import { GateKernel } from "./media/kernels.ts";
 import { publishedSchemas } from "./model/schemas/published.ts";
@@ -70,12 +70,13 @@ export async function openService({ config, tools, places, world }: ServiceOptio
 
   const app = createApp({
     guard: config,
+    front: openFront(config, world),
     stories,
     world,
     settled: () => timeline.settled(),
   });
   const server = Deno.serve({ ...config.bindAddr, onListen() {} }, (request) => app.respond(request));
-  opening.defer(() => server.shutdown());
+  opening.defer(() => closeServer(server, world));
   opening.defer(() => work.endAll());
 
   const closing = opening.move();
@@ -88,4 +89,20 @@ export async function openService({ config, tools, places, world }: ServiceOptio
     respond: (request) => app.respond(request),
     [Symbol.asyncDispose]: () => closing.disposeAsync(),
   };
+}
+
+/** How long answers under way may take when the service closes; after that their connections are dropped. */
+const CLOSE_GRACE_MS = 5_000;
+
+/** No new connections from here on; waits for the answers under way, within the grace. */
+async function closeServer(server: Deno.HttpServer, world: World): Promise<void> {
+  const finished = new AbortController();
+  const isFinished = server.shutdown().then(() => {
+    finished.abort();
+    return true;
+  });
+  const isLate = world.sleep(CLOSE_GRACE_MS, finished.signal).then(() => false, () => true);
+  if (!await Promise.race([isFinished, isLate])) {
+    world.log.warn(`answers under way did not end within ${CLOSE_GRACE_MS} ms, dropping them`);
+  }
 }

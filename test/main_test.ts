@@ -113,3 +113,38 @@ Deno.test("an address that is taken ends the process with a reason", async () =>
   assert.equal(code, 1);
   assert.match(stderr, /[Aa]ddress already in use|AddrInUse/);
 });
+
+Deno.test("a client that does not read its answer cannot keep the process from ending", async () => {
+  let connection: Deno.Conn | undefined;
+  const { code, stdout } = await runMain({}, async (url) => {
+    const post = async (path: string, body: unknown) => {
+      const response = await fetch(`${url}${path}`, {
+        method: "POST",
+        headers: { "x-api-key": "k", "content-type": "application/json" },
+        body: JSON.stringify(body),
+      });
+      return JSON.parse(await response.text());
+    };
+    const { run_id } = await post("/v1/runs", {});
+    // Every other frame flickers, so each frame is a marker of its own: 20 MB of events in all.
+    const frames = Array.from({ length: 4096 }, (_, frame_index) => ({
+      frame_index,
+      pts_ms: frame_index * 40,
+      perceptual_hash: 0,
+      luma_mean: 0.5,
+      flicker_score: frame_index % 2,
+      ghosting_score: 0,
+      noise_variance_score: 0,
+    }));
+    for (let pass = 0; pass < 12; pass++) await post(`/v1/runs/${run_id}/analyze`, { model: MODEL, frames });
+    const { hostname, port } = new URL(url);
+    connection = await Deno.connect({ hostname, port: Number(port) });
+    const request = `GET /v1/runs/${run_id}/events HTTP/1.1\r\nhost: x\r\nx-api-key: k\r\n\r\n`;
+    await connection.write(new TextEncoder().encode(request));
+    // The answer has begun, is longer than the buffers between the two, and is never read on.
+    await connection.read(new Uint8Array(16));
+  });
+  connection?.close();
+  assert.equal(code, 0);
+  assert.match(stdout, /answers under way did not end/);
+});

@@ -1,12 +1,16 @@
 /** Table of contents of the HTTP surface: every route, and what surrounds each one. */
 
 import { Hono, type HonoRequest } from "hono";
+import { PrincipalBuckets, TokenBucket } from "../base/rate_limit.ts";
 import { Refusal, refuse } from "../base/refusal.ts";
 import type { World } from "../base/world.ts";
 import type { Caller } from "../flow/caller.ts";
 import { requestId } from "../model/identifiers.ts";
+import { LIMITS } from "../model/limits.ts";
 import { ANALYSIS_ROUTES } from "./analysis.ts";
 import type { Route, Stories } from "./call.ts";
+import { compressed } from "./compress.ts";
+import { Cors } from "./cors.ts";
 import { type Admission, Guard, type GuardOptions } from "./guard.ts";
 import { READ_ROUTES } from "./reads.ts";
 import { plainText, refusal, Rejection } from "./reply.ts";
@@ -17,10 +21,41 @@ export const ROUTES: readonly Route[] = [...SYSTEM_ROUTES, ...RUN_ROUTES, ...ANA
 
 export interface AppOptions {
   readonly guard: GuardOptions;
+  readonly front: Front;
   readonly stories: Stories;
   readonly world: World;
   /** Resolves when everything committed so far is as durable as the configuration promises (D3). */
   readonly settled: () => Promise<void>;
+}
+
+/** What meets a request before anyone asks who it is from. */
+export interface Front {
+  readonly cors: Cors;
+  /** Throws 429 when all callers together are too fast. */
+  takeGlobal(): void;
+  /** Throws 429 when this principal is too fast. */
+  takePrincipal(principalKey: string): void;
+}
+
+/** The front that the configuration asks for; a limit that is not set lets everything pass. */
+export function openFront(
+  config: {
+    corsAllowedOrigins: readonly string[];
+    rateLimit: { globalRps: number | undefined; principalRps: number | undefined; principalSlots: number };
+  },
+  world: Pick<World, "monotonicMs">,
+): Front {
+  const { globalRps, principalRps, principalSlots } = config.rateLimit;
+  const nowMs = () => world.monotonicMs();
+  const all = globalRps === undefined ? undefined : new TokenBucket(globalRps, nowMs);
+  const each = principalRps === undefined
+    ? undefined
+    : new PrincipalBuckets({ ratePerSecond: principalRps, slots: principalSlots, nowMs });
+  return {
+    cors: new Cors(config.corsAllowedOrigins),
+    takeGlobal: () => all?.take(),
+    takePrincipal: (principalKey) => each?.take(principalKey),
+  };
 }
 
 /** Hono hands this through to each handler. */
@@ -39,6 +74,7 @@ export interface App {
  */
 export function createApp(options: AppOptions): App {
   const guard = new Guard(options.guard);
+  const front = options.front;
   const routes = new Hono<Env>();
   for (const route of ROUTES) {
     routes.on(route.method, route.path, ({ req, env }) => answer(route, env.caller, req));
@@ -50,15 +86,35 @@ export function createApp(options: AppOptions): App {
 
   return {
     respond(request) {
-      const caller = new RequestCaller(requestId(++requests), request);
-      try {
-        caller.admitted(guard.admit(pathOf(request.url), request.headers));
-      } catch (error) {
-        return failure(error, caller.requestId, request);
-      }
-      return routes.fetch(request, { caller });
+      const response = admitted(request);
+      return response instanceof Promise
+        ? response.then((late) => finished(request, late))
+        : finished(request, response);
     },
   };
+
+  /** Contract 13.1: global limit, preflight, key, the principal's limit, and only then the routes. */
+  function admitted(request: Request): Response | Promise<Response> {
+    const caller = new RequestCaller(requestId(++requests), request);
+    try {
+      front.takeGlobal();
+      if (request.url.length > LIMITS.body.urlCharacters) throw new Rejection(414, "The URL is too long");
+      const preflight = front.cors.preflight(request);
+      if (preflight) return preflight;
+      const admission = guard.admit(pathOf(request.url), request.headers);
+      if (admission.isAuthenticated) front.takePrincipal(admission.principalKey);
+      caller.admitted(admission);
+    } catch (error) {
+      return failure(error, caller.requestId, request);
+    }
+    return routes.fetch(request, { caller });
+  }
+
+  function finished(request: Request, response: Response): Response {
+    const final = compressed(request, response);
+    front.cors.expose(request, final);
+    return final;
+  }
 
   function answer(route: Route, caller: Caller, request: HonoRequest): Response | Promise<Response> {
     const response = route.handle({ ...options.stories, caller, request });

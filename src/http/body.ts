@@ -1,6 +1,7 @@
 /** Reading request bodies: media type, size, JSON syntax (D4), then the shape that a schema says. */
 
 import type { ZodType } from "zod";
+import { deadline } from "../base/deadline.ts";
 import { type FieldFault, refuse } from "../base/refusal.ts";
 import { LIMITS } from "../model/limits.ts";
 import { parseExactJson } from "../model/signals_json.ts";
@@ -9,9 +10,13 @@ import { Rejection } from "./reply.ts";
 /**
  * The body as `schema` says. 415, 413 and 400 are plain text; a wrong shape is 422 with each field.
  */
-export async function readJson<T>(request: Request, schema: ZodType<T>): Promise<T> {
+export async function readJson<T>(
+  request: Request,
+  schema: ZodType<T>,
+  { readMs = LIMITS.body.jsonReadMs }: { readMs?: number } = {},
+): Promise<T> {
   requireJson(request.headers.get("content-type"));
-  const text = await readText(request, LIMITS.body.jsonBytes);
+  const text = await readText(request, { limitBytes: LIMITS.body.jsonBytes, readMs });
   let value: unknown;
   try {
     value = parseExactJson(text);
@@ -30,24 +35,41 @@ function requireJson(contentType: string | null): void {
   throw new Rejection(415, "Expected a body of content type application/json");
 }
 
-/** The whole body as strict UTF-8; gives up as soon as it is known to be longer than `limitBytes`. */
-async function readText(request: Request, limitBytes: number): Promise<string> {
+/** The whole body as strict UTF-8; gives up as soon as it is known to be too long, or late. */
+async function readText(
+  request: Request,
+  { limitBytes, readMs }: { limitBytes: number; readMs: number },
+): Promise<string> {
   const declared = Number(request.headers.get("content-length"));
   if (declared > limitBytes) throw tooLarge(limitBytes);
+  if (request.body === null) return "";
+  const reader = request.body.getReader();
   const decoder = new TextDecoder("utf-8", { fatal: true });
   let text = "";
   let length = 0;
+  let isLate = false;
+  using _deadline = deadline(readMs, () => {
+    isLate = true;
+    reader.cancel().catch(() => {});
+  });
   try {
-    for await (const chunk of request.body ?? []) {
-      length += chunk.byteLength;
+    for (let part = await reader.read(); !part.done; part = await reader.read()) {
+      length += part.value.byteLength;
       if (length > limitBytes) throw tooLarge(limitBytes);
-      text += decoder.decode(chunk, { stream: true });
+      text += decoder.decode(part.value, { stream: true });
     }
-    return text + decoder.decode();
+    if (!isLate) return text + decoder.decode();
   } catch (error) {
+    reader.cancel().catch(() => {});
     if (error instanceof Rejection) throw error;
-    throw new Rejection(400, error instanceof TypeError ? "The body is not UTF-8" : "The body was cut short");
+    if (!isLate) {
+      throw new Rejection(
+        400,
+        error instanceof TypeError ? "The body is not UTF-8" : "The body was cut short",
+      );
+    }
   }
+  throw new Rejection(408, `The body did not arrive within ${readMs} ms`);
 }
 
 function tooLarge(limitBytes: number): Rejection {

@@ -15,6 +15,8 @@ export interface GuardOptions {
 export interface Admission {
   readonly principalKey: string;
   readonly tenantId: string | null;
+  /** A key was asked for and given: health and open mode are not. */
+  readonly isAuthenticated: boolean;
 }
 
 const HEALTH_PATH = "/v1/health";
@@ -42,7 +44,9 @@ export class Guard {
   /** Throws 401, or 503 `metrics_unavailable`; unknown routes are guarded like any other. */
   admit(path: string, headers: Headers): Admission {
     const { requireApiKey, requireTenantId, metricsRequireApiKey } = this.#options;
-    if (path === HEALTH_PATH) return { principalKey: PUBLIC_PRINCIPAL, tenantId: null };
+    if (path === HEALTH_PATH) {
+      return { principalKey: PUBLIC_PRINCIPAL, tenantId: null, isAuthenticated: false };
+    }
     const isGuardedMetrics = path === METRICS_PATH && metricsRequireApiKey;
     if (isGuardedMetrics && this.#keys.length === 0) {
       throw refuse.because(
@@ -51,12 +55,14 @@ export class Guard {
       );
     }
     const tenantId = headers.get("x-tenant-id");
-    if (!requireApiKey && !isGuardedMetrics) return { principalKey: PUBLIC_PRINCIPAL, tenantId };
+    if (!requireApiKey && !isGuardedMetrics) {
+      return { principalKey: PUBLIC_PRINCIPAL, tenantId, isAuthenticated: false };
+    }
     const principalKey = this.#principalOf(headers.get("x-api-key"));
     if (requireApiKey && requireTenantId && !tenantId) {
       throw new Refusal("unauthorized", "Cannot serve this request without an x-tenant-id header");
     }
-    return { principalKey, tenantId };
+    return { principalKey, tenantId, isAuthenticated: true };
   }
 
   /** Every accepted key is compared in full, whichever one matches: how long it takes tells nothing. */

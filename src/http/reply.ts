@@ -1,5 +1,6 @@
 /** How answers look: headers that every one carries, JSON, the error envelope, and the plain rejections of D4. */
 
+import { RateLimited } from "../base/rate_limit.ts";
 import type { Refusal } from "../base/refusal.ts";
 
 /** Contract 13.2. One frozen record a content type, so that a response costs no header work of its own. */
@@ -17,9 +18,18 @@ const JSON_HEADERS = Object.entries({ "content-type": "application/json", ...COM
 const TEXT_HEADERS = Object.entries({ "content-type": "text/plain; charset=utf-8", ...COMMON_HEADERS });
 const EMPTY_HEADERS = Object.entries(COMMON_HEADERS);
 
+/** An answer that is long enough for compression to pay; `http/compress.ts` decides by what the request accepts. */
+export class CompressibleResponse extends Response {}
+
+/** Characters from which compression saves more than it costs: below, the answer fits one packet anyway. */
+const COMPRESSIBLE_CHARACTERS = 1024;
+
 /** A JSON answer of text that is JSON already. */
 export function jsonText(body: string, status = 200): Response {
-  return new Response(body, { status, headers: JSON_HEADERS as [string, string][] });
+  const init = { status, headers: JSON_HEADERS as [string, string][] };
+  return body.length < COMPRESSIBLE_CHARACTERS
+    ? new Response(body, init)
+    : new CompressibleResponse(body, init);
 }
 
 export function json(value: unknown, status = 200): Response {
@@ -50,13 +60,15 @@ export function jsonStream(pieces: Iterable<string> | AsyncIterable<string>): Re
       await iterator.return?.();
     },
   });
-  return new Response(body, { headers: JSON_HEADERS as [string, string][] });
+  return new CompressibleResponse(body, { headers: JSON_HEADERS as [string, string][] });
 }
 
-/** Interface 7: the JSON envelope; `details` is always an array. */
+/** Interface 7: the JSON envelope; `details` is always an array. A limited rate says when to come back. */
 export function refusal(refused: Refusal, requestId: string): Response {
   const { code, message, details } = refused;
-  return json({ error: { code, message, request_id: requestId, details } }, refused.status);
+  const response = json({ error: { code, message, request_id: requestId, details } }, refused.status);
+  if (refused instanceof RateLimited) response.headers.set("retry-after", String(refused.retryAfterSeconds));
+  return response;
 }
 
 /** A request that is turned away before any story hears of it: plain text (D4). */

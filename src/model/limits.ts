@@ -217,6 +217,9 @@ export const LIMITS = deepFrozen({
   body: {
     jsonBytes: 4 * 2 ** 20,
     uploadBytes: 200 * 2 ** 20,
+    /** A JSON body that has not arrived by then is given up. */
+    jsonReadMs: 30_000,
+    urlCharacters: 8192,
   },
 
   /** Contract 13.6. */

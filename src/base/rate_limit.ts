@@ -1,0 +1,70 @@
+/** Token buckets: how many requests a second may pass, over all callers and for each. Contract 13.3. */
+
+import { Refusal } from "./refusal.ts";
+
+/** 429, with the whole seconds after which a request may pass again. */
+export class RateLimited extends Refusal {
+  constructor(readonly retryAfterSeconds: number) {
+    super("rate_limited", "Cannot serve this request now as the limit of requests a second is reached");
+  }
+}
+
+/** Holds up to `ratePerSecond` tokens and gains as many a second; a request takes one. */
+export class TokenBucket {
+  readonly #ratePerSecond: number;
+  readonly #nowMs: () => number;
+  #tokens: number;
+  #filledMs: number;
+
+  constructor(ratePerSecond: number, nowMs: () => number) {
+    this.#ratePerSecond = ratePerSecond;
+    this.#nowMs = nowMs;
+    this.#tokens = ratePerSecond;
+    this.#filledMs = nowMs();
+  }
+
+  /** Takes a token, or throws {@link RateLimited} and takes none. */
+  take(): void {
+    const nowMs = this.#nowMs();
+    const gained = (nowMs - this.#filledMs) / 1000 * this.#ratePerSecond;
+    this.#tokens = Math.min(this.#ratePerSecond, this.#tokens + gained);
+    this.#filledMs = nowMs;
+    if (this.#tokens < 1) {
+      throw new RateLimited(Math.max(1, Math.ceil((1 - this.#tokens) / this.#ratePerSecond)));
+    }
+    this.#tokens -= 1;
+  }
+
+  /** Full again, so that forgetting it changes nothing for its owner. */
+  isIdle(nowMs: number): boolean {
+    return this.#tokens + (nowMs - this.#filledMs) / 1000 * this.#ratePerSecond >= this.#ratePerSecond;
+  }
+}
+
+/** A bucket for each principal, up to `slots` at once; one that finds no slot free is refused. */
+export class PrincipalBuckets {
+  readonly #options: { ratePerSecond: number; slots: number; nowMs: () => number };
+  readonly #buckets = new Map<string, TokenBucket>();
+
+  constructor(options: { ratePerSecond: number; slots: number; nowMs: () => number }) {
+    this.#options = options;
+  }
+
+  take(principalKey: string): void {
+    const { ratePerSecond, slots, nowMs } = this.#options;
+    let bucket = this.#buckets.get(principalKey);
+    if (!bucket) {
+      if (this.#buckets.size >= slots) this.#forgetIdle(nowMs());
+      if (this.#buckets.size >= slots) throw new RateLimited(1);
+      bucket = new TokenBucket(ratePerSecond, nowMs);
+      this.#buckets.set(principalKey, bucket);
+    }
+    bucket.take();
+  }
+
+  #forgetIdle(nowMs: number): void {
+    for (const [principalKey, bucket] of this.#buckets) {
+      if (bucket.isIdle(nowMs)) this.#buckets.delete(principalKey);
+    }
+  }
+}

@@ -1,0 +1,25 @@
+/** Smaller answers for those who accept them: gzip, for JSON that is long enough to pay. Never SSE, never media. */
+
+import { CompressibleResponse } from "./reply.ts";
+
+/** The answer, compressed when it is worth it and the request accepts gzip. */
+export function compressed(request: Request, response: Response): Response {
+  if (!(response instanceof CompressibleResponse) || request.method === "HEAD") return response;
+  response.headers.append("vary", "accept-encoding");
+  if (!acceptsGzip(request.headers.get("accept-encoding")) || response.body === null) return response;
+  response.headers.set("content-encoding", "gzip");
+  const { status, headers } = response;
+  return new Response(response.body.pipeThrough(new CompressionStream("gzip")), { status, headers });
+}
+
+/** RFC 9110 12.5.3: a coding with `q=0` is refused, `*` stands for every coding that is not named. */
+export function acceptsGzip(acceptEncoding: string | null): boolean {
+  const weights = new Map(
+    (acceptEncoding ?? "").toLowerCase().split(",").map((part) => {
+      const [coding, ...parameters] = part.split(";").map((text) => text.trim());
+      const weight = parameters.find((parameter) => parameter.startsWith("q="));
+      return [coding!, weight === undefined ? 1 : Number(weight.slice(2))] as const;
+    }),
+  );
+  return (weights.get("gzip") ?? weights.get("*") ?? 0) > 0;
+}

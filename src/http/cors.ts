@@ -1,0 +1,58 @@
+/** Which browser origins may call: preflights, and the headers of actual answers. Interface 5.6, contract 13.2. */
+
+import { Refusal } from "../base/refusal.ts";
+import { LIMITS } from "../model/limits.ts";
+import { plainText } from "./reply.ts";
+
+const METHODS = "GET,POST,PATCH,DELETE,OPTIONS";
+/** `last-event-id` for browsers that read the event stream with fetch and resume it. */
+const REQUEST_HEADERS = "content-type,x-api-key,x-tenant-id,x-attach-config,last-event-id";
+const EXPOSED_HEADERS = "location,x-service-run-id";
+
+export class Cors {
+  readonly #origins: ReadonlySet<string>;
+
+  /** `*` stands for every origin; the configuration admits it in open mode only. */
+  constructor(origins: readonly string[]) {
+    this.#origins = new Set(origins);
+  }
+
+  /**
+   * The answer to a preflight, to which `expose` adds the origin like to any other; undefined when the request is none.
+   * Throws 400 without an origin, 403 for a foreign one.
+   */
+  preflight(request: Request): Response | undefined {
+    if (request.method !== "OPTIONS" || !request.headers.has("access-control-request-method")) {
+      return undefined;
+    }
+    const origin = request.headers.get("origin");
+    if (origin === null) {
+      throw new Refusal("preflight_without_origin", "Cannot answer a preflight without an Origin header", [
+        { field: "origin", message: "is required" },
+      ]);
+    }
+    if (!this.#allowed(origin)) {
+      throw new Refusal("cors_forbidden", "Cannot serve this origin as it is not listed");
+    }
+    return plainText("", 204, {
+      "access-control-allow-methods": METHODS,
+      "access-control-allow-headers": REQUEST_HEADERS,
+      "access-control-max-age": String(LIMITS.cors.preflightMaxAgeSeconds),
+    });
+  }
+
+  /** Adds what a browser of a listed origin needs to read the answer; any other origin is served without. */
+  expose(request: Request, response: Response): void {
+    if (this.#origins.size === 0) return;
+    const origin = request.headers.get("origin");
+    const allowed = origin === null ? undefined : this.#allowed(origin);
+    if (!allowed) return;
+    for (const [name, value] of Object.entries(allowed)) response.headers.append(name, value);
+    response.headers.set("access-control-expose-headers", EXPOSED_HEADERS);
+  }
+
+  #allowed(origin: string): Record<string, string> | undefined {
+    if (this.#origins.has("*")) return { "access-control-allow-origin": "*" };
+    return this.#origins.has(origin) ? { "access-control-allow-origin": origin, vary: "origin" } : undefined;
+  }
+}

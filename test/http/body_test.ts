@@ -1,0 +1,53 @@
+import assert from "node:assert/strict";
+import { z } from "zod";
+import { Refusal } from "../../src/base/refusal.ts";
+import { readJson } from "../../src/http/body.ts";
+import { Rejection } from "../../src/http/reply.ts";
+
+const ANY = z.unknown();
+
+function request(body: BodyInit | null, contentType = "application/json"): Request {
+  return new Request("http://x/", { method: "POST", headers: { "content-type": contentType }, body });
+}
+
+/** A body that begins and never ends, and says when its reader gave it up. */
+function endless(): { body: ReadableStream<Uint8Array>; givenUp: Promise<void> } {
+  const { promise: givenUp, resolve } = Promise.withResolvers<void>();
+  const body = new ReadableStream<Uint8Array>({
+    start: (controller) => controller.enqueue(new TextEncoder().encode('{"mode":')),
+    cancel: () => resolve(),
+  });
+  return { body, givenUp };
+}
+
+Deno.test("a body that does not arrive in time is 408, and is given up", async () => {
+  const { body, givenUp } = endless();
+  await assert.rejects(
+    readJson(request(body), ANY, { readMs: 20 }),
+    (error) => error instanceof Rejection && error.status === 408,
+  );
+  await givenUp;
+});
+
+Deno.test("whole numbers keep every digit, also when they are too large for a double", async () => {
+  const read = await readJson(request('{"a":18446744073709551615,"b":9007199254740993,"c":1.5,"d":7}'), ANY);
+  assert.deepEqual(read, { a: 18446744073709551615n, b: 9007199254740993n, c: 1.5, d: 7 });
+});
+
+Deno.test("a fault names the field, and a fault inside a list the list", async () => {
+  const schema = z.strictObject({
+    rows: z.array(z.strictObject({ a: z.number() })),
+    at: z.strictObject({ x: z.number() }),
+  });
+  const check = async (body: unknown, fields: string[]) => {
+    await assert.rejects(readJson(request(JSON.stringify(body)), schema), (error) => {
+      assert.ok(error instanceof Refusal && error.status === 422);
+      assert.deepEqual(error.details.map(({ field }) => field), fields);
+      return true;
+    });
+  };
+  await check({ rows: [{ a: 1 }], at: { x: "1" } }, ["at.x"]);
+  await check({ rows: [{ a: 1 }, { a: "1", b: 2 }], at: { x: 1 } }, ["rows", "rows"]);
+  await check({ rows: 1 }, ["rows", "at"]);
+  await check(7, ["body"]);
+});
