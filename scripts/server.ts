@@ -12,6 +12,8 @@ export interface Server extends AsyncDisposable {
   /** `http://127.0.0.1:<port>`. */
   readonly url: string;
   readonly pid: number;
+  /** Ends it with SIGKILL, as a crash would; resolves when it is gone. */
+  kill(): Promise<void>;
 }
 
 /** Starts `main.ts` on a free port of loopback; `env` is added to this process's environment. */
@@ -47,6 +49,11 @@ export async function startListening(args: readonly string[], env: Record<string
   return {
     url,
     pid: child.pid,
+    kill: async () => {
+      child.kill("SIGKILL");
+      ending = Promise.all([child.status, reading]);
+      await ending;
+    },
     [Symbol.asyncDispose]: async () => {
       if (!ending) {
         child.kill("SIGTERM");

@@ -1,13 +1,16 @@
-/** The sandbox of the service: a Worker that may touch its own folders, its own programs and its own address only. */
+/** The sandbox of the service: a Worker that may touch its own folders and programs, and the network. */
 
 import type { Config } from "./base/config.ts";
 import type { Places, Tools } from "./base/places.ts";
+import type { LabelMaps } from "./model/label_map.ts";
 
 /** Everything that the service needs to start, settled before it is confined. */
 export interface Start {
   readonly config: Config;
   readonly tools: Tools;
   readonly places: Places;
+  /** How labels are renamed; absent or null for not at all. */
+  readonly labelMaps?: LabelMaps | null;
 }
 
 /** What the confined service tells the process that started it. */
@@ -23,17 +26,22 @@ export type Order = { readonly type: "start"; readonly start: Start } | { readon
  * What the service may do. Deno checks every path after resolving `.` and `..`, but follows symbolic links inside a
  * granted folder, so code that opens a caller's path checks the real path too (`media/source.ts`).
  * The programs that are started are not confined by this: `media/process.ts` limits them in its own ways.
+ *
+ * The network is granted whole: whom the service calls is named by its callers (webhooks, remote sources), and a Worker
+ * has no list of what to deny. What holds instead is code: only `remote/` connects (`test/house.ts`), and it connects to
+ * addresses that `remote/address.ts` has found to be public. Of the system it sees the installed certificate authorities.
  */
-export function permissionsOf({ config, tools, places }: Start): Deno.PermissionOptionsObject {
+export function permissionsOf(
+  { tools, places }: Pick<Start, "tools" | "places">,
+): Deno.PermissionOptionsObject {
   const { dataDir, uploadRoot, tempDir, operatorRoots, codeDirs } = places;
-  const { hostname, port } = config.bindAddr;
   return {
     read: [dataDir, uploadRoot, tempDir, ...operatorRoots, ...codeDirs],
     write: [dataDir, uploadRoot, tempDir],
     run: Object.values(tools).filter((path) => path !== null),
-    net: [`${hostname.includes(":") ? `[${hostname}]` : hostname}:${port}`],
+    net: true,
     env: false,
-    sys: false,
+    sys: ["ca"],
     ffi: false,
     import: false,
   };

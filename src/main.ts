@@ -3,7 +3,7 @@
 import { type Config, ConfigFaults, readConfig } from "./base/config.ts";
 import { openLog } from "./base/log.ts";
 import { type Notice, type Order, startConfined } from "./confine.ts";
-import { settlePlaces, settleTools } from "./settle.ts";
+import { settleLabelMaps, settlePlaces, settleTools } from "./settle.ts";
 
 /** How long answers under way may take once a signal has come, before the process ends all the same. */
 const CLOSE_DEADLINE_MS = 15_000;
@@ -44,7 +44,11 @@ function main(): Promise<number> {
 /** Faults of the machine are told all at once, like those of the variables. */
 function settle(config: Config) {
   const faults: string[] = [];
-  const settled = { tools: settleTools(config, faults), places: settlePlaces(config, faults) };
+  const settled = {
+    tools: settleTools(config, faults),
+    places: settlePlaces(config, faults),
+    labelMaps: settleLabelMaps(config, faults),
+  };
   if (faults.length > 0) throw new ConfigFaults(faults);
   return settled;
 }

@@ -5,22 +5,42 @@ import { Metrics } from "./base/metrics.ts";
 import type { Places, Tools } from "./base/places.ts";
 import type { World } from "./base/world.ts";
 import { Analyze } from "./flow/analyze.ts";
+import { BlobReads } from "./flow/blobs.ts";
+import { Feedback } from "./flow/feedback.ts";
+import { Files } from "./flow/files.ts";
+import { Follower } from "./flow/follow.ts";
 import { Ingest } from "./flow/ingest.ts";
+import { Interactions } from "./flow/interactions.ts";
 import { Reads } from "./flow/reads.ts";
 import { RunWork } from "./flow/run_work.ts";
 import { Runs } from "./flow/runs.ts";
+import { Sources } from "./flow/sources.ts";
+import { Webhooks, type WebhookSending } from "./flow/webhooks.ts";
+import { Search } from "./flow/search.ts";
 import { createApp, openFront } from "./http/app.ts";
+import { SSE_WIRE } from "./http/sse.ts";
 import { Decoder } from "./media/decode.ts";
 import { GateKernel } from "./media/kernels.ts";
+import type { LabelMaps } from "./model/label_map.ts";
 import { publishedSchemas } from "./model/schemas/published.ts";
+import type { Outbound } from "./remote/outbound.ts";
+import { PinnedAgent } from "./remote/pinned_agent.ts";
+import { trustedRoots } from "./remote/trusted_roots.ts";
+import { Blobs } from "./store/blobs.ts";
+import { SearchIndex } from "./store/search_index.ts";
 import { emptyTempFolder } from "./store/temp_folder.ts";
 import { Timeline } from "./store/timeline.ts";
+import { Uploads } from "./store/uploads.ts";
 
 export interface ServiceOptions {
   readonly config: Config;
   readonly tools: Tools;
   readonly places: Places;
+  /** How labels are renamed; absent or null for not at all. */
+  readonly labelMaps?: LabelMaps | null;
   readonly world: World;
+  /** For tests: how outbound connections find and trust their peers. */
+  readonly outbound?: Outbound;
 }
 
 /** A running service. Disposing it answers what is under way, then lets go of everything. */
@@ -33,7 +53,9 @@ export interface Service extends AsyncDisposable {
 }
 
 /** Errors: the data directory is owned by another process, the address is taken, a kernel does not load. */
-export async function openService({ config, tools, places, world }: ServiceOptions): Promise<Service> {
+export async function openService(
+  { config, tools, places, labelMaps = null, world, outbound = {} }: ServiceOptions,
+): Promise<Service> {
   await using opening = new AsyncDisposableStack();
   const metrics = new Metrics();
 
@@ -41,9 +63,15 @@ export async function openService({ config, tools, places, world }: ServiceOptio
     await Timeline.open({ dataDir: places.dataDir, world, sync: config.walSync }),
   );
   emptyTempFolder(places.tempDir);
+  const uploads = Uploads.open(places.uploadRoot, world);
+  const blobs = Blobs.open(places.dataDir, world);
   metrics.read("service_timeline_events_total", () => timeline.view.lastSeq);
   metrics.read("service_timeline_damaged_records_total", () => timeline.stats.damagedRecords);
   metrics.read("service_timeline_append_failures_total", () => timeline.stats.appendFailures);
+
+  const searchIndex = opening.use(new SearchIndex({ timeline, dataDir: places.dataDir, world }));
+  const feedback = new Feedback(timeline);
+  opening.use(feedback.observe());
 
   const decoder = opening.use(
     await Decoder.open({
@@ -58,12 +86,32 @@ export async function openService({ config, tools, places, world }: ServiceOptio
   const work = new RunWork();
   opening.defer(() => work.endAll());
   const shared = { timeline, world, metrics, work, streamTtlMs: config.streamTtlMs };
-  const sources = { operatorRoots: places.operatorRoots, uploadRoot: places.uploadRoot };
+  const local = { operatorRoots: places.operatorRoots, uploadRoot: places.uploadRoot };
+  const sources = opening.use(
+    new Sources({ world, local, tempDir: places.tempDir, toggles: config, outbound }),
+  );
+  const follow = new Follower({ timeline, world, metrics, wire: SSE_WIRE });
+  const webhooks = opening.use(
+    new Webhooks({
+      ...shared,
+      dataDir: places.dataDir,
+      sending: opening.use(webhookSending(config, outbound)),
+      retryDelaysMs: config.webhookRetryDelaysMs,
+      allowPrivate: config.allowPrivateWebhooks,
+    }),
+  );
   const stories = {
     runs: new Runs({ ...shared, activeStreamLimit: config.activeStreamLimit }),
     ingest: new Ingest({ ...shared, decoder, sources }),
-    analyze: new Analyze({ ...shared, gate, thresholds: config.gateThresholds }),
+    analyze: new Analyze({ ...shared, gate, thresholds: config.gateThresholds, labelMaps }),
     reads: new Reads(timeline),
+    search: new Search(timeline, searchIndex),
+    interactions: new Interactions(timeline),
+    feedback,
+    files: opening.use(new Files({ uploads, decoder, sources: local })),
+    blobs: new BlobReads(timeline, blobs),
+    follow,
+    webhooks,
     metrics,
     schemas: publishedSchemas(),
   };
@@ -78,6 +126,7 @@ export async function openService({ config, tools, places, world }: ServiceOptio
   const server = Deno.serve({ ...config.bindAddr, onListen() {} }, (request) => app.respond(request));
   opening.defer(() => closeServer(server, world));
   opening.defer(() => work.endAll());
+  opening.use(follow); // an event stream never ends by itself, and the server waits for every answer
 
   const closing = opening.move();
   const { hostname, port } = server.addr as Deno.NetAddr;
@@ -105,4 +154,14 @@ async function closeServer(server: Deno.HttpServer, world: World): Promise<void>
   if (!await Promise.race([isFinished, isLate])) {
     world.log.warn(`answers under way did not end within ${CLOSE_GRACE_MS} ms, dropping them`);
   }
+}
+
+/** Without a root secret webhooks are off. */
+function webhookSending(
+  { webhookSecret: secret }: Config,
+  { resolve, roots = trustedRoots(), reroute }: Outbound,
+): (WebhookSending & Disposable) | undefined {
+  if (secret === undefined) return undefined;
+  const agent = new PinnedAgent({ roots, ...(reroute && { reroute }) });
+  return { secret, agent, ...(resolve && { resolve }), [Symbol.dispose]: () => agent[Symbol.dispose]() };
 }

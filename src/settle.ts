@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { fileURLToPath } from "node:url";
 import type { Config } from "./base/config.ts";
 import type { Places, Tools } from "./base/places.ts";
+import { type LabelMaps, parseLabelMaps } from "./model/label_map.ts";
 
 /** Contract 2.1: the upload root lies under the system's temporary folder. */
 const UPLOAD_ROOT_NAME = "service-uploads";
@@ -58,6 +59,23 @@ export function settlePlaces(config: Pick<Config, "dataDir" | "ingestFileRoots">
     }
     faults.push(`SERVICE_INGEST_FILE_ROOTS must name existing folders, got ${JSON.stringify(path)}`);
     return path;
+  }
+}
+
+/** Reads the label maps, which the confined service could not. What is wrong with them is added to `faults`. */
+export function settleLabelMaps(
+  { labelMapsPath }: Pick<Config, "labelMapsPath">,
+  faults: string[],
+): LabelMaps | null {
+  if (!labelMapsPath) return null;
+  try {
+    return parseLabelMaps(Deno.readTextFileSync(labelMapsPath));
+  } catch (error) {
+    const path = JSON.stringify(labelMapsPath);
+    faults.push(
+      `SERVICE_TENANT_LABEL_MAPS_PATH must name a file of label maps, got ${path}: ${reason(error)}`,
+    );
+    return null;
   }
 }
 

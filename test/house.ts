@@ -109,6 +109,7 @@ export const FIRST_LINE = /^\/\*\* \S.*(\. \*\/|[^/])$/;
 /** Package of the import map to the rooms that may import it; a package that is not here nobody may import. */
 export const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   hono: ["http"],
+  "@fastify/busboy": ["http"],
   zod: ["model", "http", "media", "remote"],
   "prom-client": ["base"],
   ajv: ["model", "remote"],

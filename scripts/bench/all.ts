@@ -2,7 +2,17 @@
 
 import { fileURLToPath } from "node:url";
 
-const SCRIPTS = ["filter.ts", "ingest.ts", "commit.ts", "restart.ts", "http.ts"];
+const SCRIPTS = [
+  "filter.ts",
+  "ingest.ts",
+  "commit.ts",
+  "restart.ts",
+  "http.ts",
+  "search.ts",
+  "sse.ts",
+  "upload.ts",
+  "webhook.ts",
+];
 
 for (const script of SCRIPTS) {
   console.log(`\n== ${script}`);

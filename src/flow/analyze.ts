@@ -10,6 +10,7 @@ import { event } from "../model/events.ts";
 import { FieldRules } from "../model/field_rules.ts";
 import { type AnalyzedFrames, isKept, type RowContext, typedFrames } from "../model/frame_row.ts";
 import { defaultTraceId } from "../model/identifiers.ts";
+import { type LabelMaps, labelsOf } from "../model/label_map.ts";
 import { LIMITS } from "../model/limits.ts";
 import { deriveMarkers, type Marker } from "../model/marker.ts";
 import type { RunView } from "../model/run.ts";
@@ -27,6 +28,7 @@ export interface AnalyzeOptions {
   readonly gate: GateKernel;
   readonly thresholds: GateThresholds;
   readonly streamTtlMs: number;
+  readonly labelMaps: LabelMaps | null;
 }
 
 /** What one pass found; the rows are made from it one at a time when the answer is written. */
@@ -87,9 +89,10 @@ export class Analyze {
       segmentMs,
       requestId: caller.requestId,
       traceId: body.trace_id ?? defaultTraceId(caller.requestId),
+      labels: labelsOf(this.#options.labelMaps, caller.principalKey),
       ...(source.coordinates && { coordinates: source.coordinates }),
     };
-    const markers = deriveMarkers(typedFrames(frames), { runId, streamId: context.streamId });
+    const markers = deriveMarkers(typedFrames(frames, context.labels), { runId, streamId: context.streamId });
     await this.#commit(caller, context, { frames: columns.count, windowSize, markers });
     return { context, frames, markers };
   }

@@ -4,7 +4,6 @@ import type { Metrics } from "../base/metrics.ts";
 import { Refusal, refuse } from "../base/refusal.ts";
 import type { World } from "../base/world.ts";
 import type { DecodedSignals, Decoder } from "../media/decode.ts";
-import { resolveLocalSource, type SourcePolicy } from "../media/source.ts";
 import type { IngestBody } from "../model/api/analysis.ts";
 import { event } from "../model/events.ts";
 import { FieldRules } from "../model/field_rules.ts";
@@ -16,6 +15,7 @@ import type { Timeline } from "../store/timeline.ts";
 import type { Caller } from "./caller.ts";
 import { actionableRun, stillActionableRun } from "./ownership.ts";
 import { RunEnded, type RunWork } from "./run_work.ts";
+import type { Sources } from "./sources.ts";
 
 export interface IngestOptions {
   readonly timeline: Timeline;
@@ -23,7 +23,7 @@ export interface IngestOptions {
   readonly metrics: Metrics;
   readonly work: RunWork;
   readonly decoder: Decoder;
-  readonly sources: Omit<SourcePolicy, "principalKey">;
+  readonly sources: Sources;
   readonly streamTtlMs: number;
 }
 
@@ -65,20 +65,12 @@ export class Ingest {
 
     using handle = work.begin(runId, caller.signal);
     try {
-      const source = await resolveLocalSource(body.source_uri, {
-        ...sources,
-        principalKey: caller.principalKey,
-      });
-      const info = await decoder.probe(source.path, handle.signal);
+      await using source = await sources.open(body.source_uri, caller.principalKey, handle.signal);
+      const info = await source.explained(decoder.probe(source.input, handle.signal));
       const plan = planSampling(sampling, info.video?.averageFps ?? null, "ingest");
       const startedMs = this.#options.world.monotonicMs();
-      const decoded = await decoder.decodeSignals({
-        path: source.path,
-        info,
-        plan,
-        maxFrames,
-        signal: handle.signal,
-      });
+      const request = { path: source.input, info, plan, maxFrames, signal: handle.signal };
+      const decoded = await source.explained(decoder.decodeSignals(request));
       this.#count(decoded.signals.count, this.#options.world.monotonicMs() - startedMs);
       const facts = { caller, streamId, sourceUri: source.uri, plan, decoded };
       const framesDecoded = new PreparedPayload(await framesDecodedJson(facts));

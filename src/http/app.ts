@@ -8,16 +8,33 @@ import type { Caller } from "../flow/caller.ts";
 import { requestId } from "../model/identifiers.ts";
 import { LIMITS } from "../model/limits.ts";
 import { ANALYSIS_ROUTES } from "./analysis.ts";
+import { BLOB_ROUTES } from "./blobs.ts";
 import type { Route, Stories } from "./call.ts";
 import { compressed } from "./compress.ts";
 import { Cors } from "./cors.ts";
+import { FEEDBACK_ROUTES } from "./feedback.ts";
+import { FILE_ROUTES } from "./files.ts";
 import { type Admission, Guard, type GuardOptions } from "./guard.ts";
 import { READ_ROUTES } from "./reads.ts";
 import { plainText, refusal, Rejection } from "./reply.ts";
 import { RUN_ROUTES } from "./runs.ts";
+import { SEARCH_ROUTES } from "./search.ts";
+import { SSE_ROUTES } from "./sse.ts";
 import { SYSTEM_ROUTES } from "./system.ts";
+import { WEBHOOK_ROUTES } from "./webhooks.ts";
 
-export const ROUTES: readonly Route[] = [...SYSTEM_ROUTES, ...RUN_ROUTES, ...ANALYSIS_ROUTES, ...READ_ROUTES];
+export const ROUTES: readonly Route[] = [
+  ...SYSTEM_ROUTES,
+  ...RUN_ROUTES,
+  ...ANALYSIS_ROUTES,
+  ...READ_ROUTES,
+  ...SEARCH_ROUTES,
+  ...FEEDBACK_ROUTES,
+  ...FILE_ROUTES,
+  ...BLOB_ROUTES,
+  ...SSE_ROUTES,
+  ...WEBHOOK_ROUTES,
+];
 
 export interface AppOptions {
   readonly guard: GuardOptions;

@@ -3,10 +3,17 @@
 import type { HonoRequest } from "hono";
 import type { Metrics } from "../base/metrics.ts";
 import type { Analyze } from "../flow/analyze.ts";
+import type { BlobReads } from "../flow/blobs.ts";
 import type { Caller } from "../flow/caller.ts";
+import type { Files } from "../flow/files.ts";
+import type { Follower } from "../flow/follow.ts";
 import type { Ingest } from "../flow/ingest.ts";
+import type { Feedback } from "../flow/feedback.ts";
+import type { Interactions } from "../flow/interactions.ts";
 import type { Reads } from "../flow/reads.ts";
 import type { Runs } from "../flow/runs.ts";
+import type { Search } from "../flow/search.ts";
+import type { Webhooks } from "../flow/webhooks.ts";
 
 /** Every story of the service, as the routes call them. */
 export interface Stories {
@@ -14,6 +21,13 @@ export interface Stories {
   readonly ingest: Ingest;
   readonly analyze: Analyze;
   readonly reads: Reads;
+  readonly search: Search;
+  readonly interactions: Interactions;
+  readonly feedback: Feedback;
+  readonly files: Files;
+  readonly blobs: BlobReads;
+  readonly follow: Follower;
+  readonly webhooks: Webhooks;
   readonly metrics: Metrics;
   /** Published JSON Schemas by file name. */
   readonly schemas: ReadonlyMap<string, object>;

@@ -4,7 +4,7 @@ import { RateLimited } from "../base/rate_limit.ts";
 import type { Refusal } from "../base/refusal.ts";
 
 /** Contract 13.2. One frozen record a content type, so that a response costs no header work of its own. */
-const COMMON_HEADERS = {
+export const COMMON_HEADERS = {
   "x-content-type-options": "nosniff",
   "x-frame-options": "DENY",
   "referrer-policy": "no-referrer",
@@ -61,6 +61,15 @@ export function jsonStream(pieces: Iterable<string> | AsyncIterable<string>): Re
     },
   });
   return new CompressibleResponse(body, { headers: JSON_HEADERS as [string, string][] });
+}
+
+/** An answer of any content type whose body is read as fast as the caller takes it; never compressed. */
+export function streamed(
+  body: ReadableStream<Uint8Array>,
+  contentType: string,
+  extra: Record<string, string> = {},
+): Response {
+  return new Response(body, { headers: { "content-type": contentType, ...COMMON_HEADERS, ...extra } });
 }
 
 /** Interface 7: the JSON envelope; `details` is always an array. A limited rate says when to come back. */

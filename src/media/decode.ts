@@ -15,7 +15,8 @@ import { DecodePool, type DecodeWorker } from "./decode_pool.ts";
 import { Fifo } from "./fifo.ts";
 import { PLANE_HEIGHT, PLANE_WIDTH } from "./filter.ts";
 import { mediaFault, reasonIn } from "./media_fault.ts";
-import { CONTAINER_FORMATS, type MediaInfo, probeMedia } from "./probe.ts";
+import { fileInput, type MediaInput } from "./input.ts";
+import { type MediaInfo, probeMedia } from "./probe.ts";
 import { type Outcome, type ResourceLimits, run } from "./process.ts";
 
 export interface DecoderOptions {
@@ -28,8 +29,8 @@ export interface DecoderOptions {
 }
 
 export interface DecodeRequest {
-  /** A real path that `resolveLocalSource` gave. */
-  readonly path: string;
+  /** A real path that `resolveLocalSource` gave, or an input of another kind. */
+  readonly path: string | MediaInput;
   readonly info: MediaInfo;
   readonly plan: SamplingPlan;
   /** Sampled frames; what follows is not decoded. */
@@ -82,8 +83,8 @@ export class Decoder implements AsyncDisposable {
     return decoder;
   }
 
-  /** What the file holds; refuses what is no media container. */
-  probe(path: string, signal: AbortSignal): Promise<MediaInfo> {
+  /** What the file, or another input, holds; refuses what is no media container. */
+  probe(path: string | MediaInput, signal: AbortSignal, deadlineMs?: number): Promise<MediaInfo> {
     return this.#track(signal, async (either) => {
       const { tools, world } = this.#options;
       using _place = await this.#probes.acquire({ signal: either });
@@ -91,6 +92,7 @@ export class Decoder implements AsyncDisposable {
         tools,
         world,
         signal: either,
+        ...(deadlineMs !== undefined && { deadlineMs }),
         limits: this.#limits(PROBE_CPU_SECONDS),
       });
     });
@@ -134,7 +136,7 @@ export class Decoder implements AsyncDisposable {
     const worker = await this.#pool.take();
     try {
       await using fifo = await Fifo.make({ mkfifo: tools.mkfifo, directory: tempDir, world, signal });
-      const deadlineMs = decodeDeadlineMs(request.info);
+      const deadlineMs = decodeDeadlineMs(request);
       const { signals, outcome } = await readWhile(
         worker,
         fifo,
@@ -148,7 +150,7 @@ export class Decoder implements AsyncDisposable {
             limits: this.#limits(deadlineMs / 1000 * processors()),
           }),
       );
-      refuseFailure(outcome, signals.count, deadlineMs);
+      refuseFailure(outcome, signals.count, { deadlineMs, isEndless: isEndless(request) });
       return signals;
     } finally {
       this.#pool.giveBack(worker);
@@ -193,12 +195,29 @@ const ADDRESS_SPACE_BYTES_PER_PROCESSOR = 256 * 2 ** 20;
 const DEADLINE_PER_MEDIA = 10;
 const DEADLINE_START_MS = 60_000;
 const DEADLINE_MAX_MS = 1_800_000;
+/** A caller waits for the answer all the while. */
+const ENDLESS_DEADLINE_MAX_MS = 600_000;
 /** For media of unknown length: the bytes of one millisecond of 0.8 Mbit/s video. */
 const BYTES_PER_MS = 100;
 
-function decodeDeadlineMs(info: MediaInfo): number {
+function decodeDeadlineMs(request: DecodeRequest): number {
+  const { info, maxFrames, plan } = request;
+  if (isEndless(request)) {
+    return Math.min(
+      ENDLESS_DEADLINE_MAX_MS,
+      DEADLINE_START_MS + Math.round(maxFrames / plan.sampleFps * 1000),
+    );
+  }
   const mediaMs = info.durationMs ?? info.sizeBytes / BYTES_PER_MS;
   return Math.min(DEADLINE_MAX_MS, DEADLINE_START_MS + Math.round(mediaMs * DEADLINE_PER_MEDIA));
+}
+
+/**
+ * A camera or a live playlist: it gives frames at the pace of the clock and does not end. Who asks for frames of one gets
+ * `maxFrames`, or as many as have come by the deadline.
+ */
+function isEndless({ path, info }: DecodeRequest): boolean {
+  return typeof path !== "string" && path.path === null && info.durationMs === null;
 }
 
 function processors(): number {
@@ -227,7 +246,12 @@ async function readWhile(
 }
 
 /** Some frames and an unhappy end are a damaged file; no frame, or our own limits, are a refusal. */
-function refuseFailure(outcome: Outcome, frames: number, deadlineMs: number): void {
+function refuseFailure(
+  outcome: Outcome,
+  frames: number,
+  { deadlineMs, isEndless }: { deadlineMs: number; isEndless: boolean },
+): void {
+  if (outcome.end === "out_of_time" && isEndless && frames > 0) return;
   if (outcome.end === "out_of_time") throw mediaFault(`decoding took longer than ${deadlineMs / 1000} s`);
   if (outcome.end === "killed") throw mediaFault("the decoder broke down on it");
   if (frames > 0) return;
@@ -236,17 +260,10 @@ function refuseFailure(outcome: Outcome, frames: number, deadlineMs: number): vo
 
 function ffmpegArgs(request: DecodeRequest, filters: string, fifoPath: string): string[] {
   const { path, info, plan, maxFrames } = request;
+  const input = typeof path === "string" ? fileInput(path) : path;
   return [
-    ...[
-      "-nostdin",
-      "-v",
-      "error",
-      "-protocol_whitelist",
-      "file,pipe",
-      "-format_whitelist",
-      CONTAINER_FORMATS,
-    ],
-    ...["-i", `file:${path}`, "-map", `0:${info.video!.streamIndex}`, "-an", "-sn", "-dn"],
+    ...["-nostdin", "-v", "error", ...input.args, "-i", input.url],
+    ...["-map", `0:${info.video!.streamIndex}`, "-an", "-sn", "-dn"],
     ...["-map_metadata", "-1", "-map_chapters", "-1", "-frames:v", String(maxFrames)],
     // The planes are too small to share among threads: two threads cost a fifth more CPU in all at 720p.
     ...["-filter_threads", "1", "-vf", filters],

@@ -16,10 +16,18 @@ export function reasonIn(stderr: string, head?: Uint8Array): string {
   return REASONS.find(([pattern]) => pattern.test(stderr))?.[1] ?? "it cannot be decoded";
 }
 
+const NOT_FETCHED = "it cannot be fetched from its server";
 const NOT_MEDIA = "it is not a media file, or it is damaged beyond reading";
 
 /** The first row that fits decides, so the particular stand first. */
 const REASONS: readonly (readonly [RegExp, string])[] = [
+  [/protocol '.*' not on whitelist/i, "it refers to something that may not be fetched"],
+  [/certificate/i, "the certificate of its server is not trusted"],
+  [/server returned|method \w+ failed/i, "its server does not give it out"],
+  [
+    /input\/output error|connection refused|timed out|unreachable|failed to resolve|end of file/i,
+    NOT_FETCHED,
+  ],
   [/cannot allocate memory/i, "decoding it needs more memory than is allowed"],
   [/not on whitelist/i, "its container format is not supported"],
   [/moov atom not found/i, "it is cut off: the index of the file (moov) is missing"],

@@ -4,6 +4,7 @@ import { z } from "zod";
 import type { Tools } from "../base/places.ts";
 import type { World } from "../base/world.ts";
 import { LIMITS } from "../model/limits.ts";
+import { fileInput, type MediaInput } from "./input.ts";
 import { mediaFault, reasonIn } from "./media_fault.ts";
 import { type ResourceLimits, run } from "./process.ts";
 import { refusePointers } from "./source.ts";
@@ -42,94 +43,46 @@ export interface ProbeContext {
   readonly tools: Tools;
   readonly world: World;
   readonly signal: AbortSignal;
+  /** Longest look; LIMITS.ingest.probeTimeoutMs unless told. */
+  readonly deadlineMs?: number;
   readonly limits: ResourceLimits;
 }
 
-/** Looks into a file. Refuses (422 `source_uri`) what is empty, a playlist, or no media container. */
-export async function probeMedia(path: string, context: ProbeContext): Promise<MediaInfo> {
-  const head = await refusePointers(path);
-  const outcome = await run(context.tools.ffprobe, probeArgs(path), {
+/**
+ * Looks into a file, given by its path, or into what an input names. Refuses (422 `source_uri`) what is empty, a
+ * playlist, or no media container.
+ */
+export async function probeMedia(source: string | MediaInput, context: ProbeContext): Promise<MediaInfo> {
+  const input = typeof source === "string" ? fileInput(source) : source;
+  const head = input.path === null ? undefined : await refusePointers(input.path);
+  const deadlineMs = context.deadlineMs ?? LIMITS.ingest.probeTimeoutMs;
+  const outcome = await run(context.tools.ffprobe, probeArgs(input), {
     world: context.world,
     signal: context.signal,
-    deadlineMs: LIMITS.ingest.probeTimeoutMs,
+    deadlineMs,
     maxStdoutBytes: PROBE_ANSWER_BYTES,
     maxStderrBytes: PROBE_ERROR_BYTES,
     limits: context.limits,
   });
   if (outcome.end === "out_of_time") {
-    throw mediaFault(`looking into it took longer than ${LIMITS.ingest.probeTimeoutMs / 1000} s`);
+    throw mediaFault(`looking into it took longer than ${deadlineMs / 1000} s`);
   }
   if (outcome.end !== "exited" || outcome.code !== 0) throw mediaFault(reasonIn(outcome.stderr, head));
   return mediaInfo(parsedAnswer(outcome.stdout));
 }
 
-/**
- * The containers that may be opened: each holds its media itself. The others refer to further files or hosts (hls, dash,
- * concat, image sequences, sdp), or read any text as a picture.
- */
-export const CONTAINER_FORMATS = [
-  ...[
-    "mov",
-    "mp4",
-    "matroska",
-    "webm",
-    "avi",
-    "mpegts",
-    "mpeg",
-    "mpegvideo",
-    "flv",
-    "ivf",
-    "ogg",
-    "asf",
-    "gif",
-  ],
-  ...[
-    "h264",
-    "hevc",
-    "m4v",
-    "av1",
-    "obu",
-    "h263",
-    "mjpeg",
-    "nut",
-    "mxf",
-    "dv",
-    "rm",
-    "y4m",
-    "yuv4mpegpipe",
-    "apng",
-  ],
-  ...[
-    "wav",
-    "mp3",
-    "aac",
-    "flac",
-    "w64",
-    "aiff",
-    "caf",
-    "amr",
-    "ac3",
-    "eac3",
-    "wtv",
-    "swf",
-    "roq",
-    "vc1",
-    "3gp",
-  ],
-].join(",");
-
 /** A file with some hundred streams; more than that is not a video. */
 const PROBE_ANSWER_BYTES = 1 << 20;
 const PROBE_ERROR_BYTES = 8 << 10;
 
-function probeArgs(path: string): string[] {
+function probeArgs(input: MediaInput): string[] {
   const streamFields = "index,codec_type,codec_name,pix_fmt,width,height,avg_frame_rate,channels";
   return [
-    ...["-v", "error", "-protocol_whitelist", "file,pipe", "-format_whitelist", CONTAINER_FORMATS],
+    ...["-v", "error"],
     "-show_entries",
     `format=format_name,duration,size:stream=${streamFields}` +
     ":stream_disposition=default,attached_pic:stream_side_data=rotation",
-    ...["-of", "json=compact=1", "-i", `file:${path}`],
+    ...["-of", "json=compact=1", ...input.probeArgs, ...input.args, "-i", input.url],
   ];
 }
 

@@ -78,7 +78,6 @@ const POINTERS: readonly (readonly [RegExp, string])[] = [
 function pathOfUrl(uri: string): string {
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(uri)?.[1]?.toLowerCase();
   if (scheme === undefined) throw mediaFault("is not a valid URL");
-  if (REMOTE_SCHEMES.includes(scheme)) throw mediaFault(`${scheme} sources are not available yet`);
   if (scheme !== "file") throw mediaFault(`unsupported scheme ${scheme.slice(0, 32)}`);
   const rest = uri.slice("file://".length);
   if (!rest.startsWith("/")) throw mediaFault("a file URL must not name a host");
@@ -90,8 +89,6 @@ function pathOfUrl(uri: string): string {
     throw mediaFault("is not valid percent-encoded UTF-8");
   }
 }
-
-const REMOTE_SCHEMES = ["http", "https", "hls", "rtsp", "rtsps"];
 
 /** The real path of `absolute` if `policy` lets the caller see it, or null. */
 async function visiblePath(absolute: string, policy: SourcePolicy): Promise<string | null> {

@@ -2,6 +2,7 @@
 
 import type { ImageCoordinates } from "./coordinates.ts";
 import { hex8, spanId } from "./identifiers.ts";
+import type { Labels } from "./label_map.ts";
 import { roundScore, type TypedFrame } from "./marker.ts";
 import type { Mode } from "./mode.ts";
 import type { SamplingPolicy } from "./sampling.ts";
@@ -43,6 +44,8 @@ export interface RowContext {
   readonly segmentMs: number;
   readonly requestId: string;
   readonly traceId: string;
+  /** How the caller's labels are called. */
+  readonly labels: Labels;
   /** Absent for frames that the caller supplied: they carry no image provenance. */
   readonly coordinates?: ImageCoordinates;
 }
@@ -54,13 +57,16 @@ export interface AnalyzedFrames {
   readonly gate: GateColumns;
 }
 
-/** The frames as marker derivation wants them. */
-export function* typedFrames({ frameIndex, signals, gate }: AnalyzedFrames): Iterable<TypedFrame> {
+/** The frames as marker derivation wants them: contract 4.4, segments and markers have the mapped event types. */
+export function* typedFrames(
+  { frameIndex, signals, gate }: AnalyzedFrames,
+  labels: Labels,
+): Iterable<TypedFrame> {
   for (let row = 0; row < gate.count; row++) {
     yield {
       frameIndex: frameIndex[row]!,
       ptsMs: signals.ptsMs[row]!,
-      eventType: EVENT_TYPE_OF[reasonOf(gate, row)],
+      eventType: labels.event(EVENT_TYPE_OF[reasonOf(gate, row)]).label,
       confidence: gate.confidence[row]!,
     };
   }
@@ -72,7 +78,8 @@ export function frameRow(context: RowContext, frames: AnalyzedFrames, row: numbe
   const frameIndex = frames.frameIndex[row]!;
   const ptsMs = signals.ptsMs[row]!;
   const reason = reasonOf(gate, row);
-  const eventType = EVENT_TYPE_OF[reason];
+  const event = context.labels.event(EVENT_TYPE_OF[reason]);
+  const object = context.labels.object(isKept(reason) ? "keyframe_candidate" : "frame_context");
   const confidence = roundScore(gate.confidence[row]!);
   const segment = Math.floor(ptsMs / context.segmentMs);
   return {
@@ -96,11 +103,11 @@ export function frameRow(context: RowContext, frames: AnalyzedFrames, row: numbe
     },
     annotations: {
       summary: contextSummary(gate, row),
-      objects: [{ label: isKept(reason) ? "keyframe_candidate" : "frame_context", score: confidence }],
-      events: [{ type: eventType, score: confidence, description: DESCRIPTION_OF[reason] }],
+      objects: [{ label: object.label, score: confidence }],
+      events: [{ type: event.label, score: confidence, description: DESCRIPTION_OF[reason] }],
     },
     confidence,
-    fallback: { used: false },
+    fallback: { used: event.isMissed || object.isMissed },
     trace: { request_id: context.requestId, trace_id: context.traceId, span_id: spanId(frameIndex) },
     ordering_key: `${context.runId}:${ptsMs}:${frameIndex}`,
     finish_reason: null,

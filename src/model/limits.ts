@@ -143,6 +143,8 @@ export const LIMITS = deepFrozen({
     bodyBytesMax: 2 ** 20,
     errorCharactersMax: 256,
     workerRestartMs: 2_000,
+    recentDeadLettersMax: 16,
+    closeDeadlineMs: 5_000,
   },
 
   /** Contract 8.2. */
@@ -225,6 +227,21 @@ export const LIMITS = deepFrozen({
   /** Contract 13.6. */
   upload: {
     probeTimeoutMs: 10_000,
+    /** Of the stored name, the owner's prefix included: what file systems take. */
+    filenameBytesMax: 255,
+    concurrentMax: 16,
+    waitingMax: 64,
+    waitMs: 30_000,
+    /** The longest pause between two pieces of a body, and the longest that the whole may take. */
+    idleMs: 30_000,
+    receiveMs: 3_600_000,
+    partHeaderBytesMax: 16 * 2 ** 10,
+  },
+
+  /** Interface 4.10. */
+  blob: {
+    /** References of runs that are remembered with their place in the timeline. */
+    referencesRemembered: 262_144,
   },
 
   /** Contract 13.2. */

@@ -27,11 +27,13 @@ export class DamageReport {
   #copies = 0;
 
   constructor(
-    timelineDirectory: string,
+    directory: string,
     private readonly log: Log,
     private readonly onDamage: ((damage: Damage) => void) | undefined,
+    /** What the log is called where damage is told. */
+    private readonly name = "timeline",
   ) {
-    this.#directory = join(timelineDirectory, "damaged");
+    this.#directory = join(directory, "damaged");
   }
 
   /** `read` gives the damaged bytes, at most as many as it is asked for. */
@@ -39,7 +41,7 @@ export class DamageReport {
     this.records += damage.records;
     this.stretches++;
     const copy = read === undefined || damage.bytes === 0 ? undefined : this.#copy(damage, read);
-    this.log.error(`damaged timeline: ${damage.what}`, {
+    this.log.error(`damaged ${this.name}: ${damage.what}`, {
       ...damage,
       ...(copy === undefined ? {} : { copy }),
     });

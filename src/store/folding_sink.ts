@@ -5,7 +5,7 @@ import type { RunRegister } from "../model/run_register.ts";
 import { ByteLookup } from "./byte_lookup.ts";
 import type { DamageReport } from "./damage.ts";
 import type { EventIndex } from "./event_index.ts";
-import { columnText, HEADER_BYTES, type ParsedRecord } from "./record.ts";
+import { columnText, HEADER_BYTES, isTornRecord, type ParsedRecord } from "./record.ts";
 import type { Segment } from "./segment.ts";
 import type { RecordSink } from "./segment_scan.ts";
 
@@ -74,8 +74,7 @@ export class FoldingSink implements RecordSink {
 
   /** Whether the bytes are the beginning of a record, as a write that was stopped leaves them. */
   isTornRecord(from: number, to: number): boolean {
-    const header = new TextDecoder().decode(this.#bytes(from, Math.min(HEADER_BYTES, to - from)));
-    return /^1( ([0-9a-f]{0,7}|[0-9a-f]{8}( (\d{0,8}|\d{9} ?))?))?$/.test(header);
+    return isTornRecord(this.#bytes(from, Math.min(HEADER_BYTES, to - from)));
   }
 
   #fold(

@@ -1,4 +1,4 @@
-/** The bytes of one event in a segment file: how a record is written, and how one is recognized and read. */
+/** The bytes of one event in a log file: how a record is written, and how one is recognized and read. */
 
 import { crc32 } from "node:zlib";
 
@@ -21,6 +21,9 @@ import { crc32 } from "node:zlib";
  * The payload is JSON text without raw tabs or line breaks, so no payload can contain the bytes of a record:
  * whatever parses and has the right checksum is a record, wherever in a damaged file it is found. The length
  * finds a record's end even where its own line break is damaged.
+ *
+ * The delivery log (deliveries.ts) is made of the same records: what became of a delivery is an event of its hook,
+ * with a number of its own in seq, the webhook_id in stream_id and the outcome in kind.
  */
 export const HEADER_BYTES = 21;
 const MAX_BODY_BYTES = 999_999_999;
@@ -232,6 +235,12 @@ function claimedBodyBytes(bytes: Uint8Array, start: number, end: number): number
     length = length * 10 + bytes[at]! - ZERO;
   }
   return length;
+}
+
+/** Whether bytes at the end of a log are the beginning of a record, as a write that was stopped leaves them. */
+export function isTornRecord(bytes: Uint8Array): boolean {
+  const header = new TextDecoder().decode(bytes.subarray(0, HEADER_BYTES));
+  return /^1( ([0-9a-f]{0,7}|[0-9a-f]{8}( (\d{0,8}|\d{9} ?))?))?$/.test(header);
 }
 
 export function isLineBreak(byte: number | undefined): boolean {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { Log } from "../base/log.ts";
 import { FoldingSink, type FoldInto } from "./folding_sink.ts";
 import { type FoundSegment, type Segment, type SegmentReader, seqOfName } from "./segment.ts";
-import { type RecordSink, scanSegment, type SegmentEnd } from "./segment_scan.ts";
+import { linesIn, type RecordSink, scanSegment, type SegmentEnd } from "./segment_scan.ts";
 
 /** Where the next record goes. */
 export interface LogEnd {
@@ -172,22 +172,4 @@ function cut(segment: Segment, offset: number, sizeBytes: number, { directory, l
   });
   Deno.truncateSync(join(directory, segment.name), offset);
   segment.sizeBytes = offset;
-}
-
-/** How many line breaks there are from `from` to `to`, and where the last line ends. */
-function linesIn(file: Deno.FsFile, from: number, to: number): { count: number; end: number } {
-  let [count, end] = [0, from];
-  const buffer = new Uint8Array(Math.min(to - from, 64 * 1024));
-  file.seekSync(from, Deno.SeekMode.Start);
-  for (let offset = from; offset < to;) {
-    const read = file.readSync(buffer.subarray(0, Math.min(to - offset, buffer.length)));
-    if (!read) break;
-    for (let at = 0; at < read; at++) {
-      if (buffer[at] !== 0x0a) continue;
-      count++;
-      end = offset + at + 1;
-    }
-    offset += read;
-  }
-  return { count, end };
 }

@@ -1,5 +1,7 @@
 /** The bell that tells readers of new events: a bounded ring that never makes a writer wait (contract 8.2). */
 
+import { LIMITS } from "../model/limits.ts";
+
 /** What readers are told of an event; the event itself is in the log. */
 export interface CommittedEvent {
   readonly seq: number;
@@ -10,7 +12,7 @@ export interface CommittedEvent {
 }
 
 /** Notifications that are kept for readers who have not drained them yet. */
-export const RING_EVENTS = 1024;
+export const RING_EVENTS = LIMITS.sse.ringEvents;
 
 export class NotificationRing implements Disposable {
   readonly #slots: CommittedEvent[] = [];

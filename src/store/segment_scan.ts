@@ -69,6 +69,24 @@ export function firstSeqOf(file: Deno.FsFile, sizeBytes: number): number {
   return 0;
 }
 
+/** How many line breaks there are from `from` to `to`, and where the last line ends. */
+export function linesIn(file: Deno.FsFile, from: number, to: number): { count: number; end: number } {
+  let [count, end] = [0, from];
+  const buffer = new Uint8Array(Math.min(to - from, 64 * 1024));
+  file.seekSync(from, Deno.SeekMode.Start);
+  for (let offset = from; offset < to;) {
+    const read = file.readSync(buffer.subarray(0, Math.min(to - offset, buffer.length)));
+    if (!read) break;
+    for (let at = 0; at < read; at++) {
+      if (buffer[at] !== 0x0a) continue;
+      count++;
+      end = offset + at + 1;
+    }
+    offset += read;
+  }
+  return { count, end };
+}
+
 /** A piece of the file in memory that moves forward, and grows for a record that does not fit. */
 class FileWindow {
   bytes: Uint8Array;

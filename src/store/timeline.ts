@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { refuse } from "../base/refusal.ts";
 import type { Log } from "../base/log.ts";
 import type { World } from "../base/world.ts";
-import { DEFAULT_STREAM_ID, type NewEvent, PreparedPayload, type Run } from "../model/run.ts";
+import { DEFAULT_STREAM_ID, type NewEvent, PreparedPayload, type Run, type RunView } from "../model/run.ts";
 import { RunRegister, type TimelineView } from "../model/run_register.ts";
 import { type Damage, DamageReport } from "./damage.ts";
 import { EventIndex, MAX_SEQ } from "./event_index.ts";
@@ -47,6 +47,12 @@ export interface TimelineStats {
   readonly appendFailures: number;
 }
 
+/**
+ * Told of each event in sequence order, inside the commit that wrote it and after its run was folded. It must be
+ * quick and must not throw. `json` is the payload as it was written.
+ */
+export type CommitObserver = (run: RunView, seq: number, kind: string, json: string | Uint8Array) => void;
+
 const SEGMENT_BYTES = 64 * 1024 * 1024;
 /** A snapshot is written when the log grew by this many times its size: so at most a quarter is written on top. */
 const SNAPSHOT_WORTH = 4;
@@ -68,6 +74,7 @@ export class Timeline implements AsyncDisposable {
   readonly #reader: EventReader;
   readonly #sync: GroupSync | undefined;
   readonly #ring = new NotificationRing();
+  readonly #observers = new Set<CommitObserver>();
   readonly #batch = new RecordBatch();
   #writer: SegmentWriter | undefined;
   #nextSeq: number;
@@ -168,7 +175,9 @@ export class Timeline implements AsyncDisposable {
       const { runId, kind: rawKind } = events[number]!;
       const kind = rawKind.toWellFormed();
       const seq = this.#nextSeq++;
-      this.#fold(this.#register.entry(runId), seq, ptsMs, kind, payloads[number]!, position);
+      const run = this.#register.entry(runId);
+      this.#fold(run, seq, ptsMs, kind, payloads[number]!, position);
+      for (const observe of this.#observers) observe(run, seq, kind, payloads[number]!);
       position += this.#batch.recordBytes[number]!;
       committed.push({ seq, ptsMs, kind, runId });
     }
@@ -213,6 +222,15 @@ export class Timeline implements AsyncDisposable {
   /** A place at the bell for new events of one run, or of all; see Subscription for how to lose none. */
   subscribe(runId?: string): Subscription {
     return this.#ring.subscribe(runId);
+  }
+
+  /**
+   * For a fold that is not the timeline's own: it reads what the log has, and in the same synchronous step in which
+   * it finds that it has read everything (`view.lastSeq`) it begins to count what it is told here.
+   */
+  observe(observer: CommitObserver): Disposable {
+    this.#observers.add(observer);
+    return { [Symbol.dispose]: () => void this.#observers.delete(observer) };
   }
 
   /** Writes the snapshot and lets go of the directory. Waiting readers are told, commits throw from now on. */

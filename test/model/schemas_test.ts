@@ -5,6 +5,7 @@ import { schemaFaults } from "../../scripts/build_schemas.ts";
 import { EVENTS, eventTypeOf, findEvent } from "../../src/model/events.ts";
 import { croppedFrame } from "../../src/model/coordinates.ts";
 import { type AnalyzedFrames, frameRow, type RowContext, typedFrames } from "../../src/model/frame_row.ts";
+import { labelsOf } from "../../src/model/label_map.ts";
 import { deriveMarkers } from "../../src/model/marker.ts";
 import { MODES } from "../../src/model/mode.ts";
 import { frameMetadata } from "../../src/model/schemas/frame_metadata.ts";
@@ -193,6 +194,7 @@ Deno.test("the rows and markers that the service derives fit what it publishes",
     segmentMs: 250,
     requestId: "req-0000000000000007",
     traceId: "trace-0000000000000007",
+    labels: labelsOf(null, "public"),
   };
   const acceptsRow = validator(committedSchema("frame_metadata.schema.json"));
   const acceptsMarker = validator(committedSchema("event.marker_emitted.schema.json"));
@@ -209,7 +211,7 @@ Deno.test("the rows and markers that the service derives fit what it publishes",
       JSON.stringify(acceptsRow.errors),
     );
   }
-  const markers = deriveMarkers(typedFrames(frames), context);
+  const markers = deriveMarkers(typedFrames(frames, context.labels), context);
   assert.equal(markers.length, 2);
   for (const marker of markers) assert.ok(acceptsMarker(marker), JSON.stringify(acceptsMarker.errors));
 });

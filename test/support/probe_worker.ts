@@ -3,6 +3,8 @@
 import { quietLog } from "../../src/base/log.ts";
 import { realWorld } from "../../src/base/world.ts";
 import type { Order, Start } from "../../src/confine.ts";
+import { checkedAddresses } from "../../src/remote/address.ts";
+import { trustedRoots } from "../../src/remote/trusted_roots.ts";
 import { openService } from "../../src/service.ts";
 
 /** What became of one attempt: `ok`, the name of the error, or the HTTP status with the field at fault. */
@@ -23,12 +25,30 @@ scope.onmessage = async ({ data: order }) => {
 };
 
 async function probeAll(start: Start): Promise<Record<string, Probe>> {
-  const service = await openService({ ...start, world: realWorld(quietLog()) });
+  // A public name, as far as the guard can see, whose server is in this isolate: the network is open to it.
+  await using film = serveFilm(start);
+  const outbound = {
+    resolve: () => Promise.resolve(["93.184.216.34"]),
+    reroute: () => "127.0.0.1",
+  };
+  const service = await openService({ ...start, world: realWorld(quietLog()), outbound });
   try {
-    return { ...await probeSystem(start), ...await probeIngest(service, start) };
+    return { ...await probeSystem(start), ...await probeIngest(service, start, film.port) };
   } finally {
     await service[Symbol.asyncDispose]();
   }
+}
+
+function serveFilm({ places, tools }: Start): AsyncDisposable & { port: number } {
+  const path = `${places.operatorRoots[0]}/film.mp4`;
+  const film = Deno.readFileSync(path);
+  const args = ["-v", "error", "-i", path, "-c", "copy", "-t", "1", "-f", "mpegts", "-"];
+  const part = new Deno.Command(tools.ffmpeg, { args, stdin: "null", clearEnv: true }).outputSync().stdout;
+  const playlist = "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\npart.ts\n#EXT-X-ENDLIST\n";
+  const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, ({ url }) => {
+    return new Response(url.endsWith(".m3u8") ? playlist : url.endsWith(".ts") ? part : film);
+  });
+  return { port: server.addr.port, [Symbol.asyncDispose]: () => server.shutdown() };
 }
 
 async function probeSystem({ places, tools }: Start): Promise<Record<string, Probe>> {
@@ -51,9 +71,6 @@ async function probeSystem({ places, tools }: Start): Promise<Record<string, Pro
     "refused: set the environment": () => Deno.env.set("X", "1"),
     "refused: host name": () => Deno.hostname(),
     "refused: native code": () => Deno.dlopen("libc.so.6", {}),
-    "refused: connect elsewhere": () => Deno.connect({ hostname: "127.0.0.1", port: 9 }),
-    "refused: listen elsewhere": () => Deno.listen({ hostname: "127.0.0.1", port: 45_678 }).close(),
-    "refused: fetch": () => fetch("https://example.com/"),
     "allowed: read the data directory": () => [...Deno.readDirSync(places.dataDir)],
     "allowed: read a root": () => [...Deno.readDirSync(places.operatorRoots[0]!)],
     "allowed: read the code": () => Deno.readTextFileSync(`${places.codeDirs[0]}/main.ts`),
@@ -65,6 +82,17 @@ async function probeSystem({ places, tools }: Start): Promise<Record<string, Pro
       Deno.writeTextFileSync(`${places.uploadRoot}/probe`, "x");
       Deno.removeSync(`${places.uploadRoot}/probe`);
     },
+    // What a pinned connection needs: the authorities to trust, and a look-up.
+    "allowed: read the trusted authorities": () => {
+      if (trustedRoots().length < 50) throw new Error("too few");
+    },
+    "allowed: look a name up": () =>
+      checkedAddresses("localhost", {
+        world: realWorld(quietLog()),
+        allowPrivate: true,
+        timeoutMs: 10_000,
+        signal: new AbortController().signal,
+      }),
     "allowed: run ffprobe": () => new Deno.Command(tools.ffprobe, { args: ["-version"] }).outputSync(),
   };
   const probes: Record<string, Probe> = {};
@@ -80,10 +108,11 @@ async function probeSystem({ places, tools }: Start): Promise<Record<string, Pro
   return probes;
 }
 
-/** The service's own address is the one place that it may talk to only as a server, so the app is called directly. */
+/** The network is open to the service, so its own guard has to keep it from itself and its neighbours. */
 async function probeIngest(
   service: Awaited<ReturnType<typeof openService>>,
   { places, config }: Start,
+  filmPort: number,
 ): Promise<Record<string, Probe>> {
   const request = async (path: string, body: unknown) => {
     const response = await service.respond(
@@ -102,6 +131,14 @@ async function probeIngest(
     "a symlink that leads out": `${root}/leads_out.mp4`,
     "a folder symlink that leads out": `${root}/folder_out/film.mp4`,
     "a file outside": `${places.dataDir}/../outside/film.mp4`,
+    "the service itself": `https://127.0.0.1:${service.port}/film.mp4`,
+    "the service by name": `https://localhost:${service.port}/film.mp4`,
+    "a cloud's metadata": "https://169.254.169.254/latest/meta-data/",
+    "a neighbour": "https://10.0.0.1/film.mp4",
+    "a neighbour's camera": "rtsps://[fd00::1]/film",
+    "a remote film": `http://media.test:${filmPort}/film.mp4`,
+    "a remote playlist": `hls://media.test:${filmPort}/film.m3u8`,
+    "plain rtsp": "rtsp://media.test/film",
   };
   const probes: Record<string, Probe> = {};
   for (const [name, source] of Object.entries(sources)) {

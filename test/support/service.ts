@@ -2,11 +2,12 @@
 
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { readConfig } from "../../src/base/config.ts";
+import { type Config, readConfig } from "../../src/base/config.ts";
 import { quietLog } from "../../src/base/log.ts";
 import { realWorld, type World } from "../../src/base/world.ts";
+import type { Outbound } from "../../src/remote/outbound.ts";
 import { openService, type Service } from "../../src/service.ts";
-import { settleTools } from "../../src/settle.ts";
+import { settleLabelMaps, settleTools } from "../../src/settle.ts";
 
 export const PROJECT_ROOT = fileURLToPath(new URL("../../", import.meta.url));
 export const CLIPS = join(PROJECT_ROOT, "fixtures", "clips");
@@ -29,21 +30,27 @@ export interface TestService extends AsyncDisposable {
   /** A JSON request as the holder of `key` (KEY_A unless told; null sends none). */
   call(method: string, path: string, body?: unknown, key?: string | null): Promise<Answer>;
   send(path: string, init: RequestInit): Promise<Answer>;
-  /** Stops the service, keeps its data directory, and starts it again. */
-  restart(): Promise<void>;
+  /** Stops the service, keeps its data directory, lets `meanwhile` change it, and starts again, with `env` from then on. */
+  restart(meanwhile?: () => void, env?: Record<string, string>): Promise<void>;
 }
 
-export async function startService(env: Record<string, string> = {}): Promise<TestService> {
+export interface TestOptions {
+  /** How many times faster than the wall clock the service's timers run; 1. */
+  readonly timerSpeed?: number;
+  /** How outbound connections find and trust their peers; as in production. */
+  readonly outbound?: Outbound;
+}
+
+export async function startService(
+  env: Record<string, string> = {},
+  { timerSpeed = 1, outbound = {} }: TestOptions = {},
+): Promise<TestService> {
   const root = Deno.realPathSync(Deno.makeTempDirSync({ prefix: "service-test-" }));
   const folder = (name: string) => {
     Deno.mkdirSync(join(root, name), { recursive: true });
     return join(root, name);
   };
-  const config = readConfig({
-    SERVICE_API_KEYS: `${KEY_A},${KEY_B}`,
-    SERVICE_BIND_ADDR: "127.0.0.1:0",
-    ...env,
-  });
+  let config = configOf(env);
   const places = {
     dataDir: folder("data"),
     uploadRoot: folder("uploads"),
@@ -53,12 +60,18 @@ export async function startService(env: Record<string, string> = {}): Promise<Te
   };
   const faults: string[] = [];
   const tools = settleTools(config, faults);
+  const labelMaps = settleLabelMaps(config, faults);
   if (faults.length > 0) throw new Error(faults.join("\n"));
 
   let offsetMs = 0;
   const real = realWorld(quietLog());
-  const world: World = { ...real, now: () => real.now() + offsetMs };
-  let service = await openService({ config, tools, places, world });
+  const world: World = {
+    ...real,
+    now: () => real.now() + offsetMs,
+    monotonicMs: () => real.monotonicMs() * timerSpeed,
+    sleep: (ms, signal) => real.sleep(ms / timerSpeed, signal),
+  };
+  let service = await openService({ config, tools, places, labelMaps, world, outbound });
 
   const test: TestService = {
     get url() {
@@ -91,9 +104,11 @@ export async function startService(env: Record<string, string> = {}): Promise<Te
         json: isJson && text !== "" ? JSON.parse(text) : undefined,
       };
     },
-    async restart() {
+    async restart(meanwhile = () => {}, changes = {}) {
       await service[Symbol.asyncDispose]();
-      service = await openService({ config, tools, places, world });
+      meanwhile();
+      config = configOf({ ...env, ...changes });
+      service = await openService({ config, tools, places, labelMaps, world, outbound });
     },
     async [Symbol.asyncDispose]() {
       await service[Symbol.asyncDispose]();
@@ -101,6 +116,10 @@ export async function startService(env: Record<string, string> = {}): Promise<Te
     },
   };
   return test;
+}
+
+function configOf(env: Record<string, string>): Config {
+  return readConfig({ SERVICE_API_KEYS: `${KEY_A},${KEY_B}`, SERVICE_BIND_ADDR: "127.0.0.1:0", ...env });
 }
 
 /** A new run of the holder of `key`; its id. */

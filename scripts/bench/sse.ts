@@ -1,0 +1,297 @@
+/**
+ * Event streams: how long a commit takes to reach a thousand clients, how many events reach a hundred, and what an
+ * idle client costs; against bare `Deno.serve` that hands ready-made bytes to the same clients in the same run.
+ *
+ * Each server is a process of its own, the clients are this one: raw connections that check every id in sequence.
+ * Latency is from before the POST that makes the event until the last client has it.
+ *
+ *     deno run -A scripts/bench/sse.ts [--clients 1000] [--events 200] [--seconds 5]
+ */
+
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { type Server, startListening, startServer } from "../server.ts";
+import { median, TemporaryFolder } from "./support.ts";
+
+const API_KEY = "bench-key";
+const EVENTS_PER_SECOND = 10;
+const THROUGHPUT_CLIENTS = 100;
+const POSTERS = 8;
+
+const { values } = parseArgs({
+  args: Deno.args,
+  options: {
+    clients: { type: "string", default: "1000" },
+    events: { type: "string", default: "200" },
+    seconds: { type: "string", default: "5" },
+  },
+});
+
+/** The same messages without a log behind them: a POST makes one and hands it to everybody. */
+const BARE = `
+  const headers = { "content-type": "text/event-stream", "cache-control": "no-store" };
+  const encoder = new TextEncoder();
+  const clients = new Set();
+  const run = "run-" + "0".repeat(32);
+  let seq = 0;
+  const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, ({ method }) => {
+    if (method === "GET") {
+      let mine;
+      return new Response(new ReadableStream({
+        start(controller) { clients.add(mine = controller); },
+        cancel() { clients.delete(mine); },
+      }), { headers });
+    }
+    seq++;
+    const data = { specversion: "1.0", id: run + ":" + seq, source: "/v1/runs/" + run,
+      type: "dev.service.timeline.keepalive_refreshed", subject: "stream-0", datacontenttype: "application/json",
+      sequence: seq, pts_ms: Date.now(), data: { request_id: "req-0000000000000001" } };
+    const bytes = encoder.encode("id: " + seq + "\\nevent: keepalive_refreshed\\ndata: " + JSON.stringify(data) + "\\n\\n");
+    for (const client of clients) client.enqueue(bytes);
+    return new Response('{"ok":true}');
+  });
+  console.log("listening on http://127.0.0.1:" + server.addr.port);
+`;
+
+/** A server, how to follow a run there and how to make an event in it. */
+interface Target {
+  readonly server: Server;
+  readonly stream: string;
+  readonly event: string;
+}
+
+/** One connection that follows a run; fails when an id is not the one after the last. */
+class Client implements Disposable {
+  received = 0;
+  lastId: number;
+  #rest = "";
+  readonly #connection: Deno.TcpConn;
+
+  private constructor(connection: Deno.TcpConn, after: number) {
+    this.#connection = connection;
+    this.lastId = after;
+  }
+
+  /** HTTP/1.0, so that no chunk lines stand between the messages. Resolves when the head has come. */
+  static async open(url: URL, path: string, after: number): Promise<Client> {
+    const connection = await Deno.connect({ hostname: url.hostname, port: Number(url.port) });
+    const request = `GET ${path} HTTP/1.0\r\nhost: ${url.host}\r\nx-api-key: ${API_KEY}\r\n` +
+      `last-event-id: ${after}\r\n\r\n`;
+    await connection.write(new TextEncoder().encode(request));
+    const client = new Client(connection, after);
+    let head = "";
+    while (!head.includes("\r\n\r\n")) head += await client.#read(new Uint8Array(4096));
+    if (!/^HTTP\/1\.\d 200 /.test(head)) throw new Error(`unexpected answer: ${head}`);
+    client.#take(head.slice(head.indexOf("\r\n\r\n") + 4));
+    return client;
+  }
+
+  /** Reads until told to stop; `onMessages` after each piece. */
+  async follow(onMessages: (client: Client) => void): Promise<void> {
+    const buffer = new Uint8Array(65_536);
+    try {
+      for (;;) {
+        this.#take(await this.#read(buffer));
+        onMessages(this);
+      }
+    } catch (error) {
+      if (!(error instanceof Deno.errors.BadResource || error instanceof Deno.errors.Interrupted)) {
+        throw error;
+      }
+    }
+  }
+
+  [Symbol.dispose](): void {
+    this.#connection.close();
+  }
+
+  async #read(buffer: Uint8Array): Promise<string> {
+    const length = await this.#connection.read(buffer);
+    if (length === null) throw new Error("the server ended a stream");
+    return LATIN1.decode(buffer.subarray(0, length));
+  }
+
+  #take(text: string): void {
+    const all = this.#rest + text;
+    let from = 0;
+    for (let end = all.indexOf("\n\n"); end >= 0; end = all.indexOf("\n\n", from)) {
+      if (all.startsWith("id: ", from)) {
+        const id = Number(all.slice(from + 4, all.indexOf("\n", from)));
+        if (id !== this.lastId + 1) throw new Error(`after ${this.lastId} came ${id}`);
+        this.lastId = id;
+        this.received += 1;
+      }
+      from = end + 2;
+    }
+    this.#rest = all.slice(from);
+  }
+}
+
+const LATIN1 = new TextDecoder("latin1");
+
+using folder = new TemporaryFolder();
+const bareFile = join(folder.path, "bare.ts");
+Deno.writeTextFileSync(bareFile, BARE);
+const count = Number(values.clients);
+
+for (const name of ["bare Deno.serve", "the service"]) {
+  await using server = await (name === "the service"
+    ? startServer({ SERVICE_API_KEYS: API_KEY, SERVICE_DATA_DIR: join(folder.path, "data") })
+    : startListening([bareFile], {}));
+  const target = name === "the service" ? await serviceTarget(server) : { server, stream: "/", event: "/" };
+  const report = (what: string, figure: string) =>
+    console.log(`${name.padEnd(16)} ${what.padEnd(44)} ${figure}`);
+  // Warm: what is loaded and compiled once belongs to no client.
+  let seq = name === "the service" ? 1 : 0;
+  seq = (await throughput(target, 20, seq, 1)).lastSeq;
+
+  const before = residentKiB(server.pid);
+  const clients: Client[] = [];
+  for (let number = 0; number < count; number++) {
+    clients.push(await Client.open(new URL(server.url), target.stream, seq));
+  }
+  await pause(1000);
+  report(
+    `memory per idle client, ${count} clients`,
+    `${((residentKiB(server.pid) - before) / count).toFixed(1)} KiB`,
+  );
+
+  const latencies = await latency(target, clients, seq);
+  seq += latencies.length;
+  const sorted = latencies.toSorted((a, b) =>
+    a - b
+  );
+  const at = (share: number) =>
+    sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]!.toFixed(1);
+  report(
+    `POST to all ${count} clients, ${EVENTS_PER_SECOND} events/s`,
+    `median ${at(0.5)} ms   p99 ${at(0.99)} ms   most ${at(1)} ms   of ${sorted.length}`,
+  );
+  for (const client of clients) client[Symbol.dispose]();
+  await pause(500);
+
+  const rounds = [];
+  for (let round = 0; round < 3; round++) {
+    const delivered = await throughput(target, THROUGHPUT_CLIENTS, seq, Number(values.seconds));
+    seq = delivered.lastSeq;
+    rounds.push(delivered);
+  }
+  report(
+    `events/s to ${THROUGHPUT_CLIENTS} clients, each id checked`,
+    `${median(rounds.map((round) => round.perSecond)).toFixed(0)} (${
+      median(rounds.map((round) => round.events)).toFixed(0)
+    } events a round)`,
+  );
+  if (name === "the service") {
+    const replayed = await replay(target, seq);
+    report(`events/s replayed from the log to ${THROUGHPUT_CLIENTS} clients`, replayed.toFixed(0));
+  }
+}
+Deno.exit(0);
+
+async function serviceTarget(server: Server): Promise<Target> {
+  const headers = { "x-api-key": API_KEY, "content-type": "application/json" };
+  const created = await fetch(`${server.url}/v1/runs`, { method: "POST", headers, body: "{}" });
+  const { run_id } = await created.json();
+  return { server, stream: `/v1/runs/${run_id}/events/stream`, event: `/v1/runs/${run_id}/keepalive` };
+}
+
+/** For each event, milliseconds from the POST that makes it until the last client has it. */
+async function latency(target: Target, clients: readonly Client[], seq: number): Promise<number[]> {
+  const latencies: number[] = [];
+  let missing = 0;
+  let arrived = () => {};
+  const following = clients.map((client) =>
+    client.follow(({ lastId }) => {
+      if (lastId === seq && --missing === 0) arrived();
+    })
+  );
+  void Promise.all(following).catch(failed);
+  for (let number = 0; number < Number(values.events); number++) {
+    const startedMs = performance.now();
+    seq++;
+    missing = clients.length;
+    const everywhere = new Promise<void>((resolve) => arrived = resolve);
+    await post(target);
+    await everywhere;
+    latencies.push(performance.now() - startedMs);
+    await pause(Math.max(0, 1000 / EVENTS_PER_SECOND - (performance.now() - startedMs)));
+  }
+  return latencies;
+}
+
+/** Makes events as fast as the server takes them, for so long; ends when every client has all of them. */
+async function throughput(
+  target: Target,
+  clientCount: number,
+  seq: number,
+  seconds: number,
+): Promise<{ perSecond: number; events: number; lastSeq: number }> {
+  const clients = await openAll(target, clientCount, seq);
+  const startedMs = performance.now();
+  let lastSeq = seq;
+  const done = allHave(clients, () => lastSeq);
+  await Promise.all(Array.from({ length: POSTERS }, async () => {
+    while (performance.now() - startedMs < seconds * 1000) {
+      await post(target);
+      lastSeq++;
+    }
+  }));
+  await done();
+  const tookMs = performance.now() - startedMs;
+  for (const client of clients) client[Symbol.dispose]();
+  const received = clients.reduce((sum, client) => sum + client.received, 0);
+  if (received !== clientCount * (lastSeq - seq)) throw new Error(`${received} events came`);
+  return { perSecond: received / tookMs * 1000, events: lastSeq - seq, lastSeq };
+}
+
+/** Events a second when every client reads the whole run from the log. */
+async function replay(target: Target, lastSeq: number): Promise<number> {
+  const startedMs = performance.now();
+  const clients = await openAll(target, THROUGHPUT_CLIENTS, 0);
+  await allHave(clients, () => lastSeq)();
+  const tookMs = performance.now() - startedMs;
+  for (const client of clients) client[Symbol.dispose]();
+  return THROUGHPUT_CLIENTS * lastSeq / tookMs * 1000;
+}
+
+function openAll({ server, stream }: Target, clientCount: number, after: number): Promise<Client[]> {
+  return Promise.all(
+    Array.from({ length: clientCount }, () => Client.open(new URL(server.url), stream, after)),
+  );
+}
+
+/** Begins to follow; the returned function resolves when every client has the last event. */
+function allHave(clients: readonly Client[], lastSeq: () => number): () => Promise<void> {
+  let isOver = false;
+  let over = () => {};
+  const check = () => {
+    if (isOver && clients.every(({ lastId }) => lastId === lastSeq())) over();
+  };
+  void Promise.all(clients.map((client) => client.follow(check))).catch(failed);
+  return () =>
+    new Promise((resolve) => {
+      over = resolve;
+      isOver = true;
+      check();
+    });
+}
+
+async function post({ server, event }: Target): Promise<void> {
+  const response = await fetch(server.url + event, { method: "POST", headers: { "x-api-key": API_KEY } });
+  await response.body?.cancel();
+  if (!response.ok) throw new Error(`POST answered ${response.status}`);
+}
+
+function failed(error: unknown): void {
+  console.error(error);
+  Deno.exit(1);
+}
+
+function residentKiB(pid: number): number {
+  return Number(/VmRSS:\s+(\d+) kB/.exec(Deno.readTextFileSync(`/proc/${pid}/status`))?.[1]);
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}

@@ -1,0 +1,127 @@
+/** What operators think of a run: taken at any time of its life, listed across the caller's runs. Interface 4.8. */
+
+import type { FeedbackBody } from "../model/api/feedback.ts";
+import { event } from "../model/events.ts";
+import { FieldRules } from "../model/field_rules.ts";
+import { LIMITS } from "../model/limits.ts";
+import type { Timeline } from "../store/timeline.ts";
+import type { Caller } from "./caller.ts";
+import { ownedRun } from "./ownership.ts";
+
+const KIND = "operator_feedback_submitted";
+/** Feedback read and handed on at a time. */
+const BATCH_EVENTS = 128;
+
+/** Contract 8.1. */
+export interface FeedbackItem {
+  /** The sequence number of its event. */
+  readonly id: number;
+  readonly run_id: string;
+  readonly session_id: string;
+  readonly rating: number;
+  readonly category: string;
+  readonly feedback: string;
+  /** When it was appended, epoch microseconds. */
+  readonly timestamp_micros: number;
+  readonly storage: "local_wal";
+}
+
+export class Feedback {
+  readonly #timeline: Timeline;
+  /** Sequence numbers of each principal's feedback, those of deleted runs included. Read from the log on first use. */
+  #seqs: Map<string, number[]> | undefined;
+
+  constructor(timeline: Timeline) {
+    this.#timeline = timeline;
+  }
+
+  /** Keeps the list up to date until it is disposed. */
+  observe(): Disposable {
+    return this.#timeline.observe((run, seq, kind) => {
+      if (kind === KIND && this.#seqs !== undefined) addTo(this.#seqs, run.principalKey, seq);
+    });
+  }
+
+  /**
+   * The feedback's id. A terminal run takes feedback like any other. Errors: 422 on `rating`, `category` and
+   * `feedback`, told before anything of the run (contract 1.2); then 422 and 404 on the run.
+   */
+  submit(caller: Caller, runId: string, body: FeedbackBody): number {
+    check(body);
+    const [committed] = this.#timeline.commit((view) => {
+      const run = ownedRun(view, caller, runId);
+      return [event("operator_feedback_submitted", run.runId, {
+        session_id: "",
+        rating: body.rating,
+        category: body.category,
+        feedback: body.feedback ?? "",
+      })];
+    });
+    return committed!.seq;
+  }
+
+  /** Batches of the feedback on the caller's runs, deleted ones excluded, in sequence order. */
+  *list(caller: Caller): Iterable<readonly FeedbackItem[]> {
+    this.#seqs ??= this.#read();
+    const seqs = this.#seqs.get(caller.principalKey)?.slice() ?? [];
+    for (let start = 0; start < seqs.length; start += BATCH_EVENTS) {
+      yield seqs.slice(start, start + BATCH_EVENTS).flatMap((seq) => this.#item(seq));
+    }
+  }
+
+  /** Looks for the kind in the timeline's index, so that only feedback is read from the disk. */
+  #read(): Map<string, number[]> {
+    const seqs = new Map<string, number[]>();
+    for (const batch of this.#timeline.readAll({ kinds: new Set([KIND]) })) {
+      for (const { runId, seq } of batch) {
+        const run = this.#timeline.view.run(runId);
+        if (run) addTo(seqs, run.principalKey, seq);
+      }
+    }
+    return seqs;
+  }
+
+  #item(seq: number): FeedbackItem[] {
+    const stored = this.#timeline.readOne(seq);
+    if (!stored || this.#timeline.view.run(stored.runId)?.deleted !== false) return [];
+    const { session_id, rating, category, feedback } = JSON.parse(stored.payload);
+    return [{
+      id: seq,
+      run_id: stored.runId,
+      session_id,
+      rating,
+      category,
+      feedback,
+      timestamp_micros: stored.ptsMs * 1000,
+      storage: "local_wal",
+    }];
+  }
+}
+
+function addTo(seqs: Map<string, number[]>, principalKey: string, seq: number): void {
+  const own = seqs.get(principalKey);
+  if (own === undefined) seqs.set(principalKey, [seq]);
+  else own.push(seq);
+}
+
+function check({ rating, category, feedback }: FeedbackBody): void {
+  const rules = new FieldRules();
+  rules.range("rating", rating, LIMITS.feedback.rating);
+  const { minimum, maximum } = LIMITS.feedback.categoryBytes;
+  const categoryBytes = bytesOf(category);
+  if (category.trim() === "" || categoryBytes < minimum || categoryBytes > maximum) {
+    rules.fault(
+      "category",
+      `must have ${minimum} to ${maximum} bytes and not be blank: got ${categoryBytes}`,
+    );
+  }
+  const textBytes = bytesOf(feedback ?? "");
+  if (textBytes > LIMITS.feedback.textBytesMax) {
+    rules.fault("feedback", `must have at most ${LIMITS.feedback.textBytesMax} bytes: got ${textBytes}`);
+  }
+  rules.check();
+}
+
+function bytesOf(text: string): number {
+  return new TextEncoder().encode(text).length;
+}

@@ -1,0 +1,98 @@
+/** What an IP address is good for: reaching the public internet, reaching the operator's own network, or neither. */
+
+/**
+ * `public` is routed on the internet; `private` belongs to this machine or the network around it; `unusable` is everything
+ * else, such as multicast, documentation and the link-local addresses where clouds keep their credentials.
+ */
+export type AddressScope = "public" | "private" | "unusable";
+
+/** The scope of a literal address. Contract 2.2. Text that is no address, or one with a zone id, is `unusable`. */
+export function addressScope(text: string): AddressScope {
+  const v4 = ipv4Number(text);
+  if (v4 !== null) return ipv4Scope(v4);
+  const groups = ipv6Groups(text);
+  return groups === null ? "unusable" : ipv6Scope(groups);
+}
+
+/** Whether a literal address is routed on the public internet. Contract 2.2. */
+export function isPublicAddress(text: string): boolean {
+  return addressScope(text) === "public";
+}
+
+/** Whether a text is a literal IPv4 or IPv6 address in its plain spelling. */
+export function isAddress(text: string): boolean {
+  return ipv4Number(text) !== null || ipv6Groups(text) !== null;
+}
+
+/** First address, prefix length, scope. The first row that fits decides; the rest of IPv4 is public. */
+const IPV4_NETS = ([
+  ["0.0.0.0", 8, "unusable"], // "this network"; 0.0.0.0 reaches the machine itself
+  ["10.0.0.0", 8, "private"],
+  ["100.64.0.0", 10, "private"], // shared by a carrier's customers
+  ["127.0.0.0", 8, "private"],
+  ["169.254.0.0", 16, "unusable"], // link-local, among them the metadata services of clouds
+  ["172.16.0.0", 12, "private"],
+  ["192.0.0.0", 24, "unusable"], // protocol assignments
+  ["192.0.2.0", 24, "unusable"], // documentation
+  ["192.88.99.0", 24, "unusable"], // 6to4 relays, withdrawn
+  ["192.168.0.0", 16, "private"],
+  ["198.18.0.0", 15, "private"], // benchmarks
+  ["198.51.100.0", 24, "unusable"], // documentation
+  ["203.0.113.0", 24, "unusable"], // documentation
+  ["224.0.0.0", 4, "unusable"], // multicast
+  ["240.0.0.0", 4, "unusable"], // reserved, and broadcast
+] as const).map(([first, prefix, scope]) => ({ first: ipv4Number(first)!, shift: 32 - prefix, scope }));
+
+function ipv4Scope(address: number): AddressScope {
+  return IPV4_NETS.find(({ first, shift }) => address >>> shift === first >>> shift)?.scope ?? "public";
+}
+
+/** Only 2000::/3 is handed out to the public, so what no row names is `unusable`. `v4` is where an IPv4 address hides. */
+const IPV6_NETS = ([
+  ["::1", 128, "private"],
+  ["::ffff:0:0", 96, { v4: 6 }], // IPv4-mapped
+  ["64:ff9b::", 96, { v4: 6 }], // NAT64: what a resolver of a network without IPv4 answers
+  ["fc00::", 7, "private"], // unique local
+  ["2001::", 23, "unusable"], // protocol assignments, Teredo and ORCHID among them
+  ["2001:db8::", 32, "unusable"], // documentation
+  ["2002::", 16, { v4: 1 }], // 6to4
+  ["3fff::", 20, "unusable"], // documentation
+  ["2000::", 3, "public"],
+] as const).map(([first, prefix, scope]) => ({ first: ipv6Groups(first)!, prefix, scope }));
+
+function ipv6Scope(groups: readonly number[]): AddressScope {
+  const scope = IPV6_NETS.find(({ first, prefix }) => hasPrefix(groups, first, prefix))?.scope ?? "unusable";
+  if (typeof scope === "string") return scope;
+  return ipv4Scope(((groups[scope.v4]! << 16) | groups[scope.v4 + 1]!) >>> 0);
+}
+
+function hasPrefix(groups: readonly number[], first: readonly number[], prefix: number): boolean {
+  return groups.every((group, index) => {
+    const bits = Math.min(16, Math.max(0, prefix - index * 16));
+    return group >>> (16 - bits) === first[index]! >>> (16 - bits);
+  });
+}
+
+/** Four decimal numbers without leading zeros, which some programs read as octal: "010.0.0.1" is no plain spelling. */
+function ipv4Number(text: string): number | null {
+  const parts = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})$/.exec(text)?.slice(1);
+  if (!parts?.every((part) => Number(part) <= 255 && String(Number(part)) === part)) return null;
+  return parts.reduce((address, part) => address * 256 + Number(part), 0);
+}
+
+/** "2001:db8::1" as eight numbers of 16 bits; the last two may be spelt as an IPv4 address. */
+function ipv6Groups(text: string): number[] | null {
+  const tail = /^(.*:)(\d+\.\d+\.\d+\.\d+)$/.exec(text);
+  const v4 = tail ? ipv4Number(tail[2]!) : null;
+  if (tail && v4 === null) return null;
+  const plain = tail ? `${tail[1]}${(v4! >>> 16).toString(16)}:${(v4! & 0xffff).toString(16)}` : text;
+  const halves = plain.split("::");
+  if (halves.length > 2) return null;
+  const [head, rest] = halves.map((half) => half === "" ? [] : half.split(":"));
+  const missing = 8 - head!.length - (rest?.length ?? 0);
+  if (rest === undefined ? missing !== 0 : missing < 1) return null;
+  const groups = [...head!, ...Array<string>(missing).fill("0"), ...rest ?? []];
+  return groups.every((group) => /^[\da-f]{1,4}$/i.test(group))
+    ? groups.map((group) => parseInt(group, 16))
+    : null;
+}

@@ -1,0 +1,11 @@
+/** Request body of a search. A schema says the shape; the rules are checked in the flow. */
+
+import { z } from "zod";
+
+export const SEARCH_BODY = z.strictObject({
+  query: z.string(),
+  run_id: z.string().nullish(),
+  limit: z.int().nullish(),
+});
+
+export type SearchBody = z.infer<typeof SEARCH_BODY>;

@@ -1,0 +1,29 @@
+/** What a payload says in words and when in the media it happened: what a search looks at and what a hit shows. */
+
+import { payloadFields } from "./payload_json.ts";
+
+/** A payload as far as a search reads it. */
+export interface DescribedPayload {
+  readonly description: string;
+  /** Media time, or undefined when the payload has none. */
+  readonly ptsMs: number | undefined;
+  readonly indexName: string | null;
+}
+
+/**
+ * Interface 4.4: `description`, or else `summary`, as far as it is text. Contract C5: the media time is `pts_ms`, or
+ * else the start of a chunk or of a marker. Undefined for a payload without either text.
+ */
+export function describedPayload(json: string): DescribedPayload | undefined {
+  // Most payloads have neither, and those are not parsed.
+  if (!json.includes('"description"') && !json.includes('"summary"')) return undefined;
+  const payload = payloadFields(json);
+  const description = [payload?.description, payload?.summary].find((text) => typeof text === "string");
+  if (payload === undefined || description === undefined) return undefined;
+  const { pts_ms, pts_start_ms, start_pts_ms, index_name } = payload;
+  return {
+    description,
+    ptsMs: [pts_ms, pts_start_ms, start_pts_ms].find((time) => typeof time === "number"),
+    indexName: typeof index_name === "string" ? index_name : null,
+  };
+}

@@ -1,0 +1,40 @@
+/** How a delivery proves where it comes from: the key of each hook, and the headers that sign one body. */
+
+import { createHmac } from "node:crypto";
+
+/**
+ * The 32 bytes that sign a hook's deliveries, derived so that no receiver can forge another hook's. Contract 8.3:
+ * HMAC-SHA256(root, "service-webhook-v1" NUL run_id NUL webhook_id). As hex it is the hook's `signing_secret`; it
+ * follows from the root and is never stored.
+ */
+export function signingKey(root: string, runId: string, webhookId: string): Uint8Array {
+  return createHmac("sha256", root).update(`service-webhook-v1\0${runId}\0${webhookId}`).digest();
+}
+
+/** The value of `x-service-signature`: `v1=` and the hex HMAC-SHA256 of the body. Interface 4.5. */
+export function bodySignature(key: Uint8Array, body: Uint8Array): string {
+  return `v1=${createHmac("sha256", key).update(body).digest("hex")}`;
+}
+
+/**
+ * The headers of one attempt to deliver `body`, the exact bytes that are sent. Interface 4.5 and D8: the service's own
+ * and those of Standard Webhooks, whose signature covers `<event id>.<seconds>.<body>` under the same key.
+ */
+export function deliveryHeaders(
+  key: Uint8Array,
+  eventId: string,
+  nowMs: number,
+  body: Uint8Array,
+): Record<string, string> {
+  const seconds = String(Math.floor(nowMs / 1000));
+  const standard = createHmac("sha256", key).update(`${eventId}.${seconds}.`).update(body).digest("base64");
+  return {
+    "content-type": "application/cloudevents+json",
+    "user-agent": "service-webhook/1",
+    "x-service-event-id": eventId,
+    "x-service-signature": bodySignature(key, body),
+    "webhook-id": eventId,
+    "webhook-timestamp": seconds,
+    "webhook-signature": `v1,${standard}`,
+  };
+}

@@ -1,0 +1,99 @@
+/** One webhook's receiver: posts a signed body to checked addresses only, and says in words why it did not take it. */
+
+import type { World } from "../base/world.ts";
+import { LIMITS } from "../model/limits.ts";
+import { AddressRefused, checkedTarget, type Resolve } from "./address.ts";
+import type { PinnedAgent } from "./pinned_agent.ts";
+import { pinnedRequest, type PinnedResponse } from "./pinned_request.ts";
+import { RequestFailed } from "./request_failed.ts";
+
+export interface WebhookSenderOptions {
+  readonly world: World;
+  readonly agent: PinnedAgent;
+  /** SERVICE_ALLOW_PRIVATE_WEBHOOKS (D8). */
+  readonly allowPrivate: boolean;
+  /** The system's resolver unless given. */
+  readonly resolve?: Resolve;
+}
+
+/** What became of one attempt: undefined when the receiver took the event, else why it did not. */
+export type SendFault = string | undefined;
+
+/**
+ * Posts to one URL. The addresses are checked before every attempt; what was checked less than two seconds ago and
+ * then answered counts as checked, so that a stream of deliveries does not ask the resolver a thousand times a second.
+ * That is as safe as asking: connections go to the checked addresses and nowhere else, whatever the name has come to
+ * mean since. After a failure the name is looked up again.
+ */
+export class WebhookSender {
+  readonly #url: URL;
+  readonly #options: WebhookSenderOptions;
+  #checked: { readonly addresses: readonly string[]; readonly atMs: number } | undefined;
+
+  constructor(url: string, options: WebhookSenderOptions) {
+    this.#url = new URL(url);
+    this.#options = options;
+  }
+
+  /**
+   * One attempt of at most 3 s in all. No proxy, and a redirect is a failure like every other answer that is not 2xx
+   * (contract 8.3). Throws only the reason of `signal`.
+   */
+  async post(
+    headers: Readonly<Record<string, string>>,
+    body: Uint8Array,
+    signal: AbortSignal,
+  ): Promise<SendFault> {
+    const { world, agent } = this.#options;
+    const startedMs = world.monotonicMs();
+    const leftMs = () => LIMITS.webhook.attemptTimeoutMs - (world.monotonicMs() - startedMs);
+    try {
+      const addresses = await this.#addresses(leftMs(), signal);
+      const request = { world, agent, url: this.#url, addresses, method: "POST", headers, body, signal };
+      const answer = await pinnedRequest({ ...request, isSentOnce: true, timeoutMs: Math.max(1, leftMs()) });
+      const fault = await verdict(answer);
+      if (fault !== undefined) this.#checked = undefined;
+      return fault;
+    } catch (error) {
+      signal.throwIfAborted();
+      this.#checked = undefined;
+      return faultOf(error);
+    }
+  }
+
+  async #addresses(timeoutMs: number, signal: AbortSignal): Promise<readonly string[]> {
+    const { world, allowPrivate, resolve } = this.#options;
+    const nowMs = world.monotonicMs();
+    if (this.#checked && nowMs - this.#checked.atMs < CHECKED_FOR_MS) return this.#checked.addresses;
+    const guard = { world, allowPrivate, timeoutMs, signal, ...(resolve && { resolve }) };
+    const addresses = await checkedTarget(this.#url, guard);
+    this.#checked = { addresses, atMs: nowMs };
+    return addresses;
+  }
+}
+
+const CHECKED_FOR_MS = 2_000;
+/** An answer's body says nothing that counts; a short one is read away, so that the connection can be used again. */
+const DRAINED_BYTES_MAX = 64 * 1024;
+
+async function verdict({ status, body }: PinnedResponse): Promise<SendFault> {
+  await body.drain(DRAINED_BYTES_MAX);
+  return status >= 200 && status < 300 ? undefined : `webhook returned HTTP ${status}`;
+}
+
+function faultOf(error: unknown): string {
+  if (error instanceof RequestFailed) return `webhook cannot be reached: ${error.message}`;
+  if (error instanceof AddressRefused) return `webhook host is refused: ${error.message}`;
+  throw error;
+}
+
+/** Checks a registration's target once: throws `AddressRefused` unless every address of its host may be called. */
+export async function checkWebhookTarget(
+  url: string,
+  options: Pick<WebhookSenderOptions, "world" | "allowPrivate" | "resolve">,
+  signal: AbortSignal,
+): Promise<void> {
+  const { world, allowPrivate, resolve } = options;
+  const timeoutMs = LIMITS.webhook.resolveTimeoutMs;
+  await checkedTarget(new URL(url), { world, allowPrivate, timeoutMs, signal, ...(resolve && { resolve }) });
+}

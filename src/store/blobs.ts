@@ -1,0 +1,131 @@
+/** Content-addressed files: each lies under the SHA-256 of its bytes, is never changed and never collected. */
+
+import { createHash } from "node:crypto";
+import { dirname, join } from "node:path";
+import type { World } from "../base/world.ts";
+import { onDisk, PartialFile, removeLeftovers } from "./partial_file.ts";
+
+/** Kinds of blobs: folder under the data directory, extension, media type. Contract 14. */
+const KINDS = {
+  jpeg: { folder: "keyframes/blobs", extension: "jpg", mediaType: "image/jpeg" },
+  mp4: { folder: "media/blobs", extension: "mp4", mediaType: "video/mp4" },
+  wav: { folder: "media/blobs", extension: "wav", mediaType: "audio/wav" },
+} as const;
+
+export type BlobKind = keyof typeof KINDS;
+
+declare const WRITTEN: unique symbol;
+
+/**
+ * A blob that is on disk. Only `Blobs.put` makes one, so an event whose payload takes its reference from here cannot
+ * name a blob that was not written.
+ */
+export interface BlobRef {
+  readonly [WRITTEN]: true;
+  /** Relative to the data directory, such as `keyframes/blobs/9f/9f86….jpg`; what events carry. */
+  readonly ref: string;
+  readonly mediaType: string;
+  readonly sizeBytes: number;
+  /** 64 lower-case hexadecimal digits. */
+  readonly sha256: string;
+  /** False when the same content was there already. */
+  readonly created: boolean;
+}
+
+export class Blobs {
+  readonly #dataDir: string;
+  readonly #world: World;
+
+  private constructor(dataDir: string, world: World) {
+    this.#dataDir = dataDir;
+    this.#world = world;
+  }
+
+  /** Call it only as the owner of the data directory: removes what a killed process left behind. */
+  static open(dataDir: string, world: World): Blobs {
+    for (const { folder } of Object.values(KINDS)) {
+      const path = join(dataDir, folder);
+      Deno.mkdirSync(path, { recursive: true, mode: 0o700 });
+      removeLeftovers(path);
+    }
+    return new Blobs(dataDir, world);
+  }
+
+  /**
+   * Stores `content`, which is only read as fast as the disk takes it. Refuses with `storage_unavailable`; nothing is
+   * left then.
+   */
+  async put(content: Uint8Array | AsyncIterable<Uint8Array>, kind: BlobKind): Promise<BlobRef> {
+    // What is in memory already is known to be there, or not, before a byte is written.
+    const known = content instanceof Uint8Array
+      ? await this.#existing(sha256Of(content), content, kind)
+      : null;
+    return known ?? await this.#write(content instanceof Uint8Array ? [content] : content, kind);
+  }
+
+  /** The blob opened for reading, or null when there is none; whoever asked closes it. */
+  async open(mediaType: string, sha256: string): Promise<Deno.FsFile | null> {
+    const kind = kindOf(mediaType);
+    if (kind === undefined || !/^[0-9a-f]{64}$/.test(sha256)) return null;
+    try {
+      return await Deno.open(join(this.#dataDir, refOf(kind, sha256)), { read: true });
+    } catch (error) {
+      if (error instanceof Deno.errors.NotFound) return null;
+      throw error;
+    }
+  }
+
+  async #existing(sha256: string, { length }: Uint8Array, kind: BlobKind): Promise<BlobRef | null> {
+    return await this.#has(sha256, length, kind) ? blobRef(kind, sha256, length, false) : null;
+  }
+
+  async #write(
+    content: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
+    kind: BlobKind,
+  ): Promise<BlobRef> {
+    using partial = await PartialFile.create(join(this.#dataDir, KINDS[kind].folder), this.#world);
+    const hash = createHash("sha256");
+    for await (const bytes of content) {
+      hash.update(bytes);
+      await partial.write(bytes);
+    }
+    const sha256 = hash.digest("hex");
+    const { sizeBytes } = partial;
+    const isThere = await this.#has(sha256, sizeBytes, kind);
+    if (!isThere) {
+      const path = join(this.#dataDir, refOf(kind, sha256));
+      await onDisk(this.#world, () => Deno.mkdir(dirname(path), { recursive: true, mode: 0o700 }));
+      await partial.publish(path);
+    }
+    return blobRef(kind, sha256, sizeBytes, !isThere);
+  }
+
+  /** One that was cut short by a failing disk has another size, and is written again. */
+  async #has(sha256: string, sizeBytes: number, kind: BlobKind): Promise<boolean> {
+    try {
+      const { isFile, size } = await Deno.lstat(join(this.#dataDir, refOf(kind, sha256)));
+      return isFile && size === sizeBytes;
+    } catch (error) {
+      if (error instanceof Deno.errors.NotFound) return false;
+      throw error;
+    }
+  }
+}
+
+function blobRef(kind: BlobKind, sha256: string, sizeBytes: number, created: boolean): BlobRef {
+  const { mediaType } = KINDS[kind];
+  return { ref: refOf(kind, sha256), mediaType, sizeBytes, sha256, created } as BlobRef;
+}
+
+function refOf(kind: BlobKind, sha256: string): string {
+  const { folder, extension } = KINDS[kind];
+  return `${folder}/${sha256.slice(0, 2)}/${sha256}.${extension}`;
+}
+
+function kindOf(mediaType: string): BlobKind | undefined {
+  return (Object.keys(KINDS) as BlobKind[]).find((kind) => KINDS[kind].mediaType === mediaType);
+}
+
+function sha256Of(bytes: Uint8Array): string {
+  return createHash("sha256").update(bytes).digest("hex");
+}

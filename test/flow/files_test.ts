@@ -1,0 +1,43 @@
+import assert from "node:assert/strict";
+import { quietLog } from "../../src/base/log.ts";
+import { realWorld } from "../../src/base/world.ts";
+import type { Caller } from "../../src/flow/caller.ts";
+import { Files } from "../../src/flow/files.ts";
+import { LIMITS } from "../../src/model/limits.ts";
+import { Uploads } from "../../src/store/uploads.ts";
+import { TemporaryFolder } from "../support/folders.ts";
+
+function caller(signal: AbortSignal): Caller {
+  return { principalKey: "public", tenantId: null, requestId: "req-1", signal };
+}
+
+Deno.test("more uploads than may run and wait are refused, and hanging up gives the places back", async () => {
+  using folder = new TemporaryFolder();
+  using files = new Files({
+    uploads: Uploads.open(folder.path, realWorld(quietLog())),
+    decoder: { probe: () => Promise.reject(new Error("nothing gets that far")) },
+    sources: { uploadRoot: folder.path, operatorRoots: [] },
+  });
+  const hangUp = new AbortController();
+  /** Sends one piece, and then nothing until the caller hangs up. */
+  async function* stalled(): AsyncGenerator<Uint8Array> {
+    yield new Uint8Array(10);
+    hangUp.signal.throwIfAborted();
+    await new Promise((_, reject) =>
+      hangUp.signal.addEventListener("abort", () => reject(hangUp.signal.reason))
+    );
+  }
+  const { concurrentMax, waitingMax } = LIMITS.upload;
+  const uploads = Array.from(
+    { length: concurrentMax + waitingMax + 1 },
+    () => files.upload(caller(hangUp.signal), "a.mp4", stalled()),
+  );
+  await assert.rejects(Promise.race(uploads), { code: "storage_unavailable", status: 503 });
+  hangUp.abort(new Error("gone"));
+  const ends = await Promise.allSettled(uploads);
+  assert.equal(
+    ends.filter((end) => end.status === "rejected" && end.reason.message === "gone").length,
+    uploads.length - 1,
+  );
+  assert.deepEqual([...Deno.readDirSync(folder.path)], []);
+});

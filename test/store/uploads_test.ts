@@ -1,0 +1,109 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { quietLog } from "../../src/base/log.ts";
+import { realWorld } from "../../src/base/world.ts";
+import { Uploads } from "../../src/store/uploads.ts";
+import { SMALL_DISK, TemporaryFolder, withSmallDisk } from "../support/folders.ts";
+
+const world = realWorld(quietLog());
+
+function names(folder: string): string[] {
+  return [...Deno.readDirSync(folder)].map(({ name }) => name).sort();
+}
+
+Deno.test("an upload is hidden until it is published, and then whole", async () => {
+  using folder = new TemporaryFolder();
+  const uploads = Uploads.open(folder.path, world);
+  using upload = await uploads.begin();
+  for (const text of ["one ", "", "two"]) await upload.write(new TextEncoder().encode(text));
+  assert.deepEqual(names(folder.path).map((name) => name.replace(/[0-9a-f]{32}$/, "*")), [".part__*"]);
+  assert.equal(Deno.readTextFileSync(upload.path), "one two");
+  assert.equal(Deno.statSync(upload.path).mode! & 0o777, 0o600);
+  assert.equal(await upload.publish("a.mp4"), join(folder.path, "a.mp4"));
+  upload[Symbol.dispose]();
+  assert.deepEqual(names(folder.path), ["a.mp4"]);
+  assert.equal(Deno.readTextFileSync(join(folder.path, "a.mp4")), "one two");
+});
+
+Deno.test("an upload that is not published is gone, and what had its name stays", async () => {
+  using folder = new TemporaryFolder();
+  const uploads = Uploads.open(folder.path, world);
+  Deno.writeTextFileSync(join(folder.path, "a.mp4"), "first");
+  {
+    using upload = await uploads.begin();
+    await upload.write(new Uint8Array(10));
+  }
+  assert.deepEqual(names(folder.path), ["a.mp4"]);
+  assert.equal(Deno.readTextFileSync(join(folder.path, "a.mp4")), "first");
+});
+
+Deno.test("publishing replaces a link and not what it leads to", async () => {
+  using folder = new TemporaryFolder();
+  const uploads = Uploads.open(folder.path, world);
+  Deno.writeTextFileSync(join(folder.path, "target"), "untouched");
+  Deno.symlinkSync("target", join(folder.path, "a.mp4"));
+  using upload = await uploads.begin();
+  await upload.write(new TextEncoder().encode("new"));
+  await upload.publish("a.mp4");
+  assert.ok(Deno.lstatSync(join(folder.path, "a.mp4")).isFile);
+  assert.equal(Deno.readTextFileSync(join(folder.path, "target")), "untouched");
+});
+
+Deno.test("opening the root removes what a dead process left, and nothing that is written now", async () => {
+  using folder = new TemporaryFolder();
+  const left = `.part__${"1".repeat(32)}`;
+  for (const name of [left, "a.mp4", ".hidden", "part__x"]) {
+    Deno.writeTextFileSync(join(folder.path, name), "x");
+  }
+  Deno.mkdirSync(join(folder.path, ".part__folder"));
+  using upload = await Uploads.open(folder.path, world).begin();
+  Uploads.open(folder.path, world);
+  await upload.write(new Uint8Array(3));
+  await upload.publish("b.mp4");
+  assert.deepEqual(names(folder.path), [".hidden", ".part__folder", "a.mp4", "b.mp4", "part__x"]);
+});
+
+Deno.test("a root that was cleaned away is made again", async () => {
+  using folder = new TemporaryFolder();
+  const root = join(folder.path, "uploads");
+  Deno.mkdirSync(root);
+  const uploads = Uploads.open(root, world);
+  Deno.removeSync(root);
+  using upload = await uploads.begin();
+  await upload.publish("a.mp4");
+  assert.deepEqual(names(root), ["a.mp4"]);
+  assert.equal(Deno.statSync(root).mode! & 0o777, 0o700);
+});
+
+Deno.test("what the disk refuses is 503 and leaves nothing", async () => {
+  using folder = new TemporaryFolder();
+  const uploads = Uploads.open(folder.path, world);
+  Deno.mkdirSync(join(folder.path, "taken.mp4"));
+  {
+    using upload = await uploads.begin();
+    await assert.rejects(upload.publish("taken.mp4"), { code: "storage_unavailable", status: 503 });
+    await assert.rejects(upload.publish(`${"x".repeat(300)}.mp4`), { code: "storage_unavailable" });
+  }
+  assert.deepEqual(names(folder.path), ["taken.mp4"]);
+});
+
+Deno.test({
+  name: `a full disk refuses the upload, leaves nothing, and takes one when there is room${SMALL_DISK.note}`,
+  ignore: !SMALL_DISK.isAllowed,
+  async fn() {
+    await withSmallDisk(async (path) => {
+      const uploads = Uploads.open(path, world);
+      {
+        using upload = await uploads.begin();
+        await assert.rejects(async () => {
+          for (let piece = 0; piece < 100; piece++) await upload.write(new Uint8Array(65_536));
+        }, { code: "storage_unavailable", status: 503 });
+      }
+      assert.deepEqual(names(path), []);
+      using upload = await uploads.begin();
+      await upload.write(new Uint8Array(900_000));
+      await upload.publish("a.mp4");
+      assert.deepEqual(names(path), ["a.mp4"]);
+    });
+  },
+});

@@ -1,0 +1,41 @@
+/** Folders that go away after a test, and disks that are full soon. */
+
+export class TemporaryFolder implements Disposable {
+  readonly path = Deno.realPathSync(Deno.makeTempDirSync({ prefix: "service-test-" }));
+
+  [Symbol.dispose](): void {
+    Deno.removeSync(this.path, { recursive: true });
+  }
+}
+
+/** Whether this machine lets a test mount a disk, and what a test's name says if it does not. */
+export const SMALL_DISK: { readonly isAllowed: boolean; readonly note: string } = (() => {
+  using folder = new TemporaryFolder();
+  const isAllowed = mount(folder.path);
+  if (isAllowed) unmount(folder.path);
+  return { isAllowed, note: isAllowed ? "" : " (skipped: no right to mount a small disk)" };
+})();
+
+/** Gives `work` a folder that holds 1 MiB. */
+export async function withSmallDisk(work: (path: string) => Promise<void>): Promise<void> {
+  using folder = new TemporaryFolder();
+  if (!mount(folder.path)) throw new Error("cannot mount a small disk");
+  try {
+    await work(folder.path);
+  } finally {
+    unmount(folder.path);
+  }
+}
+
+function mount(path: string): boolean {
+  try {
+    const args = ["-t", "tmpfs", "-o", "size=1m", "service-test", path];
+    return new Deno.Command("mount", { args, stderr: "null" }).outputSync().success;
+  } catch {
+    return false;
+  }
+}
+
+function unmount(path: string): void {
+  new Deno.Command("umount", { args: ["-l", path] }).outputSync();
+}
