@@ -2,7 +2,9 @@
  * Opening a timeline of a million events, with its snapshot and without, and the memory of a process that did only
  * that; then a cold read of one run. The limits: reading the same bytes, and reading them and summing them with CRC-32.
  *
- *     deno run -A scripts/bench/restart.ts [--events 1000000] [--runs 2000] [--rounds 3]
+ *     deno run -A scripts/bench/restart.ts [--events 1000000] [--runs 2000] [--rounds 3] [--drop-caches]
+ *
+ * `--drop-caches` (as root, on Linux) empties the file cache before each start, so that the reads meet the disk.
  */
 
 import { join } from "node:path";
@@ -18,6 +20,7 @@ const { values } = parseArgs({
     events: { type: "string", default: "1000000" },
     runs: { type: "string", default: "2000" },
     rounds: { type: "string", default: "3" },
+    "drop-caches": { type: "boolean", default: false },
     // The child: opens the timeline of the folder and tells what it took.
     open: { type: "string", default: "" },
   },
@@ -27,6 +30,12 @@ const runId = (number: number) => `run-${number.toString(16).padStart(32, "0")}`
 if (values.open !== "") await openOnly(values.open);
 else await main();
 
+async function dropCaches(): Promise<void> {
+  if (!values["drop-caches"]) return;
+  await new Deno.Command("sync").output();
+  Deno.writeTextFileSync("/proc/sys/vm/drop_caches", "3");
+}
+
 async function main(): Promise<void> {
   using folder = new TemporaryFolder();
   const events = Number(values.events);
@@ -35,6 +44,7 @@ async function main(): Promise<void> {
   const figures: Record<string, number[]> = {};
   const add = (name: string, value: number) => (figures[name] ??= []).push(value);
   for (let round = 0; round < Number(values.rounds); round++) {
+    await dropCaches();
     const withSnapshot = await child(folder.path);
     add("open with snapshot, ms", withSnapshot.openMs);
     add("memory after it, MB", withSnapshot.rssMb);

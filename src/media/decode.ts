@@ -63,6 +63,8 @@ export class Decoder implements AsyncDisposable {
   readonly #options: DecoderOptions;
   readonly #decodes: Gate;
   readonly #probes: Gate;
+  /** Endless sources arrive at their own pace: they hold a place for minutes and use little of a processor. */
+  readonly #streams: Gate;
   readonly #pool: DecodePool;
   readonly #closing = new AbortController();
   readonly #running = new Set<Promise<unknown>>();
@@ -73,6 +75,7 @@ export class Decoder implements AsyncDisposable {
     const { maxConcurrent } = options;
     const common = { waiterLimit: WAITERS_MAX, refusal: "provider_saturated" } as const;
     this.#decodes = new Gate({ ...common, limit: maxConcurrent, what: "decodes" });
+    this.#streams = new Gate({ ...common, limit: maxConcurrent * STREAMS_PER_DECODE, what: "streams" });
     this.#probes = new Gate({ ...common, limit: maxConcurrent * PROBES_PER_DECODE, what: "probes" });
   }
 
@@ -106,7 +109,8 @@ export class Decoder implements AsyncDisposable {
       const coordinates = request.crop
         ? croppedFrame(video, request.crop)
         : fullFrame(video.width, video.height);
-      using _place = await this.#decodes.acquire({ signal });
+      const gate = isEndless(request) ? this.#streams : this.#decodes;
+      using _place = await gate.acquire({ signal });
       const signals = await this.#decode(
         request,
         filterChain(request.info, request.plan, coordinates),
@@ -127,6 +131,7 @@ export class Decoder implements AsyncDisposable {
     this.#closing.abort(new Error("the decoder is closing"));
     await Promise.allSettled(this.#running);
     this.#decodes.close();
+    this.#streams.close();
     this.#probes.close();
     this.#pool[Symbol.dispose]();
   }
@@ -179,6 +184,8 @@ export class Decoder implements AsyncDisposable {
 
 /** Probes are short and wait for the disk more than they compute. */
 const PROBES_PER_DECODE = 2;
+/** Cameras at 25 frames a second that a processor decodes with ease. */
+const STREAMS_PER_DECODE = 4;
 /** Callers that may wait for a decode; each is an open request, and the service bounds those before. */
 const WAITERS_MAX = 4096;
 /** Twice the wall-clock limit: ffprobe decodes the first frames on all processors. */

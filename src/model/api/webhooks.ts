@@ -1,4 +1,4 @@
-/** Request bodies and answers of the webhook routes. A schema says the shape; the rules are checked once the run is known. */
+/** Request bodies and answers of the webhook routes; what a field may hold is checked once the run is known. */
 
 import { z } from "zod";
 import type { DeadLetter } from "../delivery.ts";
