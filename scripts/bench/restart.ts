@@ -153,9 +153,9 @@ async function openOnly(dataDir: string): Promise<void> {
   await using timeline = await Timeline.open({ dataDir, world: quietWorld(), sync: "none" });
   const openMs = performance.now() - startedMs;
   const run = runId(7);
-  const readMs = await timed(() => {
+  const readMs = await timed(async () => {
     let count = 0;
-    for (const batch of timeline.read(run, { limit: 1000 })) count += batch.length;
+    for await (const batch of timeline.readAhead(run, { limit: 1000 })) count += batch.length;
     if (count === 0) throw new Error("nothing was read");
   });
   console.log(JSON.stringify({ openMs, readMs }));

@@ -33,26 +33,26 @@ export class Reads {
   }
 
   /** Batches of the run's events in seq order, bookkeeping kinds included; `index` keeps one index's events. */
-  events(caller: Caller, runId: string, index?: string): Iterable<readonly TimelineEntry[]> {
+  events(caller: Caller, runId: string, index?: string): AsyncIterable<readonly TimelineEntry[]> {
     const run = ownedRun(this.#timeline.view, caller, runId);
-    const batches = this.#timeline.read(run.runId);
+    const batches = this.#timeline.readAhead(run.runId);
     return index === undefined ? batches : ofIndex(batches, index);
   }
 
   /** Batches of the run's events of one kind (or all) from a seq on. */
-  query(caller: Caller, body: QueryBody): Iterable<readonly TimelineEntry[]> {
+  query(caller: Caller, body: QueryBody): AsyncIterable<readonly TimelineEntry[]> {
     const run = ownedRun(this.#timeline.view, caller, body.run_id);
-    return this.#timeline.read(run.runId, {
+    return this.#timeline.readAhead(run.runId, {
       fromSeq: body.from_seq ?? 0,
       ...(body.kind != null && { kinds: new Set([body.kind]) }),
     });
   }
 
   /** Every marker of the run, across passes, sorted by start_frame, end_frame and marker_id. */
-  markers(caller: Caller, runId: string, filter: MarkerFilter): Marker[] {
+  async markers(caller: Caller, runId: string, filter: MarkerFilter): Promise<Marker[]> {
     const run = ownedRun(this.#timeline.view, caller, runId);
     const markers: Marker[] = [];
-    for (const batch of this.#timeline.read(run.runId, { kinds: MARKER_KINDS })) {
+    for await (const batch of this.#timeline.readAhead(run.runId, { kinds: MARKER_KINDS })) {
       for (const stored of batch) {
         const marker = JSON.parse(stored.payload) as Marker;
         if (matches(marker, filter)) markers.push(marker);
@@ -62,11 +62,11 @@ export class Reads {
   }
 }
 
-function* ofIndex(
-  batches: Iterable<readonly TimelineEntry[]>,
+async function* ofIndex(
+  batches: AsyncIterable<readonly TimelineEntry[]>,
   index: string,
-): Iterable<readonly TimelineEntry[]> {
-  for (const batch of batches) yield batch.filter((stored) => indexNameOf(stored.payload) === index);
+): AsyncIterable<readonly TimelineEntry[]> {
+  for await (const batch of batches) yield batch.filter((stored) => indexNameOf(stored.payload) === index);
 }
 
 /** The payload's index_name; most payloads have none, and those are not parsed. */

@@ -20,10 +20,10 @@ export const READ_ROUTES: readonly Route[] = [
   {
     method: "GET",
     path: "/v1/runs/:id/markers",
-    handle: (call) => {
+    handle: async (call) => {
       const runId = parameter(call, "id");
       const { request } = call;
-      const markers = call.reads.markers(call.caller, runId, {
+      const markers = await call.reads.markers(call.caller, runId, {
         status: request.query("status"),
         eventType: request.query("event_type"),
         fromFrame: frameNumber(call, "from_frame"),
@@ -46,10 +46,13 @@ export const READ_ROUTES: readonly Route[] = [
 ];
 
 /** Events with their payloads exactly as they were written: nothing is parsed, so no digit is lost. */
-function* eventsJson(head: string, batches: Iterable<readonly TimelineEntry[]>): Iterable<string> {
+async function* eventsJson(
+  head: string,
+  batches: AsyncIterable<readonly TimelineEntry[]>,
+): AsyncIterable<string> {
   let text = head;
   let isFirst = true;
-  for (const batch of batches) {
+  for await (const batch of batches) {
     for (const stored of batch) {
       text += `${isFirst ? "" : ","}{"seq":${stored.seq},"pts_ms":${stored.ptsMs},"kind":${
         JSON.stringify(stored.kind)

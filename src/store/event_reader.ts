@@ -4,6 +4,7 @@ import { DEFAULT_STREAM_ID, type Run } from "../model/run.ts";
 import type { DamageReport } from "./damage.ts";
 import { type EventIndex, UNNUMBERED_KIND } from "./event_index.ts";
 import { columnText, HEADER_BYTES, ParsedRecord } from "./record.ts";
+import type { ReadAhead } from "./read_ahead.ts";
 import type { Segment, SegmentReader } from "./segment.ts";
 
 /** An event as it is in the log. */
@@ -58,29 +59,37 @@ export class EventReader {
   ) {}
 
   *readRun(run: Run, query: EventQuery): Iterable<readonly StoredEvent[]> {
-    const lastSeq = Math.min(query.toSeq ?? Infinity, run.lastSeq);
-    const runLastSeq = run.lastSeq;
-    const wanted = this.#wantedKinds(query);
-    const next = (fromSeq: number, after: number): number => {
-      let seq = after === 0
-        ? this.index.firstFrom(run, fromSeq)
-        : after === runLastSeq
-        ? 0
-        : this.index.nextOf(after);
-      while (seq !== 0 && seq <= lastSeq && !isWanted(wanted, this.index.kindIdOf(seq))) {
-        seq = seq === runLastSeq ? 0 : this.index.nextOf(seq);
-      }
-      return seq > lastSeq ? 0 : seq;
-    };
-    yield* this.#batches(query, next, run.runId);
+    const budget = budgetOf(query);
+    for (const stretches of this.#plans(query, budget, this.#alongRun(run, query))) {
+      const events = this.#fetchPlanned(stretches, query, budget, run.runId);
+      if (events.length > 0) yield events;
+    }
+  }
+
+  /** The same for long readings: what is not in the file cache is brought there before it is read. */
+  async *readRunAhead(
+    run: Run,
+    query: EventQuery,
+    readAhead: ReadAhead,
+  ): AsyncIterable<readonly StoredEvent[]> {
+    const budget = budgetOf(query);
+    for (const stretches of this.#plans(query, budget, this.#alongRun(run, query))) {
+      await readAhead.warm(stretches);
+      const events = this.#fetchPlanned(stretches, query, budget, run.runId);
+      if (events.length > 0) yield events;
+    }
   }
 
   *readAll(query: EventQuery, logLastSeq: number): Iterable<readonly StoredEvent[]> {
     const lastSeq = Math.min(query.toSeq ?? Infinity, logLastSeq);
     const wanted = this.#wantedKinds(query);
-    const next = (fromSeq: number, after: number): number =>
+    const next: NextSeq = (fromSeq, after) =>
       this.index.firstOfKinds(wanted, after === 0 ? fromSeq : after + 1, lastSeq);
-    yield* this.#batches(query, next);
+    const budget = budgetOf(query);
+    for (const stretches of this.#plans(query, budget, next)) {
+      const events = this.#fetchPlanned(stretches, query, budget);
+      if (events.length > 0) yield events;
+    }
   }
 
   readOne(seq: number): StoredEvent | undefined {
@@ -92,18 +101,30 @@ export class EventReader {
     return this.#fetchOne(seq)?.slice(this.#record.payloadStart, this.#record.payloadEnd);
   }
 
-  *#batches(
-    query: EventQuery,
-    next: (fromSeq: number, after: number) => number,
-    runId?: string,
-  ): Iterable<readonly StoredEvent[]> {
-    const matches = query.kinds === undefined ? undefined : matcherOf(query.kinds);
-    let left = query.limit ?? Infinity;
+  #alongRun(run: Run, query: EventQuery): NextSeq {
+    const lastSeq = Math.min(query.toSeq ?? Infinity, run.lastSeq);
+    const runLastSeq = run.lastSeq;
+    const wanted = this.#wantedKinds(query);
+    return (fromSeq, after) => {
+      let seq = after === 0
+        ? this.index.firstFrom(run, fromSeq)
+        : after === runLastSeq
+        ? 0
+        : this.index.nextOf(after);
+      while (seq !== 0 && seq <= lastSeq && !isWanted(wanted, this.index.kindIdOf(seq))) {
+        seq = seq === runLastSeq ? 0 : this.index.nextOf(seq);
+      }
+      return seq > lastSeq ? 0 : seq;
+    };
+  }
+
+  /** What to fetch for each batch; ends when the events do or the budget is spent. */
+  *#plans(query: EventQuery, budget: Budget, next: NextSeq): Iterable<readonly Stretch[]> {
     let after = 0;
-    let seq = left > 0 ? next(Math.max(1, query.fromSeq ?? 1), 0) : 0;
-    while (seq !== 0 && left > 0) {
+    let seq = budget.left > 0 ? next(Math.max(1, query.fromSeq ?? 1), 0) : 0;
+    while (seq !== 0 && budget.left > 0) {
       const stretches: Stretch[] = [];
-      const countMax = Math.min(BATCH_EVENTS, left);
+      const countMax = Math.min(BATCH_EVENTS, budget.left);
       for (let count = 0, bytes = 0; seq !== 0 && count < countMax; count++) {
         const size = this.#plan(stretches, seq);
         bytes += size;
@@ -116,12 +137,24 @@ export class EventReader {
         after = seq;
         seq = next(0, after);
       }
-      let events = this.#fetch(stretches, runId);
-      // The index knows the kind of all but those that came after 65,535 others.
-      if (matches !== undefined) events = events.filter((event) => matches(event.kind));
-      left -= events.length;
-      if (events.length > 0) yield events;
+      yield stretches;
     }
+  }
+
+  #fetchPlanned(
+    stretches: readonly Stretch[],
+    query: EventQuery,
+    budget: Budget,
+    runId?: string,
+  ): StoredEvent[] {
+    let events = this.#fetch(stretches, runId);
+    // The index knows the kind of all but those that came after 65,535 others.
+    if (query.kinds !== undefined) {
+      const matches = matcherOf(query.kinds);
+      events = events.filter((event) => matches(event.kind));
+    }
+    budget.left -= events.length;
+    return events;
   }
 
   /** Adds the record to the stretch before it when it is near; returns about how many bytes it has. */
@@ -244,6 +277,18 @@ export class EventReader {
     if (wanted.length > UNNUMBERED_KIND) wanted[UNNUMBERED_KIND] = 1;
     return wanted;
   }
+}
+
+/** Events that a reading may still give. */
+interface Budget {
+  left: number;
+}
+
+/** The first event from `fromSeq` on when `after` is 0, else the one behind `after`; 0 when there is none. */
+type NextSeq = (fromSeq: number, after: number) => number;
+
+function budgetOf(query: EventQuery): Budget {
+  return { left: query.limit ?? Infinity };
 }
 
 function matcherOf(kinds: ReadonlySet<string> | ((kind: string) => boolean)): (kind: string) => boolean {

@@ -11,6 +11,7 @@ import { EventIndex, MAX_SEQ } from "./event_index.ts";
 import { type EventQuery, EventReader, type StoredEvent } from "./event_reader.ts";
 import { DirectoryLock } from "./lock.ts";
 import { bodyColumns, isOneLine, RecordBatch } from "./record.ts";
+import { ReadAhead } from "./read_ahead.ts";
 import { type LogEnd, replay } from "./replay.ts";
 import { type CommittedEvent, NotificationRing, type Subscription } from "./ring.ts";
 import { findSegments, type SegmentReader, SegmentWriter } from "./segment.ts";
@@ -72,6 +73,7 @@ export class Timeline implements AsyncDisposable {
   readonly #segments: SegmentReader;
   readonly #damage: DamageReport;
   readonly #reader: EventReader;
+  readonly #readAhead: ReadAhead;
   readonly #sync: GroupSync | undefined;
   readonly #ring = new NotificationRing();
   readonly #observers = new Set<CommitObserver>();
@@ -128,6 +130,7 @@ export class Timeline implements AsyncDisposable {
       this.#writer = SegmentWriter.resume(directory, replayed.segment, replayed.lacksLineBreak);
     }
     this.#reader = new EventReader(this.#index, this.#segments, this.#damage);
+    this.#readAhead = new ReadAhead(directory, this.#segments, () => options.world.monotonicMs());
     this.#sync = options.sync === "group"
       ? new GroupSync(options.syncData ?? ((file) => file.syncData()), directory)
       : undefined;
@@ -202,6 +205,15 @@ export class Timeline implements AsyncDisposable {
   read(runId: string, query: EventQuery = {}): Iterable<readonly StoredEvent[]> {
     const run = this.#register.find(runId);
     return run === undefined ? [] : this.#reader.readRun(run, query);
+  }
+
+  /**
+   * Like `read`, for answers of any length: events that are not in the file cache are brought there many at a time,
+   * and nobody waits for the disk meanwhile.
+   */
+  readAhead(runId: string, query: EventQuery = {}): AsyncIterable<readonly StoredEvent[]> {
+    const run = this.#register.find(runId);
+    return run === undefined ? none() : this.#reader.readRunAhead(run, query, this.#readAhead);
   }
 
   /** Like `read`, over all runs: for what must be found whoever's it is, such as webhooks after a restart. */
@@ -364,6 +376,8 @@ export class Timeline implements AsyncDisposable {
     this.#register.fold(run, seq, ptsMs, kind, payload);
   }
 }
+
+async function* none(): AsyncIterable<readonly StoredEvent[]> {}
 
 function payloadJson(kind: string, payload: unknown): string | Uint8Array {
   if (payload instanceof PreparedPayload) {
