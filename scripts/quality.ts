@@ -51,7 +51,7 @@ async function predictCuts(filter: FrameFilter, video: string): Promise<{ cuts: 
       ...["-nostdin", "-v", "quiet", "-i", video, "-map", "0:v:0"],
       ...[
         "-vf",
-        `extractplanes=y,scale=${PLANE_WIDTH}:${PLANE_HEIGHT}:flags=area`,
+        `scale=${PLANE_WIDTH}:${PLANE_HEIGHT}:flags=area:in_range=full:out_range=full,format=gray`,
         "-fps_mode",
         "passthrough",
       ],

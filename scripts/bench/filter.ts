@@ -116,7 +116,7 @@ function percentiles(durationsMs: Float64Array): Percentiles {
 
 async function decode(clip: string): Promise<Uint8Array[]> {
   const path = new URL(`../../fixtures/clips/${clip}`, import.meta.url).pathname;
-  const filters = "extractplanes=y,scale=320:180:flags=area";
+  const filters = "scale=320:180:flags=area:in_range=full:out_range=full,format=gray";
   const args = [
     "-v",
     "error",

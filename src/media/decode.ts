@@ -283,16 +283,20 @@ function ffmpegArgs(request: DecodeRequest, filters: string, fifoPath: string): 
   ];
 }
 
-/** Drops frames first, then everything but luma, then pixels outside the crop: each step has less to do. */
+/**
+ * Drops frames first, then pixels outside the crop; the scaler then reads no other plane than luma. Saying that both
+ * sides are full range keeps it from stretching what was written as 16..235: the samples stay as they are (D6).
+ */
 function filterChain(info: MediaInfo, plan: SamplingPlan, coordinates: ImageCoordinates): string {
   const video = info.video!;
   const { width, height, x, y } = coordinates.resolved_region;
   const isWhole = width === video.width && height === video.height;
   return [
     ...(takesEveryFrame(plan) ? [] : [steadyRate(info, plan.sampleFps)]),
-    HAS_LUMA_PLANE.test(video.pixelFormat) ? "extractplanes=y" : "format=gray",
-    ...(isWhole ? [] : [`crop=${width}:${height}:${x}:${y}`]),
-    `scale=${PLANE_WIDTH}:${PLANE_HEIGHT}:flags=area`,
+    ...(HAS_LUMA_PLANE.test(video.pixelFormat) ? [] : ["format=gray"]),
+    // Exact where chroma is coarser than the crop: chroma is not looked at.
+    ...(isWhole ? [] : [`crop=${width}:${height}:${x}:${y}:exact=1`]),
+    `scale=${PLANE_WIDTH}:${PLANE_HEIGHT}:flags=area:in_range=full:out_range=full`,
     "format=gray",
   ].join(",");
 }

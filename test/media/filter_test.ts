@@ -272,7 +272,7 @@ async function decode(path: string): Promise<Uint8Array[]> {
     "-i",
     path,
     "-vf",
-    "extractplanes=y,scale=320:180:flags=area",
+    "scale=320:180:flags=area:in_range=full:out_range=full,format=gray",
     "-f",
     "rawvideo",
     "-",
