@@ -58,6 +58,8 @@ export async function openService(
 ): Promise<Service> {
   await using opening = new AsyncDisposableStack();
   const metrics = new Metrics();
+  // Read once: hundreds of certificates, for media sources and webhooks alike.
+  const trusting = { ...outbound, roots: outbound.roots ?? trustedRoots() };
 
   const timeline = opening.use(
     await Timeline.open({ dataDir: places.dataDir, world, sync: config.walSync }),
@@ -88,14 +90,14 @@ export async function openService(
   const shared = { timeline, world, metrics, work, streamTtlMs: config.streamTtlMs };
   const local = { operatorRoots: places.operatorRoots, uploadRoot: places.uploadRoot };
   const sources = opening.use(
-    new Sources({ world, local, tempDir: places.tempDir, toggles: config, outbound }),
+    new Sources({ world, local, tempDir: places.tempDir, toggles: config, outbound: trusting }),
   );
   const follow = new Follower({ timeline, world, metrics, wire: SSE_WIRE });
   const webhooks = opening.use(
     new Webhooks({
       ...shared,
       dataDir: places.dataDir,
-      sending: opening.use(webhookSending(config, outbound)),
+      sending: opening.use(webhookSending(config, trusting)),
       retryDelaysMs: config.webhookRetryDelaysMs,
       allowPrivate: config.allowPrivateWebhooks,
     }),
@@ -159,7 +161,7 @@ async function closeServer(server: Deno.HttpServer, world: World): Promise<void>
 /** Without a root secret webhooks are off. */
 function webhookSending(
   { webhookSecret: secret }: Config,
-  { resolve, roots = trustedRoots(), reroute }: Outbound,
+  { resolve, roots, reroute }: Outbound & { readonly roots: readonly string[] },
 ): (WebhookSending & Disposable) | undefined {
   if (secret === undefined) return undefined;
   const agent = new PinnedAgent({ roots, ...(reroute && { reroute }) });

@@ -10,9 +10,8 @@
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { crc32 } from "node:zlib";
-import { fileURLToPath } from "node:url";
 import { Timeline } from "../../src/store/timeline.ts";
-import { median, quietWorld, TemporaryFolder, timed } from "./support.ts";
+import { median, quietWorld, TemporaryFolder, timed, toldByChild } from "./support.ts";
 
 const { values } = parseArgs({
   args: Deno.args,
@@ -125,22 +124,8 @@ interface Opened {
   readonly rssMb: number;
 }
 
-/** Memory is read from outside, while the child still holds the timeline. */
-async function child(dataDir: string): Promise<Opened> {
-  const process = new Deno.Command(Deno.execPath(), {
-    args: ["run", "-A", "--frozen=false", fileURLToPath(import.meta.url), "--open", dataDir],
-    stdin: "piped",
-    stdout: "piped",
-  }).spawn();
-  const reader = process.stdout.getReader();
-  const { value } = await reader.read();
-  const told = JSON.parse(new TextDecoder().decode(value));
-  const rssKb = Number(/VmRSS:\s+(\d+)/.exec(Deno.readTextFileSync(`/proc/${process.pid}/status`))![1]);
-  await process.stdin.close();
-  await reader.cancel();
-  // Its end includes the snapshot that the next round opens.
-  if (!(await process.status).success) throw new Error("the process that opens the timeline failed");
-  return { ...told, rssMb: rssKb / 1024 };
+function child(dataDir: string): Promise<Opened> {
+  return toldByChild(import.meta.url, ["--open", dataDir]);
 }
 
 async function openOnly(dataDir: string): Promise<void> {

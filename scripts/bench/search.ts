@@ -8,11 +8,10 @@
  */
 
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { SearchIndex } from "../../src/store/search_index.ts";
 import { Timeline } from "../../src/store/timeline.ts";
-import { quietWorld, TemporaryFolder } from "./support.ts";
+import { quietWorld, TemporaryFolder, toldByChild } from "./support.ts";
 
 const { values } = parseArgs({
   args: Deno.args,
@@ -128,20 +127,8 @@ interface Opened {
   readonly rssMb: number;
 }
 
-async function child(dataDir: string, ...flags: string[]): Promise<Opened> {
-  const process = new Deno.Command(Deno.execPath(), {
-    args: ["run", "-A", "--frozen=false", fileURLToPath(import.meta.url), "--open", dataDir, ...flags],
-    stdin: "piped",
-    stdout: "piped",
-  }).spawn();
-  const reader = process.stdout.getReader();
-  const { value } = await reader.read();
-  const told = JSON.parse(new TextDecoder().decode(value));
-  const rssKb = Number(/VmRSS:\s+(\d+)/.exec(Deno.readTextFileSync(`/proc/${process.pid}/status`))![1]);
-  await process.stdin.close();
-  await reader.cancel();
-  if (!(await process.status).success) throw new Error("the process that opens the timeline failed");
-  return { ...told, rssMb: rssKb / 1024 };
+function child(dataDir: string, ...flags: string[]): Promise<Opened> {
+  return toldByChild(import.meta.url, ["--open", dataDir, ...flags]);
 }
 
 async function openOnly(dataDir: string): Promise<void> {

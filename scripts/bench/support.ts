@@ -1,5 +1,6 @@
 /** What the timeline benches share: a folder that goes away, a world without a log, and the middle of many rounds. */
 
+import { fileURLToPath } from "node:url";
 import type { Log } from "../../src/base/log.ts";
 import { realWorld, type World } from "../../src/base/world.ts";
 
@@ -33,4 +34,25 @@ export async function timed(work: () => void | Promise<void>): Promise<number> {
   const startedMs = performance.now();
   await work();
   return performance.now() - startedMs;
+}
+
+/** Memory is read from outside, while the child still holds the timeline. */
+export async function toldByChild<T>(
+  script: string,
+  args: readonly string[],
+): Promise<T & { readonly rssMb: number }> {
+  const process = new Deno.Command(Deno.execPath(), {
+    args: ["run", "-A", "--frozen=false", fileURLToPath(script), ...args],
+    stdin: "piped",
+    stdout: "piped",
+  }).spawn();
+  const reader = process.stdout.getReader();
+  const { value } = await reader.read();
+  const told = JSON.parse(new TextDecoder().decode(value));
+  const rssKb = Number(/VmRSS:\s+(\d+)/.exec(Deno.readTextFileSync(`/proc/${process.pid}/status`))![1]);
+  await process.stdin.close();
+  await reader.cancel();
+  // Its end includes the snapshot that the next round opens.
+  if (!(await process.status).success) throw new Error("the process that opens the timeline failed");
+  return { ...told, rssMb: rssKb / 1024 };
 }

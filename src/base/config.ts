@@ -1,5 +1,6 @@
 /** TABLE of the SERVICE_* variables: what each one may be, its default and its meaning, read once at start. */
 
+import { utf8Length } from "./bytes.ts";
 import { FILTER_RULE, readFilter } from "./log.ts";
 import {
   absolutePath,
@@ -496,7 +497,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
   const read = fields as unknown as { -readonly [F in keyof Config]: Config[F] };
   faults.push(...faultsBetween(read));
   const warnings: string[] = [];
-  if (read.webhookSecret !== undefined && byteLength(read.webhookSecret) < WEBHOOK_SECRET_BYTES_MIN) {
+  if (read.webhookSecret !== undefined && utf8Length(read.webhookSecret) < WEBHOOK_SECRET_BYTES_MIN) {
     read.webhookSecret = undefined;
     warnings.push(
       `SERVICE_WEBHOOK_SECRET is shorter than ${WEBHOOK_SECRET_BYTES_MIN} bytes: webhooks are off`,
@@ -581,10 +582,6 @@ function frozen<T extends object>(value: T): T {
     if (typeof part === "object" && part !== null && !Object.isFrozen(part)) frozen(part);
   }
   return Object.freeze(value);
-}
-
-function byteLength(value: string): number {
-  return new TextEncoder().encode(value).length;
 }
 
 function threshold(): Parser<number> {

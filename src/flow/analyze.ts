@@ -2,6 +2,7 @@
 
 import type { Metrics } from "../base/metrics.ts";
 import { refuse } from "../base/refusal.ts";
+import { giveWay } from "../base/turn.ts";
 import type { World } from "../base/world.ts";
 import type { GateKernel } from "../media/kernels.ts";
 import type { AnalyzeBody, CallerFrame } from "../model/api/analysis.ts";
@@ -129,7 +130,7 @@ export class Analyze {
         return isLast ? [...emitted, summary] : emitted;
       });
       if (isLast) return;
-      await new Promise((resolve) => setTimeout(resolve, 0));
+      await giveWay();
     }
   }
 

@@ -1,5 +1,6 @@
 /** Where a run's timeline names a blob. It remembers places and no answers: what it finds is read from the log again. */
 
+import { giveWay } from "../base/turn.ts";
 import { findEvent, type GrantedBlob, grantedBlobs } from "../model/events.ts";
 import { LIMITS } from "../model/limits.ts";
 import type { StoredEvent, Timeline } from "../store/timeline.ts";
@@ -65,7 +66,7 @@ export class BlobGrants {
       }
       scanned.nextSeq = Math.max(scanned.nextSeq, batch.at(-1)!.seq + 1);
       if (found) return found;
-      if (++batches % BATCHES_PER_TURN === 0) await new Promise((resolve) => setTimeout(resolve, 0));
+      if (++batches % BATCHES_PER_TURN === 0) await giveWay();
     }
     return undefined;
   }

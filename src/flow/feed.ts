@@ -1,5 +1,6 @@
 /** One run's new events of one kind or all, read and written once for everyone who listens; it waits for nobody. */
 
+import { giveWay } from "../base/turn.ts";
 import type { World } from "../base/world.ts";
 import { LIMITS } from "../model/limits.ts";
 import type { StoredEvent, Subscription, Timeline } from "../store/timeline.ts";
@@ -98,7 +99,7 @@ export class Feed implements ListenersFeed {
         while (this.#listeners.size > 0) {
           const startedMs = world.monotonicMs();
           const hasMore = this.#readOn();
-          await new Promise((resolve) => setTimeout(resolve, 0));
+          await giveWay();
           const tookMs = world.monotonicMs() - startedMs;
           if (!hasMore) {
             await world.sleep(Math.min(tookMs, REST_MS_MAX), signal);

@@ -1,5 +1,6 @@
 /** What operators think of a run: taken at any time of its life, listed across the caller's runs. Interface 4.8. */
 
+import { utf8Length } from "../base/bytes.ts";
 import type { FeedbackBody } from "../model/api/feedback.ts";
 import { event } from "../model/events.ts";
 import { FieldRules } from "../model/field_rules.ts";
@@ -108,20 +109,16 @@ function check({ rating, category, feedback }: FeedbackBody): void {
   const rules = new FieldRules();
   rules.range("rating", rating, LIMITS.feedback.rating);
   const { minimum, maximum } = LIMITS.feedback.categoryBytes;
-  const categoryBytes = bytesOf(category);
+  const categoryBytes = utf8Length(category);
   if (category.trim() === "" || categoryBytes < minimum || categoryBytes > maximum) {
     rules.fault(
       "category",
       `must have ${minimum} to ${maximum} bytes and not be blank: got ${categoryBytes}`,
     );
   }
-  const textBytes = bytesOf(feedback ?? "");
+  const textBytes = utf8Length(feedback ?? "");
   if (textBytes > LIMITS.feedback.textBytesMax) {
     rules.fault("feedback", `must have at most ${LIMITS.feedback.textBytesMax} bytes: got ${textBytes}`);
   }
   rules.check();
-}
-
-function bytesOf(text: string): number {
-  return new TextEncoder().encode(text).length;
 }

@@ -1,5 +1,6 @@
 /** Following a run as it grows: what is in the log first, then what comes, for as long as the caller listens. */
 
+import { utf8Length } from "../base/bytes.ts";
 import type { Metrics } from "../base/metrics.ts";
 import { TaskGroup } from "../base/tasks.ts";
 import type { World } from "../base/world.ts";
@@ -77,7 +78,7 @@ export class Follower implements AsyncDisposable, Listeners {
     }
     if (query.kind !== undefined) {
       const { minimum, maximum } = LIMITS.sse.kindBytes;
-      const bytes = new TextEncoder().encode(query.kind).length;
+      const bytes = utf8Length(query.kind);
       if (bytes < minimum || bytes > maximum) {
         rules.fault("kind", `must be ${minimum} to ${maximum} bytes: got ${bytes}`);
       }

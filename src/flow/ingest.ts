@@ -1,7 +1,9 @@
 /** Ingest: decode a source into sampled frames with signals, and say so on the timeline. Interface 4.3, contract 2. */
 
+import { joinedBytes } from "../base/bytes.ts";
 import type { Metrics } from "../base/metrics.ts";
 import { Refusal, refuse } from "../base/refusal.ts";
+import { giveWay } from "../base/turn.ts";
 import type { World } from "../base/world.ts";
 import type { DecodedSignals, Decoder } from "../media/decode.ts";
 import type { IngestBody } from "../model/api/analysis.ts";
@@ -169,18 +171,8 @@ async function framesDecodedJson(facts: {
   for (let start = 0; start < signals.count; start += ROWS_PER_TURN) {
     const end = Math.min(signals.count, start + ROWS_PER_TURN);
     parts.push(encoder.encode((start > 0 ? "," : "") + signalRowsJson(signals, start, end)));
-    if (end < signals.count) await new Promise((resolve) => setTimeout(resolve, 0));
+    if (end < signals.count) await giveWay();
   }
   parts.push(encoder.encode("]}"));
-  return joined(parts);
-}
-
-function joined(parts: readonly Uint8Array[]): Uint8Array {
-  const whole = new Uint8Array(parts.reduce((length, part) => length + part.length, 0));
-  let offset = 0;
-  for (const part of parts) {
-    whole.set(part, offset);
-    offset += part.length;
-  }
-  return whole;
+  return joinedBytes(...parts);
 }

@@ -1,5 +1,6 @@
 /** Search: which of the caller's events say something in their descriptions. Interface 4.4, contract 8.1. */
 
+import { utf8Length } from "../base/bytes.ts";
 import type { SearchBody } from "../model/api/search.ts";
 import { describedPayload } from "../model/description.ts";
 import { FieldRules } from "../model/field_rules.ts";
@@ -64,7 +65,7 @@ export class Search {
 function checked(body: SearchBody): { text: string; limit: number; runId: string | undefined } {
   const rules = new FieldRules();
   const text = body.query.trim();
-  const bytes = new TextEncoder().encode(text).length;
+  const bytes = utf8Length(text);
   const { minimum, maximum } = LIMITS.search.queryBytes;
   if (bytes < minimum || bytes > maximum) {
     rules.fault("query", `must have ${minimum} to ${maximum} bytes when trimmed: got ${bytes}`);

@@ -11,7 +11,6 @@ import type { Outbound } from "../remote/outbound.ts";
 import { PinnedAgent } from "../remote/pinned_agent.ts";
 import { type FetchContext, prefetch } from "../remote/prefetch.ts";
 import { RtspTunnel } from "../remote/rtsp_tunnel.ts";
-import { trustedRoots } from "../remote/trusted_roots.ts";
 import { PartialFile } from "../store/partial_file.ts";
 
 export interface SourcesOptions {
@@ -20,7 +19,7 @@ export interface SourcesOptions {
   /** What is fetched lies here as long as it is needed. */
   readonly tempDir: string;
   readonly toggles: RemoteSourceToggles & { readonly allowInsecureTls: boolean };
-  readonly outbound: Outbound;
+  readonly outbound: Outbound & { readonly roots: readonly string[] };
 }
 
 /** Something to decode. Disposing it removes what was fetched for it and closes the way to it. */
@@ -47,7 +46,7 @@ export class Sources implements Disposable {
 
   constructor(options: SourcesOptions) {
     this.#options = options;
-    const { roots = trustedRoots(), reroute } = options.outbound;
+    const { roots, reroute } = options.outbound;
     const { allowInsecureTls } = options.toggles;
     this.#agent = new PinnedAgent({ roots, allowInsecureTls, ...(reroute && { reroute }) });
   }

@@ -4,7 +4,7 @@ import type { ZodType } from "zod";
 import { deadline } from "../base/deadline.ts";
 import { type FieldFault, refuse } from "../base/refusal.ts";
 import { LIMITS } from "../model/limits.ts";
-import { parseExactJson } from "../model/signals_json.ts";
+import { parseExactJson } from "../model/exact_json.ts";
 import { Rejection } from "./reply.ts";
 
 /**

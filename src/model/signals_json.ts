@@ -60,17 +60,3 @@ export function columnsOf(rows: readonly SignalRow[]): { frameIndex: Float64Arra
   });
   return { frameIndex, signals };
 }
-
-/** A whole number of 16 digits or more may be past 2^53, where a double loses digits. */
-const LONG_INTEGER = /\d{16}/;
-
-/** JSON.parse, except that a whole number which a double cannot hold becomes a bigint. */
-export function parseExactJson(text: string): unknown {
-  if (!LONG_INTEGER.test(text)) return JSON.parse(text);
-  return JSON.parse(text, (_key, value, context?: { source?: string }) => {
-    const source = context?.source;
-    const isInexact = typeof value === "number" && source !== undefined && !Number.isSafeInteger(value) &&
-      /^-?\d+$/.test(source);
-    return isInexact ? BigInt(source) : value;
-  });
-}

@@ -1,5 +1,6 @@
 /** Webhooks as rules: what may be registered, which hooks a log's events leave, and which events match one. */
 
+import { utf8Length } from "../base/bytes.ts";
 import { refuse } from "../base/refusal.ts";
 import { isBookkeeping } from "./events.ts";
 import { quoted } from "./field_rules.ts";
@@ -29,7 +30,7 @@ export function newWebhookId(randomBytes: (length: number) => Uint8Array<ArrayBu
 export function webhookTarget(given: string, allowPrivate: boolean): { url: string; hostname: string } {
   const url = given.trim();
   const fault = (rule: string) => refuse.invalid("url", `${rule}: got ${quoted(url)}`);
-  const bytes = new TextEncoder().encode(url).length;
+  const bytes = utf8Length(url);
   if (bytes > LIMITS.webhook.urlBytesMax) {
     throw fault(`must be at most ${LIMITS.webhook.urlBytesMax} bytes, is ${bytes}`);
   }
@@ -58,7 +59,7 @@ export function webhookKinds(given: readonly string[]): string[] {
   }
   const kinds = given.map((kind) => kind.trim());
   for (const kind of kinds) {
-    const bytes = new TextEncoder().encode(kind).length;
+    const bytes = utf8Length(kind);
     if (bytes < minimum || bytes > maximum) {
       throw fault(`entries must have from ${minimum} to ${maximum} bytes: got ${bytes}`);
     }

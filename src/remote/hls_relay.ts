@@ -2,6 +2,7 @@
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { joinedBytes } from "../base/bytes.ts";
 import { Refusal } from "../base/refusal.ts";
 import { LIMITS } from "../model/limits.ts";
 import { isPlaylist, PlaylistRefused, withUris } from "../model/hls_playlist.ts";
@@ -207,7 +208,7 @@ async function headOf({ body }: PinnedResponse) {
   while (head.length < HEAD_BYTES) {
     const { value, done } = await rest.next();
     if (done) break;
-    head = joined(head, value);
+    head = joinedBytes(head, value);
   }
   return { head, rest };
 }
@@ -220,20 +221,13 @@ async function wholeText(
   let whole = head;
   try {
     for await (const bytes of rest) {
-      whole = joined(whole, bytes);
+      whole = joinedBytes(whole, bytes);
       if (whole.length > PLAYLIST_BYTES_MAX) throw new PlaylistRefused("the playlist is too long");
     }
   } finally {
     body.cancel();
   }
   return new TextDecoder().decode(whole);
-}
-
-function joined(first: Uint8Array, second: Uint8Array): Uint8Array<ArrayBuffer> {
-  const both = new Uint8Array(first.length + second.length);
-  both.set(first);
-  both.set(second, first.length);
-  return both;
 }
 
 /** Resolves when `bytes` are on their way and there is room for more, or the reader has gone. */

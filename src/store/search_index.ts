@@ -1,5 +1,6 @@
 /** The descriptions of all events, searchable at once: a fold of the timeline that finds its own place in it. */
 
+import { giveWay } from "../base/turn.ts";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
 import { refuse } from "../base/refusal.ts";
@@ -233,7 +234,3 @@ export class SearchIndex implements AsyncDisposable {
 }
 
 class Closed extends Error {}
-
-function giveWay(): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, 0));
-}
