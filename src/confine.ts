@@ -2,6 +2,7 @@
 
 import type { Config } from "./base/config.ts";
 import type { Places, Tools } from "./base/places.ts";
+import type { BackendFile } from "./model/backend_file.ts";
 import type { LabelMaps } from "./model/label_map.ts";
 
 /** Everything that the service needs to start, settled before it is confined. */
@@ -11,6 +12,8 @@ export interface Start {
   readonly places: Places;
   /** How labels are renamed; absent or null for not at all. */
   readonly labelMaps?: LabelMaps | null;
+  /** The model backends, by priority, and the zone of live sessions; none when absent. */
+  readonly backendFile?: BackendFile;
 }
 
 /** What the confined service tells the process that started it. */

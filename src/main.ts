@@ -3,7 +3,7 @@
 import { type Config, ConfigFaults, readConfig } from "./base/config.ts";
 import { openLog } from "./base/log.ts";
 import { type Notice, type Order, startConfined } from "./confine.ts";
-import { settleLabelMaps, settlePlaces, settleTools } from "./settle.ts";
+import { settleBackends, settleLabelMaps, settlePlaces, settleTools } from "./settle.ts";
 
 /** How long answers under way may take once a signal has come, before the process ends all the same. */
 const CLOSE_DEADLINE_MS = 15_000;
@@ -48,6 +48,7 @@ function settle(config: Config) {
     tools: settleTools(config, faults),
     places: settlePlaces(config, faults),
     labelMaps: settleLabelMaps(config, faults),
+    backendFile: settleBackends(config, Deno.env.toObject(), faults),
   };
   if (faults.length > 0) throw new ConfigFaults(faults);
   return settled;

@@ -9,22 +9,33 @@ import { BlobReads } from "./flow/blobs.ts";
 import { Feedback } from "./flow/feedback.ts";
 import { Files } from "./flow/files.ts";
 import { Follower } from "./flow/follow.ts";
+import { Infer } from "./flow/infer.ts";
+import { Inference } from "./flow/inference.ts";
 import { Ingest } from "./flow/ingest.ts";
 import { Interactions } from "./flow/interactions.ts";
+import { Policies } from "./flow/policies.ts";
+import { PolicyReplay } from "./flow/policy_replay.ts";
 import { Reads } from "./flow/reads.ts";
+import { Reason } from "./flow/reason.ts";
 import { RunWork } from "./flow/run_work.ts";
 import { Runs } from "./flow/runs.ts";
 import { Sources } from "./flow/sources.ts";
+import { Triggers } from "./flow/triggers.ts";
 import { Webhooks, type WebhookSending } from "./flow/webhooks.ts";
 import { Search } from "./flow/search.ts";
 import { createApp, openFront } from "./http/app.ts";
 import { SSE_WIRE } from "./http/sse.ts";
 import { Decoder } from "./media/decode.ts";
+import { Extractor } from "./media/extract.ts";
 import { GateKernel } from "./media/kernels.ts";
+import { TriggerKernel } from "./media/trigger_kernel.ts";
+import type { BackendSettings } from "./model/backend_file.ts";
 import type { LabelMaps } from "./model/label_map.ts";
 import { publishedSchemas } from "./model/schemas/published.ts";
+import { AudioSidecar } from "./remote/audio_sidecar.ts";
 import type { Outbound } from "./remote/outbound.ts";
 import { PinnedAgent } from "./remote/pinned_agent.ts";
+import { Providers } from "./remote/providers.ts";
 import { trustedRoots } from "./remote/trusted_roots.ts";
 import { Blobs } from "./store/blobs.ts";
 import { SearchIndex } from "./store/search_index.ts";
@@ -38,6 +49,8 @@ export interface ServiceOptions {
   readonly places: Places;
   /** How labels are renamed; absent or null for not at all. */
   readonly labelMaps?: LabelMaps | null;
+  /** The model backends, by priority; none when absent. */
+  readonly backends?: readonly BackendSettings[];
   readonly world: World;
   /** For tests: how outbound connections find and trust their peers. */
   readonly outbound?: Outbound;
@@ -54,7 +67,7 @@ export interface Service extends AsyncDisposable {
 
 /** Errors: the data directory is owned by another process, the address is taken, a kernel does not load. */
 export async function openService(
-  { config, tools, places, labelMaps = null, world, outbound = {} }: ServiceOptions,
+  { config, tools, places, labelMaps = null, backends = [], world, outbound = {} }: ServiceOptions,
 ): Promise<Service> {
   await using opening = new AsyncDisposableStack();
   const metrics = new Metrics();
@@ -83,6 +96,15 @@ export async function openService(
       maxConcurrent: navigator.hardwareConcurrency,
     }),
   );
+  const extractor = opening.use(
+    new Extractor({
+      tools,
+      tempDir: places.tempDir,
+      world,
+      maxConcurrent: navigator.hardwareConcurrency,
+      metrics,
+    }),
+  );
   const gate = await GateKernel.load();
 
   const work = new RunWork();
@@ -92,6 +114,12 @@ export async function openService(
   const sources = opening.use(
     new Sources({ world, local, tempDir: places.tempDir, toggles: config, outbound: trusting }),
   );
+  const providers = opening.use(new Providers({ backends, world, outbound: trusting }));
+  const inference = new Inference({ providers, limits: config.inference, metrics, world });
+  const sidecarAddress = config.audioSidecar.address;
+  const audioSidecar = sidecarAddress === undefined
+    ? null
+    : opening.use(new AudioSidecar({ address: sidecarAddress, world, metrics }));
   const follow = new Follower({ timeline, world, metrics, wire: SSE_WIRE });
   const webhooks = opening.use(
     new Webhooks({
@@ -102,6 +130,8 @@ export async function openService(
       allowPrivate: config.allowPrivateWebhooks,
     }),
   );
+  // No live sessions yet: every stage of a policy is recorded and nothing has to acknowledge it.
+  const policies = new Policies({ timeline, sessions: { find: () => null } });
   const stories = {
     runs: new Runs({ ...shared, activeStreamLimit: config.activeStreamLimit }),
     ingest: new Ingest({ ...shared, decoder, sources }),
@@ -114,6 +144,28 @@ export async function openService(
     blobs: new BlobReads(timeline, blobs),
     follow,
     webhooks,
+    reason: new Reason({
+      ...shared,
+      decoder,
+      extractor,
+      sources,
+      blobs,
+      inference,
+      audioSidecar,
+      thresholds: config.gateThresholds,
+      labelMaps,
+    }),
+    infer: new Infer({ ...shared, inference, perPrincipalLimit: config.inference.perPrincipalLimit }),
+    triggers: new Triggers(await TriggerKernel.load()),
+    policies,
+    policyReplay: new PolicyReplay({
+      ...shared,
+      policies,
+      decoder,
+      sources,
+      gate,
+      thresholds: config.gateThresholds,
+    }),
     metrics,
     schemas: publishedSchemas(),
   };
@@ -127,7 +179,8 @@ export async function openService(
   });
   const server = Deno.serve({ ...config.bindAddr, onListen() {} }, (request) => app.respond(request));
   opening.defer(() => closeServer(server, world));
-  opening.defer(() => work.endAll());
+  opening.use(inference); // calls that belong to no run would hold their answers up
+  opening.defer(() => work.endAll()); // before inference, so that no chunk of a run is told as failed
   opening.use(follow); // an event stream never ends by itself, and the server waits for every answer
 
   const closing = opening.move();

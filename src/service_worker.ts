@@ -20,10 +20,17 @@ scope.onmessage = ({ data: order }) => {
   else void close();
 };
 
-async function start({ config, tools, places, labelMaps = null }: Start): Promise<void> {
+async function start({ config, tools, places, labelMaps = null, backendFile }: Start): Promise<void> {
   try {
     const world = realWorld(openLog(config.logFilter));
-    const opened = await openService({ config, tools, places, labelMaps, world });
+    const opened = await openService({
+      config,
+      tools,
+      places,
+      labelMaps,
+      backends: backendFile?.backends ?? [],
+      world,
+    });
     service.resolve(opened);
     scope.postMessage({ type: "listening", hostname: opened.hostname, port: opened.port });
   } catch (error) {

@@ -5,6 +5,13 @@ import { tmpdir } from "node:os";
 import { fileURLToPath } from "node:url";
 import type { Config } from "./base/config.ts";
 import type { Places, Tools } from "./base/places.ts";
+import {
+  BackendFaults,
+  type BackendFile,
+  backendsOfVariables,
+  NO_BACKENDS,
+  parseBackendFile,
+} from "./model/backend_file.ts";
 import { type LabelMaps, parseLabelMaps } from "./model/label_map.ts";
 
 /** Contract 2.1: the upload root lies under the system's temporary folder. */
@@ -76,6 +83,54 @@ export function settleLabelMaps(
       `SERVICE_TENANT_LABEL_MAPS_PATH must name a file of label maps, got ${path}: ${reason(error)}`,
     );
     return null;
+  }
+}
+
+/**
+ * Contract 7.2: the two URL variables, or else the file, whose texts may name variables of `env`; a missing file means no
+ * backends. What is wrong is added to `faults`.
+ */
+export function settleBackends(
+  config: Pick<
+    Config,
+    "vllmBaseUrl" | "vllmApiKey" | "sglangBaseUrl" | "sglangApiKey" | "backendFile" | "webrtc"
+  >,
+  env: Readonly<Record<string, string | undefined>>,
+  faults: string[],
+): BackendFile {
+  try {
+    const backends = backendsOfVariables(config) ?? readBackendFile(config.backendFile, env);
+    const { crop } = config.webrtc;
+    const region = backends.restrictedZone?.region;
+    const sides = ["x", "y", "width", "height"] as const;
+    if (crop && region && sides.some((side) => crop[side] !== region[side])) {
+      faults.push(
+        "SERVICE_WEBRTC_CROP must be equal to restricted_zone.region of the backend file, as both are set",
+      );
+    }
+    return backends;
+  } catch (error) {
+    if (!(error instanceof BackendFaults)) throw error;
+    faults.push(...error.faults);
+    return NO_BACKENDS;
+  }
+}
+
+/** Errors: `BackendFaults`, each with the name of the file in front. */
+function readBackendFile(path: string, env: Readonly<Record<string, string | undefined>>): BackendFile {
+  const place = `SERVICE_CONFIG ${JSON.stringify(path)}`;
+  let text;
+  try {
+    text = new TextDecoder("utf-8", { fatal: true }).decode(Deno.readFileSync(path));
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return NO_BACKENDS;
+    throw new BackendFaults([`${place} must be a file of UTF-8 text that can be read: ${reason(error)}`]);
+  }
+  try {
+    return parseBackendFile(text, env);
+  } catch (error) {
+    if (!(error instanceof BackendFaults)) throw error;
+    throw new BackendFaults(error.faults.map((fault) => `${place}: ${fault}`));
   }
 }
 

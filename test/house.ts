@@ -8,12 +8,14 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   media: ["base", "model"],
   rtc: ["base", "model"],
   remote: ["base", "model"],
-  flow: ["base", "model", "store", "media", "rtc", "remote"],
+  live: ["base", "model", "rtc", "media"],
+  flow: ["base", "model", "store", "media", "remote", "live"],
   http: ["base", "model", "flow"],
   client: [],
   cli: ["client"],
   console: ["client"],
-  door: ["base", "model", "store", "media", "rtc", "remote", "flow", "http"],
+  sidecar: ["base", "model"],
+  door: ["base", "model", "store", "media", "rtc", "remote", "live", "flow", "http"],
 };
 
 /** Files that nobody imports: a person, a Worker or a browser starts them. */
@@ -21,9 +23,11 @@ export const ENTRIES: readonly RegExp[] = [
   /^main\.ts$/,
   /^service_worker\.ts$/,
   /^media\/\w*worker\.ts$/,
+  /^live\/live_worker\.ts$/,
   /^client\/\w+\.ts$/,
   /^cli\/main\.ts$/,
   /^console\/\w+\.tsx?$/,
+  /^sidecar\/audio_main\.ts$/,
 ];
 
 /** What one or a few rooms may do and nobody else. `code` is the text of a file without its comments. */
@@ -31,14 +35,16 @@ export const TOUCHES: readonly {
   readonly what: string;
   readonly pattern: RegExp;
   readonly rooms: readonly string[];
+  /** Single files of other rooms that may do it too. */
+  readonly files?: readonly string[];
 }[] = [
   {
     what: "starts a program",
     pattern: /\bDeno\.Command\b|"node:child_process"/,
-    rooms: ["media"],
+    rooms: ["media", "sidecar"],
   },
   { what: "uses WebAssembly", pattern: /\bWebAssembly\b/, rooms: ["media"] },
-  { what: "starts a Worker", pattern: /\bnew Worker\b|"node:worker_threads"/, rooms: ["media", "door"] },
+  { what: "starts a Worker", pattern: /\bnew Worker\b|"node:worker_threads"/, rooms: ["media", "live", "door"] },
   {
     what: "writes to disk",
     pattern:
@@ -55,14 +61,17 @@ export const TOUCHES: readonly {
   {
     what: "calls out",
     pattern: /(?<![\w.#])fetch\((?!\w+\??:)|\bDeno\.connect(Tls)?\b|"node:(net|tls|https?)"/,
-    rooms: ["remote", "client"],
+    rooms: ["remote", "client", "sidecar"],
   },
   { what: "opens UDP", pattern: /\bDeno\.listenDatagram\b|"node:dgram"/, rooms: ["rtc", "remote"] },
-  { what: "serves", pattern: /\bDeno\.(serve|listen|listenTls|QuicEndpoint)\b/, rooms: ["door"] },
+  { what: "serves", pattern: /\bDeno\.(serve|listen|listenTls|QuicEndpoint)\b/, rooms: ["door", "sidecar"] },
   {
+    // The live Worker may not see the environment, and a package that looks at it there would bring the Worker down: its
+    // entry puts an empty one in the place before it loads the package.
     what: "reads the environment",
     pattern: /\bDeno\.(env|args|exit|addSignalListener)\b|\bprocess\.env\b|"node:process"/,
-    rooms: ["door", "cli"],
+    rooms: ["door", "cli", "sidecar"],
+    files: ["live/live_worker.ts"],
   },
   {
     what: "reads a clock",
@@ -112,8 +121,10 @@ export const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   "@fastify/busboy": ["http"],
   zod: ["model", "http", "media", "remote"],
   "prom-client": ["base"],
-  ajv: ["model", "remote"],
+  ajv: ["model"],
   werift: ["rtc"],
   postgres: ["remote"],
-  "smol-toml": ["remote", "base"],
+  "smol-toml": ["model"],
+  re2js: ["model"],
+  "@msgpack/msgpack": ["model", "remote"],
 };

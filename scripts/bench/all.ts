@@ -5,6 +5,8 @@ import { fileURLToPath } from "node:url";
 const SCRIPTS = [
   "filter.ts",
   "ingest.ts",
+  "frames.ts",
+  "extract.ts",
   "commit.ts",
   "restart.ts",
   "http.ts",
@@ -12,6 +14,8 @@ const SCRIPTS = [
   "sse.ts",
   "upload.ts",
   "webhook.ts",
+  "infer.ts",
+  "trigger.ts",
 ];
 
 for (const script of SCRIPTS) {

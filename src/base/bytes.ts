@@ -1,8 +1,13 @@
-/** Bytes: how many a text takes, and several arrays as one. */
+/** Bytes: how many a text takes, its beginning in so many of them, and several arrays as one. */
 
 /** Length of `text` in UTF-8. */
 export function utf8Length(text: string): number {
   return new TextEncoder().encode(text).length;
+}
+
+/** The beginning of `text` that takes at most `bytesMax` bytes in UTF-8; no character is cut in two. */
+export function truncatedUtf8(text: string, bytesMax: number): string {
+  return text.slice(0, new TextEncoder().encodeInto(text, new Uint8Array(bytesMax)).read);
 }
 
 /** The parts behind each other, in an array of their own. */

@@ -32,13 +32,14 @@ const ROWS_PER_PIECE = 128;
 function* analysisJson({ context, frames, markers }: Analysis): Iterable<string> {
   const rows = frames.gate.count;
   yield `{"request_id":"${context.requestId}","run_id":"${context.runId}","generated":${rows},"metadata":[`;
-  yield* pieces(rows, (row) => JSON.stringify(frameRow(context, frames, row)));
+  yield* jsonItems(rows, (row) => JSON.stringify(frameRow(context, frames, row)));
   yield `],"markers":[`;
-  yield* pieces(markers.length, (index) => JSON.stringify(markers[index]));
+  yield* jsonItems(markers.length, (index) => JSON.stringify(markers[index]));
   yield "]}";
 }
 
-function* pieces(count: number, textOf: (index: number) => string): Iterable<string> {
+/** The items of a JSON array, with commas, many to a piece of the answer. */
+export function* jsonItems(count: number, textOf: (index: number) => string): Iterable<string> {
   for (let start = 0; start < count; start += ROWS_PER_PIECE) {
     let piece = "";
     const end = Math.min(count, start + ROWS_PER_PIECE);

@@ -15,12 +15,16 @@ import { Cors } from "./cors.ts";
 import { FEEDBACK_ROUTES } from "./feedback.ts";
 import { FILE_ROUTES } from "./files.ts";
 import { type Admission, Guard, type GuardOptions } from "./guard.ts";
+import { INFER_ROUTES } from "./infer.ts";
+import { POLICY_ROUTES } from "./policies.ts";
 import { READ_ROUTES } from "./reads.ts";
+import { REASON_ROUTES } from "./reason.ts";
 import { plainText, refusal, Rejection } from "./reply.ts";
 import { RUN_ROUTES } from "./runs.ts";
 import { SEARCH_ROUTES } from "./search.ts";
 import { SSE_ROUTES } from "./sse.ts";
 import { SYSTEM_ROUTES } from "./system.ts";
+import { TRIGGER_ROUTES } from "./triggers.ts";
 import { WEBHOOK_ROUTES } from "./webhooks.ts";
 
 export const ROUTES: readonly Route[] = [
@@ -34,6 +38,10 @@ export const ROUTES: readonly Route[] = [
   ...BLOB_ROUTES,
   ...SSE_ROUTES,
   ...WEBHOOK_ROUTES,
+  ...INFER_ROUTES,
+  ...REASON_ROUTES,
+  ...TRIGGER_ROUTES,
+  ...POLICY_ROUTES,
 ];
 
 export interface AppOptions {

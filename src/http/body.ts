@@ -7,8 +7,12 @@ import { LIMITS } from "../model/limits.ts";
 import { parseExactJson } from "../model/exact_json.ts";
 import { Rejection } from "./reply.ts";
 
+/** Ten thousand wrong samples are the same mistake: an answer must not be longer than the question. */
+const FAULTS_MAX = 64;
+
 /**
- * The body as `schema` says. 415, 413 and 400 are plain text; a wrong shape is 422 with each field.
+ * The body as `schema` says. 415, 413 and 400 are plain text; a wrong shape is 422 with each field, up to a
+ * number that tells enough.
  */
 export async function readJson<T>(
   request: Request,
@@ -24,7 +28,7 @@ export async function readJson<T>(
     throw new Rejection(400, `Malformed JSON: ${(error as Error).message}`);
   }
   const parsed = schema.safeParse(value);
-  if (!parsed.success) throw refuse.invalidFields(parsed.error.issues.flatMap(faultsOf));
+  if (!parsed.success) throw refuse.invalidFields(parsed.error.issues.flatMap(faultsOf).slice(0, FAULTS_MAX));
   return parsed.data;
 }
 

@@ -9,10 +9,15 @@ import type { Files } from "../flow/files.ts";
 import type { Follower } from "../flow/follow.ts";
 import type { Ingest } from "../flow/ingest.ts";
 import type { Feedback } from "../flow/feedback.ts";
+import type { Infer } from "../flow/infer.ts";
 import type { Interactions } from "../flow/interactions.ts";
+import type { Policies } from "../flow/policies.ts";
+import type { PolicyReplay } from "../flow/policy_replay.ts";
 import type { Reads } from "../flow/reads.ts";
+import type { Reason } from "../flow/reason.ts";
 import type { Runs } from "../flow/runs.ts";
 import type { Search } from "../flow/search.ts";
+import type { Triggers } from "../flow/triggers.ts";
 import type { Webhooks } from "../flow/webhooks.ts";
 
 /** Every story of the service, as the routes call them. */
@@ -28,6 +33,11 @@ export interface Stories {
   readonly blobs: BlobReads;
   readonly follow: Follower;
   readonly webhooks: Webhooks;
+  readonly infer: Infer;
+  readonly reason: Reason;
+  readonly triggers: Triggers;
+  readonly policies: Policies;
+  readonly policyReplay: PolicyReplay;
   readonly metrics: Metrics;
   /** Published JSON Schemas by file name. */
   readonly schemas: ReadonlyMap<string, object>;

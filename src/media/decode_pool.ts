@@ -2,6 +2,7 @@
 
 import type { SignalColumns } from "../model/signals.ts";
 import type { DecodeOrder, DecodeReport } from "./decode_worker.ts";
+import type { RowBatch } from "./stream_order.ts";
 
 /** Idle workers, kept because each new one is a thread to start and a module to compile. */
 export class DecodePool implements Disposable {
@@ -40,6 +41,7 @@ export class DecodeWorker implements Disposable {
   readonly #ready = Promise.withResolvers<void>();
   #opened = Promise.withResolvers<void>();
   #finished = Promise.withResolvers<SignalColumns>();
+  #onRows: (batch: RowBatch) => void = () => {};
   #isBroken = false;
 
   private constructor(readable: readonly string[]) {
@@ -83,8 +85,9 @@ export class DecodeWorker implements Disposable {
     return this.#isBroken;
   }
 
-  /** Reads the NUT stream of a named pipe to its end. */
-  read(order: DecodeOrder): Reading {
+  /** Reads the NUT stream of a named pipe to its end. Of an order to stream, all rows go to `onRows`. */
+  read(order: DecodeOrder, onRows: (batch: RowBatch) => void = () => {}): Reading {
+    this.#onRows = onRows;
     this.#opened = Promise.withResolvers<void>();
     this.#finished = Promise.withResolvers<SignalColumns>();
     const reading = { opened: this.#opened.promise, finished: this.#finished.promise };
@@ -103,6 +106,7 @@ export class DecodeWorker implements Disposable {
   #onReport(report: DecodeReport): void {
     if (report.kind === "ready") this.#ready.resolve();
     else if (report.kind === "opened") this.#opened.resolve();
+    else if (report.kind === "rows") this.#onRows(report.batch);
     else if (report.kind === "done") this.#finished.resolve(report.signals);
     else this.#fail(report.message);
   }

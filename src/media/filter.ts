@@ -64,7 +64,7 @@ interface FilterExports {
  * ```
  *
  * Half the ring moves at a time, so the newest 2048 rows are always in the ring: more than the look-ahead of the
- * cut score, hence every row that moves is settled.
+ * cut score, hence every row that moves is settled. Rows that were taken in batches, by `takeSettled`, are not kept.
  */
 export class FrameFilter {
   /** 1 MiB of the module's memory; the view stays valid for the life of the filter. */
@@ -81,7 +81,10 @@ export class FrameFilter {
   #kept: FilterColumns;
   /** Rows that have left the ring: all below this index are in `#kept`, if rows are kept. */
   #moved = 0;
+  /** Rows below this index were given away by `takeSettled` and are not kept. */
+  #taken = 0;
   #frames = 0;
+  #isFinished = false;
 
   private constructor(module: FilterExports, keepsRows: boolean) {
     const ringRows = module.RING_ROWS.value as number;
@@ -119,7 +122,9 @@ export class FrameFilter {
   reset(): void {
     this.#module.reset();
     this.#moved = 0;
+    this.#taken = 0;
     this.#frames = 0;
+    this.#isFinished = false;
   }
 
   /** Analyses the plane that starts `offset` bytes into `staging`; any alignment will do. `ptsMs` is media time. */
@@ -133,6 +138,7 @@ export class FrameFilter {
   /** No more frames: settles the cut scores that were waiting for later ones. `reset` comes before the next push. */
   finish(): void {
     this.#module.finish();
+    this.#isFinished = true;
   }
 
   /** Fills `into` with the signals of frame `index`, which must be among the newest 2048. Allocates nothing. */
@@ -157,20 +163,46 @@ export class FrameFilter {
     if (!this.#keepsRows) {
       throw new Error("Cannot give columns as the filter was loaded without keeping rows");
     }
+    if (this.#taken > 0) throw new Error("Cannot give columns as settled rows were taken");
     const result = newColumns(this.#frames);
     copyInto(result, slice(this.#kept, 0, this.#moved), 0);
-    for (let row = this.#moved; row < this.#frames;) {
+    this.#copyRing(result, this.#moved, this.#frames, this.#moved);
+    return { count: this.#frames, ...result };
+  }
+
+  /** Rows that `takeSettled` would give. */
+  get settled(): number {
+    const settled = this.#isFinished ? this.#frames : Math.max(0, this.#frames - this.cutLookahead);
+    return settled - this.#taken;
+  }
+
+  /**
+   * Copies of the settled rows that were not taken before, in order: for a stream, whose rows are handed on long before
+   * its end. Take them at least every 2000 frames, as older rows have left the ring.
+   */
+  takeSettled(): SignalColumns & FilterColumns {
+    const first = this.#taken;
+    const count = this.settled;
+    if (first < this.#moved) throw new RangeError(`Cannot take row ${first}: it has left the ring`);
+    const result = newColumns(count);
+    this.#copyRing(result, first, first + count, 0);
+    this.#taken = first + count;
+    return { count, ...result };
+  }
+
+  /** Rows `from` to `to` (exclusive), which must be in the ring, into `target` from row `at` on. */
+  #copyRing(target: FilterColumns, from: number, to: number, at: number): void {
+    for (let row = from; row < to;) {
       const start = row % (2 * this.#halfRows);
-      const rows = Math.min(this.#frames - row, 2 * this.#halfRows - start);
-      copyInto(result, slice(this.#ring, start, start + rows), row);
+      const rows = Math.min(to - row, 2 * this.#halfRows - start);
+      copyInto(target, slice(this.#ring, start, start + rows), at + row - from);
       row += rows;
     }
-    return { count: this.#frames, ...result };
   }
 
   /** Makes room for 2048 more frames by moving the older half of the ring into the kept columns. */
   #moveHalf(): void {
-    if (this.#keepsRows) {
+    if (this.#keepsRows && this.#taken < this.#moved + this.#halfRows) {
       const needed = this.#moved + this.#halfRows;
       if (needed > this.#kept.ptsMs.length) this.#kept = grown(this.#kept, this.#moved);
       copyInto(this.#kept, this.#halves[(this.#moved / this.#halfRows) % 2]!, this.#moved);

@@ -2,13 +2,15 @@
 
 import type { World } from "../base/world.ts";
 
-/** What the kernel holds a tool to, should our own deadline fail to. A tool never writes a regular file. */
+/** What the kernel holds a tool to, should our own deadline fail to. */
 export interface ResourceLimits {
   /** The `prlimit` program; null leaves the tool unlimited. */
   readonly prlimit: string | null;
   /** CPU time of all threads together, seconds. */
   readonly cpuSeconds: number;
   readonly addressSpaceBytes: number;
+  /** The longest regular file that it may write; absent for none at all. */
+  readonly fileBytes?: number;
 }
 
 export interface RunOptions {
@@ -24,7 +26,7 @@ export interface RunOptions {
 }
 
 export interface Outcome {
-  /** `out_of_time` is our deadline or the CPU limit, `out_of_space` more stdout than was allowed. */
+  /** `out_of_time` is our deadline or the CPU limit, `out_of_space` more stdout or a longer file than was allowed. */
   readonly end: "exited" | "killed" | "out_of_time" | "out_of_space";
   readonly code: number;
   readonly stdout: Uint8Array;
@@ -36,51 +38,90 @@ export interface Outcome {
  * program cannot be started or `signal` aborts; everything else is an `Outcome`.
  */
 export async function run(program: string, args: readonly string[], options: RunOptions): Promise<Outcome> {
-  options.signal.throwIfAborted();
-  const child = limited(program, args, options).spawn();
-
-  let end: Outcome["end"] = "exited";
+  const { world, signal, maxStdoutBytes } = options;
+  const tool = start(program, args, { ...options, hasStdout: maxStdoutBytes > 0 });
   const finished = new AbortController();
+  const deadline = world.sleep(options.deadlineMs, finished.signal)
+    .then(() => tool.kill("out_of_time"), () => {/* it finished in time */});
+  try {
+    const [stdout, ended] = await Promise.all([
+      tool.stdout ? head(tool.stdout, maxStdoutBytes, () => tool.kill("out_of_space")) : new Uint8Array(),
+      tool.ended,
+    ]);
+    signal.throwIfAborted();
+    return { ...ended, stdout };
+  } finally {
+    finished.abort();
+    tool.kill("killed");
+    await Promise.all([tool.ended, deadline]);
+  }
+}
+
+export interface StartOptions {
+  /** Aborting kills the process. */
+  readonly signal: AbortSignal;
+  /** Whether its output is wanted; who wants it reads it to its end or cancels it. */
+  readonly hasStdout: boolean;
+  /** What comes after this many bytes is read and dropped. */
+  readonly maxStderrBytes: number;
+  readonly limits?: ResourceLimits;
+}
+
+/** A process on its way. */
+export interface RunningTool {
+  /** Pull based: while nobody reads, the process blocks on a full pipe. */
+  readonly stdout: ReadableStream<Uint8Array> | null;
+  /** Settles when it has ended and was reaped, whatever ended it; never rejects. */
+  readonly ended: Promise<Omit<Outcome, "stdout">>;
+  /** The first reason given is the one in `ended`. Does nothing to a process that has ended. */
+  kill(why: "killed" | "out_of_time" | "out_of_space"): void;
+}
+
+/**
+ * Starts `program` like `run`, for output that is read as it comes. Nothing here ends it but `signal`, `kill` and the
+ * resource limits: whoever starts it sees to its deadline. Throws when it cannot be started.
+ */
+export function start(program: string, args: readonly string[], options: StartOptions): RunningTool {
+  const { signal, hasStdout, maxStderrBytes } = options;
+  signal.throwIfAborted();
+  const child = limited(program, args, options).spawn();
+  let end: Outcome["end"] = "exited";
   const kill = (why: Outcome["end"]) => {
     if (end === "exited") end = why;
     killNow(child);
   };
   const onAbort = () => kill("killed");
-  options.signal.addEventListener("abort", onAbort, { once: true });
-  const deadline = options.world.sleep(options.deadlineMs, finished.signal)
-    .then(() => kill("out_of_time"), () => {/* it finished in time */});
-  try {
-    const [stdout, stderr, status] = await Promise.all([
-      options.maxStdoutBytes > 0
-        ? head(child.stdout, options.maxStdoutBytes, () => kill("out_of_space"))
-        : new Uint8Array(),
-      head(child.stderr, options.maxStderrBytes, () => {/* keep the first words, they name the cause */}),
-      child.status,
-    ]);
-    options.signal.throwIfAborted();
+  signal.addEventListener("abort", onAbort, { once: true });
+  const reaped = async () => {
+    const words = head(child.stderr, maxStderrBytes, () => {/* keep the first words, they name the cause */});
+    const status = await child.status;
+    signal.removeEventListener("abort", onAbort);
+    const stderr = new TextDecoder().decode(await words.catch(() => new Uint8Array()));
     if (end === "exited" && status.signal !== null) {
-      end = status.signal === "SIGXCPU" ? "out_of_time" : "killed";
+      end = ENDS[status.signal] ?? "killed";
     }
-    return { end, code: status.code, stdout, stderr: new TextDecoder().decode(stderr) };
-  } finally {
-    finished.abort();
-    options.signal.removeEventListener("abort", onAbort);
-    killNow(child);
-    await Promise.all([child.status, deadline]);
-  }
+    return { end, code: status.code, stderr };
+  };
+  return { stdout: hasStdout ? child.stdout : null, ended: reaped(), kill };
 }
+
+/** What the kernel sends to a process that has used up a limit. */
+const ENDS: Partial<Record<Deno.Signal, Outcome["end"]>> = {
+  SIGXCPU: "out_of_time",
+  SIGXFSZ: "out_of_space",
+};
 
 /** `prlimit` replaces itself by the program, so the process id, and what a kill reaches, stay the same. */
 function limited(
   program: string,
   args: readonly string[],
-  { limits, maxStdoutBytes }: RunOptions,
+  { limits, hasStdout }: StartOptions,
 ): Deno.Command {
   const common = {
     clearEnv: true,
     env: { LC_ALL: "C" },
     stdin: "null",
-    stdout: maxStdoutBytes > 0 ? "piped" : "null",
+    stdout: hasStdout ? "piped" : "null",
     stderr: "piped",
   } as const;
   if (!limits?.prlimit) return new Deno.Command(program, { ...common, args: [...args] });
@@ -88,7 +129,7 @@ function limited(
     // The soft limit comes first, as a signal that tells a used-up limit from any other kill.
     `--cpu=${Math.ceil(limits.cpuSeconds)}:${Math.ceil(limits.cpuSeconds) + 1}`,
     `--as=${limits.addressSpaceBytes}`,
-    "--fsize=0",
+    `--fsize=${limits.fileBytes ?? 0}`,
     "--core=0",
   ];
   return new Deno.Command(limits.prlimit, { ...common, args: [...bounds, "--", program, ...args] });

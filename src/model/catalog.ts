@@ -1,5 +1,7 @@
 /** TABLE of the models that a caller may name, their tiers and the other spellings that stand for them. Contract 1.4. */
 
+import { PROVIDER_KINDS, type ProviderKind } from "./inference.ts";
+
 export type ModelTier = "medium" | "small" | "experimental" | "cloud";
 
 export interface CatalogModel {
@@ -31,6 +33,46 @@ export const CATALOG: readonly CatalogModel[] = [
   { id: "gemini-3.6-flash", tier: "cloud", aliases: [] },
   { id: "gemini-3-8-flash", tier: "cloud", aliases: [] },
 ];
+
+/** One model as `GET /v1/models` shows it. */
+export interface CatalogEntry {
+  readonly id: string;
+  readonly tier: ModelTier;
+  readonly availability: "ready" | "saturated" | "unavailable";
+  /** Kinds of backends that serve the model and answer at the moment. */
+  readonly providers_available: readonly ProviderKind[];
+  readonly fallback_candidates: readonly string[];
+}
+
+/**
+ * The whole catalog. `reachable` gives the kinds of the backends that serve a model and answer at the moment; a model
+ * is saturated when one of them is among `alarmed`.
+ */
+export function catalogEntries(
+  reachable: (model: string) => ReadonlySet<ProviderKind>,
+  alarmed: ReadonlySet<ProviderKind>,
+): CatalogEntry[] {
+  return CATALOG.map((model) => {
+    const kinds = reachable(model.id);
+    const isSaturated = !kinds.isDisjointFrom(alarmed);
+    return {
+      id: model.id,
+      tier: model.tier,
+      availability: kinds.size === 0 ? "unavailable" : isSaturated ? "saturated" : "ready",
+      providers_available: PROVIDER_KINDS.filter((kind) => kinds.has(kind)),
+      fallback_candidates: fallbackCandidates(model),
+    };
+  });
+}
+
+/** Models that a caller may try instead, the model itself among them where its tier has a list. */
+function fallbackCandidates({ id, tier }: CatalogModel): readonly string[] {
+  if (tier === "experimental") return [id, EXPERIMENTAL_FALLBACK];
+  const listed = tier === "medium" ? "medium" : "small";
+  return CATALOG.filter((model) => model.tier === listed).map((model) => model.id);
+}
+
+const EXPERIMENTAL_FALLBACK = "Qwen/Qwen3-VL-4B-Instruct";
 
 /** Every accepted spelling in lower case, with the id that it stands for. */
 const CANONICAL: ReadonlyMap<string, string> = new Map(

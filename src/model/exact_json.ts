@@ -16,8 +16,11 @@ export function parseWithRawNumbers(text: string): unknown {
   });
 }
 
-/** A whole number of 16 digits or more may be past 2^53, where a double loses digits. */
-const LONG_INTEGER = /\d{16}/;
+/**
+ * A whole number of 16 digits or more may be past 2^53, where a double loses digits. Digits behind a point are not
+ * looked at: scores have many, and asking about every number costs ten times what reading them does.
+ */
+const LONG_INTEGER = /(?:^|[-:,[\s])\d{16}/;
 
 /** JSON.parse, except that a whole number which a double cannot hold becomes a bigint. */
 export function parseExactJson(text: string): unknown {

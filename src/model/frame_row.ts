@@ -8,7 +8,14 @@ import type { Mode } from "./mode.ts";
 import type { SamplingPolicy } from "./sampling.ts";
 import { GATE_REASONS, type GateColumns, type GateReason, type SignalColumns } from "./signals.ts";
 
-export type FrameEventType = "scene_cut" | "artifact_suspected" | "keyframe_keep" | "context_observation";
+/** Interface 2.3: what a frame can be an event of, before an operator's label map renames it. */
+export const FRAME_EVENT_TYPES = [
+  "scene_cut",
+  "artifact_suspected",
+  "keyframe_keep",
+  "context_observation",
+] as const;
+export type FrameEventType = typeof FRAME_EVENT_TYPES[number];
 
 /** Contract 3.3: a hard cut, any artifact, any other kept frame, or a frame in which nothing happened. */
 const EVENT_TYPE_OF: Record<GateReason, FrameEventType> = {
@@ -50,37 +57,73 @@ export interface RowContext {
   readonly coordinates?: ImageCoordinates;
 }
 
-/** One analyzed stretch of frames: what was seen and what the gate said, row by row. */
-export interface AnalyzedFrames {
+/** What rows and markers need to know of frames: their numbers, their times and what the gate said. */
+export interface RowColumns {
   readonly frameIndex: Float64Array;
+  readonly signals: Pick<SignalColumns, "ptsMs">;
+  readonly gate: Omit<GateColumns, "gateConfidence">;
+}
+
+/** One analyzed stretch of frames: what was seen and what the gate said, row by row. */
+export interface AnalyzedFrames extends RowColumns {
   readonly signals: SignalColumns;
   readonly gate: GateColumns;
 }
 
-/** The frames as marker derivation wants them: contract 4.4, segments and markers have the mapped event types. */
+/** What a model said of a frame; it stands where the gate's word would stand. Contract 4.1. */
+export interface RowOverlay {
+  readonly eventType: string;
+  readonly objectLabel: string;
+  readonly summary: string;
+  readonly description: string;
+  readonly confidence: number;
+}
+
+/** How the semantic path went for a frame. */
+export interface RowSemantics {
+  /** Null where the frame keeps its deterministic values. */
+  readonly overlay: RowOverlay | null;
+  readonly isFallback: boolean;
+  readonly finishReason: string | null;
+}
+
+/**
+ * The frames as marker derivation wants them: contract 4.4, segments and markers have the mapped event types. Where
+ * `overlayOf` has a model's word for a row, that counts.
+ */
 export function* typedFrames(
-  { frameIndex, signals, gate }: AnalyzedFrames,
+  { frameIndex, signals, gate }: RowColumns,
   labels: Labels,
+  overlayOf: (row: number) => Pick<RowOverlay, "eventType" | "confidence"> | null = () => null,
 ): Iterable<TypedFrame> {
   for (let row = 0; row < gate.count; row++) {
+    const overlay = overlayOf(row);
     yield {
       frameIndex: frameIndex[row]!,
       ptsMs: signals.ptsMs[row]!,
-      eventType: labels.event(EVENT_TYPE_OF[reasonOf(gate, row)]).label,
-      confidence: gate.confidence[row]!,
+      eventType: labels.event(overlay?.eventType ?? EVENT_TYPE_OF[reasonOf(gate, row)]).label,
+      confidence: overlay?.confidence ?? gate.confidence[row]!,
     };
   }
 }
 
 /** Row number `row` as the response carries it; key order is part of "same input, same bytes". */
-export function frameRow(context: RowContext, frames: AnalyzedFrames, row: number): Record<string, unknown> {
+export function frameRow(
+  context: RowContext,
+  frames: RowColumns,
+  row: number,
+  semantics: RowSemantics = DETERMINISTIC,
+): Record<string, unknown> {
   const { gate, signals } = frames;
+  const { overlay, isFallback, finishReason } = semantics;
   const frameIndex = frames.frameIndex[row]!;
   const ptsMs = signals.ptsMs[row]!;
   const reason = reasonOf(gate, row);
-  const event = context.labels.event(EVENT_TYPE_OF[reason]);
-  const object = context.labels.object(isKept(reason) ? "keyframe_candidate" : "frame_context");
-  const confidence = roundScore(gate.confidence[row]!);
+  const event = context.labels.event(overlay?.eventType ?? EVENT_TYPE_OF[reason]);
+  const object = context.labels.object(
+    overlay?.objectLabel ?? (isKept(reason) ? "keyframe_candidate" : "frame_context"),
+  );
+  const confidence = roundScore(overlay?.confidence ?? gate.confidence[row]!);
   const segment = Math.floor(ptsMs / context.segmentMs);
   return {
     run_id: context.runId,
@@ -102,29 +145,36 @@ export function frameRow(context: RowContext, frames: AnalyzedFrames, row: numbe
       source: "frame",
     },
     annotations: {
-      summary: contextSummary(gate, row),
+      summary: overlay?.summary ?? contextSummary(gate, row),
       objects: [{ label: object.label, score: confidence }],
-      events: [{ type: event.label, score: confidence, description: DESCRIPTION_OF[reason] }],
+      events: [{
+        type: event.label,
+        score: confidence,
+        description: overlay?.description ?? DESCRIPTION_OF[reason],
+      }],
     },
     confidence,
-    fallback: { used: event.isMissed || object.isMissed },
+    fallback: { used: isFallback || event.isMissed || object.isMissed },
     trace: { request_id: context.requestId, trace_id: context.traceId, span_id: spanId(frameIndex) },
     ordering_key: `${context.runId}:${ptsMs}:${frameIndex}`,
-    finish_reason: null,
+    finish_reason: finishReason,
   };
 }
+
+/** A frame of which no model said anything. */
+const DETERMINISTIC: RowSemantics = { overlay: null, isFallback: false, finishReason: null };
 
 /** Contract 3.2: whether the gate keeps a frame for this reason. */
 export function isKept(reason: GateReason): boolean {
   return EVENT_TYPE_OF[reason] === "scene_cut" || EVENT_TYPE_OF[reason] === "keyframe_keep";
 }
 
-function reasonOf(gate: GateColumns, row: number): GateReason {
+function reasonOf(gate: RowColumns["gate"], row: number): GateReason {
   return GATE_REASONS[gate.reason[row]!]!;
 }
 
 /** Contract 4.1: `novelty=0.875, stability=0.960, motion=0.875`. */
-function contextSummary(gate: GateColumns, row: number): string {
+function contextSummary(gate: RowColumns["gate"], row: number): string {
   const [novelty, stability, motion] = [gate.novelty[row]!, gate.temporalStability[row]!, gate.motion[row]!];
   return `novelty=${novelty.toFixed(3)}, stability=${stability.toFixed(3)}, motion=${motion.toFixed(3)}`;
 }

@@ -70,6 +70,11 @@ export const LIMITS = deepFrozen({
     semanticTimeoutMsFrames: 1_500,
     semanticTimeoutMsNative: 30_000,
     promptBytesMax: 4096,
+    outputSchemaBytesMax: 65_536,
+    /** Arrays and objects: the time to compile grows with their square, to a fifth of a second for these. */
+    outputSchemaContainersMax: 1_000,
+    /** Names that every event of a call repeats: stream_id, trace_id, index_name, the two pass models. */
+    nameBytesMax: 256,
     secondPassThreshold: 0.7,
     clipSeconds: 60,
     clipSecondsDefault: 0.5,
@@ -115,6 +120,21 @@ export const LIMITS = deepFrozen({
     batchRequests: range(1, 256),
     batchParallel: range(1, 64),
     batchParallelDefault: 8,
+  },
+
+  /** Contract 1.4 and 7.2 to 7.5: model backends. */
+  backend: {
+    priorityDefault: 100,
+    probeMs: 1_000,
+    geminiProbeMs: 2_000,
+    geminiFilePollMs: 500,
+    geminiFileDeleteMs: 2_000,
+    /** What a model that thinks may take on top of what was asked for. */
+    geminiThinkingTokens: 2_048,
+    /** The latency alarm: of so many calls or more, fewer than this share ended in time. */
+    alarmCallsMin: 10,
+    alarmLatencyMs: 5_000,
+    alarmShareInTime: 0.95,
   },
 
   /** Interface 4.4. The query is counted in UTF-8 bytes after trimming. */
@@ -177,6 +197,10 @@ export const LIMITS = deepFrozen({
     zoneIdentifierBytes: range(1, 128),
     zoneFrames: range(1, 300),
     acknowledgementMs: 2_000,
+    /** Of one run: each request looks at all of them. */
+    revisionsMax: 1_024,
+    /** Intervals that one replay over signals reports; the count says how many there were. */
+    replayIntervalsMax: 1_024,
   },
 
   /** Interface 4.11, contract 11. */
@@ -213,6 +237,13 @@ export const LIMITS = deepFrozen({
     speechTextBytesMax: 16 * 2 ** 10,
     metadataBytesMax: 512 * 2 ** 10,
     audioBytesMax: 16 * 2 ** 20,
+    modelsMax: 16,
+    observationsMax: 64,
+    observationEndMsMax: 60_000,
+    labelBytesMax: 128,
+    modelBytesMax: 256,
+    transcriptBytesMax: 16 * 2 ** 10,
+    languageBytesMax: 64,
   },
 
   /** D4 and contract 13.5: request bodies. */

@@ -21,6 +21,22 @@ export function signalRowsJson(signals: SignalColumns, start: number, end: numbe
   return text;
 }
 
+/** The signals as they would come back from the log: an analysis of them finds the same whether they went there or not. */
+export function asStored(signals: SignalColumns): SignalColumns {
+  const { count, cutScore } = signals;
+  const scores = (column: Float32Array) => column.subarray(0, count).map(compact);
+  return {
+    count,
+    ptsMs: signals.ptsMs.subarray(0, count).map(Math.round),
+    perceptualHash: signals.perceptualHash.subarray(0, count),
+    lumaMean: scores(signals.lumaMean),
+    flickerScore: scores(signals.flickerScore),
+    ghostingScore: scores(signals.ghostingScore),
+    noiseVarianceScore: scores(signals.noiseVarianceScore),
+    ...(cutScore && { cutScore: scores(cutScore) }),
+  };
+}
+
 /** One row of signals as parsed: from a request, or from the log. */
 export interface SignalRow {
   readonly frame_index: number;

@@ -59,6 +59,20 @@ export async function checkedAddresses(
 }
 
 /**
+ * Every address of a host that the operator has named: it may lie in any network. Errors: `AddressRefused` for a host
+ * without an address, or the reason of `signal`.
+ */
+export async function operatorAddresses(
+  hostname: string,
+  options: Omit<AddressGuardOptions, "allowPrivate">,
+): Promise<readonly string[]> {
+  const host = canonicalHost(hostname);
+  const addresses = isAddress(host) ? [host] : await resolved(host, options);
+  if (addresses.length === 0) throw new AddressRefused(`${host} cannot be resolved`);
+  return addresses;
+}
+
+/**
  * The host as an http URL spells it: lower case, without brackets and trailing dots, numbers as dotted decimals. URLs of
  * other schemes keep what the caller wrote, which is why the host is read once more as one of http.
  */
@@ -82,7 +96,10 @@ function isLocalName(host: string): boolean {
   return /(^|\.)(localhost|local)$/.test(host);
 }
 
-async function resolved(host: string, options: AddressGuardOptions): Promise<readonly string[]> {
+async function resolved(
+  host: string,
+  options: Omit<AddressGuardOptions, "allowPrivate">,
+): Promise<readonly string[]> {
   using deadline = new Deadline(options.world, options.timeoutMs, options.signal);
   try {
     const resolve = options.resolve ?? systemResolve;

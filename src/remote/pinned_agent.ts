@@ -16,6 +16,8 @@ export interface PinnedAgentOptions {
   readonly roots: readonly string[];
   /** Accepts any certificate: SERVICE_ALLOW_INSECURE_TLS, for media sources only. */
   readonly allowInsecureTls?: boolean;
+  /** Kept open to one address under one name; 4. Each may turn out stale before a request goes through. */
+  readonly freeSocketsMax?: number;
   /** Where a connection to a checked address really goes: `Outbound`. */
   readonly reroute?: (address: string) => string;
 }
@@ -32,9 +34,16 @@ export class PinnedAgent implements Disposable {
   readonly #reached = new Map<string, string>();
   readonly #reroute: (address: string) => string;
 
-  constructor({ roots, allowInsecureTls = false, reroute = (address) => address }: PinnedAgentOptions) {
+  constructor(
+    {
+      roots,
+      allowInsecureTls = false,
+      freeSocketsMax = FREE_SOCKETS_MAX,
+      reroute = (address) => address,
+    }: PinnedAgentOptions,
+  ) {
     this.#reroute = reroute;
-    const kept = { keepAlive: true, maxFreeSockets: FREE_SOCKETS_MAX, timeout: IDLE_MS };
+    const kept = { keepAlive: true, maxFreeSockets: freeSocketsMax, timeout: IDLE_MS };
     this.#plain = new HttpAgent(kept);
     this.#trust = {
       // Read once, not for every connection: verifying against 160 roots costs 10 ms, parsing them again as much.
@@ -110,7 +119,6 @@ function nameOf({ hostname }: URL): string {
   return hostname.replace(/^\[(.*)\]$/, "$1").replace(/\.+$/, "").toLowerCase();
 }
 
-/** To one address and name; each is also one that may turn out stale before a request goes through. */
 const FREE_SOCKETS_MAX = 4;
 /** A connection that nobody has used for so long is closed. */
 const IDLE_MS = 30_000;

@@ -22,6 +22,8 @@ export interface PinnedRequest {
   readonly body?: Uint8Array;
   /** Never sent twice, not even when a kept connection turns out to be closed: for callers that count attempts. */
   readonly isSentOnce?: true;
+  /** For each address until it has accepted a connection, TLS included; as long as everything unless given. */
+  readonly connectTimeoutMs?: number;
   /** From the first connection to the last byte of the answer. */
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
@@ -131,7 +133,7 @@ async function exchange(
 }
 
 function send(request: PinnedRequest, address: string) {
-  const { agent, url, method, headers, body } = request;
+  const { world, agent, url, method, headers, body, connectTimeoutMs } = request;
   const outgoing = agent.open(url, address, {
     method,
     path: `${url.pathname}${url.search}`,
@@ -143,14 +145,24 @@ function send(request: PinnedRequest, address: string) {
   });
   let connected = false;
   let reused = false;
+  const connecting = new AbortController();
+  const onConnected = () => {
+    connected = true;
+    connecting.abort();
+  };
+  if (connectTimeoutMs !== undefined) {
+    const giveUp = () => outgoing.destroy(new RequestFailed("connect", "it does not accept a connection"));
+    world.sleep(connectTimeoutMs, connecting.signal).then(giveUp, () => {/* it was connected in time */});
+    outgoing.once("close", () => connecting.abort());
+  }
   const ready = url.protocol === "https:" ? "secureConnect" : "connect";
   outgoing.once("socket", (socket) => {
     reused = outgoing.reusedSocket;
     // With it the runtime sends a request again by itself when its connection ends, even one that was destroyed on
     // purpose (denoland/deno#36786): whether to try again is decided here.
     outgoing.reusedSocket = false;
-    if (reused) connected = true;
-    else socket.once(ready, () => connected = true);
+    if (reused) onConnected();
+    else socket.once(ready, onConnected);
   });
   outgoing.end(body && Buffer.from(body.buffer, body.byteOffset, body.byteLength));
   return { outgoing, isConnected: () => connected, isReused: () => reused };

@@ -11,6 +11,8 @@ import { MODES } from "../../src/model/mode.ts";
 import { frameMetadata } from "../../src/model/schemas/frame_metadata.ts";
 import { PROCESSING_DEFAULTS, processingConfig } from "../../src/model/schemas/processing_config.ts";
 import { publishedSchemas, schemaText } from "../../src/model/schemas/published.ts";
+import { triggerProgram } from "../../src/model/trigger/program.ts";
+import { programFaults } from "../../src/model/trigger/validate.ts";
 import { GATE_REASONS } from "../../src/model/signals.ts";
 import { readVariants, type Variants } from "../support/variants.ts";
 
@@ -76,6 +78,18 @@ Deno.test("processing configurations are accepted and rejected as the contract's
     committedSchema("processing_config.schema.json"),
     processingConfig,
   );
+});
+
+Deno.test("trigger programs are accepted and rejected as their schema says; so the service does", () => {
+  const variants = readVariants("schemas/trigger_program.json");
+  check(variants, committedSchema("trigger_program.schema.json"));
+  // The shape leaves rules to the validator, which has the last word.
+  const isTaken = (value: unknown) => {
+    const { success, data } = triggerProgram.safeParse(value);
+    return success && programFaults(data).length === 0;
+  };
+  for (const value of variants.valid) assert.ok(isTaken(value), JSON.stringify(value));
+  for (const { why, value } of variants.invalid) assert.ok(!isTaken(value), why);
 });
 
 Deno.test("the profile of every mode is a valid configuration of that mode and the fixture's own", () => {

@@ -7,7 +7,7 @@ import { quietLog } from "../../src/base/log.ts";
 import { realWorld, type World } from "../../src/base/world.ts";
 import type { Outbound } from "../../src/remote/outbound.ts";
 import { openService, type Service } from "../../src/service.ts";
-import { settleLabelMaps, settleTools } from "../../src/settle.ts";
+import { settleBackends, settleLabelMaps, settleTools } from "../../src/settle.ts";
 
 export const PROJECT_ROOT = fileURLToPath(new URL("../../", import.meta.url));
 export const CLIPS = join(PROJECT_ROOT, "fixtures", "clips");
@@ -39,17 +39,21 @@ export interface TestOptions {
   readonly timerSpeed?: number;
   /** How outbound connections find and trust their peers; as in production. */
   readonly outbound?: Outbound;
+  /** The text of the TOML file of model backends, whose variables are those of the service; no file unless given. */
+  readonly backendFile?: string;
 }
 
 export async function startService(
   env: Record<string, string> = {},
-  { timerSpeed = 1, outbound = {} }: TestOptions = {},
+  { timerSpeed = 1, outbound = {}, backendFile }: TestOptions = {},
 ): Promise<TestService> {
   const root = Deno.realPathSync(Deno.makeTempDirSync({ prefix: "service-test-" }));
   const folder = (name: string) => {
     Deno.mkdirSync(join(root, name), { recursive: true });
     return join(root, name);
   };
+  if (backendFile !== undefined) Deno.writeTextFileSync(join(root, "service.toml"), backendFile);
+  env = { SERVICE_CONFIG: join(root, "service.toml"), ...env };
   let config = configOf(env);
   const places = {
     dataDir: folder("data"),
@@ -61,6 +65,7 @@ export async function startService(
   const faults: string[] = [];
   const tools = settleTools(config, faults);
   const labelMaps = settleLabelMaps(config, faults);
+  let { backends } = settleBackends(config, env, faults);
   if (faults.length > 0) throw new Error(faults.join("\n"));
 
   let offsetMs = 0;
@@ -71,7 +76,7 @@ export async function startService(
     monotonicMs: () => real.monotonicMs() * timerSpeed,
     sleep: (ms, signal) => real.sleep(ms / timerSpeed, signal),
   };
-  let service = await openService({ config, tools, places, labelMaps, world, outbound });
+  let service = await openService({ config, tools, places, labelMaps, backends, world, outbound });
 
   const test: TestService = {
     get url() {
@@ -108,7 +113,8 @@ export async function startService(
       await service[Symbol.asyncDispose]();
       meanwhile();
       config = configOf({ ...env, ...changes });
-      service = await openService({ config, tools, places, labelMaps, world, outbound });
+      ({ backends } = settleBackends(config, { ...env, ...changes }, faults));
+      service = await openService({ config, tools, places, labelMaps, backends, world, outbound });
     },
     async [Symbol.asyncDispose]() {
       await service[Symbol.asyncDispose]();

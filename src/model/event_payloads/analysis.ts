@@ -138,6 +138,8 @@ const chunkInferredFields = {
 const chunkInferredFromFrames = open({
   ...chunkInferredFields,
   media_mode: z.literal("frames").optional(),
+  pts_start_ms: count.optional().describe("Media time of the first frame, milliseconds"),
+  pts_end_ms: count.optional().describe("Media time of the last frame, milliseconds"),
 });
 
 const chunkInferredFromClip = open({

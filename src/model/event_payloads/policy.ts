@@ -1,7 +1,18 @@
 /** Payloads of the immutable records of policy control. Contract 10. */
 
 import { z } from "zod";
-import { count, jsonObject, normalizedRegion, open, positive, text, unit } from "./shapes.ts";
+import {
+  coordinates,
+  coordinateSchema,
+  count,
+  fps,
+  jsonObject,
+  normalizedRegion,
+  open,
+  positive,
+  text,
+  unit,
+} from "./shapes.ts";
 
 const status = z.enum(["draft", "shadow", "canary", "active", "retired", "rolled_back"]);
 const stage = z.enum(["shadow", "canary", "active"]);
@@ -78,9 +89,9 @@ export const policyRollbackRejected = open({
   reason: text,
 });
 
-export const policyReplayEvaluated = open({
+/** Stored candidates counted against the revision's threshold. */
+const replayedEvents = {
   revision: positive,
-  source: z.literal("local_wal"),
   comparison: text,
   from_seq: count,
   to_seq: count.nullable(),
@@ -90,4 +101,31 @@ export const policyReplayEvaluated = open({
   events_without_score: count,
   threshold: unit.nullable(),
   limitation: z.string(),
+};
+
+/** One stretch of activity that the zone would have told of; the last one may never end. */
+const zoneInterval = open({
+  entered_frame: count,
+  entered_pts_ms: count.describe("Media time, milliseconds"),
+  left_frame: count.nullable(),
+  left_pts_ms: count.nullable(),
+  peak_motion_score: unit,
 });
+
+/** `signals`: the zone over the media of the run; `accepted_events` are the intervals, `candidate_events` what is stored. */
+const replayedSignals = open({
+  ...replayedEvents,
+  source: z.literal("signals"),
+  source_uri: text,
+  sample_fps: fps,
+  frames: positive,
+  coordinate_schema: coordinateSchema,
+  coordinates,
+  intervals_total: count,
+  intervals: z.array(zoneInterval),
+});
+
+export const policyReplayEvaluated = z.union([
+  open({ ...replayedEvents, source: z.literal("local_wal") }),
+  replayedSignals,
+]);

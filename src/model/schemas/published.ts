@@ -4,6 +4,7 @@ import { z } from "zod";
 import { count, json, jsonObject, open, positive, text, U64_END } from "../event_payloads/shapes.ts";
 import { EVENTS } from "../events.ts";
 import { frameMetadata } from "./frame_metadata.ts";
+import { triggerProgram } from "../trigger/program.ts";
 import { PROCESSING_DEFAULTS, processingConfig } from "./processing_config.ts";
 
 /**
@@ -30,6 +31,12 @@ export function publishedSchemas(): ReadonlyMap<string, object> {
     "A processing profile; the examples are the profiles of the four modes.",
     processingConfig,
     { examples: Object.values(PROCESSING_DEFAULTS) },
+  );
+  publish(
+    "trigger_program",
+    "Trigger program",
+    "A compiled trigger. What the schema cannot say, POST /v1/triggers/validate checks: jumps, stack, actions.",
+    triggerProgram,
   );
   publish(
     "event_envelope",

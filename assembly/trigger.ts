@@ -1,0 +1,188 @@
+/** The interpreter of trigger programs (contract 9): one call steps one sample, or a block of them. Allocates nothing. */
+
+/*
+ * The caller writes a program that was validated, so nothing is checked here: jumps go forward, the stack keeps
+ * within its 16 values and slots within their 16 places.
+ *
+ *   PROGRAM  64 rows  | code i32 | operand i32 | amount i32 or f32 | 0 |
+ *   STATE    16 slots | true frames in a row i32 | input before i32 | last time f64, NaN for never |
+ *   STACK    16 f32, upwards
+ *
+ * Each of the three instructions with a slot has its own part of it, so different ones may share a slot; one that a
+ * jump leaves out keeps what it remembers.
+ *
+ * A block of samples has one time and one row of values each; a row is as long as `begin` said, and NaN in it is a
+ * signal that is missing. Every sample gives one byte of FLAGS: 1 fired, 2 a load had no value.
+ *
+ *   PTS_MS f64 | VALUES f32 x columns | FLAGS u8
+ *
+ * Values are f32; true is finite and not zero; what an instruction finds to be true it leaves as 1.
+ */
+
+export const INSTRUCTIONS: i32 = 64;
+export const COLUMNS: i32 = 64;
+export const BLOCK_ROWS: i32 = 10_000;
+export const PROGRAM: usize = memory.data(64 * 16, 16);
+export const PTS_MS: usize = memory.data(10_000 * 8, 16);
+export const VALUES: usize = memory.data(10_000 * 64 * 4, 16);
+export const FLAGS: usize = memory.data(10_000, 16);
+
+const STATE: usize = memory.data(16 * 16, 16);
+const STACK: usize = memory.data(16 * 4, 16);
+
+/** Codes of src/model/trigger/table.ts. */
+const LOAD: i32 = 1;
+const CONSTANT: i32 = 2;
+const GREATER_THAN: i32 = 3;
+const GREATER_OR_EQUAL: i32 = 4;
+const LESS_THAN: i32 = 5;
+const LESS_OR_EQUAL: i32 = 6;
+const EQUAL: i32 = 7;
+const AND: i32 = 8;
+const OR: i32 = 9;
+const NOT: i32 = 10;
+const SUSTAIN_FRAMES: i32 = 11;
+const RISING_EDGE: i32 = 12;
+const COOLDOWN_MS: i32 = 13;
+const JUMP_IF_FALSE: i32 = 14;
+const FIRE: i32 = 15;
+
+const FIRED: i32 = 1;
+const MISSING_SIGNAL: i32 = 2;
+
+/** No sustain asks for more frames in a row; a live stream may go on for years. */
+const SUSTAIN_FRAMES_MAX: i32 = 10_000;
+
+let rowBytes: usize = 0;
+
+/** A fresh start: no frame was seen yet. Rows of values hold `columns` signals from now on. */
+export function begin(columns: i32): void {
+  rowBytes = <usize> columns << 2;
+  for (let slot: usize = 0; slot < 16; slot++) {
+    const state = STATE + (slot << 4);
+    store<i64>(state, 0);
+    store<f64>(state, f64.NaN, 8);
+  }
+}
+
+/** Steps one sample, whose values are the first row; returns its flags. */
+export function step(ptsMs: f64): i32 {
+  return evaluate(VALUES, ptsMs);
+}
+
+/** Steps the first `rows` samples of the block. */
+export function run(rows: i32): void {
+  let values = VALUES;
+  for (let row: usize = 0; row < <usize> rows; row++) {
+    store<u8>(FLAGS + row, evaluate(values, load<f64>(PTS_MS + (row << 3))));
+    values += rowBytes;
+  }
+}
+
+function evaluate(values: usize, ptsMs: f64): i32 {
+  let flags: i32 = 0;
+  let at = PROGRAM;
+  let top = STACK;
+  while (true) {
+    switch (load<i32>(at)) {
+      case LOAD: {
+        const value = load<f32>(values + (<usize> load<i32>(at, 4) << 2));
+        if (value != value) flags |= MISSING_SIGNAL;
+        store<f32>(top, value);
+        top += 4;
+        break;
+      }
+      case CONSTANT:
+        store<f32>(top, load<f32>(at, 8));
+        top += 4;
+        break;
+      case GREATER_THAN:
+        top -= 4;
+        leave(top - 4, load<f32>(top - 4) > load<f32>(top));
+        break;
+      case GREATER_OR_EQUAL:
+        top -= 4;
+        leave(top - 4, load<f32>(top - 4) >= load<f32>(top));
+        break;
+      case LESS_THAN:
+        top -= 4;
+        leave(top - 4, load<f32>(top - 4) < load<f32>(top));
+        break;
+      case LESS_OR_EQUAL:
+        top -= 4;
+        leave(top - 4, load<f32>(top - 4) <= load<f32>(top));
+        break;
+      case EQUAL:
+        top -= 4;
+        leave(top - 4, load<f32>(top - 4) == load<f32>(top));
+        break;
+      case AND:
+        top -= 4;
+        leave(top - 4, isTrue(load<f32>(top - 4)) & isTrue(load<f32>(top)));
+        break;
+      case OR:
+        top -= 4;
+        leave(top - 4, isTrue(load<f32>(top - 4)) | isTrue(load<f32>(top)));
+        break;
+      case NOT:
+        leave(top - 4, !isTrue(load<f32>(top - 4)));
+        break;
+      case SUSTAIN_FRAMES:
+        leave(top - 4, sustained(stateAt(at), isTrue(load<f32>(top - 4)), load<i32>(at, 8)));
+        break;
+      case RISING_EDGE:
+        leave(top - 4, hasRisen(stateAt(at), isTrue(load<f32>(top - 4))));
+        break;
+      case COOLDOWN_MS:
+        leave(top - 4, isTrue(load<f32>(top - 4)) && isCool(stateAt(at), ptsMs, load<i32>(at, 8)));
+        break;
+      case JUMP_IF_FALSE:
+        top -= 4;
+        if (!isTrue(load<f32>(top))) {
+          at = PROGRAM + (<usize> load<i32>(at, 4) << 4);
+          continue;
+        }
+        break;
+      case FIRE:
+        return flags | FIRED;
+      default:
+        return flags;
+    }
+    at += 16;
+  }
+}
+
+function isTrue(value: f32): bool {
+  return (value != 0) & (abs<f32>(value) < f32.POSITIVE_INFINITY);
+}
+
+function leave(place: usize, isTrue: bool): void {
+  store<f32>(place, <f32> <i32> isTrue);
+}
+
+/** The slot that the instruction at `at` names. */
+
+function stateAt(at: usize): usize {
+  return STATE + (<usize> load<i32>(at, 4) << 4);
+}
+
+function sustained(state: usize, input: bool, frames: i32): bool {
+  const inARow = input ? min<i32>(load<i32>(state) + 1, SUSTAIN_FRAMES_MAX) : 0;
+  store<i32>(state, inARow);
+  return inARow >= frames;
+}
+
+function hasRisen(state: usize, input: bool): bool {
+  const before = load<i32>(state, 4);
+  store<i32>(state, input, 4);
+  return input & !before;
+}
+
+/** True when it never was, or long enough ago; this time is then the last one. */
+
+function isCool(state: usize, ptsMs: f64, durationMs: i32): bool {
+  const last = load<f64>(state, 8);
+  if (ptsMs - last < <f64> durationMs) return false;
+  store<f64>(state, ptsMs, 8);
+  return true;
+}

@@ -1,0 +1,57 @@
+/** The restricted zone (contract 11.5): enters and leaves on scores that last for some frames. Allocates nothing. */
+
+/*
+ *             score >= enter, `enterFrames` frames in a row
+ *            ---------------------------------------------->
+ *   outside                                                    inside
+ *            <----------------------------------------------
+ *             score <= exit, `exitFrames` frames in a row
+ *
+ * A frame that does not meet the condition starts the count again, as does one whose score is NaN.
+ *
+ *   SCORE f64 | TRANSITION u8, in blocks of BLOCK_ROWS frames
+ */
+
+export const BLOCK_ROWS: i32 = 8192;
+export const SCORE: usize = memory.data(8192 * 8, 16);
+export const TRANSITION: usize = memory.data(8192, 16);
+
+/** Indices into ZONE_TRANSITIONS of src/media/zone_kernel.ts. */
+const NONE: i32 = 0;
+const ENTERED: i32 = 1;
+const LEFT: i32 = 2;
+
+let enterScore: f64 = 0;
+let exitScore: f64 = 0;
+let enterFrames: i32 = 0;
+let exitFrames: i32 = 0;
+let isInside: bool = false;
+let inARow: i32 = 0;
+
+/** Begins outside, with these thresholds from now on; a change takes one frame at least. */
+export function begin(enter: f64, exit: f64, enterAfterFrames: i32, exitAfterFrames: i32): void {
+  enterScore = enter;
+  exitScore = exit;
+  enterFrames = enterAfterFrames;
+  exitFrames = exitAfterFrames;
+  isInside = false;
+  inARow = 0;
+}
+
+/** What the next frame's score changes. */
+export function step(score: f64): i32 {
+  const meets = isInside ? score <= exitScore : score >= enterScore;
+  const needed = isInside ? exitFrames : enterFrames;
+  inARow = meets ? inARow + 1 : 0;
+  if (inARow < needed) return NONE;
+  isInside = !isInside;
+  inARow = 0;
+  return isInside ? ENTERED : LEFT;
+}
+
+/** Steps the first `rows` scores of the block. */
+export function run(rows: i32): void {
+  for (let row: usize = 0; row < <usize> rows; row++) {
+    store<u8>(TRANSITION + row, step(load<f64>(SCORE + (row << 3))));
+  }
+}

@@ -1,0 +1,108 @@
+/**
+ * What it costs to cut a window out of a recording, and that it does not depend on where the window lies:
+ *
+ *     clip   8 s of picture and sound out of ten minutes of 720p, near the start and near the end
+ *     mute   the same without sound, where no key picture allows a copy
+ *     wav    20 s of sound, near the start and near the end
+ *
+ * Early and late alternate. The recording is made once, in a cache folder: own_screenrec of fixtures/clips, scaled to
+ * 720p at 25 frames a second with a tone beside it, x264 medium, repeated to ten minutes.
+ *
+ *     deno run -A scripts/bench/extract.ts [--cache FOLDER] [--rounds 5]
+ */
+
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { fileURLToPath } from "node:url";
+import { Decoder } from "../../src/media/decode.ts";
+import { Extractor } from "../../src/media/extract.ts";
+import { fileInput } from "../../src/media/input.ts";
+import { fullFrame } from "../../src/model/coordinates.ts";
+import { settleTools } from "../../src/settle.ts";
+import { median, quietWorld, TemporaryFolder } from "./support.ts";
+
+const SOURCE = fileURLToPath(new URL("../../fixtures/clips/own_screenrec.mp4", import.meta.url));
+const PIECE_SECONDS = 20;
+const PIECES = 30;
+const EARLY_MS = 3_000;
+const LATE_MS = 583_000;
+
+const { values } = parseArgs({
+  args: Deno.args,
+  options: {
+    cache: { type: "string", default: join(Deno.env.get("TMPDIR") ?? "/tmp", "service-bench-clips") },
+    rounds: { type: "string", default: "5" },
+  },
+});
+
+Deno.mkdirSync(values.cache, { recursive: true });
+const recording = await benchRecording();
+using folder = new TemporaryFolder();
+const faults: string[] = [];
+const tools = settleTools({ ffmpegPath: "ffmpeg", ffprobePath: "ffprobe" }, faults);
+if (faults.length > 0) throw new Error(faults.join("; "));
+const shared = { tools, tempDir: folder.path, world: quietWorld(), maxConcurrent: 2 };
+await using decoder = await Decoder.open(shared);
+await using extractor = new Extractor(shared);
+const input = fileInput(recording);
+const signal = new AbortController().signal;
+const info = await decoder.probe(input, signal);
+const coordinates = fullFrame(info.video!.width, info.video!.height);
+
+await compare(
+  "clip, 8 s",
+  (startMs) =>
+    extractor.clip({ input, info, startMs, durationMs: 8_000, coordinates, withAudio: true, signal }),
+);
+await compare(
+  "mute, 8 s",
+  (startMs) =>
+    extractor.clip({ input, info, startMs, durationMs: 8_000, coordinates, withAudio: false, signal }),
+);
+await compare(
+  "wav, 20 s",
+  (startMs) => extractor.wav({ input, info, startMs: startMs - 3_000, durationMs: 20_000, signal }),
+);
+
+/** The first round warms the file cache and finds the first frame, and does not count. */
+async function compare(
+  name: string,
+  cut: (startMs: number) => Promise<{ bytes: Uint8Array; extractionMs: number }>,
+): Promise<void> {
+  const [early, late]: [number[], number[]] = [[], []];
+  let size = 0;
+  for (let round = 0; round <= Number(values.rounds); round++) {
+    const first = await cut(EARLY_MS);
+    const last = await cut(LATE_MS);
+    size = last.bytes.length;
+    if (round === 0) continue;
+    early.push(first.extractionMs);
+    late.push(last.extractionMs);
+  }
+  console.log(
+    `${name.padEnd(10)} early ${median(early).toFixed(0)} ms, late ${median(late).toFixed(0)} ms, ` +
+      `${(size / 1024).toFixed(0)} KiB`,
+  );
+}
+
+async function benchRecording(): Promise<string> {
+  const path = join(values.cache, "recording-720p.mp4");
+  if (await Deno.stat(path).then(() => true, () => false)) return path;
+  const piece = join(values.cache, "recording-piece.mp4");
+  await ffmpeg([
+    ...["-i", SOURCE, "-f", "lavfi", "-i", "sine", "-t", String(PIECE_SECONDS), "-map", "0:v", "-map", "1:a"],
+    ...["-vf", "scale=1280:720,fps=25,format=yuv420p", "-c:v", "libx264", "-preset", "medium", "-c:a", "aac"],
+    ...["-y", piece],
+  ]);
+  const repeat = ["-stream_loop", String(PIECES - 1), "-i", piece, "-c", "copy"];
+  await ffmpeg([...repeat, "-f", "mp4", "-y", `${path}.part`]);
+  Deno.renameSync(`${path}.part`, path);
+  Deno.removeSync(piece);
+  return path;
+}
+
+async function ffmpeg(args: readonly string[]): Promise<void> {
+  const { success, stderr } = await new Deno.Command("ffmpeg", { args: ["-v", "error", "-nostdin", ...args] })
+    .output();
+  if (!success) throw new Error(`ffmpeg failed: ${new TextDecoder().decode(stderr)}`);
+}

@@ -1,0 +1,20 @@
+/** A model server in a process of its own, for infer.ts: answers every chat completion after as long as it is told. */
+
+const delayMs = Number(Deno.args[0]);
+const ANSWER = JSON.stringify({
+  id: "chatcmpl-1",
+  object: "chat.completion",
+  choices: [{
+    index: 0,
+    message: { role: "assistant", content: "A forklift waits at the dock." },
+    finish_reason: "stop",
+  }],
+  usage: { prompt_tokens: 31, completion_tokens: 6, total_tokens: 37 },
+});
+
+const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, async (request) => {
+  await request.arrayBuffer();
+  await new Promise((resolve) => setTimeout(resolve, delayMs));
+  return new Response(ANSWER, { headers: { "content-type": "application/json" } });
+});
+console.log(`listening on http://127.0.0.1:${server.addr.port}`);

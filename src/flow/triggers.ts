@@ -1,0 +1,73 @@
+/** Trigger programs: compiled from source, validated, and evaluated on samples. Nothing is kept. Interface 4.7. */
+
+import { refuse } from "../base/refusal.ts";
+import type { TriggerKernel } from "../media/trigger_kernel.ts";
+import type { CompileBody, EvaluateBody } from "../model/api/triggers.ts";
+import { compileTrigger } from "../model/trigger/compile.ts";
+import { type Action, isAction, type TriggerProgram } from "../model/trigger/program.ts";
+import { fillColumns, firstOutOfOrder } from "../model/trigger/samples.ts";
+import { tableOf } from "../model/trigger/table.ts";
+import { stateSlots, type ValidProgram, validProgram } from "../model/trigger/validate.ts";
+
+/** A program that may run, and what it takes. */
+export interface CheckedProgram {
+  readonly program: ValidProgram;
+  readonly instructionCount: number;
+  readonly stateSlots: number;
+}
+
+/** What a program made of a sequence of samples, in their order. */
+export interface Evaluation {
+  readonly program: ValidProgram;
+  /** Media time of each sample, milliseconds. */
+  readonly ptsMs: Float64Array;
+  /** `FIRED` and `MISSING_SIGNAL` of each sample. */
+  readonly flags: Uint8Array;
+  /** What a firing executes: all actions, in the order of the program. */
+  readonly actions: readonly Action[];
+}
+
+export class Triggers {
+  readonly #kernel: TriggerKernel;
+
+  constructor(kernel: TriggerKernel) {
+    this.#kernel = kernel;
+  }
+
+  /** Errors: 422 on `source`. */
+  compile({ source }: CompileBody): CheckedProgram {
+    return checked(compileTrigger(source));
+  }
+
+  /** Errors: 422 on `program`. */
+  validate(program: TriggerProgram): CheckedProgram {
+    return checked(validProgram(program));
+  }
+
+  /** Steps the samples from a fresh state, without a pause. Errors: 422 on `program`, 422 on `samples`. */
+  evaluate({ program, samples }: EvaluateBody): Evaluation {
+    const valid = validProgram(program);
+    const late = firstOutOfOrder(samples);
+    if (late >= 0) {
+      const times = `${samples[late]!.pts_ms} after ${samples[late - 1]!.pts_ms}`;
+      throw refuse.invalid(
+        "samples",
+        `[${late}].pts_ms must not be less than the one before it: got ${times}`,
+      );
+    }
+    const kernel = this.#kernel;
+    const table = tableOf(valid);
+    kernel.begin(table);
+    fillColumns(samples, table.signals, kernel);
+    return {
+      program: valid,
+      ptsMs: kernel.ptsMs.slice(0, samples.length),
+      flags: kernel.run(samples.length),
+      actions: valid.instructions.filter(isAction),
+    };
+  }
+}
+
+function checked(program: ValidProgram): CheckedProgram {
+  return { program, instructionCount: program.instructions.length, stateSlots: stateSlots(program) };
+}

@@ -1,0 +1,23 @@
+/** Request bodies of direct inference. A schema says the shape; the rules are checked in the flow. */
+
+import { z } from "zod";
+
+export const INFER_BODY = z.strictObject({
+  model: z.string(),
+  prompt: z.string(),
+  run_id: z.string().nullish(),
+  max_tokens: z.int().nullish(),
+  temperature: z.number().nullish(),
+  timeout_ms: z.int().nullish(),
+  allow_fallback: z.boolean().nullish(),
+  primary_provider: z.string().nullish(),
+  output_schema: z.record(z.string(), z.unknown()).nullish(),
+});
+
+export const INFER_BATCH_BODY = z.strictObject({
+  requests: z.array(INFER_BODY),
+  max_parallel: z.int().nullish(),
+});
+
+export type InferBody = z.infer<typeof INFER_BODY>;
+export type InferBatchBody = z.infer<typeof INFER_BATCH_BODY>;

@@ -1,0 +1,39 @@
+/** Request bodies of policies. A schema says the shape; the rules are checked once the run is known. Contract 10. */
+
+import { z } from "zod";
+
+const SEQ = z.int().nonnegative();
+
+/** Unknown keys of the region are let pass, as in every crop (contract 13.5); they are not kept. */
+export const ZONE_BODY = z.strictObject({
+  policy_id: z.string(),
+  policy_version: z.int().nonnegative(),
+  device_id: z.string(),
+  region: z.object({ x: z.number(), y: z.number(), width: z.number(), height: z.number() }),
+  enter_motion_score: z.number(),
+  exit_motion_score: z.number(),
+  enter_after_frames: z.int().nonnegative(),
+  exit_after_frames: z.int().nonnegative(),
+});
+
+export const CREATE_POLICY_BODY = z.strictObject({
+  parent_revision: SEQ.nullish(),
+  prompt: z.string().nullish(),
+  /** Any JSON value here: what is no object is refused by name, with the other rules. */
+  output_schema: z.unknown().optional(),
+  parameters: z.strictObject({ restricted_zone: ZONE_BODY.nullish() }).nullish(),
+});
+export type CreatePolicyBody = z.infer<typeof CREATE_POLICY_BODY>;
+
+export const ACTIVATE_POLICY_BODY = z.strictObject({ stage: z.string(), expected_generation: SEQ.nullish() });
+export type ActivatePolicyBody = z.infer<typeof ACTIVATE_POLICY_BODY>;
+
+export const ROLLBACK_POLICY_BODY = z.strictObject({ expected_generation: SEQ.nullish() });
+export type RollbackPolicyBody = z.infer<typeof ROLLBACK_POLICY_BODY>;
+
+export const REPLAY_POLICY_BODY = z.strictObject({
+  from_seq: SEQ.nullish(),
+  to_seq: SEQ.nullish(),
+  source: z.string().nullish(),
+});
+export type ReplayPolicyBody = z.infer<typeof REPLAY_POLICY_BODY>;

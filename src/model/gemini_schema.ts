@@ -1,0 +1,129 @@
+/** JSON Schema in the words that Gemini knows: a subset of OpenAPI, with types in upper case. Contract 7.5. */
+
+type Schema = Readonly<Record<string, unknown>>;
+
+/**
+ * The schema as `responseSchema` takes it. What only adds rules that Gemini does not know is left out; null when what is
+ * left could not say the shape (a recursive schema, an object of unknown fields, more than one type at once), so that
+ * the answer is asked to be JSON without a schema.
+ */
+export function geminiSchema(schema: Schema): Schema | null {
+  try {
+    return converted(schema, { root: schema, references: [], count: { nodes: 0 } });
+  } catch (error) {
+    if (error instanceof CannotSay) return null;
+    throw error;
+  }
+}
+
+class CannotSay extends Error {}
+
+interface Place {
+  readonly root: Schema;
+  /** Those that led here, innermost last. */
+  readonly references: readonly string[];
+  /** Over the whole schema: references could unfold into any number. */
+  readonly count: { nodes: number };
+}
+
+const NODES_MAX = 2_000;
+
+function converted(schema: unknown, place: Place): Schema {
+  if (!isObject(schema) || ++place.count.nodes > NODES_MAX) throw new CannotSay();
+  if (typeof schema.$ref === "string") return converted(...referenced(schema.$ref, place));
+  const choices = schema.type === undefined ? schema.anyOf ?? schema.oneOf : undefined;
+  const common = kept(schema, ["title", "description"]);
+  if (Array.isArray(choices)) {
+    const { isNullable, others } = withoutNull(choices);
+    const nullable = isNullable ? { nullable: true } : {};
+    if (others.length === 1) return { ...converted(others[0], place), ...common, ...nullable };
+    return { ...common, ...nullable, anyOf: others.map((choice) => converted(choice, place)) };
+  }
+  const { type, isNullable } = typeOf(schema);
+  return {
+    type: type.toUpperCase(),
+    ...common,
+    ...(isNullable && { nullable: true }),
+    ...details(type, schema, place),
+  };
+}
+
+/** What more can be said of each type. */
+function details(type: string, schema: Schema, place: Place): Schema {
+  switch (type) {
+    case "string": {
+      const words = wordsOf(schema);
+      const format = words
+        ? { format: "enum", enum: words }
+        : schema.format === "date-time" && kept(schema, ["format"]);
+      return { ...format, ...kept(schema, ["minLength", "maxLength", "pattern"]) };
+    }
+    case "number":
+    case "integer":
+      return kept(schema, ["minimum", "maximum"]);
+    case "boolean":
+      return {};
+    case "array":
+      return { items: converted(schema.items, place), ...kept(schema, ["minItems", "maxItems"]) };
+    case "object": {
+      const fields = isObject(schema.properties) ? Object.entries(schema.properties) : [];
+      if (fields.length === 0) throw new CannotSay();
+      const required = Array.isArray(schema.required) ? schema.required : [];
+      return {
+        properties: Object.fromEntries(fields.map(([name, field]) => [name, converted(field, place)])),
+        propertyOrdering: fields.map(([name]) => name),
+        ...(required.length > 0 &&
+          { required: required.filter((name) => fields.some(([own]) => own === name)) }),
+      };
+    }
+    default:
+      throw new CannotSay();
+  }
+}
+
+function typeOf(schema: Schema): { type: string; isNullable: boolean } {
+  const { type } = schema;
+  if (typeof type === "string") return { type, isNullable: schema.nullable === true };
+  if (Array.isArray(type)) {
+    const others = type.filter((name) => name !== "null");
+    if (others.length === 1) return { type: others[0], isNullable: others.length < type.length };
+  } else if (isObject(schema.properties)) {
+    return { type: "object", isNullable: false };
+  } else if (wordsOf(schema)) {
+    return { type: "string", isNullable: false };
+  }
+  throw new CannotSay();
+}
+
+/** Gemini's enums are of strings only; another one is left out, as the type alone still holds. */
+function wordsOf(schema: Schema): readonly string[] | undefined {
+  const words = "const" in schema ? [schema.const] : schema.enum;
+  const areWords = Array.isArray(words) && words.every((word) => typeof word === "string" && word !== "");
+  return areWords && words.length > 0 ? words : undefined;
+}
+
+function withoutNull(choices: readonly unknown[]): { isNullable: boolean; others: readonly unknown[] } {
+  const others = choices.filter((choice) => !(isObject(choice) && choice.type === "null"));
+  return { isNullable: others.length < choices.length, others };
+}
+
+/** Only those inside the schema itself, such as `#/$defs/moment`, and none that leads to itself. */
+function referenced(reference: string, { root, references, count }: Place): [unknown, Place] {
+  if (!reference.startsWith("#/") || references.includes(reference)) throw new CannotSay();
+  const names = reference.slice(2).split("/").map((name) => name.replaceAll("~1", "/").replaceAll("~0", "~"));
+  let target: unknown = root;
+  for (const name of names) {
+    target = isObject(target) && Object.hasOwn(target, name) ? target[name] : undefined;
+  }
+  return [target, { root, references: [...references, reference], count }];
+}
+
+function kept(schema: Schema, names: readonly string[]): Schema {
+  return Object.fromEntries(
+    names.filter((name) => Object.hasOwn(schema, name)).map((name) => [name, schema[name]]),
+  );
+}
+
+function isObject(value: unknown): value is Schema {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

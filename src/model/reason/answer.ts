@@ -1,0 +1,137 @@
+/** What a model's text says of a chunk: the object in it, whether that is an answer, and how sure it is. Contract 6.4. */
+
+import { FRAME_EVENT_TYPES, type FrameEventType } from "../frame_row.ts";
+import { firstJsonObject, jsonDepth, MAX_JSON_DEPTH } from "./json_object.ts";
+import type { OutputSchema } from "./output_schema.ts";
+
+/** Why a text is no answer; behind `semantic_parse_failed:` in `semantic_error`. */
+export type AnswerFault = "empty_response" | "json_object_not_found" | "invalid_json" | "schema_mismatch";
+
+/** What takes the place of the deterministic labels on every frame of a chunk. Contract 4.1. */
+export interface ChunkOverlay {
+  readonly eventType: FrameEventType;
+  readonly objectLabel: string;
+  readonly summary: string;
+  readonly description: string;
+  /** [0,1]. */
+  readonly confidence: number;
+}
+
+/** `rawOutput` is JSON: what the model said, null where nothing could be read. */
+export type Answered<Value> =
+  | ({ readonly ok: true; readonly rawOutput: unknown } & Value)
+  | { readonly ok: false; readonly fault: AnswerFault; readonly rawOutput: unknown };
+
+/** The built-in schema: the first JSON object in the text, whatever stands around it. */
+export function parseFrameAnswer(text: string): Answered<{ readonly overlay: ChunkOverlay }> {
+  const found = objectIn(text);
+  if (!found.ok) return found;
+  const overlay = overlayOf(found.rawOutput);
+  return overlay
+    ? { ok: true, rawOutput: found.rawOutput, overlay }
+    : { ok: false, fault: "schema_mismatch", rawOutput: found.rawOutput };
+}
+
+/**
+ * A caller's schema: the whole text is JSON, and there is no overlay. A text that is no JSON is kept as
+ * `{"raw": text}`; so is a nest or a text too large to be an answer. JSON that does not fit the schema is kept as it is.
+ */
+export function parseCustomAnswer(text: string, schema: Pick<OutputSchema, "fault">): Answered<object> {
+  const asText = { raw: text };
+  if (text.trim() === "") return { ok: false, fault: "empty_response", rawOutput: asText };
+  const value = text.length > CUSTOM_ANSWER_MAX ? undefined : parsedJson(text);
+  if (value === undefined || jsonDepth(value) > MAX_JSON_DEPTH) {
+    return { ok: false, fault: "invalid_json", rawOutput: asText };
+  }
+  return schema.fault(value) === null
+    ? { ok: true, rawOutput: value }
+    : { ok: false, fault: "schema_mismatch", rawOutput: value };
+}
+
+/** Longer than any answer of the tokens that are asked for: what is checked with a caller's schema has a bound. */
+const CUSTOM_ANSWER_MAX = 65_536;
+
+/** Undefined for what is no JSON. */
+function parsedJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The second pass under a caller's schema answers with TIER_LABEL_ANSWER instead. Contract 6.5. */
+export const TIER_LABEL: Pick<OutputSchema, "fault"> = {
+  fault(value) {
+    if (!isObject(value)) return "must be object";
+    if (typeof value.event_type !== "string") return "/event_type must be string";
+    if (!isUnit(value.confidence)) return "/confidence must be a number from 0 to 1";
+    const texts = [value.description, value.reasoning];
+    return texts.every((text) => text === undefined || typeof text === "string")
+      ? null
+      : "/description and /reasoning must be string";
+  },
+};
+
+/** Contract 6.5: `confidence` of a text that is JSON as a whole, clamped to [0,1]; 0.5 for anything else. */
+export function tierConfidence(text: string): number {
+  const value = parsedJson(text);
+  const confidence = isObject(value) ? value.confidence : undefined;
+  if (typeof confidence !== "number" || !Number.isFinite(confidence)) return UNKNOWN_CONFIDENCE;
+  return Math.min(1, Math.max(0, confidence));
+}
+
+const UNKNOWN_CONFIDENCE = 0.5;
+
+/** Contract 6.5: strictly below the threshold. */
+export function needsSecondPass(firstAnswer: string, threshold: number): boolean {
+  return tierConfidence(firstAnswer) < threshold;
+}
+
+/** The first JSON object in a model's text. */
+export function objectIn(text: string): Answered<object> & { readonly rawOutput: unknown } {
+  if (text.trim() === "") return { ok: false, fault: "empty_response", rawOutput: null };
+  const found = firstJsonObject(text);
+  if (!found) {
+    // A brace that is never closed is an answer that was cut off; a pair with nonsense in it is bad JSON.
+    const opened = text.indexOf("{");
+    const hasPair = opened >= 0 && text.indexOf("}", opened) > opened;
+    return { ok: false, fault: hasPair ? "invalid_json" : "json_object_not_found", rawOutput: null };
+  }
+  if (found.depth > MAX_JSON_DEPTH) return { ok: false, fault: "invalid_json", rawOutput: null };
+  return { ok: true, rawOutput: JSON.parse(text.slice(found.start, found.end)) };
+}
+
+/** A field's text within `maximum` UTF-16 units; a pair of units is never cut in two. */
+export function cutText(text: string, maximum: number): string {
+  if (text.length <= maximum) return text;
+  return text.slice(0, maximum).replace(/[\uD800-\uDBFF]$/, "");
+}
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Schema frame_metadata: the longest summary of a row. */
+const TEXT_MAX = 5000;
+const LABEL_MAX = 256;
+
+function overlayOf(answer: unknown): ChunkOverlay | null {
+  if (!isObject(answer)) return null;
+  const { event_type, object_label, summary, description, confidence } = answer;
+  if (typeof event_type !== "string" || typeof object_label !== "string") return null;
+  if (typeof summary !== "string" || typeof description !== "string" || !isUnit(confidence)) return null;
+  const eventType = event_type.trim().toLowerCase();
+  return {
+    eventType: FRAME_EVENT_TYPES.find((known) => known === eventType) ?? "context_observation",
+    objectLabel: cutText(object_label.trim().toLowerCase().replaceAll(" ", "_"), LABEL_MAX) ||
+      "frame_context",
+    summary: cutText(summary.trim(), TEXT_MAX) || "The model gave no summary.",
+    description: cutText(description.trim(), TEXT_MAX) || "The model gave no description.",
+    confidence,
+  };
+}
+
+function isUnit(value: unknown): value is number {
+  return typeof value === "number" && value >= 0 && value <= 1;
+}

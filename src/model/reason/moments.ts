@@ -1,0 +1,282 @@
+/** Moments of a clip: what a model claims to see and hear in it, and what local evidence leaves of that. Contract 6.4, 6.8. */
+
+import type { z } from "zod";
+import type { chunkMoment } from "../event_payloads/analysis.ts";
+import { LIMITS } from "../limits.ts";
+import type { AudioObservation, LocalAudio } from "../local_audio.ts";
+import { type Answered, type ChunkOverlay, cutText, isObject, objectIn } from "./answer.ts";
+
+/** As events carry it in `moments[]`; offsets are milliseconds from the start of the clip. */
+export type ChunkMoment = Readonly<z.infer<typeof chunkMoment>>;
+export type MomentKind = ChunkMoment["kind"];
+type Modality = ChunkMoment["modalities"][number];
+
+export const MOMENT_KINDS = [
+  "speech",
+  "sound_effect",
+  "music",
+  "ambient",
+  "interaction",
+  "mechanical",
+  "other",
+] as const satisfies readonly MomentKind[];
+
+/** Moments in the order of their times, and what they say of every frame of the chunk. */
+export interface Moments {
+  readonly moments: readonly ChunkMoment[];
+  readonly overlay: ChunkOverlay;
+}
+
+/** A model's answer about a clip of `clipMs` milliseconds. Moments outside of the clip are cut to it or dropped. */
+export function parseMomentsAnswer(text: string, clipMs: number): Answered<Moments> {
+  const found = objectIn(text);
+  if (!found.ok) return found;
+  const mismatch = { ok: false, fault: "schema_mismatch", rawOutput: found.rawOutput } as const;
+  const claimed = isObject(found.rawOutput) ? found.rawOutput.moments : undefined;
+  if (!Array.isArray(claimed)) return mismatch;
+  const read = claimed.slice(0, LIMITS.mediaWindow.momentsMax).map((claim) => momentOf(claim, clipMs));
+  const fitting = read.filter((moment) => moment !== null);
+  if (fitting.length < read.length) return mismatch;
+  const moments = fitting.filter(lasts).toSorted(byTime);
+  return { ok: true, rawOutput: found.rawOutput, moments, overlay: momentOverlay(moments[0]) };
+}
+
+/** What is known of a window besides the model's moments. */
+export interface LocalEvidence {
+  /** Null when nobody listened, or when listening failed. */
+  readonly local: LocalAudio | null;
+  readonly localFailed: boolean;
+  readonly clipMs: number;
+}
+
+/**
+ * Contract 6.8: what the model claims to hear stands only where the local pass heard something of the kind, and is
+ * then told in the local pass's words. What the local pass heard is there in any case. Without a local pass, asked
+ * for or failed, the moments are the model's.
+ */
+export function fuseMoments(claimed: readonly ChunkMoment[], evidence: LocalEvidence): Moments {
+  const { local, localFailed, clipMs } = evidence;
+  const isFused = local !== null || localFailed;
+  if (!isFused) return { moments: claimed, overlay: momentOverlay(claimed[0]) };
+  const heard = (local?.observations ?? []).filter(({ kind }) => kind !== "voice_activity");
+  const supported = claimed.flatMap((moment) => {
+    if (!claimsSound(moment)) return [moment];
+    const support = heard.filter((observation) => supports(observation, moment));
+    return support.length === 0 ? [] : [inLocalWords(moment, support, clipMs)];
+  });
+  const localMoments = heard.map((observation) => observedMoment(observation, clipMs));
+  const all = [
+    ...supported.map((moment) => ({ moment, isLocal: false })),
+    ...localMoments.map((moment) => ({ moment, isLocal: true })),
+  ];
+  const moments = withoutRepeats(all.filter(({ moment }) => lasts(moment)));
+  const surest = moments.reduce<ChunkMoment | undefined>(
+    (best, moment) => best && best.confidence >= moment.confidence ? best : moment,
+    undefined,
+  );
+  return { moments, overlay: momentOverlay(surest) };
+}
+
+/** Contract 6.4: the labels of a chunk with sound are those of one moment, or say that there is none. */
+function momentOverlay(lead: ChunkMoment | undefined): ChunkOverlay {
+  return {
+    eventType: "context_observation",
+    objectLabel: lead?.kind ?? "multimodal_activity",
+    summary: lead?.description ?? NOTHING_FOUND,
+    description: lead?.description ?? NOTHING_FOUND,
+    confidence: lead?.confidence ?? 0,
+  };
+}
+
+const NOTHING_FOUND = "Nothing stood out in this window.";
+
+/** Contract 6.4. */
+const TEXT_MAX = 1024;
+
+/** Null where the claim does not have the shape that was asked for. */
+function momentOf(claim: unknown, clipMs: number): ChunkMoment | null {
+  if (!isObject(claim)) return null;
+  const { start_offset_ms, end_offset_ms, modalities, kind, description, confidence } = claim;
+  const numbers = [start_offset_ms, end_offset_ms, confidence];
+  if (!numbers.every((value) => typeof value === "number" && Number.isFinite(value))) return null;
+  if (typeof kind !== "string" || typeof description !== "string" || !Array.isArray(modalities)) return null;
+  if (description.trim() === "") return null;
+  const intent = optionalText(claim.intent);
+  const relation = optionalText(claim.audio_visual_relation);
+  if (intent === undefined || relation === undefined) return null;
+  const known = momentKind(kind);
+  const senses = modalitiesOf(modalities);
+  if (senses.length === 0 && !isAudioLike(known)) return null;
+  return {
+    start_offset_ms: withinClip(start_offset_ms as number, clipMs),
+    end_offset_ms: withinClip(end_offset_ms as number, clipMs),
+    modalities: senses.length > 0 ? senses : ["audio"],
+    kind: known,
+    description: cutText(description.trim(), TEXT_MAX),
+    intent,
+    audio_visual_relation: relation,
+    confidence: Math.min(1, Math.max(0, confidence as number)),
+  };
+}
+
+/** Null for none, undefined for what is no text. */
+function optionalText(value: unknown): string | null | undefined {
+  if (value === undefined || value === null) return null;
+  if (typeof value !== "string") return undefined;
+  return cutText(value.trim(), TEXT_MAX) || null;
+}
+
+function modalitiesOf(names: readonly unknown[]): Modality[] {
+  const plain = names.filter((name) => typeof name === "string").map((name) => name.trim().toLowerCase());
+  const isAudio = plain.some((name) => name === "audio" || /speech|sound|voice|music/.test(name));
+  const isVideo = plain.some((name) => name === "video" || name === "visual" || name.includes("picture"));
+  return [...(isAudio ? ["audio" as const] : []), ...(isVideo ? ["video" as const] : [])];
+}
+
+/** Words to kinds; the first that is found decides, so "background music" is music and "machine voice" speech. */
+const KIND_WORDS: readonly (readonly [RegExp, MomentKind])[] = [
+  [/speech|dialog|voice|spoken/, "speech"],
+  [/music/, "music"],
+  [/sound_effect|effect|beep|tone|impact/, "sound_effect"],
+  [/ambient|background/, "ambient"],
+  [/mechanical|machine/, "mechanical"],
+  [/interact/, "interaction"],
+];
+
+function momentKind(text: string): MomentKind {
+  const name = text.trim().toLowerCase().replaceAll(/[\s-]+/g, "_");
+  const exact = MOMENT_KINDS.find((kind) => kind === name);
+  return exact ?? KIND_WORDS.find(([words]) => words.test(name))?.[1] ?? "other";
+}
+
+/** Kinds that can only be heard. */
+function isAudioLike(kind: MomentKind): boolean {
+  return kind === "speech" || kind === "sound_effect" || kind === "music" || kind === "ambient";
+}
+
+function withinClip(offsetMs: number, clipMs: number): number {
+  return Math.min(Math.floor(clipMs), Math.max(0, Math.round(offsetMs)));
+}
+
+function lasts(moment: ChunkMoment): boolean {
+  return moment.end_offset_ms > moment.start_offset_ms;
+}
+
+function byTime(left: ChunkMoment, right: ChunkMoment): number {
+  return left.start_offset_ms - right.start_offset_ms || left.end_offset_ms - right.end_offset_ms;
+}
+
+// From here on: contract 6.8.
+
+/** How far apart a claim and its evidence may lie, and two tellings of one thing, milliseconds. */
+const SUPPORT_TOLERANCE_MS = 500;
+const REPEAT_TOLERANCE_MS = 250;
+
+function claimsSound({ modalities, kind }: ChunkMoment): boolean {
+  return modalities.includes("audio") || isAudioLike(kind);
+}
+
+function supports(observation: AudioObservation, moment: ChunkMoment): boolean {
+  const isCompatible = moment.kind === "speech"
+    ? observation.kind === "speech" && transcriptOf(observation) !== null
+    : observation.kind === "audio_event";
+  return isCompatible && overlapMs(observation, moment) >= -SUPPORT_TOLERANCE_MS;
+}
+
+/** Below 0 where there is a gap between the two. */
+function overlapMs(
+  left: { start_offset_ms: number; end_offset_ms: number },
+  right: { start_offset_ms: number; end_offset_ms: number },
+): number {
+  return Math.min(left.end_offset_ms, right.end_offset_ms) -
+    Math.max(left.start_offset_ms, right.start_offset_ms);
+}
+
+/** `support` is not empty. */
+function inLocalWords(
+  moment: ChunkMoment,
+  support: readonly AudioObservation[],
+  clipMs: number,
+): ChunkMoment {
+  const modalities: Modality[] = moment.modalities.includes("video") ? ["audio", "video"] : ["audio"];
+  if (moment.kind === "speech") {
+    const closest = support.reduce((best, observation) =>
+      overlapMs(observation, moment) > overlapMs(best, moment) ? observation : best
+    );
+    const { start_offset_ms, end_offset_ms, description, intent } = observedMoment(closest, clipMs);
+    return { ...moment, modalities, start_offset_ms, end_offset_ms, description, intent };
+  }
+  const labels = [...new Set(support.map(({ label }) => label))].join(", ");
+  return {
+    ...moment,
+    modalities,
+    description: cutText(`Heard locally: ${labels}`, TEXT_MAX),
+    intent: null,
+    audio_visual_relation: null,
+  };
+}
+
+function observedMoment(observation: AudioObservation, clipMs: number): ChunkMoment {
+  const transcript = transcriptOf(observation);
+  return {
+    start_offset_ms: withinClip(observation.start_offset_ms, clipMs),
+    end_offset_ms: withinClip(observation.end_offset_ms, clipMs),
+    modalities: ["audio"],
+    kind: observation.kind === "speech" ? "speech" : kindOfLabel(observation.label),
+    description: cutText(transcript === null ? observation.label : `Speaker: ${transcript}`, TEXT_MAX),
+    intent: transcript === null ? null : cutText(transcript, TEXT_MAX),
+    audio_visual_relation: null,
+    confidence: observation.confidence,
+  };
+}
+
+/** Words of speech; a sound has none, whatever the sidecar sends along with it. */
+function transcriptOf({ kind, transcript }: AudioObservation): string | null {
+  return kind === "speech" ? transcript?.trim() || null : null;
+}
+
+const AMBIENT_LABELS = new Set([
+  "silence",
+  "inside_small_room",
+  "outside_urban_or_manmade",
+  "outside_rural_or_natural",
+]);
+const MECHANICAL_LABELS = new Set([
+  "engine",
+  "engine_starting",
+  "idling",
+  "mechanisms",
+  "tools",
+  "vehicle",
+]);
+
+/** The kind of a sound that the local pass heard; live audio has the same. */
+export function kindOfLabel(label: string): MomentKind {
+  if (label === "music") return "music";
+  if (AMBIENT_LABELS.has(label)) return "ambient";
+  return MECHANICAL_LABELS.has(label) ? "mechanical" : "sound_effect";
+}
+
+interface Told {
+  readonly moment: ChunkMoment;
+  readonly isLocal: boolean;
+}
+
+/** One thing told twice is told once, by whoever used more senses, or else by whoever began earlier. */
+function withoutRepeats(told: readonly Told[]): ChunkMoment[] {
+  const kept: Told[] = [];
+  for (const next of told.toSorted((left, right) => byTime(left.moment, right.moment))) {
+    const twin = kept.findIndex((earlier) => isRepeat(earlier, next));
+    if (twin < 0) kept.push(next);
+    else if (next.moment.modalities.length > kept[twin]!.moment.modalities.length) kept[twin] = next;
+  }
+  return kept.map(({ moment }) => moment).toSorted(byTime);
+}
+
+/** Two utterances that the local pass told apart are two, however close. */
+function isRepeat(left: Told, right: Told): boolean {
+  const isSpeech = left.moment.kind === "speech" && !(left.isLocal && right.isLocal);
+  return left.moment.kind === right.moment.kind &&
+    overlapMs(left.moment, right.moment) >= -REPEAT_TOLERANCE_MS &&
+    (isSpeech || left.moment.description === right.moment.description);
+}

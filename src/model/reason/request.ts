@@ -1,0 +1,308 @@
+/** What a reason request asks for once every default is applied, and every rule that its fields are held to. */
+
+import { utf8Length } from "../../base/bytes.ts";
+import type { ReasonBody } from "../api/reason.ts";
+import { canonicalModel } from "../catalog.ts";
+import { cropFault, type NormalizedRegion } from "../coordinates.ts";
+import { FieldRules } from "../field_rules.ts";
+import { defaultTraceId } from "../identifiers.ts";
+import { LIMITS } from "../limits.ts";
+import type { AudioProfile, SpeechEngine } from "../local_audio.ts";
+import type { Mode } from "../mode.ts";
+import { parseSamplingPolicy, type SamplingRequest } from "../sampling.ts";
+import type { MediaMode, MediaResolution } from "./media_mode.ts";
+import { compileOutputSchema, type OutputSchema } from "./output_schema.ts";
+
+/** What the rules need to know beyond the body. */
+export interface ReasonFacts {
+  readonly requestId: string;
+  /** Whether any backend is configured; without one nobody can lack binary transport. */
+  readonly hasProvider: boolean;
+  /** Whether the backend that would serve `model` takes binary clips. */
+  hasBinaryMedia(model: string): boolean;
+}
+
+/** How the sampled frames are cut into chunks. Contract 6.2. */
+export type Chunking =
+  | { readonly by: "count"; readonly size: number }
+  | { readonly by: "window"; readonly windowMs: number };
+
+export interface LocalAudioPlan {
+  readonly profile: AudioProfile;
+  readonly engine: SpeechEngine;
+  readonly minConfidence: number;
+  readonly maxEvents: number;
+  readonly voiceFeedback: boolean;
+}
+
+/** A reason request that passed every rule; nothing in it is left to default. */
+export interface ReasonPlan {
+  readonly sourceUri: string;
+  readonly mode: Mode;
+  /** Canonical. */
+  readonly model: string;
+  readonly streamId: string;
+  readonly traceId: string;
+  readonly indexName: string | null;
+  readonly sampling: SamplingRequest;
+  readonly maxFrames: number;
+  readonly chunking: Chunking;
+  readonly windowSize: number;
+  readonly segmentMs: number;
+  /** Frames; 0 turns corrections off. */
+  readonly markerWindow: number;
+  readonly crop: NormalizedRegion | null;
+  readonly includeFrameMetadata: boolean;
+
+  readonly semanticInference: boolean;
+  readonly timeoutMs: number;
+  /** The caller's prompt, trimmed; null asks for the built-in one. */
+  readonly prompt: string | null;
+  readonly outputSchema: OutputSchema | null;
+  /** Canonical where the contract knows it, else as given. */
+  readonly firstPassModel: string;
+  readonly secondPassModel: string;
+  /** Contract 6.5: a first answer below this confidence is asked again. */
+  readonly threshold: number;
+  /** Chunks know what was said of the one before, so they go one after the other. */
+  readonly temporalChain: boolean;
+  /** The middle picture of the chunk before is the first picture of this one. */
+  readonly visualDiff: boolean;
+  /** Chunks at a time; 1 in a temporal chain. */
+  readonly concurrency: number;
+
+  /** Still pictures of a chunk in frames mode. */
+  readonly imagesPerChunk: number;
+  /** Pixels of the longest edge; null leaves the size as it is. */
+  readonly maxEdge: number | null;
+  /** Contract 6.1 video_clip_mode: a chunk is sent as a silent clip of this length instead of as stills. */
+  readonly clip: { readonly durationMs: number } | null;
+  readonly media: {
+    readonly mode: MediaMode;
+    /** Null leaves it to the backend. */
+    readonly resolution: MediaResolution | null;
+    readonly persistEvidence: boolean;
+    /** Length of a native window, milliseconds. */
+    readonly windowMs: number;
+  };
+  readonly localAudio: LocalAudioPlan | null;
+}
+
+/** Contract 6.2: video and audio_video. An explicit `frames` is the same as none. */
+export function isNative(plan: ReasonPlan): boolean {
+  return plan.media.mode !== "frames";
+}
+
+/** Contract 6.5: a second pass makes sense only with another model. */
+export function isTiered(plan: ReasonPlan): boolean {
+  return plan.firstPassModel !== plan.secondPassModel;
+}
+
+/** Errors: one 422 that names every field at fault, as contract 6.1 calls them. */
+export function readReason(body: ReasonBody, facts: ReasonFacts): ReasonPlan {
+  const rules = new FieldRules();
+  const mediaMode = body.media?.mode ?? "frames";
+  const native = mediaMode !== "frames";
+
+  const mode = rules.mode(body.mode);
+  const model = rules.model(body.model);
+  const firstPassModel = passModel(rules, "first_pass_model", body.first_pass_model, model);
+  const secondPassModel = passModel(rules, "second_pass_model", body.second_pass_model, model);
+  checkSampling(rules, body);
+  const maxFrames = body.max_frames ?? LIMITS.reason.maxFramesDefault;
+  rules.range("max_frames", maxFrames, LIMITS.reason.maxFrames);
+  const windowSize = body.window_size ?? LIMITS.reason.windowSizeDefault;
+  rules.range("window_size", windowSize, LIMITS.reason.windowSize);
+  const segmentMs = body.segment_ms ?? LIMITS.reason.segmentMsDefault;
+  if (segmentMs < LIMITS.reason.segmentMsMin) {
+    rules.fault("segment_ms", `must be at least ${LIMITS.reason.segmentMsMin}: got ${segmentMs}`);
+  }
+  const imagesPerChunk = body.semantic_frames_per_chunk ?? LIMITS.reason.framesPerChunkDefault;
+  rules.range("semantic_frames_per_chunk", imagesPerChunk, LIMITS.reason.framesPerChunk);
+  const maxEdge = body.semantic_frame_max_edge ?? null;
+  if (maxEdge !== null) rules.range("semantic_frame_max_edge", maxEdge, LIMITS.reason.frameEdgePixels);
+  const crop = body.crop ?? null;
+  const cropProblem = crop && cropFault(crop);
+  if (cropProblem) rules.fault("crop", cropProblem);
+
+  const semanticInference = body.semantic_inference ?? true;
+  const localAudio = readLocalAudio(rules, body, mediaMode);
+  const clip = readClip(rules, body);
+  const chunking = readChunking(rules, body, { native, hasLocalAudio: localAudio !== null });
+  if (native && !semanticInference && localAudio === null) {
+    rules.fault("semantic_inference", `must be on with media.mode ${mediaMode}, or local_audio be given`);
+  }
+  // Of a model that does not exist nothing more is to be said.
+  const isNamed = body.first_pass_model != null || canonicalModel(body.model) !== undefined;
+  if (native && semanticInference && isNamed && facts.hasProvider && !facts.hasBinaryMedia(firstPassModel)) {
+    rules.fault("media.mode", `needs a backend that takes binary media for the model ${firstPassModel}`);
+  }
+  const timeoutMs = body.semantic_timeout_ms ??
+    (native || clip ? LIMITS.reason.semanticTimeoutMsNative : LIMITS.reason.semanticTimeoutMsFrames);
+  rules.range("semantic_timeout_ms", timeoutMs, LIMITS.reason.semanticTimeoutMs);
+  const prompt = readPrompt(rules, body.semantic_prompt);
+  const outputSchema = readOutputSchema(rules, body.output_schema);
+  const streamId = readName(rules, "stream_id", body.stream_id) ?? LIMITS.defaultStreamId;
+  const traceId = readName(rules, "trace_id", body.trace_id) ?? defaultTraceId(facts.requestId);
+  const indexName = readName(rules, "index_name", body.index_name);
+  rules.check();
+
+  const visualDiff = body.visual_diff ?? false;
+  const temporalChain = visualDiff || (body.temporal_chain ?? false);
+  return {
+    sourceUri: body.source_uri,
+    mode,
+    model,
+    streamId,
+    traceId,
+    indexName,
+    sampling: { policy: body.sampling_policy ?? null, fixedFps: body.fixed_fps ?? null },
+    maxFrames,
+    chunking,
+    windowSize,
+    segmentMs,
+    markerWindow: Number(body.marker_correction_window_frames ?? LIMITS.marker.correctionWindowFrames),
+    crop,
+    includeFrameMetadata: body.include_frame_metadata ?? !native,
+    semanticInference,
+    timeoutMs,
+    prompt,
+    outputSchema,
+    firstPassModel,
+    secondPassModel,
+    threshold: clamped(body.second_pass_threshold ?? LIMITS.reason.secondPassThreshold, {
+      minimum: 0,
+      maximum: 1,
+    }),
+    temporalChain,
+    visualDiff,
+    concurrency: temporalChain ? 1 : readConcurrency(body.vlm_concurrency, mediaMode),
+    imagesPerChunk,
+    maxEdge,
+    clip,
+    media: {
+      mode: mediaMode,
+      resolution: body.media?.resolution ?? null,
+      persistEvidence: native && (body.media?.persist_evidence ?? mediaMode === "audio_video"),
+      windowMs: windowMsOf(body, localAudio !== null),
+    },
+    localAudio,
+  };
+}
+
+/** The rules of 2.4 that hold whatever the file is; the rate itself follows from the file. */
+function checkSampling(rules: FieldRules, body: ReasonBody): void {
+  const policy = parseSamplingPolicy(body.sampling_policy);
+  if (policy === null) rules.fault("sampling_policy", "must be source_fps_adaptive or fixed");
+  if (policy === "fixed") {
+    rules.range("fixed_fps", body.fixed_fps ?? LIMITS.sampling.fixedFpsReason, LIMITS.sampling.fps);
+  }
+}
+
+function readChunking(
+  rules: FieldRules,
+  body: ReasonBody,
+  { native, hasLocalAudio }: { native: boolean; hasLocalAudio: boolean },
+): Chunking {
+  const windowMs = windowMsOf(body, hasLocalAudio);
+  rules.range("media.window_ms", windowMs, LIMITS.mediaWindow.lengthMs);
+  if (native) {
+    if (body.chunk_size != null) {
+      rules.fault("chunk_size", `is for frames; media.mode ${body.media!.mode} has media.window_ms`);
+    }
+    return { by: "window", windowMs };
+  }
+  const size = body.chunk_size ?? LIMITS.reason.chunkSizeDefault;
+  rules.range("chunk_size", size, LIMITS.reason.chunkSize);
+  return { by: "count", size };
+}
+
+/** Contract 6.2. Frames mode counts frames, whatever the window. */
+function windowMsOf(body: ReasonBody, hasLocalAudio: boolean): number {
+  if (body.media?.window_ms != null) return body.media.window_ms;
+  if ((body.media?.mode ?? "frames") === "frames") return LIMITS.mediaWindow.lengthMsFrames;
+  return hasLocalAudio ? LIMITS.mediaWindow.lengthMsLocalAudio : LIMITS.mediaWindow.lengthMsDefault;
+}
+
+/** The older way to ask for clips; `media` says the same and more, so both at once contradict each other. */
+function readClip(rules: FieldRules, body: ReasonBody): { durationMs: number } | null {
+  const isClip = body.video_clip_mode ?? false;
+  if (body.media && (isClip || body.video_clip_duration_s != null)) {
+    rules.fault("media", "must not be combined with video_clip_mode or video_clip_duration_s");
+  }
+  const seconds = body.video_clip_duration_s ?? LIMITS.reason.clipSecondsDefault;
+  if (!(seconds > 0 && seconds <= LIMITS.reason.clipSeconds)) {
+    rules.fault(
+      "video_clip_duration_s",
+      `must be above 0 and at most ${LIMITS.reason.clipSeconds}: got ${seconds}`,
+    );
+  }
+  return isClip ? { durationMs: Math.max(1, Math.round(seconds * 1000)) } : null;
+}
+
+function readLocalAudio(rules: FieldRules, body: ReasonBody, mediaMode: MediaMode): LocalAudioPlan | null {
+  const asked = body.local_audio;
+  if (!asked) return null;
+  if (mediaMode !== "audio_video") rules.fault("local_audio", "needs media.mode audio_video");
+  const minConfidence = asked.min_confidence ?? LIMITS.localAudio.confidenceDefault;
+  rules.range("local_audio.min_confidence", minConfidence, LIMITS.localAudio.confidence);
+  const maxEvents = asked.max_events ?? LIMITS.localAudio.eventsDefault;
+  rules.range("local_audio.max_events", maxEvents, LIMITS.localAudio.events);
+  return {
+    profile: asked.profile ?? "general",
+    engine: asked.speech_engine ?? "auto",
+    minConfidence,
+    maxEvents,
+    voiceFeedback: asked.voice_feedback ?? false,
+  };
+}
+
+function readPrompt(rules: FieldRules, text: string | null | undefined): string | null {
+  if (text == null) return null;
+  const prompt = text.trim();
+  const bytes = utf8Length(prompt);
+  const maximum = LIMITS.reason.promptBytesMax;
+  if (bytes === 0) rules.fault("semantic_prompt", "must not be blank");
+  if (bytes > maximum) rules.fault("semantic_prompt", `must be at most ${maximum} bytes: got ${bytes}`);
+  return prompt;
+}
+
+function readOutputSchema(rules: FieldRules, value: unknown): OutputSchema | null {
+  if (value == null) return null;
+  const compiled = compileOutputSchema(value);
+  if (compiled.ok) return compiled.outputSchema;
+  rules.fault("output_schema", compiled.fault);
+  return null;
+}
+
+/** Contract 6.1: not checked against the contract now; a model that nobody serves fails its chunks. */
+function passModel(
+  rules: FieldRules,
+  field: string,
+  id: string | null | undefined,
+  model: string,
+): string {
+  const name = readName(rules, field, id);
+  return name === null ? model : canonicalModel(name) ?? name;
+}
+
+/** A name goes into every event and every row of the call, so it says something and is short. */
+function readName(rules: FieldRules, field: string, name: string | null | undefined): string | null {
+  if (name == null) return null;
+  const maximum = LIMITS.reason.nameBytesMax;
+  if (name.trim() === "") rules.fault(field, "must not be blank");
+  const bytes = utf8Length(name);
+  if (bytes > maximum) rules.fault(field, `must be at most ${maximum} bytes: got ${bytes}`);
+  return name;
+}
+
+function readConcurrency(given: number | bigint | null | undefined, mediaMode: MediaMode): number {
+  const usual = mediaMode === "audio_video"
+    ? LIMITS.reason.vlmConcurrencyAudioVideo
+    : LIMITS.reason.vlmConcurrencyDefault;
+  return clamped(Number(given ?? usual), LIMITS.reason.vlmConcurrency);
+}
+
+function clamped(value: number, { minimum, maximum }: { minimum: number; maximum: number }): number {
+  return Math.min(maximum, Math.max(minimum, value));
+}

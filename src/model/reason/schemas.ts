@@ -1,0 +1,108 @@
+/** The JSON Schemas that answers are asked for, each with the name it goes by at a backend. Contract 6.4, 6.5. */
+
+import type { InferenceRequest } from "../inference.ts";
+import { FRAME_EVENT_TYPES } from "../frame_row.ts";
+import { MOMENT_KINDS } from "./moments.ts";
+import { isTiered, type ReasonPlan } from "./request.ts";
+
+type AnswerSchema = NonNullable<InferenceRequest["outputSchema"]>;
+
+const UNIT = { type: "number", minimum: 0, maximum: 1 } as const;
+const TEXT = { type: "string" } as const;
+
+/** What a chunk of frames or a silent clip is answered with. */
+export const FRAME_ANSWER: AnswerSchema = {
+  name: "chunk_observation",
+  schema: {
+    type: "object",
+    properties: {
+      event_type: { type: "string", enum: [...FRAME_EVENT_TYPES] },
+      object_label: TEXT,
+      summary: TEXT,
+      description: TEXT,
+      confidence: UNIT,
+    },
+    required: ["event_type", "object_label", "summary", "description", "confidence"],
+  },
+};
+
+/** What a clip with sound is answered with. */
+export const MOMENTS_ANSWER: AnswerSchema = {
+  name: "clip_moments",
+  schema: {
+    type: "object",
+    properties: {
+      moments: {
+        type: "array",
+        items: {
+          type: "object",
+          properties: {
+            start_offset_ms: { type: "integer" },
+            end_offset_ms: { type: "integer" },
+            modalities: { type: "array", items: { type: "string", enum: ["audio", "video"] } },
+            kind: { type: "string", enum: [...MOMENT_KINDS] },
+            description: TEXT,
+            intent: TEXT,
+            audio_visual_relation: TEXT,
+            confidence: UNIT,
+          },
+          required: [
+            "start_offset_ms",
+            "end_offset_ms",
+            "modalities",
+            "kind",
+            "description",
+            "confidence",
+          ],
+        },
+      },
+    },
+    required: ["moments"],
+  },
+};
+
+/** What the second pass is answered with where the first has the caller's own schema. */
+export const TIER_LABEL_ANSWER: AnswerSchema = {
+  name: "tier_label",
+  schema: {
+    type: "object",
+    properties: { event_type: TEXT, confidence: UNIT, description: TEXT, reasoning: TEXT },
+    required: ["event_type", "confidence"],
+  },
+};
+
+/** Contract 6.3 and 6.5: output tokens that an answer may take. */
+const FRAME_TOKENS = 320;
+const LONG_TOKENS = 1024;
+const SECOND_PASS_TOKENS = 256;
+
+/** What differs between the questions of the two passes. */
+export interface Pass {
+  readonly model: string;
+  readonly maxTokens: number;
+  readonly outputSchema: AnswerSchema;
+}
+
+export function firstPass(plan: ReasonPlan): Pass {
+  const isLong = plan.media.mode === "audio_video" || plan.outputSchema !== null;
+  return {
+    model: plan.firstPassModel,
+    maxTokens: isLong ? LONG_TOKENS : FRAME_TOKENS,
+    outputSchema: answerSchema(plan),
+  };
+}
+
+/** Null where one model does both passes. */
+export function secondPass(plan: ReasonPlan): Pass | null {
+  if (!isTiered(plan)) return null;
+  return {
+    model: plan.secondPassModel,
+    maxTokens: SECOND_PASS_TOKENS,
+    outputSchema: plan.outputSchema ? TIER_LABEL_ANSWER : answerSchema(plan),
+  };
+}
+
+function answerSchema(plan: ReasonPlan): AnswerSchema {
+  if (plan.outputSchema) return { name: "caller_schema", schema: plan.outputSchema.schema };
+  return plan.media.mode === "audio_video" ? MOMENTS_ANSWER : FRAME_ANSWER;
+}

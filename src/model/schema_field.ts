@@ -1,0 +1,52 @@
+/** A caller's JSON Schema as a request field: an object of a bounded size and depth, kept as plain JSON. */
+
+import { utf8Length } from "../base/bytes.ts";
+import type { FieldRules } from "./field_rules.ts";
+import { LIMITS } from "./limits.ts";
+
+/** Levels of objects and arrays; deeper ones would overflow whoever walks them. */
+const DEPTH_MAX = 64;
+
+/** The schema as JSON.stringify takes it; undefined, and a fault on `field`, where it breaks a rule. Contract 10. */
+export function checkedSchema(
+  field: string,
+  schema: unknown,
+  rules: FieldRules,
+): Record<string, unknown> | undefined {
+  if (typeof schema !== "object" || schema === null || Array.isArray(schema)) {
+    rules.fault(field, "must be a JSON object");
+    return undefined;
+  }
+  if (!isShallow(schema)) {
+    rules.fault(field, `must be nested at most ${DEPTH_MAX} levels deep`);
+    return undefined;
+  }
+  const plain = withDoubles(schema) as Record<string, unknown>;
+  const bytes = utf8Length(JSON.stringify(plain));
+  const maximum = LIMITS.policy.outputSchemaBytesMax;
+  if (bytes > maximum) rules.fault(field, `must be at most ${maximum} bytes: got ${bytes}`);
+  return plain;
+}
+
+/**
+ * JSON.stringify refuses a bigint, which is what the body's parser makes of an integer past 2^53. Here it is a bound that
+ * no answer of a model comes near, so a double will do.
+ */
+function withDoubles(part: unknown): unknown {
+  if (typeof part === "bigint") return Number(part);
+  if (Array.isArray(part)) return part.map(withDoubles);
+  if (typeof part !== "object" || part === null) return part;
+  return Object.fromEntries(Object.entries(part).map(([key, inner]) => [key, withDoubles(inner)]));
+}
+
+/** Level by level, as recursion into a hostile schema would overflow the stack. */
+function isShallow(schema: object): boolean {
+  let level: object[] = [schema];
+  for (let depth = 1; level.length > 0; depth++) {
+    if (depth > DEPTH_MAX) return false;
+    level = level.flatMap((part) =>
+      Object.values(part).filter((inner): inner is object => typeof inner === "object" && inner !== null)
+    );
+  }
+  return true;
+}

@@ -1,0 +1,69 @@
+/** From source to program object: the order of contract 9.2, checked by the validator like any other program. */
+
+import { utf8Length } from "../../base/bytes.ts";
+import { refuse } from "../../base/refusal.ts";
+import { LIMITS } from "../limits.ts";
+import { type ParsedTrigger, parseTrigger, type Place, sourceField } from "./parse.ts";
+import { type Instruction, ISA_VERSION, type TriggerProgram } from "./program.ts";
+import { programFaults, type ValidProgram } from "./validate.ts";
+
+/** Errors: 422 on `source`; what concerns a line begins `line N: column C: `. */
+export function compileTrigger(source: string): ValidProgram {
+  const bytesMax = LIMITS.trigger.sourceBytesMax;
+  const bytes = utf8Length(source);
+  if (bytes > bytesMax) {
+    throw refuse.invalid("source", `must have at most ${bytesMax} bytes: got ${bytes}`);
+  }
+  const parsed = parseTrigger(source);
+  const { program, places } = compiled(parsed);
+  const faults = programFaults(program);
+  if (faults.length > 0) {
+    throw refuse.invalidFields(faults.map(({ at, message }) => {
+      const place = at === undefined ? undefined : places[at];
+      return sourceField(place ?? parsed.version.place, message);
+    }));
+  }
+  return program as ValidProgram;
+}
+
+/** A program and, for each instruction, what in the source it comes from. */
+interface Compiled {
+  readonly program: TriggerProgram;
+  readonly places: readonly Place[];
+}
+
+/** Slots are counted in the order of the code: sustained conditions, then the edge, then the cooldown. */
+function compiled({ programId, version, conditions, edge, cooldownMs, actions }: ParsedTrigger): Compiled {
+  const instructions: Instruction[] = [];
+  const places: Place[] = [];
+  let slot = 0;
+  const write = (place: Place, instruction: Instruction) => {
+    instructions.push(instruction);
+    places.push(place);
+  };
+
+  for (const [index, { signal, comparison, threshold, frames }] of conditions.entries()) {
+    write(signal.place, { op: "load", signal: signal.value });
+    write(threshold.place, { op: "constant", value: threshold.value });
+    write(comparison.place, { op: comparison.value });
+    if (frames) write(frames.place, { op: "sustain_frames", slot: slot++, frames: frames.value });
+    if (index > 0) write(signal.place, { op: "and" });
+  }
+  if (edge) write(edge, { op: "rising_edge", slot: slot++ });
+  if (cooldownMs) {
+    write(cooldownMs.place, { op: "cooldown_ms", slot: slot++, duration_ms: cooldownMs.value });
+  }
+  const end = actions.at(-1)!.place;
+  write(end, { op: "jump_if_false", target: instructions.length + 1 + actions.length });
+  for (const { value, place } of actions) write(place, value);
+  write(end, { op: "halt" });
+  return {
+    program: {
+      isa_version: ISA_VERSION,
+      program_id: programId.value,
+      version: version.value,
+      instructions,
+    },
+    places,
+  };
+}

@@ -1,0 +1,343 @@
+/** Reads the source of a trigger, line by line, and says where it is wrong. Contract 9.1. */
+
+import { type FieldFault, refuse } from "../../base/refusal.ts";
+import { quoted } from "../field_rules.ts";
+import { didYouMean } from "./near_miss.ts";
+import {
+  type Action,
+  CAPTURE_KINDS,
+  CHANNELS,
+  type Comparison,
+  COMPARISONS,
+  IDENTIFIER,
+  type Signal,
+} from "./program.ts";
+import { parseSignal } from "./signal_text.ts";
+import { identifierRule } from "./validate.ts";
+
+/** Both from 1; a column counts UTF-16 units. */
+export interface Place {
+  readonly line: number;
+  readonly column: number;
+}
+
+/** Something that a source says, and where. */
+export interface Said<T> {
+  readonly value: T;
+  readonly place: Place;
+}
+
+export interface Condition {
+  readonly signal: Said<Signal>;
+  readonly comparison: Said<Comparison>;
+  readonly threshold: Said<number>;
+  /** Consecutive frames, where the condition says `for`. */
+  readonly frames: Said<number> | undefined;
+}
+
+/** What a source says, as far as the grammar goes: numbers may still be out of bounds. */
+export interface ParsedTrigger {
+  readonly programId: Said<string>;
+  readonly version: Said<number>;
+  readonly conditions: readonly Condition[];
+  readonly edge: Place | undefined;
+  readonly cooldownMs: Said<number> | undefined;
+  /** Not empty, in source order. */
+  readonly actions: readonly Said<Action>[];
+}
+
+/** A source with a fault in every line need not be told of more than this many. */
+const FAULTS_MAX = 16;
+
+/** Errors: 422 on `source`, one fault a line, each beginning `line N: column C: `. */
+export function parseTrigger(source: string): ParsedTrigger {
+  const reader = new SourceReader();
+  const faults: FieldFault[] = [];
+  for (const [index, text] of source.split(/\r?\n/).entries()) {
+    try {
+      reader.read(new Line(text, index + 1));
+    } catch (error) {
+      if (!(error instanceof SourceFault)) throw error;
+      faults.push(error.field);
+      if (faults.length === FAULTS_MAX) break;
+    }
+  }
+  // What is missing may be what a faulty line was meant to say: told only when every line could be read.
+  if (faults.length > 0) throw refuse.invalidFields(faults);
+  try {
+    return reader.finish();
+  } catch (error) {
+    throw error instanceof SourceFault ? refuse.invalidFields([error.field]) : error;
+  }
+}
+
+/** A fault of the source as a refusal names it. */
+export function sourceField({ line, column }: Place, message: string): FieldFault {
+  return { field: "source", message: `line ${line}: column ${column}: ${message}` };
+}
+
+/** Ends the reading of one line. */
+class SourceFault extends Error {
+  readonly field: FieldFault;
+
+  constructor(place: Place, message: string) {
+    super(message);
+    this.field = sourceField(place, message);
+  }
+}
+
+const KEYWORDS = ["trigger", "when", "and", "edge", "cooldown", "emit", "capture", "notify", "end"] as const;
+type Keyword = typeof KEYWORDS[number];
+
+/** Takes the lines in their order and gathers what they say. */
+class SourceReader {
+  /** Where the header stands, also one that could not be read: what follows it is not out of order. */
+  #header: Place | undefined;
+  #programId: Said<string> | undefined;
+  #version: Said<number> | undefined;
+  readonly #conditions: Condition[] = [];
+  #edge: Place | undefined;
+  #cooldownMs: Said<number> | undefined;
+  readonly #actions: Said<Action>[] = [];
+  #emit: Place | undefined;
+  #end: Place | undefined;
+  #last: Place = { line: 1, column: 1 };
+
+  read(line: Line): void {
+    this.#last = line.place;
+    if (line.isDone) return;
+    const first = line.take("a keyword");
+    if (this.#end) {
+      throw new SourceFault(first.place, `nothing may follow end, which is line ${this.#end.line}`);
+    }
+    this.#statement(keyword(first), first.place, line);
+    line.finish();
+  }
+
+  finish(): ParsedTrigger {
+    const [programId, version] = [this.#programId, this.#version];
+    const end = this.#end;
+    if (!end) throw new SourceFault(this.#last, 'the last line must be "end"');
+    if (!programId || !version) throw new SourceFault(end, 'there is no line "trigger ID version NUMBER"');
+    if (this.#conditions.length === 0) {
+      throw new SourceFault(end, 'there is no condition: "when SIGNAL >= NUMBER"');
+    }
+    if (!this.#emit) throw new SourceFault(end, 'there is no line "emit EVENT_TYPE"');
+    return {
+      programId,
+      version,
+      conditions: this.#conditions,
+      edge: this.#edge,
+      cooldownMs: this.#cooldownMs,
+      actions: this.#actions,
+    };
+  }
+
+  #statement(word: Keyword, place: Place, line: Line): void {
+    switch (word) {
+      case "trigger":
+        return this.#takeHeader(place, line);
+      case "when":
+      case "and":
+        return this.#takeCondition(place, line);
+      case "edge":
+        line.takeWord("rising");
+        this.#edge ??= place;
+        return;
+      case "cooldown":
+        this.#cooldownMs = line.takeDuration();
+        return;
+      case "emit":
+        if (this.#emit) {
+          throw new SourceFault(place, `a trigger has exactly one emit, and line ${this.#emit.line} is one`);
+        }
+        this.#emit = place;
+        return this.#act({ op: "emit", event_type: line.takeIdentifier("an event type").value }, place);
+      case "capture":
+        return this.#takeCapture(place, line);
+      case "notify": {
+        const channel = line.takeOneOf("a channel", CHANNELS);
+        return this.#act({ op: "notify", channel: channel.value }, place);
+      }
+      case "end":
+        line.finish();
+        this.#end = place;
+    }
+  }
+
+  #takeHeader(place: Place, line: Line): void {
+    if (this.#header) {
+      throw new SourceFault(place, `a source has exactly one header, and line ${this.#header.line} is one`);
+    }
+    this.#header = place;
+    this.#programId = line.takeIdentifier("a program id");
+    line.takeWord("version");
+    this.#version = line.takeWhole("a version");
+  }
+
+  #takeCondition(place: Place, line: Line): void {
+    if (!this.#header) {
+      throw new SourceFault(place, 'a condition needs the header before it: "trigger ID version NUMBER"');
+    }
+    const signal = line.takeSignal();
+    const comparison = line.takeComparison();
+    const threshold = line.takeNumber();
+    let frames: Said<number> | undefined;
+    if (!line.isDone) {
+      line.takeWord("for");
+      frames = line.takeWhole("a number of frames");
+      line.takeWord("frames");
+    }
+    this.#conditions.push({ signal, comparison, threshold, frames });
+  }
+
+  #takeCapture(place: Place, line: Line): void {
+    const kind = line.takeOneOf("what to capture", CAPTURE_KINDS).value;
+    if (kind === "keyframe") return this.#act({ op: "capture", kind, before_ms: 0, after_ms: 0 }, place);
+    const before = line.takeDuration("a duration before");
+    const after = line.takeDuration("a duration after");
+    this.#act({ op: "capture", kind, before_ms: before.value, after_ms: after.value }, before.place);
+  }
+
+  #act(value: Action, place: Place): void {
+    this.#actions.push({ value, place });
+  }
+}
+
+function keyword({ value, place }: Said<string>): Keyword {
+  const known = KEYWORDS.find((word) => word === value);
+  if (!known) throw new SourceFault(place, `unknown keyword ${quoted(value)}${didYouMean(value, KEYWORDS)}`);
+  return known;
+}
+
+/** Comparisons as other languages write them. */
+const OTHER_COMPARISONS: Readonly<Record<string, string>> = {
+  "=": "==",
+  "===": "==",
+  "=>": ">=",
+  "=<": "<=",
+};
+
+const NUMBER = /^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$/;
+
+/** The fields of one line without its comment, taken from left to right. */
+class Line {
+  readonly place: Place;
+  readonly #fields: readonly Said<string>[];
+  #next = 0;
+
+  constructor(text: string, number: number) {
+    const said = text.replace(/#.*/s, "").trimEnd();
+    // Where more could have been said.
+    this.place = { line: number, column: said.length + 1 };
+    this.#fields = Array.from(said.matchAll(/\S+/g), ({ 0: value, index }) => ({
+      value,
+      place: { line: number, column: index + 1 },
+    }));
+  }
+
+  get isDone(): boolean {
+    return this.#next === this.#fields.length;
+  }
+
+  /** The next field; `what` is expected there. */
+  take(what: string): Said<string> {
+    if (this.isDone) throw new SourceFault(this.place, `the line ends where ${what} is expected`);
+    return this.#fields[this.#next++]!;
+  }
+
+  /** Nothing may be left. */
+  finish(): void {
+    if (this.isDone) return;
+    const { value, place } = this.#fields[this.#next]!;
+    throw new SourceFault(place, `nothing is expected here: got ${quoted(value)}`);
+  }
+
+  takeWord(word: string): void {
+    this.takeOneOf(`"${word}"`, [word]);
+  }
+
+  takeOneOf<const Word extends string>(what: string, words: readonly Word[]): Said<Word> {
+    const { value, place } = this.take(what);
+    const word = words.find((known) => known === value);
+    if (word === undefined) {
+      const expected = words.map((known) => `"${known}"`).join(" or ");
+      throw new SourceFault(place, `expected ${expected}: got ${quoted(value)}${didYouMean(value, words)}`);
+    }
+    return { value: word, place };
+  }
+
+  takeIdentifier(what: string): Said<string> {
+    const field = this.take(what);
+    if (!IDENTIFIER.test(field.value)) {
+      throw new SourceFault(field.place, `${what} ${identifierRule(field.value)}`);
+    }
+    return field;
+  }
+
+  takeSignal(): Said<Signal> {
+    const { value: text, place } = this.take("a signal");
+    const glued = /[<>=]/.exec(text);
+    if (glued && glued.index > 0) {
+      const spaced = text.replace(/\s*([<>=]+)\s*/, " $1 ").trim();
+      throw new SourceFault(place, `fields are separated by blanks: write ${quoted(spaced)}`);
+    }
+    const value = parseSignal(text);
+    if (typeof value === "string") throw new SourceFault(place, value);
+    return { value, place };
+  }
+
+  takeComparison(): Said<Comparison> {
+    const { value: text, place } = this.take("a comparison");
+    if (Object.hasOwn(COMPARISONS, text)) {
+      return { value: COMPARISONS[text as keyof typeof COMPARISONS], place };
+    }
+    const other = Object.hasOwn(OTHER_COMPARISONS, text) ? OTHER_COMPARISONS[text] : undefined;
+    const hint = other === undefined ? "" : `, did you mean "${other}"?`;
+    throw new SourceFault(place, `expected one of > >= < <= ==: got ${quoted(text)}${hint}`);
+  }
+
+  /** A decimal number with an optional sign and exponent. */
+  takeNumber(): Said<number> {
+    const { value: text, place } = this.take("a number");
+    if (!NUMBER.test(text)) throw new SourceFault(place, `expected a number: got ${quoted(text)}`);
+    // JSON has no negative zero, and it compares like zero.
+    return { value: Number(text) + 0, place };
+  }
+
+  takeWhole(what: string): Said<number> {
+    const { value: text, place } = this.take(what);
+    return { value: whole(text, text, what, place), place };
+  }
+
+  /** Milliseconds, with the unit or without. */
+  takeDuration(what = "a duration"): Said<number> {
+    const { value: text, place } = this.take(what);
+    if (text.endsWith("ms") || /^\d+$/.test(text)) {
+      const value = whole(text.replace(/ms$/, ""), text, what, place);
+      const following = this.#fields[this.#next];
+      if (following?.value === "ms") {
+        throw new SourceFault(following.place, `the unit follows without a blank: write "${value}ms"`);
+      }
+      return { value, place };
+    }
+    const seconds = /^(\d+)s$/.exec(text);
+    const hint = seconds ? `, did you mean "${seconds[1]}000ms"?` : "";
+    throw new SourceFault(
+      place,
+      `expected ${what} in milliseconds such as "4000ms": got ${quoted(text)}${hint}`,
+    );
+  }
+}
+
+/** Digits alone; a number that JSON could not carry exactly is refused. */
+function whole(digits: string, text: string, what: string, place: Place): number {
+  if (!/^\d+$/.test(digits)) {
+    throw new SourceFault(place, `expected ${what}, a whole number: got ${quoted(text)}`);
+  }
+  const value = Number(digits);
+  if (!Number.isSafeInteger(value)) {
+    throw new SourceFault(place, `${what} must be at most ${Number.MAX_SAFE_INTEGER}: got ${quoted(text)}`);
+  }
+  return value;
+}

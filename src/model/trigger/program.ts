@@ -1,0 +1,134 @@
+/** What a trigger program is: signals, instructions and the program object, as they travel in JSON. Contract 9.2. */
+
+import { z } from "zod";
+import { LIMITS } from "../limits.ts";
+
+/** Signals that one word names; every other kind says of what. */
+export const SCALAR_KINDS = [
+  "motion_score",
+  "novelty_score",
+  "confidence",
+  "model_uncertainty",
+  "teacher_disagreement",
+  "speech_confidence",
+  "audio_novelty_score",
+  "cognition_gate_score",
+] as const;
+
+/** Signals between two named objects. */
+export const PAIR_KINDS = ["minimum_distance_mm", "time_to_collision_ms"] as const;
+
+/** `==` of the source is `equal`, and so on. */
+export const COMPARISONS = {
+  ">": "greater_than",
+  ">=": "greater_or_equal",
+  "<": "less_than",
+  "<=": "less_or_equal",
+  "==": "equal",
+} as const;
+
+export type Comparison = typeof COMPARISONS[keyof typeof COMPARISONS];
+
+export const CAPTURE_KINDS = ["keyframe", "clip"] as const;
+export const CHANNELS = ["webhook", "local_output"] as const;
+const ACTIONS: readonly string[] = ["emit", "capture", "notify"];
+
+export const ISA_VERSION = 1;
+
+/** Contract 9.1, rule ID, with its length. */
+export const IDENTIFIER = new RegExp(
+  `^[A-Za-z0-9_.:-]{${LIMITS.trigger.identifierBytes.minimum},${LIMITS.trigger.identifierBytes.maximum}}$`,
+);
+
+/** The smallest number that is infinite as a 32-bit float: halfway past the largest that is finite. */
+const F32_END = 2 ** 128 - 2 ** 103;
+
+/**
+ * Each shape says what a door takes: types and fields. What only breaks a rule of contract 9.3 passes it, because
+ * the validator answers for that on the field `program`; `meta` tells readers of the published schema those bounds.
+ */
+const whole = z.int().nonnegative();
+
+const slot = whole.meta({ maximum: LIMITS.trigger.stateSlotsMax - 1 });
+
+/** A zone that is absent is the same as null: any. */
+export const signal = z.discriminatedUnion("kind", [
+  z.strictObject({ kind: z.enum(SCALAR_KINDS) }),
+  z.strictObject({ kind: z.literal("object_count"), label: z.string(), zone: z.string().nullish() }),
+  z.strictObject({ kind: z.enum(PAIR_KINDS), left: z.string(), right: z.string() }),
+  z.strictObject({ kind: z.literal("dwell_ms"), label: z.string(), zone: z.string() }),
+  z.strictObject({ kind: z.literal("audio_event_confidence"), label: z.string() }),
+], { error: "must be a signal: an object whose kind is one of the known ones" });
+
+const instruction = z.discriminatedUnion("op", [
+  z.strictObject({ op: z.literal("load"), signal }),
+  z.strictObject({
+    op: z.literal("constant"),
+    value: z.number().meta({ exclusiveMinimum: -F32_END, exclusiveMaximum: F32_END }),
+  }),
+  z.strictObject({ op: z.enum(Object.values(COMPARISONS)) }),
+  z.strictObject({ op: z.enum(["and", "or", "not"]) }),
+  z.strictObject({
+    op: z.literal("sustain_frames"),
+    slot,
+    frames: whole.meta({ ...LIMITS.trigger.sustainFrames }),
+  }),
+  z.strictObject({ op: z.literal("rising_edge"), slot }),
+  z.strictObject({
+    op: z.literal("cooldown_ms"),
+    slot,
+    duration_ms: whole.meta({ maximum: LIMITS.trigger.cooldownMsMax }),
+  }),
+  z.strictObject({
+    op: z.literal("jump_if_false"),
+    target: whole.meta({ minimum: 1, maximum: LIMITS.trigger.instructions.maximum - 1 }),
+  }),
+  z.strictObject({ op: z.literal("emit"), event_type: z.string().meta({ pattern: IDENTIFIER.source }) }),
+  z.strictObject({
+    op: z.literal("capture"),
+    kind: z.enum(CAPTURE_KINDS),
+    before_ms: whole.meta({ maximum: LIMITS.trigger.captureMsMax }),
+    after_ms: whole.meta({ maximum: LIMITS.trigger.captureMsMax }),
+  }),
+  z.strictObject({ op: z.literal("notify"), channel: z.enum(CHANNELS) }),
+  z.strictObject({ op: z.literal("halt") }),
+], { error: "must be an instruction: an object whose op is one of the known ones" });
+
+/** Closed at every level. A value of this shape may still break rules: see `validate.ts`. */
+export const triggerProgram = z.strictObject({
+  isa_version: whole.meta({ minimum: ISA_VERSION, const: ISA_VERSION }),
+  program_id: z.string().meta({ pattern: IDENTIFIER.source }),
+  version: whole.meta({ minimum: 1 }),
+  instructions: z.array(instruction).meta({
+    minItems: LIMITS.trigger.instructions.minimum,
+    maxItems: LIMITS.trigger.instructions.maximum,
+  }),
+});
+
+export type ScalarKind = typeof SCALAR_KINDS[number];
+export type Signal = z.infer<typeof signal>;
+export type Instruction = z.infer<typeof instruction>;
+export type TriggerProgram = z.infer<typeof triggerProgram>;
+
+/** An instruction that a firing executes, as evaluation reports it. */
+export type Action = Extract<Instruction, { op: "emit" | "capture" | "notify" }>;
+
+export function isAction(instruction: Instruction): instruction is Action {
+  return ACTIONS.includes(instruction.op);
+}
+
+/** Whether both name the same measurement. */
+export function isSameSignal(left: Signal, right: Signal): boolean {
+  if (left.kind !== right.kind) return false;
+  const [a, b] = [left, right] as [
+    Partial<Record<string, string | null>>,
+    Partial<Record<string, string | null>>,
+  ];
+  return a.label === b.label && (a.zone ?? null) === (b.zone ?? null) && a.left === b.left &&
+    a.right === b.right;
+}
+
+/** Whether `value` is a finite number when it is rounded to 32 bits, as the interpreter keeps it. */
+export function isFiniteF32(value: number): boolean {
+  return Number.isFinite(Math.fround(value));
+}

@@ -1,0 +1,82 @@
+/** A valid program as the flat table that `assembly/trigger.ts` walks. */
+
+import { type Instruction, isAction, isSameSignal, type Signal } from "./program.ts";
+import type { ValidProgram } from "./validate.ts";
+
+/** Words of 32 bits an instruction: the code and its two operands. */
+export const WORDS_PER_INSTRUCTION = 4;
+
+/** Bits of the flags of a sample: the first action was reached. */
+export const FIRED = 1;
+/** A load that was executed had no value. */
+export const MISSING_SIGNAL = 2;
+
+export interface TriggerTable {
+  /** Of each instruction up to the first action: code, operand, amount, 0. A constant's amount is its float's bits. */
+  readonly words: Int32Array<ArrayBuffer>;
+  /** What the program loads, each once: the columns of a sample, in this order. */
+  readonly signals: readonly Signal[];
+}
+
+/** The codes of `assembly/trigger.ts`. */
+const CODES = {
+  halt: 0,
+  load: 1,
+  constant: 2,
+  greater_than: 3,
+  greater_or_equal: 4,
+  less_than: 5,
+  less_or_equal: 6,
+  equal: 7,
+  and: 8,
+  or: 9,
+  not: 10,
+  sustain_frames: 11,
+  rising_edge: 12,
+  cooldown_ms: 13,
+  jump_if_false: 14,
+} as const;
+
+/** The code of every action: all of them run or none does, so the first one ends the step. */
+const FIRE = 15;
+
+export function tableOf({ instructions }: ValidProgram): TriggerTable {
+  const words = new Int32Array(instructions.length * WORDS_PER_INSTRUCTION);
+  const signals: Signal[] = [];
+  for (const [at, instruction] of instructions.entries()) {
+    words.set(rowOf(instruction, signals), at * WORDS_PER_INSTRUCTION);
+  }
+  return { words, signals };
+}
+
+/** Code, operand and amount, as far as the instruction has them. */
+function rowOf(instruction: Instruction, signals: Signal[]): number[] {
+  if (isAction(instruction)) return [FIRE];
+  const code = CODES[instruction.op];
+  switch (instruction.op) {
+    case "load":
+      return [code, columnOf(instruction.signal, signals)];
+    case "constant":
+      return [code, 0, floatBits(instruction.value)];
+    case "sustain_frames":
+      return [code, instruction.slot, instruction.frames];
+    case "rising_edge":
+      return [code, instruction.slot];
+    case "cooldown_ms":
+      return [code, instruction.slot, instruction.duration_ms];
+    case "jump_if_false":
+      return [code, instruction.target];
+    default:
+      return [code];
+  }
+}
+
+/** The column of a signal, which is new when no instruction before has loaded it. */
+function columnOf(signal: Signal, signals: Signal[]): number {
+  const known = signals.findIndex((other) => isSameSignal(other, signal));
+  return known >= 0 ? known : signals.push(signal) - 1;
+}
+
+function floatBits(value: number): number {
+  return new Int32Array(Float32Array.of(value).buffer)[0]!;
+}

@@ -1,0 +1,237 @@
+/** Which programs may run: the rules of contract 9.3. A program that passes never traps, loops or leaves its bounds. */
+
+import { refuse } from "../../base/refusal.ts";
+import { quoted } from "../field_rules.ts";
+import { LIMITS, type Range } from "../limits.ts";
+import {
+  IDENTIFIER,
+  type Instruction,
+  ISA_VERSION,
+  isAction,
+  isFiniteF32,
+  type TriggerProgram,
+} from "./program.ts";
+
+declare const VALID: unique symbol;
+
+/** A program that keeps every rule; only `validProgram` makes one. */
+export type ValidProgram = TriggerProgram & { readonly [VALID]: true };
+
+/** A rule that a program breaks. */
+export interface ProgramFault {
+  /** Index of the instruction that breaks it; undefined when it is the program as a whole. */
+  readonly at?: number;
+  readonly message: string;
+}
+
+/** The program as one that may run. Errors: 422 on `program` that names every instruction at fault. */
+export function validProgram(program: TriggerProgram): ValidProgram {
+  const faults = programFaults(program);
+  if (faults.length > 0) {
+    throw refuse.invalidFields(faults.map(({ at, message }) => ({
+      field: "program",
+      message: at === undefined ? message : `instruction ${at} (${program.instructions[at]!.op}): ${message}`,
+    })));
+  }
+  return program as ValidProgram;
+}
+
+/** Every broken rule; the way of the stack is followed only when instructions stand where they may. */
+export function programFaults(program: TriggerProgram): ProgramFault[] {
+  const { instructions } = program;
+  const faults = headFaults(program);
+  const { minimum, maximum } = LIMITS.trigger.instructions;
+  if (instructions.length < minimum || instructions.length > maximum) {
+    const message = `a program has ${minimum} to ${maximum} instructions: got ${instructions.length}`;
+    // Of thousands of instructions nobody wants to hear thousands of faults.
+    return [...faults, { ...(instructions.length > maximum && { at: maximum }), message }];
+  }
+  const own = instructions.flatMap((instruction, at) =>
+    operandFaults(instruction).map((message) => ({ at, message }))
+  );
+  const order = [...haltFaults(instructions), ...actionFaults(instructions), ...jumpFaults(instructions)];
+  return [...faults, ...own, ...order, ...(order.length === 0 ? stackFaults(instructions) : [])];
+}
+
+/** How many state slots the program needs: the highest one and those below it. */
+export function stateSlots({ instructions }: TriggerProgram): number {
+  return Math.max(0, ...instructions.map((instruction) => "slot" in instruction ? instruction.slot + 1 : 0));
+}
+
+function headFaults({ isa_version, program_id, version }: TriggerProgram): ProgramFault[] {
+  const faults: ProgramFault[] = [];
+  if (isa_version !== ISA_VERSION) {
+    faults.push({ message: `isa_version must be ${ISA_VERSION}: got ${isa_version}` });
+  }
+  if (!IDENTIFIER.test(program_id)) faults.push({ message: `program_id ${identifierRule(program_id)}` });
+  if (version < 1) faults.push({ message: `version must be at least 1: got ${version}` });
+  return faults;
+}
+
+/** What is wrong with an instruction by itself. */
+function operandFaults(instruction: Instruction): string[] {
+  const faults: string[] = [];
+  if ("slot" in instruction) {
+    const slots = { minimum: 0, maximum: LIMITS.trigger.stateSlotsMax - 1 };
+    faults.push(...outside("slot", instruction.slot, slots));
+  }
+  switch (instruction.op) {
+    case "constant":
+      if (!isFiniteF32(instruction.value)) {
+        faults.push(`value must be finite as a 32-bit float: got ${instruction.value}`);
+      }
+      break;
+    case "sustain_frames":
+      faults.push(...outside("frames", instruction.frames, LIMITS.trigger.sustainFrames));
+      break;
+    case "cooldown_ms": {
+      const durations = { minimum: 0, maximum: LIMITS.trigger.cooldownMsMax };
+      faults.push(...outside("duration_ms", instruction.duration_ms, durations));
+      break;
+    }
+    case "emit":
+      if (!IDENTIFIER.test(instruction.event_type)) {
+        faults.push(`event_type ${identifierRule(instruction.event_type)}`);
+      }
+      break;
+    case "capture": {
+      const lengthMs = instruction.before_ms + instruction.after_ms;
+      const lengths = { minimum: 0, maximum: LIMITS.trigger.captureMsMax };
+      faults.push(...outside("before_ms and after_ms together", lengthMs, lengths));
+    }
+  }
+  return faults;
+}
+
+function outside(name: string, value: number, { minimum, maximum }: Range): string[] {
+  return value >= minimum && value <= maximum
+    ? []
+    : [`${name} must be from ${minimum} to ${maximum}: got ${value}`];
+}
+
+export function identifierRule(text: string): string {
+  const { minimum, maximum } = LIMITS.trigger.identifierBytes;
+  return `must be ${minimum} to ${maximum} letters, digits or any of "-_.:": got ${quoted(text)}`;
+}
+
+/** The last instruction halts and no other does. */
+function haltFaults(instructions: readonly Instruction[]): ProgramFault[] {
+  const last = instructions.length - 1;
+  const early = instructions.findIndex(({ op }) => op === "halt");
+  if (early >= 0 && early < last) return [{ at: early, message: "nothing may follow halt" }];
+  return early === last ? [] : [{ at: last, message: "the last instruction must be halt" }];
+}
+
+/** One emit, few actions, and all of them in one block before the last instruction. */
+function actionFaults(instructions: readonly Instruction[]): ProgramFault[] {
+  const faults: ProgramFault[] = [];
+  const actions = placesOf(instructions, isAction);
+  const emits = placesOf(instructions, ({ op }) => op === "emit");
+  if (emits.length === 0) faults.push({ message: "a program has exactly one emit: got none" });
+  if (emits.length > 1) {
+    faults.push({ at: emits[1]!, message: `a program has exactly one emit, and ${emits[0]} is one already` });
+  }
+  const actionsMax = LIMITS.trigger.actionsMax;
+  if (actions.length > actionsMax) {
+    const message = `a program has at most ${actionsMax} actions: got ${actions.length}`;
+    faults.push({ at: actions[actionsMax]!, message });
+  }
+  // Actions that follow each other up to the last but one instruction are at exactly these places.
+  const first = instructions.length - 1 - actions.length;
+  const stray = actions.find((at, index) => at !== first + index);
+  if (stray !== undefined) {
+    faults.push({ at: stray, message: "all actions must stand in one block directly before the final halt" });
+  }
+  return faults;
+}
+
+/** Forward only, inside the program, and never between the actions. */
+function jumpFaults(instructions: readonly Instruction[]): ProgramFault[] {
+  const last = instructions.length - 1;
+  const blockStart = instructions.findLastIndex((one, at) => at < last && !isAction(one)) + 1;
+  return instructions.flatMap((instruction, at) => {
+    if (instruction.op !== "jump_if_false") return [];
+    const { target } = instruction;
+    if (target <= at) return [{ at, message: `target must lie after the jump: got ${target}` }];
+    if (target > last) {
+      return [{ at, message: `target must be at most ${last}, the last one: got ${target}` }];
+    }
+    return target > blockStart && target < last
+      ? [{
+        at,
+        message: `target must not lie inside the actions ${blockStart} to ${last - 1}: got ${target}`,
+      }]
+      : [];
+  });
+}
+
+/** How many values an instruction takes from the stack and how many it puts there. */
+function stackUse({ op }: Instruction): { readonly takes: number; readonly puts: number } {
+  switch (op) {
+    case "load":
+    case "constant":
+      return { takes: 0, puts: 1 };
+    case "not":
+    case "sustain_frames":
+    case "rising_edge":
+    case "cooldown_ms":
+      return { takes: 1, puts: 1 };
+    case "jump_if_false":
+      return { takes: 1, puts: 0 };
+    case "emit":
+    case "capture":
+    case "notify":
+    case "halt":
+      return { takes: 0, puts: 0 };
+    default:
+      return { takes: 2, puts: 1 };
+  }
+}
+
+/**
+ * One walk is enough: jumps go forward only and nothing but the last instruction stops, so every instruction is
+ * reached from the one before it, and all jumps to it have been met by then. Stops at the first fault, as every
+ * depth after it would be a guess.
+ */
+function stackFaults(instructions: readonly Instruction[]): ProgramFault[] {
+  const stackValuesMax = LIMITS.trigger.stackValuesMax;
+  /** What a jump brings to its target: the depth there, and which jump it was. */
+  const arrivals = new Map<number, { readonly depth: number; readonly from: number }>();
+  let depth = 0;
+  for (const [at, instruction] of instructions.entries()) {
+    const arrival = arrivals.get(at);
+    if (arrival && arrival.depth !== depth) {
+      const message = `the stack holds ${values(depth)} here, but ${arrival.depth} after the jump at ` +
+        `${arrival.from}`;
+      return [{ at, message }];
+    }
+    const { takes, puts } = stackUse(instruction);
+    if (depth < takes) return [{ at, message: `takes ${values(takes)} from a stack of ${depth}` }];
+    depth += puts - takes;
+    if (depth > stackValuesMax) {
+      return [{ at, message: `the stack would hold ${values(depth)}, and at most ${stackValuesMax} fit` }];
+    }
+    if (instruction.op !== "jump_if_false") continue;
+    const { target } = instruction;
+    const other = arrivals.get(target);
+    if (other && other.depth !== depth) {
+      const message =
+        `jumps to ${target} with ${values(depth)} on the stack, but the jump at ${other.from} ` +
+        `with ${other.depth}`;
+      return [{ at, message }];
+    }
+    arrivals.set(target, { depth, from: at });
+  }
+  return [];
+}
+
+function values(count: number): string {
+  return count === 1 ? "1 value" : `${count} values`;
+}
+
+function placesOf(
+  instructions: readonly Instruction[],
+  matches: (instruction: Instruction) => boolean,
+): number[] {
+  return instructions.flatMap((instruction, at) => matches(instruction) ? [at] : []);
+}

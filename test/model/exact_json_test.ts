@@ -1,0 +1,19 @@
+import assert from "node:assert/strict";
+import { parseExactJson } from "../../src/model/exact_json.ts";
+
+Deno.test("a whole number that a double cannot hold is a bigint, wherever it stands; all else is as ever", () => {
+  const check = (text: string, expected: unknown) => assert.deepEqual(parseExactJson(text), expected, text);
+  check("9007199254740991", 9007199254740991);
+  check("9007199254740992", 9007199254740992n);
+  check("-9007199254740993", -9007199254740993n);
+  check("[18446744073709551615]", [18446744073709551615n]);
+  check('{"a":0.5,"b":[1,{"c":18446744073709551615}]}', { a: 0.5, b: [1, { c: 18446744073709551615n }] });
+  check("[0.1234567890123456789,18446744073709551615]", [0.12345678901234568, 18446744073709551615n]);
+  check("0.1234567890123456789", 0.12345678901234568);
+  check("12345678901234567890.5", 12345678901234567000);
+  check("1.8446744073709551615e19", 18446744073709552000);
+  check("1e400", Infinity);
+  check('"18446744073709551615"', "18446744073709551615");
+  check('[".18446744073709551615",18446744073709551615]', [".18446744073709551615", 18446744073709551615n]);
+  assert.throws(() => parseExactJson("01234567890123456789"), SyntaxError);
+});

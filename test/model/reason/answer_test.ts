@@ -1,0 +1,136 @@
+import assert from "node:assert/strict";
+import {
+  needsSecondPass,
+  parseCustomAnswer,
+  parseFrameAnswer,
+  TIER_LABEL,
+  tierConfidence,
+} from "../../../src/model/reason/answer.ts";
+import { compileOutputSchema } from "../../../src/model/reason/output_schema.ts";
+
+const ANSWER = {
+  event_type: "keyframe_keep",
+  object_label: "forklift",
+  summary: "A forklift waits",
+  description: "A forklift waits beside a dock.",
+  confidence: 0.83,
+};
+
+function overlayOf(change: Record<string, unknown>) {
+  const answered = parseFrameAnswer(JSON.stringify({ ...ANSWER, ...change }));
+  assert.ok(answered.ok, JSON.stringify(change));
+  return answered.overlay;
+}
+
+Deno.test("an answer gives the labels of its chunk, whatever is said around it", () => {
+  const text = `Here you are:\n\`\`\`json\n${JSON.stringify(ANSWER, null, 2)}\n\`\`\``;
+  assert.deepEqual(parseFrameAnswer(text), {
+    ok: true,
+    rawOutput: ANSWER,
+    overlay: {
+      eventType: "keyframe_keep",
+      objectLabel: "forklift",
+      summary: "A forklift waits",
+      description: "A forklift waits beside a dock.",
+      confidence: 0.83,
+    },
+  });
+});
+
+Deno.test("labels are made canonical and blank texts are replaced", () => {
+  assert.equal(overlayOf({ event_type: " Scene_CUT " }).eventType, "scene_cut");
+  assert.equal(overlayOf({ event_type: "explosion" }).eventType, "context_observation");
+  assert.equal(overlayOf({ event_type: "" }).eventType, "context_observation");
+  assert.equal(overlayOf({ object_label: " Red Fork Lift " }).objectLabel, "red_fork_lift");
+  assert.equal(overlayOf({ object_label: "  " }).objectLabel, "frame_context");
+  assert.match(overlayOf({ summary: " " }).summary, /\w/);
+  assert.match(overlayOf({ description: "" }).description, /\w/);
+  assert.equal(overlayOf({ summary: "x".repeat(9000) }).summary.length, 5000);
+  assert.ok(overlayOf({ summary: "😀".repeat(4000) + "x" }).summary.isWellFormed());
+  assert.ok(overlayOf({ summary: `x${"😀".repeat(4000)}` }).summary.isWellFormed());
+  for (const confidence of [0, 1]) assert.equal(overlayOf({ confidence }).confidence, confidence);
+});
+
+Deno.test("a text that is no answer has a category, and what could be read of it is kept", () => {
+  const { summary: _, ...incomplete } = ANSWER;
+  const rows: [string, string, unknown][] = [
+    ["", "empty_response", null],
+    [" \n", "empty_response", null],
+    ["I see a dock.", "json_object_not_found", null],
+    ['{"event_type": "scene_cut", "sum', "json_object_not_found", null],
+    ["[1, 2]", "json_object_not_found", null],
+    ["{event_type: scene_cut}", "invalid_json", null],
+    ['{"a":'.repeat(65) + "1" + "}".repeat(65), "invalid_json", null],
+    ["{}", "schema_mismatch", {}],
+    ...[
+      incomplete,
+      { ...ANSWER, confidence: 1.01 },
+      { ...ANSWER, confidence: -0.1 },
+      { ...ANSWER, confidence: "0.5" },
+      { ...ANSWER, confidence: null },
+      { ...ANSWER, event_type: 3 },
+      { ...ANSWER, object_label: null },
+      { ...ANSWER, description: ["a"] },
+    ].map((value): [string, string, unknown] => [JSON.stringify(value), "schema_mismatch", value]),
+  ];
+  for (const [text, fault, rawOutput] of rows) {
+    assert.deepEqual(parseFrameAnswer(text), { ok: false, fault, rawOutput }, text.slice(0, 100));
+  }
+});
+
+Deno.test("under a caller's schema the whole text is the answer", () => {
+  const compiled = compileOutputSchema({
+    type: "object",
+    properties: { n: { type: "integer" } },
+    required: ["n"],
+  });
+  assert.ok(compiled.ok);
+  const check = (text: string, expected: unknown) =>
+    assert.deepEqual(parseCustomAnswer(text, compiled.outputSchema), expected, text.slice(0, 100));
+  check(' {"n": 1}\n', { ok: true, rawOutput: { n: 1 } });
+  check('{"n": "1"}', { ok: false, fault: "schema_mismatch", rawOutput: { n: "1" } });
+  check("[]", { ok: false, fault: "schema_mismatch", rawOutput: [] });
+  check("", { ok: false, fault: "empty_response", rawOutput: { raw: "" } });
+  check('Sure: {"n": 1}', { ok: false, fault: "invalid_json", rawOutput: { raw: 'Sure: {"n": 1}' } });
+  const long = `{"n": 1${" ".repeat(65_536)}}`;
+  check(long, { ok: false, fault: "invalid_json", rawOutput: { raw: long } });
+  const deep = "[".repeat(30_000) + "]".repeat(30_000);
+  check(deep, { ok: false, fault: "invalid_json", rawOutput: { raw: deep } });
+});
+
+Deno.test("the second pass under a caller's schema answers with a label", () => {
+  const rows: [unknown, boolean][] = [
+    [{ event_type: "x", confidence: 0.5 }, true],
+    [{ event_type: "x", confidence: 0.5, description: "d", reasoning: "r" }, true],
+    [{ event_type: "x" }, false],
+    [{ confidence: 0.5 }, false],
+    [{ event_type: "x", confidence: 2 }, false],
+    [{ event_type: "x", confidence: 1, reasoning: 3 }, false],
+    [null, false],
+  ];
+  for (const [value, fits] of rows) {
+    assert.equal(TIER_LABEL.fault(value) === null, fits, JSON.stringify(value));
+    assert.equal(parseCustomAnswer(JSON.stringify(value), TIER_LABEL).ok, fits);
+  }
+});
+
+Deno.test("how sure the first pass is decides strictly below the threshold", () => {
+  const rows: [string, number][] = [
+    ['{"confidence": 0.4}', 0.4],
+    [' {"confidence": 0.4} ', 0.4],
+    ['{"confidence": 7}', 1],
+    ['{"confidence": -1}', 0],
+    ['{"confidence": 1e999}', 0.5],
+    ['{"confidence": "0.9"}', 0.5],
+    ['{"nested": {"confidence": 0.9}}', 0.5],
+    ['Sure: {"confidence": 0.9}', 0.5],
+    ['[{"confidence": 0.9}]', 0.5],
+    ["null", 0.5],
+    ["", 0.5],
+  ];
+  for (const [text, expected] of rows) assert.equal(tierConfidence(text), expected, text);
+  assert.equal(needsSecondPass('{"confidence": 0.7}', 0.7), false);
+  assert.equal(needsSecondPass('{"confidence": 0.69}', 0.7), true);
+  assert.equal(needsSecondPass("no JSON", 0.5), false);
+  assert.equal(needsSecondPass('{"confidence": 0}', 0), false);
+});

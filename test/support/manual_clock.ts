@@ -1,0 +1,64 @@
+/** A clock that stands still until the test moves it, with the sleeps that wait for it. */
+
+import type { World } from "../../src/base/world.ts";
+
+export class ManualClock implements Pick<World, "monotonicMs" | "sleep"> {
+  #nowMs = 0;
+  readonly #sleepers = new Set<Sleeper>();
+
+  monotonicMs(): number {
+    return this.#nowMs;
+  }
+
+  /** Sleeps that nobody has woken or ended yet. */
+  get sleeping(): number {
+    return this.#sleepers.size;
+  }
+
+  sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      if (signal?.aborted) return reject(signal.reason);
+      const sleeper = { atMs: this.#nowMs + ms, wake: resolve };
+      this.#sleepers.add(sleeper);
+      signal?.addEventListener("abort", () => {
+        if (this.#sleepers.delete(sleeper)) reject(signal.reason);
+      }, { once: true });
+    });
+  }
+
+  /** Moves on, waking who is due in the order of their times; what they set off has run when it resolves. */
+  async advance(ms: number): Promise<void> {
+    const endMs = this.#nowMs + ms;
+    for (let next = this.#next(endMs); next; next = this.#next(endMs)) {
+      this.#sleepers.delete(next);
+      this.#nowMs = Math.max(this.#nowMs, next.atMs);
+      next.wake();
+      await settled();
+    }
+    this.#nowMs = endMs;
+    await settled();
+  }
+
+  /** Moves on without waking anybody: what a program sees whose timers are late. */
+  jump(ms: number): void {
+    this.#nowMs += ms;
+  }
+
+  #next(endMs: number): Sleeper | undefined {
+    let next: Sleeper | undefined;
+    for (const sleeper of this.#sleepers) {
+      if (sleeper.atMs <= endMs && (!next || sleeper.atMs < next.atMs)) next = sleeper;
+    }
+    return next;
+  }
+}
+
+interface Sleeper {
+  readonly atMs: number;
+  readonly wake: () => void;
+}
+
+/** Everything that was ready has run. */
+export function settled(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, 0));
+}
