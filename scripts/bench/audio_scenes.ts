@@ -206,12 +206,13 @@ export function speechScene(voice: Voice, background: string | null, snrDb: numb
   }
   const truth = speechFrames(speech);
   const gain = 10 ** (-(random() * 12) / 20) * 1.2;
-  const under = background ? BACKGROUNDS[background]!(length, random) : noise(length, random);
-  const underGain = background ? 0.06 / 0.1 * 10 ** (-snrDb / 20) : 1e-4;
-  const mixed = speech.map((x, n) => (x + under[n]! * underGain) * gain);
+  const underGain = 0.06 / 0.1 * 10 ** (-snrDb / 20);
+  const under = background
+    ? BACKGROUNDS[background]!(length, random).map((x) => x * underGain)
+    : new Float64Array(length);
   return {
     name: `${background ?? "quiet"} ${snrDb} dB`,
-    samples: quantized(mixed),
+    samples: quantized(inRoom(speech, under, gain, random)),
     speech: truth,
     sounds: [],
   };
@@ -221,10 +222,10 @@ export function speechScene(voice: Voice, background: string | null, snrDb: numb
 export function backgroundScene(background: string, seed: number): Scene {
   const random = seededRandom(seed);
   const gain = 10 ** (-(random() * 20) / 20);
-  const signal = BACKGROUNDS[background]!(RATE * 20, random).map((x) => x * gain);
+  const signal = BACKGROUNDS[background]!(RATE * 20, random);
   return {
     name: `${background} alone`,
-    samples: quantized(signal),
+    samples: quantized(inRoom(new Float64Array(signal.length), signal, gain, random)),
     speech: new Uint8Array(2000),
     sounds: [],
   };
@@ -426,7 +427,7 @@ function pink(length: number, random: () => number): Signal {
 
 /**
  * As a microphone would have it: the background swells and fades by a few dB, everything has some echo and its own
- * colour, and there is the rumble and hiss of a room, 30 to 60 dB below full scale.
+ * colour, and there is the rumble and hiss of a room, 42 to 72 dB below full scale.
  */
 function inRoom(speech: Signal, background: Signal, gain: number, random: () => number): Signal {
   const [rate, swell] = [0.3 + random() * 2.5, random() * 0.5];
@@ -436,7 +437,7 @@ function inRoom(speech: Signal, background: Signal, gain: number, random: () => 
   );
   const echo = random() < 0.5 ? 0 : random() * 0.5;
   for (const tap of taps) tap.weight = (random() - 0.5) * 2 * echo * Math.exp(-tap.delay / RATE / 0.1);
-  const roomGain = 10 ** (-(30 + random() * 30) / 20);
+  const roomGain = 10 ** (-(42 + random() * 30) / 20);
   const rumble = random();
   const tilt = random() * 0.6;
   let [low, before] = [0, 0];

@@ -45,6 +45,8 @@ export interface ReasonOptions {
   readonly inference: Inference;
   /** Null where SERVICE_AUDIO_SIDECAR_ADDR is not set. */
   readonly audioSidecar: AudioSidecar | null;
+  /** Model calls that one principal may have under way. */
+  readonly perPrincipalLimit: number;
   readonly thresholds: GateThresholds;
   readonly streamTtlMs: number;
   readonly labelMaps: LabelMaps | null;
@@ -213,7 +215,8 @@ export class Reason {
       isFirst = false;
       return chunk;
     };
-    const { concurrency } = plan;
+    // More at once than the principal may have would only wait for admission, each against its own deadline.
+    const concurrency = Math.min(plan.concurrency, this.#options.perPrincipalLimit);
     await forEachChunk({ next }, { concurrency, signal }, async (chunk, ended, predecessor) => {
       const { record, events } = await reasoner.reason(chunk, ended);
       if (keepsOrder) await predecessor;

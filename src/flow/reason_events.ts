@@ -88,7 +88,7 @@ export function chunkInferred(
     semantic_fallback_used: told.isFallback,
     semantic_error: told.error,
     finish_reason: reply?.answer.finishReason ?? null,
-    response_chars: reply ? reply.answer.outputText.length : null,
+    response_chars: reply ? Array.from(reply.answer.outputText).length : 0,
     event_type: overlay?.eventType ?? null,
     object_label: overlay?.objectLabel ?? null,
     summary: overlay?.summary ?? null,

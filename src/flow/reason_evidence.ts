@@ -6,11 +6,11 @@ import type { PayloadOf } from "../model/events.ts";
 import type { Speech } from "../remote/audio_sidecar.ts";
 import type { BlobKind, BlobRef, Blobs } from "../store/blobs.ts";
 
-type Inferred = PayloadOf<"multimodal_moment">;
+type Moment = PayloadOf<"multimodal_moment">;
 /** `evidence` of an event. Contract 6.7. */
-export type Evidence = NonNullable<Inferred["evidence"]>;
+export type Evidence = NonNullable<Moment["evidence"]>;
 /** `feedback_audio` of an event. */
-export type FeedbackAudio = NonNullable<Inferred["feedback_audio"]>;
+export type FeedbackAudio = NonNullable<Moment["feedback_audio"]>;
 
 export interface EvidenceStoreOptions {
   readonly blobs: Blobs;

@@ -445,3 +445,16 @@ Deno.test("a spoken word that cannot be made costs nothing else", async () => {
   assert.equal(payloads(again.events, "semantic_chunk_inferred")[0].feedback_audio.created, false);
   assert.ok(await metric(at.test, "service_pipeline_media_blobs_reused_total") >= 1);
 });
+
+Deno.test("a disk that takes no clip costs the evidence and not the moments", async () => {
+  await using at = await startNative(() => moments(moment()));
+  const blobs = join(at.test.dataDir, "media", "blobs");
+  Deno.removeSync(blobs, { recursive: true });
+  Deno.symlinkSync(join(at.test.dataDir, "a disk", "that is gone"), blobs);
+  const { answer, events } = await at.reason({ media: { mode: "audio_video" }, max_frames: 5 });
+  assert.equal(answer.status, 200, answer.text);
+  const [found] = payloads(events, "multimodal_moment");
+  assert.deepEqual([found.evidence, found.description], [null, "A rabbit leaves its burrow"]);
+  assert.equal(payloads(events, "semantic_chunk_inferred")[0].evidence, undefined);
+  assert.equal(await metric(at.test, "service_pipeline_media_blob_failures_total"), 1);
+});

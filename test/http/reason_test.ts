@@ -27,6 +27,8 @@ import {
 } from "../support/reason.ts";
 import { CLIPS, KEY_A, KEY_B, MODEL, newRun, startService } from "../support/service.ts";
 
+const SHARED_CLIPS = join(CLIPS, "../../../shared/media/clips");
+
 Deno.test("a film goes past the model chunk by chunk, and everything that was found is on the timeline", async () => {
   await using at = await startReason();
   const { runId, answer, events } = await at.reason({ fixed_fps: 1, chunk_size: 7 });
@@ -578,6 +580,20 @@ Deno.test("the first chunk is on the timeline while the model still thinks about
   assert.equal(at.model.maxInFlight, 3);
 });
 
+Deno.test("more chunks at once than a principal may have under way do not crowd each other out", async () => {
+  await using at = await startReason({}, {
+    SERVICE_INFERENCE_PER_PRINCIPAL_LIMIT: "2",
+    SERVICE_INFERENCE_WAIT_TIMEOUT_MS: "1",
+  });
+  at.model.answer = async () => {
+    if (at.model.maxInFlight < 2) await until("two are asked at once", () => at.model.inFlight === 2);
+    return SEEN;
+  };
+  const { events } = await at.reason({ vlm_concurrency: 64 });
+  const errors = payloads(events, "semantic_chunk_inferred").map(({ semantic_error }) => semantic_error);
+  assert.deepEqual([at.model.maxInFlight, errors], [2, Array(12).fill(null)]);
+});
+
 Deno.test("what reason refuses is told by its field, and leaves nothing behind", async () => {
   await using at = await startReason();
   const runId = await newRun(at.test);
@@ -704,6 +720,43 @@ Deno.test("the older clip mode sends a silent clip of each chunk to any backend"
     [[1000, undefined], [1000, undefined]],
   );
 });
+
+Deno.test({
+  name: "every real clip is reasoned on or refused on source_uri",
+  ignore: !hasSharedClips(),
+  async fn() {
+    await using at = await startReason();
+    for (const { name } of [...Deno.readDirSync(SHARED_CLIPS)].sort((a, b) => a.name < b.name ? -1 : 1)) {
+      const source_uri = join(at.test.mediaDir, name);
+      Deno.copyFileSync(join(SHARED_CLIPS, name), source_uri);
+      const { answer, events } = await at.reason({
+        source_uri,
+        max_frames: 12,
+        semantic_frame_max_edge: 256,
+      });
+      const isBroken = ["bad_empty", "bad_notvideo", "bad_truncated_nomoov", "bad_audio_only"]
+        .some((broken) => name.startsWith(broken));
+      assert.equal(answer.status, isBroken ? 422 : 200, `${name}: ${answer.text.slice(0, 300)}`);
+      if (isBroken) {
+        assert.equal(answer.json.error.details[0].field, "source_uri");
+        assert.equal(events.length, 1);
+        continue;
+      }
+      const errors = payloads(events, "semantic_chunk_inferred").map(({ semantic_error }) => semantic_error);
+      assert.deepEqual(errors, Array(Math.ceil(answer.json.decoded_frames / 5)).fill(null), name);
+    }
+    assertNothingLeft(at.test);
+  },
+});
+
+function hasSharedClips(): boolean {
+  try {
+    return Deno.statSync(SHARED_CLIPS).isDirectory;
+  } catch {
+    console.log("reason: ../shared/media is absent, the real clips there are not tried");
+    return false;
+  }
+}
 
 Deno.test("a portrait, an odd size and other containers are reasoned on like any film", async () => {
   await using at = await startReason();

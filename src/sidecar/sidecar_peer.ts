@@ -1,0 +1,53 @@
+/** One connection as the sidecar sees it: whole messages in and out, and the news that the other side has gone. */
+
+export class SidecarPeer implements Disposable {
+  readonly #conn: Deno.TcpConn;
+  /** Bytes that came while nobody read; at most one. */
+  #ahead: Uint8Array = new Uint8Array();
+  #watching: Promise<void> | undefined;
+
+  constructor(conn: Deno.TcpConn) {
+    conn.setNoDelay(true);
+    this.#conn = conn;
+  }
+
+  /** `length` bytes; null if the other side ended the connection before the first of them. Rejects when it is cut. */
+  async read(length: number): Promise<Uint8Array | null> {
+    await this.#watching;
+    const bytes = new Uint8Array(length);
+    if (length === 0) return bytes;
+    bytes.set(this.#ahead);
+    let at = this.#ahead.length;
+    this.#ahead = new Uint8Array();
+    while (at < length) {
+      const count = await this.#conn.read(bytes.subarray(at));
+      if (count === null && at === 0) return null;
+      if (count === null) throw new Deno.errors.UnexpectedEof("the connection ended within a message");
+      at += count;
+    }
+    return bytes;
+  }
+
+  async write(parts: readonly Uint8Array[]): Promise<void> {
+    for (const part of parts) {
+      for (let at = 0; at < part.length;) at += await this.#conn.write(part.subarray(at));
+    }
+  }
+
+  /** Calls `onGone` if the connection ends before the next message begins. */
+  watch(onGone: () => void): void {
+    const byte = new Uint8Array(1);
+    this.#watching = this.#conn.read(byte).then((count) => {
+      if (count === null) onGone();
+      else this.#ahead = byte;
+    }, onGone).finally(() => this.#watching = undefined);
+  }
+
+  [Symbol.dispose](): void {
+    try {
+      this.#conn.close();
+    } catch {
+      // It was closed before.
+    }
+  }
+}

@@ -1,0 +1,198 @@
+/** The TCP server of the reference sidecar: takes requests, works on a few, lets a few more wait, refuses the rest. */
+
+import { deadline } from "../base/deadline.ts";
+import { Gate } from "../base/gate.ts";
+import { Refusal } from "../base/refusal.ts";
+import type { Address } from "../base/setting.ts";
+import { TaskGroup } from "../base/tasks.ts";
+import type { World } from "../base/world.ts";
+import {
+  decodeRequestHeader,
+  encodeResponse,
+  ProtocolFault,
+  REQUEST_HEADER_BYTES,
+  type RequestHeader,
+} from "../model/audio_protocol.ts";
+import type { SidecarCapacity } from "../model/local_audio.ts";
+import { SidecarFault } from "./sidecar_fault.ts";
+import { SidecarPeer } from "./sidecar_peer.ts";
+import type { SidecarWork } from "./sidecar_work.ts";
+
+export interface SidecarServerOptions {
+  readonly world: World;
+  readonly work: SidecarWork;
+  readonly bindAddr: Address;
+  /** Requests that are worked on at once, and that may wait for it. */
+  readonly inFlight: number;
+  readonly queue: number;
+  /** Of one request, its wait included. */
+  readonly timeoutMs: number;
+}
+
+/** Connections at once; one more is closed as it comes. */
+const CONNECTIONS_MAX = 64;
+/** A connection that says nothing for so long is closed; a client finds out and opens another. */
+const IDLE_MS = 600_000;
+/** From the header to the last byte of the request, and for sending the answer. */
+const TRANSFER_MS = 30_000;
+
+export class SidecarServer implements AsyncDisposable {
+  readonly #options: SidecarServerOptions;
+  readonly #listener: Deno.TcpListener;
+  readonly #gate: Gate;
+  readonly #tasks = new TaskGroup();
+  readonly #peers = new Set<SidecarPeer>();
+
+  /** Listens at once. Throws when the address is taken. */
+  constructor(options: SidecarServerOptions) {
+    this.#options = options;
+    this.#gate = new Gate({
+      limit: options.inFlight,
+      waiterLimit: options.queue,
+      what: "requests",
+      refusal: "audio_sidecar_unavailable",
+    });
+    this.#listener = Deno.listen({ ...options.bindAddr });
+    this.#tasks.start(() => this.#accept());
+  }
+
+  get port(): number {
+    return (this.#listener.addr as Deno.NetAddr).port;
+  }
+
+  /** Ends every connection and what is done for it. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#listener.close();
+    this.#gate.close();
+    for (const peer of this.#peers) peer[Symbol.dispose]();
+    await this.#tasks.close();
+  }
+
+  async #accept(): Promise<void> {
+    for await (const conn of this.#listener) {
+      if (this.#peers.size >= CONNECTIONS_MAX) {
+        conn.close();
+        continue;
+      }
+      this.#tasks.start((closing) => this.#serve(new SidecarPeer(conn), closing));
+    }
+  }
+
+  async #serve(peer: SidecarPeer, closing: AbortSignal): Promise<void> {
+    this.#peers.add(peer);
+    try {
+      while (!closing.aborted && await this.#serveOne(peer, closing)) { /* the next one */ }
+    } catch {
+      // The connection was cut, or it took too long.
+    } finally {
+      this.#peers.delete(peer);
+      peer[Symbol.dispose]();
+    }
+  }
+
+  /** False when the connection has ended, or can say nothing more that would be understood. */
+  async #serveOne(peer: SidecarPeer, closing: AbortSignal): Promise<boolean> {
+    const head = await within(peer, IDLE_MS, () => peer.read(REQUEST_HEADER_BYTES));
+    if (!head) return false;
+    let header: RequestHeader;
+    try {
+      header = decodeRequestHeader(head);
+    } catch (error) {
+      if (!(error instanceof ProtocolFault)) throw error;
+      const fault = new SidecarFault("decode", error.message, "bad_request");
+      await within(peer, TRANSFER_MS, () => peer.write(this.#failure(fault)));
+      return false;
+    }
+    const [audio, text] = await within(peer, TRANSFER_MS, async () => [
+      await peer.read(header.audioBytes),
+      await peer.read(header.textBytes),
+    ]);
+    if (!audio || !text) return false;
+
+    const gone = new AbortController();
+    const signal = AbortSignal.any([closing, gone.signal]);
+    peer.watch(() => gone.abort(new Deno.errors.ConnectionReset("the other side has gone")));
+    const response = await this.#answer(header, audio, text, signal);
+    signal.throwIfAborted();
+    await within(peer, TRANSFER_MS, () => peer.write(response));
+    return true;
+  }
+
+  async #answer(
+    header: RequestHeader,
+    audio: Uint8Array,
+    text: Uint8Array,
+    gone: AbortSignal,
+  ): Promise<Uint8Array[]> {
+    const { world, timeoutMs } = this.#options;
+    const late = new AbortController();
+    using _deadline = deadline(timeoutMs, () => late.abort());
+    const signal = AbortSignal.any([gone, late.signal]);
+    const startedMs = world.monotonicMs();
+    try {
+      const finish = await this.#admitted(signal, () => this.#work(header, audio, text, signal), startedMs);
+      return finish();
+    } catch (error) {
+      gone.throwIfAborted();
+      if (late.signal.aborted) {
+        return this.#failure(new SidecarFault("timeout", `it was not done within ${timeoutMs} ms`));
+      }
+      if (error instanceof Refusal) {
+        return this.#failure(new SidecarFault("overloaded", error.message, "overloaded"));
+      }
+      if (error instanceof SidecarFault) return this.#failure(error);
+      world.log.error("a request failed", { error: String(error) });
+      return this.#failure(new SidecarFault("inference", "the request failed"));
+    }
+  }
+
+  /** The permit is given back before the answer is put together, so that it tells how full it is for the next one. */
+  async #admitted(
+    signal: AbortSignal,
+    work: () => Promise<(queueWaitMs: number) => Uint8Array[]>,
+    startedMs: number,
+  ): Promise<() => Uint8Array[]> {
+    using _permit = await this.#gate.acquire({ signal });
+    const queueWaitMs = this.#options.world.monotonicMs() - startedMs;
+    const finish = await work();
+    return () => finish(queueWaitMs);
+  }
+
+  async #work(
+    header: RequestHeader,
+    audio: Uint8Array,
+    text: Uint8Array,
+    signal: AbortSignal,
+  ): Promise<(queueWaitMs: number) => Uint8Array[]> {
+    const { work } = this.#options;
+    if (header.operation === "analyze") {
+      const analysis = await work.analyze(header, audio, signal);
+      return (queueWaitMs) =>
+        encodeResponse("ok", { ...analysis, queue_wait_ms: queueWaitMs, capacity: this.#capacity() });
+    }
+    const { wav, ...speech } = await work.synthesize(spokenText(text), signal);
+    return () => encodeResponse("ok", { ...speech, capacity: this.#capacity() }, wav);
+  }
+
+  #failure({ status, reason, message }: SidecarFault): Uint8Array[] {
+    return encodeResponse(status, { reason, message, capacity: this.#capacity() });
+  }
+
+  #capacity(): SidecarCapacity {
+    return { active: this.#gate.active, queued: this.#gate.waiting, limit: this.#gate.limit };
+  }
+}
+
+function spokenText(bytes: Uint8Array): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    throw new SidecarFault("decode", "the text is not UTF-8", "bad_request");
+  }
+}
+
+/** Closes the connection if `transfer` takes longer, which ends it. */
+async function within<T>(peer: SidecarPeer, ms: number, transfer: () => Promise<T>): Promise<T> {
+  using _deadline = deadline(ms, () => peer[Symbol.dispose]());
+  return await transfer();
+}

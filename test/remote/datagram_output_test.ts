@@ -1,0 +1,85 @@
+import { deepEqual, equal } from "node:assert/strict";
+import { join } from "node:path";
+import { quietLog } from "../../src/base/log.ts";
+import { realWorld } from "../../src/base/world.ts";
+import { DatagramOutput } from "../../src/remote/datagram_output.ts";
+
+const WORLD = realWorld(quietLog());
+
+/** A folder for the listener's socket, and the output to it. */
+function output() {
+  const folder = Deno.makeTempDirSync({ prefix: "service-datagram-" });
+  const path = join(folder, "out.sock");
+  const datagrams = DatagramOutput.open(path, WORLD);
+  return {
+    path,
+    send: (message: string) => datagrams.send(message),
+    listen() {
+      const socket = Deno.listenDatagram({ transport: "unixpacket", path });
+      const next = async () => new TextDecoder().decode((await socket.receive())[0]);
+      return { next, [Symbol.dispose]: () => socket.close() };
+    },
+    [Symbol.dispose]() {
+      datagrams[Symbol.dispose]();
+      Deno.removeSync(folder, { recursive: true });
+    },
+  };
+}
+
+Deno.test("datagrams arrive whole and in order, sent one by one or at once", async () => {
+  using out = output();
+  using listener = out.listen();
+  equal(await out.send('{"seq":1}'), true);
+  equal(await listener.next(), '{"seq":1}');
+  const messages = Array.from({ length: 8 }, (_, index) => `message ${index}`);
+  deepEqual(await Promise.all(messages.map((message) => out.send(message))), messages.map(() => true));
+  for (const message of messages) equal(await listener.next(), message);
+});
+
+Deno.test("a listener may come later, go away and come back", async () => {
+  using out = output();
+  equal(await out.send("to nobody"), false);
+  {
+    using listener = out.listen();
+    equal(await out.send("first"), true);
+    equal(await listener.next(), "first");
+  }
+  equal(await out.send("to a dead socket"), false);
+  Deno.removeSync(out.path);
+  equal(await out.send("to a missing file"), false);
+  using listener = out.listen();
+  equal(await out.send("second"), true);
+  equal(await listener.next(), "second");
+});
+
+Deno.test("what is no datagram socket and what is too long for one are refused", async () => {
+  using out = output();
+  Deno.writeTextFileSync(out.path, "");
+  equal(await out.send("to a file"), false);
+  Deno.removeSync(out.path);
+  using listener = out.listen();
+  equal(await out.send("x".repeat(4_000_000)), false);
+  equal(await out.send("after it"), true);
+  equal(await listener.next(), "after it");
+});
+
+Deno.test("a listener that does not read loses datagrams, nobody waits for it, and it gets the next ones", async () => {
+  using out = output();
+  using listener = out.listen();
+  let taken = 0;
+  while (taken < 10_000 && await out.send(`${taken}`)) taken++;
+  // The socket is full: everything is lost at once now, however much it is.
+  deepEqual(new Set(await Promise.all(Array.from({ length: 100 }, () => out.send("lost")))), new Set([false]));
+  for (let index = 0; index < taken; index++) equal(await listener.next(), `${index}`);
+  // The one that found it full was given up, but the platform still delivers it.
+  equal(await listener.next(), `${taken}`);
+  equal(await out.send("again"), true);
+  equal(await listener.next(), "again");
+});
+
+Deno.test("a closed output takes nothing", async () => {
+  using out = output();
+  using _listener = out.listen();
+  out[Symbol.dispose]();
+  equal(await out.send("late"), false);
+});
