@@ -29,6 +29,9 @@ export class NutReader {
   /** The stream's time base, seconds = pts * numerator / denominator. */
   timeBaseNumerator = 0;
   timeBaseDenominator = 1;
+  /** The stream's pictures, in pixels; 0 before its header was read. */
+  width = 0;
+  height = 0;
 
   readonly #timeBases: { numerator: number; denominator: number }[] = [];
   readonly #codes = new FrameCodes();
@@ -54,6 +57,8 @@ export class NutReader {
     this.#hasMainHeader = false;
     this.#hasStream = false;
     this.#lastPts = 0;
+    this.width = 0;
+    this.height = 0;
   }
 
   /**
@@ -166,6 +171,10 @@ export class NutReader {
     }
     this.timeBaseNumerator = timeBase.numerator;
     this.timeBaseDenominator = timeBase.denominator;
+    for (let skipped = 0; skipped < 3; skipped++) this.#number(); // distance of times, delay, flags
+    this.#skipBlob(); // codec's own data
+    this.width = this.#number();
+    this.height = this.#number();
     this.#hasStream = true;
   }
 

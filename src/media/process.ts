@@ -62,13 +62,19 @@ export interface StartOptions {
   readonly signal: AbortSignal;
   /** Whether its output is wanted; who wants it reads it to its end or cancels it. */
   readonly hasStdout: boolean;
+  /** Whether something is written to it; whoever does so closes it or kills the process. Default: it has no stdin. */
+  readonly hasStdin?: boolean;
   /** What comes after this many bytes is read and dropped. */
   readonly maxStderrBytes: number;
+  /** Hears what is kept of stderr as it comes. */
+  readonly onWords?: (words: Uint8Array) => void;
   readonly limits?: ResourceLimits;
 }
 
 /** A process on its way. */
 export interface RunningTool {
+  /** Pushes back while the process does not read. */
+  readonly stdin: WritableStream<Uint8Array> | null;
   /** Pull based: while nobody reads, the process blocks on a full pipe. */
   readonly stdout: ReadableStream<Uint8Array> | null;
   /** Settles when it has ended and was reaped, whatever ended it; never rejects. */
@@ -93,7 +99,8 @@ export function start(program: string, args: readonly string[], options: StartOp
   const onAbort = () => kill("killed");
   signal.addEventListener("abort", onAbort, { once: true });
   const reaped = async () => {
-    const words = head(child.stderr, maxStderrBytes, () => {/* keep the first words, they name the cause */});
+    const keepFirst = () => {/* the first words name the cause */};
+    const words = head(child.stderr, maxStderrBytes, keepFirst, options.onWords);
     const status = await child.status;
     signal.removeEventListener("abort", onAbort);
     const stderr = new TextDecoder().decode(await words.catch(() => new Uint8Array()));
@@ -102,7 +109,8 @@ export function start(program: string, args: readonly string[], options: StartOp
     }
     return { end, code: status.code, stderr };
   };
-  return { stdout: hasStdout ? child.stdout : null, ended: reaped(), kill };
+  const stdin = options.hasStdin ? child.stdin : null;
+  return { stdin, stdout: hasStdout ? child.stdout : null, ended: reaped(), kill };
 }
 
 /** What the kernel sends to a process that has used up a limit. */
@@ -115,12 +123,12 @@ const ENDS: Partial<Record<Deno.Signal, Outcome["end"]>> = {
 function limited(
   program: string,
   args: readonly string[],
-  { limits, hasStdout }: StartOptions,
+  { limits, hasStdin, hasStdout }: StartOptions,
 ): Deno.Command {
   const common = {
     clearEnv: true,
     env: { LC_ALL: "C" },
-    stdin: "null",
+    stdin: hasStdin ? "piped" : "null",
     stdout: hasStdout ? "piped" : "null",
     stderr: "piped",
   } as const;
@@ -148,6 +156,7 @@ async function head(
   stream: ReadableStream<Uint8Array>,
   maxBytes: number,
   onOverflow: () => void,
+  onKept?: (part: Uint8Array) => void,
 ): Promise<Uint8Array> {
   const kept: Uint8Array[] = [];
   let keptBytes = 0;
@@ -156,6 +165,7 @@ async function head(
     const part = chunk.subarray(0, maxBytes - keptBytes);
     kept.push(part);
     keptBytes += part.length;
+    if (part.length > 0) onKept?.(part);
     if (part.length < chunk.length && !overflowed) {
       overflowed = true;
       onOverflow();

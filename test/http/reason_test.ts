@@ -586,7 +586,7 @@ Deno.test("more chunks at once than a principal may have under way do not crowd 
     SERVICE_INFERENCE_WAIT_TIMEOUT_MS: "1",
   });
   at.model.answer = async () => {
-    if (at.model.maxInFlight < 2) await until("two are asked at once", () => at.model.inFlight === 2);
+    await until("two were asked at once", () => at.model.maxInFlight >= 2);
     return SEEN;
   };
   const { events } = await at.reason({ vlm_concurrency: 64 });

@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { findEvent } from "../../src/model/events.ts";
 import { type ModelServer, type ModelServerOptions, startModelServer } from "./model_server.ts";
 import {
   type Answer,
@@ -83,8 +84,14 @@ export async function reasonOn(test: TestService, body: Record<string, unknown> 
   return { runId, answer, events: await eventsOf(test, runId, key) };
 }
 
+/** Every payload is also held to what is published about its kind. */
 export async function eventsOf(test: TestService, runId: string, key = KEY_A): Promise<StoredEvent[]> {
-  return (await test.call("GET", `/v1/runs/${runId}/events`, undefined, key)).json.events;
+  const { events } = (await test.call("GET", `/v1/runs/${runId}/events`, undefined, key)).json;
+  for (const { kind, payload } of events) {
+    const { success, error } = findEvent(kind)!.payload.safeParse(payload);
+    assert.ok(success, `${kind}: ${error?.message}`);
+  }
+  return events;
 }
 
 // deno-lint-ignore no-explicit-any -- tests look into payloads of every kind
