@@ -32,18 +32,14 @@ export class JpegDecoder implements AsyncDisposable {
   /** 64x64 pixels, RGB. Rejects with one of the errors above or the reason of `signal`; then the process has ended. */
   async decode(jpeg: Uint8Array, signal: AbortSignal): Promise<Uint8Array> {
     signal.throwIfAborted();
+    const isNew = this.#process === null;
     const process = this.#process ??= started(this.#program);
     const onAbort = () => kill(process.child);
     signal.addEventListener("abort", onAbort, { once: true });
     try {
-      // What it does not take any more shows in what does not come.
-      const writing = process.writer.write(joinedBytes(frameHeader(jpeg.length, this.#frames++), jpeg))
-        .catch(() => {});
-      const picture = await nextPicture(process);
-      if (picture) {
-        await writing;
-        return picture;
-      }
+      if (isNew) await this.#exchange(process, GREY_JPEG);
+      const picture = await this.#exchange(process, jpeg);
+      if (picture) return picture;
       await this.#end();
       signal.throwIfAborted();
       throw new UndecodableJpeg("the file is no whole JPEG of a usual size");
@@ -54,6 +50,16 @@ export class JpegDecoder implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#end();
+  }
+
+  /** Null when the process has ended. */
+  async #exchange(process: Process, jpeg: Uint8Array): Promise<Uint8Array | null> {
+    // What it does not take any more shows in what does not come.
+    const writing = process.writer.write(joinedBytes(frameHeader(jpeg.length, this.#frames++), jpeg))
+      .catch(() => {});
+    const picture = await nextPicture(process);
+    if (picture) await writing;
+    return picture;
   }
 
   async #end(): Promise<void> {
@@ -75,7 +81,16 @@ interface Process {
 
 /** Threads are one, and probing is short, because both make ffmpeg hold pictures back. */
 const ARGUMENTS = [
-  ...["-nostdin", "-loglevel", "quiet", "-xerror", "-err_detect", "explode", "-max_pixels", String(PIXELS_MAX)],
+  ...[
+    "-nostdin",
+    "-loglevel",
+    "quiet",
+    "-xerror",
+    "-err_detect",
+    "explode",
+    "-max_pixels",
+    String(PIXELS_MAX),
+  ],
   ...["-protocol_whitelist", "pipe", "-threads", "1", "-probesize", "32", "-f", "ivf", "-i", "pipe:0"],
   ...["-map", "0:v:0", "-threads", "1", "-fps_mode", "passthrough"],
   ...["-vf", `scale=${PICTURE_EDGE}:${PICTURE_EDGE}:flags=area`, "-pix_fmt", "rgb24"],
@@ -100,12 +115,24 @@ function started(program: string): Process {
   return { child, writer, reader: child.stdout.getReader({ mode: "byob" }) };
 }
 
+/**
+ * 8x8 grey pixels. The first file that a new ffmpeg sees must be a good one, or it looks for a better one instead of
+ * ending. Quantisation by 1, one component, the default Huffman tables (which a file in a stream may leave out), and in
+ * one byte: no change of the mean (00), nothing else in the block (1010), ones to the end (11).
+ */
+const GREY_JPEG = Uint8Array.fromHex(
+  "ffd8" + "ffdb004300" + "01".repeat(64) + "ffc0000b080008000801011100" + "ffda0008010100003f00" + "2b" +
+    "ffd9",
+);
+
 /*
  * IVF, little-endian.
  *
  *   stream   0  D K I F      4  version 0, u16     6  length 32, u16     8  M J P G
- *           12  width, height, u16 each            16  ticks a second, u32    20  seconds, u32
+ *           12  width, height, u16 each: 0         16  ticks a second, u32    20  seconds, u32
  *   frame    0  length, u32  4  time, u64
+ *
+ * With a height here, ffmpeg would take a file of less for half of an interlaced picture.
  */
 const STREAM_HEADER = streamHeader();
 
@@ -115,8 +142,6 @@ function streamHeader(): Uint8Array {
   bytes.set(new TextEncoder().encode("DKIF"));
   view.setUint16(6, bytes.length, true);
   bytes.set(new TextEncoder().encode("MJPG"), 8);
-  view.setUint16(12, PICTURE_EDGE, true);
-  view.setUint16(14, PICTURE_EDGE, true);
   view.setUint32(16, 1_000, true);
   view.setUint32(20, 1, true);
   return bytes;

@@ -1,6 +1,7 @@
-/**
- * A small picture as 768 numbers: which colours and which edges are where. A classical descriptor, nothing was trained: it
- * knows pictures that look alike, and not that two views show the same thing.
+/** A small picture as 768 numbers: which colours and which edges are where, by arithmetic alone. */
+
+/*
+ * A classical descriptor, nothing was trained: it knows pictures that look alike, and not that two views show the same thing.
  */
 
 /** The picture that is described: RGB, 8 bits a channel, row by row. */
@@ -33,6 +34,8 @@ const CONTRAST_WEIGHT = 1;
 const COLOUR_LENGTH_MIN = 1.2;
 const EDGE_LENGTH_MIN = 1.5;
 
+/** Steps of luma from pixel to pixel that noise and compression make; edges count from here on. */
+const EDGE_MIN = 0.015;
 /** In every number, so that a picture that is grey all over has a direction too, and one that noise does not turn. */
 const FLOOR = 0.1 / Math.sqrt(DESCRIPTOR_NUMBERS);
 
@@ -76,8 +79,8 @@ function addEdges(descriptor: Float32Array, luma: Float32Array): void {
       const pixel = y * PICTURE_EDGE + x;
       const dx = luma[pixel + 1]! - luma[pixel - 1]!;
       const dy = luma[pixel + PICTURE_EDGE]! - luma[pixel - PICTURE_EDGE]!;
-      const strength = Math.hypot(dx, dy);
-      if (strength === 0) continue;
+      const strength = Math.hypot(dx, dy) - EDGE_MIN;
+      if (strength <= 0) continue;
       const turn = Math.atan2(dy, dx) / Math.PI;
       const direction = (turn < 0 ? turn + 1 : turn) * DIRECTIONS;
       const lower = Math.floor(direction) % DIRECTIONS;

@@ -4,7 +4,6 @@ import { deadline } from "../base/deadline.ts";
 import { Gate } from "../base/gate.ts";
 import { Refusal } from "../base/refusal.ts";
 import type { Address } from "../base/setting.ts";
-import { TaskGroup } from "../base/tasks.ts";
 import type { World } from "../base/world.ts";
 import {
   decodeRequestHeader,
@@ -15,7 +14,7 @@ import {
 } from "../model/audio_protocol.ts";
 import type { SidecarCapacity } from "../model/local_audio.ts";
 import { SidecarFault } from "./sidecar_fault.ts";
-import { SidecarPeer } from "./sidecar_peer.ts";
+import { type ServeRequest, type SidecarExchange, SidecarListener } from "./sidecar_listener.ts";
 import type { SidecarWork } from "./sidecar_work.ts";
 
 export interface SidecarServerOptions {
@@ -29,19 +28,10 @@ export interface SidecarServerOptions {
   readonly timeoutMs: number;
 }
 
-/** Connections at once; one more is closed as it comes. */
-const CONNECTIONS_MAX = 64;
-/** A connection that says nothing for so long is closed; a client finds out and opens another. */
-const IDLE_MS = 600_000;
-/** From the header to the last byte of the request, and for sending the answer. */
-const TRANSFER_MS = 30_000;
-
 export class SidecarServer implements AsyncDisposable {
   readonly #options: SidecarServerOptions;
-  readonly #listener: Deno.TcpListener;
+  readonly #listener: SidecarListener;
   readonly #gate: Gate;
-  readonly #tasks = new TaskGroup();
-  readonly #peers = new Set<SidecarPeer>();
 
   /** Listens at once. Throws when the address is taken. */
   constructor(options: SidecarServerOptions) {
@@ -52,69 +42,34 @@ export class SidecarServer implements AsyncDisposable {
       what: "requests",
       refusal: "audio_sidecar_unavailable",
     });
-    this.#listener = Deno.listen({ ...options.bindAddr });
-    this.#tasks.start(() => this.#accept());
+    const serve: ServeRequest = (head, exchange) => this.#serve(head, exchange);
+    this.#listener = new SidecarListener(options.bindAddr, REQUEST_HEADER_BYTES, serve);
   }
 
   get port(): number {
-    return (this.#listener.addr as Deno.NetAddr).port;
+    return this.#listener.port;
   }
 
   /** Ends every connection and what is done for it. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#listener.close();
     this.#gate.close();
-    for (const peer of this.#peers) peer[Symbol.dispose]();
-    await this.#tasks.close();
+    await this.#listener[Symbol.asyncDispose]();
   }
 
-  async #accept(): Promise<void> {
-    for await (const conn of this.#listener) {
-      if (this.#peers.size >= CONNECTIONS_MAX) {
-        conn.close();
-        continue;
-      }
-      this.#tasks.start((closing) => this.#serve(new SidecarPeer(conn), closing));
-    }
-  }
-
-  async #serve(peer: SidecarPeer, closing: AbortSignal): Promise<void> {
-    this.#peers.add(peer);
-    try {
-      while (!closing.aborted && await this.#serveOne(peer, closing)) { /* the next one */ }
-    } catch {
-      // The connection was cut, or it took too long.
-    } finally {
-      this.#peers.delete(peer);
-      peer[Symbol.dispose]();
-    }
-  }
-
-  /** False when the connection has ended, or can say nothing more that would be understood. */
-  async #serveOne(peer: SidecarPeer, closing: AbortSignal): Promise<boolean> {
-    const head = await within(peer, IDLE_MS, () => peer.read(REQUEST_HEADER_BYTES));
-    if (!head) return false;
+  async #serve(head: Uint8Array, exchange: SidecarExchange): Promise<boolean> {
     let header: RequestHeader;
     try {
       header = decodeRequestHeader(head);
     } catch (error) {
       if (!(error instanceof ProtocolFault)) throw error;
       const fault = new SidecarFault("decode", error.message, "bad_request");
-      await within(peer, TRANSFER_MS, () => peer.write(this.#failure(fault)));
+      await exchange.write(this.#failure(fault));
       return false;
     }
-    const [audio, text] = await within(peer, TRANSFER_MS, async () => [
-      await peer.read(header.audioBytes),
-      await peer.read(header.textBytes),
-    ]);
+    const audio = await exchange.read(header.audioBytes);
+    const text = await exchange.read(header.textBytes);
     if (!audio || !text) return false;
-
-    const gone = new AbortController();
-    const signal = AbortSignal.any([closing, gone.signal]);
-    peer.watch(() => gone.abort(new Deno.errors.ConnectionReset("the other side has gone")));
-    const response = await this.#answer(header, audio, text, signal);
-    signal.throwIfAborted();
-    await within(peer, TRANSFER_MS, () => peer.write(response));
+    await exchange.answer((gone) => this.#answer(header, audio, text, gone));
     return true;
   }
 
@@ -189,10 +144,4 @@ function spokenText(bytes: Uint8Array): string {
   } catch {
     throw new SidecarFault("decode", "the text is not UTF-8", "bad_request");
   }
-}
-
-/** Closes the connection if `transfer` takes longer, which ends it. */
-async function within<T>(peer: SidecarPeer, ms: number, transfer: () => Promise<T>): Promise<T> {
-  using _deadline = deadline(ms, () => peer[Symbol.dispose]());
-  return await transfer();
 }
