@@ -1,0 +1,295 @@
+/** The header `x-attach-config`: how a caller wants its live session watched. Interface 4.11, contract 11.2 and 9.5. */
+
+import { z } from "zod";
+import { type FieldFault, Refusal } from "../../base/refusal.ts";
+import { ZONE_BODY } from "../api/policies.ts";
+import { cropFault, type NormalizedRegion } from "../coordinates.ts";
+import { FieldRules, quoted } from "../field_rules.ts";
+import { LIMITS, type Range } from "../limits.ts";
+import { AUDIO_PROFILES, type AudioProfile, SPEECH_ENGINES, type SpeechEngine } from "../local_audio.ts";
+import { type Signal, triggerProgram } from "../trigger/program.ts";
+import { programFaults, type ValidProgram } from "../trigger/validate.ts";
+import { checkZone, type RestrictedZone } from "../zone.ts";
+import { type ClipSettings, framesOf } from "./clip.ts";
+
+/** 400 in plain text. The message names the field and the rule, never the prompt. */
+export class AttachRefused extends Error {
+  override readonly name = "AttachRefused";
+
+  /** The same, field by field, where the fields are known ones of the right types. */
+  constructor(message: string, readonly details: readonly FieldFault[] = []) {
+    super(message);
+  }
+}
+
+export interface AttachContext {
+  /** SERVICE_WEBRTC_CROP. */
+  readonly crop: NormalizedRegion | null;
+  /** `[restricted_zone]` of the config file. */
+  readonly zone: RestrictedZone | null;
+  /** SERVICE_WEBRTC_MAX_OUTPUT_TOKENS_PER_SECOND. */
+  readonly tokensPerSecond: number;
+  /** Whether SERVICE_TRIGGER_LOCAL_OUTPUT_SOCKET is set. */
+  readonly hasLocalOutput: boolean;
+}
+
+/** What a session is watched with, fixed for its generation but for the prompt. */
+export interface AttachConfig {
+  /** Null for the built-in one. */
+  readonly prompt: string | null;
+  /** Output tokens; 0 for no cap. */
+  readonly tokensPerSecond: number;
+  /** Null in keyframe mode. */
+  readonly clip: ClipSettings | null;
+  /** What is analyzed; with a zone its region. Null for the whole picture. */
+  readonly crop: NormalizedRegion | null;
+  readonly zone: RestrictedZone | null;
+  readonly trigger: ValidProgram | null;
+  readonly localAudio: LiveAudioPlan | null;
+}
+
+export interface LiveAudioPlan {
+  readonly profile: AudioProfile;
+  readonly engine: SpeechEngine;
+  readonly minConfidence: number;
+  readonly maxEvents: number;
+}
+
+/** A rule of contract 11.2, not a bound of the service: the defaults give exactly this many. */
+const CLIP_FRAMES_MIN = 3;
+const TOKENS_PER_SECOND_MAX = 2 ** 32 - 1;
+
+const TOKENS = z.int().min(0).max(TOKENS_PER_SECOND_MAX).nullish();
+
+/** Closed, but for the regions, in which unknown keys are let pass (contract 13.5) and not kept. */
+export const ATTACH = z.strictObject({
+  prompt: z.string().nullish(),
+  max_output_tokens_per_second: TOKENS,
+  token_cap: TOKENS,
+  "token-cap": TOKENS,
+  clip_mode: z.strictObject({
+    target_fps: z.number().nullish(),
+    clip_length_seconds: z.number().nullish(),
+    delay_seconds: z.number().nullish(),
+  }).nullish(),
+  crop: z.object({ x: z.number(), y: z.number(), width: z.number(), height: z.number() }).nullish(),
+  restricted_zone: ZONE_BODY.nullish(),
+  trigger_program: triggerProgram.nullish(),
+  local_audio: z.strictObject({
+    profile: z.enum(AUDIO_PROFILES).nullish(),
+    speech_engine: z.enum(SPEECH_ENGINES).nullish(),
+    min_confidence: z.number().nullish(),
+    max_events: z.int().nonnegative().nullish(),
+    voice_feedback: z.boolean().nullish(),
+  }).nullish(),
+});
+
+/** A configuration whose fields are the known ones, of the right types; what they say may still break rules. */
+export type AttachBody = z.infer<typeof ATTACH>;
+
+/** Both steps, for callers that have nothing to do between them. */
+export function readAttachConfig(header: string | null, context: AttachContext): AttachConfig {
+  return checkAttach(parseAttach(header), context);
+}
+
+/** The first step, before the offer is looked at: encoding, JSON, fields and types. Errors: `AttachRefused`. */
+export function parseAttach(header: string | null): AttachBody {
+  if (header === null) return {};
+  const maximum = LIMITS.whip.attachHeaderBytesMax;
+  if (header.length > maximum) {
+    throw refused(`must have at most ${maximum} bytes: got ${header.length}`);
+  }
+  const parsed = ATTACH.safeParse(jsonOf(textOf(header)));
+  if (parsed.success) return parsed.data;
+  throw refused(faultOf(parsed.error.issues[0]!));
+}
+
+/** The second step, after the offer: ranges, and what may stand together. Errors: `AttachRefused` with every fault. */
+export function checkAttach(body: AttachBody, context: AttachContext): AttachConfig {
+  const rules = new FieldRules();
+  const tokensPerSecond = readTokens(rules, body) ?? context.tokensPerSecond;
+  const clip = readClip(rules, body);
+  const zone = readZone(rules, body) ?? context.zone;
+  const crop = readCrop(rules, body) ?? context.crop;
+  const trigger = readTrigger(rules, body, context);
+  const localAudio = readLocalAudio(rules, body);
+  checkCombination(rules, body, zone);
+  try {
+    rules.check();
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+    throw refused(error.details.map(({ field, message }) => `${field} ${message}`).join("; "), error.details);
+  }
+  return {
+    prompt: body.prompt?.trim() ? body.prompt : null,
+    tokensPerSecond,
+    clip,
+    crop: zone ? zone.region : crop,
+    zone,
+    trigger,
+    localAudio,
+  };
+}
+
+function refused(why: string, details?: readonly FieldFault[]): AttachRefused {
+  return new AttachRefused(`Cannot use x-attach-config: ${why}`, details);
+}
+
+/** Base64url without padding, in the one spelling that an encoder gives, and UTF-8 inside. */
+function textOf(header: string): string {
+  const isBase64Url = /^[A-Za-z0-9_-]+$/.test(header) && header.length % 4 !== 1;
+  if (!isBase64Url) throw refused("must be base64url without padding");
+  const bytes = Uint8Array.from(
+    atob(header.replaceAll("-", "+").replaceAll("_", "/")),
+    (character) => character.charCodeAt(0),
+  );
+  if (unusedBits(header) !== 0) throw refused("must be base64url whose unused bits are 0");
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    throw refused("must be UTF-8 inside its base64url");
+  }
+}
+
+/** Of the last character: none, 2 or 4 bits belong to no byte. */
+function unusedBits(base64Url: string): number {
+  const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+  const last = alphabet.indexOf(base64Url.at(-1)!);
+  const mask = [0, 0, 0b1111, 0b11][base64Url.length % 4]!;
+  return last & mask;
+}
+
+/** The parser's own words may quote the text, and with it the prompt. */
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw refused("must be JSON inside its base64url");
+  }
+}
+
+function faultOf({ path, message, ...issue }: z.core.$ZodIssue): string {
+  const place = path.map(String).join(".");
+  if (issue.code === "unrecognized_keys") {
+    const [key] = issue.keys;
+    return `${quoted(place ? `${place}.${key}` : key!)} is not a field of it`;
+  }
+  return place ? `${place}: ${message}` : "must be a JSON object";
+}
+
+/** One name and two older ones for the same thing. */
+function readTokens(rules: FieldRules, body: AttachBody): number | null {
+  const given = (["max_output_tokens_per_second", "token_cap", "token-cap"] as const)
+    .filter((name) => body[name] != null);
+  if (given.length > 1) rules.fault(given[1]!, `must not stand beside ${given[0]}: they are the same field`);
+  return given.length === 0 ? null : body[given[0]!]!;
+}
+
+function readClip(rules: FieldRules, { clip_mode: asked }: AttachBody): ClipSettings | null {
+  if (!asked) return null;
+  const ranges = {
+    targetFps: LIMITS.liveClip.targetFps,
+    clipSeconds: LIMITS.liveClip.clipSeconds,
+    delaySeconds: LIMITS.liveClip.delaySeconds,
+  };
+  const settings = {
+    targetFps: asked.target_fps ?? LIMITS.liveClip.targetFpsDefault,
+    clipSeconds: asked.clip_length_seconds ?? LIMITS.liveClip.clipSecondsDefault,
+    delaySeconds: asked.delay_seconds ?? LIMITS.liveClip.delaySecondsDefault,
+  };
+  const isInside = (value: number, { minimum, maximum }: Range) => value >= minimum && value <= maximum;
+  rules.range("clip_mode.target_fps", settings.targetFps, ranges.targetFps);
+  rules.range("clip_mode.clip_length_seconds", settings.clipSeconds, ranges.clipSeconds);
+  rules.range("clip_mode.delay_seconds", settings.delaySeconds, ranges.delaySeconds);
+  const frames = framesOf(settings.targetFps, settings.clipSeconds);
+  if (
+    isInside(settings.targetFps, ranges.targetFps) && isInside(settings.clipSeconds, ranges.clipSeconds) &&
+    frames < CLIP_FRAMES_MIN
+  ) {
+    rules.fault(
+      "clip_mode",
+      `must give at least ${CLIP_FRAMES_MIN} frames, target_fps * clip_length_seconds rounded down: got ${frames}`,
+    );
+  }
+  return settings;
+}
+
+function readZone(rules: FieldRules, { restricted_zone: zone }: AttachBody): RestrictedZone | null {
+  if (!zone) return null;
+  checkZone(rules, "restricted_zone", zone);
+  return zone;
+}
+
+function readCrop(rules: FieldRules, { crop }: AttachBody): NormalizedRegion | null {
+  const fault = crop && cropFault(crop);
+  if (fault) rules.fault("crop", fault);
+  return crop ?? null;
+}
+
+function readTrigger(
+  rules: FieldRules,
+  { trigger_program: program }: AttachBody,
+  context: AttachContext,
+): ValidProgram | null {
+  if (!program) return null;
+  const faults = programFaults(program);
+  for (const { at, message } of faults) {
+    rules.fault(
+      "trigger_program",
+      at === undefined ? message : `instruction ${at} (${program.instructions[at]!.op}): ${message}`,
+    );
+  }
+  const { instructions } = program;
+  const fault = (at: number, message: string) =>
+    rules.fault("trigger_program", `instruction ${at} (${instructions[at]!.op}): ${message}`);
+  for (const [at, instruction] of instructions.slice(0, LIMITS.trigger.instructions.maximum).entries()) {
+    if (instruction.op === "load" && !LIVE_SIGNALS.includes(instruction.signal.kind)) {
+      fault(at, `a live session has only ${LIVE_SIGNALS.join(", ")}: got ${instruction.signal.kind}`);
+    }
+    if (instruction.op === "capture" && instruction.kind === "clip") {
+      fault(at, "a live session captures keyframes only");
+    }
+    if (instruction.op === "notify" && instruction.channel === "local_output" && !context.hasLocalOutput) {
+      fault(at, "local_output needs SERVICE_TRIGGER_LOCAL_OUTPUT_SOCKET, which is not set");
+    }
+  }
+  const captures = instructions.filter(({ op }) => op === "capture").length;
+  if (captures !== 1) {
+    rules.fault("trigger_program", `must capture exactly one keyframe: got ${captures} captures`);
+  }
+  // Of one with faults nothing is returned.
+  return program as ValidProgram;
+}
+
+const LIVE_SIGNALS: readonly Signal["kind"][] = ["motion_score", "novelty_score", "confidence"];
+
+/** Windows have a fixed length live, and nothing is spoken back: `voice_feedback` is taken and changes nothing. */
+function readLocalAudio(rules: FieldRules, { local_audio: asked }: AttachBody): LiveAudioPlan | null {
+  if (!asked) return null;
+  const plan: LiveAudioPlan = {
+    profile: asked.profile ?? "general",
+    engine: asked.speech_engine ?? "auto",
+    minConfidence: asked.min_confidence ?? LIMITS.localAudio.confidenceDefault,
+    maxEvents: asked.max_events ?? LIMITS.localAudio.eventsDefault,
+  };
+  rules.range("local_audio.min_confidence", plan.minConfidence, LIMITS.localAudio.confidence);
+  rules.range("local_audio.max_events", plan.maxEvents, LIMITS.localAudio.events);
+  return plan;
+}
+
+/** `zone` is the session's own or the server's. */
+function checkCombination(rules: FieldRules, body: AttachBody, zone: RestrictedZone | null): void {
+  const ofServer = body.restricted_zone ? "" : ", and the server has one";
+  if (body.clip_mode && zone) rules.fault("clip_mode", `cannot run with a restricted zone${ofServer}`);
+  if (body.clip_mode && body.trigger_program) rules.fault("clip_mode", "cannot run with trigger_program");
+  if (body.trigger_program && zone) {
+    rules.fault("trigger_program", `cannot run with a restricted zone${ofServer}`);
+  }
+  if (body.crop && zone && !isSame(body.crop, zone.region)) {
+    rules.fault("crop", `must equal the region of the restricted zone${ofServer}`);
+  }
+}
+
+function isSame(one: NormalizedRegion, other: NormalizedRegion): boolean {
+  return one.x === other.x && one.y === other.y && one.width === other.width && one.height === other.height;
+}

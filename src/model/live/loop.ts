@@ -1,0 +1,54 @@
+/** Whether a live stream repeats itself: the frames look like those just before them. Contract 3.5. */
+
+/** How many frames back a frame is compared with. */
+const RING_FRAMES = 8;
+/** So many of them must look the same. */
+const SIMILAR_MIN = 3;
+/** Bits of 64 in which two hashes differ; from here on the frames do not look the same. */
+const DISTANCE_END = 6;
+
+/**
+ * ```
+ *              3 of the last 8 hashes are closer than 6 bits
+ *   outside ──────────────────────────────────────────────────▶ inside    "entered", once
+ *           ◀──────────────────────────────────────────────────           silent
+ *              fewer than 3 are
+ * ```
+ * The ring begins as all ones, so a stream that begins with such hashes is in a loop from its first frame.
+ */
+export class LoopDetector {
+  readonly #low = new Uint32Array(RING_FRAMES).fill(ALL_ONES);
+  readonly #high = new Uint32Array(RING_FRAMES).fill(ALL_ONES);
+  #next = 0;
+  #isLooping = false;
+
+  /** As of the last frame. While it holds, keyframes ask no model. */
+  get isLooping(): boolean {
+    return this.#isLooping;
+  }
+
+  /** Takes in the 64-bit hash of the next frame, in two halves; whether the loop begins with it. Allocates nothing. */
+  step(low: number, high: number): boolean {
+    let similar = 0;
+    for (let at = 0; at < RING_FRAMES; at++) {
+      const distance = bitsOf(this.#low[at]! ^ low) + bitsOf(this.#high[at]! ^ high);
+      if (distance < DISTANCE_END) similar++;
+    }
+    this.#low[this.#next] = low;
+    this.#high[this.#next] = high;
+    this.#next = (this.#next + 1) % RING_FRAMES;
+    const wasLooping = this.#isLooping;
+    this.#isLooping = similar >= SIMILAR_MIN;
+    return this.#isLooping && !wasLooping;
+  }
+}
+
+const ALL_ONES = 0xffffffff;
+
+/** How many bits of a 32-bit number are set. */
+function bitsOf(value: number): number {
+  let bits = value - ((value >>> 1) & 0x55555555);
+  bits = (bits & 0x33333333) + ((bits >>> 2) & 0x33333333);
+  bits = (bits + (bits >>> 4)) & 0x0f0f0f0f;
+  return Math.imul(bits, 0x01010101) >>> 24;
+}

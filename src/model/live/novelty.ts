@@ -1,0 +1,101 @@
+/** Whether a keyframe shows anything that its session has not described yet, judged by embeddings. Contract 3.7. */
+
+/** SERVICE_NOVELTY_*. */
+export interface NoveltySettings {
+  /** Distance up to which the last description still holds, [0,1). */
+  readonly reuseThreshold: number;
+  /** Media time after which it is refreshed all the same; 0 reuses nothing. */
+  readonly maxReuseMs: number;
+  /** Sum of the distances of reused frames after which it is refreshed all the same; above 0. */
+  readonly maxCumulativeDrift: number;
+  /** Share of the reuses that ask the model anyway, [0,1]. */
+  readonly shadowSampleRate: number;
+}
+
+/**
+ * `run`: the picture is new, ask. `forced`: it looks the same, but the description is too old or too far away, so ask.
+ * `reuse`: leave the description as it is. `shadow`: a reuse, but ask to learn whether that was right; write nothing.
+ */
+export type NoveltyVerdict = "run" | "forced" | "reuse" | "shadow";
+
+/** Where an embedding points to, in a quarter of its memory. */
+export type Quantized = Int8Array;
+
+const STEPS = 127;
+
+/**
+ * Of one session. The frame of the last committed description is the anchor that all later ones are compared with.
+ *
+ * ```
+ *   decide(frame) ─▶ run │ forced ─▶ ask the model ─▶ a description? ─▶ commit(frame), the new anchor
+ *                 └▶ reuse │ shadow: drift += distance
+ * ```
+ */
+export class Novelty {
+  readonly #settings: NoveltySettings;
+  #anchor: { readonly embedding: Quantized; readonly ptsMs: number } | null = null;
+  #lastPtsMs = -Infinity;
+  #drift = 0;
+  #reuses = 0;
+
+  constructor(settings: NoveltySettings) {
+    this.#settings = settings;
+  }
+
+  /** The first frame always runs. `ptsMs` is media time. */
+  decide(embedding: Quantized, ptsMs: number): NoveltyVerdict {
+    const wentBack = ptsMs < this.#lastPtsMs;
+    this.#lastPtsMs = ptsMs;
+    if (!this.#anchor) return "run";
+    const { reuseThreshold, maxReuseMs, maxCumulativeDrift, shadowSampleRate } = this.#settings;
+    const distance = cosineDistance(embedding, this.#anchor.embedding);
+    if (distance > reuseThreshold) return "run";
+    const drift = this.#drift + distance;
+    if (wentBack || ptsMs - this.#anchor.ptsMs >= maxReuseMs || drift >= maxCumulativeDrift) return "forced";
+    this.#drift = drift;
+    this.#reuses += 1;
+    return isSampled(this.#reuses, shadowSampleRate) ? "shadow" : "reuse";
+  }
+
+  /** The frame got a description, one that is not blank. */
+  commit(embedding: Quantized, ptsMs: number): void {
+    this.#anchor = { embedding, ptsMs };
+    this.#drift = 0;
+  }
+}
+
+/** Of every 1/rate reuses the last one, so that the share is exact and the same input is sampled the same way. */
+function isSampled(reuse: number, rate: number): boolean {
+  return Math.floor(reuse * rate) > Math.floor((reuse - 1) * rate);
+}
+
+/**
+ * The direction of an embedding in 8 bits a number, the largest as 127: of 768 numbers of a unit vector most would be
+ * below 5 otherwise, and rounding alone would come near the usual threshold. Null for an embedding without a direction
+ * and for one with a number that is not finite.
+ */
+export function quantized(embedding: Float32Array): Quantized | null {
+  let largest = 0;
+  for (const value of embedding) {
+    if (!Number.isFinite(value)) return null;
+    largest = Math.max(largest, Math.abs(value));
+  }
+  return largest === 0 ? null : Int8Array.from(embedding, (value) => Math.round(value / largest * STEPS));
+}
+
+/** 1 - cosine, clamped to [0,1]. Vectors of different lengths have nothing in common. */
+export function cosineDistance(one: Quantized, other: Quantized): number {
+  if (one.length !== other.length) return 1;
+  let dot = 0;
+  let oneSquares = 0;
+  let otherSquares = 0;
+  for (let at = 0; at < one.length; at++) {
+    const a = one[at]!;
+    const b = other[at]!;
+    dot += a * b;
+    oneSquares += a * a;
+    otherSquares += b * b;
+  }
+  if (oneSquares === 0 || otherSquares === 0) return 1;
+  return Math.min(1, Math.max(0, 1 - dot / Math.sqrt(oneSquares * otherSquares)));
+}

@@ -1,0 +1,320 @@
+/** A WHIP offer judged before anything is created for it: what would be served, or which status it gets. */
+
+import { CANDIDATES_MAX, type IceCandidate, isPassword, isUfrag, readCandidate } from "./candidate.ts";
+import { readSdp, type SdpAttributes, SdpFault, type SdpMedia, type SdpSession } from "./sdp.ts";
+
+export type VideoCodec = "vp8" | "h264" | "h265" | "vp9" | "av1";
+
+/** One payload type that the answer accepts. */
+export interface ServedCodec {
+  readonly payloadType: number;
+  /** As `a=rtpmap` has it, for the answer: `H264/90000`. */
+  readonly rtpmap: string;
+  readonly clockRate: number;
+  /** As offered, without the payload type; null without one. */
+  readonly fmtp: string | null;
+  /** Retransmissions of it come with this payload type. */
+  readonly rtxPayloadType: number | null;
+  readonly feedback: readonly string[];
+}
+
+export interface OfferedSection {
+  /** Its place in the offer; the answer has the same. */
+  readonly index: number;
+  readonly kind: string;
+  readonly mid: string;
+  readonly protocol: string;
+  /** The first format, which a refused section repeats. */
+  readonly firstFormat: string;
+  /** Null: refused in the answer. */
+  readonly served: ServedCodec | null;
+  /** Header extension that carries the mid, or null. */
+  readonly midExtension: number | null;
+  /** Streams that the offer names, without those of retransmissions. */
+  readonly ssrcs: readonly number[];
+}
+
+export interface Offer {
+  readonly sections: readonly OfferedSection[];
+  readonly video: { readonly codec: VideoCodec; readonly section: OfferedSection } | null;
+  /** In order: the index is the number of the track. */
+  readonly audio: readonly OfferedSection[];
+  readonly isBundled: boolean;
+  readonly ice: { readonly ufrag: string; readonly password: string; readonly isLite: boolean };
+  readonly fingerprints: readonly { readonly algorithm: string; readonly value: string }[];
+  readonly setup: "active" | "passive" | "actpass";
+  readonly candidates: readonly IceCandidate[];
+  /** Parameter sets sent in the offer only, Base64: they go before every keyframe that has none. */
+  readonly parameterSets: readonly string[];
+  /** Attributes that bound the picture; `pictureBound` reads them. */
+  readonly sizeHints: { readonly fmtp: string | null; readonly imageattr: string | null };
+}
+
+export type OfferVerdict =
+  | { readonly isServed: true; readonly offer: Offer }
+  | { readonly isServed: false; readonly status: 400 | 415 | 500; readonly message: string };
+
+/** Audio sections served of one offer, as many as recorded media may have tracks. */
+const AUDIO_SECTIONS_MAX = 8;
+
+/**
+ * `decodes` says which codecs besides VP8 and H.264 the decoder has.
+ *
+ * 400: there is no offer. 415: it is one, but nothing in it can be served, or it has more than one video. 500: it is
+ * not SDP, or not the SDP of a WebRTC publisher.
+ */
+export function readOffer(text: string, decodes: ReadonlySet<VideoCodec>): OfferVerdict {
+  if (text.trim() === "") return refused(400, "the offer is empty");
+  try {
+    return judge(readSdp(text), decodes);
+  } catch (error) {
+    if (error instanceof SdpFault) return refused(500, `malformed offer: ${error.message}`);
+    throw error;
+  }
+}
+
+function judge(session: SdpSession, decodes: ReadonlySet<VideoCodec>): OfferVerdict {
+  const group = bundleOf(session);
+  const active = session.media.filter(isActive);
+  const videos = active.filter(({ kind }) => kind === "video");
+  if (videos.length > 1) {
+    return refused(415, `the offer has ${videos.length} video sections, at most 1 is served`);
+  }
+  const bundled = (media: SdpMedia) => group === null || group.includes(midOf(session, media));
+  const video = videos.find((media) => bundled(media) && sends(media));
+  const choice = video && videoChoice(video, decodes);
+  if (video && !choice) return refused(415, `no video codec of the offer is served: ${codecNames(video)}`);
+  const audio = active
+    .filter((media) => media.kind === "audio" && bundled(media) && sends(media) && opusOf(media) !== null)
+    .slice(0, AUDIO_SECTIONS_MAX);
+  // Without bundling every section has a transport of its own; one of them is served.
+  const servedMedia = [...(video ? [video] : []), ...audio].slice(0, group === null ? 1 : undefined);
+  if (servedMedia.length === 0) return refused(415, "the offer sends neither video nor Opus audio");
+  const carrier = servedMedia[0]!;
+  const sections = session.media.map((media, index) =>
+    sectionOf(
+      session,
+      media,
+      index,
+      !servedMedia.includes(media) ? null : choice && media === video ? choice.served : opusOf(media),
+    )
+  );
+  const place = (media: SdpMedia) => sections[session.media.indexOf(media)]!;
+  const fmtp = choice?.served.fmtp ?? null;
+  return {
+    isServed: true,
+    offer: {
+      sections,
+      video: choice && video ? { codec: choice.codec, section: place(video) } : null,
+      audio: servedMedia.filter((media) => media !== video).map(place),
+      isBundled: group !== null,
+      ...transportOf(session, carrier),
+      candidates: candidatesOf(session),
+      parameterSets: choice ? parameterSetsOf(choice.codec, fmtp) : [],
+      sizeHints: { fmtp, imageattr: (video && sentImage(video, choice!.served.payloadType)) ?? null },
+    },
+  };
+}
+
+function refused(status: 400 | 415 | 500, message: string): OfferVerdict {
+  return { isServed: false, status, message };
+}
+
+/** The mids of the first bundle; null without one. */
+function bundleOf(session: SdpSession): string[] | null {
+  const bundle = session.attributes.all("group").map((value) => value.split(/ +/)).find((
+    [semantics, first],
+  ) => semantics === "BUNDLE" && first !== undefined);
+  return bundle?.slice(1) ?? null;
+}
+
+/** A section of port 0 is a stopped one, unless it waits to be bundled. */
+function isActive(media: SdpMedia): boolean {
+  return media.port !== 0 || media.attributes.has("bundle-only");
+}
+
+function sends(media: SdpMedia): boolean {
+  return /^(UDP|TCP)\/TLS\/RTP\/SAVPF?$/.test(media.protocol) &&
+    !media.attributes.has("recvonly") && !media.attributes.has("inactive");
+}
+
+function midOf(session: SdpSession, media: SdpMedia): string {
+  const mid = media.attributes.first("mid");
+  if (mid === undefined || mid === "") return String(session.media.indexOf(media));
+  if (!/^[\x21-\x7e]{1,64}$/.test(mid)) throw new SdpFault("a=mid is no token of at most 64 characters");
+  return mid;
+}
+
+/** What the transport of `media` needs; each is a fault when it is missing. Session lines stand in for media lines. */
+function transportOf(session: SdpSession, media: SdpMedia): Pick<Offer, "ice" | "fingerprints" | "setup"> {
+  const value = (name: string) => media.attributes.first(name) ?? session.attributes.first(name);
+  const ufrag = value("ice-ufrag");
+  const password = value("ice-pwd");
+  if (!isUfrag(ufrag)) throw new SdpFault("a=ice-ufrag is missing or not 4 to 256 ICE characters");
+  if (!isPassword(password)) throw new SdpFault("a=ice-pwd is missing or not 22 to 256 ICE characters");
+  const setup = value("setup");
+  if (setup !== "active" && setup !== "passive" && setup !== "actpass") {
+    throw new SdpFault("a=setup is not one of active, passive, actpass");
+  }
+  const own = media.attributes.all("fingerprint");
+  const fingerprints = (own.length > 0 ? own : session.attributes.all("fingerprint")).map(fingerprintOf);
+  if (fingerprints.length === 0) throw new SdpFault("a=fingerprint is missing");
+  return { ice: { ufrag, password, isLite: session.attributes.has("ice-lite") }, fingerprints, setup };
+}
+
+const FINGERPRINT_BYTES: Readonly<Record<string, number>> = {
+  "sha-1": 20,
+  "sha-224": 28,
+  "sha-256": 32,
+  "sha-384": 48,
+  "sha-512": 64,
+};
+
+function fingerprintOf(line: string): { algorithm: string; value: string } {
+  const [algorithm = "", value = ""] = line.toLowerCase().split(/ +/);
+  const bytes = FINGERPRINT_BYTES[algorithm];
+  if (bytes === undefined || value.length !== bytes * 3 - 1 || !/^[0-9a-f]{2}(:[0-9a-f]{2})*$/.test(value)) {
+    throw new SdpFault("a=fingerprint is no SHA hash in hexadecimal");
+  }
+  return { algorithm, value: value.toUpperCase() };
+}
+
+function candidatesOf(session: SdpSession): IceCandidate[] {
+  const lines = [session.attributes, ...session.media.map(({ attributes }) => attributes)]
+    .flatMap((attributes) => attributes.all("candidate"));
+  // A bundled offer repeats the candidates of its transport in each section.
+  const read = [...new Set(lines)].map((line) => readCandidate(`candidate:${line}`));
+  return read.filter((candidate) => candidate !== null).slice(0, CANDIDATES_MAX);
+}
+
+function sectionOf(
+  session: SdpSession,
+  media: SdpMedia,
+  index: number,
+  served: ServedCodec | null,
+): OfferedSection {
+  const extension = media.attributes.all("extmap").map((value) => /^(\d+)(?:\/\w+)? (\S+)/.exec(value))
+    .find((match) => match?.[2] === "urn:ietf:params:rtp-hdrext:sdes:mid");
+  return {
+    index,
+    kind: media.kind,
+    mid: midOf(session, media),
+    protocol: media.protocol,
+    firstFormat: media.formats[0]!,
+    served,
+    midExtension: extension ? Number(extension[1]) : null,
+    ssrcs: primarySsrcs(media.attributes),
+  };
+}
+
+/** Streams of the section; of a group with retransmissions or error correction the first one only. */
+function primarySsrcs(attributes: SdpAttributes): number[] {
+  const repairs = attributes.all("ssrc-group").filter((group) => /^(FID|FEC-FR) /.test(group))
+    .flatMap((group) => group.split(/ +/).slice(2));
+  const named = attributes.all("ssrc").map((line) => line.split(" ")[0]!).filter((ssrc) =>
+    /^\d{1,10}$/.test(ssrc)
+  );
+  return [...new Set(named)].filter((ssrc) => !repairs.includes(ssrc)).slice(0, 8).map(Number);
+}
+
+const CODEC_NAMES: Readonly<Record<string, VideoCodec>> = {
+  VP8: "vp8",
+  H264: "h264",
+  H265: "h265",
+  HEVC: "h265",
+  VP9: "vp9",
+  AV1: "av1",
+};
+
+/** The first two share a rank, so the offer's own order decides between them. */
+const RANK: Readonly<Record<VideoCodec, number>> = { vp8: 0, h264: 0, vp9: 1, h265: 2, av1: 3 };
+
+function videoChoice(
+  media: SdpMedia,
+  decodes: ReadonlySet<VideoCodec>,
+): { codec: VideoCodec; served: ServedCodec } | null {
+  const choices = codecsOf(media).flatMap(({ name, served }) => {
+    const codec = CODEC_NAMES[name.toUpperCase()];
+    if (!codec || served.clockRate !== 90_000 || !isDepacketized(codec, served.fmtp)) return [];
+    return RANK[codec] === 0 || decodes.has(codec) ? [{ codec, served }] : [];
+  });
+  return choices.sort((one, other) => RANK[one.codec] - RANK[other.codec])[0] ?? null;
+}
+
+/** Excluded is what comes in another order than it is decoded in: interleaved H.264, reordered H.265. */
+function isDepacketized(codec: VideoCodec, fmtp: string | null): boolean {
+  if (codec === "h264") return Number(parameter(fmtp, "packetization-mode") ?? 0) < 2;
+  if (codec !== "h265") return true;
+  return ["sprop-max-don-diff", "sprop-depack-buf-nalus"].every((name) =>
+    !(Number(parameter(fmtp, name) ?? 0) > 0)
+  );
+}
+
+function opusOf(media: SdpMedia): ServedCodec | null {
+  return codecsOf(media).find(({ name, served }) =>
+    name.toLowerCase() === "opus" && served.clockRate === 48_000
+  )
+    ?.served ?? null;
+}
+
+function codecsOf(media: SdpMedia): { name: string; served: ServedCodec }[] {
+  const attribute = (name: string, payloadType: string) =>
+    media.attributes.all(name).find((value) => value.startsWith(`${payloadType} `))?.slice(
+      payloadType.length + 1,
+    )
+      .trim() ?? null;
+  const retransmits = (payloadType: string) =>
+    media.formats.find((format) =>
+      /^rtx\//i.test(attribute("rtpmap", format) ?? "") &&
+      parameter(attribute("fmtp", format), "apt") === payloadType
+    );
+  return media.formats.flatMap((format) => {
+    const rtpmap = attribute("rtpmap", format);
+    const [name, clockRate] = (rtpmap ?? "").split("/");
+    if (!/^\d{1,3}$/.test(format) || Number(format) > 127 || !rtpmap || !name) return [];
+    const rtx = retransmits(format);
+    const feedback = media.attributes.all("rtcp-fb").map((value) => /^(\S+) (.+)$/.exec(value))
+      .filter((match) => match?.[1] === format || match?.[1] === "*").map((match) => match![2]!.trim());
+    const served = {
+      payloadType: Number(format),
+      rtpmap,
+      clockRate: Number(clockRate),
+      fmtp: attribute("fmtp", format),
+      rtxPayloadType: rtx !== undefined && /^\d{1,3}$/.test(rtx) && Number(rtx) <= 127 ? Number(rtx) : null,
+      feedback,
+    };
+    return [{ name, served }];
+  });
+}
+
+function codecNames(media: SdpMedia): string {
+  const names = [...new Set(codecsOf(media).map(({ name }) => name.replace(/[^\w.-]/g, "")))];
+  return names.slice(0, 12).join(", ").slice(0, 200) || "none is named";
+}
+
+/** Value of `name` in `a=1;b=2`; names are compared without case. */
+export function parameter(fmtp: string | null, name: string): string | undefined {
+  for (const part of (fmtp ?? "").split(";")) {
+    const [own, ...value] = part.split("=");
+    if (own!.trim().toLowerCase() === name) return value.join("=").trim();
+  }
+}
+
+function parameterSetsOf(codec: VideoCodec, fmtp: string | null): string[] {
+  const names = codec === "h264"
+    ? ["sprop-parameter-sets"]
+    : codec === "h265"
+    ? ["sprop-vps", "sprop-sps", "sprop-pps"]
+    : [];
+  return names.flatMap((name) => parameter(fmtp, name)?.split(",") ?? [])
+    .filter((set) => /^[A-Za-z0-9+/]{2,4096}={0,2}$/.test(set)).slice(0, 16);
+}
+
+/** The `send` part of `a=imageattr:<payload type or *> send [x=1280,y=720] recv …`. */
+function sentImage(media: SdpMedia, payloadType: number): string | undefined {
+  const line = media.attributes.all("imageattr").find((value) =>
+    /^(\*|\d+) /.exec(value)?.[1] === "*" ||
+    value.startsWith(`${payloadType} `)
+  );
+  return line && /\bsend ((?:\[[^\]]*\] ?)+)/.exec(line)?.[1];
+}

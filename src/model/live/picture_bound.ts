@@ -1,0 +1,95 @@
+/** How large the pictures of a publisher may get, by its offer: what admission reserves memory for. */
+
+import { type Offer, parameter } from "./offer.ts";
+
+/** Pixels of one picture are at most `width * height`; a picture may still be wider or higher than that. */
+export interface PictureBound {
+  readonly width: number;
+  readonly height: number;
+}
+
+/** What is assumed of an offer that says nothing: contract 11.7 reserves for it. */
+export const PICTURE_DEFAULT: PictureBound = { width: 1920, height: 1080 };
+
+/**
+ * In macroblocks of 16x16, never above 4K; the first row that the offer has counts.
+ *
+ * | Statement                                      | Bound                                       |
+ * | ---------------------------------------------- | ------------------------------------------- |
+ * | `imageattr` of what is sent                    | the largest size in it                      |
+ * | `max-fs`                                       | as it says                                  |
+ * | H.264 `profile-level-id`                       | table A-1 of H.264                          |
+ * | the same, with `level-asymmetry-allowed=1`     | that, but at least the default              |
+ * | none                                           | the default                                 |
+ *
+ * With asymmetry allowed the level says what the publisher decodes: browsers offer 3.1 and send 1080p.
+ */
+export function pictureBound(offer: Offer): PictureBound {
+  if (!offer.video) return { width: 0, height: 0 };
+  const { fmtp, imageattr } = offer.sizeHints;
+  const sent = imageBound(imageattr);
+  if (sent) return sent;
+  const stated = Number(parameter(fmtp, "max-fs") ?? NaN);
+  if (stated > 0) return sizeOf(stated);
+  const level = offer.video.codec === "h264" ? levelBlocks(parameter(fmtp, "profile-level-id")) : null;
+  if (level === null) return PICTURE_DEFAULT;
+  const isAsymmetric = parameter(fmtp, "level-asymmetry-allowed") === "1";
+  return isAsymmetric && level <= blocksOf(PICTURE_DEFAULT) ? PICTURE_DEFAULT : sizeOf(level);
+}
+
+const LARGEST: PictureBound = { width: 3840, height: 2160 };
+
+/** `MaxFS` by `level_idc`. Level 1b has 1.1's number and is smaller. */
+const LEVEL_BLOCKS: Readonly<Record<number, number>> = {
+  10: 99,
+  11: 396,
+  12: 396,
+  13: 396,
+  20: 396,
+  21: 792,
+  22: 1620,
+  30: 1620,
+  31: 3600,
+  32: 5120,
+  40: 8192,
+  41: 8192,
+  42: 8704,
+  50: 22_080,
+  51: 36_864,
+  52: 36_864,
+  60: 139_264,
+  61: 139_264,
+  62: 139_264,
+};
+
+function levelBlocks(profileLevelId: string | undefined): number | null {
+  if (!/^[0-9a-f]{6}$/i.test(profileLevelId ?? "")) return null;
+  return LEVEL_BLOCKS[parseInt(profileLevelId!.slice(4), 16)] ?? null;
+}
+
+function blocksOf({ width, height }: PictureBound): number {
+  return Math.ceil(width / 16) * Math.ceil(height / 16);
+}
+
+/** The 16:9 picture of so many macroblocks. */
+function sizeOf(stated: number): PictureBound {
+  const blocks = Math.min(stated, blocksOf(LARGEST));
+  const wide = Math.ceil(Math.sqrt((blocks * 16) / 9));
+  return { width: wide * 16, height: Math.ceil(blocks / wide) * 16 };
+}
+
+function imageBound(imageattr: string | null): PictureBound | null {
+  const sets = [...(imageattr ?? "").matchAll(/\[([^\]]*)\]/g)].map(([, set]) => ({
+    width: largest(set!, "x"),
+    height: largest(set!, "y"),
+  })).filter(({ width, height }) => width > 0 && height > 0);
+  const [first] = sets.sort((one, other) => blocksOf(other) - blocksOf(one));
+  if (!first) return null;
+  return blocksOf(first) > blocksOf(LARGEST) ? LARGEST : first;
+}
+
+/** `x=1280`, `x=[320,640]` (its bracket ends the match earlier) or `x=[320:16:1280]`: the largest number named. */
+function largest(set: string, axis: "x" | "y"): number {
+  const value = new RegExp(`\\b${axis}=([\\d:]+)`).exec(set)?.[1] ?? "";
+  return Math.max(0, ...value.split(":").map(Number).filter((number) => number <= 16_384));
+}

@@ -1,0 +1,81 @@
+/** SDP as lines: a session description taken apart, without a judgement on what it asks for. */
+
+export interface SdpMedia {
+  /** `video`, `audio`, `application` … */
+  readonly kind: string;
+  readonly port: number;
+  readonly protocol: string;
+  /** Payload types in the order of preference, as written. */
+  readonly formats: readonly string[];
+  readonly attributes: SdpAttributes;
+}
+
+export interface SdpSession {
+  readonly attributes: SdpAttributes;
+  readonly media: readonly SdpMedia[];
+}
+
+/** What is not SDP; `message` says which line and why. */
+export class SdpFault extends Error {
+  override readonly name = "SdpFault";
+}
+
+/** The `a=` lines of one section, in order. */
+export class SdpAttributes {
+  readonly #lines: (readonly [name: string, value: string])[] = [];
+
+  /** `line` without its `a=`. */
+  add(line: string): void {
+    const colon = line.indexOf(":");
+    this.#lines.push(colon === -1 ? [line, ""] : [line.slice(0, colon), line.slice(colon + 1).trim()]);
+  }
+
+  has(name: string): boolean {
+    return this.#lines.some(([own]) => own === name);
+  }
+
+  first(name: string): string | undefined {
+    return this.#lines.find(([own]) => own === name)?.[1];
+  }
+
+  all(name: string): string[] {
+    return this.#lines.filter(([own]) => own === name).map(([, value]) => value);
+  }
+}
+
+/** Sections that one description may have: far more than any publisher sends. */
+const MEDIA_MAX = 32;
+
+/** Reads RFC 8866 as strictly as WebRTC needs it: `v=0`, `o=`, `s=`, `t=` in this order, then sections. */
+export function readSdp(text: string): SdpSession {
+  const session = new SdpAttributes();
+  const media: SdpMedia[] = [];
+  const missing = ["v", "o", "s", "t"];
+  let attributes = session;
+  for (const [index, line] of text.split(/\r\n|\n|\r/).entries()) {
+    if (line.trim() === "") continue;
+    const match = /^([a-z])=(.*)$/.exec(line);
+    if (!match) throw new SdpFault(`line ${index + 1} is not of the form type=value`);
+    const [, type, value] = match as unknown as [string, string, string];
+    if (type === missing[0]) missing.shift();
+    if (index === 0 && line.trim() !== "v=0") throw new SdpFault("the first line is not v=0");
+    if (type === "a") attributes.add(value);
+    if (type !== "m") continue;
+    if (missing.length > 0) throw new SdpFault(`there is no ${missing[0]}= line before the first m= line`);
+    if (media.length === MEDIA_MAX) throw new SdpFault(`there are more than ${MEDIA_MAX} m= lines`);
+    attributes = new SdpAttributes();
+    media.push(mediaOf(value, attributes, index + 1));
+  }
+  if (missing.length > 0) throw new SdpFault(`there is no ${missing[0]}= line`);
+  if (media.length === 0) throw new SdpFault("there is no m= line");
+  return { attributes: session, media };
+}
+
+function mediaOf(value: string, attributes: SdpAttributes, line: number): SdpMedia {
+  const [kind, port, protocol, ...formats] = value.trim().split(/ +/);
+  const number = /^(\d{1,5})(\/\d+)?$/.exec(port ?? "")?.[1];
+  if (!kind || number === undefined || Number(number) > 65_535 || !protocol || formats.length === 0) {
+    throw new SdpFault(`line ${line} is no m= line of kind, port, protocol and formats`);
+  }
+  return { kind, port: Number(number), protocol, formats, attributes };
+}

@@ -1,0 +1,107 @@
+/** The size of the picture by a sequence parameter set of H.264 or H.265, cropping applied. */
+
+import { BitReader, unescaped } from "./bit_reader.ts";
+
+interface Size {
+  readonly width: number;
+  readonly height: number;
+}
+
+/** All that stands before the size, scaling lists included. */
+const BYTES_READ = 1024;
+/** No level of either standard has a longer side. */
+const SIDE_MAX = 16_384;
+
+const PROFILES_WITH_CHROMA = new Set([100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135]);
+
+/** Null when the set is cut off or makes no sense. H.264, 7.3.2.1.1. */
+export function h264Size(nal: Uint8Array): Size | null {
+  const bits = new BitReader(unescaped(nal, BYTES_READ), 1);
+  const profile = bits.read(8);
+  bits.skip(16);
+  bits.readGolomb();
+  const chroma = PROFILES_WITH_CHROMA.has(profile) ? readChroma(bits) : 1;
+  bits.readGolomb();
+  const orderType = bits.readGolomb();
+  if (orderType === 0) bits.readGolomb();
+  if (orderType === 1) skipOrderCycle(bits);
+  bits.readGolomb();
+  bits.skip(1);
+  const widthBlocks = bits.readGolomb() + 1;
+  const heightUnits = bits.readGolomb() + 1;
+  const fieldFactor = 2 - bits.read(1);
+  if (fieldFactor === 2) bits.skip(1);
+  bits.skip(1);
+  const crop = readCrop(bits);
+  const unitX = chroma === 1 || chroma === 2 ? 2 : 1;
+  const unitY = (chroma === 1 ? 2 : 1) * fieldFactor;
+  return sizeOf(bits, {
+    width: widthBlocks * 16 - crop.horizontal * unitX,
+    height: heightUnits * 16 * fieldFactor - crop.vertical * unitY,
+  });
+}
+
+/** Null when the set is cut off or makes no sense. H.265, 7.3.2.2.1. */
+export function h265Size(nal: Uint8Array): Size | null {
+  const bits = new BitReader(unescaped(nal, BYTES_READ), 2);
+  bits.skip(4);
+  const subLayers = bits.read(3);
+  bits.skip(1);
+  bits.skip(96);
+  const present = Array.from({ length: subLayers }, () => [bits.read(1), bits.read(1)] as const);
+  if (subLayers > 0) bits.skip(2 * (8 - subLayers));
+  for (const [profile, level] of present) bits.skip(profile * 88 + level * 8);
+  bits.readGolomb();
+  const chroma = bits.readGolomb();
+  if (chroma === 3) bits.skip(1);
+  const width = bits.readGolomb();
+  const height = bits.readGolomb();
+  const crop = readCrop(bits);
+  return sizeOf(bits, {
+    width: width - crop.horizontal * (chroma === 1 || chroma === 2 ? 2 : 1),
+    height: height - crop.vertical * (chroma === 1 ? 2 : 1),
+  });
+}
+
+function sizeOf(bits: BitReader, size: Size): Size | null {
+  const isSide = (side: number) => side >= 1 && side <= SIDE_MAX;
+  return !bits.isOver && isSide(size.width) && isSide(size.height) ? size : null;
+}
+
+function readCrop(bits: BitReader): { horizontal: number; vertical: number } {
+  if (bits.read(1) === 0) return { horizontal: 0, vertical: 0 };
+  const horizontal = bits.readGolomb() + bits.readGolomb();
+  return { horizontal, vertical: bits.readGolomb() + bits.readGolomb() };
+}
+
+/** From `chroma_format_idc` through the scaling lists; returns the former, 0 where planes are separate. */
+function readChroma(bits: BitReader): number {
+  const chroma = bits.readGolomb();
+  const isSeparate = chroma === 3 && bits.read(1) === 1;
+  bits.readGolomb();
+  bits.readGolomb();
+  bits.skip(1);
+  if (bits.read(1) === 1) {
+    for (let list = 0; list < (chroma === 3 ? 12 : 8); list++) {
+      if (bits.read(1) === 1) skipScalingList(bits, list < 6 ? 16 : 64);
+    }
+  }
+  return isSeparate ? 0 : chroma;
+}
+
+function skipScalingList(bits: BitReader, entries: number): void {
+  let last = 8;
+  let next = 8;
+  for (let entry = 0; entry < entries; entry++) {
+    if (next !== 0) next = (last + bits.readSignedGolomb() + 256) % 256;
+    if (next !== 0) last = next;
+  }
+}
+
+function skipOrderCycle(bits: BitReader): void {
+  bits.skip(1);
+  bits.readGolomb();
+  bits.readGolomb();
+  const frames = Math.min(bits.readGolomb(), 255);
+  for (let frame = 0; frame < frames; frame++) bits.readGolomb();
+}

@@ -1,0 +1,304 @@
+import assert from "node:assert/strict";
+import { createSocket } from "node:dgram";
+import { readOffer } from "../../src/model/live/offer.ts";
+import type { VideoUnit } from "../../src/rtc/assembler.ts";
+import type { AudioUnit } from "../../src/rtc/audio_track.ts";
+import { DATAGRAM_BYTES } from "../../src/rtc/link.ts";
+import { Peer, type PeerEnd } from "../../src/rtc/peer.ts";
+import { realWorld, type World } from "../../src/base/world.ts";
+import { type EncodedVideo, readOpus, readVideo } from "../support/encoded_media.ts";
+
+const PUBLISHER = new URL("../support/rtp_publisher.ts", import.meta.url).pathname;
+const WORLD: World = realWorld({ debug() {}, info() {}, warn() {}, error() {} } as unknown as World["log"]);
+const NO_SERVERS = { stunServers: [], turn: null };
+
+const folder = await Deno.makeTempDir({ prefix: "peer_test_" });
+globalThis.addEventListener("unload", () => Deno.removeSync(folder, { recursive: true }));
+
+const SMALL = await encoded("small.ivf", "testsrc2=s=320x180:r=30:d=2", [
+  "-c:v",
+  "libvpx",
+  "-b:v",
+  "1M",
+  "-g",
+  "15",
+]);
+const LARGE = await encoded("large.ivf", "testsrc2=s=640x360:r=30:d=1", [
+  "-c:v",
+  "libvpx",
+  "-b:v",
+  "1M",
+  "-g",
+  "15",
+]);
+const H264 = await encoded("h264.h264", "testsrc2=s=322x182:r=30:d=1", [
+  "-c:v",
+  "libx264",
+  "-preset",
+  "ultrafast",
+  "-tune",
+  "zerolatency",
+  "-pix_fmt",
+  "yuv420p",
+  "-g",
+  "15",
+]);
+const ONE_KEYFRAME = await encoded("one.ivf", "testsrc2=s=320x180:r=30:d=1", [
+  "-c:v",
+  "libvpx",
+  "-g",
+  "1000",
+]);
+const SOUND = await encoded("sound.ogg", "sine=d=1", ["-c:a", "libopus", "-b:a", "48k"]);
+
+interface Session {
+  readonly units: VideoUnit[];
+  readonly audio: AudioUnit[];
+  readonly ended: { cause: PeerEnd; message: string }[];
+  /** What the publisher printed. */
+  readonly printed: Record<string, unknown>[];
+  peer: Peer | null;
+}
+
+/** Lets a publisher run against a peer until the publisher is done and, if asked, the peer has ended. */
+async function publish(
+  args: string[],
+  options: { waitsForEnd?: boolean; world?: World; during?: (session: Session) => Promise<void> } = {},
+): Promise<Session> {
+  const session: Session = { units: [], audio: [], ended: [], printed: [], peer: null };
+  const ended = Promise.withResolvers<void>();
+  const server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, async (request) => {
+    const body = await request.text();
+    if (request.method === "DELETE") {
+      await session.peer!.close();
+      return new Response(null, { status: 200 });
+    }
+    if (request.method === "PATCH") {
+      const restarted = await session.peer!.restartIce(body);
+      if (restarted !== null) return new Response(restarted);
+      session.peer!.trickle(body);
+      return new Response(null, { status: 204 });
+    }
+    const verdict = readOffer(body, new Set(["vp9"]));
+    if (!verdict.isServed) return new Response(verdict.message, { status: verdict.status });
+    const { peer, answer } = await Peer.answer(verdict.offer, { ice: NO_SERVERS, bitrate: 2_500_000 }, {
+      onConnected() {},
+      onVideoUnit: (unit) => void session.units.push(unit),
+      onAudioUnit: (unit) => void session.audio.push(unit),
+      onEnded(cause, message) {
+        session.ended.push({ cause, message });
+        ended.resolve();
+      },
+    }, options.world ?? WORLD);
+    session.peer = peer;
+    return new Response(answer, { status: 201, headers: { location: "/session" } });
+  });
+  const child = new Deno.Command(Deno.execPath(), {
+    args: [
+      "run",
+      "-A",
+      "--no-prompt",
+      PUBLISHER,
+      "--url",
+      `http://127.0.0.1:${server.addr.port}/whip`,
+      ...args,
+    ],
+    stdin: "piped",
+    stdout: "piped",
+    stderr: "inherit",
+  }).spawn();
+  const printed = readLines(child.stdout, session.printed);
+  await options.during?.(session);
+  await child.stdin.close();
+  await child.status;
+  await printed;
+  if (options.waitsForEnd) await ended.promise;
+  await session.peer?.close();
+  await server.shutdown();
+  return session;
+}
+
+function fact(session: Session, event: string): Record<string, unknown> {
+  const found = session.printed.find((line) => line.event === event);
+  assert.ok(found, `no ${event} among ${JSON.stringify(session.printed).slice(0, 500)}`);
+  return found;
+}
+
+/** Every frame came, once, in order, byte for byte, with the timestamp that it was sent with. */
+function assertWhole(session: Session, videos: EncodedVideo[]): void {
+  const frames = videos.flatMap((video) => video.frames);
+  assert.equal(session.units.length, frames.length, JSON.stringify(session.peer?.counts));
+  assert.deepEqual(session.units.map(({ rtpTimestamp }) => rtpTimestamp), fact(session, "sent").timestamps);
+  for (const [index, { data, codec }] of session.units.entries()) {
+    const plain = (bytes: Uint8Array) =>
+      codec === "h264" ? hexOf(bytes).replaceAll("00000001", "000001") : hexOf(bytes);
+    assert.equal(plain(data), plain(frames[index]!), `frame ${index}`);
+  }
+}
+
+function hexOf(bytes: Uint8Array): string {
+  return bytes.toHex();
+}
+
+Deno.test("frames arrive byte for byte with their exact timestamps, and sound beside them", async () => {
+  const session = await publish(["--video", SMALL, "--audio", SOUND, "--audio", SOUND]);
+  assertWhole(session, [await readVideo(SMALL)]);
+  const [first] = session.units;
+  assert.deepEqual([first!.isKeyframe, first!.width, first!.height, first!.codec], [true, 320, 180, "vp8"]);
+  const packets = await readOpus(SOUND);
+  for (const trackId of [0, 1]) {
+    const units = session.audio.filter((unit) => unit.trackId === trackId);
+    assert.deepEqual(units.map(({ data }) => [...data]), packets.map((packet) => [...packet]));
+    assert.ok(
+      units.every(({ rtpTimestamp, hasGap }, index) => rtpTimestamp === 48_000 + index * 960 && !hasGap),
+    );
+  }
+  assert.equal(session.peer!.counts.lost, 0);
+});
+
+Deno.test("5 % loss, reordering and duplicates over the wrap of sequence and time lose no frame", async () => {
+  await Promise.all([[], ["--plain"]].map(async (plain) => {
+    const session = await publish([
+      ...["--video", SMALL, "--loss", "5", "--reorder", "3", "--duplicate", "3", "--seed", "7"],
+      ...["--sequence", "65500", "--timestamp", String(2 ** 32 - 45_000), ...plain],
+    ]);
+    assertWhole(session, [await readVideo(SMALL)]);
+    assert.ok(Number(fact(session, "sent").lost) > 0);
+    assert.ok(session.peer!.counts.nacksSent > 0);
+  }));
+});
+
+Deno.test("a change of the resolution is a keyframe that tells the new size", async () => {
+  const session = await publish(["--video", SMALL, "--video", LARGE, "--no-ssrc", "--trickle"]);
+  assertWhole(session, [await readVideo(SMALL), await readVideo(LARGE)]);
+  const sizes = session.units.filter(({ isKeyframe }) => isKeyframe).map(({ width }) => width);
+  assert.deepEqual([...new Set(sizes)], [320, 640]);
+});
+
+Deno.test("H.264 comes as Annex B, and its size is that of the cropped picture", async () => {
+  const session = await publish(["--video", H264]);
+  assertWhole(session, [await readVideo(H264)]);
+  const [first] = session.units;
+  assert.deepEqual([first!.isKeyframe, first!.width, first!.height], [true, 322, 182]);
+});
+
+Deno.test("after a loss that nobody repairs the stream goes on with a keyframe", async () => {
+  // More than 100 packets over the wrap of the sequence, too.
+  const session = await publish(["--video", SMALL, "--sequence", "65450", "--hole", "20,130"]);
+  const frames = (await readVideo(SMALL)).frames;
+  const { timestamps } = fact(session, "sent") as { timestamps: number[] };
+  assert.ok(session.units.length < frames.length && session.units.length > 5, `${session.units.length}`);
+  let before = -1;
+  for (const unit of session.units) {
+    const index = timestamps.indexOf(unit.rtpTimestamp);
+    assert.equal(hexOf(unit.data), hexOf(frames[index]!));
+    assert.ok(unit.isKeyframe || index === before + 1, `frame ${index} after ${before}`);
+    before = index;
+  }
+  assert.equal(before, frames.length - 1);
+});
+
+Deno.test("a keyframe is asked for when nothing else can be used", async () => {
+  const session = await publish(["--video", ONE_KEYFRAME, "--hole", "20,1"]);
+  fact(session, "keyframe_request");
+  assert.ok(session.units.length < 25, `${session.units.length}`);
+  assert.ok(session.peer!.counts.keyframesRequested <= 3);
+});
+
+Deno.test("what strangers send changes nothing, and media may be silent", async () => {
+  const session = await publish(["--video", LARGE, "--garbage", "2000", "--silence", "10,0.5"]);
+  assertWhole(session, [await readVideo(LARGE)]);
+  assert.deepEqual(session.ended, []);
+});
+
+Deno.test("ICE restarts under way without losing a frame", async () => {
+  const session = await publish(["--video", LARGE, "--restart-at", "8"]);
+  fact(session, "restarted");
+  assertWhole(session, [await readVideo(LARGE)]);
+});
+
+Deno.test("a publisher that says goodbye has ended at once, others when they are silent for long enough", async () => {
+  // Time runs ten times as fast for two of the peers.
+  const world = { ...WORLD, monotonicMs: () => performance.now() * 10 };
+  const [said, forged, vanished] = await Promise.all([
+    publish(["--video", LARGE, "--end", "goodbye"], { waitsForEnd: true }),
+    publish(["--video", LARGE, "--end", "forge"], { waitsForEnd: true, world }),
+    publish(["--video", LARGE, "--end", "vanish"], { waitsForEnd: true, world }),
+  ]);
+  const silence = "nothing was heard of the publisher for";
+  assert.deepEqual([said, forged, vanished].map(({ ended }) => ended), [
+    [{ cause: "peer_closed", message: "the publisher closed the connection" }],
+    [{ cause: "peer_disconnected", message: `${silence} 3 s` }],
+    [{ cause: "peer_disconnected", message: `${silence} 8 s` }],
+  ]);
+});
+
+Deno.test("datagrams longer than any path carries are not cut", async () => {
+  const socket = createSocket("udp4");
+  await new Promise<void>((resolve) => socket.bind(0, "127.0.0.1", resolve));
+  socket.setRecvBufferSize(DATAGRAM_BYTES);
+  const received = new Promise<number>((resolve) => socket.once("message", (data) => resolve(data.length)));
+  socket.send(new Uint8Array(DATAGRAM_BYTES), socket.address().port, "127.0.0.1");
+  assert.equal(await received, DATAGRAM_BYTES);
+  await new Promise<void>((resolve) => socket.close(resolve));
+});
+
+Deno.test("closing leaves no socket, however often and whenever it is done", async () => {
+  const before = await sockets();
+  const offer = readOffer(await OFFER, new Set());
+  assert.ok(offer.isServed);
+  const settings = { ice: NO_SERVERS, bitrate: 1_000_000 };
+  const silent = { onConnected() {}, onVideoUnit() {}, onAudioUnit() {}, onEnded() {} };
+  for (let round = 0; round < 20; round++) {
+    const { peer } = await Peer.answer(offer.offer, settings, silent, WORLD);
+    await Promise.all([peer.close(), peer.close()]);
+    await peer.close();
+    peer.trickle("candidate:1 1 udp 1 127.0.0.1 9 typ host");
+    assert.equal(await peer.restartIce("a=ice-ufrag:abcd\r\na=ice-pwd:0123456789012345678901"), null);
+    peer.requestKeyframe();
+    peer.setBitrate(1);
+  }
+  assert.equal(await sockets(), before);
+});
+
+Deno.test("who never connects has failed after 15 seconds", async () => {
+  const offer = readOffer(await OFFER, new Set());
+  assert.ok(offer.isServed);
+  const ended = Promise.withResolvers<[PeerEnd, string]>();
+  const world = { ...WORLD, monotonicMs: () => performance.now() * 50 };
+  const events = { onConnected() {}, onVideoUnit() {}, onAudioUnit() {} };
+  const { peer } = await Peer.answer(offer.offer, { ice: NO_SERVERS, bitrate: 1 }, {
+    ...events,
+    onEnded: (cause, message) => ended.resolve([cause, message]),
+  }, world);
+  assert.deepEqual(await ended.promise, ["peer_failed", "the publisher did not connect within 15 s"]);
+  await peer.close();
+});
+
+const OFFER = Deno.readTextFile(new URL("fixtures/chromium_156_offer.sdp", import.meta.url));
+
+async function sockets(): Promise<number> {
+  let count = 0;
+  for await (const entry of Deno.readDir("/proc/self/fd")) {
+    const target = await Deno.readLink(`/proc/self/fd/${entry.name}`).catch(() => "");
+    if (target.startsWith("socket:")) count++;
+  }
+  return count;
+}
+
+async function readLines(from: ReadableStream<Uint8Array>, into: Record<string, unknown>[]): Promise<void> {
+  let rest = "";
+  for await (const text of from.pipeThrough(new TextDecoderStream())) {
+    const lines = (rest + text).split("\n");
+    rest = lines.pop()!;
+    for (const line of lines) into.push(JSON.parse(line));
+  }
+}
+
+async function encoded(name: string, source: string, codec: string[]): Promise<string> {
+  const path = `${folder}/${name}`;
+  const args = ["-nostdin", "-loglevel", "error", "-f", "lavfi", "-i", source, ...codec, path];
+  const { success, stderr } = await new Deno.Command("ffmpeg", { args, stderr: "piped" }).output();
+  assert.ok(success, new TextDecoder().decode(stderr));
+  return path;
+}
