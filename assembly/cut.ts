@@ -151,6 +151,22 @@ export function cutScore(index: i32): f32 {
   return load<f32>(SCORES + ((index & (SCORE_RING - 1)) << 2));
 }
 
+/**
+ * Whether the frame, one of the newest CUT_LOOKAHEAD, may still be settled at .5 or more. Its change only falls with each
+ * frame that follows, and unrest and jolt are only taken away, so a "no" is final; for most frames it comes at once.
+ */
+export function cutIsOpen(frame: i32): bool {
+  if (frame == 0) return false;
+  const difference = differenceAt(frame);
+  const change = difference < QUIET ? difference : changeOver(frame, 6, 5);
+  return CHANGE_WEIGHT * change - BIAS >= 0;
+}
+
+/** What the frame, one of the newest CUT_LOOKAHEAD, would be settled at if no other followed. */
+export function cutScoreSoFar(frame: i32): f32 {
+  return score(frame);
+}
+
 function settle(): void {
   store<f32>(SCORES + ((settled & (SCORE_RING - 1)) << 2), score(settled));
   settled++;

@@ -1,6 +1,6 @@
 /** The hot path: one call per decoded frame, from luma plane to a row of signals. Allocates nothing, ever. */
 
-import { cutFinish, cutPush, cutReset, cutScore, cutSettled } from "./cut";
+import { cutFinish, cutIsOpen, cutPush, cutReset, cutScore, cutScoreSoFar, cutSettled } from "./cut";
 import { lumaSquareSum, lumaSum, measurePlane, PLANE_BYTES } from "./luma";
 import { hashCells, prepareHash } from "./phash";
 
@@ -74,6 +74,16 @@ export function finish(): i32 {
   cutFinish();
   settleCutScores();
   return frames;
+}
+
+/** Whether one of the newest CUT_LOOKAHEAD frames may still be settled at .5 or more. */
+export function isCutOpen(frame: i32): bool {
+  return cutIsOpen(frame);
+}
+
+/** The cut score that one of the newest CUT_LOOKAHEAD frames would get if no other followed. */
+export function scoreSoFar(frame: i32): f32 {
+  return cutScoreSoFar(frame);
 }
 
 function noiseVarianceScore(sum: u32): f32 {

@@ -32,19 +32,27 @@ export type Order = { readonly type: "start"; readonly start: Start } | { readon
  *
  * The network is granted whole: whom the service calls is named by its callers (webhooks, remote sources), and a Worker
  * has no list of what to deny. What holds instead is code: only `remote/` connects (`test/house.ts`), and it connects to
- * addresses that `remote/address.ts` has found to be public. Of the system it sees the installed certificate authorities.
+ * addresses that `remote/address.ts` has found to be public. Of the system it sees the installed certificate authorities,
+ * its processors and its network interfaces.
  */
 export function permissionsOf(
-  { tools, places }: Pick<Start, "tools" | "places">,
+  { config, tools, places }: Pick<Start, "config" | "tools" | "places">,
 ): Deno.PermissionOptionsObject {
   const { dataDir, uploadRoot, tempDir, operatorRoots, codeDirs } = places;
   return {
     read: [dataDir, uploadRoot, tempDir, ...operatorRoots, ...codeDirs],
-    write: [dataDir, uploadRoot, tempDir],
+    // To send to a Unix socket is to write to its path.
+    write: [
+      dataDir,
+      uploadRoot,
+      tempDir,
+      ...(config.triggerLocalOutputSocket ? [config.triggerLocalOutputSocket] : []),
+    ],
     run: Object.values(tools).filter((path) => path !== null),
     net: true,
     env: false,
-    sys: ["ca"],
+    // Live media needs the addresses that publishers can reach.
+    sys: ["ca", "networkInterfaces", "cpus"],
     ffi: false,
     import: false,
   };

@@ -13,6 +13,13 @@ import { Infer } from "./flow/infer.ts";
 import { Inference } from "./flow/inference.ts";
 import { Ingest } from "./flow/ingest.ts";
 import { Interactions } from "./flow/interactions.ts";
+import { Live } from "./flow/live.ts";
+import { Generations } from "./flow/live_generations.ts";
+import { SemanticNovelty } from "./flow/live_novelty.ts";
+import { failRunsLeftOpen } from "./flow/live_restart.ts";
+import { LiveSources } from "./flow/live_source.ts";
+import { LiveTable } from "./flow/live_table.ts";
+import { MediaCapacity } from "./flow/media_capacity.ts";
 import { Policies } from "./flow/policies.ts";
 import { PolicyReplay } from "./flow/policy_replay.ts";
 import { Reads } from "./flow/reads.ts";
@@ -24,15 +31,21 @@ import { Triggers } from "./flow/triggers.ts";
 import { Webhooks, type WebhookSending } from "./flow/webhooks.ts";
 import { Search } from "./flow/search.ts";
 import { createApp, openFront } from "./http/app.ts";
+import type { IceSettings } from "./live/messages.ts";
+import { LivePool, type LiveWorkers } from "./live/pool.ts";
 import { SSE_WIRE } from "./http/sse.ts";
 import { Decoder } from "./media/decode.ts";
 import { Extractor } from "./media/extract.ts";
 import { GateKernel } from "./media/kernels.ts";
+import { liveCodecs } from "./media/live_codecs.ts";
 import { TriggerKernel } from "./media/trigger_kernel.ts";
 import type { BackendSettings } from "./model/backend_file.ts";
 import type { LabelMaps } from "./model/label_map.ts";
 import { publishedSchemas } from "./model/schemas/published.ts";
+import type { RestrictedZone } from "./model/zone.ts";
 import { AudioSidecar } from "./remote/audio_sidecar.ts";
+import { DatagramOutput } from "./remote/datagram_output.ts";
+import { EmbeddingSidecar } from "./remote/embedding_sidecar.ts";
 import type { Outbound } from "./remote/outbound.ts";
 import { PinnedAgent } from "./remote/pinned_agent.ts";
 import { Providers } from "./remote/providers.ts";
@@ -51,7 +64,11 @@ export interface ServiceOptions {
   readonly labelMaps?: LabelMaps | null;
   /** The model backends, by priority; none when absent. */
   readonly backends?: readonly BackendSettings[];
+  /** The zone that live sessions watch unless they bring their own; none when absent. */
+  readonly restrictedZone?: RestrictedZone | null;
   readonly world: World;
+  /** For tests: where live sessions run; Workers of this process when absent. */
+  readonly liveWorkers?: LiveWorkers;
   /** For tests: how outbound connections find and trust their peers. */
   readonly outbound?: Outbound;
 }
@@ -67,7 +84,17 @@ export interface Service extends AsyncDisposable {
 
 /** Errors: the data directory is owned by another process, the address is taken, a kernel does not load. */
 export async function openService(
-  { config, tools, places, labelMaps = null, backends = [], world, outbound = {} }: ServiceOptions,
+  {
+    config,
+    tools,
+    places,
+    labelMaps = null,
+    backends = [],
+    restrictedZone = null,
+    world,
+    liveWorkers,
+    outbound = {},
+  }: ServiceOptions,
 ): Promise<Service> {
   await using opening = new AsyncDisposableStack();
   const metrics = new Metrics();
@@ -130,8 +157,49 @@ export async function openService(
       allowPrivate: config.allowPrivateWebhooks,
     }),
   );
-  // No live sessions yet: every stage of a policy is recorded and nothing has to acknowledge it.
-  const policies = new Policies({ timeline, sessions: { find: () => null } });
+  failRunsLeftOpen(timeline, world);
+  const table = new LiveTable({ work, metrics, world });
+  const { embeddingAddress, embeddingTimeoutMs, ...novelty } = config.novelty;
+  const embeddings = embeddingAddress === undefined ? null : opening.use(
+    new EmbeddingSidecar({ address: embeddingAddress, timeoutMs: embeddingTimeoutMs, world, metrics }),
+  );
+  const decodes = await liveCodecs({ tools, world });
+  const localOutput = config.triggerLocalOutputSocket;
+  const ice = iceOf(config);
+  const generations = new Generations({
+    ...shared,
+    table,
+    blobs,
+    inference,
+    ice,
+    workers: opening.use(
+      liveWorkers ?? new LivePool({
+        start: { tools, tempDir: places.tempDir, decodes },
+        readable: places.codeDirs,
+        world,
+        workersMax: Math.min(LIVE_WORKERS_MAX, navigator.hardwareConcurrency),
+      }),
+    ),
+    capacity: new MediaCapacity({
+      memoryBudgetBytes: config.mediaMemoryBudgetBytes,
+      threadBudget: config.mediaWorkerThreadBudget,
+      metrics,
+      world,
+    }),
+    models: config.webrtc,
+    novelty: embeddings && new SemanticNovelty({ sidecar: embeddings, settings: novelty, metrics }),
+    audio: audioSidecar && { sidecar: audioSidecar, tools, timeoutMs: config.audioSidecar.timeoutMs },
+    datagrams: localOutput === undefined ? null : opening.use(DatagramOutput.open(localOutput, world)),
+    thresholds: config.gateThresholds,
+  });
+  const attach = {
+    crop: config.webrtc.crop ?? null,
+    zone: restrictedZone,
+    tokensPerSecond: config.webrtc.maxOutputTokensPerSecond,
+    hasLocalOutput: localOutput !== undefined,
+  };
+  const live = { ...shared, table, generations, attach };
+  const policies = new Policies({ timeline, sessions: table });
   const stories = {
     runs: new Runs({ ...shared, activeStreamLimit: config.activeStreamLimit }),
     ingest: new Ingest({ ...shared, decoder, sources }),
@@ -152,6 +220,7 @@ export async function openService(
       blobs,
       inference,
       audioSidecar,
+      perPrincipalLimit: config.inference.perPrincipalLimit,
       thresholds: config.gateThresholds,
       labelMaps,
     }),
@@ -166,6 +235,8 @@ export async function openService(
       gate,
       thresholds: config.gateThresholds,
     }),
+    live: new Live({ ...live, ice, decodes: new Set(decodes), activeStreamLimit: config.activeStreamLimit }),
+    liveSources: new LiveSources({ ...live, sources, decoder, toggles: config }),
     metrics,
     schemas: publishedSchemas(),
   };
@@ -181,6 +252,7 @@ export async function openService(
   opening.defer(() => closeServer(server, world));
   opening.use(inference); // calls that belong to no run would hold their answers up
   opening.defer(() => work.endAll()); // before inference, so that no chunk of a run is told as failed
+  opening.defer(() => table.close()); // while everything that their last events need is there
   opening.use(follow); // an event stream never ends by itself, and the server waits for every answer
 
   const closing = opening.move();
@@ -193,6 +265,17 @@ export async function openService(
     respond: (request) => app.respond(request),
     [Symbol.asyncDispose]: () => closing.disposeAsync(),
   };
+}
+
+/** One a processor is enough for a hundred sessions of 720p on many; each costs some 50 MB. */
+const LIVE_WORKERS_MAX = 8;
+
+function iceOf({ webrtc }: Config): IceSettings {
+  const { stunServers, turnUrl, turnUsername = "", turnCredential = "" } = webrtc;
+  const turn = turnUrl === undefined
+    ? null
+    : { url: turnUrl, username: turnUsername, credential: turnCredential };
+  return { stunServers, turn };
 }
 
 /** How long answers under way may take when the service closes; after that their connections are dropped. */

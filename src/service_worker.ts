@@ -29,6 +29,7 @@ async function start({ config, tools, places, labelMaps = null, backendFile }: S
       places,
       labelMaps,
       backends: backendFile?.backends ?? [],
+      restrictedZone: backendFile?.restrictedZone ?? null,
       world,
     });
     service.resolve(opened);

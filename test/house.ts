@@ -28,6 +28,7 @@ export const ENTRIES: readonly RegExp[] = [
   /^cli\/main\.ts$/,
   /^console\/\w+\.tsx?$/,
   /^sidecar\/audio_main\.ts$/,
+  /^sidecar\/embedding_main\.ts$/,
 ];
 
 /** What one or a few rooms may do and nobody else. `code` is the text of a file without its comments. */
@@ -44,7 +45,11 @@ export const TOUCHES: readonly {
     rooms: ["media", "sidecar"],
   },
   { what: "uses WebAssembly", pattern: /\bWebAssembly\b/, rooms: ["media"] },
-  { what: "starts a Worker", pattern: /\bnew Worker\b|"node:worker_threads"/, rooms: ["media", "live", "door"] },
+  {
+    what: "starts a Worker",
+    pattern: /\bnew Worker\b|"node:worker_threads"/,
+    rooms: ["media", "live", "door"],
+  },
   {
     what: "writes to disk",
     pattern:

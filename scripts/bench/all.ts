@@ -5,7 +5,9 @@ import { fileURLToPath } from "node:url";
 const SCRIPTS = [
   "filter.ts",
   "ingest.ts",
+  "reason.ts",
   "frames.ts",
+  "live_decode.ts",
   "extract.ts",
   "commit.ts",
   "restart.ts",

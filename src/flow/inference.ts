@@ -85,6 +85,7 @@ export class Inference implements Disposable {
    */
   async ask(request: InferenceRequest, options: AskOptions): Promise<InferenceAnswer> {
     const { providers, world } = this.#options;
+    providers.requireServed(request.model); // nobody waits for an answer that nobody can give
     const closing = new AbortController();
     this.#underWay.add(closing);
     try {

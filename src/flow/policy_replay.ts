@@ -2,7 +2,7 @@
 
 import { refuse } from "../base/refusal.ts";
 import { giveWay } from "../base/turn.ts";
-import type { Decoder } from "../media/decode.ts";
+import type { DecodedSignals, Decoder } from "../media/decode.ts";
 import type { GateKernel } from "../media/kernels.ts";
 import { ZoneKernel } from "../media/zone_kernel.ts";
 import type { ReplayPolicyBody } from "../model/api/policies.ts";
@@ -10,14 +10,15 @@ import { event, type PayloadOf } from "../model/events.ts";
 import { FieldRules, quoted } from "../model/field_rules.ts";
 import { LIMITS } from "../model/limits.ts";
 import { payloadFields } from "../model/payload_json.ts";
-import { planSampling, type SamplingPolicy } from "../model/sampling.ts";
+import { isTerminal } from "../model/run.ts";
+import { planSampling, type SamplingPlan, type SamplingPolicy } from "../model/sampling.ts";
 import type { GateThresholds } from "../model/signals.ts";
 import type { RestrictedZone } from "../model/zone.ts";
 import type { Timeline } from "../store/timeline.ts";
 import type { Caller } from "./caller.ts";
 import { ownedRun } from "./ownership.ts";
 import type { Policies } from "./policies.ts";
-import type { RunWork } from "./run_work.ts";
+import { RunEnded, type RunWork } from "./run_work.ts";
 import type { Sources } from "./sources.ts";
 
 /** Contract 10, and what a replay over signals adds to it. */
@@ -110,31 +111,16 @@ export class PolicyReplay {
     revision: number,
     zone: RestrictedZone | null,
   ): Promise<Evaluation> {
-    const { timeline, work, decoder, sources, gate, thresholds } = this.#options;
+    const { timeline, work, gate, thresholds } = this.#options;
     const run = ownedRun(timeline.view, caller, runId);
     if (!zone) throw refuse.invalid("source", "signals needs a revision with a restricted_zone");
     const ingested = this.#ingested(run.latestFramesDecodedSeq);
     const candidates = await this.#count(runId);
 
     using handle = work.begin(runId, caller.signal);
-    await using source = await sources.open(ingested.source_uri, caller.principalKey, handle.signal);
-    const info = await source.explained(decoder.probe(source.input, handle.signal));
-    const asIngested = {
-      policy: ingested.sampling_policy,
-      fixedFps: ingested.sample_fps,
-      sampleFps: ingested.sample_fps,
-    };
-    const plan = planSampling(asIngested, info.video?.averageFps ?? null, "ingest");
-    const decoded = await source.explained(decoder.decodeSignals({
-      path: source.input,
-      info,
-      plan,
-      maxFrames: ingested.decoded_frames,
-      crop: zone.region,
-      signal: handle.signal,
-    }));
-    handle.signal.throwIfAborted();
-
+    const { decoded, plan } = await this.#decoded(caller, ingested, zone, handle.signal).catch((error) => {
+      throw this.#asRefusal(error, caller, runId, handle.signal);
+    });
     const { signals } = decoded;
     const frameIndex = Float64Array.from({ length: signals.count }, (_, index) => index);
     const { motion } = gate.run(signals, frameIndex, thresholds, LIMITS.analyze.windowSizeDefault);
@@ -173,6 +159,42 @@ export class PolicyReplay {
       })),
       limitation: "Sampled as the run's latest ingest was; a live session sees every frame that reaches it.",
     };
+  }
+
+  async #decoded(
+    caller: Caller,
+    ingested: Ingested,
+    zone: RestrictedZone,
+    signal: AbortSignal,
+  ): Promise<{ decoded: DecodedSignals; plan: SamplingPlan }> {
+    const { decoder, sources } = this.#options;
+    await using source = await sources.open(ingested.source_uri, caller.principalKey, signal);
+    const info = await source.explained(decoder.probe(source.input, signal));
+    const asIngested = {
+      policy: ingested.sampling_policy,
+      fixedFps: ingested.sample_fps,
+      sampleFps: ingested.sample_fps,
+    };
+    const plan = planSampling(asIngested, info.video?.averageFps ?? null, "ingest");
+    const decoded = await source.explained(decoder.decodeSignals({
+      path: source.input,
+      info,
+      plan,
+      maxFrames: ingested.decoded_frames,
+      crop: zone.region,
+      signal,
+    }));
+    signal.throwIfAborted();
+    return { decoded, plan };
+  }
+
+  /** A run that ended meanwhile explains the failure better than the failure does; an ended one may be replayed, too. */
+  #asRefusal(error: unknown, caller: Caller, runId: string, signal: AbortSignal): unknown {
+    if (!(signal.reason instanceof RunEnded)) return error;
+    const { state } = ownedRun(this.#options.timeline.view, caller, runId);
+    return isTerminal(state)
+      ? refuse.conflict("run_id", `Cannot finish the replay as the run is ${state} now: ask again`)
+      : refuse.because("internal_error", "the service is closing");
   }
 
   async #count(runId: string): Promise<number> {

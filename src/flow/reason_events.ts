@@ -112,7 +112,7 @@ export function chunkInferred(
     ...times,
     timestamp_resolution_ms: timestampResolutionMs(told.provider),
     clip_bytes: clip?.bytes.length ?? 0,
-    extraction_ms: clip?.extractionMs ?? heard?.extractionMs ?? 0,
+    extraction_ms: Math.round(clip?.extractionMs ?? heard?.extractionMs ?? 0),
     audio_streams: clip?.audioStreams ?? null,
     audio_channels: clip?.audioChannels ?? null,
     audio_mixed: clip?.audioMixed ?? null,

@@ -37,7 +37,7 @@ export class EvidenceStore {
       media_type: "audio/wav",
       model: speech.model,
       sample_rate_hz: speech.sampleRateHz,
-      processing_ms: speech.processingMs,
+      processing_ms: Math.round(speech.processingMs),
     };
   }
 

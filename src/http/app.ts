@@ -16,6 +16,7 @@ import { FEEDBACK_ROUTES } from "./feedback.ts";
 import { FILE_ROUTES } from "./files.ts";
 import { type Admission, Guard, type GuardOptions } from "./guard.ts";
 import { INFER_ROUTES } from "./infer.ts";
+import { LIVE_ROUTES } from "./live.ts";
 import { POLICY_ROUTES } from "./policies.ts";
 import { READ_ROUTES } from "./reads.ts";
 import { REASON_ROUTES } from "./reason.ts";
@@ -26,6 +27,7 @@ import { SSE_ROUTES } from "./sse.ts";
 import { SYSTEM_ROUTES } from "./system.ts";
 import { TRIGGER_ROUTES } from "./triggers.ts";
 import { WEBHOOK_ROUTES } from "./webhooks.ts";
+import { WHIP_ROUTES } from "./whip.ts";
 
 export const ROUTES: readonly Route[] = [
   ...SYSTEM_ROUTES,
@@ -42,6 +44,8 @@ export const ROUTES: readonly Route[] = [
   ...REASON_ROUTES,
   ...TRIGGER_ROUTES,
   ...POLICY_ROUTES,
+  ...WHIP_ROUTES,
+  ...LIVE_ROUTES,
 ];
 
 export interface AppOptions {
@@ -152,16 +156,18 @@ export function createApp(options: AppOptions): App {
     return answered;
   }
 
-  /** An expected "no" says why; anything else is a bug, logged once and told to nobody. */
-  function failure(error: unknown, requestId: string, { method, url }: Request): Response {
+  /** An expected "no" says why; anything else but a caller who hung up is a bug, logged once and told to nobody. */
+  function failure(error: unknown, requestId: string, { method, url, signal }: Request): Response {
     if (error instanceof Rejection) return error.response();
     if (error instanceof Refusal) return refusal(error, requestId);
-    options.world.log.error("request failed", {
-      request_id: requestId,
-      method,
-      path: pathOf(url),
-      error: error instanceof Error ? error.stack ?? error.message : String(error),
-    });
+    const about = { request_id: requestId, method, path: pathOf(url) };
+    if (signal.aborted && error === signal.reason) options.world.log.debug("the caller hung up", about);
+    else {
+      options.world.log.error("request failed", {
+        ...about,
+        error: error instanceof Error ? error.stack ?? error.message : String(error),
+      });
+    }
     return refusal(refuse.because("internal_error", "An internal error occurred"), requestId);
   }
 }

@@ -12,19 +12,21 @@ const FAULTS_MAX = 64;
 
 /**
  * The body as `schema` says. 415, 413 and 400 are plain text; a wrong shape is 422 with each field, up to a
- * number that tells enough.
+ * number that tells enough. Without `isExact` every number is a double, as long as it may be.
  */
 export async function readJson<T>(
   request: Request,
   schema: ZodType<T>,
-  { readMs = LIMITS.body.jsonReadMs }: { readMs?: number } = {},
+  { readMs = LIMITS.body.jsonReadMs, isExact = true }: { readMs?: number; isExact?: boolean } = {},
 ): Promise<T> {
   requireJson(request.headers.get("content-type"));
   const text = await readText(request, { limitBytes: LIMITS.body.jsonBytes, readMs });
   let value: unknown;
   try {
-    value = parseExactJson(text);
+    value = isExact ? parseExactJson(text) : JSON.parse(text);
   } catch (error) {
+    // The syntax is right: whoever walks thousands of levels runs out of stack.
+    if (error instanceof RangeError) throw refuse.invalid("body", "is nested too deeply");
     throw new Rejection(400, `Malformed JSON: ${(error as Error).message}`);
   }
   const parsed = schema.safeParse(value);
@@ -40,7 +42,7 @@ function requireJson(contentType: string | null): void {
 }
 
 /** The whole body as strict UTF-8; gives up as soon as it is known to be too long, or late. */
-async function readText(
+export async function readText(
   request: Request,
   { limitBytes, readMs }: { limitBytes: number; readMs: number },
 ): Promise<string> {

@@ -11,6 +11,8 @@ import type { Ingest } from "../flow/ingest.ts";
 import type { Feedback } from "../flow/feedback.ts";
 import type { Infer } from "../flow/infer.ts";
 import type { Interactions } from "../flow/interactions.ts";
+import type { Live } from "../flow/live.ts";
+import type { LiveSources } from "../flow/live_source.ts";
 import type { Policies } from "../flow/policies.ts";
 import type { PolicyReplay } from "../flow/policy_replay.ts";
 import type { Reads } from "../flow/reads.ts";
@@ -38,6 +40,8 @@ export interface Stories {
   readonly triggers: Triggers;
   readonly policies: Policies;
   readonly policyReplay: PolicyReplay;
+  readonly live: Live;
+  readonly liveSources: LiveSources;
   readonly metrics: Metrics;
   /** Published JSON Schemas by file name. */
   readonly schemas: ReadonlyMap<string, object>;

@@ -5,9 +5,9 @@ import { LIMITS } from "../model/limits.ts";
 import { plainText } from "./reply.ts";
 
 const METHODS = "GET,POST,PATCH,DELETE,OPTIONS";
-/** `last-event-id` for browsers that read the event stream with fetch and resume it. */
-const REQUEST_HEADERS = "content-type,x-api-key,x-tenant-id,x-attach-config,last-event-id";
-const EXPOSED_HEADERS = "location,x-service-run-id";
+/** `last-event-id` for browsers that resume the event stream with fetch, `if-match` for publishers that restart ICE. */
+const REQUEST_HEADERS = "content-type,x-api-key,x-tenant-id,x-attach-config,last-event-id,if-match";
+const EXPOSED_HEADERS = "location,x-service-run-id,link,etag";
 
 export class Cors {
   readonly #origins: ReadonlySet<string>;

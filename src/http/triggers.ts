@@ -27,7 +27,7 @@ export const TRIGGER_ROUTES: readonly Route[] = [
     method: "POST",
     path: "/v1/triggers/validate",
     handle: async (call) => {
-      const body = await readJson(call.request.raw, triggerProgram);
+      const body = await readJson(call.request.raw, triggerProgram, THRESHOLDS);
       const { program, instructionCount, stateSlots } = call.triggers.validate(body);
       return json({
         request_id: call.caller.requestId,
@@ -44,11 +44,14 @@ export const TRIGGER_ROUTES: readonly Route[] = [
     method: "POST",
     path: "/v1/triggers/evaluate",
     handle: async (call) => {
-      const body = await readJson(call.request.raw, EVALUATE_BODY);
+      const body = await readJson(call.request.raw, EVALUATE_BODY, THRESHOLDS);
       return jsonStream(evaluationJson(call.caller.requestId, call.triggers.evaluate(body)));
     },
   },
 ];
+
+/** What is compared is a float of 32 bits in the end, and the compiler writes thresholds such as 1e20 in full. */
+const THRESHOLDS = { isExact: false };
 
 /** Results written at a time. */
 const RESULTS_PER_PIECE = 512;

@@ -146,7 +146,7 @@ export class Decoder implements AsyncDisposable {
       const coordinates = request.crop
         ? croppedFrame(video, request.crop)
         : fullFrame(video.width, video.height);
-      const place = await this.#streams.acquire({ signal });
+      const place = await this.#streams.acquire({ signal, timeoutMs: STREAM_WAIT_MS });
       try {
         const { tools, tempDir, world } = this.#options;
         const host = { tools, tempDir, world, pool: this.#pool, limits: (cpu: number) => this.#limits(cpu) };
@@ -230,6 +230,8 @@ export class Decoder implements AsyncDisposable {
 const PROBES_PER_DECODE = 2;
 /** Cameras at 25 frames a second that a processor decodes with ease. */
 const STREAMS_PER_DECODE = 4;
+/** Streams wait for their readers, who may wait for a slow model: nobody waits for them without an end. */
+const STREAM_WAIT_MS = 30_000;
 /** Callers that may wait for a decode; each is an open request, and the service bounds those before. */
 const WAITERS_MAX = 4096;
 /** Twice the wall-clock limit: ffprobe decodes the first frames on all processors. */

@@ -1,5 +1,6 @@
 /** FrameFilter, the hot path: luma planes in, signal columns out. Allocates nothing per frame. */
 
+import { CUT_SCORE_THRESHOLD } from "../model/signals.ts";
 import type { SignalColumns } from "../model/signals.ts";
 import { copyInto, grown, newColumns, slice } from "./filter_columns.ts";
 import type { FilterColumns } from "./filter_columns.ts";
@@ -53,6 +54,8 @@ interface FilterExports {
   reset(): void;
   push(offset: number, ptsMs: number): void;
   finish(): number;
+  isCutOpen(frame: number): number;
+  scoreSoFar(frame: number): number;
 }
 
 /**
@@ -143,9 +146,7 @@ export class FrameFilter {
 
   /** Fills `into` with the signals of frame `index`, which must be among the newest 2048. Allocates nothing. */
   readRow(index: number, into: FrameSignals): void {
-    if (!(index >= this.#moved && index < this.#frames)) {
-      throw new RangeError(`Cannot read row ${index}: the ring holds ${this.#moved} to ${this.#frames - 1}`);
-    }
+    this.#checkRow(index);
     const slot = index % (2 * this.#halfRows);
     const ring = this.#ring;
     into.ptsMs = ring.ptsMs[slot]!;
@@ -156,6 +157,27 @@ export class FrameFilter {
     into.ghostingScore = ring.ghostingScore[slot]!;
     into.noiseVarianceScore = ring.noiseVarianceScore[slot]!;
     into.cutScore = ring.cutScore[slot]!;
+  }
+
+  /**
+   * Whether frame `index` may still turn out to be a cut (`CUT_SCORE_THRESHOLD`). False is final, and for most frames it
+   * is false at once, long before their score is settled: whoever cannot wait need not.
+   */
+  isCutOpen(index: number): boolean {
+    this.#checkRow(index);
+    if (index < this.#frames - this.cutLookahead || this.#isFinished) {
+      return this.#ring.cutScore[index % (2 * this.#halfRows)]! >= CUT_SCORE_THRESHOLD;
+    }
+    return this.#module.isCutOpen(index) !== 0;
+  }
+
+  /** The cut score of frame `index` as far as it is known: what it would be if no frame followed. */
+  cutScoreSoFar(index: number): number {
+    this.#checkRow(index);
+    const isSettled = index < this.#frames - this.cutLookahead || this.#isFinished;
+    return isSettled
+      ? this.#ring.cutScore[index % (2 * this.#halfRows)]!
+      : Math.fround(this.#module.scoreSoFar(index));
   }
 
   /** Copies of all rows since `reset`. Before `finish` the newest cut scores are NaN: not settled yet. */
@@ -188,6 +210,12 @@ export class FrameFilter {
     this.#copyRing(result, first, first + count, 0);
     this.#taken = first + count;
     return { count, ...result };
+  }
+
+  #checkRow(index: number): void {
+    if (!(index >= this.#moved && index < this.#frames)) {
+      throw new RangeError(`Cannot read row ${index}: the ring holds ${this.#moved} to ${this.#frames - 1}`);
+    }
   }
 
   /** Rows `from` to `to` (exclusive), which must be in the ring, into `target` from row `at` on. */

@@ -22,6 +22,8 @@ export interface RunOptions {
   readonly maxStdoutBytes: number;
   /** What comes after this many bytes is read and dropped. */
   readonly maxStderrBytes: number;
+  /** What it is given on stdin; absent is no stdin. */
+  readonly input?: Uint8Array;
   readonly limits?: ResourceLimits;
 }
 
@@ -34,12 +36,17 @@ export interface Outcome {
 }
 
 /**
- * Runs `program` (an absolute path) to its end, with an empty environment and no stdin. Rejects only when the
+ * Runs `program` (an absolute path) to its end, with an empty environment and no stdin but `input`. Rejects only when the
  * program cannot be started or `signal` aborts; everything else is an `Outcome`.
  */
 export async function run(program: string, args: readonly string[], options: RunOptions): Promise<Outcome> {
-  const { world, signal, maxStdoutBytes } = options;
-  const tool = start(program, args, { ...options, hasStdout: maxStdoutBytes > 0 });
+  const { world, signal, maxStdoutBytes, input } = options;
+  const tool = start(program, args, {
+    ...options,
+    hasStdin: input !== undefined,
+    hasStdout: maxStdoutBytes > 0,
+  });
+  const written = tool.stdin ? writeAll(tool.stdin, input!) : undefined;
   const finished = new AbortController();
   const deadline = world.sleep(options.deadlineMs, finished.signal)
     .then(() => tool.kill("out_of_time"), () => {/* it finished in time */});
@@ -53,7 +60,7 @@ export async function run(program: string, args: readonly string[], options: Run
   } finally {
     finished.abort();
     tool.kill("killed");
-    await Promise.all([tool.ended, deadline]);
+    await Promise.all([tool.ended, deadline, written]);
   }
 }
 
@@ -111,6 +118,13 @@ export function start(program: string, args: readonly string[], options: StartOp
   };
   const stdin = options.hasStdin ? child.stdin : null;
   return { stdin, stdout: hasStdout ? child.stdout : null, ended: reaped(), kill };
+}
+
+/** A process that ends before it has read everything says why in its own words. */
+async function writeAll(stdin: WritableStream<Uint8Array>, input: Uint8Array): Promise<void> {
+  const writer = stdin.getWriter();
+  writer.closed.catch(() => {/* told below */});
+  await writer.write(input).then(() => writer.close()).catch(() => {/* it has ended */});
 }
 
 /** What the kernel sends to a process that has used up a limit. */

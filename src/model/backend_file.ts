@@ -1,12 +1,12 @@
 /** Which model backends an operator has set up: by two variables, or by a TOML file. Contract 7.2, 7.3 and D9. */
 
 import { parse, TomlError } from "smol-toml";
-import { utf8Length } from "../base/bytes.ts";
 import type { Config } from "../base/config.ts";
 import { httpUrl } from "../base/setting.ts";
 import { canonicalModel } from "./catalog.ts";
+import { FieldRules } from "./field_rules.ts";
 import { LIMITS } from "./limits.ts";
-import type { RestrictedZone } from "./zone.ts";
+import { checkZone, type RestrictedZone } from "./zone.ts";
 
 /** Servers that speak the protocol of OpenAI; the kind is a label only. */
 export interface OpenaiCompatSettings {
@@ -94,7 +94,7 @@ export function parseBackendFile(
   const tables = file.tables("backends");
   const read = tables.map(readBackend);
   const zone = file.table("restricted_zone");
-  const restrictedZone = zone ? readZone(zone) : null;
+  const restrictedZone = zone ? readZone(zone, faults) : null;
   file.close();
   read.forEach((backend, index) => {
     const first = read.findIndex((other) => other?.name === backend?.name);
@@ -123,7 +123,7 @@ function readBackend(table: Table): BackendSettings | undefined {
   const type = table.word("type", ["openai_compat", "gemini"]);
   if (type === undefined) return undefined;
   const name = table.text("name") ?? "";
-  const priority = table.integer("priority", Number.MIN_SAFE_INTEGER) ?? LIMITS.backend.priorityDefault;
+  const priority = table.integer("priority", { isOptional: true }) ?? LIMITS.backend.priorityDefault;
   const backend = type === "gemini"
     ? readGemini(table, name, priority)
     : readOpenaiCompat(table, name, priority);
@@ -188,67 +188,34 @@ const TOKEN_RULE = "must be a key of printable ASCII characters without spaces";
 /** What can stand in a header, so that a key fails at the start and not at every request. */
 const isToken = (key: string) => /^[\x21-\x7e]+$/.test(key);
 
-/** Contract 10 and 11.2. */
-function readZone(table: Table): RestrictedZone {
+/** The rules are those of every zone; for a field that cannot be read, and is told, stands what breaks none of them. */
+function readZone(table: Table, faults: string[]): RestrictedZone {
   const zone = {
-    policy_id: readIdentifier(table, "policy_id"),
-    policy_version: table.integer("policy_version", 1, Number.MAX_SAFE_INTEGER, REQUIRED) ?? 1,
-    device_id: readIdentifier(table, "device_id"),
+    policy_id: table.text("policy_id") ?? "-",
+    policy_version: table.integer("policy_version") ?? 1,
+    device_id: table.text("device_id") ?? "-",
     region: readRegion(table),
     enter_motion_score: table.number("enter_motion_score") ?? 1,
     exit_motion_score: table.number("exit_motion_score") ?? 0,
-    enter_after_frames: readFrames(table, "enter_after_frames"),
-    exit_after_frames: readFrames(table, "exit_after_frames"),
+    enter_after_frames: table.integer("enter_after_frames") ?? 1,
+    exit_after_frames: table.integer("exit_after_frames") ?? 1,
   };
-  if (zone.exit_motion_score >= zone.enter_motion_score) {
-    table.fault("enter_motion_score", "must be above exit_motion_score");
-  }
   table.close();
+  const rules = new FieldRules();
+  checkZone(rules, "restricted_zone", zone);
+  faults.push(...rules.faults.map(({ field, message }) => `${field} ${message}`));
   return zone;
 }
 
-const REQUIRED = { isOptional: false };
-
-function readIdentifier(table: Table, name: string): string {
-  const id = table.text(name) ?? "";
-  const { minimum, maximum } = LIMITS.policy.zoneIdentifierBytes;
-  const isLong = utf8Length(id) > maximum;
-  // deno-lint-ignore no-control-regex -- these are what is looked for
-  if (isLong || /[\x00-\x1f\x7f-\x9f]/.test(id)) {
-    table.fault(name, `must be ${minimum} to ${maximum} bytes without control characters`);
-  }
-  return id;
-}
-
-function readFrames(table: Table, name: string): number {
-  const { minimum, maximum } = LIMITS.policy.zoneFrames;
-  return table.integer(name, minimum, maximum, REQUIRED) ?? minimum;
-}
-
 function readRegion(table: Table): RestrictedZone["region"] {
-  const whole = { x: 0, y: 0, width: 1, height: 1 };
-  const region = table.table("region");
-  if (!region) {
-    table.fault("region", "must be a table of x, y, width and height");
-    return whole;
+  const region = table.table("region", { isOptional: false });
+  const [x, y, width, height] = ["x", "y", "width", "height"].map((side) => region?.number(side));
+  region?.close();
+  if (x === undefined || y === undefined || width === undefined || height === undefined) {
+    return { x: 0, y: 0, width: 1, height: 1 };
   }
-  const { x, y, width, height } = {
-    x: region.number("x") ?? 0,
-    y: region.number("y") ?? 0,
-    width: region.number("width") ?? 1,
-    height: region.number("height") ?? 1,
-  };
-  const isInside = (start: number, size: number) => size > 0 && start + size <= 1 + EDGE_TOLERANCE;
-  const isWhole = region.isClean();
-  if (isWhole && !(isInside(x, width) && isInside(y, height))) {
-    table.fault("region", "must have a positive size and stay inside the picture");
-  }
-  region.close();
   return { x, y, width, height };
 }
-
-/** Fractions as people write them do not always add up to one exactly. */
-const EDGE_TOLERANCE = 1e-4;
 
 interface FieldOptions {
   readonly isOptional?: boolean;
@@ -264,7 +231,6 @@ class Table {
   readonly #env: Readonly<Record<string, string | undefined>>;
   readonly #faults: string[];
   readonly #read = new Set<string>();
-  #faultCount = 0;
 
   constructor(
     fields: Readonly<Record<string, unknown>>,
@@ -282,13 +248,8 @@ class Table {
     return Object.hasOwn(this.#fields, name);
   }
 
-  isClean(): boolean {
-    return this.#faultCount === 0;
-  }
-
   /** `rule` completes the name of the field. */
   fault(name: string, rule: string): void {
-    this.#faultCount++;
     this.#faults.push(`${this.#path(name)} ${rule}${this.#got(name)}`);
   }
 
@@ -309,7 +270,6 @@ class Table {
     const text = typeof value === "string" ? this.#filledIn(value) : "";
     if (isToken(text) && !VARIABLE.test(text)) return text;
     const unset = typeof value === "string" ? this.#unset(value) : [];
-    this.#faultCount++;
     this.#faults.push(
       `${this.#path(name)} ${TOKEN_RULE}, got ${
         unset.length > 0 ? `${unset.join(", ")}, not set` : value === undefined ? "none" : "another value"
@@ -331,35 +291,26 @@ class Table {
     return word;
   }
 
-  /** A whole number. */
-  integer(
-    name: string,
-    minimum: number,
-    maximum = Number.MAX_SAFE_INTEGER,
-    { isOptional = true }: FieldOptions = {},
-  ): number | undefined {
+  /** A whole number that a double holds exactly. */
+  integer(name: string, { isOptional = false }: FieldOptions = {}): number | undefined {
     const value = this.#take(name);
     if (value === undefined && isOptional) return undefined;
-    if (typeof value === "number" && Number.isSafeInteger(value) && value >= minimum && value <= maximum) {
-      return value;
-    }
-    const isBounded = maximum < Number.MAX_SAFE_INTEGER;
-    const range = isBounded ? ` from ${minimum} to ${maximum}` : minimum > 0 ? ` of at least ${minimum}` : "";
-    this.fault(name, `must be an integer${range}`);
+    if (typeof value === "number" && Number.isSafeInteger(value)) return value;
+    this.fault(name, "must be an integer");
     return undefined;
   }
 
-  /** A number from 0 to 1; required. */
+  /** Any number, `inf` and `nan` among them. */
   number(name: string): number | undefined {
     const value = this.#take(name);
-    if (typeof value === "number" && value >= 0 && value <= 1) return value;
-    this.fault(name, "must be a number from 0 to 1");
+    if (typeof value === "number") return value;
+    this.fault(name, "must be a number");
     return undefined;
   }
 
-  table(name: string): Table | undefined {
+  table(name: string, { isOptional = true }: FieldOptions = {}): Table | undefined {
     const value = this.#take(name);
-    if (value === undefined) return undefined;
+    if (value === undefined && isOptional) return undefined;
     if (isTable(value)) return this.#inner(value, this.#path(name));
     this.fault(name, "must be a table");
     return undefined;

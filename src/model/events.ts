@@ -109,6 +109,10 @@ export const EVENTS = {
     "The stream began to repeat itself; written once on entering the loop.",
     live.observation,
   ),
+  decoder_restarted: row("The decoder of a live session was replaced.", live.decoderRestarted),
+  live_source_opened: row("A run began to watch a live source.", run.liveSourceOpened),
+  source_gap: row("A pulled live source gave no more frames.", live.sourceGap),
+  source_resumed: row("A pulled live source gives frames again.", live.sourceResumed),
   keyframe_stored: row("A keyframe's JPEG was stored.", live.keyframeStored, [KEYFRAME]),
   restricted_zone_activity_entered: row(
     "Motion persisted inside the zone for as many frames as the policy requires.",

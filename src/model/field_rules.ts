@@ -7,6 +7,11 @@ import { DEFAULT_MODE, type Mode, parseMode } from "./mode.ts";
 export class FieldRules {
   readonly #faults: FieldFault[] = [];
 
+  /** Those found so far. */
+  get faults(): readonly FieldFault[] {
+    return this.#faults;
+  }
+
   fault(field: string, message: string): void {
     this.#faults.push({ field, message });
   }

@@ -231,9 +231,20 @@ export const LIMITS = deepFrozen({
     clipFramesMax: 64,
   },
 
+  /** Contract 11.2, `clip_mode`. */
+  liveClip: {
+    targetFps: range(1, 30),
+    targetFpsDefault: 6,
+    clipSeconds: range(0.1, 60),
+    clipSecondsDefault: 0.5,
+    delaySeconds: range(0, 60),
+    delaySecondsDefault: 0.5,
+  },
+
   /** Contract 12.1 and 12.2. */
   sidecar: {
     embeddingJpegBytesMax: 10 * 2 ** 20,
+    embeddingDimensions: 768,
     speechTextBytesMax: 16 * 2 ** 10,
     metadataBytesMax: 512 * 2 ** 10,
     audioBytesMax: 16 * 2 ** 20,

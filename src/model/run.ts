@@ -35,7 +35,7 @@ export interface RunView {
   readonly principalKey: string;
   readonly mode: string;
   readonly model: string;
-  /** From the first `ingest_received`. */
+  /** From the first `ingest_received`, or the live source that was opened before any. */
   readonly sourceUri: string;
   readonly state: FoldedState;
   /** pts of `run_created`, epoch milliseconds. */
@@ -46,8 +46,9 @@ export interface RunView {
   readonly eventCount: number;
   readonly firstSeq: number;
   readonly lastSeq: number;
-  readonly source: "whip" | "";
-  /** The live session that the run was made for; empty for every other run. */
+  /** What feeds its live session: a publisher, or a source that the service pulls; empty for every other run. */
+  readonly source: "whip" | "live" | "";
+  /** The live session of the run; empty for every run without one. */
   readonly sessionId: string;
   /** Sequence number of the last `frames_decoded`, 0 when there is none. */
   readonly latestFramesDecodedSeq: number;
@@ -70,6 +71,7 @@ const STATE_AFTER: ReadonlyMap<string, FoldedState> = new Map([
   ["analysis_generated", "processing"],
   ["inference_completed", "processing"],
   ["keepalive_refreshed", "processing"],
+  ["live_source_opened", "processing"],
   ["run_completed", "completed"],
   ["run_failed", "failed"],
   ["stop_requested", "cancelled"],
@@ -88,7 +90,7 @@ export class Run implements RunView {
   eventCount = 0;
   firstSeq = 0;
   lastSeq = 0;
-  source: "whip" | "" = "";
+  source: "whip" | "live" | "" = "";
   sessionId = "";
   latestFramesDecodedSeq = 0;
   /** Whether `run_created` was seen: without it nobody owns the run and it is not listed. */
@@ -99,7 +101,8 @@ export class Run implements RunView {
 
   /** Whether `fold` reads the payload of such an event; for every other one it may be left unparsed. */
   needsPayloadOf(kind: string): boolean {
-    return (kind === "run_created" && !this.isCreated) || (kind === "ingest_received" && !this.hasIngest);
+    return (kind === "run_created" && !this.isCreated) || (kind === "ingest_received" && !this.hasIngest) ||
+      kind === "live_source_opened";
   }
 
   /** `payload` is looked at only where `needsPayloadOf` said so. */
@@ -111,6 +114,7 @@ export class Run implements RunView {
     this.state = STATE_AFTER.get(kind) ?? this.state;
     if (kind === "run_created") this.#create(ptsMs, payload);
     else if (kind === "ingest_received") this.#ingest(payload);
+    else if (kind === "live_source_opened") this.#openLive(payload);
     else if (kind === "frames_decoded") this.latestFramesDecodedSeq = seq;
     else if (kind === "run_deleted") this.deleted = true;
   }
@@ -126,6 +130,12 @@ export class Run implements RunView {
     this.model = text(payload, "model");
     this.source = text(payload, "source") === "whip" ? "whip" : "";
     this.sessionId = text(payload, "session_id");
+  }
+
+  #openLive(payload: unknown): void {
+    this.source = "live";
+    this.sessionId = text(payload, "session_id");
+    this.#ingest(payload);
   }
 
   #ingest(payload: unknown): void {

@@ -10,6 +10,8 @@ export interface TimelineView {
   runsOf(principalKey: string): Iterable<RunView>;
   /** Contract 1.2: runs that are not deleted, not terminal and not expired. */
   activeCount(principalKey: string, nowMs: number, ttlMs: number): number;
+  /** Runs whose live session has no terminal record: as long as it runs, or for good where the process ended. */
+  openLiveRuns(): Iterable<RunView>;
   /** The sequence number of the newest event, 0 in an empty log. */
   readonly lastSeq: number;
 }
@@ -30,6 +32,12 @@ export class RunRegister implements TimelineView {
 
   activeCount(principalKey: string, nowMs: number, ttlMs: number): number {
     return this.#principals.get(principalKey)?.activeCount(nowMs, ttlMs) ?? 0;
+  }
+
+  *openLiveRuns(): Iterable<RunView> {
+    for (const run of this.#runs.values()) {
+      if (run.source !== "" && !run.deleted && !isTerminal(run.state)) yield run;
+    }
   }
 
   get count(): number {

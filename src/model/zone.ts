@@ -32,7 +32,7 @@ export function checkZone(rules: FieldRules, at: string, zone: RestrictedZone): 
   const { enter_motion_score: enter, exit_motion_score: exit } = zone;
   rules.range(`${at}.enter_motion_score`, enter, UNIT);
   rules.range(`${at}.exit_motion_score`, exit, UNIT);
-  if (!(enter > exit)) {
+  if (enter <= exit) {
     rules.fault(`${at}.enter_motion_score`, `must be above exit_motion_score: got ${enter} and ${exit}`);
   }
   rules.range(`${at}.enter_after_frames`, zone.enter_after_frames, LIMITS.policy.zoneFrames);

@@ -26,6 +26,7 @@ import {
 } from "../model/local_audio.ts";
 import { readWav } from "../model/wav.ts";
 import { AudioLine, type AudioResponse, LineCut } from "./audio_line.ts";
+import { BackOff } from "./back_off.ts";
 import { Deadline, OutOfTime } from "./deadline.ts";
 
 export interface AudioSidecarOptions {
@@ -70,8 +71,6 @@ export interface Speech {
 const CONNECTIONS_MAX = 8;
 /** Callers that wait for a connection; one more is refused as `overloaded`. */
 const WAITERS_MAX = 64;
-const BACK_OFF_FIRST_MS = 100;
-const BACK_OFF_MAX_MS = 5_000;
 
 /**
  * Keeps connections open between calls and has one request at a time on each. Whatever contradicts the protocol ends
@@ -95,8 +94,7 @@ export class AudioSidecar implements Disposable {
   /** Every open connection, and those of them that nobody uses, the most recently used last. */
   readonly #lines = new Set<AudioLine>();
   readonly #idle: AudioLine[] = [];
-  #backOffMs = 0;
-  #leftAloneUntilMs = -Infinity;
+  readonly #backOff = new BackOff();
   #isClosed = false;
 
   constructor({ address, world, metrics }: AudioSidecarOptions) {
@@ -207,7 +205,7 @@ export class AudioSidecar implements Disposable {
     try {
       const response = await line.exchange(request, signal);
       const answer = response.status === "ok" ? read(response) : this.#refused(response);
-      this.#backOffMs = 0;
+      this.#backOff.succeeded();
       if (line.isReusable && !this.#isClosed) this.#idle.push(line);
       else this.#drop(line);
       if (answer instanceof SidecarFailed) throw answer;
@@ -244,7 +242,7 @@ export class AudioSidecar implements Disposable {
   }
 
   #refuseWhileLeftAlone(): void {
-    const remainingMs = this.#leftAloneUntilMs - this.#world.monotonicMs();
+    const remainingMs = this.#backOff.remainingMs(this.#world.monotonicMs());
     if (remainingMs <= 0) return;
     const ms = Math.ceil(remainingMs);
     throw new SidecarFailed("reconnect", `The audio sidecar failed and is left alone for another ${ms} ms`);
@@ -265,16 +263,9 @@ export class AudioSidecar implements Disposable {
     return error;
   }
 
-  /** Calls that were under way together and fail together count once. */
   #leaveAlone(why: string): void {
-    const nowMs = this.#world.monotonicMs();
-    if (this.#isClosed || nowMs < this.#leftAloneUntilMs) return;
-    this.#backOffMs = Math.min(
-      BACK_OFF_MAX_MS,
-      this.#backOffMs === 0 ? BACK_OFF_FIRST_MS : this.#backOffMs * 2,
-    );
-    this.#leftAloneUntilMs = nowMs + this.#backOffMs;
-    this.#log.warn(`left alone for ${this.#backOffMs} ms: ${why}`);
+    const pauseMs = this.#isClosed ? 0 : this.#backOff.failed(this.#world.monotonicMs());
+    if (pauseMs > 0) this.#log.warn(`left alone for ${pauseMs} ms: ${why}`);
   }
 
   #measure(result: LocalAudio, roundTripMs: number, extractionMs: number | undefined): void {

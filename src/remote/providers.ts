@@ -1,5 +1,6 @@
 /** All model backends of the service: who is asked for a model, in which order, and who is left alone. Contract 7.2. */
 
+import type { Log } from "../base/log.ts";
 import type { World } from "../base/world.ts";
 import type { BackendSettings } from "../model/backend_file.ts";
 import { CATALOG, catalogEntries, type CatalogEntry } from "../model/catalog.ts";
@@ -40,11 +41,13 @@ export class Providers implements AsyncDisposable {
   /** By canonical id, in the order in which they are asked. */
   readonly #byModel: ReadonlyMap<string, readonly Candidate[]>;
   readonly #alarm = new LatencyAlarm();
+  readonly #log: Log;
 
   constructor({ backends, world, outbound }: ProvidersOptions) {
     const { roots, reroute, resolve } = outbound;
     this.isConfigured = backends.length > 0;
     this.#world = world;
+    this.#log = world.log.child("providers");
     const agent = this.isConfigured
       ? new PinnedAgent({ roots, freeSocketsMax: FREE_SOCKETS_MAX, ...(reroute && { reroute }) })
       : null;
@@ -107,6 +110,11 @@ export class Providers implements AsyncDisposable {
     };
   }
 
+  /** Errors: `InferenceFailed`, `no_provider` or `unsupported_model`, unless a backend serves `model`, up or down. */
+  requireServed(model: string): void {
+    this.#serving(model);
+  }
+
   /** Whether the backend that would serve `model` takes a clip as a file of its own. */
   hasBinaryMedia(model: string): boolean {
     return this.#byModel.get(model)?.[0]?.backend.hasBinaryMedia ?? false;
@@ -146,21 +154,22 @@ export class Providers implements AsyncDisposable {
   }
 
   async #attempt(
-    { backend, circuit }: Candidate,
+    candidate: Candidate,
     request: InferenceRequest,
     timeoutMs: number,
     signal: AbortSignal,
   ): Promise<BackendAnswer> {
+    const { backend, circuit } = candidate;
     const startedMs = this.#world.monotonicMs();
     const pass = circuit.enter(startedMs);
     try {
       const answer = await backend.ask(request, { timeoutMs, signal });
-      pass.succeeded();
+      this.#settle(candidate, () => pass.succeeded());
       this.#record(backend, startedMs);
       return answer;
     } catch (error) {
       if (error instanceof InferenceFailed && !signal.aborted) {
-        this.#judge(error, pass, timeoutMs);
+        this.#settle(candidate, (nowMs) => judge(error, pass, { nowMs, timeoutMs }), error);
         if (error.failure !== "transport") this.#record(backend, startedMs, error);
       }
       throw error;
@@ -169,13 +178,14 @@ export class Providers implements AsyncDisposable {
     }
   }
 
-  /** What a failure says of the backend: that it is down, that it works, or nothing. */
-  #judge(error: InferenceFailed, pass: CircuitPass, timeoutMs: number): void {
+  /** Tells the operator when a backend is left alone and when it is back, which a fallback hides from callers. */
+  #settle({ backend, circuit }: Candidate, settle: (nowMs: number) => void, error?: InferenceFailed): void {
     const nowMs = this.#world.monotonicMs();
-    const isLate = error.failure === "deadline_missed";
-    if (isRetryable(error) || error.isQuotaSpent) pass.failed(nowMs, error.isQuotaSpent);
-    else if (isLate && timeoutMs >= FAIR_TIMEOUT_MS) pass.failed(nowMs, false);
-    else if (!isLate) pass.succeeded();
+    const wasOpen = circuit.isOpen(nowMs);
+    settle(nowMs);
+    const isOpen = circuit.isOpen(nowMs);
+    if (isOpen && !wasOpen) this.#log.warn(`left alone for now: ${error?.message}`);
+    if (!isOpen && wasOpen) this.#log.info(`backend ${backend.name} answers again`);
   }
 
   /** Nobody knows how long a call would have taken that was given up before the alarm's limit. */
@@ -191,6 +201,18 @@ export class Providers implements AsyncDisposable {
 const FREE_SOCKETS_MAX = 16;
 /** Whoever gives a model less time than this must not be surprised, and learns nothing of the backend. */
 const FAIR_TIMEOUT_MS = 1_000;
+
+/** What a failure says of the backend: that it is down, that it works, or nothing. */
+function judge(
+  error: InferenceFailed,
+  pass: CircuitPass,
+  { nowMs, timeoutMs }: { readonly nowMs: number; readonly timeoutMs: number },
+): void {
+  const isLate = error.failure === "deadline_missed";
+  if (isRetryable(error) || error.isQuotaSpent) pass.failed(nowMs, error.isQuotaSpent);
+  else if (isLate && timeoutMs >= FAIR_TIMEOUT_MS) pass.failed(nowMs, false);
+  else if (!isLate) pass.succeeded();
+}
 
 interface Row {
   readonly settings: BackendSettings;

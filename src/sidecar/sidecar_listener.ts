@@ -36,7 +36,7 @@ export class SidecarListener implements AsyncDisposable {
   constructor(bindAddr: Address, headerBytes: number, serveRequest: ServeRequest) {
     this.#headerBytes = headerBytes;
     this.#serveRequest = serveRequest;
-    this.#listener = Deno.listen({ ...bindAddr });
+    this.#listener = listening(bindAddr);
     this.#tasks.start(() => this.#accept());
   }
 
@@ -90,6 +90,16 @@ export class SidecarListener implements AsyncDisposable {
         await this.write(response);
       },
     });
+  }
+}
+
+function listening({ hostname, port }: Address): Deno.TcpListener {
+  try {
+    return Deno.listen({ hostname, port });
+  } catch (error) {
+    throw new Error(
+      `Cannot listen on ${hostname}:${port}: ${error instanceof Error ? error.message : error}`,
+    );
   }
 }
 

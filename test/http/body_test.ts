@@ -51,3 +51,14 @@ Deno.test("a fault names the field, and a fault inside a list the list", async (
   await check({ rows: 1 }, ["rows", "at"]);
   await check(7, ["body"]);
 });
+
+Deno.test("JSON that is nested beyond all measure is 422, with long numbers in it and without", async () => {
+  const check = (inner: string) =>
+    assert.rejects(
+      readJson(request(`${'{"a":['.repeat(100_000)}${inner}${"]}".repeat(100_000)}`), z.strictObject({})),
+      (error) => error instanceof Refusal && error.status === 422,
+      inner,
+    );
+  await check("1");
+  await check("18446744073709551615");
+});

@@ -472,6 +472,41 @@ Deno.test("a run that is stopped or deleted ends its inference at once and gets 
   await check("DELETE", (runId) => `/v1/runs/${runId}`, 404, "not_found");
 });
 
+Deno.test("a model that no backend serves is told at once, however many calls are waiting", async () => {
+  await using model = startModelServer({ answer: held().answer });
+  await using test = await startService({
+    SERVICE_INFERENCE_GLOBAL_LIMIT: "1",
+    SERVICE_INFERENCE_PER_PRINCIPAL_LIMIT: "1",
+    SERVICE_INFERENCE_WAITER_LIMIT: "1",
+  }, {
+    backendFile: `[[backends]]
+      name = "edge"
+      type = "openai_compat"
+      base_url = "${model.url}"
+      model = "${MODEL}"`,
+  });
+  const hangUp = new AbortController();
+  const ask = (fields: object, signal?: AbortSignal) =>
+    fetch(`${test.url}/v1/infer`, {
+      method: "POST",
+      headers: { "x-api-key": "key-of-a", "content-type": "application/json" },
+      body: JSON.stringify({ ...ASK, ...fields }),
+      ...(signal && { signal }),
+    });
+  const pending = [ask({}, hangUp.signal), ask({}, hangUp.signal)];
+  await untilTrue("one call is under way", () => model.inFlight === 1);
+  await untilTrue("one call is waiting", async () => {
+    const { text } = await test.call("GET", "/v1/metrics");
+    return text.includes("service_infer_admission_waiting 1\n");
+  });
+  assert.equal((await ask({}).then((full) => full.json())).error.code, "provider_saturated");
+  const refused = await ask({ model: "Qwen/Qwen3-VL-2B-Instruct" });
+  const { error } = await refused.json();
+  assert.deepEqual([refused.status, error.details[0].field], [422, "model"]);
+  hangUp.abort();
+  await Promise.all(pending.map((call) => assert.rejects(call)));
+});
+
 Deno.test("a caller who hangs up ends the provider call, and a batch asks nobody more", async () => {
   await using scene = await open({}, held().answer);
   const { test, model } = scene;

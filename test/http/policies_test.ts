@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { KEY_A, KEY_B, newRun, startService, type TestService } from "../support/service.ts";
+import { untilTrue } from "../support/raw_http.ts";
+import { CLIPS, KEY_A, KEY_B, newRun, startService, type TestService } from "../support/service.ts";
 
+const FILM = join(CLIPS, "bbb480.mp4");
 const UNKNOWN_RUN = `run-${"0".repeat(32)}`;
 
 const ZONE = {
@@ -305,15 +307,18 @@ Deno.test("replay counts the stored candidates against the revision's threshold"
 
 /** A gray picture in whose upper left quarter a bright square wanders from second 2 to 4 of 6. */
 async function wanderingSquare(path: string): Promise<void> {
+  await ffmpeg(
+    ..."-f lavfi -i color=c=gray:s=320x240:r=10:d=6 -f lavfi -i color=c=white:s=40x40:r=10:d=6".split(" "),
+    "-filter_complex",
+    "[0][1]overlay=x='mod(t*150\\,120)':y='mod(t*110\\,80)':enable='between(t,2,4)'",
+    ..."-c:v libx264 -preset ultrafast -crf 18 -pix_fmt yuv420p".split(" "),
+    path,
+  );
+}
+
+async function ffmpeg(...args: readonly string[]): Promise<void> {
   const { success, stderr } = await new Deno.Command("ffmpeg", {
-    args: [
-      ..."-v error -f lavfi -i color=c=gray:s=320x240:r=10:d=6 -f lavfi -i color=c=white:s=40x40:r=10:d=6"
-        .split(" "),
-      "-filter_complex",
-      "[0][1]overlay=x='mod(t*150\\,120)':y='mod(t*110\\,80)':enable='between(t,2,4)'",
-      ..."-c:v libx264 -preset ultrafast -crf 18 -pix_fmt yuv420p -y".split(" "),
-      path,
-    ],
+    args: ["-nostdin", "-v", "error", "-y", ...args],
     stderr: "piped",
   }).output();
   assert.ok(success, new TextDecoder().decode(stderr));
@@ -371,4 +376,37 @@ Deno.test("replay over signals runs the zone over the run's media and reports wh
   Deno.removeSync(clip);
   const gone = await move(test, runId, first, "replay", { source: "signals" });
   assert.deepEqual([gone.status, gone.json.error.details[0].field], [422, "source_uri"]);
+});
+
+Deno.test("a replay over signals that a stop or a delete ends says so, and can be repeated after the stop", async () => {
+  await using test = await startService();
+  const still = join(test.mediaDir, "still.mp4");
+  const film = join(test.mediaDir, "film.mp4");
+  const clip = join(test.mediaDir, "clip.mp4");
+  await ffmpeg(..."-f lavfi -i color=c=gray:s=64x64:r=1:d=1200 -c:v mpeg4".split(" "), still);
+  await ffmpeg("-stream_loop", "40", "-i", FILM, ..."-map 0:v -c copy".split(" "), film);
+  const decodes = () => [...Deno.readDirSync(join(test.dataDir, "..", "tmp"))].length;
+  const check = async (end: (path: string) => Promise<unknown>, status: number) => {
+    const runId = await newRun(test);
+    const revision = await created(test, runId, { parameters: { restricted_zone: ZONE } });
+    Deno.copyFileSync(still, clip);
+    const sparsely = { source_uri: clip, sampling_policy: "fixed", fixed_fps: 0.2 };
+    const ingested = await test.call("POST", `/v1/runs/${runId}/ingest`, sparsely);
+    assert.equal(ingested.status, 200, ingested.text);
+    Deno.copyFileSync(film, clip);
+    const replay = move(test, runId, revision, "replay", { source: "signals" });
+    await untilTrue("the film is decoded", () => decodes() > 0);
+    await end(`/v1/runs/${runId}`);
+    const { json, text } = await replay;
+    assert.deepEqual([json.error?.details[0]?.field, json.error?.code], [
+      "run_id",
+      status === 409 ? "conflict" : "not_found",
+    ], text);
+    await untilTrue("nothing is left", () => decodes() === 0);
+    Deno.copyFileSync(still, clip);
+    const again = await move(test, runId, revision, "replay", { source: "signals" });
+    assert.equal(again.status, status === 409 ? 200 : 404, again.text);
+  };
+  await check((run) => test.call("POST", `${run}/stop`), 409);
+  await check((run) => test.call("DELETE", run), 404);
 });

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { openLog } from "../../src/base/log.ts";
 import { held } from "../support/model_server.ts";
 import {
   assertNothingLeft,
@@ -91,8 +92,16 @@ Deno.test("a run that is stopped before its first frame has nothing but the stop
   assert.equal(kinds.at(-1), "stop_requested");
 });
 
-Deno.test("a caller who hangs up ends everything, and the run can be reasoned on again", async () => {
-  await using at = await startReason();
+Deno.test("a caller who hangs up ends everything, which is no failure, and the run can be reasoned on again", async () => {
+  const lines: string[] = [];
+  const stdout = {
+    writeSync(bytes: Uint8Array) {
+      lines.push(new TextDecoder().decode(bytes));
+      return bytes.length;
+    },
+  };
+  const log = openLog("warn", { stdout, stderr: { writeSync: (bytes) => bytes.length } });
+  await using at = await startReason({}, {}, { log });
   const source_uri = await longFilm(at);
   const never = held();
   at.model.answer = never.answer;
@@ -113,6 +122,7 @@ Deno.test("a caller who hangs up ends everything, and the run can be reasoned on
   at.model.answer = () => SEEN;
   const again = await at.test.call("POST", `/v1/runs/${runId}/reason`, { ...SAMPLED, max_frames: 5 });
   assert.equal(again.status, 200, again.text);
+  assert.deepEqual(lines, []);
 });
 
 Deno.test("of two calls on one run the first to finish completes it, and the other ends at once", async () => {

@@ -256,6 +256,18 @@ Deno.test("1 to 10,000 samples in the order of time are evaluated, others are 42
   assert.deepEqual(await fields({ program: PROGRAM, samples: [sample(0)], fast: true }), ["fast"]);
 });
 
+Deno.test("a threshold beyond the integers of a double compiles, is valid and is compared", async () => {
+  await using test = await startService();
+  const source = SOURCE.replace("motion_score >= 0.5 for 2 frames", "minimum_distance_mm:a,b < 1e20");
+  const { program } = (await post(test, "compile", { source })).json;
+  assert.deepEqual(program.instructions[1], { op: "constant", value: 1e20 });
+  assert.equal((await post(test, "validate", program)).status, 200);
+  const signal = { kind: "minimum_distance_mm", left: "a", right: "b" };
+  const samples = [1e21, 1e19].map((value, pts_ms) => ({ pts_ms, observations: [{ signal, value }] }));
+  const { json, text } = await post(test, "evaluate", { program, samples });
+  assert.deepEqual(json.results?.map(({ fired }: { fired: boolean }) => fired), [false, true], text);
+});
+
 Deno.test("scores with all the digits of a double are the scores that were sent", async () => {
   await using test = await startService();
   const scores = [0.12345678901234568, 0.9007199254740993, 1.2345678901234567e-9];

@@ -1,6 +1,5 @@
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { join } from "node:path";
-import type { Tools } from "../../src/base/places.ts";
 import { Refusal } from "../../src/base/refusal.ts";
 import type { World } from "../../src/base/world.ts";
 import { type DecodedSignals, Decoder, type DecodeRequest } from "../../src/media/decode.ts";
@@ -13,27 +12,13 @@ import {
   makeClip,
   makeTurned,
   NEVER,
+  openDecoder,
   processesThatMention,
   steppedWorld,
   TempFolder,
   tools,
   until,
-  world,
 } from "./support.ts";
-
-function open(
-  folder: TempFolder,
-  changed: { tools?: Partial<Tools>; world?: World; maxConcurrent?: number } = {},
-) {
-  const tempDir = join(folder.path, "temp");
-  Deno.mkdirSync(tempDir, { recursive: true });
-  return Decoder.open({
-    tempDir,
-    world: changed.world ?? world(),
-    maxConcurrent: changed.maxConcurrent ?? 2,
-    tools: { ...tools(), ...changed.tools },
-  });
-}
 
 interface Wish extends Partial<Pick<DecodeRequest, "maxFrames" | "crop" | "signal">> {
   sampling?: SamplingRequest;
@@ -62,7 +47,7 @@ function isFault(error: unknown, expected: RegExp): true {
 Deno.test("every frame of the real clips is decoded at its exact time, and the bad ones are refused", async (t) => {
   if (!hasClips) return console.log("skipped: no real clips beside the project");
   using folder = new TempFolder();
-  await using decoder = await open(folder);
+  await using decoder = await openDecoder(folder);
   const checkFrames = (name: string, frames: number, extent: string) =>
     t.step(`${name}: ${frames} frames of ${extent}`, async () => {
       const path = join(CLIPS, name);
@@ -118,7 +103,7 @@ Deno.test("every frame of the real clips is decoded at its exact time, and the b
 
 Deno.test("the sampling plan decides which frames there are", async () => {
   using folder = new TempFolder();
-  await using decoder = await open(folder);
+  await using decoder = await openDecoder(folder);
   const clip = makeClip(join(folder.path, "clip.mp4"), { frames: 100, fps: "25" });
   const check = async (wish: Wish, expectedMs: number[]) => {
     const { signals } = await decode(decoder, clip, wish);
@@ -138,7 +123,7 @@ Deno.test("the sampling plan decides which frames there are", async () => {
 
 Deno.test("luma is what it is in every pixel format, size and turn", async () => {
   using folder = new TempFolder();
-  await using decoder = await open(folder);
+  await using decoder = await openDecoder(folder);
   /** White on the right half; the mean says how much of it is seen, the hash where it lies. */
   const halves = "color=black:s=160x120:r=5:d=1,drawbox=x=80:w=80:h=120:color=white:t=fill";
   const check = async (name: string, args: string[], expectedMean: number, crop?: DecodeRequest["crop"]) => {
@@ -175,7 +160,7 @@ Deno.test("luma is what it is in every pixel format, size and turn", async () =>
 
 Deno.test("a picture that changes its size on the way is decoded to the end", async () => {
   using folder = new TempFolder();
-  await using decoder = await open(folder);
+  await using decoder = await openDecoder(folder);
   const parts = ["320x240", "176x144"].map((size) => {
     const path = join(folder.path, `${size}.ts`);
     make(path, "-f", "lavfi", "-i", `testsrc2=s=${size}:r=25:d=1`, "-c:v", "mpeg2video", "-f", "mpegts");
@@ -190,7 +175,7 @@ Deno.test("a picture that changes its size on the way is decoded to the end", as
 
 Deno.test("a source without a single frame is refused", async () => {
   using folder = new TempFolder();
-  await using decoder = await open(folder);
+  await using decoder = await openDecoder(folder);
   const sound = make(join(folder.path, "sound.mp4"), "-f", "lavfi", "-i", "sine=d=1", "-c:a", "aac");
   await rejects(decode(decoder, sound), (error) => isFault(error, /no video stream/));
   const clip = makeClip(join(folder.path, "clip.mp4"));
@@ -223,7 +208,7 @@ Deno.test("so many decodes run at once, and the others take turns in the order t
       `echo "+ $*" >> ${log}; while [ ! -e ${go} ]; do /bin/sleep 0.01; done
       ${tools().ffmpeg} "$@"; code=$?; echo - >> ${log}; exit $code`,
     );
-    await using decoder = await open(folder, { tools: { ffmpeg, prlimit: null }, maxConcurrent });
+    await using decoder = await openDecoder(folder, { tools: { ffmpeg, prlimit: null }, maxConcurrent });
     const clip = makeClip(join(folder.path, "clip.mp4"));
     const info = await decoder.probe(clip, NEVER);
     const plan = planSampling({}, 25, "ingest");
@@ -261,7 +246,11 @@ async function hanging(folder: TempFolder, changed: { world?: World } = {}) {
   const started = join(folder.path, "started");
   // ffmpeg's arguments stay on the command line, so that a process left behind is found by its pipe.
   const ffmpeg = folder.script("ffmpeg", `echo >> ${started}; exec ${tools().ffmpeg} -re "$@"`);
-  const decoder = await open(folder, { ...changed, tools: { ffmpeg, prlimit: null }, maxConcurrent: 1 });
+  const decoder = await openDecoder(folder, {
+    ...changed,
+    tools: { ffmpeg, prlimit: null },
+    maxConcurrent: 1,
+  });
   const clip = makeClip(join(folder.path, "clip.mp4"), { frames: 5000, size: "64x48" });
   const info = await decoder.probe(clip, NEVER);
   const starts = () => folder.names().includes("started") ? Deno.statSync(started).size : 0;
@@ -348,7 +337,7 @@ Deno.test("a worker that gets bytes of the wrong kind is replaced, and the decod
     "ffmpeg",
     `for last; do :; done; [ -e ${isBroken} ] && exec /bin/cat ${wrong} /dev/zero > "\${last#file:}"; exec ${tools().ffmpeg} "$@"`,
   );
-  await using decoder = await open(folder, { tools: { ffmpeg, prlimit: null }, maxConcurrent: 1 });
+  await using decoder = await openDecoder(folder, { tools: { ffmpeg, prlimit: null }, maxConcurrent: 1 });
   const clip = makeClip(join(folder.path, "clip.mp4"));
   equal((await decode(decoder, clip)).signals.count, 25);
   folder.file("broken");
@@ -360,7 +349,7 @@ Deno.test("a worker that gets bytes of the wrong kind is replaced, and the decod
 
 Deno.test("an ffmpeg that cannot start blocks nobody", async () => {
   using folder = new TempFolder();
-  await using decoder = await open(folder, {
+  await using decoder = await openDecoder(folder, {
     tools: { ffmpeg: "/no/such/ffmpeg", prlimit: null },
     maxConcurrent: 1,
   });

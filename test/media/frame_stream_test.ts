@@ -1,8 +1,6 @@
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { join } from "node:path";
-import type { Tools } from "../../src/base/places.ts";
 import { Refusal } from "../../src/base/refusal.ts";
-import type { World } from "../../src/base/world.ts";
 import { Decoder } from "../../src/media/decode.ts";
 import type { DecodedChunk, FrameStream, FrameStreamRequest } from "../../src/media/frame_stream.ts";
 import { fileInput, rtspInput } from "../../src/media/input.ts";
@@ -18,6 +16,7 @@ import {
   makeClip,
   makeTurned,
   NEVER,
+  openDecoder,
   processesThatMention,
   steppedWorld,
   TempFolder,
@@ -27,17 +26,6 @@ import {
 } from "./support.ts";
 
 const FIXTURES = new URL("../../fixtures/clips/", import.meta.url).pathname;
-
-function open(folder: TempFolder, changed: { tools?: Partial<Tools>; world?: World } = {}): Promise<Decoder> {
-  const tempDir = join(folder.path, "temp");
-  Deno.mkdirSync(tempDir, { recursive: true });
-  return Decoder.open({
-    tempDir,
-    world: changed.world ?? world(),
-    maxConcurrent: 1,
-    tools: { ...tools(), ...changed.tools },
-  });
-}
 
 interface Wish extends Partial<Omit<FrameStreamRequest, "input" | "info" | "plan">> {
   sampling?: SamplingRequest;
@@ -133,7 +121,7 @@ const COLUMNS = [
 
 Deno.test("the chunks together are bit for bit the signals of the whole file", async (t) => {
   using folder = new TempFolder();
-  await using decoder = await open(folder);
+  await using decoder = await openDecoder(folder);
   const check = (path: string, wish: Wish = {}, columns: readonly typeof COLUMNS[number][] = COLUMNS) =>
     t.step(`${path.split("/").pop()} ${JSON.stringify({ ...wish, signal: undefined })}`, async () => {
       const { sampling = {}, maxFrames = 500_000, crop } = wish;
@@ -181,7 +169,7 @@ Deno.test("the chunks together are bit for bit the signals of the whole file", a
 
 Deno.test("pictures are of exactly the frames that contract 6.2 chooses, in the last chunk too", async () => {
   using folder = new TempFolder();
-  await using decoder = await open(folder);
+  await using decoder = await openDecoder(folder);
   const check = async (path: string, frames: number, size: number, perChunk: number, wish: Wish = {}) => {
     const images = { perChunk, maxEdge: null };
     const chunks = await chunksOf(decoder, path, { ...wish, chunks: { by: "count", size }, images });
@@ -255,7 +243,7 @@ Deno.test("a tail that has to be fetched is the right one at any rate, and where
     "ffmpeg",
     `echo "$*" >> ${log}; [ -e ${noSeek} ] && case "$*" in *" -ss "*) exit 1;; esac; exec ${tools().ffmpeg} "$@"`,
   );
-  await using decoder = await open(folder, { tools: { ffmpeg, prlimit: null } });
+  await using decoder = await openDecoder(folder, { tools: { ffmpeg, prlimit: null } });
   // 108 frames of picture beneath 40 s of sound.
   const clip = makeNumbered(
     join(folder.path, "clip.mp4"),
@@ -288,7 +276,7 @@ Deno.test("a tail that has to be fetched is the right one at any rate, and where
 
 Deno.test("pictures have the size of the region, shrunk to the edge that was asked for and never enlarged", async () => {
   using folder = new TempFolder();
-  await using decoder = await open(folder);
+  await using decoder = await openDecoder(folder);
   const source = (size: string, ...args: string[]) =>
     make(
       join(folder.path, `${size}${args.length}.mkv`),
@@ -321,7 +309,7 @@ Deno.test("pictures have the size of the region, shrunk to the edge that was ask
 
 Deno.test("pictures have the colours and the place of what is shown", async () => {
   using folder = new TempFolder();
-  await using decoder = await open(folder);
+  await using decoder = await openDecoder(folder);
   const check = async (name: string, args: string[], expected: number, wish: Wish = {}) => {
     const path = make(join(folder.path, name), "-f", "lavfi", "-i", ...args);
     const [chunk] = await chunksOf(decoder, path, {
@@ -354,7 +342,7 @@ Deno.test("pictures have the colours and the place of what is shown", async () =
 
 Deno.test("windows begin with the first frame that is in none, and end before the container does", async () => {
   using folder = new TempFolder();
-  await using decoder = await open(folder);
+  await using decoder = await openDecoder(folder);
   const clip = makeClip(join(folder.path, "clip.mp4"), { frames: 50, fps: "25" });
   const check = async (windowMs: number, endMs: number | null, expected: number[]) => {
     const chunks = await chunksOf(decoder, clip, { chunks: { by: "window", windowMs, endMs } });
@@ -372,7 +360,7 @@ Deno.test("windows begin with the first frame that is in none, and end before th
 
 Deno.test("a picture that changes its size on the way still shows the chosen frames", async () => {
   using folder = new TempFolder();
-  await using decoder = await open(folder);
+  await using decoder = await openDecoder(folder);
   const parts = ["64x48", "96x64"].map((size, part) => {
     const gray = `geq=lum='16+${STEP}*(N+${part * 31})':cb=128:cr=128`;
     return make(
@@ -398,7 +386,7 @@ Deno.test("a picture that changes its size on the way still shows the chosen fra
 
 Deno.test("nobody asks, nothing goes on: ffmpeg waits and little is held", async () => {
   using folder = new TempFolder();
-  await using decoder = await open(folder);
+  await using decoder = await openDecoder(folder);
   const clip = makeClip(join(folder.path, "clip.mp4"), { frames: 20_000, size: "64x48" });
   await using frames = await stream(decoder, clip, { images: { perChunk: 2, maxEdge: null } });
   const first = await frames.next();
@@ -432,7 +420,7 @@ Deno.test("nobody asks, nothing goes on: ffmpeg waits and little is held", async
 
 Deno.test("a stream that is dropped at any moment leaves nothing, and the decoder goes on", async () => {
   using folder = new TempFolder();
-  await using decoder = await open(folder);
+  await using decoder = await openDecoder(folder);
   const clip = makeClip(join(folder.path, "clip.mp4"), { frames: 3000 });
   const images = { perChunk: 2, maxEdge: null };
   for (const taken of [0, 1, 5]) {
@@ -460,7 +448,7 @@ Deno.test("a stream that is dropped at any moment leaves nothing, and the decode
 
 Deno.test("streams that are held back leave short decodes their places", async () => {
   using folder = new TempFolder();
-  await using decoder = await open(folder);
+  await using decoder = await openDecoder(folder);
   const clip = makeClip(join(folder.path, "clip.mp4"), { frames: 3000 });
   const held = await Promise.all([1, 2, 3, 4].map(() => stream(decoder, clip)));
   const info = await decoder.probe(clip, NEVER);
@@ -474,7 +462,7 @@ Deno.test("streams that are held back leave short decodes their places", async (
 
 Deno.test("faults of the medium are refused by the first chunk, and a request of ours that makes no sense at once", async () => {
   using folder = new TempFolder();
-  await using decoder = await open(folder);
+  await using decoder = await openDecoder(folder);
   const clip = makeClip(join(folder.path, "clip.mp4"));
   const sound = make(join(folder.path, "sound.mp4"), "-f", "lavfi", "-i", "sine=d=1", "-c:a", "aac");
   await rejects(stream(decoder, sound), (error) => isFault(error, /no video stream/));
@@ -520,7 +508,7 @@ Deno.test("an ffmpeg that falls silent while it is waited for is ended, not one 
     "ffmpeg",
     `if [ -e ${hangs} ]; then echo > ${folder.path}/started; exec /bin/sleep 1000; fi; exec ${tools().ffmpeg} "$@"`,
   );
-  await using decoder = await open(folder, { tools: { ffmpeg, prlimit: null }, world: stepped });
+  await using decoder = await openDecoder(folder, { tools: { ffmpeg, prlimit: null }, world: stepped });
   const clip = makeClip(join(folder.path, "clip.mp4"), { frames: 3000 });
   await using held = await stream(decoder, clip);
   ok(await held.next());
@@ -555,7 +543,7 @@ Deno.test("a source that does not end gives chunks as its frames come, until its
       signal?.addEventListener("abort", () => reject(signal.reason), { once: true });
     });
   };
-  await using decoder = await open(folder, { world: { ...real, sleep } });
+  await using decoder = await openDecoder(folder, { world: { ...real, sleep } });
   const input = rtspInput(`rtsp://127.0.0.1:${camera.port}/camera`);
   const info = await decoder.probe(input, NEVER);
   const request = { input, info, plan: planSampling({}, info.video!.averageFps, "ingest"), signal: NEVER };

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { Log } from "../../src/base/log.ts";
 import type { Tools } from "../../src/base/places.ts";
 import { realWorld, type World } from "../../src/base/world.ts";
+import { Decoder } from "../../src/media/decode.ts";
 
 /** Where the real clips lie; the tests that want them say so and pass where there are none. */
 export const CLIPS = new URL("../../../shared/media/clips/", import.meta.url).pathname;
@@ -77,6 +78,21 @@ export class TempFolder implements Disposable {
   [Symbol.dispose](): void {
     Deno.removeSync(this.path, { recursive: true });
   }
+}
+
+/** A decoder whose pipes lie in `temp` inside the folder; one decode at a time unless told. */
+export function openDecoder(
+  folder: TempFolder,
+  changed: { tools?: Partial<Tools>; world?: World; maxConcurrent?: number } = {},
+): Promise<Decoder> {
+  const tempDir = join(folder.path, "temp");
+  Deno.mkdirSync(tempDir, { recursive: true });
+  return Decoder.open({
+    tempDir,
+    world: changed.world ?? world(),
+    maxConcurrent: changed.maxConcurrent ?? 1,
+    tools: { ...tools(), ...changed.tools },
+  });
 }
 
 /** Makes a medium with the real ffmpeg. `args` stand between the global options and the output path. */

@@ -195,28 +195,33 @@ Deno.test("a fault names its place and its rule", () => {
   const zone = (from: string, to: string) => ZONE.replace(from, to);
   check(
     zone("policy_version = 2", "policy_version = 0"),
-    /^restricted_zone.policy_version must be an integer of at least 1/,
+    /^restricted_zone.policy_version must be at least 1: got 0/,
   );
-  check(zone("policy_version = 2", ""), /^restricted_zone.policy_version must be/);
+  check(zone("policy_version = 2", ""), /^restricted_zone.policy_version must be an integer, got none/);
   check(zone("dock-night", ""), /^restricted_zone.policy_id must be/);
-  check(zone("dock-night", "é".repeat(65)), /^restricted_zone.policy_id must be 1 to 128 bytes/);
-  check(zone("dock-night", "a\\u0007b"), /^restricted_zone.policy_id must be .* without control characters/);
+  check(zone("dock-night", "é".repeat(65)), /^restricted_zone.policy_id must have 1 to 128 bytes/);
+  check(zone("dock-night", "a\\u0007b"), /^restricted_zone.policy_id must not have control/);
   check(zone("enter_motion_score = 0.2", "enter_motion_score = 0.05"), /enter_motion_score must be above/);
   check(
     zone("enter_motion_score = 0.2", "enter_motion_score = 1.2"),
-    /enter_motion_score must be a number from 0 to 1/,
+    /enter_motion_score must be from 0 to 1: got 1.2/,
   );
   check(
     zone("enter_motion_score = 0.2", "enter_motion_score = nan"),
-    /must be a number from 0 to 1, got NaN/,
+    /must be from 0 to 1: got NaN/,
   );
   check(
     zone("enter_after_frames = 3", "enter_after_frames = 301"),
-    /must be an integer from 1 to 300, got 301/,
+    /must be from 1 to 300: got 301/,
   );
-  check(zone("x = 0.1", "x = 0.6"), /^restricted_zone.region must have a positive size and stay inside/);
-  check(zone("width = 0.5", "width = 0"), /^restricted_zone.region must have a positive size/);
+  check(zone("x = 0.1", "x = 0.6"), /^restricted_zone.region must lie inside \[0, 1\]/);
+  check(zone("width = 0.5", "width = 0"), /^restricted_zone.region must lie .* with a size above 0/);
+  check(zone("width = 0.5", "width = 0.90001"), /^restricted_zone.region must lie inside/);
   check(zone("width = 0.5", "width = 'a'"), /^restricted_zone.region.width must be a number/);
+  check(
+    zone("width = 0.5", "width = 'a'").replace("x = 0.1", "x = 2"),
+    /region.width must be a number, got "a"/,
+  );
   check(zone("height = 0.5", "height = 0.5\nz = 1"), /^restricted_zone.region.z is not a field/);
   check(ZONE.slice(0, ZONE.indexOf("[restricted_zone.region]")), /^restricted_zone.region must be a table/);
 });

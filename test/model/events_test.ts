@@ -19,14 +19,15 @@ const JPEG = `keyframes ${IMAGE_SHA256} image/jpeg`;
 const CLIP = `media ${CLIP_SHA256} video/mp4`;
 const SPOKEN = `media ${IMAGE_SHA256} audio/wav`;
 
-/** Interface 6.2 to 6.4 and contract 8.4, transcribed. */
+/** Interface 6.2 to 6.4 and contract 8.4, transcribed, with the four that are this project's own. */
 const KINDS = `run_created ingest_received frames_decoded marker_emitted analysis_generated
   semantic_chunk_inferred multimodal_moment semantic_chunk_generated semantic_fallback_activated
   inference_completed run_completed run_failed stop_requested keepalive_refreshed run_deleted
   operator_feedback_submitted webhook_registered webhook_deleted policy_revision_created
   policy_deployment_requested policy_deployment_acknowledged policy_deployment_rejected
   policy_rollback_requested policy_rollback_acknowledged policy_rollback_rejected policy_replay_evaluated
-  vlm vlm_tiered clip_vlm clip_vlm_tiered state_transition loop_detected keyframe_stored
+  vlm vlm_tiered clip_vlm clip_vlm_tiered state_transition loop_detected
+  decoder_restarted live_source_opened source_gap source_resumed keyframe_stored
   restricted_zone_activity_entered trigger.*`.split(/\s+/);
 
 Deno.test("the table has exactly the kinds of the specification", () => {

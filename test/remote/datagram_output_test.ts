@@ -1,7 +1,10 @@
 import { deepEqual, equal } from "node:assert/strict";
 import { join } from "node:path";
+import { readConfig } from "../../src/base/config.ts";
 import { quietLog } from "../../src/base/log.ts";
+import type { Tools } from "../../src/base/places.ts";
 import { realWorld } from "../../src/base/world.ts";
+import { permissionsOf } from "../../src/confine.ts";
 import { DatagramOutput } from "../../src/remote/datagram_output.ts";
 
 const WORLD = realWorld(quietLog());
@@ -14,6 +17,7 @@ function output() {
   return {
     path,
     send: (message: string) => datagrams.send(message),
+    close: () => datagrams[Symbol.dispose](),
     listen() {
       const socket = Deno.listenDatagram({ transport: "unixpacket", path });
       const next = async () => new TextDecoder().decode((await socket.receive())[0]);
@@ -69,7 +73,10 @@ Deno.test("a listener that does not read loses datagrams, nobody waits for it, a
   let taken = 0;
   while (taken < 10_000 && await out.send(`${taken}`)) taken++;
   // The socket is full: everything is lost at once now, however much it is.
-  deepEqual(new Set(await Promise.all(Array.from({ length: 100 }, () => out.send("lost")))), new Set([false]));
+  deepEqual(
+    new Set(await Promise.all(Array.from({ length: 100 }, () => out.send("lost")))),
+    new Set([false]),
+  );
   for (let index = 0; index < taken; index++) equal(await listener.next(), `${index}`);
   // The one that found it full was given up, but the platform still delivers it.
   equal(await listener.next(), `${taken}`);
@@ -80,6 +87,48 @@ Deno.test("a listener that does not read loses datagrams, nobody waits for it, a
 Deno.test("a closed output takes nothing", async () => {
   using out = output();
   using _listener = out.listen();
-  out[Symbol.dispose]();
+  out.close();
   equal(await out.send("late"), false);
+});
+
+Deno.test("the confined service reaches the configured socket and no other one", async () => {
+  using configured = output();
+  using other = output();
+  using listener = configured.listen();
+  using _otherListener = other.listen();
+  const permissions = permissionsOf({
+    config: readConfig({
+      SERVICE_REQUIRE_API_KEY: "false",
+      SERVICE_TRIGGER_LOCAL_OUTPUT_SOCKET: configured.path,
+    }),
+    tools: { ffmpeg: "/bin/true", ffprobe: "/bin/true" } as Tools,
+    places: {
+      dataDir: "/nowhere",
+      uploadRoot: "/nowhere",
+      tempDir: "/nowhere",
+      operatorRoots: [],
+      codeDirs: [],
+    },
+  });
+  const sentTo = async (path: string) => {
+    const worker = new Worker(new URL("../support/datagram_worker.ts", import.meta.url), {
+      type: "module",
+      deno: { permissions },
+    });
+    try {
+      return await new Promise((resolve, reject) => {
+        worker.onmessage = ({ data }) => resolve(data);
+        worker.onerror = (event) => {
+          event.preventDefault();
+          reject(new Error(event.message));
+        };
+        worker.postMessage(path);
+      });
+    } finally {
+      worker.terminate();
+    }
+  };
+  equal(await sentTo(configured.path), "taken");
+  equal(await listener.next(), "from inside");
+  equal(await sentTo(other.path), "lost");
 });

@@ -66,7 +66,10 @@ Deno.test("a picture goes out and its embedding comes back, again and again over
     double.answer(embedded(axis(index)));
     deepEqual(await novelty.embed(Uint8Array.of(index, ...JPEG)), axis(index));
   }
-  deepEqual(double.requests.map(({ connection, jpeg }) => [connection, jpeg[0]]), [[0, 0], [0, 1], [0, 2], [0, 3], [
+  deepEqual(double.requests.map(({ connection, jpeg }) => [connection, jpeg[0]]), [[0, 0], [0, 1], [0, 2], [
+    0,
+    3,
+  ], [
     0,
     4,
   ]]);
@@ -81,7 +84,10 @@ Deno.test("a picture of 10 MiB arrives whole, one of more or of nothing is not s
   const largest = new Uint8Array(10 * 2 ** 20);
   await novelty.embed(largest);
   equal(double.requests[0]!.jpeg.length, largest.length);
-  await rejects(novelty.embed(new Uint8Array(largest.length + 1)), unavailable(/1 to 10485760 bytes: got 10485761/));
+  await rejects(
+    novelty.embed(new Uint8Array(largest.length + 1)),
+    unavailable(/1 to 10485760 bytes: got 10485761/),
+  );
   await rejects(novelty.embed(new Uint8Array()), unavailable(/got 0/));
   // That says nothing about the sidecar, so it is asked on.
   await novelty.embed();

@@ -7,6 +7,7 @@ import { Gemini } from "../../src/remote/gemini.ts";
 import { PinnedAgent } from "../../src/remote/pinned_agent.ts";
 import { type GeminiServerOptions, startGeminiServer } from "../support/gemini_server.ts";
 import { held } from "../support/model_server.ts";
+import { question } from "../support/inference.ts";
 import { untilTrue } from "../support/raw_http.ts";
 import { testJpeg } from "../support/sent_media.ts";
 import { CLIPS } from "../support/service.ts";
@@ -15,16 +16,6 @@ const KEY = "s3cret-key";
 const MODEL = "gemini-3.5-flash-lite";
 const NEVER = new AbortController().signal;
 const CLIP = Deno.readFileSync(`${CLIPS}/bbb480.mp4`);
-
-const question = (fields: Partial<InferenceRequest> = {}): InferenceRequest => ({
-  model: MODEL,
-  prompt: "What is there?",
-  images: [],
-  maxTokens: 64,
-  temperature: 0.5,
-  allowFallback: true,
-  ...fields,
-});
 
 /** A server and the backend that calls it; `logged` are the warnings. */
 function start(options: Partial<GeminiServerOptions> = {}, settings: Partial<GeminiSettings> = {}) {
@@ -42,7 +33,7 @@ function start(options: Partial<GeminiServerOptions> = {}, settings: Partial<Gem
     ...settings,
   }, { world: realWorld(log), agent });
   const ask = (fields: Partial<InferenceRequest> = {}, timeoutMs = 10_000, signal = NEVER) =>
-    backend.ask(question(fields), { timeoutMs, signal });
+    backend.ask(question({ model: MODEL, temperature: 0.5, ...fields }), { timeoutMs, signal });
   return {
     server,
     backend,

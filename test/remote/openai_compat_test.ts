@@ -15,6 +15,7 @@ import {
   type ModelServerOptions,
   startModelServer,
 } from "../support/model_server.ts";
+import { question } from "../support/inference.ts";
 import { untilTrue } from "../support/raw_http.ts";
 import { CLIPS } from "../support/service.ts";
 import { readJpeg, testJpeg } from "../support/sent_media.ts";
@@ -23,16 +24,6 @@ import { serve, TEST_ROOT } from "../support/tls_server.ts";
 const MODEL = "Qwen/Qwen3-VL-4B-Instruct";
 const NEVER = new AbortController().signal;
 const CLIP = Deno.readFileSync(`${CLIPS}/bbb480.mp4`);
-
-const question = (fields: Partial<InferenceRequest> = {}): InferenceRequest => ({
-  model: MODEL,
-  prompt: "What is there?",
-  images: [],
-  maxTokens: 64,
-  temperature: 0,
-  allowFallback: true,
-  ...fields,
-});
 
 /** A server and the backend that calls it. */
 function start(options: ModelServerOptions = {}, settings: Partial<OpenaiCompatSettings> = {}) {

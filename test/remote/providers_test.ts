@@ -8,6 +8,7 @@ import { Providers } from "../../src/remote/providers.ts";
 import { startGeminiServer } from "../support/gemini_server.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 import { CUT, held, type ModelAnswer, type ModelServer, startModelServer } from "../support/model_server.ts";
+import { question } from "../support/inference.ts";
 import { untilTrue } from "../support/raw_http.ts";
 
 const MODEL = "Qwen/Qwen3-VL-4B-Instruct";
@@ -15,16 +16,6 @@ const OTHER = "Qwen/Qwen3-VL-2B-Instruct";
 const CLOUD = "gemini-3.5-flash-lite";
 const KEY = "s3cret-key";
 const NEVER = new AbortController().signal;
-
-const question = (fields: Partial<InferenceRequest> = {}): InferenceRequest => ({
-  model: MODEL,
-  prompt: "What is there?",
-  images: [],
-  maxTokens: 64,
-  temperature: 0,
-  allowFallback: true,
-  ...fields,
-});
 
 function openai(name: string, { url }: { url: string }, fields: object = {}): BackendSettings {
   const kind = name === "sglang" || name === "mlx" ? name : "vllm";
@@ -45,8 +36,10 @@ function gemini(name: string, { url }: { url: string }, fields: object = {}): Ba
 /** Providers under a clock that stands still. */
 function open(...backends: readonly BackendSettings[]) {
   const clock = new ManualClock();
+  const lines: string[] = [];
+  const say = (line: string) => void lines.push(line);
   const world = {
-    ...realWorld(quietLog()),
+    ...realWorld({ ...quietLog(), child: () => ({ ...quietLog(), warn: say, info: say }) }),
     monotonicMs: () => clock.monotonicMs(),
     sleep: (ms: number, signal?: AbortSignal) => clock.sleep(ms, signal),
   };
@@ -54,6 +47,8 @@ function open(...backends: readonly BackendSettings[]) {
   return {
     clock,
     providers,
+    /** What the log says. */
+    lines,
     infer: (fields: Partial<InferenceRequest> = {}, timeoutMs = 20_000, signal = NEVER) =>
       providers.infer(question(fields), { timeoutMs, signal }),
     [Symbol.asyncDispose]: () => providers[Symbol.asyncDispose](),
@@ -114,6 +109,22 @@ Deno.test("when all fail, the last failure is told", async () => {
   await using test = open(openai("vllm", first), openai("sglang", second));
   const error = await failureOf(test.infer());
   assert.deepEqual([error.status, error.provider], [503, "sglang"]);
+});
+
+Deno.test("the log tells once that a backend is left alone, and once that it is back", async () => {
+  await using first = startModelServer({ answer: () => ({ status: 503, body: KEY }) });
+  await using second = startModelServer();
+  await using test = open(openai("edge", first, { apiKey: null }), openai("sglang", second));
+  for (let call = 0; call < 5; call++) await test.infer();
+  const down = ["left alone for now: backend edge answered 503"];
+  assert.deepEqual([asked(first, second), test.lines], [[3, 5], down]);
+  await test.clock.advance(5_000);
+  await test.infer();
+  assert.deepEqual([asked(first, second), test.lines], [[4, 6], down], "the probe fails");
+  first.answer = () => "A forklift waits.";
+  await test.clock.advance(10_000);
+  await test.infer();
+  assert.deepEqual(test.lines, [...down, "backend edge answers again"]);
 });
 
 Deno.test("one deadline holds for all attempts together", async () => {

@@ -272,6 +272,15 @@ Deno.test({
   },
 });
 
+Deno.test("a sidecar whose address is taken ends, and names the address", async () => {
+  using taken = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const address = `127.0.0.1:${taken.addr.port}`;
+  await rejects(
+    startReferenceSidecar({ AUDIO_SIDECAR_BIND_ADDR: address }),
+    new RegExp(`Cannot listen on ${address}: .*in use`),
+  );
+});
+
 Deno.test("the settings of the sidecar have defaults, and every fault is named", () => {
   const { bindAddr, inFlight, queue, timeoutMs, espeakProgram, asrUrl } = readSidecarSettings({});
   deepEqual({ bindAddr: { ...bindAddr }, inFlight, queue, timeoutMs, espeakProgram, asrUrl }, {

@@ -1,5 +1,6 @@
 /** A Gemini server on loopback: files are uploaded, looked at and deleted, contents generated as it is told. */
 
+import { check, untilGone } from "./scripted_server.ts";
 import { checkMp4Head, readJpeg, type SentImage } from "./sent_media.ts";
 
 /** One call to `:generateContent`, taken apart. */
@@ -305,19 +306,4 @@ function responseOf(answer: GeminiAnswer): Response {
 
 function refusal(status: number, message: string): Response {
   return Response.json({ error: { code: status, message } }, { status });
-}
-
-/** What `promise` gives; rejects when the caller hangs up or the server closes, so that nothing waits for ever. */
-function untilGone<T>(promise: Promise<T>, ...signals: readonly AbortSignal[]): Promise<T> {
-  return new Promise((resolve, reject) => {
-    for (const signal of signals) {
-      if (signal.aborted) reject(new Error("gone"));
-      signal.addEventListener("abort", () => reject(new Error("gone")), { once: true });
-    }
-    promise.then(resolve, reject);
-  });
-}
-
-function check(holds: boolean, what: string): asserts holds {
-  if (!holds) throw new Error(what);
 }

@@ -1,5 +1,6 @@
 /** An OpenAI-compatible model server on loopback: checks what it is sent, remembers it, and answers as it is told. */
 
+import { check, untilGone } from "./scripted_server.ts";
 import { checkMp4Head, readJpeg, type SentImage } from "./sent_media.ts";
 
 /** One call to `/v1/chat/completions`, taken apart. */
@@ -173,17 +174,6 @@ export function held<T = string>(answer: T | string = "A forklift waits.") {
   };
 }
 
-/** What `promise` gives; rejects when the caller hangs up or the server closes, so that nothing waits for ever. */
-function untilGone<T>(promise: Promise<T>, ...signals: readonly AbortSignal[]): Promise<T> {
-  return new Promise((resolve, reject) => {
-    for (const signal of signals) {
-      if (signal.aborted) reject(new Error("gone"));
-      signal.addEventListener("abort", () => reject(new Error("gone")), { once: true });
-    }
-    promise.then(resolve, reject);
-  });
-}
-
 async function read(request: Request, url: URL, basePath: string, index: number): Promise<ModelRequest> {
   const { method, headers, signal } = request;
   const bytes = await request.bytes();
@@ -251,10 +241,6 @@ function readSchema(format: any): ModelRequest["schema"] {
   check(typeof name === "string" && /^[\w-]{1,64}$/.test(name), `schema name ${name}`);
   check(typeof schema === "object" && schema !== null, "no schema");
   return { name, schema };
-}
-
-function check(holds: boolean, what: string): asserts holds {
-  if (!holds) throw new Error(what);
 }
 
 function responseOf(answer: ModelAnswer, { model }: ModelRequest): Response {

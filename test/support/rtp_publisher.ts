@@ -341,10 +341,10 @@ function addCandidate(line: string): void {
   void ice.connection.addRemoteCandidate(new Candidate(foundation, 1, "udp", priority, address, port, type));
 }
 
-async function patch(resource: URL, body: string): Promise<string> {
+async function patch(resource: URL, body: string, more: Record<string, string> = {}): Promise<string> {
   const response = await fetch(resource, {
     method: "PATCH",
-    headers: { "content-type": "application/trickle-ice-sdpfrag", ...headers },
+    headers: { "content-type": "application/trickle-ice-sdpfrag", ...headers, ...more },
     body,
   });
   return await response.text();
@@ -354,7 +354,7 @@ async function restart(): Promise<void> {
   ice.restart();
   const gathering = ice.gather();
   await gathering;
-  const answer = await patch(location!, fragment());
+  const answer = await patch(location!, fragment(), { "if-match": '"*"' });
   const value = (name: string) => new RegExp(`^a=${name}:(.*?)\r?$`, "m").exec(answer)?.[1];
   if (!value("ice-ufrag")) return report("failed", { message: "no answer to the restart" });
   ice.connection.setRemoteParams({

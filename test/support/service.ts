@@ -3,8 +3,9 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type Config, readConfig } from "../../src/base/config.ts";
-import { quietLog } from "../../src/base/log.ts";
+import { type Log, quietLog } from "../../src/base/log.ts";
 import { realWorld, type World } from "../../src/base/world.ts";
+import type { LiveWorkers } from "../../src/live/pool.ts";
 import type { Outbound } from "../../src/remote/outbound.ts";
 import { openService, type Service } from "../../src/service.ts";
 import { settleBackends, settleLabelMaps, settleTools } from "../../src/settle.ts";
@@ -41,11 +42,15 @@ export interface TestOptions {
   readonly outbound?: Outbound;
   /** The text of the TOML file of model backends, whose variables are those of the service; no file unless given. */
   readonly backendFile?: string;
+  /** Where live sessions run, made anew at each start; real Workers unless given. */
+  readonly liveWorkers?: () => LiveWorkers;
+  /** Silent unless given. */
+  readonly log?: Log;
 }
 
 export async function startService(
   env: Record<string, string> = {},
-  { timerSpeed = 1, outbound = {}, backendFile }: TestOptions = {},
+  { timerSpeed = 1, outbound = {}, backendFile, liveWorkers, log = quietLog() }: TestOptions = {},
 ): Promise<TestService> {
   const root = Deno.realPathSync(Deno.makeTempDirSync({ prefix: "service-test-" }));
   const folder = (name: string) => {
@@ -65,18 +70,30 @@ export async function startService(
   const faults: string[] = [];
   const tools = settleTools(config, faults);
   const labelMaps = settleLabelMaps(config, faults);
-  let { backends } = settleBackends(config, env, faults);
+  let { backends, restrictedZone } = settleBackends(config, env, faults);
   if (faults.length > 0) throw new Error(faults.join("\n"));
 
   let offsetMs = 0;
-  const real = realWorld(quietLog());
+  const real = realWorld(log);
   const world: World = {
     ...real,
     now: () => real.now() + offsetMs,
     monotonicMs: () => real.monotonicMs() * timerSpeed,
     sleep: (ms, signal) => real.sleep(ms / timerSpeed, signal),
   };
-  let service = await openService({ config, tools, places, labelMaps, backends, world, outbound });
+  const open = () =>
+    openService({
+      config,
+      tools,
+      places,
+      labelMaps,
+      backends,
+      restrictedZone,
+      world,
+      ...(liveWorkers && { liveWorkers: liveWorkers() }),
+      outbound,
+    });
+  let service = await open();
 
   const test: TestService = {
     get url() {
@@ -113,8 +130,8 @@ export async function startService(
       await service[Symbol.asyncDispose]();
       meanwhile();
       config = configOf({ ...env, ...changes });
-      ({ backends } = settleBackends(config, { ...env, ...changes }, faults));
-      service = await openService({ config, tools, places, labelMaps, backends, world, outbound });
+      ({ backends, restrictedZone } = settleBackends(config, { ...env, ...changes }, faults));
+      service = await open();
     },
     async [Symbol.asyncDispose]() {
       await service[Symbol.asyncDispose]();

@@ -15,12 +15,15 @@ export interface Table {
 export const TABLES: Readonly<Record<"config" | "metrics" | "limits" | "refusals" | "events", Table>> = {
   config: {
     rows: Object.keys(SETTINGS),
-    // The reader of a group may have been handed the group alone, so both names count wherever they stand.
-    isUsed: (row, files) =>
-      SETTINGS[row as keyof typeof SETTINGS].field.split(".")
+    // The reader of a group may have been handed the group alone, so both names count wherever they stand. What WebRTC
+    // and sockets call a transport is not the setting.
+    isUsed: (row, files) => {
+      const readers = row === "SERVICE_TRANSPORT" ? files.filter(({ room }) => room === "door") : files;
+      return SETTINGS[row as keyof typeof SETTINGS].field.split(".")
         .every((name) =>
-          somewhere(files, new RegExp(`(\\.|\\bconfig\\b.*|[{,] *)${name}\\b`), "base/config.ts")
-        ),
+          somewhere(readers, new RegExp(`(\\.|\\bconfig\\b.*|[{,] *)${name}\\b`), "base/config.ts")
+        );
+    },
   },
   metrics: {
     rows: Object.keys(FAMILIES),

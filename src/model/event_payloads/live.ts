@@ -5,6 +5,7 @@ import {
   coordinates,
   coordinateSchema,
   count,
+  durationMs,
   imageFields,
   normalizedRegion,
   open,
@@ -43,6 +44,29 @@ export const keyframeStored = open({
 });
 
 const imageEvidence = open(imageFields);
+
+/** The decoder of a live session was replaced; frames between the two are lost. */
+export const decoderRestarted = open({
+  session_id: text,
+  reason: z.enum(["stalled", "exited"]),
+  pts_ms: count.describe("Media time of the last frame before"),
+  restarts: positive.describe("In this session so far"),
+  pipeline_generation: positive,
+});
+
+/** A pulled source gave no more; the session goes on and asks for it again. */
+export const sourceGap = open({
+  session_id: text,
+  reason: text,
+  pts_ms: count.nullable().describe("Media time of the last frame before, null when there was none"),
+});
+
+/** A pulled source gives frames again. */
+export const sourceResumed = open({
+  session_id: text,
+  gap_ms: durationMs.describe("Wall time without it"),
+  attempts: positive.describe("How often it was asked"),
+});
 
 /** Interface 6.5: motion persisted inside the zone. Nobody says who or what moved, so `subject` is null. */
 export const restrictedZoneActivityEntered = open({

@@ -106,8 +106,22 @@ export const inferenceCompleted = open({
   output_bytes: count,
 });
 
+/** Where a live session gets its media: a publisher brings it, or the service pulls it. */
+export const LIVE_SOURCES = ["whip", "live"] as const;
+export type LiveSource = typeof LIVE_SOURCES[number];
+
 /** Contract 11.6. */
-export const sessionEnded = open({ source: z.literal("whip"), session_id: text, reason: text });
+export const sessionEnded = open({ source: z.enum(LIVE_SOURCES), session_id: text, reason: text });
+
+/** A run that was there before began to watch a live source. */
+export const liveSourceOpened = open({
+  request_id: text,
+  session_id: text,
+  source: z.literal("live"),
+  source_uri: text.describe("As the caller gave it"),
+  pipeline_generation: positive,
+  trigger_program: open({ program_id: text, version: positive, isa_version: positive }).nullable(),
+});
 
 /** Contract 6.7: what reason leaves behind. */
 const analysisCompleted = open({

@@ -22,6 +22,12 @@ export type Answered<Value> =
   | ({ readonly ok: true; readonly rawOutput: unknown } & Value)
   | { readonly ok: false; readonly fault: AnswerFault; readonly rawOutput: unknown };
 
+/**
+ * Longer than any answer of the tokens that are asked for. What is searched, checked with a caller's schema and written
+ * to the timeline, once a chunk, has a bound.
+ */
+const ANSWER_CHARACTERS_MAX = 65_536;
+
 /** The built-in schema: the first JSON object in the text, whatever stands around it. */
 export function parseFrameAnswer(text: string): Answered<{ readonly overlay: ChunkOverlay }> {
   const found = objectIn(text);
@@ -34,12 +40,13 @@ export function parseFrameAnswer(text: string): Answered<{ readonly overlay: Chu
 
 /**
  * A caller's schema: the whole text is JSON, and there is no overlay. A text that is no JSON is kept as
- * `{"raw": text}`; so is a nest or a text too large to be an answer. JSON that does not fit the schema is kept as it is.
+ * `{"raw": text}`; so is a nest too deep to be an answer, and the beginning of a text too long to be one. JSON that does
+ * not fit the schema is kept as it is.
  */
 export function parseCustomAnswer(text: string, schema: Pick<OutputSchema, "fault">): Answered<object> {
-  const asText = { raw: text };
+  const asText = { raw: cutText(text, ANSWER_CHARACTERS_MAX) };
   if (text.trim() === "") return { ok: false, fault: "empty_response", rawOutput: asText };
-  const value = text.length > CUSTOM_ANSWER_MAX ? undefined : parsedJson(text);
+  const value = text.length > ANSWER_CHARACTERS_MAX ? undefined : parsedJson(text);
   if (value === undefined || jsonDepth(value) > MAX_JSON_DEPTH) {
     return { ok: false, fault: "invalid_json", rawOutput: asText };
   }
@@ -47,9 +54,6 @@ export function parseCustomAnswer(text: string, schema: Pick<OutputSchema, "faul
     ? { ok: true, rawOutput: value }
     : { ok: false, fault: "schema_mismatch", rawOutput: value };
 }
-
-/** Longer than any answer of the tokens that are asked for: what is checked with a caller's schema has a bound. */
-const CUSTOM_ANSWER_MAX = 65_536;
 
 /** Undefined for what is no JSON. */
 function parsedJson(text: string): unknown {
@@ -88,9 +92,10 @@ export function needsSecondPass(firstAnswer: string, threshold: number): boolean
   return tierConfidence(firstAnswer) < threshold;
 }
 
-/** The first JSON object in a model's text. */
+/** The first JSON object in a model's text, which is none where it is too long to be an answer. */
 export function objectIn(text: string): Answered<object> & { readonly rawOutput: unknown } {
   if (text.trim() === "") return { ok: false, fault: "empty_response", rawOutput: null };
+  if (text.length > ANSWER_CHARACTERS_MAX) return { ok: false, fault: "invalid_json", rawOutput: null };
   const found = firstJsonObject(text);
   if (!found) {
     // A brace that is never closed is an answer that was cut off; a pair with nonsense in it is bad JSON.

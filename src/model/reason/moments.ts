@@ -1,7 +1,7 @@
 /** Moments of a clip: what a model claims to see and hear in it, and what local evidence leaves of that. Contract 6.4, 6.8. */
 
 import type { z } from "zod";
-import type { chunkMoment } from "../event_payloads/analysis.ts";
+import { chunkMoment } from "../event_payloads/analysis.ts";
 import { LIMITS } from "../limits.ts";
 import type { AudioObservation, LocalAudio } from "../local_audio.ts";
 import { type Answered, type ChunkOverlay, cutText, isObject, objectIn } from "./answer.ts";
@@ -11,15 +11,8 @@ export type ChunkMoment = Readonly<z.infer<typeof chunkMoment>>;
 export type MomentKind = ChunkMoment["kind"];
 type Modality = ChunkMoment["modalities"][number];
 
-export const MOMENT_KINDS = [
-  "speech",
-  "sound_effect",
-  "music",
-  "ambient",
-  "interaction",
-  "mechanical",
-  "other",
-] as const satisfies readonly MomentKind[];
+/** As the events know them. */
+export const MOMENT_KINDS: readonly MomentKind[] = chunkMoment.shape.kind.options;
 
 /** Moments in the order of their times, and what they say of every frame of the chunk. */
 export interface Moments {

@@ -61,6 +61,8 @@ Deno.test("a text that is no answer has a category, and what could be read of it
     ["[1, 2]", "json_object_not_found", null],
     ["{event_type: scene_cut}", "invalid_json", null],
     ['{"a":'.repeat(65) + "1" + "}".repeat(65), "invalid_json", null],
+    [`${JSON.stringify(ANSWER)}${" ".repeat(65_536)}`, "invalid_json", null],
+    [JSON.stringify({ ...ANSWER, extra: "x".repeat(65_536) }), "invalid_json", null],
     ["{}", "schema_mismatch", {}],
     ...[
       incomplete,
@@ -93,7 +95,9 @@ Deno.test("under a caller's schema the whole text is the answer", () => {
   check("", { ok: false, fault: "empty_response", rawOutput: { raw: "" } });
   check('Sure: {"n": 1}', { ok: false, fault: "invalid_json", rawOutput: { raw: 'Sure: {"n": 1}' } });
   const long = `{"n": 1${" ".repeat(65_536)}}`;
-  check(long, { ok: false, fault: "invalid_json", rawOutput: { raw: long } });
+  check(long, { ok: false, fault: "invalid_json", rawOutput: { raw: long.slice(0, 65_536) } });
+  const face = "😀".repeat(32_768);
+  check(`x${face}`, { ok: false, fault: "invalid_json", rawOutput: { raw: `x${face.slice(0, -2)}` } });
   const deep = "[".repeat(30_000) + "]".repeat(30_000);
   check(deep, { ok: false, fault: "invalid_json", rawOutput: { raw: deep } });
 });

@@ -1,0 +1,69 @@
+/** The sound of a session: Opus packets of its tracks become windows, and windows that have credit are reported. */
+
+import { LIMITS } from "../model/limits.ts";
+import type { AudioUnit } from "../rtc/audio_track.ts";
+import type { Counting } from "./counting.ts";
+import { type CutWindow, OpusWindows } from "./opus_windows.ts";
+import type { Outbox } from "./outbox.ts";
+
+export interface AudioStageOptions {
+  readonly outbox: Outbox;
+  readonly counting: Counting;
+  /** Whether somebody listens; counted is what comes in any case. */
+  readonly isWanted: boolean;
+}
+
+export class AudioStage {
+  readonly #options: AudioStageOptions;
+  /** By track. */
+  readonly #windows = new Map<number, OpusWindows>();
+  #chunkIndex = 0;
+
+  constructor(options: AudioStageOptions) {
+    this.#options = options;
+  }
+
+  push(unit: AudioUnit): void {
+    const { counting, isWanted } = this.#options;
+    counting.add("audioAccessUnits");
+    counting.add("audioBytes", unit.data.length);
+    const out: CutWindow[] = [];
+    const durationMs = unit.data.length > LIMITS.live.audioUnitBytesMax
+      ? null
+      : this.#windowsOf(unit.trackId).push(unit, out);
+    if (durationMs === null) counting.add("audioReceiveErrors");
+    else counting.add("audioDurationMs", durationMs);
+    if (isWanted) this.#report(unit.trackId, out);
+  }
+
+  /** No more packets: the last windows are reported if they are long enough. */
+  finish(): void {
+    for (const [trackId, windows] of this.#windows) {
+      const out: CutWindow[] = [];
+      windows.finish(out);
+      if (this.#options.isWanted) this.#report(trackId, out);
+    }
+    this.#windows.clear();
+  }
+
+  #windowsOf(trackId: number): OpusWindows {
+    const known = this.#windows.get(trackId);
+    if (known) return known;
+    const windows = new OpusWindows();
+    this.#windows.set(trackId, windows);
+    return windows;
+  }
+
+  /** A window without credit leaves a gap in the numbers of the chunks. */
+  #report(trackId: number, cut: readonly CutWindow[]): void {
+    const { outbox, counting } = this.#options;
+    for (const window of cut) {
+      const chunkIndex = this.#chunkIndex++;
+      if (!outbox.take("audioWindows")) {
+        counting.add("audioQueueDropped", window.units.length);
+        continue;
+      }
+      outbox.send({ kind: "audio_window", window: { trackId, chunkIndex, ...window } });
+    }
+  }
+}

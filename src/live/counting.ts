@@ -1,0 +1,58 @@
+/** What a session counts between two reports. */
+
+import type { LiveCounts } from "./messages.ts";
+
+/** Everything in `LiveCounts` that is added up. */
+export type Counter = Exclude<keyof LiveCounts, "decodeLatenciesUs" | "gateLatenciesUs">;
+
+/** Latencies kept of one report: two seconds of the fastest camera there is. */
+const LATENCIES_MAX = 512;
+
+export class Counting {
+  #sums = zeros();
+  #decodeLatenciesUs: number[] = [];
+  #gateLatenciesUs: number[] = [];
+
+  add(counter: Counter, amount = 1): void {
+    this.#sums[counter] += amount;
+  }
+
+  /** Microseconds from a frame's last packet until its signals were there, and the part of it that analysis took. */
+  observeFrame(decodeUs: number, gateUs: number): void {
+    if (this.#decodeLatenciesUs.length === LATENCIES_MAX) return;
+    this.#decodeLatenciesUs.push(Math.round(decodeUs));
+    this.#gateLatenciesUs.push(Math.round(gateUs));
+  }
+
+  /** What was counted since the last time, or null when nothing was. */
+  take(): LiveCounts | null {
+    const sums = this.#sums;
+    const [decodeLatenciesUs, gateLatenciesUs] = [this.#decodeLatenciesUs, this.#gateLatenciesUs];
+    this.#sums = zeros();
+    this.#decodeLatenciesUs = [];
+    this.#gateLatenciesUs = [];
+    if (decodeLatenciesUs.length === 0 && Object.values(sums).every((sum) => sum === 0)) return null;
+    return { ...sums, decodeLatenciesUs, gateLatenciesUs };
+  }
+}
+
+function zeros(): Record<Counter, number> {
+  return {
+    rtpFramesReceived: 0,
+    framesDecoded: 0,
+    framesDropped: 0,
+    gateFramesAnalyzed: 0,
+    gateKeyframesSelected: 0,
+    keyframesDropped: 0,
+    decodePendingSanityViolations: 0,
+    zoneQueueDropped: 0,
+    triggerQueueDropped: 0,
+    triggerMissingSignal: 0,
+    audioTracks: 0,
+    audioAccessUnits: 0,
+    audioBytes: 0,
+    audioDurationMs: 0,
+    audioReceiveErrors: 0,
+    audioQueueDropped: 0,
+  };
+}

@@ -1,0 +1,208 @@
+/** The pictures of a session: each decoded frame is measured and decided, and what matters becomes a JPEG. Contract 11.4. */
+
+import type { World } from "../base/world.ts";
+import type { JpegEncoders } from "../media/jpeg_encoder.ts";
+import type { LiveFrame } from "../media/live_decode.ts";
+import { type FrameDecision, LiveAnalysis } from "../media/live_filter.ts";
+import { ClipWindow } from "../model/live/clip.ts";
+import type { Counting } from "./counting.ts";
+import type { FrameFacts, LivePicture, SessionSettings } from "./messages.ts";
+import type { Outbox } from "./outbox.ts";
+
+export interface VideoStageOptions {
+  readonly settings: SessionSettings;
+  readonly world: World;
+  readonly encoders: JpegEncoders;
+  readonly outbox: Outbox;
+  readonly counting: Counting;
+  /** A bug: nothing that a frame may be brings it about. */
+  readonly onFault: (error: unknown) => void;
+}
+
+/** What one frame is reported for. */
+type Reasons = Pick<LivePicture, "isKeyframe" | "zone" | "trigger">;
+
+/**
+ * ```
+ *   frame ─▶ LiveAnalysis ─▶ decision ─┬─ enters a loop ──▶ loop_detected
+ *                                      ├─ kept, zone, trigger, with credit ─▶ JPEG ─▶ picture; the gate goes on from it
+ *                                      └─ on the grid of clips ─▶ JPEG ─▶ ClipWindow ─[credit]▶ clip
+ * ```
+ * Without credit no JPEG is made, yet the gate goes on from a kept frame: it would have been made and dropped.
+ */
+export class VideoStage implements AsyncDisposable {
+  readonly #options: VideoStageOptions;
+  readonly #analysis: LiveAnalysis;
+  readonly #clips: ClipWindow<ClipFrame> | null;
+  /** JPEGs in the making. */
+  readonly #making = new Set<Promise<void>>();
+  /** Frames of clips enter the window in their order, however long each JPEG takes. */
+  #clipTurn: Promise<void> = Promise.resolve();
+  #clipFramesWaiting = 0;
+  #framesTooSmall = 0;
+  #lastPtsMs: number | null = null;
+
+  static async load(options: VideoStageOptions): Promise<VideoStage> {
+    const { settings: { gateThresholds, windowSize, crop, zone, trigger }, world } = options;
+    const stage: VideoStage = new VideoStage(
+      options,
+      await LiveAnalysis.load({
+        world,
+        gateThresholds,
+        windowSize,
+        crop,
+        zone,
+        trigger,
+        onDecision: (decision) => stage.#onDecision(decision),
+      }),
+    );
+    return stage;
+  }
+
+  private constructor(options: VideoStageOptions, analysis: LiveAnalysis) {
+    this.#options = options;
+    this.#analysis = analysis;
+    this.#clips = options.settings.clip && new ClipWindow(options.settings.clip);
+  }
+
+  /** Media time of the newest frame; null before the first. */
+  get lastPtsMs(): number | null {
+    return this.#lastPtsMs;
+  }
+
+  /** Takes the next frame of the decoder. */
+  show(frame: LiveFrame): void {
+    const { world, counting } = this.#options;
+    const startedMs = world.monotonicMs();
+    const sinceArrivalMs = world.now() - frame.arrivedMs;
+    this.#lastPtsMs = frame.ptsMs;
+    this.#analysis.push(frame);
+    const gateMs = world.monotonicMs() - startedMs;
+    counting.observeFrame((sinceArrivalMs + gateMs) * 1_000, gateMs * 1_000);
+    const tooSmall = this.#analysis.framesTooSmall - this.#framesTooSmall;
+    this.#framesTooSmall += tooSmall;
+    counting.add("framesDropped", tooSmall);
+  }
+
+  /** The stream was interrupted: no clip goes across. */
+  interrupt(): void {
+    this.#clips?.clear();
+  }
+
+  /** Waits for the JPEGs that are being made; frames that come later are not decided any more. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#analysis[Symbol.dispose]();
+    while (this.#making.size > 0) await Promise.all(this.#making);
+  }
+
+  #onDecision(decision: FrameDecision): void {
+    const { counting, outbox } = this.#options;
+    counting.add("gateFramesAnalyzed");
+    if (decision.isKept) counting.add("gateKeyframesSelected");
+    if (decision.isTriggerSignalMissing) counting.add("triggerMissingSignal");
+    if (decision.hasEnteredLoop) outbox.send({ kind: "loop_detected", frame: factsOf(decision) });
+    const reasons = this.#reasonsOf(decision);
+    if (reasons) this.#track(this.#report(decision, reasons));
+    else if (decision.isKept) this.#analysis.keep(decision.frame.frameIndex);
+    if (this.#clips?.wants(decision.frame.ptsMs)) this.#queueForClip(decision);
+  }
+
+  /** Takes the credits for what is to be reported; null for nothing. */
+  #reasonsOf({ isKept, isLooping, zone, trigger }: FrameDecision): Reasons | null {
+    const { settings, outbox, counting } = this.#options;
+    const isWanted = isKept && settings.wantsKeyframes;
+    const isKeyframe = isWanted && !isLooping && outbox.take("pictures");
+    if (isWanted && !isKeyframe) counting.add("keyframesDropped");
+    const hasEvidence = (zone !== null || trigger !== null) && outbox.take("evidence");
+    if (hasEvidence) return { isKeyframe, zone, trigger };
+    this.#countLostEvidence({ zone, trigger });
+    return isKeyframe ? { isKeyframe, zone: null, trigger: null } : null;
+  }
+
+  async #report(decision: FrameDecision, reasons: Reasons): Promise<void> {
+    const { outbox, counting } = this.#options;
+    const { frame: { frameIndex }, isKept } = decision;
+    const jpeg = await this.#jpegOf(decision);
+    if (jpeg) {
+      if (isKept) this.#analysis.keep(frameIndex);
+      const picture = { frame: factsOf(decision), jpeg, ...reasons };
+      return outbox.send({ kind: "picture", picture }, [jpeg.buffer]);
+    }
+    if (isKept) this.#analysis.giveUp(frameIndex);
+    if (reasons.isKeyframe) counting.add("keyframesDropped");
+    this.#countLostEvidence(reasons);
+    const hasEvidence = reasons.zone !== null || reasons.trigger !== null;
+    outbox.giveBack({ pictures: reasons.isKeyframe ? 1 : 0, evidence: hasEvidence ? 1 : 0 });
+  }
+
+  #countLostEvidence({ zone, trigger }: Pick<Reasons, "zone" | "trigger">): void {
+    if (zone) this.#options.counting.add("zoneQueueDropped");
+    if (trigger) this.#options.counting.add("triggerQueueDropped");
+  }
+
+  /** Contract 11.4: of the frames that wait for the clip, those beyond the bound are dropped. */
+  #queueForClip(decision: FrameDecision): void {
+    if (this.#clipFramesWaiting >= CLIP_FRAMES_WAITING_MAX) {
+      this.#options.counting.add("framesDropped");
+      return;
+    }
+    this.#clipFramesWaiting++;
+    const made = this.#jpegOf(decision);
+    this.#clipTurn = this.#clipTurn.then(() => this.#addToClip(decision, made))
+      .catch(this.#options.onFault).finally(() => this.#clipFramesWaiting--);
+    this.#track(this.#clipTurn);
+  }
+
+  async #addToClip(decision: FrameDecision, made: Promise<Uint8Array<ArrayBuffer> | null>): Promise<void> {
+    const { outbox, counting } = this.#options;
+    const clips = this.#clips!;
+    const jpeg = await made;
+    if (!jpeg) return counting.add("framesDropped");
+    const frame = factsOf(decision);
+    // An earlier frame may have been on its way when this one was asked for.
+    if (!clips.wants(frame.ptsMs)) return;
+    clips.push(frame.ptsMs, { frame, jpeg });
+    if (!outbox.hasCredit("pictures")) return;
+    const clip = clips.take();
+    if (!clip) return;
+    outbox.take("pictures");
+    // Clips may overlap, so the JPEGs are copied and not moved.
+    const startPtsMs = clip[0]!.frame.ptsMs;
+    outbox.send({ kind: "clip", frame, startPtsMs, jpegs: clip.map((shown) => shown.jpeg) });
+  }
+
+  /** Null when there is none, whatever the reason. */
+  #jpegOf({ frame, coordinates }: FrameDecision): Promise<Uint8Array<ArrayBuffer> | null> {
+    return this.#options.encoders.encode(frame.picture, coordinates.resolved_region).catch(() => null);
+  }
+
+  #track(work: Promise<void>): void {
+    const watched = work.catch(this.#options.onFault).finally(() => this.#making.delete(watched));
+    this.#making.add(watched);
+  }
+}
+
+interface ClipFrame {
+  readonly frame: FrameFacts;
+  readonly jpeg: Uint8Array<ArrayBuffer>;
+}
+
+/** The JPEG of a frame takes milliseconds: more than a few in the making means that the encoder is stuck. */
+const CLIP_FRAMES_WAITING_MAX = 8;
+
+function factsOf(decision: FrameDecision): FrameFacts {
+  const { frame: { frameIndex, ptsMs, arrivedMs }, coordinates, gateReason, gateConfidence } = decision;
+  const { novelty, motion, stability, confidence } = decision;
+  return {
+    frameIndex,
+    ptsMs,
+    coordinates,
+    gateReason,
+    gateConfidence,
+    novelty,
+    motion,
+    stability,
+    confidence,
+    arrivedMs,
+  };
+}

@@ -1,0 +1,19 @@
+/** Sends one datagram from inside the permissions of the service, to the path that it is told, and says what came of it. */
+
+import { quietLog } from "../../src/base/log.ts";
+import { realWorld } from "../../src/base/world.ts";
+import { DatagramOutput } from "../../src/remote/datagram_output.ts";
+
+const scope = globalThis as unknown as {
+  onmessage: (message: MessageEvent<string>) => void;
+  postMessage(answer: string): void;
+};
+
+scope.onmessage = async ({ data: path }) => {
+  try {
+    using output = DatagramOutput.open(path, realWorld(quietLog()));
+    scope.postMessage(await output.send("from inside") ? "taken" : "lost");
+  } catch (error) {
+    scope.postMessage(String(error));
+  }
+};

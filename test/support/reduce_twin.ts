@@ -1,0 +1,50 @@
+/** The slow twin of `assembly/reduce.ts`: the same weights and roundings, one sample at a time. */
+
+const ONE = 16384;
+
+/** 320x180 samples from a plane of `width` x `height`. */
+export function reduceTwin(plane: Uint8Array, width: number, height: number): Uint8Array {
+  const rows = Array.from({ length: 180 }, (_, row) => taps(height, 180, row));
+  const columns = Array.from({ length: 320 }, (_, column) => taps(width, 320, column));
+  const result = new Uint8Array(320 * 180);
+  for (const [row, { first: top, weights: down }] of rows.entries()) {
+    const line = Array.from({ length: width }, (_, x) => {
+      const sum = down.reduce((total, weight, at) => total + weight * plane[(top + at) * width + x]!, 64);
+      return Math.floor(sum / 128);
+    });
+    for (const [column, { first, weights }] of columns.entries()) {
+      const sum = weights.reduce((total, weight, at) => total + weight * line[first + at]!, 2 ** 20);
+      result[row * 320 + column] = Math.floor(sum / 2 ** 21);
+    }
+  }
+  return result;
+}
+
+function taps(source: number, output: number, index: number): { first: number; weights: number[] } {
+  return source >= output ? areaTaps(source, output, index) : linearTaps(source, output, index);
+}
+
+function areaTaps(source: number, output: number, index: number): { first: number; weights: number[] } {
+  const [start, end] = [index * source, (index + 1) * source];
+  const first = Math.floor(start / output);
+  const weights: number[] = [];
+  let before = 0;
+  for (let sample = first; sample * output < end; sample++) {
+    const covered = Math.min((sample + 1) * output, end) - start;
+    const until = Math.floor(ONE * covered / source + 0.5);
+    weights.push(until - before);
+    before = until;
+  }
+  return { first, weights };
+}
+
+function linearTaps(source: number, output: number, index: number): { first: number; weights: number[] } {
+  const position = ((2 * index + 1) * source - output) / (2 * output);
+  if (position <= 0) return { first: 0, weights: [ONE] };
+  const first = Math.floor(position);
+  if (first >= source - 1) return { first: source - 1, weights: [ONE] };
+  const next = Math.floor(
+    (ONE * (((2 * index + 1) * source - output) % (2 * output)) + output) / (2 * output),
+  );
+  return { first, weights: [ONE - next, next] };
+}

@@ -1,0 +1,17 @@
+/** What scripted servers of several protocols do alike: check what they are sent, and wait for nobody who is gone. */
+
+/** Throws an Error of these words unless it holds. */
+export function check(holds: boolean, what: string): asserts holds {
+  if (!holds) throw new Error(what);
+}
+
+/** What `promise` gives; rejects when the caller hangs up or the server closes, so that nothing waits for ever. */
+export function untilGone<T>(promise: Promise<T>, ...signals: readonly AbortSignal[]): Promise<T> {
+  return new Promise((resolve, reject) => {
+    for (const signal of signals) {
+      if (signal.aborted) reject(new Error("gone"));
+      signal.addEventListener("abort", () => reject(new Error("gone")), { once: true });
+    }
+    promise.then(resolve, reject);
+  });
+}
