@@ -2,7 +2,6 @@
 
 import { joinedBytes } from "../base/bytes.ts";
 import type { Metrics } from "../base/metrics.ts";
-import { Refusal, refuse } from "../base/refusal.ts";
 import { giveWay } from "../base/turn.ts";
 import type { World } from "../base/world.ts";
 import type { DecodedSignals, Decoder } from "../media/decode.ts";
@@ -15,8 +14,8 @@ import { planSampling, type SamplingPlan } from "../model/sampling.ts";
 import { signalRowsJson } from "../model/signals_json.ts";
 import type { Timeline } from "../store/timeline.ts";
 import type { Caller } from "./caller.ts";
-import { actionableRun, stillActionableRun } from "./ownership.ts";
-import { RunEnded, type RunWork } from "./run_work.ts";
+import { actionableRun, explainedFailure, stillActionableRun } from "./ownership.ts";
+import type { RunWork } from "./run_work.ts";
 import type { Sources } from "./sources.ts";
 
 export interface IngestOptions {
@@ -111,22 +110,9 @@ export class Ingest {
         sample_fps: plan.sampleFps,
       };
     } catch (error) {
-      throw this.#asRefusal(error, caller, runId, handle.signal);
+      const run = { view: timeline.view, caller, runId, action: "ingest into" };
+      throw explainedFailure(error, handle.signal, run);
     }
-  }
-
-  /** A run that ended meanwhile explains the failure better than the failure does. */
-  #asRefusal(error: unknown, caller: Caller, runId: string, signal: AbortSignal): unknown {
-    if (error instanceof Refusal && !signal.aborted) return error;
-    if (signal.reason instanceof RunEnded) {
-      try {
-        stillActionableRun(this.#options.timeline.view, caller, runId, "ingest into");
-      } catch (refusal) {
-        return refusal;
-      }
-      return refuse.because("internal_error", "the service is closing");
-    }
-    return error;
   }
 
   #actionable(caller: Caller, runId: string): void {

@@ -1,10 +1,11 @@
 /** Which runs a caller may see and act on: a foreign run reads exactly like a missing one. */
 
-import { refuse } from "../base/refusal.ts";
+import { Refusal, refuse } from "../base/refusal.ts";
 import { isRunId } from "../model/identifiers.ts";
 import { isTerminal, type RunStatus, type RunView, statusOf } from "../model/run.ts";
 import type { TimelineView } from "../store/timeline.ts";
 import type { Caller } from "./caller.ts";
+import { RunEnded } from "./run_work.ts";
 
 /** 422 for a text that cannot be a run id. */
 export function checkRunId(runId: string): void {
@@ -59,4 +60,25 @@ export function stillActionableRun(
   const run = ownedRun(view, caller, runId);
   if (isTerminal(run.state)) throw refuse.runIsTerminal(run.state, action);
   return run;
+}
+
+/** Why work on a run failed: a run that ended meanwhile explains the failure better than the failure does. */
+export function explainedFailure(
+  error: unknown,
+  signal: AbortSignal,
+  { view, caller, runId, action }: {
+    view: TimelineView;
+    caller: Pick<Caller, "principalKey">;
+    runId: string;
+    action: string;
+  },
+): unknown {
+  if (error instanceof Refusal && !signal.aborted) return error;
+  if (!(signal.reason instanceof RunEnded)) return error;
+  try {
+    stillActionableRun(view, caller, runId, action);
+  } catch (refusal) {
+    return refusal;
+  }
+  return refuse.because("internal_error", "the service is closing");
 }

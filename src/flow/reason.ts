@@ -1,7 +1,7 @@
 /** Reason: a recording goes past a model chunk by chunk, beside the deterministic analysis. Interface 4.3, contract 6. */
 
 import type { Metrics } from "../base/metrics.ts";
-import { Refusal, refuse } from "../base/refusal.ts";
+import { refuse } from "../base/refusal.ts";
 import { giveWay } from "../base/turn.ts";
 import type { World } from "../base/world.ts";
 import type { Decoder } from "../media/decode.ts";
@@ -24,13 +24,13 @@ import type { Blobs } from "../store/blobs.ts";
 import type { Timeline } from "../store/timeline.ts";
 import type { Caller } from "./caller.ts";
 import type { Inference } from "./inference.ts";
-import { actionableRun, stillActionableRun } from "./ownership.ts";
+import { actionableRun, explainedFailure, stillActionableRun } from "./ownership.ts";
 import { ChunkReasoner } from "./reason_chunk.ts";
 import { analysisGenerated, chunkGenerated, ingestReceived } from "./reason_events.ts";
 import { ReasonFrames } from "./reason_frames.ts";
 import { forEachChunk } from "./reason_pipeline.ts";
 import { ChunkRecords, type LagPercentiles, type Spent } from "./reason_records.ts";
-import { RunEnded, type RunWork } from "./run_work.ts";
+import type { RunWork } from "./run_work.ts";
 import type { OpenedSource, Sources } from "./sources.ts";
 
 export interface ReasonOptions {
@@ -113,7 +113,8 @@ export class Reason {
     try {
       return await this.#reason(caller, runId, plan, handle.signal);
     } catch (error) {
-      throw this.#asRefusal(error, caller, runId, handle.signal);
+      const run = { view: timeline.view, caller, runId, action: ACTION };
+      throw explainedFailure(error, handle.signal, run);
     }
   }
 
@@ -258,20 +259,6 @@ export class Reason {
       stillActionableRun(view, caller, runId, ACTION);
       return decide();
     });
-  }
-
-  /** A run that ended meanwhile explains the failure better than the failure does. */
-  #asRefusal(error: unknown, caller: Caller, runId: string, signal: AbortSignal): unknown {
-    if (error instanceof Refusal && !signal.aborted) return error;
-    if (signal.reason instanceof RunEnded) {
-      try {
-        stillActionableRun(this.#options.timeline.view, caller, runId, ACTION);
-      } catch (refusal) {
-        return refusal;
-      }
-      return refuse.because("internal_error", "the service is closing");
-    }
-    return error;
   }
 }
 

@@ -59,7 +59,7 @@ export class PulledSource implements AsyncDisposable {
     const decoder: PulledDecoder = new PulledDecoder({
       tools,
       world,
-      input,
+      input: info.durationMs === null ? input : atItsOwnPace(input),
       maxFrame,
       ...(info.video && { streamIndex: info.video.streamIndex }),
       onFrame: (frame) => {
@@ -119,4 +119,9 @@ export class PulledSource implements AsyncDisposable {
     return durationMs !== null && this.#last !== null &&
       this.#last.frame.ptsMs - this.#offsetMs >= durationMs - END_TOLERANCE_MS;
   }
+}
+
+/** A live source comes at its own pace; of one that is there in full ffmpeg would read all at once. */
+function atItsOwnPace(input: MediaInput): MediaInput {
+  return { ...input, args: [...input.args, "-re"] };
 }

@@ -51,7 +51,7 @@ export interface FrameDecision {
   readonly confidence: number;
   /** The gate keeps it: `keep` or `giveUp` is waited for. */
   readonly isKept: boolean;
-  /** The stream repeats itself, as of this frame; and whether that began with it. Contract 3.5. */
+  /** The frames that the gate keeps repeat themselves, as of this frame; and whether that began with it. Contract 3.5. */
   readonly isLooping: boolean;
   readonly hasEnteredLoop: boolean;
   /** Activity entered the zone on this frame: how strong, and for how many frames in a row it had to last. */
@@ -253,7 +253,9 @@ export class LiveAnalysis implements Disposable {
     this.#isResumed = true;
     const gateReason = GATE_REASONS[judged.reason[0]!]!;
     const [novelty, motion, confidence] = [judged.novelty[0]!, judged.motion[0]!, judged.confidence[0]!];
-    const hasEnteredLoop = this.#loop.step(signals.hashLow, signals.hashHigh);
+    // On the keyframe path the loop check comes first (contract 11.4), so it compares keyframes: any two frames in a row look
+    // alike, and a camera would be in a loop all day.
+    const hasEnteredLoop = isKept(gateReason) && this.#loop.step(signals.hashLow, signals.hashHigh);
     const hasEnteredZone = zone?.step(motion) === "entered";
     const flags = trigger?.step(frame.ptsMs, motion, novelty, confidence) ?? 0;
     if (isKept(gateReason)) {

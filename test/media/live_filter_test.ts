@@ -252,17 +252,18 @@ Deno.test("what is looked at is the crop, of any picture that has enough of it",
   assert.equal(test.analysis.framesTooSmall, 1);
 });
 
-Deno.test("a stream that repeats itself enters a loop once, and leaves it silently", async () => {
-  using test = await TestAnalysis.load();
-  for (let index = 0; index < 12; index++) test.push(scenes[0]!);
-  for (let index = 0; index < 12; index++) test.push(scenes[1 + index % 7]!);
-  for (let index = 0; index < 12; index++) test.push(scenes[2]!);
-  const entered = test.decisions.filter((decision) => decision.hasEnteredLoop);
-  assert.deepEqual(entered.map(({ frame }) => frame.frameIndex).slice(0, 1), [3]);
-  assert.equal(entered.length, 2);
-  assert.deepEqual(test.decisions.slice(0, 6).map(({ isLooping }) => isLooping), [
-    ...[false, false, false, true, true, true],
-  ]);
+Deno.test("a stream whose kept frames repeat enters a loop once, and leaves it silently", async () => {
+  using test = await TestAnalysis.load({ gateThresholds: { ...THRESHOLDS, keepaliveEveryFrames: 10 } });
+  for (let index = 0; index < 60; index++) test.push(scenes[0]!);
+  for (let index = 0; index < 60; index++) test.push(scenes[1 + Math.trunc(index / 5) % 7]!);
+  const kept = test.decisions.filter(({ isKept }) => isKept);
+  const entered = kept.filter(({ hasEnteredLoop }) => hasEnteredLoop).map(({ frame }) => frame.frameIndex);
+  assert.deepEqual(entered.slice(0, 1), [30], "the fourth kept frame looks like the three before it");
+  assert.deepEqual(
+    kept.slice(0, 7).map(({ frame, isLooping }) => `${frame.frameIndex} ${isLooping}`),
+    ["0 false", "10 false", "20 false", "30 true", "40 true", "50 true", "60 false"],
+  );
+  assert.ok(test.decisions.every(({ isKept, hasEnteredLoop }) => isKept || !hasEnteredLoop));
 });
 
 Deno.test("activity enters the zone once it lasts, with what was measured", async () => {

@@ -1,4 +1,4 @@
-/** Whether a live stream repeats itself: the frames look like those just before them. Contract 3.5. */
+/** Whether a live stream repeats itself: the frames that are kept look like those kept before. Contract 3.5. */
 
 /** How many frames back a frame is compared with. */
 const RING_FRAMES = 8;
