@@ -8,6 +8,8 @@ const SCRIPTS = [
   "reason.ts",
   "frames.ts",
   "live_decode.ts",
+  "live.ts",
+  "live_churn.ts",
   "extract.ts",
   "commit.ts",
   "restart.ts",

@@ -3,6 +3,7 @@
  *
  *     deno run -A scripts/bench/live_churn.ts [--sessions 100] [--batch 5]
  *
+ * Resident memory is that of this process with its test servers, and of what V8 has not collected yet.
  * Each session connects, sends a second of VP8 at four times the pace, and ends with DELETE.
  */
 
@@ -26,11 +27,15 @@ console.log(machine());
 // The first ones start the Workers and the connections to the model server, which stay.
 await sessions(batch);
 const before = held();
-let done = 0;
-for (; done < Number(values.sessions); done += batch) await sessions(batch);
-const after = held();
-console.log(`before:              ${JSON.stringify(before)}`);
-console.log(`after ${String(done).padStart(4)} sessions: ${JSON.stringify(after)}`);
+console.log(`before:               ${JSON.stringify(before)}`);
+let after = before;
+for (let done = batch; done <= Number(values.sessions); done += batch) {
+  await sessions(batch);
+  after = held();
+  if (done % (5 * batch) === 0) {
+    console.log(`after ${String(done).padStart(4)} sessions:  ${JSON.stringify(after)}`);
+  }
+}
 const removed = await bench.count("sessions_removed");
 const decoded = await bench.count("frames_decoded");
 console.log(`${removed} sessions ended, ${decoded} of ${removed * 30} frames decoded`);
