@@ -80,9 +80,13 @@ export function pictureSize(
 ): PictureSize {
   const share = Math.min(1, (maxEdge ?? Infinity) / Math.max(width, height));
   const even = (edge: number) => Math.max(2, Math.floor(edge * share / 2 + ROUNDING) * 2);
+  return { width: even(width), height: even(height), quantizer: quantizerOf(quality) };
+}
+
+/** ffmpeg's quantizer, 2 to 31, for a quality of the JPEG world, 1 to 100. */
+export function quantizerOf(quality: number): number {
   const standardScale = quality < 50 ? 50 / quality : (200 - 2 * quality) / 100;
-  const quantizer = Math.min(31, Math.max(2, Math.round(QUANTIZER_PER_SCALE * standardScale)));
-  return { width: even(width), height: even(height), quantizer };
+  return Math.min(31, Math.max(2, Math.round(QUANTIZER_PER_SCALE * standardScale)));
 }
 
 const DEFAULT_QUALITY = 80;

@@ -4,6 +4,7 @@ import type { Tools } from "../base/places.ts";
 import type { World } from "../base/world.ts";
 import type { Extent, Region } from "../model/coordinates.ts";
 import { LIMITS } from "../model/limits.ts";
+import { quantizerOf } from "./frame_choice.ts";
 import { readPictures } from "./picture_reader.ts";
 import type { Picture } from "./picture_ring.ts";
 import { type RunningTool, start } from "./process.ts";
@@ -25,8 +26,6 @@ const ENCODERS_MAX = 4;
 const WAITING_MAX = 16;
 const DEADLINE_MS = 2_000;
 const IDLE_MS = 30_000;
-/** ffmpeg's scale for quality 75: half the standard tables, which are about its 10. */
-const QUANTIZER = 5;
 const ERROR_BYTES = 4 << 10;
 const CPU_SECONDS = 30 * 24 * 3600;
 const ADDRESS_SPACE_BYTES = 2 * 2 ** 30;
@@ -253,7 +252,16 @@ function argsOf({ width, height, isFullRange }: Shape): string[] {
     ...["-f", "rawvideo", "-pixel_format", "yuv420p", "-video_size", `${width}x${height}`, "-i", "pipe:0"],
     ...["-map", "0:v:0", "-threads", "1", "-filter_threads", "1", "-fps_mode", "passthrough"],
     ...["-vf", `${range},format=yuvj420p,setsar=1`],
-    ...["-c:v", "mjpeg", "-q:v", String(QUANTIZER), "-huffman", "default", "-flags:v", "+bitexact"],
+    ...[
+      "-c:v",
+      "mjpeg",
+      "-q:v",
+      String(quantizerOf(LIMITS.live.jpegQuality)),
+      "-huffman",
+      "default",
+      "-flags:v",
+      "+bitexact",
+    ],
     ...["-flush_packets", "1", "-f", "nut", "-write_index", "0", "pipe:1"],
   ];
 }

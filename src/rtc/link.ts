@@ -16,6 +16,7 @@ import {
 } from "werift";
 import { Buffer } from "node:buffer";
 import type { World } from "../base/world.ts";
+import { LIMITS } from "../model/limits.ts";
 import type { IceCandidate } from "../model/live/candidate.ts";
 import type { Offer } from "../model/live/offer.ts";
 import { closeNotify, isCloseNotify, mayBeAlert } from "./dtls_alert.ts";
@@ -46,8 +47,6 @@ export interface LocalTransport {
   readonly candidates: readonly string[];
 }
 
-/** Contract 11.1: how long an answer waits for a first local candidate. */
-const FIRST_CANDIDATE_MS = 3_000;
 /** How much longer for those that a server finds, as the answer is the only place where they can be told. */
 const SERVER_CANDIDATES_MS = 300;
 /** Deno allots twice this per datagram and cuts what is longer; no path carries datagrams of this size. */
@@ -270,7 +269,7 @@ export class Link {
       if (this.#closing.signal.aborted) await connection.close();
     });
     try {
-      await this.#within(FIRST_CANDIDATE_MS, Promise.race([first.promise, gathered]));
+      await this.#within(LIMITS.whip.firstCandidateMs, Promise.race([first.promise, gathered]));
       if (this.#hasServers) await this.#within(SERVER_CANDIDATES_MS, gathered);
     } finally {
       unSubscribe();
