@@ -36,7 +36,8 @@ export class Counting {
   }
 }
 
-function zeros(): Record<Counter, number> {
+/** Every counter at 0. */
+export function zeros(): Record<Counter, number> {
   return {
     rtpFramesReceived: 0,
     framesDecoded: 0,

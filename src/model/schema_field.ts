@@ -3,9 +3,7 @@
 import { utf8Length } from "../base/bytes.ts";
 import type { FieldRules } from "./field_rules.ts";
 import { LIMITS } from "./limits.ts";
-
-/** Levels of objects and arrays; deeper ones would overflow whoever walks them. */
-const DEPTH_MAX = 64;
+import { jsonDepth, MAX_JSON_DEPTH } from "./reason/json_object.ts";
 
 /** The schema as JSON.stringify takes it; undefined, and a fault on `field`, where it breaks a rule. Contract 10. */
 export function checkedSchema(
@@ -17,8 +15,8 @@ export function checkedSchema(
     rules.fault(field, "must be a JSON object");
     return undefined;
   }
-  if (!isShallow(schema)) {
-    rules.fault(field, `must be nested at most ${DEPTH_MAX} levels deep`);
+  if (jsonDepth(schema) > MAX_JSON_DEPTH) {
+    rules.fault(field, `must be nested at most ${MAX_JSON_DEPTH} levels deep`);
     return undefined;
   }
   const plain = withDoubles(schema) as Record<string, unknown>;
@@ -37,16 +35,4 @@ function withDoubles(part: unknown): unknown {
   if (Array.isArray(part)) return part.map(withDoubles);
   if (typeof part !== "object" || part === null) return part;
   return Object.fromEntries(Object.entries(part).map(([key, inner]) => [key, withDoubles(inner)]));
-}
-
-/** Level by level, as recursion into a hostile schema would overflow the stack. */
-function isShallow(schema: object): boolean {
-  let level: object[] = [schema];
-  for (let depth = 1; level.length > 0; depth++) {
-    if (depth > DEPTH_MAX) return false;
-    level = level.flatMap((part) =>
-      Object.values(part).filter((inner): inner is object => typeof inner === "object" && inner !== null)
-    );
-  }
-  return true;
 }

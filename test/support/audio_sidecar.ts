@@ -9,6 +9,7 @@ import {
 import type { AudioObservation, LocalAudio, SidecarFailure } from "../../src/model/local_audio.ts";
 import { readWav, wavOf, type WavShape } from "../../src/model/wav.ts";
 import { joinedBytes } from "../../src/base/bytes.ts";
+import { openSidecarDouble, type SidecarDouble, type SidecarScript } from "./sidecar_double.ts";
 
 /** One request as it came in. */
 export type AudioRequest = RequestHeader & {
@@ -20,93 +21,21 @@ export type AudioRequest = RequestHeader & {
   readonly wav: WavShape | string;
 };
 
-/** Bytes to send; `cut` closes the connection without an answer, `hang` keeps it open without one. */
-export type AudioReply = Uint8Array | "cut" | "hang";
-export type AudioScript = (request: AudioRequest, index: number) => AudioReply | Promise<AudioReply>;
-
-export interface AudioDouble extends AsyncDisposable {
-  /** For SERVICE_AUDIO_SIDECAR_ADDR. */
-  readonly address: string;
-  readonly port: number;
-  readonly requests: readonly AudioRequest[];
-  /** What callers did that the protocol forbids; a connection ends with its first fault. */
-  readonly faults: readonly string[];
-  /** Connections that were opened so far, and that are open now. */
-  readonly accepted: number;
-  readonly open: number;
-  /** How everything is answered from now on. */
-  answer(script: AudioScript): void;
-  /** Closes every connection, and takes new ones on. */
-  dropConnections(): void;
-}
+export type AudioScript = SidecarScript<AudioRequest>;
+export type AudioDouble = SidecarDouble<AudioRequest>;
 
 /** Answers analyze with what `script` says (nothing was heard, unless told), and synthesize with a second of silence. */
 export function openAudioDouble(script: AudioScript = heard([])): AudioDouble {
-  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const connections = new Set<Deno.Conn>();
-  const requests: AudioRequest[] = [];
-  const faults: string[] = [];
-  let current = script;
-  let accepted = 0;
-
-  async function serve(conn: Deno.Conn, connection: number) {
-    try {
-      for (;;) {
-        const head = await readExactly(conn, REQUEST_HEADER_BYTES);
-        if (!head) return;
-        const header = decodeRequestHeader(head);
-        const audio = await readExactly(conn, header.audioBytes);
-        const text = await readExactly(conn, header.textBytes);
-        if (!audio || !text) throw new Error("the request was cut off");
-        const wav = header.operation === "analyze" ? readWav(audio) : "there is none";
-        requests.push({ ...header, connection, audio, text: new TextDecoder().decode(text), wav });
-        const reply = await current(requests.at(-1)!, requests.length - 1);
-        if (reply === "cut") return;
-        if (reply === "hang") await readExactly(conn, 1);
-        else await writeAll(conn, reply);
-      }
-    } catch (error) {
-      const isGone = error instanceof Deno.errors.BadResource || error instanceof Deno.errors.Interrupted ||
-        error instanceof Deno.errors.BrokenPipe || error instanceof Deno.errors.ConnectionReset;
-      if (!isGone) faults.push(String(error));
-    } finally {
-      connections.delete(conn);
-      close(conn);
-    }
-  }
-  const accepting = (async () => {
-    const serving = new Set<Promise<void>>();
-    for await (const conn of listener) {
-      connections.add(conn);
-      const served = serve(conn, accepted++).finally(() => serving.delete(served));
-      serving.add(served);
-    }
-    await Promise.all(serving);
-  })();
-
-  const { port } = listener.addr as Deno.NetAddr;
-  const double: AudioDouble = {
-    address: `127.0.0.1:${port}`,
-    port,
-    requests,
-    faults,
-    get accepted() {
-      return accepted;
-    },
-    get open() {
-      return connections.size;
-    },
-    answer: (script) => void (current = script),
-    dropConnections() {
-      for (const conn of [...connections]) close(conn);
-    },
-    async [Symbol.asyncDispose]() {
-      listener.close();
-      double.dropConnections();
-      await accepting;
-    },
-  };
-  return double;
+  return openSidecarDouble(async (read, connection) => {
+    const head = await read(REQUEST_HEADER_BYTES);
+    if (!head) return null;
+    const header = decodeRequestHeader(head);
+    const audio = await read(header.audioBytes);
+    const text = await read(header.textBytes);
+    if (!audio || !text) throw new Error("the request was cut off");
+    const wav = header.operation === "analyze" ? readWav(audio) : "there is none";
+    return { ...header, connection, audio, text: new TextDecoder().decode(text), wav };
+  }, script);
 }
 
 /** An answer that names these observations; `changed` replaces any other part of it. */
@@ -204,28 +133,3 @@ export const MALFORMED: Readonly<Record<string, AudioScript>> = {
   ),
   "65 observations": heard(Array.from({ length: 65 }, (_, index) => observation(index, index + 1))),
 };
-
-async function readExactly(conn: Deno.Conn, length: number): Promise<Uint8Array | null> {
-  const bytes = new Uint8Array(length);
-  for (let at = 0; at < length;) {
-    const count = await conn.read(bytes.subarray(at));
-    if (count === null) {
-      if (at > 0) throw new Error("a message was cut off");
-      return null;
-    }
-    at += count;
-  }
-  return bytes;
-}
-
-async function writeAll(conn: Deno.Conn, bytes: Uint8Array): Promise<void> {
-  for (let at = 0; at < bytes.length;) at += await conn.write(bytes.subarray(at));
-}
-
-function close(conn: Deno.Conn): void {
-  try {
-    conn.close();
-  } catch {
-    // It was closed before.
-  }
-}

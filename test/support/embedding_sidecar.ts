@@ -8,6 +8,7 @@ import {
   encodeEmbedding,
   encodeEmbeddingFailure,
 } from "../../src/model/embedding_protocol.ts";
+import { openSidecarDouble, type SidecarDouble, type SidecarScript } from "./sidecar_double.ts";
 
 export interface EmbeddingRequest {
   /** Counted from 0; requests of one number came over one connection. */
@@ -15,93 +16,18 @@ export interface EmbeddingRequest {
   readonly jpeg: Uint8Array;
 }
 
-/** Bytes to send; `cut` closes the connection without an answer, `hang` keeps it open without one. */
-export type EmbeddingReply = Uint8Array | "cut" | "hang";
-export type EmbeddingScript = (
-  request: EmbeddingRequest,
-  index: number,
-) => EmbeddingReply | Promise<EmbeddingReply>;
-
-export interface EmbeddingDouble extends AsyncDisposable {
-  /** For SERVICE_NOVELTY_EMBEDDING_ADDR. */
-  readonly address: string;
-  readonly port: number;
-  readonly requests: readonly EmbeddingRequest[];
-  /** What callers did that the protocol forbids; a connection ends with its first fault. */
-  readonly faults: readonly string[];
-  /** Connections that were opened so far, and that are open now. */
-  readonly accepted: number;
-  readonly open: number;
-  /** How everything is answered from now on. */
-  answer(script: EmbeddingScript): void;
-  /** Closes every connection, and takes new ones on. */
-  dropConnections(): void;
-}
+export type EmbeddingScript = SidecarScript<EmbeddingRequest>;
+export type EmbeddingDouble = SidecarDouble<EmbeddingRequest>;
 
 /** Answers every picture with the same embedding, unless `script` says otherwise. */
 export function openEmbeddingDouble(script: EmbeddingScript = embedded(axis(0))): EmbeddingDouble {
-  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const connections = new Set<Deno.Conn>();
-  const requests: EmbeddingRequest[] = [];
-  const faults: string[] = [];
-  let current = script;
-  let accepted = 0;
-
-  async function serve(conn: Deno.Conn, connection: number) {
-    try {
-      for (;;) {
-        const head = await readExactly(conn, EMBEDDING_HEADER_BYTES);
-        if (!head) return;
-        const jpeg = await readExactly(conn, decodeEmbeddingRequest(head).jpegBytes);
-        if (!jpeg) throw new Error("the request was cut off");
-        requests.push({ connection, jpeg });
-        const reply = await current(requests.at(-1)!, requests.length - 1);
-        if (reply === "cut") return;
-        if (reply === "hang") await readExactly(conn, 1);
-        else for (let at = 0; at < reply.length;) at += await conn.write(reply.subarray(at));
-      }
-    } catch (error) {
-      const isGone = error instanceof Deno.errors.BadResource || error instanceof Deno.errors.Interrupted ||
-        error instanceof Deno.errors.BrokenPipe || error instanceof Deno.errors.ConnectionReset;
-      if (!isGone) faults.push(String(error));
-    } finally {
-      connections.delete(conn);
-      close(conn);
-    }
-  }
-  const accepting = (async () => {
-    const serving = new Set<Promise<void>>();
-    for await (const conn of listener) {
-      connections.add(conn);
-      const served = serve(conn, accepted++).finally(() => serving.delete(served));
-      serving.add(served);
-    }
-    await Promise.all(serving);
-  })();
-
-  const { port } = listener.addr as Deno.NetAddr;
-  const double: EmbeddingDouble = {
-    address: `127.0.0.1:${port}`,
-    port,
-    requests,
-    faults,
-    get accepted() {
-      return accepted;
-    },
-    get open() {
-      return connections.size;
-    },
-    answer: (script) => void (current = script),
-    dropConnections() {
-      for (const conn of [...connections]) close(conn);
-    },
-    async [Symbol.asyncDispose]() {
-      listener.close();
-      double.dropConnections();
-      await accepting;
-    },
-  };
-  return double;
+  return openSidecarDouble(async (read, connection) => {
+    const head = await read(EMBEDDING_HEADER_BYTES);
+    if (!head) return null;
+    const jpeg = await read(decodeEmbeddingRequest(head).jpegBytes);
+    if (!jpeg) throw new Error("the request was cut off");
+    return { connection, jpeg };
+  }, script);
 }
 
 /** The unit vector along one of the 768 axes. */
@@ -139,24 +65,3 @@ export const MALFORMED_EMBEDDINGS: Readonly<Record<string, EmbeddingScript>> = {
   "a number that is none": garbled((_bytes, view) => view.setFloat32(12 + 4 * 767, NaN, true)),
   "an infinite number": garbled((_bytes, view) => view.setFloat32(12, Infinity, true)),
 };
-
-async function readExactly(conn: Deno.Conn, length: number): Promise<Uint8Array | null> {
-  const bytes = new Uint8Array(length);
-  for (let at = 0; at < length;) {
-    const count = await conn.read(bytes.subarray(at));
-    if (count === null) {
-      if (at > 0) throw new Error("a message was cut off");
-      return null;
-    }
-    at += count;
-  }
-  return bytes;
-}
-
-function close(conn: Deno.Conn): void {
-  try {
-    conn.close();
-  } catch {
-    // It was closed before.
-  }
-}

@@ -1,5 +1,6 @@
 /** Live Workers that a test plays itself: it sees every order of a session and makes its reports. */
 
+import { zeros } from "../../src/live/counting.ts";
 import type {
   FrameFacts,
   LiveCounts,
@@ -160,26 +161,7 @@ const GRAY_8X8 = [
   ...[0xff, 0xda, 0x00, 0x08, 0x01, 0x01, 0x00, 0x00, 0x3f, 0x00, 0x3f],
 ];
 
-export const NO_COUNTS: LiveCounts = {
-  rtpFramesReceived: 0,
-  framesDecoded: 0,
-  framesDropped: 0,
-  gateFramesAnalyzed: 0,
-  gateKeyframesSelected: 0,
-  keyframesDropped: 0,
-  decodePendingSanityViolations: 0,
-  zoneQueueDropped: 0,
-  triggerQueueDropped: 0,
-  triggerMissingSignal: 0,
-  audioTracks: 0,
-  audioAccessUnits: 0,
-  audioBytes: 0,
-  audioDurationMs: 0,
-  audioReceiveErrors: 0,
-  audioQueueDropped: 0,
-  decodeLatenciesUs: [],
-  gateLatenciesUs: [],
-};
+export const NO_COUNTS: LiveCounts = { ...zeros(), decodeLatenciesUs: [], gateLatenciesUs: [] };
 
 /** An offer as a publisher makes it; `video` are its codecs by section, none for a publisher without a camera. */
 export function offerText(
