@@ -32,7 +32,7 @@ export const CONFIDENCE: usize = memory.data(8192 * 8, 16);
 const WINDOW_HASH: usize = memory.data(256 * 8, 16);
 const WINDOW_LUMA: usize = memory.data(256 * 8, 16);
 
-/** Indices into GATE_REASONS of src/model/signals.ts. */
+/** Indices into GATE_REASONS of src/model/frames/signals.ts. */
 const INITIAL_FRAME: u8 = 0;
 const SCENE_CUT: u8 = 1;
 const PERIODIC_KEEPALIVE: u8 = 2;

@@ -30,7 +30,7 @@ export const FLAGS: usize = memory.data(10_000, 16);
 const STATE: usize = memory.data(16 * 16, 16);
 const STACK: usize = memory.data(16 * 4, 16);
 
-/** Codes of src/model/trigger/table.ts. */
+/** Codes of src/model/triggers/program_table.ts. */
 const LOAD: i32 = 1;
 const CONSTANT: i32 = 2;
 const GREATER_THAN: i32 = 3;

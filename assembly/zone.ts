@@ -16,7 +16,7 @@ export const BLOCK_ROWS: i32 = 8192;
 export const SCORE: usize = memory.data(8192 * 8, 16);
 export const TRANSITION: usize = memory.data(8192, 16);
 
-/** Indices into ZONE_TRANSITIONS of src/media/zone_kernel.ts. */
+/** Indices into ZONE_TRANSITIONS of src/media/kernels/zone_kernel.ts. */
 const NONE: i32 = 0;
 const ENTERED: i32 = 1;
 const LEFT: i32 = 2;

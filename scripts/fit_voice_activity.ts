@@ -1,11 +1,11 @@
 /**
- * Fits the small model of speech and writes `src/sidecar/voice_weights.ts`. The windows come from `bench/audio_scenes.ts` with
+ * Fits the small model of speech and writes `src/sidecar/audio/voice_weights.ts`. The windows come from `bench/audio_scenes.ts` with
  * seeds of their own; `bench/audio_quality.ts` judges with others. Needs espeak-ng and an ffmpeg with libflite.
  */
 
-import { measure } from "../src/sidecar/features.ts";
-import { SOUNDS } from "../src/sidecar/sound_events.ts";
-import { EVIDENCE, voiceEvidence } from "../src/sidecar/voice_activity.ts";
+import { measure } from "../src/sidecar/audio/features.ts";
+import { SOUNDS } from "../src/sidecar/audio/sound_events.ts";
+import { EVIDENCE, voiceEvidence } from "../src/sidecar/audio/voice_activity.ts";
 import { seededRandom } from "../test/support/seeded_random.ts";
 import {
   BACKGROUNDS,
@@ -16,7 +16,7 @@ import {
   type Scene,
   soundScene,
   speechScene,
-} from "./bench/audio_scenes.ts";
+} from "./bench/sidecars/audio_scenes.ts";
 
 const SEED = 1;
 const UNITS = 8;
@@ -32,7 +32,7 @@ const rows: Float32Array[] = [];
 const truths: number[] = [];
 for (const scene of scenes()) take(scene);
 const weights = fitted();
-Deno.writeTextFileSync(new URL("../src/sidecar/voice_weights.ts", import.meta.url), module(weights));
+Deno.writeTextFileSync(new URL("../src/sidecar/audio/voice_weights.ts", import.meta.url), module(weights));
 
 function* scenes(): Generator<Scene> {
   let seed = SEED * 1000;

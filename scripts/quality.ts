@@ -4,8 +4,8 @@
  */
 
 import { basename, join } from "node:path";
-import { FrameFilter, PLANE_BYTES, PLANE_HEIGHT, PLANE_WIDTH } from "../src/media/filter.ts";
-import { CUT_SCORE_THRESHOLD } from "../src/model/signals.ts";
+import { FrameFilter, PLANE_BYTES, PLANE_HEIGHT, PLANE_WIDTH } from "../src/media/kernels/frame_filter.ts";
+import { CUT_SCORE_THRESHOLD } from "../src/model/frames/signals.ts";
 import { type CutTruth, rates, tallyCuts } from "./quality_score.ts";
 
 const mediaFolder = Deno.args[0] ?? join(import.meta.dirname!, "../../shared/media");

@@ -2,8 +2,8 @@
 
 import { type Config, ConfigFaults, readConfig } from "./base/config.ts";
 import { openLog } from "./base/log.ts";
-import { type Notice, type Order, startConfined } from "./confine.ts";
-import { settleBackends, settleLabelMaps, settlePlaces, settleTools } from "./settle.ts";
+import { type Notice, type Order, startConfined } from "./sandbox.ts";
+import { settleBackends, settleLabelMaps, settlePlaces, settleTools } from "./environment.ts";
 
 /** How long answers under way may take once a signal has come, before the process ends all the same. */
 const CLOSE_DEADLINE_MS = 15_000;

@@ -2,8 +2,8 @@
 
 import { openLog } from "./base/log.ts";
 import { realWorld } from "./base/world.ts";
-import type { Notice, Order, Start } from "./confine.ts";
-import { openService, type Service } from "./service.ts";
+import type { Notice, Order, Start } from "./sandbox.ts";
+import { openService, type Service } from "./service/service.ts";
 
 /** The little of a Worker's global scope that is used here. */
 interface WorkerScope {

@@ -5,11 +5,11 @@ import { fileURLToPath } from "node:url";
 const SCRIPTS = [
   "filter.ts",
   "ingest.ts",
-  "reason.ts",
+  "models/reason.ts",
   "frames.ts",
-  "live_decode.ts",
-  "live.ts",
-  "live_churn.ts",
+  "live/live_decode.ts",
+  "live/live.ts",
+  "live/live_churn.ts",
   "extract.ts",
   "commit.ts",
   "restart.ts",
@@ -18,7 +18,7 @@ const SCRIPTS = [
   "sse.ts",
   "upload.ts",
   "webhook.ts",
-  "infer.ts",
+  "models/infer.ts",
   "trigger.ts",
 ];
 

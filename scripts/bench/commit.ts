@@ -6,7 +6,7 @@
 
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { Timeline } from "../../src/store/timeline.ts";
+import { Timeline } from "../../src/store/log/timeline.ts";
 import { median, quietWorld, TemporaryFolder, timed } from "./support.ts";
 
 const { values } = parseArgs({

@@ -14,11 +14,11 @@
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { fileURLToPath } from "node:url";
-import { Decoder } from "../../src/media/decode.ts";
-import { Extractor } from "../../src/media/extract.ts";
+import { Decoder } from "../../src/media/recorded/decoder.ts";
+import { Extractor } from "../../src/media/recorded/extractor.ts";
 import { fileInput } from "../../src/media/input.ts";
-import { fullFrame } from "../../src/model/coordinates.ts";
-import { settleTools } from "../../src/settle.ts";
+import { fullFrame } from "../../src/model/frames/coordinates.ts";
+import { settleTools } from "../../src/environment.ts";
 import { median, quietWorld, TemporaryFolder } from "./support.ts";
 
 const SOURCE = fileURLToPath(new URL("../../fixtures/clips/own_screenrec.mp4", import.meta.url));

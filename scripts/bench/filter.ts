@@ -4,7 +4,7 @@
  */
 
 import v8 from "node:v8";
-import { FrameFilter, PLANE_BYTES } from "../../src/media/filter.ts";
+import { FrameFilter, PLANE_BYTES } from "../../src/media/kernels/frame_filter.ts";
 
 /** CC-BY animation with cuts, static camera, screen recording: the first ten seconds of each. */
 const CLIPS = ["bbb480.mp4", "intel_bottle.mp4", "own_screenrec.mp4"];

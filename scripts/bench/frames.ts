@@ -14,11 +14,11 @@
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { fileURLToPath } from "node:url";
-import type { Tools } from "../../src/base/places.ts";
-import { Decoder } from "../../src/media/decode.ts";
+import type { Tools } from "../../src/base/program_paths.ts";
+import { Decoder } from "../../src/media/recorded/decoder.ts";
 import { fileInput } from "../../src/media/input.ts";
 import type { MediaInfo } from "../../src/media/probe.ts";
-import { planSampling } from "../../src/model/sampling.ts";
+import { planSampling } from "../../src/model/frames/sampling.ts";
 import { median, quietWorld, TemporaryFolder, timed } from "./support.ts";
 
 const CLIP = fileURLToPath(new URL("../../fixtures/clips/bbb480.mp4", import.meta.url));

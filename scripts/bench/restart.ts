@@ -10,7 +10,7 @@
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { crc32 } from "node:zlib";
-import { Timeline } from "../../src/store/timeline.ts";
+import { Timeline } from "../../src/store/log/timeline.ts";
 import { median, quietWorld, TemporaryFolder, timed, toldByChild } from "./support.ts";
 
 const { values } = parseArgs({

@@ -9,8 +9,8 @@
 
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { SearchIndex } from "../../src/store/search_index.ts";
-import { Timeline } from "../../src/store/timeline.ts";
+import { SearchIndex } from "../../src/store/search/search_index.ts";
+import { Timeline } from "../../src/store/log/timeline.ts";
 import { quietWorld, TemporaryFolder, toldByChild } from "./support.ts";
 
 const { values } = parseArgs({

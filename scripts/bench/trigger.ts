@@ -10,11 +10,11 @@
 import { join } from "node:path";
 import v8 from "node:v8";
 import { parseArgs } from "node:util";
-import { TriggerKernel } from "../../src/media/trigger_kernel.ts";
-import { compileTrigger } from "../../src/model/trigger/compile.ts";
-import { fillColumns } from "../../src/model/trigger/samples.ts";
-import { tableOf } from "../../src/model/trigger/table.ts";
-import type { ValidProgram } from "../../src/model/trigger/validate.ts";
+import { TriggerKernel } from "../../src/media/kernels/trigger_kernel.ts";
+import { compileTrigger } from "../../src/model/triggers/compile.ts";
+import { fillColumns } from "../../src/model/triggers/samples.ts";
+import { tableOf } from "../../src/model/triggers/program_table.ts";
+import type { ValidProgram } from "../../src/model/triggers/validate.ts";
 import { startListening, startServer } from "../server.ts";
 import { TemporaryFolder } from "./support.ts";
 

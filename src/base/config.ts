@@ -27,7 +27,7 @@ import {
   setting,
   sidecarAddress,
   text,
-} from "./setting.ts";
+} from "./setting_parsers.ts";
 
 /** Interface 1.2, contract 18, decisions D3, D8 and D9. Rows in the order of the README. */
 export const SETTINGS = {

@@ -4,23 +4,28 @@ import type { Metrics } from "../base/metrics.ts";
 import { refuse } from "../base/refusal.ts";
 import { giveWay } from "../base/turn.ts";
 import type { World } from "../base/world.ts";
-import type { GateKernel } from "../media/kernels.ts";
+import type { GateKernel } from "../media/kernels/gate_kernel.ts";
 import type { AnalyzeBody, CallerFrame } from "../model/api/analysis.ts";
-import type { ImageCoordinates } from "../model/coordinates.ts";
-import { event } from "../model/events.ts";
+import type { ImageCoordinates } from "../model/frames/coordinates.ts";
+import { event } from "../model/events/event_table.ts";
 import { FieldRules } from "../model/field_rules.ts";
-import { type AnalyzedFrames, isKept, type RowContext, typedFrames } from "../model/frame_row.ts";
+import { type AnalyzedFrames, isKept, type RowContext, typedFrames } from "../model/frames/frame_row.ts";
 import { defaultTraceId } from "../model/identifiers.ts";
-import { type LabelMaps, labelsOf } from "../model/label_map.ts";
+import { type LabelMaps, labelsOf } from "../model/frames/label_map.ts";
 import { LIMITS } from "../model/limits.ts";
-import { deriveMarkers, type Marker } from "../model/marker.ts";
-import type { RunView } from "../model/run.ts";
-import { parseSamplingPolicy, type SamplingPolicy } from "../model/sampling.ts";
-import { GATE_REASONS, type GateColumns, type GateThresholds, type SignalColumns } from "../model/signals.ts";
-import { columnsOf, type SignalRow } from "../model/signals_json.ts";
-import type { Timeline } from "../store/timeline.ts";
+import { deriveMarkers, type Marker } from "../model/frames/marker.ts";
+import type { RunView } from "../model/runs/run.ts";
+import { parseSamplingPolicy, type SamplingPolicy } from "../model/frames/sampling.ts";
+import {
+  GATE_REASONS,
+  type GateColumns,
+  type GateThresholds,
+  type SignalColumns,
+} from "../model/frames/signals.ts";
+import { columnsOf, type SignalRow } from "../model/frames/signals_json.ts";
+import type { Timeline } from "../store/log/timeline.ts";
 import type { Caller } from "./caller.ts";
-import { actionableRun, stillActionableRun } from "./ownership.ts";
+import { actionableRun, stillActionableRun } from "./runs/ownership.ts";
 
 export interface AnalyzeOptions {
   readonly timeline: Timeline;

@@ -2,12 +2,12 @@
 
 import { utf8Length } from "../base/bytes.ts";
 import type { FeedbackBody } from "../model/api/feedback.ts";
-import { event } from "../model/events.ts";
+import { event } from "../model/events/event_table.ts";
 import { FieldRules } from "../model/field_rules.ts";
 import { LIMITS } from "../model/limits.ts";
-import type { Timeline } from "../store/timeline.ts";
+import type { Timeline } from "../store/log/timeline.ts";
 import type { Caller } from "./caller.ts";
-import { ownedRun } from "./ownership.ts";
+import { ownedRun } from "./runs/ownership.ts";
 
 const KIND = "operator_feedback_submitted";
 /** Feedback read and handed on at a time. */

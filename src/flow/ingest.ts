@@ -4,18 +4,18 @@ import { joinedBytes } from "../base/bytes.ts";
 import type { Metrics } from "../base/metrics.ts";
 import { giveWay } from "../base/turn.ts";
 import type { World } from "../base/world.ts";
-import type { DecodedSignals, Decoder } from "../media/decode.ts";
+import type { DecodedSignals, Decoder } from "../media/recorded/decoder.ts";
 import type { IngestBody } from "../model/api/analysis.ts";
-import { event } from "../model/events.ts";
+import { event } from "../model/events/event_table.ts";
 import { FieldRules } from "../model/field_rules.ts";
 import { LIMITS } from "../model/limits.ts";
-import { PreparedPayload } from "../model/run.ts";
-import { planSampling, type SamplingPlan } from "../model/sampling.ts";
-import { signalRowsJson } from "../model/signals_json.ts";
-import type { Timeline } from "../store/timeline.ts";
+import { PreparedPayload } from "../model/runs/run.ts";
+import { planSampling, type SamplingPlan } from "../model/frames/sampling.ts";
+import { signalRowsJson } from "../model/frames/signals_json.ts";
+import type { Timeline } from "../store/log/timeline.ts";
 import type { Caller } from "./caller.ts";
-import { actionableRun, explainedFailure, stillActionableRun } from "./ownership.ts";
-import type { RunWork } from "./run_work.ts";
+import { actionableRun, explainedFailure, stillActionableRun } from "./runs/ownership.ts";
+import type { RunWork } from "./runs/run_work.ts";
 import type { Sources } from "./sources.ts";
 
 export interface IngestOptions {

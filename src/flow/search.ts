@@ -2,14 +2,14 @@
 
 import { utf8Length } from "../base/bytes.ts";
 import type { SearchBody } from "../model/api/search.ts";
-import { describedPayload } from "../model/description.ts";
+import { describedPayload } from "../model/events/description.ts";
 import { FieldRules } from "../model/field_rules.ts";
 import { isRunId } from "../model/identifiers.ts";
 import { LIMITS } from "../model/limits.ts";
-import type { SearchIndex } from "../store/search_index.ts";
-import type { StoredEvent, Timeline } from "../store/timeline.ts";
+import type { SearchIndex } from "../store/search/search_index.ts";
+import type { StoredEvent, Timeline } from "../store/log/timeline.ts";
 import type { Caller } from "./caller.ts";
-import { ownedRun } from "./ownership.ts";
+import { ownedRun } from "./runs/ownership.ts";
 
 export interface SearchHit {
   readonly seq: number;

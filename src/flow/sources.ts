@@ -5,12 +5,12 @@ import { Refusal } from "../base/refusal.ts";
 import type { World } from "../base/world.ts";
 import { fetchedInput, fileInput, hlsInput, type MediaInput, rtspInput } from "../media/input.ts";
 import { resolveLocalSource, type SourcePolicy } from "../media/source.ts";
-import { type RemoteSource, remoteSource, type RemoteSourceToggles } from "../model/remote_source.ts";
-import { HlsRelay } from "../remote/hls_relay.ts";
-import type { Outbound } from "../remote/outbound.ts";
-import { PinnedAgent } from "../remote/pinned_agent.ts";
-import { type FetchContext, prefetch } from "../remote/prefetch.ts";
-import { RtspTunnel } from "../remote/rtsp_tunnel.ts";
+import { type RemoteSource, remoteSource, type RemoteSourceToggles } from "../model/sources/remote_source.ts";
+import { HlsRelay } from "../remote/sources/hls_relay.ts";
+import type { Outbound } from "../remote/guard/outbound.ts";
+import { PinnedAgent } from "../remote/guard/pinned_agent.ts";
+import { type FetchContext, prefetch } from "../remote/sources/prefetch.ts";
+import { RtspTunnel } from "../remote/sources/rtsp_tunnel.ts";
 import { PartialFile } from "../store/partial_file.ts";
 
 export interface SourcesOptions {

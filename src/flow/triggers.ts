@@ -1,13 +1,13 @@
 /** Trigger programs: compiled from source, validated, and evaluated on samples. Nothing is kept. Interface 4.7. */
 
 import { refuse } from "../base/refusal.ts";
-import type { TriggerKernel } from "../media/trigger_kernel.ts";
+import type { TriggerKernel } from "../media/kernels/trigger_kernel.ts";
 import type { CompileBody, EvaluateBody } from "../model/api/triggers.ts";
-import { compileTrigger } from "../model/trigger/compile.ts";
-import { type Action, isAction, type TriggerProgram } from "../model/trigger/program.ts";
-import { fillColumns, firstOutOfOrder } from "../model/trigger/samples.ts";
-import { tableOf } from "../model/trigger/table.ts";
-import { stateSlots, type ValidProgram, validProgram } from "../model/trigger/validate.ts";
+import { compileTrigger } from "../model/triggers/compile.ts";
+import { type Action, isAction, type TriggerProgram } from "../model/triggers/program.ts";
+import { fillColumns, firstOutOfOrder } from "../model/triggers/samples.ts";
+import { tableOf } from "../model/triggers/program_table.ts";
+import { stateSlots, type ValidProgram, validProgram } from "../model/triggers/validate.ts";
 
 /** A program that may run, and what it takes. */
 export interface CheckedProgram {

@@ -3,24 +3,24 @@
 import type { HonoRequest } from "hono";
 import type { Metrics } from "../base/metrics.ts";
 import type { Analyze } from "../flow/analyze.ts";
-import type { BlobReads } from "../flow/blobs.ts";
+import type { BlobReads } from "../flow/files/blobs.ts";
 import type { Caller } from "../flow/caller.ts";
-import type { Files } from "../flow/files.ts";
-import type { Follower } from "../flow/follow.ts";
+import type { Files } from "../flow/files/files.ts";
+import type { Follower } from "../flow/events/follower.ts";
 import type { Ingest } from "../flow/ingest.ts";
 import type { Feedback } from "../flow/feedback.ts";
-import type { Infer } from "../flow/infer.ts";
-import type { Interactions } from "../flow/interactions.ts";
-import type { Live } from "../flow/live.ts";
-import type { LiveSources } from "../flow/live_source.ts";
-import type { Policies } from "../flow/policies.ts";
-import type { PolicyReplay } from "../flow/policy_replay.ts";
-import type { Reads } from "../flow/reads.ts";
-import type { Reason } from "../flow/reason.ts";
-import type { Runs } from "../flow/runs.ts";
+import type { Infer } from "../flow/infer/infer.ts";
+import type { Interactions } from "../flow/reason/interactions.ts";
+import type { Live } from "../flow/live/whip.ts";
+import type { LiveSources } from "../flow/live/camera.ts";
+import type { Policies } from "../flow/policies/policies.ts";
+import type { PolicyReplay } from "../flow/policies/replay.ts";
+import type { Reads } from "../flow/events/reads.ts";
+import type { Reason } from "../flow/reason/reason.ts";
+import type { Runs } from "../flow/runs/runs.ts";
 import type { Search } from "../flow/search.ts";
 import type { Triggers } from "../flow/triggers.ts";
-import type { Webhooks } from "../flow/webhooks.ts";
+import type { Webhooks } from "../flow/webhooks/webhooks.ts";
 
 /** Every story of the service, as the routes call them. */
 export interface Stories {

@@ -1,8 +1,8 @@
 /** Answers with a file: whole, in part, not at all. RFC 9110 ranges and conditions, decision D5. */
 
-import type { OpenFile } from "../flow/open_file.ts";
-import { requestedRange } from "../model/byte_range.ts";
-import { httpDate, precondition, rangeApplies } from "../model/precondition.ts";
+import type { OpenFile } from "../flow/files/open_file.ts";
+import { requestedRange } from "../model/files/byte_range.ts";
+import { httpDate, precondition, rangeApplies } from "../model/files/precondition.ts";
 import { COMMON_HEADERS, plainText } from "./reply.ts";
 
 /** Takes the file over: it is closed when the body was sent or the caller went away, or at once where there is no body. */

@@ -1,8 +1,8 @@
 /** The event stream of a run on the wire: Server-Sent Events. Interface 4.4, contract 8.2. */
 
-import { cursorOf, type FollowWire } from "../flow/follow.ts";
-import type { Listener, Receiver } from "../flow/listener.ts";
-import { cloudEvent } from "../model/cloudevent.ts";
+import { cursorOf, type FollowWire } from "../flow/events/follower.ts";
+import type { Listener, Receiver } from "../flow/events/listener.ts";
+import { cloudEvent } from "../model/events/cloudevent.ts";
 import { type Call, parameter, type Route } from "./call.ts";
 import { Rejection, streamed } from "./reply.ts";
 

@@ -1,8 +1,8 @@
 /** The sound of a session: Opus packets of its tracks become windows, and windows that have credit are reported. */
 
 import { LIMITS } from "../model/limits.ts";
-import type { AudioUnit } from "../rtc/audio_track.ts";
-import type { Counting } from "./counting.ts";
+import type { AudioUnit } from "../rtc/receive/audio_track.ts";
+import type { Counting } from "./session_counts.ts";
 import { type CutWindow, OpusWindows } from "./opus_windows.ts";
 import type { Outbox } from "./outbox.ts";
 

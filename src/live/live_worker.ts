@@ -5,7 +5,7 @@ import type { LiveOrder, LiveReport } from "./messages.ts";
 
 // A package that the sessions need looks at the environment while it loads, and this Worker may not see it.
 Object.defineProperty(process, "env", { value: {}, configurable: true });
-const { SessionTable } = await import("./session_table.ts");
+const { SessionTable } = await import("./worker_session_table.ts");
 
 /** The little of a Worker's global scope that is used here. */
 interface WorkerScope {

@@ -1,14 +1,14 @@
 /** What the HTTP thread and a live Worker say to each other: orders go to the Worker, reports come from it. */
 
-import type { Tools } from "../base/places.ts";
+import type { Tools } from "../base/program_paths.ts";
 import type { MediaInput } from "../media/input.ts";
 import type { MediaInfo } from "../media/probe.ts";
-import type { Extent, ImageCoordinates, NormalizedRegion } from "../model/coordinates.ts";
+import type { Extent, ImageCoordinates, NormalizedRegion } from "../model/frames/coordinates.ts";
 import type { ClipSettings } from "../model/live/clip.ts";
 import type { VideoCodec } from "../model/live/offer.ts";
-import type { GateReason, GateThresholds } from "../model/signals.ts";
-import type { TriggerProgram } from "../model/trigger/program.ts";
-import type { RestrictedZone } from "../model/zone.ts";
+import type { GateReason, GateThresholds } from "../model/frames/signals.ts";
+import type { TriggerProgram } from "../model/triggers/program.ts";
+import type { RestrictedZone } from "../model/policies/zone.ts";
 
 /** Everything that is fixed for one generation of a live session, known before anything starts. */
 export interface SessionSettings {

@@ -2,11 +2,11 @@
 
 import type { World } from "../base/world.ts";
 import type { MediaInput } from "../media/input.ts";
-import type { LiveFrame } from "../media/live_decode.ts";
-import { PulledDecoder } from "../media/live_pull.ts";
+import type { LiveFrame } from "../media/live/live_decoder.ts";
+import { PulledDecoder } from "../media/live/pulled_stream.ts";
 import type { MediaInfo } from "../media/probe.ts";
-import type { Extent } from "../model/coordinates.ts";
-import type { Counting } from "./counting.ts";
+import type { Extent } from "../model/frames/coordinates.ts";
+import type { Counting } from "./session_counts.ts";
 import type { LiveStart } from "./messages.ts";
 
 export interface PulledSourceOptions {

@@ -1,11 +1,11 @@
 /** The pictures of a session: each decoded frame is measured and decided, and what matters becomes a JPEG. Contract 11.4. */
 
 import type { World } from "../base/world.ts";
-import type { JpegEncoders } from "../media/jpeg_encoder.ts";
-import type { LiveFrame } from "../media/live_decode.ts";
-import { type FrameDecision, LiveAnalysis } from "../media/live_filter.ts";
+import type { JpegEncoders } from "../media/live/jpeg_encoder.ts";
+import type { LiveFrame } from "../media/live/live_decoder.ts";
+import { type FrameDecision, LiveAnalysis } from "../media/live/live_filter.ts";
 import { ClipWindow } from "../model/live/clip.ts";
-import type { Counting } from "./counting.ts";
+import type { Counting } from "./session_counts.ts";
 import type { FrameFacts, LivePicture, SessionSettings } from "./messages.ts";
 import type { Outbox } from "./outbox.ts";
 

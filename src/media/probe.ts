@@ -1,7 +1,7 @@
 /** What a media file holds, as ffprobe sees it. */
 
 import { z } from "zod";
-import type { Tools } from "../base/places.ts";
+import type { Tools } from "../base/program_paths.ts";
 import type { World } from "../base/world.ts";
 import { LIMITS } from "../model/limits.ts";
 import { fileInput, type MediaInput } from "./input.ts";

@@ -1,8 +1,8 @@
 /** Rules that request fields are held to, gathered so that one answer names every field at fault. */
 
 import { type FieldFault, refuse } from "../base/refusal.ts";
-import { canonicalModel } from "./catalog.ts";
-import { DEFAULT_MODE, type Mode, parseMode } from "./mode.ts";
+import { canonicalModel } from "./infer/catalog.ts";
+import { DEFAULT_MODE, type Mode, parseMode } from "./runs/mode.ts";
 
 export class FieldRules {
   readonly #faults: FieldFault[] = [];

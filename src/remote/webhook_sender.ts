@@ -2,10 +2,10 @@
 
 import type { World } from "../base/world.ts";
 import { LIMITS } from "../model/limits.ts";
-import { AddressRefused, checkedTarget, type Resolve } from "./address.ts";
-import type { PinnedAgent } from "./pinned_agent.ts";
-import { pinnedRequest, type PinnedResponse } from "./pinned_request.ts";
-import { RequestFailed } from "./request_failed.ts";
+import { AddressRefused, checkedTarget, type Resolve } from "./guard/address_guard.ts";
+import type { PinnedAgent } from "./guard/pinned_agent.ts";
+import { pinnedRequest, type PinnedResponse } from "./guard/pinned_request.ts";
+import { RequestFailed } from "./guard/request_failed.ts";
 
 export interface WebhookSenderOptions {
   readonly world: World;

@@ -20,7 +20,7 @@ import { LIMITS } from "../model/limits.ts";
 import type { IceCandidate } from "../model/live/candidate.ts";
 import type { Offer } from "../model/live/offer.ts";
 import { closeNotify, isCloseNotify, mayBeAlert } from "./dtls_alert.ts";
-import { followRollover, type RolloverState } from "./rollover.ts";
+import { followRollover, type RolloverState } from "./receive/rollover.ts";
 
 export interface IceServers {
   /** URLs such as `stun:stun.example.org:3478`; the first one is asked. */

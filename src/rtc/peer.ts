@@ -5,10 +5,15 @@ import type { World } from "../base/world.ts";
 import { writeAnswer } from "../model/live/answer.ts";
 import { readTrickle, writeTrickle } from "../model/live/candidate.ts";
 import type { Offer, OfferedSection } from "../model/live/offer.ts";
-import { Assembler, type AssemblerActions, type AssemblerCounts, type VideoUnit } from "./assembler.ts";
-import { AudioTrack, type AudioUnit } from "./audio_track.ts";
+import {
+  Assembler,
+  type AssemblerActions,
+  type AssemblerCounts,
+  type VideoUnit,
+} from "./receive/assembler.ts";
+import { AudioTrack, type AudioUnit } from "./receive/audio_track.ts";
 import { type IceServers, Link } from "./link.ts";
-import { type ClockMark, Reception } from "./reception.ts";
+import { type ClockMark, Reception } from "./receive/reception.ts";
 import { fullIntra, genericNack, maximumBitrate, pictureLoss, receiverReport } from "./rtcp.ts";
 
 /** Contract 11.6; a peer that is closed by its owner has no cause. */

@@ -1,7 +1,7 @@
 /** Why a request gets no answer: the reason and the words that go over the wire, and under which status. */
 
-import type { Status } from "../model/audio_protocol.ts";
-import type { SidecarFailure } from "../model/local_audio.ts";
+import type { Status } from "../model/sidecars/audio_protocol.ts";
+import type { SidecarFailure } from "../model/sidecars/local_audio.ts";
 
 /** The message names neither addresses nor keys nor what was heard. */
 export class SidecarFault extends Error {

@@ -1,7 +1,7 @@
 /** A TCP listener with its connections: each is served request by request until it ends, says nothing, or takes too long. */
 
 import { deadline } from "../base/deadline.ts";
-import type { Address } from "../base/setting.ts";
+import type { Address } from "../base/setting_parsers.ts";
 import { TaskGroup } from "../base/tasks.ts";
 import { SidecarPeer } from "./sidecar_peer.ts";
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { quietLog } from "../../src/base/log.ts";
 import { realWorld } from "../../src/base/world.ts";
 import type { Caller } from "../../src/flow/caller.ts";
-import { Files } from "../../src/flow/files.ts";
+import { Files } from "../../src/flow/files/files.ts";
 import { LIMITS } from "../../src/model/limits.ts";
 import { Uploads } from "../../src/store/uploads.ts";
 import { TemporaryFolder } from "../support/folders.ts";

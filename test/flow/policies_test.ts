@@ -6,11 +6,11 @@ import {
   type LiveSessions,
   NotAcknowledged,
   type PromptChange,
-} from "../../src/flow/live_sessions.ts";
-import { Policies } from "../../src/flow/policies.ts";
+} from "../../src/flow/live/session_commands.ts";
+import { Policies } from "../../src/flow/policies/policies.ts";
 import type { CreatePolicyBody } from "../../src/model/api/policies.ts";
-import type { Timeline } from "../../src/store/timeline.ts";
-import { Bench, RUN } from "../store/support.ts";
+import type { Timeline } from "../../src/store/log/timeline.ts";
+import { Bench, RUN } from "../support/timeline.ts";
 
 const CALLER: Caller = {
   principalKey: "public",

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { connect } from "node:http2";
 import { LIMITS } from "../../src/model/limits.ts";
-import { PreparedPayload } from "../../src/model/run.ts";
+import { PreparedPayload } from "../../src/model/runs/run.ts";
 import { seededRandom } from "../support/seeded_random.ts";
 import { KEY_A, KEY_B, newRun, startService, type TestService } from "../support/service.ts";
-import { SseClient, StalledClient, streamPath } from "../support/sse_client.ts";
+import { SseClient, StalledClient, streamPath } from "../support/http/sse_client.ts";
 
 const UNKNOWN_RUN = `run-${"0".repeat(32)}`;
 /** Keepalives come every 15 s: this makes it 30 ms. */

@@ -14,7 +14,7 @@ import {
   tools,
   until,
   world,
-} from "./support.ts";
+} from "../support/media.ts";
 
 const LIMITS = { prlimit: tools().prlimit, cpuSeconds: 20, addressSpaceBytes: 2 ** 34 };
 const TEST_PICTURE = ["-f", "lavfi", "-i", "testsrc2=s=320x240:r=25:d=1"];

@@ -1,7 +1,15 @@
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { join } from "node:path";
 import { type Outcome, run, type RunOptions } from "../../src/media/process.ts";
-import { NEVER, processesThatMention, steppedWorld, TempFolder, tools, until, world } from "./support.ts";
+import {
+  NEVER,
+  processesThatMention,
+  steppedWorld,
+  TempFolder,
+  tools,
+  until,
+  world,
+} from "../support/media.ts";
 
 const SHELL = "/bin/sh";
 const MIB = 2 ** 20;

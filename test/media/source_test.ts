@@ -2,7 +2,7 @@ import { deepEqual, equal, match, rejects } from "node:assert/strict";
 import { join, relative } from "node:path";
 import { Refusal } from "../../src/base/refusal.ts";
 import { ownerPrefix, refusePointers, resolveLocalSource } from "../../src/media/source.ts";
-import { TempFolder } from "./support.ts";
+import { TempFolder } from "../support/media.ts";
 
 /** The principal of the key `dev-key`; contract 2.1 gives its owner prefix. */
 const KEY = "api-key:7e9f8fd111802be56c379d597842e29b2cebd35ff2133d431a49fa556a18704e";

@@ -2,18 +2,23 @@ import assert from "node:assert/strict";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import type { z } from "zod";
 import { schemaFaults } from "../../scripts/build_schemas.ts";
-import { EVENTS, eventTypeOf, findEvent } from "../../src/model/events.ts";
-import { croppedFrame } from "../../src/model/coordinates.ts";
-import { type AnalyzedFrames, frameRow, type RowContext, typedFrames } from "../../src/model/frame_row.ts";
-import { labelsOf } from "../../src/model/label_map.ts";
-import { deriveMarkers } from "../../src/model/marker.ts";
-import { MODES } from "../../src/model/mode.ts";
+import { EVENTS, eventTypeOf, findEvent } from "../../src/model/events/event_table.ts";
+import { croppedFrame } from "../../src/model/frames/coordinates.ts";
+import {
+  type AnalyzedFrames,
+  frameRow,
+  type RowContext,
+  typedFrames,
+} from "../../src/model/frames/frame_row.ts";
+import { labelsOf } from "../../src/model/frames/label_map.ts";
+import { deriveMarkers } from "../../src/model/frames/marker.ts";
+import { MODES } from "../../src/model/runs/mode.ts";
 import { frameMetadata } from "../../src/model/schemas/frame_metadata.ts";
 import { PROCESSING_DEFAULTS, processingConfig } from "../../src/model/schemas/processing_config.ts";
 import { publishedSchemas, schemaText } from "../../src/model/schemas/published.ts";
-import { triggerProgram } from "../../src/model/trigger/program.ts";
-import { programFaults } from "../../src/model/trigger/validate.ts";
-import { GATE_REASONS } from "../../src/model/signals.ts";
+import { triggerProgram } from "../../src/model/triggers/program.ts";
+import { programFaults } from "../../src/model/triggers/validate.ts";
+import { GATE_REASONS } from "../../src/model/frames/signals.ts";
 import { readVariants, type Variants } from "../support/variants.ts";
 
 const SCHEMAS_DIRECTORY = new URL("../../schemas/", import.meta.url);

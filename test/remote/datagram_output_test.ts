@@ -2,9 +2,9 @@ import { deepEqual, equal } from "node:assert/strict";
 import { join } from "node:path";
 import { readConfig } from "../../src/base/config.ts";
 import { quietLog } from "../../src/base/log.ts";
-import type { Tools } from "../../src/base/places.ts";
+import type { Tools } from "../../src/base/program_paths.ts";
 import { realWorld } from "../../src/base/world.ts";
-import { permissionsOf } from "../../src/confine.ts";
+import { permissionsOf } from "../../src/sandbox.ts";
 import { DatagramOutput } from "../../src/remote/datagram_output.ts";
 
 const WORLD = realWorld(quietLog());

@@ -5,7 +5,7 @@ import {
   type AssemblerActions,
   UNIT_BYTES_MAX,
   type VideoPacket,
-} from "../../src/rtc/assembler.ts";
+} from "../../src/rtc/receive/assembler.ts";
 import { seededRandom } from "../support/seeded_random.ts";
 
 interface Frame {

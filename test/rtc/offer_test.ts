@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { writeAnswer } from "../../src/model/live/answer.ts";
 import { readCandidate, readTrickle, writeTrickle } from "../../src/model/live/candidate.ts";
 import { type Offer, readOffer, type VideoCodec } from "../../src/model/live/offer.ts";
-import { pictureBound } from "../../src/model/live/picture_bound.ts";
+import { pictureBound } from "../../src/model/live/picture_limits.ts";
 import { readSdp } from "../../src/model/live/sdp.ts";
 
 const CHROMIUM = await Deno.readTextFile(new URL("fixtures/chromium_156_offer.sdp", import.meta.url));

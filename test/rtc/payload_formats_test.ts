@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { Assembler, type AssemblerActions, type VideoUnit } from "../../src/rtc/assembler.ts";
+import { Assembler, type AssemblerActions, type VideoUnit } from "../../src/rtc/receive/assembler.ts";
 import type { VideoCodec } from "../../src/model/live/offer.ts";
-import { ivfFrames } from "../support/encoded_media.ts";
+import { ivfFrames } from "../support/live/encoded_media.ts";
 
 /** Payloads of one unit, of at most 900 bytes. */
 type Packetizer = (frame: Uint8Array) => Uint8Array[];

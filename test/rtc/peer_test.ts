@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
 import { readOffer } from "../../src/model/live/offer.ts";
-import type { VideoUnit } from "../../src/rtc/assembler.ts";
-import type { AudioUnit } from "../../src/rtc/audio_track.ts";
+import type { VideoUnit } from "../../src/rtc/receive/assembler.ts";
+import type { AudioUnit } from "../../src/rtc/receive/audio_track.ts";
 import { DATAGRAM_BYTES } from "../../src/rtc/link.ts";
 import { Peer, type PeerEnd } from "../../src/rtc/peer.ts";
 import { realWorld, type World } from "../../src/base/world.ts";
-import { type EncodedVideo, readOpus, readVideo } from "../support/encoded_media.ts";
+import { type EncodedVideo, readOpus, readVideo } from "../support/live/encoded_media.ts";
 
-const PUBLISHER = new URL("../support/rtp_publisher.ts", import.meta.url).pathname;
+const PUBLISHER = new URL("../support/live/rtp_publisher.ts", import.meta.url).pathname;
 const WORLD: World = realWorld({ debug() {}, info() {}, warn() {}, error() {} } as unknown as World["log"]);
 const NO_SERVERS = { stunServers: [], turn: null };
 

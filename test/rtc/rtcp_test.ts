@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { RtcpPacketConverter } from "werift";
-import { Reception } from "../../src/rtc/reception.ts";
-import { followRollover } from "../../src/rtc/rollover.ts";
+import { Reception } from "../../src/rtc/receive/reception.ts";
+import { followRollover } from "../../src/rtc/receive/rollover.ts";
 import { fullIntra, genericNack, maximumBitrate, pictureLoss, receiverReport } from "../../src/rtc/rtcp.ts";
-import { Unwrapper } from "../../src/rtc/unwrap.ts";
+import { Unwrapper } from "../../src/rtc/receive/unwrap.ts";
 
 /** As another implementation reads it. */
 // deno-lint-ignore no-explicit-any

@@ -7,14 +7,14 @@ import {
   decodeEmbeddingResponse,
   EMBEDDING_HEADER_BYTES,
   embeddingRequestHeader,
-} from "../../src/model/embedding_protocol.ts";
+} from "../../src/model/sidecars/embedding_protocol.ts";
 import { cosineDistance, quantized } from "../../src/model/live/novelty.ts";
-import { EmbeddingSidecar, EmbeddingUnavailable } from "../../src/remote/embedding_sidecar.ts";
-import { EmbeddingServer } from "../../src/sidecar/embedding_server.ts";
-import { readEmbeddingSettings } from "../../src/sidecar/embedding_settings.ts";
-import { DecoderMissing, JpegDecoder, UndecodableJpeg } from "../../src/sidecar/jpeg_decoder.ts";
-import { describePicture, PICTURE_BYTES } from "../../src/sidecar/picture_descriptor.ts";
-import { startReferenceEmbedding } from "../support/reference_embedding.ts";
+import { EmbeddingSidecar, EmbeddingUnavailable } from "../../src/remote/sidecars/embedding_sidecar.ts";
+import { EmbeddingServer } from "../../src/sidecar/embedding/embedding_server.ts";
+import { readEmbeddingSettings } from "../../src/sidecar/embedding/embedding_settings.ts";
+import { DecoderMissing, JpegDecoder, UndecodableJpeg } from "../../src/sidecar/embedding/jpeg_decoder.ts";
+import { describePicture, PICTURE_BYTES } from "../../src/sidecar/embedding/picture_descriptor.ts";
+import { startReferenceEmbedding } from "../support/sidecars/reference_embedding.ts";
 import { seededRandom } from "../support/seeded_random.ts";
 import { CLIPS } from "../support/service.ts";
 

@@ -6,15 +6,15 @@ import {
   type Scene,
   soundScene,
   speechScene,
-} from "../../scripts/bench/audio_scenes.ts";
-import { AUDIO_PROFILES, type AudioObservation } from "../../src/model/local_audio.ts";
-import { measure } from "../../src/sidecar/features.ts";
-import { RealFourier } from "../../src/sidecar/fourier.ts";
-import { chosen, hear } from "../../src/sidecar/hearing.ts";
-import { labelOf } from "../../src/sidecar/profile_labels.ts";
-import { SOUNDS } from "../../src/sidecar/sound_events.ts";
+} from "../../scripts/bench/sidecars/audio_scenes.ts";
+import { AUDIO_PROFILES, type AudioObservation } from "../../src/model/sidecars/local_audio.ts";
+import { measure } from "../../src/sidecar/audio/features.ts";
+import { RealFourier } from "../../src/sidecar/audio/fourier.ts";
+import { chosen, hear } from "../../src/sidecar/audio/hearing.ts";
+import { labelOf } from "../../src/sidecar/audio/profile_labels.ts";
+import { SOUNDS } from "../../src/sidecar/audio/sound_events.ts";
 import { seededRandom } from "../support/seeded_random.ts";
-import { espeakPath } from "../support/reference_sidecar.ts";
+import { espeakPath } from "../support/sidecars/reference_sidecar.ts";
 
 const heardIn = (samples: Int16Array) => hear(samples, "general", () => 0);
 

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { describedPayload } from "../../src/model/description.ts";
-import { SearchIndex } from "../../src/store/search_index.ts";
-import { BLOCK_TEXTS, SEGMENT_TEXTS } from "../../src/store/search_index_segment.ts";
-import type { Timeline } from "../../src/store/timeline.ts";
-import { all, Bench, created, event, prepared, randomFrom } from "./support.ts";
+import { describedPayload } from "../../src/model/events/description.ts";
+import { SearchIndex } from "../../src/store/search/search_index.ts";
+import { BLOCK_TEXTS, SEGMENT_TEXTS } from "../../src/store/search/text_segment.ts";
+import type { Timeline } from "../../src/store/log/timeline.ts";
+import { all, Bench, created, event, prepared, randomFrom } from "../support/timeline.ts";
 
 const OWNERS = ["api-key:a", "api-key:b", "public"];
 const runId = (number: number) => `run-${number.toString(16).padStart(32, "0")}`;

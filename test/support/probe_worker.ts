@@ -2,10 +2,10 @@
 
 import { quietLog } from "../../src/base/log.ts";
 import { realWorld } from "../../src/base/world.ts";
-import type { Order, Start } from "../../src/confine.ts";
-import { checkedAddresses } from "../../src/remote/address.ts";
-import { trustedRoots } from "../../src/remote/trusted_roots.ts";
-import { openService } from "../../src/service.ts";
+import type { Order, Start } from "../../src/sandbox.ts";
+import { checkedAddresses } from "../../src/remote/guard/address_guard.ts";
+import { trustedRoots } from "../../src/remote/guard/trusted_roots.ts";
+import { openService } from "../../src/service/service.ts";
 
 /** What became of one attempt: `ok`, the name of the error, or the HTTP status with the field at fault. */
 export interface Probe {

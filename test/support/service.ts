@@ -5,10 +5,10 @@ import { fileURLToPath } from "node:url";
 import { type Config, readConfig } from "../../src/base/config.ts";
 import { type Log, quietLog } from "../../src/base/log.ts";
 import { realWorld, type World } from "../../src/base/world.ts";
-import type { LiveWorkers } from "../../src/live/pool.ts";
-import type { Outbound } from "../../src/remote/outbound.ts";
-import { openService, type Service } from "../../src/service.ts";
-import { settleBackends, settleLabelMaps, settleTools } from "../../src/settle.ts";
+import type { LiveWorkers } from "../../src/live/worker_pool.ts";
+import type { Outbound } from "../../src/remote/guard/outbound.ts";
+import { openService, type Service } from "../../src/service/service.ts";
+import { settleBackends, settleLabelMaps, settleTools } from "../../src/environment.ts";
 
 export const PROJECT_ROOT = fileURLToPath(new URL("../../", import.meta.url));
 export const CLIPS = join(PROJECT_ROOT, "fixtures", "clips");

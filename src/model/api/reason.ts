@@ -1,7 +1,7 @@
 /** Request body of reason. The schema says the shape; the rules are in model/reason/request.ts. */
 
 import { z } from "zod";
-import { AUDIO_PROFILES, SPEECH_ENGINES } from "../local_audio.ts";
+import { AUDIO_PROFILES, SPEECH_ENGINES } from "../sidecars/local_audio.ts";
 import { MEDIA_MODES, MEDIA_RESOLUTIONS } from "../reason/media_mode.ts";
 
 /** Past 2^53 the parser hands over a bigint. */

@@ -2,8 +2,8 @@
 
 import { z } from "zod";
 import { LIMITS } from "../limits.ts";
-import { triggerProgram } from "../trigger/program.ts";
-import { triggerSample } from "../trigger/samples.ts";
+import { triggerProgram } from "../triggers/program.ts";
+import { triggerSample } from "../triggers/samples.ts";
 
 export const COMPILE_BODY = z.strictObject({ source: z.string() });
 

@@ -1,7 +1,7 @@
 /** Request bodies and answers of the webhook routes; what a field may hold is checked once the run is known. */
 
 import { z } from "zod";
-import type { DeadLetter } from "../delivery.ts";
+import type { DeadLetter } from "../webhooks/delivery.ts";
 
 export const REGISTER_WEBHOOK_BODY = z.strictObject({
   url: z.string(),

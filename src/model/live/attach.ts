@@ -3,13 +3,18 @@
 import { z } from "zod";
 import { type FieldFault, Refusal } from "../../base/refusal.ts";
 import { ZONE_BODY } from "../api/policies.ts";
-import { cropFault, type NormalizedRegion } from "../coordinates.ts";
+import { cropFault, type NormalizedRegion } from "../frames/coordinates.ts";
 import { FieldRules, quoted } from "../field_rules.ts";
 import { LIMITS, type Range } from "../limits.ts";
-import { AUDIO_PROFILES, type AudioProfile, SPEECH_ENGINES, type SpeechEngine } from "../local_audio.ts";
-import { type Signal, triggerProgram } from "../trigger/program.ts";
-import { programFaults, type ValidProgram } from "../trigger/validate.ts";
-import { checkZone, type RestrictedZone } from "../zone.ts";
+import {
+  AUDIO_PROFILES,
+  type AudioProfile,
+  SPEECH_ENGINES,
+  type SpeechEngine,
+} from "../sidecars/local_audio.ts";
+import { type Signal, triggerProgram } from "../triggers/program.ts";
+import { programFaults, type ValidProgram } from "../triggers/validate.ts";
+import { checkZone, type RestrictedZone } from "../policies/zone.ts";
 import { type ClipSettings, framesOf } from "./clip.ts";
 
 /** 400 in plain text. The message names the field and the rule, never the prompt. */

@@ -1,8 +1,8 @@
 /** Payloads of what a live session observes: descriptions, transitions, loops, stored keyframes. Contract 11.5. */
 
-import type { PayloadOf } from "../events.ts";
-import type { GateReason } from "../signals.ts";
-import { frameFields, imageFields, type LiveFrame, type StoredImage, unitScore } from "./frame.ts";
+import type { PayloadOf } from "../events/event_table.ts";
+import type { GateReason } from "../frames/signals.ts";
+import { frameFields, imageFields, type LiveFrame, type StoredImage, unitScore } from "./live_frame.ts";
 
 export interface Observation {
   readonly sessionId: string;

@@ -1,6 +1,6 @@
 /** What a model's text says of a chunk: the object in it, whether that is an answer, and how sure it is. Contract 6.4. */
 
-import { FRAME_EVENT_TYPES, type FrameEventType } from "../frame_row.ts";
+import { FRAME_EVENT_TYPES, type FrameEventType } from "../frames/frame_row.ts";
 import { firstJsonObject, jsonDepth, MAX_JSON_DEPTH } from "./json_object.ts";
 import type { OutputSchema } from "./output_schema.ts";
 

@@ -1,6 +1,6 @@
 /** The arithmetic of chunks: which pictures are looked at, how far processing lags behind the media, what it cost. */
 
-import { NO_TOKENS, type TokenCounts } from "../inference.ts";
+import { NO_TOKENS, type TokenCounts } from "../infer/inference.ts";
 
 /**
  * Positions of the chosen frames among the `frames` of a chunk, ascending. Contract 6.2: chosen by position, never by

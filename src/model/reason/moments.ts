@@ -1,9 +1,9 @@
 /** Moments of a clip: what a model claims to see and hear in it, and what local evidence leaves of that. Contract 6.4, 6.8. */
 
 import type { z } from "zod";
-import { chunkMoment } from "../event_payloads/analysis.ts";
+import { chunkMoment } from "../events/analysis_payloads.ts";
 import { LIMITS } from "../limits.ts";
-import type { AudioObservation, LocalAudio } from "../local_audio.ts";
+import type { AudioObservation, LocalAudio } from "../sidecars/local_audio.ts";
 import { type Answered, type ChunkOverlay, cutText, isObject, objectIn } from "./answer.ts";
 
 /** As events carry it in `moments[]`; offsets are milliseconds from the start of the clip. */

@@ -1,7 +1,7 @@
 /** Every text that a model is told about a chunk of a recording. Contract 6.3. */
 
 import { LIMITS } from "../limits.ts";
-import type { LocalAudio } from "../local_audio.ts";
+import type { LocalAudio } from "../sidecars/local_audio.ts";
 import type { MediaMode } from "./media_mode.ts";
 
 /** What a chunk's prompt is made of. Times are milliseconds of media time. */

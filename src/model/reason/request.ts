@@ -2,14 +2,14 @@
 
 import { utf8Length } from "../../base/bytes.ts";
 import type { ReasonBody } from "../api/reason.ts";
-import { canonicalModel } from "../catalog.ts";
-import { cropFault, type NormalizedRegion } from "../coordinates.ts";
+import { canonicalModel } from "../infer/catalog.ts";
+import { cropFault, type NormalizedRegion } from "../frames/coordinates.ts";
 import { FieldRules } from "../field_rules.ts";
 import { defaultTraceId } from "../identifiers.ts";
 import { LIMITS } from "../limits.ts";
-import type { AudioProfile, SpeechEngine } from "../local_audio.ts";
-import type { Mode } from "../mode.ts";
-import { parseSamplingPolicy, type SamplingRequest } from "../sampling.ts";
+import type { AudioProfile, SpeechEngine } from "../sidecars/local_audio.ts";
+import type { Mode } from "../runs/mode.ts";
+import { parseSamplingPolicy, type SamplingRequest } from "../frames/sampling.ts";
 import type { MediaMode, MediaResolution } from "./media_mode.ts";
 import { compileOutputSchema, type OutputSchema } from "./output_schema.ts";
 

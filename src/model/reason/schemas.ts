@@ -1,7 +1,7 @@
 /** The JSON Schemas that answers are asked for, each with the name it goes by at a backend. Contract 6.4, 6.5. */
 
-import type { InferenceRequest } from "../inference.ts";
-import { FRAME_EVENT_TYPES } from "../frame_row.ts";
+import type { InferenceRequest } from "../infer/inference.ts";
+import { FRAME_EVENT_TYPES } from "../frames/frame_row.ts";
 import { MOMENT_KINDS } from "./moments.ts";
 import { isTiered, type ReasonPlan } from "./request.ts";
 

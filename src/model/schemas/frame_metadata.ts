@@ -1,7 +1,7 @@
 /** The published shape of one `metadata[]` row of analyze and reason. Contract 4.1 and 4.5. */
 
 import { z } from "zod";
-import { coordinates, coordinateSchema, count, fps, mode, text, unit } from "../event_payloads/shapes.ts";
+import { coordinates, coordinateSchema, count, fps, mode, text, unit } from "../events/payload_shapes.ts";
 
 /** Closed at every level: a row with a field that is not here is not a row. */
 export const frameMetadata = z.strictObject({

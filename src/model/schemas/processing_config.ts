@@ -1,8 +1,8 @@
 /** The published shape of a processing profile, and the profile of each mode. No route reads either. Contract 4.6. */
 
 import { z } from "zod";
-import { type Mode } from "../mode.ts";
-import { mode, unit } from "../event_payloads/shapes.ts";
+import { type Mode } from "../runs/mode.ts";
+import { mode, unit } from "../events/payload_shapes.ts";
 
 /** Closed. Keys are in the spelling of the published contract. */
 export const processingConfig = z.strictObject({

@@ -1,10 +1,10 @@
 /** The JSON Schemas that the service publishes, made from the zod tables; reads and writes no file. */
 
 import { z } from "zod";
-import { count, json, jsonObject, open, positive, text, U64_END } from "../event_payloads/shapes.ts";
-import { EVENTS } from "../events.ts";
+import { count, json, jsonObject, open, positive, text, U64_END } from "../events/payload_shapes.ts";
+import { EVENTS } from "../events/event_table.ts";
 import { frameMetadata } from "./frame_metadata.ts";
-import { triggerProgram } from "../trigger/program.ts";
+import { triggerProgram } from "../triggers/program.ts";
 import { PROCESSING_DEFAULTS, processingConfig } from "./processing_config.ts";
 
 /**

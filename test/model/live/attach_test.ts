@@ -7,8 +7,8 @@ import {
   parseAttach,
   readAttachConfig,
 } from "../../../src/model/live/attach.ts";
-import { compileTrigger } from "../../../src/model/trigger/compile.ts";
-import type { RestrictedZone } from "../../../src/model/zone.ts";
+import { compileTrigger } from "../../../src/model/triggers/compile.ts";
+import type { RestrictedZone } from "../../../src/model/policies/zone.ts";
 
 const CONTEXT: AttachContext = { crop: null, zone: null, tokensPerSecond: 128, hasLocalOutput: false };
 

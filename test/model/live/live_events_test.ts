@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { findEvent, grantedBlobs } from "../../../src/model/events.ts";
-import { fullFrame } from "../../../src/model/coordinates.ts";
-import type { StoredImage } from "../../../src/model/live/frame.ts";
+import { findEvent, grantedBlobs } from "../../../src/model/events/event_table.ts";
+import { fullFrame } from "../../../src/model/frames/coordinates.ts";
+import type { StoredImage } from "../../../src/model/live/live_frame.ts";
 import {
   keyframeEventType,
   keyframeStoredPayload,
@@ -11,9 +11,9 @@ import {
   localOutputDatagram,
   triggerActions,
   triggerPayload,
-} from "../../../src/model/live/trigger_event.ts";
-import { zoneEnteredPayload } from "../../../src/model/live/zone_event.ts";
-import { compileTrigger } from "../../../src/model/trigger/compile.ts";
+} from "../../../src/model/triggers/trigger_event.ts";
+import { zoneEnteredPayload } from "../../../src/model/policies/zone_event.ts";
+import { compileTrigger } from "../../../src/model/triggers/compile.ts";
 
 const FRAME = { frameIndex: 90, ptsMs: 47_721_858, coordinates: fullFrame(1280, 720) };
 const SHA = "9f".repeat(32);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { firstJsonObject, jsonDepth } from "../../../src/model/reason/json_object.ts";
-import { firstJsonObjectTwin } from "../../support/json_object_twin.ts";
+import { firstJsonObjectTwin } from "../../support/models/json_object_twin.ts";
 import { seededRandom } from "../../support/seeded_random.ts";
 
 function check(text: string, expected: string | null): void {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { AudioObservation, LocalAudio } from "../../../src/model/local_audio.ts";
+import type { AudioObservation, LocalAudio } from "../../../src/model/sidecars/local_audio.ts";
 import {
   type ChunkMoment,
   fuseMoments,

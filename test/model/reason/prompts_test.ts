@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { LocalAudio } from "../../../src/model/local_audio.ts";
+import type { LocalAudio } from "../../../src/model/sidecars/local_audio.ts";
 import { type ChunkPrompt, chunkPrompt } from "../../../src/model/reason/prompts.ts";
 
 function prompt(fields: Partial<ChunkPrompt> = {}): string {

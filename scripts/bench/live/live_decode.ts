@@ -1,0 +1,166 @@
+/**
+ * One live session after its packets: VP8 access units paced in real time through decoder, analysis and JPEGs. From the
+ * unit's arrival to the frame's signals and to the gate's decision, from a kept frame to its JPEG, and the share of one
+ * processor that this process and its ffmpegs take.
+ *
+ *     deno run -A scripts/bench/live/live_decode.ts [--seconds 10] [--clip fixtures/clips/bbb480.mp4]
+ */
+
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { JpegEncoders } from "../../../src/media/live/jpeg_encoder.ts";
+import { LiveDecoder, liveMemoryBytes } from "../../../src/media/live/live_decoder.ts";
+import { LiveAnalysis } from "../../../src/media/live/live_filter.ts";
+import { quietWorld, TemporaryFolder } from "../support.ts";
+
+const { values } = parseArgs({
+  args: Deno.args,
+  options: {
+    seconds: { type: "string", default: "10" },
+    clip: {
+      type: "string",
+      default: fileURLToPath(new URL("../../../fixtures/clips/bbb480.mp4", import.meta.url)),
+    },
+  },
+});
+const FPS = 30;
+/** The start of a process is not the session's share. */
+const WARM_UP_FRAMES = 30;
+/** Clock ticks of Linux are hundredths of a second. */
+const TICK_MS = 10;
+const THRESHOLDS = {
+  keepaliveEveryFrames: 30,
+  sceneCutHammingThreshold: 18,
+  lumaShiftThreshold: 0.15,
+  flickerThreshold: 0.55,
+  ghostingThreshold: 0.55,
+  noiseVarianceThreshold: 0.55,
+};
+
+const world = quietWorld();
+const tools = { ffmpeg: which("ffmpeg")!, prlimit: which("prlimit") };
+
+await bench("480p30, 1.7 Mbit/s", { width: 640, height: 480 }, "1700k");
+await bench("720p30, 2.5 Mbit/s", { width: 1280, height: 720 }, "2500k");
+Deno.exit(0);
+
+async function bench(what: string, size: { width: number; height: number }, bitrate: string): Promise<void> {
+  const frames = Number(values.seconds) * FPS + WARM_UP_FRAMES;
+  const units = encoded(size, bitrate, frames);
+  const arrivals = new Map<number, number>();
+  const [signalsMs, decisionMs, jpegMs]: number[][] = [[], [], []];
+  const since = (rtpTimestamp: number) => performance.now() - arrivals.get(rtpTimestamp)!;
+  await using jpegs = new JpegEncoders({ tools, world });
+  jpegs.prepare(size);
+  using analysis = await LiveAnalysis.load({
+    world,
+    gateThresholds: THRESHOLDS,
+    windowSize: 16,
+    crop: null,
+    zone: null,
+    trigger: null,
+    onDecision: async ({ frame, coordinates, isKept }) => {
+      decisionMs!.push(since(frame.rtpTimestamp));
+      if (!isKept) return;
+      const startedMs = performance.now();
+      await jpegs.encode(frame.picture, coordinates.resolved_region);
+      jpegMs!.push(performance.now() - startedMs);
+      analysis.keep(frame.frameIndex);
+    },
+  });
+  await using decoder = new LiveDecoder({
+    tools,
+    world,
+    codec: "vp8",
+    maxFrame: { width: 1920, height: 1080 },
+    onFrame: (frame) => {
+      analysis.push(frame);
+      signalsMs!.push(since(frame.rtpTimestamp));
+    },
+    onKeyframeNeeded: () => {},
+    onRestarted: (reason) => console.error(`restarted: ${reason}`),
+    onFault: (message) => console.error(message),
+  });
+  const startedMs = performance.now();
+  let warm = { atMs: 0, own: 0, ffmpeg: 0 };
+  for (const [index, data] of units.entries()) {
+    const dueMs = startedMs + index * 1000 / FPS - performance.now();
+    if (dueMs > 0) await new Promise((resolve) => setTimeout(resolve, dueMs));
+    if (index === WARM_UP_FRAMES) warm = used();
+    const rtpTimestamp = index * 90_000 / FPS;
+    arrivals.set(rtpTimestamp, performance.now());
+    const isKeyframe = (data[0]! & 1) === 0;
+    decoder.push({ data, rtpTimestamp, isKeyframe, width: null, height: null, arrivedMs: Date.now() });
+  }
+  const now = used();
+  const share = (of: "own" | "ffmpeg") => (100 * (now[of] - warm[of]) / (now.atMs - warm.atMs)).toFixed(1);
+  console.log(`${what}: ${decoder.counts.decoded} of ${units.length} units gave a picture`);
+  console.log(`  CPU, % of one processor: Deno ${share("own")}, ffmpeg ${share("ffmpeg")}`);
+  console.log(`  unit in to signals, ms: ${quantiles(signalsMs!.slice(WARM_UP_FRAMES))}`);
+  console.log(`  unit in to decision, ms: ${quantiles(decisionMs!.slice(WARM_UP_FRAMES))}`);
+  console.log(`  kept frame to JPEG, ms: ${quantiles(jpegMs!)}, ${jpegMs!.length} of them`);
+  console.log(
+    `  reserved for pictures and units: ${Math.round(liveMemoryBytes(size.width, size.height) / 1e6)} MB`,
+  );
+}
+
+function encoded(size: { width: number; height: number }, bitrate: string, frames: number): Uint8Array[] {
+  using folder = new TemporaryFolder();
+  const path = `${folder.path}/stream.ivf`;
+  const { success, stderr } = new Deno.Command(tools.ffmpeg, {
+    args: [
+      ...["-nostdin", "-v", "error", "-stream_loop", "-1", "-i", values.clip, "-an"],
+      ...["-vf", `fps=${FPS},scale=${size.width}:${size.height}`, "-frames:v", String(frames)],
+      ...["-c:v", "libvpx", "-deadline", "realtime", "-cpu-used", "8", "-auto-alt-ref", "0", "-b:v", bitrate],
+      ...["-g", "300", path],
+    ],
+  }).outputSync();
+  if (!success) throw new Error(new TextDecoder().decode(stderr));
+  const bytes = Deno.readFileSync(path);
+  const view = new DataView(bytes.buffer);
+  const units: Uint8Array[] = [];
+  for (let at = 32; at < bytes.length;) {
+    const end = at + 12 + view.getUint32(at, true);
+    units.push(bytes.subarray(at + 12, end));
+    at = end;
+  }
+  return units;
+}
+
+/** CPU time so far, milliseconds, of this process and of those that it started. */
+function used(): { atMs: number; own: number; ffmpeg: number } {
+  let ffmpeg = 0;
+  for (const { name } of Deno.readDirSync("/proc")) {
+    if (!/^\d+$/.test(name)) continue;
+    try {
+      const fields = Deno.readTextFileSync(`/proc/${name}/stat`).split(") ")[1]!.split(" ");
+      if (Number(fields[1]) === Deno.pid) ffmpeg += cpuMs(fields);
+    } catch {
+      // It ended while we looked.
+    }
+  }
+  const own = cpuMs(Deno.readTextFileSync("/proc/self/stat").split(") ")[1]!.split(" "));
+  return { atMs: performance.now(), own, ffmpeg };
+}
+
+function cpuMs(fields: readonly string[]): number {
+  return (Number(fields[11]) + Number(fields[12])) * TICK_MS;
+}
+
+function quantiles(numbers: readonly number[]): string {
+  const sorted = numbers.toSorted((a, b) => a - b);
+  const at = (share: number) =>
+    sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]!.toFixed(1);
+  return `p50 ${at(0.5)}, p95 ${at(0.95)}, max ${at(1)}`;
+}
+
+function which(name: string): string | null {
+  for (const folder of (Deno.env.get("PATH") ?? "").split(":")) {
+    try {
+      if (Deno.statSync(`${folder}/${name}`).isFile) return `${folder}/${name}`;
+    } catch {
+      // Not in this folder.
+    }
+  }
+  return null;
+}

@@ -1,0 +1,95 @@
+/** What the benches of live sessions share: a service whose reports are looked at, publishers, and processor time. */
+
+import { realWorld } from "../../../src/base/world.ts";
+import { quietLog } from "../../../src/base/log.ts";
+import type { SessionReport } from "../../../src/live/messages.ts";
+import { LivePool, type LiveWorkers } from "../../../src/live/worker_pool.ts";
+import { settleTools } from "../../../src/environment.ts";
+import { metric } from "../../../test/support/live/live.ts";
+import { LivePublisher } from "../../../test/support/live/live_publisher.ts";
+import { childProcesses } from "../../../test/support/own_process.ts";
+import { type ReasonTest, startReason } from "../../../test/support/models/reason.ts";
+
+/** A service with an instant model in this process, real live Workers, and everything that these report. */
+export interface LiveBench extends AsyncDisposable {
+  readonly live: ReasonTest;
+  readonly reports: Watched[];
+  publish(args: readonly string[]): LivePublisher;
+  /** The sum of a counter of the pipeline. */
+  count(name: string): Promise<number>;
+}
+
+export interface Watched {
+  readonly report: SessionReport;
+  /** Epoch milliseconds. */
+  readonly atMs: number;
+  /** The same of the offer of its session, when the HTTP thread had read it. */
+  readonly offeredMs: number;
+}
+
+export async function openLiveBench(): Promise<LiveBench> {
+  const reports: Watched[] = [];
+  const live = await startReason({ answer: () => "A picture." }, { SERVICE_WEBRTC_STUN_SERVERS: "" }, {
+    liveWorkers: () => watched(reports),
+  });
+  return {
+    live,
+    reports,
+    publish: (args) => new LivePublisher({ url: live.test.url, args }),
+    count: (name) => metric(live.test, `service_pipeline_${name}_total`),
+    [Symbol.asyncDispose]: () => live[Symbol.asyncDispose](),
+  };
+}
+
+function watched(reports: Watched[]): LiveWorkers {
+  const pool = new LivePool({
+    start: {
+      tools: settleTools({ ffmpegPath: "ffmpeg", ffprobePath: "ffprobe" }, []),
+      tempDir: Deno.realPathSync("/tmp"),
+    },
+    readable: [],
+    world: realWorld(quietLog()),
+    workersMax: navigator.hardwareConcurrency,
+  });
+  return {
+    open(settings, opening, onReport) {
+      const offeredMs = Date.now();
+      return pool.open(settings, opening, (report) => {
+        reports.push({ report, atMs: Date.now(), offeredMs });
+        onReport(report);
+      });
+    },
+    [Symbol.asyncDispose]: () => pool[Symbol.asyncDispose](),
+  };
+}
+
+/** Seconds of processor time that this process and its ffmpegs have used; those that have ended are not in it. */
+export function processorTime(): { readonly service: number; readonly ffmpeg: number } {
+  return {
+    service: secondsOf(Deno.pid),
+    ffmpeg: childProcesses("pipe:").reduce((sum, { pid }) => sum + secondsOf(pid), 0),
+  };
+}
+
+/** Of one process, its threads included. */
+export function secondsOf(pid: number): number {
+  const fields = Deno.readTextFileSync(`/proc/${pid}/stat`).split(") ")[1]!.split(" ");
+  return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
+}
+
+const TICKS_PER_SECOND = 100;
+
+export function percentile(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((one, other) => one - other);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? NaN;
+}
+
+export function pause(seconds: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, seconds * 1_000));
+}
+
+/** How busy the machine was with everything, before: the figures are worth less the higher it is. */
+export function machine(): string {
+  const [load] = Deno.loadavg();
+  return `${navigator.hardwareConcurrency} processors, load ${load!.toFixed(1)} at the start`;
+}

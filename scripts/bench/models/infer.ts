@@ -1,0 +1,101 @@
+/**
+ * What `POST /v1/infer` adds to the provider call that it makes: guard, admission, provider client and the event.
+ *
+ * The model server and the service are processes of their own; this one calls the model server directly, as the service
+ * calls it, and then the service, in turns, so that both see the same weather. Each call lasts as long as the
+ * model takes, so the difference is the overhead.
+ *
+ *     deno run -A scripts/bench/models/infer.ts [--rounds 8] [--seconds 2] [--delay 50]
+ */
+
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { startListening, startServer } from "../../server.ts";
+import { TemporaryFolder } from "../support.ts";
+
+const API_KEY = "bench-key";
+const MODEL = "Qwen/Qwen3-VL-4B-Instruct";
+const PROMPT = "Describe what waits at the dock. ".repeat(30).trim();
+const CONCURRENT = 8;
+
+const { values } = parseArgs({
+  args: Deno.args,
+  options: {
+    rounds: { type: "string", default: "8" },
+    seconds: { type: "string", default: "2" },
+    delay: { type: "string", default: "50" },
+  },
+});
+
+using folder = new TemporaryFolder();
+await using model = await startListening(
+  [fileURLToPath(new URL("infer_model.ts", import.meta.url)), values.delay],
+  {},
+);
+await using service = await startServer({
+  SERVICE_API_KEYS: API_KEY,
+  SERVICE_DATA_DIR: join(folder.path, "data"),
+  SERVICE_VLLM_BASE_URL: model.url,
+  SERVICE_INFERENCE_PER_PRINCIPAL_LIMIT: String(CONCURRENT),
+});
+const headers = { "content-type": "application/json", "x-api-key": API_KEY };
+const created = await fetch(`${service.url}/v1/runs`, { method: "POST", headers, body: "{}" });
+const { run_id } = await created.json();
+
+const asked = { model: MODEL, prompt: PROMPT };
+const calls = {
+  "the model server alone": () =>
+    fetch(`${model.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({
+        model: MODEL,
+        messages: [{ role: "user", content: PROMPT }],
+        max_tokens: 256,
+        temperature: 0,
+      }),
+    }),
+  "POST /v1/infer": () =>
+    fetch(`${service.url}/v1/infer`, { method: "POST", headers, body: JSON.stringify(asked) }),
+  "POST /v1/infer on a run": () =>
+    fetch(`${service.url}/v1/infer`, { method: "POST", headers, body: JSON.stringify({ ...asked, run_id }) }),
+};
+
+const latenciesMs: Record<string, number[]> = {};
+for (let round = 0; round <= Number(values.rounds); round++) {
+  for (const [name, call] of Object.entries(calls)) {
+    const measured = await latenciesOf(call, Number(values.seconds));
+    if (round > 0) (latenciesMs[name] ??= []).push(...measured); // the first round only warms everything up
+  }
+}
+
+let bare: { p50: number; p99: number } | undefined;
+for (const [name, all] of Object.entries(latenciesMs)) {
+  const sorted = all.toSorted((a, b) => a - b);
+  const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]!;
+  const [p50, p99] = [at(0.5), at(0.99)];
+  const told = `${name.padEnd(25)} p50 ${p50.toFixed(2)} ms   p99 ${p99.toFixed(2)} ms   ${all.length} calls`;
+  if (!bare) {
+    bare = { p50, p99 };
+    console.log(told);
+  } else {
+    console.log(`${told}   overhead ${(p50 - bare.p50).toFixed(2)} / ${(p99 - bare.p99).toFixed(2)} ms`);
+  }
+}
+
+/** Milliseconds of every call that `CONCURRENT` callers make, one at a time each. */
+async function latenciesOf(call: () => Promise<Response>, seconds: number): Promise<number[]> {
+  const endMs = performance.now() + seconds * 1000;
+  const measured: number[] = [];
+  await Promise.all(Array.from({ length: CONCURRENT }, async () => {
+    while (performance.now() < endMs) {
+      const startedMs = performance.now();
+      const response = await call();
+      const text = await response.text();
+      if (!response.ok) throw new Error(`unexpected answer: ${response.status} ${text}`);
+      measured.push(performance.now() - startedMs);
+    }
+  }));
+  return measured;
+}

@@ -1,0 +1,156 @@
+/** Finds the programs and folders that the service is going to be confined to, and makes the folders that it owns. */
+
+import { dirname, isAbsolute, join, resolve } from "node:path";
+import { tmpdir } from "node:os";
+import { fileURLToPath } from "node:url";
+import type { Config } from "./base/config.ts";
+import type { Places, Tools } from "./base/program_paths.ts";
+import {
+  BackendFaults,
+  type BackendFile,
+  backendsOfVariables,
+  NO_BACKENDS,
+  parseBackendFile,
+} from "./model/infer/backend_file.ts";
+import { type LabelMaps, parseLabelMaps } from "./model/frames/label_map.ts";
+
+/** Contract 2.1: the upload root lies under the system's temporary folder. */
+const UPLOAD_ROOT_NAME = "service-uploads";
+
+/** Looks each program up like a shell would. What is missing is added to `faults`. */
+export function settleTools(config: Pick<Config, "ffmpegPath" | "ffprobePath">, faults: string[]): Tools {
+  return {
+    ffmpeg: required("SERVICE_FFMPEG_PATH", config.ffmpegPath),
+    ffprobe: required("SERVICE_FFPROBE_PATH", config.ffprobePath),
+    mkfifo: required("mkfifo", "mkfifo"),
+    prlimit: find("prlimit") ?? null,
+  };
+
+  function required(name: string, program: string): string {
+    const path = find(program);
+    if (path === undefined) {
+      faults.push(`${name} must name an executable program, got ${JSON.stringify(program)}`);
+    }
+    return path ?? program;
+  }
+}
+
+/** Makes the folders that the service owns and resolves the ones that it is given. What is wrong is added to `faults`. */
+export function settlePlaces(config: Pick<Config, "dataDir" | "ingestFileRoots">, faults: string[]): Places {
+  const here = dirname(fileURLToPath(import.meta.url));
+  const dataDir = owned("SERVICE_DATA_DIR", resolve(config.dataDir));
+  return {
+    dataDir,
+    uploadRoot: owned("the upload root", join(Deno.env.get("TMPDIR") ?? tmpdir(), UPLOAD_ROOT_NAME)),
+    tempDir: owned("SERVICE_DATA_DIR", join(dataDir, "tmp")),
+    operatorRoots: config.ingestFileRoots.map(operatorRoot),
+    codeDirs: [here, join(here, "..", "wasm")],
+  };
+
+  function owned(name: string, path: string): string {
+    try {
+      Deno.mkdirSync(path, { recursive: true, mode: 0o700 });
+      return Deno.realPathSync(path);
+    } catch (error) {
+      faults.push(`${name} must be a folder that can be made, got ${JSON.stringify(path)}: ${reason(error)}`);
+      return path;
+    }
+  }
+
+  function operatorRoot(path: string): string {
+    try {
+      const real = Deno.realPathSync(path);
+      if (Deno.statSync(real).isDirectory) return real;
+    } catch {
+      // told below
+    }
+    faults.push(`SERVICE_INGEST_FILE_ROOTS must name existing folders, got ${JSON.stringify(path)}`);
+    return path;
+  }
+}
+
+/** Reads the label maps, which the confined service could not. What is wrong with them is added to `faults`. */
+export function settleLabelMaps(
+  { labelMapsPath }: Pick<Config, "labelMapsPath">,
+  faults: string[],
+): LabelMaps | null {
+  if (!labelMapsPath) return null;
+  try {
+    return parseLabelMaps(Deno.readTextFileSync(labelMapsPath));
+  } catch (error) {
+    const path = JSON.stringify(labelMapsPath);
+    faults.push(
+      `SERVICE_TENANT_LABEL_MAPS_PATH must name a file of label maps, got ${path}: ${reason(error)}`,
+    );
+    return null;
+  }
+}
+
+/**
+ * Contract 7.2: the two URL variables, or else the file, whose texts may name variables of `env`; a missing file means no
+ * backends. What is wrong is added to `faults`.
+ */
+export function settleBackends(
+  config: Pick<
+    Config,
+    "vllmBaseUrl" | "vllmApiKey" | "sglangBaseUrl" | "sglangApiKey" | "backendFile" | "webrtc"
+  >,
+  env: Readonly<Record<string, string | undefined>>,
+  faults: string[],
+): BackendFile {
+  try {
+    const backends = backendsOfVariables(config) ?? readBackendFile(config.backendFile, env);
+    const { crop } = config.webrtc;
+    const region = backends.restrictedZone?.region;
+    const sides = ["x", "y", "width", "height"] as const;
+    if (crop && region && sides.some((side) => crop[side] !== region[side])) {
+      faults.push(
+        "SERVICE_WEBRTC_CROP must be equal to restricted_zone.region of the backend file, as both are set",
+      );
+    }
+    return backends;
+  } catch (error) {
+    if (!(error instanceof BackendFaults)) throw error;
+    faults.push(...error.faults);
+    return NO_BACKENDS;
+  }
+}
+
+/** Errors: `BackendFaults`, each with the name of the file in front. */
+function readBackendFile(path: string, env: Readonly<Record<string, string | undefined>>): BackendFile {
+  const place = `SERVICE_CONFIG ${JSON.stringify(path)}`;
+  let text;
+  try {
+    text = new TextDecoder("utf-8", { fatal: true }).decode(Deno.readFileSync(path));
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return NO_BACKENDS;
+    throw new BackendFaults([`${place} must be a file of UTF-8 text that can be read: ${reason(error)}`]);
+  }
+  try {
+    return parseBackendFile(text, env);
+  } catch (error) {
+    if (!(error instanceof BackendFaults)) throw error;
+    throw new BackendFaults(error.faults.map((fault) => `${place}: ${fault}`));
+  }
+}
+
+function reason(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** The real path of an executable file named by a path or found on PATH. */
+function find(program: string): string | undefined {
+  const candidates = program.includes("/")
+    ? [isAbsolute(program) ? program : resolve(program)]
+    : (Deno.env.get("PATH") ?? "").split(":").filter((dir) => dir !== "").map((dir) => join(dir, program));
+  return candidates.find(isExecutableFile);
+}
+
+function isExecutableFile(path: string): boolean {
+  try {
+    const { isFile, mode } = Deno.statSync(path);
+    return isFile && mode !== null && (mode & 0o111) !== 0;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,88 @@
+/** Reading a run's timeline back: events, markers and queries. Interface 4.4, contract 8.1. */
+
+import type { QueryBody } from "../../model/api/reads.ts";
+import type { Marker } from "../../model/frames/marker.ts";
+import type { Timeline } from "../../store/log/timeline.ts";
+import type { Caller } from "../caller.ts";
+import { ownedRun } from "../runs/ownership.ts";
+
+export interface MarkerFilter {
+  readonly status?: string | undefined;
+  readonly eventType?: string | undefined;
+  /** Matches markers whose end_frame is at or past it. */
+  readonly fromFrame?: number | undefined;
+  /** Matches markers whose start_frame is at or before it. */
+  readonly toFrame?: number | undefined;
+}
+
+/** One event as it is read back; the payload is the JSON text exactly as it was written. */
+export interface TimelineEntry {
+  readonly seq: number;
+  readonly ptsMs: number;
+  readonly kind: string;
+  readonly payload: string;
+}
+
+const MARKER_KINDS: ReadonlySet<string> = new Set(["marker_emitted"]);
+
+export class Reads {
+  readonly #timeline: Timeline;
+
+  constructor(timeline: Timeline) {
+    this.#timeline = timeline;
+  }
+
+  /** Batches of the run's events in seq order, bookkeeping kinds included; `index` keeps one index's events. */
+  events(caller: Caller, runId: string, index?: string): AsyncIterable<readonly TimelineEntry[]> {
+    const run = ownedRun(this.#timeline.view, caller, runId);
+    const batches = this.#timeline.readAhead(run.runId);
+    return index === undefined ? batches : ofIndex(batches, index);
+  }
+
+  /** Batches of the run's events of one kind (or all) from a seq on. */
+  query(caller: Caller, body: QueryBody): AsyncIterable<readonly TimelineEntry[]> {
+    const run = ownedRun(this.#timeline.view, caller, body.run_id);
+    return this.#timeline.readAhead(run.runId, {
+      fromSeq: body.from_seq ?? 0,
+      ...(body.kind != null && { kinds: new Set([body.kind]) }),
+    });
+  }
+
+  /** Every marker of the run, across passes, sorted by start_frame, end_frame and marker_id. */
+  async markers(caller: Caller, runId: string, filter: MarkerFilter): Promise<Marker[]> {
+    const run = ownedRun(this.#timeline.view, caller, runId);
+    const markers: Marker[] = [];
+    for await (const batch of this.#timeline.readAhead(run.runId, { kinds: MARKER_KINDS })) {
+      for (const stored of batch) {
+        const marker = JSON.parse(stored.payload) as Marker;
+        if (matches(marker, filter)) markers.push(marker);
+      }
+    }
+    return markers.sort(byPosition);
+  }
+}
+
+async function* ofIndex(
+  batches: AsyncIterable<readonly TimelineEntry[]>,
+  index: string,
+): AsyncIterable<readonly TimelineEntry[]> {
+  for await (const batch of batches) yield batch.filter((stored) => indexNameOf(stored.payload) === index);
+}
+
+/** The payload's index_name; most payloads have none, and those are not parsed. */
+function indexNameOf(payload: string): unknown {
+  if (!payload.includes('"index_name"')) return undefined;
+  return (JSON.parse(payload) as { index_name?: unknown }).index_name;
+}
+
+function matches(marker: Marker, filter: MarkerFilter): boolean {
+  return (filter.status === undefined || marker.status === filter.status) &&
+    (filter.eventType === undefined || marker.event_type === filter.eventType) &&
+    (filter.fromFrame === undefined || marker.end_frame >= filter.fromFrame) &&
+    (filter.toFrame === undefined || marker.start_frame <= filter.toFrame);
+}
+
+function byPosition(left: Marker, right: Marker): number {
+  return left.start_frame - right.start_frame || left.end_frame - right.end_frame ||
+    (left.marker_id < right.marker_id ? -1 : left.marker_id > right.marker_id ? 1 : 0);
+}

@@ -1,0 +1,88 @@
+/** Uploads and the files that callers may fetch. Interface 4.10, contract 2.1 and 13.6. */
+
+import { join } from "node:path";
+import { Gate } from "../../base/gate.ts";
+import { Refusal, refuse } from "../../base/refusal.ts";
+import type { Decoder } from "../../media/recorded/decoder.ts";
+import { ownerPrefix, resolveLocalSource, type SourcePolicy } from "../../media/source.ts";
+import { requestedVideoType, uploadName } from "../../model/files/file_name.ts";
+import { LIMITS } from "../../model/limits.ts";
+import type { Uploads } from "../../store/uploads.ts";
+import type { Caller } from "../caller.ts";
+import { describeOpenFile, type OpenFile } from "./open_file.ts";
+
+export interface FilesOptions {
+  readonly uploads: Uploads;
+  readonly decoder: Pick<Decoder, "probe">;
+  readonly sources: Omit<SourcePolicy, "principalKey">;
+}
+
+export class Files implements Disposable {
+  readonly #options: FilesOptions;
+  readonly #receiving = new Gate({
+    limit: LIMITS.upload.concurrentMax,
+    waiterLimit: LIMITS.upload.waitingMax,
+    what: "uploads",
+    refusal: "storage_unavailable",
+  });
+
+  constructor(options: FilesOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Stores `content` as the caller's file and returns its absolute path, which is a source_uri. The final name is only
+   * given to what was received whole and found to be media; until then, and after any failure, nothing is visible.
+   * Errors: 422 `file`, 503 `storage_unavailable`, and whatever reading `content` throws.
+   */
+  async upload(caller: Caller, filename: string, content: AsyncIterable<Uint8Array>): Promise<string> {
+    const { signal } = caller;
+    const name = uploadName(await ownerPrefix(caller.principalKey), filename);
+    using _turn = await this.#receiving.acquire({ signal, timeoutMs: LIMITS.upload.waitMs });
+    using upload = await this.#options.uploads.begin();
+    for await (const bytes of content) await upload.write(bytes);
+    await this.#checkIsMedia(upload.path, signal);
+    signal.throwIfAborted();
+    return await upload.publish(name);
+  }
+
+  /**
+   * The caller's own upload of that name, else the first operator root's file. Errors: 400 `filename`; 404 for what is
+   * absent, foreign, or reached by a link that leads out of the roots.
+   */
+  async open(caller: Caller, filename: string): Promise<OpenFile> {
+    const mediaType = requestedVideoType(filename);
+    const { uploadRoot, operatorRoots } = this.#options.sources;
+    for (const root of [uploadRoot, ...operatorRoots]) {
+      const file = await this.#openVisible(caller, join(root, filename));
+      const described = file && await describeOpenFile(file, { mediaType, cacheControl: "no-store" });
+      if (described) return described;
+    }
+    throw refuse.notFound("File", "filename");
+  }
+
+  [Symbol.dispose](): void {
+    this.#receiving.close();
+  }
+
+  /** Null for every reason alike, so that nobody can find out what exists. */
+  async #openVisible({ principalKey }: Caller, path: string): Promise<Deno.FsFile | null> {
+    try {
+      const source = await resolveLocalSource(path, { ...this.#options.sources, principalKey });
+      return await Deno.open(source.path, { read: true });
+    } catch (error) {
+      if (error instanceof Refusal || typeof (error as { code?: unknown }).code === "string") return null;
+      throw error;
+    }
+  }
+
+  /** A fault of the medium is told on the field that this route knows. */
+  async #checkIsMedia(path: string, signal: AbortSignal): Promise<void> {
+    try {
+      await this.#options.decoder.probe(path, signal, LIMITS.upload.probeTimeoutMs);
+    } catch (error) {
+      if (!(error instanceof Refusal) || error.kind !== "validation_error") throw error;
+      throw refuse.invalid("file", error.details[0]?.message ?? "is no media file");
+    }
+  }
+}

@@ -1,0 +1,204 @@
+/** Asking a model: admission first, then the providers, and every outcome counted. Contract 7.6 and 16. */
+
+import {
+  Admission,
+  type AdmissionLimits,
+  type AdmissionPermit,
+  AdmissionRefused,
+  LATENCY_CLASSES,
+  type LatencyClass,
+} from "../../base/admission.ts";
+import type { Metrics } from "../../base/metrics.ts";
+import type { World } from "../../base/world.ts";
+import type { CatalogEntry } from "../../model/infer/catalog.ts";
+import {
+  type InferenceAnswer,
+  InferenceFailed,
+  type InferenceFailure,
+  type InferenceRequest,
+  type ProviderKind,
+} from "../../model/infer/inference.ts";
+import type { Providers } from "../../remote/models/providers.ts";
+
+export interface InferenceOptions {
+  readonly providers: Providers;
+  readonly limits: AdmissionLimits;
+  readonly metrics: Metrics;
+  readonly world: World;
+}
+
+/** Contract 7.6: one row of the table of callers, and who calls. */
+export interface AskOptions {
+  readonly principalKey: string;
+  /** Calls of one stream take turns with those of others: the run, or the request where there is none. */
+  readonly streamKey: string;
+  readonly latencyClass: LatencyClass;
+  /** Longest time of the provider calls together. */
+  readonly timeoutMs: number;
+  /** Longest time of all, the wait for admission included. */
+  readonly deadlineMs: number;
+  /** How long the provider probably takes: without that much time left, nobody is asked. */
+  readonly serviceEstimateMs: number;
+  readonly signal: AbortSignal;
+  /** Whose error it counts as when no backend was called; the first of the default backends unless given. */
+  readonly primaryProvider?: ProviderKind;
+}
+
+/** Contract 16: the fraction of calls that is meant to succeed. */
+const SLO_TARGET_RATIO = 0.99;
+
+/** The one way to a model for every caller: it holds the process-wide limits. */
+export class Inference implements Disposable {
+  readonly #options: InferenceOptions;
+  readonly #admission: Admission;
+  /** Calls that wait or are under way, ended together when the service closes. */
+  readonly #underWay = new Set<AbortController>();
+  /** Calls that ended well or badly; what the error budget is measured by. */
+  readonly #ended = { ok: 0, failed: 0 };
+
+  constructor(options: InferenceOptions) {
+    this.#options = options;
+    this.#admission = new Admission(options.limits, options.world);
+    this.#readAdmission();
+    options.metrics.set("service_infer_slo_target_ratio", SLO_TARGET_RATIO);
+    options.metrics.read("service_infer_error_budget_remaining_ratio", () => this.#errorBudgetRemaining());
+  }
+
+  /** Whether there is any backend. */
+  get isConfigured(): boolean {
+    return this.#options.providers.isConfigured;
+  }
+
+  /** Whether the backend that would serve `model` takes binary clips. */
+  hasBinaryMedia(model: string): boolean {
+    return this.#options.providers.hasBinaryMedia(model);
+  }
+
+  /** Every model with the state of its backends as of now. */
+  catalog(signal: AbortSignal): Promise<CatalogEntry[]> {
+    return this.#options.providers.catalog(signal);
+  }
+
+  /**
+   * Throws {@link InferenceFailed} (`saturated`, `deadline_missed` and `budget_exceeded` may come from admission), or
+   * the reason of the signal.
+   */
+  async ask(request: InferenceRequest, options: AskOptions): Promise<InferenceAnswer> {
+    const { providers, world } = this.#options;
+    providers.requireServed(request.model); // nobody waits for an answer that nobody can give
+    const closing = new AbortController();
+    this.#underWay.add(closing);
+    try {
+      const signal = AbortSignal.any([options.signal, closing.signal]);
+      using permit = await this.#admitted(request, options, signal);
+      const timeoutMs = Math.min(options.timeoutMs, options.deadlineMs - permit.waitedMs);
+      const startedMs = world.monotonicMs();
+      try {
+        const answer = await providers.infer(request, { timeoutMs, signal });
+        this.#countAnswer(answer);
+        return answer;
+      } catch (error) {
+        if (error instanceof InferenceFailed && !FAULTS_OF_THE_CALLER.includes(error.failure)) {
+          this.#options.metrics.observe("service_infer_latency_ms", world.monotonicMs() - startedMs);
+        }
+        throw error;
+      }
+    } catch (error) {
+      if (error instanceof InferenceFailed && !closing.signal.aborted) this.#countFailure(error, options);
+      throw error;
+    } finally {
+      this.#underWay.delete(closing);
+    }
+  }
+
+  /** Refuses who waits and who comes, and ends the calls under way. */
+  close(): void {
+    this.#admission.close();
+    const reason = new InferenceFailed("saturated", "the service is closing");
+    for (const controller of this.#underWay) controller.abort(reason);
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  async #admitted(
+    request: InferenceRequest,
+    options: AskOptions,
+    signal: AbortSignal,
+  ): Promise<AdmissionPermit> {
+    const { principalKey, streamKey, latencyClass, deadlineMs, serviceEstimateMs: estimateMs } = options;
+    const { tokens, bytes } = this.#options.providers.reservation(request);
+    try {
+      return await this.#admission.acquire({
+        principalKey,
+        streamKey,
+        latencyClass,
+        tokens,
+        bytes,
+        deadlineMs,
+        estimateMs,
+        signal,
+      });
+    } catch (error) {
+      throw error instanceof AdmissionRefused ? new InferenceFailed(error.reason, error.message) : error;
+    }
+  }
+
+  #countAnswer({ provider, tokens, fallbackUsed, inferenceLatencyMs }: InferenceAnswer): void {
+    const { metrics } = this.#options;
+    this.#ended.ok += 1;
+    metrics.add("service_infer_requests_total", { provider, status: "ok" });
+    if (fallbackUsed) metrics.add("service_infer_fallback_total");
+    metrics.add("service_infer_tokens_total", { provider, kind: "prompt" }, tokens.prompt_tokens);
+    metrics.add("service_infer_tokens_total", { provider, kind: "completion" }, tokens.completion_tokens);
+    metrics.add("service_infer_tokens_total", { provider, kind: "thinking" }, tokens.thinking_tokens);
+    metrics.observe("service_infer_latency_ms", inferenceLatencyMs);
+  }
+
+  #countFailure({ failure, provider }: InferenceFailed, { primaryProvider = "vllm" }: AskOptions): void {
+    if (FAULTS_OF_THE_CALLER.includes(failure)) return;
+    this.#ended.failed += 1;
+    this.#options.metrics.add("service_infer_requests_total", {
+      provider: provider ?? primaryProvider,
+      status: "error",
+    });
+  }
+
+  /** 1 while everything succeeds, 0 once as many calls failed as the target allows. */
+  #errorBudgetRemaining(): number {
+    const { ok, failed } = this.#ended;
+    if (failed === 0) return 1;
+    return Math.max(0, 1 - failed / (ok + failed) / (1 - SLO_TARGET_RATIO));
+  }
+
+  /** Admission counts for itself; a scrape asks it. */
+  #readAdmission(): void {
+    const { metrics, limits } = this.#options;
+    const admission = this.#admission;
+    const { stats } = admission;
+    metrics.set("service_infer_admission_token_limit", limits.tokenBudget);
+    metrics.set("service_infer_admission_byte_limit", limits.byteBudget);
+    metrics.read("service_infer_admission_active", () => admission.active);
+    metrics.read("service_infer_admission_waiting", () => admission.waiting);
+    metrics.read("service_infer_admission_active_tokens", () => admission.activeTokens);
+    metrics.read("service_infer_admission_active_bytes", () => admission.activeBytes);
+    const acquired = () => LATENCY_CLASSES.reduce((sum, name) => sum + stats.acquired[name], 0);
+    metrics.read("service_infer_admission_acquired_total", acquired);
+    for (const name of LATENCY_CLASSES) {
+      const labels = { class: name };
+      metrics.read("service_infer_admission_acquired_by_class_total", labels, () => stats.acquired[name]);
+    }
+    for (const limit of ["global", "principal"] as const) {
+      metrics.read("service_infer_admission_timeouts_total", { limit }, () => stats.timeouts[limit]);
+    }
+    metrics.read("service_infer_admission_waiter_rejections_total", () => stats.waiterRejections);
+    metrics.read("service_infer_admission_deadline_missed_total", () => stats.deadlineMissed);
+    metrics.read("service_infer_admission_budget_rejections_total", () => stats.budgetRejections);
+    metrics.read("service_infer_admission_wait_duration_us_count", () => stats.waits);
+    metrics.read("service_infer_admission_wait_duration_us_sum", () => Math.round(stats.waitedMs * 1000));
+  }
+}
+
+/** What no backend could have answered: the operator's error budget does not pay for it. */
+const FAULTS_OF_THE_CALLER: readonly InferenceFailure[] = ["unsupported_model", "budget_exceeded"];

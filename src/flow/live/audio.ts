@@ -1,0 +1,123 @@
+/** What is heard in a session: windows of Opus to WAV, to the audio sidecar, to the timeline. Contract 12.4. */
+
+import type { Metrics } from "../../base/metrics.ts";
+import type { Tools } from "../../base/program_paths.ts";
+import type { World } from "../../base/world.ts";
+import type { OpusWindow } from "../../live/messages.ts";
+import { opusWav, OpusWavFailed } from "../../media/formats/opus_wav.ts";
+import { event } from "../../model/events/event_table.ts";
+import type { LiveAudioPlan } from "../../model/live/attach.ts";
+import { type LocalAudio, SidecarFailed } from "../../model/sidecars/local_audio.ts";
+import { type ChunkMoment, fuseMoments } from "../../model/reason/moments.ts";
+import type { NewEvent } from "../../model/runs/run.ts";
+import type { AudioSidecar } from "../../remote/sidecars/audio_sidecar.ts";
+import type { LiveTimeline, SessionIdentity } from "./journal.ts";
+
+/** Contract 1.1: events of live audio name this stream, and a request that nobody made. */
+const STREAM_ID = "default";
+
+export interface LiveAudioOptions {
+  readonly identity: SessionIdentity;
+  readonly timeline: LiveTimeline;
+  readonly plan: LiveAudioPlan;
+  readonly sidecar: AudioSidecar;
+  readonly tools: Pick<Tools, "ffmpeg" | "prlimit">;
+  /** SERVICE_AUDIO_SIDECAR_TIMEOUT_MS. */
+  readonly timeoutMs: number;
+  readonly metrics: Metrics;
+  readonly world: World;
+}
+
+export class LiveAudio {
+  readonly #options: LiveAudioOptions;
+
+  constructor(options: LiveAudioOptions) {
+    this.#options = options;
+  }
+
+  /** A window that fails is counted and nothing else. Rejects with the reason of the signal. */
+  async hear(window: OpusWindow, signal: AbortSignal): Promise<void> {
+    const { plan, sidecar, tools, world, timeoutMs, metrics, timeline } = this.#options;
+    try {
+      const { wav, durationMs, decodeMs } = await opusWav(window.units, { tools, world, signal });
+      const { result, roundTripMs } = await sidecar.analyze({
+        wav,
+        profile: plan.profile,
+        engine: plan.engine,
+        maxEvents: plan.maxEvents,
+        minConfidence: plan.minConfidence,
+        sourceStartMs: window.startPtsMs,
+        timeoutMs,
+        extractionMs: decodeMs,
+        signal,
+      });
+      timeline.append(this.#events(window, { result, durationMs, decodeMs, roundTripMs }));
+    } catch (error) {
+      signal.throwIfAborted();
+      if (error instanceof SidecarFailed) return; // the sidecar has counted it
+      if (!(error instanceof OpusWavFailed)) throw error;
+      metrics.add("service_pipeline_local_audio_analysis_failures_total");
+      metrics.add("service_pipeline_local_audio_failures_total", { reason: "decode" });
+    }
+  }
+
+  #events(
+    window: OpusWindow,
+    { result, durationMs, decodeMs, roundTripMs }: {
+      result: LocalAudio;
+      durationMs: number;
+      decodeMs: number;
+      roundTripMs: number;
+    },
+  ): NewEvent[] {
+    const { identity: { runId, sessionId }, metrics } = this.#options;
+    const { chunkIndex, trackId, startPtsMs, endPtsMs } = window;
+    const common = {
+      request_id: `live-audio:${sessionId}`,
+      stream_id: STREAM_ID,
+      session_id: sessionId,
+      chunk_index: chunkIndex,
+      track_id: trackId,
+      provider: "local_audio",
+      timestamp_resolution_ms: 1,
+    } as const;
+    const { moments } = fuseMoments([], { local: result, localFailed: false, clipMs: durationMs });
+    metrics.add("service_pipeline_multimodal_moments_total", moments.length);
+    return [
+      event("semantic_chunk_inferred", runId, {
+        ...common,
+        media_mode: "live_audio",
+        pts_start_ms: startPtsMs,
+        pts_end_ms: endPtsMs,
+        rtp_access_units: window.units.length,
+        decode_ms: decodeMs,
+        round_trip_ms: roundTripMs,
+        local_audio: result,
+      }),
+      ...moments.map((moment, number) =>
+        event("multimodal_moment", runId, {
+          ...common,
+          moment_id: `live-audio:${sessionId}:${chunkIndex}:${number}`,
+          ...heard(moment),
+          start_pts_ms: startPtsMs + moment.start_offset_ms,
+          end_pts_ms: startPtsMs + moment.end_offset_ms,
+          evidence: null,
+        })
+      ),
+    ];
+  }
+}
+
+/** Contract 12.4: what was said stands in the description and nowhere else. */
+function heard({ start_offset_ms, end_offset_ms, kind, description, confidence }: ChunkMoment) {
+  return {
+    start_offset_ms,
+    end_offset_ms,
+    modalities: ["audio"],
+    kind,
+    description,
+    intent: null,
+    audio_visual_relation: null,
+    confidence,
+  } as const;
+}

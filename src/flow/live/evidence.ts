@@ -1,0 +1,86 @@
+/** What a zone or a trigger saw: the picture, then the event that names it, then the datagram. Contract 9.5 and 11.5. */
+
+import type { Metrics } from "../../base/metrics.ts";
+import type { LivePicture, TriggerFacts, ZoneFacts } from "../../live/messages.ts";
+import { event } from "../../model/events/event_table.ts";
+import { localOutputDatagram, triggerActions, triggerPayload } from "../../model/triggers/trigger_event.ts";
+import { zoneEnteredPayload } from "../../model/policies/zone_event.ts";
+import { DEFAULT_STREAM_ID, type NewEvent } from "../../model/runs/run.ts";
+import type { TriggerProgram } from "../../model/triggers/program.ts";
+import type { RestrictedZone } from "../../model/policies/zone.ts";
+import type { DatagramOutput } from "../../remote/datagram_output.ts";
+import type { BlobRef } from "../../store/blobs.ts";
+import type { LiveTimeline, SessionIdentity } from "./journal.ts";
+
+export interface EvidenceOptions {
+  readonly identity: SessionIdentity;
+  readonly timeline: LiveTimeline;
+  readonly zone: RestrictedZone | null;
+  readonly trigger: TriggerProgram | null;
+  /** Null where no socket is configured; then no program with that action was let in. */
+  readonly datagrams: Pick<DatagramOutput, "send"> | null;
+  readonly metrics: Metrics;
+}
+
+export class EvidenceWriter {
+  readonly #options: EvidenceOptions;
+
+  constructor(options: EvidenceOptions) {
+    this.#options = options;
+  }
+
+  /** A picture that cannot be stored leaves no event: an assertion without its evidence is none. */
+  async write(picture: LivePicture): Promise<void> {
+    const { zone, trigger, timeline, metrics } = this.#options;
+    const ref = await timeline.store(picture.jpeg);
+    if (zone && picture.zone) {
+      if (ref) this.#assertZone(zone, picture, picture.zone, ref);
+      else metrics.add("service_pipeline_restricted_zone_evidence_failures_total");
+    }
+    if (trigger && picture.trigger) {
+      if (ref) await this.#fire(trigger, picture, picture.trigger, ref);
+      else metrics.add("service_pipeline_trigger_binary_write_failures_total");
+    }
+  }
+
+  #assertZone(zone: RestrictedZone, { frame }: LivePicture, facts: ZoneFacts, image: BlobRef): void {
+    const { identity, timeline, metrics } = this.#options;
+    const { score, consecutiveFrames } = facts;
+    const payload = zoneEnteredPayload({ ...identity, frame, zone, score, consecutiveFrames, image });
+    const written = timeline.append([event("restricted_zone_activity_entered", identity.runId, payload)]);
+    metrics.add("service_pipeline_restricted_zone_assertions_total", written.length);
+  }
+
+  async #fire(
+    program: TriggerProgram,
+    { frame }: LivePicture,
+    { inputs }: TriggerFacts,
+    image: BlobRef,
+  ): Promise<void> {
+    const { identity, timeline, metrics, datagrams } = this.#options;
+    const { eventType, localOutput } = triggerActions(program);
+    const payload = triggerPayload({
+      ...identity,
+      frame,
+      program,
+      inputs: {
+        motionScore: inputs.motion_score ?? NaN,
+        noveltyScore: inputs.novelty_score ?? NaN,
+        confidence: inputs.confidence ?? NaN,
+      },
+      image,
+    });
+    const fired: NewEvent = event(`trigger.${eventType}`, identity.runId, payload);
+    const [committed] = timeline.append([fired]);
+    if (!committed) return;
+    metrics.add("service_pipeline_trigger_assertions_total");
+    if (!localOutput || !datagrams) return;
+    const where = { ...committed, streamId: DEFAULT_STREAM_ID };
+    const isSent = await datagrams.send(localOutputDatagram(where, identity.generation));
+    metrics.add(
+      isSent
+        ? "service_pipeline_trigger_local_outputs_total"
+        : "service_pipeline_trigger_local_output_failures_total",
+    );
+  }
+}

@@ -1,0 +1,169 @@
+/** What a live session asks the models: the first of every picture, the second where the first is unsure. Contract 11.4. */
+
+import type { LatencyClass } from "../../base/admission.ts";
+import type { Metrics } from "../../base/metrics.ts";
+import type { World } from "../../base/world.ts";
+import { InferenceFailed, type InferenceRequest } from "../../model/infer/inference.ts";
+import { TokenRate } from "../../model/live/token_rate.ts";
+import { needsSecondPass } from "../../model/reason/answer.ts";
+import { TIER_LABEL_ANSWER } from "../../model/reason/schemas.ts";
+import type { Inference } from "../infer/inference.ts";
+import type { SessionIdentity } from "./journal.ts";
+
+/** SERVICE_WEBRTC_*_PASS_*. */
+export interface LiveModels {
+  readonly firstPassModel: string;
+  /** Undefined, or equal to the first: there is no second pass. */
+  readonly secondPassModel: string | undefined;
+  readonly secondPassThreshold: number;
+  readonly secondPassMaxTokens: number;
+}
+
+/** One row of contract 11.4 and 7.6: how long a question of this kind may take, and how urgent it is. */
+interface Terms {
+  readonly latencyClass: LatencyClass;
+  /** Of both passes together, waits included. */
+  readonly deadlineMs: number;
+  readonly estimateMs: number;
+  readonly firstTokens: number;
+  readonly firstTimeoutMs: number;
+  readonly secondTimeoutMs: number;
+}
+
+const TERMS = {
+  keyframe: {
+    latencyClass: "urgent_live",
+    deadlineMs: 15_000,
+    estimateMs: 500,
+    firstTokens: 128,
+    firstTimeoutMs: 5_000,
+    secondTimeoutMs: 10_000,
+  },
+  clip: {
+    latencyClass: "live",
+    deadlineMs: 35_000,
+    estimateMs: 1_000,
+    firstTokens: 256,
+    firstTimeoutMs: 15_000,
+    secondTimeoutMs: 20_000,
+  },
+} as const satisfies Record<string, Terms>;
+
+/** Contract 11.4: a schema asks for more words. */
+const SCHEMA_TOKENS = 1_024;
+
+export interface LiveQuestion {
+  readonly kind: keyof typeof TERMS;
+  readonly prompt: string;
+  readonly outputSchema: Readonly<Record<string, unknown>> | null;
+  /** Whole JPEG files, in the order in which the model sees them. */
+  readonly images: readonly Uint8Array[];
+}
+
+export interface LiveReply {
+  readonly text: string;
+  /** The second model said it. */
+  readonly isTiered: boolean;
+}
+
+export interface LiveQuestionsOptions {
+  readonly inference: Inference;
+  readonly models: LiveModels;
+  readonly metrics: Metrics;
+  readonly world: World;
+  readonly identity: SessionIdentity;
+  /** Output tokens a second; 0 for no cap. */
+  readonly tokensPerSecond: number;
+}
+
+export class LiveQuestions {
+  readonly #options: LiveQuestionsOptions;
+  readonly #rate: TokenRate;
+
+  constructor(options: LiveQuestionsOptions) {
+    this.#options = options;
+    this.#rate = new TokenRate(options.tokensPerSecond);
+  }
+
+  /** Whether the session's cap of output tokens leaves room for another question now. */
+  get hasTokens(): boolean {
+    return this.#rate.admits(this.#options.world.monotonicMs());
+  }
+
+  /** Throws InferenceFailed where nobody answers, or answers with nothing; and the reason of the signal. */
+  async ask(question: LiveQuestion, signal: AbortSignal): Promise<LiveReply> {
+    const { world, metrics, models } = this.#options;
+    const startedMs = world.monotonicMs();
+    try {
+      const { firstTokens } = TERMS[question.kind];
+      const first = await this.#pass(question, {
+        model: models.firstPassModel,
+        maxTokens: question.outputSchema ? SCHEMA_TOKENS : firstTokens,
+        schema: question.outputSchema && { name: "caller_schema", schema: question.outputSchema },
+        timeoutMs: TERMS[question.kind].firstTimeoutMs,
+        startedMs,
+      }, signal);
+      const second = needsSecondPass(first, models.secondPassThreshold)
+        ? await this.#secondPass(question, startedMs, signal)
+        : null;
+      return second === null ? { text: first, isTiered: false } : { text: second, isTiered: true };
+    } finally {
+      metrics.observe("service_pipeline_vlm_latency_ms", world.monotonicMs() - startedMs);
+    }
+  }
+
+  /** Null where there is no second model, or it has no answer: then the first one's stands. */
+  async #secondPass(
+    question: LiveQuestion,
+    startedMs: number,
+    signal: AbortSignal,
+  ): Promise<string | null> {
+    const { firstPassModel, secondPassModel, secondPassMaxTokens } = this.#options.models;
+    if (!secondPassModel || secondPassModel === firstPassModel) return null;
+    try {
+      return await this.#pass(question, {
+        model: secondPassModel,
+        maxTokens: secondPassMaxTokens,
+        schema: question.outputSchema && TIER_LABEL_ANSWER,
+        timeoutMs: TERMS[question.kind].secondTimeoutMs,
+        startedMs,
+      }, signal);
+    } catch (error) {
+      if (error instanceof InferenceFailed) return null;
+      throw error;
+    }
+  }
+
+  async #pass({ kind, prompt, images }: LiveQuestion, pass: {
+    model: string;
+    maxTokens: number;
+    schema: InferenceRequest["outputSchema"] | null;
+    timeoutMs: number;
+    startedMs: number;
+  }, signal: AbortSignal): Promise<string> {
+    const { inference, metrics, world, identity: { principalKey, runId } } = this.#options;
+    const { latencyClass, deadlineMs, estimateMs } = TERMS[kind];
+    metrics.add("service_pipeline_vlm_inferences_total");
+    const { outputText } = await inference.ask({
+      model: pass.model,
+      prompt,
+      images,
+      maxTokens: pass.maxTokens,
+      temperature: 0,
+      allowFallback: true,
+      ...(pass.schema && { outputSchema: pass.schema }),
+    }, {
+      principalKey,
+      streamKey: runId,
+      latencyClass,
+      timeoutMs: pass.timeoutMs,
+      deadlineMs: deadlineMs - (world.monotonicMs() - pass.startedMs),
+      serviceEstimateMs: estimateMs,
+      signal,
+    });
+    this.#rate.spend(world.monotonicMs(), outputText);
+    const text = outputText.trim();
+    if (text === "") throw new InferenceFailed("invalid_response", "The model answered with an empty text");
+    return text;
+  }
+}

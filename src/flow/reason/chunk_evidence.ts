@@ -1,0 +1,64 @@
+/** What a chunk leaves in the blob store: its clip, and the spoken word about it. Written before any event names it. */
+
+import type { Metrics } from "../../base/metrics.ts";
+import { Refusal } from "../../base/refusal.ts";
+import type { PayloadOf } from "../../model/events/event_table.ts";
+import type { Speech } from "../../remote/sidecars/audio_sidecar.ts";
+import type { BlobKind, BlobRef, Blobs } from "../../store/blobs.ts";
+
+type Moment = PayloadOf<"multimodal_moment">;
+/** `evidence` of an event. Contract 6.7. */
+export type Evidence = NonNullable<Moment["evidence"]>;
+/** `feedback_audio` of an event. */
+export type FeedbackAudio = NonNullable<Moment["feedback_audio"]>;
+
+export interface EvidenceStoreOptions {
+  readonly blobs: Blobs;
+  readonly metrics: Metrics;
+}
+
+export class EvidenceStore {
+  readonly #options: EvidenceStoreOptions;
+
+  constructor(options: EvidenceStoreOptions) {
+    this.#options = options;
+  }
+
+  /** Null where the disk refuses it: what was found in the clip stands without it. */
+  async clip(mp4: Uint8Array): Promise<Evidence | null> {
+    const ref = await this.#put(mp4, "mp4");
+    return ref && { ...mediaOf(ref), media_type: "video/mp4" };
+  }
+
+  async speech(speech: Speech): Promise<FeedbackAudio | null> {
+    const ref = await this.#put(speech.wav, "wav");
+    return ref && {
+      ...mediaOf(ref),
+      media_type: "audio/wav",
+      model: speech.model,
+      sample_rate_hz: speech.sampleRateHz,
+      processing_ms: Math.round(speech.processingMs),
+    };
+  }
+
+  async #put(bytes: Uint8Array, kind: BlobKind): Promise<BlobRef | null> {
+    const { blobs, metrics } = this.#options;
+    try {
+      const ref = await blobs.put(bytes, kind);
+      metrics.add(
+        ref.created
+          ? "service_pipeline_media_blobs_written_total"
+          : "service_pipeline_media_blobs_reused_total",
+      );
+      return ref;
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      metrics.add("service_pipeline_media_blob_failures_total");
+      return null;
+    }
+  }
+}
+
+function mediaOf({ ref, sizeBytes, sha256, created }: BlobRef) {
+  return { media_ref: ref, media_bytes: sizeBytes, media_sha256: sha256, created };
+}

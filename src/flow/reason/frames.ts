@@ -1,0 +1,115 @@
+/** The sampled frames of one reason pass as they come in: what rows and markers need of each, and nothing else. */
+
+import type { Metrics } from "../../base/metrics.ts";
+import type { World } from "../../base/world.ts";
+import type { GateKernel } from "../../media/kernels/gate_kernel.ts";
+import { isKept, type RowColumns } from "../../model/frames/frame_row.ts";
+import { GATE_REASONS, type GateThresholds, type SignalColumns } from "../../model/frames/signals.ts";
+import { asStored } from "../../model/frames/signals_json.ts";
+
+export interface ReasonFramesOptions {
+  /** A gate of this pass alone: its reference and its window go on from chunk to chunk. */
+  readonly gate: GateKernel;
+  readonly thresholds: GateThresholds;
+  readonly windowSize: number;
+  readonly metrics: Metrics;
+  readonly world: World;
+}
+
+/** Columns that grow by doubling: a frame costs 49 bytes, so that a long film fits beside its chunks. */
+interface Columns {
+  readonly frameIndex: Float64Array;
+  readonly ptsMs: Float64Array;
+  readonly reason: Uint8Array;
+  readonly novelty: Float64Array;
+  readonly temporalStability: Float64Array;
+  readonly motion: Float64Array;
+  readonly confidence: Float64Array;
+}
+
+/** Rows before the first growth: a minute of film. */
+const FIRST_ROWS = 2048;
+
+export class ReasonFrames {
+  readonly #options: ReasonFramesOptions;
+  #columns = newColumns(FIRST_ROWS);
+  #count = 0;
+
+  constructor(options: ReasonFramesOptions) {
+    this.#options = options;
+  }
+
+  /** Frames so far. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /** Takes the signals of the next frames: the gate decides on each; the signals themselves are not kept. */
+  append(measured: SignalColumns): void {
+    const { gate, thresholds, windowSize, world } = this.#options;
+    const signals = asStored(measured);
+    const start = this.#count;
+    const frameIndex = Float64Array.from({ length: signals.count }, (_, row) => start + row);
+    const startedMs = world.monotonicMs();
+    const decided = gate.run(signals, frameIndex, thresholds, windowSize, { resume: start > 0 });
+    this.#countGate(decided.reason, world.monotonicMs() - startedMs);
+    this.#reserve(start + signals.count);
+    const columns = this.#columns;
+    columns.frameIndex.set(frameIndex, start);
+    columns.ptsMs.set(signals.ptsMs, start);
+    columns.reason.set(decided.reason, start);
+    columns.novelty.set(decided.novelty, start);
+    columns.temporalStability.set(decided.temporalStability, start);
+    columns.motion.set(decided.motion, start);
+    columns.confidence.set(decided.confidence, start);
+    this.#count += signals.count;
+  }
+
+  /** Everything so far, as views of what is kept here. */
+  get columns(): RowColumns {
+    const count = this.#count;
+    const { frameIndex, ptsMs, reason, novelty, temporalStability, motion, confidence } = this.#columns;
+    return {
+      frameIndex: frameIndex.subarray(0, count),
+      signals: { ptsMs: ptsMs.subarray(0, count) },
+      gate: {
+        count,
+        reason: reason.subarray(0, count),
+        novelty: novelty.subarray(0, count),
+        temporalStability: temporalStability.subarray(0, count),
+        motion: motion.subarray(0, count),
+        confidence: confidence.subarray(0, count),
+      },
+    };
+  }
+
+  #reserve(rows: number): void {
+    let capacity = this.#columns.reason.length;
+    if (rows <= capacity) return;
+    while (capacity < rows) capacity *= 2;
+    const grown = newColumns(capacity);
+    for (const name of Object.keys(grown) as (keyof Columns)[]) grown[name].set(this.#columns[name]);
+    this.#columns = grown;
+  }
+
+  /** Contract 16: the recorded path feeds the live path's series with its average a frame. */
+  #countGate(reasons: Uint8Array, tookMs: number): void {
+    const { metrics } = this.#options;
+    const kept = reasons.reduce((count, reason) => count + (isKept(GATE_REASONS[reason]!) ? 1 : 0), 0);
+    metrics.add("service_pipeline_gate_frames_analyzed_total", reasons.length);
+    metrics.add("service_pipeline_gate_keyframes_selected_total", kept);
+    metrics.observe("service_pipeline_gate_latency_us", tookMs * 1000 / reasons.length);
+  }
+}
+
+function newColumns(rows: number): Columns {
+  return {
+    frameIndex: new Float64Array(rows),
+    ptsMs: new Float64Array(rows),
+    reason: new Uint8Array(rows),
+    novelty: new Float64Array(rows),
+    temporalStability: new Float64Array(rows),
+    motion: new Float64Array(rows),
+    confidence: new Float64Array(rows),
+  };
+}

@@ -1,0 +1,26 @@
+/** The interactions of a run, read back from its semantic chunks. Interface 4.4, contract 8.1. */
+
+import { interactionsOf } from "../../model/reason/interaction.ts";
+import type { StoredEvent, Timeline } from "../../store/log/timeline.ts";
+import type { Caller } from "../caller.ts";
+import { ownedRun } from "../runs/ownership.ts";
+
+const CHUNK_KINDS: ReadonlySet<string> = new Set(["semantic_chunk_inferred", "semantic_chunk_generated"]);
+
+export class Interactions {
+  readonly #timeline: Timeline;
+
+  constructor(timeline: Timeline) {
+    this.#timeline = timeline;
+  }
+
+  /** In the order in which the chunks were first written; `index` keeps one index's. Errors: 422 and 404 on the run. */
+  list(caller: Caller, runId: string, index?: string): readonly object[] {
+    const run = ownedRun(this.#timeline.view, caller, runId);
+    return interactionsOf(eventsOf(this.#timeline.read(run.runId, { kinds: CHUNK_KINDS })), index);
+  }
+}
+
+function* eventsOf(batches: Iterable<readonly StoredEvent[]>): Iterable<StoredEvent> {
+  for (const batch of batches) yield* batch;
+}

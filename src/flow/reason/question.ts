@@ -1,0 +1,96 @@
+/** The question about one chunk: asked of the first model, and of the second where the first is not sure. Contract 6.5. */
+
+import { type InferenceAnswer, InferenceFailed, type InferenceVideo } from "../../model/infer/inference.ts";
+import type { TokenCounts } from "../../model/infer/inference.ts";
+import { needsSecondPass } from "../../model/reason/answer.ts";
+import { sumTokens } from "../../model/reason/chunks.ts";
+import type { ReasonPlan } from "../../model/reason/request.ts";
+import { firstPass, type Pass, secondPass } from "../../model/reason/schemas.ts";
+import type { Inference } from "../infer/inference.ts";
+
+export interface Question {
+  readonly prompt: string;
+  /** Whole JPEG files, in the order in which the model sees them. */
+  readonly images: readonly Uint8Array[];
+  readonly video?: InferenceVideo;
+}
+
+/** What was answered at last, by either pass. */
+export interface Reply {
+  readonly answer: InferenceAnswer;
+  readonly isSecondPass: boolean;
+  /** Of both passes together. */
+  readonly tokens: TokenCounts;
+  readonly inferenceLatencyMs: number;
+}
+
+export interface QuestionsOptions {
+  readonly inference: Inference;
+  readonly plan: ReasonPlan;
+  readonly principalKey: string;
+  readonly runId: string;
+}
+
+/** Contract 7.6: nobody waits for the answer but the caller of a long request. */
+const ESTIMATE_MS_MAX = 1000;
+const DEADLINE_PER_TIMEOUT = 2;
+
+export class Questions {
+  readonly #options: QuestionsOptions;
+
+  constructor(options: QuestionsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Throws InferenceFailed where the first pass has no answer, or the reason of the signal. A second pass that has
+   * none, or one that `isReadable` rejects, leaves the first answer as it is.
+   */
+  async ask(
+    question: Question,
+    isReadable: (secondText: string) => boolean,
+    signal: AbortSignal,
+  ): Promise<Reply> {
+    const { plan } = this.#options;
+    const first = await this.#pass(firstPass(plan), question, signal);
+    const alone = {
+      answer: first,
+      isSecondPass: false,
+      tokens: first.tokens,
+      inferenceLatencyMs: first.inferenceLatencyMs,
+    };
+    const pass = secondPass(plan);
+    if (pass === null || !needsSecondPass(first.outputText, plan.threshold)) return alone;
+    const second = await this.#secondAnswer(pass, question, signal);
+    if (second === null) return alone;
+    const spent = {
+      tokens: sumTokens([first.tokens, second.tokens]),
+      inferenceLatencyMs: first.inferenceLatencyMs + second.inferenceLatencyMs,
+    };
+    return isReadable(second.outputText)
+      ? { answer: second, isSecondPass: true, ...spent }
+      : { ...alone, ...spent };
+  }
+
+  async #secondAnswer(pass: Pass, question: Question, signal: AbortSignal): Promise<InferenceAnswer | null> {
+    try {
+      return await this.#pass(pass, question, signal);
+    } catch (error) {
+      if (error instanceof InferenceFailed) return null;
+      throw error;
+    }
+  }
+
+  #pass(pass: Pass, question: Question, signal: AbortSignal): Promise<InferenceAnswer> {
+    const { inference, plan: { timeoutMs }, principalKey, runId } = this.#options;
+    return inference.ask({ ...question, ...pass, temperature: 0, allowFallback: true }, {
+      principalKey,
+      streamKey: runId,
+      latencyClass: "offline",
+      timeoutMs,
+      deadlineMs: DEADLINE_PER_TIMEOUT * timeoutMs,
+      serviceEstimateMs: Math.min(timeoutMs, ESTIMATE_MS_MAX),
+      signal,
+    });
+  }
+}

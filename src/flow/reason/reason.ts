@@ -1,0 +1,322 @@
+/** Reason: a recording goes past a model chunk by chunk, beside the deterministic analysis. Interface 4.3, contract 6. */
+
+import type { Metrics } from "../../base/metrics.ts";
+import { refuse } from "../../base/refusal.ts";
+import { giveWay } from "../../base/turn.ts";
+import type { World } from "../../base/world.ts";
+import type { Decoder } from "../../media/recorded/decoder.ts";
+import type { Extractor } from "../../media/recorded/extractor.ts";
+import type { DecodedChunk, FrameStream } from "../../media/recorded/frame_stream.ts";
+import { GateKernel } from "../../media/kernels/gate_kernel.ts";
+import type { MediaInfo } from "../../media/probe.ts";
+import type { ReasonBody } from "../../model/api/reason.ts";
+import { event } from "../../model/events/event_table.ts";
+import { type RowColumns, type RowContext, typedFrames } from "../../model/frames/frame_row.ts";
+import { type LabelMaps, labelsOf } from "../../model/frames/label_map.ts";
+import { LIMITS } from "../../model/limits.ts";
+import { deriveMarkers, type Marker } from "../../model/frames/marker.ts";
+import { isNative, readReason, type ReasonPlan } from "../../model/reason/request.ts";
+import type { NewEvent } from "../../model/runs/run.ts";
+import { planSampling, type SamplingPlan } from "../../model/frames/sampling.ts";
+import type { GateThresholds } from "../../model/frames/signals.ts";
+import type { AudioSidecar } from "../../remote/sidecars/audio_sidecar.ts";
+import type { Blobs } from "../../store/blobs.ts";
+import type { Timeline } from "../../store/log/timeline.ts";
+import type { Caller } from "../caller.ts";
+import type { Inference } from "../infer/inference.ts";
+import { actionableRun, explainedFailure, stillActionableRun } from "../runs/ownership.ts";
+import { ChunkReasoner } from "./chunk.ts";
+import { analysisGenerated, chunkGenerated, ingestReceived } from "./chunk_events.ts";
+import { ReasonFrames } from "./frames.ts";
+import { forEachChunk } from "./pipeline.ts";
+import { ChunkRecords, type LagPercentiles, type Spent } from "./chunk_records.ts";
+import type { RunWork } from "../runs/run_work.ts";
+import type { OpenedSource, Sources } from "../sources.ts";
+
+export interface ReasonOptions {
+  readonly timeline: Timeline;
+  readonly world: World;
+  readonly metrics: Metrics;
+  readonly work: RunWork;
+  readonly decoder: Decoder;
+  readonly extractor: Extractor;
+  readonly sources: Sources;
+  readonly blobs: Blobs;
+  readonly inference: Inference;
+  /** Null where SERVICE_AUDIO_SIDECAR_ADDR is not set. */
+  readonly audioSidecar: AudioSidecar | null;
+  /** Model calls that one principal may have under way. */
+  readonly perPrincipalLimit: number;
+  readonly thresholds: GateThresholds;
+  readonly streamTtlMs: number;
+  readonly labelMaps: LabelMaps | null;
+}
+
+/** What one call found; the rows are made from it one at a time when the answer is written. */
+export interface Reasoned {
+  readonly context: RowContext;
+  readonly frames: RowColumns;
+  readonly chunks: ChunkRecords;
+  readonly markers: readonly Marker[];
+  readonly lag: LagPercentiles;
+  readonly spent: Spent;
+  /** Whether the caller wants the rows. */
+  readonly includesRows: boolean;
+}
+
+/** What one call works with from its source being open to its end. */
+interface Pass {
+  readonly caller: Caller;
+  readonly runId: string;
+  readonly plan: ReasonPlan;
+  readonly source: OpenedSource;
+  readonly info: MediaInfo;
+  readonly sampling: SamplingPlan;
+  readonly stream: FrameStream;
+  /** Whether a model is asked at all. */
+  readonly isSemantic: boolean;
+  readonly signal: AbortSignal;
+}
+
+/** Events of one commit: the end of a long film must not hold up everyone else while it is written. */
+const EVENTS_PER_COMMIT = 4096;
+/** What the caller wants of the run, for the words of a refusal. */
+const ACTION = "reason on";
+/** Interface 6.2: of this model the chunks are journaled in the order of the source. */
+const MODEL_IN_SOURCE_ORDER = "gemini-3-8-flash";
+
+export class Reason {
+  readonly #options: ReasonOptions;
+
+  constructor(options: ReasonOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * The chunks' events appear as they are inferred; the rest, and the run's completion, at the end. A caller who hangs up,
+   * a stop and a delete end everything at once; what is on the timeline by then stays there.
+   *
+   * Errors: 404, 409 when the run is or becomes terminal, 422 with the field, `source_uri` for any media fault, 503 without
+   * the sidecar or the provider that the request needs. A chunk that fails is no error of the request.
+   */
+  async run(caller: Caller, runId: string, body: ReasonBody): Promise<Reasoned> {
+    const { timeline, world, work, inference, streamTtlMs } = this.#options;
+    actionableRun(timeline.view, caller, runId, { nowMs: world.now(), ttlMs: streamTtlMs }, ACTION);
+    const plan = readReason(body, {
+      requestId: caller.requestId,
+      hasProvider: inference.isConfigured,
+      hasBinaryMedia: (model) => inference.hasBinaryMedia(model),
+    });
+    this.#checkAvailable(plan);
+
+    using handle = work.begin(runId, caller.signal);
+    try {
+      return await this.#reason(caller, runId, plan, handle.signal);
+    } catch (error) {
+      const run = { view: timeline.view, caller, runId, action: ACTION };
+      throw explainedFailure(error, handle.signal, run);
+    }
+  }
+
+  /** Contract 6.1: what the request needs and this service does not have. */
+  #checkAvailable(plan: ReasonPlan): void {
+    const { audioSidecar, inference } = this.#options;
+    if (plan.localAudio && !audioSidecar) {
+      throw refuse.because(
+        "audio_sidecar_unavailable",
+        "Cannot analyze local audio as SERVICE_AUDIO_SIDECAR_ADDR is not set",
+      );
+    }
+    if (isNative(plan) && plan.semanticInference && !inference.isConfigured) {
+      throw refuse.because(
+        "inference_provider_unavailable",
+        `Cannot reason on ${plan.media.mode} as no inference provider is configured`,
+      );
+    }
+  }
+
+  async #reason(caller: Caller, runId: string, plan: ReasonPlan, signal: AbortSignal): Promise<Reasoned> {
+    const { sources, decoder, inference } = this.#options;
+    await using source = await sources.open(plan.sourceUri, caller.principalKey, signal);
+    const info = await source.explained(decoder.probe(source.input, signal));
+    if (plan.media.mode === "audio_video") checkSound(info);
+    const sampling = planSampling(plan.sampling, info.video?.averageFps ?? null, "reason");
+    const isSemantic = plan.semanticInference && inference.isConfigured;
+    const asksWithImages = isSemantic && !plan.clip && !isNative(plan);
+    await using stream = await source.explained(decoder.streamFrames({
+      input: source.input,
+      info,
+      plan: sampling,
+      maxFrames: plan.maxFrames,
+      signal,
+      chunks: plan.chunking.by === "count" ? plan.chunking : { ...plan.chunking, endMs: info.durationMs },
+      ...(plan.crop && { crop: plan.crop }),
+      ...(asksWithImages && { images: { perChunk: plan.imagesPerChunk, maxEdge: plan.maxEdge } }),
+    }));
+    return await this.#pass({ caller, runId, plan, source, info, sampling, stream, isSemantic, signal });
+  }
+
+  async #pass(pass: Pass): Promise<Reasoned> {
+    const { thresholds, metrics, world } = this.#options;
+    const { caller, plan, sampling, stream } = pass;
+    const frames = new ReasonFrames({
+      gate: await GateKernel.load(),
+      thresholds,
+      windowSize: plan.windowSize,
+      metrics,
+      world,
+    });
+    const chunks = new ChunkRecords();
+    await this.#chunks(pass, frames, chunks);
+
+    const context: RowContext = {
+      runId: pass.runId,
+      streamId: plan.streamId,
+      mode: plan.mode,
+      model: plan.model,
+      samplingPolicy: sampling.policy,
+      sampleFps: sampling.sampleFps,
+      segmentMs: plan.segmentMs,
+      requestId: caller.requestId,
+      traceId: plan.traceId,
+      labels: labelsOf(this.#options.labelMaps, caller.principalKey),
+      coordinates: stream.coordinates,
+    };
+    const { columns } = frames;
+    const markers = deriveMarkers(
+      typedFrames(columns, context.labels, (row) => chunks.semanticsOf(row)?.overlay ?? null),
+      { runId: pass.runId, streamId: plan.streamId, correctionWindowFrames: plan.markerWindow },
+    );
+    const reasoned: Reasoned = {
+      context,
+      frames: columns,
+      chunks,
+      markers,
+      lag: chunks.lag(),
+      spent: chunks.spent(),
+      includesRows: plan.includeFrameMetadata,
+    };
+    await this.#commitEnd(pass, reasoned);
+    return reasoned;
+  }
+
+  /** Everything between the first frame and the last chunk's answer. Nothing is said before a frame was decoded. */
+  async #chunks(pass: Pass, frames: ReasonFrames, chunks: ChunkRecords): Promise<void> {
+    const { plan, signal } = pass;
+    const reasoner = new ChunkReasoner({ ...this.#options, ...pass, input: pass.source.input });
+    const keepsOrder = plan.firstPassModel === MODEL_IN_SOURCE_ORDER;
+    let isFirst = true;
+    const next = async () => {
+      const chunk = await this.#nextChunk(pass);
+      if (chunk === null && isFirst) {
+        throw refuse.invalid("source_uri", "no frame of it lies within its duration");
+      }
+      if (chunk !== null) frames.append(chunk.signals);
+      if (isFirst) this.#commit(pass, () => beginningOf(pass));
+      isFirst = false;
+      return chunk;
+    };
+    // More at once than the principal may have would only wait for admission, each against its own deadline.
+    const concurrency = Math.min(plan.concurrency, this.#options.perPrincipalLimit);
+    await forEachChunk({ next }, { concurrency, signal }, async (chunk, ended, predecessor) => {
+      const { record, events } = await reasoner.reason(chunk, ended);
+      if (keepsOrder) await predecessor;
+      ended.throwIfAborted();
+      if (events.length > 0) this.#commit(pass, () => events);
+      chunks.set(record);
+    });
+  }
+
+  /** Contract 16: the recorded path feeds the live path's series with its average a frame. */
+  async #nextChunk({ source, stream }: Pass): Promise<DecodedChunk | null> {
+    const { metrics, world } = this.#options;
+    const startedMs = world.monotonicMs();
+    const chunk = await source.explained(stream.next());
+    if (chunk === null) return null;
+    const { count } = chunk.signals;
+    metrics.add("service_pipeline_frames_decoded_total", count);
+    metrics.observe("service_pipeline_decode_latency_us", (world.monotonicMs() - startedMs) * 1000 / count);
+    return chunk;
+  }
+
+  /** The last events in their order; in steps, so that a stop in between still wins. */
+  async #commitEnd(pass: Pass, reasoned: Reasoned): Promise<void> {
+    let step: NewEvent[] = [];
+    for (const next of endOf(pass, reasoned)) {
+      step.push(next);
+      if (step.length < EVENTS_PER_COMMIT) continue;
+      this.#commit(pass, () => step);
+      step = [];
+      await giveWay();
+    }
+    this.#commit(pass, () => step);
+    // Whatever else is under way for the run could only be told that it has ended.
+    this.#options.work.end(pass.runId);
+  }
+
+  #commit({ caller, runId }: Pass, decide: () => readonly NewEvent[]): void {
+    this.#options.timeline.commit((view) => {
+      stillActionableRun(view, caller, runId, ACTION);
+      return decide();
+    });
+  }
+}
+
+/** Contract 6.1: what a clip with sound is cut from. */
+function checkSound({ video, audioStreams }: MediaInfo): void {
+  const { audioStreamsMax } = LIMITS.mediaWindow;
+  if (!video) throw refuse.invalid("source_uri", "it has no video stream, which audio_video needs");
+  if (audioStreams === 0) {
+    throw refuse.invalid("source_uri", "it has no audio stream, which audio_video needs");
+  }
+  if (audioStreams > audioStreamsMax) {
+    throw refuse.invalid(
+      "source_uri",
+      `it must have at most ${audioStreamsMax} audio streams for audio_video: got ${audioStreams}`,
+    );
+  }
+}
+
+/** Contract 6.7: what is said once a first frame is there. */
+function beginningOf({ caller, runId, plan, info, source, stream, isSemantic }: Pass): NewEvent[] {
+  const requestId = caller.requestId;
+  const { coordinates } = stream;
+  const received = ingestReceived(plan, { requestId, sourceUri: source.uri, coordinates, info });
+  const began = event("ingest_received", runId, received);
+  if (isSemantic || !plan.semanticInference) return [began];
+  return [
+    began,
+    event("semantic_fallback_activated", runId, {
+      request_id: requestId,
+      stream_id: plan.streamId,
+      reason: "provider_not_configured",
+    }),
+  ];
+}
+
+/** Costs of every chunk in order, markers, the summary, and the end of the run; made as they are written. */
+function* endOf({ caller, runId, plan, sampling, stream }: Pass, reasoned: Reasoned): Generator<NewEvent> {
+  const { requestId } = caller;
+  const { chunks, markers, lag, spent } = reasoned;
+  for (let chunkIndex = 0; chunkIndex < chunks.count; chunkIndex++) {
+    const generated = chunkGenerated({ requestId, chunkIndex, plan }, chunks.at(chunkIndex));
+    yield event("semantic_chunk_generated", runId, generated);
+  }
+  for (const marker of markers) {
+    const named = plan.indexName === null ? marker : { ...marker, index_name: plan.indexName };
+    yield event("marker_emitted", runId, named);
+  }
+  const counts = { frames: reasoned.frames.gate.count, markers: markers.length };
+  const { coordinates } = stream;
+  yield event(
+    "analysis_generated",
+    runId,
+    analysisGenerated(plan, { requestId, ...counts, sampling, coordinates, lag, spent }),
+  );
+  yield event("run_completed", runId, {
+    request_id: requestId,
+    stream_id: plan.streamId,
+    ...counts,
+    index_name: plan.indexName,
+  });
+}

@@ -1,0 +1,139 @@
+/** The life of a run: create, list, read, stop, keep alive, delete. Interface 4.2, contract 1. */
+
+import type { Metrics } from "../../base/metrics.ts";
+import { refuse } from "../../base/refusal.ts";
+import type { World } from "../../base/world.ts";
+import type { CreateRunBody } from "../../model/api/runs.ts";
+import { event } from "../../model/events/event_table.ts";
+import { FieldRules } from "../../model/field_rules.ts";
+import { newRunId } from "../../model/identifiers.ts";
+import type { Mode } from "../../model/runs/mode.ts";
+import { type RunStatus, type RunView, statusOf } from "../../model/runs/run.ts";
+import type { Timeline } from "../../store/log/timeline.ts";
+import type { Caller } from "../caller.ts";
+import { actionableRun, ownedRun, ownedRunOrTombstone } from "./ownership.ts";
+import type { RunWork } from "./run_work.ts";
+
+/** Exactly the seven keys of contract 1.3; what is unknown is an empty string. */
+export interface RunSummary {
+  readonly run_id: string;
+  readonly status: RunStatus;
+  readonly mode: string;
+  readonly model: string;
+  readonly source_uri: string;
+  readonly created_at: string;
+  readonly updated_at: string;
+}
+
+export interface CreatedRun {
+  readonly run_id: string;
+  readonly request_id: string;
+  readonly status: "pending";
+  readonly mode: Mode;
+  readonly model: string | null;
+}
+
+export interface RunsOptions {
+  readonly timeline: Timeline;
+  readonly world: World;
+  readonly metrics: Metrics;
+  readonly work: RunWork;
+  readonly activeStreamLimit: number;
+  readonly streamTtlMs: number;
+}
+
+export class Runs {
+  readonly #options: RunsOptions;
+
+  constructor(options: RunsOptions) {
+    this.#options = options;
+  }
+
+  /** Errors: 422 on `mode` and `model`, 409 on `run_id` when the caller's active runs reach the limit. */
+  create(caller: Caller, body: CreateRunBody): CreatedRun {
+    const { timeline, world, metrics, activeStreamLimit, streamTtlMs } = this.#options;
+    const rules = new FieldRules();
+    const mode = rules.mode(body.mode);
+    const model = body.model == null ? null : rules.model(body.model);
+    rules.check();
+    const runId = newRunId(world.randomBytes);
+    timeline.commit((view) => {
+      const active = view.activeCount(caller.principalKey, world.now(), streamTtlMs);
+      if (active >= activeStreamLimit) {
+        throw refuse.conflict(
+          "run_id",
+          `Cannot create a run as the limit of active runs is reached: ${activeStreamLimit}/${activeStreamLimit}`,
+        );
+      }
+      return [event("run_created", runId, {
+        request_id: caller.requestId,
+        mode,
+        model,
+        principal_key: caller.principalKey,
+        tenant_id: caller.tenantId,
+      })];
+    });
+    metrics.add("service_runs_created_total");
+    return { run_id: runId, request_id: caller.requestId, status: "pending", mode, model };
+  }
+
+  /** The caller's runs in order of creation, deleted ones excluded. */
+  list(caller: Caller): RunSummary[] {
+    return Array.from(this.#options.timeline.view.runsOf(caller.principalKey), (run) => this.#summary(run));
+  }
+
+  read(caller: Caller, runId: string): RunSummary {
+    return this.#summary(ownedRun(this.#options.timeline.view, caller, runId));
+  }
+
+  state(caller: Caller, runId: string): RunStatus {
+    return this.#status(ownedRun(this.#options.timeline.view, caller, runId));
+  }
+
+  stop(caller: Caller, runId: string): void {
+    const { timeline, work } = this.#options;
+    timeline.commit((view) => {
+      const run = actionableRun(view, caller, runId, this.#clock(), "stop");
+      return [event("stop_requested", run.runId, { request_id: caller.requestId })];
+    });
+    work.end(runId);
+  }
+
+  keepalive(caller: Caller, runId: string): void {
+    this.#options.timeline.commit((view) => {
+      const run = actionableRun(view, caller, runId, this.#clock(), "keep alive");
+      return [event("keepalive_refreshed", run.runId, { request_id: caller.requestId })];
+    });
+  }
+
+  /** One delete wins; a later one by the owner finds the tombstone, appends nothing and succeeds (D13). */
+  delete(caller: Caller, runId: string): void {
+    const { timeline, work } = this.#options;
+    timeline.commit((view) => {
+      const run = ownedRunOrTombstone(view, caller, runId);
+      return run.deleted ? [] : [event("run_deleted", run.runId, { request_id: caller.requestId })];
+    });
+    work.end(runId);
+  }
+
+  #clock(): { nowMs: number; ttlMs: number } {
+    return { nowMs: this.#options.world.now(), ttlMs: this.#options.streamTtlMs };
+  }
+
+  #status(run: RunView): RunStatus {
+    const { nowMs, ttlMs } = this.#clock();
+    return statusOf(run, nowMs, ttlMs);
+  }
+
+  #summary(run: RunView): RunSummary {
+    return {
+      run_id: run.runId,
+      status: this.#status(run),
+      mode: run.mode,
+      model: run.model,
+      source_uri: run.sourceUri,
+      created_at: new Date(run.createdMs).toISOString(),
+      updated_at: new Date(run.lastActivityMs).toISOString(),
+    };
+  }
+}

@@ -1,0 +1,253 @@
+/** Delivers one hook's events: its run's log in sequence order, one event at a time, and never anybody else's. */
+
+import type { Log } from "../../base/log.ts";
+import type { Metrics } from "../../base/metrics.ts";
+import type { World } from "../../base/world.ts";
+import { cloudEvent } from "../../model/events/cloudevent.ts";
+import type { DeliveryRecord, DeliveryState } from "../../model/webhooks/delivery.ts";
+import { LIMITS } from "../../model/limits.ts";
+import { matches, mayMatch, type Webhook } from "../../model/webhooks/webhook.ts";
+import { deliveryHeaders } from "../../model/webhooks/signature.ts";
+import type { SendFault } from "../../remote/webhook_sender.ts";
+import type { DeliveryLog } from "../../store/webhook_deliveries.ts";
+import type { StoredEvent, Subscription, Timeline } from "../../store/log/timeline.ts";
+
+/** Posts one body to the hook's receiver; `WebhookSender` is one. */
+export interface Sender {
+  post(headers: Readonly<Record<string, string>>, body: Uint8Array, signal: AbortSignal): Promise<SendFault>;
+}
+
+export interface WebhookWorkerOptions {
+  readonly hook: Webhook;
+  /** 32 bytes that sign the hook's deliveries. */
+  readonly key: Uint8Array;
+  readonly sender: Sender;
+  readonly timeline: Timeline;
+  readonly deliveries: DeliveryLog;
+  readonly world: World;
+  readonly metrics: Metrics;
+  /** Before the second, third and fourth attempt (D8). */
+  readonly retryDelaysMs: readonly number[];
+}
+
+/*
+ *      ┌────────────────────────────── the bell rings, or a redelivery is asked for ◄──┐
+ *      ▼                                                                               │
+ *   a batch of new events  ──►  a batch of what is sent again  ──►  nothing was left: wait
+ *
+ *   one event:  attempt ──2xx──► delivered
+ *                  │ else
+ *                  ├─ fewer than four so far: retry, delay ──► attempt
+ *                  └─ four, or a body over 1 MiB: dead letter
+ *
+ * Every outcome is a record of the delivery log before the next event begins, so a restart goes on where this one
+ * ended. New events and a redelivery take turns batch by batch, so that neither waits for all of the other.
+ */
+export class WebhookWorker {
+  readonly #options: WebhookWorkerOptions;
+  readonly #log: Log;
+  readonly #encoder = new TextEncoder();
+  /** Everything up to here is settled; ahead of the delivery log's by events that did not match. */
+  #cursorSeq: number;
+  #redeliveryAsked = Promise.withResolvers<void>();
+
+  constructor(options: WebhookWorkerOptions) {
+    this.#options = options;
+    this.#log = options.world.log.child("webhooks");
+    const { hook, timeline } = options;
+    // Between the registration and the end of the timeline, whatever the delivery log says.
+    this.#cursorSeq = Math.min(Math.max(this.#state.cursorSeq, hook.registeredSeq), timeline.view.lastSeq);
+  }
+
+  get cursorSeq(): number {
+    return this.#cursorSeq;
+  }
+
+  /**
+   * Returns when the run was deleted and its last event is settled: the deletion itself is delivered, and nothing
+   * follows it. A deleted run's receiver that fails to the end of the attempts is given up with all that is left, as
+   * nobody could remove the hook any more. Throws only the reason of `signal`.
+   */
+  async run(signal: AbortSignal): Promise<void> {
+    for (let failures = 0;; failures++) {
+      try {
+        // After a failure: nothing is sent that could not be recorded.
+        if (failures > 0) this.#checkpoint();
+        return await this.#deliver(signal);
+      } catch (error) {
+        signal.throwIfAborted();
+        const { webhookId, runId } = this.#options.hook;
+        this.#log.error("a webhook worker failed", { webhook_id: webhookId, run_id: runId, error });
+        await this.#options.world.sleep(LIMITS.webhook.workerRestartMs, signal);
+      }
+    }
+  }
+
+  /** Tells the worker that the delivery log has a redelivery for it. */
+  redeliver(): void {
+    this.#redeliveryAsked.resolve();
+  }
+
+  /** Records a cursor that is ahead of the delivery log, so that the next start does not look at the same again. */
+  saveCursor(): void {
+    if (this.#cursorSeq > this.#state.cursorSeq) this.#checkpoint();
+  }
+
+  async #deliver(signal: AbortSignal): Promise<void> {
+    const { timeline, hook } = this.#options;
+    if (this.#state.cursorSeq > this.#cursorSeq) this.#comeBack();
+    using bell = timeline.subscribe(hook.runId);
+    while (true) {
+      this.#redeliveryAsked = Promise.withResolvers();
+      this.#countWakes(bell);
+      const hadNew = await this.#deliverNew(signal);
+      const hadOld = await this.#deliverAgain(signal);
+      if (hadNew || hadOld) continue;
+      const run = timeline.view.run(hook.runId);
+      if (run === undefined || run.deleted) return this.saveCursor();
+      const isOpen = await Promise.race([
+        bell.changed(signal),
+        this.#redeliveryAsked.promise.then(() => true),
+      ]);
+      if (!isOpen) throw new Error("Cannot wait for events: the timeline is closed");
+    }
+  }
+
+  /** One batch of events past the cursor; false when there is none. */
+  async #deliverNew(signal: AbortSignal): Promise<boolean> {
+    const { timeline, hook, world } = this.#options;
+    const run = timeline.view.run(hook.runId);
+    const endSeq = run?.lastSeq ?? 0;
+    if (this.#cursorSeq >= endSeq) return false;
+    // Nobody is told of an event that a power cut may still take back (D3).
+    await timeline.settled();
+    let isIdle = true;
+    for (const event of this.#nextBatch(this.#cursorSeq + 1, endSeq)) {
+      if (matches(hook, event)) {
+        isIdle = false;
+        const outcome = await this.#deliverEvent(event, signal);
+        if (outcome === "exhausted" && run?.deleted) return this.#giveUpRest(run.lastSeq);
+      }
+      this.#cursorSeq = event.seq;
+    }
+    if (this.#cursorSeq - this.#state.cursorSeq >= UNSAVED_EVENTS_MAX) this.#checkpoint();
+    // A long stretch without a match must not keep everybody else waiting.
+    if (isIdle) await world.sleep(0, signal);
+    return true;
+  }
+
+  /** One batch of the redelivery; false when there is none. */
+  async #deliverAgain(signal: AbortSignal): Promise<boolean> {
+    const { redelivery } = this.#state;
+    if (redelivery === undefined) return false;
+    for (const event of this.#nextBatch(redelivery.fromSeq, redelivery.toSeq)) {
+      if (matches(this.#options.hook, event)) await this.#deliverEvent(event, signal);
+      else this.#record({ seq: event.seq + 1, state: "redeliver", error: null, to_seq: redelivery.toSeq });
+    }
+    return true;
+  }
+
+  /** Events that may match; when there are none, the range's end is taken for done. */
+  #nextBatch(fromSeq: number, toSeq: number): readonly StoredEvent[] {
+    const { timeline, hook } = this.#options;
+    const kinds = (kind: string) => mayMatch(hook, kind);
+    for (const batch of timeline.read(hook.runId, { fromSeq, toSeq, kinds })) return batch;
+    if (fromSeq > this.#cursorSeq) this.#cursorSeq = toSeq;
+    else this.#record({ seq: toSeq + 1, state: "redeliver", error: null, to_seq: toSeq });
+    return [];
+  }
+
+  async #deliverEvent(
+    event: StoredEvent,
+    signal: AbortSignal,
+  ): Promise<"delivered" | "refused" | "exhausted"> {
+    const { world, metrics, retryDelaysMs } = this.#options;
+    const { seq } = event;
+    const body = this.#encoder.encode(cloudEvent(event));
+    if (body.length > LIMITS.webhook.bodyBytesMax) {
+      this.#giveUp(seq, `event of ${body.length} bytes is longer than ${LIMITS.webhook.bodyBytesMax}`, []);
+      return "refused";
+    }
+    // Attempts that were made before a restart count.
+    const attempts = this.#state.retry?.seq === seq ? [...this.#state.retry.attempts] : [];
+    while (true) {
+      if (attempts.length > 0) {
+        await world.sleep(retryDelaysMs[attempts.length - 1] ?? 0, signal);
+        metrics.add("service_webhook_retries_total");
+      }
+      attempts.push(Math.floor(world.now()));
+      metrics.add("service_webhook_attempts_total");
+      const fault = await this.#attempt(event, body, signal);
+      if (fault === undefined) {
+        this.#record({ seq, state: "delivered", error: null });
+        metrics.add("service_webhook_delivered_total");
+        return "delivered";
+      }
+      const error = fault.slice(0, LIMITS.webhook.errorCharactersMax);
+      if (attempts.length > LIMITS.webhook.retries) {
+        this.#giveUp(seq, error, attempts);
+        return "exhausted";
+      }
+      this.#record({ seq, state: "retry", error, attempts: [...attempts] });
+    }
+  }
+
+  #attempt({ runId, seq }: StoredEvent, body: Uint8Array, signal: AbortSignal): Promise<SendFault> {
+    const { key, world, sender } = this.#options;
+    return sender.post(deliveryHeaders(key, `${runId}:${seq}`, world.now(), body), body, signal);
+  }
+
+  #giveUp(seq: number, error: string, attempts: readonly number[]): void {
+    this.#record({ seq, state: "dead_letter", error, attempts });
+    this.#options.metrics.add("service_webhook_dead_letters_total");
+  }
+
+  #giveUpRest(lastSeq: number): true {
+    const { webhookId, runId } = this.#options.hook;
+    const unsent = {
+      webhook_id: webhookId,
+      run_id: runId,
+      after_seq: this.#state.cursorSeq,
+      last_seq: lastSeq,
+    };
+    this.#log.warn("gave up a deleted run's webhook with what was left to deliver", unsent);
+    this.#cursorSeq = lastSeq;
+    this.#record({ seq: lastSeq + 1, state: "redeliver", error: null, to_seq: lastSeq });
+    this.#checkpoint();
+    return true;
+  }
+
+  /** After a power cut the timeline may have lost events that were delivered: their numbers are given out again. */
+  #comeBack(): void {
+    const { cursorSeq, lastError, delivered, deadLetters } = this.#state;
+    const seqs = { webhook_id: this.#options.hook.webhookId, from_seq: cursorSeq, to_seq: this.#cursorSeq };
+    this.#log.warn("a webhook was past the end of the timeline and comes back to it", seqs);
+    const totals = { delivered, dead_letters: deadLetters };
+    this.#record({ seq: this.#cursorSeq, state: "checkpoint", error: lastError, ...totals });
+  }
+
+  #checkpoint(): void {
+    this.#record({ seq: this.#cursorSeq, state: "checkpoint", error: null });
+  }
+
+  #record(record: Omit<DeliveryRecord, "webhook_id">): void {
+    const { deliveries, hook } = this.#options;
+    deliveries.append(hook.runId, { webhook_id: hook.webhookId, ...record });
+  }
+
+  get #state(): DeliveryState {
+    const { deliveries, hook } = this.#options;
+    return deliveries.stateOf(hook.runId, hook.webhookId);
+  }
+
+  #countWakes(bell: Subscription): void {
+    const { metrics } = this.#options;
+    const { lapped, events } = bell.drain();
+    // The log is read from the cursor either way, so being lapped costs nothing.
+    if (lapped) metrics.add("service_webhook_notification_lag_total");
+    else if (events.length > 1) metrics.add("service_webhook_wake_coalesced_total", events.length - 1);
+  }
+}
+
+/** The cursor may run ahead of the delivery log by this many events that did not match. */
+const UNSAVED_EVENTS_MAX = 1024;

@@ -1,0 +1,49 @@
+/** Routes of ingest and deterministic analysis, interface 4.3. */
+
+import type { Analysis } from "../../flow/analyze.ts";
+import { ANALYZE_BODY, INGEST_BODY } from "../../model/api/analysis.ts";
+import { frameRow } from "../../model/frames/frame_row.ts";
+import { readJson } from "../body.ts";
+import { parameter, type Route } from "../call.ts";
+import { json, jsonStream } from "../reply.ts";
+
+export const ANALYSIS_ROUTES: readonly Route[] = [
+  {
+    method: "POST",
+    path: "/v1/runs/:id/ingest",
+    handle: async (call) => {
+      const body = await readJson(call.request.raw, INGEST_BODY);
+      return json(await call.ingest.run(call.caller, parameter(call, "id"), body));
+    },
+  },
+  {
+    method: "POST",
+    path: "/v1/runs/:id/analyze",
+    handle: async (call) => {
+      const body = await readJson(call.request.raw, ANALYZE_BODY);
+      return jsonStream(analysisJson(await call.analyze.run(call.caller, parameter(call, "id"), body)));
+    },
+  },
+];
+
+/** Rows and markers made and written this many at a time. */
+const ROWS_PER_PIECE = 128;
+
+function* analysisJson({ context, frames, markers }: Analysis): Iterable<string> {
+  const rows = frames.gate.count;
+  yield `{"request_id":"${context.requestId}","run_id":"${context.runId}","generated":${rows},"metadata":[`;
+  yield* jsonItems(rows, (row) => JSON.stringify(frameRow(context, frames, row)));
+  yield `],"markers":[`;
+  yield* jsonItems(markers.length, (index) => JSON.stringify(markers[index]));
+  yield "]}";
+}
+
+/** The items of a JSON array, with commas, many to a piece of the answer. */
+export function* jsonItems(count: number, textOf: (index: number) => string): Iterable<string> {
+  for (let start = 0; start < count; start += ROWS_PER_PIECE) {
+    let piece = "";
+    const end = Math.min(count, start + ROWS_PER_PIECE);
+    for (let index = start; index < end; index++) piece += (index > 0 ? "," : "") + textOf(index);
+    yield piece;
+  }
+}

@@ -1,0 +1,74 @@
+/** Routes that read the timeline back, interface 4.4. */
+
+import type { TimelineEntry } from "../../flow/events/reads.ts";
+import { QUERY_BODY } from "../../model/api/reads.ts";
+import { readJson } from "../body.ts";
+import { type Call, parameter, type Route } from "../call.ts";
+import { json, jsonStream, Rejection } from "../reply.ts";
+
+export const READ_ROUTES: readonly Route[] = [
+  {
+    method: "GET",
+    path: "/v1/runs/:id/events",
+    handle: (call) => {
+      const runId = parameter(call, "id");
+      const batches = call.reads.events(call.caller, runId, call.request.query("index"));
+      const head = `{"request_id":"${call.caller.requestId}","run_id":${JSON.stringify(runId)},"events":[`;
+      return jsonStream(eventsJson(head, batches));
+    },
+  },
+  {
+    method: "GET",
+    path: "/v1/runs/:id/markers",
+    handle: async (call) => {
+      const runId = parameter(call, "id");
+      const { request } = call;
+      const markers = await call.reads.markers(call.caller, runId, {
+        status: request.query("status"),
+        eventType: request.query("event_type"),
+        fromFrame: frameNumber(call, "from_frame"),
+        toFrame: frameNumber(call, "to_frame"),
+      });
+      return json({ request_id: call.caller.requestId, run_id: runId, markers });
+    },
+  },
+  {
+    method: "POST",
+    path: "/v1/query",
+    handle: async (call) => {
+      const body = await readJson(call.request.raw, QUERY_BODY);
+      const batches = call.reads.query(call.caller, body);
+      const query = { run_id: body.run_id, kind: body.kind ?? null, from_seq: body.from_seq ?? null };
+      const head = `{"request_id":"${call.caller.requestId}","query":${JSON.stringify(query)},"matches":[`;
+      return jsonStream(eventsJson(head, batches));
+    },
+  },
+];
+
+/** Events with their payloads exactly as they were written: nothing is parsed, so no digit is lost. */
+async function* eventsJson(
+  head: string,
+  batches: AsyncIterable<readonly TimelineEntry[]>,
+): AsyncIterable<string> {
+  let text = head;
+  let isFirst = true;
+  for await (const batch of batches) {
+    for (const stored of batch) {
+      text += `${isFirst ? "" : ","}{"seq":${stored.seq},"pts_ms":${stored.ptsMs},"kind":${
+        JSON.stringify(stored.kind)
+      },"payload":${stored.payload}}`;
+      isFirst = false;
+    }
+    yield text;
+    text = "";
+  }
+  yield `${text}]}`;
+}
+
+/** Contract 13.5: a query value that does not parse is 400 plain. */
+function frameNumber(call: Call, name: string): number | undefined {
+  const text = call.request.query(name);
+  if (text === undefined) return undefined;
+  if (!/^\d{1,15}$/.test(text)) throw new Rejection(400, `${name} must be a whole number from 0`);
+  return Number(text);
+}

@@ -1,0 +1,25 @@
+/** Routes of uploads and files, interface 4.10. */
+
+import { refuse } from "../../base/refusal.ts";
+import { parameter, type Route } from "../call.ts";
+import { fileResponse } from "../file_response.ts";
+import { json } from "../reply.ts";
+import { firstFilePart } from "../upload_form.ts";
+
+export const FILE_ROUTES: readonly Route[] = [
+  {
+    method: "POST",
+    path: "/v1/upload",
+    handle: async ({ files, caller, request }) => {
+      await using part = await firstFilePart(request.raw, "file");
+      if (!part) throw refuse.invalid("file", "must be a part of the form");
+      return json({ file_path: await files.upload(caller, part.filename, part.content) });
+    },
+  },
+  {
+    method: "GET",
+    path: "/v1/files/:filename",
+    handle: async (call) =>
+      fileResponse(call.request.raw, await call.files.open(call.caller, parameter(call, "filename"))),
+  },
+];

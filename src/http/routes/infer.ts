@@ -1,0 +1,31 @@
+/** Routes of direct inference and of the model catalog, interface 4.6. */
+
+import { INFER_BATCH_BODY, INFER_BODY } from "../../model/api/infer.ts";
+import { readJson } from "../body.ts";
+import type { Route } from "../call.ts";
+import { json } from "../reply.ts";
+
+export const INFER_ROUTES: readonly Route[] = [
+  {
+    method: "POST",
+    path: "/v1/infer",
+    handle: async (call) => {
+      const body = await readJson(call.request.raw, INFER_BODY);
+      return json(await call.infer.one(call.caller, body));
+    },
+  },
+  {
+    method: "POST",
+    path: "/v1/infer/batch",
+    handle: async (call) => {
+      const body = await readJson(call.request.raw, INFER_BATCH_BODY);
+      return json(await call.infer.batch(call.caller, body));
+    },
+  },
+  {
+    method: "GET",
+    path: "/v1/models",
+    handle: async (call) =>
+      json({ request_id: call.caller.requestId, models: await call.infer.models(call.caller) }),
+  },
+];

@@ -1,0 +1,102 @@
+/** Routes of a run's policy revisions, interface 4.9. */
+
+import {
+  ACTIVATE_POLICY_BODY,
+  CREATE_POLICY_BODY,
+  REPLAY_POLICY_BODY,
+  ROLLBACK_POLICY_BODY,
+} from "../../model/api/policies.ts";
+import type { Policy } from "../../flow/policies/policies.ts";
+import { readJson } from "../body.ts";
+import { type Call, parameter, type Route } from "../call.ts";
+import { json, jsonStream, Rejection } from "../reply.ts";
+
+export const POLICY_ROUTES: readonly Route[] = [
+  {
+    method: "POST",
+    path: "/v1/runs/:id/policies",
+    handle: async (call) => {
+      const body = await readJson(call.request.raw, CREATE_POLICY_BODY);
+      const policy = call.policies.create(call.caller, parameter(call, "id"), body);
+      return json({ ...identity(call), policy });
+    },
+  },
+  {
+    method: "GET",
+    path: "/v1/runs/:id/policies",
+    handle: (call) => jsonStream(policiesJson(call)),
+  },
+  {
+    method: "GET",
+    path: "/v1/runs/:id/policies/:revision",
+    handle: (call) => {
+      const policy = call.policies.read(call.caller, parameter(call, "id"), revision(call));
+      return json({ ...identity(call), policy });
+    },
+  },
+  {
+    method: "POST",
+    path: "/v1/runs/:id/policies/:revision/activate",
+    handle: async (call) => {
+      const number = revision(call);
+      const body = await readJson(call.request.raw, ACTIVATE_POLICY_BODY);
+      const applied = await call.policies.activate(call.caller, parameter(call, "id"), number, body);
+      return json({ ...identity(call), ...applied });
+    },
+  },
+  {
+    method: "POST",
+    path: "/v1/runs/:id/policies/:revision/rollback",
+    handle: async (call) => {
+      const number = revision(call);
+      const body = await readJson(call.request.raw, ROLLBACK_POLICY_BODY);
+      const applied = await call.policies.rollback(call.caller, parameter(call, "id"), number, body);
+      return json({ ...identity(call), ...applied });
+    },
+  },
+  {
+    method: "POST",
+    path: "/v1/runs/:id/policies/:revision/replay",
+    handle: async (call) => {
+      const number = revision(call);
+      const body = await readJson(call.request.raw, REPLAY_POLICY_BODY);
+      const replayed = await call.policyReplay.run(call.caller, parameter(call, "id"), number, body);
+      return json({
+        ...identity(call),
+        evaluation_id: replayed.evaluationId,
+        evaluation: replayed.evaluation,
+      });
+    },
+  },
+];
+
+function identity(call: Call): { request_id: string; run_id: string } {
+  return { request_id: call.caller.requestId, run_id: parameter(call, "id") };
+}
+
+/** Contract 13.5: a revision that is no number is 400 plain. */
+function revision(call: Call): number {
+  const text = parameter(call, "revision");
+  if (!/^\d{1,15}$/.test(text)) throw new Rejection(400, "revision must be a whole number");
+  return Number(text);
+}
+
+/** One revision at a time, as each may hold a long prompt. The run is looked up before the first byte is written. */
+function policiesJson(call: Call): Iterable<string> {
+  const policies = call.policies.list(call.caller, parameter(call, "id"))[Symbol.iterator]();
+  const first = policies.next();
+  return pieces(`${JSON.stringify(identity(call)).slice(0, -1)},"policies":[`, first, policies);
+}
+
+function* pieces(
+  head: string,
+  first: IteratorResult<Policy>,
+  rest: Iterator<Policy>,
+): Iterable<string> {
+  let piece = head;
+  for (let next = first; !next.done; next = rest.next()) {
+    yield piece + JSON.stringify(next.value);
+    piece = ",";
+  }
+  yield first.done ? `${head}]}` : "]}";
+}

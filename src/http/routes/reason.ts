@@ -1,0 +1,45 @@
+/** The route of prompt-driven analysis, interface 4.3. */
+
+import type { Reasoned } from "../../flow/reason/reason.ts";
+import { REASON_BODY } from "../../model/api/reason.ts";
+import { frameRow } from "../../model/frames/frame_row.ts";
+import { jsonItems } from "./analysis.ts";
+import { readJson } from "../body.ts";
+import { parameter, type Route } from "../call.ts";
+import { jsonStream } from "../reply.ts";
+
+export const REASON_ROUTES: readonly Route[] = [
+  {
+    method: "POST",
+    path: "/v1/runs/:id/reason",
+    handle: async (call) => {
+      const body = await readJson(call.request.raw, REASON_BODY);
+      return jsonStream(reasonJson(await call.reason.run(call.caller, parameter(call, "id"), body)));
+    },
+  },
+];
+
+/** Contract 6.7: `generated` counts the rows that were computed, whether or not they are in the answer. */
+function* reasonJson(reasoned: Reasoned): Iterable<string> {
+  const { context, frames, chunks, markers, lag, spent, includesRows } = reasoned;
+  const rows = frames.gate.count;
+  const head = JSON.stringify({
+    request_id: context.requestId,
+    run_id: context.runId,
+    generated: rows,
+    markers_emitted: markers.length,
+    decoded_frames: rows,
+    sample_fps: context.sampleFps,
+    lag_p95_ms: lag.p95Ms,
+    lag_p99_ms: lag.p99Ms,
+    tokens: spent,
+    frame_metadata_included: includesRows,
+  });
+  yield `${head.slice(0, -1)},"metadata":[`;
+  if (includesRows) {
+    yield* jsonItems(rows, (row) => JSON.stringify(frameRow(context, frames, row, chunks.semanticsOf(row))));
+  }
+  yield `],"markers":[`;
+  yield* jsonItems(markers.length, (index) => JSON.stringify(markers[index]));
+  yield "]}";
+}

@@ -1,0 +1,26 @@
+/** Routes of what is found in descriptions: search and interactions. Interface 4.4. */
+
+import { SEARCH_BODY } from "../../model/api/search.ts";
+import { readJson } from "../body.ts";
+import { parameter, type Route } from "../call.ts";
+import { json } from "../reply.ts";
+
+export const SEARCH_ROUTES: readonly Route[] = [
+  {
+    method: "POST",
+    path: "/v1/search",
+    handle: async (call) => {
+      const body = await readJson(call.request.raw, SEARCH_BODY);
+      return json({ request_id: call.caller.requestId, ...await call.search.run(call.caller, body) });
+    },
+  },
+  {
+    method: "GET",
+    path: "/v1/runs/:id/interactions",
+    handle: (call) => {
+      const runId = parameter(call, "id");
+      const interactions = call.interactions.list(call.caller, runId, call.request.query("index"));
+      return json({ run_id: runId, count: interactions.length, interactions });
+    },
+  },
+];

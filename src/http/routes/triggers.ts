@@ -1,0 +1,82 @@
+/** Routes of trigger programs, interface 4.7. */
+
+import type { Evaluation } from "../../flow/triggers.ts";
+import { COMPILE_BODY, EVALUATE_BODY } from "../../model/api/triggers.ts";
+import { triggerProgram } from "../../model/triggers/program.ts";
+import { FIRED, MISSING_SIGNAL } from "../../model/triggers/program_table.ts";
+import { readJson } from "../body.ts";
+import type { Route } from "../call.ts";
+import { json, jsonStream } from "../reply.ts";
+
+export const TRIGGER_ROUTES: readonly Route[] = [
+  {
+    method: "POST",
+    path: "/v1/triggers/compile",
+    handle: async (call) => {
+      const body = await readJson(call.request.raw, COMPILE_BODY);
+      const { program, instructionCount, stateSlots } = call.triggers.compile(body);
+      return json({
+        request_id: call.caller.requestId,
+        program,
+        instruction_count: instructionCount,
+        state_slots: stateSlots,
+      });
+    },
+  },
+  {
+    method: "POST",
+    path: "/v1/triggers/validate",
+    handle: async (call) => {
+      const body = await readJson(call.request.raw, triggerProgram, THRESHOLDS);
+      const { program, instructionCount, stateSlots } = call.triggers.validate(body);
+      return json({
+        request_id: call.caller.requestId,
+        valid: true,
+        isa_version: program.isa_version,
+        program_id: program.program_id,
+        program_version: program.version,
+        instruction_count: instructionCount,
+        state_slots: stateSlots,
+      });
+    },
+  },
+  {
+    method: "POST",
+    path: "/v1/triggers/evaluate",
+    handle: async (call) => {
+      const body = await readJson(call.request.raw, EVALUATE_BODY, THRESHOLDS);
+      return jsonStream(evaluationJson(call.caller.requestId, call.triggers.evaluate(body)));
+    },
+  },
+];
+
+/** What is compared is a float of 32 bits in the end, and the compiler writes thresholds such as 1e20 in full. */
+const THRESHOLDS = { isExact: false };
+
+/** Results written at a time. */
+const RESULTS_PER_PIECE = 512;
+
+function* evaluationJson(requestId: string, evaluation: Evaluation): Iterable<string> {
+  const { program, ptsMs, flags, actions } = evaluation;
+  const { program_id, version } = program;
+  const endings = endingsOf(JSON.stringify(actions));
+  yield `{"request_id":"${requestId}","program_id":"${program_id}","program_version":${version},"results":[`;
+  for (let start = 0; start < flags.length; start += RESULTS_PER_PIECE) {
+    let piece = "";
+    const end = Math.min(flags.length, start + RESULTS_PER_PIECE);
+    for (let index = start; index < end; index++) {
+      piece += `${index > 0 ? "," : ""}{"pts_ms":${ptsMs[index]}${endings[flags[index]!]}`;
+    }
+    yield piece;
+  }
+  yield "]}";
+}
+
+/** What follows the time of a result, by its flags. */
+function endingsOf(actions: string): string[] {
+  return [0, FIRED, MISSING_SIGNAL, FIRED | MISSING_SIGNAL].map((flags) => {
+    const fired = (flags & FIRED) !== 0;
+    const missing = (flags & MISSING_SIGNAL) !== 0;
+    return `,"fired":${fired},"missing_signal":${missing},"actions":${fired ? actions : "[]"}}`;
+  });
+}

@@ -1,0 +1,46 @@
+/** Routes of a run's webhooks, interface 4.5. */
+
+import { REDELIVER_BODY, REGISTER_WEBHOOK_BODY } from "../../model/api/webhooks.ts";
+import { readJson } from "../body.ts";
+import { parameter, type Route } from "../call.ts";
+import { json } from "../reply.ts";
+
+export const WEBHOOK_ROUTES: readonly Route[] = [
+  {
+    method: "POST",
+    path: "/v1/runs/:id/webhooks",
+    handle: async (call) => {
+      const body = await readJson(call.request.raw, REGISTER_WEBHOOK_BODY);
+      const registered = await call.webhooks.register(call.caller, parameter(call, "id"), body);
+      return json({ request_id: call.caller.requestId, ...registered }, 201);
+    },
+  },
+  {
+    method: "GET",
+    path: "/v1/runs/:id/webhooks",
+    handle: (call) => {
+      const runId = parameter(call, "id");
+      const webhooks = call.webhooks.list(call.caller, runId);
+      return json({ request_id: call.caller.requestId, run_id: runId, webhooks });
+    },
+  },
+  {
+    method: "DELETE",
+    path: "/v1/runs/:id/webhooks/:webhook_id",
+    handle: (call) => {
+      const [runId, webhookId] = [parameter(call, "id"), parameter(call, "webhook_id")];
+      call.webhooks.delete(call.caller, runId, webhookId);
+      return json({ request_id: call.caller.requestId, run_id: runId, webhook_id: webhookId, deleted: true });
+    },
+  },
+  {
+    method: "POST",
+    path: "/v1/runs/:id/webhooks/:webhook_id/redeliver",
+    handle: async (call) => {
+      const body = await readJson(call.request.raw, REDELIVER_BODY);
+      const [runId, webhookId] = [parameter(call, "id"), parameter(call, "webhook_id")];
+      const scheduled = await call.webhooks.redeliver(call.caller, runId, webhookId, body);
+      return json({ request_id: call.caller.requestId, ...scheduled }, 202);
+    },
+  },
+];

@@ -1,0 +1,107 @@
+/** Routes of WHIP, interface 4.11: SDP in and out, bare statuses and plain text instead of the envelope. */
+
+import { Refusal } from "../../base/refusal.ts";
+import { LiveRefused } from "../../flow/live/refused.ts";
+import { PROMPT_BODY } from "../../model/api/live.ts";
+import { LIMITS } from "../../model/limits.ts";
+import { readJson, readText } from "../body.ts";
+import { type Call, parameter, type Route } from "../call.ts";
+import { COMMON_HEADERS, json, plainText, Rejection } from "../reply.ts";
+
+const WHIP = "/v1/stream/whip";
+
+export const WHIP_ROUTES: readonly Route[] = [
+  {
+    method: "POST",
+    path: WHIP,
+    handle: (call) =>
+      plainly(async () => {
+        const { live, caller, request } = call;
+        const offer = await readText(request.raw, TEXT_BODY);
+        const accepted = await live.offer(caller, offer, request.header("x-attach-config") ?? null);
+        return new Response(accepted.answer, {
+          status: 201,
+          headers: {
+            ...COMMON_HEADERS,
+            "content-type": "application/sdp",
+            location: `${WHIP}/${accepted.sessionId}`,
+            "x-service-run-id": accepted.runId,
+            etag: accepted.etag,
+            ...linksTo(live.ice),
+          },
+        });
+      }),
+  },
+  {
+    method: "PATCH",
+    path: `${WHIP}/:sess`,
+    handle: (call) =>
+      plainly(async () => {
+        const { live, caller, request } = call;
+        const body = await readText(request.raw, TEXT_BODY);
+        const ifMatch = request.header("if-match")?.trim() ?? null;
+        const { restarted } = await live.trickle(caller, parameter(call, "sess"), { body, ifMatch });
+        if (!restarted) return plainText("", 204);
+        return new Response(restarted.fragment, {
+          status: 200,
+          headers: {
+            ...COMMON_HEADERS,
+            "content-type": "application/trickle-ice-sdpfrag",
+            etag: restarted.etag,
+          },
+        });
+      }),
+  },
+  {
+    method: "DELETE",
+    path: `${WHIP}/:sess`,
+    handle: (call) =>
+      plainly(async () => {
+        await call.live.terminate(call.caller, parameter(call, "sess"));
+        return plainText("", 200);
+      }),
+  },
+  {
+    method: "PATCH",
+    path: `${WHIP}/:sess/prompt`,
+    handle: async (call) => {
+      const body = await readJson(call.request.raw, PROMPT_BODY);
+      return await plainly(async () => json(await updatePrompt(call, body)));
+    },
+  },
+];
+
+const TEXT_BODY = { limitBytes: LIMITS.body.jsonBytes, readMs: LIMITS.body.jsonReadMs };
+
+function updatePrompt(call: Call, body: Parameters<Call["live"]["updatePrompt"]>[2]) {
+  return call.live.updatePrompt(call.caller, parameter(call, "sess"), body);
+}
+
+/** The "no" of a live session as it is told here; a prompt whose fields are at fault is told like any other JSON. */
+async function plainly(handle: () => Promise<Response>): Promise<Response> {
+  try {
+    return await handle();
+  } catch (error) {
+    if (error instanceof LiveRefused) throw new Rejection(error.status, error.message);
+    if (error instanceof Refusal && error.kind === "storage_unavailable") {
+      throw new Rejection(500, error.message);
+    }
+    throw error;
+  }
+}
+
+/** RFC 9725, 4.6: the servers that the publisher may use as well. */
+function linksTo({ stunServers, turn }: Call["live"]["ice"]): { link?: string } {
+  const links = stunServers.map((url) => `<${url}>; rel="ice-server"`);
+  if (turn) {
+    const { url, username, credential } = turn;
+    const secret = username === "" ? "" : `; username=${quoted(username)}; credential=${quoted(credential)}` +
+      '; credential-type="password"';
+    links.push(`<${url}>; rel="ice-server"${secret}`);
+  }
+  return links.length === 0 ? {} : { link: links.join(", ") };
+}
+
+function quoted(text: string): string {
+  return `"${text.replace(/[\\"]/g, "\\$&")}"`;
+}

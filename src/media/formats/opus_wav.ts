@@ -1,0 +1,77 @@
+/** A window of live Opus packets as a WAV for the audio sidecar. Contract 12.3 and 12.4. */
+
+import type { Tools } from "../../base/program_paths.ts";
+import type { World } from "../../base/world.ts";
+import { wavOf } from "../../model/sidecars/wav.ts";
+import { oggOpus } from "./ogg_opus.ts";
+import { run } from "../process.ts";
+
+export interface OpusWavOptions {
+  readonly tools: Pick<Tools, "ffmpeg" | "prlimit">;
+  readonly world: World;
+  readonly signal: AbortSignal;
+}
+
+export interface OpusWav {
+  /** Mono, 16 kHz, 16 bits. */
+  readonly wav: Uint8Array<ArrayBuffer>;
+  readonly durationMs: number;
+  /** How long decoding took. */
+  readonly decodeMs: number;
+  /** Units that were no Opus packets. */
+  readonly unitsDropped: number;
+}
+
+/** The window holds no sound that can be decoded. */
+export class OpusWavFailed extends Error {
+  override readonly name = "OpusWavFailed";
+}
+
+const SAMPLE_RATE_HZ = 16_000;
+const SAMPLE_BYTES = 2;
+/** Contract 12.3: 4 MiB, two minutes; a window has four seconds. */
+const WAV_BYTES_MAX = 4 * 2 ** 20;
+const WAV_HEADER_BYTES = 44;
+const DEADLINE_MS = 10_000;
+const ERROR_BYTES = 4 << 10;
+const ADDRESS_SPACE_BYTES = 2 * 2 ** 30;
+
+/** Decodes consecutive packets of one stream. Rejects with OpusWavFailed, or with the reason of `signal`. */
+export async function opusWav(
+  units: readonly Uint8Array[],
+  { tools, world, signal }: OpusWavOptions,
+): Promise<OpusWav> {
+  const ogg = oggOpus(units);
+  if (!ogg) throw new OpusWavFailed("no unit is an Opus packet");
+  const startedMs = world.monotonicMs();
+  const { end, code, stdout } = await run(tools.ffmpeg, ARGS, {
+    world,
+    signal,
+    deadlineMs: DEADLINE_MS,
+    maxStdoutBytes: WAV_BYTES_MAX - WAV_HEADER_BYTES,
+    maxStderrBytes: ERROR_BYTES,
+    input: ogg.bytes,
+    limits: {
+      prlimit: tools.prlimit,
+      cpuSeconds: DEADLINE_MS / 1000,
+      addressSpaceBytes: ADDRESS_SPACE_BYTES,
+    },
+  });
+  if (end === "out_of_time") throw new OpusWavFailed("decoding took too long");
+  if (end === "out_of_space") throw new OpusWavFailed(`the WAV would have more than ${WAV_BYTES_MAX} bytes`);
+  if (end !== "exited" || code !== 0 || stdout.length < SAMPLE_BYTES) {
+    throw new OpusWavFailed("the units cannot be decoded");
+  }
+  const samples = new Int16Array(stdout.slice(0, stdout.length - stdout.length % SAMPLE_BYTES).buffer);
+  return {
+    wav: wavOf(samples, SAMPLE_RATE_HZ),
+    durationMs: samples.length * 1000 / SAMPLE_RATE_HZ,
+    decodeMs: world.monotonicMs() - startedMs,
+    unitsDropped: ogg.dropped,
+  };
+}
+
+const ARGS = [
+  ...["-nostdin", "-v", "error", "-threads", "1", "-f", "ogg", "-i", "pipe:0"],
+  ...["-map", "0:a:0", "-ac", "1", "-ar", String(SAMPLE_RATE_HZ), "-f", "s16le", "pipe:1"],
+];

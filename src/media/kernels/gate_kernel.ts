@@ -1,0 +1,168 @@
+/** The typed door to `wasm/gate.wasm`: gate decisions and context confidences for columns of signals. */
+
+import { LIMITS } from "../../model/limits.ts";
+import { CUT_SCORE_THRESHOLD } from "../../model/frames/signals.ts";
+import type { GateColumns, GateThresholds, SignalColumns } from "../../model/frames/signals.ts";
+
+/** What `assembly/gate.ts` exports; the globals are addresses in its memory. */
+interface GateExports {
+  readonly memory: WebAssembly.Memory;
+  readonly BLOCK_ROWS: WebAssembly.Global;
+  readonly FRAME_INDEX: WebAssembly.Global;
+  readonly HASH: WebAssembly.Global;
+  readonly LUMA_MEAN: WebAssembly.Global;
+  readonly FLICKER: WebAssembly.Global;
+  readonly GHOSTING: WebAssembly.Global;
+  readonly NOISE: WebAssembly.Global;
+  readonly CUT_SCORE: WebAssembly.Global;
+  readonly REASON: WebAssembly.Global;
+  readonly GATE_CONFIDENCE: WebAssembly.Global;
+  readonly NOVELTY: WebAssembly.Global;
+  readonly STABILITY: WebAssembly.Global;
+  readonly MOTION: WebAssembly.Global;
+  readonly CONFIDENCE: WebAssembly.Global;
+  reset(windowSize: number): void;
+  configure(
+    keepaliveEveryFrames: number,
+    sceneCutHammingThreshold: number,
+    lumaShiftThreshold: number,
+    flickerThreshold: number,
+    ghostingThreshold: number,
+    noiseVarianceThreshold: number,
+    cutScoreThreshold: number,
+    keepsAtOnce: boolean,
+  ): void;
+  keep(frameIndex: number, hash: bigint, lumaMean: number): void;
+  run(rows: number): void;
+}
+
+export interface GateRunOptions {
+  /** Go on from the frames of the previous call: the reference and the window stay. Default false. */
+  readonly resume?: boolean;
+  /**
+   * A kept frame becomes the reference only when `keep` says so. Default false: at once. Contract 3.2: live, the
+   * reference advances only after a non-empty JPEG was produced.
+   */
+  readonly defersKeep?: boolean;
+}
+
+/** One gate with the state of one stream of frames. */
+export class GateKernel {
+  readonly #module: GateExports;
+  readonly #blockRows: number;
+
+  private constructor(module: GateExports) {
+    this.#module = module;
+    this.#blockRows = module.BLOCK_ROWS.value;
+  }
+
+  /** Compiles the module and gives it memory of its own. */
+  static async load(): Promise<GateKernel> {
+    const bytes = await Deno.readFile(new URL("../../../wasm/gate.wasm", import.meta.url));
+    const { instance } = await WebAssembly.instantiate(bytes);
+    return new GateKernel(instance.exports as unknown as GateExports);
+  }
+
+  /**
+   * One pass over the columns. `frameIndex` is the caller's numbering, one entry a row; it may have gaps, and the
+   * keepalive counts index differences. A row without a cut score (no column, or NaN in it) is decided by the
+   * Hamming rule. Throws a RangeError when a column is too short or `windowSize` is outside 2 to 256.
+   */
+  run(
+    signals: SignalColumns,
+    frameIndex: Float64Array,
+    thresholds: GateThresholds,
+    windowSize: number,
+    options: GateRunOptions = {},
+  ): GateColumns {
+    checkShapes(signals, frameIndex, windowSize);
+    if (!options.resume) this.#module.reset(windowSize);
+    this.#module.configure(
+      thresholds.keepaliveEveryFrames,
+      thresholds.sceneCutHammingThreshold,
+      thresholds.lumaShiftThreshold,
+      thresholds.flickerThreshold,
+      thresholds.ghostingThreshold,
+      thresholds.noiseVarianceThreshold,
+      CUT_SCORE_THRESHOLD,
+      !options.defersKeep,
+    );
+    const result = newGateColumns(signals.count);
+    for (let start = 0; start < signals.count; start += this.#blockRows) {
+      const end = Math.min(start + this.#blockRows, signals.count);
+      this.#write(signals, frameIndex, start, end);
+      this.#module.run(end - start);
+      this.#read(result, start, end);
+    }
+    return result;
+  }
+
+  /** Makes a frame the reference of the gate, for callers that defer it. */
+  keep(frameIndex: number, perceptualHash: bigint, lumaMean: number): void {
+    this.#module.keep(frameIndex, perceptualHash, lumaMean);
+  }
+
+  #write(signals: SignalColumns, frameIndex: Float64Array, start: number, end: number): void {
+    const { buffer } = this.#module.memory;
+    const module = this.#module;
+    const rows = end - start;
+    new Float64Array(buffer, module.FRAME_INDEX.value, rows).set(frameIndex.subarray(start, end));
+    new BigUint64Array(buffer, module.HASH.value, rows).set(signals.perceptualHash.subarray(start, end));
+    const write = (address: WebAssembly.Global, column: Float32Array) =>
+      new Float32Array(buffer, address.value, rows).set(column.subarray(start, end));
+    write(module.LUMA_MEAN, signals.lumaMean);
+    write(module.FLICKER, signals.flickerScore);
+    write(module.GHOSTING, signals.ghostingScore);
+    write(module.NOISE, signals.noiseVarianceScore);
+    if (signals.cutScore) write(module.CUT_SCORE, signals.cutScore);
+    else new Float32Array(buffer, module.CUT_SCORE.value, rows).fill(NaN);
+  }
+
+  #read(result: GateColumns, start: number, end: number): void {
+    const { buffer } = this.#module.memory;
+    const module = this.#module;
+    const rows = end - start;
+    result.reason.set(new Uint8Array(buffer, module.REASON.value, rows), start);
+    const read = (address: WebAssembly.Global, column: Float64Array) =>
+      column.set(new Float64Array(buffer, address.value, rows), start);
+    read(module.GATE_CONFIDENCE, result.gateConfidence);
+    read(module.NOVELTY, result.novelty);
+    read(module.STABILITY, result.temporalStability);
+    read(module.MOTION, result.motion);
+    read(module.CONFIDENCE, result.confidence);
+  }
+}
+
+function newGateColumns(count: number): GateColumns {
+  return {
+    count,
+    reason: new Uint8Array(count),
+    gateConfidence: new Float64Array(count),
+    novelty: new Float64Array(count),
+    temporalStability: new Float64Array(count),
+    motion: new Float64Array(count),
+    confidence: new Float64Array(count),
+  };
+}
+
+function checkShapes(signals: SignalColumns, frameIndex: Float64Array, windowSize: number): void {
+  const { minimum, maximum } = LIMITS.analyze.windowSize;
+  if (!Number.isInteger(windowSize) || windowSize < minimum || windowSize > maximum) {
+    throw new RangeError(
+      `Cannot gate with a window of ${windowSize} frames as it must be ${minimum} to ${maximum}`,
+    );
+  }
+  const columns = [
+    frameIndex,
+    signals.perceptualHash,
+    signals.lumaMean,
+    signals.flickerScore,
+    signals.ghostingScore,
+    signals.noiseVarianceScore,
+    ...(signals.cutScore ? [signals.cutScore] : []),
+  ];
+  const shortest = Math.min(...columns.map((column) => column.length));
+  if (shortest < signals.count) {
+    throw new RangeError(`Cannot gate ${signals.count} frames as one column has only ${shortest} rows`);
+  }
+}

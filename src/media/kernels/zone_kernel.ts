@@ -1,0 +1,95 @@
+/** The typed door to `wasm/zone.wasm`: when activity enters a restricted zone and when it has left. */
+
+/** What `assembly/zone.ts` exports; the globals are numbers and addresses in its memory. */
+interface ZoneExports {
+  readonly memory: WebAssembly.Memory;
+  readonly BLOCK_ROWS: WebAssembly.Global;
+  readonly SCORE: WebAssembly.Global;
+  readonly TRANSITION: WebAssembly.Global;
+  begin(enterScore: number, exitScore: number, enterAfterFrames: number, exitAfterFrames: number): void;
+  step(score: number): number;
+  run(rows: number): void;
+}
+
+/** What a frame changes. The order is that of the codes of `assembly/zone.ts`. */
+export const ZONE_TRANSITIONS = ["none", "entered", "left"] as const;
+export type ZoneTransition = typeof ZONE_TRANSITIONS[number];
+
+/** Contract 10: `exitScore` lies below `enterScore`, and both numbers of consecutive frames are 1 at least. */
+export interface ZoneThresholds {
+  readonly enterScore: number;
+  readonly exitScore: number;
+  readonly enterAfterFrames: number;
+  readonly exitAfterFrames: number;
+}
+
+/** Frames from the one that entered up to the one that left, which is null as long as none has. */
+export interface ZoneInterval {
+  readonly enteredAt: number;
+  readonly leftAt: number | null;
+}
+
+/**
+ * One zone with what it remembers of its frames. Scores are compared as they are: a score of 0.6 meets the threshold
+ * 0.6. A frame between the two thresholds starts the count again, and so does NaN, a frame without a score.
+ */
+export class ZoneKernel {
+  readonly #module: ZoneExports;
+  readonly #scores: Float64Array;
+  readonly #transitions: Uint8Array;
+
+  private constructor(module: ZoneExports) {
+    const { buffer } = module.memory;
+    const rows = module.BLOCK_ROWS.value as number;
+    this.#module = module;
+    this.#scores = new Float64Array(buffer, module.SCORE.value, rows);
+    this.#transitions = new Uint8Array(buffer, module.TRANSITION.value, rows);
+  }
+
+  /** Compiles the module and gives it memory of its own. `begin` comes before anything else. */
+  static async load(): Promise<ZoneKernel> {
+    const bytes = await Deno.readFile(new URL("../../../wasm/zone.wasm", import.meta.url));
+    const { instance } = await WebAssembly.instantiate(bytes);
+    return new ZoneKernel(instance.exports as unknown as ZoneExports);
+  }
+
+  /** Nobody is inside, no frame was seen. Throws a RangeError for thresholds that no policy may have. */
+  begin({ enterScore, exitScore, enterAfterFrames, exitAfterFrames }: ZoneThresholds): void {
+    const isCount = (frames: number) => Number.isInteger(frames) && frames >= 1 && frames < 2 ** 31;
+    if (!(exitScore < enterScore) || !isCount(enterAfterFrames) || !isCount(exitAfterFrames)) {
+      throw new RangeError(
+        `Cannot watch a zone with scores ${enterScore} and ${exitScore} after ${enterAfterFrames} and ` +
+          `${exitAfterFrames} frames`,
+      );
+    }
+    this.#module.begin(enterScore, exitScore, enterAfterFrames, exitAfterFrames);
+  }
+
+  /** What the next frame changes. Allocates nothing. */
+  step(score: number): ZoneTransition {
+    return ZONE_TRANSITIONS[this.#module.step(score)]!;
+  }
+
+  /**
+   * Watches recorded frames from a fresh start; the intervals by index into `scores`, in order. The last one may
+   * be open.
+   */
+  run(thresholds: ZoneThresholds, scores: Float64Array): ZoneInterval[] {
+    this.begin(thresholds);
+    const intervals: ZoneInterval[] = [];
+    let enteredAt: number | undefined;
+    for (let start = 0; start < scores.length; start += this.#scores.length) {
+      const block = scores.subarray(start, start + this.#scores.length);
+      this.#scores.set(block);
+      this.#module.run(block.length);
+      for (let row = 0; row < block.length; row++) {
+        const transition = ZONE_TRANSITIONS[this.#transitions[row]!];
+        if (transition === "entered") enteredAt = start + row;
+        if (transition !== "left") continue;
+        intervals.push({ enteredAt: enteredAt!, leftAt: start + row });
+        enteredAt = undefined;
+      }
+    }
+    return enteredAt === undefined ? intervals : [...intervals, { enteredAt, leftAt: null }];
+  }
+}

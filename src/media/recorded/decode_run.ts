@@ -1,0 +1,215 @@
+/** One ffmpeg that gives rows of signals and pictures as they are asked for: held back by its pipe while nobody asks. */
+
+import type { Tools } from "../../base/program_paths.ts";
+import type { World } from "../../base/world.ts";
+import { DECODE_ERROR_BYTES } from "./decode_bounds.ts";
+import type { DecodePool, Reading } from "./worker_pool.ts";
+import { Fifo } from "../fifo.ts";
+import { type Picture, readPictures } from "../formats/jpeg_stream.ts";
+import { type Outcome, type ResourceLimits, type RunningTool, start } from "../process.ts";
+import { CONTROL, type RowBatch } from "./stream_order.ts";
+
+/** What every decode of a `Decoder` shares. */
+export interface DecodeHost {
+  readonly tools: Tools;
+  readonly tempDir: string;
+  readonly world: World;
+  readonly pool: DecodePool;
+  limits(cpuSeconds: number): ResourceLimits;
+}
+
+export interface DecodeRunOptions {
+  /** ffmpeg's arguments; planes go to `fifoPath`, pictures to stdout. */
+  readonly args: (fifoPath: string) => readonly string[];
+  readonly hasPictures: boolean;
+  /** Rows come in batches of so many. */
+  readonly batchRows: number;
+  readonly maxRows: number;
+  readonly cpuSeconds: number;
+  /** Longest life, whoever waits for whom; null is as long as something comes. */
+  readonly deadlineMs: number | null;
+  /** Longest silence while it is waited for. */
+  readonly stallMs: number;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * ```
+ *             ┌─planes─→ named pipe ─readSync→ Worker: FrameFilter ─batches of rows─→ rows
+ *   ffmpeg ───┤                                  ↑ granted rows (shared memory)
+ *             └─JPEGs──→ stdout ─────────────────────────────────────────────────────→ pictures
+ * ```
+ *
+ * Only the planes hold it back: the Worker reads no further than `grant` allows, so the pipe fills up and ffmpeg blocks.
+ * Pictures are always read, or the two outputs of one process could block each other; there are never more of them than
+ * belong to the granted rows and to the few frames that lie in the pipe and in ffmpeg's queues.
+ */
+export class DecodeRun implements AsyncDisposable {
+  /** What came since it was last emptied, in order; whoever takes it empties it. */
+  readonly rows: RowBatch[] = [];
+  readonly pictures: Picture[] = [];
+  /** How ffmpeg ended; null until everything that it wrote is in `rows` and `pictures`. */
+  outcome: Omit<Outcome, "stdout"> | null = null;
+
+  readonly #host: DecodeHost;
+  readonly #control: Int32Array;
+  readonly #owned: AsyncDisposableStack;
+  readonly #tool: RunningTool;
+  readonly #finished: Promise<void>;
+  readonly #stallMs: number;
+  #disposed: Promise<void> | null = null;
+  #change = Promise.withResolvers<void>();
+  /** A bug of ours, not a fault of the medium. */
+  #failure: { readonly error: unknown } | null = null;
+
+  private constructor(
+    host: DecodeHost,
+    parts: {
+      control: Int32Array;
+      owned: AsyncDisposableStack;
+      tool: RunningTool;
+      fifo: Fifo;
+      reading: Reading;
+    },
+    { signal, deadlineMs, stallMs }: DecodeRunOptions,
+  ) {
+    this.#host = host;
+    this.#control = parts.control;
+    this.#owned = parts.owned;
+    this.#stallMs = stallMs;
+    this.#tool = parts.tool;
+    this.#finished = this.#finish(parts.fifo, parts.reading);
+    const onAbort = () => this.stop("killed");
+    signal.addEventListener("abort", onAbort, { once: true });
+    const ended = new AbortController();
+    if (deadlineMs !== null) {
+      host.world.sleep(deadlineMs, ended.signal).then(
+        () => this.stop("out_of_time"),
+        () => {/* it ended before */},
+      );
+    }
+    this.#finished.then(() => {
+      signal.removeEventListener("abort", onAbort);
+      ended.abort();
+    });
+  }
+
+  static async start(host: DecodeHost, options: DecodeRunOptions): Promise<DecodeRun> {
+    const { tools, tempDir, world, pool } = host;
+    const { signal, batchRows, maxRows } = options;
+    const control = new SharedArrayBuffer(CONTROL.bytes);
+    let run: DecodeRun | null = null;
+    await using owned = new AsyncDisposableStack();
+    const worker = await pool.take();
+    owned.defer(() => pool.giveBack(worker));
+    const fifo = owned.use(await Fifo.make({ mkfifo: tools.mkfifo, directory: tempDir, world, signal }));
+    const reading = worker.read(
+      { fifoPath: fifo.path, stream: { control, batchRows, maxRows } },
+      (batch) => run!.#onRows(batch),
+    );
+    // Before the worker has the pipe open, closing the guard would leave it waiting for a writer for ever.
+    await reading.opened;
+    owned.defer(async () => {
+      fifo.closeGuard();
+      await reading.finished.catch(() => {/* whoever waits was told */});
+    });
+    const tool = start(tools.ffmpeg, options.args(fifo.path), {
+      signal,
+      hasStdout: options.hasPictures,
+      maxStderrBytes: DECODE_ERROR_BYTES,
+      limits: host.limits(options.cpuSeconds),
+    });
+    const parts = { control: new Int32Array(control), owned: owned.move(), tool, fifo, reading };
+    run = new DecodeRun(host, parts, options);
+    return run;
+  }
+
+  /** Lets the worker read up to `rows` rows in all; never takes back. */
+  grant(rows: number): void {
+    const granted = Atomics.load(this.#control, CONTROL.granted);
+    if (granted === CONTROL.stop || granted >= rows) return;
+    Atomics.store(this.#control, CONTROL.granted, rows);
+    Atomics.notify(this.#control, CONTROL.granted);
+  }
+
+  /**
+   * Returns when something has come or all has ended. An ffmpeg from which nothing at all comes while it is waited for is
+   * killed: `outcome` is then `out_of_time`. Throws when the reading failed.
+   */
+  async wait(): Promise<void> {
+    const change = this.#change.promise;
+    let isChanged = false;
+    while (!isChanged && !this.outcome && this.rows.length + this.pictures.length === 0) {
+      const reads = this.#reads();
+      isChanged = await this.#isWithin(change, this.#stallMs);
+      if (!isChanged && this.#reads() === reads) this.stop("out_of_time");
+    }
+    if (this.#failure) throw this.#failure.error;
+  }
+
+  /** Ends ffmpeg and the reading, wherever they are; `outcome` follows. */
+  stop(why: "killed" | "out_of_time"): void {
+    this.#tool.kill(why);
+    Atomics.store(this.#control, CONTROL.granted, CONTROL.stop);
+    Atomics.notify(this.#control, CONTROL.granted);
+  }
+
+  /** Whoever else asks for it waits for the same end. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#disposed ??= this.#dispose();
+  }
+
+  async #dispose(): Promise<void> {
+    this.stop("killed");
+    await this.#finished;
+    await this.#owned[Symbol.asyncDispose]();
+  }
+
+  async #finish(fifo: Fifo, reading: Reading): Promise<void> {
+    const fail = (error: unknown) => {
+      this.#failure ??= { error };
+      this.stop("killed");
+    };
+    reading.finished.catch(fail);
+    const pictures = this.#tool.stdout
+      ? readPictures(this.#tool.stdout, {
+        bytes: () => Atomics.add(this.#control, CONTROL.reads, 1),
+        picture: (picture) => {
+          this.pictures.push(picture);
+          this.#notify();
+        },
+      }).catch(fail)
+      : null;
+    const outcome = await this.#tool.ended;
+    fifo.closeGuard();
+    await Promise.allSettled([reading.finished, pictures]);
+    this.outcome = outcome;
+    this.#notify();
+  }
+
+  #onRows(batch: RowBatch): void {
+    this.rows.push(batch);
+    this.#notify();
+  }
+
+  #notify(): void {
+    this.#change.resolve();
+    this.#change = Promise.withResolvers();
+  }
+
+  #reads(): number {
+    return Atomics.load(this.#control, CONTROL.reads);
+  }
+
+  async #isWithin(change: Promise<void>, timeoutMs: number): Promise<boolean> {
+    const settled = new AbortController();
+    try {
+      return await Promise.race([
+        change.then(() => true),
+        this.#host.world.sleep(timeoutMs, settled.signal).then(() => false, () => false),
+      ]);
+    } finally {
+      settled.abort();
+    }
+  }
+}

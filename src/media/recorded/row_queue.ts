@@ -1,0 +1,62 @@
+/** Rows of signals between the Worker, which gives batches, and the consumer, who takes chunks. */
+
+import { copyInto, newColumns, slice } from "../kernels/filter_columns.ts";
+import type { FilterColumns } from "../kernels/filter_columns.ts";
+import type { RowBatch } from "./stream_order.ts";
+
+/** Frames are counted from the first of the stream; the queue holds `[first, end)`. */
+export class RowQueue {
+  /** The next row to take. */
+  first = 0;
+  /** Rows that ever came. */
+  end = 0;
+  /** The first frame of the stream on the clock of the decode, seconds. */
+  startS = NaN;
+
+  readonly #batches: { readonly first: number; readonly batch: RowBatch }[] = [];
+
+  push(batch: RowBatch): void {
+    if (this.end === 0) this.startS = batch.startS;
+    this.#batches.push({ first: this.end, batch });
+    this.end += batch.count;
+  }
+
+  /** Where the row of a queued frame lies. */
+  locate(frame: number): { readonly batch: RowBatch; readonly row: number } {
+    const found = this.#batches.find(({ first, batch }) => frame >= first && frame < first + batch.count);
+    if (!found) {
+      throw new RangeError(`Cannot find row ${frame}: the queue holds ${this.first} to ${this.end - 1}`);
+    }
+    return { batch: found.batch, row: frame - found.first };
+  }
+
+  ptsMs(frame: number): number {
+    const { batch, row } = this.locate(frame);
+    return batch.ptsMs[row]!;
+  }
+
+  /** The first queued frame from `from` on that is shown at `ptsMs` or later; null when it has not come. */
+  firstAtOrAfter(ptsMs: number, from = this.first): number | null {
+    for (const { first, batch } of this.#batches) {
+      if (first + batch.count <= from || batch.ptsMs[batch.count - 1]! < ptsMs) continue;
+      const row = batch.ptsMs.findIndex((time, row) => first + row >= from && time >= ptsMs);
+      if (row >= 0) return first + row;
+    }
+    return null;
+  }
+
+  /** The oldest `count` rows, which leave the queue. */
+  take(count: number): FilterColumns & { readonly count: number } {
+    const result = newColumns(count);
+    for (let taken = 0; taken < count;) {
+      const { first, batch } = this.#batches[0]!;
+      const from = this.first - first;
+      const rows = Math.min(count - taken, batch.count - from);
+      copyInto(result, slice(batch, from, from + rows), taken);
+      taken += rows;
+      this.first += rows;
+      if (from + rows === batch.count) this.#batches.shift();
+    }
+    return { count, ...result };
+  }
+}

@@ -1,0 +1,121 @@
+/** The media Workers from the main thread's side: each has one order at a time, and one that fails is replaced. */
+
+import type { SignalColumns } from "../../model/frames/signals.ts";
+import type { DecodeOrder, DecodeReport } from "./decode_worker.ts";
+import type { RowBatch } from "./stream_order.ts";
+
+/** Idle workers, kept because each new one is a thread to start and a module to compile. */
+export class DecodePool implements Disposable {
+  readonly #idle: DecodeWorker[] = [];
+  readonly #readable: readonly string[];
+
+  /** `readable` are the folders that the workers may read besides their own code. */
+  constructor(readable: readonly string[]) {
+    this.#readable = readable;
+  }
+
+  async take(): Promise<DecodeWorker> {
+    return this.#idle.pop() ?? await DecodeWorker.start(this.#readable);
+  }
+
+  giveBack(worker: DecodeWorker): void {
+    if (worker.isBroken) worker[Symbol.dispose]();
+    else this.#idle.push(worker);
+  }
+
+  /** Ends the idle workers; those that are out must have come back. */
+  [Symbol.dispose](): void {
+    for (const worker of this.#idle.splice(0)) worker[Symbol.dispose]();
+  }
+}
+
+/** How one order goes; `finished` also rejects when `opened` does. */
+export interface Reading {
+  readonly opened: Promise<void>;
+  readonly finished: Promise<SignalColumns>;
+}
+
+/** One Worker that may read the given folders and its own code, and nothing else. */
+export class DecodeWorker implements Disposable {
+  readonly #worker: Worker;
+  readonly #ready = Promise.withResolvers<void>();
+  #opened = Promise.withResolvers<void>();
+  #finished = Promise.withResolvers<SignalColumns>();
+  #onRows: (batch: RowBatch) => void = () => {};
+  #isBroken = false;
+
+  private constructor(readable: readonly string[]) {
+    const read = [...readable, new URL("../../../wasm/", import.meta.url)];
+    this.#worker = new Worker(new URL("./decode_worker.ts", import.meta.url), {
+      type: "module",
+      name: "decode",
+      deno: {
+        permissions: {
+          read,
+          write: false,
+          net: false,
+          env: false,
+          run: false,
+          ffi: false,
+          sys: false,
+          import: false,
+        },
+      },
+    });
+    this.#worker.onmessage = ({ data }: MessageEvent<DecodeReport>) => this.#onReport(data);
+    this.#worker.onerror = (event) => {
+      event.preventDefault();
+      this.#fail(event.message);
+    };
+  }
+
+  static async start(readable: readonly string[]): Promise<DecodeWorker> {
+    const worker = new DecodeWorker(readable);
+    try {
+      await worker.#ready.promise;
+      return worker;
+    } catch (error) {
+      worker[Symbol.dispose]();
+      throw error;
+    }
+  }
+
+  /** Whether an order failed: what is in its memory is then unknown. */
+  get isBroken(): boolean {
+    return this.#isBroken;
+  }
+
+  /** Reads the NUT stream of a named pipe to its end. Of an order to stream, all rows go to `onRows`. */
+  read(order: DecodeOrder, onRows: (batch: RowBatch) => void = () => {}): Reading {
+    this.#onRows = onRows;
+    this.#opened = Promise.withResolvers<void>();
+    this.#finished = Promise.withResolvers<SignalColumns>();
+    const reading = { opened: this.#opened.promise, finished: this.#finished.promise };
+    // Whoever awaits sees the failure; nobody has to await both.
+    reading.opened.catch(() => {});
+    reading.finished.catch(() => {});
+    this.#worker.postMessage(order);
+    return reading;
+  }
+
+  [Symbol.dispose](): void {
+    this.#isBroken = true;
+    this.#worker.terminate();
+  }
+
+  #onReport(report: DecodeReport): void {
+    if (report.kind === "ready") this.#ready.resolve();
+    else if (report.kind === "opened") this.#opened.resolve();
+    else if (report.kind === "rows") this.#onRows(report.batch);
+    else if (report.kind === "done") this.#finished.resolve(report.signals);
+    else this.#fail(report.message);
+  }
+
+  #fail(message: string): void {
+    this.#isBroken = true;
+    const error = new Error(`The decode worker failed: ${message}`);
+    this.#ready.reject(error);
+    this.#opened.reject(error);
+    this.#finished.reject(error);
+  }
+}

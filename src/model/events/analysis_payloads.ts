@@ -1,0 +1,228 @@
+/** Payloads of the events that analyze, reason and live audio write: markers, chunks, moments, totals. */
+
+import { z } from "zod";
+import {
+  coordinates,
+  coordinateSchema,
+  count,
+  durationMs,
+  feedbackAudio,
+  fps,
+  json,
+  markerFields,
+  mediaEvidence,
+  mode,
+  open,
+  positive,
+  provider,
+  samplingPolicy,
+  text,
+  tokenFields,
+  unit,
+} from "./payload_shapes.ts";
+
+/** Interface 2.3. Reason with an index name writes it too (contract 4.2). */
+export const markerEmitted = open({ ...markerFields, index_name: text.optional() });
+
+/** Contract 5. The coordinates are there when the signals came from decoded video. */
+const analysisGeneratedByAnalyze = open({
+  request_id: text,
+  stream_id: text,
+  frames: count,
+  window_size: positive,
+  segment_ms: positive,
+  sampling_policy: samplingPolicy,
+  sample_fps: fps,
+  mode,
+  model: text,
+  markers: count.describe("How many markers the pass derived"),
+  coordinate_schema: coordinateSchema.optional(),
+  coordinates: coordinates.optional(),
+});
+
+/** Contract 6.7. */
+const analysisGeneratedByReason = open({
+  request_id: text,
+  stream_id: text,
+  frames: count,
+  markers: count.describe("How many markers the pass derived"),
+  sampling_policy: samplingPolicy,
+  source_fps: fps.nullable(),
+  sample_fps: fps,
+  coordinate_schema: coordinateSchema,
+  coordinates,
+  lag_p95_ms: durationMs,
+  lag_p99_ms: durationMs,
+  mode,
+  model: text,
+  index_name: z.string().nullable(),
+  ...tokenFields,
+  inference_latency_ms: durationMs,
+  chunks_analyzed: count,
+});
+
+export const analysisGenerated = z.union([analysisGeneratedByAnalyze, analysisGeneratedByReason]);
+
+/** Contract 12.2: what the audio sidecar answers, passed on as it is. */
+export const localAudio = open({
+  profile: z.enum(["general", "gameplay", "screen_recording", "physical_world"]),
+  speech_engine: z.enum(["none", "auto", "whisper", "sensevoice", "moonshine", "qwen3_asr", "lfm2_5_audio"]),
+  models: z.array(text),
+  observations: z.array(open({
+    start_offset_ms: count,
+    end_offset_ms: count,
+    kind: z.enum(["voice_activity", "audio_event", "speech"]),
+    label: text,
+    confidence: unit,
+    model: text,
+    transcript: z.string().nullish(),
+    language: z.string().nullish(),
+    emotion: z.string().nullish(),
+  })),
+  audio_duration_ms: durationMs,
+  audio_bytes: count,
+  queue_wait_ms: durationMs,
+  stages: open({ decode_ms: durationMs, vad_ms: durationMs, classifier_ms: durationMs, asr_ms: durationMs }),
+  capacity: open({ active: count, queued: count, limit: count }),
+  processing_ms: durationMs,
+});
+
+const modalities = z.array(z.enum(["audio", "video"])).min(1);
+const momentKind = z.enum([
+  "speech",
+  "sound_effect",
+  "music",
+  "ambient",
+  "interaction",
+  "mechanical",
+  "other",
+]);
+
+/** One of `moments[]`: offsets are milliseconds from the start of the chunk's clip. Contract 6.4. */
+export const chunkMoment = open({
+  start_offset_ms: count,
+  end_offset_ms: count,
+  modalities,
+  kind: momentKind,
+  description: text,
+  intent: z.string().nullish(),
+  audio_visual_relation: z.string().nullish(),
+  confidence: unit,
+});
+
+/** Contract 6.6, 6.7: where a chunk failed, the overlay is null and `semantic_error` says why. */
+const chunkInferredFields = {
+  request_id: text,
+  stream_id: text,
+  chunk_index: count,
+  provider: provider.nullable(),
+  provider_fallback_used: z.boolean(),
+  semantic_fallback_used: z.boolean(),
+  semantic_error: text.nullable(),
+  finish_reason: z.string().nullable(),
+  response_chars: count.nullable(),
+  event_type: z.string().nullable(),
+  object_label: z.string().nullable(),
+  summary: z.string().nullable(),
+  description: z.string().nullable(),
+  confidence: unit.nullable(),
+  raw_output: json,
+  ...tokenFields,
+  inference_latency_ms: durationMs,
+  moments: z.array(chunkMoment),
+  local_audio: localAudio.nullable(),
+  local_audio_error: z.string().nullable(),
+  index_name: text.optional(),
+};
+
+const chunkInferredFromFrames = open({
+  ...chunkInferredFields,
+  media_mode: z.literal("frames").optional(),
+  pts_start_ms: count.optional().describe("Media time of the first frame, milliseconds"),
+  pts_end_ms: count.optional().describe("Media time of the last frame, milliseconds"),
+});
+
+const chunkInferredFromClip = open({
+  ...chunkInferredFields,
+  media_mode: z.enum(["video", "audio_video"]),
+  media_resolution: z.enum(["low", "medium", "high"]).nullable(),
+  pts_start_ms: count,
+  pts_end_ms: count,
+  timestamp_resolution_ms: positive,
+  clip_bytes: count,
+  extraction_ms: durationMs,
+  audio_streams: count.nullable(),
+  audio_channels: count.nullable(),
+  audio_mixed: z.boolean().nullable(),
+  evidence: mediaEvidence.nullish(),
+  feedback_audio: feedbackAudio.nullish(),
+});
+
+/** Contract 12.4. Times are relative to the track's first RTP timestamp. */
+const chunkInferredFromLiveAudio = open({
+  request_id: text,
+  stream_id: text,
+  session_id: text,
+  chunk_index: count,
+  track_id: count,
+  provider: z.literal("local_audio"),
+  media_mode: z.literal("live_audio"),
+  pts_start_ms: count,
+  pts_end_ms: count,
+  timestamp_resolution_ms: positive,
+  rtp_access_units: positive,
+  decode_ms: durationMs,
+  round_trip_ms: durationMs,
+  local_audio: localAudio,
+});
+
+export const semanticChunkInferred = z.union([
+  chunkInferredFromFrames,
+  chunkInferredFromClip,
+  chunkInferredFromLiveAudio,
+]);
+
+/** Contract 6.7. Offsets count from the start of the clip, pts from the start of the source, milliseconds. */
+const momentFields = {
+  moment_id: text,
+  request_id: text,
+  stream_id: text,
+  chunk_index: count,
+  start_offset_ms: count,
+  end_offset_ms: count,
+  start_pts_ms: count,
+  end_pts_ms: count,
+  timestamp_resolution_ms: positive,
+  modalities,
+  kind: momentKind,
+  description: text,
+  intent: z.string().nullable(),
+  audio_visual_relation: z.string().nullable(),
+  confidence: unit,
+  provider,
+  evidence: mediaEvidence.nullable(),
+  feedback_audio: feedbackAudio.nullish(),
+};
+
+const recordedMoment = open({ ...momentFields, index_name: z.string().nullable() });
+
+/** Contract 12.4: one track's moment carries its session and no index name. */
+const liveAudioMoment = open({ ...momentFields, session_id: text, track_id: count });
+
+export const multimodalMoment = z.union([recordedMoment, liveAudioMoment]);
+
+/** Contract 6.7: `lag_ms` is what processing took beyond the media time of the chunk, never below 0. */
+export const semanticChunkGenerated = open({
+  request_id: text,
+  stream_id: text,
+  chunk_index: count,
+  chunk_frames: positive,
+  process_ms: durationMs,
+  source_span_ms: durationMs,
+  lag_ms: durationMs,
+  index_name: z.string().nullable(),
+  ...tokenFields,
+  inference_latency_ms: durationMs,
+});
+
+export const semanticFallbackActivated = open({ request_id: text, stream_id: text, reason: text });

@@ -1,0 +1,216 @@
+/** TABLE of event kinds: what each payload holds, which blobs it opens to the run's owner, when it is written. */
+
+import type { z } from "zod";
+import type { NewEvent, PreparedPayload } from "../runs/run.ts";
+import * as analysis from "./analysis_payloads.ts";
+import * as live from "./live_payloads.ts";
+import * as policy from "./policy_payloads.ts";
+import * as run from "./run_payloads.ts";
+
+/** A place in a payload whose blob the run's owner may fetch. Interface 4.10. */
+export interface BlobGrant {
+  /** The route that serves it. */
+  readonly route: "keyframes" | "media";
+  /** The keys that lead to the object with the reference; empty for the payload itself. */
+  readonly at: readonly string[];
+  /** The reference counts only where `provenance.pipeline_generation` says which generation wrote it. */
+  readonly needsGeneration?: true;
+}
+
+/** One kind of event. */
+export interface EventRow {
+  /** One sentence: when it is written. */
+  readonly summary: string;
+  /** Loose on reading, typed on writing: see `open` in event_payloads/shapes.ts. */
+  readonly payload: z.ZodType;
+  /** Bookkeeping of deliveries, never delivered itself. Contract 8.4: exactly the kinds that start with `webhook_`. */
+  readonly bookkeeping: boolean;
+  readonly blobs: readonly BlobGrant[];
+}
+
+const KEYFRAME: BlobGrant = { route: "keyframes", at: [] };
+const ZONE_EVIDENCE: BlobGrant = { route: "keyframes", at: ["evidence"] };
+const TRIGGER_EVIDENCE: BlobGrant = { route: "keyframes", at: ["evidence"], needsGeneration: true };
+const CLIP: BlobGrant = { route: "media", at: ["evidence"] };
+const SPOKEN_FEEDBACK: BlobGrant = { route: "media", at: ["feedback_audio"] };
+
+/** The row that stands for every `trigger.<event_type>`. */
+const TRIGGER_FAMILY = "trigger.*";
+
+/** Every kind of interface 6 and contract 8.4, in the order of the latter. */
+export const EVENTS = {
+  run_created: row("A run was created by a request or by a WHIP offer.", run.runCreated),
+  ingest_received: row("A source was accepted by ingest or by reason.", run.ingestReceived),
+  frames_decoded: row("A decode pass ended; its frames' signals are here.", run.framesDecoded),
+  marker_emitted: row("Analysis derived a marker.", analysis.markerEmitted),
+  analysis_generated: row("A deterministic pass ended.", analysis.analysisGenerated),
+  semantic_chunk_inferred: row(
+    "A chunk of frames, a native clip or a window of live audio was interpreted.",
+    analysis.semanticChunkInferred,
+    [CLIP, SPOKEN_FEEDBACK],
+  ),
+  multimodal_moment: row(
+    "Something audible, visible or both was found in a window, with its times.",
+    analysis.multimodalMoment,
+    [CLIP, SPOKEN_FEEDBACK],
+  ),
+  semantic_chunk_generated: row("A chunk's costs and lag were recorded.", analysis.semanticChunkGenerated),
+  semantic_fallback_activated: row(
+    "The semantic path gave way to deterministic output, for the reason it names.",
+    analysis.semanticFallbackActivated,
+  ),
+  inference_completed: row("A direct inference on the run was answered.", run.inferenceCompleted),
+  run_completed: row(
+    "The run ended well: reason finished, or a WHIP session ended gracefully.",
+    run.runCompleted,
+  ),
+  run_failed: row("A live session ended unexpectedly.", run.sessionEnded),
+  stop_requested: row("The caller stopped the run.", run.requested),
+  keepalive_refreshed: row("The caller refreshed the run's idle time.", run.requested),
+  run_deleted: row("The run was deleted; nothing follows it.", run.runDeleted),
+  operator_feedback_submitted: row("An operator's rating was committed.", run.operatorFeedbackSubmitted),
+  webhook_registered: bookkeeping("A webhook was added to the run.", run.webhookRegistered),
+  webhook_deleted: bookkeeping("A webhook was removed from the run.", run.webhookDeleted),
+  policy_revision_created: row(
+    "A policy revision was drafted; its number is this event's seq.",
+    policy.policyRevisionCreated,
+  ),
+  policy_deployment_requested: row(
+    "A revision was asked to move to shadow, canary or active.",
+    policy.policyDeploymentRequested,
+  ),
+  policy_deployment_acknowledged: row(
+    "The requested stage was applied; the live worker's answer is here.",
+    policy.policyDeploymentAcknowledged,
+  ),
+  policy_deployment_rejected: row(
+    "The requested stage failed its generation check or the worker's update.",
+    policy.policyDeploymentRejected,
+  ),
+  policy_rollback_requested: row(
+    "An older revision was asked to be active again.",
+    policy.policyRollbackRequested,
+  ),
+  policy_rollback_acknowledged: row("The older revision is active again.", policy.policyRollbackAcknowledged),
+  policy_rollback_rejected: row(
+    "The rollback failed its generation check or the worker's update.",
+    policy.policyRollbackRejected,
+  ),
+  policy_replay_evaluated: row(
+    "Stored zone events were compared with a revision's threshold.",
+    policy.policyReplayEvaluated,
+  ),
+  vlm: row("The first model pass described a keyframe.", live.observation),
+  vlm_tiered: row("The second model pass described a keyframe.", live.observation),
+  clip_vlm: row("The first model pass described a clip.", live.observation),
+  clip_vlm_tiered: row("The second model pass described a clip.", live.observation),
+  state_transition: row("Consecutive descriptions had too few words in common.", live.observation),
+  loop_detected: row(
+    "The stream began to repeat itself; written once on entering the loop.",
+    live.observation,
+  ),
+  decoder_restarted: row("The decoder of a live session was replaced.", live.decoderRestarted),
+  live_source_opened: row("A run began to watch a live source.", run.liveSourceOpened),
+  source_gap: row("A pulled live source gave no more frames.", live.sourceGap),
+  source_resumed: row("A pulled live source gives frames again.", live.sourceResumed),
+  keyframe_stored: row("A keyframe's JPEG was stored.", live.keyframeStored, [KEYFRAME]),
+  restricted_zone_activity_entered: row(
+    "Motion persisted inside the zone for as many frames as the policy requires.",
+    live.restrictedZoneActivityEntered,
+    [ZONE_EVIDENCE],
+  ),
+  [TRIGGER_FAMILY]: row("A trigger program fired and its JPEG was stored.", live.triggerFired, [
+    TRIGGER_EVIDENCE,
+  ]),
+} as const;
+
+type Row = keyof typeof EVENTS;
+
+/** What an event may be called when it is written. */
+export type EventKind = Exclude<Row, typeof TRIGGER_FAMILY> | `trigger.${string}`;
+
+type RowOf<Kind extends EventKind> = Kind extends Row ? Kind : typeof TRIGGER_FAMILY;
+
+/** What an event of this kind holds. 64-bit hashes are bigint. */
+export type PayloadOf<Kind extends EventKind> = Immutable<z.input<typeof EVENTS[RowOf<Kind>]["payload"]>>;
+
+type Immutable<T> = T extends readonly (infer Item)[] ? readonly Immutable<Item>[]
+  : T extends object ? { readonly [Key in keyof T]: Immutable<T[Key]> }
+  : T;
+
+/** An event to commit. Only the type is checked: what a flow writes was validated at the door. */
+export function event<Kind extends EventKind>(
+  kind: Kind,
+  runId: string,
+  payload: PayloadOf<Kind> | PreparedPayload,
+): NewEvent {
+  return { kind, runId, payload };
+}
+
+/** The row of `kind`, or undefined for a kind that this version does not know. */
+export function findEvent(kind: string): EventRow | undefined {
+  if (kind.startsWith("trigger.")) {
+    return TRIGGER_EVENT_TYPE.test(kind.slice("trigger.".length)) ? EVENTS[TRIGGER_FAMILY] : undefined;
+  }
+  return Object.hasOwn(EVENTS, kind) ? EVENTS[kind as Row] : undefined;
+}
+
+/** Contract 9.1, rule ID. */
+const TRIGGER_EVENT_TYPE = /^[A-Za-z0-9_.:-]{1,128}$/;
+
+/** The CloudEvents `type` of a kind, known or not. Interface 6.1. */
+export function eventTypeOf(kind: string): string {
+  return `dev.service.timeline.${kind}`;
+}
+
+/** Never delivered to a webhook: true of unknown kinds with the prefix, too. Contract 8.3. */
+export function isBookkeeping(kind: string): boolean {
+  return kind.startsWith("webhook_");
+}
+
+/** A blob that the owner of an event's run may fetch. */
+export interface GrantedBlob {
+  readonly route: "keyframes" | "media";
+  readonly sha256: string;
+  readonly mediaType: string;
+}
+
+/**
+ * The blobs that an event opens to its run's owner; none for an unknown kind or a malformed reference.
+ * `payload` is parsed JSON of any shape. Interface 4.10.
+ */
+export function grantedBlobs(kind: string, payload: unknown): GrantedBlob[] {
+  return (findEvent(kind)?.blobs ?? []).flatMap(({ route, at, needsGeneration }) => {
+    if (needsGeneration && !Number.isInteger(fieldAt(payload, ["provenance", "pipeline_generation"]))) {
+      return [];
+    }
+    const reference = fieldAt(payload, at);
+    const [shaKey, typeKey] = route === "keyframes"
+      ? ["image_sha256", "image_media_type"]
+      : ["media_sha256", "media_type"];
+    const sha256 = fieldAt(reference, [shaKey]);
+    const mediaType = fieldAt(reference, [typeKey]);
+    if (typeof sha256 !== "string" || !/^[0-9a-f]{64}$/.test(sha256) || typeof mediaType !== "string") {
+      return [];
+    }
+    return [{ route, sha256, mediaType }];
+  });
+}
+
+function fieldAt(value: unknown, path: readonly string[]): unknown {
+  return path.reduce<unknown>(
+    (inner, key) =>
+      typeof inner === "object" && inner !== null && Object.hasOwn(inner, key)
+        ? (inner as Record<string, unknown>)[key]
+        : undefined,
+    value,
+  );
+}
+
+function row<Payload extends z.ZodType>(summary: string, payload: Payload, blobs: readonly BlobGrant[] = []) {
+  return { summary, payload, bookkeeping: false, blobs };
+}
+
+function bookkeeping<Payload extends z.ZodType>(summary: string, payload: Payload) {
+  return { summary, payload, bookkeeping: true, blobs: [] as readonly BlobGrant[] };
+}

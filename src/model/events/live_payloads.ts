@@ -1,0 +1,124 @@
+/** Payloads of the events that a live session's workers write. Interface 6.4, contract 9.5 and 11.5. */
+
+import { z } from "zod";
+import {
+  coordinates,
+  coordinateSchema,
+  count,
+  durationMs,
+  imageFields,
+  normalizedRegion,
+  open,
+  positive,
+  text,
+  unit,
+} from "./payload_shapes.ts";
+
+/** Which frame an event speaks of. */
+const frameFields = {
+  frame_index: count.describe("Counts the session's access units from 0"),
+  pts_ms: count.describe("Media time, milliseconds on the RTP clock"),
+  coordinate_schema: coordinateSchema,
+  coordinates,
+};
+
+/** `description` of a state_transition is itself JSON text: from_state, to_state, trigger, confidence. */
+export const observation = open({
+  session_id: text,
+  ...frameFields,
+  confidence: unit,
+  description: z.string(),
+});
+
+/**
+ * Interface 6.4 has the shared payload plus the image, contract 11.5 leaves out the session and the confidence:
+ * both are welcome, neither is required.
+ */
+export const keyframeStored = open({
+  session_id: text.optional(),
+  ...frameFields,
+  confidence: unit.optional(),
+  event_type: text,
+  description: z.string(),
+  ...imageFields,
+});
+
+const imageEvidence = open(imageFields);
+
+/** The decoder of a live session was replaced; frames between the two are lost. */
+export const decoderRestarted = open({
+  session_id: text,
+  reason: z.enum(["stalled", "exited"]),
+  pts_ms: count.describe("Media time of the last frame before"),
+  restarts: positive.describe("In this session so far"),
+  pipeline_generation: positive,
+});
+
+/** A pulled source gave no more; the session goes on and asks for it again. */
+export const sourceGap = open({
+  session_id: text,
+  reason: text,
+  pts_ms: count.nullable().describe("Media time of the last frame before, null when there was none"),
+});
+
+/** A pulled source gives frames again. */
+export const sourceResumed = open({
+  session_id: text,
+  gap_ms: durationMs.describe("Wall time without it"),
+  attempts: positive.describe("How often it was asked"),
+});
+
+/** Interface 6.5: motion persisted inside the zone. Nobody says who or what moved, so `subject` is null. */
+export const restrictedZoneActivityEntered = open({
+  session_id: text,
+  ...frameFields,
+  confidence: unit,
+  description: z.string().optional(),
+  assertion: open({
+    policy_id: text,
+    policy_version: positive,
+    status: z.literal("active"),
+    coordinate_space: z.literal("normalized_image"),
+    zone: normalizedRegion,
+    trigger: open({
+      kind: z.literal("perceptual_hash_motion"),
+      score: unit,
+      threshold: unit,
+      consecutive_frames: positive,
+    }),
+    subject: z.null(),
+  }),
+  provenance: open({
+    device_id: text,
+    model_id: z.literal("service.motion-phash.v1"),
+    pipeline_generation: positive,
+  }),
+  evidence: imageEvidence,
+});
+
+/** Contract 9.5. An input that the frame did not have is null. */
+export const triggerFired = open({
+  session_id: text,
+  ...frameFields,
+  confidence: unit,
+  description: z.string().optional(),
+  event_type: text,
+  trigger: open({
+    program_id: text,
+    program_version: positive,
+    isa_version: positive,
+    inputs: open({
+      motion_score: z.number().nullable(),
+      novelty_score: z.number().nullable(),
+      confidence: z.number().nullable(),
+    }),
+    actions: open({
+      event: z.literal(true),
+      webhook: z.boolean(),
+      local_output: z.boolean(),
+      capture: z.literal("keyframe"),
+    }),
+  }),
+  provenance: open({ pipeline_generation: positive }),
+  evidence: imageEvidence,
+});

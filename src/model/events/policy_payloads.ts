@@ -1,0 +1,131 @@
+/** Payloads of the immutable records of policy control. Contract 10. */
+
+import { z } from "zod";
+import {
+  coordinates,
+  coordinateSchema,
+  count,
+  fps,
+  jsonObject,
+  normalizedRegion,
+  open,
+  positive,
+  text,
+  unit,
+} from "./payload_shapes.ts";
+
+const status = z.enum(["draft", "shadow", "canary", "active", "retired", "rolled_back"]);
+const stage = z.enum(["shadow", "canary", "active"]);
+
+/** Interface 2.7. */
+export const restrictedZone = open({
+  policy_id: text,
+  policy_version: positive,
+  device_id: text,
+  region: normalizedRegion,
+  enter_motion_score: unit,
+  exit_motion_score: unit,
+  enter_after_frames: positive,
+  exit_after_frames: positive,
+});
+
+/** The revision's number is this event's own seq. */
+export const policyRevisionCreated = open({
+  parent_revision: positive.nullable(),
+  prompt: text.nullable(),
+  output_schema: jsonObject.nullable(),
+  parameters: open({ restricted_zone: restrictedZone.optional() }),
+});
+
+/** What a live worker made of the request; nulls where no session was live. */
+export const application = open({
+  session_id: text.nullable(),
+  generation: positive.nullable(),
+  prompt_acknowledged: z.boolean(),
+  effective_on_current_generation: z.boolean(),
+  deferred_fields: z.array(text),
+  note: z.string(),
+});
+
+export const policyDeploymentRequested = open({
+  revision: positive,
+  from_status: status,
+  to_status: stage,
+  expected_generation: positive.nullable(),
+});
+
+export const policyDeploymentAcknowledged = open({
+  revision: positive,
+  request_seq: positive,
+  status: stage,
+  application,
+});
+
+export const policyDeploymentRejected = open({
+  revision: positive,
+  request_seq: positive,
+  to_status: stage,
+  reason: text,
+});
+
+export const policyRollbackRequested = open({
+  revision: positive,
+  from_revision: positive,
+  expected_generation: positive.nullable(),
+});
+
+export const policyRollbackAcknowledged = open({
+  revision: positive,
+  from_revision: positive,
+  request_seq: positive,
+  status: z.literal("active"),
+  application,
+});
+
+export const policyRollbackRejected = open({
+  revision: positive,
+  from_revision: positive,
+  request_seq: positive,
+  reason: text,
+});
+
+/** Stored candidates counted against the revision's threshold. */
+const replayedEvents = {
+  revision: positive,
+  comparison: text,
+  from_seq: count,
+  to_seq: count.nullable(),
+  candidate_events: count,
+  accepted_events: count,
+  rejected_events: count,
+  events_without_score: count,
+  threshold: unit.nullable(),
+  limitation: z.string(),
+};
+
+/** One stretch of activity that the zone would have told of; the last one may never end. */
+const zoneInterval = open({
+  entered_frame: count,
+  entered_pts_ms: count.describe("Media time, milliseconds"),
+  left_frame: count.nullable(),
+  left_pts_ms: count.nullable(),
+  peak_motion_score: unit,
+});
+
+/** `signals`: the zone over the media of the run; `accepted_events` are the intervals, `candidate_events` what is stored. */
+const replayedSignals = open({
+  ...replayedEvents,
+  source: z.literal("signals"),
+  source_uri: text,
+  sample_fps: fps,
+  frames: positive,
+  coordinate_schema: coordinateSchema,
+  coordinates,
+  intervals_total: count,
+  intervals: z.array(zoneInterval),
+});
+
+export const policyReplayEvaluated = z.union([
+  open({ ...replayedEvents, source: z.literal("local_wal") }),
+  replayedSignals,
+]);

@@ -1,0 +1,180 @@
+/** The `metadata[]` row of one analyzed frame (contract 4.1) and the event type that the gate's reason gives it. */
+
+import type { ImageCoordinates } from "./coordinates.ts";
+import { hex8, spanId } from "../identifiers.ts";
+import type { Labels } from "./label_map.ts";
+import { roundScore, type TypedFrame } from "./marker.ts";
+import type { Mode } from "../runs/mode.ts";
+import type { SamplingPolicy } from "./sampling.ts";
+import { GATE_REASONS, type GateColumns, type GateReason, type SignalColumns } from "./signals.ts";
+
+/** Interface 2.3: what a frame can be an event of, before an operator's label map renames it. */
+export const FRAME_EVENT_TYPES = [
+  "scene_cut",
+  "artifact_suspected",
+  "keyframe_keep",
+  "context_observation",
+] as const;
+export type FrameEventType = typeof FRAME_EVENT_TYPES[number];
+
+/** Contract 3.3: a hard cut, any artifact, any other kept frame, or a frame in which nothing happened. */
+const EVENT_TYPE_OF: Record<GateReason, FrameEventType> = {
+  initial_frame: "keyframe_keep",
+  scene_cut: "scene_cut",
+  periodic_keepalive: "keyframe_keep",
+  exposure_shift: "artifact_suspected",
+  flicker_suspected: "artifact_suspected",
+  ghosting_suspected: "artifact_suspected",
+  noise_variance_spike: "artifact_suspected",
+  no_trigger: "context_observation",
+};
+
+const DESCRIPTION_OF: Record<GateReason, string> = {
+  initial_frame: "first frame of the stream, kept as the reference",
+  scene_cut: "hard cut: first frame of a new shot",
+  periodic_keepalive: "kept because no frame was kept for a while",
+  exposure_shift: "brightness differs from the last kept frame",
+  flicker_suspected: "brightness jumped from one frame to the next",
+  ghosting_suspected: "picture differs strongly from the frame before",
+  noise_variance_spike: "unusually high luma variance",
+  no_trigger: "no hard trigger fired",
+};
+
+/** What all rows of one analysis share. */
+export interface RowContext {
+  readonly runId: string;
+  readonly streamId: string;
+  readonly mode: Mode;
+  readonly model: string;
+  readonly samplingPolicy: SamplingPolicy;
+  readonly sampleFps: number;
+  readonly segmentMs: number;
+  readonly requestId: string;
+  readonly traceId: string;
+  /** How the caller's labels are called. */
+  readonly labels: Labels;
+  /** Absent for frames that the caller supplied: they carry no image provenance. */
+  readonly coordinates?: ImageCoordinates;
+}
+
+/** What rows and markers need to know of frames: their numbers, their times and what the gate said. */
+export interface RowColumns {
+  readonly frameIndex: Float64Array;
+  readonly signals: Pick<SignalColumns, "ptsMs">;
+  readonly gate: Omit<GateColumns, "gateConfidence">;
+}
+
+/** One analyzed stretch of frames: what was seen and what the gate said, row by row. */
+export interface AnalyzedFrames extends RowColumns {
+  readonly signals: SignalColumns;
+  readonly gate: GateColumns;
+}
+
+/** What a model said of a frame; it stands where the gate's word would stand. Contract 4.1. */
+export interface RowOverlay {
+  readonly eventType: string;
+  readonly objectLabel: string;
+  readonly summary: string;
+  readonly description: string;
+  readonly confidence: number;
+}
+
+/** How the semantic path went for a frame. */
+export interface RowSemantics {
+  /** Null where the frame keeps its deterministic values. */
+  readonly overlay: RowOverlay | null;
+  readonly isFallback: boolean;
+  readonly finishReason: string | null;
+}
+
+/**
+ * The frames as marker derivation wants them: contract 4.4, segments and markers have the mapped event types. Where
+ * `overlayOf` has a model's word for a row, that counts.
+ */
+export function* typedFrames(
+  { frameIndex, signals, gate }: RowColumns,
+  labels: Labels,
+  overlayOf: (row: number) => Pick<RowOverlay, "eventType" | "confidence"> | null = () => null,
+): Iterable<TypedFrame> {
+  for (let row = 0; row < gate.count; row++) {
+    const overlay = overlayOf(row);
+    yield {
+      frameIndex: frameIndex[row]!,
+      ptsMs: signals.ptsMs[row]!,
+      eventType: labels.event(overlay?.eventType ?? EVENT_TYPE_OF[reasonOf(gate, row)]).label,
+      confidence: overlay?.confidence ?? gate.confidence[row]!,
+    };
+  }
+}
+
+/** Row number `row` as the response carries it; key order is part of "same input, same bytes". */
+export function frameRow(
+  context: RowContext,
+  frames: RowColumns,
+  row: number,
+  semantics: RowSemantics = DETERMINISTIC,
+): Record<string, unknown> {
+  const { gate, signals } = frames;
+  const { overlay, isFallback, finishReason } = semantics;
+  const frameIndex = frames.frameIndex[row]!;
+  const ptsMs = signals.ptsMs[row]!;
+  const reason = reasonOf(gate, row);
+  const event = context.labels.event(overlay?.eventType ?? EVENT_TYPE_OF[reason]);
+  const object = context.labels.object(
+    overlay?.objectLabel ?? (isKept(reason) ? "keyframe_candidate" : "frame_context"),
+  );
+  const confidence = roundScore(overlay?.confidence ?? gate.confidence[row]!);
+  const segment = Math.floor(ptsMs / context.segmentMs);
+  return {
+    run_id: context.runId,
+    stream_id: context.streamId,
+    frame_index: frameIndex,
+    pts_ms: ptsMs,
+    ...(context.coordinates && {
+      coordinate_schema: "service.image.v1",
+      coordinates: context.coordinates,
+    }),
+    mode: context.mode,
+    model: context.model,
+    sampling_policy: context.samplingPolicy,
+    sample_fps: context.sampleFps,
+    window: {
+      start_ms: segment * context.segmentMs,
+      end_ms: (segment + 1) * context.segmentMs,
+      segment_id: `seg-${hex8(segment)}`,
+      source: "frame",
+    },
+    annotations: {
+      summary: overlay?.summary ?? contextSummary(gate, row),
+      objects: [{ label: object.label, score: confidence }],
+      events: [{
+        type: event.label,
+        score: confidence,
+        description: overlay?.description ?? DESCRIPTION_OF[reason],
+      }],
+    },
+    confidence,
+    fallback: { used: isFallback || event.isMissed || object.isMissed },
+    trace: { request_id: context.requestId, trace_id: context.traceId, span_id: spanId(frameIndex) },
+    ordering_key: `${context.runId}:${ptsMs}:${frameIndex}`,
+    finish_reason: finishReason,
+  };
+}
+
+/** A frame of which no model said anything. */
+const DETERMINISTIC: RowSemantics = { overlay: null, isFallback: false, finishReason: null };
+
+/** Contract 3.2: whether the gate keeps a frame for this reason. */
+export function isKept(reason: GateReason): boolean {
+  return EVENT_TYPE_OF[reason] === "scene_cut" || EVENT_TYPE_OF[reason] === "keyframe_keep";
+}
+
+function reasonOf(gate: RowColumns["gate"], row: number): GateReason {
+  return GATE_REASONS[gate.reason[row]!]!;
+}
+
+/** Contract 4.1: `novelty=0.875, stability=0.960, motion=0.875`. */
+function contextSummary(gate: RowColumns["gate"], row: number): string {
+  const [novelty, stability, motion] = [gate.novelty[row]!, gate.temporalStability[row]!, gate.motion[row]!];
+  return `novelty=${novelty.toFixed(3)}, stability=${stability.toFixed(3)}, motion=${motion.toFixed(3)}`;
+}

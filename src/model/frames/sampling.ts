@@ -1,0 +1,82 @@
+/** Which frames of a recording are analysed, and at what rate. Contract 2.4. */
+
+import { refuse } from "../../base/refusal.ts";
+import { LIMITS } from "../limits.ts";
+
+export type SamplingPolicy = "source_fps_adaptive" | "fixed";
+
+export interface SamplingPlan {
+  readonly policy: SamplingPolicy;
+  /** Frames per second of media time. */
+  readonly sampleFps: number;
+  /** The source's average rate; null when the container does not say. */
+  readonly sourceFps: number | null;
+}
+
+/** What a caller asked for; each absent field has a default. */
+export interface SamplingRequest {
+  readonly policy?: string | null;
+  readonly fixedFps?: number | null;
+  readonly sampleFps?: number | null;
+}
+
+/**
+ * Decides the rate. 422 on `sampling_policy` (unknown policy) or `fixed_fps` (a fixed rate that is missing or outside
+ * [0.2, 120]). Under the adaptive policy the caller's rates are hints for a source of unknown rate, never refused.
+ */
+export function planSampling(
+  request: SamplingRequest,
+  sourceFps: number | null,
+  route: "ingest" | "reason",
+): SamplingPlan {
+  const policy = parseSamplingPolicy(request.policy);
+  if (!policy) throw refuse.invalid("sampling_policy", "must be source_fps_adaptive or fixed");
+  const sampleFps = policy === "fixed" ? fixedRate(request, route) : adaptiveRate(request, sourceFps, route);
+  return { policy, sampleFps, sourceFps };
+}
+
+/** The canonical name of a policy; `adaptive` is an alias, case does not matter, none is the default, null is unknown. */
+export function parseSamplingPolicy(name: string | null | undefined): SamplingPolicy | null {
+  switch (name?.toLowerCase()) {
+    case undefined:
+    case "source_fps_adaptive":
+    case "adaptive":
+      return "source_fps_adaptive";
+    case "fixed":
+      return "fixed";
+    default:
+      return null;
+  }
+}
+
+/**
+ * Whether the plan takes every decoded frame at its own time. Otherwise frames are dropped or repeated to fit a steady
+ * rate: a fixed policy, an unknown source rate, or one outside the limits.
+ */
+export function takesEveryFrame(plan: SamplingPlan): boolean {
+  return plan.policy === "source_fps_adaptive" && plan.sampleFps === plan.sourceFps;
+}
+
+function fixedRate(request: SamplingRequest, route: "ingest" | "reason"): number {
+  const { minimum, maximum } = LIMITS.sampling.fps;
+  const rate = route === "ingest"
+    ? request.sampleFps ?? request.fixedFps
+    : request.fixedFps ?? LIMITS.sampling.fixedFpsReason;
+  if (rate == null) throw refuse.invalid("fixed_fps", "is required when sampling_policy is fixed");
+  if (!(rate >= minimum && rate <= maximum)) {
+    throw refuse.invalid("fixed_fps", `must be from ${minimum} to ${maximum}: got ${rate}`);
+  }
+  return rate;
+}
+
+function adaptiveRate(
+  request: SamplingRequest,
+  sourceFps: number | null,
+  route: "ingest" | "reason",
+): number {
+  const { minimum, maximum } = LIMITS.sampling.fps;
+  const assumed = route === "ingest"
+    ? request.sampleFps ?? request.fixedFps ?? LIMITS.sampling.unknownSourceFpsIngest
+    : LIMITS.sampling.unknownSourceFpsReason;
+  return Math.min(maximum, Math.max(minimum, sourceFps ?? assumed));
+}

@@ -1,0 +1,386 @@
+/** Which model backends an operator has set up: by two variables, or by a TOML file. Contract 7.2, 7.3 and D9. */
+
+import { parse, TomlError } from "smol-toml";
+import type { Config } from "../../base/config.ts";
+import { httpUrl } from "../../base/setting_parsers.ts";
+import { canonicalModel } from "./catalog.ts";
+import { FieldRules } from "../field_rules.ts";
+import { LIMITS } from "../limits.ts";
+import { checkZone, type RestrictedZone } from "../policies/zone.ts";
+
+/** Servers that speak the protocol of OpenAI; the kind is a label only. */
+export interface OpenaiCompatSettings {
+  readonly type: "openai_compat";
+  readonly name: string;
+  readonly kind: OpenaiKind;
+  /** Without a slash at the end and without `/v1`. */
+  readonly baseUrl: string;
+  /** Sent as a bearer token; null sends none. */
+  readonly apiKey: string | null;
+  /** The only canonical id that it serves; null for every id of the model contract. */
+  readonly model: string | null;
+  /** What the server calls that model; null when it uses the canonical id. */
+  readonly upstreamModel: string | null;
+  /** The smaller, the earlier it is asked. */
+  readonly priority: number;
+}
+
+export interface GeminiSettings {
+  readonly type: "gemini";
+  readonly name: string;
+  /** Without a slash at the end. */
+  readonly baseUrl: string;
+  readonly apiKey: string;
+  /** The only canonical id that it serves. */
+  readonly model: string;
+  readonly priority: number;
+}
+
+export type BackendSettings = OpenaiCompatSettings | GeminiSettings;
+
+const OPENAI_KINDS = ["vllm", "sglang", "mlx"] as const;
+type OpenaiKind = typeof OPENAI_KINDS[number];
+
+export interface BackendFile {
+  /** By priority; those of equal priority in the order of the file. */
+  readonly backends: readonly BackendSettings[];
+  /** The zone that live sessions watch unless they bring their own. */
+  readonly restrictedZone: RestrictedZone | null;
+}
+
+export const NO_BACKENDS: BackendFile = { backends: [], restrictedZone: null };
+
+/** Everything that is wrong, one line per fault. No line has the value of a variable, a key, or a URL with a password. */
+export class BackendFaults extends Error {
+  override readonly name = "BackendFaults";
+
+  constructor(readonly faults: readonly string[]) {
+    super(faults.join("; "));
+  }
+}
+
+export const GEMINI_BASE_URL = "https://generativelanguage.googleapis.com";
+const GEMINI_MODEL = "gemini-3.5-flash-lite";
+
+/** Null when neither URL variable is set: then the file says. Errors: `BackendFaults`. */
+export function backendsOfVariables(
+  config: Pick<Config, "vllmBaseUrl" | "vllmApiKey" | "sglangBaseUrl" | "sglangApiKey">,
+): BackendFile | null {
+  const { vllmBaseUrl, vllmApiKey = null, sglangBaseUrl, sglangApiKey = null } = config;
+  const rows = [
+    { kind: "vllm", baseUrl: vllmBaseUrl, apiKey: vllmApiKey },
+    { kind: "sglang", baseUrl: sglangBaseUrl, apiKey: sglangApiKey },
+  ] as const;
+  const faults: string[] = [];
+  const backends = rows.flatMap(({ kind, baseUrl, apiKey }, index): BackendSettings[] => {
+    if (baseUrl === undefined) return [];
+    const name = `SERVICE_${kind.toUpperCase()}`;
+    if (endsInVersion(baseUrl)) faults.push(`${name}_BASE_URL ${VERSION_RULE}`);
+    if (apiKey !== null && !isToken(apiKey)) faults.push(`${name}_API_KEY ${TOKEN_RULE}`);
+    const common = { type: "openai_compat", name: kind, model: null, upstreamModel: null } as const;
+    return [{ ...common, kind, baseUrl, apiKey, priority: index + 1 }];
+  });
+  if (faults.length > 0) throw new BackendFaults(faults);
+  return backends.length === 0 ? null : { backends, restrictedZone: null };
+}
+
+/** `${NAME}` inside a string stands for the variable of that name in `env`. Errors: `BackendFaults`. */
+export function parseBackendFile(
+  text: string,
+  env: Readonly<Record<string, string | undefined>>,
+): BackendFile {
+  const faults: string[] = [];
+  const file = new Table(parsed(text), "", env, faults);
+  const tables = file.tables("backends");
+  const read = tables.map(readBackend);
+  const zone = file.table("restricted_zone");
+  const restrictedZone = zone ? readZone(zone, faults) : null;
+  file.close();
+  read.forEach((backend, index) => {
+    const first = read.findIndex((other) => other?.name === backend?.name);
+    if (backend?.name && first < index) {
+      tables[index]!.fault("name", `must differ from that of backends[${first}]`);
+    }
+  });
+  if (faults.length > 0) throw new BackendFaults(faults);
+  const backends = read.filter((backend) => backend !== undefined);
+  return { backends: backends.toSorted((one, other) => one.priority - other.priority), restrictedZone };
+}
+
+/** The library quotes the lines around a fault, where a key may stand: only its first line and the place are told. */
+function parsed(text: string): Record<string, unknown> {
+  try {
+    return parse(text);
+  } catch (error) {
+    if (!(error instanceof TomlError)) throw error;
+    const rule = error.message.split("\n")[0]!.replace(/^Invalid TOML document: /, "");
+    throw new BackendFaults([`line ${error.line}, column ${error.column}: not TOML: ${rule}`]);
+  }
+}
+
+/** Undefined, and a fault told, for a backend of no known type. */
+function readBackend(table: Table): BackendSettings | undefined {
+  const type = table.word("type", ["openai_compat", "gemini"]);
+  if (type === undefined) return undefined;
+  const name = table.text("name") ?? "";
+  const priority = table.integer("priority", { isOptional: true }) ?? LIMITS.backend.priorityDefault;
+  const backend = type === "gemini"
+    ? readGemini(table, name, priority)
+    : readOpenaiCompat(table, name, priority);
+  table.close();
+  return backend;
+}
+
+function readOpenaiCompat(table: Table, name: string, priority: number): OpenaiCompatSettings {
+  const baseUrl = readBaseUrl(table, { isRequired: true }) ?? "";
+  if (endsInVersion(baseUrl)) table.fault("base_url", VERSION_RULE);
+  const model = readModel(table) ?? null;
+  const upstreamModel = table.text("upstream_model", { isOptional: true }) ?? null;
+  if (upstreamModel !== null && !table.has("model")) {
+    table.fault("upstream_model", "requires model, the id that callers use");
+  }
+  return {
+    type: "openai_compat",
+    name,
+    kind: table.word("openai_kind", OPENAI_KINDS, { isOptional: true }) ?? guessedKind(name),
+    baseUrl,
+    apiKey: table.secret("api_key", { isOptional: true }) ?? null,
+    model,
+    upstreamModel,
+    priority,
+  };
+}
+
+function guessedKind(name: string): OpenaiKind {
+  return OPENAI_KINDS.find((kind) => name.toLowerCase().includes(kind)) ?? "vllm";
+}
+
+function readGemini(table: Table, name: string, priority: number): GeminiSettings {
+  return {
+    type: "gemini",
+    name,
+    baseUrl: readBaseUrl(table, { isRequired: false }) ?? GEMINI_BASE_URL,
+    apiKey: table.secret("api_key") ?? "",
+    model: readModel(table) ?? GEMINI_MODEL,
+    priority,
+  };
+}
+
+function readBaseUrl(table: Table, { isRequired }: { isRequired: boolean }): string | undefined {
+  const url = table.text("base_url", { isOptional: !isRequired });
+  if (url === undefined) return undefined;
+  const read = httpUrl.read(url);
+  if (read === undefined || url.includes("${")) table.fault("base_url", `must be ${httpUrl.rule}`);
+  return read;
+}
+
+function readModel(table: Table): string | undefined {
+  const id = table.text("model", { isOptional: true });
+  const model = id === undefined ? undefined : canonicalModel(id);
+  if (id !== undefined && model === undefined) table.fault("model", "must be an id of the model contract");
+  return model;
+}
+
+const VERSION_RULE = "must not end in /v1, which is added to it";
+const endsInVersion = (url: string) => /\/v1$/i.test(url);
+
+const TOKEN_RULE = "must be a key of printable ASCII characters without spaces";
+/** What can stand in a header, so that a key fails at the start and not at every request. */
+const isToken = (key: string) => /^[\x21-\x7e]+$/.test(key);
+
+/** The rules are those of every zone; for a field that cannot be read, and is told, stands what breaks none of them. */
+function readZone(table: Table, faults: string[]): RestrictedZone {
+  const zone = {
+    policy_id: table.text("policy_id") ?? "-",
+    policy_version: table.integer("policy_version") ?? 1,
+    device_id: table.text("device_id") ?? "-",
+    region: readRegion(table),
+    enter_motion_score: table.number("enter_motion_score") ?? 1,
+    exit_motion_score: table.number("exit_motion_score") ?? 0,
+    enter_after_frames: table.integer("enter_after_frames") ?? 1,
+    exit_after_frames: table.integer("exit_after_frames") ?? 1,
+  };
+  table.close();
+  const rules = new FieldRules();
+  checkZone(rules, "restricted_zone", zone);
+  faults.push(...rules.faults.map(({ field, message }) => `${field} ${message}`));
+  return zone;
+}
+
+function readRegion(table: Table): RestrictedZone["region"] {
+  const region = table.table("region", { isOptional: false });
+  const [x, y, width, height] = ["x", "y", "width", "height"].map((side) => region?.number(side));
+  region?.close();
+  if (x === undefined || y === undefined || width === undefined || height === undefined) {
+    return { x: 0, y: 0, width: 1, height: 1 };
+  }
+  return { x, y, width, height };
+}
+
+interface FieldOptions {
+  readonly isOptional?: boolean;
+}
+
+/**
+ * A TOML table that is read field by field; `close` then names the fields that nobody knows. What a fault shows is the
+ * text of the file, never what a variable stands for.
+ */
+class Table {
+  readonly #fields: Readonly<Record<string, unknown>>;
+  readonly #place: string;
+  readonly #env: Readonly<Record<string, string | undefined>>;
+  readonly #faults: string[];
+  readonly #read = new Set<string>();
+
+  constructor(
+    fields: Readonly<Record<string, unknown>>,
+    place: string,
+    env: Readonly<Record<string, string | undefined>>,
+    faults: string[],
+  ) {
+    this.#fields = fields;
+    this.#place = place;
+    this.#env = env;
+    this.#faults = faults;
+  }
+
+  has(name: string): boolean {
+    return Object.hasOwn(this.#fields, name);
+  }
+
+  /** `rule` completes the name of the field. */
+  fault(name: string, rule: string): void {
+    this.#faults.push(`${this.#path(name)} ${rule}${this.#got(name)}`);
+  }
+
+  /** A string that is not blank, with its variables filled in. */
+  text(name: string, { isOptional = false }: FieldOptions = {}): string | undefined {
+    const value = this.#take(name);
+    if (value === undefined && isOptional) return undefined;
+    const text = typeof value === "string" ? this.#filledIn(value) : "";
+    if (text.trim() !== "") return text;
+    this.fault(name, "must be a text that is not blank");
+    return undefined;
+  }
+
+  /** Like a text, but a variable that is not set is a fault, and the value is never shown. */
+  secret(name: string, { isOptional = false }: FieldOptions = {}): string | undefined {
+    const value = this.#take(name);
+    if (value === undefined && isOptional) return undefined;
+    const text = typeof value === "string" ? this.#filledIn(value) : "";
+    if (isToken(text) && !VARIABLE.test(text)) return text;
+    const unset = typeof value === "string" ? this.#unset(value) : [];
+    this.#faults.push(
+      `${this.#path(name)} ${TOKEN_RULE}, got ${
+        unset.length > 0 ? `${unset.join(", ")}, not set` : value === undefined ? "none" : "another value"
+      }`,
+    );
+    return undefined;
+  }
+
+  word<const T extends string>(
+    name: string,
+    words: readonly T[],
+    { isOptional = false }: FieldOptions = {},
+  ): T | undefined {
+    const value = this.#take(name);
+    if (value === undefined && isOptional) return undefined;
+    const text = typeof value === "string" ? this.#filledIn(value) : undefined;
+    const word = words.find((word) => word === text);
+    if (word === undefined) this.fault(name, `must be one of ${words.join(", ")}`);
+    return word;
+  }
+
+  /** A whole number that a double holds exactly. */
+  integer(name: string, { isOptional = false }: FieldOptions = {}): number | undefined {
+    const value = this.#take(name);
+    if (value === undefined && isOptional) return undefined;
+    if (typeof value === "number" && Number.isSafeInteger(value)) return value;
+    this.fault(name, "must be an integer");
+    return undefined;
+  }
+
+  /** Any number, `inf` and `nan` among them. */
+  number(name: string): number | undefined {
+    const value = this.#take(name);
+    if (typeof value === "number") return value;
+    this.fault(name, "must be a number");
+    return undefined;
+  }
+
+  table(name: string, { isOptional = true }: FieldOptions = {}): Table | undefined {
+    const value = this.#take(name);
+    if (value === undefined && isOptional) return undefined;
+    if (isTable(value)) return this.#inner(value, this.#path(name));
+    this.fault(name, "must be a table");
+    return undefined;
+  }
+
+  /** `[[name]]`; none when there is no such array. */
+  tables(name: string): readonly Table[] {
+    const value = this.#take(name);
+    if (value === undefined) return [];
+    if (Array.isArray(value) && value.every(isTable)) {
+      return value.map((fields, index) => this.#inner(fields, `${this.#path(name)}[${index}]`));
+    }
+    this.fault(name, `must be written as [[${name}]]`);
+    return [];
+  }
+
+  /** After the last field was read. */
+  close(): void {
+    for (const name of Object.keys(this.#fields).filter((name) => !this.#read.has(name))) {
+      const known = [...this.#read].join(", ");
+      this.#faults.push(`${this.#path(name)} is not a field, the fields here are ${known}`);
+    }
+  }
+
+  #take(name: string): unknown {
+    this.#read.add(name);
+    return this.has(name) ? this.#fields[name] : undefined;
+  }
+
+  #inner(fields: Readonly<Record<string, unknown>>, place: string): Table {
+    return new Table(fields, place, this.#env, this.#faults);
+  }
+
+  #path(name: string): string {
+    return this.#place === "" ? name : `${this.#place}.${name}`;
+  }
+
+  /** A text stays as it is written in the file; what may hide a password, or says too much, is not shown. */
+  #got(name: string): string {
+    const value = this.has(name) ? this.#fields[name] : undefined;
+    if (value === undefined) return ", got none";
+    if (typeof value === "object") return `, got ${Array.isArray(value) ? "an array" : "a table or a date"}`;
+    if (typeof value !== "string") return `, got ${value}`;
+    if (value.includes("@") || value.length > SHOWN_CHARACTERS_MAX) return ", got a value that is not shown";
+    const unset = this.#unset(value);
+    return `, got ${JSON.stringify(value)}${
+      unset.length > 0 ? `, where ${unset.join(", ")} is not set` : ""
+    }`;
+  }
+
+  /** Once, so that a value that looks like a variable stays what it is. */
+  #filledIn(text: string): string {
+    return text.replace(VARIABLES, (whole, name: string) => this.#valueOf(name) ?? whole);
+  }
+
+  #unset(text: string): string[] {
+    return [...text.matchAll(VARIABLES)].map(([, name]) => name!).filter((name) =>
+      this.#valueOf(name) === undefined
+    );
+  }
+
+  #valueOf(name: string): string | undefined {
+    return Object.hasOwn(this.#env, name) ? this.#env[name] : undefined;
+  }
+}
+
+const VARIABLE = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/;
+const VARIABLES = new RegExp(VARIABLE, "g");
+const SHOWN_CHARACTERS_MAX = 120;
+
+function isTable(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Date);
+}

@@ -1,0 +1,43 @@
+/** What every event of a live session says of its frame and of a stored picture. Interface 6.4, contract 11.5. */
+
+import { COORDINATE_SCHEMA, type ImageCoordinates } from "../frames/coordinates.ts";
+
+/** Which frame an event speaks of. */
+export interface LiveFrame {
+  /** Counts the session's access units from 0. */
+  readonly frameIndex: number;
+  /** Media time on the RTP clock. */
+  readonly ptsMs: number;
+  readonly coordinates: ImageCoordinates;
+}
+
+/** A JPEG in the store; a `BlobRef` of the store is one. */
+export interface StoredImage {
+  readonly ref: string;
+  readonly sizeBytes: number;
+  readonly sha256: string;
+}
+
+export function frameFields({ frameIndex, ptsMs, coordinates }: LiveFrame) {
+  return {
+    frame_index: frameIndex,
+    pts_ms: ptsMs,
+    coordinate_schema: COORDINATE_SCHEMA,
+    coordinates,
+  } as const;
+}
+
+/** Spread into `evidence`, or into the payload of a keyframe itself. */
+export function imageFields({ ref, sizeBytes, sha256 }: StoredImage) {
+  return {
+    image_ref: ref,
+    image_media_type: "image/jpeg",
+    image_bytes: sizeBytes,
+    image_sha256: sha256,
+  } as const;
+}
+
+/** A score as payloads take it: what was computed in doubles may miss [0,1] by its last digit. */
+export function unitScore(value: number): number {
+  return Math.min(1, Math.max(0, value));
+}

@@ -1,0 +1,52 @@
+/** The payload that says motion persisted inside a restricted zone. Interface 6.5, contract 11.5. */
+
+import type { PayloadOf } from "../events/event_table.ts";
+import type { RestrictedZone } from "./zone.ts";
+import { frameFields, imageFields, type LiveFrame, type StoredImage, unitScore } from "../live/live_frame.ts";
+
+/** Motion of perceptual hashes, computed on the zone's pixels alone. */
+const MODEL_ID = "service.motion-phash.v1";
+
+export interface ZoneEntry {
+  readonly sessionId: string;
+  readonly generation: number;
+  readonly frame: LiveFrame;
+  readonly zone: RestrictedZone;
+  /** Motion of the frame that entered, [0,1]. */
+  readonly score: number;
+  /** Frames in a row that met the threshold, this one included. */
+  readonly consecutiveFrames: number;
+  readonly image: StoredImage;
+}
+
+/** Nobody says who or what moved, so the subject is null. */
+export function zoneEnteredPayload(entry: ZoneEntry): PayloadOf<"restricted_zone_activity_entered"> {
+  const { zone } = entry;
+  const { x, y, width, height } = zone.region;
+  const score = unitScore(entry.score);
+  return {
+    session_id: entry.sessionId,
+    ...frameFields(entry.frame),
+    confidence: score,
+    assertion: {
+      policy_id: zone.policy_id,
+      policy_version: zone.policy_version,
+      status: "active",
+      coordinate_space: "normalized_image",
+      zone: { x, y, width, height },
+      trigger: {
+        kind: "perceptual_hash_motion",
+        score,
+        threshold: zone.enter_motion_score,
+        consecutive_frames: entry.consecutiveFrames,
+      },
+      subject: null,
+    },
+    provenance: {
+      device_id: zone.device_id,
+      model_id: MODEL_ID,
+      pipeline_generation: entry.generation,
+    },
+    evidence: imageFields(entry.image),
+  };
+}

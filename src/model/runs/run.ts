@@ -1,0 +1,152 @@
+/** What a run is: the fold of its events in sequence order, and the status that a reader is told. */
+
+import { PUBLIC_PRINCIPAL } from "../identifiers.ts";
+
+/** An event that a flow wants in the log; the timeline adds the sequence number and the time. */
+export interface NewEvent {
+  readonly kind: string;
+  readonly runId: string;
+  /** A JSON value, or JSON text that is already made: the way for integers beyond 2^53. */
+  readonly payload: unknown | PreparedPayload;
+  /** Contract 1.1: `stream-0` unless told otherwise. */
+  readonly streamId?: string;
+}
+
+/**
+ * A payload that is already JSON text in UTF-8, for records of many megabytes that a worker made. It must be on
+ * one line, as JSON.stringify writes it: the log refuses a text with a line break or a tab between its tokens.
+ */
+export class PreparedPayload {
+  constructor(readonly json: Uint8Array) {}
+}
+
+/** Contract 1.1: the log's stream column for every event that names no stream. */
+export const DEFAULT_STREAM_ID = "stream-0";
+
+export type FoldedState = "pending" | "processing" | "completed" | "failed" | "cancelled";
+export type RunStatus = FoldedState | "expired";
+
+/**
+ * A run as its events say. The object is live: it changes with the next commit, so what is read before an `await`
+ * may be different after it. Text that no event gave is the empty string (contract 1.3).
+ */
+export interface RunView {
+  readonly runId: string;
+  readonly principalKey: string;
+  readonly mode: string;
+  readonly model: string;
+  /** From the first `ingest_received`, or the live source that was opened before any. */
+  readonly sourceUri: string;
+  readonly state: FoldedState;
+  /** pts of `run_created`, epoch milliseconds. */
+  readonly createdMs: number;
+  /** The highest pts of any of its events, epoch milliseconds. */
+  readonly lastActivityMs: number;
+  readonly deleted: boolean;
+  readonly eventCount: number;
+  readonly firstSeq: number;
+  readonly lastSeq: number;
+  /** What feeds its live session: a publisher, or a source that the service pulls; empty for every other run. */
+  readonly source: "whip" | "live" | "";
+  /** The live session of the run; empty for every run without one. */
+  readonly sessionId: string;
+  /** Sequence number of the last `frames_decoded`, 0 when there is none. */
+  readonly latestFramesDecodedSeq: number;
+}
+
+/** Contract 1.2: evaluated on read, an idle run counts as expired when it was idle for longer than the TTL. */
+export function statusOf(run: RunView, nowMs: number, ttlMs: number): RunStatus {
+  if (isTerminal(run.state)) return run.state;
+  return nowMs - run.lastActivityMs > ttlMs ? "expired" : run.state;
+}
+
+export function isTerminal(status: RunStatus): boolean {
+  return status !== "pending" && status !== "processing";
+}
+
+/** Contract 1.2. Every kind that is not here leaves the state as it is. */
+const STATE_AFTER: ReadonlyMap<string, FoldedState> = new Map([
+  ["run_created", "pending"],
+  ["ingest_received", "processing"],
+  ["analysis_generated", "processing"],
+  ["inference_completed", "processing"],
+  ["keepalive_refreshed", "processing"],
+  ["live_source_opened", "processing"],
+  ["run_completed", "completed"],
+  ["run_failed", "failed"],
+  ["stop_requested", "cancelled"],
+]);
+
+/** A run while it is folded. Only the fold writes to it; everybody else sees a RunView. */
+export class Run implements RunView {
+  principalKey = "";
+  mode = "";
+  model = "";
+  sourceUri = "";
+  state: FoldedState = "pending";
+  createdMs = 0;
+  lastActivityMs = 0;
+  deleted = false;
+  eventCount = 0;
+  firstSeq = 0;
+  lastSeq = 0;
+  source: "whip" | "live" | "" = "";
+  sessionId = "";
+  latestFramesDecodedSeq = 0;
+  /** Whether `run_created` was seen: without it nobody owns the run and it is not listed. */
+  isCreated = false;
+  hasIngest = false;
+
+  constructor(readonly runId: string) {}
+
+  /** Whether `fold` reads the payload of such an event; for every other one it may be left unparsed. */
+  needsPayloadOf(kind: string): boolean {
+    return (kind === "run_created" && !this.isCreated) || (kind === "ingest_received" && !this.hasIngest) ||
+      kind === "live_source_opened";
+  }
+
+  /** `payload` is looked at only where `needsPayloadOf` said so. */
+  fold(seq: number, ptsMs: number, kind: string, payload: unknown): void {
+    if (this.eventCount === 0) this.firstSeq = seq;
+    this.eventCount++;
+    this.lastSeq = seq;
+    if (ptsMs > this.lastActivityMs) this.lastActivityMs = ptsMs;
+    this.state = STATE_AFTER.get(kind) ?? this.state;
+    if (kind === "run_created") this.#create(ptsMs, payload);
+    else if (kind === "ingest_received") this.#ingest(payload);
+    else if (kind === "live_source_opened") this.#openLive(payload);
+    else if (kind === "frames_decoded") this.latestFramesDecodedSeq = seq;
+    else if (kind === "run_deleted") this.deleted = true;
+  }
+
+  /** The first one stays: no later event can give a run to somebody else. */
+  #create(ptsMs: number, payload: unknown): void {
+    if (this.isCreated) return;
+    this.isCreated = true;
+    this.createdMs = ptsMs;
+    // Contract 1.3: without a principal_key the run belongs to the principal of open mode.
+    this.principalKey = text(payload, "principal_key") || PUBLIC_PRINCIPAL;
+    this.mode = text(payload, "mode");
+    this.model = text(payload, "model");
+    this.source = text(payload, "source") === "whip" ? "whip" : "";
+    this.sessionId = text(payload, "session_id");
+  }
+
+  #openLive(payload: unknown): void {
+    this.source = "live";
+    this.sessionId = text(payload, "session_id");
+    this.#ingest(payload);
+  }
+
+  #ingest(payload: unknown): void {
+    if (this.hasIngest) return;
+    this.hasIngest = true;
+    this.sourceUri = text(payload, "source_uri");
+  }
+}
+
+function text(payload: unknown, key: string): string {
+  if (typeof payload !== "object" || payload === null) return "";
+  const value = (payload as Record<string, unknown>)[key];
+  return typeof value === "string" ? value : "";
+}

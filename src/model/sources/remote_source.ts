@@ -1,0 +1,56 @@
+/** What a `source_uri` names: a local file, or something remote that the operator admits. Contract 2.1. */
+
+import { refuse } from "../../base/refusal.ts";
+
+/** The operator's toggles for media sources; all off by default. */
+export interface RemoteSourceToggles {
+  readonly allowInsecureHttp: boolean;
+  readonly allowUnencryptedRtsp: boolean;
+  readonly allowRemoteHls: boolean;
+}
+
+/** `file` is fetched whole before it is decoded, `hls` and `rtsp` are decoded as they come. */
+export interface RemoteSource {
+  readonly kind: "file" | "hls" | "rtsp";
+  /** http, https, rtsp or rtsps; the host is not checked yet. */
+  readonly url: URL;
+}
+
+/**
+ * Null for a local path or a file URL. `hls:` becomes https, or http where insecure HTTP is admitted. Refuses (422
+ * `source_uri`) other schemes, those that a toggle keeps off, and what is no URL.
+ */
+export function remoteSource(sourceUri: string, toggles: RemoteSourceToggles): RemoteSource | null {
+  const uri = sourceUri.trim();
+  const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(uri)?.[1]?.toLowerCase();
+  if (scheme === undefined || scheme === "file") return null;
+  if (!SCHEMES.includes(scheme)) throw sourceFault(`unsupported scheme ${scheme.slice(0, 32)}`);
+  if (uri.length > URI_CHARACTERS_MAX) throw sourceFault(`must be at most ${URI_CHARACTERS_MAX} characters`);
+  const web = toggles.allowInsecureHttp ? "http" : "https";
+  const url = URL.parse(scheme === "hls" ? uri.replace(/^hls/i, web) : uri);
+  if (!url) throw sourceFault("is not a valid URL");
+  url.hash = "";
+  if (scheme === "http" && !toggles.allowInsecureHttp) {
+    throw notAdmitted("http", "SERVICE_ALLOW_INSECURE_HTTP");
+  }
+  if (scheme === "rtsp" && !toggles.allowUnencryptedRtsp) {
+    throw notAdmitted("rtsp", "SERVICE_ALLOW_UNENCRYPTED_RTSP");
+  }
+  if (scheme.startsWith("rtsp")) return { kind: "rtsp", url };
+  if (scheme !== "hls" && !/\.m3u8$/i.test(url.pathname)) return { kind: "file", url };
+  if (!toggles.allowRemoteHls) throw notAdmitted("remote HLS", "SERVICE_ALLOW_REMOTE_HLS");
+  return { kind: "hls", url };
+}
+
+/** The refusal of a source, whatever is wrong with it. Contract 2.1. */
+export function sourceFault(reason: string) {
+  return refuse.invalid("source_uri", reason);
+}
+
+const SCHEMES = ["http", "https", "hls", "rtsp", "rtsps"];
+/** More than any server takes, and less than a program's argument may have. */
+const URI_CHARACTERS_MAX = 8192;
+
+function notAdmitted(what: string, toggle: string) {
+  return sourceFault(`${what} sources are not admitted by this service; ${toggle} would admit them`);
+}

@@ -1,0 +1,166 @@
+/** What became of a hook's deliveries: the records of the delivery log, and the state that follows from them. */
+
+import { LIMITS } from "../limits.ts";
+
+/**
+ * One record of the delivery log, `{webhook_id, seq, state, error}` of contract 8.3 with what this service adds:
+ *
+ *   retry        attempt failed and will be repeated            attempts
+ *   delivered    the receiver took the event
+ *   dead_letter  the event was given up                         attempts
+ *   checkpoint   everything up to seq needs no delivery; with the totals it replaces all that was known before
+ *   redeliver    what matches from seq to to_seq is sent again  to_seq
+ */
+export interface DeliveryRecord {
+  readonly webhook_id: string;
+  readonly seq: number;
+  readonly state: "retry" | "delivered" | "dead_letter" | "checkpoint" | "redeliver";
+  readonly error: string | null;
+  /** When each attempt so far began, epoch milliseconds. */
+  readonly attempts?: readonly number[];
+  readonly to_seq?: number;
+  /** Totals, of a checkpoint that replaces what was known; its `error` is then the last error. */
+  readonly delivered?: number;
+  readonly dead_letters?: number;
+}
+
+/** An event that was given up. */
+export interface DeadLetter {
+  readonly seq: number;
+  readonly error: string;
+  /** When each attempt began, epoch milliseconds; empty for a body that is too long to be sent. */
+  readonly attempts: readonly number[];
+}
+
+/** A range of events that is sent again; both ends belong to it. */
+export interface Redelivery {
+  readonly fromSeq: number;
+  readonly toSeq: number;
+}
+
+/** One hook's deliveries. Only `fold` changes it. */
+export class DeliveryState {
+  /** Everything up to this seq is settled: delivered, given up, or not for this hook. */
+  cursorSeq = 0;
+  delivered = 0;
+  deadLetters = 0;
+  /** Of the last attempt; null after a success. */
+  lastError: string | null = null;
+  /** The newest ones, by seq; one that a redelivery brought home leaves the list. */
+  recentDeadLetters: readonly DeadLetter[] = [];
+  /** The event that is being retried, and when its attempts so far began. */
+  retry: { readonly seq: number; readonly attempts: readonly number[] } | undefined;
+  /** What is still to be sent again; never past the cursor. */
+  redelivery: Redelivery | undefined;
+
+  constructor(readonly runId: string) {}
+
+  fold(record: DeliveryRecord): void {
+    const { seq, error, attempts = [] } = record;
+    switch (record.state) {
+      case "retry":
+        this.retry = { seq, attempts };
+        this.lastError = error;
+        break;
+      case "delivered":
+        this.delivered++;
+        this.lastError = null;
+        this.#forgetDeadLetter(seq);
+        this.#settle(seq);
+        break;
+      case "dead_letter":
+        this.deadLetters++;
+        this.lastError = error;
+        this.#forgetDeadLetter(seq);
+        this.#keepDeadLetter({ seq, error: error ?? "", attempts });
+        this.#settle(seq);
+        break;
+      case "checkpoint":
+        this.#checkpoint(record);
+        break;
+      case "redeliver":
+        this.#redeliver({ fromSeq: seq, toSeq: record.to_seq ?? 0 });
+        break;
+    }
+  }
+
+  /** The fewest records that, folded in order, give this state again. */
+  records(webhookId: string): DeliveryRecord[] {
+    const of = (seq: number, state: DeliveryRecord["state"], error: string | null) => ({
+      webhook_id: webhookId,
+      seq,
+      state,
+      error,
+    });
+    const { cursorSeq, delivered, deadLetters, lastError, retry, redelivery } = this;
+    const records: DeliveryRecord[] = this.recentDeadLetters.map(({ seq, error, attempts }) => ({
+      ...of(seq, "dead_letter", error),
+      attempts,
+    }));
+    if (retry) records.push({ ...of(retry.seq, "retry", lastError), attempts: retry.attempts });
+    records.push({ ...of(cursorSeq, "checkpoint", lastError), delivered, dead_letters: deadLetters });
+    if (redelivery) records.push({ ...of(redelivery.fromSeq, "redeliver", null), to_seq: redelivery.toSeq });
+    return records;
+  }
+
+  /** A redelivered event lies at or before the cursor; every other one moves it. */
+  #settle(seq: number): void {
+    if (this.retry?.seq === seq) this.retry = undefined;
+    const { redelivery } = this;
+    if (seq > this.cursorSeq) this.cursorSeq = seq;
+    else if (redelivery && seq >= redelivery.fromSeq) this.#redeliver({ ...redelivery, fromSeq: seq + 1 });
+  }
+
+  #redeliver(range: Redelivery): void {
+    const { fromSeq, toSeq } = range;
+    this.redelivery = fromSeq <= toSeq && toSeq <= this.cursorSeq ? range : undefined;
+  }
+
+  #checkpoint({ seq, error, delivered, dead_letters }: DeliveryRecord): void {
+    if (delivered === undefined || dead_letters === undefined) {
+      this.cursorSeq = Math.max(this.cursorSeq, seq);
+      return;
+    }
+    this.cursorSeq = seq;
+    this.delivered = delivered;
+    this.deadLetters = dead_letters;
+    this.lastError = error;
+    this.redelivery = undefined;
+  }
+
+  #forgetDeadLetter(seq: number): void {
+    if (!this.recentDeadLetters.some((letter) => letter.seq === seq)) return;
+    this.recentDeadLetters = this.recentDeadLetters.filter((letter) => letter.seq !== seq);
+  }
+
+  #keepDeadLetter(letter: DeadLetter): void {
+    const letters = [...this.recentDeadLetters, letter].sort((left, right) => left.seq - right.seq);
+    this.recentDeadLetters = letters.slice(-LIMITS.webhook.recentDeadLettersMax);
+  }
+}
+
+/** JSON text as a record, or undefined when it is none: what another version wrote is passed over. */
+export function deliveryRecord(json: string): DeliveryRecord | undefined {
+  const record = parsed(json) as DeliveryRecord | null | undefined;
+  const isRecord = typeof record === "object" && record !== null &&
+    typeof record.webhook_id === "string" && Number.isSafeInteger(record.seq) && STATES.has(record.state) &&
+    (record.error === null || typeof record.error === "string") &&
+    (record.attempts === undefined || Array.isArray(record.attempts));
+  return isRecord ? record : undefined;
+}
+
+function parsed(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch {
+    return undefined;
+  }
+}
+
+const STATES: ReadonlySet<unknown> = new Set([
+  "retry",
+  "delivered",
+  "dead_letter",
+  "checkpoint",
+  "redeliver",
+]);

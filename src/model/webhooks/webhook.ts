@@ -1,0 +1,121 @@
+/** Webhooks as rules: what may be registered, which hooks a log's events leave, and which events match one. */
+
+import { utf8Length } from "../../base/bytes.ts";
+import { refuse } from "../../base/refusal.ts";
+import { isBookkeeping } from "../events/event_table.ts";
+import { quoted } from "../field_rules.ts";
+import { LIMITS } from "../limits.ts";
+
+/** A hook as its `webhook_registered` event says. */
+export interface Webhook {
+  readonly webhookId: string;
+  readonly runId: string;
+  readonly url: string;
+  /** Exact kinds, sorted, each once; empty for every kind that is not bookkeeping. */
+  readonly eventKinds: readonly string[];
+  /** Events with a higher seq are delivered. */
+  readonly registeredSeq: number;
+}
+
+/** Contract 1.1: `wh_` and 24 hex digits from 12 secure random bytes. */
+export function newWebhookId(randomBytes: (length: number) => Uint8Array<ArrayBuffer>): string {
+  return `wh_${randomBytes(12).toHex()}`;
+}
+
+/**
+ * The target of a registration, trimmed but otherwise as it was given, and its host name without the brackets of an
+ * IPv6 address. Contract 8.3: at most 2048 bytes, https (also http where `allowPrivate`, D8), no user-info, no
+ * fragment; 422 `url` otherwise. Whether the host is public only its addresses can tell.
+ */
+export function webhookTarget(given: string, allowPrivate: boolean): { url: string; hostname: string } {
+  const url = given.trim();
+  const fault = (rule: string) => refuse.invalid("url", `${rule}: got ${quoted(url)}`);
+  const bytes = utf8Length(url);
+  if (bytes > LIMITS.webhook.urlBytesMax) {
+    throw fault(`must be at most ${LIMITS.webhook.urlBytesMax} bytes, is ${bytes}`);
+  }
+  // The parser drops line breaks and tabs inside a URL; what is stored must be what is meant.
+  const parsed = HAS_BLANK.test(url) || !url.isWellFormed() ? null : URL.parse(url);
+  if (parsed === null) throw fault("must be an absolute URL");
+  if (parsed.protocol !== "https:" && !(allowPrivate && parsed.protocol === "http:")) {
+    throw fault(allowPrivate ? "must be an https: or http: URL" : "must be an https: URL");
+  }
+  if (HAS_USER_INFO.test(url)) throw fault("must have no user name or password");
+  if (url.includes("#")) throw fault("must have no fragment");
+  return { url, hostname: parsed.hostname.replace(/^\[|\]$/g, "") };
+}
+
+// deno-lint-ignore no-control-regex -- control characters are what this looks for
+const HAS_BLANK = /[\u0000-\u0020\u007f]/;
+/** An empty user name counts too, and the parser takes a backslash for a slash. */
+const HAS_USER_INFO = /^[a-z]+:[/\\]*[^/\\?#]*@/i;
+
+/** The kinds of a registration trimmed, sorted and each once. Contract 8.3; 422 `event_kinds` otherwise. */
+export function webhookKinds(given: readonly string[]): string[] {
+  const fault = (rule: string) => refuse.invalid("event_kinds", rule);
+  const { minimum, maximum } = LIMITS.webhook.kindBytes;
+  if (given.length > LIMITS.webhook.eventKindsMax) {
+    throw fault(`must have at most ${LIMITS.webhook.eventKindsMax} entries: got ${given.length}`);
+  }
+  const kinds = given.map((kind) => kind.trim());
+  for (const kind of kinds) {
+    const bytes = utf8Length(kind);
+    if (bytes < minimum || bytes > maximum) {
+      throw fault(`entries must have from ${minimum} to ${maximum} bytes: got ${bytes}`);
+    }
+    if (isBookkeeping(kind)) throw fault(`must not name webhook_ kinds: got ${quoted(kind)}`);
+  }
+  return [...new Set(kinds)].sort();
+}
+
+/** The kinds of the events that make and remove hooks. */
+export const WEBHOOK_KINDS: ReadonlySet<string> = new Set(["webhook_registered", "webhook_deleted"]);
+
+/** Folds one event of `WEBHOOK_KINDS`, in sequence order, into the hooks by id. Malformed payloads change nothing. */
+export function foldWebhook(
+  hooks: Map<string, Webhook>,
+  event: { readonly seq: number; readonly runId: string; readonly kind: string; readonly payload: string },
+): void {
+  const payload = parsed(event.payload) as
+    | { webhook_id?: unknown; url?: unknown; event_kinds?: unknown }
+    | null
+    | undefined;
+  const webhookId = payload?.webhook_id;
+  if (typeof webhookId !== "string") return;
+  const known = hooks.get(webhookId);
+  if (event.kind === "webhook_deleted") {
+    if (known?.runId === event.runId) hooks.delete(webhookId);
+    return;
+  }
+  if (known !== undefined || typeof payload?.url !== "string" || !isTexts(payload.event_kinds)) return;
+  const { url, event_kinds: eventKinds } = payload;
+  hooks.set(webhookId, { webhookId, runId: event.runId, url, eventKinds, registeredSeq: event.seq });
+}
+
+/** Whether events of `kind` may match the hook; for a trigger the payload has the last word. Contract 8.3. */
+export function mayMatch(hook: Webhook, kind: string): boolean {
+  return !isBookkeeping(kind) && (hook.eventKinds.length === 0 || hook.eventKinds.includes(kind));
+}
+
+/** Whether an event, later than the registration and of the hook's run, is delivered. Contract 8.3. */
+export function matches(hook: Webhook, event: { readonly kind: string; readonly payload: string }): boolean {
+  if (!mayMatch(hook, event.kind)) return false;
+  if (!event.kind.startsWith("trigger.")) return true;
+  const payload = parsed(event.payload) as
+    | { trigger?: { actions?: { webhook?: unknown } } }
+    | null
+    | undefined;
+  return payload?.trigger?.actions?.webhook === true;
+}
+
+function parsed(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch {
+    return undefined;
+  }
+}
+
+function isTexts(value: unknown): value is string[] {
+  return Array.isArray(value) && value.every((each) => typeof each === "string");
+}

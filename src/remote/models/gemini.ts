@@ -1,0 +1,301 @@
+/** Google's Gemini: pictures inside the request, clips as files that are uploaded before and deleted after. Contract 7.5. */
+
+import { z } from "zod";
+import type { World } from "../../base/world.ts";
+import { GEMINI_BASE_URL, type GeminiSettings } from "../../model/infer/backend_file.ts";
+import { geminiSchema } from "../../model/infer/gemini_schema.ts";
+import type { InferenceRequest, InferenceVideo, TokenCounts } from "../../model/infer/inference.ts";
+import { LIMITS } from "../../model/limits.ts";
+import type { AskOptions, Backend, BackendAnswer, BackendContext } from "./backend.ts";
+import { Base64, jsonBody } from "./json_body.ts";
+import { type Exchange, ModelEndpoint } from "./model_endpoint.ts";
+
+export class Gemini implements Backend {
+  readonly name: string;
+  readonly kind = "gemini";
+  readonly hasBinaryMedia = true;
+  readonly #settings: GeminiSettings;
+  readonly #world: World;
+  readonly #endpoint: ModelEndpoint;
+  /** Deletions under way: no answer waits for one. */
+  readonly #deletions = new Set<Promise<void>>();
+  /** The model has spent all its tokens on thinking before: from then on it gets more at once. */
+  #thinks = false;
+
+  constructor(settings: GeminiSettings, context: BackendContext) {
+    this.name = settings.name;
+    this.#settings = settings;
+    this.#world = context.world;
+    this.#endpoint = new ModelEndpoint(this, context);
+  }
+
+  reservedTokens({ maxTokens }: InferenceRequest): number {
+    return maxTokens + LIMITS.backend.geminiThinkingTokens;
+  }
+
+  async ask(request: InferenceRequest, options: AskOptions): Promise<BackendAnswer> {
+    const asking: Asking = { endMs: this.#world.monotonicMs() + options.timeoutMs, signal: options.signal };
+    const { video } = request;
+    if (!video) return await this.#answer(request, null, asking);
+    const file = await this.#upload(video, asking);
+    try {
+      const ready = await this.#untilActive(file, asking);
+      return await this.#answer(request, ready, asking);
+    } finally {
+      this.#deleteSoon(file);
+    }
+  }
+
+  async isReachable(signal: AbortSignal): Promise<boolean> {
+    try {
+      await this.#endpoint.exchange({
+        method: "GET",
+        url: this.#url(`/v1beta/models/${encodeURIComponent(this.#settings.model)}`),
+        timeoutMs: LIMITS.backend.geminiProbeMs,
+        signal,
+      });
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#deletions);
+  }
+
+  /** A model that thought until its tokens were used up gets more of them, once. */
+  async #answer(request: InferenceRequest, file: ActiveFile | null, asking: Asking): Promise<BackendAnswer> {
+    const ask = (extraTokens: number) =>
+      this.#generate(request, file, request.maxTokens + extraTokens, asking);
+    const extraTokens = LIMITS.backend.geminiThinkingTokens;
+    if (this.#thinks) return await ask(extraTokens);
+    const first = await ask(0);
+    const isStarved = first.outputText === "" && first.finishReason === "length";
+    if (!isStarved || first.tokens.thinking_tokens === 0) return first;
+    this.#thinks = true;
+    const second = await ask(extraTokens);
+    return { ...second, tokens: sum(first.tokens, second.tokens) };
+  }
+
+  async #generate(
+    request: InferenceRequest,
+    file: ActiveFile | null,
+    maxTokens: number,
+    asking: Asking,
+  ): Promise<BackendAnswer> {
+    const model = encodeURIComponent(this.#settings.model);
+    const answer = GENERATED.safeParse(
+      await this.#endpoint.json({
+        ...this.#step(asking),
+        method: "POST",
+        url: this.#url(`/v1beta/models/${model}:generateContent`),
+        headers: JSON_TYPE,
+        body: jsonBody(bodyOf(request, this.#settings.model, file, maxTokens)),
+      }),
+    );
+    if (!answer.success) throw this.#endpoint.unreadable("its answer is not a generated content");
+    const { candidates: [candidate] = [], promptFeedback, usageMetadata } = answer.data;
+    if (!candidate && !promptFeedback?.blockReason) {
+      throw this.#endpoint.unreadable("its answer has no candidate");
+    }
+    const parts = candidate?.content?.parts ?? [];
+    return {
+      outputText: parts.filter((part) => !part.thought).map((part) => part.text ?? "").join(""),
+      finishReason: candidate ? finishReasonOf(candidate.finishReason) : "content_filter",
+      tokens: tokensOf(usageMetadata),
+    };
+  }
+
+  /** Two steps: announced, then sent whole. */
+  async #upload({ bytes }: InferenceVideo, asking: Asking): Promise<UploadedFile> {
+    const { headers } = await this.#endpoint.exchange({
+      ...this.#step(asking),
+      method: "POST",
+      url: this.#url("/upload/v1beta/files"),
+      headers: {
+        ...JSON_TYPE,
+        "x-goog-upload-protocol": "resumable",
+        "x-goog-upload-command": "start",
+        "x-goog-upload-header-content-length": String(bytes.length),
+        "x-goog-upload-header-content-type": CLIP_TYPE,
+      },
+      body: jsonBody({ file: { display_name: "clip" } }),
+    });
+    const answer = UPLOADED.safeParse(
+      await this.#endpoint.json({
+        ...this.#step(asking),
+        method: "PUT",
+        url: this.#uploadUrl(headers.get("x-goog-upload-url")),
+        headers: {
+          "content-type": CLIP_TYPE,
+          "x-goog-upload-offset": "0",
+          "x-goog-upload-command": "upload, finalize",
+        },
+        body: bytes,
+      }),
+    );
+    if (!answer.success) throw this.#endpoint.unreadable("its answer to an upload names no file");
+    return answer.data.file;
+  }
+
+  /** The server says where the clip goes: back to itself, or to Google when it stands in front of it. */
+  #uploadUrl(given: string | null): URL {
+    const url = given === null ? null : URL.parse(given);
+    const origins = [this.#settings.baseUrl, GEMINI_BASE_URL].map((base) => new URL(base).origin);
+    if (url && origins.includes(url.origin)) return url;
+    throw this.#endpoint.unreadable("its answer to an upload names no place of its own");
+  }
+
+  /** The file that the model can look at. Asks more and more seldom, at least twice a second. */
+  async #untilActive(uploaded: UploadedFile, asking: Asking): Promise<ActiveFile> {
+    let file = uploaded;
+    let pauseMs = POLL_MS_FIRST;
+    while (file.state !== "ACTIVE") {
+      if (file.state !== "PROCESSING") throw this.#endpoint.unreadable("it cannot read the clip");
+      await this.#world.sleep(Math.max(0, Math.min(pauseMs, this.#leftMs(asking))), asking.signal);
+      pauseMs = Math.min(pauseMs * 2, LIMITS.backend.geminiFilePollMs);
+      const answer = FILE.safeParse(
+        await this.#endpoint.json({
+          ...this.#step(asking),
+          method: "GET",
+          url: this.#url(`/v1beta/${file.name}`),
+        }),
+      );
+      if (!answer.success) throw this.#endpoint.unreadable("its answer names no file");
+      file = { ...answer.data, name: uploaded.name };
+    }
+    if (!file.uri) throw this.#endpoint.unreadable("its file has no address");
+    return { uri: file.uri };
+  }
+
+  /** Whatever became of the question, and even when its caller is gone. */
+  #deleteSoon({ name }: UploadedFile): void {
+    const deletion = this.#endpoint.exchange({
+      method: "DELETE",
+      url: this.#url(`/v1beta/${name}`),
+      timeoutMs: LIMITS.backend.geminiFileDeleteMs,
+      signal: new AbortController().signal,
+    }).then(
+      () => {},
+      (error) => this.#world.log.child("gemini").warn(`a clip was not deleted: ${error.message}`),
+    ).finally(() => this.#deletions.delete(deletion));
+    this.#deletions.add(deletion);
+  }
+
+  #step(asking: Asking): Pick<Exchange, "timeoutMs" | "signal"> {
+    return { timeoutMs: this.#leftMs(asking), signal: asking.signal };
+  }
+
+  #leftMs({ endMs }: Asking): number {
+    return endMs - this.#world.monotonicMs();
+  }
+
+  #url(path: string): URL {
+    const url = new URL(`${this.#settings.baseUrl}${path}`);
+    url.searchParams.set("key", this.#settings.apiKey);
+    return url;
+  }
+}
+
+/** One question with all its steps. */
+interface Asking {
+  readonly endMs: number;
+  readonly signal: AbortSignal;
+}
+
+interface ActiveFile {
+  readonly uri: string;
+}
+
+const CLIP_TYPE = "video/mp4";
+const JSON_TYPE = { "content-type": "application/json" };
+const POLL_MS_FIRST = 100;
+
+function bodyOf(
+  request: InferenceRequest,
+  model: string,
+  file: ActiveFile | null,
+  maxOutputTokens: number,
+): Record<string, unknown> {
+  const { prompt, images, video, temperature, outputSchema } = request;
+  const parts = [
+    ...images.map((jpeg) => ({ inlineData: { mimeType: "image/jpeg", data: new Base64(jpeg) } })),
+    ...(file ? [{ fileData: { mimeType: CLIP_TYPE, fileUri: file.uri } }] : []),
+    { text: prompt },
+  ];
+  return {
+    contents: [{ role: "user", parts }],
+    generationConfig: {
+      maxOutputTokens,
+      temperature: model.startsWith("gemini-3.") ? undefined : temperature,
+      mediaResolution: video?.resolution && `MEDIA_RESOLUTION_${video.resolution.toUpperCase()}`,
+      ...(outputSchema && {
+        responseMimeType: "application/json",
+        responseSchema: geminiSchema(outputSchema.schema) ?? undefined,
+      }),
+    },
+  };
+}
+
+const FILE = z.object({
+  name: z.string().regex(/^files\/[\w.-]{1,128}$/),
+  uri: z.string().nullish(),
+  // A server that says nothing has nothing left to do.
+  state: z.string().default("ACTIVE").transform((state) =>
+    state === "STATE_UNSPECIFIED" ? "PROCESSING" : state
+  ),
+});
+type UploadedFile = z.infer<typeof FILE>;
+const UPLOADED = z.object({ file: FILE });
+
+/** What a count is that the server leaves out or gets wrong. */
+const COUNT = z.int().nonnegative().catch(0);
+const USAGE = z.object({
+  promptTokenCount: COUNT,
+  candidatesTokenCount: COUNT,
+  thoughtsTokenCount: COUNT,
+  totalTokenCount: COUNT,
+}).nullish().catch(null);
+const PART = z.object({ text: z.string().nullish(), thought: z.boolean().nullish() });
+const GENERATED = z.object({
+  candidates: z.array(z.object({
+    content: z.object({ parts: z.array(PART).nullish() }).nullish(),
+    finishReason: z.string().nullish(),
+  })).nullish().transform((candidates) => candidates ?? undefined),
+  promptFeedback: z.object({ blockReason: z.string().nullish() }).nullish(),
+  usageMetadata: USAGE,
+});
+
+function finishReasonOf(reason: string | null | undefined): string | null {
+  switch (reason) {
+    case null:
+    case undefined:
+      return null;
+    case "MAX_TOKENS":
+      return "length";
+    case "SAFETY":
+      return "content_filter";
+    default:
+      return reason.toLowerCase();
+  }
+}
+
+function tokensOf(usage: z.infer<typeof USAGE>): TokenCounts {
+  const counts = {
+    prompt_tokens: usage?.promptTokenCount ?? 0,
+    completion_tokens: usage?.candidatesTokenCount ?? 0,
+    thinking_tokens: usage?.thoughtsTokenCount ?? 0,
+  };
+  const counted = counts.prompt_tokens + counts.completion_tokens + counts.thinking_tokens;
+  return { ...counts, total_tokens: usage?.totalTokenCount || counted };
+}
+
+function sum(one: TokenCounts, other: TokenCounts): TokenCounts {
+  return {
+    prompt_tokens: one.prompt_tokens + other.prompt_tokens,
+    completion_tokens: one.completion_tokens + other.completion_tokens,
+    thinking_tokens: one.thinking_tokens + other.thinking_tokens,
+    total_tokens: one.total_tokens + other.total_tokens,
+  };
+}

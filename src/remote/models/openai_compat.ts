@@ -1,0 +1,137 @@
+/** Model servers that speak the protocol of OpenAI: vLLM, SGLang, MLX and whoever else does. Contract 7.4 and D9. */
+
+import { z } from "zod";
+import type { World } from "../../base/world.ts";
+import type { OpenaiCompatSettings } from "../../model/infer/backend_file.ts";
+import type { InferenceRequest, TokenCounts } from "../../model/infer/inference.ts";
+import { LIMITS } from "../../model/limits.ts";
+import type { AskOptions, Backend, BackendAnswer, BackendContext } from "./backend.ts";
+import { Base64, jsonBody } from "./json_body.ts";
+import { ModelEndpoint } from "./model_endpoint.ts";
+
+export class OpenaiCompat implements Backend {
+  readonly name: string;
+  readonly kind: OpenaiCompatSettings["kind"];
+  readonly hasBinaryMedia = false;
+  readonly #settings: OpenaiCompatSettings;
+  readonly #world: World;
+  readonly #endpoint: ModelEndpoint;
+  readonly #headers: Readonly<Record<string, string>>;
+
+  constructor(settings: OpenaiCompatSettings, context: BackendContext) {
+    this.name = settings.name;
+    this.kind = settings.kind;
+    this.#settings = settings;
+    this.#world = context.world;
+    this.#endpoint = new ModelEndpoint(this, context);
+    this.#headers = settings.apiKey === null ? {} : { authorization: `Bearer ${settings.apiKey}` };
+  }
+
+  reservedTokens({ maxTokens }: InferenceRequest): number {
+    return maxTokens;
+  }
+
+  async ask(request: InferenceRequest, { timeoutMs, signal }: AskOptions): Promise<BackendAnswer> {
+    const endMs = this.#world.monotonicMs() + timeoutMs;
+    const body = jsonBody(bodyOf(request, this.#settings.upstreamModel ?? request.model));
+    const answer = ANSWER.safeParse(
+      await this.#endpoint.json({
+        method: "POST",
+        url: this.#url("/v1/chat/completions"),
+        headers: { ...this.#headers, "content-type": "application/json" },
+        body,
+        timeoutMs: endMs - this.#world.monotonicMs(),
+        signal,
+      }),
+    );
+    if (!answer.success) throw this.#endpoint.unreadable("its answer is not a chat completion");
+    const { choices: [choice], usage } = answer.data;
+    return {
+      outputText: textOf(choice),
+      finishReason: choice.finish_reason ?? null,
+      tokens: tokensOf(usage),
+    };
+  }
+
+  async isReachable(signal: AbortSignal): Promise<boolean> {
+    try {
+      await this.#endpoint.exchange({
+        method: "GET",
+        url: this.#url("/v1/models"),
+        headers: this.#headers,
+        timeoutMs: LIMITS.backend.probeMs,
+        signal,
+      });
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  #url(path: string): URL {
+    return new URL(`${this.#settings.baseUrl}${path}`);
+  }
+}
+
+function bodyOf(request: InferenceRequest, upstreamModel: string): Record<string, unknown> {
+  const { prompt, images, video, maxTokens, temperature, outputSchema } = request;
+  const media = [
+    ...images.map((jpeg) => dataUrl("image_url", jpeg, "image/jpeg")),
+    ...(video ? [dataUrl("video_url", video.bytes, "video/mp4")] : []),
+  ];
+  const content = media.length === 0 ? prompt : [{ type: "text", text: prompt }, ...media];
+  return {
+    model: upstreamModel,
+    messages: [{ role: "user", content }],
+    max_tokens: maxTokens,
+    temperature,
+    response_format: outputSchema && { type: "json_schema", json_schema: outputSchema },
+    // These think unless they are told not to, and would spend the tokens on it.
+    chat_template_kwargs: upstreamModel.includes("Qwen3.5") || request.model.includes("Qwen3.5")
+      ? { enable_thinking: false }
+      : undefined,
+  };
+}
+
+function dataUrl(type: "image_url" | "video_url", bytes: Uint8Array, mediaType: string) {
+  return { type, [type]: { url: new Base64(bytes, `data:${mediaType};base64,`) } };
+}
+
+/** What a count is that a server leaves out or gets wrong. */
+const COUNT = z.int().nonnegative().catch(0);
+const CHOICE = z.object({
+  message: z.object({
+    content: z.union([z.string(), z.array(z.object({ text: z.string().nullish() }))]).nullish(),
+  }).nullish(),
+  text: z.string().nullish(),
+  finish_reason: z.string().nullish(),
+}).refine(({ message, text }) => (message ?? text ?? null) !== null);
+const USAGE = z.object({
+  prompt_tokens: COUNT,
+  completion_tokens: COUNT,
+  total_tokens: COUNT,
+  completion_tokens_details: z.object({ reasoning_tokens: COUNT }).nullish().catch(null),
+}).nullish().catch(null);
+const ANSWER = z.object({ choices: z.tuple([CHOICE]).rest(z.unknown()), usage: USAGE });
+
+function textOf({ message, text }: z.infer<typeof CHOICE>): string {
+  if (!message) return text ?? "";
+  const { content } = message;
+  if (Array.isArray(content)) return content.map((part) => part.text ?? "").join("");
+  return content ?? text ?? "";
+}
+
+function tokensOf(usage: z.infer<typeof USAGE>): TokenCounts {
+  const prompt = usage?.prompt_tokens ?? 0;
+  const completion = usage?.completion_tokens ?? 0;
+  return {
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    thinking_tokens: usage?.completion_tokens_details?.reasoning_tokens ?? 0,
+    total_tokens: usage?.total_tokens || prompt + completion,
+  };
+}

@@ -1,0 +1,175 @@
+/** The embedding sidecar as seen from the service: a JPEG out, 768 numbers in, over one connection that is kept. */
+
+import { Gate } from "../../base/gate.ts";
+import type { Log } from "../../base/log.ts";
+import type { Metrics } from "../../base/metrics.ts";
+import { Refusal } from "../../base/refusal.ts";
+import type { Address } from "../../base/setting_parsers.ts";
+import type { World } from "../../base/world.ts";
+import {
+  decodeEmbedding,
+  decodeEmbeddingResponse,
+  EMBEDDING_HEADER_BYTES,
+  EmbeddingProtocolFault,
+  embeddingRequestHeader,
+} from "../../model/sidecars/embedding_protocol.ts";
+import { LIMITS } from "../../model/limits.ts";
+import { BackOff } from "./back_off.ts";
+import { Deadline, OutOfTime } from "../deadline.ts";
+import { ConnectionCut, SidecarConnection } from "./sidecar_connection.ts";
+
+export interface EmbeddingSidecarOptions {
+  /** SERVICE_NOVELTY_EMBEDDING_ADDR. */
+  readonly address: Address;
+  /** SERVICE_NOVELTY_EMBEDDING_TIMEOUT_MS: of connecting, of sending, of receiving and of waiting for a turn, each. */
+  readonly timeoutMs: number;
+  readonly world: World;
+  readonly metrics: Metrics;
+}
+
+/** There is no embedding; whoever asked does without. The message says why, and nothing of the picture. */
+export class EmbeddingUnavailable extends Error {
+  override readonly name = "EmbeddingUnavailable";
+}
+
+/** Callers that wait for the one before them; one more does without at once. */
+const WAITERS_MAX = 2;
+
+/**
+ * One request at a time. Whatever goes wrong, a well-formed no included, ends the connection, and the sidecar is left
+ * alone for 100 ms, then twice as long each time, at most 5 s; calls fail at once meanwhile. Only a caller that hangs up
+ * says nothing about the sidecar, nor does a kept connection that turns out to be closed: that is opened again, once.
+ */
+export class EmbeddingSidecar implements Disposable {
+  readonly #options: EmbeddingSidecarOptions;
+  readonly #log: Log;
+  readonly #backOff = new BackOff();
+  readonly #gate = new Gate({
+    limit: 1,
+    waiterLimit: WAITERS_MAX,
+    what: "calls to the embedding sidecar",
+    refusal: "inference_provider_unavailable",
+  });
+  #connection: SidecarConnection | null = null;
+  #isClosed = false;
+
+  constructor(options: EmbeddingSidecarOptions) {
+    this.#options = options;
+    this.#log = options.world.log.child("embedding_sidecar");
+  }
+
+  /**
+   * The embedding of a whole JPEG file of at most 10 MiB: 768 finite numbers. Rejects with {@link EmbeddingUnavailable},
+   * which is counted here, or with the reason of `signal`.
+   */
+  async embed(jpeg: Uint8Array, signal: AbortSignal): Promise<Float32Array> {
+    signal.throwIfAborted();
+    const { world, metrics, timeoutMs } = this.#options;
+    const startedMs = world.monotonicMs();
+    try {
+      checkSize(jpeg);
+      using _permit = await this.#gate.acquire({ signal, timeoutMs });
+      this.#refuseWhileLeftAlone();
+      const embedding = await this.#exchange(jpeg, signal);
+      metrics.observe("service_pipeline_novelty_embedding_latency_ms", world.monotonicMs() - startedMs);
+      return embedding;
+    } catch (error) {
+      signal.throwIfAborted();
+      metrics.add("service_pipeline_novelty_embedding_unavailable_total");
+      throw error instanceof Refusal ? new EmbeddingUnavailable(error.message) : error;
+    }
+  }
+
+  /** Ends the connection; calls under way and later ones fail. */
+  [Symbol.dispose](): void {
+    this.#isClosed = true;
+    this.#gate.close();
+    this.#drop();
+  }
+
+  async #exchange(jpeg: Uint8Array, signal: AbortSignal): Promise<Float32Array> {
+    try {
+      const embedding = await this.#exchangeOnce(jpeg, signal);
+      this.#backOff.succeeded();
+      return embedding;
+    } catch (error) {
+      this.#drop();
+      signal.throwIfAborted();
+      throw this.#failureOf(error);
+    }
+  }
+
+  async #exchangeOnce(jpeg: Uint8Array, signal: AbortSignal): Promise<Float32Array> {
+    if (this.#connection) {
+      try {
+        return await this.#ask(this.#connection, jpeg, signal);
+      } catch (error) {
+        if (!(error instanceof ConnectionCut) || this.#isClosed) throw error;
+        this.#drop();
+      }
+    }
+    const { address } = this.#options;
+    const connection = await this.#inTime(signal, (signal) => SidecarConnection.open(address, signal));
+    this.#connection = connection;
+    if (this.#isClosed) throw new ConnectionCut("is closed");
+    return await this.#ask(connection, jpeg, signal);
+  }
+
+  async #ask(connection: SidecarConnection, jpeg: Uint8Array, signal: AbortSignal): Promise<Float32Array> {
+    const request = [embeddingRequestHeader(jpeg.length), jpeg];
+    await this.#inTime(signal, (signal) => connection.send(request, signal));
+    return await this.#inTime(signal, async (signal) => {
+      const { status, payloadBytes } = decodeEmbeddingResponse(
+        await connection.receive(EMBEDDING_HEADER_BYTES, signal),
+      );
+      const payload = await connection.receive(payloadBytes, signal);
+      if (status !== "ok") throw new EmbeddingUnavailable(`The embedding sidecar refused: ${status}`);
+      return decodeEmbedding(payload);
+    });
+  }
+
+  async #inTime<T>(parent: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    using deadline = new Deadline(this.#options.world, this.#options.timeoutMs, parent);
+    return await work(deadline.signal);
+  }
+
+  #refuseWhileLeftAlone(): void {
+    const remainingMs = this.#backOff.remainingMs(this.#options.world.monotonicMs());
+    if (remainingMs > 0) {
+      throw new EmbeddingUnavailable(
+        `The embedding sidecar failed and is left alone for another ${Math.ceil(remainingMs)} ms`,
+      );
+    }
+  }
+
+  /** What the caller is told; the sidecar is left alone from now on. */
+  #failureOf(error: unknown): unknown {
+    const why = whyOf(error, this.#options.timeoutMs);
+    if (why === null) return error;
+    const pauseMs = this.#isClosed ? 0 : this.#backOff.failed(this.#options.world.monotonicMs());
+    if (pauseMs > 0) this.#log.warn(`left alone for ${pauseMs} ms: ${why}`);
+    return new EmbeddingUnavailable(why);
+  }
+
+  #drop(): void {
+    this.#connection?.[Symbol.dispose]();
+    this.#connection = null;
+  }
+}
+
+/** Null for what is no failure of the sidecar, but a bug. */
+function whyOf(error: unknown, timeoutMs: number): string | null {
+  if (error instanceof OutOfTime) return `The embedding sidecar did not react within ${timeoutMs} ms`;
+  if (error instanceof ConnectionCut) return `The embedding sidecar ${error.message}`;
+  if (error instanceof EmbeddingProtocolFault || error instanceof EmbeddingUnavailable) return error.message;
+  return null;
+}
+
+/** The sidecar would refuse it too, after megabytes. */
+function checkSize(jpeg: Uint8Array): void {
+  const maximum = LIMITS.sidecar.embeddingJpegBytesMax;
+  if (jpeg.length >= 1 && jpeg.length <= maximum) return;
+  throw new EmbeddingUnavailable(
+    `Cannot embed a JPEG unless it has 1 to ${maximum} bytes: got ${jpeg.length}`,
+  );
+}

@@ -1,0 +1,113 @@
+/** Fetches a remote media file whole, from checked addresses only, before anything looks into it. Contract 2.2. */
+
+import type { World } from "../../base/world.ts";
+import { LIMITS } from "../../model/limits.ts";
+import { type RemoteSource, sourceFault } from "../../model/sources/remote_source.ts";
+import { AddressRefused, checkedTarget, type Resolve } from "../guard/address_guard.ts";
+import { Deadline, OutOfTime } from "../deadline.ts";
+import type { PinnedAgent } from "../guard/pinned_agent.ts";
+import { pinnedRequest, type PinnedResponse } from "../guard/pinned_request.ts";
+import { RequestFailed } from "../guard/request_failed.ts";
+
+export interface FetchContext {
+  readonly world: World;
+  /** Verifies certificates, or not, as the operator has it. */
+  readonly agent: PinnedAgent;
+  readonly resolve?: Resolve;
+  readonly allowPrivate: boolean;
+  readonly signal: AbortSignal;
+}
+
+/** Takes the bytes in order; the next ones come when it has them. */
+export type Sink = (bytes: Uint8Array) => Promise<void>;
+
+/**
+ * Gives the body to `sink`. Redirects are followed here and each target is checked like the first one. Refuses (422
+ * `source_uri`): a host that may not be called, more than 5 redirects, a redirect to another scheme than http and https
+ * or away from https, an answer other than 200, a body that is empty or over 256 MiB, and whatever takes longer than 30 s
+ * in all. Errors: those of `sink`, and the reason of the signal.
+ */
+export async function prefetch(source: RemoteSource, sink: Sink, context: FetchContext): Promise<void> {
+  using deadline = new Deadline(context.world, LIMITS.ingest.prefetchTimeoutMs, context.signal);
+  try {
+    const response = await followed(source.url, context, deadline.signal);
+    await copied(response, sink);
+  } catch (error) {
+    throw inWords(error, context.signal);
+  }
+}
+
+/** The answer that is no redirect. */
+async function followed(first: URL, context: FetchContext, signal: AbortSignal): Promise<PinnedResponse> {
+  let url = first;
+  for (let redirects = 0; redirects <= LIMITS.ingest.prefetchRedirectsMax; redirects++) {
+    const response = await asked(url, context, signal);
+    if (!REDIRECTS.includes(response.status)) return response;
+    const location = response.headers.get("location");
+    await response.body.drain(DRAINED_BYTES_MAX);
+    url = redirected(url, location);
+  }
+  throw sourceFault(`it was redirected more than ${LIMITS.ingest.prefetchRedirectsMax} times`);
+}
+
+const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];
+/** The body of a redirect says nothing that counts. */
+const DRAINED_BYTES_MAX = 64 * 1024;
+
+async function asked(url: URL, context: FetchContext, signal: AbortSignal): Promise<PinnedResponse> {
+  const { world, agent, allowPrivate, resolve } = context;
+  const timeoutMs = LIMITS.ingest.prefetchTimeoutMs;
+  const addresses = await checkedTarget(url, {
+    world,
+    allowPrivate,
+    timeoutMs,
+    signal,
+    ...(resolve && { resolve }),
+  });
+  const headers = { "accept": "*/*", "accept-encoding": "identity" };
+  return await pinnedRequest({ world, agent, url, addresses, method: "GET", headers, timeoutMs, signal });
+}
+
+/** Where a redirect leads, if it may. */
+function redirected(from: URL, location: string | null): URL {
+  const url = location === null ? null : URL.parse(location, from);
+  if (!url) throw sourceFault("it was redirected to nowhere");
+  if (!["http:", "https:"].includes(url.protocol)) {
+    throw sourceFault(`it was redirected to the scheme ${url.protocol.slice(0, 32)}`);
+  }
+  if (from.protocol === "https:" && url.protocol === "http:") {
+    throw sourceFault("it was redirected from https to http");
+  }
+  return url;
+}
+
+async function copied({ status, headers, body }: PinnedResponse, sink: Sink): Promise<void> {
+  try {
+    if (status !== 200) throw sourceFault(`its server answered HTTP ${status}`);
+    const encoding = headers.get("content-encoding") ?? "identity";
+    if (encoding.toLowerCase() !== "identity") throw sourceFault("its server sends it compressed");
+    if (Number(headers.get("content-length")) > LIMITS.ingest.prefetchBytesMax) throw tooLarge();
+    let receivedBytes = 0;
+    for await (const bytes of body) {
+      receivedBytes += bytes.length;
+      if (receivedBytes > LIMITS.ingest.prefetchBytesMax) throw tooLarge();
+      await sink(bytes);
+    }
+    if (receivedBytes === 0) throw sourceFault("the file is empty");
+  } finally {
+    body.cancel();
+  }
+}
+
+function tooLarge() {
+  return sourceFault(`it is larger than ${LIMITS.ingest.prefetchBytesMax / 2 ** 20} MiB`);
+}
+
+function inWords(error: unknown, signal: AbortSignal): unknown {
+  if (signal.aborted) return signal.reason;
+  const isLate = error instanceof OutOfTime || (error instanceof RequestFailed && error.kind === "timeout");
+  if (isLate) return sourceFault(`fetching it took longer than ${LIMITS.ingest.prefetchTimeoutMs / 1000} s`);
+  if (error instanceof AddressRefused) return sourceFault(error.message);
+  if (error instanceof RequestFailed) return sourceFault(`it cannot be fetched: ${error.message}`);
+  return error;
+}

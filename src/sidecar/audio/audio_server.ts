@@ -1,0 +1,147 @@
+/** The TCP server of the reference sidecar: takes requests, works on a few, lets a few more wait, refuses the rest. */
+
+import { deadline } from "../../base/deadline.ts";
+import { Gate } from "../../base/gate.ts";
+import { Refusal } from "../../base/refusal.ts";
+import type { Address } from "../../base/setting_parsers.ts";
+import type { World } from "../../base/world.ts";
+import {
+  decodeRequestHeader,
+  encodeResponse,
+  ProtocolFault,
+  REQUEST_HEADER_BYTES,
+  type RequestHeader,
+} from "../../model/sidecars/audio_protocol.ts";
+import type { SidecarCapacity } from "../../model/sidecars/local_audio.ts";
+import { SidecarFault } from "../sidecar_fault.ts";
+import { type ServeRequest, type SidecarExchange, SidecarListener } from "../sidecar_listener.ts";
+import type { SidecarWork } from "./audio_work.ts";
+
+export interface SidecarServerOptions {
+  readonly world: World;
+  readonly work: SidecarWork;
+  readonly bindAddr: Address;
+  /** Requests that are worked on at once, and that may wait for it. */
+  readonly inFlight: number;
+  readonly queue: number;
+  /** Of one request, its wait included. */
+  readonly timeoutMs: number;
+}
+
+export class SidecarServer implements AsyncDisposable {
+  readonly #options: SidecarServerOptions;
+  readonly #listener: SidecarListener;
+  readonly #gate: Gate;
+
+  /** Listens at once. Throws when the address is taken. */
+  constructor(options: SidecarServerOptions) {
+    this.#options = options;
+    this.#gate = new Gate({
+      limit: options.inFlight,
+      waiterLimit: options.queue,
+      what: "requests",
+      refusal: "audio_sidecar_unavailable",
+    });
+    const serve: ServeRequest = (head, exchange) => this.#serve(head, exchange);
+    this.#listener = new SidecarListener(options.bindAddr, REQUEST_HEADER_BYTES, serve);
+  }
+
+  get port(): number {
+    return this.#listener.port;
+  }
+
+  /** Ends every connection and what is done for it. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#gate.close();
+    await this.#listener[Symbol.asyncDispose]();
+  }
+
+  async #serve(head: Uint8Array, exchange: SidecarExchange): Promise<boolean> {
+    let header: RequestHeader;
+    try {
+      header = decodeRequestHeader(head);
+    } catch (error) {
+      if (!(error instanceof ProtocolFault)) throw error;
+      const fault = new SidecarFault("decode", error.message, "bad_request");
+      await exchange.write(this.#failure(fault));
+      return false;
+    }
+    const audio = await exchange.read(header.audioBytes);
+    const text = await exchange.read(header.textBytes);
+    if (!audio || !text) return false;
+    await exchange.answer((gone) => this.#answer(header, audio, text, gone));
+    return true;
+  }
+
+  async #answer(
+    header: RequestHeader,
+    audio: Uint8Array,
+    text: Uint8Array,
+    gone: AbortSignal,
+  ): Promise<Uint8Array[]> {
+    const { world, timeoutMs } = this.#options;
+    const late = new AbortController();
+    using _deadline = deadline(timeoutMs, () => late.abort());
+    const signal = AbortSignal.any([gone, late.signal]);
+    const startedMs = world.monotonicMs();
+    try {
+      const finish = await this.#admitted(signal, () => this.#work(header, audio, text, signal), startedMs);
+      return finish();
+    } catch (error) {
+      gone.throwIfAborted();
+      if (late.signal.aborted) {
+        return this.#failure(new SidecarFault("timeout", `it was not done within ${timeoutMs} ms`));
+      }
+      if (error instanceof Refusal) {
+        return this.#failure(new SidecarFault("overloaded", error.message, "overloaded"));
+      }
+      if (error instanceof SidecarFault) return this.#failure(error);
+      world.log.error("a request failed", { error: String(error) });
+      return this.#failure(new SidecarFault("inference", "the request failed"));
+    }
+  }
+
+  /** The permit is given back before the answer is put together, so that it tells how full it is for the next one. */
+  async #admitted(
+    signal: AbortSignal,
+    work: () => Promise<(queueWaitMs: number) => Uint8Array[]>,
+    startedMs: number,
+  ): Promise<() => Uint8Array[]> {
+    using _permit = await this.#gate.acquire({ signal });
+    const queueWaitMs = this.#options.world.monotonicMs() - startedMs;
+    const finish = await work();
+    return () => finish(queueWaitMs);
+  }
+
+  async #work(
+    header: RequestHeader,
+    audio: Uint8Array,
+    text: Uint8Array,
+    signal: AbortSignal,
+  ): Promise<(queueWaitMs: number) => Uint8Array[]> {
+    const { work } = this.#options;
+    if (header.operation === "analyze") {
+      const analysis = await work.analyze(header, audio, signal);
+      return (queueWaitMs) =>
+        encodeResponse("ok", { ...analysis, queue_wait_ms: queueWaitMs, capacity: this.#capacity() });
+    }
+    const { wav, ...speech } = await work.synthesize(spokenText(text), signal);
+    return () => encodeResponse("ok", { ...speech, capacity: this.#capacity() }, wav);
+  }
+
+  #failure({ status, reason, message }: SidecarFault): Uint8Array[] {
+    return encodeResponse(status, { reason, message, capacity: this.#capacity() });
+  }
+
+  #capacity(): SidecarCapacity {
+    return { active: this.#gate.active, queued: this.#gate.waiting, limit: this.#gate.limit };
+  }
+}
+
+function spokenText(bytes: Uint8Array): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    throw new SidecarFault("decode", "the text is not UTF-8", "bad_request");
+  }
+}

@@ -1,0 +1,144 @@
+/** Where every event is in the log and which event of its run comes next: 14 bytes an event, in memory. */
+
+import type { Run } from "../../model/runs/run.ts";
+
+export const CHUNK_EVENTS = 65_536;
+const SKIP_EVENTS = 256;
+/** The kind id of events whose kind has no id of its own: one must read the record to know. */
+export const UNNUMBERED_KIND = 65_535;
+/** Sequence numbers are stored in 32 bits. */
+export const MAX_SEQ = 0xffff_ffff;
+
+/** Columns for `CHUNK_EVENTS` consecutive sequence numbers. */
+export interface IndexChunk {
+  /** Position in the log plus one; 0 where the log has no such event. */
+  readonly positions: Float64Array<ArrayBuffer>;
+  /** Sequence number of the next event of the same run; means nothing at the run's last event. */
+  readonly next: Uint32Array<ArrayBuffer>;
+  readonly kinds: Uint16Array<ArrayBuffer>;
+}
+
+/*
+ * The events of a run are a chain, with a stepping stone every 256 events:
+ *
+ *   run.firstSeq → next → next → … → stone[0] (its 256th) → … → stone[1] (its 512th) → … → run.lastSeq
+ *
+ * so that reading from a cursor starts at most 255 steps before it, and never looks at other runs.
+ */
+export class EventIndex {
+  readonly #chunks: (IndexChunk | undefined)[] = [];
+  readonly #stones = new Map<Run, number[]>();
+  readonly #kindIds = new Map<string, number>();
+  readonly kindNames: string[] = [];
+  /** Events that the log has. */
+  eventCount = 0;
+
+  /** Call before the event is folded into `run`: the run's last event must still be the one before. */
+  add(run: Run, seq: number, position: number, kindId: number): void {
+    const chunk = this.#chunks[seq >>> 16] ?? this.#makeChunk(seq >>> 16);
+    const at = seq & (CHUNK_EVENTS - 1);
+    chunk.positions[at] = position + 1;
+    chunk.kinds[at] = kindId;
+    this.eventCount++;
+    if (run.eventCount === 0) return;
+    this.#chunks[run.lastSeq >>> 16]!.next[run.lastSeq & (CHUNK_EVENTS - 1)] = seq;
+    if (run.eventCount % SKIP_EVENTS === 0) this.#addStone(run, seq);
+  }
+
+  kindId(kind: string): number {
+    return this.#kindIds.get(kind) ?? this.#numberKind(kind);
+  }
+
+  /** Position in the log, or -1 when the log has no such event. */
+  positionOf(seq: number): number {
+    const chunk = this.#chunks[seq >>> 16];
+    return chunk === undefined || seq > MAX_SEQ ? -1 : chunk.positions[seq & (CHUNK_EVENTS - 1)]! - 1;
+  }
+
+  kindIdOf(seq: number): number {
+    return this.#chunks[seq >>> 16]!.kinds[seq & (CHUNK_EVENTS - 1)]!;
+  }
+
+  /** The first event of the run from `fromSeq` on, or 0 when there is none. */
+  firstFrom(run: Run, fromSeq: number): number {
+    if (run.eventCount === 0 || fromSeq > run.lastSeq) return 0;
+    const stones = this.#stones.get(run) ?? [];
+    let low = 0;
+    let high = stones.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (stones[middle]! <= fromSeq) low = middle + 1;
+      else high = middle;
+    }
+    let seq = low === 0 ? run.firstSeq : stones[low - 1]!;
+    while (seq < fromSeq) seq = this.nextOf(seq);
+    return seq;
+  }
+
+  /** The next event of the run that `seq` belongs to; only for an event that is not its run's last. */
+  nextOf(seq: number): number {
+    return this.#chunks[seq >>> 16]!.next[seq & (CHUNK_EVENTS - 1)]!;
+  }
+
+  /** The sequence number of the first event from `fromSeq` to `toSeq` whose kind id is wanted, or 0. */
+  firstOfKinds(wanted: Uint8Array, fromSeq: number, toSeq: number): number {
+    for (let seq = fromSeq; seq <= toSeq;) {
+      const chunk = this.#chunks[seq >>> 16];
+      const chunkEnd = (Math.floor(seq / CHUNK_EVENTS) + 1) * CHUNK_EVENTS;
+      const end = Math.min(chunkEnd, toSeq + 1);
+      if (chunk === undefined) {
+        seq = end;
+        continue;
+      }
+      for (; seq < end; seq++) {
+        const at = seq & (CHUNK_EVENTS - 1);
+        if (wanted[chunk.kinds[at]!] === 1 && chunk.positions[at] !== 0) return seq;
+      }
+    }
+    return 0;
+  }
+
+  // What follows is for the snapshot.
+
+  chunk(number: number): IndexChunk | undefined {
+    return this.#chunks[number];
+  }
+
+  setChunk(number: number, chunk: IndexChunk): void {
+    this.#chunks[number] = chunk;
+  }
+
+  stonesOf(run: Run): readonly number[] {
+    return this.#stones.get(run) ?? [];
+  }
+
+  setStones(run: Run, stones: number[]): void {
+    if (stones.length > 0) this.#stones.set(run, stones);
+  }
+
+  #addStone(run: Run, seq: number): void {
+    const stones = this.#stones.get(run);
+    if (stones === undefined) this.#stones.set(run, [seq]);
+    else stones.push(seq);
+  }
+
+  #numberKind(kind: string): number {
+    // Trigger programs name their own kinds, so there is no telling how many there will be.
+    if (this.kindNames.length >= UNNUMBERED_KIND) return UNNUMBERED_KIND;
+    const id = this.kindNames.push(kind) - 1;
+    this.#kindIds.set(kind, id);
+    return id;
+  }
+
+  #makeChunk(number: number): IndexChunk {
+    return this.#chunks[number] = newChunk();
+  }
+}
+
+export function newChunk(): IndexChunk {
+  return {
+    positions: new Float64Array(CHUNK_EVENTS),
+    next: new Uint32Array(CHUNK_EVENTS),
+    kinds: new Uint16Array(CHUNK_EVENTS),
+  };
+}

@@ -1,0 +1,300 @@
+/** Reads events from the log by the index: along one run, over all runs, or one by its number. */
+
+import { DEFAULT_STREAM_ID, type Run } from "../../model/runs/run.ts";
+import type { DamageReport } from "./damage.ts";
+import { type EventIndex, UNNUMBERED_KIND } from "./event_index.ts";
+import { columnText, HEADER_BYTES, ParsedRecord } from "./record.ts";
+import type { ReadAhead } from "./read_ahead.ts";
+import type { Segment, SegmentReader } from "./segment.ts";
+
+/** An event as it is in the log. */
+export interface StoredEvent {
+  readonly seq: number;
+  readonly runId: string;
+  readonly streamId: string;
+  /** Epoch milliseconds. */
+  readonly ptsMs: number;
+  readonly kind: string;
+  /** JSON text exactly as it was written: JSON.parse would round 64-bit integers. */
+  readonly payload: string;
+}
+
+export interface EventQuery {
+  /** Inclusive. */
+  readonly fromSeq?: number;
+  /** Inclusive. */
+  readonly toSeq?: number;
+  /** Looked up in the index: other kinds are not read from disk. */
+  readonly kinds?: ReadonlySet<string> | ((kind: string) => boolean);
+  /** At most this many events over all batches. */
+  readonly limit?: number;
+}
+
+const BATCH_EVENTS = 256;
+const BATCH_BYTES = 1024 * 1024;
+/** Records closer together than this are fetched with one read, the bytes in between included. */
+const COALESCE_GAP_BYTES = 4096;
+/** How much is fetched of a record whose end the index does not know. */
+const GUESS_BYTES = 64 * 1024;
+
+/** A stretch of the log to fetch with one read. */
+interface Stretch {
+  readonly segment: Segment;
+  readonly from: number;
+  to: number;
+  readonly seqs: number[];
+}
+
+export class EventReader {
+  readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  readonly #record = new ParsedRecord();
+  /** Reported already, so that a damaged record is told once and not with every read. */
+  readonly #reported = new Set<number>();
+  #buffer = new Uint8Array(64 * 1024);
+
+  constructor(
+    private readonly index: EventIndex,
+    private readonly segments: SegmentReader,
+    private readonly damage: DamageReport,
+  ) {}
+
+  *readRun(run: Run, query: EventQuery): Iterable<readonly StoredEvent[]> {
+    const budget = budgetOf(query);
+    for (const stretches of this.#plans(query, budget, this.#alongRun(run, query))) {
+      const events = this.#fetchPlanned(stretches, query, budget, run.runId);
+      if (events.length > 0) yield events;
+    }
+  }
+
+  /** The same for long readings: what is not in the file cache is brought there before it is read. */
+  async *readRunAhead(
+    run: Run,
+    query: EventQuery,
+    readAhead: ReadAhead,
+  ): AsyncIterable<readonly StoredEvent[]> {
+    const budget = budgetOf(query);
+    for (const stretches of this.#plans(query, budget, this.#alongRun(run, query))) {
+      await readAhead.warm(stretches);
+      const events = this.#fetchPlanned(stretches, query, budget, run.runId);
+      if (events.length > 0) yield events;
+    }
+  }
+
+  *readAll(query: EventQuery, logLastSeq: number): Iterable<readonly StoredEvent[]> {
+    const lastSeq = Math.min(query.toSeq ?? Infinity, logLastSeq);
+    const wanted = this.#wantedKinds(query);
+    const next: NextSeq = (fromSeq, after) =>
+      this.index.firstOfKinds(wanted, after === 0 ? fromSeq : after + 1, lastSeq);
+    const budget = budgetOf(query);
+    for (const stretches of this.#plans(query, budget, next)) {
+      const events = this.#fetchPlanned(stretches, query, budget);
+      if (events.length > 0) yield events;
+    }
+  }
+
+  readOne(seq: number): StoredEvent | undefined {
+    const bytes = this.#fetchOne(seq);
+    return bytes === undefined ? undefined : this.#event(bytes, this.#record);
+  }
+
+  readPayload(seq: number): Uint8Array<ArrayBuffer> | undefined {
+    return this.#fetchOne(seq)?.slice(this.#record.payloadStart, this.#record.payloadEnd);
+  }
+
+  #alongRun(run: Run, query: EventQuery): NextSeq {
+    const lastSeq = Math.min(query.toSeq ?? Infinity, run.lastSeq);
+    const runLastSeq = run.lastSeq;
+    const wanted = this.#wantedKinds(query);
+    return (fromSeq, after) => {
+      let seq = after === 0
+        ? this.index.firstFrom(run, fromSeq)
+        : after === runLastSeq
+        ? 0
+        : this.index.nextOf(after);
+      while (seq !== 0 && seq <= lastSeq && !isWanted(wanted, this.index.kindIdOf(seq))) {
+        seq = seq === runLastSeq ? 0 : this.index.nextOf(seq);
+      }
+      return seq > lastSeq ? 0 : seq;
+    };
+  }
+
+  /** What to fetch for each batch; ends when the events do or the budget is spent. */
+  *#plans(query: EventQuery, budget: Budget, next: NextSeq): Iterable<readonly Stretch[]> {
+    let after = 0;
+    let seq = budget.left > 0 ? next(Math.max(1, query.fromSeq ?? 1), 0) : 0;
+    while (seq !== 0 && budget.left > 0) {
+      const stretches: Stretch[] = [];
+      const countMax = Math.min(BATCH_EVENTS, budget.left);
+      for (let count = 0, bytes = 0; seq !== 0 && count < countMax; count++) {
+        const size = this.#plan(stretches, seq);
+        bytes += size;
+        // The first record is taken whatever its size.
+        if (bytes > BATCH_BYTES && count > 0) {
+          stretches.at(-1)!.seqs.pop();
+          if (stretches.at(-1)!.seqs.length === 0) stretches.pop();
+          break;
+        }
+        after = seq;
+        seq = next(0, after);
+      }
+      yield stretches;
+    }
+  }
+
+  #fetchPlanned(
+    stretches: readonly Stretch[],
+    query: EventQuery,
+    budget: Budget,
+    runId?: string,
+  ): StoredEvent[] {
+    let events = this.#fetch(stretches, runId);
+    // The index knows the kind of all but those that came after 65,535 others.
+    if (query.kinds !== undefined) {
+      const matches = matcherOf(query.kinds);
+      events = events.filter((event) => matches(event.kind));
+    }
+    budget.left -= events.length;
+    return events;
+  }
+
+  /** Adds the record to the stretch before it when it is near; returns about how many bytes it has. */
+  #plan(stretches: Stretch[], seq: number): number {
+    const position = this.index.positionOf(seq);
+    const last = stretches.at(-1);
+    const inLast = last !== undefined && position < last.segment.base + last.segment.sizeBytes;
+    const segment = inLast ? last.segment : this.segments.at(position);
+    const from = position - segment.base;
+    const to = this.#endOf(seq, segment, from);
+    if (inLast && from - last.to <= COALESCE_GAP_BYTES && to - last.from <= BATCH_BYTES) {
+      last.to = to;
+      last.seqs.push(seq);
+    } else stretches.push({ segment, from, to, seqs: [seq] });
+    return to - from;
+  }
+
+  /** Where the next record starts, or a guess when the index does not have it. */
+  #endOf(seq: number, segment: Segment, from: number): number {
+    const nextPosition = this.index.positionOf(seq + 1);
+    const end = segment.base + segment.sizeBytes;
+    if (nextPosition >= 0) return Math.min(nextPosition, end) - segment.base;
+    return Math.min(segment.sizeBytes, from + GUESS_BYTES);
+  }
+
+  #fetch(stretches: readonly Stretch[], runId: string | undefined): StoredEvent[] {
+    const events: StoredEvent[] = [];
+    for (const { segment, from, to, seqs } of stretches) {
+      const bytes = this.#read(segment, from, to);
+      for (const seq of seqs) {
+        const start = this.index.positionOf(seq) - segment.base - from;
+        if (this.#parse(bytes, start, seq)) events.push(this.#event(bytes, this.#record, runId));
+        else {
+          // It, or its neighbour's use of the buffer: read alone, it is either whole or reported.
+          const event = this.readOne(seq);
+          if (event !== undefined) events.push(event);
+        }
+      }
+    }
+    return events;
+  }
+
+  /** Reads the record alone, with the length that its header claims, into `#record`. */
+  #fetchOne(seq: number): Uint8Array<ArrayBuffer> | undefined {
+    const position = Number.isSafeInteger(seq) && seq > 0 ? this.index.positionOf(seq) : -1;
+    if (position < 0) return undefined;
+    const segment = this.segments.at(position);
+    const from = position - segment.base;
+    let to = this.#endOf(seq, segment, from);
+    let bytes = this.#read(segment, from, to);
+    if (this.#parse(bytes, 0, seq)) return bytes;
+    const claimed = this.#record.claimedBytes(bytes, 0, bytes.length);
+    if (claimed > bytes.length && from + claimed - 1 <= segment.sizeBytes) {
+      to = from + claimed;
+      bytes = this.#read(segment, from, to);
+      if (this.#parse(bytes, 0, seq)) return bytes;
+    }
+    this.#reportBad(segment, from, to, seq);
+    return undefined;
+  }
+
+  #parse(bytes: Uint8Array, start: number, seq: number): boolean {
+    return start + HEADER_BYTES <= bytes.length && this.#record.parse(bytes, start, bytes.length) &&
+      this.#record.seq === seq;
+  }
+
+  /** What is known already is not decoded again: a run has many events, and there are few kinds. */
+  #event(bytes: Uint8Array, record: ParsedRecord, runId?: string): StoredEvent {
+    return {
+      seq: record.seq,
+      runId: runId ?? columnText(this.#decoder, bytes, record.runStart, record.runEnd),
+      streamId: this.#streamId(bytes, record.streamStart, record.streamEnd),
+      ptsMs: record.ptsMs,
+      kind: this.index.kindNames[this.index.kindIdOf(record.seq)] ??
+        columnText(this.#decoder, bytes, record.kindStart, record.kindEnd),
+      payload: this.#decoder.decode(bytes.subarray(record.payloadStart, record.payloadEnd)),
+    };
+  }
+
+  #streamId(bytes: Uint8Array, start: number, end: number): string {
+    let same = end - start === DEFAULT_STREAM_ID.length;
+    for (let at = 0; same && at < DEFAULT_STREAM_ID.length; at++) {
+      same = bytes[start + at] === DEFAULT_STREAM_ID.charCodeAt(at);
+    }
+    return same ? DEFAULT_STREAM_ID : columnText(this.#decoder, bytes, start, end);
+  }
+
+  /** The result is good until the next read. */
+  #read(segment: Segment, from: number, to: number): Uint8Array<ArrayBuffer> {
+    let buffer = this.#buffer;
+    if (to - from > buffer.length) {
+      buffer = new Uint8Array(Math.max(to - from, Math.min(BATCH_BYTES, buffer.length * 2)));
+      // A huge record's buffer is let go with the record.
+      if (buffer.length <= BATCH_BYTES) this.#buffer = buffer;
+    }
+    try {
+      return buffer.subarray(0, this.segments.read(segment, from, buffer.subarray(0, to - from)));
+    } catch {
+      return buffer.subarray(0, 0);
+    }
+  }
+
+  #reportBad(segment: Segment, from: number, to: number, seq: number): void {
+    if (this.#reported.has(seq)) return;
+    this.#reported.add(seq);
+    const what = `event ${seq} cannot be read back`;
+    this.damage.add(
+      { segment: segment.name, offset: from, bytes: to - from, records: 1, what },
+      (bytesMax) => this.#read(segment, from, Math.min(to, from + bytesMax)),
+    );
+  }
+
+  /** One byte for each kind id; 1 where events of the kind may be wanted. Undefined in the query means all. */
+  #wantedKinds({ kinds }: EventQuery): Uint8Array {
+    const names = this.index.kindNames;
+    const wanted = new Uint8Array(names.length >= UNNUMBERED_KIND ? UNNUMBERED_KIND + 1 : names.length);
+    if (kinds === undefined) return wanted.fill(1);
+    const matches = matcherOf(kinds);
+    for (let id = 0; id < names.length; id++) wanted[id] = matches(names[id]!) ? 1 : 0;
+    if (wanted.length > UNNUMBERED_KIND) wanted[UNNUMBERED_KIND] = 1;
+    return wanted;
+  }
+}
+
+/** Events that a reading may still give. */
+interface Budget {
+  left: number;
+}
+
+/** The first event from `fromSeq` on when `after` is 0, else the one behind `after`; 0 when there is none. */
+type NextSeq = (fromSeq: number, after: number) => number;
+
+function budgetOf(query: EventQuery): Budget {
+  return { left: query.limit ?? Infinity };
+}
+
+function matcherOf(kinds: ReadonlySet<string> | ((kind: string) => boolean)): (kind: string) => boolean {
+  return typeof kinds === "function" ? kinds : (kind) => kinds.has(kind);
+}
+
+function isWanted(wanted: Uint8Array, kindId: number): boolean {
+  return wanted[kindId] === 1;
+}

@@ -1,0 +1,94 @@
+/** Distinct texts, each one stored once and numbered from 0: cameras that see the same thing all day say so all day. */
+
+import { Buffer } from "node:buffer";
+import { Column } from "./column.ts";
+import { type Needle, SEGMENT_TEXTS, TextSegment } from "./text_segment.ts";
+
+const FIRST_SLOTS = 32;
+const ASCII = /^[\0-\x7f]*$/;
+
+/**
+ * A description or a query as they are compared: lower case by the rules of Unicode, as UTF-8 with one byte to a
+ * character of the string. So "İ" is found by "i̇" and "ΣΑΣ" by "σας", and half a surrogate pair is U+FFFD.
+ */
+export function comparableText(text: string): string {
+  const lower = text.toLowerCase();
+  return ASCII.test(lower) ? lower : Buffer.from(lower, "utf8").toString("latin1");
+}
+
+export class DistinctTexts {
+  readonly segments: TextSegment[];
+  readonly #hashes: Column;
+  /** Open addressing by hash: the number of a text plus one, 0 where there is none. */
+  #slots: Uint32Array;
+
+  /** Takes over what `segments` hold; `hashes` has the hash of each text. */
+  constructor(segments: TextSegment[] = [], hashes: Uint32Array<ArrayBuffer> = new Uint32Array()) {
+    this.segments = segments;
+    this.#hashes = new Column(hashes);
+    let slots = FIRST_SLOTS;
+    while (slots * 3 < hashes.length * 4) slots *= 2;
+    this.#slots = new Uint32Array(slots);
+    this.#fillSlots();
+  }
+
+  get count(): number {
+    return this.#hashes.length;
+  }
+
+  get hashes(): Uint32Array<ArrayBuffer> {
+    return this.#hashes.values();
+  }
+
+  /** The text's number, which it gets if it is new. */
+  add(text: string): number {
+    const hash = hashOf(text);
+    const mask = this.#slots.length - 1;
+    let slot = hash & mask;
+    for (let entry = this.#slots[slot]!; entry !== 0; entry = this.#slots[slot]!) {
+      if (this.#hashes.get(entry - 1) === hash && this.#isText(entry - 1, text)) return entry - 1;
+      slot = (slot + 1) & mask;
+    }
+    let last = this.segments.at(-1);
+    if (last === undefined || last.count === SEGMENT_TEXTS) this.segments.push(last = new TextSegment());
+    last.add(text);
+    this.#hashes.push(hash);
+    this.#slots[slot] = this.count;
+    if (this.count * 4 > this.#slots.length * 3) {
+      this.#slots = new Uint32Array(this.#slots.length * 2);
+      this.#fillSlots();
+    }
+    return this.count - 1;
+  }
+
+  /** Sets a bit in `matches` for each text with the needle; after each segment it yields the characters looked at. */
+  *search(needle: Needle, matches: Uint32Array): Iterable<number> {
+    for (const [number, segment] of this.segments.entries()) {
+      const first = number * SEGMENT_TEXTS;
+      yield segment.search(needle, (text) => {
+        const id = first + text;
+        matches[id >>> 5]! |= 1 << (id & 31);
+      });
+    }
+  }
+
+  #isText(number: number, text: string): boolean {
+    return this.segments[Math.floor(number / SEGMENT_TEXTS)]!.holds(number % SEGMENT_TEXTS, text);
+  }
+
+  #fillSlots(): void {
+    const mask = this.#slots.length - 1;
+    for (let number = 0; number < this.count; number++) {
+      let slot = this.#hashes.get(number) & mask;
+      while (this.#slots[slot] !== 0) slot = (slot + 1) & mask;
+      this.#slots[slot] = number + 1;
+    }
+  }
+}
+
+/** FNV-1a, its bits mixed once more because the slots use the low ones. */
+function hashOf(text: string): number {
+  let hash = 0x811c_9dc5;
+  for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x0100_0193);
+  return (hash ^ hash >>> 15) >>> 0;
+}

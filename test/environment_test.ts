@@ -1,0 +1,99 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { readConfig } from "../src/base/config.ts";
+import { settleBackends } from "../src/environment.ts";
+import { startModelServer } from "./support/models/model_server.ts";
+import { startService } from "./support/service.ts";
+
+const FILE = `[[backends]]
+name = "edge"
+type = "openai_compat"
+base_url = "http://\${GPU_HOST}:8000"
+`;
+const ZONE = `[restricted_zone]
+policy_id = "dock"
+policy_version = 1
+device_id = "cam"
+enter_motion_score = 0.2
+exit_motion_score = 0.05
+enter_after_frames = 3
+exit_after_frames = 5
+region = { x = 0.1, y = 0.2, width = 0.3, height = 0.4 }
+`;
+
+/** What is settled from a file with that text (none for null), and the faults. */
+function settled(text: string | Uint8Array | null, env: Record<string, string> = {}) {
+  const folder = Deno.makeTempDirSync({ prefix: "settle-test-" });
+  try {
+    const path = join(folder, "service.toml");
+    if (text !== null) {
+      Deno.writeFileSync(path, typeof text === "string" ? new TextEncoder().encode(text) : text);
+    }
+    const whole = { SERVICE_API_KEYS: "key", SERVICE_CONFIG: path, GPU_HOST: "gpu", ...env };
+    const faults: string[] = [];
+    const { backends, restrictedZone } = settleBackends(readConfig(whole), whole, faults);
+    return { urls: backends.map(({ baseUrl }) => baseUrl), zone: restrictedZone?.policy_id ?? null, faults };
+  } finally {
+    Deno.removeSync(folder, { recursive: true });
+  }
+}
+
+Deno.test("backends come from the URL variables, else from the file, else there are none", () => {
+  const check = (
+    text: string | null,
+    env: Record<string, string>,
+    urls: readonly string[],
+    zone: string | null = null,
+  ) => assert.deepEqual(settled(text, env), { urls, zone, faults: [] });
+  check(null, {}, []);
+  check(FILE, {}, ["http://gpu:8000"]);
+  check(FILE + ZONE, {}, ["http://gpu:8000"], "dock");
+  check(FILE + ZONE, { SERVICE_SGLANG_BASE_URL: "http://a" }, ["http://a"]);
+  check("not [ TOML", { SERVICE_VLLM_BASE_URL: "http://a", SERVICE_SGLANG_BASE_URL: "http://b/" }, [
+    "http://a",
+    "http://b",
+  ]);
+  check(FILE + ZONE, { SERVICE_WEBRTC_CROP: "0.1,0.2,0.3,0.4" }, ["http://gpu:8000"], "dock");
+  check(FILE, { SERVICE_WEBRTC_CROP: "0,0,1,1" }, ["http://gpu:8000"]);
+});
+
+Deno.test("a file that cannot be used is a fault of the start that names the file", () => {
+  const check = (
+    text: string | Uint8Array | null,
+    env: Record<string, string>,
+    ...expected: readonly RegExp[]
+  ) => {
+    const { faults, urls } = settled(text, env);
+    assert.equal(faults.length, expected.length, faults.join("\n"));
+    expected.forEach((pattern, index) => assert.match(faults[index]!, pattern));
+    return urls;
+  };
+  check("a = ", {}, /^SERVICE_CONFIG ".*service\.toml": line 1, column \d+: not TOML/);
+  check(new Uint8Array([0xff, 0xfe]), {}, /^SERVICE_CONFIG ".*" must be a file of UTF-8 text/);
+  check(null, { SERVICE_CONFIG: "/" }, /^SERVICE_CONFIG "\/" must be a file of UTF-8 text/);
+  check(
+    `${FILE}model = "x"\npriority = "y"\n`,
+    {},
+    /backends\[0\]\.priority must/,
+    /backends\[0\]\.model must/,
+  );
+  check(
+    FILE + ZONE,
+    { SERVICE_WEBRTC_CROP: "0,0,1,1" },
+    /^SERVICE_WEBRTC_CROP must be equal to restricted_zone/,
+  );
+  check(null, { SERVICE_VLLM_BASE_URL: "http://a/v1" }, /^SERVICE_VLLM_BASE_URL must not end in \/v1/);
+  assert.throws(
+    () => settled(FILE, { SERVICE_VLLM_BASE_URL: "" }),
+    /SERVICE_VLLM_BASE_URL must be/,
+    "empty counts as set",
+  );
+});
+
+Deno.test("a service starts with the backends of its file", async () => {
+  await using model = startModelServer();
+  await using test = await startService({ MODEL_URL: model.url }, {
+    backendFile: '[[backends]]\nname = "edge"\ntype = "openai_compat"\nbase_url = "${MODEL_URL}"\n',
+  });
+  assert.equal((await test.call("GET", "/v1/health")).status, 200);
+});

@@ -1,0 +1,127 @@
+import assert from "node:assert/strict";
+import { Metrics } from "../../src/base/metrics.ts";
+import { realWorld } from "../../src/base/world.ts";
+import { quietLog } from "../../src/base/log.ts";
+import type { Caller } from "../../src/flow/caller.ts";
+import { Follower, type FollowWire } from "../../src/flow/events/follower.ts";
+import type { Listener, Receiver } from "../../src/flow/events/listener.ts";
+import { PUBLIC_PRINCIPAL } from "../../src/model/identifiers.ts";
+import { LIMITS } from "../../src/model/limits.ts";
+import { Timeline } from "../../src/store/log/timeline.ts";
+import { seededRandom } from "../support/seeded_random.ts";
+
+const RUNS = [`run-${"a".repeat(32)}`, `run-${"b".repeat(32)}`];
+const KINDS = ["vlm", "clip_vlm", "loop_detected"];
+const CALLER: Caller = {
+  principalKey: PUBLIC_PRINCIPAL,
+  tenantId: null,
+  requestId: "req-0",
+  signal: new AbortController().signal,
+};
+
+/** Messages are the numbers of their events, so that a receiver can tell what it got. */
+const NUMBERS: FollowWire = {
+  keepalive: new Uint8Array(0),
+  messages: (events) => new Uint8Array(Uint32Array.from(events, ({ seq }) => seq).buffer),
+};
+
+/** One that asks when the test says so. */
+class Reader implements Receiver {
+  readonly seqs: number[] = [];
+  readonly listener: Listener;
+  isWaiting = false;
+  isEnded = false;
+
+  constructor(follower: Follower, readonly runId: string, readonly after: number, readonly kind?: string) {
+    this.listener = follower.follow(CALLER, runId, { after, kind }, this);
+  }
+
+  ask(): void {
+    if (this.isWaiting) return;
+    this.isWaiting = true;
+    this.listener.ask();
+  }
+
+  give(bytes: Uint8Array<ArrayBuffer>): void {
+    assert.ok(this.isWaiting, "given without having asked");
+    this.isWaiting = false;
+    this.seqs.push(...new Uint32Array(bytes.buffer));
+  }
+
+  end(): void {
+    this.isEnded = true;
+  }
+
+  /** How many pieces are kept for it. */
+  get waitingPieces(): number {
+    let pieces = 0;
+    for (let place = this.listener.place; place?.next !== undefined; place = place.next.end) pieces++;
+    return pieces;
+  }
+}
+
+const turn = () => new Promise<void>((resolve) => setTimeout(resolve, 0));
+
+Deno.test("readers of every pace, kind and cursor get exactly their events, and none has more than a queue waiting", async () => {
+  const dataDir = Deno.makeTempDirSync({ prefix: "follow-test-" });
+  try {
+    const world = { ...realWorld(quietLog()), sleep: turn };
+    await using timeline = await Timeline.open({ dataDir, world, sync: "none" });
+    const metrics = new Metrics();
+    await using follower = new Follower({ timeline, world, metrics, wire: NUMBERS });
+    for (const runId of RUNS) {
+      const payload = { principal_key: PUBLIC_PRINCIPAL };
+      timeline.commit(() => [{ kind: "run_created", runId, payload }]);
+    }
+    const random = seededRandom(5);
+    const below = (count: number) => Math.floor(random() * count);
+    const log: { seq: number; runId: string; kind: string }[] = [];
+    const readers: Reader[] = [];
+    const expected = ({ runId, after, kind }: Reader) =>
+      log.filter((event) => event.runId === runId && event.seq > after && event.kind === (kind ?? event.kind))
+        .map(({ seq }) => seq);
+
+    for (let step = 0; step < 600; step++) {
+      const count = below(60) === 0 ? LIMITS.sse.ringEvents + below(2000) : 1 + below(4);
+      const events = Array.from({ length: count }, () => ({
+        kind: KINDS[below(below(3) + 1)]!,
+        runId: RUNS[below(2)]!,
+        payload: {},
+      }));
+      log.push(...timeline.commit(() => events));
+      if (step % 20 === 0) {
+        const after = 2 + below(log.length + 50); // some begin past the end
+        const reader = new Reader(follower, RUNS[below(2)]!, after, below(2) ? undefined : KINDS[below(3)]);
+        readers.push(reader);
+      }
+      if (step % 90 === 89) {
+        const [gone] = readers.splice(below(readers.length), 1);
+        gone!.listener.leave();
+        gone!.listener.ask();
+        const got = gone!.seqs.length;
+        assert.deepEqual(gone!.seqs, expected(gone!).slice(0, got));
+      }
+      // The first ones hardly ever ask, the last ones do so at once.
+      readers.forEach((reader, index) => below(readers.length) <= index && reader.ask());
+      if (below(3) === 0) await turn();
+      for (const reader of readers) assert.ok(reader.waitingPieces <= LIMITS.sse.queueEvents);
+    }
+    for (const reader of readers) {
+      while (reader.seqs.length < expected(reader).length) {
+        reader.ask();
+        await turn();
+      }
+      assert.deepEqual(reader.seqs, expected(reader));
+    }
+    const text = await metrics.text();
+    for (const name of ["notification_lag_total", "output_queue_stalls_total"]) {
+      assert.match(text, new RegExp(`^service_sse_${name} [1-9]`, "m"), `the test met no ${name}`);
+    }
+    await follower[Symbol.asyncDispose]();
+    const begun = readers.filter((reader) => reader.seqs.length > 0 || reader.isWaiting);
+    assert.ok(begun.every((reader) => reader.isEnded));
+    assert.match(await metrics.text(), /^service_sse_subscribers_active 0$/m);
+  } finally {
+    Deno.removeSync(dataDir, { recursive: true });
+  }
+});

@@ -1,0 +1,37 @@
+import { deepEqual, equal } from "node:assert/strict";
+import { LiveQueue } from "../../../src/flow/live/queue.ts";
+
+const NEVER = new AbortController().signal;
+
+async function all(queue: LiveQueue<number>, signal = NEVER): Promise<number[]> {
+  return await Array.fromAsync(queue.items(signal));
+}
+
+Deno.test("a queue takes up to its bound, and hands out in order what it took", async () => {
+  const queue = new LiveQueue<number>(2);
+  deepEqual([1, 2, 3].map((item) => queue.offer(item)), [true, true, false]);
+  queue.end();
+  equal(queue.offer(4), false);
+  deepEqual(await all(queue), [1, 2]);
+});
+
+Deno.test("whoever waits is handed what comes, then the end", async () => {
+  const queue = new LiveQueue<number>(1);
+  const taken = all(queue);
+  for (const item of [1, 2, 3]) {
+    while (!queue.offer(item)) await new Promise((resolve) => setTimeout(resolve, 0));
+  }
+  queue.end();
+  deepEqual(await taken, [1, 2, 3]);
+});
+
+Deno.test("an abort ends the waiting, and leaves out what waits", async () => {
+  const aborting = new AbortController();
+  const queue = new LiveQueue<number>(2);
+  const taken = all(queue, aborting.signal);
+  aborting.abort();
+  deepEqual(await taken, []);
+  queue.offer(1);
+  deepEqual(await all(queue, aborting.signal), []);
+  equal(queue.clear(), 1);
+});

@@ -1,0 +1,129 @@
+/** The tables of the code equal the specification as it was transcribed by hand. */
+
+import assert from "node:assert/strict";
+import type { z } from "zod";
+import { readConfig, SETTINGS, settingsMarkdown } from "../../src/base/config.ts";
+import { FAMILIES } from "../../src/base/metric_families.ts";
+import { REFUSALS } from "../../src/base/refusal.ts";
+import { EVENTS } from "../../src/model/events/event_table.ts";
+import { LIMITS } from "../../src/model/limits.ts";
+import { CONTRACT, NOT_BUILT } from "./contract.ts";
+
+Deno.test("every setting has the name and the default of the specification", () => {
+  const ours = Object.entries(SETTINGS).map(([name, row]) => [name, row.default || null]);
+  const theirs = CONTRACT.config.map((row) => [row.name, row.default]);
+  assert.deepEqual(sortedRows(ours), sortedRows(theirs));
+});
+
+Deno.test("a setting with a range takes both ends, and refuses or clamps what lies outside", () => {
+  for (const { name, range, outside } of CONTRACT.config) {
+    if (!range) continue;
+    const [min, max] = range;
+    for (const inside of [min, max]) assert.equal(valueOf(name, inside), inside, `${name}=${inside}`);
+    for (const [given, nearest] of [[min - 1, min], [max + 1, max]] as const) {
+      if (outside === "clamp") assert.equal(valueOf(name, given), nearest, `${name}=${given}`);
+      else {assert.throws(
+          () => valueOf(name, given),
+          new RegExp(`^ConfigFaults: .*\n${name} must be`),
+          `${name}=${given}`,
+        );}
+    }
+  }
+});
+
+Deno.test("the settings table renders one markdown row for each setting", () => {
+  const lines = settingsMarkdown().split("\n");
+  assert.equal(lines.length, CONTRACT.config.length + 2);
+  for (const line of lines) assert.match(line, /^\|[^|]+\|[^|]+\|.+\|$/);
+});
+
+Deno.test("every metric family has the type, labels and buckets of the specification", () => {
+  const ours = Object.entries(FAMILIES).map(([name, family]) => ({
+    name,
+    type: family.type,
+    labels: "labels" in family ? family.labels : {},
+    buckets: "buckets" in family ? family.buckets : undefined,
+  }));
+  const theirs = CONTRACT.metrics.map(({ name, type, labels, buckets }) => ({ name, type, labels, buckets }));
+  assert.deepEqual(byName(ours), byName(theirs));
+});
+
+Deno.test("every limit stands once, with the value of the specification", () => {
+  const ours = Object.fromEntries(limitPaths(LIMITS));
+  for (const [name, row] of Object.entries(SETTINGS)) if (row.default) ours[name] = row.default;
+  for (const { subject, at, limit } of CONTRACT.limits) {
+    assert.deepEqual(ours[at], limit, `${subject} (${at})`);
+  }
+  const transcribed = new Set(CONTRACT.limits.map((row) => row.at));
+  assert.deepEqual(limitPaths(LIMITS).map(([path]) => path).filter((path) => !transcribed.has(path)), []);
+});
+
+Deno.test("every event kind has the payload fields of the specification", () => {
+  const ours = Object.entries(EVENTS).map(([kind, row]) => ({
+    name: kind,
+    bookkeeping: row.bookkeeping,
+    fields: [...fieldsOf(row.payload)].sort(),
+  }));
+  const theirs = CONTRACT.events.map(({ kind, bookkeeping, forms }) => ({
+    name: kind,
+    bookkeeping,
+    fields: [...new Set(forms.flat())].sort(),
+  }));
+  assert.deepEqual(byName(ours), byName(theirs));
+});
+
+Deno.test("the list of what is not built names rows of the specification only", () => {
+  const named = {
+    routes: CONTRACT.routes.map((row) => `${row.method} ${row.path}`),
+    events: CONTRACT.events.map((row) => row.kind),
+    config: CONTRACT.config.map((row) => row.name),
+    metrics: CONTRACT.metrics.map((row) => row.name),
+    limits: CONTRACT.limits.map((row) => row.at),
+    refusals: Object.keys(REFUSALS),
+  };
+  for (const [table, names] of Object.entries(named)) {
+    const listed = NOT_BUILT[table as keyof typeof named];
+    assert.deepEqual(listed.filter((name) => !names.includes(name)), [], table);
+    assert.equal(new Set(listed).size, listed.length, `${table}: a row is listed twice`);
+  }
+});
+
+/** The value that `name` has in a configuration where everything else is as it must be; seconds as seconds. */
+function valueOf(name: string, given: number): unknown {
+  const config = readConfig({
+    SERVICE_API_KEYS: "key",
+    SERVICE_INFERENCE_GLOBAL_LIMIT: "1024",
+    SERVICE_INFERENCE_PER_PRINCIPAL_LIMIT: "1",
+    [name]: String(given),
+  });
+  const { field } = SETTINGS[name as keyof typeof SETTINGS];
+  const value = field.split(".").reduce<unknown>(
+    (part, key) => (part as Record<string, unknown>)[key],
+    config,
+  );
+  return name.endsWith("_SECS") ? Number(value) / 1000 : value;
+}
+
+/** Constants as ["group.name", value]; a range is one constant, written as a pair. */
+function limitPaths(part: object, prefix = ""): [string, unknown][] {
+  return Object.entries(part).flatMap(([name, value]): [string, unknown][] => {
+    if (typeof value !== "object" || Array.isArray(value)) return [[prefix + name, value]];
+    if ("minimum" in value) return [[prefix + name, [value.minimum, value.maximum]]];
+    return limitPaths(value, `${prefix}${name}.`);
+  });
+}
+
+function fieldsOf(schema: z.ZodType): Set<string> {
+  const { shape, options } = schema as { shape?: Record<string, unknown>; options?: z.ZodType[] };
+  if (options) return new Set(options.flatMap((option) => [...fieldsOf(option)]));
+  assert.ok(shape, "a payload schema is an object or a union of objects");
+  return new Set(Object.keys(shape));
+}
+
+function byName<T extends { name: string }>(rows: readonly T[]): T[] {
+  return rows.toSorted((left, right) => left.name < right.name ? -1 : 1);
+}
+
+function sortedRows<T>(rows: readonly T[]): T[] {
+  return rows.toSorted((left, right) => String(left) < String(right) ? -1 : 1);
+}

@@ -1,0 +1,135 @@
+/** The house as data: which room may import which, and which room alone may touch what lies outside the code. */
+
+/** Room (folder of src/, or "door" for the files in src/ itself and those of src/service/) to the rooms that it may import. */
+export const ROOMS: Readonly<Record<string, readonly string[]>> = {
+  base: [],
+  model: ["base"],
+  store: ["base", "model"],
+  media: ["base", "model"],
+  rtc: ["base", "model"],
+  remote: ["base", "model"],
+  live: ["base", "model", "rtc", "media"],
+  flow: ["base", "model", "store", "media", "remote", "live"],
+  http: ["base", "model", "flow"],
+  client: [],
+  cli: ["client"],
+  console: ["client"],
+  sidecar: ["base", "model"],
+  door: ["base", "model", "store", "media", "rtc", "remote", "live", "flow", "http"],
+};
+
+/** Files that nobody imports: a person, a Worker or a browser starts them. */
+export const ENTRIES: readonly RegExp[] = [
+  /^main\.ts$/,
+  /^service_worker\.ts$/,
+  /^media\/recorded\/\w*worker\.ts$/,
+  /^live\/live_worker\.ts$/,
+  /^client\/\w+\.ts$/,
+  /^cli\/main\.ts$/,
+  /^console\/\w+\.tsx?$/,
+  /^sidecar\/audio\/audio_main\.ts$/,
+  /^sidecar\/embedding\/embedding_main\.ts$/,
+];
+
+/** What one or a few rooms may do and nobody else. `code` is the text of a file without its comments. */
+export const TOUCHES: readonly {
+  readonly what: string;
+  readonly pattern: RegExp;
+  readonly rooms: readonly string[];
+  /** Single files of other rooms that may do it too. */
+  readonly files?: readonly string[];
+}[] = [
+  {
+    what: "starts a program",
+    pattern: /\bDeno\.Command\b|"node:child_process"/,
+    rooms: ["media", "sidecar"],
+  },
+  { what: "uses WebAssembly", pattern: /\bWebAssembly\b/, rooms: ["media"] },
+  {
+    what: "starts a Worker",
+    pattern: /\bnew Worker\b|"node:worker_threads"/,
+    rooms: ["media", "live", "door"],
+  },
+  {
+    what: "writes to disk",
+    pattern:
+      /\bDeno\.(create|writeFile|writeTextFile|rename|truncate|copyFile|symlink|link|chmod|chown|utime|makeTempFile)(Sync)?\b|\bDeno\.open(Sync)?\([^;]*\b(append|create|createNew|truncate): true|"node:fs(\/promises)?"/,
+    rooms: ["store"],
+  },
+  {
+    // The named pipes through which frames arrive live in a folder that media makes and removes; the door makes the
+    // folders that the service is then confined to.
+    what: "makes folders or removes files",
+    pattern: /\bDeno\.(mkdir|remove|makeTempDir)(Sync)?\b/,
+    rooms: ["store", "media", "door"],
+  },
+  {
+    what: "calls out",
+    pattern: /(?<![\w.#])fetch\((?!\w+\??:)|\bDeno\.connect(Tls)?\b|"node:(net|tls|https?)"/,
+    rooms: ["remote", "client", "sidecar"],
+  },
+  { what: "opens UDP", pattern: /\bDeno\.listenDatagram\b|"node:dgram"/, rooms: ["rtc", "remote"] },
+  { what: "serves", pattern: /\bDeno\.(serve|listen|listenTls|QuicEndpoint)\b/, rooms: ["door", "sidecar"] },
+  {
+    // The live Worker may not see the environment, and a package that looks at it there would bring the Worker down: its
+    // entry puts an empty one in the place before it loads the package.
+    what: "reads the environment",
+    pattern: /\bDeno\.(env|args|exit|addSignalListener)\b|\bprocess\.env\b|"node:process"/,
+    rooms: ["door", "cli", "sidecar"],
+    files: ["live/live_worker.ts"],
+  },
+  {
+    what: "reads a clock",
+    pattern: /\bDate\.now\b|\bnew Date\(\)|\bperformance\.(now|timeOrigin)\b/,
+    rooms: ["base", "client", "cli", "console"],
+  },
+  {
+    // Giving up the turn is not waiting: nothing depends on how long it takes.
+    what: "sets a timer",
+    pattern: /\bset(Timeout|Interval)\((?!resolve, 0\))|\bAbortSignal\.timeout\(/,
+    rooms: ["base", "client", "cli", "console", "door"],
+  },
+  {
+    what: "draws a random number",
+    pattern:
+      /\bMath\.random\b|\bcrypto\.(getRandomValues|randomUUID)\b|\brandom(Bytes|UUID|Int)\b.*"node:crypto"/,
+    rooms: ["base", "client"],
+  },
+  {
+    what: "prints",
+    pattern: /\bconsole\.\w+\(|\bDeno\.std(out|err)\b/,
+    rooms: ["base", "cli", "door"],
+  },
+];
+
+/** What some rooms must not do; without `rooms`, what nobody does. */
+export const FORBIDDEN: readonly {
+  readonly what: string;
+  readonly pattern: RegExp;
+  readonly rooms?: readonly string[];
+}[] = [
+  { what: "awaits, although model is pure", pattern: /\bawait\b|\basync\b/, rooms: ["model"] },
+  { what: "touches Deno, although model is pure", pattern: /\bDeno\.\w/, rooms: ["model"] },
+  { what: "keeps state in a module", pattern: /^(export )?(let|var) /m },
+  { what: "exports what another file has", pattern: /^export (\*|\{[^}]*\}) from/m },
+];
+
+/** File names that say nothing of what is inside. */
+export const EMPTY_NAMES = /(^|[_/])(utils?|helpers?|common|misc|shared)(_|\.ts)/;
+
+/** How a file begins: with one sentence on one line, or with the first line of one. */
+export const FIRST_LINE = /^\/\*\* \S.*(\. \*\/|[^/])$/;
+
+/** Package of the import map to the rooms that may import it; a package that is not here nobody may import. */
+export const PACKAGES: Readonly<Record<string, readonly string[]>> = {
+  hono: ["http"],
+  "@fastify/busboy": ["http"],
+  zod: ["model", "http", "media", "remote"],
+  "prom-client": ["base"],
+  ajv: ["model"],
+  werift: ["rtc"],
+  postgres: ["remote"],
+  "smol-toml": ["model"],
+  re2js: ["model"],
+  "@msgpack/msgpack": ["model", "remote"],
+};

@@ -1,0 +1,458 @@
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { basename, dirname, join } from "node:path";
+import { firstFilePart } from "../../../src/http/upload_form.ts";
+import { LIMITS } from "../../../src/model/limits.ts";
+import { BOUNDARY, filePart, form, joined, type Part } from "../../support/http/multipart.ts";
+import { openFiles, RawConnection, untilTrue } from "../../support/http/raw_http.ts";
+import {
+  type Answer,
+  CLIPS,
+  KEY_A,
+  KEY_B,
+  newRun,
+  startService,
+  type TestService,
+} from "../../support/service.ts";
+import { seededRandom } from "../../support/seeded_random.ts";
+
+const FILM = Deno.readFileSync(join(CLIPS, "intel_bottle.mp4"));
+const FORM_TYPE = `multipart/form-data; boundary=${BOUNDARY}`;
+/** Contract 2.1: of the principal of a key. */
+const PREFIX_A = prefixOf(KEY_A);
+
+function prefixOf(key: string): string {
+  const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
+  return `${sha256(`api-key:${sha256(key)}`)}__`;
+}
+
+function upload(
+  test: TestService,
+  body: BodyInit,
+  { contentType = FORM_TYPE, key = KEY_A }: { contentType?: string; key?: string } = {},
+): Promise<Answer> {
+  return test.send("/v1/upload", {
+    method: "POST",
+    headers: { "x-api-key": key, ...(contentType !== "" && { "content-type": contentType }) },
+    body,
+  });
+}
+
+function stored(test: TestService): string[] {
+  return [...Deno.readDirSync(test.uploadRoot)].map(({ name }) => name).sort();
+}
+
+Deno.test("an uploaded film is stored under its owner's prefix, is a source, and is there byte for byte", async () => {
+  await using test = await startService();
+  const data = new FormData();
+  data.append("note", "comes first");
+  data.append("file", new File([FILM], "My Film (1).MP4", { type: "application/x-anything" }));
+  data.append("file", new File(["second"], "second.mp4"));
+  const answer = await test.send("/v1/upload", {
+    method: "POST",
+    headers: { "x-api-key": KEY_A },
+    body: data,
+  });
+  assert.equal(answer.status, 200, answer.text);
+  assert.equal(answer.headers.get("content-type"), "application/json");
+  const path = join(test.uploadRoot, `${PREFIX_A}MyFilm1.MP4`);
+  assert.deepEqual(answer.json, { file_path: path });
+  assert.deepEqual(Deno.readFileSync(path), FILM);
+  assert.equal(Deno.statSync(path).mode! & 0o777, 0o600);
+  assert.deepEqual(stored(test), [basename(path)]);
+
+  const ingest = async (key: string) =>
+    (await test.call("POST", `/v1/runs/${await newRun(test, key)}/ingest`, {
+      source_uri: path,
+      max_frames: 2,
+    }, key)).status;
+  assert.equal(await ingest(KEY_A), 200);
+  assert.equal(await ingest(KEY_B), 422);
+});
+
+Deno.test("the same name again replaces the file, for its owner only", async () => {
+  await using test = await startService();
+  const second = Deno.readFileSync(join(CLIPS, "own_screenrec.mp4"));
+  const paths: string[] = [];
+  for (const [film, key] of [[FILM, KEY_A], [FILM, KEY_B], [second, KEY_A]] as const) {
+    const answer = await upload(test, form([filePart(film)]), { key });
+    assert.equal(answer.status, 200, answer.text);
+    paths.push(answer.json.file_path);
+  }
+  assert.equal(paths[0], paths[2]);
+  assert.deepEqual(Deno.readFileSync(paths[0]!), second);
+  assert.deepEqual(Deno.readFileSync(paths[1]!), FILM);
+  assert.equal(stored(test).length, 2);
+});
+
+Deno.test("in open mode uploads belong to the public", async () => {
+  await using test = await startService({ SERVICE_REQUIRE_API_KEY: "false", SERVICE_API_KEYS: "" });
+  const answer = await upload(test, form([filePart(FILM)]));
+  assert.equal(basename(answer.json.file_path), "public__clip.mp4");
+});
+
+Deno.test("names lose everything but letters, digits and .-_, and must then be those of a video", async () => {
+  await using test = await startService();
+  const long = "x".repeat(255 - PREFIX_A.length - ".mp4".length);
+  const names: [given: string, kept: string | null][] = [
+    ["clip.mp4", "clip.mp4"],
+    ["CLIP.MP4", "CLIP.MP4"],
+    ["a-b_c.1.mov", "a-b_c.1.mov"],
+    ["x.webm", "x.webm"],
+    ["x.avi", "x.avi"],
+    ["two words.mp4", "twowords.mp4"],
+    ["../../etc/passwd.mp4", ".etcpasswd.mp4"],
+    ["..\\..\\boot.mp4", ".boot.mp4"],
+    ["C:\\fakepath\\film.mp4", "Cfakepathfilm.mp4"],
+    ["a..mp4", "a.mp4"],
+    ["caf\u00e9.mp4", "caf.mp4"],
+    ["x\0y.mp4", "xy.mp4"],
+    ["x.mp4/", "x.mp4"],
+    ["a;b.mp4", "ab.mp4"],
+    ["%2e%2e%2fx.mp4", "2e2e2fx.mp4"],
+    [`${long}.mp4`, `${long}.mp4`],
+    [`${long}x.mp4`, null],
+    ["", null],
+    ["clip", null],
+    ["clip.mp3", null],
+    ["clip.mp4.txt", null],
+    ["clip.m3u8", null],
+    ["clip.mp4.", null],
+    [".mp4", null],
+    ["..mp4", null],
+    ["\u65e5\u672c.mp4", null],
+    ["mp4", null],
+    ["///", null],
+    ["clip.mp44", null],
+  ];
+  for (const [given, kept] of names) {
+    const answer = await upload(test, form([filePart(FILM, given)]));
+    if (kept === null) {
+      assert.equal(answer.status, 422, given);
+      assert.deepEqual(answer.json.error.code, "validation_error");
+      assert.deepEqual(answer.json.error.details.map(({ field }: { field: string }) => field), ["file"]);
+    } else {
+      assert.equal(answer.status, 200, `${given}: ${answer.text}`);
+      assert.equal(basename(answer.json.file_path), PREFIX_A + kept);
+      assert.equal(dirname(answer.json.file_path), test.uploadRoot);
+    }
+  }
+});
+
+Deno.test("what is no media container is refused, and nothing of it is left", async () => {
+  await using test = await startService();
+  const sound = new Deno.Command("ffmpeg", {
+    args: [
+      "-v",
+      "error",
+      "-f",
+      "lavfi",
+      "-i",
+      "sine=d=1",
+      "-f",
+      "mp4",
+      "-movflags",
+      "frag_keyframe+empty_moov",
+      "-",
+    ],
+  }).outputSync().stdout;
+  const contents: [what: string, content: string | Uint8Array, status: number][] = [
+    ["sound without pictures", sound, 200],
+    ["nothing", "", 422],
+    ["a text", "Hello, this is no film.\n".repeat(100), 422],
+    ["an M3U playlist", "#EXTM3U\n#EXT-X-VERSION:3\n#EXTINF:9,\n/etc/passwd\n", 422],
+    ["a playlist behind white space", "\r\n \t#extm3u\nfile:///etc/passwd\n", 422],
+    ["a concat list", "ffconcat version 1.0\nfile /etc/passwd\n", 422],
+    ["a concat list without a head", "file '/etc/passwd'\n", 422],
+    ["a manifest", '<?xml version="1.0"?><MPD/>', 422],
+    ["a session description", "v=0\r\no=- 0 0 IN IP4 127.0.0.1\r\n", 422],
+    ["zeroes", new Uint8Array(100_000), 422],
+    ["the head of a film", FILM.subarray(0, 2000), 422],
+    ["a page", "<!doctype html><title>x</title>", 422],
+    ["a program", "\x7fELF" + "\0".repeat(500), 422],
+  ];
+  for (const [what, content, status] of contents) {
+    const answer = await upload(test, form([filePart(content, "it.mp4")]));
+    assert.equal(answer.status, status, `${what}: ${answer.text}`);
+    if (status === 422) assert.equal(answer.json.error.details[0].field, "file", what);
+    assert.ok(!answer.text.includes("source_uri"), answer.text);
+    const left = stored(test);
+    assert.deepEqual(left, status === 200 ? [`${PREFIX_A}it.mp4`] : [], what);
+    for (const name of left) Deno.removeSync(join(test.uploadRoot, name));
+  }
+});
+
+Deno.test("a refused upload leaves the file that had its name as it was", async () => {
+  await using test = await startService();
+  const { json } = await upload(test, form([filePart(FILM)]));
+  assert.equal((await upload(test, form([filePart("no film")]))).status, 422);
+  assert.deepEqual(Deno.readFileSync(json.file_path), FILM);
+});
+
+Deno.test("forms of every shape find the first part named file, or say what is wrong", async () => {
+  await using test = await startService();
+  const file = filePart(FILM);
+  const disposed = (disposition: string): Part => ({ disposition, body: FILM });
+  const huge = "x".repeat(100_000);
+  const forms: [what: string, body: Uint8Array<ArrayBuffer>, status: number, type?: string][] = [
+    ["a field first", form([{ disposition: 'form-data; name="a"', body: "1" }, file]), 200],
+    ["a field after", form([file, { disposition: 'form-data; name="a"', body: "1" }]), 200],
+    [
+      "another file first",
+      form([{ ...file, disposition: 'form-data; name="b"; filename="b.mp4"' }, file]),
+      200,
+    ],
+    ["the first of two", form([file, filePart("no film")]), 200],
+    ["the first of two, which is none", form([filePart("no film"), file]), 422],
+    ["a large field first", form([{ disposition: 'form-data; name="a"', body: huge.repeat(20) }, file]), 200],
+    [
+      "a hundred fields",
+      form([...Array(100).fill({ disposition: 'form-data; name="a"', body: "1" }), file]),
+      200,
+    ],
+    ["an unquoted name", form([disposed("form-data; name=file; filename=a.mp4")]), 200],
+    ["names in capitals", form([disposed('FORM-DATA; NAME="file"; FILENAME="a.mp4"')]), 200],
+    ["the filename first", form([disposed('form-data; filename="a.mp4"; name="file"')]), 200],
+    ["an encoded filename", form([disposed("form-data; name=\"file\"; filename*=UTF-8''a%20b.mp4")]), 200],
+    ["an escaped quote", form([disposed('form-data; name="file"; filename="a\\"b.mp4"')]), 200],
+    ["a quoted semicolon", form([disposed('form-data; name="file"; filename="a;name=b.mp4"')]), 200],
+    ["another case of file", form([disposed('form-data; name="File"; filename="a.mp4"')]), 422],
+    ["no filename", form([disposed('form-data; name="file"')]), 422],
+    ["no name", form([disposed('form-data; filename="a.mp4"')]), 422],
+    ["an attachment", form([disposed('attachment; name="file"; filename="a.mp4"')]), 422],
+    ["no disposition", form([{ body: FILM }]), 422],
+    ["an empty name", form([disposed('form-data; name=""; filename="a.mp4"')]), 422],
+    ["no parts", form([]), 422],
+    ["fields only", form([{ disposition: 'form-data; name="a"', body: "file" }]), 422],
+    ["an empty file", form([filePart("")]), 422],
+    ["more headers than allowed", form([{ ...file, headers: [`X-Huge: ${huge}`] }]), 200],
+    [
+      "too long a disposition",
+      form([disposed(`form-data; x="${huge}"; name="file"; filename="a.mp4"`)]),
+      422,
+    ],
+    ["a preamble", joined(["to be ignored\r\n", form([file])]), 200],
+    ["an epilogue", joined([form([file]), "to be ignored\r\n", FILM]), 200],
+    [
+      "a boundary with spaces after",
+      joined([
+        `--${BOUNDARY}\r\nContent-Disposition: ${file.disposition}\r\n\r\n`,
+        FILM,
+        `\r\n--${BOUNDARY}--`,
+      ]),
+      200,
+    ],
+    [
+      "a form in the form",
+      form([{
+        disposition: 'form-data; name="a"',
+        headers: ["Content-Type: multipart/mixed; boundary=inner"],
+        body: form([filePart("no film")], "inner"),
+      }, file]),
+      200,
+    ],
+    ["a quoted boundary", form([file]), 200, `multipart/form-data; boundary="${BOUNDARY}"`],
+    ["a parameter before", form([file]), 200, `Multipart/Form-Data; charset=utf-8; boundary=${BOUNDARY}`],
+    ["a wrong boundary", form([file], "another"), 400],
+    ["no closing delimiter", form([file]).slice(0, -(BOUNDARY.length + 8)), 400],
+    ["half a closing delimiter", form([file]).slice(0, -3), 400],
+    ["cut in the file", form([file]).slice(0, 100_000), 400],
+    ["cut in the headers", form([file]).slice(0, 60), 400],
+    ["cut in a field", form([{ disposition: 'form-data; name="a"', body: huge }]).slice(0, 5000), 400],
+    ["an empty body", new Uint8Array(0), 400],
+    [
+      "line breaks of the wrong kind",
+      joined([new TextDecoder("latin1").decode(form([filePart("a")])).replaceAll("\r\n", "\n")]),
+      400,
+    ],
+    ["no boundary", form([file]), 400, "multipart/form-data"],
+    ["an empty boundary", form([file]), 400, "multipart/form-data; boundary="],
+    ["an empty quoted boundary", form([file]), 400, 'multipart/form-data; boundary=""'],
+    ["an endless boundary", form([file]), 400, `multipart/form-data; boundary=${"b".repeat(71)}`],
+    ["JSON", joined(["{}"]), 415, "application/json"],
+    ["a form of another kind", joined(["file=a.mp4"]), 415, "application/x-www-form-urlencoded"],
+    ["mixed parts", form([file]), 415, `multipart/mixed; boundary=${BOUNDARY}`],
+    ["a type that begins alike", form([file]), 415, `multipart/form-database; boundary=${BOUNDARY}`],
+    ["no type", form([file]), 415, ""],
+    ["the film itself", FILM, 415, "video/mp4"],
+  ];
+  for (const [what, body, status, contentType] of forms) {
+    const answer = await upload(test, body, contentType === undefined ? {} : { contentType });
+    assert.equal(answer.status, status, `${what}: ${answer.text}`);
+    if (status === 422) assert.equal(answer.json.error.details[0].field, "file", what);
+    else if (status !== 200) {
+      assert.equal(answer.headers.get("content-type"), "text/plain; charset=utf-8", what);
+    }
+    const left = stored(test);
+    assert.equal(left.length, status === 200 ? 1 : 0, `${what}: ${left}`);
+    for (const name of left) {
+      assert.deepEqual(Deno.readFileSync(join(test.uploadRoot, name)), FILM, what);
+      Deno.removeSync(join(test.uploadRoot, name));
+    }
+  }
+});
+
+Deno.test("however a form is cut into pieces, the same file comes out", async () => {
+  const random = seededRandom(7);
+  // Nearly delimiters, over and over.
+  const nasty = joined(
+    Array.from({ length: 400 }, (_, index) =>
+      [
+        `\r\n--${BOUNDARY.slice(0, index % BOUNDARY.length)}`,
+        "\r",
+        "\n",
+        "-",
+        "--",
+        "\r\n",
+        `\r\n--${BOUNDARY}`.slice(0, -1),
+      ][index % 7]!),
+  );
+  const body = form([
+    { disposition: 'form-data; name="a"', body: nasty },
+    filePart(nasty),
+    filePart("second"),
+  ]);
+  for (let round = 0; round < 60; round++) {
+    const sizeMax = [1, 2, 3, 5, 16, 64, 700][round % 7]!;
+    const pieces: Uint8Array[] = [];
+    for (let at = 0; at < body.length;) {
+      const size = 1 + Math.floor(random() * sizeMax);
+      pieces.push(body.slice(at, at + size));
+      at += size;
+    }
+    await using part = await firstFilePart(requestOf(pieces), "file");
+    const got: Uint8Array[] = [];
+    for await (const bytes of part!.content) got.push(new Uint8Array(bytes)); // a copy, which slice() of a Buffer is not
+    assert.deepEqual(joined(got), nasty, `pieces of up to ${sizeMax}`);
+  }
+});
+
+function requestOf(pieces: Iterable<Uint8Array>): Request {
+  return new Request("http://localhost/v1/upload", {
+    method: "POST",
+    headers: { "content-type": FORM_TYPE },
+    body: ReadableStream.from(pieces),
+  });
+}
+
+Deno.test("a form that pauses too long, or takes too long, is 408 and not read on", async () => {
+  const head = form([filePart("abc")]).slice(0, 150);
+  for (const [idleMs, receiveMs] of [[20, 60_000], [60_000, 20]] as const) {
+    for (const first of [[], [head]]) {
+      let isCancelled = false;
+      const body = new ReadableStream<Uint8Array>({
+        start: (controller) => first.forEach((piece) => controller.enqueue(piece)),
+        cancel: () => void (isCancelled = true),
+      });
+      const request = new Request("http://localhost/v1/upload", {
+        method: "POST",
+        headers: { "content-type": FORM_TYPE },
+        body,
+      });
+      await assert.rejects(async () => {
+        await using part = await firstFilePart(request, "file", { bodyBytes: 1000, idleMs, receiveMs });
+        for await (const _ of part!.content);
+      }, { status: 408 });
+      assert.ok(isCancelled);
+    }
+  }
+});
+
+Deno.test("a body that is declared too long is 413 before a byte of it was sent", async () => {
+  await using test = await startService();
+  for (const [length, status] of [[LIMITS.body.uploadBytes + 1, 413], [2 ** 40, 413]] as const) {
+    using connection = await RawConnection.open(test.url);
+    await connection.send(
+      `POST /v1/upload HTTP/1.1\r\nhost: x\r\nx-api-key: ${KEY_A}\r\ncontent-type: ${FORM_TYPE}\r\n` +
+        `content-length: ${length}\r\n\r\n`,
+    );
+    const answer = await connection.answer();
+    assert.equal(answer.status, status);
+    assert.equal(answer.headers.get("content-type"), "text/plain; charset=utf-8");
+  }
+  assert.deepEqual(stored(test), []);
+});
+
+Deno.test("a body that grows too long is 413 as soon as it does", async () => {
+  await using test = await startService();
+  using connection = await RawConnection.open(test.url);
+  await connection.send(
+    `POST /v1/upload HTTP/1.1\r\nhost: x\r\nx-api-key: ${KEY_A}\r\ncontent-type: ${FORM_TYPE}\r\n` +
+      "transfer-encoding: chunked\r\n\r\n",
+  );
+  const chunk = (bytes: Uint8Array) => joined([`${bytes.length.toString(16)}\r\n`, bytes, "\r\n"]);
+  await connection.send(chunk(form([filePart("")]).slice(0, -(BOUNDARY.length + 8))));
+  const piece = chunk(new Uint8Array(1 << 20));
+  let sentBytes = 0;
+  let isAnswered = false;
+  const answered = connection.answer().finally(() => isAnswered = true);
+  while (!isAnswered) {
+    await Promise.race([connection.send(piece).catch(() => {}), answered]);
+    sentBytes += piece.length;
+  }
+  const answer = await answered;
+  assert.equal(answer.status, 413);
+  assert.equal(answer.headers.get("content-type"), "text/plain; charset=utf-8");
+  // What the sockets of both sides hold was sent and not read.
+  assert.ok(sentBytes > LIMITS.body.uploadBytes, `${sentBytes}`);
+  assert.ok(sentBytes < LIMITS.body.uploadBytes + (32 << 20), `${sentBytes}`);
+  await untilTrue("nothing is left", () => stored(test).length === 0 && openFiles(test.uploadRoot) === 0);
+});
+
+Deno.test("a caller that hangs up in the middle leaves nothing behind", async () => {
+  await using test = await startService();
+  const whole = form([filePart(FILM)]);
+  for (const share of [0, 0.001, 0.5, 0.999]) {
+    const connection = await RawConnection.open(test.url);
+    await connection.send(
+      `POST /v1/upload HTTP/1.1\r\nhost: x\r\nx-api-key: ${KEY_A}\r\ncontent-type: ${FORM_TYPE}\r\n` +
+        `content-length: ${whole.length}\r\n\r\n`,
+    );
+    await connection.send(whole.slice(0, Math.floor(whole.length * share)));
+    if (share > 0) await untilTrue("the upload has begun", () => stored(test).length === 1);
+    connection[Symbol.dispose]();
+    await untilTrue("nothing is left", () => stored(test).length === 0 && openFiles(test.uploadRoot) === 0);
+  }
+  assert.equal((await upload(test, whole)).status, 200);
+});
+
+Deno.test("what is on its way is seen by nobody, under no name", async () => {
+  await using test = await startService({ SERVICE_REQUIRE_API_KEY: "false", SERVICE_API_KEYS: "" });
+  using connection = await RawConnection.open(test.url);
+  const whole = form([filePart(FILM)]);
+  await connection.send(
+    `POST /v1/upload HTTP/1.1\r\nhost: x\r\ncontent-type: ${FORM_TYPE}\r\ncontent-length: ${whole.length}\r\n\r\n`,
+  );
+  await connection.send(whole.slice(0, 300_000));
+  await untilTrue("the upload has begun", () => stored(test).length === 1);
+  const [hidden] = stored(test);
+  assert.match(hidden!, /^\.part__[0-9a-f]{32}$/);
+  assert.equal((await test.call("GET", `/v1/files/${hidden}`)).status, 400);
+  assert.equal((await test.call("GET", "/v1/files/public__clip.mp4")).status, 404);
+  const ingested = await test.call("POST", `/v1/runs/${await newRun(test)}/ingest`, {
+    source_uri: join(test.uploadRoot, hidden!),
+  });
+  assert.equal(ingested.status, 422);
+  await connection.send(whole.slice(300_000));
+  assert.equal((await connection.answer()).status, 200);
+  assert.deepEqual(stored(test), ["public__clip.mp4"]);
+});
+
+Deno.test("what a killed process left of an upload is gone after the next start", async () => {
+  await using test = await startService();
+  const leftover = `.part__${"0".repeat(32)}`;
+  Deno.writeTextFileSync(join(test.uploadRoot, leftover), "half");
+  Deno.writeTextFileSync(join(test.uploadRoot, "public__kept.mp4"), "whole");
+  await test.restart();
+  assert.deepEqual(stored(test), ["public__kept.mp4"]);
+});
+
+Deno.test("uploads at once keep apart, and more than may run wait their turn", async () => {
+  await using test = await startService();
+  const count = LIMITS.upload.concurrentMax + 8;
+  const answers = await Promise.all(
+    Array.from({ length: count }, (_, index) => upload(test, form([filePart(FILM, `f${index}.mp4`)]))),
+  );
+  assert.deepEqual(answers.map(({ status }) => status), Array(count).fill(200));
+  assert.equal(stored(test).length, count);
+});

@@ -1,0 +1,410 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import type { Outbound } from "../../../src/remote/guard/outbound.ts";
+import { make, makeClip, processesThatMention, TempFolder, until } from "../../support/media.ts";
+import { serveRtsp } from "../../support/live/rtsp_server.ts";
+import { CLIPS, newRun, startService, type TestService } from "../../support/service.ts";
+import { type LoopbackServer, serve, serveRaw, TEST_ROOT } from "../../support/http/tls_server.ts";
+
+/** Names of media.test have a public address as far as the guard can see; connections to it end up on loopback. */
+const REROUTED: Outbound = {
+  resolve: (host) =>
+    host.endsWith("media.test") ? Promise.resolve(["93.184.216.34"]) : Promise.reject("unknown"),
+  roots: [TEST_ROOT],
+  reroute: () => "127.0.0.1",
+};
+
+const INSECURE = { SERVICE_ALLOW_INSECURE_HTTP: "true" };
+
+function tempNames(test: TestService): string[] {
+  return [...Deno.readDirSync(join(test.dataDir, "..", "tmp"))].map(({ name }) => name);
+}
+
+async function ingest(test: TestService, runId: string, sourceUri: string, rest: object = {}) {
+  return await test.call("POST", `/v1/runs/${runId}/ingest`, {
+    source_uri: sourceUri,
+    max_frames: 5,
+    ...rest,
+  });
+}
+
+/** The reason of a 422 on `source_uri`; nothing is left behind, and the run can still be used. */
+async function refused(test: TestService, runId: string, sourceUri: string): Promise<string> {
+  const { status, json } = await ingest(test, runId, sourceUri);
+  assert.equal(status, 422, `${sourceUri}: ${JSON.stringify(json)}`);
+  assert.equal(json.error.code, "validation_error");
+  assert.deepEqual(json.error.details.map(({ field }: { field: string }) => field), ["source_uri"]);
+  assert.deepEqual(tempNames(test), [], sourceUri);
+  const { json: run } = await test.call("GET", `/v1/runs/${runId}`);
+  assert.equal(run.source_uri, "", "nothing was ingested");
+  return json.error.details[0].message;
+}
+
+Deno.test("a film behind https is ingested like a local one, under the URL that the caller gave", async () => {
+  const film = Deno.readFileSync(join(CLIPS, "intel_bottle.mp4"));
+  await using server = serve((request) =>
+    new URL(request.url).pathname === "/moved"
+      ? new Response(null, { status: 307, headers: { location: "/film" } })
+      : new Response(film)
+  );
+  await using test = await startService({}, { outbound: REROUTED });
+  const local = await ingest(test, await newRun(test), join(CLIPS, "intel_bottle.mp4"));
+  for (
+    const uri of [
+      `https://media.test:${server.port}/moved?a=b#c`,
+      `  HTTPS://Media.Test:${server.port}/film `,
+    ]
+  ) {
+    const runId = await newRun(test);
+    const { status, json, text } = await ingest(test, runId, uri);
+    assert.equal(status, 200, text);
+    assert.equal(json.source_uri, uri.trim());
+    assert.equal(json.decoded_frames, 5);
+    assert.deepEqual([json.source_fps, json.sample_fps], [local.json.source_fps, local.json.sample_fps]);
+    const { json: { events } } = await test.call("GET", `/v1/runs/${runId}/events`);
+    const [received, decoded] = events.filter(({ kind }: { kind: string }) => /^(ingest|frames)_/.test(kind));
+    assert.equal(received.payload.source_uri, uri.trim());
+    assert.equal(received.payload.ingest.source_uri, uri);
+    assert.equal(decoded.payload.source_uri, uri.trim());
+    assert.equal(decoded.payload.signals.length, 5);
+  }
+  assert.deepEqual(tempNames(test), []);
+});
+
+Deno.test("what no toggle admits is refused before anyone is asked", async () => {
+  await using server = serve(() => new Response("never"), { isPlain: true });
+  const all = {
+    SERVICE_ALLOW_INSECURE_HTTP: "1",
+    SERVICE_ALLOW_UNENCRYPTED_RTSP: "TRUE",
+    SERVICE_ALLOW_REMOTE_HLS: "true",
+    SERVICE_ALLOW_INSECURE_TLS: "true",
+  };
+  const check = async (env: Record<string, string>, rows: readonly (readonly [string, RegExp])[]) => {
+    await using test = await startService(env, { outbound: REROUTED });
+    const runId = await newRun(test);
+    for (const [uri, expected] of rows) assert.match(await refused(test, runId, uri), expected, uri);
+  };
+  const host = `media.test:${server.port}`;
+  const always = [
+    ["", /empty/],
+    [`ftp://${host}/a.mp4`, /unsupported scheme ftp/],
+    [`gopher://${host}/a.mp4`, /unsupported scheme/],
+    ["data://text/plain,abc", /unsupported scheme/],
+    ["concat://a|b", /unsupported scheme/],
+    ["pipe://0", /unsupported scheme/],
+    ["https://", /not a valid URL/],
+    ["https://[::1/a.mp4", /not a valid URL/],
+    [`https://user:pass@${host}/a.mp4`, /user name or password/],
+    [`https://user@${host}/a.mp4`, /user name or password/],
+    ["https://localhost/a.mp4", /names this machine/],
+    ["https://127.0.0.1/a.mp4", /not a public address/],
+    ["https://0x7f.1/a.mp4", /not a public address/],
+    ["https://[::ffff:169.254.169.254]/a.mp4", /not a public address/],
+    ["https://unknown.example/a.mp4", /cannot be resolved/],
+    [`https://media.test/${"a".repeat(9000)}`, /at most 8192/],
+    ["rtsps://localhost/camera", /names this machine/],
+    ["rtsps://0x7f.1/camera", /not a public address/],
+    ["rtsps://user:pass@media.test/camera", /user name or password/],
+  ] as const;
+  await check({}, [
+    ...always,
+    [`http://${host}/a.mp4`, /http sources are not admitted/],
+    [`http://${host}/a.m3u8`, /http sources are not admitted/],
+    [`https://${host}/a.m3u8`, /HLS sources are not admitted/],
+    [`https://${host}/a.M3U8?b`, /HLS sources are not admitted/],
+    [`hls://${host}/a.m3u8`, /HLS sources are not admitted/],
+    [`hls://${host}/a`, /HLS sources are not admitted/],
+    [`rtsp://${host}/camera`, /rtsp sources are not admitted/],
+  ]);
+  await check(INSECURE, [
+    [`http://${host}/a.m3u8`, /HLS sources are not admitted/],
+    [`rtsp://${host}/camera`, /rtsp sources are not admitted/],
+  ]);
+  await check({ SERVICE_ALLOW_REMOTE_HLS: "true" }, [
+    [`http://${host}/a.m3u8`, /http sources are not admitted/],
+    ["hls://10.0.0.1/a", /not a public address/],
+    ["https://localhost/a.m3u8", /names this machine/],
+  ]);
+  await check(all, [
+    ...always,
+    ["http://127.0.0.1/a.mp4", /not a public address/],
+    ["hls://localhost/a", /names this machine/],
+    ["hls://user@media.test/a", /user name or password/],
+    ["rtsp://127.0.0.1/camera", /not a public address/],
+    ["rtsp://2130706433/camera", /not a public address/],
+    ["rtsp:///camera", /valid host/],
+  ]);
+  assert.equal(server.requests.length, 0);
+});
+
+Deno.test("what a server sends instead of a film is refused, and nothing is left of it", async () => {
+  const film = Deno.readFileSync(join(CLIPS, "intel_bottle.mp4"));
+  const answers: Record<string, () => Response> = {
+    "/film": () => new Response(film),
+    "/404": () => new Response("no", { status: 404 }),
+    "/empty": () => new Response(""),
+    "/words": () => new Response("just some words\n".repeat(100)),
+    "/cut": () => new Response(film.subarray(0, 4000)),
+    "/playlist.mp4": () => new Response("\n \t#extm3u\n#EXTINF:1,\nfile:///etc/passwd\n"),
+    "/concat.mp4": () => new Response("ffconcat version 1.0\nfile '/etc/passwd'\n"),
+    "/private": () => new Response(null, { status: 302, headers: { location: "https://10.0.0.1/" } }),
+    "/downgrade": () =>
+      new Response(null, { status: 302, headers: { location: `http://media.test:${plain.port}/film` } }),
+    "/declared": () => new Response(null, { status: 302, headers: { location: "/declared" } }),
+  };
+  await using server = serve((request) => answers[new URL(request.url).pathname]!());
+  await using plain = serve(() => new Response(film), { isPlain: true });
+  await using large = serveRaw("HTTP/1.1 200 OK\r\ncontent-length: 268435457\r\n\r\nabc");
+  await using cut = serveRaw("HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\nabc");
+  await using slow = serveRaw(
+    "HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\nabc",
+    () => new Promise(() => {}),
+  );
+  const check = async (test: TestService, uri: string, expected: RegExp | "ingested") => {
+    const runId = await newRun(test);
+    if (expected !== "ingested") return assert.match(await refused(test, runId, uri), expected);
+    const { status, text } = await ingest(test, runId, uri);
+    assert.equal(status, 200, text);
+    await test.call("POST", `/v1/runs/${runId}/stop`);
+  };
+  const https = `https://media.test:${server.port}`;
+  {
+    await using test = await startService({ ...INSECURE, SERVICE_ACTIVE_STREAM_LIMIT: "50" }, {
+      outbound: REROUTED,
+    });
+    await check(test, `${https}/film`, "ingested");
+    await check(test, `http://media.test:${plain.port}/film`, "ingested");
+    await check(test, `https://other.test:${server.port}/film`, /cannot be resolved/);
+    await check(test, `${https}/404`, /HTTP 404/);
+    await check(test, `${https}/empty`, /empty/);
+    await check(test, `${https}/words`, /not a media file/);
+    await check(test, `${https}/cut`, /cut off|not a media file|cannot be decoded/);
+    await check(test, `${https}/playlist.mp4`, /playlist/);
+    await check(test, `${https}/concat.mp4`, /concat list/);
+    await check(test, `${https}/private`, /not a public address/);
+    await check(test, `${https}/downgrade`, /from https to http/);
+    await check(test, `${https}/declared`, /more than 5 times/);
+    await check(test, `http://media.test:${large.port}/`, /larger than 256 MiB/);
+    await check(test, `http://media.test:${cut.port}/`, /connection was cut/);
+  }
+  const slowly = { outbound: REROUTED, timerSpeed: 100 };
+  await using test = await startService({ ...INSECURE, SERVICE_ACTIVE_STREAM_LIMIT: "50" }, slowly);
+  await check(test, `http://media.test:${slow.port}/`, /longer than 30 s/);
+});
+
+Deno.test("certificates are verified unless the operator says otherwise", async () => {
+  const film = Deno.readFileSync(join(CLIPS, "intel_bottle.mp4"));
+  await using server = serve(() => new Response(film));
+  const outbound = { ...REROUTED, resolve: () => Promise.resolve(["93.184.216.34"]) };
+  const check = async (
+    env: Record<string, string>,
+    host: string,
+    roots: string[],
+    expected: RegExp | 200,
+  ) => {
+    await using test = await startService(env, { outbound: { ...outbound, roots } });
+    const runId = await newRun(test);
+    const uri = `https://${host}:${server.port}/film`;
+    if (expected === 200) assert.equal((await ingest(test, runId, uri)).status, 200, host);
+    else assert.match(await refused(test, runId, uri), expected, host);
+  };
+  await check({}, "media.test", [TEST_ROOT], 200);
+  await check({}, "media.test", [], /certificate is not trusted/);
+  await check({}, "other.test", [TEST_ROOT], /certificate is for another host/);
+  await check({ SERVICE_ALLOW_INSECURE_TLS: "true" }, "other.test", [], 200);
+});
+
+Deno.test("a stop, a delete and a caller who hangs up end a fetch that is under way", async () => {
+  const asked = Promise.withResolvers<void>();
+  let requests = 0;
+  await using slow = serveRaw("HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\nabc", () => {
+    requests++;
+    asked.resolve();
+    return new Promise(() => {});
+  });
+  await using test = await startService(INSECURE, { outbound: REROUTED });
+  const uri = `http://media.test:${slow.port}/film`;
+  const check = async (
+    end: (runId: string, hangUp: AbortController) => unknown,
+    expected: number | "hung up",
+  ) => {
+    const runId = await newRun(test);
+    const hangUp = new AbortController();
+    const before = requests;
+    const answer = test.send(`/v1/runs/${runId}/ingest`, {
+      method: "POST",
+      headers: { "x-api-key": "key-of-a", "content-type": "application/json" },
+      body: JSON.stringify({ source_uri: uri }),
+      signal: hangUp.signal,
+    }).then(({ status }) => status, () => "hung up");
+    await until(() => requests > before && tempNames(test).length === 1);
+    await end(runId, hangUp);
+    assert.equal(await answer, expected);
+    await until(() => tempNames(test).length === 0);
+  };
+  await check((runId) => test.call("POST", `/v1/runs/${runId}/stop`), 409);
+  await check((runId) => test.call("DELETE", `/v1/runs/${runId}`), 404);
+  await check((_, hangUp) => hangUp.abort(), "hung up");
+});
+
+Deno.test("closing the service ends a fetch that is under way", async () => {
+  let requests = 0;
+  await using slow = serveRaw("HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\nabc", () => {
+    requests++;
+    return new Promise(() => {});
+  });
+  const test = await startService(INSECURE, { outbound: REROUTED });
+  const answer = ingest(test, await newRun(test), `http://media.test:${slow.port}/film`);
+  await until(() => requests > 0);
+  await Promise.all([answer.catch(() => {}), test[Symbol.asyncDispose]()]);
+});
+
+Deno.test("a remote HLS source is decoded as it comes, and everything that it names passes the guard", async () => {
+  using folder = new TempFolder();
+  const clip = makeClip(join(folder.path, "clip.mp4"), { frames: 50 });
+  const segments = ["-f", "hls", "-hls_time", "1", "-hls_playlist_type", "vod", "-hls_segment_filename"];
+  const list = make(
+    join(folder.path, "a.m3u8"),
+    ...["-i", clip, "-c:v", "mpeg2video", ...segments, join(folder.path, "s%d.ts")],
+  );
+  const fragmented = [...segments.slice(0, -1), "-hls_segment_type", "fmp4"];
+  make(join(folder.path, "m.m3u8"), "-i", clip, ...[
+    "-c:v",
+    "mpeg4",
+    ...fragmented,
+    "-hls_flags",
+    "single_file",
+  ]);
+  const text = Deno.readTextFileSync(list);
+  const naming = (prefix: string) => () => new Response(text.replaceAll(/^s/gm, `${prefix}s`));
+  const redirect = (target: string) => () =>
+    new Response(null, { status: 302, headers: { location: target } });
+  const variant = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1,RESOLUTION=320x240\n";
+  const key = (uri: string) => () =>
+    new Response(text.replace("#EXTINF", `#EXT-X-KEY:METHOD=AES-128,URI=${uri}\n#EXTINF`));
+  const answers: Record<string, () => Response> = {
+    "/variants.m3u8": () => new Response(`${variant}a.m3u8?variant\n`),
+    "/deep.m3u8": () => naming(`https://deep.media.test:${server.port}/`)(),
+    "/moved.m3u8": redirect("/a.m3u8"),
+    "/words.m3u8": () => new Response("just some words"),
+    "/odd.m3u8": key("key.bin"),
+    "/private.m3u8": naming("https://10.0.0.1/"),
+    "/metadata.m3u8": naming("https://169.254.169.254/"),
+    "/file.m3u8": naming(`file://${folder.path}/`),
+    "/http.m3u8": () => naming(`http://media.test:${plain.port}/`)(),
+    "/untrusted.m3u8": () => naming(`https://untrusted.test:${server.port}/`)(),
+    "/redirected.m3u8": naming("/redirected/"),
+    "/redirected/s0.ts": redirect("/s0.ts"),
+    "/redirected/s1.ts": redirect("https://10.0.0.1/"),
+    "/privatevariant.m3u8": () => new Response(`${variant}https://10.0.0.1/a.m3u8\n`),
+  };
+  const answer = (request: Request) => {
+    const { pathname } = new URL(request.url);
+    if (answers[pathname]) return answers[pathname]();
+    try {
+      const [, from, to] = /^bytes=(\d+)-(\d*)$/.exec(request.headers.get("range") ?? "") ?? [];
+      const whole = Deno.readFileSync(join(folder.path, pathname));
+      if (from === undefined) return new Response(whole);
+      const end = to ? Number(to) + 1 : whole.length;
+      const headers = { "content-range": `bytes ${from}-${end - 1}/${whole.length}` };
+      return new Response(whole.subarray(Number(from), end), { status: 206, headers });
+    } catch {
+      return new Response("no", { status: 404 });
+    }
+  };
+  await using server: LoopbackServer = serve(answer);
+  await using plain: LoopbackServer = serve(answer, { isPlain: true });
+  const outbound: Outbound = {
+    ...REROUTED,
+    resolve: (host) =>
+      host.endsWith(".test") ? Promise.resolve(["93.184.216.34"]) : Promise.reject("unknown"),
+  };
+  const hls = { SERVICE_ALLOW_REMOTE_HLS: "true", SERVICE_ACTIVE_STREAM_LIMIT: "50" };
+  const check = async (test: TestService, uri: string, expected: RegExp | number) => {
+    const runId = await newRun(test);
+    if (typeof expected !== "number") return assert.match(await refused(test, runId, uri), expected);
+    const { status, json, text } = await ingest(test, runId, uri, { max_frames: 500 });
+    assert.equal(status, 200, `${uri}: ${text}`);
+    assert.deepEqual([json.decoded_frames, json.source_uri, json.source_fps], [expected, uri, 25]);
+  };
+  const https = `https://media.test:${server.port}`;
+  {
+    await using test = await startService({ ...hls, ...INSECURE }, { outbound });
+    await check(test, `http://media.test:${plain.port}/a.m3u8`, 50);
+    await check(test, `hls://media.test:${plain.port}/a.m3u8`, 50);
+  }
+  await using test = await startService(hls, { outbound });
+  await check(test, `${https}/a.m3u8?b=c`, 50);
+  await check(test, `hls://media.test:${server.port}/variants.m3u8`, 50);
+  await check(test, `${https}/deep.m3u8`, 50);
+  await check(test, `${https}/m.m3u8`, 50);
+  await check(test, `${https}/moved.m3u8`, /answered HTTP 302/);
+  await check(test, `${https}/404.m3u8`, /answered HTTP 404/);
+  await check(test, `${https}/words.m3u8`, /not an HLS playlist/);
+  await check(test, `${https}/odd.m3u8`, /spells an address oddly/);
+  await check(test, `https://untrusted.test:${server.port}/a.m3u8`, /certificate is for another host/);
+  await check(test, "https://media.test:1/a.m3u8", /refuses connections/);
+  const seen = server.requests.length;
+  const named = (reason: string) => new RegExp(`something that its playlist names: .*${reason}`);
+  await check(test, `${https}/private.m3u8`, named("not a public address"));
+  await check(test, `${https}/metadata.m3u8`, named("not a public address"));
+  await check(test, `${https}/file.m3u8`, named("another scheme"));
+  await check(test, `${https}/http.m3u8`, named("another scheme"));
+  await check(test, `${https}/untrusted.m3u8`, named("certificate is for another host"));
+  await check(test, `${https}/redirected.m3u8`, named("HTTP 302"));
+  await check(test, `${https}/privatevariant.m3u8`, named("not a public address"));
+  const asked = server.requests.slice(seen).map(({ url }) => new URL(url).pathname);
+  assert.deepEqual(asked.filter((path) => /^\/s\d/.test(path)), [], "no part came by a way that is closed");
+  assert.deepEqual(plain.requests.filter(({ url }) => url.includes("https")), []);
+  assert.deepEqual(processesThatMention(".m3u8"), []);
+});
+
+Deno.test("a camera is decoded as it comes, verified, and cannot send the service elsewhere", async () => {
+  using folder = new TempFolder();
+  const clip = makeClip(join(folder.path, "clip.mp4"), { frames: 50 });
+  const stream = Deno.readFileSync(
+    make(join(folder.path, "a.ts"), "-i", clip, "-c:v", "mpeg2video", "-f", "mpegts"),
+  );
+  await using elsewhere = serveRtsp(stream);
+  await using plain = serveRtsp(stream);
+  await using secure = serveRtsp(stream, { isSecure: true });
+  await using endless = serveRtsp(stream, { isSecure: true, isEndless: true });
+  const location = `Location: rtsp://127.0.0.1:${elsewhere.port}/camera\r\n`;
+  await using noTls = serveRaw("RTSP/1.0 400 Bad Request\r\n\r\n");
+  await using redirecting = serveRtsp(stream, { isSecure: true, describe: location });
+  const outbound: Outbound = {
+    ...REROUTED,
+    resolve: (host) =>
+      host.endsWith(".test") ? Promise.resolve(["93.184.216.34"]) : Promise.reject("unknown"),
+  };
+  const ALL = 49; // a stream that breaks off leaves its last picture open
+  const rtsp = { SERVICE_ALLOW_UNENCRYPTED_RTSP: "true", SERVICE_ACTIVE_STREAM_LIMIT: "50" };
+  const check = async (test: TestService, uri: string, expected: RegExp | number, maxFrames = 500) => {
+    const runId = await newRun(test);
+    if (typeof expected !== "number") return assert.match(await refused(test, runId, uri), expected);
+    const { status, json, text } = await ingest(test, runId, uri, { max_frames: maxFrames });
+    assert.equal(status, 200, `${uri}: ${text}`);
+    assert.deepEqual([json.decoded_frames, json.source_uri], [expected, uri]);
+  };
+  {
+    await using test = await startService(rtsp, { outbound });
+    await check(test, `rtsp://media.test:${plain.port}/camera?a=b`, ALL);
+    await check(test, `rtsps://Media.Test:${secure.port}/camera`, ALL);
+    await check(test, `rtsps://media.test:${endless.port}/camera`, 20, 20);
+    await check(test, `rtsps://other.test:${secure.port}/camera`, /certificate is for another host/);
+    await check(test, "rtsps://media.test:1/camera", /refuses connections/);
+    await check(test, `rtsps://media.test:${redirecting.port}/camera`, /redirects to another place/);
+    await check(test, `rtsps://media.test:${noTls.port}/camera`, /no secure connection/);
+  }
+  assert.equal(elsewhere.requests.length, 0);
+  const names = (requests: string[]) =>
+    new Set(requests.map((line) => line.split(" ")[1]!.replace(/\/track1$/, "/")));
+  assert.deepEqual([...names(plain.requests)][0], `rtsp://media.test:${plain.port}/camera?a=b`);
+  assert.deepEqual([...names(secure.requests)][0], `rtsps://media.test:${secure.port}/camera`);
+  assert.ok([...plain.requests, ...secure.requests].every((line) => !line.includes("127.0.0.1")));
+  {
+    await using test = await startService({ SERVICE_ALLOW_INSECURE_TLS: "true" }, { outbound });
+    await check(test, `rtsps://other.test:${secure.port}/camera`, ALL);
+  }
+  assert.deepEqual(processesThatMention("rtsp://"), []);
+});

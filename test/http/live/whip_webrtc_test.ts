@@ -1,0 +1,330 @@
+/** Publishing for real: a publisher with ICE, DTLS and SRTP, real Workers and decoders, a real model server. */
+
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { quietLog } from "../../../src/base/log.ts";
+import { realWorld } from "../../../src/base/world.ts";
+import { Decoder } from "../../../src/media/recorded/decoder.ts";
+import { compileTrigger } from "../../../src/model/triggers/compile.ts";
+import type { TriggerProgram } from "../../../src/model/triggers/program.ts";
+import { settleTools } from "../../../src/environment.ts";
+import { openAudioDouble } from "../../support/sidecars/audio_sidecar.ts";
+import { TemporaryFolder } from "../../support/folders.ts";
+import { metric } from "../../support/live/live.ts";
+import { LivePublisher, PublisherMedia, testPicture } from "../../support/live/live_publisher.ts";
+import { childProcesses, pipesAndDatagramSockets } from "../../support/own_process.ts";
+import {
+  eventsOf,
+  kindsOf,
+  payloads,
+  type ReasonTest,
+  startReason,
+  type StoredEvent,
+  until,
+} from "../../support/models/reason.ts";
+import { CLIPS } from "../../support/service.ts";
+import { TriggerTwin } from "../../support/kernels/trigger_twin.ts";
+import { zoneTwin } from "../../support/kernels/zone_twin.ts";
+
+const media = new PublisherMedia();
+addEventListener("unload", () => media[Symbol.dispose]());
+const PICTURES = media.vp8("pictures", testPicture("320x180", 3));
+const PICTURES_H264 = media.h264("pictures", testPicture("322x182", 3));
+const SHORT = media.vp8("short", testPicture("320x180", 1));
+const LARGER = media.vp8("larger", testPicture("640x360", 1));
+const SOUND = media.opus("sound", ["-f", "lavfi", "-i", "sine=d=5"]);
+/** Somebody takes a bottle: motion in the middle of a picture that stands still before. */
+const BOTTLE = media.h264("bottle", ["-ss", "15", "-t", "6", "-i", join(CLIPS, "intel_bottle.mp4"), "-an"]);
+const MIDDLE = { x: 0.3, y: 0.2, width: 0.4, height: 0.6 };
+
+const NO_SERVERS = { SERVICE_WEBRTC_STUN_SERVERS: "" };
+const SAID = "A test picture.";
+
+function startLive(env: Record<string, string> = {}): Promise<ReasonTest> {
+  return startReason({ answer: () => SAID }, { ...NO_SERVERS, ...env });
+}
+
+function publisher({ test }: ReasonTest, args: readonly string[], attach?: unknown): LivePublisher {
+  return new LivePublisher({ url: test.url, args, attach });
+}
+
+/** Events of a publisher's run, once it has its terminal event. */
+async function eventsAfter(live: ReasonTest, publishing: LivePublisher): Promise<StoredEvent[]> {
+  const runId = await publishing.runId();
+  let events: StoredEvent[] = [];
+  await until("the run has ended", async () => {
+    events = await eventsOf(live.test, runId);
+    return events.some(({ kind }) => /^run_(completed|failed)$/.test(kind));
+  });
+  return events;
+}
+
+Deno.test("each frame is decoded once, with the time it was sent with, and keyframes are described", async () => {
+  await using live = await startLive();
+  const cases: readonly (readonly [size: string, args: readonly string[]])[] = [
+    // The clock passes 32 bits on the way.
+    ["320x180", ["--video", PICTURES, "--timestamp", "4294900000"]],
+    ["322x182", ["--video", PICTURES_H264]],
+    ["320x180", ["--video", PICTURES, "--plain", "--no-ssrc"]],
+  ];
+  let stored = 0;
+  await Promise.all(cases.map(async ([size, args]) => {
+    await using publishing = publisher(live, args);
+    const { timestamps } = await publishing.said("sent");
+    await publishing.finished();
+    const events = await eventsAfter(live, publishing);
+    const keyframes = payloads(events, "keyframe_stored");
+    assert.equal(keyframes[0]?.frame_index, 0, kindsOf(events).join(" "));
+    for (const { frame_index, pts_ms, coordinates, description } of keyframes) {
+      const { width, height } = coordinates.source_extent;
+      assert.equal(pts_ms, Math.round(timestamps[frame_index] / 90), `frame ${frame_index}`);
+      assert.equal(`${width}x${height}`, size);
+      assert.equal(description, SAID);
+    }
+    assert.equal(payloads(events, "vlm")[0].description, SAID);
+    assert.deepEqual(payloads(events, "run_completed").map(({ source, reason }) => `${source} ${reason}`), [
+      "whip whip_terminated",
+    ]);
+    stored += keyframes.length;
+  }));
+  const pipeline = (name: string) => metric(live.test, `service_pipeline_${name}_total`);
+  assert.equal(await pipeline("frames_decoded"), 90 * cases.length);
+  assert.equal(await pipeline("gate_frames_analyzed"), 90 * cases.length);
+  assert.equal(await pipeline("frames_dropped"), 0);
+  assert.deepEqual(live.model.requests.map(({ images }) => images.length), Array(stored).fill(1));
+});
+
+Deno.test("five percent of lost packets, reordered ones and those that come twice lose no frame", async () => {
+  await using live = await startLive();
+  await using publishing = publisher(live, [
+    ...["--video", PICTURES_H264, "--loss", "5", "--reorder", "5", "--duplicate", "5"],
+    // The sequence wraps on the way.
+    ...["--sequence", "65400"],
+  ]);
+  const { frames, lost } = await publishing.said("sent");
+  await publishing.finished();
+  const events = await eventsAfter(live, publishing);
+  assert.ok(lost > 0, "no packet was lost");
+  assert.equal(
+    await metric(live.test, "service_pipeline_frames_decoded_total"),
+    frames,
+    kindsOf(events).join(" "),
+  );
+});
+
+Deno.test("how a session ends says how its run ends", async () => {
+  await using live = await startLive();
+  const { test } = live;
+  const cases: readonly (readonly [
+    name: string,
+    args: readonly string[],
+    end: (publishing: LivePublisher) => unknown,
+    expected: string,
+  ])[] = [
+    ["a machine that is gone", ["--end", "stay"], (one) => one.vanish(), "run_failed peer_disconnected"],
+    ["a page that is closed", ["--end", "goodbye"], () => {}, "run_failed peer_closed"],
+    ["DELETE", ["--end", "delete"], () => {}, "run_completed whip_terminated"],
+    [
+      "stop",
+      ["--end", "stay"],
+      async (one) => await test.call("POST", `/v1/runs/${await one.runId()}/stop`),
+      "stop_requested",
+    ],
+  ];
+  await Promise.all(cases.map(async ([name, args, end, expected]) => {
+    await using publishing = publisher(live, ["--video", SHORT, ...args]);
+    await publishing.said("sent");
+    await end(publishing);
+    const runId = await publishing.runId();
+    const last = async () => (await eventsOf(test, runId)).findLast(({ kind }) => /^(run_|stop)/.test(kind))!;
+    await until(name, async () => (await last()).kind !== "run_created");
+    const { kind, payload } = await last();
+    assert.equal(kind === "stop_requested" ? kind : `${kind} ${payload.reason}`, expected, name);
+  }));
+  await until(
+    "all sessions are gone",
+    async () => await metric(test, "service_pipeline_sessions_removed_total") === cases.length,
+  );
+  assert.equal(await metric(test, "service_media_capacity_memory_reserved_bytes"), 0);
+});
+
+Deno.test("silence, garbage from strangers, another size and new ICE credentials change nothing for a session", async () => {
+  await using live = await startLive();
+  const cases: readonly (readonly [args: readonly string[], frames: number])[] = [
+    [["--video", PICTURES, "--silence", "45,3"], 90],
+    [["--video", PICTURES, "--garbage", "500"], 90],
+    [["--video", SHORT, "--video", LARGER, "--video", SHORT], 90],
+    [["--video", PICTURES, "--restart-at", "45", "--trickle"], 90],
+  ];
+  const sizes = await Promise.all(cases.map(async ([args]) => {
+    await using publishing = publisher(live, args);
+    await publishing.said("sent");
+    await publishing.finished();
+    const events = await eventsAfter(live, publishing);
+    assert.equal(payloads(events, "run_completed").length, 1, kindsOf(events).join(" "));
+    const widths = payloads(events, "keyframe_stored").map((stored) =>
+      stored.coordinates.source_extent.width
+    );
+    return [...new Set(widths)].join(" ");
+  }));
+  const frames = cases.reduce((sum, [, count]) => sum + count, 0);
+  assert.equal(await metric(live.test, "service_pipeline_frames_decoded_total"), frames);
+  assert.match(sizes[2]!, /320 640/);
+});
+
+Deno.test("a decoder that is killed is replaced, and the session goes on", async () => {
+  await using live = await startLive();
+  await using publishing = publisher(live, ["--video", SHORT, "--repeat", "5"]);
+  await publishing.said("connected");
+  const decoded = () => metric(live.test, "service_pipeline_frames_decoded_total");
+  await until("frames are decoded", async () => await decoded() > 0);
+  const [decoder] = childProcesses("-f ivf");
+  assert.ok(decoder, "no decoder is running");
+  Deno.kill(decoder.pid, "SIGKILL");
+  await publishing.said("sent");
+  await publishing.finished();
+  const events = await eventsAfter(live, publishing);
+  const [restarted] = payloads(events, "decoder_restarted");
+  assert.deepEqual([restarted?.reason, restarted?.restarts], ["exited", 1], kindsOf(events).join(" "));
+  assert.equal(payloads(events, "run_completed").length, 1);
+  assert.ok(await decoded() > 60, `only ${await decoded()} frames were decoded`);
+});
+
+Deno.test("a zone, a trigger, clips and sound are reported on the frames that what was recorded says", async () => {
+  const motion = await recordedMotion(BOTTLE);
+  const program = compileTrigger([
+    "trigger bottle version 1",
+    "when motion_score >= 0.15 for 2 frames",
+    "edge rising",
+    "cooldown 1000ms",
+    "emit taken",
+    "capture keyframe",
+    "end",
+  ].join("\n"));
+  await using sidecar = openAudioDouble();
+  await using live = await startLive({ SERVICE_AUDIO_SIDECAR_ADDR: sidecar.address });
+  const ended = async (args: readonly string[], attach: unknown) => {
+    await using publishing = publisher(live, args, attach);
+    await publishing.said("sent");
+    await publishing.finished();
+    return await eventsAfter(live, publishing);
+  };
+  const [watched, triggered, clipped, heard] = await Promise.all([
+    ended(["--video", BOTTLE], { restricted_zone: ZONE }),
+    ended(["--video", BOTTLE], { trigger_program: program, crop: MIDDLE }),
+    ended(["--video", PICTURES], {
+      clip_mode: { target_fps: 6, clip_length_seconds: 0.5, delay_seconds: 0.5 },
+    }),
+    ended(["--audio", SOUND], { local_audio: { profile: "general", speech_engine: "none" } }),
+  ]);
+  checkZone(watched, motion);
+  checkTrigger(triggered, motion, program);
+  checkClips(clipped);
+  checkSound(heard);
+  assert.equal(await metric(live.test, "service_pipeline_webrtc_audio_tracks_total"), 1);
+  assert.equal(await metric(live.test, "service_pipeline_webrtc_audio_receive_errors_total"), 0);
+});
+
+const ZONE = {
+  ...{ policy_id: "bottle", policy_version: 2, device_id: "cam-1", region: MIDDLE },
+  ...{ enter_motion_score: 0.15, exit_motion_score: 0.03, enter_after_frames: 2, exit_after_frames: 5 },
+};
+/** Bits of 64: planes are reduced by another scaler than recorded ones, to the same within 1 of 255. */
+const NEARLY = 2 / 64;
+
+function checkZone(events: readonly StoredEvent[], motion: readonly number[]): void {
+  const expected = zoneTwin(
+    { enterScore: 0.15, exitScore: 0.03, enterAfterFrames: 2, exitAfterFrames: 5 },
+    motion,
+  );
+  assert.ok(expected.length > 0, "nothing moves in the clip");
+  const entered = payloads(events, "restricted_zone_activity_entered");
+  assert.deepEqual(
+    entered.map(({ frame_index }) => frame_index),
+    expected.map(({ enteredAt }) => enteredAt),
+  );
+  for (const { frame_index, assertion, coordinates, evidence } of entered) {
+    assert.ok(Math.abs(assertion.trigger.score - motion[frame_index]!) <= NEARLY);
+    assert.deepEqual(coordinates.requested_region, MIDDLE);
+    assert.ok(evidence.image_bytes > 1_000);
+  }
+}
+
+function checkTrigger(
+  events: readonly StoredEvent[],
+  motion: readonly number[],
+  program: TriggerProgram,
+): void {
+  const twin = new TriggerTwin(program);
+  const expected = motion.flatMap((score, frame) =>
+    twin.step({ pts_ms: Math.round(1_000 + frame * 100 / 3), motion_score: score }).fired ? [frame] : []
+  );
+  assert.ok(expected.length > 0, "nothing moves in the clip");
+  assert.deepEqual(payloads(events, "trigger.taken").map(({ frame_index }) => frame_index), expected);
+}
+
+/** Of the same description only the first is told, but every clip is stored. */
+function checkClips(events: readonly StoredEvent[]): void {
+  const times = payloads(events, "keyframe_stored").map(({ pts_ms }) => pts_ms);
+  assert.ok(times.length >= 3, `clips at ${times}`);
+  assert.ok(times.slice(1).every((time, index) => time - times[index] >= 499), `clips at ${times}`);
+}
+
+function checkSound(events: readonly StoredEvent[]): void {
+  const windows = payloads(events, "semantic_chunk_inferred");
+  const endMs = windows[1]?.pts_end_ms;
+  assert.deepEqual(
+    windows.map(({ chunk_index, pts_start_ms, pts_end_ms }) => [chunk_index, pts_start_ms, pts_end_ms]),
+    [[0, 0, 4020], [1, 4020, endMs]],
+  );
+  assert.ok(Math.abs(endMs - 5_000) <= 40, `it ends at ${endMs} ms`);
+}
+
+Deno.test("ten sessions that have come and gone leave no process and no descriptor behind", async () => {
+  await using live = await startLive();
+  const sessions = async (count: number) => {
+    await Promise.all(Array.from({ length: count }, async () => {
+      await using publishing = publisher(live, ["--video", SHORT, "--fps", "120"]);
+      await publishing.said("sent");
+      await publishing.finished();
+      await eventsAfter(live, publishing);
+    }));
+    await until("the programs are gone", () => childProcesses("pipe:").length === 0);
+  };
+  // The first ones start the Workers, which stay.
+  await sessions(5);
+  const before = pipesAndDatagramSockets();
+  await sessions(5);
+  assert.equal(before.sockets, 0);
+  await until(`there are ${before.pipes} pipes again`, () => {
+    const { pipes, sockets } = pipesAndDatagramSockets();
+    return pipes <= before.pipes && sockets === 0;
+  });
+});
+
+/** Motion of each frame in the middle of the recorded clip, contract 3.3. */
+async function recordedMotion(path: string): Promise<number[]> {
+  const tools = settleTools({ ffmpegPath: "ffmpeg", ffprobePath: "ffprobe" }, []);
+  const world = realWorld(quietLog());
+  const { signal } = new AbortController();
+  using folder = new TemporaryFolder();
+  await using decoder = await Decoder.open({ tools, tempDir: folder.path, world, maxConcurrent: 1 });
+  const info = await decoder.probe(path, signal);
+  const plan = { policy: "source_fps_adaptive", sampleFps: 30, sourceFps: 30 } as const;
+  const { signals } = await decoder.decodeSignals({
+    path,
+    info,
+    plan,
+    maxFrames: 1_000,
+    crop: MIDDLE,
+    signal,
+  });
+  return Array.from(
+    signals.perceptualHash,
+    (hash, frame) => frame === 0 ? 0 : distance(hash, signals.perceptualHash[frame - 1]!) / 64,
+  );
+}
+
+function distance(one: bigint, other: bigint): number {
+  return (one ^ other).toString(2).replaceAll("0", "").length;
+}

@@ -1,0 +1,226 @@
+/** The live Worker itself: sessions of a real one, without the service around it. */
+
+import assert from "node:assert/strict";
+import { quietLog } from "../../src/base/log.ts";
+import { realWorld } from "../../src/base/world.ts";
+import type { SessionReport, SessionSettings } from "../../src/live/messages.ts";
+import { LivePool, type Opening, type SessionPort } from "../../src/live/worker_pool.ts";
+import { fileInput } from "../../src/media/input.ts";
+import { type MediaInfo, probeMedia } from "../../src/media/probe.ts";
+import { settleTools } from "../../src/environment.ts";
+import { TemporaryFolder } from "../support/folders.ts";
+import { PublisherMedia, testPicture } from "../support/live/live_publisher.ts";
+import { offerText } from "../support/live/live_workers.ts";
+import { childProcesses } from "../support/own_process.ts";
+import { until } from "../support/models/reason.ts";
+
+const media = new PublisherMedia();
+addEventListener("unload", () => media[Symbol.dispose]());
+const CLIP = media.vp8("clip", testPicture("320x180", 2));
+
+const SETTINGS: Omit<SessionSettings, "sessionId"> = {
+  generation: 1,
+  gateThresholds: {
+    keepaliveEveryFrames: 30,
+    sceneCutHammingThreshold: 18,
+    lumaShiftThreshold: 0.15,
+    flickerThreshold: 0.55,
+    ghostingThreshold: 0.55,
+    noiseVarianceThreshold: 0.55,
+  },
+  windowSize: 16,
+  crop: null,
+  zone: null,
+  trigger: null,
+  clip: null,
+  wantsKeyframes: true,
+  wantsAudio: false,
+  maxFrame: { width: 1920, height: 1080 },
+  ice: { stunServers: [], turn: null },
+};
+
+/** A session and everything that it reported. */
+interface Opened {
+  readonly port: SessionPort;
+  readonly reports: SessionReport[];
+  /** Resolves with the first report of this kind. */
+  said<Kind extends SessionReport["kind"]>(kind: Kind): Promise<Extract<SessionReport, { kind: Kind }>>;
+}
+
+class Workers implements AsyncDisposable {
+  readonly #folder = new TemporaryFolder();
+  readonly #pool: LivePool;
+  #sessions = 0;
+
+  constructor() {
+    this.#pool = new LivePool({
+      start: { tools: TOOLS, tempDir: this.#folder.path },
+      readable: [],
+      world: WORLD,
+      workersMax: 1,
+    });
+  }
+
+  open(opening: Opening, settings: Partial<SessionSettings> = {}): Opened {
+    const sessionId = `sess-${this.#sessions++}`;
+    const reports: SessionReport[] = [];
+    const port = this.#pool.open({ ...SETTINGS, ...settings, sessionId }, opening, (report) => {
+      assert.equal(report.sessionId, sessionId);
+      reports.push(report);
+    });
+    const said: Opened["said"] = async (kind) => {
+      await until(`it says ${kind}`, () => reports.some((report) => report.kind === kind));
+      return reports.find((report) => report.kind === kind) as never;
+    };
+    return { port, reports, said };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#pool[Symbol.asyncDispose]();
+    this.#folder[Symbol.dispose]();
+  }
+}
+
+const WORLD = realWorld(quietLog());
+const TOOLS = settleTools({ ffmpegPath: "ffmpeg", ffprobePath: "ffprobe" }, []);
+
+function kinds(reports: readonly SessionReport[]): string {
+  return reports.map(({ kind }) => kind).filter((kind) => kind !== "counts" && kind !== "loop_detected").join(
+    " ",
+  );
+}
+
+Deno.test("an offer is answered, and a session that nobody joins closes when it is told to", async () => {
+  await using workers = new Workers();
+  const { port, reports, said } = workers.open({ kind: "offer", offer: offerText() });
+  const { answer, video, audioTracks } = await said("answered");
+  assert.match(answer, /^v=0\r\n/);
+  assert.deepEqual([video, audioTracks], [{ codec: "vp8" }, 1]);
+  port.send({ kind: "candidate", fragment: "no candidate at all" });
+  port.send({ kind: "restart_ice", fragment: "", orderId: 7 });
+  const restarted = await said("ice_restarted");
+  assert.deepEqual([restarted.orderId, restarted.fragment], [7, null]);
+  await Promise.all([port.close(), port.close()]);
+  assert.equal(kinds(reports), "answered ice_restarted closed");
+});
+
+for (
+  const [what, offer, status] of [
+    ["nothing", " ", 400],
+    ["something else than SDP", "hello", 500],
+    ["no codec that is served", offerText({ video: [["VP6"]], audio: false }), 415],
+    ["two videos", offerText({ video: [["VP8"], ["VP8"]] }), 415],
+  ] as const
+) {
+  Deno.test(`an offer of ${what} is refused with ${status}, and that is the last word`, async () => {
+    await using workers = new Workers();
+    const { port, reports, said } = workers.open({ kind: "offer", offer });
+    assert.equal((await said("refused")).status, status);
+    await port.close();
+    assert.equal(kinds(reports), "refused");
+  });
+}
+
+Deno.test("a session that is closed while it opens is closed when it has opened", async () => {
+  await using workers = new Workers();
+  const { port, reports } = workers.open({ kind: "offer", offer: offerText() });
+  await port.close();
+  assert.match(kinds(reports), /^(answered )?closed$/);
+});
+
+Deno.test("a source of known length is seen to its end, and then the session ends", async () => {
+  await using workers = new Workers();
+  const { reports, said } = workers.open(await pulled(CLIP));
+  await said("closed");
+  assert.match(kinds(reports), /^(picture )+ended closed$/);
+  assert.equal((await said("ended")).cause, "source_ended");
+  assert.equal(sum(reports, "framesDecoded"), 60);
+  assert.equal(sum(reports, "gateFramesAnalyzed"), 60);
+});
+
+Deno.test("a live source that breaks off leaves a gap, and its time goes on behind it", async () => {
+  await using workers = new Workers();
+  const live = await pulled(CLIP, { durationMs: null });
+  const { port, reports, said } = workers.open(live);
+  const { lastPtsMs } = await said("gap");
+  assert.ok(Math.abs(lastPtsMs! - 1_967) <= 1, `the last frame was at ${lastPtsMs} ms`);
+  const before = reports.length;
+  port.send({ ...live, settings: { ...SETTINGS, sessionId: reports[0]!.sessionId } });
+  await until("there is another gap", () => reports.slice(before).some(({ kind }) => kind === "gap"));
+  await port.close();
+  // What was measured before the gap may still be on its way to a picture.
+  const after = reports.slice(reports.findIndex(({ kind }) => kind === "resumed"));
+  assert.match(kinds(after), /^resumed (picture )*gap (picture )*closed$/);
+  const frames = after.flatMap((report) => report.kind === "picture" ? [report.picture.frame] : []);
+  assert.ok(frames.every(({ ptsMs, frameIndex }) => (ptsMs > lastPtsMs!) === (frameIndex >= 60)));
+  assert.ok(frames.some(({ frameIndex }) => frameIndex >= 60));
+  assert.equal(sum(reports, "framesDecoded"), 120);
+});
+
+Deno.test("pictures stop where the credits do, and go on with what is acknowledged", async () => {
+  await using workers = new Workers();
+  const everyFrame = { ...SETTINGS.gateThresholds, keepaliveEveryFrames: 1 };
+  // Frames of a picture that jumps, so that none is part of a loop.
+  const jumping = media.vp8("jumping", [
+    "-f",
+    "lavfi",
+    "-i",
+    "mandelbrot=s=320x180:r=30:end_scale=0.001:maxiter=50",
+    "-t",
+    "2",
+  ]);
+  const { port, reports, said } = workers.open(
+    await pulled(jumping, { durationMs: null }),
+    { gateThresholds: everyFrame },
+  );
+  await said("gap");
+  const pictures = () => reports.filter(({ kind }) => kind === "picture").length;
+  assert.ok(pictures() <= 32, `${pictures()} pictures`);
+  await port.close();
+  const dropped = sum(reports, "keyframesDropped");
+  assert.equal(sum(reports, "gateKeyframesSelected"), pictures() + dropped);
+  assert.ok(dropped > 0);
+});
+
+Deno.test("a session whose trigger cannot run is ended, and the one beside it is not", async () => {
+  await using workers = new Workers();
+  const healthy = workers.open({ kind: "offer", offer: offerText() });
+  await healthy.said("answered");
+  const program = { isa_version: 1, program_id: "bad", version: 1, instructions: [] };
+  const broken = workers.open(await pulled(CLIP), { trigger: program as never });
+  assert.equal((await broken.said("ended")).cause, "worker_fault");
+  await broken.said("closed");
+  healthy.port.send({ kind: "restart_ice", fragment: "", orderId: 1 });
+  await healthy.said("ice_restarted");
+});
+
+Deno.test("nothing runs on when the Workers are closed under their sessions", async () => {
+  {
+    await using workers = new Workers();
+    const live = workers.open(await pulled(CLIP, { durationMs: null }));
+    await live.said("picture");
+    workers.open({ kind: "offer", offer: offerText() });
+  }
+  await until("no program is left", () => childProcesses("pipe:").length === 0);
+});
+
+/** A file in place of a live source. */
+async function pulled(
+  path: string,
+  changes: Partial<MediaInfo> = {},
+): Promise<Extract<Opening, { kind: "pull" }>> {
+  const info = await probeMedia(path, {
+    tools: TOOLS,
+    world: WORLD,
+    signal: new AbortController().signal,
+    limits: { prlimit: null, cpuSeconds: 10, addressSpaceBytes: 2 ** 32 },
+  });
+  return { kind: "pull", input: fileInput(path), info: { ...info, durationMs: 2_000, ...changes } };
+}
+
+function sum(
+  reports: readonly SessionReport[],
+  counter: "framesDecoded" | "gateFramesAnalyzed" | "keyframesDropped" | "gateKeyframesSelected",
+): number {
+  return reports.reduce((all, report) => report.kind === "counts" ? all + report.counts[counter] : all, 0);
+}

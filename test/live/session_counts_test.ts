@@ -1,0 +1,30 @@
+/** Counts between two reports of a session. */
+
+import assert from "node:assert/strict";
+import { Counting } from "../../src/live/session_counts.ts";
+
+Deno.test("nothing is reported of a second in which nothing happened", () => {
+  assert.equal(new Counting().take(), null);
+});
+
+Deno.test("each count is reported once", () => {
+  const counting = new Counting();
+  counting.add("framesDecoded", 3);
+  counting.add("framesDecoded");
+  counting.add("audioBytes", 120);
+  counting.observeFrame(1_800.4, 300.6);
+  const counts = counting.take()!;
+  assert.deepEqual([counts.framesDecoded, counts.audioBytes, counts.framesDropped], [4, 120, 0]);
+  assert.deepEqual([counts.decodeLatenciesUs, counts.gateLatenciesUs], [[1_800], [301]]);
+  assert.equal(counting.take(), null);
+});
+
+Deno.test("latencies of more frames than a report takes are left out, and the frames still count", () => {
+  const counting = new Counting();
+  for (let frame = 0; frame < 1_000; frame++) {
+    counting.add("framesDecoded");
+    counting.observeFrame(frame, 0);
+  }
+  const counts = counting.take()!;
+  assert.deepEqual([counts.framesDecoded, counts.decodeLatenciesUs.length], [1_000, 512]);
+});

@@ -1,0 +1,206 @@
+import assert from "node:assert/strict";
+import {
+  FrameFilter,
+  PLANE_BYTES,
+  PLANE_HEIGHT,
+  PLANE_WIDTH,
+} from "../../../src/media/kernels/frame_filter.ts";
+import { CUT_SCORE_THRESHOLD } from "../../../src/model/frames/signals.ts";
+import { cutScores } from "../../support/kernels/cut_twin.ts";
+import { seededRandom } from "../../support/seeded_random.ts";
+
+type Random = () => number;
+/** A picture that can be looked at from anywhere: luma at a place, which need not be a whole number. */
+type Scene = (x: number, y: number) => number;
+
+const filter = await FrameFilter.load();
+
+function kernelScores(planes: readonly Uint8Array[], offsetOf: (frame: number) => number = () => 0) {
+  filter.reset();
+  planes.forEach((plane, frame) => {
+    filter.staging.set(plane, offsetOf(frame));
+    filter.push(offsetOf(frame), frame * 40);
+  });
+  filter.finish();
+  return filter.columns().cutScore;
+}
+
+function plane(lumaAt: Scene): Uint8Array {
+  const result = new Uint8Array(PLANE_BYTES);
+  for (let i = 0; i < PLANE_BYTES; i++) {
+    result[i] = clampedLuma(lumaAt(i % PLANE_WIDTH, Math.floor(i / PLANE_WIDTH)));
+  }
+  return result;
+}
+
+function clampedLuma(luma: number): number {
+  return Math.max(0, Math.min(255, Math.round(luma)));
+}
+
+/** Smooth random patches about 24 samples wide, different for each seed. */
+function scene(seed: number): Scene {
+  const random = seededRandom(seed);
+  const knots = Float64Array.from({ length: 64 * 64 }, () => 40 + 180 * random());
+  const knot = (column: number, row: number) => knots[(row & 63) * 64 + (column & 63)]!;
+  return (x, y) => {
+    const [column, row] = [Math.floor(x / 24), Math.floor(y / 24)];
+    const [right, down] = [x / 24 - column, y / 24 - row];
+    const upper = knot(column, row) * (1 - right) + knot(column + 1, row) * right;
+    const lower = knot(column, row + 1) * (1 - right) + knot(column + 1, row + 1) * right;
+    return upper * (1 - down) + lower * down;
+  };
+}
+
+function repeated(count: number, sceneOf: (frame: number) => Scene): Uint8Array[] {
+  return Array.from({ length: count }, (_, frame) => plane(sceneOf(frame)));
+}
+
+function noisy(planes: readonly Uint8Array[], amplitude: number, seed: number): Uint8Array[] {
+  const random = seededRandom(seed);
+  return planes.map((plane) => plane.map((luma) => clampedLuma(luma + amplitude * (random() - 0.5))));
+}
+
+/** Repeats one picture for each place of the list; the picture is made once. */
+function still(lumaAt: Scene, count: number): Uint8Array[] {
+  return new Array<Uint8Array>(count).fill(plane(lumaAt));
+}
+
+function replaced(planes: readonly Uint8Array[], at: number, others: readonly Uint8Array[]): Uint8Array[] {
+  return planes.map((plane, frame) => others[frame - at] ?? plane);
+}
+
+/** Black bars at the sides and at both ends. */
+function barred(place: Scene, sides: number, ends: number): Scene {
+  const isOutside = (x: number, y: number) =>
+    x < sides || x >= PLANE_WIDTH - sides || y < ends || y >= PLANE_HEIGHT - ends;
+  return (x, y) => isOutside(x, y) ? 16 : place(x, y);
+}
+
+const meadow = scene(1);
+const street = scene(2);
+const harbour = scene(3);
+
+Deno.test("the kernel gives exactly the scores of its slow twin, whatever the planes and their alignment", () => {
+  const random = seededRandom(20);
+  for (let video = 0; video < 12; video++) {
+    const planes = randomVideo(random, Math.floor(40 * random()) + 1);
+    const offset = Math.floor(64 * random());
+    const actual = kernelScores(planes, (frame) => (offset * frame) % 1000);
+    assert.deepEqual(Array.from(actual), Array.from(cutScores(planes)), `video ${video}`);
+  }
+});
+
+/** Cuts, motion, noise, fades, flats, repeats and sheer noise in random order. */
+function randomVideo(random: Random, count: number): Uint8Array[] {
+  const planes: Uint8Array[] = [];
+  let current = scene(Math.floor(1e6 * random()));
+  let [x, y, gain] = [0, 0, 1];
+  let [sides, ends] = [0, 0];
+  while (planes.length < count) {
+    const dice = random();
+    if (dice < 0.15) current = scene(Math.floor(1e6 * random()));
+    else if (dice < 0.4) [x, y] = [x + 30 * (random() - 0.5), y + 30 * (random() - 0.5)];
+    else if (dice < 0.5) gain = random();
+    else if (dice > 0.8 && dice < 0.85) [sides, ends] = [140 * random(), random() < 0.5 ? 0 : 80 * random()];
+    if (dice > 0.97) planes.push(Uint8Array.from({ length: PLANE_BYTES }, () => 256 * random()));
+    else if (dice > 0.94) {
+      planes.push(new Uint8Array(PLANE_BYTES).fill(random() < 0.5 ? 128 : 255 * random()));
+    } else if (dice > 0.85 && planes.length > 0) planes.push(planes[planes.length - 1]!);
+    else {
+      const view: Scene = (column, row) => 128 + gain * (current(column + x, row + y) - 128);
+      planes.push(plane(barred(view, sides, ends)));
+    }
+    if (dice > 0.5 && dice < 0.6) planes.push(noisy([planes.pop()!], 60, 1e6 * random())[0]!);
+  }
+  return planes;
+}
+
+Deno.test("a score of .5 and more marks the first frame of a new shot and nothing else", () => {
+  const check = (name: string, planes: readonly Uint8Array[], expected: readonly number[]) => {
+    const scores = kernelScores(planes);
+    assert.ok(scores.every((score) => score >= 0 && score <= 1), name);
+    const cuts = Array.from(scores.keys()).filter((frame) => scores[frame]! >= CUT_SCORE_THRESHOLD);
+    assert.deepEqual(cuts, expected, name);
+  };
+  const shot = still(meadow, 30);
+  const other = plane(street);
+  const blend = (share: number): Scene => (x, y) => meadow(x, y) * (1 - share) + street(x, y) * share;
+  const moved = (place: Scene, dx: number, dy: number): Scene => (x, y) => place(x + dx, y + dy);
+  const lit = (place: Scene, gain: number, offset: number): Scene => (x, y) => gain * place(x, y) + offset;
+  const below = (place: Scene, top: number, luma: number): Scene => (x, y) => y < top ? place(x, y) : luma;
+
+  check("nothing", [], []);
+  check("one frame", still(meadow, 1), []);
+  check("two frames, one cut", [plane(meadow), other], [1]);
+  check("a cut", [...still(meadow, 12), ...still(street, 12)], [12]);
+  check("a cut in the last frame", [...still(meadow, 12), other], [12]);
+  check("a cut in frame 1", [plane(meadow), ...still(street, 12)], [1]);
+  check("shots of six frames", [meadow, street, harbour, meadow].flatMap((place) => still(place, 6)), [
+    6,
+    12,
+    18,
+  ]);
+  check("a cut in low light and noise", [
+    ...noisy(still(lit(meadow, 0.15, 10), 12), 24, 5),
+    ...noisy(still(lit(street, 0.15, 10), 12), 24, 6),
+  ], [12]);
+  for (const [sides, ends] of [[0, 23], [40, 0], [30, 17], [100, 0], [0, 8], [7, 50]] as const) {
+    const framed = [meadow, street].flatMap((place) => still(barred(place, sides, ends), 10));
+    check(`a cut between bars of ${sides} and ${ends}`, framed, [10]);
+  }
+  check("bars that close in", repeated(30, (frame) => barred(meadow, 0, frame)), []);
+  check("a cut between two pans", [
+    ...repeated(12, (frame) => moved(meadow, 5 * frame, 0)),
+    ...repeated(12, (frame) => moved(street, -5 * frame, 2 * frame)),
+  ], [12]);
+
+  check("a still picture", shot, []);
+  check("black", still(() => 16, 30), []);
+  check("a change from one flat picture to another", [...still(() => 16, 15), ...still(() => 200, 15)], []);
+  check("noise on black", noisy(still(() => 30, 30), 20, 7), []);
+  for (let length = 1; length <= 4; length++) {
+    check(`${length} frames of flash`, replaced(shot, 12, still(lit(meadow, 0.3, 160), length)), []);
+    check(`${length} frames of white`, replaced(shot, 12, still(() => 235, length)), []);
+    check(`${length} foreign frames`, replaced(shot, 12, still(street, length)), []);
+  }
+  check("two flashes", replaced(replaced(shot, 10, still(() => 235, 2)), 14, still(() => 235, 2)), []);
+  check("flicker", repeated(30, (frame) => lit(meadow, frame % 2 ? 1 : 0.6, 0)), []);
+  check("a sudden dimming that stays", [...still(meadow, 15), ...still(lit(meadow, 0.4, 20), 15)], []);
+  check("a dissolve over 20 frames", repeated(40, (frame) => blend(Math.min(1, frame / 20))), []);
+  check("a pan", repeated(30, (frame) => moved(meadow, 7 * frame, 0)), []);
+  check(
+    "a freeze and the pan that goes on",
+    repeated(30, (frame) => moved(meadow, 4 * Math.max(0, frame - 15), 0)),
+    [],
+  );
+  check("a tilt that stops dead", repeated(30, (frame) => moved(meadow, 0, 8 * Math.min(frame, 15))), []);
+  check("one damaged frame", replaced(shot, 12, [plane(below(meadow, 40, 128))]), []);
+  check("ten frames whose lower part is lost", replaced(shot, 12, still(below(meadow, 60, 84), 10)), []);
+  check(
+    "a new inset in a corner",
+    replaced(shot, 12, still((x, y) => (x < 100 && y < 80 ? street : meadow)(x, y), 18)),
+    [],
+  );
+  check("back from decoder gray", [...still(() => 128, 20), ...still(meadow, 20)], []);
+});
+
+Deno.test("a clear cut scores above .9 and above any frame of a short dissolve, and the frames around it score below .1", () => {
+  const clear = kernelScores([...still(meadow, 12), ...still(street, 12)]);
+  const dissolve = kernelScores(
+    repeated(24, (frame) => {
+      const share = Math.max(0, Math.min(1, (frame - 10) / 4));
+      return (x, y) => meadow(x, y) * (1 - share) + street(x, y) * share;
+    }),
+  );
+  assert.ok(clear[12]! > 0.9, `a clear cut scores ${clear[12]}`);
+  assert.ok(Math.max(...dissolve) < clear[12]!);
+  assert.ok(clear.every((score, frame) => frame === 12 || score < 0.1));
+});
+
+Deno.test("each third of the plane is enough to see a cut", () => {
+  for (const top of [0, 60, 120]) {
+    const stripe = (place: Scene): Scene => (x, y) => y >= top && y < top + 60 ? place(x, y) : 100;
+    const scores = kernelScores([...still(stripe(meadow), 8), ...still(stripe(street), 8)]);
+    assert.ok(scores[8]! >= CUT_SCORE_THRESHOLD, `rows ${top} to ${top + PLANE_HEIGHT / 3}`);
+  }
+});

@@ -1,0 +1,294 @@
+import assert from "node:assert/strict";
+import {
+  emptyFrameSignals,
+  FrameFilter,
+  PLANE_BYTES,
+  PLANE_HEIGHT,
+  PLANE_WIDTH,
+} from "../../../src/media/kernels/frame_filter.ts";
+import { filterTwin, hammingTwin } from "../../support/kernels/filter_twin.ts";
+import { seededRandom } from "../../support/seeded_random.ts";
+
+const filter = await FrameFilter.load();
+
+/** Pushes each plane at its own place in staging and gives the columns. */
+function analyse(planes: Uint8Array[], offsetOf: (frame: number) => number = () => 0) {
+  filter.reset();
+  planes.forEach((plane, frame) => {
+    filter.staging.set(plane, offsetOf(frame));
+    filter.push(offsetOf(frame), frame * 40);
+  });
+  filter.finish();
+  return filter.columns();
+}
+
+function plane(sampleAt: (x: number, y: number) => number): Uint8Array {
+  return Uint8Array.from(
+    { length: PLANE_BYTES },
+    (_, i) => sampleAt(i % PLANE_WIDTH, Math.floor(i / PLANE_WIDTH)),
+  );
+}
+
+const black = plane(() => 0);
+const white = plane(() => 255);
+
+Deno.test("each signal has the value that contract 3.1 gives it", () => {
+  const halves = plane((x) => x < 160 ? 0 : 255);
+  const check = (planes: Uint8Array[], expected: Record<string, number[]>) => {
+    const { perceptualHash, ...columns } = analyse(planes);
+    const actual: Record<string, number[]> = {
+      hash: Array.from(perceptualHash, (hash) => Number(hash !== 0n)),
+    };
+    for (const [name, column] of Object.entries(columns)) {
+      if (typeof column !== "number") actual[name] = Array.from(column, (value) => Number(value));
+    }
+    for (const [name, values] of Object.entries(expected)) assert.deepEqual(actual[name], values, name);
+  };
+  check([black], {
+    ptsMs: [0],
+    lumaMean: [0],
+    flickerScore: [0],
+    ghostingScore: [0],
+    noiseVarianceScore: [0],
+    hash: [0],
+  });
+  check([white, black, white], { lumaMean: [1, 0, 1], flickerScore: [0, 1, 1], ghostingScore: [0, 0, 0] });
+  check([black, halves], {
+    noiseVarianceScore: [0, 1],
+    lumaMean: [0, 0.5],
+    flickerScore: [0, 0.5],
+    hash: [0, 1],
+  });
+  // Samples 100 and 108: mean 104, variance 16.
+  check([plane((x) => 100 + 8 * (x % 2))], {
+    noiseVarianceScore: [16 / 4096],
+    lumaMean: [Math.fround(104 / 255)],
+  });
+  check([plane((_, y) => y === 179 ? 255 : 0)], { lumaMean: [Math.fround(1 / 180)] });
+});
+
+Deno.test("a uniform plane hashes to 0 at every level, and so does a flat one with sensor noise", () => {
+  const levels = Array.from({ length: 256 }, (_, level) => plane(() => level));
+  assert.deepEqual(analyse(levels).perceptualHash, new BigUint64Array(256));
+  const random = seededRandom(7);
+  const noisy = [20, 128, 230].map((level) => plane(() => level + Math.floor(random() * 17) - 8));
+  assert.deepEqual(analyse(noisy).perceptualHash, new BigUint64Array(3));
+});
+
+Deno.test("brightness and contrast leave the hash alone, a mirror image does not", () => {
+  const random = seededRandom(11);
+  const waves = Array.from(
+    { length: 12 },
+    () => [random() / 15, random() / 9, random() * 6, 4 + random() * 8],
+  );
+  const scene = (x: number, y: number) =>
+    waves.reduce((sum, [fx, fy, phase, size]) => sum + size! * Math.sin(fx! * x + fy! * y + phase!), 110);
+  const { perceptualHash } = analyse([
+    plane(scene),
+    plane((x, y) => scene(x, y) + 20),
+    plane((x, y) => 110 + (scene(x, y) - 110) * 0.8),
+    plane((x, y) => scene(PLANE_WIDTH - 1 - x, y)),
+  ]);
+  const distance = (frame: number) => hammingTwin(perceptualHash[0]!, perceptualHash[frame]!);
+  assert.ok(distance(1) <= 2, `brighter: ${distance(1)}`);
+  assert.ok(distance(2) <= 4, `less contrast: ${distance(2)}`);
+  assert.ok(distance(3) >= 18, `mirrored: ${distance(3)}`);
+});
+
+Deno.test("the filter and its twin agree exactly on random planes at any alignment", () => {
+  const random = seededRandom(2024);
+  const planes = Array.from({ length: 240 }, (_, i) => randomPlane(random, i % 8));
+  const columns = analyse(planes, (frame) => (frame * 97) % (filter.staging.length - PLANE_BYTES));
+  assert.equal(columns.count, planes.length);
+  filterTwin(planes).forEach((expected, row) => {
+    const { perceptualHash, lumaMean, flickerScore, ghostingScore, noiseVarianceScore } = columns;
+    const actual = {
+      perceptualHash: perceptualHash[row],
+      lumaMean: lumaMean[row],
+      flickerScore: flickerScore[row],
+      ghostingScore: ghostingScore[row],
+      noiseVarianceScore: noiseVarianceScore[row],
+    };
+    assert.deepEqual(actual, expected, `plane ${row}`);
+  });
+});
+
+/** Uniform, gradients, noise, extremes, checks, a window on black, bands, a bright spot. */
+function randomPlane(random: () => number, kind: number): Uint8Array {
+  const [a, b, c, d] = [random(), random(), random(), random()];
+  const kinds: ((x: number, y: number) => number)[] = [
+    () => a * 256,
+    (x, y) => 255 * (a * x / PLANE_WIDTH + (1 - a) * y / PLANE_HEIGHT),
+    () => random() * 256,
+    () => random() < a ? 0 : 255,
+    (x, y) => (Math.floor(x / (1 + a * 60)) + Math.floor(y / (1 + b * 60))) % 2 * 255,
+    (x, y) => x > a * 300 && x < a * 300 + 50 && y > b * 150 ? 40 + c * 200 : 0,
+    (x, y) => 128 + 60 * Math.sin(x * a / 4 + c) + 60 * Math.sin(y * b / 4 + d) + random() * 8,
+    (x, y) => 255 * Math.exp(-((x - a * 320) ** 2 + (y - b * 180) ** 2) / (50 + c * 9000)),
+  ];
+  return plane(kinds[kind]!);
+}
+
+Deno.test("columns hold every row, however many halves of the ring have moved", () => {
+  const random = seededRandom(3);
+  const scenes = Array.from({ length: 5 }, (_, i) => randomPlane(random, [1, 2, 5, 6, 7][i]!));
+  scenes.forEach((scene, i) => filter.staging.set(scene, i * PLANE_BYTES));
+  const row = emptyFrameSignals();
+  const check = (count: number) => {
+    filter.reset();
+    const liveCutScores = new Float32Array(count);
+    for (let frame = 0; frame < count; frame++) {
+      filter.push((Math.floor(frame / 9) % 5) * PLANE_BYTES, frame * 33.25);
+      const settled = frame - filter.cutLookahead;
+      if (settled < 0) continue;
+      filter.readRow(settled, row);
+      liveCutScores[settled] = row.cutScore;
+    }
+    const open = filter.columns();
+    assert.equal(
+      open.cutScore.findIndex(Number.isNaN),
+      count === 0 ? -1 : Math.max(0, count - filter.cutLookahead),
+    );
+    filter.finish();
+    const columns = filter.columns();
+    assert.equal(columns.count, count);
+    assert.deepEqual(columns.ptsMs, Float64Array.from({ length: count }, (_, frame) => frame * 33.25));
+    assert.equal(columns.cutScore.some(Number.isNaN), false);
+    const settledCount = Math.max(0, count - filter.cutLookahead);
+    assert.deepEqual(columns.cutScore.subarray(0, settledCount), liveCutScores.subarray(0, settledCount));
+    // The scenes repeat every 45 frames, and so must everything that compares with the frame before.
+    for (let frame = 46; frame < count; frame++) {
+      const equal = columns.perceptualHash[frame] === columns.perceptualHash[frame - 45] &&
+        columns.lumaMean[frame] === columns.lumaMean[frame - 45] &&
+        columns.flickerScore[frame] === columns.flickerScore[frame - 45] &&
+        columns.ghostingScore[frame] === columns.ghostingScore[frame - 45] &&
+        columns.noiseVarianceScore[frame] === columns.noiseVarianceScore[frame - 45];
+      assert.ok(equal, `frame ${frame} of ${count}`);
+    }
+  };
+  for (const count of [0, 1, 2, 9, 2047, 2048, 4095, 4096, 4097, 6144, 6145, 8193, 12_300]) check(count);
+});
+
+Deno.test("columns are copies, and reset forgets every frame", () => {
+  const first = analyse([black, white]);
+  const second = analyse([white]);
+  assert.deepEqual([...first.lumaMean], [0, 1]);
+  assert.deepEqual([...second.flickerScore], [0]);
+  assert.equal(second.count, 1);
+});
+
+Deno.test("a row reads as its columns say", () => {
+  const columns = analyse([black, plane((x) => x), plane((x, y) => x ^ y)]);
+  const row = emptyFrameSignals();
+  for (let frame = 0; frame < 3; frame++) {
+    filter.readRow(frame, row);
+    const { hashLow, hashHigh, ...scores } = row;
+    assert.equal((BigInt(hashHigh) << 32n) | BigInt(hashLow), columns.perceptualHash[frame]);
+    assert.deepEqual(scores, {
+      ptsMs: columns.ptsMs[frame],
+      lumaMean: columns.lumaMean[frame],
+      flickerScore: columns.flickerScore[frame],
+      ghostingScore: columns.ghostingScore[frame],
+      noiseVarianceScore: columns.noiseVarianceScore[frame],
+      cutScore: columns.cutScore[frame],
+    });
+  }
+});
+
+Deno.test("a filter that keeps no rows runs for ever and still reads the newest ones", async () => {
+  const live = await FrameFilter.load({ keepsRows: false });
+  const row = emptyFrameSignals();
+  for (let frame = 0; frame < 10_000; frame++) {
+    live.push(0, frame);
+    live.readRow(frame, row);
+    assert.equal(row.ptsMs, frame);
+  }
+  live.readRow(10_000 - 2048, row);
+  assert.equal(row.ptsMs, 10_000 - 2048);
+  assert.throws(() => live.columns(), /without keeping rows/);
+  assert.throws(() => live.readRow(10, row), RangeError);
+});
+
+Deno.test("a plane outside staging and a row that is not there are refused", () => {
+  filter.reset();
+  const last = filter.staging.length - PLANE_BYTES;
+  for (const offset of [-1, last + 1, filter.staging.length, NaN, Infinity]) {
+    assert.throws(() => filter.push(offset, 0), RangeError, `offset ${offset}`);
+  }
+  assert.equal(filter.columns().count, 0);
+  filter.push(last, 0);
+  const row = emptyFrameSignals();
+  for (const index of [-1, 1, NaN]) {
+    assert.throws(() => filter.readRow(index, row), RangeError, `row ${index}`);
+  }
+});
+
+Deno.test("on decoded video the hash survives recompression and tells scenes apart", async () => {
+  const folder = await Deno.makeTempDir();
+  try {
+    const samples: bigint[] = [];
+    const clips = [["bbb480.mp4", "30"], ["intel_bottle.mp4", "5"], ["own_screenrec.mp4", "5"]] as const;
+    for (const [clip, seconds] of clips) {
+      const source = new URL(`../../../fixtures/clips/${clip}`, import.meta.url).pathname;
+      const better = `${folder}/better.mp4`;
+      const worse = `${folder}/worse.mp4`;
+      const encode = [
+        "-t",
+        seconds,
+        "-i",
+        source,
+        "-an",
+        "-r",
+        "4",
+        "-c:v",
+        "libx264",
+        "-preset",
+        "ultrafast",
+      ];
+      await ffmpeg([...encode, "-crf", "18", better]);
+      await ffmpeg([...encode, "-crf", "34", "-vf", "scale=426:240", worse]);
+      const expected = analyse(await decode(better)).perceptualHash;
+      const actual = analyse(await decode(worse)).perceptualHash;
+      assert.equal(actual.length, expected.length);
+      const distances = Array.from(expected, (hash, frame) => hammingTwin(hash, actual[frame]!)).sort((
+        a,
+        b,
+      ) => a - b);
+      const nearlyAll = distances[Math.floor(distances.length * 0.95)]!;
+      assert.ok(nearlyAll <= 6, `${clip}: 95 % of the frames change at most ${nearlyAll} bits`);
+      // One frame every five seconds of the animation: each from another shot.
+      samples.push(...expected.filter((_, frame) => frame % (clip === "bbb480.mp4" ? 20 : 1000) === 0));
+    }
+    const pairs = samples.flatMap((a, i) => samples.slice(0, i).map((b) => hammingTwin(a, b)));
+    const far = pairs.filter((distance) => distance >= 18).length;
+    assert.ok(pairs.length >= 28 && far >= pairs.length * 0.9, `${far} of ${pairs.length} pairs: ${pairs}`);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
+async function decode(path: string): Promise<Uint8Array[]> {
+  const bytes = await ffmpeg([
+    "-i",
+    path,
+    "-vf",
+    "scale=320:180:flags=area:in_range=full:out_range=full,format=gray",
+    "-f",
+    "rawvideo",
+    "-",
+  ]);
+  return Array.from(
+    { length: bytes.length / PLANE_BYTES },
+    (_, i) => bytes.subarray(i * PLANE_BYTES, (i + 1) * PLANE_BYTES),
+  );
+}
+
+async function ffmpeg(args: string[]): Promise<Uint8Array> {
+  const command = new Deno.Command("ffmpeg", {
+    args: ["-v", "error", "-nostdin", "-y", ...args],
+    stderr: "inherit",
+  });
+  const { success, stdout } = await command.output();
+  assert.ok(success, `ffmpeg ${args.join(" ")}`);
+  return stdout;
+}

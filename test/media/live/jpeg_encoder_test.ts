@@ -1,0 +1,162 @@
+import assert from "node:assert/strict";
+import { JpegEncoders, type JpegEncodersOptions, JpegFailed } from "../../../src/media/live/jpeg_encoder.ts";
+import type { Picture } from "../../../src/media/live/picture_ring.ts";
+import { seededRandom } from "../../support/seeded_random.ts";
+import { children, fastWorld, picture, stream } from "../../support/live/live_units.ts";
+import { TempFolder, tools, until, world } from "../../support/media.ts";
+
+function encoders(options: Partial<JpegEncodersOptions> = {}): JpegEncoders {
+  return new JpegEncoders({ tools: tools(), world: world(), ...options });
+}
+
+/** The pixels of a JPEG, full range, and its size. */
+function decoded(jpeg: Uint8Array): { width: number; height: number; bytes: Uint8Array } {
+  const path = Deno.makeTempFileSync({ prefix: "media-test-", suffix: ".jpg" });
+  try {
+    Deno.writeFileSync(path, jpeg);
+    const probe = new Deno.Command(tools().ffprobe, {
+      args: ["-v", "error", "-show_entries", "stream=width,height,pix_fmt", "-of", "csv=p=0", path],
+    }).outputSync();
+    const [width, height, format] = new TextDecoder().decode(probe.stdout).trim().split(",");
+    assert.equal(format, "yuvj420p");
+    const { stdout } = new Deno.Command(tools().ffmpeg, {
+      args: ["-v", "error", "-i", path, "-f", "rawvideo", "-pix_fmt", "yuvj420p", "-"],
+    }).outputSync();
+    return { width: Number(width), height: Number(height), bytes: stdout };
+  } finally {
+    Deno.removeSync(path);
+  }
+}
+
+function meanError(one: Uint8Array, other: Uint8Array): number {
+  assert.equal(one.length, other.length);
+  return one.reduce((sum, sample, at) => sum + Math.abs(sample - other[at]!), 0) / one.length;
+}
+
+const whole = ({ width, height }: Picture) => ({ x: 0, y: 0, width, height });
+
+/** Limited range as full range has it. */
+const stretched = (luma: number) => Math.min(255, Math.max(0, (luma - 16) * 255 / 219));
+
+Deno.test("a JPEG shows the picture, in full range", async () => {
+  const made = stream("vp8", { frames: 3, width: 320, height: 240 });
+  await using jpegs = encoders();
+  for (const isFullRange of [false, true]) {
+    for (const bytes of made.pictures) {
+      const one = { width: 320, height: 240, isFullRange, isThere: true, bytes: bytes.slice() };
+      const jpeg = await jpegs.encode(one, whole(one));
+      assert.deepEqual([...jpeg!.subarray(0, 3)], [0xff, 0xd8, 0xff]);
+      const shown = decoded(jpeg!);
+      assert.deepEqual([shown.width, shown.height], [320, 240]);
+      const luma = bytes.subarray(0, 320 * 240);
+      const expected = isFullRange ? luma : Uint8Array.from(luma, stretched);
+      assert.ok(meanError(shown.bytes.subarray(0, 320 * 240), expected) < 2.5);
+    }
+  }
+});
+
+Deno.test("a region is cut out exactly, chroma included, of pictures with odd edges, too", async () => {
+  await using jpegs = encoders();
+  for (const [width, height] of [[96, 64], [97, 65]] as const) {
+    const inside = { x: 32, y: 16, width: 48, height: 32 };
+    const isInside = (x: number, y: number) => x >= 32 && x < 80 && y >= 16 && y < 48;
+    const one = picture({ width, height }, (x, y) => isInside(x, y) ? 200 : 20, true);
+    const chroma = Math.ceil(width / 2);
+    one.bytes.fill(30, width * height);
+    for (const plane of [0, 1]) {
+      const start = width * height + plane * chroma * Math.ceil(height / 2);
+      for (let y = 8; y < 24; y++) one.bytes.fill(160, start + y * chroma + 16, start + y * chroma + 40);
+    }
+    const { bytes, ...size } = decoded((await jpegs.encode(one, inside))!);
+    assert.deepEqual(size, { width: 48, height: 32 });
+    assert.ok(bytes.subarray(0, 48 * 32).every((sample) => Math.abs(sample - 200) <= 2));
+    assert.ok(bytes.subarray(48 * 32).every((sample) => Math.abs(sample - 160) <= 2));
+  }
+});
+
+Deno.test("small pictures have JPEGs, the smallest and those above 2 MiB have none", async () => {
+  await using jpegs = encoders();
+  for (const [width, height] of [[2, 4], [4, 2], [4, 4]] as const) {
+    const small = picture({ width, height }, () => 100);
+    assert.ok((await jpegs.encode(small, whole(small)))!.length > 100, `${width}x${height}`);
+  }
+  const smaller = picture({ width: 2, height: 2 }, () => 100);
+  await assert.rejects(jpegs.encode(smaller, whole(smaller)), /shows nothing/);
+  const random = seededRandom(3);
+  const large = picture({ width: 2560, height: 1440 }, () => random() * 255, true);
+  assert.equal(await jpegs.encode(large, whole(large)), null);
+  assert.ok((await jpegs.encode(large, { x: 0, y: 0, width: 320, height: 180 }))!.length > 10_000);
+});
+
+Deno.test("pixels are taken at once: what happens to the picture later does not matter", async () => {
+  await using jpegs = encoders();
+  const one = picture({ width: 64, height: 64 }, () => 200, true);
+  const making = jpegs.encode(one, whole(one));
+  one.bytes.fill(0);
+  const { bytes } = decoded((await making)!);
+  assert.ok(bytes.subarray(0, 64 * 64).every((sample) => Math.abs(sample - 200) <= 2));
+});
+
+Deno.test("pictures at once come back each to whom it belongs, with few programs", async () => {
+  await using jpegs = encoders({ maxEncoders: 2 });
+  const sizes = [32, 64, 96, 32, 64, 128];
+  const made = await Promise.all(sizes.map((size, at) => {
+    const one = picture({ width: size, height: 32 }, () => at * 40, true);
+    return jpegs.encode(one, whole(one)).then((jpeg) => decoded(jpeg!));
+  }));
+  assert.deepEqual(made.map(({ width }) => width), sizes);
+  for (const [at, { bytes }] of made.entries()) assert.ok(Math.abs(bytes[0]! - at * 40) <= 2);
+  assert.ok(children().length <= 2);
+});
+
+Deno.test("an encoder is used again, made ready beforehand, and replaced when it was killed", async () => {
+  await using jpegs = encoders();
+  const one = picture({ width: 64, height: 64 }, () => 90);
+  jpegs.prepare(one);
+  jpegs.prepare(one);
+  const [pid] = children();
+  assert.ok((await jpegs.encode(one, whole(one)))!.length > 0);
+  assert.ok((await jpegs.encode(one, whole(one)))!.length > 0);
+  assert.deepEqual(children(), [pid]);
+  Deno.kill(pid!, "SIGKILL");
+  assert.ok((await jpegs.encode(one, whole(one)))!.length > 0);
+  assert.notDeepEqual(children(), [pid]);
+});
+
+Deno.test("an encoder that is not used ends", async () => {
+  await using jpegs = encoders({ world: fastWorld(300) });
+  jpegs.prepare({ width: 64, height: 64 });
+  assert.equal(children().length, 1);
+  await until(() => children().length === 0);
+});
+
+Deno.test("where no JPEG comes there is an error in time, and nothing waits without bound", async () => {
+  using folder = new TempFolder();
+  const one = picture({ width: 64, height: 64 }, () => 90);
+  const check = async (ffmpeg: string, expected: RegExp) => {
+    await using jpegs = encoders({ tools: { ffmpeg, prlimit: null }, world: fastWorld(20) });
+    const all = await Promise.allSettled(Array.from({ length: 20 }, () => jpegs.encode(one, whole(one))));
+    for (const [at, result] of all.entries()) {
+      assert.equal(result.status, "rejected");
+      const { reason } = result as PromiseRejectedResult;
+      assert.ok(reason instanceof JpegFailed);
+      assert.match(reason.message, at < 16 ? expected : /16 pictures are waiting/);
+    }
+  };
+  await check(folder.script("hangs", "exec cat > /dev/null"), /too long|has ended/);
+  await check(folder.script("ends", "exit 1"), /has ended/);
+  await check(folder.script("talks", "echo this is no NUT file; exec sleep 60"), /has ended/);
+  assert.deepEqual(children(), []);
+});
+
+Deno.test("closing ends everything, and what waits is told", async () => {
+  const jpegs = encoders();
+  const one = picture({ width: 640, height: 480 }, (x) => x);
+  const making = jpegs.encode(one, whole(one));
+  const closed = jpegs[Symbol.asyncDispose]();
+  await assert.rejects(making, JpegFailed);
+  await closed;
+  await assert.rejects(jpegs.encode(one, whole(one)), /are closed/);
+  jpegs.prepare(one);
+  assert.deepEqual(children(), []);
+});

@@ -1,0 +1,28 @@
+import { deepEqual } from "node:assert/strict";
+import { liveCodecs } from "../../../src/media/live/live_codecs.ts";
+import { TempFolder, tools, world } from "../../support/media.ts";
+
+async function check(lines: string, expected: readonly string[]) {
+  using folder = new TempFolder();
+  const ffmpeg = folder.script("ffmpeg", lines);
+  deepEqual(await liveCodecs({ tools: { ...tools(), ffmpeg }, world: world() }), expected);
+}
+
+Deno.test("of ffmpeg's decoders those count that need nothing but a processor, each codec once", async () => {
+  await check("echo ' VFS..D hevc   HEVC'; echo ' V....D av1   AV1'; echo ' VFS..D h264  H.264'", ["h265"]);
+  await check(
+    "echo ' V..... libdav1d  AV1'; echo ' V....D libaom-av1  AV1'; echo ' VFS..D vp9  VP9'; echo ' A....D opus  Opus'",
+    ["av1", "vp9"],
+  );
+});
+
+Deno.test("an ffmpeg that does not say decodes nothing more than it must", async () => {
+  await check("exit 1", []);
+  await check("echo nonsense", []);
+});
+
+Deno.test("the machine's own ffmpeg is asked", async () => {
+  const known = ["h265", "vp9", "av1"];
+  const found = await liveCodecs({ tools: tools(), world: world() });
+  deepEqual(found.filter((codec) => !known.includes(codec)), []);
+});

@@ -1,0 +1,334 @@
+import assert from "node:assert/strict";
+import { fileInput } from "../../../src/media/input.ts";
+import { LIVE_PICTURES, type LiveFrame, liveMemoryBytes } from "../../../src/media/live/live_decoder.ts";
+import { PulledDecoder } from "../../../src/media/live/pulled_stream.ts";
+import type { VideoCodec } from "../../../src/model/live/offer.ts";
+import { seededRandom } from "../../support/seeded_random.ts";
+import { children, fastWorld, stream, TestDecoder, type TestUnit } from "../../support/live/live_units.ts";
+import { frameTimesMs, makeClip, TempFolder, tools, until, world } from "../../support/media.ts";
+
+const vp8 = stream("vp8", { frames: 40 });
+
+/** Unwrapped RTP times far from 0, never twice the same distance. */
+function irregularTimes(count: number): number[] {
+  const random = seededRandom(count);
+  let time = 2 ** 33 + 12_345;
+  return Array.from({ length: count }, () => time += 1 + Math.floor(random() * 9000));
+}
+
+function garbage(bytes: number, seed: number): Uint8Array<ArrayBuffer> {
+  const random = seededRandom(seed);
+  return Uint8Array.from({ length: bytes }, () => Math.floor(random() * 256));
+}
+
+for (const codec of ["vp8", "h264", "h265", "vp9", "av1"] as const satisfies readonly VideoCodec[]) {
+  Deno.test(`${codec}: each unit gives its picture, with exactly its time`, async () => {
+    const { units, pictures } = codec === "vp8" ? vp8 : stream(codec, { frames: codec === "av1" ? 10 : 30 });
+    assert.equal(pictures.length, units.length);
+    const times = irregularTimes(units.length);
+    await using test = new TestDecoder(codec);
+    for (const [at, unit] of units.entries()) test.push(unit, times[at]!);
+    await until(() => test.shown.length === units.length);
+    assert.deepEqual(test.shown.map((frame) => frame.rtpTimestamp), times);
+    assert.deepEqual(test.shown.map((frame) => frame.frameIndex), units.map((_, at) => at));
+    assert.deepEqual(test.shown.map((frame) => frame.ptsMs), times.map((time) => Math.round(time / 90)));
+    assert.deepEqual(test.shown.map((frame) => frame.arrivedMs), times.map((time) => time + 1));
+    for (const [at, { bytes }] of test.shown.entries()) {
+      assert.deepEqual(bytes, pictures[at], `picture ${at}`);
+    }
+    assert.deepEqual(test.said, []);
+    assert.deepEqual(test.decoder.counts, {
+      received: units.length,
+      decoded: units.length,
+      dropped: 0,
+      restarts: 0,
+    });
+  });
+}
+
+Deno.test("one unit in gives one picture out, before the next one comes", async () => {
+  await using test = new TestDecoder("vp8");
+  for (const [at, unit] of vp8.units.slice(0, 12).entries()) {
+    test.push(unit, at * 3000);
+    await until(() => test.shown.length === at + 1);
+  }
+});
+
+Deno.test("a change of size that a keyframe tells gives pictures of exactly that size", async () => {
+  const large = stream("vp8", { frames: 10, width: 240, height: 180 });
+  const sizes: [number, number][] = [];
+  await using test = new TestDecoder("vp8", {
+    onFrame: ({ picture: { width, height, bytes } }) => {
+      assert.equal(bytes.length, width * height * 1.5);
+      sizes.push([width, height]);
+    },
+  });
+  const all = [...vp8.units.slice(0, 10), ...large.units, ...vp8.units.slice(10, 20)];
+  for (const [at, unit] of all.entries()) test.push(unit, at * 3000);
+  await until(() => sizes.length === 30);
+  assert.deepEqual(sizes, [
+    ...Array(10).fill([160, 120]),
+    ...Array(10).fill([240, 180]),
+    ...Array(10).fill([160, 120]),
+  ]);
+  assert.deepEqual(test.said, [], "this is no restart");
+});
+
+Deno.test("a change of size that nobody tells keeps the first size", async () => {
+  const large = stream("vp8", { frames: 10, width: 240, height: 180 });
+  await using test = new TestDecoder("vp8");
+  const all = [...vp8.units.slice(0, 10), ...large.units];
+  for (const [at, { data, isKeyframe }] of all.entries()) test.push({ data, isKeyframe }, at * 3000);
+  await until(() => test.shown.length === 20);
+  assert.ok(test.shown.every(({ width, height }) => width === 160 && height === 120));
+});
+
+Deno.test("pictures of more pixels than were reserved are scaled down, keeping their shape; others stay", async () => {
+  const check = async (maxFrame: { width: number; height: number }, expected: [number, number]) => {
+    await using test = new TestDecoder("vp8", { maxFrame });
+    test.push(vp8.units[0]!, 0);
+    await until(() => test.shown.length === 1);
+    assert.deepEqual([test.shown[0]!.width, test.shown[0]!.height], expected);
+  };
+  await check({ width: 160, height: 120 }, [160, 120]);
+  await check({ width: 120, height: 160 }, [160, 120]);
+  await check({ width: 80, height: 60 }, [80, 60]);
+  await check({ width: 100, height: 100 }, [114, 86]);
+  await check({ width: 2, height: 2 }, [2, 2]);
+});
+
+Deno.test("samples stay as they are, and pictures of full range say so", async () => {
+  const check = async (codec: VideoCodec, isFull: boolean) => {
+    const range = isFull ? "pc" : "tv";
+    const made = stream(codec, {
+      frames: 3,
+      filter: `scale=out_range=${range}`,
+      args: ["-color_range", range, "-pix_fmt", isFull ? "yuvj420p" : "yuv420p"],
+    });
+    await using test = new TestDecoder(codec);
+    for (const [at, unit] of made.units.entries()) test.push(unit, at * 3000);
+    await until(() => test.shown.length === 3);
+    assert.deepEqual(test.shown.map((frame) => frame.isFullRange), [isFull, isFull, isFull], codec);
+    for (const [at, { bytes }] of test.shown.entries()) assert.deepEqual(bytes, made.pictures[at]);
+  };
+  await check("h264", true);
+  await check("h264", false);
+  await check("vp9", true);
+});
+
+Deno.test("nothing is decoded before the first keyframe", async () => {
+  await using test = new TestDecoder("vp8");
+  for (const [at, unit] of vp8.units.slice(1, 20).entries()) test.push(unit, at * 3000);
+  await until(() => test.shown.length === 10);
+  assert.deepEqual(test.shown.map((frame) => frame.frameIndex), [9, 10, 11, 12, 13, 14, 15, 16, 17, 18]);
+  assert.equal(test.decoder.counts.dropped, 9);
+});
+
+Deno.test("without a keyframe one is asked for again and again, as long as units come", async () => {
+  await using test = new TestDecoder("vp8", { world: fastWorld(100) });
+  await until(() => {
+    test.push(vp8.units[1]!, 0);
+    return test.said.filter((word) => word === "keyframe").length >= 3;
+  });
+  assert.deepEqual(children(), []);
+});
+
+for (const codec of ["vp8", "h264"] as const) {
+  Deno.test(`${codec}: units that cannot be decoded are passed over and harm nobody else`, async () => {
+    const { units } = codec === "vp8" ? vp8 : stream(codec, { frames: 40 });
+    await using test = new TestDecoder(codec);
+    let time = 0;
+    const push = (data: Uint8Array<ArrayBuffer>, isKeyframe: boolean) =>
+      test.push({ data, isKeyframe }, time += 3000);
+    push(garbage(500, 1), true);
+    for (const unit of units.slice(0, 10)) push(unit.data, unit.isKeyframe);
+    push(garbage(2000, 2), false);
+    push(new Uint8Array(3), false);
+    push(units[10]!.data.slice(0, units[10]!.data.length >> 1), true);
+    push(new Uint8Array(0), false);
+    for (const unit of units.slice(20)) push(unit.data, unit.isKeyframe);
+    const lastTime = time;
+    await until(() => test.shown.at(-1)?.rtpTimestamp === lastTime);
+    assert.equal(test.shown.filter((frame) => frame.frameIndex >= 15).length, 20);
+    assert.ok(!test.said.includes("exited") && !test.said.includes("stalled"), test.said.join());
+  });
+}
+
+Deno.test("a decoder that is killed is replaced at the next keyframe, and its owner is told", async () => {
+  await using test = new TestDecoder("vp8");
+  for (const [at, unit] of vp8.units.slice(0, 15).entries()) test.push(unit, at * 3000);
+  await until(() => test.shown.length === 15);
+  const [pid] = children();
+  Deno.kill(pid!, "SIGKILL");
+  await until(() => test.said.length > 0);
+  assert.deepEqual(test.said, ["keyframe"]);
+  for (const [at, unit] of vp8.units.slice(15, 30).entries()) test.push(unit, (15 + at) * 3000);
+  await until(() => test.shown.length === 25);
+  assert.deepEqual(test.said, ["keyframe", "exited"]);
+  assert.deepEqual(test.shown.slice(15).map((frame) => frame.frameIndex), [
+    ...[20, 21, 22, 23, 24, 25, 26, 27, 28, 29],
+  ]);
+  for (const [at, { bytes }] of test.shown.slice(15).entries()) {
+    assert.deepEqual(bytes, vp8.pictures[20 + at]);
+  }
+  assert.deepEqual(test.decoder.counts, { received: 30, decoded: 25, dropped: 5, restarts: 1 });
+  assert.notDeepEqual(children(), [pid]);
+});
+
+Deno.test("a decoder that reads and gives nothing is replaced, and after the third time given up", async () => {
+  using folder = new TempFolder();
+  const ffmpeg = folder.script("ffmpeg", "exec cat > /dev/null");
+  await using test = new TestDecoder("vp8", { tools: { ffmpeg, prlimit: null }, world: fastWorld(100) });
+  let time = 0;
+  await until(() => {
+    test.push(vp8.units[0]!, time += 3000);
+    return test.said.some((word) => word.startsWith("fault"));
+  });
+  assert.deepEqual(test.said.filter((word) => word !== "keyframe"), [
+    ...["stalled", "stalled", "stalled"],
+    "fault: the decoder broke down 3 times without a picture: no reason given",
+  ]);
+  await until(() => children().length === 0);
+  test.push(vp8.units[0]!, 0);
+  assert.equal(test.shown.length, 0);
+});
+
+Deno.test("a decoder that is stopped falls behind: units are dropped up to a keyframe, and it is replaced", async () => {
+  await using test = new TestDecoder("vp8", { world: fastWorld(10) });
+  test.push(vp8.units[0]!, 0);
+  await until(() => test.shown.length === 1);
+  const [pid] = children();
+  Deno.kill(pid!, "SIGSTOP");
+  let time = 0;
+  await until(() => {
+    const at = ++time % 40;
+    test.push(vp8.units[at]!, time * 3000);
+    return test.said.includes("stalled");
+  });
+  await until(() => {
+    const at = ++time % 40;
+    test.push(vp8.units[at]!, time * 3000);
+    return test.shown.length > 20;
+  });
+  assert.ok(test.said.includes("keyframe"));
+  assert.ok(test.decoder.counts.dropped > 15);
+  assert.ok(test.decoder.counts.restarts >= 1);
+});
+
+Deno.test("a decoder that cannot be started, or ends at once, is a fault and not a loop", async () => {
+  const check = async (ffmpeg: string, expected: RegExp) => {
+    await using test = new TestDecoder("vp8", { tools: { ffmpeg, prlimit: null } });
+    await until(() => {
+      test.push(vp8.units[0]!, 0);
+      return test.said.some((word) => word.startsWith("fault"));
+    });
+    assert.match(test.said.at(-1)!, expected);
+  };
+  using folder = new TempFolder();
+  await check(folder.script("ends", "echo it cannot go on >&2; exit 1"), /3 times .*: it cannot go on$/);
+  await check(folder.script("talks", "head -c 100000 /dev/zero; exec sleep 60"), /3 times/);
+  await check(`${folder.path}/missing`, /^fault: the decoder cannot be started: NotFound$/);
+});
+
+Deno.test("more units than the queue holds are dropped up to a keyframe, and one is asked for", async () => {
+  await using test = new TestDecoder("vp8");
+  const units: TestUnit[] = Array.from({ length: 5 }, () => vp8.units).flat();
+  for (const [at, unit] of units.entries()) test.push(unit, at * 3000);
+  assert.ok(test.said.includes("keyframe"));
+  await until(() => {
+    const { received, decoded, dropped } = test.decoder.counts;
+    return decoded + dropped >= received - 1 && decoded > 0;
+  });
+  assert.ok(test.decoder.counts.dropped >= 128, String(test.decoder.counts.dropped));
+  assert.ok(test.decoder.counts.decoded <= 130);
+  // A unit that is too large is not decoded, and neither is what needs it.
+  const before = test.decoder.counts.dropped;
+  test.push({ data: new Uint8Array(2 * 2 ** 20 + 1), isKeyframe: true }, 10 ** 7);
+  test.push(vp8.units[1]!, 10 ** 7 + 3000);
+  assert.equal(test.decoder.counts.dropped, before + 2);
+});
+
+Deno.test("pictures stay for as many further ones as are promised, and then say that they are gone", async () => {
+  const frames: LiveFrame[] = [];
+  await using test = new TestDecoder("vp8", { onFrame: (frame) => frames.push(frame) });
+  for (const [at, unit] of vp8.units.slice(0, LIVE_PICTURES + 5).entries()) {
+    test.push(unit, at * 3000);
+    await until(() => frames.length === at + 1);
+    const oldest = Math.max(0, at - LIVE_PICTURES + 2);
+    for (let back = oldest; back <= at; back++) {
+      assert.deepEqual(frames[back]!.picture.bytes, vp8.pictures[back]);
+    }
+  }
+  assert.equal(frames[0]!.picture.isThere, false);
+  assert.throws(() => frames[0]!.picture.bytes, /has left the ring/);
+});
+
+Deno.test("the memory of a session grows with its pictures and is known beforehand", () => {
+  const sizes = [[2, 2], [640, 480], [1280, 720], [1920, 1080], [3840, 2160]] as const;
+  const bytes = sizes.map(([width, height]) => liveMemoryBytes(width, height));
+  assert.deepEqual(bytes, bytes.toSorted((a, b) => a - b));
+  assert.ok(bytes[1]! < 18e6 && bytes[3]! < 46e6, bytes.join());
+});
+
+Deno.test("closing a decoder at any moment leaves no process behind", async () => {
+  for (const pushed of [0, 1, 5, 40]) {
+    const test = new TestDecoder("vp8");
+    for (const [at, unit] of vp8.units.slice(0, pushed).entries()) test.push(unit, at * 3000);
+    await test[Symbol.asyncDispose]();
+    assert.deepEqual(children(), []);
+    const { length } = test.shown;
+    test.push(vp8.units[0]!, 10 ** 6);
+    assert.equal(test.shown.length, length);
+  }
+});
+
+Deno.test("a pulled source gives its pictures with their times, and says when it has ended", async () => {
+  using folder = new TempFolder();
+  const path = makeClip(`${folder.path}/clip.mp4`, { frames: 30, size: "160x120" });
+  const times: number[] = [];
+  const ended = Promise.withResolvers<string>();
+  await using _pulled = new PulledDecoder({
+    tools: tools(),
+    world: world(),
+    input: fileInput(path),
+    maxFrame: { width: 1920, height: 1080 },
+    onFrame: ({ ptsMs, rtpTimestamp, frameIndex, picture }) => {
+      assert.equal(frameIndex, times.length);
+      assert.equal(ptsMs, Math.round(rtpTimestamp / 90));
+      assert.equal(picture.bytes.length, 160 * 120 * 1.5);
+      times.push(ptsMs);
+    },
+    onEnded: ended.resolve,
+  });
+  assert.equal(await ended.promise, "it has ended");
+  assert.deepEqual(times, frameTimesMs(path, 0).map(Math.round));
+});
+
+Deno.test("a pulled source that cannot be opened, or is silent, ends with a reason that names no path", async () => {
+  using folder = new TempFolder();
+  const check = async (path: string, ffmpeg: string, expected: string, clock = world()) => {
+    const ended = Promise.withResolvers<string>();
+    await using _pulled = new PulledDecoder({
+      tools: { ffmpeg, prlimit: tools().prlimit },
+      world: clock,
+      input: fileInput(path),
+      maxFrame: { width: 1920, height: 1080 },
+      onFrame: () => {},
+      onEnded: ended.resolve,
+    });
+    assert.equal(await ended.promise, expected);
+  };
+  await check(`${folder.path}/none.mp4`, tools().ffmpeg, "it cannot be read");
+  await check(
+    folder.file("text.webm", "no video at all"),
+    tools().ffmpeg,
+    "it is not a media file, or it is damaged beyond reading",
+  );
+  await check(
+    folder.file("any.mp4"),
+    folder.script("ffmpeg", "exec sleep 60"),
+    "it gave no picture for 30 s",
+    fastWorld(100),
+  );
+  assert.deepEqual(children(), []);
+});

@@ -1,0 +1,341 @@
+import assert from "node:assert/strict";
+import { FrameFilter } from "../../../src/media/kernels/frame_filter.ts";
+import { GateKernel } from "../../../src/media/kernels/gate_kernel.ts";
+import {
+  type FrameDecision,
+  LiveAnalysis,
+  type LiveAnalysisOptions,
+} from "../../../src/media/live/live_filter.ts";
+import type { LiveFrame } from "../../../src/media/live/live_decoder.ts";
+import { LumaReducer } from "../../../src/media/kernels/luma_reducer.ts";
+import type { Picture } from "../../../src/media/live/picture_ring.ts";
+import { compileTrigger } from "../../../src/model/triggers/compile.ts";
+import { CUT_SCORE_THRESHOLD, GATE_REASONS, type GateThresholds } from "../../../src/model/frames/signals.ts";
+import { seededRandom } from "../../support/seeded_random.ts";
+import { picture, stream, TestDecoder } from "../../support/live/live_units.ts";
+import { until, world } from "../../support/media.ts";
+
+const THRESHOLDS: GateThresholds = {
+  keepaliveEveryFrames: 30,
+  sceneCutHammingThreshold: 18,
+  lumaShiftThreshold: 0.15,
+  flickerThreshold: 0.55,
+  ghostingThreshold: 0.55,
+  noiseVarianceThreshold: 0.9,
+};
+
+const SIZE = { width: 320, height: 180 };
+
+/** An analysis whose kept frames become the reference at once unless `keeps` says otherwise. */
+class TestAnalysis implements Disposable {
+  readonly decisions: FrameDecision[] = [];
+  analysis!: LiveAnalysis;
+  #frames = 0;
+
+  static async load(
+    options: Partial<LiveAnalysisOptions> & { keeps?: (index: number) => boolean | "later" } = {},
+  ): Promise<TestAnalysis> {
+    const test = new TestAnalysis();
+    const keeps = options.keeps ?? (() => true);
+    test.analysis = await LiveAnalysis.load({
+      world: world(),
+      gateThresholds: THRESHOLDS,
+      windowSize: 16,
+      crop: null,
+      zone: null,
+      trigger: null,
+      onDecision: (decision) => {
+        test.decisions.push(decision);
+        const { frameIndex } = decision.frame;
+        const word = decision.isKept ? keeps(frameIndex) : "later";
+        if (word === true) test.analysis.keep(frameIndex);
+        if (word === false) test.analysis.giveUp(frameIndex);
+      },
+      ...options,
+    });
+    return test;
+  }
+
+  push(picture: Picture, frameIndex = this.#frames): LiveFrame {
+    const ptsMs = this.#frames++ * 33;
+    const frame = { frameIndex, rtpTimestamp: ptsMs * 90, ptsMs, arrivedMs: 0, picture };
+    this.analysis.push(frame);
+    return frame;
+  }
+
+  get reasons(): string {
+    return this.decisions.map(({ frame, gateReason }) => `${frame.frameIndex} ${gateReason}`).join(", ");
+  }
+
+  [Symbol.dispose](): void {
+    this.analysis[Symbol.dispose]();
+  }
+}
+
+/** A still scene of its own, by number. */
+const scenes = Array.from({ length: 8 }, (_, scene) => {
+  const random = seededRandom(scene + 1);
+  const blocks = Float64Array.from({ length: 16 * 9 }, () => 40 + random() * 180);
+  return picture(SIZE, (x, y) => blocks[Math.floor(y / 20) * 16 + Math.floor(x / 20)]!);
+});
+
+Deno.test("hard cuts are decided at their frame, at most five frames late, and nothing else is a cut", async () => {
+  using test = await TestAnalysis.load();
+  const late: number[] = [];
+  for (let index = 0; index < 120; index++) {
+    test.push(scenes[Math.floor(index / 20)]!);
+    late.push(index + 1 - test.decisions.length);
+  }
+  const cuts = test.decisions.filter(({ gateReason }) => gateReason === "scene_cut");
+  assert.deepEqual(cuts.map(({ frame }) => frame.frameIndex), [20, 40, 60, 80, 100]);
+  assert.ok(cuts.every(({ gateConfidence }) => gateConfidence >= CUT_SCORE_THRESHOLD));
+  assert.equal(Math.max(...late), 5);
+  assert.equal(late.filter((frames) => frames === 0).length, 120 - 5 * 5, "most are decided at once");
+  assert.deepEqual(
+    test.decisions.map(({ frame }) => frame.frameIndex),
+    Array.from({ length: 120 }, (_, at) => at),
+  );
+});
+
+Deno.test("a flash is no cut, and what follows it waits no longer than five frames", async () => {
+  using test = await TestAnalysis.load();
+  const white = picture(SIZE, () => 235);
+  for (let index = 0; index < 30; index++) test.push(index === 10 ? white : scenes[0]!);
+  assert.ok(!test.reasons.includes("scene_cut"), test.reasons);
+  assert.equal(test.decisions.length, 30);
+});
+
+Deno.test("a decision is that of the recorded path, whichever frames it was made with", async () => {
+  const random = seededRandom(5);
+  const pictures: Picture[] = [];
+  while (pictures.length < 400) {
+    const scene = scenes[Math.floor(random() * scenes.length)]!;
+    const gain = 0.6 + random() * 0.4;
+    const shift = Math.floor(random() * 30);
+    const length = 1 + Math.floor(random() * 25);
+    for (let frame = 0; frame < length; frame++) {
+      const offset = frame * Math.floor(random() * 3);
+      pictures.push(
+        picture(SIZE, (x, y) => scene.bytes[y * 320 + (x + offset) % 320]! * gain + shift + random() * 4),
+      );
+    }
+  }
+  const filter = await FrameFilter.load();
+  for (const [at, { bytes }] of pictures.entries()) {
+    filter.staging.set(bytes.subarray(0, 57_600));
+    filter.push(0, at * 33);
+  }
+  filter.finish();
+  const columns = filter.columns();
+  const indices = Float64Array.from(pictures, (_, at) => at);
+  const expected = (await GateKernel.load()).run(columns, indices, THRESHOLDS, 16);
+  using test = await TestAnalysis.load();
+  for (const one of pictures) test.push(one);
+  assert.ok(test.decisions.length >= 395);
+  for (const [at, decision] of test.decisions.entries()) {
+    const { gateReason, novelty, motion, stability, confidence } = decision;
+    assert.deepEqual({ gateReason, novelty, motion, stability, confidence }, {
+      gateReason: GATE_REASONS[expected.reason[at]!],
+      novelty: expected.novelty[at],
+      motion: expected.motion[at],
+      stability: expected.temporalStability[at],
+      confidence: expected.confidence[at],
+    }, `frame ${at}`);
+  }
+  const cuts = test.decisions.filter(({ gateReason }) => gateReason === "scene_cut").length;
+  assert.ok(cuts >= 10, `${cuts} cuts`);
+});
+
+Deno.test("a frame that can no longer be a cut never becomes one, and one that is was open all the time", async () => {
+  const random = seededRandom(11);
+  const filter = await FrameFilter.load();
+  const closed = new Set<number>();
+  for (let frame = 0; frame < 600; frame++) {
+    const scene = scenes[Math.floor(frame / (3 + (frame % 7))) % scenes.length]!;
+    const gain = random() < 0.1 ? random() : 1;
+    filter.staging.set(scene.bytes.subarray(0, 57_600).map((sample) => sample * gain + random() * 30));
+    filter.push(0, frame);
+    for (let index = Math.max(0, frame - 4); index <= frame; index++) {
+      if (!filter.isCutOpen(index)) closed.add(index);
+      else assert.ok(!closed.has(index), `frame ${index} was closed before ${frame}`);
+      assert.ok(filter.cutScoreSoFar(index) < CUT_SCORE_THRESHOLD || filter.isCutOpen(index));
+    }
+  }
+  filter.finish();
+  const { cutScore } = filter.columns();
+  for (const index of closed) assert.ok(cutScore[index]! < CUT_SCORE_THRESHOLD, `frame ${index}`);
+  for (let index = 0; index < 600; index++) {
+    assert.equal(filter.isCutOpen(index), cutScore[index]! >= CUT_SCORE_THRESHOLD);
+    assert.equal(filter.cutScoreSoFar(index), cutScore[index]);
+  }
+  assert.throws(() => filter.isCutOpen(600), RangeError);
+});
+
+Deno.test("where no frames follow, a cut is decided after 200 ms on what is known", async () => {
+  const wakes: { ms: number; resolve: () => void }[] = [];
+  let nowMs = 0;
+  using test = await TestAnalysis.load({
+    world: {
+      ...world(),
+      monotonicMs: () => nowMs,
+      sleep: (ms) => new Promise((resolve) => wakes.push({ ms, resolve })),
+    },
+  });
+  for (let index = 0; index < 10; index++) test.push(scenes[0]!);
+  assert.equal(wakes.length, 0, "nothing is waited for");
+  test.push(scenes[1]!);
+  nowMs += 50;
+  test.push(scenes[1]!);
+  assert.equal(test.decisions.length, 10);
+  assert.deepEqual(wakes.map(({ ms }) => ms), [200]);
+  nowMs += 150;
+  wakes[0]!.resolve();
+  await until(() => test.decisions.length === 12);
+  assert.equal(test.decisions[10]!.gateReason, "scene_cut");
+});
+
+Deno.test("the reference advances only with a picture, and frames wait to be judged by it", async () => {
+  using test = await TestAnalysis.load({ keeps: () => "later" });
+  test.push(scenes[0]!);
+  test.push(scenes[0]!);
+  test.push(scenes[0]!);
+  assert.equal(test.reasons, "0 initial_frame");
+  // Without a picture the next frame is the first one.
+  test.analysis.giveUp(0);
+  assert.equal(test.reasons, "0 initial_frame, 1 initial_frame");
+  test.analysis.keep(0);
+  test.analysis.keep(7);
+  assert.equal(test.decisions.length, 2, "words on other frames are ignored");
+  test.analysis.keep(1);
+  assert.equal(test.reasons, "0 initial_frame, 1 initial_frame, 2 no_trigger");
+});
+
+Deno.test("a picture that takes too long is given up, so that what follows is still there to be decided", async () => {
+  using test = await TestAnalysis.load({ keeps: () => "later" });
+  for (let index = 0; index < 9; index++) test.push(scenes[0]!);
+  assert.equal(test.reasons, "0 initial_frame");
+  test.push(scenes[0]!);
+  assert.equal(test.reasons, "0 initial_frame, 1 initial_frame");
+  test.analysis.keep(0);
+  assert.equal(test.decisions.length, 2);
+});
+
+Deno.test("keepalives count access units, not pictures", async () => {
+  using test = await TestAnalysis.load();
+  for (const index of [0, 29, 30, 31, 59, 60, 200, 201]) test.push(scenes[0]!, index);
+  assert.equal(
+    test.reasons,
+    "0 initial_frame, 29 no_trigger, 30 periodic_keepalive, 31 no_trigger, 59 no_trigger, 60 periodic_keepalive, " +
+      "200 periodic_keepalive, 201 no_trigger",
+  );
+});
+
+Deno.test("what is looked at is the crop, of any picture that has enough of it", async () => {
+  const reducer = await LumaReducer.load();
+  using test = await TestAnalysis.load({ crop: { x: 0.5, y: 0.25, width: 0.25, height: 0.5 } });
+  const check = (width: number, height: number, region: [number, number, number, number]) => {
+    const one = picture({ width, height }, (x, y) => (x * 7 + y * 13) % 256);
+    const { decisions } = test;
+    const before = decisions.length;
+    const frame = test.push(one);
+    const row = test.analysis.push({ ...frame, frameIndex: frame.frameIndex + 1000 })!;
+    const [x, y, w, h] = region;
+    assert.deepEqual(decisions[before]!.coordinates.resolved_region, { x, y, width: w, height: h });
+    assert.deepEqual(decisions[before]!.coordinates.source_extent, { width, height });
+    const plane = new Uint8Array(57_600);
+    reducer.reduce(one.bytes, width, { x, y, width: w, height: h }, plane);
+    const mean = plane.reduce((sum, sample) => sum + sample, 0) / 57_600 / 255;
+    assert.equal(row.lumaMean, Math.fround(mean));
+  };
+  check(640, 480, [320, 120, 160, 240]);
+  check(641, 481, [320, 120, 160, 240]);
+  assert.equal(
+    test.analysis.push({ ...test.push(scenes[0]!), picture: picture({ width: 6, height: 4 }, () => 1) }),
+    null,
+  );
+  assert.equal(test.analysis.framesTooSmall, 1);
+});
+
+Deno.test("a stream whose kept frames repeat enters a loop once, and leaves it silently", async () => {
+  using test = await TestAnalysis.load({ gateThresholds: { ...THRESHOLDS, keepaliveEveryFrames: 10 } });
+  for (let index = 0; index < 60; index++) test.push(scenes[0]!);
+  for (let index = 0; index < 60; index++) test.push(scenes[1 + Math.trunc(index / 5) % 7]!);
+  const kept = test.decisions.filter(({ isKept }) => isKept);
+  const entered = kept.filter(({ hasEnteredLoop }) => hasEnteredLoop).map(({ frame }) => frame.frameIndex);
+  assert.deepEqual(entered.slice(0, 1), [30], "the fourth kept frame looks like the three before it");
+  assert.deepEqual(
+    kept.slice(0, 7).map(({ frame, isLooping }) => `${frame.frameIndex} ${isLooping}`),
+    ["0 false", "10 false", "20 false", "30 true", "40 true", "50 true", "60 false"],
+  );
+  assert.ok(test.decisions.every(({ isKept, hasEnteredLoop }) => isKept || !hasEnteredLoop));
+});
+
+Deno.test("activity enters the zone once it lasts, with what was measured", async () => {
+  using test = await TestAnalysis.load({
+    zone: {
+      policy_id: "dock",
+      policy_version: 1,
+      device_id: "cam-1",
+      region: { x: 0, y: 0, width: 1, height: 1 },
+      enter_motion_score: 0.2,
+      exit_motion_score: 0.1,
+      enter_after_frames: 2,
+      exit_after_frames: 3,
+    },
+  });
+  for (let index = 0; index < 20; index++) {
+    const isMoving = index >= 8 && index < 14;
+    test.push(scenes[isMoving ? index % 8 : 0]!);
+  }
+  const [entered, ...others] = test.decisions.filter(({ zone }) => zone !== null);
+  assert.equal(entered!.frame.frameIndex, 10, "frame 8 shows the same scene as before");
+  assert.deepEqual(entered!.zone, { score: entered!.motion, threshold: 0.2, consecutiveFrames: 2 });
+  assert.deepEqual(others, []);
+});
+
+Deno.test("a trigger fires on its frame, with its inputs", async () => {
+  using test = await TestAnalysis.load({
+    trigger: compileTrigger(
+      "trigger moved version 1\nwhen motion_score >= 0.2\nedge rising\nemit moved\ncapture keyframe\nend\n",
+    ),
+  });
+  for (let index = 0; index < 20; index++) test.push(scenes[index < 10 ? 0 : 1]!);
+  const fired = test.decisions.filter(({ trigger }) => trigger !== null);
+  assert.deepEqual(fired.map(({ frame }) => frame.frameIndex), [10]);
+  const { motion, novelty, confidence } = fired[0]!;
+  assert.deepEqual(fired[0]!.trigger!.inputs, { motion_score: motion, novelty_score: novelty, confidence });
+  assert.ok(test.decisions.every(({ isTriggerSignalMissing }) => !isTriggerSignalMissing));
+});
+
+Deno.test("cuts of a real stream are decided within five frames while it is decoded", async () => {
+  const sources = ["testsrc2", "mandelbrot", "smptebars"];
+  const streams = sources.map((source) => stream("vp8", { frames: 25, width: 320, height: 240, source }));
+  const decidedAt = new Map<number, number>();
+  let pushed = 0;
+  using test = await TestAnalysis.load();
+  const { decisions } = test;
+  await using decoder = new TestDecoder("vp8", {
+    onFrame: (frame) => {
+      pushed++;
+      const before = decisions.length;
+      test.analysis.push(frame);
+      for (const { frame } of decisions.slice(before)) decidedAt.set(frame.frameIndex, pushed - 1);
+    },
+  });
+  for (const [at, unit] of streams.flatMap(({ units }) => units).entries()) decoder.push(unit, at * 3000);
+  await until(() => decisions.length === 75);
+  const cuts = decisions.filter(({ gateReason }) => gateReason === "scene_cut").map(({ frame }) =>
+    frame.frameIndex
+  );
+  assert.deepEqual(cuts, [25, 50]);
+  for (const [index, at] of decidedAt) assert.ok(at - index <= 5, `frame ${index} was decided at ${at}`);
+});
+
+Deno.test("after it was closed nothing is decided", async () => {
+  using test = await TestAnalysis.load({ keeps: () => "later" });
+  test.push(scenes[0]!);
+  test.push(scenes[0]!);
+  test.analysis[Symbol.dispose]();
+  test.analysis.keep(0);
+  assert.equal(test.decisions.length, 1);
+});

@@ -1,0 +1,68 @@
+import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
+import { join } from "node:path";
+import { Decoder } from "../../../src/media/recorded/decoder.ts";
+import { rtspInput } from "../../../src/media/input.ts";
+import { planSampling } from "../../../src/model/frames/sampling.ts";
+import { serveRtsp } from "../../support/live/rtsp_server.ts";
+import {
+  make,
+  makeClip,
+  NEVER,
+  processesThatMention,
+  TempFolder,
+  tools,
+  until,
+  world,
+} from "../../support/media.ts";
+
+/** Far more than sockets hold, so that ffmpeg must have read many pictures. */
+const TAKEN_BYTES = 40e6;
+
+Deno.test("a source that does not end gives the frames that came by the deadline, and none is a refusal", async () => {
+  using folder = new TempFolder();
+  const clip = makeClip(join(folder.path, "clip.mp4"), { frames: 50 });
+  const stream = Deno.readFileSync(
+    make(join(folder.path, "a.ts"), "-i", clip, "-c:v", "mpeg2video", "-f", "mpegts"),
+  );
+  await using camera = serveRtsp(stream, { isEndless: true });
+  let elapse = () => {};
+  const deadlinesMs: number[] = [];
+  const real = world();
+  // Deadlines of a probe pass by the clock, those of a decode when the test says so.
+  const sleep = (ms: number, signal?: AbortSignal) => {
+    if (ms < 60_000) return real.sleep(ms, signal);
+    deadlinesMs.push(ms);
+    return new Promise<void>((resolve, reject) => {
+      elapse = resolve;
+      signal?.addEventListener("abort", () => reject(signal.reason), { once: true });
+    });
+  };
+  await using decoder = await Decoder.open({
+    tools: tools(),
+    tempDir: folder.path,
+    world: { ...real, sleep },
+    maxConcurrent: 1,
+  });
+  const input = rtspInput(`rtsp://127.0.0.1:${camera.port}/camera`);
+  const info = await decoder.probe(input, NEVER);
+  equal(info.durationMs, null);
+  const plan = planSampling({}, info.video!.averageFps, "ingest");
+  const takenBefore = camera.sentBytes;
+  const decoding = decoder.decodeSignals({ path: input, info, plan, maxFrames: 500_000, signal: NEVER });
+  await until(() => camera.sentBytes - takenBefore > TAKEN_BYTES);
+  elapse();
+  const { signals } = await decoding;
+  ok(signals.count > 20, `got ${signals.count}`);
+  deepEqual(deadlinesMs, [600_000]);
+
+  await using silent = serveRtsp(new Uint8Array(), { isEndless: true });
+  const nothing = rtspInput(`rtsp://127.0.0.1:${silent.port}/camera`);
+  const waiting = decoder.decodeSignals({ path: nothing, info, plan, maxFrames: 500, signal: NEVER });
+  await until(() => silent.requests.some((line) => line.startsWith("PLAY")));
+  elapse();
+  await rejects(waiting, (error: Error) => {
+    match(error.message, /decoding took longer than 80 s/);
+    return true;
+  });
+  deepEqual(processesThatMention("rtsp://"), []);
+});

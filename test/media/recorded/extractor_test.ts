@@ -1,0 +1,623 @@
+import { deepEqual, equal, ok, rejects } from "node:assert/strict";
+import { join } from "node:path";
+import { Metrics } from "../../../src/base/metrics.ts";
+import type { Tools } from "../../../src/base/program_paths.ts";
+import type { World } from "../../../src/base/world.ts";
+import { type DecodedSignals, Decoder } from "../../../src/media/recorded/decoder.ts";
+import {
+  type Clip,
+  type ClipRequest,
+  ExtractionFailed,
+  Extractor,
+} from "../../../src/media/recorded/extractor.ts";
+import { fileInput, hlsInput, type MediaInput, rtspInput } from "../../../src/media/input.ts";
+import type { MediaInfo } from "../../../src/media/probe.ts";
+import { croppedFrame, fullFrame } from "../../../src/model/frames/coordinates.ts";
+import { planSampling } from "../../../src/model/frames/sampling.ts";
+import { readWav, wavSamples } from "../../../src/model/sidecars/wav.ts";
+import {
+  make,
+  makeTurned,
+  NEVER,
+  processesThatMention,
+  steppedWorld,
+  TempFolder,
+  tools,
+  until,
+  world,
+} from "../../support/media.ts";
+
+/** A folder with a temp folder inside, an extractor that uses it, and a decoder to look at sources and clips. */
+class Bench implements AsyncDisposable {
+  readonly folder = new TempFolder();
+  readonly tempDir = join(this.folder.path, "temp");
+  readonly metrics = new Metrics();
+  readonly #opened = new AsyncDisposableStack();
+
+  private constructor(readonly extractor: Extractor, readonly decoder: Decoder) {}
+
+  static async open(
+    changed: { tools?: Partial<Tools>; world?: World; maxConcurrent?: number; clipBytesMax?: number } = {},
+  ): Promise<Bench> {
+    const bench = new Bench(null!, null!);
+    Deno.mkdirSync(bench.tempDir);
+    const shared = { tempDir: bench.tempDir, world: world(), maxConcurrent: 2, tools: tools() };
+    const extractor = new Extractor({
+      ...shared,
+      ...changed,
+      tools: { ...tools(), ...changed.tools },
+      metrics: bench.metrics,
+    });
+    const decoder = bench.#opened.use(await Decoder.open(shared));
+    bench.#opened.use(extractor);
+    return Object.assign(bench, { extractor, decoder });
+  }
+
+  path(name: string): string {
+    return join(this.folder.path, name);
+  }
+
+  async signals(path: string | MediaInput): Promise<DecodedSignals> {
+    const info = await this.decoder.probe(path, NEVER);
+    const plan = planSampling({}, info.video?.averageFps ?? null, "ingest");
+    return await this.decoder.decodeSignals({ path, info, plan, maxFrames: 100_000, signal: NEVER });
+  }
+
+  async clip(source: string | MediaInput, wish: Partial<ClipRequest>): Promise<Clip> {
+    const input = typeof source === "string" ? fileInput(source) : source;
+    const info = wish.info ?? await this.decoder.probe(source, NEVER);
+    const { width, height } = info.video ?? { width: 2, height: 2 };
+    return await this.extractor.clip({
+      ...{ input, info, startMs: 0, durationMs: 1000, coordinates: fullFrame(width, height) },
+      ...{ withAudio: info.audioStreams > 0, signal: NEVER },
+      ...wish,
+    });
+  }
+
+  wav(source: string, info: MediaInfo, startMs: number, durationMs: number) {
+    return this.extractor.wav({ input: fileInput(source), info, startMs, durationMs, signal: NEVER });
+  }
+
+  /** No process that knows the folder, no file in the temp folder. */
+  checkNothingLeft(): void {
+    deepEqual(processesThatMention(this.tempDir), []);
+    deepEqual([...Deno.readDirSync(this.tempDir)], []);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#opened.disposeAsync();
+    this.checkNothingLeft();
+    this.folder[Symbol.dispose]();
+  }
+}
+
+/** Frame n of 25 a second is one level brighter than the one before; a tone sounds from 3.5 s to 5.5 s. */
+const PICTURE = "nullsrc=s=160x120:r=25:d=8,geq=lum='20+N':cb=128:cr=128";
+const BEEP_MS = 3500;
+const BEEP = "aevalsrc='0.5*sin(2*PI*1000*t)*between(t,3.5,5.5)':s=44100:d=8";
+const ENCODED = ["-c:v", "libx264", "-g", "60", "-bf", "2", "-preset", "fast", "-crf", "10", "-c:a", "aac"];
+
+function makeTimed(path: string, ...args: string[]): string {
+  return make(path, "-f", "lavfi", "-i", PICTURE, "-f", "lavfi", "-i", BEEP, ...ENCODED, ...args);
+}
+
+/** Samples of the sound of a file, mono, from its start. */
+function heard(path: string, rate = 48_000): Int16Array {
+  const { stdout, success } = new Deno.Command(tools().ffmpeg, {
+    args: [
+      ...["-v", "error", "-i", path, "-map", "0:a:0", "-ac", "1", "-ar", String(rate), "-f", "s16le", "-"],
+    ],
+  }).outputSync();
+  ok(success);
+  return new Int16Array(stdout.slice().buffer);
+}
+
+/** Milliseconds to the first sample that is loud; null when none is. */
+function onsetMs(samples: Int16Array, rate: number): number | null {
+  const at = samples.findIndex((sample) => Math.abs(sample) > 3000);
+  return at < 0 ? null : at / rate * 1000;
+}
+
+/** How strong one frequency is, 0 to about 1 for a tone at full scale (Goertzel). */
+function strength(samples: Int16Array, rate: number, hz: number): number {
+  const turn = 2 * Math.cos(2 * Math.PI * hz / rate);
+  let [last, before] = [0, 0];
+  for (const sample of samples) [last, before] = [sample / 32768 + turn * last - before, last];
+  const power = last * last + before * before - turn * last * before;
+  return 2 * Math.sqrt(Math.max(0, power)) / samples.length;
+}
+
+interface ProbedStream {
+  readonly codec_name: string;
+  readonly pix_fmt?: string;
+  readonly width?: number;
+  readonly height?: number;
+  readonly sample_rate?: string;
+  readonly channels?: number;
+  readonly duration: string;
+}
+
+function probed(
+  path: string,
+): { streams: ProbedStream[]; format: { duration: string; format_name: string } } {
+  const { stdout } = new Deno.Command(tools().ffprobe, {
+    args: ["-v", "error", "-show_streams", "-show_format", "-of", "json", path],
+  }).outputSync();
+  return JSON.parse(new TextDecoder().decode(stdout));
+}
+
+/** The types of the outermost boxes, in order. */
+function boxes(bytes: Uint8Array): string[] {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  const types: string[] = [];
+  for (let at = 0; at + 8 <= bytes.length; at += view.getUint32(at)) {
+    types.push(String.fromCharCode(...bytes.subarray(at + 4, at + 8)));
+  }
+  return types;
+}
+
+function failsWith(reason: string, work: Promise<unknown>): Promise<void> {
+  return rejects(work, (error) => {
+    ok(error instanceof ExtractionFailed, String(error));
+    equal(error.reason, reason, error.message);
+    ok(error.message.length < 300 && !error.message.includes("/"), error.message);
+    return true;
+  });
+}
+
+Deno.test("a clip begins with the very frame of its start, and sound and picture stay together", async (t) => {
+  await using bench = await Bench.open();
+  const plain = makeTimed(bench.path("plain.mp4"));
+  const shifted = (name: string, videoS: number, audioS: number, ...args: string[]) =>
+    make(
+      bench.path(name),
+      ...["-itsoffset", String(videoS), "-i", plain, "-itsoffset", String(audioS), "-i", plain],
+      ...["-map", "0:v", "-map", "1:a", "-c", "copy", ...args],
+    );
+  /** `beepMs` counts from the first frame. */
+  const check = (source: string | MediaInput, beepMs: number, toleranceMs = 22) =>
+    t.step(typeof source === "string" ? source.split("/").pop()! : "HLS on demand", async () => {
+      const { signals } = await bench.signals(source);
+      const info = await bench.decoder.probe(source, NEVER);
+      for (const startMs of [0, 2967.4, 3033, 4799.9]) {
+        const clip = await bench.clip(source, { info, startMs, durationMs: 1000 });
+        const path = bench.folder.file("clip.mp4", clip.bytes);
+        const got = (await bench.signals(path)).signals;
+        const first = signals.ptsMs.findLastIndex((ptsMs) => ptsMs <= startMs + 1);
+        const behind = signals.ptsMs.findIndex((ptsMs) => ptsMs >= startMs + 1000);
+        equal(got.count, (behind < 0 ? signals.count : behind) - first, `frames from ${startMs} ms`);
+        for (let frame = 0; frame < got.count; frame++) {
+          const off = 255 * Math.abs(got.lumaMean[frame]! - signals.lumaMean[first + frame]!);
+          ok(off < 0.5, `frame ${frame} from ${startMs} ms is ${off} levels off`);
+          const atMs = Math.max(0, signals.ptsMs[first + frame]! - startMs);
+          ok(Math.abs(got.ptsMs[frame]! - atMs) < 1.1, `frame ${frame} from ${startMs} ms`);
+        }
+        const wav = await bench.extractor.wav({
+          input: typeof source === "string" ? fileInput(source) : source,
+          ...{ info, startMs, durationMs: 1000, signal: NEVER },
+        });
+        equal(wav.durationMs, 1000);
+        const expectedMs = beepMs > startMs + 1000 ? null : Math.max(0, beepMs - startMs);
+        for (
+          const [kind, heardMs] of [
+            ["clip", onsetMs(heard(path), 48_000)],
+            ["wav", onsetMs(wavSamples(wav.bytes, isWav(wav.bytes)), 16_000)],
+          ] as const
+        ) {
+          if (startMs >= beepMs + 2000) continue;
+          equal(heardMs === null, expectedMs === null, `${kind} from ${startMs} ms: ${heardMs}`);
+          if (heardMs === null) continue;
+          ok(
+            Math.abs(heardMs - expectedMs!) < toleranceMs,
+            `${kind} from ${startMs} ms: heard at ${heardMs}, not ${expectedMs}`,
+          );
+        }
+      }
+    });
+  await check(plain, BEEP_MS);
+  await check(make(bench.path("plain.mkv"), "-i", plain, "-c", "copy"), BEEP_MS);
+  await check(make(bench.path("late_start.ts"), "-i", plain, "-c", "copy"), BEEP_MS);
+  // AVI says when sound is heard, but of coded pictures only how many there are.
+  await check(makeTimed(bench.path("h264.avi"), "-c:a", "mp3"), BEEP_MS, 90);
+  await check(makeTimed(bench.path("mpeg4.avi"), "-c:v", "mpeg4", "-q:v", "2", "-c:a", "mp3"), BEEP_MS, 90);
+  await check(
+    make(
+      bench.path("plain.webm"),
+      ...["-i", plain, "-c:v", "libvpx", "-crf", "4", "-b:v", "4M", "-g", "60", "-c:a", "libopus"],
+    ),
+    BEEP_MS,
+  );
+  await check(shifted("sound_first.mp4", 0.7, 0), BEEP_MS - 700);
+  await check(shifted("sound_first.mkv", 0.7, 0), BEEP_MS - 700);
+  await check(shifted("sound_later.mp4", 0, 0.7), BEEP_MS + 700);
+  await check(shifted("sound_later.ts", 0, 0.7), BEEP_MS + 700);
+  await check(make(bench.path("edited.mp4"), "-ss", "1.04", "-i", plain, "-c", "copy"), BEEP_MS - 1040);
+});
+
+function isWav(bytes: Uint8Array) {
+  const shape = readWav(bytes);
+  if (typeof shape === "string") throw new Error(shape);
+  return shape;
+}
+
+Deno.test("a clip is an MP4 that plays anywhere: index first, H.264 in 4:2:0, one mono AAC track", async () => {
+  await using bench = await Bench.open();
+  const check = async (name: string, args: string[], extent: string, wish: Partial<ClipRequest> = {}) => {
+    const source = make(bench.path(name), ...args);
+    const clip = await bench.clip(source, { startMs: 200, durationMs: 600, ...wish });
+    deepEqual(boxes(clip.bytes).filter((type) => type !== "free"), ["ftyp", "moov", "mdat"], name);
+    const { streams, format } = probed(bench.folder.file("clip.mp4", clip.bytes));
+    const [video, audio] = streams;
+    equal(
+      `${video!.codec_name} ${video!.pix_fmt} ${video!.width}x${video!.height}`,
+      `h264 yuv420p ${extent}`,
+    );
+    ok(Math.abs(Number(format.duration) - 0.6) < 0.002, `${name} lasts ${format.duration} s`);
+    equal(streams.length, clip.audioStreams === null ? 1 : 2);
+    if (audio) equal(`${audio.codec_name} ${audio.sample_rate} ${audio.channels}`, "aac 48000 1");
+    return clip;
+  };
+  const video = (
+    size: string,
+    format = "yuv420p",
+  ) => ["-f", "lavfi", "-i", `testsrc2=s=${size}:r=25:d=2,format=${format}`];
+  const sound = (
+    channels: string,
+  ) => ["-f", "lavfi", "-i", `anoisesrc=d=2,aformat=channel_layouts=${channels}`];
+  const facts = ({ audioStreams, audioChannels, audioMixed }: Clip) => ({
+    audioStreams,
+    audioChannels,
+    audioMixed,
+  });
+  const silent = { audioStreams: null, audioChannels: null, audioMixed: null };
+  deepEqual(
+    facts(await check("stereo.mp4", [...video("320x240"), ...sound("stereo")], "320x240")),
+    { audioStreams: 1, audioChannels: 2, audioMixed: true },
+  );
+  deepEqual(
+    facts(await check("mono.mkv", [...video("320x240"), ...sound("mono"), "-c:a", "flac"], "320x240")),
+    { audioStreams: 1, audioChannels: 1, audioMixed: false },
+  );
+  const two = [...video("320x240"), ...sound("mono"), ...sound("5.1"), "-map", "0", "-map", "1", "-map", "2"];
+  deepEqual(facts(await check("two.mkv", two, "320x240")), {
+    audioStreams: 2,
+    audioChannels: 1,
+    audioMixed: true,
+  });
+  deepEqual(facts(await check("without.mkv", two, "320x240", { withAudio: false })), silent);
+  deepEqual(facts(await check("mute.mp4", video("320x240"), "320x240")), silent);
+  // Of an odd size the last column and row are cropped.
+  await check("odd.mkv", [...video("161x121", "yuv444p"), "-c:v", "ffv1"], "160x120");
+  await check("deep.mkv", [...video("320x240", "yuv422p10le"), "-c:v", "ffv1"], "320x240");
+  await check("bgr.mkv", [...video("320x240", "bgr0"), "-c:v", "ffv1"], "320x240");
+  await check("slow.mp4", [...video("320x240"), "-r", "2", "-c:v", "mpeg4"], "320x240");
+  await check("wide.mkv", [...video("320x240"), ...sound("mono")], "64x48", {
+    coordinates: croppedFrame({ width: 320, height: 240 }, { x: 0.1, y: 0.1, width: 0.2, height: 0.2 }),
+  });
+  await check("tiny.mkv", video("320x240"), "2x2", {
+    coordinates: croppedFrame({ width: 320, height: 240 }, {
+      x: 0.5,
+      y: 0.5,
+      width: 0.00625,
+      height: 0.0084,
+    }),
+  });
+  matches(await bench.metrics.text(), /service_pipeline_media_clips_extracted_total 11\b/);
+});
+
+function matches(text: string, pattern: RegExp): void {
+  ok(pattern.test(text), `${pattern}`);
+}
+
+Deno.test("a crop is exact, in the picture as it is displayed", async () => {
+  await using bench = await Bench.open();
+  const halves = "color=black:s=160x120:r=5:d=2,drawbox=x=80:w=80:h=120:color=white:t=fill";
+  const flat = make(bench.path("flat.mp4"), "-f", "lavfi", "-i", halves, "-c:v", "mpeg4", "-q:v", "2");
+  const turned = makeTurned(bench.path("turned.mp4"), flat, 90);
+  const check = async (
+    source: string,
+    crop: [number, number, number, number],
+    extent: string,
+    mean: number,
+  ) => {
+    const [x, y, width, height] = crop;
+    const info = await bench.decoder.probe(source, NEVER);
+    const coordinates = croppedFrame(info.video!, { x, y, width, height });
+    const clip = await bench.clip(source, { info, coordinates });
+    const { signals, ...seen } = await bench.signals(bench.folder.file("clip.mp4", clip.bytes));
+    equal(`${seen.width}x${seen.height}`, extent);
+    equal(signals.count, 5);
+    ok(Math.abs(signals.lumaMean[0]! * 255 - mean) < 3, `${crop}: ${signals.lumaMean[0]! * 255}`);
+  };
+  await check(flat, [0, 0, 0.5, 1], "80x120", 16);
+  await check(flat, [0.5, 0, 0.5, 1], "80x120", 235);
+  await check(flat, [0.375, 0, 0.25, 1], "40x120", 125.5);
+  await check(turned, [0, 0, 1, 0.5], "120x80", 16);
+  await check(turned, [0, 0.5, 1, 0.5], "120x80", 235);
+  await check(turned, [0, 0, 1, 1], "120x160", 125.5);
+});
+
+Deno.test("all tracks are in the mix, at their share, and silence stands where there is no sound", async () => {
+  await using bench = await Bench.open();
+  const tone = (
+    hz: number,
+    length: number,
+  ) => ["-f", "lavfi", "-i", `aevalsrc='sin(2*PI*${hz}*t)':s=44100:d=${length}`];
+  const source = make(
+    bench.path("tones.mkv"),
+    ...["-f", "lavfi", "-i", "testsrc2=s=64x48:r=25:d=6", ...tone(500, 6), ...tone(1200, 2)],
+    ...["-map", "0", "-map", "1", "-map", "2", "-c:v", "mpeg4", "-c:a", "pcm_s16le"],
+  );
+  const info = await bench.decoder.probe(source, NEVER);
+  const check = async (startMs: number, durationMs: number, low: number, high: number) => {
+    const { bytes, durationMs: gotMs } = await bench.wav(source, info, startMs, durationMs);
+    const samples = wavSamples(bytes, isWav(bytes));
+    equal(gotMs, durationMs);
+    equal(bytes.length, 44 + durationMs * 32);
+    ok(Math.abs(strength(samples, 16_000, 500) - low) < 0.03, `${strength(samples, 16_000, 500)}`);
+    ok(Math.abs(strength(samples, 16_000, 1200) - high) < 0.03, `${strength(samples, 16_000, 1200)}`);
+    const clip = await bench.clip(source, { info, startMs, durationMs });
+    const clipped = heard(bench.folder.file("clip.mp4", clip.bytes));
+    // AAC takes some from pure tones.
+    ok(
+      Math.abs(strength(clipped, 48_000, 500) - low) < 0.08,
+      `${strength(clipped, 48_000, 500)} ${clipped.length}`,
+    );
+    ok(Math.abs(strength(clipped, 48_000, 1200) - high) < 0.08, `${strength(clipped, 48_000, 1200)}`);
+  };
+  await check(0, 1000, 0.5, 0.5);
+  await check(1000, 2000, 0.5, 0.25);
+  await check(4000, 1000, 0.5, 0);
+  const early = make(bench.path("early.mkv"), "-i", source, "-map", "0:v", "-map", "0:a:1", "-c", "copy");
+  const quiet = await bench.wav(early, await bench.decoder.probe(early, NEVER), 4000, 1000);
+  ok(wavSamples(quiet.bytes, isWav(quiet.bytes)).every((sample) => sample === 0));
+  ok(
+    heard(bench.folder.file("clip.mp4", (await bench.clip(early, { startMs: 4000 })).bytes)).length >= 48_000,
+  );
+  matches(await bench.metrics.text(), /service_pipeline_local_audio_wav_bytes_total 160176\b/);
+});
+
+Deno.test("every window of a source gives what is shown and heard there, however short or far out", async () => {
+  await using bench = await Bench.open();
+  const source = makeTimed(bench.path("plain.mp4"));
+  const info = await bench.decoder.probe(source, NEVER);
+  const check = async (
+    startMs: number,
+    durationMs: number,
+    frames: number,
+    level: number,
+    lastsMs: number,
+    withAudio = true,
+  ) => {
+    const clip = await bench.clip(source, { info, startMs, durationMs, withAudio });
+    const path = bench.folder.file("clip.mp4", clip.bytes);
+    const { signals } = await bench.signals(path);
+    equal(signals.count, frames, `from ${startMs} ms`);
+    ok(Math.abs(signals.lumaMean[0]! * 255 - level) < 0.5, `${signals.lumaMean[0]! * 255}`);
+    const [video] = probed(path).streams;
+    ok(Math.abs(Number(video!.duration) * 1000 - lastsMs) < 2, `lasts ${video!.duration}`);
+  };
+  await check(0, 1, 1, 20, 1);
+  await check(1000, 1, 1, 45, 1);
+  await check(1019, 1, 1, 45, 1); // between two frames: the one that is shown there
+  await check(1019, 1, 1, 45, 1, false);
+  await check(1020, 45, 2, 45, 45);
+  await check(7960, 1000, 1, 219, 40);
+  await check(7500, 60_000, 13, 207, 500);
+  await check(0, 60_000, 200, 20, 8000);
+  const shape = await bench.wav(source, info, 7500, 60_000);
+  ok(Math.abs(shape.durationMs - 500) < 30, `${shape.durationMs}`);
+  equal((await bench.wav(source, info, 0, 1)).durationMs, 1);
+  const request = { input: fileInput(source), info, signal: NEVER };
+  await failsWith("empty", bench.clip(source, { info, startMs: 9000 }));
+  await failsWith("empty", bench.clip(source, { info, durationMs: 0 }));
+  await failsWith("empty", bench.extractor.wav({ ...request, startMs: -1, durationMs: 10 }));
+  await failsWith("empty", bench.extractor.wav({ ...request, startMs: 0, durationMs: NaN }));
+  await failsWith("too_large", bench.clip(source, { info, durationMs: 60_001 }));
+  const unsteady = make(
+    bench.path("unsteady.mp4"),
+    ...[
+      "-i",
+      source,
+      "-vf",
+      "select='not(mod(n,2))+lt(n,20)+eq(n,101)'",
+      "-fps_mode",
+      "vfr",
+      "-c:v",
+      "libx264",
+    ],
+  );
+  const times = (await bench.signals(unsteady)).signals.ptsMs.filter((ptsMs) =>
+    ptsMs >= 3800 && ptsMs < 4800
+  );
+  const clip = await bench.clip(unsteady, { startMs: 3800 });
+  const got = (await bench.signals(bench.folder.file("clip.mp4", clip.bytes))).signals.ptsMs;
+  const rounded = (list: Iterable<number>) => [...list].map((ms) => Math.round(ms));
+  deepEqual(
+    rounded(got),
+    [0, ...rounded(times.map((ms) => ms - 3800))],
+    "the picture of 3760 ms is shown at first",
+  );
+});
+
+Deno.test("video alone is copied where the copy is exactly the window, and encoded elsewhere", async () => {
+  await using bench = await Bench.open();
+  const source = make(
+    bench.path("plain.mp4"),
+    ...[
+      "-f",
+      "lavfi",
+      "-i",
+      PICTURE,
+      "-c:v",
+      "libx264",
+      "-bf",
+      "0",
+      "-g",
+      "50",
+      "-crf",
+      "10",
+      "-x264-params",
+      "scenecut=0",
+    ],
+  );
+  const check = async (
+    startMs: number,
+    durationMs: number,
+    frames: number,
+    isCopy: boolean,
+    wish: Partial<ClipRequest> = {},
+  ) => {
+    const clip = await bench.clip(source, { startMs, durationMs, ...wish });
+    const { signals } = await bench.signals(bench.folder.file("clip.mp4", clip.bytes));
+    equal(signals.count, frames, `${signals.count} frames from ${startMs} ms`);
+    ok(Math.abs(signals.lumaMean[0]! * 255 - 20 - Math.ceil(startMs / 40)) < 0.5);
+    // x264 writes its settings into what it encodes.
+    equal(!new TextDecoder("latin1").decode(clip.bytes).includes("subme=0"), isCopy, `from ${startMs} ms`);
+  };
+  await check(0, 60_000, 200, true);
+  await check(2000, 1000, 25, true);
+  await check(1999.6, 1000, 25, true);
+  await check(2040, 1000, 25, false);
+  const coordinates = croppedFrame({ width: 160, height: 120 }, { x: 0, y: 0, width: 0.5, height: 0.5 });
+  await check(2000, 1000, 25, false, { coordinates });
+});
+
+Deno.test("what cannot be cut says why and leaves nothing behind", async () => {
+  await using bench = await Bench.open({ clipBytesMax: 20_000 });
+  const source = makeTimed(bench.path("plain.mp4"));
+  const info = await bench.decoder.probe(source, NEVER);
+  const noisy = make(
+    bench.path("noise.mp4"),
+    ...[
+      "-f",
+      "lavfi",
+      "-i",
+      "color=gray:s=640x480:r=25:d=2,noise=alls=90:allf=t",
+      "-c:v",
+      "mpeg4",
+      "-q:v",
+      "4",
+    ],
+  );
+  await failsWith("too_large", bench.clip(noisy, {}));
+  bench.checkNothingLeft();
+  const mute = { ...info, audioStreams: 0 };
+  await failsWith("no_audio", bench.wav(source, mute, 0, 100));
+  await failsWith("no_audio", bench.clip(source, { info: mute, withAudio: true }));
+  await failsWith(
+    "no_video",
+    bench.clip(source, { info: { ...info, video: null }, coordinates: fullFrame(2, 2) }),
+  );
+  const endless = { ...info, durationMs: null };
+  await failsWith("not_seekable", bench.clip(rtspInput("rtsp://127.0.0.1:1/x"), { info: endless }));
+  await failsWith("not_seekable", bench.clip(hlsInput("http://127.0.0.1:1/x.m3u8"), { info: endless }));
+  await failsWith("ffmpeg_failed", bench.clip(hlsInput("http://127.0.0.1:1/x.m3u8"), { info: { ...info } }));
+  const text = bench.folder.file("text.mp4", "not a video any more");
+  await failsWith("ffmpeg_failed", bench.clip(text, { info: { ...info } }));
+  await failsWith("ffmpeg_failed", bench.wav(text, { ...info }, 0, 100));
+  const cut = bench.folder.file("cut.mkv");
+  make(cut, "-i", source, "-c", "copy");
+  const cutInfo = await bench.decoder.probe(cut, NEVER);
+  Deno.truncateSync(cut, Deno.statSync(cut).size / 3);
+  await failsWith("ffmpeg_failed", bench.wav(bench.path("gone.mp4"), { ...info }, 0, 100));
+  const kept = await bench.clip(cut, { info: cutInfo, durationMs: 500 });
+  ok(kept.bytes.length > 1000, "what is there before the damage can still be cut");
+  matches(await bench.metrics.text(), /service_pipeline_media_clip_extraction_failures_total 7\b/);
+});
+
+/** An extractor whose ffmpeg says that it started and then reads at the speed of a clock. */
+async function hanging(changed: { world?: World; maxConcurrent?: number } = {}) {
+  const scripts = new TempFolder();
+  const started = join(scripts.path, "started");
+  const ffmpeg = scripts.script(
+    "ffmpeg",
+    `case "$*" in *framecrc*) ;; *) echo >> ${started}; exec ${tools().ffmpeg} -re "$@";; esac
+    exec ${tools().ffmpeg} "$@"`,
+  );
+  const bench = await Bench.open({ ...changed, tools: { ffmpeg, prlimit: null } });
+  const source = make(
+    bench.path("long.mp4"),
+    ...["-f", "lavfi", "-i", "testsrc2=s=64x48:r=25:d=60", "-f", "lavfi", "-i", "sine=d=60", "-c:v", "mpeg4"],
+  );
+  const info = await bench.decoder.probe(source, NEVER);
+  return {
+    bench,
+    starts: () => scripts.names().includes("started") ? Deno.statSync(started).size : 0,
+    begin: (signal: AbortSignal) => bench.clip(source, { info, durationMs: 59_000, signal }),
+    [Symbol.asyncDispose]: async () => {
+      await bench[Symbol.asyncDispose]();
+      scripts[Symbol.dispose]();
+    },
+  };
+}
+
+Deno.test("a signal ends an extraction, or its wait, and who waits behind comes next", async () => {
+  await using hung = await hanging({ maxConcurrent: 1 });
+  const [first, second, third] = [new AbortController(), new AbortController(), new AbortController()];
+  const running = hung.begin(first.signal);
+  await until(() => hung.starts() === 1);
+  await until(() => [...Deno.readDirSync(hung.bench.tempDir)].length === 1);
+  const waiting = hung.begin(second.signal);
+  const behind = hung.begin(third.signal);
+  second.abort(new Error("the second left the queue"));
+  await rejects(waiting, /the second left the queue/);
+  equal(hung.starts(), 1);
+  first.abort(new Error("the first gave up"));
+  await rejects(running, /the first gave up/);
+  await until(() => hung.starts() === 2);
+  third.abort(new Error("the third gave up"));
+  await rejects(behind, /the third gave up/);
+  hung.bench.checkNothingLeft();
+  matches(await hung.bench.metrics.text(), /clip_extraction_failures_total 0\b/);
+});
+
+Deno.test("an extraction that takes too long fails, and closing stops what runs and what waits", async () => {
+  const stepped = steppedWorld();
+  await using hung = await hanging({ world: stepped, maxConcurrent: 1 });
+  const late = hung.begin(NEVER);
+  await until(() => hung.starts() === 1);
+  stepped.elapse();
+  await failsWith("out_of_time", late);
+  hung.bench.checkNothingLeft();
+  const running = hung.begin(NEVER);
+  await until(() => hung.starts() === 2);
+  const both = [failsWith("saturated", running), failsWith("saturated", hung.begin(NEVER))];
+  await hung.bench.extractor[Symbol.asyncDispose]();
+  await Promise.all(both);
+  await failsWith("saturated", hung.begin(NEVER));
+  hung.bench.checkNothingLeft();
+});
+
+Deno.test("reading a window takes no more of a long file at its end than at its start", async () => {
+  using scripts = new TempFolder();
+  const log = join(scripts.path, "log");
+  // ffmpeg says at its end how much it has read.
+  const ffmpeg = scripts.script(
+    "ffmpeg",
+    `for word; do [ "$word" = error ] && word=verbose; set -- "$@" "$word"; shift; done
+    exec ${tools().ffmpeg} "$@" 2>> ${log}`,
+  );
+  await using bench = await Bench.open({ tools: { ffmpeg, prlimit: null } });
+  const source = make(
+    bench.path("long.mp4"),
+    ...["-f", "lavfi", "-i", "testsrc2=s=160x120:r=25:d=300", "-f", "lavfi", "-i", "sine=d=300"],
+    ...["-c:v", "libx264", "-preset", "ultrafast", "-g", "50", "-c:a", "aac"],
+  );
+  const info = await bench.decoder.probe(source, NEVER);
+  const bytesRead = async (work: Promise<unknown>) => {
+    await work;
+    const all = [...Deno.readTextFileSync(log).matchAll(/Total: \d+ packets \((\d+) bytes\) demuxed/g)];
+    Deno.truncateSync(log);
+    return Number(all.at(-1)![1]);
+  };
+  const whole = Deno.statSync(source).size;
+  for (const startMs of [0, 3000, 150_000, 290_000]) {
+    const ofClip = await bytesRead(bench.clip(source, { info, startMs, durationMs: 4000 }));
+    const ofMute = await bytesRead(
+      bench.clip(source, { info, startMs: startMs + 40, durationMs: 4000, withAudio: false }),
+    );
+    const ofWav = await bytesRead(bench.wav(source, info, startMs, 4000));
+    ok(Math.max(ofClip, ofMute, ofWav) < whole / 20, `${ofClip}, ${ofMute}, ${ofWav} of ${whole} bytes`);
+  }
+});

@@ -1,0 +1,568 @@
+import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
+import { join } from "node:path";
+import { Refusal } from "../../../src/base/refusal.ts";
+import { Decoder } from "../../../src/media/recorded/decoder.ts";
+import type {
+  DecodedChunk,
+  FrameStream,
+  FrameStreamRequest,
+} from "../../../src/media/recorded/frame_stream.ts";
+import { fileInput, rtspInput } from "../../../src/media/input.ts";
+import { chosenPositions } from "../../../src/model/reason/chunks.ts";
+import { planSampling, type SamplingRequest } from "../../../src/model/frames/sampling.ts";
+import type { SignalColumns } from "../../../src/model/frames/signals.ts";
+import { serveRtsp } from "../../support/live/rtsp_server.ts";
+import {
+  CLIPS,
+  exists,
+  hasClips,
+  make,
+  makeClip,
+  makeTurned,
+  NEVER,
+  openDecoder,
+  processesThatMention,
+  steppedWorld,
+  TempFolder,
+  tools,
+  until,
+  world,
+} from "../../support/media.ts";
+
+const FIXTURES = new URL("../../../fixtures/clips/", import.meta.url).pathname;
+
+interface Wish extends Partial<Omit<FrameStreamRequest, "input" | "info" | "plan">> {
+  sampling?: SamplingRequest;
+}
+
+async function stream(decoder: Decoder, path: string, wish: Wish = {}): Promise<FrameStream> {
+  const { sampling = {}, ...rest } = wish;
+  const info = await decoder.probe(path, NEVER);
+  return await decoder.streamFrames({
+    input: fileInput(path),
+    info,
+    plan: planSampling(sampling, info.video?.averageFps ?? null, "ingest"),
+    maxFrames: 500_000,
+    signal: NEVER,
+    chunks: { by: "count", size: 25 },
+    ...rest,
+  });
+}
+
+async function all(frames: FrameStream): Promise<DecodedChunk[]> {
+  const chunks: DecodedChunk[] = [];
+  for (let chunk = await frames.next(); chunk; chunk = await frames.next()) chunks.push(chunk);
+  return chunks;
+}
+
+async function chunksOf(decoder: Decoder, path: string, wish: Wish = {}): Promise<DecodedChunk[]> {
+  await using frames = await stream(decoder, path, wish);
+  return await all(frames);
+}
+
+/** Nothing is left of a decode: no process that knows the folder, no pipe. */
+function checkNothingLeft(folder: TempFolder): void {
+  deepEqual(processesThatMention(join(folder.path, "temp")), []);
+  deepEqual([...Deno.readDirSync(join(folder.path, "temp"))], []);
+}
+
+function isFault(error: unknown, expected: RegExp): true {
+  ok(error instanceof Refusal, String(error));
+  equal(error.details[0]!.field, "source_uri");
+  match(error.message, expected);
+  return true;
+}
+
+/** Clips whose frames are flat gray, each a step lighter than the one before: a picture says which frame it is. */
+const STEP = 2;
+
+function makeNumbered(path: string, frames: number, ...args: string[]): string {
+  const gray = `geq=lum='16+${STEP}*N':cb=128:cr=128`;
+  const source = ["-f", "lavfi", "-i", `color=black:s=64x48:r=25,${gray}`, "-frames:v", String(frames)];
+  return make(path, ...source, ...(args.length > 0 ? args : ["-c:v", "mpeg4", "-q:v", "2"]));
+}
+
+/** Reads JPEGs, all of one size, with an ordinary decoder: mean gray and extent of each. */
+function readJpegs(folder: TempFolder, jpegs: readonly Uint8Array[]): { means: number[]; extent: string } {
+  if (jpegs.length === 0) return { means: [], extent: "" };
+  const path = folder.file("pictures.mjpeg");
+  using file = Deno.openSync(path, { write: true });
+  for (const jpeg of jpegs) file.writeSync(jpeg);
+  const probe = new Deno.Command(tools().ffprobe, {
+    args: ["-v", "error", "-show_entries", "stream=width,height,pix_fmt,profile", "-of", "csv=p=0", path],
+  }).outputSync();
+  const { stdout, success } = new Deno.Command(tools().ffmpeg, {
+    args: [
+      ...["-v", "error", "-f", "mjpeg", "-i", path],
+      ...["-vf", "extractplanes=y,scale=1:1:flags=area:in_range=full:out_range=full", "-f", "rawvideo", "-"],
+    ],
+  }).outputSync();
+  ok(success && stdout.length === jpegs.length, `${stdout.length} of ${jpegs.length} JPEGs can be read`);
+  const [profile, width, height, format] = new TextDecoder().decode(probe.stdout).trim().split(",");
+  deepEqual([profile, format], ["Baseline", "yuvj420p"]);
+  return { means: [...stdout], extent: `${width}x${height}` };
+}
+
+/** The numbers of the frames that pictures of a numbered clip show. */
+function shownFrames(folder: TempFolder, chunks: readonly DecodedChunk[]): number[] {
+  const jpegs = chunks.flatMap(({ images }) => images.map(({ jpeg }) => jpeg));
+  return readJpegs(folder, jpegs).means.map((mean) => Math.round(mean * 219 / 255 / STEP));
+}
+
+function joined(chunks: readonly DecodedChunk[], column: Exclude<keyof SignalColumns, "count">) {
+  return chunks.flatMap(({ signals }): (number | bigint)[] => [...signals[column]!]);
+}
+
+const COLUMNS = [
+  "ptsMs",
+  "perceptualHash",
+  "lumaMean",
+  "flickerScore",
+  "ghostingScore",
+  "noiseVarianceScore",
+  "cutScore",
+] as const;
+
+Deno.test("the chunks together are bit for bit the signals of the whole file", async (t) => {
+  using folder = new TempFolder();
+  await using decoder = await openDecoder(folder);
+  const check = (path: string, wish: Wish = {}, columns: readonly typeof COLUMNS[number][] = COLUMNS) =>
+    t.step(`${path.split("/").pop()} ${JSON.stringify({ ...wish, signal: undefined })}`, async () => {
+      const { sampling = {}, maxFrames = 500_000, crop } = wish;
+      const info = await decoder.probe(path, NEVER);
+      const plan = planSampling(sampling, info.video!.averageFps, "ingest");
+      const whole = await decoder.decodeSignals({
+        ...{ path, info, plan, maxFrames, signal: NEVER },
+        ...(crop && { crop }),
+      });
+      await using frames = await stream(decoder, path, wish);
+      const chunks = await all(frames);
+      for (const column of columns) deepEqual(joined(chunks, column), [...whole.signals[column]!], column);
+      chunks.forEach((chunk, index) => {
+        equal(chunk.index, index);
+        equal(chunk.firstFrame, chunks.slice(0, index).reduce((sum, { signals }) => sum + signals.count, 0));
+      });
+      const { coordinates, width, height, pixelFormat } = whole;
+      deepEqual(frames.coordinates, coordinates);
+      deepEqual([frames.width, frames.height, frames.pixelFormat], [width, height, pixelFormat]);
+      checkNothingLeft(folder);
+    });
+  const bottle = join(FIXTURES, "intel_bottle.mp4");
+  const images = { perChunk: 2, maxEdge: 128 };
+  await check(bottle);
+  await check(bottle, { chunks: { by: "count", size: 7 }, images });
+  await check(bottle, { chunks: { by: "count", size: 500 }, images: { perChunk: 4, maxEdge: 64 } });
+  await check(bottle, { chunks: { by: "window", windowMs: 777, endMs: null } });
+  await check(bottle, { sampling: { policy: "fixed", fixedFps: 3 }, images });
+  await check(join(FIXTURES, "bbb480.mp4"), { maxFrames: 111, images });
+  await check(join(FIXTURES, "bbb480.mp4"), {
+    crop: { x: 0.25, y: 0.1, width: 0.5, height: 0.37 },
+    chunks: { by: "count", size: 100 },
+    images,
+  });
+  if (!hasClips) return console.log("skipped: no real clips beside the project");
+  for (const name of ["mediabunny_vfr_3026x1386.mp4", "bad_truncated_tail.mp4"]) {
+    await check(join(CLIPS, name), { images });
+  }
+  // What takes the place of the damaged parts differs from one decode to the next.
+  await check(join(CLIPS, "bad_bitflips.mp4"), { images }, ["ptsMs"]);
+  for (const name of ["bbb_rotated.mp4", "vp8_1432x888.ivf", "chrome_ad.webm", "bgs_video02.avi"]) {
+    await check(join(CLIPS, name), { images });
+  }
+});
+
+Deno.test("pictures are of exactly the frames that contract 6.2 chooses, in the last chunk too", async () => {
+  using folder = new TempFolder();
+  await using decoder = await openDecoder(folder);
+  const check = async (path: string, frames: number, size: number, perChunk: number, wish: Wish = {}) => {
+    const images = { perChunk, maxEdge: null };
+    const chunks = await chunksOf(decoder, path, { ...wish, chunks: { by: "count", size }, images });
+    const label = `${path.split("/").pop()} of ${frames}, ${perChunk} of ${size}`;
+    const expected: number[] = [];
+    for (let first = 0; first < frames; first += size) {
+      const count = Math.min(size, frames - first);
+      expected.push(...chosenPositions(count, perChunk).map((position) => first + position));
+    }
+    deepEqual(chunks.flatMap((chunk) => chunk.images.map(({ frameIndex }) => frameIndex)), expected, label);
+    deepEqual(shownFrames(folder, chunks), expected, label);
+    for (const { firstFrame, signals, images } of chunks) {
+      for (const { frameIndex, ptsMs } of images) equal(ptsMs, signals.ptsMs[frameIndex - firstFrame]);
+    }
+    checkNothingLeft(folder);
+  };
+  const bFrames = ["-c:v", "mpeg4", "-bf", "2", "-g", "12", "-q:v", "2"];
+  const clip = makeNumbered(join(folder.path, "clip.mp4"), 58, ...bFrames);
+  for (const perChunk of [1, 2, 3, 4]) {
+    await check(clip, 58, 25, perChunk);
+    await check(clip, 58, 5, perChunk);
+  }
+  await check(clip, 58, 58, 2);
+  await check(clip, 58, 100, 3);
+  await check(clip, 58, 1, 1);
+  await check(clip, 58, 5, 9);
+  for (const maxFrames of [1, 2, 24, 25, 26, 43, 57, 58]) await check(clip, maxFrames, 25, 2, { maxFrames });
+  await check(clip, 43, 25, 1, { maxFrames: 43 });
+  const one = makeNumbered(join(folder.path, "one.mp4"), 1);
+  await check(one, 1, 25, 2);
+  // The sound is longer than the picture: the length of the container does not tell where the last chunk begins.
+  const sound = ["-f", "lavfi", "-i", "sine=d=9", "-shortest", "-c:a", "aac"];
+  const sounding = make(join(folder.path, "sounding.mp4"), "-i", clip, ...sound.slice(0, 4), "-c:v", "copy");
+  for (const perChunk of [1, 2, 3]) await check(sounding, 58, 25, perChunk);
+  // Starts at 10 s and cannot be entered but at its key frames.
+  const late = make(
+    join(folder.path, "late.ts"),
+    "-i",
+    clip,
+    ...["-c:v", "mpeg2video", "-bf", "2", "-q:v", "1"],
+    "-output_ts_offset",
+    "10",
+  );
+  const lateSound = make(
+    join(folder.path, "late.mkv"),
+    "-i",
+    clip,
+    ...sound.slice(0, 4),
+    "-c:v",
+    "copy",
+    "-output_ts_offset",
+    "7",
+  );
+  await check(late, 58, 25, 3);
+  await check(lateSound, 58, 25, 3);
+  // Frames of three lengths.
+  const uneven = makeNumbered(
+    join(folder.path, "uneven.mkv"),
+    58,
+    ...["-vf", "setpts='(N*3+mod(N,3))/75/TB'", "-fps_mode", "passthrough", "-c:v", "ffv1"],
+  );
+  await check(uneven, 58, 25, 3);
+  await check(uneven, 58, 7, 2);
+});
+
+Deno.test("a tail that has to be fetched is the right one at any rate, and where the medium cannot be entered", async () => {
+  using folder = new TempFolder();
+  const log = folder.file("log");
+  const noSeek = join(folder.path, "no-seek");
+  const ffmpeg = folder.script(
+    "ffmpeg",
+    `echo "$*" >> ${log}; [ -e ${noSeek} ] && case "$*" in *" -ss "*) exit 1;; esac; exec ${tools().ffmpeg} "$@"`,
+  );
+  await using decoder = await openDecoder(folder, { tools: { ffmpeg, prlimit: null } });
+  // 108 frames of picture beneath 40 s of sound.
+  const clip = makeNumbered(
+    join(folder.path, "clip.mp4"),
+    108,
+    ...["-c:v", "mpeg4", "-g", "12", "-bf", "2", "-q:v", "2"],
+  );
+  const sound = ["-f", "lavfi", "-i", "sine=d=40", "-c:a", "aac"];
+  const path = make(join(folder.path, "sounding.mp4"), "-i", clip, ...sound, "-c:v", "copy");
+  const check = async (wish: Wish, framePeriod: number, expected: number[]) => {
+    Deno.writeTextFileSync(log, "");
+    const chunks = await chunksOf(decoder, path, { images: { perChunk: 2, maxEdge: null }, ...wish });
+    const last = chunks.at(-1)!;
+    deepEqual(last.images.map(({ frameIndex }) => frameIndex), expected, JSON.stringify(wish));
+    const shown = shownFrames(folder, [last]).map((frame) => Math.round(frame / framePeriod));
+    deepEqual(shown, expected, JSON.stringify(wish));
+    const starts = Deno.readTextFileSync(log).trim().split("\n").map((line) => / -ss \d/.test(line));
+    deepEqual(starts, exists(noSeek) ? [false, true, false] : [false, true]);
+  };
+  for (const isBlocked of [false, true]) {
+    if (isBlocked) folder.file("no-seek");
+    await check({}, 1, [100, 107]);
+    await check({ chunks: { by: "count", size: 10 } }, 1, [100, 107]);
+    await check({ chunks: { by: "count", size: 200 } }, 1, [0, 107]);
+    await check({ chunks: { by: "count", size: 9 }, sampling: { policy: "fixed", fixedFps: 5 } }, 5, [
+      18,
+      21,
+    ]);
+  }
+});
+
+Deno.test("pictures have the size of the region, shrunk to the edge that was asked for and never enlarged", async () => {
+  using folder = new TempFolder();
+  await using decoder = await openDecoder(folder);
+  const source = (size: string, ...args: string[]) =>
+    make(
+      join(folder.path, `${size}${args.length}.mkv`),
+      ...["-f", "lavfi", "-i", `testsrc2=s=${size}:r=5:d=1`, ...args, "-c:v", "ffv1"],
+    );
+  const check = async (path: string, wish: Wish & { maxEdge?: number }, expected: string) => {
+    const { maxEdge = null, ...rest } = wish;
+    const chunks = await chunksOf(decoder, path, { ...rest, images: { perChunk: 2, maxEdge } });
+    equal(chunks[0]!.images.length, 2);
+    equal(readJpegs(folder, chunks[0]!.images.map(({ jpeg }) => jpeg)).extent, expected);
+  };
+  const wide = source("320x180");
+  await check(wide, {}, "320x180");
+  await check(wide, { maxEdge: 4096 }, "320x180");
+  await check(wide, { maxEdge: 320 }, "320x180");
+  await check(wide, { maxEdge: 160 }, "160x90");
+  await check(wide, { maxEdge: 101 }, "100x56");
+  await check(wide, { maxEdge: 64 }, "64x36");
+  await check(wide, { crop: { x: 0.5, y: 0.5, width: 0.5, height: 0.25 } }, "160x44");
+  await check(wide, { crop: { x: 0.5, y: 0, width: 0.25, height: 1 }, maxEdge: 90 }, "40x90");
+  await check(source("180x320"), { maxEdge: 160 }, "90x160");
+  await check(source("161x121", "-pix_fmt", "yuv444p"), {}, "160x120");
+  await check(source("160x120", "-pix_fmt", "yuv420p10le"), {}, "160x120");
+  await check(source("160x120", "-pix_fmt", "bgra", "-r", "5"), {}, "160x120");
+  await check(source("160x120", "-vf", "setsar=16/11", "-r", "5", "-an"), {}, "160x120");
+  const turned = makeTurned(join(folder.path, "turned.mp4"), makeClip(join(folder.path, "flat.mp4")), 90);
+  await check(turned, {}, "240x320");
+  await check(turned, { maxEdge: 64 }, "48x64");
+});
+
+Deno.test("pictures have the colours and the place of what is shown", async () => {
+  using folder = new TempFolder();
+  await using decoder = await openDecoder(folder);
+  const check = async (name: string, args: string[], expected: number, wish: Wish = {}) => {
+    const path = make(join(folder.path, name), "-f", "lavfi", "-i", ...args);
+    const [chunk] = await chunksOf(decoder, path, {
+      ...wish,
+      images: { perChunk: 1, maxEdge: null, quality: 95 },
+    });
+    const { means: [mean] } = readJpegs(folder, chunk!.images.map(({ jpeg }) => jpeg));
+    ok(Math.abs(mean! - expected) <= 2, `${name}: ${mean}, not ${expected}`);
+  };
+  const halves = "color=black:s=160x120:r=5:d=1,drawbox=x=80:w=80:h=120:color=white:t=fill";
+  await check("limited.mkv", [halves, "-pix_fmt", "yuv420p", "-c:v", "ffv1"], 127);
+  await check(
+    "full.mkv",
+    [`${halves},scale=out_range=full,format=yuvj420p`, "-c:v", "mjpeg", "-q:v", "2"],
+    127,
+  );
+  await check("deep.mkv", [halves, "-pix_fmt", "yuv422p10le", "-c:v", "ffv1"], 127);
+  await check("rgb.mkv", [`${halves},format=bgra`, "-c:v", "ffv1"], 127);
+  await check("right.mkv", [halves, "-c:v", "ffv1"], 255, { crop: { x: 0.5, y: 0, width: 0.5, height: 1 } });
+  await check("left.mkv", [halves, "-c:v", "ffv1"], 0, { crop: { x: 0, y: 0, width: 0.5, height: 1 } });
+  const flat = make(join(folder.path, "flat.mp4"), "-f", "lavfi", "-i", halves, "-c:v", "mpeg4", "-q:v", "2");
+  const turned = makeTurned(join(folder.path, "turned.mp4"), flat, 90);
+  const crop = { x: 0, y: 0.5, width: 1, height: 0.5 };
+  const [lower] = await chunksOf(decoder, turned, { crop, images: { perChunk: 1, maxEdge: null } });
+  ok(
+    readJpegs(folder, [lower!.images[0]!.jpeg]).means[0]! > 250,
+    "the right half lies below when turned clockwise",
+  );
+});
+
+Deno.test("windows begin with the first frame that is in none, and end before the container does", async () => {
+  using folder = new TempFolder();
+  await using decoder = await openDecoder(folder);
+  const clip = makeClip(join(folder.path, "clip.mp4"), { frames: 50, fps: "25" });
+  const check = async (windowMs: number, endMs: number | null, expected: number[]) => {
+    const chunks = await chunksOf(decoder, clip, { chunks: { by: "window", windowMs, endMs } });
+    deepEqual(chunks.map(({ signals }) => signals.count), expected, `${windowMs} ${endMs}`);
+    ok(chunks.every(({ images }) => images.length === 0));
+  };
+  await check(500, null, [13, 13, 13, 11]);
+  await check(40, 200, [1, 1, 1, 1, 1]);
+  await check(1, 120, [1, 1, 1]);
+  await check(8000, 2000, [50]);
+  await check(1000, 1000, [25]);
+  await check(1000, 1001, [25, 25]);
+  await check(1000, 0, []);
+});
+
+Deno.test("a picture that changes its size on the way still shows the chosen frames", async () => {
+  using folder = new TempFolder();
+  await using decoder = await openDecoder(folder);
+  const parts = ["64x48", "96x64"].map((size, part) => {
+    const gray = `geq=lum='16+${STEP}*(N+${part * 31})':cb=128:cr=128`;
+    return make(
+      join(folder.path, `${size}.ts`),
+      ...["-f", "lavfi", "-i", `color=black:s=${size}:r=25,${gray}`, "-frames:v", "31"],
+      ...["-c:v", "mpeg2video", "-q:v", "1", "-f", "mpegts", "-output_ts_offset", String(1 + part * 31 / 25)],
+    );
+  });
+  const path = folder.file("both.ts", new Uint8Array(parts.flatMap((part) => [...Deno.readFileSync(part)])));
+  for (const perChunk of [1, 2, 3]) {
+    const chunks = await chunksOf(decoder, path, {
+      chunks: { by: "count", size: 8 },
+      images: { perChunk, maxEdge: null },
+    });
+    // A frame is lost where the parts meet, so what a frame shows is read from its signals.
+    const luma = joined(chunks, "lumaMean").map((mean) => Math.round((Number(mean) * 255 - 16) / STEP));
+    const chosen = chunks.flatMap(({ images }) => images.map(({ frameIndex }) => luma[frameIndex]!));
+    const counts = chunks.map(({ signals }) => chosenPositions(signals.count, perChunk).length);
+    deepEqual(chunks.map(({ images }) => images.length), counts);
+    deepEqual(shownFrames(folder, chunks), chosen);
+  }
+});
+
+Deno.test("nobody asks, nothing goes on: ffmpeg waits and little is held", async () => {
+  using folder = new TempFolder();
+  await using decoder = await openDecoder(folder);
+  const clip = makeClip(join(folder.path, "clip.mp4"), { frames: 20_000, size: "64x48" });
+  await using frames = await stream(decoder, clip, { images: { perChunk: 2, maxEdge: null } });
+  const first = await frames.next();
+  equal(first!.signals.count, 25);
+  const cpuTicks = () => {
+    const stats = [...Deno.readDirSync("/proc")].filter(({ name }) => /^\d+$/.test(name)).flatMap(
+      ({ name }) => {
+        try {
+          const isOurs = Deno.readTextFileSync(`/proc/${name}/cmdline`).includes(join(folder.path, "temp"));
+          return isOurs ? [Deno.readTextFileSync(`/proc/${name}/stat`)] : [];
+        } catch {
+          return [];
+        }
+      },
+    );
+    equal(stats.length, 1, "one ffmpeg is alive");
+    const fields = stats[0]!.slice(stats[0]!.lastIndexOf(")") + 2).split(" ");
+    return Number(fields[11]) + Number(fields[12]);
+  };
+  // It works off what it may and then stands still: its CPU time is the same after many turns of everything else.
+  let ticks = -1;
+  while (cpuTicks() !== ticks) {
+    ticks = cpuTicks();
+    await new Promise((resolve) => setTimeout(resolve, 300));
+  }
+  ok(ticks < 100, `${ticks} hundredths of a second for a small part of 20,000 frames`);
+  const rest = await all(frames);
+  equal(rest.length, 799);
+  ok(rest.every(({ images }) => images.length === 2));
+});
+
+Deno.test("a stream that is dropped at any moment leaves nothing, and the decoder goes on", async () => {
+  using folder = new TempFolder();
+  await using decoder = await openDecoder(folder);
+  const clip = makeClip(join(folder.path, "clip.mp4"), { frames: 3000 });
+  const images = { perChunk: 2, maxEdge: null };
+  for (const taken of [0, 1, 5]) {
+    const frames = await stream(decoder, clip, { images });
+    for (let i = 0; i < taken; i++) await frames.next();
+    const pending = frames.next().then(() => "given", () => "rejected");
+    await frames[Symbol.asyncDispose]();
+    ok(["given", "rejected"].includes(await pending));
+    await rejects(frames.next(), /was closed/);
+    checkNothingLeft(folder);
+  }
+  const stop = new AbortController();
+  const aborted = await stream(decoder, clip, { images, signal: stop.signal });
+  await aborted.next();
+  stop.abort(new Error("enough"));
+  await aborted.closed;
+  await rejects(aborted.next(), /enough/);
+  checkNothingLeft(folder);
+  equal((await chunksOf(decoder, clip, { maxFrames: 60 })).length, 3);
+  const left = await stream(decoder, clip, { images });
+  await decoder[Symbol.asyncDispose]();
+  await rejects(left.next(), /closing/);
+  checkNothingLeft(folder);
+});
+
+Deno.test("streams that are held back leave short decodes their places", async () => {
+  using folder = new TempFolder();
+  await using decoder = await openDecoder(folder);
+  const clip = makeClip(join(folder.path, "clip.mp4"), { frames: 3000 });
+  const held = await Promise.all([1, 2, 3, 4].map(() => stream(decoder, clip)));
+  const info = await decoder.probe(clip, NEVER);
+  const plan = planSampling({}, 25, "ingest");
+  const { signals } = await decoder.decodeSignals({ path: clip, info, plan, maxFrames: 10, signal: NEVER });
+  equal(signals.count, 10);
+  const fifth = stream(decoder, clip);
+  await held[0]![Symbol.asyncDispose]();
+  equal((await (await fifth).next())!.signals.count, 25);
+});
+
+Deno.test("faults of the medium are refused by the first chunk, and a request of ours that makes no sense at once", async () => {
+  using folder = new TempFolder();
+  await using decoder = await openDecoder(folder);
+  const clip = makeClip(join(folder.path, "clip.mp4"));
+  const sound = make(join(folder.path, "sound.mp4"), "-f", "lavfi", "-i", "sine=d=1", "-c:a", "aac");
+  await rejects(stream(decoder, sound), (error) => isFault(error, /no video stream/));
+  const tiny = { x: 0, y: 0, width: 0.001, height: 1 };
+  await rejects(stream(decoder, clip, { crop: tiny }), (error) => isFault(error, /2x2/));
+  const info = await decoder.probe(clip, NEVER);
+  const request = { info, plan: planSampling({}, 25, "ingest"), maxFrames: 10, signal: NEVER };
+  const chunks = { by: "count", size: 5 } as const;
+  const text = folder.file("text.mp4", "no longer a video");
+  for (
+    const [path, reason] of [[join(folder.path, "gone.mp4"), /cannot be read/], [text, /source_uri/]] as const
+  ) {
+    for (const images of [undefined, { perChunk: 2, maxEdge: null }]) {
+      await using frames = await decoder.streamFrames({
+        ...request,
+        input: fileInput(path),
+        chunks,
+        ...(images && { images }),
+      });
+      await rejects(frames.next(), (error) => isFault(error, reason));
+      await rejects(frames.next(), (error) => isFault(error, reason));
+    }
+  }
+  for (
+    const wrong of [
+      { chunks: { by: "window", windowMs: 500, endMs: null }, images: { perChunk: 1, maxEdge: null } },
+      { chunks: { by: "window", windowMs: 0, endMs: null } },
+      { chunks: { by: "count", size: 0 } },
+      { chunks: { by: "count", size: 2.5 } },
+      { images: { perChunk: 0, maxEdge: null } },
+      { maxFrames: 0 },
+    ] satisfies Wish[]
+  ) await rejects(stream(decoder, clip, wrong), RangeError);
+  checkNothingLeft(folder);
+  equal((await chunksOf(decoder, clip)).length, 1);
+});
+
+Deno.test("an ffmpeg that falls silent while it is waited for is ended, not one that nobody asks", async () => {
+  using folder = new TempFolder();
+  const stepped = steppedWorld();
+  const hangs = join(folder.path, "hangs");
+  const ffmpeg = folder.script(
+    "ffmpeg",
+    `if [ -e ${hangs} ]; then echo > ${folder.path}/started; exec /bin/sleep 1000; fi; exec ${tools().ffmpeg} "$@"`,
+  );
+  await using decoder = await openDecoder(folder, { tools: { ffmpeg, prlimit: null }, world: stepped });
+  const clip = makeClip(join(folder.path, "clip.mp4"), { frames: 3000 });
+  await using held = await stream(decoder, clip);
+  ok(await held.next());
+  stepped.elapse();
+  ok(await held.next(), "time that passes while nobody waits does not count");
+  folder.file("hangs");
+  await using frames = await stream(decoder, clip);
+  await until(() => exists(join(folder.path, "started")));
+  const waiting = frames.next();
+  const refused = rejects(waiting, (error) => isFault(error, /came to a halt/));
+  await new Promise((resolve) => setTimeout(resolve, 0));
+  stepped.elapse();
+  await refused;
+  await held[Symbol.asyncDispose]();
+  checkNothingLeft(folder);
+});
+
+Deno.test("a source that does not end gives chunks as its frames come, until its deadline", async () => {
+  using folder = new TempFolder();
+  const clip = makeClip(join(folder.path, "clip.mp4"), { frames: 50 });
+  const bytes = Deno.readFileSync(
+    make(join(folder.path, "a.ts"), "-i", clip, "-c:v", "mpeg2video", "-f", "mpegts"),
+  );
+  await using camera = serveRtsp(bytes, { isEndless: true });
+  const elapse: (() => void)[] = [];
+  const real = world();
+  // The deadline of the stream passes when the test says so.
+  const sleep = (ms: number, signal?: AbortSignal) => {
+    if (ms !== 600_000) return real.sleep(ms, signal);
+    return new Promise<void>((resolve, reject) => {
+      elapse.push(resolve);
+      signal?.addEventListener("abort", () => reject(signal.reason), { once: true });
+    });
+  };
+  await using decoder = await openDecoder(folder, { world: { ...real, sleep } });
+  const input = rtspInput(`rtsp://127.0.0.1:${camera.port}/camera`);
+  const info = await decoder.probe(input, NEVER);
+  const request = { input, info, plan: planSampling({}, info.video!.averageFps, "ingest"), signal: NEVER };
+  const chunks = { by: "count", size: 10 } as const;
+  const images = { perChunk: 2, maxEdge: 64 };
+  await using cut = await decoder.streamFrames({ ...request, maxFrames: 23, chunks, images });
+  deepEqual((await all(cut)).map(({ images }) => images.map(({ frameIndex }) => frameIndex)), [
+    [0, 9],
+    [10, 19],
+    [20, 22],
+  ]);
+  await using endless = await decoder.streamFrames({ ...request, maxFrames: 500_000, chunks, images });
+  equal((await endless.next())!.images.length, 2);
+  elapse.forEach((pass) => pass());
+  const rest = await all(endless);
+  for (const { signals, images } of rest) equal(images.length, chosenPositions(signals.count, 2).length);
+  deepEqual(processesThatMention("rtsp://"), []);
+});

@@ -1,0 +1,229 @@
+import assert from "node:assert/strict";
+import { quietLog } from "../../../src/base/log.ts";
+import { realWorld } from "../../../src/base/world.ts";
+import { PinnedAgent } from "../../../src/remote/guard/pinned_agent.ts";
+import {
+  type PinnedRequest,
+  pinnedRequest,
+  type PinnedResponse,
+} from "../../../src/remote/guard/pinned_request.ts";
+import { RequestFailed } from "../../../src/remote/guard/request_failed.ts";
+import { trustedRoots } from "../../../src/remote/guard/trusted_roots.ts";
+import { serve, serveRaw, TEST_ROOT } from "../../support/http/tls_server.ts";
+
+const world = realWorld(quietLog());
+const NEVER = new AbortController().signal;
+const LOOPBACK = ["127.0.0.1"];
+
+function request(
+  agent: PinnedAgent,
+  url: string,
+  rest: Partial<PinnedRequest> = {},
+): Promise<PinnedResponse> {
+  const common = { world, agent, addresses: LOOPBACK, method: "GET", headers: {}, signal: NEVER };
+  return pinnedRequest({ ...common, url: new URL(url), timeoutMs: 10_000, ...rest });
+}
+
+function trusting(roots: readonly string[] = [TEST_ROOT], allowInsecureTls = false): PinnedAgent {
+  return new PinnedAgent({ roots, allowInsecureTls });
+}
+
+async function text({ body }: PinnedResponse): Promise<string> {
+  const decoder = new TextDecoder();
+  let whole = "";
+  for await (const chunk of body) whole += decoder.decode(chunk, { stream: true });
+  return whole;
+}
+
+async function failure(promise: Promise<unknown>): Promise<RequestFailed> {
+  const error = await promise.then(() => assert.fail("it did not fail"), (error) => error);
+  assert.ok(error instanceof RequestFailed, String(error?.stack));
+  assert.doesNotMatch(
+    error.message,
+    /127\.0\.0\.1|::1|:\d{4,5}|E[A-Z]{5,}/,
+    "nothing of the machine in the words",
+  );
+  return error;
+}
+
+Deno.test("a request goes to the given address under the name of the host, with exactly the given bytes and headers", async () => {
+  await using server = serve(() => new Response("hello", { status: 202, headers: { "x-answer": "yes" } }));
+  using agent = trusting();
+  const body = new Uint8Array([0, 1, 2, 250, 10, 13]).subarray(1);
+  const response = await request(agent, `https://media.test:${server.port}/a%20b/c?d=e%2f`, {
+    method: "POST",
+    headers: { "x-service-signature": "v1=00ff", "content-type": "application/json" },
+    body,
+  });
+  assert.equal(response.status, 202);
+  assert.equal(response.headers.get("x-answer"), "yes");
+  assert.equal(await text(response), "hello");
+  const [got] = server.requests;
+  assert.equal(got!.method, "POST");
+  assert.equal(got!.url, `https://media.test:${server.port}/a%20b/c?d=e%2f`);
+  assert.deepEqual(got!.body, body.slice());
+  assert.deepEqual(Object.fromEntries(got!.headers), {
+    connection: "keep-alive",
+    "content-length": "5",
+    "content-type": "application/json",
+    host: `media.test:${server.port}`,
+    "x-service-signature": "v1=00ff",
+  });
+});
+
+Deno.test("certificates are verified against the host's name and the trusted authorities", async () => {
+  await using server = serve(() => new Response("hello"));
+  const check = async (host: string, agent: PinnedAgent, expected: RegExp | "answers") => {
+    using _closed = agent;
+    const answer = request(agent, `https://${host}:${server.port}/`);
+    if (expected === "answers") return assert.equal(await text(await answer), "hello", host);
+    const error = await failure(answer);
+    assert.equal(error.kind, "tls", `${host}: ${error.message}`);
+    assert.match(error.message, expected, host);
+  };
+  await check("media.test", trusting(), "answers");
+  await check("MEDIA.test.", trusting(), "answers");
+  await check("deep.media.test", trusting(), "answers");
+  await check("127.0.0.1", trusting(), "answers");
+  await check("media.test", trusting([...trustedRoots(), TEST_ROOT]), "answers");
+  await check("other.test", trusting(), /certificate is for another host/);
+  await check("very.deep.media.test", trusting(), /certificate is for another host/);
+  await check("media.test", trusting([]), /certificate is not trusted/);
+  await check("media.test", trusting(trustedRoots()), /certificate is not trusted/);
+  await check("media.test", trusting([], true), "answers");
+  await check("other.test", trusting([], true), "answers");
+
+  await using elsewhere = serve(() => new Response("hello"), { hostname: "127.0.0.2" });
+  using agent = trusting();
+  const byAddress = request(agent, `https://127.0.0.2:${elsewhere.port}/`, { addresses: ["127.0.0.2"] });
+  assert.match((await failure(byAddress)).message, /certificate is for another host/);
+});
+
+Deno.test("a connection is used again under the same name and address only", async () => {
+  await using server = serve(() => new Response("hello"));
+  using agent = trusting();
+  const connectionsAfter = async (host: string, addresses: string[] = LOOPBACK) => {
+    await text(await request(agent, `https://${host}:${server.port}/`, { addresses }));
+    return server.connections.size;
+  };
+  assert.equal(await connectionsAfter("media.test"), 1);
+  assert.equal(await connectionsAfter("media.test"), 1);
+  assert.equal(await connectionsAfter("a.media.test"), 2);
+  assert.equal(await connectionsAfter("media.test"), 2);
+  assert.equal(
+    await connectionsAfter("media.test", ["127.9.9.9", "127.0.0.1"]),
+    2,
+    "the one that answered goes first",
+  );
+  assert.equal(
+    (await failure(connectionsAfter("media.test", ["127.9.9.9"]))).kind,
+    "connect",
+    "and only if it is checked",
+  );
+});
+
+Deno.test("drained answers leave the connection open, cancelled and overlong ones close it", async () => {
+  await using server = serve((asked) => new Response("x".repeat(Number(new URL(asked.url).search.slice(1)))));
+  using agent = trusting();
+  const next = async (bytes: number, end: (response: PinnedResponse) => unknown) => {
+    await end(await request(agent, `https://media.test:${server.port}/?${bytes}`));
+    return server.connections.size;
+  };
+  assert.equal(await next(10, (response) => response.body.drain(1000)), 1);
+  assert.equal(await next(10, (response) => response.body.drain(1000)), 1);
+  assert.equal(await next(900_000, (response) => response.body.drain(1000)), 1);
+  assert.equal(await next(900_000, (response) => response.body.cancel()), 2);
+  assert.equal(await next(10, (response) => response.body.drain(1000)), 3);
+});
+
+Deno.test("the next address is tried only while nothing was sent", async () => {
+  await using server = serve(() => new Response("hello"));
+  await using cutting = serveRaw("");
+  using agent = trusting();
+  const answer = await request(agent, `https://media.test:${server.port}/`, {
+    addresses: ["127.9.9.9", "127.0.0.1"],
+  });
+  assert.equal(await text(answer), "hello");
+  const cut = await failure(
+    request(agent, `http://media.test:${cutting.port}/`, { addresses: ["127.0.0.1", "127.9.9.9"] }),
+  );
+  assert.equal(cut.kind, "reset");
+  assert.equal((await failure(request(agent, "http://media.test:1/"))).message, "it refuses connections");
+  assert.equal((await failure(request(agent, "http://media.test:1/", { addresses: [] }))).kind, "connect");
+});
+
+Deno.test("a kept connection that the server has closed is replaced", async () => {
+  let server = serve(() => new Response("hello"), { isPlain: true });
+  using agent = trusting();
+  const ask = async () => await text(await request(agent, `http://media.test:${server.port}/`));
+  assert.equal(await ask(), "hello");
+  const { port } = server;
+  await server[Symbol.asyncDispose]();
+  server = serve(() => new Response("again"), { isPlain: true, port });
+  assert.equal(await ask(), "again");
+  await server[Symbol.asyncDispose]();
+});
+
+Deno.test("redirects and errors are answers like any other", async () => {
+  await using server = serve((asked) => {
+    const status = Number(new URL(asked.url).pathname.slice(1));
+    return new Response(status === 204 ? null : "body", {
+      status,
+      headers: { location: "http://127.0.0.1:1/" },
+    });
+  });
+  using agent = trusting();
+  for (const status of [200, 204, 301, 302, 307, 308, 404, 500, 503]) {
+    const response = await request(agent, `https://media.test:${server.port}/${status}`);
+    assert.equal(response.status, status);
+    assert.equal(response.headers.get("location"), "http://127.0.0.1:1/");
+    await text(response);
+  }
+});
+
+Deno.test("answers that are cut, endless or no HTTP fail in words", async () => {
+  using agent = trusting();
+  const check = async (bytes: string, expected: string, afterwards?: () => unknown) => {
+    await using server = serveRaw(bytes, afterwards);
+    const asked = request(agent, `http://media.test:${server.port}/`, { timeoutMs: 300 });
+    const { kind } = await failure(asked.then(text));
+    assert.equal(kind, expected, JSON.stringify(bytes.slice(0, 40)));
+  };
+  const hold = () => new Promise(() => {});
+  const head = "HTTP/1.1 200 OK\r\n";
+  await check("", "reset");
+  await check("SSH-2.0-OpenSSH_9.2\r\n", "protocol");
+  await check(head, "reset");
+  await check(`${head}content-length: 10\r\n\r\nabc`, "reset");
+  await check(`${head}transfer-encoding: chunked\r\n\r\n5\r\nab`, "reset");
+  await check(`${head}content-length: x\r\n\r\nabc`, "protocol");
+  await check(`${head}x: ${"y".repeat(100_000)}\r\n\r\n`, "protocol");
+  await check("", "timeout", hold);
+  await check(`${head}content-length: 10\r\n\r\nabc`, "timeout", hold);
+  await check(`${head}content-length: 10\r\n\r\n`, "timeout", hold);
+});
+
+Deno.test("an answer that ends with its connection is whole", async () => {
+  await using server = serveRaw("HTTP/1.0 200 OK\r\n\r\nabc");
+  using agent = trusting();
+  assert.equal(await text(await request(agent, `http://media.test:${server.port}/`)), "abc");
+});
+
+Deno.test("an abort by the caller ends a request at any point, with the caller's own reason", async () => {
+  using agent = trusting();
+  const hold = () => new Promise(() => {});
+  const check = async (bytes: string, when: "before" | "during") => {
+    await using server = serveRaw(bytes, hold);
+    const controller = new AbortController();
+    const reason = new Error("the run ended");
+    if (when === "before") controller.abort(reason);
+    const asked = request(agent, `http://media.test:${server.port}/`, { signal: controller.signal }).then(
+      text,
+    );
+    setTimeout(() => controller.abort(reason), 50);
+    await assert.rejects(asked, (error) => error === reason);
+  };
+  await check("", "before");
+  await check("", "during");
+  await check("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc", "during");
+});

@@ -1,0 +1,279 @@
+import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
+import { quietLog } from "../../../src/base/log.ts";
+import { Metrics } from "../../../src/base/metrics.ts";
+import { realWorld, type World } from "../../../src/base/world.ts";
+import {
+  SIDECAR_FAILURES,
+  SidecarFailed,
+  type SidecarFailure,
+} from "../../../src/model/sidecars/local_audio.ts";
+import { wavOf } from "../../../src/model/sidecars/wav.ts";
+import { type AnalyzeCall, AudioSidecar } from "../../../src/remote/sidecars/audio_sidecar.ts";
+import {
+  type AudioDouble,
+  type AudioScript,
+  heard,
+  MALFORMED,
+  observation,
+  openAudioDouble,
+  refused,
+  spoken,
+} from "../../support/sidecars/audio_sidecar.ts";
+
+const WAV = wavOf(new Int16Array(16_000), 16_000);
+const NEVER = new AbortController().signal;
+
+/** A client of `double` whose clock stands still until told; waits are never over by themselves. */
+function client(double: Pick<AudioDouble, "port">) {
+  const real = realWorld(quietLog());
+  const clock = { ms: 1_000 };
+  const late: (() => void)[] = [];
+  const world: World = {
+    ...real,
+    monotonicMs: () => clock.ms,
+    sleep: (_ms, signal) =>
+      new Promise((resolve, reject) => {
+        late.push(resolve);
+        signal?.addEventListener("abort", () => reject(signal.reason), { once: true });
+      }),
+  };
+  const metrics = new Metrics();
+  const sidecar = new AudioSidecar({ address: { hostname: "127.0.0.1", port: double.port }, world, metrics });
+  return {
+    sidecar,
+    clock,
+    /** Every deadline that runs is over now. */
+    elapse: () => late.splice(0).forEach((end) => end()),
+    analyze: (changed: Partial<AnalyzeCall> = {}) => sidecar.analyze({ ...CALL, ...changed }),
+    speak: (text = "hello") => sidecar.synthesize({ text, timeoutMs: 1000, signal: NEVER }),
+    async metric(name: string) {
+      const line = (await metrics.text()).split("\n").find((line) =>
+        line.startsWith(`service_pipeline_${name} `)
+      );
+      return Number(line?.split(" ").at(-1));
+    },
+    [Symbol.dispose]: () => sidecar[Symbol.dispose](),
+  };
+}
+
+const CALL: AnalyzeCall = {
+  wav: WAV,
+  profile: "gameplay",
+  engine: "sensevoice",
+  maxEvents: 7,
+  minConfidence: 0.25,
+  sourceStartMs: 123_456,
+  timeoutMs: 1000,
+  signal: NEVER,
+};
+
+function failsWith(reason: SidecarFailure, message = /./) {
+  return (error: unknown) => {
+    ok(error instanceof SidecarFailed, String(error));
+    match(error.message, message);
+    return error.reason === reason;
+  };
+}
+
+async function until(isSo: () => boolean) {
+  while (!isSo()) await new Promise((resolve) => setTimeout(resolve, 2));
+}
+
+Deno.test("what is heard arrives, the sidecar is asked as the caller asked, and everything is counted", async () => {
+  await using double = openAudioDouble(heard([observation(0, 500), observation(500, 900)]));
+  using audio = client(double);
+  const { result } = await audio.analyze({ extractionMs: 40 });
+  deepEqual(result.observations, [observation(0, 500), observation(500, 900)]);
+  const [{ operation, audioBytes, wav, ...asked }] = double.requests as [typeof double.requests[0]];
+  equal(operation, "analyze");
+  equal(audioBytes, WAV.length);
+  equal(typeof wav === "string" ? wav : wav.durationMs, 1000);
+  const { profile, engine, maxEvents, minConfidence, sourceStartMs } = CALL;
+  deepEqual({ ...asked, profile, engine, maxEvents, minConfidence, sourceStartMs }, asked);
+  const counted = {
+    local_audio_windows_total: 1,
+    local_audio_observations_total: 2,
+    local_audio_duration_ms_total: 1000,
+    local_audio_analysis_failures_total: 0,
+    local_audio_sidecar_active: 1,
+    local_audio_sidecar_queue_depth: 2,
+    local_audio_sidecar_capacity: 3,
+    local_audio_processing_latency_ms_sum: 40,
+    local_audio_decode_latency_ms_sum: 1,
+    local_audio_vad_latency_ms_sum: 2,
+    local_audio_classifier_latency_ms_sum: 3,
+    local_audio_asr_latency_ms_sum: 4,
+    local_audio_round_trip_latency_ms_count: 1,
+    local_audio_real_time_factor_milli_sum: 10,
+  };
+  for (const [name, value] of Object.entries(counted)) equal(await audio.metric(name), value, name);
+  deepEqual(double.faults, []);
+});
+
+Deno.test("a text becomes speech, with what it says about itself checked against the WAV", async () => {
+  await using double = openAudioDouble(spoken());
+  using audio = client(double);
+  const { wav, ...speech } = await audio.speak("hello, ü");
+  deepEqual(speech, { model: "double-voice", sampleRateHz: 22_050, processingMs: 5 });
+  equal(wav.length, 44 + 44_100);
+  equal(double.requests[0]!.text, "hello, ü");
+  equal(await audio.metric("local_audio_tts_bytes_total"), 44 + 44_100);
+  for (const bad of [new Uint8Array(10), new Uint8Array(), wavOf(new Int16Array(5), 8_000)]) {
+    double.answer(spoken(bad));
+    await rejects(audio.speak(), failsWith("malformed_response"));
+    audio.clock.ms += 5_000;
+  }
+  equal(await audio.metric("local_audio_tts_attempts_total"), 4);
+  equal(await audio.metric("local_audio_tts_successes_total"), 1);
+  equal(await audio.metric("local_audio_tts_failures_total"), 3);
+});
+
+Deno.test("a refusal arrives with its reason, and costs neither the connection nor the next call", async () => {
+  await using double = openAudioDouble();
+  using audio = client(double);
+  const check = async (script: AudioScript, reason: SidecarFailure) => {
+    double.answer(script);
+    await rejects(audio.analyze(), failsWith(reason, /told to fail/));
+    equal(await audio.metric(`local_audio_failures_total{reason="${reason}"}`), ++seen[reason]!);
+  };
+  const seen: Record<string, number> = Object.fromEntries(SIDECAR_FAILURES.map((reason) => [reason, 0]));
+  for (const reason of SIDECAR_FAILURES) await check(refused(reason), reason);
+  await check(refused("overloaded", "overloaded"), "overloaded");
+  await check(refused("decode", "bad_request"), "decode");
+  await check(refused("a reason of tomorrow"), "inference");
+  double.answer(heard([]));
+  await audio.analyze();
+  equal(double.accepted, 1);
+});
+
+Deno.test("an answer that breaks the protocol is not taken, ends the connection and starts a back-off", async () => {
+  for (const [what, script] of Object.entries(MALFORMED)) {
+    await using double = openAudioDouble(script);
+    using audio = client(double);
+    await rejects(audio.analyze(), failsWith("malformed_response"), what);
+    await until(() => double.open === 0);
+    await rejects(audio.analyze(), failsWith("reconnect", /left alone/), what);
+    equal(double.requests.length, 1, what);
+  }
+});
+
+Deno.test("a sidecar that cannot be reached is tried again after 100 ms, then twice as long, at most 5 s", async () => {
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const { port } = listener.addr as Deno.NetAddr;
+  listener.close();
+  using audio = client({ port });
+  for (const backOffMs of [100, 200, 400, 800, 1600, 3200, 5000, 5000]) {
+    await rejects(audio.analyze(), failsWith("reconnect", /cannot be connected/));
+    audio.clock.ms += backOffMs - 1;
+    await rejects(audio.analyze(), failsWith("reconnect", /another 1 ms/));
+    audio.clock.ms += 1;
+  }
+});
+
+Deno.test("an answer makes the back-off short again", async () => {
+  await using double = openAudioDouble(() => "cut");
+  using audio = client(double);
+  for (const backOffMs of [100, 200]) {
+    await rejects(audio.analyze(), failsWith("reconnect", /cut/));
+    audio.clock.ms += backOffMs;
+  }
+  double.answer(heard([]));
+  await audio.analyze();
+  double.answer(() => "cut");
+  await rejects(audio.analyze(), failsWith("reconnect"));
+  await rejects(audio.analyze(), failsWith("reconnect", /another 100 ms/));
+});
+
+Deno.test("connections are kept, shared by nobody at once, and replaced when they turn out to be closed", async () => {
+  await using double = openAudioDouble();
+  using audio = client(double);
+  await audio.analyze();
+  await audio.analyze();
+  equal(double.accepted, 1);
+
+  const held = Promise.withResolvers<void>();
+  double.answer(async (request, index) => {
+    await held.promise;
+    return await heard([])(request, index);
+  });
+  const calls = Array.from({ length: 12 }, () => audio.analyze());
+  await until(() => double.requests.length === 2 + 8);
+  held.resolve();
+  await Promise.all(calls);
+  equal(double.accepted, 8);
+  equal(new Set(double.requests.slice(2, 10).map(({ connection }) => connection)).size, 8);
+
+  double.dropConnections();
+  await until(() => double.open === 0);
+  await audio.analyze();
+  equal(double.accepted, 9);
+});
+
+Deno.test("a kept connection is replaced once, and only as long as no answer had begun", async () => {
+  await using double = openAudioDouble();
+  using audio = client(double);
+  await audio.analyze();
+  double.answer(() => "cut");
+  await rejects(audio.analyze(), failsWith("reconnect"));
+  equal(double.requests.length, 3); // the kept connection and a new one
+
+  audio.clock.ms += 100;
+  double.answer(heard([]));
+  await audio.analyze();
+  double.answer(async (request, index) => {
+    const whole = await heard([])(request, index) as Uint8Array;
+    setTimeout(() => double.dropConnections(), 5);
+    return whole.subarray(0, 20);
+  });
+  await rejects(audio.analyze(), failsWith("reconnect"));
+  equal(double.requests.length, 5);
+});
+
+Deno.test("a call out of time or called off ends its connection, and does not hold up others", async () => {
+  await using double = openAudioDouble(() => "hang");
+  using audio = client(double);
+  const late = rejects(audio.analyze(), failsWith("timeout", /1000 ms/));
+  await until(() => double.requests.length === 1);
+  audio.elapse();
+  await late;
+  await until(() => double.open === 0);
+
+  const abort = new AbortController();
+  const calledOff = rejects(audio.analyze({ signal: abort.signal }), /nobody waits/);
+  await until(() => double.requests.length === 2);
+  abort.abort(new Error("nobody waits"));
+  await calledOff;
+  await until(() => double.open === 0);
+  await rejects(audio.analyze({ signal: abort.signal }), /nobody waits/);
+  equal(await audio.metric("local_audio_analysis_failures_total"), 1);
+
+  double.answer(heard([]));
+  await audio.analyze();
+});
+
+Deno.test("more callers than may wait are refused as overloaded, and closing refuses all of them", async () => {
+  await using double = openAudioDouble(() => "hang");
+  using audio = client(double);
+  const calls = Array.from({ length: 8 + 64 }, () => audio.analyze().catch((error) => error.reason));
+  await until(() => double.requests.length === 8);
+  await rejects(audio.analyze(), failsWith("overloaded"));
+  audio.sidecar[Symbol.dispose]();
+  const reasons = new Set(await Promise.all(calls));
+  deepEqual([...reasons].sort(), ["overloaded", "reconnect"]);
+  await until(() => double.open === 0);
+});
+
+Deno.test("what the sidecar would refuse anyway is refused before anything is sent", async () => {
+  await using double = openAudioDouble();
+  using audio = client(double);
+  const stereo = WAV.slice();
+  new DataView(stereo.buffer).setUint16(22, 2, true);
+  new DataView(stereo.buffer).setUint16(32, 4, true);
+  for (
+    const wav of [new Uint8Array(), new Uint8Array(100), stereo, wavOf(new Int16Array(2 * 2 ** 20), 16_000)]
+  ) {
+    await rejects(audio.analyze({ wav }), failsWith("decode"));
+  }
+  for (const text of ["", "ü".repeat(8193)]) await rejects(audio.speak(text), failsWith("decode"));
+  equal(double.accepted, 0);
+});

@@ -1,0 +1,69 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { readConfig } from "../src/base/config.ts";
+import { startConfined } from "../src/sandbox.ts";
+import { settleTools } from "../src/environment.ts";
+import { CLIPS, PROJECT_ROOT } from "./support/service.ts";
+import type { Probe } from "./support/probe_worker.ts";
+
+/** Opens the real service confined as in production, with `test/support/probe_worker.ts` looking around inside it. */
+async function probeFromInside(): Promise<{ probes: Record<string, Probe>; root: string }> {
+  const root = Deno.realPathSync(Deno.makeTempDirSync({ prefix: "service-confine-" }));
+  for (const name of ["data", "data/tmp", "uploads", "media", "outside"]) Deno.mkdirSync(join(root, name));
+  Deno.writeTextFileSync(join(root, "outside", "secret.txt"), "secret");
+  Deno.copyFileSync(join(CLIPS, "intel_bottle.mp4"), join(root, "outside", "film.mp4"));
+  Deno.copyFileSync(join(CLIPS, "intel_bottle.mp4"), join(root, "media", "film.mp4"));
+  Deno.symlinkSync(join(root, "outside", "film.mp4"), join(root, "media", "leads_out.mp4"));
+  Deno.symlinkSync(join(root, "outside"), join(root, "media", "folder_out"));
+  const config = readConfig({
+    SERVICE_API_KEYS: "k",
+    SERVICE_BIND_ADDR: "127.0.0.1:0",
+    RUST_LOG: "off",
+    SERVICE_ALLOW_INSECURE_HTTP: "1",
+    SERVICE_ALLOW_REMOTE_HLS: "1",
+  });
+  const worker = startConfined(new URL("./support/probe_worker.ts", import.meta.url), {
+    config,
+    tools: settleTools(config, []),
+    places: {
+      dataDir: join(root, "data"),
+      uploadRoot: join(root, "uploads"),
+      tempDir: join(root, "data", "tmp"),
+      operatorRoots: [join(root, "media")],
+      codeDirs: [join(PROJECT_ROOT, "src"), join(PROJECT_ROOT, "wasm")],
+    },
+  });
+  try {
+    const probes = await new Promise<Record<string, Probe>>((resolve, reject) => {
+      worker.onmessage = ({ data }) => resolve(data);
+      worker.onerror = (event) => {
+        event.preventDefault();
+        reject(new Error(event.message));
+      };
+    });
+    return { probes, root };
+  } finally {
+    worker.terminate();
+  }
+}
+
+Deno.test("from inside the running service other files, programs and variables are out of reach, and neighbours are refused", async () => {
+  const { probes, root } = await probeFromInside();
+  Deno.removeSync(root, { recursive: true });
+  const refused = Object.entries(probes).filter(([name]) => name.startsWith("refused: "));
+  const allowed = Object.entries(probes).filter(([name]) => name.startsWith("allowed: "));
+  assert.ok(refused.length >= 15 && allowed.length >= 6);
+  for (const [name, probe] of refused) {
+    assert.equal(probe.outcome, "NotCapable", `${name}: ${JSON.stringify(probe)}`);
+  }
+  for (const [name, probe] of allowed) assert.equal(probe.outcome, "ok", `${name}: ${JSON.stringify(probe)}`);
+  const ingested = ["a file inside a root", "a remote film", "a remote playlist"].map((name) =>
+    `ingest of ${name}`
+  );
+  for (const name of ingested) assert.deepEqual(probes[name], { outcome: "200" }, name);
+  const others = Object.entries(probes).filter(([name]) =>
+    name.startsWith("ingest of ") && !ingested.includes(name)
+  );
+  assert.equal(others.length, 9);
+  for (const [name, probe] of others) assert.deepEqual(probe, { outcome: "422 source_uri" }, name);
+});

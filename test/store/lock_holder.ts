@@ -1,9 +1,0 @@
-/** The other process of lock_test.ts: opens the timeline of the folder it is given and holds it until it is killed. */
-
-import { Timeline } from "../../src/store/timeline.ts";
-import { created, silentWorld } from "./support.ts";
-
-const timeline = await Timeline.open({ dataDir: Deno.args[0]!, world: silentWorld(() => 1), sync: "none" });
-timeline.commit(() => [created()]);
-console.log("open");
-await Deno.stdin.read(new Uint8Array(1));

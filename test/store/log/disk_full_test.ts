@@ -1,0 +1,103 @@
+import assert from "node:assert/strict";
+import { all, Bench, created, event, prepared, range, RUN, seqs } from "../../support/timeline.ts";
+
+/** Mounts 1 MiB of memory as a disk; undefined where that is not allowed. */
+function mountSmallDisk(path: string): { unmount: () => void } | undefined {
+  try {
+    const args = ["-t", "tmpfs", "-o", "size=1m", "timeline-test", path];
+    if (!new Deno.Command("mount", { args, stderr: "null" }).outputSync().success) return undefined;
+    return { unmount: () => void new Deno.Command("umount", { args: ["-l", path] }).outputSync() };
+  } catch {
+    return undefined;
+  }
+}
+
+const disk = (() => {
+  const path = Deno.makeTempDirSync();
+  const mounted = mountSmallDisk(path);
+  mounted?.unmount();
+  Deno.removeSync(path);
+  return mounted !== undefined;
+})();
+
+Deno.test({
+  name: `a full disk refuses the commit whole, and takes the next one when there is room${
+    disk ? "" : " (skipped: no right to mount a small disk)"
+  }`,
+  ignore: !disk,
+  async fn() {
+    using bench = new Bench();
+    const mounted = mountSmallDisk(bench.dataDir)!;
+    try {
+      Deno.writeFileSync(`${bench.dataDir}/ballast`, new Uint8Array(600_000));
+      const timeline = await bench.open();
+      timeline.commit(() => [created()]);
+      const sizeBefore = () => Deno.statSync(bench.path(bench.segments()[0]!)).size;
+      const text = "x".repeat(100_000);
+      let written = 1;
+      assert.throws(() => {
+        for (;; written++) timeline.commit(() => [event("vlm", { text })]);
+      }, { code: "storage_unavailable", status: 503 });
+      assert.ok(written > 2 && written < 6);
+      const size = sizeBefore();
+      // Several records and several pieces: all or nothing of them.
+      for (const payload of [{ text }, prepared(JSON.stringify({ text: text.repeat(3) }))]) {
+        assert.throws(() => timeline.commit(() => [event("vlm"), event("vlm", payload), event("vlm")]), {
+          code: "storage_unavailable",
+        });
+        assert.equal(sizeBefore(), size);
+      }
+      assert.equal(timeline.view.lastSeq, written);
+      assert.equal(timeline.view.run(RUN)!.eventCount, written);
+      assert.deepEqual(seqs(timeline.read(RUN)), range(1, written));
+      Deno.removeSync(`${bench.dataDir}/ballast`);
+      assert.equal(timeline.commit(() => [event("vlm", { text })])[0]!.seq, written + 1);
+      await timeline.close();
+      await using again = await bench.open();
+      assert.deepEqual(seqs(again.read(RUN)), range(1, written + 1));
+      assert.deepEqual(bench.damages, []);
+      await again.close();
+    } finally {
+      mounted.unmount();
+    }
+  },
+});
+
+const canLimit = (() => {
+  try {
+    return new Deno.Command("prlimit", { args: ["--version"], stdout: "null" }).outputSync().success;
+  } catch {
+    return false;
+  }
+})();
+
+Deno.test({
+  name: `a file size limit refuses the commit whole and the service goes on${
+    canLimit ? "" : " (skipped: prlimit is not installed)"
+  }`,
+  ignore: !canLimit,
+  async fn() {
+    using bench = new Bench();
+    const script = new URL("./limited_writer.ts", import.meta.url).pathname;
+    await using writer = new Deno.Command(Deno.execPath(), {
+      args: ["run", "-A", "--no-lock", "--no-check", "--no-code-cache", script, bench.dataDir],
+      stdin: "piped",
+      stdout: "piped",
+    }).spawn();
+    const lines = writer.stdout.pipeThrough(new TextDecoderStream()).getReader();
+    assert.equal((await lines.read()).value?.trim(), "open");
+    const args = [`--pid=${writer.pid}`, "--fsize=200000"];
+    assert.equal((await new Deno.Command("prlimit", { args }).output()).success, true);
+    await writer.stdin.close();
+    const { refused, lastSeq, sizeBytes } = JSON.parse((await lines.read()).value!);
+    assert.equal((await writer.status).success, true);
+    await lines.cancel();
+    assert.equal(refused, "storage_unavailable");
+    await using timeline = await bench.open();
+    assert.deepEqual(bench.damages, []);
+    assert.equal(timeline.stats.bytes, sizeBytes);
+    assert.deepEqual(seqs(timeline.read(RUN)), range(1, lastSeq));
+    // The small one that fitted after the refusal.
+    assert.equal(all(timeline.read(RUN)).at(-1)!.kind, "keepalive_refreshed");
+  },
+});

@@ -1,0 +1,47 @@
+import assert from "node:assert/strict";
+import { RING_EVENTS } from "../../../src/store/log/notification_ring.ts";
+import type { Timeline } from "../../../src/store/log/timeline.ts";
+import { Bench, event, randomFrom, range, RUN } from "../../support/timeline.ts";
+
+/** A reader as Subscription describes it; takes events until it has `untilSeq`. */
+async function follow(timeline: Timeline, untilSeq: number, pause: () => Promise<void>): Promise<number[]> {
+  const got: number[] = [];
+  let cursor = 0;
+  const take = (seq: number) => {
+    if (seq <= cursor) return;
+    got.push(seq);
+    cursor = seq;
+  };
+  const readLog = () => {
+    for (const batch of timeline.read(RUN, { fromSeq: cursor + 1 })) for (const { seq } of batch) take(seq);
+  };
+  using subscription = timeline.subscribe(RUN);
+  readLog();
+  while (cursor < untilSeq && await subscription.changed()) {
+    await pause();
+    const { lapped, events } = subscription.drain();
+    if (lapped) readLog();
+    else for (const { seq } of events) take(seq);
+  }
+  return got;
+}
+
+Deno.test("readers that follow a busy run get every event once and in order, lapped or not", async () => {
+  using bench = new Bench();
+  await using timeline = await bench.open();
+  const total = RING_EVENTS * 5;
+  const random = randomFrom(3);
+  const turn = () => new Promise<void>((resolve) => setTimeout(resolve, 0));
+  const quick = follow(timeline, total, () => Promise.resolve());
+  const slow = follow(timeline, total, async () => {
+    for (let turns = random(10); turns > 0; turns--) await turn();
+  });
+  for (let seq = 1; seq <= total;) {
+    const count = Math.min(total - seq + 1, 1 + random(700));
+    timeline.commit(() => range(1, count).map(() => event("vlm")));
+    seq += count;
+    await turn();
+  }
+  const late = follow(timeline, total, () => Promise.resolve());
+  for (const got of await Promise.all([quick, slow, late])) assert.deepEqual(got, range(1, total));
+});

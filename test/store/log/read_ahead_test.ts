@@ -1,0 +1,82 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { quietLog } from "../../../src/base/log.ts";
+import { realWorld } from "../../../src/base/world.ts";
+import { type StoredEvent, Timeline } from "../../../src/store/log/timeline.ts";
+
+const RUNS = 50;
+const ROUNDS = 300;
+
+/** A clock by which every read takes a millisecond, as from a disk, or no time at all, as from the file cache. */
+function world(readMs: number) {
+  let nowMs = 0;
+  return { ...realWorld(quietLog()), monotonicMs: () => nowMs += readMs * 4 };
+}
+
+/** Events of many runs in turn with padding between them, so that each read of one run is a place of its own. */
+async function filled(dataDir: string, readMs: number): Promise<Timeline> {
+  const timeline = await Timeline.open({
+    dataDir,
+    world: world(readMs),
+    sync: "none",
+    segmentBytes: 16 * 2 ** 20,
+  });
+  for (let round = 0; round < ROUNDS; round++) {
+    timeline.commit(() =>
+      Array.from({ length: RUNS }, (_, run) => ({
+        kind: round === 0 ? "run_created" : round % 3 === 0 ? "keepalive_refreshed" : "marker_emitted",
+        runId: `run-${run}`,
+        payload: { round, padding: run === 7 ? "" : "x".repeat(5000) },
+      }))
+    );
+  }
+  return timeline;
+}
+
+async function gathered(batches: AsyncIterable<readonly StoredEvent[]>): Promise<StoredEvent[]> {
+  const all: StoredEvent[] = [];
+  for await (const batch of batches) all.push(...batch);
+  return all;
+}
+
+for (const [disk, readMs] of [["a slow disk", 1], ["the file cache", 0]] as const) {
+  Deno.test(`reading ahead from ${disk} gives what reading gives`, async () => {
+    const dataDir = Deno.makeTempDirSync();
+    try {
+      await using timeline = await filled(dataDir, readMs);
+      for (
+        const query of [
+          {},
+          { fromSeq: 5_000 },
+          { fromSeq: 5_000, toSeq: 9_000 },
+          { kinds: new Set(["marker_emitted"]) },
+          { limit: 40 },
+          { limit: 0 },
+          { fromSeq: 10 ** 9 },
+        ]
+      ) {
+        const plain = [...timeline.read("run-7", query)].flat();
+        assert.deepEqual(await gathered(timeline.readAhead("run-7", query)), plain, JSON.stringify(query));
+      }
+      assert.equal((await gathered(timeline.readAhead("run-7"))).length, ROUNDS);
+      assert.deepEqual(await gathered(timeline.readAhead("run-unknown")), []);
+    } finally {
+      Deno.removeSync(dataDir, { recursive: true });
+    }
+  });
+}
+
+Deno.test("a segment that vanished while the log is open costs its own events only", async () => {
+  const dataDir = Deno.makeTempDirSync();
+  try {
+    await using timeline = await filled(dataDir, 1);
+    const segments = [...Deno.readDirSync(join(dataDir, "timeline"))].map(({ name }) => name)
+      .filter((name) => name.endsWith(".wal")).sort();
+    assert.ok(segments.length > 2);
+    Deno.removeSync(join(dataDir, "timeline", segments[1]!));
+    const events = await gathered(timeline.readAhead("run-7"));
+    assert.ok(events.length < ROUNDS && events.length > ROUNDS / 2, `${events.length}`);
+  } finally {
+    Deno.removeSync(dataDir, { recursive: true });
+  }
+});

@@ -1,0 +1,133 @@
+import assert from "node:assert/strict";
+import type { Timeline } from "../../../src/store/log/timeline.ts";
+import { all, Bench, created, event, fill, range, RUN, seqs } from "../../support/timeline.ts";
+
+/** All that a reader can learn of the timeline. */
+function knowledgeOf(timeline: Timeline): unknown {
+  const runs = [...timeline.view.runsOf("api-key:a")];
+  return {
+    lastSeq: timeline.view.lastSeq,
+    stats: timeline.stats,
+    runs: runs.map((run) => ({ ...run })),
+    events: runs.map((run) => all(timeline.read(run.runId))),
+    markers: all(timeline.readAll({ kinds: new Set(["marker_emitted"]) })).map((stored) => stored.seq),
+    deep: seqs(timeline.read(RUN, { fromSeq: 700, limit: 3 })),
+  };
+}
+
+const usedSnapshot = (bench: Bench) => !bench.lines.some((line) => line.includes("reading the whole log"));
+
+async function fillMany(bench: Bench): Promise<void> {
+  await using timeline = await bench.open({ segmentBytes: 20_000 });
+  for (const run of range(1, 3)) timeline.commit(() => [created(`${RUN.slice(0, -1)}${run}`)]);
+  for (let number = 1; number <= 1500; number++) {
+    const runId = `${RUN.slice(0, -1)}${1 + number % 3 % 2}`;
+    bench.nowMs += 10;
+    const kinds = ["marker_emitted", "ingest_received", "frames_decoded", "vlm"];
+    timeline.commit(() => [event(kinds[number % 4]!, { source_uri: `/clip/${number}` }, runId)]);
+  }
+  timeline.commit(() => [event("run_deleted", {}, `${RUN.slice(0, -1)}3`)]);
+}
+
+Deno.test("a start from the snapshot knows exactly what a start from the log knows", async () => {
+  using bench = new Bench();
+  await fillMany(bench);
+  const known: unknown[] = [];
+  for (const how of ["snapshot", "log", "snapshot and a tail", "log again"]) {
+    if (how === "log again") bench.dropSnapshot();
+    await using timeline = await bench.open({ segmentBytes: 20_000 });
+    known.push(knowledgeOf(timeline));
+    assert.equal(usedSnapshot(bench), true, how);
+    if (how === "snapshot") bench.dropSnapshot();
+    if (how === "log") {
+      // The crash that leaves an older snapshot before a longer log.
+      timeline.commit(() => [event("marker_emitted"), event("keepalive_refreshed")]);
+      using copy = bench.crashCopy();
+      await timeline.close();
+      await using after = await copy.open({ segmentBytes: 20_000 });
+      assert.deepEqual(knowledgeOf(after), knowledgeOf(timeline));
+    }
+  }
+  assert.deepEqual(known[0], known[1]);
+  assert.deepEqual(known[2], known[3]);
+});
+
+Deno.test("a snapshot that is damaged in any byte is ignored, and the log is read", async () => {
+  using bench = new Bench();
+  await fill(bench, 20);
+  const whole = Deno.readFileSync(bench.path("snapshot"));
+  let expected: unknown;
+  {
+    await using timeline = await bench.open();
+    expected = knowledgeOf(timeline);
+    assert.equal(usedSnapshot(bench), true);
+  }
+  const versions: [string, Uint8Array][] = [
+    ["empty", new Uint8Array()],
+    ["garbage", new Uint8Array(5000).fill(65)],
+    ["cut short", whole.subarray(0, -1)],
+    ["cut in half", whole.subarray(0, whole.length / 2)],
+    ["another format", whole.slice().fill(9, 8, 9)],
+    ["too long a head", whole.slice().fill(255, 12, 16)],
+  ];
+  for (let at = 0; at < whole.length; at += 13) {
+    const bytes = whole.slice();
+    bytes[at]! ^= 1 << at % 8;
+    versions.push([`bit in byte ${at}`, bytes]);
+  }
+  for (const [what, bytes] of versions) {
+    Deno.writeFileSync(bench.path("snapshot"), bytes);
+    await using timeline = await bench.open();
+    assert.equal(usedSnapshot(bench), false, what);
+    assert.deepEqual(knowledgeOf(timeline), expected, what);
+    assert.deepEqual(bench.damages, [], what);
+  }
+});
+
+Deno.test("a snapshot that knows more than the log is ignored, and lost numbers are not given again", async () => {
+  using bench = new Bench();
+  await fill(bench, 20, { segmentBytes: 1000 });
+  Deno.removeSync(bench.path(bench.segments().at(-1)!));
+  const kept = Number(bench.segments().length);
+  await using timeline = await bench.open();
+  assert.equal(usedSnapshot(bench), false);
+  const left = seqs(timeline.read(RUN));
+  assert.deepEqual(left, range(1, left.length));
+  assert.ok(left.length < 20 && kept > 1);
+  assert.equal(timeline.stats.damagedRecords, 20 - left.length);
+  assert.equal(timeline.commit(() => [event("vlm")])[0]!.seq, 21);
+});
+
+Deno.test("a snapshot of another log under the same names is ignored", async () => {
+  using mine = new Bench();
+  using other = new Bench();
+  await fill(mine, 20);
+  await fill(other, 30);
+  Deno.copyFileSync(mine.path("snapshot"), other.path("snapshot"));
+  other.edit((bytes) => bytes.slice(100));
+  await using timeline = await other.open();
+  assert.equal(usedSnapshot(other), false);
+  assert.deepEqual(seqs(timeline.read(RUN)), range(2, 30));
+});
+
+Deno.test("a full segment brings a snapshot without closing, and a crash after it loses nothing", async () => {
+  using bench = new Bench();
+  // Payloads that make the log much longer than what the snapshot keeps of it.
+  const text = "x".repeat(2000);
+  const timeline = await bench.open({ segmentBytes: 50_000 });
+  timeline.commit(() => [created()]);
+  while (!hasSnapshot(bench)) {
+    timeline.commit(() => [event("vlm", { text })]);
+    await new Promise((resolve) => setTimeout(resolve, 0));
+  }
+  timeline.commit(() => [event("keepalive_refreshed")]);
+  using copy = bench.crashCopy();
+  await using after = await copy.open();
+  assert.equal(usedSnapshot(copy), true);
+  assert.deepEqual(knowledgeOf(after), knowledgeOf(timeline));
+  await timeline.close();
+});
+
+function hasSnapshot(bench: Bench): boolean {
+  return [...Deno.readDirSync(bench.directory)].some((entry) => entry.name === "snapshot");
+}

@@ -1,0 +1,101 @@
+/** The slow twin of `assembly/gate.ts`: contract 3.2 and 3.3 (with D7) frame by frame, in plain TypeScript. */
+
+import { GATE_REASONS } from "../../../src/model/frames/signals.ts";
+import type {
+  GateColumns,
+  GateReason,
+  GateThresholds,
+  SignalColumns,
+} from "../../../src/model/frames/signals.ts";
+import { hammingTwin } from "./filter_twin.ts";
+
+interface Seen {
+  readonly hash: bigint;
+  readonly luma: number;
+}
+
+/** Keeps its state between calls, like a kernel that resumes. */
+export class GateTwin {
+  #reference: (Seen & { frameIndex: number }) | undefined;
+  /** Slot i % windowSize holds frame i: sums go by slot, even and odd slots apart. */
+  readonly #window: Seen[] = [];
+  #frames = 0;
+
+  constructor(
+    readonly thresholds: GateThresholds,
+    readonly windowSize: number,
+    readonly defersKeep = false,
+  ) {}
+
+  run(signals: SignalColumns, frameIndex: Float64Array): GateColumns {
+    const rows = Array.from(
+      { length: signals.count },
+      (_, row) => this.#step(signals, frameIndex[row]!, row),
+    );
+    return {
+      count: signals.count,
+      reason: Uint8Array.from(rows, (row) => GATE_REASONS.indexOf(row.reason)),
+      gateConfidence: Float64Array.from(rows, (row) => row.gateConfidence),
+      novelty: Float64Array.from(rows, (row) => row.novelty),
+      temporalStability: Float64Array.from(rows, (row) => row.stability),
+      motion: Float64Array.from(rows, (row) => row.motion),
+      confidence: Float64Array.from(rows, (row) => row.confidence),
+    };
+  }
+
+  keep(frameIndex: number, hash: bigint, luma: number): void {
+    this.#reference = { frameIndex, hash, luma };
+  }
+
+  #step(signals: SignalColumns, frameIndex: number, row: number) {
+    const frame = { hash: signals.perceptualHash[row]!, luma: signals.lumaMean[row]! };
+    const [reason, gateConfidence] = this.#decide(signals, frame, frameIndex, row);
+    const isKeep = reason === "initial_frame" || reason === "scene_cut" || reason === "periodic_keepalive";
+    if (isKeep && !this.defersKeep) this.#reference = { frameIndex, ...frame };
+    return { reason, gateConfidence, ...this.#observe(frame) };
+  }
+
+  #decide(signals: SignalColumns, frame: Seen, frameIndex: number, row: number): [GateReason, number] {
+    const reference = this.#reference;
+    if (!reference) return ["initial_frame", 1];
+    const cutScore = signals.cutScore?.[row] ?? NaN;
+    const hamming = hammingTwin(frame.hash, reference.hash);
+    const shift = Math.fround(Math.abs(Math.fround(frame.luma - reference.luma)));
+    const limits = this.thresholds;
+    const meets = (score: number, limit: number) => score >= Math.fround(limit);
+    if (Number.isNaN(cutScore)) {
+      if (hamming >= limits.sceneCutHammingThreshold) return ["scene_cut", hamming / 64];
+    } else if (cutScore >= 0.5) return ["scene_cut", cutScore];
+    if (frameIndex - reference.frameIndex >= limits.keepaliveEveryFrames) return ["periodic_keepalive", 1];
+    if (meets(shift, limits.lumaShiftThreshold)) return ["exposure_shift", shift];
+    const [flicker, ghosting, noise] = [
+      signals.flickerScore[row]!,
+      signals.ghostingScore[row]!,
+      signals.noiseVarianceScore[row]!,
+    ];
+    if (meets(flicker, limits.flickerThreshold)) return ["flicker_suspected", flicker];
+    if (meets(ghosting, limits.ghostingThreshold)) return ["ghosting_suspected", ghosting];
+    if (meets(noise, limits.noiseVarianceThreshold)) return ["noise_variance_spike", noise];
+    return ["no_trigger", 0];
+  }
+
+  #observe(frame: Seen) {
+    const window = this.#window;
+    const count = window.length;
+    const previous = window[(this.#frames + this.windowSize - 1) % this.windowSize];
+    const hammings = window.reduce((sum, seen) => sum + hammingTwin(frame.hash, seen.hash), 0);
+    const distances = [0, 0];
+    window.forEach((seen, slot) => distances[slot % 2]! += Math.abs(frame.luma - seen.luma));
+    const novelty = count === 0 ? 1 : hammings / (64 * count);
+    const stability = count === 0 ? 1 : clampUnit(1 - (distances[0]! + distances[1]!) / count);
+    const motion = count === 0 ? 0 : hammingTwin(frame.hash, previous!.hash) / 64;
+    const confidence = clampUnit(0.45 * novelty + 0.35 * (1 - stability) + 0.20 * motion);
+    window[this.#frames % this.windowSize] = frame;
+    this.#frames++;
+    return { novelty, stability, motion, confidence };
+  }
+}
+
+function clampUnit(value: number): number {
+  return Math.min(Math.max(value, 0), 1);
+}

@@ -1,0 +1,114 @@
+/** Publishing to a service over WHIP, with its live Workers played by the test. */
+
+import assert from "node:assert/strict";
+import { offerText, type PlayedSession, PlayedWorkers, type PlayedWorkersOptions } from "./live_workers.ts";
+import { type Answer, KEY_A, startService, type TestOptions, type TestService } from "../service.ts";
+
+export const WHIP = "/v1/stream/whip";
+
+export interface LiveTest extends TestService {
+  readonly workers: PlayedWorkers;
+}
+
+export async function startLive(
+  env: Record<string, string> = {},
+  { play = {}, ...options }: TestOptions & { readonly play?: PlayedWorkersOptions } = {},
+): Promise<LiveTest> {
+  let workers = new PlayedWorkers(play);
+  const test = await startService(env, { ...options, liveWorkers: () => workers = new PlayedWorkers(play) });
+  return Object.defineProperty(test, "workers", { get: () => workers }) as LiveTest;
+}
+
+export interface Publishing {
+  readonly offer?: string | Uint8Array<ArrayBuffer>;
+  /** What `x-attach-config` says; a text is sent as it is. */
+  readonly attach?: unknown;
+  readonly key?: string | null;
+  readonly headers?: Record<string, string>;
+}
+
+export function offer(
+  test: TestService,
+  { offer = offerText(), attach, key = KEY_A, headers = {} }: Publishing = {},
+): Promise<Answer> {
+  return test.send(WHIP, {
+    method: "POST",
+    headers: {
+      "content-type": "application/sdp",
+      ...(key !== null && { "x-api-key": key }),
+      ...(attach !== undefined &&
+        { "x-attach-config": typeof attach === "string" ? attach : encoded(attach) }),
+      ...headers,
+    },
+    body: offer,
+  });
+}
+
+/** Unpadded base64url of JSON. */
+export function encoded(value: unknown): string {
+  return new TextEncoder().encode(JSON.stringify(value)).toBase64({
+    alphabet: "base64url",
+    omitPadding: true,
+  });
+}
+
+export interface Published {
+  readonly runId: string;
+  readonly sessionId: string;
+  readonly path: string;
+  readonly etag: string;
+  /** The Worker's side. */
+  readonly worker: PlayedSession;
+}
+
+/** A session that was accepted. */
+export async function publish(test: LiveTest, publishing: Publishing = {}): Promise<Published> {
+  const { status, headers, text } = await offer(test, publishing);
+  assert.equal(status, 201, text);
+  const path = headers.get("location")!;
+  return {
+    runId: headers.get("x-service-run-id")!,
+    sessionId: path.slice(WHIP.length + 1),
+    path,
+    etag: headers.get("etag")!,
+    worker: test.workers.last,
+  };
+}
+
+export function hangUp(test: TestService, { path }: Pick<Published, "path">, key: string | null = KEY_A) {
+  return test.send(path, { method: "DELETE", headers: key === null ? {} : { "x-api-key": key } });
+}
+
+export function trickle(
+  test: TestService,
+  { path }: Pick<Published, "path">,
+  body: string | Uint8Array<ArrayBuffer>,
+  { key = KEY_A, ifMatch }: { key?: string; ifMatch?: string } = {},
+) {
+  return test.send(path, {
+    method: "PATCH",
+    headers: {
+      "x-api-key": key,
+      "content-type": "application/trickle-ice-sdpfrag",
+      ...(ifMatch !== undefined && { "if-match": ifMatch }),
+    },
+    body,
+  });
+}
+
+export function prompt(test: TestService, { path }: Pick<Published, "path">, body: unknown, key = KEY_A) {
+  return test.call("PATCH", `${path}/prompt`, body, key);
+}
+
+export async function runsOf(test: TestService, key = KEY_A): Promise<{ run_id: string; status: string }[]> {
+  return (await test.call("GET", "/v1/runs", undefined, key)).json;
+}
+
+/** The value of one metric; with `labels` as they stand in the text, such as `outcome="clean"`. */
+export async function metric(test: TestService, name: string, labels = ""): Promise<number> {
+  const { text } = await test.call("GET", "/v1/metrics");
+  const start = labels === "" ? `${name} ` : `${name}{${labels}} `;
+  const line = text.split("\n").find((line) => line.startsWith(start));
+  assert.ok(line, `no metric ${start}`);
+  return Number(line.slice(start.length));
+}

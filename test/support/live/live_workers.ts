@@ -1,0 +1,196 @@
+/** Live Workers that a test plays itself: it sees every order of a session and makes its reports. */
+
+import { zeros } from "../../../src/live/session_counts.ts";
+import type {
+  FrameFacts,
+  LiveCounts,
+  LivePicture,
+  SessionReport,
+  SessionSettings,
+} from "../../../src/live/messages.ts";
+import type { LiveWorkers, Opening, SessionOrder, SessionPort } from "../../../src/live/worker_pool.ts";
+import { fullFrame } from "../../../src/model/frames/coordinates.ts";
+
+/** A report without the session's id, which the session knows. */
+type WithoutId<Report> = Report extends { sessionId: string } ? Omit<Report, "sessionId"> : never;
+export type Told = WithoutId<SessionReport>;
+
+export const ANSWER = "v=0\r\no=- 1 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n";
+
+/** One session as its Worker sees it. */
+export class PlayedSession implements SessionPort {
+  readonly orders: SessionOrder[] = [];
+  /** Somebody asked it to close. */
+  isAskedToClose = false;
+  isClosed = false;
+  readonly #onReport: (report: SessionReport) => void;
+  readonly #closed = Promise.withResolvers<void>();
+  readonly #closesAtOnce: boolean;
+
+  constructor(
+    readonly settings: SessionSettings,
+    readonly opening: Opening,
+    onReport: (report: SessionReport) => void,
+    closesAtOnce: boolean,
+  ) {
+    this.#onReport = onReport;
+    this.#closesAtOnce = closesAtOnce;
+  }
+
+  /** How many pictures, pieces of evidence and audio windows were acknowledged. */
+  get acknowledged(): { pictures: number; evidence: number; audioWindows: number } {
+    const sum = { pictures: 0, evidence: 0, audioWindows: 0 };
+    for (const order of this.orders) {
+      if (order.kind !== "acknowledge") continue;
+      sum.pictures += order.pictures;
+      sum.evidence += order.evidence;
+      sum.audioWindows += order.audioWindows;
+    }
+    return sum;
+  }
+
+  report(told: Told): void {
+    if (this.isClosed) return;
+    if (told.kind === "closed" || told.kind === "refused") {
+      this.isClosed = true;
+      this.#closed.resolve();
+    }
+    this.#onReport({ ...told, sessionId: this.settings.sessionId } as SessionReport);
+  }
+
+  /** A picture that the gate kept, unless told otherwise. */
+  picture(frameIndex: number, picture: Partial<LivePicture> = {}, frame: Partial<FrameFacts> = {}): void {
+    this.report({
+      kind: "picture",
+      picture: {
+        frame: frameFacts(frameIndex, frame),
+        jpeg: jpegOf(frameIndex),
+        isKeyframe: true,
+        zone: null,
+        trigger: null,
+        ...picture,
+      },
+    });
+  }
+
+  send(order: SessionOrder): void {
+    if (!this.isClosed) this.orders.push(order);
+  }
+
+  close(): Promise<void> {
+    this.isAskedToClose = true;
+    if (this.#closesAtOnce) queueMicrotask(() => this.report({ kind: "closed" }));
+    return this.#closed.promise;
+  }
+}
+
+export interface PlayedWorkersOptions {
+  /** What an offer is answered with; an answer unless given, and nothing where it gives null. */
+  readonly onOpen?: (session: PlayedSession) => void;
+  /** Whether a session closes as soon as it is asked to; true. */
+  readonly closesAtOnce?: boolean;
+}
+
+export class PlayedWorkers implements LiveWorkers {
+  readonly sessions: PlayedSession[] = [];
+  readonly #options: PlayedWorkersOptions;
+  isDisposed = false;
+
+  constructor(options: PlayedWorkersOptions = {}) {
+    this.#options = options;
+  }
+
+  /** The newest session. */
+  get last(): PlayedSession {
+    return this.sessions.at(-1)!;
+  }
+
+  open(
+    settings: SessionSettings,
+    opening: Opening,
+    onReport: (report: SessionReport) => void,
+  ): PlayedSession {
+    // What comes from a real Worker has been cloned.
+    const { closesAtOnce = true, onOpen = answers } = this.#options;
+    const session = new PlayedSession(structuredClone(settings), opening, onReport, closesAtOnce);
+    this.sessions.push(session);
+    queueMicrotask(() => onOpen(session));
+    return session;
+  }
+
+  // deno-lint-ignore require-await
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.isDisposed = true;
+  }
+}
+
+export function answers(session: PlayedSession): void {
+  if (session.opening.kind !== "offer") return;
+  session.report({ kind: "answered", answer: ANSWER, video: { codec: "vp8" }, audioTracks: 1 });
+}
+
+export function frameFacts(frameIndex: number, facts: Partial<FrameFacts> = {}): FrameFacts {
+  return {
+    frameIndex,
+    ptsMs: 90_000 + frameIndex * 33,
+    coordinates: fullFrame(640, 480),
+    gateReason: frameIndex === 0 ? "initial_frame" : "periodic_keepalive",
+    gateConfidence: 1,
+    novelty: 0.5,
+    motion: 0.25,
+    stability: 0.75,
+    confidence: 0.58,
+    arrivedMs: Date.now(),
+    ...facts,
+  };
+}
+
+/** A smallest JPEG whose bytes differ by number, so that each has a hash of its own. */
+export function jpegOf(number: number): Uint8Array<ArrayBuffer> {
+  const [high, low] = [number >> 8 & 0xff, number & 0xff];
+  const comment = [0xff, 0xfe, 0x00, 0x04, high, low];
+  return Uint8Array.from([0xff, 0xd8, ...comment, ...GRAY_8X8, 0xff, 0xd9]);
+}
+
+/** Quantization, frame header, Huffman tables and scan of a gray picture of 8x8 pixels. */
+const GRAY_8X8 = [
+  ...[0xff, 0xdb, 0x00, 0x43, 0x00, ...new Array(64).fill(1)],
+  ...[0xff, 0xc0, 0x00, 0x0b, 0x08, 0x00, 0x08, 0x00, 0x08, 0x01, 0x01, 0x11, 0x00],
+  ...[0xff, 0xc4, 0x00, 0x14, 0x00, 0x01, ...new Array(15).fill(0), 0x00],
+  ...[0xff, 0xc4, 0x00, 0x14, 0x10, 0x01, ...new Array(15).fill(0), 0x00],
+  ...[0xff, 0xda, 0x00, 0x08, 0x01, 0x01, 0x00, 0x00, 0x3f, 0x00, 0x3f],
+];
+
+export const NO_COUNTS: LiveCounts = { ...zeros(), decodeLatenciesUs: [], gateLatenciesUs: [] };
+
+/** An offer as a publisher makes it; `video` are its codecs by section, none for a publisher without a camera. */
+export function offerText(
+  { video = [["VP8", "H264"]], audio = true }: { video?: readonly (readonly string[])[]; audio?: boolean } =
+    {},
+): string {
+  const sections = [
+    ...video.map((codecs) => ({ kind: "video", codecs: codecs.map((name) => `${name}/90000`) })),
+    ...(audio ? [{ kind: "audio", codecs: ["opus/48000/2"] }] : []),
+  ];
+  return [
+    "v=0",
+    "o=- 4611732 2 IN IP4 127.0.0.1",
+    "s=-",
+    "t=0 0",
+    `a=group:BUNDLE ${sections.map((_, mid) => mid).join(" ")}`,
+    ...sections.flatMap(({ kind, codecs }, mid) => [
+      `m=${kind} 9 UDP/TLS/RTP/SAVPF ${codecs.map((_, index) => 96 + mid * 10 + index).join(" ")}`,
+      "c=IN IP4 0.0.0.0",
+      "a=ice-ufrag:abcd",
+      "a=ice-pwd:aaaaaaaaaaaaaaaaaaaaaaaa",
+      `a=fingerprint:sha-256 ${new Array(32).fill("AB").join(":")}`,
+      "a=setup:actpass",
+      `a=mid:${mid}`,
+      "a=sendonly",
+      "a=rtcp-mux",
+      ...codecs.map((codec, index) => `a=rtpmap:${96 + mid * 10 + index} ${codec}`),
+      `a=ssrc:${1000 + mid} cname:publisher`,
+    ]),
+    "",
+  ].join("\r\n");
+}

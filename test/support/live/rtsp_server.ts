@@ -1,0 +1,136 @@
+/** A small RTSP server on loopback: it plays one MPEG-TS file to whoever asks, as fast as it is read. */
+
+import { TEST_TLS } from "../http/tls_server.ts";
+
+export interface RtspServer extends AsyncDisposable {
+  readonly port: number;
+  /** First lines of requests, in order. */
+  readonly requests: string[];
+  /** Media that the readers' systems have taken; what they have not read themselves is at most a few megabytes. */
+  readonly sentBytes: number;
+}
+
+export interface RtspOptions {
+  readonly isSecure?: boolean;
+  /** Plays the file again and again instead of closing; an empty one is silence. */
+  readonly isEndless?: boolean;
+  /** What DESCRIBE is answered with, instead of the stream. */
+  readonly describe?: string;
+}
+
+/** One RTP packet holds seven packets of MPEG-TS, as RFC 2250 has it; packets are interleaved with the connection. */
+export function serveRtsp(mpegts: Uint8Array, options: RtspOptions = {}): RtspServer {
+  const where = { hostname: "127.0.0.1", port: 0 };
+  const listener = options.isSecure ? Deno.listenTls({ ...where, ...TEST_TLS }) : Deno.listen(where);
+  const requests: string[] = [];
+  let sentBytes = 0;
+  const open = new Set<Deno.Conn>();
+  const accepting = (async () => {
+    while (true) {
+      const connection = await listener.accept().catch((error) => {
+        if (error instanceof Deno.errors.BadResource) return null;
+        return undefined; // a handshake that failed
+      });
+      if (connection === null) return;
+      if (connection === undefined) continue;
+      open.add(connection);
+      void converse(connection, mpegts, requests, {
+        ...options,
+        onSent: (bytes) => void (sentBytes += bytes),
+      }).catch(() => {/* the peer hung up */}).finally(
+        () => {
+          open.delete(connection);
+          try {
+            connection.close();
+          } catch {
+            // closed already
+          }
+        },
+      );
+    }
+  })();
+  return {
+    port: (listener.addr as Deno.NetAddr).port,
+    requests,
+    get sentBytes() {
+      return sentBytes;
+    },
+    async [Symbol.asyncDispose]() {
+      listener.close();
+      for (const connection of open) connection.close();
+      await accepting;
+    },
+  };
+}
+
+async function converse(
+  connection: Deno.Conn,
+  mpegts: Uint8Array,
+  requests: string[],
+  { isEndless, describe, onSent }: RtspOptions & { onSent: (bytes: number) => void },
+): Promise<void> {
+  const decoder = new TextDecoder("latin1");
+  const buffer = new Uint8Array(16_384);
+  let text = "";
+  const reply = (cseq: string, extra = "", body = "", status = "200 OK") =>
+    write(
+      connection,
+      new TextEncoder().encode(
+        `RTSP/1.0 ${status}\r\nCSeq: ${cseq}\r\n${extra}${
+          body && `Content-Length: ${body.length}\r\n`
+        }\r\n${body}`,
+      ),
+    );
+  while (true) {
+    const count = await connection.read(buffer);
+    if (count === null) return;
+    text += decoder.decode(buffer.subarray(0, count));
+    for (let end = text.indexOf("\r\n\r\n"); end >= 0; end = text.indexOf("\r\n\r\n")) {
+      const request = text.slice(0, end);
+      text = text.slice(end + 4);
+      const [line = ""] = request.split("\r\n");
+      const [method = ""] = line.split(" ");
+      const cseq = /^CSeq: (\d+)/mi.exec(request)?.[1] ?? "0";
+      requests.push(line);
+      if (method === "DESCRIBE" && describe !== undefined) await reply(cseq, describe, "", "302 Moved");
+      else if (method === "DESCRIBE") await reply(cseq, "Content-Type: application/sdp\r\n", SDP);
+      else if (method === "SETUP") {
+        await reply(cseq, "Session: 1\r\nTransport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n");
+      } else {await reply(
+          cseq,
+          method === "PLAY" ? "Session: 1\r\n" : "Public: OPTIONS, DESCRIBE, SETUP, PLAY\r\n",
+        );}
+      if (method !== "PLAY") continue;
+      do {
+        await play(connection, mpegts);
+        onSent(mpegts.length);
+      } while (isEndless && mpegts.length > 0);
+      if (!isEndless) return;
+    }
+  }
+}
+
+const SDP =
+  "v=0\r\no=- 0 0 IN IP4 0.0.0.0\r\ns=test\r\nt=0 0\r\nm=video 0 RTP/AVP 33\r\na=control:track1\r\n";
+const RTP_PAYLOAD_BYTES = 7 * 188;
+
+async function play(connection: Deno.Conn, mpegts: Uint8Array): Promise<void> {
+  let sequence = 0;
+  for (let start = 0; start < mpegts.length; start += RTP_PAYLOAD_BYTES) {
+    const payload = mpegts.subarray(start, start + RTP_PAYLOAD_BYTES);
+    const packet = new Uint8Array(16 + payload.length);
+    const view = new DataView(packet.buffer);
+    view.setUint8(0, 0x24); // "$", channel 0, length
+    view.setUint16(2, 12 + payload.length);
+    view.setUint16(4, 0x8021); // version 2, payload type 33
+    view.setUint16(6, sequence++ & 0xffff);
+    view.setUint32(8, sequence * 90);
+    view.setUint32(12, 1);
+    packet.set(payload, 16);
+    await write(connection, packet);
+  }
+}
+
+async function write(connection: Deno.Conn, bytes: Uint8Array): Promise<void> {
+  for (let left = bytes; left.length > 0;) left = left.subarray(await connection.write(left));
+}

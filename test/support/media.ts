@@ -1,0 +1,176 @@
+/** What the media tests share: the real tools, clips made by ffmpeg, the clips beside the project, and a stepped clock. */
+
+import { join } from "node:path";
+import type { Log } from "../../src/base/log.ts";
+import type { Tools } from "../../src/base/program_paths.ts";
+import { realWorld, type World } from "../../src/base/world.ts";
+import { Decoder } from "../../src/media/recorded/decoder.ts";
+
+/** Where the real clips lie; the tests that want them say so and pass where there are none. */
+export const CLIPS = new URL("../../../shared/media/clips/", import.meta.url).pathname;
+
+export const hasClips = exists(CLIPS);
+
+export const NEVER = new AbortController().signal;
+
+export function exists(path: string): boolean {
+  try {
+    Deno.statSync(path);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+export function tools(): Tools {
+  return {
+    ffmpeg: which("ffmpeg")!,
+    ffprobe: which("ffprobe")!,
+    mkfifo: which("mkfifo")!,
+    prlimit: which("prlimit"),
+  };
+}
+
+export function world(): World {
+  return realWorld(silentLog());
+}
+
+/** A world whose deadlines pass when `elapse` says so. */
+export function steppedWorld(): World & { elapse(): void } {
+  const waiting = new Set<() => void>();
+  return {
+    ...world(),
+    sleep: (_ms, signal) =>
+      new Promise((resolve, reject) => {
+        waiting.add(resolve);
+        signal?.addEventListener("abort", () => {
+          waiting.delete(resolve);
+          reject(signal.reason);
+        }, { once: true });
+      }),
+    elapse: () => waiting.forEach((resolve) => resolve()),
+  };
+}
+
+/** A folder that is removed with all it holds. */
+export class TempFolder implements Disposable {
+  /** A real path. */
+  readonly path = Deno.realPathSync(Deno.makeTempDirSync({ prefix: "media-test-" }));
+
+  file(name: string, content: string | Uint8Array = ""): string {
+    const path = join(this.path, name);
+    if (typeof content === "string") Deno.writeTextFileSync(path, content);
+    else Deno.writeFileSync(path, content);
+    return path;
+  }
+
+  /** A program that runs these shell lines; `exec` keeps it one process. */
+  script(name: string, lines: string): string {
+    const path = this.file(name, `#!/bin/sh\n${lines}\n`);
+    Deno.chmodSync(path, 0o755);
+    return path;
+  }
+
+  names(): string[] {
+    return [...Deno.readDirSync(this.path)].map((entry) => entry.name);
+  }
+
+  [Symbol.dispose](): void {
+    Deno.removeSync(this.path, { recursive: true });
+  }
+}
+
+/** A decoder whose pipes lie in `temp` inside the folder; one decode at a time unless told. */
+export function openDecoder(
+  folder: TempFolder,
+  changed: { tools?: Partial<Tools>; world?: World; maxConcurrent?: number } = {},
+): Promise<Decoder> {
+  const tempDir = join(folder.path, "temp");
+  Deno.mkdirSync(tempDir, { recursive: true });
+  return Decoder.open({
+    tempDir,
+    world: changed.world ?? world(),
+    maxConcurrent: changed.maxConcurrent ?? 1,
+    tools: { ...tools(), ...changed.tools },
+  });
+}
+
+/** Makes a medium with the real ffmpeg. `args` stand between the global options and the output path. */
+export function make(path: string, ...args: string[]): string {
+  const { success, stderr } = new Deno.Command(tools().ffmpeg, {
+    args: ["-nostdin", "-v", "error", ...args, "-y", path],
+    stdin: "null",
+  }).outputSync();
+  if (!success) throw new Error(`ffmpeg could not make ${path}: ${new TextDecoder().decode(stderr)}`);
+  return path;
+}
+
+/** A moving picture of `frames` frames, encoded by MPEG-4, which every ffmpeg has. */
+export function makeClip(path: string, { frames = 25, fps = "25", size = "320x240" } = {}): string {
+  return make(
+    path,
+    "-f",
+    "lavfi",
+    "-i",
+    `testsrc2=s=${size}:r=${fps}`,
+    "-frames:v",
+    String(frames),
+    "-c:v",
+    "mpeg4",
+  );
+}
+
+/** A copy that asks to be shown turned clockwise. Newer versions of ffmpeg have an option for it, older ones a tag. */
+export function makeTurned(path: string, source: string, clockwise: 90 | 180 | 270): string {
+  try {
+    return make(path, `-display_rotation:v:0`, String(-clockwise), "-i", source, "-c", "copy");
+  } catch {
+    return make(path, "-i", source, "-c", "copy", "-metadata:s:v:0", `rotate=${360 - clockwise}`);
+  }
+}
+
+/** Command lines of running processes that mention `text`. */
+export function processesThatMention(text: string): string[] {
+  const lines: string[] = [];
+  for (const entry of Deno.readDirSync("/proc")) {
+    if (!/^\d+$/.test(entry.name) || Number(entry.name) === Deno.pid) continue;
+    try {
+      const line = Deno.readTextFileSync(`/proc/${entry.name}/cmdline`).replaceAll("\0", " ");
+      if (line.includes(text)) lines.push(line);
+    } catch {
+      // It ended while we looked.
+    }
+  }
+  return lines;
+}
+
+/** Waits until something is so; the test runner's own deadline ends a wait in vain. */
+export async function until(isSo: () => boolean): Promise<void> {
+  while (!isSo()) await new Promise((resolve) => setTimeout(resolve, 2));
+}
+
+/** Times of the frames that ffprobe decodes, milliseconds from the first. */
+export function frameTimesMs(path: string, streamIndex: number): number[] {
+  const args = ["-v", "quiet", "-select_streams", String(streamIndex), "-show_frames"];
+  const { stdout } = new Deno.Command(tools().ffprobe, {
+    args: [...args, "-show_entries", "frame=best_effort_timestamp_time", "-of", "json", path],
+  }).outputSync();
+  const { frames } = JSON.parse(new TextDecoder().decode(stdout)) as {
+    frames: { best_effort_timestamp_time: string }[];
+  };
+  const times = frames.map((frame) => Number(frame.best_effort_timestamp_time) * 1000);
+  return times.map((time) => time - times[0]!);
+}
+
+function which(name: string): string | null {
+  for (const folder of (Deno.env.get("PATH") ?? "").split(":")) {
+    if (exists(join(folder, name))) return join(folder, name);
+  }
+  return null;
+}
+
+function silentLog(): Log {
+  const silent = () => {};
+  const log = { trace: silent, debug: silent, info: silent, warn: silent, error: silent, child: () => log };
+  return log;
+}
