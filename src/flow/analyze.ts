@@ -2,7 +2,7 @@
 
 import type { Metrics } from "../base/metrics.ts";
 import { refuse } from "../base/refusal.ts";
-import { giveWay } from "../base/turn.ts";
+import { yieldToEventLoop } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 import type { GateKernel } from "../media/kernels/gate_kernel.ts";
 import type { AnalyzeBody, CallerFrame } from "../model/api/analysis.ts";
@@ -135,7 +135,7 @@ export class Analyze {
         return isLast ? [...emitted, summary] : emitted;
       });
       if (isLast) return;
-      await giveWay();
+      await yieldToEventLoop();
     }
   }
 

@@ -2,7 +2,7 @@
 
 import { joinedBytes } from "../base/bytes.ts";
 import type { Metrics } from "../base/metrics.ts";
-import { giveWay } from "../base/turn.ts";
+import { yieldToEventLoop } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 import type { DecodedSignals, Decoder } from "../media/recorded/decoder.ts";
 import type { IngestBody } from "../model/api/analysis.ts";
@@ -157,7 +157,7 @@ async function framesDecodedJson(facts: {
   for (let start = 0; start < signals.count; start += ROWS_PER_TURN) {
     const end = Math.min(signals.count, start + ROWS_PER_TURN);
     parts.push(encoder.encode((start > 0 ? "," : "") + signalRowsJson(signals, start, end)));
-    if (end < signals.count) await giveWay();
+    if (end < signals.count) await yieldToEventLoop();
   }
   parts.push(encoder.encode("]}"));
   return joinedBytes(...parts);

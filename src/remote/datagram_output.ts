@@ -1,7 +1,7 @@
 /** The local listener of trigger programs: one datagram a firing over a Unix socket, never waiting for anybody. Contract 9.5. */
 
 import type { World } from "../base/world.ts";
-import { unlessAborted } from "./deadline.ts";
+import { unlessAborted } from "../base/wait.ts";
 
 /** A listener that reads takes a datagram in microseconds; one that has taken none for so long is not reading. */
 const PATIENCE_MS = 50;

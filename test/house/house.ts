@@ -84,9 +84,8 @@ export const TOUCHES: readonly {
     rooms: ["base", "client", "cli", "console"],
   },
   {
-    // Giving up the turn is not waiting: nothing depends on how long it takes.
     what: "sets a timer",
-    pattern: /\bset(Timeout|Interval)\((?!resolve, 0\))|\bAbortSignal\.timeout\(/,
+    pattern: /\bset(Timeout|Interval)\(|\bAbortSignal\.timeout\(/,
     rooms: ["base", "client", "cli", "console", "door"],
   },
   {

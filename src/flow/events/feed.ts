@@ -1,6 +1,6 @@
 /** One run's new events of one kind or all, read and written once for everyone who listens; it waits for nobody. */
 
-import { giveWay } from "../../base/turn.ts";
+import { yieldToEventLoop } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import { LIMITS } from "../../model/limits.ts";
 import type { StoredEvent, Subscription, Timeline } from "../../store/log/timeline.ts";
@@ -99,7 +99,7 @@ export class Feed implements ListenersFeed {
         while (this.#listeners.size > 0) {
           const startedMs = world.monotonicMs();
           const hasMore = this.#readOn();
-          await giveWay();
+          await yieldToEventLoop();
           const tookMs = world.monotonicMs() - startedMs;
           if (!hasMore) {
             await world.sleep(Math.min(tookMs, REST_MS_MAX), signal);

@@ -1,6 +1,6 @@
 /** Where a run's timeline names a blob. It remembers places and no answers: what it finds is read from the log again. */
 
-import { giveWay } from "../../base/turn.ts";
+import { yieldToEventLoop } from "../../base/wait.ts";
 import { findEvent, type GrantedBlob, grantedBlobs } from "../../model/events/event_table.ts";
 import { LIMITS } from "../../model/limits.ts";
 import type { StoredEvent, Timeline } from "../../store/log/timeline.ts";
@@ -66,7 +66,7 @@ export class BlobGrants {
       }
       scanned.nextSeq = Math.max(scanned.nextSeq, batch.at(-1)!.seq + 1);
       if (found) return found;
-      if (++batches % BATCHES_PER_TURN === 0) await giveWay();
+      if (++batches % BATCHES_PER_TURN === 0) await yieldToEventLoop();
     }
     return undefined;
   }

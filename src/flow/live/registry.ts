@@ -1,5 +1,6 @@
 /** The live sessions of the process: who is there, who was there, and how many more may come. Contract 11.1. */
 
+import { NEVER_ABORTED } from "../../base/wait.ts";
 import type { Metrics } from "../../base/metrics.ts";
 import type { World } from "../../base/world.ts";
 import { LIMITS } from "../../model/limits.ts";
@@ -70,7 +71,7 @@ export class LiveTable implements LiveSessions {
   add(generation: Generation): void {
     const { runId, sessionId } = generation.identity;
     this.#sessions.set(sessionId, generation);
-    const work = this.#options.work.begin(runId, NEVER);
+    const work = this.#options.work.begin(runId, NEVER_ABORTED);
     this.#work.set(sessionId, work);
     work.signal.addEventListener("abort", () => void generation.endWithRun(), { once: true });
   }
@@ -122,5 +123,3 @@ export class LiveTable implements LiveSessions {
     }
   }
 }
-
-const NEVER = new AbortController().signal;

@@ -1,5 +1,6 @@
 /** One generation of a live session: everything that belongs to it, from its first report to its terminal record. */
 
+import { NEVER_ABORTED, OutOfTime, within } from "../../base/wait.ts";
 import type { Metrics } from "../../base/metrics.ts";
 import { TaskGroup } from "../../base/tasks.ts";
 import type { World } from "../../base/world.ts";
@@ -137,7 +138,7 @@ export class Generation implements LiveSession {
   /** The answer to its offer. Rejects with LiveRefused; then the session is over. */
   async answer(signal: AbortSignal): Promise<string> {
     try {
-      return await this.#inTime(ANSWER_MS, this.#answer.promise, signal);
+      return await within(this.#options.world, ANSWER_MS, this.#answer.promise, signal);
     } catch (error) {
       await this.end({ rank: 3, why: "run_ended" });
       throw error instanceof LiveRefused ? error : new LiveRefused(503, "no answer was found in time");
@@ -169,7 +170,12 @@ export class Generation implements LiveSession {
     this.#iceRestarts.set(orderId, answer);
     try {
       this.#port?.send({ kind: "restart_ice", fragment, orderId });
-      return await this.#inTime(ANSWER_MS, answer.promise, AbortSignal.any([signal, this.#aborting.signal]));
+      return await within(
+        this.#options.world,
+        ANSWER_MS,
+        answer.promise,
+        AbortSignal.any([signal, this.#aborting.signal]),
+      );
     } catch {
       return null;
     } finally {
@@ -400,7 +406,7 @@ export class Generation implements LiveSession {
   async #closeWorker(): Promise<void> {
     const closed = this.#port?.close() ?? Promise.resolve();
     try {
-      await this.#inTime(JOIN_MS, closed, NEVER);
+      await within(this.#options.world, JOIN_MS, closed, NEVER_ABORTED);
     } catch (error) {
       if (!(error instanceof OutOfTime)) throw error;
       this.#isDetached = true;
@@ -421,7 +427,9 @@ export class Generation implements LiveSession {
     this.#clips.end();
     this.#leaving.abort();
     const finished = this.#stages.join().catch(() => {}); // #onBug has told of it
-    await this.#inTime(DRAIN_MS, finished, this.#aborting.signal).catch(() => this.#aborting.abort());
+    await within(this.#options.world, DRAIN_MS, finished, this.#aborting.signal).catch(() =>
+      this.#aborting.abort()
+    );
     await finished;
     this.#aborting.abort();
     await this.#pull?.[Symbol.asyncDispose]();
@@ -438,17 +446,6 @@ export class Generation implements LiveSession {
     metrics.add("service_pipeline_worker_faults_total", { stage, reason });
     metrics.set("service_pipeline_last_fault_timestamp_seconds", Math.floor(world.now() / 1000));
   }
-
-  /** Rejects with OutOfTime, or with the reason of the signal. */
-  async #inTime<T>(timeoutMs: number, work: Promise<T>, signal: AbortSignal): Promise<T> {
-    const waiting = new AbortController();
-    const late = this.#options.world.sleep(timeoutMs, AbortSignal.any([signal, waiting.signal]));
-    try {
-      return await Promise.race([work, late.then(() => Promise.reject(new OutOfTime()))]);
-    } finally {
-      waiting.abort();
-    }
-  }
 }
 
 type QueuedKeyframe = DescribedPicture & {
@@ -458,9 +455,6 @@ type QueuedKeyframe = DescribedPicture & {
 
 type ReportOf<Kind extends SessionReport["kind"]> = Extract<SessionReport, { kind: Kind }>;
 
-class OutOfTime extends Error {}
-
-const NEVER = new AbortController().signal;
 const PEER_CLOSED = "peer_closed";
 const ZONE_ACTIVITY = "restricted_zone_activity";
 

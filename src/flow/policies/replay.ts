@@ -1,7 +1,7 @@
 /** What a revision's restricted zone would have made of the past: of stored events, or of the run's media itself. */
 
 import { refuse } from "../../base/refusal.ts";
-import { giveWay } from "../../base/turn.ts";
+import { yieldToEventLoop } from "../../base/wait.ts";
 import type { DecodedSignals, Decoder } from "../../media/recorded/decoder.ts";
 import type { GateKernel } from "../../media/kernels/gate_kernel.ts";
 import { ZoneKernel } from "../../media/kernels/zone_kernel.ts";
@@ -124,7 +124,7 @@ export class PolicyReplay {
     const { signals } = decoded;
     const frameIndex = Float64Array.from({ length: signals.count }, (_, index) => index);
     const { motion } = gate.run(signals, frameIndex, thresholds, LIMITS.analyze.windowSizeDefault);
-    await giveWay();
+    await yieldToEventLoop();
     const machine = await ZoneKernel.load();
     const found = machine.run({
       enterScore: zone.enter_motion_score,

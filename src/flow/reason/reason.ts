@@ -2,7 +2,7 @@
 
 import type { Metrics } from "../../base/metrics.ts";
 import { refuse } from "../../base/refusal.ts";
-import { giveWay } from "../../base/turn.ts";
+import { yieldToEventLoop } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import type { Decoder } from "../../media/recorded/decoder.ts";
 import type { Extractor } from "../../media/recorded/extractor.ts";
@@ -247,7 +247,7 @@ export class Reason {
       if (step.length < EVENTS_PER_COMMIT) continue;
       this.#commit(pass, () => step);
       step = [];
-      await giveWay();
+      await yieldToEventLoop();
     }
     this.#commit(pass, () => step);
     // Whatever else is under way for the run could only be told that it has ended.

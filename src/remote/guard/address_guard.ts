@@ -3,7 +3,7 @@
 import { lookup } from "node:dns";
 import type { World } from "../../base/world.ts";
 import { addressScope, isAddress } from "../../model/sources/ip_address.ts";
-import { Deadline, OutOfTime, unlessAborted } from "../deadline.ts";
+import { Deadline, OutOfTime, unlessAborted } from "../../base/wait.ts";
 
 /** Every address of a host name; rejects or is empty when there is none. */
 export type Resolve = (hostname: string, signal: AbortSignal) => Promise<readonly string[]>;

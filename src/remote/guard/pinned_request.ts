@@ -3,7 +3,7 @@
 import { Buffer } from "node:buffer";
 import type { ClientRequest, IncomingMessage } from "node:http";
 import type { World } from "../../base/world.ts";
-import { Deadline, OutOfTime } from "../deadline.ts";
+import { Deadline, OutOfTime } from "../../base/wait.ts";
 import type { PinnedAgent } from "./pinned_agent.ts";
 import { failureOf, RequestFailed } from "./request_failed.ts";
 

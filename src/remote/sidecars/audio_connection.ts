@@ -6,7 +6,7 @@ import {
   RESPONSE_HEADER_BYTES,
   type ResponseHeader,
 } from "../../model/sidecars/audio_protocol.ts";
-import { unlessAborted } from "../deadline.ts";
+import { unlessAborted } from "../../base/wait.ts";
 
 export interface AudioResponse {
   readonly status: ResponseHeader["status"];

@@ -27,7 +27,7 @@ import {
 import { readWav } from "../../model/sidecars/wav.ts";
 import { AudioLine, type AudioResponse, LineCut } from "./audio_connection.ts";
 import { BackOff } from "./back_off.ts";
-import { Deadline, OutOfTime } from "../deadline.ts";
+import { Deadline, OutOfTime } from "../../base/wait.ts";
 
 export interface AudioSidecarOptions {
   /** SERVICE_AUDIO_SIDECAR_ADDR. */

@@ -15,7 +15,7 @@ import {
 } from "../../model/sidecars/embedding_protocol.ts";
 import { LIMITS } from "../../model/limits.ts";
 import { BackOff } from "./back_off.ts";
-import { Deadline, OutOfTime } from "../deadline.ts";
+import { Deadline, OutOfTime } from "../../base/wait.ts";
 import { ConnectionCut, SidecarConnection } from "./sidecar_connection.ts";
 
 export interface EmbeddingSidecarOptions {

@@ -1,7 +1,7 @@
 /** One TCP connection to a sidecar that speaks bytes: whole messages out and in, and the news that it was cut. */
 
 import type { Address } from "../../base/setting_parsers.ts";
-import { unlessAborted } from "../deadline.ts";
+import { unlessAborted } from "../../base/wait.ts";
 
 /** There is no connection, or there is none any more. The message names neither address nor content. */
 export class ConnectionCut extends Error {

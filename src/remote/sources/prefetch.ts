@@ -4,7 +4,7 @@ import type { World } from "../../base/world.ts";
 import { LIMITS } from "../../model/limits.ts";
 import { type RemoteSource, sourceFault } from "../../model/sources/remote_source.ts";
 import { AddressRefused, checkedTarget, type Resolve } from "../guard/address_guard.ts";
-import { Deadline, OutOfTime } from "../deadline.ts";
+import { Deadline, OutOfTime } from "../../base/wait.ts";
 import type { PinnedAgent } from "../guard/pinned_agent.ts";
 import { pinnedRequest, type PinnedResponse } from "../guard/pinned_request.ts";
 import { RequestFailed } from "../guard/request_failed.ts";

@@ -5,7 +5,7 @@ import { Refusal } from "../../base/refusal.ts";
 import { LIMITS } from "../../model/limits.ts";
 import { sourceFault } from "../../model/sources/remote_source.ts";
 import { AddressRefused, canonicalHost, checkedTarget } from "../guard/address_guard.ts";
-import { Deadline, OutOfTime } from "../deadline.ts";
+import { Deadline, OutOfTime } from "../../base/wait.ts";
 import type { FetchContext } from "./prefetch.ts";
 import { failureOf } from "../guard/request_failed.ts";
 

@@ -50,7 +50,7 @@ export interface IndexState {
 export type GiveWay = () => Promise<void>;
 
 /** Errors: `NotFound` when there is no file, and an Error that says why when it cannot be used. */
-export async function loadIndex(path: string, giveWay: GiveWay): Promise<IndexState> {
+export async function loadIndex(path: string, yieldToEventLoop: GiveWay): Promise<IndexState> {
   using file = Deno.openSync(path, { read: true });
   const reader = new SummedReader(file);
   const start = reader.bytes(START_BYTES);
@@ -77,10 +77,10 @@ export async function loadIndex(path: string, giveWay: GiveWay): Promise<IndexSt
     const segments: TextSegment[] = [];
     for (let left = texts; left > 0; left -= SEGMENT_TEXTS) {
       segments.push(readSegment(reader, Math.min(left, SEGMENT_TEXTS)));
-      if (reader.isTurnOver()) await giveWay();
+      if (reader.isTurnOver()) await yieldToEventLoop();
     }
     principals.set(principalKey, new PrincipalDescriptions(columns, new DistinctTexts(segments, hashes)));
-    if (reader.isTurnOver()) await giveWay();
+    if (reader.isTurnOver()) await yieldToEventLoop();
   }
   reader.checkSum();
   return { lastSeq: head.lastSeq, fingerprint: head.fingerprint, principals };

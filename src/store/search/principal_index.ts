@@ -25,7 +25,7 @@ export interface FindOptions {
   readonly counts: (runId: string) => boolean;
   readonly limit: number;
   /** Awaited whenever others should get their turn. */
-  readonly giveWay: () => Promise<void>;
+  readonly yieldToEventLoop: () => Promise<void>;
 }
 
 /** A search lets others work after about this many characters: some milliseconds. */
@@ -64,7 +64,7 @@ export class PrincipalDescriptions {
   }
 
   /** The events that were there at the call and whose description contains the query. */
-  async find(query: string, { counts, limit, giveWay }: FindOptions): Promise<Found> {
+  async find(query: string, { counts, limit, yieldToEventLoop }: FindOptions): Promise<Found> {
     const [seqs, runs, texts] = [this.#seqs.values(), this.#runs.values(), this.#textNumbers.values()];
     const matches = new Uint32Array(Math.ceil(this.texts.count / 32));
     let looked = 0;
@@ -72,7 +72,7 @@ export class PrincipalDescriptions {
       looked += characters;
       if (looked < TURN_CHARACTERS) continue;
       looked = 0;
-      await giveWay();
+      await yieldToEventLoop();
     }
     return collect(seqs, runs, texts, matches, limit, this.#countsByNumber(counts));
   }

@@ -1,6 +1,6 @@
 /** The descriptions of all events, searchable at once: a fold of the timeline that finds its own place in it. */
 
-import { giveWay } from "../../base/turn.ts";
+import { yieldToEventLoop } from "../../base/wait.ts";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
 import { refuse } from "../../base/refusal.ts";
@@ -92,7 +92,7 @@ export class SearchIndex implements AsyncDisposable {
       throw refuse.because("storage_unavailable", "Cannot search while the service is closing");
     }
     const counts = (id: string) => (runId === undefined || id === runId) && this.#isReadable(id);
-    return await this.#principals.get(principalKey)?.find(text, { counts, limit, giveWay }) ??
+    return await this.#principals.get(principalKey)?.find(text, { counts, limit, yieldToEventLoop }) ??
       { total: 0, seqs: [] };
   }
 
@@ -109,7 +109,7 @@ export class SearchIndex implements AsyncDisposable {
   async #start(world: World): Promise<void> {
     const startedMs = world.monotonicMs();
     try {
-      await giveWay();
+      await yieldToEventLoop();
       await this.#load();
       await this.#readLog();
     } catch (error) {
@@ -131,7 +131,7 @@ export class SearchIndex implements AsyncDisposable {
     try {
       const state = await loadIndex(this.#path, async () => {
         if (this.#isClosed) throw new Closed();
-        await giveWay();
+        await yieldToEventLoop();
       });
       this.#check(state);
       this.#principals = new Map(state.principals);
@@ -173,7 +173,7 @@ export class SearchIndex implements AsyncDisposable {
           this.#lastSeq = seq;
         }
         if (++batches % TURN_BATCHES !== 0) continue;
-        await giveWay();
+        await yieldToEventLoop();
         if (this.#isClosed) return;
       }
       this.#lastSeq = toSeq;

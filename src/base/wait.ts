@@ -1,0 +1,99 @@
+/** Waiting with an end: the one place that races work against time or against a signal. */
+
+import type { World } from "./world.ts";
+
+/** What a wait needs of the world. */
+type Sleeper = Pick<World, "sleep">;
+
+/** The time was up, as opposed to a caller who has disconnected. */
+export class OutOfTime extends Error {
+  override readonly name = "OutOfTime";
+}
+
+/** A signal that never aborts, for work that only its own deadline ends. */
+export const NEVER_ABORTED: AbortSignal = new AbortController().signal;
+
+/**
+ * Aborts `signal` after `timeoutMs` (with {@link OutOfTime}), or together with `parent` (with its reason). Disposing it
+ * stops the timer and no longer listens to `parent`.
+ *
+ *     using deadline = new Deadline(world, 5_000, caller.signal);
+ *     await ask(deadline.signal);
+ */
+export class Deadline implements Disposable {
+  readonly #controller = new AbortController();
+  readonly #over = new AbortController();
+
+  constructor(world: Sleeper, timeoutMs: number, parent: AbortSignal = NEVER_ABORTED) {
+    if (parent.aborted) this.#controller.abort(parent.reason);
+    parent.addEventListener("abort", () => this.#controller.abort(parent.reason), {
+      signal: this.#over.signal,
+    });
+    const onTimeout = () => this.#controller.abort(outOfTime(timeoutMs));
+    world.sleep(timeoutMs, this.#over.signal).then(onTimeout, () => {/* disposed in time */});
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  [Symbol.dispose](): void {
+    this.#over.abort();
+  }
+}
+
+/** Calls `onTimeout` once after `ms`, unless it was disposed before. */
+export function timer(world: Sleeper, ms: number, onTimeout: () => void): Disposable {
+  const disposed = new AbortController();
+  world.sleep(ms, disposed.signal).then(onTimeout, () => {/* disposed in time */});
+  return { [Symbol.dispose]: () => disposed.abort() };
+}
+
+/** Sleeps for `ms`: true when the time has passed, false as soon as `signal` aborts. Never rejects. */
+export function pause(world: Sleeper, ms: number, signal?: AbortSignal): Promise<boolean> {
+  return world.sleep(ms, signal).then(() => true, () => false);
+}
+
+/** What `work` gives, unless `signal` aborts first: then its reason. The result of `work` is then dropped. */
+export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal.reason);
+    if (signal.aborted) onAbort();
+    signal.addEventListener("abort", onAbort, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
+  });
+}
+
+/**
+ * What `work` gives within `timeoutMs`; rejects with {@link OutOfTime} after that, and with the signal's reason when
+ * `signal` aborts. `work` itself goes on: whoever can stop it does so.
+ */
+export async function within<T>(
+  world: Sleeper,
+  timeoutMs: number,
+  work: Promise<T>,
+  signal?: AbortSignal,
+): Promise<T> {
+  using deadline = new Deadline(world, timeoutMs, signal);
+  return await unlessAborted(work, deadline.signal);
+}
+
+/** Waits until `work` has ended in either way, for at most `timeoutMs` or until `signal` aborts: whether it has ended. */
+export async function hasEndedWithin(
+  world: Sleeper,
+  timeoutMs: number,
+  work: Promise<unknown>,
+  signal?: AbortSignal,
+): Promise<boolean> {
+  const ended = work.then(() => true, () => true);
+  return await within(world, timeoutMs, ended, signal).catch(() => false);
+}
+
+/** Lets everything run that is ready now, so that long work does not hold other requests up. */
+export function yieldToEventLoop(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, 0));
+}
+
+function outOfTime(timeoutMs: number): OutOfTime {
+  return new OutOfTime(`not done after ${timeoutMs} ms`);
+}
