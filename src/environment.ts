@@ -18,7 +18,7 @@ import { type LabelMaps, parseLabelMaps } from "./model/frames/label_map.ts";
 const UPLOAD_ROOT_NAME = "service-uploads";
 
 /** Looks each program up like a shell would. What is missing is added to `faults`. */
-export function settleTools(config: Pick<Config, "ffmpegPath" | "ffprobePath">, faults: string[]): Tools {
+export function findTools(config: Pick<Config, "ffmpegPath" | "ffprobePath">, faults: string[]): Tools {
   return {
     ffmpeg: required("SERVICE_FFMPEG_PATH", config.ffmpegPath),
     ffprobe: required("SERVICE_FFPROBE_PATH", config.ffprobePath),
@@ -36,7 +36,7 @@ export function settleTools(config: Pick<Config, "ffmpegPath" | "ffprobePath">, 
 }
 
 /** Makes the folders that the service owns and resolves the ones that it is given. What is wrong is added to `faults`. */
-export function settlePlaces(config: Pick<Config, "dataDir" | "ingestFileRoots">, faults: string[]): Places {
+export function preparePlaces(config: Pick<Config, "dataDir" | "ingestFileRoots">, faults: string[]): Places {
   const here = dirname(fileURLToPath(import.meta.url));
   const dataDir = owned("SERVICE_DATA_DIR", resolve(config.dataDir));
   return {
@@ -70,7 +70,7 @@ export function settlePlaces(config: Pick<Config, "dataDir" | "ingestFileRoots">
 }
 
 /** Reads the label maps, which the confined service could not. What is wrong with them is added to `faults`. */
-export function settleLabelMaps(
+export function readLabelMaps(
   { labelMapsPath }: Pick<Config, "labelMapsPath">,
   faults: string[],
 ): LabelMaps | null {
@@ -90,7 +90,7 @@ export function settleLabelMaps(
  * Contract 7.2: the two URL variables, or else the file, whose texts may name variables of `env`; a missing file means no
  * backends. What is wrong is added to `faults`.
  */
-export function settleBackends(
+export function readBackends(
   config: Pick<
     Config,
     "vllmBaseUrl" | "vllmApiKey" | "sglangBaseUrl" | "sglangApiKey" | "backendFile" | "webrtc"

@@ -2,8 +2,8 @@
 
 import { type Config, ConfigFaults, readConfig } from "./base/config.ts";
 import { openLog } from "./base/log.ts";
-import { type Notice, type Order, startConfined } from "./sandbox.ts";
-import { settleBackends, settleLabelMaps, settlePlaces, settleTools } from "./environment.ts";
+import { type ServiceNotice, type ServiceOrder, startSandboxed } from "./sandbox.ts";
+import { findTools, preparePlaces, readBackends, readLabelMaps } from "./environment.ts";
 
 /** How long answers under way may take once a signal has come, before the process ends all the same. */
 const CLOSE_DEADLINE_MS = 15_000;
@@ -24,8 +24,8 @@ function main(): Promise<number> {
   for (const warning of start.config.warnings) log.warn(warning);
 
   const exit = Promise.withResolvers<number>();
-  const worker = startConfined(new URL("./service_worker.ts", import.meta.url), start);
-  worker.onmessage = ({ data: notice }: MessageEvent<Notice>) => {
+  const worker = startSandboxed(new URL("./service_worker.ts", import.meta.url), start);
+  worker.onmessage = ({ data: notice }: MessageEvent<ServiceNotice>) => {
     if (notice.type === "closed") exit.resolve(0);
     if (notice.type === "failed") {
       log.error(notice.message);
@@ -45,10 +45,10 @@ function main(): Promise<number> {
 function settle(config: Config) {
   const faults: string[] = [];
   const settled = {
-    tools: settleTools(config, faults),
-    places: settlePlaces(config, faults),
-    labelMaps: settleLabelMaps(config, faults),
-    backendFile: settleBackends(config, Deno.env.toObject(), faults),
+    tools: findTools(config, faults),
+    places: preparePlaces(config, faults),
+    labelMaps: readLabelMaps(config, faults),
+    backendFile: readBackends(config, Deno.env.toObject(), faults),
   };
   if (faults.length > 0) throw new ConfigFaults(faults);
   return settled;
@@ -61,7 +61,7 @@ function closeOnSignal(worker: Worker, log: ReturnType<typeof openLog>, exit: (c
     if (isClosing) return exit(EXIT_FAILED);
     isClosing = true;
     log.info("closing");
-    worker.postMessage({ type: "close" } satisfies Order);
+    worker.postMessage({ type: "close" } satisfies ServiceOrder);
     setTimeout(() => {
       log.error(`not closed after ${CLOSE_DEADLINE_MS} ms, ending all the same`);
       exit(EXIT_FAILED);

@@ -17,13 +17,13 @@ export interface Start {
 }
 
 /** What the confined service tells the process that started it. */
-export type Notice =
+export type ServiceNotice =
   | { readonly type: "listening"; readonly hostname: string; readonly port: number }
   | { readonly type: "failed"; readonly message: string }
   | { readonly type: "closed" };
 
 /** What the process asks of the confined service. */
-export type Order = { readonly type: "start"; readonly start: Start } | { readonly type: "close" };
+export type ServiceOrder = { readonly type: "start"; readonly start: Start } | { readonly type: "close" };
 
 /**
  * What the service may do. Deno checks every path after resolving `.` and `..`, but follows symbolic links inside a
@@ -59,12 +59,12 @@ export function permissionsOf(
 }
 
 /** Starts `entry` as the confined service and hands it what it needs. */
-export function startConfined(entry: URL, start: Start): Worker {
+export function startSandboxed(entry: URL, start: Start): Worker {
   const worker = new Worker(entry.href, {
     type: "module",
     name: "service",
     deno: { permissions: permissionsOf(start) },
   });
-  worker.postMessage({ type: "start", start } satisfies Order);
+  worker.postMessage({ type: "start", start } satisfies ServiceOrder);
   return worker;
 }

@@ -2,13 +2,13 @@
 
 import { openLog } from "./base/log.ts";
 import { realWorld } from "./base/world.ts";
-import type { Notice, Order, Start } from "./sandbox.ts";
+import type { ServiceNotice, ServiceOrder, Start } from "./sandbox.ts";
 import { openService, type Service } from "./service/service.ts";
 
 /** The little of a Worker's global scope that is used here. */
 interface WorkerScope {
-  onmessage: ((message: MessageEvent<Order>) => void) | null;
-  postMessage(notice: Notice): void;
+  onmessage: ((message: MessageEvent<ServiceOrder>) => void) | null;
+  postMessage(notice: ServiceNotice): void;
 }
 
 const scope = globalThis as unknown as WorkerScope;

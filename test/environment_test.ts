@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { readConfig } from "../src/base/config.ts";
-import { settleBackends } from "../src/environment.ts";
+import { readBackends } from "../src/environment.ts";
 import { startModelServer } from "./support/models/model_server.ts";
 import { startService } from "./support/service.ts";
 
@@ -31,7 +31,7 @@ function settled(text: string | Uint8Array | null, env: Record<string, string> =
     }
     const whole = { SERVICE_API_KEYS: "key", SERVICE_CONFIG: path, GPU_HOST: "gpu", ...env };
     const faults: string[] = [];
-    const { backends, restrictedZone } = settleBackends(readConfig(whole), whole, faults);
+    const { backends, restrictedZone } = readBackends(readConfig(whole), whole, faults);
     return { urls: backends.map(({ baseUrl }) => baseUrl), zone: restrictedZone?.policy_id ?? null, faults };
   } finally {
     Deno.removeSync(folder, { recursive: true });

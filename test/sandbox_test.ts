@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { readConfig } from "../src/base/config.ts";
-import { startConfined } from "../src/sandbox.ts";
-import { settleTools } from "../src/environment.ts";
+import { startSandboxed } from "../src/sandbox.ts";
+import { findTools } from "../src/environment.ts";
 import { CLIPS, PROJECT_ROOT } from "./support/service.ts";
 import type { Probe } from "./support/probe_worker.ts";
 
@@ -22,9 +22,9 @@ async function probeFromInside(): Promise<{ probes: Record<string, Probe>; root:
     SERVICE_ALLOW_INSECURE_HTTP: "1",
     SERVICE_ALLOW_REMOTE_HLS: "1",
   });
-  const worker = startConfined(new URL("./support/probe_worker.ts", import.meta.url), {
+  const worker = startSandboxed(new URL("./support/probe_worker.ts", import.meta.url), {
     config,
-    tools: settleTools(config, []),
+    tools: findTools(config, []),
     places: {
       dataDir: join(root, "data"),
       uploadRoot: join(root, "uploads"),

@@ -18,7 +18,7 @@ import { Decoder } from "../../src/media/recorded/decoder.ts";
 import { Extractor } from "../../src/media/recorded/extractor.ts";
 import { fileInput } from "../../src/media/input.ts";
 import { fullFrame } from "../../src/model/frames/coordinates.ts";
-import { settleTools } from "../../src/environment.ts";
+import { findTools } from "../../src/environment.ts";
 import { median, quietWorld, TemporaryFolder } from "./support.ts";
 
 const SOURCE = fileURLToPath(new URL("../../fixtures/clips/own_screenrec.mp4", import.meta.url));
@@ -39,7 +39,7 @@ Deno.mkdirSync(values.cache, { recursive: true });
 const recording = await benchRecording();
 using folder = new TemporaryFolder();
 const faults: string[] = [];
-const tools = settleTools({ ffmpegPath: "ffmpeg", ffprobePath: "ffprobe" }, faults);
+const tools = findTools({ ffmpegPath: "ffmpeg", ffprobePath: "ffprobe" }, faults);
 if (faults.length > 0) throw new Error(faults.join("; "));
 const shared = { tools, tempDir: folder.path, world: quietWorld(), maxConcurrent: 2 };
 await using decoder = await Decoder.open(shared);

@@ -38,7 +38,7 @@ export interface AnalyzeOptions {
 }
 
 /** What one pass found; the rows are made from it one at a time when the answer is written. */
-export interface Analysis {
+export interface AnalyzeResult {
   readonly context: RowContext;
   readonly frames: AnalyzedFrames;
   readonly markers: readonly Marker[];
@@ -64,7 +64,7 @@ export class Analyze {
   }
 
   /** Errors: 404, 409 when terminal, 422 on `model`, `mode`, `frames`, `window_size`, `segment_ms`, sampling fields. */
-  async run(caller: Caller, runId: string, body: AnalyzeBody): Promise<Analysis> {
+  async run(caller: Caller, runId: string, body: AnalyzeBody): Promise<AnalyzeResult> {
     const { gate, thresholds, world } = this.#options;
     const run = this.#actionable(caller, runId);
     const rules = new FieldRules();

@@ -99,12 +99,12 @@ const FETCHES_MAX = 16;
 const WAITERS_MAX = 4096;
 
 /** What is held for a source as long as it is decoded. */
-interface Held extends AsyncDisposable {
+interface HeldResource extends AsyncDisposable {
   /** The first thing that went wrong on the way. */
   readonly fault?: Refusal | undefined;
 }
 
-function opened(uri: string, input: MediaInput, held?: Held): OpenedSource {
+function opened(uri: string, input: MediaInput, held?: HeldResource): OpenedSource {
   return {
     uri,
     input,

@@ -17,7 +17,7 @@ export interface CheckedProgram {
 }
 
 /** What a program made of a sequence of samples, in their order. */
-export interface Evaluation {
+export interface TriggerEvaluation {
   readonly program: ValidProgram;
   /** Media time of each sample, milliseconds. */
   readonly ptsMs: Float64Array;
@@ -45,7 +45,7 @@ export class Triggers {
   }
 
   /** Steps the samples from a fresh state, without a pause. Errors: 422 on `program`, 422 on `samples`. */
-  evaluate({ program, samples }: EvaluateBody): Evaluation {
+  evaluate({ program, samples }: EvaluateBody): TriggerEvaluation {
     const valid = validProgram(program);
     const late = firstOutOfOrder(samples);
     if (late >= 0) {

@@ -9,7 +9,7 @@ import { requestId } from "../model/identifiers.ts";
 import { LIMITS } from "../model/limits.ts";
 import { ANALYSIS_ROUTES } from "./routes/analysis.ts";
 import { BLOB_ROUTES } from "./routes/blobs.ts";
-import type { Route, Stories } from "./call.ts";
+import type { Route, UseCases } from "./call.ts";
 import { compressed } from "./compress.ts";
 import { Cors } from "./cors.ts";
 import { FEEDBACK_ROUTES } from "./routes/feedback.ts";
@@ -50,15 +50,15 @@ export const ROUTES: readonly Route[] = [
 
 export interface AppOptions {
   readonly guard: GuardOptions;
-  readonly front: Front;
-  readonly stories: Stories;
+  readonly front: EdgeChecks;
+  readonly useCases: UseCases;
   readonly world: World;
   /** Resolves when everything committed so far is as durable as the configuration promises (D3). */
   readonly settled: () => Promise<void>;
 }
 
 /** What meets a request before anyone asks who it is from. */
-export interface Front {
+export interface EdgeChecks {
   readonly cors: Cors;
   /** Throws 429 when all callers together are too fast. */
   takeGlobal(): void;
@@ -67,13 +67,13 @@ export interface Front {
 }
 
 /** The front that the configuration asks for; a limit that is not set lets everything pass. */
-export function openFront(
+export function openEdgeChecks(
   config: {
     corsAllowedOrigins: readonly string[];
     rateLimit: { globalRps: number | undefined; principalRps: number | undefined; principalSlots: number };
   },
   world: Pick<World, "monotonicMs">,
-): Front {
+): EdgeChecks {
   const { globalRps, principalRps, principalSlots } = config.rateLimit;
   const nowMs = () => world.monotonicMs();
   const all = globalRps === undefined ? undefined : new TokenBucket(globalRps, nowMs);
@@ -146,7 +146,7 @@ export function createApp(options: AppOptions): App {
   }
 
   function answer(route: Route, caller: Caller, request: HonoRequest): Response | Promise<Response> {
-    const response = route.handle({ ...options.stories, caller, request });
+    const response = route.handle({ ...options.useCases, caller, request });
     return route.method === "GET" ? response : settled(response);
   }
 

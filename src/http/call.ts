@@ -1,4 +1,4 @@
-/** What a route gets to work with: the request, who asks, and the stories it may tell. */
+/** What a route gets to work with: the request, who asks, and the useCases it may tell. */
 
 import type { HonoRequest } from "hono";
 import type { Metrics } from "../base/metrics.ts";
@@ -11,11 +11,11 @@ import type { Ingest } from "../flow/ingest.ts";
 import type { Feedback } from "../flow/feedback.ts";
 import type { Infer } from "../flow/infer/infer.ts";
 import type { Interactions } from "../flow/reason/interactions.ts";
-import type { Live } from "../flow/live/whip.ts";
+import type { Whip } from "../flow/live/whip.ts";
 import type { LiveSources } from "../flow/live/camera.ts";
 import type { Policies } from "../flow/policies/policies.ts";
 import type { PolicyReplay } from "../flow/policies/replay.ts";
-import type { Reads } from "../flow/events/reads.ts";
+import type { EventReads } from "../flow/events/reads.ts";
 import type { Reason } from "../flow/reason/reason.ts";
 import type { Runs } from "../flow/runs/runs.ts";
 import type { Search } from "../flow/search.ts";
@@ -23,31 +23,31 @@ import type { Triggers } from "../flow/triggers.ts";
 import type { Webhooks } from "../flow/webhooks/webhooks.ts";
 
 /** Every story of the service, as the routes call them. */
-export interface Stories {
+export interface UseCases {
   readonly runs: Runs;
   readonly ingest: Ingest;
   readonly analyze: Analyze;
-  readonly reads: Reads;
+  readonly reads: EventReads;
   readonly search: Search;
   readonly interactions: Interactions;
   readonly feedback: Feedback;
   readonly files: Files;
   readonly blobs: BlobReads;
-  readonly follow: Follower;
+  readonly follower: Follower;
   readonly webhooks: Webhooks;
   readonly infer: Infer;
   readonly reason: Reason;
   readonly triggers: Triggers;
   readonly policies: Policies;
   readonly policyReplay: PolicyReplay;
-  readonly live: Live;
+  readonly whip: Whip;
   readonly liveSources: LiveSources;
   readonly metrics: Metrics;
   /** Published JSON Schemas by file name. */
   readonly schemas: ReadonlyMap<string, object>;
 }
 
-export interface Call extends Stories {
+export interface RouteCall extends UseCases {
   readonly caller: Caller;
   readonly request: HonoRequest;
 }
@@ -57,10 +57,10 @@ export interface Route {
   readonly method: "GET" | "POST" | "PATCH" | "DELETE";
   /** A path with `:parameters`. */
   readonly path: string;
-  readonly handle: (call: Call) => Response | Promise<Response>;
+  readonly handle: (call: RouteCall) => Response | Promise<Response>;
 }
 
 /** The path parameter `name`, which the route's path has. */
-export function parameter(call: Call, name: string): string {
+export function parameter(call: RouteCall, name: string): string {
   return call.request.param(name) ?? "";
 }

@@ -3,7 +3,7 @@
 import { cursorOf, type FollowWire } from "../flow/events/follower.ts";
 import type { Listener, Receiver } from "../flow/events/listener.ts";
 import { cloudEvent } from "../model/events/cloudevent.ts";
-import { type Call, parameter, type Route } from "./call.ts";
+import { parameter, type Route, type RouteCall } from "./call.ts";
 import { Rejection, streamed } from "./reply.ts";
 
 export const SSE_ROUTES: readonly Route[] = [
@@ -59,8 +59,8 @@ class EventBody implements Receiver, UnderlyingDefaultSource<Uint8Array<ArrayBuf
   readonly #listener: Listener;
   #controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>> | undefined;
 
-  constructor(call: Call, query: Parameters<Call["follow"]["follow"]>[2]) {
-    this.#listener = call.follow.follow(call.caller, parameter(call, "id"), query, this);
+  constructor(call: RouteCall, query: Parameters<RouteCall["follower"]["follow"]>[2]) {
+    this.#listener = call.follower.follow(call.caller, parameter(call, "id"), query, this);
     this.stream = new ReadableStream(this, { highWaterMark: 0 });
   }
 

@@ -13,16 +13,16 @@ import { Infer } from "../flow/infer/infer.ts";
 import { Inference } from "../flow/infer/inference.ts";
 import { Ingest } from "../flow/ingest.ts";
 import { Interactions } from "../flow/reason/interactions.ts";
-import { Live } from "../flow/live/whip.ts";
-import { Generations } from "../flow/live/session_factory.ts";
+import { Whip } from "../flow/live/whip.ts";
+import { LiveSessionFactory } from "../flow/live/session_factory.ts";
 import { SemanticNovelty } from "../flow/live/novelty.ts";
 import { failRunsLeftOpen } from "../flow/live/restart.ts";
 import { LiveSources } from "../flow/live/camera.ts";
-import { LiveTable } from "../flow/live/registry.ts";
+import { LiveRegistry } from "../flow/live/registry.ts";
 import { MediaCapacity } from "../flow/live/capacity.ts";
 import { Policies } from "../flow/policies/policies.ts";
 import { PolicyReplay } from "../flow/policies/replay.ts";
-import { Reads } from "../flow/events/reads.ts";
+import { EventReads } from "../flow/events/reads.ts";
 import { Reason } from "../flow/reason/reason.ts";
 import { RunWork } from "../flow/runs/run_work.ts";
 import { Runs } from "../flow/runs/runs.ts";
@@ -30,7 +30,7 @@ import { Sources } from "../flow/sources.ts";
 import { Triggers } from "../flow/triggers.ts";
 import { Webhooks, type WebhookSending } from "../flow/webhooks/webhooks.ts";
 import { Search } from "../flow/search.ts";
-import { createApp, openFront } from "../http/app.ts";
+import { createApp, openEdgeChecks } from "../http/app.ts";
 import type { IceSettings } from "../live/messages.ts";
 import { LivePool, type LiveWorkers } from "../live/worker_pool.ts";
 import { SSE_WIRE } from "../http/sse.ts";
@@ -147,7 +147,7 @@ export async function openService(
   const audioSidecar = sidecarAddress === undefined
     ? null
     : opening.use(new AudioSidecar({ address: sidecarAddress, world, metrics }));
-  const follow = new Follower({ timeline, world, metrics, wire: SSE_WIRE });
+  const follower = new Follower({ timeline, world, metrics, wire: SSE_WIRE });
   const webhooks = opening.use(
     new Webhooks({
       ...shared,
@@ -158,7 +158,7 @@ export async function openService(
     }),
   );
   failRunsLeftOpen(timeline, world);
-  const table = new LiveTable({ work, metrics, world });
+  const table = new LiveRegistry({ work, metrics, world });
   const { embeddingAddress, embeddingTimeoutMs, ...novelty } = config.novelty;
   const embeddings = embeddingAddress === undefined ? null : opening.use(
     new EmbeddingSidecar({ address: embeddingAddress, timeoutMs: embeddingTimeoutMs, world, metrics }),
@@ -166,7 +166,7 @@ export async function openService(
   const decodes = await liveCodecs({ tools, world });
   const localOutput = config.triggerLocalOutputSocket;
   const ice = iceOf(config);
-  const generations = new Generations({
+  const generations = new LiveSessionFactory({
     ...shared,
     table,
     blobs,
@@ -200,17 +200,17 @@ export async function openService(
   };
   const live = { ...shared, table, generations, attach };
   const policies = new Policies({ timeline, sessions: table });
-  const stories = {
+  const useCases = {
     runs: new Runs({ ...shared, activeStreamLimit: config.activeStreamLimit }),
     ingest: new Ingest({ ...shared, decoder, sources }),
     analyze: new Analyze({ ...shared, gate, thresholds: config.gateThresholds, labelMaps }),
-    reads: new Reads(timeline),
+    reads: new EventReads(timeline),
     search: new Search(timeline, searchIndex),
     interactions: new Interactions(timeline),
     feedback,
     files: opening.use(new Files({ uploads, decoder, sources: local })),
     blobs: new BlobReads(timeline, blobs),
-    follow,
+    follower,
     webhooks,
     reason: new Reason({
       ...shared,
@@ -235,7 +235,7 @@ export async function openService(
       gate,
       thresholds: config.gateThresholds,
     }),
-    live: new Live({ ...live, ice, decodes: new Set(decodes), activeStreamLimit: config.activeStreamLimit }),
+    whip: new Whip({ ...live, ice, decodes: new Set(decodes), activeStreamLimit: config.activeStreamLimit }),
     liveSources: new LiveSources({ ...live, sources, decoder, toggles: config }),
     metrics,
     schemas: publishedSchemas(),
@@ -243,8 +243,8 @@ export async function openService(
 
   const app = createApp({
     guard: config,
-    front: openFront(config, world),
-    stories,
+    front: openEdgeChecks(config, world),
+    useCases,
     world,
     settled: () => timeline.settled(),
   });
@@ -253,7 +253,7 @@ export async function openService(
   opening.use(inference); // calls that belong to no run would hold their answers up
   opening.defer(() => work.endAll()); // before inference, so that no chunk of a run is told as failed
   opening.defer(() => table.close()); // while everything that their last events need is there
-  opening.use(follow); // an event stream never ends by itself, and the server waits for every answer
+  opening.use(follower); // an event stream never ends by itself, and the server waits for every answer
 
   const closing = opening.move();
   const { hostname, port } = server.addr as Deno.NetAddr;

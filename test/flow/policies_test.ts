@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { Refusal } from "../../src/base/refusal.ts";
 import type { Caller } from "../../src/flow/caller.ts";
 import {
-  type LiveSession,
-  type LiveSessions,
   NotAcknowledged,
+  type OpenSessions,
+  type PromptableSession,
   type PromptChange,
 } from "../../src/flow/live/session_commands.ts";
 import { Policies } from "../../src/flow/policies/policies.ts";
@@ -31,7 +31,7 @@ const ZONE = {
 };
 
 /** Generation 7 of the run's live session: it keeps what it is sent and answers when and how the test says. */
-class Session implements LiveSession {
+class Session implements PromptableSession {
   readonly sessionId = "sess-0000000000000007";
   generation = 7;
   readonly changes: PromptChange[] = [];
@@ -53,7 +53,7 @@ async function start() {
     payload: { principal_key: "public", session_id: "sess-0000000000000007", source: "whip" },
   }]);
   const session = new Session();
-  const sessions: { open: LiveSession | null } & LiveSessions = {
+  const sessions: { open: PromptableSession | null } & OpenSessions = {
     open: session,
     find: (runId) => runId === RUN ? sessions.open : null,
   };

@@ -7,7 +7,7 @@ import type { SessionReport, SessionSettings } from "../../src/live/messages.ts"
 import { LivePool, type Opening, type SessionPort } from "../../src/live/worker_pool.ts";
 import { fileInput } from "../../src/media/input.ts";
 import { type MediaInfo, probeMedia } from "../../src/media/probe.ts";
-import { settleTools } from "../../src/environment.ts";
+import { findTools } from "../../src/environment.ts";
 import { TemporaryFolder } from "../support/folders.ts";
 import { PublisherMedia, testPicture } from "../support/live/live_publisher.ts";
 import { offerText } from "../support/live/live_workers.ts";
@@ -82,7 +82,7 @@ class Workers implements AsyncDisposable {
 }
 
 const WORLD = realWorld(quietLog());
-const TOOLS = settleTools({ ffmpegPath: "ffmpeg", ffprobePath: "ffprobe" }, []);
+const TOOLS = findTools({ ffmpegPath: "ffmpeg", ffprobePath: "ffprobe" }, []);
 
 function kinds(reports: readonly SessionReport[]): string {
   return reports.map(({ kind }) => kind).filter((kind) => kind !== "counts" && kind !== "loop_detected").join(

@@ -2,7 +2,7 @@
 
 import { quietLog } from "../../src/base/log.ts";
 import { realWorld } from "../../src/base/world.ts";
-import type { Order, Start } from "../../src/sandbox.ts";
+import type { ServiceOrder, Start } from "../../src/sandbox.ts";
 import { checkedAddresses } from "../../src/remote/guard/address_guard.ts";
 import { trustedRoots } from "../../src/remote/guard/trusted_roots.ts";
 import { openService } from "../../src/service/service.ts";
@@ -14,7 +14,7 @@ export interface Probe {
 }
 
 interface WorkerScope {
-  onmessage: ((message: MessageEvent<Order>) => void) | null;
+  onmessage: ((message: MessageEvent<ServiceOrder>) => void) | null;
   postMessage(probes: Record<string, Probe>): void;
 }
 

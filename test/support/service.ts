@@ -8,7 +8,7 @@ import { realWorld, type World } from "../../src/base/world.ts";
 import type { LiveWorkers } from "../../src/live/worker_pool.ts";
 import type { Outbound } from "../../src/remote/guard/outbound.ts";
 import { openService, type Service } from "../../src/service/service.ts";
-import { settleBackends, settleLabelMaps, settleTools } from "../../src/environment.ts";
+import { findTools, readBackends, readLabelMaps } from "../../src/environment.ts";
 
 export const PROJECT_ROOT = fileURLToPath(new URL("../../", import.meta.url));
 export const CLIPS = join(PROJECT_ROOT, "fixtures", "clips");
@@ -68,9 +68,9 @@ export async function startService(
     codeDirs: [],
   };
   const faults: string[] = [];
-  const tools = settleTools(config, faults);
-  const labelMaps = settleLabelMaps(config, faults);
-  let { backends, restrictedZone } = settleBackends(config, env, faults);
+  const tools = findTools(config, faults);
+  const labelMaps = readLabelMaps(config, faults);
+  let { backends, restrictedZone } = readBackends(config, env, faults);
   if (faults.length > 0) throw new Error(faults.join("\n"));
 
   let offsetMs = 0;
@@ -130,7 +130,7 @@ export async function startService(
       await service[Symbol.asyncDispose]();
       meanwhile();
       config = configOf({ ...env, ...changes });
-      ({ backends, restrictedZone } = settleBackends(config, { ...env, ...changes }, faults));
+      ({ backends, restrictedZone } = readBackends(config, { ...env, ...changes }, faults));
       service = await open();
     },
     async [Symbol.asyncDispose]() {

@@ -4,7 +4,7 @@ import { realWorld } from "../../../src/base/world.ts";
 import { quietLog } from "../../../src/base/log.ts";
 import type { SessionReport } from "../../../src/live/messages.ts";
 import { LivePool, type LiveWorkers } from "../../../src/live/worker_pool.ts";
-import { settleTools } from "../../../src/environment.ts";
+import { findTools } from "../../../src/environment.ts";
 import { metric } from "../../../test/support/live/live.ts";
 import { LivePublisher } from "../../../test/support/live/live_publisher.ts";
 import { childProcesses } from "../../../test/support/own_process.ts";
@@ -44,7 +44,7 @@ export async function openLiveBench(): Promise<LiveBench> {
 function watched(reports: Watched[]): LiveWorkers {
   const pool = new LivePool({
     start: {
-      tools: settleTools({ ffmpegPath: "ffmpeg", ffprobePath: "ffprobe" }, []),
+      tools: findTools({ ffmpegPath: "ffmpeg", ffprobePath: "ffprobe" }, []),
       tempDir: Deno.realPathSync("/tmp"),
     },
     readable: [],

@@ -4,7 +4,7 @@ import { yieldToEventLoop } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import { LIMITS } from "../../model/limits.ts";
 import type { StoredEvent, Subscription, Timeline } from "../../store/log/timeline.ts";
-import type { Listener, ListenersFeed, Place } from "./listener.ts";
+import type { FeedPosition, Listener, ListenersFeed } from "./listener.ts";
 
 /** How events become bytes. */
 export interface Wire {
@@ -39,7 +39,7 @@ export class Feed implements ListenersFeed {
   readonly #listeners = new Set<Listener>();
   /** Every wanted event up to it is in a piece, or was in the log before the feed began. */
   #headSeq: number;
-  #newest: Place = { number: 0, bytesBefore: 0, next: undefined };
+  #newest: FeedPosition = { number: 0, bytesBefore: 0, next: undefined };
 
   /** Subscribes before anybody reads the log: what is appended from now on is in a piece. */
   constructor(options: FeedOptions) {
@@ -50,7 +50,7 @@ export class Feed implements ListenersFeed {
     this.#kinds = kind === undefined ? undefined : new Set([kind]);
   }
 
-  get newest(): Place {
+  get newest(): FeedPosition {
     return this.#newest;
   }
 
@@ -132,7 +132,7 @@ export class Feed implements ListenersFeed {
     const bytes = this.messages(events);
     const before = this.#newest;
     const number = before.number + 1;
-    const end: Place = { number, bytesBefore: before.bytesBefore + bytes.length, next: undefined };
+    const end: FeedPosition = { number, bytesBefore: before.bytesBefore + bytes.length, next: undefined };
     this.#newest = end;
     before.next = {
       firstSeq: events[0]!.seq,
@@ -154,7 +154,7 @@ export class Feed implements ListenersFeed {
 }
 
 /** More pieces wait than the queue has room for, or more bytes; one piece of any size has room. */
-function isTooFarBehind(place: Place | undefined, newest: Place): boolean {
+function isTooFarBehind(place: FeedPosition | undefined, newest: FeedPosition): boolean {
   if (place === undefined) return false;
   const pieces = newest.number - place.number;
   const bytes = newest.bytesBefore - place.bytesBefore;

@@ -11,7 +11,7 @@ import type { Caller } from "../caller.ts";
 import { Feed, type Wire } from "./feed.ts";
 import { Listener, type Listeners, type Receiver } from "./listener.ts";
 import { ownedRun } from "../runs/ownership.ts";
-import { Silence } from "./keepalive_timer.ts";
+import { KeepaliveTimer } from "./keepalive_timer.ts";
 
 /** How events and the sign of life are written for those who follow; made by http, as flow knows no format. */
 export interface FollowWire extends Wire {
@@ -49,14 +49,14 @@ export class Follower implements AsyncDisposable, Listeners {
   readonly #options: FollowerOptions;
   readonly #feeds = new Map<string, Feed>();
   readonly #tasks = new TaskGroup();
-  readonly #silence: Silence<Listener>;
+  readonly #silence: KeepaliveTimer<Listener>;
   readonly #counts = { listeners: 0, events: 0, replayed: 0, lapped: 0, stalls: 0 };
   #isClosed = false;
 
   constructor(options: FollowerOptions) {
     this.#options = options;
     const { metrics, world } = options;
-    this.#silence = new Silence(world, LIMITS.sse.keepaliveMs, (listener) => listener.signOfLife());
+    this.#silence = new KeepaliveTimer(world, LIMITS.sse.keepaliveMs, (listener) => listener.signOfLife());
     metrics.read("service_sse_subscribers_active", () => this.#counts.listeners);
     metrics.read("service_sse_events_total", () => this.#counts.events);
     metrics.read("service_sse_replayed_events_total", () => this.#counts.replayed);

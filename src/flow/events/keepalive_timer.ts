@@ -3,7 +3,7 @@
 import type { World } from "../../base/world.ts";
 
 /** Calls `onSilence` for each member every time that it was not heard for `silenceMs`. */
-export class Silence<T> {
+export class KeepaliveTimer<T> {
   readonly #world: World;
   readonly #silenceMs: number;
   readonly #onSilence: (member: T) => void;

@@ -14,27 +14,27 @@ export interface Receiver {
  *
  *     place ─▶ piece ─▶ place ─▶ piece ─▶ newest place ─▶ (nothing yet)
  */
-export interface Place {
+export interface FeedPosition {
   /** Pieces before it, since the feed began. */
   readonly number: number;
   /** Bytes before it, since the feed began. */
   readonly bytesBefore: number;
-  next: Piece | undefined;
+  next: FeedBatch | undefined;
 }
 
 /** Consecutive events, ready to send. */
-export interface Piece {
+export interface FeedBatch {
   readonly firstSeq: number;
   readonly lastSeq: number;
   readonly eventCount: number;
   readonly bytes: Uint8Array<ArrayBuffer>;
-  readonly end: Place;
+  readonly end: FeedPosition;
 }
 
 /** What a listener needs of its feed. */
 export interface ListenersFeed {
   /** Where a listener that has read the log to its end goes on. */
-  readonly newest: Place;
+  readonly newest: FeedPosition;
   /** The run's last event in the log. */
   readonly lastSeq: number;
   /** The next wanted events after `seq` in the log, at most one replay batch; undefined when there are none. */
@@ -64,7 +64,7 @@ export class Listener {
   readonly #receiver: Receiver;
   #feed: ListenersFeed | undefined;
   /** Where it is in the feed; undefined while it reads the log. */
-  #place: Place | undefined;
+  #place: FeedPosition | undefined;
   /** Everything up to this seq was given or is not wanted. */
   #cursor: number;
   /** The run's last event when the listener came. */
@@ -115,7 +115,7 @@ export class Listener {
   }
 
   /** Where the listener is in the feed; undefined while it reads the log. */
-  get place(): Place | undefined {
+  get place(): FeedPosition | undefined {
     return this.#place;
   }
 

@@ -25,7 +25,7 @@ export interface TimelineEntry {
 
 const MARKER_KINDS: ReadonlySet<string> = new Set(["marker_emitted"]);
 
-export class Reads {
+export class EventReads {
   readonly #timeline: Timeline;
 
   constructor(timeline: Timeline) {

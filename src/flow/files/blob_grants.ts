@@ -5,7 +5,7 @@ import { findEvent, type GrantedBlob, grantedBlobs } from "../../model/events/ev
 import { LIMITS } from "../../model/limits.ts";
 import type { StoredEvent, Timeline } from "../../store/log/timeline.ts";
 
-type Route = GrantedBlob["route"];
+type BlobRoute = GrantedBlob["route"];
 
 /** What was read of one run for one route. */
 interface Scanned {
@@ -37,7 +37,7 @@ export class BlobGrants {
   }
 
   /** The run's grant of the blob, or undefined; `sha256` is lower case. */
-  async find(runId: string, route: Route, sha256: string): Promise<GrantedBlob | undefined> {
+  async find(runId: string, route: BlobRoute, sha256: string): Promise<GrantedBlob | undefined> {
     const key = `${route} ${runId}`;
     const scanned = this.#scanned.get(key) ?? { nextSeq: 1, places: new Map() };
     this.#scanned.delete(key);
@@ -55,7 +55,7 @@ export class BlobGrants {
   }
 
   /** Goes on from where `scanned` ends; two searches at once read the same twice, and neither leaves a gap. */
-  async #search(scanned: Scanned, runId: string, route: Route, sha256: string) {
+  async #search(scanned: Scanned, runId: string, route: BlobRoute, sha256: string) {
     const kinds = (kind: string) => findEvent(kind)?.blobs.some((blob) => blob.route === route) ?? false;
     let batches = 0;
     for (const batch of this.#timeline.read(runId, { fromSeq: scanned.nextSeq, kinds })) {
@@ -100,7 +100,7 @@ function fingerprint(sha256: string): number {
 }
 
 /** Payloads without the hash are not parsed. */
-function grantIn({ kind, payload }: StoredEvent, route: Route, sha256: string): GrantedBlob | undefined {
+function grantIn({ kind, payload }: StoredEvent, route: BlobRoute, sha256: string): GrantedBlob | undefined {
   if (!payload.includes(sha256)) return undefined;
   return grantedBlobs(kind, JSON.parse(payload))
     .find((granted) => granted.route === route && granted.sha256 === sha256);

@@ -76,7 +76,7 @@ export interface BatchAnswer {
 }
 
 /** A request whose fields were checked. */
-interface Question {
+interface CheckedRequest {
   readonly runId: string | null;
   readonly request: InferenceRequest;
   readonly timeoutMs: number;
@@ -148,7 +148,7 @@ export class Infer {
   }
 
   /** Throws only when the caller hung up, which ends the whole batch. */
-  async #item(caller: Caller, index: number, question: Question): Promise<BatchItem> {
+  async #item(caller: Caller, index: number, question: CheckedRequest): Promise<BatchItem> {
     try {
       return { index, ok: true, result: await this.#answer(caller, question), error: null };
     } catch (error) {
@@ -173,7 +173,7 @@ export class Infer {
   }
 
   /** Throws InferenceFailed, a Refusal when the run ended meanwhile, or whatever a caller who hung up left behind. */
-  async #answer(caller: Caller, question: Question): Promise<InferAnswer> {
+  async #answer(caller: Caller, question: CheckedRequest): Promise<InferAnswer> {
     const { runId } = question;
     if (runId === null) return answerOf(caller, question, await this.#ask(caller, question, caller.signal));
     // An item of a batch may have had its turn only after its run ended.
@@ -191,7 +191,7 @@ export class Infer {
     }
   }
 
-  async #ask(caller: Caller, question: Question, signal: AbortSignal): Promise<InferenceAnswer> {
+  async #ask(caller: Caller, question: CheckedRequest, signal: AbortSignal): Promise<InferenceAnswer> {
     const { request, timeoutMs, primaryProvider, runId } = question;
     try {
       return await this.#options.inference.ask(request, {
@@ -215,7 +215,7 @@ export class Infer {
     }
   }
 
-  #commit(caller: Caller, runId: string, { request }: Question, answer: InferenceAnswer): void {
+  #commit(caller: Caller, runId: string, { request }: CheckedRequest, answer: InferenceAnswer): void {
     this.#options.timeline.commit((view) => {
       stillActionableRun(view, caller, runId, "infer for");
       return [event("inference_completed", runId, {
@@ -235,7 +235,7 @@ export class Infer {
     throw refuse.because("internal_error", "No inference provider is configured");
   }
 
-  #checkRun(caller: Caller, { runId }: Question): void {
+  #checkRun(caller: Caller, { runId }: CheckedRequest): void {
     if (runId === null) return;
     const { timeline, world, streamTtlMs } = this.#options;
     actionableRun(timeline.view, caller, runId, { nowMs: world.now(), ttlMs: streamTtlMs }, "infer for");
@@ -243,7 +243,7 @@ export class Infer {
 }
 
 /** What is wrong goes to `rules`; then the question is not to be used. */
-function checked(body: InferBody, rules: FieldRules): Question {
+function checked(body: InferBody, rules: FieldRules): CheckedRequest {
   const prompt = body.prompt.trim();
   const promptBytes = utf8Length(prompt);
   const maxTokens = body.max_tokens ?? LIMITS.infer.maxTokensDefault;
@@ -287,7 +287,7 @@ function checked(body: InferBody, rules: FieldRules): Question {
 }
 
 /** The first item at fault is told, with its place: contract 7.1 names the fields as in a single request. */
-function checkedBatch(body: InferBatchBody): { questions: Question[]; maxParallel: number } {
+function checkedBatch(body: InferBatchBody): { questions: CheckedRequest[]; maxParallel: number } {
   const sizes = LIMITS.infer.batchRequests;
   const { length } = body.requests;
   const maxParallel = body.max_parallel ?? LIMITS.infer.batchParallelDefault;
@@ -317,7 +317,7 @@ function atItem(index: number, check: () => void): void {
   }
 }
 
-function answerOf(caller: Caller, { runId }: Question, answer: InferenceAnswer): InferAnswer {
+function answerOf(caller: Caller, { runId }: CheckedRequest, answer: InferenceAnswer): InferAnswer {
   return {
     request_id: caller.requestId,
     run_id: runId,

@@ -28,7 +28,7 @@ export interface InferenceOptions {
 }
 
 /** Contract 7.6: one row of the table of callers, and who calls. */
-export interface AskOptions {
+export interface InferenceCall {
   readonly principalKey: string;
   /** Calls of one stream take turns with those of others: the run, or the request where there is none. */
   readonly streamKey: string;
@@ -83,7 +83,7 @@ export class Inference implements Disposable {
    * Throws {@link InferenceFailed} (`saturated`, `deadline_missed` and `budget_exceeded` may come from admission), or
    * the reason of the signal.
    */
-  async ask(request: InferenceRequest, options: AskOptions): Promise<InferenceAnswer> {
+  async ask(request: InferenceRequest, options: InferenceCall): Promise<InferenceAnswer> {
     const { providers, world } = this.#options;
     providers.requireServed(request.model); // nobody waits for an answer that nobody can give
     const closing = new AbortController();
@@ -124,7 +124,7 @@ export class Inference implements Disposable {
 
   async #admitted(
     request: InferenceRequest,
-    options: AskOptions,
+    options: InferenceCall,
     signal: AbortSignal,
   ): Promise<AdmissionPermit> {
     const { principalKey, streamKey, latencyClass, deadlineMs, serviceEstimateMs: estimateMs } = options;
@@ -156,7 +156,7 @@ export class Inference implements Disposable {
     metrics.observe("service_infer_latency_ms", inferenceLatencyMs);
   }
 
-  #countFailure({ failure, provider }: InferenceFailed, { primaryProvider = "vllm" }: AskOptions): void {
+  #countFailure({ failure, provider }: InferenceFailed, { primaryProvider = "vllm" }: InferenceCall): void {
     if (FAULTS_OF_THE_CALLER.includes(failure)) return;
     this.#ended.failed += 1;
     this.#options.metrics.add("service_infer_requests_total", {

@@ -11,14 +11,14 @@ import { type LocalAudio, SidecarFailed } from "../../model/sidecars/local_audio
 import { type ChunkMoment, fuseMoments } from "../../model/reason/moments.ts";
 import type { NewEvent } from "../../model/runs/run.ts";
 import type { AudioSidecar } from "../../remote/sidecars/audio_sidecar.ts";
-import type { LiveTimeline, SessionIdentity } from "./journal.ts";
+import type { LiveJournal, SessionIdentity } from "./journal.ts";
 
 /** Contract 1.1: events of live audio name this stream, and a request that nobody made. */
 const STREAM_ID = "default";
 
 export interface LiveAudioOptions {
   readonly identity: SessionIdentity;
-  readonly timeline: LiveTimeline;
+  readonly timeline: LiveJournal;
   readonly plan: LiveAudioPlan;
   readonly sidecar: AudioSidecar;
   readonly tools: Pick<Tools, "ffmpeg" | "prlimit">;

@@ -18,10 +18,10 @@ import type { RunView } from "../../model/runs/run.ts";
 import type { Timeline, TimelineView } from "../../store/log/timeline.ts";
 import type { Caller } from "../caller.ts";
 import { programOf } from "./whip.ts";
-import type { Generations } from "./session_factory.ts";
-import { type FoundSource, LivePull } from "./reconnect.ts";
+import type { LiveSessionFactory } from "./session_factory.ts";
+import { type FoundSource, Reconnector } from "./reconnect.ts";
 import { LiveRefused } from "./refused.ts";
-import type { LiveTable } from "./registry.ts";
+import type { LiveRegistry } from "./registry.ts";
 import type { SessionIdentity } from "./journal.ts";
 import { CapacityExhausted } from "./capacity.ts";
 import { actionableRun, ownedRun } from "../runs/ownership.ts";
@@ -29,8 +29,8 @@ import type { Sources } from "../sources.ts";
 
 export interface LiveSourcesOptions {
   readonly timeline: Timeline;
-  readonly table: LiveTable;
-  readonly generations: Generations;
+  readonly table: LiveRegistry;
+  readonly generations: LiveSessionFactory;
   readonly sources: Sources;
   readonly decoder: Decoder;
   readonly toggles: RemoteSourceToggles;
@@ -68,7 +68,7 @@ export class LiveSources {
     this.#checkSource(sourceUri);
     const find = (signal: AbortSignal) => this.#find(sourceUri, caller, signal);
     await using opening = new AsyncDisposableStack();
-    const pull = opening.use(await LivePull.open(find, AbortSignal.any([caller.signal, table.closing])));
+    const pull = opening.use(await Reconnector.open(find, AbortSignal.any([caller.signal, table.closing])));
     const maxFrame = boundOf(pull.first.info.video!);
     const reservation = opening.use(this.#available(() => generations.reserve(maxFrame, attach)));
     const identity: SessionIdentity = {

@@ -18,11 +18,11 @@ import type { NewEvent } from "../../model/runs/run.ts";
 import type { SessionNovelty } from "./novelty.ts";
 import type { LiveQuestions, LiveReply } from "./questions.ts";
 import { NotAcknowledged, type PromptChange } from "./session_commands.ts";
-import type { LiveTimeline, SessionIdentity } from "./journal.ts";
+import type { LiveJournal, SessionIdentity } from "./journal.ts";
 
 export interface DescriberOptions {
   readonly identity: SessionIdentity;
-  readonly timeline: LiveTimeline;
+  readonly timeline: LiveJournal;
   /** Null without any model: every picture has the same description then. */
   readonly questions: LiveQuestions | null;
   readonly novelty: SessionNovelty | null;

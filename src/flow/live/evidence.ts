@@ -10,11 +10,11 @@ import type { TriggerProgram } from "../../model/triggers/program.ts";
 import type { RestrictedZone } from "../../model/policies/zone.ts";
 import type { DatagramOutput } from "../../remote/datagram_output.ts";
 import type { BlobRef } from "../../store/blobs.ts";
-import type { LiveTimeline, SessionIdentity } from "./journal.ts";
+import type { LiveJournal, SessionIdentity } from "./journal.ts";
 
 export interface EvidenceOptions {
   readonly identity: SessionIdentity;
-  readonly timeline: LiveTimeline;
+  readonly timeline: LiveJournal;
   readonly zone: RestrictedZone | null;
   readonly trigger: TriggerProgram | null;
   /** Null where no socket is configured; then no program with that action was let in. */

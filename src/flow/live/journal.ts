@@ -19,7 +19,7 @@ export interface SessionIdentity {
   readonly source: LiveSource;
 }
 
-export interface LiveTimelineOptions {
+export interface LiveJournalOptions {
   readonly timeline: Timeline;
   readonly blobs: Blobs;
   readonly metrics: Metrics;
@@ -37,10 +37,10 @@ export interface TerminalRecord {
 const RETRY_FIRST_MS = 50;
 const RETRY_LONGEST_MS = 1_000;
 
-export class LiveTimeline {
-  readonly #options: LiveTimelineOptions;
+export class LiveJournal {
+  readonly #options: LiveJournalOptions;
 
-  constructor(options: LiveTimelineOptions) {
+  constructor(options: LiveJournalOptions) {
     this.#options = options;
   }
 

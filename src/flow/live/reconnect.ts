@@ -5,7 +5,7 @@ import type { SessionOrder } from "../../live/worker_pool.ts";
 import type { MediaInput } from "../../media/input.ts";
 import type { MediaInfo } from "../../media/probe.ts";
 import { event } from "../../model/events/event_table.ts";
-import type { LiveTimeline, SessionIdentity } from "./journal.ts";
+import type { LiveJournal, SessionIdentity } from "./journal.ts";
 
 /** Waits before a source is asked again: doubled each time in vain. */
 const WAIT_FIRST_MS = 1_000;
@@ -23,7 +23,7 @@ export type FindSource = (signal: AbortSignal) => Promise<FoundSource>;
 /** The session that is fed. */
 export interface PulledSession {
   readonly identity: SessionIdentity;
-  readonly timeline: LiveTimeline;
+  readonly timeline: LiveJournal;
   readonly world: World;
   readonly send: (order: Omit<Extract<SessionOrder, { kind: "pull" }>, "settings">) => void;
 }
@@ -34,7 +34,7 @@ interface Gap {
   attempts: number;
 }
 
-export class LivePull implements AsyncDisposable {
+export class Reconnector implements AsyncDisposable {
   /** What the session begins with. */
   readonly first: Pick<FoundSource, "input" | "info">;
   readonly #find: FindSource;
@@ -52,13 +52,13 @@ export class LivePull implements AsyncDisposable {
   }
 
   /** Finds the source for the first time; `signal` ends only that. Rejects like `find`. */
-  static async open(find: FindSource, signal: AbortSignal): Promise<LivePull> {
+  static async open(find: FindSource, signal: AbortSignal): Promise<Reconnector> {
     const life = new AbortController();
     const giveUp = () => life.abort(signal.reason);
     signal.throwIfAborted();
     signal.addEventListener("abort", giveUp, { once: true });
     try {
-      return new LivePull(find, life, await find(life.signal));
+      return new Reconnector(find, life, await find(life.signal));
     } finally {
       signal.removeEventListener("abort", giveUp);
     }

@@ -5,12 +5,12 @@ import type { Metrics } from "../../base/metrics.ts";
 import type { World } from "../../base/world.ts";
 import { LIMITS } from "../../model/limits.ts";
 import type { Caller } from "../caller.ts";
-import type { Generation } from "./session.ts";
+import type { LiveSession } from "./session.ts";
 import { LiveRefused } from "./refused.ts";
-import type { LiveSession, LiveSessions } from "./session_commands.ts";
+import type { OpenSessions, PromptableSession } from "./session_commands.ts";
 import type { RunWork, RunWorkHandle } from "../runs/run_work.ts";
 
-export interface LiveTableOptions {
+export interface LiveRegistryOptions {
   readonly work: RunWork;
   readonly metrics: Metrics;
   readonly world: World;
@@ -22,9 +22,9 @@ interface Remembered {
   readonly untilMs: number;
 }
 
-export class LiveTable implements LiveSessions {
-  readonly #options: LiveTableOptions;
-  readonly #sessions = new Map<string, Generation>();
+export class LiveRegistry implements OpenSessions {
+  readonly #options: LiveRegistryOptions;
+  readonly #sessions = new Map<string, LiveSession>();
   /** What ends each of them with its run. */
   readonly #work = new Map<string, RunWorkHandle>();
   /** In the order in which they ended. */
@@ -33,7 +33,7 @@ export class LiveTable implements LiveSessions {
   #slotsTaken = 0;
   #generations = 0;
 
-  constructor(options: LiveTableOptions) {
+  constructor(options: LiveRegistryOptions) {
     this.#options = options;
     options.metrics.read("service_pipeline_generations_active", () => this.#sessions.size);
   }
@@ -68,7 +68,7 @@ export class LiveTable implements LiveSessions {
   }
 
   /** From here on the session is found, and it ends with its run. */
-  add(generation: Generation): void {
+  add(generation: LiveSession): void {
     const { runId, sessionId } = generation.identity;
     this.#sessions.set(sessionId, generation);
     const work = this.#options.work.begin(runId, NEVER_ABORTED);
@@ -77,7 +77,7 @@ export class LiveTable implements LiveSessions {
   }
 
   /** The session is over. */
-  remove({ identity: { sessionId, principalKey } }: Generation): void {
+  remove({ identity: { sessionId, principalKey } }: LiveSession): void {
     if (!this.#sessions.delete(sessionId)) return;
     this.#work.get(sessionId)?.[Symbol.dispose]();
     this.#work.delete(sessionId);
@@ -86,13 +86,13 @@ export class LiveTable implements LiveSessions {
     this.#remembered.set(sessionId, { principalKey, untilMs });
   }
 
-  find(runId: string): LiveSession | null {
+  find(runId: string): PromptableSession | null {
     const generation = this.ofRun(runId);
     return generation?.isEnding ? null : generation;
   }
 
   /** The session of the run, even one that is ending. */
-  ofRun(runId: string): Generation | null {
+  ofRun(runId: string): LiveSession | null {
     return this.#sessions.values().find(({ identity }) => identity.runId === runId) ?? null;
   }
 
@@ -100,7 +100,7 @@ export class LiveTable implements LiveSessions {
    * The caller's session; null for one that is over, as long as it is remembered. Throws LiveRefused: 404 for one that
    * nobody knows, 403 for somebody else's.
    */
-  session({ principalKey }: Pick<Caller, "principalKey">, sessionId: string): Generation | null {
+  session({ principalKey }: Pick<Caller, "principalKey">, sessionId: string): LiveSession | null {
     this.#forgetOld();
     const generation = this.#sessions.get(sessionId);
     const owner = generation?.identity.principalKey ?? this.#remembered.get(sessionId)?.principalKey;

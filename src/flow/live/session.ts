@@ -25,11 +25,11 @@ import { triggerActions } from "../../model/triggers/trigger_event.ts";
 import type { LiveAudio } from "./audio.ts";
 import type { DescribedPicture, Describer, LiveClip } from "./describer.ts";
 import type { EvidenceWriter } from "./evidence.ts";
-import type { LivePull, PulledSession } from "./reconnect.ts";
+import type { PulledSession, Reconnector } from "./reconnect.ts";
 import { LiveQueue } from "./queue.ts";
 import { LiveRefused } from "./refused.ts";
-import { type LiveSession, NotAcknowledged, type PromptChange } from "./session_commands.ts";
-import type { LiveTimeline, SessionIdentity, TerminalRecord } from "./journal.ts";
+import { NotAcknowledged, type PromptableSession, type PromptChange } from "./session_commands.ts";
+import type { LiveJournal, SessionIdentity, TerminalRecord } from "./journal.ts";
 
 /** Contract 11.4: clips that wait for the model while it looks at another one. */
 const CLIPS_QUEUED = 1;
@@ -40,12 +40,12 @@ const JOIN_MS = 10_000;
 /** How long the Worker may take to answer an offer, or to restart ICE. */
 const ANSWER_MS = 10_000;
 
-export interface GenerationOptions {
+export interface LiveSessionOptions {
   readonly identity: SessionIdentity;
   readonly settings: SessionSettings;
   readonly opening: Opening;
   readonly workers: LiveWorkers;
-  readonly timeline: LiveTimeline;
+  readonly timeline: LiveJournal;
   readonly describer: Describer;
   readonly evidence: EvidenceWriter;
   /** Null when nobody listens. */
@@ -80,8 +80,8 @@ export type Ending =
  *   end(why) ─▶ the Worker closes ─▶ what it reported is finished ─▶ terminal record ─▶ reservation given back
  * ```
  */
-export class Generation implements LiveSession {
-  readonly #options: GenerationOptions;
+export class LiveSession implements PromptableSession {
+  readonly #options: LiveSessionOptions;
   readonly #stages = new TaskGroup();
   /** Ends what is under way; the queues' own end lets it finish. */
   readonly #aborting = new AbortController();
@@ -95,14 +95,14 @@ export class Generation implements LiveSession {
   readonly #iceRestarts = new Map<number, PromiseWithResolvers<string | null>>();
   readonly #over = Promise.withResolvers<void>();
   #port: SessionPort | null = null;
-  #pull: LivePull | null = null;
+  #pull: Reconnector | null = null;
   #ending: Ending | null = null;
   #isOnTimeline = false;
   #isFaulty = false;
   #isDetached = false;
   #iceRestartCount = 0;
 
-  constructor(options: GenerationOptions) {
+  constructor(options: LiveSessionOptions) {
     this.#options = options;
     this.#answer.promise.catch(() => {}); // whoever waits for it sees it
   }
@@ -146,7 +146,7 @@ export class Generation implements LiveSession {
   }
 
   /** Works on what is reported from here on: the run is on the timeline. `pull` belongs to the session now. */
-  run(pull: LivePull | null): void {
+  run(pull: Reconnector | null): void {
     this.#isOnTimeline = true;
     this.#pull = pull;
     this.#options.metrics.add("service_pipeline_sessions_created_total");
@@ -357,7 +357,7 @@ export class Generation implements LiveSession {
     }
   }
 
-  async #keep(pull: LivePull): Promise<void> {
+  async #keep(pull: Reconnector): Promise<void> {
     const signal = AbortSignal.any([this.#leaving.signal, this.#aborting.signal]);
     await orAborted(pull.keep(this.#pulled(), signal), signal);
   }

@@ -6,7 +6,7 @@ export interface PromptChange {
   readonly outputSchema: Readonly<Record<string, unknown>> | null;
 }
 
-export interface LiveSession {
+export interface PromptableSession {
   readonly sessionId: string;
   /** Process-wide, from 1. */
   readonly generation: number;
@@ -26,7 +26,7 @@ export class NotAcknowledged extends Error {
   }
 }
 
-export interface LiveSessions {
+export interface OpenSessions {
   /** The session that is open for the run, or null. */
-  find(runId: string): LiveSession | null;
+  find(runId: string): PromptableSession | null;
 }

@@ -13,25 +13,25 @@ import type { AudioSidecar } from "../../remote/sidecars/audio_sidecar.ts";
 import type { DatagramOutput } from "../../remote/datagram_output.ts";
 import type { Blobs } from "../../store/blobs.ts";
 import type { Timeline } from "../../store/log/timeline.ts";
-import { Generation } from "./session.ts";
+import { LiveSession } from "./session.ts";
 import type { Inference } from "../infer/inference.ts";
 import { LiveAudio } from "./audio.ts";
 import { Describer } from "./describer.ts";
 import { EvidenceWriter } from "./evidence.ts";
 import type { SemanticNovelty } from "./novelty.ts";
 import { type LiveModels, LiveQuestions } from "./questions.ts";
-import type { LiveTable } from "./registry.ts";
-import { LiveTimeline, type SessionIdentity } from "./journal.ts";
+import type { LiveRegistry } from "./registry.ts";
+import { LiveJournal, type SessionIdentity } from "./journal.ts";
 import { reservationOf } from "./reservation.ts";
 import type { MediaCapacity } from "./capacity.ts";
 
-export interface GenerationsOptions {
+export interface LiveSessionFactoryOptions {
   readonly timeline: Timeline;
   readonly blobs: Blobs;
   readonly metrics: Metrics;
   readonly world: World;
   readonly workers: LiveWorkers;
-  readonly table: LiveTable;
+  readonly table: LiveRegistry;
   readonly capacity: MediaCapacity;
   readonly inference: Inference;
   readonly models: LiveModels;
@@ -48,7 +48,7 @@ export interface GenerationsOptions {
 }
 
 /** What one session is to be. */
-export interface GenerationPlan {
+export interface LiveSessionPlan {
   readonly identity: SessionIdentity;
   readonly attach: AttachConfig;
   /** Larger pictures are scaled down; 0x0 for a session without any. */
@@ -56,10 +56,10 @@ export interface GenerationPlan {
   readonly opening: Opening;
 }
 
-export class Generations {
-  readonly #options: GenerationsOptions;
+export class LiveSessionFactory {
+  readonly #options: LiveSessionFactoryOptions;
 
-  constructor(options: GenerationsOptions) {
+  constructor(options: LiveSessionFactoryOptions) {
     this.#options = options;
   }
 
@@ -78,14 +78,14 @@ export class Generations {
   }
 
   /** `reservation` belongs to the generation from here on. Nothing is started yet. */
-  create({ identity, attach, maxFrame, opening }: GenerationPlan, reservation: Disposable): Generation {
+  create({ identity, attach, maxFrame, opening }: LiveSessionPlan, reservation: Disposable): LiveSession {
     const { metrics, world, table, workers, thresholds, ice, inference, models, novelty } = this.#options;
-    const timeline = new LiveTimeline({ ...this.#options, identity });
+    const timeline = new LiveJournal({ ...this.#options, identity });
     const { tokensPerSecond } = attach;
     const questions = inference.isConfigured
       ? new LiveQuestions({ inference, models, metrics, world, identity, tokensPerSecond })
       : null;
-    const generation: Generation = new Generation({
+    const generation: LiveSession = new LiveSession({
       identity,
       settings: {
         sessionId: identity.sessionId,
@@ -124,7 +124,7 @@ export class Generations {
     return generation;
   }
 
-  #audio(identity: SessionIdentity, timeline: LiveTimeline, { localAudio }: AttachConfig): LiveAudio | null {
+  #audio(identity: SessionIdentity, timeline: LiveJournal, { localAudio }: AttachConfig): LiveAudio | null {
     const { audio, metrics, world } = this.#options;
     return audio && localAudio
       ? new LiveAudio({ identity, timeline, plan: localAudio, ...audio, metrics, world })

@@ -16,18 +16,18 @@ import { checkedSchema } from "../../model/schema_field.ts";
 import type { TriggerProgram } from "../../model/triggers/program.ts";
 import type { Timeline, TimelineView } from "../../store/log/timeline.ts";
 import type { Caller } from "../caller.ts";
-import type { Generation } from "./session.ts";
-import type { Generations } from "./session_factory.ts";
+import type { LiveSession } from "./session.ts";
+import type { LiveSessionFactory } from "./session_factory.ts";
 import { LiveRefused } from "./refused.ts";
 import { NotAcknowledged, type PromptChange } from "./session_commands.ts";
-import type { LiveTable } from "./registry.ts";
+import type { LiveRegistry } from "./registry.ts";
 import type { SessionIdentity } from "./journal.ts";
 import { CapacityExhausted } from "./capacity.ts";
 
-export interface LiveOptions {
+export interface WhipOptions {
   readonly timeline: Timeline;
-  readonly table: LiveTable;
-  readonly generations: Generations;
+  readonly table: LiveRegistry;
+  readonly generations: LiveSessionFactory;
   readonly metrics: Metrics;
   readonly world: World;
   readonly attach: AttachContext;
@@ -52,12 +52,12 @@ export type Trickled = { readonly restarted: null } | {
 };
 
 /** Every "no" is a {@link LiveRefused}, but for 422 on a prompt's schema. */
-export class Live {
-  readonly #options: LiveOptions;
+export class Whip {
+  readonly #options: WhipOptions;
   /** How often each session's ICE was started anew. */
-  readonly #iceRestarts = new WeakMap<Generation, number>();
+  readonly #iceRestarts = new WeakMap<LiveSession, number>();
 
-  constructor(options: LiveOptions) {
+  constructor(options: WhipOptions) {
     this.#options = options;
   }
 
@@ -152,13 +152,13 @@ export class Live {
   }
 
   /** 404 also for a session that is over. */
-  #open(caller: Caller, sessionId: string): Generation {
+  #open(caller: Caller, sessionId: string): LiveSession {
     const generation = this.#options.table.session(caller, sessionId);
     if (!generation) throw new LiveRefused(404, "the session is over");
     return generation;
   }
 
-  #etag(generation: Generation): string {
+  #etag(generation: LiveSession): string {
     return `"${generation.sessionId}-${this.#iceRestarts.get(generation) ?? 0}"`;
   }
 
@@ -186,7 +186,7 @@ export class Live {
   }
 
   /** The run and the session begin in one step; where that fails, nothing is left of either. */
-  async #begin(generation: Generation, caller: Caller, trigger: TriggerProgram | null): Promise<void> {
+  async #begin(generation: LiveSession, caller: Caller, trigger: TriggerProgram | null): Promise<void> {
     const { timeline, table, metrics } = this.#options;
     const { runId, sessionId, principalKey } = generation.identity;
     try {

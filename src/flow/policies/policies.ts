@@ -24,7 +24,7 @@ import { checkedSchema } from "../../model/schema_field.ts";
 import { checkZone, type RestrictedZone } from "../../model/policies/zone.ts";
 import type { Timeline } from "../../store/log/timeline.ts";
 import type { Caller } from "../caller.ts";
-import { type LiveSession, type LiveSessions, NotAcknowledged } from "../live/session_commands.ts";
+import { NotAcknowledged, type OpenSessions, type PromptableSession } from "../live/session_commands.ts";
 import { ownedRun } from "../runs/ownership.ts";
 
 /** Contract 10, the policy object. */
@@ -52,7 +52,7 @@ export type PolicyContent = Pick<Policy, "prompt" | "output_schema" | "parameter
 
 export interface PoliciesOptions {
   readonly timeline: Timeline;
-  readonly sessions: LiveSessions;
+  readonly sessions: OpenSessions;
 }
 
 /** A request to move a revision, from its first event to its last. */
@@ -69,7 +69,7 @@ interface Deployment {
 
 export class Policies {
   readonly #timeline: Timeline;
-  readonly #sessions: LiveSessions;
+  readonly #sessions: OpenSessions;
   /** Folds of the runs that were asked about last, each with how far it has read. */
   readonly #books = new Map<string, { readonly book: PolicyBook; lastSeq: number }>();
   /** Runs with a deployment that waits for its generation: nothing else may move there meanwhile. */
@@ -306,7 +306,7 @@ function closed(generation: number | null): string {
 /** Contract 10: only what is applied to a live generation must name it; a number that is given must be right. */
 function generationFault(
   { expectedGeneration, isApplied }: Deployment,
-  session: LiveSession | null,
+  session: PromptableSession | null,
   run: RunView,
 ): string | null {
   if (!session) return expectedGeneration !== null && run.source === "whip" ? closed(null) : null;
@@ -331,7 +331,7 @@ function refused(reason: string): Error {
 
 function applicationOf(
   { isApplied }: Deployment,
-  session: LiveSession | null,
+  session: PromptableSession | null,
   { parameters }: PolicyContent,
   acknowledged: boolean,
 ): PolicyApplication {

@@ -22,7 +22,7 @@ import { RunEnded, type RunWork } from "../runs/run_work.ts";
 import type { Sources } from "../sources.ts";
 
 /** Contract 10, and what a replay over signals adds to it. */
-export type Evaluation = PayloadOf<"policy_replay_evaluated">;
+export type ReplayEvaluation = PayloadOf<"policy_replay_evaluated">;
 
 export interface PolicyReplayOptions {
   readonly timeline: Timeline;
@@ -52,7 +52,7 @@ export class PolicyReplay {
     runId: string,
     revision: number,
     body: ReplayPolicyBody,
-  ): Promise<{ evaluationId: number; evaluation: Evaluation }> {
+  ): Promise<{ evaluationId: number; evaluation: ReplayEvaluation }> {
     const { timeline, policies } = this.#options;
     const { parameters } = policies.content(caller, runId, revision);
     const zone = parameters.restricted_zone ?? null;
@@ -73,7 +73,7 @@ export class PolicyReplay {
     revision: number,
     zone: RestrictedZone | null,
     body: ReplayPolicyBody,
-  ): Promise<Evaluation> {
+  ): Promise<ReplayEvaluation> {
     const fromSeq = body.from_seq ?? 0;
     const toSeq = body.to_seq ?? null;
     const threshold = zone?.enter_motion_score ?? null;
@@ -110,7 +110,7 @@ export class PolicyReplay {
     runId: string,
     revision: number,
     zone: RestrictedZone | null,
-  ): Promise<Evaluation> {
+  ): Promise<ReplayEvaluation> {
     const { timeline, work, gate, thresholds } = this.#options;
     const run = ownedRun(timeline.view, caller, runId);
     if (!zone) throw refuse.invalid("source", "signals needs a revision with a restricted_zone");

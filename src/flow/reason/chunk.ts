@@ -19,10 +19,10 @@ import type { AudioSidecar } from "../../remote/sidecars/audio_sidecar.ts";
 import type { Blobs } from "../../store/blobs.ts";
 import type { Caller } from "../caller.ts";
 import type { Inference } from "../infer/inference.ts";
-import { type Heard, Listening } from "./chunk_audio.ts";
+import { type AudioFindings, ChunkAudio } from "./chunk_audio.ts";
 import { chunkInferred, momentFound, type Span } from "./chunk_events.ts";
 import { type Evidence, EvidenceStore, type FeedbackAudio } from "./chunk_evidence.ts";
-import { type Question, Questions, type Reply } from "./question.ts";
+import { type ChunkQuestion, ChunkQuestions, type ChunkReply } from "./question.ts";
 import type { ChunkRecord } from "./chunk_records.ts";
 
 export interface ChunkReasonerOptions {
@@ -50,7 +50,7 @@ export interface ReasonedChunk {
 
 /** What was found out about a chunk, before anything is stored or told. */
 interface Finding {
-  readonly reply: Reply | null;
+  readonly reply: ChunkReply | null;
   /** Contract 6.6; null when the semantic path did its work. */
   readonly error: string | null;
   readonly rawOutput: unknown;
@@ -66,8 +66,8 @@ interface Cut {
 
 export class ChunkReasoner {
   readonly #options: ChunkReasonerOptions;
-  readonly #questions: Questions;
-  readonly #listening: Listening | null;
+  readonly #questions: ChunkQuestions;
+  readonly #listening: ChunkAudio | null;
   readonly #evidence: EvidenceStore;
   /** What was last said and seen, for a temporal chain; its chunks come one after the other. */
   #previous: { readonly ptsMs: number; readonly text: string } | null = null;
@@ -76,9 +76,9 @@ export class ChunkReasoner {
   constructor(options: ChunkReasonerOptions) {
     const { inference, plan, caller, runId, extractor, audioSidecar } = options;
     this.#options = options;
-    this.#questions = new Questions({ inference, plan, principalKey: caller.principalKey, runId });
+    this.#questions = new ChunkQuestions({ inference, plan, principalKey: caller.principalKey, runId });
     this.#listening = plan.localAudio && audioSidecar
-      ? new Listening({ extractor, sidecar: audioSidecar, plan: plan.localAudio, timeoutMs: plan.timeoutMs })
+      ? new ChunkAudio({ extractor, sidecar: audioSidecar, plan: plan.localAudio, timeoutMs: plan.timeoutMs })
       : null;
     this.#evidence = new EvidenceStore(options);
   }
@@ -121,7 +121,7 @@ export class ChunkReasoner {
     return { startMs, endMs: startMs + Math.max(1, Math.min(lengthMs, leftMs)) };
   }
 
-  async #hear({ startMs, endMs }: Span, signal: AbortSignal): Promise<Heard | null> {
+  async #hear({ startMs, endMs }: Span, signal: AbortSignal): Promise<AudioFindings | null> {
     const { input, info } = this.#options;
     return await this.#listening?.hear({ input, info, startMs, durationMs: endMs - startMs, signal }) ?? null;
   }
@@ -142,7 +142,7 @@ export class ChunkReasoner {
   async #find(
     chunk: DecodedChunk,
     span: Span,
-    { heard, cut, signal }: { heard: Heard | null; cut: Cut; signal: AbortSignal },
+    { heard, cut, signal }: { heard: AudioFindings | null; cut: Cut; signal: AbortSignal },
   ): Promise<Finding> {
     const { plan, isSemantic } = this.#options;
     if (!isSemantic) return NOTHING_ASKED;
@@ -153,7 +153,7 @@ export class ChunkReasoner {
     };
     const images = video ? [] : this.#pictures(chunk);
     if (!video && images.length === 0) return failed("chunk_has_no_jpeg_frames");
-    const question: Question = {
+    const question: ChunkQuestion = {
       prompt: this.#prompt(chunk, span, heard),
       images,
       ...(video && { video }),
@@ -191,7 +191,11 @@ export class ChunkReasoner {
     return visualDiff && this.#previousPicture && own.length > 0 ? [this.#previousPicture, ...own] : own;
   }
 
-  #prompt({ firstFrame, signals }: DecodedChunk, { startMs, endMs }: Span, heard: Heard | null): string {
+  #prompt(
+    { firstFrame, signals }: DecodedChunk,
+    { startMs, endMs }: Span,
+    heard: AudioFindings | null,
+  ): string {
     const { plan } = this.#options;
     return chunkPrompt({
       mediaMode: plan.clip ? "video" : plan.media.mode,
@@ -215,7 +219,7 @@ export class ChunkReasoner {
   }
 
   /** Contract 6.8: the sidecar's word beside, or instead of, the model's. */
-  #fused(finding: Finding, { startMs, endMs }: Span, heard: Heard | null): Finding {
+  #fused(finding: Finding, { startMs, endMs }: Span, heard: AudioFindings | null): Finding {
     const { plan, isSemantic } = this.#options;
     if (heard === null) return finding;
     const localFailed = heard.local === null;
@@ -267,7 +271,7 @@ export class ChunkReasoner {
     };
   }
 
-  #events(chunk: DecodedChunk, span: Span, told: Told): NewEvent[] {
+  #events(chunk: DecodedChunk, span: Span, told: ChunkOutcome): NewEvent[] {
     const { caller, runId, plan, metrics, isSemantic } = this.#options;
     const identity = { requestId: caller.requestId, chunkIndex: chunk.index, plan };
     const { finding, heard, cut, evidence, feedbackAudio } = told;
@@ -301,9 +305,9 @@ export class ChunkReasoner {
 }
 
 /** What is stored and told of a chunk beside its finding. */
-interface Told {
+interface ChunkOutcome {
   readonly finding: Finding;
-  readonly heard: Heard | null;
+  readonly heard: AudioFindings | null;
   readonly cut: Cut;
   readonly evidence: Evidence | null;
   readonly feedbackAudio: FeedbackAudio | null;

@@ -6,7 +6,7 @@ import type { ChunkMoment } from "../../model/reason/moments.ts";
 import type { LocalAudioPlan } from "../../model/reason/request.ts";
 import type { AudioSidecar, Speech } from "../../remote/sidecars/audio_sidecar.ts";
 
-export interface ListeningOptions {
+export interface ChunkAudioOptions {
   readonly extractor: Extractor;
   readonly sidecar: AudioSidecar;
   readonly plan: LocalAudioPlan;
@@ -15,22 +15,22 @@ export interface ListeningOptions {
 }
 
 /** What came of listening to one window; either `local` or `error` is null. */
-export interface Heard {
+export interface AudioFindings {
   readonly local: LocalAudio | null;
   /** Why there is nothing: a reason of the sidecar, or why the sound could not be cut out. */
   readonly error: string | null;
   readonly extractionMs: number;
 }
 
-export class Listening {
-  readonly #options: ListeningOptions;
+export class ChunkAudio {
+  readonly #options: ChunkAudioOptions;
 
-  constructor(options: ListeningOptions) {
+  constructor(options: ChunkAudioOptions) {
     this.#options = options;
   }
 
   /** Never fails but with the reason of the signal: a window that cannot be heard is told as such. */
-  async hear(window: WindowRequest): Promise<Heard> {
+  async hear(window: WindowRequest): Promise<AudioFindings> {
     const { extractor, sidecar, plan, timeoutMs } = this.#options;
     let extractionMs = 0;
     try {

@@ -11,9 +11,9 @@ import type { ChunkMoment } from "../../model/reason/moments.ts";
 import { isNative, type ReasonPlan } from "../../model/reason/request.ts";
 import type { SamplingPlan } from "../../model/frames/sampling.ts";
 import type { RowOverlay } from "../../model/frames/frame_row.ts";
-import type { Heard } from "./chunk_audio.ts";
+import type { AudioFindings } from "./chunk_audio.ts";
 import type { Evidence, FeedbackAudio } from "./chunk_evidence.ts";
-import type { Reply } from "./question.ts";
+import type { ChunkReply } from "./question.ts";
 import type { ChunkRecord, LagPercentiles, Spent } from "./chunk_records.ts";
 
 type Provider = PayloadOf<"multimodal_moment">["provider"];
@@ -40,8 +40,8 @@ interface Stored {
 }
 
 /** Everything that is told of one chunk. */
-export interface ToldChunk extends Stored {
-  readonly reply: Reply | null;
+export interface ChunkReport extends Stored {
+  readonly reply: ChunkReply | null;
   readonly provider: Provider | null;
   readonly isFallback: boolean;
   readonly error: string | null;
@@ -50,7 +50,7 @@ export interface ToldChunk extends Stored {
   readonly moments: readonly ChunkMoment[];
   readonly span: Span;
   readonly clip: Clip | null;
-  readonly heard: Heard | null;
+  readonly heard: AudioFindings | null;
 }
 
 /** Windows and streams are told where clips are cut out of them. */
@@ -76,7 +76,7 @@ export function ingestReceived(
 
 export function chunkInferred(
   { requestId, chunkIndex, plan }: ChunkIdentity,
-  told: ToldChunk,
+  told: ChunkReport,
 ): PayloadOf<"semantic_chunk_inferred"> {
   const { reply, overlay, span, clip, heard } = told;
   const common = {

@@ -8,7 +8,7 @@ import type { ReasonPlan } from "../../model/reason/request.ts";
 import { firstPass, type Pass, secondPass } from "../../model/reason/schemas.ts";
 import type { Inference } from "../infer/inference.ts";
 
-export interface Question {
+export interface ChunkQuestion {
   readonly prompt: string;
   /** Whole JPEG files, in the order in which the model sees them. */
   readonly images: readonly Uint8Array[];
@@ -16,7 +16,7 @@ export interface Question {
 }
 
 /** What was answered at last, by either pass. */
-export interface Reply {
+export interface ChunkReply {
   readonly answer: InferenceAnswer;
   readonly isSecondPass: boolean;
   /** Of both passes together. */
@@ -24,7 +24,7 @@ export interface Reply {
   readonly inferenceLatencyMs: number;
 }
 
-export interface QuestionsOptions {
+export interface ChunkQuestionsOptions {
   readonly inference: Inference;
   readonly plan: ReasonPlan;
   readonly principalKey: string;
@@ -35,10 +35,10 @@ export interface QuestionsOptions {
 const ESTIMATE_MS_MAX = 1000;
 const DEADLINE_PER_TIMEOUT = 2;
 
-export class Questions {
-  readonly #options: QuestionsOptions;
+export class ChunkQuestions {
+  readonly #options: ChunkQuestionsOptions;
 
-  constructor(options: QuestionsOptions) {
+  constructor(options: ChunkQuestionsOptions) {
     this.#options = options;
   }
 
@@ -47,10 +47,10 @@ export class Questions {
    * none, or one that `isReadable` rejects, leaves the first answer as it is.
    */
   async ask(
-    question: Question,
+    question: ChunkQuestion,
     isReadable: (secondText: string) => boolean,
     signal: AbortSignal,
-  ): Promise<Reply> {
+  ): Promise<ChunkReply> {
     const { plan } = this.#options;
     const first = await this.#pass(firstPass(plan), question, signal);
     const alone = {
@@ -72,7 +72,11 @@ export class Questions {
       : { ...alone, ...spent };
   }
 
-  async #secondAnswer(pass: Pass, question: Question, signal: AbortSignal): Promise<InferenceAnswer | null> {
+  async #secondAnswer(
+    pass: Pass,
+    question: ChunkQuestion,
+    signal: AbortSignal,
+  ): Promise<InferenceAnswer | null> {
     try {
       return await this.#pass(pass, question, signal);
     } catch (error) {
@@ -81,7 +85,7 @@ export class Questions {
     }
   }
 
-  #pass(pass: Pass, question: Question, signal: AbortSignal): Promise<InferenceAnswer> {
+  #pass(pass: Pass, question: ChunkQuestion, signal: AbortSignal): Promise<InferenceAnswer> {
     const { inference, plan: { timeoutMs }, principalKey, runId } = this.#options;
     return inference.ask({ ...question, ...pass, temperature: 0, allowFallback: true }, {
       principalKey,

@@ -65,7 +65,7 @@ export interface Reasoned {
 }
 
 /** What one call works with from its source being open to its end. */
-interface Pass {
+interface ReasonPass {
   readonly caller: Caller;
   readonly runId: string;
   readonly plan: ReasonPlan;
@@ -156,7 +156,7 @@ export class Reason {
     return await this.#pass({ caller, runId, plan, source, info, sampling, stream, isSemantic, signal });
   }
 
-  async #pass(pass: Pass): Promise<Reasoned> {
+  async #pass(pass: ReasonPass): Promise<Reasoned> {
     const { thresholds, metrics, world } = this.#options;
     const { caller, plan, sampling, stream } = pass;
     const frames = new ReasonFrames({
@@ -201,7 +201,7 @@ export class Reason {
   }
 
   /** Everything between the first frame and the last chunk's answer. Nothing is said before a frame was decoded. */
-  async #chunks(pass: Pass, frames: ReasonFrames, chunks: ChunkRecords): Promise<void> {
+  async #chunks(pass: ReasonPass, frames: ReasonFrames, chunks: ChunkRecords): Promise<void> {
     const { plan, signal } = pass;
     const reasoner = new ChunkReasoner({ ...this.#options, ...pass, input: pass.source.input });
     const keepsOrder = plan.firstPassModel === MODEL_IN_SOURCE_ORDER;
@@ -228,7 +228,7 @@ export class Reason {
   }
 
   /** Contract 16: the recorded path feeds the live path's series with its average a frame. */
-  async #nextChunk({ source, stream }: Pass): Promise<DecodedChunk | null> {
+  async #nextChunk({ source, stream }: ReasonPass): Promise<DecodedChunk | null> {
     const { metrics, world } = this.#options;
     const startedMs = world.monotonicMs();
     const chunk = await source.explained(stream.next());
@@ -240,7 +240,7 @@ export class Reason {
   }
 
   /** The last events in their order; in steps, so that a stop in between still wins. */
-  async #commitEnd(pass: Pass, reasoned: Reasoned): Promise<void> {
+  async #commitEnd(pass: ReasonPass, reasoned: Reasoned): Promise<void> {
     let step: NewEvent[] = [];
     for (const next of endOf(pass, reasoned)) {
       step.push(next);
@@ -254,7 +254,7 @@ export class Reason {
     this.#options.work.end(pass.runId);
   }
 
-  #commit({ caller, runId }: Pass, decide: () => readonly NewEvent[]): void {
+  #commit({ caller, runId }: ReasonPass, decide: () => readonly NewEvent[]): void {
     this.#options.timeline.commit((view) => {
       stillActionableRun(view, caller, runId, ACTION);
       return decide();
@@ -278,7 +278,7 @@ function checkSound({ video, audioStreams }: MediaInfo): void {
 }
 
 /** Contract 6.7: what is said once a first frame is there. */
-function beginningOf({ caller, runId, plan, info, source, stream, isSemantic }: Pass): NewEvent[] {
+function beginningOf({ caller, runId, plan, info, source, stream, isSemantic }: ReasonPass): NewEvent[] {
   const requestId = caller.requestId;
   const { coordinates } = stream;
   const received = ingestReceived(plan, { requestId, sourceUri: source.uri, coordinates, info });
@@ -295,7 +295,10 @@ function beginningOf({ caller, runId, plan, info, source, stream, isSemantic }: 
 }
 
 /** Costs of every chunk in order, markers, the summary, and the end of the run; made as they are written. */
-function* endOf({ caller, runId, plan, sampling, stream }: Pass, reasoned: Reasoned): Generator<NewEvent> {
+function* endOf(
+  { caller, runId, plan, sampling, stream }: ReasonPass,
+  reasoned: Reasoned,
+): Generator<NewEvent> {
   const { requestId } = caller;
   const { chunks, markers, lag, spent } = reasoned;
   for (let chunkIndex = 0; chunkIndex < chunks.count; chunkIndex++) {

@@ -1,6 +1,6 @@
 /** Routes of ingest and deterministic analysis, interface 4.3. */
 
-import type { Analysis } from "../../flow/analyze.ts";
+import type { AnalyzeResult } from "../../flow/analyze.ts";
 import { ANALYZE_BODY, INGEST_BODY } from "../../model/api/analysis.ts";
 import { frameRow } from "../../model/frames/frame_row.ts";
 import { readJson } from "../body.ts";
@@ -29,7 +29,7 @@ export const ANALYSIS_ROUTES: readonly Route[] = [
 /** Rows and markers made and written this many at a time. */
 const ROWS_PER_PIECE = 128;
 
-function* analysisJson({ context, frames, markers }: Analysis): Iterable<string> {
+function* analysisJson({ context, frames, markers }: AnalyzeResult): Iterable<string> {
   const rows = frames.gate.count;
   yield `{"request_id":"${context.requestId}","run_id":"${context.runId}","generated":${rows},"metadata":[`;
   yield* jsonItems(rows, (row) => JSON.stringify(frameRow(context, frames, row)));

@@ -3,7 +3,7 @@
 import type { TimelineEntry } from "../../flow/events/reads.ts";
 import { QUERY_BODY } from "../../model/api/reads.ts";
 import { readJson } from "../body.ts";
-import { type Call, parameter, type Route } from "../call.ts";
+import { parameter, type Route, type RouteCall } from "../call.ts";
 import { json, jsonStream, Rejection } from "../reply.ts";
 
 export const READ_ROUTES: readonly Route[] = [
@@ -66,7 +66,7 @@ async function* eventsJson(
 }
 
 /** Contract 13.5: a query value that does not parse is 400 plain. */
-function frameNumber(call: Call, name: string): number | undefined {
+function frameNumber(call: RouteCall, name: string): number | undefined {
   const text = call.request.query(name);
   if (text === undefined) return undefined;
   if (!/^\d{1,15}$/.test(text)) throw new Rejection(400, `${name} must be a whole number from 0`);

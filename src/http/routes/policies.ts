@@ -8,7 +8,7 @@ import {
 } from "../../model/api/policies.ts";
 import type { Policy } from "../../flow/policies/policies.ts";
 import { readJson } from "../body.ts";
-import { type Call, parameter, type Route } from "../call.ts";
+import { parameter, type Route, type RouteCall } from "../call.ts";
 import { json, jsonStream, Rejection } from "../reply.ts";
 
 export const POLICY_ROUTES: readonly Route[] = [
@@ -70,19 +70,19 @@ export const POLICY_ROUTES: readonly Route[] = [
   },
 ];
 
-function identity(call: Call): { request_id: string; run_id: string } {
+function identity(call: RouteCall): { request_id: string; run_id: string } {
   return { request_id: call.caller.requestId, run_id: parameter(call, "id") };
 }
 
 /** Contract 13.5: a revision that is no number is 400 plain. */
-function revision(call: Call): number {
+function revision(call: RouteCall): number {
   const text = parameter(call, "revision");
   if (!/^\d{1,15}$/.test(text)) throw new Rejection(400, "revision must be a whole number");
   return Number(text);
 }
 
 /** One revision at a time, as each may hold a long prompt. The run is looked up before the first byte is written. */
-function policiesJson(call: Call): Iterable<string> {
+function policiesJson(call: RouteCall): Iterable<string> {
   const policies = call.policies.list(call.caller, parameter(call, "id"))[Symbol.iterator]();
   const first = policies.next();
   return pieces(`${JSON.stringify(identity(call)).slice(0, -1)},"policies":[`, first, policies);

@@ -1,6 +1,6 @@
 /** Routes of trigger programs, interface 4.7. */
 
-import type { Evaluation } from "../../flow/triggers.ts";
+import type { TriggerEvaluation } from "../../flow/triggers.ts";
 import { COMPILE_BODY, EVALUATE_BODY } from "../../model/api/triggers.ts";
 import { triggerProgram } from "../../model/triggers/program.ts";
 import { FIRED, MISSING_SIGNAL } from "../../model/triggers/program_table.ts";
@@ -56,7 +56,7 @@ const THRESHOLDS = { isExact: false };
 /** Results written at a time. */
 const RESULTS_PER_PIECE = 512;
 
-function* evaluationJson(requestId: string, evaluation: Evaluation): Iterable<string> {
+function* evaluationJson(requestId: string, evaluation: TriggerEvaluation): Iterable<string> {
   const { program, ptsMs, flags, actions } = evaluation;
   const { program_id, version } = program;
   const endings = endingsOf(JSON.stringify(actions));

@@ -5,7 +5,7 @@ import { LiveRefused } from "../../flow/live/refused.ts";
 import { PROMPT_BODY } from "../../model/api/live.ts";
 import { LIMITS } from "../../model/limits.ts";
 import { readJson, readText } from "../body.ts";
-import { type Call, parameter, type Route } from "../call.ts";
+import { parameter, type Route, type RouteCall } from "../call.ts";
 import { COMMON_HEADERS, json, plainText, Rejection } from "../reply.ts";
 
 const WHIP = "/v1/stream/whip";
@@ -16,9 +16,9 @@ export const WHIP_ROUTES: readonly Route[] = [
     path: WHIP,
     handle: (call) =>
       plainly(async () => {
-        const { live, caller, request } = call;
+        const { whip, caller, request } = call;
         const offer = await readText(request.raw, TEXT_BODY);
-        const accepted = await live.offer(caller, offer, request.header("x-attach-config") ?? null);
+        const accepted = await whip.offer(caller, offer, request.header("x-attach-config") ?? null);
         return new Response(accepted.answer, {
           status: 201,
           headers: {
@@ -27,7 +27,7 @@ export const WHIP_ROUTES: readonly Route[] = [
             location: `${WHIP}/${accepted.sessionId}`,
             "x-service-run-id": accepted.runId,
             etag: accepted.etag,
-            ...linksTo(live.ice),
+            ...linksTo(whip.ice),
           },
         });
       }),
@@ -37,10 +37,10 @@ export const WHIP_ROUTES: readonly Route[] = [
     path: `${WHIP}/:sess`,
     handle: (call) =>
       plainly(async () => {
-        const { live, caller, request } = call;
+        const { whip, caller, request } = call;
         const body = await readText(request.raw, TEXT_BODY);
         const ifMatch = request.header("if-match")?.trim() ?? null;
-        const { restarted } = await live.trickle(caller, parameter(call, "sess"), { body, ifMatch });
+        const { restarted } = await whip.trickle(caller, parameter(call, "sess"), { body, ifMatch });
         if (!restarted) return plainText("", 204);
         return new Response(restarted.fragment, {
           status: 200,
@@ -57,7 +57,7 @@ export const WHIP_ROUTES: readonly Route[] = [
     path: `${WHIP}/:sess`,
     handle: (call) =>
       plainly(async () => {
-        await call.live.terminate(call.caller, parameter(call, "sess"));
+        await call.whip.terminate(call.caller, parameter(call, "sess"));
         return plainText("", 200);
       }),
   },
@@ -73,8 +73,8 @@ export const WHIP_ROUTES: readonly Route[] = [
 
 const TEXT_BODY = { limitBytes: LIMITS.body.jsonBytes, readMs: LIMITS.body.jsonReadMs };
 
-function updatePrompt(call: Call, body: Parameters<Call["live"]["updatePrompt"]>[2]) {
-  return call.live.updatePrompt(call.caller, parameter(call, "sess"), body);
+function updatePrompt(call: RouteCall, body: Parameters<RouteCall["whip"]["updatePrompt"]>[2]) {
+  return call.whip.updatePrompt(call.caller, parameter(call, "sess"), body);
 }
 
 /** The "no" of a live session as it is told here; a prompt whose fields are at fault is told like any other JSON. */
@@ -91,7 +91,7 @@ async function plainly(handle: () => Promise<Response>): Promise<Response> {
 }
 
 /** RFC 9725, 4.6: the servers that the publisher may use as well. */
-function linksTo({ stunServers, turn }: Call["live"]["ice"]): { link?: string } {
+function linksTo({ stunServers, turn }: RouteCall["whip"]["ice"]): { link?: string } {
   const links = stunServers.map((url) => `<${url}>; rel="ice-server"`);
   if (turn) {
     const { url, username, credential } = turn;

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { readConfig } from "../../../src/base/config.ts";
 import { principalKeyOf } from "../../../src/model/identifiers.ts";
-import { settleLabelMaps } from "../../../src/environment.ts";
+import { readLabelMaps } from "../../../src/environment.ts";
 import { KEY_A, KEY_B, MODEL, newRun, startService, type TestService } from "../../support/service.ts";
 
 /** A service with the label maps of `maps`; none when it is undefined. */
@@ -132,7 +132,7 @@ Deno.test("a file that cannot be used is a fault of the start that names the var
       if (text !== undefined) Deno.writeTextFileSync(path, text);
       const config = readConfig({ SERVICE_API_KEYS: "k", SERVICE_TENANT_LABEL_MAPS_PATH: path });
       const faults: string[] = [];
-      const maps = settleLabelMaps(config, faults);
+      const maps = readLabelMaps(config, faults);
       if (expected === "fault") {
         assert.equal(faults.length, 1, text);
         assert.match(

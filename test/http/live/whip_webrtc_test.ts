@@ -7,7 +7,7 @@ import { realWorld } from "../../../src/base/world.ts";
 import { Decoder } from "../../../src/media/recorded/decoder.ts";
 import { compileTrigger } from "../../../src/model/triggers/compile.ts";
 import type { TriggerProgram } from "../../../src/model/triggers/program.ts";
-import { settleTools } from "../../../src/environment.ts";
+import { findTools } from "../../../src/environment.ts";
 import { openAudioDouble } from "../../support/sidecars/audio_sidecar.ts";
 import { TemporaryFolder } from "../../support/folders.ts";
 import { metric } from "../../support/live/live.ts";
@@ -304,7 +304,7 @@ Deno.test("ten sessions that have come and gone leave no process and no descript
 
 /** Motion of each frame in the middle of the recorded clip, contract 3.3. */
 async function recordedMotion(path: string): Promise<number[]> {
-  const tools = settleTools({ ffmpegPath: "ffmpeg", ffprobePath: "ffprobe" }, []);
+  const tools = findTools({ ffmpegPath: "ffmpeg", ffprobePath: "ffprobe" }, []);
   const world = realWorld(quietLog());
   const { signal } = new AbortController();
   using folder = new TemporaryFolder();
