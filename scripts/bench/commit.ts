@@ -46,7 +46,7 @@ async function commits(dataDir: string): Promise<{ ms: number; bytes: number }> 
       const payload = { request_id: `req-${number.toString(16).padStart(16, "0")}` };
       timeline.commit(() => [{ kind: "keepalive_refreshed", runId, payload }]);
       // A hundred callers at a time share one fdatasync.
-      if (sync === "group" && number % 100 === 99) await timeline.settled();
+      if (sync === "group" && number % 100 === 99) await timeline.synced();
     }
   });
   return { ms, bytes: timeline.stats.bytes };

@@ -72,7 +72,7 @@ async function fill(dataDir: string): Promise<void> {
 async function measure(dataDir: string): Promise<void> {
   const world = quietWorld();
   await using timeline = await Timeline.open({ dataDir, world, sync: "none" });
-  await using index = new SearchIndex({ timeline, dataDir, world });
+  await using index = SearchIndex.open({ timeline, dataDir, world });
   await index.caughtUp();
   const texts = lowerTexts(timeline);
   const rare = () => words[5_000 + below(VOCABULARY_WORDS - 5_000)]!;
@@ -136,7 +136,7 @@ async function openOnly(dataDir: string): Promise<void> {
   const startedMs = performance.now();
   await using timeline = await Timeline.open({ dataDir, world, sync: "none" });
   const openMs = performance.now() - startedMs;
-  await using index = values.without ? undefined : new SearchIndex({ timeline, dataDir, world });
+  await using index = values.without ? undefined : SearchIndex.open({ timeline, dataDir, world });
   await index?.caughtUp();
   console.log(JSON.stringify({ openMs, readyMs: performance.now() - startedMs }));
   await Deno.stdin.read(new Uint8Array(1));

@@ -44,7 +44,7 @@ import type { LabelMaps } from "../model/frames/label_map.ts";
 import { publishedSchemas } from "../model/schemas/published.ts";
 import type { RestrictedZone } from "../model/policies/zone.ts";
 import { AudioSidecar } from "../remote/sidecars/audio_sidecar.ts";
-import { DatagramOutput } from "../remote/datagram_output.ts";
+import { TriggerDatagramSender } from "../remote/trigger_datagram_sender.ts";
 import { EmbeddingSidecar } from "../remote/sidecars/embedding_sidecar.ts";
 import type { Outbound } from "../remote/guard/outbound.ts";
 import { PinnedAgent } from "../remote/guard/pinned_agent.ts";
@@ -111,7 +111,7 @@ export async function openService(
   metrics.read("service_timeline_damaged_records_total", () => timeline.stats.damagedRecords);
   metrics.read("service_timeline_append_failures_total", () => timeline.stats.appendFailures);
 
-  const searchIndex = opening.use(new SearchIndex({ timeline, dataDir: places.dataDir, world }));
+  const searchIndex = opening.use(SearchIndex.open({ timeline, dataDir: places.dataDir, world }));
   const feedback = new Feedback(timeline);
   opening.use(feedback.observe());
 
@@ -189,7 +189,7 @@ export async function openService(
     models: config.webrtc,
     novelty: embeddings && new SemanticNovelty({ sidecar: embeddings, settings: novelty, metrics }),
     audio: audioSidecar && { sidecar: audioSidecar, tools, timeoutMs: config.audioSidecar.timeoutMs },
-    datagrams: localOutput === undefined ? null : opening.use(DatagramOutput.open(localOutput, world)),
+    datagrams: localOutput === undefined ? null : opening.use(TriggerDatagramSender.open(localOutput, world)),
     thresholds: config.gateThresholds,
   });
   const attach = {
@@ -246,7 +246,7 @@ export async function openService(
     front: openEdgeChecks(config, world),
     useCases,
     world,
-    settled: () => timeline.settled(),
+    settled: () => timeline.synced(),
   });
   const server = Deno.serve({ ...config.bindAddr, onListen() {} }, (request) => app.respond(request));
   opening.defer(() => closeServer(server, world));

@@ -20,7 +20,7 @@ export class Uploads {
   }
 
   /** Refuses with `storage_unavailable` when the disk takes no file. Dispose it whatever becomes of it. */
-  async begin(): Promise<Upload> {
+  async create(): Promise<Upload> {
     return new Upload(this.#root, await PartialFile.create(this.#root, this.#world));
   }
 }

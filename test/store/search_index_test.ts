@@ -14,7 +14,7 @@ const ownerOf = (run: number) => OWNERS[run % OWNERS.length]!;
 async function opened(bench: Bench): Promise<{ timeline: Timeline; index: SearchIndex } & AsyncDisposable> {
   const stack = new AsyncDisposableStack();
   const timeline = stack.use(await bench.open());
-  const index = stack.use(new SearchIndex({ timeline, dataDir: bench.dataDir, world: bench.world }));
+  const index = stack.use(SearchIndex.open({ timeline, dataDir: bench.dataDir, world: bench.world }));
   await index.caughtUp();
   return { timeline, index, [Symbol.asyncDispose]: () => stack.disposeAsync() };
 }
@@ -299,7 +299,7 @@ Deno.test("events committed while the index still reads the log are found once",
     }
   }
   await using timeline = await bench.open();
-  await using index = new SearchIndex({ timeline, dataDir: bench.dataDir, world: bench.world });
+  await using index = SearchIndex.open({ timeline, dataDir: bench.dataDir, world: bench.world });
   let late = 0;
   let isReady = false;
   const ready = index.caughtUp().then(() => isReady = true);
@@ -320,7 +320,7 @@ Deno.test("an index that is closed before it has read the log loses nothing", as
     for (let number = 0; number < 9000; number++) {
       timeline.commit(() => [event("vlm", { description: `number ${number}` })]);
     }
-    const index = new SearchIndex({ timeline, dataDir: bench.dataDir, world: bench.world });
+    const index = SearchIndex.open({ timeline, dataDir: bench.dataDir, world: bench.world });
     const early = index.find("api-key:a", { text: "number", limit: 1 });
     await Promise.all([
       assert.rejects(early, { kind: "storage_unavailable" }),

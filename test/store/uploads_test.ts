@@ -14,7 +14,7 @@ function names(folder: string): string[] {
 Deno.test("an upload is hidden until it is published, and then whole", async () => {
   using folder = new TemporaryFolder();
   const uploads = Uploads.open(folder.path, world);
-  using upload = await uploads.begin();
+  using upload = await uploads.create();
   for (const text of ["one ", "", "two"]) await upload.write(new TextEncoder().encode(text));
   assert.deepEqual(names(folder.path).map((name) => name.replace(/[0-9a-f]{32}$/, "*")), [".part__*"]);
   assert.equal(Deno.readTextFileSync(upload.path), "one two");
@@ -30,7 +30,7 @@ Deno.test("an upload that is not published is gone, and what had its name stays"
   const uploads = Uploads.open(folder.path, world);
   Deno.writeTextFileSync(join(folder.path, "a.mp4"), "first");
   {
-    using upload = await uploads.begin();
+    using upload = await uploads.create();
     await upload.write(new Uint8Array(10));
   }
   assert.deepEqual(names(folder.path), ["a.mp4"]);
@@ -42,7 +42,7 @@ Deno.test("publishing replaces a link and not what it leads to", async () => {
   const uploads = Uploads.open(folder.path, world);
   Deno.writeTextFileSync(join(folder.path, "target"), "untouched");
   Deno.symlinkSync("target", join(folder.path, "a.mp4"));
-  using upload = await uploads.begin();
+  using upload = await uploads.create();
   await upload.write(new TextEncoder().encode("new"));
   await upload.publish("a.mp4");
   assert.ok(Deno.lstatSync(join(folder.path, "a.mp4")).isFile);
@@ -56,7 +56,7 @@ Deno.test("opening the root removes what a dead process left, and nothing that i
     Deno.writeTextFileSync(join(folder.path, name), "x");
   }
   Deno.mkdirSync(join(folder.path, ".part__folder"));
-  using upload = await Uploads.open(folder.path, world).begin();
+  using upload = await Uploads.open(folder.path, world).create();
   Uploads.open(folder.path, world);
   await upload.write(new Uint8Array(3));
   await upload.publish("b.mp4");
@@ -69,7 +69,7 @@ Deno.test("a root that was cleaned away is made again", async () => {
   Deno.mkdirSync(root);
   const uploads = Uploads.open(root, world);
   Deno.removeSync(root);
-  using upload = await uploads.begin();
+  using upload = await uploads.create();
   await upload.publish("a.mp4");
   assert.deepEqual(names(root), ["a.mp4"]);
   assert.equal(Deno.statSync(root).mode! & 0o777, 0o700);
@@ -80,7 +80,7 @@ Deno.test("what the disk refuses is 503 and leaves nothing", async () => {
   const uploads = Uploads.open(folder.path, world);
   Deno.mkdirSync(join(folder.path, "taken.mp4"));
   {
-    using upload = await uploads.begin();
+    using upload = await uploads.create();
     await assert.rejects(upload.publish("taken.mp4"), { code: "storage_unavailable", status: 503 });
     await assert.rejects(upload.publish(`${"x".repeat(300)}.mp4`), { code: "storage_unavailable" });
   }
@@ -94,13 +94,13 @@ Deno.test({
     await withSmallDisk(async (path) => {
       const uploads = Uploads.open(path, world);
       {
-        using upload = await uploads.begin();
+        using upload = await uploads.create();
         await assert.rejects(async () => {
           for (let piece = 0; piece < 100; piece++) await upload.write(new Uint8Array(65_536));
         }, { code: "storage_unavailable", status: 503 });
       }
       assert.deepEqual(names(path), []);
-      using upload = await uploads.begin();
+      using upload = await uploads.create();
       await upload.write(new Uint8Array(900_000));
       await upload.publish("a.mp4");
       assert.deepEqual(names(path), ["a.mp4"]);

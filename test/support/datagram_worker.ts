@@ -2,7 +2,7 @@
 
 import { quietLog } from "../../src/base/log.ts";
 import { realWorld } from "../../src/base/world.ts";
-import { DatagramOutput } from "../../src/remote/datagram_output.ts";
+import { TriggerDatagramSender } from "../../src/remote/trigger_datagram_sender.ts";
 
 const scope = globalThis as unknown as {
   onmessage: (message: MessageEvent<string>) => void;
@@ -11,7 +11,7 @@ const scope = globalThis as unknown as {
 
 scope.onmessage = async ({ data: path }) => {
   try {
-    using output = DatagramOutput.open(path, realWorld(quietLog()));
+    using output = TriggerDatagramSender.open(path, realWorld(quietLog()));
     scope.postMessage(await output.send("from inside") ? "taken" : "lost");
   } catch (error) {
     scope.postMessage(String(error));

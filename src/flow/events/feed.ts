@@ -95,7 +95,7 @@ export class Feed implements ListenersFeed {
     const { world } = this.#options;
     try {
       while (await this.#subscription.changed()) {
-        if (this.#subscription.drain().lapped) this.#options.onLapped(this.#listeners.size);
+        if (this.#subscription.drain().lagged) this.#options.onLapped(this.#listeners.size);
         while (this.#listeners.size > 0) {
           const startedMs = world.monotonicMs();
           const hasMore = this.#readOn();

@@ -39,7 +39,7 @@ export class Files implements Disposable {
     const { signal } = caller;
     const name = uploadName(await ownerPrefix(caller.principalKey), filename);
     using _turn = await this.#receiving.acquire({ signal, timeoutMs: LIMITS.upload.waitMs });
-    using upload = await this.#options.uploads.begin();
+    using upload = await this.#options.uploads.create();
     for await (const bytes of content) await upload.write(bytes);
     await this.#checkIsMedia(upload.path, signal);
     signal.throwIfAborted();

@@ -8,7 +8,7 @@ import { zoneEnteredPayload } from "../../model/policies/zone_event.ts";
 import { DEFAULT_STREAM_ID, type NewEvent } from "../../model/runs/run.ts";
 import type { TriggerProgram } from "../../model/triggers/program.ts";
 import type { RestrictedZone } from "../../model/policies/zone.ts";
-import type { DatagramOutput } from "../../remote/datagram_output.ts";
+import type { TriggerDatagramSender } from "../../remote/trigger_datagram_sender.ts";
 import type { BlobRef } from "../../store/blobs.ts";
 import type { LiveJournal, SessionIdentity } from "./journal.ts";
 
@@ -18,7 +18,7 @@ export interface EvidenceOptions {
   readonly zone: RestrictedZone | null;
   readonly trigger: TriggerProgram | null;
   /** Null where no socket is configured; then no program with that action was let in. */
-  readonly datagrams: Pick<DatagramOutput, "send"> | null;
+  readonly datagrams: Pick<TriggerDatagramSender, "send"> | null;
   readonly metrics: Metrics;
 }
 

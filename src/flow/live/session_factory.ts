@@ -10,7 +10,7 @@ import { LIMITS } from "../../model/limits.ts";
 import type { AttachConfig } from "../../model/live/attach.ts";
 import type { GateThresholds } from "../../model/frames/signals.ts";
 import type { AudioSidecar } from "../../remote/sidecars/audio_sidecar.ts";
-import type { DatagramOutput } from "../../remote/datagram_output.ts";
+import type { TriggerDatagramSender } from "../../remote/trigger_datagram_sender.ts";
 import type { Blobs } from "../../store/blobs.ts";
 import type { Timeline } from "../../store/log/timeline.ts";
 import { LiveSession } from "./session.ts";
@@ -42,7 +42,7 @@ export interface LiveSessionFactoryOptions {
     readonly tools: Pick<Tools, "ffmpeg" | "prlimit">;
     readonly timeoutMs: number;
   } | null;
-  readonly datagrams: DatagramOutput | null;
+  readonly datagrams: TriggerDatagramSender | null;
   readonly thresholds: GateThresholds;
   readonly ice: IceSettings;
 }

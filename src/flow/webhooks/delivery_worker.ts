@@ -120,7 +120,7 @@ export class WebhookWorker {
     const endSeq = run?.lastSeq ?? 0;
     if (this.#cursorSeq >= endSeq) return false;
     // Nobody is told of an event that a power cut may still take back (D3).
-    await timeline.settled();
+    await timeline.synced();
     let isIdle = true;
     for (const event of this.#nextBatch(this.#cursorSeq + 1, endSeq)) {
       if (matches(hook, event)) {
@@ -242,9 +242,9 @@ export class WebhookWorker {
 
   #countWakes(bell: Subscription): void {
     const { metrics } = this.#options;
-    const { lapped, events } = bell.drain();
-    // The log is read from the cursor either way, so being lapped costs nothing.
-    if (lapped) metrics.add("service_webhook_notification_lag_total");
+    const { lagged, events } = bell.drain();
+    // The log is read from the cursor either way, so having lagged costs nothing.
+    if (lagged) metrics.add("service_webhook_notification_lag_total");
     else if (events.length > 1) metrics.add("service_webhook_wake_coalesced_total", events.length - 1);
   }
 }

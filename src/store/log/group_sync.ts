@@ -43,7 +43,7 @@ export class GroupSync {
     if (full !== undefined && this.#synced < this.#written) this.#full.push(full);
   }
 
-  async settled(): Promise<void> {
+  async synced(): Promise<void> {
     const target = this.#written;
     while (this.#synced < target) {
       this.assertUsable();
@@ -54,7 +54,7 @@ export class GroupSync {
 
   /** Lets those who wait have their answer before the files are closed; whether it was a failure is theirs to know. */
   async close(): Promise<void> {
-    await this.settled().catch(() => {});
+    await this.synced().catch(() => {});
   }
 
   async #run(): Promise<void> {

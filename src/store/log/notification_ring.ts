@@ -76,8 +76,8 @@ export class NotificationRing implements Disposable {
 /** What `Subscription.drain` found. */
 export interface Drained {
   /** True when notifications were overwritten before they were drained: read the log again from the cursor. */
-  readonly lapped: boolean;
-  /** In sequence order; empty when lapped. */
+  readonly lagged: boolean;
+  /** In sequence order; empty when lagged. */
   readonly events: readonly CommittedEvent[];
 }
 
@@ -88,7 +88,7 @@ export interface Drained {
  *   using subscription = timeline.subscribe(runId);
  *   for (const batch of timeline.read(runId, { fromSeq: cursor + 1 })) send(batch);
  *   while (await subscription.changed(signal)) {
- *     const { lapped, events } = subscription.drain();
+ *     const { lagged, events } = subscription.drain();
  *     …
  *   }
  */
@@ -106,13 +106,13 @@ export class Subscription implements Disposable {
 
   /** Takes what was rung since the last time. */
   drain(): Drained {
-    if (this.#pendingFrom < 0) return { lapped: false, events: [] };
+    if (this.#pendingFrom < 0) return { lagged: false, events: [] };
     const rung = this.ring.from(this.#pendingFrom);
     this.#pendingFrom = -1;
-    if (rung === undefined) return { lapped: true, events: [] };
+    if (rung === undefined) return { lagged: true, events: [] };
     const { runId } = this;
     return {
-      lapped: false,
+      lagged: false,
       events: runId === undefined ? rung : rung.filter((event) => event.runId === runId),
     };
   }

@@ -199,8 +199,8 @@ export class Timeline implements AsyncDisposable {
    * Resolves when everything committed so far is as safe as SERVICE_WAL_SYNC asks (D3). With `group` all who wait
    * share one fdatasync; when that fails it refuses with `storage_unavailable`, and so does every commit after it.
    */
-  settled(): Promise<void> {
-    return this.#sync?.settled() ?? Promise.resolve();
+  synced(): Promise<void> {
+    return this.#sync?.synced() ?? Promise.resolve();
   }
 
   /**
@@ -342,7 +342,7 @@ export class Timeline implements AsyncDisposable {
   /** Behind the commits that go on: brings a full segment to the disk, and takes a snapshot when it is worth it. */
   async #finishSegment(full: SegmentWriter): Promise<void> {
     try {
-      await this.settled();
+      await this.synced();
       await full.file.syncData();
       const bytesSince = this.#segments.endPosition - this.#snapshotPosition;
       if (bytesSince > SNAPSHOT_WORTH * snapshotBytesOf(this.#index, this.#register.count)) {

@@ -49,7 +49,7 @@ export class SearchIndex implements AsyncDisposable {
   readonly #log: Log;
   readonly #path: string;
   readonly #observing: Disposable;
-  readonly #caughtUp: Promise<void>;
+  #caughtUp: Promise<void> = Promise.resolve();
   #principals = new Map<string, PrincipalDescriptions>();
   #eventCount = 0;
   #lastSeq = 0;
@@ -59,16 +59,22 @@ export class SearchIndex implements AsyncDisposable {
   #saving: Promise<void> = Promise.resolve();
   #isSaving = false;
 
-  constructor({ timeline, dataDir, world }: SearchIndexOptions) {
+  private constructor({ timeline, dataDir, world }: SearchIndexOptions) {
     this.#timeline = timeline;
     this.#log = world.log.child("search");
     this.#path = join(dataDir, "search-index");
     this.#observing = timeline.observe((run, seq, kind, json) => {
       if (this.#isLive) this.#observe(run, seq, kind, json);
     });
-    this.#caughtUp = this.#start(world);
-    // Whoever searches is told; without anyone it is still no unhandled rejection.
-    this.#caughtUp.catch(() => {});
+  }
+
+  /** Returns at once and reads in the background: first the index file, then the rest of the log. */
+  static open(options: SearchIndexOptions): SearchIndex {
+    const index = new SearchIndex(options);
+    index.#caughtUp = index.#build(options.world);
+    // Every search gets the error. Without a search it must not become an unhandled rejection.
+    index.#caughtUp.catch(() => {});
+    return index;
   }
 
   /** Events with a description that are indexed now. */
@@ -106,7 +112,7 @@ export class SearchIndex implements AsyncDisposable {
     if (this.#lastSeq > this.#savedSeq) await this.#save();
   }
 
-  async #start(world: World): Promise<void> {
+  async #build(world: World): Promise<void> {
     const startedMs = world.monotonicMs();
     try {
       await yieldToEventLoop();

@@ -19,14 +19,14 @@ async function follow(timeline: Timeline, untilSeq: number, pause: () => Promise
   readLog();
   while (cursor < untilSeq && await subscription.changed()) {
     await pause();
-    const { lapped, events } = subscription.drain();
-    if (lapped) readLog();
+    const { lagged, events } = subscription.drain();
+    if (lagged) readLog();
     else for (const { seq } of events) take(seq);
   }
   return got;
 }
 
-Deno.test("readers that follow a busy run get every event once and in order, lapped or not", async () => {
+Deno.test("readers that follow a busy run get every event once and in order, lagged or not", async () => {
   using bench = new Bench();
   await using timeline = await bench.open();
   const total = RING_EVENTS * 5;

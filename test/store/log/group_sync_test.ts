@@ -21,7 +21,7 @@ Deno.test("all who wait share one fdatasync, and one that began earlier does not
   const done: string[] = [];
   const commit = (name: string) => {
     timeline.commit(() => [event("vlm")]);
-    return timeline.settled().then(() => done.push(name));
+    return timeline.synced().then(() => done.push(name));
   };
   const first = commit("first");
   await settle();
@@ -36,7 +36,7 @@ Deno.test("all who wait share one fdatasync, and one that began earlier does not
   held[1]!.resolve();
   await Promise.all(others);
   assert.deepEqual(done, ["first", "second", "third", "fourth"]);
-  await timeline.settled();
+  await timeline.synced();
   assert.equal(held.length, 2);
 });
 
@@ -47,13 +47,13 @@ Deno.test("after a failed fdatasync those who wait are refused, and so is every 
   {
     await using timeline = await bench.open({ sync: "group", syncData });
     timeline.commit(() => [created()]);
-    await timeline.settled();
+    await timeline.synced();
     fails = true;
     timeline.commit(() => [event("vlm")]);
-    const waits = [timeline.settled(), timeline.settled()];
+    const waits = [timeline.synced(), timeline.synced()];
     for (const wait of waits) await assert.rejects(wait, { code: "storage_unavailable" });
     fails = false;
-    await assert.rejects(timeline.settled(), { code: "storage_unavailable" });
+    await assert.rejects(timeline.synced(), { code: "storage_unavailable" });
     assert.throws(() => timeline.commit(() => [event("vlm")]), {
       code: "storage_unavailable",
       message: /restart.*I\/O/,
@@ -62,7 +62,7 @@ Deno.test("after a failed fdatasync those who wait are refused, and so is every 
   }
   await using timeline = await bench.open({ sync: "group", syncData });
   assert.equal(timeline.commit(() => [event("vlm")])[0]!.seq, 3);
-  await timeline.settled();
+  await timeline.synced();
 });
 
 Deno.test("segments that fill up between two syncs are covered by the next one", async () => {
@@ -73,7 +73,7 @@ Deno.test("segments that fill up between two syncs are covered by the next one",
   for (const _ of range(1, 5)) {
     timeline.commit(() => range(1, 3).map(() => event("vlm", { text: "x".repeat(60) })));
     timeline.commit(() => range(1, 3).map(() => event("vlm", { text: "x".repeat(60) })));
-    await timeline.settled();
+    await timeline.synced();
   }
   assert.equal(synced.size, timeline.stats.segments);
   assert.ok(synced.size >= 10);
@@ -84,6 +84,6 @@ Deno.test("without group sync nothing is synced for those who wait", async () =>
   let syncs = 0;
   await using timeline = await bench.open({ syncData: () => (syncs++, Promise.resolve()) });
   timeline.commit(() => [created()]);
-  await timeline.settled();
+  await timeline.synced();
   assert.equal(syncs, 0);
 });

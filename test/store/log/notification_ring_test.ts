@@ -16,11 +16,11 @@ function ringing(): { ring: NotificationRing; rung: (runId: string, count?: numb
   return { ring, rung: (runId, count = 1) => ring.ring(range(1, count).map(() => next(runId))) };
 }
 
-/** Drains and says what came: "1 2 3", "lapped", or "" for nothing. */
+/** Drains and says what came: "1 2 3", "lagged", or "" for nothing. */
 function drained(subscription: Subscription): string {
-  const { lapped, events } = subscription.drain();
-  assert.ok(!lapped || events.length === 0);
-  return lapped ? "lapped" : events.map((event) => event.seq).join(" ");
+  const { lagged, events } = subscription.drain();
+  assert.ok(!lagged || events.length === 0);
+  return lagged ? "lagged" : events.map((event) => event.seq).join(" ");
 }
 
 Deno.test("a subscriber is told of what comes after it, of its own run or of all, and of each event once", () => {
@@ -45,7 +45,7 @@ Deno.test("a subscriber that is a full ring behind is told so, and is in step ag
   rung(A, RING_EVENTS);
   assert.equal(drained(subscription), range(1, RING_EVENTS).join(" "));
   rung(A, RING_EVENTS + 1);
-  assert.equal(drained(subscription), "lapped");
+  assert.equal(drained(subscription), "lagged");
   assert.equal(drained(subscription), "");
   rung(A);
   assert.equal(drained(subscription), String(2 * RING_EVENTS + 2));
@@ -58,7 +58,7 @@ Deno.test("events of other runs lap nobody who has nothing to drain", () => {
   rung(B, RING_EVENTS * 2);
   rung(A);
   assert.equal(drained(idle), String(RING_EVENTS * 2 + 1));
-  assert.equal(drained(waiting), "lapped");
+  assert.equal(drained(waiting), "lagged");
 });
 
 Deno.test("waiting ends with an event, at once when there is one already, and with the subscription", async () => {

@@ -246,7 +246,7 @@ Deno.test("of many who decide at the same time exactly one wins", async () => {
       const committed = timeline.commit((view) =>
         view.run(RUN)!.deleted ? [] : [event("run_deleted", { caller })]
       );
-      await timeline.settled();
+      await timeline.synced();
       return committed.length;
     }),
   );

@@ -15,7 +15,7 @@ const WAITING_MAX = 32;
  * The platform has no way to call a send off that waits for room. So the first datagram that finds the socket full may
  * still arrive later though it was counted as lost, and until it does, or the listener goes away, all others are lost.
  */
-export class DatagramOutput implements Disposable {
+export class TriggerDatagramSender implements Disposable {
   readonly #path: string;
   readonly #world: World;
   readonly #socket: Deno.DatagramConn;
@@ -35,10 +35,10 @@ export class DatagramOutput implements Disposable {
    * For an absolute path; nobody has to listen there yet. Needs the permission to write to exactly this path. The own end
    * has a random name of the abstract namespace (Linux), so that there is no file to remove.
    */
-  static open(path: string, world: World): DatagramOutput {
+  static open(path: string, world: World): TriggerDatagramSender {
     const name = world.randomBytes(16).toHex();
     const socket = Deno.listenDatagram({ transport: "unixpacket", path: `\0service-trigger-${name}` });
-    return new DatagramOutput(path, socket, world);
+    return new TriggerDatagramSender(path, socket, world);
   }
 
   /** Whether the listener took it. Never rejects. */

@@ -5,7 +5,7 @@ import { quietLog } from "../../src/base/log.ts";
 import type { Tools } from "../../src/base/program_paths.ts";
 import { realWorld } from "../../src/base/world.ts";
 import { permissionsOf } from "../../src/sandbox.ts";
-import { DatagramOutput } from "../../src/remote/datagram_output.ts";
+import { TriggerDatagramSender } from "../../src/remote/trigger_datagram_sender.ts";
 
 const WORLD = realWorld(quietLog());
 
@@ -13,7 +13,7 @@ const WORLD = realWorld(quietLog());
 function output() {
   const folder = Deno.makeTempDirSync({ prefix: "service-datagram-" });
   const path = join(folder, "out.sock");
-  const datagrams = DatagramOutput.open(path, WORLD);
+  const datagrams = TriggerDatagramSender.open(path, WORLD);
   return {
     path,
     send: (message: string) => datagrams.send(message),
