@@ -2,24 +2,93 @@
 
 /** Interface part 7 and decision D16. Two rows may share a wire code: the status tells them apart. */
 export const REFUSALS = {
-  preflight_without_origin: { status: 400, code: "validation_error" },
-  bad_request: { status: 400, code: "bad_request" },
-  unauthorized: { status: 401, code: "unauthorized" },
-  cors_forbidden: { status: 403, code: "cors_forbidden" },
-  not_found: { status: 404, code: "not_found" },
-  conflict: { status: 409, code: "conflict" },
-  validation_error: { status: 422, code: "validation_error" },
-  rate_limited: { status: 429, code: "rate_limited" },
-  internal_error: { status: 500, code: "internal_error" },
-  metrics_unavailable: { status: 503, code: "metrics_unavailable" },
-  webhooks_unavailable: { status: 503, code: "webhooks_unavailable" },
-  provider_saturated: { status: 503, code: "provider_saturated" },
-  deadline_missed: { status: 503, code: "deadline_missed" },
-  inference_provider_unavailable: { status: 503, code: "inference_provider_unavailable" },
-  audio_sidecar_unavailable: { status: 503, code: "audio_sidecar_unavailable" },
-  policy_acknowledgement_timeout: { status: 503, code: "policy_acknowledgement_timeout" },
-  storage_unavailable: { status: 503, code: "storage_unavailable" },
-} as const satisfies Record<string, { status: number; code: string }>;
+  preflight_without_origin: {
+    status: 400,
+    code: "validation_error",
+    when: "A CORS preflight has no `Origin` header.",
+  },
+  bad_request: {
+    status: 400,
+    code: "bad_request",
+    when: "The file name in the path is no bare name of a video file.",
+  },
+  unauthorized: {
+    status: 401,
+    code: "unauthorized",
+    when: "The API key is missing or not accepted, or a required `x-tenant-id` header is missing.",
+  },
+  cors_forbidden: {
+    status: 403,
+    code: "cors_forbidden",
+    when: "A CORS preflight comes from an origin that is not listed.",
+  },
+  not_found: {
+    status: 404,
+    code: "not_found",
+    when: "The run, file, blob, webhook, revision or schema does not exist, or is not the caller's.",
+  },
+  conflict: {
+    status: 409,
+    code: "conflict",
+    when:
+      "The request contradicts the present state: a run has ended, a limit is reached, a revision is not the newest.",
+  },
+  validation_error: {
+    status: 422,
+    code: "validation_error",
+    when: "A field breaks a rule; `details` names each one.",
+  },
+  rate_limited: {
+    status: 429,
+    code: "rate_limited",
+    when: "More requests a second than the limit; `Retry-After` says when to come back.",
+  },
+  internal_error: {
+    status: 500,
+    code: "internal_error",
+    when: "A fault of the service or of a model provider, or no model backend is configured.",
+  },
+  metrics_unavailable: {
+    status: 503,
+    code: "metrics_unavailable",
+    when: "Metrics need an API key and none is configured.",
+  },
+  webhooks_unavailable: {
+    status: 503,
+    code: "webhooks_unavailable",
+    when: "Webhooks are off, their delivery log takes no records, or the limit of webhooks is reached.",
+  },
+  provider_saturated: {
+    status: 503,
+    code: "provider_saturated",
+    when: "The service is full: too many model calls, decodes, fetches or live sessions are under way.",
+  },
+  deadline_missed: {
+    status: 503,
+    code: "deadline_missed",
+    when: "A model call could not end within its deadline.",
+  },
+  inference_provider_unavailable: {
+    status: 503,
+    code: "inference_provider_unavailable",
+    when: "The request needs a model backend and none is configured.",
+  },
+  audio_sidecar_unavailable: {
+    status: 503,
+    code: "audio_sidecar_unavailable",
+    when: "The request needs the audio sidecar and none is configured.",
+  },
+  policy_acknowledgement_timeout: {
+    status: 503,
+    code: "policy_acknowledgement_timeout",
+    when: "The live session did not take the policy revision over in time.",
+  },
+  storage_unavailable: {
+    status: 503,
+    code: "storage_unavailable",
+    when: "The disk refuses a write, or too many uploads wait.",
+  },
+} as const satisfies Record<string, { status: number; code: string; when: string }>;
 
 export type RefusalKind = keyof typeof REFUSALS;
 

@@ -57,6 +57,8 @@ export interface Route {
   readonly method: "GET" | "POST" | "PATCH" | "DELETE";
   /** A path with `:parameters`. */
   readonly path: string;
+  /** One sentence: what it does for the caller. The route table of the documentation is made of it. */
+  readonly summary: string;
   readonly handle: (call: RouteCall) => Response | Promise<Response>;
 }
 

@@ -10,6 +10,7 @@ export const SSE_ROUTES: readonly Route[] = [
   {
     method: "GET",
     path: "/v1/runs/:id/events/stream",
+    summary: "Streams the events of a run as server-sent events.",
     handle: (call) => {
       const { request } = call;
       const after = cursorOf(request.query("after") ?? "0");

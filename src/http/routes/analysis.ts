@@ -11,6 +11,7 @@ export const ANALYSIS_ROUTES: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/runs/:id/ingest",
+    summary: "Decodes a source into sampled frames with signals.",
     handle: async (call) => {
       const body = await readJson(call.request.raw, INGEST_BODY);
       return json(await call.ingest.run(call.caller, parameter(call, "id"), body));
@@ -19,6 +20,7 @@ export const ANALYSIS_ROUTES: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/runs/:id/analyze",
+    summary: "Derives rows and markers from signals.",
     handle: async (call) => {
       const body = await readJson(call.request.raw, ANALYZE_BODY);
       return jsonStream(analysisJson(await call.analyze.run(call.caller, parameter(call, "id"), body)));

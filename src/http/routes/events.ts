@@ -10,6 +10,7 @@ export const READ_ROUTES: readonly Route[] = [
   {
     method: "GET",
     path: "/v1/runs/:id/events",
+    summary: "Reads the events of a run.",
     handle: (call) => {
       const runId = parameter(call, "id");
       const batches = call.reads.events(call.caller, runId, call.request.query("index"));
@@ -20,6 +21,7 @@ export const READ_ROUTES: readonly Route[] = [
   {
     method: "GET",
     path: "/v1/runs/:id/markers",
+    summary: "Reads the markers of a run.",
     handle: async (call) => {
       const runId = parameter(call, "id");
       const { request } = call;
@@ -35,6 +37,7 @@ export const READ_ROUTES: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/query",
+    summary: "Reads the events of a run by kind and from a sequence number on.",
     handle: async (call) => {
       const body = await readJson(call.request.raw, QUERY_BODY);
       const batches = call.reads.query(call.caller, body);

@@ -10,6 +10,7 @@ export const FEEDBACK_ROUTES: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/runs/:id/feedback",
+    summary: "Records an operator's rating of a run.",
     handle: async (call) => {
       const runId = parameter(call, "id");
       const feedbackId = call.feedback.submit(
@@ -30,6 +31,7 @@ export const FEEDBACK_ROUTES: readonly Route[] = [
   {
     method: "GET",
     path: "/v1/feedback",
+    summary: "Lists the feedback on the caller's runs.",
     handle: (call) => jsonStream(feedbackJson(call.caller.requestId, call.feedback.list(call.caller))),
   },
 ];

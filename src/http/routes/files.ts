@@ -10,6 +10,7 @@ export const FILE_ROUTES: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/upload",
+    summary: "Stores a video file.",
     handle: async ({ files, caller, request }) => {
       await using part = await firstFilePart(request.raw, "file");
       if (!part) throw refuse.invalid("file", "must be a part of the form");
@@ -19,6 +20,7 @@ export const FILE_ROUTES: readonly Route[] = [
   {
     method: "GET",
     path: "/v1/files/:filename",
+    summary: "Serves a file of the caller or of an ingest root.",
     handle: async (call) =>
       fileResponse(call.request.raw, await call.files.open(call.caller, parameter(call, "filename"))),
   },

@@ -9,6 +9,7 @@ export const INFER_ROUTES: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/infer",
+    summary: "Asks a model one question.",
     handle: async (call) => {
       const body = await readJson(call.request.raw, INFER_BODY);
       return json(await call.infer.one(call.caller, body));
@@ -17,6 +18,7 @@ export const INFER_ROUTES: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/infer/batch",
+    summary: "Asks a model up to 256 questions.",
     handle: async (call) => {
       const body = await readJson(call.request.raw, INFER_BATCH_BODY);
       return json(await call.infer.batch(call.caller, body));
@@ -25,6 +27,7 @@ export const INFER_ROUTES: readonly Route[] = [
   {
     method: "GET",
     path: "/v1/models",
+    summary: "Lists the model catalog and which models can be reached now.",
     handle: async (call) =>
       json({ request_id: call.caller.requestId, models: await call.infer.models(call.caller) }),
   },

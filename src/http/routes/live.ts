@@ -9,6 +9,7 @@ export const LIVE_ROUTES: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/runs/:id/live",
+    summary: "Opens a live source that the service pulls.",
     handle: async (call) => {
       const body = await readJson(call.request.raw, LIVE_SOURCE_BODY);
       const runId = parameter(call, "id");
@@ -26,6 +27,7 @@ export const LIVE_ROUTES: readonly Route[] = [
   {
     method: "DELETE",
     path: "/v1/runs/:id/live",
+    summary: "Ends the live source of a run and completes the run.",
     handle: async (call) => {
       const runId = parameter(call, "id");
       const run = await call.liveSources.end(call.caller, runId);

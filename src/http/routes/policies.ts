@@ -15,6 +15,7 @@ export const POLICY_ROUTES: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/runs/:id/policies",
+    summary: "Creates a policy revision.",
     handle: async (call) => {
       const body = await readJson(call.request.raw, CREATE_POLICY_BODY);
       const policy = call.policies.create(call.caller, parameter(call, "id"), body);
@@ -24,11 +25,13 @@ export const POLICY_ROUTES: readonly Route[] = [
   {
     method: "GET",
     path: "/v1/runs/:id/policies",
+    summary: "Lists the policy revisions of a run.",
     handle: (call) => jsonStream(policiesJson(call)),
   },
   {
     method: "GET",
     path: "/v1/runs/:id/policies/:revision",
+    summary: "Reads one policy revision.",
     handle: (call) => {
       const policy = call.policies.read(call.caller, parameter(call, "id"), revision(call));
       return json({ ...identity(call), policy });
@@ -37,6 +40,7 @@ export const POLICY_ROUTES: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/runs/:id/policies/:revision/activate",
+    summary: "Moves a policy revision to its next stage.",
     handle: async (call) => {
       const number = revision(call);
       const body = await readJson(call.request.raw, ACTIVATE_POLICY_BODY);
@@ -47,6 +51,7 @@ export const POLICY_ROUTES: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/runs/:id/policies/:revision/rollback",
+    summary: "Makes an earlier policy revision active again.",
     handle: async (call) => {
       const number = revision(call);
       const body = await readJson(call.request.raw, ROLLBACK_POLICY_BODY);
@@ -57,6 +62,7 @@ export const POLICY_ROUTES: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/runs/:id/policies/:revision/replay",
+    summary: "Evaluates a policy revision against stored events or media.",
     handle: async (call) => {
       const number = revision(call);
       const body = await readJson(call.request.raw, REPLAY_POLICY_BODY);

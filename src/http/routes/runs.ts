@@ -9,22 +9,26 @@ export const RUN_ROUTES: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/runs",
+    summary: "Creates a run.",
     handle: async ({ runs, caller, request }) =>
       json(runs.create(caller, await readJson(request.raw, CREATE_RUN_BODY))),
   },
   {
     method: "GET",
     path: "/v1/runs",
+    summary: "Lists the caller's runs, oldest first.",
     handle: ({ runs, caller }) => json(runs.list(caller)),
   },
   {
     method: "GET",
     path: "/v1/runs/:id",
+    summary: "Reads one run.",
     handle: (call) => json(call.runs.read(call.caller, parameter(call, "id"))),
   },
   {
     method: "DELETE",
     path: "/v1/runs/:id",
+    summary: "Deletes a run; from then on it reads as missing.",
     handle: (call) => {
       const runId = parameter(call, "id");
       call.runs.delete(call.caller, runId);
@@ -34,6 +38,7 @@ export const RUN_ROUTES: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/runs/:id/stop",
+    summary: "Stops a run and cancels the work under way for it.",
     handle: (call) => {
       const runId = parameter(call, "id");
       call.runs.stop(call.caller, runId);
@@ -43,6 +48,7 @@ export const RUN_ROUTES: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/runs/:id/keepalive",
+    summary: "Refreshes the idle time of a run.",
     handle: (call) => {
       const runId = parameter(call, "id");
       call.runs.keepalive(call.caller, runId);
@@ -52,6 +58,7 @@ export const RUN_ROUTES: readonly Route[] = [
   {
     method: "GET",
     path: "/v1/runs/:id/state",
+    summary: "Reads the status of a run.",
     handle: (call) => {
       const runId = parameter(call, "id");
       const state = call.runs.state(call.caller, runId);

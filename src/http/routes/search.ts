@@ -9,6 +9,7 @@ export const SEARCH_ROUTES: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/search",
+    summary: "Finds events whose description contains a text.",
     handle: async (call) => {
       const body = await readJson(call.request.raw, SEARCH_BODY);
       return json({ request_id: call.caller.requestId, ...await call.search.run(call.caller, body) });
@@ -17,6 +18,7 @@ export const SEARCH_ROUTES: readonly Route[] = [
   {
     method: "GET",
     path: "/v1/runs/:id/interactions",
+    summary: "Reads what models said about a run, chunk by chunk.",
     handle: (call) => {
       const runId = parameter(call, "id");
       const interactions = call.interactions.list(call.caller, runId, call.request.query("index"));

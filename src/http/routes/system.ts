@@ -9,16 +9,19 @@ export const SYSTEM_ROUTES: readonly Route[] = [
   {
     method: "GET",
     path: "/v1/health",
+    summary: "Says that the HTTP server is up.",
     handle: () => json({ status: "ok" }),
   },
   {
     method: "GET",
     path: "/v1/metrics",
+    summary: "Serves metrics as Prometheus text.",
     handle: async ({ metrics }) => plainText(await metrics.text()),
   },
   {
     method: "GET",
     path: "/schemas/:name",
+    summary: "Serves a published JSON Schema.",
     handle: (call) => {
       const schema = call.schemas.get(parameter(call, "name"));
       if (!schema) throw refuse.notFound("Schema", "name");

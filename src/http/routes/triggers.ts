@@ -12,6 +12,7 @@ export const TRIGGER_ROUTES: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/triggers/compile",
+    summary: "Compiles the source of a trigger program.",
     handle: async (call) => {
       const body = await readJson(call.request.raw, COMPILE_BODY);
       const { program, instructionCount, stateSlots } = call.triggers.compile(body);
@@ -26,6 +27,7 @@ export const TRIGGER_ROUTES: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/triggers/validate",
+    summary: "Checks a compiled trigger program.",
     handle: async (call) => {
       const body = await readJson(call.request.raw, triggerProgram, THRESHOLDS);
       const { program, instructionCount, stateSlots } = call.triggers.validate(body);
@@ -43,6 +45,7 @@ export const TRIGGER_ROUTES: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/triggers/evaluate",
+    summary: "Runs a trigger program over samples.",
     handle: async (call) => {
       const body = await readJson(call.request.raw, EVALUATE_BODY, THRESHOLDS);
       return jsonStream(evaluationJson(call.caller.requestId, call.triggers.evaluate(body)));

@@ -9,6 +9,7 @@ export const WEBHOOK_ROUTES: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/runs/:id/webhooks",
+    summary: "Registers a webhook for a run.",
     handle: async (call) => {
       const body = await readJson(call.request.raw, REGISTER_WEBHOOK_BODY);
       const registered = await call.webhooks.register(call.caller, parameter(call, "id"), body);
@@ -18,6 +19,7 @@ export const WEBHOOK_ROUTES: readonly Route[] = [
   {
     method: "GET",
     path: "/v1/runs/:id/webhooks",
+    summary: "Lists the webhooks of a run with their delivery state.",
     handle: (call) => {
       const runId = parameter(call, "id");
       const webhooks = call.webhooks.list(call.caller, runId);
@@ -27,6 +29,7 @@ export const WEBHOOK_ROUTES: readonly Route[] = [
   {
     method: "DELETE",
     path: "/v1/runs/:id/webhooks/:webhook_id",
+    summary: "Removes a webhook.",
     handle: (call) => {
       const [runId, webhookId] = [parameter(call, "id"), parameter(call, "webhook_id")];
       call.webhooks.delete(call.caller, runId, webhookId);
@@ -36,6 +39,7 @@ export const WEBHOOK_ROUTES: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/runs/:id/webhooks/:webhook_id/redeliver",
+    summary: "Sends a range of events to a webhook again.",
     handle: async (call) => {
       const body = await readJson(call.request.raw, REDELIVER_BODY);
       const [runId, webhookId] = [parameter(call, "id"), parameter(call, "webhook_id")];

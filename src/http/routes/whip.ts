@@ -14,6 +14,7 @@ export const WHIP_ROUTES: readonly Route[] = [
   {
     method: "POST",
     path: WHIP,
+    summary: "Opens a live session from a WebRTC offer.",
     handle: (call) =>
       plainly(async () => {
         const { whip, caller, request } = call;
@@ -35,6 +36,7 @@ export const WHIP_ROUTES: readonly Route[] = [
   {
     method: "PATCH",
     path: `${WHIP}/:sess`,
+    summary: "Takes ICE candidates of a live session, or restarts ICE.",
     handle: (call) =>
       plainly(async () => {
         const { whip, caller, request } = call;
@@ -55,6 +57,7 @@ export const WHIP_ROUTES: readonly Route[] = [
   {
     method: "DELETE",
     path: `${WHIP}/:sess`,
+    summary: "Ends a live session and completes its run.",
     handle: (call) =>
       plainly(async () => {
         await call.whip.terminate(call.caller, parameter(call, "sess"));
@@ -64,6 +67,7 @@ export const WHIP_ROUTES: readonly Route[] = [
   {
     method: "PATCH",
     path: `${WHIP}/:sess/prompt`,
+    summary: "Changes the prompt of a live session.",
     handle: async (call) => {
       const body = await readJson(call.request.raw, PROMPT_BODY);
       return await plainly(async () => json(await updatePrompt(call, body)));

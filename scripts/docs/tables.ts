@@ -1,0 +1,172 @@
+/** TABLE of the generated sections of docs/: the name in the marker, and the text that the code's tables give. */
+
+import { SETTINGS } from "../../src/base/config.ts";
+import { FAMILIES, type Family } from "../../src/base/metric_families.ts";
+import { REFUSALS } from "../../src/base/refusal.ts";
+import { ROUTES } from "../../src/http/app.ts";
+import { type EventRow, EVENTS } from "../../src/model/events/event_table.ts";
+import { LIMITS } from "../../src/model/limits.ts";
+import { code, table } from "./markdown.ts";
+import { GROUPS, payloadSections, sharedSections } from "./payloads.ts";
+
+export const GENERATED: Readonly<Record<string, () => string>> = {
+  settings: settingsTable,
+  metrics: metricsTable,
+  limits: limitsTables,
+  refusals: refusalsTable,
+  routes: routesTable,
+  events: eventsTable,
+  "payloads run": () => payloadSections("run"),
+  "payloads analysis": () => payloadSections("analysis"),
+  "payloads live": () => payloadSections("live"),
+  "payloads policy": () => payloadSections("policy"),
+  "payload objects": sharedSections,
+};
+
+interface RouteFacts {
+  readonly method: string;
+  readonly path: string;
+  readonly success: number;
+  readonly auth: "key" | "none" | "metrics";
+  readonly body: "none" | "json" | "multipart" | "sdp" | "text";
+  readonly failures: readonly number[];
+}
+
+const NO_EFFECT = new Set((fixture("not_built") as { config: string[] }).config);
+
+function settingsTable(): string {
+  return table(
+    ["Variable", "Default", "Value", "Meaning"],
+    Object.entries(SETTINGS).map(([name, row]) => [
+      name,
+      row.default ? code(row.default) : "unset",
+      row.parser.rule,
+      row.meaning + (NO_EFFECT.has(name) ? ". **No effect in this version.**" : ""),
+    ]),
+  );
+}
+
+function metricsTable(): string {
+  return table(
+    ["Family", "Type", "Labels and buckets", "Meaning"],
+    Object.entries<Family>(FAMILIES).map(([name, { type, labels = {}, buckets, help }]) => [
+      code(name),
+      type,
+      [
+        ...Object.entries(labels).map(([label, values]) => `${code(label)}: ${values.join(", ")}`),
+        ...(buckets ? [`${code("le")}: ${buckets.join(", ")}`] : []),
+      ].join("; "),
+      help,
+    ]),
+  );
+}
+
+function refusalsTable(): string {
+  return table(
+    ["Status", "Code", "When"],
+    Object.values(REFUSALS).map(({ status, code: name, when }) => [String(status), code(name), when]),
+  );
+}
+
+const AUTHENTICATION: Readonly<Record<RouteFacts["auth"], string>> = {
+  key: "key",
+  none: "none",
+  metrics: "key, see SERVICE_METRICS_REQUIRE_API_KEY",
+};
+
+const BODIES: Readonly<Record<RouteFacts["body"], string>> = {
+  none: "",
+  json: "JSON",
+  multipart: "form",
+  sdp: "SDP",
+  text: "text",
+};
+
+function routesTable(): string {
+  const facts = new Map(
+    (fixture("routes") as { rows: RouteFacts[] }).rows.map((row) => [`${row.method} ${row.path}`, row]),
+  );
+  return table(
+    ["Route", "What it does", "Key", "Body", "Success", "Failures"],
+    ROUTES.map(({ method, path, summary }) => {
+      const row = facts.get(`${method} ${path}`);
+      if (!row) throw new Error(`fixtures/contract/routes.json has no row for ${method} ${path}`);
+      return [
+        code(`${method} ${path}`),
+        summary,
+        AUTHENTICATION[row.auth],
+        BODIES[row.body],
+        String(row.success),
+        row.failures.join(", "),
+      ];
+    }),
+  );
+}
+
+function eventsTable(): string {
+  return table(
+    ["Kind", "When it is written", "Group", "Grants"],
+    Object.entries<EventRow>(EVENTS).map(([kind, row]) => [
+      `[${kind}](#${anchorOf(kind)})`,
+      row.summary + (row.bookkeeping ? " Never delivered to a webhook." : ""),
+      GROUPS[kind] ?? "",
+      row.blobs.map(({ route, at }) => `${route}: ${code([...at, hashKey(route)].join("."))}`).join("; "),
+    ]),
+  );
+}
+
+function hashKey(route: "keyframes" | "media"): string {
+  return route === "keyframes" ? "image_sha256" : "media_sha256";
+}
+
+function anchorOf(kind: string): string {
+  return kind.replace(".*", "");
+}
+
+/** What each group of limits is about; a group without a line here has its name alone. */
+function limitsTables(): string {
+  const subjects = new Map(
+    (fixture("limits") as { rows: { subject: string; at: string }[] }).rows.map((
+      { at, subject },
+    ) => [at, subject]),
+  );
+  const rowOf = (
+    path: string,
+    value: unknown,
+  ) => [code(path), valueText(path, value), subjects.get(path) ?? ""];
+  const head = ["Name", "Value", "Subject"];
+  const alone = Object.entries(LIMITS).filter(([, value]) => typeof value !== "object");
+  const groups = Object.entries(LIMITS).filter(([, value]) => typeof value === "object");
+  return [
+    table(head, alone.map(([name, value]) => rowOf(name, value))),
+    ...groups.flatMap(([group, rows]) => [
+      `### ${group}`,
+      table(head, Object.entries(rows).map(([name, value]) => rowOf(`${group}.${name}`, value))),
+    ]),
+  ].join("\n\n");
+}
+
+/** The unit is the end of a limit's name. */
+function valueText(path: string, value: unknown): string {
+  if (Array.isArray(value)) return value.map((each) => valueText(path, each)).join(" or ");
+  if (typeof value === "object" && value !== null) {
+    const { minimum, maximum } = value as { minimum: number; maximum: number };
+    return `${valueText("", minimum)} to ${valueText(path, maximum)}`;
+  }
+  if (typeof value !== "number") return code(String(value));
+  const text = value.toLocaleString("en");
+  if (/bytes/i.test(path)) return `${text} bytes${binaryText(value)}`;
+  if (/Ms([A-Z]|$)/.test(path)) return `${text} ms`;
+  if (/seconds/i.test(path)) return `${text} s`;
+  return text;
+}
+
+function binaryText(bytes: number): string {
+  if (bytes >= 2 ** 20 && bytes % 2 ** 20 === 0) return ` (${bytes / 2 ** 20} MiB)`;
+  if (bytes >= 2 ** 10 && bytes % 2 ** 10 === 0) return ` (${bytes / 2 ** 10} KiB)`;
+  return "";
+}
+
+function fixture(name: string): unknown {
+  return JSON.parse(Deno.readTextFileSync(new URL(`../../fixtures/contract/${name}.json`, import.meta.url)));
+}
