@@ -18,9 +18,11 @@ import {
   number,
   oneOf,
   optional,
+  OUTPUT_TOKENS_PER_SECOND_MAX,
   type Parser,
   path,
   postgresUrl,
+  retryDelays,
   secondsAsMs,
   secretText,
   type Setting,
@@ -210,7 +212,7 @@ export const SETTINGS = {
   SERVICE_WEBHOOK_RETRY_DELAYS_MS: setting(
     "webhookRetryDelaysMs",
     "250,1000,4000",
-    retryDelays(),
+    retryDelays,
     "Milliseconds before the three retries of a delivery; the last of a shorter list repeats",
     { emptyIsUnset: true },
   ),
@@ -364,7 +366,7 @@ export const SETTINGS = {
   SERVICE_WEBRTC_MAX_OUTPUT_TOKENS_PER_SECOND: setting(
     "webrtc.maxOutputTokensPerSecond",
     "128",
-    integer(0, 2 ** 32 - 1),
+    integer(0, OUTPUT_TOKENS_PER_SECOND_MAX),
     "Output tokens a second of one live session; 0 for no cap",
   ),
   SERVICE_WEBRTC_DECODE_WORKERS: setting(
@@ -605,18 +607,3 @@ function decodeBackend() {
     videotoolbox: "mlx",
   });
 }
-
-/** D8: a failed delivery is retried three times; the last delay of a shorter list stands for the missing ones. */
-function retryDelays(): Parser<readonly number[]> {
-  const delays = list(integer(0, 3_600_000));
-  return {
-    rule: "one to three comma-separated integers from 0 to 3600000",
-    read: (text) => {
-      const given = delays.read(text);
-      if (!given || given.length < 1 || given.length > WEBHOOK_RETRIES) return undefined;
-      return Array.from({ length: WEBHOOK_RETRIES }, (_, retry) => given[Math.min(retry, given.length - 1)]!);
-    },
-  };
-}
-
-const WEBHOOK_RETRIES = 3;

@@ -174,6 +174,22 @@ export function list<T>(item: Parser<T>): Parser<readonly T[]> {
   };
 }
 
+/** How often a failed webhook delivery is retried. */
+export const WEBHOOK_RETRIES = 3;
+
+/** The delay before each retry; the last one of a shorter list also stands for the missing ones. */
+export const retryDelays: Parser<readonly number[]> = {
+  rule: `one to ${WEBHOOK_RETRIES} comma-separated integers from 0 to 3600000`,
+  read: (text) => {
+    const given = list(integer(0, 3_600_000)).read(text);
+    if (!given || given.length < 1 || given.length > WEBHOOK_RETRIES) return undefined;
+    return Array.from({ length: WEBHOOK_RETRIES }, (_, retry) => given[Math.min(retry, given.length - 1)]!);
+  },
+};
+
+/** The highest cap on the output tokens a second of one live session, for the setting and for a caller alike. */
+export const OUTPUT_TOKENS_PER_SECOND_MAX = 2 ** 32 - 1;
+
 /** One word of a closed set, in any case. The keys are what an operator may write, the values what they mean. */
 export function oneOf<const T extends string>(words: Readonly<Record<string, T>>): Parser<T> {
   return {

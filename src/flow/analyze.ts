@@ -6,11 +6,11 @@ import { yieldToEventLoop } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 import type { GateKernel } from "../media/kernels/gate_kernel.ts";
 import type { AnalyzeBody, CallerFrame } from "../model/api/analysis.ts";
-import type { ImageCoordinates } from "../model/frames/coordinates.ts";
+import { COORDINATE_SCHEMA, type ImageCoordinates } from "../model/frames/coordinates.ts";
 import { event } from "../model/events/event_table.ts";
 import { FieldRules } from "../model/field_rules.ts";
 import { type AnalyzedFrames, isKept, type RowContext, typedFrames } from "../model/frames/frame_row.ts";
-import { defaultTraceId } from "../model/identifiers.ts";
+import { DEFAULT_STREAM_ID, defaultTraceId } from "../model/identifiers.ts";
 import { type LabelMaps, labelsOf } from "../model/frames/label_map.ts";
 import { LIMITS } from "../model/limits.ts";
 import { deriveMarkers, type Marker } from "../model/frames/marker.ts";
@@ -87,7 +87,7 @@ export class Analyze {
     const frames = { frameIndex: source.frameIndex, signals: source.signals, gate: columns };
     const context: RowContext = {
       runId,
-      streamId: body.stream_id ?? LIMITS.defaultStreamId,
+      streamId: body.stream_id ?? DEFAULT_STREAM_ID,
       mode,
       model,
       samplingPolicy: source.samplingPolicy,
@@ -122,7 +122,7 @@ export class Analyze {
       mode: context.mode,
       model: context.model,
       markers: found.markers.length,
-      ...(coordinates && { coordinate_schema: "service.image.v1" as const, coordinates }),
+      ...(coordinates && { coordinate_schema: COORDINATE_SCHEMA, coordinates }),
     });
     for (let start = 0;; start += MARKERS_PER_COMMIT) {
       const end = start + MARKERS_PER_COMMIT;

@@ -7,7 +7,9 @@ import type { World } from "../base/world.ts";
 import type { DecodedSignals, Decoder } from "../media/recorded/decoder.ts";
 import type { IngestBody } from "../model/api/analysis.ts";
 import { event } from "../model/events/event_table.ts";
+import { COORDINATE_SCHEMA } from "../model/frames/coordinates.ts";
 import { FieldRules } from "../model/field_rules.ts";
+import { DEFAULT_STREAM_ID } from "../model/identifiers.ts";
 import { LIMITS } from "../model/limits.ts";
 import { PreparedPayload } from "../model/runs/run.ts";
 import { planSampling, type SamplingPlan } from "../model/frames/sampling.ts";
@@ -57,7 +59,7 @@ export class Ingest {
     const { timeline, work, decoder, sources } = this.#options;
     this.#actionable(caller, runId);
     const maxFrames = body.max_frames ?? LIMITS.ingest.maxFramesDefault;
-    const streamId = body.stream_id ?? LIMITS.defaultStreamId;
+    const streamId = body.stream_id ?? DEFAULT_STREAM_ID;
     const rules = new FieldRules();
     rules.range("max_frames", maxFrames, LIMITS.ingest.maxFrames);
     rules.check();
@@ -149,7 +151,7 @@ async function framesDecodedJson(facts: {
     width: decoded.width,
     height: decoded.height,
     pixel_format: decoded.pixelFormat,
-    coordinate_schema: "service.image.v1",
+    coordinate_schema: COORDINATE_SCHEMA,
     coordinates,
   });
   const encoder = new TextEncoder();

@@ -5,6 +5,9 @@ import { createHash } from "node:crypto";
 /** The principal of every caller in open mode. */
 export const PUBLIC_PRINCIPAL = "public";
 
+/** The stream of every event whose caller named none. */
+export const DEFAULT_STREAM_ID = "stream-0";
+
 const RUN_ID = /^run-(?:[0-9a-f]{32}|[0-9a-f]{16})$/i;
 
 /** A run id as this server makes it, or the older form with 16 hex digits; any case. */

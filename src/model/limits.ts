@@ -1,4 +1,6 @@
-/** Every number that bounds what a caller may send or the service may hold; each one stands here and nowhere else. */
+/** TABLE of the public limits: every bound that a caller, an operator or a reader of the docs can notice, each one once. */
+
+import { OUTPUT_TOKENS_PER_SECOND_MAX, WEBHOOK_RETRIES } from "../base/setting_parsers.ts";
 
 /** Both ends belong to the range. */
 export interface Range {
@@ -7,38 +9,36 @@ export interface Range {
 }
 
 /**
- * Interface part 8, completed by the contract. Names end with their unit; a name without one counts things.
- * Limits that an operator may change are rows of the config table instead (`base/config.ts`).
+ * Names end with their unit; a name without one counts things. Limits that an operator may change are rows of the table
+ * of settings instead (`base/config.ts`). A bound that only protects one module (the size of a buffer, the wait for a
+ * child process) is a constant of that module. See docs/limits.md#limits.
  */
 export const LIMITS = deepFrozen({
-  /** Contract 1.1: what an event belongs to when its caller named no stream. */
-  defaultStreamId: "stream-0",
-
-  /** Interface 4.3 and contract 2.4: sampled frames a second. */
+  /** Sampled frames a second. */
   sampling: {
     fps: range(0.2, 120),
-    /** Contract 2.4: what an adaptive policy assumes of a source that does not say its rate, by route. */
+    /** The rate that an adaptive policy assumes for a source that does not state its own, by route. */
     unknownSourceFpsIngest: 2,
     unknownSourceFpsReason: 24,
-    /** Contract 2.4: `fixed_fps` of a reason call that names the policy only. */
+    /** `fixed_fps` of a reason call that names the policy but gives no rate. */
     fixedFpsReason: 1,
   },
 
-  /** Interface 4.3, contract 2. */
   ingest: {
     maxFrames: range(1, 500_000),
     maxFramesDefault: 512,
-    /** Contract 2.2: a remote file, as declared and as received. */
+    /** More than any server takes, and less than the argument of a program may have. */
+    sourceUriCharactersMax: 8192,
+    /** Size of a remote file: the declared one and the received one. */
     prefetchBytesMax: 256 * 2 ** 20,
     prefetchTimeoutMs: 30_000,
     prefetchRedirectsMax: 5,
-    /** Contract 2.2: how much of a file ffprobe may look at before it says what it is. */
+    /** How much of a file ffprobe may read before it names the format. */
     probeBytes: 2 ** 20,
     probeAnalyzeMs: 5_000,
     probeTimeoutMs: 10_000,
   },
 
-  /** Interface 4.3, contract 4.3 and 5. */
   analyze: {
     framesMax: 4096,
     windowSize: range(2, 256),
@@ -47,13 +47,11 @@ export const LIMITS = deepFrozen({
     segmentMsDefault: 250,
   },
 
-  /** Interface 2.3, contract 4.2. */
   marker: {
     exactConfidence: 0.7,
     correctionWindowFrames: 3,
   },
 
-  /** Interface 4.3, contract 6.1. */
   reason: {
     maxFrames: range(1, 500_000),
     maxFramesDefault: 120_000,
@@ -71,9 +69,9 @@ export const LIMITS = deepFrozen({
     semanticTimeoutMsNative: 30_000,
     promptBytesMax: 4096,
     outputSchemaBytesMax: 65_536,
-    /** Arrays and objects: the time to compile grows with their square, to a fifth of a second for these. */
+    /** Arrays and objects. The time to compile a schema grows with their square: a fifth of a second for this many. */
     outputSchemaContainersMax: 1_000,
-    /** Names that every event of a call repeats: stream_id, trace_id, index_name, the two pass models. */
+    /** Names that every event of a call repeats: stream_id, trace_id, index_name and the two models. */
     nameBytesMax: 256,
     secondPassThreshold: 0.7,
     clipSeconds: 60,
@@ -83,20 +81,18 @@ export const LIMITS = deepFrozen({
     vlmConcurrencyAudioVideo: 2,
   },
 
-  /** Interface 4.3, contract 6: native media windows. */
+  /** The window of media around a chunk that native_video and audio_video send to the model. */
   mediaWindow: {
     lengthMs: range(100, 60_000),
     lengthMsLocalAudio: 20_000,
     lengthMsDefault: 8_000,
     lengthMsFrames: 500,
-    videoStreams: 1,
     audioStreamsMax: 8,
     audioSampleRateHz: 48_000,
     momentsMax: 32,
     timestampResolutionMs: 1_000,
   },
 
-  /** Interface 4.3, contract 6.1 and 12. */
   localAudio: {
     confidence: range(0, 1),
     confidenceDefault: 0.35,
@@ -108,7 +104,7 @@ export const LIMITS = deepFrozen({
     clipBytesMax: 64 * 2 ** 20,
   },
 
-  /** Interface 4.6, contract 7.1. Prompts are counted in UTF-8 bytes after trimming. */
+  /** Prompts are counted in UTF-8 bytes after trimming. */
   infer: {
     promptBytes: range(1, 32_768),
     maxTokens: range(1, 4096),
@@ -122,43 +118,41 @@ export const LIMITS = deepFrozen({
     batchParallelDefault: 8,
   },
 
-  /** Contract 1.4 and 7.2 to 7.5: model backends. */
+  /** Model backends. */
   backend: {
     priorityDefault: 100,
     probeMs: 1_000,
     geminiProbeMs: 2_000,
     geminiFilePollMs: 500,
     geminiFileDeleteMs: 2_000,
-    /** What a model that thinks may take on top of what was asked for. */
+    /** Output tokens that a model with a thinking phase gets in addition to the requested ones. */
     geminiThinkingTokens: 2_048,
-    /** The latency alarm: of so many calls or more, fewer than this share ended in time. */
+    /** The latency alarm: raised when, of at least so many calls, less than this share ended in time. */
     alarmCallsMin: 10,
     alarmLatencyMs: 5_000,
     alarmShareInTime: 0.95,
   },
 
-  /** Interface 4.4. The query is counted in UTF-8 bytes after trimming. */
+  /** The query is counted in UTF-8 bytes after trimming. */
   search: {
     queryBytes: range(1, 1024),
     hits: range(1, 500),
     hitsDefault: 50,
   },
 
-  /** Interface 2.6, contract 8.1. */
   feedback: {
     rating: range(0, 10),
     categoryBytes: range(1, 64),
     textBytesMax: 65_536,
   },
 
-  /** Interface 4.5, contract 8.3 and D8. */
   webhook: {
     eventKindsMax: 32,
     kindBytes: range(1, 96),
     urlBytesMax: 2048,
     resolveTimeoutMs: 3_000,
     hooksMax: 64,
-    retries: 3,
+    retries: WEBHOOK_RETRIES,
     attemptTimeoutMs: 3_000,
     bodyBytesMax: 2 ** 20,
     errorCharactersMax: 256,
@@ -167,7 +161,6 @@ export const LIMITS = deepFrozen({
     closeDeadlineMs: 5_000,
   },
 
-  /** Contract 8.2. */
   sse: {
     keepaliveMs: 15_000,
     ringEvents: 1024,
@@ -176,7 +169,6 @@ export const LIMITS = deepFrozen({
     kindBytes: range(1, 96),
   },
 
-  /** Interface 4.7, contract 9.3. */
   trigger: {
     sourceBytesMax: 64 * 2 ** 10,
     samples: range(1, 10_000),
@@ -190,20 +182,18 @@ export const LIMITS = deepFrozen({
     captureMsMax: 60_000,
   },
 
-  /** Contract 10. */
   policy: {
     promptBytesMax: 32_768,
     outputSchemaBytesMax: 65_536,
     zoneIdentifierBytes: range(1, 128),
     zoneFrames: range(1, 300),
     acknowledgementMs: 2_000,
-    /** Of one run: each request looks at all of them. */
+    /** Of one run. Each request reads all of them, so their number is bounded. */
     revisionsMax: 1_024,
-    /** Intervals that one replay over signals reports; the count says how many there were. */
+    /** Intervals that one replay over signals lists; its count covers those beyond them too. */
     replayIntervalsMax: 1_024,
   },
 
-  /** Interface 4.11, contract 11. */
   whip: {
     promptAcknowledgementMs: 2_000,
     attachHeaderBytesMax: 8192,
@@ -213,25 +203,24 @@ export const LIMITS = deepFrozen({
     rememberedSessionsMs: 600_000,
   },
 
-  /** Contract 11.4: what one live session may hold, and how much a stage may fall behind. */
+  /** What one live session may hold, and how far a stage may fall behind. See docs/live.md#stages-and-queues. */
   live: {
     videoUnitsQueued: 128,
     videoUnitBytesMax: 2 * 2 ** 20,
     audioUnitsQueued: 256,
     audioUnitBytesMax: 64 * 2 ** 10,
     audioWindowsQueued: 2,
-    decodedFramesQueuedClip: 64,
     decodedFramesQueuedKeyframe: 32,
-    eventsQueued: 512,
-    eventsWithImageQueued: 128,
     evidenceQueued: 8,
     commandsQueued: 8,
     jpegBytesMax: 2 * 2 ** 20,
     jpegQuality: 75,
     clipFramesMax: 64,
+    /** 0 means no cap. */
+    outputTokensPerSecond: range(0, OUTPUT_TOKENS_PER_SECOND_MAX),
   },
 
-  /** Contract 11.2, `clip_mode`. */
+  /** `clip_mode` of the attach configuration. */
   liveClip: {
     targetFps: range(1, 30),
     targetFpsDefault: 6,
@@ -241,7 +230,6 @@ export const LIMITS = deepFrozen({
     delaySecondsDefault: 0.5,
   },
 
-  /** Contract 12.1 and 12.2. */
   sidecar: {
     embeddingJpegBytesMax: 10 * 2 ** 20,
     embeddingDimensions: 768,
@@ -257,45 +245,35 @@ export const LIMITS = deepFrozen({
     languageBytesMax: 64,
   },
 
-  /** D4 and contract 13.5: request bodies. */
+  /** Request bodies and URLs. */
   body: {
     jsonBytes: 4 * 2 ** 20,
     uploadBytes: 200 * 2 ** 20,
-    /** A JSON body that has not arrived by then is given up. */
+    /** A JSON body that has not arrived by then is refused. */
     jsonReadMs: 30_000,
     urlCharacters: 8192,
   },
 
-  /** Contract 13.6. */
   upload: {
     probeTimeoutMs: 10_000,
-    /** Of the stored name, the owner's prefix included: what file systems take. */
+    /** Of the stored name with the prefix of its owner: the most that common file systems take. */
     filenameBytesMax: 255,
     concurrentMax: 16,
     waitingMax: 64,
     waitMs: 30_000,
-    /** The longest pause between two pieces of a body, and the longest that the whole may take. */
+    /** The longest pause between two pieces of a body, and the longest time for the whole body. */
     idleMs: 30_000,
     receiveMs: 3_600_000,
     partHeaderBytesMax: 16 * 2 ** 10,
   },
 
-  /** Interface 4.10. */
   blob: {
-    /** References of runs that are remembered with their place in the timeline. */
+    /** References from runs to blobs whose place in the timeline is kept in memory. */
     referencesRemembered: 262_144,
   },
 
-  /** Contract 13.2. */
   cors: {
     preflightMaxAgeSeconds: 600,
-  },
-
-  /** Contract 1.1, 1.2, 1.4 and 14. */
-  run: {
-    identifierHexDigits: [16, 32],
-    modelIdBytesMax: 64,
-    deletedRunsKept: 4096,
   },
 });
 

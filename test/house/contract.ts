@@ -1,4 +1,4 @@
-/** The specification as it was transcribed by hand, fixtures/contract/*.json, typed. */
+/** The expected tables, kept by hand in fixtures/contract/*.json, typed. */
 
 export interface RouteRow {
   readonly method: string;
@@ -21,7 +21,6 @@ export interface EventRow {
 export interface ConfigRow {
   readonly name: string;
   readonly default: string | null;
-  readonly meaning: string;
   readonly range?: readonly [number, number];
   readonly outside?: "fault" | "clamp";
 }
@@ -40,7 +39,7 @@ export interface LimitRow {
   readonly at: string;
 }
 
-/** Rows that the specification has and the service does not use yet; empty once everything is built. */
+/** Rows of the expected tables that the service does not use yet; empty once everything is built. */
 export interface NotBuilt {
   readonly routes: readonly string[];
   readonly events: readonly string[];

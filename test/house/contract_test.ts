@@ -1,4 +1,4 @@
-/** The tables of the code equal the specification as it was transcribed by hand. */
+/** The tables of the code equal the expected ones, which are kept by hand. */
 
 import assert from "node:assert/strict";
 import type { z } from "zod";
@@ -9,10 +9,10 @@ import { EVENTS } from "../../src/model/events/event_table.ts";
 import { LIMITS } from "../../src/model/limits.ts";
 import { CONTRACT, NOT_BUILT } from "./contract.ts";
 
-Deno.test("every setting has the name and the default of the specification", () => {
+Deno.test("every setting has the expected name and default", () => {
   const ours = Object.entries(SETTINGS).map(([name, row]) => [name, row.default || null]);
-  const theirs = CONTRACT.config.map((row) => [row.name, row.default]);
-  assert.deepEqual(sortedRows(ours), sortedRows(theirs));
+  const expected = CONTRACT.config.map((row) => [row.name, row.default]);
+  assert.deepEqual(sortedRows(ours), sortedRows(expected));
 });
 
 Deno.test("a setting with a range takes both ends, and refuses or clamps what lies outside", () => {
@@ -37,42 +37,47 @@ Deno.test("the settings table renders one markdown row for each setting", () => 
   for (const line of lines) assert.match(line, /^\|[^|]+\|[^|]+\|.+\|$/);
 });
 
-Deno.test("every metric family has the type, labels and buckets of the specification", () => {
+Deno.test("every metric family has the expected type, labels and buckets", () => {
   const ours = Object.entries(FAMILIES).map(([name, family]) => ({
     name,
     type: family.type,
     labels: "labels" in family ? family.labels : {},
     buckets: "buckets" in family ? family.buckets : undefined,
   }));
-  const theirs = CONTRACT.metrics.map(({ name, type, labels, buckets }) => ({ name, type, labels, buckets }));
-  assert.deepEqual(byName(ours), byName(theirs));
+  const expected = CONTRACT.metrics.map(({ name, type, labels, buckets }) => ({
+    name,
+    type,
+    labels,
+    buckets,
+  }));
+  assert.deepEqual(byName(ours), byName(expected));
 });
 
-Deno.test("every limit stands once, with the value of the specification", () => {
+Deno.test("every limit stands once, with the expected value", () => {
   const ours = Object.fromEntries(limitPaths(LIMITS));
   for (const [name, row] of Object.entries(SETTINGS)) if (row.default) ours[name] = row.default;
   for (const { subject, at, limit } of CONTRACT.limits) {
     assert.deepEqual(ours[at], limit, `${subject} (${at})`);
   }
-  const transcribed = new Set(CONTRACT.limits.map((row) => row.at));
-  assert.deepEqual(limitPaths(LIMITS).map(([path]) => path).filter((path) => !transcribed.has(path)), []);
+  const expectedPaths = new Set(CONTRACT.limits.map((row) => row.at));
+  assert.deepEqual(limitPaths(LIMITS).map(([path]) => path).filter((path) => !expectedPaths.has(path)), []);
 });
 
-Deno.test("every event kind has the payload fields of the specification", () => {
+Deno.test("every event kind has the expected payload fields", () => {
   const ours = Object.entries(EVENTS).map(([kind, row]) => ({
     name: kind,
     bookkeeping: row.bookkeeping,
     fields: [...fieldsOf(row.payload)].sort(),
   }));
-  const theirs = CONTRACT.events.map(({ kind, bookkeeping, forms }) => ({
+  const expected = CONTRACT.events.map(({ kind, bookkeeping, forms }) => ({
     name: kind,
     bookkeeping,
     fields: [...new Set(forms.flat())].sort(),
   }));
-  assert.deepEqual(byName(ours), byName(theirs));
+  assert.deepEqual(byName(ours), byName(expected));
 });
 
-Deno.test("the list of what is not built names rows of the specification only", () => {
+Deno.test("the list of what is not built names rows of the expected tables only", () => {
   const named = {
     routes: CONTRACT.routes.map((row) => `${row.method} ${row.path}`),
     events: CONTRACT.events.map((row) => row.kind),

@@ -1,11 +1,7 @@
 import assert from "node:assert/strict";
+import { LIMITS } from "../../src/model/limits.ts";
 import type { VideoCodec } from "../../src/model/live/offer.ts";
-import {
-  Assembler,
-  type AssemblerActions,
-  UNIT_BYTES_MAX,
-  type VideoPacket,
-} from "../../src/rtc/receive/assembler.ts";
+import { Assembler, type AssemblerActions, type VideoPacket } from "../../src/rtc/receive/assembler.ts";
 import { seededRandom } from "../support/seeded_random.ts";
 
 interface Frame {
@@ -221,7 +217,7 @@ Deno.test("units over 2 MiB are dropped and counted, and memory stays bounded", 
       actions,
     );
   packet(keyframe!.packets[0]!.payload, 1, false);
-  for (let index = 0; index * 1199 < UNIT_BYTES_MAX + 10_000; index++) packet(piece, 1, false);
+  for (let index = 0; index * 1199 < LIMITS.live.videoUnitBytesMax + 10_000; index++) packet(piece, 1, false);
   packet(piece, 1, true);
   assert.equal(assembler.counts.oversize, 1);
   assert.ok(actions.wantsKeyframe);

@@ -5,7 +5,8 @@ import type { LivePicture, TriggerFacts, ZoneFacts } from "../../live/messages.t
 import { event } from "../../model/events/event_table.ts";
 import { localOutputDatagram, triggerActions, triggerPayload } from "../../model/triggers/trigger_event.ts";
 import { zoneEnteredPayload } from "../../model/policies/zone_event.ts";
-import { DEFAULT_STREAM_ID, type NewEvent } from "../../model/runs/run.ts";
+import { DEFAULT_STREAM_ID } from "../../model/identifiers.ts";
+import type { NewEvent } from "../../model/runs/run.ts";
 import type { TriggerProgram } from "../../model/triggers/program.ts";
 import type { RestrictedZone } from "../../model/policies/zone.ts";
 import type { TriggerDatagramSender } from "../../remote/trigger_datagram_sender.ts";

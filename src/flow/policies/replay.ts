@@ -7,6 +7,7 @@ import type { GateKernel } from "../../media/kernels/gate_kernel.ts";
 import { ZoneKernel } from "../../media/kernels/zone_kernel.ts";
 import type { ReplayPolicyBody } from "../../model/api/policies.ts";
 import { event, type PayloadOf } from "../../model/events/event_table.ts";
+import { COORDINATE_SCHEMA } from "../../model/frames/coordinates.ts";
 import { FieldRules, quoted } from "../../model/field_rules.ts";
 import { LIMITS } from "../../model/limits.ts";
 import { payloadFields } from "../../model/events/payload_json.ts";
@@ -147,7 +148,7 @@ export class PolicyReplay {
       source_uri: ingested.source_uri,
       sample_fps: plan.sampleFps,
       frames: signals.count,
-      coordinate_schema: "service.image.v1",
+      coordinate_schema: COORDINATE_SCHEMA,
       coordinates: decoded.coordinates,
       intervals_total: found.length,
       intervals: found.slice(0, LIMITS.policy.replayIntervalsMax).map(({ enteredAt, leftAt }) => ({

@@ -264,7 +264,7 @@ export class Reason {
 
 /** Contract 6.1: what a clip with sound is cut from. */
 function checkSound({ video, audioStreams }: MediaInfo): void {
-  const { audioStreamsMax } = LIMITS.mediaWindow;
+  const audioStreamsMax = LIMITS.mediaWindow.audioStreamsMax;
   if (!video) throw refuse.invalid("source_uri", "it has no video stream, which audio_video needs");
   if (audioStreams === 0) {
     throw refuse.invalid("source_uri", "it has no audio stream, which audio_video needs");

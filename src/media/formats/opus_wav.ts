@@ -2,6 +2,7 @@
 
 import type { Tools } from "../../base/program_paths.ts";
 import type { World } from "../../base/world.ts";
+import { LIMITS } from "../../model/limits.ts";
 import { wavOf } from "../../model/sidecars/wav.ts";
 import { oggOpus } from "./ogg_opus.ts";
 import { run } from "../process.ts";
@@ -29,8 +30,8 @@ export class OpusWavFailed extends Error {
 
 const SAMPLE_RATE_HZ = 16_000;
 const SAMPLE_BYTES = 2;
-/** Contract 12.3: 4 MiB, two minutes; a window has four seconds. */
-const WAV_BYTES_MAX = 4 * 2 ** 20;
+/** Two minutes of sound; a live window has four seconds. */
+const WAV_BYTES_MAX = LIMITS.localAudio.wavBytesMax;
 const WAV_HEADER_BYTES = 44;
 const DEADLINE_MS = 10_000;
 const ERROR_BYTES = 4 << 10;

@@ -1,6 +1,7 @@
 /** The zod pieces that several event payloads share: numbers, identities, coordinates, markers, blob references. */
 
 import { z } from "zod";
+import { COORDINATE_SCHEMA } from "../frames/coordinates.ts";
 import { MODES } from "../runs/mode.ts";
 
 /**
@@ -69,7 +70,7 @@ export const normalizedRegion = z.strictObject({
 const extent = z.strictObject({ width: positive, height: positive });
 
 /** Which version of the coordinates' meaning this is. Interface 9. */
-export const coordinateSchema = z.literal("service.image.v1");
+export const coordinateSchema = z.literal(COORDINATE_SCHEMA);
 
 /** Interface 2.4 `service.image.v1`. Closed: a new field here would be a new version, not an addition. */
 export const coordinates = z.strictObject({

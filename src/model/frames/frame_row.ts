@@ -1,6 +1,6 @@
 /** The `metadata[]` row of one analyzed frame (contract 4.1) and the event type that the gate's reason gives it. */
 
-import type { ImageCoordinates } from "./coordinates.ts";
+import { COORDINATE_SCHEMA, type ImageCoordinates } from "./coordinates.ts";
 import { hex8, spanId } from "../identifiers.ts";
 import type { Labels } from "./label_map.ts";
 import { roundScore, type TypedFrame } from "./marker.ts";
@@ -131,7 +131,7 @@ export function frameRow(
     frame_index: frameIndex,
     pts_ms: ptsMs,
     ...(context.coordinates && {
-      coordinate_schema: "service.image.v1",
+      coordinate_schema: COORDINATE_SCHEMA,
       coordinates: context.coordinates,
     }),
     mode: context.mode,

@@ -62,9 +62,9 @@ export interface LiveAudioPlan {
 
 /** A rule of contract 11.2, not a bound of the service: the defaults give exactly this many. */
 const CLIP_FRAMES_MIN = 3;
-const TOKENS_PER_SECOND_MAX = 2 ** 32 - 1;
 
-const TOKENS = z.int().min(0).max(TOKENS_PER_SECOND_MAX).nullish();
+const { minimum: TOKENS_MIN, maximum: TOKENS_MAX } = LIMITS.live.outputTokensPerSecond;
+const TOKENS = z.int().min(TOKENS_MIN).max(TOKENS_MAX).nullish();
 
 /** Closed, but for the regions, in which unknown keys are let pass (contract 13.5) and not kept. */
 export const ATTACH = z.strictObject({

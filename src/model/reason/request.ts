@@ -5,7 +5,7 @@ import type { ReasonBody } from "../api/reason.ts";
 import { canonicalModel } from "../infer/catalog.ts";
 import { cropFault, type NormalizedRegion } from "../frames/coordinates.ts";
 import { FieldRules } from "../field_rules.ts";
-import { defaultTraceId } from "../identifiers.ts";
+import { DEFAULT_STREAM_ID, defaultTraceId } from "../identifiers.ts";
 import { LIMITS } from "../limits.ts";
 import type { AudioProfile, SpeechEngine } from "../sidecars/local_audio.ts";
 import type { Mode } from "../runs/mode.ts";
@@ -142,7 +142,7 @@ export function readReason(body: ReasonBody, facts: ReasonFacts): ReasonPlan {
   rules.range("semantic_timeout_ms", timeoutMs, LIMITS.reason.semanticTimeoutMs);
   const prompt = readPrompt(rules, body.semantic_prompt);
   const outputSchema = readOutputSchema(rules, body.output_schema);
-  const streamId = readName(rules, "stream_id", body.stream_id) ?? LIMITS.defaultStreamId;
+  const streamId = readName(rules, "stream_id", body.stream_id) ?? DEFAULT_STREAM_ID;
   const traceId = readName(rules, "trace_id", body.trace_id) ?? defaultTraceId(facts.requestId);
   const indexName = readName(rules, "index_name", body.index_name);
   rules.check();

@@ -8,7 +8,7 @@ export interface NewEvent {
   readonly runId: string;
   /** A JSON value, or JSON text that is already made: the way for integers beyond 2^53. */
   readonly payload: unknown | PreparedPayload;
-  /** Contract 1.1: `stream-0` unless told otherwise. */
+  /** Without it the event belongs to the stream `stream-0`. */
   readonly streamId?: string;
 }
 
@@ -19,9 +19,6 @@ export interface NewEvent {
 export class PreparedPayload {
   constructor(readonly json: Uint8Array) {}
 }
-
-/** Contract 1.1: the log's stream column for every event that names no stream. */
-export const DEFAULT_STREAM_ID = "stream-0";
 
 export type FoldedState = "pending" | "processing" | "completed" | "failed" | "cancelled";
 export type RunStatus = FoldedState | "expired";

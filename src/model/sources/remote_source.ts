@@ -1,6 +1,7 @@
 /** What a `source_uri` names: a local file, or something remote that the operator admits. Contract 2.1. */
 
 import { refuse } from "../../base/refusal.ts";
+import { LIMITS } from "../limits.ts";
 
 /** The operator's toggles for media sources; all off by default. */
 export interface RemoteSourceToggles {
@@ -25,7 +26,9 @@ export function remoteSource(sourceUri: string, toggles: RemoteSourceToggles): R
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(uri)?.[1]?.toLowerCase();
   if (scheme === undefined || scheme === "file") return null;
   if (!SCHEMES.includes(scheme)) throw sourceFault(`unsupported scheme ${scheme.slice(0, 32)}`);
-  if (uri.length > URI_CHARACTERS_MAX) throw sourceFault(`must be at most ${URI_CHARACTERS_MAX} characters`);
+  if (uri.length > LIMITS.ingest.sourceUriCharactersMax) {
+    throw sourceFault(`must be at most ${LIMITS.ingest.sourceUriCharactersMax} characters`);
+  }
   const web = toggles.allowInsecureHttp ? "http" : "https";
   const url = URL.parse(scheme === "hls" ? uri.replace(/^hls/i, web) : uri);
   if (!url) throw sourceFault("is not a valid URL");
@@ -48,8 +51,6 @@ export function sourceFault(reason: string) {
 }
 
 const SCHEMES = ["http", "https", "hls", "rtsp", "rtsps"];
-/** More than any server takes, and less than a program's argument may have. */
-const URI_CHARACTERS_MAX = 8192;
 
 function notAdmitted(what: string, toggle: string) {
   return sourceFault(`${what} sources are not admitted by this service; ${toggle} would admit them`);

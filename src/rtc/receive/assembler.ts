@@ -1,5 +1,6 @@
 /** RTP packets of a video in, whole access units out: never one whose reference was lost. */
 
+import { LIMITS } from "../../model/limits.ts";
 import type { VideoCodec } from "../../model/live/offer.ts";
 import { Av1Depacketizer } from "../depacketize/av1.ts";
 import type { Depacketizer } from "../depacketize/depacketizer.ts";
@@ -52,9 +53,6 @@ export interface AssemblerCounts {
   malformed: number;
 }
 
-/** Contract 11.4. */
-export const UNIT_BYTES_MAX = 2 * 2 ** 20;
-
 const REORDERING = {
   gapWaitMs: 250,
   startHoldMs: 20,
@@ -75,7 +73,7 @@ export class Assembler {
   readonly #codec: VideoCodec;
   readonly #window: ReorderWindow<VideoPacket>;
   readonly #depacketizer: Depacketizer;
-  readonly #unit = new UnitBuffer(UNIT_BYTES_MAX);
+  readonly #unit = new UnitBuffer(LIMITS.live.videoUnitBytesMax);
   readonly #clock = new Unwrapper(32);
   readonly #startsKeyframe: (packet: VideoPacket) => boolean;
   #needsKeyframe = true;
@@ -212,6 +210,6 @@ function depacketizerOf(codec: VideoCodec, parameterSets: readonly Uint8Array[])
     case "h265":
       return new NalDepacketizer(codec, parameterSets);
     case "av1":
-      return new Av1Depacketizer(UNIT_BYTES_MAX);
+      return new Av1Depacketizer(LIMITS.live.videoUnitBytesMax);
   }
 }

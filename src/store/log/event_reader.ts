@@ -1,6 +1,7 @@
 /** Reads events from the log by the index: along one run, over all runs, or one by its number. */
 
-import { DEFAULT_STREAM_ID, type Run } from "../../model/runs/run.ts";
+import { DEFAULT_STREAM_ID } from "../../model/identifiers.ts";
+import type { Run } from "../../model/runs/run.ts";
 import type { DamageReport } from "./damage.ts";
 import { type EventIndex, UNNUMBERED_KIND } from "./event_index.ts";
 import { columnText, HEADER_BYTES, ParsedRecord } from "./record.ts";

@@ -4,13 +4,8 @@ import { join } from "node:path";
 import { refuse } from "../../base/refusal.ts";
 import type { Log } from "../../base/log.ts";
 import type { World } from "../../base/world.ts";
-import {
-  DEFAULT_STREAM_ID,
-  type NewEvent,
-  PreparedPayload,
-  type Run,
-  type RunView,
-} from "../../model/runs/run.ts";
+import { DEFAULT_STREAM_ID } from "../../model/identifiers.ts";
+import { type NewEvent, PreparedPayload, type Run, type RunView } from "../../model/runs/run.ts";
 import { RunRegister, type TimelineView } from "../../model/runs/run_register.ts";
 import { type Damage, DamageReport } from "./damage.ts";
 import { EventIndex, MAX_SEQ } from "./event_index.ts";
