@@ -32,8 +32,6 @@ interface RouteFacts {
   readonly failures: readonly number[];
 }
 
-const NO_EFFECT = new Set((fixture("not_built") as { config: string[] }).config);
-
 function settingsTable(): string {
   return table(
     ["Variable", "Default", "Value", "Meaning"],
@@ -41,7 +39,7 @@ function settingsTable(): string {
       name,
       row.default ? code(row.default) : "unset",
       row.parser.rule,
-      row.meaning + (NO_EFFECT.has(name) ? ". **No effect in this version.**" : ""),
+      row.meaning + (row.noEffect === undefined ? "" : `. **No effect in this version:** ${row.noEffect}`),
     ]),
   );
 }
@@ -135,15 +133,10 @@ function limitsTables(): string {
     value: unknown,
   ) => [code(path), valueText(path, value), subjects.get(path) ?? ""];
   const head = ["Name", "Value", "Subject"];
-  const alone = Object.entries(LIMITS).filter(([, value]) => typeof value !== "object");
-  const groups = Object.entries(LIMITS).filter(([, value]) => typeof value === "object");
-  return [
-    table(head, alone.map(([name, value]) => rowOf(name, value))),
-    ...groups.flatMap(([group, rows]) => [
-      `### ${group}`,
-      table(head, Object.entries(rows).map(([name, value]) => rowOf(`${group}.${name}`, value))),
-    ]),
-  ].join("\n\n");
+  return Object.entries(LIMITS).flatMap(([group, rows]) => [
+    `### ${group}`,
+    table(head, Object.entries(rows).map(([name, value]) => rowOf(`${group}.${name}`, value))),
+  ]).join("\n\n");
 }
 
 /** The unit is the end of a limit's name. */

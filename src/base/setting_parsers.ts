@@ -1,4 +1,4 @@
-/** How one environment variable becomes a value: the parsers that the rows of the config table are made of. */
+/** How one environment variable becomes a value: the parsers for the rows of the table of settings. */
 
 /** Reads one text. `undefined` means that the text breaks the rule; the rule completes "NAME must be …". */
 export interface Parser<T> {
@@ -6,7 +6,7 @@ export interface Parser<T> {
   readonly read: (text: string) => T | undefined;
 }
 
-/** One row of the config table: variable NAME to field `field` of the configuration. */
+/** One row of the table of settings: variable NAME to field `field` of the configuration. */
 export interface Setting<F extends string, T> {
   /** Name in the configuration; "group.name" puts it into a group. */
   readonly field: F;
@@ -17,8 +17,10 @@ export interface Setting<F extends string, T> {
   readonly meaning: string;
   /** Never print the value of this variable. */
   readonly isSecret: boolean;
-  /** Contract 18: for lists, the crop and addresses an empty text is the same as no text. */
+  /** Whether an empty text means the same as no variable. */
   readonly emptyIsUnset: boolean;
+  /** Of a setting that is read and checked but changes nothing yet: what the service does instead. */
+  readonly noEffect: string | undefined;
   /** Carries the type only. */
   readonly value?: T;
 }
@@ -26,6 +28,7 @@ export interface Setting<F extends string, T> {
 interface SettingOptions {
   readonly isSecret?: boolean;
   readonly emptyIsUnset?: boolean;
+  readonly noEffect?: string;
 }
 
 /** A setting that always has a value, its own or the default. */
@@ -34,9 +37,9 @@ export function setting<const F extends string, T>(
   defaultText: string,
   parser: Parser<T>,
   meaning: string,
-  { isSecret = false, emptyIsUnset = false }: SettingOptions = {},
+  { isSecret = false, emptyIsUnset = false, noEffect }: SettingOptions = {},
 ): Setting<F, T> {
-  return { field, default: defaultText, parser, meaning, isSecret, emptyIsUnset };
+  return { field, default: defaultText, parser, meaning, isSecret, emptyIsUnset, noEffect };
 }
 
 /** A setting that may be left out, and that an empty text leaves out too unless the row says otherwise. */
@@ -44,12 +47,12 @@ export function optional<const F extends string, T>(
   field: F,
   parser: Parser<T>,
   meaning: string,
-  { isSecret = false, emptyIsUnset = true }: SettingOptions = {},
+  { isSecret = false, emptyIsUnset = true, noEffect }: SettingOptions = {},
 ): Setting<F, T | undefined> {
-  return { field, default: undefined, parser, meaning, isSecret, emptyIsUnset };
+  return { field, default: undefined, parser, meaning, isSecret, emptyIsUnset, noEffect };
 }
 
-/** Host and TCP port; an IPv6 host stands here without its brackets. */
+/** Host and TCP port; an IPv6 host is kept without its brackets. */
 export interface Address {
   readonly hostname: string;
   readonly port: number;
@@ -63,7 +66,7 @@ export interface CropFractions {
   readonly height: number;
 }
 
-/** Contract 13.1: an unknown word is a fault and never silently "off". */
+/** An unknown word is a fault and does not silently mean "off". */
 export const boolean: Parser<boolean> = {
   rule: "one of 1, true, yes, on, 0, false, no, off",
   read: (text) => BOOLEANS.get(text.trim().toLowerCase()),
@@ -74,7 +77,7 @@ const BOOLEANS: ReadonlyMap<string, boolean> = new Map([
   ...["0", "false", "no", "off"].map((word) => [word, false] as const),
 ]);
 
-/** Contract 2.1: an insecure source is admitted by `true` or `1` alone; whatever else keeps it off. */
+/** Only `true` and `1` admit an insecure kind of source; every other text leaves it off, and none is a fault. */
 export const mediaToggle: Parser<boolean> = {
   rule: "true or 1 to switch it on",
   read: (text) => /^(true|1)$/i.test(text.trim()),
@@ -115,7 +118,7 @@ export function secondsAsMs(min: number, max: number): Parser<number> {
   };
 }
 
-/** A finite number that `accept` takes; `rule` says which ones. */
+/** A finite number for which `accept` is true; `rule` describes those numbers. */
 export function number(rule: string, accept: (value: number) => boolean): Parser<number> {
   return {
     rule,
@@ -126,7 +129,7 @@ export function number(rule: string, accept: (value: number) => boolean): Parser
   };
 }
 
-/** Contract 11.4: clamped to [0,1]; `nan` and `inf` are numbers there, and mean the default. */
+/** A number that is clamped to [0,1]; `nan` and `inf` count as numbers and mean `whenNotFinite`. */
 export function clampedFraction(whenNotFinite: number): Parser<number> {
   return {
     rule: "a number (values outside 0 to 1 are clamped)",
@@ -144,10 +147,10 @@ export const text: Parser<string> = {
   read: (text) => text.trim() || undefined,
 };
 
-/** A secret as it stands, spaces included. */
+/** A secret, unchanged: the spaces belong to it. */
 export const secretText: Parser<string> = { rule: "a text", read: (text) => text };
 
-/** A path as it was given; whether it exists is a question for the one who opens it. */
+/** A path as it was given; whether it exists is checked by the code that opens it. */
 export const path: Parser<string> = {
   rule: "a path without NUL characters",
   read: (text) => text.trim() === "" || text.includes("\0") ? undefined : text,
@@ -190,7 +193,7 @@ export const retryDelays: Parser<readonly number[]> = {
 /** The highest cap on the output tokens a second of one live session, for the setting and for a caller alike. */
 export const OUTPUT_TOKENS_PER_SECOND_MAX = 2 ** 32 - 1;
 
-/** One word of a closed set, in any case. The keys are what an operator may write, the values what they mean. */
+/** One word of a closed set, in upper or lower case. A key is a word that an operator may write, its value the meaning. */
 export function oneOf<const T extends string>(words: Readonly<Record<string, T>>): Parser<T> {
   return {
     rule: `one of ${Object.keys(words).join(", ")}`,
@@ -207,13 +210,13 @@ export const address: Parser<Address> = {
   read: readAddress,
 };
 
-/** Contract 3.7: `host:port` or `tcp://host:port`; the sidecars speak binary TCP, so an http URL is a fault. */
+/** `host:port` or `tcp://host:port`. The sidecars use binary protocols over TCP, so an http URL is a fault. */
 export const sidecarAddress: Parser<Address> = {
-  rule: "host:port or tcp://host:port (the sidecar speaks binary TCP, not HTTP)",
+  rule: "host:port or tcp://host:port (the sidecar does not speak HTTP)",
   read: (text) => readAddress(text.trim().replace(/^tcp:\/\//i, "")),
 };
 
-/** An http or https URL, as given but for the slashes at its end, so that a path can be appended. */
+/** An http or https URL without the slashes at its end, so that a path can be appended. */
 export const httpUrl: Parser<string> = {
   rule: "a valid http(s) URL without user name, query or fragment",
   read: (text) => {
@@ -224,7 +227,6 @@ export const httpUrl: Parser<string> = {
   },
 };
 
-/** D10: the mirror is a PostgreSQL database. */
 export const postgresUrl: Parser<string> = {
   rule: "a postgres:// URL",
   read: (text) => {
@@ -242,13 +244,13 @@ export function iceUrl(scheme: "stun" | "turn"): Parser<string> {
   };
 }
 
-/** `*`, or exactly what a browser sends as its Origin: scheme and host, no path and no slash at the end. */
+/** `*`, or exactly the text that a browser sends as its Origin: scheme and host, no path and no slash at the end. */
 export const corsOrigin: Parser<string> = {
   rule: "* or an origin such as https://app.example.com",
   read: (text) => text === "*" || /^[a-z][a-z0-9+.-]*:\/\/[^\s/?#@*]+$/i.test(text) ? text : undefined,
 };
 
-/** Contract 6.1: finite, width and height above 0, x and y in [0,1], and no edge beyond 1 + 0.0001. */
+/** Width and height above 0, x and y in [0,1], and no edge beyond 1 + 0.0001: the sum of two fractions may be inexact. */
 export const crop: Parser<CropFractions> = {
   rule: "four numbers x,y,width,height in [0,1] that stay inside the picture",
   read: (text) => {

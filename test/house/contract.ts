@@ -43,7 +43,6 @@ export interface LimitRow {
 export interface NotBuilt {
   readonly routes: readonly string[];
   readonly events: readonly string[];
-  readonly config: readonly string[];
   readonly metrics: readonly string[];
   readonly limits: readonly string[];
   readonly refusals: readonly string[];

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import type { z } from "zod";
-import { readConfig, SETTINGS, settingsMarkdown } from "../../src/base/config.ts";
+import { readConfig, SETTINGS } from "../../src/base/config.ts";
 import { FAMILIES } from "../../src/base/metric_families.ts";
 import { REFUSALS } from "../../src/base/refusal.ts";
 import { EVENTS } from "../../src/model/events/event_table.ts";
@@ -29,12 +29,6 @@ Deno.test("a setting with a range takes both ends, and refuses or clamps what li
         );}
     }
   }
-});
-
-Deno.test("the settings table renders one markdown row for each setting", () => {
-  const lines = settingsMarkdown().split("\n");
-  assert.equal(lines.length, CONTRACT.config.length + 2);
-  for (const line of lines) assert.match(line, /^\|[^|]+\|[^|]+\|.+\|$/);
 });
 
 Deno.test("every metric family has the expected type, labels and buckets", () => {
@@ -81,7 +75,6 @@ Deno.test("the list of what is not built names rows of the expected tables only"
   const named = {
     routes: CONTRACT.routes.map((row) => `${row.method} ${row.path}`),
     events: CONTRACT.events.map((row) => row.kind),
-    config: CONTRACT.config.map((row) => row.name),
     metrics: CONTRACT.metrics.map((row) => row.name),
     limits: CONTRACT.limits.map((row) => row.at),
     refusals: Object.keys(REFUSALS),
