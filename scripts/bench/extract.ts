@@ -15,7 +15,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { fileURLToPath } from "node:url";
 import { Decoder } from "../../src/media/recorded/decoder.ts";
-import { Extractor } from "../../src/media/recorded/extractor.ts";
+import { Extractor } from "../../src/media/windows/extractor.ts";
 import { fileInput } from "../../src/media/input.ts";
 import { fullFrame } from "../../src/model/frames/coordinates.ts";
 import { findTools } from "../../src/environment.ts";

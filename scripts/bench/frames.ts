@@ -49,14 +49,14 @@ for (const size of SIZES) await compare(size.name, await benchClip(size));
 
 /** The first round warms the file cache and the code, and does not count. */
 async function compare(name: string, path: string): Promise<void> {
-  const info = await decoder.probe(path, NEVER);
+  const info = await decoder.probe(fileInput(path), NEVER);
   const plan = planSampling({}, info.video!.averageFps, "reason");
   const rounds: Record<"null" | "signals" | "chunks" | "pictures" | "first", number>[] = [];
   let pictures = 0;
   for (let round = 0; round <= Number(values.rounds); round++) {
     const nullMs = await timed(() => ffmpeg(["-i", path, "-map", "0:v:0", "-f", "null", "-"]));
     const signalsMs = await timed(async () => {
-      await decoder.decodeSignals({ path, info, plan, maxFrames: 500_000, signal: NEVER });
+      await decoder.decodeSignals({ input: fileInput(path), info, plan, maxFrames: 500_000, signal: NEVER });
     });
     const plain = await streamed(path, info, 0);
     const full = await streamed(path, info, PICTURES_PER_CHUNK);

@@ -72,7 +72,7 @@ export class Ingest {
       const info = await source.explained(decoder.probe(source.input, handle.signal));
       const plan = planSampling(sampling, info.video?.averageFps ?? null, "ingest");
       const startedMs = this.#options.world.monotonicMs();
-      const request = { path: source.input, info, plan, maxFrames, signal: handle.signal };
+      const request = { input: source.input, info, plan, maxFrames, signal: handle.signal };
       const decoded = await source.explained(decoder.decodeSignals(request));
       this.#count(decoded.signals.count, this.#options.world.monotonicMs() - startedMs);
       const facts = { caller, streamId, sourceUri: source.uri, plan, decoded };

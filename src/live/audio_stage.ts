@@ -2,13 +2,13 @@
 
 import { LIMITS } from "../model/limits.ts";
 import type { AudioUnit } from "../rtc/receive/audio_track.ts";
-import type { Counting } from "./session_counts.ts";
+import type { SessionCounts } from "./session_counts.ts";
 import { type CutWindow, OpusWindows } from "./opus_windows.ts";
 import type { Outbox } from "./outbox.ts";
 
 export interface AudioStageOptions {
   readonly outbox: Outbox;
-  readonly counting: Counting;
+  readonly counts: SessionCounts;
   /** Whether somebody listens; counted is what comes in any case. */
   readonly isWanted: boolean;
 }
@@ -24,15 +24,15 @@ export class AudioStage {
   }
 
   push(unit: AudioUnit): void {
-    const { counting, isWanted } = this.#options;
-    counting.add("audioAccessUnits");
-    counting.add("audioBytes", unit.data.length);
+    const { counts, isWanted } = this.#options;
+    counts.add("audioAccessUnits");
+    counts.add("audioBytes", unit.data.length);
     const out: CutWindow[] = [];
     const durationMs = unit.data.length > LIMITS.live.audioUnitBytesMax
       ? null
       : this.#windowsOf(unit.trackId).push(unit, out);
-    if (durationMs === null) counting.add("audioReceiveErrors");
-    else counting.add("audioDurationMs", durationMs);
+    if (durationMs === null) counts.add("audioReceiveErrors");
+    else counts.add("audioDurationMs", durationMs);
     if (isWanted) this.#report(unit.trackId, out);
   }
 
@@ -56,11 +56,11 @@ export class AudioStage {
 
   /** A window without credit leaves a gap in the numbers of the chunks. */
   #report(trackId: number, cut: readonly CutWindow[]): void {
-    const { outbox, counting } = this.#options;
+    const { outbox, counts } = this.#options;
     for (const window of cut) {
       const chunkIndex = this.#chunkIndex++;
       if (!outbox.take("audioWindows")) {
-        counting.add("audioQueueDropped", window.units.length);
+        counts.add("audioQueueDropped", window.units.length);
         continue;
       }
       outbox.send({ kind: "audio_window", window: { trackId, chunkIndex, ...window } });

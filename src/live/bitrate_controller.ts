@@ -11,7 +11,7 @@ const RAISED = 1.15;
 const CALM_S = 5;
 
 /** Told once a second how decoding goes; a pure state machine. */
-export class BitrateKnob {
+export class BitrateController {
   #bitrate = MOST;
   #calmS = 0;
 

@@ -5,7 +5,7 @@ import type { LiveOrder, LiveReport } from "./messages.ts";
 
 // A package that the sessions need looks at the environment while it loads, and this Worker may not see it.
 Object.defineProperty(process, "env", { value: {}, configurable: true });
-const { SessionTable } = await import("./worker_session_table.ts");
+const { WorkerSessionTable } = await import("./worker_session_table.ts");
 
 /** The little of a Worker's global scope that is used here. */
 interface WorkerScope {
@@ -16,7 +16,7 @@ interface WorkerScope {
 }
 
 const scope = globalThis as unknown as WorkerScope;
-const sessions = new SessionTable((report, moved) => scope.postMessage(report, [...moved]));
+const sessions = new WorkerSessionTable((report, moved) => scope.postMessage(report, [...moved]));
 
 // What nobody caught ends no Worker: other publishers' sessions are in it.
 scope.addEventListener("unhandledrejection", (event) => {

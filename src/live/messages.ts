@@ -149,6 +149,10 @@ export type SessionReport =
   /** Everything is let go of: processes, sockets, memory. */
   | { readonly kind: "closed"; readonly sessionId: string };
 
+/** A message as a session writes it: its id is added when it is sent. */
+export type WithoutSessionId<Message> = Message extends { sessionId: string } ? Omit<Message, "sessionId">
+  : Message;
+
 export const END_CAUSES = [
   "peer_disconnected",
   "peer_failed",

@@ -1,13 +1,9 @@
 /** What a session reports, and its credits: what the other side has not acknowledged yet is bounded. Contract 11.4. */
 
 import { LIMITS } from "../model/limits.ts";
-import type { SessionReport } from "./messages.ts";
+import type { SessionReport, WithoutSessionId } from "./messages.ts";
 
-/** A report without the session's id. */
-export type Said = WithoutId<SessionReport>;
-type WithoutId<Report> = Report extends { sessionId: string } ? Omit<Report, "sessionId"> : never;
-
-export type Post = (report: SessionReport, moved: readonly ArrayBuffer[]) => void;
+export type PostReport = (report: SessionReport, moved: readonly ArrayBuffer[]) => void;
 
 /** How many of each may be on their way, or in work on the other side. */
 export interface Credits {
@@ -30,11 +26,11 @@ export interface Credits {
  */
 export class Outbox {
   readonly #sessionId: string;
-  readonly #post: Post;
+  readonly #post: PostReport;
   readonly #bounds: Credits;
   readonly #left: { -readonly [Kind in keyof Credits]: number };
 
-  constructor(sessionId: string, post: Post, { hasClips }: { readonly hasClips: boolean }) {
+  constructor(sessionId: string, post: PostReport, { hasClips }: { readonly hasClips: boolean }) {
     this.#sessionId = sessionId;
     this.#post = post;
     this.#bounds = {
@@ -65,8 +61,8 @@ export class Outbox {
   }
 
   /** Sends a report, whose credit was taken before; buffers in `moved` are gone afterwards. */
-  send(said: Said, moved: readonly ArrayBuffer[] = []): void {
-    this.#post({ ...said, sessionId: this.#sessionId } as SessionReport, moved);
+  send(report: WithoutSessionId<SessionReport>, moved: readonly ArrayBuffer[] = []): void {
+    this.#post({ ...report, sessionId: this.#sessionId } as SessionReport, moved);
   }
 }
 

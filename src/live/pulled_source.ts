@@ -2,19 +2,19 @@
 
 import type { World } from "../base/world.ts";
 import type { MediaInput } from "../media/input.ts";
-import type { LiveFrame } from "../media/live/live_decoder.ts";
-import { PulledDecoder } from "../media/live/pulled_stream.ts";
+import type { DecodedFrame } from "../media/live/live_decoder.ts";
+import { PulledDecoder } from "../media/live/pulled_decoder.ts";
 import type { MediaInfo } from "../media/probe.ts";
 import type { Extent } from "../model/frames/coordinates.ts";
-import type { Counting } from "./session_counts.ts";
+import type { SessionCounts } from "./session_counts.ts";
 import type { LiveStart } from "./messages.ts";
 
 export interface PulledSourceOptions {
   readonly tools: LiveStart["tools"];
   readonly world: World;
   readonly maxFrame: Extent;
-  readonly counting: Counting;
-  readonly onFrame: (frame: LiveFrame) => void;
+  readonly counts: SessionCounts;
+  readonly onFrame: (frame: DecodedFrame) => void;
   /** It gives no more; `begin` may open it again. */
   readonly onGap: (reason: string, lastPtsMs: number | null) => void;
   /** The first frame after a gap. */
@@ -41,7 +41,7 @@ export class PulledSource implements AsyncDisposable {
   /** Decoders that end. */
   #ending: Promise<void> = Promise.resolve();
   #frames = 0;
-  #last: { readonly frame: LiveFrame; readonly atMs: number } | null = null;
+  #last: { readonly frame: DecodedFrame; readonly atMs: number } | null = null;
   #hasGap = false;
   /** Media time of the session at time 0 of the present connection. */
   #offsetMs = 0;
@@ -92,7 +92,7 @@ export class PulledSource implements AsyncDisposable {
     if (decoder) this.#ending = Promise.all([this.#ending, decoder[Symbol.asyncDispose]()]).then(() => {});
   }
 
-  #resume({ ptsMs }: LiveFrame): void {
+  #resume({ ptsMs }: DecodedFrame): void {
     if (this.#last) {
       const { frame: last, atMs } = this.#last;
       const gapMs = Math.max(1, Math.round(this.#options.world.monotonicMs() - atMs));
@@ -102,16 +102,16 @@ export class PulledSource implements AsyncDisposable {
     this.#hasGap = false;
   }
 
-  #show(given: LiveFrame): void {
-    const { world, counting, onFrame } = this.#options;
-    const frame: LiveFrame = {
+  #show(given: DecodedFrame): void {
+    const { world, counts, onFrame } = this.#options;
+    const frame: DecodedFrame = {
       ...given,
       frameIndex: this.#frames++,
       ptsMs: given.ptsMs + this.#offsetMs,
       rtpTimestamp: given.rtpTimestamp + this.#offsetMs * TICKS_PER_MS,
     };
     this.#last = { frame, atMs: world.monotonicMs() };
-    counting.add("framesDecoded");
+    counts.add("framesDecoded");
     onFrame(frame);
   }
 

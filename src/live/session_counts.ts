@@ -3,17 +3,17 @@
 import type { LiveCounts } from "./messages.ts";
 
 /** Everything in `LiveCounts` that is added up. */
-export type Counter = Exclude<keyof LiveCounts, "decodeLatenciesUs" | "gateLatenciesUs">;
+export type SessionCounter = Exclude<keyof LiveCounts, "decodeLatenciesUs" | "gateLatenciesUs">;
 
 /** Latencies kept of one report: two seconds of the fastest camera there is. */
 const LATENCIES_MAX = 512;
 
-export class Counting {
+export class SessionCounts {
   #sums = zeros();
   #decodeLatenciesUs: number[] = [];
   #gateLatenciesUs: number[] = [];
 
-  add(counter: Counter, amount = 1): void {
+  add(counter: SessionCounter, amount = 1): void {
     this.#sums[counter] += amount;
   }
 
@@ -37,7 +37,7 @@ export class Counting {
 }
 
 /** Every counter at 0. */
-export function zeros(): Record<Counter, number> {
+export function zeros(): Record<SessionCounter, number> {
   return {
     rtpFramesReceived: 0,
     framesDecoded: 0,

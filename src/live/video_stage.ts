@@ -2,10 +2,10 @@
 
 import type { World } from "../base/world.ts";
 import type { JpegEncoders } from "../media/live/jpeg_encoder.ts";
-import type { LiveFrame } from "../media/live/live_decoder.ts";
-import { type FrameDecision, LiveAnalysis } from "../media/live/live_filter.ts";
+import type { DecodedFrame } from "../media/live/live_decoder.ts";
+import { type FrameDecision, LiveAnalysis } from "../media/live/live_analysis.ts";
 import { ClipWindow } from "../model/live/clip.ts";
-import type { Counting } from "./session_counts.ts";
+import type { SessionCounts } from "./session_counts.ts";
 import type { FrameFacts, LivePicture, SessionSettings } from "./messages.ts";
 import type { Outbox } from "./outbox.ts";
 
@@ -14,7 +14,7 @@ export interface VideoStageOptions {
   readonly world: World;
   readonly encoders: JpegEncoders;
   readonly outbox: Outbox;
-  readonly counting: Counting;
+  readonly counts: SessionCounts;
   /** A bug: nothing that a frame may be brings it about. */
   readonly onFault: (error: unknown) => void;
 }
@@ -71,17 +71,17 @@ export class VideoStage implements AsyncDisposable {
   }
 
   /** Takes the next frame of the decoder. */
-  show(frame: LiveFrame): void {
-    const { world, counting } = this.#options;
+  show(frame: DecodedFrame): void {
+    const { world, counts } = this.#options;
     const startedMs = world.monotonicMs();
     const sinceArrivalMs = world.now() - frame.arrivedMs;
     this.#lastPtsMs = frame.ptsMs;
     this.#analysis.push(frame);
     const gateMs = world.monotonicMs() - startedMs;
-    counting.observeFrame((sinceArrivalMs + gateMs) * 1_000, gateMs * 1_000);
+    counts.observeFrame((sinceArrivalMs + gateMs) * 1_000, gateMs * 1_000);
     const tooSmall = this.#analysis.framesTooSmall - this.#framesTooSmall;
     this.#framesTooSmall += tooSmall;
-    counting.add("framesDropped", tooSmall);
+    counts.add("framesDropped", tooSmall);
   }
 
   /** The stream was interrupted: no clip goes across. */
@@ -96,10 +96,10 @@ export class VideoStage implements AsyncDisposable {
   }
 
   #onDecision(decision: FrameDecision): void {
-    const { counting, outbox } = this.#options;
-    counting.add("gateFramesAnalyzed");
-    if (decision.isKept) counting.add("gateKeyframesSelected");
-    if (decision.isTriggerSignalMissing) counting.add("triggerMissingSignal");
+    const { counts, outbox } = this.#options;
+    counts.add("gateFramesAnalyzed");
+    if (decision.isKept) counts.add("gateKeyframesSelected");
+    if (decision.isTriggerSignalMissing) counts.add("triggerMissingSignal");
     if (decision.hasEnteredLoop) outbox.send({ kind: "loop_detected", frame: factsOf(decision) });
     const reasons = this.#reasonsOf(decision);
     if (reasons) this.#track(this.#report(decision, reasons));
@@ -109,10 +109,10 @@ export class VideoStage implements AsyncDisposable {
 
   /** Takes the credits for what is to be reported; null for nothing. */
   #reasonsOf({ isKept, isLooping, zone, trigger }: FrameDecision): Reasons | null {
-    const { settings, outbox, counting } = this.#options;
+    const { settings, outbox, counts } = this.#options;
     const isWanted = isKept && settings.wantsKeyframes;
     const isKeyframe = isWanted && !isLooping && outbox.take("pictures");
-    if (isWanted && !isKeyframe) counting.add("keyframesDropped");
+    if (isWanted && !isKeyframe) counts.add("keyframesDropped");
     const hasEvidence = (zone !== null || trigger !== null) && outbox.take("evidence");
     if (hasEvidence) return { isKeyframe, zone, trigger };
     this.#countLostEvidence({ zone, trigger });
@@ -120,7 +120,7 @@ export class VideoStage implements AsyncDisposable {
   }
 
   async #report(decision: FrameDecision, reasons: Reasons): Promise<void> {
-    const { outbox, counting } = this.#options;
+    const { outbox, counts } = this.#options;
     const { frame: { frameIndex }, isKept } = decision;
     const jpeg = await this.#jpegOf(decision);
     if (jpeg) {
@@ -129,21 +129,21 @@ export class VideoStage implements AsyncDisposable {
       return outbox.send({ kind: "picture", picture }, [jpeg.buffer]);
     }
     if (isKept) this.#analysis.giveUp(frameIndex);
-    if (reasons.isKeyframe) counting.add("keyframesDropped");
+    if (reasons.isKeyframe) counts.add("keyframesDropped");
     this.#countLostEvidence(reasons);
     const hasEvidence = reasons.zone !== null || reasons.trigger !== null;
     outbox.giveBack({ pictures: reasons.isKeyframe ? 1 : 0, evidence: hasEvidence ? 1 : 0 });
   }
 
   #countLostEvidence({ zone, trigger }: Pick<Reasons, "zone" | "trigger">): void {
-    if (zone) this.#options.counting.add("zoneQueueDropped");
-    if (trigger) this.#options.counting.add("triggerQueueDropped");
+    if (zone) this.#options.counts.add("zoneQueueDropped");
+    if (trigger) this.#options.counts.add("triggerQueueDropped");
   }
 
   /** Contract 11.4: of the frames that wait for the clip, those beyond the bound are dropped. */
   #queueForClip(decision: FrameDecision): void {
     if (this.#clipFramesWaiting >= CLIP_FRAMES_WAITING_MAX) {
-      this.#options.counting.add("framesDropped");
+      this.#options.counts.add("framesDropped");
       return;
     }
     this.#clipFramesWaiting++;
@@ -154,10 +154,10 @@ export class VideoStage implements AsyncDisposable {
   }
 
   async #addToClip(decision: FrameDecision, made: Promise<Uint8Array<ArrayBuffer> | null>): Promise<void> {
-    const { outbox, counting } = this.#options;
+    const { outbox, counts } = this.#options;
     const clips = this.#clips!;
     const jpeg = await made;
-    if (!jpeg) return counting.add("framesDropped");
+    if (!jpeg) return counts.add("framesDropped");
     const frame = factsOf(decision);
     // An earlier frame may have been on its way when this one was asked for.
     if (!clips.wants(frame.ptsMs)) return;
@@ -173,7 +173,7 @@ export class VideoStage implements AsyncDisposable {
 
   /** Null when there is none, whatever the reason. */
   #jpegOf({ frame, coordinates }: FrameDecision): Promise<Uint8Array<ArrayBuffer> | null> {
-    return this.#options.encoders.encode(frame.picture, coordinates.resolved_region).catch(() => null);
+    return this.#options.encoders.encode(frame.pixels, coordinates.resolved_region).catch(() => null);
   }
 
   #track(work: Promise<void>): void {

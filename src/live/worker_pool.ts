@@ -3,7 +3,14 @@
 import type { World } from "../base/world.ts";
 import type { MediaInput } from "../media/input.ts";
 import type { MediaInfo } from "../media/probe.ts";
-import type { LiveOrder, LiveReport, LiveStart, SessionReport, SessionSettings } from "./messages.ts";
+import type {
+  LiveOrder,
+  LiveReport,
+  LiveStart,
+  SessionReport,
+  SessionSettings,
+  WithoutSessionId,
+} from "./messages.ts";
 
 /** How a session begins. */
 export type Opening =
@@ -22,8 +29,7 @@ export interface SessionPort {
 }
 
 /** An order without the session's id, which the port knows. */
-export type SessionOrder = WithoutId<Exclude<LiveOrder, { kind: "start" | "offer" | "close" }>>;
-type WithoutId<Order> = Order extends { sessionId: string } ? Omit<Order, "sessionId"> : Order;
+export type SessionOrder = WithoutSessionId<Exclude<LiveOrder, { kind: "start" | "offer" | "close" }>>;
 
 /** Where live sessions run. */
 export interface LiveWorkers extends AsyncDisposable {
@@ -34,7 +40,7 @@ export interface LiveWorkers extends AsyncDisposable {
   open(settings: SessionSettings, opening: Opening, onReport: (report: SessionReport) => void): SessionPort;
 }
 
-export interface LivePoolOptions {
+export interface LiveWorkerPoolOptions {
   readonly start: LiveStart;
   /** Folders that the Workers may read besides their own code. */
   readonly readable: readonly string[];
@@ -53,12 +59,12 @@ const CLOSE_MS = 10_000;
  *   a Worker that dies ──▶ each of its sessions: `ended` (worker_fault), `closed`; the next `open` starts another
  * ```
  */
-export class LivePool implements LiveWorkers {
-  readonly #options: LivePoolOptions;
+export class LiveWorkerPool implements LiveWorkers {
+  readonly #options: LiveWorkerPoolOptions;
   readonly #workers = new Set<LiveWorker>();
   #isClosed = false;
 
-  constructor(options: LivePoolOptions) {
+  constructor(options: LiveWorkerPoolOptions) {
     this.#options = options;
   }
 
@@ -87,7 +93,7 @@ export class LivePool implements LiveWorkers {
   }
 }
 
-interface Held {
+interface OpenSession {
   readonly onReport: (report: SessionReport) => void;
   readonly closed: PromiseWithResolvers<void>;
 }
@@ -95,15 +101,15 @@ interface Held {
 /** One Worker and the sessions that it has. */
 class LiveWorker {
   readonly #worker: Worker;
-  readonly #options: LivePoolOptions;
+  readonly #options: LiveWorkerPoolOptions;
   readonly #onDead: () => void;
-  readonly #sessions = new Map<string, Held>();
+  readonly #sessions = new Map<string, OpenSession>();
   /** Orders that came before the Worker had loaded; null from then on. */
   #early: LiveOrder[] | null = [];
   readonly #loaded = new AbortController();
   #isDead = false;
 
-  constructor(options: LivePoolOptions, onDead: () => void) {
+  constructor(options: LiveWorkerPoolOptions, onDead: () => void) {
     this.#options = options;
     this.#onDead = onDead;
     const { start, readable } = options;
@@ -146,9 +152,9 @@ class LiveWorker {
     onReport: (report: SessionReport) => void,
   ): SessionPort {
     const { sessionId } = settings;
-    const held: Held = { onReport, closed: Promise.withResolvers<void>() };
+    const session: OpenSession = { onReport, closed: Promise.withResolvers<void>() };
     let isClosing = false;
-    this.#sessions.set(sessionId, held);
+    this.#sessions.set(sessionId, session);
     this.#post({ ...opening, settings });
     return {
       send: (order) => {
@@ -157,7 +163,7 @@ class LiveWorker {
       close: () => {
         if (!isClosing && this.#sessions.has(sessionId)) this.#post({ kind: "close", sessionId });
         isClosing = true;
-        return held.closed.promise;
+        return session.closed.promise;
       },
     };
   }
@@ -165,9 +171,9 @@ class LiveWorker {
   /** Closes its sessions, for as long as `patienceMs`, then ends it. */
   async close(patienceMs: number): Promise<void> {
     const inTime = new AbortController();
-    const sessions = Array.from(this.#sessions, ([sessionId, held]) => {
+    const sessions = Array.from(this.#sessions, ([sessionId, session]) => {
       this.#post({ kind: "close", sessionId });
-      return held.closed.promise;
+      return session.closed.promise;
     });
     const late = this.#options.world.sleep(patienceMs, inTime.signal).catch(() => {});
     await Promise.race([Promise.all(sessions), late]);
@@ -184,10 +190,10 @@ class LiveWorker {
   #onReport(report: LiveReport): void {
     if (report.kind === "ready") return this.#begin();
     if (report.kind === "stray") return this.#logStray(report);
-    const held = this.#sessions.get(report.sessionId);
-    if (!held) return;
+    const session = this.#sessions.get(report.sessionId);
+    if (!session) return;
     if (report.kind === "closed" || report.kind === "refused") this.#forget(report.sessionId);
-    held.onReport(report);
+    session.onReport(report);
   }
 
   #logStray({ sessionId, message }: Extract<LiveReport, { kind: "stray" }>): void {
@@ -217,10 +223,10 @@ class LiveWorker {
     this.#loaded.abort();
     this.#worker.terminate();
     this.#onDead();
-    for (const [sessionId, held] of [...this.#sessions]) {
+    for (const [sessionId, session] of [...this.#sessions]) {
       this.#forget(sessionId);
-      held.onReport({ kind: "ended", sessionId, cause: "worker_fault", message: why });
-      held.onReport({ kind: "closed", sessionId });
+      session.onReport({ kind: "ended", sessionId, cause: "worker_fault", message: why });
+      session.onReport({ kind: "closed", sessionId });
     }
   }
 }

@@ -7,17 +7,24 @@ import { readOffer, type VideoCodec } from "../model/live/offer.ts";
 import type { VideoUnit } from "../rtc/receive/assembler.ts";
 import { Peer, type PeerCounts } from "../rtc/peer.ts";
 import { AudioStage } from "./audio_stage.ts";
-import { BitrateKnob } from "./bitrate_controller.ts";
-import { Counting } from "./session_counts.ts";
-import type { EndCause, LiveOrder, LiveStart, SessionSettings } from "./messages.ts";
-import { Outbox, type Post, type Said } from "./outbox.ts";
+import { BitrateController } from "./bitrate_controller.ts";
+import { SessionCounts } from "./session_counts.ts";
+import type {
+  EndCause,
+  LiveOrder,
+  LiveStart,
+  SessionReport,
+  SessionSettings,
+  WithoutSessionId,
+} from "./messages.ts";
+import { Outbox, type PostReport } from "./outbox.ts";
 import { PulledSource } from "./pulled_source.ts";
 import { VideoStage } from "./video_stage.ts";
 
 /** What all sessions of a Worker share. */
 export interface SessionHost extends LiveStart {
   readonly world: World;
-  readonly post: Post;
+  readonly post: PostReport;
   /** Made by the first who needs it. */
   readonly encoders: () => JpegEncoders;
   /** The session holds nothing of its own any more; resolves when the host holds nothing for it either. */
@@ -39,12 +46,12 @@ const PEER_CLOSE_MS = 3_000;
  * ```
  * `ended` is said at most once, by whoever ends it from this side; `closed`, or `refused`, is the last word.
  */
-export class Session {
+export class WorkerSession {
   readonly #host: SessionHost;
   readonly #settings: SessionSettings;
   readonly #outbox: Outbox;
-  readonly #counting = new Counting();
-  readonly #knob = new BitrateKnob();
+  readonly #counts = new SessionCounts();
+  readonly #knob = new BitrateController();
   readonly #audio: AudioStage;
   readonly #opening: Promise<void>;
   readonly #ticking = new AbortController();
@@ -66,7 +73,7 @@ export class Session {
     this.#outbox = new Outbox(settings.sessionId, host.post, { hasClips: settings.clip !== null });
     this.#audio = new AudioStage({
       outbox: this.#outbox,
-      counting: this.#counting,
+      counts: this.#counts,
       isWanted: settings.wantsAudio,
     });
     this.#epochMs = host.world.now() - host.world.monotonicMs();
@@ -109,7 +116,7 @@ export class Session {
       offer,
       { ice: this.#settings.ice, bitrate: this.#knob.bitrate },
       {
-        onConnected: (tookMs) => this.#say({ kind: "connected", tookMs }),
+        onConnected: (tookMs) => this.#report({ kind: "connected", tookMs }),
         onVideoUnit: (unit) => this.#decode(unit),
         onAudioUnit: (unit) => this.#audio.push(unit),
         onEnded: (cause, message) => this.#end(cause, message),
@@ -117,10 +124,10 @@ export class Session {
       this.#host.world,
     );
     this.#peer = peer;
-    this.#counting.add("audioTracks", offer.audio.length);
+    this.#counts.add("audioTracks", offer.audio.length);
     if (this.#isEnded) return; // it failed at once
     const video = offer.video && { codec: offer.video.codec };
-    this.#say({ kind: "answered", answer, video, audioTracks: offer.audio.length });
+    this.#report({ kind: "answered", answer, video, audioTracks: offer.audio.length });
   }
 
   async #pull(order: Extract<OpeningOrder, { kind: "pull" }>): Promise<void> {
@@ -130,13 +137,13 @@ export class Session {
       tools,
       world,
       maxFrame: this.#settings.maxFrame,
-      counting: this.#counting,
+      counts: this.#counts,
       onFrame: (frame) => this.#guarded(() => video.show(frame)),
       onGap: (reason, lastPtsMs) => {
         video.interrupt();
-        this.#say({ kind: "gap", reason, lastPtsMs });
+        this.#report({ kind: "gap", reason, lastPtsMs });
       },
-      onResumed: () => this.#say({ kind: "resumed" }),
+      onResumed: () => this.#report({ kind: "resumed" }),
       onFinished: () => this.#end("source_ended", "the source has ended"),
     });
     this.#pulled.begin(order);
@@ -153,7 +160,7 @@ export class Session {
       onFrame: (frame) => this.#guarded(() => video.show(frame)),
       onKeyframeNeeded: () => this.#peer?.requestKeyframe(),
       onRestarted: (reason) =>
-        this.#say({
+        this.#report({
           kind: "decoder_restarted",
           reason,
           ptsMs: video.lastPtsMs ?? 0,
@@ -170,7 +177,7 @@ export class Session {
       world: this.#host.world,
       encoders: this.#host.encoders(),
       outbox: this.#outbox,
-      counting: this.#counting,
+      counts: this.#counts,
       onFault: (error) => this.#end("worker_fault", messageOf(error)),
     });
     return this.#video;
@@ -183,19 +190,19 @@ export class Session {
 
   async #restartIce(fragment: string, orderId: number): Promise<void> {
     const answer = await this.#peer?.restartIce(fragment).catch(() => null) ?? null;
-    this.#say({ kind: "ice_restarted", orderId, fragment: answer });
+    this.#report({ kind: "ice_restarted", orderId, fragment: answer });
   }
 
   async #refuse(status: 400 | 415 | 500, message: string): Promise<void> {
     this.#isRefused = true;
     await this.#letGo();
-    this.#say({ kind: "refused", status, message });
+    this.#report({ kind: "refused", status, message });
   }
 
   #end(cause: EndCause, message: string): void {
     if (this.#isEnded || this.#closing) return;
     this.#isEnded = true;
-    this.#say({ kind: "ended", cause, message });
+    this.#report({ kind: "ended", cause, message });
     void this.#close();
   }
 
@@ -217,7 +224,7 @@ export class Session {
     if (this.#isRefused) return;
     await this.#letGo();
     this.#reportCounts();
-    this.#say({ kind: "closed" });
+    this.#report({ kind: "closed" });
   }
 
   /** In the order in which media flows, so that what has arrived is still looked at. */
@@ -251,17 +258,16 @@ export class Session {
     const gone = Math.max(before.gone, received - decoded - (this.#decoder?.pending ?? 0));
     const now = { received, decoded, gone, broken: brokenUnits(this.#peer?.counts) };
     this.#counted = now;
-    const counting = this.#counting;
-    counting.add("rtpFramesReceived", now.received - before.received);
-    counting.add("framesDecoded", now.decoded - before.decoded);
-    counting.add("framesDropped", now.gone - before.gone + now.broken - before.broken);
-    const counts = counting.take();
-    if (counts) this.#say({ kind: "counts", counts });
+    this.#counts.add("rtpFramesReceived", now.received - before.received);
+    this.#counts.add("framesDecoded", now.decoded - before.decoded);
+    this.#counts.add("framesDropped", now.gone - before.gone + now.broken - before.broken);
+    const counts = this.#counts.take();
+    if (counts) this.#report({ kind: "counts", counts });
     return now.gone - before.gone;
   }
 
-  #say(said: Said): void {
-    this.#outbox.send(said);
+  #report(report: WithoutSessionId<SessionReport>): void {
+    this.#outbox.send(report);
   }
 
   async #within(ms: number, work: Promise<void>): Promise<void> {

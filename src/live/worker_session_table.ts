@@ -5,11 +5,11 @@ import { quietLog } from "../base/log.ts";
 import { realWorld } from "../base/world.ts";
 import { JpegEncoders } from "../media/live/jpeg_encoder.ts";
 import type { LiveOrder, LiveReport, LiveStart } from "./messages.ts";
-import { Session, type SessionHost } from "./worker_session.ts";
+import { type SessionHost, WorkerSession } from "./worker_session.ts";
 
-export class SessionTable {
+export class WorkerSessionTable {
   readonly #post: (report: LiveReport, moved: readonly ArrayBuffer[]) => void;
-  readonly #sessions = new Map<string, Session>();
+  readonly #sessions = new Map<string, WorkerSession>();
   /** Follows everything that a session sets going, so that a stray failure says whose it is. */
   readonly #current = new AsyncLocalStorage<string>();
   #host: SessionHost | null = null;
@@ -44,7 +44,7 @@ export class SessionTable {
     const { sessionId } = order.settings;
     if (!this.#host || this.#sessions.has(sessionId)) return;
     const host = this.#host;
-    this.#current.run(sessionId, () => this.#sessions.set(sessionId, new Session(host, order)));
+    this.#current.run(sessionId, () => this.#sessions.set(sessionId, new WorkerSession(host, order)));
   }
 
   #hostOf(start: LiveStart): SessionHost {

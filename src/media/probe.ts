@@ -4,7 +4,7 @@ import { z } from "zod";
 import type { Tools } from "../base/program_paths.ts";
 import type { World } from "../base/world.ts";
 import { LIMITS } from "../model/limits.ts";
-import { fileInput, type MediaInput } from "./input.ts";
+import type { MediaInput } from "./input.ts";
 import { mediaFault, reasonIn } from "./media_fault.ts";
 import { type ResourceLimits, run } from "./process.ts";
 import { refusePointers } from "./source.ts";
@@ -48,12 +48,8 @@ export interface ProbeContext {
   readonly limits: ResourceLimits;
 }
 
-/**
- * Looks into a file, given by its path, or into what an input names. Refuses (422 `source_uri`) what is empty, a
- * playlist, or no media container.
- */
-export async function probeMedia(source: string | MediaInput, context: ProbeContext): Promise<MediaInfo> {
-  const input = typeof source === "string" ? fileInput(source) : source;
+/** Reads what an input holds. Refuses (422 `source_uri`) what is empty, a playlist, or no media container. */
+export async function probeMedia(input: MediaInput, context: ProbeContext): Promise<MediaInfo> {
   const head = input.path === null ? undefined : await refusePointers(input.path);
   const deadlineMs = context.deadlineMs ?? LIMITS.ingest.probeTimeoutMs;
   const outcome = await run(context.tools.ffprobe, probeArgs(input), {

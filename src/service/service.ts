@@ -32,10 +32,10 @@ import { Webhooks, type WebhookSending } from "../flow/webhooks/webhooks.ts";
 import { Search } from "../flow/search.ts";
 import { createApp, openEdgeChecks } from "../http/app.ts";
 import type { IceSettings } from "../live/messages.ts";
-import { LivePool, type LiveWorkers } from "../live/worker_pool.ts";
+import { LiveWorkerPool, type LiveWorkers } from "../live/worker_pool.ts";
 import { SSE_WIRE } from "../http/sse.ts";
 import { Decoder } from "../media/recorded/decoder.ts";
-import { Extractor } from "../media/recorded/extractor.ts";
+import { Extractor } from "../media/windows/extractor.ts";
 import { GateKernel } from "../media/kernels/gate_kernel.ts";
 import { liveCodecs } from "../media/live/live_codecs.ts";
 import { TriggerKernel } from "../media/kernels/trigger_kernel.ts";
@@ -173,7 +173,7 @@ export async function openService(
     inference,
     ice,
     workers: opening.use(
-      liveWorkers ?? new LivePool({
+      liveWorkers ?? new LiveWorkerPool({
         start: { tools, tempDir: places.tempDir, decodes },
         readable: places.codeDirs,
         world,

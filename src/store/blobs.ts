@@ -91,13 +91,13 @@ export class Blobs {
     }
     const sha256 = hash.digest("hex");
     const { sizeBytes } = partial;
-    const isThere = await this.#has(sha256, sizeBytes, kind);
-    if (!isThere) {
+    const isAvailable = await this.#has(sha256, sizeBytes, kind);
+    if (!isAvailable) {
       const path = join(this.#dataDir, refOf(kind, sha256));
       await onDisk(this.#world, () => Deno.mkdir(dirname(path), { recursive: true, mode: 0o700 }));
       await partial.publish(path);
     }
-    return blobRef(kind, sha256, sizeBytes, !isThere);
+    return blobRef(kind, sha256, sizeBytes, !isAvailable);
   }
 
   /** One that was cut short by a failing disk has another size, and is written again. */

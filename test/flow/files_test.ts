@@ -18,22 +18,22 @@ Deno.test("more uploads than may run and wait are refused, and hanging up gives 
     decoder: { probe: () => Promise.reject(new Error("nothing gets that far")) },
     sources: { uploadRoot: folder.path, operatorRoots: [] },
   });
-  const hangUp = new AbortController();
+  const deleteSession = new AbortController();
   /** Sends one piece, and then nothing until the caller hangs up. */
   async function* stalled(): AsyncGenerator<Uint8Array> {
     yield new Uint8Array(10);
-    hangUp.signal.throwIfAborted();
+    deleteSession.signal.throwIfAborted();
     await new Promise((_, reject) =>
-      hangUp.signal.addEventListener("abort", () => reject(hangUp.signal.reason))
+      deleteSession.signal.addEventListener("abort", () => reject(deleteSession.signal.reason))
     );
   }
   const { concurrentMax, waitingMax } = LIMITS.upload;
   const uploads = Array.from(
     { length: concurrentMax + waitingMax + 1 },
-    () => files.upload(caller(hangUp.signal), "a.mp4", stalled()),
+    () => files.upload(caller(deleteSession.signal), "a.mp4", stalled()),
   );
   await assert.rejects(Promise.race(uploads), { code: "storage_unavailable", status: 503 });
-  hangUp.abort(new Error("gone"));
+  deleteSession.abort(new Error("gone"));
   const ends = await Promise.allSettled(uploads);
   assert.equal(
     ends.filter((end) => end.status === "rejected" && end.reason.message === "gone").length,

@@ -64,10 +64,10 @@ Deno.test("the whole run is replayed and then followed, each event as one CloudE
 Deno.test("an event stream has the headers of every answer, is not compressed and not to be buffered", async () => {
   await using test = await startService();
   const runId = await newRun(test);
-  const hangUp = new AbortController();
+  const deleteSession = new AbortController();
   const { headers, body } = await fetch(test.url + streamPath(runId), {
     headers: { "x-api-key": KEY_A, "accept-encoding": "gzip, br" },
-    signal: hangUp.signal,
+    signal: deleteSession.signal,
   });
   const expected: Record<string, string | null> = {
     "content-type": "text/event-stream",
@@ -80,7 +80,7 @@ Deno.test("an event stream has the headers of every answer, is not compressed an
   for (const [name, value] of Object.entries(expected)) assert.equal(headers.get(name), value, name);
   const { value } = await body!.getReader().read();
   assert.match(new TextDecoder().decode(value), /^id: 1\nevent: run_created\ndata: \{.*\}\n\n$/);
-  hangUp.abort();
+  deleteSession.abort();
 });
 
 Deno.test("the cursor is Last-Event-ID, else after, else 0, and replay is strictly after it", async () => {
@@ -390,12 +390,12 @@ Deno.test("integers beyond 2^53 keep every digit", async () => {
   const runId = await newRun(test);
   const json = '{"perceptual_hash":18446744073709551615}';
   append(test, runId, ["vlm"], new PreparedPayload(new TextEncoder().encode(json)));
-  const hangUp = new AbortController();
+  const deleteSession = new AbortController();
   const { body } = await fetch(`${test.url}${streamPath(runId, "?after=1")}`, {
     headers: { "x-api-key": KEY_A },
-    signal: hangUp.signal,
+    signal: deleteSession.signal,
   });
   const { value } = await body!.getReader().read();
   assert.ok(new TextDecoder().decode(value).includes(`"data":${json}}`));
-  hangUp.abort();
+  deleteSession.abort();
 });

@@ -1,11 +1,11 @@
 /** The bitrate that a publisher is told: down at once, up slowly, never outside its bounds. */
 
 import assert from "node:assert/strict";
-import { BitrateKnob } from "../../src/live/bitrate_controller.ts";
+import { BitrateController } from "../../src/live/bitrate_controller.ts";
 
 /** A second each: `.` calm, `d` a unit was dropped, `w` half a second of units waits. The rates in kbit/s after each. */
 function rates(seconds: string): number[] {
-  const knob = new BitrateKnob();
+  const knob = new BitrateController();
   return Array.from(seconds, (second) => {
     const told = knob.step({ dropped: second === "d" ? 1 : 0, waiting: second === "w" ? 15 : 3 });
     if (told !== null) assert.equal(told, knob.bitrate);

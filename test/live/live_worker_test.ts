@@ -4,13 +4,13 @@ import assert from "node:assert/strict";
 import { quietLog } from "../../src/base/log.ts";
 import { realWorld } from "../../src/base/world.ts";
 import type { SessionReport, SessionSettings } from "../../src/live/messages.ts";
-import { LivePool, type Opening, type SessionPort } from "../../src/live/worker_pool.ts";
+import { LiveWorkerPool, type Opening, type SessionPort } from "../../src/live/worker_pool.ts";
 import { fileInput } from "../../src/media/input.ts";
 import { type MediaInfo, probeMedia } from "../../src/media/probe.ts";
 import { findTools } from "../../src/environment.ts";
 import { TemporaryFolder } from "../support/folders.ts";
 import { PublisherMedia, testPicture } from "../support/live/live_publisher.ts";
-import { offerText } from "../support/live/live_workers.ts";
+import { offerText } from "../support/live/fake_live_workers.ts";
 import { childProcesses } from "../support/own_process.ts";
 import { until } from "../support/models/reason.ts";
 
@@ -44,16 +44,16 @@ interface Opened {
   readonly port: SessionPort;
   readonly reports: SessionReport[];
   /** Resolves with the first report of this kind. */
-  said<Kind extends SessionReport["kind"]>(kind: Kind): Promise<Extract<SessionReport, { kind: Kind }>>;
+  waitFor<Kind extends SessionReport["kind"]>(kind: Kind): Promise<Extract<SessionReport, { kind: Kind }>>;
 }
 
 class Workers implements AsyncDisposable {
   readonly #folder = new TemporaryFolder();
-  readonly #pool: LivePool;
+  readonly #pool: LiveWorkerPool;
   #sessions = 0;
 
   constructor() {
-    this.#pool = new LivePool({
+    this.#pool = new LiveWorkerPool({
       start: { tools: TOOLS, tempDir: this.#folder.path },
       readable: [],
       world: WORLD,
@@ -68,11 +68,11 @@ class Workers implements AsyncDisposable {
       assert.equal(report.sessionId, sessionId);
       reports.push(report);
     });
-    const said: Opened["said"] = async (kind) => {
+    const waitFor: Opened["waitFor"] = async (kind) => {
       await until(`it says ${kind}`, () => reports.some((report) => report.kind === kind));
       return reports.find((report) => report.kind === kind) as never;
     };
-    return { port, reports, said };
+    return { port, reports, waitFor };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -92,13 +92,13 @@ function kinds(reports: readonly SessionReport[]): string {
 
 Deno.test("an offer is answered, and a session that nobody joins closes when it is told to", async () => {
   await using workers = new Workers();
-  const { port, reports, said } = workers.open({ kind: "offer", offer: offerText() });
-  const { answer, video, audioTracks } = await said("answered");
+  const { port, reports, waitFor } = workers.open({ kind: "offer", offer: offerText() });
+  const { answer, video, audioTracks } = await waitFor("answered");
   assert.match(answer, /^v=0\r\n/);
   assert.deepEqual([video, audioTracks], [{ codec: "vp8" }, 1]);
   port.send({ kind: "candidate", fragment: "no candidate at all" });
   port.send({ kind: "restart_ice", fragment: "", orderId: 7 });
-  const restarted = await said("ice_restarted");
+  const restarted = await waitFor("ice_restarted");
   assert.deepEqual([restarted.orderId, restarted.fragment], [7, null]);
   await Promise.all([port.close(), port.close()]);
   assert.equal(kinds(reports), "answered ice_restarted closed");
@@ -114,8 +114,8 @@ for (
 ) {
   Deno.test(`an offer of ${what} is refused with ${status}, and that is the last word`, async () => {
     await using workers = new Workers();
-    const { port, reports, said } = workers.open({ kind: "offer", offer });
-    assert.equal((await said("refused")).status, status);
+    const { port, reports, waitFor } = workers.open({ kind: "offer", offer });
+    assert.equal((await waitFor("refused")).status, status);
     await port.close();
     assert.equal(kinds(reports), "refused");
   });
@@ -130,10 +130,10 @@ Deno.test("a session that is closed while it opens is closed when it has opened"
 
 Deno.test("a source of known length is seen to its end, and then the session ends", async () => {
   await using workers = new Workers();
-  const { reports, said } = workers.open(await pulled(CLIP));
-  await said("closed");
+  const { reports, waitFor } = workers.open(await pulled(CLIP));
+  await waitFor("closed");
   assert.match(kinds(reports), /^(picture )+ended closed$/);
-  assert.equal((await said("ended")).cause, "source_ended");
+  assert.equal((await waitFor("ended")).cause, "source_ended");
   assert.equal(sum(reports, "framesDecoded"), 60);
   assert.equal(sum(reports, "gateFramesAnalyzed"), 60);
 });
@@ -141,8 +141,8 @@ Deno.test("a source of known length is seen to its end, and then the session end
 Deno.test("a live source that breaks off leaves a gap, and its time goes on behind it", async () => {
   await using workers = new Workers();
   const live = await pulled(CLIP, { durationMs: null });
-  const { port, reports, said } = workers.open(live);
-  const { lastPtsMs } = await said("gap");
+  const { port, reports, waitFor } = workers.open(live);
+  const { lastPtsMs } = await waitFor("gap");
   assert.ok(Math.abs(lastPtsMs! - 1_967) <= 1, `the last frame was at ${lastPtsMs} ms`);
   const before = reports.length;
   port.send({ ...live, settings: { ...SETTINGS, sessionId: reports[0]!.sessionId } });
@@ -169,11 +169,11 @@ Deno.test("pictures stop where the credits do, and go on with what is acknowledg
     "-t",
     "2",
   ]);
-  const { port, reports, said } = workers.open(
+  const { port, reports, waitFor } = workers.open(
     await pulled(jumping, { durationMs: null }),
     { gateThresholds: everyFrame },
   );
-  await said("gap");
+  await waitFor("gap");
   const pictures = () => reports.filter(({ kind }) => kind === "picture").length;
   assert.ok(pictures() <= 32, `${pictures()} pictures`);
   await port.close();
@@ -185,20 +185,20 @@ Deno.test("pictures stop where the credits do, and go on with what is acknowledg
 Deno.test("a session whose trigger cannot run is ended, and the one beside it is not", async () => {
   await using workers = new Workers();
   const healthy = workers.open({ kind: "offer", offer: offerText() });
-  await healthy.said("answered");
+  await healthy.waitFor("answered");
   const program = { isa_version: 1, program_id: "bad", version: 1, instructions: [] };
   const broken = workers.open(await pulled(CLIP), { trigger: program as never });
-  assert.equal((await broken.said("ended")).cause, "worker_fault");
-  await broken.said("closed");
+  assert.equal((await broken.waitFor("ended")).cause, "worker_fault");
+  await broken.waitFor("closed");
   healthy.port.send({ kind: "restart_ice", fragment: "", orderId: 1 });
-  await healthy.said("ice_restarted");
+  await healthy.waitFor("ice_restarted");
 });
 
 Deno.test("nothing runs on when the Workers are closed under their sessions", async () => {
   {
     await using workers = new Workers();
     const live = workers.open(await pulled(CLIP, { durationMs: null }));
-    await live.said("picture");
+    await live.waitFor("picture");
     workers.open({ kind: "offer", offer: offerText() });
   }
   await until("no program is left", () => childProcesses("pipe:").length === 0);
@@ -209,7 +209,7 @@ async function pulled(
   path: string,
   changes: Partial<MediaInfo> = {},
 ): Promise<Extract<Opening, { kind: "pull" }>> {
-  const info = await probeMedia(path, {
+  const info = await probeMedia(fileInput(path), {
     tools: TOOLS,
     world: WORLD,
     signal: new AbortController().signal,

@@ -1,14 +1,14 @@
 /** Counts between two reports of a session. */
 
 import assert from "node:assert/strict";
-import { Counting } from "../../src/live/session_counts.ts";
+import { SessionCounts } from "../../src/live/session_counts.ts";
 
 Deno.test("nothing is reported of a second in which nothing happened", () => {
-  assert.equal(new Counting().take(), null);
+  assert.equal(new SessionCounts().take(), null);
 });
 
 Deno.test("each count is reported once", () => {
-  const counting = new Counting();
+  const counting = new SessionCounts();
   counting.add("framesDecoded", 3);
   counting.add("framesDecoded");
   counting.add("audioBytes", 120);
@@ -20,7 +20,7 @@ Deno.test("each count is reported once", () => {
 });
 
 Deno.test("latencies of more frames than a report takes are left out, and the frames still count", () => {
-  const counting = new Counting();
+  const counting = new SessionCounts();
   for (let frame = 0; frame < 1_000; frame++) {
     counting.add("framesDecoded");
     counting.observeFrame(frame, 0);

@@ -1,6 +1,7 @@
 import { deepEqual, equal, match, rejects } from "node:assert/strict";
 import { join } from "node:path";
 import { Refusal } from "../../src/base/refusal.ts";
+import { fileInput } from "../../src/media/input.ts";
 import { type MediaInfo, probeMedia } from "../../src/media/probe.ts";
 import {
   CLIPS,
@@ -21,7 +22,7 @@ const TEST_PICTURE = ["-f", "lavfi", "-i", "testsrc2=s=320x240:r=25:d=1"];
 const TEST_SOUND = ["-f", "lavfi", "-i", "sine=d=1"];
 
 function probe(path: string): Promise<MediaInfo> {
-  return probeMedia(path, { tools: tools(), world: world(), signal: NEVER, limits: LIMITS });
+  return probeMedia(fileInput(path), { tools: tools(), world: world(), signal: NEVER, limits: LIMITS });
 }
 
 async function checkRefused(path: string, expected: RegExp): Promise<void> {
@@ -161,7 +162,7 @@ Deno.test("a probe that takes too long is refused", async () => {
   using folder = new TempFolder();
   const stepped = steppedWorld();
   const ffprobe = folder.script("ffprobe", `: > ${join(folder.path, "started")}; exec tail -f /dev/null`);
-  const probing = probeMedia(makeClip(join(folder.path, "plain.mp4")), {
+  const probing = probeMedia(fileInput(makeClip(join(folder.path, "plain.mp4"))), {
     tools: { ...tools(), ffprobe },
     world: stepped,
     signal: NEVER,

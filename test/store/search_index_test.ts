@@ -163,8 +163,8 @@ Deno.test("texts are found on both sides of every block and segment border, and 
     const find = (text: string) => open.index.find("api-key:a", { text, limit: 3 });
     for (const border of [0, BLOCK_TEXTS, SEGMENT_TEXTS / 2, SEGMENT_TEXTS, SEGMENT_TEXTS * 1.5, count]) {
       for (const number of [border - 2, border - 1, border, border + 1]) {
-        const isThere = number >= 0 && number < count;
-        const expected = isThere ? { total: 1, seqs: [number + 2] } : { total: 0, seqs: [] };
+        const isAvailable = number >= 0 && number < count;
+        const expected = isAvailable ? { total: 1, seqs: [number + 2] } : { total: 0, seqs: [] };
         assert.deepEqual(await find(`<${number}>`), expected, `text ${number}`);
         assert.deepEqual(await find(`<${number}><${number + 1}>`), { total: 0, seqs: [] });
         assert.deepEqual(await find(`><${number}`), { total: 0, seqs: [] });

@@ -66,7 +66,7 @@ async function latencies(): Promise<void> {
       storedMs.set(message.data.data.frame_index, Date.now());
     }
   })().catch(() => {/* it was closed */});
-  await publisher.said("sent");
+  await publisher.waitFor("sent");
   await publisher.finished();
   await pause(1);
   await client[Symbol.asyncDispose]();
@@ -94,7 +94,7 @@ async function processor(): Promise<void> {
   for (const [name, clip] of Object.entries(clips)) {
     await using bench = await openLiveBench();
     await using publisher = bench.publish(["--video", clip, "--repeat", rounds(seconds + 5)]);
-    await publisher.said("connected");
+    await publisher.waitFor("connected");
     await pause(3);
     const { service, ffmpeg, publishers } = await usage([publisher]);
     const percent = (share: number) => `${(share * 100).toFixed(1)} %`;
@@ -113,7 +113,7 @@ async function lossOfPackets(): Promise<void> {
     ...["--video", clips["640x480"], "--repeat", rounds(seconds)],
     ...["--loss", "5"],
   ]);
-  const { frames, lost, packets } = await publisher.said("sent");
+  const { frames, lost, packets } = await publisher.waitFor("sent");
   await publisher.finished();
   await pause(0.5);
   const decoded = await bench.count("frames_decoded");
@@ -150,10 +150,10 @@ async function manyAtOnce(): Promise<void> {
       { length: sessions },
       () => publishers.use(bench.publish(["--video", clips["640x480"], "--repeat", rounds(seconds + 5)])),
     );
-    for (const publisher of started) await publisher.said("connected");
+    for (const publisher of started) await publisher.waitFor("connected");
     await pause(1);
     const shares = await usage(started);
-    const sent = await Promise.all(started.map((publisher) => publisher.said("sent")));
+    const sent = await Promise.all(started.map((publisher) => publisher.waitFor("sent")));
     await pause(1);
     const frames = sent.reduce((sum, line) => sum + line.frames, 0);
     const lost = frames - await bench.count("frames_decoded");
@@ -178,7 +178,7 @@ async function memoryGrowth(): Promise<void> {
   const minutes = Number(values.minutes);
   const args = ["--video", clips["640x480"], "--repeat", rounds(minutes * 60 + 30)];
   const started = Array.from({ length: 3 }, () => publishers.use(bench.publish(args)));
-  for (const publisher of started) await publisher.said("connected");
+  for (const publisher of started) await publisher.waitFor("connected");
   await pause(20);
   bench.reports.length = 0;
   const before = residentBytes();

@@ -46,7 +46,7 @@ if (after.descriptors > before.descriptors || after.programs > 0) {
 async function sessions(count: number): Promise<void> {
   await Promise.all(Array.from({ length: count }, async () => {
     await using publisher = bench.publish(["--video", clip, "--fps", "120"]);
-    await publisher.said("sent");
+    await publisher.waitFor("sent");
     await publisher.finished();
   }));
   await until("the programs are gone", () => childProcesses("pipe:").length === 0);

@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { JpegEncoders } from "../../../src/media/live/jpeg_encoder.ts";
 import { LiveDecoder, liveMemoryBytes } from "../../../src/media/live/live_decoder.ts";
-import { LiveAnalysis } from "../../../src/media/live/live_filter.ts";
+import { LiveAnalysis } from "../../../src/media/live/live_analysis.ts";
 import { quietWorld, TemporaryFolder } from "../support.ts";
 
 const { values } = parseArgs({
@@ -63,7 +63,7 @@ async function bench(what: string, size: { width: number; height: number }, bitr
       decisionMs!.push(since(frame.rtpTimestamp));
       if (!isKept) return;
       const startedMs = performance.now();
-      await jpegs.encode(frame.picture, coordinates.resolved_region);
+      await jpegs.encode(frame.pixels, coordinates.resolved_region);
       jpegMs!.push(performance.now() - startedMs);
       analysis.keep(frame.frameIndex);
     },

@@ -3,7 +3,7 @@
 import { realWorld } from "../../../src/base/world.ts";
 import { quietLog } from "../../../src/base/log.ts";
 import type { SessionReport } from "../../../src/live/messages.ts";
-import { LivePool, type LiveWorkers } from "../../../src/live/worker_pool.ts";
+import { LiveWorkerPool, type LiveWorkers } from "../../../src/live/worker_pool.ts";
 import { findTools } from "../../../src/environment.ts";
 import { metric } from "../../../test/support/live/live.ts";
 import { LivePublisher } from "../../../test/support/live/live_publisher.ts";
@@ -42,7 +42,7 @@ export async function openLiveBench(): Promise<LiveBench> {
 }
 
 function watched(reports: Watched[]): LiveWorkers {
-  const pool = new LivePool({
+  const pool = new LiveWorkerPool({
     start: {
       tools: findTools({ ffmpegPath: "ffmpeg", ffprobePath: "ffprobe" }, []),
       tempDir: Deno.realPathSync("/tmp"),

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { Gate } from "../../base/gate.ts";
 import { Refusal, refuse } from "../../base/refusal.ts";
 import type { Decoder } from "../../media/recorded/decoder.ts";
+import { fileInput } from "../../media/input.ts";
 import { ownerPrefix, resolveLocalSource, type SourcePolicy } from "../../media/source.ts";
 import { requestedVideoType, uploadName } from "../../model/files/file_name.ts";
 import { LIMITS } from "../../model/limits.ts";
@@ -79,7 +80,7 @@ export class Files implements Disposable {
   /** A fault of the medium is told on the field that this route knows. */
   async #checkIsMedia(path: string, signal: AbortSignal): Promise<void> {
     try {
-      await this.#options.decoder.probe(path, signal, LIMITS.upload.probeTimeoutMs);
+      await this.#options.decoder.probe(fileInput(path), signal, LIMITS.upload.probeTimeoutMs);
     } catch (error) {
       if (!(error instanceof Refusal) || error.kind !== "validation_error") throw error;
       throw refuse.invalid("file", error.details[0]?.message ?? "is no media file");

@@ -178,7 +178,7 @@ export class PolicyReplay {
     };
     const plan = planSampling(asIngested, info.video?.averageFps ?? null, "ingest");
     const decoded = await source.explained(decoder.decodeSignals({
-      path: source.input,
+      input: source.input,
       info,
       plan,
       maxFrames: ingested.decoded_frames,

@@ -2,7 +2,7 @@
 
 import type { Metrics } from "../../base/metrics.ts";
 import type { World } from "../../base/world.ts";
-import { type Clip, ExtractionFailed, type Extractor } from "../../media/recorded/extractor.ts";
+import { type Clip, ExtractionFailed, type Extractor } from "../../media/windows/extractor.ts";
 import type { DecodedChunk, FrameStream } from "../../media/recorded/frame_stream.ts";
 import type { MediaInput } from "../../media/input.ts";
 import type { MediaInfo } from "../../media/probe.ts";

@@ -1,6 +1,6 @@
 /** The sound of a chunk: what the audio sidecar hears in it, and a spoken word about it. Contract 6.8 and 12. */
 
-import { ExtractionFailed, type Extractor, type WindowRequest } from "../../media/recorded/extractor.ts";
+import { ExtractionFailed, type Extractor, type WindowRequest } from "../../media/windows/extractor.ts";
 import { type LocalAudio, SidecarFailed } from "../../model/sidecars/local_audio.ts";
 import type { ChunkMoment } from "../../model/reason/moments.ts";
 import type { LocalAudioPlan } from "../../model/reason/request.ts";

@@ -1,6 +1,6 @@
 /** Payloads of the events of one reason call. Contract 6.7. */
 
-import type { Clip } from "../../media/recorded/extractor.ts";
+import type { Clip } from "../../media/windows/extractor.ts";
 import type { MediaInfo } from "../../media/probe.ts";
 import { COORDINATE_SCHEMA, type ImageCoordinates } from "../../model/frames/coordinates.ts";
 import type { PayloadOf } from "../../model/events/event_table.ts";

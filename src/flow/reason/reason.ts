@@ -5,7 +5,7 @@ import { refuse } from "../../base/refusal.ts";
 import { yieldToEventLoop } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import type { Decoder } from "../../media/recorded/decoder.ts";
-import type { Extractor } from "../../media/recorded/extractor.ts";
+import type { Extractor } from "../../media/windows/extractor.ts";
 import type { DecodedChunk, FrameStream } from "../../media/recorded/frame_stream.ts";
 import { GateKernel } from "../../media/kernels/gate_kernel.ts";
 import type { MediaInfo } from "../../media/probe.ts";

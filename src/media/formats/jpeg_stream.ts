@@ -2,7 +2,7 @@
 
 import { NutError, NutReader } from "./nut.ts";
 
-export interface Picture {
+export interface TimedJpeg {
   /** Seconds on the clock of the decode: what `t` is in its filters, and times of frames count from the first. */
   readonly timeS: number;
   /** A JPEG file by itself. */
@@ -13,9 +13,9 @@ export interface Picture {
  * Gives each picture of a NUT stream as soon as it is whole. A stream that ends within a picture ends before it. `onBytes`
  * hears of everything that comes.
  */
-export async function readPictures(
+export async function readJpegs(
   stream: ReadableStream<Uint8Array>,
-  on: { bytes(): void; picture(picture: Picture): void },
+  on: { bytes(): void; picture(picture: TimedJpeg): void },
 ): Promise<void> {
   const reader = new NutReader();
   let window = new Uint8Array(FIRST_WINDOW_BYTES);

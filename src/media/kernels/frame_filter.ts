@@ -67,7 +67,7 @@ interface FilterExports {
  * ```
  *
  * Half the ring moves at a time, so the newest 2048 rows are always in the ring: more than the look-ahead of the
- * cut score, hence every row that moves is settled. Rows that were taken in batches, by `takeSettled`, are not kept.
+ * cut score, hence every row that moves is settled. Rows that were taken in batches, by `takeFinalRows`, are not kept.
  */
 export class FrameFilter {
   /** 1 MiB of the module's memory; the view stays valid for the life of the filter. */
@@ -84,7 +84,7 @@ export class FrameFilter {
   #kept: FilterColumns;
   /** Rows that have left the ring: all below this index are in `#kept`, if rows are kept. */
   #moved = 0;
-  /** Rows below this index were given away by `takeSettled` and are not kept. */
+  /** Rows below this index were given away by `takeFinalRows` and are not kept. */
   #taken = 0;
   #frames = 0;
   #isFinished = false;
@@ -192,7 +192,7 @@ export class FrameFilter {
     return { count: this.#frames, ...result };
   }
 
-  /** Rows that `takeSettled` would give. */
+  /** Rows that `takeFinalRows` would give. */
   get settled(): number {
     const settled = this.#isFinished ? this.#frames : Math.max(0, this.#frames - this.cutLookahead);
     return settled - this.#taken;
@@ -202,7 +202,7 @@ export class FrameFilter {
    * Copies of the settled rows that were not taken before, in order: for a stream, whose rows are handed on long before
    * its end. Take them at least every 2000 frames, as older rows have left the ring.
    */
-  takeSettled(): SignalColumns & FilterColumns {
+  takeFinalRows(): SignalColumns & FilterColumns {
     const first = this.#taken;
     const count = this.settled;
     if (first < this.#moved) throw new RangeError(`Cannot take row ${first}: it has left the ring`);

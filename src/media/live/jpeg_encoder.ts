@@ -5,8 +5,8 @@ import type { World } from "../../base/world.ts";
 import type { Extent, Region } from "../../model/frames/coordinates.ts";
 import { LIMITS } from "../../model/limits.ts";
 import { quantizerOf } from "../recorded/frame_choice.ts";
-import { readPictures } from "../formats/jpeg_stream.ts";
-import type { Picture } from "./picture_ring.ts";
+import { readJpegs } from "../formats/jpeg_stream.ts";
+import type { FramePixels } from "./frame_ring.ts";
 import { type RunningTool, start } from "../process.ts";
 
 export interface JpegEncodersOptions {
@@ -47,7 +47,7 @@ export class JpegEncoders implements AsyncDisposable {
    * A JPEG of `region` (even position and size, pixels) of the picture, whose bytes are copied before this returns; null
    * when it would have more than 2 MiB. A region of 2x2 has none either. Rejects with JpegFailed after two seconds at the latest.
    */
-  async encode(picture: Picture, region: Region): Promise<Uint8Array<ArrayBuffer> | null> {
+  async encode(picture: FramePixels, region: Region): Promise<Uint8Array<ArrayBuffer> | null> {
     if (this.#closing.signal.aborted) throw new JpegFailed("the encoders are closed");
     if (this.#waiting >= WAITING_MAX) throw new JpegFailed(`${WAITING_MAX} pictures are waiting already`);
     const shape = { width: region.width, height: region.height, isFullRange: picture.isFullRange };
@@ -213,7 +213,7 @@ class JpegEncoder {
   }
 
   async #finish(onGone: () => void): Promise<void> {
-    await readPictures(this.#tool.stdout!, {
+    await readJpegs(this.#tool.stdout!, {
       bytes: () => {},
       picture: ({ jpeg }) => {
         this.#waiting.shift()?.resolve(jpeg);
@@ -267,7 +267,7 @@ function argsOf({ width, height, isFullRange }: Shape): string[] {
 }
 
 /** A copy of the region's pixels, planes one behind the other. */
-function cutOut(picture: Picture, { x, y, width, height }: Region): Uint8Array<ArrayBuffer> {
+function cutOut(picture: FramePixels, { x, y, width, height }: Region): Uint8Array<ArrayBuffer> {
   const { bytes } = picture;
   if (width === picture.width && height === picture.height) return bytes.slice();
   const pixels = new Uint8Array(width * height * 3 / 2);

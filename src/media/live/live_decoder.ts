@@ -6,8 +6,8 @@ import type { Extent } from "../../model/frames/coordinates.ts";
 import { LIMITS } from "../../model/limits.ts";
 import type { VideoCodec } from "../../model/live/offer.ts";
 import { ivfFrame, ivfHeader } from "../formats/ivf.ts";
-import { type Picture, PictureRing, ringBytes } from "./picture_ring.ts";
-import { PictureSource, TICKS_PER_SECOND } from "./picture_source.ts";
+import { type FramePixels, FrameRing, ringBytes } from "./frame_ring.ts";
+import { LiveFfmpeg, TICKS_PER_SECOND } from "./live_ffmpeg.ts";
 
 /** One access unit: Annex B of H.264 and H.265, a frame of VP8 or VP9, a temporal unit of AV1. Kept until it is written. */
 export interface EncodedUnit {
@@ -23,15 +23,15 @@ export interface EncodedUnit {
 }
 
 /** One decoded picture. */
-export interface LiveFrame {
+export interface DecodedFrame {
   /** Counts the access units that were pushed, from 0, those without a picture included. */
   readonly frameIndex: number;
   readonly rtpTimestamp: number;
   /** `rtpTimestamp` / 90, rounded. */
   readonly ptsMs: number;
   readonly arrivedMs: number;
-  /** Stays for `LIVE_PICTURES - 1` further pictures. */
-  readonly picture: Picture;
+  /** Stays for `RING_FRAMES - 1` further pictures. */
+  readonly pixels: FramePixels;
 }
 
 export type RestartReason = "stalled" | "exited";
@@ -43,7 +43,7 @@ export interface LiveDecoderOptions {
   /** What admission reserved for: pictures of more pixels are scaled down, keeping their shape. */
   readonly maxFrame: Extent;
   /** Called while the decoder's output is read, so it must neither wait nor throw. */
-  readonly onFrame: (frame: LiveFrame) => void;
+  readonly onFrame: (frame: DecodedFrame) => void;
   /** Nothing is decoded before the next keyframe: the publisher is to be asked for one. Repeated every second. */
   readonly onKeyframeNeeded: () => void;
   /** A decoder broke down and another one begins with the keyframe that came. */
@@ -53,7 +53,7 @@ export interface LiveDecoderOptions {
 }
 
 /** So many of the newest pictures stay: a cut is decided five frames late, and its JPEG takes a few frames more. */
-export const LIVE_PICTURES = 10;
+export const RING_FRAMES = 10;
 
 /**
  * The most memory that a session's pictures take, bytes: the ring and the units that wait. ffmpeg's own memory (some 50 MB
@@ -66,7 +66,7 @@ export const LIVE_PICTURES = 10;
  * ```
  */
 export function liveMemoryBytes(width: number, height: number): number {
-  return ringBytes({ width, height }, LIVE_PICTURES) + QUEUED_BYTES_MAX;
+  return ringBytes({ width, height }, RING_FRAMES) + QUEUED_BYTES_MAX;
 }
 
 /** Contract 11.4. */
@@ -108,13 +108,13 @@ export class LiveDecoder implements AsyncDisposable {
   readonly counts = { received: 0, decoded: 0, dropped: 0, restarts: 0 };
 
   readonly #options: LiveDecoderOptions;
-  readonly #ring = new PictureRing(LIVE_PICTURES);
+  readonly #ring = new FrameRing(RING_FRAMES);
   readonly #closing = new AbortController();
   /** Not yet written, and written but not yet shown. */
   #queue: NumberedUnit[] = [];
   #queuedBytes = 0;
   #inFlight: NumberedUnit[] = [];
-  #source: PictureSource | null = null;
+  #source: LiveFfmpeg | null = null;
   #pumping: Promise<void> | null = null;
   readonly #watching: Promise<void>;
   /** Ends of ffmpegs that are still to be seen. */
@@ -233,7 +233,7 @@ export class LiveDecoder implements AsyncDisposable {
   }
 
   /** A first decoder, or the next one; null when the unit cannot be a first one, or nothing is begun any more. */
-  async #begin(unit: NumberedUnit): Promise<PictureSource | null> {
+  async #begin(unit: NumberedUnit): Promise<LiveFfmpeg | null> {
     if (this.#closing.signal.aborted) return null;
     if (!unit.isKeyframe) {
       this.counts.dropped++;
@@ -259,12 +259,12 @@ export class LiveDecoder implements AsyncDisposable {
   }
 
   /** Null when it cannot be started, which is no fault of the stream: nobody tries again. */
-  #start(): PictureSource | null {
+  #start(): LiveFfmpeg | null {
     const { tools, world, codec, maxFrame } = this.#options;
     // Not every ffmpeg knows H.265 in IVF.
     const decoder = codec === "h265" ? ["-c:v", "hevc"] : [];
     try {
-      return new PictureSource({
+      return new LiveFfmpeg({
         tools,
         world,
         // `nobuffer` must never stand here: with IVF every frame would be invalid.
@@ -274,7 +274,7 @@ export class LiveDecoder implements AsyncDisposable {
         maxFrame,
         hasStdin: true,
         ring: this.#ring,
-        onPicture: (picture, rtpTimestamp) => this.#show(picture, rtpTimestamp),
+        onPixels: (pixels, rtpTimestamp) => this.#emit(pixels, rtpTimestamp),
         signal: this.#closing.signal,
       });
     } catch (error) {
@@ -297,7 +297,7 @@ export class LiveDecoder implements AsyncDisposable {
     await deadline;
   }
 
-  #show(picture: Picture, rtpTimestamp: number): void {
+  #emit(pixels: FramePixels, rtpTimestamp: number): void {
     const at = this.#inFlight.findIndex((unit) => unit.rtpTimestamp === rtpTimestamp);
     // Times are exact, so a picture of no unit is one that was given up, or one that a decoder made up.
     if (at === -1) return;
@@ -311,12 +311,12 @@ export class LiveDecoder implements AsyncDisposable {
       rtpTimestamp,
       ptsMs: Math.round(rtpTimestamp * 1000 / TICKS_PER_SECOND),
       arrivedMs: unit.arrivedMs,
-      picture,
+      pixels,
     });
   }
 
   /** Another decoder begins at the next keyframe, which may already be queued. */
-  #onEnd(source: PictureSource, stderr: string): void {
+  #onEnd(source: LiveFfmpeg, stderr: string): void {
     if (this.#source !== source || this.#closing.signal.aborted) return;
     this.#source = null;
     this.#inFlight = [];

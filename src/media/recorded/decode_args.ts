@@ -15,7 +15,7 @@ export interface DecodeSubject {
 }
 
 /** Pictures in the shape that a model is shown them in; even dimensions in pixels. */
-export interface PictureSize {
+export interface JpegSize {
   readonly width: number;
   readonly height: number;
   /** ffmpeg's scale of MJPEG, 2 (best) to 31. */
@@ -50,12 +50,12 @@ export function planeOutput(
  * more bytes and save a fifth of the encoder's time. With two threads the encoder works while ffmpeg filters on, and
  * gives each picture when the next one or two are chosen.
  */
-export function pictureOutput(
+export function jpegOutput(
   subject: DecodeSubject,
   { maxFrames, select, size, threads }: {
     maxFrames: number;
     select: string;
-    size: PictureSize;
+    size: JpegSize;
     threads: 1 | 2;
   },
 ): string[] {
@@ -117,7 +117,7 @@ function reduced(subject: DecodeSubject): string[] {
  * change its size on the way. Without a change of size every one of its methods gives the same samples, and `neighbor` is
  * three times as fast as the default.
  */
-function pictured({ info, coordinates }: DecodeSubject, { width, height }: PictureSize): string[] {
+function pictured({ info, coordinates }: DecodeSubject, { width, height }: JpegSize): string[] {
   const { resolved_region: region } = coordinates;
   const isSameGrid = width === region.width && height === region.height &&
     SAME_GRID_AS_JPEG.test(info.video!.pixelFormat);

@@ -3,9 +3,9 @@
 import type { Tools } from "../../base/program_paths.ts";
 import type { World } from "../../base/world.ts";
 import { DECODE_ERROR_BYTES } from "./decode_bounds.ts";
-import type { DecodePool, Reading } from "./worker_pool.ts";
+import type { DecodeWorkerPool, Reading } from "./worker_pool.ts";
 import { Fifo } from "../fifo.ts";
-import { type Picture, readPictures } from "../formats/jpeg_stream.ts";
+import { readJpegs, type TimedJpeg } from "../formats/jpeg_stream.ts";
 import { type Outcome, type ResourceLimits, type RunningTool, start } from "../process.ts";
 import { CONTROL, type RowBatch } from "./stream_order.ts";
 
@@ -14,7 +14,7 @@ export interface DecodeHost {
   readonly tools: Tools;
   readonly tempDir: string;
   readonly world: World;
-  readonly pool: DecodePool;
+  readonly pool: DecodeWorkerPool;
   limits(cpuSeconds: number): ResourceLimits;
 }
 
@@ -47,7 +47,7 @@ export interface DecodeRunOptions {
 export class DecodeRun implements AsyncDisposable {
   /** What came since it was last emptied, in order; whoever takes it empties it. */
   readonly rows: RowBatch[] = [];
-  readonly pictures: Picture[] = [];
+  readonly pictures: TimedJpeg[] = [];
   /** How ffmpeg ended; null until everything that it wrote is in `rows` and `pictures`. */
   outcome: Omit<Outcome, "stdout"> | null = null;
 
@@ -172,7 +172,7 @@ export class DecodeRun implements AsyncDisposable {
     };
     reading.finished.catch(fail);
     const pictures = this.#tool.stdout
-      ? readPictures(this.#tool.stdout, {
+      ? readJpegs(this.#tool.stdout, {
         bytes: () => Atomics.add(this.#control, CONTROL.reads, 1),
         picture: (picture) => {
           this.pictures.push(picture);

@@ -57,7 +57,7 @@ scope.onmessage = ({ data: order }) => {
     readPlanes(fifo, stream);
     filter.finish();
     stream?.post();
-    scope.postMessage({ kind: "done", signals: stream ? filter.takeSettled() : filter.columns() });
+    scope.postMessage({ kind: "done", signals: stream ? filter.takeFinalRows() : filter.columns() });
   } catch (error) {
     scope.postMessage({ kind: "failed", message: error instanceof Error ? error.message : String(error) });
   }
@@ -132,7 +132,7 @@ class RowStream {
   /** Moves what is settled to the main thread. */
   post(): void {
     if (filter.settled === 0) return;
-    const batch = { ...filter.takeSettled(), startS: this.startS };
+    const batch = { ...filter.takeFinalRows(), startS: this.startS };
     const { ptsMs, perceptualHash, lumaMean, flickerScore, ghostingScore, noiseVarianceScore, cutScore } =
       batch;
     scope.postMessage({ kind: "rows", batch }, [

@@ -21,11 +21,11 @@ import {
   processors,
   refuseFailure,
 } from "./decode_bounds.ts";
-import { DecodePool, type DecodeWorker } from "./worker_pool.ts";
+import { type DecodeWorker, DecodeWorkerPool } from "./worker_pool.ts";
 import { Fifo } from "../fifo.ts";
 import { mediaFault } from "../media_fault.ts";
 import { FrameStream, type FrameStreamRequest } from "./frame_stream.ts";
-import { fileInput, type MediaInput } from "../input.ts";
+import type { MediaInput } from "../input.ts";
 import { type MediaInfo, probeMedia } from "../probe.ts";
 import { type Outcome, type ResourceLimits, run } from "../process.ts";
 
@@ -39,8 +39,7 @@ export interface DecoderOptions {
 }
 
 export interface DecodeRequest {
-  /** A real path that `resolveLocalSource` gave, or an input of another kind. */
-  readonly path: string | MediaInput;
+  readonly input: MediaInput;
   readonly info: MediaInfo;
   readonly plan: SamplingPlan;
   /** Sampled frames; what follows is not decoded. */
@@ -76,13 +75,13 @@ export class Decoder implements AsyncDisposable {
   readonly #probes: Gate;
   /** Endless sources and streams go at the pace of others: they hold a place for minutes and use little of a processor. */
   readonly #streams: Gate;
-  readonly #pool: DecodePool;
+  readonly #pool: DecodeWorkerPool;
   readonly #closing = new AbortController();
   readonly #running = new Set<Promise<unknown>>();
 
   private constructor(options: DecoderOptions) {
     this.#options = options;
-    this.#pool = new DecodePool([options.tempDir]);
+    this.#pool = new DecodeWorkerPool([options.tempDir]);
     const { maxConcurrent } = options;
     const common = { waiterLimit: WAITERS_MAX, refusal: "provider_saturated" } as const;
     this.#decodes = new Gate({ ...common, limit: maxConcurrent, what: "decodes" });
@@ -98,11 +97,11 @@ export class Decoder implements AsyncDisposable {
   }
 
   /** What the file, or another input, holds; refuses what is no media container. */
-  probe(path: string | MediaInput, signal: AbortSignal, deadlineMs?: number): Promise<MediaInfo> {
+  probe(input: MediaInput, signal: AbortSignal, deadlineMs?: number): Promise<MediaInfo> {
     return this.#track(signal, async (either) => {
       const { tools, world } = this.#options;
       using _place = await this.#probes.acquire({ signal: either });
-      return await probeMedia(path, {
+      return await probeMedia(input, {
         tools,
         world,
         signal: either,
@@ -120,10 +119,9 @@ export class Decoder implements AsyncDisposable {
       const coordinates = request.crop
         ? croppedFrame(video, request.crop)
         : fullFrame(video.width, video.height);
-      const gate = isEndless({ ...request, input: mediaInput(request.path) }) ? this.#streams : this.#decodes;
+      const gate = isEndless(request) ? this.#streams : this.#decodes;
       using _place = await gate.acquire({ signal });
-      const subject = { ...request, input: mediaInput(request.path), coordinates };
-      const signals = await this.#decode(subject, signal);
+      const signals = await this.#decode({ ...request, coordinates }, signal);
       return {
         signals,
         width: video.width,
@@ -239,10 +237,6 @@ const PROBE_CPU_SECONDS = 20;
 /** Decoding 4K takes 0.7 GiB on two processors; each further one reserves a stack and an allocation arena. */
 const ADDRESS_SPACE_BYTES = 8 * 2 ** 30;
 const ADDRESS_SPACE_BYTES_PER_PROCESSOR = 256 * 2 ** 20;
-
-function mediaInput(path: string | MediaInput): MediaInput {
-  return typeof path === "string" ? fileInput(path) : path;
-}
 
 /** Lets `worker` read the pipe while `write` writes into it; both have ended when this returns or throws. */
 async function readWhile(

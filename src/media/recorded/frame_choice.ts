@@ -2,7 +2,7 @@
 
 import type { ImageCoordinates } from "../../model/frames/coordinates.ts";
 import { chosenPositions } from "../../model/reason/chunks.ts";
-import type { PictureSize } from "./decode_args.ts";
+import type { JpegSize } from "./decode_args.ts";
 
 /**
  * The chosen frames of all chunks (contract 6.2). They are known beforehand for full chunks and for the chunk that
@@ -74,10 +74,10 @@ const EPSILON_S = 2e-6;
  * The size of the pictures: the region that is looked at, shrunk so that its longer edge is at most `maxEdge`, never
  * enlarged, both edges even. `quality` is that of the JPEG world, 1 to 100.
  */
-export function pictureSize(
+export function jpegSize(
   { resolved_region: { width, height } }: ImageCoordinates,
   { maxEdge, quality = DEFAULT_QUALITY }: { readonly maxEdge: number | null; readonly quality?: number },
-): PictureSize {
+): JpegSize {
   const share = Math.min(1, (maxEdge ?? Infinity) / Math.max(width, height));
   const even = (edge: number) => Math.max(2, Math.floor(edge * share / 2 + ROUNDING) * 2);
   return { width: even(width), height: even(height), quantizer: quantizerOf(quality) };

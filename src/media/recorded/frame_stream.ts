@@ -4,18 +4,12 @@ import type { ImageCoordinates, NormalizedRegion } from "../../model/frames/coor
 import { chosenPositions } from "../../model/reason/chunks.ts";
 import type { SamplingPlan } from "../../model/frames/sampling.ts";
 import type { SignalColumns } from "../../model/frames/signals.ts";
-import {
-  type DecodeSubject,
-  inputArgs,
-  pictureOutput,
-  type PictureSize,
-  planeOutput,
-} from "./decode_args.ts";
+import { type DecodeSubject, inputArgs, jpegOutput, type JpegSize, planeOutput } from "./decode_args.ts";
 import { decodeCpuSeconds, decodeDeadlineMs, isEndless, refuseFailure } from "./decode_bounds.ts";
 import { type DecodeHost, DecodeRun } from "./decode_run.ts";
-import { FrameChoice, pictureSize, selectFrames, selectTimes } from "./frame_choice.ts";
+import { FrameChoice, jpegSize, selectFrames, selectTimes } from "./frame_choice.ts";
 import type { MediaInput } from "../input.ts";
-import type { Picture } from "../formats/jpeg_stream.ts";
+import type { TimedJpeg } from "../formats/jpeg_stream.ts";
 import type { MediaInfo } from "../probe.ts";
 import { RowQueue } from "./row_queue.ts";
 import type { RowBatch } from "./stream_order.ts";
@@ -30,20 +24,20 @@ export interface FrameStreamRequest {
   readonly crop?: NormalizedRegion;
   /** Aborting ends the stream as disposing does; a pending `next` rejects with its reason. */
   readonly signal: AbortSignal;
-  readonly chunks: Chunking;
+  readonly chunks: ChunkRule;
   /** Only for chunks by count, contract 6.2. */
-  readonly images?: ImageWish;
+  readonly images?: ChunkImageOptions;
 }
 
 /**
  * Contract 6.2. By count: `size` frames each, the last may have fewer. By window: from the first frame that is in no chunk
  * yet, all that are shown less than `windowMs` later; a window that would start at `endMs` or later ends the stream.
  */
-export type Chunking =
+export type ChunkRule =
   | { readonly by: "count"; readonly size: number }
   | { readonly by: "window"; readonly windowMs: number; readonly endMs: number | null };
 
-export interface ImageWish {
+export interface ChunkImageOptions {
   /** JPEGs of each chunk, at least 1. */
   readonly perChunk: number;
   /** Pixels of the longer edge that are not passed; null keeps the size of the region. Nothing is ever enlarged. */
@@ -93,7 +87,7 @@ export class FrameStream implements AsyncDisposable {
   readonly #host: DecodeHost;
   readonly #request: FrameStreamRequest;
   readonly #subject: DecodeSubject;
-  readonly #size: PictureSize | null;
+  readonly #size: JpegSize | null;
   readonly #choice: FrameChoice | null;
   readonly #run: DecodeRun;
   readonly #stop = new AbortController();
@@ -101,7 +95,7 @@ export class FrameStream implements AsyncDisposable {
   readonly #closed = Promise.withResolvers<void>();
   readonly #rows = new RowQueue();
   /** Pictures whose frame is not certain yet, with their place in the order of arrival. */
-  #arrived: { readonly picture: Picture; readonly order: number }[] = [];
+  #arrived: { readonly picture: TimedJpeg; readonly order: number }[] = [];
   #arrivals = 0;
   readonly #jpegs = new Map<number, Uint8Array<ArrayBuffer>>();
   /** ffmpeg has counted anew: pictures are known by their times alone. */
@@ -118,7 +112,7 @@ export class FrameStream implements AsyncDisposable {
     request: FrameStreamRequest,
     parts: {
       subject: DecodeSubject;
-      size: PictureSize | null;
+      size: JpegSize | null;
       choice: FrameChoice | null;
       run: DecodeRun;
       stop: AbortController;
@@ -153,7 +147,7 @@ export class FrameStream implements AsyncDisposable {
   ): Promise<FrameStream> {
     checkRequest(request);
     const subject = { ...request, coordinates };
-    const size = request.images ? pictureSize(coordinates, request.images) : null;
+    const size = request.images ? jpegSize(coordinates, request.images) : null;
     const choice = size && frameChoice(request, size);
     const stop = new AbortController();
     const signal = AbortSignal.any([request.signal, stop.signal]);
@@ -162,7 +156,7 @@ export class FrameStream implements AsyncDisposable {
       args: (fifoPath) => [
         ...inputArgs(subject),
         ...(choice
-          ? pictureOutput(subject, {
+          ? jpegOutput(subject, {
             maxFrames: choice.total,
             select: choice.select,
             size: size!,
@@ -297,7 +291,7 @@ export class FrameStream implements AsyncDisposable {
    * that has the time of another frame says that ffmpeg counts anew; one that has the time of none says nothing, as ffmpeg
    * moves times that go back, and does so in each output by itself.
    */
-  #frameOf({ timeS }: Picture, order: number): number | null {
+  #frameOf({ timeS }: TimedJpeg, order: number): number | null {
     const { first, end, startS } = this.#rows;
     const timeMs = (timeS - startS) * 1000;
     const expected = this.#choice!.frameOf(order);
@@ -340,7 +334,7 @@ export class FrameStream implements AsyncDisposable {
     await using run = await DecodeRun.start(this.#host, {
       args: (fifoPath) => [
         ...inputArgs(subject, seekS),
-        ...pictureOutput(subject, { maxFrames, select, size, threads: 1 }),
+        ...jpegOutput(subject, { maxFrames, select, size, threads: 1 }),
         ...planeOutput(subject, { maxFrames, select, fifoPath }),
       ],
       hasPictures: true,
@@ -434,7 +428,7 @@ function checkRequest({ chunks, images, maxFrames }: FrameStreamRequest): void {
   }
 }
 
-function frameChoice(request: FrameStreamRequest, size: PictureSize): FrameChoice | null {
+function frameChoice(request: FrameStreamRequest, size: JpegSize): FrameChoice | null {
   const { chunks, images, maxFrames } = request;
   if (chunks.by !== "count" || !images) return null;
   const { perChunk } = images;
@@ -450,7 +444,7 @@ function frameChoice(request: FrameStreamRequest, size: PictureSize): FrameChoic
  * From where on every frame becomes a picture: from the chunk in which the medium ends, as its container says. That costs
  * less than a second ffmpeg, and a container that errs costs only that. Any chunk of an endless source may be its last.
  */
-function candidatesFrom(request: FrameStreamRequest, chunkSize: number, size: PictureSize): number | null {
+function candidatesFrom(request: FrameStreamRequest, chunkSize: number, size: JpegSize): number | null {
   if (chunkSize * size.width * size.height > CANDIDATE_PIXELS) return null;
   if (isEndless(request)) return 0;
   const { info: { durationMs }, plan: { sampleFps } } = request;
@@ -459,7 +453,7 @@ function candidatesFrom(request: FrameStreamRequest, chunkSize: number, size: Pi
   return Math.max(0, Math.floor(frames / chunkSize)) * chunkSize;
 }
 
-function smaller({ width, height }: PictureSize): PictureSize {
+function smaller({ width, height }: JpegSize): JpegSize {
   const share = Math.min(1, SMALLER_EDGE / Math.max(width, height));
   const even = (edge: number) => Math.max(2, Math.floor(edge * share / 2) * 2);
   return { width: even(width), height: even(height), quantizer: SMALLER_QUANTIZER };

@@ -5,7 +5,7 @@ import type { DecodeOrder, DecodeReport } from "./decode_worker.ts";
 import type { RowBatch } from "./stream_order.ts";
 
 /** Idle workers, kept because each new one is a thread to start and a module to compile. */
-export class DecodePool implements Disposable {
+export class DecodeWorkerPool implements Disposable {
   readonly #idle: DecodeWorker[] = [];
   readonly #readable: readonly string[];
 

@@ -216,7 +216,7 @@ Deno.test("a caller who hangs up ends the decode, and those who wait get their t
   await using test = await startService({ SERVICE_ACTIVE_STREAM_LIMIT: "20" });
   const slow = join(test.mediaDir, "slow.mp4");
   await makeSlowClip(slow);
-  const hangUp = new AbortController();
+  const deleteSession = new AbortController();
   const impatient = [];
   for (let caller = 0; caller < 6; caller++) {
     const runId = await newRun(test);
@@ -225,7 +225,7 @@ Deno.test("a caller who hangs up ends the decode, and those who wait get their t
         method: "POST",
         headers: { "x-api-key": "key-of-a", "content-type": "application/json" },
         body: JSON.stringify({ source_uri: slow, max_frames: 500_000 }),
-        signal: hangUp.signal,
+        signal: deleteSession.signal,
       }).catch((error) => error.name),
     );
   }
@@ -234,7 +234,7 @@ Deno.test("a caller who hangs up ends the decode, and those who wait get their t
     source_uri: FILM,
     max_frames: 2,
   });
-  hangUp.abort();
+  deleteSession.abort();
   assert.deepEqual(new Set(await Promise.all(impatient)), new Set(["AbortError"]));
   assert.equal((await patient).status, 200);
   await untilTrue("the decoders are gone", () => decodersUnderWay(tempDirOf(test)) === 0);

@@ -225,26 +225,26 @@ Deno.test("a stop, a delete and a caller who hangs up end a fetch that is under 
   await using test = await startService(INSECURE, { outbound: REROUTED });
   const uri = `http://media.test:${slow.port}/film`;
   const check = async (
-    end: (runId: string, hangUp: AbortController) => unknown,
+    end: (runId: string, deleteSession: AbortController) => unknown,
     expected: number | "hung up",
   ) => {
     const runId = await newRun(test);
-    const hangUp = new AbortController();
+    const deleteSession = new AbortController();
     const before = requests;
     const answer = test.send(`/v1/runs/${runId}/ingest`, {
       method: "POST",
       headers: { "x-api-key": "key-of-a", "content-type": "application/json" },
       body: JSON.stringify({ source_uri: uri }),
-      signal: hangUp.signal,
+      signal: deleteSession.signal,
     }).then(({ status }) => status, () => "hung up");
     await until(() => requests > before && tempNames(test).length === 1);
-    await end(runId, hangUp);
+    await end(runId, deleteSession);
     assert.equal(await answer, expected);
     await until(() => tempNames(test).length === 0);
   };
   await check((runId) => test.call("POST", `/v1/runs/${runId}/stop`), 409);
   await check((runId) => test.call("DELETE", `/v1/runs/${runId}`), 404);
-  await check((_, hangUp) => hangUp.abort(), "hung up");
+  await check((_, deleteSession) => deleteSession.abort(), "hung up");
 });
 
 Deno.test("closing the service ends a fetch that is under way", async () => {

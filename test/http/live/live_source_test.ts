@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { Outbound } from "../../../src/remote/guard/outbound.ts";
 import { makeClip, TempFolder } from "../../support/media.ts";
 import { type LiveTest, metric, prompt, publish, startLive, WHIP } from "../../support/live/live.ts";
-import { jpegOf } from "../../support/live/live_workers.ts";
+import { jpegOf } from "../../support/live/fake_live_workers.ts";
 import { eventsOf, kindsOf, payloads, until } from "../../support/models/reason.ts";
 import { serveRtsp } from "../../support/live/rtsp_server.ts";
 import { KEY_B, newRun } from "../../support/service.ts";

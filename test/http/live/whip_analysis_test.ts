@@ -10,14 +10,14 @@ import {
   refusedEmbedding,
 } from "../../support/sidecars/embedding_sidecar.ts";
 import {
-  hangUp,
+  deleteSession,
   type LiveTest,
   metric,
   publish,
   type Published,
   startLive,
 } from "../../support/live/live.ts";
-import { frameFacts, jpegOf, NO_COUNTS } from "../../support/live/live_workers.ts";
+import { frameFacts, jpegOf, NO_COUNTS } from "../../support/live/fake_live_workers.ts";
 import { held, type ModelServer, startModelServer } from "../../support/models/model_server.ts";
 import { eventsOf, kindsOf, payloads, until } from "../../support/models/reason.ts";
 import { KEY_A, KEY_B } from "../../support/service.ts";
@@ -458,7 +458,7 @@ Deno.test("what a Worker counts and measures is in the metrics", async () => {
   assert.equal(await metric(test, "service_pipeline_frames_dropped_total"), 2);
   assert.equal(await metric(test, "service_pipeline_webrtc_audio_bytes_total"), 1024);
   assert.equal(await metric(test, "service_pipeline_decode_latency_us_count"), 2);
-  await hangUp(test, session);
+  await deleteSession(test, session);
 });
 
 Deno.test("a decoder that was replaced is told, and counts as a fault", async () => {

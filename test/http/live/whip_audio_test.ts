@@ -5,14 +5,14 @@ import { join } from "node:path";
 import { heard, observation, openAudioDouble, refused } from "../../support/sidecars/audio_sidecar.ts";
 import { readOpus } from "../../support/live/encoded_media.ts";
 import {
-  hangUp,
+  deleteSession,
   type LiveTest,
   metric,
   publish,
   type Published,
   startLive,
 } from "../../support/live/live.ts";
-import { offerText } from "../../support/live/live_workers.ts";
+import { offerText } from "../../support/live/fake_live_workers.ts";
 import { eventsOf, kindsOf, payloads, until } from "../../support/models/reason.ts";
 
 /** Packets of a tone, 20 ms each. */
@@ -150,7 +150,7 @@ Deno.test("windows beyond the two that may wait are dropped and counted, and the
   for (const index of [1, 2, 3]) hear(session, index);
   await heardBy(test, session, 1);
   assert.equal(await metric(test, "service_pipeline_webrtc_audio_queue_dropped_total"), UNITS.length);
-  const ending = hangUp(test, session);
+  const ending = deleteSession(test, session);
   await until("closing", () => session.worker.isAskedToClose);
   released.resolve();
   assert.equal((await ending).status, 200);

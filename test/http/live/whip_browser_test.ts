@@ -29,7 +29,7 @@ interface Publication {
   facts(): Promise<{ state: string; framesSent: number; codec: string }>;
   stopCamera(): void;
   /** DELETE; its status. */
-  hangUp(): Promise<number>;
+  deleteSession(): Promise<number>;
   /** Closes the connection without a word to the service. */
   leave(): void;
 }
@@ -45,7 +45,7 @@ Deno.test({
     await publish(studio, { codec: "VP8", withSound: true, trickles: false });
     await checkFrames(studio, "video/VP8");
     await until("sound was heard", () => sidecar.requests.length > 0);
-    assert.equal(await page.evaluate(() => publication.hangUp()), 200);
+    assert.equal(await page.evaluate(() => publication.deleteSession()), 200);
     const events = await eventsOf(test, await page.evaluate(() => publication.runId));
     assert.equal(events.at(-1)!.kind, "run_completed", kindsOf(events).join(" "));
     assert.equal(payloads(events, "semantic_chunk_inferred")[0]?.media_mode, "live_audio");
@@ -249,7 +249,7 @@ async function publishFromPage(
     },
     stopCamera: () => track.stop(),
     leave: () => connection.close(),
-    async hangUp() {
+    async deleteSession() {
       const gone = await fetch(location, { method: "DELETE", headers: { "x-api-key": key } });
       connection.close();
       return gone.status;

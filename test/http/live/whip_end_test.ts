@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { refuse } from "../../../src/base/refusal.ts";
 import { reservationOf } from "../../../src/flow/live/reservation.ts";
 import {
-  hangUp,
+  deleteSession,
   type LiveTest,
   metric,
   offer,
@@ -15,7 +15,7 @@ import {
   runsOf,
   startLive,
 } from "../../support/live/live.ts";
-import { frameFacts, offerText } from "../../support/live/live_workers.ts";
+import { frameFacts, offerText } from "../../support/live/fake_live_workers.ts";
 import { startModelServer } from "../../support/models/model_server.ts";
 import { eventsOf, kindsOf, payloads, until } from "../../support/models/reason.ts";
 import { KEY_A } from "../../support/service.ts";
@@ -45,7 +45,7 @@ type End = readonly [
 ];
 
 const ENDS: readonly End[] = [
-  ["a hang-up", (test, session) => hangUp(test, session), "run_completed", "whip_terminated"],
+  ["a hang-up", (test, session) => deleteSession(test, session), "run_completed", "whip_terminated"],
   [
     "a stop of the run",
     (test, { runId }) => test.call("POST", `/v1/runs/${runId}/stop`),
@@ -86,7 +86,7 @@ Deno.test("every end leaves one terminal event with its reason, and gives everyt
     const record = { source: "whip", session_id: session.sessionId, reason };
     if (reason !== null) assert.deepEqual(payloads(events, kind), [record], what);
     assert.equal(session.worker.isAskedToClose, true, what);
-    assert.equal((await hangUp(test, session)).status, 200, what);
+    assert.equal((await deleteSession(test, session)).status, 200, what);
     assert.equal((await eventsOf(test, session.runId)).length, 2, what);
     const outcome = what.includes("fault") ? "faulted" : "clean";
     assert.equal(
@@ -105,11 +105,11 @@ Deno.test("a run that is deleted takes its session with it", async () => {
   assert.equal((await test.call("DELETE", `/v1/runs/${session.runId}`)).status, 200);
   await assertIdle(test);
   assert.deepEqual(await runsOf(test), []);
-  assert.equal((await hangUp(test, session)).status, 200);
+  assert.equal((await deleteSession(test, session)).status, 200);
 });
 
 Deno.test("where two ends meet, the weightier one is told, and one only", async () => {
-  const held = { play: { closesAtOnce: false } };
+  const held = { workers: { closesAtOnce: false } };
   const fault = ({ worker }: Published) =>
     worker.report({ kind: "ended", cause: "peer_closed", message: "" });
   const check = async (
@@ -132,17 +132,20 @@ Deno.test("where two ends meet, the weightier one is told, and one only", async 
       new Request(`${test.url}${path}`, { method, headers: { "x-api-key": KEY_A } }),
     );
   const stop = (test: LiveTest, { runId }: Published) => ask(test, "POST", `/v1/runs/${runId}/stop`);
-  const hangUp = (test: LiveTest, { path }: Published) => ask(test, "DELETE", path);
+  const deleteSession = (test: LiveTest, { path }: Published) => ask(test, "DELETE", path);
   await check("run_completed", (test, session) => {
     fault(session);
-    return [hangUp(test, session)];
+    return [deleteSession(test, session)];
   });
   await check("stop_requested", (test, session) => {
     fault(session);
     return [stop(test, session)];
   });
-  await check("stop_requested", (test, session) => [hangUp(test, session), stop(test, session)]);
-  await check("run_completed", (test, session) => [hangUp(test, session), hangUp(test, session)]);
+  await check("stop_requested", (test, session) => [deleteSession(test, session), stop(test, session)]);
+  await check(
+    "run_completed",
+    (test, session) => [deleteSession(test, session), deleteSession(test, session)],
+  );
 });
 
 Deno.test("what is being described at the end is finished, what only waits is not, and no prompt is taken", async () => {
@@ -158,7 +161,7 @@ Deno.test("what is being described at the end is finished, what only waits is no
   session.worker.picture(0);
   session.worker.picture(1);
   await until("asked", () => model.requests.length === 1);
-  const ending = hangUp(test, session);
+  const ending = deleteSession(test, session);
   await until("ending", () => session.worker.isAskedToClose);
   assert.equal((await prompt(test, session, { prompt: "x" })).status, 409);
   released.resolve();
@@ -187,19 +190,19 @@ Deno.test("a stopped run takes no more of what is under way", async () => {
 });
 
 Deno.test("a Worker that does not let go keeps what was reserved for it, and the end can be asked for again", async () => {
-  await using test = await startLive({}, { play: { closesAtOnce: false }, timerSpeed: 100 });
+  await using test = await startLive({}, { workers: { closesAtOnce: false }, timerSpeed: 100 });
   const session = await publish(test);
-  assert.equal((await hangUp(test, session)).status, 500);
+  assert.equal((await deleteSession(test, session)).status, 500);
   assert.deepEqual(kindsOf(await eventsOf(test, session.runId)), ["run_created", "run_completed"]);
   assert.ok(await metric(test, "service_media_capacity_memory_reserved_bytes") > 0);
   assert.equal(await metric(test, "service_pipeline_detached_workers_total"), 1);
   assert.equal(await metric(test, "service_pipeline_generation_shutdown_total", 'outcome="forced"'), 1);
   const fault = 'stage="decode",reason="join_deadline"';
   assert.equal(await metric(test, "service_pipeline_worker_faults_total", fault), 1);
-  assert.equal((await hangUp(test, session)).status, 500);
+  assert.equal((await deleteSession(test, session)).status, 500);
   session.worker.report({ kind: "closed" });
   await assertIdle(test);
-  assert.equal((await hangUp(test, session)).status, 200);
+  assert.equal((await deleteSession(test, session)).status, 200);
   assert.equal((await eventsOf(test, session.runId)).length, 2);
 });
 
@@ -215,13 +218,13 @@ Deno.test("sessions end with the service, and their runs say so", async () => {
   assert.equal(events.at(-1)!.kind, "run_failed");
   assert.equal(payloads(events, "run_failed").length, 1);
   assert.equal(payloads(events, "run_failed")[0].reason, "service_stopped");
-  assert.equal((await hangUp(test, session)).status, 404);
+  assert.equal((await deleteSession(test, session)).status, 404);
 });
 
 Deno.test("live runs that a crash left open fail at the next start, once, and no other run does", async () => {
   await using test = await startLive();
   const ended = await publish(test);
-  await hangUp(test, ended);
+  await deleteSession(test, ended);
   const plain = (await test.call("POST", "/v1/runs", {})).json.run_id;
   const left = `run-${"7".repeat(32)}`;
   const { principal_key } = payloads(await eventsOf(test, ended.runId), "run_created")[0];
@@ -261,7 +264,7 @@ Deno.test("a generation that finds no capacity never starts: no run, no Worker, 
     assert.equal(await metric(test, "service_media_capacity_memory_reserved_bytes"), memoryBytes);
     assert.equal(await metric(test, "service_media_capacity_worker_threads_reserved"), threads);
     // What a publisher says of its pictures is what is reserved for them.
-    await hangUp(test, first);
+    await deleteSession(test, first);
     await publish(test);
   }
 });
@@ -331,7 +334,7 @@ Deno.test("a picture that the disk refuses leaves its description, and an assert
   assert.deepEqual(kindsOf(await eventsOf(test, session.runId)), ["run_created", "vlm"]);
   assert.equal(await metric(test, "service_pipeline_restricted_zone_evidence_failures_total"), 1);
   assert.ok(await metric(test, "service_pipeline_keyframe_blob_failures_total") >= 2);
-  assert.equal((await hangUp(test, session)).status, 200);
+  assert.equal((await deleteSession(test, session)).status, 200);
 });
 
 /** Until it is disposed of, the disk takes no event. */
@@ -370,7 +373,7 @@ Deno.test("a terminal record that the disk refuses is written as soon as it take
 });
 
 Deno.test("a caller who hangs up during the offer leaves nothing", async () => {
-  await using test = await startLive({}, { play: { onOpen: () => {} }, timerSpeed: 20 });
+  await using test = await startLive({}, { workers: { onOpen: () => {} }, timerSpeed: 20 });
   const leaving = new AbortController();
   const offered = fetch(`${test.url}/v1/stream/whip`, {
     method: "POST",

@@ -1,7 +1,7 @@
 /** Policies of a run with a live session: what is applied, acknowledged, deferred, turned down. Contract 10. */
 
 import assert from "node:assert/strict";
-import { hangUp, type LiveTest, publish, type Published, startLive } from "../../support/live/live.ts";
+import { deleteSession, type LiveTest, publish, type Published, startLive } from "../../support/live/live.ts";
 import { startModelServer } from "../../support/models/model_server.ts";
 import { eventsOf, payloads, until } from "../../support/models/reason.ts";
 
@@ -93,7 +93,7 @@ Deno.test("the generation must be named, and be the one that is open", async () 
   for (const stage of ["shadow", "canary"]) await move(test, session, revision, "activate", { stage });
   await check({}, /^expected_generation_required$/);
   await check({ expected_generation: 2 }, /^stale_generation: /);
-  await hangUp(test, session);
+  await deleteSession(test, session);
   await check({ expected_generation: 1 }, /^generation_closed: /);
 });
 

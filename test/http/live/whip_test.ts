@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import {
-  hangUp,
+  deleteSession,
   metric,
   offer,
   prompt,
@@ -14,7 +14,7 @@ import {
   WHIP,
 } from "../../support/live/live.ts";
 import type { TriggerProgram } from "../../../src/model/triggers/program.ts";
-import { ANSWER, offerText } from "../../support/live/live_workers.ts";
+import { ANSWER, offerText } from "../../support/live/fake_live_workers.ts";
 import { startModelServer } from "../../support/models/model_server.ts";
 import { eventsOf, kindsOf, payloads, until } from "../../support/models/reason.ts";
 import { KEY_A, KEY_B } from "../../support/service.ts";
@@ -247,7 +247,7 @@ Deno.test("the limit of active runs is one for all runs of a principal", async (
   assert.equal(refused.status, 409);
   assert.match(refused.text, /2\/2/);
   assert.equal((await runsOf(test)).length, 2);
-  assert.equal((await hangUp(test, first)).status, 200);
+  assert.equal((await deleteSession(test, first)).status, 200);
   await publish(test);
 });
 
@@ -261,17 +261,17 @@ Deno.test("of two offers at once that fit one place, one is served and nothing i
 
 Deno.test("an offer that its Worker refuses, or does not survive, leaves nothing", async () => {
   const ends: [number, Parameters<typeof startLive>[1]][] = [
-    [415, { play: { onOpen: (s) => s.report({ kind: "refused", status: 415, message: "no codec" }) } }],
-    [500, { play: { onOpen: (s) => s.report({ kind: "refused", status: 500, message: "no" }) } }],
+    [415, { workers: { onOpen: (s) => s.report({ kind: "refused", status: 415, message: "no codec" }) } }],
+    [500, { workers: { onOpen: (s) => s.report({ kind: "refused", status: 500, message: "no" }) } }],
     [503, {
-      play: {
+      workers: {
         onOpen: (s) => {
           s.report({ kind: "ended", cause: "worker_fault", message: "it died" });
           s.report({ kind: "closed" });
         },
       },
     }],
-    [503, { play: { onOpen: () => {} }, timerSpeed: 100 }],
+    [503, { workers: { onOpen: () => {} }, timerSpeed: 100 }],
   ];
   for (const [status, options] of ends) {
     await using test = await startLive({}, options);
@@ -339,17 +339,17 @@ Deno.test("a session of somebody else is 403, one that nobody has is 404", async
   const unknown = { path: `${WHIP}/sess-0000000000000000` };
   for (const [whose, key, status] of [[session, KEY_B, 403], [unknown, KEY_A, 404]] as const) {
     assert.equal((await trickle(test, whose, "", { key })).status, status);
-    assert.equal((await hangUp(test, whose, key)).status, status);
+    assert.equal((await deleteSession(test, whose, key)).status, status);
     assert.equal((await prompt(test, whose, { prompt: "x" }, key)).status, status);
   }
-  assert.equal((await hangUp(test, session, null)).status, 401);
+  assert.equal((await deleteSession(test, session, null)).status, 401);
   assert.equal(session.worker.isAskedToClose, false);
 });
 
 Deno.test("a session is ended once, and its end may be asked for again for ten minutes", async () => {
   await using test = await startLive();
   const session = await publish(test);
-  const { status, text } = await hangUp(test, session);
+  const { status, text } = await deleteSession(test, session);
   assert.deepEqual([status, text], [200, ""]);
   assert.equal(session.worker.isAskedToClose, true);
   const events = await eventsOf(test, session.runId);
@@ -357,14 +357,14 @@ Deno.test("a session is ended once, and its end may be asked for again for ten m
   assert.deepEqual(payloads(events, "run_completed"), [
     { source: "whip", session_id: session.sessionId, reason: "whip_terminated" },
   ]);
-  assert.equal((await hangUp(test, session)).status, 200);
-  assert.equal((await hangUp(test, session, KEY_B)).status, 403);
+  assert.equal((await deleteSession(test, session)).status, 200);
+  assert.equal((await deleteSession(test, session, KEY_B)).status, 403);
   assert.equal((await trickle(test, session, "")).status, 404);
   assert.equal((await prompt(test, session, { prompt: "x" })).status, 404);
   test.advance(599_000);
-  assert.equal((await hangUp(test, session)).status, 200);
+  assert.equal((await deleteSession(test, session)).status, 200);
   test.advance(2_000);
-  assert.equal((await hangUp(test, session)).status, 404);
+  assert.equal((await deleteSession(test, session)).status, 404);
   assert.equal((await eventsOf(test, session.runId)).length, 2);
 });
 
@@ -471,7 +471,7 @@ Deno.test("a hundred sessions are the most that a process has", async () => {
   assert.equal(new Set(sessions.map(({ sessionId }) => sessionId)).size, 100);
   assert.equal((await offer(test)).status, 503);
   assert.equal((await runsOf(test)).length, 100);
-  assert.equal((await hangUp(test, sessions[0]!)).status, 200);
+  assert.equal((await deleteSession(test, sessions[0]!)).status, 200);
   assert.equal((await offer(test)).status, 201);
 });
 

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { quietLog } from "../../../src/base/log.ts";
 import { realWorld } from "../../../src/base/world.ts";
+import { fileInput } from "../../../src/media/input.ts";
 import { Decoder } from "../../../src/media/recorded/decoder.ts";
 import { compileTrigger } from "../../../src/model/triggers/compile.ts";
 import type { TriggerProgram } from "../../../src/model/triggers/program.ts";
@@ -70,7 +71,7 @@ Deno.test("each frame is decoded once, with the time it was sent with, and keyfr
   let stored = 0;
   await Promise.all(cases.map(async ([size, args]) => {
     await using publishing = publisher(live, args);
-    const { timestamps } = await publishing.said("sent");
+    const { timestamps } = await publishing.waitFor("sent");
     await publishing.finished();
     const events = await eventsAfter(live, publishing);
     const keyframes = payloads(events, "keyframe_stored");
@@ -101,7 +102,7 @@ Deno.test("five percent of lost packets, reordered ones and those that come twic
     // The sequence wraps on the way.
     ...["--sequence", "65400"],
   ]);
-  const { frames, lost } = await publishing.said("sent");
+  const { frames, lost } = await publishing.waitFor("sent");
   await publishing.finished();
   const events = await eventsAfter(live, publishing);
   assert.ok(lost > 0, "no packet was lost");
@@ -121,7 +122,7 @@ Deno.test("how a session ends says how its run ends", async () => {
     end: (publishing: LivePublisher) => unknown,
     expected: string,
   ])[] = [
-    ["a machine that is gone", ["--end", "stay"], (one) => one.vanish(), "run_failed peer_disconnected"],
+    ["a machine that is gone", ["--end", "stay"], (one) => one.kill(), "run_failed peer_disconnected"],
     ["a page that is closed", ["--end", "goodbye"], () => {}, "run_failed peer_closed"],
     ["DELETE", ["--end", "delete"], () => {}, "run_completed whip_terminated"],
     [
@@ -133,7 +134,7 @@ Deno.test("how a session ends says how its run ends", async () => {
   ];
   await Promise.all(cases.map(async ([name, args, end, expected]) => {
     await using publishing = publisher(live, ["--video", SHORT, ...args]);
-    await publishing.said("sent");
+    await publishing.waitFor("sent");
     await end(publishing);
     const runId = await publishing.runId();
     const last = async () => (await eventsOf(test, runId)).findLast(({ kind }) => /^(run_|stop)/.test(kind))!;
@@ -158,7 +159,7 @@ Deno.test("silence, garbage from strangers, another size and new ICE credentials
   ];
   const sizes = await Promise.all(cases.map(async ([args]) => {
     await using publishing = publisher(live, args);
-    await publishing.said("sent");
+    await publishing.waitFor("sent");
     await publishing.finished();
     const events = await eventsAfter(live, publishing);
     assert.equal(payloads(events, "run_completed").length, 1, kindsOf(events).join(" "));
@@ -175,13 +176,13 @@ Deno.test("silence, garbage from strangers, another size and new ICE credentials
 Deno.test("a decoder that is killed is replaced, and the session goes on", async () => {
   await using live = await startLive();
   await using publishing = publisher(live, ["--video", SHORT, "--repeat", "5"]);
-  await publishing.said("connected");
+  await publishing.waitFor("connected");
   const decoded = () => metric(live.test, "service_pipeline_frames_decoded_total");
   await until("frames are decoded", async () => await decoded() > 0);
   const [decoder] = childProcesses("-f ivf");
   assert.ok(decoder, "no decoder is running");
   Deno.kill(decoder.pid, "SIGKILL");
-  await publishing.said("sent");
+  await publishing.waitFor("sent");
   await publishing.finished();
   const events = await eventsAfter(live, publishing);
   const [restarted] = payloads(events, "decoder_restarted");
@@ -205,7 +206,7 @@ Deno.test("a zone, a trigger, clips and sound are reported on the frames that wh
   await using live = await startLive({ SERVICE_AUDIO_SIDECAR_ADDR: sidecar.address });
   const ended = async (args: readonly string[], attach: unknown) => {
     await using publishing = publisher(live, args, attach);
-    await publishing.said("sent");
+    await publishing.waitFor("sent");
     await publishing.finished();
     return await eventsAfter(live, publishing);
   };
@@ -285,7 +286,7 @@ Deno.test("ten sessions that have come and gone leave no process and no descript
   const sessions = async (count: number) => {
     await Promise.all(Array.from({ length: count }, async () => {
       await using publishing = publisher(live, ["--video", SHORT, "--fps", "120"]);
-      await publishing.said("sent");
+      await publishing.waitFor("sent");
       await publishing.finished();
       await eventsAfter(live, publishing);
     }));
@@ -307,12 +308,13 @@ async function recordedMotion(path: string): Promise<number[]> {
   const tools = findTools({ ffmpegPath: "ffmpeg", ffprobePath: "ffprobe" }, []);
   const world = realWorld(quietLog());
   const { signal } = new AbortController();
+  const input = fileInput(path);
   using folder = new TemporaryFolder();
   await using decoder = await Decoder.open({ tools, tempDir: folder.path, world, maxConcurrent: 1 });
-  const info = await decoder.probe(path, signal);
+  const info = await decoder.probe(input, signal);
   const plan = { policy: "source_fps_adaptive", sampleFps: 30, sourceFps: 30 } as const;
   const { signals } = await decoder.decodeSignals({
-    path,
+    input,
     info,
     plan,
     maxFrames: 1_000,

@@ -106,15 +106,15 @@ Deno.test("a caller who hangs up ends everything, which is no failure, and the r
   const never = held();
   at.model.answer = never.answer;
   const runId = await newRun(at.test);
-  const hangUp = new AbortController();
+  const deleteSession = new AbortController();
   const reasoning = fetch(`${at.test.url}/v1/runs/${runId}/reason`, {
     method: "POST",
     headers: { "x-api-key": KEY_A, "content-type": "application/json" },
     body: JSON.stringify({ ...SAMPLED, source_uri, semantic_timeout_ms: 60_000 }),
-    signal: hangUp.signal,
+    signal: deleteSession.signal,
   }).then(() => "answered", (error) => error.name);
   await until("four calls wait", () => at.model.inFlight === 4);
-  hangUp.abort();
+  deleteSession.abort();
   assert.equal(await reasoning, "AbortError");
   await quiet(at);
   never.release();

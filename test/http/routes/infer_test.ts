@@ -485,7 +485,7 @@ Deno.test("a model that no backend serves is told at once, however many calls ar
       base_url = "${model.url}"
       model = "${MODEL}"`,
   });
-  const hangUp = new AbortController();
+  const deleteSession = new AbortController();
   const ask = (fields: object, signal?: AbortSignal) =>
     fetch(`${test.url}/v1/infer`, {
       method: "POST",
@@ -493,7 +493,7 @@ Deno.test("a model that no backend serves is told at once, however many calls ar
       body: JSON.stringify({ ...ASK, ...fields }),
       ...(signal && { signal }),
     });
-  const pending = [ask({}, hangUp.signal), ask({}, hangUp.signal)];
+  const pending = [ask({}, deleteSession.signal), ask({}, deleteSession.signal)];
   await untilTrue("one call is under way", () => model.inFlight === 1);
   await untilTrue("one call is waiting", async () => {
     const { text } = await test.call("GET", "/v1/metrics");
@@ -503,7 +503,7 @@ Deno.test("a model that no backend serves is told at once, however many calls ar
   const refused = await ask({ model: "Qwen/Qwen3-VL-2B-Instruct" });
   const { error } = await refused.json();
   assert.deepEqual([refused.status, error.details[0].field], [422, "model"]);
-  hangUp.abort();
+  deleteSession.abort();
   await Promise.all(pending.map((call) => assert.rejects(call)));
 });
 
@@ -512,15 +512,15 @@ Deno.test("a caller who hangs up ends the provider call, and a batch asks nobody
   const { test, model } = scene;
   const check = async (path: string, body: unknown, expectedInFlight: number) => {
     const before = model.requests.length;
-    const hangUp = new AbortController();
+    const deleteSession = new AbortController();
     const asked = test.send(path, {
       method: "POST",
       headers: { "x-api-key": "key-of-a", "content-type": "application/json" },
       body: JSON.stringify(body),
-      signal: hangUp.signal,
+      signal: deleteSession.signal,
     });
     await untilTrue("the model is asked", () => model.inFlight === expectedInFlight);
-    hangUp.abort();
+    deleteSession.abort();
     await assert.rejects(asked);
     await untilTrue("the model is let go", () => model.inFlight === 0);
     await untilTrue(

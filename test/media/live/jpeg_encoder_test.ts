@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { JpegEncoders, type JpegEncodersOptions, JpegFailed } from "../../../src/media/live/jpeg_encoder.ts";
-import type { Picture } from "../../../src/media/live/picture_ring.ts";
+import type { FramePixels } from "../../../src/media/live/frame_ring.ts";
 import { seededRandom } from "../../support/seeded_random.ts";
 import { children, fastWorld, picture, stream } from "../../support/live/live_units.ts";
 import { TempFolder, tools, until, world } from "../../support/media.ts";
@@ -33,7 +33,7 @@ function meanError(one: Uint8Array, other: Uint8Array): number {
   return one.reduce((sum, sample, at) => sum + Math.abs(sample - other[at]!), 0) / one.length;
 }
 
-const whole = ({ width, height }: Picture) => ({ x: 0, y: 0, width, height });
+const whole = ({ width, height }: FramePixels) => ({ x: 0, y: 0, width, height });
 
 /** Limited range as full range has it. */
 const stretched = (luma: number) => Math.min(255, Math.max(0, (luma - 16) * 255 / 219));
@@ -43,7 +43,7 @@ Deno.test("a JPEG shows the picture, in full range", async () => {
   await using jpegs = encoders();
   for (const isFullRange of [false, true]) {
     for (const bytes of made.pictures) {
-      const one = { width: 320, height: 240, isFullRange, isThere: true, bytes: bytes.slice() };
+      const one = { width: 320, height: 240, isFullRange, isAvailable: true, bytes: bytes.slice() };
       const jpeg = await jpegs.encode(one, whole(one));
       assert.deepEqual([...jpeg!.subarray(0, 3)], [0xff, 0xd8, 0xff]);
       const shown = decoded(jpeg!);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { fileInput } from "../../../src/media/input.ts";
-import { LIVE_PICTURES, type LiveFrame, liveMemoryBytes } from "../../../src/media/live/live_decoder.ts";
-import { PulledDecoder } from "../../../src/media/live/pulled_stream.ts";
+import { type DecodedFrame, liveMemoryBytes, RING_FRAMES } from "../../../src/media/live/live_decoder.ts";
+import { PulledDecoder } from "../../../src/media/live/pulled_decoder.ts";
 import type { VideoCodec } from "../../../src/model/live/offer.ts";
 import { seededRandom } from "../../support/seeded_random.ts";
 import { children, fastWorld, stream, TestDecoder, type TestUnit } from "../../support/live/live_units.ts";
@@ -28,15 +28,15 @@ for (const codec of ["vp8", "h264", "h265", "vp9", "av1"] as const satisfies rea
     const times = irregularTimes(units.length);
     await using test = new TestDecoder(codec);
     for (const [at, unit] of units.entries()) test.push(unit, times[at]!);
-    await until(() => test.shown.length === units.length);
-    assert.deepEqual(test.shown.map((frame) => frame.rtpTimestamp), times);
-    assert.deepEqual(test.shown.map((frame) => frame.frameIndex), units.map((_, at) => at));
-    assert.deepEqual(test.shown.map((frame) => frame.ptsMs), times.map((time) => Math.round(time / 90)));
-    assert.deepEqual(test.shown.map((frame) => frame.arrivedMs), times.map((time) => time + 1));
-    for (const [at, { bytes }] of test.shown.entries()) {
+    await until(() => test.frames.length === units.length);
+    assert.deepEqual(test.frames.map((frame) => frame.rtpTimestamp), times);
+    assert.deepEqual(test.frames.map((frame) => frame.frameIndex), units.map((_, at) => at));
+    assert.deepEqual(test.frames.map((frame) => frame.ptsMs), times.map((time) => Math.round(time / 90)));
+    assert.deepEqual(test.frames.map((frame) => frame.arrivedMs), times.map((time) => time + 1));
+    for (const [at, { bytes }] of test.frames.entries()) {
       assert.deepEqual(bytes, pictures[at], `picture ${at}`);
     }
-    assert.deepEqual(test.said, []);
+    assert.deepEqual(test.events, []);
     assert.deepEqual(test.decoder.counts, {
       received: units.length,
       decoded: units.length,
@@ -50,7 +50,7 @@ Deno.test("one unit in gives one picture out, before the next one comes", async 
   await using test = new TestDecoder("vp8");
   for (const [at, unit] of vp8.units.slice(0, 12).entries()) {
     test.push(unit, at * 3000);
-    await until(() => test.shown.length === at + 1);
+    await until(() => test.frames.length === at + 1);
   }
 });
 
@@ -58,7 +58,7 @@ Deno.test("a change of size that a keyframe tells gives pictures of exactly that
   const large = stream("vp8", { frames: 10, width: 240, height: 180 });
   const sizes: [number, number][] = [];
   await using test = new TestDecoder("vp8", {
-    onFrame: ({ picture: { width, height, bytes } }) => {
+    onFrame: ({ pixels: { width, height, bytes } }) => {
       assert.equal(bytes.length, width * height * 1.5);
       sizes.push([width, height]);
     },
@@ -71,7 +71,7 @@ Deno.test("a change of size that a keyframe tells gives pictures of exactly that
     ...Array(10).fill([240, 180]),
     ...Array(10).fill([160, 120]),
   ]);
-  assert.deepEqual(test.said, [], "this is no restart");
+  assert.deepEqual(test.events, [], "this is no restart");
 });
 
 Deno.test("a change of size that nobody tells keeps the first size", async () => {
@@ -79,16 +79,16 @@ Deno.test("a change of size that nobody tells keeps the first size", async () =>
   await using test = new TestDecoder("vp8");
   const all = [...vp8.units.slice(0, 10), ...large.units];
   for (const [at, { data, isKeyframe }] of all.entries()) test.push({ data, isKeyframe }, at * 3000);
-  await until(() => test.shown.length === 20);
-  assert.ok(test.shown.every(({ width, height }) => width === 160 && height === 120));
+  await until(() => test.frames.length === 20);
+  assert.ok(test.frames.every(({ width, height }) => width === 160 && height === 120));
 });
 
 Deno.test("pictures of more pixels than were reserved are scaled down, keeping their shape; others stay", async () => {
   const check = async (maxFrame: { width: number; height: number }, expected: [number, number]) => {
     await using test = new TestDecoder("vp8", { maxFrame });
     test.push(vp8.units[0]!, 0);
-    await until(() => test.shown.length === 1);
-    assert.deepEqual([test.shown[0]!.width, test.shown[0]!.height], expected);
+    await until(() => test.frames.length === 1);
+    assert.deepEqual([test.frames[0]!.width, test.frames[0]!.height], expected);
   };
   await check({ width: 160, height: 120 }, [160, 120]);
   await check({ width: 120, height: 160 }, [160, 120]);
@@ -107,9 +107,9 @@ Deno.test("samples stay as they are, and pictures of full range say so", async (
     });
     await using test = new TestDecoder(codec);
     for (const [at, unit] of made.units.entries()) test.push(unit, at * 3000);
-    await until(() => test.shown.length === 3);
-    assert.deepEqual(test.shown.map((frame) => frame.isFullRange), [isFull, isFull, isFull], codec);
-    for (const [at, { bytes }] of test.shown.entries()) assert.deepEqual(bytes, made.pictures[at]);
+    await until(() => test.frames.length === 3);
+    assert.deepEqual(test.frames.map((frame) => frame.isFullRange), [isFull, isFull, isFull], codec);
+    for (const [at, { bytes }] of test.frames.entries()) assert.deepEqual(bytes, made.pictures[at]);
   };
   await check("h264", true);
   await check("h264", false);
@@ -119,8 +119,8 @@ Deno.test("samples stay as they are, and pictures of full range say so", async (
 Deno.test("nothing is decoded before the first keyframe", async () => {
   await using test = new TestDecoder("vp8");
   for (const [at, unit] of vp8.units.slice(1, 20).entries()) test.push(unit, at * 3000);
-  await until(() => test.shown.length === 10);
-  assert.deepEqual(test.shown.map((frame) => frame.frameIndex), [9, 10, 11, 12, 13, 14, 15, 16, 17, 18]);
+  await until(() => test.frames.length === 10);
+  assert.deepEqual(test.frames.map((frame) => frame.frameIndex), [9, 10, 11, 12, 13, 14, 15, 16, 17, 18]);
   assert.equal(test.decoder.counts.dropped, 9);
 });
 
@@ -128,7 +128,7 @@ Deno.test("without a keyframe one is asked for again and again, as long as units
   await using test = new TestDecoder("vp8", { world: fastWorld(100) });
   await until(() => {
     test.push(vp8.units[1]!, 0);
-    return test.said.filter((word) => word === "keyframe").length >= 3;
+    return test.events.filter((word) => word === "keyframe").length >= 3;
   });
   assert.deepEqual(children(), []);
 });
@@ -148,27 +148,27 @@ for (const codec of ["vp8", "h264"] as const) {
     push(new Uint8Array(0), false);
     for (const unit of units.slice(20)) push(unit.data, unit.isKeyframe);
     const lastTime = time;
-    await until(() => test.shown.at(-1)?.rtpTimestamp === lastTime);
-    assert.equal(test.shown.filter((frame) => frame.frameIndex >= 15).length, 20);
-    assert.ok(!test.said.includes("exited") && !test.said.includes("stalled"), test.said.join());
+    await until(() => test.frames.at(-1)?.rtpTimestamp === lastTime);
+    assert.equal(test.frames.filter((frame) => frame.frameIndex >= 15).length, 20);
+    assert.ok(!test.events.includes("exited") && !test.events.includes("stalled"), test.events.join());
   });
 }
 
 Deno.test("a decoder that is killed is replaced at the next keyframe, and its owner is told", async () => {
   await using test = new TestDecoder("vp8");
   for (const [at, unit] of vp8.units.slice(0, 15).entries()) test.push(unit, at * 3000);
-  await until(() => test.shown.length === 15);
+  await until(() => test.frames.length === 15);
   const [pid] = children();
   Deno.kill(pid!, "SIGKILL");
-  await until(() => test.said.length > 0);
-  assert.deepEqual(test.said, ["keyframe"]);
+  await until(() => test.events.length > 0);
+  assert.deepEqual(test.events, ["keyframe"]);
   for (const [at, unit] of vp8.units.slice(15, 30).entries()) test.push(unit, (15 + at) * 3000);
-  await until(() => test.shown.length === 25);
-  assert.deepEqual(test.said, ["keyframe", "exited"]);
-  assert.deepEqual(test.shown.slice(15).map((frame) => frame.frameIndex), [
+  await until(() => test.frames.length === 25);
+  assert.deepEqual(test.events, ["keyframe", "exited"]);
+  assert.deepEqual(test.frames.slice(15).map((frame) => frame.frameIndex), [
     ...[20, 21, 22, 23, 24, 25, 26, 27, 28, 29],
   ]);
-  for (const [at, { bytes }] of test.shown.slice(15).entries()) {
+  for (const [at, { bytes }] of test.frames.slice(15).entries()) {
     assert.deepEqual(bytes, vp8.pictures[20 + at]);
   }
   assert.deepEqual(test.decoder.counts, { received: 30, decoded: 25, dropped: 5, restarts: 1 });
@@ -182,35 +182,35 @@ Deno.test("a decoder that reads and gives nothing is replaced, and after the thi
   let time = 0;
   await until(() => {
     test.push(vp8.units[0]!, time += 3000);
-    return test.said.some((word) => word.startsWith("fault"));
+    return test.events.some((word) => word.startsWith("fault"));
   });
-  assert.deepEqual(test.said.filter((word) => word !== "keyframe"), [
+  assert.deepEqual(test.events.filter((word) => word !== "keyframe"), [
     ...["stalled", "stalled", "stalled"],
     "fault: the decoder broke down 3 times without a picture: no reason given",
   ]);
   await until(() => children().length === 0);
   test.push(vp8.units[0]!, 0);
-  assert.equal(test.shown.length, 0);
+  assert.equal(test.frames.length, 0);
 });
 
 Deno.test("a decoder that is stopped falls behind: units are dropped up to a keyframe, and it is replaced", async () => {
   await using test = new TestDecoder("vp8", { world: fastWorld(10) });
   test.push(vp8.units[0]!, 0);
-  await until(() => test.shown.length === 1);
+  await until(() => test.frames.length === 1);
   const [pid] = children();
   Deno.kill(pid!, "SIGSTOP");
   let time = 0;
   await until(() => {
     const at = ++time % 40;
     test.push(vp8.units[at]!, time * 3000);
-    return test.said.includes("stalled");
+    return test.events.includes("stalled");
   });
   await until(() => {
     const at = ++time % 40;
     test.push(vp8.units[at]!, time * 3000);
-    return test.shown.length > 20;
+    return test.frames.length > 20;
   });
-  assert.ok(test.said.includes("keyframe"));
+  assert.ok(test.events.includes("keyframe"));
   assert.ok(test.decoder.counts.dropped > 15);
   assert.ok(test.decoder.counts.restarts >= 1);
 });
@@ -220,9 +220,9 @@ Deno.test("a decoder that cannot be started, or ends at once, is a fault and not
     await using test = new TestDecoder("vp8", { tools: { ffmpeg, prlimit: null } });
     await until(() => {
       test.push(vp8.units[0]!, 0);
-      return test.said.some((word) => word.startsWith("fault"));
+      return test.events.some((word) => word.startsWith("fault"));
     });
-    assert.match(test.said.at(-1)!, expected);
+    assert.match(test.events.at(-1)!, expected);
   };
   using folder = new TempFolder();
   await check(folder.script("ends", "echo it cannot go on >&2; exit 1"), /3 times .*: it cannot go on$/);
@@ -234,7 +234,7 @@ Deno.test("more units than the queue holds are dropped up to a keyframe, and one
   await using test = new TestDecoder("vp8");
   const units: TestUnit[] = Array.from({ length: 5 }, () => vp8.units).flat();
   for (const [at, unit] of units.entries()) test.push(unit, at * 3000);
-  assert.ok(test.said.includes("keyframe"));
+  assert.ok(test.events.includes("keyframe"));
   await until(() => {
     const { received, decoded, dropped } = test.decoder.counts;
     return decoded + dropped >= received - 1 && decoded > 0;
@@ -249,18 +249,18 @@ Deno.test("more units than the queue holds are dropped up to a keyframe, and one
 });
 
 Deno.test("pictures stay for as many further ones as are promised, and then say that they are gone", async () => {
-  const frames: LiveFrame[] = [];
+  const frames: DecodedFrame[] = [];
   await using test = new TestDecoder("vp8", { onFrame: (frame) => frames.push(frame) });
-  for (const [at, unit] of vp8.units.slice(0, LIVE_PICTURES + 5).entries()) {
+  for (const [at, unit] of vp8.units.slice(0, RING_FRAMES + 5).entries()) {
     test.push(unit, at * 3000);
     await until(() => frames.length === at + 1);
-    const oldest = Math.max(0, at - LIVE_PICTURES + 2);
+    const oldest = Math.max(0, at - RING_FRAMES + 2);
     for (let back = oldest; back <= at; back++) {
-      assert.deepEqual(frames[back]!.picture.bytes, vp8.pictures[back]);
+      assert.deepEqual(frames[back]!.pixels.bytes, vp8.pictures[back]);
     }
   }
-  assert.equal(frames[0]!.picture.isThere, false);
-  assert.throws(() => frames[0]!.picture.bytes, /has left the ring/);
+  assert.equal(frames[0]!.pixels.isAvailable, false);
+  assert.throws(() => frames[0]!.pixels.bytes, /has left the ring/);
 });
 
 Deno.test("the memory of a session grows with its pictures and is known beforehand", () => {
@@ -276,9 +276,9 @@ Deno.test("closing a decoder at any moment leaves no process behind", async () =
     for (const [at, unit] of vp8.units.slice(0, pushed).entries()) test.push(unit, at * 3000);
     await test[Symbol.asyncDispose]();
     assert.deepEqual(children(), []);
-    const { length } = test.shown;
+    const { length } = test.frames;
     test.push(vp8.units[0]!, 10 ** 6);
-    assert.equal(test.shown.length, length);
+    assert.equal(test.frames.length, length);
   }
 });
 
@@ -292,10 +292,10 @@ Deno.test("a pulled source gives its pictures with their times, and says when it
     world: world(),
     input: fileInput(path),
     maxFrame: { width: 1920, height: 1080 },
-    onFrame: ({ ptsMs, rtpTimestamp, frameIndex, picture }) => {
+    onFrame: ({ ptsMs, rtpTimestamp, frameIndex, pixels }) => {
       assert.equal(frameIndex, times.length);
       assert.equal(ptsMs, Math.round(rtpTimestamp / 90));
-      assert.equal(picture.bytes.length, 160 * 120 * 1.5);
+      assert.equal(pixels.bytes.length, 160 * 120 * 1.5);
       times.push(ptsMs);
     },
     onEnded: ended.resolve,

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { Refusal } from "../../../src/base/refusal.ts";
 import type { World } from "../../../src/base/world.ts";
 import { type DecodedSignals, Decoder, type DecodeRequest } from "../../../src/media/recorded/decoder.ts";
+import { fileInput } from "../../../src/media/input.ts";
 import { planSampling, type SamplingRequest } from "../../../src/model/frames/sampling.ts";
 import {
   CLIPS,
@@ -26,9 +27,16 @@ interface Wish extends Partial<Pick<DecodeRequest, "maxFrames" | "crop" | "signa
 
 async function decode(decoder: Decoder, path: string, wish: Wish = {}): Promise<DecodedSignals> {
   const { sampling = {}, maxFrames = 500_000, crop, signal = NEVER } = wish;
-  const info = await decoder.probe(path, signal);
+  const info = await decoder.probe(fileInput(path), signal);
   const plan = planSampling(sampling, info.video?.averageFps ?? null, "ingest");
-  return await decoder.decodeSignals({ path, info, plan, maxFrames, signal, ...(crop && { crop }) });
+  return await decoder.decodeSignals({
+    input: fileInput(path),
+    info,
+    plan,
+    maxFrames,
+    signal,
+    ...(crop && { crop }),
+  });
 }
 
 /** Nothing is left of a decode: no process that knows the folder, no pipe. */
@@ -51,7 +59,7 @@ Deno.test("every frame of the real clips is decoded at its exact time, and the b
   const checkFrames = (name: string, frames: number, extent: string) =>
     t.step(`${name}: ${frames} frames of ${extent}`, async () => {
       const path = join(CLIPS, name);
-      const info = await decoder.probe(path, NEVER);
+      const info = await decoder.probe(fileInput(path), NEVER);
       const { signals, width, height, pixelFormat, coordinates } = await decode(decoder, path);
       equal(signals.count, frames);
       equal(`${width}x${height}`, extent);
@@ -179,18 +187,21 @@ Deno.test("a source without a single frame is refused", async () => {
   const sound = make(join(folder.path, "sound.mp4"), "-f", "lavfi", "-i", "sine=d=1", "-c:a", "aac");
   await rejects(decode(decoder, sound), (error) => isFault(error, /no video stream/));
   const clip = makeClip(join(folder.path, "clip.mp4"));
-  const info = await decoder.probe(clip, NEVER);
+  const info = await decoder.probe(fileInput(clip), NEVER);
   const request = { info, plan: planSampling({}, 25, "ingest"), maxFrames: 10, signal: NEVER };
   const gone = join(folder.path, "gone.mp4");
   await rejects(
-    decoder.decodeSignals({ ...request, path: gone }),
+    decoder.decodeSignals({ ...request, input: fileInput(gone) }),
     (error) => isFault(error, /cannot be read/),
   );
   const text = folder.file("text.mp4", "no longer a video");
-  await rejects(decoder.decodeSignals({ ...request, path: text }), (error) => isFault(error, /source_uri/));
+  await rejects(
+    decoder.decodeSignals({ ...request, input: fileInput(text) }),
+    (error) => isFault(error, /source_uri/),
+  );
   const tiny = { x: 0, y: 0, width: 0.001, height: 1 };
   await rejects(
-    decoder.decodeSignals({ ...request, path: clip, crop: tiny }),
+    decoder.decodeSignals({ ...request, input: fileInput(clip), crop: tiny }),
     (error) => isFault(error, /2x2/),
   );
   checkNothingLeft(folder);
@@ -210,13 +221,13 @@ Deno.test("so many decodes run at once, and the others take turns in the order t
     );
     await using decoder = await openDecoder(folder, { tools: { ffmpeg, prlimit: null }, maxConcurrent });
     const clip = makeClip(join(folder.path, "clip.mp4"));
-    const info = await decoder.probe(clip, NEVER);
+    const info = await decoder.probe(fileInput(clip), NEVER);
     const plan = planSampling({}, 25, "ingest");
     const callers = [0, 1, 2, 3, 4, 5, 6];
     const lines = () => Deno.readTextFileSync(log).trim().split("\n").filter((line) => line !== "");
     const decoding = Promise.all(
       callers.map((caller) =>
-        decoder.decodeSignals({ path: clip, info, plan, maxFrames: 10 + caller, signal: NEVER })
+        decoder.decodeSignals({ input: fileInput(clip), info, plan, maxFrames: 10 + caller, signal: NEVER })
       ),
     );
     await until(() => lines().length === maxConcurrent);
@@ -252,14 +263,14 @@ async function hanging(folder: TempFolder, changed: { world?: World } = {}) {
     maxConcurrent: 1,
   });
   const clip = makeClip(join(folder.path, "clip.mp4"), { frames: 5000, size: "64x48" });
-  const info = await decoder.probe(clip, NEVER);
+  const info = await decoder.probe(fileInput(clip), NEVER);
   const starts = () => folder.names().includes("started") ? Deno.statSync(started).size : 0;
   return {
     decoder,
     starts,
     begin: (signal: AbortSignal) =>
       decoder.decodeSignals({
-        path: clip,
+        input: fileInput(clip),
         info,
         plan: planSampling({}, 25, "ingest"),
         maxFrames: 5000,

@@ -48,7 +48,7 @@ Deno.test("a source that does not end gives the frames that came by the deadline
   equal(info.durationMs, null);
   const plan = planSampling({}, info.video!.averageFps, "ingest");
   const takenBefore = camera.sentBytes;
-  const decoding = decoder.decodeSignals({ path: input, info, plan, maxFrames: 500_000, signal: NEVER });
+  const decoding = decoder.decodeSignals({ input, info, plan, maxFrames: 500_000, signal: NEVER });
   await until(() => camera.sentBytes - takenBefore > TAKEN_BYTES);
   elapse();
   const { signals } = await decoding;
@@ -57,7 +57,7 @@ Deno.test("a source that does not end gives the frames that came by the deadline
 
   await using silent = serveRtsp(new Uint8Array(), { isEndless: true });
   const nothing = rtspInput(`rtsp://127.0.0.1:${silent.port}/camera`);
-  const waiting = decoder.decodeSignals({ path: nothing, info, plan, maxFrames: 500, signal: NEVER });
+  const waiting = decoder.decodeSignals({ input: nothing, info, plan, maxFrames: 500, signal: NEVER });
   await until(() => silent.requests.some((line) => line.startsWith("PLAY")));
   elapse();
   await rejects(waiting, (error: Error) => {

@@ -37,7 +37,7 @@ interface Wish extends Partial<Omit<FrameStreamRequest, "input" | "info" | "plan
 
 async function stream(decoder: Decoder, path: string, wish: Wish = {}): Promise<FrameStream> {
   const { sampling = {}, ...rest } = wish;
-  const info = await decoder.probe(path, NEVER);
+  const info = await decoder.probe(fileInput(path), NEVER);
   return await decoder.streamFrames({
     input: fileInput(path),
     info,
@@ -129,10 +129,10 @@ Deno.test("the chunks together are bit for bit the signals of the whole file", a
   const check = (path: string, wish: Wish = {}, columns: readonly typeof COLUMNS[number][] = COLUMNS) =>
     t.step(`${path.split("/").pop()} ${JSON.stringify({ ...wish, signal: undefined })}`, async () => {
       const { sampling = {}, maxFrames = 500_000, crop } = wish;
-      const info = await decoder.probe(path, NEVER);
+      const info = await decoder.probe(fileInput(path), NEVER);
       const plan = planSampling(sampling, info.video!.averageFps, "ingest");
       const whole = await decoder.decodeSignals({
-        ...{ path, info, plan, maxFrames, signal: NEVER },
+        ...{ input: fileInput(path), info, plan, maxFrames, signal: NEVER },
         ...(crop && { crop }),
       });
       await using frames = await stream(decoder, path, wish);
@@ -455,9 +455,15 @@ Deno.test("streams that are held back leave short decodes their places", async (
   await using decoder = await openDecoder(folder);
   const clip = makeClip(join(folder.path, "clip.mp4"), { frames: 3000 });
   const held = await Promise.all([1, 2, 3, 4].map(() => stream(decoder, clip)));
-  const info = await decoder.probe(clip, NEVER);
+  const info = await decoder.probe(fileInput(clip), NEVER);
   const plan = planSampling({}, 25, "ingest");
-  const { signals } = await decoder.decodeSignals({ path: clip, info, plan, maxFrames: 10, signal: NEVER });
+  const { signals } = await decoder.decodeSignals({
+    input: fileInput(clip),
+    info,
+    plan,
+    maxFrames: 10,
+    signal: NEVER,
+  });
   equal(signals.count, 10);
   const fifth = stream(decoder, clip);
   await held[0]![Symbol.asyncDispose]();
@@ -472,7 +478,7 @@ Deno.test("faults of the medium are refused by the first chunk, and a request of
   await rejects(stream(decoder, sound), (error) => isFault(error, /no video stream/));
   const tiny = { x: 0, y: 0, width: 0.001, height: 1 };
   await rejects(stream(decoder, clip, { crop: tiny }), (error) => isFault(error, /2x2/));
-  const info = await decoder.probe(clip, NEVER);
+  const info = await decoder.probe(fileInput(clip), NEVER);
   const request = { info, plan: planSampling({}, 25, "ingest"), maxFrames: 10, signal: NEVER };
   const chunks = { by: "count", size: 5 } as const;
   const text = folder.file("text.mp4", "no longer a video");

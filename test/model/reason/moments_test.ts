@@ -268,8 +268,8 @@ Deno.test("a claimed sound needs something heard of its sort within half a secon
       localFailed: false,
       clipMs: CLIP_MS,
     });
-    const isThere = moments.some(({ confidence }) => confidence === CLAIMED_CONFIDENCE);
-    assert.equal(isThere, stands, `${said} | ${local}`);
+    const isAvailable = moments.some(({ confidence }) => confidence === CLAIMED_CONFIDENCE);
+    assert.equal(isAvailable, stands, `${said} | ${local}`);
   }
 });
 

@@ -1,21 +1,30 @@
 /** Publishing to a service over WHIP, with its live Workers played by the test. */
 
 import assert from "node:assert/strict";
-import { offerText, type PlayedSession, PlayedWorkers, type PlayedWorkersOptions } from "./live_workers.ts";
+import {
+  FakeLiveWorkers,
+  type FakeLiveWorkersOptions,
+  type FakeWorkerSession,
+  offerText,
+} from "./fake_live_workers.ts";
 import { type Answer, KEY_A, startService, type TestOptions, type TestService } from "../service.ts";
 
 export const WHIP = "/v1/stream/whip";
 
 export interface LiveTest extends TestService {
-  readonly workers: PlayedWorkers;
+  readonly workers: FakeLiveWorkers;
 }
 
 export async function startLive(
   env: Record<string, string> = {},
-  { play = {}, ...options }: TestOptions & { readonly play?: PlayedWorkersOptions } = {},
+  { workers: workerOptions = {}, ...options }: TestOptions & { readonly workers?: FakeLiveWorkersOptions } =
+    {},
 ): Promise<LiveTest> {
-  let workers = new PlayedWorkers(play);
-  const test = await startService(env, { ...options, liveWorkers: () => workers = new PlayedWorkers(play) });
+  let workers = new FakeLiveWorkers(workerOptions);
+  const test = await startService(env, {
+    ...options,
+    liveWorkers: () => workers = new FakeLiveWorkers(workerOptions),
+  });
   return Object.defineProperty(test, "workers", { get: () => workers }) as LiveTest;
 }
 
@@ -58,7 +67,7 @@ export interface Published {
   readonly path: string;
   readonly etag: string;
   /** The Worker's side. */
-  readonly worker: PlayedSession;
+  readonly worker: FakeWorkerSession;
 }
 
 /** A session that was accepted. */
@@ -75,7 +84,11 @@ export async function publish(test: LiveTest, publishing: Publishing = {}): Prom
   };
 }
 
-export function hangUp(test: TestService, { path }: Pick<Published, "path">, key: string | null = KEY_A) {
+export function deleteSession(
+  test: TestService,
+  { path }: Pick<Published, "path">,
+  key: string | null = KEY_A,
+) {
   return test.send(path, { method: "DELETE", headers: key === null ? {} : { "x-api-key": key } });
 }
 

@@ -48,21 +48,23 @@ export class LivePublisher implements AsyncDisposable {
   }
 
   /** The first line of this kind. Fails when the publisher ends without it. */
-  async said(event: string): Promise<Printed> {
+  async waitFor(event: string): Promise<Printed> {
     for (;;) {
       const found = this.printed.find((line) => line.event === event);
       if (found) return found;
-      if (this.#isOver) throw new Error(`the publisher never said ${event}: ${JSON.stringify(this.printed)}`);
+      if (this.#isOver) {
+        throw new Error(`the publisher never printed ${event}: ${JSON.stringify(this.printed)}`);
+      }
       await this.#change.promise;
     }
   }
 
   async runId(): Promise<string> {
-    return (await this.said("answered")).runId;
+    return (await this.waitFor("answered")).runId;
   }
 
   async sessionId(): Promise<string> {
-    return (await this.said("answered")).location.split("/").at(-1);
+    return (await this.waitFor("answered")).location.split("/").at(-1);
   }
 
   /** Until it has ended by itself; one with `--end stay` is told to. */
@@ -73,7 +75,7 @@ export class LivePublisher implements AsyncDisposable {
   }
 
   /** As a machine that loses its power. */
-  vanish(): void {
+  kill(): void {
     this.#kill();
   }
 

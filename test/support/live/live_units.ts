@@ -4,11 +4,11 @@ import type { World } from "../../../src/base/world.ts";
 import type { Extent } from "../../../src/model/frames/coordinates.ts";
 import type { VideoCodec } from "../../../src/model/live/offer.ts";
 import {
+  type DecodedFrame,
   LiveDecoder,
   type LiveDecoderOptions,
-  type LiveFrame,
 } from "../../../src/media/live/live_decoder.ts";
-import type { Picture } from "../../../src/media/live/picture_ring.ts";
+import type { FramePixels } from "../../../src/media/live/frame_ring.ts";
 import { make, TempFolder, tools, world } from "../media.ts";
 
 export interface TestUnit extends Extent {
@@ -156,7 +156,7 @@ function isKeyframe(codec: VideoCodec, data: Uint8Array): boolean {
 }
 
 /** What a decoder gave, with copies of its pictures. */
-export interface Shown extends Extent {
+export interface DecodedCopy extends Extent {
   readonly rtpTimestamp: number;
   readonly frameIndex: number;
   readonly ptsMs: number;
@@ -167,8 +167,8 @@ export interface Shown extends Extent {
 
 /** A decoder that notes everything it says. */
 export class TestDecoder implements AsyncDisposable {
-  readonly shown: Shown[] = [];
-  readonly said: string[] = [];
+  readonly frames: DecodedCopy[] = [];
+  readonly events: string[] = [];
   readonly decoder: LiveDecoder;
 
   constructor(codec: VideoCodec, options: Partial<LiveDecoderOptions> = {}) {
@@ -177,10 +177,10 @@ export class TestDecoder implements AsyncDisposable {
       world: world(),
       codec,
       maxFrame: { width: 1920, height: 1080 },
-      onFrame: (frame) => this.shown.push(noted(frame)),
-      onKeyframeNeeded: () => this.said.push("keyframe"),
-      onRestarted: (reason) => this.said.push(reason),
-      onFault: (message) => this.said.push(`fault: ${message}`),
+      onFrame: (frame) => this.frames.push(copied(frame)),
+      onKeyframeNeeded: () => this.events.push("keyframe"),
+      onRestarted: (reason) => this.events.push(reason),
+      onFault: (message) => this.events.push(`fault: ${message}`),
       ...options,
     });
   }
@@ -201,9 +201,9 @@ export class TestDecoder implements AsyncDisposable {
   }
 }
 
-function noted({ picture, ...frame }: LiveFrame): Shown {
-  const { width, height, isFullRange } = picture;
-  return { ...frame, width, height, isFullRange, bytes: picture.bytes.slice() };
+function copied({ pixels, ...frame }: DecodedFrame): DecodedCopy {
+  const { width, height, isFullRange } = pixels;
+  return { ...frame, width, height, isFullRange, bytes: pixels.bytes.slice() };
 }
 
 /** A world in which time passes `factor` times as fast. */
@@ -236,10 +236,10 @@ export function picture(
   { width, height }: Extent,
   luma: (x: number, y: number) => number,
   isFullRange = false,
-): Picture {
+): FramePixels {
   const bytes = new Uint8Array(width * height + 2 * Math.ceil(width / 2) * Math.ceil(height / 2)).fill(128);
   for (let y = 0; y < height; y++) {
     for (let x = 0; x < width; x++) bytes[y * width + x] = luma(x, y);
   }
-  return { width, height, isFullRange, isThere: true, bytes };
+  return { width, height, isFullRange, isAvailable: true, bytes };
 }

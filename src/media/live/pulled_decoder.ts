@@ -4,10 +4,10 @@ import type { Tools } from "../../base/program_paths.ts";
 import type { World } from "../../base/world.ts";
 import type { Extent } from "../../model/frames/coordinates.ts";
 import type { MediaInput } from "../input.ts";
-import { LIVE_PICTURES, type LiveFrame } from "./live_decoder.ts";
+import { type DecodedFrame, RING_FRAMES } from "./live_decoder.ts";
 import { reasonIn } from "../media_fault.ts";
-import { PictureRing } from "./picture_ring.ts";
-import { PictureSource, TICKS_PER_SECOND } from "./picture_source.ts";
+import { FrameRing } from "./frame_ring.ts";
+import { LiveFfmpeg, TICKS_PER_SECOND } from "./live_ffmpeg.ts";
 import type { Outcome } from "../process.ts";
 
 export interface PulledDecoderOptions {
@@ -18,7 +18,7 @@ export interface PulledDecoderOptions {
   readonly streamIndex?: number;
   readonly maxFrame: Extent;
   /** Called while the source is read: what takes long here holds the source back. */
-  readonly onFrame: (frame: LiveFrame) => void;
+  readonly onFrame: (frame: DecodedFrame) => void;
   /** Once, unless it is disposed before. The reason names no address. */
   readonly onEnded: (reason: string) => void;
 }
@@ -43,7 +43,7 @@ export class PulledDecoder implements AsyncDisposable {
     const { tools, world, input, streamIndex, maxFrame } = options;
     this.#options = options;
     this.#lastFrameMs = world.monotonicMs();
-    const source = new PictureSource({
+    const source = new LiveFfmpeg({
       tools,
       world,
       input: [...input.args, "-i", input.url],
@@ -51,15 +51,15 @@ export class PulledDecoder implements AsyncDisposable {
       keepsTimes: false,
       maxFrame,
       hasStdin: false,
-      ring: new PictureRing(LIVE_PICTURES),
-      onPicture: (picture, rtpTimestamp) => {
+      ring: new FrameRing(RING_FRAMES),
+      onPixels: (pixels, rtpTimestamp) => {
         this.#lastFrameMs = world.monotonicMs();
         options.onFrame({
           frameIndex: this.counts.decoded++,
           rtpTimestamp,
           ptsMs: Math.round(rtpTimestamp * 1000 / TICKS_PER_SECOND),
           arrivedMs: world.now(),
-          picture,
+          pixels,
         });
       },
       signal: this.#closing.signal,
@@ -73,7 +73,7 @@ export class PulledDecoder implements AsyncDisposable {
     await this.#finished;
   }
 
-  async #run(source: PictureSource): Promise<void> {
+  async #run(source: LiveFfmpeg): Promise<void> {
     const ended = new AbortController();
     const watching = this.#watch(source, ended.signal);
     const outcome = await source.ended;
@@ -84,7 +84,7 @@ export class PulledDecoder implements AsyncDisposable {
   }
 
   /** Whether it was ended for its silence. */
-  async #watch(source: PictureSource, ended: AbortSignal): Promise<boolean> {
+  async #watch(source: LiveFfmpeg, ended: AbortSignal): Promise<boolean> {
     const { world } = this.#options;
     while (!ended.aborted) {
       await world.sleep(WATCH_MS, ended).catch(() => {/* it has ended */});

@@ -4,11 +4,11 @@ import type { Extent } from "../../model/frames/coordinates.ts";
 import { NutError, NutReader } from "../formats/nut.ts";
 
 /** A picture of YUV 4:2:0, the planes one behind the other, rows without padding. */
-export interface Picture extends Extent {
+export interface FramePixels extends Extent {
   /** Luma from 0 to 255 and not from 16 to 235. */
   readonly isFullRange: boolean;
   /** False once its memory holds a newer picture. */
-  readonly isThere: boolean;
+  readonly isAvailable: boolean;
   /** A view; throws when the picture is no longer there. Copy what must outlast the ring. */
   readonly bytes: Uint8Array<ArrayBuffer>;
 }
@@ -31,7 +31,7 @@ export function ringBytes({ width, height }: Extent, pictures: number): number {
  *                                                                  └─copy─→ next slot
  * ```
  */
-export class PictureRing {
+export class FrameRing {
   readonly #pictures: number;
   readonly #reader = new NutReader();
   #slots: Slot[] = [];
@@ -61,7 +61,7 @@ export class PictureRing {
   push(
     bytes: Uint8Array,
     isFullRange: boolean,
-    onPicture: (picture: Picture, time: StreamTime) => void,
+    onPicture: (picture: FramePixels, time: StreamTime) => void,
   ): void {
     const reader = this.#reader;
     this.#slot.bytes.set(bytes, this.#end);
@@ -74,9 +74,9 @@ export class PictureRing {
       this.#at = next;
       if (!reader.hasFrame) continue;
       const { width, height, framePts, frameOffset, frameBytes } = reader;
-      if (frameBytes !== pictureBytes(width, height)) throw new NutError(`a picture of ${frameBytes} bytes`);
+      if (frameBytes !== pixelBytes(width, height)) throw new NutError(`a picture of ${frameBytes} bytes`);
       this.#openSlot(slot.bytes.subarray(this.#at, this.#end), 0);
-      onPicture(new SlotPicture(slot, { width, height, isFullRange }, frameOffset), {
+      onPicture(new SlotPixels(slot, { width, height, isFullRange }, frameOffset), {
         pts: framePts,
         numerator: reader.timeBaseNumerator,
         denominator: reader.timeBaseDenominator,
@@ -118,12 +118,12 @@ export interface StreamTime {
 }
 
 /** Bytes of a picture: chroma has half the rows and columns, rounded up. */
-export function pictureBytes(width: number, height: number): number {
+export function pixelBytes(width: number, height: number): number {
   return width * height + 2 * Math.ceil(width / 2) * Math.ceil(height / 2);
 }
 
 function slotBytes(width: number, height: number): number {
-  return pictureBytes(width, height) + HEADER_BYTES + 2 * READ_BYTES;
+  return pixelBytes(width, height) + HEADER_BYTES + 2 * READ_BYTES;
 }
 
 class Slot {
@@ -136,7 +136,7 @@ class Slot {
   }
 }
 
-class SlotPicture implements Picture {
+class SlotPixels implements FramePixels {
   readonly width: number;
   readonly height: number;
   readonly isFullRange: boolean;
@@ -153,12 +153,12 @@ class SlotPicture implements Picture {
     this.#offset = offset;
   }
 
-  get isThere(): boolean {
+  get isAvailable(): boolean {
     return this.#slot.turn === this.#turn;
   }
 
   get bytes(): Uint8Array<ArrayBuffer> {
-    if (!this.isThere) throw new Error("Cannot read a picture that has left the ring");
-    return this.#slot.bytes.subarray(this.#offset, this.#offset + pictureBytes(this.width, this.height));
+    if (!this.isAvailable) throw new Error("Cannot read a picture that has left the ring");
+    return this.#slot.bytes.subarray(this.#offset, this.#offset + pixelBytes(this.width, this.height));
   }
 }

@@ -5,10 +5,10 @@ import {
   type FrameDecision,
   LiveAnalysis,
   type LiveAnalysisOptions,
-} from "../../../src/media/live/live_filter.ts";
-import type { LiveFrame } from "../../../src/media/live/live_decoder.ts";
+} from "../../../src/media/live/live_analysis.ts";
+import type { DecodedFrame } from "../../../src/media/live/live_decoder.ts";
 import { LumaReducer } from "../../../src/media/kernels/luma_reducer.ts";
-import type { Picture } from "../../../src/media/live/picture_ring.ts";
+import type { FramePixels } from "../../../src/media/live/frame_ring.ts";
 import { compileTrigger } from "../../../src/model/triggers/compile.ts";
 import { CUT_SCORE_THRESHOLD, GATE_REASONS, type GateThresholds } from "../../../src/model/frames/signals.ts";
 import { seededRandom } from "../../support/seeded_random.ts";
@@ -56,9 +56,9 @@ class TestAnalysis implements Disposable {
     return test;
   }
 
-  push(picture: Picture, frameIndex = this.#frames): LiveFrame {
+  push(pixels: FramePixels, frameIndex = this.#frames): DecodedFrame {
     const ptsMs = this.#frames++ * 33;
-    const frame = { frameIndex, rtpTimestamp: ptsMs * 90, ptsMs, arrivedMs: 0, picture };
+    const frame = { frameIndex, rtpTimestamp: ptsMs * 90, ptsMs, arrivedMs: 0, pixels };
     this.analysis.push(frame);
     return frame;
   }
@@ -107,7 +107,7 @@ Deno.test("a flash is no cut, and what follows it waits no longer than five fram
 
 Deno.test("a decision is that of the recorded path, whichever frames it was made with", async () => {
   const random = seededRandom(5);
-  const pictures: Picture[] = [];
+  const pictures: FramePixels[] = [];
   while (pictures.length < 400) {
     const scene = scenes[Math.floor(random() * scenes.length)]!;
     const gain = 0.6 + random() * 0.4;
@@ -250,7 +250,7 @@ Deno.test("what is looked at is the crop, of any picture that has enough of it",
   check(640, 480, [320, 120, 160, 240]);
   check(641, 481, [320, 120, 160, 240]);
   assert.equal(
-    test.analysis.push({ ...test.push(scenes[0]!), picture: picture({ width: 6, height: 4 }, () => 1) }),
+    test.analysis.push({ ...test.push(scenes[0]!), pixels: picture({ width: 6, height: 4 }, () => 1) }),
     null,
   );
   assert.equal(test.analysis.framesTooSmall, 1);

@@ -7,18 +7,15 @@ import type {
   LivePicture,
   SessionReport,
   SessionSettings,
+  WithoutSessionId,
 } from "../../../src/live/messages.ts";
 import type { LiveWorkers, Opening, SessionOrder, SessionPort } from "../../../src/live/worker_pool.ts";
 import { fullFrame } from "../../../src/model/frames/coordinates.ts";
 
-/** A report without the session's id, which the session knows. */
-type WithoutId<Report> = Report extends { sessionId: string } ? Omit<Report, "sessionId"> : never;
-export type Told = WithoutId<SessionReport>;
-
 export const ANSWER = "v=0\r\no=- 1 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n";
 
 /** One session as its Worker sees it. */
-export class PlayedSession implements SessionPort {
+export class FakeWorkerSession implements SessionPort {
   readonly orders: SessionOrder[] = [];
   /** Somebody asked it to close. */
   isAskedToClose = false;
@@ -49,13 +46,13 @@ export class PlayedSession implements SessionPort {
     return sum;
   }
 
-  report(told: Told): void {
+  report(report: WithoutSessionId<SessionReport>): void {
     if (this.isClosed) return;
-    if (told.kind === "closed" || told.kind === "refused") {
+    if (report.kind === "closed" || report.kind === "refused") {
       this.isClosed = true;
       this.#closed.resolve();
     }
-    this.#onReport({ ...told, sessionId: this.settings.sessionId } as SessionReport);
+    this.#onReport({ ...report, sessionId: this.settings.sessionId } as SessionReport);
   }
 
   /** A picture that the gate kept, unless told otherwise. */
@@ -84,24 +81,24 @@ export class PlayedSession implements SessionPort {
   }
 }
 
-export interface PlayedWorkersOptions {
+export interface FakeLiveWorkersOptions {
   /** What an offer is answered with; an answer unless given, and nothing where it gives null. */
-  readonly onOpen?: (session: PlayedSession) => void;
+  readonly onOpen?: (session: FakeWorkerSession) => void;
   /** Whether a session closes as soon as it is asked to; true. */
   readonly closesAtOnce?: boolean;
 }
 
-export class PlayedWorkers implements LiveWorkers {
-  readonly sessions: PlayedSession[] = [];
-  readonly #options: PlayedWorkersOptions;
+export class FakeLiveWorkers implements LiveWorkers {
+  readonly sessions: FakeWorkerSession[] = [];
+  readonly #options: FakeLiveWorkersOptions;
   isDisposed = false;
 
-  constructor(options: PlayedWorkersOptions = {}) {
+  constructor(options: FakeLiveWorkersOptions = {}) {
     this.#options = options;
   }
 
   /** The newest session. */
-  get last(): PlayedSession {
+  get last(): FakeWorkerSession {
     return this.sessions.at(-1)!;
   }
 
@@ -109,10 +106,10 @@ export class PlayedWorkers implements LiveWorkers {
     settings: SessionSettings,
     opening: Opening,
     onReport: (report: SessionReport) => void,
-  ): PlayedSession {
+  ): FakeWorkerSession {
     // What comes from a real Worker has been cloned.
     const { closesAtOnce = true, onOpen = answers } = this.#options;
-    const session = new PlayedSession(structuredClone(settings), opening, onReport, closesAtOnce);
+    const session = new FakeWorkerSession(structuredClone(settings), opening, onReport, closesAtOnce);
     this.sessions.push(session);
     queueMicrotask(() => onOpen(session));
     return session;
@@ -124,7 +121,7 @@ export class PlayedWorkers implements LiveWorkers {
   }
 }
 
-export function answers(session: PlayedSession): void {
+export function answers(session: FakeWorkerSession): void {
   if (session.opening.kind !== "offer") return;
   session.report({ kind: "answered", answer: ANSWER, video: { codec: "vp8" }, audioTracks: 1 });
 }

@@ -22,7 +22,7 @@ import type { RestrictedZone } from "../../model/policies/zone.ts";
 import { emptyFrameSignals, FrameFilter, type FrameSignals, PLANE_BYTES } from "../kernels/frame_filter.ts";
 import { newColumns } from "../kernels/filter_columns.ts";
 import { GateKernel } from "../kernels/gate_kernel.ts";
-import { LIVE_PICTURES, type LiveFrame } from "./live_decoder.ts";
+import { type DecodedFrame, RING_FRAMES } from "./live_decoder.ts";
 import { LumaReducer } from "../kernels/luma_reducer.ts";
 import { TriggerKernel } from "../kernels/trigger_kernel.ts";
 import { ZoneKernel } from "../kernels/zone_kernel.ts";
@@ -46,7 +46,7 @@ export interface LiveAnalysisOptions {
 
 /** Contract 3.2 and 3.3, and what else begins with a frame. */
 export interface FrameDecision {
-  readonly frame: LiveFrame;
+  readonly frame: DecodedFrame;
   readonly coordinates: ImageCoordinates;
   readonly gateReason: GateReason;
   readonly gateConfidence: number;
@@ -80,11 +80,11 @@ export interface FrameDecision {
 /** D7: a cut is decided five frames or so many milliseconds late, whichever comes first. */
 const CUT_DECISION_MS = 200;
 /** Frames that wait for a decision; the pictures of more would leave the ring while they wait. */
-const WAITING_MAX = LIVE_PICTURES - 2;
+const WAITING_MAX = RING_FRAMES - 2;
 
 /** A frame that was measured and not yet decided. */
 interface MeasuredFrame {
-  readonly frame: LiveFrame;
+  readonly frame: DecodedFrame;
   readonly coordinates: ImageCoordinates;
   /** Its row in the filter. */
   readonly row: number;
@@ -152,16 +152,15 @@ export class LiveAnalysis implements Disposable {
    * Measures the next frame and decides what can be decided. Its signals are in the result, which the next call fills
    * again; null for a picture of which the crop leaves less than 2x2 pixels.
    */
-  push(frame: LiveFrame): FrameSignals | null {
-    const coordinates = this.#coordinatesOf(frame.picture);
+  push(frame: DecodedFrame): FrameSignals | null {
+    const coordinates = this.#coordinatesOf(frame.pixels);
     if (!coordinates) {
       this.framesTooSmall++;
       return null;
     }
     const { filter, reducer } = this.#kernels;
-    const { picture } = frame;
-    const luma = picture.bytes.subarray(0, picture.width * picture.height);
-    reducer.reduce(luma, picture.width, coordinates.resolved_region, this.#plane);
+    const { width, height, bytes } = frame.pixels;
+    reducer.reduce(bytes.subarray(0, width * height), width, coordinates.resolved_region, this.#plane);
     const row = filter.count;
     filter.push(0, frame.ptsMs);
     this.#waiting.push({ frame, coordinates, row, pushedMs: this.#options.world.monotonicMs() });

@@ -3,10 +3,10 @@
 import type { Tools } from "../../base/program_paths.ts";
 import type { World } from "../../base/world.ts";
 import type { Extent } from "../../model/frames/coordinates.ts";
-import { type Picture, PictureRing, READ_BYTES } from "./picture_ring.ts";
+import { type FramePixels, FrameRing, READ_BYTES } from "./frame_ring.ts";
 import { type Outcome, type RunningTool, start } from "../process.ts";
 
-export interface PictureSourceOptions {
+export interface LiveFfmpegOptions {
   readonly tools: Pick<Tools, "ffmpeg" | "prlimit">;
   readonly world: World;
   /** What stands before `-i` and behind it. */
@@ -19,15 +19,15 @@ export interface PictureSourceOptions {
   readonly maxFrame: Extent;
   /** Whether bytes are written to it. */
   readonly hasStdin: boolean;
-  readonly ring: PictureRing;
+  readonly ring: FrameRing;
   /** Called while the output is read, so it must not wait. `rtpTimestamp` is the time in units of 1/90000 s. */
-  readonly onPicture: (picture: Picture, rtpTimestamp: number) => void;
+  readonly onPixels: (pixels: FramePixels, rtpTimestamp: number) => void;
   readonly signal: AbortSignal;
 }
 
 /**
  * ```
- *   stdin ─IVF→ ffmpeg ─NUT→ stdout ─read in 64 KiB─→ PictureRing ─→ onPicture
+ *   stdin ─IVF→ ffmpeg ─NUT→ stdout ─read in 64 KiB─→ FrameRing ─→ onPixels
  * ```
  *
  * One picture out for each unit in: one thread each for decoder, filter and "encoder" (threads hold pictures back), no
@@ -36,7 +36,7 @@ export interface PictureSourceOptions {
  * There is no useful limit of CPU time: a session may last for days, and the limit is there for a decoder that runs wild,
  * which the watchdogs of its owners see first. A child that uses up a month's worth is replaced like any that ends.
  */
-export class PictureSource {
+export class LiveFfmpeg {
   /** How ffmpeg ended, with its first complaint; everything that it wrote was read. Never rejects. */
   readonly ended: Promise<Omit<Outcome, "stdout">>;
 
@@ -48,7 +48,7 @@ export class PictureSource {
   #isFullRange = false;
   readonly #described = Promise.withResolvers<void>();
 
-  constructor(options: PictureSourceOptions) {
+  constructor(options: LiveFfmpegOptions) {
     const { tools, signal, hasStdin } = options;
     this.#tool = start(tools.ffmpeg, argsOf(options), {
       signal,
@@ -91,7 +91,7 @@ export class PictureSource {
     return broken === null ? ended : { ...ended, stderr: `${ended.stderr}\n${broken}` };
   }
 
-  async #read({ ring, world, onPicture }: PictureSourceOptions): Promise<void> {
+  async #read({ ring, world, onPixels }: LiveFfmpegOptions): Promise<void> {
     ring.begin();
     const reader = this.#tool.stdout!.getReader({ mode: "byob" });
     let buffer = new Uint8Array(READ_BYTES);
@@ -102,8 +102,8 @@ export class PictureSource {
         if (done) break;
         if (!isDescribed) await this.#hasDescribed(world);
         isDescribed = true;
-        ring.push(value, this.#isFullRange, (picture, { pts, numerator, denominator }) => {
-          onPicture(picture, Math.round(pts * numerator * TICKS_PER_SECOND / denominator));
+        ring.push(value, this.#isFullRange, (pixels, { pts, numerator, denominator }) => {
+          onPixels(pixels, Math.round(pts * numerator * TICKS_PER_SECOND / denominator));
         });
         buffer = new Uint8Array(value.buffer as ArrayBuffer);
       }
@@ -146,7 +146,7 @@ const ADDRESS_SPACE_BYTES = 4 * 2 ** 30;
 /** Longer edges are scaled down: the reducer's bound. */
 const EDGE_MAX = 8192;
 
-function argsOf({ input, stream, keepsTimes, maxFrame }: PictureSourceOptions): string[] {
+function argsOf({ input, stream, keepsTimes, maxFrame }: LiveFfmpegOptions): string[] {
   return [
     ...["-nostdin", "-hide_banner", "-nostats", "-v", "info", "-threads", "1", ...input],
     ...["-map", stream, "-an", "-sn", "-dn", "-map_metadata", "-1", "-map_chapters", "-1"],

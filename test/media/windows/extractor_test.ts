@@ -9,7 +9,7 @@ import {
   type ClipRequest,
   ExtractionFailed,
   Extractor,
-} from "../../../src/media/recorded/extractor.ts";
+} from "../../../src/media/windows/extractor.ts";
 import { fileInput, hlsInput, type MediaInput, rtspInput } from "../../../src/media/input.ts";
 import type { MediaInfo } from "../../../src/media/probe.ts";
 import { croppedFrame, fullFrame } from "../../../src/model/frames/coordinates.ts";
@@ -57,15 +57,20 @@ class Bench implements AsyncDisposable {
     return join(this.folder.path, name);
   }
 
-  async signals(path: string | MediaInput): Promise<DecodedSignals> {
-    const info = await this.decoder.probe(path, NEVER);
+  probe(source: string | MediaInput): Promise<MediaInfo> {
+    return this.decoder.probe(inputOf(source), NEVER);
+  }
+
+  async signals(source: string | MediaInput): Promise<DecodedSignals> {
+    const info = await this.probe(source);
     const plan = planSampling({}, info.video?.averageFps ?? null, "ingest");
-    return await this.decoder.decodeSignals({ path, info, plan, maxFrames: 100_000, signal: NEVER });
+    const input = inputOf(source);
+    return await this.decoder.decodeSignals({ input, info, plan, maxFrames: 100_000, signal: NEVER });
   }
 
   async clip(source: string | MediaInput, wish: Partial<ClipRequest>): Promise<Clip> {
-    const input = typeof source === "string" ? fileInput(source) : source;
-    const info = wish.info ?? await this.decoder.probe(source, NEVER);
+    const input = inputOf(source);
+    const info = wish.info ?? await this.probe(source);
     const { width, height } = info.video ?? { width: 2, height: 2 };
     return await this.extractor.clip({
       ...{ input, info, startMs: 0, durationMs: 1000, coordinates: fullFrame(width, height) },
@@ -89,6 +94,10 @@ class Bench implements AsyncDisposable {
     this.checkNothingLeft();
     this.folder[Symbol.dispose]();
   }
+}
+
+function inputOf(source: string | MediaInput): MediaInput {
+  return typeof source === "string" ? fileInput(source) : source;
 }
 
 /** Frame n of 25 a second is one level brighter than the one before; a tone sounds from 3.5 s to 5.5 s. */
@@ -178,7 +187,7 @@ Deno.test("a clip begins with the very frame of its start, and sound and picture
   const check = (source: string | MediaInput, beepMs: number, toleranceMs = 22) =>
     t.step(typeof source === "string" ? source.split("/").pop()! : "HLS on demand", async () => {
       const { signals } = await bench.signals(source);
-      const info = await bench.decoder.probe(source, NEVER);
+      const info = await bench.probe(source);
       for (const startMs of [0, 2967.4, 3033, 4799.9]) {
         const clip = await bench.clip(source, { info, startMs, durationMs: 1000 });
         const path = bench.folder.file("clip.mp4", clip.bytes);
@@ -193,7 +202,7 @@ Deno.test("a clip begins with the very frame of its start, and sound and picture
           ok(Math.abs(got.ptsMs[frame]! - atMs) < 1.1, `frame ${frame} from ${startMs} ms`);
         }
         const wav = await bench.extractor.wav({
-          input: typeof source === "string" ? fileInput(source) : source,
+          input: inputOf(source),
           ...{ info, startMs, durationMs: 1000, signal: NEVER },
         });
         equal(wav.durationMs, 1000);
@@ -321,7 +330,7 @@ Deno.test("a crop is exact, in the picture as it is displayed", async () => {
     mean: number,
   ) => {
     const [x, y, width, height] = crop;
-    const info = await bench.decoder.probe(source, NEVER);
+    const info = await bench.probe(source);
     const coordinates = croppedFrame(info.video!, { x, y, width, height });
     const clip = await bench.clip(source, { info, coordinates });
     const { signals, ...seen } = await bench.signals(bench.folder.file("clip.mp4", clip.bytes));
@@ -348,7 +357,7 @@ Deno.test("all tracks are in the mix, at their share, and silence stands where t
     ...["-f", "lavfi", "-i", "testsrc2=s=64x48:r=25:d=6", ...tone(500, 6), ...tone(1200, 2)],
     ...["-map", "0", "-map", "1", "-map", "2", "-c:v", "mpeg4", "-c:a", "pcm_s16le"],
   );
-  const info = await bench.decoder.probe(source, NEVER);
+  const info = await bench.probe(source);
   const check = async (startMs: number, durationMs: number, low: number, high: number) => {
     const { bytes, durationMs: gotMs } = await bench.wav(source, info, startMs, durationMs);
     const samples = wavSamples(bytes, isWav(bytes));
@@ -369,7 +378,7 @@ Deno.test("all tracks are in the mix, at their share, and silence stands where t
   await check(1000, 2000, 0.5, 0.25);
   await check(4000, 1000, 0.5, 0);
   const early = make(bench.path("early.mkv"), "-i", source, "-map", "0:v", "-map", "0:a:1", "-c", "copy");
-  const quiet = await bench.wav(early, await bench.decoder.probe(early, NEVER), 4000, 1000);
+  const quiet = await bench.wav(early, await bench.probe(early), 4000, 1000);
   ok(wavSamples(quiet.bytes, isWav(quiet.bytes)).every((sample) => sample === 0));
   ok(
     heard(bench.folder.file("clip.mp4", (await bench.clip(early, { startMs: 4000 })).bytes)).length >= 48_000,
@@ -380,7 +389,7 @@ Deno.test("all tracks are in the mix, at their share, and silence stands where t
 Deno.test("every window of a source gives what is shown and heard there, however short or far out", async () => {
   await using bench = await Bench.open();
   const source = makeTimed(bench.path("plain.mp4"));
-  const info = await bench.decoder.probe(source, NEVER);
+  const info = await bench.probe(source);
   const check = async (
     startMs: number,
     durationMs: number,
@@ -486,7 +495,7 @@ Deno.test("video alone is copied where the copy is exactly the window, and encod
 Deno.test("what cannot be cut says why and leaves nothing behind", async () => {
   await using bench = await Bench.open({ clipBytesMax: 20_000 });
   const source = makeTimed(bench.path("plain.mp4"));
-  const info = await bench.decoder.probe(source, NEVER);
+  const info = await bench.probe(source);
   const noisy = make(
     bench.path("noise.mp4"),
     ...[
@@ -518,7 +527,7 @@ Deno.test("what cannot be cut says why and leaves nothing behind", async () => {
   await failsWith("ffmpeg_failed", bench.wav(text, { ...info }, 0, 100));
   const cut = bench.folder.file("cut.mkv");
   make(cut, "-i", source, "-c", "copy");
-  const cutInfo = await bench.decoder.probe(cut, NEVER);
+  const cutInfo = await bench.probe(cut);
   Deno.truncateSync(cut, Deno.statSync(cut).size / 3);
   await failsWith("ffmpeg_failed", bench.wav(bench.path("gone.mp4"), { ...info }, 0, 100));
   const kept = await bench.clip(cut, { info: cutInfo, durationMs: 500 });
@@ -540,7 +549,7 @@ async function hanging(changed: { world?: World; maxConcurrent?: number } = {}) 
     bench.path("long.mp4"),
     ...["-f", "lavfi", "-i", "testsrc2=s=64x48:r=25:d=60", "-f", "lavfi", "-i", "sine=d=60", "-c:v", "mpeg4"],
   );
-  const info = await bench.decoder.probe(source, NEVER);
+  const info = await bench.probe(source);
   return {
     bench,
     starts: () => scripts.names().includes("started") ? Deno.statSync(started).size : 0,
@@ -604,7 +613,7 @@ Deno.test("reading a window takes no more of a long file at its end than at its 
     ...["-f", "lavfi", "-i", "testsrc2=s=160x120:r=25:d=300", "-f", "lavfi", "-i", "sine=d=300"],
     ...["-c:v", "libx264", "-preset", "ultrafast", "-g", "50", "-c:a", "aac"],
   );
-  const info = await bench.decoder.probe(source, NEVER);
+  const info = await bench.probe(source);
   const bytesRead = async (work: Promise<unknown>) => {
     await work;
     const all = [...Deno.readTextFileSync(log).matchAll(/Total: \d+ packets \((\d+) bytes\) demuxed/g)];
