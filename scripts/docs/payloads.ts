@@ -7,6 +7,7 @@ import { U64_END } from "../../src/model/events/payload_shapes.ts";
 import { coordinates, feedbackAudio, mediaEvidence } from "../../src/model/events/payload_shapes.ts";
 import { application, restrictedZone } from "../../src/model/events/policy_payloads.ts";
 import { frameSignals } from "../../src/model/events/run_payloads.ts";
+import { FIELD_MEANINGS } from "./field_meanings.ts";
 import { code, table } from "./markdown.ts";
 
 export type Group = "run" | "analysis" | "live" | "policy";
@@ -115,7 +116,7 @@ export function sharedSections(): string {
     ["Restricted zone", restrictedZone],
     ["Application: what a live session made of a policy", application],
   ];
-  return titled.map(([title, shape]) => `${title}:\n\n${fieldTable(schemaOf(shape))}`).join("\n\n");
+  return titled.map(([title, shape]) => `${title}:\n\n${fieldTable("", schemaOf(shape))}`).join("\n\n");
 }
 
 function kindSection(kind: string, row: EventRow): string {
@@ -128,30 +129,35 @@ function kindSection(kind: string, row: EventRow): string {
   const parts = [`### ${kind}`, row.summary];
   forms.forEach((form, index) => {
     if (titles[index] !== "") parts.push(`${titles[index]}:`);
-    parts.push(fieldTable(form));
+    parts.push(fieldTable(kind, form));
   });
   parts.push("Example:", `\`\`\`json\n${exampleOf(kind)}\n\`\`\``);
   return parts.join("\n\n");
 }
 
-function fieldTable(schema: Schema): string {
-  return table(["Field", "Type", "Meaning"], fieldRows(schema, ""));
+function fieldTable(kind: string, schema: Schema): string {
+  return table(["Field", "Type", "Meaning"], fieldRows(kind, schema, ""));
 }
 
-function fieldRows({ properties = {}, required = [] }: Schema, prefix: string): string[][] {
+function fieldRows(kind: string, { properties = {}, required = [] }: Schema, prefix: string): string[][] {
   return Object.entries(properties).flatMap(([name, field]) => {
     const path = prefix + name;
     const optional = required.includes(name) ? "" : "optional; ";
-    const row = [code(path), optional + typeOf(field), field.description ?? ""];
-    return [row, ...nestedRows(field, path)];
+    const meaning = field.description ?? meaningOf(kind, path);
+    return [[code(path), optional + typeOf(field), meaning], ...nestedRows(kind, field, path)];
   });
 }
 
-function nestedRows(field: Schema, path: string): string[][] {
+/** The schema's own words go first, then those for the kind, then those for the name. */
+function meaningOf(kind: string, path: string): string {
+  return FIELD_MEANINGS[`${kind}:${path}`] ?? FIELD_MEANINGS[path] ?? "";
+}
+
+function nestedRows(kind: string, field: Schema, path: string): string[][] {
   const inner = field.anyOf?.find(({ type }) => type !== "null") ?? field;
   if (sharedName(inner)) return [];
-  if (inner.properties) return fieldRows(inner, `${path}.`);
-  if (inner.items?.properties && !sharedName(inner.items)) return fieldRows(inner.items, `${path}[].`);
+  if (inner.properties) return fieldRows(kind, inner, `${path}.`);
+  if (inner.items?.properties && !sharedName(inner.items)) return fieldRows(kind, inner.items, `${path}[].`);
   return [];
 }
 
