@@ -1,6 +1,6 @@
 /** HTTPS on loopback: a certificate for `media.test`, `*.media.test` and 127.0.0.1, and the authority that signed it. */
 
-const file = (name: string) => Deno.readTextFileSync(new URL(`../tls/${name}`, import.meta.url));
+const file = (name: string) => Deno.readTextFileSync(new URL(`./tls/${name}`, import.meta.url));
 
 /** PEM; trust it to trust the server. Made by openssl for these tests, valid until 2126. */
 export const TEST_ROOT = file("root.crt");
