@@ -4,8 +4,6 @@ import { Refusal } from "../../src/base/refusal.ts";
 import { fileInput } from "../../src/media/input.ts";
 import { type MediaInfo, probeMedia } from "../../src/media/probe.ts";
 import {
-  CLIPS,
-  hasClips,
   make,
   makeClip,
   makeTurned,
@@ -16,6 +14,7 @@ import {
   until,
   world,
 } from "../support/media.ts";
+import { needing, SHARED_CLIPS, SHARED_CLIPS_FOLDER } from "../support/needs.ts";
 
 const LIMITS = { prlimit: tools().prlimit, cpuSeconds: 20, addressSpaceBytes: 2 ** 34 };
 const TEST_PICTURE = ["-f", "lavfi", "-i", "testsrc2=s=320x240:r=25:d=1"];
@@ -174,12 +173,11 @@ Deno.test("a probe that takes too long is refused", async () => {
 });
 
 Deno.test({
-  name: "the damaged clips are refused for what is wrong with them",
-  ignore: !hasClips,
+  ...needing(SHARED_CLIPS, "the damaged clips are refused for what is wrong with them"),
   fn: async () => {
-    await checkRefused(join(CLIPS, "bad_empty.mp4"), /file is empty/);
-    await checkRefused(join(CLIPS, "bad_notvideo.mp4"), /not a media file/);
-    await checkRefused(join(CLIPS, "bad_truncated_nomoov.mp4"), /cut off.*moov/);
-    equal((await probe(join(CLIPS, "bad_audio_only.mp4"))).video, null);
+    await checkRefused(join(SHARED_CLIPS_FOLDER, "bad_empty.mp4"), /file is empty/);
+    await checkRefused(join(SHARED_CLIPS_FOLDER, "bad_notvideo.mp4"), /not a media file/);
+    await checkRefused(join(SHARED_CLIPS_FOLDER, "bad_truncated_nomoov.mp4"), /cut off.*moov/);
+    equal((await probe(join(SHARED_CLIPS_FOLDER, "bad_audio_only.mp4"))).video, null);
   },
 });

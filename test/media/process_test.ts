@@ -10,6 +10,7 @@ import {
   until,
   world,
 } from "../support/media.ts";
+import { needing, PRLIMIT } from "../support/needs.ts";
 
 const SHELL = "/bin/sh";
 const MIB = 2 ** 20;
@@ -101,8 +102,7 @@ Deno.test("a program that is missing is an error and no outcome", async () => {
 });
 
 Deno.test({
-  name: "the kernel holds a tool to its CPU time, its memory and to writing no file",
-  ignore: tools().prlimit === null,
+  ...needing(PRLIMIT, "the kernel holds a tool to its CPU time, its memory and to writing no file"),
   fn: async () => {
     using folder = new TempFolder();
     const spin = await run(SHELL, ["-c", "while :; do :; done"], options(limited({ cpuSeconds: 1 })));

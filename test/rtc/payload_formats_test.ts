@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { Assembler, type AssemblerActions, type VideoUnit } from "../../src/rtc/receive/assembler.ts";
 import type { VideoCodec } from "../../src/model/live/offer.ts";
 import { ivfFrames } from "../support/live/encoded_media.ts";
+import { ffmpegEncoder, needing } from "../support/needs.ts";
 
 /** Payloads of one unit, of at most 900 bytes. */
 type Packetizer = (frame: Uint8Array) => Uint8Array[];
@@ -137,33 +138,30 @@ Deno.test("parameter sets of the offer go before keyframes that have none", asyn
   assert.equal(found[1]!.data.toHex(), annexB([Uint8Array.of(9, 16), ...bare[1]!]));
 });
 
-Deno.test("H.265 in aggregates and fragments comes out as it went in", async (test) => {
-  const stream = await encode(
-    ["-c:v", "libx265", "-g", "6", "-x265-params", "log-level=none:aud=1:repeat-headers=1:bframes=0"],
-    "hevc",
-    "322x182",
-  );
-  await test.step({
-    name: stream ? "with libx265" : "skipped: ffmpeg has no libx265",
-    ignore: !stream,
-    fn() {
-      const typeOf = (nal: Uint8Array) => (nal[0]! >> 1) & 63;
-      const units = unitsOf(stream!, (nal) => typeOf(nal) === 35);
-      const head = (nal: Uint8Array, type: number) => [(nal[0]! & 0x81) | (type << 1), nal[1]!];
-      const found = assembled(
-        "h265",
-        units.map((nals) => nalPayloads(nals, head, { aggregate: 48, fragment: 49, mask: 63, shift: 1 })),
-      );
-      assert.equal(found.length, units.length);
-      for (const [index, { data }] of found.entries()) assert.equal(data.toHex(), annexB(units[index]!));
-      assert.deepEqual([found[0]!.isKeyframe, found[0]!.width, found[0]!.height, found[1]!.isKeyframe], [
-        true,
-        322,
-        182,
-        false,
-      ]);
-    },
-  });
+Deno.test({
+  ...needing(ffmpegEncoder("libx265"), "H.265 in aggregates and fragments comes out as it went in"),
+  async fn() {
+    const stream = await encode(
+      ["-c:v", "libx265", "-g", "6", "-x265-params", "log-level=none:aud=1:repeat-headers=1:bframes=0"],
+      "hevc",
+      "322x182",
+    );
+    const typeOf = (nal: Uint8Array) => (nal[0]! >> 1) & 63;
+    const units = unitsOf(stream!, (nal) => typeOf(nal) === 35);
+    const head = (nal: Uint8Array, type: number) => [(nal[0]! & 0x81) | (type << 1), nal[1]!];
+    const found = assembled(
+      "h265",
+      units.map((nals) => nalPayloads(nals, head, { aggregate: 48, fragment: 49, mask: 63, shift: 1 })),
+    );
+    assert.equal(found.length, units.length);
+    for (const [index, { data }] of found.entries()) assert.equal(data.toHex(), annexB(units[index]!));
+    assert.deepEqual([found[0]!.isKeyframe, found[0]!.width, found[0]!.height, found[1]!.isKeyframe], [
+      true,
+      322,
+      182,
+      false,
+    ]);
+  },
 });
 
 Deno.test("VP8 and VP9 come out as they went in, whatever their descriptors carry", async () => {

@@ -13,9 +13,9 @@ import { SidecarFailed, type SidecarFailure } from "../../src/model/sidecars/loc
 import { readWav, wavOf } from "../../src/model/sidecars/wav.ts";
 import { type AnalyzeCall, AudioSidecar } from "../../src/remote/sidecars/audio_sidecar.ts";
 import { readSidecarSettings } from "../../src/sidecar/audio/audio_settings.ts";
-import { espeakPath, startReferenceSidecar } from "../support/sidecars/reference_sidecar.ts";
+import { ESPEAK, needing } from "../support/needs.ts";
+import { startReferenceSidecar } from "../support/sidecars/reference_sidecar.ts";
 
-const HAS_ESPEAK = espeakPath() !== null;
 const SILENCE = wavOf(new Int16Array(16_000), 16_000);
 
 function client(port: number) {
@@ -140,8 +140,10 @@ Deno.test("a header that breaks the protocol is answered once and ends the conne
 });
 
 Deno.test({
-  name: "speech is found, transcribed by the endpoint where it is found, and spoken by espeak-ng",
-  ignore: !HAS_ESPEAK, // needs espeak-ng
+  ...needing(
+    ESPEAK,
+    "speech is found, transcribed by the endpoint where it is found, and spoken by espeak-ng",
+  ),
   fn: async () => {
     await using transcriber = openTranscriber(() =>
       Response.json({
@@ -193,8 +195,10 @@ Deno.test({
 });
 
 Deno.test({
-  name: "an endpoint that fails fails the window with a reason that names no address and no key",
-  ignore: !HAS_ESPEAK, // needs espeak-ng
+  ...needing(
+    ESPEAK,
+    "an endpoint that fails fails the window with a reason that names no address and no key",
+  ),
   fn: async () => {
     const check = async (answer: () => Response, reason: SidecarFailure) => {
       await using transcriber = openTranscriber(answer);
@@ -220,8 +224,10 @@ Deno.test({
 });
 
 Deno.test({
-  name: "one request more than may wait is refused as overloaded, and what nobody waits for is given up",
-  ignore: !HAS_ESPEAK, // needs espeak-ng
+  ...needing(
+    ESPEAK,
+    "one request more than may wait is refused as overloaded, and what nobody waits for is given up",
+  ),
   fn: async () => {
     const released = Promise.withResolvers<void>();
     const arrived = Promise.withResolvers<void>();
@@ -248,8 +254,10 @@ Deno.test({
 });
 
 Deno.test({
-  name: "whisper.cpp is given the audio through stdin, and its words are taken without its marks",
-  ignore: !HAS_ESPEAK, // needs espeak-ng
+  ...needing(
+    ESPEAK,
+    "whisper.cpp is given the audio through stdin, and its words are taken without its marks",
+  ),
   fn: async () => {
     const folder = Deno.realPathSync(Deno.makeTempDirSync({ prefix: "service-sidecar-" }));
     try {

@@ -14,7 +14,7 @@ import { chosen, hear } from "../../src/sidecar/audio/hearing.ts";
 import { labelOf } from "../../src/sidecar/audio/profile_labels.ts";
 import { SOUNDS } from "../../src/sidecar/audio/sound_events.ts";
 import { seededRandom } from "../support/seeded_random.ts";
-import { espeakPath } from "../support/sidecars/reference_sidecar.ts";
+import { ESPEAK, needing } from "../support/needs.ts";
 
 const heardIn = (samples: Int16Array) => hear(samples, "general", () => 0);
 
@@ -58,8 +58,7 @@ Deno.test("the measures of a sine are those of a sine", () => {
 });
 
 Deno.test({
-  name: "voices are found in quiet and over noise, tones and music",
-  ignore: espeakPath() === null, // needs espeak-ng
+  ...needing(ESPEAK, "voices are found in quiet and over noise, tones and music"),
   fn: () => {
     const check = (background: string | null, snrDb: number, precision: number, recall: number) => {
       const got = judged(speechScene(espeakVoice, background, snrDb, 4242));

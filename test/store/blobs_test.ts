@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { quietLog } from "../../src/base/log.ts";
 import { realWorld } from "../../src/base/world.ts";
 import { type BlobKind, type BlobRef, Blobs } from "../../src/store/blobs.ts";
-import { SMALL_DISK, TemporaryFolder, withSmallDisk } from "../support/folders.ts";
+import { TemporaryFolder, withSmallDisk } from "../support/folders.ts";
+import { needing, SMALL_DISK } from "../support/needs.ts";
 
 const world = realWorld(quietLog());
 
@@ -131,8 +132,7 @@ Deno.test("leftovers of a killed process are removed at the next start, blobs st
 });
 
 Deno.test({
-  name: `a full disk refuses the blob, leaves nothing, and takes one when there is room${SMALL_DISK.note}`,
-  ignore: !SMALL_DISK.isAllowed,
+  ...needing(SMALL_DISK, "a full disk refuses the blob, leaves nothing, and takes one when there is room"),
   async fn() {
     await withSmallDisk(async (path) => {
       const blobs = Blobs.open(path, world);

@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { quietLog } from "../../src/base/log.ts";
 import { realWorld } from "../../src/base/world.ts";
 import { Uploads } from "../../src/store/uploads.ts";
-import { SMALL_DISK, TemporaryFolder, withSmallDisk } from "../support/folders.ts";
+import { TemporaryFolder, withSmallDisk } from "../support/folders.ts";
+import { needing, SMALL_DISK } from "../support/needs.ts";
 
 const world = realWorld(quietLog());
 
@@ -88,8 +89,7 @@ Deno.test("what the disk refuses is 503 and leaves nothing", async () => {
 });
 
 Deno.test({
-  name: `a full disk refuses the upload, leaves nothing, and takes one when there is room${SMALL_DISK.note}`,
-  ignore: !SMALL_DISK.isAllowed,
+  ...needing(SMALL_DISK, "a full disk refuses the upload, leaves nothing, and takes one when there is room"),
   async fn() {
     await withSmallDisk(async (path) => {
       const uploads = Uploads.open(path, world);

@@ -6,11 +6,6 @@ import type { Tools } from "../../src/base/program_paths.ts";
 import { realWorld, type World } from "../../src/base/world.ts";
 import { Decoder } from "../../src/media/recorded/decoder.ts";
 
-/** Where the real clips lie; the tests that want them say so and pass where there are none. */
-export const CLIPS = new URL("../../../shared/media/clips/", import.meta.url).pathname;
-
-export const hasClips = exists(CLIPS);
-
 export const NEVER = new AbortController().signal;
 
 export function exists(path: string): boolean {

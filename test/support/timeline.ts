@@ -12,13 +12,12 @@ import {
 } from "../../src/store/log/timeline.ts";
 
 export class Bench implements Disposable {
-  readonly dataDir = Deno.makeTempDirSync({ prefix: "timeline-test-" });
   readonly lines: string[] = [];
   readonly damages: Damage[] = [];
   nowMs = 1_700_000_000_000;
   readonly world: World;
 
-  constructor() {
+  constructor(readonly dataDir = Deno.makeTempDirSync({ prefix: "timeline-test-" })) {
     this.world = silentWorld(() => this.nowMs, this.lines);
   }
 

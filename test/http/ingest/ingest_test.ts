@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { CLIPS, KEY_B, MODEL, newRun, startService, type TestService } from "../../support/service.ts";
+import { needing, SHARED_CLIPS, SHARED_CLIPS_FOLDER } from "../../support/needs.ts";
 
 const FILM = join(CLIPS, "bbb480.mp4");
-const SHARED_CLIPS = join(CLIPS, "../../../shared/media/clips");
 
 /** Processes of this machine that were started from the given folder's pipes: what a decode may leave behind. */
 function decodersUnderWay(tempDir: string): number {
@@ -250,14 +250,15 @@ async function makeSlowClip(path: string): Promise<void> {
 }
 
 Deno.test({
-  name: "every real clip ingests or is refused on source_uri",
-  ignore: !hasSharedClips(),
+  ...needing(SHARED_CLIPS, "every real clip ingests or is refused on source_uri"),
   async fn() {
     await using test = await startService({ SERVICE_ACTIVE_STREAM_LIMIT: "100" });
     const runId = await newRun(test);
-    for (const { name } of [...Deno.readDirSync(SHARED_CLIPS)].sort((a, b) => a.name < b.name ? -1 : 1)) {
+    for (
+      const { name } of [...Deno.readDirSync(SHARED_CLIPS_FOLDER)].sort((a, b) => a.name < b.name ? -1 : 1)
+    ) {
       const path = join(test.mediaDir, name);
-      Deno.copyFileSync(join(SHARED_CLIPS, name), path);
+      Deno.copyFileSync(join(SHARED_CLIPS_FOLDER, name), path);
       const { status, json } = await test.call("POST", `/v1/runs/${runId}/ingest`, {
         source_uri: path,
         max_frames: 30,
@@ -270,12 +271,3 @@ Deno.test({
     assertNothingLeft(test);
   },
 });
-
-function hasSharedClips(): boolean {
-  try {
-    return Deno.statSync(SHARED_CLIPS).isDirectory;
-  } catch {
-    console.log("ingest: ../shared/media is absent, the real clips there are not tried");
-    return false;
-  }
-}

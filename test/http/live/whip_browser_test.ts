@@ -15,10 +15,9 @@ import {
   startReason,
   until,
 } from "../../support/models/reason.ts";
+import { CHROMIUM, CHROMIUM_PATH, needing } from "../../support/needs.ts";
 import { KEY_A } from "../../support/service.ts";
 
-const CHROMIUM = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(exists);
-const NOTE = CHROMIUM ? "" : " (skipped: no Chromium is installed)";
 const SAID = "A rabbit.";
 
 /** Runs in the page. */
@@ -36,8 +35,7 @@ interface Publication {
 declare const publication: Publication;
 
 Deno.test({
-  name: `a browser publishes VP8 and sound from another origin, and ends with DELETE${NOTE}`,
-  ignore: !CHROMIUM,
+  ...needing(CHROMIUM, "a browser publishes VP8 and sound from another origin, and ends with DELETE"),
   async fn() {
     await using sidecar = openAudioDouble();
     await using studio = await openStudio({ SERVICE_AUDIO_SIDECAR_ADDR: sidecar.address });
@@ -54,9 +52,10 @@ Deno.test({
 });
 
 Deno.test({
-  name:
-    `a browser publishes H.264 with candidates that follow the offer, and its run fails when it just leaves${NOTE}`,
-  ignore: !CHROMIUM,
+  ...needing(
+    CHROMIUM,
+    "a browser publishes H.264 with candidates that follow the offer, and its run fails when it just leaves",
+  ),
   async fn() {
     await using studio = await openStudio();
     const { live: { test }, page } = studio;
@@ -125,7 +124,7 @@ async function openStudio(env: Record<string, string> = {}): Promise<Studio> {
     }),
   );
   const browser = await chromium.launch({
-    executablePath: CHROMIUM!,
+    executablePath: CHROMIUM_PATH!,
     args: [
       "--no-sandbox",
       "--use-fake-device-for-media-stream",
@@ -255,12 +254,4 @@ async function publishFromPage(
       return gone.status;
     },
   };
-}
-
-function exists(path: string): boolean {
-  try {
-    return Deno.statSync(path).isFile;
-  } catch {
-    return false;
-  }
 }

@@ -26,8 +26,7 @@ import {
   until,
 } from "../../support/models/reason.ts";
 import { CLIPS, KEY_A, KEY_B, MODEL, newRun, startService } from "../../support/service.ts";
-
-const SHARED_CLIPS = join(CLIPS, "../../../shared/media/clips");
+import { needing, SHARED_CLIPS, SHARED_CLIPS_FOLDER } from "../../support/needs.ts";
 
 Deno.test("a film goes past the model chunk by chunk, and everything that was found is on the timeline", async () => {
   await using at = await startReason();
@@ -722,13 +721,14 @@ Deno.test("the older clip mode sends a silent clip of each chunk to any backend"
 });
 
 Deno.test({
-  name: "every real clip is reasoned on or refused on source_uri",
-  ignore: !hasSharedClips(),
+  ...needing(SHARED_CLIPS, "every real clip is reasoned on or refused on source_uri"),
   async fn() {
     await using at = await startReason();
-    for (const { name } of [...Deno.readDirSync(SHARED_CLIPS)].sort((a, b) => a.name < b.name ? -1 : 1)) {
+    for (
+      const { name } of [...Deno.readDirSync(SHARED_CLIPS_FOLDER)].sort((a, b) => a.name < b.name ? -1 : 1)
+    ) {
       const source_uri = join(at.test.mediaDir, name);
-      Deno.copyFileSync(join(SHARED_CLIPS, name), source_uri);
+      Deno.copyFileSync(join(SHARED_CLIPS_FOLDER, name), source_uri);
       const { answer, events } = await at.reason({
         source_uri,
         max_frames: 12,
@@ -748,15 +748,6 @@ Deno.test({
     assertNothingLeft(at.test);
   },
 });
-
-function hasSharedClips(): boolean {
-  try {
-    return Deno.statSync(SHARED_CLIPS).isDirectory;
-  } catch {
-    console.log("reason: ../shared/media is absent, the real clips there are not tried");
-    return false;
-  }
-}
 
 Deno.test("a portrait, an odd size and other containers are reasoned on like any film", async () => {
   await using at = await startReason();

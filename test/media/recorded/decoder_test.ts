@@ -6,9 +6,7 @@ import { type DecodedSignals, Decoder, type DecodeRequest } from "../../../src/m
 import { fileInput } from "../../../src/media/input.ts";
 import { planSampling, type SamplingRequest } from "../../../src/model/frames/sampling.ts";
 import {
-  CLIPS,
   frameTimesMs,
-  hasClips,
   make,
   makeClip,
   makeTurned,
@@ -20,6 +18,7 @@ import {
   tools,
   until,
 } from "../../support/media.ts";
+import { needing, SHARED_CLIPS, SHARED_CLIPS_FOLDER } from "../../support/needs.ts";
 
 interface Wish extends Partial<Pick<DecodeRequest, "maxFrames" | "crop" | "signal">> {
   sampling?: SamplingRequest;
@@ -52,61 +51,66 @@ function isFault(error: unknown, expected: RegExp): true {
   return true;
 }
 
-Deno.test("every frame of the real clips is decoded at its exact time, and the bad ones are refused", async (t) => {
-  if (!hasClips) return console.log("skipped: no real clips beside the project");
-  using folder = new TempFolder();
-  await using decoder = await openDecoder(folder);
-  const checkFrames = (name: string, frames: number, extent: string) =>
-    t.step(`${name}: ${frames} frames of ${extent}`, async () => {
-      const path = join(CLIPS, name);
-      const info = await decoder.probe(fileInput(path), NEVER);
-      const { signals, width, height, pixelFormat, coordinates } = await decode(decoder, path);
-      equal(signals.count, frames);
-      equal(`${width}x${height}`, extent);
-      equal(pixelFormat, info.video!.pixelFormat);
-      deepEqual(coordinates.source_extent, { width, height });
-      equal(signals.ptsMs[0], 0);
-      const times = frameTimesMs(path, info.video!.streamIndex);
-      for (let frame = 0; frame < frames; frame++) {
-        const time = times[frame]!;
-        // ffprobe prints microseconds, and no time at all where the container has none.
-        if (!Number.isNaN(time)) {
-          ok(Math.abs(signals.ptsMs[frame]! - time) < 0.002, `frame ${frame} of ${name}`);
+Deno.test({
+  ...needing(
+    SHARED_CLIPS,
+    "every frame of the real clips is decoded at its exact time, and the bad ones are refused",
+  ),
+  async fn(t) {
+    using folder = new TempFolder();
+    await using decoder = await openDecoder(folder);
+    const checkFrames = (name: string, frames: number, extent: string) =>
+      t.step(`${name}: ${frames} frames of ${extent}`, async () => {
+        const path = join(SHARED_CLIPS_FOLDER, name);
+        const info = await decoder.probe(fileInput(path), NEVER);
+        const { signals, width, height, pixelFormat, coordinates } = await decode(decoder, path);
+        equal(signals.count, frames);
+        equal(`${width}x${height}`, extent);
+        equal(pixelFormat, info.video!.pixelFormat);
+        deepEqual(coordinates.source_extent, { width, height });
+        equal(signals.ptsMs[0], 0);
+        const times = frameTimesMs(path, info.video!.streamIndex);
+        for (let frame = 0; frame < frames; frame++) {
+          const time = times[frame]!;
+          // ffprobe prints microseconds, and no time at all where the container has none.
+          if (!Number.isNaN(time)) {
+            ok(Math.abs(signals.ptsMs[frame]! - time) < 0.002, `frame ${frame} of ${name}`);
+          }
+          ok(frame === 0 || signals.ptsMs[frame]! >= signals.ptsMs[frame - 1]!);
+          ok(signals.lumaMean[frame]! >= 0 && signals.lumaMean[frame]! <= 1);
         }
-        ok(frame === 0 || signals.ptsMs[frame]! >= signals.ptsMs[frame - 1]!);
-        ok(signals.lumaMean[frame]! >= 0 && signals.lumaMean[frame]! <= 1);
-      }
-    });
-  const checkRefused = (name: string, expected: RegExp) =>
-    t.step(`${name} is refused`, async () => {
-      await rejects(decode(decoder, join(CLIPS, name)), (error) => isFault(error, expected));
-    });
-  await checkFrames("intel_bottle.mp4", 1189, "640x360");
-  await checkFrames("intel_car.mp4", 377, "768x432");
-  await checkFrames("bgs_video02.avi", 748, "320x240");
-  await checkFrames("bbb480.mp4", 720, "854x480");
-  await checkFrames("bbb_rotated.mp4", 45, "1080x1920");
-  await checkFrames("chrome_ad.webm", 899, "480x270");
-  await checkFrames("flower_cc0.mp4", 150, "960x540");
-  await checkFrames("elf_cc0.webm", 241, "720x480");
-  await checkFrames("friday_cc0.mp4", 185, "640x480");
-  await checkFrames("viseron_ui.mp4", 254, "1060x658");
-  await checkFrames("own_screenrec.mp4", 675, "1280x720");
-  await checkFrames("carnd_road.mp4", 221, "960x540");
-  await checkFrames("nasa_13013.mp4", 325, "320x180");
-  await checkFrames("nasa_v0.mp4", 325, "320x180");
-  await checkFrames("mediabunny_hevc.mp4", 300, "1920x1080");
-  await checkFrames("mediabunny_vfr_3026x1386.mp4", 63, "3026x1386");
-  await checkFrames("vp8_1432x888.ivf", 1, "1432x888"); // of unknown rate, hence sampled at 2 a second
-  await checkFrames("flower_av1.mp4", 150, "960x540");
-  await checkFrames("flower_vp9.webm", 150, "960x540");
-  await checkFrames("bad_truncated_tail.mp4", 453, "854x480");
-  await checkFrames("bad_bitflips.mp4", 377, "768x432");
-  await checkRefused("bad_audio_only.mp4", /no video stream/);
-  await checkRefused("bad_empty.mp4", /file is empty/);
-  await checkRefused("bad_notvideo.mp4", /not a media file/);
-  await checkRefused("bad_truncated_nomoov.mp4", /cut off/);
-  checkNothingLeft(folder);
+      });
+    const checkRefused = (name: string, expected: RegExp) =>
+      t.step(`${name} is refused`, async () => {
+        await rejects(decode(decoder, join(SHARED_CLIPS_FOLDER, name)), (error) => isFault(error, expected));
+      });
+    await checkFrames("intel_bottle.mp4", 1189, "640x360");
+    await checkFrames("intel_car.mp4", 377, "768x432");
+    await checkFrames("bgs_video02.avi", 748, "320x240");
+    await checkFrames("bbb480.mp4", 720, "854x480");
+    await checkFrames("bbb_rotated.mp4", 45, "1080x1920");
+    await checkFrames("chrome_ad.webm", 899, "480x270");
+    await checkFrames("flower_cc0.mp4", 150, "960x540");
+    await checkFrames("elf_cc0.webm", 241, "720x480");
+    await checkFrames("friday_cc0.mp4", 185, "640x480");
+    await checkFrames("viseron_ui.mp4", 254, "1060x658");
+    await checkFrames("own_screenrec.mp4", 675, "1280x720");
+    await checkFrames("carnd_road.mp4", 221, "960x540");
+    await checkFrames("nasa_13013.mp4", 325, "320x180");
+    await checkFrames("nasa_v0.mp4", 325, "320x180");
+    await checkFrames("mediabunny_hevc.mp4", 300, "1920x1080");
+    await checkFrames("mediabunny_vfr_3026x1386.mp4", 63, "3026x1386");
+    await checkFrames("vp8_1432x888.ivf", 1, "1432x888"); // of unknown rate, hence sampled at 2 a second
+    await checkFrames("flower_av1.mp4", 150, "960x540");
+    await checkFrames("flower_vp9.webm", 150, "960x540");
+    await checkFrames("bad_truncated_tail.mp4", 453, "854x480");
+    await checkFrames("bad_bitflips.mp4", 377, "768x432");
+    await checkRefused("bad_audio_only.mp4", /no video stream/);
+    await checkRefused("bad_empty.mp4", /file is empty/);
+    await checkRefused("bad_notvideo.mp4", /not a media file/);
+    await checkRefused("bad_truncated_nomoov.mp4", /cut off/);
+    checkNothingLeft(folder);
+  },
 });
 
 Deno.test("the sampling plan decides which frames there are", async () => {

@@ -13,9 +13,7 @@ import { planSampling, type SamplingRequest } from "../../../src/model/frames/sa
 import type { SignalColumns } from "../../../src/model/frames/signals.ts";
 import { serveRtsp } from "../../support/live/rtsp_server.ts";
 import {
-  CLIPS,
   exists,
-  hasClips,
   make,
   makeClip,
   makeTurned,
@@ -28,6 +26,7 @@ import {
   until,
   world,
 } from "../../support/media.ts";
+import { needing, SHARED_CLIPS, SHARED_CLIPS_FOLDER } from "../../support/needs.ts";
 
 const FIXTURES = new URL("../../../fixtures/clips/", import.meta.url).pathname;
 
@@ -123,10 +122,20 @@ const COLUMNS = [
   "cutScore",
 ] as const;
 
-Deno.test("the chunks together are bit for bit the signals of the whole file", async (t) => {
+type CheckStream = (
+  path: string,
+  wish?: Wish,
+  columns?: readonly typeof COLUMNS[number][],
+) => Promise<boolean>;
+
+/** Gives `work` a check, which is a step of its own: a streamed file has the signals of a whole decode, bit for bit. */
+async function withStreamCheck(
+  t: Deno.TestContext,
+  work: (check: CheckStream) => Promise<void>,
+): Promise<void> {
   using folder = new TempFolder();
   await using decoder = await openDecoder(folder);
-  const check = (path: string, wish: Wish = {}, columns: readonly typeof COLUMNS[number][] = COLUMNS) =>
+  await work((path, wish = {}, columns = COLUMNS) =>
     t.step(`${path.split("/").pop()} ${JSON.stringify({ ...wish, signal: undefined })}`, async () => {
       const { sampling = {}, maxFrames = 500_000, crop } = wish;
       const info = await decoder.probe(fileInput(path), NEVER);
@@ -146,29 +155,41 @@ Deno.test("the chunks together are bit for bit the signals of the whole file", a
       deepEqual(frames.coordinates, coordinates);
       deepEqual([frames.width, frames.height, frames.pixelFormat], [width, height, pixelFormat]);
       checkNothingLeft(folder);
+    })
+  );
+}
+
+Deno.test("the chunks together are bit for bit the signals of the whole file", (t) =>
+  withStreamCheck(t, async (check) => {
+    const bottle = join(FIXTURES, "intel_bottle.mp4");
+    const images = { perChunk: 2, maxEdge: 128 };
+    await check(bottle);
+    await check(bottle, { chunks: { by: "count", size: 7 }, images });
+    await check(bottle, { chunks: { by: "count", size: 500 }, images: { perChunk: 4, maxEdge: 64 } });
+    await check(bottle, { chunks: { by: "window", windowMs: 777, endMs: null } });
+    await check(bottle, { sampling: { policy: "fixed", fixedFps: 3 }, images });
+    await check(join(FIXTURES, "bbb480.mp4"), { maxFrames: 111, images });
+    await check(join(FIXTURES, "bbb480.mp4"), {
+      crop: { x: 0.25, y: 0.1, width: 0.5, height: 0.37 },
+      chunks: { by: "count", size: 100 },
+      images,
     });
-  const bottle = join(FIXTURES, "intel_bottle.mp4");
-  const images = { perChunk: 2, maxEdge: 128 };
-  await check(bottle);
-  await check(bottle, { chunks: { by: "count", size: 7 }, images });
-  await check(bottle, { chunks: { by: "count", size: 500 }, images: { perChunk: 4, maxEdge: 64 } });
-  await check(bottle, { chunks: { by: "window", windowMs: 777, endMs: null } });
-  await check(bottle, { sampling: { policy: "fixed", fixedFps: 3 }, images });
-  await check(join(FIXTURES, "bbb480.mp4"), { maxFrames: 111, images });
-  await check(join(FIXTURES, "bbb480.mp4"), {
-    crop: { x: 0.25, y: 0.1, width: 0.5, height: 0.37 },
-    chunks: { by: "count", size: 100 },
-    images,
-  });
-  if (!hasClips) return console.log("skipped: no real clips beside the project");
-  for (const name of ["mediabunny_vfr_3026x1386.mp4", "bad_truncated_tail.mp4"]) {
-    await check(join(CLIPS, name), { images });
-  }
-  // What takes the place of the damaged parts differs from one decode to the next.
-  await check(join(CLIPS, "bad_bitflips.mp4"), { images }, ["ptsMs"]);
-  for (const name of ["bbb_rotated.mp4", "vp8_1432x888.ivf", "chrome_ad.webm", "bgs_video02.avi"]) {
-    await check(join(CLIPS, name), { images });
-  }
+  }));
+
+Deno.test({
+  ...needing(SHARED_CLIPS, "the chunks of real clips together are bit for bit the signals of the whole file"),
+  fn: (t) =>
+    withStreamCheck(t, async (check) => {
+      const images = { perChunk: 2, maxEdge: 128 };
+      for (const name of ["mediabunny_vfr_3026x1386.mp4", "bad_truncated_tail.mp4"]) {
+        await check(join(SHARED_CLIPS_FOLDER, name), { images });
+      }
+      // What takes the place of the damaged parts differs from one decode to the next.
+      await check(join(SHARED_CLIPS_FOLDER, "bad_bitflips.mp4"), { images }, ["ptsMs"]);
+      for (const name of ["bbb_rotated.mp4", "vp8_1432x888.ivf", "chrome_ad.webm", "bgs_video02.avi"]) {
+        await check(join(SHARED_CLIPS_FOLDER, name), { images });
+      }
+    }),
 });
 
 Deno.test("pictures are of exactly the frames that contract 6.2 chooses, in the last chunk too", async () => {

@@ -1,34 +1,13 @@
 import assert from "node:assert/strict";
+import { withSmallDisk } from "../../support/folders.ts";
+import { needing, PRLIMIT, SMALL_DISK } from "../../support/needs.ts";
 import { all, Bench, created, event, prepared, range, RUN, seqs } from "../../support/timeline.ts";
 
-/** Mounts 1 MiB of memory as a disk; undefined where that is not allowed. */
-function mountSmallDisk(path: string): { unmount: () => void } | undefined {
-  try {
-    const args = ["-t", "tmpfs", "-o", "size=1m", "timeline-test", path];
-    if (!new Deno.Command("mount", { args, stderr: "null" }).outputSync().success) return undefined;
-    return { unmount: () => void new Deno.Command("umount", { args: ["-l", path] }).outputSync() };
-  } catch {
-    return undefined;
-  }
-}
-
-const disk = (() => {
-  const path = Deno.makeTempDirSync();
-  const mounted = mountSmallDisk(path);
-  mounted?.unmount();
-  Deno.removeSync(path);
-  return mounted !== undefined;
-})();
-
 Deno.test({
-  name: `a full disk refuses the commit whole, and takes the next one when there is room${
-    disk ? "" : " (skipped: no right to mount a small disk)"
-  }`,
-  ignore: !disk,
-  async fn() {
-    using bench = new Bench();
-    const mounted = mountSmallDisk(bench.dataDir)!;
-    try {
+  ...needing(SMALL_DISK, "a full disk refuses the commit whole, and takes the next one when there is room"),
+  fn: () =>
+    withSmallDisk(async (path) => {
+      const bench = new Bench(path);
       Deno.writeFileSync(`${bench.dataDir}/ballast`, new Uint8Array(600_000));
       const timeline = await bench.open();
       timeline.commit(() => [created()]);
@@ -57,25 +36,11 @@ Deno.test({
       assert.deepEqual(seqs(again.read(RUN)), range(1, written + 1));
       assert.deepEqual(bench.damages, []);
       await again.close();
-    } finally {
-      mounted.unmount();
-    }
-  },
+    }),
 });
 
-const canLimit = (() => {
-  try {
-    return new Deno.Command("prlimit", { args: ["--version"], stdout: "null" }).outputSync().success;
-  } catch {
-    return false;
-  }
-})();
-
 Deno.test({
-  name: `a file size limit refuses the commit whole and the service goes on${
-    canLimit ? "" : " (skipped: prlimit is not installed)"
-  }`,
-  ignore: !canLimit,
+  ...needing(PRLIMIT, "a file size limit refuses the commit whole and the service goes on"),
   async fn() {
     using bench = new Bench();
     const script = new URL("./limited_writer.ts", import.meta.url).pathname;

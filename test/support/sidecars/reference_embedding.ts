@@ -1,7 +1,8 @@
 /** The reference embedding sidecar as a process of its own on a free port of loopback. */
 
 import { EMBEDDING_VARIABLES } from "../../../src/sidecar/embedding/embedding_settings.ts";
-import { programOnPath, type SidecarProcess, startSidecarProcess } from "./sidecar_process.ts";
+import { programOnPath } from "../needs.ts";
+import { type SidecarProcess, startSidecarProcess } from "./sidecar_process.ts";
 
 /** `env` holds EMBEDDING_SIDECAR_* variables; without one for ffmpeg it is found on PATH. */
 export function startReferenceEmbedding(env: Record<string, string> = {}): Promise<SidecarProcess> {

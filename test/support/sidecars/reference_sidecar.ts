@@ -1,6 +1,7 @@
 /** The reference audio sidecar as a process of its own on a free port of loopback. */
 
-import { programOnPath, type SidecarProcess, startSidecarProcess } from "./sidecar_process.ts";
+import { programOnPath } from "../needs.ts";
+import { type SidecarProcess, startSidecarProcess } from "./sidecar_process.ts";
 
 /** Null where espeak-ng is not installed. */
 export function espeakPath(): string | null {

@@ -54,15 +54,3 @@ export async function startSidecarProcess(
     throw error;
   }
 }
-
-/** The real path of a program on PATH, or null. */
-export function programOnPath(name: string): string | null {
-  for (const folder of (Deno.env.get("PATH") ?? "").split(":")) {
-    try {
-      return Deno.realPathSync(join(folder, name));
-    } catch {
-      // Not there.
-    }
-  }
-  return null;
-}

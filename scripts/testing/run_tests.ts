@@ -1,0 +1,198 @@
+/** Runs the test files, each in a process of its own, side by side where they stand it, and sums up what they say. */
+
+import { relative } from "node:path";
+import { fileURLToPath } from "node:url";
+import { isSkipAllowed } from "../../test/support/needs.ts";
+import { type FileReport, readReport, testUnderWay } from "./file_report.ts";
+import { FILE_DEADLINE_SECS, planOf } from "./plan.ts";
+
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+const PRELOAD = "test/support/preload.ts";
+const SLOWEST_SHOWN = 10;
+
+interface Result extends FileReport {
+  readonly file: string;
+  readonly output: string;
+  readonly seconds: number;
+}
+
+async function main(): Promise<number> {
+  Deno.chdir(ROOT);
+  const { files, options } = readArguments(Deno.args);
+  if (files.length === 0) return closing("no test file there", 0, 1, 0);
+  if (!await typesAreRight(files)) return closing("the types are wrong (see above)", 0, 1, 0);
+
+  const results: Result[] = [];
+  const isStreamed = files.length === 1;
+  const { sideBySide, alone } = planOf(files);
+  const runAll = async (queue: string[], jobs: number) => {
+    const job = async () => {
+      for (let file = queue.shift(); file !== undefined; file = queue.shift()) {
+        const result = await runFile(file, options, isStreamed);
+        results.push(result);
+        if (!isStreamed) showFile(result);
+      }
+    };
+    await Promise.all(Array.from({ length: jobs }, job));
+  };
+  await runAll([...sideBySide], jobs());
+  await runAll([...alone], 1);
+  return sumUp(results);
+}
+
+/** What exists is a file or a folder of tests; all else, with the value of an option that takes one, is for `deno test`. */
+function readArguments(args: readonly string[]): { files: string[]; options: string[] } {
+  const options: string[] = [];
+  const paths: string[] = [];
+  args.forEach((argument, index) => {
+    const isValue = args[index - 1] === "--filter";
+    (isValue || !exists(argument) ? options : paths).push(argument);
+  });
+  const files = (paths.length > 0 ? paths : ["test"]).flatMap((path) => testFiles(path));
+  return { files: [...new Set(files)], options };
+}
+
+function exists(path: string): boolean {
+  try {
+    Deno.statSync(path);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function testFiles(path: string): string[] {
+  if (Deno.statSync(path).isFile) return [relative(ROOT, Deno.realPathSync(path))];
+  return [...Deno.readDirSync(path)].flatMap(({ name, isDirectory }) => {
+    const inner = `${path.replace(/\/$/, "")}/${name}`;
+    if (isDirectory) return testFiles(inner);
+    return name.endsWith("_test.ts") ? [relative(ROOT, Deno.realPathSync(inner))] : [];
+  });
+}
+
+function jobs(): number {
+  return Math.max(1, Number(Deno.env.get("TEST_JOBS")) || navigator.hardwareConcurrency);
+}
+
+function deadlineSecs(): number {
+  return Number(Deno.env.get("TEST_FILE_DEADLINE_SECS")) || FILE_DEADLINE_SECS;
+}
+
+/** Once for all files, as each of their processes would check the same modules again. */
+async function typesAreRight(files: readonly string[]): Promise<boolean> {
+  const args = ["check", "--quiet", PRELOAD, ...files];
+  return (await new Deno.Command(Deno.execPath(), { args }).spawn().status).success;
+}
+
+async function runFile(file: string, options: readonly string[], isStreamed: boolean): Promise<Result> {
+  const junitPath = Deno.makeTempFileSync({ prefix: "test-report-", suffix: ".xml" });
+  const start = performance.now();
+  const child = new Deno.Command(Deno.execPath(), {
+    args: [
+      ...["test", "--allow-all", "--no-prompt", "--no-check", "--preload", PRELOAD],
+      ...[`--junit-path=${junitPath}`, ...options, file],
+    ],
+    env: { NO_COLOR: "1" },
+    stdin: "null",
+    stdout: "piped",
+    stderr: "piped",
+    detached: true, // a process group of its own, which ends as a whole
+  }).spawn();
+  running.add(child);
+  let isLate = false;
+  const deadline = setTimeout(() => {
+    isLate = true;
+    killGroup(child);
+  }, deadlineSecs() * 1000);
+  let output = "";
+  const collect = async (stream: ReadableStream<Uint8Array>) => {
+    for await (const text of stream.pipeThrough(new TextDecoderStream())) {
+      output += text;
+      if (isStreamed) Deno.stdout.writeSync(new TextEncoder().encode(text));
+    }
+  };
+  const streams = Promise.all([collect(child.stdout), collect(child.stderr)]);
+  const { success } = await child.status;
+  killGroup(child); // what a failed test left running would hold the streams open
+  await streams;
+  clearTimeout(deadline);
+  running.delete(child);
+
+  const report = readReport(output, Deno.readTextFileSync(junitPath));
+  Deno.removeSync(junitPath);
+  const seconds = (performance.now() - start) / 1000;
+  const result = { ...report, file, output, seconds };
+  if (success || (report.failed > 0 && !isLate)) return result;
+  // No test failed, so the process itself did: it was ended, it broke down, or the file could not be loaded.
+  const underWay = testUnderWay(output);
+  const why = isLate ? `was ended after ${deadlineSecs()} s` : "ended with an error";
+  const failure = `${file} ${why}${underWay ? ` in the test "${underWay}"` : ""}`;
+  return { ...result, failed: report.failed + 1, failures: [...report.failures, failure] };
+}
+
+const running = new Set<Deno.ChildProcess>();
+
+function killGroup(child: Deno.ChildProcess): void {
+  try {
+    Deno.kill(-child.pid, "SIGKILL");
+  } catch {
+    // It has ended, with all that it started.
+  }
+}
+
+function endOnSignal(): void {
+  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+    Deno.addSignalListener(signal, () => {
+      running.forEach(killGroup);
+      Deno.exit(signal === "SIGINT" ? 130 : 143);
+    });
+  }
+}
+
+function showFile({ file, output, seconds, passed, failed, skipped }: Result): void {
+  if (failed > 0) console.log(output.trimEnd());
+  const counts = `${passed} passed${failed > 0 ? `, ${failed} FAILED` : ""}`;
+  const note = skipped.length > 0 ? `, ${skipped.length} skipped` : "";
+  console.log(`${failed > 0 ? "FAILED" : "ok"} ${file}: ${counts}${note} (${seconds.toFixed(1)} s)`);
+}
+
+function sumUp(results: readonly Result[]): number {
+  const named = <Item>(pick: (result: Result) => readonly Item[]) =>
+    results.flatMap((result) => pick(result).map((item) => ({ file: result.file, item })));
+  const skipped = named((result) => result.skipped);
+  const forbidden = Deno.env.get("CI") === "true" ? skipped.filter(({ item }) => !isSkipAllowed(item)) : [];
+  const failures = named((result) => result.failures);
+  const times = named((result) => result.times).sort((a, b) => b.item.seconds - a.item.seconds);
+
+  section(
+    "Slowest tests",
+    times.slice(0, SLOWEST_SHOWN).map(({ file, item }) =>
+      `${item.seconds.toFixed(1)} s ${file}: ${item.name}`
+    ),
+  );
+  section("Skipped", skipped.map(({ file, item }) => `${file}: ${item}`));
+  section("Skipped, which CI does not allow", forbidden.map(({ file, item }) => `${file}: ${item}`));
+  section("Failed", failures.map(({ file, item }) => `${file}: ${item}`));
+  const total = (count: (result: Result) => number) =>
+    results.reduce((sum, result) => sum + count(result), 0);
+  const passed = total((result) => result.passed);
+  const failed = total((result) => result.failed) + forbidden.length;
+  if (passed + failed + skipped.length === 0) return closing("no test ran", 0, 1, 0);
+  return closing("", passed, failed, skipped.length - forbidden.length);
+}
+
+function section(title: string, lines: readonly string[]): void {
+  if (lines.length > 0) console.log(`\n${title}:\n${lines.map((line) => `  ${line}`).join("\n")}`);
+}
+
+/** Prints the last line; the exit code. */
+function closing(reason: string, passed: number, failed: number, skipped: number): number {
+  if (reason !== "") console.log(reason);
+  console.log(`\n${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ""}`);
+  return failed > 0 ? 1 : 0;
+}
+
+if (import.meta.main) {
+  endOnSignal();
+  Deno.exit(await main());
+}
