@@ -1,17 +1,19 @@
-/** Who may call a model provider now, who waits and who is told no: one gate for all callers. Contract 7.6. */
+/** Admission of model calls: which call may start now, which one waits, and which one is refused. */
 
+import { timer } from "./wait.ts";
 import type { World } from "./world.ts";
 
 /** From the most to the least urgent. */
 export const LATENCY_CLASSES = ["urgent_live", "live", "offline"] as const;
 export type LatencyClass = typeof LATENCY_CLASSES[number];
 
+/** See docs/models.md#admission. */
 export interface AdmissionLimits {
   /** Calls at once. */
   readonly globalLimit: number;
   /** Calls of one principal at once; at most `globalLimit`. */
   readonly perPrincipalLimit: number;
-  /** With `globalLimit` it makes the slots: calls that are under way or waiting. */
+  /** Together with `globalLimit` the number of slots: calls that are under way or waiting. */
   readonly waiterLimit: number;
   readonly waitTimeoutMs: number;
   /** Output tokens that calls under way may reserve together. */
@@ -22,20 +24,20 @@ export interface AdmissionLimits {
 
 export interface AdmissionCall {
   readonly principalKey: string;
-  /** Calls of one stream take turns with those of others. */
+  /** Calls of one stream take turns with those of other streams. */
   readonly streamKey: string;
   readonly latencyClass: LatencyClass;
   readonly tokens: number;
   readonly bytes: number;
-  /** From now until the answer must be there. */
+  /** From now until the answer must have arrived. */
   readonly deadlineMs: number;
   /** How long the call itself probably takes: it may start until `deadlineMs - estimateMs`. */
   readonly estimateMs: number;
-  /** Leaves the queue as soon as it aborts. */
+  /** When it aborts, the call leaves the queue. */
   readonly signal: AbortSignal;
 }
 
-/** The right to call, with its reservations. Give it back with `using`; giving it back twice does nothing. */
+/** The right to call, with its reservations. Released with `using`; releasing it twice does nothing. */
 export interface AdmissionPermit extends Disposable {
   readonly waitedMs: number;
 }
@@ -47,17 +49,17 @@ export class AdmissionRefused extends Error {
   override readonly name = "AdmissionRefused";
 
   constructor(
-    /** `budget_exceeded` never passes, however often it is tried; the others may. */
+    /** A retry can succeed after each of them but `budget_exceeded`. */
     readonly reason: "saturated" | "deadline_missed" | "budget_exceeded",
     message: string,
-    /** Of a wait that ran out: which limit was in the way at the end. */
+    /** For a wait that ran out: the limit that the call was waiting for at the end. */
     readonly limit?: AdmissionLimit,
   ) {
     super(message);
   }
 }
 
-/** Counted since the gate was opened. */
+/** Counted since the queue was opened. */
 export interface AdmissionStats {
   readonly acquired: Readonly<Record<LatencyClass, number>>;
   /** Waits that ran out. */
@@ -66,12 +68,12 @@ export interface AdmissionStats {
   readonly waiterRejections: number;
   readonly deadlineMissed: number;
   readonly budgetRejections: number;
-  /** Calls that were admitted, at once or later, and waits that ran out; and the time they all waited. */
+  /** Calls that were admitted, immediately or later, and waits that ran out; and the time that all of them waited. */
   readonly waits: number;
   readonly waitedMs: number;
 }
 
-/** A waiter gains one rank each time it has waited this long. */
+/** A waiting call gains one rank each time it has waited this long. */
 const AGEING_MS = 250;
 
 /**
@@ -87,24 +89,25 @@ const AGEING_MS = 250;
  *             ├─ the wait timeout passes ─────────────────────────────────────→ saturated
  *             └─ its signal aborts ─────────────────────────────────────────→ the signal's reason
  *
- * A call that fits takes nobody's place, so full slots do not refuse it: else one principal at its own limit could
- * fill them and shut the others out of idle providers.
+ * A call that fits is admitted even when all slots are taken, because it does not delay a waiting call. Otherwise one
+ * principal at its own limit could fill the slots and keep the others from idle providers.
  *
- * Of the waiters that fit, the first is the one with the lowest class rank, then not of the principal served last,
- * then not of the stream served last, then the earliest latest start, then the first that came. Who starves?
+ * Of the waiting calls that fit, the first is chosen by these rules in this order: the lowest class rank; not of the
+ * principal served last; not of the stream served last; the earliest latest start; the first that arrived. Can a call
+ * starve?
  *
- * - No class: a rank improves by one every 250 ms, so after 500 ms an offline call ranks with a new urgent one. Ranks end
- *   at 0 and do not go on growing: an old crowd of one principal would outrank everybody who comes after it.
- * - No principal through the crowd of another: at equal rank two principals take turns, however many calls each
- *   has waiting, and so do two streams of one principal. Of three or more, those in a hurry (early latest starts) can go
- *   ahead of one that is patient, until the wait timeout ends its wait.
- * - A large call can be passed by small ones that fit where it does not, as nothing is held back for it. Idle providers
- *   would be the price of that, and its wait is bounded: like every other it ends within `waitTimeoutMs`.
+ * - No class starves: a rank improves by one every 250 ms, so after 500 ms an offline call has the rank of a new urgent
+ *   one. Ranks stop at 0. Otherwise many old calls of one principal would stay ahead of every later call.
+ * - No principal starves because another one has many calls: at equal rank two principals take turns, however many
+ *   calls each has waiting, and so do two streams of one principal. Of three or more principals, those with early
+ *   latest starts can stay ahead of one with a late one, until the wait timeout ends its wait.
+ * - A large call can be overtaken by small ones that fit where it does not, as no capacity is kept free for it: that
+ *   would leave providers idle. Its wait is bounded like every other, by `waitTimeoutMs`.
  *
- * Invariant: no waiter fits. A newcomer that fits passes nobody, an arrival or a departure never makes the gate look
- * through its queue, and only what is given back does, once for each call that it admits and once more.
+ * Invariant: no waiting call fits. So a new call that fits overtakes none, the queue need not be searched when a call
+ * arrives or leaves, and a release searches it once for each call that it admits and once more.
  */
-export class Admission implements Disposable {
+export class AdmissionQueue implements Disposable {
   readonly limits: AdmissionLimits;
   readonly #world: Pick<World, "monotonicMs" | "sleep">;
   readonly #stats = {
@@ -116,8 +119,8 @@ export class Admission implements Disposable {
     waits: 0,
     waitedMs: 0,
   };
-  /** Those that have a call under way or waiting. */
-  readonly #principals = new Map<string, Principal>();
+  /** The principals with a call under way or waiting. */
+  readonly #principals = new Map<string, PrincipalCalls>();
   #active = 0;
   #waiting = 0;
   #tokens = 0;
@@ -166,7 +169,7 @@ export class Admission implements Disposable {
     const nowMs = this.#world.monotonicMs();
     const latestStartMs = nowMs + call.deadlineMs - call.estimateMs;
     if (latestStartMs < nowMs) return Promise.reject(this.#deadlineMissed(0));
-    const principal = this.#principals.get(call.principalKey) ?? newPrincipal(call.principalKey);
+    const principal = this.#principals.get(call.principalKey) ?? newPrincipalCalls(call.principalKey);
     if (this.#fits(principal, call)) return Promise.resolve(this.#admit(principal, call, 0));
     const { globalLimit, waiterLimit } = this.limits;
     if (this.#active + this.#waiting >= globalLimit + waiterLimit) {
@@ -176,7 +179,7 @@ export class Admission implements Disposable {
     return this.#wait(principal, call, nowMs, latestStartMs);
   }
 
-  /** Refuses everyone who waits and everyone who comes; permits that are out stay valid. */
+  /** Refuses all waiting and all later calls; permits that are out stay valid. */
   close(): void {
     this.#isClosed = true;
     for (const { waiters } of [...this.#principals.values()]) {
@@ -189,29 +192,28 @@ export class Admission implements Disposable {
   }
 
   #wait(
-    principal: Principal,
+    principal: PrincipalCalls,
     call: AdmissionCall,
     sinceMs: number,
     latestStartMs: number,
   ): Promise<AdmissionPermit> {
     const endMs = Math.min(latestStartMs, sinceMs + this.limits.waitTimeoutMs);
     return new Promise((resolve, reject) => {
-      const timer = new AbortController();
       const leave = () => {
         principal.waiters.delete(waiter);
         this.#waiting -= 1;
         this.#forgetIdle(principal);
         call.signal.removeEventListener("abort", onAbort);
-        timer.abort(WAIT_IS_OVER);
+        timeout[Symbol.dispose]();
       };
-      const waiter: Waiter = {
+      const waiter: WaitingCall = {
         call,
         classRank: LATENCY_CLASSES.indexOf(call.latencyClass),
         ticket: ++this.#tickets,
         sinceMs,
         latestStartMs,
         endMs,
-        // Counts as under way before it leaves the queue: its principal has something all the time.
+        // The call counts as under way before it leaves the queue, so that its principal is not removed in between.
         admit: (nowMs) => {
           resolve(this.#admit(principal, call, nowMs - sinceMs));
           leave();
@@ -222,16 +224,17 @@ export class Admission implements Disposable {
         },
       };
       const onAbort = () => waiter.reject(call.signal.reason);
-      const onEnd = () => waiter.reject(this.#inVain(principal, waiter));
       call.signal.addEventListener("abort", onAbort, { once: true });
       principal.waiters.add(waiter);
       this.#principals.set(principal.key, principal);
       this.#waiting += 1;
-      this.#world.sleep(endMs - sinceMs, timer.signal).then(onEnd, () => {/* the wait ended before */});
+      const timeout = timer(this.#world, endMs - sinceMs, () => {
+        waiter.reject(this.#waitRanOut(principal, waiter));
+      });
     });
   }
 
-  #admit(principal: Principal, call: AdmissionCall, waitedMs: number): AdmissionPermit {
+  #admit(principal: PrincipalCalls, call: AdmissionCall, waitedMs: number): AdmissionPermit {
     this.#principals.set(principal.key, principal);
     principal.active += 1;
     this.#active += 1;
@@ -241,7 +244,7 @@ export class Admission implements Disposable {
     this.#stats.acquired[call.latencyClass] += 1;
     this.#countWait(waitedMs);
     let isOut = true;
-    const giveBack = () => {
+    const release = () => {
       if (!isOut) return;
       isOut = false;
       principal.active -= 1;
@@ -251,7 +254,7 @@ export class Admission implements Disposable {
       this.#forgetIdle(principal);
       this.#admitWaiters();
     };
-    return { waitedMs, [Symbol.dispose]: giveBack };
+    return { waitedMs, [Symbol.dispose]: release };
   }
 
   #admitWaiters(): void {
@@ -263,12 +266,12 @@ export class Admission implements Disposable {
     }
   }
 
-  #firstThatFits(nowMs: number): Waiter | undefined {
-    let first: Waiter | undefined;
+  #firstThatFits(nowMs: number): WaitingCall | undefined {
+    let first: WaitingCall | undefined;
     for (const principal of this.#principals.values()) {
       if (principal.active >= this.limits.perPrincipalLimit) continue;
       for (const waiter of principal.waiters) {
-        // One whose time is up is refused by its timer, even when that runs late.
+        // A call whose time is over is refused by its timer, even when that timer is late.
         if (nowMs > waiter.endMs || !this.#fitsBudgets(waiter.call)) continue;
         if (!first || this.#isBefore(waiter, first, nowMs)) first = waiter;
       }
@@ -276,7 +279,7 @@ export class Admission implements Disposable {
     return first;
   }
 
-  #isBefore(one: Waiter, other: Waiter, nowMs: number): boolean {
+  #isBefore(one: WaitingCall, other: WaitingCall, nowMs: number): boolean {
     const byRank = rank(one, nowMs) - rank(other, nowMs);
     if (byRank !== 0) return byRank < 0;
     const { principal, stream } = this.#lastServed;
@@ -287,7 +290,7 @@ export class Admission implements Disposable {
     return (one.latestStartMs - other.latestStartMs || one.ticket - other.ticket) < 0;
   }
 
-  #fits(principal: Principal, call: AdmissionCall): boolean {
+  #fits(principal: PrincipalCalls, call: AdmissionCall): boolean {
     const { globalLimit, perPrincipalLimit } = this.limits;
     return this.#active < globalLimit && principal.active < perPrincipalLimit && this.#fitsBudgets(call);
   }
@@ -307,7 +310,7 @@ export class Admission implements Disposable {
     return excess === undefined ? undefined : new AdmissionRefused("budget_exceeded", excess);
   }
 
-  #inVain(principal: Principal, { sinceMs, latestStartMs, endMs }: Waiter): AdmissionRefused {
+  #waitRanOut(principal: PrincipalCalls, { sinceMs, latestStartMs, endMs }: WaitingCall): AdmissionRefused {
     const waitedMs = this.#world.monotonicMs() - sinceMs;
     this.#countWait(waitedMs);
     if (endMs === latestStartMs) return this.#deadlineMissed(waitedMs);
@@ -327,18 +330,18 @@ export class Admission implements Disposable {
     this.#stats.waitedMs += waitedMs;
   }
 
-  #forgetIdle({ key, active, waiters }: Principal): void {
+  #forgetIdle({ key, active, waiters }: PrincipalCalls): void {
     if (active === 0 && waiters.size === 0) this.#principals.delete(key);
   }
 }
 
-interface Principal {
+interface PrincipalCalls {
   readonly key: string;
   active: number;
-  readonly waiters: Set<Waiter>;
+  readonly waiters: Set<WaitingCall>;
 }
 
-interface Waiter {
+interface WaitingCall {
   readonly call: AdmissionCall;
   readonly classRank: number;
   readonly ticket: number;
@@ -350,14 +353,11 @@ interface Waiter {
   readonly reject: (reason: unknown) => void;
 }
 
-/** Why a timer is stopped; made once, as each waiter stops one. */
-const WAIT_IS_OVER = new DOMException("The wait is over", "AbortError");
-
-function newPrincipal(key: string): Principal {
+function newPrincipalCalls(key: string): PrincipalCalls {
   return { key, active: 0, waiters: new Set() };
 }
 
-function rank({ classRank, sinceMs }: Waiter, nowMs: number): number {
+function rank({ classRank, sinceMs }: WaitingCall, nowMs: number): number {
   return Math.max(0, classRank - Math.floor((nowMs - sinceMs) / AGEING_MS));
 }
 

@@ -1,41 +1,42 @@
-/** Bounded admission: a fixed number of permits, first come first served, and a bounded queue for the rest. */
+/** Bounded concurrency: a fixed number of permits, first come, first served, and a bounded queue for the rest. */
 
 import { Refusal, type RefusalKind } from "./refusal.ts";
+import { type Sleeper, timer } from "./wait.ts";
 
 export interface GateOptions {
   /** Permits that may be out at once; at least 1. */
   readonly limit: number;
-  /** Callers that may wait at once; the next one is refused at once. */
+  /** Callers that may wait at once; a further one is refused immediately. */
   readonly waiterLimit: number;
-  /** What is scarce, for the words of a refusal: "decodes", "provider calls". */
+  /** What the permits are for, used in the error message: "decodes", "uploads". */
   readonly what: string;
-  /** The refusal of a caller that finds the queue full, or that waited its time in vain. */
+  /** How a caller is refused that finds the queue full or whose wait runs out. */
   readonly refusal: RefusalKind;
 }
 
 export interface AcquireOptions {
-  /** Leaves the queue as soon as it aborts; `acquire` rejects with its reason. */
+  /** When it aborts, the caller leaves the queue and `acquire` rejects with its reason. */
   readonly signal?: AbortSignal;
-  /** Longest wait; without it the wait ends with a permit, the signal or the gate. */
-  readonly timeoutMs?: number;
+  /** The longest wait, by the clock of `world`; without it the wait ends with a permit, the signal or the gate. */
+  readonly within?: { readonly world: Sleeper; readonly timeoutMs: number };
 }
 
-/** The right to proceed. Give it back with `using`; giving it back twice does nothing. */
+/** The right to proceed. Released with `using`; releasing it twice does nothing. */
 export interface Permit extends Disposable {
   release(): void;
 }
 
 /**
- * A gate with `limit` permits. A permit that comes back goes to the one who has waited longest, so nobody is passed
- * by a newcomer.
+ * A gate with `limit` permits. A released permit goes to the caller who has waited longest, so no newcomer overtakes a
+ * waiting one.
  *
  *     using _permit = await decodes.acquire({ signal });
  */
 export class Gate implements Disposable {
   readonly limit: number;
   readonly #options: GateOptions;
-  /** Insertion order is the order of arrival, and leaving from the middle costs nothing. */
-  readonly #waiters = new Set<Waiter>();
+  /** A set keeps the order of arrival, and removing one from the middle costs no more than from the end. */
+  readonly #waiters = new Set<QueuedCaller>();
   #active = 0;
   #isClosed = false;
 
@@ -63,10 +64,10 @@ export class Gate implements Disposable {
    * Waits for a permit. Rejects with a {@link Refusal} when the queue is full, when the wait runs out and when the
    * gate is closed, and with the signal's reason when it aborts.
    */
-  acquire({ signal, timeoutMs }: AcquireOptions = {}): Promise<Permit> {
+  acquire({ signal, within }: AcquireOptions = {}): Promise<Permit> {
     if (signal?.aborted) return Promise.reject(signal.reason);
     if (this.#isClosed) return Promise.reject(this.#refused("as the service is closing"));
-    // Nobody waits while a permit is free: a permit that comes back is handed on at once.
+    // While a permit is free the queue is empty: a released permit is handed on immediately.
     if (this.#active < this.limit) {
       this.#active += 1;
       return Promise.resolve(this.#permit());
@@ -74,10 +75,10 @@ export class Gate implements Disposable {
     if (this.#waiters.size >= this.#options.waiterLimit) {
       return Promise.reject(this.#refused(`as ${this.#waiters.size} are waiting already`));
     }
-    return this.#wait(signal, timeoutMs);
+    return this.#wait(signal, within);
   }
 
-  /** Refuses everyone who waits and everyone who comes; permits that are out stay valid. */
+  /** Refuses all waiting and all later callers; permits that are out stay valid. */
   close(): void {
     this.#isClosed = true;
     for (const waiter of [...this.#waiters]) waiter.reject(this.#refused("as the service is closing"));
@@ -87,14 +88,14 @@ export class Gate implements Disposable {
     this.close();
   }
 
-  #wait(signal: AbortSignal | undefined, timeoutMs: number | undefined): Promise<Permit> {
+  #wait(signal: AbortSignal | undefined, within: AcquireOptions["within"]): Promise<Permit> {
     return new Promise<Permit>((resolve, reject) => {
       const leave = () => {
         this.#waiters.delete(waiter);
         signal?.removeEventListener("abort", onAbort);
-        clearTimeout(timer);
+        timeout?.[Symbol.dispose]();
       };
-      const waiter: Waiter = {
+      const waiter: QueuedCaller = {
         resolve: (permit) => {
           leave();
           resolve(permit);
@@ -105,8 +106,9 @@ export class Gate implements Disposable {
         },
       };
       const onAbort = () => waiter.reject(signal!.reason);
-      const onTimeout = () => waiter.reject(this.#refused(`within ${timeoutMs} ms`));
-      const timer = timeoutMs === undefined ? undefined : setTimeout(onTimeout, timeoutMs);
+      const timeout = within && timer(within.world, within.timeoutMs, () => {
+        waiter.reject(this.#refused(`within ${within.timeoutMs} ms`));
+      });
       signal?.addEventListener("abort", onAbort, { once: true });
       this.#waiters.add(waiter);
     });
@@ -122,7 +124,7 @@ export class Gate implements Disposable {
     return { release, [Symbol.dispose]: release };
   }
 
-  /** The permit passes to the longest waiter without ever being free. */
+  /** The permit goes to the caller who has waited longest, without ever being free. */
   #handOn(): void {
     const [next] = this.#waiters;
     if (next) next.resolve(this.#permit());
@@ -137,7 +139,7 @@ export class Gate implements Disposable {
   }
 }
 
-interface Waiter {
+interface QueuedCaller {
   readonly resolve: (permit: Permit) => void;
   readonly reject: (reason: unknown) => void;
 }

@@ -1,11 +1,11 @@
-/** Waiting with an end: the one place that races work against time or against a signal. */
+/** Waiting with an end: the one module that races work against time or against a signal. */
 
 import type { World } from "./world.ts";
 
 /** What a wait needs of the world. */
-type Sleeper = Pick<World, "sleep">;
+export type Sleeper = Pick<World, "sleep">;
 
-/** The time was up, as opposed to a caller who has disconnected. */
+/** The time ran out, as opposed to a caller who has disconnected. */
 export class OutOfTime extends Error {
   override readonly name = "OutOfTime";
 }
@@ -30,7 +30,7 @@ export class Deadline implements Disposable {
       signal: this.#over.signal,
     });
     const onTimeout = () => this.#controller.abort(outOfTime(timeoutMs));
-    world.sleep(timeoutMs, this.#over.signal).then(onTimeout, () => {/* disposed in time */});
+    world.sleep(timeoutMs, this.#over.signal).then(onTimeout, () => {/* disposed before */});
   }
 
   get signal(): AbortSignal {
@@ -38,15 +38,18 @@ export class Deadline implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    this.#over.abort();
+    this.#over.abort(DISPOSED);
   }
 }
 
 /** Calls `onTimeout` once after `ms`, unless it was disposed before. */
 export function timer(world: Sleeper, ms: number, onTimeout: () => void): Disposable {
-  const disposed = new AbortController();
-  world.sleep(ms, disposed.signal).then(onTimeout, () => {/* disposed in time */});
-  return { [Symbol.dispose]: () => disposed.abort() };
+  const over = new AbortController();
+  world.sleep(ms, over.signal).then(() => {
+    // Between the end of the sleep and this callback other code may have disposed the timer.
+    if (!over.signal.aborted) onTimeout();
+  }, () => {/* disposed before */});
+  return { [Symbol.dispose]: () => over.abort(DISPOSED) };
 }
 
 /** Sleeps for `ms`: true when the time has passed, false as soon as `signal` aborts. Never rejects. */
@@ -54,19 +57,19 @@ export function pause(world: Sleeper, ms: number, signal?: AbortSignal): Promise
   return world.sleep(ms, signal).then(() => true, () => false);
 }
 
-/** What `work` gives, unless `signal` aborts first: then its reason. The result of `work` is then dropped. */
+/** The result of `work`; if `signal` aborts first, rejects with its reason and drops the result. */
 export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const onAbort = () => reject(signal.reason);
     if (signal.aborted) onAbort();
-    signal.addEventListener("abort", onAbort, { once: true });
+    else signal.addEventListener("abort", onAbort, { once: true });
     work.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
   });
 }
 
 /**
- * What `work` gives within `timeoutMs`; rejects with {@link OutOfTime} after that, and with the signal's reason when
- * `signal` aborts. `work` itself goes on: whoever can stop it does so.
+ * The result of `work` within `timeoutMs`; rejects with {@link OutOfTime} after that, and with the signal's reason when
+ * `signal` aborts. `work` itself goes on: stopping it is up to the caller.
  */
 export async function within<T>(
   world: Sleeper,
@@ -89,10 +92,13 @@ export async function hasEndedWithin(
   return await within(world, timeoutMs, ended, signal).catch(() => false);
 }
 
-/** Lets everything run that is ready now, so that long work does not hold other requests up. */
+/** Lets everything run that is ready now, so that long work does not delay other requests. */
 export function yieldToEventLoop(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, 0));
 }
+
+/** The reason with which a sleep is stopped; made once, as making an exception is slow. */
+const DISPOSED = new DOMException("The wait is over", "AbortError");
 
 function outOfTime(timeoutMs: number): OutOfTime {
   return new OutOfTime(`not done after ${timeoutMs} ms`);

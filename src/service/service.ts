@@ -208,7 +208,7 @@ export async function openService(
     search: new Search(timeline, searchIndex),
     interactions: new Interactions(timeline),
     feedback,
-    files: opening.use(new Files({ uploads, decoder, sources: local })),
+    files: opening.use(new Files({ world, uploads, decoder, sources: local })),
     blobs: new BlobReads(timeline, blobs),
     follower,
     webhooks,

@@ -1,11 +1,11 @@
-/** Admission holds every limit, lets the rest wait by its rules for so long and no longer, and says why not. */
+/** The admission queue holds every limit, lets further calls wait by its rules for a bounded time, and names its reasons. */
 
 import assert from "node:assert/strict";
 import {
-  Admission,
   type AdmissionCall,
   type AdmissionLimits,
   type AdmissionPermit,
+  AdmissionQueue,
   AdmissionRefused,
   LATENCY_CLASSES,
 } from "../../src/base/admission.ts";
@@ -35,13 +35,13 @@ const CALL: AdmissionCall = {
 /** A gate under a clock of the test, with a log of what became of each call by name. */
 class Scene {
   readonly clock = new ManualClock();
-  readonly gate: Admission;
+  readonly gate: AdmissionQueue;
   /** In the order in which things happened: `x` for admitted, `x!saturated/global` for refused. */
   readonly log: string[] = [];
   readonly permits = new Map<string, AdmissionPermit>();
 
   constructor(limits: Partial<AdmissionLimits> = {}) {
-    this.gate = new Admission({ ...LIMITS, ...limits }, this.clock);
+    this.gate = new AdmissionQueue({ ...LIMITS, ...limits }, this.clock);
   }
 
   async ask(name: string, call: Partial<AdmissionCall> = {}): Promise<void> {

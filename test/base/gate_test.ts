@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { Gate, type Permit } from "../../src/base/gate.ts";
 import { Refusal } from "../../src/base/refusal.ts";
+import { ManualClock } from "../support/manual_clock.ts";
 
 Deno.test("as many as the limit pass at once, the next one waits for a permit to come back", async () => {
   const gate = gateOf(2);
@@ -102,19 +103,46 @@ Deno.test("a signal that has aborted already is not even queued", async () => {
   assert.deepEqual([gate.active, gate.waiting], [0, 0]);
 });
 
-Deno.test("a wait that runs out is refused and leaves the queue", async () => {
+Deno.test("a wait that runs out is refused and leaves the queue, by the world's clock alone", async () => {
+  const world = new ManualClock();
   const gate = gateOf(1);
   const held = await gate.acquire();
-  await assert.rejects(gate.acquire({ timeoutMs: 1 }), isRefusal);
-  assert.deepEqual([gate.active, gate.waiting], [1, 0]);
+  let outcome = "waiting";
+  gate.acquire({ within: { world, timeoutMs: 60_000 } }).catch((error) => outcome = error.message);
+  await world.advance(59_999);
+  assert.deepEqual([outcome, gate.waiting, world.sleeping], ["waiting", 1, 1]);
+  await world.advance(1);
+  assert.equal(outcome, "Cannot admit more than 1 decodes at once within 60000 ms");
+  assert.deepEqual([gate.active, gate.waiting, world.sleeping], [1, 0, 0]);
   held.release();
   assert.equal(gate.active, 0);
+});
+
+Deno.test("a wait that ends before its time stops its timer", async () => {
+  const world = new ManualClock();
+  const gate = gateOf(1);
+  const held = await gate.acquire({ within: { world, timeoutMs: 10 } });
+  assert.equal(world.sleeping, 0, "no wait, no timer");
+  const controller = new AbortController();
+  const aborted = gate.acquire({ signal: controller.signal, within: { world, timeoutMs: 10 } });
+  const admitted = gate.acquire({ within: { world, timeoutMs: 10 } });
+  assert.equal(world.sleeping, 2);
+  controller.abort(new Error("the client went away"));
+  await assert.rejects(aborted, /went away/);
+  held.release();
+  const permit = await admitted;
+  assert.equal(world.sleeping, 0);
+  const closed = gate.acquire({ within: { world, timeoutMs: 10 } });
+  gate.close();
+  await assert.rejects(closed, isRefusal);
+  assert.equal(world.sleeping, 0);
+  permit.release();
 });
 
 Deno.test("closing refuses those who wait and those who come; permits that are out stay valid", async () => {
   const gate = gateOf(1);
   const held = await gate.acquire();
-  const waiters = [gate.acquire(), gate.acquire({ timeoutMs: 60_000 })];
+  const waiters = [gate.acquire(), gate.acquire({ within: { world: new ManualClock(), timeoutMs: 60_000 } })];
   gate.close();
   for (const waiter of waiters) await assert.rejects(waiter, isRefusal);
   await assert.rejects(gate.acquire(), isRefusal);

@@ -14,6 +14,7 @@ function caller(signal: AbortSignal): Caller {
 Deno.test("more uploads than may run and wait are refused, and hanging up gives the places back", async () => {
   using folder = new TemporaryFolder();
   using files = new Files({
+    world: realWorld(quietLog()),
     uploads: Uploads.open(folder.path, realWorld(quietLog())),
     decoder: { probe: () => Promise.reject(new Error("nothing gets that far")) },
     sources: { uploadRoot: folder.path, operatorRoots: [] },

@@ -8,11 +8,13 @@ import { fileInput } from "../../media/input.ts";
 import { ownerPrefix, resolveLocalSource, type SourcePolicy } from "../../media/source.ts";
 import { requestedVideoType, uploadName } from "../../model/files/file_name.ts";
 import { LIMITS } from "../../model/limits.ts";
+import type { World } from "../../base/world.ts";
 import type { Uploads } from "../../store/uploads.ts";
 import type { Caller } from "../caller.ts";
 import { describeOpenFile, type OpenFile } from "./open_file.ts";
 
 export interface FilesOptions {
+  readonly world: Pick<World, "sleep">;
   readonly uploads: Uploads;
   readonly decoder: Pick<Decoder, "probe">;
   readonly sources: Omit<SourcePolicy, "principalKey">;
@@ -39,7 +41,10 @@ export class Files implements Disposable {
   async upload(caller: Caller, filename: string, content: AsyncIterable<Uint8Array>): Promise<string> {
     const { signal } = caller;
     const name = uploadName(await ownerPrefix(caller.principalKey), filename);
-    using _turn = await this.#receiving.acquire({ signal, timeoutMs: LIMITS.upload.waitMs });
+    using _turn = await this.#receiving.acquire({
+      signal,
+      within: { world: this.#options.world, timeoutMs: LIMITS.upload.waitMs },
+    });
     using upload = await this.#options.uploads.create();
     for await (const bytes of content) await upload.write(bytes);
     await this.#checkIsMedia(upload.path, signal);

@@ -1,9 +1,9 @@
 /** Asking a model: admission first, then the providers, and every outcome counted. Contract 7.6 and 16. */
 
 import {
-  Admission,
   type AdmissionLimits,
   type AdmissionPermit,
+  AdmissionQueue,
   AdmissionRefused,
   LATENCY_CLASSES,
   type LatencyClass,
@@ -50,7 +50,7 @@ const SLO_TARGET_RATIO = 0.99;
 /** The one way to a model for every caller: it holds the process-wide limits. */
 export class Inference implements Disposable {
   readonly #options: InferenceOptions;
-  readonly #admission: Admission;
+  readonly #admission: AdmissionQueue;
   /** Calls that wait or are under way, ended together when the service closes. */
   readonly #underWay = new Set<AbortController>();
   /** Calls that ended well or badly; what the error budget is measured by. */
@@ -58,7 +58,7 @@ export class Inference implements Disposable {
 
   constructor(options: InferenceOptions) {
     this.#options = options;
-    this.#admission = new Admission(options.limits, options.world);
+    this.#admission = new AdmissionQueue(options.limits, options.world);
     this.#readAdmission();
     options.metrics.set("service_infer_slo_target_ratio", SLO_TARGET_RATIO);
     options.metrics.read("service_infer_error_budget_remaining_ratio", () => this.#errorBudgetRemaining());
@@ -172,7 +172,7 @@ export class Inference implements Disposable {
     return Math.max(0, 1 - failed / (ok + failed) / (1 - SLO_TARGET_RATIO));
   }
 
-  /** Admission counts for itself; a scrape asks it. */
+  /** The admission queue counts its own calls; a scrape of the metrics reads them. */
   #readAdmission(): void {
     const { metrics, limits } = this.#options;
     const admission = this.#admission;

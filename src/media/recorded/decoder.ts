@@ -144,7 +144,10 @@ export class Decoder implements AsyncDisposable {
       const coordinates = request.crop
         ? croppedFrame(video, request.crop)
         : fullFrame(video.width, video.height);
-      const place = await this.#streams.acquire({ signal, timeoutMs: STREAM_WAIT_MS });
+      const place = await this.#streams.acquire({
+        signal,
+        within: { world: this.#options.world, timeoutMs: STREAM_WAIT_MS },
+      });
       try {
         const { tools, tempDir, world } = this.#options;
         const host = { tools, tempDir, world, pool: this.#pool, limits: (cpu: number) => this.#limits(cpu) };

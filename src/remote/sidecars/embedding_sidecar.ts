@@ -68,7 +68,7 @@ export class EmbeddingSidecar implements Disposable {
     const startedMs = world.monotonicMs();
     try {
       checkSize(jpeg);
-      using _permit = await this.#gate.acquire({ signal, timeoutMs });
+      using _permit = await this.#gate.acquire({ signal, within: { world, timeoutMs } });
       this.#refuseWhileLeftAlone();
       const embedding = await this.#exchange(jpeg, signal);
       metrics.observe("service_pipeline_novelty_embedding_latency_ms", world.monotonicMs() - startedMs);
