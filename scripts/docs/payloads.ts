@@ -54,7 +54,7 @@ const FORMS: Readonly<Record<string, readonly string[]>> = {
   run_completed: ["Written by reason", "Written at the end of a live session"],
   run_deleted: [
     "Written by `DELETE /v1/runs/:id`",
-    "Written when a live session fails after its run was created",
+    "Reserved: this version does not write it",
   ],
   analysis_generated: ["Written by analyze", "Written by reason"],
   semantic_chunk_inferred: [
@@ -80,7 +80,7 @@ const SHARED: readonly (readonly [z.ZodType, string])[] = [
 
 /** A draft 2020-12 schema as zod writes it, as far as payloads use it. */
 interface Schema {
-  readonly type?: string;
+  readonly type?: string | readonly string[];
   readonly description?: string;
   readonly const?: unknown;
   readonly enum?: readonly unknown[];
@@ -127,10 +127,14 @@ function kindSection(kind: string, row: EventRow): string {
     throw new Error(`${kind} has ${forms.length} forms, FORMS names others`);
   }
   const parts = [`### ${kind}`, row.summary];
-  forms.forEach((form, index) => {
-    if (titles[index] !== "") parts.push(`${titles[index]}:`);
-    parts.push(fieldTable(kind, form));
-  });
+  const same = KINDS[GROUPS[kind]!].find((other) =>
+    (EVENTS as Record<string, EventRow>)[other]!.payload === row.payload
+  )!;
+  if (same !== kind) parts.push(`Fields as in [${same}](#${same}).`);
+  else {forms.forEach((form, index) => {
+      if (titles[index] !== "") parts.push(`${titles[index]}:`);
+      parts.push(fieldTable(kind, form));
+    });}
   parts.push("Example:", `\`\`\`json\n${exampleOf(kind)}\n\`\`\``);
   return parts.join("\n\n");
 }
@@ -170,6 +174,7 @@ function typeOf(schema: Schema): string {
   }
   if ("const" in schema) return code(JSON.stringify(schema.const));
   if (schema.enum) return schema.enum.map((value) => code(JSON.stringify(value))).join(", ");
+  if (Array.isArray(schema.type)) return schema.type.map((type) => typeOf({ ...schema, type })).join(" or ");
   switch (schema.type) {
     case "integer":
     case "number":
@@ -184,7 +189,7 @@ function typeOf(schema: Schema): string {
     case undefined:
       return "any JSON value";
     default:
-      return schema.type;
+      return String(schema.type);
   }
 }
 
@@ -223,5 +228,27 @@ function exampleOf(kind: string): string {
     const isLong = typeof value === "number" && !Number.isSafeInteger(value) && Number.isInteger(value);
     return isLong ? (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON(context!.source!) : value;
   }) as { valid: unknown[] };
-  return JSON.stringify(exact.valid[0], null, 2);
+  return printed(exact.valid[0]);
+}
+
+const LINE_CHARACTERS = 100;
+
+/** JSON in the layout of `deno fmt`: what fits stays on one line, but for the outermost object. */
+function printed(value: unknown, indent = ""): string {
+  const isObject = typeof value === "object" && value !== null && !isRaw(value);
+  if (!isObject) return JSON.stringify(value);
+  const inner = `${indent}  `;
+  const [open, close] = Array.isArray(value) ? "[]" : "{}";
+  const items = Array.isArray(value)
+    ? value.map((item) => printed(item, inner))
+    : Object.entries(value).map(([key, item]) => `${JSON.stringify(key)}: ${printed(item, inner)}`);
+  if (items.length === 0) return `${open}${close}`;
+  const space = Array.isArray(value) ? "" : " ";
+  const line = `${open}${space}${items.join(", ")}${space}${close}`;
+  const fits = indent !== "" && !line.includes("\n") && indent.length + line.length <= LINE_CHARACTERS;
+  return fits ? line : `${open}\n${items.map((item) => inner + item).join(",\n")}\n${indent}${close}`;
+}
+
+function isRaw(value: unknown): boolean {
+  return (JSON as unknown as { isRawJSON(value: unknown): boolean }).isRawJSON(value);
 }
