@@ -1,68 +1,81 @@
-/** The delivery log, `${dataDir}/webhook-delivery.wal`: what became of each webhook delivery, and where each hook is. */
+/** The webhook delivery log: the result of each delivery attempt, and how far each webhook has come. */
 
 import { join } from "node:path";
 import type { Log } from "../base/log.ts";
 import type { World } from "../base/world.ts";
 import { type DeliveryRecord, deliveryRecord, DeliveryState } from "../model/webhooks/delivery.ts";
-import { type Damage, DamageReport } from "./log/damage.ts";
+import { DamageReport } from "./log/damage.ts";
 import { bodyColumns, columnText, isTornRecord, type ParsedRecord, RecordBatch } from "./log/record.ts";
 import { SegmentWriter } from "./log/segment.ts";
 import { linesIn, scanSegment } from "./log/segment_scan.ts";
 
 export interface DeliveryLogOptions {
-  /** The caller holds its lock. */
+  /** The caller must own its lock. */
   readonly dataDir: string;
   readonly world: World;
-  /** The log is rewritten when it reaches this size, or eight times its live content; 4 MiB. */
+  /** The log is compacted when it reaches the larger of this size and eight times its live content; 4 MiB. */
   readonly compactBytes?: number;
 }
 
-const NAME = "webhook-delivery.wal";
+const FILE_NAME = "webhook-delivery.wal";
+const TEMPORARY_NAME = `${FILE_NAME}.new`;
 const COMPACT_BYTES = 4 * 1024 * 1024;
-/** How often the live content may stand in the log before it is rewritten. */
-const COMPACT_WORTH = 8;
+/** The log is compacted when it is this many times as large as its live content. */
+const COMPACT_FACTOR = 8;
 
 /**
- * The records of record.ts, with a number of their own as seq, the hook's id as stream, the state as kind and the JSON
- * of contract 8.3 as payload:
+ * The file `${dataDir}/webhook-delivery.wal` has the records of record.ts: seq is a number of this log, the stream is
+ * the webhook's id, the kind is the state, and the payload is the JSON of a delivery record:
  *
  *   1 <crc> <length> 0 17<TAB>run-5b…e6<TAB>wh_3f…1a<TAB>1763658553000<TAB>delivered<TAB>{"webhook_id":…,"seq":40,…}
  *
- * Records are handed to the operating system and never synced one by one: what a power cut takes from the end of the
- * log is delivered once more. Only this class writes the file; every state follows from the records in it.
+ * Records are written without a sync: a delivery whose record was lost in a power cut is made again. Only this class
+ * writes the file, and every state follows from the records in it. See docs/protocols.md#delivery-log.
  */
 export class DeliveryLog implements AsyncDisposable {
   readonly #world: World;
   readonly #log: Log;
   readonly #dataDir: string;
   readonly #compactBytes: number;
-  readonly #states = new Map<string, DeliveryState>();
+  /** By webhook id. */
+  readonly #states: Map<string, DeliveryState>;
   readonly #batch = new RecordBatch();
   #writer: SegmentWriter;
-  /** Of the last record. */
-  #number = 0;
+  /** Number of the last record. */
+  #number: number;
   #compactAtBytes: number;
   #compacting: Promise<void> | undefined;
-  /** Appended since the running compaction took its picture. */
+  /** Appended since the running compaction has copied the live content. */
   #appended: Appended[] = [];
   #isClosed = false;
 
   /**
-   * Reads the log; damage is set aside and reported, a torn end is cut. Throws what the disk said when the log cannot
-   * be read or written at all.
+   * Reads the log. Damage is reported and copied to a file, a torn record at the end is cut. Throws the error of the
+   * operating system when the log cannot be read or written at all.
    */
   static open(options: DeliveryLogOptions): DeliveryLog {
-    return new DeliveryLog(options);
+    const { dataDir, world } = options;
+    removeIfThere(join(dataDir, TEMPORARY_NAME));
+    const log = world.log.child("webhooks");
+    const read = readDeliveries(dataDir, log);
+    const { size } = Deno.statSync(join(dataDir, FILE_NAME));
+    const writer = resume(dataDir, FILE_NAME, size, read.lacksLineBreak);
+    return new DeliveryLog(options, log, read, writer);
   }
 
-  private constructor({ dataDir, world, compactBytes = COMPACT_BYTES }: DeliveryLogOptions) {
+  private constructor(
+    { dataDir, world, compactBytes = COMPACT_BYTES }: DeliveryLogOptions,
+    log: Log,
+    read: ReadDeliveries,
+    writer: SegmentWriter,
+  ) {
     this.#world = world;
-    this.#log = world.log.child("webhooks");
+    this.#log = log;
     this.#dataDir = dataDir;
     this.#compactBytes = compactBytes;
-    removeIfThere(this.#temporaryPath);
-    const lacksLineBreak = this.#read();
-    this.#writer = resume(dataDir, NAME, Deno.statSync(this.#path).size, lacksLineBreak);
+    this.#states = read.states;
+    this.#number = read.lastNumber;
+    this.#writer = writer;
     this.#compactAtBytes = Math.max(compactBytes, this.sizeBytes);
   }
 
@@ -70,16 +83,14 @@ export class DeliveryLog implements AsyncDisposable {
     return this.#writer.segment.sizeBytes;
   }
 
-  /** What is known of the hook; it changes with every record. */
+  /** The state of the webhook's deliveries; the object changes with every record. */
   stateOf(runId: string, webhookId: string): DeliveryState {
-    let state = this.#states.get(webhookId);
-    if (state === undefined) this.#states.set(webhookId, state = new DeliveryState(runId));
-    return state;
+    return stateIn(this.#states, runId, webhookId);
   }
 
   /**
-   * Writes one record and folds it. Throws what the disk said; then nothing was written, and what became of the
-   * delivery is not known after a restart: it is made again.
+   * Writes one record and folds it. Throws the error of the operating system, for example on a full disk. Then nothing
+   * was written, so after a restart the result of the delivery is not known, and it is made again.
    */
   append(runId: string, record: DeliveryRecord): void {
     if (this.#isClosed) throw new Error("Cannot append to a delivery log that is closed");
@@ -93,17 +104,17 @@ export class DeliveryLog implements AsyncDisposable {
     }
   }
 
-  /** Drops a hook that was deleted; its records go with the next compaction. */
+  /** Drops a deleted webhook; the next compaction removes its records. */
   forget(webhookId: string): void {
     this.#states.delete(webhookId);
   }
 
-  /** Drops every hook that `isKnown` does not name. */
+  /** Drops every webhook that `isKnown` denies. */
   retain(isKnown: (webhookId: string) => boolean): void {
     for (const webhookId of [...this.#states.keys()]) if (!isKnown(webhookId)) this.forget(webhookId);
   }
 
-  /** Resolves when a compaction that is under way has ended. */
+  /** Waits for the compaction that is under way, if any. */
   async compacted(): Promise<void> {
     await this.#compacting;
   }
@@ -119,88 +130,39 @@ export class DeliveryLog implements AsyncDisposable {
     return this.close();
   }
 
-  get #path(): string {
-    return join(this.#dataDir, NAME);
-  }
-
-  get #temporaryPath(): string {
-    return join(this.#dataDir, `${NAME}.new`);
-  }
-
   #write(writer: SegmentWriter, records: readonly Appended[], firstNumber: number): void {
     this.#batch.clear();
     records.forEach(({ runId, ptsMs, record }, index) => {
-      const columns = bodyColumns(0, firstNumber + index, runId, record.webhook_id, ptsMs, record.state);
+      const { webhook_id: streamId, state: kind } = record;
+      const columns = bodyColumns({ left: 0, seq: firstNumber + index, runId, streamId, ptsMs, kind });
       this.#batch.add(columns, JSON.stringify(record));
     });
     this.#batch.finish();
     writer.append(this.#batch);
   }
 
-  /** Folds the file; returns whether its last record lacks its line break. */
-  #read(): boolean {
-    using file = Deno.openSync(this.#path, { create: true, read: true, write: true, mode: 0o600 });
-    const { size } = file.statSync();
-    const damage = new DamageReport(this.#dataDir, this.#log, undefined, "webhook delivery log");
-    const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
-    const setAside = (from: number, to: number, records: number, what = "bytes that are no record") =>
-      damage.add(
-        { segment: NAME, offset: from, bytes: to - from, records, what } satisfies Damage,
-        (bytesMax) => bytesOf(file, from, Math.min(to - from, bytesMax)),
-      );
-    const end = scanSegment(file, size, 0, 0, {
-      record: (bytes, record) => {
-        this.#number = record.seq;
-        this.#foldPayload(decoder, bytes, record);
-      },
-      damage: (from, to, nextNumber) => {
-        // Where the line break alone is bad, nothing is lost.
-        if (to > from) setAside(from, to, Math.max(0, nextNumber - this.#number - 1));
-      },
-    });
-    if (end.tailFrom < 0) return false;
-    const lines = linesIn(file, end.tailFrom, size);
-    if (lines.count > 0) {
-      setAside(end.tailFrom, lines.end, lines.count);
-      this.#number += lines.count;
-    }
-    if (lines.end < size) {
-      const tail = bytesOf(file, lines.end, size - lines.end);
-      if (!isTornRecord(tail)) setAside(lines.end, size, 0);
-      this.#log.warn("cut a torn write from the end of the webhook delivery log", { bytes: tail.length });
-      file.truncateSync(lines.end);
-    }
-    return end.lacksLineBreak && lines.count === 0;
-  }
-
-  #foldPayload(decoder: TextDecoder, bytes: Uint8Array, parsed: ParsedRecord): void {
-    const record = deliveryRecord(decoder.decode(bytes.subarray(parsed.payloadStart, parsed.payloadEnd)));
-    if (record === undefined) return;
-    const runId = columnText(decoder, bytes, parsed.runStart, parsed.runEnd);
-    this.stateOf(runId, record.webhook_id).fold(record);
-  }
-
   /**
-   * Writes the live content to a new file, then what was appended in the meantime, and puts it in the old one's place.
-   * A failure costs nothing but the room that was to be saved.
+   * Writes the live content to a new file, then the records appended in the meantime, and renames it over the old file.
+   * When it fails, the old file stays in use.
    */
   async #compact(): Promise<void> {
     const before = this.sizeBytes;
+    const temporaryPath = join(this.#dataDir, TEMPORARY_NAME);
     this.#appended = [];
     let next: SegmentWriter | undefined;
     try {
-      Deno.openSync(this.#temporaryPath, { create: true, truncate: true, write: true, mode: 0o600 }).close();
-      next = resume(this.#dataDir, `${NAME}.new`, 0, false);
+      Deno.openSync(temporaryPath, { create: true, truncate: true, write: true, mode: 0o600 }).close();
+      next = resume(this.#dataDir, TEMPORARY_NAME, 0, false);
       const live = this.#liveRecords();
       this.#write(next, live, 1);
       const liveBytes = next.segment.sizeBytes;
       await next.file.syncData();
       const since = this.#appended;
       if (since.length > 0) this.#write(next, since, live.length + 1);
-      Deno.renameSync(this.#temporaryPath, this.#path);
+      Deno.renameSync(temporaryPath, join(this.#dataDir, FILE_NAME));
       this.#number = live.length + since.length;
       [next, this.#writer] = [this.#writer, next];
-      this.#compactAtBytes = Math.max(this.#compactBytes, liveBytes * COMPACT_WORTH);
+      this.#compactAtBytes = Math.max(this.#compactBytes, liveBytes * COMPACT_FACTOR);
       using directory = await Deno.open(this.#dataDir, { read: true });
       await directory.sync();
       this.#log.debug("compacted the webhook delivery log", { from_bytes: before, to_bytes: this.sizeBytes });
@@ -221,11 +183,81 @@ export class DeliveryLog implements AsyncDisposable {
   }
 }
 
-/** A record with what its columns say besides. */
+/** A delivery record with the columns that are not part of its JSON. */
 interface Appended {
   readonly runId: string;
   readonly ptsMs: number;
   readonly record: DeliveryRecord;
+}
+
+/** The content of the log. */
+interface ReadDeliveries {
+  /** By webhook id. */
+  readonly states: Map<string, DeliveryState>;
+  /** Number of the last record. */
+  readonly lastNumber: number;
+  /** Whether the last record is whole except for its line break. */
+  readonly lacksLineBreak: boolean;
+}
+
+function readDeliveries(dataDir: string, log: Log): ReadDeliveries {
+  using file = Deno.openSync(join(dataDir, FILE_NAME), {
+    create: true,
+    read: true,
+    write: true,
+    mode: 0o600,
+  });
+  const { size } = file.statSync();
+  const report = new DamageReport(dataDir, log, undefined, "webhook delivery log");
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  const states = new Map<string, DeliveryState>();
+  let lastNumber = 0;
+  const addDamage = (from: number, to: number, records: number) =>
+    report.add(
+      { segment: FILE_NAME, offset: from, bytes: to - from, records, what: "bytes that are no record" },
+      (bytesMax) => bytesOf(file, from, Math.min(to - from, bytesMax)),
+    );
+  const end = scanSegment(file, size, 0, 0, {
+    record: (bytes, record) => {
+      lastNumber = record.seq;
+      foldRecord(states, decoder, bytes, record);
+    },
+    damage: (from, to, nextNumber) => {
+      // An empty range: only a line break is damaged, and no record is lost.
+      if (to > from) addDamage(from, to, Math.max(0, nextNumber - lastNumber - 1));
+    },
+  });
+  if (end.tailFrom < 0) return { states, lastNumber, lacksLineBreak: false };
+  const lines = linesIn(file, end.tailFrom, size);
+  if (lines.count > 0) {
+    addDamage(end.tailFrom, lines.end, lines.count);
+    lastNumber += lines.count;
+  }
+  if (lines.end < size) {
+    const tail = bytesOf(file, lines.end, size - lines.end);
+    if (!isTornRecord(tail)) addDamage(lines.end, size, 0);
+    log.warn("cut a torn write from the end of the webhook delivery log", { bytes: tail.length });
+    file.truncateSync(lines.end);
+  }
+  return { states, lastNumber, lacksLineBreak: end.lacksLineBreak && lines.count === 0 };
+}
+
+function foldRecord(
+  states: Map<string, DeliveryState>,
+  decoder: TextDecoder,
+  bytes: Uint8Array,
+  parsed: ParsedRecord,
+): void {
+  const record = deliveryRecord(decoder.decode(bytes.subarray(parsed.payloadStart, parsed.payloadEnd)));
+  if (record === undefined) return;
+  const runId = columnText(decoder, bytes, parsed.runStart, parsed.runEnd);
+  stateIn(states, runId, record.webhook_id).fold(record);
+}
+
+function stateIn(states: Map<string, DeliveryState>, runId: string, webhookId: string): DeliveryState {
+  let state = states.get(webhookId);
+  if (state === undefined) states.set(webhookId, state = new DeliveryState(runId));
+  return state;
 }
 
 function resume(directory: string, name: string, sizeBytes: number, lacksLineBreak: boolean): SegmentWriter {

@@ -1,4 +1,4 @@
-/** A map whose keys are bytes in a buffer: a replay asks it millions of times without making a string. */
+/** A map whose keys are bytes in a buffer, so that a replay does millions of look-ups without creating strings. */
 
 export class ByteLookup<T> {
   readonly #buckets = new Map<number, Entry<T>>();
@@ -23,7 +23,7 @@ interface Entry<T> {
   readonly next: Entry<T> | undefined;
 }
 
-/** FNV-1a, 30 bits of it: what V8 keeps as a small integer. */
+/** FNV-1a, shortened to 30 bits, which V8 stores as a small integer. */
 function hashOf(bytes: Uint8Array, start: number, end: number): number {
   let hash = 0x811c9dc5;
   for (let at = start; at < end; at++) hash = Math.imul(hash ^ bytes[at]!, 0x01000193);

@@ -1,10 +1,10 @@
-/** Where every event is in the log and which event of its run comes next: 14 bytes an event, in memory. */
+/** In memory, 14 bytes an event: where each event is in the log, its kind, and the next event of its run. */
 
 import type { Run } from "../../model/runs/run.ts";
 
 export const CHUNK_EVENTS = 65_536;
 const SKIP_EVENTS = 256;
-/** The kind id of events whose kind has no id of its own: one must read the record to know. */
+/** The kind id of all kinds without an id of their own: only the record says which kind it is. */
 export const UNNUMBERED_KIND = 65_535;
 /** Sequence numbers are stored in 32 bits. */
 export const MAX_SEQ = 0xffff_ffff;
@@ -13,27 +13,27 @@ export const MAX_SEQ = 0xffff_ffff;
 export interface IndexChunk {
   /** Position in the log plus one; 0 where the log has no such event. */
   readonly positions: Float64Array<ArrayBuffer>;
-  /** Sequence number of the next event of the same run; means nothing at the run's last event. */
+  /** Sequence number of the next event of the same run; undefined content at the run's last event. */
   readonly next: Uint32Array<ArrayBuffer>;
   readonly kinds: Uint16Array<ArrayBuffer>;
 }
 
 /*
- * The events of a run are a chain, with a stepping stone every 256 events:
+ * The events of a run are a linked list, with a skip list that has an entry for every 256 events:
  *
- *   run.firstSeq → next → next → … → stone[0] (its 256th) → … → stone[1] (its 512th) → … → run.lastSeq
+ *   run.firstSeq (1st) → next → … → skip[0] (257th) → … → skip[1] (513th) → … → run.lastSeq
  *
- * so that reading from a cursor starts at most 255 steps before it, and never looks at other runs.
+ * So a reading from a cursor starts at most 255 steps before the cursor, and never looks at other runs.
  */
 export class EventIndex {
   readonly #chunks: (IndexChunk | undefined)[] = [];
-  readonly #stones = new Map<Run, number[]>();
+  readonly #skipLists = new Map<Run, number[]>();
   readonly #kindIds = new Map<string, number>();
   readonly kindNames: string[] = [];
   /** Events that the log has. */
   eventCount = 0;
 
-  /** Call before the event is folded into `run`: the run's last event must still be the one before. */
+  /** Call it before the event is folded into `run`: `run.lastSeq` must still be the event before it. */
   add(run: Run, seq: number, position: number, kindId: number): void {
     const chunk = this.#chunks[seq >>> 16] ?? this.#makeChunk(seq >>> 16);
     const at = seq & (CHUNK_EVENTS - 1);
@@ -42,7 +42,7 @@ export class EventIndex {
     this.eventCount++;
     if (run.eventCount === 0) return;
     this.#chunks[run.lastSeq >>> 16]!.next[run.lastSeq & (CHUNK_EVENTS - 1)] = seq;
-    if (run.eventCount % SKIP_EVENTS === 0) this.#addStone(run, seq);
+    if (run.eventCount % SKIP_EVENTS === 0) this.#addSkipEntry(run, seq);
   }
 
   kindId(kind: string): number {
@@ -62,20 +62,20 @@ export class EventIndex {
   /** The first event of the run from `fromSeq` on, or 0 when there is none. */
   firstFrom(run: Run, fromSeq: number): number {
     if (run.eventCount === 0 || fromSeq > run.lastSeq) return 0;
-    const stones = this.#stones.get(run) ?? [];
+    const skipList = this.#skipLists.get(run) ?? [];
     let low = 0;
-    let high = stones.length;
+    let high = skipList.length;
     while (low < high) {
       const middle = (low + high) >>> 1;
-      if (stones[middle]! <= fromSeq) low = middle + 1;
+      if (skipList[middle]! <= fromSeq) low = middle + 1;
       else high = middle;
     }
-    let seq = low === 0 ? run.firstSeq : stones[low - 1]!;
+    let seq = low === 0 ? run.firstSeq : skipList[low - 1]!;
     while (seq < fromSeq) seq = this.nextOf(seq);
     return seq;
   }
 
-  /** The next event of the run that `seq` belongs to; only for an event that is not its run's last. */
+  /** The next event of the run that `seq` belongs to. `seq` must not be the run's last event. */
   nextOf(seq: number): number {
     return this.#chunks[seq >>> 16]!.next[seq & (CHUNK_EVENTS - 1)]!;
   }
@@ -98,7 +98,7 @@ export class EventIndex {
     return 0;
   }
 
-  // What follows is for the snapshot.
+  // The following methods are for the snapshot.
 
   chunk(number: number): IndexChunk | undefined {
     return this.#chunks[number];
@@ -108,22 +108,22 @@ export class EventIndex {
     this.#chunks[number] = chunk;
   }
 
-  stonesOf(run: Run): readonly number[] {
-    return this.#stones.get(run) ?? [];
+  skipListOf(run: Run): readonly number[] {
+    return this.#skipLists.get(run) ?? [];
   }
 
-  setStones(run: Run, stones: number[]): void {
-    if (stones.length > 0) this.#stones.set(run, stones);
+  setSkipList(run: Run, skipList: number[]): void {
+    if (skipList.length > 0) this.#skipLists.set(run, skipList);
   }
 
-  #addStone(run: Run, seq: number): void {
-    const stones = this.#stones.get(run);
-    if (stones === undefined) this.#stones.set(run, [seq]);
-    else stones.push(seq);
+  #addSkipEntry(run: Run, seq: number): void {
+    const skipList = this.#skipLists.get(run);
+    if (skipList === undefined) this.#skipLists.set(run, [seq]);
+    else skipList.push(seq);
   }
 
   #numberKind(kind: string): number {
-    // Trigger programs name their own kinds, so there is no telling how many there will be.
+    // Trigger programs name their own kinds, so the number of kinds has no bound.
     if (this.kindNames.length >= UNNUMBERED_KIND) return UNNUMBERED_KIND;
     const id = this.kindNames.push(kind) - 1;
     this.#kindIds.set(kind, id);

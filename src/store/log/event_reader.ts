@@ -1,4 +1,4 @@
-/** Reads events from the log by the index: along one run, over all runs, or one by its number. */
+/** Reads events from the log with the help of the index: those of one run, of all runs, or one by its number. */
 
 import { DEFAULT_STREAM_ID } from "../../model/identifiers.ts";
 import type { Run } from "../../model/runs/run.ts";
@@ -16,7 +16,7 @@ export interface StoredEvent {
   /** Epoch milliseconds. */
   readonly ptsMs: number;
   readonly kind: string;
-  /** JSON text exactly as it was written: JSON.parse would round 64-bit integers. */
+  /** JSON text exactly as it was written, because JSON.parse would round 64-bit integers. */
   readonly payload: string;
 }
 
@@ -25,7 +25,7 @@ export interface EventQuery {
   readonly fromSeq?: number;
   /** Inclusive. */
   readonly toSeq?: number;
-  /** Looked up in the index: other kinds are not read from disk. */
+  /** Looked up in the index, so events of other kinds are not read from the disk. */
   readonly kinds?: ReadonlySet<string> | ((kind: string) => boolean);
   /** At most this many events over all batches. */
   readonly limit?: number;
@@ -33,13 +33,13 @@ export interface EventQuery {
 
 const BATCH_EVENTS = 256;
 const BATCH_BYTES = 1024 * 1024;
-/** Records closer together than this are fetched with one read, the bytes in between included. */
+/** Records with a smaller gap between them are fetched with one read, together with the bytes of the gap. */
 const COALESCE_GAP_BYTES = 4096;
-/** How much is fetched of a record whose end the index does not know. */
+/** How many bytes are fetched of a record whose end is not in the index. */
 const GUESS_BYTES = 64 * 1024;
 
-/** A stretch of the log to fetch with one read. */
-interface Stretch {
+/** A range of the log to fetch with one read, and the events in it. */
+interface PlannedRead {
   readonly segment: Segment;
   readonly from: number;
   to: number;
@@ -49,34 +49,37 @@ interface Stretch {
 export class EventReader {
   readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   readonly #record = new ParsedRecord();
-  /** Reported already, so that a damaged record is told once and not with every read. */
+  /** Sequence numbers of damaged records that were reported, so that each is reported once and not at every read. */
   readonly #reported = new Set<number>();
+  readonly #index: EventIndex;
+  readonly #segments: SegmentReader;
+  readonly #damage: DamageReport;
   #buffer = new Uint8Array(64 * 1024);
 
-  constructor(
-    private readonly index: EventIndex,
-    private readonly segments: SegmentReader,
-    private readonly damage: DamageReport,
-  ) {}
+  constructor(index: EventIndex, segments: SegmentReader, damage: DamageReport) {
+    this.#index = index;
+    this.#segments = segments;
+    this.#damage = damage;
+  }
 
   *readRun(run: Run, query: EventQuery): Iterable<readonly StoredEvent[]> {
     const budget = budgetOf(query);
-    for (const stretches of this.#plans(query, budget, this.#alongRun(run, query))) {
-      const events = this.#fetchPlanned(stretches, query, budget, run.runId);
+    for (const plan of this.#plans(query, budget, this.#alongRun(run, query))) {
+      const events = this.#fetchPlanned(plan, query, budget, run.runId);
       if (events.length > 0) yield events;
     }
   }
 
-  /** The same for long readings: what is not in the file cache is brought there before it is read. */
+  /** Like `readRun`, for long readings: what is not in the file cache is read into it first, without blocking. */
   async *readRunAhead(
     run: Run,
     query: EventQuery,
     readAhead: ReadAhead,
   ): AsyncIterable<readonly StoredEvent[]> {
     const budget = budgetOf(query);
-    for (const stretches of this.#plans(query, budget, this.#alongRun(run, query))) {
-      await readAhead.warm(stretches);
-      const events = this.#fetchPlanned(stretches, query, budget, run.runId);
+    for (const plan of this.#plans(query, budget, this.#alongRun(run, query))) {
+      await readAhead.warm(plan);
+      const events = this.#fetchPlanned(plan, query, budget, run.runId);
       if (events.length > 0) yield events;
     }
   }
@@ -85,10 +88,10 @@ export class EventReader {
     const lastSeq = Math.min(query.toSeq ?? Infinity, logLastSeq);
     const wanted = this.#wantedKinds(query);
     const next: NextSeq = (fromSeq, after) =>
-      this.index.firstOfKinds(wanted, after === 0 ? fromSeq : after + 1, lastSeq);
+      this.#index.firstOfKinds(wanted, after === 0 ? fromSeq : after + 1, lastSeq);
     const budget = budgetOf(query);
-    for (const stretches of this.#plans(query, budget, next)) {
-      const events = this.#fetchPlanned(stretches, query, budget);
+    for (const plan of this.#plans(query, budget, next)) {
+      const events = this.#fetchPlanned(plan, query, budget);
       if (events.length > 0) yield events;
     }
   }
@@ -108,48 +111,48 @@ export class EventReader {
     const wanted = this.#wantedKinds(query);
     return (fromSeq, after) => {
       let seq = after === 0
-        ? this.index.firstFrom(run, fromSeq)
+        ? this.#index.firstFrom(run, fromSeq)
         : after === runLastSeq
         ? 0
-        : this.index.nextOf(after);
-      while (seq !== 0 && seq <= lastSeq && !isWanted(wanted, this.index.kindIdOf(seq))) {
-        seq = seq === runLastSeq ? 0 : this.index.nextOf(seq);
+        : this.#index.nextOf(after);
+      while (seq !== 0 && seq <= lastSeq && !isWanted(wanted, this.#index.kindIdOf(seq))) {
+        seq = seq === runLastSeq ? 0 : this.#index.nextOf(seq);
       }
       return seq > lastSeq ? 0 : seq;
     };
   }
 
-  /** What to fetch for each batch; ends when the events do or the budget is spent. */
-  *#plans(query: EventQuery, budget: Budget, next: NextSeq): Iterable<readonly Stretch[]> {
+  /** The reads of each batch; ends with the last event or when the budget is used up. */
+  *#plans(query: EventQuery, budget: Budget, next: NextSeq): Iterable<readonly PlannedRead[]> {
     let after = 0;
     let seq = budget.left > 0 ? next(Math.max(1, query.fromSeq ?? 1), 0) : 0;
     while (seq !== 0 && budget.left > 0) {
-      const stretches: Stretch[] = [];
+      const plan: PlannedRead[] = [];
       const countMax = Math.min(BATCH_EVENTS, budget.left);
       for (let count = 0, bytes = 0; seq !== 0 && count < countMax; count++) {
-        const size = this.#plan(stretches, seq);
+        const size = this.#addRead(plan, seq);
         bytes += size;
-        // The first record is taken whatever its size.
+        // The first record of a batch is read whatever its size.
         if (bytes > BATCH_BYTES && count > 0) {
-          stretches.at(-1)!.seqs.pop();
-          if (stretches.at(-1)!.seqs.length === 0) stretches.pop();
+          plan.at(-1)!.seqs.pop();
+          if (plan.at(-1)!.seqs.length === 0) plan.pop();
           break;
         }
         after = seq;
         seq = next(0, after);
       }
-      yield stretches;
+      yield plan;
     }
   }
 
   #fetchPlanned(
-    stretches: readonly Stretch[],
+    plan: readonly PlannedRead[],
     query: EventQuery,
     budget: Budget,
     runId?: string,
   ): StoredEvent[] {
-    let events = this.#fetch(stretches, runId);
-    // The index knows the kind of all but those that came after 65,535 others.
+    let events = this.#fetch(plan, runId);
+    // The index has no kind for events whose kind came after 65,535 other kinds.
     if (query.kinds !== undefined) {
       const matches = matcherOf(query.kinds);
       events = events.filter((event) => matches(event.kind));
@@ -158,38 +161,38 @@ export class EventReader {
     return events;
   }
 
-  /** Adds the record to the stretch before it when it is near; returns about how many bytes it has. */
-  #plan(stretches: Stretch[], seq: number): number {
-    const position = this.index.positionOf(seq);
-    const last = stretches.at(-1);
+  /** Adds the record to the last planned read when it is near, else as a new one; returns about how many bytes it has. */
+  #addRead(plan: PlannedRead[], seq: number): number {
+    const position = this.#index.positionOf(seq);
+    const last = plan.at(-1);
     const inLast = last !== undefined && position < last.segment.base + last.segment.sizeBytes;
-    const segment = inLast ? last.segment : this.segments.at(position);
+    const segment = inLast ? last.segment : this.#segments.at(position);
     const from = position - segment.base;
     const to = this.#endOf(seq, segment, from);
     if (inLast && from - last.to <= COALESCE_GAP_BYTES && to - last.from <= BATCH_BYTES) {
       last.to = to;
       last.seqs.push(seq);
-    } else stretches.push({ segment, from, to, seqs: [seq] });
+    } else plan.push({ segment, from, to, seqs: [seq] });
     return to - from;
   }
 
-  /** Where the next record starts, or a guess when the index does not have it. */
+  /** Offset of the next record, or a guess when the index does not have it. */
   #endOf(seq: number, segment: Segment, from: number): number {
-    const nextPosition = this.index.positionOf(seq + 1);
+    const nextPosition = this.#index.positionOf(seq + 1);
     const end = segment.base + segment.sizeBytes;
     if (nextPosition >= 0) return Math.min(nextPosition, end) - segment.base;
     return Math.min(segment.sizeBytes, from + GUESS_BYTES);
   }
 
-  #fetch(stretches: readonly Stretch[], runId: string | undefined): StoredEvent[] {
+  #fetch(plan: readonly PlannedRead[], runId: string | undefined): StoredEvent[] {
     const events: StoredEvent[] = [];
-    for (const { segment, from, to, seqs } of stretches) {
+    for (const { segment, from, to, seqs } of plan) {
       const bytes = this.#read(segment, from, to);
       for (const seq of seqs) {
-        const start = this.index.positionOf(seq) - segment.base - from;
+        const start = this.#index.positionOf(seq) - segment.base - from;
         if (this.#parse(bytes, start, seq)) events.push(this.#event(bytes, this.#record, runId));
         else {
-          // It, or its neighbour's use of the buffer: read alone, it is either whole or reported.
+          // Damaged, or longer than planned: read alone, it is either whole or reported as damaged.
           const event = this.readOne(seq);
           if (event !== undefined) events.push(event);
         }
@@ -198,11 +201,11 @@ export class EventReader {
     return events;
   }
 
-  /** Reads the record alone, with the length that its header claims, into `#record`. */
+  /** Reads one record with the length that its header claims, and parses it into `#record`. */
   #fetchOne(seq: number): Uint8Array<ArrayBuffer> | undefined {
-    const position = Number.isSafeInteger(seq) && seq > 0 ? this.index.positionOf(seq) : -1;
+    const position = Number.isSafeInteger(seq) && seq > 0 ? this.#index.positionOf(seq) : -1;
     if (position < 0) return undefined;
-    const segment = this.segments.at(position);
+    const segment = this.#segments.at(position);
     const from = position - segment.base;
     let to = this.#endOf(seq, segment, from);
     let bytes = this.#read(segment, from, to);
@@ -222,14 +225,14 @@ export class EventReader {
       this.#record.seq === seq;
   }
 
-  /** What is known already is not decoded again: a run has many events, and there are few kinds. */
+  /** Takes the run id and the kind from the index where possible, because decoding them for each event takes time. */
   #event(bytes: Uint8Array, record: ParsedRecord, runId?: string): StoredEvent {
     return {
       seq: record.seq,
       runId: runId ?? columnText(this.#decoder, bytes, record.runStart, record.runEnd),
       streamId: this.#streamId(bytes, record.streamStart, record.streamEnd),
       ptsMs: record.ptsMs,
-      kind: this.index.kindNames[this.index.kindIdOf(record.seq)] ??
+      kind: this.#index.kindNames[this.#index.kindIdOf(record.seq)] ??
         columnText(this.#decoder, bytes, record.kindStart, record.kindEnd),
       payload: this.#decoder.decode(bytes.subarray(record.payloadStart, record.payloadEnd)),
     };
@@ -243,16 +246,16 @@ export class EventReader {
     return same ? DEFAULT_STREAM_ID : columnText(this.#decoder, bytes, start, end);
   }
 
-  /** The result is good until the next read. */
+  /** The result is valid until the next read. Empty when the file cannot be read. */
   #read(segment: Segment, from: number, to: number): Uint8Array<ArrayBuffer> {
     let buffer = this.#buffer;
     if (to - from > buffer.length) {
       buffer = new Uint8Array(Math.max(to - from, Math.min(BATCH_BYTES, buffer.length * 2)));
-      // A huge record's buffer is let go with the record.
+      // The buffer of a very large record is not kept.
       if (buffer.length <= BATCH_BYTES) this.#buffer = buffer;
     }
     try {
-      return buffer.subarray(0, this.segments.read(segment, from, buffer.subarray(0, to - from)));
+      return buffer.subarray(0, this.#segments.read(segment, from, buffer.subarray(0, to - from)));
     } catch {
       return buffer.subarray(0, 0);
     }
@@ -262,15 +265,15 @@ export class EventReader {
     if (this.#reported.has(seq)) return;
     this.#reported.add(seq);
     const what = `event ${seq} cannot be read back`;
-    this.damage.add(
+    this.#damage.add(
       { segment: segment.name, offset: from, bytes: to - from, records: 1, what },
       (bytesMax) => this.#read(segment, from, Math.min(to, from + bytesMax)),
     );
   }
 
-  /** One byte for each kind id; 1 where events of the kind may be wanted. Undefined in the query means all. */
+  /** One byte for each kind id: 1 when events of the kind may be wanted. A query without `kinds` wants all. */
   #wantedKinds({ kinds }: EventQuery): Uint8Array {
-    const names = this.index.kindNames;
+    const names = this.#index.kindNames;
     const wanted = new Uint8Array(names.length >= UNNUMBERED_KIND ? UNNUMBERED_KIND + 1 : names.length);
     if (kinds === undefined) return wanted.fill(1);
     const matches = matcherOf(kinds);
@@ -280,12 +283,12 @@ export class EventReader {
   }
 }
 
-/** Events that a reading may still give. */
+/** How many events a reading may still return. */
 interface Budget {
   left: number;
 }
 
-/** The first event from `fromSeq` on when `after` is 0, else the one behind `after`; 0 when there is none. */
+/** The first event from `fromSeq` on when `after` is 0, else the event after `after`; 0 when there is none. */
 type NextSeq = (fromSeq: number, after: number) => number;
 
 function budgetOf(query: EventQuery): Budget {

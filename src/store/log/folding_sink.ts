@@ -1,4 +1,4 @@
-/** Takes the records of one segment while it is read, folds them, and reports what lies between them. */
+/** Receives the records of one segment during a replay, folds them, and reports the damage between them. */
 
 import type { Run } from "../../model/runs/run.ts";
 import type { RunRegister } from "../../model/runs/run_register.ts";
@@ -9,27 +9,31 @@ import { columnText, HEADER_BYTES, isTornRecord, type ParsedRecord } from "./rec
 import type { Segment } from "./segment.ts";
 import type { RecordSink } from "./segment_scan.ts";
 
-export interface FoldInto {
+/** What the records are folded into. */
+export interface FoldTarget {
   readonly register: RunRegister;
   readonly index: EventIndex;
   readonly damage: DamageReport;
 }
 
-/** Holds back the records of a commit until its last one is there: a torn commit must not be folded. */
+/** Keeps the records of a commit until its last one was read: an incomplete commit must not be folded. */
 export class FoldingSink implements RecordSink {
   readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  readonly #segment: Segment;
+  readonly #file: Deno.FsFile;
+  readonly #into: FoldTarget;
   readonly #runs = new ByteLookup<Run>();
-  readonly #kinds = new ByteLookup<{ name: string; id: number }>();
-  readonly #pending: Pending[] = [];
+  readonly #kinds = new ByteLookup<Kind>();
+  readonly #pending: ReadRecord[] = [];
+  /** How many records of the pending commit follow. */
   #pendingLeft = 0;
-  /** The number that the next record should have. */
+  /** The sequence number that the next record should have. */
   #expectedSeq: number;
 
-  constructor(
-    private readonly segment: Segment,
-    private readonly file: Deno.FsFile,
-    private readonly into: FoldInto,
-  ) {
+  constructor(segment: Segment, file: Deno.FsFile, into: FoldTarget) {
+    this.#segment = segment;
+    this.#file = file;
+    this.#into = into;
     this.#expectedSeq = into.register.lastSeq + 1;
   }
 
@@ -41,59 +45,50 @@ export class FoldingSink implements RecordSink {
     const kind = this.#kindOf(bytes, record.kindStart, record.kindEnd);
     const payload = run.needsPayloadOf(kind.name) ? this.#payload(bytes, record) : undefined;
     if (this.#pending.length > 0 && left !== this.#pendingLeft - 1) this.flush();
+    const read: ReadRecord = { run, seq, ptsMs: record.ptsMs, kind, offset, payload };
     if (left > 0) {
       this.#pendingLeft = left;
-      this.#pending.push({ run, seq, ptsMs: record.ptsMs, kind: kind.name, offset, payload });
+      this.#pending.push(read);
       return;
     }
     this.flush();
-    this.#fold(run, seq, record.ptsMs, kind.name, kind.id, offset, payload);
+    this.#fold(read);
   }
 
   damage(from: number, to: number, nextSeq: number): void {
     const records = nextSeq > this.#expectedSeq ? nextSeq - this.#expectedSeq : 0;
     this.#expectedSeq = Math.max(this.#expectedSeq, nextSeq);
     const what = to === from ? "a line break between two records is missing" : "bytes that are no record";
-    const damage = { segment: this.segment.name, offset: from, bytes: to - from, records, what };
-    this.into.damage.add(damage, (bytesMax) => this.#bytes(from, Math.min(to - from, bytesMax)));
+    const damage = { segment: this.#segment.name, offset: from, bytes: to - from, records, what };
+    this.#into.damage.add(damage, (bytesMax) => this.#bytes(from, Math.min(to - from, bytesMax)));
   }
 
-  /** Folds what is held back, once it is known not to be a torn commit. */
+  /** Folds the pending records; call it when they are known not to be an incomplete commit at the end of the log. */
   flush(): void {
-    for (const { run, seq, ptsMs, kind, offset, payload } of this.#pending) {
-      this.#fold(run, seq, ptsMs, kind, this.into.index.kindId(kind), offset, payload);
-    }
+    for (const record of this.#pending) this.#fold(record);
     this.#pending.length = 0;
   }
 
-  /** The commit that lacks its end: where and with which number it starts, and how many records are to follow. */
+  /** The commit whose last record was not read: where it starts, its first sequence number, how many records miss. */
   openCommit(): { offset: number; seq: number; left: number } | undefined {
     const first = this.#pending[0];
     return first && { offset: first.offset, seq: first.seq, left: this.#pendingLeft };
   }
 
-  /** Whether the bytes are the beginning of a record, as a write that was stopped leaves them. */
+  /** Whether the bytes are the beginning of a record, as an interrupted write leaves them. */
   isTornRecord(from: number, to: number): boolean {
     return isTornRecord(this.#bytes(from, Math.min(HEADER_BYTES, to - from)));
   }
 
-  #fold(
-    run: Run,
-    seq: number,
-    ptsMs: number,
-    kind: string,
-    kindId: number,
-    offset: number,
-    payload: unknown,
-  ): void {
-    this.into.index.add(run, seq, this.segment.base + offset, kindId);
-    this.into.register.fold(run, seq, ptsMs, kind, payload);
+  #fold({ run, seq, ptsMs, kind, offset, payload }: ReadRecord): void {
+    this.#into.index.add(run, seq, this.#segment.base + offset, kind.id);
+    this.#into.register.fold(run, seq, ptsMs, kind.name, payload);
   }
 
   #reportGap(offset: number, seq: number): void {
     const records = seq - this.#expectedSeq;
     const what = `events ${this.#expectedSeq} to ${seq - 1} are missing`;
-    this.into.damage.add({ segment: this.segment.name, offset, bytes: 0, records, what });
+    this.#into.damage.add({ segment: this.#segment.name, offset, bytes: 0, records, what });
   }
 
   #runOf(bytes: Uint8Array, start: number, end: number): Run {
@@ -102,15 +97,15 @@ export class FoldingSink implements RecordSink {
         bytes,
         start,
         end,
-        this.into.register.entry(columnText(this.#decoder, bytes, start, end)),
+        this.#into.register.entry(columnText(this.#decoder, bytes, start, end)),
       );
   }
 
-  #kindOf(bytes: Uint8Array, start: number, end: number): { name: string; id: number } {
+  #kindOf(bytes: Uint8Array, start: number, end: number): Kind {
     const known = this.#kinds.find(bytes, start, end);
     if (known !== undefined) return known;
     const name = columnText(this.#decoder, bytes, start, end);
-    return this.#kinds.add(bytes, start, end, { name, id: this.into.index.kindId(name) });
+    return this.#kinds.add(bytes, start, end, { name, id: this.#into.index.kindId(name) });
   }
 
   #payload(bytes: Uint8Array, record: ParsedRecord): unknown {
@@ -122,12 +117,12 @@ export class FoldingSink implements RecordSink {
   }
 
   #bytes(from: number, count: number): Uint8Array {
-    // The scanner seeks before each of its own reads, so moving the file's place is safe.
+    // The scanner seeks before each of its reads, so the file's offset may change here.
     const bytes = new Uint8Array(count);
-    this.file.seekSync(from, Deno.SeekMode.Start);
+    this.#file.seekSync(from, Deno.SeekMode.Start);
     let filled = 0;
     while (filled < count) {
-      const read = this.file.readSync(bytes.subarray(filled));
+      const read = this.#file.readSync(bytes.subarray(filled));
       if (!read) break;
       filled += read;
     }
@@ -135,12 +130,18 @@ export class FoldingSink implements RecordSink {
   }
 }
 
-/** A record of a commit whose last record was not seen yet. */
-interface Pending {
+interface Kind {
+  readonly name: string;
+  /** As the event index numbers it. */
+  readonly id: number;
+}
+
+/** A record with what is needed to fold it. */
+interface ReadRecord {
   readonly run: Run;
   readonly seq: number;
   readonly ptsMs: number;
-  readonly kind: string;
+  readonly kind: Kind;
   readonly offset: number;
   readonly payload: unknown;
 }

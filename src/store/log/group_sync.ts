@@ -1,15 +1,15 @@
-/** SERVICE_WAL_SYNC=group: one fdatasync for everybody who waits (D3). */
+/** SERVICE_WAL_SYNC=group: one fdatasync for all requests that wait at the same time. See docs/deployment.md#durability. */
 
 import { refuse } from "../../base/refusal.ts";
 
 export class GroupSync {
   readonly #syncData: (file: Deno.FsFile) => Promise<void>;
   readonly #directory: string;
-  /** Commits that were written, and how many of them the disk has. */
+  /** How many commits were written, and how many of them were synced. */
   #written = 0;
   #synced = 0;
   #file: Deno.FsFile | undefined;
-  /** Full segments with bytes that no sync covered yet; they stay open until one did. */
+  /** Full segments with bytes that were not synced yet; they stay open until they are. */
   #full: Deno.FsFile[] = [];
   #directoryIsNew = true;
   #running: Promise<void> | undefined;
@@ -21,8 +21,9 @@ export class GroupSync {
   }
 
   /**
-   * After a failed fdatasync nobody knows what the disk has: the kernel may have dropped the bytes and report
-   * success the next time. So the timeline takes nothing more until it is opened again and reads what is there.
+   * Refuses every commit after a failed fdatasync. What is on the disk is then unknown: the kernel may have dropped the
+   * bytes and may report success the next time. So the timeline takes no events until the service is started again and
+   * reads what is there.
    */
   assertUsable(): void {
     if (this.#failure === "") return;
@@ -32,27 +33,29 @@ export class GroupSync {
     );
   }
 
-  wrote(file: Deno.FsFile): void {
+  /** Call after each commit, with the file that it was written to. */
+  recordWrite(file: Deno.FsFile): void {
     this.#file = file;
     this.#written++;
   }
 
-  /** A new segment begins; `full` is the one before. */
-  rolled(full: Deno.FsFile | undefined): void {
+  /** Call when a new segment starts; `full` is the file of the one before. */
+  recordNewSegment(full: Deno.FsFile | undefined): void {
     this.#directoryIsNew = true;
     if (full !== undefined && this.#synced < this.#written) this.#full.push(full);
   }
 
+  /** Resolves when every commit so far is synced; refuses with `storage_unavailable` when a sync failed. */
   async synced(): Promise<void> {
     const target = this.#written;
     while (this.#synced < target) {
       this.assertUsable();
-      // A sync that is under way may have begun before the last commit: then one more follows.
+      // A sync that is under way may have started before the last commit: then one more follows.
       await (this.#running ??= this.#run());
     }
   }
 
-  /** Lets those who wait have their answer before the files are closed; whether it was a failure is theirs to know. */
+  /** Waits for the last sync before the files are closed. A failure is reported to the callers of `synced` only. */
   async close(): Promise<void> {
     await this.synced().catch(() => {});
   }
@@ -74,7 +77,7 @@ export class GroupSync {
     }
   }
 
-  /** A new file is safe only when its name is. */
+  /** A new file survives a power cut only when its directory entry is synced too. */
   async #syncDirectory(): Promise<void> {
     using directory = await Deno.open(this.#directory, { read: true });
     await directory.sync();

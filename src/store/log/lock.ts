@@ -1,8 +1,8 @@
-/** The lock file that lets one process alone own a data directory (D2). */
+/** The lock file of a data directory: only one process at a time may own it. See docs/deployment.md#data-directory. */
 
 import { join } from "node:path";
 
-/** Held until it is disposed; the operating system lets go of it when the process dies. */
+/** Held until it is disposed; the operating system releases it when the process dies. */
 export class DirectoryLock implements Disposable {
   readonly #file: Deno.FsFile;
 
@@ -10,8 +10,8 @@ export class DirectoryLock implements Disposable {
     this.#file = file;
   }
 
-  /** Throws when another process holds the directory; the message names its process id. */
-  static take(directory: string): DirectoryLock {
+  /** Throws when another process owns the directory; the message names its process id. */
+  static acquire(directory: string): DirectoryLock {
     const path = join(directory, "lock");
     const file = Deno.openSync(path, { create: true, read: true, write: true, mode: 0o600 });
     if (!file.tryLockSync(true)) {

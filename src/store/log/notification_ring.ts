@@ -1,8 +1,8 @@
-/** The bell that tells readers of new events: a bounded ring that never makes a writer wait (contract 8.2). */
+/** Notifies readers of new events, through a bounded ring buffer that never makes a writer wait. */
 
 import { LIMITS } from "../../model/limits.ts";
 
-/** What readers are told of an event; the event itself is in the log. */
+/** What a notification says of an event; the event itself is in the log. */
 export interface CommittedEvent {
   readonly seq: number;
   /** Epoch milliseconds. */
@@ -11,19 +11,19 @@ export interface CommittedEvent {
   readonly runId: string;
 }
 
-/** Notifications that are kept for readers who have not drained them yet. */
+/** How many notifications are kept for readers that have not drained them yet. */
 export const RING_EVENTS = LIMITS.sse.ringEvents;
 
 export class NotificationRing implements Disposable {
   readonly #slots: CommittedEvent[] = [];
-  /** How many were ever rung: the next one goes to slot `#rung % RING_EVENTS`. */
-  #rung = 0;
+  /** How many notifications there were so far: the next one goes to slot `#published % RING_EVENTS`. */
+  #published = 0;
   readonly #byRun = new Map<string, Set<Subscription>>();
   readonly #ofAll = new Set<Subscription>();
 
-  /** Only the events of one run, or of every run when none is named. */
+  /** For the events of one run, or of every run without `runId`. */
   subscribe(runId?: string): Subscription {
-    const subscription = new Subscription(this, runId, (leaving) => this.#remove(leaving));
+    const subscription = new Subscription(this, runId, (closed) => this.#remove(closed));
     if (runId === undefined) this.#ofAll.add(subscription);
     else {
       const others = this.#byRun.get(runId);
@@ -33,23 +33,23 @@ export class NotificationRing implements Disposable {
     return subscription;
   }
 
-  ring(events: readonly CommittedEvent[]): void {
+  publish(events: readonly CommittedEvent[]): void {
     for (const event of events) {
-      const number = this.#rung++;
+      const number = this.#published++;
       this.#slots[number % RING_EVENTS] = event;
-      for (const subscription of this.#ofAll) subscription.notice(number);
+      for (const subscription of this.#ofAll) subscription.notify(number);
       const subscriptions = this.#byRun.get(event.runId);
       if (subscriptions !== undefined) {
-        for (const subscription of subscriptions) subscription.notice(number);
+        for (const subscription of subscriptions) subscription.notify(number);
       }
     }
   }
 
-  /** Those from notification `number` on; undefined when some of them were overwritten already. */
+  /** The events from notification `number` on; undefined when some of them were overwritten. */
   from(number: number): CommittedEvent[] | undefined {
-    if (this.#rung - number > RING_EVENTS) return undefined;
+    if (this.#published - number > RING_EVENTS) return undefined;
     const events: CommittedEvent[] = [];
-    for (let at = number; at < this.#rung; at++) events.push(this.#slots[at % RING_EVENTS]!);
+    for (let at = number; at < this.#published; at++) events.push(this.#slots[at % RING_EVENTS]!);
     return events;
   }
 
@@ -73,17 +73,17 @@ export class NotificationRing implements Disposable {
   }
 }
 
-/** What `Subscription.drain` found. */
-export interface Drained {
+/** The result of `Subscription.drain`. */
+export interface DrainedEvents {
   /** True when notifications were overwritten before they were drained: read the log again from the cursor. */
   readonly lagged: boolean;
-  /** In sequence order; empty when lagged. */
+  /** In sequence order; empty when `lagged`. */
   readonly events: readonly CommittedEvent[];
 }
 
 /**
- * One reader's place at the bell. The order that loses nothing: subscribe, read the log from the cursor to its end,
- * then repeat `await changed()` and `drain()`, skipping what the log reading already gave.
+ * One reader of the ring. To miss no event: subscribe, then read the log from the cursor to its end, then repeat
+ * `await changed()` and `drain()`, and skip the events that were already read from the log.
  *
  *   using subscription = timeline.subscribe(runId);
  *   for (const batch of timeline.read(runId, { fromSeq: cursor + 1 })) send(batch);
@@ -93,27 +93,34 @@ export interface Drained {
  *   }
  */
 export class Subscription implements Disposable {
-  /** The first notification not drained, or -1 when there is none. */
+  readonly runId: string | undefined;
+  readonly #ring: NotificationRing;
+  readonly #onClose: (subscription: Subscription) => void;
+  /** Number of the first notification that was not drained, or -1 when all were. */
   #pendingFrom = -1;
   #isClosed = false;
   readonly #waiters = new Set<() => void>();
 
   constructor(
-    private readonly ring: NotificationRing,
-    readonly runId: string | undefined,
-    private readonly leave: (subscription: Subscription) => void,
-  ) {}
+    ring: NotificationRing,
+    runId: string | undefined,
+    onClose: (subscription: Subscription) => void,
+  ) {
+    this.#ring = ring;
+    this.runId = runId;
+    this.#onClose = onClose;
+  }
 
-  /** Takes what was rung since the last time. */
-  drain(): Drained {
+  /** Takes the notifications since the last call. */
+  drain(): DrainedEvents {
     if (this.#pendingFrom < 0) return { lagged: false, events: [] };
-    const rung = this.ring.from(this.#pendingFrom);
+    const events = this.#ring.from(this.#pendingFrom);
     this.#pendingFrom = -1;
-    if (rung === undefined) return { lagged: true, events: [] };
+    if (events === undefined) return { lagged: true, events: [] };
     const { runId } = this;
     return {
       lagged: false,
-      events: runId === undefined ? rung : rung.filter((event) => event.runId === runId),
+      events: runId === undefined ? events : events.filter((event) => event.runId === runId),
     };
   }
 
@@ -140,8 +147,8 @@ export class Subscription implements Disposable {
     });
   }
 
-  /** The ring's side: notification `number` is for this reader. */
-  notice(number: number): void {
+  /** For the ring: notification `number` is for this reader. */
+  notify(number: number): void {
     if (this.#pendingFrom >= 0) return;
     this.#pendingFrom = number;
     this.#wake();
@@ -150,7 +157,7 @@ export class Subscription implements Disposable {
   [Symbol.dispose](): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    this.leave(this);
+    this.#onClose(this);
     this.#wake();
   }
 

@@ -1,29 +1,29 @@
-/** Brings records that lie far apart on the disk into the file cache, many at a time, before they are read one by one. */
+/** Reads scattered records into the file cache, many at a time, before they are read one by one. */
 
 import { join } from "node:path";
 import type { Segment, SegmentReader } from "./segment.ts";
 
 /** Bytes of one segment that will be read. */
-export interface Place {
+export interface SegmentRange {
   readonly segment: Segment;
   readonly from: number;
   readonly to: number;
 }
 
-/** Below this the reading itself is as fast. */
-const PLACES_MIN = 32;
-/** Reads by which the disk is judged. */
+/** For fewer ranges, reading them one by one is as fast. */
+const RANGES_MIN = 32;
+/** How many reads are timed to find out whether the ranges are cached. */
 const PROBES = 4;
-/** A read from the file cache takes 2 µs, with opening the segment 25 µs; one from a fast disk 50 µs and more. */
+/** A read from the file cache takes 2 µs, or 25 µs when it opens the segment; one from a fast disk 50 µs or more. */
 const CACHED_MS_MAX = 0.04;
-/** Reads under way at once: what a disk can do beside each other, and what the runtime's threads can wait for. */
+/** Reads under way at once: what a disk handles in parallel, and what the runtime's threads can wait for. */
 const LANES = 16;
-/** A record's first bytes bring its page in, and the pages behind it come with the next. */
-const TOUCHED_BYTES = 4096;
+/** One read for each page: it brings the whole page into the file cache. */
+const PAGE_BYTES = 4096;
 
 /**
- * Reading a run whose events lie scattered over a large log takes one read for each. From the file cache that is fast
- * enough to do it in line; from a disk it would hold up everybody else, one seek after the other.
+ * A run whose events are scattered over a large log takes one read for each event. The reader reads synchronously. That
+ * is fast from the file cache, but from a disk each read is a seek that blocks the whole service.
  */
 export class ReadAhead {
   readonly #directory: string;
@@ -36,44 +36,44 @@ export class ReadAhead {
     this.#nowMs = nowMs;
   }
 
-  /** Returns when the bytes are likely to be cached. What cannot be read here is found by the one who reads it. */
-  async warm(places: readonly Place[]): Promise<void> {
-    if (places.length < PLACES_MIN || this.#isCached(places)) return;
-    const share = Math.ceil(places.length / LANES);
-    const lanes = Array.from({ length: LANES }, (_, lane) => places.slice(lane * share, (lane + 1) * share));
-    await Promise.allSettled(lanes.map((lane) => this.#touch(lane)));
+  /** Returns when the bytes are likely to be cached. Ignores read errors: the reader finds and reports them. */
+  async warm(ranges: readonly SegmentRange[]): Promise<void> {
+    if (ranges.length < RANGES_MIN || this.#isCached(ranges)) return;
+    const share = Math.ceil(ranges.length / LANES);
+    const lanes = Array.from({ length: LANES }, (_, lane) => ranges.slice(lane * share, (lane + 1) * share));
+    await Promise.allSettled(lanes.map((lane) => this.#readPages(lane)));
   }
 
-  /** Judged by a few reads spread over the places. */
-  #isCached(places: readonly Place[]): boolean {
+  /** Times a few reads, spread evenly over the ranges. */
+  #isCached(ranges: readonly SegmentRange[]): boolean {
     const scratch = new Uint8Array(64);
     const startedMs = this.#nowMs();
     for (let probe = 0; probe < PROBES; probe++) {
-      const { segment, from } = places[Math.floor(probe * places.length / PROBES)]!;
+      const { segment, from } = ranges[Math.floor(probe * ranges.length / PROBES)]!;
       try {
         this.#segments.read(segment, from, scratch);
       } catch {
-        return true; // told by the one who reads it
+        return true; // the reader reports the error
       }
     }
     return (this.#nowMs() - startedMs) / PROBES <= CACHED_MS_MAX;
   }
 
-  async #touch(places: readonly Place[]): Promise<void> {
-    const scratch = new Uint8Array(TOUCHED_BYTES);
+  async #readPages(ranges: readonly SegmentRange[]): Promise<void> {
+    const scratch = new Uint8Array(PAGE_BYTES);
     let file: Deno.FsFile | undefined;
     let open: Segment | undefined;
     try {
-      for (const { segment, from, to } of places) {
+      for (const { segment, from, to } of ranges) {
         if (segment !== open) {
           file?.close();
           file = undefined;
           file = await Deno.open(join(this.#directory, segment.name), { read: true });
           open = segment;
         }
-        for (let at = from; at < to; at += TOUCHED_BYTES) {
+        for (let at = from; at < to; at += PAGE_BYTES) {
           file!.seekSync(at, Deno.SeekMode.Start);
-          await file!.read(scratch.subarray(0, Math.min(TOUCHED_BYTES, to - at)));
+          await file!.read(scratch.subarray(0, Math.min(PAGE_BYTES, to - at)));
         }
       }
     } finally {

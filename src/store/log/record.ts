@@ -1,9 +1,11 @@
-/** The bytes of one event in a log file: how a record is written, and how one is recognized and read. */
+/** The bytes of one event in a log file: how a record is written, recognized and read. */
 
 import { crc32 } from "node:zlib";
 
 /*
- * One record is one line of text, so that the log can be read with grep:
+ * The format is also described in docs/protocols.md#records.
+ *
+ * One record is one line of text, so that grep can search the log:
  *
  *   offset  0   1  format version
  *           1      space
@@ -16,14 +18,14 @@ import { crc32 } from "node:zlib";
  *
  *   1 5f0a12cd 000000124 0 7<TAB>run-5b0d...e607<TAB>stream-0<TAB>1763658553000<TAB>keepalive_refreshed<TAB>{...}
  *
- * `left` is how many records of the same commit follow. A commit is one write, so a log that ends with left > 0
- * ends in a torn commit. In run_id, stream_id and kind a backslash, tab and line break are written \\ \t \n.
- * The payload is JSON text without raw tabs or line breaks, so no payload can contain the bytes of a record:
- * whatever parses and has the right checksum is a record, wherever in a damaged file it is found. The length
- * finds a record's end even where its own line break is damaged.
+ * `left` is how many records of the same commit follow this one. A commit is one write, so a log whose last record
+ * has left > 0 ends in a torn commit: the write was interrupted. In run_id, stream_id and kind a backslash, a tab and
+ * a line break are written as \\ \t \n. The payload is JSON text without raw tabs or line breaks, so no payload can
+ * contain the bytes of a record. Therefore bytes that parse and have the right checksum are a record, at whatever
+ * offset of a damaged file they are found. The length gives a record's end even if its line break is damaged.
  *
- * The delivery log (deliveries.ts) is made of the same records: what became of a delivery is an event of its hook,
- * with a number of its own in seq, the webhook_id in stream_id and the outcome in kind.
+ * The webhook delivery log (webhook_deliveries.ts) consists of the same records: seq is a number of that log, stream_id
+ * the webhook_id, kind the state of the delivery.
  */
 export const HEADER_BYTES = 21;
 const MAX_BODY_BYTES = 999_999_999;
@@ -33,7 +35,7 @@ const HEX_DIGITS = new Uint8Array([...new TextEncoder().encode("0123456789abcdef
 const LARGE_PAYLOAD_CHARS = 256 * 1024;
 const RETAINED_BUFFER_BYTES = 4 * 1024 * 1024;
 
-/** The records of one commit as bytes, in a buffer that is used again for the next one. */
+/** The records of one commit as bytes, in a buffer that the next commit reuses. */
 export class RecordBatch {
   /** What to write, in order. */
   readonly pieces: Uint8Array[] = [];
@@ -78,7 +80,7 @@ export class RecordBatch {
     this.#count(end + 1 - start);
   }
 
-  /** The payload's own bytes become a piece, they are not copied. */
+  /** The bytes of the payload become a piece of their own and are not copied. */
   #addLarge(columns: string, payload: Uint8Array): void {
     const start = this.#reserve(HEADER_BYTES + columns.length * 3);
     const { written } = this.#encoder.encodeInto(columns, this.#buffer.subarray(start + HEADER_BYTES));
@@ -114,19 +116,23 @@ export class RecordBatch {
   }
 }
 
+/** What a record's body has before its payload. */
+export interface RecordColumns {
+  /** How many records of the same commit follow. */
+  readonly left: number;
+  readonly seq: number;
+  readonly runId: string;
+  readonly streamId: string;
+  readonly ptsMs: number;
+  readonly kind: string;
+}
+
 /** The body of a record up to its payload. */
-export function bodyColumns(
-  left: number,
-  seq: number,
-  runId: string,
-  streamId: string,
-  ptsMs: number,
-  kind: string,
-): string {
+export function bodyColumns({ left, seq, runId, streamId, ptsMs, kind }: RecordColumns): string {
   return `${left} ${seq}\t${escaped(runId)}\t${escaped(streamId)}\t${ptsMs}\t${escaped(kind)}\t`;
 }
 
-/** Whether prepared JSON text keeps the rule that makes records findable: no raw tab or line break. */
+/** Whether prepared JSON text has no raw tab and no line break, as the record format requires. */
 export function isOneLine(json: Uint8Array): boolean {
   return !json.includes(LINE_BREAK) && !json.includes(TAB);
 }
@@ -155,9 +161,9 @@ function writeChecksum(bytes: Uint8Array, start: number, checksum: number): void
   }
 }
 
-/** Where the columns of the last parsed record are in its bytes. One object is used again for every record. */
+/** The offsets of the columns of the record that was parsed last. One object is reused for every record. */
 export class ParsedRecord {
-  /** Size with the line break, whether that is there or not. */
+  /** Size including the line break, even if the line break is missing. */
   sizeBytes = 0;
   left = 0;
   seq = 0;
@@ -172,15 +178,15 @@ export class ParsedRecord {
   payloadEnd = 0;
 
   /**
-   * Reads the record at `start`; `end` is where the known bytes stop. False when there is none: a header that is
-   * not one, a body that goes past `end`, or a wrong checksum.
+   * Reads the record at `start`; `end` is the end of the known bytes. False when there is no whole record: the header
+   * is invalid, the body goes past `end`, or the checksum is wrong.
    */
   parse(bytes: Uint8Array, start: number, end: number): boolean {
     const length = claimedBodyBytes(bytes, start, end);
     if (length < 0) return false;
     const bodyStart = start + HEADER_BYTES;
     const bodyEnd = bodyStart + length;
-    // The columns before the checksum: a payload that imitates a header has no tabs, so this is cheap to refuse.
+    // Columns first, as they are cheap to refuse: a payload that looks like a header has no tabs behind it.
     if (bodyEnd > end || !this.#parseColumns(bytes, bodyStart, bodyEnd)) return false;
     if (readChecksum(bytes, start) !== crc32(bytes.subarray(start + 11, bodyEnd))) return false;
     this.payloadEnd = bodyEnd;
@@ -188,7 +194,7 @@ export class ParsedRecord {
     return true;
   }
 
-  /** The size of the whole record that a header at `start` claims, line break included; -1 when there is none. */
+  /** The record size that the header at `start` claims, line break included; -1 when there is no header. */
   claimedBytes(bytes: Uint8Array, start: number, end: number): number {
     const length = claimedBodyBytes(bytes, start, end);
     return length < 0 ? -1 : HEADER_BYTES + length + 1;
@@ -237,7 +243,7 @@ function claimedBodyBytes(bytes: Uint8Array, start: number, end: number): number
   return length;
 }
 
-/** Whether bytes at the end of a log are the beginning of a record, as a write that was stopped leaves them. */
+/** Whether bytes at the end of a log are the beginning of a record, as an interrupted write leaves them. */
 export function isTornRecord(bytes: Uint8Array): boolean {
   const header = new TextDecoder().decode(bytes.subarray(0, HEADER_BYTES));
   return /^1( ([0-9a-f]{0,7}|[0-9a-f]{8}( (\d{0,8}|\d{9} ?))?))?$/.test(header);
@@ -247,7 +253,7 @@ export function isLineBreak(byte: number | undefined): boolean {
   return byte === LINE_BREAK;
 }
 
-/** The text of a column, its escapes undone. */
+/** The text of a column without its escapes. */
 export function columnText(decoder: TextDecoder, bytes: Uint8Array, start: number, end: number): string {
   const text = decoder.decode(bytes.subarray(start, end));
   return bytes.subarray(start, end).includes(BACKSLASH)

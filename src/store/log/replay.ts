@@ -1,36 +1,36 @@
-/** Reads the log when it is opened: folds every good record, reports what is damaged, says where the log ends. */
+/** Reads the log when it is opened: folds every valid record, reports damage, and determines where the log ends. */
 
 import { join } from "node:path";
 import type { Log } from "../../base/log.ts";
-import { FoldingSink, type FoldInto } from "./folding_sink.ts";
+import { FoldingSink, type FoldTarget } from "./folding_sink.ts";
 import { type FoundSegment, type Segment, type SegmentReader, seqOfName } from "./segment.ts";
 import { linesIn, type RecordSink, scanSegment, type SegmentEnd } from "./segment_scan.ts";
 
 /** Where the next record goes. */
 export interface LogEnd {
-  /** The number that the next event gets. */
+  /** The sequence number of the next event. */
   readonly nextSeq: number;
-  /** The segment to go on with; undefined when a new one must be started. */
+  /** The segment to append to; undefined when a new one must be started. */
   readonly segment: Segment | undefined;
   readonly lacksLineBreak: boolean;
 }
 
-export interface ReplayInto extends FoldInto {
+export interface ReplayTarget extends FoldTarget {
   readonly directory: string;
   readonly reader: SegmentReader;
   readonly log: Log;
 }
 
-/** An unknown tail longer than this is left where it is, and a new segment is started after it. */
+/** A longer tail that is not a torn record is not cut: it stays, and a new segment is started after it. */
 const CUT_BYTES_MAX = 1024 * 1024;
-/** No record is shorter: the header, the shortest columns and `{}`. */
+/** The shortest possible record: the header, the shortest columns and `{}`. */
 const RECORD_BYTES_MIN = 34;
 
 /**
- * `found` in log order; the first `reader.segments.length` of them are covered by the snapshot already, the last
- * of those up to its `sizeBytes`. `seenSeq` is the highest number that was ever given out, as far as is known.
+ * `found` is in log order. The snapshot covers the first `reader.segments.length` of them, the last of those up to its
+ * `sizeBytes`. `seenSeq` is the highest sequence number that is known to have been given to an event.
  */
-export function replay(found: readonly FoundSegment[], seenSeq: number, into: ReplayInto): LogEnd {
+export function replay(found: readonly FoundSegment[], seenSeq: number, into: ReplayTarget): LogEnd {
   const { reader, register } = into;
   const covered = reader.segments.length;
   let end: LogEnd = { nextSeq: 1, segment: undefined, lacksLineBreak: false };
@@ -41,7 +41,7 @@ export function replay(found: readonly FoundSegment[], seenSeq: number, into: Re
     end = { nextSeq: Math.max(end.nextSeq, seqOfName(file.name)), segment: undefined, lacksLineBreak: false };
     if (file.unreadable !== "") end = { ...end, nextSeq: skipUnreadable(file, file.unreadable, into) };
     else {
-      warnOfName(file, into.log);
+      warnIfRenamed(file, into.log);
       try {
         const tail = replaySegment(segment, file.sizeBytes, isLast, into);
         const nextSeq = Math.max(end.nextSeq, register.lastSeq + 1 + tail.lostSeqs);
@@ -57,12 +57,12 @@ export function replay(found: readonly FoundSegment[], seenSeq: number, into: Re
   return { ...end, nextSeq: Math.max(nextSeq, seenSeq + 1) };
 }
 
-/** The snapshot knew of later events than the log has now. */
+/** The snapshot has later events than the log has now. */
 function reportLostEnd(
   fromSeq: number,
   toSeq: number,
   found: readonly FoundSegment[],
-  into: ReplayInto,
+  into: ReplayTarget,
 ): void {
   const last = found.at(-1);
   into.damage.add({
@@ -76,17 +76,17 @@ function reportLostEnd(
 
 class SegmentUnreadable extends Error {}
 
-/** Reports the segment; returns a number that is above every event it can hold. */
-function skipUnreadable(file: FoundSegment, why: string, into: ReplayInto): number {
-  // How many events it had shows when the next segment starts with a higher number than expected.
+/** Reports the segment; returns a sequence number above every event that the segment can hold. */
+function skipUnreadable(file: FoundSegment, why: string, into: ReplayTarget): number {
+  // 0 records: the gap before the first number of the next segment is reported there, with its exact count.
   const what = `the segment cannot be read: ${why}`;
   into.damage.add({ segment: file.name, offset: 0, bytes: file.sizeBytes, records: 0, what });
   return Math.max(into.register.lastSeq, seqOfName(file.name)) + 1 +
     Math.floor(file.sizeBytes / RECORD_BYTES_MIN);
 }
 
-/** Damage at a segment's start makes its first event later than its name says; earlier means that it was renamed. */
-function warnOfName(file: FoundSegment, log: Log): void {
+/** A first event before the number in the name means a renamed file; a later one means damage at the file's start. */
+function warnIfRenamed(file: FoundSegment, log: Log): void {
   const named = seqOfName(file.name);
   if (file.firstSeq > 0 && (named === 0 || named > file.firstSeq)) {
     log.warn("a timeline segment does not have its name", { segment: file.name, first_seq: file.firstSeq });
@@ -96,24 +96,24 @@ function warnOfName(file: FoundSegment, log: Log): void {
 interface Tail {
   readonly segment: Segment | undefined;
   readonly lacksLineBreak: boolean;
-  /** Numbers of damaged records at the end of the log, which must not be given to other events. */
+  /** How many sequence numbers the damaged records at the end of the log had. No other event may get them. */
   readonly lostSeqs: number;
 }
 
-function replaySegment(segment: Segment, sizeBytes: number, isLast: boolean, into: ReplayInto): Tail {
+function replaySegment(segment: Segment, sizeBytes: number, isLast: boolean, into: ReplayTarget): Tail {
   const fromOffset = segment.sizeBytes;
-  // Positions inside are known from here on, also if the scan does not come to the end.
+  // Set before the scan, so that positions in the segment are valid even if the scan fails.
   segment.sizeBytes = sizeBytes;
   using file = Deno.openSync(join(into.directory, segment.name), { read: true });
   const fold = new FoldingSink(segment, file, into);
   const end = scan(file, sizeBytes, fromOffset, into.register.lastSeq, fold);
   if (!isLast) {
     fold.flush();
-    // A line break that is lacking at the very end lacks to nobody.
+    // Only a line break is missing at the very end: nothing is lost, and no record follows in this segment.
     if (end.tailFrom >= 0 && end.tailFrom < sizeBytes) fold.damage(end.tailFrom, sizeBytes, 0);
     return { segment: undefined, lacksLineBreak: false, lostSeqs: 0 };
   }
-  return closeLog(segment, sizeBytes, file, fold, end, into);
+  return closeLog({ segment, sizeBytes, file, fold, end, into });
 }
 
 function scan(
@@ -130,22 +130,26 @@ function scan(
   }
 }
 
+/** The last segment after its scan. */
+interface ScannedEnd {
+  readonly segment: Segment;
+  readonly sizeBytes: number;
+  readonly file: Deno.FsFile;
+  readonly fold: FoldingSink;
+  readonly end: SegmentEnd;
+  readonly into: ReplayTarget;
+}
+
 /**
- * Decides what the end of the last segment is, which is one of these or several in this order:
+ * Decides what the end of the last segment is. It can have these parts, in this order:
  *
- *   records without the end of their commit | whole lines that are no records | bytes without a line break
+ *   records whose commit is incomplete | whole lines that are not records | bytes without a line break
  *
- * A write that was torn leaves a commit without its end: it is cut, whole. Lines that do have their line break were
- * written whole and went bad later: they are damage and stay, and their numbers are not given again.
+ * An interrupted write leaves an incomplete commit: all of it is cut, so a commit is in the log completely or not at
+ * all. A line that has its line break was written completely and became damaged later: it stays, it is reported, and its
+ * sequence number is not used again. See docs/deployment.md#durability.
  */
-function closeLog(
-  segment: Segment,
-  sizeBytes: number,
-  file: Deno.FsFile,
-  fold: FoldingSink,
-  end: SegmentEnd,
-  into: ReplayInto,
-): Tail {
+function closeLog({ segment, sizeBytes, file, fold, end, into }: ScannedEnd): Tail {
   const tailFrom = end.tailFrom < 0 ? sizeBytes : end.tailFrom;
   const lines = linesIn(file, tailFrom, sizeBytes);
   const commit = fold.openCommit();
@@ -164,7 +168,7 @@ function closeLog(
   return tail;
 }
 
-function cut(segment: Segment, offset: number, sizeBytes: number, { directory, log }: ReplayInto): void {
+function cut(segment: Segment, offset: number, sizeBytes: number, { directory, log }: ReplayTarget): void {
   log.warn("cut a torn write from the end of the timeline", {
     segment: segment.name,
     offset,

@@ -1,10 +1,13 @@
-/** The segment files of the log: what they are called, how they are found, read and appended to. */
+/** The segment files of the log: their names, and how they are found, read and appended to. */
 
 import { join } from "node:path";
 import type { RecordBatch } from "./record.ts";
 import { firstSeqOf } from "./segment_scan.ts";
 
-/** One file of the log. Its bytes have positions from `base` on, counted over all segments in order. */
+/**
+ * One file of the log. A position counts the bytes of all segments in order; the first byte of this one has the
+ * position `base`. See docs/protocols.md#segments.
+ */
 export interface Segment {
   readonly name: string;
   readonly base: number;
@@ -15,35 +18,35 @@ export interface Segment {
 export interface FoundSegment {
   readonly name: string;
   readonly sizeBytes: number;
-  /** The first whole record's number; for a file without one, the number in its name; 0 for neither. */
+  /** The sequence number of its first whole record, else the number in its name, else 0. */
   readonly firstSeq: number;
-  /** Why it cannot be read; empty when it can. */
+  /** Why it cannot be read; empty when it can be read. */
   readonly unreadable: string;
 }
 
-const NAME = /^(\d{20})(?:-\d+)?\.wal$/;
+const SEGMENT_NAME = /^(\d{20})(?:-\d+)?\.wal$/;
 const OPEN_FILES_MAX = 64;
 
-/** The second name of a number is for the case that somebody else's file has the first. */
+/** `attempt` is above 0 when a file of that name exists already: the name then gets `-1`, `-2`, … */
 function segmentName(firstSeq: number, attempt: number): string {
   return `${String(firstSeq).padStart(20, "0")}${attempt === 0 ? "" : `-${attempt}`}.wal`;
 }
 
-/** The number that a segment's name says it starts with, or 0. */
+/** The first sequence number according to a segment's name, or 0 when the name has none. */
 export function seqOfName(name: string): number {
-  return Number(NAME.exec(name)?.[1] ?? 0);
+  return Number(SEGMENT_NAME.exec(name)?.[1] ?? 0);
 }
 
-/** Every `*.wal` in the order of the events inside, so that a renamed file is still read where it belongs. */
+/** Every `*.wal`, ordered by its first event and not by its name, so that a renamed file is read in its right place. */
 export function findSegments(directory: string): FoundSegment[] {
   const found: FoundSegment[] = [];
   for (const { name } of Deno.readDirSync(directory)) {
-    if (name.endsWith(".wal")) found.push(look(directory, name));
+    if (name.endsWith(".wal")) found.push(inspect(directory, name));
   }
   return found.sort((a, b) => a.firstSeq - b.firstSeq || (a.name < b.name ? -1 : 1));
 }
 
-function look(directory: string, name: string): FoundSegment {
+function inspect(directory: string, name: string): FoundSegment {
   try {
     using file = Deno.openSync(join(directory, name), { read: true });
     const { size, isFile } = file.statSync();
@@ -63,18 +66,18 @@ function sizeOf(path: string): number {
   }
 }
 
-/** Reads at positions of the log; keeps a bounded number of files open. */
+/** Reads the log at given positions; keeps a bounded number of files open. */
 export class SegmentReader implements Disposable {
   readonly segments: Segment[] = [];
   readonly #directory: string;
-  /** In the order of use, the longest unused first. */
+  /** Ordered by last use, the least recently used first. */
   readonly #files = new Map<Segment, Deno.FsFile>();
 
   constructor(directory: string) {
     this.#directory = directory;
   }
 
-  /** Where the next segment's positions start. */
+  /** The position at which the next segment starts. */
   get endPosition(): number {
     const last = this.segments.at(-1);
     return last === undefined ? 0 : last.base + last.sizeBytes;
@@ -98,7 +101,7 @@ export class SegmentReader implements Disposable {
     return this.segments[low]!;
   }
 
-  /** Fills `target` from `offset` of the segment; returns how many bytes there were. */
+  /** Reads into `target` from `offset` of the segment; returns how many bytes it read. */
   read(segment: Segment, offset: number, target: Uint8Array): number {
     const file = this.#open(segment);
     file.seekSync(offset, Deno.SeekMode.Start);
@@ -135,12 +138,16 @@ export class SegmentReader implements Disposable {
   }
 }
 
-/** The one open file that the log grows in. Every append is whole or not there at all. */
+/**
+ * The one segment that records are appended to. An append is all or nothing: when the disk is full or fails, the bytes
+ * that were written so far are removed again, so no part of a commit stays in the log. See
+ * docs/deployment.md#durability.
+ */
 export class SegmentWriter implements Disposable {
   readonly file: Deno.FsFile;
   readonly segment: Segment;
-  /** Bytes past the segment's size are left over from a failed append and could not be cut yet. */
-  #needsCut = false;
+  /** The file has bytes past `segment.sizeBytes`, from a failed append, which could not be removed yet. */
+  #needsTruncate = false;
   #lacksLineBreak: boolean;
 
   private constructor(file: Deno.FsFile, segment: Segment, lacksLineBreak: boolean) {
@@ -149,7 +156,10 @@ export class SegmentWriter implements Disposable {
     this.#lacksLineBreak = lacksLineBreak;
   }
 
-  /** Goes on after the last record; `lacksLineBreak`: that is whole but for its line break, the first append adds it. */
+  /**
+   * Continues an existing segment after its last record. `lacksLineBreak`: that record is whole except for its line
+   * break, which the first append writes.
+   */
   static resume(directory: string, segment: Segment, lacksLineBreak: boolean): SegmentWriter {
     const file = Deno.openSync(join(directory, segment.name), { append: true });
     return new SegmentWriter(file, segment, lacksLineBreak);
@@ -168,9 +178,15 @@ export class SegmentWriter implements Disposable {
     }
   }
 
-  /** Hands the batch to the operating system; returns its position in the log. Throws what the disk said. */
+  /**
+   * Writes the batch to the file, without a sync; returns its position in the log.
+   *
+   * Throws the error of the operating system, such as "No space left on device". Then the file is truncated to its
+   * size before the append, and nothing of the batch is in the log. If the truncation fails too, the next append
+   * repeats it before it writes, and throws when it fails again.
+   */
   append(batch: RecordBatch): number {
-    if (this.#needsCut) this.#cut();
+    if (this.#needsTruncate) this.#truncate();
     try {
       if (this.#lacksLineBreak) {
         writeAll(this.file, LINE_BREAK);
@@ -179,11 +195,11 @@ export class SegmentWriter implements Disposable {
       }
       for (const piece of batch.pieces) writeAll(this.file, piece);
     } catch (error) {
-      this.#needsCut = true;
+      this.#needsTruncate = true;
       try {
-        this.#cut();
+        this.#truncate();
       } catch {
-        // The next append tries again before it writes anything.
+        // The next append truncates before it writes.
       }
       throw error;
     }
@@ -196,15 +212,15 @@ export class SegmentWriter implements Disposable {
     this.file.close();
   }
 
-  #cut(): void {
+  #truncate(): void {
     this.file.truncateSync(this.segment.sizeBytes);
-    this.#needsCut = false;
+    this.#needsTruncate = false;
   }
 }
 
 const LINE_BREAK = new Uint8Array([0x0a]);
 
-/** A disk that fills up takes a part of the bytes first and fails at the next write. */
+/** Repeats partial writes: a disk that becomes full takes a part of the bytes first and fails at the next write. */
 function writeAll(file: Deno.FsFile, bytes: Uint8Array): void {
   for (let written = 0; written < bytes.length;) {
     written += file.writeSync(written === 0 ? bytes : bytes.subarray(written));

@@ -1,26 +1,29 @@
-/** Reads one segment file from an offset to its end, record by record, and steps over whatever is not a record. */
+/** Reads one segment file from an offset to its end, record by record, and skips whatever is not a record. */
 
 import { HEADER_BYTES, isLineBreak, ParsedRecord } from "./record.ts";
 import { MAX_SEQ } from "./event_index.ts";
 
-/** Takes each record in order. `bytes` and `record` are reused: they are good only during the call. */
+/** Receives each record in order. `bytes` and `record` are reused, so they are valid only during the call. */
 export interface RecordSink {
   record(bytes: Uint8Array, record: ParsedRecord, offset: number): void;
-  /** Bytes from `from` to `to` that are no record, followed by one with sequence number `nextSeq`. */
+  /** The bytes from `from` to `to` are not a record; the record after them has the sequence number `nextSeq`. */
   damage(from: number, to: number, nextSeq: number): void;
 }
 
 /** How a segment ends. */
 export interface SegmentEnd {
-  /** First byte after the last record's body that is not a good line break; -1 when the file ends cleanly. */
+  /**
+   * Offset of the first byte after the last record's body that is not its line break, which is the file's size where
+   * only the line break is missing; -1 when the file ends with a whole record.
+   */
   readonly tailFrom: number;
-  /** Whether the last record has its body but no line break. */
+  /** Whether the last record is whole except for its line break. */
   readonly lacksLineBreak: boolean;
 }
 
 /**
- * Records whose sequence number is not above all before them are stepped over like damage: they are copies.
- * `afterSeq` is the highest number of the segments before this one.
+ * A record whose sequence number is not above all numbers before it is a copy, and is skipped like damage. `afterSeq`
+ * is the highest number of the segments before this one.
  */
 export function scanSegment(
   file: Deno.FsFile,
@@ -51,7 +54,7 @@ export function scanSegment(
     sink.record(window.bytes, record, offset);
     lastSeq = record.seq;
     const bodyEnd = at + record.sizeBytes - 1;
-    // The byte after the body is in the window, or the file ends there.
+    // The byte after the body is in the window, unless the file ends there.
     lacksLineBreak = !(window.start + bodyEnd < sizeBytes && isLineBreak(window.bytes[bodyEnd]));
     damageFrom = lacksLineBreak ? window.start + bodyEnd : -1;
     offset = window.start + bodyEnd + (lacksLineBreak ? 0 : 1);
@@ -59,7 +62,7 @@ export function scanSegment(
   return { tailFrom: damageFrom, lacksLineBreak };
 }
 
-/** The sequence number of the first record that is whole, or 0 when there is none. */
+/** The sequence number of the first whole record, or 0 when there is none. */
 export function firstSeqOf(file: Deno.FsFile, sizeBytes: number): number {
   const window = new FileWindow(file, sizeBytes, 64 * 1024);
   const record = new ParsedRecord();
@@ -69,7 +72,7 @@ export function firstSeqOf(file: Deno.FsFile, sizeBytes: number): number {
   return 0;
 }
 
-/** How many line breaks there are from `from` to `to`, and where the last line ends. */
+/** The number of line breaks from `from` to `to`, and the offset at which the last line ends. */
 export function linesIn(file: Deno.FsFile, from: number, to: number): { count: number; end: number } {
   let [count, end] = [0, from];
   const buffer = new Uint8Array(Math.min(to - from, 64 * 1024));
@@ -87,7 +90,7 @@ export function linesIn(file: Deno.FsFile, from: number, to: number): { count: n
   return { count, end };
 }
 
-/** A piece of the file in memory that moves forward, and grows for a record that does not fit. */
+/** A part of the file in memory. It only moves forward, and grows for a record that is larger than it. */
 class FileWindow {
   bytes: Uint8Array;
   /** Offset in the file of `bytes[0]`. */
@@ -107,7 +110,7 @@ class FileWindow {
     const known = this.#end - this.start;
     if (record.parse(this.bytes, offset - this.start, known)) {
       if (offset + record.sizeBytes <= this.#end || this.#end === this.#sizeBytes) return true;
-      // Only the line break is outside; moving the window moves the columns, so they are parsed again.
+      // Only the line break is outside. Moving the window changes the offsets of the columns, so it is parsed again.
       this.#need(offset, record.sizeBytes);
       return record.parse(this.bytes, 0, this.#end - this.start);
     }
@@ -136,7 +139,7 @@ class FileWindow {
     return this.#sizeBytes;
   }
 
-  /** Makes the `bytes` from `offset` on part of the window, as far as the file has them. */
+  /** Moves the window so that it has `bytes` bytes from `offset` on, or all up to the end of the file. */
   #need(offset: number, bytes: number): void {
     const wantedEnd = Math.min(offset + bytes, this.#sizeBytes);
     if (offset >= this.start && wantedEnd <= this.#end) return;

@@ -1,4 +1,4 @@
-/** The folded runs and the index as one file, so that a start reads only the end of the log; may be deleted any time. */
+/** The snapshot file: the folded runs and the event index, so that a start reads only the end of the log. */
 
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
@@ -12,21 +12,22 @@ import { type FoundSegment, SegmentReader } from "./segment.ts";
 /*
  *   offset    0   8  "timeline" in ASCII
  *             8   4  format version
- *            12   4  length of the head, h
- *            16   h  head: JSON in UTF-8, see Head
- *          16+h      for each entry of head.chunks: n positions of 8 bytes, n next numbers of 4, n kind ids of 2,
- *                    as they are in IndexChunk; n is 65,536, or as many as there are in the last one
+ *            12   4  length of the header, h
+ *            16   h  header: JSON in UTF-8, see SnapshotHeader
+ *          16+h      for each entry of header.chunks: n positions of 8 bytes, n next numbers of 4, n kind ids of 2,
+ *                    as they are in IndexChunk; n is 65,536, or less in the chunk of lastSeq
  *        last 4      CRC-32 of everything before
  *
- * All numbers little-endian. It covers the log up to `sizeBytes` of the last segment that the head names.
+ * All numbers are little-endian. The snapshot covers the log up to `sizeBytes` of the last segment in the header. It
+ * may be deleted at any time: the next start then reads the whole log. See docs/protocols.md#snapshot.
  */
 const MAGIC = "timeline";
 const FORMAT_VERSION = 1;
 const START_BYTES = 16;
 
-interface Head {
+interface SnapshotHeader {
   readonly segments: readonly { readonly name: string; readonly sizeBytes: number }[];
-  /** The highest number that was given out; the log may end before it where damage cost the last ones. */
+  /** The highest sequence number that was given to an event; above `lastSeq` where damage destroyed the last events. */
   readonly seenSeq: number;
   readonly lastSeq: number;
   readonly events: number;
@@ -36,14 +37,14 @@ interface Head {
   readonly runs: readonly RunRow[];
 }
 
-/** The fields of Run in the order of `rowOf`, and the stepping stones of its chain. */
+/** The fields of Run in the order of `rowOf`, and its skip list. */
 type RunRow = readonly (string | number | boolean | readonly number[])[];
 
-/** What a snapshot holds, or an empty log when there is none to go by. */
-export interface Restored {
+/** The content of the snapshot, or that of an empty log when there is no usable snapshot. */
+export interface LoadedSnapshot {
   readonly register: RunRegister;
   readonly index: EventIndex;
-  /** The segments that are covered, the last one with the size that is. */
+  /** The segments that the snapshot covers, the last one with the size that is covered. */
   readonly segments: SegmentReader;
   readonly damagedRecords: number;
   readonly seenSeq: number;
@@ -57,23 +58,23 @@ export interface SnapshotState {
   readonly nextSeq: number;
 }
 
-/** Reads the snapshot if it is whole and belongs to the segments that were found; says in the log when it does not. */
-export function loadSnapshot(directory: string, found: readonly FoundSegment[], log: Log): Restored {
+/** Reads the snapshot. One that is damaged or does not match the segments is not used, with a warning in the log. */
+export function loadSnapshot(directory: string, found: readonly FoundSegment[], log: Log): LoadedSnapshot {
   const path = join(directory, "snapshot");
   let seenSeq = 0;
   try {
     using file = Deno.openSync(path, { read: true });
-    const { head, index } = readFile(file);
-    seenSeq = head.seenSeq;
+    const { header, index } = readFile(file);
+    seenSeq = header.seenSeq;
     const segments = new SegmentReader(directory);
     try {
-      matchSegments(head, found, segments);
-      matchLastRecord(head, index, segments);
+      matchSegments(header, found, segments);
+      matchLastRecord(header, index, segments);
       return {
-        register: restoreRuns(head, index),
+        register: restoreRuns(header, index),
         index,
         segments,
-        damagedRecords: head.damagedRecords,
+        damagedRecords: header.damagedRecords,
         seenSeq,
       };
     } catch (error) {
@@ -90,8 +91,8 @@ export function loadSnapshot(directory: string, found: readonly FoundSegment[], 
 }
 
 /**
- * Writes the state as it is at the call; commits may go on meanwhile. `syncLog` is awaited first: a snapshot must
- * not know more than the disk has of the log.
+ * Writes the state at the time of the call; commits may continue meanwhile. `syncLog` is awaited first, because a
+ * snapshot must not cover events that the disk does not have.
  */
 export async function writeSnapshot(
   directory: string,
@@ -100,34 +101,39 @@ export async function writeSnapshot(
 ): Promise<void> {
   const { index, register } = state;
   const lastSeq = register.lastSeq;
-  const head = new TextEncoder().encode(JSON.stringify(headOf(state)));
+  const header = new TextEncoder().encode(JSON.stringify(headerOf(state)));
   await syncLog();
   const temporary = join(directory, "snapshot.new");
   try {
-    await writeFile(temporary, head, index, lastSeq);
+    await writeFile(temporary, header, index, lastSeq);
     await Deno.rename(temporary, join(directory, "snapshot"));
   } catch (error) {
-    // On a full disk what was written of it stands in the way of events.
+    // On a full disk, an incomplete snapshot would take the space that events need.
     await Deno.remove(temporary).catch(() => {});
     throw error;
   }
 }
 
-async function writeFile(path: string, head: Uint8Array, index: EventIndex, lastSeq: number): Promise<void> {
+async function writeFile(
+  path: string,
+  header: Uint8Array,
+  index: EventIndex,
+  lastSeq: number,
+): Promise<void> {
   using file = await Deno.open(path, { create: true, write: true, truncate: true, mode: 0o600 });
   let checksum = 0;
   const write = async (bytes: Uint8Array) => {
     checksum = crc32(bytes, checksum);
     for (let at = 0; at < bytes.length;) at += await file.write(bytes.subarray(at));
   };
-  await write(startOf(head.length));
-  await write(head);
+  await write(startOf(header.length));
+  await write(header);
   for (const number of chunkNumbers(index, lastSeq)) {
     const chunk = index.chunk(number)!;
     const count = entriesOf(number, lastSeq);
     await write(bytesOf(chunk.positions, count));
-    // A copy: the entry of a run's last event changes with the run's next one. What such a late change puts in
-    // is never followed, because the chain ends at the run's last event that the head knows.
+    // A copy, because a commit during the write sets the `next` entry of a run's last event. The copy may have such an
+    // entry. It is never followed: in the snapshot, the list of a run ends at the last event that the header has.
     await write(bytesOf(chunk.next.slice(0, count), count));
     await write(bytesOf(chunk.kinds, count));
   }
@@ -142,9 +148,9 @@ export function snapshotBytesOf(index: EventIndex, runCount: number): number {
   return index.eventCount * 14 + runCount * 300;
 }
 
-function headOf({ register, index, segments, damagedRecords, nextSeq }: SnapshotState): Head {
+function headerOf({ register, index, segments, damagedRecords, nextSeq }: SnapshotState): SnapshotHeader {
   const runs: RunRow[] = [];
-  for (const run of register.all()) if (run.eventCount > 0) runs.push(rowOf(run, index.stonesOf(run)));
+  for (const run of register.all()) if (run.eventCount > 0) runs.push(rowOf(run, index.skipListOf(run)));
   return {
     segments: segments.segments.map(({ name, sizeBytes }) => ({ name, sizeBytes })),
     seenSeq: nextSeq - 1,
@@ -168,12 +174,12 @@ function entriesOf(chunkNumber: number, lastSeq: number): number {
   return Math.min(CHUNK_EVENTS, lastSeq + 1 - chunkNumber * CHUNK_EVENTS);
 }
 
-function startOf(headBytes: number): Uint8Array {
+function startOf(headerBytes: number): Uint8Array {
   const start = new Uint8Array(START_BYTES);
   new TextEncoder().encodeInto(MAGIC, start);
   const view = new DataView(start.buffer);
   view.setUint32(8, FORMAT_VERSION, true);
-  view.setUint32(12, headBytes, true);
+  view.setUint32(12, headerBytes, true);
   return start;
 }
 
@@ -181,7 +187,7 @@ function bytesOf(column: Float64Array | Uint32Array | Uint16Array, count: number
   return new Uint8Array(column.buffer as ArrayBuffer, column.byteOffset, count * column.BYTES_PER_ELEMENT);
 }
 
-function readFile(file: Deno.FsFile): { head: Head; index: EventIndex } {
+function readFile(file: Deno.FsFile): { header: SnapshotHeader; index: EventIndex } {
   let checksum = 0;
   const read = (bytes: Uint8Array) => {
     for (let at = 0; at < bytes.length;) {
@@ -196,14 +202,14 @@ function readFile(file: Deno.FsFile): { head: Head; index: EventIndex } {
   const view = new DataView(start.buffer);
   if (new TextDecoder().decode(start.subarray(0, 8)) !== MAGIC) throw new Error("it is not a snapshot");
   if (view.getUint32(8, true) !== FORMAT_VERSION) throw new Error(`its format is ${view.getUint32(8, true)}`);
-  const headBytes = view.getUint32(12, true);
-  if (headBytes > file.statSync().size) throw new Error("it ends too early");
-  const headText = new TextDecoder().decode(read(new Uint8Array(headBytes)));
-  const head = parseHead(headText);
+  const headerBytes = view.getUint32(12, true);
+  if (headerBytes > file.statSync().size) throw new Error("it ends too early");
+  const headerText = new TextDecoder().decode(read(new Uint8Array(headerBytes)));
+  const header = parseHeader(headerText);
   const index = new EventIndex();
-  for (const number of head.chunks) {
+  for (const number of header.chunks) {
     const chunk = newChunk();
-    const count = entriesOf(number, head.lastSeq);
+    const count = entriesOf(number, header.lastSeq);
     read(bytesOf(chunk.positions, count));
     read(bytesOf(chunk.next, count));
     read(bytesOf(chunk.kinds, count));
@@ -212,62 +218,66 @@ function readFile(file: Deno.FsFile): { head: Head; index: EventIndex } {
   const expected = checksum;
   const trailer = read(new Uint8Array(4));
   if (new DataView(trailer.buffer).getUint32(0, true) !== expected) throw new Error("its checksum is wrong");
-  for (const kind of head.kinds) index.kindId(kind);
-  index.eventCount = head.events;
-  return { head, index };
+  for (const kind of header.kinds) index.kindId(kind);
+  index.eventCount = header.events;
+  return { header, index };
 }
 
-/** The head is used before the checksum of the whole file is known, so its numbers are looked at first. */
-function parseHead(text: string): Head {
-  const head = JSON.parse(text) as Head;
+/** The header is used before the checksum of the whole file is checked, so its numbers are checked here. */
+function parseHeader(text: string): SnapshotHeader {
+  const header = JSON.parse(text) as SnapshotHeader;
   const isCount = (value: unknown) => Number.isSafeInteger(value) && (value as number) >= 0;
-  if (!isCount(head.lastSeq) || !isCount(head.seenSeq) || !Array.isArray(head.chunks)) {
-    throw new Error("bad head");
+  if (!isCount(header.lastSeq) || !isCount(header.seenSeq) || !Array.isArray(header.chunks)) {
+    throw new Error("bad header");
   }
-  if (head.chunks.length > head.lastSeq / CHUNK_EVENTS + 1) throw new Error("bad head");
-  if (!head.chunks.every((number) => isCount(number) && number <= head.lastSeq / CHUNK_EVENTS)) {
-    throw new Error("bad head");
+  if (header.chunks.length > header.lastSeq / CHUNK_EVENTS + 1) throw new Error("bad header");
+  if (!header.chunks.every((number) => isCount(number) && number <= header.lastSeq / CHUNK_EVENTS)) {
+    throw new Error("bad header");
   }
-  return head;
+  return header;
 }
 
-/** The covered segments must be there, whole ones with exactly the size they had. */
-function matchSegments(head: Head, found: readonly FoundSegment[], segments: SegmentReader): void {
-  const last = head.segments.length - 1;
-  head.segments.forEach(({ name, sizeBytes }, number) => {
+/** The covered segments must exist with exactly the size they had; the last one may have grown. */
+function matchSegments(
+  header: SnapshotHeader,
+  found: readonly FoundSegment[],
+  segments: SegmentReader,
+): void {
+  const last = header.segments.length - 1;
+  header.segments.forEach(({ name, sizeBytes }, number) => {
     const file = found[number];
     const fits = file?.name === name && file.unreadable === "" &&
       (number === last ? file.sizeBytes >= sizeBytes : file.sizeBytes === sizeBytes);
-    if (!fits) throw new Error(`segment ${name} is not as it was`);
+    if (!fits) throw new Error(`segment ${name} has changed`);
     segments.add(name, sizeBytes);
   });
 }
 
-/** The last record must be where the index says: another log under the same names would pass the size check. */
-function matchLastRecord(head: Head, index: EventIndex, segments: SegmentReader): void {
-  const position = index.positionOf(head.lastSeq);
-  if (head.lastSeq === 0) return;
+/** The last record must be where the index says, because another log could have files of the same names and sizes. */
+function matchLastRecord(header: SnapshotHeader, index: EventIndex, segments: SegmentReader): void {
+  const position = index.positionOf(header.lastSeq);
+  if (header.lastSeq === 0) return;
   const segment = segments.at(position);
   const bytes = new Uint8Array(segment.base + segment.sizeBytes - position);
   const record = new ParsedRecord();
   const filled = segments.read(segment, position - segment.base, bytes);
-  if (!record.parse(bytes, 0, filled) || record.seq !== head.lastSeq) {
-    throw new Error(`event ${head.lastSeq} is not where it was`);
+  if (!record.parse(bytes, 0, filled) || record.seq !== header.lastSeq) {
+    throw new Error(`event ${header.lastSeq} is not where it was`);
   }
 }
 
-function restoreRuns(head: Head, index: EventIndex): RunRegister {
+function restoreRuns(header: SnapshotHeader, index: EventIndex): RunRegister {
   const register = new RunRegister();
-  for (const row of head.runs) {
-    const { run, stones } = runOf(row);
+  for (const row of header.runs) {
+    const { run, skipList } = runOf(row);
     register.adopt(run);
-    index.setStones(run, stones);
+    index.setSkipList(run, skipList);
   }
-  register.lastSeq = head.lastSeq;
+  register.lastSeq = header.lastSeq;
   return register;
 }
 
-function rowOf(run: Run, stones: readonly number[]): RunRow {
+function rowOf(run: Run, skipList: readonly number[]): RunRow {
   return [
     run.runId,
     run.principalKey,
@@ -286,11 +296,11 @@ function rowOf(run: Run, stones: readonly number[]): RunRow {
     run.latestFramesDecodedSeq,
     run.isCreated,
     run.hasIngest,
-    stones,
+    skipList,
   ];
 }
 
-function runOf(row: RunRow): { run: Run; stones: number[] } {
+function runOf(row: RunRow): { run: Run; skipList: number[] } {
   const run = new Run(row[0] as string);
   run.principalKey = row[1] as string;
   run.mode = row[2] as string;
@@ -308,5 +318,5 @@ function runOf(row: RunRow): { run: Run; stones: number[] } {
   run.latestFramesDecodedSeq = row[14] as number;
   run.isCreated = row[15] as boolean;
   run.hasIngest = row[16] as boolean;
-  return { run, stones: row[17] as number[] };
+  return { run, skipList: row[17] as number[] };
 }

@@ -1,4 +1,4 @@
-/** The timeline: every event of every run in one order, on disk, and the runs that follow from them. */
+/** The timeline: all events of all runs in one order, on disk, and the state of the runs that follows from them. */
 
 import { join } from "node:path";
 import { refuse } from "../../base/refusal.ts";
@@ -19,49 +19,56 @@ import { findSegments, type SegmentReader, SegmentWriter } from "./segment.ts";
 import { loadSnapshot, snapshotBytesOf, type SnapshotState, writeSnapshot } from "./snapshot.ts";
 import { GroupSync } from "./group_sync.ts";
 
-export type { CommittedEvent, Drained, Subscription } from "./notification_ring.ts";
+export type { CommittedEvent, Subscription } from "./notification_ring.ts";
 export type { EventQuery, StoredEvent } from "./event_reader.ts";
 export type { Damage } from "./damage.ts";
 export type { TimelineView } from "../../model/runs/run_register.ts";
 
 export interface TimelineOptions {
-  /** Made when it is missing, mode 0700. */
+  /** Created with mode 0700 when it is missing. */
   readonly dataDir: string;
   readonly world: World;
-  /** D3: `none` answers when the operating system has the bytes, `group` when the disk has them. */
+  /**
+   * SERVICE_WAL_SYNC: with `none` a request is answered when the operating system has the bytes, with `group` when the
+   * disk has them. See docs/deployment.md#durability.
+   */
   readonly sync: "none" | "group";
-  /** A segment that would grow past this is closed and the next one started; 64 MiB. */
+  /** A segment that would become larger is closed and the next one started; 64 MiB. */
   readonly segmentBytes?: number;
-  /** Told of every damaged stretch, for the metrics; the log is told anyway. */
+  /** Called for every damaged range, for the metrics; the log gets a message anyway. */
   readonly onDamage?: (damage: Damage) => void;
-  /** Stands in for fdatasync in tests. */
+  /** Replaces fdatasync in tests. */
   readonly syncData?: (file: Deno.FsFile) => Promise<void>;
 }
 
 export interface TimelineStats {
   /** Events that can be read. */
   readonly events: number;
-  /** Events that are known to be lost, since the log began. */
+  /** Events that are known to be lost, since the log exists. */
   readonly damagedRecords: number;
   readonly segments: number;
   readonly bytes: number;
-  /** Commits that the disk refused, since the process started. */
+  /** Commits that could not be written to the disk, since the process started. */
   readonly appendFailures: number;
 }
 
 /**
- * Told of each event in sequence order, inside the commit that wrote it and after its run was folded. It must be
- * quick and must not throw. `json` is the payload as it was written.
+ * Called for each event in sequence order, inside the commit that wrote it and after it was folded into its run. It
+ * must be fast and must not throw. `json` is the payload as it was written.
  */
 export type CommitObserver = (run: RunView, seq: number, kind: string, json: string | Uint8Array) => void;
 
 const SEGMENT_BYTES = 64 * 1024 * 1024;
-/** A snapshot is written when the log grew by this many times its size: so at most a quarter is written on top. */
-const SNAPSHOT_WORTH = 4;
+/**
+ * A snapshot is written when the log has grown by this many times the snapshot's size, so that snapshots add at most a
+ * quarter to the bytes written.
+ */
+const SNAPSHOT_GROWTH_MIN = 4;
 
 /**
- * `${dataDir}/timeline/<number of the first event, 20 digits>.wal`, the record format of record.ts, and a snapshot
- * that may be deleted at any time. Only `commit` appends; no two commits overlap; what commit returned can be read.
+ * On disk: `${dataDir}/timeline/<number of the first event, 20 digits>.wal` in the format of record.ts, and a snapshot
+ * that may be deleted at any time. Only `commit` appends. No two commits overlap. The events that `commit` returned can
+ * be read at once. See docs/protocols.md#log-format.
  */
 export class Timeline implements AsyncDisposable {
   readonly #world: World;
@@ -83,64 +90,56 @@ export class Timeline implements AsyncDisposable {
   #nextSeq: number;
   /** How much of the log the last snapshot covers. */
   #snapshotPosition: number;
-  /** Segments that were filled and are being brought to the disk, in order. */
-  #rolling: Promise<void> = Promise.resolve();
+  /** Resolves when every full segment so far was synced to the disk, in order. */
+  #finishing: Promise<void> = Promise.resolve();
   #isDeciding = false;
   #isClosed = false;
   #appendFailures = 0;
 
-  /** Reads the log, or its snapshot and what came after; damage is reported and never stops it. */
+  /**
+   * Reads the snapshot and the part of the log after it, or the whole log without a usable snapshot. Damage is reported
+   * and does not stop it. Throws when another process owns the data directory.
+   */
   // deno-lint-ignore require-await
   static async open(options: TimelineOptions): Promise<Timeline> {
-    const directory = join(options.dataDir, "timeline");
+    const { world, dataDir } = options;
+    const startedMs = world.monotonicMs();
+    const directory = join(dataDir, "timeline");
     Deno.mkdirSync(directory, { recursive: true, mode: 0o700 });
-    const lock = DirectoryLock.take(options.dataDir);
+    const lock = DirectoryLock.acquire(dataDir);
     try {
-      return new Timeline(options, directory, lock);
+      const read = readTimeline(directory, world.log.child("timeline"), options.onDamage);
+      const timeline = new Timeline(options, directory, lock, read);
+      timeline.#log.info("timeline open", {
+        ...timeline.stats,
+        next_seq: read.end.nextSeq,
+        snapshot_bytes_covered: read.snapshotPosition,
+        took_ms: Math.round(world.monotonicMs() - startedMs),
+      });
+      return timeline;
     } catch (error) {
       lock[Symbol.dispose]();
       throw error;
     }
   }
 
-  private constructor(options: TimelineOptions, directory: string, lock: DirectoryLock) {
-    const startedMs = options.world.monotonicMs();
-    this.#world = options.world;
-    this.#log = options.world.log.child("timeline");
+  private constructor(options: TimelineOptions, directory: string, lock: DirectoryLock, read: ReadTimeline) {
+    const { world, sync, syncData = (file) => file.syncData(), segmentBytes = SEGMENT_BYTES } = options;
+    this.#world = world;
+    this.#log = read.log;
     this.#directory = directory;
-    this.#segmentBytes = options.segmentBytes ?? SEGMENT_BYTES;
+    this.#segmentBytes = segmentBytes;
     this.#lock = lock;
-    this.#damage = new DamageReport(directory, this.#log, options.onDamage);
-    const found = findSegments(directory);
-    const snapshot = loadSnapshot(directory, found, this.#log);
-    this.#register = snapshot.register;
-    this.#index = snapshot.index;
-    this.#segments = snapshot.segments;
-    this.#damage.records = snapshot.damagedRecords;
-    this.#snapshotPosition = snapshot.segments.endPosition;
-    const replayed: LogEnd = replay(found, snapshot.seenSeq, {
-      directory,
-      reader: this.#segments,
-      register: this.#register,
-      index: this.#index,
-      damage: this.#damage,
-      log: this.#log,
-    });
-    this.#nextSeq = replayed.nextSeq;
-    if (replayed.segment !== undefined) {
-      this.#writer = SegmentWriter.resume(directory, replayed.segment, replayed.lacksLineBreak);
-    }
+    this.#register = read.register;
+    this.#index = read.index;
+    this.#segments = read.segments;
+    this.#damage = read.damage;
+    this.#writer = read.writer;
+    this.#nextSeq = read.end.nextSeq;
+    this.#snapshotPosition = read.snapshotPosition;
     this.#reader = new EventReader(this.#index, this.#segments, this.#damage);
-    this.#readAhead = new ReadAhead(directory, this.#segments, () => options.world.monotonicMs());
-    this.#sync = options.sync === "group"
-      ? new GroupSync(options.syncData ?? ((file) => file.syncData()), directory)
-      : undefined;
-    this.#log.info("timeline open", {
-      ...this.stats,
-      next_seq: this.#nextSeq,
-      snapshot_bytes_covered: this.#snapshotPosition,
-      took_ms: Math.round(options.world.monotonicMs() - startedMs),
-    });
+    this.#readAhead = new ReadAhead(directory, this.#segments, () => world.monotonicMs());
+    this.#sync = sync === "group" ? new GroupSync(syncData, directory) : undefined;
   }
 
   get view(): TimelineView {
@@ -158,12 +157,17 @@ export class Timeline implements AsyncDisposable {
   }
 
   /**
-   * One synchronous step: `decide` sees the live view and says which events follow; they get consecutive sequence
-   * numbers and the time, go to the log as one write, are folded and rung. Nothing can come in between, so a
-   * decision is never stale. What `decide` throws is thrown on, and nothing is written.
+   * One synchronous step. `decide` sees the current view and returns the events to write. They get consecutive sequence
+   * numbers and the time, are written to the log at once, folded into their runs, and the subscribers are notified.
+   * Nothing can happen in between, so a decision is never stale. What `decide` throws is rethrown, and nothing is
+   * written.
    *
-   * Refuses with `storage_unavailable` when the disk does not take the bytes, all of them or none, and with
-   * `not_found` an event for a run that was deleted (contract 8.4).
+   * When the disk is full or fails, none of the events is written or folded, no subscriber is notified, and the commit
+   * is refused with `storage_unavailable` (HTTP 503). The next commit tries to write again. See
+   * docs/deployment.md#durability.
+   *
+   * An event for a run that was deleted is refused with `not_found`, and so are the other events of its commit. See
+   * docs/events.md#kinds.
    */
   commit(decide: (view: TimelineView) => readonly NewEvent[]): readonly CommittedEvent[] {
     if (this.#isClosed) throw new Error("Cannot commit to a timeline that is closed");
@@ -178,30 +182,31 @@ export class Timeline implements AsyncDisposable {
     for (let number = 0; number < events.length; number++) {
       const { runId, kind: rawKind } = events[number]!;
       const kind = rawKind.toWellFormed();
-      const seq = this.#nextSeq++;
+      const event = { seq: this.#nextSeq++, ptsMs, kind, runId };
       const run = this.#register.entry(runId);
-      this.#fold(run, seq, ptsMs, kind, payloads[number]!, position);
-      for (const observe of this.#observers) observe(run, seq, kind, payloads[number]!);
+      this.#fold(run, event, payloads[number]!, position);
+      for (const observe of this.#observers) observe(run, event.seq, kind, payloads[number]!);
       position += this.#batch.recordBytes[number]!;
-      committed.push({ seq, ptsMs, kind, runId });
+      committed.push(event);
     }
     this.#batch.clear();
-    this.#ring.ring(committed);
+    this.#ring.publish(committed);
     return committed;
   }
 
   /**
-   * Resolves when everything committed so far is as safe as SERVICE_WAL_SYNC asks (D3). With `group` all who wait
-   * share one fdatasync; when that fails it refuses with `storage_unavailable`, and so does every commit after it.
+   * Resolves when everything committed so far is as safe as SERVICE_WAL_SYNC asks: at once with `none`. With `group` all
+   * callers that wait share one fdatasync; when it fails, they and every later commit are refused with
+   * `storage_unavailable`. See docs/deployment.md#durability.
    */
   synced(): Promise<void> {
     return this.#sync?.synced() ?? Promise.resolve();
   }
 
   /**
-   * The run's events that are in the log when the reading begins, in sequence order, in batches of at most 256
-   * events or about 1 MiB, so that the caller can let others work in between. Nothing for an unknown run; a deleted
-   * one is read like any other.
+   * The run's events that are in the log when the reading starts, in sequence order, in batches of at most 256 events
+   * or about 1 MiB, so that the caller can yield to other requests between batches. Empty for an unknown run. A deleted
+   * run is read like any other.
    */
   read(runId: string, query: EventQuery = {}): Iterable<readonly StoredEvent[]> {
     const run = this.#register.find(runId);
@@ -209,15 +214,15 @@ export class Timeline implements AsyncDisposable {
   }
 
   /**
-   * Like `read`, for answers of any length: events that are not in the file cache are brought there many at a time,
-   * and nobody waits for the disk meanwhile.
+   * Like `read`, for answers of any length: events that are not in the file cache are read into it many at a time, and
+   * the service is not blocked meanwhile.
    */
   readAhead(runId: string, query: EventQuery = {}): AsyncIterable<readonly StoredEvent[]> {
     const run = this.#register.find(runId);
     return run === undefined ? none() : this.#reader.readRunAhead(run, query, this.#readAhead);
   }
 
-  /** Like `read`, over all runs: for what must be found whoever's it is, such as webhooks after a restart. */
+  /** Like `read`, over all runs, for example to find the registered webhooks after a restart. */
   readAll(query: EventQuery): Iterable<readonly StoredEvent[]> {
     return this.#reader.readAll(query, this.#register.lastSeq);
   }
@@ -227,33 +232,34 @@ export class Timeline implements AsyncDisposable {
     return this.#reader.readOne(seq);
   }
 
-  /** The payload's JSON text as it is in the log, for a worker to parse; undefined when the log does not have it. */
+  /** The payload's JSON text as it is in the log, to be parsed in a worker; undefined when the log does not have it. */
   readPayload(seq: number): Uint8Array<ArrayBuffer> | undefined {
     return this.#reader.readPayload(seq);
   }
 
-  /** A place at the bell for new events of one run, or of all; see Subscription for how to lose none. */
+  /** Notifications of new events of one run, or of all; see Subscription for how to miss none. */
   subscribe(runId?: string): Subscription {
     return this.#ring.subscribe(runId);
   }
 
   /**
-   * For a fold that is not the timeline's own: it reads what the log has, and in the same synchronous step in which
-   * it finds that it has read everything (`view.lastSeq`) it begins to count what it is told here.
+   * For a component that derives its own state from the events, such as the search index. It reads the log, and starts
+   * to use the calls of `observer` in the same synchronous step in which it finds that it has read everything
+   * (`view.lastSeq`), so it misses no event and gets none twice.
    */
   observe(observer: CommitObserver): Disposable {
     this.#observers.add(observer);
     return { [Symbol.dispose]: () => void this.#observers.delete(observer) };
   }
 
-  /** Writes the snapshot and lets go of the directory. Waiting readers are told, commits throw from now on. */
+  /** Closes all subscriptions, writes the snapshot and releases the directory. Commits throw from now on. */
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#ring[Symbol.dispose]();
     try {
       await this.#sync?.close();
-      await this.#rolling;
+      await this.#finishing;
       await this.#writeSnapshot();
     } catch (error) {
       this.#log.error("cannot write the snapshot", { error: String(error) });
@@ -293,14 +299,8 @@ export class Timeline implements AsyncDisposable {
       if (kind === "run_deleted") (deletedHere ??= new Set()).add(runId);
       const json = payloadJson(kind, payload);
       const left = events.length - 1 - number;
-      const columns = bodyColumns(
-        left,
-        this.#nextSeq + number,
-        runId,
-        streamId ?? DEFAULT_STREAM_ID,
-        ptsMs,
-        kind,
-      );
+      const seq = this.#nextSeq + number;
+      const columns = bodyColumns({ left, seq, runId, streamId: streamId ?? DEFAULT_STREAM_ID, ptsMs, kind });
       this.#batch.add(columns, json);
       payloads.push(json);
     }
@@ -308,11 +308,14 @@ export class Timeline implements AsyncDisposable {
     return payloads;
   }
 
-  /** Appends the batch; returns its position. */
+  /**
+   * Appends the batch; returns its position. This is where a full disk becomes the answer `storage_unavailable`: the
+   * append has left nothing of the batch in the log, and the sequence numbers are used for the next commit.
+   */
   #write(): number {
     try {
       const position = this.#writerFor(this.#batch.sizeBytes).append(this.#batch);
-      this.#sync?.wrote(this.#writer!.file);
+      this.#sync?.recordWrite(this.#writer!.file);
       return position;
     } catch (error) {
       this.#appendFailures += 1;
@@ -328,19 +331,19 @@ export class Timeline implements AsyncDisposable {
       if (sizeBytes === 0 || sizeBytes + bytes <= this.#segmentBytes) return current;
     }
     const next = SegmentWriter.create(this.#directory, this.#nextSeq, this.#segments);
-    this.#sync?.rolled(current?.file);
+    this.#sync?.recordNewSegment(current?.file);
     this.#writer = next;
-    if (current !== undefined) this.#rolling = this.#rolling.then(() => this.#finishSegment(current));
+    if (current !== undefined) this.#finishing = this.#finishing.then(() => this.#finishSegment(current));
     return next;
   }
 
-  /** Behind the commits that go on: brings a full segment to the disk, and takes a snapshot when it is worth it. */
+  /** In the background: syncs a full segment to the disk, and writes a snapshot when the log has grown enough. */
   async #finishSegment(full: SegmentWriter): Promise<void> {
     try {
       await this.synced();
       await full.file.syncData();
       const bytesSince = this.#segments.endPosition - this.#snapshotPosition;
-      if (bytesSince > SNAPSHOT_WORTH * snapshotBytesOf(this.#index, this.#register.count)) {
+      if (bytesSince > SNAPSHOT_GROWTH_MIN * snapshotBytesOf(this.#index, this.#register.count)) {
         await this.#writeSnapshot();
       }
     } catch (error) {
@@ -365,17 +368,41 @@ export class Timeline implements AsyncDisposable {
 
   #fold(
     run: Run,
-    seq: number,
-    ptsMs: number,
-    kind: string,
+    { seq, ptsMs, kind }: CommittedEvent,
     json: string | Uint8Array,
     position: number,
   ): void {
-    // The payload is parsed from the text that was written, so that a replay folds exactly the same.
+    // The payload is parsed from the text that was written, so that a replay gives exactly the same state.
     const payload = run.needsPayloadOf(kind) ? parsePayload(json) : undefined;
     this.#index.add(run, seq, position, this.#index.kindId(kind));
     this.#register.fold(run, seq, ptsMs, kind, payload);
   }
+}
+
+/** The state of a timeline after its files were read. */
+interface ReadTimeline {
+  readonly log: Log;
+  readonly damage: DamageReport;
+  readonly register: RunRegister;
+  readonly index: EventIndex;
+  readonly segments: SegmentReader;
+  /** Continues the last segment; undefined when a new one must be started. */
+  readonly writer: SegmentWriter | undefined;
+  readonly end: LogEnd;
+  /** How much of the log the snapshot covers. */
+  readonly snapshotPosition: number;
+}
+
+function readTimeline(directory: string, log: Log, onDamage: TimelineOptions["onDamage"]): ReadTimeline {
+  const damage = new DamageReport(directory, log, onDamage);
+  const found = findSegments(directory);
+  const snapshot = loadSnapshot(directory, found, log);
+  const { register, index, segments } = snapshot;
+  damage.records = snapshot.damagedRecords;
+  const snapshotPosition = segments.endPosition;
+  const end = replay(found, snapshot.seenSeq, { directory, reader: segments, register, index, damage, log });
+  const writer = end.segment && SegmentWriter.resume(directory, end.segment, end.lacksLineBreak);
+  return { log, damage, register, index, segments, writer, end, snapshotPosition };
 }
 
 async function* none(): AsyncIterable<readonly StoredEvent[]> {}

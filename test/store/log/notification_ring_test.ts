@@ -13,7 +13,7 @@ function ringing(): { ring: NotificationRing; rung: (runId: string, count?: numb
   const ring = new NotificationRing();
   let seq = 0;
   const next = (runId: string): CommittedEvent => ({ seq: ++seq, ptsMs: 0, kind: "vlm", runId });
-  return { ring, rung: (runId, count = 1) => ring.ring(range(1, count).map(() => next(runId))) };
+  return { ring, rung: (runId, count = 1) => ring.publish(range(1, count).map(() => next(runId))) };
 }
 
 /** Drains and says what came: "1 2 3", "lagged", or "" for nothing. */
