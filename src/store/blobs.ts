@@ -1,11 +1,11 @@
-/** Content-addressed files: each lies under the SHA-256 of its bytes, is never changed and never collected. */
+/** Content-addressed files: the name of each is the SHA-256 of its bytes; it is never changed and never deleted. */
 
 import { createHash } from "node:crypto";
 import { dirname, join } from "node:path";
 import type { World } from "../base/world.ts";
 import { onDisk, PartialFile, removeLeftovers } from "./partial_file.ts";
 
-/** Kinds of blobs: folder under the data directory, extension, media type. Contract 14. */
+/** Kinds of blobs: folder under the data directory, extension, media type. See docs/protocols.md#blob-store. */
 const KINDS = {
   jpeg: { folder: "keyframes/blobs", extension: "jpg", mediaType: "image/jpeg" },
   mp4: { folder: "media/blobs", extension: "mp4", mediaType: "video/mp4" },
@@ -17,18 +17,18 @@ export type BlobKind = keyof typeof KINDS;
 declare const WRITTEN: unique symbol;
 
 /**
- * A blob that is on disk. Only `Blobs.put` makes one, so an event whose payload takes its reference from here cannot
- * name a blob that was not written.
+ * A blob that is on the disk. Only `Blobs.put` creates one, so an event that takes its reference from here cannot name
+ * a blob that was not written.
  */
 export interface BlobRef {
   readonly [WRITTEN]: true;
-  /** Relative to the data directory, such as `keyframes/blobs/9f/9f86….jpg`; what events carry. */
+  /** Path relative to the data directory, such as `keyframes/blobs/9f/9f86….jpg`, as it is in events. */
   readonly ref: string;
   readonly mediaType: string;
   readonly sizeBytes: number;
   /** 64 lower-case hexadecimal digits. */
   readonly sha256: string;
-  /** False when the same content was there already. */
+  /** False when a blob with the same content existed already. */
   readonly created: boolean;
 }
 
@@ -41,7 +41,7 @@ export class Blobs {
     this.#world = world;
   }
 
-  /** Call it only as the owner of the data directory: removes what a killed process left behind. */
+  /** Removes the unfinished files of a killed process. Call it only as the owner of the data directory. */
   static open(dataDir: string, world: World): Blobs {
     for (const { folder } of Object.values(KINDS)) {
       const path = join(dataDir, folder);
@@ -52,18 +52,22 @@ export class Blobs {
   }
 
   /**
-   * Stores `content`, which is only read as fast as the disk takes it. Refuses with `storage_unavailable`; nothing is
-   * left then.
+   * Stores `content`, which is read only as fast as the disk takes it. Refuses with `storage_unavailable` when the disk
+   * is full or fails; then no partial file stays.
+   *
+   * Exception: where the path of the blob cannot be looked up, for example because a file stands in the place of its
+   * folder, the error of the operating system is thrown as it is (`Deno.errors.NotADirectory`). Only somebody who changes
+   * the data directory by hand can cause that.
    */
   async put(content: Uint8Array | AsyncIterable<Uint8Array>, kind: BlobKind): Promise<BlobRef> {
-    // What is in memory already is known to be there, or not, before a byte is written.
+    // The hash of bytes in memory is known at once, so nothing is written when the blob exists.
     const known = content instanceof Uint8Array
       ? await this.#existing(sha256Of(content), content, kind)
       : null;
     return known ?? await this.#write(content instanceof Uint8Array ? [content] : content, kind);
   }
 
-  /** The blob opened for reading, or null when there is none; whoever asked closes it. */
+  /** The blob opened for reading, or null when there is none. The caller closes it. */
   async open(mediaType: string, sha256: string): Promise<Deno.FsFile | null> {
     const kind = kindOf(mediaType);
     if (kind === undefined || !/^[0-9a-f]{64}$/.test(sha256)) return null;
@@ -100,7 +104,10 @@ export class Blobs {
     return blobRef(kind, sha256, sizeBytes, !isAvailable);
   }
 
-  /** One that was cut short by a failing disk has another size, and is written again. */
+  /**
+   * A blob that a failing disk has shortened has another size, and is written again. Throws the error of the operating
+   * system when the path cannot be looked up: see `put`.
+   */
   async #has(sha256: string, sizeBytes: number, kind: BlobKind): Promise<boolean> {
     try {
       const { isFile, size } = await Deno.lstat(join(this.#dataDir, refOf(kind, sha256)));

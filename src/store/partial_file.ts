@@ -1,4 +1,4 @@
-/** A file under a hidden name until it is complete: whoever looks at its final name sees all of it, or nothing. */
+/** A file with a hidden name until it is complete, so that its final name always shows a complete file or none. */
 
 import { dirname, join } from "node:path";
 import { refuse } from "../base/refusal.ts";
@@ -10,8 +10,8 @@ import type { World } from "../base/world.ts";
  *                    └────────── dispose ──→ gone
  * ```
  *
- * The name has the two underscores of an owned upload and no owner, so no caller sees it. What the disk refuses is 503
- * `storage_unavailable`, and the log says why.
+ * The name has the two underscores of an upload with an owner, but no owner, so no caller sees it. When the disk is full
+ * or fails, the refusal is `storage_unavailable` (503), and the log has the reason. See docs/deployment.md#durability.
  */
 export class PartialFile implements Disposable {
   readonly path: string;
@@ -26,13 +26,13 @@ export class PartialFile implements Disposable {
     this.#world = world;
   }
 
-  /** An empty file in `folder`, which is made when it is missing; mode 0600, locked as long as it is written. */
+  /** Creates an empty file in `folder`, and the folder if it is missing; mode 0600, locked while it is written. */
   static create(folder: string, world: World): Promise<PartialFile> {
     return onDisk(world, async () => {
       await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
       const path = join(folder, `${PARTIAL_PREFIX}${world.randomBytes(16).toHex()}`);
       const file = Deno.openSync(path, { createNew: true, write: true, mode: 0o600 });
-      // At once, so that there is no moment in which another process would take it for a leftover.
+      // Locked in the same step, so that another process cannot take it for the file of a killed process.
       file.tryLockSync(true);
       return new PartialFile(path, file, world);
     });
@@ -53,14 +53,14 @@ export class PartialFile implements Disposable {
     });
   }
 
-  /** Brings the bytes to the disk and gives the file its final name, replacing what has it. */
+  /** Syncs the bytes to the disk and renames the file to its final name; a file of that name is replaced. */
   publish(path: string): Promise<void> {
     return onDisk(this.#world, async () => {
       await this.#file!.sync();
       await Deno.rename(this.path, path);
       this.#isPublished = true;
       using folder = await Deno.open(dirname(path), { read: true });
-      await folder.sync(); // else the name could be lost although the bytes are there
+      await folder.sync(); // else a power cut could lose the name
     });
   }
 
@@ -79,10 +79,7 @@ export class PartialFile implements Disposable {
   }
 }
 
-/**
- * Removes what a killed process left in `folder`. The lock of a file that another process is writing is held, so its
- * file stays.
- */
+/** Removes the partial files of killed processes from `folder`. A file that is being written is locked, and stays. */
 export function removeLeftovers(folder: string): void {
   for (const { name, isFile } of Deno.readDirSync(folder)) {
     if (!isFile || !name.startsWith(PARTIAL_PREFIX)) continue;
@@ -91,12 +88,12 @@ export function removeLeftovers(folder: string): void {
       using file = Deno.openSync(path, { write: true });
       if (file.tryLockSync(true)) Deno.removeSync(path);
     } catch (error) {
-      if (!(error instanceof Deno.errors.NotFound)) throw error; // else its writer was faster
+      if (!(error instanceof Deno.errors.NotFound)) throw error; // else its writer has published or removed it
     }
   }
 }
 
-/** What the operating system refuses while `work` is done is a refusal; anything else is a bug and rises. */
+/** An error of the operating system during `work` becomes the refusal `storage_unavailable`; other errors are bugs. */
 export async function onDisk<T>(world: World, work: () => Promise<T>): Promise<T> {
   try {
     return await work();

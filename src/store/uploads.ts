@@ -1,4 +1,4 @@
-/** The upload root: files arrive under a hidden name, and get their own when they were found to be what they claim. */
+/** The upload root: an upload has a hidden name until its content was checked, and then gets its own name. */
 
 import { join } from "node:path";
 import type { World } from "../base/world.ts";
@@ -13,19 +13,19 @@ export class Uploads {
     this.#world = world;
   }
 
-  /** Removes what a killed process left behind; `root` is a real path of an existing folder. */
+  /** Removes the unfinished uploads of a killed process. `root` is the real path of an existing folder. */
   static open(root: string, world: World): Uploads {
     removeLeftovers(root);
     return new Uploads(root, world);
   }
 
-  /** Refuses with `storage_unavailable` when the disk takes no file. Dispose it whatever becomes of it. */
+  /** Refuses with `storage_unavailable` when the disk takes no file. The caller disposes the upload in every case. */
   async create(): Promise<Upload> {
     return new Upload(this.#root, await PartialFile.create(this.#root, this.#world));
   }
 }
 
-/** One upload on its way. Disposing it removes it unless it was published. */
+/** One unfinished upload. Disposing it removes its file unless it was published. */
 export class Upload implements Disposable {
   readonly #root: string;
   readonly #file: PartialFile;
@@ -35,7 +35,7 @@ export class Upload implements Disposable {
     this.#file = file;
   }
 
-  /** Where its bytes are now; nobody may be told. */
+  /** Where its bytes are now. No answer to a client may contain it. */
   get path(): string {
     return this.#file.path;
   }
@@ -44,7 +44,7 @@ export class Upload implements Disposable {
     return this.#file.write(bytes);
   }
 
-  /** Makes it visible as `name`, replacing what had that name; the absolute path. */
+  /** Makes it visible as `name` and replaces a file of that name; returns the absolute path. */
   async publish(name: string): Promise<string> {
     const path = join(this.#root, name);
     await this.#file.publish(path);

@@ -1,22 +1,31 @@
-/** Numbers and text of a file in order, with a CRC-32 over all that was read or written so far. */
+/** Reads and writes numbers and text of a file in order, with a CRC-32 over everything read or written so far. */
 
 import { Buffer } from "node:buffer";
 import { crc32 } from "node:zlib";
 
 const BUFFER_BYTES = 1024 * 1024;
-const TURN_BYTES = 8 * BUFFER_BYTES;
+/** After this many bytes the reader should yield: some milliseconds of work. */
+const YIELD_BYTES = 8 * BUFFER_BYTES;
 
-/** Reads in order and sums what it read; what it is asked for is never more than the file has. */
-export class SummedReader {
-  #sum = 0;
-  #left: number;
-  #turnBytes = 0;
+/** Reads in order and updates the checksum. Throws when it is asked for more bytes than the file has. */
+export class ChecksumReader {
+  readonly #file: Deno.FsFile;
+  #checksum = 0;
+  #bytesLeft: number;
+  #bytesSinceYield = 0;
   #text = Buffer.alloc(0);
 
-  constructor(private readonly file: Deno.FsFile) {
-    this.#left = file.statSync().size;
+  constructor(file: Deno.FsFile, sizeBytes: number) {
+    this.#file = file;
+    this.#bytesLeft = sizeBytes;
   }
 
+  /** One unsigned 32-bit number. */
+  number(): number {
+    return new DataView(this.bytes(4).buffer).getUint32(0, true);
+  }
+
+  /** Unsigned 32-bit numbers. */
   numbers(count: number): Uint32Array<ArrayBuffer> {
     return new Uint32Array(this.bytes(count * Uint32Array.BYTES_PER_ELEMENT).buffer);
   }
@@ -28,7 +37,7 @@ export class SummedReader {
     return bytes;
   }
 
-  /** Text of one byte a character. */
+  /** Text with one byte for each character. */
   text(characters: number): string {
     this.#take(characters);
     if (this.#text.length < characters) this.#text = Buffer.alloc(characters);
@@ -37,43 +46,48 @@ export class SummedReader {
     return bytes.toString("latin1");
   }
 
-  /** Reads the checksum of everything before; throws when it is another one. */
-  checkSum(): void {
-    const expected = this.#sum;
-    if (this.numbers(1)[0] !== expected) throw new Error("its checksum is wrong");
+  /** Reads a checksum and compares it with that of everything before; throws when they differ. */
+  verifyChecksum(): void {
+    const expected = this.#checksum;
+    if (this.number() !== expected) throw new Error("its checksum is wrong");
   }
 
-  /** True once for each so many bytes: time to let others work. */
-  isTurnOver(): boolean {
-    if (this.#turnBytes < TURN_BYTES) return false;
-    this.#turnBytes = 0;
+  /** True after every `YIELD_BYTES`: the caller should then yield to other work. */
+  shouldYield(): boolean {
+    if (this.#bytesSinceYield < YIELD_BYTES) return false;
+    this.#bytesSinceYield = 0;
     return true;
   }
 
   #take(count: number): void {
-    if (!(count <= this.#left)) throw new Error("it ends too early");
-    this.#left -= count;
-    this.#turnBytes += count;
+    // The negation also catches NaN, from a damaged header.
+    if (!(count <= this.#bytesLeft)) throw new Error("it ends too early");
+    this.#bytesLeft -= count;
+    this.#bytesSinceYield += count;
   }
 
   #fill(bytes: Uint8Array): void {
     for (let at = 0; at < bytes.length;) {
-      const read = this.file.readSync(bytes.subarray(at));
+      const read = this.#file.readSync(bytes.subarray(at));
       if (!read) throw new Error("it ends too early");
       at += read;
     }
-    this.#sum = crc32(bytes, this.#sum);
+    this.#checksum = crc32(bytes, this.#checksum);
   }
 }
 
-/** Writes in order, by the megabyte, and sums what it wrote. */
-export class SummedWriter {
-  written = 0;
-  #sum = 0;
+/** Writes in order, one megabyte at a time, and updates the checksum. */
+export class ChecksumWriter {
+  /** Bytes that were written to the file so far. */
+  writtenBytes = 0;
+  readonly #file: Deno.FsFile;
+  #checksum = 0;
   #used = 0;
   readonly #buffer = Buffer.alloc(BUFFER_BYTES);
 
-  constructor(private readonly file: Deno.FsFile) {}
+  constructor(file: Deno.FsFile) {
+    this.#file = file;
+  }
 
   numbers(numbers: Uint32Array<ArrayBuffer>): Promise<void> {
     return this.bytes(new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength));
@@ -89,7 +103,7 @@ export class SummedWriter {
     }
   }
 
-  /** Text of one byte a character. */
+  /** Text with one byte for each character. */
   async text(text: string): Promise<void> {
     for (let at = 0; at < text.length;) {
       if (this.#used === BUFFER_BYTES) await this.flush();
@@ -101,17 +115,17 @@ export class SummedWriter {
     }
   }
 
-  /** The checksum of everything before. */
-  async sum(): Promise<void> {
+  /** Writes the checksum of everything before. */
+  async checksum(): Promise<void> {
     await this.flush();
-    await this.numbers(Uint32Array.of(this.#sum));
+    await this.numbers(Uint32Array.of(this.#checksum));
   }
 
   async flush(): Promise<void> {
     const bytes = this.#buffer.subarray(0, this.#used);
-    this.#sum = crc32(bytes, this.#sum);
-    for (let at = 0; at < bytes.length;) at += await this.file.write(bytes.subarray(at));
-    this.written += bytes.length;
+    this.#checksum = crc32(bytes, this.#checksum);
+    for (let at = 0; at < bytes.length;) at += await this.#file.write(bytes.subarray(at));
+    this.writtenBytes += bytes.length;
     this.#used = 0;
   }
 }

@@ -1,14 +1,14 @@
-/** A column of unsigned 32-bit numbers that grows at its end and never changes what it has. */
+/** A column of unsigned 32-bit numbers to which numbers are only appended. */
 
 const FIRST_CAPACITY = 16;
-/** From here on a column grows by a quarter instead of doubling: a little copying against a lot of empty memory. */
+/** From this size on a column grows by a quarter instead of doubling: it copies more often and wastes less memory. */
 const LARGE_CAPACITY = 65_536;
 
 export class Column {
   #numbers: Uint32Array<ArrayBuffer>;
   length: number;
 
-  /** Takes over `numbers` as the first ones of the column. */
+  /** The column starts with `numbers`, which it does not copy. */
   constructor(numbers: Uint32Array<ArrayBuffer> = new Uint32Array(0)) {
     this.#numbers = numbers;
     this.length = numbers.length;
@@ -24,7 +24,7 @@ export class Column {
     return this.#numbers[at]!;
   }
 
-  /** What is in the column now, not copied; what is pushed later does not show in it. */
+  /** The current content, not copied; numbers that are pushed later are not in it. */
   values(): Uint32Array<ArrayBuffer> {
     return this.#numbers.subarray(0, this.length);
   }

@@ -1,4 +1,4 @@
-/** Distinct texts, each one stored once and numbered from 0: cameras that see the same thing all day say so all day. */
+/** Distinct texts, each stored once and numbered from 0, because a camera often gives the same description all day. */
 
 import { Buffer } from "node:buffer";
 import { Column } from "./column.ts";
@@ -8,8 +8,9 @@ const FIRST_SLOTS = 32;
 const ASCII = /^[\0-\x7f]*$/;
 
 /**
- * A description or a query as they are compared: lower case by the rules of Unicode, as UTF-8 with one byte to a
- * character of the string. So "İ" is found by "i̇" and "ΣΑΣ" by "σας", and half a surrogate pair is U+FFFD.
+ * The form in which descriptions and queries are compared: lower case by the rules of Unicode, then UTF-8 with one byte
+ * in each character of the string. So the query "i̇" matches "İ", "σας" matches "ΣΑΣ", and half a surrogate pair counts
+ * as U+FFFD. See docs/api.md#search.
  */
 export function comparableText(text: string): string {
   const lower = text.toLowerCase();
@@ -19,10 +20,10 @@ export function comparableText(text: string): string {
 export class DistinctTexts {
   readonly segments: TextSegment[];
   readonly #hashes: Column;
-  /** Open addressing by hash: the number of a text plus one, 0 where there is none. */
+  /** A hash table with open addressing: the number of a text plus one, or 0 in a free slot. */
   #slots: Uint32Array;
 
-  /** Takes over what `segments` hold; `hashes` has the hash of each text. */
+  /** Starts with the texts of `segments`; `hashes` has the hash of each text. */
   constructor(segments: TextSegment[] = [], hashes: Uint32Array<ArrayBuffer> = new Uint32Array()) {
     this.segments = segments;
     this.#hashes = new Column(hashes);
@@ -40,7 +41,7 @@ export class DistinctTexts {
     return this.#hashes.values();
   }
 
-  /** The text's number, which it gets if it is new. */
+  /** The text's number; a new text gets the next one. */
   add(text: string): number {
     const hash = hashOf(text);
     const mask = this.#slots.length - 1;
@@ -61,7 +62,7 @@ export class DistinctTexts {
     return this.count - 1;
   }
 
-  /** Sets a bit in `matches` for each text with the needle; after each segment it yields the characters looked at. */
+  /** Sets a bit in `matches` for each text that contains the needle. Yields after each segment how many characters it read. */
   *search(needle: Needle, matches: Uint32Array): Iterable<number> {
     for (const [number, segment] of this.segments.entries()) {
       const first = number * SEGMENT_TEXTS;
@@ -86,7 +87,7 @@ export class DistinctTexts {
   }
 }
 
-/** FNV-1a, its bits mixed once more because the slots use the low ones. */
+/** FNV-1a. Its bits are mixed once more, because the slots use the low bits. */
 function hashOf(text: string): number {
   let hash = 0x811c_9dc5;
   for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x0100_0193);

@@ -1,32 +1,33 @@
-/** The search index as a file, so that a start does not read every description again; may be deleted any time. */
+/** The file of the search index, so that a start does not read every description again. */
 
 import { BLOCK_TEXTS, blocksOf, SEGMENT_TEXTS, SIGNATURE_WORDS, TextSegment } from "./text_segment.ts";
 import { PrincipalDescriptions } from "./principal_index.ts";
-import { SummedReader, SummedWriter } from "./bytes.ts";
+import { ChecksumReader, ChecksumWriter } from "./bytes.ts";
 import { DistinctTexts } from "./distinct_texts.ts";
 
 /*
  *   offset    0   8  "searches" in ASCII
  *             8   4  format version
- *            12   4  length of the head, h
- *            16   h  head: JSON in UTF-8, see Head
+ *            12   4  length of the header, h
+ *            16   h  header: JSON in UTF-8, see SearchIndexHeader
  *          16+h   4  CRC-32 of everything before
- *                    for each entry of head.principals, each number 4 bytes:
- *                       events sequence numbers, events run numbers, events text numbers, texts hashes
+ *                    for each entry of header.principals, with `events` and `texts` of that entry:
+ *                       a sequence number for each event, a run number for each event, a text number for each event,
+ *                       a hash for each text
  *                       for each segment of up to 8,192 texts:
- *                          how many of its texts are in blocks, 1 if it has a signature or 0, its size in bytes
- *                          the end of each text, within its block where it is in one, else alone
+ *                          how many of its texts are in blocks, 1 if it has a signature or else 0, its characters
+ *                          for each text in a block its end within the block, for each other text its length
  *                          the signature, if it has one
- *                          the texts that are in no block and then the blocks, one byte a character
+ *                          the texts that are in no block, then the blocks, one byte for each character
  *        last 4      CRC-32 of everything before
  *
- * All numbers little-endian.
+ * All numbers have 4 bytes and are little-endian. The file may be deleted at any time: the next start then reads the
+ * whole log. See docs/protocols.md#search-index.
  */
 const MAGIC = "searches";
 const FORMAT_VERSION = 1;
-const START_BYTES = 16;
 
-interface Head {
+interface SearchIndexHeader {
   readonly lastSeq: number;
   readonly fingerprint: string;
   readonly principals: readonly {
@@ -37,36 +38,33 @@ interface Head {
   }[];
 }
 
-/** What the file holds. */
-export interface IndexState {
-  /** The last event of the log that the index knows of. */
+/** The content of the file. */
+export interface SearchIndexState {
+  /** The last event of the log that is in the index. */
   readonly lastSeq: number;
-  /** Something that tells that event from any other under its number. */
+  /** Distinguishes that event from another one with the same number, in another log. */
   readonly fingerprint: string;
   readonly principals: ReadonlyMap<string, PrincipalDescriptions>;
 }
 
-/** Awaited now and then while much is read or written, so that others get their turn; throws to end the work. */
-export type GiveWay = () => Promise<void>;
-
-/** Errors: `NotFound` when there is no file, and an Error that says why when it cannot be used. */
-export async function loadIndex(path: string, yieldToEventLoop: GiveWay): Promise<IndexState> {
+/**
+ * Reads the file. Awaits `yieldOrStop` regularly, so that other requests are served meanwhile; what that throws ends
+ * the reading. Errors: `NotFound` when there is no file, and an Error with the reason when it cannot be used.
+ */
+export async function loadIndex(path: string, yieldOrStop: () => Promise<void>): Promise<SearchIndexState> {
   using file = Deno.openSync(path, { read: true });
-  const reader = new SummedReader(file);
-  const start = reader.bytes(START_BYTES);
-  if (new TextDecoder().decode(start.subarray(0, MAGIC.length)) !== MAGIC) {
+  const reader = new ChecksumReader(file, file.statSync().size);
+  if (new TextDecoder().decode(reader.bytes(MAGIC.length)) !== MAGIC) {
     throw new Error("it is no search index");
   }
-  const [version, headBytes] = new Uint32Array(start.slice(MAGIC.length).buffer) as unknown as [
-    number,
-    number,
-  ];
+  const version = reader.number();
+  const headerBytes = reader.number();
   if (version !== FORMAT_VERSION) throw new Error(`its format is ${version}`);
-  const headText = new TextDecoder().decode(reader.bytes(headBytes));
-  reader.checkSum();
-  const head = JSON.parse(headText) as Head;
+  const headerText = new TextDecoder().decode(reader.bytes(headerBytes));
+  reader.verifyChecksum();
+  const header = JSON.parse(headerText) as SearchIndexHeader;
   const principals = new Map<string, PrincipalDescriptions>();
-  for (const { principalKey, runIds, events, texts } of head.principals) {
+  for (const { principalKey, runIds, events, texts } of header.principals) {
     const columns = {
       seqs: reader.numbers(events),
       runs: reader.numbers(events),
@@ -77,24 +75,24 @@ export async function loadIndex(path: string, yieldToEventLoop: GiveWay): Promis
     const segments: TextSegment[] = [];
     for (let left = texts; left > 0; left -= SEGMENT_TEXTS) {
       segments.push(readSegment(reader, Math.min(left, SEGMENT_TEXTS)));
-      if (reader.isTurnOver()) await yieldToEventLoop();
+      if (reader.shouldYield()) await yieldOrStop();
     }
     principals.set(principalKey, new PrincipalDescriptions(columns, new DistinctTexts(segments, hashes)));
-    if (reader.isTurnOver()) await yieldToEventLoop();
+    if (reader.shouldYield()) await yieldOrStop();
   }
-  reader.checkSum();
-  return { lastSeq: head.lastSeq, fingerprint: head.fingerprint, principals };
+  reader.verifyChecksum();
+  return { lastSeq: header.lastSeq, fingerprint: header.fingerprint, principals };
 }
 
-/** Writes the state as it is at the call; the index may go on to grow meanwhile. Returns the size of the file. */
-export async function saveIndex(path: string, state: IndexState): Promise<number> {
+/** Writes the state at the time of the call; the index may grow meanwhile. Returns the size of the file. */
+export async function saveIndex(path: string, state: SearchIndexState): Promise<number> {
   const parts = Array.from(state.principals, ([principalKey, principal]) => ({
     principalKey,
     ...principal.events(),
     hashes: principal.texts.hashes,
     segments: principal.texts.segments.map((segment) => segment.content()),
   }));
-  const head = new TextEncoder().encode(JSON.stringify(
+  const header = new TextEncoder().encode(JSON.stringify(
     {
       lastSeq: state.lastSeq,
       fingerprint: state.fingerprint,
@@ -104,16 +102,16 @@ export async function saveIndex(path: string, state: IndexState): Promise<number
         events: seqs.length,
         texts: hashes.length,
       })),
-    } satisfies Head,
+    } satisfies SearchIndexHeader,
   ));
   const temporary = `${path}.new`;
   try {
     using file = await Deno.open(temporary, { create: true, write: true, truncate: true, mode: 0o600 });
-    const writer = new SummedWriter(file);
+    const writer = new ChecksumWriter(file);
     await writer.text(MAGIC);
-    await writer.numbers(Uint32Array.of(FORMAT_VERSION, head.length));
-    await writer.bytes(head);
-    await writer.sum();
+    await writer.numbers(Uint32Array.of(FORMAT_VERSION, header.length));
+    await writer.bytes(header);
+    await writer.checksum();
     for (const { seqs, runs, texts, hashes, segments } of parts) {
       for (const column of [seqs, runs, texts, hashes]) await writer.numbers(column);
       for (const { blocks, ends, signature, open } of segments) {
@@ -126,22 +124,24 @@ export async function saveIndex(path: string, state: IndexState): Promise<number
         for (const string of strings) await writer.text(string);
       }
     }
-    await writer.sum();
+    await writer.checksum();
     await writer.flush();
     await Deno.rename(temporary, path);
-    return writer.written;
+    return writer.writtenBytes;
   } catch (error) {
     await Deno.remove(temporary).catch(() => {});
     throw error;
   }
 }
 
-function readSegment(reader: SummedReader, texts: number): TextSegment {
-  const [blocked, hasSignature, characters] = reader.numbers(3) as unknown as [number, number, number];
-  if (blocked > texts || blocked % BLOCK_TEXTS !== 0) throw new Error("it is damaged");
-  const ends = reader.numbers(blocked);
-  const openLengths = reader.numbers(texts - blocked);
-  const signature = hasSignature === 1 ? reader.numbers(SIGNATURE_WORDS) : undefined;
+function readSegment(reader: ChecksumReader, texts: number): TextSegment {
+  const textsInBlocks = reader.number();
+  const hasSignature = reader.number() === 1;
+  const characters = reader.number();
+  if (textsInBlocks > texts || textsInBlocks % BLOCK_TEXTS !== 0) throw new Error("it is damaged");
+  const ends = reader.numbers(textsInBlocks);
+  const openLengths = reader.numbers(texts - textsInBlocks);
+  const signature = hasSignature ? reader.numbers(SIGNATURE_WORDS) : undefined;
   const all = reader.text(characters);
   let at = 0;
   const open = Array.from(openLengths, (length) => all.slice(at, at += length));

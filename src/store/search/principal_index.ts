@@ -1,35 +1,34 @@
-/** The described events of one principal's runs, so that a search of one never touches what belongs to another. */
+/** The described events of one principal's runs, apart from those of others, so that no search can find another's. */
 
+import { yieldToEventLoop } from "../../base/wait.ts";
 import { Column } from "./column.ts";
 import { Needle } from "./text_segment.ts";
 import { comparableText, DistinctTexts } from "./distinct_texts.ts";
 
-/** What a principal's part of the index holds, column by column; a row for each described event, in sequence order. */
+/** The index of one principal as columns, with one row for each described event, in sequence order. */
 export interface DescribedEvents {
   readonly seqs: Uint32Array<ArrayBuffer>;
   /** Index into `runIds`. */
   readonly runs: Uint32Array<ArrayBuffer>;
-  /** Number of the text in `texts`. */
+  /** Number of the event's text in `DistinctTexts`. */
   readonly texts: Uint32Array<ArrayBuffer>;
   readonly runIds: readonly string[];
 }
 
-export interface Found {
+export interface SearchMatches {
   readonly total: number;
-  /** Sequence numbers of the first ones, ascending. */
+  /** Sequence numbers of the first matches, ascending. */
   readonly seqs: readonly number[];
 }
 
 export interface FindOptions {
-  /** Whether the events of the run count; asked when the search is at its end. */
+  /** Whether events of the run count; called at the end of the search. */
   readonly counts: (runId: string) => boolean;
   readonly limit: number;
-  /** Awaited whenever others should get their turn. */
-  readonly yieldToEventLoop: () => Promise<void>;
 }
 
-/** A search lets others work after about this many characters: some milliseconds. */
-const TURN_CHARACTERS = 16 * 1024 * 1024;
+/** A search yields after about this many characters: some milliseconds. */
+const YIELD_CHARACTERS = 16 * 1024 * 1024;
 
 export class PrincipalDescriptions {
   readonly texts: DistinctTexts;
@@ -63,18 +62,22 @@ export class PrincipalDescriptions {
     this.#textNumbers.push(this.texts.add(comparableText(description)));
   }
 
-  /** The events that were there at the call and whose description contains the query. */
-  async find(query: string, { counts, limit, yieldToEventLoop }: FindOptions): Promise<Found> {
-    const [seqs, runs, texts] = [this.#seqs.values(), this.#runs.values(), this.#textNumbers.values()];
-    const matches = new Uint32Array(Math.ceil(this.texts.count / 32));
-    let looked = 0;
-    for (const characters of this.texts.search(new Needle(comparableText(query)), matches)) {
-      looked += characters;
-      if (looked < TURN_CHARACTERS) continue;
-      looked = 0;
+  /** Of the events indexed at the time of the call, those whose description contains the query. */
+  async find(query: string, { counts, limit }: FindOptions): Promise<SearchMatches> {
+    const columns = {
+      seqs: this.#seqs.values(),
+      runs: this.#runs.values(),
+      texts: this.#textNumbers.values(),
+    };
+    const textMatches = new Uint32Array(Math.ceil(this.texts.count / 32));
+    let charactersSinceYield = 0;
+    for (const characters of this.texts.search(new Needle(comparableText(query)), textMatches)) {
+      charactersSinceYield += characters;
+      if (charactersSinceYield < YIELD_CHARACTERS) continue;
+      charactersSinceYield = 0;
       await yieldToEventLoop();
     }
-    return collect(seqs, runs, texts, matches, limit, this.#countsByNumber(counts));
+    return collect(columns, textMatches, limit, this.#countsByNumber(counts));
   }
 
   /** The columns as they are now. */
@@ -93,7 +96,7 @@ export class PrincipalDescriptions {
     return this.#runs.values().reduce((count, run) => count + (isCounted(run) ? 1 : 0), 0);
   }
 
-  /** The answer for each run is asked once, and only for runs that come up. */
+  /** `counts` by the run's number; it is called once for each run, and only for runs with a match. */
   #countsByNumber(counts: (runId: string) => boolean): (run: number) => boolean {
     const known = new Uint8Array(this.#runIds.length);
     return (run) => {
@@ -103,20 +106,19 @@ export class PrincipalDescriptions {
   }
 }
 
+/** `textMatches` has a bit for each text that contains the query. */
 function collect(
-  seqs: Uint32Array,
-  runs: Uint32Array,
-  texts: Uint32Array,
-  matches: Uint32Array,
+  { seqs, runs, texts }: Pick<DescribedEvents, "seqs" | "runs" | "texts">,
+  textMatches: Uint32Array,
   limit: number,
   isCounted: (run: number) => boolean,
-): Found {
+): SearchMatches {
   const found: number[] = [];
   let total = 0;
-  if (matches.every((word) => word === 0)) return { total, seqs: found };
+  if (textMatches.every((word) => word === 0)) return { total, seqs: found };
   for (let row = 0; row < seqs.length; row++) {
     const text = texts[row]!;
-    if ((matches[text >>> 5]! >>> (text & 31) & 1) === 0 || !isCounted(runs[row]!)) continue;
+    if ((textMatches[text >>> 5]! >>> (text & 31) & 1) === 0 || !isCounted(runs[row]!)) continue;
     if (total++ < limit) found.push(seqs[row]!);
   }
   return { total, seqs: found };

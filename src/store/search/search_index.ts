@@ -1,4 +1,4 @@
-/** The descriptions of all events, searchable at once: a fold of the timeline that finds its own place in it. */
+/** The search index over the descriptions of all events, kept up to date with the timeline. */
 
 import { yieldToEventLoop } from "../../base/wait.ts";
 import { join } from "node:path";
@@ -8,8 +8,8 @@ import type { Log } from "../../base/log.ts";
 import type { World } from "../../base/world.ts";
 import { describedPayload } from "../../model/events/description.ts";
 import type { RunView } from "../../model/runs/run.ts";
-import { type IndexState, loadIndex, saveIndex } from "./index_file.ts";
-import { type Found, PrincipalDescriptions } from "./principal_index.ts";
+import { loadIndex, saveIndex, type SearchIndexState } from "./index_file.ts";
+import { PrincipalDescriptions, type SearchMatches } from "./principal_index.ts";
 import type { Timeline } from "../log/timeline.ts";
 
 export interface SearchIndexOptions {
@@ -19,30 +19,31 @@ export interface SearchIndexOptions {
 }
 
 export interface DescriptionQuery {
-  /** At least one character; compared without regard to case, by `comparableText`. */
+  /** At least one character; compared case-insensitively, by `comparableText`. */
   readonly text: string;
-  /** Only events of this run; of every run of the principal that is not deleted, if not given. */
+  /** Only events of this run, else of every run of the principal that is not deleted. */
   readonly runId?: string | undefined;
-  /** At most so many sequence numbers are returned. */
+  /** The largest number of sequence numbers to return. */
   readonly limit: number;
 }
 
-/** Kinds that have no description and may be megabytes long. */
-const KINDS_LEFT_OUT: ReadonlySet<string> = new Set(["frames_decoded"]);
-/** Reading the log, others get their turn after this many batches of 256 events: some milliseconds. */
-const TURN_BATCHES = 16;
-/** The file is written again when it lacks this many events and at least as many as there are descriptions. */
+/** Kinds without a description whose payload may have megabytes. */
+const SKIPPED_KINDS: ReadonlySet<string> = new Set(["frames_decoded"]);
+/** While it reads the log it yields after this many batches of 256 events: some milliseconds. */
+const YIELD_BATCHES = 16;
+/** The file is written again when it lacks this many events, and at least as many as there are descriptions. */
 const SAVE_EVENTS_MIN = 100_000;
-/** Below this it is not worth reading the log again to get rid of what belongs to deleted runs. */
+/** With fewer descriptions the log is not read again to remove those of deleted runs. */
 const COMPACT_EVENTS_MIN = 10_000;
 
 /**
- * From its start it reads its file and then the log from there on, in small steps beside everything else; once it has
- * caught up it is told of each commit. A search that comes earlier waits until then, so its answer is always whole.
+ * After `open` it reads its file and then the rest of the log, in the background and in small steps. From then on it
+ * observes each commit. A search before that waits, so its answer is always complete.
  *
  *   file ──> log from the file's last event on ──> commits
  *
- * A file that is missing, damaged or of another log costs time and nothing else.
+ * When the file is missing, damaged or of another log, the whole log is read, which only takes longer. See
+ * docs/protocols.md#search-index.
  */
 export class SearchIndex implements AsyncDisposable {
   readonly #timeline: Timeline;
@@ -54,7 +55,8 @@ export class SearchIndex implements AsyncDisposable {
   #eventCount = 0;
   #lastSeq = 0;
   #savedSeq = 0;
-  #isLive = false;
+  /** It has read the whole log and now observes the commits. */
+  #hasCaughtUp = false;
   #isClosed = false;
   #saving: Promise<void> = Promise.resolve();
   #isSaving = false;
@@ -64,7 +66,7 @@ export class SearchIndex implements AsyncDisposable {
     this.#log = world.log.child("search");
     this.#path = join(dataDir, "search-index");
     this.#observing = timeline.observe((run, seq, kind, json) => {
-      if (this.#isLive) this.#observe(run, seq, kind, json);
+      if (this.#hasCaughtUp) this.#observe(run, seq, kind, json);
     });
   }
 
@@ -91,18 +93,17 @@ export class SearchIndex implements AsyncDisposable {
    * How many of the principal's events match, and the sequence numbers of the first ones, ascending. Refuses with
    * `storage_unavailable` when the index was closed before it had read the log.
    */
-  async find(principalKey: string, { text, runId, limit }: DescriptionQuery): Promise<Found> {
+  async find(principalKey: string, { text, runId, limit }: DescriptionQuery): Promise<SearchMatches> {
     await this.#caughtUp;
-    // Closed before it had read everything: no answer is better than half of one.
-    if (!this.#isLive) {
+    // It was closed before it had read the log, so the answer would be incomplete.
+    if (!this.#hasCaughtUp) {
       throw refuse.because("storage_unavailable", "Cannot search while the service is closing");
     }
     const counts = (id: string) => (runId === undefined || id === runId) && this.#isReadable(id);
-    return await this.#principals.get(principalKey)?.find(text, { counts, limit, yieldToEventLoop }) ??
-      { total: 0, seqs: [] };
+    return await this.#principals.get(principalKey)?.find(text, { counts, limit }) ?? { total: 0, seqs: [] };
   }
 
-  /** Writes the file; what was read so far is not read again next time. */
+  /** Writes the file, so that the next start does not read the same events again. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -150,12 +151,12 @@ export class SearchIndex implements AsyncDisposable {
         path: this.#path,
         reason: String(error),
       });
-      // A later log must not be able to look like the one that it belongs to.
+      // Removed, because the new log could grow until its event under that number passes for the one of the file.
       await Deno.remove(this.#path).catch(() => {});
     }
   }
 
-  #check({ lastSeq, fingerprint, principals }: IndexState): void {
+  #check({ lastSeq, fingerprint, principals }: SearchIndexState): void {
     if (lastSeq > this.#timeline.view.lastSeq || fingerprint !== this.#fingerprint(lastSeq)) {
       throw new Error("it belongs to another log");
     }
@@ -170,7 +171,7 @@ export class SearchIndex implements AsyncDisposable {
   async #readLog(): Promise<void> {
     while (this.#lastSeq < this.#timeline.view.lastSeq) {
       const toSeq = this.#timeline.view.lastSeq;
-      const query = { fromSeq: this.#lastSeq + 1, toSeq, kinds: (kind: string) => !KINDS_LEFT_OUT.has(kind) };
+      const query = { fromSeq: this.#lastSeq + 1, toSeq, kinds: (kind: string) => !SKIPPED_KINDS.has(kind) };
       let batches = 0;
       for (const batch of this.#timeline.readAll(query)) {
         for (const { runId, seq, payload } of batch) {
@@ -178,29 +179,29 @@ export class SearchIndex implements AsyncDisposable {
           if (run !== undefined) this.#add(run, seq, payload);
           this.#lastSeq = seq;
         }
-        if (++batches % TURN_BATCHES !== 0) continue;
+        if (++batches % YIELD_BATCHES !== 0) continue;
         await yieldToEventLoop();
         if (this.#isClosed) return;
       }
       this.#lastSeq = toSeq;
     }
-    this.#isLive = true;
-    this.#saveIfWorth();
+    this.#hasCaughtUp = true;
+    this.#saveIfDue();
   }
 
   #observe(run: RunView, seq: number, kind: string, json: string | Uint8Array): void {
     this.#lastSeq = seq;
-    if (!KINDS_LEFT_OUT.has(kind)) {
+    if (!SKIPPED_KINDS.has(kind)) {
       this.#add(run, seq, typeof json === "string" ? json : new TextDecoder().decode(json));
     }
-    this.#saveIfWorth();
+    this.#saveIfDue();
   }
 
-  /** Nothing for a run without an owner, whom nobody could ask for it, or a deleted one. */
+  /** Adds nothing for a deleted run, or for one without an owner, because no principal could find it. */
   #add({ principalKey, runId, deleted }: RunView, seq: number, json: string): void {
     if (principalKey === "" || deleted) return;
     const description = describedPayload(json)?.description;
-    // The empty one contains no query.
+    // No query matches an empty description.
     if (!description) return;
     let principal = this.#principals.get(principalKey);
     if (principal === undefined) this.#principals.set(principalKey, principal = new PrincipalDescriptions());
@@ -212,14 +213,14 @@ export class SearchIndex implements AsyncDisposable {
     return this.#timeline.view.run(runId)?.deleted === false;
   }
 
-  #saveIfWorth(): void {
+  #saveIfDue(): void {
     const lacking = this.#lastSeq - this.#savedSeq;
     if (lacking < SAVE_EVENTS_MIN || this.#isSaving || lacking < this.#eventCount) return;
     this.#isSaving = true;
     this.#saving = this.#save().finally(() => this.#isSaving = false);
   }
 
-  /** A file that cannot be written costs time at the next start. */
+  /** Best effort: when the file cannot be written, the next start reads more of the log. */
   async #save(): Promise<void> {
     const lastSeq = this.#lastSeq;
     try {
@@ -228,11 +229,11 @@ export class SearchIndex implements AsyncDisposable {
     } catch (error) {
       this.#log.error("cannot write the search index", { path: this.#path, error: String(error) });
     }
-    // Also after a failure, so that a full disk is not tried again with every commit.
+    // Also after a failure, so that it does not try again with every commit while the disk is full.
     this.#savedSeq = lastSeq;
   }
 
-  /** Tells the event under a number from another one that could get the number after the log lost its end. */
+  /** Distinguishes an event from another one that got its number after the log had lost its end. */
   #fingerprint(seq: number): string {
     const event = this.#timeline.readOne(seq);
     return event === undefined ? "" : `${event.runId} ${event.ptsMs} ${event.kind} ${crc32(event.payload)}`;

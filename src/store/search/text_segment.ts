@@ -1,22 +1,22 @@
-/** Some thousand texts to search in: their bytes, and a signature that says which blocks of them are worth a look. */
+/** Up to 8,192 texts to search: their bytes, and a signature that says which blocks of texts can contain a match. */
 
 import { Column } from "./column.ts";
 
 /*
- *   segment   8,192 texts, 128 blocks
- *   block     64 texts one behind the other in one string; `ends` says where each one stops
- *   signature a row for each of 8,192 classes of three or four characters, a bit in it for each block that has such
- *             characters next to each other
+ *   segment   8,192 texts in 128 blocks
+ *   block     64 texts joined into one string; `ends` has the end of each
+ *   signature a bit matrix: a row for each of 8,192 classes (hashes) of three or four adjacent characters, and in it a
+ *             bit for each block that contains such characters
  *
  *                       block 0 1 2 3 … 127
- *     class of "tru"          1 0 1 0    1    A text with "truck" can only be in a block that has a bit in all these
- *     class of "ruc"          0 0 1 0    1    rows: here 2 and 127, if there.
+ *     class of "tru"          1 0 1 0    1    A text with "truck" can only be in a block with a 1 in all of these
+ *     class of "ruc"          0 0 1 0    1    rows: here only 2 and 127 are searched.
  *     class of "uck"          1 0 1 1    1
  *     class of "truc"         1 0 1 0    1
  *     class of "ruck"         0 0 1 1    1
  *
- * Texts are UTF-8 bytes, one to a character of the string, so that every string takes one byte a character and the
- * engine's own search runs over them at memory speed. UTF-8 is such that bytes are found where characters would be.
+ * Texts are UTF-8 with one byte in each character of the string, so a string takes one byte a character in memory and the
+ * engine's own search is as fast as the memory. In UTF-8 a search for bytes finds exactly the matches of characters.
  */
 export const SEGMENT_TEXTS = 8192;
 export const BLOCK_TEXTS = 64;
@@ -24,13 +24,13 @@ const BLOCKS = SEGMENT_TEXTS / BLOCK_TEXTS;
 const ROW_WORDS = BLOCKS / 32;
 const ROW_BITS = 13;
 export const SIGNATURE_WORDS = (1 << ROW_BITS) * ROW_WORDS;
-/** A segment with fewer full blocks is searched whole: its signature would be larger than its texts. */
+/** A segment with fewer full blocks has no signature and is searched whole: the signature would be larger than the texts. */
 const SIGNED_BLOCKS_MIN = BLOCKS / 2;
 
-/** What a segment holds at a moment. */
-export interface SegmentContent {
+/** The content of a segment at one time. */
+export interface TextSegmentContent {
   readonly blocks: readonly string[];
-  /** Of every text its end within its block; those of `open` are not in it. */
+  /** The end within its block of every text in a block; the texts of `open` are not in it. */
   readonly ends: Uint32Array<ArrayBuffer>;
   readonly signature: Uint32Array<ArrayBuffer> | undefined;
   /** The texts that do not fill a block yet. */
@@ -44,7 +44,7 @@ export class TextSegment {
   #open: string[];
 
   constructor(
-    content: SegmentContent = { blocks: [], ends: new Uint32Array(), signature: undefined, open: [] },
+    content: TextSegmentContent = { blocks: [], ends: new Uint32Array(), signature: undefined, open: [] },
   ) {
     this.#blocks = [...content.blocks];
     this.#ends = new Column(content.ends);
@@ -72,27 +72,27 @@ export class TextSegment {
 
   /**
    * Calls `found` with the number of every text that contains the needle, in order. Returns how many characters it
-   * looked through, for the caller to know how long it took.
+   * searched, as a measure of the time.
    */
   search({ text: needle, rows }: Needle, found: (number: number) => void): number {
-    let looked = 0;
+    let searched = 0;
     const candidates = this.#candidates(rows);
     for (let number = 0; number < this.#blocks.length; number++) {
       if ((candidates[number >>> 5]! >>> (number & 31) & 1) === 0) continue;
       const block = this.#blocks[number]!;
       searchBlock(block, this.#ends.values(), number * BLOCK_TEXTS, needle, found);
-      looked += block.length;
+      searched += block.length;
     }
     const first = this.#blocks.length * BLOCK_TEXTS;
     this.#open.forEach((text, at) => {
       if (text.includes(needle)) found(first + at);
-      looked += text.length;
+      searched += text.length;
     });
-    return looked;
+    return searched;
   }
 
-  /** The texts as they are now; the signature goes on to change, but only so that it has more bits. */
-  content(): SegmentContent {
+  /** The current texts. The signature is not a copy and may get more bits later, which does no harm. */
+  content(): TextSegmentContent {
     return {
       blocks: this.#blocks.slice(),
       ends: this.#ends.values(),
@@ -115,7 +115,7 @@ export class TextSegment {
     if (this.#blocks.length === BLOCKS) this.#blocks = blocksOf(this.#blocks.join(""), this.#ends.values());
   }
 
-  /** A bit for each block that may have the needle. */
+  /** A bit for each block that may contain the needle. */
   #candidates(rows: readonly number[]): Uint32Array {
     const candidates = new Uint32Array(ROW_WORDS).fill(0xffff_ffff);
     if (this.#signature === undefined) return candidates;
@@ -129,8 +129,8 @@ export class TextSegment {
 }
 
 /**
- * The blocks of a segment as parts of one long string: the engine never moves a long one, while it would copy each
- * short one twice and keep as much memory again ready for that.
+ * The blocks of a segment as parts of one long string, which saves memory: the garbage collector never moves a string of
+ * that length, but copies each short one twice, and reserves as much memory again for that.
  */
 export function blocksOf(whole: string, ends: Uint32Array): string[] {
   const blocks: string[] = [];
@@ -141,9 +141,9 @@ export function blocksOf(whole: string, ends: Uint32Array): string[] {
   return blocks;
 }
 
-/** What is searched for. */
+/** The text to search for. */
 export class Needle {
-  /** The classes of its characters; none when it is too short to have one, and then every block is looked at. */
+  /** The signature rows of its characters; empty when it has fewer than three, and then every block is searched. */
   readonly rows: readonly number[];
 
   constructor(readonly text: string) {
@@ -169,7 +169,7 @@ function searchBlock(
   for (let at = block.indexOf(needle); at >= 0;) {
     while (ends[text]! <= at) text++;
     const end = ends[text]!;
-    // What lies across the end of a text is in neither of the two, and what comes behind it in the first does, too.
+    // A match across the end of a text is in neither text, and every later one that starts in it crosses that end too.
     if (at + needle.length <= end) found(text);
     at = block.indexOf(needle, end);
   }
@@ -193,7 +193,7 @@ function firstTwo(text: string): number {
   return text.charCodeAt(0) << 8 | text.charCodeAt(1);
 }
 
-/** The top bits of a product with an odd number spread what a language prefers evenly over the classes. */
+/** Multiplicative hashing: the top bits of a product with an odd number, so that frequent characters spread evenly. */
 function rowOf(characters: number): number {
   return Math.imul(characters, 0x9e37_79b1) >>> (32 - ROW_BITS);
 }
