@@ -50,7 +50,7 @@ export const ROUTES: readonly Route[] = [
 
 export interface AppOptions {
   readonly guard: GuardOptions;
-  readonly front: EdgeChecks;
+  readonly edge: EdgeChecks;
   readonly useCases: UseCases;
   readonly world: World;
   /** Resolves when everything committed so far is as durable as the configuration promises (D3). */
@@ -103,7 +103,7 @@ export interface App {
  */
 export function createApp(options: AppOptions): App {
   const guard = new Guard(options.guard);
-  const front = options.front;
+  const edge = options.edge;
   const routes = new Hono<Env>();
   for (const route of ROUTES) {
     routes.on(route.method, route.path, ({ req, env }) => answer(route, env.caller, req));
@@ -126,12 +126,12 @@ export function createApp(options: AppOptions): App {
   function admitted(request: Request): Response | Promise<Response> {
     const caller = new RequestCaller(requestId(++requests), request);
     try {
-      front.takeGlobal();
+      edge.takeGlobal();
       if (request.url.length > LIMITS.body.urlCharacters) throw new Rejection(414, "The URL is too long");
-      const preflight = front.cors.preflight(request);
+      const preflight = edge.cors.preflight(request);
       if (preflight) return preflight;
       const admission = guard.admit(pathOf(request.url), request.headers);
-      if (admission.isAuthenticated) front.takePrincipal(admission.principalKey);
+      if (admission.isAuthenticated) edge.takePrincipal(admission.principalKey);
       caller.admitted(admission);
     } catch (error) {
       return failure(error, caller.requestId, request);
@@ -141,7 +141,7 @@ export function createApp(options: AppOptions): App {
 
   function finished(request: Request, response: Response): Response {
     const final = compressed(request, response);
-    front.cors.expose(request, final);
+    edge.cors.expose(request, final);
     return final;
   }
 

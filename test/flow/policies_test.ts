@@ -1,12 +1,8 @@
 import assert from "node:assert/strict";
 import { Refusal } from "../../src/base/refusal.ts";
 import type { Caller } from "../../src/flow/caller.ts";
-import {
-  NotAcknowledged,
-  type OpenSessions,
-  type PromptableSession,
-  type PromptChange,
-} from "../../src/flow/live/session_commands.ts";
+import { NotAcknowledged, type PromptChange } from "../../src/flow/live/describer.ts";
+import type { OpenSessions, PromptableSession } from "../../src/flow/live/registry.ts";
 import { Policies } from "../../src/flow/policies/policies.ts";
 import type { CreatePolicyBody } from "../../src/model/api/policies.ts";
 import type { Timeline } from "../../src/store/log/timeline.ts";
@@ -30,7 +26,7 @@ const ZONE = {
   exit_after_frames: 3,
 };
 
-/** Generation 7 of the run's live session: it keeps what it is sent and answers when and how the test says. */
+/** Generation 7 of the run's live session: it records the changes, and acknowledges them when and how the test says. */
 class Session implements PromptableSession {
   readonly sessionId = "sess-0000000000000007";
   generation = 7;

@@ -1,4 +1,4 @@
-/** What is heard in a session: windows of Opus to WAV, to the audio sidecar, to the timeline. Contract 12.4. */
+/** The audio analysis of a session: windows of Opus become WAV, go to the audio sidecar, and become events. */
 
 import type { Metrics } from "../../base/metrics.ts";
 import type { Tools } from "../../base/program_paths.ts";
@@ -13,12 +13,12 @@ import type { NewEvent } from "../../model/runs/run.ts";
 import type { AudioSidecar } from "../../remote/sidecars/audio_sidecar.ts";
 import type { LiveJournal, SessionIdentity } from "./journal.ts";
 
-/** Contract 1.1: events of live audio name this stream, and a request that nobody made. */
+/** The stream that events of live audio name. Their `request_id` is made up, as no request causes them. */
 const STREAM_ID = "default";
 
 export interface LiveAudioOptions {
   readonly identity: SessionIdentity;
-  readonly timeline: LiveJournal;
+  readonly journal: LiveJournal;
   readonly plan: LiveAudioPlan;
   readonly sidecar: AudioSidecar;
   readonly tools: Pick<Tools, "ffmpeg" | "prlimit">;
@@ -28,6 +28,7 @@ export interface LiveAudioOptions {
   readonly world: World;
 }
 
+/** See docs/live.md#live-audio. */
 export class LiveAudio {
   readonly #options: LiveAudioOptions;
 
@@ -35,9 +36,9 @@ export class LiveAudio {
     this.#options = options;
   }
 
-  /** A window that fails is counted and nothing else. Rejects with the reason of the signal. */
-  async hear(window: OpusWindow, signal: AbortSignal): Promise<void> {
-    const { plan, sidecar, tools, world, timeoutMs, metrics, timeline } = this.#options;
+  /** A window that fails is only counted. Rejects with the reason of the signal. */
+  async analyze(window: OpusWindow, signal: AbortSignal): Promise<void> {
+    const { plan, sidecar, tools, world, timeoutMs, metrics, journal } = this.#options;
     try {
       const { wav, durationMs, decodeMs } = await opusWav(window.units, { tools, world, signal });
       const { result, roundTripMs } = await sidecar.analyze({
@@ -51,7 +52,7 @@ export class LiveAudio {
         extractionMs: decodeMs,
         signal,
       });
-      timeline.append(this.#events(window, { result, durationMs, decodeMs, roundTripMs }));
+      journal.append(this.#events(window, { result, durationMs, decodeMs, roundTripMs }));
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof SidecarFailed) return; // the sidecar has counted it
@@ -98,7 +99,7 @@ export class LiveAudio {
         event("multimodal_moment", runId, {
           ...common,
           moment_id: `live-audio:${sessionId}:${chunkIndex}:${number}`,
-          ...heard(moment),
+          ...audioMoment(moment),
           start_pts_ms: startPtsMs + moment.start_offset_ms,
           end_pts_ms: startPtsMs + moment.end_offset_ms,
           evidence: null,
@@ -108,8 +109,8 @@ export class LiveAudio {
   }
 }
 
-/** Contract 12.4: what was said stands in the description and nowhere else. */
-function heard({ start_offset_ms, end_offset_ms, kind, description, confidence }: ChunkMoment) {
+/** Speech is only in the description: the other text fields are for what a model sees. */
+function audioMoment({ start_offset_ms, end_offset_ms, kind, description, confidence }: ChunkMoment) {
   return {
     start_offset_ms,
     end_offset_ms,

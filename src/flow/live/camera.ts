@@ -1,4 +1,4 @@
-/** Live sources that the service pulls itself, RTSP and HLS: watched like a publisher's, asked again when they fail. */
+/** Live sources that the service pulls itself, RTSP cameras and HLS streams: opens and ends their sessions. */
 
 import type { Metrics } from "../../base/metrics.ts";
 import { refuse } from "../../base/refusal.ts";
@@ -17,20 +17,20 @@ import { remoteSource, type RemoteSourceToggles, sourceFault } from "../../model
 import type { RunView } from "../../model/runs/run.ts";
 import type { Timeline, TimelineView } from "../../store/log/timeline.ts";
 import type { Caller } from "../caller.ts";
-import { programOf } from "./whip.ts";
-import type { LiveSessionFactory } from "./session_factory.ts";
-import { type FoundSource, Reconnector } from "./reconnect.ts";
-import { LiveRefused } from "./refused.ts";
-import type { LiveRegistry } from "./registry.ts";
-import type { SessionIdentity } from "./journal.ts";
-import { CapacityExhausted } from "./capacity.ts";
 import { actionableRun, ownedRun } from "../runs/ownership.ts";
 import type { Sources } from "../sources.ts";
+import { CapacityExhausted } from "./capacity.ts";
+import type { SessionIdentity } from "./journal.ts";
+import { type FoundSource, Reconnector } from "./reconnect.ts";
+import type { LiveRegistry } from "./registry.ts";
+import { LiveRefused } from "./session.ts";
+import type { LiveSessionFactory } from "./session_factory.ts";
+import { programOf } from "./whip.ts";
 
 export interface LiveSourcesOptions {
   readonly timeline: Timeline;
-  readonly table: LiveRegistry;
-  readonly generations: LiveSessionFactory;
+  readonly registry: LiveRegistry;
+  readonly sessions: LiveSessionFactory;
   readonly sources: Sources;
   readonly decoder: Decoder;
   readonly toggles: RemoteSourceToggles;
@@ -46,9 +46,10 @@ export interface OpenedLiveSource {
   readonly sourceUri: string;
 }
 
-/** More is scaled down, as for a publisher. */
+/** Larger pictures are scaled down, as for a publisher. */
 const LARGEST_PICTURE: Extent = { width: 3840, height: 2160 };
 
+/** See docs/live.md#pulled-sources. `Reconnector` opens a source again after it failed. */
 export class LiveSources {
   readonly #options: LiveSourcesOptions;
 
@@ -57,29 +58,32 @@ export class LiveSources {
   }
 
   /**
-   * The run watches the source until it is ended. Errors: 422 and 404 on the run, 409 where it is terminal or has had a live
-   * session, 422 on `source_uri` and on the fields of the attach configuration, 503 where there is no capacity.
+   * Starts a session that analyzes the source until it is ended. Errors: 422 and 404 on the run, 409 where it is terminal
+   * or has had a live session, 422 on `source_uri` and on the fields of the attach configuration, 503 where there is no
+   * capacity.
    */
   async open(caller: Caller, runId: string, body: LiveSourceBody): Promise<OpenedLiveSource> {
-    const { timeline, table, generations } = this.#options;
-    this.#watchable(timeline.view, caller, runId);
+    const { timeline, registry, sessions } = this.#options;
+    this.#checkRun(timeline.view, caller, runId);
     const attach = this.#attach(body);
     const sourceUri = body.source_uri.trim();
     this.#checkSource(sourceUri);
     const find = (signal: AbortSignal) => this.#find(sourceUri, caller, signal);
     await using opening = new AsyncDisposableStack();
-    const pull = opening.use(await Reconnector.open(find, AbortSignal.any([caller.signal, table.closing])));
-    const maxFrame = boundOf(pull.first.info.video!);
-    const reservation = opening.use(this.#available(() => generations.reserve(maxFrame, attach)));
+    const reconnector = opening.use(
+      await Reconnector.open(find, AbortSignal.any([caller.signal, registry.closing])),
+    );
+    const maxFrame = boundOf(reconnector.first.info.video!);
+    const reservation = opening.use(available(() => sessions.reserve(maxFrame, attach)));
     const identity: SessionIdentity = {
       runId,
-      sessionId: this.#available(() => table.newSessionId()),
-      generation: table.nextGeneration(),
+      sessionId: available(() => registry.newSessionId()),
+      generation: registry.nextGeneration(),
       principalKey: caller.principalKey,
       source: "live",
     };
     timeline.commit((view) => {
-      this.#watchable(view, caller, runId);
+      this.#checkRun(view, caller, runId);
       return [event("live_source_opened", runId, {
         request_id: caller.requestId,
         session_id: identity.sessionId,
@@ -89,32 +93,32 @@ export class LiveSources {
         trigger_program: programOf(attach.trigger),
       })];
     });
-    opening.move();
-    const start = { kind: "pull", ...pull.first } as const;
-    const generation = generations.create({ identity, attach, maxFrame, opening: start }, reservation);
-    table.add(generation);
-    generation.run(pull);
-    generation.open();
+    opening.move(); // the session frees the reservation and closes the reconnector
+    const first = { kind: "pull", ...reconnector.first } as const;
+    const session = sessions.create({ identity, attach, maxFrame, opening: first }, reservation);
+    registry.add(session);
+    session.run(reconnector);
+    session.open();
     return { sessionId: identity.sessionId, generation: identity.generation, sourceUri };
   }
 
   /**
-   * Ends the session and completes the run; done again it changes nothing. The run as it is then. Errors: 422 and 404 on the
-   * run, 404 also where it never watched a source.
+   * Ends the session and completes the run; ending it again changes nothing. Returns the run as it is then. Errors: 422 and
+   * 404 on the run, 404 also for a run that never had a pulled source.
    */
   async end(caller: Caller, runId: string): Promise<RunView> {
-    const { timeline, table } = this.#options;
+    const { timeline, registry } = this.#options;
     const run = ownedRun(timeline.view, caller, runId);
     if (run.source !== "live") throw refuse.notFound("Live source", "run_id");
-    const generation = table.ofRun(run.runId);
-    await generation?.end({ rank: 2, why: "completed", reason: "live_terminated" });
-    if (generation?.isDetached) {
+    const session = registry.ofRun(run.runId);
+    await session?.end({ rank: 2, why: "completed", reason: "live_terminated" });
+    if (session?.isDetached) {
       throw refuse.because("internal_error", "The session is not cleaned up yet, try again");
     }
     return ownedRun(timeline.view, caller, runId);
   }
 
-  #watchable(view: TimelineView, caller: Caller, runId: string): void {
+  #checkRun(view: TimelineView, caller: Caller, runId: string): void {
     const { world, streamTtlMs: ttlMs } = this.#options;
     const run = actionableRun(view, caller, runId, { nowMs: world.now(), ttlMs }, "watch a source for");
     if (run.source !== "") {
@@ -124,7 +128,7 @@ export class LiveSources {
 
   #attach({ source_uri: _, ...body }: LiveSourceBody): AttachConfig {
     if (body.local_audio) {
-      throw refuse.invalid("local_audio", "is for sessions that a publisher brings over WHIP");
+      throw refuse.invalid("local_audio", "is for sessions of WHIP publishers");
     }
     try {
       return checkAttach(body, this.#options.attach);
@@ -148,16 +152,17 @@ export class LiveSources {
     const held = opening.move();
     return { input: source.input, info, [Symbol.asyncDispose]: () => held.disposeAsync() };
   }
+}
 
-  #available<T>(take: () => T): T {
-    try {
-      return take();
-    } catch (error) {
-      if (error instanceof CapacityExhausted || error instanceof LiveRefused) {
-        throw refuse.because("provider_saturated", error.message);
-      }
-      throw error;
+/** No free capacity, slot or session id is 503 here. */
+function available<T>(take: () => T): T {
+  try {
+    return take();
+  } catch (error) {
+    if (error instanceof CapacityExhausted || error instanceof LiveRefused) {
+      throw refuse.because("provider_saturated", error.message);
     }
+    throw error;
   }
 }
 

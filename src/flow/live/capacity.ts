@@ -1,7 +1,12 @@
-/** What live generations may hold together, memory and threads: reserved before one starts, or it never does. */
+/** The memory and threads that all live sessions may hold together: reserved before a session starts, or it never starts. */
 
 import type { Metrics } from "../../base/metrics.ts";
 import type { World } from "../../base/world.ts";
+import { liveMemoryBytes } from "../../media/live/live_decoder.ts";
+import type { Extent } from "../../model/frames/coordinates.ts";
+import { LIMITS } from "../../model/limits.ts";
+import type { AttachConfig } from "../../model/live/attach.ts";
+import { framesOf } from "../../model/live/clip.ts";
 
 export interface Reservation {
   readonly memoryBytes: number;
@@ -17,11 +22,12 @@ export interface MediaCapacityOptions {
   readonly world: Pick<World, "now">;
 }
 
-/** One budget is used up. */
+/** One of the two budgets has not enough left. */
 export class CapacityExhausted extends Error {
   override readonly name = "CapacityExhausted";
 }
 
+/** See docs/live.md#capacity. */
 export class MediaCapacity {
   readonly #options: MediaCapacityOptions;
   #memoryBytes = 0;
@@ -36,7 +42,11 @@ export class MediaCapacity {
     metrics.read("service_media_capacity_worker_threads_reserved", () => this.#threads);
   }
 
-  /** Both or nothing; given back by disposing it, once. Throws {@link CapacityExhausted}. */
+  /**
+   * Reserves both, or throws {@link CapacityExhausted} and reserves neither. Disposing the result frees the reservation;
+   * disposing it again does nothing. `LiveSession` frees it when its Worker has released everything (`#release` in
+   * session.ts); whip.ts and camera.ts free it for a session that never started.
+   */
   reserve({ memoryBytes, threads }: Reservation): Disposable {
     const { memoryBudgetBytes, threadBudget } = this.#options;
     if (this.#memoryBytes + memoryBytes > memoryBudgetBytes) {
@@ -66,4 +76,58 @@ export class MediaCapacity {
     metrics.set("service_media_capacity_last_rejection_timestamp_seconds", Math.floor(world.now() / 1000));
     return new CapacityExhausted(`Cannot start a live generation: ${why}`);
   }
+}
+
+/**
+ * What one session may hold at most, by its negotiated picture size and its attach configuration. Counts every queue at
+ * its bound, with items of the largest size that it takes. A JPEG has at most 2 MiB, and not more bytes than its picture
+ * has in 4:2:0. For keyframes without a zone or a trigger:
+ *
+ * | Held                                        | Items  | 1280x720    | 1920x1080   |
+ * | ------------------------------------------- | ------ | ----------- | ----------- |
+ * | access units and decoded pictures           |        |  25_276_416 |  42_556_416 |
+ * | the decoder's process, and the kernels      | 1      |  71_303_168 |  71_303_168 |
+ * | reference pictures of the decoder           | 16     |  22_118_400 |  49_766_400 |
+ * | JPEGs: queued, being made, being described  | 32 + 2 |  47_001_600 |  71_303_168 |
+ */
+export function reservationOf(picture: Extent, attach: AttachConfig): Reservation {
+  const pictureBytes = Math.ceil(picture.width * picture.height * BYTES_PER_PIXEL);
+  const hasVideo = pictureBytes > 0;
+  const hasEvidence = attach.zone !== null || attach.trigger !== null;
+  const decoding = liveMemoryBytes(picture.width, picture.height) + PROCESS_BYTES +
+    REFERENCE_PICTURES_MAX * pictureBytes;
+  const jpegs = jpegsHeld(attach, hasEvidence) * Math.min(LIMITS.live.jpegBytesMax, pictureBytes);
+  return {
+    memoryBytes: (hasVideo ? decoding + jpegs : 0) + (attach.localAudio ? AUDIO_BYTES : 0),
+    threads: hasVideo ? threadsOf(attach, hasEvidence) : AUDIO_THREADS,
+  };
+}
+
+/** 4:2:0. */
+const BYTES_PER_PIXEL = 1.5;
+/** ffmpeg besides its pictures, and the WebAssembly memory of the kernels. */
+const PROCESS_BYTES = (64 + 4) * 2 ** 20;
+/** The largest decoded picture buffer of H.264 and its successors. */
+const REFERENCE_PICTURES_MAX = 16;
+/** One that is being made and one that is being described. */
+const IN_WORK = 2;
+/** The one that is being filled, the one that is queued and the one that the model describes. */
+const CLIPS_HELD = 3;
+/** Access units that are queued, windows of them as WAV, and the process that makes those. */
+const AUDIO_BYTES = LIMITS.live.audioUnitsQueued * LIMITS.live.audioUnitBytesMax +
+  (LIMITS.live.audioWindowsQueued + IN_WORK) * LIMITS.localAudio.wavBytesMax + 64 * 2 ** 20;
+/** Receiving and decoding sound. */
+const AUDIO_THREADS = 2;
+
+function jpegsHeld({ clip }: AttachConfig, hasEvidence: boolean): number {
+  if (clip) {
+    return CLIPS_HELD * Math.min(LIMITS.live.clipFramesMax, framesOf(clip.targetFps, clip.clipSeconds));
+  }
+  const evidence = hasEvidence ? LIMITS.live.evidenceQueued + IN_WORK : 0;
+  return LIMITS.live.decodedFramesQueuedKeyframe + IN_WORK + evidence;
+}
+
+/** Three for decoding, for reading the decoded frames and for asking the model; then what the mode adds. */
+function threadsOf({ clip }: AttachConfig, hasEvidence: boolean): number {
+  return 3 + (clip || hasEvidence ? 2 : 1);
 }

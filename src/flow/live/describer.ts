@@ -1,6 +1,7 @@
-/** Describes a session's keyframes or clips, one after the other, and takes new prompts in between. Contract 11.4. */
+/** Describes a session's keyframes or clips, one after the other, and applies new prompts in between. */
 
 import type { Metrics } from "../../base/metrics.ts";
+import { timer } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import type { FrameFacts } from "../../live/messages.ts";
 import { event } from "../../model/events/event_table.ts";
@@ -17,27 +18,41 @@ import {
 import type { NewEvent } from "../../model/runs/run.ts";
 import type { SessionNovelty } from "./novelty.ts";
 import type { LiveQuestions, LiveReply } from "./questions.ts";
-import { NotAcknowledged, type PromptChange } from "./session_commands.ts";
 import type { LiveJournal, SessionIdentity } from "./journal.ts";
+
+export interface PromptChange {
+  /** Null goes back to the built-in prompt. */
+  readonly prompt: string | null;
+  readonly outputSchema: Readonly<Record<string, unknown>> | null;
+}
+
+/** Why a session did not apply a change of its prompt. */
+export class NotAcknowledged extends Error {
+  override readonly name = "NotAcknowledged";
+
+  constructor(readonly why: "timeout" | "closed") {
+    super(`The session did not acknowledge the change: ${why}`);
+  }
+}
 
 export interface DescriberOptions {
   readonly identity: SessionIdentity;
-  readonly timeline: LiveJournal;
-  /** Null without any model: every picture has the same description then. */
+  readonly journal: LiveJournal;
+  /** Null where no model is configured: every picture then gets the same fixed description. */
   readonly questions: LiveQuestions | null;
   readonly novelty: SessionNovelty | null;
-  /** The prompt that the session begins with; null for the built-in one. */
+  /** The prompt that the session starts with; null for the built-in one. */
   readonly prompt: string | null;
   readonly metrics: Metrics;
   readonly world: World;
 }
 
-/** A picture to describe, and why. */
+/** A picture to describe, and the reason. */
 export interface DescribedPicture {
   readonly frame: FrameFacts;
   readonly jpeg: Uint8Array;
   readonly eventType: KeyframeEventType;
-  /** What the model is told of why. */
+  /** The reason as the prompt names it. */
   readonly trigger: string;
 }
 
@@ -47,9 +62,10 @@ export interface LiveClip {
   readonly jpegs: readonly Uint8Array[];
 }
 
+/** A change that waits for the end of the description under way. */
 interface PendingChange {
   readonly change: PromptChange;
-  readonly answered: PromiseWithResolvers<void>;
+  readonly applied: PromiseWithResolvers<void>;
 }
 
 export class Describer {
@@ -57,7 +73,7 @@ export class Describer {
   readonly #descriptions = new Descriptions();
   readonly #pending = new Set<PendingChange>();
   #change: PromptChange;
-  /** What was said last, whole. */
+  /** The last description, not shortened. */
   #lastText = "";
   #isBusy = false;
   #isClosed = false;
@@ -68,8 +84,8 @@ export class Describer {
   }
 
   /**
-   * Takes the change over between two pictures. One that waits longer than `timeoutMs` is dropped, as its caller was told
-   * that it failed. Rejects with {@link NotAcknowledged}.
+   * Applies the change between two pictures. Rejects with {@link NotAcknowledged} after `timeoutMs`; the change is then
+   * dropped, as its caller has received the error.
    */
   async updatePrompt(change: PromptChange, timeoutMs: number): Promise<void> {
     if (this.#isClosed) throw new NotAcknowledged("closed");
@@ -78,28 +94,48 @@ export class Describer {
       return;
     }
     if (this.#pending.size >= LIMITS.live.commandsQueued) throw new NotAcknowledged("timeout");
-    const pending: PendingChange = { change, answered: Promise.withResolvers() };
+    const pending: PendingChange = { change, applied: Promise.withResolvers() };
     this.#pending.add(pending);
-    const waiting = new AbortController();
-    this.#options.world.sleep(timeoutMs, waiting.signal).then(
-      () => pending.answered.reject(new NotAcknowledged("timeout")),
-      () => {},
-    );
-    try {
-      await pending.answered.promise;
-    } finally {
-      waiting.abort();
+    using _timeout = timer(this.#options.world, timeoutMs, () => {
       this.#pending.delete(pending);
-    }
+      pending.applied.reject(new NotAcknowledged("timeout"));
+    });
+    await pending.applied.promise;
   }
 
-  /** No change is taken any more. */
+  /** No change is accepted any more. */
   close(): void {
     this.#isClosed = true;
-    for (const { answered } of this.#pending) answered.reject(new NotAcknowledged("closed"));
+    for (const { applied } of this.#pending) applied.reject(new NotAcknowledged("closed"));
+    this.#pending.clear();
   }
 
-  /** Rejects with the reason of the signal only: a picture that cannot be described is left out. */
+  /**
+   * Why a frame has no `vlm` event: every reason, in the order in which they are decided. Each one counts the metric
+   * behind it; `dropped` stands for service_pipeline_keyframes_dropped_total.
+   *
+   * In the Worker (`VideoStage` of src/live):
+   *  1. The gate discarded the frame (see docs/frames.md#gate).
+   *  2. The session describes clips, not keyframes: it writes `clip_vlm`.
+   *  3. The frame belongs to a loop of the source.              dropped, and service_pipeline_loop_detected_total
+   *  4. 32 keyframes are not acknowledged yet.                  dropped
+   *  5. The frame cannot be made a JPEG, or a too large one.    dropped
+   *
+   * In the session (`LiveSession#offerKeyframe`):
+   *  6. The queue of keyframes is full, or the session ends.    dropped
+   *
+   * Here:
+   *  7. The session has used up its output tokens.              dropped
+   *  8. The novelty sidecar finds nothing new in the picture.   service_pipeline_novelty_reused_total
+   *  9. The model refused, failed, was late, or answered with
+   *     an empty text; or admission refused the call.           service_infer_requests_total{status="error"}
+   * 10. The model was asked only to check a decision of 8.      service_pipeline_novelty_shadow_sampled_total
+   * 11. The second model described it: `vlm_tiered` is written instead of `vlm`.
+   * 12. The text equals the last description; `keyframe_stored` is still written.
+   * 13. The run has ended, or the disk refused the event.       service_timeline_append_failures_total
+   *
+   * Rejects only with the reason of the signal. See docs/live.md#descriptions.
+   */
   async keyframe(picture: DescribedPicture, signal: AbortSignal): Promise<void> {
     const { metrics } = this.#options;
     if (this.#options.questions && !this.#options.questions.hasTokens) {
@@ -109,7 +145,7 @@ export class Describer {
     await this.#whileBusy(() => this.#describeKeyframe(picture, signal));
   }
 
-  /** The same for a clip; but one whose model fails says so in its event. */
+  /** The same for a clip, except that a failure of the model writes a `clip_vlm` event with the error. */
   async clip(clip: LiveClip, signal: AbortSignal): Promise<void> {
     const { questions, metrics } = this.#options;
     if (questions && !questions.hasTokens) {
@@ -125,9 +161,9 @@ export class Describer {
       await work();
     } finally {
       this.#isBusy = false;
-      for (const { change, answered } of this.#pending) {
+      for (const { change, applied } of this.#pending) {
         this.#change = change;
-        answered.resolve();
+        applied.resolve();
       }
       this.#pending.clear();
     }
@@ -147,10 +183,10 @@ export class Describer {
     }
     step?.commit();
     const { kind } = reply.isTiered ? { kind: "vlm_tiered" } as const : { kind: "vlm" } as const;
-    await this.#tell({ ...picture, kind, text: reply.text, confidence: frame.confidence });
+    await this.#write({ ...picture, kind, text: reply.text, confidence: frame.confidence });
   }
 
-  /** Null where nobody answers. */
+  /** Null where the model gives no answer. */
   async #askAbout(
     { frame, jpeg, trigger }: DescribedPicture,
     signal: AbortSignal,
@@ -175,7 +211,7 @@ export class Describer {
   }
 
   async #describeClip({ frame, startPtsMs, jpegs }: LiveClip, signal: AbortSignal): Promise<void> {
-    const { questions, timeline, identity: { runId, sessionId } } = this.#options;
+    const { questions, journal, identity: { runId, sessionId } } = this.#options;
     const { prompt, outputSchema } = this.#change;
     const { ptsMs } = frame;
     try {
@@ -189,23 +225,23 @@ export class Describer {
         : NO_PROVIDER;
       const { kind } = reply.isTiered ? { kind: "clip_vlm_tiered" } as const : { kind: "clip_vlm" } as const;
       const last = { frame, jpeg: jpegs.at(-1)!, eventType: kind, trigger: kind } as const;
-      await this.#tell({ ...last, kind, text: reply.text, confidence: CLIP_CONFIDENCE });
+      await this.#write({ ...last, kind, text: reply.text, confidence: CLIP_CONFIDENCE });
     } catch (error) {
       if (!(error instanceof InferenceFailed)) throw error;
       signal.throwIfAborted();
       const description = `clip_vlm_error: ${error.failure}`;
       const observation = { sessionId, frame, confidence: CLIP_CONFIDENCE, description };
-      timeline.append([event("clip_vlm", runId, observationPayload(observation))]);
+      journal.append([event("clip_vlm", runId, observationPayload(observation))]);
     }
   }
 
-  /** The description, the change of state and the stored picture, in this order and at once. */
-  async #tell(
-    told: DescribedPicture & { kind: DescriptionKind; text: string; confidence: number },
+  /** Writes the description, the state transition and the stored picture in this order, in one commit. */
+  async #write(
+    described: DescribedPicture & { kind: DescriptionKind; text: string; confidence: number },
   ): Promise<void> {
-    const { timeline, metrics, identity: { runId, sessionId } } = this.#options;
-    const { frame, kind, text, confidence, trigger, eventType } = told;
-    const ref = await timeline.store(told.jpeg);
+    const { journal, metrics, identity: { runId, sessionId } } = this.#options;
+    const { frame, jpeg, kind, text, confidence, trigger, eventType } = described;
+    const ref = await journal.store(jpeg);
     if (!ref) metrics.add("service_pipeline_sink_keyframes_dropped_total");
     const observation = { sessionId, frame, confidence, description: text };
     const { isRepeated, transition } = this.#descriptions.next(frame.ptsMs, text, { trigger, confidence });
@@ -220,7 +256,7 @@ export class Describer {
     if (ref) {
       events.push(event("keyframe_stored", runId, keyframeStoredPayload(observation, eventType, ref)));
     }
-    timeline.append(events);
+    journal.append(events);
   }
 }
 

@@ -1,4 +1,4 @@
-/** What a zone or a trigger saw: the picture, then the event that names it, then the datagram. Contract 9.5 and 11.5. */
+/** The evidence of a zone or a trigger: stores the picture, then writes the event that names it, then sends the datagram. */
 
 import type { Metrics } from "../../base/metrics.ts";
 import type { LivePicture, TriggerFacts, ZoneFacts } from "../../live/messages.ts";
@@ -15,10 +15,10 @@ import type { LiveJournal, SessionIdentity } from "./journal.ts";
 
 export interface EvidenceOptions {
   readonly identity: SessionIdentity;
-  readonly timeline: LiveJournal;
+  readonly journal: LiveJournal;
   readonly zone: RestrictedZone | null;
   readonly trigger: TriggerProgram | null;
-  /** Null where no socket is configured; then no program with that action was let in. */
+  /** Null where no socket is configured; `checkAttach` then refuses programs with a local output. */
   readonly datagrams: Pick<TriggerDatagramSender, "send"> | null;
   readonly metrics: Metrics;
 }
@@ -30,10 +30,10 @@ export class EvidenceWriter {
     this.#options = options;
   }
 
-  /** A picture that cannot be stored leaves no event: an assertion without its evidence is none. */
+  /** A picture that cannot be stored gets no event, as an assertion needs its evidence. The failure is counted. */
   async write(picture: LivePicture): Promise<void> {
-    const { zone, trigger, timeline, metrics } = this.#options;
-    const ref = await timeline.store(picture.jpeg);
+    const { zone, trigger, journal, metrics } = this.#options;
+    const ref = await journal.store(picture.jpeg);
     if (zone && picture.zone) {
       if (ref) this.#assertZone(zone, picture, picture.zone, ref);
       else metrics.add("service_pipeline_restricted_zone_evidence_failures_total");
@@ -45,10 +45,10 @@ export class EvidenceWriter {
   }
 
   #assertZone(zone: RestrictedZone, { frame }: LivePicture, facts: ZoneFacts, image: BlobRef): void {
-    const { identity, timeline, metrics } = this.#options;
+    const { identity, journal, metrics } = this.#options;
     const { score, consecutiveFrames } = facts;
     const payload = zoneEnteredPayload({ ...identity, frame, zone, score, consecutiveFrames, image });
-    const written = timeline.append([event("restricted_zone_activity_entered", identity.runId, payload)]);
+    const written = journal.append([event("restricted_zone_activity_entered", identity.runId, payload)]);
     metrics.add("service_pipeline_restricted_zone_assertions_total", written.length);
   }
 
@@ -58,7 +58,7 @@ export class EvidenceWriter {
     { inputs }: TriggerFacts,
     image: BlobRef,
   ): Promise<void> {
-    const { identity, timeline, metrics, datagrams } = this.#options;
+    const { identity, journal, metrics, datagrams } = this.#options;
     const { eventType, localOutput } = triggerActions(program);
     const payload = triggerPayload({
       ...identity,
@@ -72,7 +72,7 @@ export class EvidenceWriter {
       image,
     });
     const fired: NewEvent = event(`trigger.${eventType}`, identity.runId, payload);
-    const [committed] = timeline.append([fired]);
+    const [committed] = journal.append([fired]);
     if (!committed) return;
     metrics.add("service_pipeline_trigger_assertions_total");
     if (!localOutput || !datagrams) return;

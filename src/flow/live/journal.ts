@@ -1,15 +1,17 @@
-/** What one live session writes: events as long as its run is open, pictures before the events that name them. */
+/** What one live session writes: events while its run is open, pictures before the events that name them, its counts. */
 
 import type { Metrics } from "../../base/metrics.ts";
 import { Refusal } from "../../base/refusal.ts";
+import { pause } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
+import type { LiveCounts } from "../../live/messages.ts";
 import { event } from "../../model/events/event_table.ts";
 import type { LiveSource } from "../../model/events/run_payloads.ts";
 import { isTerminal, type NewEvent } from "../../model/runs/run.ts";
 import type { BlobRef, Blobs } from "../../store/blobs.ts";
 import type { CommittedEvent, Timeline } from "../../store/log/timeline.ts";
 
-/** Who a session is, in its events. */
+/** How the events of a session identify it. */
 export interface SessionIdentity {
   readonly runId: string;
   readonly sessionId: string;
@@ -27,13 +29,17 @@ export interface LiveJournalOptions {
   readonly identity: SessionIdentity;
 }
 
-/** How a session ended by itself, as opposed to a run that was stopped or deleted. */
-export interface TerminalRecord {
-  readonly kind: "run_completed" | "run_failed";
-  readonly reason: string;
-}
+/**
+ * Why a session ends. The highest rank counts where several reasons come together: a run that was stopped or deleted
+ * has its terminal event already; a caller who ends the session completes the run; anything else fails it.
+ * See docs/live.md#session-end.
+ */
+export type Ending =
+  | { readonly rank: 3; readonly why: "run_ended" }
+  | { readonly rank: 2; readonly why: "completed"; readonly reason: string }
+  | { readonly rank: 1; readonly why: "failed"; readonly reason: string };
 
-/** Waits between attempts to write the terminal record. Contract 11.6. */
+/** Waits between attempts to write the terminal event: doubled from the first to the longest. */
 const RETRY_FIRST_MS = 50;
 const RETRY_LONGEST_MS = 1_000;
 
@@ -44,15 +50,15 @@ export class LiveJournal {
     this.#options = options;
   }
 
-  /** Whether the run takes events of its session still: it was neither deleted nor brought to an end. */
+  /** Whether the run still takes events of its session: it exists, and it is neither deleted nor terminal. */
   get isOpen(): boolean {
     const run = this.#options.timeline.view.run(this.#options.identity.runId);
     return run !== undefined && !run.deleted && !isTerminal(run.state);
   }
 
   /**
-   * Appends all of them, or none: to a run that has ended, or to a disk that refuses them (the timeline counts those). The
-   * session goes on, as it has nobody to tell.
+   * Appends all events, or none where the run has ended or the disk refuses them (the timeline counts those failures).
+   * Neither is an error: the session goes on, as no caller waits for the result.
    */
   append(events: readonly NewEvent[]): readonly CommittedEvent[] {
     try {
@@ -63,7 +69,7 @@ export class LiveJournal {
     }
   }
 
-  /** Null where the disk refuses it. */
+  /** Stores a picture; null where the disk refuses it. */
   async store(jpeg: Uint8Array): Promise<BlobRef | null> {
     const { blobs, metrics, world } = this.#options;
     const startedMs = world.monotonicMs();
@@ -85,24 +91,49 @@ export class LiveJournal {
   }
 
   /**
-   * The one terminal record of the session; none where the run has ended already. A disk that refuses it is asked again
-   * until it takes it or `signal` aborts; then the next start of the service says what became of the run.
+   * Writes the one terminal event of the session, or none where the run has ended already. Retries while the disk refuses
+   * the event, until `signal` aborts; then `failRunsLeftOpen` writes one at the next start of the service.
    */
-  async finish({ kind, reason }: TerminalRecord, signal: AbortSignal): Promise<void> {
+  async finish(ending: Ending, signal: AbortSignal): Promise<void> {
+    if (ending.why === "run_ended") return;
     const { timeline, world, identity: { runId, sessionId, source } } = this.#options;
-    const record = event(kind, runId, { source, session_id: sessionId, reason });
+    const kind = ending.why === "completed" ? "run_completed" : "run_failed";
+    const terminal = event(kind, runId, { source, session_id: sessionId, reason: ending.reason });
     for (let waitMs = RETRY_FIRST_MS;; waitMs = Math.min(RETRY_LONGEST_MS, waitMs * 2)) {
       try {
-        timeline.commit(() => this.isOpen ? [record] : []);
+        timeline.commit(() => this.isOpen ? [terminal] : []);
         return;
       } catch (error) {
         if (!(error instanceof Refusal)) throw error;
       }
-      try {
-        await world.sleep(waitMs, signal);
-      } catch {
-        return;
-      }
+      if (!await pause(world, waitMs, signal)) return;
     }
   }
+
+  /** Adds what the session's Worker counted since its last report. */
+  count(counts: LiveCounts): void {
+    const { metrics } = this.#options;
+    for (const [name, metric] of METRIC_OF_COUNT) metrics.add(metric, counts[name]);
+    for (const us of counts.decodeLatenciesUs) metrics.observe("service_pipeline_decode_latency_us", us);
+    for (const us of counts.gateLatenciesUs) metrics.observe("service_pipeline_gate_latency_us", us);
+  }
 }
+
+const METRIC_OF_COUNT = [
+  ["rtpFramesReceived", "service_pipeline_rtp_frames_received_total"],
+  ["framesDecoded", "service_pipeline_frames_decoded_total"],
+  ["framesDropped", "service_pipeline_frames_dropped_total"],
+  ["gateFramesAnalyzed", "service_pipeline_gate_frames_analyzed_total"],
+  ["gateKeyframesSelected", "service_pipeline_gate_keyframes_selected_total"],
+  ["keyframesDropped", "service_pipeline_keyframes_dropped_total"],
+  ["decodePendingSanityViolations", "service_pipeline_decode_pending_sanity_violations_total"],
+  ["zoneQueueDropped", "service_pipeline_restricted_zone_queue_dropped_total"],
+  ["triggerQueueDropped", "service_pipeline_trigger_queue_dropped_total"],
+  ["triggerMissingSignal", "service_pipeline_trigger_missing_signal_total"],
+  ["audioTracks", "service_pipeline_webrtc_audio_tracks_total"],
+  ["audioAccessUnits", "service_pipeline_webrtc_audio_access_units_total"],
+  ["audioBytes", "service_pipeline_webrtc_audio_bytes_total"],
+  ["audioDurationMs", "service_pipeline_webrtc_audio_duration_ms_total"],
+  ["audioReceiveErrors", "service_pipeline_webrtc_audio_receive_errors_total"],
+  ["audioQueueDropped", "service_pipeline_webrtc_audio_queue_dropped_total"],
+] as const;

@@ -1,11 +1,11 @@
-/** Whether a keyframe needs a new description, asked of the embedding sidecar, and how that went, over all sessions. */
+/** Asks the embedding sidecar whether a keyframe needs a new description, and counts the results over all sessions. */
 
 import type { Metrics } from "../../base/metrics.ts";
 import { isAnotherState } from "../../model/live/description.ts";
 import { Novelty, type NoveltySettings, type Quantized, quantized } from "../../model/live/novelty.ts";
 import { type EmbeddingSidecar, EmbeddingUnavailable } from "../../remote/sidecars/embedding_sidecar.ts";
 
-/** What to do with a keyframe. `commit` makes it the one that later ones are compared with. */
+/** What to do with a keyframe. `commit` makes it the anchor that later keyframes are compared with. */
 export interface NoveltyStep {
   readonly verdict: "ask" | "reuse" | "shadow";
   commit(): void;
@@ -13,7 +13,7 @@ export interface NoveltyStep {
 
 const ASK_ANYWAY: NoveltyStep = { verdict: "ask", commit: () => {} };
 
-/** One for the process: the ratios are of all sessions together. */
+/** One per process, as its ratios cover all sessions. See docs/live.md#novelty. */
 export class SemanticNovelty {
   readonly #sidecar: EmbeddingSidecar;
   readonly #settings: NoveltySettings;
@@ -34,7 +34,7 @@ export class SemanticNovelty {
     );
   }
 
-  /** The part of one session. */
+  /** The novelty state of one new session. */
   session(): SessionNovelty {
     const novelty = new Novelty(this.#settings);
     return {
@@ -62,7 +62,7 @@ export class SemanticNovelty {
     return { verdict, commit };
   }
 
-  /** Null where the sidecar cannot say; it counts that itself. */
+  /** Null where the sidecar is unavailable, which it counts itself. */
   async #embedding(jpeg: Uint8Array, signal: AbortSignal): Promise<Quantized | null> {
     try {
       return quantized(await this.#sidecar.embed(jpeg, signal));
@@ -84,7 +84,7 @@ export class SemanticNovelty {
 export interface SessionNovelty {
   /** Rejects with the reason of the signal only. */
   step(jpeg: Uint8Array, ptsMs: number, signal: AbortSignal): Promise<NoveltyStep>;
-  /** The model was asked about a reuse: what would have stayed, and what it says. */
+  /** After a shadow call: the description that would have been reused, and the model's new one. */
   compared(before: string, after: string): void;
 }
 

@@ -1,4 +1,4 @@
-/** What a live session asks the models: the first of every picture, the second where the first is unsure. Contract 11.4. */
+/** What a live session asks the models: the first model about every picture, the second where the first is unsure. */
 
 import type { LatencyClass } from "../../base/admission.ts";
 import type { Metrics } from "../../base/metrics.ts";
@@ -13,16 +13,16 @@ import type { SessionIdentity } from "./journal.ts";
 /** SERVICE_WEBRTC_*_PASS_*. */
 export interface LiveModels {
   readonly firstPassModel: string;
-  /** Undefined, or equal to the first: there is no second pass. */
+  /** Undefined, or equal to the first model, for no second pass. */
   readonly secondPassModel: string | undefined;
   readonly secondPassThreshold: number;
   readonly secondPassMaxTokens: number;
 }
 
-/** One row of contract 11.4 and 7.6: how long a question of this kind may take, and how urgent it is. */
-interface Terms {
+/** How long a question of one kind may take, and how urgent it is. See docs/models.md#admission. */
+interface QuestionLimits {
   readonly latencyClass: LatencyClass;
-  /** Of both passes together, waits included. */
+  /** Of both passes together, the waits for admission included. */
   readonly deadlineMs: number;
   readonly estimateMs: number;
   readonly firstTokens: number;
@@ -30,7 +30,7 @@ interface Terms {
   readonly secondTimeoutMs: number;
 }
 
-const TERMS = {
+const QUESTION_LIMITS = {
   keyframe: {
     latencyClass: "urgent_live",
     deadlineMs: 15_000,
@@ -47,13 +47,13 @@ const TERMS = {
     firstTimeoutMs: 15_000,
     secondTimeoutMs: 20_000,
   },
-} as const satisfies Record<string, Terms>;
+} as const satisfies Record<string, QuestionLimits>;
 
-/** Contract 11.4: a schema asks for more words. */
+/** Output tokens of an answer in the caller's schema, which may be longer than a description. */
 const SCHEMA_TOKENS = 1_024;
 
 export interface LiveQuestion {
-  readonly kind: keyof typeof TERMS;
+  readonly kind: keyof typeof QUESTION_LIMITS;
   readonly prompt: string;
   readonly outputSchema: Readonly<Record<string, unknown>> | null;
   /** Whole JPEG files, in the order in which the model sees them. */
@@ -62,7 +62,7 @@ export interface LiveQuestion {
 
 export interface LiveReply {
   readonly text: string;
-  /** The second model said it. */
+  /** Whether the answer is the second model's. */
   readonly isTiered: boolean;
 }
 
@@ -72,7 +72,7 @@ export interface LiveQuestionsOptions {
   readonly metrics: Metrics;
   readonly world: World;
   readonly identity: SessionIdentity;
-  /** Output tokens a second; 0 for no cap. */
+  /** Output tokens per second; 0 for no cap. */
   readonly tokensPerSecond: number;
 }
 
@@ -90,17 +90,17 @@ export class LiveQuestions {
     return this.#rate.admits(this.#options.world.monotonicMs());
   }
 
-  /** Throws InferenceFailed where nobody answers, or answers with nothing; and the reason of the signal. */
+  /** Throws InferenceFailed for a model that fails or answers with an empty text; else the reason of the signal. */
   async ask(question: LiveQuestion, signal: AbortSignal): Promise<LiveReply> {
     const { world, metrics, models } = this.#options;
     const startedMs = world.monotonicMs();
     try {
-      const { firstTokens } = TERMS[question.kind];
+      const { firstTokens } = QUESTION_LIMITS[question.kind];
       const first = await this.#pass(question, {
         model: models.firstPassModel,
         maxTokens: question.outputSchema ? SCHEMA_TOKENS : firstTokens,
         schema: question.outputSchema && { name: "caller_schema", schema: question.outputSchema },
-        timeoutMs: TERMS[question.kind].firstTimeoutMs,
+        timeoutMs: QUESTION_LIMITS[question.kind].firstTimeoutMs,
         startedMs,
       }, signal);
       const second = needsSecondPass(first, models.secondPassThreshold)
@@ -112,7 +112,7 @@ export class LiveQuestions {
     }
   }
 
-  /** Null where there is no second model, or it has no answer: then the first one's stands. */
+  /** Null where there is no second model or it fails: then the first answer counts. */
   async #secondPass(
     question: LiveQuestion,
     startedMs: number,
@@ -125,7 +125,7 @@ export class LiveQuestions {
         model: secondPassModel,
         maxTokens: secondPassMaxTokens,
         schema: question.outputSchema && TIER_LABEL_ANSWER,
-        timeoutMs: TERMS[question.kind].secondTimeoutMs,
+        timeoutMs: QUESTION_LIMITS[question.kind].secondTimeoutMs,
         startedMs,
       }, signal);
     } catch (error) {
@@ -142,7 +142,7 @@ export class LiveQuestions {
     startedMs: number;
   }, signal: AbortSignal): Promise<string> {
     const { inference, metrics, world, identity: { principalKey, runId } } = this.#options;
-    const { latencyClass, deadlineMs, estimateMs } = TERMS[kind];
+    const { latencyClass, deadlineMs, estimateMs } = QUESTION_LIMITS[kind];
     metrics.add("service_pipeline_vlm_inferences_total");
     const { outputText } = await inference.ask({
       model: pass.model,

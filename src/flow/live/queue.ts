@@ -1,53 +1,49 @@
-/** A queue with a bound between two stages of a live session: what does not fit is not taken. */
+/** A bounded queue between two stages of a live session: a full queue refuses the new item. */
+
+import { unlessAborted } from "../../base/wait.ts";
 
 export class LiveQueue<Item> {
   readonly #bound: number;
   #items: Item[] = [];
   #isEnded = false;
-  #wake = Promise.withResolvers<void>();
+  /** Resolved when there is an item to take, or when the queue has ended. */
+  #changed = Promise.withResolvers<void>();
 
   constructor(bound: number) {
     this.#bound = bound;
   }
 
-  /** Whether the item was taken; a full queue, and one that has ended, takes none. */
+  /** Whether the item was accepted; a full queue and an ended one accept none. */
   offer(item: Item): boolean {
     if (this.#isEnded || this.#items.length >= this.#bound) return false;
     this.#items.push(item);
-    this.#wake.resolve();
+    this.#changed.resolve();
     return true;
   }
 
-  /** Nothing comes any more; what waits is still handed out. */
+  /** Accepts nothing more; queued items are still handed out. */
   end(): void {
     this.#isEnded = true;
-    this.#wake.resolve();
+    this.#changed.resolve();
   }
 
-  /** Takes out what waits; how many it was. */
+  /** Removes the queued items and returns how many there were. */
   clear(): number {
     return this.#items.splice(0).length;
   }
 
-  /** For one consumer. Ends with the queue, or with the signal at the latest. */
+  /** For one consumer. Ends when the queue has ended and is empty, or as soon as the signal aborts. */
   async *items(signal: AbortSignal): AsyncIterable<Item> {
-    const aborted = Promise.withResolvers<void>();
-    const onAbort = () => aborted.resolve();
-    signal.addEventListener("abort", onAbort, { once: true });
-    try {
-      while (!signal.aborted) {
-        const item = this.#items.shift();
-        if (item !== undefined) {
-          yield item;
-        } else if (this.#isEnded) {
-          return;
-        } else {
-          this.#wake = Promise.withResolvers<void>();
-          await Promise.race([this.#wake.promise, aborted.promise]);
-        }
+    while (!signal.aborted) {
+      const item = this.#items.shift();
+      if (item !== undefined) {
+        yield item;
+      } else if (this.#isEnded) {
+        return;
+      } else {
+        this.#changed = Promise.withResolvers<void>();
+        await unlessAborted(this.#changed.promise, signal).catch(() => {/* the loop ends */});
       }
-    } finally {
-      signal.removeEventListener("abort", onAbort);
     }
   }
 }

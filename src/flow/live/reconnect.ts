@@ -1,5 +1,6 @@
-/** Keeps a pulled live source coming: asks for it again when it gives no more, and says so on the timeline. */
+/** Reconnects a pulled live source (a camera or an HLS stream): opens it again after each gap, with back-off. */
 
+import { unlessAborted } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import type { SessionOrder } from "../../live/worker_pool.ts";
 import type { MediaInput } from "../../media/input.ts";
@@ -7,35 +8,45 @@ import type { MediaInfo } from "../../media/probe.ts";
 import { event } from "../../model/events/event_table.ts";
 import type { LiveJournal, SessionIdentity } from "./journal.ts";
 
-/** Waits before a source is asked again: doubled each time in vain. */
+/** Back-off: the wait before an attempt doubles with each failed attempt, from the first to the longest. */
 const WAIT_FIRST_MS = 1_000;
 const WAIT_LONGEST_MS = 30_000;
 
-/** A source that gave something to look at. Disposing it closes the way to it. */
+/** A source that was opened and probed. Disposing it closes the connection to it. */
 export interface FoundSource extends AsyncDisposable {
   readonly input: MediaInput;
   readonly info: MediaInfo;
 }
 
-/** Opens the source and looks into it; rejects with why not. The way to it is closed with `signal` at the latest. */
+/** Opens and probes the source; rejects where it cannot. `signal` closes the connection at the latest. */
 export type FindSource = (signal: AbortSignal) => Promise<FoundSource>;
 
-/** The session that is fed. */
-export interface PulledSession {
+/** The session that the source feeds. */
+export interface ReconnectedSession {
   readonly identity: SessionIdentity;
-  readonly timeline: LiveJournal;
+  readonly journal: LiveJournal;
   readonly world: World;
   readonly send: (order: Omit<Extract<SessionOrder, { kind: "pull" }>, "settings">) => void;
 }
 
-/** From when on nothing came, and how often the source was asked since. */
+/** Since when the session has had no input, and how many attempts to reconnect there were since. */
 interface Gap {
   readonly sinceMs: number;
   attempts: number;
 }
 
+/**
+ * ```
+ *   Worker: "gap" ─▶ source_gap ─▶ wait 1 s, 2 s, 4 s … 30 s ─▶ find the source ─▶ found: "pull" to the Worker
+ *                                     ▲                            │ failed
+ *                                     └────────────────────────────┘
+ *   Worker: "resumed", the first frame after the gap ─▶ source_resumed: the camera is back
+ * ```
+ * A Worker that reports another gap before its first frame continues the same gap: there is one `source_gap` and one
+ * `source_resumed`. See docs/live.md#pulled-sources.
+ */
 export class Reconnector implements AsyncDisposable {
-  /** What the session begins with. */
+  /** The source as it was when the session started. */
   readonly first: Pick<FoundSource, "input" | "info">;
   readonly #find: FindSource;
   readonly #life: AbortController;
@@ -51,37 +62,38 @@ export class Reconnector implements AsyncDisposable {
     this.first = first;
   }
 
-  /** Finds the source for the first time; `signal` ends only that. Rejects like `find`. */
+  /** Finds the source for the first time; `signal` ends only this attempt. Rejects like `find`. */
   static async open(find: FindSource, signal: AbortSignal): Promise<Reconnector> {
     const life = new AbortController();
-    const giveUp = () => life.abort(signal.reason);
+    const onAbort = () => life.abort(signal.reason);
     signal.throwIfAborted();
-    signal.addEventListener("abort", giveUp, { once: true });
+    signal.addEventListener("abort", onAbort, { once: true });
     try {
       return new Reconnector(find, life, await find(life.signal));
     } finally {
-      signal.removeEventListener("abort", giveUp);
+      signal.removeEventListener("abort", onAbort);
     }
   }
 
-  /** The Worker has no input any more. */
-  lost({ timeline, world, identity: { runId, sessionId } }: PulledSession, gap: {
+  /** The Worker has lost its input. */
+  onGap({ journal, world, identity: { runId, sessionId } }: ReconnectedSession, report: {
     readonly reason: string;
     readonly lastPtsMs: number | null;
   }): void {
     if (!this.#gap) {
       this.#gap = { sinceMs: world.monotonicMs(), attempts: 0 };
-      const { reason, lastPtsMs: pts_ms } = gap;
-      timeline.append([event("source_gap", runId, { session_id: sessionId, reason, pts_ms })]);
+      const { reason, lastPtsMs: pts_ms } = report;
+      journal.append([event("source_gap", runId, { session_id: sessionId, reason, pts_ms })]);
     }
     this.#due.resolve();
   }
 
-  resumed({ timeline, world, identity: { runId, sessionId } }: PulledSession): void {
+  /** The Worker has the first frame after a gap. */
+  onResumed({ journal, world, identity: { runId, sessionId } }: ReconnectedSession): void {
     if (!this.#gap) return;
     const { sinceMs, attempts } = this.#gap;
     this.#gap = null;
-    timeline.append([
+    journal.append([
       event("source_resumed", runId, {
         session_id: sessionId,
         gap_ms: Math.round(world.monotonicMs() - sinceMs),
@@ -90,31 +102,29 @@ export class Reconnector implements AsyncDisposable {
     ]);
   }
 
-  /** Runs until the signal aborts, and rejects with its reason. */
-  async keep({ world, send }: PulledSession, signal: AbortSignal): Promise<never> {
-    const aborted = Promise.withResolvers<never>();
-    signal.addEventListener("abort", () => aborted.reject(signal.reason), { once: true });
+  /** Reconnects after each gap until the signal aborts; then rejects with its reason. */
+  async run(session: ReconnectedSession, signal: AbortSignal): Promise<never> {
     while (true) {
-      signal.throwIfAborted();
-      await Promise.race([this.#due.promise, aborted.promise]);
+      await unlessAborted(this.#due.promise, signal);
       this.#due = Promise.withResolvers<void>();
-      await this.#letGo();
-      while (this.#gap && !this.#current) {
-        const waitMs = Math.min(WAIT_LONGEST_MS, WAIT_FIRST_MS * 2 ** Math.min(10, this.#gap.attempts));
-        await world.sleep(waitMs, signal);
-        this.#gap.attempts++;
-        this.#current = await this.#find(AbortSignal.any([this.#life.signal, signal])).catch(() => null);
-        if (this.#current) send({ kind: "pull", input: this.#current.input, info: this.#current.info });
-      }
+      await this.#closeCurrent();
+      while (this.#gap && !this.#current) await this.#attempt(this.#gap, session, signal);
     }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#letGo();
+    await this.#closeCurrent();
     this.#life.abort();
   }
 
-  async #letGo(): Promise<void> {
+  async #attempt(gap: Gap, { world, send }: ReconnectedSession, signal: AbortSignal): Promise<void> {
+    await world.sleep(Math.min(WAIT_LONGEST_MS, WAIT_FIRST_MS * 2 ** Math.min(10, gap.attempts)), signal);
+    gap.attempts++;
+    this.#current = await this.#find(AbortSignal.any([this.#life.signal, signal])).catch(() => null);
+    if (this.#current) send({ kind: "pull", input: this.#current.input, info: this.#current.info });
+  }
+
+  async #closeCurrent(): Promise<void> {
     const source = this.#current;
     this.#current = null;
     await source?.[Symbol.asyncDispose]();

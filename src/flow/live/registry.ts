@@ -1,14 +1,13 @@
-/** The live sessions of the process: who is there, who was there, and how many more may come. Contract 11.1. */
+/** The live sessions of the process: which are open, which have ended lately, and how many more may start. */
 
 import { NEVER_ABORTED } from "../../base/wait.ts";
 import type { Metrics } from "../../base/metrics.ts";
 import type { World } from "../../base/world.ts";
 import { LIMITS } from "../../model/limits.ts";
 import type { Caller } from "../caller.ts";
-import type { LiveSession } from "./session.ts";
-import { LiveRefused } from "./refused.ts";
-import type { OpenSessions, PromptableSession } from "./session_commands.ts";
 import type { RunWork, RunWorkHandle } from "../runs/run_work.ts";
+import type { PromptChange } from "./describer.ts";
+import { LiveRefused, type LiveSession } from "./session.ts";
 
 export interface LiveRegistryOptions {
   readonly work: RunWork;
@@ -16,8 +15,25 @@ export interface LiveRegistryOptions {
   readonly world: World;
 }
 
-/** A session that is over; whoever ends it again is told that all is well. */
-interface Remembered {
+/** What the policies of a run need of its live session. */
+export interface PromptableSession {
+  readonly sessionId: string;
+  /** Process-wide, from 1. */
+  readonly generation: number;
+  /**
+   * Resolves when the session's describer uses the change. Rejects with `NotAcknowledged` within `timeoutMs`; the change
+   * is then never applied.
+   */
+  updatePrompt(change: PromptChange, timeoutMs: number): Promise<void>;
+}
+
+export interface OpenSessions {
+  /** The open session of the run, or null. */
+  find(runId: string): PromptableSession | null;
+}
+
+/** A session that has ended; ending it again succeeds as long as it is remembered. */
+interface EndedSession {
   readonly principalKey: string;
   readonly untilMs: number;
 }
@@ -25,10 +41,10 @@ interface Remembered {
 export class LiveRegistry implements OpenSessions {
   readonly #options: LiveRegistryOptions;
   readonly #sessions = new Map<string, LiveSession>();
-  /** What ends each of them with its run. */
+  /** For each session the handle that ends it together with its run. */
   readonly #work = new Map<string, RunWorkHandle>();
   /** In the order in which they ended. */
-  readonly #remembered = new Map<string, Remembered>();
+  readonly #ended = new Map<string, EndedSession>();
   readonly #closing = new AbortController();
   #slotsTaken = 0;
   #generations = 0;
@@ -43,7 +59,7 @@ export class LiveRegistry implements OpenSessions {
     return this.#closing.signal;
   }
 
-  /** Contract 10: process-wide from 1, one for each session that somebody asks for, whatever becomes of it. */
+  /** A new number, process-wide from 1. Each request for a session takes one, even a request that is refused. */
   nextGeneration(): number {
     return ++this.#generations;
   }
@@ -58,37 +74,37 @@ export class LiveRegistry implements OpenSessions {
     return { [Symbol.dispose]: () => void this.#slotsTaken-- };
   }
 
-  /** Contract 1.1. Throws LiveRefused (503) for one that is known already. */
+  /** A random id. Throws LiveRefused (503) where it collides with the id of a known session. */
   newSessionId(): string {
     const sessionId = `sess-${this.#options.world.randomBytes(8).toHex()}`;
-    if (this.#sessions.has(sessionId) || this.#remembered.has(sessionId)) {
+    if (this.#sessions.has(sessionId) || this.#ended.has(sessionId)) {
       throw new LiveRefused(503, "no session id could be found");
     }
     return sessionId;
   }
 
   /** From here on the session is found, and it ends with its run. */
-  add(generation: LiveSession): void {
-    const { runId, sessionId } = generation.identity;
-    this.#sessions.set(sessionId, generation);
+  add(session: LiveSession): void {
+    const { runId, sessionId } = session.identity;
+    this.#sessions.set(sessionId, session);
     const work = this.#options.work.begin(runId, NEVER_ABORTED);
     this.#work.set(sessionId, work);
-    work.signal.addEventListener("abort", () => void generation.endWithRun(), { once: true });
+    work.signal.addEventListener("abort", () => void session.endWithRun(), { once: true });
   }
 
-  /** The session is over. */
+  /** Called when the session has ended and its Worker has released it. */
   remove({ identity: { sessionId, principalKey } }: LiveSession): void {
     if (!this.#sessions.delete(sessionId)) return;
     this.#work.get(sessionId)?.[Symbol.dispose]();
     this.#work.delete(sessionId);
     this.#forgetOld();
     const untilMs = this.#options.world.now() + LIMITS.whip.rememberedSessionsMs;
-    this.#remembered.set(sessionId, { principalKey, untilMs });
+    this.#ended.set(sessionId, { principalKey, untilMs });
   }
 
   find(runId: string): PromptableSession | null {
-    const generation = this.ofRun(runId);
-    return generation?.isEnding ? null : generation;
+    const session = this.ofRun(runId);
+    return session?.isEnding ? null : session;
   }
 
   /** The session of the run, even one that is ending. */
@@ -97,29 +113,29 @@ export class LiveRegistry implements OpenSessions {
   }
 
   /**
-   * The caller's session; null for one that is over, as long as it is remembered. Throws LiveRefused: 404 for one that
-   * nobody knows, 403 for somebody else's.
+   * The caller's session; null for one that has ended and is still remembered. Throws LiveRefused: 404 for an unknown
+   * session, 403 for a session of another principal.
    */
   session({ principalKey }: Pick<Caller, "principalKey">, sessionId: string): LiveSession | null {
     this.#forgetOld();
-    const generation = this.#sessions.get(sessionId);
-    const owner = generation?.identity.principalKey ?? this.#remembered.get(sessionId)?.principalKey;
+    const session = this.#sessions.get(sessionId);
+    const owner = session?.identity.principalKey ?? this.#ended.get(sessionId)?.principalKey;
     if (owner === undefined) throw new LiveRefused(404, "no such session");
     if (owner !== principalKey) throw new LiveRefused(403, "the session belongs to another principal");
-    return generation ?? null;
+    return session ?? null;
   }
 
   /** Ends every session; resolves when their last events are written. */
   async close(): Promise<void> {
     this.#closing.abort();
-    await Promise.all(Array.from(this.#sessions.values(), (generation) => generation.abandon()));
+    await Promise.all(Array.from(this.#sessions.values(), (session) => session.endForShutdown()));
   }
 
   #forgetOld(): void {
     const nowMs = this.#options.world.now();
-    for (const [sessionId, { untilMs }] of this.#remembered) {
-      if (untilMs > nowMs && this.#remembered.size < LIMITS.whip.rememberedSessionsMax) return;
-      this.#remembered.delete(sessionId);
+    for (const [sessionId, { untilMs }] of this.#ended) {
+      if (untilMs > nowMs && this.#ended.size < LIMITS.whip.rememberedSessionsMax) return;
+      this.#ended.delete(sessionId);
     }
   }
 }

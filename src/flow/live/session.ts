@@ -1,12 +1,11 @@
-/** One generation of a live session: everything that belongs to it, from its first report to its terminal record. */
+/** One live session: everything that belongs to it, from the Worker's first report to the terminal event of its run. */
 
-import { NEVER_ABORTED, OutOfTime, within } from "../../base/wait.ts";
+import { hasEndedWithin, OutOfTime, within } from "../../base/wait.ts";
 import type { Metrics } from "../../base/metrics.ts";
 import { TaskGroup } from "../../base/tasks.ts";
 import type { World } from "../../base/world.ts";
 import type {
   FrameFacts,
-  LiveCounts,
   LivePicture,
   OpusWindow,
   SessionReport,
@@ -23,19 +22,34 @@ import {
 } from "../../model/live/observation_event.ts";
 import { triggerActions } from "../../model/triggers/trigger_event.ts";
 import type { LiveAudio } from "./audio.ts";
-import type { DescribedPicture, Describer, LiveClip } from "./describer.ts";
+import {
+  type DescribedPicture,
+  type Describer,
+  type LiveClip,
+  NotAcknowledged,
+  type PromptChange,
+} from "./describer.ts";
 import type { EvidenceWriter } from "./evidence.ts";
-import type { PulledSession, Reconnector } from "./reconnect.ts";
+import type { Ending, LiveJournal, SessionIdentity } from "./journal.ts";
 import { LiveQueue } from "./queue.ts";
-import { LiveRefused } from "./refused.ts";
-import { NotAcknowledged, type PromptableSession, type PromptChange } from "./session_commands.ts";
-import type { LiveJournal, SessionIdentity, TerminalRecord } from "./journal.ts";
+import type { ReconnectedSession, Reconnector } from "./reconnect.ts";
 
-/** Contract 11.4: clips that wait for the model while it looks at another one. */
+export type LiveStatus = 400 | 403 | 404 | 409 | 412 | 415 | 422 | 500 | 503;
+
+/** An expected refusal of a live session. The WHIP routes answer it with the bare status and the message as plain text. */
+export class LiveRefused extends Error {
+  override readonly name = "LiveRefused";
+
+  constructor(readonly status: LiveStatus, message: string) {
+    super(message);
+  }
+}
+
+/** Clips that wait while the model describes another one. */
 const CLIPS_QUEUED = 1;
-/** How long what was reported before the end may still be worked on. */
+/** How long the stages may go on with what was reported before the end. */
 const DRAIN_MS = 5_000;
-/** How long the Worker may take to let go of what it has. */
+/** How long the Worker may take to release everything it holds for the session. */
 const JOIN_MS = 10_000;
 /** How long the Worker may take to answer an offer, or to restart ICE. */
 const ANSWER_MS = 10_000;
@@ -45,29 +59,20 @@ export interface LiveSessionOptions {
   readonly settings: SessionSettings;
   readonly opening: Opening;
   readonly workers: LiveWorkers;
-  readonly timeline: LiveJournal;
+  readonly journal: LiveJournal;
   readonly describer: Describer;
   readonly evidence: EvidenceWriter;
-  /** Null when nobody listens. */
+  /** Null where the session has no audio analysis. */
   readonly audio: LiveAudio | null;
-  /** The right to run; given back when the Worker has let go of everything. */
+  /** The reserved memory, threads and session slot. The session owns it; `#release` frees it. */
   readonly reservation: Disposable;
   readonly metrics: Metrics;
   readonly world: World;
   /** Aborts when the service closes. */
   readonly closing: AbortSignal;
-  /** The session is over, and its Worker holds nothing of it. */
-  readonly onOver: () => void;
+  /** Called when the session has ended and its Worker has released everything. */
+  readonly onReleased: () => void;
 }
-
-/**
- * Why a session ends. The higher one counts where several come together: a run that was stopped or deleted has its
- * terminal event already; a caller who ends the session completes the run; anything else fails it. Contract 11.6.
- */
-export type Ending =
-  | { readonly rank: 3; readonly why: "run_ended" }
-  | { readonly rank: 2; readonly why: "completed"; readonly reason: string }
-  | { readonly rank: 1; readonly why: "failed"; readonly reason: string };
 
 /**
  * ```
@@ -77,25 +82,25 @@ export type Ending =
  *           ├─ audio window ──▶ [2, drop] ──▶ LiveAudio ─▶ semantic_chunk_inferred, multimodal_moment
  *           └─ loop, restart, gap, counts ──▶ timeline and metrics, at once
  *
- *   end(why) ─▶ the Worker closes ─▶ what it reported is finished ─▶ terminal record ─▶ reservation given back
+ *   end(why) ─▶ the Worker closes ─▶ the stages finish ─▶ terminal event ─▶ the reservation is freed
  * ```
  */
-export class LiveSession implements PromptableSession {
+export class LiveSession {
   readonly #options: LiveSessionOptions;
   readonly #stages = new TaskGroup();
-  /** Ends what is under way; the queues' own end lets it finish. */
+  /** Aborts the work under way; ending the queues instead lets it finish. */
   readonly #aborting = new AbortController();
-  /** Ends the keeping of a pulled source, which goes on otherwise. */
-  readonly #leaving = new AbortController();
+  /** Stops reconnecting a pulled source. */
+  readonly #stopReconnecting = new AbortController();
   readonly #evidence = new LiveQueue<LivePicture>(LIMITS.live.evidenceQueued);
   readonly #keyframes = new LiveQueue<QueuedKeyframe>(LIMITS.live.decodedFramesQueuedKeyframe);
   readonly #clips = new LiveQueue<LiveClip>(CLIPS_QUEUED);
   readonly #audio = new LiveQueue<OpusWindow>(LIMITS.live.audioWindowsQueued);
   readonly #answer = Promise.withResolvers<string>();
   readonly #iceRestarts = new Map<number, PromiseWithResolvers<string | null>>();
-  readonly #over = Promise.withResolvers<void>();
+  readonly #ended = Promise.withResolvers<void>();
   #port: SessionPort | null = null;
-  #pull: Reconnector | null = null;
+  #reconnector: Reconnector | null = null;
   #ending: Ending | null = null;
   #isOnTimeline = false;
   #isFaulty = false;
@@ -104,7 +109,7 @@ export class LiveSession implements PromptableSession {
 
   constructor(options: LiveSessionOptions) {
     this.#options = options;
-    this.#answer.promise.catch(() => {}); // whoever waits for it sees it
+    this.#answer.promise.catch(() => {}); // `answer` handles the rejection
   }
 
   get identity(): SessionIdentity {
@@ -123,7 +128,7 @@ export class LiveSession implements PromptableSession {
     return this.#ending !== null;
   }
 
-  /** The session is over, but its Worker did not let go of it in time. */
+  /** The session has ended, but its Worker has not released it in time: its reservation is still held. */
   get isDetached(): boolean {
     return this.#isDetached;
   }
@@ -135,26 +140,26 @@ export class LiveSession implements PromptableSession {
     this.#port = workers.open(settings, opening, (report) => this.#onReport(report));
   }
 
-  /** The answer to its offer. Rejects with LiveRefused; then the session is over. */
+  /** The SDP answer to the session's offer. Rejects with {@link LiveRefused} after it has discarded the session. */
   async answer(signal: AbortSignal): Promise<string> {
     try {
       return await within(this.#options.world, ANSWER_MS, this.#answer.promise, signal);
     } catch (error) {
-      await this.end({ rank: 3, why: "run_ended" });
+      await this.discard();
       throw error instanceof LiveRefused ? error : new LiveRefused(503, "no answer was found in time");
     }
   }
 
-  /** Works on what is reported from here on: the run is on the timeline. `pull` belongs to the session now. */
-  run(pull: Reconnector | null): void {
+  /** Starts the stages. Call it when the run is on the timeline. The session owns `reconnector` from then on. */
+  run(reconnector: Reconnector | null): void {
     this.#isOnTimeline = true;
-    this.#pull = pull;
+    this.#reconnector = reconnector;
     this.#options.metrics.add("service_pipeline_sessions_created_total");
     this.#stages.start(() => this.#writeEvidence());
     this.#stages.start(() => this.#describeKeyframes());
     this.#stages.start(() => this.#describeClips());
-    this.#stages.start(() => this.#hear());
-    if (pull) this.#stages.start(() => this.#keep(pull));
+    this.#stages.start(() => this.#analyzeAudio());
+    if (reconnector) this.#stages.start(() => this.#reconnect(reconnector));
     const { signal } = this.#stages;
     signal.addEventListener("abort", () => this.#onBug(signal.reason), { once: true });
   }
@@ -163,7 +168,7 @@ export class LiveSession implements PromptableSession {
     this.#port?.send({ kind: "candidate", fragment });
   }
 
-  /** The fragment that answers; null when the session cannot restart. */
+  /** The answering SDP fragment; null when the session cannot restart ICE. */
   async restartIce(fragment: string, signal: AbortSignal): Promise<string | null> {
     const orderId = ++this.#iceRestartCount;
     const answer = Promise.withResolvers<string | null>();
@@ -188,37 +193,45 @@ export class LiveSession implements PromptableSession {
     await this.#options.describer.updatePrompt(change, timeoutMs);
   }
 
-  /** Ends it, once; resolves when it is over. A weightier reason counts as long as the record is not written. */
+  /**
+   * Ends the session; resolves when it has ended. Calling it again only waits for that, except that a reason of a higher
+   * rank replaces the first one until the terminal event is written.
+   */
   end(ending: Ending): Promise<void> {
     const isFirst = this.#ending === null;
     if (isFirst || ending.rank > this.#ending!.rank) this.#ending = ending;
     if (ending.why === "run_ended") this.#aborting.abort();
     if (isFirst) void this.#tearDown();
-    return this.#over.promise;
+    return this.#ended.promise;
   }
 
-  /** The run was stopped or deleted, or the service closes and has ended all work. */
+  /** Ends a session without a terminal event: its run was never created, or has its terminal event already. */
+  discard(): Promise<void> {
+    return this.end({ rank: 3, why: "run_ended" });
+  }
+
+  /** Called when all work of the run is cancelled: the run was stopped or deleted, or the service closes. */
   endWithRun(): Promise<void> {
-    return this.#options.timeline.isOpen ? this.abandon() : this.end({ rank: 3, why: "run_ended" });
+    return this.#options.journal.isOpen ? this.endForShutdown() : this.discard();
   }
 
-  /** The service closes, so nobody waits for what is under way. */
-  abandon(): Promise<void> {
-    const over = this.end({ rank: 1, why: "failed", reason: "service_stopped" });
+  /** The service closes: fails the run and aborts the work under way. */
+  endForShutdown(): Promise<void> {
+    const ended = this.end({ rank: 1, why: "failed", reason: "service_stopped" });
     this.#aborting.abort();
-    return over;
+    return ended;
   }
 
-  /** Called by the Worker's messages, so what is thrown here would end every session. */
+  /** Called for each message of the Worker. An error must not leave this method: it would end every session. */
   #onReport(report: SessionReport): void {
     try {
-      this.#take(report);
+      this.#handle(report);
     } catch (error) {
       this.#onBug(error);
     }
   }
 
-  #take(report: SessionReport): void {
+  #handle(report: SessionReport): void {
     switch (report.kind) {
       case "answered":
         return this.#answer.resolve(report.answer);
@@ -237,11 +250,11 @@ export class LiveSession implements PromptableSession {
       case "decoder_restarted":
         return this.#onDecoderRestarted(report);
       case "gap":
-        return this.#pull?.lost(this.#pulled(), report);
+        return this.#reconnector?.onGap(this.#reconnected(), report);
       case "resumed":
-        return this.#pull?.resumed(this.#pulled());
+        return this.#reconnector?.onResumed(this.#reconnected());
       case "counts":
-        return addCounts(this.#options.metrics, report.counts);
+        return this.#options.journal.count(report.counts);
       case "ice_restarted":
         return this.#iceRestarts.get(report.orderId)?.resolve(report.fragment);
       case "ended":
@@ -264,8 +277,8 @@ export class LiveSession implements PromptableSession {
 
   #offerKeyframe(picture: LivePicture): void {
     const { frame, jpeg, isKeyframe } = picture;
-    const why = reasonOf(picture, this.#options.settings);
-    if (this.#keyframes.offer({ frame, jpeg, ...why, isCredited: isKeyframe })) return;
+    const reason = reasonOf(picture, this.#options.settings);
+    if (this.#keyframes.offer({ frame, jpeg, ...reason, isCredited: isKeyframe })) return;
     this.#options.metrics.add("service_pipeline_keyframes_dropped_total");
     if (isKeyframe) this.#acknowledge({ pictures: 1 });
   }
@@ -283,16 +296,16 @@ export class LiveSession implements PromptableSession {
   }
 
   #onLoop(frame: FrameFacts): void {
-    const { timeline, metrics, identity: { runId, sessionId } } = this.#options;
+    const { journal, metrics, identity: { runId, sessionId } } = this.#options;
     const observation = { sessionId, frame, confidence: LOOP_CONFIDENCE, description: LOOP_DESCRIPTION };
     metrics.add("service_pipeline_loop_detected_total");
-    timeline.append([event("loop_detected", runId, observationPayload(observation))]);
+    journal.append([event("loop_detected", runId, observationPayload(observation))]);
   }
 
   #onDecoderRestarted({ reason, ptsMs, restarts }: ReportOf<"decoder_restarted">): void {
-    const { timeline, identity: { runId, sessionId, generation } } = this.#options;
+    const { journal, identity: { runId, sessionId, generation } } = this.#options;
     this.#countFault("decode", "unexpected_exit");
-    timeline.append([
+    journal.append([
       event("decoder_restarted", runId, {
         session_id: sessionId,
         reason,
@@ -303,7 +316,7 @@ export class LiveSession implements PromptableSession {
     ]);
   }
 
-  /** Contract 11.6: a fault of ours closes the peer, so that is what the run is told. */
+  /** A fault of the Worker closes the peer connection, so the run fails with `peer_closed`. */
   #onEnded({ cause, message }: ReportOf<"ended">): void {
     this.#options.world.log.info("live session ended", { session_id: this.sessionId, cause, message });
     if (cause === "worker_fault") this.#countFault("decode", "unexpected_exit");
@@ -314,7 +327,7 @@ export class LiveSession implements PromptableSession {
     );
   }
 
-  /** Something threw what it should not have: a bug, which ends this session and no other. */
+  /** Ends this session, and no other, after an unexpected error. */
   #onBug(error: unknown): void {
     this.#options.world.log.error("live stage failed", {
       session_id: this.sessionId,
@@ -324,7 +337,7 @@ export class LiveSession implements PromptableSession {
     void this.end({ rank: 1, why: "failed", reason: PEER_CLOSED });
   }
 
-  /** What is asserted is written first; describing it comes after, and may be left out. */
+  /** Writes the event of the zone or trigger first. The description comes after it, and may be dropped. */
   async #writeEvidence(): Promise<void> {
     for await (const picture of this.#evidence.items(this.#aborting.signal)) {
       await this.#options.evidence.write(picture);
@@ -349,22 +362,22 @@ export class LiveSession implements PromptableSession {
     }
   }
 
-  async #hear(): Promise<void> {
+  async #analyzeAudio(): Promise<void> {
     const { signal } = this.#aborting;
     for await (const window of this.#audio.items(signal)) {
-      await orAborted(this.#options.audio!.hear(window, signal), signal);
+      await orAborted(this.#options.audio!.analyze(window, signal), signal);
       this.#acknowledge({ audioWindows: 1 });
     }
   }
 
-  async #keep(pull: Reconnector): Promise<void> {
-    const signal = AbortSignal.any([this.#leaving.signal, this.#aborting.signal]);
-    await orAborted(pull.keep(this.#pulled(), signal), signal);
+  async #reconnect(reconnector: Reconnector): Promise<void> {
+    const signal = AbortSignal.any([this.#stopReconnecting.signal, this.#aborting.signal]);
+    await orAborted(reconnector.run(this.#reconnected(), signal), signal);
   }
 
-  #pulled(): PulledSession {
-    const { identity, timeline, world, settings } = this.#options;
-    return { identity, timeline, world, send: (order) => this.#port?.send({ ...order, settings }) };
+  #reconnected(): ReconnectedSession {
+    const { identity, journal, world, settings } = this.#options;
+    return { identity, journal, world, send: (order) => this.#port?.send({ ...order, settings }) };
   }
 
   #acknowledge({ pictures = 0, evidence = 0, audioWindows = 0 }): void {
@@ -372,33 +385,35 @@ export class LiveSession implements PromptableSession {
   }
 
   /**
-   * The Worker closes first, as it may report the rest of what it has; then the stages end; then the record is written,
-   * with the weightiest reason that came until then.
+   * Closes the Worker first, as it may still report what it has; then ends the stages; then writes the terminal event,
+   * with the reason of the highest rank so far.
    */
   async #tearDown(): Promise<void> {
-    const { describer, metrics, timeline, world } = this.#options;
+    const { describer, metrics, journal, world } = this.#options;
     try {
       describer.close();
-      this.#dropWaiting();
-      if (this.#isOnTimeline && !timeline.isOpen) this.#aborting.abort();
+      this.#dropQueuedPictures();
+      if (this.#isOnTimeline && !journal.isOpen) this.#aborting.abort();
       await this.#closeWorker();
       await this.#finishStages();
-      const record = this.#isOnTimeline ? recordOf(this.#ending!) : null;
-      if (record) await timeline.finish(record, this.#options.closing);
+      if (this.#isOnTimeline) await journal.finish(this.#ending!, this.#options.closing);
     } catch (error) {
       this.#isFaulty = true;
-      world.log.error("live session did not end well", { session_id: this.sessionId, error: String(error) });
+      world.log.error("live session failed while it ended", {
+        session_id: this.sessionId,
+        error: String(error),
+      });
     } finally {
       const outcome = this.#isDetached ? "forced" : this.#isFaulty ? "faulted" : "clean";
       metrics.add("service_pipeline_generation_shutdown_total", { outcome });
       if (this.#isOnTimeline) metrics.add("service_pipeline_sessions_removed_total");
-      if (!this.#isDetached) this.#letGo();
-      this.#over.resolve();
+      if (!this.#isDetached) this.#release();
+      this.#ended.resolve();
     }
   }
 
-  /** Pictures that nobody has begun to look at are left out: who ends a session does not wait for them. */
-  #dropWaiting(): void {
+  /** Drops the pictures that are not being described yet, so that ending a session does not wait for the model. */
+  #dropQueuedPictures(): void {
     const dropped = this.#keyframes.clear() + this.#clips.clear();
     this.#options.metrics.add("service_pipeline_keyframes_dropped_total", dropped);
   }
@@ -406,7 +421,7 @@ export class LiveSession implements PromptableSession {
   async #closeWorker(): Promise<void> {
     const closed = this.#port?.close() ?? Promise.resolve();
     try {
-      await within(this.#options.world, JOIN_MS, closed, NEVER_ABORTED);
+      await within(this.#options.world, JOIN_MS, closed);
     } catch (error) {
       if (!(error instanceof OutOfTime)) throw error;
       this.#isDetached = true;
@@ -414,7 +429,7 @@ export class LiveSession implements PromptableSession {
       this.#options.metrics.add("service_pipeline_detached_workers_total");
       closed.then(() => {
         this.#isDetached = false;
-        this.#letGo();
+        this.#release();
       });
     }
   }
@@ -422,22 +437,21 @@ export class LiveSession implements PromptableSession {
   async #finishStages(): Promise<void> {
     this.#evidence.end();
     this.#audio.end();
-    this.#dropWaiting();
+    this.#dropQueuedPictures();
     this.#keyframes.end();
     this.#clips.end();
-    this.#leaving.abort();
-    const finished = this.#stages.join().catch(() => {}); // #onBug has told of it
-    await within(this.#options.world, DRAIN_MS, finished, this.#aborting.signal).catch(() =>
-      this.#aborting.abort()
-    );
-    await finished;
+    this.#stopReconnecting.abort();
+    const finished = this.#stages.join().catch(() => {}); // #onBug has logged it
+    await hasEndedWithin(this.#options.world, DRAIN_MS, finished, this.#aborting.signal);
     this.#aborting.abort();
-    await this.#pull?.[Symbol.asyncDispose]();
+    await finished;
+    await this.#reconnector?.[Symbol.asyncDispose]();
   }
 
-  #letGo(): void {
+  /** Frees the session's reservation, once the Worker holds nothing of the session any more. */
+  #release(): void {
     this.#options.reservation[Symbol.dispose]();
-    this.#options.onOver();
+    this.#options.onReleased();
   }
 
   #countFault(stage: "decode" | "vlm", reason: "unexpected_exit" | "panic" | "join_deadline"): void {
@@ -449,7 +463,7 @@ export class LiveSession implements PromptableSession {
 }
 
 type QueuedKeyframe = DescribedPicture & {
-  /** Whether the Worker waits for it to be acknowledged. */
+  /** Whether it took a credit of the Worker, which an acknowledgement gives back. */
   readonly isCredited: boolean;
 };
 
@@ -470,40 +484,11 @@ function reasonOf(
   return { eventType: keyframeEventType(frame.gateReason), trigger: frame.gateReason };
 }
 
-function recordOf(ending: Ending): TerminalRecord | null {
-  if (ending.why === "run_ended") return null;
-  return { kind: ending.why === "completed" ? "run_completed" : "run_failed", reason: ending.reason };
-}
-
-/** What `work` throws after the signal has aborted is the way it ended. */
+/** Waits for `work`. What it throws after the signal has aborted is its normal end. */
 async function orAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
   try {
     await work;
   } catch (error) {
     if (!signal.aborted) throw error;
   }
-}
-
-function addCounts(metrics: Metrics, counts: LiveCounts): void {
-  metrics.add("service_pipeline_rtp_frames_received_total", counts.rtpFramesReceived);
-  metrics.add("service_pipeline_frames_decoded_total", counts.framesDecoded);
-  metrics.add("service_pipeline_frames_dropped_total", counts.framesDropped);
-  metrics.add("service_pipeline_gate_frames_analyzed_total", counts.gateFramesAnalyzed);
-  metrics.add("service_pipeline_gate_keyframes_selected_total", counts.gateKeyframesSelected);
-  metrics.add("service_pipeline_keyframes_dropped_total", counts.keyframesDropped);
-  metrics.add(
-    "service_pipeline_decode_pending_sanity_violations_total",
-    counts.decodePendingSanityViolations,
-  );
-  metrics.add("service_pipeline_restricted_zone_queue_dropped_total", counts.zoneQueueDropped);
-  metrics.add("service_pipeline_trigger_queue_dropped_total", counts.triggerQueueDropped);
-  metrics.add("service_pipeline_trigger_missing_signal_total", counts.triggerMissingSignal);
-  metrics.add("service_pipeline_webrtc_audio_tracks_total", counts.audioTracks);
-  metrics.add("service_pipeline_webrtc_audio_access_units_total", counts.audioAccessUnits);
-  metrics.add("service_pipeline_webrtc_audio_bytes_total", counts.audioBytes);
-  metrics.add("service_pipeline_webrtc_audio_duration_ms_total", counts.audioDurationMs);
-  metrics.add("service_pipeline_webrtc_audio_receive_errors_total", counts.audioReceiveErrors);
-  metrics.add("service_pipeline_webrtc_audio_queue_dropped_total", counts.audioQueueDropped);
-  for (const us of counts.decodeLatenciesUs) metrics.observe("service_pipeline_decode_latency_us", us);
-  for (const us of counts.gateLatenciesUs) metrics.observe("service_pipeline_gate_latency_us", us);
 }

@@ -1,9 +1,9 @@
-/** Puts the parts of a generation together, from what the process has and what its session asks for. */
+/** Builds a live session from the parts that the process shares and from what the session's attach configuration asks for. */
 
 import type { Metrics } from "../../base/metrics.ts";
 import type { Tools } from "../../base/program_paths.ts";
 import type { World } from "../../base/world.ts";
-import type { IceSettings } from "../../live/messages.ts";
+import type { IceSettings, SessionSettings } from "../../live/messages.ts";
 import type { LiveWorkers, Opening } from "../../live/worker_pool.ts";
 import type { Extent } from "../../model/frames/coordinates.ts";
 import { LIMITS } from "../../model/limits.ts";
@@ -22,8 +22,7 @@ import type { SemanticNovelty } from "./novelty.ts";
 import { type LiveModels, LiveQuestions } from "./questions.ts";
 import type { LiveRegistry } from "./registry.ts";
 import { LiveJournal, type SessionIdentity } from "./journal.ts";
-import { reservationOf } from "./reservation.ts";
-import type { MediaCapacity } from "./capacity.ts";
+import { type MediaCapacity, reservationOf } from "./capacity.ts";
 
 export interface LiveSessionFactoryOptions {
   readonly timeline: Timeline;
@@ -31,12 +30,13 @@ export interface LiveSessionFactoryOptions {
   readonly metrics: Metrics;
   readonly world: World;
   readonly workers: LiveWorkers;
-  readonly table: LiveRegistry;
+  readonly registry: LiveRegistry;
   readonly capacity: MediaCapacity;
   readonly inference: Inference;
   readonly models: LiveModels;
-  /** Null where novelty is off. */
+  /** Null where no embedding sidecar is configured. */
   readonly novelty: SemanticNovelty | null;
+  /** Null where no audio sidecar is configured. */
   readonly audio: {
     readonly sidecar: AudioSidecar;
     readonly tools: Pick<Tools, "ffmpeg" | "prlimit">;
@@ -47,11 +47,11 @@ export interface LiveSessionFactoryOptions {
   readonly ice: IceSettings;
 }
 
-/** What one session is to be. */
+/** What differs from session to session. */
 export interface LiveSessionPlan {
   readonly identity: SessionIdentity;
   readonly attach: AttachConfig;
-  /** Larger pictures are scaled down; 0x0 for a session without any. */
+  /** Larger pictures are scaled down; 0x0 for a session without video. */
   readonly maxFrame: Extent;
   readonly opening: Opening;
 }
@@ -63,71 +63,92 @@ export class LiveSessionFactory {
     this.#options = options;
   }
 
-  /** Whether there is a sidecar for sessions that ask for one. */
-  get canHear(): boolean {
+  /** Whether sessions may ask for audio analysis. */
+  get hasAudioSidecar(): boolean {
     return this.#options.audio !== null;
   }
 
-  /** What a session may hold, reserved; throws CapacityExhausted, or LiveRefused where there is no slot. */
+  /**
+   * Reserves the memory, the threads and the slot of a session. Throws CapacityExhausted, or LiveRefused where there is no
+   * slot. See {@link MediaCapacity.reserve} for who frees the reservation.
+   */
   reserve(maxFrame: Extent, attach: AttachConfig): Disposable {
-    const { capacity, table } = this.#options;
+    const { capacity, registry } = this.#options;
     using held = new DisposableStack();
     held.use(capacity.reserve(reservationOf(maxFrame, attach)));
-    held.use(table.takeSlot());
+    held.use(registry.takeSlot());
     return held.move();
   }
 
-  /** `reservation` belongs to the generation from here on. Nothing is started yet. */
-  create({ identity, attach, maxFrame, opening }: LiveSessionPlan, reservation: Disposable): LiveSession {
-    const { metrics, world, table, workers, thresholds, ice, inference, models, novelty } = this.#options;
-    const timeline = new LiveJournal({ ...this.#options, identity });
-    const { tokensPerSecond } = attach;
-    const questions = inference.isConfigured
-      ? new LiveQuestions({ inference, models, metrics, world, identity, tokensPerSecond })
-      : null;
-    const generation: LiveSession = new LiveSession({
+  /** The session owns `reservation` from here on. Nothing is started yet. */
+  create(plan: LiveSessionPlan, reservation: Disposable): LiveSession {
+    const { metrics, world, registry, workers, blobs, timeline, datagrams } = this.#options;
+    const { identity, attach, opening } = plan;
+    const journal = new LiveJournal({ timeline, blobs, metrics, world, identity });
+    const session: LiveSession = new LiveSession({
       identity,
-      settings: {
-        sessionId: identity.sessionId,
-        generation: identity.generation,
-        gateThresholds: thresholds,
-        windowSize: LIMITS.analyze.windowSizeDefault,
-        crop: attach.crop,
-        zone: attach.zone,
-        trigger: attach.trigger,
-        clip: attach.clip,
-        wantsKeyframes: attach.clip === null,
-        wantsAudio: attach.localAudio !== null,
-        maxFrame,
-        ice,
-      },
+      settings: this.#settings(plan),
       opening,
       workers,
-      timeline,
-      describer: new Describer({
+      journal,
+      describer: this.#describer(plan, journal),
+      evidence: new EvidenceWriter({
         identity,
-        timeline,
-        questions,
-        novelty: questions && novelty ? novelty.session() : null,
-        prompt: attach.prompt,
+        journal,
+        zone: attach.zone,
+        trigger: attach.trigger,
+        datagrams,
         metrics,
-        world,
       }),
-      evidence: new EvidenceWriter({ ...this.#options, ...attach, identity, timeline }),
-      audio: this.#audio(identity, timeline, attach),
+      audio: this.#audio(plan, journal),
       reservation,
       metrics,
       world,
-      closing: table.closing,
-      onOver: () => table.remove(generation),
+      closing: registry.closing,
+      onReleased: () => registry.remove(session),
     });
-    return generation;
+    return session;
   }
 
-  #audio(identity: SessionIdentity, timeline: LiveJournal, { localAudio }: AttachConfig): LiveAudio | null {
-    const { audio, metrics, world } = this.#options;
-    return audio && localAudio
-      ? new LiveAudio({ identity, timeline, plan: localAudio, ...audio, metrics, world })
+  #settings({ identity, attach, maxFrame }: LiveSessionPlan): SessionSettings {
+    const { thresholds, ice } = this.#options;
+    return {
+      sessionId: identity.sessionId,
+      generation: identity.generation,
+      gateThresholds: thresholds,
+      windowSize: LIMITS.analyze.windowSizeDefault,
+      crop: attach.crop,
+      zone: attach.zone,
+      trigger: attach.trigger,
+      clip: attach.clip,
+      wantsKeyframes: attach.clip === null,
+      wantsAudio: attach.localAudio !== null,
+      maxFrame,
+      ice,
+    };
+  }
+
+  #describer({ identity, attach }: LiveSessionPlan, journal: LiveJournal): Describer {
+    const { metrics, world, inference, models, novelty } = this.#options;
+    const { prompt, tokensPerSecond } = attach;
+    const questions = inference.isConfigured
+      ? new LiveQuestions({ inference, models, metrics, world, identity, tokensPerSecond })
       : null;
+    return new Describer({
+      identity,
+      journal,
+      questions,
+      novelty: questions && novelty ? novelty.session() : null,
+      prompt,
+      metrics,
+      world,
+    });
+  }
+
+  #audio({ identity, attach: { localAudio } }: LiveSessionPlan, journal: LiveJournal): LiveAudio | null {
+    const { audio, metrics, world } = this.#options;
+    if (!audio || !localAudio) return null;
+    const { sidecar, tools, timeoutMs } = audio;
+    return new LiveAudio({ identity, journal, plan: localAudio, sidecar, tools, timeoutMs, metrics, world });
   }
 }

@@ -1,4 +1,4 @@
-/** Live sessions that a publisher brings over WHIP: offered, trickled to, prompted, ended. Interface 4.11, contract 11. */
+/** Live sessions of WHIP publishers: answers offers, takes ICE candidates, changes prompts, ends sessions. */
 
 import type { Metrics } from "../../base/metrics.ts";
 import { Refusal } from "../../base/refusal.ts";
@@ -16,29 +16,28 @@ import { checkedSchema } from "../../model/schema_field.ts";
 import type { TriggerProgram } from "../../model/triggers/program.ts";
 import type { Timeline, TimelineView } from "../../store/log/timeline.ts";
 import type { Caller } from "../caller.ts";
-import type { LiveSession } from "./session.ts";
-import type { LiveSessionFactory } from "./session_factory.ts";
-import { LiveRefused } from "./refused.ts";
-import { NotAcknowledged, type PromptChange } from "./session_commands.ts";
-import type { LiveRegistry } from "./registry.ts";
-import type { SessionIdentity } from "./journal.ts";
 import { CapacityExhausted } from "./capacity.ts";
+import { NotAcknowledged, type PromptChange } from "./describer.ts";
+import type { SessionIdentity } from "./journal.ts";
+import type { LiveRegistry } from "./registry.ts";
+import { LiveRefused, type LiveSession } from "./session.ts";
+import type { LiveSessionFactory } from "./session_factory.ts";
 
 export interface WhipOptions {
   readonly timeline: Timeline;
-  readonly table: LiveRegistry;
-  readonly generations: LiveSessionFactory;
+  readonly registry: LiveRegistry;
+  readonly sessions: LiveSessionFactory;
   readonly metrics: Metrics;
   readonly world: World;
   readonly attach: AttachContext;
-  /** What the decoder has besides VP8 and H.264. */
+  /** The codecs that the installed ffmpeg decodes, besides VP8 and H.264. */
   readonly decodes: ReadonlySet<VideoCodec>;
   readonly ice: IceSettings;
   readonly activeStreamLimit: number;
   readonly streamTtlMs: number;
 }
 
-/** What a publisher is told. */
+/** What the answer to an offer is made of. */
 export interface AcceptedOffer {
   readonly sessionId: string;
   readonly runId: string;
@@ -46,102 +45,105 @@ export interface AcceptedOffer {
   readonly etag: string;
 }
 
-/** What came of a trickled body: nothing to say, or a restart of ICE with what answers it. */
+/** The result of a trickled body: no content, or a restart of ICE with the answering fragment. */
 export type Trickled = { readonly restarted: null } | {
   readonly restarted: { readonly fragment: string; readonly etag: string };
 };
 
-/** Every "no" is a {@link LiveRefused}, but for 422 on a prompt's schema. */
+/** Every refusal is a {@link LiveRefused}, except for 422 on a prompt's schema. See docs/live.md#whip. */
 export class Whip {
   readonly #options: WhipOptions;
-  /** How often each session's ICE was started anew. */
+  /** How often ICE was restarted, by session. */
   readonly #iceRestarts = new WeakMap<LiveSession, number>();
 
   constructor(options: WhipOptions) {
     this.#options = options;
   }
 
-  /** What the `Link` header of an answer lists. */
+  /** The servers for the `Link` header of an answer. */
   get ice(): IceSettings {
     return this.#options.ice;
   }
 
   /**
-   * The checks come in the order of contract 11.1, and nothing is left of an offer that fails one: the run is created when
-   * the session has its answer, before any media can come.
+   * The order of the checks is part of the interface (docs/live.md#whip). An offer that fails one leaves nothing behind:
+   * the run is created when the session has its answer, before any media can arrive.
    */
   async offer(caller: Caller, offerText: string, attachHeader: string | null): Promise<AcceptedOffer> {
-    const { table, generations } = this.#options;
-    const number = table.nextGeneration();
+    const { registry, sessions } = this.#options;
+    const generation = registry.nextGeneration();
     if (offerText.trim() === "") throw new LiveRefused(400, "the offer is empty");
-    const asked = attaching(() => parseAttach(attachHeader));
+    const requested = withAttachRefused(() => parseAttach(attachHeader));
     const offer = this.#negotiable(offerText);
-    const attach = attaching(() => checkAttach(asked, this.#options.attach));
-    if (attach.localAudio && !generations.canHear) {
+    const attach = withAttachRefused(() => checkAttach(requested, this.#options.attach));
+    if (attach.localAudio && !sessions.hasAudioSidecar) {
       throw new LiveRefused(503, "local_audio needs an audio sidecar and none is configured");
     }
     this.#checkStreams(this.#options.timeline.view, caller);
     const maxFrame = pictureBound(offer);
-    const reservation = this.#reserved(() => generations.reserve(maxFrame, attach));
+    const reservation = reserved(() => sessions.reserve(maxFrame, attach));
     using unused = new DisposableStack();
     unused.use(reservation);
     const identity: SessionIdentity = {
       runId: newRunId(this.#options.world.randomBytes),
-      sessionId: table.newSessionId(),
-      generation: number,
+      sessionId: registry.newSessionId(),
+      generation,
       principalKey: caller.principalKey,
       source: "whip",
     };
     const opening = { kind: "offer", offer: offerText } as const;
-    const generation = generations.create({ identity, attach, maxFrame, opening }, reservation);
-    unused.move();
-    generation.open();
-    const answer = await generation.answer(AbortSignal.any([caller.signal, table.closing]));
-    await this.#begin(generation, caller, attach.trigger);
-    return { ...identity, answer, etag: this.#etag(generation) };
+    const session = sessions.create({ identity, attach, maxFrame, opening }, reservation);
+    unused.move(); // the session frees the reservation
+    session.open();
+    const answer = await session.answer(AbortSignal.any([caller.signal, registry.closing]));
+    await this.#createRun(session, caller, attach.trigger);
+    return { ...identity, answer, etag: this.#etag(session) };
   }
 
   /**
    * A candidate or a fragment. `If-Match: *` restarts ICE; any other tag must be the session's own (412), so that a
-   * fragment of before a restart does no harm. 422 where the restart is not possible.
+   * fragment from before a restart is not applied after it. 422 where the restart is not possible.
    */
   async trickle(
     caller: Caller,
     sessionId: string,
     { body, ifMatch }: { readonly body: string; readonly ifMatch: string | null },
   ): Promise<Trickled> {
-    const generation = this.#open(caller, sessionId);
+    const session = this.#openSession(caller, sessionId);
     if (ifMatch === "*" || ifMatch === '"*"') {
-      const fragment = await generation.restartIce(body, caller.signal);
+      const fragment = await session.restartIce(body, caller.signal);
       if (fragment === null) throw new LiveRefused(422, "ICE cannot be restarted with this fragment");
-      this.#iceRestarts.set(generation, (this.#iceRestarts.get(generation) ?? 0) + 1);
-      return { restarted: { fragment, etag: this.#etag(generation) } };
+      this.#iceRestarts.set(session, (this.#iceRestarts.get(session) ?? 0) + 1);
+      return { restarted: { fragment, etag: this.#etag(session) } };
     }
-    if (ifMatch !== null && !ifMatch.split(",").some((tag) => tag.trim() === this.#etag(generation))) {
+    if (ifMatch !== null && !ifMatch.split(",").some((tag) => tag.trim() === this.#etag(session))) {
       throw new LiveRefused(412, "the ICE session is another one by now");
     }
-    generation.candidate(body);
+    session.candidate(body);
     return { restarted: null };
   }
 
-  /** Ends the session and completes its run. Done again it does nothing. 500 while a Worker does not let go of it. */
+  /**
+   * Ends the session and completes its run; a session that has ended already is no error. 500 where the Worker does not
+   * release the session in time.
+   */
   async terminate(caller: Caller, sessionId: string): Promise<void> {
-    const generation = this.#options.table.session(caller, sessionId);
-    if (!generation) return;
-    await generation.end({ rank: 2, why: "completed", reason: `${generation.identity.source}_terminated` });
-    if (generation.isDetached) throw new LiveRefused(500, "the session is not cleaned up yet, try again");
+    const session = this.#options.registry.session(caller, sessionId);
+    if (!session) return;
+    await session.end({ rank: 2, why: "completed", reason: `${session.identity.source}_terminated` });
+    if (session.isDetached) throw new LiveRefused(500, "the session is not cleaned up yet, try again");
   }
 
-  /** The applied values. 409 for a session that is ending, 503 where it does not take the change over in time. */
+  /** The applied values. 409 for a session that is ending, 503 where it does not apply the change in time. */
   async updatePrompt(
     caller: Caller,
     sessionId: string,
     body: PromptBody,
   ): Promise<{ session_id: string; prompt: string | null; output_schema: object | null }> {
-    const generation = this.#open(caller, sessionId);
+    const session = this.#openSession(caller, sessionId);
     const change = checkedChange(body);
     try {
-      await generation.updatePrompt(change, LIMITS.whip.promptAcknowledgementMs);
+      await session.updatePrompt(change, LIMITS.whip.promptAcknowledgementMs);
     } catch (error) {
       if (!(error instanceof NotAcknowledged)) throw error;
       throw error.why === "timeout"
@@ -151,15 +153,15 @@ export class Whip {
     return { session_id: sessionId, prompt: change.prompt, output_schema: change.outputSchema };
   }
 
-  /** 404 also for a session that is over. */
-  #open(caller: Caller, sessionId: string): LiveSession {
-    const generation = this.#options.table.session(caller, sessionId);
-    if (!generation) throw new LiveRefused(404, "the session is over");
-    return generation;
+  /** 404 also for a session that has ended. */
+  #openSession(caller: Caller, sessionId: string): LiveSession {
+    const session = this.#options.registry.session(caller, sessionId);
+    if (!session) throw new LiveRefused(404, "the session is over");
+    return session;
   }
 
-  #etag(generation: LiveSession): string {
-    return `"${generation.sessionId}-${this.#iceRestarts.get(generation) ?? 0}"`;
+  #etag(session: LiveSession): string {
+    return `"${session.sessionId}-${this.#iceRestarts.get(session) ?? 0}"`;
   }
 
   #negotiable(offerText: string): Offer {
@@ -177,21 +179,13 @@ export class Whip {
     );
   }
 
-  #reserved(reserve: () => Disposable): Disposable {
-    try {
-      return reserve();
-    } catch (error) {
-      throw error instanceof CapacityExhausted ? new LiveRefused(503, error.message) : error;
-    }
-  }
-
-  /** The run and the session begin in one step; where that fails, nothing is left of either. */
-  async #begin(generation: LiveSession, caller: Caller, trigger: TriggerProgram | null): Promise<void> {
-    const { timeline, table, metrics } = this.#options;
-    const { runId, sessionId, principalKey } = generation.identity;
+  /** Creates the run and starts the session's stages; where that fails, neither is left. */
+  async #createRun(session: LiveSession, caller: Caller, trigger: TriggerProgram | null): Promise<void> {
+    const { timeline, registry, metrics } = this.#options;
+    const { runId, sessionId, principalKey } = session.identity;
     try {
       timeline.commit((view) => {
-        if (generation.isEnding) throw new LiveRefused(503, "the session ended before it began");
+        if (session.isEnding) throw new LiveRefused(503, "the session ended before it began");
         this.#checkStreams(view, caller);
         return [event("run_created", runId, {
           principal_key: principalKey,
@@ -201,16 +195,16 @@ export class Whip {
         })];
       });
     } catch (error) {
-      await generation.end({ rank: 3, why: "run_ended" });
+      await session.discard();
       throw error instanceof Refusal ? new LiveRefused(500, error.message) : error;
     }
     metrics.add("service_runs_created_total");
-    table.add(generation);
-    generation.run(null);
+    registry.add(session);
+    session.run(null);
   }
 }
 
-/** Contract 1.3: which program watches the session. */
+/** `trigger_program` of an event: which program the session runs. */
 export function programOf(program: TriggerProgram | null) {
   return program && {
     program_id: program.program_id,
@@ -219,7 +213,16 @@ export function programOf(program: TriggerProgram | null) {
   };
 }
 
-function attaching<T>(read: () => T): T {
+function reserved(reserve: () => Disposable): Disposable {
+  try {
+    return reserve();
+  } catch (error) {
+    throw error instanceof CapacityExhausted ? new LiveRefused(503, error.message) : error;
+  }
+}
+
+/** A fault of the attach configuration is 400 on WHIP. */
+function withAttachRefused<T>(read: () => T): T {
   try {
     return read();
   } catch (error) {

@@ -24,7 +24,8 @@ import { checkedSchema } from "../../model/schema_field.ts";
 import { checkZone, type RestrictedZone } from "../../model/policies/zone.ts";
 import type { Timeline } from "../../store/log/timeline.ts";
 import type { Caller } from "../caller.ts";
-import { NotAcknowledged, type OpenSessions, type PromptableSession } from "../live/session_commands.ts";
+import { NotAcknowledged } from "../live/describer.ts";
+import type { OpenSessions, PromptableSession } from "../live/registry.ts";
 import { ownedRun } from "../runs/ownership.ts";
 
 /** Contract 10, the policy object. */

@@ -1,4 +1,4 @@
-/** Delivers one hook's events: its run's log in sequence order, one event at a time, and never anybody else's. */
+/** Delivers one webhook's events in sequence order, one at a time: attempts, retries with delays, dead letters. */
 
 import type { Log } from "../../base/log.ts";
 import type { Metrics } from "../../base/metrics.ts";
@@ -26,36 +26,41 @@ export interface WebhookWorkerOptions {
   readonly deliveries: DeliveryLog;
   readonly world: World;
   readonly metrics: Metrics;
-  /** Before the second, third and fourth attempt (D8). */
+  /** The waits before the second, the third and the fourth attempt. See docs/events.md#webhook-deliveries. */
   readonly retryDelaysMs: readonly number[];
 }
 
 /*
- *      ┌────────────────────────────── the bell rings, or a redelivery is asked for ◄──┐
- *      ▼                                                                               │
- *   a batch of new events  ──►  a batch of what is sent again  ──►  nothing was left: wait
+ *      ┌───────────────────────── a new event, or a redelivery was scheduled ◄──┐
+ *      ▼                                                                        │
+ *   a batch of new events  ──►  a batch of the redelivery  ──►  none was left: wait
  *
  *   one event:  attempt ──2xx──► delivered
  *                  │ else
  *                  ├─ fewer than four so far: retry, delay ──► attempt
  *                  └─ four, or a body over 1 MiB: dead letter
  *
- * Every outcome is a record of the delivery log before the next event begins, so a restart goes on where this one
- * ended. New events and a redelivery take turns batch by batch, so that neither waits for all of the other.
+ * Every outcome is recorded in the delivery log before the next event starts, so a restart continues where this process
+ * ended. New events and a redelivery alternate batch by batch, so that neither waits for all of the other.
+ * See docs/events.md#webhook-deliveries.
  */
 export class WebhookWorker {
   readonly #options: WebhookWorkerOptions;
   readonly #log: Log;
   readonly #encoder = new TextEncoder();
-  /** Everything up to here is settled; ahead of the delivery log's by events that did not match. */
+  /**
+   * Every event up to here has an outcome. It is ahead of the delivery log's cursor by events that did not match, which
+   * are not recorded one by one.
+   */
   #cursorSeq: number;
-  #redeliveryAsked = Promise.withResolvers<void>();
+  /** Resolved when a redelivery was scheduled. */
+  #redeliveryScheduled = Promise.withResolvers<void>();
 
   constructor(options: WebhookWorkerOptions) {
     this.#options = options;
     this.#log = options.world.log.child("webhooks");
     const { hook, timeline } = options;
-    // Between the registration and the end of the timeline, whatever the delivery log says.
+    // At least the registration and at most the end of the timeline, even if the delivery log has another number.
     this.#cursorSeq = Math.min(Math.max(this.#state.cursorSeq, hook.registeredSeq), timeline.view.lastSeq);
   }
 
@@ -64,14 +69,14 @@ export class WebhookWorker {
   }
 
   /**
-   * Returns when the run was deleted and its last event is settled: the deletion itself is delivered, and nothing
-   * follows it. A deleted run's receiver that fails to the end of the attempts is given up with all that is left, as
-   * nobody could remove the hook any more. Throws only the reason of `signal`.
+   * Returns when the run was deleted and its last event has an outcome: the deletion itself is delivered, and no event
+   * follows it. Where a receiver fails all attempts for an event of a deleted run, the remaining events are dropped, as no
+   * caller could delete the hook any more. Throws only the reason of `signal`.
    */
   async run(signal: AbortSignal): Promise<void> {
     for (let failures = 0;; failures++) {
       try {
-        // After a failure: nothing is sent that could not be recorded.
+        // After a failure, first check that the delivery log can be written: no outcome may go unrecorded.
         if (failures > 0) this.#checkpoint();
         return await this.#deliver(signal);
       } catch (error) {
@@ -83,31 +88,32 @@ export class WebhookWorker {
     }
   }
 
-  /** Tells the worker that the delivery log has a redelivery for it. */
+  /** Wakes the worker for a redelivery that the delivery log has for it. */
   redeliver(): void {
-    this.#redeliveryAsked.resolve();
+    this.#redeliveryScheduled.resolve();
   }
 
-  /** Records a cursor that is ahead of the delivery log, so that the next start does not look at the same again. */
+  /** Records a cursor that is ahead of the delivery log, so that the next start does not read the same events again. */
   saveCursor(): void {
     if (this.#cursorSeq > this.#state.cursorSeq) this.#checkpoint();
   }
 
   async #deliver(signal: AbortSignal): Promise<void> {
     const { timeline, hook } = this.#options;
-    if (this.#state.cursorSeq > this.#cursorSeq) this.#comeBack();
-    using bell = timeline.subscribe(hook.runId);
+    if (this.#state.cursorSeq > this.#cursorSeq) this.#resetCursor();
+    using subscription = timeline.subscribe(hook.runId);
     while (true) {
-      this.#redeliveryAsked = Promise.withResolvers();
-      this.#countWakes(bell);
+      this.#redeliveryScheduled = Promise.withResolvers();
+      this.#countWakeUps(subscription);
       const hadNew = await this.#deliverNew(signal);
       const hadOld = await this.#deliverAgain(signal);
       if (hadNew || hadOld) continue;
       const run = timeline.view.run(hook.runId);
       if (run === undefined || run.deleted) return this.saveCursor();
+      // Two events that wake the worker, and no deadline; `signal` ends the wait too.
       const isOpen = await Promise.race([
-        bell.changed(signal),
-        this.#redeliveryAsked.promise.then(() => true),
+        subscription.changed(signal),
+        this.#redeliveryScheduled.promise.then(() => true),
       ]);
       if (!isOpen) throw new Error("Cannot wait for events: the timeline is closed");
     }
@@ -119,19 +125,19 @@ export class WebhookWorker {
     const run = timeline.view.run(hook.runId);
     const endSeq = run?.lastSeq ?? 0;
     if (this.#cursorSeq >= endSeq) return false;
-    // Nobody is told of an event that a power cut may still take back (D3).
+    // An event is sent only when it is on the disk: after a power cut it must still exist. See docs/deployment.md#durability.
     await timeline.synced();
     let isIdle = true;
     for (const event of this.#nextBatch(this.#cursorSeq + 1, endSeq)) {
       if (matches(hook, event)) {
         isIdle = false;
         const outcome = await this.#deliverEvent(event, signal);
-        if (outcome === "exhausted" && run?.deleted) return this.#giveUpRest(run.lastSeq);
+        if (outcome === "exhausted" && run?.deleted) return this.#dropRest(run.lastSeq);
       }
       this.#cursorSeq = event.seq;
     }
     if (this.#cursorSeq - this.#state.cursorSeq >= UNSAVED_EVENTS_MAX) this.#checkpoint();
-    // A long stretch without a match must not keep everybody else waiting.
+    // A long range without a match must not block other work.
     if (isIdle) await world.sleep(0, signal);
     return true;
   }
@@ -147,7 +153,7 @@ export class WebhookWorker {
     return true;
   }
 
-  /** Events that may match; when there are none, the range's end is taken for done. */
+  /** The next events that may match; when there are none, the cursor moves to the end of the range. */
   #nextBatch(fromSeq: number, toSeq: number): readonly StoredEvent[] {
     const { timeline, hook } = this.#options;
     const kinds = (kind: string) => mayMatch(hook, kind);
@@ -157,6 +163,7 @@ export class WebhookWorker {
     return [];
   }
 
+  /** Attempts until one succeeds or all have failed, and records the outcome. This is where a webhook is retried. */
   async #deliverEvent(
     event: StoredEvent,
     signal: AbortSignal,
@@ -165,10 +172,14 @@ export class WebhookWorker {
     const { seq } = event;
     const body = this.#encoder.encode(cloudEvent(event));
     if (body.length > LIMITS.webhook.bodyBytesMax) {
-      this.#giveUp(seq, `event of ${body.length} bytes is longer than ${LIMITS.webhook.bodyBytesMax}`, []);
+      this.#deadLetter(
+        seq,
+        `event of ${body.length} bytes is longer than ${LIMITS.webhook.bodyBytesMax}`,
+        [],
+      );
       return "refused";
     }
-    // Attempts that were made before a restart count.
+    // Attempts from before a restart count.
     const attempts = this.#state.retry?.seq === seq ? [...this.#state.retry.attempts] : [];
     while (true) {
       if (attempts.length > 0) {
@@ -185,7 +196,7 @@ export class WebhookWorker {
       }
       const error = fault.slice(0, LIMITS.webhook.errorCharactersMax);
       if (attempts.length > LIMITS.webhook.retries) {
-        this.#giveUp(seq, error, attempts);
+        this.#deadLetter(seq, error, attempts);
         return "exhausted";
       }
       this.#record({ seq, state: "retry", error, attempts: [...attempts] });
@@ -197,12 +208,13 @@ export class WebhookWorker {
     return sender.post(deliveryHeaders(key, `${runId}:${seq}`, world.now(), body), body, signal);
   }
 
-  #giveUp(seq: number, error: string, attempts: readonly number[]): void {
+  #deadLetter(seq: number, error: string, attempts: readonly number[]): void {
     this.#record({ seq, state: "dead_letter", error, attempts });
     this.#options.metrics.add("service_webhook_dead_letters_total");
   }
 
-  #giveUpRest(lastSeq: number): true {
+  /** For a deleted run: moves the cursors past its last event. */
+  #dropRest(lastSeq: number): true {
     const { webhookId, runId } = this.#options.hook;
     const unsent = {
       webhook_id: webhookId,
@@ -210,18 +222,21 @@ export class WebhookWorker {
       after_seq: this.#state.cursorSeq,
       last_seq: lastSeq,
     };
-    this.#log.warn("gave up a deleted run's webhook with what was left to deliver", unsent);
+    this.#log.warn("dropped the remaining deliveries of a deleted run's webhook", unsent);
     this.#cursorSeq = lastSeq;
     this.#record({ seq: lastSeq + 1, state: "redeliver", error: null, to_seq: lastSeq });
     this.#checkpoint();
     return true;
   }
 
-  /** After a power cut the timeline may have lost events that were delivered: their numbers are given out again. */
-  #comeBack(): void {
+  /**
+   * After a power cut the timeline may have lost events that were delivered. Their sequence numbers are used again, so the
+   * cursor moves back to the end of the timeline.
+   */
+  #resetCursor(): void {
     const { cursorSeq, lastError, delivered, deadLetters } = this.#state;
     const seqs = { webhook_id: this.#options.hook.webhookId, from_seq: cursorSeq, to_seq: this.#cursorSeq };
-    this.#log.warn("a webhook was past the end of the timeline and comes back to it", seqs);
+    this.#log.warn("a webhook's cursor was past the end of the timeline and was moved back", seqs);
     const totals = { delivered, dead_letters: deadLetters };
     this.#record({ seq: this.#cursorSeq, state: "checkpoint", error: lastError, ...totals });
   }
@@ -240,10 +255,10 @@ export class WebhookWorker {
     return deliveries.stateOf(hook.runId, hook.webhookId);
   }
 
-  #countWakes(bell: Subscription): void {
+  #countWakeUps(subscription: Subscription): void {
     const { metrics } = this.#options;
-    const { lagged, events } = bell.drain();
-    // The log is read from the cursor either way, so having lagged costs nothing.
+    const { lagged, events } = subscription.drain();
+    // The log is read from the cursor either way, so a subscription that has lagged loses no event.
     if (lagged) metrics.add("service_webhook_notification_lag_total");
     else if (events.length > 1) metrics.add("service_webhook_wake_coalesced_total", events.length - 1);
   }

@@ -1,7 +1,7 @@
 /** Routes of WHIP, interface 4.11: SDP in and out, bare statuses and plain text instead of the envelope. */
 
 import { Refusal } from "../../base/refusal.ts";
-import { LiveRefused } from "../../flow/live/refused.ts";
+import { LiveRefused } from "../../flow/live/session.ts";
 import { PROMPT_BODY } from "../../model/api/live.ts";
 import { LIMITS } from "../../model/limits.ts";
 import { readJson, readText } from "../body.ts";

@@ -12,3 +12,6 @@ export interface Outbound {
   /** Admits media sources in private networks, which no setting does. */
   readonly allowPrivateMedia?: boolean;
 }
+
+/** The same with the certificates that were read, for whoever opens connections. */
+export type TrustedOutbound = Outbound & { readonly roots: readonly string[] };

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { refuse } from "../../../src/base/refusal.ts";
-import { reservationOf } from "../../../src/flow/live/reservation.ts";
+import { reservationOf } from "../../../src/flow/live/capacity.ts";
 import {
   deleteSession,
   type LiveTest,

@@ -1,0 +1,42 @@
+/** Opens the HTTP surface: the app over the use cases, and the server that listens. */
+
+import type { Config } from "../base/config.ts";
+import { hasEndedWithin } from "../base/wait.ts";
+import type { World } from "../base/world.ts";
+import { type App, createApp, openEdgeChecks } from "../http/app.ts";
+import type { UseCases } from "../http/call.ts";
+
+export interface Http {
+  readonly app: App;
+  readonly hostname: string;
+  readonly port: number;
+}
+
+export interface HttpOptions {
+  readonly config: Config;
+  readonly useCases: UseCases;
+  readonly world: World;
+  /** Resolves when everything committed so far is as durable as the configuration promises. */
+  readonly settled: () => Promise<void>;
+}
+
+/** Errors: the address is taken. */
+export function openHttp(
+  opening: AsyncDisposableStack,
+  { config, useCases, world, settled }: HttpOptions,
+): Http {
+  const app = createApp({ guard: config, edge: openEdgeChecks(config, world), useCases, world, settled });
+  const server = Deno.serve({ ...config.bindAddr, onListen() {} }, (request) => app.respond(request));
+  opening.defer(() => closeServer(server, world));
+  const { hostname, port } = server.addr as Deno.NetAddr;
+  return { app, hostname, port };
+}
+
+/** How long responses under way may take when the service closes; after that their connections are dropped. */
+const CLOSE_GRACE_MS = 5_000;
+
+/** Accepts no new connections from here on; waits for the responses under way, within the grace period. */
+async function closeServer(server: Deno.HttpServer, world: World): Promise<void> {
+  if (await hasEndedWithin(world, CLOSE_GRACE_MS, server.shutdown())) return;
+  world.log.warn(`answers under way did not end within ${CLOSE_GRACE_MS} ms, dropping them`);
+}

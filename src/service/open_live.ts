@@ -1,0 +1,168 @@
+/** Opens live media: the sessions' registry, Workers and budgets, and the two ways to start a session. */
+
+import type { Config } from "../base/config.ts";
+import type { Metrics } from "../base/metrics.ts";
+import type { Places, Tools } from "../base/program_paths.ts";
+import type { World } from "../base/world.ts";
+import { LiveSources } from "../flow/live/camera.ts";
+import { MediaCapacity } from "../flow/live/capacity.ts";
+import { SemanticNovelty } from "../flow/live/novelty.ts";
+import { LiveRegistry } from "../flow/live/registry.ts";
+import { failRunsLeftOpen } from "../flow/live/restart.ts";
+import { LiveSessionFactory } from "../flow/live/session_factory.ts";
+import { Whip } from "../flow/live/whip.ts";
+import type { RunWork } from "../flow/runs/run_work.ts";
+import type { Sources } from "../flow/sources.ts";
+import type { IceSettings } from "../live/messages.ts";
+import { LiveWorkerPool, type LiveWorkers } from "../live/worker_pool.ts";
+import { liveCodecs } from "../media/live/live_codecs.ts";
+import type { AttachContext } from "../model/live/attach.ts";
+import type { VideoCodec } from "../model/live/offer.ts";
+import type { RestrictedZone } from "../model/policies/zone.ts";
+import { TriggerDatagramSender } from "../remote/trigger_datagram_sender.ts";
+import { EmbeddingSidecar } from "../remote/sidecars/embedding_sidecar.ts";
+import type { Media } from "./open_media.ts";
+import type { Models } from "./open_models.ts";
+import type { Store } from "./open_store.ts";
+
+export interface Live {
+  readonly registry: LiveRegistry;
+  readonly whip: Whip;
+  readonly liveSources: LiveSources;
+}
+
+export interface LiveOptions {
+  readonly config: Config;
+  readonly tools: Tools;
+  readonly places: Pick<Places, "tempDir" | "codeDirs">;
+  readonly restrictedZone: RestrictedZone | null;
+  /** Workers of this process when absent. */
+  readonly liveWorkers: LiveWorkers | undefined;
+  readonly store: Store;
+  readonly media: Media;
+  readonly models: Models;
+  readonly sources: Sources;
+  readonly work: RunWork;
+  readonly world: World;
+  readonly metrics: Metrics;
+}
+
+export async function openLive(opening: AsyncDisposableStack, options: LiveOptions): Promise<Live> {
+  const { config, restrictedZone, store: { timeline }, media, sources, work, world, metrics } = options;
+  failRunsLeftOpen(timeline, world);
+  const { activeStreamLimit, streamTtlMs } = config;
+  const registry = new LiveRegistry({ work, metrics, world });
+  const decodes = await liveCodecs({ tools: options.tools, world });
+  const ice = iceOf(config);
+  const sessions = openSessions(opening, { ...options, registry, decodes, ice });
+  const attach: AttachContext = {
+    crop: config.webrtc.crop ?? null,
+    zone: restrictedZone,
+    tokensPerSecond: config.webrtc.maxOutputTokensPerSecond,
+    hasLocalOutput: config.triggerLocalOutputSocket !== undefined,
+  };
+  return {
+    registry,
+    whip: new Whip({
+      timeline,
+      registry,
+      sessions,
+      metrics,
+      world,
+      attach,
+      decodes: new Set(decodes),
+      ice,
+      activeStreamLimit,
+      streamTtlMs,
+    }),
+    liveSources: new LiveSources({
+      timeline,
+      registry,
+      sessions,
+      sources,
+      decoder: media.decoder,
+      toggles: config,
+      attach,
+      metrics,
+      world,
+      streamTtlMs,
+    }),
+  };
+}
+
+interface SessionsOptions extends LiveOptions {
+  readonly registry: LiveRegistry;
+  readonly decodes: readonly VideoCodec[];
+  readonly ice: IceSettings;
+}
+
+function openSessions(opening: AsyncDisposableStack, options: SessionsOptions): LiveSessionFactory {
+  const { config, tools, store, models, registry, ice, world, metrics } = options;
+  const { audioSidecar } = models;
+  const { address: _, timeoutMs } = config.audioSidecar;
+  return new LiveSessionFactory({
+    timeline: store.timeline,
+    blobs: store.blobs,
+    metrics,
+    world,
+    novelty: openNovelty(opening, config, { world, metrics }),
+    workers: opening.use(options.liveWorkers ?? openWorkers(options)),
+    registry,
+    capacity: new MediaCapacity({
+      memoryBudgetBytes: config.mediaMemoryBudgetBytes,
+      threadBudget: config.mediaWorkerThreadBudget,
+      metrics,
+      world,
+    }),
+    inference: models.inference,
+    models: config.webrtc,
+    audio: audioSidecar && { sidecar: audioSidecar, tools, timeoutMs },
+    datagrams: openDatagrams(opening, config, world),
+    thresholds: config.gateThresholds,
+    ice,
+  });
+}
+
+/** One per processor is enough for a hundred sessions of 720p on many processors; each costs some 50 MB. */
+const LIVE_WORKERS_MAX = 8;
+
+function openWorkers(
+  { tools, places: { tempDir, codeDirs }, decodes, world }: SessionsOptions,
+): LiveWorkerPool {
+  return new LiveWorkerPool({
+    start: { tools, tempDir, decodes },
+    readable: codeDirs,
+    world,
+    workersMax: Math.min(LIVE_WORKERS_MAX, navigator.hardwareConcurrency),
+  });
+}
+
+/** Null where no embedding sidecar is configured. */
+function openNovelty(
+  opening: AsyncDisposableStack,
+  { novelty: { embeddingAddress, embeddingTimeoutMs, ...settings } }: Pick<Config, "novelty">,
+  { world, metrics }: { readonly world: World; readonly metrics: Metrics },
+): SemanticNovelty | null {
+  if (embeddingAddress === undefined) return null;
+  const sidecar = opening.use(
+    new EmbeddingSidecar({ address: embeddingAddress, timeoutMs: embeddingTimeoutMs, world, metrics }),
+  );
+  return new SemanticNovelty({ sidecar, settings, metrics });
+}
+
+/** Null where no socket is configured. */
+function openDatagrams(
+  opening: AsyncDisposableStack,
+  { triggerLocalOutputSocket: path }: Pick<Config, "triggerLocalOutputSocket">,
+  world: World,
+): TriggerDatagramSender | null {
+  return path === undefined ? null : opening.use(TriggerDatagramSender.open(path, world));
+}
+
+function iceOf({ webrtc }: Pick<Config, "webrtc">): IceSettings {
+  const { stunServers, turnUrl, turnUsername = "", turnCredential = "" } = webrtc;
+  const turn = turnUrl === undefined
+    ? null
+    : { url: turnUrl, username: turnUsername, credential: turnCredential };
+  return { stunServers, turn };
+}

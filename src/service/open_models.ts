@@ -1,0 +1,38 @@
+/** Opens the way to the models: their providers, the admission in front of them, and the audio sidecar. */
+
+import type { Config } from "../base/config.ts";
+import type { Metrics } from "../base/metrics.ts";
+import type { World } from "../base/world.ts";
+import { Inference } from "../flow/infer/inference.ts";
+import type { BackendSettings } from "../model/infer/backend_file.ts";
+import type { TrustedOutbound } from "../remote/guard/outbound.ts";
+import { Providers } from "../remote/models/providers.ts";
+import { AudioSidecar } from "../remote/sidecars/audio_sidecar.ts";
+
+export interface Models {
+  /** The caller disposes it, before what its calls belong to. */
+  readonly inference: Inference;
+  /** Null where SERVICE_AUDIO_SIDECAR_ADDR is not set. */
+  readonly audioSidecar: AudioSidecar | null;
+}
+
+export interface ModelsOptions {
+  readonly config: Pick<Config, "inference" | "audioSidecar">;
+  readonly backends: readonly BackendSettings[];
+  readonly outbound: TrustedOutbound;
+  readonly world: World;
+  readonly metrics: Metrics;
+}
+
+export function openModels(
+  opening: AsyncDisposableStack,
+  { config, backends, outbound, world, metrics }: ModelsOptions,
+): Models {
+  const providers = opening.use(new Providers({ backends, world, outbound }));
+  const inference = new Inference({ providers, limits: config.inference, metrics, world });
+  const { address } = config.audioSidecar;
+  const audioSidecar = address === undefined
+    ? null
+    : opening.use(new AudioSidecar({ address, world, metrics }));
+  return { inference, audioSidecar };
+}

@@ -1,0 +1,42 @@
+/** Opens what the service keeps on disk: the timeline, its search index, blobs and uploads. */
+
+import type { Metrics } from "../base/metrics.ts";
+import type { Places } from "../base/program_paths.ts";
+import type { World } from "../base/world.ts";
+import { Blobs } from "../store/blobs.ts";
+import type { TimelineOptions } from "../store/log/timeline.ts";
+import { SearchIndex } from "../store/search/search_index.ts";
+import { emptyTempFolder } from "../store/temp_folder.ts";
+import { Timeline } from "../store/log/timeline.ts";
+import { Uploads } from "../store/uploads.ts";
+
+export interface Store {
+  readonly timeline: Timeline;
+  readonly searchIndex: SearchIndex;
+  readonly blobs: Blobs;
+  readonly uploads: Uploads;
+}
+
+export interface StoreOptions {
+  readonly places: Pick<Places, "dataDir" | "tempDir" | "uploadRoot">;
+  readonly walSync: TimelineOptions["sync"];
+  readonly world: World;
+  readonly metrics: Metrics;
+}
+
+/** Errors: another process owns the data directory. */
+export async function openStore(
+  opening: AsyncDisposableStack,
+  { places, walSync, world, metrics }: StoreOptions,
+): Promise<Store> {
+  const { dataDir, tempDir, uploadRoot } = places;
+  const timeline = opening.use(await Timeline.open({ dataDir, world, sync: walSync }));
+  emptyTempFolder(tempDir); // only its owner may: `Timeline.open` has locked the data directory
+  const uploads = Uploads.open(uploadRoot, world);
+  const blobs = Blobs.open(dataDir, world);
+  metrics.read("service_timeline_events_total", () => timeline.view.lastSeq);
+  metrics.read("service_timeline_damaged_records_total", () => timeline.stats.damagedRecords);
+  metrics.read("service_timeline_append_failures_total", () => timeline.stats.appendFailures);
+  const searchIndex = opening.use(SearchIndex.open({ timeline, dataDir, world }));
+  return { timeline, searchIndex, blobs, uploads };
+}

@@ -1,0 +1,43 @@
+/** Opens the webhooks: the connections of their deliveries, the registered hooks and a worker for each. */
+
+import type { Config } from "../base/config.ts";
+import type { Metrics } from "../base/metrics.ts";
+import type { World } from "../base/world.ts";
+import { HookRegistry, type WebhookSending } from "../flow/webhooks/hook_registry.ts";
+import { Webhooks } from "../flow/webhooks/webhooks.ts";
+import type { TrustedOutbound } from "../remote/guard/outbound.ts";
+import { PinnedAgent } from "../remote/guard/pinned_agent.ts";
+import type { Timeline } from "../store/log/timeline.ts";
+
+export interface WebhooksOptions {
+  readonly config: Pick<Config, "webhookSecret" | "webhookRetryDelaysMs" | "allowPrivateWebhooks">;
+  readonly timeline: Timeline;
+  readonly dataDir: string;
+  readonly outbound: TrustedOutbound;
+  readonly world: World;
+  readonly metrics: Metrics;
+}
+
+export function openWebhooks(
+  opening: AsyncDisposableStack,
+  { config, timeline, dataDir, outbound, world, metrics }: WebhooksOptions,
+): Webhooks {
+  const allowPrivate = config.allowPrivateWebhooks;
+  const sending = openSending(opening, config.webhookSecret, outbound);
+  const retryDelaysMs = config.webhookRetryDelaysMs;
+  const hooks = opening.use(
+    HookRegistry.open({ timeline, dataDir, world, metrics, sending, retryDelaysMs, allowPrivate }),
+  );
+  return new Webhooks({ timeline, world, hooks, allowPrivate });
+}
+
+/** Without a root secret webhooks are off. */
+function openSending(
+  opening: AsyncDisposableStack,
+  secret: string | undefined,
+  { resolve, roots, reroute }: TrustedOutbound,
+): WebhookSending | undefined {
+  if (secret === undefined) return undefined;
+  const agent = opening.use(new PinnedAgent({ roots, ...(reroute && { reroute }) }));
+  return { secret, agent, ...(resolve && { resolve }) };
+}

@@ -1,0 +1,111 @@
+/** Builds the use cases that the HTTP routes call. */
+
+import type { Config } from "../base/config.ts";
+import type { Metrics } from "../base/metrics.ts";
+import type { World } from "../base/world.ts";
+import { Analyze } from "../flow/analyze.ts";
+import { EventReads } from "../flow/events/reads.ts";
+import type { Follower } from "../flow/events/follower.ts";
+import type { Feedback } from "../flow/feedback.ts";
+import { BlobReads } from "../flow/files/blobs.ts";
+import { Files } from "../flow/files/files.ts";
+import { Infer } from "../flow/infer/infer.ts";
+import { Ingest } from "../flow/ingest.ts";
+import { Policies } from "../flow/policies/policies.ts";
+import { PolicyReplay } from "../flow/policies/replay.ts";
+import { Interactions } from "../flow/reason/interactions.ts";
+import { Reason } from "../flow/reason/reason.ts";
+import { Runs } from "../flow/runs/runs.ts";
+import type { RunWork } from "../flow/runs/run_work.ts";
+import { Search } from "../flow/search.ts";
+import type { Sources } from "../flow/sources.ts";
+import { Triggers } from "../flow/triggers.ts";
+import type { Webhooks } from "../flow/webhooks/webhooks.ts";
+import type { UseCases } from "../http/call.ts";
+import { TriggerKernel } from "../media/kernels/trigger_kernel.ts";
+import type { SourcePolicy } from "../media/source.ts";
+import type { LabelMaps } from "../model/frames/label_map.ts";
+import { publishedSchemas } from "../model/schemas/published.ts";
+import type { Live } from "./open_live.ts";
+import type { Media } from "./open_media.ts";
+import type { Models } from "./open_models.ts";
+import type { Store } from "./open_store.ts";
+
+export interface UseCaseOptions {
+  readonly config: Config;
+  readonly labelMaps: LabelMaps | null;
+  /** Where local source files may lie. */
+  readonly local: Omit<SourcePolicy, "principalKey">;
+  readonly feedback: Feedback;
+  readonly follower: Follower;
+  readonly webhooks: Webhooks;
+  readonly store: Store;
+  readonly media: Media;
+  readonly models: Models;
+  readonly live: Live;
+  readonly sources: Sources;
+  readonly work: RunWork;
+  readonly world: World;
+  readonly metrics: Metrics;
+}
+
+export async function openUseCases(
+  opening: AsyncDisposableStack,
+  options: UseCaseOptions,
+): Promise<UseCases> {
+  const { config, local, feedback, follower, webhooks, store, media, live, metrics } = options;
+  const { models: { inference }, work, world } = options;
+  const { timeline, searchIndex, uploads } = store;
+  const { activeStreamLimit, streamTtlMs, inference: { perPrincipalLimit } } = config;
+  return {
+    runs: new Runs({ timeline, world, metrics, work, activeStreamLimit, streamTtlMs }),
+    infer: new Infer({ timeline, world, work, inference, streamTtlMs, perPrincipalLimit }),
+    ...analysisUseCases(options),
+    triggers: new Triggers(await TriggerKernel.load()),
+    reads: new EventReads(timeline),
+    search: new Search(timeline, searchIndex),
+    interactions: new Interactions(timeline),
+    feedback,
+    files: opening.use(new Files({ world, uploads, decoder: media.decoder, sources: local })),
+    blobs: new BlobReads(timeline, store.blobs),
+    follower,
+    webhooks,
+    whip: live.whip,
+    liveSources: live.liveSources,
+    metrics,
+    schemas: publishedSchemas(),
+  };
+}
+
+/** The use cases that decode and analyze recorded media, and the policies, which one of them replays. */
+function analysisUseCases(
+  { config, labelMaps, store, media, models, live, sources, work, world, metrics }: UseCaseOptions,
+): Pick<UseCases, "ingest" | "analyze" | "reason" | "policies" | "policyReplay"> {
+  const { timeline, blobs } = store;
+  const { decoder, extractor, gate } = media;
+  const { inference, audioSidecar } = models;
+  const { streamTtlMs, gateThresholds: thresholds, inference: { perPrincipalLimit } } = config;
+  const policies = new Policies({ timeline, sessions: live.registry });
+  return {
+    ingest: new Ingest({ timeline, world, metrics, work, decoder, sources, streamTtlMs }),
+    analyze: new Analyze({ timeline, world, metrics, gate, thresholds, streamTtlMs, labelMaps }),
+    reason: new Reason({
+      timeline,
+      world,
+      metrics,
+      work,
+      decoder,
+      extractor,
+      sources,
+      blobs,
+      inference,
+      audioSidecar,
+      perPrincipalLimit,
+      thresholds,
+      streamTtlMs,
+      labelMaps,
+    }),
+    policies,
+    policyReplay: new PolicyReplay({ timeline, policies, work, decoder, sources, gate, thresholds }),
+  };
+}
