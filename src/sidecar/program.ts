@@ -1,17 +1,19 @@
-/** Programs that the sidecar starts: fed through stdin, bounded in time and output, and always reaped. */
+/** Programs that the sidecar starts: input through stdin, time and output bounded, and no process left behind. */
 
+import { joinedBytes } from "../base/bytes.ts";
+import { timer } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 
 export interface ProgramCall {
   readonly world: World;
   readonly input: Uint8Array;
   readonly deadlineMs: number;
-  /** More than this kills the program. */
+  /** A program that writes more is killed. */
   readonly maxOutputBytes: number;
   readonly signal: AbortSignal;
 }
 
-/** Says what a program did instead of its work. */
+/** Why a program gave no output. */
 export class ProgramFailed extends Error {
   override readonly name = "ProgramFailed";
 
@@ -20,7 +22,7 @@ export class ProgramFailed extends Error {
   }
 }
 
-/** What the program writes, if it ends well and in time. Rejects with `ProgramFailed` or the reason of `signal`. */
+/** The output of a program that ends with code 0 and in time. Rejects with `ProgramFailed` or the reason of `signal`. */
 export async function outputOf(
   program: string,
   args: readonly string[],
@@ -30,13 +32,12 @@ export async function outputOf(
   const child = started(program, args);
   let isLate = false;
   let isTooMuch = false;
-  const finished = new AbortController();
   const onAbort = () => kill(child);
   call.signal.addEventListener("abort", onAbort, { once: true });
-  call.world.sleep(call.deadlineMs, finished.signal).then(() => {
+  using _timer = timer(call.world, call.deadlineMs, () => {
     isLate = true;
     kill(child);
-  }, () => {/* it ended in time */});
+  });
   try {
     const [output, status] = await Promise.all([
       collected(child.stdout, call.maxOutputBytes, () => {
@@ -52,7 +53,6 @@ export async function outputOf(
     if (!status.success) throw new ProgramFailed("failed", `it ended with code ${status.code}`);
     return output;
   } finally {
-    finished.abort();
     call.signal.removeEventListener("abort", onAbort);
     kill(child);
     await child.status;
@@ -80,7 +80,7 @@ async function written(stdin: WritableStream<Uint8Array>, input: Uint8Array): Pr
     await writer.write(input);
     await writer.close();
   } catch {
-    // It ended without reading everything; its code says whether that is a fault.
+    // It ended without reading everything; its exit code says whether that is a fault.
   }
 }
 
@@ -99,13 +99,7 @@ async function collected(
     parts.push(part);
     length += part.length;
   }
-  const whole = new Uint8Array(length);
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
+  return joinedBytes(...parts);
 }
 
 function kill(child: Deno.ChildProcess): void {

@@ -1,9 +1,9 @@
-/** Why a request gets no answer: the reason and the words that go over the wire, and under which status. */
+/** Why a request failed: the reason, the message and the status that go over the wire. */
 
 import type { Status } from "../model/sidecars/audio_protocol.ts";
 import type { SidecarFailure } from "../model/sidecars/local_audio.ts";
 
-/** The message names neither addresses nor keys nor what was heard. */
+/** The message contains no address, no key and nothing of the audio. */
 export class SidecarFault extends Error {
   override readonly name = "SidecarFault";
 

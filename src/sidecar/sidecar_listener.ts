@@ -1,50 +1,64 @@
-/** A TCP listener with its connections: each is served request by request until it ends, says nothing, or takes too long. */
+/** A TCP listener with its connections: each is served request by request until it ends, is idle or takes too long. */
 
-import { deadline } from "../base/deadline.ts";
 import type { Address } from "../base/setting_parsers.ts";
 import { TaskGroup } from "../base/tasks.ts";
+import { timer } from "../base/wait.ts";
+import type { World } from "../base/world.ts";
 import { SidecarPeer } from "./sidecar_peer.ts";
 
-/** Connections at once; one more is closed as it comes. */
+/** Connections at once; a further one is closed when it arrives. */
 const CONNECTIONS_MAX = 64;
-/** A connection that says nothing for so long is closed; a client finds out and opens another. */
+/** A connection without a request for this long is closed; its client notices that and opens another. */
 const IDLE_MS = 600_000;
-/** From the header to the last byte of a request, and for sending an answer. */
+/** For receiving a request after its header, and for sending an answer. */
 const TRANSFER_MS = 30_000;
 
 /** One request of a connection. */
 export interface SidecarExchange {
-  /** The next `length` bytes; null when the other side has ended. Throws when they take too long. */
+  /** The next `length` bytes; null when the client has ended the connection. Throws when they take too long. */
   read(length: number): Promise<Uint8Array | null>;
   /** Throws when it takes too long. */
   write(parts: Uint8Array[]): Promise<void>;
-  /** Once the request is read: the answer of `work`, whose signal aborts when the other side or the sidecar goes. */
-  answer(work: (gone: AbortSignal) => Promise<Uint8Array[]>): Promise<void>;
+  /**
+   * Called once the request is read: sends the result of `work`, whose signal aborts when the client disconnects or the
+   * sidecar closes.
+   */
+  answer(work: (disconnected: AbortSignal) => Promise<Uint8Array[]>): Promise<void>;
 }
 
-/** Serves one request whose header is `head`; false when nothing more would be understood. */
+/** Serves one request whose header is `head`; false when the bytes after it cannot be understood. */
 export type ServeRequest = (head: Uint8Array, exchange: SidecarExchange) => Promise<boolean>;
+
+export interface SidecarListenerOptions {
+  readonly world: Pick<World, "sleep">;
+  readonly bindAddr: Address;
+  readonly headerBytes: number;
+  readonly serve: ServeRequest;
+}
 
 export class SidecarListener implements AsyncDisposable {
   readonly #listener: Deno.TcpListener;
-  readonly #headerBytes: number;
-  readonly #serveRequest: ServeRequest;
+  readonly #options: SidecarListenerOptions;
   readonly #tasks = new TaskGroup();
   readonly #peers = new Set<SidecarPeer>();
 
-  /** Listens at once. Throws when the address is taken. */
-  constructor(bindAddr: Address, headerBytes: number, serveRequest: ServeRequest) {
-    this.#headerBytes = headerBytes;
-    this.#serveRequest = serveRequest;
-    this.#listener = listening(bindAddr);
-    this.#tasks.start(() => this.#accept());
+  private constructor(listener: Deno.TcpListener, options: SidecarListenerOptions) {
+    this.#listener = listener;
+    this.#options = options;
+  }
+
+  /** Throws when the address is taken. */
+  static listen(options: SidecarListenerOptions): SidecarListener {
+    const listener = new SidecarListener(listening(options.bindAddr), options);
+    listener.#tasks.start(() => listener.#accept());
+    return listener;
   }
 
   get port(): number {
     return (this.#listener.addr as Deno.NetAddr).port;
   }
 
-  /** Ends every connection and what is done for it. */
+  /** Ends every connection and the work for it. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#listener.close();
     for (const peer of this.#peers) peer[Symbol.dispose]();
@@ -67,29 +81,38 @@ export class SidecarListener implements AsyncDisposable {
     try {
       while (!closing.aborted && await this.#serveOne(peer, closing)) { /* the next one */ }
     } catch {
-      // The connection was cut, or it took too long.
+      // The connection was cut off, or it took too long.
     } finally {
       this.#peers.delete(peer);
       peer[Symbol.dispose]();
     }
   }
 
-  /** False when the connection has ended, or can say nothing more that would be understood. */
+  /** False when the connection has ended, or when its next bytes cannot be understood. */
   async #serveOne(peer: SidecarPeer, closing: AbortSignal): Promise<boolean> {
-    const head = await within(peer, IDLE_MS, () => peer.read(this.#headerBytes));
+    const { headerBytes, serve } = this.#options;
+    const head = await this.#bounded(peer, IDLE_MS, () => peer.read(headerBytes));
     if (!head) return false;
-    return await this.#serveRequest(head, {
-      read: (length) => within(peer, TRANSFER_MS, () => peer.read(length)),
-      write: (parts) => within(peer, TRANSFER_MS, () => peer.write(parts)),
+    return await serve(head, {
+      read: (length) => this.#bounded(peer, TRANSFER_MS, () => peer.read(length)),
+      write: (parts) => this.#bounded(peer, TRANSFER_MS, () => peer.write(parts)),
       async answer(work) {
-        const gone = new AbortController();
-        const signal = AbortSignal.any([closing, gone.signal]);
-        peer.watch(() => gone.abort(new Deno.errors.ConnectionReset("the other side has gone")));
+        const disconnected = new AbortController();
+        const signal = AbortSignal.any([closing, disconnected.signal]);
+        peer.watch(() => {
+          disconnected.abort(new Deno.errors.ConnectionReset("the client has disconnected"));
+        });
         const response = await work(signal);
         signal.throwIfAborted();
         await this.write(response);
       },
     });
+  }
+
+  /** A transfer that takes longer is ended by closing its connection. */
+  async #bounded<T>(peer: SidecarPeer, ms: number, transfer: () => Promise<T>): Promise<T> {
+    using _timer = timer(this.#options.world, ms, () => peer[Symbol.dispose]());
+    return await transfer();
   }
 }
 
@@ -101,10 +124,4 @@ function listening({ hostname, port }: Address): Deno.TcpListener {
       `Cannot listen on ${hostname}:${port}: ${error instanceof Error ? error.message : error}`,
     );
   }
-}
-
-/** Closes the connection if `transfer` takes longer, which ends it. */
-async function within<T>(peer: SidecarPeer, ms: number, transfer: () => Promise<T>): Promise<T> {
-  using _deadline = deadline(ms, () => peer[Symbol.dispose]());
-  return await transfer();
 }

@@ -1,8 +1,8 @@
-/** One connection as the sidecar sees it: whole messages in and out, and the news that the other side has gone. */
+/** The sidecar's end of one connection: reads and writes whole messages, and notices when the client disconnects. */
 
 export class SidecarPeer implements Disposable {
   readonly #conn: Deno.TcpConn;
-  /** Bytes that came while nobody read; at most one. */
+  /** What `watch` has read of the next message: at most one byte. */
   #ahead: Uint8Array = new Uint8Array();
   #watching: Promise<void> | undefined;
 
@@ -11,7 +11,7 @@ export class SidecarPeer implements Disposable {
     this.#conn = conn;
   }
 
-  /** `length` bytes; null if the other side ended the connection before the first of them. Rejects when it is cut. */
+  /** `length` bytes; null if the client ended the connection before the first of them. Rejects when it is cut off. */
   async read(length: number): Promise<Uint8Array | null> {
     await this.#watching;
     const bytes = new Uint8Array(length);
@@ -34,13 +34,13 @@ export class SidecarPeer implements Disposable {
     }
   }
 
-  /** Calls `onGone` if the connection ends before the next message begins. */
-  watch(onGone: () => void): void {
+  /** Calls `onDisconnect` if the connection ends before the next message begins. */
+  watch(onDisconnect: () => void): void {
     const byte = new Uint8Array(1);
     this.#watching = this.#conn.read(byte).then((count) => {
-      if (count === null) onGone();
+      if (count === null) onDisconnect();
       else this.#ahead = byte;
-    }, onGone).finally(() => this.#watching = undefined);
+    }, onDisconnect).finally(() => this.#watching = undefined);
   }
 
   [Symbol.dispose](): void {

@@ -12,7 +12,7 @@ import {
 import { SidecarFailed, type SidecarFailure } from "../../src/model/sidecars/local_audio.ts";
 import { readWav, wavOf } from "../../src/model/sidecars/wav.ts";
 import { type AnalyzeCall, AudioSidecar } from "../../src/remote/sidecars/audio_sidecar.ts";
-import { readSidecarSettings } from "../../src/sidecar/audio/audio_settings.ts";
+import { readAudioSettings } from "../../src/sidecar/audio/audio_settings.ts";
 import { ESPEAK, needing } from "../support/needs.ts";
 import { startReferenceSidecar } from "../support/sidecars/reference_sidecar.ts";
 
@@ -294,7 +294,7 @@ Deno.test("a sidecar whose address is taken ends, and names the address", async 
 });
 
 Deno.test("the settings of the sidecar have defaults, and every fault is named", () => {
-  const { bindAddr, inFlight, queue, timeoutMs, espeakProgram, asrUrl } = readSidecarSettings({});
+  const { bindAddr, inFlight, queue, timeoutMs, espeakProgram, asrUrl } = readAudioSettings({});
   deepEqual({ bindAddr: { ...bindAddr }, inFlight, queue, timeoutMs, espeakProgram, asrUrl }, {
     bindAddr: { hostname: "127.0.0.1", port: 7790 },
     inFlight: 1,
@@ -306,7 +306,7 @@ Deno.test("the settings of the sidecar have defaults, and every fault is named",
   const check = (env: Record<string, string>, ...names: string[]) => {
     const faults = (() => {
       try {
-        readSidecarSettings(env);
+        readAudioSettings(env);
         return "";
       } catch (error) {
         return (error as Error).message;

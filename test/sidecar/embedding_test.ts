@@ -142,14 +142,14 @@ Deno.test("more pictures than may wait are refused as overloaded, and one that t
         new Promise<never>((_, reject) => signal.addEventListener("abort", () => reject(signal.reason))),
       ]),
   };
-  const options = { log: quietLog(), decoder, bindAddr: { hostname: "127.0.0.1", port: 0 } };
+  const options = { world: realWorld(quietLog()), decoder, bindAddr: { hostname: "127.0.0.1", port: 0 } };
   const refusal = (novelty: ReturnType<typeof client>) =>
     novelty.embed(Uint8Array.of(1)).then(
       () => "described",
       (error: Error) => error.message.split(": ").at(-1),
     );
   {
-    await using server = new EmbeddingServer({ ...options, queue: 1, timeoutMs: 30_000 });
+    await using server = EmbeddingServer.listen({ ...options, queue: 1, timeoutMs: 30_000 });
     using one = client(server.port);
     using two = client(server.port);
     using three = client(server.port);
@@ -160,7 +160,7 @@ Deno.test("more pictures than may wait are refused as overloaded, and one that t
   }
   decoder.decode = (_jpeg, signal) =>
     new Promise<never>((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
-  await using server = new EmbeddingServer({ ...options, queue: 1, timeoutMs: 10 });
+  await using server = EmbeddingServer.listen({ ...options, queue: 1, timeoutMs: 10 });
   using novelty = client(server.port);
   equal(await refusal(novelty), "timeout");
 });

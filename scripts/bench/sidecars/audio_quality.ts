@@ -3,7 +3,7 @@
  * it takes. Arguments: the seeds (`2,3` unless given). Needs espeak-ng and ffmpeg; voices of flite where ffmpeg has them.
  */
 
-import { hear } from "../../../src/sidecar/audio/hearing.ts";
+import { detect } from "../../../src/sidecar/audio/detection.ts";
 import { SOUNDS } from "../../../src/sidecar/audio/sound_events.ts";
 import {
   BACKGROUNDS,
@@ -138,7 +138,7 @@ function recorded(name: string): Int16Array<ArrayBuffer> {
 
 function heard(samples: Int16Array) {
   const startedMs = performance.now();
-  const result = hear(samples, "general", () => performance.now());
+  const result = detect(samples, "general", () => performance.now());
   timing.heardMs += performance.now() - startedMs;
   timing.audioMs += samples.length / 16;
   return result;

@@ -1,53 +1,30 @@
-/** The process of the reference audio sidecar: environment in, signals in, exit code out. */
+/** Entry of the process of the reference audio sidecar. */
 
-import { openLog } from "../../base/log.ts";
-import { realWorld, type World } from "../../base/world.ts";
-import { SidecarServer } from "./audio_server.ts";
-import { readSidecarSettings, type SidecarSettings } from "./audio_settings.ts";
-import { SidecarWork } from "./audio_work.ts";
+import type { World } from "../../base/world.ts";
+import { type RunningSidecar, runSidecar } from "../sidecar_process.ts";
+import type { SidecarEnvironment } from "../sidecar_settings.ts";
+import { AudioServer } from "./audio_server.ts";
+import { AUDIO_VARIABLES, type AudioSettings, readAudioSettings } from "./audio_settings.ts";
+import { AudioWork } from "./audio_work.ts";
 import { EndpointRecognizer, type Recognizer, WhisperRecognizer } from "./speech_recognition.ts";
 
-/** Names are listed one by one, as the process may read no others. */
-const VARIABLES = [
-  "AUDIO_SIDECAR_BIND_ADDR",
-  "AUDIO_SIDECAR_IN_FLIGHT",
-  "AUDIO_SIDECAR_QUEUE",
-  "AUDIO_SIDECAR_TIMEOUT_MS",
-  "AUDIO_SIDECAR_ESPEAK_PROGRAM",
-  "AUDIO_SIDECAR_ASR_URL",
-  "AUDIO_SIDECAR_ASR_API_KEY",
-  "AUDIO_SIDECAR_ASR_MODEL",
-  "AUDIO_SIDECAR_ASR_ENGINE",
-  "AUDIO_SIDECAR_WHISPER_PROGRAM",
-  "AUDIO_SIDECAR_WHISPER_MODEL",
-] as const;
-
-async function main(): Promise<number> {
-  const world = realWorld(openLog("info"));
-  const log = world.log.child("audio_sidecar");
-  const ended = Promise.withResolvers<void>();
-  Deno.addSignalListener("SIGINT", ended.resolve);
-  Deno.addSignalListener("SIGTERM", ended.resolve);
-  try {
-    const settings = readSidecarSettings(
-      Object.fromEntries(VARIABLES.map((name) => [name, Deno.env.get(name)])),
-    );
-    const recognizer = recognizerOf(settings, world);
-    const work = new SidecarWork({ world, recognizer, ...settings });
-    await using server = new SidecarServer({ world, work, ...settings });
-    const hears = recognizer ? `speech through ${recognizer.model}` : "no words, as no recognizer is set";
-    const { hostname } = settings.bindAddr;
-    log.info(`hears voices and sounds, ${hears}`);
-    log.info(`listening on tcp://${hostname.includes(":") ? `[${hostname}]` : hostname}:${server.port}`);
-    await ended.promise;
-  } catch (error) {
-    log.error(error instanceof Error ? error.message : String(error));
-    return 1;
-  }
-  return 0;
+function start(env: SidecarEnvironment, world: World): RunningSidecar {
+  const settings = readAudioSettings(env);
+  const recognizer = recognizerOf(settings, world);
+  const work = new AudioWork({ world, recognizer, ...settings });
+  const server = AudioServer.listen({ world, work, ...settings });
+  const speech = recognizer
+    ? `transcribes speech with ${recognizer.model}`
+    : "does not transcribe speech, as no recognizer is set";
+  return {
+    bindAddr: settings.bindAddr,
+    port: server.port,
+    summary: `finds voices and sounds, ${speech}`,
+    [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
+  };
 }
 
-function recognizerOf(settings: SidecarSettings, world: World): Recognizer | null {
+function recognizerOf(settings: AudioSettings, world: World): Recognizer | null {
   const { asrUrl, asrApiKey, asrModel, asrEngine, whisperProgram, whisperModel, timeoutMs } = settings;
   if (asrUrl) {
     return new EndpointRecognizer({ url: asrUrl, apiKey: asrApiKey, model: asrModel, engine: asrEngine });
@@ -61,4 +38,6 @@ function recognizerOf(settings: SidecarSettings, world: World): Recognizer | nul
   });
 }
 
-if (import.meta.main) Deno.exit(await main());
+if (import.meta.main) {
+  Deno.exit(await runSidecar({ name: "audio_sidecar", variables: AUDIO_VARIABLES, start }));
+}

@@ -1,9 +1,9 @@
-/** The TCP server of the reference sidecar: takes requests, works on a few, lets a few more wait, refuses the rest. */
+/** The server of the reference audio sidecar: it works on a few requests at once, lets a few wait and refuses the rest. */
 
-import { deadline } from "../../base/deadline.ts";
 import { Gate } from "../../base/gate.ts";
 import { Refusal } from "../../base/refusal.ts";
 import type { Address } from "../../base/setting_parsers.ts";
+import { Deadline, OutOfTime } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import {
   decodeRequestHeader,
@@ -14,27 +14,27 @@ import {
 } from "../../model/sidecars/audio_protocol.ts";
 import type { SidecarCapacity } from "../../model/sidecars/local_audio.ts";
 import { SidecarFault } from "../sidecar_fault.ts";
-import { type ServeRequest, type SidecarExchange, SidecarListener } from "../sidecar_listener.ts";
-import type { SidecarWork } from "./audio_work.ts";
+import { type SidecarExchange, SidecarListener } from "../sidecar_listener.ts";
+import type { AudioWork } from "./audio_work.ts";
 
-export interface SidecarServerOptions {
+export interface AudioServerOptions {
   readonly world: World;
-  readonly work: SidecarWork;
+  readonly work: AudioWork;
   readonly bindAddr: Address;
-  /** Requests that are worked on at once, and that may wait for it. */
+  /** Requests that are worked on at once. */
   readonly inFlight: number;
+  /** Requests that may wait. */
   readonly queue: number;
   /** Of one request, its wait included. */
   readonly timeoutMs: number;
 }
 
-export class SidecarServer implements AsyncDisposable {
-  readonly #options: SidecarServerOptions;
-  readonly #listener: SidecarListener;
+export class AudioServer implements AsyncDisposable {
+  readonly #options: AudioServerOptions;
+  #listener!: SidecarListener;
   readonly #gate: Gate;
 
-  /** Listens at once. Throws when the address is taken. */
-  constructor(options: SidecarServerOptions) {
+  private constructor(options: AudioServerOptions) {
     this.#options = options;
     this.#gate = new Gate({
       limit: options.inFlight,
@@ -42,15 +42,25 @@ export class SidecarServer implements AsyncDisposable {
       what: "requests",
       refusal: "audio_sidecar_unavailable",
     });
-    const serve: ServeRequest = (head, exchange) => this.#serve(head, exchange);
-    this.#listener = new SidecarListener(options.bindAddr, REQUEST_HEADER_BYTES, serve);
+  }
+
+  /** Throws when the address is taken. */
+  static listen(options: AudioServerOptions): AudioServer {
+    const server = new AudioServer(options);
+    server.#listener = SidecarListener.listen({
+      world: options.world,
+      bindAddr: options.bindAddr,
+      headerBytes: REQUEST_HEADER_BYTES,
+      serve: (head, exchange) => server.#serve(head, exchange),
+    });
+    return server;
   }
 
   get port(): number {
     return this.#listener.port;
   }
 
-  /** Ends every connection and what is done for it. */
+  /** Ends every connection and the work for it. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#gate.close();
     await this.#listener[Symbol.asyncDispose]();
@@ -69,7 +79,7 @@ export class SidecarServer implements AsyncDisposable {
     const audio = await exchange.read(header.audioBytes);
     const text = await exchange.read(header.textBytes);
     if (!audio || !text) return false;
-    await exchange.answer((gone) => this.#answer(header, audio, text, gone));
+    await exchange.answer((disconnected) => this.#answer(header, audio, text, disconnected));
     return true;
   }
 
@@ -77,19 +87,18 @@ export class SidecarServer implements AsyncDisposable {
     header: RequestHeader,
     audio: Uint8Array,
     text: Uint8Array,
-    gone: AbortSignal,
+    disconnected: AbortSignal,
   ): Promise<Uint8Array[]> {
     const { world, timeoutMs } = this.#options;
-    const late = new AbortController();
-    using _deadline = deadline(timeoutMs, () => late.abort());
-    const signal = AbortSignal.any([gone, late.signal]);
+    using deadline = new Deadline(world, timeoutMs, disconnected);
+    const { signal } = deadline;
     const startedMs = world.monotonicMs();
     try {
       const finish = await this.#admitted(signal, () => this.#work(header, audio, text, signal), startedMs);
       return finish();
     } catch (error) {
-      gone.throwIfAborted();
-      if (late.signal.aborted) {
+      disconnected.throwIfAborted();
+      if (signal.reason instanceof OutOfTime) {
         return this.#failure(new SidecarFault("timeout", `it was not done within ${timeoutMs} ms`));
       }
       if (error instanceof Refusal) {
@@ -101,7 +110,7 @@ export class SidecarServer implements AsyncDisposable {
     }
   }
 
-  /** The permit is given back before the answer is put together, so that it tells how full it is for the next one. */
+  /** The permit is released before the answer is encoded, so that the capacity in it is the one for the next request. */
   async #admitted(
     signal: AbortSignal,
     work: () => Promise<(queueWaitMs: number) => Uint8Array[]>,

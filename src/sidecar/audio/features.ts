@@ -1,26 +1,26 @@
-/** What can be measured every 10 ms of a window: level, noise below it, pitch, steadiness of the tones in it. */
+/** The measurements of every 10 ms of a window: level, noise floor, pitch, and how steady its tones are. */
 
 import { RealFourier } from "./fourier.ts";
 
-/** The one rate that windows have. */
+/** Every window has this rate. */
 export const SAMPLE_RATE_HZ = 16_000;
 /** One frame every 10 ms. */
 export const FRAME_MS = 10;
 const HOP = SAMPLE_RATE_HZ * FRAME_MS / 1000;
-/** 64 ms, of which a Hann window weighs the middle half: harmonics of a deep voice come apart, syllables do not blur. */
+/** 64 ms under a Hann window: long enough to separate the harmonics of a deep voice, short enough not to mix syllables. */
 const WINDOW = 1024;
 const BIN_HZ = SAMPLE_RATE_HZ / WINDOW;
-/** Up to 4 kHz; what is above only adds to the level. */
+/** Up to 4 kHz; higher frequencies count for the level only. */
 const BINS = 256;
 const SILENCE_DB = -100;
 const SILENT_POWER = 1e-10;
 
-/** One number a frame in each; frame `t` is centred at `t * FRAME_MS`. */
+/** Each column has one number for each frame; frame `t` is centred at `t * FRAME_MS`. */
 export interface Features {
   readonly frames: number;
   /** Root mean square of 20 ms, dB of full scale, at least -100. */
   readonly levelDb: Float32Array;
-  /** How far 150 Hz to 3.8 kHz stands above its own noise floor, dB. */
+  /** How far the power from 150 Hz to 3.8 kHz is above its own noise floor, dB. */
   readonly snrDb: Float32Array;
   /** 0 to 1: how well the frame without its noise floor repeats itself at one pitch between 70 and 400 Hz. */
   readonly harmonicity: Float32Array;
@@ -28,16 +28,16 @@ export interface Features {
   readonly pitchHz: Float32Array;
   /** 0 to 1: how much of the power up to 4 kHz lies in narrow lines. */
   readonly tonality: Float32Array;
-  /** 0 to 1: how far these lines are where they were 80 ms ago. */
+  /** 0 to 1: how well these lines match those of 80 ms before. */
   readonly steadiness: Float32Array;
   /** Frequency of the strongest line, Hz, and its share of the power up to 4 kHz. */
   readonly peakHz: Float32Array;
   readonly peakShare: Float32Array;
   /** 0 to 1: 1 for white noise, near 0 for lines. Of 100 Hz to 4 kHz. */
   readonly flatness: Float32Array;
-  /** Where half of the power up to 4 kHz lies below, Hz. */
+  /** The frequency below which half of the power up to 4 kHz lies, Hz. */
   readonly medianHz: Float32Array;
-  /** Mean rise of 20 bands over 20 ms, dB: high where something begins. */
+  /** Mean rise of 20 bands over 20 ms, dB: high where a sound begins. */
   readonly onsetDb: Float32Array;
 }
 
@@ -86,7 +86,7 @@ interface Spectra {
   readonly powerDb: Float32Array;
 }
 
-/** The spectra of all frames, and their level along the way. */
+/** The spectra of all frames. Fills `levelDb` as well. */
 function spectra(samples: Int16Array, frames: number, { levelDb }: Features): Spectra {
   const fourier = new RealFourier(WINDOW);
   const hann = Float64Array.from(
@@ -123,8 +123,8 @@ function decibels(power: number): number {
 }
 
 /**
- * For each bin the lowest that its smoothed power falls within a second before and after: what goes on all the time,
- * be it noise, a hum or a held note, while the gaps between and within words let the floor show.
+ * For each bin the minimum of its smoothed power within a second before and after: the power of what sounds all the
+ * time, such as noise, a hum or a held note. Speech does not raise it, because of the gaps between and within words.
  */
 function noiseFloor(powerDb: Float32Array, frames: number): Float32Array {
   const blocks = Math.ceil(frames / FLOOR_BLOCK);
@@ -213,7 +213,7 @@ function interpolatedPeak(spectrum: Float32Array, k: number): number {
   return bend < 0 ? k + (left - right) / (2 * bend) : k;
 }
 
-/** The autocorrelation of what stands above the floor, its lines evened out so that no formant drowns the others. */
+/** The autocorrelation of the power above the floor, compressed so that one strong formant does not hide the others. */
 function measurePitch(
   features: Features,
   frame: number,
@@ -238,7 +238,7 @@ function measurePitch(
   for (let lag = LAG_MIN; lag <= LAG_MAX; lag += 1) {
     const value = fourier.real[lag]!;
     if (value <= fourier.real[lag - 1]! || value < fourier.real[lag + 1]!) continue;
-    // Longer lags repeat shorter ones; they have to be better, not as good.
+    // A multiple of the right lag fits as well as the lag itself, so a longer lag must fit better to be chosen.
     const weighted = value / atZero * (1 - LAG_PENALTY * lag / LAG_MAX);
     if (weighted > best) [best, bestLag] = [weighted, lag];
   }
@@ -261,7 +261,7 @@ const LAG_MIN = Math.floor(SAMPLE_RATE_HZ / 400);
 const LAG_MAX = Math.ceil(SAMPLE_RATE_HZ / 70);
 const LAG_PENALTY = 0.15;
 
-/** Lines are what stands out of its neighbourhood by more than noise does. */
+/** A line is a bin that is above the mean of its neighbours by more than noise would be. */
 function measureLines(
   features: Features,
   frame: number,

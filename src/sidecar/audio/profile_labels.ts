@@ -1,9 +1,9 @@
-/** What a sound is called, which depends on what is recorded. */
+/** The label of a sound, which depends on the profile: what kind of recording it is. */
 
 import type { AudioProfile } from "../../model/sidecars/local_audio.ts";
 import type { Sound } from "./sound_events.ts";
 
-/** The label of a sound; undefined where the profile has no use for it. Contract 12.2. */
+/** Undefined when the profile does not report the sound. See docs/protocols.md#audio-analysis. */
 export function labelOf(sound: Sound, profile: AudioProfile): string | undefined {
   if (profile === "gameplay") return GAMEPLAY[sound];
   if (profile === "screen_recording") return SCREEN_RECORDING[sound];

@@ -1,4 +1,4 @@
-/** Sounds that loudness and tonality alone can tell apart. What would take a trained ear is not named here. */
+/** Sounds that can be told apart by loudness and tonality alone; others would need a trained model and are not named. */
 
 import { type Features, FRAME_MS } from "./features.ts";
 
@@ -19,19 +19,19 @@ export interface SoundEvent {
   readonly sound: Sound;
   readonly startMs: number;
   readonly endMs: number;
-  /** 0.5 where the rule just holds, 1 where everything it asks for is there with room to spare. */
+  /** 0.5 where the rule just holds, 1 where it holds by a wide margin. */
   readonly confidence: number;
 }
 
-/** A stretch of frames, the end outside of it. */
-interface Stretch {
+/** A range of frames; `end` is the first frame after it. */
+interface FrameRange {
   readonly start: number;
   readonly end: number;
 }
 
 /**
  * All sounds of a window, in order of their start. `voice` is the probability of speech in each frame; where an alarm
- * sounds it becomes 0, as a siren goes up and down much like a voice does.
+ * sounds it is set to 0, because a siren rises and falls much like a voice.
  */
 export function soundEvents(features: Features, voice: Float32Array): SoundEvent[] {
   const alarms = alarmEvents(features);
@@ -47,11 +47,11 @@ export function soundEvents(features: Features, voice: Float32Array): SoundEvent
     .toSorted((a, b) => a.startMs - b.startMs || a.endMs - b.endMs);
 }
 
-/** Below this nothing is heard that could be named. */
+/** Quieter sounds are not named. */
 const AUDIBLE_DB = -55;
 const SILENT_DB = -60;
 
-/** Sounds that last: nothing, noise, hum, music. */
+/** Sounds that last: silence, noise, hum, music. */
 function steadyEvents(features: Features, voice: Float32Array, isTaken: Uint8Array): SoundEvent[] {
   const { frames, levelDb, flatness, tonality, steadiness, medianHz, onsetDb, peakHz } = features;
   const flat = smoothed(frames, 25, (frame) => flatness[frame]!);
@@ -67,16 +67,16 @@ function steadyEvents(features: Features, voice: Float32Array, isTaken: Uint8Arr
   const isMusic = (frame: number) =>
     isFree(frame) && held[frame]! > MUSIC_HELD && lined[frame]! > 0.55 && !isHum(frame);
 
-  const silence = stretches(frames, 1000, 0, (frame) => levelDb[frame]! < SILENT_DB);
-  const noise = stretches(frames, 1000, 200, (frame) => isFree(frame) && flat[frame]! > NOISE_FLAT);
-  const hum = stretches(frames, 2000, 300, isHum);
-  const music = stretches(frames, 2500, 1500, isMusic)
-    .filter((stretch) => distinctPitches(peakHz, stretch) >= 4);
+  const silence = rangesWhere(frames, 1000, 0, (frame) => levelDb[frame]! < SILENT_DB);
+  const noise = rangesWhere(frames, 1000, 200, (frame) => isFree(frame) && flat[frame]! > NOISE_FLAT);
+  const hum = rangesWhere(frames, 2000, 300, isHum);
+  const music = rangesWhere(frames, 2500, 1500, isMusic)
+    .filter((range) => distinctPitches(peakHz, range) >= 4);
   return [
-    ...named("silence", silence, (stretch) => (SILENT_DB - mean(levelDb, stretch)) / 20),
-    ...named("noise", noise, (stretch) => (mean(flat, stretch) - NOISE_FLAT) / 0.3),
-    ...named("hum", hum, (stretch) => (mean(held, stretch) - 0.55) / 0.35),
-    ...named("music", music, (stretch) => (mean(held, stretch) - MUSIC_HELD) / 0.35),
+    ...named("silence", silence, (range) => (SILENT_DB - mean(levelDb, range)) / 20),
+    ...named("noise", noise, (range) => (mean(flat, range) - NOISE_FLAT) / 0.3),
+    ...named("hum", hum, (range) => (mean(held, range) - 0.55) / 0.35),
+    ...named("music", music, (range) => (mean(held, range) - MUSIC_HELD) / 0.35),
   ];
 }
 
@@ -84,27 +84,27 @@ const HUM_HZ = 260;
 const MUSIC_HELD = 0.33;
 const NOISE_FLAT = 0.2;
 
-/** One line that does the same again and again: comes and goes, changes between two pitches, or sweeps. */
+/** One line that repeats a pattern: it comes and goes, changes between two pitches, or sweeps. */
 function alarmEvents({ frames, levelDb, peakShare, peakHz }: Features): SoundEvent[] {
   const isLine = (frame: number) =>
     levelDb[frame]! > AUDIBLE_DB && peakShare[frame]! > ALARM_SHARE && peakHz[frame]! > ALARM_HZ;
-  return stretches(frames, ALARM_MS, ALARM_GAP_MS, isLine).flatMap((group) => {
+  return rangesWhere(frames, ALARM_MS, ALARM_GAP_MS, isLine).flatMap((group) => {
     const repetition = repetitionOf(peakHz, isLine, group);
     const margin = (repetition - ALARM_REPETITION) / (1 - ALARM_REPETITION);
     return margin > 0 ? named("alarm", [group], () => margin) : [];
   });
 }
 
-/** Sounds of a single line that stays where it is: a tone is held, a beep is short. */
+/** Sounds of a single line with a constant pitch: a tone is long, a beep is short. */
 function lineEvents(features: Features, voice: Float32Array, isTaken: Uint8Array): SoundEvent[] {
   const { frames, levelDb, peakShare, peakHz } = features;
   const isLine = (frame: number) =>
     levelDb[frame]! > AUDIBLE_DB && peakShare[frame]! > LINE_SHARE && peakHz[frame]! > LINE_HZ &&
     voice[frame]! < 0.6 && isTaken[frame] === 0;
-  const groups = stretches(frames, 60, ALARM_GAP_MS, isLine);
+  const groups = rangesWhere(frames, 60, ALARM_GAP_MS, isLine);
   return groups.flatMap((group): SoundEvent[] => {
-    const share = (stretch: Stretch) => (mean(peakShare, stretch) - LINE_SHARE) / (1 - LINE_SHARE);
-    const held = stretches(
+    const share = (range: FrameRange) => (mean(peakShare, range) - LINE_SHARE) / (1 - LINE_SHARE);
+    const held = rangesWhere(
       frames,
       60,
       20,
@@ -114,10 +114,10 @@ function lineEvents(features: Features, voice: Float32Array, isTaken: Uint8Array
     );
     if (distinctPitches(peakHz, group) >= 3 && held.length >= 3) return [];
     return [
-      ...named("tone", held.filter((stretch) => lengthMs(stretch) >= TONE_MS), share),
+      ...named("tone", held.filter((range) => lengthMs(range) >= TONE_MS), share),
       ...named(
         "beep",
-        held.filter((stretch) => lengthMs(stretch) < TONE_MS && isAlone(levelDb, stretch)),
+        held.filter((range) => lengthMs(range) < TONE_MS && isAlone(levelDb, range)),
         share,
       ),
     ];
@@ -134,8 +134,8 @@ const ALARM_REPETITION = 0.8;
 const ALARM_SHARE = 0.4;
 const ALARM_HZ = 400;
 
-/** A beep stands out of what was before and comes after it, and does not ring out like something that was struck. */
-function isAlone(levelDb: Float32Array, { start, end }: Stretch): boolean {
+/** A beep is louder than what is before and after it, and does not fade like the sound of a strike. */
+function isAlone(levelDb: Float32Array, { start, end }: FrameRange): boolean {
   const third = Math.max(1, Math.floor((end - start) / 3));
   const fall = mean(levelDb, { start, end: start + third }) - mean(levelDb, { start: end - third, end });
   if (fall > 8) return false;
@@ -144,13 +144,13 @@ function isAlone(levelDb: Float32Array, { start, end }: Stretch): boolean {
 }
 
 /**
- * How well a stretch of lines and gaps repeats itself after 0.2 to 2 s, 0 to 1. A line that is merely held repeats itself
- * after any time and counts as 0.
+ * How well a range of lines and gaps repeats itself after 0.2 to 2 s, 0 to 1. A line with a constant pitch repeats
+ * itself after any time and counts as 0.
  */
 function repetitionOf(
   peakHz: Float32Array,
   isLine: (frame: number) => boolean,
-  { start, end }: Stretch,
+  { start, end }: FrameRange,
 ): number {
   const length = end - start;
   const track = Float64Array.from(
@@ -159,7 +159,7 @@ function repetitionOf(
   );
   const lined = track.filter((pitch) => pitch > 0);
   const centre = lined.reduce((sum, pitch) => sum + pitch, 0) / lined.length;
-  // A gap counts as far from any line, so that a beep that comes and goes has a shape too.
+  // A gap counts as far away from every line, so that a beep that comes and goes has a shape as well.
   const shape = track.map((pitch) => pitch > 0 ? (pitch - centre) * 3 : -3);
   const average = shape.reduce((sum, x) => sum + x, 0) / length;
   let energy = 0;
@@ -184,7 +184,7 @@ function repetitionOf(
   return best;
 }
 
-/** What rises at once: a click is over at once too, an impact dies away. */
+/** Sounds with a sudden rise: a click ends suddenly too, an impact fades. */
 function strikes(features: Features, voice: Float32Array, isTaken: Uint8Array): SoundEvent[] {
   const { frames, levelDb, onsetDb } = features;
   const events: SoundEvent[] = [];
@@ -214,7 +214,7 @@ const STRIKE_FRAMES_MAX = 60;
 const STRIKE_PAUSE = 3;
 const CLICK_FRAMES = 3;
 
-/** Something that was struck gets quieter from then on; a voice or an engine does not. */
+/** The sound of a strike only gets quieter; that of a voice or an engine does not. */
 function fallsOnly(levelDb: Float32Array, peak: number, end: number): boolean {
   for (let frame = peak + 2; frame < end; frame += 1) {
     if (levelDb[frame]! > levelDb[frame - 2]! + 3) return false;
@@ -223,7 +223,7 @@ function fallsOnly(levelDb: Float32Array, peak: number, end: number): boolean {
 }
 
 /** Semitones that are the strongest line at least 5 % of the time. */
-function distinctPitches(peakHz: Float32Array, { start, end }: Stretch): number {
+function distinctPitches(peakHz: Float32Array, { start, end }: FrameRange): number {
   const counts = new Map<number, number>();
   for (let frame = start; frame < end; frame += 1) {
     const semitone = Math.round(12 * Math.log2(Math.max(20, peakHz[frame]!) / 440));
@@ -232,20 +232,20 @@ function distinctPitches(peakHz: Float32Array, { start, end }: Stretch): number 
   return [...counts.values()].filter((count) => count >= (end - start) * 0.05).length;
 }
 
-/** Where `isSo` holds, over gaps of up to `gapMs`, for at least `leastMs`. */
-function stretches(
+/** The ranges of at least `leastMs` in which `holds` is true, with gaps of up to `gapMs`. */
+function rangesWhere(
   frames: number,
   leastMs: number,
   gapMs: number,
-  isSo: (frame: number) => boolean,
-): Stretch[] {
-  const found: Stretch[] = [];
+  holds: (frame: number) => boolean,
+): FrameRange[] {
+  const found: FrameRange[] = [];
   for (let frame = 0; frame < frames; frame += 1) {
-    if (!isSo(frame)) continue;
+    if (!holds(frame)) continue;
     const start = frame;
     let end = frame + 1;
     for (frame += 1; frame < frames && (frame - end) * FRAME_MS <= gapMs; frame += 1) {
-      if (isSo(frame)) end = frame + 1;
+      if (holds(frame)) end = frame + 1;
     }
     if ((end - start) * FRAME_MS >= leastMs) found.push({ start, end });
     frame = end;
@@ -255,14 +255,14 @@ function stretches(
 
 function named(
   sound: Sound,
-  found: readonly Stretch[],
-  marginOf: (stretch: Stretch) => number,
+  found: readonly FrameRange[],
+  marginOf: (range: FrameRange) => number,
 ): SoundEvent[] {
-  return found.map((stretch) => ({
+  return found.map((range) => ({
     sound,
-    startMs: stretch.start * FRAME_MS,
-    endMs: stretch.end * FRAME_MS,
-    confidence: confidenceOf(marginOf(stretch)),
+    startMs: range.start * FRAME_MS,
+    endMs: range.end * FRAME_MS,
+    confidence: confidenceOf(marginOf(range)),
   }));
 }
 
@@ -270,11 +270,11 @@ function confidenceOf(margin: number): number {
   return 0.5 + 0.5 * Math.min(1, Math.max(0, margin));
 }
 
-function lengthMs({ start, end }: Stretch): number {
+function lengthMs({ start, end }: FrameRange): number {
   return (end - start) * FRAME_MS;
 }
 
-function mean(column: Float32Array, { start, end }: Stretch): number {
+function mean(column: Float32Array, { start, end }: FrameRange): number {
   let sum = 0;
   for (let frame = start; frame < end; frame += 1) sum += column[frame]!;
   return sum / Math.max(1, end - start);

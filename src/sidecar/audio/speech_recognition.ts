@@ -1,5 +1,6 @@
-/** Speech into text, by whoever was configured for it: an OpenAI-compatible endpoint, or whisper.cpp. */
+/** Speech to text by the configured engine: an OpenAI-compatible endpoint, or whisper.cpp. */
 
+import { truncatedUtf8 } from "../../base/bytes.ts";
 import type { World } from "../../base/world.ts";
 import { LIMITS } from "../../model/limits.ts";
 import type { AudioObservation, SpeechEngine } from "../../model/sidecars/local_audio.ts";
@@ -8,27 +9,27 @@ import { SAMPLE_RATE_HZ } from "./features.ts";
 import { outputOf, ProgramFailed } from "../program.ts";
 import { SidecarFault } from "../sidecar_fault.ts";
 
-/** What was said in one piece of audio. */
+/** One recognized text of one part of the audio. */
 export interface Utterance {
-  /** Milliseconds from the start of the piece; null where the engine does not say. */
+  /** Milliseconds from the start of the part; null when the engine reports none. */
   readonly startMs: number | null;
   readonly endMs: number | null;
   readonly text: string;
   readonly language: string | null;
-  /** In [0,1]; null where the engine does not say. */
+  /** In [0,1]; null when the engine reports none. */
   readonly confidence: number | null;
 }
 
 export interface Recognizer {
   readonly engine: Exclude<SpeechEngine, "none" | "auto">;
-  /** What observations name as their model. */
+  /** The name of the model in the observations. */
   readonly model: string;
   /** Rejects with a `SidecarFault` or the reason of `signal`. */
   recognize(wav: Uint8Array, signal: AbortSignal): Promise<Utterance[]>;
 }
 
-/** Says what is spoken where somebody speaks; a few segments close together are one piece. */
-export async function transcribed(
+/** Transcribes the segments that contain a voice. Segments close together are transcribed as one part. */
+export async function transcribe(
   recognizer: Recognizer,
   samples: Int16Array,
   voice: readonly AudioObservation[],
@@ -36,47 +37,47 @@ export async function transcribed(
 ): Promise<AudioObservation[]> {
   const observations: AudioObservation[] = [];
   const durationMs = Math.floor(samples.length / SAMPLE_RATE_HZ * 1000);
-  for (const piece of pieces(voice, durationMs)) {
-    const part = samples.subarray(piece.startMs * SAMPLES_PER_MS, piece.endMs * SAMPLES_PER_MS);
-    const utterances = await recognizer.recognize(wavOf(part, SAMPLE_RATE_HZ), signal);
+  for (const part of speechParts(voice, durationMs)) {
+    const spoken = samples.subarray(part.startMs * SAMPLES_PER_MS, part.endMs * SAMPLES_PER_MS);
+    const utterances = await recognizer.recognize(wavOf(spoken, SAMPLE_RATE_HZ), signal);
     for (const { text, language, confidence, startMs, endMs } of utterances) {
-      const start = piece.startMs + Math.max(0, Math.round(startMs ?? PAD_MS));
-      const end = Math.min(piece.endMs, piece.startMs + Math.round(endMs ?? piece.endMs));
-      const transcript = cut(text.trim(), LIMITS.sidecar.transcriptBytesMax);
+      const start = part.startMs + Math.max(0, Math.round(startMs ?? PAD_MS));
+      const end = Math.min(part.endMs, part.startMs + Math.round(endMs ?? part.endMs));
+      const transcript = truncatedUtf8(text.trim(), LIMITS.sidecar.transcriptBytesMax);
       if (!/[\p{L}\p{N}]/u.test(transcript.replaceAll(/\[[^\]]*\]|\([^)]*\)/g, "")) || end <= start) continue;
       observations.push({
         start_offset_ms: start,
         end_offset_ms: end,
         kind: "speech",
         label: "speech",
-        confidence: confidence ?? piece.confidence,
+        confidence: confidence ?? part.confidence,
         model: recognizer.model,
         transcript,
-        ...(language && { language: cut(language, LIMITS.sidecar.languageBytesMax) }),
+        ...(language && { language: truncatedUtf8(language, LIMITS.sidecar.languageBytesMax) }),
       });
     }
   }
   return observations;
 }
 
-interface Piece {
+interface SpeechPart {
   readonly startMs: number;
   readonly endMs: number;
   readonly confidence: number;
 }
 
 const SAMPLES_PER_MS = SAMPLE_RATE_HZ / 1000;
-/** Segments that lie closer are one sentence to a recognizer, which does better with more of it. */
+/** Segments with a shorter pause between them are transcribed together: a recognizer works better on whole sentences. */
 const JOIN_MS = 700;
-const PIECE_MS_MAX = 30_000;
-/** Around each piece, so that no first or last sound is cut off. */
+const PART_MS_MAX = 30_000;
+/** Added before and after each part, so that its first and last sounds are not cut off. */
 const PAD_MS = 150;
 
-function pieces(voice: readonly AudioObservation[], durationMs: number): Piece[] {
-  const joined: Piece[] = [];
+function speechParts(voice: readonly AudioObservation[], durationMs: number): SpeechPart[] {
+  const joined: SpeechPart[] = [];
   for (const { start_offset_ms: startMs, end_offset_ms: endMs, confidence } of voice) {
     const last = joined.at(-1);
-    if (last && startMs - last.endMs <= JOIN_MS && endMs - last.startMs <= PIECE_MS_MAX) {
+    if (last && startMs - last.endMs <= JOIN_MS && endMs - last.startMs <= PART_MS_MAX) {
       joined[joined.length - 1] = { ...last, endMs, confidence: Math.max(last.confidence, confidence) };
     } else joined.push({ startMs, endMs, confidence });
   }
@@ -88,7 +89,7 @@ function pieces(voice: readonly AudioObservation[], durationMs: number): Piece[]
 }
 
 export interface EndpointOptions {
-  /** All of the URL, such as `http://127.0.0.1:8000/v1/audio/transcriptions`. */
+  /** The whole URL, such as `http://127.0.0.1:8000/v1/audio/transcriptions`. */
   readonly url: string;
   readonly apiKey: string | undefined;
   readonly model: string;
@@ -97,7 +98,7 @@ export interface EndpointOptions {
 
 const ANSWER_BYTES_MAX = 2 ** 20;
 
-/** `POST` of a multipart form, as OpenAI's API takes it; asks for segments, and takes an answer without them. */
+/** Sends a multipart form as OpenAI's API defines it. Asks for segments and accepts an answer without them. */
 export class EndpointRecognizer implements Recognizer {
   readonly engine;
   readonly model;
@@ -194,7 +195,7 @@ export interface WhisperOptions {
 
 const TRANSCRIPT_BYTES_MAX = 256 * 2 ** 10;
 
-/** Gives whisper.cpp the audio through stdin and takes the plain text that it prints. */
+/** Passes the audio to whisper.cpp through stdin and reads the plain text that it prints. */
 export class WhisperRecognizer implements Recognizer {
   readonly engine = "whisper";
   readonly model;
@@ -202,7 +203,7 @@ export class WhisperRecognizer implements Recognizer {
 
   constructor(options: WhisperOptions) {
     const file = options.modelPath.split("/").at(-1)!;
-    this.model = cut(`whisper.cpp/${file}`, LIMITS.sidecar.modelBytesMax);
+    this.model = truncatedUtf8(`whisper.cpp/${file}`, LIMITS.sidecar.modelBytesMax);
     this.#options = options;
   }
 
@@ -224,11 +225,4 @@ export class WhisperRecognizer implements Recognizer {
       throw new SidecarFault(reason[error.kind], `whisper.cpp cannot transcribe: ${error.message}`);
     }
   }
-}
-
-/** The first `maxBytes` of UTF-8, without half a character. */
-function cut(text: string, maxBytes: number): string {
-  const bytes = new TextEncoder().encode(text);
-  if (bytes.length <= maxBytes) return text;
-  return new TextDecoder().decode(bytes.subarray(0, maxBytes)).replace(/\uFFFD$/, "");
 }

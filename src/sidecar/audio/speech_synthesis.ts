@@ -1,4 +1,4 @@
-/** Text into speech, by espeak-ng. */
+/** Text to speech, by espeak-ng. */
 
 import { joinedBytes } from "../../base/bytes.ts";
 import type { World } from "../../base/world.ts";
@@ -18,14 +18,14 @@ export interface SynthesisOptions {
 }
 
 /**
- * A mono WAV with a header that tells the truth; espeak-ng writes its header before it knows the length. The text goes in
- * through stdin and is read as plain text: no markup, no phoneme notation.
+ * A mono WAV with a correct header; the header of espeak-ng has no length, as it is written first. The text is passed
+ * through stdin and read as plain text: no markup, no phoneme notation.
  */
-export async function speak(
+export async function synthesize(
   text: string,
   { program, ...options }: SynthesisOptions,
 ): Promise<{ readonly wav: Uint8Array; readonly sampleRateHz: number }> {
-  const input = joinedBytes(new TextEncoder().encode(plain(text)), new Uint8Array([0x0a]));
+  const input = joinedBytes(new TextEncoder().encode(plainText(text)), new Uint8Array([0x0a]));
   let output;
   try {
     output = await outputOf(program, ["--stdout", "--stdin", "-b", "1", "-v", "en-us"], {
@@ -46,7 +46,7 @@ export async function speak(
   return { wav: wavOf(wavSamples(output, shape), shape.sampleRateHz), sampleRateHz: shape.sampleRateHz };
 }
 
-/** Without control characters and without `[[`, by which espeak-ng is told phonemes. */
-function plain(text: string): string {
+/** Without control characters, and without `[[`, which starts a list of phonemes for espeak-ng. */
+function plainText(text: string): string {
   return text.replaceAll(/\p{Cc}+/gu, " ").replaceAll("[[", "[ [");
 }

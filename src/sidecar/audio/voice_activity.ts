@@ -1,4 +1,4 @@
-/** When somebody speaks: what speech does that noise, tones and music do not, weighed by a small fitted model. */
+/** Voice activity: properties that distinguish speech from noise, tones and music, weighed by a small fitted model. */
 
 import { type Features, FRAME_MS } from "./features.ts";
 import { VOICE_WEIGHTS } from "./voice_weights.ts";
@@ -6,13 +6,13 @@ import { VOICE_WEIGHTS } from "./voice_weights.ts";
 export interface VoiceSegment {
   readonly startMs: number;
   readonly endMs: number;
-  /** Mean probability of its frames that somebody speaks. */
+  /** The mean probability of speech in its frames. */
   readonly confidence: number;
 }
 
 /**
- * The segments in which somebody speaks, in order. Pauses below 300 ms belong to a segment; what is shorter than 200 ms is
- * none. A segment begins where speech is likelier than 0.6 and goes on while it is likelier than 0.45.
+ * The segments with speech, in order. A pause below 300 ms belongs to its segment; a segment shorter than 200 ms is
+ * dropped. A segment begins where the probability of speech is at least 0.6 and continues while it is at least 0.45.
  */
 export function voiceSegments(probabilities: Float32Array, durationMs: number): VoiceSegment[] {
   const segments: VoiceSegment[] = [];
@@ -42,7 +42,7 @@ const ONSET_FRAMES = 15;
 const PAUSE_FRAMES = 30;
 const LEAST_MS = 200;
 
-/** For each frame the probability that somebody speaks in it. */
+/** The probability of speech in each frame. */
 export function voiceProbabilities(features: Features): Float32Array<ArrayBuffer> {
   const evidence = voiceEvidence(features);
   const width = EVIDENCE.length;
@@ -70,7 +70,7 @@ function probability(evidence: Float32Array): number {
   return 1 / (1 + Math.exp(-sum));
 }
 
-/** What the model weighs, each about 0 to 1: of the frame and its neighbours, and of half a second to both sides. */
+/** The inputs of the model, each about 0 to 1: of the frame and its neighbours, and of half a second to both sides. */
 export const EVIDENCE = [
   "stands above its noise floor",
   "stands far above it",
@@ -186,7 +186,7 @@ function slidingMaximum(frames: number, reach: number, value: (frame: number) =>
   });
 }
 
-/** Means of any stretch of a column, from its running sum. */
+/** Means over any range of a column, from its running sum. */
 class RunningMean {
   readonly #sums: Float64Array;
 

@@ -1,10 +1,10 @@
-/** The TCP server of the reference embedding sidecar: one picture after the other, a few may wait, the rest is refused. */
+/** The server of the reference embedding sidecar: it works on one picture, lets a few wait and refuses the rest. */
 
-import { deadline } from "../../base/deadline.ts";
 import { Gate } from "../../base/gate.ts";
-import type { Log } from "../../base/log.ts";
 import { Refusal } from "../../base/refusal.ts";
 import type { Address } from "../../base/setting_parsers.ts";
+import { Deadline, OutOfTime } from "../../base/wait.ts";
+import type { World } from "../../base/world.ts";
 import {
   decodeEmbeddingRequest,
   EMBEDDING_HEADER_BYTES,
@@ -14,24 +14,25 @@ import {
 } from "../../model/sidecars/embedding_protocol.ts";
 import { type JpegDecoder, UndecodableJpeg } from "./jpeg_decoder.ts";
 import { describePicture } from "./picture_descriptor.ts";
-import { type ServeRequest, type SidecarExchange, SidecarListener } from "../sidecar_listener.ts";
+import { type SidecarExchange, SidecarListener } from "../sidecar_listener.ts";
 
 export interface EmbeddingServerOptions {
-  readonly log: Log;
+  readonly world: World;
   readonly decoder: Pick<JpegDecoder, "decode">;
   readonly bindAddr: Address;
+  /** Pictures that may wait. */
   readonly queue: number;
+  /** Of one request, its wait included. */
   readonly timeoutMs: number;
 }
 
 export class EmbeddingServer implements AsyncDisposable {
   readonly #options: EmbeddingServerOptions;
-  readonly #listener: SidecarListener;
+  #listener!: SidecarListener;
   /** ffmpeg takes one picture at a time. */
   readonly #gate: Gate;
 
-  /** Listens at once. Throws when the address is taken. */
-  constructor(options: EmbeddingServerOptions) {
+  private constructor(options: EmbeddingServerOptions) {
     this.#options = options;
     this.#gate = new Gate({
       limit: 1,
@@ -39,15 +40,25 @@ export class EmbeddingServer implements AsyncDisposable {
       what: "pictures",
       refusal: "inference_provider_unavailable",
     });
-    const serve: ServeRequest = (head, exchange) => this.#serve(head, exchange);
-    this.#listener = new SidecarListener(options.bindAddr, EMBEDDING_HEADER_BYTES, serve);
+  }
+
+  /** Throws when the address is taken. */
+  static listen(options: EmbeddingServerOptions): EmbeddingServer {
+    const server = new EmbeddingServer(options);
+    server.#listener = SidecarListener.listen({
+      world: options.world,
+      bindAddr: options.bindAddr,
+      headerBytes: EMBEDDING_HEADER_BYTES,
+      serve: (head, exchange) => server.#serve(head, exchange),
+    });
+    return server;
   }
 
   get port(): number {
     return this.#listener.port;
   }
 
-  /** Ends every connection and what is done for it. */
+  /** Ends every connection and the work for it. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#gate.close();
     await this.#listener[Symbol.asyncDispose]();
@@ -64,25 +75,24 @@ export class EmbeddingServer implements AsyncDisposable {
     }
     const jpeg = await exchange.read(jpegBytes);
     if (!jpeg) return false;
-    await exchange.answer((gone) => this.#answer(jpeg, gone));
+    await exchange.answer((disconnected) => this.#answer(jpeg, disconnected));
     return true;
   }
 
-  async #answer(jpeg: Uint8Array, gone: AbortSignal): Promise<Uint8Array[]> {
-    const { timeoutMs, log } = this.#options;
-    const late = new AbortController();
-    using _deadline = deadline(timeoutMs, () => late.abort());
-    const signal = AbortSignal.any([gone, late.signal]);
+  async #answer(jpeg: Uint8Array, disconnected: AbortSignal): Promise<Uint8Array[]> {
+    const { timeoutMs, world } = this.#options;
+    using deadline = new Deadline(world, timeoutMs, disconnected);
+    const { signal } = deadline;
     try {
       return encodeEmbedding(await this.#embed(jpeg, signal));
     } catch (error) {
-      gone.throwIfAborted();
-      if (late.signal.aborted) {
+      disconnected.throwIfAborted();
+      if (signal.reason instanceof OutOfTime) {
         return encodeEmbeddingFailure("timeout", `it was not done within ${timeoutMs} ms`);
       }
       if (error instanceof Refusal) return encodeEmbeddingFailure("overloaded", error.message);
       if (error instanceof UndecodableJpeg) return encodeEmbeddingFailure("bad_request", error.message);
-      log.error("a picture was not embedded", { error: String(error) });
+      world.log.error("a picture was not embedded", { error: String(error) });
       return encodeEmbeddingFailure("inference_error", "the picture was not embedded");
     }
   }

@@ -1,6 +1,7 @@
-/** The settings of the reference embedding sidecar: a table of variables, read all at once, every fault named. */
+/** The settings of the reference embedding sidecar: its variables and their defaults. */
 
-import { type Address, address, integer, type Parser } from "../../base/setting_parsers.ts";
+import { type Address, address, integer } from "../../base/setting_parsers.ts";
+import { readSettings, type SidecarEnvironment, singleLine } from "../sidecar_settings.ts";
 
 export interface EmbeddingSettings {
   readonly bindAddr: Address;
@@ -11,7 +12,7 @@ export interface EmbeddingSettings {
   readonly ffmpegProgram: string;
 }
 
-/** Names are listed one by one, as the process may read no others. */
+/** Listed one by one, as the process has permission to read only these. */
 export const EMBEDDING_VARIABLES = [
   "EMBEDDING_SIDECAR_BIND_ADDR",
   "EMBEDDING_SIDECAR_QUEUE",
@@ -20,27 +21,12 @@ export const EMBEDDING_VARIABLES = [
 ] as const;
 
 /** Throws an Error with one line for each variable that is wrong. */
-export function readEmbeddingSettings(env: Readonly<Record<string, string | undefined>>): EmbeddingSettings {
-  const faults: string[] = [];
-  const optional = <T>(name: typeof EMBEDDING_VARIABLES[number], parser: Parser<T>): T | undefined => {
-    const text = env[name];
-    if (text === undefined || text === "") return undefined;
-    const value = parser.read(text);
-    if (value === undefined) faults.push(`${name} must be ${parser.rule}`);
-    return value;
-  };
-  const settings = {
-    bindAddr: optional("EMBEDDING_SIDECAR_BIND_ADDR", address) ?? { hostname: "127.0.0.1", port: 7791 },
-    queue: optional("EMBEDDING_SIDECAR_QUEUE", integer(0, 1024)) ?? 8,
-    // Below the 2 s after which the service hangs up, so that it hears why.
-    timeoutMs: optional("EMBEDDING_SIDECAR_TIMEOUT_MS", integer(10, 600_000)) ?? 1_500,
-    ffmpegProgram: optional("EMBEDDING_SIDECAR_FFMPEG_PATH", word) ?? "ffmpeg",
-  };
-  if (faults.length > 0) throw new Error(faults.join("\n"));
-  return settings;
+export function readEmbeddingSettings(env: SidecarEnvironment): EmbeddingSettings {
+  return readSettings<typeof EMBEDDING_VARIABLES[number], EmbeddingSettings>(env, (setting) => ({
+    bindAddr: setting("EMBEDDING_SIDECAR_BIND_ADDR", address) ?? { hostname: "127.0.0.1", port: 7791 },
+    queue: setting("EMBEDDING_SIDECAR_QUEUE", integer(0, 1024)) ?? 8,
+    // Shorter than the 2 s after which the service disconnects, so that the service receives the reason.
+    timeoutMs: setting("EMBEDDING_SIDECAR_TIMEOUT_MS", integer(10, 600_000)) ?? 1_500,
+    ffmpegProgram: setting("EMBEDDING_SIDECAR_FFMPEG_PATH", singleLine) ?? "ffmpeg",
+  }));
 }
-
-const word: Parser<string> = {
-  rule: "a text without line breaks",
-  read: (text) => /^[^\r\n]+$/.test(text) ? text : undefined,
-};

@@ -1,14 +1,14 @@
-/** JPEG files to small RGB pictures, through one ffmpeg that is kept: one file in, one picture out. */
+/** JPEG files to small RGB pictures, through one ffmpeg that keeps running: one file in, one picture out. */
 
 import { joinedBytes } from "../../base/bytes.ts";
 import { PICTURE_BYTES, PICTURE_EDGE } from "./picture_descriptor.ts";
 
-/** The file is no JPEG, or a damaged one, or one of more pixels than a camera takes. */
+/** The file is no JPEG, or it is damaged, or it has more pixels than a camera makes. */
 export class UndecodableJpeg extends Error {
   override readonly name = "UndecodableJpeg";
 }
 
-/** There is no ffmpeg, or it does not start. */
+/** There is no ffmpeg, or it cannot be started. */
 export class DecoderMissing extends Error {
   override readonly name = "DecoderMissing";
 }
@@ -16,13 +16,13 @@ export class DecoderMissing extends Error {
 const PIXELS_MAX = 64 * 2 ** 20;
 
 /**
- * ffmpeg gets the files as frames of an IVF stream, whose demuxer knows where a frame ends without seeing the next one,
- * and ends at the first file that it cannot read. So either a picture comes or the output ends, and the next file meets a
- * new process. One file at a time: whoever calls sees to that.
+ * ffmpeg receives the files as frames of an IVF stream, whose demuxer knows where a frame ends before the next one
+ * arrives, and ends at the first file that it cannot read. So either a picture comes or the output ends, and the next
+ * file gets a new process. Decodes one file at a time: the caller must not call it again before.
  */
 export class JpegDecoder implements AsyncDisposable {
   readonly #program: string;
-  #process: Process | null = null;
+  #process: FfmpegProcess | null = null;
   #frames = 0;
 
   constructor(program: string) {
@@ -53,8 +53,8 @@ export class JpegDecoder implements AsyncDisposable {
   }
 
   /** Null when the process has ended. */
-  async #exchange(process: Process, jpeg: Uint8Array): Promise<Uint8Array | null> {
-    // What it does not take any more shows in what does not come.
+  async #exchange(process: FfmpegProcess, jpeg: Uint8Array): Promise<Uint8Array | null> {
+    // When ffmpeg reads no more, no picture comes either: `nextPicture` notices it.
     const writing = process.writer.write(joinedBytes(frameHeader(jpeg.length, this.#frames++), jpeg))
       .catch(() => {});
     const picture = await nextPicture(process);
@@ -73,13 +73,13 @@ export class JpegDecoder implements AsyncDisposable {
   }
 }
 
-interface Process {
+interface FfmpegProcess {
   readonly child: Deno.ChildProcess;
   readonly writer: WritableStreamDefaultWriter<Uint8Array>;
   readonly reader: ReadableStreamBYOBReader;
 }
 
-/** Threads are one, and probing is short, because both make ffmpeg hold pictures back. */
+/** One thread and short probing, because more of either makes ffmpeg hold pictures back. */
 const ARGUMENTS = [
   ...[
     "-nostdin",
@@ -97,7 +97,7 @@ const ARGUMENTS = [
   ...["-c:v", "rawvideo", "-flush_packets", "1", "-f", "rawvideo", "pipe:1"],
 ];
 
-function started(program: string): Process {
+function started(program: string): FfmpegProcess {
   let child: Deno.ChildProcess;
   try {
     child = new Deno.Command(program, {
@@ -111,14 +111,14 @@ function started(program: string): Process {
     throw new DecoderMissing(`ffmpeg does not start: ${error instanceof Error ? error.name : String(error)}`);
   }
   const writer = child.stdin.getWriter();
-  writer.write(STREAM_HEADER).catch(() => {/* its output says what became of it */});
+  writer.write(STREAM_HEADER).catch(() => {/* the end of its output shows the failure */});
   return { child, writer, reader: child.stdout.getReader({ mode: "byob" }) };
 }
 
 /**
- * 8x8 grey pixels. The first file that a new ffmpeg sees must be a good one, or it looks for a better one instead of
- * ending. Quantisation by 1, one component, the default Huffman tables (which a file in a stream may leave out), and in
- * one byte: no change of the mean (00), nothing else in the block (1010), ones to the end (11).
+ * 8x8 grey pixels. The first file for a new ffmpeg must be valid, or ffmpeg searches for a valid one instead of ending.
+ * Quantisation by 1, one component, the default Huffman tables (which a file in a stream may leave out). One byte of
+ * data: no change of the mean (00), nothing else in the block (1010), ones to the end (11).
  */
 const GREY_JPEG = Uint8Array.fromHex(
   "ffd8" + "ffdb004300" + "01".repeat(64) + "ffc0000b080008000801011100" + "ffda0008010100003f00" + "2b" +
@@ -132,7 +132,7 @@ const GREY_JPEG = Uint8Array.fromHex(
  *           12  width, height, u16 each: 0         16  ticks a second, u32    20  seconds, u32
  *   frame    0  length, u32  4  time, u64
  *
- * With a height here, ffmpeg would take a file of less for half of an interlaced picture.
+ * With a height here, ffmpeg would read a lower picture as half of an interlaced one.
  */
 const STREAM_HEADER = streamHeader();
 
@@ -155,7 +155,7 @@ function frameHeader(length: number, time: number): Uint8Array {
 }
 
 /** Null when the output ends first. */
-async function nextPicture({ reader }: Process): Promise<Uint8Array | null> {
+async function nextPicture({ reader }: FfmpegProcess): Promise<Uint8Array | null> {
   let buffer = new Uint8Array(PICTURE_BYTES);
   for (let at = 0; at < PICTURE_BYTES;) {
     const { value, done } = await reader.read(new Uint8Array(buffer.buffer, at, PICTURE_BYTES - at))

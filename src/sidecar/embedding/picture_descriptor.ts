@@ -1,7 +1,7 @@
-/** A small picture as 768 numbers: which colours and which edges are where, by arithmetic alone. */
+/** A small picture as 768 numbers: the colours and edges of each of its cells, by arithmetic alone. */
 
 /*
- * A classical descriptor, nothing was trained: it knows pictures that look alike, and not that two views show the same thing.
+ * A classical descriptor without training: it finds that pictures look alike, and not that two views show the same object.
  */
 
 /** The picture that is described: RGB, 8 bits a channel, row by row. */
@@ -27,16 +27,16 @@ export const DESCRIPTOR_NUMBERS = CELLS * CELLS * CELL_NUMBERS;
 
 /** Share of the squared length that colours have; edges have the rest. */
 const COLOUR_SHARE = 0.6;
-/** Colour differences are smaller than differences of luma and say as much. */
+/** Differences of colour are smaller than those of luma and as important. */
 const CHROMA_WEIGHT = 2;
 const CONTRAST_WEIGHT = 1;
-/** A picture with less of either has that part weaker instead of stretched, as what is left is noise. */
+/** With less than this length a part is not scaled up, because what it contains is noise. */
 const COLOUR_LENGTH_MIN = 1.2;
 const EDGE_LENGTH_MIN = 1.5;
 
-/** Steps of luma from pixel to pixel that noise and compression make; edges count from here on. */
+/** Smaller steps of luma from pixel to pixel come from noise and compression and are no edges. */
 const EDGE_MIN = 0.015;
-/** In every number, so that a picture that is grey all over has a direction too, and one that noise does not turn. */
+/** Added to every number, so that a grey picture has a direction too, one that noise hardly changes. */
 const FLOOR = 0.1 / Math.sqrt(DESCRIPTOR_NUMBERS);
 
 /** A vector of length 1. */
@@ -52,7 +52,7 @@ export function describePicture(rgb: Uint8Array): Float32Array<ArrayBuffer> {
   return descriptor;
 }
 
-/** Fills `luma` on the way, [0,1]. */
+/** Fills `luma` as well, with values in [0,1]. */
 function addColours(descriptor: Float32Array, luma: Float32Array, rgb: Uint8Array): void {
   for (let pixel = 0; pixel < luma.length; pixel++) {
     const red = rgb[pixel * 3]! / 255;
@@ -90,7 +90,7 @@ function addEdges(descriptor: Float32Array, luma: Float32Array): void {
       descriptor[at + (lower + 1) % DIRECTIONS]! += strength * share;
     }
   }
-  // The root keeps one hard contour from outweighing everything else.
+  // Without the root, one hard contour would outweigh everything else.
   for (let at = 0; at < descriptor.length; at++) {
     if (at % CELL_NUMBERS >= COLOURS) descriptor[at] = Math.sqrt(descriptor[at]! / CELL_PIXELS);
   }

@@ -13,7 +13,7 @@ export function startReferenceEmbedding(env: Record<string, string> = {}): Promi
     `--allow-env=${EMBEDDING_VARIABLES.join(",")}`,
     `--allow-run=${ffmpeg}`,
   ];
-  return startSidecarProcess("embedding_main.ts", permissions, {
+  return startSidecarProcess("embedding/embedding_main.ts", permissions, {
     EMBEDDING_SIDECAR_BIND_ADDR: "127.0.0.1:0",
     EMBEDDING_SIDECAR_FFMPEG_PATH: ffmpeg,
     ...env,

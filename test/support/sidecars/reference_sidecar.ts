@@ -16,7 +16,7 @@ export function startReferenceSidecar(env: Record<string, string> = {}): Promise
     "--allow-env",
     ...(programs.length > 0 ? [`--allow-run=${programs.join(",")}`] : []),
   ];
-  return startSidecarProcess("audio_main.ts", permissions, {
+  return startSidecarProcess("audio/audio_main.ts", permissions, {
     AUDIO_SIDECAR_BIND_ADDR: "127.0.0.1:0",
     AUDIO_SIDECAR_ESPEAK_PROGRAM: espeakPath() ?? "espeak-ng",
     ...env,

@@ -1,4 +1,4 @@
-/** Everything that is heard in a window by calculation alone: where somebody speaks, and which sounds there are. */
+/** Detection of voices and sounds in a window of audio, by calculation alone. */
 
 import type { AudioObservation, AudioProfile } from "../../model/sidecars/local_audio.ts";
 import { measure, SAMPLE_RATE_HZ } from "./features.ts";
@@ -9,15 +9,15 @@ import { voiceProbabilities, voiceSegments } from "./voice_activity.ts";
 export const VOICE_MODEL = "voice-activity-1";
 export const SOUND_MODEL = "sound-events-1";
 
-export interface Heard {
+export interface Detections {
   readonly voice: readonly AudioObservation[];
   readonly sounds: readonly AudioObservation[];
   readonly voiceMs: number;
   readonly soundsMs: number;
 }
 
-/** `samples` have 16 kHz. `monotonicMs` is asked how long the two stages take. */
-export function hear(samples: Int16Array, profile: AudioProfile, monotonicMs: () => number): Heard {
+/** `samples` have 16 kHz. `monotonicMs` is the clock by which the two stages are timed. */
+export function detect(samples: Int16Array, profile: AudioProfile, monotonicMs: () => number): Detections {
   const durationMs = samples.length / SAMPLE_RATE_HZ * 1000;
   const startedMs = monotonicMs();
   const features = measure(samples);
@@ -30,7 +30,7 @@ export function hear(samples: Int16Array, profile: AudioProfile, monotonicMs: ()
     end_offset_ms: endMs,
     kind: "voice_activity" as const,
     label: "voice",
-    confidence: rounded(confidence),
+    confidence: roundedConfidence(confidence),
     model: VOICE_MODEL,
   }));
   const sounds = events.flatMap(({ sound, startMs, endMs, confidence }) => {
@@ -43,15 +43,15 @@ export function hear(samples: Int16Array, profile: AudioProfile, monotonicMs: ()
       end_offset_ms,
       kind,
       label,
-      confidence: rounded(confidence),
+      confidence: roundedConfidence(confidence),
       model: SOUND_MODEL,
     }];
   });
   return { voice, sounds, voiceMs: measuredMs - startedMs, soundsMs };
 }
 
-/** The `most` observations that are surest, of those that are sure enough, in order of time. */
-export function chosen(
+/** Of the observations with enough confidence the `maxEvents` most important ones, in order of time. */
+export function selected(
   observations: readonly AudioObservation[],
   { maxEvents, minConfidence }: { readonly maxEvents: number; readonly minConfidence: number },
 ): AudioObservation[] {
@@ -62,9 +62,9 @@ export function chosen(
     .toSorted((a, b) => a.start_offset_ms - b.start_offset_ms || a.end_offset_ms - b.end_offset_ms);
 }
 
-/** Where there is no room for all, words go before sounds, and sounds before where words may be. */
+/** When not all fit, speech comes before sounds, and sounds come before voice activity. */
 const RANK = { speech: 2, audio_event: 1, voice_activity: 0 } as const;
 
-function rounded(confidence: number): number {
+function roundedConfidence(confidence: number): number {
   return Math.round(confidence * 1000) / 1000;
 }

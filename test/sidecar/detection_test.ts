@@ -10,18 +10,18 @@ import {
 import { AUDIO_PROFILES, type AudioObservation } from "../../src/model/sidecars/local_audio.ts";
 import { measure } from "../../src/sidecar/audio/features.ts";
 import { RealFourier } from "../../src/sidecar/audio/fourier.ts";
-import { chosen, hear } from "../../src/sidecar/audio/hearing.ts";
+import { detect, selected } from "../../src/sidecar/audio/detection.ts";
 import { labelOf } from "../../src/sidecar/audio/profile_labels.ts";
 import { SOUNDS } from "../../src/sidecar/audio/sound_events.ts";
 import { seededRandom } from "../support/seeded_random.ts";
 import { ESPEAK, needing } from "../support/needs.ts";
 
-const heardIn = (samples: Int16Array) => hear(samples, "general", () => 0);
+const detectionsIn = (samples: Int16Array) => detect(samples, "general", () => 0);
 
 /** Frames of 10 ms of which the detector is right, of those it names and of those there are. */
 function judged({ samples, speech }: Scene) {
   const named = new Uint8Array(speech.length);
-  for (const { start_offset_ms, end_offset_ms } of heardIn(samples).voice) {
+  for (const { start_offset_ms, end_offset_ms } of detectionsIn(samples).voice) {
     named.fill(1, start_offset_ms / 10, end_offset_ms / 10);
   }
   const right = named.filter((is, frame) => is && speech[frame]).length;
@@ -76,7 +76,7 @@ Deno.test({
 
 Deno.test("no voice is found where nobody speaks", () => {
   for (const background of ["white", "pink", "hum", "engine", "tone", "clicks", "chirps"]) {
-    deepEqual(heardIn(backgroundScene(background, 99).samples).voice, [], background);
+    deepEqual(detectionsIn(backgroundScene(background, 99).samples).voice, [], background);
   }
 });
 
@@ -84,7 +84,7 @@ Deno.test("each sound is found where it is, under its name", () => {
   for (const sound of SOUNDS) {
     for (const seed of [501, 502]) {
       const scene = soundScene(sound, seed);
-      const named = heardIn(scene.samples).sounds.filter(({ label }) => label === sound);
+      const named = detectionsIn(scene.samples).sounds.filter(({ label }) => label === sound);
       const found = scene.sounds.filter(({ startMs, endMs }) =>
         named.some((event) => event.start_offset_ms < endMs + 100 && event.end_offset_ms > startMs - 100)
       );
@@ -100,13 +100,13 @@ Deno.test("each sound is found where it is, under its name", () => {
 Deno.test("windows of any length are heard, and nothing reaches beyond their end", () => {
   const scene = soundScene("alarm", 7).samples;
   for (const length of [0, 1, 15, 16, 159, 160, 161, 1_000, 4_003, 100_000]) {
-    const { voice, sounds } = heardIn(scene.subarray(0, length));
+    const { voice, sounds } = detectionsIn(scene.subarray(0, length));
     for (const { start_offset_ms, end_offset_ms } of [...voice, ...sounds]) {
       ok(start_offset_ms < end_offset_ms && end_offset_ms <= length / 16, `${length}: ${end_offset_ms}`);
     }
   }
   const loud = Int16Array.from({ length: RATE }, (_, n) => n % 2 ? 32767 : -32768);
-  heardIn(loud);
+  detectionsIn(loud);
 });
 
 Deno.test("general profiles name every sound, the others only what they have a name for", () => {
@@ -134,7 +134,7 @@ Deno.test("of too many observations the surest remain, words first, in order of 
     make(40, "audio_event", 0.2),
   ];
   const starts = (maxEvents: number, minConfidence: number) =>
-    chosen(all, { maxEvents, minConfidence }).map((observation) => observation.start_offset_ms);
+    selected(all, { maxEvents, minConfidence }).map((observation) => observation.start_offset_ms);
   deepEqual(starts(64, 0), [0, 10, 20, 30, 40]);
   deepEqual(starts(64, 0.5), [0, 10, 20, 30]);
   deepEqual(starts(2, 0.35), [20, 30]);
