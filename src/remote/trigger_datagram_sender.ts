@@ -1,29 +1,31 @@
-/** The local listener of trigger programs: one datagram a firing over a Unix socket, never waiting for anybody. Contract 9.5. */
+/** Sends a datagram to a local Unix socket each time a trigger fires. */
 
 import type { World } from "../base/world.ts";
-import { unlessAborted } from "../base/wait.ts";
+import { within } from "../base/wait.ts";
 
-/** A listener that reads takes a datagram in microseconds; one that has taken none for so long is not reading. */
-const PATIENCE_MS = 50;
-/** Datagrams that wait for those before them. */
-const WAITING_MAX = 32;
+/** A listener that reads takes a datagram in microseconds. One that takes none for this long does not read. */
+const SEND_TIMEOUT_MS = 50;
+/** Datagrams that wait until those before them are sent. */
+const QUEUE_MAX = 32;
 
 /**
- * Sends to a SOCK_DGRAM socket that somebody else has bound and may bind again. What the listener does not take at once
- * is lost: there may be nobody, it may have more unread than its socket holds, or the message is too long for it.
+ * Sends to a SOCK_DGRAM socket, which the listener binds and may bind again. A datagram that the listener does not take
+ * at once is lost: there is no listener, the buffer of its socket is full, or the message is too long. See
+ * docs/protocols.md#trigger-datagrams.
  *
- * The platform has no way to call a send off that waits for room. So the first datagram that finds the socket full may
- * still arrive later though it was counted as lost, and until it does, or the listener goes away, all others are lost.
+ * A send that waits for room in the buffer cannot be cancelled. So the first datagram that finds the buffer full may still
+ * arrive later although it was counted as lost. Until then, or until the listener closes its socket, all others are lost.
  */
 export class TriggerDatagramSender implements Disposable {
   readonly #path: string;
   readonly #world: World;
   readonly #socket: Deno.DatagramConn;
   readonly #closing = new AbortController();
-  /** The end of those that were sent so far. */
+  /** Resolves when the last datagram so far was sent or lost. */
   #last: Promise<unknown> = Promise.resolve();
-  #waiting = 0;
-  #isStuck = false;
+  #queued = 0;
+  /** A send waits for room in the buffer of the listener. */
+  #isBlocked = false;
 
   private constructor(path: string, socket: Deno.DatagramConn, world: World) {
     this.#path = path;
@@ -32,8 +34,8 @@ export class TriggerDatagramSender implements Disposable {
   }
 
   /**
-   * For an absolute path; nobody has to listen there yet. Needs the permission to write to exactly this path. The own end
-   * has a random name of the abstract namespace (Linux), so that there is no file to remove.
+   * `path` is absolute, and nobody has to listen there yet. Needs the permission to write to exactly this path. The
+   * sender's own socket has a random name in the abstract namespace (Linux), so there is no file to remove.
    */
   static open(path: string, world: World): TriggerDatagramSender {
     const name = world.randomBytes(16).toHex();
@@ -41,14 +43,14 @@ export class TriggerDatagramSender implements Disposable {
     return new TriggerDatagramSender(path, socket, world);
   }
 
-  /** Whether the listener took it. Never rejects. */
+  /** Whether the listener took the message. Never rejects. */
   async send(message: string): Promise<boolean> {
-    if (this.#isStuck || this.#closing.signal.aborted || this.#waiting >= WAITING_MAX) return false;
-    this.#waiting++;
-    // One after the other, as the platform refuses a second send at the same time.
+    if (this.#isBlocked || this.#closing.signal.aborted || this.#queued >= QUEUE_MAX) return false;
+    this.#queued++;
+    // One after the other, because Deno refuses a second send at the same time.
     const sent = this.#last.then(() => this.#sendNow(new TextEncoder().encode(message)));
     this.#last = sent;
-    return await sent.finally(() => this.#waiting--);
+    return await sent.finally(() => this.#queued--);
   }
 
   [Symbol.dispose](): void {
@@ -58,22 +60,15 @@ export class TriggerDatagramSender implements Disposable {
   }
 
   async #sendNow(bytes: Uint8Array): Promise<boolean> {
-    if (this.#isStuck || this.#closing.signal.aborted) return false;
+    if (this.#isBlocked || this.#closing.signal.aborted) return false;
     const target: Deno.UnixAddr = { transport: "unixpacket", path: this.#path };
     const taken = this.#socket.send(bytes, target).then((count) => count === bytes.length, () => false);
-    const patience = new AbortController();
-    const onClose = () => patience.abort();
-    this.#closing.signal.addEventListener("abort", onClose, { once: true });
-    this.#world.sleep(PATIENCE_MS, patience.signal).then(onClose, () => {/* it was taken */});
     try {
-      return await unlessAborted(taken, patience.signal);
+      return await within(this.#world, SEND_TIMEOUT_MS, taken, this.#closing.signal);
     } catch {
-      this.#isStuck = true;
-      taken.then(() => void (this.#isStuck = false));
+      this.#isBlocked = true;
+      taken.then(() => void (this.#isBlocked = false));
       return false;
-    } finally {
-      this.#closing.signal.removeEventListener("abort", onClose);
-      patience.abort();
     }
   }
 }

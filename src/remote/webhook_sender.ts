@@ -1,4 +1,4 @@
-/** One webhook's receiver: posts a signed body to checked addresses only, and says in words why it did not take it. */
+/** Posts signed bodies to the URL of one webhook, at checked addresses only, and says why an attempt failed. */
 
 import type { World } from "../base/world.ts";
 import { LIMITS } from "../model/limits.ts";
@@ -10,20 +10,20 @@ import { RequestFailed } from "./guard/request_failed.ts";
 export interface WebhookSenderOptions {
   readonly world: World;
   readonly agent: PinnedAgent;
-  /** SERVICE_ALLOW_PRIVATE_WEBHOOKS (D8). */
+  /** SERVICE_ALLOW_PRIVATE_WEBHOOKS. See docs/security.md#outbound-addresses. */
   readonly allowPrivate: boolean;
   /** The system's resolver unless given. */
   readonly resolve?: Resolve;
 }
 
-/** What became of one attempt: undefined when the receiver took the event, else why it did not. */
+/** The result of one attempt: undefined when the receiver accepted the event, else the reason of the failure. */
 export type SendFault = string | undefined;
 
 /**
- * Posts to one URL. The addresses are checked before every attempt; what was checked less than two seconds ago and
- * then answered counts as checked, so that a stream of deliveries does not ask the resolver a thousand times a second.
- * That is as safe as asking: connections go to the checked addresses and nowhere else, whatever the name has come to
- * mean since. After a failure the name is looked up again.
+ * Posts to one URL. The addresses of its host are checked before every attempt. Addresses that were checked less than two
+ * seconds ago, and have answered since, are not checked again, so that a fast series of deliveries does not ask the
+ * resolver each time. That is safe: connections go to the checked addresses only, even if the name has got other
+ * addresses since. After a failure the name is looked up again.
  */
 export class WebhookSender {
   readonly #url: URL;
@@ -36,8 +36,8 @@ export class WebhookSender {
   }
 
   /**
-   * One attempt of at most 3 s in all. No proxy, and a redirect is a failure like every other answer that is not 2xx
-   * (contract 8.3). Throws only the reason of `signal`.
+   * One attempt of at most 3 s in total. It uses no proxy, and every answer that is not 2xx is a failure, redirects
+   * included. Throws only the reason of `signal`. See docs/events.md#webhooks.
    */
   async post(
     headers: Readonly<Record<string, string>>,
@@ -51,7 +51,7 @@ export class WebhookSender {
       const addresses = await this.#addresses(leftMs(), signal);
       const request = { world, agent, url: this.#url, addresses, method: "POST", headers, body, signal };
       const answer = await pinnedRequest({ ...request, isSentOnce: true, timeoutMs: Math.max(1, leftMs()) });
-      const fault = await verdict(answer);
+      const fault = await faultOfAnswer(answer);
       if (fault !== undefined) this.#checked = undefined;
       return fault;
     } catch (error) {
@@ -64,7 +64,7 @@ export class WebhookSender {
   async #addresses(timeoutMs: number, signal: AbortSignal): Promise<readonly string[]> {
     const { world, allowPrivate, resolve } = this.#options;
     const nowMs = world.monotonicMs();
-    if (this.#checked && nowMs - this.#checked.atMs < CHECKED_FOR_MS) return this.#checked.addresses;
+    if (this.#checked && nowMs - this.#checked.atMs < CHECK_VALID_MS) return this.#checked.addresses;
     const guard = { world, allowPrivate, timeoutMs, signal, ...(resolve && { resolve }) };
     const addresses = await checkedTarget(this.#url, guard);
     this.#checked = { addresses, atMs: nowMs };
@@ -72,11 +72,11 @@ export class WebhookSender {
   }
 }
 
-const CHECKED_FOR_MS = 2_000;
-/** An answer's body says nothing that counts; a short one is read away, so that the connection can be used again. */
+const CHECK_VALID_MS = 2_000;
+/** The body of the answer is ignored. A short one is read to its end, so that the connection can be used again. */
 const DRAINED_BYTES_MAX = 64 * 1024;
 
-async function verdict({ status, body }: PinnedResponse): Promise<SendFault> {
+async function faultOfAnswer({ status, body }: PinnedResponse): Promise<SendFault> {
   await body.drain(DRAINED_BYTES_MAX);
   return status >= 200 && status < 300 ? undefined : `webhook returned HTTP ${status}`;
 }
@@ -87,7 +87,7 @@ function faultOf(error: unknown): string {
   throw error;
 }
 
-/** Checks a registration's target once: throws `AddressRefused` unless every address of its host may be called. */
+/** For a registration: throws `AddressRefused` unless every address of the URL's host may be called. */
 export async function checkWebhookTarget(
   url: string,
   options: Pick<WebhookSenderOptions, "world" | "allowPrivate" | "resolve">,

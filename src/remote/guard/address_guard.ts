@@ -1,4 +1,4 @@
-/** The guard of every outbound address: which hosts may be called, and at which of their addresses. Contract 2.2. */
+/** The guard of all outbound connections: which hosts may be called, and at which addresses. */
 
 import { lookup } from "node:dns";
 import type { World } from "../../base/world.ts";
@@ -10,7 +10,7 @@ export type Resolve = (hostname: string, signal: AbortSignal) => Promise<readonl
 
 export interface AddressGuardOptions {
   readonly world: World;
-  /** Admits the operator's own network (D8), but still no link-local, multicast or reserved address. */
+  /** Allows the operator's own network too, but no link-local, multicast or reserved address. */
   readonly allowPrivate: boolean;
   /** The system's resolver unless given. */
   readonly resolve?: Resolve;
@@ -18,7 +18,7 @@ export interface AddressGuardOptions {
   readonly signal: AbortSignal;
 }
 
-/** Why a host may not be called, in words for the caller: they tell nothing of what lies in the operator's network. */
+/** The message may be shown to the caller: it reveals nothing of the operator's network. */
 export class AddressRefused extends Error {
   override readonly name = "AddressRefused";
 }
@@ -32,10 +32,11 @@ export function checkedTarget(url: URL, options: AddressGuardOptions): Promise<r
 }
 
 /**
- * Every address of a host, of which all may be called; connect to these only (`pinnedRequest`), since a second look-up
- * may answer otherwise. `hostname` may have brackets, upper case, and any spelling of a number that browsers read as an
- * IPv4 address: `0x7f.1` is 127.0.0.1. A name that does not exist and one of a private network are refused in the same
- * words. Errors: `AddressRefused`, or the reason of `signal`.
+ * The addresses of a host, if all of them may be called. Connect to these only (`pinnedRequest`), because a second
+ * look-up may have another result (DNS rebinding). `hostname` may have brackets, upper case, and any spelling of a number
+ * that browsers read as an IPv4 address: `0x7f.1` is 127.0.0.1. A name that does not exist and a name of a private
+ * network get the same message. Errors: `AddressRefused`, or the reason of `signal`. See
+ * docs/security.md#outbound-addresses.
  */
 export async function checkedAddresses(
   hostname: string,
@@ -51,7 +52,7 @@ export async function checkedAddresses(
   if (!options.allowPrivate && isLocalName(host)) {
     throw new AddressRefused(`${host} names this machine or its network, not a public host`);
   }
-  const addresses = await resolved(host, options);
+  const addresses = await resolveHost(host, options);
   if (addresses.length === 0 || !addresses.every(isAllowed)) {
     throw new AddressRefused(`${host} cannot be resolved to public addresses`);
   }
@@ -59,27 +60,27 @@ export async function checkedAddresses(
 }
 
 /**
- * Every address of a host that the operator has named: it may lie in any network. Errors: `AddressRefused` for a host
- * without an address, or the reason of `signal`.
+ * The addresses of a host from the operator's configuration, which may be in any network. Errors: `AddressRefused` for a
+ * host without an address, or the reason of `signal`.
  */
 export async function operatorAddresses(
   hostname: string,
   options: Omit<AddressGuardOptions, "allowPrivate">,
 ): Promise<readonly string[]> {
   const host = canonicalHost(hostname);
-  const addresses = isAddress(host) ? [host] : await resolved(host, options);
+  const addresses = isAddress(host) ? [host] : await resolveHost(host, options);
   if (addresses.length === 0) throw new AddressRefused(`${host} cannot be resolved`);
   return addresses;
 }
 
 /**
- * The host as an http URL spells it: lower case, without brackets and trailing dots, numbers as dotted decimals. URLs of
- * other schemes keep what the caller wrote, which is why the host is read once more as one of http.
+ * The host as the URL parser writes it for http: lower case, numbers as dotted decimals, and without brackets and
+ * trailing dots. For other schemes the parser keeps the host as the caller wrote it, so it is parsed again as http here.
  */
 export function canonicalHost(hostname: string): string {
   const plain = /^\[(.*:.*)\]$/.exec(hostname)?.[1] ?? hostname;
   const isIpv6 = plain.includes(":") && isAddress(plain);
-  // What would end the host, or be dropped, when the text is read as a URL.
+  // Such characters would end the host, or would be dropped, when the text is parsed as a URL.
   const url = isIpv6 || !/[\s/\\?#@:[\]]/.test(plain)
     ? URL.parse(`http://${isIpv6 ? `[${plain}]` : plain}/`)
     : null;
@@ -88,15 +89,15 @@ export function canonicalHost(hostname: string): string {
   return host;
 }
 
-/** What DNS can carry. */
+/** The longest name that DNS allows (RFC 1035 section 2.3.4). */
 const HOST_NAME_CHARACTERS = 253;
 
-/** Contract 2.2. Such names mean something else on every machine, whatever they resolve to. */
+/** Such names mean another host on every machine, so they are refused whatever they resolve to. */
 function isLocalName(host: string): boolean {
   return /(^|\.)(localhost|local)$/.test(host);
 }
 
-async function resolved(
+async function resolveHost(
   host: string,
   options: Omit<AddressGuardOptions, "allowPrivate">,
 ): Promise<readonly string[]> {
@@ -114,9 +115,9 @@ async function resolved(
 }
 
 /**
- * The system's own resolver (getaddrinfo), as it reads /etc/hosts and what else the operator has set up;
- * `Deno.resolveDns` asks name servers only, so it would not see what a connection by name would reach. A look-up cannot
- * be called back: one that nobody waits for any more ends by the system's own time limit.
+ * The system's resolver (getaddrinfo), which reads /etc/hosts and the operator's other settings. `Deno.resolveDns` asks
+ * name servers only, so it can have other results than a connection by name. A look-up cannot be cancelled: after the
+ * deadline it continues in the background until the system's own time limit.
  */
 function systemResolve(hostname: string): Promise<readonly string[]> {
   return new Promise((resolve, reject) => {

@@ -1,15 +1,15 @@
-/** How outbound connections find and trust their peers. Production leaves all of it out; tests have servers on loopback. */
+/** Replacements for the resolver, the trusted roots and the target of outbound connections, for tests only. */
 
 import type { Resolve } from "./address_guard.ts";
 
 export interface Outbound {
   /** The system's resolver unless given. */
   readonly resolve?: Resolve;
-  /** PEM; the trusted authorities of the runtime and the machine unless given. */
+  /** PEM certificates; those of the runtime and of the machine unless given. */
   readonly roots?: readonly string[];
-  /** Where a connection to a checked address really goes; the guard has seen the address before. */
+  /** Replaces the address of a connection, after the guard has checked it: test servers are on loopback. */
   readonly reroute?: (address: string) => string;
-  /** Admits media sources in private networks, which no setting does. */
+  /** Allows media sources in private networks, which no setting does. */
   readonly allowPrivateMedia?: boolean;
 }
 

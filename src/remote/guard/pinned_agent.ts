@@ -1,4 +1,4 @@
-/** Connections of outbound requests: each one to an address that was checked, and verified against the host's name. */
+/** The connections of outbound requests: each to a checked address, with a certificate verified for the host's name. */
 
 import {
   Agent as HttpAgent,
@@ -14,24 +14,24 @@ import { isAddress } from "../../model/sources/ip_address.ts";
 export interface PinnedAgentOptions {
   /** PEM certificates of the authorities to trust, from `trustedRoots`. */
   readonly roots: readonly string[];
-  /** Accepts any certificate: SERVICE_ALLOW_INSECURE_TLS, for media sources only. */
+  /** SERVICE_ALLOW_INSECURE_TLS: accepts any certificate, for media sources only. */
   readonly allowInsecureTls?: boolean;
-  /** Kept open to one address under one name; 4. Each may turn out stale before a request goes through. */
+  /** How many unused connections to one address under one name are kept open; 4. */
   readonly freeSocketsMax?: number;
-  /** Where a connection to a checked address really goes: `Outbound`. */
+  /** Replaces the address of a connection: see `Outbound`. */
   readonly reroute?: (address: string) => string;
 }
 
 /**
- * Connections are kept open for the next request to the same address under the same name. A request names the addresses
- * that were checked for it, so a kept connection to an address that is no longer among them is not used again.
+ * Keeps connections open for the next request to the same address under the same name. Each request brings the addresses
+ * that were checked for it, so a kept connection to an address that is not among them is not used.
  */
 export class PinnedAgent implements Disposable {
   readonly #plain: HttpAgent;
   readonly #secure: HttpsAgent;
   readonly #trust: tls.ConnectionOptions;
-  /** By origin: the address that answered last, so that it is not the resolver's order that decides about reuse. */
-  readonly #reached = new Map<string, string>();
+  /** By origin: the address that answered last, so that its connection is reused whatever the order of the resolver. */
+  readonly #lastAnswered = new Map<string, string>();
   readonly #reroute: (address: string) => string;
 
   constructor(
@@ -46,16 +46,16 @@ export class PinnedAgent implements Disposable {
     const kept = { keepAlive: true, maxFreeSockets: freeSocketsMax, timeout: IDLE_MS };
     this.#plain = new HttpAgent(kept);
     this.#trust = {
-      // Read once, not for every connection: verifying against 160 roots costs 10 ms, parsing them again as much.
+      // Parsed once: for every connection, parsing 160 roots would take as long (10 ms) as verifying against them.
       secureContext: tls.createSecureContext({ ca: [...roots] }),
-      // Without a list of its own the library reads the environment for one, which the sandbox refuses.
+      // Without a list here the library reads the environment for one, which the sandbox does not permit.
       ca: [],
       rejectUnauthorized: !allowInsecureTls,
     };
     this.#secure = new HttpsAgent({ ...kept, ...this.#trust });
   }
 
-  /** Starts a request to `address` on behalf of the host of `url`; redirects are answers like any other. */
+  /** Starts a request to `address` for the host of `url`. Does not follow redirects. */
   open(
     url: URL,
     address: string,
@@ -69,12 +69,12 @@ export class PinnedAgent implements Disposable {
       port: Number(url.port) || (isSecure ? 443 : 80),
     };
     if (!isSecure) return httpRequest({ ...target, agent: this.#plain });
-    // A certificate for an address is verified against `host`; the handshake carries names only.
+    // The TLS handshake can name a host only; a certificate for an address is verified against `host`.
     return httpsRequest({ ...target, agent: this.#secure, ...(isAddress(name) ? {} : { servername: name }) });
   }
 
   /**
-   * A connection of one's own to `address`, verified against the host of `url` if `isSecure`; the caller ends it.
+   * A connection to `address` that is not shared, verified against the host of `url` if `isSecure`. The caller closes it.
    * Errors: those of the network library (`failureOf`), and the reason of `signal`.
    */
   connect(url: URL, address: string, port: number, isSecure: boolean, signal: AbortSignal): Promise<Socket> {
@@ -90,21 +90,21 @@ export class PinnedAgent implements Disposable {
       socket.once("close", () => signal.removeEventListener("abort", onAbort));
       socket.once(isSecure ? "secureConnect" : "connect", () => resolve(socket));
       socket.on("error", reject);
-      socket.once("close", () => reject(new Error("closed before it was ready"))); // too late once it was ready
+      socket.once("close", () => reject(new Error("closed before it was ready"))); // no effect once it was ready
     });
   }
 
-  /** `addresses`, the one that answered last in front. */
+  /** `addresses`, with the one that answered last in front. */
   inOrder({ origin }: URL, addresses: readonly string[]): readonly string[] {
-    const reached = this.#reached.get(origin);
-    if (reached === undefined || !addresses.includes(reached)) return addresses;
-    return [reached, ...addresses.filter((address) => address !== reached)];
+    const first = this.#lastAnswered.get(origin);
+    if (first === undefined || !addresses.includes(first)) return addresses;
+    return [first, ...addresses.filter((address) => address !== first)];
   }
 
   /** Remembers that `address` answered. */
-  reached({ origin }: URL, address: string): void {
-    if (this.#reached.size >= ORIGINS_REMEMBERED_MAX) this.#reached.clear();
-    this.#reached.set(origin, address);
+  rememberAnswer({ origin }: URL, address: string): void {
+    if (this.#lastAnswered.size >= ORIGINS_REMEMBERED_MAX) this.#lastAnswered.clear();
+    this.#lastAnswered.set(origin, address);
   }
 
   /** Closes all connections. */
@@ -114,12 +114,12 @@ export class PinnedAgent implements Disposable {
   }
 }
 
-/** As certificates spell it. */
+/** The host as certificates write it: without brackets and trailing dots, in lower case. */
 function nameOf({ hostname }: URL): string {
   return hostname.replace(/^\[(.*)\]$/, "$1").replace(/\.+$/, "").toLowerCase();
 }
 
 const FREE_SOCKETS_MAX = 4;
-/** A connection that nobody has used for so long is closed. */
+/** An unused connection is closed after this time. */
 const IDLE_MS = 30_000;
 const ORIGINS_REMEMBERED_MAX = 256;

@@ -1,30 +1,30 @@
-/** HTTP requests to addresses that the guard has checked: no second look-up, no proxy, no redirect. Contract 2.2. */
+/** HTTP requests to addresses that the guard has checked, without a second look-up, a proxy or redirects. */
 
 import { Buffer } from "node:buffer";
 import type { ClientRequest, IncomingMessage } from "node:http";
 import type { World } from "../../base/world.ts";
-import { Deadline, OutOfTime } from "../../base/wait.ts";
+import { Deadline, OutOfTime, timer } from "../../base/wait.ts";
 import type { PinnedAgent } from "./pinned_agent.ts";
 import { failureOf, RequestFailed } from "./request_failed.ts";
 
 export interface PinnedRequest {
   readonly world: World;
-  /** Holds the connections, and says which certificates are trusted. */
+  /** Has the connections and the trusted certificates. */
   readonly agent: PinnedAgent;
   /** http or https, without user name and password. */
   readonly url: URL;
-  /** Of the URL's host, from `checkedTarget`; the first one that can be connected to is used. */
+  /** Addresses of the URL's host, from `checkedTarget`. The first one that accepts a connection is used. */
   readonly addresses: readonly string[];
   readonly method: string;
-  /** Sent as given, after `Host`, and `Content-Length` where there is a body. */
+  /** Sent as given, after `Host`, and after `Content-Length` where there is a body. */
   readonly headers: Readonly<Record<string, string>>;
   /** Sent as given. */
   readonly body?: Uint8Array;
-  /** Never sent twice, not even when a kept connection turns out to be closed: for callers that count attempts. */
+  /** Never sends the request twice, even when a kept connection is found to be closed: for callers that count attempts. */
   readonly isSentOnce?: true;
-  /** For each address until it has accepted a connection, TLS included; as long as everything unless given. */
+  /** Time for each address to accept a connection, TLS included; limited by `timeoutMs` only unless given. */
   readonly connectTimeoutMs?: number;
-  /** From the first connection to the last byte of the answer. */
+  /** Time from the first connection attempt to the last byte of the answer. */
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
 }
@@ -32,14 +32,14 @@ export interface PinnedRequest {
 export interface PinnedResponse {
   readonly status: number;
   readonly headers: Headers;
-  /** Must be read to its end, drained or cancelled; until then it holds the connection, at most until the deadline. */
+  /** Must be read to its end, drained or cancelled. Until then, or until the deadline, it occupies the connection. */
   readonly body: PinnedBody;
 }
 
 /**
- * Answers with whatever the server says, redirects and errors included. A connection that was kept open and turns out to
- * be closed is replaced once; nothing else is tried twice after the request was sent.
- * Errors: `RequestFailed`, or the reason of `signal`.
+ * Returns the server's answer whatever its status, redirects and errors included. When a kept connection is found to be
+ * closed, the request is sent again on another one; in no other case is a request sent again.
+ * Errors: `RequestFailed`, or the reason of `signal`. See docs/security.md#outbound-addresses.
  */
 export async function pinnedRequest(request: PinnedRequest): Promise<PinnedResponse> {
   const { agent, url } = request;
@@ -49,7 +49,7 @@ export async function pinnedRequest(request: PinnedRequest): Promise<PinnedRespo
     for (const address of agent.inOrder(url, request.addresses)) {
       try {
         const message = await exchange(request, address, deadline.signal);
-        agent.reached(url, address);
+        agent.rememberAnswer(url, address);
         return {
           status: message.statusCode!,
           headers: headersOf(message),
@@ -67,19 +67,19 @@ export async function pinnedRequest(request: PinnedRequest): Promise<PinnedRespo
   }
 }
 
-/** The bytes of an answer, once. Reading rejects with `RequestFailed` when the connection is cut or the time is up. */
+/** The body of an answer, to be read once. Reading rejects with `RequestFailed` when the connection or the time ends. */
 export class PinnedBody implements AsyncIterable<Uint8Array> {
   readonly #message: IncomingMessage;
   readonly #deadline: Deadline;
 
-  /** Takes over `deadline`. */
+  /** Owns `deadline` from now on. */
   constructor(message: IncomingMessage, deadline: Deadline) {
     this.#message = message;
     this.#deadline = deadline;
     const onAbort = () => message.destroy(abortError(deadline.signal));
     deadline.signal.addEventListener("abort", onAbort, { once: true });
     message.once("close", () => deadline[Symbol.dispose]());
-    message.on("error", () => {/* told to whoever reads */});
+    message.on("error", () => {/* the reader gets it */});
   }
 
   /** Leaving the loop early closes the connection. */
@@ -94,7 +94,7 @@ export class PinnedBody implements AsyncIterable<Uint8Array> {
     }
   }
 
-  /** Reads and drops what is left, so that the connection can be used again; what is longer than this is cut off. */
+  /** Reads and drops the rest, so that the connection can be used again. A rest over `maxBytes` closes it instead. */
   async drain(maxBytes: number): Promise<void> {
     let bytes = 0;
     try {
@@ -103,18 +103,18 @@ export class PinnedBody implements AsyncIterable<Uint8Array> {
         if (bytes > maxBytes) return;
       }
     } catch (error) {
-      if (!(error instanceof RequestFailed)) throw error; // a cut that nobody needed to read past
+      if (!(error instanceof RequestFailed)) throw error; // the rest is not needed
     }
   }
 
-  /** Closes the connection, unless all has been read. */
+  /** Closes the connection, unless the whole body was read. */
   cancel(): void {
     this.#message.destroy();
     this.#deadline[Symbol.dispose]();
   }
 }
 
-/** One request to one address, up to the head of the answer. */
+/** One request to one address, up to the status line and headers of the answer. */
 async function exchange(
   request: PinnedRequest,
   address: string,
@@ -145,21 +145,18 @@ function send(request: PinnedRequest, address: string) {
   });
   let connected = false;
   let reused = false;
-  const connecting = new AbortController();
+  const onTimeout = () => outgoing.destroy(new RequestFailed("connect", "it does not accept a connection"));
+  const connectTimer = connectTimeoutMs === undefined ? undefined : timer(world, connectTimeoutMs, onTimeout);
+  outgoing.once("close", () => connectTimer?.[Symbol.dispose]());
   const onConnected = () => {
     connected = true;
-    connecting.abort();
+    connectTimer?.[Symbol.dispose]();
   };
-  if (connectTimeoutMs !== undefined) {
-    const giveUp = () => outgoing.destroy(new RequestFailed("connect", "it does not accept a connection"));
-    world.sleep(connectTimeoutMs, connecting.signal).then(giveUp, () => {/* it was connected in time */});
-    outgoing.once("close", () => connecting.abort());
-  }
   const ready = url.protocol === "https:" ? "secureConnect" : "connect";
   outgoing.once("socket", (socket) => {
     reused = outgoing.reusedSocket;
-    // With it the runtime sends a request again by itself when its connection ends, even one that was destroyed on
-    // purpose (denoland/deno#36786): whether to try again is decided here.
+    // If this is true, the runtime itself sends the request again when the connection ends, even when it was destroyed
+    // on purpose (denoland/deno#36786). `exchange` decides whether to try again.
     outgoing.reusedSocket = false;
     if (reused) onConnected();
     else socket.once(ready, onConnected);
@@ -179,28 +176,28 @@ function headOf(
       outgoing.destroy();
     };
     signal.addEventListener("abort", onAbort, { once: true });
-    const letGo = () => signal.removeEventListener("abort", onAbort);
+    const stopListening = () => signal.removeEventListener("abort", onAbort);
     outgoing.once("response", (message) => {
-      letGo();
+      stopListening();
       resolve(message);
     });
     outgoing.once("upgrade", (_message, socket) => {
-      letGo();
+      stopListening();
       socket.destroy();
       reject(new RequestFailed("protocol", "its answer is not plain HTTP"));
     });
     outgoing.on("error", (error) => {
-      letGo();
+      stopListening();
       reject(failureOf(error, isConnected()));
     });
     outgoing.once("close", () => {
-      letGo();
+      stopListening();
       reject(new RequestFailed(isConnected() ? "reset" : "connect", "the connection was closed"));
     });
   });
 }
 
-/** The deadline is a failure of the request; an abort by the caller stays the caller's own. */
+/** The deadline becomes a `RequestFailed`; an abort by the caller stays the caller's reason. */
 function abortError(signal: AbortSignal): Error {
   return signal.reason instanceof OutOfTime
     ? new RequestFailed("timeout", "it took too long to answer")

@@ -1,12 +1,12 @@
-/** What went wrong with an outbound request, in words that may be told to whoever asked for it. */
+/** Why an outbound request failed, with a message that may be shown to the caller. */
 
 /**
- * `connect`: nothing was sent yet, so another address may be tried. `tls`: the certificate or the handshake. `reset`: cut
- * off under way. `timeout`: the deadline. `protocol`: what came is not HTTP.
+ * `connect`: nothing was sent yet, so another address may be tried. `tls`: the certificate or the handshake. `reset`: the
+ * connection ended during the request. `timeout`: the deadline. `protocol`: the answer is not HTTP.
  */
 export type FailureKind = "connect" | "tls" | "reset" | "timeout" | "protocol";
 
-/** The message names neither addresses nor anything else of the machine. */
+/** The message has no addresses and no other details of the machine or its network. */
 export class RequestFailed extends Error {
   override readonly name = "RequestFailed";
 
@@ -15,7 +15,7 @@ export class RequestFailed extends Error {
   }
 }
 
-/** The failure behind an error of the network library. `isConnected`: the request may have been sent. */
+/** The failure for an error of the network library. `isConnected`: the request may have been sent. */
 export function failureOf(error: unknown, isConnected = true): RequestFailed {
   if (error instanceof RequestFailed) return error;
   const { code = "", message } = error as { code?: string; message: string };
@@ -29,7 +29,7 @@ export function failureOf(error: unknown, isConnected = true): RequestFailed {
 
 const CUT = "the connection was cut";
 
-/** The first row that fits decides, so the particular stand first. */
+/** The first row whose pattern matches decides, so the specific ones come first. */
 const ROWS: readonly (readonly [RegExp, FailureKind, string])[] = [
   [/ECONNREFUSED/, "connect", "it refuses connections"],
   [/EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|ETIMEDOUT/, "connect", "it cannot be reached"],

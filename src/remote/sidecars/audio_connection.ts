@@ -1,4 +1,4 @@
-/** One TCP connection to the audio sidecar: a request goes out, an answer comes back, one at a time. */
+/** One TCP connection to the audio sidecar: sends a request and receives its answer, one at a time. */
 
 import type { Address } from "../../base/setting_parsers.ts";
 import {
@@ -10,22 +10,22 @@ import { unlessAborted } from "../../base/wait.ts";
 
 export interface AudioResponse {
   readonly status: ResponseHeader["status"];
-  /** MessagePack that nobody has looked into. */
+  /** MessagePack, not decoded yet. */
   readonly metadata: Uint8Array;
   readonly audio: Uint8Array;
 }
 
-/** There is no connection, or there is none any more. */
-export class LineCut extends Error {
-  override readonly name = "LineCut";
+/** The connection could not be opened or has ended. */
+export class AudioConnectionLost extends Error {
+  override readonly name = "AudioConnectionLost";
 
-  /** `hasAnswered`: something of an answer had come. */
+  /** `hasAnswered`: a part of the answer was received. */
   constructor(message: string, readonly hasAnswered: boolean) {
     super(message);
   }
 }
 
-export class AudioLine implements Disposable {
+export class AudioConnection implements Disposable {
   readonly #conn: Deno.TcpConn;
   #isReusable = true;
 
@@ -33,28 +33,28 @@ export class AudioLine implements Disposable {
     this.#conn = conn;
   }
 
-  /** Rejects with a {@link LineCut}, or with the reason of `signal`. */
-  static async connect({ hostname, port }: Address, signal: AbortSignal): Promise<AudioLine> {
+  /** Rejects with {@link AudioConnectionLost}, or with the reason of `signal`. */
+  static async connect({ hostname, port }: Address, signal: AbortSignal): Promise<AudioConnection> {
     const connecting = Deno.connect({ hostname, port, signal });
     try {
       const conn = await unlessAborted(connecting, signal);
       conn.setNoDelay(true);
-      return new AudioLine(conn);
+      return new AudioConnection(conn);
     } catch (error) {
-      connecting.then((late) => late.close(), () => {/* it never was */});
+      connecting.then((late) => late.close(), () => {/* there is nothing to close */});
       signal.throwIfAborted();
-      throw new LineCut(`The audio sidecar cannot be connected to: ${nameOf(error)}`, false);
+      throw new AudioConnectionLost(`The audio sidecar cannot be connected to: ${nameOf(error)}`, false);
     }
   }
 
-  /** Whether the last exchange left the connection where the next one can begin. */
+  /** Whether another exchange is possible: the last one sent its whole request and received its whole answer. */
   get isReusable(): boolean {
     return this.#isReusable;
   }
 
   /**
-   * Rejects with a {@link LineCut}, a `ProtocolFault` or the reason of `signal`; then the line is of no use any more. An
-   * answer that comes before the request was taken is an answer all the same, but the last one.
+   * Rejects with {@link AudioConnectionLost}, a `ProtocolFault` or the reason of `signal`; after that the connection is
+   * closed. An answer that comes before the whole request was sent is valid, but the connection is not reused.
    */
   async exchange(request: readonly Uint8Array[], signal: AbortSignal): Promise<AudioResponse> {
     const onAbort = () => this[Symbol.dispose]();
@@ -63,7 +63,7 @@ export class AudioLine implements Disposable {
     let isSent = false;
     const sending = this.#send(request).then(
       () => void (isSent = true),
-      () => {/* the answer fails to come */},
+      () => {/* then receiving the answer fails too */},
     );
     try {
       const response = await this.#receive();
@@ -105,7 +105,7 @@ export class AudioLine implements Disposable {
     for (let at = 0; at < length;) {
       const count = await this.#conn.read(bytes.subarray(at)).catch(() => null);
       if (count === null) {
-        throw new LineCut("The audio sidecar cut the connection", hasAnswered || at > 0);
+        throw new AudioConnectionLost("The audio sidecar cut the connection", hasAnswered || at > 0);
       }
       at += count;
     }

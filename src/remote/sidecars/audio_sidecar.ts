@@ -1,4 +1,4 @@
-/** The audio sidecar as seen from the service: windows of audio in, what is heard in them out, and texts into speech. */
+/** Calls of the audio sidecar: it analyzes a window of audio, or turns a text into speech. */
 
 import { Gate } from "../../base/gate.ts";
 import type { Log } from "../../base/log.ts";
@@ -25,7 +25,7 @@ import {
   type SpeechEngine,
 } from "../../model/sidecars/local_audio.ts";
 import { readWav } from "../../model/sidecars/wav.ts";
-import { AudioLine, type AudioResponse, LineCut } from "./audio_connection.ts";
+import { AudioConnection, AudioConnectionLost, type AudioResponse } from "./audio_connection.ts";
 import { BackOff } from "./back_off.ts";
 import { Deadline, OutOfTime } from "../../base/wait.ts";
 
@@ -43,11 +43,11 @@ export interface AnalyzeCall {
   readonly engine: SpeechEngine;
   readonly maxEvents: number;
   readonly minConfidence: number;
-  /** Where the window begins in its source. */
+  /** Where the window starts in its source. */
   readonly sourceStartMs: number;
-  /** Of the whole call: waiting for a connection, connecting, sending and receiving. */
+  /** For the whole call: waiting for a connection, connecting, sending and receiving. */
   readonly timeoutMs: number;
-  /** What getting the WAV took; given, the time from extraction to result is measured. */
+  /** How long the extraction of the WAV took; if given, a metric gets the time from extraction to result. */
   readonly extractionMs?: number;
   readonly signal: AbortSignal;
 }
@@ -67,18 +67,19 @@ export interface Speech {
   readonly processingMs: number;
 }
 
-/** Requests under way at once, each over a connection of its own; a sidecar takes fewer anyway. */
+/** Requests under way at once, each on a connection of its own; a sidecar accepts fewer anyway. */
 const CONNECTIONS_MAX = 8;
-/** Callers that wait for a connection; one more is refused as `overloaded`. */
-const WAITERS_MAX = 64;
+/** Callers that wait for a connection; the next one is refused as `overloaded`. */
+const AUDIO_WAITERS_MAX = 64;
 
 /**
- * Keeps connections open between calls and has one request at a time on each. Whatever contradicts the protocol ends
- * the connection. A sidecar that cannot be reached, cuts connections or answers nonsense is left alone for 100 ms,
- * then twice as long each time, at most 5 s; calls fail at once meanwhile, with reason `reconnect`. A call that ran
- * out of its own time says nothing about the sidecar, so it costs its connection but no other caller waits for it.
+ * Keeps connections open between calls, with one request at a time on each. An answer that breaks the protocol closes its
+ * connection. A sidecar that cannot be reached, closes connections or breaks the protocol is not called for 100 ms, then
+ * twice as long each time, at most 5 s; during this back-off calls fail at once, with reason `reconnect`. A call that
+ * exceeds its own timeout closes its connection but starts no back-off, as it may be the caller's timeout that is short.
  *
- * All calls reject with `SidecarFailed`, or with the reason of their signal; both end the connection under way.
+ * All calls reject with `SidecarFailed`, or with the reason of their signal. Both close the connection of the call. See
+ * docs/protocols.md#audio-sidecar.
  */
 export class AudioSidecar implements Disposable {
   readonly #address: Address;
@@ -87,13 +88,14 @@ export class AudioSidecar implements Disposable {
   readonly #log: Log;
   readonly #gate = new Gate({
     limit: CONNECTIONS_MAX,
-    waiterLimit: WAITERS_MAX,
+    waiterLimit: AUDIO_WAITERS_MAX,
     what: "calls to the audio sidecar",
     refusal: "audio_sidecar_unavailable",
   });
-  /** Every open connection, and those of them that nobody uses, the most recently used last. */
-  readonly #lines = new Set<AudioLine>();
-  readonly #idle: AudioLine[] = [];
+  /** Every open connection. */
+  readonly #connections = new Set<AudioConnection>();
+  /** The unused ones of them, the most recently used last. */
+  readonly #idle: AudioConnection[] = [];
   readonly #backOff = new BackOff();
   #isClosed = false;
 
@@ -104,7 +106,7 @@ export class AudioSidecar implements Disposable {
     this.#log = world.log.child("audio_sidecar");
   }
 
-  /** What is heard in a window. Sent a second time if the connection turns out to have been closed meanwhile. */
+  /** Analyzes a window of audio. The request is sent again, once, when a kept connection is found to be closed. */
   async analyze(call: AnalyzeCall): Promise<{ readonly result: LocalAudio; readonly roundTripMs: number }> {
     const metrics = this.#metrics;
     metrics.add("service_pipeline_local_audio_windows_total");
@@ -128,14 +130,14 @@ export class AudioSidecar implements Disposable {
     }
   }
 
-  /** A text as speech. */
+  /** Turns a text into speech. */
   async synthesize({ text, ...call }: SynthesizeCall): Promise<Speech> {
     const metrics = this.#metrics;
     metrics.add("service_pipeline_local_audio_tts_attempts_total");
     try {
       checkText(text);
       const speech = await this.#call(encodeSynthesize(text), call, speechOf);
-      this.#show(speech.capacity);
+      this.#showCapacity(speech.capacity);
       metrics.add("service_pipeline_local_audio_tts_successes_total");
       metrics.add("service_pipeline_local_audio_tts_bytes_total", speech.wav.length);
       metrics.observe("service_pipeline_local_audio_tts_latency_ms", speech.processingMs);
@@ -150,14 +152,14 @@ export class AudioSidecar implements Disposable {
     }
   }
 
-  /** Ends every connection; calls under way and later ones fail. */
+  /** Closes every connection; calls under way and later ones fail. */
   [Symbol.dispose](): void {
     this.#isClosed = true;
     this.#gate.close();
-    for (const line of [...this.#lines]) this.#drop(line);
+    for (const connection of [...this.#connections]) this.#drop(connection);
   }
 
-  /** One request and its answer, read by `read`, within the time of the call. */
+  /** One request and its answer, decoded by `read`, within the timeout of the call. */
   async #call<T>(
     request: readonly Uint8Array[],
     { timeoutMs, signal }: { readonly timeoutMs: number; readonly signal: AbortSignal },
@@ -167,7 +169,7 @@ export class AudioSidecar implements Disposable {
     using deadline = new Deadline(this.#world, timeoutMs, signal);
     try {
       using _permit = await this.#gate.acquire({ signal: deadline.signal });
-      this.#refuseWhileLeftAlone();
+      this.#refuseDuringBackOff();
       return await this.#exchange(request, read, deadline.signal);
     } catch (error) {
       signal.throwIfAborted();
@@ -178,7 +180,7 @@ export class AudioSidecar implements Disposable {
     }
   }
 
-  /** Over a kept connection if there is one. It may have been closed long ago, which only shows when it is used. */
+  /** Uses a kept connection if there is one. That the sidecar has closed it is noticed only when it is used. */
   async #exchange<T>(
     request: readonly Uint8Array[],
     read: (response: AudioResponse) => T,
@@ -189,89 +191,92 @@ export class AudioSidecar implements Disposable {
       try {
         return await this.#exchangeOver(kept, request, read, signal);
       } catch (error) {
-        if (!(error instanceof LineCut) || error.hasAnswered || signal.aborted || this.#isClosed) throw error;
-        for (const line of this.#idle.splice(0)) this.#drop(line); // they are as old
+        if (
+          !(error instanceof AudioConnectionLost) || error.hasAnswered || signal.aborted || this.#isClosed
+        ) throw error;
+        // The others were idle for at least as long, so they are closed too.
+        for (const connection of this.#idle.splice(0)) this.#drop(connection);
       }
     }
     return await this.#exchangeOver(await this.#connect(signal), request, read, signal);
   }
 
   async #exchangeOver<T>(
-    line: AudioLine,
+    connection: AudioConnection,
     request: readonly Uint8Array[],
     read: (response: AudioResponse) => T,
     signal: AbortSignal,
   ): Promise<T> {
     try {
-      const response = await line.exchange(request, signal);
+      const response = await connection.exchange(request, signal);
       const answer = response.status === "ok" ? read(response) : this.#refused(response);
       this.#backOff.succeeded();
-      if (line.isReusable && !this.#isClosed) this.#idle.push(line);
-      else this.#drop(line);
+      if (connection.isReusable && !this.#isClosed) this.#idle.push(connection);
+      else this.#drop(connection);
       if (answer instanceof SidecarFailed) throw answer;
       return answer;
     } catch (error) {
-      if (!(error instanceof SidecarFailed)) this.#drop(line);
+      if (!(error instanceof SidecarFailed)) this.#drop(connection);
       throw error;
     }
   }
 
-  async #connect(signal: AbortSignal): Promise<AudioLine> {
-    const line = await AudioLine.connect(this.#address, signal);
-    this.#lines.add(line);
-    if (this.#isClosed) this.#drop(line);
-    return line;
+  async #connect(signal: AbortSignal): Promise<AudioConnection> {
+    const connection = await AudioConnection.connect(this.#address, signal);
+    this.#connections.add(connection);
+    if (this.#isClosed) this.#drop(connection);
+    return connection;
   }
 
-  #drop(line: AudioLine): void {
-    this.#lines.delete(line);
-    const index = this.#idle.indexOf(line);
+  #drop(connection: AudioConnection): void {
+    this.#connections.delete(connection);
+    const index = this.#idle.indexOf(connection);
     if (index >= 0) this.#idle.splice(index, 1);
-    line[Symbol.dispose]();
+    connection[Symbol.dispose]();
   }
 
-  /** A well-formed no. */
+  /** The failure that a valid answer reports. */
   #refused(response: AudioResponse): SidecarFailed {
     if (response.audio.length > 0) throw new ProtocolFault("Cannot take a failure that comes with audio");
     const { reason, message, capacity } = decodeFailure(response.metadata);
-    if (capacity) this.#show(capacity);
+    if (capacity) this.#showCapacity(capacity);
     return new SidecarFailed(
       reason,
       `The audio sidecar refused: ${message.slice(0, MESSAGE_CHARACTERS_MAX)}`,
     );
   }
 
-  #refuseWhileLeftAlone(): void {
+  #refuseDuringBackOff(): void {
     const remainingMs = this.#backOff.remainingMs(this.#world.monotonicMs());
     if (remainingMs <= 0) return;
     const ms = Math.ceil(remainingMs);
-    throw new SidecarFailed("reconnect", `The audio sidecar failed and is left alone for another ${ms} ms`);
+    throw new SidecarFailed("reconnect", `The audio sidecar failed and is not called for another ${ms} ms`);
   }
 
-  /** What a call rejects with; what says something about the sidecar starts a back-off. */
+  /** What a call rejects with. A failure of the sidecar or its connection starts a back-off. */
   #failureOf(error: unknown): unknown {
     if (error instanceof SidecarFailed) return error;
     if (error instanceof Refusal) return new SidecarFailed("overloaded", error.message);
     if (error instanceof ProtocolFault) {
-      this.#leaveAlone(error.message);
+      this.#startBackOff(error.message);
       return new SidecarFailed("malformed_response", error.message);
     }
-    if (error instanceof LineCut) {
-      this.#leaveAlone(error.message);
+    if (error instanceof AudioConnectionLost) {
+      this.#startBackOff(error.message);
       return new SidecarFailed("reconnect", error.message);
     }
     return error;
   }
 
-  #leaveAlone(why: string): void {
+  #startBackOff(why: string): void {
     const pauseMs = this.#isClosed ? 0 : this.#backOff.failed(this.#world.monotonicMs());
-    if (pauseMs > 0) this.#log.warn(`left alone for ${pauseMs} ms: ${why}`);
+    if (pauseMs > 0) this.#log.warn(`not called for ${pauseMs} ms: ${why}`);
   }
 
   #measure(result: LocalAudio, roundTripMs: number, extractionMs: number | undefined): void {
     const metrics = this.#metrics;
     const { stages, audio_duration_ms: audioMs, processing_ms: processingMs } = result;
-    this.#show(result.capacity);
+    this.#showCapacity(result.capacity);
     metrics.add("service_pipeline_local_audio_observations_total", result.observations.length);
     metrics.add("service_pipeline_local_audio_duration_ms_total", audioMs);
     metrics.observe("service_pipeline_local_audio_round_trip_latency_ms", roundTripMs);
@@ -287,8 +292,8 @@ export class AudioSidecar implements Disposable {
     }
   }
 
-  /** The latest word of the sidecar about itself. */
-  #show({ active, queued, limit }: SidecarCapacity): void {
+  /** Sets the gauges to the capacity that the sidecar reported last. */
+  #showCapacity({ active, queued, limit }: SidecarCapacity): void {
     this.#metrics.set("service_pipeline_local_audio_sidecar_active", active);
     this.#metrics.set("service_pipeline_local_audio_sidecar_queue_depth", queued);
     this.#metrics.set("service_pipeline_local_audio_sidecar_capacity", limit);
@@ -297,7 +302,7 @@ export class AudioSidecar implements Disposable {
 
 const MESSAGE_CHARACTERS_MAX = 512;
 
-/** The sidecar would refuse it too, after megabytes. */
+/** The sidecar would refuse these windows too, but only after it has received megabytes. */
 function checkWindow(wav: Uint8Array): void {
   const maximum = LIMITS.localAudio.wavBytesMax;
   if (wav.length > maximum) {

@@ -1,19 +1,22 @@
-/** How long somebody who failed is left alone: a little at first, twice as long after each failure, and never very long. */
+/** Exponential back-off: how long a sidecar that failed is not called. */
 
 const FIRST_MS = 100;
 const MAX_MS = 5_000;
 
-/** Contract 12.1. Times are of a clock that never goes back. */
+/** 100 ms after the first failure, twice as long after each further one, at most 5 s. Times are monotonic. */
 export class BackOff {
   #lengthMs = 0;
   #untilMs = -Infinity;
 
-  /** How much longer; 0 when it may be tried. */
+  /** How much longer the back-off lasts; 0 when a call may be tried. */
   remainingMs(nowMs: number): number {
     return Math.max(0, this.#untilMs - nowMs);
   }
 
-  /** Failures of attempts that were under way together count once. The length of the pause that begins, 0 for none. */
+  /**
+   * Starts a back-off and returns its length. During a back-off it does nothing and returns 0, so that the failures of
+   * calls that were under way at the same time count once.
+   */
   failed(nowMs: number): number {
     if (this.remainingMs(nowMs) > 0) return 0;
     this.#lengthMs = Math.min(MAX_MS, this.#lengthMs === 0 ? FIRST_MS : this.#lengthMs * 2);

@@ -1,4 +1,4 @@
-/** The embedding sidecar as seen from the service: a JPEG out, 768 numbers in, over one connection that is kept. */
+/** Calls of the embedding sidecar: a JPEG becomes 768 numbers, over one connection that is kept open. */
 
 import { Gate } from "../../base/gate.ts";
 import type { Log } from "../../base/log.ts";
@@ -16,29 +16,30 @@ import {
 import { LIMITS } from "../../model/limits.ts";
 import { BackOff } from "./back_off.ts";
 import { Deadline, OutOfTime } from "../../base/wait.ts";
-import { ConnectionCut, SidecarConnection } from "./sidecar_connection.ts";
+import { ConnectionLost, SidecarConnection } from "./sidecar_connection.ts";
 
 export interface EmbeddingSidecarOptions {
   /** SERVICE_NOVELTY_EMBEDDING_ADDR. */
   readonly address: Address;
-  /** SERVICE_NOVELTY_EMBEDDING_TIMEOUT_MS: of connecting, of sending, of receiving and of waiting for a turn, each. */
+  /** SERVICE_NOVELTY_EMBEDDING_TIMEOUT_MS: for waiting, connecting, sending and receiving, each by itself. */
   readonly timeoutMs: number;
   readonly world: World;
   readonly metrics: Metrics;
 }
 
-/** There is no embedding; whoever asked does without. The message says why, and nothing of the picture. */
+/** There is no embedding, and the caller continues without. The message has the reason and nothing of the picture. */
 export class EmbeddingUnavailable extends Error {
   override readonly name = "EmbeddingUnavailable";
 }
 
-/** Callers that wait for the one before them; one more does without at once. */
-const WAITERS_MAX = 2;
+/** Callers that wait for the call before them; the next one fails at once. */
+const EMBEDDING_WAITERS_MAX = 2;
 
 /**
- * One request at a time. Whatever goes wrong, a well-formed no included, ends the connection, and the sidecar is left
- * alone for 100 ms, then twice as long each time, at most 5 s; calls fail at once meanwhile. Only a caller that hangs up
- * says nothing about the sidecar, nor does a kept connection that turns out to be closed: that is opened again, once.
+ * One request at a time. Every failure, a valid answer that reports one included, closes the connection and starts a
+ * back-off: the sidecar is not called for 100 ms, then twice as long each time, at most 5 s, and calls fail at once
+ * meanwhile. Two cases start no back-off: a caller that aborts, and a kept connection that is found to be closed, which is
+ * opened again, once. See docs/protocols.md#embedding-sidecar.
  */
 export class EmbeddingSidecar implements Disposable {
   readonly #options: EmbeddingSidecarOptions;
@@ -46,7 +47,7 @@ export class EmbeddingSidecar implements Disposable {
   readonly #backOff = new BackOff();
   readonly #gate = new Gate({
     limit: 1,
-    waiterLimit: WAITERS_MAX,
+    waiterLimit: EMBEDDING_WAITERS_MAX,
     what: "calls to the embedding sidecar",
     refusal: "inference_provider_unavailable",
   });
@@ -59,8 +60,8 @@ export class EmbeddingSidecar implements Disposable {
   }
 
   /**
-   * The embedding of a whole JPEG file of at most 10 MiB: 768 finite numbers. Rejects with {@link EmbeddingUnavailable},
-   * which is counted here, or with the reason of `signal`.
+   * The embedding of a JPEG file of at most 10 MiB: 768 finite numbers. Rejects with {@link EmbeddingUnavailable}, which
+   * a metric counts here, or with the reason of `signal`.
    */
   async embed(jpeg: Uint8Array, signal: AbortSignal): Promise<Float32Array> {
     signal.throwIfAborted();
@@ -69,7 +70,7 @@ export class EmbeddingSidecar implements Disposable {
     try {
       checkSize(jpeg);
       using _permit = await this.#gate.acquire({ signal, within: { world, timeoutMs } });
-      this.#refuseWhileLeftAlone();
+      this.#refuseDuringBackOff();
       const embedding = await this.#exchange(jpeg, signal);
       metrics.observe("service_pipeline_novelty_embedding_latency_ms", world.monotonicMs() - startedMs);
       return embedding;
@@ -80,7 +81,7 @@ export class EmbeddingSidecar implements Disposable {
     }
   }
 
-  /** Ends the connection; calls under way and later ones fail. */
+  /** Closes the connection; calls under way and later ones fail. */
   [Symbol.dispose](): void {
     this.#isClosed = true;
     this.#gate.close();
@@ -104,21 +105,21 @@ export class EmbeddingSidecar implements Disposable {
       try {
         return await this.#ask(this.#connection, jpeg, signal);
       } catch (error) {
-        if (!(error instanceof ConnectionCut) || this.#isClosed) throw error;
+        if (!(error instanceof ConnectionLost) || this.#isClosed) throw error;
         this.#drop();
       }
     }
     const { address } = this.#options;
-    const connection = await this.#inTime(signal, (signal) => SidecarConnection.open(address, signal));
+    const connection = await this.#withTimeout(signal, (signal) => SidecarConnection.open(address, signal));
     this.#connection = connection;
-    if (this.#isClosed) throw new ConnectionCut("is closed");
+    if (this.#isClosed) throw new ConnectionLost("is closed");
     return await this.#ask(connection, jpeg, signal);
   }
 
   async #ask(connection: SidecarConnection, jpeg: Uint8Array, signal: AbortSignal): Promise<Float32Array> {
     const request = [embeddingRequestHeader(jpeg.length), jpeg];
-    await this.#inTime(signal, (signal) => connection.send(request, signal));
-    return await this.#inTime(signal, async (signal) => {
+    await this.#withTimeout(signal, (signal) => connection.send(request, signal));
+    return await this.#withTimeout(signal, async (signal) => {
       const { status, payloadBytes } = decodeEmbeddingResponse(
         await connection.receive(EMBEDDING_HEADER_BYTES, signal),
       );
@@ -128,26 +129,26 @@ export class EmbeddingSidecar implements Disposable {
     });
   }
 
-  async #inTime<T>(parent: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  async #withTimeout<T>(parent: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     using deadline = new Deadline(this.#options.world, this.#options.timeoutMs, parent);
     return await work(deadline.signal);
   }
 
-  #refuseWhileLeftAlone(): void {
+  #refuseDuringBackOff(): void {
     const remainingMs = this.#backOff.remainingMs(this.#options.world.monotonicMs());
     if (remainingMs > 0) {
       throw new EmbeddingUnavailable(
-        `The embedding sidecar failed and is left alone for another ${Math.ceil(remainingMs)} ms`,
+        `The embedding sidecar failed and is not called for another ${Math.ceil(remainingMs)} ms`,
       );
     }
   }
 
-  /** What the caller is told; the sidecar is left alone from now on. */
+  /** What the call rejects with. A failure of the sidecar or its connection starts a back-off. */
   #failureOf(error: unknown): unknown {
     const why = whyOf(error, this.#options.timeoutMs);
     if (why === null) return error;
     const pauseMs = this.#isClosed ? 0 : this.#backOff.failed(this.#options.world.monotonicMs());
-    if (pauseMs > 0) this.#log.warn(`left alone for ${pauseMs} ms: ${why}`);
+    if (pauseMs > 0) this.#log.warn(`not called for ${pauseMs} ms: ${why}`);
     return new EmbeddingUnavailable(why);
   }
 
@@ -157,15 +158,15 @@ export class EmbeddingSidecar implements Disposable {
   }
 }
 
-/** Null for what is no failure of the sidecar, but a bug. */
+/** Null for an error that is a bug and not a failure of the sidecar. */
 function whyOf(error: unknown, timeoutMs: number): string | null {
   if (error instanceof OutOfTime) return `The embedding sidecar did not react within ${timeoutMs} ms`;
-  if (error instanceof ConnectionCut) return `The embedding sidecar ${error.message}`;
+  if (error instanceof ConnectionLost) return `The embedding sidecar ${error.message}`;
   if (error instanceof EmbeddingProtocolFault || error instanceof EmbeddingUnavailable) return error.message;
   return null;
 }
 
-/** The sidecar would refuse it too, after megabytes. */
+/** The sidecar would refuse such a JPEG too, but only after it has received megabytes. */
 function checkSize(jpeg: Uint8Array): void {
   const maximum = LIMITS.sidecar.embeddingJpegBytesMax;
   if (jpeg.length >= 1 && jpeg.length <= maximum) return;

@@ -1,14 +1,14 @@
-/** One TCP connection to a sidecar that speaks bytes: whole messages out and in, and the news that it was cut. */
+/** One TCP connection to the embedding sidecar: sends and receives a given number of bytes. */
 
 import type { Address } from "../../base/setting_parsers.ts";
 import { unlessAborted } from "../../base/wait.ts";
 
-/** There is no connection, or there is none any more. The message names neither address nor content. */
-export class ConnectionCut extends Error {
-  override readonly name = "ConnectionCut";
+/** The connection could not be opened or has ended. The message has neither the address nor any content. */
+export class ConnectionLost extends Error {
+  override readonly name = "ConnectionLost";
 }
 
-/** All methods reject with a {@link ConnectionCut} or the reason of their signal; then the connection is closed. */
+/** All methods reject with {@link ConnectionLost} or the reason of their signal; after that the connection is closed. */
 export class SidecarConnection implements Disposable {
   readonly #conn: Deno.TcpConn;
 
@@ -23,15 +23,15 @@ export class SidecarConnection implements Disposable {
       conn.setNoDelay(true);
       return new SidecarConnection(conn);
     } catch (error) {
-      connecting.then((late) => late.close(), () => {/* it never was */});
+      connecting.then((late) => late.close(), () => {/* there is nothing to close */});
       signal.throwIfAborted();
       const why = error instanceof Error ? error.name : String(error);
-      throw new ConnectionCut(`cannot be connected to: ${why}`);
+      throw new ConnectionLost(`cannot be connected to: ${why}`);
     }
   }
 
   async send(parts: readonly Uint8Array[], signal: AbortSignal): Promise<void> {
-    await this.#unlessCut(signal, async () => {
+    await this.#transfer(signal, async () => {
       for (const part of parts) {
         for (let at = 0; at < part.length;) at += await this.#conn.write(part.subarray(at));
       }
@@ -41,7 +41,7 @@ export class SidecarConnection implements Disposable {
   /** Exactly `length` bytes. */
   async receive(length: number, signal: AbortSignal): Promise<Uint8Array<ArrayBuffer>> {
     const bytes = new Uint8Array(length);
-    await this.#unlessCut(signal, async () => {
+    await this.#transfer(signal, async () => {
       for (let at = 0; at < length;) {
         const count = await this.#conn.read(bytes.subarray(at));
         if (count === null) throw new Deno.errors.UnexpectedEof();
@@ -59,8 +59,8 @@ export class SidecarConnection implements Disposable {
     }
   }
 
-  /** Closing the connection is what ends a transfer that takes too long. */
-  async #unlessCut(signal: AbortSignal, transfer: () => Promise<void>): Promise<void> {
+  /** When `signal` aborts, the connection is closed, because that is the only way to end a read or a write. */
+  async #transfer(signal: AbortSignal, transfer: () => Promise<void>): Promise<void> {
     const onAbort = () => this[Symbol.dispose]();
     if (signal.aborted) onAbort();
     signal.addEventListener("abort", onAbort, { once: true });
@@ -69,7 +69,7 @@ export class SidecarConnection implements Disposable {
     } catch {
       this[Symbol.dispose]();
       signal.throwIfAborted();
-      throw new ConnectionCut("cut the connection");
+      throw new ConnectionLost("cut the connection");
     } finally {
       signal.removeEventListener("abort", onAbort);
     }

@@ -152,7 +152,7 @@ Deno.test("an answer that breaks the protocol is not taken, ends the connection 
     using audio = client(double);
     await rejects(audio.analyze(), failsWith("malformed_response"), what);
     await until(() => double.open === 0);
-    await rejects(audio.analyze(), failsWith("reconnect", /left alone/), what);
+    await rejects(audio.analyze(), failsWith("reconnect", /not called for another/), what);
     equal(double.requests.length, 1, what);
   }
 });

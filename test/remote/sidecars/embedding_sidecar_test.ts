@@ -110,7 +110,7 @@ Deno.test("whatever goes wrong ends the connection, and the sidecar is left alon
     await rejects(novelty.embed(), unavailable(), what);
     await until(() => double.open === 0);
     double.answer(embedded(axis(0)));
-    await rejects(novelty.embed(), unavailable(/left alone for another 100 ms/), what);
+    await rejects(novelty.embed(), unavailable(/not called for another 100 ms/), what);
     equal(double.requests.length, 1, what);
     novelty.clock.ms += 100;
     deepEqual(await novelty.embed(), axis(0), what);
@@ -141,7 +141,7 @@ Deno.test("a sidecar that is not there is unavailable, and asked again once it i
   await double[Symbol.asyncDispose]();
   using novelty = client({ port });
   await rejects(novelty.embed(), unavailable(/cannot be connected to: ConnectionRefused/));
-  await rejects(novelty.embed(), unavailable(/left alone/));
+  await rejects(novelty.embed(), unavailable(/not called/));
 });
 
 Deno.test("a kept connection that was closed meanwhile is opened again without a pause", async () => {
@@ -163,7 +163,7 @@ Deno.test("an answer that does not come in time ends the connection and begins a
   novelty.elapse();
   await rejects(asked, unavailable(/did not react within 2000 ms/));
   await until(() => double.open === 0);
-  await rejects(novelty.embed(), unavailable(/left alone/));
+  await rejects(novelty.embed(), unavailable(/not called/));
 });
 
 Deno.test("one is asked at a time, two wait and a fourth does without", async () => {
