@@ -20,8 +20,8 @@ export interface WebhookSenderOptions {
 export type SendFault = string | undefined;
 
 /**
- * Posts to one URL. The addresses of its host are checked before every attempt. Addresses that were checked less than two
- * seconds ago, and have answered since, are not checked again, so that a fast series of deliveries does not ask the
+ * Posts to one URL. The addresses of its host are checked before every attempt. Addresses that were checked less than
+ * two seconds ago, and have answered since, are not checked again, so that a fast series of deliveries does not ask the
  * resolver each time. That is safe: connections go to the checked addresses only, even if the name has got other
  * addresses since. After a failure the name is looked up again.
  */

@@ -56,8 +56,8 @@ export class Blobs {
    * is full or fails; then no partial file stays.
    *
    * Exception: where the path of the blob cannot be looked up, for example because a file stands in the place of its
-   * folder, the error of the operating system is thrown as it is (`Deno.errors.NotADirectory`). Only somebody who changes
-   * the data directory by hand can cause that.
+   * folder, the error of the operating system is thrown as it is (`Deno.errors.NotADirectory`). Only somebody who
+   * changes the data directory by hand can cause that.
    */
   async put(content: Uint8Array | AsyncIterable<Uint8Array>, kind: BlobKind): Promise<BlobRef> {
     // The hash of bytes in memory is known at once, so nothing is written when the blob exists.

@@ -10,8 +10,9 @@ import type { World } from "../base/world.ts";
  *                    └────────── dispose ──→ gone
  * ```
  *
- * The name has the two underscores of an upload with an owner, but no owner, so no caller sees it. When the disk is full
- * or fails, the refusal is `storage_unavailable` (503), and the log has the reason. See docs/deployment.md#durability.
+ * The name has the two underscores of an upload with an owner, but no owner, so no caller sees it. When the disk is
+ * full or fails, the refusal is `storage_unavailable` (503), and the log has the reason. See
+ * docs/deployment.md#durability.
  */
 export class PartialFile implements Disposable {
   readonly path: string;

@@ -2,7 +2,9 @@
 
 import { join } from "node:path";
 
-/** Removes everything in `folder`. Call it only as the owner of the data directory, before the first file is put there. */
+/**
+ * Removes everything in `folder`. Call it only as the owner of the data directory, before the first file is put there.
+ */
 export function emptyTempFolder(folder: string): void {
   for (const { name } of Deno.readDirSync(folder)) Deno.removeSync(join(folder, name), { recursive: true });
 }

@@ -23,8 +23,8 @@ export interface PinnedAgentOptions {
 }
 
 /**
- * Keeps connections open for the next request to the same address under the same name. Each request brings the addresses
- * that were checked for it, so a kept connection to an address that is not among them is not used.
+ * Keeps connections open for the next request to the same address under the same name. Each request brings the
+ * addresses that were checked for it, so a kept connection to an address that is not among them is not used.
  */
 export class PinnedAgent implements Disposable {
   readonly #plain: HttpAgent;
@@ -74,8 +74,8 @@ export class PinnedAgent implements Disposable {
   }
 
   /**
-   * A connection to `address` that is not shared, verified against the host of `url` if `isSecure`. The caller closes it.
-   * Errors: those of the network library (`failureOf`), and the reason of `signal`.
+   * A connection to `address` that is not shared, verified against the host of `url` if `isSecure`. The caller closes
+   * it. Errors: those of the network library (`failureOf`), and the reason of `signal`.
    */
   connect(url: URL, address: string, port: number, isSecure: boolean, signal: AbortSignal): Promise<Socket> {
     const target = { host: this.#reroute(address), port };

@@ -20,7 +20,9 @@ export interface PinnedRequest {
   readonly headers: Readonly<Record<string, string>>;
   /** Sent as given. */
   readonly body?: Uint8Array;
-  /** Never sends the request twice, even when a kept connection is found to be closed: for callers that count attempts. */
+  /**
+   * Never sends the request twice, even when a kept connection is found to be closed: for callers that count attempts.
+   */
   readonly isSentOnce?: true;
   /** Time for each address to accept a connection, TLS included; limited by `timeoutMs` only unless given. */
   readonly connectTimeoutMs?: number;
@@ -67,7 +69,9 @@ export async function pinnedRequest(request: PinnedRequest): Promise<PinnedRespo
   }
 }
 
-/** The body of an answer, to be read once. Reading rejects with `RequestFailed` when the connection or the time ends. */
+/**
+ * The body of an answer, to be read once. Reading rejects with `RequestFailed` when the connection or the time ends.
+ */
 export class PinnedBody implements AsyncIterable<Uint8Array> {
   readonly #message: IncomingMessage;
   readonly #deadline: Deadline;

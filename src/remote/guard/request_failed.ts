@@ -1,8 +1,8 @@
 /** Why an outbound request failed, with a message that may be shown to the caller. */
 
 /**
- * `connect`: nothing was sent yet, so another address may be tried. `tls`: the certificate or the handshake. `reset`: the
- * connection ended during the request. `timeout`: the deadline. `protocol`: the answer is not HTTP.
+ * `connect`: nothing was sent yet, so another address may be tried. `tls`: the certificate or the handshake. `reset`:
+ * the connection ended during the request. `timeout`: the deadline. `protocol`: the answer is not HTTP.
  */
 export type FailureKind = "connect" | "tls" | "reset" | "timeout" | "protocol";
 

@@ -1,4 +1,4 @@
-/** What every kind of model backend can do, whichever protocol it speaks. */
+/** The interface of all model backends, whatever protocol they use. */
 
 import type { World } from "../../base/world.ts";
 import type { InferenceAnswer, InferenceRequest, ProviderKind } from "../../model/infer/inference.ts";
@@ -6,34 +6,34 @@ import type { Resolve } from "../guard/address_guard.ts";
 import type { PinnedAgent } from "../guard/pinned_agent.ts";
 
 export interface Backend {
-  /** As the operator has named it. */
+  /** The name in the operator's configuration. */
   readonly name: string;
   readonly kind: ProviderKind;
-  /** Whether it takes a clip as a file of its own; the others get it inside the request. */
+  /** Whether it takes a clip as a separate file; the others get it inside the request. */
   readonly hasBinaryMedia: boolean;
-  /** Output tokens that `request` may take here. */
+  /** How many output tokens `request` may use here. */
   reservedTokens(request: InferenceRequest): number;
-  /** One question, never asked twice on account of a failure. Errors: `InferenceFailed`, or the reason of the signal. */
-  ask(request: InferenceRequest, options: AskOptions): Promise<BackendAnswer>;
-  /** Whether it answers at the moment, asked live and within the time that contract 1.4 gives it. */
+  /** One inference, not repeated after a failure. Errors: `InferenceFailed`, or the reason of the signal. */
+  ask(request: InferenceRequest, options: BackendCallOptions): Promise<BackendAnswer>;
+  /** Whether it answers a test request now, within a short time limit. See docs/models.md#catalog. */
   isReachable(signal: AbortSignal): Promise<boolean>;
-  /** Waits for what it does after its answers. */
+  /** Waits for requests that follow its answers, such as the deletion of a clip. */
   close(): Promise<void>;
 }
 
-export interface AskOptions {
-  /** For everything that the question takes. */
+export interface BackendCallOptions {
+  /** For the whole call, with all its requests. */
   readonly timeoutMs: number;
-  /** Aborting it cuts the connection, so that the backend stops working on the question. */
+  /** Aborting it closes the connection, so that the backend stops working on the call. */
   readonly signal: AbortSignal;
 }
 
 export type BackendAnswer = Pick<InferenceAnswer, "outputText" | "finishReason" | "tokens">;
 
-/** What the backends of one service share. */
+/** What all backends of a service share. */
 export interface BackendContext {
   readonly world: World;
-  /** Holds the connections. */
+  /** Has the connections. */
   readonly agent: PinnedAgent;
   /** The system's resolver unless given. */
   readonly resolve?: Resolve;

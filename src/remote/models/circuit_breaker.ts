@@ -1,28 +1,29 @@
-/** When to leave a backend alone: after failures in a row it is skipped for a while, then one question finds out. */
+/** The circuit breaker of one backend: after several failures in a row it is skipped for a while, then probed. */
 
 /**
  * ```
  *            3 failures in a row, or a spent quota
  *   closed ─────────────────────────────────────────▶ open for 5 s, then 10 s, … up to 60 s
- *     ▲                                                 │ time is over
- *     │            the probe ends well                  ▼          the probe fails
+ *     ▲                                                 │ the time has passed
+ *     │            the probe succeeds                   ▼          the probe fails
  *     └────────────────────────────────────────────── half open ──────────────────▶ open, twice as long
  * ```
- * Times are of a clock that never goes back. An answer of any kind shows that the backend works.
+ * The probe is the next call. Times are monotonic. Any answer of the backend counts as a success. See
+ * docs/models.md#circuit-breaker.
  */
-export class Circuit {
+export class CircuitBreaker {
   #failures = 0;
   /** Null while closed. */
   #open: { readonly untilMs: number; readonly forMs: number } | null = null;
   #isProbing = false;
 
-  /** Whether the backend is to be skipped now. */
+  /** Whether the backend must be skipped now. */
   isOpen(nowMs: number): boolean {
     return this.#open !== null && (nowMs < this.#open.untilMs || this.#isProbing);
   }
 
-  /** One question begins; tell what became of it. A question that is asked although the circuit is open is no probe. */
-  enter(nowMs: number): CircuitPass {
+  /** Starts one call; the caller reports its result. A call that starts although the breaker is open is not a probe. */
+  enter(nowMs: number): CircuitCall {
     const isProbe = this.#open !== null && !this.isOpen(nowMs);
     if (isProbe) this.#isProbing = true;
     let isOver = false;
@@ -45,18 +46,18 @@ export class Circuit {
   #fail(nowMs: number, isQuotaSpent: boolean, isProbe: boolean): void {
     this.#failures += 1;
     const forMs = this.#open ? Math.min(this.#open.forMs * 2, OPEN_MS_MAX) : OPEN_MS_FIRST;
-    // While it is open, only the probe makes it longer: the others began before, or were asked for want of a better one.
+    // While it is open, only the probe extends it: the other calls started before, or no other backend was left to ask.
     if (isProbe || (!this.#open && (isQuotaSpent || this.#failures >= FAILURES_MAX))) {
       this.#open = { untilMs: nowMs + forMs, forMs };
     }
   }
 }
 
-/** The first of these calls counts. */
-export interface CircuitPass {
+/** One call of the backend. Only the first result that is reported counts. */
+export interface CircuitCall {
   succeeded(): void;
   failed(nowMs: number, isQuotaSpent: boolean): void;
-  /** Ended in a way that says nothing of the backend. */
+  /** The call ended without a result that says whether the backend works. */
   released(): void;
 }
 

@@ -1,15 +1,17 @@
-/** Google's Gemini: pictures inside the request, clips as files that are uploaded before and deleted after. Contract 7.5. */
+/** Backends with Google's Gemini protocol: pictures go inside the request, clips are uploaded and later deleted. */
 
 import { z } from "zod";
+import { NEVER_ABORTED } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import { GEMINI_BASE_URL, type GeminiSettings } from "../../model/infer/backend_file.ts";
 import { geminiSchema } from "../../model/infer/gemini_schema.ts";
 import type { InferenceRequest, InferenceVideo, TokenCounts } from "../../model/infer/inference.ts";
 import { LIMITS } from "../../model/limits.ts";
-import type { AskOptions, Backend, BackendAnswer, BackendContext } from "./backend.ts";
+import type { Backend, BackendAnswer, BackendCallOptions, BackendContext } from "./backend.ts";
 import { Base64, jsonBody } from "./json_body.ts";
 import { type Exchange, ModelEndpoint } from "./model_endpoint.ts";
 
+/** See docs/models.md#gemini. */
 export class Gemini implements Backend {
   readonly name: string;
   readonly kind = "gemini";
@@ -17,10 +19,10 @@ export class Gemini implements Backend {
   readonly #settings: GeminiSettings;
   readonly #world: World;
   readonly #endpoint: ModelEndpoint;
-  /** Deletions under way: no answer waits for one. */
+  /** Deletions under way. Answers do not wait for them. */
   readonly #deletions = new Set<Promise<void>>();
-  /** The model has spent all its tokens on thinking before: from then on it gets more at once. */
-  #thinks = false;
+  /** Set after the model has used all its tokens for thinking once: from then on every request has more. */
+  #needsThinkingTokens = false;
 
   constructor(settings: GeminiSettings, context: BackendContext) {
     this.name = settings.name;
@@ -33,14 +35,17 @@ export class Gemini implements Backend {
     return maxTokens + LIMITS.backend.geminiThinkingTokens;
   }
 
-  async ask(request: InferenceRequest, options: AskOptions): Promise<BackendAnswer> {
-    const asking: Asking = { endMs: this.#world.monotonicMs() + options.timeoutMs, signal: options.signal };
+  async ask(request: InferenceRequest, options: BackendCallOptions): Promise<BackendAnswer> {
+    const budget: TimeBudget = {
+      endMs: this.#world.monotonicMs() + options.timeoutMs,
+      signal: options.signal,
+    };
     const { video } = request;
-    if (!video) return await this.#answer(request, null, asking);
-    const file = await this.#upload(video, asking);
+    if (!video) return await this.#answer(request, null, budget);
+    const file = await this.#upload(video, budget);
     try {
-      const ready = await this.#untilActive(file, asking);
-      return await this.#answer(request, ready, asking);
+      const ready = await this.#untilActive(file, budget);
+      return await this.#answer(request, ready, budget);
     } finally {
       this.#deleteSoon(file);
     }
@@ -64,16 +69,20 @@ export class Gemini implements Backend {
     await Promise.all(this.#deletions);
   }
 
-  /** A model that thought until its tokens were used up gets more of them, once. */
-  async #answer(request: InferenceRequest, file: ActiveFile | null, asking: Asking): Promise<BackendAnswer> {
+  /** A model that used up its tokens for thinking is asked again with more, once. */
+  async #answer(
+    request: InferenceRequest,
+    file: ActiveFile | null,
+    budget: TimeBudget,
+  ): Promise<BackendAnswer> {
     const ask = (extraTokens: number) =>
-      this.#generate(request, file, request.maxTokens + extraTokens, asking);
+      this.#generate(request, file, request.maxTokens + extraTokens, budget);
     const extraTokens = LIMITS.backend.geminiThinkingTokens;
-    if (this.#thinks) return await ask(extraTokens);
+    if (this.#needsThinkingTokens) return await ask(extraTokens);
     const first = await ask(0);
     const isStarved = first.outputText === "" && first.finishReason === "length";
     if (!isStarved || first.tokens.thinking_tokens === 0) return first;
-    this.#thinks = true;
+    this.#needsThinkingTokens = true;
     const second = await ask(extraTokens);
     return { ...second, tokens: sum(first.tokens, second.tokens) };
   }
@@ -82,12 +91,12 @@ export class Gemini implements Backend {
     request: InferenceRequest,
     file: ActiveFile | null,
     maxTokens: number,
-    asking: Asking,
+    budget: TimeBudget,
   ): Promise<BackendAnswer> {
     const model = encodeURIComponent(this.#settings.model);
     const answer = GENERATED.safeParse(
       await this.#endpoint.json({
-        ...this.#step(asking),
+        ...this.#remaining(budget),
         method: "POST",
         url: this.#url(`/v1beta/models/${model}:generateContent`),
         headers: JSON_TYPE,
@@ -107,10 +116,10 @@ export class Gemini implements Backend {
     };
   }
 
-  /** Two steps: announced, then sent whole. */
-  async #upload({ bytes }: InferenceVideo, asking: Asking): Promise<UploadedFile> {
+  /** Two requests: the first announces the upload, the second sends the whole clip. */
+  async #upload({ bytes }: InferenceVideo, budget: TimeBudget): Promise<UploadedFile> {
     const { headers } = await this.#endpoint.exchange({
-      ...this.#step(asking),
+      ...this.#remaining(budget),
       method: "POST",
       url: this.#url("/upload/v1beta/files"),
       headers: {
@@ -124,7 +133,7 @@ export class Gemini implements Backend {
     });
     const answer = UPLOADED.safeParse(
       await this.#endpoint.json({
-        ...this.#step(asking),
+        ...this.#remaining(budget),
         method: "PUT",
         url: this.#uploadUrl(headers.get("x-goog-upload-url")),
         headers: {
@@ -139,25 +148,27 @@ export class Gemini implements Backend {
     return answer.data.file;
   }
 
-  /** The server says where the clip goes: back to itself, or to Google when it stands in front of it. */
+  /**
+   * The server names the upload URL. It must be on the server itself, or on Google's when the server is a proxy of it.
+   */
   #uploadUrl(given: string | null): URL {
     const url = given === null ? null : URL.parse(given);
     const origins = [this.#settings.baseUrl, GEMINI_BASE_URL].map((base) => new URL(base).origin);
     if (url && origins.includes(url.origin)) return url;
-    throw this.#endpoint.unreadable("its answer to an upload names no place of its own");
+    throw this.#endpoint.unreadable("its answer to an upload has no URL of its own");
   }
 
-  /** The file that the model can look at. Asks more and more seldom, at least twice a second. */
-  async #untilActive(uploaded: UploadedFile, asking: Asking): Promise<ActiveFile> {
+  /** Polls until the model can use the file: after 100 ms, then at growing intervals of at most half a second. */
+  async #untilActive(uploaded: UploadedFile, budget: TimeBudget): Promise<ActiveFile> {
     let file = uploaded;
     let pauseMs = POLL_MS_FIRST;
     while (file.state !== "ACTIVE") {
       if (file.state !== "PROCESSING") throw this.#endpoint.unreadable("it cannot read the clip");
-      await this.#world.sleep(Math.max(0, Math.min(pauseMs, this.#leftMs(asking))), asking.signal);
+      await this.#world.sleep(Math.max(0, Math.min(pauseMs, this.#leftMs(budget))), budget.signal);
       pauseMs = Math.min(pauseMs * 2, LIMITS.backend.geminiFilePollMs);
       const answer = FILE.safeParse(
         await this.#endpoint.json({
-          ...this.#step(asking),
+          ...this.#remaining(budget),
           method: "GET",
           url: this.#url(`/v1beta/${file.name}`),
         }),
@@ -169,13 +180,13 @@ export class Gemini implements Backend {
     return { uri: file.uri };
   }
 
-  /** Whatever became of the question, and even when its caller is gone. */
+  /** Deletes the clip in the background, also when the call failed or its caller has disconnected. */
   #deleteSoon({ name }: UploadedFile): void {
     const deletion = this.#endpoint.exchange({
       method: "DELETE",
       url: this.#url(`/v1beta/${name}`),
       timeoutMs: LIMITS.backend.geminiFileDeleteMs,
-      signal: new AbortController().signal,
+      signal: NEVER_ABORTED,
     }).then(
       () => {},
       (error) => this.#world.log.child("gemini").warn(`a clip was not deleted: ${error.message}`),
@@ -183,11 +194,11 @@ export class Gemini implements Backend {
     this.#deletions.add(deletion);
   }
 
-  #step(asking: Asking): Pick<Exchange, "timeoutMs" | "signal"> {
-    return { timeoutMs: this.#leftMs(asking), signal: asking.signal };
+  #remaining(budget: TimeBudget): Pick<Exchange, "timeoutMs" | "signal"> {
+    return { timeoutMs: this.#leftMs(budget), signal: budget.signal };
   }
 
-  #leftMs({ endMs }: Asking): number {
+  #leftMs({ endMs }: TimeBudget): number {
     return endMs - this.#world.monotonicMs();
   }
 
@@ -198,8 +209,8 @@ export class Gemini implements Backend {
   }
 }
 
-/** One question with all its steps. */
-interface Asking {
+/** The limits of one call with all its requests. */
+interface TimeBudget {
   readonly endMs: number;
   readonly signal: AbortSignal;
 }
@@ -241,7 +252,7 @@ function bodyOf(
 const FILE = z.object({
   name: z.string().regex(/^files\/[\w.-]{1,128}$/),
   uri: z.string().nullish(),
-  // A server that says nothing has nothing left to do.
+  // A server that gives no state has finished the file.
   state: z.string().default("ACTIVE").transform((state) =>
     state === "STATE_UNSPECIFIED" ? "PROCESSING" : state
   ),
@@ -249,13 +260,13 @@ const FILE = z.object({
 type UploadedFile = z.infer<typeof FILE>;
 const UPLOADED = z.object({ file: FILE });
 
-/** What a count is that the server leaves out or gets wrong. */
-const COUNT = z.int().nonnegative().catch(0);
-const USAGE = z.object({
-  promptTokenCount: COUNT,
-  candidatesTokenCount: COUNT,
-  thoughtsTokenCount: COUNT,
-  totalTokenCount: COUNT,
+/** A count that is missing or invalid is 0. */
+const TOKEN_COUNT = z.int().nonnegative().catch(0);
+const GEMINI_USAGE = z.object({
+  promptTokenCount: TOKEN_COUNT,
+  candidatesTokenCount: TOKEN_COUNT,
+  thoughtsTokenCount: TOKEN_COUNT,
+  totalTokenCount: TOKEN_COUNT,
 }).nullish().catch(null);
 const PART = z.object({ text: z.string().nullish(), thought: z.boolean().nullish() });
 const GENERATED = z.object({
@@ -264,7 +275,7 @@ const GENERATED = z.object({
     finishReason: z.string().nullish(),
   })).nullish().transform((candidates) => candidates ?? undefined),
   promptFeedback: z.object({ blockReason: z.string().nullish() }).nullish(),
-  usageMetadata: USAGE,
+  usageMetadata: GEMINI_USAGE,
 });
 
 function finishReasonOf(reason: string | null | undefined): string | null {
@@ -281,7 +292,7 @@ function finishReasonOf(reason: string | null | undefined): string | null {
   }
 }
 
-function tokensOf(usage: z.infer<typeof USAGE>): TokenCounts {
+function tokensOf(usage: z.infer<typeof GEMINI_USAGE>): TokenCounts {
   const counts = {
     prompt_tokens: usage?.promptTokenCount ?? 0,
     completion_tokens: usage?.candidatesTokenCount ?? 0,

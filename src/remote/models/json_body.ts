@@ -1,19 +1,19 @@
-/** JSON bodies with whole files in them as base64: written straight into bytes, never as one giant string. */
+/** JSON bodies that contain files as base64, written directly as bytes and never as one very long string. */
 
-/** Stands in a value for a string: `prefix`, then `bytes` as base64. */
+/** Takes the place of a string in a value: `prefix`, then `bytes` as base64. */
 export class Base64 {
-  /** `prefix` must need no escaping in JSON. */
+  /** `prefix` must not need escapes in JSON. */
   constructor(readonly bytes: Uint8Array, readonly prefix = "") {}
 
-  /** Of the base64 alone. */
+  /** Length of the base64 without a prefix. */
   static lengthOf(bytes: Uint8Array): number {
     return Math.ceil(bytes.length / 3) * 4;
   }
 }
 
 /**
- * `value` as JSON in UTF-8; it may hold `Base64`s wherever a string may stand. Undefined fields are left out. A clip of
- * 60 MB takes 60 ms and its own length in memory; through strings it would take 700 ms and five times as much.
+ * `value` as JSON in UTF-8. It may have a `Base64` in the place of any string. Undefined fields are left out. A clip of
+ * 60 MB takes 60 ms and its own length in memory; with strings it would take 700 ms and five times the memory.
  */
 export function jsonBody(value: unknown): Uint8Array<ArrayBuffer> {
   const parts: (Uint8Array | Base64)[] = [];
@@ -49,10 +49,10 @@ export function jsonBody(value: unknown): Uint8Array<ArrayBuffer> {
   };
   write(value);
   flush();
-  return joined(parts);
+  return joinParts(parts);
 }
 
-function joined(parts: readonly (Uint8Array | Base64)[]): Uint8Array<ArrayBuffer> {
+function joinParts(parts: readonly (Uint8Array | Base64)[]): Uint8Array<ArrayBuffer> {
   const lengthOf = (part: Uint8Array | Base64) =>
     part instanceof Base64 ? Base64.lengthOf(part.bytes) : part.length;
   const body = new Uint8Array(parts.reduce((length, part) => length + lengthOf(part), 0));
@@ -76,6 +76,6 @@ function encodeInto(bytes: Uint8Array, target: Uint8Array): number {
   return at;
 }
 
-/** A multiple of three, so that only the last piece ends in padding. */
+/** A multiple of three, so that only the last piece has padding. */
 const PIECE_BYTES = 3 * 2 ** 14;
 const ENCODER = new TextEncoder();

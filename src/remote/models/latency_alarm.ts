@@ -1,12 +1,13 @@
-/** Which kinds of backends have become slow, by their last calls. Contract 1.4. */
+/** Which kinds of backends are slow, judged by their last calls. */
 
 import type { ProviderKind } from "../../model/infer/inference.ts";
 import { LIMITS } from "../../model/limits.ts";
 
+/** See docs/models.md#catalog. */
 export class LatencyAlarm {
-  readonly #calls = new Map<ProviderKind, Call[]>();
+  readonly #calls = new Map<ProviderKind, CallLatency[]>();
 
-  /** A call that ended after `latencyMs`. */
+  /** Records a call that took `latencyMs`. */
   record(kind: ProviderKind, latencyMs: number, nowMs: number): void {
     const calls = this.#calls.get(kind) ?? [];
     calls.push({ latencyMs, atMs: nowMs });
@@ -14,7 +15,7 @@ export class LatencyAlarm {
     this.#calls.set(kind, calls);
   }
 
-  /** Kinds with ten calls or more of which fewer than 95 % ended within 5 s. */
+  /** Kinds with ten recent calls or more, of which fewer than 95 % took at most 5 s. */
   alarmed(nowMs: number): ReadonlySet<ProviderKind> {
     const kinds = [...this.#calls].filter(([, calls]) => {
       const recent = calls.filter(({ atMs }) => nowMs - atMs < FORGOTTEN_AFTER_MS);
@@ -26,11 +27,11 @@ export class LatencyAlarm {
   }
 }
 
-interface Call {
+interface CallLatency {
   readonly latencyMs: number;
   readonly atMs: number;
 }
 
 const CALLS_KEPT = 200;
-/** Who stays away from a backend because it is slow must learn some time that it may not be any more. */
+/** Callers avoid a slow backend, so it gets no new calls; without this the alarm would stay on forever. */
 const FORGOTTEN_AFTER_MS = 600_000;

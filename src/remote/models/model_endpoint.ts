@@ -1,4 +1,4 @@
-/** The HTTP side of one model backend: requests to a URL that the operator has named, answers of bounded length. */
+/** The HTTP side of one model backend: requests to the operator's URL, and answers of limited length. */
 
 import { joinedBytes } from "../../base/bytes.ts";
 import { InferenceFailed, type InferenceFailure, type ProviderKind } from "../../model/infer/inference.ts";
@@ -9,7 +9,7 @@ import { RequestFailed } from "../guard/request_failed.ts";
 
 export interface Exchange {
   readonly method: "GET" | "POST" | "PUT" | "DELETE";
-  /** With its query; no fault and no log ever shows it, as it may carry a key. */
+  /** With its query. It may contain a key, so no error and no log message shows it. */
   readonly url: URL;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Uint8Array;
@@ -23,8 +23,9 @@ export interface ExchangeAnswer {
 }
 
 /**
- * Connects to whatever the host of the URL resolves to, private networks included, straight and without redirects, so
- * that a key reaches nobody else. A name is looked up again after two seconds or a failure.
+ * Connects to any address of the URL's host, private networks included, without a proxy and without redirects, so that
+ * the key is sent to no other server. The host is looked up again after two seconds or a failure. See
+ * docs/models.md#backends.
  */
 export class ModelEndpoint {
   readonly #name: string;
@@ -38,7 +39,7 @@ export class ModelEndpoint {
     this.#context = context;
   }
 
-  /** An answer of 2xx, whole. Errors: `InferenceFailed`, or the reason of the signal. */
+  /** The whole body of a 2xx answer. Errors: `InferenceFailed`, or the reason of the signal. */
   async exchange(exchange: Exchange): Promise<ExchangeAnswer> {
     const { world, agent } = this.#context;
     const { url, method, headers = {}, body, timeoutMs, signal } = exchange;
@@ -60,7 +61,7 @@ export class ModelEndpoint {
         signal,
       });
       const isGood = answer.status >= 200 && answer.status < 300;
-      const bytes = await this.#whole(answer.body, isGood ? ANSWER_BYTES_MAX : REFUSAL_BYTES_MAX, isGood);
+      const bytes = await this.#readBody(answer.body, isGood ? ANSWER_BYTES_MAX : REFUSAL_BYTES_MAX, isGood);
       if (isGood) return { headers: answer.headers, bytes };
       throw this.#refused(answer.status, bytes);
     } catch (error) {
@@ -71,7 +72,7 @@ export class ModelEndpoint {
     }
   }
 
-  /** An answer of 2xx as JSON. Errors: as for `exchange`, and `invalid_response`. */
+  /** The body of a 2xx answer as JSON. Errors: as for `exchange`, and `invalid_response`. */
   async json(exchange: Exchange): Promise<unknown> {
     const { bytes } = await this.exchange(exchange);
     return this.parsed(bytes);
@@ -86,7 +87,7 @@ export class ModelEndpoint {
     }
   }
 
-  /** To throw when an answer is not what the protocol says. */
+  /** The error to throw for an answer that breaks the protocol. */
   unreadable(rule: string): InferenceFailed {
     return this.#failure("invalid_response", `: ${rule}`);
   }
@@ -95,27 +96,31 @@ export class ModelEndpoint {
     const { world, resolve } = this.#context;
     const known = this.#resolved.get(hostname);
     const nowMs = world.monotonicMs();
-    if (known && nowMs - known.atMs < RESOLVED_FOR_MS) return known.addresses;
+    if (known && nowMs - known.atMs < RESOLUTION_VALID_MS) return known.addresses;
     const addresses = await operatorAddresses(hostname, {
       world,
       timeoutMs,
       signal,
       ...(resolve && { resolve }),
     });
-    // A backend has one host, and gemini's uploads may have a second one.
+    // A backend has one host, or two where the uploads of gemini have another one.
     if (this.#resolved.size >= HOSTS_MAX) this.#resolved.clear();
     this.#resolved.set(hostname, { addresses, atMs: nowMs });
     return addresses;
   }
 
-  /** What is longer than `bytesMax` is a fault, or cut off where nobody reads it to the end. */
-  async #whole(body: PinnedBody, bytesMax: number, isAll: boolean): Promise<Uint8Array<ArrayBuffer>> {
+  /** Reads at most `bytesMax` bytes. If `mustBeWhole`, a longer body is an error, else it is cut off. */
+  async #readBody(
+    body: PinnedBody,
+    bytesMax: number,
+    mustBeWhole: boolean,
+  ): Promise<Uint8Array<ArrayBuffer>> {
     const chunks: Uint8Array[] = [];
     let length = 0;
     for await (const chunk of body) {
       length += chunk.length;
       if (length > bytesMax) {
-        if (isAll) throw this.unreadable(`its answer is longer than ${bytesMax} bytes`);
+        if (mustBeWhole) throw this.unreadable(`its answer is longer than ${bytesMax} bytes`);
         break;
       }
       chunks.push(chunk);
@@ -149,13 +154,13 @@ export class ModelEndpoint {
   }
 }
 
-/** How OpenAI and Google say that there is nothing left to use. */
+/** How OpenAI and Google report in a 429 that the quota is used up. */
 const QUOTA = /insufficient_quota|\bquota\b|\bbilling\b/i;
-/** Far more than any model writes in the tokens that it gets. */
+/** Far more than a model can write with its output tokens. */
 const ANSWER_BYTES_MAX = 4 * 2 ** 20;
 const REFUSAL_BYTES_MAX = 64 * 2 ** 10;
-/** A host that is switched off says nothing at all: this leaves time for the next backend. */
+/** A host that is switched off does not answer at all. The short limits leave time for the next backend. */
 const RESOLVE_MS = 3_000;
 const CONNECT_MS = 3_000;
-const RESOLVED_FOR_MS = 2_000;
+const RESOLUTION_VALID_MS = 2_000;
 const HOSTS_MAX = 8;

@@ -1,14 +1,15 @@
-/** Model servers that speak the protocol of OpenAI: vLLM, SGLang, MLX and whoever else does. Contract 7.4 and D9. */
+/** Backends with the chat completions protocol of OpenAI: vLLM, SGLang, MLX and others. */
 
 import { z } from "zod";
 import type { World } from "../../base/world.ts";
 import type { OpenaiCompatSettings } from "../../model/infer/backend_file.ts";
 import type { InferenceRequest, TokenCounts } from "../../model/infer/inference.ts";
 import { LIMITS } from "../../model/limits.ts";
-import type { AskOptions, Backend, BackendAnswer, BackendContext } from "./backend.ts";
+import type { Backend, BackendAnswer, BackendCallOptions, BackendContext } from "./backend.ts";
 import { Base64, jsonBody } from "./json_body.ts";
 import { ModelEndpoint } from "./model_endpoint.ts";
 
+/** See docs/models.md#openai-compatible. */
 export class OpenaiCompat implements Backend {
   readonly name: string;
   readonly kind: OpenaiCompatSettings["kind"];
@@ -31,7 +32,7 @@ export class OpenaiCompat implements Backend {
     return maxTokens;
   }
 
-  async ask(request: InferenceRequest, { timeoutMs, signal }: AskOptions): Promise<BackendAnswer> {
+  async ask(request: InferenceRequest, { timeoutMs, signal }: BackendCallOptions): Promise<BackendAnswer> {
     const endMs = this.#world.monotonicMs() + timeoutMs;
     const body = jsonBody(bodyOf(request, this.#settings.upstreamModel ?? request.model));
     const answer = ANSWER.safeParse(
@@ -90,7 +91,7 @@ function bodyOf(request: InferenceRequest, upstreamModel: string): Record<string
     max_tokens: maxTokens,
     temperature,
     response_format: outputSchema && { type: "json_schema", json_schema: outputSchema },
-    // These think unless they are told not to, and would spend the tokens on it.
+    // These models think by default, which would use up the output tokens.
     chat_template_kwargs: upstreamModel.includes("Qwen3.5") || request.model.includes("Qwen3.5")
       ? { enable_thinking: false }
       : undefined,
@@ -101,8 +102,8 @@ function dataUrl(type: "image_url" | "video_url", bytes: Uint8Array, mediaType: 
   return { type, [type]: { url: new Base64(bytes, `data:${mediaType};base64,`) } };
 }
 
-/** What a count is that a server leaves out or gets wrong. */
-const COUNT = z.int().nonnegative().catch(0);
+/** A count that is missing or invalid is 0. */
+const TOKEN_COUNT = z.int().nonnegative().catch(0);
 const CHOICE = z.object({
   message: z.object({
     content: z.union([z.string(), z.array(z.object({ text: z.string().nullish() }))]).nullish(),
@@ -110,13 +111,13 @@ const CHOICE = z.object({
   text: z.string().nullish(),
   finish_reason: z.string().nullish(),
 }).refine(({ message, text }) => (message ?? text ?? null) !== null);
-const USAGE = z.object({
-  prompt_tokens: COUNT,
-  completion_tokens: COUNT,
-  total_tokens: COUNT,
-  completion_tokens_details: z.object({ reasoning_tokens: COUNT }).nullish().catch(null),
+const OPENAI_USAGE = z.object({
+  prompt_tokens: TOKEN_COUNT,
+  completion_tokens: TOKEN_COUNT,
+  total_tokens: TOKEN_COUNT,
+  completion_tokens_details: z.object({ reasoning_tokens: TOKEN_COUNT }).nullish().catch(null),
 }).nullish().catch(null);
-const ANSWER = z.object({ choices: z.tuple([CHOICE]).rest(z.unknown()), usage: USAGE });
+const ANSWER = z.object({ choices: z.tuple([CHOICE]).rest(z.unknown()), usage: OPENAI_USAGE });
 
 function textOf({ message, text }: z.infer<typeof CHOICE>): string {
   if (!message) return text ?? "";
@@ -125,7 +126,7 @@ function textOf({ message, text }: z.infer<typeof CHOICE>): string {
   return content ?? text ?? "";
 }
 
-function tokensOf(usage: z.infer<typeof USAGE>): TokenCounts {
+function tokensOf(usage: z.infer<typeof OPENAI_USAGE>): TokenCounts {
   const prompt = usage?.prompt_tokens ?? 0;
   const completion = usage?.completion_tokens ?? 0;
   return {

@@ -1,4 +1,4 @@
-/** All model backends of the service: who is asked for a model, in which order, and who is left alone. Contract 7.2. */
+/** All model backends of the service: which of them are asked for a model, in which order, and which are skipped. */
 
 import type { Log } from "../../base/log.ts";
 import type { World } from "../../base/world.ts";
@@ -12,7 +12,7 @@ import {
 } from "../../model/infer/inference.ts";
 import { LIMITS } from "../../model/limits.ts";
 import type { Backend, BackendAnswer } from "./backend.ts";
-import { Circuit, type CircuitPass } from "./circuit_breaker.ts";
+import { CircuitBreaker, type CircuitCall } from "./circuit_breaker.ts";
 import { Gemini } from "./gemini.ts";
 import { Base64 } from "./json_body.ts";
 import { LatencyAlarm } from "./latency_alarm.ts";
@@ -23,17 +23,18 @@ import { PinnedAgent } from "../guard/pinned_agent.ts";
 export interface ProvidersOptions {
   readonly backends: readonly BackendSettings[];
   readonly world: World;
-  /** A backend lies wherever the operator says, so its address is not guarded; its certificate is verified. */
+  /** The operator names the backends, so their addresses are not restricted; their certificates are verified. */
   readonly outbound: Pick<Outbound, "resolve" | "reroute"> & { readonly roots: readonly string[] };
 }
 
 interface Candidate {
   readonly backend: Backend;
-  readonly circuit: Circuit;
+  readonly circuit: CircuitBreaker;
 }
 
+/** See docs/models.md#backends. */
 export class Providers implements AsyncDisposable {
-  /** Whether there is any backend at all. */
+  /** Whether any backend is configured. */
   readonly isConfigured: boolean;
   readonly #world: World;
   readonly #agent: PinnedAgent | null;
@@ -52,20 +53,20 @@ export class Providers implements AsyncDisposable {
       ? new PinnedAgent({ roots, freeSocketsMax: FREE_SOCKETS_MAX, ...(reroute && { reroute }) })
       : null;
     this.#agent = agent;
-    const rows = backends.map((settings) => {
+    const configured = backends.map((settings) => {
       const context = { world, agent: agent!, ...(resolve && { resolve }) };
       const backend = settings.type === "gemini"
         ? new Gemini(settings, context)
         : new OpenaiCompat(settings, context);
-      return { settings, candidate: { backend, circuit: new Circuit() } };
+      return { settings, candidate: { backend, circuit: new CircuitBreaker() } };
     });
-    this.#candidates = rows.map(({ candidate }) => candidate);
-    this.#byModel = new Map(CATALOG.map(({ id }) => [id, servingModel(id, rows)]));
+    this.#candidates = configured.map(({ candidate }) => candidate);
+    this.#byModel = new Map(CATALOG.map(({ id }) => [id, servingModel(id, configured)]));
   }
 
   /**
-   * The answer of the first backend that gives one. The deadline is one for all attempts, and each has what is left of
-   * it. Errors: `InferenceFailed` of the last attempt, or the reason of `signal`.
+   * The answer of the first backend that gives one. All attempts share one deadline: each has the time that is left.
+   * Errors: `InferenceFailed` of the last attempt, or the reason of `signal`. See docs/models.md#infer.
    */
   async infer(
     request: InferenceRequest,
@@ -74,7 +75,7 @@ export class Providers implements AsyncDisposable {
     const serving = this.#serving(request.model);
     const allowed = request.allowFallback ? serving : serving.slice(0, 1);
     const startedMs = this.#world.monotonicMs();
-    // With nobody better to ask, one that has failed is still worth a try.
+    // If every circuit breaker is open, the backends are asked all the same.
     const isForced = allowed.every(({ circuit }) => circuit.isOpen(startedMs));
     let failure: InferenceFailed | undefined;
     for (const candidate of allowed) {
@@ -97,10 +98,13 @@ export class Providers implements AsyncDisposable {
         failure = error;
       }
     }
-    throw failure!; // at least one was asked
+    throw failure!; // at least one backend was asked
   }
 
-  /** What admission must set aside: output tokens, and bytes of media as base64 pictures or as clips are. */
+  /**
+   * What admission must reserve: output tokens, and bytes of media, for pictures in base64. See
+   * docs/models.md#admission.
+   */
   reservation(request: InferenceRequest): { tokens: number; bytes: number } {
     const [first] = this.#byModel.get(request.model) ?? [];
     const imageBytes = request.images.reduce((bytes, jpeg) => bytes + Base64.lengthOf(jpeg), 0);
@@ -110,7 +114,7 @@ export class Providers implements AsyncDisposable {
     };
   }
 
-  /** Errors: `InferenceFailed`, `no_provider` or `unsupported_model`, unless a backend serves `model`, up or down. */
+  /** Throws `InferenceFailed` (`no_provider`, `unsupported_model`) unless a backend is configured for `model`. */
   requireServed(model: string): void {
     this.#serving(model);
   }
@@ -120,7 +124,9 @@ export class Providers implements AsyncDisposable {
     return this.#byModel.get(model)?.[0]?.backend.hasBinaryMedia ?? false;
   }
 
-  /** Every model, by what each backend says now. Errors: the reason of `signal`. */
+  /**
+   * Every model, with the backends that are reachable now. Errors: the reason of `signal`. See docs/models.md#catalog.
+   */
   async catalog(signal: AbortSignal): Promise<CatalogEntry[]> {
     const answers = await Promise.all(
       this.#candidates.map(async (candidate) =>
@@ -138,7 +144,7 @@ export class Providers implements AsyncDisposable {
     );
   }
 
-  /** Waits for the little that is done after answers, then closes all connections. */
+  /** Waits for requests that follow answers, such as the deletion of clips, then closes all connections. */
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(this.#candidates.map(({ backend }) => backend.close()));
     this.#agent?.[Symbol.dispose]();
@@ -161,34 +167,36 @@ export class Providers implements AsyncDisposable {
   ): Promise<BackendAnswer> {
     const { backend, circuit } = candidate;
     const startedMs = this.#world.monotonicMs();
-    const pass = circuit.enter(startedMs);
+    const call = circuit.enter(startedMs);
     try {
       const answer = await backend.ask(request, { timeoutMs, signal });
-      this.#settle(candidate, () => pass.succeeded());
+      this.#report(candidate, () => call.succeeded());
       this.#record(backend, startedMs);
       return answer;
     } catch (error) {
       if (error instanceof InferenceFailed && !signal.aborted) {
-        this.#settle(candidate, (nowMs) => judge(error, pass, { nowMs, timeoutMs }), error);
+        this.#report(candidate, (nowMs) => reportFailure(error, call, { nowMs, timeoutMs }), error);
         if (error.failure !== "transport") this.#record(backend, startedMs, error);
       }
       throw error;
     } finally {
-      pass.released();
+      call.released();
     }
   }
 
-  /** Tells the operator when a backend is left alone and when it is back, which a fallback hides from callers. */
-  #settle({ backend, circuit }: Candidate, settle: (nowMs: number) => void, error?: InferenceFailed): void {
+  /**
+   * Logs when a backend is skipped from now on, and when it is used again, because a fallback hides that from callers.
+   */
+  #report({ backend, circuit }: Candidate, report: (nowMs: number) => void, error?: InferenceFailed): void {
     const nowMs = this.#world.monotonicMs();
     const wasOpen = circuit.isOpen(nowMs);
-    settle(nowMs);
+    report(nowMs);
     const isOpen = circuit.isOpen(nowMs);
-    if (isOpen && !wasOpen) this.#log.warn(`left alone for now: ${error?.message}`);
+    if (isOpen && !wasOpen) this.#log.warn(`skipped for now: ${error?.message}`);
     if (!isOpen && wasOpen) this.#log.info(`backend ${backend.name} answers again`);
   }
 
-  /** Nobody knows how long a call would have taken that was given up before the alarm's limit. */
+  /** A call that missed its deadline before the alarm's limit is not recorded: its real latency is unknown. */
   #record({ kind }: Backend, startedMs: number, error?: InferenceFailed): void {
     const nowMs = this.#world.monotonicMs();
     const latencyMs = nowMs - startedMs;
@@ -197,31 +205,34 @@ export class Providers implements AsyncDisposable {
   }
 }
 
-/** As many calls as the admission lets through at once by default, and some. */
+/** Somewhat more than the calls that admission allows at once by default. */
 const FREE_SOCKETS_MAX = 16;
-/** Whoever gives a model less time than this must not be surprised, and learns nothing of the backend. */
+/** A call with a shorter timeout that misses its deadline is no failure of the backend. */
 const FAIR_TIMEOUT_MS = 1_000;
 
-/** What a failure says of the backend: that it is down, that it works, or nothing. */
-function judge(
+/** Reports to the circuit breaker whether the failure means that the backend is down, that it works, or neither. */
+function reportFailure(
   error: InferenceFailed,
-  pass: CircuitPass,
+  call: CircuitCall,
   { nowMs, timeoutMs }: { readonly nowMs: number; readonly timeoutMs: number },
 ): void {
   const isLate = error.failure === "deadline_missed";
-  if (isRetryable(error) || error.isQuotaSpent) pass.failed(nowMs, error.isQuotaSpent);
-  else if (isLate && timeoutMs >= FAIR_TIMEOUT_MS) pass.failed(nowMs, false);
-  else if (!isLate) pass.succeeded();
+  if (isRetryable(error) || error.isQuotaSpent) call.failed(nowMs, error.isQuotaSpent);
+  else if (isLate && timeoutMs >= FAIR_TIMEOUT_MS) call.failed(nowMs, false);
+  else if (!isLate) call.succeeded();
 }
 
-interface Row {
+interface ConfiguredBackend {
   readonly settings: BackendSettings;
   readonly candidate: Candidate;
 }
 
-/** Contract 7.2: a gemini backend has its model for itself; the others serve one model or all, by priority. */
-function servingModel(model: string, rows: readonly Row[]): readonly Candidate[] {
-  const byPriority = rows.toSorted((one, other) => one.settings.priority - other.settings.priority);
+/**
+ * The backends for `model`, in the order in which they are asked. A model with a gemini backend is served by that
+ * backend alone; the others serve one model or all, by priority. See docs/models.md#backends.
+ */
+function servingModel(model: string, configured: readonly ConfiguredBackend[]): readonly Candidate[] {
+  const byPriority = configured.toSorted((one, other) => one.settings.priority - other.settings.priority);
   const own = byPriority
     .filter(({ settings }) => settings.type === "gemini" && settings.model === model)
     .toSorted((one, other) =>

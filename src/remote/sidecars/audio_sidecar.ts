@@ -73,10 +73,11 @@ const CONNECTIONS_MAX = 8;
 const AUDIO_WAITERS_MAX = 64;
 
 /**
- * Keeps connections open between calls, with one request at a time on each. An answer that breaks the protocol closes its
- * connection. A sidecar that cannot be reached, closes connections or breaks the protocol is not called for 100 ms, then
- * twice as long each time, at most 5 s; during this back-off calls fail at once, with reason `reconnect`. A call that
- * exceeds its own timeout closes its connection but starts no back-off, as it may be the caller's timeout that is short.
+ * Keeps connections open between calls, with one request at a time on each. An answer that breaks the protocol closes
+ * its connection. A sidecar that cannot be reached, closes connections or breaks the protocol is not called for 100 ms,
+ * then twice as long each time, at most 5 s; during this back-off calls fail at once, with reason `reconnect`. A call
+ * that exceeds its own timeout closes its connection but starts no back-off, as it may be the caller's timeout that is
+ * short.
  *
  * All calls reject with `SidecarFailed`, or with the reason of their signal. Both close the connection of the call. See
  * docs/protocols.md#audio-sidecar.

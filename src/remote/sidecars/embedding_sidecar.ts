@@ -38,8 +38,8 @@ const EMBEDDING_WAITERS_MAX = 2;
 /**
  * One request at a time. Every failure, a valid answer that reports one included, closes the connection and starts a
  * back-off: the sidecar is not called for 100 ms, then twice as long each time, at most 5 s, and calls fail at once
- * meanwhile. Two cases start no back-off: a caller that aborts, and a kept connection that is found to be closed, which is
- * opened again, once. See docs/protocols.md#embedding-sidecar.
+ * meanwhile. Two cases start no back-off: a caller that aborts, and a kept connection that is found to be closed, which
+ * is opened again, once. See docs/protocols.md#embedding-sidecar.
  */
 export class EmbeddingSidecar implements Disposable {
   readonly #options: EmbeddingSidecarOptions;
@@ -60,8 +60,8 @@ export class EmbeddingSidecar implements Disposable {
   }
 
   /**
-   * The embedding of a JPEG file of at most 10 MiB: 768 finite numbers. Rejects with {@link EmbeddingUnavailable}, which
-   * a metric counts here, or with the reason of `signal`.
+   * The embedding of a JPEG file of at most 10 MiB: 768 finite numbers. Rejects with {@link EmbeddingUnavailable},
+   * which a metric counts here, or with the reason of `signal`.
    */
   async embed(jpeg: Uint8Array, signal: AbortSignal): Promise<Float32Array> {
     signal.throwIfAborted();

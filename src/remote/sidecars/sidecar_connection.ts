@@ -8,7 +8,9 @@ export class ConnectionLost extends Error {
   override readonly name = "ConnectionLost";
 }
 
-/** All methods reject with {@link ConnectionLost} or the reason of their signal; after that the connection is closed. */
+/**
+ * All methods reject with {@link ConnectionLost} or the reason of their signal; after that the connection is closed.
+ */
 export class SidecarConnection implements Disposable {
   readonly #conn: Deno.TcpConn;
 

@@ -1,4 +1,4 @@
-/** A relay on loopback through which ffmpeg reads one HLS source: whatever a playlist names passes the guard. Contract 2.2. */
+/** A relay on loopback through which ffmpeg reads one HLS source, so that every URL of its playlists is checked. */
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -15,29 +15,30 @@ import { RequestFailed } from "../guard/request_failed.ts";
 /**
  * ```
  *   ffmpeg ─http, loopback→ relay ─guard, pinned, verified→ the server that a playlist names
- *          ←─ playlists with every address replaced by one of the relay; other bodies as they come
+ *          ←─ playlists with every URL replaced by one of the relay; other bodies unchanged
  * ```
  *
- * ffmpeg itself (5.1) checks no host, verifies no certificate but the playlist's, and follows the redirects of whatever
- * the playlist names.
+ * The relay is needed because ffmpeg itself (5.1) checks no host, verifies no certificate except the playlist's, and
+ * follows redirects of every URL in a playlist. See docs/security.md#outbound-addresses.
  */
 export class HlsRelay implements AsyncDisposable {
-  /** What ffmpeg is to open. */
+  /** The URL for ffmpeg. */
   readonly url: string;
   readonly #server: Server;
   readonly #origin: string;
   readonly #first: URL;
   readonly #context: FetchContext;
   readonly #closing = new AbortController();
-  /** What playlists have named, by number; live ones name more and more, so the oldest are forgotten. */
-  readonly #named = new Map<number, string>();
+  /** The URLs of the playlists by number. Live playlists have more and more of them, so the oldest are removed. */
+  readonly #urls = new Map<number, string>();
+  /** The numbers by URL. */
   readonly #numbers = new Map<string, number>();
   #lastNumber = 0;
   #fault: Refusal | undefined;
 
   private constructor(first: URL, server: Server, context: FetchContext) {
     const { port } = server.address() as AddressInfo;
-    // The path is a secret: other programs of this machine cannot call out through the relay.
+    // The path is a secret, so that other programs of this machine cannot send requests through the relay.
     this.#origin = `http://127.0.0.1:${port}/${context.world.randomBytes(16).toHex()}`;
     this.#first = first;
     this.#server = server;
@@ -50,7 +51,7 @@ export class HlsRelay implements AsyncDisposable {
     signal.addEventListener("abort", onAbort, { signal: this.#closing.signal });
   }
 
-  /** Asks for the playlist once, so that what is wrong with it is told in words: 422 `source_uri`. */
+  /** Fetches the playlist once as a test, so that a failure is refused with its reason: 422 `source_uri`. */
   static async open(first: URL, context: FetchContext): Promise<HlsRelay> {
     const server = createServer();
     await new Promise<void>((resolve, reject) => {
@@ -66,12 +67,12 @@ export class HlsRelay implements AsyncDisposable {
     }
   }
 
-  /** Why the first part was refused that was; 422 `source_uri`. */
+  /** Why a part of the source was refused, for the first one that was; 422 `source_uri`. */
   get fault(): Refusal | undefined {
     return this.#fault;
   }
 
-  /** Ends what is under way. */
+  /** Ends all requests and stops listening. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort(new Error("the relay is closing"));
     this.#server.closeAllConnections();
@@ -100,7 +101,7 @@ export class HlsRelay implements AsyncDisposable {
       if (target === undefined || request.method !== "GET") return void response.writeHead(404).end();
       await this.#pass(target, request, response);
     } catch (error) {
-      // ffmpeg is told that there is nothing, the caller is told why.
+      // ffmpeg gets an error status, and the caller gets the reason from `fault`.
       const fault = faultOf(error);
       if (fault) this.#fault ??= refusedPart(fault);
       if (response.headersSent) response.destroy();
@@ -110,7 +111,7 @@ export class HlsRelay implements AsyncDisposable {
 
   async #pass(target: URL, request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { range } = request.headers;
-    // As long as ffmpeg takes to read it: decoding may be slower than the network.
+    // A long timeout, because ffmpeg reads as slowly as it decodes.
     const answer = await this.#fetch(target, range === undefined ? {} : { range }, PART_TIMEOUT_MS);
     response.once("close", () => answer.body.cancel());
     const { head, rest } = await headOf(answer);
@@ -126,16 +127,16 @@ export class HlsRelay implements AsyncDisposable {
     }
     response.writeHead(answer.status, headers);
     let passedBytes = head.length;
-    await written(response, head);
+    await write(response, head);
     for await (const bytes of rest) {
       passedBytes += bytes.length;
       if (passedBytes > LIMITS.ingest.prefetchBytesMax) throw sourceFault("a part of it is too large");
-      await written(response, bytes);
+      await write(response, bytes);
     }
     response.end();
   }
 
-  /** One answer, 200 or 206; a redirect is a failure like any other. */
+  /** An answer of 200 or 206; every other one is a failure, redirects included. */
   async #fetch(url: URL, extra: Record<string, string>, timeoutMs: number): Promise<PinnedResponse> {
     if (url.protocol !== this.#first.protocol) throw new RequestFailed("protocol", "it has another scheme");
     const { world, agent, allowPrivate, resolve } = this.#context;
@@ -154,36 +155,36 @@ export class HlsRelay implements AsyncDisposable {
     return withUris(playlist, base, (uri) => this.#relayed(uri));
   }
 
-  /** The relay's address of `url`, with the extension that ffmpeg wants to see. */
+  /** The relay's URL for `url`, with the same extension, because ffmpeg accepts only certain ones. */
   #relayed(url: URL): string {
     const key = url.href;
     let number = this.#numbers.get(key);
     if (number === undefined) {
       number = ++this.#lastNumber;
       this.#numbers.set(key, number);
-      this.#named.set(number, key);
-      if (this.#named.size > NAMED_MAX) this.#forgetOldest();
+      this.#urls.set(number, key);
+      if (this.#urls.size > URLS_MAX) this.#removeOldest();
     }
     const extension = /\.[a-z0-9]{1,8}$/i.exec(url.pathname)?.[0] ?? "";
     return `${this.#origin}/${number}/part${extension}`;
   }
 
-  /** All but the source itself, which is the first. */
-  #forgetOldest(): void {
-    const [, oldest] = this.#named.keys();
-    this.#numbers.delete(this.#named.get(oldest!)!);
-    this.#named.delete(oldest!);
+  /** Removes the second URL: the first is the source itself, and stays. */
+  #removeOldest(): void {
+    const [, oldest] = this.#urls.keys();
+    this.#numbers.delete(this.#urls.get(oldest!)!);
+    this.#urls.delete(oldest!);
   }
 
   #targetOf(path: string): URL | undefined {
     const secret = new URL(this.#origin).pathname;
     if (!path.startsWith(`${secret}/`)) return undefined;
-    const href = this.#named.get(parseInt(path.slice(secret.length + 1), 10));
+    const href = this.#urls.get(parseInt(path.slice(secret.length + 1), 10));
     return href === undefined ? undefined : new URL(href);
   }
 }
 
-/** The refusal for what may go wrong with an address or its server; nothing for a reader who has gone, and for a bug. */
+/** The refusal for a failure of an address or its server; undefined when ffmpeg has disconnected, and for a bug. */
 function faultOf(error: unknown): Refusal | undefined {
   if (error instanceof Refusal) return error;
   if (error instanceof AddressRefused || error instanceof PlaylistRefused) return sourceFault(error.message);
@@ -194,14 +195,14 @@ function refusedPart({ details }: Refusal): Refusal {
   return sourceFault(`something that its playlist names: ${details[0]?.message}`);
 }
 
-/** A film of three hours in parts of one second, and its variants. */
-const NAMED_MAX = 100_000;
+/** Enough for a film of three hours in parts of one second, with several variants. */
+const URLS_MAX = 100_000;
 const PART_TIMEOUT_MS = 600_000;
 const PLAYLIST_BYTES_MAX = 4 * 2 ** 20;
-/** As much as says whether a body is a playlist. */
+/** Enough bytes to see whether a body is a playlist. */
 const HEAD_BYTES = 1024;
 
-/** The first bytes of a body, at least `HEAD_BYTES` where there are as many, and what follows. */
+/** The first bytes of a body, at least `HEAD_BYTES` unless it is shorter, and the rest of it. */
 async function headOf({ body }: PinnedResponse) {
   const rest = body[Symbol.asyncIterator]();
   let head = new Uint8Array();
@@ -230,8 +231,8 @@ async function wholeText(
   return new TextDecoder().decode(whole);
 }
 
-/** Resolves when `bytes` are on their way and there is room for more, or the reader has gone. */
-function written(response: ServerResponse, bytes: Uint8Array): Promise<void> {
+/** Resolves when there is room for more bytes; rejects when ffmpeg has disconnected. */
+function write(response: ServerResponse, bytes: Uint8Array): Promise<void> {
   return new Promise((resolve, reject) => {
     if (response.destroyed) return reject(new Error("the reader has gone"));
     if (response.write(bytes)) return resolve();

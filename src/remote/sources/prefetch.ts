@@ -1,4 +1,4 @@
-/** Fetches a remote media file whole, from checked addresses only, before anything looks into it. Contract 2.2. */
+/** Downloads a remote media file completely, from checked addresses only, before it is opened. */
 
 import type { World } from "../../base/world.ts";
 import { LIMITS } from "../../model/limits.ts";
@@ -11,50 +11,55 @@ import { RequestFailed } from "../guard/request_failed.ts";
 
 export interface FetchContext {
   readonly world: World;
-  /** Verifies certificates, or not, as the operator has it. */
+  /** Verifies certificates or not, as SERVICE_ALLOW_INSECURE_TLS says. */
   readonly agent: PinnedAgent;
   readonly resolve?: Resolve;
   readonly allowPrivate: boolean;
   readonly signal: AbortSignal;
 }
 
-/** Takes the bytes in order; the next ones come when it has them. */
+/** Receives the bytes in order. The next ones are read when its promise resolves. */
 export type Sink = (bytes: Uint8Array) => Promise<void>;
 
 /**
- * Gives the body to `sink`. Redirects are followed here and each target is checked like the first one. Refuses (422
- * `source_uri`): a host that may not be called, more than 5 redirects, a redirect to another scheme than http and https
- * or away from https, an answer other than 200, a body that is empty or over 256 MiB, and whatever takes longer than 30 s
- * in all. Errors: those of `sink`, and the reason of the signal.
+ * Passes the body to `sink`. It follows redirects, and checks each target like the first one. Refuses (422
+ * `source_uri`): a host that may not be called, more than 5 redirects, a redirect to a scheme other than http and https
+ * or from https to http, an answer other than 200, a body that is empty or over 256 MiB, and a download that takes
+ * longer than 30 s in total. Errors: those of `sink`, and the reason of the signal. See
+ * docs/security.md#outbound-addresses.
  */
 export async function prefetch(source: RemoteSource, sink: Sink, context: FetchContext): Promise<void> {
   using deadline = new Deadline(context.world, LIMITS.ingest.prefetchTimeoutMs, context.signal);
   try {
-    const response = await followed(source.url, context, deadline.signal);
-    await copied(response, sink);
+    const response = await followRedirects(source.url, context, deadline.signal);
+    await copyBody(response, sink);
   } catch (error) {
-    throw inWords(error, context.signal);
+    throw refusalOf(error, context.signal);
   }
 }
 
-/** The answer that is no redirect. */
-async function followed(first: URL, context: FetchContext, signal: AbortSignal): Promise<PinnedResponse> {
+/** The first answer that is not a redirect. */
+async function followRedirects(
+  first: URL,
+  context: FetchContext,
+  signal: AbortSignal,
+): Promise<PinnedResponse> {
   let url = first;
   for (let redirects = 0; redirects <= LIMITS.ingest.prefetchRedirectsMax; redirects++) {
-    const response = await asked(url, context, signal);
+    const response = await get(url, context, signal);
     if (!REDIRECTS.includes(response.status)) return response;
     const location = response.headers.get("location");
     await response.body.drain(DRAINED_BYTES_MAX);
-    url = redirected(url, location);
+    url = redirectTarget(url, location);
   }
   throw sourceFault(`it was redirected more than ${LIMITS.ingest.prefetchRedirectsMax} times`);
 }
 
 const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];
-/** The body of a redirect says nothing that counts. */
+/** The body of a redirect is ignored. A short one is read to its end, so that the connection can be used again. */
 const DRAINED_BYTES_MAX = 64 * 1024;
 
-async function asked(url: URL, context: FetchContext, signal: AbortSignal): Promise<PinnedResponse> {
+async function get(url: URL, context: FetchContext, signal: AbortSignal): Promise<PinnedResponse> {
   const { world, agent, allowPrivate, resolve } = context;
   const timeoutMs = LIMITS.ingest.prefetchTimeoutMs;
   const addresses = await checkedTarget(url, {
@@ -68,8 +73,8 @@ async function asked(url: URL, context: FetchContext, signal: AbortSignal): Prom
   return await pinnedRequest({ world, agent, url, addresses, method: "GET", headers, timeoutMs, signal });
 }
 
-/** Where a redirect leads, if it may. */
-function redirected(from: URL, location: string | null): URL {
+/** The URL of a redirect, if it is allowed. */
+function redirectTarget(from: URL, location: string | null): URL {
   const url = location === null ? null : URL.parse(location, from);
   if (!url) throw sourceFault("it was redirected to nowhere");
   if (!["http:", "https:"].includes(url.protocol)) {
@@ -81,7 +86,7 @@ function redirected(from: URL, location: string | null): URL {
   return url;
 }
 
-async function copied({ status, headers, body }: PinnedResponse, sink: Sink): Promise<void> {
+async function copyBody({ status, headers, body }: PinnedResponse, sink: Sink): Promise<void> {
   try {
     if (status !== 200) throw sourceFault(`its server answered HTTP ${status}`);
     const encoding = headers.get("content-encoding") ?? "identity";
@@ -103,7 +108,8 @@ function tooLarge() {
   return sourceFault(`it is larger than ${LIMITS.ingest.prefetchBytesMax / 2 ** 20} MiB`);
 }
 
-function inWords(error: unknown, signal: AbortSignal): unknown {
+/** The refusal for a failure of the download; other errors unchanged. */
+function refusalOf(error: unknown, signal: AbortSignal): unknown {
   if (signal.aborted) return signal.reason;
   const isLate = error instanceof OutOfTime || (error instanceof RequestFailed && error.kind === "timeout");
   if (isLate) return sourceFault(`fetching it took longer than ${LIMITS.ingest.prefetchTimeoutMs / 1000} s`);

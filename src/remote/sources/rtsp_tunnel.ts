@@ -1,4 +1,4 @@
-/** A tunnel on loopback through which ffmpeg reads one RTSP source: pinned, verified, and leading nowhere else. */
+/** A tunnel on loopback through which ffmpeg reads one RTSP source, from checked addresses and one server only. */
 
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { Refusal } from "../../base/refusal.ts";
@@ -14,11 +14,12 @@ import { failureOf } from "../guard/request_failed.ts";
  *   ffmpeg ─rtsp, loopback→ tunnel ─rtsp or rtsps, pinned, verified→ the server
  * ```
  *
- * ffmpeg itself (5.1) verifies no certificate of an rtsps server, and follows a server's redirect to any host. Media
- * comes interleaved in the same connection, so a server that sends by UDP only cannot be read.
+ * The tunnel is needed because ffmpeg itself (5.1) does not verify the certificate of an rtsps server, and follows
+ * redirects to any host. Media is interleaved in the same connection, so a server that only sends over UDP cannot be
+ * read. See docs/live.md#pulled-sources.
  */
 export class RtspTunnel implements AsyncDisposable {
-  /** What ffmpeg is to open. */
+  /** The URL for ffmpeg. */
   readonly url: string;
   readonly #server: Server;
   readonly #origin: string;
@@ -34,13 +35,15 @@ export class RtspTunnel implements AsyncDisposable {
     this.#context = context;
     this.#origin = `rtsp://127.0.0.1:${(server.address() as AddressInfo).port}`;
     this.url = `${this.#origin}${target.path}`;
-    server.on("connection", (near) => void this.#join(near));
+    server.on("connection", (client) => void this.#join(client));
   }
 
-  /** Connects once, so that what is wrong is told in words: 422 `source_uri`. `url` is one of rtsp or rtsps. */
+  /**
+   * Connects once as a test, so that a failure is refused with its reason: 422 `source_uri`. `url` is rtsp or rtsps.
+   */
   static async open(url: URL, context: FetchContext): Promise<RtspTunnel> {
     const target = await targetOf(url, context);
-    (await connected(target, context, context.signal)).destroy();
+    (await connectToFirst(target, context, context.signal)).destroy();
     const server = createServer();
     await new Promise<void>((resolve, reject) => {
       server.once("error", reject).listen(0, "127.0.0.1", resolve);
@@ -48,40 +51,44 @@ export class RtspTunnel implements AsyncDisposable {
     return new RtspTunnel(server, target, context);
   }
 
-  /** What the server did that ended the connection; 422 `source_uri`. */
+  /** Why the tunnel closed a connection to the server, if it did; 422 `source_uri`. */
   get fault(): Refusal | undefined {
     return this.#fault;
   }
 
-  /** Ends what is under way. */
+  /** Closes all connections. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort(new Error("the tunnel is closing"));
     for (const socket of this.#sockets) socket.destroy();
     await new Promise<void>((resolve) => this.#server.close(() => resolve()));
   }
 
-  async #join(near: Socket): Promise<void> {
-    this.#keep(near);
+  /** Connects ffmpeg's connection to the server. */
+  async #join(client: Socket): Promise<void> {
+    this.#track(client);
     try {
-      const far = this.#keep(await connected(this.#target, this.#context, this.#closing.signal));
-      near.once("close", () => far.destroy());
-      far.once("close", () => near.end());
+      const upstream = this.#track(
+        await connectToFirst(this.#target, this.#context, this.#closing.signal),
+      );
+      client.once("close", () => upstream.destroy());
+      upstream.once("close", () => client.end());
       const onRedirect = () => {
         this.#fault ??= sourceFault("its server redirects to another place");
-        far.destroy();
+        upstream.destroy();
       };
-      joinSockets(near, far, {
-        nearOrigin: this.#origin,
-        farOrigin: this.#target.origin,
+      joinSockets(client, upstream, {
+        tunnelOrigin: this.#origin,
+        serverOrigin: this.#target.origin,
         onRedirect,
       });
     } catch (error) {
       if (error instanceof Refusal) this.#fault ??= error;
-      near.destroy();
+      client.destroy();
     }
   }
 
-  #keep(socket: Socket): Socket {
+  /** Closes the socket with the tunnel. */
+  #track(socket: Socket): Socket {
     this.#sockets.add(socket);
     socket.on("error", () => socket.destroy());
     socket.once("close", () => this.#sockets.delete(socket));
@@ -90,11 +97,12 @@ export class RtspTunnel implements AsyncDisposable {
 }
 
 interface Target {
+  /** The host as an https URL, as `PinnedAgent.connect` needs it. */
   readonly url: URL;
   readonly isSecure: boolean;
   readonly port: number;
   readonly addresses: readonly string[];
-  /** As requests name it: `rtsps://host:port`. */
+  /** As it is in RTSP requests: `rtsps://host:port`. */
   readonly origin: string;
   readonly path: string;
 }
@@ -122,8 +130,8 @@ async function targetOf(url: URL, { world, allowPrivate, resolve, signal }: Fetc
   }
 }
 
-/** The first of the checked addresses that can be connected to. */
-async function connected(
+/** A connection to the first of the checked addresses that accepts one. */
+async function connectToFirst(
   target: Target,
   { world, agent }: FetchContext,
   signal: AbortSignal,
@@ -149,41 +157,45 @@ async function connected(
 const CONNECT_TIMEOUT_MS = 10_000;
 
 /**
- * Bytes as they come, with two exceptions before the media begins: a request names the server instead of the tunnel, and
- * an answer that redirects ends the connection.
+ * Passes bytes on unchanged, with two exceptions before the media starts: in a request the origin of the tunnel is
+ * replaced by that of the server, and a redirect of the server closes the connection.
  */
 function joinSockets(
-  near: Socket,
-  far: Socket,
-  { nearOrigin, farOrigin, onRedirect }: { nearOrigin: string; farOrigin: string; onRedirect: () => void },
+  client: Socket,
+  upstream: Socket,
+  { tunnelOrigin, serverOrigin, onRedirect }: {
+    tunnelOrigin: string;
+    serverOrigin: string;
+    onRedirect: () => void;
+  },
 ): void {
   let isPlaying = false;
   let tail = "";
-  near.on("data", (bytes: Uint8Array) => {
+  client.on("data", (bytes: Uint8Array) => {
     const text = LATIN1.decode(bytes);
     isPlaying ||= /^PLAY /m.test(text);
     const isRequest = /^[A-Z_]+ rtsp:\/\//.test(text);
-    pass(near, far, isRequest ? latin1(text.replaceAll(nearOrigin, farOrigin)) : bytes);
+    pass(client, upstream, isRequest ? latin1(text.replaceAll(tunnelOrigin, serverOrigin)) : bytes);
   });
-  far.on("data", (bytes: Uint8Array) => {
+  upstream.on("data", (bytes: Uint8Array) => {
     if (!isPlaying) {
       const text = tail + LATIN1.decode(bytes);
       if (/RTSP\/\d\.\d +3/i.test(text)) return onRedirect();
       tail = text.slice(-REDIRECT_CHARACTERS);
     }
-    pass(far, near, bytes);
+    pass(upstream, client, bytes);
   });
 }
 
 const LATIN1 = new TextDecoder("latin1");
-/** A status line up to its first digit, however its parts arrive. */
+/** Kept from one read to the next, to find a redirect's status line that is split between them. */
 const REDIRECT_CHARACTERS = 32;
 
 function latin1(text: string): Uint8Array {
   return Uint8Array.from(text, (character) => character.charCodeAt(0) & 0xff);
 }
 
-/** The reader is stopped while the writer has no room. */
+/** Passes bytes on; pauses reading `from` while the buffer of `to` is full. */
 function pass(from: Socket, to: Socket, bytes: Uint8Array): void {
   if (to.destroyed || to.write(bytes)) return;
   from.pause();

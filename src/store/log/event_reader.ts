@@ -161,7 +161,9 @@ export class EventReader {
     return events;
   }
 
-  /** Adds the record to the last planned read when it is near, else as a new one; returns about how many bytes it has. */
+  /**
+   * Adds the record to the last planned read when it is near, else as a new one; returns about how many bytes it has.
+   */
   #addRead(plan: PlannedRead[], seq: number): number {
     const position = this.#index.positionOf(seq);
     const last = plan.at(-1);

@@ -1,4 +1,4 @@
-/** SERVICE_WAL_SYNC=group: one fdatasync for all requests that wait at the same time. See docs/deployment.md#durability. */
+/** SERVICE_WAL_SYNC=group: one fdatasync for all requests that wait. See docs/deployment.md#durability. */
 
 import { refuse } from "../../base/refusal.ts";
 

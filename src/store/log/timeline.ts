@@ -195,8 +195,8 @@ export class Timeline implements AsyncDisposable {
   }
 
   /**
-   * Resolves when everything committed so far is as safe as SERVICE_WAL_SYNC asks: at once with `none`. With `group` all
-   * callers that wait share one fdatasync; when it fails, they and every later commit are refused with
+   * Resolves when everything committed so far is as safe as SERVICE_WAL_SYNC asks: at once with `none`. With `group`
+   * all callers that wait share one fdatasync; when it fails, they and every later commit are refused with
    * `storage_unavailable`. See docs/deployment.md#durability.
    */
   synced(): Promise<void> {

@@ -62,7 +62,10 @@ export class DistinctTexts {
     return this.count - 1;
   }
 
-  /** Sets a bit in `matches` for each text that contains the needle. Yields after each segment how many characters it read. */
+  /**
+   * Sets a bit in `matches` for each text that contains the needle. Yields after each segment how many characters it
+   * read.
+   */
   *search(needle: Needle, matches: Uint32Array): Iterable<number> {
     for (const [number, segment] of this.segments.entries()) {
       const first = number * SEGMENT_TEXTS;

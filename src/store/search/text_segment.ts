@@ -15,8 +15,9 @@ import { Column } from "./column.ts";
  *     class of "truc"         1 0 1 0    1
  *     class of "ruck"         0 0 1 1    1
  *
- * Texts are UTF-8 with one byte in each character of the string, so a string takes one byte a character in memory and the
- * engine's own search is as fast as the memory. In UTF-8 a search for bytes finds exactly the matches of characters.
+ * Texts are UTF-8 with one byte in each character of the string, so a string takes one byte a character in memory and
+ * the engine's own search is as fast as the memory. In UTF-8 a search for bytes finds exactly the matches of
+ * characters.
  */
 export const SEGMENT_TEXTS = 8192;
 export const BLOCK_TEXTS = 64;
@@ -24,7 +25,10 @@ const BLOCKS = SEGMENT_TEXTS / BLOCK_TEXTS;
 const ROW_WORDS = BLOCKS / 32;
 const ROW_BITS = 13;
 export const SIGNATURE_WORDS = (1 << ROW_BITS) * ROW_WORDS;
-/** A segment with fewer full blocks has no signature and is searched whole: the signature would be larger than the texts. */
+/**
+ * A segment with fewer full blocks has no signature and is searched whole: the signature would be larger than the
+ * texts.
+ */
 const SIGNED_BLOCKS_MIN = BLOCKS / 2;
 
 /** The content of a segment at one time. */
@@ -129,8 +133,8 @@ export class TextSegment {
 }
 
 /**
- * The blocks of a segment as parts of one long string, which saves memory: the garbage collector never moves a string of
- * that length, but copies each short one twice, and reserves as much memory again for that.
+ * The blocks of a segment as parts of one long string, which saves memory: the garbage collector never moves a string
+ * of that length, but copies each short one twice, and reserves as much memory again for that.
  */
 export function blocksOf(whole: string, ends: Uint32Array): string[] {
   const blocks: string[] = [];
