@@ -7,12 +7,15 @@ import { ROUTES } from "../../src/http/app.ts";
 import { type EventRow, EVENTS } from "../../src/model/events/event_table.ts";
 import { LIMITS } from "../../src/model/limits.ts";
 import { code, table } from "./markdown.ts";
+import { internalBoundsTable } from "./internal_bounds.ts";
 import { GROUPS, payloadSections, sharedSections } from "./payloads.ts";
+import { valueText } from "./values.ts";
 
 export const GENERATED: Readonly<Record<string, () => string>> = {
   settings: settingsTable,
   metrics: metricsTable,
   limits: limitsTables,
+  "internal bounds": internalBoundsTable,
   refusals: refusalsTable,
   routes: routesTable,
   events: eventsTable,
@@ -137,27 +140,6 @@ function limitsTables(): string {
     `### ${group}`,
     table(head, Object.entries(rows).map(([name, value]) => rowOf(`${group}.${name}`, value))),
   ]).join("\n\n");
-}
-
-/** The unit is the end of a limit's name. */
-function valueText(path: string, value: unknown): string {
-  if (Array.isArray(value)) return value.map((each) => valueText(path, each)).join(" or ");
-  if (typeof value === "object" && value !== null) {
-    const { minimum, maximum } = value as { minimum: number; maximum: number };
-    return `${valueText("", minimum)} to ${valueText(path, maximum)}`;
-  }
-  if (typeof value !== "number") return code(String(value));
-  const text = value.toLocaleString("en");
-  if (/bytes/i.test(path)) return `${text} bytes${binaryText(value)}`;
-  if (/Ms([A-Z]|$)/.test(path)) return `${text} ms`;
-  if (/seconds/i.test(path)) return `${text} s`;
-  return text;
-}
-
-function binaryText(bytes: number): string {
-  if (bytes >= 2 ** 20 && bytes % 2 ** 20 === 0) return ` (${bytes / 2 ** 20} MiB)`;
-  if (bytes >= 2 ** 10 && bytes % 2 ** 10 === 0) return ` (${bytes / 2 ** 10} KiB)`;
-  return "";
 }
 
 function fixture(name: string): unknown {

@@ -1,0 +1,78 @@
+/** TABLE of bounds that are constants of one module: where each one stands, and what it bounds. The value is read there. */
+
+import { table } from "./markdown.ts";
+import { valueText } from "./values.ts";
+
+/** File below src/, the name of the constant, and what it bounds. */
+const BOUNDS: readonly (readonly [string, string, string])[] = [
+  ["http/body.ts", "FAULTS_MAX", "Faults that one 422 answer lists"],
+  ["http/upload_form.ts", "BOUNDARY_CHARACTERS_MAX", "Characters of the boundary of a form"],
+  [
+    "model/reason/json_object.ts",
+    "MAX_JSON_DEPTH",
+    "Levels of an `output_schema`, and of JSON in a model's answer",
+  ],
+  [
+    "model/reason/answer.ts",
+    "ANSWER_CHARACTERS_MAX",
+    "Characters of a model's answer that are searched for JSON",
+  ],
+  ["model/reason/answer.ts", "TEXT_MAX", "Characters of a summary or description; longer ones are cut"],
+  ["model/reason/answer.ts", "LABEL_MAX", "Characters of a label; longer ones are cut"],
+  ["model/reason/moments.ts", "TEXT_MAX", "Characters of a text of a moment; longer ones are cut"],
+  ["remote/models/model_endpoint.ts", "ANSWER_BYTES_MAX", "A backend's answer; a longer one is invalid"],
+  ["remote/models/model_endpoint.ts", "CONNECT_MS", "Connecting to a backend"],
+  ["remote/models/circuit_breaker.ts", "FAILURES_MAX", "Failures in a row after which a backend is left out"],
+  ["remote/models/circuit_breaker.ts", "OPEN_MS_FIRST", "How long it is left out first; doubles each time"],
+  ["remote/models/circuit_breaker.ts", "OPEN_MS_MAX", "How long it is left out at most"],
+  ["flow/sources.ts", "FETCHES_MAX", "Remote files that are fetched at once"],
+  ["flow/sources.ts", "WAITERS_MAX", "Callers that may wait for a fetch; one more is 503"],
+  ["remote/sources/hls_relay.ts", "PLAYLIST_BYTES_MAX", "An HLS playlist"],
+  ["remote/sources/hls_relay.ts", "PART_TIMEOUT_MS", "One part of an HLS source"],
+  ["remote/sources/rtsp_tunnel.ts", "CONNECT_TIMEOUT_MS", "Connecting to an RTSP server"],
+  ["media/recorded/decoder.ts", "STREAMS_PER_DECODE", "Endless sources at once, for each processor"],
+  ["media/recorded/decoder.ts", "WAITERS_MAX", "Callers that may wait for a decode; one more is 503"],
+  ["media/recorded/decode_bounds.ts", "DEADLINE_MAX_MS", "Decoding one source"],
+  ["media/recorded/decode_bounds.ts", "ENDLESS_DEADLINE_MAX_MS", "Reading a source without an end"],
+  ["media/recorded/frame_stream.ts", "STALL_MS", "A decoder of `reason` that gives no frame"],
+  ["flow/events/feed.ts", "QUEUE_BYTES", "What waits for one event-stream client, or one piece of any size"],
+  ["flow/policies/policies.ts", "BOOKS_KEPT", "Runs whose policies are kept in memory"],
+  ["model/live/offer.ts", "AUDIO_SECTIONS_MAX", "Audio sections of an offer that are served"],
+  ["model/live/candidate.ts", "CANDIDATES_MAX", "ICE candidates that are taken of one body"],
+  ["rtc/peer.ts", "CONNECT_MS", "From an answer to a connection"],
+  ["rtc/peer.ts", "SILENCE_MS", "A connected publisher from which nothing arrives"],
+  ["flow/live/session.ts", "ANSWER_MS", "Answering an offer, or an ICE restart"],
+  ["flow/live/session.ts", "DRAIN_MS", "Finishing what was reported when a session ends"],
+  ["flow/live/session.ts", "JOIN_MS", "Releasing a session"],
+  ["flow/live/reconnect.ts", "WAIT_FIRST_MS", "First wait before a pulled source is asked again; doubles"],
+  ["flow/live/reconnect.ts", "WAIT_LONGEST_MS", "Longest such wait"],
+  [
+    "media/live/pulled_decoder.ts",
+    "SILENCE_MS",
+    "A pulled source that gives no frame; then it counts as lost",
+  ],
+  ["store/log/timeline.ts", "SEGMENT_BYTES", "A segment of the log; the next one begins then"],
+  ["main.ts", "CLOSE_DEADLINE_MS", "A graceful end of the process"],
+];
+
+export function internalBoundsTable(): string {
+  return table(
+    ["Subject", "Bound", "Constant"],
+    BOUNDS.map((
+      [file, name, subject],
+    ) => [subject, valueText(name, valueOf(file, name)), `\`${name}\`, src/${file}`]),
+  );
+}
+
+/** The number that `const NAME = …;` gives; it may be a product or a power. */
+function valueOf(file: string, name: string): number {
+  const text = Deno.readTextFileSync(new URL(`../../src/${file}`, import.meta.url));
+  const expression = new RegExp(`^(?:export )?const ${name} = ([\\d_.* ]+);`, "m").exec(text)?.[1];
+  if (expression === undefined) {
+    throw new Error(`src/${file} has no constant ${name}, which scripts/docs/internal_bounds.ts names`);
+  }
+  return expression.replaceAll("_", "").split(/ \* /).reduce((product, factor) => {
+    const [base, power = "1"] = factor.split(" ** ");
+    return product * Number(base) ** Number(power);
+  }, 1);
+}
