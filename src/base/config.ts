@@ -15,6 +15,7 @@ import {
   integer,
   list,
   mediaToggle,
+  nonBlankText,
   number,
   oneOf,
   optional,
@@ -28,7 +29,6 @@ import {
   type Setting,
   setting,
   sidecarAddress,
-  text,
 } from "./setting_parsers.ts";
 
 const NO_HTTP3 = "there is no HTTP/3 listener";
@@ -432,13 +432,13 @@ export const SETTINGS = {
   SERVICE_WEBRTC_FIRST_PASS_MODEL: setting(
     "webrtc.firstPassModel",
     "Qwen/Qwen3-VL-8B-Instruct",
-    text,
+    nonBlankText,
     "Model that describes the keyframes of live sessions",
     { emptyIsUnset: true },
   ),
   SERVICE_WEBRTC_SECOND_PASS_MODEL: optional(
     "webrtc.secondPassModel",
-    text,
+    nonBlankText,
     "Model that is asked when the first one is unsure; unset, or the same as the first, means none",
   ),
   SERVICE_WEBRTC_SECOND_PASS_THRESHOLD: setting(
@@ -467,7 +467,7 @@ export const SETTINGS = {
   SERVICE_MIRROR_MODULE: setting(
     "mirror.module",
     "service",
-    text,
+    nonBlankText,
     "Name under which the mirror database keeps its rows",
     { emptyIsUnset: true, noEffect: NO_MIRROR },
   ),

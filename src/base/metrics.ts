@@ -37,7 +37,7 @@ export class Metrics {
   readonly #gauges = new Map<string, Gauge>();
   readonly #histograms = new Map<string, Histogram>();
   /** Family to the values that somebody else owns; asked at every scrape. */
-  readonly #readers = new Map<string, { labels: Labels; read: () => number }[]>();
+  readonly #readers = new Map<string, { labels: LabelValues; read: () => number }[]>();
 
   constructor() {
     for (const [name, family] of Object.entries(FAMILIES)) this.#open(name, family);
@@ -108,19 +108,19 @@ export class Metrics {
   }
 }
 
-type Labels = Record<string, string>;
+type LabelValues = Record<string, string>;
 
-/** Labels come first where a family has them; the value or reader is last. */
-function split<V>(rest: readonly unknown[]): [Labels, V | undefined] {
+/** LabelValues come first where a family has them; the value or reader is last. */
+function split<V>(rest: readonly unknown[]): [LabelValues, V | undefined] {
   const [first, second] = rest;
   return typeof first === "object" && first !== null
-    ? [first as Labels, second as V | undefined]
+    ? [first as LabelValues, second as V | undefined]
     : [{}, first as V | undefined];
 }
 
 /** {a: [1, 2], b: [3]} gives {a: 1, b: 3} and {a: 2, b: 3}; no labels give one empty combination. */
-function labelCombinations(labels: NonNullable<Family["labels"]>): Labels[] {
-  return Object.entries(labels).reduce<Labels[]>(
+function labelCombinations(labels: NonNullable<Family["labels"]>): LabelValues[] {
+  return Object.entries(labels).reduce<LabelValues[]>(
     (combinations, [name, values]) =>
       combinations.flatMap((combination) => values.map((value) => ({ ...combination, [name]: value }))),
     [{}],

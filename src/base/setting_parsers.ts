@@ -142,7 +142,7 @@ export function clampedFraction(whenNotFinite: number): Parser<number> {
 }
 
 /** Any text that is not blank, without the spaces around it. */
-export const text: Parser<string> = {
+export const nonBlankText: Parser<string> = {
   rule: "a text that is not blank",
   read: (text) => text.trim() || undefined,
 };

@@ -1,10 +1,21 @@
 /** The house keeps its own rules: each fault is named as "file:line: what". */
 
 import assert from "node:assert/strict";
-import { EMPTY_NAMES, ENTRIES, FIRST_LINE, FORBIDDEN, PACKAGES, ROOMS, TOUCHES } from "./house.ts";
+import { namesDeclaredTwice } from "./declared_names.ts";
+import {
+  EMPTY_NAMES,
+  ENTRIES,
+  FIRST_LINE,
+  FOLDERS_TO_BE_ARRANGED,
+  FORBIDDEN,
+  NAMES_TO_BE_RENAMED,
+  PACKAGES,
+  ROOMS,
+  TOUCHES,
+} from "./house.ts";
 import { NOT_BUILT } from "./contract.ts";
 import { importCycles } from "./import_cycles.ts";
-import { lineAt, roomOf, type SourceFile, sourceFiles } from "./source_tree.ts";
+import { foldersOf, lineAt, roomOf, type SourceFile, sourceFiles } from "./source_tree.ts";
 import { TABLES } from "./table_rows.ts";
 
 const FILES = sourceFiles();
@@ -42,6 +53,17 @@ Deno.test("every room touches only what is its own", () => {
       if (match) fault(match.index, `${file.room} ${what}: ${match[0].trim()}`);
     }
   });
+});
+
+Deno.test("no two files declare the same type or export the same name", () => {
+  const found = namesDeclaredTwice(FILES).filter(([name]) => !NAMES_TO_BE_RENAMED.includes(name));
+  assert.deepEqual(found, []);
+});
+
+Deno.test("no folder has more than 15 files, or fewer than 3", () => {
+  const faults = foldersOf(FILES).filter(({ files }) => files < 3 || files > 15)
+    .filter(({ folder }) => !FOLDERS_TO_BE_ARRANGED.includes(folder));
+  assert.deepEqual(faults, []);
 });
 
 Deno.test("no imports go round in a circle", () => {

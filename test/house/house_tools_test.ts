@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { FORBIDDEN, TOUCHES } from "./house.ts";
+import { namesDeclaredTwice } from "./declared_names.ts";
 import { importCycles } from "./import_cycles.ts";
 import { lineAt, sourceFile } from "./source_tree.ts";
 
@@ -36,6 +37,19 @@ Deno.test("a circle of imports is found, a Worker does not close one", () => {
   assert.deepEqual(importCycles([a, file("flow/b.ts", 'new URL("./a.ts", import.meta.url);')]), []);
 });
 
+Deno.test("a name that two files declare is found, one that a file keeps to itself is not", () => {
+  const twice = (one: string, other: string) =>
+    namesDeclaredTwice([sourceFile("flow/a.ts", one), sourceFile("flow/b.ts", other)]);
+  const both = ["flow/a.ts", "flow/b.ts"];
+  assert.deepEqual(twice("interface X {}", "export type X = 1;"), [["X", both]]);
+  assert.deepEqual(twice("class X {}", "export const X = 1;"), [["X", both]]);
+  assert.deepEqual(twice("export function x() {}", "export async function x() {}"), [["x", both]]);
+  assert.deepEqual(twice("const X = 1;", "export const X = 1;"), []);
+  assert.deepEqual(twice("function x() {}", "function x() {}"), []);
+  assert.deepEqual(twice("export const x = 1;\n  type X = 1;", "type X = 1;"), []);
+  assert.deepEqual(twice("/** type X */ export const y = 1;", "type X = 1;"), []);
+});
+
 Deno.test("what a room must not touch is recognised, and what only looks like it is not", () => {
   const rules = [...TOUCHES, ...FORBIDDEN];
   const check = (code: string, ...expected: string[]) =>
@@ -63,5 +77,7 @@ Deno.test("what a room must not touch is recognised, and what only looks like it
   check('console.log("x")', "prints");
   check("let count = 0;", "keeps state in a module");
   check("  let count = 0;");
-  check('export * from "../support/x.ts";', "exports what another file has");
+  for (const what of ["*", "* as x", "{ x }", "type { X }", "type *", "{\n  x,\n}"]) {
+    check(`export ${what} from "../support/x.ts";`, "exports what another file has");
+  }
 });

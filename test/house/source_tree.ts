@@ -50,6 +50,16 @@ export function roomOf(path: string): string {
   return path.includes("/") && !path.startsWith("service/") ? path.split("/")[0]! : "door";
 }
 
+/** Every folder with files of its own, and how many those are; src/ itself is the empty path. */
+export function foldersOf(files: readonly SourceFile[]): { folder: string; files: number }[] {
+  const counts = new Map<string, number>();
+  for (const { path } of files) {
+    const folder = path.split("/").slice(0, -1).join("/");
+    counts.set(folder, (counts.get(folder) ?? 0) + 1);
+  }
+  return [...counts].map(([folder, files]) => ({ folder, files }));
+}
+
 /** The line, counted from 1, on which the character at `index` stands. */
 export function lineAt(text: string, index: number): number {
   return text.slice(0, index).split("\n").length;

@@ -4,12 +4,9 @@ import { join } from "node:path";
 import type { Log } from "../../src/base/log.ts";
 import type { World } from "../../src/base/world.ts";
 import { type NewEvent, PreparedPayload } from "../../src/model/runs/run.ts";
-import {
-  type Damage,
-  type StoredEvent,
-  Timeline,
-  type TimelineOptions,
-} from "../../src/store/log/timeline.ts";
+import { Timeline, type TimelineOptions } from "../../src/store/log/timeline.ts";
+import type { Damage } from "../../src/store/log/damage.ts";
+import type { StoredEvent } from "../../src/store/log/event_reader.ts";
 
 export class Bench implements Disposable {
   readonly lines: string[] = [];

@@ -3,7 +3,9 @@
 import { yieldToEventLoop } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import { LIMITS } from "../../model/limits.ts";
-import type { StoredEvent, Subscription, Timeline } from "../../store/log/timeline.ts";
+import type { Timeline } from "../../store/log/timeline.ts";
+import type { StoredEvent } from "../../store/log/event_reader.ts";
+import type { Subscription } from "../../store/log/notification_ring.ts";
 import type { FeedPosition, Listener, ListenersFeed } from "./listener.ts";
 
 /** How events become bytes. */

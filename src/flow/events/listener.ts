@@ -1,6 +1,6 @@
 /** One caller's place in a run: which event it has, and where the next one comes from, its feed or the log. */
 
-import type { StoredEvent } from "../../store/log/timeline.ts";
+import type { StoredEvent } from "../../store/log/event_reader.ts";
 
 /** Where the bytes go. `give` is only called after the receiver asked, and once for each time it did. */
 export interface Receiver {

@@ -3,7 +3,8 @@
 import { yieldToEventLoop } from "../../base/wait.ts";
 import { findEvent, type GrantedBlob, grantedBlobs } from "../../model/events/event_table.ts";
 import { LIMITS } from "../../model/limits.ts";
-import type { StoredEvent, Timeline } from "../../store/log/timeline.ts";
+import type { Timeline } from "../../store/log/timeline.ts";
+import type { StoredEvent } from "../../store/log/event_reader.ts";
 
 type BlobRoute = GrantedBlob["route"];
 

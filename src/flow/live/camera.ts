@@ -15,7 +15,8 @@ import {
 } from "../../model/live/attach.ts";
 import { remoteSource, type RemoteSourceToggles, sourceFault } from "../../model/sources/remote_source.ts";
 import type { RunView } from "../../model/runs/run.ts";
-import type { Timeline, TimelineView } from "../../store/log/timeline.ts";
+import type { Timeline } from "../../store/log/timeline.ts";
+import type { TimelineView } from "../../model/runs/run_register.ts";
 import type { Caller } from "../caller.ts";
 import { actionableRun, ownedRun } from "../runs/ownership.ts";
 import type { Sources } from "../sources.ts";

@@ -9,7 +9,8 @@ import { event } from "../../model/events/event_table.ts";
 import type { LiveSource } from "../../model/events/run_payloads.ts";
 import { isTerminal, type NewEvent } from "../../model/runs/run.ts";
 import type { BlobRef, Blobs } from "../../store/blobs.ts";
-import type { CommittedEvent, Timeline } from "../../store/log/timeline.ts";
+import type { Timeline } from "../../store/log/timeline.ts";
+import type { CommittedEvent } from "../../store/log/notification_ring.ts";
 
 /** How the events of a session identify it. */
 export interface SessionIdentity {

@@ -14,7 +14,8 @@ import { type Offer, readOffer, type VideoCodec } from "../../model/live/offer.t
 import { pictureBound } from "../../model/live/picture_limits.ts";
 import { checkedSchema } from "../../model/schema_field.ts";
 import type { TriggerProgram } from "../../model/triggers/program.ts";
-import type { Timeline, TimelineView } from "../../store/log/timeline.ts";
+import type { Timeline } from "../../store/log/timeline.ts";
+import type { TimelineView } from "../../model/runs/run_register.ts";
 import type { Caller } from "../caller.ts";
 import { CapacityExhausted } from "./capacity.ts";
 import { NotAcknowledged, type PromptChange } from "./describer.ts";

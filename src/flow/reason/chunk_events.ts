@@ -54,7 +54,7 @@ export interface ChunkReport extends Stored {
 }
 
 /** Windows and streams are told where clips are cut out of them. */
-export function ingestReceived(
+export function ingestReceivedPayload(
   plan: ReasonPlan,
   source: { requestId: string; sourceUri: string; coordinates: ImageCoordinates; info: MediaInfo },
 ): PayloadOf<"ingest_received"> {
@@ -171,7 +171,7 @@ export function chunkGenerated(
   };
 }
 
-export function analysisGenerated(
+export function analysisGeneratedPayload(
   plan: ReasonPlan,
   found: {
     requestId: string;

@@ -1,7 +1,8 @@
 /** The interactions of a run, read back from its semantic chunks. Interface 4.4, contract 8.1. */
 
 import { interactionsOf } from "../../model/reason/interaction.ts";
-import type { StoredEvent, Timeline } from "../../store/log/timeline.ts";
+import type { Timeline } from "../../store/log/timeline.ts";
+import type { StoredEvent } from "../../store/log/event_reader.ts";
 import type { Caller } from "../caller.ts";
 import { ownedRun } from "../runs/ownership.ts";
 

@@ -5,7 +5,7 @@ import type { TokenCounts } from "../../model/infer/inference.ts";
 import { needsSecondPass } from "../../model/reason/answer.ts";
 import { sumTokens } from "../../model/reason/chunks.ts";
 import type { ReasonPlan } from "../../model/reason/request.ts";
-import { firstPass, type Pass, secondPass } from "../../model/reason/schemas.ts";
+import { firstPass, type ModelPass, secondPass } from "../../model/reason/schemas.ts";
 import type { Inference } from "../infer/inference.ts";
 
 export interface ChunkQuestion {
@@ -73,7 +73,7 @@ export class ChunkQuestions {
   }
 
   async #secondAnswer(
-    pass: Pass,
+    pass: ModelPass,
     question: ChunkQuestion,
     signal: AbortSignal,
   ): Promise<InferenceAnswer | null> {
@@ -85,7 +85,7 @@ export class ChunkQuestions {
     }
   }
 
-  #pass(pass: Pass, question: ChunkQuestion, signal: AbortSignal): Promise<InferenceAnswer> {
+  #pass(pass: ModelPass, question: ChunkQuestion, signal: AbortSignal): Promise<InferenceAnswer> {
     const { inference, plan: { timeoutMs }, principalKey, runId } = this.#options;
     return inference.ask({ ...question, ...pass, temperature: 0, allowFallback: true }, {
       principalKey,

@@ -26,7 +26,7 @@ import type { Caller } from "../caller.ts";
 import type { Inference } from "../infer/inference.ts";
 import { actionableRun, explainedFailure, stillActionableRun } from "../runs/ownership.ts";
 import { ChunkReasoner } from "./chunk.ts";
-import { analysisGenerated, chunkGenerated, ingestReceived } from "./chunk_events.ts";
+import { analysisGeneratedPayload, chunkGenerated, ingestReceivedPayload } from "./chunk_events.ts";
 import { ReasonFrames } from "./frames.ts";
 import { forEachChunk } from "./pipeline.ts";
 import { ChunkRecords, type LagPercentiles, type Spent } from "./chunk_records.ts";
@@ -281,7 +281,7 @@ function checkSound({ video, audioStreams }: MediaInfo): void {
 function beginningOf({ caller, runId, plan, info, source, stream, isSemantic }: ReasonPass): NewEvent[] {
   const requestId = caller.requestId;
   const { coordinates } = stream;
-  const received = ingestReceived(plan, { requestId, sourceUri: source.uri, coordinates, info });
+  const received = ingestReceivedPayload(plan, { requestId, sourceUri: source.uri, coordinates, info });
   const began = event("ingest_received", runId, received);
   if (isSemantic || !plan.semanticInference) return [began];
   return [
@@ -314,7 +314,7 @@ function* endOf(
   yield event(
     "analysis_generated",
     runId,
-    analysisGenerated(plan, { requestId, ...counts, sampling, coordinates, lag, spent }),
+    analysisGeneratedPayload(plan, { requestId, ...counts, sampling, coordinates, lag, spent }),
   );
   yield event("run_completed", runId, {
     request_id: requestId,

@@ -3,7 +3,7 @@
 import { Refusal, refuse } from "../../base/refusal.ts";
 import { isRunId } from "../../model/identifiers.ts";
 import { isTerminal, type RunStatus, type RunView, statusOf } from "../../model/runs/run.ts";
-import type { TimelineView } from "../../store/log/timeline.ts";
+import type { TimelineView } from "../../model/runs/run_register.ts";
 import type { Caller } from "../caller.ts";
 import { RunEnded } from "./run_work.ts";
 

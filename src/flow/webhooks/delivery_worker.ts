@@ -10,7 +10,9 @@ import { matches, mayMatch, type Webhook } from "../../model/webhooks/webhook.ts
 import { deliveryHeaders } from "../../model/webhooks/signature.ts";
 import type { SendFault } from "../../remote/webhook_sender.ts";
 import type { DeliveryLog } from "../../store/webhook_deliveries.ts";
-import type { StoredEvent, Subscription, Timeline } from "../../store/log/timeline.ts";
+import type { Timeline } from "../../store/log/timeline.ts";
+import type { StoredEvent } from "../../store/log/event_reader.ts";
+import type { Subscription } from "../../store/log/notification_ring.ts";
 
 /** Posts one body to the hook's receiver; `WebhookSender` is one. */
 export interface Sender {

@@ -124,15 +124,17 @@ export const EVENTS = {
   ]),
 } as const;
 
-type Row = keyof typeof EVENTS;
+type TableKind = keyof typeof EVENTS;
 
 /** What an event may be called when it is written. */
-export type EventKind = Exclude<Row, typeof TRIGGER_FAMILY> | `trigger.${string}`;
+export type EventKind = Exclude<TableKind, typeof TRIGGER_FAMILY> | `trigger.${string}`;
 
-type RowOf<Kind extends EventKind> = Kind extends Row ? Kind : typeof TRIGGER_FAMILY;
+type TableKindOf<Kind extends EventKind> = Kind extends TableKind ? Kind : typeof TRIGGER_FAMILY;
 
 /** What an event of this kind holds. 64-bit hashes are bigint. */
-export type PayloadOf<Kind extends EventKind> = Immutable<z.input<typeof EVENTS[RowOf<Kind>]["payload"]>>;
+export type PayloadOf<Kind extends EventKind> = Immutable<
+  z.input<typeof EVENTS[TableKindOf<Kind>]["payload"]>
+>;
 
 type Immutable<T> = T extends readonly (infer Item)[] ? readonly Immutable<Item>[]
   : T extends object ? { readonly [Key in keyof T]: Immutable<T[Key]> }
@@ -152,7 +154,7 @@ export function findEvent(kind: string): EventRow | undefined {
   if (kind.startsWith("trigger.")) {
     return TRIGGER_EVENT_TYPE.test(kind.slice("trigger.".length)) ? EVENTS[TRIGGER_FAMILY] : undefined;
   }
-  return Object.hasOwn(EVENTS, kind) ? EVENTS[kind as Row] : undefined;
+  return Object.hasOwn(EVENTS, kind) ? EVENTS[kind as TableKind] : undefined;
 }
 
 /** Contract 9.1, rule ID. */

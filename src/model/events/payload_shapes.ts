@@ -44,7 +44,7 @@ export const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
 /** A JSON object whose keys are not ours to know: a caller's JSON Schema, for example. */
 export const jsonObject = z.record(z.string(), z.unknown());
 /** Any JSON value, present. */
-export const json = z.union([
+export const jsonValue = z.union([
   jsonObject,
   z.array(z.unknown()),
   z.string(),

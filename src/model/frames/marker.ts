@@ -28,7 +28,7 @@ export interface TypedFrame {
   readonly confidence: number;
 }
 
-interface Segment {
+interface MarkerSegment {
   eventType: string;
   startFrame: number;
   endFrame: number;
@@ -63,9 +63,9 @@ export function deriveMarkers(
   return markers;
 }
 
-function segmentsOf(frames: Iterable<TypedFrame>): Segment[] {
-  const segments: Segment[] = [];
-  let open: Segment | undefined;
+function segmentsOf(frames: Iterable<TypedFrame>): MarkerSegment[] {
+  const segments: MarkerSegment[] = [];
+  let open: MarkerSegment | undefined;
   for (const frame of frames) {
     if (open && frame.eventType === open.eventType && frame.frameIndex <= open.endFrame + 1) {
       open.endFrame = frame.frameIndex;
@@ -88,11 +88,15 @@ function segmentsOf(frames: Iterable<TypedFrame>): Segment[] {
   return segments;
 }
 
-function corrects(next: Segment, segment: Segment, window: number): boolean {
+function corrects(next: MarkerSegment, segment: MarkerSegment, window: number): boolean {
   return next.eventType === segment.eventType && next.startFrame - segment.endFrame <= window;
 }
 
-function markerOf(segment: Segment, ordinal: number, owner: { runId: string; streamId: string }): Marker {
+function markerOf(
+  segment: MarkerSegment,
+  ordinal: number,
+  owner: { runId: string; streamId: string },
+): Marker {
   const confidence = clampUnit(segment.confidenceSum / segment.frames);
   const isExact = segment.eventType === "scene_cut" || confidence >= LIMITS.marker.exactConfidence;
   return {
@@ -111,7 +115,7 @@ function markerOf(segment: Segment, ordinal: number, owner: { runId: string; str
 }
 
 /** Contract 4.2: spans both segments, with the mean of the two segments' confidences. */
-function correctionOf(provisional: Marker, next: Segment, ordinal: number): Marker {
+function correctionOf(provisional: Marker, next: MarkerSegment, ordinal: number): Marker {
   const nextConfidence = clampUnit(next.confidenceSum / next.frames);
   return {
     ...provisional,

@@ -11,14 +11,14 @@ export function geminiSchema(schema: Schema): Schema | null {
   try {
     return converted(schema, { root: schema, references: [], count: { nodes: 0 } });
   } catch (error) {
-    if (error instanceof CannotSay) return null;
+    if (error instanceof NotExpressible) return null;
     throw error;
   }
 }
 
-class CannotSay extends Error {}
+class NotExpressible extends Error {}
 
-interface Place {
+interface ConversionScope {
   readonly root: Schema;
   /** Those that led here, innermost last. */
   readonly references: readonly string[];
@@ -28,28 +28,28 @@ interface Place {
 
 const NODES_MAX = 2_000;
 
-function converted(schema: unknown, place: Place): Schema {
-  if (!isObject(schema) || ++place.count.nodes > NODES_MAX) throw new CannotSay();
-  if (typeof schema.$ref === "string") return converted(...referenced(schema.$ref, place));
+function converted(schema: unknown, scope: ConversionScope): Schema {
+  if (!isObject(schema) || ++scope.count.nodes > NODES_MAX) throw new NotExpressible();
+  if (typeof schema.$ref === "string") return converted(...referenced(schema.$ref, scope));
   const choices = schema.type === undefined ? schema.anyOf ?? schema.oneOf : undefined;
   const common = kept(schema, ["title", "description"]);
   if (Array.isArray(choices)) {
     const { isNullable, others } = withoutNull(choices);
     const nullable = isNullable ? { nullable: true } : {};
-    if (others.length === 1) return { ...converted(others[0], place), ...common, ...nullable };
-    return { ...common, ...nullable, anyOf: others.map((choice) => converted(choice, place)) };
+    if (others.length === 1) return { ...converted(others[0], scope), ...common, ...nullable };
+    return { ...common, ...nullable, anyOf: others.map((choice) => converted(choice, scope)) };
   }
   const { type, isNullable } = typeOf(schema);
   return {
     type: type.toUpperCase(),
     ...common,
     ...(isNullable && { nullable: true }),
-    ...details(type, schema, place),
+    ...details(type, schema, scope),
   };
 }
 
 /** What more can be said of each type. */
-function details(type: string, schema: Schema, place: Place): Schema {
+function details(type: string, schema: Schema, scope: ConversionScope): Schema {
   switch (type) {
     case "string": {
       const words = wordsOf(schema);
@@ -64,20 +64,20 @@ function details(type: string, schema: Schema, place: Place): Schema {
     case "boolean":
       return {};
     case "array":
-      return { items: converted(schema.items, place), ...kept(schema, ["minItems", "maxItems"]) };
+      return { items: converted(schema.items, scope), ...kept(schema, ["minItems", "maxItems"]) };
     case "object": {
       const fields = isObject(schema.properties) ? Object.entries(schema.properties) : [];
-      if (fields.length === 0) throw new CannotSay();
+      if (fields.length === 0) throw new NotExpressible();
       const required = Array.isArray(schema.required) ? schema.required : [];
       return {
-        properties: Object.fromEntries(fields.map(([name, field]) => [name, converted(field, place)])),
+        properties: Object.fromEntries(fields.map(([name, field]) => [name, converted(field, scope)])),
         propertyOrdering: fields.map(([name]) => name),
         ...(required.length > 0 &&
           { required: required.filter((name) => fields.some(([own]) => own === name)) }),
       };
     }
     default:
-      throw new CannotSay();
+      throw new NotExpressible();
   }
 }
 
@@ -92,7 +92,7 @@ function typeOf(schema: Schema): { type: string; isNullable: boolean } {
   } else if (wordsOf(schema)) {
     return { type: "string", isNullable: false };
   }
-  throw new CannotSay();
+  throw new NotExpressible();
 }
 
 /** Gemini's enums are of strings only; another one is left out, as the type alone still holds. */
@@ -108,8 +108,11 @@ function withoutNull(choices: readonly unknown[]): { isNullable: boolean; others
 }
 
 /** Only those inside the schema itself, such as `#/$defs/moment`, and none that leads to itself. */
-function referenced(reference: string, { root, references, count }: Place): [unknown, Place] {
-  if (!reference.startsWith("#/") || references.includes(reference)) throw new CannotSay();
+function referenced(
+  reference: string,
+  { root, references, count }: ConversionScope,
+): [unknown, ConversionScope] {
+  if (!reference.startsWith("#/") || references.includes(reference)) throw new NotExpressible();
   const names = reference.slice(2).split("/").map((name) => name.replaceAll("~1", "/").replaceAll("~0", "~"));
   let target: unknown = root;
   for (const name of names) {

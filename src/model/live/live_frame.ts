@@ -28,7 +28,7 @@ export function frameFields({ frameIndex, ptsMs, coordinates }: LiveFrame) {
 }
 
 /** Spread into `evidence`, or into the payload of a keyframe itself. */
-export function imageFields({ ref, sizeBytes, sha256 }: StoredImage) {
+export function storedImageFields({ ref, sizeBytes, sha256 }: StoredImage) {
   return {
     image_ref: ref,
     image_media_type: "image/jpeg",

@@ -2,7 +2,7 @@
 
 import type { PayloadOf } from "../events/event_table.ts";
 import type { GateReason } from "../frames/signals.ts";
-import { frameFields, imageFields, type LiveFrame, type StoredImage, unitScore } from "./live_frame.ts";
+import { frameFields, type LiveFrame, type StoredImage, storedImageFields, unitScore } from "./live_frame.ts";
 
 export interface Observation {
   readonly sessionId: string;
@@ -49,5 +49,5 @@ export function keyframeStoredPayload(
   eventType: KeyframeEventType,
   image: StoredImage,
 ): PayloadOf<"keyframe_stored"> {
-  return { ...observationPayload(observation), event_type: eventType, ...imageFields(image) };
+  return { ...observationPayload(observation), event_type: eventType, ...storedImageFields(image) };
 }

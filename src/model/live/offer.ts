@@ -243,10 +243,10 @@ function videoChoice(
 
 /** Excluded is what comes in another order than it is decoded in: interleaved H.264, reordered H.265. */
 function isDepacketized(codec: VideoCodec, fmtp: string | null): boolean {
-  if (codec === "h264") return Number(parameter(fmtp, "packetization-mode") ?? 0) < 2;
+  if (codec === "h264") return Number(fmtpParameter(fmtp, "packetization-mode") ?? 0) < 2;
   if (codec !== "h265") return true;
   return ["sprop-max-don-diff", "sprop-depack-buf-nalus"].every((name) =>
-    !(Number(parameter(fmtp, name) ?? 0) > 0)
+    !(Number(fmtpParameter(fmtp, name) ?? 0) > 0)
   );
 }
 
@@ -266,7 +266,7 @@ function codecsOf(media: SdpMedia): { name: string; served: ServedCodec }[] {
   const retransmits = (payloadType: string) =>
     media.formats.find((format) =>
       /^rtx\//i.test(attribute("rtpmap", format) ?? "") &&
-      parameter(attribute("fmtp", format), "apt") === payloadType
+      fmtpParameter(attribute("fmtp", format), "apt") === payloadType
     );
   return media.formats.flatMap((format) => {
     const rtpmap = attribute("rtpmap", format);
@@ -293,7 +293,7 @@ function codecNames(media: SdpMedia): string {
 }
 
 /** Value of `name` in `a=1;b=2`; names are compared without case. */
-export function parameter(fmtp: string | null, name: string): string | undefined {
+export function fmtpParameter(fmtp: string | null, name: string): string | undefined {
   for (const part of (fmtp ?? "").split(";")) {
     const [own, ...value] = part.split("=");
     if (own!.trim().toLowerCase() === name) return value.join("=").trim();
@@ -306,7 +306,7 @@ function parameterSetsOf(codec: VideoCodec, fmtp: string | null): string[] {
     : codec === "h265"
     ? ["sprop-vps", "sprop-sps", "sprop-pps"]
     : [];
-  return names.flatMap((name) => parameter(fmtp, name)?.split(",") ?? [])
+  return names.flatMap((name) => fmtpParameter(fmtp, name)?.split(",") ?? [])
     .filter((set) => /^[A-Za-z0-9+/]{2,4096}={0,2}$/.test(set)).slice(0, 16);
 }
 

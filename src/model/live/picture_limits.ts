@@ -1,6 +1,6 @@
 /** How large the pictures of a publisher may get, by its offer: what admission reserves memory for. */
 
-import { type Offer, parameter } from "./offer.ts";
+import { fmtpParameter, type Offer } from "./offer.ts";
 
 /** Pixels of one picture are at most `width * height`; a picture may still be wider or higher than that. */
 export interface PictureBound {
@@ -29,11 +29,11 @@ export function pictureBound(offer: Offer): PictureBound {
   const { fmtp, imageattr } = offer.sizeHints;
   const sent = imageBound(imageattr);
   if (sent) return sent;
-  const stated = Number(parameter(fmtp, "max-fs") ?? NaN);
+  const stated = Number(fmtpParameter(fmtp, "max-fs") ?? NaN);
   if (stated > 0) return sizeOf(stated);
-  const level = offer.video.codec === "h264" ? levelBlocks(parameter(fmtp, "profile-level-id")) : null;
+  const level = offer.video.codec === "h264" ? levelBlocks(fmtpParameter(fmtp, "profile-level-id")) : null;
   if (level === null) return PICTURE_DEFAULT;
-  const isAsymmetric = parameter(fmtp, "level-asymmetry-allowed") === "1";
+  const isAsymmetric = fmtpParameter(fmtp, "level-asymmetry-allowed") === "1";
   return isAsymmetric && level <= blocksOf(PICTURE_DEFAULT) ? PICTURE_DEFAULT : sizeOf(level);
 }
 

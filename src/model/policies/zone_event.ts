@@ -2,7 +2,13 @@
 
 import type { PayloadOf } from "../events/event_table.ts";
 import type { RestrictedZone } from "./zone.ts";
-import { frameFields, imageFields, type LiveFrame, type StoredImage, unitScore } from "../live/live_frame.ts";
+import {
+  frameFields,
+  type LiveFrame,
+  type StoredImage,
+  storedImageFields,
+  unitScore,
+} from "../live/live_frame.ts";
 
 /** Motion of perceptual hashes, computed on the zone's pixels alone. */
 const MODEL_ID = "service.motion-phash.v1";
@@ -47,6 +53,6 @@ export function zoneEnteredPayload(entry: ZoneEntry): PayloadOf<"restricted_zone
       model_id: MODEL_ID,
       pipeline_generation: entry.generation,
     },
-    evidence: imageFields(entry.image),
+    evidence: storedImageFields(entry.image),
   };
 }

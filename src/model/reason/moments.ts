@@ -250,14 +250,14 @@ export function kindOfLabel(label: string): MomentKind {
   return MECHANICAL_LABELS.has(label) ? "mechanical" : "sound_effect";
 }
 
-interface Told {
+interface SourcedMoment {
   readonly moment: ChunkMoment;
   readonly isLocal: boolean;
 }
 
 /** One thing told twice is told once, by whoever used more senses, or else by whoever began earlier. */
-function withoutRepeats(told: readonly Told[]): ChunkMoment[] {
-  const kept: Told[] = [];
+function withoutRepeats(told: readonly SourcedMoment[]): ChunkMoment[] {
+  const kept: SourcedMoment[] = [];
   for (const next of told.toSorted((left, right) => byTime(left.moment, right.moment))) {
     const twin = kept.findIndex((earlier) => isRepeat(earlier, next));
     if (twin < 0) kept.push(next);
@@ -267,7 +267,7 @@ function withoutRepeats(told: readonly Told[]): ChunkMoment[] {
 }
 
 /** Two utterances that the local pass told apart are two, however close. */
-function isRepeat(left: Told, right: Told): boolean {
+function isRepeat(left: SourcedMoment, right: SourcedMoment): boolean {
   const isSpeech = left.moment.kind === "speech" && !(left.isLocal && right.isLocal);
   return left.moment.kind === right.moment.kind &&
     overlapMs(left.moment, right.moment) >= -REPEAT_TOLERANCE_MS &&

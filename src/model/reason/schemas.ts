@@ -77,13 +77,13 @@ const LONG_TOKENS = 1024;
 const SECOND_PASS_TOKENS = 256;
 
 /** What differs between the questions of the two passes. */
-export interface Pass {
+export interface ModelPass {
   readonly model: string;
   readonly maxTokens: number;
   readonly outputSchema: AnswerSchema;
 }
 
-export function firstPass(plan: ReasonPlan): Pass {
+export function firstPass(plan: ReasonPlan): ModelPass {
   const isLong = plan.media.mode === "audio_video" || plan.outputSchema !== null;
   return {
     model: plan.firstPassModel,
@@ -93,7 +93,7 @@ export function firstPass(plan: ReasonPlan): Pass {
 }
 
 /** Null where one model does both passes. */
-export function secondPass(plan: ReasonPlan): Pass | null {
+export function secondPass(plan: ReasonPlan): ModelPass | null {
   if (!isTiered(plan)) return null;
   return {
     model: plan.secondPassModel,

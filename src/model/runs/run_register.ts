@@ -18,7 +18,7 @@ export interface TimelineView {
 
 export class RunRegister implements TimelineView {
   readonly #runs = new Map<string, Run>();
-  readonly #principals = new Map<string, Principal>();
+  readonly #principals = new Map<string, PrincipalRuns>();
   lastSeq = 0;
 
   run(runId: string): RunView | undefined {
@@ -81,9 +81,9 @@ export class RunRegister implements TimelineView {
     if (run.isCreated) this.#principal(run.principalKey).add(run);
   }
 
-  #principal(principalKey: string): Principal {
+  #principal(principalKey: string): PrincipalRuns {
     let principal = this.#principals.get(principalKey);
-    if (principal === undefined) this.#principals.set(principalKey, principal = new Principal());
+    if (principal === undefined) this.#principals.set(principalKey, principal = new PrincipalRuns());
     return principal;
   }
 }
@@ -92,7 +92,7 @@ export class RunRegister implements TimelineView {
  * One principal's runs. `#candidates` holds those that may be active, so that counting does not walk 100,000 old
  * runs: an expired one leaves it, and comes back with its next event, the only thing that can revive it.
  */
-class Principal {
+class PrincipalRuns {
   /** By creation time. */
   runs: Run[] = [];
   readonly #candidates = new Set<Run>();

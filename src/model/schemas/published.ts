@@ -1,7 +1,7 @@
 /** The JSON Schemas that the service publishes, made from the zod tables; reads and writes no file. */
 
 import { z } from "zod";
-import { count, json, jsonObject, open, positive, text, U64_END } from "../events/payload_shapes.ts";
+import { count, jsonObject, jsonValue, open, positive, text, U64_END } from "../events/payload_shapes.ts";
 import { EVENTS } from "../events/event_table.ts";
 import { frameMetadata } from "./frame_metadata.ts";
 import { triggerProgram } from "../triggers/program.ts";
@@ -87,7 +87,7 @@ const cloudEventEnvelope = open({
   datacontenttype: z.literal("application/json"),
   sequence: positive,
   pts_ms: count.describe("Wall-clock epoch milliseconds of the append, not media time"),
-  data: json.describe("The payload; see event.<kind>.schema.json"),
+  data: jsonValue.describe("The payload; see event.<kind>.schema.json"),
 });
 
 function jsonSchemaOf(shape: z.ZodType): Record<string, unknown> {

@@ -3,7 +3,7 @@
 import { utf8Length } from "../../base/bytes.ts";
 import { refuse } from "../../base/refusal.ts";
 import { LIMITS } from "../limits.ts";
-import { type ParsedTrigger, parseTrigger, type Place, sourceField } from "./parse.ts";
+import { type ParsedTrigger, parseTrigger, sourceField, type SourcePosition } from "./parse.ts";
 import { type Instruction, ISA_VERSION, type TriggerProgram } from "./program.ts";
 import { programFaults, type ValidProgram } from "./validate.ts";
 
@@ -15,12 +15,12 @@ export function compileTrigger(source: string): ValidProgram {
     throw refuse.invalid("source", `must have at most ${bytesMax} bytes: got ${bytes}`);
   }
   const parsed = parseTrigger(source);
-  const { program, places } = compiled(parsed);
+  const { program, positions } = compiled(parsed);
   const faults = programFaults(program);
   if (faults.length > 0) {
     throw refuse.invalidFields(faults.map(({ at, message }) => {
-      const place = at === undefined ? undefined : places[at];
-      return sourceField(place ?? parsed.version.place, message);
+      const position = at === undefined ? undefined : positions[at];
+      return sourceField(position ?? parsed.version.position, message);
     }));
   }
   return program as ValidProgram;
@@ -29,33 +29,33 @@ export function compileTrigger(source: string): ValidProgram {
 /** A program and, for each instruction, what in the source it comes from. */
 interface Compiled {
   readonly program: TriggerProgram;
-  readonly places: readonly Place[];
+  readonly positions: readonly SourcePosition[];
 }
 
 /** Slots are counted in the order of the code: sustained conditions, then the edge, then the cooldown. */
 function compiled({ programId, version, conditions, edge, cooldownMs, actions }: ParsedTrigger): Compiled {
   const instructions: Instruction[] = [];
-  const places: Place[] = [];
+  const positions: SourcePosition[] = [];
   let slot = 0;
-  const write = (place: Place, instruction: Instruction) => {
+  const write = (position: SourcePosition, instruction: Instruction) => {
     instructions.push(instruction);
-    places.push(place);
+    positions.push(position);
   };
 
   for (const [index, { signal, comparison, threshold, frames }] of conditions.entries()) {
-    write(signal.place, { op: "load", signal: signal.value });
-    write(threshold.place, { op: "constant", value: threshold.value });
-    write(comparison.place, { op: comparison.value });
-    if (frames) write(frames.place, { op: "sustain_frames", slot: slot++, frames: frames.value });
-    if (index > 0) write(signal.place, { op: "and" });
+    write(signal.position, { op: "load", signal: signal.value });
+    write(threshold.position, { op: "constant", value: threshold.value });
+    write(comparison.position, { op: comparison.value });
+    if (frames) write(frames.position, { op: "sustain_frames", slot: slot++, frames: frames.value });
+    if (index > 0) write(signal.position, { op: "and" });
   }
   if (edge) write(edge, { op: "rising_edge", slot: slot++ });
   if (cooldownMs) {
-    write(cooldownMs.place, { op: "cooldown_ms", slot: slot++, duration_ms: cooldownMs.value });
+    write(cooldownMs.position, { op: "cooldown_ms", slot: slot++, duration_ms: cooldownMs.value });
   }
-  const end = actions.at(-1)!.place;
+  const end = actions.at(-1)!.position;
   write(end, { op: "jump_if_false", target: instructions.length + 1 + actions.length });
-  for (const { value, place } of actions) write(place, value);
+  for (const { value, position } of actions) write(position, value);
   write(end, { op: "halt" });
   return {
     program: {
@@ -64,6 +64,6 @@ function compiled({ programId, version, conditions, edge, cooldownMs, actions }:
       version: version.value,
       instructions,
     },
-    places,
+    positions,
   };
 }

@@ -16,34 +16,34 @@ import { parseSignal } from "./signal_text.ts";
 import { identifierRule } from "./validate.ts";
 
 /** Both from 1; a column counts UTF-16 units. */
-export interface Place {
+export interface SourcePosition {
   readonly line: number;
   readonly column: number;
 }
 
 /** Something that a source says, and where. */
-export interface Said<T> {
+export interface Located<T> {
   readonly value: T;
-  readonly place: Place;
+  readonly position: SourcePosition;
 }
 
 export interface Condition {
-  readonly signal: Said<Signal>;
-  readonly comparison: Said<Comparison>;
-  readonly threshold: Said<number>;
+  readonly signal: Located<Signal>;
+  readonly comparison: Located<Comparison>;
+  readonly threshold: Located<number>;
   /** Consecutive frames, where the condition says `for`. */
-  readonly frames: Said<number> | undefined;
+  readonly frames: Located<number> | undefined;
 }
 
 /** What a source says, as far as the grammar goes: numbers may still be out of bounds. */
 export interface ParsedTrigger {
-  readonly programId: Said<string>;
-  readonly version: Said<number>;
+  readonly programId: Located<string>;
+  readonly version: Located<number>;
   readonly conditions: readonly Condition[];
-  readonly edge: Place | undefined;
-  readonly cooldownMs: Said<number> | undefined;
+  readonly edge: SourcePosition | undefined;
+  readonly cooldownMs: Located<number> | undefined;
   /** Not empty, in source order. */
-  readonly actions: readonly Said<Action>[];
+  readonly actions: readonly Located<Action>[];
 }
 
 /** A source with a fault in every line need not be told of more than this many. */
@@ -72,7 +72,7 @@ export function parseTrigger(source: string): ParsedTrigger {
 }
 
 /** A fault of the source as a refusal names it. */
-export function sourceField({ line, column }: Place, message: string): FieldFault {
+export function sourceField({ line, column }: SourcePosition, message: string): FieldFault {
   return { field: "source", message: `line ${line}: column ${column}: ${message}` };
 }
 
@@ -80,9 +80,9 @@ export function sourceField({ line, column }: Place, message: string): FieldFaul
 class SourceFault extends Error {
   readonly field: FieldFault;
 
-  constructor(place: Place, message: string) {
+  constructor(position: SourcePosition, message: string) {
     super(message);
-    this.field = sourceField(place, message);
+    this.field = sourceField(position, message);
   }
 }
 
@@ -92,25 +92,25 @@ type Keyword = typeof KEYWORDS[number];
 /** Takes the lines in their order and gathers what they say. */
 class SourceReader {
   /** Where the header stands, also one that could not be read: what follows it is not out of order. */
-  #header: Place | undefined;
-  #programId: Said<string> | undefined;
-  #version: Said<number> | undefined;
+  #header: SourcePosition | undefined;
+  #programId: Located<string> | undefined;
+  #version: Located<number> | undefined;
   readonly #conditions: Condition[] = [];
-  #edge: Place | undefined;
-  #cooldownMs: Said<number> | undefined;
-  readonly #actions: Said<Action>[] = [];
-  #emit: Place | undefined;
-  #end: Place | undefined;
-  #last: Place = { line: 1, column: 1 };
+  #edge: SourcePosition | undefined;
+  #cooldownMs: Located<number> | undefined;
+  readonly #actions: Located<Action>[] = [];
+  #emit: SourcePosition | undefined;
+  #end: SourcePosition | undefined;
+  #last: SourcePosition = { line: 1, column: 1 };
 
   read(line: Line): void {
-    this.#last = line.place;
+    this.#last = line.position;
     if (line.isDone) return;
     const first = line.take("a keyword");
     if (this.#end) {
-      throw new SourceFault(first.place, `nothing may follow end, which is line ${this.#end.line}`);
+      throw new SourceFault(first.position, `nothing may follow end, which is line ${this.#end.line}`);
     }
-    this.#statement(keyword(first), first.place, line);
+    this.#statement(keyword(first), first.position, line);
     line.finish();
   }
 
@@ -133,56 +133,65 @@ class SourceReader {
     };
   }
 
-  #statement(word: Keyword, place: Place, line: Line): void {
+  #statement(word: Keyword, position: SourcePosition, line: Line): void {
     switch (word) {
       case "trigger":
-        return this.#takeHeader(place, line);
+        return this.#takeHeader(position, line);
       case "when":
       case "and":
-        return this.#takeCondition(place, line);
+        return this.#takeCondition(position, line);
       case "edge":
         line.takeWord("rising");
-        this.#edge ??= place;
+        this.#edge ??= position;
         return;
       case "cooldown":
         this.#cooldownMs = line.takeDuration();
         return;
       case "emit":
         if (this.#emit) {
-          throw new SourceFault(place, `a trigger has exactly one emit, and line ${this.#emit.line} is one`);
+          throw new SourceFault(
+            position,
+            `a trigger has exactly one emit, and line ${this.#emit.line} is one`,
+          );
         }
-        this.#emit = place;
-        return this.#act({ op: "emit", event_type: line.takeIdentifier("an event type").value }, place);
+        this.#emit = position;
+        return this.#addAction(
+          { op: "emit", event_type: line.takeIdentifier("an event type").value },
+          position,
+        );
       case "capture":
-        return this.#takeCapture(place, line);
+        return this.#takeCapture(position, line);
       case "notify": {
         const channel = line.takeOneOf("a channel", CHANNELS);
-        return this.#act({ op: "notify", channel: channel.value }, place);
+        return this.#addAction({ op: "notify", channel: channel.value }, position);
       }
       case "end":
         line.finish();
-        this.#end = place;
+        this.#end = position;
     }
   }
 
-  #takeHeader(place: Place, line: Line): void {
+  #takeHeader(position: SourcePosition, line: Line): void {
     if (this.#header) {
-      throw new SourceFault(place, `a source has exactly one header, and line ${this.#header.line} is one`);
+      throw new SourceFault(
+        position,
+        `a source has exactly one header, and line ${this.#header.line} is one`,
+      );
     }
-    this.#header = place;
+    this.#header = position;
     this.#programId = line.takeIdentifier("a program id");
     line.takeWord("version");
     this.#version = line.takeWhole("a version");
   }
 
-  #takeCondition(place: Place, line: Line): void {
+  #takeCondition(position: SourcePosition, line: Line): void {
     if (!this.#header) {
-      throw new SourceFault(place, 'a condition needs the header before it: "trigger ID version NUMBER"');
+      throw new SourceFault(position, 'a condition needs the header before it: "trigger ID version NUMBER"');
     }
     const signal = line.takeSignal();
     const comparison = line.takeComparison();
     const threshold = line.takeNumber();
-    let frames: Said<number> | undefined;
+    let frames: Located<number> | undefined;
     if (!line.isDone) {
       line.takeWord("for");
       frames = line.takeWhole("a number of frames");
@@ -191,22 +200,26 @@ class SourceReader {
     this.#conditions.push({ signal, comparison, threshold, frames });
   }
 
-  #takeCapture(place: Place, line: Line): void {
+  #takeCapture(position: SourcePosition, line: Line): void {
     const kind = line.takeOneOf("what to capture", CAPTURE_KINDS).value;
-    if (kind === "keyframe") return this.#act({ op: "capture", kind, before_ms: 0, after_ms: 0 }, place);
+    if (kind === "keyframe") {
+      return this.#addAction({ op: "capture", kind, before_ms: 0, after_ms: 0 }, position);
+    }
     const before = line.takeDuration("a duration before");
     const after = line.takeDuration("a duration after");
-    this.#act({ op: "capture", kind, before_ms: before.value, after_ms: after.value }, before.place);
+    this.#addAction({ op: "capture", kind, before_ms: before.value, after_ms: after.value }, before.position);
   }
 
-  #act(value: Action, place: Place): void {
-    this.#actions.push({ value, place });
+  #addAction(value: Action, position: SourcePosition): void {
+    this.#actions.push({ value, position });
   }
 }
 
-function keyword({ value, place }: Said<string>): Keyword {
+function keyword({ value, position }: Located<string>): Keyword {
   const known = KEYWORDS.find((word) => word === value);
-  if (!known) throw new SourceFault(place, `unknown keyword ${quoted(value)}${didYouMean(value, KEYWORDS)}`);
+  if (!known) {
+    throw new SourceFault(position, `unknown keyword ${quoted(value)}${didYouMean(value, KEYWORDS)}`);
+  }
   return known;
 }
 
@@ -222,17 +235,17 @@ const NUMBER = /^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$/;
 
 /** The fields of one line without its comment, taken from left to right. */
 class Line {
-  readonly place: Place;
-  readonly #fields: readonly Said<string>[];
+  readonly position: SourcePosition;
+  readonly #fields: readonly Located<string>[];
   #next = 0;
 
   constructor(text: string, number: number) {
     const said = text.replace(/#.*/s, "").trimEnd();
     // Where more could have been said.
-    this.place = { line: number, column: said.length + 1 };
+    this.position = { line: number, column: said.length + 1 };
     this.#fields = Array.from(said.matchAll(/\S+/g), ({ 0: value, index }) => ({
       value,
-      place: { line: number, column: index + 1 },
+      position: { line: number, column: index + 1 },
     }));
   }
 
@@ -241,103 +254,109 @@ class Line {
   }
 
   /** The next field; `what` is expected there. */
-  take(what: string): Said<string> {
-    if (this.isDone) throw new SourceFault(this.place, `the line ends where ${what} is expected`);
+  take(what: string): Located<string> {
+    if (this.isDone) throw new SourceFault(this.position, `the line ends where ${what} is expected`);
     return this.#fields[this.#next++]!;
   }
 
   /** Nothing may be left. */
   finish(): void {
     if (this.isDone) return;
-    const { value, place } = this.#fields[this.#next]!;
-    throw new SourceFault(place, `nothing is expected here: got ${quoted(value)}`);
+    const { value, position } = this.#fields[this.#next]!;
+    throw new SourceFault(position, `nothing is expected here: got ${quoted(value)}`);
   }
 
   takeWord(word: string): void {
     this.takeOneOf(`"${word}"`, [word]);
   }
 
-  takeOneOf<const Word extends string>(what: string, words: readonly Word[]): Said<Word> {
-    const { value, place } = this.take(what);
+  takeOneOf<const Word extends string>(what: string, words: readonly Word[]): Located<Word> {
+    const { value, position } = this.take(what);
     const word = words.find((known) => known === value);
     if (word === undefined) {
       const expected = words.map((known) => `"${known}"`).join(" or ");
-      throw new SourceFault(place, `expected ${expected}: got ${quoted(value)}${didYouMean(value, words)}`);
+      throw new SourceFault(
+        position,
+        `expected ${expected}: got ${quoted(value)}${didYouMean(value, words)}`,
+      );
     }
-    return { value: word, place };
+    return { value: word, position };
   }
 
-  takeIdentifier(what: string): Said<string> {
+  takeIdentifier(what: string): Located<string> {
     const field = this.take(what);
     if (!IDENTIFIER.test(field.value)) {
-      throw new SourceFault(field.place, `${what} ${identifierRule(field.value)}`);
+      throw new SourceFault(field.position, `${what} ${identifierRule(field.value)}`);
     }
     return field;
   }
 
-  takeSignal(): Said<Signal> {
-    const { value: text, place } = this.take("a signal");
+  takeSignal(): Located<Signal> {
+    const { value: text, position } = this.take("a signal");
     const glued = /[<>=]/.exec(text);
     if (glued && glued.index > 0) {
       const spaced = text.replace(/\s*([<>=]+)\s*/, " $1 ").trim();
-      throw new SourceFault(place, `fields are separated by blanks: write ${quoted(spaced)}`);
+      throw new SourceFault(position, `fields are separated by blanks: write ${quoted(spaced)}`);
     }
     const value = parseSignal(text);
-    if (typeof value === "string") throw new SourceFault(place, value);
-    return { value, place };
+    if (typeof value === "string") throw new SourceFault(position, value);
+    return { value, position };
   }
 
-  takeComparison(): Said<Comparison> {
-    const { value: text, place } = this.take("a comparison");
+  takeComparison(): Located<Comparison> {
+    const { value: text, position } = this.take("a comparison");
     if (Object.hasOwn(COMPARISONS, text)) {
-      return { value: COMPARISONS[text as keyof typeof COMPARISONS], place };
+      return { value: COMPARISONS[text as keyof typeof COMPARISONS], position };
     }
     const other = Object.hasOwn(OTHER_COMPARISONS, text) ? OTHER_COMPARISONS[text] : undefined;
     const hint = other === undefined ? "" : `, did you mean "${other}"?`;
-    throw new SourceFault(place, `expected one of > >= < <= ==: got ${quoted(text)}${hint}`);
+    throw new SourceFault(position, `expected one of > >= < <= ==: got ${quoted(text)}${hint}`);
   }
 
   /** A decimal number with an optional sign and exponent. */
-  takeNumber(): Said<number> {
-    const { value: text, place } = this.take("a number");
-    if (!NUMBER.test(text)) throw new SourceFault(place, `expected a number: got ${quoted(text)}`);
+  takeNumber(): Located<number> {
+    const { value: text, position } = this.take("a number");
+    if (!NUMBER.test(text)) throw new SourceFault(position, `expected a number: got ${quoted(text)}`);
     // JSON has no negative zero, and it compares like zero.
-    return { value: Number(text) + 0, place };
+    return { value: Number(text) + 0, position };
   }
 
-  takeWhole(what: string): Said<number> {
-    const { value: text, place } = this.take(what);
-    return { value: whole(text, text, what, place), place };
+  takeWhole(what: string): Located<number> {
+    const { value: text, position } = this.take(what);
+    return { value: whole(text, text, what, position), position };
   }
 
   /** Milliseconds, with the unit or without. */
-  takeDuration(what = "a duration"): Said<number> {
-    const { value: text, place } = this.take(what);
+  takeDuration(what = "a duration"): Located<number> {
+    const { value: text, position } = this.take(what);
     if (text.endsWith("ms") || /^\d+$/.test(text)) {
-      const value = whole(text.replace(/ms$/, ""), text, what, place);
+      const value = whole(text.replace(/ms$/, ""), text, what, position);
       const following = this.#fields[this.#next];
       if (following?.value === "ms") {
-        throw new SourceFault(following.place, `the unit follows without a blank: write "${value}ms"`);
+        throw new SourceFault(following.position, `the unit follows without a blank: write "${value}ms"`);
       }
-      return { value, place };
+      return { value, position };
     }
     const seconds = /^(\d+)s$/.exec(text);
     const hint = seconds ? `, did you mean "${seconds[1]}000ms"?` : "";
     throw new SourceFault(
-      place,
+      position,
       `expected ${what} in milliseconds such as "4000ms": got ${quoted(text)}${hint}`,
     );
   }
 }
 
 /** Digits alone; a number that JSON could not carry exactly is refused. */
-function whole(digits: string, text: string, what: string, place: Place): number {
+function whole(digits: string, text: string, what: string, position: SourcePosition): number {
   if (!/^\d+$/.test(digits)) {
-    throw new SourceFault(place, `expected ${what}, a whole number: got ${quoted(text)}`);
+    throw new SourceFault(position, `expected ${what}, a whole number: got ${quoted(text)}`);
   }
   const value = Number(digits);
   if (!Number.isSafeInteger(value)) {
-    throw new SourceFault(place, `${what} must be at most ${Number.MAX_SAFE_INTEGER}: got ${quoted(text)}`);
+    throw new SourceFault(
+      position,
+      `${what} must be at most ${Number.MAX_SAFE_INTEGER}: got ${quoted(text)}`,
+    );
   }
   return value;
 }

@@ -2,7 +2,13 @@
 
 import type { PayloadOf } from "../events/event_table.ts";
 import type { TriggerProgram } from "./program.ts";
-import { frameFields, imageFields, type LiveFrame, type StoredImage, unitScore } from "../live/live_frame.ts";
+import {
+  frameFields,
+  type LiveFrame,
+  type StoredImage,
+  storedImageFields,
+  unitScore,
+} from "../live/live_frame.ts";
 
 /** What the program was given; NaN is a score that the frame did not have. */
 export interface TriggerInputs {
@@ -60,7 +66,7 @@ export function triggerPayload(firing: TriggerFiring): PayloadOf<`trigger.${stri
       actions: { event: true, webhook, local_output: localOutput, capture: "keyframe" },
     },
     provenance: { pipeline_generation: firing.generation },
-    evidence: imageFields(firing.image),
+    evidence: storedImageFields(firing.image),
   };
 }
 

@@ -19,11 +19,6 @@ import { findSegments, type SegmentReader, SegmentWriter } from "./segment.ts";
 import { loadSnapshot, snapshotBytesOf, type SnapshotState, writeSnapshot } from "./snapshot.ts";
 import { GroupSync } from "./group_sync.ts";
 
-export type { CommittedEvent, Subscription } from "./notification_ring.ts";
-export type { EventQuery, StoredEvent } from "./event_reader.ts";
-export type { Damage } from "./damage.ts";
-export type { TimelineView } from "../../model/runs/run_register.ts";
-
 export interface TimelineOptions {
   /** Created with mode 0700 when it is missing. */
   readonly dataDir: string;

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { quietLog } from "../../../src/base/log.ts";
 import { realWorld } from "../../../src/base/world.ts";
-import { type StoredEvent, Timeline } from "../../../src/store/log/timeline.ts";
+import { Timeline } from "../../../src/store/log/timeline.ts";
+import type { StoredEvent } from "../../../src/store/log/event_reader.ts";
 
 const RUNS = 50;
 const ROUNDS = 300;

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import type { NewEvent } from "../../../src/model/runs/run.ts";
 import { isTerminal, statusOf } from "../../../src/model/runs/run.ts";
-import type { StoredEvent, Timeline } from "../../../src/store/log/timeline.ts";
+import type { Timeline } from "../../../src/store/log/timeline.ts";
+import type { StoredEvent } from "../../../src/store/log/event_reader.ts";
 import { all, Bench, created, event, randomFrom, range } from "../../support/timeline.ts";
 
 /*
