@@ -1,4 +1,4 @@
-/** Finds the programs and folders that the service is going to be confined to, and makes the folders that it owns. */
+/** Finds the programs and folders that the sandboxed service may use, creates its own folders, reads its files. */
 
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import { tmpdir } from "node:os";
@@ -14,10 +14,10 @@ import {
 } from "./model/infer/backend_file.ts";
 import { type LabelMaps, parseLabelMaps } from "./model/frames/label_map.ts";
 
-/** Contract 2.1: the upload root lies under the system's temporary folder. */
+/** The folder of the uploads under the system's temporary folder. See docs/deployment.md#upload-root. */
 const UPLOAD_ROOT_NAME = "service-uploads";
 
-/** Looks each program up like a shell would. What is missing is added to `faults`. */
+/** Looks each program up like a shell would. Adds what is missing to `faults`. */
 export function findTools(config: Pick<Config, "ffmpegPath" | "ffprobePath">, faults: string[]): Tools {
   return {
     ffmpeg: required("SERVICE_FFMPEG_PATH", config.ffmpegPath),
@@ -35,7 +35,7 @@ export function findTools(config: Pick<Config, "ffmpegPath" | "ffprobePath">, fa
   }
 }
 
-/** Makes the folders that the service owns and resolves the ones that it is given. What is wrong is added to `faults`. */
+/** Creates the folders that the service owns and resolves the configured ones. Adds what is wrong to `faults`. */
 export function preparePlaces(config: Pick<Config, "dataDir" | "ingestFileRoots">, faults: string[]): Places {
   const here = dirname(fileURLToPath(import.meta.url));
   const dataDir = owned("SERVICE_DATA_DIR", resolve(config.dataDir));
@@ -62,14 +62,14 @@ export function preparePlaces(config: Pick<Config, "dataDir" | "ingestFileRoots"
       const real = Deno.realPathSync(path);
       if (Deno.statSync(real).isDirectory) return real;
     } catch {
-      // told below
+      // reported below
     }
     faults.push(`SERVICE_INGEST_FILE_ROOTS must name existing folders, got ${JSON.stringify(path)}`);
     return path;
   }
 }
 
-/** Reads the label maps, which the confined service could not. What is wrong with them is added to `faults`. */
+/** Reads the label maps, which the sandboxed service may not read. Adds what is wrong with them to `faults`. */
 export function readLabelMaps(
   { labelMapsPath }: Pick<Config, "labelMapsPath">,
   faults: string[],
@@ -87,8 +87,8 @@ export function readLabelMaps(
 }
 
 /**
- * Contract 7.2: the two URL variables, or else the file, whose texts may name variables of `env`; a missing file means no
- * backends. What is wrong is added to `faults`.
+ * The backends of the two URL variables, or else of the backend file, whose texts may name variables of `env`. A missing
+ * file means no backends. Adds what is wrong to `faults`. See docs/configuration.md#backend-file.
  */
 export function readBackends(
   config: Pick<
@@ -116,7 +116,7 @@ export function readBackends(
   }
 }
 
-/** Errors: `BackendFaults`, each with the name of the file in front. */
+/** Errors: `BackendFaults`, each prefixed with the name of the file. */
 function readBackendFile(path: string, env: Readonly<Record<string, string | undefined>>): BackendFile {
   const place = `SERVICE_CONFIG ${JSON.stringify(path)}`;
   let text;

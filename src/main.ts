@@ -1,11 +1,13 @@
-/** The process: environment in, signals in, exit code out. What it starts is confined before it serves anyone. */
+/** The process: reads the environment, starts the service in its sandbox, closes it on a signal, gives the exit code. */
 
 import { type Config, ConfigFaults, readConfig } from "./base/config.ts";
 import { openLog } from "./base/log.ts";
-import { type ServiceNotice, type ServiceOrder, startSandboxed } from "./sandbox.ts";
+import { timer } from "./base/wait.ts";
+import { realWorld, type World } from "./base/world.ts";
 import { findTools, preparePlaces, readBackends, readLabelMaps } from "./environment.ts";
+import { type ServiceNotice, type ServiceOrder, startSandboxed } from "./sandbox.ts";
 
-/** How long answers under way may take once a signal has come, before the process ends all the same. */
+/** How long closing may take after a signal; after that the process exits anyway. */
 const CLOSE_DEADLINE_MS = 15_000;
 
 const EXIT_FAILED = 1;
@@ -14,13 +16,14 @@ function main(): Promise<number> {
   let start;
   try {
     const config = readConfig(Deno.env.toObject());
-    start = { config, ...settle(config) };
+    start = { config, ...readEnvironment(config) };
   } catch (error) {
     if (!(error instanceof ConfigFaults)) throw error;
     console.error(error.message);
     return Promise.resolve(EXIT_FAILED);
   }
-  const log = openLog(start.config.logFilter).child("main");
+  const world = realWorld(openLog(start.config.logFilter).child("main"));
+  const { log } = world;
   for (const warning of start.config.warnings) log.warn(warning);
 
   const exit = Promise.withResolvers<number>();
@@ -37,35 +40,35 @@ function main(): Promise<number> {
     log.error(`the service ended unexpectedly: ${event.message}`);
     exit.resolve(EXIT_FAILED);
   };
-  closeOnSignal(worker, log, exit.resolve);
+  closeOnSignal(worker, world, exit.resolve);
   return exit.promise;
 }
 
-/** Faults of the machine are told all at once, like those of the variables. */
-function settle(config: Config) {
+/** What the sandboxed service cannot find or read itself. All faults are reported together, like those of the variables. */
+function readEnvironment(config: Config) {
   const faults: string[] = [];
-  const settled = {
+  const environment = {
     tools: findTools(config, faults),
     places: preparePlaces(config, faults),
     labelMaps: readLabelMaps(config, faults),
     backendFile: readBackends(config, Deno.env.toObject(), faults),
   };
   if (faults.length > 0) throw new ConfigFaults(faults);
-  return settled;
+  return environment;
 }
 
-/** The first signal asks for a graceful end, a second one does not wait for it. */
-function closeOnSignal(worker: Worker, log: ReturnType<typeof openLog>, exit: (code: number) => void): void {
+/** The first signal closes the service, a second one exits at once. */
+function closeOnSignal(worker: Worker, world: World, exit: (code: number) => void): void {
   let isClosing = false;
   const onSignal = () => {
     if (isClosing) return exit(EXIT_FAILED);
     isClosing = true;
-    log.info("closing");
+    world.log.info("closing");
     worker.postMessage({ type: "close" } satisfies ServiceOrder);
-    setTimeout(() => {
-      log.error(`not closed after ${CLOSE_DEADLINE_MS} ms, ending all the same`);
+    timer(world, CLOSE_DEADLINE_MS, () => {
+      world.log.error(`not closed after ${CLOSE_DEADLINE_MS} ms, exiting anyway`);
       exit(EXIT_FAILED);
-    }, CLOSE_DEADLINE_MS);
+    });
   };
   Deno.addSignalListener("SIGINT", onSignal);
   Deno.addSignalListener("SIGTERM", onSignal);

@@ -5,7 +5,7 @@ import type { Places, Tools } from "./base/program_paths.ts";
 import type { BackendFile } from "./model/infer/backend_file.ts";
 import type { LabelMaps } from "./model/frames/label_map.ts";
 
-/** Everything that the service needs to start, settled before it is confined. */
+/** Everything that the service needs to start, found before it is sandboxed. */
 export interface Start {
   readonly config: Config;
   readonly tools: Tools;
@@ -16,24 +16,26 @@ export interface Start {
   readonly backendFile?: BackendFile;
 }
 
-/** What the confined service tells the process that started it. */
+/** A message of the sandboxed service to the process that started it. */
 export type ServiceNotice =
   | { readonly type: "listening"; readonly hostname: string; readonly port: number }
   | { readonly type: "failed"; readonly message: string }
   | { readonly type: "closed" };
 
-/** What the process asks of the confined service. */
+/** A message of the process to the sandboxed service. */
 export type ServiceOrder = { readonly type: "start"; readonly start: Start } | { readonly type: "close" };
 
 /**
- * What the service may do. Deno checks every path after resolving `.` and `..`, but follows symbolic links inside a
- * granted folder, so code that opens a caller's path checks the real path too (`media/source.ts`).
- * The programs that are started are not confined by this: `media/process.ts` limits them in its own ways.
+ * The permissions of the service. See docs/security.md#sandbox.
  *
- * The network is granted whole: whom the service calls is named by its callers (webhooks, remote sources), and a Worker
- * has no list of what to deny. What holds instead is code: only `remote/` connects (`test/house/house.ts`), and it connects to
- * addresses that `remote/guard/address_guard.ts` has found to be public. Of the system it sees the installed certificate authorities,
- * its processors and its network interfaces.
+ * Deno checks every path after resolving `.` and `..`, but follows symbolic links inside a granted folder, so code that
+ * opens a caller's path checks the real path too (`media/source.ts`). The sandbox does not limit the programs that the
+ * service starts; `media/process.ts` does.
+ *
+ * The network is granted as a whole: callers choose the hosts (webhooks, remote sources), and the permissions of a Worker
+ * have no list of denied hosts. Code restricts it instead: only `remote/` connects (a house test checks that), and it
+ * connects to addresses that `remote/guard/address_guard.ts` has found to be public. Of the system the service sees the
+ * installed certificate authorities, the processors and the network interfaces.
  */
 export function permissionsOf(
   { config, tools, places }: Pick<Start, "config" | "tools" | "places">,
@@ -41,7 +43,7 @@ export function permissionsOf(
   const { dataDir, uploadRoot, tempDir, operatorRoots, codeDirs } = places;
   return {
     read: [dataDir, uploadRoot, tempDir, ...operatorRoots, ...codeDirs],
-    // To send to a Unix socket is to write to its path.
+    // Sending to a Unix socket needs the permission to write to its path.
     write: [
       dataDir,
       uploadRoot,
@@ -51,14 +53,14 @@ export function permissionsOf(
     run: Object.values(tools).filter((path) => path !== null),
     net: true,
     env: false,
-    // Live media needs the addresses that publishers can reach.
+    // Live media offers publishers the addresses of the network interfaces.
     sys: ["ca", "networkInterfaces", "cpus"],
     ffi: false,
     import: false,
   };
 }
 
-/** Starts `entry` as the confined service and hands it what it needs. */
+/** Starts `entry` as the sandboxed service and sends it what it needs. */
 export function startSandboxed(entry: URL, start: Start): Worker {
   const worker = new Worker(entry.href, {
     type: "module",

@@ -1,19 +1,19 @@
-/** Entry of the confined Worker: opens the service when told to, closes it when told to, and says what became of it. */
+/** The entry of the sandboxed Worker: opens and closes the service on orders, and reports the results. */
 
 import { openLog } from "./base/log.ts";
 import { realWorld } from "./base/world.ts";
 import type { ServiceNotice, ServiceOrder, Start } from "./sandbox.ts";
 import { openService, type Service } from "./service/service.ts";
 
-/** The little of a Worker's global scope that is used here. */
+/** The part of a Worker's global scope that is used here; the types of the project are those of a page. */
 interface WorkerScope {
   onmessage: ((message: MessageEvent<ServiceOrder>) => void) | null;
   postMessage(notice: ServiceNotice): void;
 }
 
-const scope = globalThis as unknown as WorkerScope;
+const scope = globalThis as typeof globalThis & WorkerScope;
 const service = Promise.withResolvers<Service>();
-service.promise.catch(() => {}); // told to the process by a notice
+service.promise.catch(() => {}); // `start` reports it
 
 scope.onmessage = ({ data: order }) => {
   if (order.type === "start") void start(order.start);

@@ -146,7 +146,7 @@ export function createApp(options: AppOptions): App {
   }
 
   function answer(route: Route, caller: Caller, request: HonoRequest): Response | Promise<Response> {
-    const response = route.handle({ ...options.useCases, caller, request });
+    const response = route.handle({ ...options.useCases, caller, request, world: options.world });
     return route.method === "GET" ? response : settled(response);
   }
 

@@ -1,31 +1,38 @@
-/** Reading request bodies: media type, size, JSON syntax (D4), then the shape that a schema says. */
+/** Reads request bodies: checks the content type, the size and the JSON syntax, then the shape against a schema. */
 
 import type { ZodType } from "zod";
-import { deadline } from "../base/deadline.ts";
 import { type FieldFault, refuse } from "../base/refusal.ts";
+import { type Sleeper, timer } from "../base/wait.ts";
 import { LIMITS } from "../model/limits.ts";
 import { parseExactJson } from "../model/exact_json.ts";
 import { Rejection } from "./reply.ts";
 
-/** Ten thousand wrong samples are the same mistake: an answer must not be longer than the question. */
+/** Faults in one response: ten thousand samples with the same mistake must not make a response larger than the request. */
 const FAULTS_MAX = 64;
 
+/** What reading a body needs of a `RouteCall`. */
+export interface BodyCall {
+  readonly request: { readonly raw: Request };
+  readonly world: Sleeper;
+}
+
 /**
- * The body as `schema` says. 415, 413 and 400 are plain text; a wrong shape is 422 with each field, up to a
- * number that tells enough. Without `isExact` every number is a double, as long as it may be.
+ * The body, checked against `schema`. 415, 413 and 400 are plain text (docs/api.md#plain-rejections); a wrong shape is 422
+ * with a detail for each field, at most {@link FAULTS_MAX}. With `isExact`, an integer that a double cannot hold is a
+ * bigint; without it every number is a double.
  */
 export async function readJson<T>(
-  request: Request,
+  call: BodyCall,
   schema: ZodType<T>,
   { readMs = LIMITS.body.jsonReadMs, isExact = true }: { readMs?: number; isExact?: boolean } = {},
 ): Promise<T> {
-  requireJson(request.headers.get("content-type"));
-  const text = await readText(request, { limitBytes: LIMITS.body.jsonBytes, readMs });
+  requireJson(call.request.raw.headers.get("content-type"));
+  const text = await readText(call, { limitBytes: LIMITS.body.jsonBytes, readMs });
   let value: unknown;
   try {
     value = isExact ? parseExactJson(text) : JSON.parse(text);
   } catch (error) {
-    // The syntax is right: whoever walks thousands of levels runs out of stack.
+    // The syntax is right, but the parser ran out of stack in thousands of nested levels.
     if (error instanceof RangeError) throw refuse.invalid("body", "is nested too deeply");
     throw new Rejection(400, `Malformed JSON: ${(error as Error).message}`);
   }
@@ -34,16 +41,16 @@ export async function readJson<T>(
   return parsed.data;
 }
 
-/** `application/json` or any `+json` type, with parameters or without. */
+/** Accepts `application/json` and every `+json` type, with parameters or without. */
 function requireJson(contentType: string | null): void {
   const essence = (contentType ?? "").replace(/;.*/s, "").trim().toLowerCase();
   if (essence === "application/json" || /^application\/[\w.-]+\+json$/.test(essence)) return;
   throw new Rejection(415, "Expected a body of content type application/json");
 }
 
-/** The whole body as strict UTF-8; gives up as soon as it is known to be too long, or late. */
+/** The whole body as strict UTF-8. Stops reading as soon as the body is too long, or late. */
 export async function readText(
-  request: Request,
+  { request: { raw: request }, world }: BodyCall,
   { limitBytes, readMs }: { limitBytes: number; readMs: number },
 ): Promise<string> {
   const declared = Number(request.headers.get("content-length"));
@@ -54,7 +61,7 @@ export async function readText(
   let text = "";
   let length = 0;
   let isLate = false;
-  using _deadline = deadline(readMs, () => {
+  using _timeout = timer(world, readMs, () => {
     isLate = true;
     reader.cancel().catch(() => {});
   });
@@ -84,25 +91,25 @@ function tooLarge(limitBytes: number): Rejection {
 
 type Issue = { code?: string; path: PropertyKey[]; message: string; keys?: string[] };
 
-/** One fault a field; a frame's fault is told on `frames`, with the place in the message. */
+/** The faults of one issue, each on a top-level field: a frame's fault is on `frames`, with its path in the message. */
 function faultsOf(issue: Issue): FieldFault[] {
   const [first, ...rest] = issue.path.map(String);
   if (issue.code === "unrecognized_keys") {
     return issue.keys!.map((key) =>
       first === undefined
         ? { field: key, message: "is not a field of this request" }
-        : { field: first, message: `${placeOf(rest)} has the unknown field ${key}`.trim() }
+        : { field: first, message: `${pathOf(rest)} has the unknown field ${key}`.trim() }
     );
   }
   if (first === undefined) return [{ field: "body", message: issue.message }];
   if (rest.length === 0) return [{ field: first, message: issue.message }];
   const isIndexed = /^\d+$/.test(rest[0]!);
   return isIndexed
-    ? [{ field: first, message: `${placeOf(rest)}: ${issue.message}` }]
+    ? [{ field: first, message: `${pathOf(rest)}: ${issue.message}` }]
     : [{ field: [first, ...rest].join("."), message: issue.message }];
 }
 
-/** `["3", "luma_mean"]` is `[3].luma_mean`. */
-function placeOf(path: readonly string[]): string {
+/** `["3", "luma_mean"]` becomes `[3].luma_mean`. */
+function pathOf(path: readonly string[]): string {
   return path.map((part) => /^\d+$/.test(part) ? `[${part}]` : `.${part}`).join("");
 }

@@ -1,7 +1,8 @@
-/** What a route gets to work with: the request, who asks, and the useCases it may tell. */
+/** What a route works with: the request, its caller, and the use cases of the service. */
 
 import type { HonoRequest } from "hono";
 import type { Metrics } from "../base/metrics.ts";
+import type { World } from "../base/world.ts";
 import type { Analyze } from "../flow/analyze.ts";
 import type { BlobReads } from "../flow/files/blobs.ts";
 import type { Caller } from "../flow/caller.ts";
@@ -22,7 +23,7 @@ import type { Search } from "../flow/search.ts";
 import type { Triggers } from "../flow/triggers.ts";
 import type { Webhooks } from "../flow/webhooks/webhooks.ts";
 
-/** Every story of the service, as the routes call them. */
+/** Everything that the service can do, as the routes call it. */
 export interface UseCases {
   readonly runs: Runs;
   readonly ingest: Ingest;
@@ -47,9 +48,11 @@ export interface UseCases {
   readonly schemas: ReadonlyMap<string, object>;
 }
 
+/** One request to one route. */
 export interface RouteCall extends UseCases {
   readonly caller: Caller;
   readonly request: HonoRequest;
+  readonly world: World;
 }
 
 /** One row of the route table. */

@@ -1,39 +1,42 @@
-/** Reading an upload form piece by piece: neither the form nor the file in it is ever in memory as a whole. */
+/** Reads an upload form chunk by chunk: neither the form nor the file in it is ever in memory as a whole. */
 
 import { Busboy } from "@fastify/busboy";
-import { deadline } from "../base/deadline.ts";
+import { type Sleeper, timer } from "../base/wait.ts";
 import { LIMITS } from "../model/limits.ts";
+import type { BodyCall } from "./body.ts";
 import { Rejection } from "./reply.ts";
 
 /** The first part of the wanted name. Disposing it stops reading the form, wherever that is. */
 export interface FilePart extends AsyncDisposable {
-  /** As the caller gave it, paths and all; empty when it gave none. */
+  /** As the caller sent it, with any path in it; empty when it sent none. */
   readonly filename: string;
   /**
-   * The part's bytes, as fast as they are taken, each good until the next are asked for; then reads the rest of the form. Throws a {@link Rejection} when the
-   * form is too long, late, or ends before its closing delimiter.
+   * The part's bytes, read as fast as they are consumed; afterwards reads the rest of the form. Each array is valid until
+   * the next one is requested. Throws a {@link Rejection} when the form is too long, late, or ends before its closing
+   * delimiter.
    */
   readonly content: AsyncIterable<Uint8Array>;
 }
 
 export interface FormLimits {
   readonly bodyBytes: number;
-  /** Longest pause between two pieces. */
+  /** Longest pause between two chunks. */
   readonly idleMs: number;
-  /** Longest time for all of it. */
+  /** Longest time for the whole form. */
   readonly receiveMs: number;
 }
 
 /**
  * Reads a multipart/form-data body up to the first part called `field`; undefined when there is none. 415, 400, 413
- * and 408 are plain text (contract 13.5, C6). A length that is declared too long is refused before anything is read.
+ * and 408 are plain text (docs/api.md#plain-rejections). A declared length above the limit is refused before anything is
+ * read.
  *
  * ```
- *   body ─piece→ [parser] ─bytes of the part→ taken until there are none ─→ next piece
+ *   body ─chunk→ [parser] ─bytes of the part→ consumed until there are none ─→ next chunk
  * ```
  */
 export async function firstFilePart(
-  request: Request,
+  { request: { raw: request }, world }: BodyCall,
   field: string,
   limits: FormLimits = {
     bodyBytes: LIMITS.body.uploadBytes,
@@ -43,10 +46,10 @@ export async function firstFilePart(
 ): Promise<FilePart | undefined> {
   if (Number(request.headers.get("content-length")) > limits.bodyBytes) throw tooLarge(limits.bodyBytes);
   const form = new FormParser(formType(request.headers.get("content-type")), field);
-  const pieces = bodyPieces(request.body, limits);
+  const chunks = bodyChunks(request.body, limits, world);
   try {
     while (form.filename === undefined) {
-      const { done, value } = await pieces.next();
+      const { done, value } = await chunks.next();
       if (done) {
         await form.end();
         break;
@@ -54,28 +57,28 @@ export async function firstFilePart(
       await form.write(value);
     }
   } catch (error) {
-    await pieces.return();
+    await chunks.return();
     throw error;
   }
   if (form.filename === undefined) return undefined;
   return {
     filename: form.filename,
-    content: contentOf(form, pieces),
-    [Symbol.asyncDispose]: () => pieces.return().then(() => {}),
+    content: contentOf(form, chunks),
+    [Symbol.asyncDispose]: () => chunks.return().then(() => {}),
   };
 }
 
 /**
- * The parser gives the bytes out in order, so once some of one piece came out it holds none of the piece before. That
- * one's memory is given back at once: the collector would only come when some 30 MB have gathered.
+ * The parser emits the bytes in order, so once it has emitted bytes of one chunk it holds none of the chunk before. The
+ * memory of that chunk is freed at once: the garbage collector would run only after some 30 MB.
  */
 async function* contentOf(
   form: FormParser,
-  pieces: AsyncGenerator<Uint8Array<ArrayBuffer>, void>,
+  chunks: AsyncGenerator<Uint8Array<ArrayBuffer>, void>,
 ): AsyncGenerator<Uint8Array> {
   yield* form.take();
   let before: ArrayBuffer | undefined;
-  for await (const { buffer, byteOffset, length } of pieces) {
+  for await (const { buffer, byteOffset, length } of chunks) {
     await form.write(new Uint8Array(buffer, byteOffset, length));
     const taken = form.take();
     yield* taken;
@@ -104,21 +107,22 @@ function formType(contentType: string | null): string {
 
 const BOUNDARY_CHARACTERS_MAX = 70;
 
-/** The pieces of a body, within the limits; however it ends, nothing goes on reading. */
-async function* bodyPieces(
+/** The chunks of a body, within the limits. However it ends, it cancels the reader. */
+async function* bodyChunks(
   body: ReadableStream<Uint8Array<ArrayBuffer>> | null,
   { bodyBytes, idleMs, receiveMs }: FormLimits,
+  world: Sleeper,
 ): AsyncGenerator<Uint8Array<ArrayBuffer>, void> {
   if (body === null) return;
   const reader = body.getReader();
   let isLate = false;
-  const giveUp = () => {
+  const onTimeout = () => {
     isLate = true;
-    reader.cancel().catch(() => {}); // ends the read that waits
+    reader.cancel().catch(() => {}); // ends the pending read
   };
-  using _whole = deadline(receiveMs, giveUp);
+  using _whole = timer(world, receiveMs, onTimeout);
   const read = async () => {
-    using _pause = deadline(idleMs, giveUp);
+    using _idle = timer(world, idleMs, onTimeout);
     return await reader.read().catch(() => undefined);
   };
   let length = 0;
@@ -126,7 +130,7 @@ async function* bodyPieces(
     for (;;) {
       const got = await read();
       if (isLate) throw new Rejection(408, "The body did not arrive in time", { connection: "close" });
-      if (got === undefined) throw cutShort(); // the caller hung up
+      if (got === undefined) throw cutShort(); // the client has disconnected
       const { done, value } = got;
       if (done) return;
       length += value.byteLength;
@@ -138,9 +142,9 @@ async function* bodyPieces(
   }
 }
 
-/** The parser with its events turned into values: one piece goes in, what it holds of the wanted part comes out. */
+/** Turns the parser's events into values: takes a chunk of the form, and returns the bytes of the wanted part in it. */
 class FormParser {
-  /** Known as soon as the part's headers are. */
+  /** Known as soon as the part's headers were parsed. */
   filename: string | undefined;
   readonly #parser: InstanceType<typeof Busboy>;
   readonly #finished = Promise.withResolvers<void>();
@@ -150,7 +154,7 @@ class FormParser {
   constructor(contentType: string, field: string) {
     this.#parser = new Busboy({
       headers: { "content-type": contentType },
-      // Whatever type the part claims; with no other fields or files allowed, the rest is skipped unread.
+      // The wanted part is a file whatever type it declares. As no other fields or files are allowed, the rest is skipped.
       isPartAFile: (name) => name === field,
       limits: { files: 1, fields: 0, headerSize: LIMITS.upload.partHeaderBytesMax },
       preservePath: true,
@@ -168,9 +172,9 @@ class FormParser {
     this.#parser.on("finish", () => this.#finished.resolve());
   }
 
-  /** Resolves when the piece was parsed. */
-  async write(piece: Uint8Array): Promise<void> {
-    const parsed = new Promise<void>((resolve) => this.#parser.write(piece, () => resolve()));
+  /** Resolves when the chunk was parsed. */
+  async write(chunk: Uint8Array): Promise<void> {
+    const parsed = new Promise<void>((resolve) => this.#parser.write(chunk, () => resolve()));
     await Promise.race([parsed, this.#finished.promise]);
     this.#assertWhole();
   }
@@ -182,7 +186,7 @@ class FormParser {
     this.#assertWhole();
   }
 
-  /** The bytes of the part that were not taken yet. */
+  /** The bytes of the part since the last call. */
   take(): Uint8Array[] {
     const taken = this.#taken;
     this.#taken = [];

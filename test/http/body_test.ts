@@ -3,11 +3,14 @@ import { z } from "zod";
 import { Refusal } from "../../src/base/refusal.ts";
 import { readJson } from "../../src/http/body.ts";
 import { Rejection } from "../../src/http/reply.ts";
+import { ManualClock } from "../support/manual_clock.ts";
 
 const ANY = z.unknown();
 
-function request(body: BodyInit | null, contentType = "application/json"): Request {
-  return new Request("http://x/", { method: "POST", headers: { "content-type": contentType }, body });
+/** A call with this body, on a clock that stands still unless the test moves it. */
+function request(body: BodyInit | null, world = new ManualClock()) {
+  const headers = { "content-type": "application/json" };
+  return { request: { raw: new Request("http://x/", { method: "POST", headers, body }) }, world };
 }
 
 /** A body that begins and never ends, and says when its reader gave it up. */
@@ -22,10 +25,13 @@ function endless(): { body: ReadableStream<Uint8Array>; givenUp: Promise<void> }
 
 Deno.test("a body that does not arrive in time is 408, and is given up", async () => {
   const { body, givenUp } = endless();
-  await assert.rejects(
-    readJson(request(body), ANY, { readMs: 20 }),
+  const clock = new ManualClock();
+  const rejected = assert.rejects(
+    readJson(request(body, clock), ANY, { readMs: 20 }),
     (error) => error instanceof Rejection && error.status === 408,
   );
+  await clock.advance(20);
+  await rejected;
   await givenUp;
 });
 

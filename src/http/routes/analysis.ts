@@ -13,7 +13,7 @@ export const ANALYSIS_ROUTES: readonly Route[] = [
     path: "/v1/runs/:id/ingest",
     summary: "Decodes a source into sampled frames with signals.",
     handle: async (call) => {
-      const body = await readJson(call.request.raw, INGEST_BODY);
+      const body = await readJson(call, INGEST_BODY);
       return json(await call.ingest.run(call.caller, parameter(call, "id"), body));
     },
   },
@@ -22,7 +22,7 @@ export const ANALYSIS_ROUTES: readonly Route[] = [
     path: "/v1/runs/:id/analyze",
     summary: "Derives rows and markers from signals.",
     handle: async (call) => {
-      const body = await readJson(call.request.raw, ANALYZE_BODY);
+      const body = await readJson(call, ANALYZE_BODY);
       return jsonStream(analysisJson(await call.analyze.run(call.caller, parameter(call, "id"), body)));
     },
   },

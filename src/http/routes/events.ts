@@ -39,7 +39,7 @@ export const READ_ROUTES: readonly Route[] = [
     path: "/v1/query",
     summary: "Reads the events of a run by kind and from a sequence number on.",
     handle: async (call) => {
-      const body = await readJson(call.request.raw, QUERY_BODY);
+      const body = await readJson(call, QUERY_BODY);
       const batches = call.reads.query(call.caller, body);
       const query = { run_id: body.run_id, kind: body.kind ?? null, from_seq: body.from_seq ?? null };
       const head = `{"request_id":"${call.caller.requestId}","query":${JSON.stringify(query)},"matches":[`;

@@ -16,7 +16,7 @@ export const FEEDBACK_ROUTES: readonly Route[] = [
       const feedbackId = call.feedback.submit(
         call.caller,
         runId,
-        await readJson(call.request.raw, FEEDBACK_BODY),
+        await readJson(call, FEEDBACK_BODY),
       );
       return json({
         request_id: call.caller.requestId,

@@ -11,10 +11,10 @@ export const FILE_ROUTES: readonly Route[] = [
     method: "POST",
     path: "/v1/upload",
     summary: "Stores a video file.",
-    handle: async ({ files, caller, request }) => {
-      await using part = await firstFilePart(request.raw, "file");
+    handle: async (call) => {
+      await using part = await firstFilePart(call, "file");
       if (!part) throw refuse.invalid("file", "must be a part of the form");
-      return json({ file_path: await files.upload(caller, part.filename, part.content) });
+      return json({ file_path: await call.files.upload(call.caller, part.filename, part.content) });
     },
   },
   {

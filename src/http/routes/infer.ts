@@ -11,7 +11,7 @@ export const INFER_ROUTES: readonly Route[] = [
     path: "/v1/infer",
     summary: "Asks a model one question.",
     handle: async (call) => {
-      const body = await readJson(call.request.raw, INFER_BODY);
+      const body = await readJson(call, INFER_BODY);
       return json(await call.infer.one(call.caller, body));
     },
   },
@@ -20,7 +20,7 @@ export const INFER_ROUTES: readonly Route[] = [
     path: "/v1/infer/batch",
     summary: "Asks a model up to 256 questions.",
     handle: async (call) => {
-      const body = await readJson(call.request.raw, INFER_BATCH_BODY);
+      const body = await readJson(call, INFER_BATCH_BODY);
       return json(await call.infer.batch(call.caller, body));
     },
   },

@@ -11,7 +11,7 @@ export const LIVE_ROUTES: readonly Route[] = [
     path: "/v1/runs/:id/live",
     summary: "Opens a live source that the service pulls.",
     handle: async (call) => {
-      const body = await readJson(call.request.raw, LIVE_SOURCE_BODY);
+      const body = await readJson(call, LIVE_SOURCE_BODY);
       const runId = parameter(call, "id");
       const opened = await call.liveSources.open(call.caller, runId, body);
       return json({

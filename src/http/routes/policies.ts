@@ -17,7 +17,7 @@ export const POLICY_ROUTES: readonly Route[] = [
     path: "/v1/runs/:id/policies",
     summary: "Creates a policy revision.",
     handle: async (call) => {
-      const body = await readJson(call.request.raw, CREATE_POLICY_BODY);
+      const body = await readJson(call, CREATE_POLICY_BODY);
       const policy = call.policies.create(call.caller, parameter(call, "id"), body);
       return json({ ...identity(call), policy });
     },
@@ -43,7 +43,7 @@ export const POLICY_ROUTES: readonly Route[] = [
     summary: "Moves a policy revision to its next stage.",
     handle: async (call) => {
       const number = revision(call);
-      const body = await readJson(call.request.raw, ACTIVATE_POLICY_BODY);
+      const body = await readJson(call, ACTIVATE_POLICY_BODY);
       const applied = await call.policies.activate(call.caller, parameter(call, "id"), number, body);
       return json({ ...identity(call), ...applied });
     },
@@ -54,7 +54,7 @@ export const POLICY_ROUTES: readonly Route[] = [
     summary: "Makes an earlier policy revision active again.",
     handle: async (call) => {
       const number = revision(call);
-      const body = await readJson(call.request.raw, ROLLBACK_POLICY_BODY);
+      const body = await readJson(call, ROLLBACK_POLICY_BODY);
       const applied = await call.policies.rollback(call.caller, parameter(call, "id"), number, body);
       return json({ ...identity(call), ...applied });
     },
@@ -65,7 +65,7 @@ export const POLICY_ROUTES: readonly Route[] = [
     summary: "Evaluates a policy revision against stored events or media.",
     handle: async (call) => {
       const number = revision(call);
-      const body = await readJson(call.request.raw, REPLAY_POLICY_BODY);
+      const body = await readJson(call, REPLAY_POLICY_BODY);
       const replayed = await call.policyReplay.run(call.caller, parameter(call, "id"), number, body);
       return json({
         ...identity(call),

@@ -14,7 +14,7 @@ export const REASON_ROUTES: readonly Route[] = [
     path: "/v1/runs/:id/reason",
     summary: "Analyzes a source chunk by chunk with a model.",
     handle: async (call) => {
-      const body = await readJson(call.request.raw, REASON_BODY);
+      const body = await readJson(call, REASON_BODY);
       return jsonStream(reasonJson(await call.reason.run(call.caller, parameter(call, "id"), body)));
     },
   },

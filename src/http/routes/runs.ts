@@ -10,8 +10,7 @@ export const RUN_ROUTES: readonly Route[] = [
     method: "POST",
     path: "/v1/runs",
     summary: "Creates a run.",
-    handle: async ({ runs, caller, request }) =>
-      json(runs.create(caller, await readJson(request.raw, CREATE_RUN_BODY))),
+    handle: async (call) => json(call.runs.create(call.caller, await readJson(call, CREATE_RUN_BODY))),
   },
   {
     method: "GET",

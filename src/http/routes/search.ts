@@ -11,7 +11,7 @@ export const SEARCH_ROUTES: readonly Route[] = [
     path: "/v1/search",
     summary: "Finds events whose description contains a text.",
     handle: async (call) => {
-      const body = await readJson(call.request.raw, SEARCH_BODY);
+      const body = await readJson(call, SEARCH_BODY);
       return json({ request_id: call.caller.requestId, ...await call.search.run(call.caller, body) });
     },
   },

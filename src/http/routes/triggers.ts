@@ -14,7 +14,7 @@ export const TRIGGER_ROUTES: readonly Route[] = [
     path: "/v1/triggers/compile",
     summary: "Compiles the source of a trigger program.",
     handle: async (call) => {
-      const body = await readJson(call.request.raw, COMPILE_BODY);
+      const body = await readJson(call, COMPILE_BODY);
       const { program, instructionCount, stateSlots } = call.triggers.compile(body);
       return json({
         request_id: call.caller.requestId,
@@ -29,7 +29,7 @@ export const TRIGGER_ROUTES: readonly Route[] = [
     path: "/v1/triggers/validate",
     summary: "Checks a compiled trigger program.",
     handle: async (call) => {
-      const body = await readJson(call.request.raw, triggerProgram, THRESHOLDS);
+      const body = await readJson(call, triggerProgram, THRESHOLDS);
       const { program, instructionCount, stateSlots } = call.triggers.validate(body);
       return json({
         request_id: call.caller.requestId,
@@ -47,7 +47,7 @@ export const TRIGGER_ROUTES: readonly Route[] = [
     path: "/v1/triggers/evaluate",
     summary: "Runs a trigger program over samples.",
     handle: async (call) => {
-      const body = await readJson(call.request.raw, EVALUATE_BODY, THRESHOLDS);
+      const body = await readJson(call, EVALUATE_BODY, THRESHOLDS);
       return jsonStream(evaluationJson(call.caller.requestId, call.triggers.evaluate(body)));
     },
   },

@@ -11,7 +11,7 @@ export const WEBHOOK_ROUTES: readonly Route[] = [
     path: "/v1/runs/:id/webhooks",
     summary: "Registers a webhook for a run.",
     handle: async (call) => {
-      const body = await readJson(call.request.raw, REGISTER_WEBHOOK_BODY);
+      const body = await readJson(call, REGISTER_WEBHOOK_BODY);
       const registered = await call.webhooks.register(call.caller, parameter(call, "id"), body);
       return json({ request_id: call.caller.requestId, ...registered }, 201);
     },
@@ -41,7 +41,7 @@ export const WEBHOOK_ROUTES: readonly Route[] = [
     path: "/v1/runs/:id/webhooks/:webhook_id/redeliver",
     summary: "Sends a range of events to a webhook again.",
     handle: async (call) => {
-      const body = await readJson(call.request.raw, REDELIVER_BODY);
+      const body = await readJson(call, REDELIVER_BODY);
       const [runId, webhookId] = [parameter(call, "id"), parameter(call, "webhook_id")];
       const scheduled = await call.webhooks.redeliver(call.caller, runId, webhookId, body);
       return json({ request_id: call.caller.requestId, ...scheduled }, 202);

@@ -18,7 +18,7 @@ export const WHIP_ROUTES: readonly Route[] = [
     handle: (call) =>
       plainly(async () => {
         const { whip, caller, request } = call;
-        const offer = await readText(request.raw, TEXT_BODY);
+        const offer = await readText(call, TEXT_BODY);
         const accepted = await whip.offer(caller, offer, request.header("x-attach-config") ?? null);
         return new Response(accepted.answer, {
           status: 201,
@@ -40,7 +40,7 @@ export const WHIP_ROUTES: readonly Route[] = [
     handle: (call) =>
       plainly(async () => {
         const { whip, caller, request } = call;
-        const body = await readText(request.raw, TEXT_BODY);
+        const body = await readText(call, TEXT_BODY);
         const ifMatch = request.header("if-match")?.trim() ?? null;
         const { restarted } = await whip.trickle(caller, parameter(call, "sess"), { body, ifMatch });
         if (!restarted) return plainText("", 204);
@@ -69,7 +69,7 @@ export const WHIP_ROUTES: readonly Route[] = [
     path: `${WHIP}/:sess/prompt`,
     summary: "Changes the prompt of a live session.",
     handle: async (call) => {
-      const body = await readJson(call.request.raw, PROMPT_BODY);
+      const body = await readJson(call, PROMPT_BODY);
       return await plainly(async () => json(await updatePrompt(call, body)));
     },
   },

@@ -14,6 +14,7 @@ import {
   startService,
   type TestService,
 } from "../../support/service.ts";
+import { ManualClock, settled } from "../../support/manual_clock.ts";
 import { seededRandom } from "../../support/seeded_random.ts";
 
 const FILM = Deno.readFileSync(join(CLIPS, "intel_bottle.mp4"));
@@ -320,19 +321,20 @@ Deno.test("however a form is cut into pieces, the same file comes out", async ()
       pieces.push(body.slice(at, at + size));
       at += size;
     }
-    await using part = await firstFilePart(requestOf(pieces), "file");
+    await using part = await firstFilePart(callOf(ReadableStream.from(pieces)), "file");
     const got: Uint8Array[] = [];
     for await (const bytes of part!.content) got.push(new Uint8Array(bytes)); // a copy, which slice() of a Buffer is not
     assert.deepEqual(joined(got), nasty, `pieces of up to ${sizeMax}`);
   }
 });
 
-function requestOf(pieces: Iterable<Uint8Array>): Request {
-  return new Request("http://localhost/v1/upload", {
-    method: "POST",
-    headers: { "content-type": FORM_TYPE },
-    body: ReadableStream.from(pieces),
-  });
+/** A call with this form, on a clock that stands still unless the test moves it. */
+function callOf(body: ReadableStream<Uint8Array>, world = new ManualClock()) {
+  const headers = { "content-type": FORM_TYPE };
+  return {
+    request: { raw: new Request("http://localhost/v1/upload", { method: "POST", headers, body }) },
+    world,
+  };
 }
 
 Deno.test("a form that pauses too long, or takes too long, is 408 and not read on", async () => {
@@ -344,15 +346,15 @@ Deno.test("a form that pauses too long, or takes too long, is 408 and not read o
         start: (controller) => first.forEach((piece) => controller.enqueue(piece)),
         cancel: () => void (isCancelled = true),
       });
-      const request = new Request("http://localhost/v1/upload", {
-        method: "POST",
-        headers: { "content-type": FORM_TYPE },
-        body,
-      });
-      await assert.rejects(async () => {
-        await using part = await firstFilePart(request, "file", { bodyBytes: 1000, idleMs, receiveMs });
+      const clock = new ManualClock();
+      const limits = { bodyBytes: 1000, idleMs, receiveMs };
+      const rejected = assert.rejects(async () => {
+        await using part = await firstFilePart(callOf(body, clock), "file", limits);
         for await (const _ of part!.content);
       }, { status: 408 });
+      await settled(); // what has arrived is read
+      await clock.advance(20);
+      await rejected;
       assert.ok(isCancelled);
     }
   }
