@@ -13,6 +13,7 @@ import { Infer } from "../flow/infer/infer.ts";
 import { Ingest } from "../flow/ingest.ts";
 import { Policies } from "../flow/policies/policies.ts";
 import { PolicyReplay } from "../flow/policies/replay.ts";
+import { PolicyRevisions } from "../flow/policies/revisions.ts";
 import { Interactions } from "../flow/reason/interactions.ts";
 import { Reason } from "../flow/reason/reason.ts";
 import { Runs } from "../flow/runs/runs.ts";
@@ -85,7 +86,7 @@ function analysisUseCases(
   const { decoder, extractor, gate } = media;
   const { inference, audioSidecar } = models;
   const { streamTtlMs, gateThresholds: thresholds, inference: { perPrincipalLimit } } = config;
-  const policies = new Policies({ timeline, sessions: live.registry });
+  const revisions = new PolicyRevisions(timeline);
   return {
     ingest: new Ingest({ timeline, world, metrics, work, decoder, sources, streamTtlMs }),
     analyze: new Analyze({ timeline, world, metrics, gate, thresholds, streamTtlMs, labelMaps }),
@@ -105,7 +106,7 @@ function analysisUseCases(
       streamTtlMs,
       labelMaps,
     }),
-    policies,
-    policyReplay: new PolicyReplay({ timeline, policies, work, decoder, sources, gate, thresholds }),
+    policies: new Policies({ timeline, revisions, sessions: live.registry }),
+    policyReplay: new PolicyReplay({ timeline, revisions, work, decoder, sources, gate, thresholds }),
   };
 }

@@ -4,6 +4,7 @@ import type { Caller } from "../../src/flow/caller.ts";
 import { NotAcknowledged, type PromptChange } from "../../src/flow/live/describer.ts";
 import type { OpenSessions, PromptableSession } from "../../src/flow/live/registry.ts";
 import { Policies } from "../../src/flow/policies/policies.ts";
+import { PolicyRevisions } from "../../src/flow/policies/revisions.ts";
 import type { CreatePolicyBody } from "../../src/model/api/policies.ts";
 import type { Timeline } from "../../src/store/log/timeline.ts";
 import { Bench, RUN } from "../support/timeline.ts";
@@ -53,7 +54,7 @@ async function start() {
     open: session,
     find: (runId) => runId === RUN ? sessions.open : null,
   };
-  const policies = new Policies({ timeline, sessions });
+  const policies = new Policies({ timeline, revisions: new PolicyRevisions(timeline), sessions });
   return {
     timeline,
     session,

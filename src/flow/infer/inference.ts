@@ -1,4 +1,4 @@
-/** Asking a model: admission first, then the providers, and every outcome counted. Contract 7.6 and 16. */
+/** Every call of a model: waits for admission, asks the providers, and counts the outcome. */
 
 import {
   type AdmissionLimits,
@@ -27,33 +27,33 @@ export interface InferenceOptions {
   readonly world: World;
 }
 
-/** Contract 7.6: one row of the table of callers, and who calls. */
+/** How one call is admitted, and for whom. See docs/models.md#admission. */
 export interface InferenceCall {
   readonly principalKey: string;
-  /** Calls of one stream take turns with those of others: the run, or the request where there is none. */
+  /** Admission alternates between streams: the run id, or the request id where there is no run. */
   readonly streamKey: string;
   readonly latencyClass: LatencyClass;
-  /** Longest time of the provider calls together. */
+  /** Longest time of all provider calls together. */
   readonly timeoutMs: number;
-  /** Longest time of all, the wait for admission included. */
+  /** Longest time in total, the wait for admission included. */
   readonly deadlineMs: number;
-  /** How long the provider probably takes: without that much time left, nobody is asked. */
+  /** How long the provider probably takes: with less time left, admission refuses the call. */
   readonly serviceEstimateMs: number;
   readonly signal: AbortSignal;
-  /** Whose error it counts as when no backend was called; the first of the default backends unless given. */
+  /** The provider whose error is counted when no backend was called; `vllm` unless given. */
   readonly primaryProvider?: ProviderKind;
 }
 
-/** Contract 16: the fraction of calls that is meant to succeed. */
+/** The fraction of calls that is meant to succeed; the error budget is measured against it. */
 const SLO_TARGET_RATIO = 0.99;
 
-/** The one way to a model for every caller: it holds the process-wide limits. */
+/** All calls of models go through this class, as it holds the process-wide limits. */
 export class Inference implements Disposable {
   readonly #options: InferenceOptions;
   readonly #admission: AdmissionQueue;
-  /** Calls that wait or are under way, ended together when the service closes. */
+  /** The calls that wait or are under way, aborted together when the service closes. */
   readonly #underWay = new Set<AbortController>();
-  /** Calls that ended well or badly; what the error budget is measured by. */
+  /** Calls that have succeeded and failed, for the error budget. */
   readonly #ended = { ok: 0, failed: 0 };
 
   constructor(options: InferenceOptions) {
@@ -85,7 +85,7 @@ export class Inference implements Disposable {
    */
   async ask(request: InferenceRequest, options: InferenceCall): Promise<InferenceAnswer> {
     const { providers, world } = this.#options;
-    providers.requireServed(request.model); // nobody waits for an answer that nobody can give
+    providers.requireServed(request.model); // before admission, as no waiting helps
     const closing = new AbortController();
     this.#underWay.add(closing);
     try {
@@ -111,7 +111,7 @@ export class Inference implements Disposable {
     }
   }
 
-  /** Refuses who waits and who comes, and ends the calls under way. */
+  /** Refuses waiting and new calls, and aborts the calls under way. */
   close(): void {
     this.#admission.close();
     const reason = new InferenceFailed("saturated", "the service is closing");
@@ -165,7 +165,7 @@ export class Inference implements Disposable {
     });
   }
 
-  /** 1 while everything succeeds, 0 once as many calls failed as the target allows. */
+  /** 1 while every call succeeds, 0 when as many calls have failed as the target allows. */
   #errorBudgetRemaining(): number {
     const { ok, failed } = this.#ended;
     if (failed === 0) return 1;
@@ -200,5 +200,5 @@ export class Inference implements Disposable {
   }
 }
 
-/** What no backend could have answered: the operator's error budget does not pay for it. */
+/** Failures that no backend could avoid, so they do not count against the error budget. */
 const FAULTS_OF_THE_CALLER: readonly InferenceFailure[] = ["unsupported_model", "budget_exceeded"];

@@ -1,4 +1,4 @@
-/** What a revision's restricted zone would have made of the past: of stored events, or of the run's media itself. */
+/** Replays a policy revision: evaluates its restricted zone on stored events, or on the run's media decoded again. */
 
 import { refuse } from "../../base/refusal.ts";
 import { yieldToEventLoop } from "../../base/wait.ts";
@@ -11,23 +11,22 @@ import { COORDINATE_SCHEMA } from "../../model/frames/coordinates.ts";
 import { FieldRules, quoted } from "../../model/field_rules.ts";
 import { LIMITS } from "../../model/limits.ts";
 import { payloadFields } from "../../model/events/payload_json.ts";
-import { isTerminal } from "../../model/runs/run.ts";
 import { planSampling, type SamplingPlan, type SamplingPolicy } from "../../model/frames/sampling.ts";
 import type { GateThresholds } from "../../model/frames/signals.ts";
 import type { RestrictedZone } from "../../model/policies/zone.ts";
 import type { Timeline } from "../../store/log/timeline.ts";
 import type { Caller } from "../caller.ts";
-import { ownedRun } from "../runs/ownership.ts";
-import type { Policies } from "./policies.ts";
-import { RunEnded, type RunWork } from "../runs/run_work.ts";
+import { explainedFailure, ownedRun } from "../runs/ownership.ts";
+import type { RunWork } from "../runs/run_work.ts";
 import type { Sources } from "../sources.ts";
+import type { PolicyRevisions } from "./revisions.ts";
 
-/** Contract 10, and what a replay over signals adds to it. */
+/** See docs/triggers-policies.md#policy-replay. */
 export type ReplayEvaluation = PayloadOf<"policy_replay_evaluated">;
 
 export interface PolicyReplayOptions {
   readonly timeline: Timeline;
-  readonly policies: Policies;
+  readonly revisions: PolicyRevisions;
   readonly work: RunWork;
   readonly decoder: Decoder;
   readonly sources: Sources;
@@ -35,7 +34,8 @@ export interface PolicyReplayOptions {
   readonly thresholds: GateThresholds;
 }
 
-const CANDIDATE: ReadonlySet<string> = new Set(["restricted_zone_activity_entered"]);
+/** The events that a replay over stored events evaluates. */
+const CANDIDATES: ReadonlySet<string> = new Set(["restricted_zone_activity_entered"]);
 
 export class PolicyReplay {
   readonly #options: PolicyReplayOptions;
@@ -45,8 +45,8 @@ export class PolicyReplay {
   }
 
   /**
-   * Evaluates, and appends what came of it; the evaluation's id is that event's number. Errors: 422 and 404 on the run, 404
-   * on `revision`, 422 on `to_seq` and `source`, and on `source_uri` when the run's media is gone.
+   * Evaluates the revision and appends the result; the evaluation's id is the sequence number of that event. Errors: 422
+   * and 404 on the run, 404 on `revision`, 422 on `to_seq` and `source`, and on `source_uri` when the run's media is gone.
    */
   async run(
     caller: Caller,
@@ -54,8 +54,8 @@ export class PolicyReplay {
     revision: number,
     body: ReplayPolicyBody,
   ): Promise<{ evaluationId: number; evaluation: ReplayEvaluation }> {
-    const { timeline, policies } = this.#options;
-    const { parameters } = policies.content(caller, runId, revision);
+    const { timeline, revisions } = this.#options;
+    const { parameters } = revisions.content(revisions.revision(caller, runId, revision));
     const zone = parameters.restricted_zone ?? null;
     const source = checkedSource(body);
     const evaluation = source === "signals"
@@ -68,7 +68,7 @@ export class PolicyReplay {
     return { evaluationId: committed!.seq, evaluation };
   }
 
-  /** Contract 10: the stored candidates against the revision's threshold, whichever policy wrote them. */
+  /** Compares the stored candidates with the revision's threshold, whichever policy wrote them. */
   async #overEvents(
     runId: string,
     revision: number,
@@ -80,7 +80,7 @@ export class PolicyReplay {
     const threshold = zone?.enter_motion_score ?? null;
     const counts = { candidate_events: 0, accepted_events: 0, rejected_events: 0, events_without_score: 0 };
     const range = { fromSeq, ...(toSeq !== null && { toSeq }) };
-    for await (const batch of this.#options.timeline.readAhead(runId, { kinds: CANDIDATE, ...range })) {
+    for await (const batch of this.#options.timeline.readAhead(runId, { kinds: CANDIDATES, ...range })) {
       for (const { payload } of batch) {
         const score = scoreOf(payload);
         counts.candidate_events++;
@@ -103,8 +103,8 @@ export class PolicyReplay {
   }
 
   /**
-   * The state machine itself over the run's media, decoded again and cropped to the zone, with the sampling of its latest
-   * ingest. Motion is scored as the live path scores it (contract 11.5).
+   * Runs the state machine of the zone over the run's media, decoded again, cropped to the zone and sampled as in its
+   * latest ingest. Scores motion like the live path. See docs/live.md#restricted-zone.
    */
   async #overSignals(
     caller: Caller,
@@ -120,7 +120,15 @@ export class PolicyReplay {
 
     using handle = work.begin(runId, caller.signal);
     const { decoded, plan } = await this.#decoded(caller, ingested, zone, handle.signal).catch((error) => {
-      throw this.#asRefusal(error, caller, runId, handle.signal);
+      throw explainedFailure(error, handle.signal, {
+        view: timeline.view,
+        caller,
+        runId,
+        action: "replay",
+        // Not the usual error, as a terminal run may be replayed: the caller only has to repeat the request.
+        whenTerminal: (state) =>
+          refuse.conflict("run_id", `Cannot finish the replay as the run is ${state} now: ask again`),
+      });
     });
     const { signals } = decoded;
     const frameIndex = Float64Array.from({ length: signals.count }, (_, index) => index);
@@ -189,18 +197,9 @@ export class PolicyReplay {
     return { decoded, plan };
   }
 
-  /** A run that ended meanwhile explains the failure better than the failure does; an ended one may be replayed, too. */
-  #asRefusal(error: unknown, caller: Caller, runId: string, signal: AbortSignal): unknown {
-    if (!(signal.reason instanceof RunEnded)) return error;
-    const { state } = ownedRun(this.#options.timeline.view, caller, runId);
-    return isTerminal(state)
-      ? refuse.conflict("run_id", `Cannot finish the replay as the run is ${state} now: ask again`)
-      : refuse.because("internal_error", "the service is closing");
-  }
-
   async #count(runId: string): Promise<number> {
     let candidates = 0;
-    for await (const batch of this.#options.timeline.readAhead(runId, { kinds: CANDIDATE })) {
+    for await (const batch of this.#options.timeline.readAhead(runId, { kinds: CANDIDATES })) {
       candidates += batch.length;
     }
     return candidates;
@@ -208,15 +207,15 @@ export class PolicyReplay {
 
   #ingested(seq: number): Ingested {
     const stored = seq > 0 ? this.#options.timeline.readOne(seq) : undefined;
-    const fields = stored && payloadFields(stored.payload);
+    const fields: Partial<Ingested> | undefined = stored && payloadFields(stored.payload);
     if (!fields) {
       throw refuse.invalid("source", "signals needs media that was ingested into the run, which has none");
     }
-    return fields as unknown as Ingested;
+    return fields as Ingested;
   }
 }
 
-/** What a `frames_decoded` event says of its source. */
+/** The fields of a `frames_decoded` event that a replay needs to decode the source in the same way again. */
 interface Ingested {
   readonly source_uri: string;
   readonly sampling_policy: SamplingPolicy;
@@ -240,7 +239,7 @@ function checkedSource(body: ReplayPolicyBody): "local_wal" | "signals" {
   return source as "local_wal" | "signals";
 }
 
-/** Contract 10: the candidate's `confidence`, else the score of its trigger. */
+/** The candidate's `confidence`, else the score of its trigger. */
 function scoreOf(payload: string): number | null {
   const fields = payloadFields(payload);
   if (typeof fields?.confidence === "number") return fields.confidence;

@@ -1,6 +1,6 @@
-/** Which runs a caller may see and act on: a foreign run reads exactly like a missing one. */
+/** Which runs a caller may see and act on: a run of another principal reads exactly like a missing one. */
 
-import { Refusal, refuse } from "../../base/refusal.ts";
+import { refuse } from "../../base/refusal.ts";
 import { isRunId } from "../../model/identifiers.ts";
 import { isTerminal, type RunStatus, type RunView, statusOf } from "../../model/runs/run.ts";
 import type { TimelineView } from "../../model/runs/run_register.ts";
@@ -14,14 +14,14 @@ export function checkRunId(runId: string): void {
   }
 }
 
-/** The caller's own run, deleted ones excluded; 422 or 404 otherwise. */
+/** The caller's own run, deleted runs excluded; 422 or 404 otherwise. */
 export function ownedRun(view: TimelineView, caller: Pick<Caller, "principalKey">, runId: string): RunView {
   const run = ownedRunOrTombstone(view, caller, runId);
   if (run.deleted) throw refuse.notFound("Run", "run_id");
   return run;
 }
 
-/** The same, but a deleted run of the caller is returned too (decision D13). */
+/** The same, but a deleted run of the caller is returned too: deleting a run again succeeds. */
 export function ownedRunOrTombstone(
   view: TimelineView,
   caller: Pick<Caller, "principalKey">,
@@ -33,23 +33,27 @@ export function ownedRunOrTombstone(
   return run;
 }
 
-/** The caller's own run that may still be acted on; 409 when it is terminal or expired. */
+/**
+ * The caller's own run that may still be acted on; 409 when it is terminal or expired. No timer expires a run: `statusOf`
+ * of model/runs/run.ts compares its last activity with the TTL whenever the status is read. See docs/api.md#run-status.
+ * `action` is what the error message says, as in "Cannot stop …".
+ */
 export function actionableRun(
   view: TimelineView,
   caller: Pick<Caller, "principalKey">,
   runId: string,
-  clock: { nowMs: number; ttlMs: number },
+  { nowMs, ttlMs }: { readonly nowMs: number; readonly ttlMs: number },
   action: string,
 ): RunView {
   const run = ownedRun(view, caller, runId);
-  const status: RunStatus = statusOf(run, clock.nowMs, clock.ttlMs);
+  const status: RunStatus = statusOf(run, nowMs, ttlMs);
   if (isTerminal(status)) throw refuse.runIsTerminal(status, action);
   return run;
 }
 
 /**
- * The same for the end of work that began on an actionable run: what a stop or a delete ended stays ended, but a run
- * is not idle while it is worked on, so the time that the work took does not expire it.
+ * The same at the end of work that began on an actionable run. A stop or a delete during the work is refused, but expiry
+ * is not checked: a run is not idle while it is worked on.
  */
 export function stillActionableRun(
   view: TimelineView,
@@ -62,23 +66,36 @@ export function stillActionableRun(
   return run;
 }
 
-/** Why work on a run failed: a run that ended meanwhile explains the failure better than the failure does. */
+/**
+ * The error to report for work on a run that failed with `error`. Where the run ended during the work (`signal` is that
+ * of its {@link RunWorkHandle}), the end of the run explains the failure better than `error` does.
+ */
 export function explainedFailure(
   error: unknown,
   signal: AbortSignal,
-  { view, caller, runId, action }: {
-    view: TimelineView;
-    caller: Pick<Caller, "principalKey">;
-    runId: string;
-    action: string;
+  {
+    view,
+    caller,
+    runId,
+    action,
+    whenTerminal = (status) => refuse.runIsTerminal(status, action),
+    whenClosing = () => refuse.because("internal_error", "the service is closing"),
+  }: {
+    readonly view: TimelineView;
+    readonly caller: Pick<Caller, "principalKey">;
+    readonly runId: string;
+    readonly action: string;
+    /** The error for a run that was stopped or completed. */
+    readonly whenTerminal?: (status: RunStatus) => unknown;
+    /** The error where the work was cancelled because the service closes. */
+    readonly whenClosing?: () => unknown;
   },
 ): unknown {
-  if (error instanceof Refusal && !signal.aborted) return error;
   if (!(signal.reason instanceof RunEnded)) return error;
   try {
-    stillActionableRun(view, caller, runId, action);
-  } catch (refusal) {
-    return refusal;
+    const { state } = ownedRun(view, caller, runId);
+    return isTerminal(state) ? whenTerminal(state) : whenClosing();
+  } catch (notFound) {
+    return notFound;
   }
-  return refuse.because("internal_error", "the service is closing");
 }

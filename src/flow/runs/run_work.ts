@@ -1,11 +1,11 @@
-/** Work under way for a run, so that a stop or a delete of the run ends it at once. */
+/** The work under way for each run, so that the end of a run cancels it at once. */
 
-/** Why work was cancelled: the run itself ended, as opposed to the caller who hung up. */
+/** Why work was cancelled: its run ended or the service closes, as opposed to a client that disconnected. */
 export class RunEnded extends Error {
   override readonly name = "RunEnded";
 }
 
-/** One piece of work: give its signal to everything that waits, and dispose it when the work is over. */
+/** One piece of work: pass its signal to everything that waits, and dispose it when the work is done. */
 export interface RunWorkHandle extends Disposable {
   readonly signal: AbortSignal;
 }
@@ -28,14 +28,14 @@ export class RunWork {
     };
   }
 
-  /** Cancels everything under way for `runId`. */
+  /** Cancels everything under way for `runId`, with {@link RunEnded}. */
   end(runId: string): void {
     for (const controller of this.#underWay.get(runId) ?? []) {
       controller.abort(new RunEnded("the run ended while this was under way"));
     }
   }
 
-  /** Cancels everything under way for every run: the service closes. */
+  /** Cancels everything under way for every run, as the service closes. */
   endAll(): void {
     for (const runId of this.#underWay.keys()) this.end(runId);
   }

@@ -6,7 +6,7 @@ import {
   REPLAY_POLICY_BODY,
   ROLLBACK_POLICY_BODY,
 } from "../../model/api/policies.ts";
-import type { Policy } from "../../flow/policies/policies.ts";
+import type { Policy } from "../../flow/policies/revisions.ts";
 import { readJson } from "../body.ts";
 import { parameter, type Route, type RouteCall } from "../call.ts";
 import { json, jsonStream, Rejection } from "../reply.ts";
