@@ -109,9 +109,25 @@ Deno.test("a closed pipe loses the line and nothing else", () => {
 });
 
 Deno.test("a quiet log says nothing, its children too", () => {
-  const log = quietLog();
-  log.error("x");
-  log.child("http").error("x");
+  const written: string[] = [];
+  const streams = [Deno.stdout, Deno.stderr];
+  for (const stream of streams) {
+    stream.writeSync = (bytes) => {
+      written.push(new TextDecoder().decode(bytes));
+      return bytes.length;
+    };
+  }
+  try {
+    openLog("info").info("the streams are watched");
+    assert.equal(written.length, 2);
+    const log = quietLog();
+    log.error("x");
+    log.child("http").error("x");
+    assert.equal(written.length, 2, "nothing was added");
+  } finally {
+    // The method of the class again.
+    for (const stream of streams) delete (stream as { writeSync?: unknown }).writeSync;
+  }
 });
 
 function captured(filter: string) {

@@ -248,15 +248,19 @@ Deno.test("a stop, a delete and a caller who hangs up end a fetch that is under 
 });
 
 Deno.test("closing the service ends a fetch that is under way", async () => {
-  let requests = 0;
-  await using slow = serveRaw("HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\nabc", () => {
-    requests++;
-    return new Promise(() => {});
+  const begun = Promise.withResolvers<void>();
+  const ended = Promise.withResolvers<number | null>();
+  await using slow = serveRaw("HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\nabc", async (connection) => {
+    begun.resolve();
+    ended.resolve(await connection.read(new Uint8Array(1)).catch(() => null)); // it may be reset as well
   });
   const test = await startService(INSECURE, { outbound: REROUTED });
   const answer = ingest(test, await newRun(test), `http://media.test:${slow.port}/film`);
-  await until(() => requests > 0);
-  await Promise.all([answer.catch(() => {}), test[Symbol.asyncDispose]()]);
+  await begun.promise;
+  await test[Symbol.asyncDispose]();
+  const { status, json } = await answer;
+  assert.deepEqual([status, json.error.message], [500, "the service is closing"]);
+  assert.equal(await ended.promise, null, "the connection to the server of the film is closed too");
 });
 
 Deno.test("a remote HLS source is decoded as it comes, and everything that it names passes the guard", async () => {
