@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { readReport, testUnderWay } from "../../scripts/testing/file_report.ts";
-import { planOf } from "../../scripts/testing/plan.ts";
+import { ALONE, FIRST, planOf } from "../../scripts/testing/plan.ts";
 import { TemporaryFolder } from "../support/folders.ts";
 import { isSkipAllowed, needing, SHARED_CLIPS } from "../support/needs.ts";
 import { PROJECT_ROOT } from "../support/service.ts";
@@ -42,11 +42,15 @@ Deno.test("where the process was ended the tests' own lines are counted, and the
 });
 
 Deno.test("a plan holds every file once, those that run alone apart", () => {
-  const files = ["test/a_test.ts", "test/rtc/peer_test.ts", "test/media/recorded/extractor_test.ts"];
+  const files = ["test/a_test.ts", "test/rtc/peer_test.ts", "test/media/windows/extractor_test.ts"];
   assert.deepEqual(planOf(files), {
-    sideBySide: ["test/media/recorded/extractor_test.ts", "test/a_test.ts"],
+    sideBySide: ["test/media/windows/extractor_test.ts", "test/a_test.ts"],
     alone: ["test/rtc/peer_test.ts"],
   });
+});
+
+Deno.test("the plan names only files that are there", () => {
+  for (const path of [...Object.keys(ALONE), ...FIRST]) Deno.statSync(join(PROJECT_ROOT, path));
 });
 
 Deno.test("only what CI cannot install may be skipped there", () => {
