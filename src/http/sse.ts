@@ -1,4 +1,4 @@
-/** The event stream of a run on the wire: Server-Sent Events. Interface 4.4, contract 8.2. */
+/** The event stream of a run as Server-Sent Events. See docs/events.md#event-stream. */
 
 import { cursorOf, type FollowWire } from "../flow/events/follower.ts";
 import type { Listener, Receiver } from "../flow/events/listener.ts";
@@ -14,7 +14,7 @@ export const SSE_ROUTES: readonly Route[] = [
     handle: (call) => {
       const { request } = call;
       const after = cursorOf(request.query("after") ?? "0");
-      // Contract 13.5: a query value that does not parse is 400 plain, whatever the header says.
+      // 400 as plain text, even where the Last-Event-ID header is valid. See docs/api.md#plain-rejections.
       if (after === undefined) throw new Rejection(400, "after must be an unsigned integer");
       const body = new EventBody(call, {
         lastEventId: request.header("last-event-id"),
@@ -27,13 +27,13 @@ export const SSE_ROUTES: readonly Route[] = [
 ];
 
 /**
- * Messages are `id:`, `event:` and one `data:` line, an empty line after each:
+ * Each message has the lines `id:`, `event:` and `data:`, and an empty line after it:
  *
  *     id: 7
  *     event: run_created
  *     data: {"specversion":"1.0","id":"run-0…:7",…}
  *
- * Many messages are written into one piece: bytes cost less by the piece than by the message.
+ * Many messages are encoded into one array, as a write of one large array costs less than many small ones.
  */
 export const SSE_WIRE: FollowWire = {
   keepalive: new TextEncoder().encode(": keepalive\n\n"),
@@ -46,14 +46,14 @@ export const SSE_WIRE: FollowWire = {
   },
 };
 
-/** A line break in a kind would begin a field of its own. */
+/** A line break in a kind would start a new field. */
 function oneLine(kind: string): string {
   return /[\r\n]/.test(kind) ? kind.replaceAll(/[\r\n]/g, " ") : kind;
 }
 
 /**
- * The body of one answer. It is read as fast as the connection takes it: with a high water mark of 0 nothing waits
- * here, and bytes are handed on without a copy, the same ones to every caller.
+ * The body of one response, read as fast as the connection takes it. With a high water mark of 0 nothing is queued here,
+ * and bytes are passed on without a copy, the same array to every client.
  */
 class EventBody implements Receiver, UnderlyingDefaultSource<Uint8Array<ArrayBuffer>> {
   readonly stream: ReadableStream<Uint8Array<ArrayBuffer>>;
@@ -67,15 +67,15 @@ class EventBody implements Receiver, UnderlyingDefaultSource<Uint8Array<ArrayBuf
 
   pull(controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>>): void {
     this.#controller = controller;
-    this.#listener.ask();
+    this.#listener.request();
   }
 
-  /** The caller hung up. */
+  /** The client has disconnected. */
   cancel(): void {
     this.#listener.leave();
   }
 
-  give(bytes: Uint8Array<ArrayBuffer>): void {
+  send(bytes: Uint8Array<ArrayBuffer>): void {
     this.#controller!.enqueue(bytes);
   }
 

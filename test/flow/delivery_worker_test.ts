@@ -16,7 +16,7 @@ const HOOK: Webhook = {
   registeredSeq: 1,
 };
 
-/** A worker on a real timeline and a real delivery log, with a sender that the test answers for. */
+/** A worker on a real timeline and a real delivery log. The test answers each delivery in place of the receiver. */
 async function start(onSleep: (ms: number) => void = () => {}) {
   const bench = new Bench();
   const world: World = {
@@ -32,13 +32,13 @@ async function start(onSleep: (ms: number) => void = () => {}) {
   timeline.commit(() => [created()]);
   const deliveries = DeliveryLog.open({ dataDir: bench.dataDir, world });
   const metrics = new Metrics();
-  /** Asks in order; each is answered by the test. */
-  const asked: { seq: number; answer: (fault: SendFault) => void }[] = [];
+  /** The deliveries in order; the test answers each of them. */
+  const deliveriesSent: { seq: number; answer: (fault: SendFault) => void }[] = [];
   let wake = () => {};
   const sender: Sender = {
     post: (headers) => {
       const { promise, resolve } = Promise.withResolvers<SendFault>();
-      asked.push({ seq: Number(headers["webhook-id"]!.split(":")[1]), answer: resolve });
+      deliveriesSent.push({ seq: Number(headers["webhook-id"]!.split(":")[1]), answer: resolve });
       wake();
       return promise;
     },
@@ -60,10 +60,10 @@ async function start(onSleep: (ms: number) => void = () => {}) {
     deliveries,
     /** The number of the `count`th event that is posted. */
     async posted(count: number) {
-      while (asked.length < count) await new Promise<void>((resolve) => wake = resolve);
-      return asked[count - 1]!;
+      while (deliveriesSent.length < count) await new Promise<void>((resolve) => wake = resolve);
+      return deliveriesSent[count - 1]!;
     },
-    asked,
+    deliveriesSent,
     async metric(name: string) {
       return Number(new RegExp(`^${name} (\\d+)$`, "m").exec(await metrics.text())![1]);
     },
@@ -77,7 +77,7 @@ async function start(onSleep: (ms: number) => void = () => {}) {
   };
 }
 
-Deno.test("wake-ups that find one pending are counted, and being lapped by the ring loses nothing", async () => {
+Deno.test("coalesced wake-ups are counted, and a subscription that the ring overwrote loses no event", async () => {
   await using test = await start();
   const commit = (count: number) =>
     test.timeline.commit(() => Array.from({ length: count }, () => event("vlm", {})));
@@ -97,7 +97,10 @@ Deno.test("wake-ups that find one pending are counted, and being lapped by the r
   eighth.answer(undefined);
   const last = 8 + LIMITS.sse.ringEvents + 1;
   for (let count = 9; count <= last; count++) (await test.posted(count)).answer(undefined);
-  assert.deepEqual(test.asked.map(({ seq }) => seq), Array.from({ length: last }, (_, at) => at + 2));
+  assert.deepEqual(
+    test.deliveriesSent.map(({ seq }) => seq),
+    Array.from({ length: last }, (_, at) => at + 2),
+  );
   assert.equal(await test.metric("service_webhook_notification_lag_total"), 1);
 });
 
@@ -119,7 +122,7 @@ Deno.test("while the delivery log takes no record nothing is sent; the event who
   first.answer(undefined);
   (await test.posted(2)).answer(undefined);
   (await test.posted(3)).answer(undefined);
-  assert.deepEqual(test.asked.map(({ seq }) => seq), [2, 2, 3]);
+  assert.deepEqual(test.deliveriesSent.map(({ seq }) => seq), [2, 2, 3]);
   const restarts = sleeps.filter((ms) => ms === LIMITS.webhook.workerRestartMs);
   assert.equal(
     restarts.length,
@@ -136,7 +139,7 @@ Deno.test("retries wait for the configured delays, in their order", async () => 
     (await test.posted(attempt)).answer(`fault ${"x".repeat(300)}`);
   }
   (await test.posted(5)).answer(undefined);
-  assert.deepEqual(test.asked.map(({ seq }) => seq), [2, 2, 2, 2, 3]);
+  assert.deepEqual(test.deliveriesSent.map(({ seq }) => seq), [2, 2, 2, 2, 3]);
   assert.deepEqual(sleeps.filter((ms) => ms > 0), [1, 2, 3]);
   const [letter] = test.deliveries.stateOf(RUN, HOOK.webhookId).recentDeadLetters;
   assert.equal(letter!.error.length, LIMITS.webhook.errorCharactersMax);

@@ -11,30 +11,30 @@ function caller(signal: AbortSignal): Caller {
   return { principalKey: "public", tenantId: null, requestId: "req-1", signal };
 }
 
-Deno.test("more uploads than may run and wait are refused, and hanging up gives the places back", async () => {
+Deno.test("more uploads than may run and wait are refused, and a client that disconnects frees its place", async () => {
   using folder = new TemporaryFolder();
   using files = new Files({
     world: realWorld(quietLog()),
     uploads: Uploads.open(folder.path, realWorld(quietLog())),
-    decoder: { probe: () => Promise.reject(new Error("nothing gets that far")) },
+    decoder: { probe: () => Promise.reject(new Error("no upload gets that far")) },
     sources: { uploadRoot: folder.path, operatorRoots: [] },
   });
-  const deleteSession = new AbortController();
-  /** Sends one piece, and then nothing until the caller hangs up. */
+  const client = new AbortController();
+  /** Sends one chunk, and then nothing until the client disconnects. */
   async function* stalled(): AsyncGenerator<Uint8Array> {
     yield new Uint8Array(10);
-    deleteSession.signal.throwIfAborted();
+    client.signal.throwIfAborted();
     await new Promise((_, reject) =>
-      deleteSession.signal.addEventListener("abort", () => reject(deleteSession.signal.reason))
+      client.signal.addEventListener("abort", () => reject(client.signal.reason))
     );
   }
   const { concurrentMax, waitingMax } = LIMITS.upload;
   const uploads = Array.from(
     { length: concurrentMax + waitingMax + 1 },
-    () => files.upload(caller(deleteSession.signal), "a.mp4", stalled()),
+    () => files.upload(caller(client.signal), "a.mp4", stalled()),
   );
   await assert.rejects(Promise.race(uploads), { code: "storage_unavailable", status: 503 });
-  deleteSession.abort(new Error("gone"));
+  client.abort(new Error("gone"));
   const ends = await Promise.allSettled(uploads);
   assert.equal(
     ends.filter((end) => end.status === "rejected" && end.reason.message === "gone").length,

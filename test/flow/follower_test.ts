@@ -19,13 +19,13 @@ const CALLER: Caller = {
   signal: new AbortController().signal,
 };
 
-/** Messages are the numbers of their events, so that a receiver can tell what it got. */
-const NUMBERS: FollowWire = {
+/** Encodes events as their sequence numbers, so that a receiver knows which events it got. */
+const SEQS_WIRE: FollowWire = {
   keepalive: new Uint8Array(0),
   messages: (events) => new Uint8Array(Uint32Array.from(events, ({ seq }) => seq).buffer),
 };
 
-/** One that asks when the test says so. */
+/** A receiver that requests bytes when the test says so. */
 class Reader implements Receiver {
   readonly seqs: number[] = [];
   readonly listener: Listener;
@@ -36,14 +36,14 @@ class Reader implements Receiver {
     this.listener = follower.follow(CALLER, runId, { after, kind }, this);
   }
 
-  ask(): void {
+  request(): void {
     if (this.isWaiting) return;
     this.isWaiting = true;
-    this.listener.ask();
+    this.listener.request();
   }
 
-  give(bytes: Uint8Array<ArrayBuffer>): void {
-    assert.ok(this.isWaiting, "given without having asked");
+  send(bytes: Uint8Array<ArrayBuffer>): void {
+    assert.ok(this.isWaiting, "sent without a request");
     this.isWaiting = false;
     this.seqs.push(...new Uint32Array(bytes.buffer));
   }
@@ -52,23 +52,23 @@ class Reader implements Receiver {
     this.isEnded = true;
   }
 
-  /** How many pieces are kept for it. */
-  get waitingPieces(): number {
-    let pieces = 0;
-    for (let place = this.listener.place; place?.next !== undefined; place = place.next.end) pieces++;
-    return pieces;
+  /** How many batches are kept for it. */
+  get waitingBatches(): number {
+    let batches = 0;
+    for (let at = this.listener.position; at?.next !== undefined; at = at.next.end) batches++;
+    return batches;
   }
 }
 
 const turn = () => new Promise<void>((resolve) => setTimeout(resolve, 0));
 
-Deno.test("readers of every pace, kind and cursor get exactly their events, and none has more than a queue waiting", async () => {
+Deno.test("readers of every speed, kind and cursor get exactly their events, and none has more than a full queue waiting", async () => {
   const dataDir = Deno.makeTempDirSync({ prefix: "follow-test-" });
   try {
     const world = { ...realWorld(quietLog()), sleep: turn };
     await using timeline = await Timeline.open({ dataDir, world, sync: "none" });
     const metrics = new Metrics();
-    await using follower = new Follower({ timeline, world, metrics, wire: NUMBERS });
+    await using follower = new Follower({ timeline, world, metrics, wire: SEQS_WIRE });
     for (const runId of RUNS) {
       const payload = { principal_key: PUBLIC_PRINCIPAL };
       timeline.commit(() => [{ kind: "run_created", runId, payload }]);
@@ -90,25 +90,25 @@ Deno.test("readers of every pace, kind and cursor get exactly their events, and 
       }));
       log.push(...timeline.commit(() => events));
       if (step % 20 === 0) {
-        const after = 2 + below(log.length + 50); // some begin past the end
+        const after = 2 + below(log.length + 50); // some start past the end
         const reader = new Reader(follower, RUNS[below(2)]!, after, below(2) ? undefined : KINDS[below(3)]);
         readers.push(reader);
       }
       if (step % 90 === 89) {
         const [gone] = readers.splice(below(readers.length), 1);
         gone!.listener.leave();
-        gone!.listener.ask();
+        gone!.listener.request();
         const got = gone!.seqs.length;
         assert.deepEqual(gone!.seqs, expected(gone!).slice(0, got));
       }
-      // The first ones hardly ever ask, the last ones do so at once.
-      readers.forEach((reader, index) => below(readers.length) <= index && reader.ask());
+      // The first readers hardly ever request, the last ones do so at once.
+      readers.forEach((reader, index) => below(readers.length) <= index && reader.request());
       if (below(3) === 0) await turn();
-      for (const reader of readers) assert.ok(reader.waitingPieces <= LIMITS.sse.queueEvents);
+      for (const reader of readers) assert.ok(reader.waitingBatches <= LIMITS.sse.queueEvents);
     }
     for (const reader of readers) {
       while (reader.seqs.length < expected(reader).length) {
-        reader.ask();
+        reader.request();
         await turn();
       }
       assert.deepEqual(reader.seqs, expected(reader));
@@ -118,8 +118,8 @@ Deno.test("readers of every pace, kind and cursor get exactly their events, and 
       assert.match(text, new RegExp(`^service_sse_${name} [1-9]`, "m"), `the test met no ${name}`);
     }
     await follower[Symbol.asyncDispose]();
-    const begun = readers.filter((reader) => reader.seqs.length > 0 || reader.isWaiting);
-    assert.ok(begun.every((reader) => reader.isEnded));
+    const started = readers.filter((reader) => reader.seqs.length > 0 || reader.isWaiting);
+    assert.ok(started.every((reader) => reader.isEnded));
     assert.match(await metrics.text(), /^service_sse_subscribers_active 0$/m);
   } finally {
     Deno.removeSync(dataDir, { recursive: true });

@@ -1,4 +1,4 @@
-/** One run's new events of one kind or all, read and written once for everyone who listens; it waits for nobody. */
+/** The new events of one run, of one kind or all: read and encoded once for all listeners. Never waits for a listener. */
 
 import { yieldToEventLoop } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
@@ -8,7 +8,7 @@ import type { StoredEvent } from "../../store/log/event_reader.ts";
 import type { Subscription } from "../../store/log/notification_ring.ts";
 import type { FeedPosition, Listener, ListenersFeed } from "./listener.ts";
 
-/** How events become bytes. */
+/** Encodes events. */
 export interface Wire {
   readonly messages: (events: readonly StoredEvent[]) => Uint8Array<ArrayBuffer>;
 }
@@ -19,19 +19,19 @@ export interface FeedOptions {
   readonly wire: Wire;
   readonly runId: string;
   readonly kind: string | undefined;
-  /** The ring went past the feed, and with it past so many listeners. */
-  readonly onLapped: (listeners: number) => void;
-  /** A listener's queue was full. */
+  /** The notification ring has overwritten what the feed had not read, which concerns so many listeners. */
+  readonly onLag: (listeners: number) => void;
+  /** The queue of a listener was full. */
   readonly onStall: () => void;
-  /** An event was handed to the listeners in step, so long after its append. */
+  /** An event was sent to the listeners that follow the feed, so long after its append. */
   readonly onSent: (latencyMs: number) => void;
   /** The last listener left. */
   readonly onEmpty: () => void;
 }
 
-/** What a listener may have waiting besides the number of pieces, which bounds small ones. */
+/** Bytes that may wait for one listener. The number of batches is bounded too, for small ones. */
 const QUEUE_BYTES = 1024 * 1024;
-/** The longest rest after a delivery: what it adds to the latency of a busy run at most. */
+/** The longest rest after a delivery; it adds at most this to the latency of a busy run. */
 const REST_MS_MAX = 20;
 
 export class Feed implements ListenersFeed {
@@ -39,11 +39,11 @@ export class Feed implements ListenersFeed {
   readonly #subscription: Subscription;
   readonly #kinds: ReadonlySet<string> | undefined;
   readonly #listeners = new Set<Listener>();
-  /** Every wanted event up to it is in a piece, or was in the log before the feed began. */
+  /** Every wanted event up to this one is in a batch, or was in the log before the feed started. */
   #headSeq: number;
   #newest: FeedPosition = { number: 0, bytesBefore: 0, next: undefined };
 
-  /** Subscribes before anybody reads the log: what is appended from now on is in a piece. */
+  /** Subscribes before any listener reads the log, so every event that is appended from now on is in a batch. */
   constructor(options: FeedOptions) {
     this.#options = options;
     const { timeline, runId, kind } = options;
@@ -89,18 +89,18 @@ export class Feed implements ListenersFeed {
   }
 
   /**
-   * Makes pieces of what is rung until the feed ends. After each delivery it rests for as long as that took: an event
-   * after a quiet time leaves at once, while those of a busy run go out several at a time, and however many listen,
-   * half of the time is left for everybody else.
+   * Makes batches of new events until the feed ends. After each delivery it rests for as long as the delivery took: an
+   * event after an idle time is sent at once, the events of a busy run are sent several at a time, and however many
+   * listeners there are, half of the time is left for other work.
    */
   async run(signal: AbortSignal): Promise<void> {
     const { world } = this.#options;
     try {
       while (await this.#subscription.changed()) {
-        if (this.#subscription.drain().lagged) this.#options.onLapped(this.#listeners.size);
+        if (this.#subscription.drain().lagged) this.#options.onLag(this.#listeners.size);
         while (this.#listeners.size > 0) {
           const startedMs = world.monotonicMs();
-          const hasMore = this.#readOn();
+          const hasMore = this.#publishNext();
           await yieldToEventLoop();
           const tookMs = world.monotonicMs() - startedMs;
           if (!hasMore) {
@@ -116,8 +116,8 @@ export class Feed implements ListenersFeed {
     }
   }
 
-  /** Hands on the next batch; false when that was the last for now. */
-  #readOn(): boolean {
+  /** Publishes the next batch; false when there are no more events for now. */
+  #publishNext(): boolean {
     const { lastSeq } = this;
     const events = lastSeq > this.#headSeq ? this.read(this.#headSeq) : undefined;
     if (events === undefined) {
@@ -144,8 +144,8 @@ export class Feed implements ListenersFeed {
       end,
     };
     for (const listener of this.#listeners) {
-      listener.offer();
-      if (isTooFarBehind(listener.place, end)) {
+      listener.onBatch();
+      if (isTooFarBehind(listener.position, end)) {
         listener.cutOff();
         this.#options.onStall();
       }
@@ -155,10 +155,10 @@ export class Feed implements ListenersFeed {
   }
 }
 
-/** More pieces wait than the queue has room for, or more bytes; one piece of any size has room. */
-function isTooFarBehind(place: FeedPosition | undefined, newest: FeedPosition): boolean {
-  if (place === undefined) return false;
-  const pieces = newest.number - place.number;
-  const bytes = newest.bytesBefore - place.bytesBefore;
-  return pieces > LIMITS.sse.queueEvents || (pieces > 1 && bytes > QUEUE_BYTES);
+/** Whether more batches or bytes wait than a queue may have; one batch of any size may always wait. */
+function isTooFarBehind(position: FeedPosition | undefined, newest: FeedPosition): boolean {
+  if (position === undefined) return false;
+  const batches = newest.number - position.number;
+  const bytes = newest.bytesBefore - position.bytesBefore;
+  return batches > LIMITS.sse.queueEvents || (batches > 1 && bytes > QUEUE_BYTES);
 }

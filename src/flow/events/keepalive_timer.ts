@@ -1,49 +1,46 @@
-/** Who has heard nothing for how long: one timer for everybody who listens, and none when nobody does. */
+/** The keepalive timer of all listeners: one timer for all of them, and none while there are none. */
 
+import { pause } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 
-/** Calls `onSilence` for each member every time that it was not heard for `silenceMs`. */
+/** Calls `onIdle` for each member every time that it was idle for `idleMs`. */
 export class KeepaliveTimer<T> {
   readonly #world: World;
-  readonly #silenceMs: number;
-  readonly #onSilence: (member: T) => void;
-  /** When each one was heard last, `monotonicMs`; whoever was heard goes to the end, so the first is the longest silent. */
-  readonly #heardMs = new Map<T, number>();
+  readonly #idleMs: number;
+  readonly #onIdle: (member: T) => void;
+  /** The `monotonicMs` of each member's last activity. An active member moves to the end, so the first is idle longest. */
+  readonly #activeMs = new Map<T, number>();
   #waiting: AbortController | undefined;
 
-  /** `onSilence` must let the member be heard or forgotten. */
-  constructor(world: World, silenceMs: number, onSilence: (member: T) => void) {
+  /** `onIdle` must restart or remove the member. */
+  constructor(world: World, idleMs: number, onIdle: (member: T) => void) {
     this.#world = world;
-    this.#silenceMs = silenceMs;
-    this.#onSilence = onSilence;
+    this.#idleMs = idleMs;
+    this.#onIdle = onIdle;
   }
 
-  heard(member: T): void {
-    this.#heardMs.delete(member);
-    this.#heardMs.set(member, this.#world.monotonicMs());
+  /** The member was active: its time starts again. Adds a member that is new. */
+  restart(member: T): void {
+    this.#activeMs.delete(member);
+    this.#activeMs.set(member, this.#world.monotonicMs());
     if (this.#waiting === undefined) this.#watch(this.#waiting = new AbortController());
   }
 
-  forget(member: T): void {
-    this.#heardMs.delete(member);
-    if (this.#heardMs.size > 0) return;
+  remove(member: T): void {
+    this.#activeMs.delete(member);
+    if (this.#activeMs.size > 0) return;
     this.#waiting?.abort();
     this.#waiting = undefined;
   }
 
+  /** Ends when the last member was removed. */
   async #watch({ signal }: AbortController): Promise<void> {
     while (!signal.aborted) {
-      const [first] = this.#heardMs;
+      const [first] = this.#activeMs;
       if (first === undefined) return;
-      const leftMs = first[1] + this.#silenceMs - this.#world.monotonicMs();
-      if (leftMs <= 0) this.#onSilence(first[0]);
-      else {
-        try {
-          await this.#world.sleep(leftMs, signal);
-        } catch {
-          return; // nobody is left to wait for
-        }
-      }
+      const leftMs = first[1] + this.#idleMs - this.#world.monotonicMs();
+      if (leftMs <= 0) this.#onIdle(first[0]);
+      else await pause(this.#world, leftMs, signal);
     }
   }
 }

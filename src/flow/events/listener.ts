@@ -1,28 +1,28 @@
-/** One caller's place in a run: which event it has, and where the next one comes from, its feed or the log. */
+/** One client that follows a run: which events it has, and whether the next ones come from the log or from the feed. */
 
 import type { StoredEvent } from "../../store/log/event_reader.ts";
 
-/** Where the bytes go. `give` is only called after the receiver asked, and once for each time it did. */
+/** Where the bytes go. `send` is called at most once after each {@link Listener.request}. */
 export interface Receiver {
-  give(bytes: Uint8Array<ArrayBuffer>): void;
+  send(bytes: Uint8Array<ArrayBuffer>): void;
   end(): void;
 }
 
 /**
- * A place between two pieces of a feed. Places and pieces are a chain, each leading to the next, and only listeners
- * that have not gone on hold its older part: what everybody has taken is gone, and the newest place holds no bytes.
+ * A position between two batches of a feed. Positions and batches form a linked list, and only listeners that are behind
+ * hold its older part: a batch that every listener has is garbage collected, and the newest position holds no bytes.
  *
- *     place ─▶ piece ─▶ place ─▶ piece ─▶ newest place ─▶ (nothing yet)
+ *     position ─▶ batch ─▶ position ─▶ batch ─▶ newest position ─▶ (nothing yet)
  */
 export interface FeedPosition {
-  /** Pieces before it, since the feed began. */
+  /** Batches before it, since the feed started. */
   readonly number: number;
-  /** Bytes before it, since the feed began. */
+  /** Bytes before it, since the feed started. */
   readonly bytesBefore: number;
   next: FeedBatch | undefined;
 }
 
-/** Consecutive events, ready to send. */
+/** Consecutive events, encoded. */
 export interface FeedBatch {
   readonly firstSeq: number;
   readonly lastSeq: number;
@@ -33,9 +33,9 @@ export interface FeedBatch {
 
 /** What a listener needs of its feed. */
 export interface ListenersFeed {
-  /** Where a listener that has read the log to its end goes on. */
+  /** Where a listener continues that has read the log to its end. */
   readonly newest: FeedPosition;
-  /** The run's last event in the log. */
+  /** The sequence number of the run's last event in the log. */
   readonly lastSeq: number;
   /** The next wanted events after `seq` in the log, at most one replay batch; undefined when there are none. */
   read(seq: number): readonly StoredEvent[] | undefined;
@@ -44,143 +44,152 @@ export interface ListenersFeed {
   remove(listener: Listener): void;
 }
 
-/** Who knows all listeners. */
+/** The owner of all listeners. */
 export interface Listeners {
   readonly keepalive: Uint8Array<ArrayBuffer>;
-  enter(listener: Listener): ListenersFeed | undefined;
-  gave(listener: Listener, events: number, replayed: number): void;
-  failed(listener: Listener, error: unknown): void;
-  left(listener: Listener): void;
+  /** For a listener that starts: its feed, or undefined when the service closes. */
+  join(listener: Listener): ListenersFeed | undefined;
+  /** Bytes were sent: so many events, of which so many are older than the listener. */
+  onSent(listener: Listener, events: number, replayed: number): void;
+  onFailure(listener: Listener, error: unknown): void;
+  leave(listener: Listener): void;
 }
 
 /**
- *              ask, first time                  the log has no more
- *     (new) ──────────────────▶ reads the log ─────────────────────▶ in step with the feed
+ *              first request                    the log has no more
+ *     (new) ──────────────────▶ reads the log ─────────────────────▶ follows the feed
  *                                     ▲     cut off: queue was full          │
  *                                     └──────────────────────────────────────┘
  */
 export class Listener {
+  readonly runId: string;
+  readonly kind: string | undefined;
   readonly #listeners: Listeners;
   readonly #receiver: Receiver;
   #feed: ListenersFeed | undefined;
-  /** Where it is in the feed; undefined while it reads the log. */
-  #place: FeedPosition | undefined;
-  /** Everything up to this seq was given or is not wanted. */
+  /** Its position in the feed; undefined while it reads the log. */
+  #position: FeedPosition | undefined;
+  /** Every event up to this one was sent or is not wanted. */
   #cursor: number;
-  /** The run's last event when the listener came. */
-  #cameAtSeq = 0;
-  #isAsking = false;
-  #isOver = false;
+  /** The run's last event when the listener joined. */
+  #joinedAtSeq = 0;
+  #isRequesting = false;
+  #isEnded = false;
 
   constructor(
     listeners: Listeners,
-    readonly runId: string,
-    readonly kind: string | undefined,
-    cursor: number,
     receiver: Receiver,
+    { runId, kind, cursor }: {
+      readonly runId: string;
+      /** Only events of this kind; all when undefined. */
+      readonly kind: string | undefined;
+      readonly cursor: number;
+    },
   ) {
     this.#listeners = listeners;
     this.#receiver = receiver;
+    this.runId = runId;
+    this.kind = kind;
     this.#cursor = cursor;
   }
 
-  /** The receiver has room for more; it gets something now or as soon as there is something. */
-  ask(): void {
-    if (this.#isOver) return;
-    this.#isAsking = true;
+  /** The receiver has room for more bytes: sends some now, or as soon as there are any. */
+  request(): void {
+    if (this.#isEnded) return;
+    this.#isRequesting = true;
     try {
-      if (this.#feed !== undefined || this.#begin()) this.#next();
+      if (this.#feed !== undefined || this.#start()) this.#next();
     } catch (error) {
       this.leave();
-      this.#listeners.failed(this, error);
+      this.#listeners.onFailure(this, error);
       throw error;
     }
   }
 
-  /** The receiver is gone: nothing is kept for it. */
+  /** The receiver has gone: releases everything that is kept for it. */
   leave(): void {
-    if (this.#isOver) return;
-    this.#isOver = true;
-    this.#place = undefined;
+    if (this.#isEnded) return;
+    this.#isEnded = true;
+    this.#position = undefined;
     if (this.#feed === undefined) return;
     this.#feed.remove(this);
-    this.#listeners.left(this);
+    this.#listeners.leave(this);
   }
 
-  /** The service ends the stream. */
+  /** Ends the stream. */
   end(): void {
-    if (this.#isOver) return;
+    if (this.#isEnded) return;
     this.leave();
     this.#receiver.end();
   }
 
-  /** Where the listener is in the feed; undefined while it reads the log. */
-  get place(): FeedPosition | undefined {
-    return this.#place;
+  /** The position in the feed; undefined while the listener reads the log. */
+  get position(): FeedPosition | undefined {
+    return this.#position;
   }
 
-  /** The feed has a new piece. */
-  offer(): void {
-    if (this.#isAsking && this.#place !== undefined) this.#next();
+  /** The feed has a new batch. */
+  onBatch(): void {
+    if (this.#isRequesting && this.#position !== undefined) this.#next();
   }
 
-  /** The feed does not keep pieces for this listener any longer. */
+  /** The feed keeps no batches for this listener any longer, so it reads the log again. */
   cutOff(): void {
-    this.#place = undefined;
+    this.#position = undefined;
   }
 
-  /** Nothing was given for a while. One that has not taken the last bytes needs no sign of life. */
-  signOfLife(): void {
-    if (this.#isAsking) this.#give(this.#listeners.keepalive, 0, 0);
-    else this.#listeners.gave(this, 0, 0);
+  /** Nothing was sent for a while. A receiver that has not read the last bytes yet needs no keepalive. */
+  sendKeepalive(): void {
+    if (this.#isRequesting) this.#send(this.#listeners.keepalive, 0, 0);
+    else this.#listeners.onSent(this, 0, 0);
   }
 
-  #begin(): boolean {
-    this.#feed = this.#listeners.enter(this);
+  #start(): boolean {
+    this.#feed = this.#listeners.join(this);
     if (this.#feed === undefined) {
-      this.#isOver = true;
+      this.#isEnded = true;
       this.#receiver.end();
       return false;
     }
     this.#feed.add(this);
-    this.#cameAtSeq = this.#feed.lastSeq;
+    this.#joinedAtSeq = this.#feed.lastSeq;
     return true;
   }
 
   #next(): void {
-    while (this.#isAsking) {
-      if (this.#place === undefined) {
+    while (this.#isRequesting) {
+      if (this.#position === undefined) {
         this.#readLog();
         continue;
       }
-      const piece = this.#place.next;
-      if (piece === undefined) return;
-      if (piece.firstSeq > this.#cursor) {
-        this.#place = piece.end;
-        this.#cursor = piece.lastSeq;
-        this.#give(piece.bytes, piece.eventCount, 0);
-      } else if (piece.lastSeq <= this.#cursor) this.#place = piece.end;
-      else this.#place = undefined; // has a part of it from the log: the log has the rest too
+      const batch = this.#position.next;
+      if (batch === undefined) return;
+      if (batch.firstSeq > this.#cursor) {
+        this.#position = batch.end;
+        this.#cursor = batch.lastSeq;
+        this.#send(batch.bytes, batch.eventCount, 0);
+      } else if (batch.lastSeq <= this.#cursor) this.#position = batch.end;
+      else this.#position = undefined; // it has a part of the batch from the log, so it reads the rest there too
     }
   }
 
-  /** Gives the next batch of the log, or joins the feed when it has no more. */
+  /** Sends the next events of the log, or continues with the feed when the log has no more. */
   #readLog(): void {
     const feed = this.#feed!;
     const events = feed.lastSeq > this.#cursor ? feed.read(this.#cursor) : undefined;
     if (events === undefined) {
       this.#cursor = Math.max(this.#cursor, feed.lastSeq);
-      this.#place = feed.newest;
+      this.#position = feed.newest;
       return;
     }
     this.#cursor = events.at(-1)!.seq;
-    const replayed = events.findLastIndex(({ seq }) => seq <= this.#cameAtSeq) + 1;
-    this.#give(feed.messages(events), events.length, replayed);
+    const replayed = events.findLastIndex(({ seq }) => seq <= this.#joinedAtSeq) + 1;
+    this.#send(feed.messages(events), events.length, replayed);
   }
 
-  #give(bytes: Uint8Array<ArrayBuffer>, events: number, replayed: number): void {
-    this.#isAsking = false;
-    this.#listeners.gave(this, events, replayed);
-    this.#receiver.give(bytes);
+  #send(bytes: Uint8Array<ArrayBuffer>, events: number, replayed: number): void {
+    this.#isRequesting = false;
+    this.#listeners.onSent(this, events, replayed);
+    this.#receiver.send(bytes);
   }
 }

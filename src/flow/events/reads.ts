@@ -1,4 +1,4 @@
-/** Reading a run's timeline back: events, markers and queries. Interface 4.4, contract 8.1. */
+/** Reads a run's events, markers and queries back from the timeline. See docs/api.md#reading-events. */
 
 import type { QueryBody } from "../../model/api/reads.ts";
 import type { Marker } from "../../model/frames/marker.ts";
@@ -9,13 +9,13 @@ import { ownedRun } from "../runs/ownership.ts";
 export interface MarkerFilter {
   readonly status?: string | undefined;
   readonly eventType?: string | undefined;
-  /** Matches markers whose end_frame is at or past it. */
+  /** Markers whose end_frame is at or after it. */
   readonly fromFrame?: number | undefined;
-  /** Matches markers whose start_frame is at or before it. */
+  /** Markers whose start_frame is at or before it. */
   readonly toFrame?: number | undefined;
 }
 
-/** One event as it is read back; the payload is the JSON text exactly as it was written. */
+/** One event as it is read; the payload is the JSON text exactly as it was written. */
 export interface TimelineEntry {
   readonly seq: number;
   readonly ptsMs: number;

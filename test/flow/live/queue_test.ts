@@ -7,7 +7,7 @@ async function all(queue: LiveQueue<number>, signal = NEVER): Promise<number[]> 
   return await Array.fromAsync(queue.items(signal));
 }
 
-Deno.test("a queue takes up to its bound, and hands out in order what it took", async () => {
+Deno.test("a queue accepts items up to its bound, and hands them out in order", async () => {
   const queue = new LiveQueue<number>(2);
   deepEqual([1, 2, 3].map((item) => queue.offer(item)), [true, true, false]);
   queue.end();
@@ -15,7 +15,7 @@ Deno.test("a queue takes up to its bound, and hands out in order what it took", 
   deepEqual(await all(queue), [1, 2]);
 });
 
-Deno.test("whoever waits is handed what comes, then the end", async () => {
+Deno.test("a waiting consumer gets each item, then the end", async () => {
   const queue = new LiveQueue<number>(1);
   const taken = all(queue);
   for (const item of [1, 2, 3]) {
@@ -25,7 +25,7 @@ Deno.test("whoever waits is handed what comes, then the end", async () => {
   deepEqual(await taken, [1, 2, 3]);
 });
 
-Deno.test("an abort ends the waiting, and leaves out what waits", async () => {
+Deno.test("an abort ends the wait, and queued items are not handed out", async () => {
   const aborting = new AbortController();
   const queue = new LiveQueue<number>(2);
   const taken = all(queue, aborting.signal);
