@@ -1,9 +1,9 @@
-# Sourced by every script here: installs what the machine lacks, says so, and does nothing the second time.
+# Sourced by the other scripts: installs what is missing, prints what it installs, and does nothing if all is there.
 #
-#   Deno    the pinned version; the one on PATH if it is that version, else from npm into .tools/
+#   Deno    the pinned version: the one on PATH if it has that version, else from npm into .tools/
 #   ffmpeg  with the system's package manager, unless SERVICE_FFMPEG_PATH and SERVICE_FFPROBE_PATH name one
 #
-# Afterwards DENO holds the path of the pinned Deno. Nothing outside .tools/ is written but the ffmpeg package.
+# Afterwards DENO is the path of the pinned Deno. Except for the ffmpeg package, everything is written to .tools/.
 
 DENO_VERSION=2.9.6
 PROJECT_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -17,7 +17,7 @@ fail() { printf 'setup: %s\n' "$*" >&2; exit 1; }
 
 is_pinned_deno() { [ -x "$1" ] && "$1" --version 2>/dev/null | grep -q "^deno $DENO_VERSION "; }
 
-# npm ships one package a platform, with the program itself inside.
+# The npm package of each platform contains the program.
 installed_deno() {
   local candidate
   for candidate in "$TOOLS_DIR"/npm/node_modules/@deno/*/deno; do
@@ -41,7 +41,7 @@ install_deno() {
     fail "npm could not install deno@$DENO_VERSION"
 }
 
-# with_root COMMAND...: as root where we are root, else through sudo.
+# with_root COMMAND...: runs it directly as root, else with sudo.
 with_root() {
   if [ "$(id -u)" = 0 ]; then "$@"
   elif command -v sudo >/dev/null; then sudo "$@"
@@ -49,7 +49,7 @@ with_root() {
   fi
 }
 
-# install_packages APT DNF APK PACMAN BREW: one package list for each package manager.
+# install_packages APT DNF APK PACMAN BREW: installs one package list; there is one for each package manager.
 install_packages() {
   if command -v apt-get >/dev/null; then
     with_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq >/dev/null &&
@@ -75,7 +75,7 @@ if ! have_ffmpeg; then
   have_ffmpeg || fail "ffmpeg was installed but ffmpeg and ffprobe are not on PATH"
 fi
 
-# The service's own packages, fetched before it is confined, so that a missing network shows here and not later.
+# The packages of the service are downloaded here, because the service itself runs in a sandbox without that permission.
 packages_stamp="$DENO_VERSION $(cksum <"$PROJECT_ROOT/deno.lock")"
 if [ "$(cat "$TOOLS_DIR/fetched" 2>/dev/null)" != "$packages_stamp" ] || [ ! -d "$DENO_DIR/npm" ]; then
   say "fetching the packages that the service uses (once)"

@@ -1,8 +1,8 @@
-/** Writes schemas/ from the tables in src/model; with --check, fails unless schemas/ is exactly what it would write. */
+/** Writes schemas/ from the tables in src/model; with --check it fails unless schemas/ is up to date. */
 
 import { publishedSchemas, schemaText } from "../src/model/schemas/published.ts";
 
-/** Names of files that are missing, different or left over, with what is wrong; empty when all is well. */
+/** What is wrong with each file that is missing, different or not needed; empty when all files are up to date. */
 export function schemaFaults(directory: URL): string[] {
   const fresh = publishedSchemas();
   const committed = new Map(committedNames(directory).map((name) => [name, readText(directory, name)]));
@@ -17,7 +17,7 @@ export function schemaFaults(directory: URL): string[] {
   ];
 }
 
-/** Replaces the content of `directory` by a fresh generation and returns how many files it has now. */
+/** Writes all schemas to `directory`, removes other JSON files from it, and returns the number of schemas. */
 function writeSchemas(directory: URL): number {
   const fresh = publishedSchemas();
   Deno.mkdirSync(directory, { recursive: true });

@@ -1,12 +1,12 @@
 /**
- * Builds `wasm/*.wasm` from `assembly/`; with `--check` it builds into memory and fails unless every committed
- * module equals the fresh build byte for byte and, unless it is scalar, uses SIMD.
+ * Builds `wasm/*.wasm` from `assembly/`. With `--check` it builds in memory and fails unless every committed module
+ * equals the fresh build byte for byte and, unless it is scalar, uses SIMD.
  */
 
 import asc from "assemblyscript/asc";
 import { join } from "node:path";
 
-/** Memory is fixed: a grown memory would detach every view that TypeScript holds. */
+/** The size of the memory is fixed, because growing it would detach all views of it in TypeScript. */
 export const MODULES = [
   { entry: "assembly/frame_filter.ts", output: "wasm/frame_filter.wasm", memoryPages: 32 },
   { entry: "assembly/gate.ts", output: "wasm/gate.wasm", memoryPages: 16 },
@@ -15,24 +15,24 @@ export const MODULES = [
   { entry: "assembly/zone.ts", output: "wasm/zone.wasm", memoryPages: 4, isScalar: true },
 ] as const satisfies readonly WasmModule[];
 
-/** A source file with everything it imports, the file it becomes, and its memory in pages of 64 KiB. */
+/** A source file, which imports others, the file it is compiled to, and its memory in pages of 64 KiB. */
 export interface WasmModule {
   readonly entry: string;
   readonly output: string;
   readonly memoryPages: number;
-  /** It steps a state machine, each sample after the one before it: there is nothing for vectors to do. */
+  /** A state machine in which each sample depends on the one before, so SIMD cannot be used. */
   readonly isScalar?: boolean;
 }
 
 const root = join(import.meta.dirname!, "..");
 
-/** One built module and how many of its instructions work on 128-bit vectors. */
+/** One compiled module and how many of its instructions work on 128-bit vectors. */
 export interface Build {
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly vectorInstructions: number;
 }
 
-/** Compiles one module in memory. Throws with the compiler's own words when it does not compile. */
+/** Compiles one module in memory. Throws with the compiler's messages when that fails. */
 export async function build(module: WasmModule): Promise<Build> {
   const written = new Map<string, string | Uint8Array>();
   const stderr = asc.createMemoryStream();
@@ -69,7 +69,7 @@ function readSource(name: string): string | null {
   }
 }
 
-/** Says what is wrong with the committed module, or nothing. */
+/** What is wrong with the committed module; undefined when it is up to date. */
 export async function staleness(module: WasmModule): Promise<string | undefined> {
   const { bytes, vectorInstructions } = await build(module);
   if (vectorInstructions === 0 && !module.isScalar) return `${module.output} has no SIMD instruction`;

@@ -1,4 +1,4 @@
-/** The main job on a real clip, through the HTTP API of a real server: run, ingest, analyze, timeline. */
+/** The main features with a real clip, through the HTTP API of a real server: run, ingest, analyze, timeline. */
 
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -113,10 +113,10 @@ function printTimeline(markers: readonly Marker[], durationMs: number): void {
   );
 
   console.log("   from        to          frames       confidence  status       event type");
-  const told = markers.filter(({ event_type }) =>
+  const listed = markers.filter(({ event_type }) =>
     event_type === "scene_cut" || event_type === "artifact_suspected"
   );
-  for (const marker of told) {
+  for (const marker of listed) {
     console.log(
       "   " + clock(marker.start_pts_ms).padEnd(12) + clock(marker.end_pts_ms).padEnd(12) +
         `${marker.start_frame}-${marker.end_frame}`.padEnd(13) + marker.confidence.toFixed(3).padEnd(12) +
@@ -124,7 +124,7 @@ function printTimeline(markers: readonly Marker[], durationMs: number): void {
     );
   }
   const rest = Map.groupBy(
-    markers.filter((marker) => !told.includes(marker)),
+    markers.filter((marker) => !listed.includes(marker)),
     ({ event_type }) => event_type,
   );
   const counts = Array.from(rest, ([eventType, all]) => `${all.length} ${eventType}`);

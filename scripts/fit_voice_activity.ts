@@ -1,6 +1,8 @@
 /**
- * Fits the small model of speech and writes `src/sidecar/audio/voice_weights.ts`. The windows come from `bench/audio_scenes.ts` with
- * seeds of their own; `bench/audio_quality.ts` judges with others. Needs espeak-ng and an ffmpeg with libflite.
+ * Trains the small model of voice activity and writes `src/sidecar/audio/voice_weights.ts`. The training windows come
+ * from
+ * `bench/sidecars/audio_scenes.ts`; `bench/sidecars/audio_quality.ts` measures with other seeds. Needs espeak-ng and an
+ * ffmpeg with libflite.
  */
 
 import { measure } from "../src/sidecar/audio/features.ts";
@@ -24,14 +26,17 @@ const EPOCHS = 30;
 const BATCH = 64;
 const DECAY = 6e-4;
 const WIDTH = EVIDENCE.length;
-/** How often the windows that are hard to tell from speech are taken. */
+/**
+ * How many windows there are of the sounds that are easily mistaken for speech. Other backgrounds have 2, other sounds
+ * 1.
+ */
 const BACKGROUND_TIMES: Readonly<Record<string, number>> = { music: 8, film: 8, rattle: 5, warble: 5 };
 const SOUND_TIMES: Readonly<Record<string, number>> = { alarm: 6, beep: 3 };
 
 const rows: Float32Array[] = [];
 const truths: number[] = [];
-for (const scene of scenes()) take(scene);
-const weights = fitted();
+for (const scene of scenes()) addRows(scene);
+const weights = fit();
 Deno.writeTextFileSync(new URL("../src/sidecar/audio/voice_weights.ts", import.meta.url), module(weights));
 
 function* scenes(): Generator<Scene> {
@@ -53,8 +58,8 @@ function* scenes(): Generator<Scene> {
   }
 }
 
-/** Every fourth frame; short pauses teach nothing, as they belong to speech without being any. */
-function take({ samples, speech }: Scene): void {
+/** Adds every fourth frame, without short pauses in speech: those are labelled as speech but sound like silence. */
+function addRows({ samples, speech }: Scene): void {
   const evidence = voiceEvidence(measure(samples));
   for (let frame = 0; frame < speech.length; frame += 4) {
     if (speech[frame] === 2) continue;
@@ -63,8 +68,11 @@ function take({ samples, speech }: Scene): void {
   }
 }
 
-/** Adam on the cross entropy with softened truths. The weights of each unit with its bias, then those of the sum. */
-function fitted(): Float64Array {
+/**
+ * Adam on the cross entropy with label smoothing. Returns the weights and bias of each hidden unit, then those of the
+ * output.
+ */
+function fit(): Float64Array {
   const random = seededRandom(SEED);
   const outer = UNITS * (WIDTH + 1);
   const size = outer + UNITS + 1;

@@ -1,6 +1,7 @@
 /**
- * Measures the shipped cut detection on labelled videos: `deno task quality [media folder] [predictions folder]`.
- * Prints precision, recall and F1 for each video and in total; writes one `<name>.json` for each video.
+ * Measures the cut detection of the service with labelled videos: `deno task quality [media folder] [predictions
+ * folder]`. Prints precision, recall and F1 for each video and in total, and writes the predicted cuts of each video to
+ * `<name>.json`.
  */
 
 import { basename, join } from "node:path";
@@ -44,7 +45,7 @@ async function measureAll(truths: readonly CutTruth[], predictionsFolder: string
   console.log(`lowest F1 ${worst.f1.toFixed(3)} (${worst.name}); predictions are in ${predictionsFolder}`);
 }
 
-/** Every decoded frame through the filter; frames are numbered as they leave the decoder. */
+/** Passes every decoded frame through the filter; frames are numbered in the order of decoding. */
 async function predictCuts(filter: FrameFilter, video: string): Promise<{ cuts: number[]; frames: number }> {
   const child = new Deno.Command("ffmpeg", {
     args: [
@@ -70,7 +71,7 @@ async function predictCuts(filter: FrameFilter, video: string): Promise<{ cuts: 
       filled += part.length;
       taken += part.length;
       if (filled < PLANE_BYTES) continue;
-      // Only the order of frames matters here, so their index stands in for media time.
+      // Only the order of the frames matters here, so their index is used as the media time.
       filter.push(0, filter.count);
       filled = 0;
     }
@@ -100,7 +101,7 @@ async function readTruths(folder: string): Promise<CutTruth[]> {
   );
 }
 
-/** Edited videos lie beside their truth, real clips in `clips/`. */
+/** Edited videos are in the folder of their truth file, real clips in `clips/`. */
 async function findVideo(truth: CutTruth): Promise<string> {
   const places = [
     join(mediaFolder, "truth", truth.video),

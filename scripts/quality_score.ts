@@ -1,4 +1,4 @@
-/** Scores predicted cuts against labelled truth: one-to-one matches within one frame, gradual changes excused. */
+/** Compares predicted cuts with labelled ones: one-to-one matches within one frame; gradual changes are not counted. */
 
 /** Frames `start` to `end - 1`. */
 interface FrameRange {
@@ -17,13 +17,13 @@ export interface CutTruth {
   readonly black?: readonly FrameRange[];
   readonly freezes?: readonly (FrameRange & { readonly kind?: string })[];
   readonly loops?: readonly (FrameRange & { readonly period: number })[];
-  /** Time jumps of a camera that stays the same. */
+  /** Time jumps within a shot of the same camera. */
   readonly jumpcuts?: readonly number[];
-  /** Where frames are lost. */
+  /** Frames before which other frames are missing. */
   readonly jumps?: readonly number[];
 }
 
-/** Hits, false alarms and misses, with the frames of the latter two. */
+/** The number of hits, and the frames of the false alarms and the misses. */
 export interface CutTally {
   readonly hits: number;
   readonly falseAlarms: readonly number[];
@@ -39,18 +39,19 @@ export interface Rates {
 const TOLERANCE_FRAMES = 1;
 
 /**
- * Compares predictions with the truth. A prediction without a partner is forgiven inside a gradual change and where
- * a jump is real though nobody edited a cut: edges of black, the end of a freeze that dropped frames, loop seams,
- * time jumps, lost frames. Flashes, artifacts, damage, shake and moving subjects forgive nothing.
+ * Compares predictions with the truth. An unmatched prediction is ignored inside a gradual change, and where the
+ * picture really jumps without an edited cut: at the edges of black, the end of a freeze that dropped frames, the seams
+ * of a loop, time jumps, and missing frames. In all other cases it is a false alarm, also at flashes, artifacts,
+ * damage, camera shake and moving subjects.
  */
 export function tallyCuts(truth: CutTruth, predicted: readonly number[]): CutTally {
   const cuts = [...new Set(truth.cuts)];
   const predictions = [...new Set(predicted)];
   const { matchedCuts, matchedPredictions } = match(cuts, predictions);
-  const forgiven = realJumps(truth);
+  const ignored = realJumps(truth);
   const falseAlarms = predictions.filter((frame) =>
     !matchedPredictions.has(frame) &&
-    !forgiven.some((jump) => Math.abs(frame - jump) <= TOLERANCE_FRAMES) &&
+    !ignored.some((jump) => Math.abs(frame - jump) <= TOLERANCE_FRAMES) &&
     !truth.gradual?.some((range) =>
       frame >= range.start - TOLERANCE_FRAMES && frame < range.end + TOLERANCE_FRAMES
     )
@@ -59,7 +60,7 @@ export function tallyCuts(truth: CutTruth, predicted: readonly number[]): CutTal
   return { hits: matchedCuts.size, falseAlarms: ascending(falseAlarms), misses: ascending(misses) };
 }
 
-/** Precision, recall and their harmonic mean. With nothing to find and nothing claimed all three are 1. */
+/** Precision, recall and their harmonic mean. Without any cut and any prediction all three are 1. */
 export function rates(counts: { hits: number; falseAlarms: number; misses: number }): Rates {
   const { hits, falseAlarms, misses } = counts;
   const precision = hits + falseAlarms > 0 ? hits / (hits + falseAlarms) : misses === 0 ? 1 : 0;
@@ -68,7 +69,7 @@ export function rates(counts: { hits: number; falseAlarms: number; misses: numbe
   return { precision, recall, f1 };
 }
 
-/** Pairs off nearest first, then the earlier cut, then the earlier prediction; nobody is used twice. */
+/** Matches the nearest pairs first, then the earlier cut, then the earlier prediction; each is used only once. */
 function match(cuts: readonly number[], predictions: readonly number[]) {
   const pairs = cuts.flatMap((cut) =>
     predictions

@@ -1,27 +1,29 @@
-/** A server of this project in a process of its own, for the demo and the benchmarks. */
+/** Starts a server of this project in a process of its own, for the demo and the benchmarks. */
 
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url));
 const START_DEADLINE_MS = 30_000;
-/** Log text that is kept for the case that the server does not start. */
+/** How much of the log is kept, to be shown if the server does not start. */
 const KEPT_TEXT_CHARACTERS = 65_536;
 
 export interface Server extends AsyncDisposable {
   /** `http://127.0.0.1:<port>`. */
   readonly url: string;
   readonly pid: number;
-  /** Ends it with SIGKILL, as a crash would; resolves when it is gone. */
+  /** Ends it with SIGKILL, like a crash; resolves when the process has ended. */
   kill(): Promise<void>;
 }
 
-/** Starts `main.ts` on a free port of loopback; `env` is added to this process's environment. */
+/** Starts `main.ts` on a free loopback port; `env` is added to the environment of this process. */
 export function startServer(env: Record<string, string>): Promise<Server> {
   return startListening([join(ROOT, "src", "main.ts")], { SERVICE_BIND_ADDR: "127.0.0.1:0", ...env });
 }
 
-/** Runs a Deno program until it says `listening on http://…`; disposing it sends SIGTERM and waits for the end. */
+/**
+ * Starts a Deno program and waits for its line `listening on http://…`. Disposing sends SIGTERM and waits for the end.
+ */
 export async function startListening(args: readonly string[], env: Record<string, string>): Promise<Server> {
   const child = new Deno.Command(Deno.execPath(), {
     args: ["run", "--quiet", "--no-prompt", "--allow-all", "--config", join(ROOT, "deno.json"), ...args],

@@ -1,4 +1,4 @@
-/** Every measurement of the README's performance table, one after the other: `deno task bench`. */
+/** Runs every benchmark of docs/performance.md, one after the other: `deno task bench`. */
 
 import { fileURLToPath } from "node:url";
 

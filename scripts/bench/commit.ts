@@ -1,5 +1,6 @@
 /**
- * Small single-event commits a second, one writer, next to the same bytes written by bare `writeSync` calls.
+ * Commits of one small event per second with one writer, compared with bare `writeSync` calls of the same number of
+ * bytes. With `--sync group` there is one fdatasync for every hundred events, in both. Prints medians over the rounds.
  *
  *     deno run -A scripts/bench/commit.ts [--events 300000] [--rounds 5] [--sync none|group]
  */
@@ -22,7 +23,7 @@ const sync = values.sync === "group" ? "group" : "none";
 
 const commitMs: number[] = [];
 const bareMs: number[] = [];
-// The first round warms both up.
+// The first round is a warm-up and is not counted.
 for (let round = 0; round <= Number(values.rounds); round++) {
   using folder = new TemporaryFolder();
   const { ms, bytes } = await commits(folder.path);
@@ -45,7 +46,7 @@ async function commits(dataDir: string): Promise<{ ms: number; bytes: number }> 
       const runId = runs[number % runs.length]!;
       const payload = { request_id: `req-${number.toString(16).padStart(16, "0")}` };
       timeline.commit(() => [{ kind: "keepalive_refreshed", runId, payload }]);
-      // A hundred callers at a time share one fdatasync.
+      // As if a hundred callers shared one fdatasync.
       if (sync === "group" && number % 100 === 99) await timeline.synced();
     }
   });

@@ -1,12 +1,14 @@
 /**
- * What it costs to cut a window out of a recording, and that it does not depend on where the window lies:
+ * The time to extract a window from a recording of ten minutes, 720p, near its start and near its end, which should not
+ * differ:
  *
- *     clip   8 s of picture and sound out of ten minutes of 720p, near the start and near the end
- *     mute   the same without sound, where no key picture allows a copy
- *     wav    20 s of sound, near the start and near the end
+ *     clip   8 s of video with sound
+ *     mute   8 s of video without sound, encoded again because no keyframe allows a copy
+ *     wav    20 s of sound
  *
- * Early and late alternate. The recording is made once, in a cache folder: own_screenrec of fixtures/clips, scaled to
- * 720p at 25 frames a second with a tone beside it, x264 medium, repeated to ten minutes.
+ * Windows near the start and near the end alternate. Prints medians over the rounds. The recording is made once, in a
+ * cache folder: own_screenrec of fixtures/clips, scaled to 720p at 25 frames a second, with a tone, x264 medium,
+ * repeated to ten minutes.
  *
  *     deno run -A scripts/bench/extract.ts [--cache FOLDER] [--rounds 5]
  */
@@ -64,7 +66,7 @@ await compare(
   (startMs) => extractor.wav({ input, info, startMs: startMs - 3_000, durationMs: 20_000, signal }),
 );
 
-/** The first round warms the file cache and finds the first frame, and does not count. */
+/** The first round is not counted: it warms the file cache and finds the first frame. */
 async function compare(
   name: string,
   cut: (startMs: number) => Promise<{ bytes: Uint8Array; extractionMs: number }>,

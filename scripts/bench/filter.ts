@@ -1,12 +1,12 @@
 /**
- * Times `FrameFilter.push` on decoded video and counts what it allocates: `deno run -A scripts/bench/filter.ts`.
- * `--json` prints the two measurements of the release gates alone (contract 17.5); without it, a table.
+ * The time of `FrameFilter.push` with decoded video, and what it allocates: `deno run -A scripts/bench/filter.ts`.
+ * Prints a table; with `--json` only the two figures that a release is checked for, as JSON.
  */
 
 import v8 from "node:v8";
 import { FrameFilter, PLANE_BYTES } from "../../src/media/kernels/frame_filter.ts";
 
-/** CC-BY animation with cuts, static camera, screen recording: the first ten seconds of each. */
+/** An animation with cuts, a static camera, a screen recording: the first ten seconds of each. */
 const CLIPS = ["bbb480.mp4", "intel_bottle.mp4", "own_screenrec.mp4"];
 const CLIP_SECONDS = 10;
 const TIMED_PUSHES = 30_000;
@@ -21,16 +21,16 @@ export interface Percentiles {
 export interface FilterBench {
   readonly planes: number;
   readonly push: Percentiles;
-  /** A copy of the plane that was just analysed, equally warm: what touching its bytes costs at least. */
+  /** A copy of the plane that was just analysed, which is in the CPU cache: the minimum for touching its bytes. */
   readonly copy: Percentiles;
-  /** Two readings of the clock with nothing between, included in the figures above. */
+  /** Two readings of the clock with nothing in between; the figures above include this time. */
   readonly clock: Percentiles;
   readonly allocatedBytes: number;
-  /** The same loop with one small object a push: shows that the counter counts. */
+  /** The same loop with one small object for each push, which shows that the counter works. */
   readonly controlAllocatedBytes: number;
 }
 
-/** Decodes the clips, then times and counts. */
+/** Decodes the clips, measures the time, counts the allocations. */
 export async function benchFilter(): Promise<FilterBench> {
   const planes = (await Promise.all(CLIPS.map(decode))).flat();
   const filter = await FrameFilter.load();
@@ -53,7 +53,7 @@ function time(filter: FrameFilter, planes: Uint8Array[], pushes: number) {
   const copy = new Float64Array(pushes);
   const clock = new Float64Array(pushes);
   for (let frame = 0; frame < pushes; frame++) {
-    // As in a media worker: the plane has just been written into staging.
+    // The plane has just been written to staging, as in a media worker.
     view.set(planes[frame % planes.length]!);
     const start = performance.now();
     filter.push(0, frame);
@@ -68,8 +68,8 @@ function time(filter: FrameFilter, planes: Uint8Array[], pushes: number) {
 }
 
 /**
- * The least of ten rounds. What the hot path allocates, every round has; what V8's compilers and caches allocate now
- * and then in the same process (the first rounds, mostly), some round is without.
+ * The minimum of ten rounds. What the hot path allocates is in every round. What V8's compilers and caches allocate in
+ * the same process, mostly in the first rounds, is missing in at least one round.
  */
 function leastAllocatedBytes(filter: FrameFilter, push: (pushes: number) => void): number {
   let least = Infinity;
@@ -81,9 +81,9 @@ function leastAllocatedBytes(filter: FrameFilter, push: (pushes: number) => void
 }
 
 /**
- * Bytes that 100,000 pushes leave on V8's heap, in 100 portions of 1,000: the change of the heap's size over each
- * portion, less the change that reading the size makes itself, taken right before it. A shrinking heap counts as
- * well, so a collection cannot hide anything. 0 bytes are 0 objects.
+ * The bytes that 100,000 pushes leave on V8's heap, in 100 portions of 1,000: the change of the heap's size during each
+ * portion, less the change caused by reading the size, which is measured just before. A smaller heap counts as a change
+ * too, so a garbage collection cannot hide allocations. 0 bytes mean 0 objects.
  */
 function countAllocatedBytes(push: (pushes: number) => void): number {
   let bytes = 0;
@@ -153,8 +153,8 @@ function table(result: FilterBench): string {
   ].join("\n");
 }
 
-/** The shape that contract 17.5 prints. One object is at least 12 bytes; no bytes are no objects. */
-function gates(result: FilterBench): string {
+/** The figures for the release check as JSON. An object has at least 12 bytes, so 0 bytes mean 0 objects. */
+function releaseFigures(result: FilterBench): string {
   const objects = Math.ceil(result.allocatedBytes / 12);
   return JSON.stringify({
     gate_process: { p50_ns: result.push.p50Ns, p95_ns: result.push.p95Ns },
@@ -164,5 +164,5 @@ function gates(result: FilterBench): string {
 
 if (import.meta.main) {
   const result = await benchFilter();
-  console.log(Deno.args.includes("--json") ? gates(result) : table(result));
+  console.log(Deno.args.includes("--json") ? releaseFigures(result) : table(result));
 }

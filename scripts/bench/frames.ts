@@ -1,12 +1,13 @@
 /**
- * What prompt-driven analysis asks of the media before any model does: signals and chosen pictures, chunk by chunk.
+ * The media part of prompt-driven analysis, without a model: signals and chosen pictures, chunk by chunk.
  *
- *     A  ffmpeg -v error -nostdin -i CLIP -map 0:v:0 -f null -     the least that anyone can do
- *     B  Decoder.decodeSignals                                      signals alone, at once
+ *     A  ffmpeg -v error -nostdin -i CLIP -map 0:v:0 -f null -     the minimum: decoding alone
+ *     B  Decoder.decodeSignals                                      signals alone, in one piece
  *     C  Decoder.streamFrames, chunks of 25                         signals alone, chunk by chunk
- *     D  the same with two pictures of each chunk, full size        C and D differ by the pictures
+ *     D  as C with two full-size pictures of each chunk             D minus C is the time for the pictures
  *
- * They alternate, so that whatever else the machine does meets all of them. `first` is the wait for the first chunk of D.
+ * A to D alternate, so that other load on the machine affects all of them. Prints medians over the rounds: B, C and D
+ * as a ratio to A, and the time until the first chunk of D.
  *
  *     deno run -A scripts/bench/frames.ts [--cache FOLDER] [--rounds 7]
  */
@@ -47,7 +48,7 @@ await using decoder = await Decoder.open({
 });
 for (const size of SIZES) await compare(size.name, await benchClip(size));
 
-/** The first round warms the file cache and the code, and does not count. */
+/** The first round is not counted: it warms the file cache and the code. */
 async function compare(name: string, path: string): Promise<void> {
   const info = await decoder.probe(fileInput(path), NEVER);
   const plan = planSampling({}, info.video!.averageFps, "reason");
@@ -101,7 +102,7 @@ async function streamed(path: string, info: MediaInfo, perChunk: number) {
   return { ms: performance.now() - startedMs, firstMs, pictures };
 }
 
-/** The clip repeated to 40 seconds, so that a decode takes much longer than a start. */
+/** The clip repeated to 40 seconds, so that decoding takes much longer than starting ffmpeg. */
 async function benchClip({ name, width, height }: typeof SIZES[number]): Promise<string> {
   const path = join(values.cache, `frames-${name}.mp4`);
   if (await Deno.stat(path).then(() => true, () => false)) return path;

@@ -1,8 +1,9 @@
 /**
- * A small GET through guard, routing and fold, against bare `Deno.serve` on the same machine in the same run.
+ * Small GET requests per second to the service, compared with bare `Deno.serve`.
  *
- * Each server is a process of its own; the client is this one: a fixed number of keep-alive connections, one request
- * at a time on each, no pipelining. The servers take turns, so that both see the same weather.
+ * Each server is a process of its own, and the client is this process: 32 keep-alive connections with one request at a
+ * time on each, no pipelining. The servers alternate, so that other load on the machine affects both. Prints medians
+ * over the rounds.
  *
  *     deno run -A scripts/bench/http.ts [--rounds 5] [--seconds 2]
  */
@@ -21,8 +22,8 @@ const { values } = parseArgs({
 });
 
 /**
- * The limit: what the same runtime does when the answer is ready before the question, without and with the headers
- * and the length of a real answer. Past 512 bytes of head and body the runtime sends an answer in two parts.
+ * The upper limit: the same runtime with an answer that is ready before the request, without and with the headers and
+ * the length of a real answer. Above 512 bytes of headers and body the runtime sends an answer in two parts.
  */
 const BARE = `
   const plain = { "content-type": "application/json" };
@@ -73,7 +74,7 @@ for (let round = 0; round <= Number(values.rounds); round++) {
       key ?? API_KEY,
       round === 0 ? 1 : Number(values.seconds),
     );
-    if (round > 0) (rates[name] ??= []).push(rate); // the first round only warms both up
+    if (round > 0) (rates[name] ??= []).push(rate); // the first round is a warm-up
   }
 }
 const bareRate = median(rates["bare Deno.serve"]!);
@@ -109,7 +110,7 @@ async function requestsPerSecond(url: URL, path: string, key: string, seconds: n
   return counts.reduce((sum, count) => sum + count, 0) / ((performance.now() - start) / 1000);
 }
 
-/** Reads one whole answer with a content-length; anything but 200 ends the measurement. */
+/** Reads one whole answer with a content-length; any status except 200 ends the benchmark. */
 async function readAnswer(connection: Deno.Conn, buffer: Uint8Array): Promise<void> {
   let length = 0;
   let expected = Infinity;

@@ -1,12 +1,13 @@
 /**
- * What an ingest costs beside the decoding itself, through HTTP, in the same run:
+ * The time of an ingest request, compared with decoding alone:
  *
- *     A  ffmpeg -v error -nostdin -i CLIP -f null -       the least that anyone can do
+ *     A  ffmpeg -v error -nostdin -i CLIP -f null -       the minimum: decoding alone
  *     B  POST /v1/runs/:id/ingest                          request, ffprobe, ffmpeg, pipe, signals, commit, answer
  *
- * A and B alternate, so that whatever else the machine does meets both. The clips of 30 seconds are made once, in a
- * cache folder: the first ten seconds of bbb480, intel_bottle and own_screenrec of fixtures/clips, scaled and padded
- * to 1080p and to 720p at 25 frames a second, joined, x264 medium.
+ * A and B alternate, so that other load on the machine affects both. Prints medians over the rounds, and the ratio B /
+ * A with its range. The clips of 30 seconds are made once, in a cache folder: the first ten seconds of bbb480,
+ * intel_bottle and own_screenrec of fixtures/clips, scaled and padded to 1080p and to 720p at 25 frames a second,
+ * joined, x264 medium.
  *
  *     deno run -A scripts/bench/ingest.ts [--cache FOLDER] [--rounds 7]
  */
@@ -50,7 +51,7 @@ await using server = await startServer({
 const { run_id } = await post("/v1/runs", {});
 for (const size of SIZES) await compare(size, await benchClip(size));
 
-/** The first round warms the file cache and the code, and does not count. */
+/** The first round is not counted: it warms the file cache and the code. */
 async function compare(size: Size, clip: string): Promise<void> {
   const rounds: { nullMs: number; ingestMs: number }[] = [];
   let frames = 0;

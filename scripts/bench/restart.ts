@@ -1,17 +1,18 @@
 /**
- * Opening a timeline of a million events, with its snapshot and without, and the memory of a process that did only
- * that; then a cold read of one run. The limits: reading the same bytes, and reading them and summing them with CRC-32.
+ * The time to open a timeline of a million events, with and without its snapshot, the resident memory of the process
+ * after it, and the time to read one run then. Compared with reading the same files, and with reading them and
+ * computing their CRC-32. Each opening is a process of its own. Prints medians and all figures.
  *
  *     deno run -A scripts/bench/restart.ts [--events 1000000] [--runs 2000] [--rounds 3] [--drop-caches]
  *
- * `--drop-caches` (as root, on Linux) empties the file cache before each start, so that the reads meet the disk.
+ * `--drop-caches` (as root, on Linux) empties the file cache before each round, so that the reads go to the disk.
  */
 
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { crc32 } from "node:zlib";
 import { Timeline } from "../../src/store/log/timeline.ts";
-import { median, quietWorld, TemporaryFolder, timed, toldByChild } from "./support.ts";
+import { measureInChild, median, quietWorld, TemporaryFolder, timed } from "./support.ts";
 
 const { values } = parseArgs({
   args: Deno.args,
@@ -20,7 +21,7 @@ const { values } = parseArgs({
     runs: { type: "string", default: "2000" },
     rounds: { type: "string", default: "3" },
     "drop-caches": { type: "boolean", default: false },
-    // The child: opens the timeline of the folder and tells what it took.
+    // For the child process: opens the timeline of this folder and prints the times.
     open: { type: "string", default: "" },
   },
 });
@@ -68,14 +69,14 @@ async function main(): Promise<void> {
   }
 }
 
-/** The mix of a service that analyzes files: most events are markers of about 300 bytes. */
+/** Events like those of a service that analyzes files: most are markers of about 300 bytes. */
 async function fill(dataDir: string, events: number, runs: number): Promise<number> {
   await using timeline = await Timeline.open({ dataDir, world: quietWorld(), sync: "none" });
   for (let seq = 1; seq <= events; seq++) {
     const run = seq % runs;
     const first = seq <= runs;
     timeline.commit(() => [first ? creation(run) : seq <= 2 * runs ? ingest(run) : marker(run, seq)]);
-    // Lets full segments be finished in between, as a service would.
+    // Yields, so that full segments are synced in between, as in the service.
     if (seq % 10_000 === 0) await new Promise((resolve) => setTimeout(resolve, 0));
   }
   return timeline.stats.bytes;
@@ -125,7 +126,7 @@ interface Opened {
 }
 
 function child(dataDir: string): Promise<Opened> {
-  return toldByChild(import.meta.url, ["--open", dataDir]);
+  return measureInChild(import.meta.url, ["--open", dataDir]);
 }
 
 async function openOnly(dataDir: string): Promise<void> {

@@ -1,8 +1,10 @@
 /**
- * Search among a million descriptions of 80 characters over 1,000 runs, words as frequent as Zipf says: queries that
- * match little, much, and are short; what the index adds to a process that has the timeline open; how long a start
- * takes with the index file, and until searches are answered without it. The limit: the same texts in lower case as
- * strings in memory, each one searched.
+ * Search in a million descriptions of 80 characters over 1,000 runs, with word frequencies by Zipf's law:
+ *
+ *   - the time of queries with few and with many matches, and of short ones, p50 and p95, compared with a search of
+ *     each text as a lower-case string in memory;
+ *   - the memory that the index adds to a process that has the timeline open;
+ *   - the time from opening the timeline until searches are answered, with and without the index file.
  *
  *     deno run -A scripts/bench/search.ts [--events 1000000] [--runs 1000] [--rounds 200]
  */
@@ -11,7 +13,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { SearchIndex } from "../../src/store/search/search_index.ts";
 import { Timeline } from "../../src/store/log/timeline.ts";
-import { quietWorld, TemporaryFolder, toldByChild } from "./support.ts";
+import { measureInChild, quietWorld, TemporaryFolder } from "./support.ts";
 
 const { values } = parseArgs({
   args: Deno.args,
@@ -19,7 +21,7 @@ const { values } = parseArgs({
     events: { type: "string", default: "1000000" },
     runs: { type: "string", default: "1000" },
     rounds: { type: "string", default: "200" },
-    // The child: opens the timeline of the folder, with the index or without, and tells what it took.
+    // For the child process: opens the timeline of this folder, with or without the index, and prints the times.
     open: { type: "string", default: "" },
     without: { type: "boolean", default: false },
   },
@@ -68,7 +70,7 @@ async function fill(dataDir: string): Promise<void> {
   }
 }
 
-/** Each kind of query with queries made of the words of the texts, some common and some rare. */
+/** Times each kind of query; the queries consist of words of the texts, some frequent and some rare. */
 async function measure(dataDir: string): Promise<void> {
   const world = quietWorld();
   await using timeline = await Timeline.open({ dataDir, world, sync: "none" });
@@ -104,7 +106,7 @@ async function measure(dataDir: string): Promise<void> {
   }
 }
 
-/** The texts as an index without structure would keep them. */
+/** The texts as strings in lower case, for the search without an index. */
 function lowerTexts(timeline: Timeline): string[] {
   const texts: string[] = [];
   for (const batch of timeline.readAll({ kinds: new Set(["vlm"]) })) {
@@ -128,7 +130,7 @@ interface Opened {
 }
 
 function child(dataDir: string, ...flags: string[]): Promise<Opened> {
-  return toldByChild(import.meta.url, ["--open", dataDir, ...flags]);
+  return measureInChild(import.meta.url, ["--open", dataDir, ...flags]);
 }
 
 async function openOnly(dataDir: string): Promise<void> {
@@ -148,12 +150,12 @@ function description(): string {
   return text.slice(0, DESCRIPTION_CHARACTERS);
 }
 
-/** The word of rank r with a probability that falls as 1/r. */
+/** A random word; the probability of the word of rank r is proportional to 1/r. */
 function frequentWord(): string {
   return words[Math.floor(Math.exp(random() * Math.log(VOCABULARY_WORDS)))]!;
 }
 
-/** Words of 2 to 10 letters, some letters more frequent than others. */
+/** Random words of 2 to 10 letters; some letters are more frequent than others. */
 function vocabulary(): string[] {
   const letters = "etaoinshrdlcumwfgypbvkjxqz";
   return Array.from({ length: VOCABULARY_WORDS + 1 }, () => {

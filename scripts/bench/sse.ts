@@ -1,9 +1,10 @@
 /**
- * Event streams: how long a commit takes to reach a thousand clients, how many events reach a hundred, and what an
- * idle client costs; against bare `Deno.serve` that hands ready-made bytes to the same clients in the same run.
+ * Event streams: the latency from a commit to a thousand clients, the events per second to a hundred clients, and the
+ * memory of an idle client, compared with bare `Deno.serve` that sends prepared bytes to the same clients.
  *
- * Each server is a process of its own, the clients are this one: raw connections that check every id in sequence.
- * Latency is from before the POST that makes the event until the last client has it.
+ * Each server is a process of its own, and the clients are this process: raw connections that check that every id
+ * follows the one before. The latency is measured from before the POST that creates the event until the last client has
+ * received it.
  *
  *     deno run -A scripts/bench/sse.ts [--clients 1000] [--events 200] [--seconds 5]
  */
@@ -27,7 +28,7 @@ const { values } = parseArgs({
   },
 });
 
-/** The same messages without a log behind them: a POST makes one and hands it to everybody. */
+/** The same messages without a log: a POST creates one and sends it to all clients. */
 const BARE = `
   const headers = { "content-type": "text/event-stream", "cache-control": "no-store" };
   const encoder = new TextEncoder();
@@ -53,7 +54,7 @@ const BARE = `
   console.log("listening on http://127.0.0.1:" + server.addr.port);
 `;
 
-/** A server, how to follow a run there and how to make an event in it. */
+/** A server, the path of a run's event stream there, and the path that creates an event in the run. */
 interface Target {
   readonly server: Server;
   readonly stream: string;
@@ -72,7 +73,7 @@ class Client implements Disposable {
     this.lastId = after;
   }
 
-  /** HTTP/1.0, so that no chunk lines stand between the messages. Resolves when the head has come. */
+  /** Uses HTTP/1.0, so that there is no chunked encoding. Resolves when the headers were received. */
   static async open(url: URL, path: string, after: number): Promise<Client> {
     const connection = await Deno.connect({ hostname: url.hostname, port: Number(url.port) });
     const request = `GET ${path} HTTP/1.0\r\nhost: ${url.host}\r\nx-api-key: ${API_KEY}\r\n` +
@@ -86,7 +87,7 @@ class Client implements Disposable {
     return client;
   }
 
-  /** Reads until told to stop; `onMessages` after each piece. */
+  /** Reads until the connection is closed; calls `onMessages` after each piece. */
   async follow(onMessages: (client: Client) => void): Promise<void> {
     const buffer = new Uint8Array(65_536);
     try {
@@ -141,7 +142,7 @@ for (const name of ["bare Deno.serve", "the service"]) {
   const target = name === "the service" ? await serviceTarget(server) : { server, stream: "/", event: "/" };
   const report = (what: string, figure: string) =>
     console.log(`${name.padEnd(16)} ${what.padEnd(44)} ${figure}`);
-  // Warm: what is loaded and compiled once belongs to no client.
+  // A warm-up, so that the memory for code that is loaded and compiled once is not counted for the clients.
   let seq = name === "the service" ? 1 : 0;
   seq = (await throughput(target, 20, seq, 1)).lastSeq;
 
@@ -196,7 +197,7 @@ async function serviceTarget(server: Server): Promise<Target> {
   return { server, stream: `/v1/runs/${run_id}/events/stream`, event: `/v1/runs/${run_id}/keepalive` };
 }
 
-/** For each event, milliseconds from the POST that makes it until the last client has it. */
+/** For each event, milliseconds from the POST that creates it until the last client has received it. */
 async function latency(target: Target, clients: readonly Client[], seq: number): Promise<number[]> {
   const latencies: number[] = [];
   let missing = 0;
@@ -220,7 +221,9 @@ async function latency(target: Target, clients: readonly Client[], seq: number):
   return latencies;
 }
 
-/** Makes events as fast as the server takes them, for so long; ends when every client has all of them. */
+/**
+ * Creates events as fast as the server accepts them, for `seconds`; ends when every client has received all of them.
+ */
 async function throughput(
   target: Target,
   clientCount: number,
@@ -245,7 +248,7 @@ async function throughput(
   return { perSecond: received / tookMs * 1000, events: lastSeq - seq, lastSeq };
 }
 
-/** Events a second when every client reads the whole run from the log. */
+/** Events per second when every client reads the whole run from the log. */
 async function replay(target: Target, lastSeq: number): Promise<number> {
   const startedMs = performance.now();
   const clients = await openAll(target, THROUGHPUT_CLIENTS, 0);
@@ -261,7 +264,7 @@ function openAll({ server, stream }: Target, clientCount: number, after: number)
   );
 }
 
-/** Begins to follow; the returned function resolves when every client has the last event. */
+/** Starts to follow the streams; the returned function resolves when every client has received the last event. */
 function allHave(clients: readonly Client[], lastSeq: () => number): () => Promise<void> {
   let isOver = false;
   let over = () => {};

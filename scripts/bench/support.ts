@@ -1,4 +1,4 @@
-/** What the timeline benches share: a folder that goes away, a world without a log, and the middle of many rounds. */
+/** Shared parts of the benchmarks: a temporary folder, a world without log messages, the median, child processes. */
 
 import { fileURLToPath } from "node:url";
 import type { Log } from "../../src/base/log.ts";
@@ -12,7 +12,7 @@ export class TemporaryFolder implements Disposable {
   }
 }
 
-/** The real clock; warnings and errors go to stderr, so that a bench that meets one does not look fine. */
+/** The real clock. Warnings and errors go to stderr, so that they are not overlooked. */
 export function quietWorld(): World {
   const log: Log = {
     trace: () => {},
@@ -29,15 +29,18 @@ export function median(numbers: readonly number[]): number {
   return numbers.toSorted((a, b) => a - b)[numbers.length >> 1]!;
 }
 
-/** Milliseconds that `work` takes. */
+/** How many milliseconds `work` takes. */
 export async function timed(work: () => void | Promise<void>): Promise<number> {
   const startedMs = performance.now();
   await work();
   return performance.now() - startedMs;
 }
 
-/** Memory is read from outside, while the child still holds the timeline. */
-export async function toldByChild<T>(
+/**
+ * Runs `script` in a process of its own, and returns the JSON line that it prints and its resident memory (VmRSS), read
+ * while it still has the timeline open.
+ */
+export async function measureInChild<T>(
   script: string,
   args: readonly string[],
 ): Promise<T & { readonly rssMb: number }> {
@@ -48,11 +51,11 @@ export async function toldByChild<T>(
   }).spawn();
   const reader = process.stdout.getReader();
   const { value } = await reader.read();
-  const told = JSON.parse(new TextDecoder().decode(value));
+  const measured = JSON.parse(new TextDecoder().decode(value));
   const rssKb = Number(/VmRSS:\s+(\d+)/.exec(Deno.readTextFileSync(`/proc/${process.pid}/status`))![1]);
   await process.stdin.close();
   await reader.cancel();
-  // Its end includes the snapshot that the next round opens.
+  // At its end it writes the snapshot that the next round opens.
   if (!(await process.status).success) throw new Error("the process that opens the timeline failed");
-  return { ...told, rssMb: rssKb / 1024 };
+  return { ...measured, rssMb: rssKb / 1024 };
 }

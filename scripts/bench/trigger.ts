@@ -1,8 +1,11 @@
 /**
- * Trigger programs: one live step of the worked example and what it allocates, a whole block of samples in one call,
- * compiling a source of 64 instructions, and an evaluate request with 10,000 samples from the first byte sent to the
- * last one read. The limit of the request: the same bytes to and from a bare `Deno.serve` that parses the one and has
- * the other ready.
+ * Trigger programs, p50 and p95 of:
+ *
+ *   - one live step of an example program, and the heap bytes it allocates;
+ *   - 10,000 samples in one call, for the example and for a program of 64 instructions;
+ *   - compiling a source of 64 instructions;
+ *   - an evaluate request with 10,000 samples, from the first byte sent to the last byte read, compared with a bare
+ *     `Deno.serve` that parses the same body and sends a prepared answer of the same length.
  *
  *     deno run -A scripts/bench/trigger.ts [--rounds 60]
  */
@@ -33,7 +36,7 @@ notify webhook
 end
 `;
 
-/** 15 conditions on signals of their own: 64 instructions. */
+/** 15 conditions on different signals: 64 instructions. */
 const LARGE = [
   "trigger large version 1",
   ...Array.from({ length: 15 }, (_, index) => `and object_count:label-${index}@zone > ${index / 16}`),
@@ -53,7 +56,7 @@ benchCompile();
 await benchRequests();
 Deno.exit(0);
 
-/** One call a step from TypeScript, as the live path makes it. */
+/** One call from TypeScript for each step, as in a live session. */
 function benchStep(): void {
   kernel.begin(tableOf(compileTrigger(EXAMPLE)));
   const scores = Float64Array.from({ length: 1024 }, random);
@@ -68,7 +71,7 @@ function benchStep(): void {
   }
   print("one step of the example, ns", nanoseconds, 1);
   print("the same, instructions / s in millions", nanoseconds.map((ns) => 11_000 / ns), 0);
-  // Reading the clock and the heap leaves some bytes itself; what a step left would come 100,000 times.
+  // Reading the clock and the heap allocates some bytes too; an allocation of a step would be there 100,000 times.
   print(`heap bytes a step leaves, least of ${nanoseconds.length} rounds`, [leastBytes / STEPS_PER_ROUND], 3);
 }
 
@@ -114,7 +117,7 @@ function benchCompile(): void {
   for (let round = -200; round < Number(values.rounds) * 10; round++) {
     const startedMs = performance.now();
     const { instructions } = compileTrigger(LARGE);
-    if (round >= 0) milliseconds.push(performance.now() - startedMs); // before, V8 still compiles the compiler
+    if (round >= 0) milliseconds.push(performance.now() - startedMs); // the rounds before are a warm-up
     if (instructions.length !== 64) throw new Error(`the source has ${instructions.length} instructions`);
   }
   print("compile a source of 64 instructions, ms", milliseconds, 3);
@@ -179,7 +182,7 @@ async function timeRequests(name: string, url: string, body: string): Promise<st
       body,
     });
     text = await response.text();
-    if (round >= 0) milliseconds.push(performance.now() - startedMs); // the first ones warm the server up
+    if (round >= 0) milliseconds.push(performance.now() - startedMs); // the rounds before are a warm-up
     if (!response.ok) throw new Error(`unexpected answer: ${response.status} ${text.slice(0, 200)}`);
   }
   print(

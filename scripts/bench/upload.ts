@@ -1,9 +1,9 @@
 /**
- * Uploads and downloads of a large film: how much the server's memory grows meanwhile, and how fast they are against a
- * bare `Deno.serve` that pipes the same bytes to and from a file, on the same machine in the same run.
+ * The throughput of uploads and downloads of a large video and the growth of the server's memory during them, compared
+ * with a bare `Deno.serve` that copies the same bytes to and from a file.
  *
- * Each server is a process of its own; the client writes and reads the socket itself, and the servers take turns. The
- * film is a real one, padded with a `free` box as ISO 14496-12 8.1.2 allows.
+ * Each server is a process of its own; the client reads and writes the socket directly, and the servers alternate. The
+ * video is a real one, padded with a `free` box (ISO/IEC 14496-12 section 8.1.2).
  *
  *     deno run -A scripts/bench/upload.ts [--rounds 5] [--megabytes 150]
  */
@@ -24,7 +24,7 @@ const { values } = parseArgs({
 });
 const filmBytes = Number(values.megabytes) * 1e6;
 
-/** The limit: what the runtime does when nobody looks at the bytes. */
+/** The upper limit: the runtime only copies the bytes. */
 const BARE = `
   const path = Deno.args[0];
   const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, async (request) => {
@@ -55,7 +55,7 @@ await using service = await startServer({
 
 interface Measured {
   readonly ms: number;
-  /** VmRSS at its highest minus VmRSS before. */
+  /** The highest VmRSS during the transfer minus VmRSS before. */
   readonly grownBytes: number;
 }
 
@@ -152,7 +152,7 @@ async function writeAll(connection: Deno.TcpConn, part: string | Uint8Array): Pr
   while (left.length > 0) left = left.subarray(await connection.write(left));
 }
 
-/** Random bytes, so that no layer below can make less of them. */
+/** The padding is random, so that no layer can compress it. */
 function writePaddedFilm(path: string, sizeBytes: number): void {
   const clip = Deno.readFileSync(CLIP);
   const padding = new Uint8Array(sizeBytes - clip.length);

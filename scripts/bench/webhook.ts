@@ -1,9 +1,10 @@
 /**
- * Webhook deliveries a second to one healthy receiver, next to bare sequential POSTs of the same bytes to the same
- * receiver by `fetch`; and how late a healthy hook's events arrive while ten others hang.
+ * Webhook deliveries per second to one receiver that answers at once, compared with bare sequential POSTs of the same
+ * bytes to the same receiver with `fetch`; and the delay from commit to arrival of a working webhook while ten others
+ * never get an answer.
  *
- * The service, the receiver and this client are processes of their own. For the throughput the receiver holds the first
- * event until all are committed, so that nothing but the deliveries runs while they are timed.
+ * The service, the receiver and this client are separate processes. For the throughput, the receiver does not answer
+ * the first event until all events are committed, so that only deliveries run while the time is measured.
  *
  *     deno run -A scripts/bench/webhook.ts [--events 4000] [--rounds 3] [--seconds 10]
  */
@@ -52,7 +53,7 @@ for (let round = 0; round < Number(values.rounds); round++) {
   bare.push(await bareThroughput(Number(values.events)));
 }
 const [ours, limit] = [median(deliveries), median(bare)];
-console.log(`deliveries in order        ${Math.round(ours)} a second   (floor 300, aim 1000)`);
+console.log(`deliveries in order        ${Math.round(ours)} a second   (at least 300, goal 1000)`);
 console.log(
   `bare sequential fetch      ${Math.round(limit)} a second   deliveries are ${
     (ours / limit).toFixed(2)
@@ -63,10 +64,10 @@ const lags = await lagsWhileOthersHang(Number(values.seconds));
 const at = (share: number) => lags[Math.min(lags.length - 1, Math.floor(lags.length * share))]!.toFixed(1);
 console.log(
   `lag while ${HANGING} hooks hang    p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, worst ${at(1)} ms, ` +
-    `${lags.length} events   (p99 floor 2000 ms, aim 500 ms)`,
+    `${lags.length} events   (p99 at most 2000 ms, goal 500 ms)`,
 );
 
-/** Deliveries a second of `count` events that were all waiting. */
+/** Deliveries per second of `count` events that were all committed before. */
 async function throughput(count: number): Promise<number> {
   await fetch(`${receiver.url}/close`);
   const runId = await newRun();
@@ -81,7 +82,7 @@ async function throughput(count: number): Promise<number> {
   return (count - 1) / (arrivals.at(-1)!.atMs - arrivals[0]!.atMs) * 1000;
 }
 
-/** The limit: the same runtime posts a body of the same size with the same headers, and keeps no record. */
+/** The upper limit: the same runtime posts a body of the same size with the same headers, and keeps no record. */
 async function bareThroughput(count: number): Promise<number> {
   const id = `run-${"0".repeat(32)}:1000`;
   const body = new TextEncoder().encode(
@@ -105,7 +106,7 @@ async function bareThroughput(count: number): Promise<number> {
   return count / (performance.now() - startedMs) * 1000;
 }
 
-/** From the commit of each event to its arrival, milliseconds, sorted. */
+/** Milliseconds from the commit of each event to its arrival, sorted. */
 async function lagsWhileOthersHang(seconds: number): Promise<number[]> {
   const runId = await newRun();
   for (let number = 0; number < HANGING; number++) await register(runId, "/hang");

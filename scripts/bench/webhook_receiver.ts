@@ -1,8 +1,8 @@
-/** A webhook receiver in a process of its own, for webhook.ts: `/hook` takes, `/hang` never answers, `/times` tells. */
+/** The receiver of webhook.ts, a process of its own: `/hook` accepts, `/hang` never answers, `/times` reports. */
 
 interface Arrival {
   readonly seq: number;
-  /** When the event was committed, and when it was here: epoch milliseconds of one machine. */
+  /** When the event was committed and when it arrived here: epoch milliseconds of the same machine. */
   readonly ptsMs: number;
   readonly atMs: number;
 }

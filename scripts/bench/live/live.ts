@@ -1,11 +1,11 @@
 /**
- * Live sessions: how soon a frame's signals are there and a keyframe is stored, what a session costs, how many run at
- * once, what loss costs, how soon a publisher is connected, and how memory grows.
+ * Live sessions: the latency to a frame's signals and to a stored keyframe, the processor time of a session, how many
+ * sessions run at once, the frames lost by packet loss, the time to connect, and the growth of memory.
  *
  *     deno run -A scripts/bench/live/live.ts [--seconds 10] [--minutes 1] [--most 8] [--only latency,cpu,…]
  *
- * The service and an instant model server are this process; every publisher is a process of its own on the same machine,
- * and takes its share of it. Frames are VP8 of a film, encoded before.
+ * The service and a model server that answers at once run in this process. Every publisher is a process of its own on
+ * the same machine, so it uses a part of the same processors. The video is VP8, encoded before the measurement.
  */
 
 import { parseArgs } from "node:util";
@@ -48,16 +48,19 @@ const clips = {
   "1280x720": scaled("1280x720", "1280:720"),
 };
 const CLIP_SECONDS = 10;
-/** Nothing in it looks like what was just before, so no keyframe is left out as part of a loop. */
-const hasty = media.vp8("hasty", ["-i", FILM, "-an", "-vf", "setpts=PTS/3,scale=640:480,fps=30"], 60);
+/** At three times the speed the frames differ so much that the loop detector drops no keyframe. */
+const fastVideo = media.vp8("fast", ["-i", FILM, "-an", "-vf", "setpts=PTS/3,scale=640:480,fps=30"], 60);
 
 console.log(machine());
 for (const part of values.only.split(",")) await parts[part]!();
 
-/** One session alone. Signals: from a frame's last packet until they are there. Stored: until a client has the event. */
+/**
+ * One session alone. Both latencies start with the last packet of a frame: until its signals are computed, and until a
+ * client has received the `keyframe_stored` event.
+ */
 async function latencies(): Promise<void> {
   await using bench = await openLiveBench();
-  await using publisher = bench.publish(["--video", hasty, "--repeat", rounds(seconds * 3)]);
+  await using publisher = bench.publish(["--video", fastVideo, "--repeat", rounds(seconds * 3)]);
   const runId = await publisher.runId();
   const client = await SseClient.open(bench.live.test, runId, { query: "?kind=keyframe_stored" });
   const storedMs = new Map<number, number>();
@@ -123,7 +126,7 @@ async function lossOfPackets(): Promise<void> {
   );
 }
 
-/** One after the other, from the moment that the offer was read. */
+/** Publishers one after the other; the time starts when the service has read the offer. */
 async function connecting(): Promise<void> {
   await using bench = await openLiveBench();
   for (let round = 0; round < Number(values.connects); round++) {
@@ -141,7 +144,7 @@ async function connecting(): Promise<void> {
   show("POST of the offer to connected", `p50 ${ms(took, 0.5)}, p95 ${ms(took, 0.95)} of ${took.length}`);
 }
 
-/** Two sessions more each time, until a frame is lost or there are enough. */
+/** Two more sessions each time, until a frame is lost or `--most` is reached. */
 async function manyAtOnce(): Promise<void> {
   for (let sessions = 2; sessions <= Number(values.most); sessions += 2) {
     await using bench = await openLiveBench();
@@ -195,7 +198,7 @@ async function memoryGrowth(): Promise<void> {
   );
 }
 
-/** Shares of one processor over the next seconds. */
+/** The share of one processor that each part uses during the next `seconds`. */
 async function usage(publishers: readonly LivePublisher[]) {
   const read = () => ({
     ...processorTime(),
@@ -210,7 +213,7 @@ async function usage(publishers: readonly LivePublisher[]) {
   return { service: share("service"), ffmpeg: share("ffmpeg"), publishers: share("publishers") };
 }
 
-/** How often the film is sent. */
+/** How many times the video is sent. */
 function rounds(atLeastSeconds: number): string {
   return String(Math.max(1, Math.ceil(atLeastSeconds / CLIP_SECONDS)));
 }

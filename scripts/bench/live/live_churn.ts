@@ -1,10 +1,11 @@
 /**
- * Sessions that come and go: what is left of a hundred of them in descriptors, processes and memory.
+ * Opens and ends a hundred live sessions, and counts the file descriptors, processes and memory that remain. Fails when
+ * descriptors or processes remain.
  *
  *     deno run -A scripts/bench/live/live_churn.ts [--sessions 100] [--batch 5]
  *
- * Resident memory is that of this process with its test servers, and of what V8 has not collected yet.
- * Each session connects, sends a second of VP8 at four times the pace, and ends with DELETE.
+ * The resident memory is that of this process, with its test servers and with garbage that V8 has not collected yet.
+ * Each session connects, sends one second of VP8 at four times the speed, and ends with DELETE.
  */
 
 import { parseArgs } from "node:util";
@@ -24,14 +25,14 @@ const clip = media.vp8("second", testPicture("640x480", 1));
 await using bench = await openLiveBench();
 console.log(machine());
 
-// The first ones start the Workers and the connections to the model server, which stay.
+// The first sessions start the Workers and the connections to the model server, which stay open.
 await sessions(batch);
-const before = held();
+const before = resources();
 console.log(`before:               ${JSON.stringify(before)}`);
 let after = before;
 for (let done = batch; done <= Number(values.sessions); done += batch) {
   await sessions(batch);
-  after = held();
+  after = resources();
   if (done % (5 * batch) === 0) {
     console.log(`after ${String(done).padStart(4)} sessions:  ${JSON.stringify(after)}`);
   }
@@ -53,7 +54,7 @@ async function sessions(count: number): Promise<void> {
   bench.reports.length = 0;
 }
 
-function held() {
+function resources() {
   return {
     descriptors: descriptors(),
     programs: childProcesses("pipe:").length,

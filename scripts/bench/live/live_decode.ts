@@ -1,7 +1,7 @@
 /**
- * One live session after its packets: VP8 access units paced in real time through decoder, analysis and JPEGs. From the
- * unit's arrival to the frame's signals and to the gate's decision, from a kept frame to its JPEG, and the share of one
- * processor that this process and its ffmpegs take.
+ * One live session without the network part: VP8 access units in real time through decoder, analysis and JPEG encoder.
+ * Measures the time from a unit to its frame's signals and to the gate's decision, the time from a kept frame to its
+ * JPEG, and the share of one processor that this process and its ffmpeg processes use.
  *
  *     deno run -A scripts/bench/live/live_decode.ts [--seconds 10] [--clip fixtures/clips/bbb480.mp4]
  */
@@ -24,9 +24,9 @@ const { values } = parseArgs({
   },
 });
 const FPS = 30;
-/** The start of a process is not the session's share. */
+/** Not counted, so that the start of the processes is not measured. */
 const WARM_UP_FRAMES = 30;
-/** Clock ticks of Linux are hundredths of a second. */
+/** A clock tick of Linux is a hundredth of a second. */
 const TICK_MS = 10;
 const THRESHOLDS = {
   keepaliveEveryFrames: 30,
@@ -127,7 +127,7 @@ function encoded(size: { width: number; height: number }, bitrate: string, frame
   return units;
 }
 
-/** CPU time so far, milliseconds, of this process and of those that it started. */
+/** CPU time so far, in milliseconds, of this process and of the processes that it started. */
 function used(): { atMs: number; own: number; ffmpeg: number } {
   let ffmpeg = 0;
   for (const { name } of Deno.readDirSync("/proc")) {
@@ -136,7 +136,7 @@ function used(): { atMs: number; own: number; ffmpeg: number } {
       const fields = Deno.readTextFileSync(`/proc/${name}/stat`).split(") ")[1]!.split(" ");
       if (Number(fields[1]) === Deno.pid) ffmpeg += cpuMs(fields);
     } catch {
-      // It ended while we looked.
+      // The process has ended meanwhile.
     }
   }
   const own = cpuMs(Deno.readTextFileSync("/proc/self/stat").split(") ")[1]!.split(" "));

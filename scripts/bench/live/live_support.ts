@@ -1,4 +1,4 @@
-/** What the benches of live sessions share: a service whose reports are looked at, publishers, and processor time. */
+/** Shared parts of the live benchmarks: a service whose session reports are recorded, publishers, processor time. */
 
 import { realWorld } from "../../../src/base/world.ts";
 import { quietLog } from "../../../src/base/log.ts";
@@ -10,27 +10,27 @@ import { LivePublisher } from "../../../test/support/live/live_publisher.ts";
 import { childProcesses } from "../../../test/support/own_process.ts";
 import { type ReasonTest, startReason } from "../../../test/support/models/reason.ts";
 
-/** A service with an instant model in this process, real live Workers, and everything that these report. */
+/** A service in this process with a model that answers at once, real live Workers, and all reports of these. */
 export interface LiveBench extends AsyncDisposable {
   readonly live: ReasonTest;
-  readonly reports: Watched[];
+  readonly reports: RecordedReport[];
   publish(args: readonly string[]): LivePublisher;
   /** The sum of a counter of the pipeline. */
   count(name: string): Promise<number>;
 }
 
-export interface Watched {
+export interface RecordedReport {
   readonly report: SessionReport;
-  /** Epoch milliseconds. */
+  /** When it came, in epoch milliseconds. */
   readonly atMs: number;
-  /** The same of the offer of its session, when the HTTP thread had read it. */
+  /** When the HTTP thread had read the offer of its session, in epoch milliseconds. */
   readonly offeredMs: number;
 }
 
 export async function openLiveBench(): Promise<LiveBench> {
-  const reports: Watched[] = [];
+  const reports: RecordedReport[] = [];
   const live = await startReason({ answer: () => "A picture." }, { SERVICE_WEBRTC_STUN_SERVERS: "" }, {
-    liveWorkers: () => watched(reports),
+    liveWorkers: () => recordingWorkers(reports),
   });
   return {
     live,
@@ -41,7 +41,7 @@ export async function openLiveBench(): Promise<LiveBench> {
   };
 }
 
-function watched(reports: Watched[]): LiveWorkers {
+function recordingWorkers(reports: RecordedReport[]): LiveWorkers {
   const pool = new LiveWorkerPool({
     start: {
       tools: findTools({ ffmpegPath: "ffmpeg", ffprobePath: "ffprobe" }, []),
@@ -63,7 +63,7 @@ function watched(reports: Watched[]): LiveWorkers {
   };
 }
 
-/** Seconds of processor time that this process and its ffmpegs have used; those that have ended are not in it. */
+/** Seconds of processor time that this process and its running ffmpeg processes have used. */
 export function processorTime(): { readonly service: number; readonly ffmpeg: number } {
   return {
     service: secondsOf(Deno.pid),
@@ -71,7 +71,7 @@ export function processorTime(): { readonly service: number; readonly ffmpeg: nu
   };
 }
 
-/** Of one process, its threads included. */
+/** Seconds of processor time of one process with its threads. */
 export function secondsOf(pid: number): number {
   const fields = Deno.readTextFileSync(`/proc/${pid}/stat`).split(") ")[1]!.split(" ");
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
@@ -88,7 +88,7 @@ export function pause(seconds: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, seconds * 1_000));
 }
 
-/** How busy the machine was with everything, before: the figures are worth less the higher it is. */
+/** Processors and load average of the machine at the start: with a high load the figures are less reliable. */
 export function machine(): string {
   const [load] = Deno.loadavg();
   return `${navigator.hardwareConcurrency} processors, load ${load!.toFixed(1)} at the start`;

@@ -1,9 +1,10 @@
 /**
- * What `POST /v1/infer` adds to the provider call that it makes: guard, admission, provider client and the event.
+ * The latency that `POST /v1/infer` adds to the model call that it makes: authentication, admission, model client,
+ * event.
  *
- * The model server and the service are processes of their own; this one calls the model server directly, as the service
- * calls it, and then the service, in turns, so that both see the same weather. Each call lasts as long as the
- * model takes, so the difference is the overhead.
+ * The model server and the service are processes of their own. This process calls the model server directly, as the
+ * service does, and then the service, alternating, so that other load on the machine affects both. The model server
+ * answers after `--delay` milliseconds, so the difference of the latencies is the overhead. Prints p50 and p99.
  *
  *     deno run -A scripts/bench/models/infer.ts [--rounds 8] [--seconds 2] [--delay 50]
  */
@@ -66,7 +67,7 @@ const latenciesMs: Record<string, number[]> = {};
 for (let round = 0; round <= Number(values.rounds); round++) {
   for (const [name, call] of Object.entries(calls)) {
     const measured = await latenciesOf(call, Number(values.seconds));
-    if (round > 0) (latenciesMs[name] ??= []).push(...measured); // the first round only warms everything up
+    if (round > 0) (latenciesMs[name] ??= []).push(...measured); // the first round is a warm-up
   }
 }
 
@@ -75,16 +76,16 @@ for (const [name, all] of Object.entries(latenciesMs)) {
   const sorted = all.toSorted((a, b) => a - b);
   const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]!;
   const [p50, p99] = [at(0.5), at(0.99)];
-  const told = `${name.padEnd(25)} p50 ${p50.toFixed(2)} ms   p99 ${p99.toFixed(2)} ms   ${all.length} calls`;
+  const line = `${name.padEnd(25)} p50 ${p50.toFixed(2)} ms   p99 ${p99.toFixed(2)} ms   ${all.length} calls`;
   if (!bare) {
     bare = { p50, p99 };
-    console.log(told);
+    console.log(line);
   } else {
-    console.log(`${told}   overhead ${(p50 - bare.p50).toFixed(2)} / ${(p99 - bare.p99).toFixed(2)} ms`);
+    console.log(`${line}   overhead ${(p50 - bare.p50).toFixed(2)} / ${(p99 - bare.p99).toFixed(2)} ms`);
   }
 }
 
-/** Milliseconds of every call that `CONCURRENT` callers make, one at a time each. */
+/** Milliseconds of all calls by `CONCURRENT` callers, each with one call at a time. */
 async function latenciesOf(call: () => Promise<Response>, seconds: number): Promise<number[]> {
   const endMs = performance.now() + seconds * 1000;
   const measured: number[] = [];

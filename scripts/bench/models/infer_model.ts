@@ -1,4 +1,4 @@
-/** A model server in a process of its own, for infer.ts: answers every chat completion after as long as it is told. */
+/** The model server of infer.ts, a process of its own: answers every chat completion after the given milliseconds. */
 
 const delayMs = Number(Deno.args[0]);
 const ANSWER = JSON.stringify({

@@ -1,14 +1,14 @@
 /**
- * What reason costs beside the decoding itself, through HTTP, with a model that answers at once:
+ * The time of a reason request with a model that answers at once, compared with decoding alone:
  *
- *     A  ffmpeg -v error -nostdin -i FILM -map 0:v:0 -f null -       the least that anyone can do
+ *     A  ffmpeg -v error -nostdin -i FILM -map 0:v:0 -f null -       the minimum: decoding alone
  *     B  POST /v1/runs/:id/reason                                     signals, JPEGs, model calls, events, rows
  *
- * then the memory of the service during B and during a film of two hours, how long the first chunk's event takes, and how
- * many model calls a stop wastes. The service, the model and this client are processes of their own; each measurement of
- * memory has a service of its own. The films are made once, in a cache folder: bbb480 of fixtures/clips, scaled to
- * 1280x720 and repeated to ten minutes (every frame is analysed), and scaled to 320x180 and repeated to two hours (sampled
- * at one frame a second, so that decoding ends in a sane time).
+ * Also the peak memory of the service during B and with a video of two hours, the time to the event of the first chunk,
+ * and how many model calls are wasted by a stop. The service, the model and this client are separate processes; each
+ * measurement of memory starts a new service. The videos are made once, in a cache folder, from bbb480 of
+ * fixtures/clips: scaled to 1280x720 and repeated to ten minutes (every frame is analysed), and scaled to 320x180 and
+ * repeated to two hours (sampled at one frame per second, so that decoding does not take too long).
  *
  *     deno run -A scripts/bench/models/reason.ts [--cache FOLDER] [--rounds 2] [--only wall|memory|stop]
  */
@@ -24,7 +24,7 @@ const CLIP_SECONDS = 30;
 const API_KEY = "bench-key";
 const MODEL = "Qwen/Qwen3-VL-4B-Instruct";
 const VLM_CONCURRENCY = 4;
-/** How long after a stop further model calls are counted. */
+/** How long model calls are counted after a stop. */
 const AFTER_STOP_MS = 1_000;
 
 const { values } = parseArgs({
@@ -46,7 +46,7 @@ if (measures("wall")) await compareWalls();
 if (measures("memory")) await compareMemory();
 if (measures("stop")) await countWasted();
 
-/** The first round warms the file cache and the code, and does not count. */
+/** The first round is not counted: it warms the file cache and the code. */
 async function compareWalls(): Promise<void> {
   using folder = new TemporaryFolder();
   await using service = await serve(folder.path);
@@ -55,23 +55,23 @@ async function compareWalls(): Promise<void> {
     const nullMs = await timed(() =>
       ffmpeg(["-i", tenMinutes.source_uri, "-map", "0:v:0", "-f", "null", "-"])
     );
-    const told = await reason(service, tenMinutes);
-    if (round > 0) rounds.push({ nullMs, ...told });
+    const times = await reason(service, tenMinutes);
+    if (round > 0) rounds.push({ nullMs, ...times });
   }
   const ratio = median(rounds.map(({ nullMs, reasonMs }) => reasonMs / nullMs));
   console.log(
     `10 min 720p: null decode ${median(rounds.map(({ nullMs }) => nullMs)).toFixed(0)} ms, reason ${
       median(rounds.map(({ reasonMs }) => reasonMs)).toFixed(0)
-    } ms, ratio ${ratio.toFixed(3)}   (floor 1.6, aim 1.2)`,
+    } ms, ratio ${ratio.toFixed(3)}   (at most 1.6, goal 1.2)`,
   );
   console.log(
     `first chunk's event ${
       median(rounds.map(({ firstMs }) => firstMs)).toFixed(0)
-    } ms after the request   (floor 2000, aim 700)`,
+    } ms after the request   (at most 2000, goal 700)`,
   );
 }
 
-/** What the length of a film costs shows where nothing but the length differs: ten minutes and two hours of one film. */
+/** Ten minutes and two hours of the same video, so that only the length differs. */
 async function compareMemory(): Promise<void> {
   const sparse = { sampling_policy: "fixed", fixed_fps: 1 };
   const films = [
@@ -88,13 +88,13 @@ async function compareMemory(): Promise<void> {
     peaks.push(peakMb);
     console.log(
       `${name}: ${(reasonMs / 1000).toFixed(1)} s, peak memory of the service ${peakMb.toFixed(0)} MB` +
-        `   (floor 400, aim 250)`,
+        `   (at most 400, goal 250)`,
     );
   }
   console.log(`peak of 2 h over peak of 10 min: ${(peaks[2]! / peaks[1]!).toFixed(3)}   (at most 1.2)`);
 }
 
-/** Model calls that began before a stop and had no answer, and those that began after it. */
+/** Model calls that were under way at the stop, and those that started after it. */
 async function countWasted(): Promise<void> {
   using folder = new TemporaryFolder();
   await using service = await serve(folder.path);
@@ -118,14 +118,14 @@ async function countWasted(): Promise<void> {
   );
 }
 
-interface Told {
+interface ReasonTimes {
   readonly reasonMs: number;
   /** From the request to the first `semantic_chunk_inferred` on the event stream. */
   readonly firstMs: number;
 }
 
-/** One reason over a run of its own, its answer read to the end. */
-async function reason(service: Server, source: object): Promise<Told> {
+/** One reason request with a new run; reads the whole answer. */
+async function reason(service: Server, source: object): Promise<ReasonTimes> {
   const { run_id } = await post(service, "/v1/runs", {});
   const stream = await fetch(
     `${service.url}/v1/runs/${run_id}/events/stream?kind=semantic_chunk_inferred`,
@@ -186,7 +186,7 @@ async function counts(): Promise<{ asked: number; answered: number }> {
   return await (await fetch(`${model.url}/counts`)).json();
 }
 
-/** The most that the process ever had in memory, its Workers included. */
+/** The peak resident memory of the process (VmHWM), its Workers included. */
 function peakMemoryMb(pid: number): number {
   return Number(/VmHWM:\s+(\d+)/.exec(Deno.readTextFileSync(`/proc/${pid}/status`))![1]) / 1024;
 }
@@ -195,7 +195,7 @@ function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
-/** The clip at another size, repeated without encoding it again. */
+/** The clip scaled to `size`, then repeated without encoding it again. */
 async function film(name: string, size: string, seconds: number): Promise<string> {
   const path = join(values.cache, `${name}.mp4`);
   if (await Deno.stat(path).then(() => true, () => false)) return path;

@@ -1,4 +1,4 @@
-/** A model that answers at once, in a process of its own, for reason.ts: `/hold` lets further questions wait, `/counts` tells. */
+/** The model server of reason.ts, a process of its own: answers at once; after `/hold` never; `/counts` reports. */
 
 const ANSWER = JSON.stringify({
   choices: [{

@@ -1,6 +1,9 @@
 /**
- * How well the reference sidecar hears, on windows whose truth is known, with seeds that it was not tuned on; and how long
- * it takes. Arguments: the seeds (`2,3` unless given). Needs espeak-ng and ffmpeg; voices of flite where ffmpeg has them.
+ * The detection quality of the reference audio sidecar, on generated windows with known content and with seeds that
+ * were not used for its tuning, and its real-time factor. Needs espeak-ng and ffmpeg; uses voices of flite if ffmpeg
+ * has them.
+ *
+ *     deno run -A scripts/bench/sidecars/audio_quality.ts [seeds, 2,3 unless given]
  */
 
 import { detect } from "../../../src/sidecar/audio/detection.ts";
@@ -18,7 +21,7 @@ import {
   type Voice,
 } from "./audio_scenes.ts";
 
-/** Recordings of the test media: where somebody speaks, by eye from their spectrograms, milliseconds; null is unknown. */
+/** When somebody speaks in recordings of the test media: milliseconds, read from spectrograms; null is unknown. */
 const RECORDINGS: Readonly<Record<string, readonly (readonly [number, number])[] | null>> = {
   "nasa_13013.mp4": [[720, 4640], [5180, 7990], [8590, 11_880]],
   "chrome_ad.webm": [],
@@ -35,16 +38,16 @@ interface Counts {
 }
 
 const seeds = (Deno.args[0] ?? "2,3").split(",").map(Number);
-const timing = { heardMs: 0, audioMs: 0 };
+const timing = { detectionMs: 0, audioMs: 0 };
 
-voiceTable("espeak-ng, voices of the tuning, other seeds", espeakVoice);
+voiceTable("espeak-ng, the voices used for tuning, other seeds", espeakVoice);
 if (hasFlite()) {
-  voiceTable(`flite, voices ${FLITE_JUDGING.join(" and ")}, never tuned on`, fliteVoice(FLITE_JUDGING));
+  voiceTable(`flite, voices ${FLITE_JUDGING.join(" and ")}, not used for tuning`, fliteVoice(FLITE_JUDGING));
 }
 falseVoices();
 soundTable();
 recordings();
-console.log(`\nreal-time factor: ${(timing.heardMs / timing.audioMs).toFixed(4)}`);
+console.log(`\nreal-time factor: ${(timing.detectionMs / timing.audioMs).toFixed(4)}`);
 
 function voiceTable(title: string, voice: Voice): void {
   console.log(`\nvoice activity, frames of 10 ms, precision/recall in %: ${title}`);
@@ -68,7 +71,7 @@ function voiceTable(title: string, voice: Voice): void {
 }
 
 function falseVoices(): void {
-  console.log("\nframes that are taken for a voice although nobody speaks, %");
+  console.log("\nframes detected as voice although nobody speaks, %");
   for (const background of Object.keys(BACKGROUNDS)) {
     const counts: Counts = { right: 0, wrong: 0, missed: 0 };
     for (const seed of seeds) {
@@ -78,18 +81,18 @@ function falseVoices(): void {
   }
 }
 
-/** An event is found when one of its name overlaps it; one that overlaps no event of its name is wrong. */
+/** A sound is found when a detected event with its label overlaps it. Events with other labels are counted by label. */
 function soundTable(): void {
-  console.log("\nsounds, ten windows each seed: found/there, and what else was named");
+  console.log("\nsounds, ten windows for each seed: found/present, and other detected labels");
   for (const sound of SOUNDS) {
-    let [found, there] = [0, 0];
+    let [found, present] = [0, 0];
     const others = new Map<string, number>();
     for (const seed of seeds) {
       for (let n = 0; n < 10; n += 1) {
         const scene = soundScene(sound, seed * 31_337 + n);
-        const events = heard(scene.samples).sounds;
+        const events = detected(scene.samples).sounds;
         const named = events.filter(({ label }) => label === sound);
-        there += scene.sounds.length;
+        present += scene.sounds.length;
         found += scene.sounds.filter(({ startMs, endMs }) =>
           named.some((event) =>
             event.start_offset_ms < endMs + 100 && event.end_offset_ms > startMs - 100
@@ -99,7 +102,7 @@ function soundTable(): void {
       }
     }
     const also = [...others].map(([label, count]) => `${label} ${count}`).join(", ");
-    console.log(`${sound.padEnd(10)}${String(found).padStart(4)}/${String(there).padEnd(5)}${also}`);
+    console.log(`${sound.padEnd(10)}${String(found).padStart(4)}/${String(present).padEnd(5)}${also}`);
   }
 }
 
@@ -117,7 +120,7 @@ function recordings(): void {
     for (const [from, to] of truth ?? []) speech.fill(1, from / 10, to / 10);
     const counts: Counts = { right: 0, wrong: 0, missed: 0 };
     addVoice(counts, { name, samples, speech, sounds: [] });
-    const labels = new Set(heard(samples).sounds.map(({ label }) => label));
+    const labels = new Set(detected(samples).sounds.map(({ label }) => label));
     const verdict = truth === null
       ? `truth unknown, ${percent(counts.wrong, speech.length)} % voice`
       : truth.length > 0
@@ -136,17 +139,17 @@ function recorded(name: string): Int16Array<ArrayBuffer> {
   return Int16Array.from(resampled(stdout), (x) => Math.round(x * 32_767));
 }
 
-function heard(samples: Int16Array) {
+function detected(samples: Int16Array) {
   const startedMs = performance.now();
   const result = detect(samples, "general", () => performance.now());
-  timing.heardMs += performance.now() - startedMs;
+  timing.detectionMs += performance.now() - startedMs;
   timing.audioMs += samples.length / 16;
   return result;
 }
 
 function addVoice(counts: Counts, { samples, speech }: Scene): void {
   const named = new Uint8Array(speech.length);
-  for (const { start_offset_ms, end_offset_ms } of heard(samples).voice) {
+  for (const { start_offset_ms, end_offset_ms } of detected(samples).voice) {
     named.fill(1, start_offset_ms / 10, end_offset_ms / 10);
   }
   for (const [frame, isNamed] of named.entries()) {

@@ -1,4 +1,4 @@
-/** Windows of audio whose truth is known: spoken text over noise, tones and music made by arithmetic, from a seed. */
+/** Windows of audio with known content, generated from a seed: speech over synthetic noise, tones and music. */
 
 import { seededRandom } from "../../../test/support/seeded_random.ts";
 import { readWav, wavSamples } from "../../../src/model/sidecars/wav.ts";
@@ -9,16 +9,16 @@ const FRAME = 160;
 export interface Scene {
   readonly name: string;
   readonly samples: Int16Array<ArrayBuffer>;
-  /** For each 10 ms 1 if somebody speaks, 2 in a pause of less than 300 ms, which counts as speech, else 0. */
+  /** For each 10 ms: 1 if somebody speaks, 2 in a pause of less than 300 ms, which counts as speech, else 0. */
   readonly speech: Uint8Array<ArrayBuffer>;
-  /** What else sounds, milliseconds. */
+  /** The other sounds, times in milliseconds. */
   readonly sounds: readonly { readonly label: string; readonly startMs: number; readonly endMs: number }[];
 }
 
-/** A part of a scene in full-scale units. */
+/** Samples of a part of a scene; full scale is 1. */
 type Signal = Float64Array<ArrayBuffer>;
 
-/** Says a text; the samples at 16 kHz in [-1, 1]. */
+/** Speaks a text; returns samples at 16 kHz in [-1, 1]. */
 export type Voice = (text: string, random: () => number) => Signal;
 
 const SENTENCES = [
@@ -47,7 +47,7 @@ const ESPEAK_VOICES = [
   "it+m2",
 ];
 
-/** Many voices, rates and pitches of espeak-ng. */
+/** Speaks with a random voice, rate and pitch of espeak-ng. */
 export function espeakVoice(text: string, random: () => number): Signal {
   const { success, stdout } = new Deno.Command("espeak-ng", {
     args: [
@@ -62,7 +62,7 @@ export function espeakVoice(text: string, random: () => number): Signal {
   return resampled(stdout);
 }
 
-/** Voices of flite, cut from recordings of people: the first two to tune on, the others to judge by. */
+/** Voices of flite, made from recordings of people: two for the tuning and two for the measurement. */
 export const FLITE_TUNING = ["slt", "rms"];
 export const FLITE_JUDGING = ["awb", "kal16"];
 
@@ -81,7 +81,7 @@ function flite(text: string, voice: string): Signal {
   return resampled(stdout);
 }
 
-/** Any WAV as a signal at 16 kHz. */
+/** A WAV of any sample rate as a signal at 16 kHz. */
 export function resampled(wav: Uint8Array): Signal {
   const shape = readWav(wav);
   if (typeof shape === "string") throw new Error(shape);
@@ -95,7 +95,7 @@ export function resampled(wav: Uint8Array): Signal {
   });
 }
 
-/** What may lie under speech, or sound alone; each fills `length` samples at about the level of -20 dB. */
+/** Background sounds, for speech or alone; each returns `length` samples with a level of about -20 dB. */
 export const BACKGROUNDS: Readonly<Record<string, (length: number, random: () => number) => Signal>> = {
   white: (length, random) => scaled(noise(length, random), 0.1),
   pink: (length, random) => scaled(pink(length, random), 0.1),
@@ -116,7 +116,13 @@ export const BACKGROUNDS: Readonly<Record<string, (length: number, random: () =>
   clicks: (length, random) => {
     const signal: Signal = new Float64Array(length);
     for (let at = 0; at < length; at += Math.round(RATE * (0.15 + random() * 0.5))) {
-      strike(signal, at, 0.4 + random() * 0.5, 0.004 + random() * 0.01, 800 + random() * 3000, random);
+      const hit = {
+        at,
+        gain: 0.4 + random() * 0.5,
+        decayS: 0.004 + random() * 0.01,
+        hz: 800 + random() * 3000,
+      };
+      strike(signal, hit, random);
     }
     return signal;
   },
@@ -164,7 +170,7 @@ export const BACKGROUNDS: Readonly<Record<string, (length: number, random: () =>
   },
 };
 
-/** Sound of the film in fixtures: an orchestra, birds, effects, and nobody who speaks. */
+/** The sound of the film in fixtures/: an orchestra, birds, effects, no speech. */
 const filmSound = once(() => {
   const path = new URL("../../../fixtures/clips/bbb480.mp4", import.meta.url).pathname;
   const { stdout } = new Deno.Command("ffmpeg", {
@@ -193,7 +199,10 @@ function once<T>(make: () => T): () => T {
   return () => made ??= make();
 }
 
-/** About 20 s of spoken sentences with pauses over one background, as many dB louder than it; speech 12 to 30 dB below full scale. */
+/**
+ * 20 s of spoken sentences with pauses over one background. The speech is `snrDb` louder than the background, and 12 to
+ * 30 dB below full scale.
+ */
 export function speechScene(voice: Voice, background: string | null, snrDb: number, seed: number): Scene {
   const random = seededRandom(seed);
   const length = RATE * 20;
@@ -231,7 +240,7 @@ export function backgroundScene(background: string, seed: number): Scene {
   };
 }
 
-/** A 20 s window with one kind of sound at known times over faint noise. */
+/** 20 s with one kind of sound at known times over very quiet noise. */
 export function soundScene(label: string, seed: number): Scene {
   const random = seededRandom(seed);
   const length = RATE * 20;
@@ -307,14 +316,26 @@ export function soundScene(label: string, seed: number): Scene {
     case "impact":
       for (let at = 1000 + random() * 1000; at < 18_000; at += 2000 + random() * 3000) {
         const bang: Signal = new Float64Array(seconds(0.4));
-        strike(bang, 0, 0.3 + random() * 0.6, 0.03 + random() * 0.06, 80 + random() * 600, random);
+        const hit = {
+          at: 0,
+          gain: 0.3 + random() * 0.6,
+          decayS: 0.03 + random() * 0.06,
+          hz: 80 + random() * 600,
+        };
+        strike(bang, hit, random);
         put(at, bang);
       }
       break;
     case "click":
       for (let at = 1000 + random() * 1000; at < 18_000; at += 1000 + random() * 3000) {
         const click: Signal = new Float64Array(seconds(0.05));
-        strike(click, 0, 0.1 + random() * 0.6, 0.001 + random() * 0.003, 1500 + random() * 3000, random);
+        const hit = {
+          at: 0,
+          gain: 0.1 + random() * 0.6,
+          decayS: 0.001 + random() * 0.003,
+          hz: 1500 + random() * 3000,
+        };
+        strike(click, hit, random);
         put(at, click);
       }
       break;
@@ -324,7 +345,7 @@ export function soundScene(label: string, seed: number): Scene {
   return { name: label, samples: quantized(signal), speech: new Uint8Array(2000), sounds };
 }
 
-/** Chords that change every half second to two, a melody with vibrato, and often a beat. */
+/** Chords that change every four beats, often a melody with vibrato, and often drums. */
 function melody(length: number, random: () => number): Signal {
   const signal: Signal = new Float64Array(length);
   const root = 110 * 2 ** (random() * 12 / 12);
@@ -338,34 +359,41 @@ function melody(length: number, random: () => number): Signal {
       const degree = Math.floor(random() * 6);
       for (const third of [0, 2, 4]) {
         const hz = root * 2 ** (scale[(degree + third) % scale.length]! / 12);
-        add(signal, at, note(Math.round(beat * 4 * RATE), hz, timbre, isPlucked, 0, 0.5));
+        add(
+          signal,
+          at,
+          note({ length: Math.round(beat * 4 * RATE), hz, timbre, isPlucked, vibrato: 0, gain: 0.5 }),
+        );
       }
     }
     if (hasLead && random() < 0.8) {
       const hz = root * 2 * 2 ** (scale[Math.floor(random() * scale.length)]! / 12);
       const beats = random() < 0.3 ? 2 : 1;
+      const vibrato = random() < 0.4 ? 0.006 : 0;
       add(
         signal,
         at,
-        note(Math.round(beat * beats * RATE), hz, timbre, isPlucked, random() < 0.4 ? 0.006 : 0, 0.8),
+        note({ length: Math.round(beat * beats * RATE), hz, timbre, isPlucked, vibrato, gain: 0.8 }),
       );
     }
     if (hasBeat) {
-      if (step % 2 === 0) strike(signal, at, 0.8, 0.05, 60, random);
-      else strike(signal, at, 0.4, 0.03, 2500, random);
+      if (step % 2 === 0) strike(signal, { at, gain: 0.8, decayS: 0.05, hz: 60 }, random);
+      else strike(signal, { at, gain: 0.4, decayS: 0.03, hz: 2500 }, random);
     }
   }
   return signal;
 }
 
-function note(
-  length: number,
-  hz: number,
-  timbre: readonly number[],
-  isPlucked: boolean,
-  vibrato: number,
-  gain: number,
-): Signal {
+interface Note {
+  readonly length: number;
+  readonly hz: number;
+  readonly timbre: readonly number[];
+  readonly isPlucked: boolean;
+  readonly vibrato: number;
+  readonly gain: number;
+}
+
+function note({ length, hz, timbre, isPlucked, vibrato, gain }: Note): Signal {
   const sound = swept(length, (t) => hz * (1 + vibrato * Math.sin(2 * Math.PI * 5.5 * t)), timbre);
   return sound.map((x, n) => {
     const t = n / RATE;
@@ -374,15 +402,15 @@ function note(
   });
 }
 
-/** A burst that rises at once and dies away: a mixture of noise and a low ring. */
-function strike(
-  signal: Signal,
-  at: number,
-  gain: number,
-  decayS: number,
-  hz: number,
-  random: () => number,
-): void {
+interface Strike {
+  readonly at: number;
+  readonly gain: number;
+  readonly decayS: number;
+  readonly hz: number;
+}
+
+/** Adds a mixture of noise and a tone that starts at once and decays. */
+function strike(signal: Signal, { at, gain, decayS, hz }: Strike, random: () => number): void {
   const length = Math.min(signal.length - at, Math.round(decayS * 8 * RATE));
   for (let n = 0; n < length; n += 1) {
     const t = n / RATE;
@@ -426,8 +454,8 @@ function pink(length: number, random: () => number): Signal {
 }
 
 /**
- * As a microphone would have it: the background swells and fades by a few dB, everything has some echo and its own
- * colour, and there is the rumble and hiss of a room, 42 to 72 dB below full scale.
+ * The scene as a microphone would record it: the level of the background varies by a few dB, there is some echo, a
+ * different frequency response, and the rumble and hiss of a room, 42 to 72 dB below full scale.
  */
 function inRoom(speech: Signal, background: Signal, gain: number, random: () => number): Signal {
   const [rate, swell] = [0.3 + random() * 2.5, random() * 0.5];
@@ -457,7 +485,7 @@ function inRoom(speech: Signal, background: Signal, gain: number, random: () => 
   });
 }
 
-/** Only what lies between two frequencies, roughly: two one-pole filters each. */
+/** A simple band-pass filter: two one-pole filters for each of the two frequencies. */
 function banded(signal: Signal, lowHz: number, highHz: number): Signal {
   const [a, b] = [1 - Math.exp(-2 * Math.PI * highHz / RATE), 1 - Math.exp(-2 * Math.PI * lowHz / RATE)];
   let [first, second, third, fourth] = [0, 0, 0, 0];
@@ -474,7 +502,7 @@ function faded(signal: Signal): Signal {
   return signal.map((x, n) => x * Math.min(1, n / 80, (signal.length - n) / 80));
 }
 
-/** The same signal with this root mean square. */
+/** The signal scaled to this root mean square. */
 function scaled(signal: Signal, rms: number): Signal {
   const now = Math.sqrt(signal.reduce((sum, x) => sum + x * x, 0) / signal.length) || 1;
   return signal.map((x) => x * rms / now);

@@ -1,7 +1,9 @@
 /**
- * Measures how far apart the reference embedding puts pictures of one shot and of different ones, on real clips:
- * `deno run -A scripts/bench/sidecars/embedding_quality.ts [folder with clips …]`. Prints percentiles of the distance that the
- * service computes, quantisation included, and how many pairs lie below the usual threshold.
+ * The distances of the reference embedding between pictures of the same shot and of different shots, in real clips.
+ * Prints percentiles of the distance that the service computes, with quantization, and the share of pairs at or below
+ * the default novelty threshold:
+ *
+ *     deno run -A scripts/bench/sidecars/embedding_quality.ts [folder with clips …]
  */
 
 import { basename, join } from "node:path";
@@ -10,10 +12,10 @@ import { JpegDecoder } from "../../../src/sidecar/embedding/jpeg_decoder.ts";
 import { describePicture } from "../../../src/sidecar/embedding/picture_descriptor.ts";
 
 const THRESHOLD = 0.01;
-/** A picture every 200 ms, as keyframes of a busy stream come. */
+/** A picture every 200 ms, like the keyframes of a stream with much motion. */
 const FPS = 5;
 const PICTURES_MAX = 150;
-/** A step of more than this within a clip is a cut and not one shot, judged by ffmpeg's own scene score. */
+/** A picture with at least this scene score of ffmpeg starts a new shot. */
 const CUT_SCORE = 0.3;
 
 const ROOT = new URL("../../../", import.meta.url).pathname;
@@ -23,7 +25,7 @@ const folders = Deno.args.length > 0
 
 interface Picture {
   readonly embedding: Quantized;
-  /** Cuts before it in its clip. */
+  /** The number of cuts before it in its clip. */
   readonly shot: number;
   readonly clip: string;
 }
@@ -39,15 +41,15 @@ if (import.meta.main) {
     if (own.length < 2) continue;
     pictures.push(...own);
     const next = stepsOf(own, 1);
-    console.log(`${basename(path).padEnd(28)} ${own.length} pictures, next in shot: ${told(next)}`);
+    console.log(`${basename(path).padEnd(28)} ${own.length} pictures, next in shot: ${summary(next)}`);
   }
   const byClip = Map.groupBy(pictures, ({ clip }) => clip);
   const shots = Map.groupBy(pictures, ({ clip, shot }) => `${clip} ${shot}`);
   const firsts = [...shots.values()].map(([first]) => first!);
   const steps = (distance: number) => [...byClip.values()].flatMap((own) => stepsOf(own, distance));
-  console.log(`\nnext picture of the shot, 0.2 s   ${told(steps(1))}`);
-  console.log(`five pictures on, 1 s             ${told(steps(5))}`);
-  console.log(`ten pictures on, 2 s              ${told(steps(10))}`);
+  console.log(`\nnext picture of the shot, 0.2 s   ${summary(steps(1))}`);
+  console.log(`five pictures on, 1 s             ${summary(steps(5))}`);
+  console.log(`ten pictures on, 2 s              ${summary(steps(10))}`);
   const cuts = [...byClip.values()].flatMap((own) =>
     own.flatMap((picture, at) => {
       const before = own[at - 1];
@@ -56,12 +58,12 @@ if (import.meta.main) {
         : [];
     })
   );
-  console.log(`across a cut                      ${told(cuts)}`);
+  console.log(`across a cut                      ${summary(cuts)}`);
   const others = firsts.flatMap((one, at) =>
     firsts.slice(at + 1).filter(({ clip }) => familyOf(clip) !== familyOf(one.clip))
       .map((other) => cosineDistance(one.embedding, other.embedding))
   );
-  console.log(`different clips                   ${told(others)}`);
+  console.log(`different clips                   ${summary(others)}`);
   console.log(`\n${pictures.length} pictures, extraction and embedding ${Math.round(decodeMs)} ms`);
 }
 
@@ -78,12 +80,14 @@ function clips(): string[] {
   }).filter((path, at, all) => all.findIndex((other) => basename(other) === basename(path)) === at);
 }
 
-/** One film in several encodings is one: `flower_av1.mp4` and `flower_vp9.webm`, `bbb480.mp4` and `bbb_rotated.mp4`. */
+/**
+ * The same for all encodings of one film: `flower_av1.mp4` and `flower_vp9.webm`, `bbb480.mp4` and `bbb_rotated.mp4`.
+ */
 function familyOf(path: string): string {
   return /^[a-z]+/.exec(basename(path))?.[0] ?? path;
 }
 
-/** JPEGs as the service makes them, described as the sidecar does. */
+/** Embeddings of JPEGs like those of the service, computed as in the sidecar. */
 async function picturesOf(path: string, decoder: JpegDecoder): Promise<Picture[]> {
   const folder = await Deno.makeTempDir({ prefix: "embedding-quality-" });
   try {
@@ -118,7 +122,7 @@ function stepsOf(pictures: readonly Picture[], step: number): number[] {
   });
 }
 
-function told(distances: readonly number[]): string {
+function summary(distances: readonly number[]): string {
   if (distances.length === 0) return "none";
   const sorted = distances.toSorted((one, other) => one - other);
   const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))]!;
