@@ -1,69 +1,74 @@
-/** Scores hard cuts: how surely a frame is the first of a new shot, from 320x180 luma planes, five frames late. */
+/** The cut score of each frame: how sure it is the first frame of a new shot; known five frames later. */
 
 /*
  * THE METHOD
  *
- * A cut replaces the picture everywhere and for good. Most things that merely look like one miss a part of that:
- * a flash, an inserted frame or a hit of damage goes away again; a moving subject, a green lower half or scattered
- * garbage leaves the rest of the picture alone; a flash or a change of exposure keeps the structure; a shaking or
- * panning camera moves it. So three questions are asked, all of them through one measure.
+ * A cut replaces the whole picture, permanently. Most other changes differ in one of these points: a flash, an inserted
+ * frame or damage disappears again; a moving subject, a green lower half or scattered garbage changes only a part of
+ * the picture; a flash or a change of exposure keeps the structure; a shaking or panning camera moves it. So the score
+ * is computed from three quantities, which all use one similarity measure. See docs/frames.md#cut-score.
  *
- * Similarity of two frames, in [0,1]. Both are reduced to 40x20 cells of 8x9 samples and cut into 5x4 blocks of
- * 8x5 cells. A block matches as well as its normalized cross-correlation with the best of nine places in the other
- * frame, one cell around its own (8 samples aside, 9 up or down: shake, pans, zooms). Correlation forgives any
- * change of brightness and contrast. Both variances get 4 squared luma levels added first, so that sensor noise
- * correlates with nothing but does not count as structure either; from .85 on a match is whole. The similarity is
- * the mean of the block matches, and a block counts by its structure, variance / (variance + 16): sky and
- * letterbox bars say nothing. It is taken twice. Once each block counts by the stronger structure of the two
- * frames, with .2 blocks of agreement added: two blank frames are alike, a blank one and a full one are not. Once
- * by the weaker, with .6 blocks of disagreement added: only where both have structure can they agree, so a frame
- * whose lower two thirds are lost still resembles its neighbours in the upper third. The larger of the two stands.
- * Across 185 labelled cuts it is below .41 nineteen times in twenty (half of them below .29); inside shots of the
- * same 17 videos, full of shake, flashes, noise and damage, it is above .8 for 96 pairs of neighbours in 100.
+ * Similarity of two frames, in [0,1]. Both are reduced to 40x20 cells of 8x9 samples and divided into 5x4 blocks of 8x5
+ * cells. The match of a block is its normalized cross-correlation with the best of nine positions in the other frame:
+ * its own and one cell around it (8 samples sideways, 9 up or down), for shake, pans and zooms. Correlation ignores
+ * changes of brightness and contrast. 4 squared luma levels are added to both variances first, so that sensor noise
+ * neither correlates nor counts as structure. A match of .85 or more counts as 1. The similarity is the weighted mean
+ * of the block matches. The weight of a block is its structure, variance / (variance + 16), so sky and letterbox bars
+ * hardly count. The mean is computed twice:
  *
- * Black bars come first: their edge is the same in every shot and would make two of four rows of blocks match. Rows
- * and columns of samples from the border inwards that are dark and flat are bars, and the cells they touch are
- * filled with the mirror image of the picture between them. (Letterboxing videos that had been cut flawlessly took
- * the F1 of this detector to .52; with the mirror it is .99.)
+ *   - with the stronger structure of the two frames as the weight, and .2 blocks of agreement added, so two blank frames
+ *     are similar, and a blank one and a full one are not;
+ *   - with the weaker structure as the weight, and .6 blocks of disagreement added, so only blocks with structure in
+ *     both frames count: a frame whose lower two thirds are lost is still similar to its neighbours by the upper third.
+ *
+ * The larger of the two is the similarity. Across 185 labelled cuts it is below .41 for 95 % of the cuts (below .29 for
+ * half of them); inside the shots of the same 17 videos, with much shake, flashes, noise and damage, it is above .8 for
+ * 96 % of the pairs of neighbours.
+ *
+ * Black bars are removed first: their edge is the same in every shot and would make two of four rows of blocks match.
+ * Dark and flat rows and columns of samples at the border are bars, and the cells that they touch are filled with the
+ * mirror image of the picture between them. (With letterboxed copies of videos whose cuts were all found, the F1 score
+ * fell to .52; with the mirror image it is .99.)
  *
  *   ... i-6   i-4   i-2  i-1 | i  i+1   i+3   i+5 ...
  *        `-----`-----`----`--|--'----'----'----'        change: 1 - the best similarity of these 16 pairs
  *
- * change  Is it new for good? 1 - the largest similarity of any of four frames before and any of four frames from
- *         here on. What was there before and comes back within five frames is not new. Six frames back and five
- *         ahead span a shot of six frames, the shortest that is expected.
- * unrest  Is it usual here? The mean difference of neighbours over four frames before, and after; the smaller one.
- *         Noise, shake and stop motion change the picture all the time, but a cut has a calm side.
- * jolt    The same asked nearer: the larger difference of the two nearest pairs before, and after; the smaller.
+ * change  Is the picture permanently new? 1 - the largest similarity of any of four frames before and any of four
+ *         frames from this one on. A picture that was there before and returns within five frames is not new. Six
+ *         frames back and five ahead cover a shot of six frames, the shortest that is expected.
+ * unrest  Is the change usual here? The mean difference of neighbours over four frames before, and after; the smaller
+ *         one. Noise, shake and stop motion change the picture all the time, but a cut has a quiet side.
+ * jolt    The same for the nearest frames: the larger difference of the two nearest pairs before, and after; the
+ *         smaller one.
  *
  *   z = 24 change - 9 unrest - 14 jolt - 8.6          score = (1 + z / sqrt(z^2 + 4)) / 2
  *
- * The weights are near those of a logistic regression on edited videos made for this purpose, and lie on a plateau:
- * of 1300 labelled cuts and all that lies between, 11 to 14 are decided wrongly when the weight of unrest or jolt
- * moves by a quarter, or the change needed in a calm place (8.6 / 24 = .36) moves anywhere from .33 to .39. The
- * last step stands in for the logistic function with operations that are exact everywhere.
+ * The weights are near those of a logistic regression on edited videos that were made for this purpose, and small
+ * changes of them matter little: with 1300 labelled cuts, 11 to 14 frames are decided wrongly when the weight of unrest
+ * or jolt changes by a quarter, or when the change that is needed in a quiet place (8.6 / 24 = .36) is anywhere from
+ * .33 to .39. The last step replaces the logistic function by operations that are exact on every machine.
  *
- * Two rules come on top, each lowering a score of .5 or more to below .5. Where shots change violently, only the
- * largest change within two frames to either side is the cut. And a frame that follows decoder gray (three
- * quarters of the cells within two levels of 128) only ends a loss of reference frames: the picture comes back.
+ * Two more rules lower a score of .5 or more to below .5. Of several large changes near each other, only the largest
+ * within two frames to either side is the cut. And a frame that follows decoder gray (three quarters of the cells
+ * within two levels of 128) is no cut: the decoder had lost its reference frames, and the same picture returns.
  *
- * Everything up to the correlation is exact in integers; after it come single f32 additions, multiplications,
- * divisions and square roots in a fixed order, all correctly rounded: the same result on every machine.
- * Where two neighbours differ by less than .2 nothing can come of it and the other pairs are not looked at.
+ * Everything up to the correlation is exact in integers. After it there are single f32 additions, multiplications,
+ * divisions and square roots in a fixed order, all correctly rounded, so the result is the same on every machine. Where
+ * two neighbours differ by less than .2 the score cannot reach .5, and the other pairs are not computed.
  */
 
 /*
- * MEMORY: 16 slots, frame i in slot i % 16; the pairs of one decision reach 11 frames back from the newest.
+ * MEMORY: 16 slots, frame i is in slot i % 16; the pairs of one decision reach 11 frames back from the newest.
  *
  *   slot:  CELLS      20 rows x 40 x i16    sum of 72 samples / 8 - 1152, so 9 a luma level, at most +-1152
  *          SUMS       16 x 33 x i32         sum of the 8x5 window whose first cell is (row, column) ...
- *          SCALES     16 x 33 x f32         ... and 1 / sqrt(its variance + floor); only the 130 places that
+ *          SCALES     16 x 33 x f32         ... and 1 / sqrt(its variance + floor); only the 130 positions that
  *                                           some block may move to are filled
- *          STRUCTURE  4 x 5 x f32           variance / (variance + 16) of each block where it stands
- *   SIMILARITY  16 slots x 12 x f32         to the frame `lag` frames before; -1 while nobody has asked
+ *          STRUCTURE  4 x 5 x f32           variance / (variance + 16) of each block at its own position
+ *   SIMILARITY  16 slots x 12 x f32         to the frame `lag` frames before; -1 until it is computed
  *   DIFFERENCE  16 x f32                    1 - similarity to the frame before
  *   GRAY        16 x u8                     is decoder gray
- *   SCORES      64 x f32                    settled scores, frame i at i % 64
+ *   SCORES      64 x f32                    final (settled) scores, frame i at i % 64
  */
 
 export const CUT_LOOKAHEAD: i32 = 5;
@@ -91,7 +96,7 @@ const DIFFERENCE: usize = memory.data(16 * 4, 16);
 const GRAY: usize = memory.data(16, 16);
 const SCORES: usize = memory.data(64 * 4, 16);
 
-/** Cells in a window; sums are kept whole, so a variance here is 40^2 x 9^2 times that of luma levels. */
+/** Cells in a window. Sums are not divided, so a variance here is 40^2 x 9^2 times that of luma levels. */
 const WINDOW_CELLS: i32 = 40;
 const NOISE_FLOOR: f32 = 4 * 40 * 40 * 9 * 9;
 const STRUCTURE_KNEE: f32 = 16 * 40 * 40 * 9 * 9;
@@ -117,13 +122,15 @@ const SIDE_BAR_CELLS_MAX: i32 = 15;
 let frames: i32 = 0;
 let settled: i32 = 0;
 
-/** Forgets every frame. */
+/** Removes all frames. */
 export function cutReset(): void {
   frames = 0;
   settled = 0;
 }
 
-/** Takes the next frame's plane, 320x180 bytes at any alignment, and settles the frame CUT_LOOKAHEAD before it. */
+/**
+ * Adds the next frame's plane, 320x180 bytes at any alignment; the score of the frame CUT_LOOKAHEAD before is final.
+ */
 export function cutPush(plane: usize): void {
   const frame = frames++;
   reduce(plane, cellsOf(frame));
@@ -136,24 +143,25 @@ export function cutPush(plane: usize): void {
   if (frame >= CUT_LOOKAHEAD) settle();
 }
 
-/** No more frames follow: settles the frames that were still waiting. */
+/** Call after the last frame: makes the scores of the remaining frames final. */
 export function cutFinish(): void {
   while (settled < frames) settle();
 }
 
-/** How many frames, from the first on, have their final score. */
+/** How many frames, from the first on, have a final score. */
 export function cutSettled(): i32 {
   return settled;
 }
 
-/** Score of a frame, which must be among the last 64 settled. */
+/** The score of a frame, which must be among the last 64 final ones. */
 export function cutScore(index: i32): f32 {
   return load<f32>(SCORES + ((index & (SCORE_RING - 1)) << 2));
 }
 
 /**
- * Whether the frame, one of the newest CUT_LOOKAHEAD, may still be settled at .5 or more. Its change only falls with each
- * frame that follows, and unrest and jolt are only taken away, so a "no" is final; for most frames it comes at once.
+ * Whether the final score of the frame, one of the newest CUT_LOOKAHEAD, may be .5 or more. Each further frame can only
+ * lower its change, and unrest and jolt are only subtracted, so the answer false does not change later. Most frames get
+ * it at once.
  */
 export function cutIsOpen(frame: i32): bool {
   if (frame == 0) return false;
@@ -162,7 +170,7 @@ export function cutIsOpen(frame: i32): bool {
   return CHANGE_WEIGHT * change - BIAS >= 0;
 }
 
-/** What the frame, one of the newest CUT_LOOKAHEAD, would be settled at if no other followed. */
+/** The final score that the frame, one of the newest CUT_LOOKAHEAD, would get if no frame followed. */
 export function cutScoreSoFar(frame: i32): f32 {
   return score(frame);
 }
@@ -178,13 +186,13 @@ function score(frame: i32): f32 {
   const change = difference < QUIET ? difference : changeOver(frame, 6, 5);
   const before = min(SURROUNDINGS, frame - 1);
   const after = min(SURROUNDINGS, frames - 1 - frame);
-  // At either end of the video the one side that exists speaks for both.
+  // At either end of the video the one existing side is used for both.
   const left = before > 0 ? before : after;
   const leftStart = before > 0 ? frame - before : frame + 1;
   const right = after > 0 ? after : before;
   const rightStart = after > 0 ? frame + 1 : frame - before;
   const unrest = min(meanDifference(leftStart, left), meanDifference(rightStart, right));
-  // The two pairs that touch the frame on that side.
+  // The nearest two pairs on each side.
   const leftNear = min(2, left);
   const rightNear = min(2, right);
   const jolt = min(
@@ -211,7 +219,7 @@ function changeOver(frame: i32, back: i32, ahead: i32): f32 {
   return 1 - largest;
 }
 
-/** Of several large changes within two frames only the largest is a cut, the first of equals. */
+/** Of several large changes within two frames only the largest is a cut; of equal ones the first. */
 function isLargestNearby(frame: i32): bool {
   const own = changeOver(frame, 4, 3);
   for (let other = max(1, frame - 2); other < frame; other++) {
@@ -244,7 +252,7 @@ function isGrayAt(frame: i32): bool {
   return load<u8>(GRAY + (frame & (SLOTS - 1))) != 0;
 }
 
-/** Similarity of two frames of which `later` was pushed after `earlier`; computed once. */
+/** Similarity of two frames; `later` was pushed after `earlier`. It is computed once and stored. */
 function similarity(later: i32, earlier: i32): f32 {
   const at = SIMILARITY + (((later & (SLOTS - 1)) * LAGS + (later - earlier)) << 2);
   const known = load<f32>(at);
@@ -275,7 +283,7 @@ function compare(later: i32, earlier: i32): f32 {
   return max(whole, shared);
 }
 
-/** How well the later frame's block at (row, column) is found in the earlier frame, [0,1]. */
+/** How well the later frame's block at (row, column) matches the earlier frame, in [0,1]. */
 function blockMatch(later: i32, earlier: i32, row: i32, column: i32): f32 {
   const cells = CELLS + later * CELLS_BYTES + row * ROW_BYTES + (column << 1);
   const first = v128.load(cells);
@@ -299,7 +307,7 @@ function blockMatch(later: i32, earlier: i32, row: i32, column: i32): f32 {
       dots = i32x4.add(dots, i32x4.dot_i16x8_s(fourth, v128.load(other + 3 * ROW_BYTES)));
       dots = i32x4.add(dots, i32x4.dot_i16x8_s(fifth, v128.load(other + 4 * ROW_BYTES)));
       const window = earlier * WINDOW_BYTES + ((y * WINDOW_COLUMNS + x) << 2);
-      // Both products stay below 40 x 40 x 1152^2 = 2,123,366,400, just inside i32.
+      // Both products stay below 40 x 40 x 1152^2 = 2,123,366,400, which fits an i32.
       const covariance = WINDOW_CELLS * total(dots) - sum * load<i32>(SUMS + window);
       best = max(best, <f32> covariance * scale * load<f32>(SCALES + window));
     }
@@ -307,7 +315,7 @@ function blockMatch(later: i32, earlier: i32, row: i32, column: i32): f32 {
   return min(best / WHOLE_MATCH, <f32> 1);
 }
 
-/** Fills SUMS, SCALES and STRUCTURE: each block where it stands and wherever one cell of motion may take it. */
+/** Fills SUMS, SCALES and STRUCTURE, for each block at its own position and at the eight around it. */
 function measureWindows(frame: i32): void {
   const slot = frame & (SLOTS - 1);
   for (let row = 0; row < ROWS; row += BLOCK_ROWS) {
@@ -333,7 +341,7 @@ function measureWindow(slot: i32, y: i32, x: i32): f32 {
   const third = v128.load(cells + 2 * ROW_BYTES);
   const fourth = v128.load(cells + 3 * ROW_BYTES);
   const fifth = v128.load(cells + 4 * ROW_BYTES);
-  // Five cells of at most 1152 stay inside i16.
+  // The sum of five cells of at most 1152 fits an i16.
   const columns = i16x8.add(i16x8.add(i16x8.add(first, second), i16x8.add(third, fourth)), fifth);
   const sum = total(i32x4.extadd_pairwise_i16x8_s(columns));
   let squares = i32x4.add(i32x4.dot_i16x8_s(first, first), i32x4.dot_i16x8_s(second, second));
@@ -392,7 +400,7 @@ function pairSums(at: usize): v128 {
   return sums;
 }
 
-/** Replaces what black bars touch by the mirror image of the picture between them. */
+/** Replaces the cells that black bars touch by the mirror image of the picture between the bars. */
 function coverBars(plane: usize, cells: usize): void {
   const top = touchedCells(barRows(plane, PLANE_ROW_BYTES), 9, TOP_BAR_CELLS_MAX);
   const bottom = touchedCells(barRows(plane + 179 * PLANE_ROW_BYTES, -PLANE_ROW_BYTES), 9, TOP_BAR_CELLS_MAX);
@@ -402,14 +410,14 @@ function coverBars(plane: usize, cells: usize): void {
   if ((left | right) != 0) mirrorColumns(cells, left, COLUMNS - 1 - right);
 }
 
-/** A bar's edge is blended into one more sample; a bar that would cover too much is dark picture. */
+/** One more sample than the bar, as its edge is blended. A bar over the limit is a dark part of the picture: 0. */
 function touchedCells(samples: i32, cellSamples: i32, limit: i32): i32 {
   if (samples == 0) return 0;
   const touched = (samples + cellSamples) / cellSamples;
   return touched > limit ? 0 : touched;
 }
 
-/** How many rows from an edge inwards are bar, looking no further than needed. */
+/** How many rows from an edge inwards belong to a bar; stops counting above the limit. */
 function barRows(edge: usize, step: i32): i32 {
   const limit = 9 * TOP_BAR_CELLS_MAX + 1;
   let count = 0;
@@ -425,7 +433,7 @@ function isBarRow(row: usize): bool {
     brightest = i8x16.max_u(brightest, samples);
     darkest = i8x16.min_u(darkest, samples);
   }
-  // The extremes of all lanes, gathered by folding each vector onto itself.
+  // The extremes of all lanes: each vector is combined with its own shuffled halves.
   brightest = i8x16.max_u(brightest, v128.shuffle<i64>(brightest, brightest, 1, 0));
   darkest = i8x16.min_u(darkest, v128.shuffle<i64>(darkest, darkest, 1, 0));
   brightest = i8x16.max_u(brightest, v128.shuffle<i32>(brightest, brightest, 1, 0, 3, 2));
@@ -458,7 +466,7 @@ function rightBarColumns(plane: usize): i32 {
   return count;
 }
 
-/** Bit x is set where column x of the 16 at `strip` is bar; 0 at once where a sample of the outer column is bright. */
+/** Bit x is set if column x of the 16 at `strip` belongs to a bar. Returns 0 early if the outer column is not dark. */
 function barColumns(strip: usize, outer: usize): i32 {
   for (let row = 22; row < 180; row += 45) {
     if (<i32> load<u8>(outer + row * PLANE_ROW_BYTES) > BAR_LUMA_MAX) return 0;
@@ -493,7 +501,7 @@ function mirrorColumns(cells: usize, first: i32, last: i32): void {
   }
 }
 
-/** The place in [first, last] that lies over `index` when the picture is folded at both ends. */
+/** The mirror image of `index` in [first, last], mirrored at both ends. */
 function mirrored(index: i32, first: i32, last: i32): i32 {
   while (index < first || index > last) {
     index = index < first ? 2 * first - 1 - index : 2 * last + 1 - index;

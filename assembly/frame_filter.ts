@@ -1,4 +1,4 @@
-/** The hot path: one call per decoded frame, from luma plane to a row of signals. Allocates nothing, ever. */
+/** The signals of each decoded frame, from its luma plane. This is the hot path: it never allocates. */
 
 import { cutFinish, cutIsOpen, cutPush, cutReset, cutScore, cutScoreSoFar, cutSettled } from "./cut";
 import { lumaSquareSum, lumaSum, measurePlane, PLANE_BYTES } from "./luma";
@@ -7,12 +7,12 @@ import { hashCells, prepareHash } from "./phash";
 export { CUT_LOOKAHEAD } from "./cut";
 
 /*
- * Rows live in a ring, one column a signal; frame i is at slot i % RING_ROWS. The caller copies rows out before
- * they are overwritten.
+ * The rows are in a ring buffer with a column for each signal; frame i is in slot i % RING_ROWS. The caller copies rows
+ * before they are overwritten. See docs/frames.md#signals.
  *
  *   PTS_MS f64 | HASH u64 | LUMA_MEAN f32 | FLICKER f32 | GHOSTING f32 | NOISE f32 | CUT_SCORE f32
  *
- * CUT_SCORE is NaN until it is settled, CUT_LOOKAHEAD frames after its frame or at the end.
+ * CUT_SCORE is NaN until it is final (settled): CUT_LOOKAHEAD frames after its frame, or at the end.
  */
 
 export const RING_ROWS: i32 = 4096;
@@ -27,7 +27,7 @@ export const NOISE: usize = memory.data(4096 * 4, 16);
 export const CUT_SCORE: usize = memory.data(4096 * 4, 16);
 
 const FULL_SCALE: f64 = 255.0 * <f64> PLANE_BYTES;
-/** Var / 4096 with Var = (n * squares - sum^2) / n^2, kept exact until the one division. */
+/** Var / 4096 with Var = (n * squares - sum^2) / n^2; all steps before the single division are exact. */
 const NOISE_SCALE: f64 = 4096.0 * <f64> PLANE_BYTES * <f64> PLANE_BYTES;
 
 let frames: i32 = 0;
@@ -38,14 +38,14 @@ let previousHash: u64 = 0;
 prepareHash();
 cutReset();
 
-/** Forgets every frame. */
+/** Removes all frames. */
 export function reset(): void {
   frames = 0;
   settled = 0;
   cutReset();
 }
 
-/** Analyses the plane that starts `offset` bytes into STAGING. */
+/** Analyses the next frame, whose plane starts at `offset` bytes in STAGING. */
 export function push(offset: usize, ptsMs: f64): void {
   const plane = STAGING + offset;
   measurePlane(plane);
@@ -69,19 +69,19 @@ export function push(offset: usize, ptsMs: f64): void {
   settleCutScores();
 }
 
-/** No more frames follow: every cut score is settled. Returns the number of frames. */
+/** Call after the last frame: all cut scores become final. Returns the number of frames. */
 export function finish(): i32 {
   cutFinish();
   settleCutScores();
   return frames;
 }
 
-/** Whether one of the newest CUT_LOOKAHEAD frames may still be settled at .5 or more. */
+/** Whether the final score of one of the newest CUT_LOOKAHEAD frames may be .5 or more. */
 export function isCutOpen(frame: i32): bool {
   return cutIsOpen(frame);
 }
 
-/** The cut score that one of the newest CUT_LOOKAHEAD frames would get if no other followed. */
+/** The final cut score that one of the newest CUT_LOOKAHEAD frames would get if no frame followed. */
 export function scoreSoFar(frame: i32): f32 {
   return cutScoreSoFar(frame);
 }

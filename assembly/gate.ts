@@ -1,17 +1,19 @@
-/** The gate and the context pass (contract 3.2, 3.3, D7): one decision and one confidence a frame, in blocks. */
+/** The gate and the context pass: one decision and one confidence for each frame, in blocks of frames. */
 
 /*
- * The caller fills the input columns with up to BLOCK_ROWS rows, calls `run` and reads the output columns.
+ * The caller fills the input columns with up to BLOCK_ROWS rows, calls `run` and reads the output columns. See
+ * docs/frames.md#gate and docs/frames.md#context-pass.
  *
  *   in   FRAME_INDEX f64 | HASH u64 | LUMA_MEAN f32 | FLICKER f32 | GHOSTING f32 | NOISE f32 | CUT_SCORE f32
  *   out  REASON u8 | GATE_CONFIDENCE f64 | NOVELTY f64 | STABILITY f64 | MOTION f64 | CONFIDENCE f64
  *
- * Between blocks stay the reference (the last kept frame) and the window: the last `windowSize` frames in a ring,
+ * The state between blocks is the reference (the last kept frame) and the window, the last `windowSize` frames in a
+ * ring buffer:
  *
  *   WINDOW_HASH 256 x u64 | WINDOW_LUMA 256 x f64
  *
- * Signals and thresholds are compared as f32: a signal that was written as 0.55 then meets the threshold 0.55.
- * Averages are f64, summed in the order of the ring's slots, even and odd slots apart.
+ * Signals and thresholds are compared as f32, so that a signal written as 0.55 reaches the threshold 0.55. Averages are
+ * f64, summed in the order of the ring's slots, with separate sums for even and odd slots.
  */
 
 export const BLOCK_ROWS: i32 = 8192;
@@ -61,10 +63,10 @@ let windowCount: i32 = 0;
 let windowNext: i32 = 0;
 let previousHash: u64 = 0;
 
-/** What the current row's decision is worth: set by `decide`, next to the reason it returns. */
+/** The confidence of the current row's decision; `decide` sets it and returns the reason. */
 let gateConfidence: f64 = 0;
 
-/** Forgets every frame; the window holds `size` frames from now on, 2 to 256. */
+/** Removes all frames; from now on the window has `size` frames, 2 to 256. */
 export function reset(size: i32): void {
   hasReference = false;
   windowSize = size;
@@ -72,7 +74,7 @@ export function reset(size: i32): void {
   windowNext = 0;
 }
 
-/** `atOnce` false leaves the reference where it is until the caller says `keep`. */
+/** With `atOnce` a kept frame becomes the reference at once, else only when the caller calls `keep`. */
 export function configure(
   keepalive: f64,
   hamming: f64,
@@ -101,7 +103,7 @@ export function keep(frameIndex: f64, hash: u64, luma: f32): void {
   referenceLuma = luma;
 }
 
-/** Decides the first `rows` rows of the block. */
+/** Processes the first `rows` rows of the block. */
 export function run(rows: i32): void {
   for (let row: usize = 0; row < <usize> rows; row++) {
     const frameIndex = load<f64>(FRAME_INDEX + (row << 3));
@@ -115,7 +117,7 @@ export function run(rows: i32): void {
   }
 }
 
-/** The reason of contract 3.2, first match wins; its confidence is left in `gateConfidence`. */
+/** Returns the reason and sets `gateConfidence`. The first condition that holds decides. See docs/frames.md#gate. */
 function decide(row: usize, frameIndex: f64, hash: u64, luma: f32): u8 {
   if (!hasReference) return because(INITIAL_FRAME, 1);
   const hamming = <f64> popcnt<u64>(hash ^ referenceHash);
@@ -140,7 +142,7 @@ function because(reason: u8, confidence: f64): u8 {
   return reason;
 }
 
-/** Compares the frame with the window (contract 3.3), writes its row and lets it into the window. */
+/** Compares the frame with the window, writes its row and adds it to the window. See docs/frames.md#context-pass. */
 function observe(row: usize, hash: u64, luma: f32): void {
   let novelty: f64 = 1;
   let stability: f64 = 1;

@@ -1,13 +1,13 @@
-/** One pass over a 320x180 luma plane: its exact sum and sum of squares, and its 32x36 grid of box sums. */
+/** Measures a 320x180 luma plane in one pass: the exact sum, the sum of squares, and a 32x36 grid of box sums. */
 
 /*
- * The plane is cut into 36 bands of 5 rows. Each band becomes 32 cells of 10x5 pixels, so every pixel is in
- * exactly one cell and no weights are needed:
+ * The plane is divided into 36 bands of 5 rows, and each band into 32 cells of 10x5 pixels. So every pixel is in
+ * exactly one cell, and no weights are needed:
  *
  *   5 rows of 320 bytes  ->  160 sums of 2x5 pixels (u16)  ->  32 sums of 10x5 pixels (u16, at most 12750)
  *
- *   PAIRS  160 x u16   the band being read; 8 bytes of slack, since a cell is read as 4 + 1 lanes
- *   CELLS  36 x 32 x i16   cell sum - 6375: centred, so that it fits the signed multiplications of the hash
+ *   PAIRS  160 x u16   the current band, and 8 unused bytes, because a cell is read as 4 + 1 lanes
+ *   CELLS  36 x 32 x i16   cell sum - 6375: centred, so that the hash can use signed 16-bit multiplications
  */
 
 export const PLANE_BYTES: usize = 320 * 180;
@@ -23,17 +23,17 @@ const HALF_CELL: i32 = 6375;
 let sum: u32 = 0;
 let squareSum: u32 = 0;
 
-/** Sum of all samples of the plane measured last, at most 14,688,000. */
+/** Sum of all samples of the last plane, at most 14,688,000. */
 export function lumaSum(): u32 {
   return sum;
 }
 
-/** Sum of all squared samples of the plane measured last, at most 3,745,440,000. */
+/** Sum of the squares of all samples of the last plane, at most 3,745,440,000. */
 export function lumaSquareSum(): u32 {
   return squareSum;
 }
 
-/** Reads the plane at `plane` (any alignment) and fills CELLS. */
+/** Measures the plane at address `plane` (any alignment) and fills CELLS. */
 export function measurePlane(plane: usize): void {
   let squares = i32x4.splat(0);
   let total: u32 = 0;
@@ -42,12 +42,12 @@ export function measurePlane(plane: usize): void {
     total += foldBand(CELLS + band * CELL_COLUMNS * 2);
   }
   sum = total;
-  // Each lane holds at most a quarter of 3.75e9, so no lane is negative; their total needs the full u32.
+  // Each lane has at most a quarter of 3.75e9, so no lane is negative; their total needs all bits of a u32.
   squareSum = <u32> i32x4.extract_lane(squares, 0) + <u32> i32x4.extract_lane(squares, 1) +
     <u32> i32x4.extract_lane(squares, 2) + <u32> i32x4.extract_lane(squares, 3);
 }
 
-/** Fills PAIRS from five rows and returns their squared samples summed in four lanes. */
+/** Fills PAIRS from five rows and returns the sum of their squared samples, in four lanes. */
 function sumBand(rows: usize): v128 {
   let squares = i32x4.splat(0);
   for (let x: usize = 0; x < ROW_BYTES; x += 16) {
@@ -66,7 +66,7 @@ function sumBand(rows: usize): v128 {
   return squares;
 }
 
-/** 16 samples -> 8 sums of horizontal neighbours. */
+/** 16 samples -> 8 sums of two horizontal neighbours. */
 function pairSums(samples: v128): v128 {
   return i16x8.add(evenSamples(samples), oddSamples(samples));
 }
@@ -93,7 +93,7 @@ function foldBand(cells: usize): u32 {
   let total: u32 = 0;
   for (let cell: usize = 0; cell < CELL_COLUMNS; cell++) {
     const pairs = PAIRS + cell * 10;
-    // Four u16 lanes summed by one multiplication: the top lane of x * 0x0001000100010001 holds their sum.
+    // One multiplication sums four u16 lanes: the top lane of x * 0x0001000100010001 is their sum.
     const four = <u32> ((load<u64>(pairs) * 0x0001000100010001) >> 48);
     const cellSum = four + <u32> load<u16>(pairs + 8);
     store<i16>(cells + cell * 2, <i16> (<i32> cellSum - HALF_CELL));

@@ -1,24 +1,24 @@
-/** The 64-bit DCT hash of a 32x36 grid of centred cells (D6), in integers only, so that every machine agrees. */
+/** The 64-bit DCT hash of a 32x36 grid of centred cells, in integers only, so it is equal on every machine. */
 
 import { CELL_COLUMNS, CELL_ROWS, CELLS } from "./luma";
 
 /*
  * hash bit 8v+u  <->  coefficient (u, v) of the two-dimensional DCT-II, u horizontal, v vertical, 0 <= u, v < 8
  *
- *   bit 0       always 0: (0, 0) is the mean, which would say nothing but "bright"
- *   bits 1..63  1 iff coefficient > median of the 63 + FLOOR
+ *   bit 0       always 0: (0, 0) is the mean, which says only how bright the picture is
+ *   bits 1..63  1 if and only if coefficient > median of the 63 + FLOOR
  *
  *   CELLS 36 x 32 x i16 --COSINE_X--> ROWS 36 x 8 x i32 --COSINE_Y >> 18--> COEFFICIENTS 64 x i32
  *
- * Cosines are rounded to 1/8192. Their rows for u, v > 0 sum to exactly 0 by symmetry, so adding the same
- * brightness everywhere changes no coefficient at all. Bounds: 6375 * 8192 * 32 < 2^31 for ROWS; the vertical
- * sum is exact in 49 bits of an i64; >> 18 leaves 8 fractional bits (8192 * 8192 = 2^26) and fits an i32.
+ * Cosines are rounded to 1/8192. Their rows for u, v > 0 sum to exactly 0 by symmetry, so adding the same brightness
+ * everywhere changes no coefficient. Bounds: 6375 * 8192 * 32 < 2^31 for ROWS; the vertical sum is exact in 49 bits of
+ * an i64; >> 18 leaves 8 fractional bits (8192 * 8192 = 2^26) and fits an i32. See docs/frames.md#signals.
  */
 
 /**
- * Coefficients that are 0 but for noise must not toss a coin each: a flat picture and one with few edges keep their
- * bits only if "positive" means "visibly so". A pattern cos(u x) cos(v y), u, v > 0, of amplitude A grey levels has
- * the coefficient A * 50 * 32/2 * 36/2 * 2^8 = A * 3,686,400, so FLOOR is a quarter of a grey level.
+ * Without it the noise would decide the bits of coefficients that are nearly 0, so the hash of a flat picture or one
+ * with few edges would differ from frame to frame. A pattern cos(u x) cos(v y), u, v > 0, with an amplitude of A grey
+ * levels has the coefficient A * 50 * 32/2 * 36/2 * 2^8 = A * 3,686,400, so FLOOR is a quarter of a grey level.
  */
 const FLOOR: i32 = 921_600;
 
@@ -41,7 +41,7 @@ const QUARTER_OF_72: usize = memory.data<i16>([
   714, 357, 0,
 ]);
 
-/** Fills the cosine tables; once, before the first hash. */
+/** Fills the cosine tables. Call it once, before the first hash. */
 export function prepareHash(): void {
   for (let frequency: i32 = 0; frequency < 8; frequency++) {
     for (let x: i32 = 0; x < 32; x++) {
@@ -124,14 +124,14 @@ function transformColumns(): void {
   }
 }
 
-/** Four exact sums without their 18 lowest bits, as i32. */
+/** Four exact sums without their lowest 18 bits, as i32. */
 function narrow(first: v128, second: v128): v128 {
   return v128.shuffle<i32>(i64x2.shr_s(first, 18), i64x2.shr_s(second, 18), 0, 2, 4, 6);
 }
 
 /**
- * The 32nd smallest of the 63 coefficients, by bisection of the value: the smallest m with at least 32
- * coefficients <= m. Coefficient (0, 0) is set to the largest value first, so that it is never counted.
+ * The 32nd smallest of the 63 coefficients, by binary search over the values: the smallest m with at least 32
+ * coefficients <= m. Coefficient (0, 0) is set to the largest value first, so that it does not count.
  */
 function medianCoefficient(): i32 {
   store<i32>(COEFFICIENTS, i32.MAX_VALUE);

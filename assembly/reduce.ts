@@ -1,18 +1,18 @@
-/** Reduces the luma of a live picture to 320x180 samples by areas, as ffmpeg's scaler does, within one level of it. */
+/** Scales the luma of a live picture to 320x180 samples by area averages; differs from ffmpeg's scaler by at most 1. */
 
 /*
- * Vertically first: 180 lines of the source's width come from all its rows with whole vectors; the horizontal pass, which
- * gathers, then has only those lines to read.
+ * The vertical pass is first: it makes 180 lines of the source's width from all source rows, with whole vectors. The
+ * horizontal pass is slower for each sample, but has to read those lines only.
  *
- *   BAND      256 KiB + 32 KiB    whole rows of the source, which the caller copies in as they are
- *   LINE      8192 x i16 + 64     one line: the weighted mean of some rows, 128 a luma level
+ *   BAND      256 KiB + 32 KiB    whole rows of the source, copied here by the caller without changes
+ *   LINE      8192 x i16 + 64     one line: the weighted mean of some rows, 128 units for each luma level
  *   PLANE     320 x 180 x u8      the result
- *   ROW_*     180 rows            which source rows make an output row: the first, how many, and their weights
+ *   ROW_*     180 rows            the source rows of each output row: the first, how many, and their weights
  *   COLUMN_*  320 columns         the same for columns
  *
- * Weights are 14 bits and those of one output sample add up to exactly 16384. Where the source is larger, they are the
- * share of the output sample's area that each source sample covers; where it is smaller, those of linear interpolation
- * between sample centres. Sums stay below 255 * 128 * 16384 < 2^31.
+ * Weights have 14 bits, and those of one output sample sum to exactly 16384. Where the source is larger, a weight is
+ * the share of the output sample's area that the source sample covers; where it is smaller, the weights are those of
+ * linear interpolation between sample centres. Sums stay below 255 * 128 * 16384 < 2^31.
  */
 
 export const BAND_BYTES: i32 = 1 << 18;
@@ -25,27 +25,27 @@ export const ROW_COUNT: usize = memory.data(180 * 4, 16);
 const OUTPUT_WIDTH: i32 = 320;
 const OUTPUT_HEIGHT: i32 = 180;
 const LINE: usize = memory.data(8192 * 2 + 128, 16);
-/** 8192 / 180 rows and two that are covered in part, even. */
+/** At least 8192 / 180 rows and two that are covered partly; an even number. */
 const ROW_TAPS: i32 = 48;
 const ROW_WEIGHTS: usize = memory.data(180 * 48 * 2, 16);
-/** 8192 / 320 columns and two that are covered in part, whole vectors. */
+/** At least 8192 / 320 columns and two that are covered partly; whole vectors. */
 const COLUMN_TAPS: i32 = 32;
 const COLUMN_FIRST: usize = memory.data(320 * 4, 16);
 const COLUMN_COUNT: usize = memory.data(320 * 4, 16);
 const COLUMN_WEIGHTS: usize = memory.data(320 * 32 * 2, 16);
 
 const ONE: i64 = 16384;
-/** A line keeps 7 of the 14 bits of its weights; the last step drops those and 14 more. */
+/** A line keeps 7 of the 14 bits of the weights; the last step removes those and 14 more. */
 const LINE_SHIFT: i32 = 7;
 const LINE_HALF: i32 = 64;
 const RESULT_SHIFT: i32 = 21;
 const RESULT_HALF: i32 = 1 << 20;
 
 let width: i32 = 0;
-/** Vectors of eight weights that a column needs, 1 to 4. */
+/** How many vectors of eight weights a column needs, 1 to 4. */
 let columnVectors: usize = 1;
 
-/** From now on regions have this size, each edge 1 to EDGE_MAX. */
+/** Sets the size of the regions from now on, each edge 1 to EDGE_MAX. */
 export function configure(regionWidth: i32, regionHeight: i32): void {
   width = regionWidth;
   fillTaps(regionHeight, OUTPUT_HEIGHT, ROW_FIRST, ROW_COUNT, ROW_WEIGHTS, ROW_TAPS);
@@ -54,8 +54,8 @@ export function configure(regionWidth: i32, regionHeight: i32): void {
 }
 
 /**
- * Makes the output rows `from` to `to` (exclusive). BAND holds source rows from ROW_FIRST of row `from` on, `stride` bytes
- * each, and the region begins `left` bytes into a row.
+ * Makes the output rows `from` to `to` (exclusive). BAND has the source rows from ROW_FIRST of row `from` on, `stride`
+ * bytes each; the region starts `left` bytes into each row.
  */
 export function reduce(from: i32, to: i32, stride: i32, left: i32): void {
   const bandFirst = load<i32>(ROW_FIRST + (<usize> from << 2));
@@ -72,7 +72,7 @@ export function reduce(from: i32, to: i32, stride: i32, left: i32): void {
   }
 }
 
-/** Sixteen samples at a time; what lies beyond the region is summed too and then weighs nothing. */
+/** Sixteen samples at a time. Samples to the right of the region are summed too, but later get the weight 0. */
 function sumRows(rows: usize, stride: i32, weights: usize, count: i32): void {
   for (let x: i32 = 0; x < width; x += 16) {
     let first = i32x4.splat(LINE_HALF);
@@ -80,7 +80,7 @@ function sumRows(rows: usize, stride: i32, weights: usize, count: i32): void {
     let third = first;
     let fourth = first;
     let at = rows + <usize> x;
-    // Two rows a step, side by side in 16-bit lanes; the weight behind the last one of an odd number is 0.
+    // Two rows in each step, interleaved in 16-bit lanes. For an odd number of rows the last weight is 0.
     for (let row: i32 = 0; row < count; row += 2) {
       const pair = v128.load32_splat(weights + (<usize> row << 1));
       const upper = v128.load(at);
@@ -158,7 +158,7 @@ function addPairs(a: v128, b: v128): v128 {
   return i32x4.add(v128.shuffle<i32>(a, b, 0, 4, 1, 5), v128.shuffle<i32>(a, b, 2, 6, 3, 7));
 }
 
-/** Fills the table of one axis; returns the largest number of source samples that an output sample has. */
+/** Fills the tables of one axis; returns the largest number of source samples of one output sample. */
 function fillTaps(source: i32, output: i32, firsts: usize, counts: usize, weights: usize, taps: i32): i32 {
   memory.fill(weights, 0, <usize> (output * taps * 2));
   let most: i32 = 1;
@@ -176,7 +176,7 @@ function fillTaps(source: i32, output: i32, firsts: usize, counts: usize, weight
 
 /**
  * In units of 1 / output of a source sample, output sample i covers i * source to (i + 1) * source. Weights are the
- * differences of rounded running shares, so that nothing is lost.
+ * differences of rounded cumulative shares, so that their sum is exact.
  */
 function areaTaps(source: i32, output: i32, index: i32, first: usize, weights: usize): i32 {
   const start = <i64> index * <i64> source;
@@ -194,7 +194,7 @@ function areaTaps(source: i32, output: i32, index: i32, first: usize, weights: u
   return <i32> (to - from);
 }
 
-/** In units of 1 / (2 * output), the centre of output sample i lies (2i + 1) * source - output behind that of the first. */
+/** In units of 1 / (2 * output), the centre of output sample i is (2i + 1) * source - output after the first one's. */
 function linearTaps(source: i32, output: i32, index: i32, first: usize, weights: usize): i32 {
   const unit = 2 * output;
   const position = (2 * index + 1) * source - output;

@@ -1,22 +1,22 @@
-/** The interpreter of trigger programs (contract 9): one call steps one sample, or a block of them. Allocates nothing. */
+/** The interpreter of trigger programs: one call evaluates one sample or a block of samples. Allocates nothing. */
 
 /*
- * The caller writes a program that was validated, so nothing is checked here: jumps go forward, the stack keeps
- * within its 16 values and slots within their 16 places.
+ * The caller writes a program that was validated, so nothing is checked here: jumps go forward, the stack has at most
+ * 16 values, and there are at most 16 slots. See docs/triggers-policies.md#trigger-semantics.
  *
  *   PROGRAM  64 rows  | code i32 | operand i32 | amount i32 or f32 | 0 |
- *   STATE    16 slots | true frames in a row i32 | input before i32 | last time f64, NaN for never |
- *   STACK    16 f32, upwards
+ *   STATE    16 slots | true frames in a row i32 | previous input i32 | last time f64, NaN for never |
+ *   STACK    16 f32, grows upwards
  *
- * Each of the three instructions with a slot has its own part of it, so different ones may share a slot; one that a
- * jump leaves out keeps what it remembers.
+ * Each of the three instructions with a slot uses its own field of the slot, so different ones may share a slot. An
+ * instruction that a jump skips keeps its state.
  *
- * A block of samples has one time and one row of values each; a row is as long as `begin` said, and NaN in it is a
- * signal that is missing. Every sample gives one byte of FLAGS: 1 fired, 2 a load had no value.
+ * A block of samples has a time and a row of values for each sample. A row has as many values as `begin` was told; NaN
+ * is a missing signal. The result of each sample is one byte of FLAGS: 1 the program fired, 2 a load had no value.
  *
  *   PTS_MS f64 | VALUES f32 x columns | FLAGS u8
  *
- * Values are f32; true is finite and not zero; what an instruction finds to be true it leaves as 1.
+ * Values are f32. A value is true if it is finite and not zero. Instructions write 1 for true and 0 for false.
  */
 
 export const INSTRUCTIONS: i32 = 64;
@@ -50,12 +50,12 @@ const FIRE: i32 = 15;
 const FIRED: i32 = 1;
 const MISSING_SIGNAL: i32 = 2;
 
-/** No sustain asks for more frames in a row; a live stream may go on for years. */
+/** The count stops here, because no sustain instruction needs more, and a live stream may last for years. */
 const SUSTAIN_FRAMES_MAX: i32 = 10_000;
 
 let rowBytes: usize = 0;
 
-/** A fresh start: no frame was seen yet. Rows of values hold `columns` signals from now on. */
+/** Resets the state. From now on rows have `columns` values. */
 export function begin(columns: i32): void {
   rowBytes = <usize> columns << 2;
   for (let slot: usize = 0; slot < 16; slot++) {
@@ -65,12 +65,12 @@ export function begin(columns: i32): void {
   }
 }
 
-/** Steps one sample, whose values are the first row; returns its flags. */
+/** Evaluates one sample, whose values are in the first row; returns its flags. */
 export function step(ptsMs: f64): i32 {
   return evaluate(VALUES, ptsMs);
 }
 
-/** Steps the first `rows` samples of the block. */
+/** Evaluates the first `rows` samples of the block. */
 export function run(rows: i32): void {
   let values = VALUES;
   for (let row: usize = 0; row < <usize> rows; row++) {
@@ -160,7 +160,7 @@ function leave(place: usize, isTrue: bool): void {
   store<f32>(place, <f32> <i32> isTrue);
 }
 
-/** The slot that the instruction at `at` names. */
+/** Address of the slot of the instruction at `at`. */
 
 function stateAt(at: usize): usize {
   return STATE + (<usize> load<i32>(at, 4) << 4);
@@ -178,7 +178,7 @@ function hasRisen(state: usize, input: bool): bool {
   return input & !before;
 }
 
-/** True when it never was, or long enough ago; this time is then the last one. */
+/** True when there was no last time or it is at least `durationMs` ago; then `ptsMs` becomes the last time. */
 
 function isCool(state: usize, ptsMs: f64, durationMs: i32): bool {
   const last = load<f64>(state, 8);

@@ -1,4 +1,4 @@
-/** The restricted zone (contract 11.5): enters and leaves on scores that last for some frames. Allocates nothing. */
+/** The restricted zone of a live session: entered and left when scores last for some frames. Allocates nothing. */
 
 /*
  *             score >= enter, `enterFrames` frames in a row
@@ -7,7 +7,8 @@
  *            <----------------------------------------------
  *             score <= exit, `exitFrames` frames in a row
  *
- * A frame that does not meet the condition starts the count again, as does one whose score is NaN.
+ * A frame that does not meet the condition restarts the count, and so does a frame whose score is NaN. See
+ * docs/live.md#restricted-zone.
  *
  *   SCORE f64 | TRANSITION u8, in blocks of BLOCK_ROWS frames
  */
@@ -28,7 +29,7 @@ let exitFrames: i32 = 0;
 let isInside: bool = false;
 let inARow: i32 = 0;
 
-/** Begins outside, with these thresholds from now on; a change takes one frame at least. */
+/** Starts outside, with these thresholds from now on. A change takes at least one frame. */
 export function begin(enter: f64, exit: f64, enterAfterFrames: i32, exitAfterFrames: i32): void {
   enterScore = enter;
   exitScore = exit;
@@ -38,7 +39,7 @@ export function begin(enter: f64, exit: f64, enterAfterFrames: i32, exitAfterFra
   inARow = 0;
 }
 
-/** What the next frame's score changes. */
+/** Processes the score of the next frame; returns NONE, ENTERED or LEFT. */
 export function step(score: f64): i32 {
   const meets = isInside ? score <= exitScore : score >= enterScore;
   const needed = isInside ? exitFrames : enterFrames;
@@ -49,7 +50,7 @@ export function step(score: f64): i32 {
   return isInside ? ENTERED : LEFT;
 }
 
-/** Steps the first `rows` scores of the block. */
+/** Processes the first `rows` scores of the block. */
 export function run(rows: i32): void {
   for (let row: usize = 0; row < <usize> rows; row++) {
     store<u8>(TRANSITION + row, step(load<f64>(SCORE + (row << 3))));
