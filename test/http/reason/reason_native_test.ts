@@ -19,6 +19,7 @@ import {
   ffmpeg,
   FILM,
   kindsOf,
+  LARGE_FILM,
   metric,
   payloads,
   reasonOn,
@@ -222,6 +223,7 @@ Deno.test("silent windows are asked about like frames, their clips kept only if 
 Deno.test("a crop is what the clip shows, and rows are there if they are asked for", async () => {
   await using at = await startNative(() => seen({}));
   const { answer } = await at.reason({
+    source_uri: LARGE_FILM,
     media: { mode: "video", window_ms: 2000 },
     crop: { x: 0.5, y: 0.5, width: 0.5, height: 0.5 },
     max_frames: 6,

@@ -15,6 +15,7 @@ import {
   ffmpeg,
   FILM,
   kindsOf,
+  LARGE_FILM,
   metric,
   payloads,
   reasonOn,
@@ -42,7 +43,7 @@ Deno.test("a film goes past the model chunk by chunk, and everything that was fo
     "run_completed",
   ]);
   const { coordinates, ...received } = payloads(events, "ingest_received")[0];
-  assert.deepEqual(coordinates.analysis_extent, { width: 854, height: 480 });
+  assert.deepEqual(coordinates.analysis_extent, { width: 214, height: 120 });
   assert.deepEqual({ ...received, request_id: "" }, {
     request_id: "",
     source_uri: FILM,
@@ -183,7 +184,11 @@ Deno.test("pictures are as many, as large and of the region that was asked for",
   await using at = await startReason();
   const check = async (body: Record<string, unknown>, images: number[], width: number, height: number) => {
     const before = at.model.requests.length;
-    const { answer, events } = await at.reason({ max_frames: 12, ...body });
+    const { answer, events } = await at.reason({
+      source_uri: LARGE_FILM,
+      max_frames: 12,
+      ...body,
+    });
     assert.equal(answer.status, 200, answer.text);
     const sent = at.model.requests.slice(before);
     assert.deepEqual(sent.map(({ images }) => images.length).toSorted(), images.toSorted());

@@ -15,8 +15,10 @@ import {
   type TestService,
 } from "../service.ts";
 
-/** 30 seconds of film with sound, 854x480, 24 frames a second. */
-export const FILM = join(CLIPS, "bbb480.mp4");
+/** 30 seconds of film with sound, 214x120, 24 frames a second: small, so that decoding it takes little time. */
+export const FILM = join(CLIPS, "bbb120.mp4");
+/** The same film as it came, 854x480, for tests of the size of pictures. */
+export const LARGE_FILM = join(CLIPS, "bbb480.mp4");
 export const SECOND_MODEL = "Qwen/Qwen3-VL-8B-Instruct";
 /** Two frames a second of the film: 60 frames, 12 chunks of 5. */
 export const SAMPLED = {
