@@ -1,4 +1,4 @@
-/** Analyze: signals to gate decisions to rows and markers, all deterministic. Interface 4.3, contract 3 to 5. */
+/** Analyze: turns the signals of frames into gate decisions, rows and markers, all deterministic. */
 
 import type { Metrics } from "../base/metrics.ts";
 import { refuse } from "../base/refusal.ts";
@@ -37,14 +37,14 @@ export interface AnalyzeOptions {
   readonly labelMaps: LabelMaps | null;
 }
 
-/** What one pass found; the rows are made from it one at a time when the answer is written. */
+/** The result of one call; the rows are made from it one at a time when the response is written. */
 export interface AnalyzeResult {
   readonly context: RowContext;
   readonly frames: AnalyzedFrames;
   readonly markers: readonly Marker[];
 }
 
-/** Frames with everything that their source says about them. */
+/** Frames, and how their source was sampled. */
 interface SourceFrames {
   readonly frameIndex: Float64Array;
   readonly signals: SignalColumns;
@@ -53,9 +53,10 @@ interface SourceFrames {
   readonly coordinates?: ImageCoordinates;
 }
 
-/** Markers of one commit: a pass over a long file must not hold up everyone else while it is written. */
+/** Markers of one commit: writing the markers of a long file must not block other requests. */
 const MARKERS_PER_COMMIT = 4096;
 
+/** See docs/api.md#analyze and docs/frames.md#gate. */
 export class Analyze {
   readonly #options: AnalyzeOptions;
 
@@ -103,7 +104,7 @@ export class Analyze {
     return { context, frames, markers };
   }
 
-  /** One marker_emitted a marker, then analysis_generated; in steps, so that a stop in between still wins. */
+  /** One `marker_emitted` per marker, then `analysis_generated`; in several commits, so that a stop in between counts. */
   async #commit(
     caller: Caller,
     context: RowContext,
@@ -139,7 +140,7 @@ export class Analyze {
     }
   }
 
-  /** Contract 16: the recorded path feeds the live path's series with its average a frame. */
+  /** Recorded media counts into the metrics of live media: the whole pass, and the average latency of a frame. */
   #count(gate: GateColumns, tookMs: number): void {
     const { metrics } = this.#options;
     const kept = gate.reason.reduce((count, reason) => count + (isKept(GATE_REASONS[reason]!) ? 1 : 0), 0);
@@ -154,7 +155,7 @@ export class Analyze {
     return actionableRun(timeline.view, caller, runId, clock, "analyze");
   }
 
-  /** Signals, policy and rate of the run's latest decode; what the request says of sampling is ignored. */
+  /** Signals, policy and rate of the run's latest decode; the sampling fields of the request are ignored. */
   #decodedFrames(run: RunView): SourceFrames {
     const stored = run.latestFramesDecodedSeq > 0
       ? this.#options.timeline.readOne(run.latestFramesDecodedSeq)
@@ -183,8 +184,8 @@ interface DecodedPayload {
 }
 
 /**
- * The payload with each hash as a JSON string, from which BigInt reads all 64 bits. Only the digits behind the key
- * `"perceptual_hash":` change; inside a JSON string that quote would stand escaped, so no text can look like it.
+ * The payload with each hash as a JSON string, from which BigInt reads all 64 bits. Only the digits after the key
+ * `"perceptual_hash":` change. Text inside a JSON string cannot look like that key, as its quotes are escaped.
  */
 function hashesQuoted(payload: string): string {
   return payload.replace(/"perceptual_hash":(\d+)/g, '"perceptual_hash":"$1"');
@@ -236,7 +237,7 @@ function callerFrames(
   };
 }
 
-/** Contract 5: 1000 over the mean positive distance of two frames, within the sampling range; 1.0 if there is none. */
+/** 1000 over the mean positive distance of two frames, within the sampling range; 1 where there is no such distance. */
 function measuredFps(frames: readonly CallerFrame[]): number {
   let sumMs = 0;
   let distances = 0;

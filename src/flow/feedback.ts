@@ -1,4 +1,4 @@
-/** What operators think of a run: taken at any time of its life, listed across the caller's runs. Interface 4.8. */
+/** Feedback of operators: submitted to one run, listed over all runs of the caller. See docs/api.md#feedback. */
 
 import { utf8Length } from "../base/bytes.ts";
 import type { FeedbackBody } from "../model/api/feedback.ts";
@@ -10,10 +10,10 @@ import type { Caller } from "./caller.ts";
 import { ownedRun } from "./runs/ownership.ts";
 
 const KIND = "operator_feedback_submitted";
-/** Feedback read and handed on at a time. */
+/** Feedback events in one batch of the list. */
 const BATCH_EVENTS = 128;
 
-/** Contract 8.1. */
+/** One item of the list. */
 export interface FeedbackItem {
   /** The sequence number of its event. */
   readonly id: number;
@@ -29,7 +29,7 @@ export interface FeedbackItem {
 
 export class Feedback {
   readonly #timeline: Timeline;
-  /** Sequence numbers of each principal's feedback, those of deleted runs included. Read from the log on first use. */
+  /** Sequence numbers of each principal's feedback, deleted runs included. Read from the log on first use. */
   #seqs: Map<string, number[]> | undefined;
 
   constructor(timeline: Timeline) {
@@ -44,8 +44,8 @@ export class Feedback {
   }
 
   /**
-   * The feedback's id. A terminal run takes feedback like any other. Errors: 422 on `rating`, `category` and
-   * `feedback`, told before anything of the run (contract 1.2); then 422 and 404 on the run.
+   * Returns the feedback's id. A terminal run takes feedback like any other. Errors: 422 on `rating`, `category` and
+   * `feedback`, checked before the run; then 422 and 404 on the run.
    */
   submit(caller: Caller, runId: string, body: FeedbackBody): number {
     check(body);
@@ -70,7 +70,7 @@ export class Feedback {
     }
   }
 
-  /** Looks for the kind in the timeline's index, so that only feedback is read from the disk. */
+  /** Uses the timeline's index of kinds, so that only feedback is read from the disk. */
   #read(): Map<string, number[]> {
     const seqs = new Map<string, number[]>();
     for (const batch of this.#timeline.readAll({ kinds: new Set([KIND]) })) {

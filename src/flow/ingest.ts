@@ -1,4 +1,4 @@
-/** Ingest: decode a source into sampled frames with signals, and say so on the timeline. Interface 4.3, contract 2. */
+/** Ingest: decodes a source into the signals of sampled frames, and appends them to the timeline. */
 
 import { joinedBytes } from "../base/bytes.ts";
 import type { Metrics } from "../base/metrics.ts";
@@ -41,9 +41,10 @@ export interface IngestAnswer {
   readonly sample_fps: number;
 }
 
-/** Rows of signals that are turned into text before other work gets a turn. */
+/** Rows of signals that are encoded before other requests get a turn. */
 const ROWS_PER_TURN = 4096;
 
+/** See docs/api.md#ingest. */
 export class Ingest {
   readonly #options: IngestOptions;
 
@@ -52,7 +53,7 @@ export class Ingest {
   }
 
   /**
-   * Both events are appended together, and only after a decode that succeeded.
+   * Appends both events in one commit, after the whole source was decoded.
    * Errors: 404, 409 when the run is or becomes terminal, 422 with the field, `source_uri` for any media fault.
    */
   async run(caller: Caller, runId: string, body: IngestBody): Promise<IngestAnswer> {
@@ -64,7 +65,7 @@ export class Ingest {
     rules.range("max_frames", maxFrames, LIMITS.ingest.maxFrames);
     rules.check();
     const sampling = { policy: body.sampling_policy, fixedFps: body.fixed_fps, sampleFps: body.sample_fps };
-    planSampling(sampling, null, "ingest"); // a policy that is wrong whatever the file is refused before it is opened
+    planSampling(sampling, null, "ingest"); // refuses an invalid policy before the source is opened
 
     using handle = work.begin(runId, caller.signal);
     try {
@@ -122,7 +123,7 @@ export class Ingest {
     actionableRun(timeline.view, caller, runId, { nowMs: world.now(), ttlMs: streamTtlMs }, "ingest into");
   }
 
-  /** Contract 16: the recorded path feeds the live path's series with its average a frame. */
+  /** Recorded media counts into the metrics of live media: the whole pass, and the average latency of a frame. */
   #count(frames: number, tookMs: number): void {
     const { metrics } = this.#options;
     metrics.add("service_pipeline_frames_decoded_total", frames);
@@ -130,7 +131,7 @@ export class Ingest {
   }
 }
 
-/** The payload of `frames_decoded` as UTF-8; other requests get their turn while a long one is written. */
+/** The payload of `frames_decoded` as UTF-8. Other requests get a turn while a long one is encoded. */
 async function framesDecodedJson(facts: {
   caller: Caller;
   streamId: string;

@@ -1,4 +1,4 @@
-/** Search: which of the caller's events say something in their descriptions. Interface 4.4, contract 8.1. */
+/** Search: finds the caller's events whose description contains a text. See docs/api.md#search. */
 
 import { utf8Length } from "../base/bytes.ts";
 import type { SearchBody } from "../model/api/search.ts";
@@ -15,10 +15,10 @@ import { ownedRun } from "./runs/ownership.ts";
 export interface SearchHit {
   readonly seq: number;
   readonly run_id: string;
-  /** Media time where the payload has one, else the time of the append (contract C5), milliseconds. */
+  /** Media time where the payload has one, else the time of the append; milliseconds. */
   readonly pts_ms: number;
   readonly kind: string;
-  /** The text that matched, as it was written. */
+  /** The description that matched, as it was written. */
   readonly description: string;
   readonly index_name: string | null;
 }
@@ -78,7 +78,7 @@ function checked(body: SearchBody): { text: string; limit: number; runId: string
   return { text, limit, runId: body.run_id ?? undefined };
 }
 
-/** Undefined for an event that went bad on the disk after it was indexed. */
+/** Undefined for an event that was damaged on the disk after it was indexed. */
 function hitOf(event: StoredEvent | undefined): SearchHit | undefined {
   const described = event && describedPayload(event.payload);
   if (!described) return undefined;

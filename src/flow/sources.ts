@@ -1,4 +1,4 @@
-/** Turns a `source_uri` into something that can be decoded, wherever it is. Contract 2.1 and 2.2. */
+/** Opens a `source_uri`, local or remote, as an input that ffmpeg can decode. See docs/api.md#sources. */
 
 import { Gate } from "../base/gate.ts";
 import { Refusal } from "../base/refusal.ts";
@@ -7,7 +7,7 @@ import { fetchedInput, fileInput, hlsInput, type MediaInput, rtspInput } from ".
 import { resolveLocalSource, type SourcePolicy } from "../media/source.ts";
 import { type RemoteSource, remoteSource, type RemoteSourceToggles } from "../model/sources/remote_source.ts";
 import { HlsRelay } from "../remote/sources/hls_relay.ts";
-import type { Outbound } from "../remote/guard/outbound.ts";
+import type { TrustedOutbound } from "../remote/guard/outbound.ts";
 import { PinnedAgent } from "../remote/guard/pinned_agent.ts";
 import { type FetchContext, prefetch } from "../remote/sources/prefetch.ts";
 import { RtspTunnel } from "../remote/sources/rtsp_tunnel.ts";
@@ -16,20 +16,20 @@ import { PartialFile } from "../store/partial_file.ts";
 export interface SourcesOptions {
   readonly world: World;
   readonly local: Omit<SourcePolicy, "principalKey">;
-  /** What is fetched lies here as long as it is needed. */
+  /** For fetched files, which are removed after use. */
   readonly tempDir: string;
   readonly toggles: RemoteSourceToggles & { readonly allowInsecureTls: boolean };
-  readonly outbound: Outbound & { readonly roots: readonly string[] };
+  readonly outbound: TrustedOutbound;
 }
 
-/** Something to decode. Disposing it removes what was fetched for it and closes the way to it. */
+/** An opened source. Disposing it removes what was fetched for it and closes the connection to it. */
 export interface OpenedSource extends AsyncDisposable {
-  /** As the caller gave it, trimmed; what events and responses report. */
+  /** As the caller sent it, trimmed; events and responses report it. */
   readonly uri: string;
   readonly input: MediaInput;
   /**
-   * What `work` on the input gives. Where a program failed because it was kept from something on the way, that is why it
-   * is refused; the program itself knows nothing of it.
+   * The result of `work` on the input. Where ffmpeg failed because the connection to the source was refused or broke, the
+   * error is that of the connection, as ffmpeg itself does not know the reason.
    */
   explained<T>(work: Promise<T>): Promise<T>;
 }
@@ -52,8 +52,8 @@ export class Sources implements Disposable {
   }
 
   /**
-   * Finds a local file, fetches a remote one, or opens the only way there is to a stream. Errors: 422 `source_uri` for whatever
-   * is wrong with the source, 503 `storage_unavailable`, and the reason of `signal`.
+   * Finds a local file, fetches a remote one, or opens a relay or a tunnel to a stream. Errors: 422 `source_uri` for every
+   * fault of the source, 503 `storage_unavailable`, and the reason of `signal`.
    */
   async open(sourceUri: string, principalKey: string, signal: AbortSignal): Promise<OpenedSource> {
     const { local, toggles } = this.#options;
@@ -93,14 +93,17 @@ export class Sources implements Disposable {
   }
 }
 
-/** Remote files that are fetched or decoded at once; each may take 256 MiB of the disk all the while. */
+/**
+ * The bound on remote fetches: remote files that are fetched or decoded at once. Each may take 256 MiB of the disk until it
+ * was decoded.
+ */
 const FETCHES_MAX = 16;
-/** Callers that may wait for their turn; each is an open request, and the service bounds those before. */
+/** Requests that may wait for a fetch. */
 const WAITERS_MAX = 4096;
 
-/** What is held for a source as long as it is decoded. */
+/** The relay, tunnel or fetched file of a source, held as long as the source is decoded. */
 interface HeldResource extends AsyncDisposable {
-  /** The first thing that went wrong on the way. */
+  /** The first fault of the connection to the source. */
   readonly fault?: Refusal | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** Trigger programs: compiled from source, validated, and evaluated on samples. Nothing is kept. Interface 4.7. */
+/** Trigger programs: compiles, validates and evaluates them. Stores nothing. See docs/triggers-policies.md#trigger-program. */
 
 import { refuse } from "../base/refusal.ts";
 import type { TriggerKernel } from "../media/kernels/trigger_kernel.ts";
@@ -9,21 +9,21 @@ import { fillColumns, firstOutOfOrder } from "../model/triggers/samples.ts";
 import { tableOf } from "../model/triggers/program_table.ts";
 import { stateSlots, type ValidProgram, validProgram } from "../model/triggers/validate.ts";
 
-/** A program that may run, and what it takes. */
+/** A valid program, and its size. */
 export interface CheckedProgram {
   readonly program: ValidProgram;
   readonly instructionCount: number;
   readonly stateSlots: number;
 }
 
-/** What a program made of a sequence of samples, in their order. */
+/** The results of a program for a sequence of samples, in their order. */
 export interface TriggerEvaluation {
   readonly program: ValidProgram;
   /** Media time of each sample, milliseconds. */
   readonly ptsMs: Float64Array;
   /** `FIRED` and `MISSING_SIGNAL` of each sample. */
   readonly flags: Uint8Array;
-  /** What a firing executes: all actions, in the order of the program. */
+  /** The actions of every firing, in the order of the program. */
   readonly actions: readonly Action[];
 }
 
@@ -44,7 +44,7 @@ export class Triggers {
     return checked(validProgram(program));
   }
 
-  /** Steps the samples from a fresh state, without a pause. Errors: 422 on `program`, 422 on `samples`. */
+  /** Steps through the samples from the initial state, synchronously. Errors: 422 on `program`, 422 on `samples`. */
   evaluate({ program, samples }: EvaluateBody): TriggerEvaluation {
     const valid = validProgram(program);
     const late = firstOutOfOrder(samples);

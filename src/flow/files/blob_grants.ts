@@ -1,4 +1,4 @@
-/** Where a run's timeline names a blob. It remembers places and no answers: what it finds is read from the log again. */
+/** Finds the event of a run that grants a blob. Caches where hashes occur, never the grants themselves. */
 
 import { yieldToEventLoop } from "../../base/wait.ts";
 import { findEvent, type GrantedBlob, grantedBlobs } from "../../model/events/event_table.ts";
@@ -8,54 +8,54 @@ import type { StoredEvent } from "../../store/log/event_reader.ts";
 
 type BlobRoute = GrantedBlob["route"];
 
-/** What was read of one run for one route. */
+/** What was read of one run for one route so far. */
 interface Scanned {
-  /** Everything before it was read. */
+  /** Every event before this one was read. */
   nextSeq: number;
-  /** First 52 bits of a hash that was seen, as a number, to the seq where it was first. */
-  readonly places: Map<number, number>;
+  /** The first 52 bits of each hash, as a number, and the event that has it first. */
+  readonly seqs: Map<number, number>;
 }
 
-/** Batches of events that are read before other requests get their turn: a few milliseconds. */
+/** Batches of events that are read before other requests get a turn: a few milliseconds. */
 const BATCHES_PER_TURN = 4;
 
 /**
- * A gallery asks for each of a run's pictures once, so every event is read once, and not once a picture: a search goes
- * on where the last one stopped, and stops where it finds. The runs that were asked for longest ago are forgotten.
+ * A gallery fetches each picture of a run once. So that the events are not read again for each picture, a search continues
+ * where the last one stopped, and stops at the first match. The least recently used runs are dropped from the cache.
  */
 export class BlobGrants {
   readonly #timeline: Pick<Timeline, "read" | "readOne">;
-  readonly #placesMax: number;
+  readonly #seqsMax: number;
   /** In the order of their last use. */
   readonly #scanned = new Map<string, Scanned>();
 
   constructor(
     timeline: Pick<Timeline, "read" | "readOne">,
-    placesMax: number = LIMITS.blob.referencesRemembered,
+    seqsMax: number = LIMITS.blob.referencesRemembered,
   ) {
     this.#timeline = timeline;
-    this.#placesMax = placesMax;
+    this.#seqsMax = seqsMax;
   }
 
   /** The run's grant of the blob, or undefined; `sha256` is lower case. */
   async find(runId: string, route: BlobRoute, sha256: string): Promise<GrantedBlob | undefined> {
     const key = `${route} ${runId}`;
-    const scanned = this.#scanned.get(key) ?? { nextSeq: 1, places: new Map() };
+    const scanned = this.#scanned.get(key) ?? { nextSeq: 1, seqs: new Map() };
     this.#scanned.delete(key);
     this.#scanned.set(key, scanned);
     try {
-      const place = scanned.places.get(fingerprint(sha256));
-      if (place === undefined) return await this.#search(scanned, runId, route, sha256);
-      const stored = this.#timeline.readOne(place);
-      // The first event that has the hash need not be one that grants it.
+      const seq = scanned.seqs.get(fingerprint(sha256));
+      if (seq === undefined) return await this.#search(scanned, runId, route, sha256);
+      const stored = this.#timeline.readOne(seq);
+      // The first event that contains the hash may not grant it; a later one may.
       return stored && grantIn(stored, route, sha256) ||
-        await this.#search({ nextSeq: place, places: new Map() }, runId, route, sha256);
+        await this.#search({ nextSeq: seq, seqs: new Map() }, runId, route, sha256);
     } finally {
-      this.#forget();
+      this.#evict();
     }
   }
 
-  /** Goes on from where `scanned` ends; two searches at once read the same twice, and neither leaves a gap. */
+  /** Continues where `scanned` ends. Two searches at once read the same events twice, and neither leaves a gap. */
   async #search(scanned: Scanned, runId: string, route: BlobRoute, sha256: string) {
     const kinds = (kind: string) => findEvent(kind)?.blobs.some((blob) => blob.route === route) ?? false;
     let batches = 0;
@@ -72,35 +72,35 @@ export class BlobGrants {
     return undefined;
   }
 
-  /** The run of this request is the last to go, and goes too when it alone has more places than all may have. */
-  #forget(): void {
-    let places = this.#scanned.values().reduce((sum, scanned) => sum + scanned.places.size, 0);
+  /** The run of this request is evicted last, and only where it alone exceeds the bound. */
+  #evict(): void {
+    let count = this.#scanned.values().reduce((sum, scanned) => sum + scanned.seqs.size, 0);
     for (const [key, scanned] of this.#scanned) {
-      if (places <= this.#placesMax && this.#scanned.size <= RUNS_MAX) return;
+      if (count <= this.#seqsMax && this.#scanned.size <= RUNS_MAX) return;
       this.#scanned.delete(key);
-      places -= scanned.places.size;
+      count -= scanned.seqs.size;
     }
   }
 }
 
-function remember({ places }: Scanned, { payload, seq }: StoredEvent): void {
+function remember({ seqs }: Scanned, { payload, seq }: StoredEvent): void {
   for (const match of payload.matchAll(HASH)) {
     const number = fingerprint(match[1]!);
-    if (!places.has(number)) places.set(number, seq);
+    if (!seqs.has(number)) seqs.set(number, seq);
   }
 }
 
-/** Runs of which nothing was found cost a little as well. */
+/** Runs in the cache: one without any hash takes memory too. */
 const RUNS_MAX = 1024;
 
 const HASH = /_sha256":\s*"([0-9a-f]{64})"/g;
 
-/** Thirteen of the digits: as many as a double holds exactly. */
+/** The first 13 hexadecimal digits: 52 bits, which a double holds exactly. */
 function fingerprint(sha256: string): number {
   return parseInt(sha256.slice(0, 13), 16);
 }
 
-/** Payloads without the hash are not parsed. */
+/** Parses only payloads that contain the hash. */
 function grantIn({ kind, payload }: StoredEvent, route: BlobRoute, sha256: string): GrantedBlob | undefined {
   if (!payload.includes(sha256)) return undefined;
   return grantedBlobs(kind, JSON.parse(payload))

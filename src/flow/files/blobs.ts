@@ -1,4 +1,4 @@
-/** Fetching retained blobs: only those that the caller's own run names. Interface 4.10, contract 14. */
+/** Opens retained blobs: only those that an event of the caller's own run grants. See docs/api.md#blobs. */
 
 import { refuse } from "../../base/refusal.ts";
 import type { GrantedBlob } from "../../model/events/event_table.ts";
@@ -20,7 +20,7 @@ export class BlobReads {
     this.#grants = new BlobGrants(timeline);
   }
 
-  /** Errors: 422 `run_id` or `sha256`; 404 for a foreign run, a hash that the run does not name, a file that is gone. */
+  /** Errors: 422 `run_id` or `sha256`; 404 for a run of another principal, a hash that the run does not grant, a lost file. */
   async open(
     caller: Caller,
     runId: string,

@@ -1,4 +1,4 @@
-/** Uploads and the files that callers may fetch. Interface 4.10, contract 2.1 and 13.6. */
+/** Uploads, and the files that callers may download. See docs/api.md#uploads-and-files. */
 
 import { join } from "node:path";
 import { Gate } from "../../base/gate.ts";
@@ -34,9 +34,9 @@ export class Files implements Disposable {
   }
 
   /**
-   * Stores `content` as the caller's file and returns its absolute path, which is a source_uri. The final name is only
-   * given to what was received whole and found to be media; until then, and after any failure, nothing is visible.
-   * Errors: 422 `file`, 503 `storage_unavailable`, and whatever reading `content` throws.
+   * Stores `content` as the caller's file and returns its absolute path, which is a source_uri. The file gets its final
+   * name only after it was received completely and probed as media; until then, and after a failure, it is not visible.
+   * Errors: 422 `file`, 503 `storage_unavailable`, and every error of reading `content`.
    */
   async upload(caller: Caller, filename: string, content: AsyncIterable<Uint8Array>): Promise<string> {
     const { signal } = caller;
@@ -54,7 +54,7 @@ export class Files implements Disposable {
 
   /**
    * The caller's own upload of that name, else the first operator root's file. Errors: 400 `filename`; 404 for what is
-   * absent, foreign, or reached by a link that leads out of the roots.
+   * absent, of another principal, or reached by a link that leads out of the roots.
    */
   async open(caller: Caller, filename: string): Promise<OpenFile> {
     const mediaType = requestedVideoType(filename);
@@ -71,7 +71,7 @@ export class Files implements Disposable {
     this.#receiving.close();
   }
 
-  /** Null for every reason alike, so that nobody can find out what exists. */
+  /** Null for every reason, so that a caller cannot find out which files exist. */
   async #openVisible({ principalKey }: Caller, path: string): Promise<Deno.FsFile | null> {
     try {
       const source = await resolveLocalSource(path, { ...this.#options.sources, principalKey });
@@ -82,7 +82,7 @@ export class Files implements Disposable {
     }
   }
 
-  /** A fault of the medium is told on the field that this route knows. */
+  /** Reports a fault of the media on `file`, as this route has no `source_uri`. */
   async #checkIsMedia(path: string, signal: AbortSignal): Promise<void> {
     try {
       await this.#options.decoder.probe(fileInput(path), signal, LIMITS.upload.probeTimeoutMs);

@@ -1,6 +1,6 @@
-/** A file that is open for an answer, with what the answer says of it. */
+/** A file that is open for a response, with the facts for its headers. */
 
-/** Whoever has it closes it, or hands it to an answer's body, which does. */
+/** Its owner closes it, or passes it to the body of a response, which closes it. */
 export interface OpenFile extends Disposable {
   readonly file: Deno.FsFile;
   readonly mediaType: string;
@@ -12,15 +12,15 @@ export interface OpenFile extends Disposable {
   readonly cacheControl: string;
 }
 
-/** What an answer says of a file that its caller knows; the rest is asked of the open file itself. */
+/** The facts that the caller of {@link describeOpenFile} knows; the others are read from the open file. */
 export interface FileTerms {
   readonly mediaType: string;
-  /** For content that is known by its hash; otherwise size, time and inode tell versions apart. */
+  /** The version of content that is named by its hash; for other files size, time and inode are the version. */
   readonly sha256?: string;
   readonly cacheControl: string;
 }
 
-/** Size and version are those of the open file, whatever its name stands for by now. Null when it is no file. */
+/** Size and version are those of the open file, even if its name refers to another file by now. Null when it is no file. */
 export async function describeOpenFile(file: Deno.FsFile, terms: FileTerms): Promise<OpenFile | null> {
   const { mediaType, sha256, cacheControl } = terms;
   try {
@@ -29,8 +29,12 @@ export async function describeOpenFile(file: Deno.FsFile, terms: FileTerms): Pro
       const modifiedMs = sha256 === undefined ? mtime?.getTime() ?? 0 : null;
       const etag = sha256 ?? [size, modifiedMs ?? 0, ino ?? 0].map((number) => number.toString(16)).join("-");
       return {
-        ...{ file, mediaType, cacheControl, modifiedMs },
-        ...{ sizeBytes: size, etag: `"${etag}"` },
+        file,
+        mediaType,
+        cacheControl,
+        modifiedMs,
+        sizeBytes: size,
+        etag: `"${etag}"`,
         [Symbol.dispose]: () => file.close(),
       };
     }

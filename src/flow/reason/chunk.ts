@@ -1,4 +1,4 @@
-/** One chunk: pictures or a clip and its sound, a question to the model, and what goes on the timeline. Contract 6. */
+/** One chunk: takes its pictures, clip or audio, asks the model about them, and makes the events of the result. */
 
 import type { Metrics } from "../../base/metrics.ts";
 import type { World } from "../../base/world.ts";
@@ -42,23 +42,23 @@ export interface ChunkReasonerOptions {
   readonly blobs: Blobs;
 }
 
-/** What a chunk comes to: what is kept of it, and its events, none where nobody was asked. */
+/** The result of a chunk: its record, and its events; none where neither a model nor the sidecar was asked. */
 export interface ReasonedChunk {
   readonly record: ChunkRecord;
   readonly events: readonly NewEvent[];
 }
 
-/** What was found out about a chunk, before anything is stored or told. */
+/** The semantic result of a chunk. */
 interface Finding {
   readonly reply: ChunkReply | null;
-  /** Contract 6.6; null when the semantic path did its work. */
+  /** `semantic_error`, null where the model gave a valid answer. See docs/reason.md#failed-chunks. */
   readonly error: string | null;
   readonly rawOutput: unknown;
   readonly overlay: RowOverlay | null;
   readonly moments: readonly ChunkMoment[];
 }
 
-/** The clip of a chunk, or why there is none. */
+/** The clip of a chunk, or the error of its extraction. */
 interface Cut {
   readonly clip: Clip | null;
   readonly error: string | null;
@@ -67,51 +67,57 @@ interface Cut {
 export class ChunkReasoner {
   readonly #options: ChunkReasonerOptions;
   readonly #questions: ChunkQuestions;
-  readonly #listening: ChunkAudio | null;
+  readonly #audio: ChunkAudio | null;
   readonly #evidence: EvidenceStore;
-  /** What was last said and seen, for a temporal chain; its chunks come one after the other. */
+  /** The last description and picture, for a temporal chain, whose chunks are processed one after the other. */
   #previous: { readonly ptsMs: number; readonly text: string } | null = null;
   #previousPicture: Uint8Array | null = null;
 
   constructor(options: ChunkReasonerOptions) {
-    const { inference, plan, caller, runId, extractor, audioSidecar } = options;
+    const { inference, plan, caller, runId, extractor, audioSidecar, blobs, metrics } = options;
     this.#options = options;
     this.#questions = new ChunkQuestions({ inference, plan, principalKey: caller.principalKey, runId });
-    this.#listening = plan.localAudio && audioSidecar
+    this.#audio = plan.localAudio && audioSidecar
       ? new ChunkAudio({ extractor, sidecar: audioSidecar, plan: plan.localAudio, timeoutMs: plan.timeoutMs })
       : null;
-    this.#evidence = new EvidenceStore(options);
+    this.#evidence = new EvidenceStore({ blobs, metrics });
   }
 
-  /** Rejects with the reason of the signal and with nothing else that a model, a sidecar or a medium could cause. */
+  /** Failures of a model, a sidecar or the media are part of the result. Rejects with the reason of the signal. */
   async reason(chunk: DecodedChunk, signal: AbortSignal): Promise<ReasonedChunk> {
     const { world, isSemantic } = this.#options;
     const startedMs = world.monotonicMs();
-    const told = isSemantic || this.#listening !== null ? await this.#tell(chunk, signal) : null;
-    const record = this.#record(chunk, told?.finding ?? null, world.monotonicMs() - startedMs);
-    return { record, events: told?.events ?? [] };
+    const isAnalyzed = isSemantic || this.#audio !== null;
+    const analyzed = isAnalyzed ? await this.#analyze(chunk, signal) : null;
+    const record = this.#record(chunk, analyzed?.finding ?? null, world.monotonicMs() - startedMs);
+    return { record, events: analyzed?.events ?? [] };
   }
 
-  async #tell(chunk: DecodedChunk, signal: AbortSignal): Promise<{ finding: Finding; events: NewEvent[] }> {
+  async #analyze(
+    chunk: DecodedChunk,
+    signal: AbortSignal,
+  ): Promise<{ finding: Finding; events: NewEvent[] }> {
     const { plan, isSemantic } = this.#options;
     const span = this.#span(chunk);
     const needsClip = isSemantic && (isNative(plan) || plan.clip !== null);
-    const [heard, asked] = await Promise.all([
-      this.#hear(span, signal),
+    const [audio, modelCut] = await Promise.all([
+      this.#analyzeAudio(span, signal),
       needsClip ? this.#cut(span, signal) : NO_CUT,
     ]);
-    const finding = this.#fused(await this.#find(chunk, span, { heard, cut: asked, signal }), span, heard);
+    const finding = this.#fused(await this.#find(chunk, span, { audio, cut: modelCut, signal }), span, audio);
     this.#remember(chunk, span, finding);
     const isKept = plan.media.persistEvidence && isWorthKeeping(plan, finding);
-    const cut = isKept && asked.clip === null && asked.error === null ? await this.#cut(span, signal) : asked;
+    const cut = isKept && modelCut.clip === null && modelCut.error === null
+      ? await this.#cut(span, signal)
+      : modelCut;
     const evidence = isKept && cut.clip ? await this.#evidence.clip(cut.clip.bytes) : null;
-    const speech = await this.#listening?.speak(finding.moments, signal);
+    const speech = await this.#audio?.synthesize(finding.moments, signal);
     const feedbackAudio = speech ? await this.#evidence.speech(speech) : null;
     signal.throwIfAborted();
-    return { finding, events: this.#events(chunk, span, { finding, heard, cut, evidence, feedbackAudio }) };
+    return { finding, events: this.#events(chunk, span, { finding, audio, cut, evidence, feedbackAudio }) };
   }
 
-  /** A native window begins with its first frame and ends with the medium, whatever frames it has. Contract 6.2. */
+  /** A native window starts with its first frame; the end of the media may shorten it. See docs/reason.md#media-windows. */
   #span({ signals }: DecodedChunk): Span {
     const { plan, info } = this.#options;
     const startMs = signals.ptsMs[0]!;
@@ -121,9 +127,9 @@ export class ChunkReasoner {
     return { startMs, endMs: startMs + Math.max(1, Math.min(lengthMs, leftMs)) };
   }
 
-  async #hear({ startMs, endMs }: Span, signal: AbortSignal): Promise<AudioFindings | null> {
+  async #analyzeAudio({ startMs, endMs }: Span, signal: AbortSignal): Promise<AudioFindings | null> {
     const { input, info } = this.#options;
-    return await this.#listening?.hear({ input, info, startMs, durationMs: endMs - startMs, signal }) ?? null;
+    return await this.#audio?.analyze({ input, info, startMs, durationMs: endMs - startMs, signal }) ?? null;
   }
 
   async #cut({ startMs, endMs }: Span, signal: AbortSignal): Promise<Cut> {
@@ -138,11 +144,11 @@ export class ChunkReasoner {
     }
   }
 
-  /** What the model makes of the chunk, on its own word. */
+  /** What the model says about the chunk. */
   async #find(
     chunk: DecodedChunk,
     span: Span,
-    { heard, cut, signal }: { heard: AudioFindings | null; cut: Cut; signal: AbortSignal },
+    { audio, cut, signal }: { audio: AudioFindings | null; cut: Cut; signal: AbortSignal },
   ): Promise<Finding> {
     const { plan, isSemantic } = this.#options;
     if (!isSemantic) return NOTHING_ASKED;
@@ -154,7 +160,7 @@ export class ChunkReasoner {
     const images = video ? [] : this.#pictures(chunk);
     if (!video && images.length === 0) return failed("chunk_has_no_jpeg_frames");
     const question: ChunkQuestion = {
-      prompt: this.#prompt(chunk, span, heard),
+      prompt: this.#prompt(chunk, span, audio),
       images,
       ...(video && { video }),
     };
@@ -184,7 +190,7 @@ export class ChunkReasoner {
     }
   }
 
-  /** Chosen pictures of the chunk; in front of them, if asked for, the one in the middle of the chunk before. */
+  /** The chosen pictures of the chunk; with `visual_diff` the middle picture of the chunk before comes first. */
   #pictures({ images }: DecodedChunk): Uint8Array[] {
     const own = images.map(({ jpeg }) => jpeg);
     const { visualDiff } = this.#options.plan;
@@ -194,7 +200,7 @@ export class ChunkReasoner {
   #prompt(
     { firstFrame, signals }: DecodedChunk,
     { startMs, endMs }: Span,
-    heard: AudioFindings | null,
+    audio: AudioFindings | null,
   ): string {
     const { plan } = this.#options;
     return chunkPrompt({
@@ -204,7 +210,7 @@ export class ChunkReasoner {
       ptsStartMs: Math.round(startMs),
       ptsEndMs: Math.round(endMs),
       previous: plan.temporalChain ? this.#previous : null,
-      localAudio: heard?.local ?? null,
+      localAudio: audio?.local ?? null,
     });
   }
 
@@ -218,13 +224,13 @@ export class ChunkReasoner {
     return media.mode === "audio_video" ? parseMomentsAnswer(text, clipMs) : parseFrameAnswer(text);
   }
 
-  /** Contract 6.8: the sidecar's word beside, or instead of, the model's. */
-  #fused(finding: Finding, { startMs, endMs }: Span, heard: AudioFindings | null): Finding {
+  /** Adds the sidecar's result to the model's, or uses it instead. See docs/reason.md#local-audio. */
+  #fused(finding: Finding, { startMs, endMs }: Span, audio: AudioFindings | null): Finding {
     const { plan, isSemantic } = this.#options;
-    if (heard === null) return finding;
-    const localFailed = heard.local === null;
+    if (audio === null) return finding;
+    const localFailed = audio.local === null;
     const { moments, overlay } = fuseMoments(finding.moments, {
-      local: heard.local,
+      local: audio.local,
       localFailed,
       clipMs: endMs - startMs,
     });
@@ -232,7 +238,7 @@ export class ChunkReasoner {
     return { ...finding, moments, overlay: hasLabels ? overlay : null };
   }
 
-  /** A chunk that failed leaves the state as it was: the next one is told of what was last seen, and when. */
+  /** A failed chunk does not change the last description, so the next prompt names the last one that succeeded. */
   #remember(
     { images }: DecodedChunk,
     { startMs }: Span,
@@ -261,7 +267,7 @@ export class ChunkReasoner {
       tokens: finding?.reply?.tokens ?? NO_TOKENS,
       inferenceLatencyMs: finding?.reply?.inferenceLatencyMs ?? 0,
       semantics: {
-        // Texts of a long film's chunks are kept for nothing where nobody gets to see the rows.
+        // Without rows in the response nobody reads the texts, which take much memory for a long film.
         overlay: overlay && !plan.includeFrameMetadata
           ? { ...overlay, summary: "", description: "" }
           : overlay,
@@ -271,12 +277,12 @@ export class ChunkReasoner {
     };
   }
 
-  #events(chunk: DecodedChunk, span: Span, told: ChunkOutcome): NewEvent[] {
+  #events(chunk: DecodedChunk, span: Span, outcome: ChunkOutcome): NewEvent[] {
     const { caller, runId, plan, metrics, isSemantic } = this.#options;
     const identity = { requestId: caller.requestId, chunkIndex: chunk.index, plan };
-    const { finding, heard, cut, evidence, feedbackAudio } = told;
+    const { finding, audio, cut, evidence, feedbackAudio } = outcome;
     const { moments, reply } = finding;
-    const provider = reply?.answer.provider ?? (heard?.local && !isSemantic ? "local_audio" : null);
+    const provider = reply?.answer.provider ?? (audio?.local && !isSemantic ? "local_audio" : null);
     const stored = { evidence, feedbackAudio };
     metrics.add("service_pipeline_multimodal_moments_total", moments.length);
     return [
@@ -290,7 +296,7 @@ export class ChunkReasoner {
           isFallback: isFallback(finding, isSemantic),
           span,
           clip: cut.clip,
-          heard,
+          audio,
         }),
       ),
       ...moments.map((moment, number) =>
@@ -304,10 +310,10 @@ export class ChunkReasoner {
   }
 }
 
-/** What is stored and told of a chunk beside its finding. */
+/** Everything that the events of a chunk report. */
 interface ChunkOutcome {
   readonly finding: Finding;
-  readonly heard: AudioFindings | null;
+  readonly audio: AudioFindings | null;
   readonly cut: Cut;
   readonly evidence: Evidence | null;
   readonly feedbackAudio: FeedbackAudio | null;
@@ -320,12 +326,12 @@ function failed(error: string): Finding {
   return { ...NOTHING_ASKED, error };
 }
 
-/** Contract 6.6. A window that only the sidecar was to tell of, and could not, falls back as well. */
+/** `semantic_fallback_used`. A chunk that only the sidecar should have described, and could not, is a fallback too. */
 function isFallback({ error, reply, overlay }: Finding, isSemantic: boolean): boolean {
   return error !== null || reply?.answer.fallbackUsed === true || (!isSemantic && overlay === null);
 }
 
-/** A silent clip has no moments: there the clip is evidence of what the model made of it. */
+/** A clip without moments is kept only in mode `video`, as evidence of its description. */
 function isWorthKeeping(plan: ReasonPlan, { moments, reply, error }: Finding): boolean {
   return moments.length > 0 || (plan.media.mode === "video" && reply !== null && error === null);
 }

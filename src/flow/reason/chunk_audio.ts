@@ -1,4 +1,4 @@
-/** The sound of a chunk: what the audio sidecar hears in it, and a spoken word about it. Contract 6.8 and 12. */
+/** The audio of a chunk: has the audio sidecar analyze it, and makes spoken feedback about it. */
 
 import { ExtractionFailed, type Extractor, type WindowRequest } from "../../media/windows/extractor.ts";
 import { type LocalAudio, SidecarFailed } from "../../model/sidecars/local_audio.ts";
@@ -10,18 +10,19 @@ export interface ChunkAudioOptions {
   readonly extractor: Extractor;
   readonly sidecar: AudioSidecar;
   readonly plan: LocalAudioPlan;
-  /** Of each call to the sidecar. Contract 12.2. */
+  /** Of each call to the sidecar. */
   readonly timeoutMs: number;
 }
 
-/** What came of listening to one window; either `local` or `error` is null. */
+/** The result for one window; either `local` or `error` is null. */
 export interface AudioFindings {
   readonly local: LocalAudio | null;
-  /** Why there is nothing: a reason of the sidecar, or why the sound could not be cut out. */
+  /** Why there is no result: the failure of the sidecar, or of cutting the audio out of the source. */
   readonly error: string | null;
   readonly extractionMs: number;
 }
 
+/** See docs/reason.md#local-audio. */
 export class ChunkAudio {
   readonly #options: ChunkAudioOptions;
 
@@ -29,8 +30,8 @@ export class ChunkAudio {
     this.#options = options;
   }
 
-  /** Never fails but with the reason of the signal: a window that cannot be heard is told as such. */
-  async hear(window: WindowRequest): Promise<AudioFindings> {
+  /** Rejects only with the reason of the signal: a failure of the sidecar or the extraction is part of the result. */
+  async analyze(window: WindowRequest): Promise<AudioFindings> {
     const { extractor, sidecar, plan, timeoutMs } = this.#options;
     let extractionMs = 0;
     try {
@@ -54,14 +55,14 @@ export class ChunkAudio {
     }
   }
 
-  /** The moments as speech; null where nobody wants it, there is nothing to say, or it cannot be made. */
-  async speak(moments: readonly ChunkMoment[], signal: AbortSignal): Promise<Speech | null> {
+  /** The moments as speech; null where it was not requested, there are no moments, or the sidecar fails. */
+  async synthesize(moments: readonly ChunkMoment[], signal: AbortSignal): Promise<Speech | null> {
     const { sidecar, plan, timeoutMs } = this.#options;
     if (!plan.voiceFeedback || moments.length === 0) return null;
     try {
       return await sidecar.synthesize({ text: spokenSentence(moments), timeoutMs, signal });
     } catch (error) {
-      // The sidecar has counted it, and what was found in the window stands without it.
+      // The sidecar has counted it, and the result of the window is complete without speech.
       if (error instanceof SidecarFailed) return null;
       throw error;
     }
@@ -74,16 +75,16 @@ function reasonOf(error: unknown): string {
   throw error;
 }
 
-/** Few enough to be listened to between two windows. */
+/** Short enough to be played between two windows. */
 const SPOKEN_MOMENTS_MAX = 3;
 const SPOKEN_CHARACTERS_MAX = 400;
 
-/** The surest moments in the order of their times. */
+/** The moments of the highest confidence, in the order of their times. */
 function spokenSentence(moments: readonly ChunkMoment[]): string {
-  const surest = moments.toSorted((left, right) => right.confidence - left.confidence)
+  const spoken = moments.toSorted((left, right) => right.confidence - left.confidence)
     .slice(0, SPOKEN_MOMENTS_MAX);
-  const told = moments.filter((moment) => surest.includes(moment)).map(({ description }) =>
+  const sentences = moments.filter((moment) => spoken.includes(moment)).map(({ description }) =>
     description.replace(/[.\s]+$/, "")
   );
-  return Array.from(`${told.join(". ")}.`).slice(0, SPOKEN_CHARACTERS_MAX).join("");
+  return Array.from(`${sentences.join(". ")}.`).slice(0, SPOKEN_CHARACTERS_MAX).join("");
 }

@@ -1,4 +1,4 @@
-/** Payloads of the events of one reason call. Contract 6.7. */
+/** The payloads of the events of one reason call. See docs/reason.md#events-of-a-call. */
 
 import type { Clip } from "../../media/windows/extractor.ts";
 import type { MediaInfo } from "../../media/probe.ts";
@@ -39,7 +39,7 @@ interface Stored {
   readonly feedbackAudio: FeedbackAudio | null;
 }
 
-/** Everything that is told of one chunk. */
+/** Everything that the events of one chunk report. */
 export interface ChunkReport extends Stored {
   readonly reply: ChunkReply | null;
   readonly provider: Provider | null;
@@ -50,10 +50,10 @@ export interface ChunkReport extends Stored {
   readonly moments: readonly ChunkMoment[];
   readonly span: Span;
   readonly clip: Clip | null;
-  readonly heard: AudioFindings | null;
+  readonly audio: AudioFindings | null;
 }
 
-/** Windows and streams are told where clips are cut out of them. */
+/** Media windows and streams are reported only where clips are cut out of them. */
 export function ingestReceivedPayload(
   plan: ReasonPlan,
   source: { requestId: string; sourceUri: string; coordinates: ImageCoordinates; info: MediaInfo },
@@ -76,17 +76,17 @@ export function ingestReceivedPayload(
 
 export function chunkInferred(
   { requestId, chunkIndex, plan }: ChunkIdentity,
-  told: ChunkReport,
+  report: ChunkReport,
 ): PayloadOf<"semantic_chunk_inferred"> {
-  const { reply, overlay, span, clip, heard } = told;
+  const { reply, overlay, span, clip, audio } = report;
   const common = {
     request_id: requestId,
     stream_id: plan.streamId,
     chunk_index: chunkIndex,
-    provider: told.provider,
+    provider: report.provider,
     provider_fallback_used: reply?.answer.fallbackUsed ?? false,
-    semantic_fallback_used: told.isFallback,
-    semantic_error: told.error,
+    semantic_fallback_used: report.isFallback,
+    semantic_error: report.error,
     finish_reason: reply?.answer.finishReason ?? null,
     response_chars: reply ? Array.from(reply.answer.outputText).length : 0,
     event_type: overlay?.eventType ?? null,
@@ -94,12 +94,12 @@ export function chunkInferred(
     summary: overlay?.summary ?? null,
     description: overlay?.description ?? null,
     confidence: overlay?.confidence ?? null,
-    raw_output: (told.rawOutput ?? null) as RawOutput,
+    raw_output: (report.rawOutput ?? null) as RawOutput,
     ...(reply?.tokens ?? NO_TOKENS),
     inference_latency_ms: reply?.inferenceLatencyMs ?? 0,
-    moments: told.moments,
-    local_audio: heard?.local ?? null,
-    local_audio_error: heard?.error ?? null,
+    moments: report.moments,
+    local_audio: audio?.local ?? null,
+    local_audio_error: audio?.error ?? null,
     ...(plan.indexName !== null && { index_name: plan.indexName }),
   };
   const times = { pts_start_ms: Math.round(span.startMs), pts_end_ms: Math.round(span.endMs) };
@@ -110,14 +110,14 @@ export function chunkInferred(
     media_mode: mediaMode,
     media_resolution: plan.media.resolution,
     ...times,
-    timestamp_resolution_ms: timestampResolutionMs(told.provider),
+    timestamp_resolution_ms: timestampResolutionMs(report.provider),
     clip_bytes: clip?.bytes.length ?? 0,
-    extraction_ms: Math.round(clip?.extractionMs ?? heard?.extractionMs ?? 0),
+    extraction_ms: Math.round(clip?.extractionMs ?? audio?.extractionMs ?? 0),
     audio_streams: clip?.audioStreams ?? null,
     audio_channels: clip?.audioChannels ?? null,
     audio_mixed: clip?.audioMixed ?? null,
-    ...(told.evidence && { evidence: told.evidence }),
-    ...(told.feedbackAudio && { feedback_audio: told.feedbackAudio }),
+    ...(report.evidence && { evidence: report.evidence }),
+    ...(report.feedbackAudio && { feedback_audio: report.feedbackAudio }),
   };
 }
 
@@ -203,7 +203,7 @@ export function analysisGeneratedPayload(
   };
 }
 
-/** A model that watches at one frame a second cannot say it more exactly. */
+/** Gemini samples video at one frame per second, so its times are no more exact than that. */
 function timestampResolutionMs(provider: Provider | null): number {
   return provider === "gemini" ? LIMITS.mediaWindow.timestampResolutionMs : 1;
 }

@@ -1,4 +1,4 @@
-/** What a chunk leaves in the blob store: its clip, and the spoken word about it. Written before any event names it. */
+/** Stores the clip and the spoken feedback of a chunk as blobs, before any event names them. */
 
 import type { Metrics } from "../../base/metrics.ts";
 import { Refusal } from "../../base/refusal.ts";
@@ -7,7 +7,7 @@ import type { Speech } from "../../remote/sidecars/audio_sidecar.ts";
 import type { BlobKind, BlobRef, Blobs } from "../../store/blobs.ts";
 
 type Moment = PayloadOf<"multimodal_moment">;
-/** `evidence` of an event. Contract 6.7. */
+/** `evidence` of an event. */
 export type Evidence = NonNullable<Moment["evidence"]>;
 /** `feedback_audio` of an event. */
 export type FeedbackAudio = NonNullable<Moment["feedback_audio"]>;
@@ -24,7 +24,7 @@ export class EvidenceStore {
     this.#options = options;
   }
 
-  /** Null where the disk refuses it: what was found in the clip stands without it. */
+  /** Null where the disk refuses it: the result of the chunk is complete without its evidence. */
   async clip(mp4: Uint8Array): Promise<Evidence | null> {
     const ref = await this.#put(mp4, "mp4");
     return ref && { ...mediaOf(ref), media_type: "video/mp4" };

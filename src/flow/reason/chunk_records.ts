@@ -1,4 +1,4 @@
-/** What is kept of each chunk of a reason pass until its end: costs, lag, and the labels of its frames. */
+/** What is kept of each chunk until the end of a reason call: its costs, its lag, and the labels of its frames. */
 
 import type { RowSemantics } from "../../model/frames/frame_row.ts";
 import type { TokenCounts } from "../../model/infer/inference.ts";
@@ -6,7 +6,7 @@ import { type ChunkLag, percentile, sumTokens } from "../../model/reason/chunks.
 
 export interface ChunkRecord {
   readonly index: number;
-  /** Number of its first frame among all, and how many it has. */
+  /** The index of its first frame among all frames, and its number of frames. */
   readonly firstFrame: number;
   readonly frames: number;
   readonly lag: ChunkLag;
@@ -17,22 +17,22 @@ export interface ChunkRecord {
   readonly semantics: RowSemantics;
 }
 
-/** Milliseconds, contract 6.7. */
+/** Percentiles over all chunks, milliseconds. */
 export interface LagPercentiles {
   readonly p95Ms: number;
   readonly p99Ms: number;
 }
 
-/** What the attempted chunks cost together, as the answer's `tokens` and as fields of `analysis_generated`. */
+/** The costs of all attempted chunks, for `tokens` of the response and for fields of `analysis_generated`. */
 export interface Spent extends TokenCounts {
   readonly inference_latency_ms: number;
   readonly chunks_analyzed: number;
 }
 
-/** Filled in any order, read in the order of the source. */
+/** Filled in any order, and read in the order of the source. */
 export class ChunkRecords {
   readonly #records: ChunkRecord[] = [];
-  /** Place of the chunk that the last row was found in: rows are asked for in ascending order. */
+  /** The index of the chunk of the last row: rows are read in ascending order. */
   #cursor = 0;
 
   set(record: ChunkRecord): void {
@@ -47,7 +47,7 @@ export class ChunkRecords {
     return this.#records[index]!;
   }
 
-  /** How the semantic path went for row number `row`; undefined for a frame that lies in no chunk. */
+  /** The labels of row number `row`; undefined for a frame that is in no chunk. */
   semanticsOf(row: number): RowSemantics | undefined {
     const records = this.#records;
     if (row < (records[this.#cursor]?.firstFrame ?? 0)) this.#cursor = 0;

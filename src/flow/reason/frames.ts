@@ -1,4 +1,4 @@
-/** The sampled frames of one reason pass as they come in: what rows and markers need of each, and nothing else. */
+/** The sampled frames of one reason call: keeps only what rows and markers need of each frame. */
 
 import type { Metrics } from "../../base/metrics.ts";
 import type { World } from "../../base/world.ts";
@@ -8,7 +8,7 @@ import { GATE_REASONS, type GateThresholds, type SignalColumns } from "../../mod
 import { asStored } from "../../model/frames/signals_json.ts";
 
 export interface ReasonFramesOptions {
-  /** A gate of this pass alone: its reference and its window go on from chunk to chunk. */
+  /** Used by this call alone, as its state continues from chunk to chunk. */
   readonly gate: GateKernel;
   readonly thresholds: GateThresholds;
   readonly windowSize: number;
@@ -16,7 +16,7 @@ export interface ReasonFramesOptions {
   readonly world: World;
 }
 
-/** Columns that grow by doubling: a frame costs 49 bytes, so that a long film fits beside its chunks. */
+/** Columns that grow by doubling. A frame takes 49 bytes, so that a long film fits into memory together with its chunks. */
 interface Columns {
   readonly frameIndex: Float64Array;
   readonly ptsMs: Float64Array;
@@ -27,7 +27,7 @@ interface Columns {
   readonly confidence: Float64Array;
 }
 
-/** Rows before the first growth: a minute of film. */
+/** Rows before the first growth: a minute of video. */
 const FIRST_ROWS = 2048;
 
 export class ReasonFrames {
@@ -44,7 +44,7 @@ export class ReasonFrames {
     return this.#count;
   }
 
-  /** Takes the signals of the next frames: the gate decides on each; the signals themselves are not kept. */
+  /** Has the gate decide on the next frames; their signals are not kept. */
   append(measured: SignalColumns): void {
     const { gate, thresholds, windowSize, world } = this.#options;
     const signals = asStored(measured);
@@ -65,7 +65,7 @@ export class ReasonFrames {
     this.#count += signals.count;
   }
 
-  /** Everything so far, as views of what is kept here. */
+  /** All frames so far, as views of the columns. */
   get columns(): RowColumns {
     const count = this.#count;
     const { frameIndex, ptsMs, reason, novelty, temporalStability, motion, confidence } = this.#columns;
@@ -92,7 +92,7 @@ export class ReasonFrames {
     this.#columns = grown;
   }
 
-  /** Contract 16: the recorded path feeds the live path's series with its average a frame. */
+  /** Recorded media counts into the metrics of live media: the whole batch, and the average latency of a frame. */
   #countGate(reasons: Uint8Array, tookMs: number): void {
     const { metrics } = this.#options;
     const kept = reasons.reduce((count, reason) => count + (isKept(GATE_REASONS[reason]!) ? 1 : 0), 0);

@@ -1,4 +1,4 @@
-/** The interactions of a run, read back from its semantic chunks. Interface 4.4, contract 8.1. */
+/** Reads the interactions of a run back from the events of its chunks. See docs/api.md#interactions. */
 
 import { interactionsOf } from "../../model/reason/interaction.ts";
 import type { Timeline } from "../../store/log/timeline.ts";
@@ -15,7 +15,7 @@ export class Interactions {
     this.#timeline = timeline;
   }
 
-  /** In the order in which the chunks were first written; `index` keeps one index's. Errors: 422 and 404 on the run. */
+  /** In the order in which the chunks were first written; with `index` only those of one index. Errors: 422 and 404. */
   list(caller: Caller, runId: string, index?: string): readonly object[] {
     const run = ownedRun(this.#timeline.view, caller, runId);
     return interactionsOf(eventsOf(this.#timeline.read(run.runId, { kinds: CHUNK_KINDS })), index);

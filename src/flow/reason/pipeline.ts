@@ -1,17 +1,17 @@
-/** Chunks through a bounded pipeline: pulled in order, worked on side by side, never more of them than there is room for. */
+/** A bounded pipeline of chunks: pulls them in order and processes several at once, up to a bound. */
 
 import { Gate } from "../../base/gate.ts";
 import { TaskGroup } from "../../base/tasks.ts";
 
-/** Chunks one after the other; null after the last. */
+/** The chunks in order; null after the last. */
 export interface ChunkSource<Chunk> {
   next(): Promise<Chunk | null>;
 }
 
 export interface PipelineOptions {
-  /** Chunks that are worked on at once. */
+  /** Chunks that are processed at once. */
   readonly concurrency: number;
-  /** Ends the pulling and all work; what was thrown is its reason then. */
+  /** Ends the pulling and all work; the error is then its reason. */
   readonly signal: AbortSignal;
 }
 
@@ -20,8 +20,9 @@ export interface PipelineOptions {
  *
  *     free place → source.next() → at most `concurrency` × work
  *
- * Nothing is pulled while every place is taken, so the decoder is held back. `work` gets the promise of its predecessor's
- * work, for those that keep the order. The first failure ends everything; when this returns or throws, no work is under way.
+ * Pulls nothing while every place is taken, which also stops the decoder. `work` gets the promise of the work on the chunk
+ * before, for work that must keep the order. The first failure ends everything. When this returns or throws, no work is
+ * under way.
  */
 export async function forEachChunk<Chunk>(
   source: ChunkSource<Chunk>,

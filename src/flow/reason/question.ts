@@ -1,4 +1,4 @@
-/** The question about one chunk: asked of the first model, and of the second where the first is not sure. Contract 6.5. */
+/** Asks the first model about one chunk, and the second model where the first is unsure. See docs/reason.md#second-model. */
 
 import { type InferenceAnswer, InferenceFailed, type InferenceVideo } from "../../model/infer/inference.ts";
 import type { TokenCounts } from "../../model/infer/inference.ts";
@@ -15,7 +15,7 @@ export interface ChunkQuestion {
   readonly video?: InferenceVideo;
 }
 
-/** What was answered at last, by either pass. */
+/** The answer that counts, of either pass. */
 export interface ChunkReply {
   readonly answer: InferenceAnswer;
   readonly isSecondPass: boolean;
@@ -31,7 +31,7 @@ export interface ChunkQuestionsOptions {
   readonly runId: string;
 }
 
-/** Contract 7.6: nobody waits for the answer but the caller of a long request. */
+/** Longer than for other calls, as only the caller of a long request waits. See docs/models.md#admission. */
 const ESTIMATE_MS_MAX = 1000;
 const DEADLINE_PER_TIMEOUT = 2;
 
@@ -43,8 +43,8 @@ export class ChunkQuestions {
   }
 
   /**
-   * Throws InferenceFailed where the first pass has no answer, or the reason of the signal. A second pass that has
-   * none, or one that `isReadable` rejects, leaves the first answer as it is.
+   * Throws InferenceFailed where the first pass fails, or the reason of the signal. Where the second pass fails, or
+   * `isReadable` rejects its answer, the first answer counts.
    */
   async ask(
     question: ChunkQuestion,

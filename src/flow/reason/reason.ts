@@ -1,4 +1,4 @@
-/** Reason: a recording goes past a model chunk by chunk, beside the deterministic analysis. Interface 4.3, contract 6. */
+/** Reason: analyzes a recording chunk by chunk with a model, in addition to the deterministic analysis. */
 
 import type { Metrics } from "../../base/metrics.ts";
 import { refuse } from "../../base/refusal.ts";
@@ -52,7 +52,7 @@ export interface ReasonOptions {
   readonly labelMaps: LabelMaps | null;
 }
 
-/** What one call found; the rows are made from it one at a time when the answer is written. */
+/** The result of one call; the rows are made from it one at a time when the response is written. */
 export interface Reasoned {
   readonly context: RowContext;
   readonly frames: RowColumns;
@@ -60,12 +60,12 @@ export interface Reasoned {
   readonly markers: readonly Marker[];
   readonly lag: LagPercentiles;
   readonly spent: Spent;
-  /** Whether the caller wants the rows. */
+  /** Whether the response has the rows. */
   readonly includesRows: boolean;
 }
 
-/** What one call works with from its source being open to its end. */
-interface ReasonPass {
+/** What one call works with after its source was opened. */
+interface ReasonCall {
   readonly caller: Caller;
   readonly runId: string;
   readonly plan: ReasonPlan;
@@ -78,13 +78,14 @@ interface ReasonPass {
   readonly signal: AbortSignal;
 }
 
-/** Events of one commit: the end of a long film must not hold up everyone else while it is written. */
+/** Events of one commit: writing the last events of a long film must not block other requests. */
 const EVENTS_PER_COMMIT = 4096;
-/** What the caller wants of the run, for the words of a refusal. */
+/** What the caller wants of the run, for error messages. */
 const ACTION = "reason on";
-/** Interface 6.2: of this model the chunks are journaled in the order of the source. */
+/** The chunks of this model are written to the timeline in the order of the source. See docs/reason.md#events-of-a-call. */
 const MODEL_IN_SOURCE_ORDER = "gemini-3-8-flash";
 
+/** See docs/reason.md#request. */
 export class Reason {
   readonly #options: ReasonOptions;
 
@@ -93,8 +94,8 @@ export class Reason {
   }
 
   /**
-   * The chunks' events appear as they are inferred; the rest, and the run's completion, at the end. A caller who hangs up,
-   * a stop and a delete end everything at once; what is on the timeline by then stays there.
+   * Writes the events of each chunk as soon as it was inferred; the other events, and the run's completion, at the end. A
+   * client that disconnects, a stop and a delete end the call at once; events that were written stay.
    *
    * Errors: 404, 409 when the run is or becomes terminal, 422 with the field, `source_uri` for any media fault, 503 without
    * the sidecar or the provider that the request needs. A chunk that fails is no error of the request.
@@ -118,7 +119,7 @@ export class Reason {
     }
   }
 
-  /** Contract 6.1: what the request needs and this service does not have. */
+  /** 503 for a request that needs a sidecar or a provider that is not configured. */
   #checkAvailable(plan: ReasonPlan): void {
     const { audioSidecar, inference } = this.#options;
     if (plan.localAudio && !audioSidecar) {
@@ -139,7 +140,7 @@ export class Reason {
     const { sources, decoder, inference } = this.#options;
     await using source = await sources.open(plan.sourceUri, caller.principalKey, signal);
     const info = await source.explained(decoder.probe(source.input, signal));
-    if (plan.media.mode === "audio_video") checkSound(info);
+    if (plan.media.mode === "audio_video") checkAudioStreams(info);
     const sampling = planSampling(plan.sampling, info.video?.averageFps ?? null, "reason");
     const isSemantic = plan.semanticInference && inference.isConfigured;
     const asksWithImages = isSemantic && !plan.clip && !isNative(plan);
@@ -153,12 +154,12 @@ export class Reason {
       ...(plan.crop && { crop: plan.crop }),
       ...(asksWithImages && { images: { perChunk: plan.imagesPerChunk, maxEdge: plan.maxEdge } }),
     }));
-    return await this.#pass({ caller, runId, plan, source, info, sampling, stream, isSemantic, signal });
+    return await this.#analyze({ caller, runId, plan, source, info, sampling, stream, isSemantic, signal });
   }
 
-  async #pass(pass: ReasonPass): Promise<Reasoned> {
+  async #analyze(call: ReasonCall): Promise<Reasoned> {
     const { thresholds, metrics, world } = this.#options;
-    const { caller, plan, sampling, stream } = pass;
+    const { caller, plan, sampling, stream } = call;
     const frames = new ReasonFrames({
       gate: await GateKernel.load(),
       thresholds,
@@ -167,10 +168,10 @@ export class Reason {
       world,
     });
     const chunks = new ChunkRecords();
-    await this.#chunks(pass, frames, chunks);
+    await this.#chunks(call, frames, chunks);
 
     const context: RowContext = {
-      runId: pass.runId,
+      runId: call.runId,
       streamId: plan.streamId,
       mode: plan.mode,
       model: plan.model,
@@ -185,7 +186,7 @@ export class Reason {
     const { columns } = frames;
     const markers = deriveMarkers(
       typedFrames(columns, context.labels, (row) => chunks.semanticsOf(row)?.overlay ?? null),
-      { runId: pass.runId, streamId: plan.streamId, correctionWindowFrames: plan.markerWindow },
+      { runId: call.runId, streamId: plan.streamId, correctionWindowFrames: plan.markerWindow },
     );
     const reasoned: Reasoned = {
       context,
@@ -196,23 +197,38 @@ export class Reason {
       spent: chunks.spent(),
       includesRows: plan.includeFrameMetadata,
     };
-    await this.#commitEnd(pass, reasoned);
+    await this.#commitEnd(call, reasoned);
     return reasoned;
   }
 
-  /** Everything between the first frame and the last chunk's answer. Nothing is said before a frame was decoded. */
-  async #chunks(pass: ReasonPass, frames: ReasonFrames, chunks: ChunkRecords): Promise<void> {
-    const { plan, signal } = pass;
-    const reasoner = new ChunkReasoner({ ...this.#options, ...pass, input: pass.source.input });
+  /** Reasons on every chunk. Writes the first event only when a frame was decoded. */
+  async #chunks(call: ReasonCall, frames: ReasonFrames, chunks: ChunkRecords): Promise<void> {
+    const { plan, signal } = call;
+    const { world, metrics, inference, extractor, audioSidecar, blobs } = this.#options;
+    const reasoner = new ChunkReasoner({
+      caller: call.caller,
+      runId: call.runId,
+      plan,
+      input: call.source.input,
+      info: call.info,
+      stream: call.stream,
+      isSemantic: call.isSemantic,
+      world,
+      metrics,
+      inference,
+      extractor,
+      audioSidecar,
+      blobs,
+    });
     const keepsOrder = plan.firstPassModel === MODEL_IN_SOURCE_ORDER;
     let isFirst = true;
     const next = async () => {
-      const chunk = await this.#nextChunk(pass);
+      const chunk = await this.#nextChunk(call);
       if (chunk === null && isFirst) {
         throw refuse.invalid("source_uri", "no frame of it lies within its duration");
       }
       if (chunk !== null) frames.append(chunk.signals);
-      if (isFirst) this.#commit(pass, () => beginningOf(pass));
+      if (isFirst) this.#commit(call, () => firstEvents(call));
       isFirst = false;
       return chunk;
     };
@@ -222,13 +238,13 @@ export class Reason {
       const { record, events } = await reasoner.reason(chunk, ended);
       if (keepsOrder) await predecessor;
       ended.throwIfAborted();
-      if (events.length > 0) this.#commit(pass, () => events);
+      if (events.length > 0) this.#commit(call, () => events);
       chunks.set(record);
     });
   }
 
-  /** Contract 16: the recorded path feeds the live path's series with its average a frame. */
-  async #nextChunk({ source, stream }: ReasonPass): Promise<DecodedChunk | null> {
+  /** Recorded media counts into the metrics of live media: each chunk, and the average latency of a frame. */
+  async #nextChunk({ source, stream }: ReasonCall): Promise<DecodedChunk | null> {
     const { metrics, world } = this.#options;
     const startedMs = world.monotonicMs();
     const chunk = await source.explained(stream.next());
@@ -239,22 +255,22 @@ export class Reason {
     return chunk;
   }
 
-  /** The last events in their order; in steps, so that a stop in between still wins. */
-  async #commitEnd(pass: ReasonPass, reasoned: Reasoned): Promise<void> {
+  /** Writes the last events in order; in several commits, so that a stop in between counts. */
+  async #commitEnd(call: ReasonCall, reasoned: Reasoned): Promise<void> {
     let step: NewEvent[] = [];
-    for (const next of endOf(pass, reasoned)) {
+    for (const next of lastEvents(call, reasoned)) {
       step.push(next);
       if (step.length < EVENTS_PER_COMMIT) continue;
-      this.#commit(pass, () => step);
+      this.#commit(call, () => step);
       step = [];
       await yieldToEventLoop();
     }
-    this.#commit(pass, () => step);
-    // Whatever else is under way for the run could only be told that it has ended.
-    this.#options.work.end(pass.runId);
+    this.#commit(call, () => step);
+    // The run has ended: other work under way for it would only fail at its end.
+    this.#options.work.end(call.runId);
   }
 
-  #commit({ caller, runId }: ReasonPass, decide: () => readonly NewEvent[]): void {
+  #commit({ caller, runId }: ReasonCall, decide: () => readonly NewEvent[]): void {
     this.#options.timeline.commit((view) => {
       stillActionableRun(view, caller, runId, ACTION);
       return decide();
@@ -262,8 +278,8 @@ export class Reason {
   }
 }
 
-/** Contract 6.1: what a clip with sound is cut from. */
-function checkSound({ video, audioStreams }: MediaInfo): void {
+/** 422 for a source from which no clip with audio can be cut. */
+function checkAudioStreams({ video, audioStreams }: MediaInfo): void {
   const audioStreamsMax = LIMITS.mediaWindow.audioStreamsMax;
   if (!video) throw refuse.invalid("source_uri", "it has no video stream, which audio_video needs");
   if (audioStreams === 0) {
@@ -277,15 +293,15 @@ function checkSound({ video, audioStreams }: MediaInfo): void {
   }
 }
 
-/** Contract 6.7: what is said once a first frame is there. */
-function beginningOf({ caller, runId, plan, info, source, stream, isSemantic }: ReasonPass): NewEvent[] {
+/** The first events of a call, written when its first frame was decoded. */
+function firstEvents({ caller, runId, plan, info, source, stream, isSemantic }: ReasonCall): NewEvent[] {
   const requestId = caller.requestId;
   const { coordinates } = stream;
   const received = ingestReceivedPayload(plan, { requestId, sourceUri: source.uri, coordinates, info });
-  const began = event("ingest_received", runId, received);
-  if (isSemantic || !plan.semanticInference) return [began];
+  const ingested = event("ingest_received", runId, received);
+  if (isSemantic || !plan.semanticInference) return [ingested];
   return [
-    began,
+    ingested,
     event("semantic_fallback_activated", runId, {
       request_id: requestId,
       stream_id: plan.streamId,
@@ -294,9 +310,9 @@ function beginningOf({ caller, runId, plan, info, source, stream, isSemantic }: 
   ];
 }
 
-/** Costs of every chunk in order, markers, the summary, and the end of the run; made as they are written. */
-function* endOf(
-  { caller, runId, plan, sampling, stream }: ReasonPass,
+/** The last events of a call: costs of every chunk, markers, summary, end of the run. Made one at a time, as written. */
+function* lastEvents(
+  { caller, runId, plan, sampling, stream }: ReasonCall,
   reasoned: Reasoned,
 ): Generator<NewEvent> {
   const { requestId } = caller;

@@ -1,4 +1,4 @@
-/** The life of a run: create, list, read, stop, keep alive, delete. Interface 4.2, contract 1. */
+/** The life of a run: create, list, read, stop, keep alive, delete. See docs/api.md#runs. */
 
 import type { Metrics } from "../../base/metrics.ts";
 import { refuse } from "../../base/refusal.ts";
@@ -14,7 +14,7 @@ import type { Caller } from "../caller.ts";
 import { actionableRun, ownedRun, ownedRunOrTombstone } from "./ownership.ts";
 import type { RunWork } from "./run_work.ts";
 
-/** Exactly the seven keys of contract 1.3; what is unknown is an empty string. */
+/** A run in responses; an unknown value is an empty string. */
 export interface RunSummary {
   readonly run_id: string;
   readonly status: RunStatus;
@@ -106,7 +106,7 @@ export class Runs {
     });
   }
 
-  /** One delete wins; a later one by the owner finds the tombstone, appends nothing and succeeds (D13). */
+  /** The first delete appends the event. A later one by the owner finds the tombstone, appends nothing and succeeds. */
   delete(caller: Caller, runId: string): void {
     const { timeline, work } = this.#options;
     timeline.commit((view) => {
@@ -120,6 +120,7 @@ export class Runs {
     return { nowMs: this.#options.world.now(), ttlMs: this.#options.streamTtlMs };
   }
 
+  /** Decides here, on every read, whether the run has expired: see {@link statusOf}. */
   #status(run: RunView): RunStatus {
     const { nowMs, ttlMs } = this.#clock();
     return statusOf(run, nowMs, ttlMs);
