@@ -9,8 +9,8 @@ import { TriggerDatagramSender } from "../../src/remote/trigger_datagram_sender.
 
 const WORLD = realWorld(quietLog());
 
-/** A folder for the listener's socket, and the output to it. */
-function output() {
+/** A folder for the listener's socket, and the sender to it. */
+function openSender() {
   const folder = Deno.makeTempDirSync({ prefix: "service-datagram-" });
   const path = join(folder, "out.sock");
   const datagrams = TriggerDatagramSender.open(path, WORLD);
@@ -31,7 +31,7 @@ function output() {
 }
 
 Deno.test("datagrams arrive whole and in order, sent one by one or at once", async () => {
-  using out = output();
+  using out = openSender();
   using listener = out.listen();
   equal(await out.send('{"seq":1}'), true);
   equal(await listener.next(), '{"seq":1}');
@@ -40,8 +40,8 @@ Deno.test("datagrams arrive whole and in order, sent one by one or at once", asy
   for (const message of messages) equal(await listener.next(), message);
 });
 
-Deno.test("a listener may come later, go away and come back", async () => {
-  using out = output();
+Deno.test("a listener may start later, close its socket and bind it again", async () => {
+  using out = openSender();
   equal(await out.send("to nobody"), false);
   {
     using listener = out.listen();
@@ -56,8 +56,8 @@ Deno.test("a listener may come later, go away and come back", async () => {
   equal(await listener.next(), "second");
 });
 
-Deno.test("what is no datagram socket and what is too long for one are refused", async () => {
-  using out = output();
+Deno.test("a path that is not a datagram socket and a message that is too long lose the datagram", async () => {
+  using out = openSender();
   Deno.writeTextFileSync(out.path, "");
   equal(await out.send("to a file"), false);
   Deno.removeSync(out.path);
@@ -67,33 +67,33 @@ Deno.test("what is no datagram socket and what is too long for one are refused",
   equal(await listener.next(), "after it");
 });
 
-Deno.test("a listener that does not read loses datagrams, nobody waits for it, and it gets the next ones", async () => {
-  using out = output();
+Deno.test("a listener that does not read loses datagrams, the sender does not wait for it, and it gets later ones", async () => {
+  using out = openSender();
   using listener = out.listen();
   let taken = 0;
   while (taken < 10_000 && await out.send(`${taken}`)) taken++;
-  // The socket is full: everything is lost at once now, however much it is.
+  // The buffer of the socket is full: every datagram is lost at once.
   deepEqual(
     new Set(await Promise.all(Array.from({ length: 100 }, () => out.send("lost")))),
     new Set([false]),
   );
   for (let index = 0; index < taken; index++) equal(await listener.next(), `${index}`);
-  // The one that found it full was given up, but the platform still delivers it.
+  // The datagram that found the buffer full was counted as lost, but the platform still delivers it.
   equal(await listener.next(), `${taken}`);
   equal(await out.send("again"), true);
   equal(await listener.next(), "again");
 });
 
-Deno.test("a closed output takes nothing", async () => {
-  using out = output();
+Deno.test("a closed sender sends nothing", async () => {
+  using out = openSender();
   using _listener = out.listen();
   out.close();
   equal(await out.send("late"), false);
 });
 
 Deno.test("the confined service reaches the configured socket and no other one", async () => {
-  using configured = output();
-  using other = output();
+  using configured = openSender();
+  using other = openSender();
   using listener = configured.listen();
   using _otherListener = other.listen();
   const permissions = permissionsOf({

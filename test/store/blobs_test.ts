@@ -19,7 +19,7 @@ async function bytesOf(file: Deno.FsFile | null): Promise<Uint8Array | null> {
   return file && await new Response(file.readable).bytes();
 }
 
-Deno.test("a blob lies under the hash of its bytes, in the place of its kind, for its owner only", async () => {
+Deno.test("a blob is stored under the hash of its bytes, in the folder of its kind, readable by its owner only", async () => {
   using folder = new TemporaryFolder();
   const blobs = Blobs.open(folder.path, world);
   const kinds: [kind: BlobKind, place: string, mediaType: string, extension: string][] = [
@@ -40,7 +40,7 @@ Deno.test("a blob lies under the hash of its bytes, in the place of its kind, fo
   assert.equal(filesIn(folder.path).length, 3);
 });
 
-Deno.test("the same content is stored once, whether it comes whole or in pieces, also all at once", async () => {
+Deno.test("the same content is stored once, whole, in pieces, and when stored several times at once", async () => {
   using folder = new TemporaryFolder();
   const blobs = Blobs.open(folder.path, world);
   const pieces = Array.from({ length: 50 }, (_, index) => new Uint8Array(1000).fill(index));
@@ -64,7 +64,7 @@ Deno.test("only what was written has a reference", () => {
     sha256: "00",
     created: true,
   };
-  // @ts-expect-error -- the type checker knows it was not put
+  // @ts-expect-error -- only `put` returns a value of this type
   const forged: BlobRef = facts;
   assert.equal(forged, facts);
 });
@@ -77,7 +77,7 @@ Deno.test("an empty blob is a blob", async () => {
   assert.deepEqual(await bytesOf(await blobs.open("audio/wav", sha256)), new Uint8Array(0));
 });
 
-Deno.test("what is not there, or is asked for in a way that no blob is called, is null", async () => {
+Deno.test("a missing blob, an unknown media type and an invalid hash are null", async () => {
   using folder = new TemporaryFolder();
   const blobs = Blobs.open(folder.path, world);
   const { sha256 } = await blobs.put(new Uint8Array(9), "jpeg");
@@ -98,7 +98,7 @@ Deno.test("what is not there, or is asked for in a way that no blob is called, i
   }
 });
 
-Deno.test("a stream that fails leaves nothing, and its error rises", async () => {
+Deno.test("a stream that fails leaves no file, and its error is thrown", async () => {
   using folder = new TemporaryFolder();
   const blobs = Blobs.open(folder.path, world);
   async function* failing() {
@@ -110,7 +110,7 @@ Deno.test("a stream that fails leaves nothing, and its error rises", async () =>
   assert.deepEqual(filesIn(folder.path), []);
 });
 
-Deno.test("what was cut short on the disk is written again", async () => {
+Deno.test("a blob that was shortened on the disk is written again", async () => {
   using folder = new TemporaryFolder();
   const blobs = Blobs.open(folder.path, world);
   const bytes = new Uint8Array(1000).fill(7);
@@ -120,7 +120,7 @@ Deno.test("what was cut short on the disk is written again", async () => {
   assert.deepEqual(Deno.readFileSync(join(folder.path, ref)), bytes);
 });
 
-Deno.test("leftovers of a killed process are removed at the next start, blobs stay", async () => {
+Deno.test("partial files of a killed process are removed at the next start, blobs stay", async () => {
   using folder = new TemporaryFolder();
   const blob = await Blobs.open(folder.path, world).put(new Uint8Array(9), "jpeg");
   const leftover = join(folder.path, "keyframes/blobs", `.part__${"0".repeat(32)}`);

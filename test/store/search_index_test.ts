@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { yieldToEventLoop } from "../../src/base/wait.ts";
 import { describedPayload } from "../../src/model/events/description.ts";
 import { SearchIndex } from "../../src/store/search/search_index.ts";
 import { BLOCK_TEXTS, SEGMENT_TEXTS } from "../../src/store/search/text_segment.ts";
@@ -10,7 +11,7 @@ const OWNERS = ["api-key:a", "api-key:b", "public"];
 const runId = (number: number) => `run-${number.toString(16).padStart(32, "0")}`;
 const ownerOf = (run: number) => OWNERS[run % OWNERS.length]!;
 
-/** The index of a bench's timeline, caught up; both closed at the end of the block. */
+/** The timeline of a bench and its index, caught up; both are closed at the end of the block. */
 async function opened(bench: Bench): Promise<{ timeline: Timeline; index: SearchIndex } & AsyncDisposable> {
   const stack = new AsyncDisposableStack();
   const timeline = stack.use(await bench.open());
@@ -29,7 +30,7 @@ interface Described {
   readonly lower: string;
 }
 
-/** What a search would read without an index: every event of every run that is not deleted. */
+/** What a search without an index would read: every event of every run that is not deleted. */
 function described(timeline: Timeline): Described[] {
   return all(timeline.readAll({})).flatMap((stored) => {
     const run = timeline.view.run(stored.runId);
@@ -73,7 +74,7 @@ const WORDS = [
   ],
 ];
 
-/** Texts of every length with many repetitions, sometimes one that was written before. */
+/** A text of any length with many repetitions, sometimes one of `earlier`. */
 function textFrom(random: (below: number) => number, earlier: string[]): string {
   if (earlier.length > 0 && random(4) === 0) return earlier[random(earlier.length)]!;
   const words = Array.from({ length: random(14) }, () => WORDS[random(WORDS.length)]!);
@@ -90,7 +91,7 @@ function queryFrom(random: (below: number) => number, earlier: readonly string[]
   return [query, query.toUpperCase(), query.toLowerCase(), `${query}q`][random(4)]!;
 }
 
-Deno.test("the index finds what reading every description would find, whatever the text and the query", async () => {
+Deno.test("the index finds what reading every description would find, for random texts and queries", async () => {
   using bench = new Bench();
   const random = randomFrom(20_260);
   const earlier: string[] = [];
@@ -132,7 +133,7 @@ Deno.test("the index finds what reading every description would find, whatever t
     }
     write(open.timeline, 18_000);
     await compare(open, 700);
-    // Mid-way, so that segments are written to the file and read back in every state of growth.
+    // Restarts in between, so that the file has segments of every size.
     open.timeline.commit(() => [event("run_deleted", {}, runId(3)), event("run_deleted", {}, runId(4))]);
     await compare(open, 200);
   }
@@ -156,7 +157,7 @@ Deno.test("the index finds what reading every description would find, whatever t
   assert.ok(queries >= 2000, `${queries} queries`);
 });
 
-Deno.test("texts are found on both sides of every block and segment border, and never across one", async () => {
+Deno.test("texts are found on both sides of every border between blocks and segments, and never across one", async () => {
   using bench = new Bench();
   const count = SEGMENT_TEXTS + SEGMENT_TEXTS / 2 + BLOCK_TEXTS + 3;
   const check = async (open: { index: SearchIndex }) => {
@@ -185,7 +186,7 @@ Deno.test("texts are found on both sides of every block and segment border, and 
   await check(again);
 });
 
-Deno.test("a text that many events share is stored once, and each of them is found", async () => {
+Deno.test("a text of many events is stored once, and each of the events is found", async () => {
   using bench = new Bench();
   await using open = await opened(bench);
   open.timeline.commit(() => [created()]);
@@ -201,7 +202,7 @@ Deno.test("a text that many events share is stored once, and each of them is fou
   });
 });
 
-Deno.test("texts whose hashes are the same are still two texts", async () => {
+Deno.test("texts with the same hash are still two texts", async () => {
   using bench = new Bench();
   await using open = await opened(bench);
   open.timeline.commit(() => [created()]);
@@ -215,7 +216,7 @@ Deno.test("texts whose hashes are the same are still two texts", async () => {
   assert.deepEqual(await find("macallums"), [5]);
 });
 
-Deno.test("an index file that is damaged, cut or of another log is not used and found no more", async () => {
+Deno.test("an index file that is damaged, cut or of another log is not used, and removed", async () => {
   using bench = new Bench();
   {
     await using open = await opened(bench);
@@ -267,7 +268,7 @@ Deno.test("an index file that is damaged, cut or of another log is not used and 
   assert.equal((await open.index.find("api-key:a", { text: "red", limit: 9 })).total, 0);
 });
 
-Deno.test("once most of what is indexed is of deleted runs, the next start leaves it out of the file", async () => {
+Deno.test("when most indexed events are of deleted runs, the next start removes them from the file", async () => {
   using bench = new Bench();
   {
     await using open = await opened(bench);
@@ -289,7 +290,7 @@ Deno.test("once most of what is indexed is of deleted runs, the next start leave
   assert.ok(Deno.statSync(indexPath(bench)).size * 2 < sizeBefore);
 });
 
-Deno.test("events committed while the index still reads the log are found once", async () => {
+Deno.test("events that are committed while the index reads the log are found once", async () => {
   using bench = new Bench();
   {
     await using timeline = await bench.open();
@@ -305,7 +306,7 @@ Deno.test("events committed while the index still reads the log are found once",
   const ready = index.caughtUp().then(() => isReady = true);
   while (!isReady) {
     timeline.commit(() => [event("vlm", { description: `late ${late++}` })]);
-    await new Promise((resolve) => setTimeout(resolve, 0));
+    await yieldToEventLoop();
   }
   await ready;
   assert.equal((await index.find("api-key:a", { text: "early ", limit: 1 })).total, 20_000);

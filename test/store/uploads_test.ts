@@ -12,7 +12,7 @@ function names(folder: string): string[] {
   return [...Deno.readDirSync(folder)].map(({ name }) => name).sort();
 }
 
-Deno.test("an upload is hidden until it is published, and then whole", async () => {
+Deno.test("an upload is hidden until it is published, and then complete", async () => {
   using folder = new TemporaryFolder();
   const uploads = Uploads.open(folder.path, world);
   using upload = await uploads.create();
@@ -26,7 +26,7 @@ Deno.test("an upload is hidden until it is published, and then whole", async () 
   assert.equal(Deno.readTextFileSync(join(folder.path, "a.mp4")), "one two");
 });
 
-Deno.test("an upload that is not published is gone, and what had its name stays", async () => {
+Deno.test("an upload that is not published is removed, and an older file of its name stays", async () => {
   using folder = new TemporaryFolder();
   const uploads = Uploads.open(folder.path, world);
   Deno.writeTextFileSync(join(folder.path, "a.mp4"), "first");
@@ -38,7 +38,7 @@ Deno.test("an upload that is not published is gone, and what had its name stays"
   assert.equal(Deno.readTextFileSync(join(folder.path, "a.mp4")), "first");
 });
 
-Deno.test("publishing replaces a link and not what it leads to", async () => {
+Deno.test("publishing replaces a link and not the target of the link", async () => {
   using folder = new TemporaryFolder();
   const uploads = Uploads.open(folder.path, world);
   Deno.writeTextFileSync(join(folder.path, "target"), "untouched");
@@ -50,7 +50,7 @@ Deno.test("publishing replaces a link and not what it leads to", async () => {
   assert.equal(Deno.readTextFileSync(join(folder.path, "target")), "untouched");
 });
 
-Deno.test("opening the root removes what a dead process left, and nothing that is written now", async () => {
+Deno.test("opening the root removes the uploads of a killed process, and none that is being written", async () => {
   using folder = new TemporaryFolder();
   const left = `.part__${"1".repeat(32)}`;
   for (const name of [left, "a.mp4", ".hidden", "part__x"]) {
@@ -64,7 +64,7 @@ Deno.test("opening the root removes what a dead process left, and nothing that i
   assert.deepEqual(names(folder.path), [".hidden", ".part__folder", "a.mp4", "b.mp4", "part__x"]);
 });
 
-Deno.test("a root that was cleaned away is made again", async () => {
+Deno.test("a root that was removed is created again", async () => {
   using folder = new TemporaryFolder();
   const root = join(folder.path, "uploads");
   Deno.mkdirSync(root);
@@ -76,7 +76,7 @@ Deno.test("a root that was cleaned away is made again", async () => {
   assert.equal(Deno.statSync(root).mode! & 0o777, 0o700);
 });
 
-Deno.test("what the disk refuses is 503 and leaves nothing", async () => {
+Deno.test("an error of the disk is 503 and leaves no file", async () => {
   using folder = new TemporaryFolder();
   const uploads = Uploads.open(folder.path, world);
   Deno.mkdirSync(join(folder.path, "taken.mp4"));

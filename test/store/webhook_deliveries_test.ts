@@ -27,7 +27,7 @@ class Place implements Disposable {
     Deno.writeFileSync(this.path, change(Deno.readFileSync(this.path)));
   }
 
-  /** What a new process finds. */
+  /** The log as a new process reads it. */
   async state(webhookId = HOOK) {
     await using log = this.open();
     return { ...log.stateOf(RUN, webhookId) };
@@ -46,7 +46,7 @@ function record(
   return { webhook_id: HOOK, seq, state, error: null, ...more };
 }
 
-Deno.test("a record is a line with a checksum, and its payload the JSON of the contract", async () => {
+Deno.test("a record is a line with a checksum, and its payload is the JSON of the delivery record", async () => {
   using place = new Place();
   {
     await using log = place.open();
@@ -66,7 +66,7 @@ Deno.test("a record is a line with a checksum, and its payload the JSON of the c
   assert.equal(Deno.statSync(place.path).mode! & 0o777, 0o600);
 });
 
-Deno.test("counters, cursor, errors and what is under way are rebuilt from the records", async () => {
+Deno.test("counters, cursor, errors and unfinished deliveries are rebuilt from the records", async () => {
   const empty = {
     runId: RUN,
     cursorSeq: 0,
@@ -152,7 +152,7 @@ Deno.test("counters, cursor, errors and what is under way are rebuilt from the r
   });
 });
 
-Deno.test("wherever the end of the log is torn off, it opens with the whole records before, and goes on", async () => {
+Deno.test("wherever the end of the log is cut, it opens with the whole records before, and appends after them", async () => {
   using place = new Place();
   {
     await using log = place.open();
@@ -162,7 +162,7 @@ Deno.test("wherever the end of the log is torn off, it opens with the whole reco
   const ends = [...whole.entries()].filter(([, byte]) => byte === 0x0a).map(([at]) => at + 1);
   for (let size = 0; size <= whole.length; size += 1) {
     Deno.writeFileSync(place.path, whole.slice(0, size));
-    // A record without its line break is whole.
+    // A record that lacks only its line break is whole.
     const delivered = ends.filter((end) => end - 1 <= size).length;
     {
       await using log = place.open();
@@ -174,7 +174,7 @@ Deno.test("wherever the end of the log is torn off, it opens with the whole reco
   }
 });
 
-Deno.test("a damaged record is set aside and reported, and everything else is read", async () => {
+Deno.test("a damaged record is copied and reported, and all others are read", async () => {
   const damage = async (
     change: (bytes: Uint8Array, starts: number[]) => Uint8Array,
     lost: number,
@@ -195,7 +195,7 @@ Deno.test("a damaged record is set aside and reported, and everything else is re
     assert.equal(errors.length, copies);
     const names = copies === 0 ? [] : [...Deno.readDirSync(join(place.dataDir, "damaged"))];
     assert.equal(names.length, copies);
-    // What is appended after the damage is read again.
+    // Records that are appended after the damage are read at the next start.
     {
       await using log = place.open();
       log.append(RUN, record("delivered", 6));
@@ -221,7 +221,7 @@ Deno.test("a damaged record is set aside and reported, and everything else is re
   await damage((bytes) => new Uint8Array([...bytes, ...new TextEncoder().encode("garbage\n")]), 0, 1);
 });
 
-Deno.test("a checksummed record that this version does not understand is passed over", async () => {
+Deno.test("a valid record that this version does not understand is skipped", async () => {
   using place = new Place();
   {
     await using log = place.open();
@@ -237,7 +237,7 @@ Deno.test("a checksummed record that this version does not understand is passed 
   assert.deepEqual([cursorSeq, delivered, retry], [8, 1, undefined]);
 });
 
-Deno.test("the log is rewritten when it has outgrown its content, and nothing is lost by it", async () => {
+Deno.test("the log is compacted when it has outgrown its content, and nothing is lost", async () => {
   using place = new Place();
   const random = randomFrom(7);
   const log = place.open(4096);
@@ -265,7 +265,7 @@ Deno.test("the log is rewritten when it has outgrown its content, and nothing is
   assert.deepEqual([...Deno.readDirSync(place.dataDir)].map(({ name }) => name), ["webhook-delivery.wal"]);
 });
 
-Deno.test("records that come during a compaction are in the new log, and a stopped compaction costs nothing", async () => {
+Deno.test("records that come during a compaction are in the new log, and a failed compaction loses nothing", async () => {
   using place = new Place();
   const log = place.open(1000);
   for (let seq = 1; seq <= 20; seq++) log.append(RUN, record("delivered", seq));
@@ -279,7 +279,7 @@ Deno.test("records that come during a compaction are in the new log, and a stopp
   assert.throws(() => Deno.statSync(`${place.path}.new`), Deno.errors.NotFound);
 });
 
-Deno.test("hooks that are forgotten go with the next compaction, the others stay", async () => {
+Deno.test("the next compaction removes forgotten webhooks and keeps the others", async () => {
   using place = new Place();
   const log = place.open(2000);
   log.append(RUN, { ...record("delivered", 1), webhook_id: OTHER });
@@ -292,7 +292,7 @@ Deno.test("hooks that are forgotten go with the next compaction, the others stay
   assert.equal((await place.state(HOOK)).delivered, 28);
 });
 
-Deno.test("a log that cannot be opened says so, and a closed one takes nothing", async () => {
+Deno.test("a log that cannot be opened throws, and a closed one takes no records", async () => {
   using place = new Place();
   Deno.mkdirSync(place.path);
   assert.throws(() => place.open());

@@ -12,7 +12,7 @@ import {
 const NEVER = new AbortController().signal;
 const PUBLIC = "93.184.216.34";
 
-Deno.test("an address is public, private or of no use", () => {
+Deno.test("an address is public, private or unusable", () => {
   const check = (addresses: string, expected: ReturnType<typeof addressScope>) => {
     for (const address of addresses.trim().split(/\s+/)) {
       assert.equal(addressScope(address), expected, address);
@@ -21,7 +21,7 @@ Deno.test("an address is public, private or of no use", () => {
         /^\d+(\.\d+){3}$/.test(address) &&
         address.split(".").every((part) => part === String(Number(part) & 255))
       ) {
-        // However an IPv4 address is wrapped, what counts is the address itself.
+        // An IPv4 address inside an IPv6 address has the same scope.
         const [a, b, c, d] = address.split(".").map((part) => Number(part).toString(16).padStart(2, "0"));
         assert.equal(addressScope(`::ffff:${address}`), expected, `mapped ${address}`);
         assert.equal(addressScope(`::FFFF:${a}${b}:${c}${d}`), expected, `mapped hexadecimal ${address}`);
@@ -80,7 +80,7 @@ Deno.test("an address is public, private or of no use", () => {
   }
 });
 
-/** What the guard says of a URL: the addresses, or the reason without the host. The resolver knows `hosts` only. */
+/** The guard's result for a URL: the addresses, or a short form of the reason. The resolver knows only `hosts`. */
 async function guarded(url: string, { allowPrivate = false } = {}): Promise<string> {
   const hosts: Record<string, string[]> = {
     "example.com": [PUBLIC],
@@ -118,7 +118,7 @@ const REASONS: readonly (readonly [RegExp, string])[] = [
   [/valid host/, "host"],
 ];
 
-Deno.test("a URL passes only if every address of its host does", async () => {
+Deno.test("a URL is allowed only if every address of its host is", async () => {
   const check = async (url: string, expected: string) => assert.equal(await guarded(url), expected, url);
   for (
     const [url, expected] of [
@@ -194,7 +194,7 @@ Deno.test("a URL passes only if every address of its host does", async () => {
       ["https://1.2.3.4.5/", "no URL"],
       ["https:///127.0.0.1/", "address"],
       ["https:127.0.0.1/", "address"],
-      // Other schemes keep the host as it was written; it must not mean something else to whoever reads it next.
+      // For other schemes the parser keeps the host as written, which another parser could read differently.
       ["rtsp://example.com/", PUBLIC],
       ["rtsp://Example.com/", PUBLIC],
       ["rtsp://127.0.0.1/", "address"],
@@ -218,7 +218,7 @@ Deno.test("a URL passes only if every address of its host does", async () => {
   ) await check(url, expected);
 });
 
-Deno.test("the operator's own network is admitted where the operator says so, and nothing else", async () => {
+Deno.test("the operator's own network is allowed where the operator says so, and nothing else", async () => {
   const check = async (url: string, expected: string) => {
     assert.equal(await guarded(url, { allowPrivate: true }), expected, url);
   };
@@ -237,7 +237,7 @@ Deno.test("the operator's own network is admitted where the operator says so, an
   await check("http://unknown.example/", "unresolved");
 });
 
-Deno.test("a host may be named without a URL", async () => {
+Deno.test("a host name can be checked without a URL", async () => {
   const check = async (hostname: string, expected: string | RegExp) => {
     const resolve: Resolve = () => Promise.resolve([PUBLIC]);
     const options = {
@@ -281,7 +281,7 @@ Deno.test("a host may be named without a URL", async () => {
   ) await check(hostname, /valid host/);
 });
 
-Deno.test("a resolver that does not answer in time ends with a reason, a caller who hangs up with the caller's own", async () => {
+Deno.test("a resolver that does not answer in time is refused with a reason, and an abort rejects with the caller's reason", async () => {
   const real = realWorld(quietLog());
   const world: World = {
     ...real,
@@ -294,16 +294,16 @@ Deno.test("a resolver that does not answer in time ends with a reason, a caller 
     /slow.example cannot be resolved within 3 s/,
   );
   const controller = new AbortController();
-  const asked = checkedAddresses("slow.example", {
+  const checking = checkedAddresses("slow.example", {
     ...options,
     timeoutMs: 60_000,
     signal: controller.signal,
   });
   controller.abort(new Error("hung up"));
-  await assert.rejects(asked, /hung up/);
+  await assert.rejects(checking, /hung up/);
 });
 
-Deno.test("the system's resolver reads what the operator has set up, and knows nothing of names that do not exist", async () => {
+Deno.test("the system's resolver reads /etc/hosts, and finds no address for a name that does not exist", async () => {
   const options = { world: realWorld(quietLog()), allowPrivate: true, timeoutMs: 10_000, signal: NEVER };
   assert.ok((await checkedAddresses("localhost", options)).includes("127.0.0.1"), "from /etc/hosts");
   await assert.rejects(checkedAddresses("does-not-exist.invalid", options), /cannot be resolved/);

@@ -24,7 +24,7 @@ function request(
   return pinnedRequest({ ...common, url: new URL(url), timeoutMs: 10_000, ...rest });
 }
 
-function trusting(roots: readonly string[] = [TEST_ROOT], allowInsecureTls = false): PinnedAgent {
+function agentTrusting(roots: readonly string[] = [TEST_ROOT], allowInsecureTls = false): PinnedAgent {
   return new PinnedAgent({ roots, allowInsecureTls });
 }
 
@@ -41,14 +41,14 @@ async function failure(promise: Promise<unknown>): Promise<RequestFailed> {
   assert.doesNotMatch(
     error.message,
     /127\.0\.0\.1|::1|:\d{4,5}|E[A-Z]{5,}/,
-    "nothing of the machine in the words",
+    "the message names nothing of the machine",
   );
   return error;
 }
 
-Deno.test("a request goes to the given address under the name of the host, with exactly the given bytes and headers", async () => {
+Deno.test("a request goes to the given address with the name of the host, and with exactly the given bytes and headers", async () => {
   await using server = serve(() => new Response("hello", { status: 202, headers: { "x-answer": "yes" } }));
-  using agent = trusting();
+  using agent = agentTrusting();
   const body = new Uint8Array([0, 1, 2, 250, 10, 13]).subarray(1);
   const response = await request(agent, `https://media.test:${server.port}/a%20b/c?d=e%2f`, {
     method: "POST",
@@ -81,27 +81,27 @@ Deno.test("certificates are verified against the host's name and the trusted aut
     assert.equal(error.kind, "tls", `${host}: ${error.message}`);
     assert.match(error.message, expected, host);
   };
-  await check("media.test", trusting(), "answers");
-  await check("MEDIA.test.", trusting(), "answers");
-  await check("deep.media.test", trusting(), "answers");
-  await check("127.0.0.1", trusting(), "answers");
-  await check("media.test", trusting([...trustedRoots(), TEST_ROOT]), "answers");
-  await check("other.test", trusting(), /certificate is for another host/);
-  await check("very.deep.media.test", trusting(), /certificate is for another host/);
-  await check("media.test", trusting([]), /certificate is not trusted/);
-  await check("media.test", trusting(trustedRoots()), /certificate is not trusted/);
-  await check("media.test", trusting([], true), "answers");
-  await check("other.test", trusting([], true), "answers");
+  await check("media.test", agentTrusting(), "answers");
+  await check("MEDIA.test.", agentTrusting(), "answers");
+  await check("deep.media.test", agentTrusting(), "answers");
+  await check("127.0.0.1", agentTrusting(), "answers");
+  await check("media.test", agentTrusting([...trustedRoots(), TEST_ROOT]), "answers");
+  await check("other.test", agentTrusting(), /certificate is for another host/);
+  await check("very.deep.media.test", agentTrusting(), /certificate is for another host/);
+  await check("media.test", agentTrusting([]), /certificate is not trusted/);
+  await check("media.test", agentTrusting(trustedRoots()), /certificate is not trusted/);
+  await check("media.test", agentTrusting([], true), "answers");
+  await check("other.test", agentTrusting([], true), "answers");
 
   await using elsewhere = serve(() => new Response("hello"), { hostname: "127.0.0.2" });
-  using agent = trusting();
+  using agent = agentTrusting();
   const byAddress = request(agent, `https://127.0.0.2:${elsewhere.port}/`, { addresses: ["127.0.0.2"] });
   assert.match((await failure(byAddress)).message, /certificate is for another host/);
 });
 
-Deno.test("a connection is used again under the same name and address only", async () => {
+Deno.test("a connection is reused only for the same name and address", async () => {
   await using server = serve(() => new Response("hello"));
-  using agent = trusting();
+  using agent = agentTrusting();
   const connectionsAfter = async (host: string, addresses: string[] = LOOPBACK) => {
     await text(await request(agent, `https://${host}:${server.port}/`, { addresses }));
     return server.connections.size;
@@ -118,13 +118,13 @@ Deno.test("a connection is used again under the same name and address only", asy
   assert.equal(
     (await failure(connectionsAfter("media.test", ["127.9.9.9"]))).kind,
     "connect",
-    "and only if it is checked",
+    "but only if it is among the checked addresses",
   );
 });
 
-Deno.test("drained answers leave the connection open, cancelled and overlong ones close it", async () => {
+Deno.test("drained answers keep the connection open, cancelled and too long ones close it", async () => {
   await using server = serve((asked) => new Response("x".repeat(Number(new URL(asked.url).search.slice(1)))));
-  using agent = trusting();
+  using agent = agentTrusting();
   const next = async (bytes: number, end: (response: PinnedResponse) => unknown) => {
     await end(await request(agent, `https://media.test:${server.port}/?${bytes}`));
     return server.connections.size;
@@ -139,7 +139,7 @@ Deno.test("drained answers leave the connection open, cancelled and overlong one
 Deno.test("the next address is tried only while nothing was sent", async () => {
   await using server = serve(() => new Response("hello"));
   await using cutting = serveRaw("");
-  using agent = trusting();
+  using agent = agentTrusting();
   const answer = await request(agent, `https://media.test:${server.port}/`, {
     addresses: ["127.9.9.9", "127.0.0.1"],
   });
@@ -154,7 +154,7 @@ Deno.test("the next address is tried only while nothing was sent", async () => {
 
 Deno.test("a kept connection that the server has closed is replaced", async () => {
   let server = serve(() => new Response("hello"), { isPlain: true });
-  using agent = trusting();
+  using agent = agentTrusting();
   const ask = async () => await text(await request(agent, `http://media.test:${server.port}/`));
   assert.equal(await ask(), "hello");
   const { port } = server;
@@ -172,7 +172,7 @@ Deno.test("redirects and errors are answers like any other", async () => {
       headers: { location: "http://127.0.0.1:1/" },
     });
   });
-  using agent = trusting();
+  using agent = agentTrusting();
   for (const status of [200, 204, 301, 302, 307, 308, 404, 500, 503]) {
     const response = await request(agent, `https://media.test:${server.port}/${status}`);
     assert.equal(response.status, status);
@@ -181,8 +181,8 @@ Deno.test("redirects and errors are answers like any other", async () => {
   }
 });
 
-Deno.test("answers that are cut, endless or no HTTP fail in words", async () => {
-  using agent = trusting();
+Deno.test("answers that are cut, endless or not HTTP fail with a kind", async () => {
+  using agent = agentTrusting();
   const check = async (bytes: string, expected: string, afterwards?: () => unknown) => {
     await using server = serveRaw(bytes, afterwards);
     const asked = request(agent, `http://media.test:${server.port}/`, { timeoutMs: 300 });
@@ -203,14 +203,14 @@ Deno.test("answers that are cut, endless or no HTTP fail in words", async () => 
   await check(`${head}content-length: 10\r\n\r\n`, "timeout", hold);
 });
 
-Deno.test("an answer that ends with its connection is whole", async () => {
+Deno.test("an answer without a length ends with its connection", async () => {
   await using server = serveRaw("HTTP/1.0 200 OK\r\n\r\nabc");
-  using agent = trusting();
+  using agent = agentTrusting();
   assert.equal(await text(await request(agent, `http://media.test:${server.port}/`)), "abc");
 });
 
-Deno.test("an abort by the caller ends a request at any point, with the caller's own reason", async () => {
-  using agent = trusting();
+Deno.test("an abort by the caller ends a request at any point, with the caller's reason", async () => {
+  using agent = agentTrusting();
   const hold = () => new Promise(() => {});
   const check = async (bytes: string, when: "before" | "during") => {
     await using server = serveRaw(bytes, hold);

@@ -17,7 +17,7 @@ const MODEL = "gemini-3.5-flash-lite";
 const NEVER = new AbortController().signal;
 const CLIP = Deno.readFileSync(`${CLIPS}/bbb480.mp4`);
 
-/** A server and the backend that calls it; `logged` are the warnings. */
+/** A server and the backend that calls it; `logged` has the warnings. */
 function start(options: Partial<GeminiServerOptions> = {}, settings: Partial<GeminiSettings> = {}) {
   const server = startGeminiServer({ apiKey: KEY, ...options });
   const agent = new PinnedAgent({ roots: [] });
@@ -58,7 +58,7 @@ async function failureOf(promise: Promise<unknown>): Promise<InferenceFailed> {
 
 const video = { bytes: CLIP };
 
-Deno.test("a question with pictures and a schema is asked in one request", async () => {
+Deno.test("a call with pictures and a schema is one request", async () => {
   await using test = start();
   const images = [await testJpeg(64, 48), await testJpeg(320, 180)];
   const schema = { type: "object", properties: { a: { type: "string" } }, additionalProperties: false };
@@ -88,7 +88,7 @@ Deno.test("the temperature is left out for the models that choose it themselves"
   assert.equal(other.server.requests[0]!.config.temperature, 0.5);
 });
 
-Deno.test("a clip is uploaded, waited for, looked at and deleted", async () => {
+Deno.test("a clip is uploaded, polled until it is ready, used and deleted", async () => {
   await using test = start({ states: ["PROCESSING", "PROCESSING", "ACTIVE"] });
   await test.ask({ video: { ...video, resolution: "low" } });
   await test.backend.close();
@@ -98,7 +98,7 @@ Deno.test("a clip is uploaded, waited for, looked at and deleted", async () => {
   assert.equal(test.server.files, 0);
 });
 
-Deno.test("whatever goes wrong, the clip is deleted and the key is told to nobody", async () => {
+Deno.test("after every failure the clip is deleted, and no message contains the key", async () => {
   const check = async (
     options: Partial<GeminiServerOptions>,
     failure: string,
@@ -122,11 +122,11 @@ Deno.test("whatever goes wrong, the clip is deleted and the key is told to nobod
   await check({ answer: () => ({ status: 200, body: "{" }) }, "invalid_response");
   await check({ answer: held().answer }, "deadline_missed", null, { timeoutMs: 300 });
   for (const uploadUrl of ["http://127.0.0.1:9/steal", "nowhere", "http://169.254.169.254/"]) {
-    await check({ uploadUrl }, "invalid_response", null, { files: 1 }); // announced, and never sent
+    await check({ uploadUrl }, "invalid_response", null, { files: 1 }); // announced, but not sent
   }
 });
 
-Deno.test("a clip that cannot be deleted is told to the operator, and the answer stands", async () => {
+Deno.test("a clip that cannot be deleted is logged, and the answer is returned", async () => {
   await using test = start({ status: (step) => step === "delete" ? 500 : 200 });
   assert.equal((await test.ask({ video })).outputText, "A forklift waits.");
   await test.backend.close();
@@ -143,7 +143,7 @@ Deno.test("an answer does not wait for the deletion", async () => {
   assert.equal(test.server.files, 0);
 });
 
-Deno.test("a caller who hangs up cuts the connection, and the clip is deleted all the same", async () => {
+Deno.test("an abort by the caller closes the connection, and the clip is deleted all the same", async () => {
   await using test = start({ answer: held().answer });
   const caller = new AbortController();
   const asked = test.ask({ video }, 60_000, caller.signal);
@@ -156,7 +156,7 @@ Deno.test("a caller who hangs up cuts the connection, and the clip is deleted al
   assert.equal(test.server.files, 0);
 });
 
-Deno.test("a model that thinks until its tokens are used up is asked once more with more of them, and from then on", async () => {
+Deno.test("a model that uses up its tokens for thinking is asked again with more, and has more from then on", async () => {
   const starved = {
     parts: [],
     finishReason: "MAX_TOKENS",
@@ -189,7 +189,7 @@ Deno.test("a model that thinks until its tokens are used up is asked once more w
   );
 });
 
-Deno.test("texts, reasons and counts are read whatever else stands beside them", async () => {
+Deno.test("texts, reasons and counts are read from every form of answer", async () => {
   await using test = start();
   const check = async (answer: Record<string, unknown>, outputText: string, finishReason: string | null) => {
     test.server.answer = () => ({ status: 200, body: JSON.stringify(answer) });

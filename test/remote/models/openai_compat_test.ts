@@ -66,7 +66,7 @@ async function failureOf(promise: Promise<unknown>): Promise<InferenceFailed> {
   return error;
 }
 
-Deno.test("a question without media is a plain string, and its answer comes with reason and counts", async () => {
+Deno.test("a prompt without media is a plain string, and its answer has reason and counts", async () => {
   await using test = start();
   assert.deepEqual(await test.ask({ prompt: 'Say "ü" \\ \u{1f600}\u0000\n', temperature: 0.5 }), {
     outputText: "A forklift waits.",
@@ -94,9 +94,9 @@ Deno.test("media come after the text, images in order and the clip last, byte fo
   assert.deepEqual(asked!.video, CLIP);
 });
 
-Deno.test("bytes of every length arrive as they are", async () => {
+Deno.test("files of every length arrive unchanged", async () => {
   await using test = start();
-  // What is behind the head of the file does not matter to anybody on the way.
+  // Nothing on the way reads more than the start of the file.
   for (const length of [12, 13, 14, 49_151, 49_152, 49_153, 98_304, 98_305]) {
     const bytes = CLIP.slice(0, length);
     await test.ask({ video: { bytes } });
@@ -105,7 +105,7 @@ Deno.test("bytes of every length arrive as they are", async () => {
   assert.equal(readJpeg(await testJpeg(16, 16)).width, 16);
 });
 
-Deno.test("a schema is sent under its name, and models that think are told not to", async () => {
+Deno.test("a schema is sent with its name, and thinking is turned off for models that think", async () => {
   await using test = start();
   const schema = { type: "object", properties: { a: { type: "string" } }, additionalProperties: false };
   await test.ask({ outputSchema: { name: "answer", schema } });
@@ -115,7 +115,7 @@ Deno.test("a schema is sent under its name, and models that think are told not t
   assert.equal(test.server.requests[0]!.body.chat_template_kwargs, undefined);
 });
 
-Deno.test("the server is asked under its base path, with its key and its own name of the model", async () => {
+Deno.test("the request has the base path, the key and the server's own name of the model", async () => {
   const settings = { apiKey: "s3cret", model: MODEL, upstreamModel: "local/qwen-4bit" };
   await using test = start({ apiKey: "s3cret", basePath: "/llm/a" }, settings);
   await test.ask();
@@ -124,7 +124,7 @@ Deno.test("the server is asked under its base path, with its key and its own nam
   assert.equal(test.server.probes, 1);
 });
 
-Deno.test("whatever form an answer has, its text is found", async () => {
+Deno.test("the text is read from every form of answer", async () => {
   await using test = start();
   const check = async (answer: ModelAnswer, expected: Record<string, unknown>) => {
     test.server.answer = () => answer;
@@ -168,7 +168,7 @@ Deno.test("whatever form an answer has, its text is found", async () => {
   });
 });
 
-Deno.test("an answer that is not what the protocol says is a failure of its own kind", async () => {
+Deno.test("an answer that breaks the protocol is an invalid response", async () => {
   await using test = start({}, { apiKey: null });
   const check = async (
     answer: ModelAnswer,
@@ -204,7 +204,7 @@ Deno.test("an answer that is not what the protocol says is a failure of its own 
   await check({ status: 500, body: "x".repeat(2 ** 20) }, "http_status", 500);
 });
 
-Deno.test("a redirect is not followed, so the key stays where it belongs", async () => {
+Deno.test("a redirect is not followed, so the key is sent to no other server", async () => {
   await using elsewhere = startModelServer({ toleratesFaults: true });
   await using server = serve(() => Response.redirect(`${elsewhere.url}/v1/chat/completions`, 307), {
     isPlain: true,
@@ -214,7 +214,7 @@ Deno.test("a redirect is not followed, so the key stays where it belongs", async
   assert.equal(elsewhere.requests.length + elsewhere.faults.length, 0);
 });
 
-Deno.test("a server that is not there, or whose certificate is not trusted, cannot be reached", async () => {
+Deno.test("a server that refuses connections or has an untrusted certificate cannot be reached", async () => {
   const gone = startModelServer();
   await gone[Symbol.asyncDispose]();
   await using secure = serve(() => new Response());
@@ -225,13 +225,13 @@ Deno.test("a server that is not there, or whose certificate is not trusted, cann
   }
 });
 
-Deno.test("a server with a certificate of a trusted authority is asked over TLS", async () => {
+Deno.test("a server with a certificate of a trusted authority is called over TLS", async () => {
   await using secure = serve(() => Response.json({ choices: [{ message: { content: "safe" } }] }));
   await using test = start({}, { baseUrl: `https://127.0.0.1:${secure.port}` });
   assert.equal((await test.ask()).outputText, "safe");
 });
 
-Deno.test("a caller who hangs up cuts the connection, with the caller's own reason", async () => {
+Deno.test("an abort by the caller closes the connection and rejects with the caller's reason", async () => {
   await using test = start({ answer: held().answer });
   const caller = new AbortController();
   const asked = test.ask({}, 60_000, caller.signal);
@@ -242,7 +242,7 @@ Deno.test("a caller who hangs up cuts the connection, with the caller's own reas
   await untilTrue("the server noticed", () => test.server.aborted === 1 && test.server.inFlight === 0);
 });
 
-Deno.test("a deadline ends the question and cuts the connection", async () => {
+Deno.test("a deadline ends the call and closes the connection", async () => {
   await using test = start({ answer: held().answer });
   assert.equal((await failureOf(test.ask({}, 50))).failure, "deadline_missed");
   assert.equal((await failureOf(test.ask({}, 0))).failure, "deadline_missed");
@@ -250,7 +250,7 @@ Deno.test("a deadline ends the question and cuts the connection", async () => {
   assert.equal(test.server.aborted, test.server.requests.length);
 });
 
-Deno.test("a connection is used again", async () => {
+Deno.test("a connection is reused", async () => {
   await using server = serve(() => Response.json({ choices: [{ text: "a" }] }), { isPlain: true });
   await using test = start({}, { baseUrl: `http://127.0.0.1:${server.port}` });
   for (let times = 0; times < 5; times++) await test.ask();

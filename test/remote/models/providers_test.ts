@@ -39,7 +39,7 @@ function gemini(name: string, { url }: { url: string }, fields: object = {}): Ba
   return { type: "gemini", name, baseUrl: url, apiKey: KEY, model: CLOUD, priority: 100, ...fields };
 }
 
-/** Providers under a clock that stands still. */
+/** Providers with a clock that only the test moves. */
 function open(...backends: readonly BackendSettings[]) {
   const clock = new ManualClock();
   const lines: string[] = [];
@@ -53,7 +53,7 @@ function open(...backends: readonly BackendSettings[]) {
   return {
     clock,
     providers,
-    /** What the log says. */
+    /** The log messages. */
     lines,
     infer: (fields: Partial<InferenceRequest> = {}, timeoutMs = 20_000, signal = NEVER) =>
       providers.infer(question(fields), { timeoutMs, signal }),
@@ -109,7 +109,7 @@ Deno.test("the next backend answers where another try may help, and only if the 
   await check(CUT, false, "transport");
 });
 
-Deno.test("when all fail, the last failure is told", async () => {
+Deno.test("when all fail, the last failure is returned", async () => {
   await using first = startModelServer({ answer: () => ({ status: 500 }) });
   await using second = startModelServer({ answer: () => ({ status: 503 }) });
   await using test = open(openai("vllm", first), openai("sglang", second));
@@ -117,7 +117,7 @@ Deno.test("when all fail, the last failure is told", async () => {
   assert.deepEqual([error.status, error.provider], [503, "sglang"]);
 });
 
-Deno.test("the log tells once that a backend is left alone, and once that it is back", async () => {
+Deno.test("the log says once that a backend is skipped, and once that it answers again", async () => {
   await using first = startModelServer({ answer: () => ({ status: 503, body: KEY }) });
   await using second = startModelServer();
   await using test = open(openai("edge", first, { apiKey: null }), openai("sglang", second));
@@ -133,7 +133,7 @@ Deno.test("the log tells once that a backend is left alone, and once that it is 
   assert.deepEqual(test.lines, [...down, "backend edge answers again"]);
 });
 
-Deno.test("one deadline holds for all attempts together", async () => {
+Deno.test("all attempts share one deadline", async () => {
   const release = held<ModelAnswer>({ status: 500 });
   await using first = startModelServer({ answer: release.answer });
   await using second = startModelServer({ answer: held().answer });
@@ -146,18 +146,18 @@ Deno.test("one deadline holds for all attempts together", async () => {
   await test.clock.advance(1_000);
   const error = await infer;
   assert.deepEqual([error.failure, error.provider], ["deadline_missed", "sglang"]);
-  await untilTrue("it was hung up on", () => second.aborted === 1);
+  await untilTrue("its connection was closed", () => second.aborted === 1);
   assert.equal(test.clock.sleeping, 0, "no timer is left");
 });
 
-Deno.test("a backend that accepts no connection is given up early enough for the next one", async () => {
+Deno.test("connecting to a backend times out early enough for the next one", async () => {
   const silent = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const connections: Deno.Conn[] = [];
   const accepting = (async () => {
     for await (const connection of silent) connections.push(connection);
   })();
   await using second = startModelServer();
-  // It takes the connection, and then never says a word of TLS.
+  // It accepts the connection but never answers the TLS handshake.
   await using test = open(
     openai("vllm", { url: `https://127.0.0.1:${silent.addr.port}` }),
     openai("sglang", second),
@@ -173,7 +173,7 @@ Deno.test("a backend that accepts no connection is given up early enough for the
   for (const connection of connections) connection.close();
 });
 
-Deno.test("a caller who hangs up ends everything, and the backend is not to blame", async () => {
+Deno.test("an abort by the caller ends everything, and is not a failure of the backend", async () => {
   await using first = startModelServer({ answer: held().answer });
   await using second = startModelServer();
   await using test = open(openai("vllm", first), openai("sglang", second));
@@ -184,13 +184,13 @@ Deno.test("a caller who hangs up ends everything, and the backend is not to blam
     const reason = new Error("gone home");
     caller.abort(reason);
     await assert.rejects(infer, reason);
-    await untilTrue("it was hung up on", () => first.aborted === times && first.inFlight === 0);
+    await untilTrue("its connection was closed", () => first.aborted === times && first.inFlight === 0);
   }
   assert.deepEqual(asked(first, second), [4, 0]);
   await assert.rejects(test.infer({}, 20_000, AbortSignal.abort(new Error("early"))), /early/);
 });
 
-Deno.test("a backend that keeps failing is skipped, asked once after a while, and then as before or after a longer while", async () => {
+Deno.test("a backend that keeps failing is skipped, then probed once, and then used again or skipped for longer", async () => {
   await using first = startModelServer({ answer: () => answer });
   await using second = startModelServer();
   await using test = open(openai("vllm", first), openai("sglang", second));
@@ -208,13 +208,13 @@ Deno.test("a backend that keeps failing is skipped, asked once after a while, an
   await check(2, 4, "twice as long");
   await test.clock.advance(1);
   answer = "back again";
-  assert.equal((await test.infer()).fallbackUsed, false, "the probe ends well");
+  assert.equal((await test.infer()).fallbackUsed, false, "the probe succeeds");
   assert.equal((await test.infer()).fallbackUsed, false, "as before");
   answer = { status: 500 };
-  await check(4, 9, "and from the beginning");
+  await check(4, 9, "and three failures again");
 });
 
-Deno.test("only one question at a time finds out whether a backend is back", async () => {
+Deno.test("only one call at a time is a probe", async () => {
   const release = held();
   await using first = startModelServer({ answer: () => ({ status: 500 }) });
   await using second = startModelServer();
@@ -231,7 +231,7 @@ Deno.test("only one question at a time finds out whether a backend is back", asy
   assert.equal((await test.infer()).provider, "vllm");
 });
 
-Deno.test("a probe whose caller hangs up leaves the question open", async () => {
+Deno.test("a probe that its caller aborts is neither a success nor a failure", async () => {
   await using first = startModelServer({ answer: () => ({ status: 500 }) });
   await using second = startModelServer();
   await using test = open(openai("vllm", first), openai("sglang", second));
@@ -247,18 +247,18 @@ Deno.test("a probe whose caller hangs up leaves the question open", async () => 
   assert.equal((await test.infer()).provider, "vllm");
 });
 
-Deno.test("a spent quota opens the circuit at once", async () => {
+Deno.test("a used-up quota opens the circuit at once", async () => {
   for (const answer of [{ status: 402 }, { status: 429, body: '{"error":{"type":"insufficient_quota"}}' }]) {
     await using first = startModelServer({ answer: () => answer });
     await using second = startModelServer();
     await using test = open(openai("vllm", first), openai("sglang", second));
-    await test.infer().catch(() => {}); // 402 is not retryable for the question itself
+    await test.infer().catch(() => {}); // 402 is not retryable for this call
     assert.equal((await test.infer()).provider, "sglang");
     assert.equal(first.requests.length, 1);
   }
 });
 
-Deno.test("what says nothing of a backend's health opens no circuit", async () => {
+Deno.test("failures that are not the backend's fault open no circuit", async () => {
   const check = async (answer: ModelAnswer, message: string) => {
     await using first = startModelServer({ answer: () => answer });
     await using second = startModelServer();
@@ -266,7 +266,7 @@ Deno.test("what says nothing of a backend's health opens no circuit", async () =
     for (let time = 0; time < 6; time++) await test.infer().catch(() => {});
     assert.equal(first.requests.length, 6, message);
   };
-  await check({ status: 400 }, "a bad question");
+  await check({ status: 400 }, "a bad request");
   await check({ status: 200, body: "{}" }, "an unreadable answer");
   await check("fine", "answers");
 
@@ -285,7 +285,7 @@ Deno.test("what says nothing of a backend's health opens no circuit", async () =
   assert.equal((await test.infer()).provider, "sglang", "a backend that is silent for long is skipped");
 });
 
-Deno.test("with nobody better to ask, a backend that failed is asked all the same", async () => {
+Deno.test("when the circuits of all backends are open, they are asked all the same", async () => {
   await using first = startModelServer({ answer: () => ({ status: 500 }) });
   await using second = startModelServer({ answer: () => ({ status: 503 }) });
   await using test = open(openai("vllm", first), openai("sglang", second));
@@ -294,7 +294,7 @@ Deno.test("with nobody better to ask, a backend that failed is asked all the sam
   assert.equal((await test.infer()).provider, "sglang");
   assert.deepEqual(asked(first, second), [4, 4]);
   await failureOf(test.infer({ allowFallback: false }));
-  assert.deepEqual(asked(first, second), [5, 4], "who wants no other backend gets the first");
+  assert.deepEqual(asked(first, second), [5, 4], "without fallback only the first is asked");
 });
 
 Deno.test("a backend with a model serves only that one, under its own name for it", async () => {
@@ -334,7 +334,7 @@ Deno.test("the model of a gemini backend goes to that backend alone", async () =
   ]);
 });
 
-Deno.test("what a question reserves depends on who would answer it", () => {
+Deno.test("what a call reserves depends on the backend that would answer it", () => {
   const { providers } = open(openai("vllm", { url: "http://x" }), gemini("cloud", { url: "http://x" }));
   const check = (fields: Partial<InferenceRequest>, tokens: number, bytes: number) =>
     assert.deepEqual(providers.reservation(question(fields)), { tokens, bytes });
@@ -346,7 +346,7 @@ Deno.test("what a question reserves depends on who would answer it", () => {
   check({ model: CLOUD, video: { bytes: bytes(1000) } }, 64 + 2048, 1000);
 });
 
-Deno.test("the catalog says of each model who can answer now", async () => {
+Deno.test("the catalog says for each model which backends can answer now", async () => {
   await using up = startModelServer();
   await using down = startModelServer({ health: () => 500 });
   await using cloud = startGeminiServer({ apiKey: KEY });
@@ -384,7 +384,7 @@ Deno.test("the catalog says of each model who can answer now", async () => {
   assert.equal(up.probes, 6, "and asked again");
 });
 
-Deno.test("a model without a backend that answers in time is unavailable, and one silent backend holds up no other", async () => {
+Deno.test("a model whose backends do not answer in time is unavailable, and a silent backend delays no other", async () => {
   const silent = () => new Promise<number>(() => {});
   await using mute = startModelServer({ health: silent });
   await using cloud = startGeminiServer({ apiKey: KEY, status: silent });
@@ -414,7 +414,7 @@ Deno.test("a model without a backend that answers in time is unavailable, and on
   );
 });
 
-Deno.test("a kind of backend of which too many calls take too long is saturated, until they are forgotten", async () => {
+Deno.test("a kind of backend with too many slow calls is saturated, until these calls are too old to count", async () => {
   await using server = startModelServer();
   await using other = startModelServer();
   await using test = open(

@@ -19,21 +19,22 @@ import {
   refused,
   spoken,
 } from "../../support/sidecars/audio_sidecar.ts";
+import { untilTrue } from "../../support/http/raw_http.ts";
 
 const WAV = wavOf(new Int16Array(16_000), 16_000);
 const NEVER = new AbortController().signal;
 
-/** A client of `double` whose clock stands still until told; waits are never over by themselves. */
+/** A client of `double` with a clock that only the test moves; its timers end only with `elapse`. */
 function client(double: Pick<AudioDouble, "port">) {
   const real = realWorld(quietLog());
   const clock = { ms: 1_000 };
-  const late: (() => void)[] = [];
+  const timers: (() => void)[] = [];
   const world: World = {
     ...real,
     monotonicMs: () => clock.ms,
     sleep: (_ms, signal) =>
       new Promise((resolve, reject) => {
-        late.push(resolve);
+        timers.push(resolve);
         signal?.addEventListener("abort", () => reject(signal.reason), { once: true });
       }),
   };
@@ -42,8 +43,8 @@ function client(double: Pick<AudioDouble, "port">) {
   return {
     sidecar,
     clock,
-    /** Every deadline that runs is over now. */
-    elapse: () => late.splice(0).forEach((end) => end()),
+    /** Ends all running timers. */
+    elapse: () => timers.splice(0).forEach((end) => end()),
     analyze: (changed: Partial<AnalyzeCall> = {}) => sidecar.analyze({ ...CALL, ...changed }),
     speak: (text = "hello") => sidecar.synthesize({ text, timeoutMs: 1000, signal: NEVER }),
     async metric(name: string) {
@@ -75,11 +76,7 @@ function failsWith(reason: SidecarFailure, message = /./) {
   };
 }
 
-async function until(isSo: () => boolean) {
-  while (!isSo()) await new Promise((resolve) => setTimeout(resolve, 2));
-}
-
-Deno.test("what is heard arrives, the sidecar is asked as the caller asked, and everything is counted", async () => {
+Deno.test("an analysis is returned, the request has the caller's parameters, and everything is counted", async () => {
   await using double = openAudioDouble(heard([observation(0, 500), observation(500, 900)]));
   using audio = client(double);
   const { result } = await audio.analyze({ extractionMs: 40 });
@@ -110,7 +107,7 @@ Deno.test("what is heard arrives, the sidecar is asked as the caller asked, and 
   deepEqual(double.faults, []);
 });
 
-Deno.test("a text becomes speech, with what it says about itself checked against the WAV", async () => {
+Deno.test("a text becomes speech, and its metadata must match the WAV", async () => {
   await using double = openAudioDouble(spoken());
   using audio = client(double);
   const { wav, ...speech } = await audio.speak("hello, ü");
@@ -128,7 +125,7 @@ Deno.test("a text becomes speech, with what it says about itself checked against
   equal(await audio.metric("local_audio_tts_failures_total"), 3);
 });
 
-Deno.test("a refusal arrives with its reason, and costs neither the connection nor the next call", async () => {
+Deno.test("a refusal arrives with its reason, and the connection stays open for the next call", async () => {
   await using double = openAudioDouble();
   using audio = client(double);
   const check = async (script: AudioScript, reason: SidecarFailure) => {
@@ -146,12 +143,12 @@ Deno.test("a refusal arrives with its reason, and costs neither the connection n
   equal(double.accepted, 1);
 });
 
-Deno.test("an answer that breaks the protocol is not taken, ends the connection and starts a back-off", async () => {
+Deno.test("an answer that breaks the protocol is not used, closes the connection and starts a back-off", async () => {
   for (const [what, script] of Object.entries(MALFORMED)) {
     await using double = openAudioDouble(script);
     using audio = client(double);
     await rejects(audio.analyze(), failsWith("malformed_response"), what);
-    await until(() => double.open === 0);
+    await untilTrue("the connections are closed", () => double.open === 0);
     await rejects(audio.analyze(), failsWith("reconnect", /not called for another/), what);
     equal(double.requests.length, 1, what);
   }
@@ -184,7 +181,7 @@ Deno.test("an answer makes the back-off short again", async () => {
   await rejects(audio.analyze(), failsWith("reconnect", /another 100 ms/));
 });
 
-Deno.test("connections are kept, shared by nobody at once, and replaced when they turn out to be closed", async () => {
+Deno.test("connections are kept, used by one call at a time, and replaced when they are found to be closed", async () => {
   await using double = openAudioDouble();
   using audio = client(double);
   await audio.analyze();
@@ -197,19 +194,19 @@ Deno.test("connections are kept, shared by nobody at once, and replaced when the
     return await heard([])(request, index);
   });
   const calls = Array.from({ length: 12 }, () => audio.analyze());
-  await until(() => double.requests.length === 2 + 8);
+  await untilTrue("the requests have arrived", () => double.requests.length === 2 + 8);
   held.resolve();
   await Promise.all(calls);
   equal(double.accepted, 8);
   equal(new Set(double.requests.slice(2, 10).map(({ connection }) => connection)).size, 8);
 
   double.dropConnections();
-  await until(() => double.open === 0);
+  await untilTrue("the connections are closed", () => double.open === 0);
   await audio.analyze();
   equal(double.accepted, 9);
 });
 
-Deno.test("a kept connection is replaced once, and only as long as no answer had begun", async () => {
+Deno.test("a kept connection is replaced once, and only if nothing of an answer was received", async () => {
   await using double = openAudioDouble();
   using audio = client(double);
   await audio.analyze();
@@ -229,21 +226,21 @@ Deno.test("a kept connection is replaced once, and only as long as no answer had
   equal(double.requests.length, 5);
 });
 
-Deno.test("a call out of time or called off ends its connection, and does not hold up others", async () => {
+Deno.test("a call that times out or is aborted closes its connection, and does not delay other calls", async () => {
   await using double = openAudioDouble(() => "hang");
   using audio = client(double);
   const late = rejects(audio.analyze(), failsWith("timeout", /1000 ms/));
-  await until(() => double.requests.length === 1);
+  await untilTrue("the requests have arrived", () => double.requests.length === 1);
   audio.elapse();
   await late;
-  await until(() => double.open === 0);
+  await untilTrue("the connections are closed", () => double.open === 0);
 
   const abort = new AbortController();
-  const calledOff = rejects(audio.analyze({ signal: abort.signal }), /nobody waits/);
-  await until(() => double.requests.length === 2);
+  const aborted = rejects(audio.analyze({ signal: abort.signal }), /nobody waits/);
+  await untilTrue("the requests have arrived", () => double.requests.length === 2);
   abort.abort(new Error("nobody waits"));
-  await calledOff;
-  await until(() => double.open === 0);
+  await aborted;
+  await untilTrue("the connections are closed", () => double.open === 0);
   await rejects(audio.analyze({ signal: abort.signal }), /nobody waits/);
   equal(await audio.metric("local_audio_analysis_failures_total"), 1);
 
@@ -251,19 +248,19 @@ Deno.test("a call out of time or called off ends its connection, and does not ho
   await audio.analyze();
 });
 
-Deno.test("more callers than may wait are refused as overloaded, and closing refuses all of them", async () => {
+Deno.test("with too many waiting callers the next is refused as overloaded, and closing ends all of them", async () => {
   await using double = openAudioDouble(() => "hang");
   using audio = client(double);
   const calls = Array.from({ length: 8 + 64 }, () => audio.analyze().catch((error) => error.reason));
-  await until(() => double.requests.length === 8);
+  await untilTrue("the requests have arrived", () => double.requests.length === 8);
   await rejects(audio.analyze(), failsWith("overloaded"));
   audio.sidecar[Symbol.dispose]();
   const reasons = new Set(await Promise.all(calls));
   deepEqual([...reasons].sort(), ["overloaded", "reconnect"]);
-  await until(() => double.open === 0);
+  await untilTrue("the connections are closed", () => double.open === 0);
 });
 
-Deno.test("what the sidecar would refuse anyway is refused before anything is sent", async () => {
+Deno.test("input that the sidecar would refuse is refused before anything is sent", async () => {
   await using double = openAudioDouble();
   using audio = client(double);
   const stereo = WAV.slice();

@@ -11,20 +11,21 @@ import {
   openEmbeddingDouble,
   refusedEmbedding,
 } from "../../support/sidecars/embedding_sidecar.ts";
+import { untilTrue } from "../../support/http/raw_http.ts";
 
 const JPEG = Uint8Array.of(0xff, 0xd8, 1, 2, 3, 0xff, 0xd9);
 const NEVER = new AbortController().signal;
 
-/** A client of `double` whose clock stands still until told; deadlines are never over by themselves. */
+/** A client of `double` with a clock that only the test moves; its deadlines end only with `elapse`. */
 function client({ port }: Pick<EmbeddingDouble, "port">) {
   const clock = { ms: 1_000 };
-  const late: (() => void)[] = [];
+  const timers: (() => void)[] = [];
   const world: World = {
     ...realWorld(quietLog()),
     monotonicMs: () => clock.ms,
     sleep: (_ms, signal) =>
       new Promise((resolve, reject) => {
-        late.push(resolve);
+        timers.push(resolve);
         signal?.addEventListener("abort", () => reject(signal.reason), { once: true });
       }),
   };
@@ -34,8 +35,8 @@ function client({ port }: Pick<EmbeddingDouble, "port">) {
   return {
     sidecar,
     clock,
-    /** Every deadline that runs is over now. */
-    elapse: () => late.splice(0).forEach((end) => end()),
+    /** Ends all running timers. */
+    elapse: () => timers.splice(0).forEach((end) => end()),
     embed: (jpeg: Uint8Array = JPEG, signal = NEVER) => sidecar.embed(jpeg, signal),
     async metric(name: string) {
       const line = (await metrics.text()).split("\n").find((line) =>
@@ -55,11 +56,7 @@ function unavailable(message = /./) {
   };
 }
 
-async function until(isSo: () => boolean) {
-  while (!isSo()) await new Promise((resolve) => setTimeout(resolve, 2));
-}
-
-Deno.test("a picture goes out and its embedding comes back, again and again over one connection", async () => {
+Deno.test("several pictures get their embeddings over one connection", async () => {
   await using double = openEmbeddingDouble();
   using novelty = client(double);
   for (let index = 0; index < 5; index++) {
@@ -78,7 +75,7 @@ Deno.test("a picture goes out and its embedding comes back, again and again over
   deepEqual(double.faults, []);
 });
 
-Deno.test("a picture of 10 MiB arrives whole, one of more or of nothing is not sent", async () => {
+Deno.test("a picture of 10 MiB arrives whole, a larger or empty one is not sent", async () => {
   await using double = openEmbeddingDouble();
   using novelty = client(double);
   const largest = new Uint8Array(10 * 2 ** 20);
@@ -89,13 +86,13 @@ Deno.test("a picture of 10 MiB arrives whole, one of more or of nothing is not s
     unavailable(/1 to 10485760 bytes: got 10485761/),
   );
   await rejects(novelty.embed(new Uint8Array()), unavailable(/got 0/));
-  // That says nothing about the sidecar, so it is asked on.
+  // That is no failure of the sidecar, so there is no back-off.
   await novelty.embed();
   equal(double.accepted, 1);
   equal(await novelty.metric("unavailable_total"), 2);
 });
 
-Deno.test("whatever goes wrong ends the connection, and the sidecar is left alone for a while", async () => {
+Deno.test("every failure closes the connection and starts a back-off", async () => {
   const wrong = {
     ...MALFORMED_EMBEDDINGS,
     "bad request": refusedEmbedding("bad_request"),
@@ -108,7 +105,7 @@ Deno.test("whatever goes wrong ends the connection, and the sidecar is left alon
     await using double = openEmbeddingDouble(script);
     using novelty = client(double);
     await rejects(novelty.embed(), unavailable(), what);
-    await until(() => double.open === 0);
+    await untilTrue("the connections are closed", () => double.open === 0);
     double.answer(embedded(axis(0)));
     await rejects(novelty.embed(), unavailable(/not called for another 100 ms/), what);
     equal(double.requests.length, 1, what);
@@ -119,7 +116,7 @@ Deno.test("whatever goes wrong ends the connection, and the sidecar is left alon
   }
 });
 
-Deno.test("the pause doubles with each failure up to five seconds, and a success ends that", async () => {
+Deno.test("the back-off doubles with each failure up to five seconds, and a success resets it", async () => {
   await using double = openEmbeddingDouble(() => "cut");
   using novelty = client(double);
   for (const pauseMs of [100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000]) {
@@ -135,7 +132,7 @@ Deno.test("the pause doubles with each failure up to five seconds, and a success
   await rejects(novelty.embed(), unavailable(/another 100 ms/));
 });
 
-Deno.test("a sidecar that is not there is unavailable, and asked again once it is", async () => {
+Deno.test("a sidecar that refuses connections is unavailable, and a back-off starts", async () => {
   const double = openEmbeddingDouble();
   const { port } = double;
   await double[Symbol.asyncDispose]();
@@ -144,29 +141,29 @@ Deno.test("a sidecar that is not there is unavailable, and asked again once it i
   await rejects(novelty.embed(), unavailable(/not called/));
 });
 
-Deno.test("a kept connection that was closed meanwhile is opened again without a pause", async () => {
+Deno.test("a kept connection that was closed meanwhile is opened again without a back-off", async () => {
   await using double = openEmbeddingDouble();
   using novelty = client(double);
   await novelty.embed();
   double.dropConnections();
-  await until(() => double.open === 0);
+  await untilTrue("the connections are closed", () => double.open === 0);
   deepEqual(await novelty.embed(), axis(0));
   equal(double.accepted, 2);
   equal(await novelty.metric("unavailable_total"), 0);
 });
 
-Deno.test("an answer that does not come in time ends the connection and begins a pause", async () => {
+Deno.test("an answer that does not come in time closes the connection and starts a back-off", async () => {
   await using double = openEmbeddingDouble(() => "hang");
   using novelty = client(double);
   const asked = novelty.embed();
-  await until(() => double.requests.length === 1);
+  await untilTrue("the requests have arrived", () => double.requests.length === 1);
   novelty.elapse();
   await rejects(asked, unavailable(/did not react within 2000 ms/));
-  await until(() => double.open === 0);
+  await untilTrue("the connections are closed", () => double.open === 0);
   await rejects(novelty.embed(), unavailable(/not called/));
 });
 
-Deno.test("one is asked at a time, two wait and a fourth does without", async () => {
+Deno.test("one call is under way at a time, two wait and a fourth fails at once", async () => {
   const release = Promise.withResolvers<void>();
   await using double = openEmbeddingDouble(async (request, index) => {
     await release.promise;
@@ -174,7 +171,7 @@ Deno.test("one is asked at a time, two wait and a fourth does without", async ()
   });
   using novelty = client(double);
   const first = [novelty.embed(), novelty.embed(), novelty.embed()];
-  await until(() => double.requests.length === 1);
+  await untilTrue("the requests have arrived", () => double.requests.length === 1);
   await rejects(novelty.embed(), unavailable(/Cannot admit more than 1/));
   equal(double.requests.length, 1);
   release.resolve();
@@ -182,13 +179,13 @@ Deno.test("one is asked at a time, two wait and a fourth does without", async ()
   equal(double.accepted, 1);
 });
 
-Deno.test("a caller that hangs up gets its own reason, and nobody is left alone for it", async () => {
+Deno.test("an abort rejects with the caller's reason and starts no back-off", async () => {
   await using double = openEmbeddingDouble(() => "hang");
   using novelty = client(double);
   const reason = new Error("the session has ended");
   const caller = new AbortController();
   const asked = [1, 2].map(() => rejects(novelty.embed(JPEG, caller.signal), reason));
-  await until(() => double.requests.length === 1);
+  await untilTrue("the requests have arrived", () => double.requests.length === 1);
   caller.abort(reason);
   await Promise.all(asked);
   await rejects(novelty.embed(JPEG, caller.signal), reason);
@@ -197,13 +194,13 @@ Deno.test("a caller that hangs up gets its own reason, and nobody is left alone 
   equal(await novelty.metric("unavailable_total"), 0);
 });
 
-Deno.test("closing ends the connection, the call under way and those that wait", async () => {
+Deno.test("closing ends the connection, the call under way and the waiting ones", async () => {
   await using double = openEmbeddingDouble(() => "hang");
   const novelty = client(double);
   const asked = [novelty.embed(), novelty.embed()].map((embedding) => rejects(embedding, unavailable()));
-  await until(() => double.requests.length === 1);
+  await untilTrue("the requests have arrived", () => double.requests.length === 1);
   novelty[Symbol.dispose]();
   await Promise.all(asked);
   await rejects(novelty.embed(), unavailable(/closing/));
-  await until(() => double.open === 0);
+  await untilTrue("the connections are closed", () => double.open === 0);
 });

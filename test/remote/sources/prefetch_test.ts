@@ -11,29 +11,28 @@ const NEVER = new AbortController().signal;
 const PUBLIC = "93.184.216.34";
 const LIMIT_BYTES = 256 * 2 ** 20;
 
-interface Wish {
-  /** Answers in turn, the last one for ever. */
+interface FetchSetup {
   resolve?: Resolve;
-  /** How many times faster than the wall clock the deadline runs. */
+  /** How many times faster than real time the deadline runs. */
   timerSpeed?: number;
   signal?: AbortSignal;
   roots?: string[];
   sink?: (bytes: Uint8Array) => Promise<void>;
 }
 
-/** What was fetched: its text, or the reason of the refusal. Every public address is rerouted to loopback. */
-async function fetched(url: string, wish: Wish = {}): Promise<string> {
-  const { timerSpeed = 1, signal = NEVER, roots = [TEST_ROOT] } = wish;
+/** The text that was fetched, or the reason of the refusal. Every public address is rerouted to loopback. */
+async function fetched(url: string, setup: FetchSetup = {}): Promise<string> {
+  const { timerSpeed = 1, signal = NEVER, roots = [TEST_ROOT] } = setup;
   const real = realWorld(quietLog());
   const world = { ...real, sleep: (ms: number, over?: AbortSignal) => real.sleep(ms / timerSpeed, over) };
   using agent = new PinnedAgent({ roots, reroute: () => "127.0.0.1" });
-  const resolve: Resolve = wish.resolve ??
+  const resolve: Resolve = setup.resolve ??
     ((host) =>
       host.endsWith("media.test") ? Promise.resolve([PUBLIC]) : Promise.reject(new Error("unknown")));
   const decoder = new TextDecoder();
   let text = "";
   try {
-    const sink = wish.sink ??
+    const sink = setup.sink ??
       ((bytes) => Promise.resolve(void (text += decoder.decode(bytes, { stream: true }))));
     await prefetch({ kind: "file", url: new URL(url) }, sink, {
       world,
@@ -46,11 +45,11 @@ async function fetched(url: string, wish: Wish = {}): Promise<string> {
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
     assert.equal(error.details[0]!.field, "source_uri");
-    const said = error.message.replace(/\S+ is not a public address/, "");
+    const message = error.message.replace(/\S+ is not a public address/, "");
     assert.doesNotMatch(
-      said,
+      message,
       /127\.0\.0\.1|93\.184|E[A-Z]{5,}/,
-      "nothing of the machine in the words",
+      "the message names nothing of the machine",
     );
     return error.details[0]!.message;
   }
@@ -73,7 +72,7 @@ Deno.test("a remote file is fetched by https, and by http where the redirect doe
   assert.equal(asked!.headers.get("authorization"), null);
 });
 
-Deno.test("redirects are followed five times, and each target is checked like the first", async () => {
+Deno.test("at most five redirects are followed, and each target is checked like the first", async () => {
   await using plain = serve(() => new Response("plain film"), { isPlain: true });
   const targets: Record<string, () => string> = {
     "/relative": () => "/film",
@@ -106,8 +105,8 @@ Deno.test("redirects are followed five times, and each target is checked like th
     if (pathname === "/nowhere") return new Response(null, { status: 302 });
     return targets[pathname] ? location(targets[pathname]()) : new Response("film");
   });
-  const check = async (path: string, expected: string | RegExp, wish: Wish = {}) => {
-    const got = await fetched(`https://media.test:${server.port}${path}`, wish);
+  const check = async (path: string, expected: string | RegExp, setup: FetchSetup = {}) => {
+    const got = await fetched(`https://media.test:${server.port}${path}`, setup);
     if (typeof expected === "string") assert.equal(got, expected, path);
     else assert.match(got, expected, path);
   };
@@ -136,7 +135,7 @@ Deno.test("redirects are followed five times, and each target is checked like th
   assert.equal(plain.requests.length, 0);
 });
 
-Deno.test("a name is looked up once a hop, and what it means afterwards changes nothing", async () => {
+Deno.test("a name is looked up once for each hop, and a later change of its addresses has no effect", async () => {
   await using server = serve(() => new Response("film"));
   const lookups: string[] = [];
   const rebinding: Resolve = (host) => {
@@ -155,7 +154,7 @@ Deno.test("a name is looked up once a hop, and what it means afterwards changes 
   assert.equal(redirecting.requests.length, 1);
 });
 
-Deno.test("an answer that is no film is refused for what it is", async () => {
+Deno.test("an answer that is not a whole file is refused with its reason", async () => {
   const endless = () =>
     new ReadableStream<Uint8Array>({
       pull: (controller) => controller.enqueue(new Uint8Array(2 ** 20)),
@@ -187,8 +186,8 @@ Deno.test("the declared length decides before anything is received, and a length
     await using server = serveRaw(`HTTP/1.1 200 OK\r\ncontent-length: ${declared}\r\n\r\nabc`);
     let receivedBytes = 0;
     const sink = (bytes: Uint8Array) => Promise.resolve(void (receivedBytes += bytes.length));
-    const wish = { sink };
-    assert.match(await fetched(`http://media.test:${server.port}/`, wish), expected, declared);
+    const setup = { sink };
+    assert.match(await fetched(`http://media.test:${server.port}/`, setup), expected, declared);
     return receivedBytes;
   };
   assert.equal(await check(String(LIMIT_BYTES + 1), /larger than 256 MiB/), 0);
@@ -197,13 +196,13 @@ Deno.test("the declared length decides before anything is received, and a length
   assert.equal(await check("0", /file is empty/), 0);
 });
 
-Deno.test("a server that is slow, cuts the connection or is not trusted is told apart", async () => {
+Deno.test("a slow server, a cut connection and an untrusted certificate have different reasons", async () => {
   const hold = () => new Promise(() => {});
   const head = "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n";
   const check = async (bytes: string, expected: RegExp, afterwards?: () => unknown) => {
     await using server = serveRaw(bytes, afterwards);
-    const wish = { timerSpeed: 100 };
-    assert.match(await fetched(`http://media.test:${server.port}/`, wish), expected, bytes);
+    const setup = { timerSpeed: 100 };
+    assert.match(await fetched(`http://media.test:${server.port}/`, setup), expected, bytes);
   };
   await check("", /took longer than 30 s/, hold);
   await check(head, /took longer than 30 s/, hold);
@@ -221,7 +220,7 @@ Deno.test("a server that is slow, cuts the connection or is not trusted is told 
   assert.match(await fetched("https://media.test:1/"), /refuses connections/);
 });
 
-Deno.test("an abort ends a fetch with its own reason, a sink that fails with the sink's", async () => {
+Deno.test("an abort rejects with its reason, and a failing sink with the sink's error", async () => {
   await using server = serveRaw(
     "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc",
     () => new Promise(() => {}),

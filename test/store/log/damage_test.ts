@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import type { Timeline } from "../../../src/store/log/timeline.ts";
 import { all, Bench, created, event, fill, randomFrom, range, RUN, seqs } from "../../support/timeline.ts";
 
-/** Damages the log of ten events, opens it without its snapshot, and says what must be left. */
+/** Damages a log of ten events, opens it without its snapshot, and checks what is left. */
 async function check(
   what: string,
   change: (bytes: Uint8Array, starts: number[]) => Uint8Array,
-  expected: { seqs: number[]; lost: number; nextSeq?: number; stretches?: number },
+  expected: { seqs: number[]; lost: number; nextSeq?: number; damages?: number },
 ): Promise<void> {
   using bench = new Bench();
   await fill(bench, 10);
@@ -14,20 +14,20 @@ async function check(
   bench.edit((bytes) => change(bytes, recordStarts(bytes)));
   for (const opening of ["first", "second, after the log grew"]) {
     await using timeline = await bench.open();
-    const told = `${what}, ${opening} opening`;
+    const label = `${what}, ${opening} opening`;
     if (opening === "first") {
-      assert.deepEqual(seqs(timeline.read(RUN)), expected.seqs, told);
-      assert.equal(bench.damages.length, expected.stretches ?? 1, told);
-      assert.equal(timeline.stats.damagedRecords, expected.lost, told);
-      assert.equal(sum(bench.damages.map((damage) => damage.records)), expected.lost, told);
-      assert.ok(bench.damages.length === 0 || bench.lines.some((line) => line.startsWith("error")), told);
-      assert.equal(timeline.stats.events, expected.seqs.length, told);
+      assert.deepEqual(seqs(timeline.read(RUN)), expected.seqs, label);
+      assert.equal(bench.damages.length, expected.damages ?? 1, label);
+      assert.equal(timeline.stats.damagedRecords, expected.lost, label);
+      assert.equal(sum(bench.damages.map((damage) => damage.records)), expected.lost, label);
+      assert.ok(bench.damages.length === 0 || bench.lines.some((line) => line.startsWith("error")), label);
+      assert.equal(timeline.stats.events, expected.seqs.length, label);
       const [next] = timeline.commit(() => [event("vlm")]);
-      assert.equal(next!.seq, expected.nextSeq ?? 11, told);
+      assert.equal(next!.seq, expected.nextSeq ?? 11, label);
     } else {
-      assert.deepEqual(seqs(timeline.read(RUN)), [...expected.seqs, expected.nextSeq ?? 11], told);
-      // What was cut is gone; what is in the middle is found again.
-      assert.ok(timeline.stats.damagedRecords <= expected.lost, told);
+      assert.deepEqual(seqs(timeline.read(RUN)), [...expected.seqs, expected.nextSeq ?? 11], label);
+      // A tail that was cut is gone; damage in the middle is found again.
+      assert.ok(timeline.stats.damagedRecords <= expected.lost, label);
     }
     await timeline.close();
     bench.dropSnapshot();
@@ -50,7 +50,7 @@ function joined(...parts: Uint8Array[]): Uint8Array {
 
 const without = (...lost: number[]) => range(1, 10).filter((seq) => !lost.includes(seq));
 
-Deno.test("a damaged record is left out and reported, its neighbours are served", async () => {
+Deno.test("a damaged record is skipped and reported, its neighbours are read", async () => {
   await check("one bit", (bytes, at) => (bytes[at[4]! + 60]! ^= 1, bytes), { seqs: without(5), lost: 1 });
   await check("the first record", (bytes) => (bytes[30]! ^= 4, bytes), { seqs: without(1), lost: 1 });
   await check("two records", (bytes, at) => (bytes[at[4]!]! ^= 1, bytes[at[5]!]! ^= 1, bytes), {
@@ -60,7 +60,7 @@ Deno.test("a damaged record is left out and reported, its neighbours are served"
   await check("two far apart", (bytes, at) => (bytes[at[2]!]! ^= 1, bytes[at[7]!]! ^= 1, bytes), {
     seqs: without(3, 8),
     lost: 2,
-    stretches: 2,
+    damages: 2,
   });
   await check("zeros over three", (bytes, at) => bytes.fill(0, at[3]! + 10, at[5]! + 10), {
     seqs: without(4, 5, 6),
@@ -120,9 +120,9 @@ Deno.test("damage between records loses none of them", async () => {
   });
 });
 
-Deno.test("the end of the log: torn writes are cut, whole records that went bad keep their number", async () => {
+Deno.test("the end of the log: torn writes are cut, whole records that were damaged later keep their number", async () => {
   const cut = (bytes: Uint8Array) => bytes.subarray(0, -5);
-  await check("torn", cut, { seqs: without(10), lost: 0, nextSeq: 10, stretches: 0 });
+  await check("torn", cut, { seqs: without(10), lost: 0, nextSeq: 10, damages: 0 });
   await check("one bit", (bytes, at) => (bytes[at[9]! + 60]! ^= 1, bytes), { seqs: without(10), lost: 1 });
   await check("two records", (bytes, at) => (bytes[at[8]!]! ^= 1, bytes[at[9]!]! ^= 1, bytes), {
     seqs: without(9, 10),
@@ -140,7 +140,7 @@ Deno.test("the end of the log: torn writes are cut, whole records that went bad 
   await check("only the line break lost", (bytes) => bytes.subarray(0, -1), {
     seqs: without(),
     lost: 0,
-    stretches: 0,
+    damages: 0,
   });
   await check("the line break changed", (bytes) => (bytes[bytes.length - 1] = 0x20, bytes), {
     seqs: without(),
@@ -154,11 +154,11 @@ Deno.test("the end of the log: torn writes are cut, whole records that went bad 
       lost: 0,
     },
   );
-  await check("nothing left", () => new Uint8Array(), { seqs: [], lost: 0, nextSeq: 1, stretches: 0 });
+  await check("nothing left", () => new Uint8Array(), { seqs: [], lost: 0, nextSeq: 1, damages: 0 });
   await check("all zeros", (bytes) => bytes.fill(0), { seqs: [], lost: 0, nextSeq: 1 });
 });
 
-Deno.test("a write that was torn at any byte costs its own event alone, and no number", async () => {
+Deno.test("a write that was torn at any byte loses only its own event, and no sequence number", async () => {
   using bench = new Bench();
   await fill(bench, 3);
   bench.dropSnapshot();
@@ -167,7 +167,7 @@ Deno.test("a write that was torn at any byte costs its own event alone, and no n
   for (let size = last; size <= whole.length; size++) {
     Deno.writeFileSync(bench.path(bench.segments()[0]!), whole.subarray(0, size));
     await using timeline = await bench.open();
-    // A record that only lacks its line break is whole.
+    // A record that lacks only its line break is whole.
     const kept = size >= whole.length - 1 ? 3 : 2;
     assert.deepEqual(seqs(timeline.read(RUN)), range(1, kept), `torn at ${size - last}`);
     assert.deepEqual(bench.damages, [], `torn at ${size - last}`);
@@ -182,7 +182,7 @@ Deno.test("a write that was torn at any byte costs its own event alone, and no n
   }
 });
 
-Deno.test("a commit of several events that was torn at any byte is not there at all", async () => {
+Deno.test("nothing of a commit of several events that was torn at any byte is read", async () => {
   using bench = new Bench();
   {
     await using timeline = await bench.open();
@@ -205,7 +205,7 @@ Deno.test("a commit of several events that was torn at any byte is not there at 
   }
 });
 
-Deno.test("damage just before a torn write is told apart from it", async () => {
+Deno.test("damage just before a torn write is distinguished from it", async () => {
   const checkEnd = async (
     what: string,
     change: (bytes: Uint8Array, starts: number[]) => Uint8Array,
@@ -259,7 +259,7 @@ Deno.test("damage just before a torn write is told apart from it", async () => {
   });
 });
 
-Deno.test("a long unknown tail is not destroyed", async () => {
+Deno.test("a long unknown tail is not cut", async () => {
   using bench = new Bench();
   await fill(bench, 3);
   bench.dropSnapshot();
@@ -271,7 +271,7 @@ Deno.test("a long unknown tail is not destroyed", async () => {
   assert.deepEqual(seqs(timeline.read(RUN)), range(1, 4));
 });
 
-Deno.test("a bit that rots in a whole commit costs one event of it", async () => {
+Deno.test("a wrong bit in a whole commit loses one event of it", async () => {
   using bench = new Bench();
   {
     await using timeline = await bench.open();
@@ -317,7 +317,7 @@ Deno.test("whatever byte of a middle record is changed, at most that record is l
   }
 });
 
-Deno.test("damaged bytes are set aside, and counted once however often they are met", async () => {
+Deno.test("damaged bytes are copied to a file, and counted once over several starts", async () => {
   using bench = new Bench();
   await fill(bench, 5);
   const name = bench.segments()[0]!;
@@ -328,14 +328,14 @@ Deno.test("damaged bytes are set aside, and counted once however often they are 
   for (let opening = 0; opening < 3; opening++) {
     await using timeline = await bench.open();
     assert.equal(timeline.stats.damagedRecords, 1);
-    // From the second opening on the snapshot knows of it, and nothing is found anew.
+    // From the second start on the snapshot has the count, and the damage is not found again.
     assert.equal(bench.damages.length, opening === 0 ? 1 : 0);
   }
   const copy = Deno.readFileSync(bench.path(`damaged/${name}.${second}.bytes`));
   assert.deepEqual(copy, Deno.readFileSync(bench.path(name)).subarray(second, third));
 });
 
-Deno.test("a record that goes bad under a running service is left out of the reading and reported once", async () => {
+Deno.test("a record that is damaged while the service runs is skipped and reported once", async () => {
   const ways: [string, (bytes: Uint8Array, start: number) => number][] = [
     ["a bit in the payload", (bytes, start) => bytes[start + 50]! ^= 1],
     ["a length that covers its neighbours", (bytes, start) => bytes[start + 17] = 0x39],
@@ -357,7 +357,7 @@ Deno.test("a record that goes bad under a running service is left out of the rea
   }
 });
 
-Deno.test("a segment that is missing, renamed, emptied or unreadable is reported and the rest is served", async () => {
+Deno.test("a segment that is missing, renamed, emptied or unreadable is reported, and the rest is read", async () => {
   const checkSegments = async (
     what: string,
     change: (bench: Bench, names: string[]) => void,
@@ -423,7 +423,7 @@ Deno.test("a segment that is missing, renamed, emptied or unreadable is reported
   });
 });
 
-Deno.test("the last segment unreadable: numbers that it may hold are not given again", async () => {
+Deno.test("the last segment unreadable: sequence numbers that it may contain are not used again", async () => {
   using bench = new Bench();
   await fill(bench, 60, { segmentBytes: 2000 });
   bench.dropSnapshot();
@@ -435,11 +435,11 @@ Deno.test("the last segment unreadable: numbers that it may hold are not given a
   assert.equal(all(timeline.read(RUN)).at(-1)!.kind, "vlm");
 });
 
-Deno.test("a record that ends where a megabyte of reading ends is whole", async () => {
+Deno.test("a record that ends at the end of the scan window is whole", async () => {
   using bench = new Bench();
   {
     await using timeline = await bench.open();
-    // 17 records of 61,681 bytes are 1 MiB and one byte: the last line break is the first byte of the next reading.
+    // 17 records of 61,681 bytes are 1 MiB and one byte: the last line break is the first byte after the window.
     for (let count = 0; count < 40; count++) {
       const before = timeline.stats.bytes;
       const otherBytes = 21 + `0 ${count + 1} ${RUN} stream-0 ${bench.nowMs} vlm ""\n`.length;

@@ -4,7 +4,10 @@ import { needing, PRLIMIT, SMALL_DISK } from "../../support/needs.ts";
 import { all, Bench, created, event, prepared, range, RUN, seqs } from "../../support/timeline.ts";
 
 Deno.test({
-  ...needing(SMALL_DISK, "a full disk refuses the commit whole, and takes the next one when there is room"),
+  ...needing(
+    SMALL_DISK,
+    "a full disk refuses the whole commit, and the next one succeeds when there is room",
+  ),
   fn: () =>
     withSmallDisk(async (path) => {
       const bench = new Bench(path);
@@ -19,7 +22,7 @@ Deno.test({
       }, { code: "storage_unavailable", status: 503 });
       assert.ok(written > 2 && written < 6);
       const size = sizeBefore();
-      // Several records and several pieces: all or nothing of them.
+      // A commit of several records and several pieces is also written completely or not at all.
       for (const payload of [{ text }, prepared(JSON.stringify({ text: text.repeat(3) }))]) {
         assert.throws(() => timeline.commit(() => [event("vlm"), event("vlm", payload), event("vlm")]), {
           code: "storage_unavailable",
@@ -40,7 +43,7 @@ Deno.test({
 });
 
 Deno.test({
-  ...needing(PRLIMIT, "a file size limit refuses the commit whole and the service goes on"),
+  ...needing(PRLIMIT, "a file size limit refuses the whole commit, and the service continues"),
   async fn() {
     using bench = new Bench();
     const script = new URL("./limited_writer.ts", import.meta.url).pathname;
@@ -62,7 +65,7 @@ Deno.test({
     assert.deepEqual(bench.damages, []);
     assert.equal(timeline.stats.bytes, sizeBytes);
     assert.deepEqual(seqs(timeline.read(RUN)), range(1, lastSeq));
-    // The small one that fitted after the refusal.
+    // The small event that fitted after the refusal.
     assert.equal(all(timeline.read(RUN)).at(-1)!.kind, "keepalive_refreshed");
   },
 });

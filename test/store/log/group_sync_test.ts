@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
+import { yieldToEventLoop } from "../../../src/base/wait.ts";
 import { Bench, created, event, range, RUN, seqs } from "../../support/timeline.ts";
 
-/** An fdatasync that ends when the test says so. */
+/** An fdatasync that ends when the test resolves it. */
 function heldSync() {
   const held: PromiseWithResolvers<void>[] = [];
   const syncData = () => {
@@ -11,10 +12,7 @@ function heldSync() {
   return { held, syncData };
 }
 
-/** Lets everything run that is not waiting for the test. */
-const settle = () => new Promise<void>((resolve) => setTimeout(resolve, 0));
-
-Deno.test("all who wait share one fdatasync, and one that began earlier does not cover a later commit", async () => {
+Deno.test("all waiting callers share one fdatasync, and one that started earlier does not cover a later commit", async () => {
   using bench = new Bench();
   const { held, syncData } = heldSync();
   await using timeline = await bench.open({ sync: "group", syncData });
@@ -24,13 +22,13 @@ Deno.test("all who wait share one fdatasync, and one that began earlier does not
     return timeline.synced().then(() => done.push(name));
   };
   const first = commit("first");
-  await settle();
+  await yieldToEventLoop();
   const others = [commit("second"), commit("third"), commit("fourth")];
-  await settle();
+  await yieldToEventLoop();
   assert.equal(held.length, 1);
   held[0]!.resolve();
   await first;
-  await settle();
+  await yieldToEventLoop();
   assert.deepEqual(done, ["first"]);
   assert.equal(held.length, 2);
   held[1]!.resolve();
@@ -40,7 +38,7 @@ Deno.test("all who wait share one fdatasync, and one that began earlier does not
   assert.equal(held.length, 2);
 });
 
-Deno.test("after a failed fdatasync those who wait are refused, and so is every commit until a restart", async () => {
+Deno.test("after a failed fdatasync the waiting callers are refused, and so is every commit until a restart", async () => {
   using bench = new Bench();
   let fails = false;
   const syncData = () => fails ? Promise.reject(new Error("I/O error")) : Promise.resolve();
@@ -79,7 +77,7 @@ Deno.test("segments that fill up between two syncs are covered by the next one",
   assert.ok(synced.size >= 10);
 });
 
-Deno.test("without group sync nothing is synced for those who wait", async () => {
+Deno.test("without group sync nothing is synced for a commit", async () => {
   using bench = new Bench();
   let syncs = 0;
   await using timeline = await bench.open({ syncData: () => (syncs++, Promise.resolve()) });

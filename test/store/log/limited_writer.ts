@@ -1,18 +1,18 @@
-/** The child of disk_full_test.ts: writes until the file size limit refuses it, then something that still fits. */
+/** The child process of disk_full_test.ts: commits until the file size limit refuses it, then a small event. */
 
 import { Refusal } from "../../../src/base/refusal.ts";
 import { Timeline } from "../../../src/store/log/timeline.ts";
 import { created, event, silentWorld } from "../../support/timeline.ts";
 
-// Without a handler the kernel ends the process where it would otherwise answer EFBIG.
+// Without a handler the kernel ends the process; with one, the write fails with EFBIG.
 try {
   Deno.addSignalListener("SIGXFSZ" as Deno.Signal, () => {});
 } catch {
-  // The runtime ignores the signal already.
+  // Then the runtime ignores the signal itself.
 }
 const timeline = await Timeline.open({ dataDir: Deno.args[0]!, world: silentWorld(() => 1), sync: "none" });
 timeline.commit(() => [created()]);
-// The parent sets the limit now: the runtime's own cache files must not meet it.
+// The parent sets the limit only now, so that it does not apply to the runtime's own cache files.
 console.log("open");
 await Deno.stdin.read(new Uint8Array(1));
 let refused = "";

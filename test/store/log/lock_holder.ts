@@ -1,4 +1,4 @@
-/** The other process of lock_test.ts: opens the timeline of the folder it is given and holds it until it is killed. */
+/** The child process of lock_test.ts: opens the timeline of the given folder and keeps it open until it is killed. */
 
 import { Timeline } from "../../../src/store/log/timeline.ts";
 import { created, silentWorld } from "../../support/timeline.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { Bench, created } from "../../support/timeline.ts";
 
-Deno.test("a second process is refused with a message that names the first, and served when that is gone", async () => {
+Deno.test("a second process is refused with a message that names the first, and succeeds when that has ended", async () => {
   using bench = new Bench();
   const holder = new Deno.Command(Deno.execPath(), {
     args: ["run", "-A", "--no-lock", new URL("./lock_holder.ts", import.meta.url).pathname, bench.dataDir],
@@ -14,7 +14,7 @@ Deno.test("a second process is refused with a message that names the first, and 
     bench.open(),
     new RegExp(`another process \\(pid ${holder.pid}\\) owns ${bench.dataDir}`),
   );
-  // No farewell: the operating system has to let go of the lock by itself.
+  // Killed, so that the operating system must release the lock by itself.
   holder.kill("SIGKILL");
   await holder.status;
   await reader.cancel();

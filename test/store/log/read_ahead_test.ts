@@ -8,13 +8,13 @@ import type { StoredEvent } from "../../../src/store/log/event_reader.ts";
 const RUNS = 50;
 const ROUNDS = 300;
 
-/** A clock by which every read takes a millisecond, as from a disk, or no time at all, as from the file cache. */
+/** A clock with which every read takes `readMs`: a millisecond as from a disk, or 0 as from the file cache. */
 function world(readMs: number) {
   let nowMs = 0;
   return { ...realWorld(quietLog()), monotonicMs: () => nowMs += readMs * 4 };
 }
 
-/** Events of many runs in turn with padding between them, so that each read of one run is a place of its own. */
+/** Events of many runs in turn with padding between them, so that every event of a run is a range of its own. */
 async function filled(dataDir: string, readMs: number): Promise<Timeline> {
   const timeline = await Timeline.open({
     dataDir,
@@ -67,7 +67,7 @@ for (const [disk, readMs] of [["a slow disk", 1], ["the file cache", 0]] as cons
   });
 }
 
-Deno.test("a segment that vanished while the log is open costs its own events only", async () => {
+Deno.test("when a segment is removed while the log is open, only its own events are lost", async () => {
   const dataDir = Deno.makeTempDirSync();
   try {
     await using timeline = await filled(dataDir, 1);

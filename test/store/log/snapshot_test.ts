@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
+import { yieldToEventLoop } from "../../../src/base/wait.ts";
 import type { Timeline } from "../../../src/store/log/timeline.ts";
 import { all, Bench, created, event, fill, range, RUN, seqs } from "../../support/timeline.ts";
 
-/** All that a reader can learn of the timeline. */
-function knowledgeOf(timeline: Timeline): unknown {
+/** Everything that can be read from the timeline. */
+function contentOf(timeline: Timeline): unknown {
   const runs = [...timeline.view.runsOf("api-key:a")];
   return {
     lastSeq: timeline.view.lastSeq,
@@ -29,24 +30,24 @@ async function fillMany(bench: Bench): Promise<void> {
   timeline.commit(() => [event("run_deleted", {}, `${RUN.slice(0, -1)}3`)]);
 }
 
-Deno.test("a start from the snapshot knows exactly what a start from the log knows", async () => {
+Deno.test("a start from the snapshot gives exactly the same as a start from the log", async () => {
   using bench = new Bench();
   await fillMany(bench);
   const known: unknown[] = [];
   for (const how of ["snapshot", "log", "snapshot and a tail", "log again"]) {
     if (how === "log again") bench.dropSnapshot();
     await using timeline = await bench.open({ segmentBytes: 20_000 });
-    known.push(knowledgeOf(timeline));
+    known.push(contentOf(timeline));
     assert.equal(usedSnapshot(bench), true, how);
     if (how === "snapshot") bench.dropSnapshot();
     if (how === "log") {
-      // The crash that leaves an older snapshot before a longer log.
+      // As after a crash: an older snapshot with a longer log.
       timeline.commit(() => [event("marker_emitted"), event("keepalive_refreshed")]);
       using copy = bench.crashCopy();
-      const whole = knowledgeOf(timeline);
+      const whole = contentOf(timeline);
       await timeline.close();
       await using after = await copy.open({ segmentBytes: 20_000 });
-      assert.deepEqual(knowledgeOf(after), whole);
+      assert.deepEqual(contentOf(after), whole);
     }
   }
   assert.deepEqual(known[0], known[1]);
@@ -60,7 +61,7 @@ Deno.test("a snapshot that is damaged in any byte is ignored, and the log is rea
   let expected: unknown;
   {
     await using timeline = await bench.open();
-    expected = knowledgeOf(timeline);
+    expected = contentOf(timeline);
     assert.equal(usedSnapshot(bench), true);
   }
   const versions: [string, Uint8Array][] = [
@@ -80,12 +81,12 @@ Deno.test("a snapshot that is damaged in any byte is ignored, and the log is rea
     Deno.writeFileSync(bench.path("snapshot"), bytes);
     await using timeline = await bench.open();
     assert.equal(usedSnapshot(bench), false, what);
-    assert.deepEqual(knowledgeOf(timeline), expected, what);
+    assert.deepEqual(contentOf(timeline), expected, what);
     assert.deepEqual(bench.damages, [], what);
   }
 });
 
-Deno.test("a snapshot that knows more than the log is ignored, and lost numbers are not given again", async () => {
+Deno.test("a snapshot with more events than the log is ignored, and lost sequence numbers are not used again", async () => {
   using bench = new Bench();
   await fill(bench, 20, { segmentBytes: 1000 });
   Deno.removeSync(bench.path(bench.segments().at(-1)!));
@@ -99,7 +100,7 @@ Deno.test("a snapshot that knows more than the log is ignored, and lost numbers 
   assert.equal(timeline.commit(() => [event("vlm")])[0]!.seq, 21);
 });
 
-Deno.test("a snapshot of another log under the same names is ignored", async () => {
+Deno.test("a snapshot of another log with the same file names is ignored", async () => {
   using mine = new Bench();
   using other = new Bench();
   await fill(mine, 20);
@@ -111,21 +112,21 @@ Deno.test("a snapshot of another log under the same names is ignored", async () 
   assert.deepEqual(seqs(timeline.read(RUN)), range(2, 30));
 });
 
-Deno.test("a full segment brings a snapshot without closing, and a crash after it loses nothing", async () => {
+Deno.test("a full segment causes a snapshot without closing, and a crash after it loses nothing", async () => {
   using bench = new Bench();
-  // Payloads that make the log much longer than what the snapshot keeps of it.
+  // Long payloads, so that the log is much larger than its snapshot.
   const text = "x".repeat(2000);
   const timeline = await bench.open({ segmentBytes: 50_000 });
   timeline.commit(() => [created()]);
   while (!hasSnapshot(bench)) {
     timeline.commit(() => [event("vlm", { text })]);
-    await new Promise((resolve) => setTimeout(resolve, 0));
+    await yieldToEventLoop();
   }
   timeline.commit(() => [event("keepalive_refreshed")]);
   using copy = bench.crashCopy();
   await using after = await copy.open();
   assert.equal(usedSnapshot(copy), true);
-  assert.deepEqual(knowledgeOf(after), knowledgeOf(timeline));
+  assert.deepEqual(contentOf(after), contentOf(timeline));
   await timeline.close();
 });
 

@@ -6,8 +6,8 @@ import type { StoredEvent } from "../../../src/store/log/event_reader.ts";
 import { all, Bench, created, event, randomFrom, range } from "../../support/timeline.ts";
 
 /*
- * Random commits, restarts, crashes (a copy of the folder, its last write torn at random) and lost snapshots, and
- * after each of them everything that can be asked, compared with a plain array of events.
+ * Random commits, restarts, crashes (a copy of the folder with its last write torn at random) and lost snapshots. After
+ * each of them everything that can be read is compared with a plain array of events.
  */
 const KINDS = [
   "vlm",
@@ -105,19 +105,19 @@ function commitRandom(
   });
 }
 
-/** Cuts the last segment inside the last commit, which must then be gone whole. */
+/** Cuts the last segment inside the last commit, so that nothing of this commit may be read. */
 function tearLastCommit(bench: Bench, model: Model, random: (below: number) => number): void {
   const name = bench.segments().at(-1);
   if (name === undefined) return;
   const bytes = Deno.readFileSync(bench.path(name));
   const starts = range(0, bytes.length - 1).filter((at) => at === 0 || bytes[at - 1] === 0x0a);
   const count = model.commits.at(-1)!;
-  // An empty segment, or one whose commit was torn before: nothing to tear.
+  // An empty segment, or one whose last commit was torn before.
   if (starts.length < count || bytes.length === 0) return;
   const from = starts[starts.length - count]!;
   const to = from + random(bytes.length - 1 - from);
   Deno.truncateSync(bench.path(name), to);
-  // A snapshot that was written on closing knows the whole log; a crash like this one leaves an older one or none.
+  // A snapshot written at closing covers the whole log; after such a crash there is only an older one, or none.
   if ([...Deno.readDirSync(bench.directory)].some((entry) => entry.name === "snapshot")) bench.dropSnapshot();
   model.commits.pop();
   model.events.length -= count;
@@ -178,7 +178,7 @@ function describe(timeline: Timeline, runId: string) {
   };
 }
 
-/** The fold said again, the slow way. */
+/** The state of a run, computed from its events in a simple way. */
 function expectedRun(own: StoredEvent[]): ReturnType<typeof describe> {
   const creation = own.find((stored) => stored.kind === "run_created");
   if (creation === undefined) return undefined;

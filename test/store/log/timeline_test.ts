@@ -67,7 +67,7 @@ Deno.test("columns with tabs, line breaks and backslashes come back as they were
   }
 });
 
-Deno.test("sequence numbers are dense over runs and go on after a restart", async () => {
+Deno.test("sequence numbers have no gaps over all runs and continue after a restart", async () => {
   using bench = new Bench();
   for (const first of [1, 4, 7]) {
     await using timeline = await bench.open();
@@ -141,7 +141,7 @@ Deno.test("a query limits by cursor, kind and count, also over many segments", a
   );
 });
 
-Deno.test("batches are small enough to yield between them, and a reading ends where the log ended", async () => {
+Deno.test("batches are small, and a reading ends where the log ended when it started", async () => {
   using bench = new Bench();
   await using timeline = await bench.open();
   for (let seq = 1; seq <= 600; seq++) timeline.commit(() => [event("vlm", { seq })]);
@@ -155,7 +155,7 @@ Deno.test("batches are small enough to yield between them, and a reading ends wh
   assert.deepEqual(sizes, [256, 256, 89, 1]);
 });
 
-Deno.test("one event is found by its number, and its payload as bytes", async () => {
+Deno.test("one event is read by its number, and its payload as bytes", async () => {
   using bench = new Bench();
   await using timeline = await bench.open();
   timeline.commit(() => [created(), event("vlm", { text: "é" })]);
@@ -188,7 +188,7 @@ Deno.test("a payload of 120 MB is written and read back", async () => {
   }
 });
 
-Deno.test("a decision that throws writes nothing, and one that says nothing neither", async () => {
+Deno.test("a decision that throws or returns no events writes nothing", async () => {
   using bench = new Bench();
   await using timeline = await bench.open();
   assert.throws(() =>
@@ -201,7 +201,7 @@ Deno.test("a decision that throws writes nothing, and one that says nothing neit
   assert.equal(timeline.commit(() => [created()])[0]!.seq, 1);
 });
 
-Deno.test("a payload that is not one line of JSON is a bug, and leaves nothing of its commit", async () => {
+Deno.test("a payload that is not one line of JSON throws, and nothing of its commit is written", async () => {
   using bench = new Bench();
   await using timeline = await bench.open();
   const bad = [undefined, () => 1, Symbol("s"), 10n, { n: 10n }, prepared("{\n}"), prepared("{\t}")];
@@ -236,7 +236,7 @@ Deno.test("nothing follows run_deleted in a run", async () => {
   }
 });
 
-Deno.test("of many who decide at the same time exactly one wins", async () => {
+Deno.test("of many decisions at the same time exactly one wins", async () => {
   using bench = new Bench();
   await using timeline = await bench.open({ sync: "group" });
   timeline.commit(() => [created()]);
@@ -254,7 +254,7 @@ Deno.test("of many who decide at the same time exactly one wins", async () => {
   assert.equal(timeline.view.lastSeq, 2);
 });
 
-Deno.test("a timeline that is closed takes no commits, and closing twice is fine", async () => {
+Deno.test("a closed timeline takes no commits, and may be closed twice", async () => {
   using bench = new Bench();
   const timeline = await bench.open();
   const subscription = timeline.subscribe();
@@ -265,7 +265,7 @@ Deno.test("a timeline that is closed takes no commits, and closing twice is fine
   assert.throws(() => timeline.commit(() => [created()]), /closed/);
 });
 
-Deno.test("files are for the owner alone", async () => {
+Deno.test("files are readable by the owner only", async () => {
   using bench = new Bench();
   await using timeline = await bench.open();
   timeline.commit(() => [created()]);
