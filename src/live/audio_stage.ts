@@ -1,4 +1,4 @@
-/** The sound of a session: Opus packets of its tracks become windows, and windows that have credit are reported. */
+/** The audio of a session in its Worker: cuts the Opus packets of each track into windows and reports them against credits. */
 
 import { LIMITS } from "../model/limits.ts";
 import type { AudioUnit } from "../rtc/receive/audio_track.ts";
@@ -9,7 +9,7 @@ import type { Outbox } from "./outbox.ts";
 export interface AudioStageOptions {
   readonly outbox: Outbox;
   readonly counts: SessionCounts;
-  /** Whether somebody listens; counted is what comes in any case. */
+  /** Whether windows are reported; packets are counted in any case. */
   readonly isWanted: boolean;
 }
 
@@ -36,7 +36,7 @@ export class AudioStage {
     if (isWanted) this.#report(unit.trackId, out);
   }
 
-  /** No more packets: the last windows are reported if they are long enough. */
+  /** No more packets come: the last windows are reported if they are long enough. */
   finish(): void {
     for (const [trackId, windows] of this.#windows) {
       const out: CutWindow[] = [];
@@ -54,7 +54,7 @@ export class AudioStage {
     return windows;
   }
 
-  /** A window without credit leaves a gap in the numbers of the chunks. */
+  /** A window without credit is dropped, which leaves a gap in the chunk numbers. */
   #report(trackId: number, cut: readonly CutWindow[]): void {
     const { outbox, counts } = this.#options;
     for (const window of cut) {

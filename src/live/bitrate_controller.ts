@@ -1,30 +1,30 @@
-/** What a publisher is told that it may send: less as soon as decoding falls behind, more again slowly. */
+/** The bitrate that a publisher may send: lowered as soon as decoding falls behind, and raised again slowly. */
 
-/** Bits a second. The most is enough for 1080p of a browser's encoder, the least for a picture one can still describe. */
-const MOST = 2_500_000;
-const LEAST = 300_000;
-/** Behind is who has dropped a unit, or has so many under way at once: half a second of a camera. */
+/** Bits a second. The maximum is enough for 1080p from a browser, the minimum for frames that can still be described. */
+const BITRATE_MAX = 2_500_000;
+const BITRATE_MIN = 300_000;
+/** So many units that wait for their frame mean that decoding is behind: half a second of a camera. */
 const BEHIND_UNITS = 15;
-const LOWERED = 0.6;
-const RAISED = 1.15;
-/** Seconds in a row without falling behind, before the rate is raised. */
-const CALM_S = 5;
+const DECREASE = 0.6;
+const INCREASE = 1.15;
+/** The rate is raised after so many seconds in a row without falling behind. */
+const STABLE_S = 5;
 
-/** Told once a second how decoding goes; a pure state machine. */
+/** A state machine without a clock: `step` is called once a second. */
 export class BitrateController {
-  #bitrate = MOST;
-  #calmS = 0;
+  #bitrate = BITRATE_MAX;
+  #stableS = 0;
 
   get bitrate(): number {
     return this.#bitrate;
   }
 
-  /** The new rate, or null where it stays. `waiting` are the units that the decoder has not given back. */
+  /** The new rate, or null if it does not change. `waiting` counts units that wait or are being decoded. */
   step({ dropped, waiting }: { readonly dropped: number; readonly waiting: number }): number | null {
     const isBehind = dropped > 0 || waiting >= BEHIND_UNITS;
-    this.#calmS = isBehind ? 0 : this.#calmS + 1;
-    const factor = isBehind ? LOWERED : this.#calmS > CALM_S ? RAISED : 1;
-    const next = Math.round(Math.min(MOST, Math.max(LEAST, this.#bitrate * factor)));
+    this.#stableS = isBehind ? 0 : this.#stableS + 1;
+    const factor = isBehind ? DECREASE : this.#stableS > STABLE_S ? INCREASE : 1;
+    const next = Math.round(Math.min(BITRATE_MAX, Math.max(BITRATE_MIN, this.#bitrate * factor)));
     if (next === this.#bitrate) return null;
     this.#bitrate = next;
     return next;

@@ -1,31 +1,31 @@
-/** Entry of a live Worker: several sessions, each of which may fail without the others. */
+/** Entry of a live Worker, which runs several sessions; a failure in one does not end the others. */
 
 import process from "node:process";
 import type { LiveOrder, LiveReport } from "./messages.ts";
 
-// A package that the sessions need looks at the environment while it loads, and this Worker may not see it.
+// A package that the sessions need reads the environment while it loads, and this Worker has no permission for that.
 Object.defineProperty(process, "env", { value: {}, configurable: true });
 const { WorkerSessionTable } = await import("./worker_session_table.ts");
 
-/** The little of a Worker's global scope that is used here. */
-interface WorkerScope {
+/** The part of the Worker's global scope that is used here. */
+interface LiveWorkerScope {
   onmessage: ((message: MessageEvent<LiveOrder>) => void) | null;
   postMessage(report: LiveReport, moved: Transferable[]): void;
   addEventListener(type: "unhandledrejection", listener: (event: PromiseRejectionEvent) => void): void;
   addEventListener(type: "error", listener: (event: ErrorEvent) => void): void;
 }
 
-const scope = globalThis as unknown as WorkerScope;
+const scope = globalThis as unknown as LiveWorkerScope;
 const sessions = new WorkerSessionTable((report, moved) => scope.postMessage(report, [...moved]));
 
-// What nobody caught ends no Worker: other publishers' sessions are in it.
+// An error that nobody caught must not end the Worker, because it runs the sessions of other publishers as well.
 scope.addEventListener("unhandledrejection", (event) => {
   event.preventDefault();
-  sessions.onStray(event.reason);
+  sessions.onUncaught(event.reason);
 });
 scope.addEventListener("error", (event) => {
   event.preventDefault();
-  sessions.onStray(event.error);
+  sessions.onUncaught(event.error);
 });
 
 scope.onmessage = ({ data: order }) => sessions.take(order);

@@ -1,4 +1,4 @@
-/** What the HTTP thread and a live Worker say to each other: orders go to the Worker, reports come from it. */
+/** The messages between the HTTP thread and a live Worker: orders go to the Worker, reports come from it. */
 
 import type { Tools } from "../base/program_paths.ts";
 import type { MediaInput } from "../media/input.ts";
@@ -10,24 +10,24 @@ import type { GateReason, GateThresholds } from "../model/frames/signals.ts";
 import type { TriggerProgram } from "../model/triggers/program.ts";
 import type { RestrictedZone } from "../model/policies/zone.ts";
 
-/** Everything that is fixed for one generation of a live session, known before anything starts. */
+/** Everything about one generation of a live session that is known before it starts and never changes. */
 export interface SessionSettings {
   readonly sessionId: string;
-  /** Process-wide, from 1. */
+  /** Counts all generations of the process, from 1. */
   readonly generation: number;
   readonly gateThresholds: GateThresholds;
-  /** Frames that novelty looks back on. Contract 3.3. */
+  /** How many earlier frames novelty compares with. See docs/frames.md#context-pass. */
   readonly windowSize: number;
-  /** What is cut out of each picture before it is looked at; the zone's region where there is a zone. */
+  /** The region of each frame that is analysed; with a zone, the zone's region. Null is the whole frame. */
   readonly crop: NormalizedRegion | null;
   readonly zone: RestrictedZone | null;
   readonly trigger: TriggerProgram | null;
-  /** Clips instead of keyframes. */
+  /** Set in clip mode, where clips are reported instead of keyframes. See docs/live.md#clip-mode. */
   readonly clip: ClipSettings | null;
-  /** Whether kept frames are reported as pictures: not with clips. */
+  /** Whether frames that the gate keeps are reported as pictures; false in clip mode. */
   readonly wantsKeyframes: boolean;
   readonly wantsAudio: boolean;
-  /** What admission reserved for; the decoder scales larger pictures down. */
+  /** The size for which admission reserved memory; the decoder scales larger frames down. */
   readonly maxFrame: Extent;
   readonly ice: IceSettings;
 }
@@ -38,20 +38,20 @@ export interface IceSettings {
   readonly turn: { readonly url: string; readonly username: string; readonly credential: string } | null;
 }
 
-/** What a Worker needs to know before its first session. */
+/** What a Worker needs before its first session. */
 export interface LiveStart {
   readonly tools: Pick<Tools, "ffmpeg" | "mkfifo" | "prlimit">;
-  /** Where named pipes may lie. */
+  /** The folder for named pipes. */
   readonly tempDir: string;
-  /** What ffmpeg decodes besides VP8 and H.264; nothing when absent. */
+  /** What ffmpeg decodes besides VP8 and H.264; default nothing. */
   readonly decodes?: readonly VideoCodec[];
 }
 
-/** `start` comes once, before any other, in answer to `ready`. Orders for a session that is gone are ignored. */
+/** `start` comes once, before all others, in answer to `ready`. Orders for a session that has ended are ignored. */
 export type LiveOrder =
   | { readonly kind: "start"; readonly start: LiveStart }
   | { readonly kind: "offer"; readonly settings: SessionSettings; readonly offer: string }
-  /** A live input that ffmpeg reads itself; again, with another input, after a `gap`. */
+  /** A live input that ffmpeg reads itself. Sent again, with another input, after a `gap`. */
   | {
     readonly kind: "pull";
     readonly settings: SessionSettings;
@@ -66,23 +66,26 @@ export type LiveOrder =
     readonly fragment: string;
     readonly orderId: number;
   }
-  /** Gives credits back: so many more of each may be reported. */
+  /** Gives credits back: this many more of each may be reported. */
   | {
     readonly kind: "acknowledge";
     readonly sessionId: string;
     /** Keyframes, or clips. */
     readonly pictures: number;
-    /** Pictures that a zone or a trigger reported. */
+    /** Pictures for a zone or a trigger. */
     readonly evidence: number;
     readonly audioWindows: number;
   }
   | { readonly kind: "close"; readonly sessionId: string };
 
-/** `ready` comes once, when the Worker has loaded and listens; everything else belongs to a session, and nothing comes for one after its `closed`. */
+/**
+ * `ready` comes once, when the Worker has loaded and listens. All others but `uncaught` belong to a session, and none comes for
+ * a session after its `closed`.
+ */
 export type LiveReport =
   | { readonly kind: "ready" }
-  /** A failure that nobody waited for; the session that set it going, where that is known, lives on. */
-  | { readonly kind: "stray"; readonly sessionId: string | null; readonly message: string }
+  /** An error that no code caught. The session that caused it, null if that is unknown, continues. */
+  | { readonly kind: "uncaught"; readonly sessionId: string | null; readonly message: string }
   | SessionReport;
 
 export type SessionReport =
@@ -93,7 +96,7 @@ export type SessionReport =
     readonly video: { readonly codec: string } | null;
     readonly audioTracks: number;
   }
-  /** The offer cannot be served; nothing is held for it any more, and no other report follows. */
+  /** The offer cannot be served; its resources are released, and no other report follows. */
   | {
     readonly kind: "refused";
     readonly sessionId: string;
@@ -103,7 +106,7 @@ export type SessionReport =
   | { readonly kind: "connected"; readonly sessionId: string; readonly tookMs: number }
   | { readonly kind: "picture"; readonly sessionId: string; readonly picture: LivePicture }
   | { readonly kind: "loop_detected"; readonly sessionId: string; readonly frame: FrameFacts }
-  /** One clip: its frames in order, and the facts of the last one. The next one is made when this one is acknowledged. */
+  /** One clip: its frames in order, and the facts of the last one. The next clip is made when this one is acknowledged. */
   | {
     readonly kind: "clip";
     readonly sessionId: string;
@@ -122,7 +125,7 @@ export type SessionReport =
     /** In this session so far, this one included. */
     readonly restarts: number;
   }
-  /** A pulled source gave no more; the session waits for another `pull` order or for `close`. */
+  /** A pulled source has ended; the session waits for another `pull` order or for `close`. */
   | {
     readonly kind: "gap";
     readonly sessionId: string;
@@ -136,17 +139,17 @@ export type SessionReport =
     readonly kind: "ice_restarted";
     readonly sessionId: string;
     readonly orderId: number;
-    /** The answering fragment; null when the restart was not possible. */
+    /** The fragment of the answer; null when the restart was not possible. */
     readonly fragment: string | null;
   }
-  /** The session is over on the peer's side or by a fault; `closed` follows by itself. */
+  /** The publisher, the source or a fault ended the session; `closed` follows without an order. */
   | {
     readonly kind: "ended";
     readonly sessionId: string;
     readonly cause: EndCause;
     readonly message: string;
   }
-  /** Everything is let go of: processes, sockets, memory. */
+  /** All resources are released: processes, sockets, memory. */
   | { readonly kind: "closed"; readonly sessionId: string };
 
 /** A message as a session writes it: its id is added when it is sent. */
@@ -162,7 +165,7 @@ export const END_CAUSES = [
 ] as const;
 export type EndCause = typeof END_CAUSES[number];
 
-/** Which frame a report speaks of, and what was measured of it. Contract 3.2 and 3.3. */
+/** The frame of a report, and what was measured of it. See docs/frames.md#gate and docs/frames.md#context-pass. */
 export interface FrameFacts {
   /** Counts the session's access units from 0. */
   readonly frameIndex: number;
@@ -180,15 +183,16 @@ export interface FrameFacts {
   readonly arrivedMs: number;
 }
 
+/** A frame as a JPEG, with the reasons why it is reported. */
 export interface LivePicture {
   readonly frame: FrameFacts;
   /** Moved, not copied; at most `LIMITS.live.jpegBytesMax`. */
   readonly jpeg: Uint8Array<ArrayBuffer>;
-  /** Kept by the gate and not part of a loop: it is to be described. Costs a picture credit. */
+  /** Kept by the gate and not part of a loop, so it is to be described. Costs a picture credit. */
   readonly isKeyframe: boolean;
-  /** Activity entered the zone on this frame. Costs an evidence credit. */
+  /** Set when activity entered the zone on this frame. Costs an evidence credit. */
   readonly zone: ZoneFacts | null;
-  /** The trigger fired on this frame. Costs an evidence credit. */
+  /** Set when the trigger fired on this frame. Costs an evidence credit. */
   readonly trigger: TriggerFacts | null;
 }
 
@@ -207,7 +211,7 @@ export interface TriggerFacts {
   };
 }
 
-/** Four seconds of one audio track. Contract 12.4. */
+/** Four seconds of one audio track. See docs/live.md#live-audio. */
 export interface OpusWindow {
   /** From 0, in the order of the offer. */
   readonly trackId: number;
@@ -219,14 +223,14 @@ export interface OpusWindow {
   readonly endPtsMs: number;
 }
 
-/** What happened since the last report of this kind: all but the latencies are added up. */
+/** What happened since the last report of this kind; all fields but the latencies are sums. */
 export interface LiveCounts {
   readonly rtpFramesReceived: number;
   readonly framesDecoded: number;
   readonly framesDropped: number;
   readonly gateFramesAnalyzed: number;
   readonly gateKeyframesSelected: number;
-  /** Kept frames that went nowhere: no credit, too large, part of a loop. */
+  /** Kept frames that were not reported: no credit, too large, or part of a loop. */
   readonly keyframesDropped: number;
   readonly decodePendingSanityViolations: number;
   readonly zoneQueueDropped: number;

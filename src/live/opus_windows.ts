@@ -1,11 +1,12 @@
-/** Cuts one track's Opus packets into windows of four seconds. Contract 12.4. */
+/** Cuts the Opus packets of one track into windows of four seconds. See docs/live.md#live-audio. */
 
+import { OPUS_SAMPLES_PER_MS, opusSamples } from "../media/formats/opus_packet.ts";
 import { LIMITS } from "../model/limits.ts";
 
-/** One Opus packet as its track sent it. */
+/** One Opus packet of a track. */
 export interface OpusUnit {
   readonly data: Uint8Array<ArrayBuffer>;
-  /** Samples at 48 kHz, unwrapped: it does not jump where 32 bits end. */
+  /** Samples at 48 kHz, not wrapping at 32 bits. */
   readonly rtpTimestamp: number;
   /** Packets before this one were lost. */
   readonly hasGap: boolean;
@@ -15,7 +16,7 @@ export interface OpusUnit {
 export interface CutWindow {
   readonly units: readonly Uint8Array<ArrayBuffer>[];
   readonly startPtsMs: number;
-  /** Where the last packet's sound ends. */
+  /** When the sound of the last packet ends. */
   readonly endPtsMs: number;
 }
 
@@ -25,8 +26,8 @@ export interface CutWindow {
  *             └──── first window ──────┘ └── second ──┘ gap  └ third
  *                  last − first ≥ 4 s     more than one packet
  * ```
- * A gap in the sequence, a time that goes back and one that leaps end the window under way: its packets follow each other
- * without a hole, so that the sound of it has the length that its times say.
+ * A gap in the sequence, a time that goes back and a time that jumps forward end the current window: the packets of a window
+ * are consecutive, so that its sound is as long as its times say.
  */
 export class OpusWindows {
   readonly #units: Uint8Array<ArrayBuffer>[] = [];
@@ -39,15 +40,15 @@ export class OpusWindows {
   #lastSamples = 0;
 
   /**
-   * Takes the next packet in; the window that it ends goes to `out`. Returns the milliseconds of sound in it, or null
-   * where it is no Opus packet; such a one is as if it had not come.
+   * Takes the next packet; if it ends a window, that is added to `out`. Returns the milliseconds of sound in the packet, or
+   * null where it is no Opus packet; such a packet is ignored.
    */
   push(unit: OpusUnit, out: CutWindow[]): number | null {
-    const samples = opusSamples(unit.data);
-    if (samples === null) return null;
+    const samples = unit.data.length > LIMITS.live.audioUnitBytesMax ? 0 : opusSamples(unit.data);
+    if (samples === 0) return null;
     if (this.#units.length > 0 && !this.#follows(unit)) this.#flush(out, 2);
     if (Number.isNaN(this.#origin)) this.#origin = unit.rtpTimestamp;
-    // Before the track's first packet there is no time: a late one starts it anew.
+    // No time may be below 0, so a packet from before the track's first one becomes the new origin.
     if (unit.rtpTimestamp < this.#origin) this.#origin = unit.rtpTimestamp;
     if (this.#units.length === 0) this.#firstTime = unit.rtpTimestamp;
     this.#units.push(unit.data);
@@ -56,13 +57,13 @@ export class OpusWindows {
     this.#lastSamples = samples;
     if (this.#lastTime - this.#firstTime >= WINDOW_SAMPLES) this.#flush(out, 1);
     else if (this.#units.length >= UNITS_MAX || this.#bytes >= BYTES_MAX) this.#flush(out, 1);
-    return samples / SAMPLES_PER_MS;
+    return samples / OPUS_SAMPLES_PER_MS;
   }
 
-  /** No more packets: what is left becomes a window if it is long enough. */
+  /** No more packets come: the rest becomes a window if it is long enough. */
   finish(out: CutWindow[]): void {
     const samples = this.#lastTime + this.#lastSamples - this.#firstTime;
-    if (this.#units.length > 0 && samples >= LIMITS.localAudio.liveRemainderMsMin * SAMPLES_PER_MS) {
+    if (this.#units.length > 0 && samples >= LIMITS.localAudio.liveRemainderMsMin * OPUS_SAMPLES_PER_MS) {
       this.#flush(out, 1);
     }
     this.#clear();
@@ -70,15 +71,15 @@ export class OpusWindows {
 
   #follows({ hasGap, rtpTimestamp }: OpusUnit): boolean {
     const step = rtpTimestamp - this.#lastTime;
-    return !hasGap && step > 0 && step <= LEAP_SAMPLES;
+    return !hasGap && step > 0 && step <= STEP_SAMPLES_MAX;
   }
 
   #flush(out: CutWindow[], unitsMin: number): void {
     if (this.#units.length >= unitsMin) {
       out.push({
         units: [...this.#units],
-        startPtsMs: Math.round((this.#firstTime - this.#origin) / SAMPLES_PER_MS),
-        endPtsMs: Math.round((this.#lastTime + this.#lastSamples - this.#origin) / SAMPLES_PER_MS),
+        startPtsMs: Math.round((this.#firstTime - this.#origin) / OPUS_SAMPLES_PER_MS),
+        endPtsMs: Math.round((this.#lastTime + this.#lastSamples - this.#origin) / OPUS_SAMPLES_PER_MS),
       });
     }
     this.#clear();
@@ -90,31 +91,11 @@ export class OpusWindows {
   }
 }
 
-/** RTP counts Opus at 48 kHz, whatever rate it was recorded at (RFC 7587). */
-const SAMPLES_PER_MS = 48;
-const WINDOW_SAMPLES = LIMITS.localAudio.liveWindowMs * SAMPLES_PER_MS;
-/** A publisher that sends nothing while it is silent still sends a packet every 400 ms. */
-const LEAP_SAMPLES = 1_000 * SAMPLES_PER_MS;
+/** RTP counts Opus at 48 kHz (RFC 7587), as the packets do. */
+const WINDOW_SAMPLES = LIMITS.localAudio.liveWindowMs * OPUS_SAMPLES_PER_MS;
+/** With discontinuous transmission, a publisher in silence sends a packet every 400 ms only, which is no jump. */
+const STEP_SAMPLES_MAX = 1_000 * OPUS_SAMPLES_PER_MS;
 /** Packets of 2.5 ms, the shortest there are, fill four seconds with 1600. */
 const UNITS_MAX = 2_048;
 /** Twice what Opus can need for four seconds, 510 kbit/s. */
 const BYTES_MAX = 2 ** 19;
-/** RFC 6716, 3.2.5: a packet holds 120 ms at most. */
-const PACKET_SAMPLES_MAX = 120 * SAMPLES_PER_MS;
-
-/** Samples at 48 kHz in a packet, by its first two bytes (RFC 6716, 3.1); null where they are no such thing. */
-function opusSamples(packet: Uint8Array): number | null {
-  if (packet.length === 0 || packet.length > LIMITS.live.audioUnitBytesMax) return null;
-  const head = packet[0]!;
-  const code = head & 3;
-  const frames = code === 0 ? 1 : code < 3 ? 2 : packet.length < 2 ? 0 : packet[1]! & 0x3f;
-  const samples = frames * frameSamples(head >> 3);
-  return samples === 0 || samples > PACKET_SAMPLES_MAX ? null : samples;
-}
-
-/** By configuration: SILK 10 to 60 ms, hybrid 10 and 20 ms, CELT 2.5 to 20 ms. */
-function frameSamples(configuration: number): number {
-  if (configuration < 12) return [480, 960, 1920, 2880][configuration % 4]!;
-  if (configuration < 16) return [480, 960][configuration % 2]!;
-  return [120, 240, 480, 960][configuration % 4]!;
-}

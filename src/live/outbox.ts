@@ -1,15 +1,15 @@
-/** What a session reports, and its credits: what the other side has not acknowledged yet is bounded. Contract 11.4. */
+/** Sends the reports of a session; credits bound how many are not yet acknowledged. See docs/live.md#stages-and-queues. */
 
 import { LIMITS } from "../model/limits.ts";
 import type { SessionReport, WithoutSessionId } from "./messages.ts";
 
 export type PostReport = (report: SessionReport, moved: readonly ArrayBuffer[]) => void;
 
-/** How many of each may be on their way, or in work on the other side. */
+/** How many reports of each kind may be unacknowledged: on their way, or being processed on the other side. */
 export interface Credits {
   /** Keyframes, or clips. */
   readonly pictures: number;
-  /** Pictures of a zone or of a trigger. */
+  /** Pictures for a zone or a trigger. */
   readonly evidence: number;
   readonly audioWindows: number;
 }
@@ -19,10 +19,10 @@ export interface Credits {
  *   keyframe ─[32]─┐                                     ┌─ acknowledge { pictures, evidence, audioWindows }
  *   clip ─────[1]──┤                                     ▼
  *   zone ─────[8]──┼──▶ report ──▶ the other side works on it ──▶
- *   trigger ──[8]──┤    no credit: it is not even made, and counted as dropped
+ *   trigger ──[8]──┤    no credit: no report is made, and it is counted as dropped
  *   audio ────[2]──┘
  * ```
- * A clip finds its way only when the one before it is done: there is no queue of clips, the next one is simply later.
+ * A clip is sent only when the one before it is acknowledged: clips are not queued, the next one is made later.
  */
 export class Outbox {
   readonly #sessionId: string;
@@ -52,7 +52,7 @@ export class Outbox {
     return this.#left[kind] > 0;
   }
 
-  /** Gives credits back. More than were taken is a mistake of whoever gives, and changes nothing. */
+  /** Gives credits back. More than were taken, or a negative number, is a mistake of the caller and is ignored. */
   giveBack(given: Partial<Credits>): void {
     for (const kind of ["pictures", "evidence", "audioWindows"] as const) {
       const amount = Math.max(0, given[kind] ?? 0);
@@ -60,7 +60,7 @@ export class Outbox {
     }
   }
 
-  /** Sends a report, whose credit was taken before; buffers in `moved` are gone afterwards. */
+  /** Sends a report, whose credit was taken before. The buffers in `moved` are transferred and no longer usable here. */
   send(report: WithoutSessionId<SessionReport>, moved: readonly ArrayBuffer[] = []): void {
     this.#post({ ...report, sessionId: this.#sessionId } as SessionReport, moved);
   }

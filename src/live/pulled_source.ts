@@ -1,6 +1,7 @@
-/** A live source that is pulled, across its gaps: one time line, whatever each connection to it says. */
+/** A pulled live source in its Worker: one continuous time line over several connections with gaps between them. */
 
 import type { World } from "../base/world.ts";
+import { VIDEO_TICKS_PER_MS } from "../media/formats/clock.ts";
 import type { MediaInput } from "../media/input.ts";
 import type { DecodedFrame } from "../media/live/live_decoder.ts";
 import { PulledDecoder } from "../media/live/pulled_decoder.ts";
@@ -15,63 +16,62 @@ export interface PulledSourceOptions {
   readonly maxFrame: Extent;
   readonly counts: SessionCounts;
   readonly onFrame: (frame: DecodedFrame) => void;
-  /** It gives no more; `begin` may open it again. */
+  /** The connection has ended; `connect` may open another one. */
   readonly onGap: (reason: string, lastPtsMs: number | null) => void;
   /** The first frame after a gap. */
   readonly onResumed: () => void;
-  /** It said how long it is, and has been seen to its end: there is nothing to wait for. */
+  /** A source of known length was decoded to its end. */
   readonly onFinished: () => void;
 }
 
-/** What a source with a known end may lack at the end, milliseconds: sound outlasts pictures, and headers round. */
+/** How much of a source of known length may be missing at its end: sound is often longer than video, and headers round. */
 const END_TOLERANCE_MS = 2_000;
-const TICKS_PER_MS = 90;
 
 /**
  * ```
  *   connection   0 … 5000 │ gap of 1800 ms │ 0 … 900
  *   session      0 … 5000 │                │ 6800 … 7700
  * ```
- * The time of a gap is that between the frames around it, so that times keep following the world's.
+ * A gap is as long as the real time between the frames before and after it, so that media time follows real time.
  */
 export class PulledSource implements AsyncDisposable {
   readonly #options: PulledSourceOptions;
   #decoder: PulledDecoder | null = null;
   #isClosed = false;
-  /** Decoders that end. */
+  /** Resolves when all earlier decoders have ended. */
   #ending: Promise<void> = Promise.resolve();
   #frames = 0;
   #last: { readonly frame: DecodedFrame; readonly atMs: number } | null = null;
   #hasGap = false;
-  /** Media time of the session at time 0 of the present connection. */
+  /** Media time of the session at time 0 of the current connection. */
   #offsetMs = 0;
 
   constructor(options: PulledSourceOptions) {
     this.#options = options;
   }
 
-  /** Opens the source, for the first time or after a gap; another connection, if there is one, is given up. */
-  begin({ input, info }: { readonly input: MediaInput; readonly info: MediaInfo }): void {
+  /** Opens the source, for the first time or after a gap; ends an earlier connection. */
+  connect({ input, info }: { readonly input: MediaInput; readonly info: MediaInfo }): void {
     if (this.#isClosed) return;
-    this.#letGo();
+    this.#disconnect();
     let isFirst = true;
     const { tools, world, maxFrame } = this.#options;
-    const decoder: PulledDecoder = new PulledDecoder({
+    const decoder: PulledDecoder = PulledDecoder.start({
       tools,
       world,
-      input: info.durationMs === null ? input : atItsOwnPace(input),
+      input: info.durationMs === null ? input : inRealTime(input),
       maxFrame,
       ...(info.video && { streamIndex: info.video.streamIndex }),
       onFrame: (frame) => {
         if (this.#decoder !== decoder) return;
         if (isFirst) this.#resume(frame);
         isFirst = false;
-        this.#show(frame);
+        this.#emit(frame);
       },
       onEnded: (reason) => {
         if (this.#decoder !== decoder) return;
-        this.#letGo();
-        if (this.#isSeenToItsEnd(info)) return this.#options.onFinished();
+        this.#disconnect();
+        if (this.#hasReachedEnd(info)) return this.#options.onFinished();
         this.#hasGap = true;
         this.#options.onGap(reason, this.#last && this.#last.frame.ptsMs);
       },
@@ -82,11 +82,11 @@ export class PulledSource implements AsyncDisposable {
   /** Ends ffmpeg and waits until it is gone. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true;
-    this.#letGo();
+    this.#disconnect();
     await this.#ending;
   }
 
-  #letGo(): void {
+  #disconnect(): void {
     const decoder = this.#decoder;
     this.#decoder = null;
     if (decoder) this.#ending = Promise.all([this.#ending, decoder[Symbol.asyncDispose]()]).then(() => {});
@@ -102,26 +102,27 @@ export class PulledSource implements AsyncDisposable {
     this.#hasGap = false;
   }
 
-  #show(given: DecodedFrame): void {
+  /** Passes a frame on, with its number and time in the session. */
+  #emit(decoded: DecodedFrame): void {
     const { world, counts, onFrame } = this.#options;
     const frame: DecodedFrame = {
-      ...given,
+      ...decoded,
       frameIndex: this.#frames++,
-      ptsMs: given.ptsMs + this.#offsetMs,
-      rtpTimestamp: given.rtpTimestamp + this.#offsetMs * TICKS_PER_MS,
+      ptsMs: decoded.ptsMs + this.#offsetMs,
+      rtpTimestamp: decoded.rtpTimestamp + this.#offsetMs * VIDEO_TICKS_PER_MS,
     };
     this.#last = { frame, atMs: world.monotonicMs() };
     counts.add("framesDecoded");
     onFrame(frame);
   }
 
-  #isSeenToItsEnd({ durationMs }: MediaInfo): boolean {
+  #hasReachedEnd({ durationMs }: MediaInfo): boolean {
     return durationMs !== null && this.#last !== null &&
       this.#last.frame.ptsMs - this.#offsetMs >= durationMs - END_TOLERANCE_MS;
   }
 }
 
-/** A live source comes at its own pace; of one that is there in full ffmpeg would read all at once. */
-function atItsOwnPace(input: MediaInput): MediaInput {
+/** ffmpeg reads a live source as fast as it comes, but would read a recording as fast as it can. */
+function inRealTime(input: MediaInput): MediaInput {
   return { ...input, args: [...input.args, "-re"] };
 }

@@ -1,11 +1,11 @@
-/** What a session counts between two reports. */
+/** What a session in its Worker counts between two reports. */
 
 import type { LiveCounts } from "./messages.ts";
 
-/** Everything in `LiveCounts` that is added up. */
+/** The fields of `LiveCounts` that are sums. */
 export type SessionCounter = Exclude<keyof LiveCounts, "decodeLatenciesUs" | "gateLatenciesUs">;
 
-/** Latencies kept of one report: two seconds of the fastest camera there is. */
+/** How many latencies one report may have: two seconds of the fastest camera. */
 const LATENCIES_MAX = 512;
 
 export class SessionCounts {
@@ -17,14 +17,14 @@ export class SessionCounts {
     this.#sums[counter] += amount;
   }
 
-  /** Microseconds from a frame's last packet until its signals were there, and the part of it that analysis took. */
+  /** Microseconds from a frame's last packet until its signals were computed, and the part of it that analysis took. */
   observeFrame(decodeUs: number, gateUs: number): void {
     if (this.#decodeLatenciesUs.length === LATENCIES_MAX) return;
     this.#decodeLatenciesUs.push(Math.round(decodeUs));
     this.#gateLatenciesUs.push(Math.round(gateUs));
   }
 
-  /** What was counted since the last time, or null when nothing was. */
+  /** What was counted since the last call, or null when nothing was. */
   take(): LiveCounts | null {
     const sums = this.#sums;
     const [decodeLatenciesUs, gateLatenciesUs] = [this.#decodeLatenciesUs, this.#gateLatenciesUs];

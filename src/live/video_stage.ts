@@ -1,7 +1,7 @@
-/** The pictures of a session: each decoded frame is measured and decided, and what matters becomes a JPEG. Contract 11.4. */
+/** The video of a session in its Worker: analyses each decoded frame and reports the frames that matter, as JPEGs. */
 
 import type { World } from "../base/world.ts";
-import type { JpegEncoders } from "../media/live/jpeg_encoder.ts";
+import type { JpegEncoderPool } from "../media/live/jpeg_encoder.ts";
 import type { DecodedFrame } from "../media/live/live_decoder.ts";
 import { type FrameDecision, LiveAnalysis } from "../media/live/live_analysis.ts";
 import { ClipWindow } from "../model/live/clip.ts";
@@ -12,31 +12,32 @@ import type { Outbox } from "./outbox.ts";
 export interface VideoStageOptions {
   readonly settings: SessionSettings;
   readonly world: World;
-  readonly encoders: JpegEncoders;
+  readonly encoders: JpegEncoderPool;
   readonly outbox: Outbox;
   readonly counts: SessionCounts;
-  /** A bug: nothing that a frame may be brings it about. */
+  /** A bug: no frame of a publisher can cause it. */
   readonly onFault: (error: unknown) => void;
 }
 
-/** What one frame is reported for. */
+/** Why a frame is reported. */
 type Reasons = Pick<LivePicture, "isKeyframe" | "zone" | "trigger">;
 
 /**
  * ```
  *   frame ─▶ LiveAnalysis ─▶ decision ─┬─ enters a loop ──▶ loop_detected
- *                                      ├─ kept, zone, trigger, with credit ─▶ JPEG ─▶ picture; the gate goes on from it
- *                                      └─ on the grid of clips ─▶ JPEG ─▶ ClipWindow ─[credit]▶ clip
+ *                                      ├─ kept, zone or trigger, with credit ─▶ JPEG ─▶ picture
+ *                                      └─ at a sampling time of clips ─▶ JPEG ─▶ ClipWindow ─[credit]▶ clip
  * ```
- * Without credit no JPEG is made, yet the gate goes on from a kept frame: it would have been made and dropped.
+ * A kept frame becomes the gate's reference when its JPEG was made. Without credit no JPEG is made, but the frame becomes the
+ * reference as well, as if its JPEG had been made and then dropped. See docs/live.md#stages-and-queues.
  */
 export class VideoStage implements AsyncDisposable {
   readonly #options: VideoStageOptions;
   readonly #analysis: LiveAnalysis;
   readonly #clips: ClipWindow<ClipFrame> | null;
-  /** JPEGs in the making. */
+  /** JPEGs that are being made. */
   readonly #making = new Set<Promise<void>>();
-  /** Frames of clips enter the window in their order, however long each JPEG takes. */
+  /** Frames of clips are added to the window in order, however long each JPEG takes. */
   #clipTurn: Promise<void> = Promise.resolve();
   #clipFramesWaiting = 0;
   #framesTooSmall = 0;
@@ -71,7 +72,7 @@ export class VideoStage implements AsyncDisposable {
   }
 
   /** Takes the next frame of the decoder. */
-  show(frame: DecodedFrame): void {
+  take(frame: DecodedFrame): void {
     const { world, counts } = this.#options;
     const startedMs = world.monotonicMs();
     const sinceArrivalMs = world.now() - frame.arrivedMs;
@@ -84,12 +85,12 @@ export class VideoStage implements AsyncDisposable {
     counts.add("framesDropped", tooSmall);
   }
 
-  /** The stream was interrupted: no clip goes across. */
+  /** The stream was interrupted: no clip may contain frames from before and after. */
   interrupt(): void {
     this.#clips?.clear();
   }
 
-  /** Waits for the JPEGs that are being made; frames that come later are not decided any more. */
+  /** Waits for the JPEGs that are being made; later frames are no longer decided. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#analysis[Symbol.dispose]();
     while (this.#making.size > 0) await Promise.all(this.#making);
@@ -107,7 +108,7 @@ export class VideoStage implements AsyncDisposable {
     if (this.#clips?.wants(decision.frame.ptsMs)) this.#queueForClip(decision);
   }
 
-  /** Takes the credits for what is to be reported; null for nothing. */
+  /** The reasons for which there are credits, which are taken; null when there is nothing to report. */
   #reasonsOf({ isKept, isLooping, zone, trigger }: FrameDecision): Reasons | null {
     const { settings, outbox, counts } = this.#options;
     const isWanted = isKept && settings.wantsKeyframes;
@@ -128,7 +129,7 @@ export class VideoStage implements AsyncDisposable {
       const picture = { frame: factsOf(decision), jpeg, ...reasons };
       return outbox.send({ kind: "picture", picture }, [jpeg.buffer]);
     }
-    if (isKept) this.#analysis.giveUp(frameIndex);
+    if (isKept) this.#analysis.discard(frameIndex);
     if (reasons.isKeyframe) counts.add("keyframesDropped");
     this.#countLostEvidence(reasons);
     const hasEvidence = reasons.zone !== null || reasons.trigger !== null;
@@ -140,7 +141,7 @@ export class VideoStage implements AsyncDisposable {
     if (trigger) this.#options.counts.add("triggerQueueDropped");
   }
 
-  /** Contract 11.4: of the frames that wait for the clip, those beyond the bound are dropped. */
+  /** Drops the frame when too many wait for their JPEG. */
   #queueForClip(decision: FrameDecision): void {
     if (this.#clipFramesWaiting >= CLIP_FRAMES_WAITING_MAX) {
       this.#options.counts.add("framesDropped");
@@ -159,7 +160,7 @@ export class VideoStage implements AsyncDisposable {
     const jpeg = await made;
     if (!jpeg) return counts.add("framesDropped");
     const frame = factsOf(decision);
-    // An earlier frame may have been on its way when this one was asked for.
+    // Asked again, because earlier frames may have been added since this one was queued.
     if (!clips.wants(frame.ptsMs)) return;
     clips.push(frame.ptsMs, { frame, jpeg });
     if (!outbox.hasCredit("pictures")) return;
@@ -171,7 +172,7 @@ export class VideoStage implements AsyncDisposable {
     outbox.send({ kind: "clip", frame, startPtsMs, jpegs: clip.map((shown) => shown.jpeg) });
   }
 
-  /** Null when there is none, whatever the reason. */
+  /** Null when it could not be made, for whatever reason. */
   #jpegOf({ frame, coordinates }: FrameDecision): Promise<Uint8Array<ArrayBuffer> | null> {
     return this.#options.encoders.encode(frame.pixels, coordinates.resolved_region).catch(() => null);
   }
@@ -187,7 +188,7 @@ interface ClipFrame {
   readonly jpeg: Uint8Array<ArrayBuffer>;
 }
 
-/** The JPEG of a frame takes milliseconds: more than a few in the making means that the encoder is stuck. */
+/** A JPEG takes milliseconds. If more than a few are being made, the encoder hangs. */
 const CLIP_FRAMES_WAITING_MAX = 8;
 
 function factsOf(decision: FrameDecision): FrameFacts {

@@ -1,5 +1,6 @@
-/** The live Workers from the HTTP thread's side: started when they are needed, and replaced when one dies. */
+/** The HTTP thread's side of the live Workers: they are started on demand, and replaced when one fails. */
 
+import { hasEndedWithin, timer } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 import type { MediaInput } from "../media/input.ts";
 import type { MediaInfo } from "../media/probe.ts";
@@ -12,30 +13,30 @@ import type {
   WithoutSessionId,
 } from "./messages.ts";
 
-/** How a session begins. */
+/** What a session starts with: the offer of a publisher, or a source to pull. */
 export type Opening =
   | { readonly kind: "offer"; readonly offer: string }
   | { readonly kind: "pull"; readonly input: MediaInput; readonly info: MediaInfo };
 
-/** One session as its generation sees it. */
+/** One session as the HTTP thread sees it. */
 export interface SessionPort {
   /** Does nothing once the session is closed. */
   send(order: SessionOrder): void;
   /**
-   * Asks the Worker to let go of everything the session has; resolves when it has, or when it is no more. Calling it again
-   * gives the same promise.
+   * Asks the Worker to release everything that the session has; resolves when it has done so, or when the Worker has ended.
+   * Later calls return the same promise.
    */
   close(): Promise<void>;
 }
 
-/** An order without the session's id, which the port knows. */
+/** An order without the session's id, which the port adds. */
 export type SessionOrder = WithoutSessionId<Exclude<LiveOrder, { kind: "start" | "offer" | "close" }>>;
 
-/** Where live sessions run. */
+/** Opens live sessions in Workers; the tests have one without Workers. */
 export interface LiveWorkers extends AsyncDisposable {
   /**
-   * Opens a session. Every report of it goes to `onReport`, never before this returned; the last one is `closed` or
-   * `refused`. Where no Worker can be started it is `ended` by a fault.
+   * Opens a session. All its reports go to `onReport`, never before this has returned; the last one is `closed` or `refused`.
+   * If no Worker can be started, the session is `ended` by a fault.
    */
   open(settings: SessionSettings, opening: Opening, onReport: (report: SessionReport) => void): SessionPort;
 }
@@ -45,18 +46,18 @@ export interface LiveWorkerPoolOptions {
   /** Folders that the Workers may read besides their own code. */
   readonly readable: readonly string[];
   readonly world: World;
-  /** Workers at most; one a processor is sensible. */
+  /** The largest number of Workers; one for each processor is sensible. */
   readonly workersMax: number;
 }
 
-/** How long a Worker may take to start, and to close all it has when the service ends. */
+/** How long a Worker may take to start, and to close its sessions when the service ends. */
 const START_MS = 15_000;
 const CLOSE_MS = 10_000;
 
 /**
  * ```
  *   open ──▶ the Worker with the fewest sessions (a new one while there are fewer than `workersMax` and none is idle)
- *   a Worker that dies ──▶ each of its sessions: `ended` (worker_fault), `closed`; the next `open` starts another
+ *   a Worker that fails ──▶ each of its sessions: `ended` (worker_fault), `closed`; the next `open` starts another
  * ```
  */
 export class LiveWorkerPool implements LiveWorkers {
@@ -77,7 +78,7 @@ export class LiveWorkerPool implements LiveWorkers {
     return this.#leastLoaded().open(settings, opening, onReport);
   }
 
-  /** Ends what is still open, waits a little, then ends the Workers. */
+  /** Closes the open sessions, waits for a limited time, then ends the Workers. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true;
     await Promise.all(Array.from(this.#workers, (worker) => worker.close(CLOSE_MS)));
@@ -87,7 +88,7 @@ export class LiveWorkerPool implements LiveWorkers {
   #leastLoaded(): LiveWorker {
     const [least] = Array.from(this.#workers).sort((one, other) => one.sessions - other.sessions);
     if (least && (least.sessions === 0 || this.#workers.size >= this.#options.workersMax)) return least;
-    const worker: LiveWorker = new LiveWorker(this.#options, () => this.#workers.delete(worker));
+    const worker: LiveWorker = LiveWorker.start(this.#options, () => this.#workers.delete(worker));
     this.#workers.add(worker);
     return worker;
   }
@@ -98,23 +99,39 @@ interface OpenSession {
   readonly closed: PromiseWithResolvers<void>;
 }
 
-/** One Worker and the sessions that it has. */
+/** One Worker and its sessions. */
 class LiveWorker {
   readonly #worker: Worker;
   readonly #options: LiveWorkerPoolOptions;
-  readonly #onDead: () => void;
+  readonly #onEnd: () => void;
   readonly #sessions = new Map<string, OpenSession>();
   /** Orders that came before the Worker had loaded; null from then on. */
   #early: LiveOrder[] | null = [];
-  readonly #loaded = new AbortController();
-  #isDead = false;
+  readonly #loading: Disposable;
+  #hasEnded = false;
 
-  constructor(options: LiveWorkerPoolOptions, onDead: () => void) {
+  private constructor(worker: Worker, options: LiveWorkerPoolOptions, onEnd: () => void) {
+    this.#worker = worker;
     this.#options = options;
-    this.#onDead = onDead;
+    this.#onEnd = onEnd;
+    worker.onmessage = ({ data }: MessageEvent<LiveReport>) => this.#onReport(data);
+    worker.onmessageerror = () => this.#end("a report could not be read");
+    worker.onerror = (event) => {
+      event.preventDefault();
+      this.#end(event.message);
+    };
+    this.#loading = timer(
+      options.world,
+      START_MS,
+      () => this.#end(`it did not load within ${START_MS} ms`),
+    );
+  }
+
+  /** `onEnd` is called once, when the Worker has ended for whatever reason. */
+  static start(options: LiveWorkerPoolOptions, onEnd: () => void): LiveWorker {
     const { start, readable } = options;
     const { ffmpeg, mkfifo, prlimit } = start.tools;
-    this.#worker = new Worker(new URL("./live_worker.ts", import.meta.url), {
+    const worker = new Worker(new URL("./live_worker.ts", import.meta.url), {
       type: "module",
       name: "live",
       deno: {
@@ -130,16 +147,7 @@ class LiveWorker {
         },
       },
     });
-    this.#worker.onmessage = ({ data }: MessageEvent<LiveReport>) => this.#onReport(data);
-    this.#worker.onmessageerror = () => this.#die("a report could not be read");
-    this.#worker.onerror = (event) => {
-      event.preventDefault();
-      this.#die(event.message);
-    };
-    options.world.sleep(START_MS, this.#loaded.signal).then(
-      () => this.#die(`it did not load within ${START_MS} ms`),
-      () => {},
-    );
+    return new LiveWorker(worker, options, onEnd);
   }
 
   get sessions(): number {
@@ -168,43 +176,40 @@ class LiveWorker {
     };
   }
 
-  /** Closes its sessions, for as long as `patienceMs`, then ends it. */
-  async close(patienceMs: number): Promise<void> {
-    const inTime = new AbortController();
+  /** Closes its sessions, for at most `timeoutMs`, then ends the Worker. */
+  async close(timeoutMs: number): Promise<void> {
     const sessions = Array.from(this.#sessions, ([sessionId, session]) => {
       this.#post({ kind: "close", sessionId });
       return session.closed.promise;
     });
-    const late = this.#options.world.sleep(patienceMs, inTime.signal).catch(() => {});
-    await Promise.race([Promise.all(sessions), late]);
-    inTime.abort();
-    this.#die("the service is closing");
+    await hasEndedWithin(this.#options.world, timeoutMs, Promise.all(sessions));
+    this.#end("the service is closing");
   }
 
   #post(order: LiveOrder): void {
-    if (this.#isDead) return;
+    if (this.#hasEnded) return;
     if (this.#early) this.#early.push(order);
     else this.#worker.postMessage(order);
   }
 
   #onReport(report: LiveReport): void {
-    if (report.kind === "ready") return this.#begin();
-    if (report.kind === "stray") return this.#logStray(report);
+    if (report.kind === "ready") return this.#onReady();
+    if (report.kind === "uncaught") return this.#logUncaught(report);
     const session = this.#sessions.get(report.sessionId);
     if (!session) return;
     if (report.kind === "closed" || report.kind === "refused") this.#forget(report.sessionId);
     session.onReport(report);
   }
 
-  #logStray({ sessionId, message }: Extract<LiveReport, { kind: "stray" }>): void {
-    this.#options.world.log.warn("a live session left a failure unattended", {
+  #logUncaught({ sessionId, message }: Extract<LiveReport, { kind: "uncaught" }>): void {
+    this.#options.world.log.warn("uncaught error in a live worker", {
       session_id: sessionId,
       error: message,
     });
   }
 
-  #begin(): void {
-    this.#loaded.abort();
+  #onReady(): void {
+    this.#loading[Symbol.dispose]();
     const early = this.#early ?? [];
     this.#early = null;
     this.#worker.postMessage({ kind: "start", start: this.#options.start } satisfies LiveOrder);
@@ -216,13 +221,13 @@ class LiveWorker {
     this.#sessions.delete(sessionId);
   }
 
-  /** Its sessions end, as nobody answers for them any more. */
-  #die(why: string): void {
-    if (this.#isDead) return;
-    this.#isDead = true;
-    this.#loaded.abort();
+  /** Ends the Worker, and with it all its sessions. */
+  #end(why: string): void {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
+    this.#loading[Symbol.dispose]();
     this.#worker.terminate();
-    this.#onDead();
+    this.#onEnd();
     for (const [sessionId, session] of [...this.#sessions]) {
       this.#forget(sessionId);
       session.onReport({ kind: "ended", sessionId, cause: "worker_fault", message: why });

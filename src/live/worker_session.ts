@@ -1,7 +1,8 @@
-/** One live session in its Worker: from its offer or source until everything is let go of again. */
+/** One live session in its Worker: from its offer or source until all its resources are released. */
 
+import { hasEndedWithin, pause } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
-import type { JpegEncoders } from "../media/live/jpeg_encoder.ts";
+import type { JpegEncoderPool } from "../media/live/jpeg_encoder.ts";
 import { LiveDecoder } from "../media/live/live_decoder.ts";
 import { readOffer, type VideoCodec } from "../model/live/offer.ts";
 import type { VideoUnit } from "../rtc/receive/assembler.ts";
@@ -25,17 +26,17 @@ import { VideoStage } from "./video_stage.ts";
 export interface SessionHost extends LiveStart {
   readonly world: World;
   readonly post: PostReport;
-  /** Made by the first who needs it. */
-  readonly encoders: () => JpegEncoders;
-  /** The session holds nothing of its own any more; resolves when the host holds nothing for it either. */
-  readonly onGone: (sessionId: string) => Promise<void>;
+  /** Creates the pool on the first call. */
+  readonly encoders: () => JpegEncoderPool;
+  /** Called when a session has released its resources; resolves when the host has released those it had for the session. */
+  readonly onReleased: (sessionId: string) => Promise<void>;
 }
 
 export type OpeningOrder = Extract<LiveOrder, { kind: "offer" | "pull" }>;
 export type LaterOrder = Exclude<LiveOrder, { kind: "start" | "offer" }>;
 
 const COUNTS_MS = 1_000;
-/** How long the goodbye to a publisher may take. */
+/** How long closing the connection to a publisher may take. */
 const PEER_CLOSE_MS = 3_000;
 
 /**
@@ -44,18 +45,18 @@ const PEER_CLOSE_MS = 3_000;
  *      │            └────────────┴── close order ──▶ closed
  *      └──▶ refused
  * ```
- * `ended` is said at most once, by whoever ends it from this side; `closed`, or `refused`, is the last word.
+ * `ended` is reported at most once, when the session ends without a close order. `closed` or `refused` is the last report.
  */
 export class WorkerSession {
   readonly #host: SessionHost;
   readonly #settings: SessionSettings;
   readonly #outbox: Outbox;
   readonly #counts = new SessionCounts();
-  readonly #knob = new BitrateController();
+  readonly #bitrate = new BitrateController();
   readonly #audio: AudioStage;
-  readonly #opening: Promise<void>;
+  #opening: Promise<void> = Promise.resolve();
   readonly #ticking = new AbortController();
-  /** Turns the monotonic clock of packets into epoch milliseconds, the same way for all of a session. */
+  /** Added to the monotonic times of packets to get epoch milliseconds; constant for the whole session. */
   readonly #epochMs: number;
   #peer: Peer | null = null;
   #decoder: LiveDecoder | null = null;
@@ -66,8 +67,7 @@ export class WorkerSession {
   #closing: Promise<void> | null = null;
   #counted = NOTHING_COUNTED;
 
-  constructor(host: SessionHost, order: OpeningOrder) {
-    const { settings } = order;
+  private constructor(host: SessionHost, settings: SessionSettings) {
     this.#host = host;
     this.#settings = settings;
     this.#outbox = new Outbox(settings.sessionId, host.post, { hasClips: settings.clip !== null });
@@ -77,13 +77,19 @@ export class WorkerSession {
       isWanted: settings.wantsAudio,
     });
     this.#epochMs = host.world.now() - host.world.monotonicMs();
-    this.#opening = this.#open(order);
+  }
+
+  /** Returns at once; the reports tell what becomes of the session. */
+  static open(host: SessionHost, order: OpeningOrder): WorkerSession {
+    const session = new WorkerSession(host, order.settings);
+    session.#opening = session.#open(order);
+    return session;
   }
 
   take(order: LaterOrder): void {
     switch (order.kind) {
       case "pull":
-        return this.#closing ? undefined : this.#pulled?.begin(order);
+        return this.#closing ? undefined : this.#pulled?.connect(order);
       case "candidate":
         return this.#peer?.trickle(order.fragment);
       case "restart_ice":
@@ -114,7 +120,7 @@ export class WorkerSession {
     if (offer.video) await this.#startVideo(offer.video.codec);
     const { peer, answer } = await Peer.answer(
       offer,
-      { ice: this.#settings.ice, bitrate: this.#knob.bitrate },
+      { ice: this.#settings.ice, bitrate: this.#bitrate.bitrate },
       {
         onConnected: (tookMs) => this.#report({ kind: "connected", tookMs }),
         onVideoUnit: (unit) => this.#decode(unit),
@@ -125,7 +131,7 @@ export class WorkerSession {
     );
     this.#peer = peer;
     this.#counts.add("audioTracks", offer.audio.length);
-    if (this.#isEnded) return; // it failed at once
+    if (this.#isEnded) return; // the connection failed at once
     const video = offer.video && { codec: offer.video.codec };
     this.#report({ kind: "answered", answer, video, audioTracks: offer.audio.length });
   }
@@ -138,7 +144,7 @@ export class WorkerSession {
       world,
       maxFrame: this.#settings.maxFrame,
       counts: this.#counts,
-      onFrame: (frame) => this.#guarded(() => video.show(frame)),
+      onFrame: (frame) => this.#guarded(() => video.take(frame)),
       onGap: (reason, lastPtsMs) => {
         video.interrupt();
         this.#report({ kind: "gap", reason, lastPtsMs });
@@ -146,7 +152,7 @@ export class WorkerSession {
       onResumed: () => this.#report({ kind: "resumed" }),
       onFinished: () => this.#end("source_ended", "the source has ended"),
     });
-    this.#pulled.begin(order);
+    this.#pulled.connect(order);
   }
 
   async #startVideo(codec: VideoCodec): Promise<void> {
@@ -157,7 +163,7 @@ export class WorkerSession {
       world,
       codec,
       maxFrame: this.#settings.maxFrame,
-      onFrame: (frame) => this.#guarded(() => video.show(frame)),
+      onFrame: (frame) => this.#guarded(() => video.take(frame)),
       onKeyframeNeeded: () => this.#peer?.requestKeyframe(),
       onRestarted: (reason) =>
         this.#report({
@@ -195,7 +201,7 @@ export class WorkerSession {
 
   async #refuse(status: 400 | 415 | 500, message: string): Promise<void> {
     this.#isRefused = true;
-    await this.#letGo();
+    await this.#release();
     this.#report({ kind: "refused", status, message });
   }
 
@@ -206,7 +212,7 @@ export class WorkerSession {
     void this.#close();
   }
 
-  /** What is thrown here is a bug; the session ends, and the others do not. */
+  /** An error in `work` is a bug. It ends this session but not the others of the Worker. */
   #guarded(work: () => void): void {
     try {
       if (!this.#isEnded) work();
@@ -222,66 +228,56 @@ export class WorkerSession {
   async #closeAll(): Promise<void> {
     await this.#opening;
     if (this.#isRefused) return;
-    await this.#letGo();
+    await this.#release();
     this.#reportCounts();
     this.#report({ kind: "closed" });
   }
 
-  /** In the order in which media flows, so that what has arrived is still looked at. */
-  async #letGo(): Promise<void> {
+  /** Releases the stages in the order in which media flows, so that media that has arrived is still processed. */
+  async #release(): Promise<void> {
     this.#ticking.abort();
-    if (this.#peer) await this.#within(PEER_CLOSE_MS, this.#peer.close());
+    if (this.#peer) await hasEndedWithin(this.#host.world, PEER_CLOSE_MS, this.#peer.close());
     this.#audio.finish();
     await this.#decoder?.[Symbol.asyncDispose]();
     await this.#pulled?.[Symbol.asyncDispose]();
     await this.#video?.[Symbol.asyncDispose]();
-    await this.#host.onGone(this.#settings.sessionId);
+    await this.#host.onReleased(this.#settings.sessionId);
   }
 
+  /** Once a second: reports the counts and adapts the bitrate. */
   async #tick(): Promise<void> {
-    const { world } = this.#host;
-    const { signal } = this.#ticking;
-    while (!signal.aborted) {
-      await world.sleep(COUNTS_MS, signal).catch(() => {/* closing */});
-      if (signal.aborted) return;
+    while (await pause(this.#host.world, COUNTS_MS, this.#ticking.signal)) {
       const dropped = this.#reportCounts();
-      const bitrate = this.#knob.step({ dropped, waiting: this.#decoder?.pending ?? 0 });
+      const bitrate = this.#bitrate.step({ dropped, waiting: this.#decoder?.pending ?? 0 });
       if (bitrate !== null) this.#peer?.setBitrate(bitrate);
     }
   }
 
-  /** Says what was counted since the last time. Returns the units that the decoder took and has given up since. */
+  /** Reports what was counted since the last call. Returns how many units the decoder has dropped since then. */
   #reportCounts(): number {
     const before = this.#counted;
     const { received, decoded } = this.#decoder?.counts ?? NOTHING_COUNTED;
-    // Each unit is shown, on its way or gone; one that is just being handed over is taken for gone, but only once.
-    const gone = Math.max(before.gone, received - decoded - (this.#decoder?.pending ?? 0));
-    const now = { received, decoded, gone, broken: brokenUnits(this.#peer?.counts) };
+    // Each unit is decoded, pending or dropped. A unit that is just being passed on looks dropped: `max` counts it only once.
+    const dropped = Math.max(before.dropped, received - decoded - (this.#decoder?.pending ?? 0));
+    const now = { received, decoded, dropped, broken: brokenUnits(this.#peer?.counts) };
     this.#counted = now;
     this.#counts.add("rtpFramesReceived", now.received - before.received);
     this.#counts.add("framesDecoded", now.decoded - before.decoded);
-    this.#counts.add("framesDropped", now.gone - before.gone + now.broken - before.broken);
+    this.#counts.add("framesDropped", now.dropped - before.dropped + now.broken - before.broken);
     const counts = this.#counts.take();
     if (counts) this.#report({ kind: "counts", counts });
-    return now.gone - before.gone;
+    return now.dropped - before.dropped;
   }
 
   #report(report: WithoutSessionId<SessionReport>): void {
     this.#outbox.send(report);
   }
-
-  async #within(ms: number, work: Promise<void>): Promise<void> {
-    const over = new AbortController();
-    const late = this.#host.world.sleep(ms, over.signal).catch(() => {/* in time */});
-    await Promise.race([work.catch(() => {/* it is let go of all the same */}), late]);
-    over.abort();
-  }
 }
 
-/** What was counted of the units when counts were last reported. */
-const NOTHING_COUNTED = { received: 0, decoded: 0, gone: 0, broken: 0 };
+/** The totals of units at the last report of counts. */
+const NOTHING_COUNTED = { received: 0, decoded: 0, dropped: 0, broken: 0 };
 
-/** Units that never became whole. */
+/** Units that never became complete. */
 function brokenUnits(counts: PeerCounts | undefined): number {
   return counts ? counts.incomplete + counts.oversize + counts.malformed : 0;
 }

@@ -1,26 +1,26 @@
-/** The sessions of one live Worker: hands each order to its session and starts new ones. */
+/** The sessions of one live Worker: passes each order to its session and opens new ones. */
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import { quietLog } from "../base/log.ts";
 import { realWorld } from "../base/world.ts";
-import { JpegEncoders } from "../media/live/jpeg_encoder.ts";
+import { JpegEncoderPool } from "../media/live/jpeg_encoder.ts";
 import type { LiveOrder, LiveReport, LiveStart } from "./messages.ts";
 import { type SessionHost, WorkerSession } from "./worker_session.ts";
 
 export class WorkerSessionTable {
   readonly #post: (report: LiveReport, moved: readonly ArrayBuffer[]) => void;
   readonly #sessions = new Map<string, WorkerSession>();
-  /** Follows everything that a session sets going, so that a stray failure says whose it is. */
+  /** The session in which the current code runs, so that an uncaught error can be reported with its session. */
   readonly #current = new AsyncLocalStorage<string>();
   #host: SessionHost | null = null;
-  /** Shared by the sessions: programs that wait for the next picture; gone with the last session. */
-  #encoders: JpegEncoders | null = null;
+  /** Shared by all sessions; closed with the last one. */
+  #encoders: JpegEncoderPool | null = null;
 
   constructor(post: (report: LiveReport, moved: readonly ArrayBuffer[]) => void) {
     this.#post = post;
   }
 
-  /** Orders for a session that is gone are ignored. */
+  /** Orders for a session that has ended are ignored. */
   take(order: LiveOrder): void {
     if (order.kind === "start") this.#host ??= this.#hostOf(order.start);
     else if (order.kind === "offer") this.#open(order);
@@ -32,19 +32,19 @@ export class WorkerSessionTable {
   }
 
   /**
-   * Something failed where nobody waited for it: in a package, as what a session awaits ends the session. The session
-   * goes on, as what it needs is watched: a publisher that is silent and a decoder that stalls end it in their time.
+   * An error that no code caught. It comes from a package, because an error in the session's own code ends the session. The
+   * session continues, and if it no longer works its watchdogs end it: publisher liveness and stalled decoders.
    */
-  onStray(error: unknown): void {
+  onUncaught(error: unknown): void {
     const message = error instanceof Error ? error.message : String(error);
-    this.#post({ kind: "stray", sessionId: this.#current.getStore() ?? null, message }, []);
+    this.#post({ kind: "uncaught", sessionId: this.#current.getStore() ?? null, message }, []);
   }
 
   #open(order: Extract<LiveOrder, { kind: "offer" | "pull" }>): void {
     const { sessionId } = order.settings;
     if (!this.#host || this.#sessions.has(sessionId)) return;
     const host = this.#host;
-    this.#current.run(sessionId, () => this.#sessions.set(sessionId, new WorkerSession(host, order)));
+    this.#current.run(sessionId, () => this.#sessions.set(sessionId, WorkerSession.open(host, order)));
   }
 
   #hostOf(start: LiveStart): SessionHost {
@@ -54,8 +54,8 @@ export class WorkerSessionTable {
       world,
       post: (report, moved) => this.#post(report, moved),
       encoders: () =>
-        this.#encoders ??= new JpegEncoders({ tools: start.tools, world, maxEncoders: ENCODERS_MAX }),
-      onGone: (sessionId) => this.#forget(sessionId),
+        this.#encoders ??= new JpegEncoderPool({ tools: start.tools, world, maxEncoders: ENCODERS_MAX }),
+      onReleased: (sessionId) => this.#forget(sessionId),
     };
   }
 
@@ -68,5 +68,5 @@ export class WorkerSessionTable {
   }
 }
 
-/** One for each size of picture, or of zone, among the sessions of a Worker; a size too many waits for another's place. */
+/** One for each size of frame or zone among the sessions of a Worker; with more sizes, they wait for each other. */
 const ENCODERS_MAX = 8;

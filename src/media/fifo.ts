@@ -1,4 +1,4 @@
-/** A named pipe between a tool and a media worker, held open by a guard so that neither end can hang. */
+/** A named pipe between ffmpeg and a decode worker, kept open by a third descriptor so that neither end can block for ever. */
 
 import { join } from "node:path";
 import type { World } from "../base/world.ts";
@@ -7,12 +7,12 @@ import { run } from "./process.ts";
 const MKFIFO_DEADLINE_MS = 5_000;
 
 /**
- * The guard is a third party that has both ends open:
+ * The guard is a descriptor of this process that has both ends open:
  *
  * ```
- * ffmpeg --write--> FIFO --read--> worker       the worker's open never waits for ffmpeg to start,
- *          guard --both ends--/                 ffmpeg never dies of a pipe without a reader,
- *                                               and the worker's end of file comes when the guard closes
+ * ffmpeg --write--> FIFO --read--> worker       the worker can open the pipe before ffmpeg has started,
+ *          guard --both ends--/                 ffmpeg never gets SIGPIPE for want of a reader,
+ *                                               and the worker reads end of file when the guard is closed
  * ```
  */
 export class Fifo implements AsyncDisposable {
@@ -22,7 +22,7 @@ export class Fifo implements AsyncDisposable {
     this.#guard = guard;
   }
 
-  /** Makes a pipe that only this user may open, under a name that nobody can guess. */
+  /** Makes a pipe that only this user may open, under a random name. */
   static async make(
     options: { mkfifo: string; directory: string; world: World; signal: AbortSignal },
   ): Promise<Fifo> {
@@ -46,7 +46,7 @@ export class Fifo implements AsyncDisposable {
     }
   }
 
-  /** Call when the writer has ended: the reader gets what is still in the pipe, then end of file. */
+  /** Call when the writer has ended: the reader then gets the rest of the pipe's bytes and end of file. */
   closeGuard(): void {
     this.#guard?.close();
     this.#guard = null;

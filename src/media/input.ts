@@ -1,25 +1,25 @@
-/** What ffmpeg and ffprobe are told to open, and what they may open on the way. Contract 2.3. */
+/** What ffmpeg and ffprobe open as their input, and which protocols and containers they may use for it. */
 
 import { LIMITS } from "../model/limits.ts";
 
 export interface MediaInput {
-  /** What stands after `-i`. */
+  /** The argument of `-i`. */
   readonly url: string;
-  /** The local file whose first bytes are looked at before a program sees it; null where the programs fetch it. */
+  /** The local file, whose first bytes are checked before ffmpeg or ffprobe opens it; null for a stream that they fetch. */
   readonly path: string | null;
-  /** Whitelists and options, before `-i`. */
+  /** Options before `-i`: whitelists, format, timeouts. See docs/security.md#ffmpeg. */
   readonly args: readonly string[];
-  /** Further options of a probe. */
+  /** More options before `-i`, for ffprobe only. */
   readonly probeArgs: readonly string[];
 }
 
-/** A file that `resolveLocalSource` gave. */
+/** A file that `resolveLocalSource` allowed. */
 export function fileInput(path: string): MediaInput {
   const args = ["-protocol_whitelist", "file,pipe", "-format_whitelist", CONTAINER_FORMATS];
   return { url: `file:${path}`, path, args, probeArgs: [] };
 }
 
-/** A file that came from elsewhere: so much of it and no more is looked at before it says what it is. Contract 2.2. */
+/** A file that was fetched from a remote server: ffprobe reads a bounded part of it to name its format. */
 export function fetchedInput(path: string): MediaInput {
   return { ...fileInput(path), probeArgs: PROBE_BOUNDS };
 }
@@ -29,10 +29,10 @@ const PROBE_BOUNDS = [
   ...["-analyzeduration", String(LIMITS.ingest.probeAnalyzeMs * 1000)],
 ];
 
-/** A remote that says nothing for so long has ended; microseconds. */
-const SILENCE_US = 10_000_000;
+/** A server that sends nothing for so long counts as gone; microseconds. */
+const READ_TIMEOUT_US = 10_000_000;
 
-/** An HLS playlist on loopback, from a relay that answers for what it names. */
+/** An HLS playlist on loopback. The relay that serves it fetches what the playlist refers to. */
 export function hlsInput(url: string): MediaInput {
   return {
     url,
@@ -40,76 +40,31 @@ export function hlsInput(url: string): MediaInput {
     args: [
       ...["-protocol_whitelist", "hls,http,tcp", "-max_redirects", "0"],
       ...["-f", "hls", "-format_whitelist", `hls,webvtt,${CONTAINER_FORMATS}`],
-      ...["-rw_timeout", String(SILENCE_US)],
+      ...["-rw_timeout", String(READ_TIMEOUT_US)],
     ],
     probeArgs: PROBE_BOUNDS,
   };
 }
 
-/** An RTSP stream on loopback, from a tunnel to its server; media comes in the same connection. */
+/** An RTSP stream on loopback: a tunnel forwards it to the camera. Media comes over the same TCP connection. */
 export function rtspInput(url: string): MediaInput {
   return {
     url,
     path: null,
     args: [
       ...["-protocol_whitelist", "rtsp,rtp,udp,tcp", "-f", "rtsp"],
-      ...["-rtsp_transport", "tcp", "-timeout", String(SILENCE_US)],
+      ...["-rtsp_transport", "tcp", "-timeout", String(READ_TIMEOUT_US)],
     ],
     probeArgs: PROBE_BOUNDS,
   };
 }
 
 /**
- * The containers that may be opened: each holds its media itself. The others refer to further files or hosts (hls, dash,
- * concat, image sequences, sdp), or read any text as a picture.
+ * The containers that may be opened. Each contains its media itself. The others refer to more files or hosts (hls, dash,
+ * concat, image sequences, sdp), or read any text as an image.
  */
 export const CONTAINER_FORMATS = [
-  ...[
-    "mov",
-    "mp4",
-    "matroska",
-    "webm",
-    "avi",
-    "mpegts",
-    "mpeg",
-    "mpegvideo",
-    "flv",
-    "ivf",
-    "ogg",
-    "asf",
-    "gif",
-  ],
-  ...[
-    "h264",
-    "hevc",
-    "m4v",
-    "av1",
-    "obu",
-    "h263",
-    "mjpeg",
-    "nut",
-    "mxf",
-    "dv",
-    "rm",
-    "y4m",
-    "yuv4mpegpipe",
-    "apng",
-  ],
-  ...[
-    "wav",
-    "mp3",
-    "aac",
-    "flac",
-    "w64",
-    "aiff",
-    "caf",
-    "amr",
-    "ac3",
-    "eac3",
-    "wtv",
-    "swf",
-    "roq",
-    "vc1",
-    "3gp",
-  ],
+  "mov,mp4,matroska,webm,avi,mpegts,mpeg,mpegvideo,flv,ivf,ogg,asf,gif",
+  "h264,hevc,m4v,av1,obu,h263,mjpeg,nut,mxf,dv,rm,y4m,yuv4mpegpipe,apng",
+  "wav,mp3,aac,flac,w64,aiff,caf,amr,ac3,eac3,wtv,swf,roq,vc1,3gp",
 ].join(",");

@@ -1,15 +1,15 @@
-/** Turns what ffmpeg and ffprobe complain about into a reason that a caller understands and that names no path. */
+/** Turns error messages of ffmpeg and ffprobe into a reason that a caller understands and that names no path. */
 
 import { type Refusal, refuse } from "../base/refusal.ts";
 
-/** Contract 2.3: any fault of the medium is 422 on `source_uri`. */
+/** Any fault of the medium is 422 on `source_uri`. See docs/api.md#sources. */
 export function mediaFault(reason: string): Refusal {
   return refuse.invalid("source_uri", reason);
 }
 
 /**
- * The reason in the tool's words, `stderr`. `head` is the start of the file: a file that is only named like an MP4 makes
- * ffmpeg miss an index that was never there.
+ * The reason in a tool's standard error. `head` is the start of the file: for a file that only has the name of an MP4, ffmpeg
+ * says that the index is missing, but it is no MP4 at all.
  */
 export function reasonIn(stderr: string, head?: Uint8Array): string {
   if (/moov atom not found/.test(stderr) && head && !isIsoMedia(head)) return NOT_MEDIA;
@@ -19,7 +19,7 @@ export function reasonIn(stderr: string, head?: Uint8Array): string {
 const NOT_FETCHED = "it cannot be fetched from its server";
 const NOT_MEDIA = "it is not a media file, or it is damaged beyond reading";
 
-/** The first row that fits decides, so the particular stand first. */
+/** The first row that matches decides, so specific patterns come before general ones. */
 const REASONS: readonly (readonly [RegExp, string])[] = [
   [/protocol '.*' not on whitelist/i, "it refers to something that may not be fetched"],
   [/certificate/i, "the certificate of its server is not trusted"],

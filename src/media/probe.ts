@@ -1,4 +1,4 @@
-/** What a media file holds, as ffprobe sees it. */
+/** What a media file or stream contains, as ffprobe reports it. */
 
 import { z } from "zod";
 import type { Tools } from "../base/program_paths.ts";
@@ -10,29 +10,29 @@ import { type ResourceLimits, run } from "./process.ts";
 import { refusePointers } from "./source.ts";
 
 export interface VideoStream {
-  /** Among all streams of the file. */
+  /** Its index among all streams of the file. */
   readonly streamIndex: number;
   readonly codec: string;
-  /** In ffmpeg's words: `yuv420p`; `unknown` where the file does not say. */
+  /** ffmpeg's name of it, such as `yuv420p`; `unknown` where the file does not say. */
   readonly pixelFormat: string;
   /** Pixels as displayed: the rotation is applied, the sample aspect ratio is not. */
   readonly width: number;
   readonly height: number;
-  /** Degrees clockwise that the picture is turned for display, [0,360). */
+  /** Degrees clockwise by which a frame is turned for display, [0,360). */
   readonly rotation: number;
   /** Frames per second; null when unknown. */
   readonly averageFps: number | null;
 }
 
 export interface MediaInfo {
-  /** In ffmpeg's words: `matroska,webm`. */
+  /** ffmpeg's name of the container, such as `matroska,webm`. */
   readonly formatName: string;
   /** Of the whole file; null when unknown. */
   readonly durationMs: number | null;
   readonly sizeBytes: number;
   /** The default video stream; null when there is none. */
   readonly video: VideoStream | null;
-  /** Cover pictures do not count. */
+  /** Cover images do not count. */
   readonly videoStreams: number;
   readonly audioStreams: number;
   /** Of the first audio stream; 0 when there is none. */
@@ -43,12 +43,12 @@ export interface ProbeContext {
   readonly tools: Tools;
   readonly world: World;
   readonly signal: AbortSignal;
-  /** Longest look; LIMITS.ingest.probeTimeoutMs unless told. */
+  /** Longest probe; default LIMITS.ingest.probeTimeoutMs. */
   readonly deadlineMs?: number;
   readonly limits: ResourceLimits;
 }
 
-/** Reads what an input holds. Refuses (422 `source_uri`) what is empty, a playlist, or no media container. */
+/** Reads what an input contains. Refuses (422 `source_uri`) what is empty, a playlist, or no media container. */
 export async function probeMedia(input: MediaInput, context: ProbeContext): Promise<MediaInfo> {
   const head = input.path === null ? undefined : await refusePointers(input.path);
   const deadlineMs = context.deadlineMs ?? LIMITS.ingest.probeTimeoutMs;
@@ -67,7 +67,7 @@ export async function probeMedia(input: MediaInput, context: ProbeContext): Prom
   return mediaInfo(parsedAnswer(outcome.stdout));
 }
 
-/** A file with some hundred streams; more than that is not a video. */
+/** Enough for a file with some hundred streams; more than that is not a video. */
 const PROBE_ANSWER_BYTES = 1 << 20;
 const PROBE_ERROR_BYTES = 8 << 10;
 
@@ -116,26 +116,26 @@ function parsedAnswer(stdout: Uint8Array): z.output<typeof probeAnswer> {
 }
 
 function mediaInfo({ streams, format }: z.output<typeof probeAnswer>): MediaInfo {
-  const pictures = streams.filter((stream) =>
+  const videos = streams.filter((stream) =>
     stream.codec_type === "video" && stream.disposition.attached_pic !== 1
   );
-  const sounds = streams.filter((stream) => stream.codec_type === "audio");
-  const chosen = pictures.find((stream) => stream.disposition.default === 1) ?? pictures[0];
+  const audios = streams.filter((stream) => stream.codec_type === "audio");
+  const chosen = videos.find((stream) => stream.disposition.default === 1) ?? videos[0];
   return {
     formatName: format.format_name,
     durationMs: milliseconds(format.duration),
     sizeBytes: Number(format.size),
     video: chosen ? videoStream(chosen) : null,
-    videoStreams: pictures.length,
-    audioStreams: sounds.length,
-    audioChannels: sounds[0]?.channels ?? 0,
+    videoStreams: videos.length,
+    audioStreams: audios.length,
+    audioChannels: audios[0]?.channels ?? 0,
   };
 }
 
 function videoStream(stream: z.output<typeof probedStream>): VideoStream {
-  const turn = stream.side_data_list.find((data) => data.rotation !== undefined)?.rotation ?? 0;
-  // ffprobe counts anticlockwise: a phone held upright says -90.
-  const rotation = (360 - Math.round(turn) % 360) % 360;
+  const anticlockwise = stream.side_data_list.find((data) => data.rotation !== undefined)?.rotation ?? 0;
+  // ffprobe counts anticlockwise: a video taken with an upright phone has -90.
+  const rotation = (360 - Math.round(anticlockwise) % 360) % 360;
   const isOnItsSide = rotation === 90 || rotation === 270;
   return {
     streamIndex: stream.index,

@@ -1,10 +1,11 @@
-/** Subprocesses: the only place that starts one. Each is bounded in time, output and resources, and is always reaped. */
+/** The only place that starts subprocesses. Each is bounded in time, output and resources, and is always reaped. */
 
+import { timer } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 
-/** What the kernel holds a tool to, should our own deadline fail to. */
+/** Limits that the kernel enforces, in case our own deadline does not work. `toolLimits` makes them. */
 export interface ResourceLimits {
-  /** The `prlimit` program; null leaves the tool unlimited. */
+  /** The `prlimit` program; null runs the tool without limits. */
   readonly prlimit: string | null;
   /** CPU time of all threads together, seconds. */
   readonly cpuSeconds: number;
@@ -18,17 +19,17 @@ export interface RunOptions {
   /** Aborting kills the process; `run` then rejects with the signal's reason. */
   readonly signal: AbortSignal;
   readonly deadlineMs: number;
-  /** More than this kills the process; 0 discards stdout. */
+  /** More output than this kills the process; 0 discards stdout. */
   readonly maxStdoutBytes: number;
-  /** What comes after this many bytes is read and dropped. */
+  /** Error output after this many bytes is read and dropped. */
   readonly maxStderrBytes: number;
-  /** What it is given on stdin; absent is no stdin. */
+  /** The bytes of its stdin; absent is no stdin. */
   readonly input?: Uint8Array;
   readonly limits?: ResourceLimits;
 }
 
 export interface Outcome {
-  /** `out_of_time` is our deadline or the CPU limit, `out_of_space` more stdout or a longer file than was allowed. */
+  /** `out_of_time`: our deadline or the CPU limit. `out_of_space`: more stdout or a longer file than was allowed. */
   readonly end: "exited" | "killed" | "out_of_time" | "out_of_space";
   readonly code: number;
   readonly stdout: Uint8Array;
@@ -36,21 +37,19 @@ export interface Outcome {
 }
 
 /**
- * Runs `program` (an absolute path) to its end, with an empty environment and no stdin but `input`. Rejects only when the
- * program cannot be started or `signal` aborts; everything else is an `Outcome`.
+ * Runs `program` (an absolute path) to its end. Its environment is empty and its stdin is `input` or nothing. Rejects only
+ * when the program cannot be started or `signal` aborts; everything else is an `Outcome`.
  */
 export async function run(program: string, args: readonly string[], options: RunOptions): Promise<Outcome> {
-  const { world, signal, maxStdoutBytes, input } = options;
+  const { world, signal, deadlineMs, maxStdoutBytes, input } = options;
   const tool = start(program, args, {
     ...options,
     hasStdin: input !== undefined,
     hasStdout: maxStdoutBytes > 0,
   });
   const written = tool.stdin ? writeAll(tool.stdin, input!) : undefined;
-  const finished = new AbortController();
-  const deadline = world.sleep(options.deadlineMs, finished.signal)
-    .then(() => tool.kill("out_of_time"), () => {/* it finished in time */});
   try {
+    using _deadline = timer(world, deadlineMs, () => tool.kill("out_of_time"));
     const [stdout, ended] = await Promise.all([
       tool.stdout ? head(tool.stdout, maxStdoutBytes, () => tool.kill("out_of_space")) : new Uint8Array(),
       tool.ended,
@@ -58,41 +57,40 @@ export async function run(program: string, args: readonly string[], options: Run
     signal.throwIfAborted();
     return { ...ended, stdout };
   } finally {
-    finished.abort();
     tool.kill("killed");
-    await Promise.all([tool.ended, deadline, written]);
+    await Promise.all([tool.ended, written]);
   }
 }
 
 export interface StartOptions {
   /** Aborting kills the process. */
   readonly signal: AbortSignal;
-  /** Whether its output is wanted; who wants it reads it to its end or cancels it. */
+  /** Whether its output is wanted. The caller then reads it to its end or cancels it. */
   readonly hasStdout: boolean;
-  /** Whether something is written to it; whoever does so closes it or kills the process. Default: it has no stdin. */
+  /** Whether it has a stdin; default no. The caller then closes it or kills the process. */
   readonly hasStdin?: boolean;
-  /** What comes after this many bytes is read and dropped. */
+  /** Error output after this many bytes is read and dropped. */
   readonly maxStderrBytes: number;
-  /** Hears what is kept of stderr as it comes. */
-  readonly onWords?: (words: Uint8Array) => void;
+  /** Called with each part of stderr, as far as it is kept, as soon as it comes. */
+  readonly onStderr?: (part: Uint8Array) => void;
   readonly limits?: ResourceLimits;
 }
 
-/** A process on its way. */
+/** A process that is running. */
 export interface RunningTool {
-  /** Pushes back while the process does not read. */
+  /** Applies back pressure while the process does not read. */
   readonly stdin: WritableStream<Uint8Array> | null;
   /** Pull based: while nobody reads, the process blocks on a full pipe. */
   readonly stdout: ReadableStream<Uint8Array> | null;
-  /** Settles when it has ended and was reaped, whatever ended it; never rejects. */
+  /** Resolves when the process has ended and was reaped, whatever ended it; never rejects. */
   readonly ended: Promise<Omit<Outcome, "stdout">>;
-  /** The first reason given is the one in `ended`. Does nothing to a process that has ended. */
+  /** The first `why` of several calls is the one in `ended`. Does nothing to a process that has ended. */
   kill(why: "killed" | "out_of_time" | "out_of_space"): void;
 }
 
 /**
- * Starts `program` like `run`, for output that is read as it comes. Nothing here ends it but `signal`, `kill` and the
- * resource limits: whoever starts it sees to its deadline. Throws when it cannot be started.
+ * Starts `program` like `run`, for output that is read while it runs. Only `signal`, `kill` and the resource limits end it:
+ * the caller needs a deadline of its own. Throws when the program cannot be started.
  */
 export function start(program: string, args: readonly string[], options: StartOptions): RunningTool {
   const { signal, hasStdout, maxStderrBytes } = options;
@@ -106,11 +104,11 @@ export function start(program: string, args: readonly string[], options: StartOp
   const onAbort = () => kill("killed");
   signal.addEventListener("abort", onAbort, { once: true });
   const reaped = async () => {
-    const keepFirst = () => {/* the first words name the cause */};
-    const words = head(child.stderr, maxStderrBytes, keepFirst, options.onWords);
+    const onOverflow = () => {/* the first lines name the cause, so the rest is dropped */};
+    const errorOutput = head(child.stderr, maxStderrBytes, onOverflow, options.onStderr);
     const status = await child.status;
     signal.removeEventListener("abort", onAbort);
-    const stderr = new TextDecoder().decode(await words.catch(() => new Uint8Array()));
+    const stderr = new TextDecoder().decode(await errorOutput.catch(() => new Uint8Array()));
     if (end === "exited" && status.signal !== null) {
       end = ENDS[status.signal] ?? "killed";
     }
@@ -120,20 +118,20 @@ export function start(program: string, args: readonly string[], options: StartOp
   return { stdin, stdout: hasStdout ? child.stdout : null, ended: reaped(), kill };
 }
 
-/** A process that ends before it has read everything says why in its own words. */
+/** Ignores a failed write: a process that ends before it has read everything gives its reason in the outcome. */
 async function writeAll(stdin: WritableStream<Uint8Array>, input: Uint8Array): Promise<void> {
   const writer = stdin.getWriter();
-  writer.closed.catch(() => {/* told below */});
-  await writer.write(input).then(() => writer.close()).catch(() => {/* it has ended */});
+  writer.closed.catch(() => {/* see below */});
+  await writer.write(input).then(() => writer.close()).catch(() => {/* the process has ended */});
 }
 
-/** What the kernel sends to a process that has used up a limit. */
+/** The signals that the kernel sends to a process that has used up a limit. */
 const ENDS: Partial<Record<Deno.Signal, Outcome["end"]>> = {
   SIGXCPU: "out_of_time",
   SIGXFSZ: "out_of_space",
 };
 
-/** `prlimit` replaces itself by the program, so the process id, and what a kill reaches, stay the same. */
+/** `prlimit` replaces itself by the program (exec), so the process id stays the same and a kill reaches the program. */
 function limited(
   program: string,
   args: readonly string[],
@@ -148,7 +146,7 @@ function limited(
   } as const;
   if (!limits?.prlimit) return new Deno.Command(program, { ...common, args: [...args] });
   const bounds = [
-    // The soft limit comes first, as a signal that tells a used-up limit from any other kill.
+    // The soft limit sends SIGXCPU one second before the hard limit kills: so a used-up limit differs from other kills.
     `--cpu=${Math.ceil(limits.cpuSeconds)}:${Math.ceil(limits.cpuSeconds) + 1}`,
     `--as=${limits.addressSpaceBytes}`,
     `--fsize=${limits.fileBytes ?? 0}`,
@@ -165,7 +163,7 @@ function killNow(child: Deno.ChildProcess): void {
   }
 }
 
-/** The first `maxBytes` of a stream, read to its end so that the writer never blocks. */
+/** The first `maxBytes` of a stream. It is read to its end, so that the writer never blocks. */
 async function head(
   stream: ReadableStream<Uint8Array>,
   maxBytes: number,

@@ -1,4 +1,4 @@
-/** Which local files a caller may name as a source, and which of them hold media rather than pointers to other files. */
+/** Which local files a caller may name as a source, and which of those are media and not playlists of other files. */
 
 import { basename, dirname, resolve } from "node:path";
 import { mediaFault } from "./media_fault.ts";
@@ -6,26 +6,26 @@ import { mediaFault } from "./media_fault.ts";
 export interface SourcePolicy {
   /** Real paths; their files are shared by all callers. */
   readonly operatorRoots: readonly string[];
-  /** Real path; each file in it belongs to the caller whose prefix its name has. */
+  /** Real path; each file in it belongs to the caller whose owner prefix its name begins with. */
   readonly uploadRoot: string;
   /** `public` in open mode. */
   readonly principalKey: string;
 }
 
 export interface LocalSource {
-  /** The real path: no link on the way, a regular file when it was looked at. */
+  /** The real path, without symbolic links; a regular file when it was checked. */
   readonly path: string;
-  /** As the caller gave it, trimmed; what events and responses report. */
+  /** As the caller gave it, trimmed; events and responses report it. */
   readonly uri: string;
 }
 
-/** Contract 1.1: the principal of open mode. */
+/** The principal of every caller in open mode. See docs/security.md#principals. */
 const OPEN_PRINCIPAL = "public";
 
 /**
- * Resolves a `source_uri` to a file that the caller may use. Contract 2.1. Refuses with 422 `source_uri`; a missing
- * file, one outside the roots and another caller's upload are refused in the same words, so that nobody can find out
- * what exists.
+ * Resolves a `source_uri` to a file that the caller may use. Refuses with 422 `source_uri`. A missing file, a file outside
+ * the roots and another caller's upload get the same message, so that nobody can find out which files exist. See
+ * docs/security.md#source-files.
  */
 export async function resolveLocalSource(sourceUri: string, policy: SourcePolicy): Promise<LocalSource> {
   const uri = sourceUri.trim();
@@ -42,7 +42,7 @@ export async function resolveLocalSource(sourceUri: string, policy: SourcePolicy
   return { path, uri };
 }
 
-/** The first bytes of a name under the upload root that belongs to this caller. Contract 2.1. */
+/** How the name of every file of this caller under the upload root begins. */
 export async function ownerPrefix(principalKey: string): Promise<string> {
   if (principalKey === OPEN_PRINCIPAL) return "public__";
   const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(principalKey));
@@ -50,8 +50,8 @@ export async function ownerPrefix(principalKey: string): Promise<string> {
 }
 
 /**
- * Refuses an empty file and every playlist: a demuxer that follows one would open other files. Contract 2.2. Returns
- * the start of the file.
+ * Refuses an empty file and every playlist, because a demuxer that follows a playlist would open other files. Returns the
+ * start of the file.
  */
 export async function refusePointers(path: string): Promise<Uint8Array> {
   const head = await attempt(() => readHead(path));
@@ -93,7 +93,7 @@ function pathOfUrl(uri: string): string {
 /** The real path of `absolute` if `policy` lets the caller see it, or null. */
 async function visiblePath(absolute: string, policy: SourcePolicy): Promise<string | null> {
   const path = await Deno.realPath(absolute);
-  // The name's own folder decides whether it was placed under the upload root; its links are then refused.
+  // A name whose own folder lies under the upload root is an upload, and must then not be a symbolic link.
   const placed = `${await Deno.realPath(dirname(absolute))}/${basename(absolute)}`;
   if (isUnder(policy.uploadRoot, placed) || isUnder(policy.uploadRoot, absolute)) {
     return path === placed && await isOwnUpload(path, policy) ? path : null;
@@ -102,7 +102,7 @@ async function visiblePath(absolute: string, policy: SourcePolicy): Promise<stri
   return policy.operatorRoots.some((root) => isUnder(root, path)) ? path : null;
 }
 
-/** Uploads lie directly in the root. Open mode additionally sees names that have no owner. */
+/** Uploads lie directly in the upload root. In open mode, names without an owner prefix are visible as well. */
 async function isOwnUpload(path: string, { uploadRoot, principalKey }: SourcePolicy): Promise<boolean> {
   const name = basename(path);
   if (dirname(path) !== uploadRoot) return false;
@@ -114,10 +114,10 @@ function isUnder(root: string, path: string): boolean {
   return path.startsWith(root.endsWith("/") ? root : `${root}/`);
 }
 
-/** Null where the file system, or the sandbox, says no: missing, forbidden and unreachable look alike. */
-async function attempt<T>(look: () => Promise<T>): Promise<T | null> {
+/** Null where the file system or the sandbox gives an error: missing, forbidden and unreachable look the same. */
+async function attempt<T>(access: () => Promise<T>): Promise<T | null> {
   try {
-    return await look();
+    return await access();
   } catch (error) {
     if (FILE_SYSTEM_ERRORS.some((kind) => error instanceof kind) || isSystemError(error)) return null;
     throw error;
@@ -134,7 +134,7 @@ const FILE_SYSTEM_ERRORS = [
   Deno.errors.InvalidData,
 ];
 
-/** The rest of what the system can answer, such as a name that is too long, is a plain Error with a code. */
+/** Other errors of the system, such as a name that is too long, are plain Errors with a code. */
 function isSystemError(error: unknown): boolean {
   return error instanceof Error && typeof (error as { code?: unknown }).code === "string";
 }

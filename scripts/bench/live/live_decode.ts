@@ -8,7 +8,7 @@
 
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { JpegEncoders } from "../../../src/media/live/jpeg_encoder.ts";
+import { JpegEncoderPool } from "../../../src/media/live/jpeg_encoder.ts";
 import { LiveDecoder, liveMemoryBytes } from "../../../src/media/live/live_decoder.ts";
 import { LiveAnalysis } from "../../../src/media/live/live_analysis.ts";
 import { quietWorld, TemporaryFolder } from "../support.ts";
@@ -50,7 +50,7 @@ async function bench(what: string, size: { width: number; height: number }, bitr
   const arrivals = new Map<number, number>();
   const [signalsMs, decisionMs, jpegMs]: number[][] = [[], [], []];
   const since = (rtpTimestamp: number) => performance.now() - arrivals.get(rtpTimestamp)!;
-  await using jpegs = new JpegEncoders({ tools, world });
+  await using jpegs = new JpegEncoderPool({ tools, world });
   jpegs.prepare(size);
   using analysis = await LiveAnalysis.load({
     world,

@@ -1,8 +1,9 @@
-/** IVF, the plainest container there is: what live units are wrapped in for ffmpeg, times in 1/90000 s. */
+/** Writes IVF, a very simple container: ffmpeg gets live access units in it, with times on the RTP video clock. */
 
 import type { VideoCodec } from "../../model/live/offer.ts";
+import { VIDEO_CLOCK_HZ } from "./clock.ts";
 
-/** FourCCs; IVF was not made for the last two, and ffmpeg reads them all the same. */
+/** FourCCs. IVF does not define the last two, but ffmpeg reads them. */
 const FOURCCS: Readonly<Record<VideoCodec, string>> = {
   vp8: "VP80",
   vp9: "VP90",
@@ -18,18 +19,18 @@ const FRAME_HEADER_BYTES = 12;
  * ```
  *   "DKIF" | version u16 0 | 32 u16 | fourcc | width u16 | height u16 | 90000 u32 | 1 u32 | frames u32 | 0 u32
  * ```
- * The size is that of the decoder's pictures, whatever stands here.
+ * Width and height stay 0: ffmpeg takes the size from the decoder. See docs/protocols.md#ivf.
  */
 export function ivfHeader(codec: VideoCodec): Uint8Array<ArrayBuffer> {
   const header = new Uint8Array(FILE_HEADER_BYTES);
   const view = new DataView(header.buffer);
   header.set(new TextEncoder().encode(`DKIF\0\0 \0${FOURCCS[codec]}`));
-  view.setUint32(16, 90_000, true);
+  view.setUint32(16, VIDEO_CLOCK_HZ, true);
   view.setUint32(20, 1, true);
   return header;
 }
 
-/** `bytes u32 | time u64 | data`, little-endian. `timestamp` is an integer of at most 53 bits, or below 0. */
+/** `bytes u32 | time i64 | data`, little-endian. `timestamp` is a safe integer and may be negative. */
 export function ivfFrame(data: Uint8Array, timestamp: number): Uint8Array<ArrayBuffer> {
   const frame = new Uint8Array(FRAME_HEADER_BYTES + data.length);
   const view = new DataView(frame.buffer);

@@ -1,25 +1,25 @@
-/** Reads the JPEGs that ffmpeg writes to its standard output, each with its time. */
+/** Reads the JPEGs that ffmpeg writes to its standard output as NUT, each with its time. */
 
 import { NutError, NutReader } from "./nut.ts";
 
 export interface TimedJpeg {
-  /** Seconds on the clock of the decode: what `t` is in its filters, and times of frames count from the first. */
+  /** Seconds on the clock of the decode: `t` in ffmpeg's filters. Times of frames count from the first frame instead. */
   readonly timeS: number;
-  /** A JPEG file by itself. */
+  /** A whole JPEG file. */
   readonly jpeg: Uint8Array<ArrayBuffer>;
 }
 
 /**
- * Gives each picture of a NUT stream as soon as it is whole. A stream that ends within a picture ends before it. `onBytes`
- * hears of everything that comes.
+ * Calls `on.jpeg` with each JPEG of a NUT stream as soon as it is complete, and `on.bytes` whenever bytes have come, so that
+ * the caller can tell a slow stream from a dead one. A JPEG that is cut off by the end of the stream is dropped.
  */
 export async function readJpegs(
   stream: ReadableStream<Uint8Array>,
-  on: { bytes(): void; picture(picture: TimedJpeg): void },
+  on: { bytes(): void; jpeg(jpeg: TimedJpeg): void },
 ): Promise<void> {
   const reader = new NutReader();
   let window = new Uint8Array(FIRST_WINDOW_BYTES);
-  /** The unread bytes are `[at, end)`; `at` may lie behind them while a skipped element goes on. */
+  /** The unread bytes are `[at, end)`. `at` may be behind `end`, while a skipped element is not complete. */
   let at = 0;
   let end = 0;
   for await (const part of stream) {
@@ -27,7 +27,7 @@ export async function readJpegs(
     if (end + part.length > window.length) {
       const read = Math.min(at, end);
       const needed = end - read + part.length;
-      if (needed > WINDOW_BYTES_MAX) throw new NutError(`a picture of more than ${WINDOW_BYTES_MAX} bytes`);
+      if (needed > WINDOW_BYTES_MAX) throw new NutError(`a JPEG of more than ${WINDOW_BYTES_MAX} bytes`);
       const target = needed > window.length ? new Uint8Array(2 * needed) : window;
       target.set(window.subarray(read, end));
       window = target;
@@ -40,12 +40,12 @@ export async function readJpegs(
       at = next;
       if (!reader.hasFrame) continue;
       const timeS = reader.framePts * reader.timeBaseNumerator / reader.timeBaseDenominator;
-      on.picture({ timeS, jpeg: window.slice(reader.frameOffset, reader.frameOffset + reader.frameBytes) });
+      on.jpeg({ timeS, jpeg: window.slice(reader.frameOffset, reader.frameOffset + reader.frameBytes) });
     }
   }
 }
 
-/** Some pictures of 720p. */
+/** A few JPEGs of 720p. */
 const FIRST_WINDOW_BYTES = 512 * 1024;
-/** The largest picture that MJPEG can hold is noise at this size; no real one comes near. */
+/** The largest frame that MJPEG can encode has this size if it is pure noise; real frames stay far below. */
 const WINDOW_BYTES_MAX = 256 * 2 ** 20;

@@ -1,12 +1,12 @@
-/** Reads one video stream from a NUT container in place, out of a window of bytes; allocates nothing per frame. */
+/** Reads one video stream from a NUT container in place, in a window of bytes; allocates nothing per frame. */
 
-/** The bytes are not the NUT that we asked ffmpeg for. */
+/** The bytes are not the NUT stream that ffmpeg was asked for. */
 export class NutError extends Error {
   override readonly name = "NutError";
 }
 
 /**
- * A pull parser. Give `read` a window of bytes; it parses one element and says how far it came:
+ * A pull parser. `read` gets a window of bytes, parses one element and returns the position after it:
  *
  * ```
  *   file id | main header | stream header | info* | ( syncpoint? frame )* | headers again, index
@@ -16,12 +16,12 @@ export class NutError extends Error {
  *   frame     = frame_code(1) [fields, as the frame code's flags say] data
  * ```
  *
- * Checksums are skipped: the bytes come through a pipe from a process of ours and never touch a disk or a network.
+ * Checksums are skipped: the bytes come through a pipe from a child process and never touch a disk or a network.
  */
 export class NutReader {
-  /** Whether the last `read` ended behind a frame; then the three fields below describe it. */
+  /** Whether the last `read` parsed a frame; the three fields below then describe it. */
   hasFrame = false;
-  /** Where the frame's data lies in the bytes that `read` was given. */
+  /** Where the frame's data begins in the bytes that were passed to `read`. */
   frameOffset = 0;
   frameBytes = 0;
   /** In units of the stream's time base. */
@@ -29,7 +29,7 @@ export class NutReader {
   /** The stream's time base, seconds = pts * numerator / denominator. */
   timeBaseNumerator = 0;
   timeBaseDenominator = 1;
-  /** The stream's pictures, in pixels; 0 before its header was read. */
+  /** Size of the stream's frames in pixels; 0 before its header was read. */
   width = 0;
   height = 0;
 
@@ -38,7 +38,7 @@ export class NutReader {
   #version = 0;
   #hasMainHeader = false;
   #hasStream = false;
-  /** Sizes of the elided starts of frames; ffmpeg elides none for raw video, and a frame that has one is refused. */
+  /** Sizes of the elided headers. ffmpeg elides none for raw video, and a frame with an elided header is refused. */
   #elided: number[] = [0];
   #ptsShift = 0;
   #lastPts = 0;
@@ -50,7 +50,7 @@ export class NutReader {
   #to = 0;
   #isShort = false;
 
-  /** Back to the start of a file. */
+  /** Prepares for a new file. */
   reset(): void {
     this.hasFrame = false;
     this.#timeBases.length = 0;
@@ -62,8 +62,8 @@ export class NutReader {
   }
 
   /**
-   * Parses the element that starts at `from`. Returns the position behind it, or -1 when the window `[from, to)` does
-   * not hold it whole. The position may lie behind `to`: then the rest of a skipped element is still to come.
+   * Parses the element that starts at `from`. Returns the position after it, or -1 when the window `[from, to)` does not
+   * contain all of it. The position may be greater than `to`: then the rest of a skipped element is still to come.
    */
   read(bytes: Uint8Array, from: number, to: number): number {
     this.hasFrame = false;
@@ -225,7 +225,10 @@ export class NutReader {
     return end;
   }
 
-  /** A coded pts below 2^shift holds only the low bits: it is the one nearest to the last pts. Others are whole. */
+  /**
+   * A coded pts below 2^shift has only the low bits: of the values with these low bits, it means the one nearest to the last
+   * pts. A larger one is complete, with 2^shift added.
+   */
   #fullPts(coded: number): number {
     const range = 2 ** this.#ptsShift;
     if (coded >= range) return coded - range;
@@ -234,7 +237,7 @@ export class NutReader {
     return lowest + (offset < 0 ? offset + range : offset);
   }
 
-  /** Seven bits a byte, most significant first; the high bit says that another follows. */
+  /** Seven bits a byte, most significant first; the high bit says that another byte follows. */
   #number(): number {
     let value = 0;
     for (;;) {
@@ -273,7 +276,7 @@ export class NutReader {
   }
 }
 
-/** What each frame code stands for, one row a code. */
+/** The defaults of each frame code, one row a code. */
 class FrameCodes {
   readonly flags = new Uint16Array(256).fill(IS_INVALID);
   readonly ptsDelta = new Int32Array(256);
@@ -287,7 +290,7 @@ class FrameCodes {
 const FILE_ID = "nut/multimedia container\0";
 const LOWERCASE_N = 0x6e;
 const UPPERCASE_N = 0x4e;
-/** Longer elements carry a checksum of their header, too. */
+/** Longer elements also have a checksum of their header. */
 const LONG_ELEMENT_BYTES = 4096;
 const CHECKSUM_BYTES = 4;
 const VIDEO_CLASS = 0;

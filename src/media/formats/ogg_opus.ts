@@ -1,23 +1,21 @@
-/** Opus packets in an Ogg file in memory: what ffmpeg reads a window of live audio from. RFC 3533, 7845 and 6716. */
+/** Writes Opus packets as an Ogg file in memory, from which ffmpeg decodes a window of live audio (RFC 3533, 7845, 6716). */
 
-/** Samples of Opus' clock in a millisecond. */
-const SAMPLES_PER_MS = 48;
-/** RFC 6716, 3.2.1: no packet is longer. */
-const PACKET_SAMPLES_MAX = 120 * SAMPLES_PER_MS;
+import { OPUS_SAMPLES_PER_MS, opusSamples } from "./opus_packet.ts";
+
 /** 48 frames of 1275 bytes and the longest header. */
 const PACKET_BYTES_MAX = 61_440;
-/** Any number; a file has one stream. */
+/** Any number will do, as the file has one stream. */
 const SERIAL = 1;
 const PAGE_HEADER_BYTES = 27;
 const SEGMENT_BYTES = 255;
 const FIRST_PAGE = 2;
 const LAST_PAGE = 4;
 
-/** A file, and how much sound its packets are said to hold; null when none of them is an Opus packet. */
 export interface OggOpus {
   readonly bytes: Uint8Array<ArrayBuffer>;
+  /** Of the sound, as the packets state it. */
   readonly durationMs: number;
-  /** Packets that were left out as they are none. */
+  /** Packets that were left out because they are no Opus packets. */
   readonly dropped: number;
 }
 
@@ -25,7 +23,8 @@ export interface OggOpus {
  * ```
  *   page 0: OpusHead | page 1: OpusTags | one page a packet, granule = samples up to its end ...
  * ```
- * Nothing is skipped at the start: the packets come from the middle of a stream, whose decoder is past its first samples.
+ * The pre-skip is 0: the packets come from the middle of a stream, so no samples at the start are to be dropped. Null when
+ * none of the packets is an Opus packet.
  */
 export function oggOpus(packets: readonly Uint8Array[]): OggOpus | null {
   const good = packets.filter((packet) => packetSamples(packet) > 0);
@@ -42,23 +41,12 @@ export function oggOpus(packets: readonly Uint8Array[]): OggOpus | null {
     bytes.set(part, at);
     at += part.length;
   }
-  return { bytes, durationMs: samples / SAMPLES_PER_MS, dropped: packets.length - good.length };
+  return { bytes, durationMs: samples / OPUS_SAMPLES_PER_MS, dropped: packets.length - good.length };
 }
 
-/** How much sound a packet says that it holds, in samples of 48 kHz; 0 for what is no Opus packet. */
+/** Samples at 48 kHz in a packet that a file may contain; 0 for bytes that are no Opus packet. */
 export function packetSamples(packet: Uint8Array): number {
-  if (packet.length === 0 || packet.length > PACKET_BYTES_MAX) return 0;
-  const toc = packet[0]!;
-  const frames = (toc & 3) === 0 ? 1 : (toc & 3) < 3 ? 2 : (packet[1] ?? 0) & 63;
-  const samples = frames * frameSamples(toc >> 3);
-  return samples <= PACKET_SAMPLES_MAX ? samples : 0;
-}
-
-/** RFC 6716, table 2: SILK has frames of 10 to 60 ms, hybrid of 10 or 20, CELT of 2.5 to 20. */
-function frameSamples(configuration: number): number {
-  if (configuration < 12) return [10, 20, 40, 60][configuration & 3]! * SAMPLES_PER_MS;
-  if (configuration < 16) return [10, 20][configuration & 1]! * SAMPLES_PER_MS;
-  return 2.5 * SAMPLES_PER_MS << (configuration & 3);
+  return packet.length > PACKET_BYTES_MAX ? 0 : opusSamples(packet);
 }
 
 function isStereo(packet: Uint8Array): boolean {
@@ -82,7 +70,7 @@ const OPUS_TAGS = new Uint8Array([...new TextEncoder().encode("OpusTags"), 0, 0,
  * ```
  *   "OggS" | 0 | flags | granule u64 | serial u32 | number u32 | checksum u32 | segments u8 | lengths | packet
  * ```
- * A packet is cut into segments of 255 bytes; a shorter one, if need be an empty one, ends it.
+ * A packet is cut into segments of 255 bytes; a shorter segment, which may be empty, ends it.
  */
 function page(packet: Uint8Array, number: number, granule: number, flags: number): Uint8Array<ArrayBuffer> {
   const segments = Math.floor(packet.length / SEGMENT_BYTES) + 1;
@@ -101,7 +89,7 @@ function page(packet: Uint8Array, number: number, granule: number, flags: number
   return bytes;
 }
 
-/** CRC-32 of the polynomial 0x04c11db7, highest bit first, beginning with 0, nothing inverted. */
+/** CRC-32 of the polynomial 0x04c11db7, most significant bit first, initial value 0, nothing inverted (RFC 3533). */
 function checksum(bytes: Uint8Array): number {
   let sum = 0;
   for (const byte of bytes) sum = (sum << 8) ^ CHECKSUMS[(sum >>> 24) ^ byte]!;

@@ -1,11 +1,12 @@
-/** A window of live Opus packets as a WAV for the audio sidecar. Contract 12.3 and 12.4. */
+/** Decodes a window of live Opus packets into a WAV for the audio sidecar. See docs/reason.md#local-audio. */
 
 import type { Tools } from "../../base/program_paths.ts";
 import type { World } from "../../base/world.ts";
 import { LIMITS } from "../../model/limits.ts";
-import { wavOf } from "../../model/sidecars/wav.ts";
-import { oggOpus } from "./ogg_opus.ts";
+import { SAMPLE_BYTES, SIDECAR_SAMPLE_RATE_HZ, WAV_HEADER_BYTES, wavOf } from "../../model/sidecars/wav.ts";
 import { run } from "../process.ts";
+import { toolLimits } from "../tool_limits.ts";
+import { oggOpus } from "./ogg_opus.ts";
 
 export interface OpusWavOptions {
   readonly tools: Pick<Tools, "ffmpeg" | "prlimit">;
@@ -19,23 +20,19 @@ export interface OpusWav {
   readonly durationMs: number;
   /** How long decoding took. */
   readonly decodeMs: number;
-  /** Units that were no Opus packets. */
+  /** Units that are no Opus packets. */
   readonly unitsDropped: number;
 }
 
-/** The window holds no sound that can be decoded. */
+/** The window contains no sound that can be decoded. */
 export class OpusWavFailed extends Error {
   override readonly name = "OpusWavFailed";
 }
 
-const SAMPLE_RATE_HZ = 16_000;
-const SAMPLE_BYTES = 2;
 /** Two minutes of sound; a live window has four seconds. */
 const WAV_BYTES_MAX = LIMITS.localAudio.wavBytesMax;
-const WAV_HEADER_BYTES = 44;
 const DEADLINE_MS = 10_000;
 const ERROR_BYTES = 4 << 10;
-const ADDRESS_SPACE_BYTES = 2 * 2 ** 30;
 
 /** Decodes consecutive packets of one stream. Rejects with OpusWavFailed, or with the reason of `signal`. */
 export async function opusWav(
@@ -52,11 +49,7 @@ export async function opusWav(
     maxStdoutBytes: WAV_BYTES_MAX - WAV_HEADER_BYTES,
     maxStderrBytes: ERROR_BYTES,
     input: ogg.bytes,
-    limits: {
-      prlimit: tools.prlimit,
-      cpuSeconds: DEADLINE_MS / 1000,
-      addressSpaceBytes: ADDRESS_SPACE_BYTES,
-    },
+    limits: toolLimits("audio", { prlimit: tools.prlimit, cpuSeconds: DEADLINE_MS / 1000 }),
   });
   if (end === "out_of_time") throw new OpusWavFailed("decoding took too long");
   if (end === "out_of_space") throw new OpusWavFailed(`the WAV would have more than ${WAV_BYTES_MAX} bytes`);
@@ -65,8 +58,8 @@ export async function opusWav(
   }
   const samples = new Int16Array(stdout.slice(0, stdout.length - stdout.length % SAMPLE_BYTES).buffer);
   return {
-    wav: wavOf(samples, SAMPLE_RATE_HZ),
-    durationMs: samples.length * 1000 / SAMPLE_RATE_HZ,
+    wav: wavOf(samples, SIDECAR_SAMPLE_RATE_HZ),
+    durationMs: samples.length * 1000 / SIDECAR_SAMPLE_RATE_HZ,
     decodeMs: world.monotonicMs() - startedMs,
     unitsDropped: ogg.dropped,
   };
@@ -74,5 +67,5 @@ export async function opusWav(
 
 const ARGS = [
   ...["-nostdin", "-v", "error", "-threads", "1", "-f", "ogg", "-i", "pipe:0"],
-  ...["-map", "0:a:0", "-ac", "1", "-ar", String(SAMPLE_RATE_HZ), "-f", "s16le", "pipe:1"],
+  ...["-map", "0:a:0", "-ac", "1", "-ar", String(SIDECAR_SAMPLE_RATE_HZ), "-f", "s16le", "pipe:1"],
 ];

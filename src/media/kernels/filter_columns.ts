@@ -1,6 +1,6 @@
-/** Seven typed arrays that move together: the rows of the frame filter, wherever they lie. */
+/** The rows of the frame filter as seven typed arrays of one length, one for each signal. */
 
-/** Seven arrays, one a signal: the ring in the module's memory, the rows kept here, or the caller's copy. */
+/** Used for the ring in the module's memory, for the kept rows, and for the caller's copies. */
 export interface FilterColumns {
   readonly ptsMs: Float64Array<ArrayBuffer>;
   readonly perceptualHash: BigUint64Array<ArrayBuffer>;
@@ -37,7 +37,7 @@ export function slice(columns: FilterColumns, start: number, end: number): Filte
   };
 }
 
-/** Copies every row of `source` to row `at` of `target` and on. Allocates nothing. */
+/** Copies all rows of `source` into `target`, from its row `at` on. Allocates nothing. */
 export function copyInto(target: FilterColumns, source: FilterColumns, at: number): void {
   target.ptsMs.set(source.ptsMs, at);
   target.perceptualHash.set(source.perceptualHash, at);
@@ -48,7 +48,7 @@ export function copyInto(target: FilterColumns, source: FilterColumns, at: numbe
   target.cutScore.set(source.cutScore, at);
 }
 
-/** The first `rows` rows with room for twice as many: doubling keeps the copying linear in the number of frames. */
+/** A copy of the first `rows` rows with twice the room, so that the copying stays linear in the number of frames. */
 export function grown(columns: FilterColumns, rows: number): FilterColumns {
   const result = newColumns(columns.ptsMs.length * 2);
   copyInto(result, slice(columns, 0, rows), 0);

@@ -1,15 +1,16 @@
-/** FrameFilter, the hot path: luma planes in, signal columns out. Allocates nothing per frame. */
+/** FrameFilter, the hot path: computes the signals of each luma plane. Allocates nothing per frame. */
 
 import { CUT_SCORE_THRESHOLD } from "../../model/frames/signals.ts";
 import type { SignalColumns } from "../../model/frames/signals.ts";
 import { copyInto, grown, newColumns, slice } from "./filter_columns.ts";
 import type { FilterColumns } from "./filter_columns.ts";
+import { type ExportKinds, loadKernel } from "./load_kernel.ts";
 
 export const PLANE_WIDTH = 320;
 export const PLANE_HEIGHT = 180;
 export const PLANE_BYTES = 57_600;
 
-/** One frame's signals, owned by the caller and refilled by `readRow`, so that reading allocates nothing. */
+/** One frame's signals. The caller owns the object and `readRow` fills it again, so that reading allocates nothing. */
 export interface FrameSignals {
   ptsMs: number;
   /** The 64-bit hash in two halves: a BigInt would be an object per frame. */
@@ -19,11 +20,11 @@ export interface FrameSignals {
   flickerScore: number;
   ghostingScore: number;
   noiseVarianceScore: number;
-  /** NaN until it is settled, `cutLookahead` frames later. */
+  /** NaN until it is final, `cutLookahead` frames later. */
   cutScore: number;
 }
 
-/** A row to be filled. */
+/** A row for `readRow` to fill. */
 export function emptyFrameSignals(): FrameSignals {
   return {
     ptsMs: NaN,
@@ -37,7 +38,7 @@ export function emptyFrameSignals(): FrameSignals {
   };
 }
 
-/** What `assembly/frame_filter.ts` exports; the globals are addresses in its memory. */
+/** What `assembly/frame_filter.ts` exports. The globals are addresses in its memory, except the first two. */
 interface FilterExports {
   readonly memory: WebAssembly.Memory;
   readonly RING_ROWS: WebAssembly.Global;
@@ -58,21 +59,41 @@ interface FilterExports {
   scoreSoFar(frame: number): number;
 }
 
+const EXPORTS: ExportKinds<FilterExports> = {
+  memory: "memory",
+  RING_ROWS: "global",
+  CUT_LOOKAHEAD: "global",
+  STAGING: "global",
+  STAGING_BYTES: "global",
+  PTS_MS: "global",
+  HASH: "global",
+  LUMA_MEAN: "global",
+  FLICKER: "global",
+  GHOSTING: "global",
+  NOISE: "global",
+  CUT_SCORE: "global",
+  reset: "function",
+  push: "function",
+  finish: "function",
+  isCutOpen: "function",
+  scoreSoFar: "function",
+};
+
 /**
- * Computes the signals of contract 3.1 (with D6 and D7) for 320x180 luma planes. A media worker reads decoded
- * bytes straight into `staging` and names the place of each plane.
+ * Computes the signals of 320x180 luma planes, see docs/frames.md#signals. A decode worker reads decoded bytes directly
+ * into `staging` and passes the offset of each plane.
  *
  * ```
  * staging --push--> ring of 4096 rows --every 2048 frames--> kept columns --columns()--> the caller's copy
  * ```
  *
- * Half the ring moves at a time, so the newest 2048 rows are always in the ring: more than the look-ahead of the
- * cut score, hence every row that moves is settled. Rows that were taken in batches, by `takeFinalRows`, are not kept.
+ * Half the ring is moved at a time, so the newest 2048 rows are always in the ring. These are more than the look-ahead of the
+ * cut score, so every row that is moved is final. Rows that `takeFinalRows` gave away are not kept.
  */
 export class FrameFilter {
   /** 1 MiB of the module's memory; the view stays valid for the life of the filter. */
   readonly staging: Uint8Array<ArrayBuffer>;
-  /** How many frames later the cut score of a frame is settled. */
+  /** How many frames later the cut score of a frame is final. */
   readonly cutLookahead: number;
 
   readonly #module: FilterExports;
@@ -82,7 +103,7 @@ export class FrameFilter {
   readonly #halfRows: number;
   readonly #keepsRows: boolean;
   #kept: FilterColumns;
-  /** Rows that have left the ring: all below this index are in `#kept`, if rows are kept. */
+  /** Rows below this index are no longer in the ring; they are in `#kept`, if rows are kept. */
   #moved = 0;
   /** Rows below this index were given away by `takeFinalRows` and are not kept. */
   #taken = 0;
@@ -108,12 +129,10 @@ export class FrameFilter {
 
   /**
    * Compiles the module and gives it memory of its own. `keepsRows: false` is for endless streams: only the newest
-   * 2048 rows stay readable and `columns` is refused.
+   * 2048 rows stay readable and `columns` throws.
    */
   static async load(options: { keepsRows?: boolean } = {}): Promise<FrameFilter> {
-    const bytes = await Deno.readFile(new URL("../../../wasm/frame_filter.wasm", import.meta.url));
-    const { instance } = await WebAssembly.instantiate(bytes);
-    return new FrameFilter(instance.exports as unknown as FilterExports, options.keepsRows ?? true);
+    return new FrameFilter(await loadKernel("frame_filter", EXPORTS), options.keepsRows ?? true);
   }
 
   /** Frames pushed since `reset`. */
@@ -121,7 +140,7 @@ export class FrameFilter {
     return this.#frames;
   }
 
-  /** Start of a new stream: the next plane is a first frame again. */
+  /** Starts a new stream: the next plane is its first frame. */
   reset(): void {
     this.#module.reset();
     this.#moved = 0;
@@ -130,7 +149,7 @@ export class FrameFilter {
     this.#isFinished = false;
   }
 
-  /** Analyses the plane that starts `offset` bytes into `staging`; any alignment will do. `ptsMs` is media time. */
+  /** Analyses the plane that starts `offset` bytes into `staging`, at any alignment. `ptsMs` is media time. */
   push(offset: number, ptsMs: number): void {
     if (!(offset >= 0 && offset <= this.staging.length - PLANE_BYTES)) throw outside(offset);
     if (this.#frames - this.#moved === 2 * this.#halfRows) this.#moveHalf();
@@ -138,7 +157,7 @@ export class FrameFilter {
     this.#frames++;
   }
 
-  /** No more frames: settles the cut scores that were waiting for later ones. `reset` comes before the next push. */
+  /** No more frames come: makes the newest cut scores final. `reset` must be called before the next push. */
   finish(): void {
     this.#module.finish();
     this.#isFinished = true;
@@ -160,8 +179,8 @@ export class FrameFilter {
   }
 
   /**
-   * Whether frame `index` may still turn out to be a cut (`CUT_SCORE_THRESHOLD`). False is final, and for most frames it
-   * is false at once, long before their score is settled: whoever cannot wait need not.
+   * Whether frame `index` may still become a cut (`CUT_SCORE_THRESHOLD`). False is final. For most frames it is false at
+   * once, long before their score is final, so that a live stream rarely has to wait for the look-ahead.
    */
   isCutOpen(index: number): boolean {
     this.#checkRow(index);
@@ -171,40 +190,40 @@ export class FrameFilter {
     return this.#module.isCutOpen(index) !== 0;
   }
 
-  /** The cut score of frame `index` as far as it is known: what it would be if no frame followed. */
+  /** The cut score of frame `index` as it would be if no frame followed. */
   cutScoreSoFar(index: number): number {
     this.#checkRow(index);
-    const isSettled = index < this.#frames - this.cutLookahead || this.#isFinished;
-    return isSettled
+    const isFinal = index < this.#frames - this.cutLookahead || this.#isFinished;
+    return isFinal
       ? this.#ring.cutScore[index % (2 * this.#halfRows)]!
       : Math.fround(this.#module.scoreSoFar(index));
   }
 
-  /** Copies of all rows since `reset`. Before `finish` the newest cut scores are NaN: not settled yet. */
+  /** Copies of all rows since `reset`. Before `finish` the newest cut scores are NaN, as they are not final yet. */
   columns(): SignalColumns & { readonly cutScore: Float32Array } {
     if (!this.#keepsRows) {
       throw new Error("Cannot give columns as the filter was loaded without keeping rows");
     }
-    if (this.#taken > 0) throw new Error("Cannot give columns as settled rows were taken");
+    if (this.#taken > 0) throw new Error("Cannot give columns as some rows were taken");
     const result = newColumns(this.#frames);
     copyInto(result, slice(this.#kept, 0, this.#moved), 0);
     this.#copyRing(result, this.#moved, this.#frames, this.#moved);
     return { count: this.#frames, ...result };
   }
 
-  /** Rows that `takeFinalRows` would give. */
-  get settled(): number {
-    const settled = this.#isFinished ? this.#frames : Math.max(0, this.#frames - this.cutLookahead);
-    return settled - this.#taken;
+  /** How many rows `takeFinalRows` would give. */
+  get finalRows(): number {
+    const finalRows = this.#isFinished ? this.#frames : Math.max(0, this.#frames - this.cutLookahead);
+    return finalRows - this.#taken;
   }
 
   /**
-   * Copies of the settled rows that were not taken before, in order: for a stream, whose rows are handed on long before
-   * its end. Take them at least every 2000 frames, as older rows have left the ring.
+   * Copies of the final rows that were not taken before, in order: for a stream, whose rows are used long before its end.
+   * Must be called at least every 2000 frames, because older rows have left the ring.
    */
   takeFinalRows(): SignalColumns & FilterColumns {
     const first = this.#taken;
-    const count = this.settled;
+    const count = this.finalRows;
     if (first < this.#moved) throw new RangeError(`Cannot take row ${first}: it has left the ring`);
     const result = newColumns(count);
     this.#copyRing(result, first, first + count, 0);

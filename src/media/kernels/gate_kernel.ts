@@ -1,10 +1,11 @@
-/** The typed door to `wasm/gate.wasm`: gate decisions and context confidences for columns of signals. */
+/** Calls `wasm/gate.wasm`, which computes gate decisions and context confidences for columns of signals. */
 
 import { LIMITS } from "../../model/limits.ts";
 import { CUT_SCORE_THRESHOLD } from "../../model/frames/signals.ts";
 import type { GateColumns, GateThresholds, SignalColumns } from "../../model/frames/signals.ts";
+import { type ExportKinds, loadKernel } from "./load_kernel.ts";
 
-/** What `assembly/gate.ts` exports; the globals are addresses in its memory. */
+/** What `assembly/gate.ts` exports. The globals are addresses in its memory, except the first. */
 interface GateExports {
   readonly memory: WebAssembly.Memory;
   readonly BLOCK_ROWS: WebAssembly.Global;
@@ -36,12 +37,34 @@ interface GateExports {
   run(rows: number): void;
 }
 
+const EXPORTS: ExportKinds<GateExports> = {
+  memory: "memory",
+  BLOCK_ROWS: "global",
+  FRAME_INDEX: "global",
+  HASH: "global",
+  LUMA_MEAN: "global",
+  FLICKER: "global",
+  GHOSTING: "global",
+  NOISE: "global",
+  CUT_SCORE: "global",
+  REASON: "global",
+  GATE_CONFIDENCE: "global",
+  NOVELTY: "global",
+  STABILITY: "global",
+  MOTION: "global",
+  CONFIDENCE: "global",
+  reset: "function",
+  configure: "function",
+  keep: "function",
+  run: "function",
+};
+
 export interface GateRunOptions {
-  /** Go on from the frames of the previous call: the reference and the window stay. Default false. */
+  /** Continue after the frames of the previous call, with its reference and its window. Default false. */
   readonly resume?: boolean;
   /**
-   * A kept frame becomes the reference only when `keep` says so. Default false: at once. Contract 3.2: live, the
-   * reference advances only after a non-empty JPEG was produced.
+   * A kept frame becomes the reference only when `keep` is called for it. Default false: at once. In a live session the
+   * reference must not advance before a JPEG of the frame was made. See docs/frames.md#gate.
    */
   readonly defersKeep?: boolean;
 }
@@ -58,15 +81,13 @@ export class GateKernel {
 
   /** Compiles the module and gives it memory of its own. */
   static async load(): Promise<GateKernel> {
-    const bytes = await Deno.readFile(new URL("../../../wasm/gate.wasm", import.meta.url));
-    const { instance } = await WebAssembly.instantiate(bytes);
-    return new GateKernel(instance.exports as unknown as GateExports);
+    return new GateKernel(await loadKernel("gate", EXPORTS));
   }
 
   /**
-   * One pass over the columns. `frameIndex` is the caller's numbering, one entry a row; it may have gaps, and the
-   * keepalive counts index differences. A row without a cut score (no column, or NaN in it) is decided by the
-   * Hamming rule. Throws a RangeError when a column is too short or `windowSize` is outside 2 to 256.
+   * Decides all rows in order. `frameIndex` is the caller's numbering, one entry a row; it may have gaps, and the periodic
+   * keepalive counts index differences. A row without a cut score (no column, or NaN in it) is decided by the Hamming
+   * distance of its hash. Throws a RangeError when a column is too short or `windowSize` is outside 2 to 256.
    */
   run(
     signals: SignalColumns,

@@ -1,9 +1,10 @@
-/** The typed door to `wasm/reduce.wasm`: a region of a luma plane of any size becomes one of 320x180. */
+/** Calls `wasm/reduce.wasm`, which scales a region of a luma plane of any size to 320x180. */
 
 import type { Region } from "../../model/frames/coordinates.ts";
 import { PLANE_BYTES, PLANE_HEIGHT } from "./frame_filter.ts";
+import { type ExportKinds, loadKernel } from "./load_kernel.ts";
 
-/** What `assembly/reduce.ts` exports; the globals are numbers and addresses in its memory. */
+/** What `assembly/reduce.ts` exports. The globals are numbers and addresses in its memory. */
 interface ReduceExports {
   readonly memory: WebAssembly.Memory;
   readonly BAND: WebAssembly.Global;
@@ -16,7 +17,22 @@ interface ReduceExports {
   reduce(from: number, to: number, stride: number, left: number): void;
 }
 
-/** Samples stay as they are (D6): no range is stretched. Recorded media is reduced by ffmpeg to the same, within 1. */
+const EXPORTS: ExportKinds<ReduceExports> = {
+  memory: "memory",
+  BAND: "global",
+  BAND_BYTES: "global",
+  EDGE_MAX: "global",
+  PLANE: "global",
+  ROW_FIRST: "global",
+  ROW_COUNT: "global",
+  configure: "function",
+  reduce: "function",
+};
+
+/**
+ * Averages samples as they are and does not convert limited range into full range. ffmpeg does the same for recorded media,
+ * and its samples differ by at most 1.
+ */
 export class LumaReducer {
   readonly #module: ReduceExports;
   readonly #band: Uint8Array;
@@ -40,19 +56,17 @@ export class LumaReducer {
 
   /** Compiles the module and gives it memory of its own, 8 pages of 64 KiB. */
   static async load(): Promise<LumaReducer> {
-    const bytes = await Deno.readFile(new URL("../../../wasm/reduce.wasm", import.meta.url));
-    const { instance } = await WebAssembly.instantiate(bytes);
-    return new LumaReducer(instance.exports as unknown as ReduceExports);
+    return new LumaReducer(await loadKernel("reduce", EXPORTS));
   }
 
   /**
-   * Reduces `region` of the plane, whose rows of `stride` bytes begin at the start of `luma`, into the first 57,600 bytes
-   * of `target`. Throws a RangeError for a region outside the plane, or one with an edge above 8192.
+   * Scales `region` of the plane `luma`, whose rows have `stride` bytes, into the first 57,600 bytes of `target`. Throws a
+   * RangeError for a region outside the plane, or one with an edge above 8192.
    */
   reduce(luma: Uint8Array, stride: number, region: Region, target: Uint8Array): void {
     const { x, y, width, height } = region;
     this.#configure(luma, stride, region);
-    // As many output rows at a time as the band holds source rows for.
+    // As many output rows at a time as their source rows fit into the band.
     for (let from = 0; from < PLANE_HEIGHT;) {
       const first = this.#rowFirst[from]!;
       const fits = Math.min(height, first + Math.floor(this.#bandBytes / stride));

@@ -1,9 +1,10 @@
-/** The typed door to `wasm/trigger.wasm`: one trigger program and what it remembers between samples. */
+/** Calls `wasm/trigger.wasm`, which runs one trigger program and keeps its state between samples. */
 
 import type { Signal } from "../../model/triggers/program.ts";
 import type { TriggerTable } from "../../model/triggers/program_table.ts";
+import { type ExportKinds, loadKernel } from "./load_kernel.ts";
 
-/** What `assembly/trigger.ts` exports; the globals are numbers and addresses in its memory. */
+/** What `assembly/trigger.ts` exports. The globals are numbers and addresses in its memory. */
 interface TriggerExports {
   readonly memory: WebAssembly.Memory;
   readonly INSTRUCTIONS: WebAssembly.Global;
@@ -18,9 +19,23 @@ interface TriggerExports {
   run(rows: number): void;
 }
 
+const EXPORTS: ExportKinds<TriggerExports> = {
+  memory: "memory",
+  INSTRUCTIONS: "global",
+  COLUMNS: "global",
+  BLOCK_ROWS: "global",
+  PROGRAM: "global",
+  PTS_MS: "global",
+  VALUES: "global",
+  FLAGS: "global",
+  begin: "function",
+  step: "function",
+  run: "function",
+};
+
 /**
- * One interpreter with the state of one sequence of samples. Samples are given as a block, whose columns the caller
- * fills in place, or one at a time.
+ * One interpreter with the state of one sequence of samples. Samples come as a block, whose columns the caller fills in
+ * place, or one at a time. See docs/triggers-policies.md#trigger-semantics.
  *
  * ```
  * begin(table) --> fill ptsMs[i], values[i * signals + s] --> run(count) --> flags
@@ -32,13 +47,13 @@ export class TriggerKernel {
   readonly samplesMax: number;
   /** Media time of each sample, milliseconds. A view of the module's memory, valid for the kernel's life. */
   readonly ptsMs: Float64Array<ArrayBuffer>;
-  /** Row after row, a column for each of the table's signals in their order; NaN where a signal is missing. */
+  /** Row after row, with one column for each signal of the table in its order; NaN where a signal is missing. */
   readonly values: Float32Array<ArrayBuffer>;
 
   readonly #module: TriggerExports;
   readonly #program: Int32Array;
   readonly #flags: Uint8Array;
-  /** Where `step` puts each score; the last column is for a score that the program does not load. */
+  /** Where `step` writes each score. A score that the program does not load goes into the last column. */
   #motionColumn = 0;
   #noveltyColumn = 0;
   #confidenceColumn = 0;
@@ -57,12 +72,10 @@ export class TriggerKernel {
 
   /** Compiles the module and gives it memory of its own. */
   static async load(): Promise<TriggerKernel> {
-    const bytes = await Deno.readFile(new URL("../../../wasm/trigger.wasm", import.meta.url));
-    const { instance } = await WebAssembly.instantiate(bytes);
-    return new TriggerKernel(instance.exports as unknown as TriggerExports);
+    return new TriggerKernel(await loadKernel("trigger", EXPORTS));
   }
 
-  /** Takes a program and forgets everything before it. */
+  /** Loads a program and clears all state. */
   begin({ words, signals }: TriggerTable): void {
     this.#program.set(words);
     this.#motionColumn = this.#columnOf("motion_score", signals);
@@ -72,8 +85,8 @@ export class TriggerKernel {
   }
 
   /**
-   * The flags of the next sample: `FIRED`, `MISSING_SIGNAL` (`model/trigger/table`), both or 0. NaN is a score that is missing; signals of
-   * other kinds are missing always. Allocates nothing.
+   * The flags of the next sample: `FIRED`, `MISSING_SIGNAL` (`model/triggers/program_table.ts`), both or 0. NaN is a missing
+   * score; signals of other kinds are always missing. Allocates nothing.
    */
   step(ptsMs: number, motionScore: number, noveltyScore: number, confidence: number): number {
     this.values[this.#motionColumn] = motionScore;
@@ -82,7 +95,7 @@ export class TriggerKernel {
     return this.#module.step(ptsMs);
   }
 
-  /** Steps the first `count` samples of the block; a copy of their flags. Throws a RangeError for more than fit. */
+  /** Runs the first `count` samples of the block; returns a copy of their flags. Throws a RangeError for more than fit. */
   run(count: number): Uint8Array<ArrayBuffer> {
     if (!(count >= 0 && count <= this.samplesMax)) {
       throw new RangeError(`Cannot step ${count} samples as a block holds ${this.samplesMax}`);

@@ -1,6 +1,8 @@
-/** The typed door to `wasm/zone.wasm`: when activity enters a restricted zone and when it has left. */
+/** Calls `wasm/zone.wasm`, which decides when activity enters a restricted zone and when it has left. */
 
-/** What `assembly/zone.ts` exports; the globals are numbers and addresses in its memory. */
+import { type ExportKinds, loadKernel } from "./load_kernel.ts";
+
+/** What `assembly/zone.ts` exports. The globals are numbers and addresses in its memory. */
 interface ZoneExports {
   readonly memory: WebAssembly.Memory;
   readonly BLOCK_ROWS: WebAssembly.Global;
@@ -11,11 +13,21 @@ interface ZoneExports {
   run(rows: number): void;
 }
 
-/** What a frame changes. The order is that of the codes of `assembly/zone.ts`. */
+const EXPORTS: ExportKinds<ZoneExports> = {
+  memory: "memory",
+  BLOCK_ROWS: "global",
+  SCORE: "global",
+  TRANSITION: "global",
+  begin: "function",
+  step: "function",
+  run: "function",
+};
+
+/** What a frame changes, by the codes of `assembly/zone.ts`. */
 export const ZONE_TRANSITIONS = ["none", "entered", "left"] as const;
 export type ZoneTransition = typeof ZONE_TRANSITIONS[number];
 
-/** Contract 10: `exitScore` lies below `enterScore`, and both numbers of consecutive frames are 1 at least. */
+/** `exitScore` is below `enterScore`, and both numbers of consecutive frames are at least 1. */
 export interface ZoneThresholds {
   readonly enterScore: number;
   readonly exitScore: number;
@@ -23,15 +35,16 @@ export interface ZoneThresholds {
   readonly exitAfterFrames: number;
 }
 
-/** Frames from the one that entered up to the one that left, which is null as long as none has. */
+/** From the frame on which activity entered to the frame on which it left; null while it has not left. */
 export interface ZoneInterval {
   readonly enteredAt: number;
   readonly leftAt: number | null;
 }
 
 /**
- * One zone with what it remembers of its frames. Scores are compared as they are: a score of 0.6 meets the threshold
- * 0.6. A frame between the two thresholds starts the count again, and so does NaN, a frame without a score.
+ * One zone with the state of one sequence of frames. Scores are compared without rounding: a score of 0.6 meets the
+ * threshold 0.6. A frame between the two thresholds restarts the count, and so does NaN, a frame without a score. See
+ * docs/live.md#restricted-zone.
  */
 export class ZoneKernel {
   readonly #module: ZoneExports;
@@ -46,14 +59,12 @@ export class ZoneKernel {
     this.#transitions = new Uint8Array(buffer, module.TRANSITION.value, rows);
   }
 
-  /** Compiles the module and gives it memory of its own. `begin` comes before anything else. */
+  /** Compiles the module and gives it memory of its own. `begin` must be called first. */
   static async load(): Promise<ZoneKernel> {
-    const bytes = await Deno.readFile(new URL("../../../wasm/zone.wasm", import.meta.url));
-    const { instance } = await WebAssembly.instantiate(bytes);
-    return new ZoneKernel(instance.exports as unknown as ZoneExports);
+    return new ZoneKernel(await loadKernel("zone", EXPORTS));
   }
 
-  /** Nobody is inside, no frame was seen. Throws a RangeError for thresholds that no policy may have. */
+  /** Starts a sequence with nobody in the zone. Throws a RangeError for thresholds that no policy may have. */
   begin({ enterScore, exitScore, enterAfterFrames, exitAfterFrames }: ZoneThresholds): void {
     const isCount = (frames: number) => Number.isInteger(frames) && frames >= 1 && frames < 2 ** 31;
     if (!(exitScore < enterScore) || !isCount(enterAfterFrames) || !isCount(exitAfterFrames)) {
@@ -70,10 +81,7 @@ export class ZoneKernel {
     return ZONE_TRANSITIONS[this.#module.step(score)]!;
   }
 
-  /**
-   * Watches recorded frames from a fresh start; the intervals by index into `scores`, in order. The last one may
-   * be open.
-   */
+  /** Runs a whole recording; the intervals in order, as indices into `scores`. The last one may be open. */
   run(thresholds: ZoneThresholds, scores: Float64Array): ZoneInterval[] {
     this.begin(thresholds);
     const intervals: ZoneInterval[] = [];

@@ -1,53 +1,53 @@
-/** The newest decoded pictures of one live stream, in memory that is used again and again. */
+/** The pixels of the newest decoded frames of one live stream, in memory that is reused. */
 
 import type { Extent } from "../../model/frames/coordinates.ts";
 import { NutError, NutReader } from "../formats/nut.ts";
 
-/** A picture of YUV 4:2:0, the planes one behind the other, rows without padding. */
+/** A decoded frame in YUV 4:2:0: the planes one after the other, rows without padding. */
 export interface FramePixels extends Extent {
-  /** Luma from 0 to 255 and not from 16 to 235. */
+  /** Luma is 0 to 255 and not 16 to 235. */
   readonly isFullRange: boolean;
-  /** False once its memory holds a newer picture. */
+  /** False once its memory is used for a newer frame. */
   readonly isAvailable: boolean;
-  /** A view; throws when the picture is no longer there. Copy what must outlast the ring. */
+  /** A view; throws when the pixels are no longer available. Copy what must live longer than the ring keeps it. */
   readonly bytes: Uint8Array<ArrayBuffer>;
 }
 
-/** What has not been read when a read gives this much has to wait: twice what a pipe holds. */
+/** The most that one read may give: twice the capacity of a pipe. */
 export const READ_BYTES = 128 * 1024;
 /** Headers of a NUT file and of its first frame. */
 const HEADER_BYTES = 16 * 1024;
 
-/** Bytes that `pictures` pictures of this size take in a ring. */
-export function ringBytes({ width, height }: Extent, pictures: number): number {
-  return pictures * slotBytes(width, height) + HEADER_BYTES + 2 * READ_BYTES;
+/** The memory of a ring for `frames` frames of this size. */
+export function ringBytes({ width, height }: Extent, frames: number): number {
+  return frames * slotBytes(width, height) + HEADER_BYTES + 2 * READ_BYTES;
 }
 
 /**
- * Reads a NUT stream of raw pictures. Each picture gathers where it will stay:
+ * Reads a NUT stream of raw frames. The bytes of each frame are collected where they stay:
  *
  * ```
- *   read ─copy─→ slot | header of the frame | picture .......... | start of the next one |
+ *   read ─copy─→ slot | header of the frame | pixels ........... | start of the next frame |
  *                                                                  └─copy─→ next slot
  * ```
  */
 export class FrameRing {
-  readonly #pictures: number;
+  readonly #frames: number;
   readonly #reader = new NutReader();
   #slots: Slot[] = [];
   #slot = new Slot(HEADER_BYTES + 2 * READ_BYTES);
   #next = 0;
-  /** The unread bytes of the slot are `[at, end)`; `at` may lie behind them while a skipped element goes on. */
+  /** The unread bytes of the slot are `[at, end)`. `at` may be behind `end`, while a skipped element is not complete. */
   #at = 0;
   #end = 0;
 
-  /** Keeps the newest `pictures` pictures and, while the next one comes, one less. */
-  constructor(pictures: number) {
-    this.#pictures = pictures;
+  /** Keeps the newest `frames` frames, and one less while the next one is being read. */
+  constructor(frames: number) {
+    this.#frames = frames;
   }
 
-  /** A new stream begins; the pictures of the one before are gone when the size changes, and one by one otherwise. */
-  begin(): void {
+  /** Prepares for a new stream. The frames of the one before stay until their slots are used again. */
+  reset(): void {
     this.#reader.reset();
     this.#slot = new Slot(HEADER_BYTES + 2 * READ_BYTES);
     this.#at = 0;
@@ -55,13 +55,13 @@ export class FrameRing {
   }
 
   /**
-   * Takes the next bytes of the stream, at most READ_BYTES, and calls `onPicture` with each picture that became whole.
-   * Throws a NutError for what is no stream of raw pictures.
+   * Takes the next bytes of the stream, at most READ_BYTES, and calls `onPixels` with each frame that is complete. Throws a
+   * NutError for bytes that are no stream of raw frames.
    */
   push(
     bytes: Uint8Array,
     isFullRange: boolean,
-    onPicture: (picture: FramePixels, time: StreamTime) => void,
+    onPixels: (pixels: FramePixels, time: StreamTime) => void,
   ): void {
     const reader = this.#reader;
     this.#slot.bytes.set(bytes, this.#end);
@@ -74,9 +74,9 @@ export class FrameRing {
       this.#at = next;
       if (!reader.hasFrame) continue;
       const { width, height, framePts, frameOffset, frameBytes } = reader;
-      if (frameBytes !== pixelBytes(width, height)) throw new NutError(`a picture of ${frameBytes} bytes`);
+      if (frameBytes !== pixelBytes(width, height)) throw new NutError(`a frame of ${frameBytes} bytes`);
       this.#openSlot(slot.bytes.subarray(this.#at, this.#end), 0);
-      onPicture(new SlotPixels(slot, { width, height, isFullRange }, frameOffset), {
+      onPixels(new SlotPixels(slot, { width, height, isFullRange }, frameOffset), {
         pts: framePts,
         numerator: reader.timeBaseNumerator,
         denominator: reader.timeBaseDenominator,
@@ -85,24 +85,24 @@ export class FrameRing {
     if (this.#end + READ_BYTES > this.#slot.bytes.length) throw new NutError("an element that does not fit");
   }
 
-  /** Behind the header, what came so far goes on in a slot for pictures of its size. */
+  /** After the header of the stream, moves the bytes so far into a slot for frames of its size. */
   #sizeSlot(): void {
     const { width, height } = this.#reader;
     const bytes = width > 0 ? slotBytes(width, height) : this.#slot.bytes.length;
     if (this.#slot.bytes.length === bytes) return;
     if (this.#slots[0]?.bytes.length !== bytes) {
-      this.#slots = Array.from({ length: this.#pictures }, () => new Slot(bytes));
+      this.#slots = Array.from({ length: this.#frames }, () => new Slot(bytes));
       this.#next = 0;
     }
     const read = Math.min(this.#at, this.#end);
     this.#openSlot(this.#slot.bytes.subarray(read, this.#end), this.#at - read);
   }
 
-  /** The oldest slot becomes the current one and begins with `rest`. */
+  /** Makes the oldest slot the current one and begins it with `rest`. */
   #openSlot(rest: Uint8Array, at: number): void {
     const slot = this.#slots[this.#next]!;
     this.#next = (this.#next + 1) % this.#slots.length;
-    slot.turn++;
+    slot.uses++;
     slot.bytes.set(rest);
     this.#slot = slot;
     this.#at = at;
@@ -117,8 +117,8 @@ export interface StreamTime {
   readonly denominator: number;
 }
 
-/** Bytes of a picture: chroma has half the rows and columns, rounded up. */
-export function pixelBytes(width: number, height: number): number {
+/** Bytes of a frame: chroma has half the rows and columns, rounded up. */
+function pixelBytes(width: number, height: number): number {
   return width * height + 2 * Math.ceil(width / 2) * Math.ceil(height / 2);
 }
 
@@ -127,8 +127,8 @@ function slotBytes(width: number, height: number): number {
 }
 
 class Slot {
-  /** Counts the pictures that it held. */
-  turn = 0;
+  /** How many frames it was used for. */
+  uses = 0;
   readonly bytes: Uint8Array<ArrayBuffer>;
 
   constructor(bytes: number) {
@@ -141,7 +141,7 @@ class SlotPixels implements FramePixels {
   readonly height: number;
   readonly isFullRange: boolean;
   readonly #slot: Slot;
-  readonly #turn: number;
+  readonly #use: number;
   readonly #offset: number;
 
   constructor(slot: Slot, shape: Extent & { isFullRange: boolean }, offset: number) {
@@ -149,16 +149,16 @@ class SlotPixels implements FramePixels {
     this.height = shape.height;
     this.isFullRange = shape.isFullRange;
     this.#slot = slot;
-    this.#turn = slot.turn;
+    this.#use = slot.uses;
     this.#offset = offset;
   }
 
   get isAvailable(): boolean {
-    return this.#slot.turn === this.#turn;
+    return this.#slot.uses === this.#use;
   }
 
   get bytes(): Uint8Array<ArrayBuffer> {
-    if (!this.isAvailable) throw new Error("Cannot read a picture that has left the ring");
+    if (!this.isAvailable) throw new Error("Cannot read a frame that has left the ring");
     return this.#slot.bytes.subarray(this.#offset, this.#offset + pixelBytes(this.width, this.height));
   }
 }

@@ -1,94 +1,92 @@
-/** JPEGs of raw pictures with little delay: an ffmpeg for each size of picture that waits for the next one. */
+/** Encodes single frames as JPEGs with little delay: for each frame size, an ffmpeg runs and waits for the next frame. */
 
 import type { Tools } from "../../base/program_paths.ts";
+import { Deadline, OutOfTime, pause, unlessAborted } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import type { Extent, Region } from "../../model/frames/coordinates.ts";
 import { LIMITS } from "../../model/limits.ts";
 import { quantizerOf } from "../recorded/frame_choice.ts";
 import { readJpegs } from "../formats/jpeg_stream.ts";
-import type { FramePixels } from "./frame_ring.ts";
 import { type RunningTool, start } from "../process.ts";
+import { SESSION_CPU_SECONDS, toolLimits } from "../tool_limits.ts";
+import type { FramePixels } from "./frame_ring.ts";
 
-export interface JpegEncodersOptions {
+export interface JpegEncoderPoolOptions {
   readonly tools: Pick<Tools, "ffmpeg" | "prlimit">;
   readonly world: World;
-  /** ffmpegs at once, one for each size and range in use; default 4. Each takes about 50 MB. */
+  /** ffmpegs at the same time, one for each size and range in use; default 4. Each takes about 50 MB. */
   readonly maxEncoders?: number;
 }
 
-/** No JPEG could be made; the next one may be. */
+/** A JPEG could not be made. A later one may succeed. */
 export class JpegFailed extends Error {
   override readonly name = "JpegFailed";
 }
 
-const ENCODERS_MAX = 4;
-/** Pictures that wait, in all; each is a copy of its pixels. */
+const ENCODERS_DEFAULT = 4;
+/** Frames that may wait in all encoders together; for each there is a copy of its pixels. */
 const WAITING_MAX = 16;
 const DEADLINE_MS = 2_000;
 const IDLE_MS = 30_000;
 const ERROR_BYTES = 4 << 10;
-const CPU_SECONDS = 30 * 24 * 3600;
-const ADDRESS_SPACE_BYTES = 2 * 2 ** 30;
 
-/** A place for a new ffmpeg is made by ending the one that was not used for longest; a busy one is waited for. */
-export class JpegEncoders implements AsyncDisposable {
-  readonly #options: JpegEncodersOptions;
+/** If all are in use and another size is needed, the idle encoder that was not used for longest is replaced. */
+export class JpegEncoderPool implements AsyncDisposable {
+  readonly #options: JpegEncoderPoolOptions;
   readonly #encoders = new Map<string, JpegEncoder>();
-  /** Ended, or about to be, until they are gone. */
+  /** The `ended` of every encoder that has not ended yet. */
   readonly #ending = new Set<Promise<void>>();
   readonly #closing = new AbortController();
   #waiting = 0;
 
-  constructor(options: JpegEncodersOptions) {
+  constructor(options: JpegEncoderPoolOptions) {
     this.#options = options;
   }
 
   /**
-   * A JPEG of `region` (even position and size, pixels) of the picture, whose bytes are copied before this returns; null
-   * when it would have more than 2 MiB. A region of 2x2 has none either. Rejects with JpegFailed after two seconds at the latest.
+   * A JPEG of `region` (pixels, even position and size) of the frame; null when it would have more than
+   * LIMITS.live.jpegBytesMax. The pixels are copied before this returns. Rejects with JpegFailed, after two seconds at the
+   * latest, and for a region of 2x2.
    */
-  async encode(picture: FramePixels, region: Region): Promise<Uint8Array<ArrayBuffer> | null> {
+  async encode(frame: FramePixels, region: Region): Promise<Uint8Array<ArrayBuffer> | null> {
     if (this.#closing.signal.aborted) throw new JpegFailed("the encoders are closed");
-    if (this.#waiting >= WAITING_MAX) throw new JpegFailed(`${WAITING_MAX} pictures are waiting already`);
-    const shape = { width: region.width, height: region.height, isFullRange: picture.isFullRange };
-    // ffmpeg waits for more than the 6 bytes that such a picture has.
-    if (shape.width * shape.height < 8) throw new JpegFailed("a picture of 2x2 pixels shows nothing");
-    const pixels = cutOut(picture, region);
+    if (this.#waiting >= WAITING_MAX) throw new JpegFailed(`${WAITING_MAX} frames are waiting already`);
+    const shape = { width: region.width, height: region.height, isFullRange: frame.isFullRange };
+    // Such a frame has 6 bytes, and ffmpeg waits for more before it encodes.
+    if (shape.width * shape.height < 8) throw new JpegFailed("a frame of 2x2 pixels cannot be encoded");
+    const pixels = cutOut(frame, region);
     this.#waiting++;
-    const deadline = new AbortController();
+    using deadline = new Deadline(this.#options.world, DEADLINE_MS);
     try {
-      const jpeg = await Promise.race([
-        this.#encoded(shape, pixels, deadline.signal),
-        this.#options.world.sleep(DEADLINE_MS, deadline.signal).then(() => {
-          throw new JpegFailed("it took too long");
-        }),
-      ]);
+      const encoded = this.#encoded(shape, pixels, deadline.signal);
+      const jpeg = await unlessAborted(encoded, deadline.signal);
       return jpeg.length > LIMITS.live.jpegBytesMax ? null : jpeg;
+    } catch (error) {
+      throw error instanceof OutOfTime ? new JpegFailed("it took too long") : error;
     } finally {
       this.#waiting--;
-      deadline.abort(new JpegFailed("it took too long"));
     }
   }
 
-  /** Starts the ffmpeg for pictures of this size while nobody waits for it yet; does nothing where all places are taken. */
+  /** Starts the ffmpeg for frames of this size in advance; does nothing where there are `maxEncoders` already. */
   prepare({ width, height }: Extent): void {
     const shape = { width, height, isFullRange: false };
-    const isFree = !this.#closing.signal.aborted && !this.#encoders.has(keyOf(shape));
-    if (isFree && this.#encoders.size < this.#encodersMax) this.#begin(keyOf(shape), shape);
+    const isNew = !this.#closing.signal.aborted && !this.#encoders.has(keyOf(shape));
+    if (isNew && this.#encoders.size < this.#encodersMax) this.#startEncoder(keyOf(shape), shape);
   }
 
-  /** Ends all of them; what waits is rejected. */
+  /** Ends all encoders; waiting calls of `encode` reject. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort(new JpegFailed("the encoders are closed"));
     for (const encoder of this.#encoders.values()) encoder.end();
     while (this.#ending.size > 0) await Promise.all(this.#ending);
   }
 
-  /** An encoder that ended by itself, or was just being ended, is replaced once. */
+  /** An encoder that ends during the encoding is replaced once. */
   async #encoded(shape: Shape, pixels: Uint8Array, deadline: AbortSignal): Promise<Uint8Array<ArrayBuffer>> {
     for (let isSecond = false;; isSecond = true) {
       const encoder = await this.#encoderFor(shape, deadline);
-      // One that has not answered in time is stuck: the next picture gets another.
+      // An encoder without a result in time hangs, so the next frame gets another one.
       const onDeadline = () => encoder.end();
       deadline.addEventListener("abort", onDeadline, { once: true });
       try {
@@ -109,7 +107,7 @@ export class JpegEncoders implements AsyncDisposable {
       const known = this.#encoders.get(key);
       if (known && !known.isEnding) return known;
       if (!known && this.#encoders.size < this.#encodersMax) {
-        return this.#begin(key, shape);
+        return this.#startEncoder(key, shape);
       }
       const others = [...this.#encoders.values()];
       if (!others.some((encoder) => encoder.isEnding)) {
@@ -121,11 +119,11 @@ export class JpegEncoders implements AsyncDisposable {
   }
 
   get #encodersMax(): number {
-    return this.#options.maxEncoders ?? ENCODERS_MAX;
+    return this.#options.maxEncoders ?? ENCODERS_DEFAULT;
   }
 
-  #begin(key: string, shape: Shape): JpegEncoder {
-    const encoder = new JpegEncoder({
+  #startEncoder(key: string, shape: Shape): JpegEncoder {
+    const encoder = JpegEncoder.start({
       ...this.#options,
       shape,
       signal: this.#closing.signal,
@@ -148,11 +146,18 @@ function keyOf({ width, height, isFullRange }: Shape): string {
   return `${width}x${height} ${isFullRange}`;
 }
 
-/** One ffmpeg: raw pictures in, JPEGs out in the same order. */
+interface EncoderOptions extends JpegEncoderPoolOptions {
+  readonly shape: Shape;
+  readonly signal: AbortSignal;
+  /** Called when it has ended, before waiting calls reject, so that they find its place free. */
+  readonly onGone: () => void;
+}
+
+/** One ffmpeg: raw frames in, JPEGs out in the same order. */
 class JpegEncoder {
   readonly ended: Promise<void>;
   lastUsedMs: number;
-  /** It was told to end, or has. */
+  /** Whether it is ending or has ended. */
   isEnding = false;
 
   readonly #world: World;
@@ -162,39 +167,34 @@ class JpegEncoder {
   readonly #gone = new AbortController();
   #change = Promise.withResolvers<void>();
 
-  constructor(
-    options: JpegEncodersOptions & {
-      readonly shape: Shape;
-      readonly signal: AbortSignal;
-      /** Called when it is gone, before those who wait are told, so that they find its place free. */
-      readonly onGone: () => void;
-    },
-  ) {
-    const { tools, world, shape, signal } = options;
+  private constructor(tool: RunningTool, { world, onGone }: EncoderOptions) {
     this.#world = world;
     this.lastUsedMs = world.monotonicMs();
-    this.#tool = start(tools.ffmpeg, argsOf(shape), {
+    this.#tool = tool;
+    this.#writer = tool.stdin!.getWriter();
+    this.#writer.closed.catch(() => {/* see `ended` */});
+    this.ended = this.#finish(onGone);
+    this.#endWhenIdle();
+  }
+
+  /** Throws when ffmpeg cannot be started. */
+  static start(options: EncoderOptions): JpegEncoder {
+    const { tools, shape, signal } = options;
+    const tool = start(tools.ffmpeg, argsOf(shape), {
       signal,
       hasStdin: true,
       hasStdout: true,
       maxStderrBytes: ERROR_BYTES,
-      limits: {
-        prlimit: tools.prlimit,
-        cpuSeconds: CPU_SECONDS,
-        addressSpaceBytes: ADDRESS_SPACE_BYTES,
-      },
+      limits: toolLimits("jpeg", { prlimit: tools.prlimit, cpuSeconds: SESSION_CPU_SECONDS }),
     });
-    this.#writer = this.#tool.stdin!.getWriter();
-    this.#writer.closed.catch(() => {/* `ended` tells */});
-    this.ended = this.#finish(options.onGone);
-    this.#endWhenIdle();
+    return new JpegEncoder(tool, options);
   }
 
   get isIdle(): boolean {
     return this.#waiting.length === 0;
   }
 
-  /** Settles when it has become idle or has ended. */
+  /** Resolves when it has become idle or has ended. */
   get change(): Promise<void> {
     return this.#change.promise;
   }
@@ -203,7 +203,7 @@ class JpegEncoder {
     const made = Promise.withResolvers<Uint8Array<ArrayBuffer>>();
     this.#waiting.push(made);
     this.lastUsedMs = this.#world.monotonicMs();
-    this.#writer.write(pixels).catch(() => {/* it has ended, and whoever waits is told then */});
+    this.#writer.write(pixels).catch(() => {/* it has ended, and `#finish` rejects the promise */});
     return made.promise;
   }
 
@@ -215,7 +215,7 @@ class JpegEncoder {
   async #finish(onGone: () => void): Promise<void> {
     await readJpegs(this.#tool.stdout!, {
       bytes: () => {},
-      picture: ({ jpeg }) => {
+      jpeg: ({ jpeg }) => {
         this.#waiting.shift()?.resolve(jpeg);
         if (this.isIdle) this.#notify();
       },
@@ -223,7 +223,7 @@ class JpegEncoder {
     this.isEnding = true;
     await this.#tool.ended;
     onGone();
-    // A pipe that nobody reads any more keeps its descriptor until it is closed.
+    // The descriptor of a pipe without a reader stays open until it is closed here.
     await this.#writer.abort().catch(() => {/* it was closed */});
     this.#gone.abort();
     for (const made of this.#waiting.splice(0)) made.reject(new JpegFailed("the encoder has ended"));
@@ -231,9 +231,7 @@ class JpegEncoder {
   }
 
   async #endWhenIdle(): Promise<void> {
-    const { signal } = this.#gone;
-    while (!signal.aborted) {
-      await this.#world.sleep(IDLE_MS, signal).catch(() => {/* it has ended */});
+    while (await pause(this.#world, IDLE_MS, this.#gone.signal)) {
       if (this.isIdle && this.#world.monotonicMs() - this.lastUsedMs >= IDLE_MS) this.end();
     }
   }
@@ -244,7 +242,7 @@ class JpegEncoder {
   }
 }
 
-/** JPEG is full range, video mostly is not; sizes stay, so the quickest method of the scaler is exact. */
+/** JPEG is full range, most video is not. The size does not change, so the fastest method of the scaler is exact. */
 function argsOf({ width, height, isFullRange }: Shape): string[] {
   const range = `scale=in_range=${isFullRange ? "full" : "limited"}:out_range=full:flags=neighbor`;
   return [
@@ -266,13 +264,13 @@ function argsOf({ width, height, isFullRange }: Shape): string[] {
   ];
 }
 
-/** A copy of the region's pixels, planes one behind the other. */
-function cutOut(picture: FramePixels, { x, y, width, height }: Region): Uint8Array<ArrayBuffer> {
-  const { bytes } = picture;
-  if (width === picture.width && height === picture.height) return bytes.slice();
+/** A copy of the region's pixels, the planes one after the other. */
+function cutOut(frame: FramePixels, { x, y, width, height }: Region): Uint8Array<ArrayBuffer> {
+  const { bytes } = frame;
+  if (width === frame.width && height === frame.height) return bytes.slice();
   const pixels = new Uint8Array(width * height * 3 / 2);
-  const chroma = { width: Math.ceil(picture.width / 2), height: Math.ceil(picture.height / 2) };
-  const lumaBytes = picture.width * picture.height;
+  const chroma = { width: Math.ceil(frame.width / 2), height: Math.ceil(frame.height / 2) };
+  const lumaBytes = frame.width * frame.height;
   let at = 0;
   const copy = (
     plane: number,
@@ -285,7 +283,7 @@ function cutOut(picture: FramePixels, { x, y, width, height }: Region): Uint8Arr
       at += columns;
     }
   };
-  copy(0, picture.width, [x, y, width, height]);
+  copy(0, frame.width, [x, y, width, height]);
   for (const plane of [lumaBytes, lumaBytes + chroma.width * chroma.height]) {
     copy(plane, chroma.width, [x / 2, y / 2, width / 2, height / 2]);
   }

@@ -1,5 +1,6 @@
-/** What is decided of each picture of a live stream: signals at once, the gate's word in order and soon after. */
+/** Analyses each frame of a live stream: signals at once, then in order and soon after the decisions of gate, zone and trigger. */
 
+import { timer } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import {
   croppedFrame,
@@ -30,21 +31,21 @@ import { ZoneKernel } from "../kernels/zone_kernel.ts";
 export interface LiveAnalysisOptions {
   readonly world: World;
   readonly gateThresholds: GateThresholds;
-  /** Frames that novelty looks back on. Contract 3.3. */
+  /** How many earlier frames novelty compares with. See docs/frames.md#context-pass. */
   readonly windowSize: number;
-  /** What is cut out of each picture before it is looked at; null is nothing. The zone's region where there is a zone. */
+  /** The region of each frame that is analysed; null is all of it. With a zone it is the zone's region. */
   readonly crop: NormalizedRegion | null;
   readonly zone: RestrictedZone | null;
-  /** Throws from `load` what `validProgram` throws. */
+  /** `load` throws what `validProgram` throws. */
   readonly trigger: TriggerProgram | null;
   /**
-   * Once a frame, in their order, while its picture is still there. Of a frame that is kept, `keep` or `giveUp` must
-   * follow: no later frame is decided before. Must not throw.
+   * Called once for each frame, in order, while its pixels are still available. For a frame that is kept, `keep` or `discard`
+   * must be called afterwards; no later frame is decided before. Must not throw.
    */
   readonly onDecision: (decision: FrameDecision) => void;
 }
 
-/** Contract 3.2 and 3.3, and what else begins with a frame. */
+/** The decision of the gate, and what else happens on this frame. See docs/frames.md#gate. */
 export interface FrameDecision {
   readonly frame: DecodedFrame;
   readonly coordinates: ImageCoordinates;
@@ -54,16 +55,16 @@ export interface FrameDecision {
   readonly motion: number;
   readonly stability: number;
   readonly confidence: number;
-  /** The gate keeps it: `keep` or `giveUp` is waited for. */
+  /** The gate keeps it: `keep` or `discard` must follow. */
   readonly isKept: boolean;
-  /** The frames that the gate keeps repeat themselves, as of this frame; and whether that began with it. Contract 3.5. */
+  /** Whether the kept frames repeat themselves, and whether that began on this frame. See docs/live.md#loop-detector. */
   readonly isLooping: boolean;
   readonly hasEnteredLoop: boolean;
-  /** Activity entered the zone on this frame: how strong, and for how many frames in a row it had to last. */
+  /** Set when activity entered the zone on this frame: its score, and for how many frames in a row it had to last. */
   readonly zone:
     | { readonly score: number; readonly threshold: number; readonly consecutiveFrames: number }
     | null;
-  /** The trigger fired on this frame. */
+  /** Set when the trigger fired on this frame. */
   readonly trigger:
     | {
       readonly inputs: {
@@ -73,13 +74,13 @@ export interface FrameDecision {
       };
     }
     | null;
-  /** The trigger asked for a signal that a live frame does not have. */
+  /** The trigger loaded a signal that a live frame does not have. */
   readonly isTriggerSignalMissing: boolean;
 }
 
-/** D7: a cut is decided five frames or so many milliseconds late, whichever comes first. */
+/** A cut is decided five frames or so many milliseconds late, whichever comes first. See docs/frames.md#cut-score. */
 const CUT_DECISION_MS = 200;
-/** Frames that wait for a decision; the pictures of more would leave the ring while they wait. */
+/** Frames that may wait for a decision; the pixels of more would leave the ring while they wait. */
 const WAITING_MAX = RING_FRAMES - 2;
 
 /** A frame that was measured and not yet decided. */
@@ -95,31 +96,32 @@ interface MeasuredFrame {
  * ```
  *                 reduce, FrameFilter             cut score certain?        gate, loop, zone | trigger
  *   push(frame) ────────────────────→ [≤ 8 wait] ───────────────────→ decision ──→ onDecision
- *                     ≈ 0.4 ms                     nearly always at once        ↑ keep | giveUp
+ *                     ≈ 0.4 ms                     nearly always at once        ↑ keep | discard
  * ```
  *
- * A frame that differs little from the one before can never become a cut, whatever follows, and is decided at once. One that
- * may be a cut is waited for, and what follows waits behind it. The gate's reference advances only by `keep`, when a JPEG was
- * made (contract 3.2); so that the frames in between are not judged by an old reference, they wait as well.
+ * A frame that differs little from the one before can never become a cut and is decided at once. A frame that may be a cut
+ * waits for later frames, and those wait behind it. The gate's reference advances only by `keep`, when a JPEG was made; the
+ * frames in between wait as well, so that they are not compared with an old reference. See docs/frames.md#gate.
  */
 export class LiveAnalysis implements Disposable {
-  /** Frames that could not be looked at, as the crop leaves nothing of them. */
+  /** Frames that could not be analysed, because the crop leaves less than 2x2 pixels of them. */
   framesTooSmall = 0;
 
   readonly #options: LiveAnalysisOptions;
   readonly #kernels: Kernels;
   readonly #loop = new LoopDetector();
-  readonly #closing = new AbortController();
   readonly #plane: Uint8Array;
   readonly #signals = emptyFrameSignals();
-  /** The gate takes columns: one row, used again for each frame. */
+  /** The gate takes columns: one row, which is reused for each frame. */
   readonly #row: SignalColumns & { readonly cutScore: Float32Array } = { count: 1, ...newColumns(1) };
   readonly #frameIndex = new Float64Array(1);
   #isResumed = false;
   #waiting: MeasuredFrame[] = [];
   #keeping: { readonly frameIndex: number; readonly hash: bigint; readonly lumaMean: number } | null = null;
   #isDeciding = false;
-  #hasTimer = false;
+  #isDisposed = false;
+  /** Decides a frame that may be a cut when no later frames come. */
+  #wakeUp: Disposable | null = null;
   #coordinates: ImageCoordinates | null = null;
 
   private constructor(options: LiveAnalysisOptions, kernels: Kernels) {
@@ -149,8 +151,8 @@ export class LiveAnalysis implements Disposable {
   }
 
   /**
-   * Measures the next frame and decides what can be decided. Its signals are in the result, which the next call fills
-   * again; null for a picture of which the crop leaves less than 2x2 pixels.
+   * Measures the next frame and decides all frames that can be decided now. Returns its signals, in an object that the next
+   * call overwrites; null for a frame of which the crop leaves less than 2x2 pixels.
    */
   push(frame: DecodedFrame): FrameSignals | null {
     const coordinates = this.#coordinatesOf(frame.pixels);
@@ -164,14 +166,14 @@ export class LiveAnalysis implements Disposable {
     const row = filter.count;
     filter.push(0, frame.ptsMs);
     this.#waiting.push({ frame, coordinates, row, pushedMs: this.#options.world.monotonicMs() });
-    // A JPEG that takes so long has failed as far as the gate is concerned.
+    // For the gate, a JPEG that takes so long counts as failed.
     if (this.#waiting.length > WAITING_MAX) this.#keeping = null;
     this.#decide();
     filter.readRow(row, this.#signals);
     return this.#signals;
   }
 
-  /** A JPEG of the kept frame was made: it becomes the gate's reference. Late words, and those of other frames, are ignored. */
+  /** A JPEG of the kept frame was made: it becomes the gate's reference. Late calls, and calls for other frames, are ignored. */
   keep(frameIndex: number): void {
     if (this.#keeping?.frameIndex !== frameIndex) return;
     this.#kernels.gate.keep(frameIndex, this.#keeping.hash, this.#keeping.lumaMean);
@@ -179,16 +181,17 @@ export class LiveAnalysis implements Disposable {
     this.#decide();
   }
 
-  /** No JPEG of the kept frame could be made: the reference stays what it was. */
-  giveUp(frameIndex: number): void {
+  /** No JPEG of the kept frame could be made: the reference does not change. */
+  discard(frameIndex: number): void {
     if (this.#keeping?.frameIndex !== frameIndex) return;
     this.#keeping = null;
     this.#decide();
   }
 
-  /** Frames that still wait are not decided any more. */
+  /** Frames that still wait are no longer decided. */
   [Symbol.dispose](): void {
-    this.#closing.abort(new Error("the live analysis is closed"));
+    this.#isDisposed = true;
+    this.#wakeUp?.[Symbol.dispose]();
     this.#waiting = [];
   }
 
@@ -214,11 +217,11 @@ export class LiveAnalysis implements Disposable {
     this.#isDeciding = false;
   }
 
-  /** Null while it has to be waited for; 0 stands for any score that is no cut. */
+  /** Null while it is not known well enough; 0 stands for any score that is no cut. */
   #cutScoreOf({ row, pushedMs }: MeasuredFrame): number | null {
     const { filter } = this.#kernels;
-    const isSettled = filter.count - row > filter.cutLookahead;
-    if (isSettled) return filter.cutScoreSoFar(row);
+    const isFinal = filter.count - row > filter.cutLookahead;
+    if (isFinal) return filter.cutScoreSoFar(row);
     if (!filter.isCutOpen(row)) return 0;
     const leftMs = CUT_DECISION_MS - (this.#options.world.monotonicMs() - pushedMs);
     if (leftMs <= 0) return filter.cutScoreSoFar(row);
@@ -227,12 +230,11 @@ export class LiveAnalysis implements Disposable {
   }
 
   #wakeAfter(ms: number): void {
-    if (this.#hasTimer) return;
-    this.#hasTimer = true;
-    this.#options.world.sleep(ms, this.#closing.signal).then(() => {
-      this.#hasTimer = false;
+    if (this.#isDisposed) return;
+    this.#wakeUp ??= timer(this.#options.world, ms, () => {
+      this.#wakeUp = null;
       this.#decide();
-    }, () => {/* closed */});
+    });
   }
 
   #judge({ frame, coordinates, row }: MeasuredFrame, cutScore: number): void {
@@ -257,8 +259,8 @@ export class LiveAnalysis implements Disposable {
     this.#isResumed = true;
     const gateReason = GATE_REASONS[judged.reason[0]!]!;
     const [novelty, motion, confidence] = [judged.novelty[0]!, judged.motion[0]!, judged.confidence[0]!];
-    // On the keyframe path the loop check comes first (contract 11.4), so it compares keyframes: any two frames in a row look
-    // alike, and a camera would be in a loop all day.
+    // The loop detector compares kept frames only: any two consecutive frames look alike, so that with all frames a camera
+    // would always be in a loop. See docs/live.md#loop-detector.
     const hasEnteredLoop = isKept(gateReason) && this.#loop.step(signals.hashLow, signals.hashHigh);
     const hasEnteredZone = zone?.step(motion) === "entered";
     const flags = trigger?.step(frame.ptsMs, motion, novelty, confidence) ?? 0;

@@ -1,11 +1,13 @@
-/** Which codecs the machine's ffmpeg decodes besides VP8 and H.264, for the offers of publishers (D11). */
+/** Which codecs the machine's ffmpeg decodes besides VP8 and H.264, so that offers with them can be accepted. */
 
 import type { Tools } from "../../base/program_paths.ts";
+import { NEVER_ABORTED } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import type { VideoCodec } from "../../model/live/offer.ts";
 import { run } from "../process.ts";
+import { toolLimits } from "../tool_limits.ts";
 
-/** Decoders that need no other hardware than a processor; ffmpeg's own `av1` does. */
+/** Decoders that run on the processor alone; ffmpeg's own `av1` needs a graphics card. See docs/live.md#codecs. */
 const DECODERS: Readonly<Record<string, VideoCodec>> = {
   hevc: "h265",
   vp9: "vp9",
@@ -16,24 +18,19 @@ const DECODERS: Readonly<Record<string, VideoCodec>> = {
 };
 
 const DEADLINE_MS = 5_000;
-const ANSWER_BYTES = 256 << 10;
-const ADDRESS_SPACE_BYTES = 2 * 2 ** 30;
+const LIST_BYTES_MAX = 256 << 10;
 
-/** None where ffmpeg does not say: what is always there is enough to begin with. */
+/** Empty where ffmpeg does not answer: VP8 and H.264 are enough for a service to start. */
 export async function liveCodecs(
   { tools, world }: { readonly tools: Pick<Tools, "ffmpeg" | "prlimit">; readonly world: World },
 ): Promise<VideoCodec[]> {
   const { end, code, stdout } = await run(tools.ffmpeg, ["-nostdin", "-v", "error", "-decoders"], {
     world,
-    signal: new AbortController().signal,
+    signal: NEVER_ABORTED,
     deadlineMs: DEADLINE_MS,
-    maxStdoutBytes: ANSWER_BYTES,
+    maxStdoutBytes: LIST_BYTES_MAX,
     maxStderrBytes: 0,
-    limits: {
-      prlimit: tools.prlimit,
-      cpuSeconds: DEADLINE_MS / 1000,
-      addressSpaceBytes: ADDRESS_SPACE_BYTES,
-    },
+    limits: toolLimits("query", { prlimit: tools.prlimit, cpuSeconds: DEADLINE_MS / 1000 }),
   });
   if (end !== "exited" || code !== 0) return [];
   // " VFS..D hevc                 HEVC (High Efficiency Video Coding)"

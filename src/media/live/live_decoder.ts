@@ -1,36 +1,38 @@
-/** Live video into pictures: access units in as they come, pictures out in order with the exact time of their unit. */
+/** Decodes live video: access units in as they come, frames out in order with the exact time of their unit. */
 
 import type { Tools } from "../../base/program_paths.ts";
+import { pause, timer } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import type { Extent } from "../../model/frames/coordinates.ts";
 import { LIMITS } from "../../model/limits.ts";
 import type { VideoCodec } from "../../model/live/offer.ts";
 import { ivfFrame, ivfHeader } from "../formats/ivf.ts";
+import { VIDEO_TICKS_PER_MS } from "../formats/clock.ts";
 import { type FramePixels, FrameRing, ringBytes } from "./frame_ring.ts";
-import { LiveFfmpeg, TICKS_PER_SECOND } from "./live_ffmpeg.ts";
+import { LiveFfmpeg } from "./live_ffmpeg.ts";
 
-/** One access unit: Annex B of H.264 and H.265, a frame of VP8 or VP9, a temporal unit of AV1. Kept until it is written. */
+/** One access unit: Annex B of H.264 and H.265, a frame of VP8 or VP9, a temporal unit of AV1. */
 export interface EncodedUnit {
   readonly data: Uint8Array;
   /** 90 kHz, not wrapping. */
   readonly rtpTimestamp: number;
   readonly isKeyframe: boolean;
-  /** Of a keyframe that tells its size. */
+  /** Of a keyframe whose header has the size. */
   readonly width: number | null;
   readonly height: number | null;
-  /** When its last packet came, epoch milliseconds: handed on with its picture. */
+  /** When its last packet came, epoch milliseconds; its frame gets the same. */
   readonly arrivedMs: number;
 }
 
-/** One decoded picture. */
+/** One decoded frame. */
 export interface DecodedFrame {
-  /** Counts the access units that were pushed, from 0, those without a picture included. */
+  /** Counts the access units that were pushed, from 0, including those that gave no frame. */
   readonly frameIndex: number;
   readonly rtpTimestamp: number;
   /** `rtpTimestamp` / 90, rounded. */
   readonly ptsMs: number;
   readonly arrivedMs: number;
-  /** Stays for `RING_FRAMES - 1` further pictures. */
+  /** Available until `RING_FRAMES - 1` more frames have come. */
   readonly pixels: FramePixels;
 }
 
@@ -40,24 +42,24 @@ export interface LiveDecoderOptions {
   readonly tools: Pick<Tools, "ffmpeg" | "prlimit">;
   readonly world: World;
   readonly codec: VideoCodec;
-  /** What admission reserved for: pictures of more pixels are scaled down, keeping their shape. */
+  /** The size for which admission reserved memory: frames of more pixels are scaled down, keeping their shape. */
   readonly maxFrame: Extent;
   /** Called while the decoder's output is read, so it must neither wait nor throw. */
   readonly onFrame: (frame: DecodedFrame) => void;
-  /** Nothing is decoded before the next keyframe: the publisher is to be asked for one. Repeated every second. */
+  /** Nothing is decoded before the next keyframe, so the publisher should be asked for one. Repeated every second. */
   readonly onKeyframeNeeded: () => void;
-  /** A decoder broke down and another one begins with the keyframe that came. */
+  /** An ffmpeg failed, and another one starts with the keyframe that came. */
   readonly onRestarted: (reason: RestartReason) => void;
-  /** Decoders keep breaking down without a picture: this one has given up and takes nothing more. */
+  /** ffmpeg failed several times without giving a frame: this decoder has stopped and ignores further units. */
   readonly onFault: (message: string) => void;
 }
 
-/** So many of the newest pictures stay: a cut is decided five frames late, and its JPEG takes a few frames more. */
+/** How many of the newest frames are kept: a cut is decided five frames late, and its JPEG takes a few frames more. */
 export const RING_FRAMES = 10;
 
 /**
- * The most memory that a session's pictures take, bytes: the ring and the units that wait. ffmpeg's own memory (some 50 MB
- * up to 1080p) and the kernels' (3 MiB) come on top.
+ * The most memory for a session's frames, bytes: the ring and the units that wait. ffmpeg's own memory (some 50 MB up to 1080p)
+ * and that of the kernels (3 MiB) are not included.
  *
  * ```
  *   640x480     10 x (460,800 + 272 KiB) + ...   =   7.7 MB + 8 MiB
@@ -69,23 +71,22 @@ export function liveMemoryBytes(width: number, height: number): number {
   return ringBytes({ width, height }, RING_FRAMES) + QUEUED_BYTES_MAX;
 }
 
-/** Contract 11.4. */
 const UNITS_QUEUED_MAX = LIMITS.live.videoUnitsQueued;
 const UNIT_BYTES_MAX = LIMITS.live.videoUnitBytesMax;
-/** 128 units of half a second's keyframe each would be more than a session may hold. */
+/** 128 units of the size of large keyframes would need more memory than a session may use. */
 const QUEUED_BYTES_MAX = 8 * 2 ** 20;
-/** More units than that without a picture, one of them for so long: what is shown is no longer live. */
+/** The decoder is behind when more units than this wait for their frame and the oldest has waited for so long. */
 const IN_FLIGHT_MAX = 15;
 const LATE_MS = 500;
-/** A decoder that is given units and gives nothing for so long has stalled. */
+/** An ffmpeg that gets units and gives no frame for so long has stalled. */
 const STALL_MS = 5_000;
-/** Units came within this time: the decoder is being fed, and its silence means something. */
+/** A stall counts only while units come: the last one within this time. */
 const FED_MS = 2_000;
 const WATCH_MS = 1_000;
-/** Restarts within the time, without a picture, after which nobody tries again. */
+/** More restarts than this within this time, without a frame, are a fault. */
 const RESTARTS_MAX = 3;
 const RESTARTS_MS = 30_000;
-/** How long an old decoder may take to give its last pictures when the size changes. */
+/** How long an old ffmpeg may take to give its last frames when the size changes. */
 const DRAIN_MS = 500;
 
 interface NumberedUnit extends EncodedUnit {
@@ -95,41 +96,42 @@ interface NumberedUnit extends EncodedUnit {
 
 /**
  * ```
- *   push → [128 units or 8 MiB, drop to next keyframe] → ffmpeg → picture ring → onFrame
+ *   push → [128 units or 8 MiB, drop to next keyframe] → ffmpeg → FrameRing → onFrame
  *              │                                           │
- *              └ behind: over 15 units, half a second      └ 5 s silent, or gone: another one at the next keyframe
+ *              └ behind: over 15 units, half a second      └ no frame for 5 s, or ended: another one at the next keyframe
  * ```
  *
- * Single units are never dropped: what follows would be damaged. It starts with a keyframe. A unit that cannot be decoded
- * gives no picture and nothing else happens.
+ * Units are only dropped up to the next keyframe, never single ones, because the units after them refer to them. Decoding
+ * starts with a keyframe. A unit that cannot be decoded gives no frame, and nothing else happens.
  */
 export class LiveDecoder implements AsyncDisposable {
-  /** Units pushed; pictures given; units that were dropped before decoding; decoders that were replaced. */
+  /** Units pushed; frames given; units that were dropped before decoding; ffmpegs that were replaced. */
   readonly counts = { received: 0, decoded: 0, dropped: 0, restarts: 0 };
 
   readonly #options: LiveDecoderOptions;
   readonly #ring = new FrameRing(RING_FRAMES);
   readonly #closing = new AbortController();
-  /** Not yet written, and written but not yet shown. */
+  /** Units that are not yet written to ffmpeg. */
   #queue: NumberedUnit[] = [];
   #queuedBytes = 0;
+  /** Units that are written and whose frame has not come. */
   #inFlight: NumberedUnit[] = [];
-  #source: LiveFfmpeg | null = null;
-  #pumping: Promise<void> | null = null;
+  #ffmpeg: LiveFfmpeg | null = null;
+  #writing: Promise<void> | null = null;
   readonly #watching: Promise<void>;
-  /** Ends of ffmpegs that are still to be seen. */
+  /** For each ffmpeg that has not ended: `#onEnd` has run. */
   readonly #ending = new Set<Promise<void>>();
-  /** Waiting for a keyframe. */
+  /** Whether units are dropped until the next keyframe. */
   #isDropping = true;
-  /** Why the next decoder replaces another one. */
-  #broken: RestartReason | null = null;
+  /** Why the next ffmpeg replaces another one. */
+  #restartReason: RestartReason | null = null;
   #restartTimesMs: number[] = [];
-  /** Since when units were written and nothing came; null when nothing is waited for. */
+  /** Since when units are in flight and no frame has come; null when none is in flight. */
   #silentSinceMs: number | null = null;
   #lastPushMs = -Infinity;
-  /** When the unit that is being written was begun with. */
+  /** When the writing of the current unit began. */
   #writingSinceMs = 0;
-  /** Of the last keyframe that was written and told it. */
+  /** Of the last keyframe that was written and has a size in its header. */
   #size: Extent | null = null;
 
   constructor(options: LiveDecoderOptions) {
@@ -137,17 +139,17 @@ export class LiveDecoder implements AsyncDisposable {
     this.#watching = this.#watch();
   }
 
-  /** Units that wait or are being decoded: neither shown nor given up yet. */
+  /** Units that wait or are being decoded. */
   get pending(): number {
     return this.#queue.length + this.#inFlight.length;
   }
 
-  /** Takes the next unit in decoding order; never waits. After a fault or the end it does nothing. */
+  /** Takes the next unit in decoding order; never waits. After a fault or after disposing it does nothing. */
   push(unit: EncodedUnit): void {
     const frameIndex = this.counts.received++;
     const nowMs = this.#options.world.monotonicMs();
     this.#lastPushMs = nowMs;
-    if (this.#closing.signal.aborted || !this.#takes(unit, nowMs)) {
+    if (this.#closing.signal.aborted || !this.#admits(unit, nowMs)) {
       this.counts.dropped++;
       return;
     }
@@ -162,20 +164,20 @@ export class LiveDecoder implements AsyncDisposable {
       pushedMs: nowMs,
     });
     this.#queuedBytes += unit.data.length;
-    this.#pumping ??= this.#pump().finally(() => this.#pumping = null);
+    this.#writing ??= this.#writeQueue().finally(() => this.#writing = null);
   }
 
-  /** Ends ffmpeg, wherever it is, and waits until it is gone. Frames may still come until this has resolved. */
+  /** Ends ffmpeg at any point and waits until it has ended. Frames may still come until this has resolved. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort(new Error("the live decoder is closing"));
     this.#queue = [];
     await this.#watching;
-    await this.#pumping;
+    await this.#writing;
     while (this.#ending.size > 0) await Promise.all(this.#ending);
   }
 
-  /** Whether the unit is to be decoded; where it is not, nothing is before the next keyframe. */
-  #takes({ data, isKeyframe }: EncodedUnit, nowMs: number): boolean {
+  /** Whether the unit is decoded. If it is not, nothing is decoded before the next keyframe, except for an empty unit. */
+  #admits({ data, isKeyframe }: EncodedUnit, nowMs: number): boolean {
     const oldest = this.#inFlight[0] ?? this.#queue[0];
     const pending = this.#inFlight.length + this.#queue.length;
     const isBehind = pending > IN_FLIGHT_MAX && nowMs - oldest!.pushedMs > LATE_MS;
@@ -184,8 +186,8 @@ export class LiveDecoder implements AsyncDisposable {
     if (data.length === 0) return false;
     if (data.length > UNIT_BYTES_MAX || isFull) return this.#dropToKeyframe();
     if (this.#isDropping) {
-      // A decoder that reads what it is given is alive: what it has not shown by now it never will.
-      const isStuck = this.#pumping !== null && nowMs - this.#writingSinceMs > LATE_MS;
+      // As long as ffmpeg reads its input it works, and then a unit without a frame by now will never give one.
+      const isStuck = this.#writing !== null && nowMs - this.#writingSinceMs > LATE_MS;
       if (!isKeyframe || isStuck) return false;
       this.#inFlight = [];
       this.#isDropping = false;
@@ -203,7 +205,7 @@ export class LiveDecoder implements AsyncDisposable {
     return false;
   }
 
-  /** The pictures of one decoder have one size, so that their extent is exactly what was sent. */
+  /** One ffmpeg decodes frames of one size only, because after a change it would scale to the first size. */
   #changesSize({ isKeyframe, width, height }: EncodedUnit): boolean {
     if (!isKeyframe || width === null || height === null) return false;
     const before = this.#size;
@@ -211,8 +213,8 @@ export class LiveDecoder implements AsyncDisposable {
     return before !== null && (before.width !== width || before.height !== height);
   }
 
-  /** Writes what is queued. Only one of these runs at a time. */
-  async #pump(): Promise<void> {
+  /** Writes the queued units. Only one of these runs at a time. */
+  async #writeQueue(): Promise<void> {
     for (;;) {
       const unit = this.#queue.shift();
       if (!unit) return;
@@ -220,20 +222,20 @@ export class LiveDecoder implements AsyncDisposable {
       this.#writingSinceMs = this.#options.world.monotonicMs();
       if (this.#changesSize(unit)) await this.#drain();
       try {
-        const source = this.#source ?? await this.#begin(unit);
-        if (!source) continue;
+        const ffmpeg = this.#ffmpeg ?? await this.#startWith(unit);
+        if (!ffmpeg) continue;
         this.#inFlight.push(unit);
         this.#silentSinceMs ??= this.#options.world.monotonicMs();
-        await source.write(ivfFrame(unit.data, unit.rtpTimestamp));
+        await ffmpeg.write(ivfFrame(unit.data, unit.rtpTimestamp));
       } catch {
-        // An ffmpeg that has ended took the unit with it; what follows is seen to where its end is.
+        // ffmpeg has ended and the unit is lost; `#onEnd` prepares for the next one.
         await Promise.all(this.#ending);
       }
     }
   }
 
-  /** A first decoder, or the next one; null when the unit cannot be a first one, or nothing is begun any more. */
-  async #begin(unit: NumberedUnit): Promise<LiveFfmpeg | null> {
+  /** Starts an ffmpeg whose first unit is this one; null when the unit is no keyframe, or after a fault or disposing. */
+  async #startWith(unit: NumberedUnit): Promise<LiveFfmpeg | null> {
     if (this.#closing.signal.aborted) return null;
     if (!unit.isKeyframe) {
       this.counts.dropped++;
@@ -241,33 +243,33 @@ export class LiveDecoder implements AsyncDisposable {
       return null;
     }
     const { codec, onRestarted } = this.#options;
-    if (this.#broken) {
+    if (this.#restartReason) {
       this.counts.restarts++;
-      onRestarted(this.#broken);
-      this.#broken = null;
+      onRestarted(this.#restartReason);
+      this.#restartReason = null;
     }
-    const source = this.#start();
-    if (!source) return null;
-    this.#source = source;
+    const ffmpeg = this.#start();
+    if (!ffmpeg) return null;
+    this.#ffmpeg = ffmpeg;
     this.#inFlight = [];
     this.#silentSinceMs = null;
-    const ended = source.ended.then(({ stderr }) => this.#onEnd(source, stderr));
+    const ended = ffmpeg.ended.then(({ stderr }) => this.#onEnd(ffmpeg, stderr));
     this.#ending.add(ended);
     ended.finally(() => this.#ending.delete(ended));
-    await source.write(ivfHeader(codec));
-    return source;
+    await ffmpeg.write(ivfHeader(codec));
+    return ffmpeg;
   }
 
-  /** Null when it cannot be started, which is no fault of the stream: nobody tries again. */
+  /** Null when ffmpeg cannot be started. That is no fault of the stream, so there is no second attempt. */
   #start(): LiveFfmpeg | null {
     const { tools, world, codec, maxFrame } = this.#options;
-    // Not every ffmpeg knows H.265 in IVF.
+    // Not every version of ffmpeg recognises H.265 in IVF.
     const decoder = codec === "h265" ? ["-c:v", "hevc"] : [];
     try {
-      return new LiveFfmpeg({
+      return LiveFfmpeg.start({
         tools,
         world,
-        // `nobuffer` must never stand here: with IVF every frame would be invalid.
+        // Must not contain `-fflags nobuffer`: with IVF every frame would be invalid.
         input: ["-probesize", "32", ...decoder, "-f", "ivf", "-i", "pipe:0"],
         stream: "0:v:0",
         keepsTimes: true,
@@ -283,23 +285,19 @@ export class LiveDecoder implements AsyncDisposable {
     }
   }
 
-  /** Lets the decoder give its last pictures and end; the next one begins with the next unit. */
+  /** Lets ffmpeg give its last frames and end; the next unit starts another one. */
   async #drain(): Promise<void> {
-    const source = this.#source;
-    if (!source) return;
-    this.#source = null;
-    source.close();
-    const drained = new AbortController();
-    const deadline = this.#options.world.sleep(DRAIN_MS, drained.signal)
-      .then(() => source.kill(), () => {/* it has ended */});
-    await source.ended;
-    drained.abort();
-    await deadline;
+    const ffmpeg = this.#ffmpeg;
+    if (!ffmpeg) return;
+    this.#ffmpeg = null;
+    ffmpeg.close();
+    using _deadline = timer(this.#options.world, DRAIN_MS, () => ffmpeg.kill());
+    await ffmpeg.ended;
   }
 
   #emit(pixels: FramePixels, rtpTimestamp: number): void {
     const at = this.#inFlight.findIndex((unit) => unit.rtpTimestamp === rtpTimestamp);
-    // Times are exact, so a picture of no unit is one that was given up, or one that a decoder made up.
+    // Times are exact. So a frame without a unit belongs to a unit that was dropped, or was invented by the decoder.
     if (at === -1) return;
     const unit = this.#inFlight[at]!;
     this.#inFlight = this.#inFlight.filter((other) => other.rtpTimestamp > rtpTimestamp);
@@ -309,19 +307,19 @@ export class LiveDecoder implements AsyncDisposable {
     this.#options.onFrame({
       frameIndex: unit.frameIndex,
       rtpTimestamp,
-      ptsMs: Math.round(rtpTimestamp * 1000 / TICKS_PER_SECOND),
+      ptsMs: Math.round(rtpTimestamp / VIDEO_TICKS_PER_MS),
       arrivedMs: unit.arrivedMs,
       pixels,
     });
   }
 
-  /** Another decoder begins at the next keyframe, which may already be queued. */
-  #onEnd(source: LiveFfmpeg, stderr: string): void {
-    if (this.#source !== source || this.#closing.signal.aborted) return;
-    this.#source = null;
+  /** Another ffmpeg starts with the next keyframe, which may already be queued. */
+  #onEnd(ffmpeg: LiveFfmpeg, stderr: string): void {
+    if (this.#ffmpeg !== ffmpeg || this.#closing.signal.aborted) return;
+    this.#ffmpeg = null;
     this.#inFlight = [];
     this.#silentSinceMs = null;
-    this.#broken ??= "exited";
+    this.#restartReason ??= "exited";
     const nowMs = this.#options.world.monotonicMs();
     this.#restartTimesMs = [...this.#restartTimesMs.filter((time) => nowMs - time < RESTARTS_MS), nowMs];
     if (this.#restartTimesMs.length > RESTARTS_MAX) {
@@ -343,25 +341,22 @@ export class LiveDecoder implements AsyncDisposable {
     this.#options.onFault(message);
   }
 
-  /** Sees decoders that stall, and asks again for a keyframe that does not come. */
+  /** Kills an ffmpeg that has stalled, and asks again for a keyframe that does not come. */
   async #watch(): Promise<void> {
     const { world, onKeyframeNeeded } = this.#options;
-    const { signal } = this.#closing;
-    while (!signal.aborted) {
-      await world.sleep(WATCH_MS, signal).catch(() => {/* closing */});
-      if (signal.aborted) return;
+    while (await pause(world, WATCH_MS, this.#closing.signal)) {
       const nowMs = world.monotonicMs();
       const isFed = nowMs - this.#lastPushMs < FED_MS;
       if (isFed && this.#isDropping) onKeyframeNeeded();
       if (!isFed || this.#silentSinceMs === null || nowMs - this.#silentSinceMs < STALL_MS) continue;
-      if (!this.#source) continue;
-      this.#broken = "stalled";
-      this.#source.kill();
+      if (!this.#ffmpeg) continue;
+      this.#restartReason = "stalled";
+      this.#ffmpeg.kill();
     }
   }
 }
 
-/** ffmpeg's last complaint. It names no path: the units came through a pipe. */
+/** ffmpeg's last error message. It names no path, because the units came through a pipe. */
 function lastLine(stderr: string): string {
   return stderr.trim().split("\n").at(-1)!.slice(0, 200) || "no reason given";
 }

@@ -1,14 +1,16 @@
-/** A live source that ffmpeg fetches itself (RTSP, HLS) into pictures, until it ends. */
+/** Decodes a live source that ffmpeg fetches itself (RTSP, HLS), until the source ends. */
 
 import type { Tools } from "../../base/program_paths.ts";
+import { pause } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import type { Extent } from "../../model/frames/coordinates.ts";
+import { VIDEO_TICKS_PER_MS } from "../formats/clock.ts";
 import type { MediaInput } from "../input.ts";
-import { type DecodedFrame, RING_FRAMES } from "./live_decoder.ts";
 import { reasonIn } from "../media_fault.ts";
-import { FrameRing } from "./frame_ring.ts";
-import { LiveFfmpeg, TICKS_PER_SECOND } from "./live_ffmpeg.ts";
 import type { Outcome } from "../process.ts";
+import { FrameRing } from "./frame_ring.ts";
+import { type DecodedFrame, RING_FRAMES } from "./live_decoder.ts";
+import { LiveFfmpeg } from "./live_ffmpeg.ts";
 
 export interface PulledDecoderOptions {
   readonly tools: Pick<Tools, "ffmpeg" | "prlimit">;
@@ -17,33 +19,38 @@ export interface PulledDecoderOptions {
   /** `VideoStream.streamIndex` of a probe; absent is the first video stream. */
   readonly streamIndex?: number;
   readonly maxFrame: Extent;
-  /** Called while the source is read: what takes long here holds the source back. */
+  /** Called while the output is read: long work in it slows the source down. */
   readonly onFrame: (frame: DecodedFrame) => void;
-  /** Once, unless it is disposed before. The reason names no address. */
+  /** Called once, unless the decoder is disposed before. The reason names no address. */
   readonly onEnded: (reason: string) => void;
 }
 
-/** A source from which nothing comes for so long has ended: its own silence limit (10 s) and a slow start. */
+/** A source without frames for so long has ended. Covers the read timeout of ffmpeg (10 s) and a slow start. */
 const SILENCE_MS = 30_000;
 const WATCH_MS = 1_000;
 
 /**
- * `frameIndex` counts pictures from 0; `rtpTimestamp` is the time of the picture from the start of the source in 90 kHz
- * (jumps of the source's clock are passed over); `arrivedMs` is when it was decoded. After its end a source is opened again
- * by a new decoder, whose times begin at 0 again.
+ * `frameIndex` counts frames from 0. `rtpTimestamp` is the time of the frame from the start of the source in 90 kHz, with jumps
+ * of the source's clock removed. `arrivedMs` is when it was decoded. After a source has ended, a new decoder opens it again,
+ * and its times begin at 0.
  */
 export class PulledDecoder implements AsyncDisposable {
   readonly counts = { decoded: 0 };
   readonly #options: PulledDecoderOptions;
   readonly #closing = new AbortController();
-  readonly #finished: Promise<void>;
+  #finished: Promise<void> = Promise.resolve();
   #lastFrameMs: number;
 
-  constructor(options: PulledDecoderOptions) {
-    const { tools, world, input, streamIndex, maxFrame } = options;
+  private constructor(options: PulledDecoderOptions) {
     this.#options = options;
-    this.#lastFrameMs = world.monotonicMs();
-    const source = new LiveFfmpeg({
+    this.#lastFrameMs = options.world.monotonicMs();
+  }
+
+  /** Throws when ffmpeg cannot be started. */
+  static start(options: PulledDecoderOptions): PulledDecoder {
+    const decoder = new PulledDecoder(options);
+    const { tools, world, input, streamIndex, maxFrame } = options;
+    const ffmpeg = LiveFfmpeg.start({
       tools,
       world,
       input: [...input.args, "-i", input.url],
@@ -53,18 +60,19 @@ export class PulledDecoder implements AsyncDisposable {
       hasStdin: false,
       ring: new FrameRing(RING_FRAMES),
       onPixels: (pixels, rtpTimestamp) => {
-        this.#lastFrameMs = world.monotonicMs();
+        decoder.#lastFrameMs = world.monotonicMs();
         options.onFrame({
-          frameIndex: this.counts.decoded++,
+          frameIndex: decoder.counts.decoded++,
           rtpTimestamp,
-          ptsMs: Math.round(rtpTimestamp * 1000 / TICKS_PER_SECOND),
+          ptsMs: Math.round(rtpTimestamp / VIDEO_TICKS_PER_MS),
           arrivedMs: world.now(),
           pixels,
         });
       },
-      signal: this.#closing.signal,
+      signal: decoder.#closing.signal,
     });
-    this.#finished = this.#run(source);
+    decoder.#finished = decoder.#run(ffmpeg);
+    return decoder;
   }
 
   /** Ends ffmpeg and waits until it is gone. */
@@ -73,23 +81,22 @@ export class PulledDecoder implements AsyncDisposable {
     await this.#finished;
   }
 
-  async #run(source: LiveFfmpeg): Promise<void> {
+  async #run(ffmpeg: LiveFfmpeg): Promise<void> {
     const ended = new AbortController();
-    const watching = this.#watch(source, ended.signal);
-    const outcome = await source.ended;
+    const watching = this.#watch(ffmpeg, ended.signal);
+    const outcome = await ffmpeg.ended;
     ended.abort();
-    const isSilent = await watching;
+    const wasSilent = await watching;
     if (this.#closing.signal.aborted) return;
-    this.#options.onEnded(isSilent ? "it gave no picture for 30 s" : reasonOf(outcome));
+    this.#options.onEnded(wasSilent ? "it gave no picture for 30 s" : reasonOf(outcome));
   }
 
-  /** Whether it was ended for its silence. */
-  async #watch(source: LiveFfmpeg, ended: AbortSignal): Promise<boolean> {
+  /** Ends an ffmpeg that gives no more frames. Returns whether it did. */
+  async #watch(ffmpeg: LiveFfmpeg, ended: AbortSignal): Promise<boolean> {
     const { world } = this.#options;
-    while (!ended.aborted) {
-      await world.sleep(WATCH_MS, ended).catch(() => {/* it has ended */});
-      if (ended.aborted || world.monotonicMs() - this.#lastFrameMs < SILENCE_MS) continue;
-      source.kill();
+    while (await pause(world, WATCH_MS, ended)) {
+      if (world.monotonicMs() - this.#lastFrameMs < SILENCE_MS) continue;
+      ffmpeg.kill();
       return true;
     }
     return false;

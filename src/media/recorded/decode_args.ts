@@ -1,4 +1,4 @@
-/** The words for ffmpeg: how frames are sampled, cropped and reduced, and how they are written into a pipe. */
+/** ffmpeg's arguments for recorded media: sampling, cropping and scaling of frames, and how they are written into pipes. */
 
 import type { ImageCoordinates } from "../../model/frames/coordinates.ts";
 import { type SamplingPlan, takesEveryFrame } from "../../model/frames/sampling.ts";
@@ -6,7 +6,7 @@ import { PLANE_HEIGHT, PLANE_WIDTH } from "../kernels/frame_filter.ts";
 import type { MediaInput } from "../input.ts";
 import type { MediaInfo } from "../probe.ts";
 
-/** What is decoded and which rectangle of it is looked at. */
+/** What is decoded, and which rectangle of it is analysed. */
 export interface DecodeSubject {
   readonly input: MediaInput;
   readonly info: MediaInfo;
@@ -14,21 +14,24 @@ export interface DecodeSubject {
   readonly coordinates: ImageCoordinates;
 }
 
-/** Pictures in the shape that a model is shown them in; even dimensions in pixels. */
+/** Size and quality of JPEGs; width and height are even. */
 export interface JpegSize {
   readonly width: number;
   readonly height: number;
-  /** ffmpeg's scale of MJPEG, 2 (best) to 31. */
+  /** Of ffmpeg's MJPEG encoder, 2 (best) to 31. */
   readonly quantizer: number;
 }
 
-/** What comes before the outputs. `seekS` skips what lies before a key frame before it; times stay as they are. */
+/**
+ * The arguments before the outputs. With `seekS` above 0, decoding begins at the last key frame before that time; frames keep
+ * their times.
+ */
 export function inputArgs({ input }: DecodeSubject, seekS = 0): string[] {
   const seek = ["-ss", seekS.toFixed(3), "-noaccurate_seek", "-copyts", "-start_at_zero"];
   return ["-nostdin", "-v", "error", ...(seekS > 0 ? seek : []), ...input.args, "-i", input.url];
 }
 
-/** Writes 320x180 luma planes of `maxFrames` sampled frames into the pipe at `fifoPath`; `select` passes only some. */
+/** Writes 320x180 luma planes of `maxFrames` sampled frames into the pipe at `fifoPath`; `select` chooses among them. */
 export function planeOutput(
   subject: DecodeSubject,
   { maxFrames, fifoPath, select }: { maxFrames: number; fifoPath: string; select?: string },
@@ -36,19 +39,19 @@ export function planeOutput(
   return [
     ...videoOnly(subject, maxFrames),
     // The planes are too small to share among threads: two threads cost a fifth more CPU in all at 720p.
-    ...["-filter_threads", "1", "-vf", [...sampled(subject, select), ...reduced(subject)].join(",")],
+    ...["-filter_threads", "1", "-vf", [...sampling(subject, select), ...planeScaling(subject)].join(",")],
     ...sourceTimes(subject),
-    // One thread, as the raw "encoder" only copies, and writes as large as the pipe, not one a frame: together they save
-    // 5 % of a decode's wall at 1080p. Without an index ffmpeg's memory does not grow with the number of frames.
+    // One thread, because the raw "encoder" only copies, and writes as large as the pipe instead of one for each frame:
+    // together they save 5 % of a decode's time at 1080p. Without an index ffmpeg's memory does not grow with the frames.
     ...["-c:v", "rawvideo", "-threads", "1", "-f", "nut", "-write_index", "0", "-flush_packets", "0"],
     ...["-blocksize", String(PIPE_BYTES), "-y", `file:${fifoPath}`],
   ];
 }
 
 /**
- * Writes JPEGs of the frames that `select` passes to stdout, `maxFrames` of them. The fixed Huffman tables cost a tenth
- * more bytes and save a fifth of the encoder's time. With two threads the encoder works while ffmpeg filters on, and
- * gives each picture when the next one or two are chosen.
+ * Writes JPEGs of `maxFrames` frames that `select` chooses to stdout. The fixed Huffman tables cost a tenth more bytes and
+ * save a fifth of the encoder's time. With two threads the encoder works while ffmpeg filters the next frames, but each JPEG
+ * comes only when one or two more frames were chosen.
  */
 export function jpegOutput(
   subject: DecodeSubject,
@@ -59,7 +62,7 @@ export function jpegOutput(
     threads: 1 | 2;
   },
 ): string[] {
-  const filters = [...sampled(subject, select), ...cropped(subject), ...pictured(subject, size)];
+  const filters = [...sampling(subject, select), ...cropping(subject), ...jpegScaling(subject, size)];
   return [
     ...videoOnly(subject, maxFrames),
     ...["-filter_threads", "1", "-vf", filters.join(",")],
@@ -69,7 +72,7 @@ export function jpegOutput(
   ];
 }
 
-/** What a pipe holds on Linux. */
+/** The capacity of a pipe on Linux. */
 const PIPE_BYTES = 64 * 1024;
 
 function videoOnly({ info }: DecodeSubject, maxFrames: number): string[] {
@@ -79,45 +82,45 @@ function videoOnly({ info }: DecodeSubject, maxFrames: number): string[] {
   ];
 }
 
-/** Every frame as it is; in the source's own time base, so that its time is exact. */
+/** No frame is repeated or dropped for a steady rate, and times are in the source's own time base, so that they are exact. */
 function sourceTimes({ plan }: DecodeSubject): string[] {
   return ["-fps_mode", "passthrough", ...(takesEveryFrame(plan) ? ["-enc_time_base", "-1"] : [])];
 }
 
-/** Drops frames first, before anything looks at their pixels. */
-function sampled({ info, plan }: DecodeSubject, select: string | undefined): string[] {
+/** Comes first, so that no other filter works on frames that are dropped. */
+function sampling({ info, plan }: DecodeSubject, select: string | undefined): string[] {
   return [
     ...(takesEveryFrame(plan) ? [] : [steadyRate(info, plan.sampleFps)]),
     ...(select === undefined ? [] : [`select='${select}'`]),
   ];
 }
 
-/** Exact where chroma is coarser than the crop. */
-function cropped({ info, coordinates }: DecodeSubject): string[] {
+/** `exact=1` allows odd positions and sizes where chroma has a lower resolution than luma. */
+function cropping({ info, coordinates }: DecodeSubject): string[] {
   const { width, height, x, y } = coordinates.resolved_region;
   const isWhole = width === info.video!.width && height === info.video!.height;
   return isWhole ? [] : [`crop=${width}:${height}:${x}:${y}:exact=1`];
 }
 
 /**
- * Drops the pixels outside the crop; the scaler then reads no other plane than luma. Saying that both sides are full
- * range keeps it from stretching what was written as 16..235: the samples stay as they are (D6).
+ * Crops, then scales the luma plane only. Both ranges are declared as full, so that the scaler does not stretch samples of
+ * 16..235: they stay as they are. See docs/frames.md#signals.
  */
-function reduced(subject: DecodeSubject): string[] {
+function planeScaling(subject: DecodeSubject): string[] {
   return [
     ...(HAS_LUMA_PLANE.test(subject.info.video!.pixelFormat) ? [] : ["format=gray"]),
-    ...cropped(subject),
+    ...cropping(subject),
     `scale=${PLANE_WIDTH}:${PLANE_HEIGHT}:flags=area:in_range=full:out_range=full`,
     "format=gray",
   ];
 }
 
 /**
- * JPEG is full range, video mostly is not. The scaler stands here even where it has nothing to scale, as a source may
- * change its size on the way. Without a change of size every one of its methods gives the same samples, and `neighbor` is
- * three times as fast as the default.
+ * Converts to full range, which JPEG has and most video has not. The scaler is there even where nothing has to be scaled,
+ * because a source may change its size on the way. Without a change of size all its methods give the same samples, and
+ * `neighbor` is three times as fast as the default.
  */
-function pictured({ info, coordinates }: DecodeSubject, { width, height }: JpegSize): string[] {
+function jpegScaling({ info, coordinates }: DecodeSubject, { width, height }: JpegSize): string[] {
   const { resolved_region: region } = coordinates;
   const isSameGrid = width === region.width && height === region.height &&
     SAME_GRID_AS_JPEG.test(info.video!.pixelFormat);
@@ -126,15 +129,15 @@ function pictured({ info, coordinates }: DecodeSubject, { width, height }: JpegS
 }
 
 /**
- * Contract 2.3. The end of the medium is rounded to a whole number of samples, which would be none for a medium below
- * half a sampling period: two frames at 23 frames a second, sampled at 2, last 0.17 periods.
+ * ffmpeg rounds the end of the medium to a whole number of samples. For a medium shorter than half a sampling period that
+ * would be none, so its last frame is passed on: two frames at 23 frames a second, sampled at 2, last 0.17 periods.
  */
 function steadyRate(info: MediaInfo, sampleFps: number): string {
   const isShort = info.durationMs !== null && info.durationMs * sampleFps < 1000;
   return `fps=${sampleFps.toFixed(3)}${isShort ? ":eof_action=pass" : ""}`;
 }
 
-/** Pixel formats from which luma can be taken as it is; the others (RGB, palettes) have to be converted. */
+/** Pixel formats that have a luma plane; the others (RGB, palettes) have to be converted. */
 const HAS_LUMA_PLANE = /^(yuv|yuyv|uyvy|yvyu|nv\d|p[024]1\d|gray(?!f)|ya\d)/;
-/** One chroma sample for four of luma, as in the JPEGs that we write. */
+/** One chroma sample for four of luma, as in our JPEGs. */
 const SAME_GRID_AS_JPEG = /^(yuvj?420p|nv12)/;

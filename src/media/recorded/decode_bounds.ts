@@ -1,10 +1,11 @@
-/** How long a decode may take and how much it may use, and which ends of ffmpeg are faults of the medium. */
+/** How long a decode may take and how much CPU time it may use, and which outcomes of ffmpeg are faults of the medium. */
 
 import type { SamplingPlan } from "../../model/frames/sampling.ts";
 import type { MediaInput } from "../input.ts";
 import { mediaFault, reasonIn } from "../media_fault.ts";
 import type { MediaInfo } from "../probe.ts";
 import type { Outcome } from "../process.ts";
+import { processors } from "../tool_limits.ts";
 
 export interface DecodeScope {
   readonly input: MediaInput;
@@ -13,16 +14,16 @@ export interface DecodeScope {
   readonly maxFrames: number;
 }
 
-/** What is kept of ffmpeg's complaints. */
+/** How much of ffmpeg's error output is kept. */
 export const DECODE_ERROR_BYTES = 8 << 10;
 
-/** Longest decode: so many times the length of the medium, plus a start, within bounds; for slow and busy machines. */
+/** Longest decode: this many times the length of the medium, plus a start, up to a maximum; for slow and busy machines. */
 const DEADLINE_PER_MEDIA = 10;
 const DEADLINE_START_MS = 60_000;
 const DEADLINE_MAX_MS = 1_800_000;
-/** A caller waits for the answer all the while. */
+/** For a source that does not end; a caller waits for the answer all this time. */
 const ENDLESS_DEADLINE_MAX_MS = 600_000;
-/** For media of unknown length: the bytes of one millisecond of 0.8 Mbit/s video. */
+/** For media of unknown length: the bytes of one millisecond of video at 0.8 Mbit/s. */
 const BYTES_PER_MS = 100;
 
 export function decodeDeadlineMs(scope: DecodeScope): number {
@@ -37,24 +38,20 @@ export function decodeDeadlineMs(scope: DecodeScope): number {
   return Math.min(DEADLINE_MAX_MS, DEADLINE_START_MS + Math.round(mediaMs * DEADLINE_PER_MEDIA));
 }
 
-/** CPU time of all threads together: all processors for as long as the decode may take. */
+/** CPU time of all threads together: every processor for as long as the decode may take. */
 export function decodeCpuSeconds(scope: DecodeScope): number {
   return decodeDeadlineMs(scope) / 1000 * processors();
 }
 
 /**
- * A camera or a live playlist: it gives frames at the pace of the clock and does not end. Who asks for frames of one gets
- * `maxFrames`, or as many as have come by the deadline.
+ * Whether the source is a camera or a live playlist, which gives frames in real time and does not end. A decode of it gives
+ * `maxFrames` frames, or as many as have come by the deadline.
  */
 export function isEndless({ input, info }: Pick<DecodeScope, "input" | "info">): boolean {
   return input.path === null && info.durationMs === null;
 }
 
-export function processors(): number {
-  return navigator.hardwareConcurrency;
-}
-
-/** Some frames and an unhappy end are a damaged file; no frame, or our own limits, are a refusal. */
+/** Throws a Refusal where no frame was decoded or one of our limits was reached. Frames and then an error are a damaged file. */
 export function refuseFailure(
   outcome: Omit<Outcome, "stdout">,
   frames: number,

@@ -1,15 +1,16 @@
-/** One ffmpeg that gives rows of signals and pictures as they are asked for: held back by its pipe while nobody asks. */
+/** One ffmpeg that decodes rows of signals and JPEGs on demand: its full pipe stops it while no more rows are granted. */
 
 import type { Tools } from "../../base/program_paths.ts";
+import { hasEndedWithin, timer } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
-import { DECODE_ERROR_BYTES } from "./decode_bounds.ts";
-import type { DecodeWorkerPool, Reading } from "./worker_pool.ts";
 import { Fifo } from "../fifo.ts";
 import { readJpegs, type TimedJpeg } from "../formats/jpeg_stream.ts";
 import { type Outcome, type ResourceLimits, type RunningTool, start } from "../process.ts";
+import { DECODE_ERROR_BYTES } from "./decode_bounds.ts";
 import { CONTROL, type RowBatch } from "./stream_order.ts";
+import type { DecodeWorkerPool, Reading } from "./worker_pool.ts";
 
-/** What every decode of a `Decoder` shares. */
+/** What all decodes of a `Decoder` share. */
 export interface DecodeHost {
   readonly tools: Tools;
   readonly tempDir: string;
@@ -19,16 +20,16 @@ export interface DecodeHost {
 }
 
 export interface DecodeRunOptions {
-  /** ffmpeg's arguments; planes go to `fifoPath`, pictures to stdout. */
+  /** ffmpeg's arguments; planes go to `fifoPath`, JPEGs to stdout. */
   readonly args: (fifoPath: string) => readonly string[];
-  readonly hasPictures: boolean;
-  /** Rows come in batches of so many. */
+  readonly hasJpegs: boolean;
+  /** Rows come in batches of this size. */
   readonly batchRows: number;
   readonly maxRows: number;
   readonly cpuSeconds: number;
-  /** Longest life, whoever waits for whom; null is as long as something comes. */
+  /** Longest run, including the time in which the consumer asks for nothing; null is no such limit. */
   readonly deadlineMs: number | null;
-  /** Longest silence while it is waited for. */
+  /** Longest time without any output while the consumer waits. */
   readonly stallMs: number;
   readonly signal: AbortSignal;
 }
@@ -37,18 +38,18 @@ export interface DecodeRunOptions {
  * ```
  *             ┌─planes─→ named pipe ─readSync→ Worker: FrameFilter ─batches of rows─→ rows
  *   ffmpeg ───┤                                  ↑ granted rows (shared memory)
- *             └─JPEGs──→ stdout ─────────────────────────────────────────────────────→ pictures
+ *             └─JPEGs──→ stdout ─────────────────────────────────────────────────────→ jpegs
  * ```
  *
- * Only the planes hold it back: the Worker reads no further than `grant` allows, so the pipe fills up and ffmpeg blocks.
- * Pictures are always read, or the two outputs of one process could block each other; there are never more of them than
- * belong to the granted rows and to the few frames that lie in the pipe and in ffmpeg's queues.
+ * Only the planes apply back pressure: the Worker reads no further than `grant` allows, so the pipe fills up and ffmpeg
+ * blocks. JPEGs are always read, because otherwise the two outputs of one process could block each other. There are never more
+ * of them than belong to the granted rows and to the few frames in the pipe and in ffmpeg's queues.
  */
 export class DecodeRun implements AsyncDisposable {
-  /** What came since it was last emptied, in order; whoever takes it empties it. */
+  /** What has come, in order; the consumer removes what it takes. */
   readonly rows: RowBatch[] = [];
-  readonly pictures: TimedJpeg[] = [];
-  /** How ffmpeg ended; null until everything that it wrote is in `rows` and `pictures`. */
+  readonly jpegs: TimedJpeg[] = [];
+  /** How ffmpeg ended; null until everything that it wrote is in `rows` and `jpegs`. */
   outcome: Omit<Outcome, "stdout"> | null = null;
 
   readonly #host: DecodeHost;
@@ -59,7 +60,7 @@ export class DecodeRun implements AsyncDisposable {
   readonly #stallMs: number;
   #disposed: Promise<void> | null = null;
   #change = Promise.withResolvers<void>();
-  /** A bug of ours, not a fault of the medium. */
+  /** A bug, not a fault of the medium. */
   #failure: { readonly error: unknown } | null = null;
 
   private constructor(
@@ -81,16 +82,12 @@ export class DecodeRun implements AsyncDisposable {
     this.#finished = this.#finish(parts.fifo, parts.reading);
     const onAbort = () => this.stop("killed");
     signal.addEventListener("abort", onAbort, { once: true });
-    const ended = new AbortController();
-    if (deadlineMs !== null) {
-      host.world.sleep(deadlineMs, ended.signal).then(
-        () => this.stop("out_of_time"),
-        () => {/* it ended before */},
-      );
-    }
+    const deadline = deadlineMs === null
+      ? null
+      : timer(host.world, deadlineMs, () => this.stop("out_of_time"));
     this.#finished.then(() => {
       signal.removeEventListener("abort", onAbort);
-      ended.abort();
+      deadline?.[Symbol.dispose]();
     });
   }
 
@@ -107,15 +104,15 @@ export class DecodeRun implements AsyncDisposable {
       { fifoPath: fifo.path, stream: { control, batchRows, maxRows } },
       (batch) => run!.#onRows(batch),
     );
-    // Before the worker has the pipe open, closing the guard would leave it waiting for a writer for ever.
+    // If the guard were closed before the worker has opened the pipe, the worker would wait for a writer for ever.
     await reading.opened;
     owned.defer(async () => {
       fifo.closeGuard();
-      await reading.finished.catch(() => {/* whoever waits was told */});
+      await reading.finished.catch(() => {/* `wait` throws it */});
     });
     const tool = start(tools.ffmpeg, options.args(fifo.path), {
       signal,
-      hasStdout: options.hasPictures,
+      hasStdout: options.hasJpegs,
       maxStderrBytes: DECODE_ERROR_BYTES,
       limits: host.limits(options.cpuSeconds),
     });
@@ -124,7 +121,7 @@ export class DecodeRun implements AsyncDisposable {
     return run;
   }
 
-  /** Lets the worker read up to `rows` rows in all; never takes back. */
+  /** Lets the worker read up to `rows` rows in all. A smaller number than before changes nothing. */
   grant(rows: number): void {
     const granted = Atomics.load(this.#control, CONTROL.granted);
     if (granted === CONTROL.stop || granted >= rows) return;
@@ -133,28 +130,28 @@ export class DecodeRun implements AsyncDisposable {
   }
 
   /**
-   * Returns when something has come or all has ended. An ffmpeg from which nothing at all comes while it is waited for is
+   * Returns when something has come or all has ended. An ffmpeg that writes nothing at all for `stallMs` of this waiting is
    * killed: `outcome` is then `out_of_time`. Throws when the reading failed.
    */
   async wait(): Promise<void> {
     const change = this.#change.promise;
     let isChanged = false;
-    while (!isChanged && !this.outcome && this.rows.length + this.pictures.length === 0) {
+    while (!isChanged && !this.outcome && this.rows.length + this.jpegs.length === 0) {
       const reads = this.#reads();
-      isChanged = await this.#isWithin(change, this.#stallMs);
+      isChanged = await hasEndedWithin(this.#host.world, this.#stallMs, change);
       if (!isChanged && this.#reads() === reads) this.stop("out_of_time");
     }
     if (this.#failure) throw this.#failure.error;
   }
 
-  /** Ends ffmpeg and the reading, wherever they are; `outcome` follows. */
+  /** Ends ffmpeg and the reading at any point; `outcome` follows. */
   stop(why: "killed" | "out_of_time"): void {
     this.#tool.kill(why);
     Atomics.store(this.#control, CONTROL.granted, CONTROL.stop);
     Atomics.notify(this.#control, CONTROL.granted);
   }
 
-  /** Whoever else asks for it waits for the same end. */
+  /** May be called several times; all calls wait for the same end. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.#disposed ??= this.#dispose();
   }
@@ -171,18 +168,18 @@ export class DecodeRun implements AsyncDisposable {
       this.stop("killed");
     };
     reading.finished.catch(fail);
-    const pictures = this.#tool.stdout
+    const jpegs = this.#tool.stdout
       ? readJpegs(this.#tool.stdout, {
         bytes: () => Atomics.add(this.#control, CONTROL.reads, 1),
-        picture: (picture) => {
-          this.pictures.push(picture);
+        jpeg: (jpeg) => {
+          this.jpegs.push(jpeg);
           this.#notify();
         },
       }).catch(fail)
       : null;
     const outcome = await this.#tool.ended;
     fifo.closeGuard();
-    await Promise.allSettled([reading.finished, pictures]);
+    await Promise.allSettled([reading.finished, jpegs]);
     this.outcome = outcome;
     this.#notify();
   }
@@ -199,17 +196,5 @@ export class DecodeRun implements AsyncDisposable {
 
   #reads(): number {
     return Atomics.load(this.#control, CONTROL.reads);
-  }
-
-  async #isWithin(change: Promise<void>, timeoutMs: number): Promise<boolean> {
-    const settled = new AbortController();
-    try {
-      return await Promise.race([
-        change.then(() => true),
-        this.#host.world.sleep(timeoutMs, settled.signal).then(() => false, () => false),
-      ]);
-    } finally {
-      settled.abort();
-    }
   }
 }

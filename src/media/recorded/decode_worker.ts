@@ -1,21 +1,21 @@
-/** The media Worker: reads decoded planes from a named pipe into the frame filter's memory. Blocks while it reads. */
+/** The decode Worker: reads decoded luma planes from a named pipe into the frame filter's memory. Blocks while it reads. */
 
 import type { SignalColumns } from "../../model/frames/signals.ts";
 import { FrameFilter, PLANE_BYTES } from "../kernels/frame_filter.ts";
 import { NutReader } from "../formats/nut.ts";
 import { CONTROL, type RowBatch, type StreamOrder } from "./stream_order.ts";
 
-/** To the worker: read the NUT stream of this pipe to its end. */
+/** An order to the worker: read the NUT stream in this pipe to its end. */
 export interface DecodeOrder {
   readonly fifoPath: string;
-  /** Present: rows are handed on in batches, as far as they are granted, and not all at the end. */
+  /** With it, rows are sent in batches, as far as they are granted; without it, all at the end. */
   readonly stream?: StreamOrder;
 }
 
 /**
- * From the worker: `ready` once, then for each order `opened` when the pipe is open, `rows` if it is a stream, then how it
- * ended; a stream has no `signals` left then. `failed` says that the bytes were not what was asked for; the worker itself
- * goes on.
+ * What the worker reports: `ready` once, then for each order `opened` when the pipe is open, `rows` if it is a stream, and at
+ * last `done` or `failed`. The `signals` of `done` are empty for a stream, whose rows were sent before. `failed`: the bytes
+ * were not what was asked for; the worker itself continues.
  */
 export type DecodeReport =
   | { readonly kind: "ready" }
@@ -25,24 +25,25 @@ export type DecodeReport =
   | { readonly kind: "failed"; readonly message: string };
 
 /**
- * How the staging area is used. What is left of one read is moved in front of the next, so a plane always lies in one
- * piece, and one fixed view serves every read.
+ * How the staging area is used. Unparsed bytes of one read are moved to just before the place of the next read, so that a
+ * plane is always contiguous and every read goes into the same view.
  *
  * ```
  *   0                    CARRY_BYTES                     + READ_BYTES
- *   | ......... rest ....|#### read from the pipe ##### ........|
+ *   | ..... unparsed ....|#### read from the pipe ##### ........|
  * ```
  */
 const CARRY_BYTES = 128 * 1024;
-/** A pipe holds 64 KiB, so one read never gives more. */
+/** The capacity of a pipe, so that one read never gives more. */
 const READ_BYTES = 64 * 1024;
 
-interface WorkerScope {
+/** The part of the Worker's global scope that is used here. */
+interface DecodeWorkerScope {
   postMessage(report: DecodeReport, moved?: readonly Transferable[]): void;
   onmessage: ((event: MessageEvent<DecodeOrder>) => void) | null;
 }
 
-const scope = self as unknown as WorkerScope;
+const scope = self as unknown as DecodeWorkerScope;
 const filter = await FrameFilter.load();
 const reader = new NutReader();
 const readView = filter.staging.subarray(CARRY_BYTES, CARRY_BYTES + READ_BYTES);
@@ -64,13 +65,13 @@ scope.onmessage = ({ data: order }) => {
 };
 scope.postMessage({ kind: "ready" });
 
-/** The hot loop: allocates nothing. A stream that ends within a frame ends before it: the decoder was stopped. */
+/** The hot loop: allocates nothing. A frame that is cut off by the end of the stream is dropped: the decoder was stopped. */
 function readPlanes(fifo: Deno.FsFile, stream: RowStream | null): void {
   const staging = filter.staging;
   let firstPts = NaN;
   let lastMs = 0;
   let pauseAt = stream ? stream.firstPause : Infinity;
-  /** The unread bytes are `[at, CARRY_BYTES + got)`; `at` may lie behind them while a skipped element goes on. */
+  /** The unparsed bytes are `[at, CARRY_BYTES + got)`. `at` may be behind them, while a skipped element is not complete. */
   let at = CARRY_BYTES;
   for (let got = fifo.readSync(readView); got !== null; got = fifo.readSync(readView)) {
     const end = CARRY_BYTES + got;
@@ -95,7 +96,7 @@ function readPlanes(fifo: Deno.FsFile, stream: RowStream | null): void {
   }
 }
 
-/** Hands settled rows on while a stream is read, and holds the reading back, hence ffmpeg, until more is granted. */
+/** Sends final rows while a stream is read. Stops the reading, and so ffmpeg, until more rows are granted. */
 class RowStream {
   startS = NaN;
   readonly #order: StreamOrder;
@@ -106,7 +107,7 @@ class RowStream {
     this.#control = new Int32Array(order.control);
   }
 
-  /** After the look-ahead of the cut score, so that the first batch is a whole one. */
+  /** The first batch is sent after the look-ahead of the cut score, so that it has `batchRows` final rows. */
   get firstPause(): number {
     return Math.min(this.#order.batchRows + filter.cutLookahead, this.#order.maxRows);
   }
@@ -115,7 +116,7 @@ class RowStream {
     Atomics.add(this.#control, CONTROL.reads, 1);
   }
 
-  /** Posts what is settled and waits for leave to go on. Returns the row count of the next pause, or `CONTROL.stop`. */
+  /** Sends the final rows and waits until more are granted. Returns the row count of the next pause, or `CONTROL.stop`. */
   pause(): number {
     const { batchRows, maxRows } = this.#order;
     if (filter.count >= maxRows) filter.finish();
@@ -129,9 +130,9 @@ class RowStream {
     }
   }
 
-  /** Moves what is settled to the main thread. */
+  /** Moves the final rows to the main thread. */
   post(): void {
-    if (filter.settled === 0) return;
+    if (filter.finalRows === 0) return;
     const batch = { ...filter.takeFinalRows(), startS: this.startS };
     const { ptsMs, perceptualHash, lumaMean, flickerScore, ghostingScore, noiseVarianceScore, cutScore } =
       batch;

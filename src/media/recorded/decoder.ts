@@ -1,4 +1,4 @@
-/** Decodes recorded media into signals: ffmpeg writes reduced luma planes into a pipe, a media Worker reads them. */
+/** Decodes recorded media into signals: ffmpeg writes scaled luma planes into a pipe, and a decode Worker reads them. */
 
 import { Gate } from "../../base/gate.ts";
 import type { Tools } from "../../base/program_paths.ts";
@@ -11,6 +11,12 @@ import {
 } from "../../model/frames/coordinates.ts";
 import type { SamplingPlan } from "../../model/frames/sampling.ts";
 import type { SignalColumns } from "../../model/frames/signals.ts";
+import { Fifo } from "../fifo.ts";
+import type { MediaInput } from "../input.ts";
+import { mediaFault } from "../media_fault.ts";
+import { type MediaInfo, probeMedia } from "../probe.ts";
+import { type Outcome, type ResourceLimits, run } from "../process.ts";
+import { toolLimits } from "../tool_limits.ts";
 import { type DecodeSubject, inputArgs, planeOutput } from "./decode_args.ts";
 import {
   DECODE_ERROR_BYTES,
@@ -18,23 +24,17 @@ import {
   decodeDeadlineMs,
   type DecodeScope,
   isEndless,
-  processors,
   refuseFailure,
 } from "./decode_bounds.ts";
-import { type DecodeWorker, DecodeWorkerPool } from "./worker_pool.ts";
-import { Fifo } from "../fifo.ts";
-import { mediaFault } from "../media_fault.ts";
 import { FrameStream, type FrameStreamRequest } from "./frame_stream.ts";
-import type { MediaInput } from "../input.ts";
-import { type MediaInfo, probeMedia } from "../probe.ts";
-import { type Outcome, type ResourceLimits, run } from "../process.ts";
+import { type DecodeWorker, DecodeWorkerPool } from "./worker_pool.ts";
 
 export interface DecoderOptions {
   readonly tools: Tools;
   /** For named pipes; empty again after each decode. */
   readonly tempDir: string;
   readonly world: World;
-  /** Decodes at once, at least 1; more than there are processors only makes each slower. */
+  /** Decodes at the same time, at least 1; more than there are processors only makes each slower. */
   readonly maxConcurrent: number;
 }
 
@@ -42,9 +42,9 @@ export interface DecodeRequest {
   readonly input: MediaInput;
   readonly info: MediaInfo;
   readonly plan: SamplingPlan;
-  /** Sampled frames; what follows is not decoded. */
+  /** Sampled frames; the rest is not decoded. */
   readonly maxFrames: number;
-  /** Fractions of the displayed picture; absent is the whole of it. */
+  /** As fractions of the displayed frame; absent is the whole frame. */
   readonly crop?: NormalizedRegion;
   readonly signal: AbortSignal;
 }
@@ -52,10 +52,10 @@ export interface DecodeRequest {
 export interface DecodedSignals {
   /** At least one frame. Times are exact, in milliseconds from the first frame, not rounded. */
   readonly signals: SignalColumns;
-  /** Pixels, as displayed, before the crop. */
+  /** Pixels as displayed, before the crop. */
   readonly width: number;
   readonly height: number;
-  /** The source's, in ffmpeg's words. */
+  /** Of the source, by ffmpeg's name. */
   readonly pixelFormat: string;
   readonly coordinates: ImageCoordinates;
 }
@@ -64,16 +64,16 @@ export interface DecodedSignals {
  * ```
  *   probe:          ffprobe ─JSON→ MediaInfo
  *   decodeSignals:  [gate, FIFO order] → ffmpeg ─NUT→ named pipe ─readSync→ Worker: FrameFilter → SignalColumns
- *   streamFrames:   the same chunk by chunk, with JPEGs of chosen frames; ffmpeg waits for the consumer
+ *   streamFrames:   the same in chunks, with JPEGs of chosen frames; ffmpeg waits for the consumer
  * ```
  *
- * Faults of the medium are 422 `source_uri`. A file that is damaged in places gives the frames that can be decoded.
+ * Faults of the medium are 422 `source_uri`. A damaged file gives the frames that can be decoded.
  */
 export class Decoder implements AsyncDisposable {
   readonly #options: DecoderOptions;
   readonly #decodes: Gate;
   readonly #probes: Gate;
-  /** Endless sources and streams go at the pace of others: they hold a place for minutes and use little of a processor. */
+  /** For endless sources and streams, which are as fast as their source or consumer: long, but with little CPU time. */
   readonly #streams: Gate;
   readonly #pool: DecodeWorkerPool;
   readonly #closing = new AbortController();
@@ -89,14 +89,14 @@ export class Decoder implements AsyncDisposable {
     this.#probes = new Gate({ ...common, limit: maxConcurrent * PROBES_PER_DECODE, what: "probes" });
   }
 
-  /** Starts a first worker, so that a machine where none can run says so now. */
+  /** Starts a first worker, so that a machine that cannot run one fails now. */
   static async open(options: DecoderOptions): Promise<Decoder> {
     const decoder = new Decoder(options);
     decoder.#pool.giveBack(await decoder.#pool.take());
     return decoder;
   }
 
-  /** What the file, or another input, holds; refuses what is no media container. */
+  /** What the input contains; refuses what is no media container. */
   probe(input: MediaInput, signal: AbortSignal, deadlineMs?: number): Promise<MediaInfo> {
     return this.#track(signal, async (either) => {
       const { tools, world } = this.#options;
@@ -111,7 +111,7 @@ export class Decoder implements AsyncDisposable {
     });
   }
 
-  /** Waits its turn, decodes, and leaves no process, pipe or file behind however it ends. */
+  /** Waits for its turn and decodes. Leaves no process, pipe or file behind, however it ends. */
   decodeSignals(request: DecodeRequest): Promise<DecodedSignals> {
     return this.#track(request.signal, async (signal) => {
       const { video } = request.info;
@@ -133,9 +133,9 @@ export class Decoder implements AsyncDisposable {
   }
 
   /**
-   * Decodes as its chunks are asked for; the stream holds its place until its end or until it is disposed. A stream whose
-   * consumer is slow uses little of a processor, so there are places for four times as many, and none is taken from
-   * `decodeSignals`. Refuses as `decodeSignals` does; what ffmpeg has to say comes from `next`.
+   * Decodes on demand, chunk by chunk. The stream keeps its permit until its end or until it is disposed. A stream with a slow
+   * consumer uses little CPU time, so there are four times as many permits, and they are not those of `decodeSignals`.
+   * Refuses as `decodeSignals` does; failures of ffmpeg come from `next`.
    */
   streamFrames(request: FrameStreamRequest): Promise<FrameStream> {
     return this.#track(request.signal, async (signal) => {
@@ -168,7 +168,7 @@ export class Decoder implements AsyncDisposable {
   /** Stops what is running and ends the workers. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort(new Error("the decoder is closing"));
-    // What was just starting may have become a stream.
+    // A call that was just starting may have become a stream, so the set is looked at again.
     while (this.#running.size > 0) await Promise.allSettled(this.#running);
     this.#decodes.close();
     this.#streams.close();
@@ -208,11 +208,7 @@ export class Decoder implements AsyncDisposable {
   }
 
   #limits(cpuSeconds: number): ResourceLimits {
-    return {
-      prlimit: this.#options.tools.prlimit,
-      cpuSeconds,
-      addressSpaceBytes: ADDRESS_SPACE_BYTES + processors() * ADDRESS_SPACE_BYTES_PER_PROCESSOR,
-    };
+    return toolLimits("decode", { prlimit: this.#options.tools.prlimit, cpuSeconds });
   }
 
   /** Runs `work` so that closing the decoder stops it and waits for it. */
@@ -229,26 +225,23 @@ export class Decoder implements AsyncDisposable {
 
 /** Probes are short and wait for the disk more than they compute. */
 const PROBES_PER_DECODE = 2;
-/** Cameras at 25 frames a second that a processor decodes with ease. */
+/** As many cameras at 25 frames a second as one processor decodes easily. */
 const STREAMS_PER_DECODE = 4;
-/** Streams wait for their readers, who may wait for a slow model: nobody waits for them without an end. */
+/** Longest wait for a permit: the streams that have one wait for their consumers, which may wait for a slow model. */
 const STREAM_WAIT_MS = 30_000;
-/** Callers that may wait for a decode; each is an open request, and the service bounds those before. */
+/** Callers that may wait for a permit. Each is an open request, and the service bounds the number of those earlier. */
 const WAITERS_MAX = 4096;
-/** Twice the wall-clock limit: ffprobe decodes the first frames on all processors. */
+/** Twice the wall-clock limit, as ffprobe decodes the first frames on all processors. */
 const PROBE_CPU_SECONDS = 20;
-/** Decoding 4K takes 0.7 GiB on two processors; each further one reserves a stack and an allocation arena. */
-const ADDRESS_SPACE_BYTES = 8 * 2 ** 30;
-const ADDRESS_SPACE_BYTES_PER_PROCESSOR = 256 * 2 ** 20;
 
-/** Lets `worker` read the pipe while `write` writes into it; both have ended when this returns or throws. */
+/** Lets `worker` read from the pipe while `write` writes into it; both have ended when this returns or throws. */
 async function readWhile(
   worker: DecodeWorker,
   fifo: Fifo,
   write: (workerFailed: AbortSignal) => Promise<Outcome>,
 ): Promise<{ signals: SignalColumns; outcome: Outcome }> {
   const reading = worker.read({ fifoPath: fifo.path });
-  // Before the worker has the pipe open, closing the guard would leave it waiting for a writer for ever.
+  // If the guard were closed before the worker has opened the pipe, the worker would wait for a writer for ever.
   await reading.opened;
   const workerFailed = new AbortController();
   reading.finished.catch((error) => workerFailed.abort(error));

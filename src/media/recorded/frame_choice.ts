@@ -1,13 +1,13 @@
-/** Which frames of a stream become pictures, in words for ffmpeg's `select` and in frame numbers for us. */
+/** Which frames of a stream become JPEGs: as an expression for ffmpeg's `select` filter and as frame numbers. */
 
 import type { ImageCoordinates } from "../../model/frames/coordinates.ts";
 import { chosenPositions } from "../../model/reason/chunks.ts";
 import type { JpegSize } from "./decode_args.ts";
 
 /**
- * The chosen frames of all chunks (contract 6.2). They are known beforehand for full chunks and for the chunk that
- * `maxFrames` cuts short; where the medium ends within a chunk, nobody knows before. From `candidatesFrom` on, a multiple
- * of `size`, every frame becomes a picture, so that the right ones are there however the last chunk ends.
+ * The chosen frames of all chunks. See docs/reason.md#chunks. They are known in advance for full chunks and for the chunk that
+ * `maxFrames` cuts short, but not for a chunk in which the medium ends. From `candidatesFrom` on, a multiple of `size`, every
+ * frame becomes a JPEG, so that the right ones exist wherever the last chunk ends.
  *
  * ```
  *   size 5, two a chunk, maxFrames 13      0...4 5...9 0.2        0 4 5 9 10 12
@@ -17,12 +17,12 @@ import type { JpegSize } from "./decode_args.ts";
 export class FrameChoice {
   /** ffmpeg's expression over the frame number n, true for the frames of this choice. */
   readonly select: string;
-  /** Pictures up to `maxFrames`. */
+  /** The number of JPEGs up to `maxFrames`. */
   readonly total: number;
 
   readonly #size: number;
   readonly #positions: readonly number[];
-  /** The first frame of the part that does not repeat, and which frames are chosen there; null is every one. */
+  /** The first frame of the part that does not repeat, and which frames are chosen there; null is all of them. */
   readonly #restFrom: number;
   readonly #rest: readonly number[] | null;
 
@@ -41,7 +41,7 @@ export class FrameChoice {
     this.total = this.#repeatedTotal + (this.#rest?.length ?? maxFrames - this.#restFrom);
   }
 
-  /** The number of the frame that becomes picture `index`, counting from 0. */
+  /** The number of the frame that becomes JPEG `index`, counting from 0. */
   frameOf(index: number): number {
     const inRest = index - this.#repeatedTotal;
     if (inRest >= 0) return this.#rest?.[inRest] ?? this.#restFrom + inRest;
@@ -59,7 +59,7 @@ export function selectFrames(frames: readonly number[]): string {
   return frames.map((frame) => `eq(n,${frame})`).join("+");
 }
 
-/** The frames shown at these times of the decode's clock, as an expression. */
+/** The frames at these times on the clock of the decode, as an expression. */
 export function selectTimes(timesS: readonly number[]): string {
   return timesS.map((timeS) =>
     `between(t,${(timeS - EPSILON_S).toFixed(9)},${(timeS + EPSILON_S).toFixed(9)})`
@@ -67,12 +67,12 @@ export function selectTimes(timesS: readonly number[]): string {
     .join("+");
 }
 
-/** Below the finest tick of any container, above the rounding of a double. */
+/** Smaller than the finest tick of any container, larger than the rounding error of a double. */
 const EPSILON_S = 2e-6;
 
 /**
- * The size of the pictures: the region that is looked at, shrunk so that its longer edge is at most `maxEdge`, never
- * enlarged, both edges even. `quality` is that of the JPEG world, 1 to 100.
+ * The size of the JPEGs: that of the analysed region, scaled down where its longer edge is above `maxEdge`, never enlarged,
+ * both edges even. `quality` is on the usual JPEG scale, 1 to 100.
  */
 export function jpegSize(
   { resolved_region: { width, height } }: ImageCoordinates,
@@ -83,14 +83,14 @@ export function jpegSize(
   return { width: even(width), height: even(height), quantizer: quantizerOf(quality) };
 }
 
-/** ffmpeg's quantizer, 2 to 31, for a quality of the JPEG world, 1 to 100. */
+/** ffmpeg's quantizer, 2 to 31, for a quality on the usual JPEG scale, 1 to 100. */
 export function quantizerOf(quality: number): number {
   const standardScale = quality < 50 ? 50 / quality : (200 - 2 * quality) / 100;
   return Math.min(31, Math.max(2, Math.round(QUANTIZER_PER_SCALE * standardScale)));
 }
 
 const DEFAULT_QUALITY = 80;
-/** ffmpeg's quantizer 10 is about the standard tables as they are, quality 50. */
+/** ffmpeg's quantizer 10 corresponds to the standard tables without scaling, quality 50. */
 const QUANTIZER_PER_SCALE = 10;
-/** So that 1920 * (640 / 1920) is 640 in spite of binary fractions. */
+/** So that 1920 * (640 / 1920) is 640 and not a little less in binary arithmetic. */
 const ROUNDING = 1e-9;

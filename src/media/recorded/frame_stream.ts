@@ -1,4 +1,4 @@
-/** Recorded media chunk by chunk: the signals of each and pictures of the frames chosen in it, decoded as they are asked for. */
+/** Recorded media in chunks: the signals of each chunk and JPEGs of the frames chosen in it, decoded on demand. */
 
 import type { ImageCoordinates, NormalizedRegion } from "../../model/frames/coordinates.ts";
 import { chosenPositions } from "../../model/reason/chunks.ts";
@@ -8,8 +8,8 @@ import { type DecodeSubject, inputArgs, jpegOutput, type JpegSize, planeOutput }
 import { decodeCpuSeconds, decodeDeadlineMs, isEndless, refuseFailure } from "./decode_bounds.ts";
 import { type DecodeHost, DecodeRun } from "./decode_run.ts";
 import { FrameChoice, jpegSize, selectFrames, selectTimes } from "./frame_choice.ts";
+import { FrameJpegs } from "./frame_jpegs.ts";
 import type { MediaInput } from "../input.ts";
-import type { TimedJpeg } from "../formats/jpeg_stream.ts";
 import type { MediaInfo } from "../probe.ts";
 import { RowQueue } from "./row_queue.ts";
 import type { RowBatch } from "./stream_order.ts";
@@ -18,20 +18,21 @@ export interface FrameStreamRequest {
   readonly input: MediaInput;
   readonly info: MediaInfo;
   readonly plan: SamplingPlan;
-  /** Sampled frames; what follows is not decoded. */
+  /** Sampled frames; the rest is not decoded. */
   readonly maxFrames: number;
-  /** Fractions of the displayed picture; absent is the whole of it. */
+  /** As fractions of the displayed frame; absent is the whole frame. */
   readonly crop?: NormalizedRegion;
   /** Aborting ends the stream as disposing does; a pending `next` rejects with its reason. */
   readonly signal: AbortSignal;
   readonly chunks: ChunkRule;
-  /** Only for chunks by count, contract 6.2. */
+  /** JPEGs for each chunk; only for chunks by count. */
   readonly images?: ChunkImageOptions;
 }
 
 /**
- * Contract 6.2. By count: `size` frames each, the last may have fewer. By window: from the first frame that is in no chunk
- * yet, all that are shown less than `windowMs` later; a window that would start at `endMs` or later ends the stream.
+ * How the stream is divided. By count: `size` frames each; the last chunk may have fewer. By window: from the first frame that
+ * is in no chunk yet, all frames less than `windowMs` later; a window that would start at `endMs` or later ends the stream.
+ * See docs/reason.md#chunks.
  */
 export type ChunkRule =
   | { readonly by: "count"; readonly size: number }
@@ -40,9 +41,9 @@ export type ChunkRule =
 export interface ChunkImageOptions {
   /** JPEGs of each chunk, at least 1. */
   readonly perChunk: number;
-  /** Pixels of the longer edge that are not passed; null keeps the size of the region. Nothing is ever enlarged. */
+  /** Longest edge in pixels; null keeps the size of the region. Nothing is ever enlarged. */
   readonly maxEdge: number | null;
-  /** JPEG quality, 1 to 100; 80 unless told. */
+  /** JPEG quality, 1 to 100; default 80. */
   readonly quality?: number;
 }
 
@@ -51,9 +52,9 @@ export interface DecodedChunk {
   readonly index: number;
   /** Number of its first frame among all sampled frames. */
   readonly firstFrame: number;
-  /** Of this chunk only; `ptsMs` still counts from the first frame of the medium. */
+  /** Of this chunk only; `ptsMs` counts from the first frame of the medium. */
   readonly signals: SignalColumns;
-  /** Of the chosen frames, ascending; empty unless asked for. */
+  /** Of the chosen frames, ascending; empty without `images` in the request. */
   readonly images: readonly ChunkImage[];
 }
 
@@ -65,42 +66,36 @@ export interface ChunkImage {
 }
 
 /**
- * One ffmpeg decodes once: the planes for the signals, and JPEGs of the frames whose positions are known beforehand. Where
- * it turns out only at the end of the medium which frames the last, short chunk has, and its frames are not among the
- * pictures, a second, short ffmpeg fetches these few by their exact times and proves by their signals that they are the
- * same frames. So it is, too, for the rest of a medium that changes its format on the way, as ffmpeg then counts anew.
+ * One ffmpeg decodes the medium once: luma planes for the signals, and JPEGs of the frames whose positions are known in
+ * advance. Which frames the last, short chunk has may be known only at the end of the medium. If there are no JPEGs of its
+ * chosen frames, a second ffmpeg decodes these few by their exact times, and their signals prove that they are the same frames.
+ * The same is done for the rest of a medium that changes its format on the way, because ffmpeg then counts frames anew.
  *
- * An endless source cannot be asked twice: the last chunk of one that ends by its deadline may lack pictures.
+ * An endless source cannot be read twice: if it ends by its deadline, the last chunk may lack JPEGs.
  *
- * Held at most: the rows and pictures of the chunk at hand and of `#readAhead` rows, and what ffmpeg itself holds.
+ * Memory: the rows and JPEGs of the current chunk and of `#readAhead` more rows, and what ffmpeg itself uses.
  */
 export class FrameStream implements AsyncDisposable {
   readonly coordinates: ImageCoordinates;
-  /** Pixels, as displayed, before the crop. */
+  /** Pixels as displayed, before the crop. */
   readonly width: number;
   readonly height: number;
-  /** The source's, in ffmpeg's words. */
+  /** Of the source, by ffmpeg's name. */
   readonly pixelFormat: string;
-  /** Resolves when nothing of it is left: after its end, a failure, or disposing. */
+  /** Resolves when all resources are released: after the end, a failure, or disposing. */
   readonly closed: Promise<void>;
 
   readonly #host: DecodeHost;
   readonly #request: FrameStreamRequest;
   readonly #subject: DecodeSubject;
   readonly #size: JpegSize | null;
-  readonly #choice: FrameChoice | null;
   readonly #run: DecodeRun;
   readonly #stop = new AbortController();
   readonly #signal: AbortSignal;
   readonly #closed = Promise.withResolvers<void>();
   readonly #rows = new RowQueue();
-  /** Pictures whose frame is not certain yet, with their place in the order of arrival. */
-  #arrived: { readonly picture: TimedJpeg; readonly order: number }[] = [];
-  #arrivals = 0;
-  readonly #jpegs = new Map<number, Uint8Array<ArrayBuffer>>();
-  /** ffmpeg has counted anew: pictures are known by their times alone. */
-  #isOrderLost = false;
-  #hasLargePicture = false;
+  /** Null for a stream without JPEGs. */
+  readonly #jpegs: FrameJpegs | null;
   #chunks = 0;
   /** Calls of `next` take turns. */
   #turn: Promise<unknown> = Promise.resolve();
@@ -129,7 +124,7 @@ export class FrameStream implements AsyncDisposable {
     this.#request = request;
     this.#subject = parts.subject;
     this.#size = parts.size;
-    this.#choice = parts.choice;
+    this.#jpegs = parts.choice && new FrameJpegs(this.#rows, parts.choice);
     this.#run = parts.run;
     this.#stop = parts.stop;
     this.#signal = parts.signal;
@@ -139,7 +134,7 @@ export class FrameStream implements AsyncDisposable {
     this.#run.grant(this.#readAhead);
   }
 
-  /** Throws a RangeError for a request that no caller's input can make; ffmpeg is under way when it returns. */
+  /** Starts ffmpeg. Throws a RangeError for a request that no input of a caller can cause. */
   static async open(
     host: DecodeHost,
     request: FrameStreamRequest,
@@ -160,13 +155,13 @@ export class FrameStream implements AsyncDisposable {
             maxFrames: choice.total,
             select: choice.select,
             size: size!,
-            // At the pace of a camera the encoder has all the time there is, and a picture must not wait for the next.
+            // A camera leaves the encoder enough time, and a JPEG must not wait for the next frame.
             threads: isLive ? 1 : 2,
           })
           : []),
         ...planeOutput(subject, { maxFrames: request.maxFrames, fifoPath }),
       ],
-      hasPictures: choice !== null,
+      hasJpegs: choice !== null,
       batchRows: request.chunks.by === "count" ? Math.min(request.chunks.size, BATCH_ROWS) : BATCH_ROWS,
       maxRows: request.maxFrames,
       cpuSeconds: decodeCpuSeconds(request),
@@ -179,7 +174,7 @@ export class FrameStream implements AsyncDisposable {
 
   /**
    * The next chunk, or null after the last. Rejects with a Refusal (422 `source_uri`) where the medium gives no frame or
-   * breaks a limit; a medium that is damaged later ends with what was decoded. Calls take turns.
+   * exceeds a limit; a medium that is damaged later ends with what was decoded. Concurrent calls run one after the other.
    */
   next(): Promise<DecodedChunk | null> {
     const chunk = this.#turn.then(async () => {
@@ -195,7 +190,7 @@ export class FrameStream implements AsyncDisposable {
     return chunk;
   }
 
-  /** Ends ffmpeg and gives everything back, at any moment; a pending `next` rejects. */
+  /** Ends ffmpeg and releases everything, at any moment; a pending `next` rejects. */
   async [Symbol.asyncDispose](): Promise<void> {
     const reason = new Error("the stream of frames was closed");
     if (!this.#isOver) {
@@ -214,7 +209,7 @@ export class FrameStream implements AsyncDisposable {
       this.#collect();
       const rows = this.#rowsOfNext();
       if (rows === 0) await this.#release();
-      else if (rows !== null && this.#hasPictures(rows)) return await this.#cut(rows);
+      else if (rows !== null && this.#hasJpegs(rows)) return await this.#cutChunk(rows);
       else {
         this.#run.grant(this.#rows.end + this.#readAhead);
         await this.#run.wait();
@@ -222,7 +217,7 @@ export class FrameStream implements AsyncDisposable {
     }
   }
 
-  /** Frames of the next chunk; null while that is not known, 0 after the last. */
+  /** How many frames the next chunk has; null while that is not known, 0 after the last. */
   #rowsOfNext(): number | null {
     const { first, end } = this.#rows;
     const { chunks, maxFrames } = this.#request;
@@ -243,12 +238,12 @@ export class FrameStream implements AsyncDisposable {
     return queued;
   }
 
-  /** Whether the pictures of the next `rows` frames are here, as far as this ffmpeg gives them. */
-  #hasPictures(rows: number): boolean {
-    if (!this.#choice || this.#isOrderLost || this.#run.outcome) return true;
+  /** Whether the JPEGs of the next `rows` frames are here, or no longer expected from this ffmpeg. */
+  #hasJpegs(rows: number): boolean {
+    const jpegs = this.#jpegs;
+    if (!jpegs || jpegs.isOrderLost || this.#run.outcome) return true;
     const { first, end } = this.#rows;
-    return end >= first + rows + this.#patience ||
-      this.#chosen(rows).every((frame) => this.#jpegs.has(frame));
+    return end >= first + rows + this.#jpegDelayMax || this.#chosen(rows).every((frame) => jpegs.has(frame));
   }
 
   #chosen(rows: number): number[] {
@@ -256,79 +251,51 @@ export class FrameStream implements AsyncDisposable {
     return chosenPositions(rows, perChunk).map((position) => this.#rows.first + position);
   }
 
-  async #cut(count: number): Promise<DecodedChunk> {
+  async #cutChunk(count: number): Promise<DecodedChunk> {
     const firstFrame = this.#rows.first;
     const chosen = this.#chosen(count);
     if (this.#rows.end >= this.#request.maxFrames) this.#run.stop("killed");
-    await this.#fetch(chosen.filter((frame) => !this.#jpegs.has(frame)));
+    if (this.#jpegs) await this.#decodeAgain(this.#jpegs, chosen);
     const signals = this.#rows.take(count);
-    const images = chosen.filter((frame) => this.#jpegs.has(frame)).map((frame) => ({
-      frameIndex: frame,
-      ptsMs: signals.ptsMs[frame - firstFrame]!,
-      jpeg: this.#jpegs.get(frame)!,
-    }));
-    for (const frame of this.#jpegs.keys()) if (frame < this.#rows.first) this.#jpegs.delete(frame);
+    const images = chosen.flatMap((frame) => {
+      const jpeg = this.#jpegs?.get(frame);
+      return jpeg ? [{ frameIndex: frame, ptsMs: signals.ptsMs[frame - firstFrame]!, jpeg }] : [];
+    });
+    this.#jpegs?.dropTaken();
     this.#run.grant(this.#rows.first + this.#readAhead);
     return { index: this.#chunks++, firstFrame, signals, images };
   }
 
-  /** Takes over what has come, and finds out of which frame each picture is. */
+  /** Takes over what has come from ffmpeg. */
   #collect(): void {
-    const { rows, pictures, outcome } = this.#run;
+    const { rows, jpegs, outcome } = this.#run;
     for (const batch of rows.splice(0)) this.#rows.push(batch);
-    for (const picture of pictures.splice(0)) this.#arrived.push({ picture, order: this.#arrivals++ });
-    this.#arrived = this.#arrived.filter(({ picture, order }) => {
-      const frame = this.#frameOf(picture, order);
-      if (frame === null) return !outcome;
-      if (picture.jpeg.length > PICTURE_BYTES_MAX) this.#hasLargePicture = true;
-      else if (frame >= this.#rows.first) this.#jpegs.set(frame, picture.jpeg);
-      return false;
-    });
+    this.#jpegs?.add(jpegs.splice(0), outcome !== null);
   }
 
-  /**
-   * The frame that a picture shows; null while the rows up to it are not here. Pictures come in the order of the choice. One
-   * that has the time of another frame says that ffmpeg counts anew; one that has the time of none says nothing, as ffmpeg
-   * moves times that go back, and does so in each output by itself.
-   */
-  #frameOf({ timeS }: TimedJpeg, order: number): number | null {
-    const { first, end, startS } = this.#rows;
-    const timeMs = (timeS - startS) * 1000;
-    const expected = this.#choice!.frameOf(order);
-    const isShown = (frame: number) => Math.abs(this.#rows.ptsMs(frame) - timeMs) < TIME_TOLERANCE_MS;
-    if (!this.#isOrderLost) {
-      if (expected >= end) return null;
-      if (expected < first || isShown(expected)) return expected;
-    }
-    const shown = end > first ? this.#rows.firstAtOrAfter(timeMs - TIME_TOLERANCE_MS) : null;
-    if (shown === null) return this.#isOrderLost ? null : expected;
-    if (isShown(shown)) {
-      this.#isOrderLost = true;
-      return shown;
-    }
-    return this.#isOrderLost ? PASSED : expected;
-  }
-
-  /** Decodes a part again for pictures that the first pass could not know of or that are too large. */
-  async #fetch(missing: readonly number[]): Promise<void> {
+  /** Decodes a part again for the chosen frames whose JPEGs the first pass did not make, or made too large. */
+  async #decodeAgain(jpegs: FrameJpegs, chosen: readonly number[]): Promise<void> {
+    const missing = chosen.filter((frame) => !jpegs.has(frame));
     if (missing.length === 0 || isEndless(this.#request)) return;
     if (this.#run.outcome) await this.#run[Symbol.asyncDispose]();
     const timesS = missing.map((frame) => this.#rows.startS + this.#rows.ptsMs(frame) / 1000);
     const near = { select: selectTimes(timesS), seekS: Math.max(0, timesS[0]! - SEEK_MARGIN_S) };
-    if (await this.#fetchBy(near, missing, (frame, batch, row) => this.#isSame(frame, batch, row))) return;
-    // It cannot be entered there, or decodes otherwise from there: from the start it decodes as it did.
-    const select = this.#isOrderLost ? selectTimes(timesS) : selectFrames(missing);
-    await this.#fetchBy({ select, seekS: 0 }, missing, () => true);
+    const isSame = (frame: number, batch: RowBatch, row: number) => this.#isSame(frame, batch, row);
+    if (await this.#decodeFrames(jpegs, missing, near, isSame)) return;
+    // The medium cannot be read from there, or decodes differently from there. From its start it decodes as before.
+    const select = jpegs.isOrderLost ? selectTimes(timesS) : selectFrames(missing);
+    await this.#decodeFrames(jpegs, missing, { select, seekS: 0 }, () => true);
   }
 
-  /** Returns whether all of them were found; keeps none otherwise. */
-  async #fetchBy(
-    { select, seekS }: { select: string; seekS: number },
+  /** Returns whether all of the frames were found; keeps no JPEG otherwise. */
+  async #decodeFrames(
+    jpegs: FrameJpegs,
     frames: readonly number[],
+    { select, seekS }: { select: string; seekS: number },
     isSame: (frame: number, batch: RowBatch, row: number) => boolean,
   ): Promise<boolean> {
     const subject = this.#subject;
-    const size = this.#hasLargePicture ? smaller(this.#size!) : this.#size!;
+    const size = jpegs.hasOversize ? smaller(this.#size!) : this.#size!;
     const maxFrames = frames.length;
     const deadlineMs = decodeDeadlineMs(this.#request);
     await using run = await DecodeRun.start(this.#host, {
@@ -337,7 +304,7 @@ export class FrameStream implements AsyncDisposable {
         ...jpegOutput(subject, { maxFrames, select, size, threads: 1 }),
         ...planeOutput(subject, { maxFrames, select, fifoPath }),
       ],
-      hasPictures: true,
+      hasJpegs: true,
       batchRows: maxFrames,
       maxRows: maxFrames,
       cpuSeconds: decodeCpuSeconds(this.#request),
@@ -346,23 +313,23 @@ export class FrameStream implements AsyncDisposable {
       signal: this.#signal,
     });
     const batches: RowBatch[] = [];
-    const jpegs: Uint8Array<ArrayBuffer>[] = [];
+    const found: Uint8Array<ArrayBuffer>[] = [];
     while (!run.outcome) {
       await run.wait();
       batches.push(...run.rows.splice(0));
-      jpegs.push(...run.pictures.splice(0).map(({ jpeg }) => jpeg));
+      found.push(...run.jpegs.splice(0).map(({ jpeg }) => jpeg));
     }
     this.#signal.throwIfAborted();
     const rows = batches.flatMap((batch) =>
       Array.from({ length: batch.count }, (_, row) => ({ batch, row }))
     );
-    const isFound = jpegs.length === maxFrames && rows.length === maxFrames &&
+    const areAllFound = found.length === maxFrames && rows.length === maxFrames &&
       rows.every(({ batch, row }, i) => isSame(frames[i]!, batch, row));
-    if (isFound) frames.forEach((frame, i) => this.#jpegs.set(frame, jpegs[i]!));
-    return isFound;
+    if (areAllFound) frames.forEach((frame, i) => jpegs.set(frame, found[i]!));
+    return areAllFound;
   }
 
-  /** Whether a frame that was decoded again is the queued one: what does not depend on the frame before must agree. */
+  /** Whether a frame that was decoded again is the queued one: the signals that need no frame before it must be equal. */
   #isSame(frame: number, again: RowBatch, row: number): boolean {
     const { batch, row: queued } = this.#rows.locate(frame);
     return batch.perceptualHash[queued] === again.perceptualHash[row] &&
@@ -372,44 +339,37 @@ export class FrameStream implements AsyncDisposable {
 
   async #release(): Promise<void> {
     this.#isOver = true;
-    this.#jpegs.clear();
-    this.#arrived = [];
+    this.#jpegs?.clear();
     await this.#run[Symbol.asyncDispose]();
     this.#closed.resolve();
   }
 
-  /** Rows that may be decoded before anyone asks for them. */
+  /** Rows that may be decoded before the consumer asks for them. */
   get #readAhead(): number {
     const { chunks } = this.#request;
     return chunks.by === "count" ? Math.min(READ_AHEAD_MAX, Math.max(64, 2 * chunks.size)) : READ_AHEAD_MAX;
   }
 
-  /** Rows after which a picture is no longer waited for: the encoder has two others in hand, and both pipes are short. */
-  get #patience(): number {
+  /** Rows after which a JPEG is no longer waited for: the encoder delays each by two others at most, and both pipes are short. */
+  get #jpegDelayMax(): number {
     return this.#request.chunks.by === "count" ? 4 * this.#request.chunks.size + 64 : 0;
   }
 }
 
-/** A frame that no longer matters. */
-const PASSED = -1;
 const BATCH_ROWS = 64;
 const READ_AHEAD_MAX = 512;
-/** Far below the distance of any two frames, far above what a double loses. */
-const TIME_TOLERANCE_MS = 0.1;
-/** Frames that lean on ones before the key frame of their own group are decoded right from the group before. */
+/** Frames that refer to frames before the key frame of their own group decode correctly from the group before it. */
 const SEEK_MARGIN_S = 1;
-/** What a model endpoint takes of one picture, with room. Only noise beyond 1080p reaches it. */
-const PICTURE_BYTES_MAX = 4 * 2 ** 20;
-/** Longer edge and quantizer of a picture that was larger: sheer noise of this size has 2 MiB. */
+/** Longer edge and quantizer for a JPEG that was too large: pure noise of this size has 2 MiB. */
 const SMALLER_EDGE = 2048;
 const SMALLER_QUANTIZER = 31;
 /** Pixels that the candidates of a chunk may have together: 32 frames of 1080p, some 10 MB of JPEG. */
 const CANDIDATE_PIXELS = 32 * 1920 * 1080;
-/** How far the length that the container says may be off, beside two frames: sound often ends a little later. */
+/** How wrong the length in the container may be, besides two frames: sound often ends a little later than video. */
 const LENGTH_TOLERANCE_S = 0.1;
 /**
- * Longest silence of an ffmpeg that is waited for. One frame in five seconds of 4K that decodes at three frames a second
- * takes 100 s; a network that is silent ends after 10 s by itself.
+ * Longest time without output of an ffmpeg that is waited for. One frame in five seconds of a 4K video that decodes at three
+ * frames a second takes 100 s; a network connection without data ends after 10 s by itself.
  */
 const STALL_MS = 120_000;
 
@@ -441,8 +401,9 @@ function frameChoice(request: FrameStreamRequest, size: JpegSize): FrameChoice |
 }
 
 /**
- * From where on every frame becomes a picture: from the chunk in which the medium ends, as its container says. That costs
- * less than a second ffmpeg, and a container that errs costs only that. Any chunk of an endless source may be its last.
+ * From which frame on every frame becomes a JPEG: from the chunk in which the medium ends, as its container says. That costs
+ * less than a second ffmpeg; if the container is wrong, a second ffmpeg is needed. Any chunk of an endless source may be its
+ * last.
  */
 function candidatesFrom(request: FrameStreamRequest, chunkSize: number, size: JpegSize): number | null {
   if (chunkSize * size.width * size.height > CANDIDATE_PIXELS) return null;

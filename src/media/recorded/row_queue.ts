@@ -1,14 +1,14 @@
-/** Rows of signals between the Worker, which gives batches, and the consumer, who takes chunks. */
+/** Rows of signals between the Worker, which sends batches, and the consumer, which takes chunks. */
 
 import { copyInto, newColumns, slice } from "../kernels/filter_columns.ts";
 import type { FilterColumns } from "../kernels/filter_columns.ts";
 import type { RowBatch } from "./stream_order.ts";
 
-/** Frames are counted from the first of the stream; the queue holds `[first, end)`. */
+/** Frames are numbered from the first of the stream; the queue contains `[first, end)`. */
 export class RowQueue {
   /** The next row to take. */
   first = 0;
-  /** Rows that ever came. */
+  /** The number of all rows that have come so far. */
   end = 0;
   /** The first frame of the stream on the clock of the decode, seconds. */
   startS = NaN;
@@ -21,7 +21,7 @@ export class RowQueue {
     this.end += batch.count;
   }
 
-  /** Where the row of a queued frame lies. */
+  /** The batch and the row in it of a queued frame. */
   locate(frame: number): { readonly batch: RowBatch; readonly row: number } {
     const found = this.#batches.find(({ first, batch }) => frame >= first && frame < first + batch.count);
     if (!found) {
@@ -35,7 +35,7 @@ export class RowQueue {
     return batch.ptsMs[row]!;
   }
 
-  /** The first queued frame from `from` on that is shown at `ptsMs` or later; null when it has not come. */
+  /** The first queued frame from `from` on whose time is `ptsMs` or later; null when it has not come. */
   firstAtOrAfter(ptsMs: number, from = this.first): number | null {
     for (const { first, batch } of this.#batches) {
       if (first + batch.count <= from || batch.ptsMs[batch.count - 1]! < ptsMs) continue;
@@ -45,7 +45,7 @@ export class RowQueue {
     return null;
   }
 
-  /** The oldest `count` rows, which leave the queue. */
+  /** Removes the oldest `count` rows. */
   take(count: number): FilterColumns & { readonly count: number } {
     const result = newColumns(count);
     for (let taken = 0; taken < count;) {

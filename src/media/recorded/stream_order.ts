@@ -1,8 +1,8 @@
-/** How the main thread holds back a media Worker that blocks while it reads a stream. */
+/** How the main thread controls a decode Worker that reads a stream, through shared memory, because the Worker blocks. */
 
 import type { FilterColumns } from "../kernels/filter_columns.ts";
 
-/** Consecutive rows of a stream, settled. */
+/** Consecutive rows of a stream; all of them are final. */
 export interface RowBatch extends FilterColumns {
   readonly count: number;
   /** The first frame of the stream on the clock of the decode, seconds: `ptsMs` counts from there. */
@@ -12,19 +12,19 @@ export interface RowBatch extends FilterColumns {
 export interface StreamOrder {
   /** Two Int32: see `CONTROL`. */
   readonly control: SharedArrayBuffer;
-  /** A batch is posted when so many further rows are settled; at most 1024. */
+  /** A batch is sent when this many more rows are final; at most 1024. */
   readonly batchRows: number;
-  /** So many rows are all there will be: the last are settled without waiting for the end. */
+  /** No more rows than this will come, so the last ones are final without waiting for the end of the stream. */
   readonly maxRows: number;
 }
 
-/** What lies in `StreamOrder.control`, which both sides look at while the worker blocks. */
+/** The two numbers in `StreamOrder.control`, which both sides can access while the worker blocks. */
 export const CONTROL = {
-  /** Rows that may be read in all; whoever raises it, or writes `stop`, notifies. */
+  /** Index of: how many rows may be read in all. Whoever changes it calls `Atomics.notify`. */
   granted: 0,
-  /** Counts what came through the pipe, so that who waits can tell slow from dead. */
+  /** Index of: how many reads gave bytes, so that the main thread can tell a slow stream from a dead one. */
   reads: 1,
   bytes: 8,
-  /** As `granted`: read no more. */
+  /** The value of `granted` that ends the reading. */
   stop: -1,
 } as const;

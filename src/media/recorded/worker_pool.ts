@@ -1,10 +1,10 @@
-/** The media Workers from the main thread's side: each has one order at a time, and one that fails is replaced. */
+/** The main thread's side of the decode Workers: each has one order at a time, and a Worker that fails is replaced. */
 
 import type { SignalColumns } from "../../model/frames/signals.ts";
 import type { DecodeOrder, DecodeReport } from "./decode_worker.ts";
 import type { RowBatch } from "./stream_order.ts";
 
-/** Idle workers, kept because each new one is a thread to start and a module to compile. */
+/** Keeps idle workers, because each new one starts a thread and compiles a module. */
 export class DecodeWorkerPool implements Disposable {
   readonly #idle: DecodeWorker[] = [];
   readonly #readable: readonly string[];
@@ -23,13 +23,13 @@ export class DecodeWorkerPool implements Disposable {
     else this.#idle.push(worker);
   }
 
-  /** Ends the idle workers; those that are out must have come back. */
+  /** Ends the idle workers; all others must have been given back. */
   [Symbol.dispose](): void {
     for (const worker of this.#idle.splice(0)) worker[Symbol.dispose]();
   }
 }
 
-/** How one order goes; `finished` also rejects when `opened` does. */
+/** The progress of one order; `finished` also rejects when `opened` does. */
 export interface Reading {
   readonly opened: Promise<void>;
   readonly finished: Promise<SignalColumns>;
@@ -44,33 +44,17 @@ export class DecodeWorker implements Disposable {
   #onRows: (batch: RowBatch) => void = () => {};
   #isBroken = false;
 
-  private constructor(readable: readonly string[]) {
-    const read = [...readable, new URL("../../../wasm/", import.meta.url)];
-    this.#worker = new Worker(new URL("./decode_worker.ts", import.meta.url), {
-      type: "module",
-      name: "decode",
-      deno: {
-        permissions: {
-          read,
-          write: false,
-          net: false,
-          env: false,
-          run: false,
-          ffi: false,
-          sys: false,
-          import: false,
-        },
-      },
-    });
-    this.#worker.onmessage = ({ data }: MessageEvent<DecodeReport>) => this.#onReport(data);
-    this.#worker.onerror = (event) => {
+  private constructor(worker: Worker) {
+    this.#worker = worker;
+    worker.onmessage = ({ data }: MessageEvent<DecodeReport>) => this.#onReport(data);
+    worker.onerror = (event) => {
       event.preventDefault();
       this.#fail(event.message);
     };
   }
 
   static async start(readable: readonly string[]): Promise<DecodeWorker> {
-    const worker = new DecodeWorker(readable);
+    const worker = new DecodeWorker(startThread(readable));
     try {
       await worker.#ready.promise;
       return worker;
@@ -80,18 +64,18 @@ export class DecodeWorker implements Disposable {
     }
   }
 
-  /** Whether an order failed: what is in its memory is then unknown. */
+  /** Whether an order failed: the worker's memory is then in an unknown state. */
   get isBroken(): boolean {
     return this.#isBroken;
   }
 
-  /** Reads the NUT stream of a named pipe to its end. Of an order to stream, all rows go to `onRows`. */
+  /** Reads the NUT stream in a named pipe to its end. With `order.stream`, all rows go to `onRows`. */
   read(order: DecodeOrder, onRows: (batch: RowBatch) => void = () => {}): Reading {
     this.#onRows = onRows;
     this.#opened = Promise.withResolvers<void>();
     this.#finished = Promise.withResolvers<SignalColumns>();
     const reading = { opened: this.#opened.promise, finished: this.#finished.promise };
-    // Whoever awaits sees the failure; nobody has to await both.
+    // A caller that awaits one of them gets the failure; the other must not become an unhandled rejection.
     reading.opened.catch(() => {});
     reading.finished.catch(() => {});
     this.#worker.postMessage(order);
@@ -118,4 +102,14 @@ export class DecodeWorker implements Disposable {
     this.#opened.reject(error);
     this.#finished.reject(error);
   }
+}
+
+function startThread(readable: readonly string[]): Worker {
+  const read = [...readable, new URL("../../../wasm/", import.meta.url)];
+  const none = { write: false, net: false, env: false, run: false, ffi: false, sys: false, import: false };
+  return new Worker(new URL("./decode_worker.ts", import.meta.url), {
+    type: "module",
+    name: "decode",
+    deno: { permissions: { read, ...none } },
+  });
 }

@@ -1,13 +1,14 @@
-/** When the first picture of a source is shown, on the clock of its container: what frame times are counted from. */
+/** When the first frame of a source is shown, on the clock of its container; times of frames count from there. */
 
 import type { MediaInput } from "../input.ts";
 import type { VideoStream } from "../probe.ts";
 import { type Outcome, run, type RunOptions } from "../process.ts";
+import { framecrcTimesMs } from "./framecrc.ts";
 
 /**
- * Milliseconds from the start of the container to the first picture that can be decoded. It is above 0 where the sound
- * begins earlier, where a recording begins in the middle of a group of pictures, or where an edit list says so; what a
- * container says of its streams is not enough to know. An outcome instead of a number is that of a failure.
+ * Milliseconds from the start of the container to the first frame that can be decoded. It is above 0 where the sound begins
+ * earlier, where a recording begins within a group of pictures, or where an edit list says so. The container's own statements
+ * about its streams are not enough to know it. An outcome instead of a number is a failure.
  */
 export async function firstFrameMs(
   input: MediaInput,
@@ -17,49 +18,28 @@ export async function firstFrameMs(
 ): Promise<number | Outcome> {
   const outcome = await run(ffmpeg, firstFrameArgs(input, video), {
     ...options,
-    maxStdoutBytes: ANSWER_BYTES,
+    maxStdoutBytes: LIST_BYTES_MAX,
   });
-  const timeMs = outcome.end === "exited" ? timeOf(new TextDecoder().decode(outcome.stdout)) : null;
-  return timeMs ?? outcome;
+  if (outcome.end !== "exited") return outcome;
+  return framecrcTimesMs(new TextDecoder().decode(outcome.stdout))[0] ?? outcome;
 }
 
 /**
- * Before `-i`: times count from the start of the container, wherever reading begins. Without the first two ffmpeg counts
- * from where it was told to seek to, rounded to the time base of each stream, which in AVI is as coarse as one picture.
- * Without the last, which asks for one microsecond more, formats with broken clocks (MPEG-TS) count from the earliest
- * stream in use, hence differently for sound than for pictures.
+ * Options before `-i`, so that times count from the start of the container, wherever reading begins. Without the first two,
+ * ffmpeg counts from the position of its seek, rounded to the time base of each stream, which in AVI is as coarse as one
+ * frame. The last one shifts all times by one microsecond. Without it, formats with unreliable clocks (MPEG-TS) count from the
+ * earliest stream in use, which is not the same for sound and for video.
  */
 export const CONTAINER_TIMES: readonly string[] = ["-copyts", "-start_at_zero", "-itsoffset", "0.000001"];
 
-/** Some comments and the lines of one frame. */
-const ANSWER_BYTES = 4096;
+/** Some comments and the line of one frame. */
+const LIST_BYTES_MAX = 4096;
 
-/** The same decoding as that of the signals, so that the same picture is the first. */
+/** Decodes as the signals are decoded, so that the same frame is the first one. */
 function firstFrameArgs(input: MediaInput, video: VideoStream): string[] {
   return [
     ...["-nostdin", "-v", "error", ...input.args, ...CONTAINER_TIMES, "-i", input.url],
-    ...[
-      "-map",
-      `0:${video.streamIndex}`,
-      "-frames:v",
-      "1",
-      "-fps_mode",
-      "passthrough",
-      "-enc_time_base",
-      "-1",
-    ],
-    ...["-f", "framecrc", "pipe:1"],
+    ...["-map", `0:${video.streamIndex}`, "-frames:v", "1"],
+    ...["-fps_mode", "passthrough", "-enc_time_base", "-1", "-f", "framecrc", "pipe:1"],
   ];
-}
-
-/**
- * ```
- * #tb 0: 1/12800
- * 0,      1024,      1024,      512,    28800, 0xaaa29d68       stream, decoding time, time, length, bytes, sum
- * ```
- */
-function timeOf(text: string): number | null {
-  const unit = /^#tb 0: (\d+)\/(\d+)$/m.exec(text);
-  const frame = /^0, *-?\d+, *(-?\d+),/m.exec(text);
-  return unit && frame ? Number(frame[1]) * Number(unit[1]) / Number(unit[2]) * 1000 : null;
 }

@@ -1,21 +1,22 @@
-/** Which part of a source a window is, on ffmpeg's clock, and the filter graphs that give exactly that part. */
+/** Where a window lies in its source, on ffmpeg's clock, and the filter graphs that cut out exactly that part. */
 
 import type { ImageCoordinates } from "../../model/frames/coordinates.ts";
+import { VIDEO_CLOCK_HZ } from "../formats/clock.ts";
 import { CONTAINER_TIMES } from "./first_frame.ts";
 import type { MediaInput } from "../input.ts";
 import type { MediaInfo } from "../probe.ts";
 
 /** All in milliseconds. */
 export interface SourceWindow {
-  /** From the first picture of the source, as the times of frames are counted. */
+  /** From the first frame of the source, as the times of frames are counted. */
   readonly startMs: number;
   readonly durationMs: number;
-  /** When that first picture is shown, counted from the start of the container. */
+  /** When that first frame is shown, counted from the start of the container. */
   readonly firstFrameMs: number;
 }
 
-/** How a window is reached, in milliseconds from the start of the container. */
-export interface Approach {
+/** Where reading for a window begins, in milliseconds from the start of the container. */
+export interface SeekPlan {
   /** Where reading begins; 0 reads from the start without a seek. */
   readonly seekMs: number;
   /** Where the window begins. */
@@ -23,73 +24,73 @@ export interface Approach {
 }
 
 /**
- * Reading begins a little before the window, as a decoder of sound needs some of what was before to be right, and goes
- * back from there to a picture that stands alone. Everything before the window is decoded and dropped by its time, so a
- * seek that lands too early costs time and nothing else:
+ * The seek goes to a little before the window, because an audio decoder needs some packets before it gives correct samples,
+ * and ffmpeg goes back from there to a key frame. Everything before the window is decoded and dropped by its time, so a seek
+ * that is too early only costs time:
  *
  * ```
- *   container start      key picture   seek          window
+ *   container start      key frame     seek          window
  *   |--------------------|-------------|-------------|==========|----
  *                        <- decoded, dropped ------->
  * ```
  *
- * A container without an index of its key pictures is read from well before, so that one is met on the way. What has no
- * length, or is no container at all, is read from its start.
+ * In a container without an index of its key frames the seek goes to well before the window, so that there is a key frame in
+ * between. A source without a length, or without a container, is read from its start.
  */
-export function approach(window: SourceWindow, input: MediaInput, info: MediaInfo): Approach {
+export function seekPlan(window: SourceWindow, input: MediaInput, info: MediaInfo): SeekPlan {
   const beginMs = window.firstFrameMs + window.startMs;
   const isIndexed = INDEXED.test(info.formatName);
   const isSeekable = info.durationMs !== null && !BARE_STREAM.test(info.formatName) && !hasGuessedTimes(info);
-  const earlierMs = isIndexed && input.path !== null ? SOUND_LEAD_MS : KEY_PICTURE_LEAD_MS;
+  const earlierMs = isIndexed && input.path !== null ? AUDIO_LEAD_MS : KEY_FRAME_LEAD_MS;
   const seekMs = isSeekable ? Math.max(0, beginMs - earlierMs) : 0;
   return { seekMs, beginMs };
 }
 
-/** Opus asks for 80 ms, AAC and MP3 for one or two of their frames. */
-const SOUND_LEAD_MS = 250;
-/** Key pictures are seldom further apart than ten seconds. */
-const KEY_PICTURE_LEAD_MS = 12_000;
+/** Opus needs 80 ms before the first correct sample, AAC and MP3 one or two of their frames. */
+const AUDIO_LEAD_MS = 250;
+/** Key frames are seldom further apart than ten seconds. */
+const KEY_FRAME_LEAD_MS = 12_000;
 const INDEXED = /^(mov|matroska|avi|asf)\b/;
-/** Video without a container: its times are counted by the frame, so it cannot be entered in the middle. */
+/** Video without a container, or with a very simple one: ffmpeg counts its frames to get times, so it cannot seek in it. */
 const BARE_STREAM =
   /^(h26[134]|hevc|m4v|mpegvideo|mjpeg|vc1|obu|av1|ivf|dirac|yuv4mpegpipe|gif|apng|rm|swf)\b/;
 
 /**
- * AVI keeps no times of presentation: where pictures are coded out of order they are guessed from what came before, and
- * come out one picture late after a seek.
+ * AVI has no presentation times. Where frames are coded out of order, ffmpeg guesses their times from the frames before, and
+ * after a seek they are one frame late.
  */
 function hasGuessedTimes({ formatName, video }: MediaInfo): boolean {
   return formatName === "avi" && video !== null && REORDERED.test(video.codec);
 }
 const REORDERED = /^(h264|hevc)$/;
 
-/** What ffmpeg is told before `-i`. */
-export function seekArgs({ seekMs }: Approach): readonly string[] {
+/** ffmpeg's options before `-i`. */
+export function seekArgs({ seekMs }: SeekPlan): readonly string[] {
   return [...CONTAINER_TIMES, ...(seekMs > 0 ? ["-ss", seconds(seekMs), "-noaccurate_seek"] : [])];
 }
 
 /**
- * Whole milliseconds are what callers round to, in either direction: a picture that is shown up to this much after the
- * start of a window is its first. Pictures are further apart than that.
+ * Callers round times to whole milliseconds, up or down. So a frame that is shown up to this much after the start of a window
+ * is its first frame. Frames are further apart than that.
  */
 export const START_TOLERANCE_MS = 1;
 
 /**
- * The pictures of a window: the one that is shown when it begins, from 0 on, and those that follow within it, at their
- * own times. One graph does both, as nobody knows where the earlier picture stands until the next one has come:
+ * The frames of a window: the one that is shown when the window begins, at time 0, and the following ones until its end, at
+ * their own times. One graph does both, because the frame that is shown at the start is known only when the next one comes:
  *
  * ```
- *             .-> [hold] the last picture up to the start ------------.
+ *             .-> [hold] the last frame up to the start --------------.
  *   decoded --|                                                        |-> interleave -> crop -> encoder
- *             '-> [pass] those after the start, before the end --------'
+ *             '-> [pass] the frames after the start, before the end ---'
  * ```
  *
- * A window in which no picture begins shows the one before it, which is what a viewer sees there. A source whose picture
- * ends before its sound shows its last one.
+ * A window in which no frame begins shows the frame before it, as a player would. A source whose video ends before its sound
+ * shows its last frame.
  */
-export function pictureGraph(
+export function videoGraph(
   info: MediaInfo,
-  { beginMs }: Approach,
+  { beginMs }: SeekPlan,
   durationMs: number,
   coordinates: ImageCoordinates,
 ): string {
@@ -97,21 +98,21 @@ export function pictureGraph(
   const shownMs = beginMs + START_TOLERANCE_MS;
   const isWhole = region.width === source.width && region.height === source.height;
   return [
-    // In microseconds: filters round what they are told to the time base, which may be as coarse as one picture.
+    // In microseconds: filters round their arguments to the time base, which may be as coarse as one frame.
     `[0:${info.video!.streamIndex}]settb=AVTB,split[early][late]`,
-    // The last picture up to the start: a rate of one picture in a period that ends there gives that one. It is given
-    // when its input ends, hence the first trim; without it ffmpeg would read on to the end of the source.
+    // A rate of one frame in a period that ends at the start gives the last frame up to the start. The filter gives it when
+    // its input ends, so the first trim ends the input; without it ffmpeg would read to the end of the source.
     `[early]trim=end=${seconds(shownMs)},` +
     `fps=fps=1/${HOLD_SECONDS}:start_time=${
       seconds(shownMs - HOLD_SECONDS * 1000)
     }:round=down:eof_action=pass,` +
-    `trim=end_frame=1,settb=1/${TICKS_PER_SECOND},setpts=0[hold]`,
+    `trim=end_frame=1,settb=1/${VIDEO_CLOCK_HZ},setpts=0[hold]`,
     `[late]trim=start=${seconds(shownMs)}:end=${seconds(beginMs + durationMs)},` +
     `setpts=PTS-${seconds(beginMs)}/TB[pass]`,
     `[hold][pass]interleave` +
-    // Without effect unless the picture changes its size on the way, which an encoder cannot follow.
+    // Has an effect only if the video changes its size on the way, which the encoder does not support.
     `,scale=${source.width}:${source.height}` +
-    // The region is even in all four numbers, as 4:2:0 needs: of odd sizes the last column or row is cropped.
+    // All four numbers of the region are even, as 4:2:0 requires: of odd sizes the last column or row is cropped.
     (isWhole ? "" : `,crop=${region.width}:${region.height}:${region.x}:${region.y}`) +
     ",format=yuv420p[v]",
   ].join(";");
@@ -119,17 +120,15 @@ export function pictureGraph(
 
 /** Longer than anything that is decoded before a window. */
 const HOLD_SECONDS = 1_000_000;
-/** The time base of pictures in a clip, as everywhere in MPEG. */
-export const TICKS_PER_SECOND = 90_000;
 
 /**
- * All tracks of sound in a window, as one mono track of exactly `durationMs`. Silence stands where a track is silent,
- * begins late, ends early or has a hole, so that the tracks and the picture stay together. Mixing divides by the number
- * of tracks, hence never clips.
+ * All audio tracks in a window, mixed into one mono track of exactly `durationMs`. Where a track begins late, ends early or has
+ * a gap, silence is inserted, so that the tracks and the video stay in sync. Mixing divides by the number of tracks, so it
+ * never clips.
  */
-export function soundGraph(
+export function audioGraph(
   info: MediaInfo,
-  { beginMs }: Approach,
+  { beginMs }: SeekPlan,
   durationMs: number,
   sampleRateHz: number,
 ): string {
@@ -146,18 +145,18 @@ export function soundGraph(
     ].join(","));
   const names = tracks.map((_, track) => `[a${track}]`).join("");
   const mix = tracks.length > 1 ? `amix=inputs=${tracks.length}:normalize=1:dropout_transition=0,` : "";
-  // The silence of a track without any sound comes in pieces larger than the AAC encoder takes.
+  // The inserted silence comes in frames that are larger than the AAC encoder accepts.
   return [...tracks, `${names}${mix}asetnsamples=n=${AAC_FRAME_SAMPLES}:p=0[a]`].join(";");
 }
 
 const AAC_FRAME_SAMPLES = 1024;
 
-/** At least one. */
+/** The number of samples in a duration, at least one. */
 export function sampleCount(durationMs: number, sampleRateHz: number): number {
   return Math.max(1, Math.round(durationMs * sampleRateHz / 1000));
 }
 
-/** ffmpeg counts microseconds. */
+/** A time for ffmpeg, which counts microseconds. */
 export function seconds(ms: number): string {
   return (ms / 1000).toFixed(6);
 }

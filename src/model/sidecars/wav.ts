@@ -89,9 +89,12 @@ export function wavOf(samples: Int16Array, sampleRateHz: number): Uint8Array<Arr
 const RIFF_BYTES = 12;
 const CHUNK_HEADER_BYTES = 8;
 const FORMAT_BYTES = 16;
-const WAV_HEADER_BYTES = 44;
+/** The header that `wavOf` writes. */
+export const WAV_HEADER_BYTES = 44;
 const EXTENSIBLE_BYTES = 26;
 const PCM = 1;
 const EXTENSIBLE = 0xfffe;
 const SAMPLE_BITS = 16;
-const SAMPLE_BYTES = 2;
+export const SAMPLE_BYTES = 2;
+/** The rate of the mono sound that the audio sidecar gets. */
+export const SIDECAR_SAMPLE_RATE_HZ = 16_000;

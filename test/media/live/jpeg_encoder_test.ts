@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
-import { JpegEncoders, type JpegEncodersOptions, JpegFailed } from "../../../src/media/live/jpeg_encoder.ts";
+import { JpegEncoderPool, type JpegEncoderPoolOptions, JpegFailed } from "../../../src/media/live/jpeg_encoder.ts";
 import type { FramePixels } from "../../../src/media/live/frame_ring.ts";
 import { seededRandom } from "../../support/seeded_random.ts";
 import { children, fastWorld, picture, stream } from "../../support/live/live_units.ts";
 import { TempFolder, tools, until, world } from "../../support/media.ts";
 
-function encoders(options: Partial<JpegEncodersOptions> = {}): JpegEncoders {
-  return new JpegEncoders({ tools: tools(), world: world(), ...options });
+function encoders(options: Partial<JpegEncoderPoolOptions> = {}): JpegEncoderPool {
+  return new JpegEncoderPool({ tools: tools(), world: world(), ...options });
 }
 
 /** The pixels of a JPEG, full range, and its size. */
@@ -81,7 +81,7 @@ Deno.test("small pictures have JPEGs, the smallest and those above 2 MiB have no
     assert.ok((await jpegs.encode(small, whole(small)))!.length > 100, `${width}x${height}`);
   }
   const smaller = picture({ width: 2, height: 2 }, () => 100);
-  await assert.rejects(jpegs.encode(smaller, whole(smaller)), /shows nothing/);
+  await assert.rejects(jpegs.encode(smaller, whole(smaller)), /2x2 pixels cannot be encoded/);
   const random = seededRandom(3);
   const large = picture({ width: 2560, height: 1440 }, () => random() * 255, true);
   assert.equal(await jpegs.encode(large, whole(large)), null);
@@ -140,7 +140,7 @@ Deno.test("where no JPEG comes there is an error in time, and nothing waits with
       assert.equal(result.status, "rejected");
       const { reason } = result as PromiseRejectedResult;
       assert.ok(reason instanceof JpegFailed);
-      assert.match(reason.message, at < 16 ? expected : /16 pictures are waiting/);
+      assert.match(reason.message, at < 16 ? expected : /16 frames are waiting/);
     }
   };
   await check(folder.script("hangs", "exec cat > /dev/null"), /too long|has ended/);

@@ -49,7 +49,7 @@ class TestAnalysis implements Disposable {
         const { frameIndex } = decision.frame;
         const word = decision.isKept ? keeps(frameIndex) : "later";
         if (word === true) test.analysis.keep(frameIndex);
-        if (word === false) test.analysis.giveUp(frameIndex);
+        if (word === false) test.analysis.discard(frameIndex);
       },
       ...options,
     });
@@ -201,7 +201,7 @@ Deno.test("the reference advances only with a picture, and frames wait to be jud
   test.push(scenes[0]!);
   assert.equal(test.reasons, "0 initial_frame");
   // Without a picture the next frame is the first one.
-  test.analysis.giveUp(0);
+  test.analysis.discard(0);
   assert.equal(test.reasons, "0 initial_frame, 1 initial_frame");
   test.analysis.keep(0);
   test.analysis.keep(7);

@@ -287,7 +287,7 @@ Deno.test("a pulled source gives its pictures with their times, and says when it
   const path = makeClip(`${folder.path}/clip.mp4`, { frames: 30, size: "160x120" });
   const times: number[] = [];
   const ended = Promise.withResolvers<string>();
-  await using _pulled = new PulledDecoder({
+  await using _pulled = PulledDecoder.start({
     tools: tools(),
     world: world(),
     input: fileInput(path),
@@ -308,7 +308,7 @@ Deno.test("a pulled source that cannot be opened, or is silent, ends with a reas
   using folder = new TempFolder();
   const check = async (path: string, ffmpeg: string, expected: string, clock = world()) => {
     const ended = Promise.withResolvers<string>();
-    await using _pulled = new PulledDecoder({
+    await using _pulled = PulledDecoder.start({
       tools: { ffmpeg, prlimit: tools().prlimit },
       world: clock,
       input: fileInput(path),

@@ -1,0 +1,6 @@
+/** The clock that RTP gives every video codec, and that MP4 files and our IVF streams use as well. */
+
+/** Ticks a second. */
+export const VIDEO_CLOCK_HZ = 90_000;
+/** Ticks a millisecond. */
+export const VIDEO_TICKS_PER_MS = VIDEO_CLOCK_HZ / 1000;
