@@ -54,7 +54,8 @@ export function timer(world: Sleeper, ms: number, onTimeout: () => void): Dispos
 
 /** Sleeps for `ms`: true when the time has passed, false as soon as `signal` aborts. Never rejects. */
 export function pause(world: Sleeper, ms: number, signal?: AbortSignal): Promise<boolean> {
-  return world.sleep(ms, signal).then(() => true, () => false);
+  // Between the end of the sleep and this callback other code may have aborted the signal.
+  return world.sleep(ms, signal).then(() => signal?.aborted !== true, () => false);
 }
 
 /** The result of `work`; if `signal` aborts first, rejects with its reason and drops the result. */

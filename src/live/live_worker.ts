@@ -15,7 +15,7 @@ interface LiveWorkerScope {
   addEventListener(type: "error", listener: (event: ErrorEvent) => void): void;
 }
 
-const scope = globalThis as unknown as LiveWorkerScope;
+const scope = globalThis as typeof globalThis & LiveWorkerScope;
 const sessions = new WorkerSessionTable((report, moved) => scope.postMessage(report, [...moved]));
 
 // An error that nobody caught must not end the Worker, because it runs the sessions of other publishers as well.

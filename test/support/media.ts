@@ -37,6 +37,7 @@ export function steppedWorld(): World & { elapse(): void } {
     ...world(),
     sleep: (_ms, signal) =>
       new Promise((resolve, reject) => {
+        if (signal?.aborted) return reject(signal.reason);
         waiting.add(resolve);
         signal?.addEventListener("abort", () => {
           waiting.delete(resolve);

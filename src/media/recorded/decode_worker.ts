@@ -43,7 +43,7 @@ interface DecodeWorkerScope {
   onmessage: ((event: MessageEvent<DecodeOrder>) => void) | null;
 }
 
-const scope = self as unknown as DecodeWorkerScope;
+const scope = globalThis as typeof globalThis & DecodeWorkerScope;
 const filter = await FrameFilter.load();
 const reader = new NutReader();
 const readView = filter.staging.subarray(CARRY_BYTES, CARRY_BYTES + READ_BYTES);

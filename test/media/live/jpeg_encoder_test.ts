@@ -1,5 +1,9 @@
 import assert from "node:assert/strict";
-import { JpegEncoderPool, type JpegEncoderPoolOptions, JpegFailed } from "../../../src/media/live/jpeg_encoder.ts";
+import {
+  JpegEncoderPool,
+  type JpegEncoderPoolOptions,
+  JpegFailed,
+} from "../../../src/media/live/jpeg_encoder.ts";
 import type { FramePixels } from "../../../src/media/live/frame_ring.ts";
 import { seededRandom } from "../../support/seeded_random.ts";
 import { children, fastWorld, picture, stream } from "../../support/live/live_units.ts";
