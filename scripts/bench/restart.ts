@@ -11,6 +11,7 @@
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { crc32 } from "node:zlib";
+import { yieldToEventLoop } from "../../src/base/wait.ts";
 import { Timeline } from "../../src/store/log/timeline.ts";
 import { measureInChild, median, quietWorld, TemporaryFolder, timed } from "./support.ts";
 
@@ -77,7 +78,7 @@ async function fill(dataDir: string, events: number, runs: number): Promise<numb
     const first = seq <= runs;
     timeline.commit(() => [first ? creation(run) : seq <= 2 * runs ? ingest(run) : marker(run, seq)]);
     // Yields, so that full segments are synced in between, as in the service.
-    if (seq % 10_000 === 0) await new Promise((resolve) => setTimeout(resolve, 0));
+    if (seq % 10_000 === 0) await yieldToEventLoop();
   }
   return timeline.stats.bytes;
 }

@@ -11,6 +11,7 @@
 
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { yieldToEventLoop } from "../../src/base/wait.ts";
 import { SearchIndex } from "../../src/store/search/search_index.ts";
 import { Timeline } from "../../src/store/log/timeline.ts";
 import { measureInChild, quietWorld, TemporaryFolder } from "./support.ts";
@@ -66,7 +67,7 @@ async function fill(dataDir: string): Promise<void> {
       description: description(),
     };
     timeline.commit(() => [{ kind: number < RUNS ? "run_created" : "vlm", runId: runId(run), payload }]);
-    if (number % 10_000 === 0) await turn();
+    if (number % 10_000 === 0) await yieldToEventLoop();
   }
 }
 
@@ -193,8 +194,4 @@ function randomFrom(seed: number): () => number {
 
 function runId(number: number): string {
   return `run-${number.toString(16).padStart(32, "0")}`;
-}
-
-function turn(): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, 0));
 }

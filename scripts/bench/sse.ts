@@ -12,7 +12,7 @@
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { type Server, startListening, startServer } from "../server.ts";
-import { median, TemporaryFolder } from "./support.ts";
+import { median, pause, TemporaryFolder } from "./support.ts";
 
 const API_KEY = "bench-key";
 const EVENTS_PER_SECOND = 10;
@@ -293,8 +293,4 @@ function failed(error: unknown): void {
 
 function residentKiB(pid: number): number {
   return Number(/VmRSS:\s+(\d+) kB/.exec(Deno.readTextFileSync(`/proc/${pid}/status`))?.[1]);
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -59,3 +59,7 @@ export async function measureInChild<T>(
   if (!(await process.status).success) throw new Error("the process that opens the timeline failed");
   return { ...measured, rssMb: rssKb / 1024 };
 }
+
+export function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}

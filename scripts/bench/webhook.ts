@@ -13,7 +13,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { startListening, startServer } from "../server.ts";
-import { median, TemporaryFolder } from "./support.ts";
+import { median, pause, TemporaryFolder } from "./support.ts";
 
 const API_KEY = "bench-key";
 const HANGING = 10;
@@ -116,7 +116,7 @@ async function lagsWhileOthersHang(seconds: number): Promise<number[]> {
   const count = seconds * EVENTS_A_SECOND;
   for (let number = 0; number < count; number++) {
     await commit(runId, 1);
-    await new Promise((resolve) => setTimeout(resolve, 1000 / EVENTS_A_SECOND));
+    await pause(1000 / EVENTS_A_SECOND);
   }
   const arrivals = await arrived(count);
   return arrivals.map(({ ptsMs, atMs }) => atMs - ptsMs).sort((a, b) => a - b);
@@ -126,7 +126,7 @@ async function arrived(count: number): Promise<Arrival[]> {
   while (true) {
     const arrivals: Arrival[] = await (await fetch(`${receiver.url}/times`)).json();
     if (arrivals.length >= count) return arrivals;
-    await new Promise((resolve) => setTimeout(resolve, 200));
+    await pause(200);
   }
 }
 

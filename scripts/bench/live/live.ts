@@ -15,7 +15,14 @@ import { residentBytes } from "../../../test/support/own_process.ts";
 import { until } from "../../../test/support/models/reason.ts";
 import { CLIPS } from "../../../test/support/service.ts";
 import { SseClient } from "../../../test/support/http/sse_client.ts";
-import { machine, openLiveBench, pause, percentile, processorTime, secondsOf } from "./live_support.ts";
+import {
+  machine,
+  openLiveBench,
+  pauseSeconds,
+  percentile,
+  processorTime,
+  secondsOf,
+} from "./live_support.ts";
 
 const { values } = parseArgs({
   args: Deno.args,
@@ -71,7 +78,7 @@ async function latencies(): Promise<void> {
   })().catch(() => {/* it was closed */});
   await publisher.waitFor("sent");
   await publisher.finished();
-  await pause(1);
+  await pauseSeconds(1);
   await client[Symbol.asyncDispose]();
   await reading;
   const arrived = new Map(
@@ -98,7 +105,7 @@ async function processor(): Promise<void> {
     await using bench = await openLiveBench();
     await using publisher = bench.publish(["--video", clip, "--repeat", rounds(seconds + 5)]);
     await publisher.waitFor("connected");
-    await pause(3);
+    await pauseSeconds(3);
     const { service, ffmpeg, publishers } = await usage([publisher]);
     const percent = (share: number) => `${(share * 100).toFixed(1)} %`;
     show(
@@ -118,7 +125,7 @@ async function lossOfPackets(): Promise<void> {
   ]);
   const { frames, lost, packets } = await publisher.waitFor("sent");
   await publisher.finished();
-  await pause(0.5);
+  await pauseSeconds(0.5);
   const decoded = await bench.count("frames_decoded");
   show(
     "frames lost at 5 % loss",
@@ -154,10 +161,10 @@ async function manyAtOnce(): Promise<void> {
       () => publishers.use(bench.publish(["--video", clips["640x480"], "--repeat", rounds(seconds + 5)])),
     );
     for (const publisher of started) await publisher.waitFor("connected");
-    await pause(1);
+    await pauseSeconds(1);
     const shares = await usage(started);
     const sent = await Promise.all(started.map((publisher) => publisher.waitFor("sent")));
-    await pause(1);
+    await pauseSeconds(1);
     const frames = sent.reduce((sum, line) => sum + line.frames, 0);
     const lost = frames - await bench.count("frames_decoded");
     const late = bench.reports.flatMap(({ report }) =>
@@ -182,12 +189,12 @@ async function memoryGrowth(): Promise<void> {
   const args = ["--video", clips["640x480"], "--repeat", rounds(minutes * 60 + 30)];
   const started = Array.from({ length: 3 }, () => publishers.use(bench.publish(args)));
   for (const publisher of started) await publisher.waitFor("connected");
-  await pause(20);
+  await pauseSeconds(20);
   bench.reports.length = 0;
   const before = residentBytes();
   const samples: number[] = [];
   for (let elapsed = 0; elapsed < minutes * 60; elapsed += 10) {
-    await pause(10);
+    await pauseSeconds(10);
     bench.reports.length = 0;
     samples.push(residentBytes());
   }
@@ -206,7 +213,7 @@ async function usage(publishers: readonly LivePublisher[]) {
     atMs: performance.now(),
   });
   const before = read();
-  await pause(seconds);
+  await pauseSeconds(seconds);
   const after = read();
   const share = (what: "service" | "ffmpeg" | "publishers") =>
     (after[what] - before[what]) / ((after.atMs - before.atMs) / 1_000);

@@ -11,7 +11,7 @@ import { parseArgs } from "node:util";
 import { JpegEncoderPool } from "../../../src/media/live/jpeg_encoder.ts";
 import { LiveDecoder, liveMemoryBytes } from "../../../src/media/live/live_decoder.ts";
 import { LiveAnalysis } from "../../../src/media/live/live_analysis.ts";
-import { quietWorld, TemporaryFolder } from "../support.ts";
+import { pause, quietWorld, TemporaryFolder } from "../support.ts";
 
 const { values } = parseArgs({
   args: Deno.args,
@@ -85,7 +85,7 @@ async function bench(what: string, size: { width: number; height: number }, bitr
   let warm = { atMs: 0, own: 0, ffmpeg: 0 };
   for (const [index, data] of units.entries()) {
     const dueMs = startedMs + index * 1000 / FPS - performance.now();
-    if (dueMs > 0) await new Promise((resolve) => setTimeout(resolve, dueMs));
+    if (dueMs > 0) await pause(dueMs);
     if (index === WARM_UP_FRAMES) warm = used();
     const rtpTimestamp = index * 90_000 / FPS;
     arrivals.set(rtpTimestamp, performance.now());

@@ -17,7 +17,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { fileURLToPath } from "node:url";
 import { type Server, startListening, startServer } from "../../server.ts";
-import { median, TemporaryFolder, timed } from "../support.ts";
+import { median, pause, TemporaryFolder, timed } from "../support.ts";
 
 const CLIP = fileURLToPath(new URL("../../../fixtures/clips/bbb480.mp4", import.meta.url));
 const CLIP_SECONDS = 30;
@@ -189,10 +189,6 @@ async function counts(): Promise<{ asked: number; answered: number }> {
 /** The peak resident memory of the process (VmHWM), its Workers included. */
 function peakMemoryMb(pid: number): number {
   return Number(/VmHWM:\s+(\d+)/.exec(Deno.readTextFileSync(`/proc/${pid}/status`))![1]) / 1024;
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
 /** The clip scaled to `size`, then repeated without encoding it again. */

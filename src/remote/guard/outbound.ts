@@ -13,5 +13,5 @@ export interface Outbound {
   readonly allowPrivateMedia?: boolean;
 }
 
-/** The same with the certificates that were read, for whoever opens connections. */
+/** The same with the certificates that were read, for code that opens connections. */
 export type TrustedOutbound = Outbound & { readonly roots: readonly string[] };
