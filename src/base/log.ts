@@ -8,16 +8,16 @@ export interface Log {
   info(message: string, fields?: Record<string, unknown>): void;
   warn(message: string, fields?: Record<string, unknown>): void;
   error(message: string, fields?: Record<string, unknown>): void;
-  /** The same log under another target, the name that a RUST_LOG directive filters by. */
+  /** The same log under another target, by which RUST_LOG directives filter. */
   child(target: string): Log;
 }
 
-/** What a log line is written to; Deno.stdout and Deno.stderr are such. */
+/** A stream for log lines, such as Deno.stdout and Deno.stderr. */
 export interface LineWriter {
   writeSync(bytes: Uint8Array): number;
 }
 
-/** The two streams of interface 1.2, and the clock that stamps the lines. */
+/** The two streams of the log, and the clock for its timestamps. */
 export interface LogOutput {
   readonly stdout: LineWriter;
   readonly stderr: LineWriter;
@@ -25,10 +25,10 @@ export interface LogOutput {
 }
 
 /**
- * Opens the log of the process. Interface 1.2: "tracing output goes to stdout in human-readable form and to
- * stderr as structured JSON". Targets are paths under `service`: `child("http")` writes as `service::http`, and
- * the directives `http=debug` and `service::http=debug` mean the same. Throws a RangeError when the filter is
- * malformed. Writing is synchronous and never throws: a closed pipe must not take the service down.
+ * Opens the log of the process, see docs/deployment.md#logs. Targets are paths under `service`: `child("http")` writes
+ * with the target `service::http`, and the directives `http=debug` and `service::http=debug` mean the same. Throws a
+ * RangeError when the filter is malformed. Writing is synchronous and never throws: a closed pipe must not stop the
+ * service.
  */
 export function openLog(filter: string, output: Partial<LogOutput> = {}): Log {
   const rules = readFilter(filter);
@@ -37,22 +37,22 @@ export function openLog(filter: string, output: Partial<LogOutput> = {}): Log {
   return logFor(ROOT_TARGET, rules, { stdout, stderr, now });
 }
 
-/** A log that says nothing, for tests and tools. */
+/** A log that writes nothing, for tests and tools. */
 export function quietLog(): Log {
-  const say = () => {};
-  const log: Log = { trace: say, debug: say, info: say, warn: say, error: say, child: () => log };
+  const drop = () => {};
+  const log: Log = { trace: drop, debug: drop, info: drop, warn: drop, error: drop, child: () => log };
   return log;
 }
 
-/** How a filter is written, in words that complete "RUST_LOG must be …". */
+/** The rule for a filter; it completes "RUST_LOG must be …". */
 export const FILTER_RULE = "comma-separated directives `level`, `target` or `target=level`, " +
   "with a level out of off, error, warn, info, debug, trace";
 
-/** One directive: lines of `target` and of everything under it pass from `severity` on. */
+/** One directive: of `target` and the targets under it, lines of `severity` and less are written. */
 export interface FilterRule {
   /** Full path such as `service::http`; empty for the directive that covers all targets. */
   readonly target: string;
-  /** 0 lets nothing pass, 5 lets everything pass. */
+  /** The index in the list of levels: 0 writes nothing, 5 writes everything. */
   readonly severity: number;
 }
 
@@ -68,12 +68,12 @@ export function readFilter(filter: string): readonly FilterRule[] | undefined {
       rules.push({ target: "", severity: bareSeverity });
       continue;
     }
-    // A target alone lets all of its lines pass.
+    // A directive with a target only means all of its lines.
     const severity = SEVERITY.get((level ?? "trace").toLowerCase());
     if (severity === undefined) return undefined;
     rules.push({ target: qualified(name!), severity });
   }
-  // The longest target first: the first rule that covers a target is the most specific one.
+  // Longest targets first, so that the first matching rule is the most specific one.
   return rules.reverse().sort((left, right) => right.target.length - left.target.length);
 }
 
@@ -92,9 +92,9 @@ function qualified(target: string): string {
 function logFor(target: string, rules: readonly FilterRule[], output: LogOutput): Log {
   const covers = (rule: FilterRule) =>
     rule.target === "" || target === rule.target || target.startsWith(`${rule.target}::`);
-  const loudest = rules.find(covers)?.severity ?? 0;
+  const severityMax = rules.find(covers)?.severity ?? 0;
   const at = (level: Level) =>
-    SEVERITY.get(level)! > loudest
+    SEVERITY.get(level)! > severityMax
       ? () => {}
       : (message: string, fields: Record<string, unknown> = {}) =>
         writeLine(level, target, message, fields, output);
@@ -125,7 +125,7 @@ function writeLine(
   write(output.stderr, escaped(JSON.stringify({ timestamp, level, target, message, fields: plain })));
 }
 
-/** A field may be anything that a catch block got hold of; what comes out is always printable JSON. */
+/** A field may have any value, such as one from a catch block; the result is always printable JSON. */
 function plainFields(fields: Record<string, unknown>): Record<string, unknown> {
   try {
     return JSON.parse(JSON.stringify(fields, plainValue));
@@ -139,12 +139,14 @@ function plainValue(_name: string, value: unknown): unknown {
   if (value instanceof Error) {
     return { name: value.name, message: value.message, stack: value.stack, cause: value.cause };
   }
-  if (typeof value === "string" && value.length > LONGEST_TEXT) return `${value.slice(0, LONGEST_TEXT)}…`;
+  if (typeof value === "string" && value.length > TEXT_CHARACTERS_MAX) {
+    return `${value.slice(0, TEXT_CHARACTERS_MAX)}…`;
+  }
   return value;
 }
 
-/** Characters of one text in a log line; the rest says nothing that the first 8192 did not. */
-const LONGEST_TEXT = 8192;
+/** Longer texts are cut in log lines. */
+const TEXT_CHARACTERS_MAX = 8192;
 
 function fieldText(value: unknown): string {
   if (typeof value === "string" && /^[\w.:/@+-]+$/.test(value)) return value;
@@ -152,14 +154,14 @@ function fieldText(value: unknown): string {
 }
 
 /**
- * Control, line-breaking and direction-changing characters as \uXXXX, so that no text from outside can forge a
- * line, move a terminal's cursor or turn a line around. Inside JSON the result is still the same JSON.
+ * Control characters, line breaks and characters that change the direction of writing as \uXXXX, so that no text from
+ * outside can forge a line or control a terminal. JSON keeps its meaning.
  */
 function escaped(text: string): string {
   return text.replace(UNSAFE, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
-// deno-lint-ignore no-control-regex -- control characters are what this looks for
+// deno-lint-ignore no-control-regex -- control characters are searched for
 const UNSAFE = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
 function write(stream: LineWriter, line: string): void {
@@ -171,7 +173,7 @@ function write(stream: LineWriter, line: string): void {
       rest = rest.subarray(written);
     }
   } catch {
-    // The reader of the log went away. There is nobody left to tell.
+    // The reader of the log has closed the pipe, so the error cannot be reported.
   }
 }
 

@@ -1,4 +1,4 @@
-/** The process's metrics: typed counting into the families of the table, and the text that a scrape reads. */
+/** The metrics of the process: typed counting in the families of the table, and the text for a scrape. */
 
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import { FAMILIES, type Family } from "./metric_families.ts";
@@ -24,8 +24,8 @@ type ValueArguments<F extends FamilyName, V> = LabelsOf<F> extends undefined ? [
   : [labels: LabelsOf<F>, value: V];
 
 /**
- * The metrics of one process. A misspelt family, label or value does not compile, and every family with every
- * combination of its labels is in the text from the start.
+ * The metrics of one process. A misspelt family, label or label value does not compile. The text has every family with
+ * every combination of its labels from the start.
  *
  *     metrics.add("service_runs_created_total");
  *     metrics.add("service_infer_requests_total", { provider: "vllm", status: "ok" });
@@ -36,14 +36,14 @@ export class Metrics {
   readonly #counters = new Map<string, Counter>();
   readonly #gauges = new Map<string, Gauge>();
   readonly #histograms = new Map<string, Histogram>();
-  /** Family to the values that somebody else owns; asked at every scrape. */
+  /** By family: functions that give values owned by other modules, called at every scrape. */
   readonly #readers = new Map<string, { labels: LabelValues; read: () => number }[]>();
 
   constructor() {
     for (const [name, family] of Object.entries(FAMILIES)) this.#open(name, family);
   }
 
-  /** Adds to a counter; by one unless told otherwise. The amount must not be negative. */
+  /** Adds to a counter, one by default. The amount must not be negative. */
   add<F extends CounterName>(family: F, ...rest: AddArguments<F>): void {
     const [labels, amount] = split<number>(rest);
     this.#counters.get(family)!.inc(labels, amount ?? 1);
@@ -55,13 +55,13 @@ export class Metrics {
     this.#gauges.get(family)!.set(labels, value!);
   }
 
-  /** Puts one measurement into a histogram, in the unit that the family's name ends with. */
+  /** Adds one measurement to a histogram, in the unit at the end of the name of the family. */
   observe<F extends HistogramName>(family: F, ...rest: ValueArguments<F, number>): void {
     const [labels, value] = split<number>(rest);
     this.#histograms.get(family)!.observe(labels, value!);
   }
 
-  /** Lets a scrape ask `read` for the value of a counter or gauge that somebody else owns. */
+  /** Registers `read`, called at every scrape, for the value of a counter or gauge that another module owns. */
   read<F extends CounterName | GaugeName>(family: F, ...rest: ValueArguments<F, () => number>): void {
     const [labels, read] = split<() => number>(rest);
     const readers = this.#readers.get(family) ?? [];
@@ -69,7 +69,7 @@ export class Metrics {
     this.#readers.set(family, readers);
   }
 
-  /** The Prometheus text exposition, with HELP and TYPE lines (D17). */
+  /** The Prometheus text exposition, with HELP and TYPE lines. */
   text(): Promise<string> {
     return this.#registry.metrics();
   }

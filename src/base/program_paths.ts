@@ -1,10 +1,10 @@
-/** Where the service may read and write, and which programs it may start: settled before it is confined. */
+/** The folders that the service may use and the programs that it may start, found before it enters its sandbox. */
 
-/** Absolute paths of the programs that the service may start; null where the machine lacks an optional one. */
+/** Absolute paths of the programs that the service may start; null for an optional one that is not installed. */
 export interface Tools {
   readonly ffmpeg: string;
   readonly ffprobe: string;
-  /** Makes the named pipe through which frames arrive. */
+  /** Creates the named pipes through which decoded frames are read. */
   readonly mkfifo: string;
   /** Limits a program's CPU time and memory; absent outside Linux. */
   readonly prlimit: string | null;

@@ -1,15 +1,15 @@
-/** Token buckets: how many requests a second may pass, over all callers and for each. Contract 13.3. */
+/** Token buckets: the limits on requests a second, for all callers together and for each. See docs/api.md#rate-limits. */
 
 import { Refusal } from "./refusal.ts";
 
-/** 429, with the whole seconds after which a request may pass again. */
+/** 429, with the number of whole seconds after which a request can succeed. */
 export class RateLimited extends Refusal {
   constructor(readonly retryAfterSeconds: number) {
     super("rate_limited", "Cannot serve this request now as the limit of requests a second is reached");
   }
 }
 
-/** Holds up to `ratePerSecond` tokens and gains as many a second; a request takes one. */
+/** Holds up to `ratePerSecond` tokens and gains that many a second; a request takes one. */
 export class TokenBucket {
   readonly #ratePerSecond: number;
   readonly #nowMs: () => number;
@@ -35,13 +35,13 @@ export class TokenBucket {
     this.#tokens -= 1;
   }
 
-  /** Full again, so that forgetting it changes nothing for its owner. */
+  /** Whether it is full again, so that removing it changes nothing for its owner. */
   isIdle(nowMs: number): boolean {
     return this.#tokens + (nowMs - this.#filledMs) / 1000 * this.#ratePerSecond >= this.#ratePerSecond;
   }
 }
 
-/** A bucket for each principal, up to `slots` at once; one that finds no slot free is refused. */
+/** A bucket for each principal, up to `slots` at once; a principal without a free slot is refused. */
 export class PrincipalBuckets {
   readonly #options: { ratePerSecond: number; slots: number; nowMs: () => number };
   readonly #buckets = new Map<string, TokenBucket>();
@@ -54,7 +54,7 @@ export class PrincipalBuckets {
     const { ratePerSecond, slots, nowMs } = this.#options;
     let bucket = this.#buckets.get(principalKey);
     if (!bucket) {
-      if (this.#buckets.size >= slots) this.#forgetIdle(nowMs());
+      if (this.#buckets.size >= slots) this.#removeIdle(nowMs());
       if (this.#buckets.size >= slots) throw new RateLimited(1);
       bucket = new TokenBucket(ratePerSecond, nowMs);
       this.#buckets.set(principalKey, bucket);
@@ -62,7 +62,7 @@ export class PrincipalBuckets {
     bucket.take();
   }
 
-  #forgetIdle(nowMs: number): void {
+  #removeIdle(nowMs: number): void {
     for (const [principalKey, bucket] of this.#buckets) {
       if (bucket.isIdle(nowMs)) this.#buckets.delete(principalKey);
     }

@@ -1,6 +1,6 @@
-/** TABLE of refusals: every expected "no", its HTTP status and code, and the words that make one. */
+/** TABLE of refusals: every expected failure of a request, its HTTP status and code, and functions that make one. */
 
-/** Interface part 7 and decision D16. Two rows may share a wire code: the status tells them apart. */
+/** See docs/api.md#errors. Two rows may have the same code on the wire; their statuses differ. */
 export const REFUSALS = {
   preflight_without_origin: {
     status: 400,
@@ -98,7 +98,7 @@ export interface FieldFault {
   message: string;
 }
 
-/** An expected "no". Everything else that is thrown is a bug and answers 500. */
+/** An expected failure. Every other exception is a bug and answers 500. */
 export class Refusal extends Error {
   override readonly name = "Refusal";
   readonly status: number;
@@ -112,7 +112,7 @@ export class Refusal extends Error {
 }
 
 export const refuse = {
-  /** 422 on one field: `message` says the rule and what was got. */
+  /** 422 on one field; `message` names the rule and the given value. */
   invalid: (field: string, message: string) =>
     new Refusal("validation_error", `Invalid ${field}: ${message}`, [{ field, message }]),
   /** 422 on several fields at once. */
@@ -122,7 +122,7 @@ export const refuse = {
       `Invalid request: ${details.map((fault) => `${fault.field} ${fault.message}`).join("; ")}`,
       details,
     ),
-  /** 404: missing and foreign alike, so that nobody learns what exists. */
+  /** 404, for missing and foreign things alike, so that a caller does not learn what exists. */
   notFound: (what: string, field?: string) =>
     new Refusal("not_found", `${what} not found`, field ? [{ field, message: "not found" }] : []),
   runIsTerminal: (status: string, action: string) =>

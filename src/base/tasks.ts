@@ -1,4 +1,4 @@
-/** Background loops that start, fail and end together: nothing runs on after its group was closed. */
+/** Groups of background loops that fail and end together: none runs on after its group was closed. */
 
 /**
  * A group of loops under one signal. The first loop that fails aborts the signal for all of them; closing the group
@@ -12,7 +12,7 @@ export class TaskGroup implements AsyncDisposable {
   readonly #running = new Set<Promise<void>>();
   readonly #parent: AbortSignal | undefined;
   readonly #onParentAbort = () => this.#controller.abort(this.#parent!.reason);
-  /** Boxed, as a loop may fail with `undefined` too. */
+  /** In an object, because a loop may also fail with `undefined`. */
   #failure: { readonly reason: unknown } | undefined;
 
   /** The group ends when `parent` aborts. */
@@ -28,8 +28,8 @@ export class TaskGroup implements AsyncDisposable {
   }
 
   /**
-   * Runs `loop` in the background. What it throws ends the group and rises from {@link join}; only the abort itself,
-   * thrown after the signal has aborted, is no failure but the way it ended. Does nothing in an ended group.
+   * Runs `loop` in the background. An exception of it ends the group and is thrown by {@link join}, except for an abort
+   * error after the signal has aborted: that is a normal end. Does nothing in an ended group.
    */
   start(loop: (signal: AbortSignal) => Promise<void> | void): void {
     if (this.signal.aborted) return;
@@ -37,13 +37,13 @@ export class TaskGroup implements AsyncDisposable {
     this.#running.add(task);
   }
 
-  /** Waits until every loop has returned; throws what the first failing one threw. */
+  /** Waits until every loop has returned; throws the first exception of a loop. */
   async join(): Promise<void> {
     while (this.#running.size > 0) await Promise.all(this.#running);
     if (this.#failure) throw this.#failure.reason;
   }
 
-  /** Ends the group and waits for its loops. Throws what the first failing one threw before that. */
+  /** Ends the group and waits for its loops. Throws the first exception of a loop before that. */
   async close(): Promise<void> {
     this.#controller.abort(new DOMException("The task group was closed", "AbortError"));
     this.#parent?.removeEventListener("abort", this.#onParentAbort);

@@ -1,4 +1,4 @@
-/** Time, chance and the log as values, so that a test can replace each one; nothing else reads a clock. */
+/** Clocks, random bytes and the log as values, so that tests can replace them; no other module reads a clock. */
 
 import type { Log } from "./log.ts";
 

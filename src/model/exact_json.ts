@@ -1,6 +1,6 @@
-/** JSON that passes through us with every number exactly as it was written, whatever a double would make of it. */
+/** JSON whose numbers keep all their digits, even where a double would lose some. */
 
-/** What `JSON.rawJSON` makes: JSON.stringify writes the text as it is. */
+/** JSON.stringify writes the text of a value that `JSON.rawJSON` made unchanged. */
 declare global {
   interface JSON {
     rawJSON(text: string): object;
@@ -8,7 +8,7 @@ declare global {
   }
 }
 
-/** For JSON.stringify only: each number of the result is an object that stands for its text. */
+/** The result is for JSON.stringify only: each number in it is an object that holds its text. */
 export function parseWithRawNumbers(text: string): unknown {
   return JSON.parse(text, (_key, value, context?: { source?: string }) => {
     const source = context?.source;
@@ -17,12 +17,12 @@ export function parseWithRawNumbers(text: string): unknown {
 }
 
 /**
- * A whole number of 16 digits or more may be past 2^53, where a double loses digits. Digits behind a point are not
- * looked at: scores have many, and asking about every number costs ten times what reading them does.
+ * An integer of 16 digits or more may exceed 2^53, where a double loses digits. Digits after a decimal point are ignored:
+ * scores have many of them, and a reviver for every number makes parsing ten times slower.
  */
 const LONG_INTEGER = /(?:^|[-:,[\s])\d{16}/;
 
-/** JSON.parse, except that a whole number which a double cannot hold becomes a bigint. */
+/** JSON.parse, except that an integer which a double cannot hold becomes a bigint. */
 export function parseExactJson(text: string): unknown {
   if (!LONG_INTEGER.test(text)) return JSON.parse(text);
   return JSON.parse(text, (_key, value, context?: { source?: string }) => {

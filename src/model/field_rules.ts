@@ -1,4 +1,4 @@
-/** Rules that request fields are held to, gathered so that one answer names every field at fault. */
+/** Collects the faults of request fields, so that one answer names all of them. */
 
 import { type FieldFault, refuse } from "../base/refusal.ts";
 import { canonicalModel } from "./infer/catalog.ts";
@@ -7,7 +7,7 @@ import { DEFAULT_MODE, type Mode, parseMode } from "./runs/mode.ts";
 export class FieldRules {
   readonly #faults: FieldFault[] = [];
 
-  /** Those found so far. */
+  /** The faults found so far. */
   get faults(): readonly FieldFault[] {
     return this.#faults;
   }
@@ -35,7 +35,7 @@ export class FieldRules {
   /** The canonical model id. */
   model(text: string): string {
     const model = canonicalModel(text);
-    if (!model) this.fault("model", `must be a model of the supported contract: got ${quoted(text)}`);
+    if (!model) this.fault("model", `must be a model of the catalog: got ${quoted(text)}`);
     return model ?? text;
   }
 
@@ -45,7 +45,7 @@ export class FieldRules {
   }
 }
 
-/** A caller's own text, short enough for an error message. */
+/** A text of the caller, shortened for an error message. */
 export function quoted(text: string): string {
   return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);
 }

@@ -1,8 +1,8 @@
-/** How identifiers look and who a caller is: the formats of contract 1.1. */
+/** The formats of identifiers, and the key of a principal. See docs/api.md#identifiers. */
 
 import { createHash } from "node:crypto";
 
-/** The principal of every caller in open mode. */
+/** The principal of all callers when no API key is required. */
 export const PUBLIC_PRINCIPAL = "public";
 
 /** The stream of every event whose caller named none. */
@@ -10,7 +10,7 @@ export const DEFAULT_STREAM_ID = "stream-0";
 
 const RUN_ID = /^run-(?:[0-9a-f]{32}|[0-9a-f]{16})$/i;
 
-/** A run id as this server makes it, or the older form with 16 hex digits; any case. */
+/** Whether `text` is a run id: as this service makes it, or the older form with 16 hex digits; in any case. */
 export function isRunId(text: string): boolean {
   return RUN_ID.test(text);
 }

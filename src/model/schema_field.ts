@@ -1,11 +1,11 @@
-/** A caller's JSON Schema as a request field: an object of a bounded size and depth, kept as plain JSON. */
+/** A JSON Schema in a request field: an object of bounded size and depth, kept as plain JSON. */
 
 import { utf8Length } from "../base/bytes.ts";
 import type { FieldRules } from "./field_rules.ts";
 import { LIMITS } from "./limits.ts";
 import { jsonDepth, MAX_JSON_DEPTH } from "./reason/json_object.ts";
 
-/** The schema as JSON.stringify takes it; undefined, and a fault on `field`, where it breaks a rule. Contract 10. */
+/** The schema without bigints; undefined, with a fault on `field`, when it is no object or too deep. */
 export function checkedSchema(
   field: string,
   schema: unknown,
@@ -27,8 +27,8 @@ export function checkedSchema(
 }
 
 /**
- * JSON.stringify refuses a bigint, which is what the body's parser makes of an integer past 2^53. Here it is a bound that
- * no answer of a model comes near, so a double will do.
+ * The parser of request bodies makes a bigint of an integer beyond 2^53, and JSON.stringify refuses bigints. In a schema
+ * such an integer is a bound that no answer of a model reaches, so a double is exact enough.
  */
 function withDoubles(part: unknown): unknown {
   if (typeof part === "bigint") return Number(part);

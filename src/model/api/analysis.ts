@@ -1,4 +1,4 @@
-/** Request bodies of ingest and analyze. A schema says the shape; the rules are checked once the run is known. */
+/** Request bodies of ingest and analyze: their shapes. The rules about values are checked by the flows. */
 
 import { z } from "zod";
 
@@ -15,13 +15,13 @@ export const INGEST_BODY = z.strictObject({
 
 export type IngestBody = z.infer<typeof INGEST_BODY>;
 
-/** An unsigned 64-bit integer; past 2^53 the parser hands over a bigint. */
+/** An unsigned 64-bit integer; the parser makes a bigint of one beyond 2^53. */
 const UNSIGNED_64 = z.union([
   z.int().nonnegative(),
   z.bigint().nonnegative().refine((value) => value <= MAX_U64, "must be at most 18446744073709551615"),
 ], { error: "must be an integer from 0 to 18446744073709551615" });
 
-/** Contract 5: a closed object, seven fields required; D7 adds `cut_score`. */
+/** See docs/api.md#analyze. */
 const CALLER_FRAME = z.strictObject({
   frame_index: z.int().nonnegative(),
   pts_ms: z.int().nonnegative(),

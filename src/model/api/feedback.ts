@@ -1,4 +1,4 @@
-/** Request body of feedback. A schema says the shape; the rules are checked in the flow. */
+/** Request body of feedback: its shape. The rules about values are checked by the flow. */
 
 import { z } from "zod";
 

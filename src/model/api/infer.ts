@@ -1,4 +1,4 @@
-/** Request bodies of direct inference. A schema says the shape; the rules are checked in the flow. */
+/** Request bodies of direct inference: their shapes. The rules about values are checked by the flow. */
 
 import { z } from "zod";
 

@@ -1,10 +1,10 @@
-/** Request bodies of policies. A schema says the shape; the rules are checked once the run is known. Contract 10. */
+/** Request bodies of the policy routes: their shapes. The rules about values are checked by the flow. */
 
 import { z } from "zod";
 
 const SEQ = z.int().nonnegative();
 
-/** Unknown keys of the region are let pass, as in every crop (contract 13.5); they are not kept. */
+/** Unknown keys of the region are accepted, as in every crop, and dropped. */
 export const ZONE_BODY = z.strictObject({
   policy_id: z.string(),
   policy_version: z.int().nonnegative(),
@@ -19,7 +19,7 @@ export const ZONE_BODY = z.strictObject({
 export const CREATE_POLICY_BODY = z.strictObject({
   parent_revision: SEQ.nullish(),
   prompt: z.string().nullish(),
-  /** Any JSON value here: what is no object is refused by name, with the other rules. */
+  /** Any JSON value: a value that is no object is refused together with the faults of the other fields. */
   output_schema: z.unknown().optional(),
   parameters: z.strictObject({ restricted_zone: ZONE_BODY.nullish() }).nullish(),
 });

@@ -1,15 +1,15 @@
-/** Request body of reason. The schema says the shape; the rules are in model/reason/request.ts. */
+/** Request body of reason: its shape. The rules about values are in model/reason/request.ts. */
 
 import { z } from "zod";
 import { AUDIO_PROFILES, SPEECH_ENGINES } from "../sidecars/local_audio.ts";
 import { MEDIA_MODES, MEDIA_RESOLUTIONS } from "../reason/media_mode.ts";
 
-/** Past 2^53 the parser hands over a bigint. */
+/** The parser makes a bigint of an integer beyond 2^53. */
 const UNSIGNED = z.union([z.int().nonnegative(), z.bigint().nonnegative()], {
   error: "must be an integer from 0",
 });
 
-/** Clamped, so any integer has the right shape. */
+/** Any integer, as the value is clamped. */
 const INTEGER = z.union([z.int(), z.bigint()], { error: "must be an integer" });
 
 const CROP = z.strictObject({ x: z.number(), y: z.number(), width: z.number(), height: z.number() });
@@ -47,7 +47,7 @@ export const REASON_BODY = z.strictObject({
   crop: CROP.nullish(),
   semantic_timeout_ms: z.int().nonnegative().nullish(),
   semantic_prompt: z.string().nullish(),
-  // Any JSON: what is wrong with it as a JSON Schema, `compileOutputSchema` says without recursing into it here.
+  // Any JSON: `compileOutputSchema` checks it, with a bound on its depth that zod does not have.
   output_schema: z.unknown().optional(),
   first_pass_model: z.string().nullish(),
   second_pass_model: z.string().nullish(),

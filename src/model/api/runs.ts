@@ -1,4 +1,4 @@
-/** Request bodies of the run lifecycle. A schema says the shape; the rules are checked once the run is known. */
+/** Request bodies of the run routes: their shapes. The rules about values are checked by the flow. */
 
 import { z } from "zod";
 

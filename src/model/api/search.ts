@@ -1,4 +1,4 @@
-/** Request body of a search. A schema says the shape; the rules are checked in the flow. */
+/** Request body of a search: its shape. The rules about values are checked by the flow. */
 
 import { z } from "zod";
 

@@ -1,4 +1,4 @@
-/** Request bodies of the trigger routes; that of validate is the program itself. Interface 4.7. */
+/** Request bodies of the trigger routes; the body of validate is the program itself. */
 
 import { z } from "zod";
 import { LIMITS } from "../limits.ts";
@@ -7,7 +7,7 @@ import { triggerSample } from "../triggers/samples.ts";
 
 export const COMPILE_BODY = z.strictObject({ source: z.string() });
 
-/** Samples are counted before any is looked at: the faults of a million bad ones are not worth gathering. */
+/** The number of samples is checked first, so that the faults of a million bad samples are never collected. */
 const samples = z.array(z.unknown())
   .min(LIMITS.trigger.samples.minimum)
   .max(LIMITS.trigger.samples.maximum)

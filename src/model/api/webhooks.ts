@@ -1,4 +1,4 @@
-/** Request bodies and answers of the webhook routes; what a field may hold is checked once the run is known. */
+/** Request bodies and answers of the webhook routes: their shapes. The rules about values are checked by the flow. */
 
 import { z } from "zod";
 import type { DeadLetter } from "../webhooks/delivery.ts";
@@ -18,7 +18,7 @@ export const REDELIVER_BODY = z.strictObject({
 
 export type RedeliverBody = z.infer<typeof REDELIVER_BODY>;
 
-/** The answer to a registration, but for the request id: the only place where the secret is told. */
+/** The answer to a registration without the request id: the only answer that contains the secret. */
 export interface RegisteredWebhook {
   readonly run_id: string;
   readonly webhook_id: string;
@@ -29,29 +29,29 @@ export interface RegisteredWebhook {
   readonly signing_secret: string;
 }
 
-/** An entry of the list, contract 8.3; the last two fields are this service's own. */
+/** An entry of the list of webhooks. See docs/events.md#webhooks. */
 export interface ListedWebhook {
   readonly webhook_id: string;
   readonly url: string;
   readonly event_kinds: readonly string[];
   readonly registered_seq: number;
-  /** Everything up to here is delivered, given up, or not for this hook. */
+  /** Every event up to here is delivered, given up, or not for this webhook. */
   readonly last_terminal_seq: number;
   readonly delivered: number;
   readonly dead_letters: number;
   readonly last_error: string | null;
-  /** `pending` is reserved by the contract: here a hook is listed once it is committed. */
+  /** Always `active`: a webhook is listed once its registration is committed. */
   readonly state: "active";
-  /** The newest 16. */
+  /** The newest ones; see LIMITS.webhook.recentDeadLettersMax. */
   readonly recent_dead_letters: readonly DeadLetter[];
-  /** What is still to be sent again. */
+  /** The events that are still to be sent again. */
   readonly redelivery: { readonly from_seq: number; readonly to_seq: number } | null;
 }
 
 export interface ScheduledRedelivery {
   readonly run_id: string;
   readonly webhook_id: string;
-  /** The range as it was narrowed to what the hook is past; nothing is scheduled when it is empty. */
+  /** The range without the events that were not delivered a first time yet; nothing is scheduled when it is empty. */
   readonly from_seq: number;
   readonly to_seq: number;
   /** How many events are sent again. */

@@ -21,10 +21,10 @@ import {
   unit,
 } from "./payload_shapes.ts";
 
-/** Interface 2.3. Reason with an index name writes it too (contract 4.2). */
+/** Written by analyze, and by reason when it has an index name. */
 export const markerEmitted = open({ ...markerFields, index_name: text.optional() });
 
-/** Contract 5. The coordinates are there when the signals came from decoded video. */
+/** The coordinates are present when the signals came from decoded video. */
 const analysisGeneratedByAnalyze = open({
   request_id: text,
   stream_id: text,
@@ -40,7 +40,6 @@ const analysisGeneratedByAnalyze = open({
   coordinates: coordinates.optional(),
 });
 
-/** Contract 6.7. */
 const analysisGeneratedByReason = open({
   request_id: text,
   stream_id: text,
@@ -63,7 +62,7 @@ const analysisGeneratedByReason = open({
 
 export const analysisGenerated = z.union([analysisGeneratedByAnalyze, analysisGeneratedByReason]);
 
-/** Contract 12.2: what the audio sidecar answers, passed on as it is. */
+/** The answer of the audio sidecar, unchanged. See docs/protocols.md#audio-analysis. */
 export const localAudio = open({
   profile: z.enum(["general", "gameplay", "screen_recording", "physical_world"]),
   speech_engine: z.enum(["none", "auto", "whisper", "sensevoice", "moonshine", "qwen3_asr", "lfm2_5_audio"]),
@@ -98,7 +97,7 @@ const momentKind = z.enum([
   "other",
 ]);
 
-/** One of `moments[]`: offsets are milliseconds from the start of the chunk's clip. Contract 6.4. */
+/** One of `moments[]`; offsets are milliseconds from the start of the clip of the chunk. */
 export const chunkMoment = open({
   start_offset_ms: count,
   end_offset_ms: count,
@@ -110,7 +109,7 @@ export const chunkMoment = open({
   confidence: unit,
 });
 
-/** Contract 6.6, 6.7: where a chunk failed, the overlay is null and `semantic_error` says why. */
+/** For a failed chunk the fields of the overlay are null and `semantic_error` names the reason. */
 const chunkInferredFields = {
   request_id: text,
   stream_id: text,
@@ -158,7 +157,7 @@ const chunkInferredFromClip = open({
   feedback_audio: feedbackAudio.nullish(),
 });
 
-/** Contract 12.4. Times are relative to the track's first RTP timestamp. */
+/** Times are relative to the first RTP timestamp of the track. See docs/live.md#live-audio. */
 const chunkInferredFromLiveAudio = open({
   request_id: text,
   stream_id: text,
@@ -182,7 +181,7 @@ export const semanticChunkInferred = z.union([
   chunkInferredFromLiveAudio,
 ]);
 
-/** Contract 6.7. Offsets count from the start of the clip, pts from the start of the source, milliseconds. */
+/** Offsets are milliseconds from the start of the clip, pts from the start of the source. */
 const momentFields = {
   moment_id: text,
   request_id: text,
@@ -206,12 +205,12 @@ const momentFields = {
 
 const recordedMoment = open({ ...momentFields, index_name: z.string().nullable() });
 
-/** Contract 12.4: one track's moment carries its session and no index name. */
+/** A moment of a live audio track has its session and no index name. */
 const liveAudioMoment = open({ ...momentFields, session_id: text, track_id: count });
 
 export const multimodalMoment = z.union([recordedMoment, liveAudioMoment]);
 
-/** Contract 6.7: `lag_ms` is what processing took beyond the media time of the chunk, never below 0. */
+/** `lag_ms` is how much longer the processing took than the media of the chunk last, never below 0. */
 export const semanticChunkGenerated = open({
   request_id: text,
   stream_id: text,

@@ -1,8 +1,8 @@
-/** The CloudEvents envelope that SSE and webhooks send: the logged payload inside it, never parsed and rewritten. */
+/** The CloudEvents envelope of the event stream and of webhooks, around the payload text as it is in the log. */
 
 import { eventTypeOf } from "./event_table.ts";
 
-/** A timeline event as the log holds it. */
+/** A timeline event as it is in the log. */
 export interface LoggedEvent {
   readonly seq: number;
   readonly runId: string;
@@ -15,8 +15,8 @@ export interface LoggedEvent {
 }
 
 /**
- * The envelope of interface 6.1 as JSON text, keys in the table's order. The payload's own text is spliced in, so
- * 64-bit integers keep every digit. Example, with run `run-1`, seq 7 and stream `stream-0`:
+ * The envelope as JSON text, with its keys in a fixed order. The text of the payload is inserted unchanged, so 64-bit
+ * integers keep every digit. Example, with run `run-1`, seq 7 and stream `stream-0` (see docs/events.md#cloudevents):
  *
  *     {"specversion":"1.0","id":"run-1:7","source":"/v1/runs/run-1","type":"dev.service.timeline.vlm",
  *      "subject":"stream-0","datacontenttype":"application/json","sequence":7,"pts_ms":1764316800123,"data":{…}}
@@ -32,21 +32,21 @@ export function cloudEvent(event: LoggedEvent): string {
 }
 
 /**
- * The log writes one JSON object a payload, and a checksum guards it: text with an object's braces is one. Only
- * text from elsewhere pays for a parse. A line break would end an SSE data line, so such text pays as well.
+ * The log writes each payload as one JSON object under a checksum, so a text in braces is known to be an object and is
+ * not parsed. Text with a line break is handled like any other text, because a line break would end an SSE data line.
  */
 function isOwnObject(payload: string): boolean {
   return payload.startsWith("{") && payload.endsWith("}") && !payload.includes("\n") &&
     !payload.includes("\r");
 }
 
-/** `text` itself when it is JSON, on one line; else `text` as a JSON string (contract 8.2). */
+/** `text` itself, on one line, when it is JSON; else `text` as a JSON string. */
 export function jsonOrString(text: string): string {
   try {
     JSON.parse(text);
   } catch {
     return JSON.stringify(text);
   }
-  // Between tokens JSON allows raw line breaks, inside strings it does not: a blank changes nothing.
+  // JSON allows line breaks only between tokens, where a blank means the same.
   return text.replaceAll(/[\r\n]/g, " ");
 }

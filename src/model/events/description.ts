@@ -1,8 +1,8 @@
-/** What a payload says in words and when in the media it happened: what a search looks at and what a hit shows. */
+/** The text of a payload that search reads, and the media time that a hit shows. */
 
 import { payloadFields } from "./payload_json.ts";
 
-/** A payload as far as a search reads it. */
+/** The part of a payload that search reads. */
 export interface DescribedPayload {
   readonly description: string;
   /** Media time, or undefined when the payload has none. */
@@ -11,11 +11,11 @@ export interface DescribedPayload {
 }
 
 /**
- * Interface 4.4: `description`, or else `summary`, as far as it is text. Contract C5: the media time is `pts_ms`, or
- * else the start of a chunk or of a marker. Undefined for a payload without either text.
+ * The text is `description`, or else `summary`. The media time is `pts_ms`, or else the start of a chunk or of a marker.
+ * Undefined for a payload without either text. See docs/api.md#search.
  */
 export function describedPayload(json: string): DescribedPayload | undefined {
-  // Most payloads have neither, and those are not parsed.
+  // Most payloads have neither and need not be parsed.
   if (!json.includes('"description"') && !json.includes('"summary"')) return undefined;
   const payload = payloadFields(json);
   const description = [payload?.description, payload?.summary].find((text) => typeof text === "string");

@@ -1,29 +1,30 @@
-/** TABLE of event kinds: what each payload holds, which blobs it opens to the run's owner, when it is written. */
+/** TABLE of event kinds: the payload of each, the blobs that it makes readable for the owner of the run, when it is written. */
 
 import type { z } from "zod";
 import type { NewEvent, PreparedPayload } from "../runs/run.ts";
+import { IDENTIFIER } from "../triggers/identifier.ts";
 import * as analysis from "./analysis_payloads.ts";
 import * as live from "./live_payloads.ts";
 import * as policy from "./policy_payloads.ts";
 import * as run from "./run_payloads.ts";
 
-/** A place in a payload whose blob the run's owner may fetch. Interface 4.10. */
+/** The place of a blob reference in a payload. The owner of the run may fetch that blob. See docs/api.md#blobs. */
 export interface BlobGrant {
-  /** The route that serves it. */
+  /** The route that serves the blob. */
   readonly route: "keyframes" | "media";
-  /** The keys that lead to the object with the reference; empty for the payload itself. */
+  /** The path of keys to the object with the reference; empty for the payload itself. */
   readonly at: readonly string[];
-  /** The reference counts only where `provenance.pipeline_generation` says which generation wrote it. */
+  /** The reference is valid only when `provenance.pipeline_generation` names the generation that wrote it. */
   readonly needsGeneration?: true;
 }
 
 /** One kind of event. */
 export interface EventRow {
-  /** One sentence: when it is written. */
+  /** When the event is written, in one sentence. */
   readonly summary: string;
-  /** Loose on reading, typed on writing: see `open` in event_payloads/shapes.ts. */
+  /** Tolerant when read, exact when written: see `open` in payload_shapes.ts. */
   readonly payload: z.ZodType;
-  /** Bookkeeping of deliveries, never delivered itself. Contract 8.4: exactly the kinds that start with `webhook_`. */
+  /** Records about webhooks, never delivered to one: exactly the kinds that start with `webhook_`. */
   readonly bookkeeping: boolean;
   readonly blobs: readonly BlobGrant[];
 }
@@ -37,11 +38,11 @@ const SPOKEN_FEEDBACK: BlobGrant = { route: "media", at: ["feedback_audio"] };
 /** The row that stands for every `trigger.<event_type>`. */
 const TRIGGER_FAMILY = "trigger.*";
 
-/** Every kind of interface 6 and contract 8.4, in the order of the latter. */
+/** See docs/events.md#kinds. */
 export const EVENTS = {
   run_created: row("A run was created by a request or by a WHIP offer.", run.runCreated),
   ingest_received: row("A source was accepted by ingest or by reason.", run.ingestReceived),
-  frames_decoded: row("A decode pass ended; its frames' signals are here.", run.framesDecoded),
+  frames_decoded: row("A decode pass ended; the payload has the signals of its frames.", run.framesDecoded),
   marker_emitted: row("Analysis derived a marker.", analysis.markerEmitted),
   analysis_generated: row("A deterministic pass ended.", analysis.analysisGenerated),
   semantic_chunk_inferred: row(
@@ -50,18 +51,18 @@ export const EVENTS = {
     [CLIP, SPOKEN_FEEDBACK],
   ),
   multimodal_moment: row(
-    "Something audible, visible or both was found in a window, with its times.",
+    "A moment that can be heard, seen or both was found in a window, with its times.",
     analysis.multimodalMoment,
     [CLIP, SPOKEN_FEEDBACK],
   ),
   semantic_chunk_generated: row("A chunk's costs and lag were recorded.", analysis.semanticChunkGenerated),
   semantic_fallback_activated: row(
-    "The semantic path gave way to deterministic output, for the reason it names.",
+    "Deterministic output replaced semantic inference, for the reason in the payload.",
     analysis.semanticFallbackActivated,
   ),
   inference_completed: row("A direct inference on the run was answered.", run.inferenceCompleted),
   run_completed: row(
-    "The run ended well: reason finished, or a WHIP session ended gracefully.",
+    "The run ended normally: reason finished, or a live session was ended.",
     run.runCompleted,
   ),
   run_failed: row("A live session ended unexpectedly.", run.sessionEnded),
@@ -80,11 +81,11 @@ export const EVENTS = {
     policy.policyDeploymentRequested,
   ),
   policy_deployment_acknowledged: row(
-    "The requested stage was applied; the live worker's answer is here.",
+    "The requested stage was applied; the payload says how the live session applied it.",
     policy.policyDeploymentAcknowledged,
   ),
   policy_deployment_rejected: row(
-    "The requested stage failed its generation check or the worker's update.",
+    "The requested stage failed: the live generation was another one, or the session did not apply it.",
     policy.policyDeploymentRejected,
   ),
   policy_rollback_requested: row(
@@ -93,7 +94,7 @@ export const EVENTS = {
   ),
   policy_rollback_acknowledged: row("The older revision is active again.", policy.policyRollbackAcknowledged),
   policy_rollback_rejected: row(
-    "The rollback failed its generation check or the worker's update.",
+    "The rollback failed: the live generation was another one, or the session did not apply it.",
     policy.policyRollbackRejected,
   ),
   policy_replay_evaluated: row(
@@ -111,8 +112,8 @@ export const EVENTS = {
   ),
   decoder_restarted: row("The decoder of a live session was replaced.", live.decoderRestarted),
   live_source_opened: row("A run began to watch a live source.", run.liveSourceOpened),
-  source_gap: row("A pulled live source gave no more frames.", live.sourceGap),
-  source_resumed: row("A pulled live source gives frames again.", live.sourceResumed),
+  source_gap: row("A pulled live source delivered no more frames.", live.sourceGap),
+  source_resumed: row("A pulled live source delivers frames again.", live.sourceResumed),
   keyframe_stored: row("A keyframe's JPEG was stored.", live.keyframeStored, [KEYFRAME]),
   restricted_zone_activity_entered: row(
     "Motion persisted inside the zone for as many frames as the policy requires.",
@@ -126,12 +127,12 @@ export const EVENTS = {
 
 type TableKind = keyof typeof EVENTS;
 
-/** What an event may be called when it is written. */
+/** The kinds that may be written. */
 export type EventKind = Exclude<TableKind, typeof TRIGGER_FAMILY> | `trigger.${string}`;
 
 type TableKindOf<Kind extends EventKind> = Kind extends TableKind ? Kind : typeof TRIGGER_FAMILY;
 
-/** What an event of this kind holds. 64-bit hashes are bigint. */
+/** The payload of an event of this kind. 64-bit hashes are bigint. */
 export type PayloadOf<Kind extends EventKind> = Immutable<
   z.input<typeof EVENTS[TableKindOf<Kind>]["payload"]>
 >;
@@ -140,7 +141,7 @@ type Immutable<T> = T extends readonly (infer Item)[] ? readonly Immutable<Item>
   : T extends object ? { readonly [Key in keyof T]: Immutable<T[Key]> }
   : T;
 
-/** An event to commit. Only the type is checked: what a flow writes was validated at the door. */
+/** An event to commit. Only its type is checked, as the values in it were validated when the request came in. */
 export function event<Kind extends EventKind>(
   kind: Kind,
   runId: string,
@@ -152,20 +153,17 @@ export function event<Kind extends EventKind>(
 /** The row of `kind`, or undefined for a kind that this version does not know. */
 export function findEvent(kind: string): EventRow | undefined {
   if (kind.startsWith("trigger.")) {
-    return TRIGGER_EVENT_TYPE.test(kind.slice("trigger.".length)) ? EVENTS[TRIGGER_FAMILY] : undefined;
+    return IDENTIFIER.test(kind.slice("trigger.".length)) ? EVENTS[TRIGGER_FAMILY] : undefined;
   }
   return Object.hasOwn(EVENTS, kind) ? EVENTS[kind as TableKind] : undefined;
 }
 
-/** Contract 9.1, rule ID. */
-const TRIGGER_EVENT_TYPE = /^[A-Za-z0-9_.:-]{1,128}$/;
-
-/** The CloudEvents `type` of a kind, known or not. Interface 6.1. */
+/** The CloudEvents `type` of a kind, known or not. */
 export function eventTypeOf(kind: string): string {
   return `dev.service.timeline.${kind}`;
 }
 
-/** Never delivered to a webhook: true of unknown kinds with the prefix, too. Contract 8.3. */
+/** Never delivered to a webhook; unknown kinds with the prefix are not either. */
 export function isBookkeeping(kind: string): boolean {
   return kind.startsWith("webhook_");
 }
@@ -178,8 +176,8 @@ export interface GrantedBlob {
 }
 
 /**
- * The blobs that an event opens to its run's owner; none for an unknown kind or a malformed reference.
- * `payload` is parsed JSON of any shape. Interface 4.10.
+ * The blobs that an event makes readable for the owner of its run; none for an unknown kind or a malformed reference.
+ * `payload` is parsed JSON of any shape.
  */
 export function grantedBlobs(kind: string, payload: unknown): GrantedBlob[] {
   return (findEvent(kind)?.blobs ?? []).flatMap(({ route, at, needsGeneration }) => {

@@ -1,4 +1,4 @@
-/** Payloads of the events that a live session's workers write. Interface 6.4, contract 9.5 and 11.5. */
+/** Payloads of the events of live sessions. See docs/events.md#live-events. */
 
 import { z } from "zod";
 import {
@@ -14,7 +14,7 @@ import {
   unit,
 } from "./payload_shapes.ts";
 
-/** Which frame an event speaks of. */
+/** The frame of an event. */
 const frameFields = {
   frame_index: count.describe("Counts the session's access units from 0"),
   pts_ms: count.describe("Media time, milliseconds on the RTP clock"),
@@ -31,8 +31,7 @@ export const observation = open({
 });
 
 /**
- * Interface 6.4 has the shared payload plus the image, contract 11.5 leaves out the session and the confidence:
- * both are welcome, neither is required.
+ * This service writes the session and the confidence; a reader must not require them.
  */
 export const keyframeStored = open({
   session_id: text.optional(),
@@ -54,21 +53,21 @@ export const decoderRestarted = open({
   pipeline_generation: positive,
 });
 
-/** A pulled source gave no more; the session goes on and asks for it again. */
+/** A pulled source delivered no more media; the session goes on and reconnects to it. */
 export const sourceGap = open({
   session_id: text,
   reason: text,
   pts_ms: count.nullable().describe("Media time of the last frame before, null when there was none"),
 });
 
-/** A pulled source gives frames again. */
+/** A pulled source delivers frames again. */
 export const sourceResumed = open({
   session_id: text,
-  gap_ms: durationMs.describe("Wall time without it"),
-  attempts: positive.describe("How often it was asked"),
+  gap_ms: durationMs.describe("Wall time without the source, milliseconds"),
+  attempts: positive.describe("Number of connection attempts"),
 });
 
-/** Interface 6.5: motion persisted inside the zone. Nobody says who or what moved, so `subject` is null. */
+/** Motion persisted inside the zone. It is not identified who or what moved, so `subject` is null. */
 export const restrictedZoneActivityEntered = open({
   session_id: text,
   ...frameFields,
@@ -96,7 +95,7 @@ export const restrictedZoneActivityEntered = open({
   evidence: imageEvidence,
 });
 
-/** Contract 9.5. An input that the frame did not have is null. */
+/** An input that the frame did not have is null. */
 export const triggerFired = open({
   session_id: text,
   ...frameFields,

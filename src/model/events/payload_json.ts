@@ -1,6 +1,6 @@
-/** Payloads as they are read back: JSON text that may be of any shape, because a log may hold anything. */
+/** Payloads that are read from the log: JSON text of any shape, as another version may have written it. */
 
-/** The payload's fields; undefined when it is no JSON or no object. */
+/** The fields of the payload; undefined when it is no JSON object. */
 export function payloadFields(json: string): Record<string, unknown> | undefined {
   try {
     const payload = JSON.parse(json);

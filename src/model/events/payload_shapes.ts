@@ -1,23 +1,24 @@
-/** The zod pieces that several event payloads share: numbers, identities, coordinates, markers, blob references. */
+/** The zod shapes that several event payloads share: numbers, texts, coordinates, markers, blob references. */
 
 import { z } from "zod";
 import { COORDINATE_SCHEMA } from "../frames/coordinates.ts";
 import { MODES } from "../runs/mode.ts";
 
 /**
- * An object that tolerates fields it does not know when read, because payloads are add-only (interface 9), and
- * whose type still lists its fields exactly, so that a misspelt field does not compile when written.
+ * An object that accepts unknown fields when it is read, because later versions may add fields to payloads. Its type
+ * has the known fields only, so a misspelt field does not compile when an event is written.
  */
 export function open<Shape extends z.ZodRawShape>(shape: Shape): z.ZodObject<Shape, z.core.$strip> {
-  return z.looseObject(shape) as unknown as z.ZodObject<Shape, z.core.$strip>;
+  const loose: z.ZodObject<Shape, z.core.$ZodObjectConfig> = z.looseObject(shape);
+  return loose as z.ZodObject<Shape, z.core.$strip>;
 }
 
-/** One past the largest unsigned 64-bit integer, which is also what JSON.parse makes of the largest. */
+/** One more than the largest unsigned 64-bit integer; JSON.parse also returns it for the largest one. */
 export const U64_END = 2 ** 64;
 
 /**
- * An unsigned 64-bit integer (contract 3.1). A bigint when written; what was read with JSON.parse is a number that
- * lost its low digits, so 2^64 stands for 2^64-1. `maximum` of the JSON Schema is written exactly by `schemaText`.
+ * An unsigned 64-bit integer. A bigint when it is written. Read with JSON.parse it is a number without its low digits,
+ * so 2^64 is accepted for 2^64-1. `schemaText` writes the `maximum` of the JSON Schema exactly.
  */
 export const u64 = z.custom<bigint>(
   (value) =>
@@ -27,23 +28,23 @@ export const u64 = z.custom<bigint>(
   "must be an integer between 0 and 18446744073709551615",
 ).meta({ type: "integer", minimum: 0, maximum: U64_END });
 
-/** How many, which one, or a media time in milliseconds: an integer from 0. */
+/** A number of things, an index, or a media time in milliseconds: an integer from 0. */
 export const count = z.int().nonnegative();
-/** An integer from 1: a seq, a revision, an extent in pixels. */
+/** An integer from 1: a sequence number, a revision, a size in pixels. */
 export const positive = z.int().min(1);
 /** A score or a fraction in [0,1]. */
 export const unit = z.number().min(0).max(1);
-/** Wall time spent on something, milliseconds, fractions allowed. */
+/** A duration in wall time, milliseconds with fractions. */
 export const durationMs = z.number().nonnegative();
 /** Frames a second. */
 export const fps = z.number().positive();
-/** A text that says something. */
+/** A text that is not empty. */
 export const text = z.string().min(1);
 /** 64 lower-case hex digits: the content hash of a blob. */
 export const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
-/** A JSON object whose keys are not ours to know: a caller's JSON Schema, for example. */
+/** A JSON object with any keys, such as a caller's JSON Schema. */
 export const jsonObject = z.record(z.string(), z.unknown());
-/** Any JSON value, present. */
+/** Any JSON value, but not undefined. */
 export const jsonValue = z.union([
   jsonObject,
   z.array(z.unknown()),
@@ -54,12 +55,12 @@ export const jsonValue = z.union([
 ]);
 
 export const mode = z.enum(MODES);
-/** The canonical names, whichever alias the caller used. Contract 2.4. */
+/** The canonical names, whichever alias the caller used. */
 export const samplingPolicy = z.enum(["source_fps_adaptive", "fixed"]);
-/** Who answered a semantic question. Contract 6.7. */
+/** The kind of backend that answered a semantic question. */
 export const provider = z.enum(["vllm", "sglang", "gemini", "mlx", "local_audio"]);
 
-/** A rectangle as fractions of the image, origin top left. Interface 2.4. */
+/** A rectangle as fractions of the picture, origin at the top left. */
 export const normalizedRegion = z.strictObject({
   x: unit,
   y: unit,
@@ -69,10 +70,10 @@ export const normalizedRegion = z.strictObject({
 
 const extent = z.strictObject({ width: positive, height: positive });
 
-/** Which version of the coordinates' meaning this is. Interface 9. */
+/** The version of the meaning of `coordinates`. */
 export const coordinateSchema = z.literal(COORDINATE_SCHEMA);
 
-/** Interface 2.4 `service.image.v1`. Closed: a new field here would be a new version, not an addition. */
+/** `service.image.v1`. Closed: a new field would make it a new version. See docs/frames.md#coordinates. */
 export const coordinates = z.strictObject({
   source_extent: extent.describe("Decoded extent before crop or resize, pixels"),
   requested_region: normalizedRegion.describe("The caller's crop as given, fractions of the source"),
@@ -81,7 +82,7 @@ export const coordinates = z.strictObject({
   analysis_extent: extent.describe("Extent after the crop that the deterministic filter inspected, pixels"),
 });
 
-/** Exactly the eleven fields of interface 2.3. */
+/** The fields of a marker. See docs/frames.md#markers. */
 export const markerFields = {
   marker_id: text,
   run_id: text,
@@ -96,7 +97,7 @@ export const markerFields = {
   supersedes_marker_id: text.nullable(),
 };
 
-/** The token counts that semantic events carry side by side with their other fields. Contract 6.7. */
+/** The token counts of semantic events, on the level of their other fields. */
 export const tokenFields = {
   prompt_tokens: count,
   completion_tokens: count,
@@ -104,7 +105,7 @@ export const tokenFields = {
   total_tokens: count,
 };
 
-/** A stored JPEG, spread into `evidence` or into the payload itself. Contract 11.5. */
+/** A stored JPEG, spread into `evidence` or into the payload itself. */
 export const imageFields = {
   image_ref: text.describe("Path of the blob under the data directory"),
   image_media_type: z.literal("image/jpeg"),
@@ -120,10 +121,10 @@ const mediaFields = {
   created: z.boolean().describe("False when the same content was stored before"),
 };
 
-/** A stored clip. Contract 6.7. */
+/** A stored clip. */
 export const mediaEvidence = open(mediaFields);
 
-/** A stored spoken answer. Contract 6.7. */
+/** A stored spoken answer. */
 export const feedbackAudio = open({
   ...mediaFields,
   model: text,

@@ -1,4 +1,4 @@
-/** Payloads of the immutable records of policy control. Contract 10. */
+/** Payloads of the records of policies: revisions, deployments, rollbacks, replays. See docs/triggers-policies.md#policies. */
 
 import { z } from "zod";
 import {
@@ -17,7 +17,7 @@ import {
 const status = z.enum(["draft", "shadow", "canary", "active", "retired", "rolled_back"]);
 const stage = z.enum(["shadow", "canary", "active"]);
 
-/** Interface 2.7. */
+/** See docs/triggers-policies.md#restricted-zone. */
 export const restrictedZone = open({
   policy_id: text,
   policy_version: positive,
@@ -29,7 +29,7 @@ export const restrictedZone = open({
   exit_after_frames: positive,
 });
 
-/** The revision's number is this event's own seq. */
+/** The number of the revision is the sequence number of this event. */
 export const policyRevisionCreated = open({
   parent_revision: positive.nullable(),
   prompt: text.nullable(),
@@ -37,7 +37,7 @@ export const policyRevisionCreated = open({
   parameters: open({ restricted_zone: restrictedZone.optional() }),
 });
 
-/** What a live worker made of the request; nulls where no session was live. */
+/** How a live session applied the request; nulls when none was live. */
 export const application = open({
   session_id: text.nullable(),
   generation: positive.nullable(),
@@ -89,7 +89,7 @@ export const policyRollbackRejected = open({
   reason: text,
 });
 
-/** Stored candidates counted against the revision's threshold. */
+/** Stored events, counted against the threshold of the revision. */
 const replayedEvents = {
   revision: positive,
   comparison: text,
@@ -103,7 +103,7 @@ const replayedEvents = {
   limitation: z.string(),
 };
 
-/** One stretch of activity that the zone would have told of; the last one may never end. */
+/** An interval of activity that the zone would have reported; the last one may have no end. */
 const zoneInterval = open({
   entered_frame: count,
   entered_pts_ms: count.describe("Media time, milliseconds"),
@@ -112,7 +112,9 @@ const zoneInterval = open({
   peak_motion_score: unit,
 });
 
-/** `signals`: the zone over the media of the run; `accepted_events` are the intervals, `candidate_events` what is stored. */
+/**
+ * A replay over the signals of the media: `accepted_events` counts the intervals, `candidate_events` the stored events.
+ */
 const replayedSignals = open({
   ...replayedEvents,
   source: z.literal("signals"),

@@ -1,4 +1,4 @@
-/** Payloads of the events that a run's own life writes: created, ingested, ended, deleted, and what hangs on it. */
+/** Payloads of the events in the life of a run: created, ingested, ended, deleted, its feedback and its webhooks. */
 
 import { z } from "zod";
 import { LIMITS } from "../limits.ts";
@@ -17,7 +17,6 @@ import {
   unit,
 } from "./payload_shapes.ts";
 
-/** Contract 1.3. */
 const runCreatedByRequest = open({
   request_id: text,
   mode,
@@ -26,7 +25,6 @@ const runCreatedByRequest = open({
   tenant_id: z.string().nullable(),
 });
 
-/** Contract 1.3. */
 const runCreatedByWhip = open({
   principal_key: text,
   session_id: text,
@@ -36,7 +34,7 @@ const runCreatedByWhip = open({
 
 export const runCreated = z.union([runCreatedByRequest, runCreatedByWhip]);
 
-/** Contract 2.5: `ingest` is the request body as given, what it left out as null. */
+/** `ingest` is the request body as given, with null for absent fields. */
 const ingestReceivedByIngest = open({
   request_id: text,
   ingest: open({
@@ -53,7 +51,7 @@ const ingestReceivedByIngest = open({
   sample_fps: fps,
 });
 
-/** Contract 6.7. The last four are null when the media is read as frames. */
+/** The last four fields are null when the media are read as frames. */
 const ingestReceivedByReason = open({
   request_id: text,
   source_uri: text,
@@ -69,7 +67,7 @@ const ingestReceivedByReason = open({
 
 export const ingestReceived = z.union([ingestReceivedByIngest, ingestReceivedByReason]);
 
-/** Contract 2.5, D7: the seven keys, and how surely the frame is the first of a new shot. */
+/** See docs/frames.md#signals. */
 export const frameSignals = open({
   frame_index: count.describe("Counts sampled frames from 0"),
   pts_ms: count.describe("Media time, milliseconds from the first frame"),
@@ -106,14 +104,14 @@ export const inferenceCompleted = open({
   output_bytes: count,
 });
 
-/** Where a live session gets its media: a publisher brings it, or the service pulls it. */
+/** Where the media of a live session come from: a publisher sends them, or the service pulls them. */
 export const LIVE_SOURCES = ["whip", "live"] as const;
 export type LiveSource = typeof LIVE_SOURCES[number];
 
-/** Contract 11.6. */
+/** See docs/live.md#session-end. */
 export const sessionEnded = open({ source: z.enum(LIVE_SOURCES), session_id: text, reason: text });
 
-/** A run that was there before began to watch a live source. */
+/** An existing run began to watch a live source. */
 export const liveSourceOpened = open({
   request_id: text,
   session_id: text,
@@ -123,7 +121,7 @@ export const liveSourceOpened = open({
   trigger_program: open({ program_id: text, version: positive, isa_version: positive }).nullable(),
 });
 
-/** Contract 6.7: what reason leaves behind. */
+/** The end of a reason request. */
 const analysisCompleted = open({
   request_id: text,
   stream_id: text,
@@ -134,13 +132,13 @@ const analysisCompleted = open({
 
 export const runCompleted = z.union([analysisCompleted, sessionEnded]);
 
-/** Payload of an event that says only which request asked for it. */
+/** Payload of an event that names only its request. */
 export const requested = open({ request_id: text });
 
-/** The second form compensates a live session that failed after its run was created (interface 6.2). */
+/** The second form removes the run of a live session that failed after the run was created. */
 export const runDeleted = z.union([requested, sessionEnded]);
 
-/** Interface 2.6. `session_id` is empty today, `feedback` when the caller left it out (contract 8.1). */
+/** `session_id` is always empty in this version; `feedback` is empty when the caller gave none. */
 export const operatorFeedbackSubmitted = open({
   session_id: z.string(),
   rating: z.int().min(LIMITS.feedback.rating.minimum).max(LIMITS.feedback.rating.maximum),

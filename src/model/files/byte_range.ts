@@ -1,4 +1,4 @@
-/** The `Range` header: which bytes of a file are asked for. RFC 9110 14, decision D5. */
+/** The `Range` header: the requested bytes of a file, by RFC 9110 section 14. See docs/api.md#ranges-and-conditions. */
 
 /** Both ends belong to the range. */
 export interface ByteRange {
@@ -7,9 +7,9 @@ export interface ByteRange {
 }
 
 /**
- * What `header` asks of a file of `sizeBytes`: one range that is cut to the file, `unsatisfiable` (416) when no byte of
- * the file is in it, or `whole`. Whole is also the answer to what is malformed, of another unit, or more than one
- * range: a server may ignore those, and many small ranges are a way to make it work hard.
+ * The range that `header` requests of a file of `sizeBytes`, cut to the file; `unsatisfiable` (416) when no byte of the
+ * file is in it, or `whole`. A header that is malformed, has another unit or more than one range also gives `whole`: a
+ * server may ignore those, and many small ranges would be expensive.
  *
  *     requestedRange("bytes=-500", 1200)  // { first: 700, last: 1199 }
  */
@@ -28,7 +28,7 @@ export function requestedRange(
   return { first: Number(first), last: last === "" ? sizeBytes - 1 : Math.min(Number(last), sizeBytes - 1) };
 }
 
-/** Of whole numbers with any count of digits: doubles would take 2^53 and 2^53 + 1 for the same. */
+/** For integers of any length: as doubles, 2^53 and 2^53 + 1 would be equal. */
 function isBelow(left: string, right: string): boolean {
   return BigInt(left) < BigInt(right);
 }

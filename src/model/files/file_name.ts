@@ -1,13 +1,13 @@
-/** File names that callers give: what an upload is stored under, and what may be asked for. Contract 13.6. */
+/** File names of callers: the stored name of an upload, and the names that may be requested. See docs/api.md#uploads-and-files. */
 
 import { refuse } from "../../base/refusal.ts";
 import { LIMITS } from "../limits.ts";
 import { VIDEO_FILE_RULE, videoTypeOf } from "./media_type.ts";
 
 /**
- * The name under which an upload is stored: the owner's prefix and what is left of the caller's name when everything
- * but ASCII letters, digits and `.-_` is gone. Several dots in a row become one, as a name with `..` could never be
- * asked for again. Refuses with 422 `file` what is no video file name, or is too long for a file system.
+ * The stored name of an upload: the prefix of the owner and the name of the caller, reduced to ASCII letters, digits and
+ * `.-_`. Several dots in a row become one, as a name with `..` could not be requested again. Refuses with 422 `file` a
+ * name that is no video file name, or is too long for a file system.
  */
 export function uploadName(ownerPrefix: string, given: string): string {
   const sanitized = given.replace(/[^A-Za-z0-9._-]/g, "").replace(/\.{2,}/g, ".") || "upload";
@@ -23,8 +23,8 @@ export function uploadName(ownerPrefix: string, given: string): string {
 }
 
 /**
- * The media type of a file that is asked for by its bare name. Refuses with 400 `filename` whatever could lead out of
- * a folder, as it stands or when somebody decodes it once more, and what is no video file name.
+ * The media type of a file that is requested by its bare name. Refuses with 400 `filename` a name that could lead out of
+ * the folder, as it is or decoded once more, and one that is no video file name.
  */
 export function requestedVideoType(filename: string): string {
   const fault = FAULTS.find(([pattern]) => pattern.test(filename));
@@ -37,7 +37,7 @@ export function requestedVideoType(filename: string): string {
 const FAULTS: readonly (readonly [RegExp, string])[] = [
   [/[/\\\u2044\u2215\uff0f\uff3c]/, "must be a bare file name without separators"],
   [/\.\./, "must not contain two dots in a row"],
-  // deno-lint-ignore no-control-regex -- these are what must not be there
+  // deno-lint-ignore no-control-regex -- control characters are searched for
   [/[\x00-\x1f\x7f]/, "must not contain control characters"],
   [/%(2f|5c|2e|00|25)/i, "must not be percent-encoded twice"],
   [/^[a-z]:/i, "must be a bare file name without a drive"],

@@ -1,4 +1,4 @@
-/** Which video files are taken and served: their extensions and their media types. */
+/** The video files that are accepted and served: their extensions and media types. */
 
 const VIDEO_TYPES: Readonly<Record<string, string>> = {
   mp4: "video/mp4",
@@ -7,12 +7,12 @@ const VIDEO_TYPES: Readonly<Record<string, string>> = {
   avi: "video/x-msvideo",
 };
 
-/** The rule in words, for those who broke it. */
+/** The rule in words, for error messages. */
 export const VIDEO_FILE_RULE = "must be a file name that ends in .mp4, .webm, .mov or .avi";
 
-/** The media type that a file name promises, by its extension in any case; undefined for any other. Contract 13.6. */
+/** The media type of a file name by its extension, in upper or lower case; undefined for another extension. */
 export function videoTypeOf(filename: string): string | undefined {
-  // A name that is nothing but an extension has none: `.mp4` is a hidden file without a type.
+  // `.mp4` is the name of a hidden file and has no extension.
   const extension = /[^.]\.([a-z0-9]+)$/i.exec(filename)?.[1]?.toLowerCase();
   return extension !== undefined && Object.hasOwn(VIDEO_TYPES, extension)
     ? VIDEO_TYPES[extension]

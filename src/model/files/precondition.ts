@@ -1,14 +1,14 @@
-/** Conditional requests: whether the caller's copy is still good. RFC 9110 13, decision D5. */
+/** Conditional requests: whether the copy of the caller is current, by RFC 9110 section 13. See docs/api.md#ranges-and-conditions. */
 
-/** What tells one version of a file from another. */
+/** The values that distinguish one version of a file from another. */
 export interface Validators {
   /** Strong: quotes included, no `W/`. */
   readonly etag: string;
-  /** Epoch milliseconds; null where the content can never change. */
+  /** Epoch milliseconds; null when the content can never change. */
   readonly modifiedMs: number | null;
 }
 
-/** `not_modified` is 304, `failed` is 412. The order of the checks is that of RFC 9110 13.2.2. */
+/** `not_modified` means 304, `failed` means 412. The order of the checks is that of RFC 9110 section 13.2.2. */
 export function precondition(
   headers: Headers,
   { etag, modifiedMs }: Validators,
@@ -30,8 +30,8 @@ export function precondition(
 }
 
 /**
- * Whether `If-Range` lets a range be answered as one: without the header it does, else only with the very version that
- * the caller has the rest of. A weak tag never does.
+ * Whether a range may be answered under `If-Range`: always without the header, else only when it names the current
+ * version. A weak tag never matches.
  */
 export function rangeApplies(headers: Headers, { etag, modifiedMs }: Validators): boolean {
   const condition = headers.get("if-range")?.trim();
@@ -40,27 +40,27 @@ export function rangeApplies(headers: Headers, { etag, modifiedMs }: Validators)
   return modifiedMs !== null && dateMs(condition) === wholeSecond(modifiedMs);
 }
 
-/** As in a `Last-Modified` header. */
+/** The format of a `Last-Modified` header. */
 export function httpDate(ms: number): string {
   return new Date(ms).toUTCString();
 }
 
 /** `*`, or a list of tags; a comma may be part of a tag. */
-function listsTag(header: string, isTheOne: (tag: string) => boolean): boolean {
+function listsTag(header: string, matchesTag: (tag: string) => boolean): boolean {
   if (header.trim() === "*") return true;
-  return (header.match(/(W\/)?"[^"]*"/g) ?? []).some(isTheOne);
+  return (header.match(/(W\/)?"[^"]*"/g) ?? []).some(matchesTag);
 }
 
-/** Null for what is no HTTP date: such a condition is ignored. */
+/** Null for a text that is no HTTP date: such a condition is ignored. */
 function dateMs(text: string | null): number | null {
   if (text === null || !/^[A-Za-z]{3,9}, .* GMT$|^[A-Za-z]{3} [A-Za-z]{3} /.test(text.trim())) return null;
-  // The oldest form names no zone, and is in GMT like the others.
+  // The oldest of the three formats names no time zone; it is in GMT like the others.
   const zoned = text.trim().endsWith("GMT") ? text : `${text} GMT`;
   const ms = Date.parse(zoned);
   return Number.isNaN(ms) ? null : ms;
 }
 
-/** HTTP dates know no fractions of a second. */
+/** HTTP dates have no fractions of a second. */
 function wholeSecond(ms: number): number {
   return Math.floor(ms / 1000) * 1000;
 }

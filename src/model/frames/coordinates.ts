@@ -1,4 +1,4 @@
-/** service.image.v1: which rectangle of a picture was looked at. Interface 2.4. */
+/** Coordinates `service.image.v1`: which rectangle of a picture was analyzed. See docs/frames.md#coordinates. */
 
 import { refuse } from "../../base/refusal.ts";
 
@@ -21,7 +21,7 @@ export interface Region {
 /** Fractions of the picture, [0,1]. */
 export type NormalizedRegion = Region;
 
-/** Interface 2.4, the value of `coordinates`. */
+/** The value of `coordinates` in rows and events. */
 export interface ImageCoordinates {
   /** Decoded extent, as displayed, before crop or resize. */
   readonly source_extent: Extent;
@@ -29,27 +29,27 @@ export interface ImageCoordinates {
   readonly requested_region: NormalizedRegion;
   /** The even-aligned rectangle of source pixels that was used. */
   readonly resolved_region: Region;
-  /** What the deterministic filter inspected. */
+  /** Size of the rectangle that the deterministic filter inspected. */
   readonly analysis_extent: Extent;
 }
 
 /** The whole picture. */
 export const FULL_REGION: NormalizedRegion = { x: 0, y: 0, width: 1, height: 1 };
 
-/** The coordinates of an uncropped picture, as every ingest reports. Contract 2.5. */
+/** The coordinates of an uncropped picture, as every ingest reports. */
 export function fullFrame(width: number, height: number): ImageCoordinates {
   return croppedFrame({ width, height }, FULL_REGION);
 }
 
 /**
- * The coordinates of a crop that `cropFault` has nothing against. Contract 2.3: width, height and offsets are each
- * floor(dim * fraction / 2) * 2, so 0.5 of 1058 pixels is 528. Refuses (422 `source_uri`, contract 6.1) what
- * resolves below 2x2 pixels.
+ * The coordinates of a crop in which `cropFault` finds no fault. Width, height and offsets are each
+ * floor(dim * fraction / 2) * 2, so 0.5 of 1058 pixels is 528. Refuses (422 `source_uri`) a crop that resolves to less
+ * than 2x2 pixels.
  */
 export function croppedFrame(source: Extent, requested: NormalizedRegion): ImageCoordinates {
   const x = evenPart(source.width, requested.x);
   const y = evenPart(source.height, requested.y);
-  // A sum of fractions may pass 1 by the tolerance of contract 6.1; pixels may not.
+  // The sum of two fractions may exceed 1 by SUM_TOLERANCE; the pixels must stay inside the picture.
   const width = Math.min(evenPart(source.width, requested.width), evenPart(source.width - x, 1));
   const height = Math.min(evenPart(source.height, requested.height), evenPart(source.height - y, 1));
   if (width < 2 || height < 2) {
@@ -66,10 +66,10 @@ export function croppedFrame(source: Extent, requested: NormalizedRegion): Image
   };
 }
 
-/** How far x + width and y + height may pass 1: fractions that a caller computed in single precision. */
+/** How far x + width and y + height may exceed 1: a caller may have computed them in single precision. */
 const SUM_TOLERANCE = 1e-4;
 
-/** What is wrong with a requested crop, or null. Contract 6.1. */
+/** What is wrong with a requested crop, or null. */
 export function cropFault(region: NormalizedRegion): string | null {
   const { x, y, width, height } = region;
   if (![x, y, width, height].every(Number.isFinite)) return "must have finite x, y, width and height";

@@ -1,4 +1,4 @@
-/** The `metadata[]` row of one analyzed frame (contract 4.1) and the event type that the gate's reason gives it. */
+/** The `metadata[]` row of one analyzed frame, and the event type that follows from its gate reason. */
 
 import { COORDINATE_SCHEMA, type ImageCoordinates } from "./coordinates.ts";
 import { hex8, spanId } from "../identifiers.ts";
@@ -8,7 +8,7 @@ import type { Mode } from "../runs/mode.ts";
 import type { SamplingPolicy } from "./sampling.ts";
 import { GATE_REASONS, type GateColumns, type GateReason, type SignalColumns } from "./signals.ts";
 
-/** Interface 2.3: what a frame can be an event of, before an operator's label map renames it. */
+/** The event types of frames, before an operator's label map renames them. See docs/frames.md#rows. */
 export const FRAME_EVENT_TYPES = [
   "scene_cut",
   "artifact_suspected",
@@ -17,7 +17,7 @@ export const FRAME_EVENT_TYPES = [
 ] as const;
 export type FrameEventType = typeof FRAME_EVENT_TYPES[number];
 
-/** Contract 3.3: a hard cut, any artifact, any other kept frame, or a frame in which nothing happened. */
+/** A hard cut, an artifact, another kept frame, or a frame without any trigger. */
 const EVENT_TYPE_OF: Record<GateReason, FrameEventType> = {
   initial_frame: "keyframe_keep",
   scene_cut: "scene_cut",
@@ -40,7 +40,7 @@ const DESCRIPTION_OF: Record<GateReason, string> = {
   no_trigger: "no hard trigger fired",
 };
 
-/** What all rows of one analysis share. */
+/** The fields that all rows of one analysis have in common. */
 export interface RowContext {
   readonly runId: string;
   readonly streamId: string;
@@ -51,26 +51,26 @@ export interface RowContext {
   readonly segmentMs: number;
   readonly requestId: string;
   readonly traceId: string;
-  /** How the caller's labels are called. */
+  /** Renames the labels for this caller. */
   readonly labels: Labels;
-  /** Absent for frames that the caller supplied: they carry no image provenance. */
+  /** Absent for frames that the caller supplied: nothing is known of their pictures. */
   readonly coordinates?: ImageCoordinates;
 }
 
-/** What rows and markers need to know of frames: their numbers, their times and what the gate said. */
+/** The columns that rows and markers need: frame numbers, times and decisions of the gate. */
 export interface RowColumns {
   readonly frameIndex: Float64Array;
   readonly signals: Pick<SignalColumns, "ptsMs">;
   readonly gate: Omit<GateColumns, "gateConfidence">;
 }
 
-/** One analyzed stretch of frames: what was seen and what the gate said, row by row. */
+/** Consecutive analyzed frames: their signals and the decisions of the gate, row by row. */
 export interface AnalyzedFrames extends RowColumns {
   readonly signals: SignalColumns;
   readonly gate: GateColumns;
 }
 
-/** What a model said of a frame; it stands where the gate's word would stand. Contract 4.1. */
+/** A model's result for a frame; it replaces that of the gate. */
 export interface RowOverlay {
   readonly eventType: string;
   readonly objectLabel: string;
@@ -79,17 +79,17 @@ export interface RowOverlay {
   readonly confidence: number;
 }
 
-/** How the semantic path went for a frame. */
+/** The result of the semantic path for a frame. */
 export interface RowSemantics {
-  /** Null where the frame keeps its deterministic values. */
+  /** Null when the frame keeps its deterministic values. */
   readonly overlay: RowOverlay | null;
   readonly isFallback: boolean;
   readonly finishReason: string | null;
 }
 
 /**
- * The frames as marker derivation wants them: contract 4.4, segments and markers have the mapped event types. Where
- * `overlayOf` has a model's word for a row, that counts.
+ * The frames as `deriveMarkers` takes them. Segments and markers have the event types after the label map. The overlay
+ * of a row, if `overlayOf` gives one, replaces its deterministic event type and confidence.
  */
 export function* typedFrames(
   { frameIndex, signals, gate }: RowColumns,
@@ -107,7 +107,7 @@ export function* typedFrames(
   }
 }
 
-/** Row number `row` as the response carries it; key order is part of "same input, same bytes". */
+/** Row number `row` of the response. The order of the keys is fixed, so the same input gives the same bytes. */
 export function frameRow(
   context: RowContext,
   frames: RowColumns,
@@ -161,10 +161,10 @@ export function frameRow(
   };
 }
 
-/** A frame of which no model said anything. */
+/** The semantics of a frame without a result of a model. */
 const DETERMINISTIC: RowSemantics = { overlay: null, isFallback: false, finishReason: null };
 
-/** Contract 3.2: whether the gate keeps a frame for this reason. */
+/** Whether the gate keeps a frame for this reason. */
 export function isKept(reason: GateReason): boolean {
   return EVENT_TYPE_OF[reason] === "scene_cut" || EVENT_TYPE_OF[reason] === "keyframe_keep";
 }
@@ -173,7 +173,7 @@ function reasonOf(gate: RowColumns["gate"], row: number): GateReason {
   return GATE_REASONS[gate.reason[row]!]!;
 }
 
-/** Contract 4.1: `novelty=0.875, stability=0.960, motion=0.875`. */
+/** Such as `novelty=0.875, stability=0.960, motion=0.875`. */
 function contextSummary(gate: RowColumns["gate"], row: number): string {
   const [novelty, stability, motion] = [gate.novelty[row]!, gate.temporalStability[row]!, gate.motion[row]!];
   return `novelty=${novelty.toFixed(3)}, stability=${stability.toFixed(3)}, motion=${motion.toFixed(3)}`;

@@ -1,4 +1,4 @@
-/** Label maps: how an operator renames the labels of events and objects, for everyone or for one principal. */
+/** Label maps: an operator renames the labels of events and objects, for all principals or for one. */
 
 import { z } from "zod";
 import { PUBLIC_PRINCIPAL } from "../identifiers.ts";
@@ -7,10 +7,10 @@ const LABELS = z.record(z.string(), z.string().min(1));
 const MAP = z.strictObject({ events: LABELS.optional(), objects: LABELS.optional() });
 const MAPS = z.strictObject({ default: MAP.optional(), tenants: z.record(z.string(), MAP).optional() });
 
-/** The file of SERVICE_TENANT_LABEL_MAPS_PATH as contract 4.4 has it: `tenants` by principal key. */
+/** The file of SERVICE_TENANT_LABEL_MAPS_PATH; `tenants` is by principal key. See docs/frames.md#label-maps. */
 export type LabelMaps = z.infer<typeof MAPS>;
 
-/** Errors: an Error that says in one line what is wrong with the text. */
+/** Throws an Error that names all faults of the text in one line. */
 export function parseLabelMaps(text: string): LabelMaps {
   const parsed = MAPS.safeParse(JSON.parse(text));
   if (parsed.success) return parsed.data;
@@ -18,10 +18,10 @@ export function parseLabelMaps(text: string): LabelMaps {
   throw new Error(faults.join("; "));
 }
 
-/** A label as it is shown. */
+/** A label after the label maps. */
 export interface MappedLabel {
   readonly label: string;
-  /** Whether the caller's own map should have had it and does not: `fallback.used` of a row. */
+  /** The caller's own map has no entry for it: then `fallback.used` of a row is true. */
   readonly isMissed: boolean;
 }
 
@@ -32,8 +32,8 @@ export interface Labels {
 }
 
 /**
- * Contract 4.4: the principal's own map, then the default, then the label itself. A label is missed only where maps
- * are configured and the principal has a key: the caller of open mode has no map of its own that could lack it.
+ * Looks in the principal's own map, then in the default map, then takes the label itself. A label counts as missed only
+ * when maps are configured and the principal has a key: the principal of open mode has no map of its own.
  */
 export function labelsOf(maps: LabelMaps | null, principalKey: string): Labels {
   const own = principalKey === PUBLIC_PRINCIPAL ? undefined : entry(maps?.tenants, principalKey);
@@ -48,7 +48,7 @@ export function labelsOf(maps: LabelMaps | null, principalKey: string): Labels {
   return { event: (label) => mapped("events", label), object: (label) => mapped("objects", label) };
 }
 
-/** A caller's label may be called like something that every object has. */
+/** Own properties only: a label may be named like an inherited property, such as `toString`. */
 function entry<T>(record: Record<string, T> | undefined, key: string): T | undefined {
   return record !== undefined && Object.hasOwn(record, key) ? record[key] : undefined;
 }

@@ -5,7 +5,7 @@ import { LIMITS } from "../limits.ts";
 
 export type MarkerStatus = "exact" | "provisional" | "finalized";
 
-/** Exactly the eleven fields of interface 2.3. */
+/** The fields on the wire, exactly these. See docs/frames.md#markers. */
 export interface Marker {
   readonly marker_id: string;
   readonly run_id: string;
@@ -20,7 +20,7 @@ export interface Marker {
   readonly supersedes_marker_id: string | null;
 }
 
-/** What marker derivation needs to know of a frame. */
+/** A frame as marker derivation needs it. */
 export interface TypedFrame {
   readonly frameIndex: number;
   readonly ptsMs: number;
@@ -39,11 +39,11 @@ interface MarkerSegment {
 }
 
 /**
- * Markers in segment order, a correction right behind the provisional marker that it supersedes.
+ * Markers in the order of their segments; a correction follows the provisional marker that it supersedes.
  *
- * With k for keyframe_keep, o for context_observation, and the confidence in tenths:
- * "k6 k6 o9" gives `k 0-1 provisional`, `o 2-2 exact`; two segments of one type can only be neighbours
- * across a gap in the frame numbers, and only then is there something to correct.
+ * With k for keyframe_keep, o for context_observation, and the confidence in tenths, "k6 k6 o9" gives
+ * `k 0-1 provisional`, `o 2-2 exact`. Two neighbouring segments can have the same type only when there is a gap in the
+ * frame numbers between them, so corrections occur only there.
  */
 export function deriveMarkers(
   frames: Iterable<TypedFrame>,
@@ -114,7 +114,7 @@ function markerOf(
   };
 }
 
-/** Contract 4.2: spans both segments, with the mean of the two segments' confidences. */
+/** Covers both segments, with the mean of their confidences. */
 function correctionOf(provisional: Marker, next: MarkerSegment, ordinal: number): Marker {
   const nextConfidence = clampUnit(next.confidenceSum / next.frames);
   return {

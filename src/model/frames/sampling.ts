@@ -1,4 +1,4 @@
-/** Which frames of a recording are analysed, and at what rate. Contract 2.4. */
+/** Which frames of a recording are analyzed, and at which rate. See docs/api.md#sampling. */
 
 import { refuse } from "../../base/refusal.ts";
 import { LIMITS } from "../limits.ts";
@@ -9,11 +9,11 @@ export interface SamplingPlan {
   readonly policy: SamplingPolicy;
   /** Frames per second of media time. */
   readonly sampleFps: number;
-  /** The source's average rate; null when the container does not say. */
+  /** The average rate of the source; null when the container does not state it. */
   readonly sourceFps: number | null;
 }
 
-/** What a caller asked for; each absent field has a default. */
+/** The fields of a request; each absent one has a default. */
 export interface SamplingRequest {
   readonly policy?: string | null;
   readonly fixedFps?: number | null;
@@ -21,8 +21,8 @@ export interface SamplingRequest {
 }
 
 /**
- * Decides the rate. 422 on `sampling_policy` (unknown policy) or `fixed_fps` (a fixed rate that is missing or outside
- * [0.2, 120]). Under the adaptive policy the caller's rates are hints for a source of unknown rate, never refused.
+ * Decides the rate. 422 on `sampling_policy` (unknown policy) or `fixed_fps` (a fixed rate that is missing or out of
+ * range). Under the adaptive policy the rates of the caller are used only for a source of unknown rate and never refused.
  */
 export function planSampling(
   request: SamplingRequest,
@@ -35,7 +35,7 @@ export function planSampling(
   return { policy, sampleFps, sourceFps };
 }
 
-/** The canonical name of a policy; `adaptive` is an alias, case does not matter, none is the default, null is unknown. */
+/** The canonical name of a policy, in any case; `adaptive` is an alias, no name means the default. Null: unknown. */
 export function parseSamplingPolicy(name: string | null | undefined): SamplingPolicy | null {
   switch (name?.toLowerCase()) {
     case undefined:
@@ -50,8 +50,8 @@ export function parseSamplingPolicy(name: string | null | undefined): SamplingPo
 }
 
 /**
- * Whether the plan takes every decoded frame at its own time. Otherwise frames are dropped or repeated to fit a steady
- * rate: a fixed policy, an unknown source rate, or one outside the limits.
+ * Whether every decoded frame is taken at its own time. Otherwise frames are dropped or repeated to give a constant
+ * rate: for a fixed policy, and for a source whose rate is unknown or out of range.
  */
 export function takesEveryFrame(plan: SamplingPlan): boolean {
   return plan.policy === "source_fps_adaptive" && plan.sampleFps === plan.sourceFps;

@@ -1,8 +1,8 @@
-/** What the deterministic analysis knows about frames: columns of signals, and the gate's decision for each. */
+/** The data of the deterministic analysis: columns of signals, and columns of the gate's decisions. */
 
 /**
- * Signals of consecutive sampled frames, one array a signal, all of length `count`. Contract 3.1, D6, D7.
- * Columns and not objects, because a file has up to 500,000 sampled frames.
+ * Signals of consecutive sampled frames, one array for each signal, all of length `count`. Columns instead of objects,
+ * because a file has up to 500,000 sampled frames. See docs/frames.md#signals.
  */
 export interface SignalColumns {
   readonly count: number;
@@ -18,11 +18,11 @@ export interface SignalColumns {
   readonly ghostingScore: Float32Array;
   /** min(1, luma variance / 4096). */
   readonly noiseVarianceScore: Float32Array;
-  /** How surely this frame is the first of a new shot, [0,1]; absent where nobody measured it. */
+  /** How likely this frame is the first of a new shot, [0,1]; absent when it was not measured. */
   readonly cutScore?: Float32Array;
 }
 
-/** Gate reasons in priority order; the index is the reason code of contract 3.2. */
+/** Gate reasons in order of priority; the index is the reason code. See docs/frames.md#gate. */
 export const GATE_REASONS = [
   "initial_frame",
   "scene_cut",
@@ -36,7 +36,7 @@ export const GATE_REASONS = [
 
 export type GateReason = typeof GATE_REASONS[number];
 
-/** Contract 3.2, SERVICE_GATE_*. */
+/** The settings SERVICE_GATE_*. */
 export interface GateThresholds {
   readonly keepaliveEveryFrames: number;
   readonly sceneCutHammingThreshold: number;
@@ -46,7 +46,7 @@ export interface GateThresholds {
   readonly noiseVarianceThreshold: number;
 }
 
-/** What the gate and the context pass say of each frame, contract 3.2 and 3.3. Columns of length `count`. */
+/** The results of the gate and of the context pass for each frame. Columns of length `count`. See docs/frames.md#context-pass. */
 export interface GateColumns {
   readonly count: number;
   /** Index into GATE_REASONS. */
@@ -59,5 +59,5 @@ export interface GateColumns {
   readonly confidence: Float64Array;
 }
 
-/** A cut score from here on decides the `scene_cut` reason (D7). */
+/** A frame with at least this cut score has the reason `scene_cut`. See docs/frames.md#cut-score. */
 export const CUT_SCORE_THRESHOLD = 0.5;

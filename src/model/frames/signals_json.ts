@@ -1,8 +1,8 @@
-/** `frames_decoded.signals[]` as JSON text and back, exactly: 64-bit hashes never pass through a double. */
+/** `frames_decoded.signals[]` as JSON text and back without loss: 64-bit hashes are never converted to doubles. */
 
 import type { SignalColumns } from "./signals.ts";
 
-/** Six decimals: below what a pixel sum of the reduced plane can tell apart, and a third of the text. */
+/** Six decimals: finer than the steps of a mean over the reduced plane, and a third of the text of a full double. */
 function compact(score: number): number {
   return Math.round(score * 1e6) / 1e6;
 }
@@ -21,7 +21,7 @@ export function signalRowsJson(signals: SignalColumns, start: number, end: numbe
   return text;
 }
 
-/** The signals as they would come back from the log: an analysis of them finds the same whether they went there or not. */
+/** The signals as they are read back from the log, so that an analysis gives the same result with and without the log. */
 export function asStored(signals: SignalColumns): SignalColumns {
   const { count, cutScore } = signals;
   const scores = (column: Float32Array) => column.subarray(0, count).map(compact);
@@ -37,7 +37,7 @@ export function asStored(signals: SignalColumns): SignalColumns {
   };
 }
 
-/** One row of signals as parsed: from a request, or from the log. */
+/** One parsed row of signals, of a request or of the log. */
 export interface SignalRow {
   readonly frame_index: number;
   readonly pts_ms: number;
@@ -49,7 +49,7 @@ export interface SignalRow {
   readonly cut_score?: number | undefined;
 }
 
-/** Columns and frame numbers of `rows`; a row without a cut score holds NaN there, so that the Hamming rule decides. */
+/** Columns and frame numbers of `rows`. A row without a cut score has NaN there: then the Hamming rule decides. */
 export function columnsOf(rows: readonly SignalRow[]): { frameIndex: Float64Array; signals: SignalColumns } {
   const count = rows.length;
   const frameIndex = new Float64Array(count);

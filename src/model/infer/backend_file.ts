@@ -1,4 +1,4 @@
-/** Which model backends an operator has set up: by two variables, or by a TOML file. Contract 7.2, 7.3 and D9. */
+/** The configured model backends, from two variables or from a TOML file. See docs/models.md#backend-file. */
 
 import { parse, TomlError } from "smol-toml";
 import type { Config } from "../../base/config.ts";
@@ -8,7 +8,7 @@ import { FieldRules } from "../field_rules.ts";
 import { LIMITS } from "../limits.ts";
 import { checkZone, type RestrictedZone } from "../policies/zone.ts";
 
-/** Servers that speak the protocol of OpenAI; the kind is a label only. */
+/** A server with an OpenAI-compatible API; the kind is a label only. */
 export interface OpenaiCompatSettings {
   readonly type: "openai_compat";
   readonly name: string;
@@ -17,11 +17,11 @@ export interface OpenaiCompatSettings {
   readonly baseUrl: string;
   /** Sent as a bearer token; null sends none. */
   readonly apiKey: string | null;
-  /** The only canonical id that it serves; null for every id of the model contract. */
+  /** The only canonical id that it serves; null when it serves every id of the catalog. */
   readonly model: string | null;
-  /** What the server calls that model; null when it uses the canonical id. */
+  /** The name of that model on the server; null when it is the canonical id. */
   readonly upstreamModel: string | null;
-  /** The smaller, the earlier it is asked. */
+  /** Backends with smaller numbers are asked first. */
   readonly priority: number;
 }
 
@@ -44,13 +44,13 @@ type OpenaiKind = typeof OPENAI_KINDS[number];
 export interface BackendFile {
   /** By priority; those of equal priority in the order of the file. */
   readonly backends: readonly BackendSettings[];
-  /** The zone that live sessions watch unless they bring their own. */
+  /** The zone of live sessions that give none of their own. */
   readonly restrictedZone: RestrictedZone | null;
 }
 
 export const NO_BACKENDS: BackendFile = { backends: [], restrictedZone: null };
 
-/** Everything that is wrong, one line per fault. No line has the value of a variable, a key, or a URL with a password. */
+/** Everything that is wrong, one line for each fault, without values of variables, keys, and URLs with a password. */
 export class BackendFaults extends Error {
   override readonly name = "BackendFaults";
 
@@ -62,7 +62,7 @@ export class BackendFaults extends Error {
 export const GEMINI_BASE_URL = "https://generativelanguage.googleapis.com";
 const GEMINI_MODEL = "gemini-3.5-flash-lite";
 
-/** Null when neither URL variable is set: then the file says. Errors: `BackendFaults`. */
+/** Null when neither URL variable is set: then the file is read. Errors: `BackendFaults`. */
 export function backendsOfVariables(
   config: Pick<Config, "vllmBaseUrl" | "vllmApiKey" | "sglangBaseUrl" | "sglangApiKey">,
 ): BackendFile | null {
@@ -107,7 +107,7 @@ export function parseBackendFile(
   return { backends: backends.toSorted((one, other) => one.priority - other.priority), restrictedZone };
 }
 
-/** The library quotes the lines around a fault, where a key may stand: only its first line and the place are told. */
+/** The library quotes the lines around a fault, which may contain a key: only the first line of its message is used. */
 function parsed(text: string): Record<string, unknown> {
   try {
     return parse(text);
@@ -118,7 +118,7 @@ function parsed(text: string): Record<string, unknown> {
   }
 }
 
-/** Undefined, and a fault told, for a backend of no known type. */
+/** Undefined, with a fault, for a backend of unknown type. */
 function readBackend(table: Table): BackendSettings | undefined {
   const type = table.word("type", ["openai_compat", "gemini"]);
   if (type === undefined) return undefined;
@@ -177,7 +177,7 @@ function readBaseUrl(table: Table, { isRequired }: { isRequired: boolean }): str
 function readModel(table: Table): string | undefined {
   const id = table.text("model", { isOptional: true });
   const model = id === undefined ? undefined : canonicalModel(id);
-  if (id !== undefined && model === undefined) table.fault("model", "must be an id of the model contract");
+  if (id !== undefined && model === undefined) table.fault("model", "must be an id of the model catalog");
   return model;
 }
 
@@ -185,10 +185,10 @@ const VERSION_RULE = "must not end in /v1, which is added to it";
 const endsInVersion = (url: string) => /\/v1$/i.test(url);
 
 const TOKEN_RULE = "must be a key of printable ASCII characters without spaces";
-/** What can stand in a header, so that a key fails at the start and not at every request. */
+/** The characters that a header may contain, so that a bad key fails at the start and not at every request. */
 const isToken = (key: string) => /^[\x21-\x7e]+$/.test(key);
 
-/** The rules are those of every zone; for a field that cannot be read, and is told, stands what breaks none of them. */
+/** The rules are those of every zone. An unreadable field, already a fault, gets a value that breaks none of them. */
 function readZone(table: Table, faults: string[]): RestrictedZone {
   const zone = {
     policy_id: table.text("policy_id") ?? "-",
@@ -222,8 +222,8 @@ interface FieldOptions {
 }
 
 /**
- * A TOML table that is read field by field; `close` then names the fields that nobody knows. What a fault shows is the
- * text of the file, never what a variable stands for.
+ * A TOML table that is read field by field; `close` then reports the unknown fields. A fault shows the text of the file,
+ * never the value of a variable.
  */
 class Table {
   readonly #fields: Readonly<Record<string, unknown>>;
@@ -248,12 +248,12 @@ class Table {
     return Object.hasOwn(this.#fields, name);
   }
 
-  /** `rule` completes the name of the field. */
+  /** The message is the path of the field followed by `rule`. */
   fault(name: string, rule: string): void {
     this.#faults.push(`${this.#path(name)} ${rule}${this.#got(name)}`);
   }
 
-  /** A string that is not blank, with its variables filled in. */
+  /** A string that is not blank, with its variables replaced. */
   text(name: string, { isOptional = false }: FieldOptions = {}): string | undefined {
     const value = this.#take(name);
     if (value === undefined && isOptional) return undefined;
@@ -263,7 +263,7 @@ class Table {
     return undefined;
   }
 
-  /** Like a text, but a variable that is not set is a fault, and the value is never shown. */
+  /** Like `text`, but a variable that is not set is a fault, and the value is never shown. */
   secret(name: string, { isOptional = false }: FieldOptions = {}): string | undefined {
     const value = this.#take(name);
     if (value === undefined && isOptional) return undefined;
@@ -327,7 +327,7 @@ class Table {
     return [];
   }
 
-  /** After the last field was read. */
+  /** Called after the last field was read. */
   close(): void {
     for (const name of Object.keys(this.#fields).filter((name) => !this.#read.has(name))) {
       const known = [...this.#read].join(", ");
@@ -348,7 +348,7 @@ class Table {
     return this.#place === "" ? name : `${this.#place}.${name}`;
   }
 
-  /** A text stays as it is written in the file; what may hide a password, or says too much, is not shown. */
+  /** The value as it is written in the file; one that may contain a password, or is long, is not shown. */
   #got(name: string): string {
     const value = this.has(name) ? this.#fields[name] : undefined;
     if (value === undefined) return ", got none";
@@ -361,7 +361,7 @@ class Table {
     }`;
   }
 
-  /** Once, so that a value that looks like a variable stays what it is. */
+  /** Replaces variables once: a value that looks like a variable is not replaced again. */
   #filledIn(text: string): string {
     return text.replace(VARIABLES, (whole, name: string) => this.#valueOf(name) ?? whole);
   }

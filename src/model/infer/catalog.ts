@@ -1,4 +1,4 @@
-/** TABLE of the models that a caller may name, their tiers and the other spellings that stand for them. Contract 1.4. */
+/** TABLE of the models that a caller may name, with their tiers and aliases. See docs/models.md#catalog. */
 
 import { PROVIDER_KINDS, type ProviderKind } from "./inference.ts";
 
@@ -34,19 +34,19 @@ export const CATALOG: readonly CatalogModel[] = [
   { id: "gemini-3-8-flash", tier: "cloud", aliases: [] },
 ];
 
-/** One model as `GET /v1/models` shows it. */
+/** One model in the answer of `GET /v1/models`. */
 export interface CatalogEntry {
   readonly id: string;
   readonly tier: ModelTier;
   readonly availability: "ready" | "saturated" | "unavailable";
-  /** Kinds of backends that serve the model and answer at the moment. */
+  /** Kinds of the backends that serve the model and are reachable now. */
   readonly providers_available: readonly ProviderKind[];
   readonly fallback_candidates: readonly string[];
 }
 
 /**
- * The whole catalog. `reachable` gives the kinds of the backends that serve a model and answer at the moment; a model
- * is saturated when one of them is among `alarmed`.
+ * The whole catalog. `reachable` gives the kinds of the backends that serve a model and are reachable now; a model is
+ * saturated when one of them is among `alarmed`.
  */
 export function catalogEntries(
   reachable: (model: string) => ReadonlySet<ProviderKind>,
@@ -65,7 +65,7 @@ export function catalogEntries(
   });
 }
 
-/** Models that a caller may try instead, the model itself among them where its tier has a list. */
+/** Models that a caller may try instead; the list of a tier includes the model itself. */
 function fallbackCandidates({ id, tier }: CatalogModel): readonly string[] {
   if (tier === "experimental") return [id, EXPERIMENTAL_FALLBACK];
   const listed = tier === "medium" ? "medium" : "small";
@@ -74,17 +74,17 @@ function fallbackCandidates({ id, tier }: CatalogModel): readonly string[] {
 
 const EXPERIMENTAL_FALLBACK = "Qwen/Qwen3-VL-4B-Instruct";
 
-/** Every accepted spelling in lower case, with the id that it stands for. */
+/** Every accepted spelling in lower case, with its canonical id. */
 const CANONICAL: ReadonlyMap<string, string> = new Map(
   CATALOG.flatMap(({ id, aliases }) => [id, ...aliases].map((name) => [asciiLowerCase(name), id] as const)),
 );
 
-/** The canonical id for `id` in any ASCII case, or undefined when the contract has no such model. */
+/** The canonical id for `id` in any ASCII case; undefined when the catalog has no such model. */
 export function canonicalModel(id: string): string | undefined {
   return CANONICAL.get(asciiLowerCase(id));
 }
 
-/** Only A to Z change, so that no other letter folds onto a model's name. */
+/** Changes A to Z only, so that no other letter is mapped to one in the name of a model. */
 function asciiLowerCase(text: string): string {
   return text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 }

@@ -1,11 +1,11 @@
-/** JSON Schema in the words that Gemini knows: a subset of OpenAPI, with types in upper case. Contract 7.5. */
+/** JSON Schema as Gemini accepts it: a subset of OpenAPI, with types in upper case. See docs/models.md#gemini. */
 
 type Schema = Readonly<Record<string, unknown>>;
 
 /**
- * The schema as `responseSchema` takes it. What only adds rules that Gemini does not know is left out; null when what is
- * left could not say the shape (a recursive schema, an object of unknown fields, more than one type at once), so that
- * the answer is asked to be JSON without a schema.
+ * The schema in the form of `responseSchema`. Rules that Gemini does not know are left out. Null when the rest does not
+ * describe the shape (a recursive schema, an object of unknown fields, more than one type at once); the request then asks
+ * for JSON without a schema.
  */
 export function geminiSchema(schema: Schema): Schema | null {
   try {
@@ -20,9 +20,9 @@ class NotExpressible extends Error {}
 
 interface ConversionScope {
   readonly root: Schema;
-  /** Those that led here, innermost last. */
+  /** The references that are being resolved, innermost last. */
   readonly references: readonly string[];
-  /** Over the whole schema: references could unfold into any number. */
+  /** Nodes of the whole schema so far, which are bounded because references can expand to any number. */
   readonly count: { nodes: number };
 }
 
@@ -48,7 +48,7 @@ function converted(schema: unknown, scope: ConversionScope): Schema {
   };
 }
 
-/** What more can be said of each type. */
+/** The keywords that Gemini knows for each type. */
 function details(type: string, schema: Schema, scope: ConversionScope): Schema {
   switch (type) {
     case "string": {
@@ -95,7 +95,7 @@ function typeOf(schema: Schema): { type: string; isNullable: boolean } {
   throw new NotExpressible();
 }
 
-/** Gemini's enums are of strings only; another one is left out, as the type alone still holds. */
+/** Gemini knows enums of strings only; others are left out, as the type alone is still right. */
 function wordsOf(schema: Schema): readonly string[] | undefined {
   const words = "const" in schema ? [schema.const] : schema.enum;
   const areWords = Array.isArray(words) && words.every((word) => typeof word === "string" && word !== "");
@@ -107,7 +107,7 @@ function withoutNull(choices: readonly unknown[]): { isNullable: boolean; others
   return { isNullable: others.length < choices.length, others };
 }
 
-/** Only those inside the schema itself, such as `#/$defs/moment`, and none that leads to itself. */
+/** Only references inside the schema, such as `#/$defs/moment`, and none that leads to itself. */
 function referenced(
   reference: string,
   { root, references, count }: ConversionScope,

@@ -1,10 +1,10 @@
-/** One question to a model and what comes of it: what flows ask, what backends answer, how it fails. Contract 7. */
+/** One inference: the request, the answer, and the reasons why there is none. See docs/models.md#infer. */
 
-/** Kinds of backend; what events and answers call `provider`. */
+/** Kinds of backends; the field `provider` of events and answers. */
 export const PROVIDER_KINDS = ["vllm", "sglang", "gemini", "mlx"] as const;
 export type ProviderKind = typeof PROVIDER_KINDS[number];
 
-/** Contract 6.7: the four counts that events and answers carry; a backend that reports none has zeros. */
+/** The four counts of events and answers; zeros for a backend that reports none. */
 export interface TokenCounts {
   readonly prompt_tokens: number;
   readonly completion_tokens: number;
@@ -19,43 +19,43 @@ export const NO_TOKENS: TokenCounts = {
   total_tokens: 0,
 };
 
-/** A clip in binary: backends that cannot upload send it inside the request. */
+/** A clip; a backend without uploads sends it inside the request. */
 export interface InferenceVideo {
   /** A whole MP4 file. */
   readonly bytes: Uint8Array;
-  /** How closely the model looks; the backend's default when absent. */
+  /** The resolution at which the model reads the clip; the default of the backend when absent. */
   readonly resolution?: "low" | "medium" | "high";
 }
 
 export interface InferenceRequest {
-  /** A canonical id of the model contract, or any other id: then no backend serves it. */
+  /** A canonical id of the catalog, or any other id, which no backend serves. */
   readonly model: string;
   readonly prompt: string;
-  /** Whole JPEG files, in the order in which the model sees them. */
+  /** Whole JPEG files, in the order in which the model gets them. */
   readonly images: readonly Uint8Array[];
   readonly video?: InferenceVideo;
   readonly maxTokens: number;
   readonly temperature: number;
-  /** The answer is asked to be JSON of this schema. */
+  /** The backend is asked for JSON of this schema. */
   readonly outputSchema?: { readonly name: string; readonly schema: Readonly<Record<string, unknown>> };
-  /** Whether a later backend may answer when the first fails in a way that may pass. */
+  /** Whether a later backend may be asked when an earlier one fails with a retryable error. */
   readonly allowFallback: boolean;
 }
 
 export interface InferenceAnswer {
   readonly provider: ProviderKind;
-  /** The canonical id that was asked for. */
+  /** The canonical id of the request. */
   readonly model: string;
-  /** A later backend than the first answered. */
+  /** Whether another backend than the first one answered. */
   readonly fallbackUsed: boolean;
   readonly outputText: string;
   readonly finishReason: string | null;
   readonly tokens: TokenCounts;
-  /** Of the provider calls, failed attempts included; without the wait for admission. */
+  /** Duration of the calls, failed attempts included, without the wait for admission. */
   readonly inferenceLatencyMs: number;
 }
 
-/** Why there is no answer. `http_status`: the provider said no; `invalid_response`: it said something unreadable. */
+/** Why there is no answer. `http_status`: the backend answered with an error; `invalid_response`: an unreadable answer. */
 export const INFERENCE_FAILURES = [
   "no_provider",
   "unsupported_model",
@@ -68,14 +68,14 @@ export const INFERENCE_FAILURES = [
 ] as const;
 export type InferenceFailure = typeof INFERENCE_FAILURES[number];
 
-/** A question without an answer. The message names the backend and the rule, never a key, a prompt or an answer. */
+/** A failed inference. The message names the backend and the rule, never a key, a prompt or an answer. */
 export class InferenceFailed extends Error {
   override readonly name = "InferenceFailed";
-  /** Of `http_status`. */
+  /** The status for `http_status`, else null. */
   readonly status: number | null;
   /** The backend that failed last; null when none was called. */
   readonly provider: ProviderKind | null;
-  /** The backend says that what was paid for is used up, so it will refuse the next question too. */
+  /** The backend reports that its quota is used up, so it will refuse the next request as well. */
   readonly isQuotaSpent: boolean;
 
   constructor(
@@ -94,13 +94,13 @@ export class InferenceFailed extends Error {
   }
 }
 
-/** Contract 7.2: whether another backend may do better. */
+/** Whether another backend may be asked. */
 export function isRetryable({ failure, status }: InferenceFailed): boolean {
   if (failure === "http_status") return status === 408 || status === 429 || status! >= 500;
   return failure === "transport" || failure === "saturated";
 }
 
-/** Contract 6.6: what `semantic_error` of a chunk says. */
+/** The value of `semantic_error` of a chunk. See docs/reason.md#failed-chunks. */
 export function semanticErrorOf({ failure, status }: InferenceFailed): string {
   switch (failure) {
     case "http_status":

@@ -1,8 +1,8 @@
-/** The answer to a WHIP offer, written by us alone: it promises what we do and nothing that a library would copy in. */
+/** The answer to a WHIP offer. It is written here and not by a library, so that it promises only what is implemented. */
 
 import type { Offer, OfferedSection, ServedCodec } from "./offer.ts";
 
-/** Our side of the transport. */
+/** The transport on the side of this service. */
 export interface AnswerTransport {
   /** Up to 19 digits. */
   readonly sessionId: string;
@@ -14,7 +14,7 @@ export interface AnswerTransport {
   readonly candidates: readonly string[];
 }
 
-/** Sections in the order of the offer: served ones receive only, the others are refused with port 0. */
+/** The sections in the order of the offer: served ones are recvonly, the others are refused with port 0. */
 export function writeAnswer(offer: Offer, transport: AnswerTransport): string {
   const served = offer.sections.filter((section) => section.served !== null);
   const lines = [
@@ -35,7 +35,7 @@ export function writeAnswer(offer: Offer, transport: AnswerTransport): string {
   return `${lines.join("\r\n")}\r\n`;
 }
 
-/** Candidates stand in the first served section: the others share its transport. */
+/** The candidates are in the first served section only, as the others share its transport. */
 function servedLines(
   section: OfferedSection,
   codec: ServedCodec,
@@ -72,14 +72,14 @@ function servedLines(
   ];
 }
 
-/** What we do of what was offered. */
+/** The feedback messages that this service sends. */
 const FEEDBACK = ["nack", "nack pli", "ccm fir", "goog-remb"];
 
 function answeredFeedback(kind: string, codec: ServedCodec): string[] {
   return kind === "video" ? FEEDBACK.filter((feedback) => codec.feedback.includes(feedback)) : [];
 }
 
-/** Parameter sets of the publisher are its own; Opus is wanted as it is offered. */
+/** The offered parameters without the parameter sets of the publisher. */
 function answeredFmtp(codec: ServedCodec): string | null {
   const kept = (codec.fmtp ?? "").split(";").map((part) => part.trim())
     .filter((part) => part !== "" && !/^sprop-/i.test(part) && !/[^\x20-\x7e]/.test(part));

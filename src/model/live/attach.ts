@@ -1,4 +1,4 @@
-/** The header `x-attach-config`: how a caller wants its live session watched. Interface 4.11, contract 11.2 and 9.5. */
+/** The header `x-attach-config`: the configuration of a live session. See docs/live.md#attach-config. */
 
 import { z } from "zod";
 import { type FieldFault, Refusal } from "../../base/refusal.ts";
@@ -13,7 +13,7 @@ import {
   type SpeechEngine,
 } from "../sidecars/local_audio.ts";
 import { type Signal, triggerProgram } from "../triggers/program.ts";
-import { programFaults, type ValidProgram } from "../triggers/validate.ts";
+import { judgedProgram, type ValidProgram } from "../triggers/validate.ts";
 import { checkZone, type RestrictedZone } from "../policies/zone.ts";
 import { type ClipSettings, framesOf } from "./clip.ts";
 
@@ -21,7 +21,7 @@ import { type ClipSettings, framesOf } from "./clip.ts";
 export class AttachRefused extends Error {
   override readonly name = "AttachRefused";
 
-  /** The same, field by field, where the fields are known ones of the right types. */
+  /** The faults by field; empty for a header that could not be parsed. */
   constructor(message: string, readonly details: readonly FieldFault[] = []) {
     super(message);
   }
@@ -38,7 +38,7 @@ export interface AttachContext {
   readonly hasLocalOutput: boolean;
 }
 
-/** What a session is watched with, fixed for its generation but for the prompt. */
+/** The checked configuration. All of it but the prompt is fixed for the generation of the session. */
 export interface AttachConfig {
   /** Null for the built-in one. */
   readonly prompt: string | null;
@@ -46,7 +46,7 @@ export interface AttachConfig {
   readonly tokensPerSecond: number;
   /** Null in keyframe mode. */
   readonly clip: ClipSettings | null;
-  /** What is analyzed; with a zone its region. Null for the whole picture. */
+  /** The analyzed region, which is that of the zone if there is one; null for the whole picture. */
   readonly crop: NormalizedRegion | null;
   readonly zone: RestrictedZone | null;
   readonly trigger: ValidProgram | null;
@@ -60,13 +60,13 @@ export interface LiveAudioPlan {
   readonly maxEvents: number;
 }
 
-/** A rule of contract 11.2, not a bound of the service: the defaults give exactly this many. */
+/** Fewer frames show no motion; the default settings give exactly this many. */
 const CLIP_FRAMES_MIN = 3;
 
 const { minimum: TOKENS_MIN, maximum: TOKENS_MAX } = LIMITS.live.outputTokensPerSecond;
 const TOKENS = z.int().min(TOKENS_MIN).max(TOKENS_MAX).nullish();
 
-/** Closed, but for the regions, in which unknown keys are let pass (contract 13.5) and not kept. */
+/** Closed, except that unknown keys of regions are accepted and dropped. */
 export const ATTACH = z.strictObject({
   prompt: z.string().nullish(),
   max_output_tokens_per_second: TOKENS,
@@ -89,15 +89,15 @@ export const ATTACH = z.strictObject({
   }).nullish(),
 });
 
-/** A configuration whose fields are the known ones, of the right types; what they say may still break rules. */
+/** A configuration with known fields of the right types; its values may still break rules. */
 export type AttachBody = z.infer<typeof ATTACH>;
 
-/** Both steps, for callers that have nothing to do between them. */
+/** Both steps, for callers that need nothing in between. */
 export function readAttachConfig(header: string | null, context: AttachContext): AttachConfig {
   return checkAttach(parseAttach(header), context);
 }
 
-/** The first step, before the offer is looked at: encoding, JSON, fields and types. Errors: `AttachRefused`. */
+/** The first step, before the offer is read: encoding, JSON, fields and types. Errors: `AttachRefused`. */
 export function parseAttach(header: string | null): AttachBody {
   if (header === null) return {};
   const maximum = LIMITS.whip.attachHeaderBytesMax;
@@ -109,7 +109,7 @@ export function parseAttach(header: string | null): AttachBody {
   throw refused(faultOf(parsed.error.issues[0]!));
 }
 
-/** The second step, after the offer: ranges, and what may stand together. Errors: `AttachRefused` with every fault. */
+/** The second step, after the offer: ranges and combinations. Errors: `AttachRefused` with every fault. */
 export function checkAttach(body: AttachBody, context: AttachContext): AttachConfig {
   const rules = new FieldRules();
   const tokensPerSecond = readTokens(rules, body) ?? context.tokensPerSecond;
@@ -140,7 +140,7 @@ function refused(why: string, details?: readonly FieldFault[]): AttachRefused {
   return new AttachRefused(`Cannot use x-attach-config: ${why}`, details);
 }
 
-/** Base64url without padding, in the one spelling that an encoder gives, and UTF-8 inside. */
+/** Base64url without padding, in its canonical form, of UTF-8 text. */
 function textOf(header: string): string {
   const isBase64Url = /^[A-Za-z0-9_-]+$/.test(header) && header.length % 4 !== 1;
   if (!isBase64Url) throw refused("must be base64url without padding");
@@ -156,7 +156,7 @@ function textOf(header: string): string {
   }
 }
 
-/** Of the last character: none, 2 or 4 bits belong to no byte. */
+/** The bits of the last character that belong to no byte: 0, 2 or 4 of them. */
 function unusedBits(base64Url: string): number {
   const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
   const last = alphabet.indexOf(base64Url.at(-1)!);
@@ -164,7 +164,7 @@ function unusedBits(base64Url: string): number {
   return last & mask;
 }
 
-/** The parser's own words may quote the text, and with it the prompt. */
+/** The message of the parser is not used, because it may quote the prompt. */
 function jsonOf(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -182,7 +182,7 @@ function faultOf({ path, message, ...issue }: z.core.$ZodIssue): string {
   return place ? `${place}: ${message}` : "must be a JSON object";
 }
 
-/** One name and two older ones for the same thing. */
+/** The field has two older names. */
 function readTokens(rules: FieldRules, body: AttachBody): number | null {
   const given = (["max_output_tokens_per_second", "token_cap", "token-cap"] as const)
     .filter((name) => body[name] != null);
@@ -237,16 +237,14 @@ function readTrigger(
   context: AttachContext,
 ): ValidProgram | null {
   if (!program) return null;
-  const faults = programFaults(program);
-  for (const { at, message } of faults) {
-    rules.fault(
-      "trigger_program",
-      at === undefined ? message : `instruction ${at} (${program.instructions[at]!.op}): ${message}`,
-    );
-  }
   const { instructions } = program;
   const fault = (at: number, message: string) =>
     rules.fault("trigger_program", `instruction ${at} (${instructions[at]!.op}): ${message}`);
+  const verdict = judgedProgram(program);
+  for (const { at, message } of verdict.valid === null ? verdict.faults : []) {
+    if (at === undefined) rules.fault("trigger_program", message);
+    else fault(at, message);
+  }
   for (const [at, instruction] of instructions.slice(0, LIMITS.trigger.instructions.maximum).entries()) {
     if (instruction.op === "load" && !LIVE_SIGNALS.includes(instruction.signal.kind)) {
       fault(at, `a live session has only ${LIVE_SIGNALS.join(", ")}: got ${instruction.signal.kind}`);
@@ -262,13 +260,12 @@ function readTrigger(
   if (captures !== 1) {
     rules.fault("trigger_program", `must capture exactly one keyframe: got ${captures} captures`);
   }
-  // Of one with faults nothing is returned.
-  return program as ValidProgram;
+  return verdict.valid;
 }
 
 const LIVE_SIGNALS: readonly Signal["kind"][] = ["motion_score", "novelty_score", "confidence"];
 
-/** Windows have a fixed length live, and nothing is spoken back: `voice_feedback` is taken and changes nothing. */
+/** `voice_feedback` is accepted without effect: a live session has no spoken feedback. */
 function readLocalAudio(rules: FieldRules, { local_audio: asked }: AttachBody): LiveAudioPlan | null {
   if (!asked) return null;
   const plan: LiveAudioPlan = {
@@ -282,7 +279,7 @@ function readLocalAudio(rules: FieldRules, { local_audio: asked }: AttachBody): 
   return plan;
 }
 
-/** `zone` is the session's own or the server's. */
+/** `zone` is that of the session or that of the server. */
 function checkCombination(rules: FieldRules, body: AttachBody, zone: RestrictedZone | null): void {
   const ofServer = body.restricted_zone ? "" : ", and the server has one";
   if (body.clip_mode && zone) rules.fault("clip_mode", `cannot run with a restricted zone${ofServer}`);

@@ -1,4 +1,4 @@
-/** ICE candidates and trickle fragments as text: what a publisher sends after its offer, and what we answer. */
+/** ICE candidates and trickle fragments as text, of the publisher and of this service. */
 
 export interface IceCandidate {
   readonly foundation: string;
@@ -7,18 +7,18 @@ export interface IceCandidate {
   readonly address: string;
   readonly port: number;
   readonly type: "host" | "srflx" | "prflx" | "relay";
-  /** The generation of credentials it belongs to, where the publisher says so. */
+  /** The username fragment that it belongs to, if the publisher names one. */
   readonly ufrag: string | null;
 }
 
-/** What a body of the ICE route says. A restart brings new credentials; anything unknown in it is passed over. */
+/** A body of the ICE route. A restart has new credentials; unknown lines are ignored. */
 export interface TrickleFragment {
   readonly credentials: { readonly ufrag: string; readonly password: string } | null;
   readonly candidates: readonly IceCandidate[];
   readonly isEnd: boolean;
 }
 
-/** Candidates taken of one text; each one costs checks sent to an address that a stranger chose. */
+/** Candidates that are used of one text. For each one, checks are sent to an address that the publisher chose. */
 export const CANDIDATES_MAX = 32;
 
 const CANDIDATE =
@@ -26,14 +26,13 @@ const CANDIDATE =
 const ICE_CHARACTERS = /^[A-Za-z0-9+/=_-]+$/;
 
 /**
- * One `candidate:` line, with or without its `a=`. Null for what cannot be used: TCP, RTCP's own component, an
- * address that is a name (`….local` hides a browser's address; its checks reach us and tell it).
+ * One `candidate:` line, with or without its `a=`. Null for one that cannot be used: TCP, the component of RTCP, or a
+ * host name (`….local` hides the address of a browser, which is learned from its checks instead).
  */
 export function readCandidate(line: string): IceCandidate | null {
   const match = CANDIDATE.exec(line.trim().replace(/^a=/i, ""));
   if (!match) return null;
-  const [, foundation, component, transport, priority, address, port, type, rest] =
-    match as unknown as string[];
+  const [, foundation, component, transport, priority, address, port, type, rest] = match;
   if (transport!.toLowerCase() !== "udp" || Number(component) !== 1) return null;
   if (!isAddress(address!) || Number(port) < 1 || Number(port) > 65_535) return null;
   return {
@@ -47,7 +46,7 @@ export function readCandidate(line: string): IceCandidate | null {
   };
 }
 
-/** RFC 8840 and 9725: credentials, `m=`, `a=mid`, candidates, end of candidates; or a bare line; empty is the end. */
+/** RFC 8840 and 9725: credentials, `m=`, `a=mid`, candidates, end of candidates; or one bare line. Empty is the end. */
 export function readTrickle(body: string): TrickleFragment {
   const lines = body.split(/\r\n|\n|\r/).map((line) => line.trim()).filter((line) => line !== "");
   const candidates = lines.map(readCandidate).filter((candidate) => candidate !== null);
@@ -60,7 +59,7 @@ export function readTrickle(body: string): TrickleFragment {
   };
 }
 
-/** The body that answers a restart: our new credentials and candidates. */
+/** The body that answers an ICE restart: new credentials and candidates of this service. */
 export function writeTrickle(
   fragment: { ufrag: string; password: string; mid: string; kind: string; candidates: readonly string[] },
 ): string {
@@ -75,7 +74,7 @@ export function writeTrickle(
   ].join("\r\n");
 }
 
-/** RFC 8839: 4 to 256 characters of ICE's own alphabet, and of `-` and `_`, which some publishers use. */
+/** RFC 8839: 4 to 256 ICE characters. `-`, `_` and `=` are accepted too, as some publishers use them. */
 export function isUfrag(text: string | undefined): text is string {
   return text !== undefined && text.length >= 4 && text.length <= 256 && ICE_CHARACTERS.test(text);
 }

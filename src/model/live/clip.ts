@@ -1,33 +1,33 @@
-/** Which frames of a live stream are shown in which clip. Contract 11.2 and 11.4. */
+/** Clip mode: which frames of a live stream form a clip, and when. See docs/live.md#clip-mode. */
 
 import { LIMITS } from "../limits.ts";
 
 /** `clip_mode` of an attach configuration. */
 export interface ClipSettings {
-  /** Frames a second that a clip shows. */
+  /** Frames a second of a clip. */
   readonly targetFps: number;
-  /** How much of the stream a clip shows. */
+  /** Media time of a clip. */
   readonly clipSeconds: number;
-  /** Least time from one clip's end to the next one's. */
+  /** The least time from the end of one clip to the end of the next one. */
   readonly delaySeconds: number;
 }
 
-/** Media times are whole milliseconds, so a frame on the grid may seem a little early. */
+/** Media times are rounded to milliseconds, so a frame on the grid may seem early by one. */
 const EARLY_MS = 1;
-/** 0.7 * 10 is 6.999999999999999. */
+/** Products such as 0.7 * 10 = 6.999999999999999 must not lose a frame. */
 const ROUNDING = 1e-9;
 
 /**
- * The frames of the last `clipSeconds`, thinned to `targetFps` or to what 64 frames allow, whichever is less. With
- * 30 frames a second, and 0.5 s, 6 fps and a delay of 0.5 s:
+ * The frames of the last `clipSeconds`, thinned to `targetFps`, or further so that a clip has at most 64 frames. With 30
+ * frames a second, clips of 0.5 s, 6 fps and a delay of 0.5 s:
  *
  * ```
  *   pts   0   33   67  100  133  167 …  333   367 … 500 … 667 … 833  867
  *   taken 0                      1      2           3     4     5
  *                                       ▲ clip 0-2              ▲ clip 3-5
  * ```
- * With a delay shorter than a clip, clips overlap; with a longer one, what lies between them is in none. Whoever is too
- * busy to `take` a clip finds a later one: the frames move on.
+ * With a delay shorter than a clip, clips overlap; with a longer one, the frames between them are in none. A caller that
+ * is too busy to `take` a clip gets a later one, as old frames are dropped.
  */
 export class ClipWindow<Frame> {
   readonly #clipMs: number;
@@ -35,10 +35,10 @@ export class ClipWindow<Frame> {
   readonly #framesMax: number;
   readonly #intervalMs: number;
   readonly #frames: { readonly ptsMs: number; readonly frame: Frame }[] = [];
-  /** When the next frame is taken; undefined before the first. */
+  /** The media time of the next frame to take; undefined before the first one. */
   #nextMs: number | undefined;
   #firstMs = 0;
-  /** From when on a clip is due. */
+  /** The media time from which the next clip is due. */
   #dueMs = -Infinity;
   #hasNew = false;
 
@@ -49,17 +49,17 @@ export class ClipWindow<Frame> {
     this.#intervalMs = Math.max(1_000 / targetFps, this.#clipMs / LIMITS.live.clipFramesMax);
   }
 
-  /** Whether the frame at `ptsMs` is to be pushed, so that no other one is made into a picture. */
+  /** Whether the frame at `ptsMs` is to be pushed; other frames need not be encoded. */
   wants(ptsMs: number): boolean {
     return this.#nextMs === undefined || this.#wentBack(ptsMs) || ptsMs >= this.#nextMs - EARLY_MS;
   }
 
-  /** Takes in a frame that is wanted. After a time that goes back everything begins anew. */
+  /** Adds a wanted frame. When the time goes back, the window starts again. */
   push(ptsMs: number, frame: Frame): void {
     if (this.#wentBack(ptsMs)) this.clear();
     if (this.#nextMs === undefined) this.#firstMs = ptsMs;
     const due = this.#nextMs ?? ptsMs;
-    // On the grid as long as the stream keeps up with it, so that 30 fps give 6 fps and not 5.
+    // Stays on the grid as long as frames arrive in time, so that 30 fps are thinned to 6 fps and not to 5.
     this.#nextMs = (ptsMs - due < this.#intervalMs ? due : ptsMs) + this.#intervalMs;
     this.#frames.push({ ptsMs, frame });
     const startMs = ptsMs - this.#clipMs + EARLY_MS;
@@ -71,7 +71,7 @@ export class ClipWindow<Frame> {
   take(): Frame[] | null {
     const last = this.#frames.at(-1);
     if (!last || !this.#hasNew || last.ptsMs < this.#dueMs - EARLY_MS) return null;
-    // A stream of few frames a second never has as many, but its clips are as long.
+    // A stream of few frames a second never fills the window, but its clips are as long.
     const isFull = this.#frames.length === this.#framesMax || last.ptsMs >= this.#firstMs + this.#clipMs;
     if (!isFull) return null;
     this.#hasNew = false;
@@ -79,7 +79,7 @@ export class ClipWindow<Frame> {
     return this.#frames.map(({ frame }) => frame);
   }
 
-  /** Forgets every frame, as where a stream was interrupted. */
+  /** Drops all frames, as after an interruption of the stream. */
   clear(): void {
     this.#frames.length = 0;
     this.#nextMs = undefined;
@@ -93,7 +93,7 @@ export class ClipWindow<Frame> {
   }
 }
 
-/** Contract 11.2: how many frames of `targetFps` a clip has; at least 3 are asked for. */
+/** The number of frames of a clip. */
 export function framesOf(targetFps: number, clipSeconds: number): number {
   return Math.floor(targetFps * clipSeconds + ROUNDING);
 }

@@ -1,21 +1,21 @@
-/** What a live session has said so far: whether a new description says anything new, and whether the state changed. */
+/** The descriptions of a live session: whether a new one differs from the last, and whether the state changed. */
 
 import { truncatedUtf8 } from "../../base/bytes.ts";
 
-/** Contract 3.6: words of a description that are compared. */
+/** Words of a description that are compared. See docs/live.md#state-transitions. */
 const WORDS_MAX = 128;
-/** Fewer words in common than this share are another state. */
+/** With a smaller share of common words the state is another one. */
 const SAME_STATE_OVERLAP = 0.5;
-/** Of a description that prompts and transitions repeat. */
+/** How much of a description prompts and transitions repeat. */
 const PREVIOUS_BYTES_MAX = 200;
 
-/** What was said last, cut to what is repeated of it. */
+/** The last description, cut to PREVIOUS_BYTES_MAX. */
 export interface PreviousState {
   readonly ptsMs: number;
   readonly text: string;
 }
 
-/** Why a frame was looked at and how sure that was; both are told in a transition. */
+/** Why the frame was chosen, and the confidence of that; both are part of a transition. */
 export interface StateTrigger {
   readonly trigger: string;
   /** [0,1]. */
@@ -39,7 +39,7 @@ export class Descriptions {
       { ptsMs: this.#last.ptsMs, text: truncatedUtf8(this.#last.text, PREVIOUS_BYTES_MAX) };
   }
 
-  /** A blank description says nothing, so it neither repeats nor changes anything. */
+  /** A blank description is ignored: it neither repeats nor changes anything. */
   next(ptsMs: number, description: string, because: StateTrigger): DescriptionStep {
     if (description.trim() === "") return { isRepeated: false, transition: null };
     const last = this.#last;
@@ -54,14 +54,14 @@ export class Descriptions {
   }
 }
 
-/** Whether two descriptions have too few words in common to be of one state. Whole texts are compared. */
+/** Whether two whole descriptions have too few words in common to be of one state. */
 export function isAnotherState(before: string, after: string): boolean {
   return wordOverlap(before, after) < SAME_STATE_OVERLAP;
 }
 
 /**
- * Words in both over words in either, [0,1]; two texts without a word are the same. Words are what stands between
- * white space, as it is written: "Dock" and "dock" are two, and so are "dock" and "dock.".
+ * Words in both texts over words in either, [0,1]; 1 for two texts without words. Words are separated by white space and
+ * compared as they are: "Dock", "dock" and "dock." are three words.
  */
 export function wordOverlap(one: string, other: string): number {
   const words = wordsOf(one);

@@ -1,8 +1,8 @@
-/** What every event of a live session says of its frame and of a stored picture. Interface 6.4, contract 11.5. */
+/** The fields that events of live sessions have for their frame and for a stored picture. */
 
 import { COORDINATE_SCHEMA, type ImageCoordinates } from "../frames/coordinates.ts";
 
-/** Which frame an event speaks of. */
+/** The frame of an event. */
 export interface LiveFrame {
   /** Counts the session's access units from 0. */
   readonly frameIndex: number;
@@ -37,7 +37,7 @@ export function storedImageFields({ ref, sizeBytes, sha256 }: StoredImage) {
   } as const;
 }
 
-/** A score as payloads take it: what was computed in doubles may miss [0,1] by its last digit. */
+/** A score within [0,1]: one that was computed in doubles may be outside by its last digit. */
 export function unitScore(value: number): number {
   return Math.min(1, Math.max(0, value));
 }

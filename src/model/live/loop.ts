@@ -1,20 +1,20 @@
-/** Whether a live stream repeats itself: the frames that are kept look like those kept before. Contract 3.5. */
+/** Loop detection: whether the kept frames of a live stream look like those before. See docs/live.md#loop-detector. */
 
 /** How many frames back a frame is compared with. */
 const RING_FRAMES = 8;
-/** So many of them must look the same. */
+/** How many of them must look the same. */
 const SIMILAR_MIN = 3;
-/** Bits of 64 in which two hashes differ; from here on the frames do not look the same. */
+/** Bits of 64 in which two hashes differ; with this many or more the frames do not look the same. */
 const DISTANCE_END = 6;
 
 /**
  * ```
  *              3 of the last 8 hashes are closer than 6 bits
  *   outside ──────────────────────────────────────────────────▶ inside    "entered", once
- *           ◀──────────────────────────────────────────────────           silent
+ *           ◀──────────────────────────────────────────────────           no event
  *              fewer than 3 are
  * ```
- * The ring begins as all ones, so a stream that begins with such hashes is in a loop from its first frame.
+ * The ring starts with hashes of all ones, so a stream that starts with such hashes is in a loop from its first frame.
  */
 export class LoopDetector {
   readonly #low = new Uint32Array(RING_FRAMES).fill(ALL_ONES);
@@ -22,12 +22,12 @@ export class LoopDetector {
   #next = 0;
   #isLooping = false;
 
-  /** As of the last frame. While it holds, keyframes ask no model. */
+  /** As of the last frame. While it is true, no model is asked about keyframes. */
   get isLooping(): boolean {
     return this.#isLooping;
   }
 
-  /** Takes in the 64-bit hash of the next frame, in two halves; whether the loop begins with it. Allocates nothing. */
+  /** Adds the 64-bit hash of the next frame, in two halves. True when a loop begins with it. Allocates nothing. */
   step(low: number, high: number): boolean {
     let similar = 0;
     for (let at = 0; at < RING_FRAMES; at++) {
@@ -45,7 +45,7 @@ export class LoopDetector {
 
 const ALL_ONES = 0xffffffff;
 
-/** How many bits of a 32-bit number are set. */
+/** The number of set bits of a 32-bit number. */
 function bitsOf(value: number): number {
   let bits = value - ((value >>> 1) & 0x55555555);
   bits = (bits & 0x33333333) + ((bits >>> 2) & 0x33333333);

@@ -1,30 +1,31 @@
-/** Whether a keyframe shows anything that its session has not described yet, judged by embeddings. Contract 3.7. */
+/** Semantic novelty: whether a keyframe needs a new description, by its embedding. See docs/live.md#novelty. */
 
-/** SERVICE_NOVELTY_*. */
+/** The settings SERVICE_NOVELTY_*. */
 export interface NoveltySettings {
-  /** Distance up to which the last description still holds, [0,1). */
+  /** Distance up to which the last description is reused, [0,1). */
   readonly reuseThreshold: number;
-  /** Media time after which it is refreshed all the same; 0 reuses nothing. */
+  /** Media time after which it is made anew in any case; 0 turns reuse off. */
   readonly maxReuseMs: number;
-  /** Sum of the distances of reused frames after which it is refreshed all the same; above 0. */
+  /** Sum of the distances of reused frames after which it is made anew in any case; above 0. */
   readonly maxCumulativeDrift: number;
-  /** Share of the reuses that ask the model anyway, [0,1]. */
+  /** Share of the reuses for which the model is asked all the same, [0,1]. */
   readonly shadowSampleRate: number;
 }
 
 /**
- * `run`: the picture is new, ask. `forced`: it looks the same, but the description is too old or too far away, so ask.
- * `reuse`: leave the description as it is. `shadow`: a reuse, but ask to learn whether that was right; write nothing.
+ * `run`: the picture is new, ask the model. `forced`: it looks the same, but the description is too old or the drift too
+ * large, so ask the model. `reuse`: keep the description. `shadow`: a reuse, but the model is asked for comparison and its
+ * answer is not written.
  */
 export type NoveltyVerdict = "run" | "forced" | "reuse" | "shadow";
 
-/** Where an embedding points to, in a quarter of its memory. */
+/** The direction of an embedding, in a quarter of its memory. */
 export type Quantized = Int8Array;
 
 const STEPS = 127;
 
 /**
- * Of one session. The frame of the last committed description is the anchor that all later ones are compared with.
+ * For one session. The frame of the last committed description is the anchor with which later frames are compared.
  *
  * ```
  *   decide(frame) ─▶ run │ forced ─▶ ask the model ─▶ a description? ─▶ commit(frame), the new anchor
@@ -57,22 +58,22 @@ export class Novelty {
     return isSampled(this.#reuses, shadowSampleRate) ? "shadow" : "reuse";
   }
 
-  /** The frame got a description, one that is not blank. */
+  /** Called when the frame got a description that is not blank. */
   commit(embedding: Quantized, ptsMs: number): void {
     this.#anchor = { embedding, ptsMs };
     this.#drift = 0;
   }
 }
 
-/** Of every 1/rate reuses the last one, so that the share is exact and the same input is sampled the same way. */
+/** The last one of every 1/rate reuses, so that the share is exact and the same input gives the same samples. */
 function isSampled(reuse: number, rate: number): boolean {
   return Math.floor(reuse * rate) > Math.floor((reuse - 1) * rate);
 }
 
 /**
- * The direction of an embedding in 8 bits a number, the largest as 127: of 768 numbers of a unit vector most would be
- * below 5 otherwise, and rounding alone would come near the usual threshold. Null for an embedding without a direction
- * and for one with a number that is not finite.
+ * The direction of an embedding in 8 bits for each number, scaled so that the largest becomes 127. Without scaling most
+ * of the 768 numbers of a unit vector would be below 5, and rounding alone would come near the usual threshold. Null for
+ * an embedding without a direction and for one with a number that is not finite.
  */
 export function quantized(embedding: Float32Array): Quantized | null {
   let largest = 0;
@@ -83,7 +84,7 @@ export function quantized(embedding: Float32Array): Quantized | null {
   return largest === 0 ? null : Int8Array.from(embedding, (value) => Math.round(value / largest * STEPS));
 }
 
-/** 1 - cosine, clamped to [0,1]. Vectors of different lengths have nothing in common. */
+/** 1 - cosine, clamped to [0,1]; 1 for vectors of different lengths. */
 export function cosineDistance(one: Quantized, other: Quantized): number {
   if (one.length !== other.length) return 1;
   let dot = 0;

@@ -1,4 +1,4 @@
-/** Payloads of what a live session observes: descriptions, transitions, loops, stored keyframes. Contract 11.5. */
+/** Payloads of the observations of a live session: descriptions, transitions, loops, stored keyframes. */
 
 import type { PayloadOf } from "../events/event_table.ts";
 import type { GateReason } from "../frames/signals.ts";
@@ -12,13 +12,12 @@ export interface Observation {
   readonly description: string;
 }
 
-/** Contract 11.4: how sure events of clips are, whatever the model says. */
+/** The confidence of events of clips, whatever the model answers. */
 export const CLIP_CONFIDENCE = 0.9;
-/** Contract 3.5. */
 export const LOOP_CONFIDENCE = 0.9;
 export const LOOP_DESCRIPTION = "the last frames repeat";
 
-/** Of `vlm`, `vlm_tiered`, `clip_vlm`, `clip_vlm_tiered`, `state_transition` and `loop_detected`. */
+/** The payload of `vlm`, `vlm_tiered`, `clip_vlm`, `clip_vlm_tiered`, `state_transition` and `loop_detected`. */
 export function observationPayload(
   { sessionId, frame, confidence, description }: Observation,
 ): PayloadOf<"vlm"> {
@@ -30,7 +29,7 @@ export function observationPayload(
   };
 }
 
-/** What made a frame a keyframe, as `keyframe_stored` says it. */
+/** Why a frame is a keyframe: `event_type` of `keyframe_stored`. */
 export type KeyframeEventType =
   | "scene_cut"
   | "periodic_keepalive"
@@ -38,12 +37,12 @@ export type KeyframeEventType =
   | `clip_${string}`
   | `trigger.${string}`;
 
-/** Of a frame that the gate kept; the first one counts as a keepalive. */
+/** For a frame that the gate kept; the first frame counts as a keepalive. */
 export function keyframeEventType(reason: GateReason): "scene_cut" | "periodic_keepalive" {
   return reason === "scene_cut" ? "scene_cut" : "periodic_keepalive";
 }
 
-/** Interface 6.4 has the shared payload with the image added, so it names session and confidence too. */
+/** The payload of an observation with the image added. */
 export function keyframeStoredPayload(
   observation: Observation,
   eventType: KeyframeEventType,

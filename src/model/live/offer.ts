@@ -1,52 +1,53 @@
-/** A WHIP offer judged before anything is created for it: what would be served, or which status it gets. */
+/** A WHIP offer, checked before anything is created for it: what would be served, or the status of the refusal. */
 
 import { CANDIDATES_MAX, type IceCandidate, isPassword, isUfrag, readCandidate } from "./candidate.ts";
+import { LIMITS } from "../limits.ts";
 import { readSdp, type SdpAttributes, SdpFault, type SdpMedia, type SdpSession } from "./sdp.ts";
 
 export type VideoCodec = "vp8" | "h264" | "h265" | "vp9" | "av1";
 
-/** One payload type that the answer accepts. */
+/** The payload type that the answer accepts. */
 export interface ServedCodec {
   readonly payloadType: number;
-  /** As `a=rtpmap` has it, for the answer: `H264/90000`. */
+  /** The value of `a=rtpmap`, for the answer: `H264/90000`. */
   readonly rtpmap: string;
   readonly clockRate: number;
-  /** As offered, without the payload type; null without one. */
+  /** The offered value of `a=fmtp` without the payload type; null when there is none. */
   readonly fmtp: string | null;
-  /** Retransmissions of it come with this payload type. */
+  /** The payload type of its retransmissions. */
   readonly rtxPayloadType: number | null;
   readonly feedback: readonly string[];
 }
 
 export interface OfferedSection {
-  /** Its place in the offer; the answer has the same. */
+  /** Its index in the offer, which it has in the answer too. */
   readonly index: number;
   readonly kind: string;
   readonly mid: string;
   readonly protocol: string;
   /** The first format, which a refused section repeats. */
   readonly firstFormat: string;
-  /** Null: refused in the answer. */
+  /** Null for a section that the answer refuses. */
   readonly served: ServedCodec | null;
-  /** Header extension that carries the mid, or null. */
+  /** Id of the header extension for the mid, or null. */
   readonly midExtension: number | null;
-  /** Streams that the offer names, without those of retransmissions. */
+  /** Streams that the offer announces, without those of retransmissions. */
   readonly ssrcs: readonly number[];
 }
 
 export interface Offer {
   readonly sections: readonly OfferedSection[];
   readonly video: { readonly codec: VideoCodec; readonly section: OfferedSection } | null;
-  /** In order: the index is the number of the track. */
+  /** In the order of the offer; the index is the number of the track. */
   readonly audio: readonly OfferedSection[];
   readonly isBundled: boolean;
   readonly ice: { readonly ufrag: string; readonly password: string; readonly isLite: boolean };
   readonly fingerprints: readonly { readonly algorithm: string; readonly value: string }[];
   readonly setup: "active" | "passive" | "actpass";
   readonly candidates: readonly IceCandidate[];
-  /** Parameter sets sent in the offer only, Base64: they go before every keyframe that has none. */
+  /** Parameter sets of the offer, Base64. A keyframe without its own gets them. */
   readonly parameterSets: readonly string[];
-  /** Attributes that bound the picture; `pictureBound` reads them. */
+  /** Attributes that bound the size of pictures; `pictureBound` reads them. */
   readonly sizeHints: { readonly fmtp: string | null; readonly imageattr: string | null };
 }
 
@@ -54,26 +55,26 @@ export type OfferVerdict =
   | { readonly isServed: true; readonly offer: Offer }
   | { readonly isServed: false; readonly status: 400 | 415 | 500; readonly message: string };
 
-/** Audio sections served of one offer, as many as recorded media may have tracks. */
-const AUDIO_SECTIONS_MAX = 8;
+/** Audio sections that are served of one offer: as many as recorded media may have audio streams. */
+const AUDIO_SECTIONS_MAX = LIMITS.mediaWindow.audioStreamsMax;
 
 /**
- * `decodes` says which codecs besides VP8 and H.264 the decoder has.
+ * `decodes` lists the codecs besides VP8 and H.264 that can be decoded. See docs/live.md#codecs.
  *
- * 400: there is no offer. 415: it is one, but nothing in it can be served, or it has more than one video. 500: it is
- * not SDP, or not the SDP of a WebRTC publisher.
+ * 400: there is no offer. 415: nothing in the offer can be served, or it has more than one video. 500: it is not SDP, or
+ * not the SDP of a WebRTC publisher.
  */
 export function readOffer(text: string, decodes: ReadonlySet<VideoCodec>): OfferVerdict {
   if (text.trim() === "") return refused(400, "the offer is empty");
   try {
-    return judge(readSdp(text), decodes);
+    return verdictOn(readSdp(text), decodes);
   } catch (error) {
     if (error instanceof SdpFault) return refused(500, `malformed offer: ${error.message}`);
     throw error;
   }
 }
 
-function judge(session: SdpSession, decodes: ReadonlySet<VideoCodec>): OfferVerdict {
+function verdictOn(session: SdpSession, decodes: ReadonlySet<VideoCodec>): OfferVerdict {
   const group = bundleOf(session);
   const active = session.media.filter(isActive);
   const videos = active.filter(({ kind }) => kind === "video");
@@ -87,7 +88,7 @@ function judge(session: SdpSession, decodes: ReadonlySet<VideoCodec>): OfferVerd
   const audio = active
     .filter((media) => media.kind === "audio" && bundled(media) && sends(media) && opusOf(media) !== null)
     .slice(0, AUDIO_SECTIONS_MAX);
-  // Without bundling every section has a transport of its own; one of them is served.
+  // Without bundling every section has its own transport; only one of them is served.
   const servedMedia = [...(video ? [video] : []), ...audio].slice(0, group === null ? 1 : undefined);
   if (servedMedia.length === 0) return refused(415, "the offer sends neither video nor Opus audio");
   const carrier = servedMedia[0]!;
@@ -99,14 +100,14 @@ function judge(session: SdpSession, decodes: ReadonlySet<VideoCodec>): OfferVerd
       !servedMedia.includes(media) ? null : choice && media === video ? choice.served : opusOf(media),
     )
   );
-  const place = (media: SdpMedia) => sections[session.media.indexOf(media)]!;
+  const sectionFor = (media: SdpMedia) => sections[session.media.indexOf(media)]!;
   const fmtp = choice?.served.fmtp ?? null;
   return {
     isServed: true,
     offer: {
       sections,
-      video: choice && video ? { codec: choice.codec, section: place(video) } : null,
-      audio: servedMedia.filter((media) => media !== video).map(place),
+      video: choice && video ? { codec: choice.codec, section: sectionFor(video) } : null,
+      audio: servedMedia.filter((media) => media !== video).map(sectionFor),
       isBundled: group !== null,
       ...transportOf(session, carrier),
       candidates: candidatesOf(session),
@@ -128,7 +129,7 @@ function bundleOf(session: SdpSession): string[] | null {
   return bundle?.slice(1) ?? null;
 }
 
-/** A section of port 0 is a stopped one, unless it waits to be bundled. */
+/** A section of port 0 has been stopped, unless it is bundle-only. */
 function isActive(media: SdpMedia): boolean {
   return media.port !== 0 || media.attributes.has("bundle-only");
 }
@@ -145,7 +146,7 @@ function midOf(session: SdpSession, media: SdpMedia): string {
   return mid;
 }
 
-/** What the transport of `media` needs; each is a fault when it is missing. Session lines stand in for media lines. */
+/** The attributes of the transport, from the media section or else from the session. A missing one is a fault. */
 function transportOf(session: SdpSession, media: SdpMedia): Pick<Offer, "ice" | "fingerprints" | "setup"> {
   const value = (name: string) => media.attributes.first(name) ?? session.attributes.first(name);
   const ufrag = value("ice-ufrag");
@@ -182,7 +183,7 @@ function fingerprintOf(line: string): { algorithm: string; value: string } {
 function candidatesOf(session: SdpSession): IceCandidate[] {
   const lines = [session.attributes, ...session.media.map(({ attributes }) => attributes)]
     .flatMap((attributes) => attributes.all("candidate"));
-  // A bundled offer repeats the candidates of its transport in each section.
+  // A bundled offer repeats the candidates of its transport in every section.
   const read = [...new Set(lines)].map((line) => readCandidate(`candidate:${line}`));
   return read.filter((candidate) => candidate !== null).slice(0, CANDIDATES_MAX);
 }
@@ -207,7 +208,7 @@ function sectionOf(
   };
 }
 
-/** Streams of the section; of a group with retransmissions or error correction the first one only. */
+/** Streams of the section; only the first one of a group with retransmissions or error correction. */
 function primarySsrcs(attributes: SdpAttributes): number[] {
   const repairs = attributes.all("ssrc-group").filter((group) => /^(FID|FEC-FR) /.test(group))
     .flatMap((group) => group.split(/ +/).slice(2));
@@ -226,7 +227,7 @@ const CODEC_NAMES: Readonly<Record<string, VideoCodec>> = {
   AV1: "av1",
 };
 
-/** The first two share a rank, so the offer's own order decides between them. */
+/** VP8 and H.264 have the same rank, so the order of the offer decides between them. */
 const RANK: Readonly<Record<VideoCodec, number>> = { vp8: 0, h264: 0, vp9: 1, h265: 2, av1: 3 };
 
 function videoChoice(
@@ -241,7 +242,7 @@ function videoChoice(
   return choices.sort((one, other) => RANK[one.codec] - RANK[other.codec])[0] ?? null;
 }
 
-/** Excluded is what comes in another order than it is decoded in: interleaved H.264, reordered H.265. */
+/** False when access units are sent in another order than they are decoded: interleaved H.264, reordered H.265. */
 function isDepacketized(codec: VideoCodec, fmtp: string | null): boolean {
   if (codec === "h264") return Number(fmtpParameter(fmtp, "packetization-mode") ?? 0) < 2;
   if (codec !== "h265") return true;
@@ -292,7 +293,7 @@ function codecNames(media: SdpMedia): string {
   return names.slice(0, 12).join(", ").slice(0, 200) || "none is named";
 }
 
-/** Value of `name` in `a=1;b=2`; names are compared without case. */
+/** The value of `name` in a text such as `a=1;b=2`; the case of names does not matter. */
 export function fmtpParameter(fmtp: string | null, name: string): string | undefined {
   for (const part of (fmtp ?? "").split(";")) {
     const [own, ...value] = part.split("=");

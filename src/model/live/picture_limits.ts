@@ -1,18 +1,18 @@
-/** How large the pictures of a publisher may get, by its offer: what admission reserves memory for. */
+/** The largest pictures that an offer announces, for which memory is reserved. See docs/live.md#capacity. */
 
 import { fmtpParameter, type Offer } from "./offer.ts";
 
-/** Pixels of one picture are at most `width * height`; a picture may still be wider or higher than that. */
+/** A picture has at most `width * height` pixels; it may still be wider or higher than these. */
 export interface PictureBound {
   readonly width: number;
   readonly height: number;
 }
 
-/** What is assumed of an offer that says nothing: contract 11.7 reserves for it. */
+/** Assumed for an offer that announces no size. */
 export const PICTURE_DEFAULT: PictureBound = { width: 1920, height: 1080 };
 
 /**
- * In macroblocks of 16x16, never above 4K; the first row that the offer has counts.
+ * Counted in macroblocks of 16x16, never above 4K; the first statement that the offer contains decides.
  *
  * | Statement                                      | Bound                                       |
  * | ---------------------------------------------- | ------------------------------------------- |
@@ -22,7 +22,7 @@ export const PICTURE_DEFAULT: PictureBound = { width: 1920, height: 1080 };
  * | the same, with `level-asymmetry-allowed=1`     | that, but at least the default              |
  * | none                                           | the default                                 |
  *
- * With asymmetry allowed the level says what the publisher decodes: browsers offer 3.1 and send 1080p.
+ * With asymmetry allowed the level applies to what the publisher decodes: browsers offer level 3.1 and send 1080p.
  */
 export function pictureBound(offer: Offer): PictureBound {
   if (!offer.video) return { width: 0, height: 0 };
@@ -71,7 +71,7 @@ function blocksOf({ width, height }: PictureBound): number {
   return Math.ceil(width / 16) * Math.ceil(height / 16);
 }
 
-/** The 16:9 picture of so many macroblocks. */
+/** The 16:9 picture with this number of macroblocks. */
 function sizeOf(stated: number): PictureBound {
   const blocks = Math.min(stated, blocksOf(LARGEST));
   const wide = Math.ceil(Math.sqrt((blocks * 16) / 9));
@@ -88,7 +88,7 @@ function imageBound(imageattr: string | null): PictureBound | null {
   return blocksOf(first) > blocksOf(LARGEST) ? LARGEST : first;
 }
 
-/** `x=1280`, `x=[320,640]` (its bracket ends the match earlier) or `x=[320:16:1280]`: the largest number named. */
+/** The largest number in `x=1280` or `x=[320:16:1280]`; a list `x=[320,640]` never gets here, as its bracket ends the set. */
 function largest(set: string, axis: "x" | "y"): number {
   const value = new RegExp(`\\b${axis}=([\\d:]+)`).exec(set)?.[1] ?? "";
   return Math.max(0, ...value.split(":").map(Number).filter((number) => number <= 16_384));

@@ -1,8 +1,8 @@
-/** What a model is told about a live keyframe or clip. Contract 11.4. */
+/** The prompts for live keyframes and clips. See docs/live.md#descriptions. */
 
 import type { PreviousState } from "./description.ts";
 
-/** Why a frame was chosen and what the filter measured of it. */
+/** Why a frame was chosen, and its measurements. */
 export interface GateFacts {
   /** The gate's reason, `restricted_zone_activity`, or the event type of a trigger program. */
   readonly trigger: string;
@@ -29,28 +29,28 @@ export interface ClipPrompt {
   readonly endPtsMs: number;
 }
 
-/** The description of a frame that nobody could be asked about; it takes the way of every other one. */
+/** The description of a frame when no model backend is configured; it is handled like any other. */
 export const NO_PROVIDER_DESCRIPTION = "no inference provider is configured";
 
-/** The prompt, what was said last, and why this frame. */
+/** The prompt, the last description, and why this frame was chosen. */
 export function keyframePrompt({ prompt, previous, gate }: KeyframePrompt): string {
   return [
-    asked(prompt, KEYFRAME_PROMPT),
+    effectivePrompt(prompt, KEYFRAME_PROMPT),
     ...(previous ? [`[previous_state (${previous.ptsMs}ms): ${onOneLine(previous.text)}]`] : []),
     gateLine(gate),
   ].join("\n");
 }
 
-/** The prompt, and how many frames of which time follow. */
+/** The prompt, the number of frames and their times. */
 export function clipPrompt({ prompt, frames, startPtsMs, endPtsMs }: ClipPrompt): string {
   return [
-    asked(prompt, CLIP_PROMPT),
+    effectivePrompt(prompt, CLIP_PROMPT),
     `[clip: frames=${frames}, pts_start_ms=${startPtsMs}, pts_end_ms=${endPtsMs}]`,
   ].join("\n");
 }
 
-/** Interface 4.11 and contract 11.1: an empty prompt brings the built-in one back. */
-function asked(prompt: string | null, builtIn: string): string {
+/** A blank prompt means the built-in one. */
+function effectivePrompt(prompt: string | null, builtIn: string): string {
   return prompt === null || prompt.trim() === "" ? builtIn : prompt;
 }
 
@@ -72,7 +72,7 @@ function gateLine({ trigger, confidence, novelty, motion, ptsMs }: GateFacts): s
   return `[gate: trigger=${trigger}, ${measured}, pts_ms=${ptsMs}]`;
 }
 
-/** What a model said must not look like lines of the prompt. */
+/** A description of a model must not look like lines of the prompt. */
 function onOneLine(text: string): string {
   return text.replace(/\s+/gu, " ").trim();
 }

@@ -1,4 +1,4 @@
-/** SDP as lines: a session description taken apart, without a judgement on what it asks for. */
+/** SDP: parses a session description without checking what it asks for. */
 
 export interface SdpMedia {
   /** `video`, `audio`, `application` … */
@@ -15,7 +15,7 @@ export interface SdpSession {
   readonly media: readonly SdpMedia[];
 }
 
-/** What is not SDP; `message` says which line and why. */
+/** The text is not SDP; `message` names the line and the fault. */
 export class SdpFault extends Error {
   override readonly name = "SdpFault";
 }
@@ -43,10 +43,10 @@ export class SdpAttributes {
   }
 }
 
-/** Sections that one description may have: far more than any publisher sends. */
+/** Sections of one description: far more than any publisher sends. */
 const MEDIA_MAX = 32;
 
-/** Reads RFC 8866 as strictly as WebRTC needs it: `v=0`, `o=`, `s=`, `t=` in this order, then sections. */
+/** RFC 8866 as far as WebRTC needs it: `v=0`, `o=`, `s=`, `t=` in this order, then the sections. */
 export function readSdp(text: string): SdpSession {
   const session = new SdpAttributes();
   const media: SdpMedia[] = [];
@@ -56,7 +56,7 @@ export function readSdp(text: string): SdpSession {
     if (line.trim() === "") continue;
     const match = /^([a-z])=(.*)$/.exec(line);
     if (!match) throw new SdpFault(`line ${index + 1} is not of the form type=value`);
-    const [, type, value] = match as unknown as [string, string, string];
+    const [, type, value = ""] = match;
     if (type === missing[0]) missing.shift();
     if (index === 0 && line.trim() !== "v=0") throw new SdpFault("the first line is not v=0");
     if (type === "a") attributes.add(value);

@@ -1,26 +1,26 @@
-/** How many output tokens a live session may cost in a second; keyframes beyond that ask no model. Contract 11.4. */
+/** The cap on the output tokens a second of a live session; beyond it no model is asked about keyframes. */
 
 import { utf8Length } from "../../base/bytes.ts";
 
 const WINDOW_MS = 1_000;
-/** A window that had more answers than this is full, whatever they cost: what is remembered has a bound. */
+/** With this many answers the second counts as full, whatever they cost, so that the list is bounded. */
 const ANSWERS_MAX = 4_096;
 
 /**
- * Counts what the answers of the last second cost. The cost of an answer is known once it is there, so a question is
- * asked while there is anything left, and one long answer keeps the session silent until it is a second old.
+ * Counts the tokens of the answers of the last second. The cost of an answer is known only when it has arrived, so a
+ * request is admitted while the cap is not reached; after one long answer there is none until it is a second old.
  */
 export class TokenRate {
   readonly #perSecond: number;
   readonly #answers: { readonly atMs: number; readonly tokens: number }[] = [];
   #spent = 0;
 
-  /** 0 is no cap. */
+  /** 0 means no cap. */
   constructor(perSecond: number) {
     this.#perSecond = perSecond;
   }
 
-  /** Whether a model may be asked at `nowMs`, a time of a clock that never goes back. */
+  /** Whether a model may be asked at `nowMs`, of a clock that never goes back. */
   admits(nowMs: number): boolean {
     if (this.#perSecond === 0) return true;
     const current = this.#answers.findIndex(({ atMs }) => atMs > nowMs - WINDOW_MS);
@@ -29,7 +29,7 @@ export class TokenRate {
     return this.#spent < this.#perSecond && this.#answers.length < ANSWERS_MAX;
   }
 
-  /** An answer came at `nowMs`. */
+  /** Counts an answer that arrived at `nowMs`. */
   spend(nowMs: number, answer: string): void {
     if (this.#perSecond === 0) return;
     const tokens = tokensOf(answer);
@@ -38,7 +38,7 @@ export class TokenRate {
   }
 }
 
-/** Roughly: four bytes are a token, and every answer is one at least. */
+/** An estimate: four bytes are one token, and every answer is at least one. */
 export function tokensOf(answer: string): number {
   return Math.max(1, Math.floor(utf8Length(answer) / 4));
 }

@@ -1,4 +1,4 @@
-/** Policy revisions of a run: the fold of their events, and which step may follow which. Interface 2.7 and 3, contract 10. */
+/** Policy revisions of a run: the fold of their events, and the allowed transitions. See docs/triggers-policies.md#policy-stages. */
 
 import { refuse } from "../../base/refusal.ts";
 import { LIMITS } from "../limits.ts";
@@ -8,18 +8,18 @@ export type PolicyStatus = "draft" | "shadow" | "canary" | "active" | "retired" 
 export const POLICY_STAGES = ["shadow", "canary", "active"] as const;
 export type PolicyStage = typeof POLICY_STAGES[number];
 
-/** What came of a deployment or a rollback. Contract 10. */
+/** The result of a deployment or a rollback. */
 export interface PolicyApplication {
   readonly session_id: string | null;
   readonly generation: number | null;
   readonly prompt_acknowledged: boolean;
   readonly effective_on_current_generation: boolean;
-  /** Parameters that a generation keeps for its life; the next one starts with the new ones. */
+  /** Parameters that are fixed for a generation; the next one starts with the new values. */
   readonly deferred_fields: readonly string[];
   readonly note: string;
 }
 
-/** One revision as its events say. What it is made of (prompt, schema, zone) stays in the log, under its number. */
+/** One revision as it follows from its events. Its contents (prompt, schema, zone) stay in the log. */
 export interface RevisionView {
   /** The sequence number of the event that created it. */
   readonly revision: number;
@@ -28,7 +28,7 @@ export interface RevisionView {
   readonly createdMs: number;
   /** When its status last changed, epoch milliseconds. */
   readonly updatedMs: number;
-  /** The live generation that it took effect on, as long as it is active. */
+  /** The live generation on which it took effect, while it is active. */
   readonly effectiveGeneration: number | null;
   readonly deferredFields: readonly string[];
 }
@@ -52,7 +52,7 @@ export const POLICY_KINDS: ReadonlySet<string> = new Set([
  * ```
  */
 export class PolicyBook {
-  /** By number; a number is the sequence number of an event, so the last one is the newest. */
+  /** By number, which is the sequence number of an event, so the last one is the newest. */
   readonly #revisions = new Map<number, Revision>();
 
   get count(): number {
@@ -74,14 +74,14 @@ export class PolicyBook {
     return this.#active();
   }
 
-  /** 404 on `revision` for a number that is none of this run's. */
+  /** 404 on `revision` for a number that is no revision of this run. */
   revision(number: number): RevisionView {
     const revision = this.#revisions.get(number);
     if (!revision) throw refuse.notFound("Policy revision", "revision");
     return revision;
   }
 
-  /** `payload` is what an event of one of `POLICY_KINDS` holds. */
+  /** `payload` is that of an event of one of `POLICY_KINDS`. */
   fold(seq: number, ptsMs: number, kind: string, payload: unknown): void {
     if (kind === "policy_revision_created") {
       this.#revisions.set(seq, {
@@ -129,7 +129,7 @@ function change(
   revision.deferredFields = application?.deferred_fields ?? [];
 }
 
-/** 409 unless a new revision may follow: `parent` names the newest, and is null for the first. */
+/** 409 unless `parent` is the newest revision, or null for the first one. */
 export function checkParent(book: PolicyBook, parent: number | null): void {
   const newest = book.newest?.revision ?? null;
   if (parent === newest) return;
@@ -139,7 +139,7 @@ export function checkParent(book: PolicyBook, parent: number | null): void {
   );
 }
 
-/** 409 when the run has as many revisions as it may. */
+/** 409 when the run has the largest allowed number of revisions. */
 export function checkCount(book: PolicyBook): void {
   if (book.count < LIMITS.policy.revisionsMax) return;
   throw refuse.conflict("run_id", `Cannot create a revision as the run has ${book.count} already`);
@@ -151,7 +151,7 @@ const STAGE_BEFORE: Record<PolicyStage, PolicyStatus> = {
   active: "canary",
 };
 
-/** 409 unless `revision` is where the stage before `stage` leaves it. */
+/** 409 unless the revision has the status that must come before `stage`. */
 export function checkStage({ revision, status }: RevisionView, stage: PolicyStage): void {
   if (status === STAGE_BEFORE[stage]) return;
   throw refuse.conflict(

@@ -1,4 +1,4 @@
-/** The restricted zone of a policy: where, when motion counts as activity, and what such a zone may be. Interface 2.7. */
+/** The restricted zone of a policy and its rules. See docs/triggers-policies.md#restricted-zone. */
 
 import { utf8Length } from "../../base/bytes.ts";
 import type { NormalizedRegion } from "../frames/coordinates.ts";
@@ -21,7 +21,7 @@ export interface RestrictedZone {
   readonly exit_after_frames: number;
 }
 
-/** Contract 10: every rule that `zone` breaks, each on its own field below `at`. */
+/** Adds a fault for every rule that `zone` breaks, on the field below `at`. */
 export function checkZone(rules: FieldRules, at: string, zone: RestrictedZone): void {
   checkIdentifier(rules, `${at}.policy_id`, zone.policy_id);
   if (!(zone.policy_version >= 1)) {
@@ -47,11 +47,11 @@ function checkIdentifier(rules: FieldRules, field: string, id: string): void {
   if (bytes < minimum || bytes > maximum) {
     rules.fault(field, `must have ${minimum} to ${maximum} bytes: got ${bytes}`);
   }
-  // deno-lint-ignore no-control-regex -- these are what is looked for
+  // deno-lint-ignore no-control-regex -- control characters are searched for
   if (/[\x00-\x1f\x7f-\x9f]/.test(id)) rules.fault(field, "must not have control characters");
 }
 
-/** A zone lies wholly inside the picture; unlike a crop it is compared with others exactly, so nothing is tolerated. */
+/** A zone must lie inside the picture without tolerance, unlike a crop, because zones are compared exactly. */
 function checkRegion(rules: FieldRules, field: string, { x, y, width, height }: NormalizedRegion): void {
   if (!(x >= 0 && y >= 0 && width > 0 && height > 0 && x + width <= 1 && y + height <= 1)) {
     rules.fault(field, `must lie inside [0, 1] with a size above 0: got ${x}, ${y}, ${width}, ${height}`);

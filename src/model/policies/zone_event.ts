@@ -1,4 +1,4 @@
-/** The payload that says motion persisted inside a restricted zone. Interface 6.5, contract 11.5. */
+/** The payload of the event for motion that persisted inside a restricted zone. */
 
 import type { PayloadOf } from "../events/event_table.ts";
 import type { RestrictedZone } from "./zone.ts";
@@ -10,7 +10,7 @@ import {
   unitScore,
 } from "../live/live_frame.ts";
 
-/** Motion of perceptual hashes, computed on the zone's pixels alone. */
+/** Motion of perceptual hashes, computed on the pixels of the zone only. */
 const MODEL_ID = "service.motion-phash.v1";
 
 export interface ZoneEntry {
@@ -18,14 +18,14 @@ export interface ZoneEntry {
   readonly generation: number;
   readonly frame: LiveFrame;
   readonly zone: RestrictedZone;
-  /** Motion of the frame that entered, [0,1]. */
+  /** Motion of the frame with which the activity began, [0,1]. */
   readonly score: number;
-  /** Frames in a row that met the threshold, this one included. */
+  /** Consecutive frames that met the threshold, this one included. */
   readonly consecutiveFrames: number;
   readonly image: StoredImage;
 }
 
-/** Nobody says who or what moved, so the subject is null. */
+/** It is not identified who or what moved, so the subject is null. */
 export function zoneEnteredPayload(entry: ZoneEntry): PayloadOf<"restricted_zone_activity_entered"> {
   const { zone } = entry;
   const { x, y, width, height } = zone.region;

@@ -1,13 +1,13 @@
-/** What a model's text says of a chunk: the object in it, whether that is an answer, and how sure it is. Contract 6.4. */
+/** Parsing the answer of a model about a chunk: the JSON in it, its validity and its confidence. See docs/reason.md#model-answers. */
 
 import { FRAME_EVENT_TYPES, type FrameEventType } from "../frames/frame_row.ts";
 import { firstJsonObject, jsonDepth, MAX_JSON_DEPTH } from "./json_object.ts";
 import type { OutputSchema } from "./output_schema.ts";
 
-/** Why a text is no answer; behind `semantic_parse_failed:` in `semantic_error`. */
+/** Why a text is no answer; the part after `semantic_parse_failed:` in `semantic_error`. */
 export type AnswerFault = "empty_response" | "json_object_not_found" | "invalid_json" | "schema_mismatch";
 
-/** What takes the place of the deterministic labels on every frame of a chunk. Contract 4.1. */
+/** The labels that replace the deterministic ones on every frame of a chunk. */
 export interface ChunkOverlay {
   readonly eventType: FrameEventType;
   readonly objectLabel: string;
@@ -17,18 +17,18 @@ export interface ChunkOverlay {
   readonly confidence: number;
 }
 
-/** `rawOutput` is JSON: what the model said, null where nothing could be read. */
+/** `rawOutput` is the JSON of the model, null when none could be read. */
 export type Answered<Value> =
   | ({ readonly ok: true; readonly rawOutput: unknown } & Value)
   | { readonly ok: false; readonly fault: AnswerFault; readonly rawOutput: unknown };
 
 /**
- * Longer than any answer of the tokens that are asked for. What is searched, checked with a caller's schema and written
- * to the timeline, once a chunk, has a bound.
+ * Longer than any answer of the requested number of tokens. It bounds the text that is searched, checked with the schema
+ * of the caller and written to the timeline for every chunk.
  */
 const ANSWER_CHARACTERS_MAX = 65_536;
 
-/** The built-in schema: the first JSON object in the text, whatever stands around it. */
+/** An answer by the built-in schema: the first JSON object in the text, whatever is around it. */
 export function parseFrameAnswer(text: string): Answered<{ readonly overlay: ChunkOverlay }> {
   const found = objectIn(text);
   if (!found.ok) return found;
@@ -39,9 +39,9 @@ export function parseFrameAnswer(text: string): Answered<{ readonly overlay: Chu
 }
 
 /**
- * A caller's schema: the whole text is JSON, and there is no overlay. A text that is no JSON is kept as
- * `{"raw": text}`; so is a nest too deep to be an answer, and the beginning of a text too long to be one. JSON that does
- * not fit the schema is kept as it is.
+ * An answer by the schema of the caller: the whole text must be JSON, and there is no overlay. A text that is no JSON, or
+ * is nested too deeply, is kept as `{"raw": text}`, and so is the beginning of a text that is too long. JSON that does
+ * not match the schema is kept as it is.
  */
 export function parseCustomAnswer(text: string, schema: Pick<OutputSchema, "fault">): Answered<object> {
   const asText = { raw: cutText(text, ANSWER_CHARACTERS_MAX) };
@@ -55,7 +55,7 @@ export function parseCustomAnswer(text: string, schema: Pick<OutputSchema, "faul
     : { ok: false, fault: "schema_mismatch", rawOutput: value };
 }
 
-/** Undefined for what is no JSON. */
+/** Undefined when the text is no JSON. */
 function parsedJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -64,7 +64,7 @@ function parsedJson(text: string): unknown {
   }
 }
 
-/** The second pass under a caller's schema answers with TIER_LABEL_ANSWER instead. Contract 6.5. */
+/** The check of TIER_LABEL_ANSWER, the answer of the second pass when the caller gave a schema. */
 export const TIER_LABEL: Pick<OutputSchema, "fault"> = {
   fault(value) {
     if (!isObject(value)) return "must be object";
@@ -77,7 +77,7 @@ export const TIER_LABEL: Pick<OutputSchema, "fault"> = {
   },
 };
 
-/** Contract 6.5: `confidence` of a text that is JSON as a whole, clamped to [0,1]; 0.5 for anything else. */
+/** `confidence` of a text that is JSON as a whole, clamped to [0,1]; 0.5 for any other text. */
 export function tierConfidence(text: string): number {
   const value = parsedJson(text);
   const confidence = isObject(value) ? value.confidence : undefined;
@@ -87,18 +87,18 @@ export function tierConfidence(text: string): number {
 
 const UNKNOWN_CONFIDENCE = 0.5;
 
-/** Contract 6.5: strictly below the threshold. */
+/** Whether the confidence of the first answer is below the threshold. */
 export function needsSecondPass(firstAnswer: string, threshold: number): boolean {
   return tierConfidence(firstAnswer) < threshold;
 }
 
-/** The first JSON object in a model's text, which is none where it is too long to be an answer. */
+/** The first JSON object in the text of a model; none when the text is too long. */
 export function objectIn(text: string): Answered<object> & { readonly rawOutput: unknown } {
   if (text.trim() === "") return { ok: false, fault: "empty_response", rawOutput: null };
   if (text.length > ANSWER_CHARACTERS_MAX) return { ok: false, fault: "invalid_json", rawOutput: null };
   const found = firstJsonObject(text);
   if (!found) {
-    // A brace that is never closed is an answer that was cut off; a pair with nonsense in it is bad JSON.
+    // A brace that is never closed means that the answer was cut off; a pair of braces means invalid JSON.
     const opened = text.indexOf("{");
     const hasPair = opened >= 0 && text.indexOf("}", opened) > opened;
     return { ok: false, fault: hasPair ? "invalid_json" : "json_object_not_found", rawOutput: null };
@@ -107,7 +107,7 @@ export function objectIn(text: string): Answered<object> & { readonly rawOutput:
   return { ok: true, rawOutput: JSON.parse(text.slice(found.start, found.end)) };
 }
 
-/** A field's text within `maximum` UTF-16 units; a pair of units is never cut in two. */
+/** The beginning of a text of at most `maximum` UTF-16 units; a surrogate pair is never cut in two. */
 export function cutText(text: string, maximum: number): string {
   if (text.length <= maximum) return text;
   return text.slice(0, maximum).replace(/[\uD800-\uDBFF]$/, "");
@@ -117,7 +117,7 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Schema frame_metadata: the longest summary of a row. */
+/** The longest summary that the published schema of rows allows. */
 const TEXT_MAX = 5000;
 const LABEL_MAX = 256;
 

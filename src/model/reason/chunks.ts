@@ -1,10 +1,10 @@
-/** The arithmetic of chunks: which pictures are looked at, how far processing lags behind the media, what it cost. */
+/** Calculations about chunks: which pictures are sent, the lag of the processing, the tokens. */
 
 import { NO_TOKENS, type TokenCounts } from "../infer/inference.ts";
 
 /**
- * Positions of the chosen frames among the `frames` of a chunk, ascending. Contract 6.2: chosen by position, never by
- * what the filter thinks of them. 25 frames: one picture is 12, two are 0 and 24, three are 0, 12 and 24.
+ * Positions of the chosen frames among the `frames` of a chunk, ascending. They depend on the position only and not on the
+ * results of the filter. Of 25 frames, one picture is 12, two are 0 and 24, three are 0, 12 and 24.
  */
 export function chosenPositions(frames: number, wanted: number): number[] {
   if (frames <= 0 || wanted <= 0) return [];
@@ -17,13 +17,13 @@ export function chosenPositions(frames: number, wanted: number): number[] {
   return [...new Set(positions)];
 }
 
-/** Contract 6.7, milliseconds. */
+/** All in milliseconds. */
 export interface ChunkLag {
   /** Wall time from the start of the chunk to its end. */
   readonly process_ms: number;
   /** Media time from its first to its last frame; 0 for a chunk of one frame. */
   readonly source_span_ms: number;
-  /** What processing took beyond the media time, never below 0. */
+  /** How much longer the processing took than the media last, never below 0. */
   readonly lag_ms: number;
 }
 
@@ -34,13 +34,13 @@ export function chunkLag(
   return { process_ms: processMs, source_span_ms: spanMs, lag_ms: Math.max(0, processMs - spanMs) };
 }
 
-/** Contract 6.7: the value at rank round((n-1) * p / 100) of the sorted values; 0 when there are none. */
+/** The value at rank round((n-1) * p / 100) of the sorted values; 0 when there are none. */
 export function percentile(values: readonly number[], p: number): number {
   const sorted = values.toSorted((left, right) => left - right);
   return sorted[Math.round((sorted.length - 1) * p / 100)] ?? 0;
 }
 
-/** Contract 1.1: unique within a request, and the same whenever the same chunk is told again. */
+/** Unique within a request, and always the same for the same moment. */
 export function momentId(requestId: string, chunkIndex: number, momentIndex: number): string {
   return `${requestId}:${chunkIndex}:${momentIndex}`;
 }

@@ -1,16 +1,16 @@
-/** What the models said of a run, chunk by chunk, as a timeline of interactions. Contract 8.1, C8. */
+/** The interactions of a run: the answers of models, chunk by chunk, in order of time. See docs/api.md#interactions. */
 
 import { parseWithRawNumbers } from "../exact_json.ts";
 import { payloadFields } from "../events/payload_json.ts";
 
-/** A semantic chunk event as it is read back. */
+/** A semantic chunk event as it is read from the log. */
 export interface ChunkEvent {
   readonly ptsMs: number;
   /** The payload's JSON text. */
   readonly payload: string;
 }
 
-/** What is read of a payload here; any of it may be missing or of another type. */
+/** The fields that are read here; any of them may be missing or of another type. */
 interface ChunkPayload {
   readonly request_id?: unknown;
   readonly session_id?: unknown;
@@ -25,26 +25,26 @@ interface ChunkPayload {
   readonly event_type?: unknown;
 }
 
-interface Chunk {
+interface InteractionChunk {
   items: readonly unknown[];
   chunkIndex: number;
-  /** The media time that one of the chunk's events gives. */
+  /** The media time, from the first event of the chunk that has it. */
   startMs: number | undefined;
   endMs: number | undefined;
-  /** When the first event of the chunk was written. */
+  /** When the first event of the chunk was written, epoch milliseconds. */
   writtenMs: number;
 }
 
 /**
- * The interactions of the events, given in sequence order; with `index` only those of chunks of that index. Each is
- * for JSON.stringify: numbers of the model's own output are kept as text.
+ * The interactions of the events, which are given in sequence order; with `index` only those of chunks of that index. The
+ * results are for JSON.stringify: the numbers of a model's output are kept as text.
  *
- * A chunk is told of by two events, `semantic_chunk_inferred` with what the model said and later
- * `semantic_chunk_generated` with what it cost. The first one that says something gives the interactions, and media
- * times are taken from whichever has them; a chunk of which neither does gets the time of its first event.
+ * A chunk has two events: `semantic_chunk_inferred` with the answer of the model, and later `semantic_chunk_generated`
+ * with the costs. The interactions come from the first one with an answer, the media times from the first one with
+ * times. A chunk without media times gets the time at which its first event was written.
  */
 export function interactionsOf(events: Iterable<ChunkEvent>, index?: string): object[] {
-  const chunks = new Map<string, Chunk>();
+  const chunks = new Map<string, InteractionChunk>();
   for (const { ptsMs, payload: text } of events) {
     const payload: ChunkPayload | undefined = payloadFields(text);
     if (payload === undefined || (index !== undefined && payload.index_name !== index)) continue;
@@ -64,7 +64,7 @@ export function interactionsOf(events: Iterable<ChunkEvent>, index?: string): ob
   return [...chunks.values()].flatMap((chunk) => chunk.items.map((item) => interactionOf(item, chunk)));
 }
 
-/** Chunks are counted from 0 by each request, and by each track of a live session. */
+/** Each request, and each track of a live session, counts its chunks from 0. */
 function keyOf({ request_id, session_id, track_id, stream_id, chunk_index }: ChunkPayload): string {
   return JSON.stringify([request_id, session_id, track_id, stream_id, chunk_index]);
 }
@@ -79,8 +79,8 @@ function itemsOf(payload: ChunkPayload, text: string): readonly unknown[] {
   return object === "" && event === "" ? [] : [{ object_label: object, event_type: event }];
 }
 
-/** Output that is no object is told under the name that the reason route gives to text that it cannot parse. */
-function interactionOf(item: unknown, { chunkIndex, startMs, endMs, writtenMs }: Chunk): object {
+/** Output that is no object is given as `raw`, like text that reason cannot parse. */
+function interactionOf(item: unknown, { chunkIndex, startMs, endMs, writtenMs }: InteractionChunk): object {
   const isObject = typeof item === "object" && item !== null && !Array.isArray(item) && !JSON.isRawJSON(item);
   const start = startMs ?? writtenMs;
   return {

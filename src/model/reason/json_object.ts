@@ -1,21 +1,21 @@
-/** Finds the first JSON object in a text, in time linear in the text whatever it holds. */
+/** Finds the first JSON object in a text, in linear time for every text. */
 
-/** Where an object stands in a text, `end` past its brace, and how deep its values nest (a flat object is 1). */
+/** The position of an object in a text, `end` after its brace, and its depth (a flat object has 1). */
 export interface FoundObject {
   readonly start: number;
   readonly end: number;
   readonly depth: number;
 }
 
-/** Deeper JSON is no answer: whoever walks it later may recurse. */
+/** Deeper JSON is not accepted, because later code may recurse into it. */
 export const MAX_JSON_DEPTH = 64;
 
-/** The `{...}` with the smallest start that is JSON; prose, code fences and broken objects around it do not matter. */
+/** The first `{...}` that is JSON. Other text around it, code fences and broken objects are skipped. */
 export function firstJsonObject(text: string): FoundObject | null {
-  // An attempt from one brace decides for every brace that it reads as the start of an object. Those it has finished
-  // are objects. Those still open where it fails would fail at the same place. What is left are braces that it reads
-  // inside a string, and an attempt from there reads text as strings and strings as text, so no third one can run
-  // over the same stretch: every character is read at most twice.
+  // An attempt from one brace also decides about every brace that it reads as the start of an object. Those objects that
+  // it finished are JSON. Those still open where it fails would fail at the same place. The remaining braces are inside
+  // what it reads as strings. An attempt from there takes strings for text and text for strings, so no third attempt can
+  // read the same characters again: every character is read at most twice.
   const decided = new Map<number, FoundObject | null>();
   for (let start = text.indexOf("{"); start >= 0; start = text.indexOf("{", start + 1)) {
     const known = decided.get(start);
@@ -27,7 +27,7 @@ export function firstJsonObject(text: string): FoundObject | null {
   return null;
 }
 
-/** How deep the arrays and objects of a parsed value nest; without recursion. */
+/** The depth of the arrays and objects of a parsed value, found without recursion. */
 export function jsonDepth(value: unknown): number {
   let level: unknown[] = [value];
   for (let depth = 0;; depth++) {
@@ -37,8 +37,8 @@ export function jsonDepth(value: unknown): number {
   }
 }
 
-/** What is open while an object is read: where it starts, whether it is an object, the deepest nesting inside. */
-interface Open {
+/** An array or object that is being read: its start and the depth inside it. */
+interface OpenContainer {
   readonly start: number;
   readonly isObject: boolean;
   depth: number;
@@ -49,14 +49,14 @@ const SCALAR = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y;
 const ESCAPE = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y;
 
 /**
- * Reads one object from `start` by the grammar of JSON. Notes in `decided` every other object whose start it read; on
- * success there is no need to.
+ * Reads one object from `start` by the grammar of JSON. If it fails, records in `decided` the result for every other
+ * object whose start it read.
  */
 function attempt(text: string, start: number, decided: Map<number, FoundObject | null>): FoundObject | null {
-  const open: Open[] = [{ start, isObject: true, depth: 1 }];
+  const open: OpenContainer[] = [{ start, isObject: true, depth: 1 }];
   const closed: FoundObject[] = [];
   let at = skip(WHITESPACE, text, start + 1);
-  // What may come next: a key or value is `first` in its container, or it is not and stands behind a comma.
+  // Whether the next key or value is the first one of its container; others come after a comma.
   let isFirst = true;
   for (;;) {
     const container = open.at(-1)!;
@@ -81,7 +81,7 @@ function attempt(text: string, start: number, decided: Map<number, FoundObject |
       if (end === at) break;
       at = end;
     }
-    // A value has ended: close what it completes, up to the next comma.
+    // A value has ended: close the containers that end with it, up to the next comma.
     for (;;) {
       if (open.length === 0) return closed.at(-1)!;
       at = skip(WHITESPACE, text, at);
@@ -105,13 +105,13 @@ function attempt(text: string, start: number, decided: Map<number, FoundObject |
   }
 }
 
-/** The position behind what `pattern` matches at `from`, or `from` itself. */
+/** The position after the match of `pattern` at `from`, or `from` itself without a match. */
 function skip(pattern: RegExp, text: string, from: number): number {
   pattern.lastIndex = from;
   return pattern.test(text) ? pattern.lastIndex : from;
 }
 
-/** The position behind the string at `from`, or `from` itself when none stands there. */
+/** The position after the string at `from`, or `from` itself when there is none. */
 function stringEnd(text: string, from: number): number {
   if (text[from] !== '"') return from;
   for (let at = from + 1; at < text.length;) {

@@ -3,6 +3,6 @@
 export const MEDIA_MODES = ["frames", "video", "audio_video"] as const;
 export type MediaMode = typeof MEDIA_MODES[number];
 
-/** How closely the model looks at a clip. */
+/** The resolution at which the model reads a clip. */
 export const MEDIA_RESOLUTIONS = ["low", "medium", "high"] as const;
 export type MediaResolution = typeof MEDIA_RESOLUTIONS[number];

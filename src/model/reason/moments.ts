@@ -1,4 +1,4 @@
-/** Moments of a clip: what a model claims to see and hear in it, and what local evidence leaves of that. Contract 6.4, 6.8. */
+/** Moments of a clip: those that a model reports, and their comparison with local audio. See docs/reason.md#local-audio. */
 
 import type { z } from "zod";
 import { chunkMoment } from "../events/analysis_payloads.ts";
@@ -6,21 +6,21 @@ import { LIMITS } from "../limits.ts";
 import type { AudioObservation, LocalAudio } from "../sidecars/local_audio.ts";
 import { type Answered, type ChunkOverlay, cutText, isObject, objectIn } from "./answer.ts";
 
-/** As events carry it in `moments[]`; offsets are milliseconds from the start of the clip. */
+/** One of `moments[]` of events; offsets are milliseconds from the start of the clip. */
 export type ChunkMoment = Readonly<z.infer<typeof chunkMoment>>;
 export type MomentKind = ChunkMoment["kind"];
 type Modality = ChunkMoment["modalities"][number];
 
-/** As the events know them. */
+/** The kinds that events allow. */
 export const MOMENT_KINDS: readonly MomentKind[] = chunkMoment.shape.kind.options;
 
-/** Moments in the order of their times, and what they say of every frame of the chunk. */
+/** Moments in order of time, and the overlay for every frame of the chunk. */
 export interface Moments {
   readonly moments: readonly ChunkMoment[];
   readonly overlay: ChunkOverlay;
 }
 
-/** A model's answer about a clip of `clipMs` milliseconds. Moments outside of the clip are cut to it or dropped. */
+/** The answer of a model about a clip of `clipMs` milliseconds. Moments are cut to the clip; those outside are dropped. */
 export function parseMomentsAnswer(text: string, clipMs: number): Answered<Moments> {
   const found = objectIn(text);
   if (!found.ok) return found;
@@ -34,30 +34,30 @@ export function parseMomentsAnswer(text: string, clipMs: number): Answered<Momen
   return { ok: true, rawOutput: found.rawOutput, moments, overlay: momentOverlay(moments[0]) };
 }
 
-/** What is known of a window besides the model's moments. */
+/** The result of the local analysis of a window. */
 export interface LocalEvidence {
-  /** Null when nobody listened, or when listening failed. */
+  /** Null when there was no local analysis, or when it failed. */
   readonly local: LocalAudio | null;
   readonly localFailed: boolean;
   readonly clipMs: number;
 }
 
 /**
- * Contract 6.8: what the model claims to hear stands only where the local pass heard something of the kind, and is
- * then told in the local pass's words. What the local pass heard is there in any case. Without a local pass, asked
- * for or failed, the moments are the model's.
+ * A moment with sound that the model reports is kept only when the local analysis found a matching sound; it then gets
+ * the words of the local analysis. All sounds of the local analysis are included. When no local analysis was requested,
+ * the moments are those of the model; when it failed, those of the model without sound.
  */
 export function fuseMoments(claimed: readonly ChunkMoment[], evidence: LocalEvidence): Moments {
   const { local, localFailed, clipMs } = evidence;
   const isFused = local !== null || localFailed;
   if (!isFused) return { moments: claimed, overlay: momentOverlay(claimed[0]) };
-  const heard = (local?.observations ?? []).filter(({ kind }) => kind !== "voice_activity");
+  const observed = (local?.observations ?? []).filter(({ kind }) => kind !== "voice_activity");
   const supported = claimed.flatMap((moment) => {
     if (!claimsSound(moment)) return [moment];
-    const support = heard.filter((observation) => supports(observation, moment));
+    const support = observed.filter((observation) => supports(observation, moment));
     return support.length === 0 ? [] : [inLocalWords(moment, support, clipMs)];
   });
-  const localMoments = heard.map((observation) => observedMoment(observation, clipMs));
+  const localMoments = observed.map((observation) => observedMoment(observation, clipMs));
   const all = [
     ...supported.map((moment) => ({ moment, isLocal: false })),
     ...localMoments.map((moment) => ({ moment, isLocal: true })),
@@ -70,7 +70,7 @@ export function fuseMoments(claimed: readonly ChunkMoment[], evidence: LocalEvid
   return { moments, overlay: momentOverlay(surest) };
 }
 
-/** Contract 6.4: the labels of a chunk with sound are those of one moment, or say that there is none. */
+/** The labels of a chunk with sound: those of one moment, or a text that there is none. */
 function momentOverlay(lead: ChunkMoment | undefined): ChunkOverlay {
   return {
     eventType: "context_observation",
@@ -83,10 +83,10 @@ function momentOverlay(lead: ChunkMoment | undefined): ChunkOverlay {
 
 const NOTHING_FOUND = "Nothing stood out in this window.";
 
-/** Contract 6.4. */
+/** Longer texts of a moment are cut. */
 const TEXT_MAX = 1024;
 
-/** Null where the claim does not have the shape that was asked for. */
+/** Null when the claim does not have the requested shape. */
 function momentOf(claim: unknown, clipMs: number): ChunkMoment | null {
   if (!isObject(claim)) return null;
   const { start_offset_ms, end_offset_ms, modalities, kind, description, confidence } = claim;
@@ -112,7 +112,7 @@ function momentOf(claim: unknown, clipMs: number): ChunkMoment | null {
   };
 }
 
-/** Null for none, undefined for what is no text. */
+/** Null for no text, undefined for a value of another type. */
 function optionalText(value: unknown): string | null | undefined {
   if (value === undefined || value === null) return null;
   if (typeof value !== "string") return undefined;
@@ -126,7 +126,7 @@ function modalitiesOf(names: readonly unknown[]): Modality[] {
   return [...(isAudio ? ["audio" as const] : []), ...(isVideo ? ["video" as const] : [])];
 }
 
-/** Words to kinds; the first that is found decides, so "background music" is music and "machine voice" speech. */
+/** Words by which a kind is recognized; the first match decides, so "background music" is music. */
 const KIND_WORDS: readonly (readonly [RegExp, MomentKind])[] = [
   [/speech|dialog|voice|spoken/, "speech"],
   [/music/, "music"],
@@ -159,10 +159,11 @@ function byTime(left: ChunkMoment, right: ChunkMoment): number {
   return left.start_offset_ms - right.start_offset_ms || left.end_offset_ms - right.end_offset_ms;
 }
 
-// From here on: contract 6.8.
+// From here on: the comparison with local audio.
 
-/** How far apart a claim and its evidence may lie, and two tellings of one thing, milliseconds. */
+/** The largest gap between a moment and the local sound that supports it. */
 const SUPPORT_TOLERANCE_MS = 500;
+/** The largest gap between two moments that count as the same one. */
 const REPEAT_TOLERANCE_MS = 250;
 
 function claimsSound({ modalities, kind }: ChunkMoment): boolean {
@@ -176,7 +177,7 @@ function supports(observation: AudioObservation, moment: ChunkMoment): boolean {
   return isCompatible && overlapMs(observation, moment) >= -SUPPORT_TOLERANCE_MS;
 }
 
-/** Below 0 where there is a gap between the two. */
+/** Below 0 when there is a gap between the two. */
 function overlapMs(
   left: { start_offset_ms: number; end_offset_ms: number },
   right: { start_offset_ms: number; end_offset_ms: number },
@@ -223,7 +224,7 @@ function observedMoment(observation: AudioObservation, clipMs: number): ChunkMom
   };
 }
 
-/** Words of speech; a sound has none, whatever the sidecar sends along with it. */
+/** The transcript of speech; a sound has none, even if the sidecar sends one. */
 function transcriptOf({ kind, transcript }: AudioObservation): string | null {
   return kind === "speech" ? transcript?.trim() || null : null;
 }
@@ -243,7 +244,7 @@ const MECHANICAL_LABELS = new Set([
   "vehicle",
 ]);
 
-/** The kind of a sound that the local pass heard; live audio has the same. */
+/** The kind of a moment for a local sound, for recordings and for live audio. */
 export function kindOfLabel(label: string): MomentKind {
   if (label === "music") return "music";
   if (AMBIENT_LABELS.has(label)) return "ambient";
@@ -255,10 +256,10 @@ interface SourcedMoment {
   readonly isLocal: boolean;
 }
 
-/** One thing told twice is told once, by whoever used more senses, or else by whoever began earlier. */
-function withoutRepeats(told: readonly SourcedMoment[]): ChunkMoment[] {
+/** Of two moments that are the same, keeps the one with more modalities, or else the earlier one. */
+function withoutRepeats(all: readonly SourcedMoment[]): ChunkMoment[] {
   const kept: SourcedMoment[] = [];
-  for (const next of told.toSorted((left, right) => byTime(left.moment, right.moment))) {
+  for (const next of all.toSorted((left, right) => byTime(left.moment, right.moment))) {
     const twin = kept.findIndex((earlier) => isRepeat(earlier, next));
     if (twin < 0) kept.push(next);
     else if (next.moment.modalities.length > kept[twin]!.moment.modalities.length) kept[twin] = next;
@@ -266,7 +267,7 @@ function withoutRepeats(told: readonly SourcedMoment[]): ChunkMoment[] {
   return kept.map(({ moment }) => moment).toSorted(byTime);
 }
 
-/** Two utterances that the local pass told apart are two, however close. */
+/** Two utterances that the local analysis separated are never the same moment. */
 function isRepeat(left: SourcedMoment, right: SourcedMoment): boolean {
   const isSpeech = left.moment.kind === "speech" && !(left.isLocal && right.isLocal);
   return left.moment.kind === right.moment.kind &&

@@ -1,4 +1,4 @@
-/** A caller's JSON Schema, compiled so that neither compiling it nor checking with it can run away. */
+/** A JSON Schema of a caller, compiled with bounds on the time to compile it and to check with it. See docs/reason.md#output-schema. */
 
 import {
   _,
@@ -18,27 +18,27 @@ import { MAX_JSON_DEPTH } from "./json_object.ts";
 
 /** A schema that compiled. */
 export interface OutputSchema {
-  /** As the caller gave it; what a backend is asked for. */
+  /** As the caller gave it; it is sent to the backend. */
   readonly schema: Readonly<Record<string, unknown>>;
-  /** What is wrong with a value, in one short line, or null. */
+  /** The fault of a value, in one short line, or null. */
   fault(value: unknown): string | null;
 }
 
 /**
- * Draft 2020-12, or draft-07 where `$schema` says so or only that fits. Formats are not checked, references stay
- * within the schema. `fault` of the answer says why there is no schema.
+ * Draft 2020-12, or draft-07 when `$schema` names it or when only that fits. Formats are not checked, and references must
+ * stay within the schema. `fault` of the result says why there is no schema.
  *
- * The compiler makes code from the schema, but never from its texts: ajv quotes every name and value. What a schema
- * could still do is cost time, and each way is closed:
- *   - size and depth are bounded, and so is what comes of them, as references are called and never copied in;
- *   - references alone can make checking exponential (anyOf of two references, each to an anyOf of two ...), so each
- *     call of one is a step and the steps of one check are counted;
- *   - patterns run on RE2, which does not backtrack, and the sum of their programs is bounded.
- * Nothing is kept: compiler, code and counters belong to the answer and go with it.
+ * The compiler generates code from the schema, but never from its texts: ajv quotes every name and value. A schema could
+ * still cost much time, which is prevented in three ways:
+ *   - size and depth are bounded, and so is the code, as references are calls and are never copied into the code;
+ *   - references alone can make a check exponential (anyOf of two references, each to an anyOf of two ...), so the
+ *     references that one check follows are counted and bounded;
+ *   - patterns are executed by RE2, which does not backtrack, and the sum of their programs is bounded.
+ * Compiler, code and counters belong to the result and are freed with it.
  */
 export function compileOutputSchema(value: unknown): CompiledSchema {
   try {
-    return { ok: true, outputSchema: compiled(checkedSchema(value)) };
+    return { ok: true, outputSchema: compiled(plainSchema(value)) };
   } catch (error) {
     if (error instanceof SchemaFault) return { ok: false, fault: error.message };
     throw error;
@@ -51,16 +51,16 @@ export type CompiledSchema =
 
 class SchemaFault extends Error {}
 
-/** Not a question of drafts. */
+/** The other draft would not help. */
 class TooComplex extends SchemaFault {}
 
 const DRAFT_2020 = "https://json-schema.org/draft/2020-12/schema";
 const DRAFT_07 = "http://json-schema.org/draft-07/schema";
 
-/** Longest fault that is passed on; it may quote the schema. */
+/** Longer faults, which may quote the schema, are cut. */
 const FAULT_CHARACTERS_MAX = 200;
 
-/** References that one check may follow. A list of 1024 tokens has fewer values than this has steps. */
+/** References that one check may follow: more than an answer of 1024 tokens has values. */
 const STEPS_MAX = 20_000;
 
 /** Instructions of all patterns of a schema together. */
@@ -91,7 +91,7 @@ function withCompiler(Compiler: typeof Ajv | typeof Ajv2020, schema: Record<stri
     const compiler = new Compiler(optionsOf(new Patterns()));
     countReferences(compiler, steps);
     check = compiler.compile(schema);
-    // Code is read when it is first run; code that nests too deep fails then, and better now.
+    // The generated code is parsed at its first call; code that nests too deeply fails here instead of later.
     steps.restart();
     check(null);
   } catch (error) {
@@ -135,7 +135,7 @@ class TooManySteps extends Error {
   override readonly message = "too many references have to be followed";
 }
 
-/** The references that a check has followed. */
+/** Counts the references that one check follows. */
 class Steps {
   #left = Infinity;
 
@@ -149,7 +149,7 @@ class Steps {
   }
 }
 
-/** Every call of a reference takes a step first. */
+/** Makes every call of a reference take a step. */
 function countReferences(compiler: Ajv | Ajv2020, steps: Steps): void {
   for (const definition of [definitionOf(refModule), definitionOf(dynamicRefModule)]) {
     const keyword = definition.keyword as string;
@@ -170,7 +170,7 @@ function definitionOf(module: unknown): CodeKeywordDefinition {
   return (module as { default: CodeKeywordDefinition }).default;
 }
 
-/** The patterns of one schema. */
+/** Compiles the patterns of one schema and bounds their total size. */
 class Patterns {
   #programs = 0;
 
@@ -186,13 +186,13 @@ class Patterns {
 }
 
 /**
- * JSON Schema has one key that starts like this. ajv has another, with which a check answers by a promise, and a
- * promise looks like a yes.
+ * The key `$async` of ajv makes a check return a promise, which would count as a success. JSON Schema itself has only one
+ * key that starts with `$a`, which is `$anchor`.
  */
-const LATE_ANSWER = /^\$a(?!nchor$)/;
+const ASYNC_KEY = /^\$a(?!nchor$)/;
 
 /** A copy that is plain JSON within the limits. */
-function checkedSchema(value: unknown): Record<string, unknown> {
+function plainSchema(value: unknown): Record<string, unknown> {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     throw new SchemaFault("must be a JSON Schema object");
   }
@@ -217,7 +217,7 @@ class PlainCopy {
     if (Array.isArray(value)) return value.map((item) => this.of(item, depth + 1));
     return Object.fromEntries(
       Object.entries(value).map(([key, item]) => {
-        if (LATE_ANSWER.test(key) && item === true) throw new SchemaFault(`must not have the key ${key}`);
+        if (ASYNC_KEY.test(key) && item === true) throw new SchemaFault(`must not have the key ${key}`);
         return [key, this.of(item, depth + 1)];
       }),
     );

@@ -1,24 +1,24 @@
-/** Every text that a model is told about a chunk of a recording. Contract 6.3. */
+/** The prompts for chunks of recordings. See docs/reason.md#prompts. */
 
 import { LIMITS } from "../limits.ts";
 import type { LocalAudio } from "../sidecars/local_audio.ts";
 import type { MediaMode } from "./media_mode.ts";
 
-/** What a chunk's prompt is made of. Times are milliseconds of media time. */
+/** The parts of the prompt of a chunk. Times are milliseconds of media time. */
 export interface ChunkPrompt {
   readonly mediaMode: MediaMode;
   /** The caller's prompt; null for the built-in one. */
   readonly prompt: string | null;
-  /** First and last frame; they are told in frames mode only. */
+  /** First and last frame; part of the prompt in frames mode only. */
   readonly frames: { readonly start: number; readonly end: number };
   readonly ptsStartMs: number;
   readonly ptsEndMs: number;
-  /** What was said of the chunk before, in a temporal chain. */
+  /** The answer about the chunk before, in a temporal chain. */
   readonly previous?: { readonly ptsMs: number; readonly text: string } | null;
   readonly localAudio?: LocalAudio | null;
 }
 
-/** Prompt, previous state, fixed instructions for sound, local evidence, then one `key=value` line a fact. */
+/** Prompt, previous state, fixed rules for sound, local evidence, then one `key=value` line for each fact. */
 export function chunkPrompt(chunk: ChunkPrompt): string {
   const { mediaMode, previous, localAudio } = chunk;
   const hasSound = mediaMode === "audio_video";
@@ -70,7 +70,7 @@ Answer with one JSON object and nothing else, no code fence, no text before or a
 "description":"...","intent":"...","audio_visual_relation":"...","confidence":0.0}]}
 An uneventful clip has {"moments":[]}.`;
 
-/** Said whatever the caller's prompt says. */
+/** Added to every prompt with sound, also to that of the caller. */
 const AUDIO_VIDEO_RULES = `\
 Rules for sound and time:
 - The sound of the clip is evidence like its picture. Report only what can be heard or seen in this clip.
@@ -81,7 +81,7 @@ Rules for sound and time:
 - kind is exactly one of speech, sound_effect, music, ambient, interaction, mechanical, other.
 - All audio tracks are mixed into one. Do not say which track or channel a sound comes from.`;
 
-/** Contract 6.3: how much of the chunk before a prompt repeats. */
+/** How much of the answer about the chunk before is repeated. */
 const PREVIOUS_CHARACTERS = 200;
 const CONTEXT_LINES_MAX = 32;
 const CONTEXT_TEXT_CHARACTERS = 240;
@@ -108,7 +108,7 @@ function localAudioContext({ observations }: LocalAudio): string {
   ].join("\n");
 }
 
-/** On one line, in quotes: what was said in a recording must not look like a part of the prompt. */
+/** On one line and in quotes, so that words of a recording do not look like a part of the prompt. */
 function quotedText(text: string): string {
   return JSON.stringify(Array.from(text).slice(0, CONTEXT_TEXT_CHARACTERS).join(""));
 }

@@ -1,4 +1,4 @@
-/** What a reason request asks for once every default is applied, and every rule that its fields are held to. */
+/** A reason request with all defaults applied, and the rules for its fields. See docs/reason.md#request. */
 
 import { utf8Length } from "../../base/bytes.ts";
 import type { ReasonBody } from "../api/reason.ts";
@@ -13,16 +13,16 @@ import { parseSamplingPolicy, type SamplingRequest } from "../frames/sampling.ts
 import type { MediaMode, MediaResolution } from "./media_mode.ts";
 import { compileOutputSchema, type OutputSchema } from "./output_schema.ts";
 
-/** What the rules need to know beyond the body. */
+/** What the rules need besides the body. */
 export interface ReasonFacts {
   readonly requestId: string;
-  /** Whether any backend is configured; without one nobody can lack binary transport. */
+  /** Whether any backend is configured; without one, no backend can lack support for binary media. */
   readonly hasProvider: boolean;
-  /** Whether the backend that would serve `model` takes binary clips. */
+  /** Whether the backend that would serve `model` accepts clips. */
   hasBinaryMedia(model: string): boolean;
 }
 
-/** How the sampled frames are cut into chunks. Contract 6.2. */
+/** How the sampled frames are divided into chunks. See docs/reason.md#chunks. */
 export type Chunking =
   | { readonly by: "count"; readonly size: number }
   | { readonly by: "window"; readonly windowMs: number };
@@ -35,7 +35,7 @@ export interface LocalAudioPlan {
   readonly voiceFeedback: boolean;
 }
 
-/** A reason request that passed every rule; nothing in it is left to default. */
+/** A reason request that keeps every rule, with a value for every field. */
 export interface ReasonPlan {
   readonly sourceUri: string;
   readonly mode: Mode;
@@ -59,27 +59,27 @@ export interface ReasonPlan {
   /** The caller's prompt, trimmed; null asks for the built-in one. */
   readonly prompt: string | null;
   readonly outputSchema: OutputSchema | null;
-  /** Canonical where the contract knows it, else as given. */
+  /** The canonical id if the catalog has the model, else as given. */
   readonly firstPassModel: string;
   readonly secondPassModel: string;
-  /** Contract 6.5: a first answer below this confidence is asked again. */
+  /** With a first answer below this confidence the second model is asked. */
   readonly threshold: number;
-  /** Chunks know what was said of the one before, so they go one after the other. */
+  /** The prompt of a chunk has the answer about the one before, so chunks are processed one after the other. */
   readonly temporalChain: boolean;
-  /** The middle picture of the chunk before is the first picture of this one. */
+  /** The middle picture of the chunk before is sent as the first picture of this one. */
   readonly visualDiff: boolean;
-  /** Chunks at a time; 1 in a temporal chain. */
+  /** Chunks that are processed at the same time; 1 in a temporal chain. */
   readonly concurrency: number;
 
   /** Still pictures of a chunk in frames mode. */
   readonly imagesPerChunk: number;
-  /** Pixels of the longest edge; null leaves the size as it is. */
+  /** Pixels of the longest edge; null for the original size. */
   readonly maxEdge: number | null;
-  /** Contract 6.1 video_clip_mode: a chunk is sent as a silent clip of this length instead of as stills. */
+  /** `video_clip_mode`: a chunk is sent as a silent clip of this length instead of as pictures. */
   readonly clip: { readonly durationMs: number } | null;
   readonly media: {
     readonly mode: MediaMode;
-    /** Null leaves it to the backend. */
+    /** Null for the default of the backend. */
     readonly resolution: MediaResolution | null;
     readonly persistEvidence: boolean;
     /** Length of a native window, milliseconds. */
@@ -88,17 +88,17 @@ export interface ReasonPlan {
   readonly localAudio: LocalAudioPlan | null;
 }
 
-/** Contract 6.2: video and audio_video. An explicit `frames` is the same as none. */
+/** Whether clips are sent (`video`, `audio_video`) instead of pictures. See docs/reason.md#media-windows. */
 export function isNative(plan: ReasonPlan): boolean {
   return plan.media.mode !== "frames";
 }
 
-/** Contract 6.5: a second pass makes sense only with another model. */
+/** Whether there is a second pass, which needs a second model. See docs/reason.md#second-model. */
 export function isTiered(plan: ReasonPlan): boolean {
   return plan.firstPassModel !== plan.secondPassModel;
 }
 
-/** Errors: one 422 that names every field at fault, as contract 6.1 calls them. */
+/** Errors: one 422 that names every field at fault. */
 export function readReason(body: ReasonBody, facts: ReasonFacts): ReasonPlan {
   const rules = new FieldRules();
   const mediaMode = body.media?.mode ?? "frames";
@@ -132,7 +132,7 @@ export function readReason(body: ReasonBody, facts: ReasonFacts): ReasonPlan {
   if (native && !semanticInference && localAudio === null) {
     rules.fault("semantic_inference", `must be on with media.mode ${mediaMode}, or local_audio be given`);
   }
-  // Of a model that does not exist nothing more is to be said.
+  // An unknown model is already a fault; the fields that depend on it are then not checked.
   const isNamed = body.first_pass_model != null || canonicalModel(body.model) !== undefined;
   if (native && semanticInference && isNamed && facts.hasProvider && !facts.hasBinaryMedia(firstPassModel)) {
     rules.fault("media.mode", `needs a backend that takes binary media for the model ${firstPassModel}`);
@@ -190,7 +190,7 @@ export function readReason(body: ReasonBody, facts: ReasonFacts): ReasonPlan {
   };
 }
 
-/** The rules of 2.4 that hold whatever the file is; the rate itself follows from the file. */
+/** The rules that do not depend on the file; the rate itself is decided with the file. */
 function checkSampling(rules: FieldRules, body: ReasonBody): void {
   const policy = parseSamplingPolicy(body.sampling_policy);
   if (policy === null) rules.fault("sampling_policy", "must be source_fps_adaptive or fixed");
@@ -217,14 +217,14 @@ function readChunking(
   return { by: "count", size };
 }
 
-/** Contract 6.2. Frames mode counts frames, whatever the window. */
+/** In frames mode the window has no effect, as chunks have a number of frames there. */
 function windowMsOf(body: ReasonBody, hasLocalAudio: boolean): number {
   if (body.media?.window_ms != null) return body.media.window_ms;
   if ((body.media?.mode ?? "frames") === "frames") return LIMITS.mediaWindow.lengthMsFrames;
   return hasLocalAudio ? LIMITS.mediaWindow.lengthMsLocalAudio : LIMITS.mediaWindow.lengthMsDefault;
 }
 
-/** The older way to ask for clips; `media` says the same and more, so both at once contradict each other. */
+/** The older fields for clips; `media` replaces them, so a request must not have both. */
 function readClip(rules: FieldRules, body: ReasonBody): { durationMs: number } | null {
   const isClip = body.video_clip_mode ?? false;
   if (body.media && (isClip || body.video_clip_duration_s != null)) {
@@ -275,7 +275,7 @@ function readOutputSchema(rules: FieldRules, value: unknown): OutputSchema | nul
   return null;
 }
 
-/** Contract 6.1: not checked against the contract now; a model that nobody serves fails its chunks. */
+/** The model is not checked against the catalog here: with one that no backend serves, the chunks fail. */
 function passModel(
   rules: FieldRules,
   field: string,
@@ -286,7 +286,7 @@ function passModel(
   return name === null ? model : canonicalModel(name) ?? name;
 }
 
-/** A name goes into every event and every row of the call, so it says something and is short. */
+/** A name is repeated in every event and every row of the call, so it must be short, and not blank. */
 function readName(rules: FieldRules, field: string, name: string | null | undefined): string | null {
   if (name == null) return null;
   const maximum = LIMITS.reason.nameBytesMax;

@@ -1,4 +1,4 @@
-/** The JSON Schemas that answers are asked for, each with the name it goes by at a backend. Contract 6.4, 6.5. */
+/** The JSON Schemas of the requested answers, and the two passes that use them. See docs/reason.md#model-answers. */
 
 import type { InferenceRequest } from "../infer/inference.ts";
 import { FRAME_EVENT_TYPES } from "../frames/frame_row.ts";
@@ -10,7 +10,7 @@ type AnswerSchema = NonNullable<InferenceRequest["outputSchema"]>;
 const UNIT = { type: "number", minimum: 0, maximum: 1 } as const;
 const TEXT = { type: "string" } as const;
 
-/** What a chunk of frames or a silent clip is answered with. */
+/** The answer about a chunk of frames or a silent clip. */
 export const FRAME_ANSWER: AnswerSchema = {
   name: "chunk_observation",
   schema: {
@@ -26,7 +26,7 @@ export const FRAME_ANSWER: AnswerSchema = {
   },
 };
 
-/** What a clip with sound is answered with. */
+/** The answer about a clip with sound. */
 export const MOMENTS_ANSWER: AnswerSchema = {
   name: "clip_moments",
   schema: {
@@ -61,7 +61,7 @@ export const MOMENTS_ANSWER: AnswerSchema = {
   },
 };
 
-/** What the second pass is answered with where the first has the caller's own schema. */
+/** The answer of the second pass when the first one has the schema of the caller. */
 export const TIER_LABEL_ANSWER: AnswerSchema = {
   name: "tier_label",
   schema: {
@@ -71,12 +71,12 @@ export const TIER_LABEL_ANSWER: AnswerSchema = {
   },
 };
 
-/** Contract 6.3 and 6.5: output tokens that an answer may take. */
+/** Output tokens of an answer. */
 const FRAME_TOKENS = 320;
 const LONG_TOKENS = 1024;
 const SECOND_PASS_TOKENS = 256;
 
-/** What differs between the questions of the two passes. */
+/** The differences between the requests of the two passes. */
 export interface ModelPass {
   readonly model: string;
   readonly maxTokens: number;
@@ -92,7 +92,7 @@ export function firstPass(plan: ReasonPlan): ModelPass {
   };
 }
 
-/** Null where one model does both passes. */
+/** Null when there is no second model. */
 export function secondPass(plan: ReasonPlan): ModelPass | null {
   if (!isTiered(plan)) return null;
   return {

@@ -1,20 +1,20 @@
-/** What a run is: the fold of its events in sequence order, and the status that a reader is told. */
+/** A run: the fold of its events in sequence order, and the status that follows from it. */
 
 import { PUBLIC_PRINCIPAL } from "../identifiers.ts";
 
-/** An event that a flow wants in the log; the timeline adds the sequence number and the time. */
+/** An event to be written; the timeline adds the sequence number and the time. */
 export interface NewEvent {
   readonly kind: string;
   readonly runId: string;
-  /** A JSON value, or JSON text that is already made: the way for integers beyond 2^53. */
+  /** A JSON value, or JSON text that is already made, which can hold integers beyond 2^53. */
   readonly payload: unknown | PreparedPayload;
   /** Without it the event belongs to the stream `stream-0`. */
   readonly streamId?: string;
 }
 
 /**
- * A payload that is already JSON text in UTF-8, for records of many megabytes that a worker made. It must be on
- * one line, as JSON.stringify writes it: the log refuses a text with a line break or a tab between its tokens.
+ * A payload that is already JSON text in UTF-8, for records of many megabytes. It must be on one line, as
+ * JSON.stringify writes it: the log refuses a text with a line break or a tab between its tokens.
  */
 export class PreparedPayload {
   constructor(readonly json: Uint8Array) {}
@@ -24,26 +24,26 @@ export type FoldedState = "pending" | "processing" | "completed" | "failed" | "c
 export type RunStatus = FoldedState | "expired";
 
 /**
- * A run as its events say. The object is live: it changes with the next commit, so what is read before an `await`
- * may be different after it. Text that no event gave is the empty string (contract 1.3).
+ * A run as it follows from its events. The object is live: it changes with the next commit, so a value that was read
+ * before an `await` may be outdated after it. A text that no event gave is the empty string.
  */
 export interface RunView {
   readonly runId: string;
   readonly principalKey: string;
   readonly mode: string;
   readonly model: string;
-  /** From the first `ingest_received`, or the live source that was opened before any. */
+  /** Of the first `ingest_received`, or of the live source that was opened before it. */
   readonly sourceUri: string;
   readonly state: FoldedState;
   /** pts of `run_created`, epoch milliseconds. */
   readonly createdMs: number;
-  /** The highest pts of any of its events, epoch milliseconds. */
+  /** The highest pts of its events, epoch milliseconds. */
   readonly lastActivityMs: number;
   readonly deleted: boolean;
   readonly eventCount: number;
   readonly firstSeq: number;
   readonly lastSeq: number;
-  /** What feeds its live session: a publisher, or a source that the service pulls; empty for every other run. */
+  /** Where the media of its live session come from: a publisher, or a source that the service pulls. Empty without one. */
   readonly source: "whip" | "live" | "";
   /** The live session of the run; empty for every run without one. */
   readonly sessionId: string;
@@ -51,7 +51,7 @@ export interface RunView {
   readonly latestFramesDecodedSeq: number;
 }
 
-/** Contract 1.2: evaluated on read, an idle run counts as expired when it was idle for longer than the TTL. */
+/** A run that was idle for longer than the TTL is expired; that is decided on reading. See docs/api.md#run-status. */
 export function statusOf(run: RunView, nowMs: number, ttlMs: number): RunStatus {
   if (isTerminal(run.state)) return run.state;
   return nowMs - run.lastActivityMs > ttlMs ? "expired" : run.state;
@@ -61,7 +61,7 @@ export function isTerminal(status: RunStatus): boolean {
   return status !== "pending" && status !== "processing";
 }
 
-/** Contract 1.2. Every kind that is not here leaves the state as it is. */
+/** A kind that is not listed leaves the state as it is. */
 const STATE_AFTER: ReadonlyMap<string, FoldedState> = new Map([
   ["run_created", "pending"],
   ["ingest_received", "processing"],
@@ -74,7 +74,7 @@ const STATE_AFTER: ReadonlyMap<string, FoldedState> = new Map([
   ["stop_requested", "cancelled"],
 ]);
 
-/** A run while it is folded. Only the fold writes to it; everybody else sees a RunView. */
+/** The run that the fold writes to; all other code gets it as a RunView. */
 export class Run implements RunView {
   principalKey = "";
   mode = "";
@@ -90,19 +90,19 @@ export class Run implements RunView {
   source: "whip" | "live" | "" = "";
   sessionId = "";
   latestFramesDecodedSeq = 0;
-  /** Whether `run_created` was seen: without it nobody owns the run and it is not listed. */
+  /** Whether `run_created` was folded: without it the run has no owner and is not listed. */
   isCreated = false;
   hasIngest = false;
 
   constructor(readonly runId: string) {}
 
-  /** Whether `fold` reads the payload of such an event; for every other one it may be left unparsed. */
+  /** Whether `fold` reads the payload of such an event; for other kinds the payload need not be parsed. */
   needsPayloadOf(kind: string): boolean {
     return (kind === "run_created" && !this.isCreated) || (kind === "ingest_received" && !this.hasIngest) ||
       kind === "live_source_opened";
   }
 
-  /** `payload` is looked at only where `needsPayloadOf` said so. */
+  /** `payload` is read only when `needsPayloadOf` is true for the kind. */
   fold(seq: number, ptsMs: number, kind: string, payload: unknown): void {
     if (this.eventCount === 0) this.firstSeq = seq;
     this.eventCount++;
@@ -116,12 +116,12 @@ export class Run implements RunView {
     else if (kind === "run_deleted") this.deleted = true;
   }
 
-  /** The first one stays: no later event can give a run to somebody else. */
+  /** Only the first one counts: no later event can change the owner of a run. */
   #create(ptsMs: number, payload: unknown): void {
     if (this.isCreated) return;
     this.isCreated = true;
     this.createdMs = ptsMs;
-    // Contract 1.3: without a principal_key the run belongs to the principal of open mode.
+    // Without a principal_key the run belongs to the principal of callers without a key.
     this.principalKey = text(payload, "principal_key") || PUBLIC_PRINCIPAL;
     this.mode = text(payload, "mode");
     this.model = text(payload, "model");

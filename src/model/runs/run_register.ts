@@ -2,15 +2,15 @@
 
 import { isTerminal, Run, type RunView, statusOf } from "./run.ts";
 
-/** What a decision may ask of the timeline. */
+/** The part of the timeline that a decision may read. */
 export interface TimelineView {
-  /** Deleted runs included (`deleted` says so, D13); undefined when the log has no `run_created` for it. */
+  /** Deleted runs included, with `deleted` true; undefined when the log has no `run_created` for it. */
   run(runId: string): RunView | undefined;
   /** By creation time, oldest first; deleted runs left out. */
   runsOf(principalKey: string): Iterable<RunView>;
-  /** Contract 1.2: runs that are not deleted, not terminal and not expired. */
+  /** The number of runs that are not deleted, not terminal and not expired. */
   activeCount(principalKey: string, nowMs: number, ttlMs: number): number;
-  /** Runs whose live session has no terminal record: as long as it runs, or for good where the process ended. */
+  /** Runs whose live session has no terminal record: it is running, or the process ended before it was written. */
   openLiveRuns(): Iterable<RunView>;
   /** The sequence number of the newest event, 0 in an empty log. */
   readonly lastSeq: number;
@@ -63,7 +63,7 @@ export class RunRegister implements TimelineView {
     return this.#runs.get(runId);
   }
 
-  /** Folds one event into its run and keeps the principal's books. */
+  /** Folds one event into its run and updates the runs of its principal. */
   fold(run: Run, seq: number, ptsMs: number, kind: string, payload: unknown): void {
     const wasCreated = run.isCreated;
     const wasDeleted = run.deleted;
@@ -75,7 +75,7 @@ export class RunRegister implements TimelineView {
     else this.#principal(run.principalKey).add(run);
   }
 
-  /** Takes a run that was folded before, from a snapshot. */
+  /** Adds a run that was folded before, from a snapshot. */
   adopt(run: Run): void {
     this.#runs.set(run.runId, run);
     if (run.isCreated) this.#principal(run.principalKey).add(run);
@@ -89,14 +89,14 @@ export class RunRegister implements TimelineView {
 }
 
 /**
- * One principal's runs. `#candidates` holds those that may be active, so that counting does not walk 100,000 old
- * runs: an expired one leaves it, and comes back with its next event, the only thing that can revive it.
+ * One principal's runs. `#candidates` holds the runs that may be active, so that counting does not visit 100,000 old
+ * runs: an expired run is removed from it and added again with its next event, which makes it active again.
  */
 class PrincipalRuns {
   /** By creation time. */
   runs: Run[] = [];
   readonly #candidates = new Set<Run>();
-  /** Runs idle since before this time were dropped from the candidates. */
+  /** Runs that were idle since before this time have been removed from the candidates. */
   #droppedBeforeMs = -Infinity;
   #deletedCount = 0;
 
@@ -125,17 +125,17 @@ class PrincipalRuns {
     return this.#candidates.size;
   }
 
-  /** The clock went back, or the TTL grew: runs that were dropped may count again. */
+  /** After the clock went back or the TTL grew, removed runs may be active again. */
   #recollect(): void {
     for (const run of this.runs) if (!run.deleted && !isTerminal(run.state)) this.#candidates.add(run);
   }
 
-  /** Deleted runs stay in `runs` until they are half of it, so that a deletion costs a constant share. */
+  /** Deleted runs stay in `runs` until they are half of it, so that the cost of a deletion is constant on average. */
   #remove(run: Run): void {
     this.#candidates.delete(run);
     this.#deletedCount++;
     if (this.#deletedCount * 2 <= this.runs.length) return;
-    // A new array, because somebody may be walking along the old one.
+    // A new array, because the old one may be iterated at the moment.
     this.runs = this.runs.filter((each) => !each.deleted);
     this.#deletedCount = 0;
   }

@@ -1,9 +1,9 @@
-/** The published shape of one `metadata[]` row of analyze and reason. Contract 4.1 and 4.5. */
+/** The published shape of one `metadata[]` row of analyze and reason. See docs/frames.md#rows. */
 
 import { z } from "zod";
 import { coordinates, coordinateSchema, count, fps, mode, text, unit } from "../events/payload_shapes.ts";
 
-/** Closed at every level: a row with a field that is not here is not a row. */
+/** Closed at every level: a row must not have other fields. */
 export const frameMetadata = z.strictObject({
   run_id: z.string(),
   stream_id: text,

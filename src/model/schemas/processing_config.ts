@@ -1,10 +1,10 @@
-/** The published shape of a processing profile, and the profile of each mode. No route reads either. Contract 4.6. */
+/** The published shape of a processing profile, and the profile of each mode. No route reads them. See docs/frames.md#modes. */
 
 import { z } from "zod";
 import { type Mode } from "../runs/mode.ts";
 import { mode, unit } from "../events/payload_shapes.ts";
 
-/** Closed. Keys are in the spelling of the published contract. */
+/** Closed. The keys are in camelCase, unlike those of all other shapes on the wire. */
 export const processingConfig = z.strictObject({
   mode,
   fps: z.number().min(0.2).max(4),
@@ -18,31 +18,46 @@ export const processingConfig = z.strictObject({
 
 export type ProcessingConfig = z.output<typeof processingConfig>;
 
-/** Contract 1.5: the profile that stands for each mode. */
+/** The profile of each mode. */
 export const PROCESSING_DEFAULTS: { readonly [M in Mode]: Readonly<ProcessingConfig> } = {
-  balanced: profile("balanced", 1.0, 60, 250, 0.35, 4, true),
-  detailed: profile("detailed", 2.5, 45, 400, 0.30, 8, true),
-  efficiency: profile("efficiency", 0.5, 90, 150, 0.45, 2, false),
-  custom: profile("custom", 1.0, 60, 250, 0.35, 4, false),
-};
-
-function profile(
-  mode: Mode,
-  fps: number,
-  segmentLength: number,
-  maxSummaryLength: number,
-  minConfidence: number,
-  samplingRate: number,
-  allowFallback: boolean,
-): ProcessingConfig {
-  return {
-    mode,
-    fps,
-    segmentLength,
-    maxSummaryLength,
-    minConfidence,
-    samplingRate,
-    allowFallback,
+  balanced: {
+    mode: "balanced",
+    fps: 1.0,
+    segmentLength: 60,
+    maxSummaryLength: 250,
+    minConfidence: 0.35,
+    samplingRate: 4,
+    allowFallback: true,
     keepAliveMinutes: 35,
-  };
-}
+  },
+  detailed: {
+    mode: "detailed",
+    fps: 2.5,
+    segmentLength: 45,
+    maxSummaryLength: 400,
+    minConfidence: 0.30,
+    samplingRate: 8,
+    allowFallback: true,
+    keepAliveMinutes: 35,
+  },
+  efficiency: {
+    mode: "efficiency",
+    fps: 0.5,
+    segmentLength: 90,
+    maxSummaryLength: 150,
+    minConfidence: 0.45,
+    samplingRate: 2,
+    allowFallback: false,
+    keepAliveMinutes: 35,
+  },
+  custom: {
+    mode: "custom",
+    fps: 1.0,
+    segmentLength: 60,
+    maxSummaryLength: 250,
+    minConfidence: 0.35,
+    samplingRate: 4,
+    allowFallback: false,
+    keepAliveMinutes: 35,
+  },
+};

@@ -1,4 +1,4 @@
-/** The JSON Schemas that the service publishes, made from the zod tables; reads and writes no file. */
+/** The JSON Schemas that the service publishes, generated from the zod shapes; reads and writes no file. */
 
 import { z } from "zod";
 import { count, jsonObject, jsonValue, open, positive, text, U64_END } from "../events/payload_shapes.ts";
@@ -8,8 +8,8 @@ import { triggerProgram } from "../triggers/program.ts";
 import { PROCESSING_DEFAULTS, processingConfig } from "./processing_config.ts";
 
 /**
- * Every published schema by file name, draft 2020-12, in a stable order. Made anew by each call (some
- * milliseconds): whoever serves them keeps them. Turn one into text with `schemaText` only.
+ * Every published schema by file name, draft 2020-12, in a stable order. Each call generates them anew, which takes some
+ * milliseconds, so the caller keeps them. Only `schemaText` writes one correctly.
  */
 export function publishedSchemas(): ReadonlyMap<string, object> {
   const schemas = new Map<string, object>();
@@ -64,12 +64,12 @@ export function publishedSchemas(): ReadonlyMap<string, object> {
 
 /** A published schema as the text of its file: two blanks of indent, every digit of 2^64-1, a final line break. */
 export function schemaText(schema: object): string {
-  // The largest unsigned 64-bit integer is no double: it is kept as 2^64 and written with its own digits.
-  const exact = (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON("18446744073709551615");
+  // A double cannot hold the largest unsigned 64-bit integer, so it is kept as 2^64 and written digit by digit.
+  const exact = JSON.rawJSON("18446744073709551615");
   return JSON.stringify(schema, (_key, value) => value === U64_END ? exact : value, 2) + "\n";
 }
 
-/** Interface 2.2. A payload that is no JSON object is wrapped as `{ raw }` (contract 8.1). */
+/** A payload that is no JSON object is wrapped as `{ raw }`. See docs/events.md#envelope. */
 const eventEnvelope = open({
   seq: positive.describe("Grows within one data directory; usable as a cursor"),
   pts_ms: count.describe("Wall-clock epoch milliseconds of the append, not media time"),
@@ -77,7 +77,7 @@ const eventEnvelope = open({
   payload: jsonObject.describe("See event.<kind>.schema.json"),
 });
 
-/** Interface 6.1. */
+/** See docs/events.md#cloudevents. */
 const cloudEventEnvelope = open({
   specversion: z.literal("1.0"),
   id: z.string().regex(/^.+:[1-9][0-9]*$/).describe("<run_id>:<seq>"),
@@ -94,13 +94,13 @@ function jsonSchemaOf(shape: z.ZodType): Record<string, unknown> {
   return z.toJSONSchema(shape, {
     target: "draft-2020-12",
     io: "input",
-    // The one custom type, u64, brings its own schema as metadata; a test finds any other that says nothing.
+    // The only custom type, u64, has its schema as metadata; a test finds any other one without a schema.
     unrepresentable: "any",
     override: ({ jsonSchema }) => {
-      // Anything goes: the same as silence, and shorter.
+      // An empty schema allows everything, like no schema.
       if (isEmptyObject(jsonSchema.additionalProperties)) delete jsonSchema.additionalProperties;
       delete jsonSchema.propertyNames;
-      // What a double can count to is a limit of ours and no part of the contract.
+      // The largest safe integer is a bound of this implementation and not of the format.
       if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
     },
   }) as Record<string, unknown>;

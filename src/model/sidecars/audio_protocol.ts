@@ -1,4 +1,4 @@
-/** The words that the service and the audio sidecar exchange over TCP, as bytes; both ends use this file. Contract 12.2. */
+/** The binary protocol between the service and the audio sidecar; both sides use this file. See docs/protocols.md#audio-sidecar. */
 
 import { decode, encode } from "@msgpack/msgpack";
 import { z } from "zod";
@@ -43,11 +43,11 @@ const ANALYZE = 1;
 const SYNTHESIZE = 2;
 const CONFIDENCE_STEPS = 10_000;
 
-/** The place in the list is the number on the wire. */
+/** The index in the list is the number on the wire. */
 export const STATUSES = ["ok", "bad_request", "inference_error", "overloaded"] as const;
 export type Status = typeof STATUSES[number];
 
-/** Bytes that contradict the protocol. After them nobody knows where the next message begins: drop the connection. */
+/** Bytes that break the protocol. The start of the next message is then unknown, so the connection must be closed. */
 export class ProtocolFault extends Error {
   override readonly name = "ProtocolFault";
 }
@@ -56,10 +56,10 @@ export interface AnalyzeRequest {
   readonly operation: "analyze";
   readonly profile: AudioProfile;
   readonly engine: SpeechEngine;
-  /** Where the window begins in its source. */
+  /** The start of the window in its source. */
   readonly sourceStartMs: number;
   readonly maxEvents: number;
-  /** In [0,1]; four digits arrive. */
+  /** In [0,1]; transmitted with four decimals. */
   readonly minConfidence: number;
 }
 
@@ -67,13 +67,13 @@ export interface SynthesizeRequest {
   readonly operation: "synthesize";
 }
 
-/** A request without what follows its header. */
+/** The header of a request. */
 export type RequestHeader = (AnalyzeRequest | SynthesizeRequest) & {
   readonly audioBytes: number;
   readonly textBytes: number;
 };
 
-/** The whole request of one window: `wav` is at most 4 MiB, mono, 16-bit. */
+/** The whole request for one window: `wav` is at most 4 MiB, mono, 16-bit. */
 export function encodeAnalyze(request: Omit<AnalyzeRequest, "operation">, wav: Uint8Array): Uint8Array[] {
   const header = requestHeader(ANALYZE, request.profile, request.engine);
   header.setBigUint64(12, BigInt(Math.round(request.sourceStartMs)));
@@ -83,7 +83,7 @@ export function encodeAnalyze(request: Omit<AnalyzeRequest, "operation">, wav: U
   return [new Uint8Array(header.buffer), wav];
 }
 
-/** The whole request of a text to speak, at most 16 KiB of UTF-8. Profile and engine say nothing here but have to be there. */
+/** The whole request for a spoken text of at most 16 KiB of UTF-8. Profile and engine have no meaning but must be valid. */
 export function encodeSynthesize(text: string): Uint8Array[] {
   const header = requestHeader(SYNTHESIZE, "screen_recording", "lfm2_5_audio");
   header.setUint32(24, utf8Length(text));
@@ -91,7 +91,7 @@ export function encodeSynthesize(text: string): Uint8Array[] {
   return [new Uint8Array(header.buffer), new TextEncoder().encode(text)];
 }
 
-/** What the 32 bytes ask for. Throws a {@link ProtocolFault} that names the field. */
+/** Reads the 32 bytes of a header. Throws a {@link ProtocolFault} that names the field. */
 export function decodeRequestHeader(bytes: Uint8Array): RequestHeader {
   const view = viewOf(bytes);
   expect(view.getUint32(0), REQUEST_MAGIC, "the magic");
@@ -131,14 +131,14 @@ export function decodeRequestHeader(bytes: Uint8Array): RequestHeader {
   }
 }
 
-/** A response without what follows its header. */
+/** The header of a response. */
 export interface ResponseHeader {
   readonly status: Status;
   readonly metadataBytes: number;
   readonly audioBytes: number;
 }
 
-/** What is said of a synthesis that worked. */
+/** The metadata of a successful synthesis. */
 export const speechAnswer = z.strictObject({
   model: z.string().min(1).refine((text) => utf8Length(text) <= LIMITS.sidecar.modelBytesMax),
   sample_rate_hz: z.int().min(1),
@@ -147,7 +147,7 @@ export const speechAnswer = z.strictObject({
 });
 export type SpeechAnswer = z.infer<typeof speechAnswer>;
 
-/** What is said of a request that failed; a reason that nobody knows counts as `inference`. */
+/** The metadata of a failed request; an unknown reason counts as `inference`. */
 const failureAnswer = z.object({
   reason: z.string().transform((text): SidecarFailure =>
     SIDECAR_FAILURES.find((reason) => reason === text) ?? "inference"
@@ -177,7 +177,7 @@ export function encodeResponse(
   return [new Uint8Array(header.buffer), packed, audio];
 }
 
-/** What the 16 bytes announce. Throws a {@link ProtocolFault} that names the field. The reserved bytes are not looked at. */
+/** Reads the 16 bytes of a header; the reserved bytes are ignored. Throws a {@link ProtocolFault} that names the field. */
 export function decodeResponseHeader(bytes: Uint8Array): ResponseHeader {
   const view = viewOf(bytes);
   expect(view.getUint32(0), RESPONSE_MAGIC, "the magic");
@@ -191,7 +191,7 @@ export function decodeResponseHeader(bytes: Uint8Array): ResponseHeader {
   };
 }
 
-/** Throws a {@link ProtocolFault} that names the key and the rule, and never what the answer said. */
+/** Throws a {@link ProtocolFault} that names the key and the rule, but not the content of the answer. */
 export function decodeAnalysis(packed: Uint8Array): LocalAudio {
   return unpacked(localAudioAnswer, packed);
 }
@@ -206,7 +206,7 @@ export function decodeFailure(packed: Uint8Array): FailureAnswer {
   return unpacked(failureAnswer, packed);
 }
 
-/** Longer texts, lists and maps than any valid answer has are refused before they are built. */
+/** Texts, lists and maps that are longer than those of any valid answer are refused before they are built. */
 const DECODE_LIMITS = {
   maxStrLength: LIMITS.sidecar.transcriptBytesMax,
   maxArrayLength: LIMITS.sidecar.observationsMax,

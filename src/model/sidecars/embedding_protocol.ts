@@ -1,4 +1,4 @@
-/** The words that the service and the embedding sidecar exchange over TCP, as bytes; both ends use this file. Contract 12.1. */
+/** The binary protocol between the service and the embedding sidecar; both sides use this file. See docs/protocols.md#embedding-sidecar. */
 
 import { LIMITS } from "../limits.ts";
 
@@ -20,14 +20,14 @@ const RESPONSE_MAGIC = 0x56584552;
 const VERSION = 1;
 const FLOAT_BYTES = 4;
 const EMBEDDING_BYTES = LIMITS.sidecar.embeddingDimensions * FLOAT_BYTES;
-/** A text that says why there is no embedding; nobody reads a longer one. */
+/** The longest error message. */
 const MESSAGE_BYTES_MAX = 4_096;
 
-/** The place in the list is the number on the wire. */
+/** The index in the list is the number on the wire. */
 export const EMBEDDING_STATUSES = ["ok", "bad_request", "inference_error", "overloaded", "timeout"] as const;
 export type EmbeddingStatus = typeof EMBEDDING_STATUSES[number];
 
-/** Bytes that contradict the protocol. After them nobody knows where the next message begins: drop the connection. */
+/** Bytes that break the protocol. The start of the next message is then unknown, so the connection must be closed. */
 export class EmbeddingProtocolFault extends Error {
   override readonly name = "EmbeddingProtocolFault";
 }
@@ -39,7 +39,7 @@ export function embeddingRequestHeader(jpegBytes: number): Uint8Array {
   return new Uint8Array(view.buffer);
 }
 
-/** How many bytes of JPEG follow. Throws an {@link EmbeddingProtocolFault} that names the field. */
+/** The number of bytes of the JPEG that follows. Throws an {@link EmbeddingProtocolFault} that names the field. */
 export function decodeEmbeddingRequest(bytes: Uint8Array): { readonly jpegBytes: number } {
   const view = viewOf(bytes);
   expect(view.getUint32(0), REQUEST_MAGIC, "the magic");
@@ -60,7 +60,7 @@ export function encodeEmbedding(embedding: Float32Array): Uint8Array[] {
   return [new Uint8Array(head.buffer), new Uint8Array(payload.buffer)];
 }
 
-/** The whole response that says why there is no embedding. */
+/** The whole response of a failure. */
 export function encodeEmbeddingFailure(
   status: Exclude<EmbeddingStatus, "ok">,
   message: string,
@@ -74,13 +74,13 @@ export function encodeEmbeddingFailure(
   return [new Uint8Array(head.buffer), payload.subarray(0, written)];
 }
 
-/** A response without what follows its header. */
+/** The header of a response. */
 export interface EmbeddingResponseHeader {
   readonly status: EmbeddingStatus;
   readonly payloadBytes: number;
 }
 
-/** What the 12 bytes announce. Of a failure only the length counts. Throws an {@link EmbeddingProtocolFault}. */
+/** Reads the 12 bytes of a header; the dimensions of a failure are ignored. Throws an {@link EmbeddingProtocolFault}. */
 export function decodeEmbeddingResponse(bytes: Uint8Array): EmbeddingResponseHeader {
   const view = viewOf(bytes);
   expect(view.getUint32(0), RESPONSE_MAGIC, "the magic");
@@ -96,7 +96,7 @@ export function decodeEmbeddingResponse(bytes: Uint8Array): EmbeddingResponseHea
   return { status, payloadBytes };
 }
 
-/** The 768 numbers behind an `ok`. Throws an {@link EmbeddingProtocolFault} where one is not finite. */
+/** Reads the 768 numbers after an `ok`. Throws an {@link EmbeddingProtocolFault} when one is not finite. */
 export function decodeEmbedding(payload: Uint8Array): Float32Array<ArrayBuffer> {
   expect(payload.length, EMBEDDING_BYTES, "the length of the embedding");
   const view = viewOf(payload);

@@ -1,14 +1,14 @@
-/** What is heard in a window of audio without a model provider: profiles, engines, the analysis, why there is none. */
+/** The analysis of a window of audio by the sidecar: profiles, engines, results, failures. See docs/protocols.md#audio-analysis. */
 
 import { z } from "zod";
 import { utf8Length } from "../../base/bytes.ts";
 import { LIMITS } from "../limits.ts";
 
-/** What kind of recording it is, which decides the labels. The place in the list is the number on the wire. */
+/** The kind of recording, which decides the labels. The index in the list is the number on the wire. */
 export const AUDIO_PROFILES = ["general", "gameplay", "screen_recording", "physical_world"] as const;
 export type AudioProfile = typeof AUDIO_PROFILES[number];
 
-/** Who turns speech into text, named as in JSON. The place in the list is the number on the wire. Contract 12.2, C4. */
+/** The engines that turn speech into text, named as in JSON. The index in the list is the number on the wire. */
 export const SPEECH_ENGINES = [
   "none",
   "auto",
@@ -23,7 +23,7 @@ export type SpeechEngine = typeof SPEECH_ENGINES[number];
 export const OBSERVATION_KINDS = ["voice_activity", "audio_event", "speech"] as const;
 export type ObservationKind = typeof OBSERVATION_KINDS[number];
 
-/** Why a window has no analysis, or a text no speech; also the label `reason` of the metrics. */
+/** Why a window has no analysis, or a text has no speech; also the label `reason` of the metrics. */
 export const SIDECAR_FAILURES = [
   "decode",
   "timeout",
@@ -44,7 +44,7 @@ const named = (maximum: number) => bytes(maximum).min(1);
 const count = z.int().nonnegative();
 const durationMs = z.number().nonnegative();
 
-/** Requests that the sidecar works on, that wait in it, and that it works on at most. */
+/** Requests in work, requests that wait, and the most that can be in work. */
 export const sidecarCapacity = z.strictObject({ active: count, queued: count, limit: count });
 export type SidecarCapacity = z.infer<typeof sidecarCapacity>;
 
@@ -65,7 +65,7 @@ export const audioObservation = z.strictObject({
 );
 export type AudioObservation = z.infer<typeof audioObservation>;
 
-/** Contract 12.2: the whole answer about one window. Closed, as it comes from outside and is passed on as it is. */
+/** The whole answer about one window. Closed, because it comes from outside and is written to events unchanged. */
 export const localAudioAnswer = z.strictObject({
   profile: z.enum(AUDIO_PROFILES),
   speech_engine: z.enum(SPEECH_ENGINES),
@@ -84,10 +84,10 @@ export const localAudioAnswer = z.strictObject({
   processing_ms: durationMs,
 });
 
-/** What events carry as `local_audio`. */
+/** The value of `local_audio` in events. */
 export type LocalAudio = z.infer<typeof localAudioAnswer>;
 
-/** A window without an analysis, or a text without speech. The message says why, never what was heard or to be said. */
+/** A failed analysis or synthesis. The message says why, without any content of the audio or the text. */
 export class SidecarFailed extends Error {
   override readonly name = "SidecarFailed";
 

@@ -1,18 +1,18 @@
-/** WAV files: where the samples lie in one, and a file around samples. Only 16-bit PCM, which is all that is spoken here. */
+/** WAV files: finding the samples in one, and writing one. Only 16-bit PCM, the only format in use here. */
 
 /** The shape of a 16-bit PCM file. */
 export interface WavShape {
   readonly sampleRateHz: number;
   readonly channels: number;
-  /** Where the samples begin and how many bytes of them there are: whole frames only. */
+  /** The position and length of the samples in bytes; whole frames only. */
   readonly dataStart: number;
   readonly dataBytes: number;
   readonly durationMs: number;
 }
 
 /**
- * Finds the samples of a 16-bit PCM WAV. A data chunk whose length is a lie (0 or beyond the end, as programs write
- * that do not know the length when they begin) reaches to the end of the file. A text says what is wrong.
+ * Finds the samples of a 16-bit PCM WAV. A data chunk with a wrong length (0, or beyond the end, from programs that do
+ * not know the length when they write the header) extends to the end of the file. A text result says what is wrong.
  */
 export function readWav(bytes: Uint8Array): WavShape | string {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -53,7 +53,7 @@ export function readWav(bytes: Uint8Array): WavShape | string {
   return format ? "it has no samples" : "it has no format";
 }
 
-/** The samples, which may begin at an odd byte. */
+/** The samples, which may start at an odd byte. */
 export function wavSamples(bytes: Uint8Array, { dataStart, dataBytes }: WavShape): Int16Array<ArrayBuffer> {
   const view = new DataView(bytes.buffer, bytes.byteOffset + dataStart, dataBytes);
   const samples = new Int16Array(dataBytes / SAMPLE_BYTES);
@@ -63,7 +63,7 @@ export function wavSamples(bytes: Uint8Array, { dataStart, dataBytes }: WavShape
   return samples;
 }
 
-/** A mono 16-bit PCM file with the plainest header there is. */
+/** A mono 16-bit PCM file with the shortest header. */
 export function wavOf(samples: Int16Array, sampleRateHz: number): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(WAV_HEADER_BYTES + samples.length * SAMPLE_BYTES);
   const view = new DataView(bytes.buffer);

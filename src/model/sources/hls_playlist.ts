@@ -1,25 +1,25 @@
-/** HLS playlists: every address in one is replaced, so that whoever reads it asks for nothing else. RFC 8216. */
+/** HLS playlists (RFC 8216): every address in one is replaced, so that its reader requests no other address. */
 
-/** The playlist cannot be rewritten so that no address of its own is left; the message says what is wrong with it. */
+/** The playlist cannot be rewritten safely; the message names the reason. */
 export class PlaylistRefused extends Error {
   override readonly name = "PlaylistRefused";
 }
 
-/** Whether the start of a body is that of a playlist. */
+/** Whether a body with this beginning is a playlist. */
 export function isPlaylist(head: Uint8Array): boolean {
   return /^(\u00ef\u00bb\u00bf)?\s*#EXTM3U/i.test(new TextDecoder("latin1").decode(head.subarray(0, 1024)));
 }
 
 /**
- * The playlist with each URI, resolved against `base`, replaced by what `replace` gives for it. A tag is kept as it is
- * only if it can hold no address:
+ * The playlist with each URI resolved against `base` and replaced by the result of `replace`. A tag is kept unchanged only
+ * if it cannot contain an address:
  *
  *     seg1.ts                        →  replace(https://host/seg1.ts)
  *     #EXT-X-MAP:URI="init.mp4"      →  #EXT-X-MAP:URI="…"
- *     #EXT-X-MAP:URI=init.mp4        →  refused: programs differ in how they read it
+ *     #EXT-X-MAP:URI=init.mp4        →  refused: programs read it in different ways
  */
 export function withUris(playlist: string, base: URL, replace: (uri: URL) => string): string {
-  // deno-lint-ignore no-control-regex -- some programs end a line at one of them
+  // deno-lint-ignore no-control-regex -- some programs take one of them for a line break
   if (/[\0-\x08\x0b\x0c\x0e-\x1f]/.test(playlist)) throw new PlaylistRefused("it holds control characters");
   const replaced = (uri: string) => {
     const url = URL.parse(uri, base);

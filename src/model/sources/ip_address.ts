@@ -1,12 +1,12 @@
-/** What an IP address is good for: reaching the public internet, reaching the operator's own network, or neither. */
+/** The scope of IP addresses: on the public internet, in the network of the operator, or neither. See docs/security.md#outbound-addresses. */
 
 /**
- * `public` is routed on the internet; `private` belongs to this machine or the network around it; `unusable` is everything
- * else, such as multicast, documentation and the link-local addresses where clouds keep their credentials.
+ * `public` is routed on the internet; `private` belongs to this machine or to the local network; `unusable` is everything
+ * else, such as multicast, documentation, and link-local addresses, where clouds serve their credentials.
  */
 export type AddressScope = "public" | "private" | "unusable";
 
-/** The scope of a literal address. Contract 2.2. Text that is no address, or one with a zone id, is `unusable`. */
+/** The scope of a literal address. A text that is no address, or an address with a zone id, is `unusable`. */
 export function addressScope(text: string): AddressScope {
   const v4 = ipv4Number(text);
   if (v4 !== null) return ipv4Scope(v4);
@@ -14,7 +14,7 @@ export function addressScope(text: string): AddressScope {
   return groups === null ? "unusable" : ipv6Scope(groups);
 }
 
-/** Whether a literal address is routed on the public internet. Contract 2.2. */
+/** Whether a literal address is routed on the public internet. */
 export function isPublicAddress(text: string): boolean {
   return addressScope(text) === "public";
 }
@@ -24,7 +24,7 @@ export function isAddress(text: string): boolean {
   return ipv4Number(text) !== null || ipv6Groups(text) !== null;
 }
 
-/** First address, prefix length, scope. The first row that fits decides; the rest of IPv4 is public. */
+/** First address, prefix length, scope. The first matching row decides; the rest of IPv4 is public. */
 const IPV4_NETS = ([
   ["0.0.0.0", 8, "unusable"], // "this network"; 0.0.0.0 reaches the machine itself
   ["10.0.0.0", 8, "private"],
@@ -47,11 +47,11 @@ function ipv4Scope(address: number): AddressScope {
   return IPV4_NETS.find(({ first, shift }) => address >>> shift === first >>> shift)?.scope ?? "public";
 }
 
-/** Only 2000::/3 is handed out to the public, so what no row names is `unusable`. `v4` is where an IPv4 address hides. */
+/** Only 2000::/3 is public, so an address without a row is `unusable`. `v4` is the index of an embedded IPv4 address. */
 const IPV6_NETS = ([
   ["::1", 128, "private"],
   ["::ffff:0:0", 96, { v4: 6 }], // IPv4-mapped
-  ["64:ff9b::", 96, { v4: 6 }], // NAT64: what a resolver of a network without IPv4 answers
+  ["64:ff9b::", 96, { v4: 6 }], // NAT64: answers of resolvers in networks without IPv4
   ["fc00::", 7, "private"], // unique local
   ["2001::", 23, "unusable"], // protocol assignments, Teredo and ORCHID among them
   ["2001:db8::", 32, "unusable"], // documentation
@@ -73,7 +73,7 @@ function hasPrefix(groups: readonly number[], first: readonly number[], prefix: 
   });
 }
 
-/** Four decimal numbers without leading zeros, which some programs read as octal: "010.0.0.1" is no plain spelling. */
+/** Four decimal numbers. Null with leading zeros, as in "010.0.0.1", because some programs read them as octal. */
 function ipv4Number(text: string): number | null {
   const parts = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})$/.exec(text)?.slice(1);
   if (!parts?.every((part) => Number(part) <= 255 && String(Number(part)) === part)) return null;

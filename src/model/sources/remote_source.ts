@@ -1,16 +1,16 @@
-/** What a `source_uri` names: a local file, or something remote that the operator admits. Contract 2.1. */
+/** Remote media sources: which `source_uri` names one, and which ones the operator admits. See docs/api.md#sources. */
 
 import { refuse } from "../../base/refusal.ts";
 import { LIMITS } from "../limits.ts";
 
-/** The operator's toggles for media sources; all off by default. */
+/** The settings of the operator for media sources; all off by default. */
 export interface RemoteSourceToggles {
   readonly allowInsecureHttp: boolean;
   readonly allowUnencryptedRtsp: boolean;
   readonly allowRemoteHls: boolean;
 }
 
-/** `file` is fetched whole before it is decoded, `hls` and `rtsp` are decoded as they come. */
+/** A `file` is fetched before it is decoded; `hls` and `rtsp` are decoded while they are received. */
 export interface RemoteSource {
   readonly kind: "file" | "hls" | "rtsp";
   /** http, https, rtsp or rtsps; the host is not checked yet. */
@@ -19,7 +19,7 @@ export interface RemoteSource {
 
 /**
  * Null for a local path or a file URL. `hls:` becomes https, or http where insecure HTTP is admitted. Refuses (422
- * `source_uri`) other schemes, those that a toggle keeps off, and what is no URL.
+ * `source_uri`) other schemes, those that the settings do not admit, and a text that is no URL.
  */
 export function remoteSource(sourceUri: string, toggles: RemoteSourceToggles): RemoteSource | null {
   const uri = sourceUri.trim();
@@ -45,7 +45,7 @@ export function remoteSource(sourceUri: string, toggles: RemoteSourceToggles): R
   return { kind: "hls", url };
 }
 
-/** The refusal of a source, whatever is wrong with it. Contract 2.1. */
+/** The refusal of a source, for any reason. */
 export function sourceFault(reason: string) {
   return refuse.invalid("source_uri", reason);
 }

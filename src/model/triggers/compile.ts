@@ -1,13 +1,13 @@
-/** From source to program object: the order of contract 9.2, checked by the validator like any other program. */
+/** Compiles a source to a program object, which is then validated like any other. See docs/triggers-policies.md#trigger-program. */
 
 import { utf8Length } from "../../base/bytes.ts";
 import { refuse } from "../../base/refusal.ts";
 import { LIMITS } from "../limits.ts";
 import { type ParsedTrigger, parseTrigger, sourceField, type SourcePosition } from "./parse.ts";
 import { type Instruction, ISA_VERSION, type TriggerProgram } from "./program.ts";
-import { programFaults, type ValidProgram } from "./validate.ts";
+import { judgedProgram, type ValidProgram } from "./validate.ts";
 
-/** Errors: 422 on `source`; what concerns a line begins `line N: column C: `. */
+/** Errors: 422 on `source`; a fault of a line begins with `line N: column C: `. */
 export function compileTrigger(source: string): ValidProgram {
   const bytesMax = LIMITS.trigger.sourceBytesMax;
   const bytes = utf8Length(source);
@@ -16,23 +16,23 @@ export function compileTrigger(source: string): ValidProgram {
   }
   const parsed = parseTrigger(source);
   const { program, positions } = compiled(parsed);
-  const faults = programFaults(program);
-  if (faults.length > 0) {
-    throw refuse.invalidFields(faults.map(({ at, message }) => {
+  const verdict = judgedProgram(program);
+  if (verdict.valid === null) {
+    throw refuse.invalidFields(verdict.faults.map(({ at, message }) => {
       const position = at === undefined ? undefined : positions[at];
       return sourceField(position ?? parsed.version.position, message);
     }));
   }
-  return program as ValidProgram;
+  return verdict.valid;
 }
 
-/** A program and, for each instruction, what in the source it comes from. */
+/** A program and, for each instruction, its position in the source. */
 interface Compiled {
   readonly program: TriggerProgram;
   readonly positions: readonly SourcePosition[];
 }
 
-/** Slots are counted in the order of the code: sustained conditions, then the edge, then the cooldown. */
+/** State slots are numbered in the order of the code: sustained conditions, then the edge, then the cooldown. */
 function compiled({ programId, version, conditions, edge, cooldownMs, actions }: ParsedTrigger): Compiled {
   const instructions: Instruction[] = [];
   const positions: SourcePosition[] = [];

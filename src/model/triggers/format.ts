@@ -1,4 +1,4 @@
-/** Turns a program object that came from source back into source. */
+/** Turns a compiled program back into its source. */
 
 import { Refusal, refuse } from "../../base/refusal.ts";
 import { compileTrigger } from "./compile.ts";
@@ -7,8 +7,8 @@ import { signalText } from "./signal_text.ts";
 import { validProgram } from "./validate.ts";
 
 /**
- * A source that compiles to exactly this program, one statement a line. Errors: 422 on `program` when it breaks a
- * rule, or when no source does: jumps, `or` and `not`, names with blanks and the like are for program objects only.
+ * A source that compiles to exactly this program, one statement on each line. Errors: 422 on `program` when it breaks a
+ * rule, or when no source compiles to it: `or`, `not`, other jumps and names with blanks exist in program objects only.
  */
 export function formatTrigger(program: TriggerProgram): string {
   const lines = validProgram(program).instructions.reduce(statement, [
@@ -22,8 +22,8 @@ export function formatTrigger(program: TriggerProgram): string {
 }
 
 /**
- * Adds what one instruction says to the lines before it, guessing that the code has the compiler's order; where it
- * has not, the lines mean something else and the comparison shows it.
+ * Adds one instruction to the lines before it, assuming that the instructions have the order of the compiler. If they
+ * have not, the source compiles to another program, which `formatTrigger` detects.
  */
 function statement(lines: string[], instruction: Instruction): string[] {
   const extend = (text: string) => [...lines.slice(0, -1), `${lines.at(-1)} ${text}`];
@@ -76,7 +76,7 @@ function recompiled(source: string): TriggerProgram | undefined {
   }
 }
 
-/** The same text for the same program, whatever the order of its keys. */
+/** The same text for the same program, whatever the order of the keys. */
 function canonical(value: unknown): string {
   return JSON.stringify(value, (_key, part) => {
     if (typeof part !== "object" || part === null || Array.isArray(part)) return part;

@@ -1,4 +1,4 @@
-/** Which known word somebody may have meant. */
+/** Suggests the known word that a misspelt one may stand for. */
 
 /** `, did you mean "motion_score"?`, or nothing when no word is near. */
 export function didYouMean(word: string, known: readonly string[]): string {
@@ -6,17 +6,17 @@ export function didYouMean(word: string, known: readonly string[]): string {
   return near === undefined ? "" : `, did you mean "${near}"?`;
 }
 
-/** Beginnings shorter than this say too little. */
+/** A shorter beginning of a word fits too many words. */
 const BEGINNING_CHARACTERS = 3;
 
-/** The known word with the fewest edits, as long as they are few; else the one that begins like this. */
+/** The known word with the fewest edits, if these are few; else the first that begins with `word`. */
 function nearest(word: string, known: readonly string[]): string | undefined {
   const lower = word.toLowerCase();
   let best: string | undefined;
   let fewest = Infinity;
   for (const candidate of known) {
     const allowed = Math.max(1, Math.floor(candidate.length / 3));
-    // A word of very different length is not near, and comparing it would only cost time.
+    // Words of very different length need more edits than allowed, so they are not compared.
     if (Math.abs(candidate.length - lower.length) > allowed) continue;
     const distance = edits(lower, candidate);
     if (distance <= allowed && distance < fewest) [best, fewest] = [candidate, distance];
@@ -25,7 +25,7 @@ function nearest(word: string, known: readonly string[]): string | undefined {
   return known.find((candidate) => candidate.startsWith(lower));
 }
 
-/** Letters to insert, remove, replace or swap with their neighbour to get from `from` to `to`. */
+/** The number of letters to insert, remove, replace or swap with their neighbour to turn `from` into `to`. */
 function edits(from: string, to: string): number {
   const rows = Array.from({ length: from.length + 1 }, (_, row) => [row]);
   for (let column = 1; column <= to.length; column++) rows[0]!.push(column);

@@ -1,4 +1,4 @@
-/** Reads the source of a trigger, line by line, and says where it is wrong. Contract 9.1. */
+/** Reads the source of a trigger line by line and names the position of each fault. See docs/triggers-policies.md#trigger-source. */
 
 import { type FieldFault, refuse } from "../../base/refusal.ts";
 import { quoted } from "../field_rules.ts";
@@ -9,11 +9,10 @@ import {
   CHANNELS,
   type Comparison,
   COMPARISONS,
-  IDENTIFIER,
   type Signal,
 } from "./program.ts";
 import { parseSignal } from "./signal_text.ts";
-import { identifierRule } from "./validate.ts";
+import { IDENTIFIER, identifierFault } from "./identifier.ts";
 
 /** Both from 1; a column counts UTF-16 units. */
 export interface SourcePosition {
@@ -21,7 +20,7 @@ export interface SourcePosition {
   readonly column: number;
 }
 
-/** Something that a source says, and where. */
+/** A value with its position in the source. */
 export interface Located<T> {
   readonly value: T;
   readonly position: SourcePosition;
@@ -31,11 +30,11 @@ export interface Condition {
   readonly signal: Located<Signal>;
   readonly comparison: Located<Comparison>;
   readonly threshold: Located<number>;
-  /** Consecutive frames, where the condition says `for`. */
+  /** Consecutive frames; undefined for a condition without `for`. */
   readonly frames: Located<number> | undefined;
 }
 
-/** What a source says, as far as the grammar goes: numbers may still be out of bounds. */
+/** A source that follows the grammar; its numbers may still be out of range. */
 export interface ParsedTrigger {
   readonly programId: Located<string>;
   readonly version: Located<number>;
@@ -46,7 +45,7 @@ export interface ParsedTrigger {
   readonly actions: readonly Located<Action>[];
 }
 
-/** A source with a fault in every line need not be told of more than this many. */
+/** Faults that are reported for one source. */
 const FAULTS_MAX = 16;
 
 /** Errors: 422 on `source`, one fault a line, each beginning `line N: column C: `. */
@@ -62,7 +61,7 @@ export function parseTrigger(source: string): ParsedTrigger {
       if (faults.length === FAULTS_MAX) break;
     }
   }
-  // What is missing may be what a faulty line was meant to say: told only when every line could be read.
+  // A part may be missing because its line is faulty, so it is reported only when every line could be read.
   if (faults.length > 0) throw refuse.invalidFields(faults);
   try {
     return reader.finish();
@@ -89,9 +88,9 @@ class SourceFault extends Error {
 const KEYWORDS = ["trigger", "when", "and", "edge", "cooldown", "emit", "capture", "notify", "end"] as const;
 type Keyword = typeof KEYWORDS[number];
 
-/** Takes the lines in their order and gathers what they say. */
+/** Reads the lines in order and collects their contents. */
 class SourceReader {
-  /** Where the header stands, also one that could not be read: what follows it is not out of order. */
+  /** The position of the header, even a faulty one: the lines after it are then not reported as out of order. */
   #header: SourcePosition | undefined;
   #programId: Located<string> | undefined;
   #version: Located<number> | undefined;
@@ -223,7 +222,7 @@ function keyword({ value, position }: Located<string>): Keyword {
   return known;
 }
 
-/** Comparisons as other languages write them. */
+/** Comparisons of other languages, with the right one for the hint. */
 const OTHER_COMPARISONS: Readonly<Record<string, string>> = {
   "=": "==",
   "===": "==",
@@ -240,10 +239,10 @@ class Line {
   #next = 0;
 
   constructor(text: string, number: number) {
-    const said = text.replace(/#.*/s, "").trimEnd();
-    // Where more could have been said.
-    this.position = { line: number, column: said.length + 1 };
-    this.#fields = Array.from(said.matchAll(/\S+/g), ({ 0: value, index }) => ({
+    const code = text.replace(/#.*/s, "").trimEnd();
+    // The end of the line, where a missing field would be.
+    this.position = { line: number, column: code.length + 1 };
+    this.#fields = Array.from(code.matchAll(/\S+/g), ({ 0: value, index }) => ({
       value,
       position: { line: number, column: index + 1 },
     }));
@@ -253,13 +252,13 @@ class Line {
     return this.#next === this.#fields.length;
   }
 
-  /** The next field; `what` is expected there. */
+  /** The next field; `what` names the expected one in the error message. */
   take(what: string): Located<string> {
     if (this.isDone) throw new SourceFault(this.position, `the line ends where ${what} is expected`);
     return this.#fields[this.#next++]!;
   }
 
-  /** Nothing may be left. */
+  /** Refuses a line with fields that were not read. */
   finish(): void {
     if (this.isDone) return;
     const { value, position } = this.#fields[this.#next]!;
@@ -286,7 +285,7 @@ class Line {
   takeIdentifier(what: string): Located<string> {
     const field = this.take(what);
     if (!IDENTIFIER.test(field.value)) {
-      throw new SourceFault(field.position, `${what} ${identifierRule(field.value)}`);
+      throw new SourceFault(field.position, `${what} ${identifierFault(field.value)}`);
     }
     return field;
   }
@@ -317,7 +316,7 @@ class Line {
   takeNumber(): Located<number> {
     const { value: text, position } = this.take("a number");
     if (!NUMBER.test(text)) throw new SourceFault(position, `expected a number: got ${quoted(text)}`);
-    // JSON has no negative zero, and it compares like zero.
+    // Adding 0 turns a negative zero, which JSON cannot represent, into zero.
     return { value: Number(text) + 0, position };
   }
 
@@ -346,7 +345,7 @@ class Line {
   }
 }
 
-/** Digits alone; a number that JSON could not carry exactly is refused. */
+/** Digits only; a number that JSON cannot represent exactly is refused. */
 function whole(digits: string, text: string, what: string, position: SourcePosition): number {
   if (!/^\d+$/.test(digits)) {
     throw new SourceFault(position, `expected ${what}, a whole number: got ${quoted(text)}`);

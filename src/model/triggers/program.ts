@@ -1,9 +1,10 @@
-/** What a trigger program is: signals, instructions and the program object, as they travel in JSON. Contract 9.2. */
+/** The shape of a trigger program in JSON: signals, instructions, the program. See docs/triggers-policies.md#trigger-program. */
 
 import { z } from "zod";
 import { LIMITS } from "../limits.ts";
+import { IDENTIFIER } from "./identifier.ts";
 
-/** Signals that one word names; every other kind says of what. */
+/** Signals without parameters. */
 export const SCALAR_KINDS = [
   "motion_score",
   "novelty_score",
@@ -35,23 +36,18 @@ const ACTIONS: readonly string[] = ["emit", "capture", "notify"];
 
 export const ISA_VERSION = 1;
 
-/** Contract 9.1, rule ID, with its length. */
-export const IDENTIFIER = new RegExp(
-  `^[A-Za-z0-9_.:-]{${LIMITS.trigger.identifierBytes.minimum},${LIMITS.trigger.identifierBytes.maximum}}$`,
-);
-
-/** The smallest number that is infinite as a 32-bit float: halfway past the largest that is finite. */
+/** The smallest number that rounds to infinity as a 32-bit float. */
 const F32_END = 2 ** 128 - 2 ** 103;
 
 /**
- * Each shape says what a door takes: types and fields. What only breaks a rule of contract 9.3 passes it, because
- * the validator answers for that on the field `program`; `meta` tells readers of the published schema those bounds.
+ * The shapes check types and fields only. The rules about values are checked by `validate.ts`, which reports them on
+ * the field `program`; `meta` puts the bounds into the published schema.
  */
 const whole = z.int().nonnegative();
 
 const slot = whole.meta({ maximum: LIMITS.trigger.stateSlotsMax - 1 });
 
-/** A zone that is absent is the same as null: any. */
+/** An absent zone is the same as null and means any zone. */
 export const signal = z.discriminatedUnion("kind", [
   z.strictObject({ kind: z.enum(SCALAR_KINDS) }),
   z.strictObject({ kind: z.literal("object_count"), label: z.string(), zone: z.string().nullish() }),
@@ -94,7 +90,7 @@ const instruction = z.discriminatedUnion("op", [
   z.strictObject({ op: z.literal("halt") }),
 ], { error: "must be an instruction: an object whose op is one of the known ones" });
 
-/** Closed at every level. A value of this shape may still break rules: see `validate.ts`. */
+/** Closed at every level. A value of this shape may still break the rules of `validate.ts`. */
 export const triggerProgram = z.strictObject({
   isa_version: whole.meta({ minimum: ISA_VERSION, const: ISA_VERSION }),
   program_id: z.string().meta({ pattern: IDENTIFIER.source }),
@@ -110,7 +106,7 @@ export type Signal = z.infer<typeof signal>;
 export type Instruction = z.infer<typeof instruction>;
 export type TriggerProgram = z.infer<typeof triggerProgram>;
 
-/** An instruction that a firing executes, as evaluation reports it. */
+/** An instruction that is executed when the program fires; an evaluation reports it. */
 export type Action = Extract<Instruction, { op: "emit" | "capture" | "notify" }>;
 
 export function isAction(instruction: Instruction): instruction is Action {

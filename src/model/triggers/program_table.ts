@@ -1,20 +1,20 @@
-/** A valid program as the flat table that `assembly/trigger.ts` walks. */
+/** A valid program as the flat table that `assembly/trigger.ts` executes. */
 
 import { type Instruction, isAction, isSameSignal, type Signal } from "./program.ts";
 import type { ValidProgram } from "./validate.ts";
 
-/** Words of 32 bits an instruction: the code and its two operands. */
+/** 32-bit words of one instruction: code, operand, amount, and one unused. */
 export const WORDS_PER_INSTRUCTION = 4;
 
-/** Bits of the flags of a sample: the first action was reached. */
+/** Flag of a sample: the first action was reached. */
 export const FIRED = 1;
-/** A load that was executed had no value. */
+/** Flag of a sample: an executed load had no value. */
 export const MISSING_SIGNAL = 2;
 
 export interface TriggerTable {
   /** Of each instruction up to the first action: code, operand, amount, 0. A constant's amount is its float's bits. */
   readonly words: Int32Array<ArrayBuffer>;
-  /** What the program loads, each once: the columns of a sample, in this order. */
+  /** The signals that the program loads, each once: the columns of a sample, in this order. */
   readonly signals: readonly Signal[];
 }
 
@@ -37,7 +37,7 @@ const CODES = {
   jump_if_false: 14,
 } as const;
 
-/** The code of every action: all of them run or none does, so the first one ends the step. */
+/** The code of every action: either all of them are executed or none is, so the first one ends the step. */
 const FIRE = 15;
 
 export function tableOf({ instructions }: ValidProgram): TriggerTable {
@@ -49,7 +49,7 @@ export function tableOf({ instructions }: ValidProgram): TriggerTable {
   return { words, signals };
 }
 
-/** Code, operand and amount, as far as the instruction has them. */
+/** Code, operand and amount, of which an instruction may have fewer. */
 function rowOf(instruction: Instruction, signals: Signal[]): number[] {
   if (isAction(instruction)) return [FIRE];
   const code = CODES[instruction.op];
@@ -71,7 +71,7 @@ function rowOf(instruction: Instruction, signals: Signal[]): number[] {
   }
 }
 
-/** The column of a signal, which is new when no instruction before has loaded it. */
+/** The column of a signal; a new one when no earlier instruction loads it. */
 function columnOf(signal: Signal, signals: Signal[]): number {
   const known = signals.findIndex((other) => isSameSignal(other, signal));
   return known >= 0 ? known : signals.push(signal) - 1;

@@ -1,11 +1,11 @@
-/** What a program is evaluated on: samples in JSON, and the values of its signals at each of them. Contract 9.4. */
+/** The samples on which a program is evaluated, and the values of its signals in them. See docs/triggers-policies.md#trigger-semantics. */
 
 import { z } from "zod";
 import { isSameSignal, type ScalarKind, type Signal, signal } from "./program.ts";
 
 const value = z.number().nullish();
 
-/** A score that is null or absent is missing; `observations` says everything else that was measured. */
+/** A score that is null or absent is missing; `observations` holds the other measurements. */
 export const triggerSample = z.strictObject({
   pts_ms: z.int().nonnegative(),
   motion_score: value,
@@ -18,7 +18,7 @@ export const triggerSample = z.strictObject({
 
 export type TriggerSample = z.infer<typeof triggerSample>;
 
-/** The scores that a sample says by their own key. */
+/** The scores that have a key of their own in a sample. */
 const SAMPLE_SCORES = [
   "motion_score",
   "novelty_score",
@@ -30,8 +30,8 @@ const SAMPLE_SCORES = [
 type SampleScore = typeof SAMPLE_SCORES[number];
 
 /**
- * Writes the time of each sample and a row of the values of `signals`, NaN where one is missing; both arrays have
- * room for all.
+ * Writes the time of each sample and a row with the values of `signals`, NaN for a missing one. Both arrays are large
+ * enough.
  */
 export function fillColumns(
   samples: readonly TriggerSample[],
@@ -47,7 +47,7 @@ export function fillColumns(
   }
 }
 
-/** A score of its own key goes before an observation; of equal observations the first counts. */
+/** A score under its own key has precedence over an observation; of several observations the first one counts. */
 function readerOf(wanted: Signal): (sample: TriggerSample) => number {
   const { kind } = wanted;
   if (!isSampleScore(kind)) return (sample) => observed(sample, wanted);

@@ -1,12 +1,13 @@
-/** How signals are written in a source: `motion_score`, `object_count:person@bay`. Contract 9.1, rule SIGNAL. */
+/** How signals are written in a source: `motion_score`, `object_count:person@bay`. See docs/triggers-policies.md#trigger-source. */
 
 import { quoted } from "../field_rules.ts";
 import { didYouMean } from "./near_miss.ts";
-import { IDENTIFIER, PAIR_KINDS, SCALAR_KINDS, type Signal } from "./program.ts";
+import { IDENTIFIER, IDENTIFIER_RULE } from "./identifier.ts";
+import { PAIR_KINDS, SCALAR_KINDS, type Signal } from "./program.ts";
 
 type PairKind = typeof PAIR_KINDS[number];
 
-/** Names that a colon follows, each with what it names. */
+/** Names that a colon and parameters follow, each with its form. */
 const PARAMETERS: Readonly<Record<string, string>> = {
   object_count: "object_count:LABEL or object_count:LABEL@ZONE",
   minimum_distance_mm: "minimum_distance_mm:LEFT,RIGHT",
@@ -17,7 +18,7 @@ const PARAMETERS: Readonly<Record<string, string>> = {
 
 const NAMES: readonly string[] = [...SCALAR_KINDS, ...Object.keys(PARAMETERS)];
 
-/** The signal, or what is wrong with the text. */
+/** The signal, or a text that says what is wrong. */
 export function parseSignal(text: string): Signal | string {
   const colon = text.indexOf(":");
   const name = colon < 0 ? text : text.slice(0, colon);
@@ -26,10 +27,10 @@ export function parseSignal(text: string): Signal | string {
   const form = Object.hasOwn(PARAMETERS, name) ? PARAMETERS[name] : undefined;
   if (form === undefined) return `unknown signal ${quoted(name)}${signalHint(name)}`;
   const parsed = colon < 0 ? undefined : withParameters(name, text.slice(colon + 1));
-  return parsed ?? `${name} is written ${form}, with names of 1 to 128 letters, digits or any of "-_.:"`;
+  return parsed ?? `${name} is written ${form}, with names of ${IDENTIFIER_RULE}`;
 }
 
-/** The text of a signal, whose names may be ones that no source can say. */
+/** The text of a signal. Its names may be ones that a source cannot contain. */
 export function signalText(signal: Signal): string {
   switch (signal.kind) {
     case "object_count":
@@ -46,7 +47,7 @@ export function signalText(signal: Signal): string {
   }
 }
 
-/** The kind of the program object is not the name of the source here: the one that is easily confused. */
+/** A source writes `audio_event` for the kind `audio_event_confidence`, which is easily confused. */
 function signalHint(name: string): string {
   return name === "audio_event_confidence" ? ', did you mean "audio_event"?' : didYouMean(name, NAMES);
 }

@@ -1,4 +1,4 @@
-/** What a live trigger program leaves behind when it fires: its event, and a datagram for a local listener. Contract 9.5. */
+/** The results of a live trigger that fires: its event, and a datagram for a local program. See docs/triggers-policies.md#live-triggers. */
 
 import type { PayloadOf } from "../events/event_table.ts";
 import type { TriggerProgram } from "./program.ts";
@@ -10,7 +10,7 @@ import {
   unitScore,
 } from "../live/live_frame.ts";
 
-/** What the program was given; NaN is a score that the frame did not have. */
+/** The inputs of the program; NaN for a score that the frame does not have. */
 export interface TriggerInputs {
   readonly motionScore: number;
   readonly noveltyScore: number;
@@ -26,14 +26,14 @@ export interface TriggerFiring {
   readonly image: StoredImage;
 }
 
-/** What a firing does beside its event. */
+/** The actions of a firing besides its event. */
 export interface TriggerActions {
   readonly eventType: string;
   readonly webhook: boolean;
   readonly localOutput: boolean;
 }
 
-/** Of a program that passed the rules for live sessions: it emits exactly once. */
+/** For a program that keeps the rules of live sessions: it has exactly one emit. */
 export function triggerActions({ instructions }: TriggerProgram): TriggerActions {
   const emit = instructions.find((instruction) => instruction.op === "emit");
   if (!emit) throw new Error("A live trigger program has an emit");
@@ -74,7 +74,7 @@ function present(score: number): number | null {
   return Number.isNaN(score) ? null : score;
 }
 
-/** The event as it was committed: its place in the log, not its payload. */
+/** The committed event: its place in the log without its payload. */
 export interface CommittedTrigger {
   readonly runId: string;
   readonly streamId: string;
@@ -84,7 +84,7 @@ export interface CommittedTrigger {
   readonly kind: string;
 }
 
-/** One line of JSON that leads to the event; neither picture nor words are in it. */
+/** One line of JSON that identifies the event, without picture and text. See docs/protocols.md#trigger-datagrams. */
 export function localOutputDatagram(event: CommittedTrigger, generation: number): string {
   return JSON.stringify({
     event_id: `${event.runId}:${event.seq}`,

@@ -1,20 +1,13 @@
-/** Which programs may run: the rules of contract 9.3. A program that passes never traps, loops or leaves its bounds. */
+/** Which programs may run. A valid program never traps, loops or exceeds its bounds. See docs/triggers-policies.md#trigger-validation. */
 
 import { refuse } from "../../base/refusal.ts";
-import { quoted } from "../field_rules.ts";
 import { LIMITS, type Range } from "../limits.ts";
-import {
-  IDENTIFIER,
-  type Instruction,
-  ISA_VERSION,
-  isAction,
-  isFiniteF32,
-  type TriggerProgram,
-} from "./program.ts";
+import { IDENTIFIER, identifierFault } from "./identifier.ts";
+import { type Instruction, ISA_VERSION, isAction, isFiniteF32, type TriggerProgram } from "./program.ts";
 
 declare const VALID: unique symbol;
 
-/** A program that keeps every rule; only `validProgram` makes one. */
+/** A program that keeps every rule; only `judgedProgram` and `validProgram` make one. */
 export type ValidProgram = TriggerProgram & { readonly [VALID]: true };
 
 /** A rule that a program breaks. */
@@ -24,26 +17,36 @@ export interface ProgramFault {
   readonly message: string;
 }
 
+/** The program if it is valid, else every broken rule. */
+export type ProgramVerdict =
+  | { readonly valid: ValidProgram }
+  | { readonly valid: null; readonly faults: readonly ProgramFault[] };
+
+export function judgedProgram(program: TriggerProgram): ProgramVerdict {
+  const faults = programFaults(program);
+  return faults.length === 0 ? { valid: program as ValidProgram } : { valid: null, faults };
+}
+
 /** The program as one that may run. Errors: 422 on `program` that names every instruction at fault. */
 export function validProgram(program: TriggerProgram): ValidProgram {
-  const faults = programFaults(program);
-  if (faults.length > 0) {
-    throw refuse.invalidFields(faults.map(({ at, message }) => ({
+  const verdict = judgedProgram(program);
+  if (verdict.valid === null) {
+    throw refuse.invalidFields(verdict.faults.map(({ at, message }) => ({
       field: "program",
       message: at === undefined ? message : `instruction ${at} (${program.instructions[at]!.op}): ${message}`,
     })));
   }
-  return program as ValidProgram;
+  return verdict.valid;
 }
 
-/** Every broken rule; the way of the stack is followed only when instructions stand where they may. */
+/** Every broken rule. The stack is checked only when the instructions are in a valid order. */
 export function programFaults(program: TriggerProgram): ProgramFault[] {
   const { instructions } = program;
   const faults = headFaults(program);
   const { minimum, maximum } = LIMITS.trigger.instructions;
   if (instructions.length < minimum || instructions.length > maximum) {
     const message = `a program has ${minimum} to ${maximum} instructions: got ${instructions.length}`;
-    // Of thousands of instructions nobody wants to hear thousands of faults.
+    // One fault instead of one for each of thousands of instructions.
     return [...faults, { ...(instructions.length > maximum && { at: maximum }), message }];
   }
   const own = instructions.flatMap((instruction, at) =>
@@ -53,7 +56,7 @@ export function programFaults(program: TriggerProgram): ProgramFault[] {
   return [...faults, ...own, ...order, ...(order.length === 0 ? stackFaults(instructions) : [])];
 }
 
-/** How many state slots the program needs: the highest one and those below it. */
+/** The number of state slots that the program needs: the highest used one and those below it. */
 export function stateSlots({ instructions }: TriggerProgram): number {
   return Math.max(0, ...instructions.map((instruction) => "slot" in instruction ? instruction.slot + 1 : 0));
 }
@@ -63,12 +66,12 @@ function headFaults({ isa_version, program_id, version }: TriggerProgram): Progr
   if (isa_version !== ISA_VERSION) {
     faults.push({ message: `isa_version must be ${ISA_VERSION}: got ${isa_version}` });
   }
-  if (!IDENTIFIER.test(program_id)) faults.push({ message: `program_id ${identifierRule(program_id)}` });
+  if (!IDENTIFIER.test(program_id)) faults.push({ message: `program_id ${identifierFault(program_id)}` });
   if (version < 1) faults.push({ message: `version must be at least 1: got ${version}` });
   return faults;
 }
 
-/** What is wrong with an instruction by itself. */
+/** The faults of an instruction on its own. */
 function operandFaults(instruction: Instruction): string[] {
   const faults: string[] = [];
   if ("slot" in instruction) {
@@ -91,7 +94,7 @@ function operandFaults(instruction: Instruction): string[] {
     }
     case "emit":
       if (!IDENTIFIER.test(instruction.event_type)) {
-        faults.push(`event_type ${identifierRule(instruction.event_type)}`);
+        faults.push(`event_type ${identifierFault(instruction.event_type)}`);
       }
       break;
     case "capture": {
@@ -107,11 +110,6 @@ function outside(name: string, value: number, { minimum, maximum }: Range): stri
   return value >= minimum && value <= maximum
     ? []
     : [`${name} must be from ${minimum} to ${maximum}: got ${value}`];
-}
-
-export function identifierRule(text: string): string {
-  const { minimum, maximum } = LIMITS.trigger.identifierBytes;
-  return `must be ${minimum} to ${maximum} letters, digits or any of "-_.:": got ${quoted(text)}`;
 }
 
 /** The last instruction halts and no other does. */
@@ -136,7 +134,7 @@ function actionFaults(instructions: readonly Instruction[]): ProgramFault[] {
     const message = `a program has at most ${actionsMax} actions: got ${actions.length}`;
     faults.push({ at: actions[actionsMax]!, message });
   }
-  // Actions that follow each other up to the last but one instruction are at exactly these places.
+  // In one block before the last instruction, the actions are at exactly these places.
   const first = instructions.length - 1 - actions.length;
   const stray = actions.find((at, index) => at !== first + index);
   if (stray !== undefined) {
@@ -165,7 +163,7 @@ function jumpFaults(instructions: readonly Instruction[]): ProgramFault[] {
   });
 }
 
-/** How many values an instruction takes from the stack and how many it puts there. */
+/** How many values an instruction takes from the stack and how many it pushes. */
 function stackUse({ op }: Instruction): { readonly takes: number; readonly puts: number } {
   switch (op) {
     case "load":
@@ -189,13 +187,12 @@ function stackUse({ op }: Instruction): { readonly takes: number; readonly puts:
 }
 
 /**
- * One walk is enough: jumps go forward only and nothing but the last instruction stops, so every instruction is
- * reached from the one before it, and all jumps to it have been met by then. Stops at the first fault, as every
- * depth after it would be a guess.
+ * One pass is enough: jumps only go forward and only the last instruction halts, so every instruction is reached from
+ * the one before it, and all jumps to it come earlier. Stops at the first fault, as the depths after it are unknown.
  */
 function stackFaults(instructions: readonly Instruction[]): ProgramFault[] {
   const stackValuesMax = LIMITS.trigger.stackValuesMax;
-  /** What a jump brings to its target: the depth there, and which jump it was. */
+  /** By target of a jump: the depth of the stack there, and the jump. */
   const arrivals = new Map<number, { readonly depth: number; readonly from: number }>();
   let depth = 0;
   for (const [at, instruction] of instructions.entries()) {

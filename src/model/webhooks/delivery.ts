@@ -1,15 +1,15 @@
-/** What became of a hook's deliveries: the records of the delivery log, and the state that follows from them. */
+/** The deliveries of a webhook: the records of the delivery log, and the state that follows from them. */
 
 import { LIMITS } from "../limits.ts";
 
 /**
- * One record of the delivery log, `{webhook_id, seq, state, error}` of contract 8.3 with what this service adds:
+ * One record of the delivery log. The right column has the additional fields of a state. See docs/protocols.md#delivery-log.
  *
- *   retry        attempt failed and will be repeated            attempts
- *   delivered    the receiver took the event
+ *   retry        an attempt failed and will be repeated         attempts
+ *   delivered    the receiver accepted the event
  *   dead_letter  the event was given up                         attempts
- *   checkpoint   everything up to seq needs no delivery; with the totals it replaces all that was known before
- *   redeliver    what matches from seq to to_seq is sent again  to_seq
+ *   checkpoint   no event up to seq needs a delivery; with the totals it replaces the whole state before it
+ *   redeliver    matching events from seq to to_seq are sent again  to_seq
  */
 export interface DeliveryRecord {
   readonly webhook_id: string;
@@ -19,7 +19,7 @@ export interface DeliveryRecord {
   /** When each attempt so far began, epoch milliseconds. */
   readonly attempts?: readonly number[];
   readonly to_seq?: number;
-  /** Totals, of a checkpoint that replaces what was known; its `error` is then the last error. */
+  /** Totals of a checkpoint that replaces the state; its `error` is then the last error. */
   readonly delivered?: number;
   readonly dead_letters?: number;
 }
@@ -38,19 +38,19 @@ export interface Redelivery {
   readonly toSeq: number;
 }
 
-/** One hook's deliveries. Only `fold` changes it. */
+/** The deliveries of one webhook. Only `fold` changes it. */
 export class DeliveryState {
-  /** Everything up to this seq is settled: delivered, given up, or not for this hook. */
+  /** Every event up to this seq is delivered, given up, or not for this webhook. */
   cursorSeq = 0;
   delivered = 0;
   deadLetters = 0;
-  /** Of the last attempt; null after a success. */
+  /** The error of the last attempt; null after a success. */
   lastError: string | null = null;
-  /** The newest ones, by seq; one that a redelivery brought home leaves the list. */
+  /** The newest ones, by seq; one that was delivered again is removed. */
   recentDeadLetters: readonly DeadLetter[] = [];
-  /** The event that is being retried, and when its attempts so far began. */
+  /** The event that is being retried, and the start times of its attempts. */
   retry: { readonly seq: number; readonly attempts: readonly number[] } | undefined;
-  /** What is still to be sent again; never past the cursor. */
+  /** The events that are still to be sent again; never beyond the cursor. */
   redelivery: Redelivery | undefined;
 
   constructor(readonly runId: string) {}
@@ -66,14 +66,14 @@ export class DeliveryState {
         this.delivered++;
         this.lastError = null;
         this.#forgetDeadLetter(seq);
-        this.#settle(seq);
+        this.#finish(seq);
         break;
       case "dead_letter":
         this.deadLetters++;
         this.lastError = error;
         this.#forgetDeadLetter(seq);
         this.#keepDeadLetter({ seq, error: error ?? "", attempts });
-        this.#settle(seq);
+        this.#finish(seq);
         break;
       case "checkpoint":
         this.#checkpoint(record);
@@ -103,8 +103,8 @@ export class DeliveryState {
     return records;
   }
 
-  /** A redelivered event lies at or before the cursor; every other one moves it. */
-  #settle(seq: number): void {
+  /** A redelivered event is at or before the cursor; every other one moves the cursor. */
+  #finish(seq: number): void {
     if (this.retry?.seq === seq) this.retry = undefined;
     const { redelivery } = this;
     if (seq > this.cursorSeq) this.cursorSeq = seq;
@@ -139,7 +139,7 @@ export class DeliveryState {
   }
 }
 
-/** JSON text as a record, or undefined when it is none: what another version wrote is passed over. */
+/** JSON text as a record; undefined for other text, so that records of another version are ignored. */
 export function deliveryRecord(json: string): DeliveryRecord | undefined {
   const record = parsed(json) as DeliveryRecord | null | undefined;
   const isRecord = typeof record === "object" && record !== null &&

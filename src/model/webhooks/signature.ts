@@ -1,24 +1,24 @@
-/** How a delivery proves where it comes from: the key of each hook, and the headers that sign one body. */
+/** Signatures of webhook deliveries: the key of each webhook, and the signed headers of a body. See docs/events.md#webhook-signatures. */
 
 import { createHmac } from "node:crypto";
 
 /**
- * The 32 bytes that sign a hook's deliveries, derived so that no receiver can forge another hook's. Contract 8.3:
- * HMAC-SHA256(root, "service-webhook-v1" NUL run_id NUL webhook_id). As hex it is the hook's `signing_secret`; it
- * follows from the root and is never stored.
+ * The 32 bytes with which the deliveries of a webhook are signed. Each webhook has its own key, so that no receiver can
+ * forge deliveries of another one: HMAC-SHA256(root, "service-webhook-v1" NUL run_id NUL webhook_id). In hex it is the
+ * `signing_secret` of the webhook. It is derived each time and never stored.
  */
 export function signingKey(root: string, runId: string, webhookId: string): Uint8Array {
   return createHmac("sha256", root).update(`service-webhook-v1\0${runId}\0${webhookId}`).digest();
 }
 
-/** The value of `x-service-signature`: `v1=` and the hex HMAC-SHA256 of the body. Interface 4.5. */
+/** The value of `x-service-signature`: `v1=` and the hex HMAC-SHA256 of the body. */
 export function bodySignature(key: Uint8Array, body: Uint8Array): string {
   return `v1=${createHmac("sha256", key).update(body).digest("hex")}`;
 }
 
 /**
- * The headers of one attempt to deliver `body`, the exact bytes that are sent. Interface 4.5 and D8: the service's own
- * and those of Standard Webhooks, whose signature covers `<event id>.<seconds>.<body>` under the same key.
+ * The headers of one attempt to deliver `body`, the exact bytes that are sent: those of this service, and those of
+ * Standard Webhooks, whose signature covers `<event id>.<seconds>.<body>` with the same key.
  */
 export function deliveryHeaders(
   key: Uint8Array,

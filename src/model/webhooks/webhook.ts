@@ -1,4 +1,4 @@
-/** Webhooks as rules: what may be registered, which hooks a log's events leave, and which events match one. */
+/** The rules of webhooks: what may be registered, the fold of their events, and which events match one. See docs/events.md#webhooks. */
 
 import { utf8Length } from "../../base/bytes.ts";
 import { refuse } from "../../base/refusal.ts";
@@ -6,7 +6,7 @@ import { isBookkeeping } from "../events/event_table.ts";
 import { quoted } from "../field_rules.ts";
 import { LIMITS } from "../limits.ts";
 
-/** A hook as its `webhook_registered` event says. */
+/** A webhook as its `webhook_registered` event describes it. */
 export interface Webhook {
   readonly webhookId: string;
   readonly runId: string;
@@ -17,15 +17,15 @@ export interface Webhook {
   readonly registeredSeq: number;
 }
 
-/** Contract 1.1: `wh_` and 24 hex digits from 12 secure random bytes. */
+/** `wh_` and 24 hex digits from 12 secure random bytes. */
 export function newWebhookId(randomBytes: (length: number) => Uint8Array<ArrayBuffer>): string {
   return `wh_${randomBytes(12).toHex()}`;
 }
 
 /**
- * The target of a registration, trimmed but otherwise as it was given, and its host name without the brackets of an
- * IPv6 address. Contract 8.3: at most 2048 bytes, https (also http where `allowPrivate`, D8), no user-info, no
- * fragment; 422 `url` otherwise. Whether the host is public only its addresses can tell.
+ * The target of a registration, trimmed but otherwise unchanged, and its host name without the brackets of an IPv6
+ * address. It must have at most 2048 bytes, be https (or http with `allowPrivate`), and have no user info and no
+ * fragment; else 422 `url`. Whether the host is public is checked later, with its addresses.
  */
 export function webhookTarget(given: string, allowPrivate: boolean): { url: string; hostname: string } {
   const url = given.trim();
@@ -34,7 +34,7 @@ export function webhookTarget(given: string, allowPrivate: boolean): { url: stri
   if (bytes > LIMITS.webhook.urlBytesMax) {
     throw fault(`must be at most ${LIMITS.webhook.urlBytesMax} bytes, is ${bytes}`);
   }
-  // The parser drops line breaks and tabs inside a URL; what is stored must be what is meant.
+  // The URL parser silently removes line breaks and tabs, so a URL with them is refused.
   const parsed = HAS_BLANK.test(url) || !url.isWellFormed() ? null : URL.parse(url);
   if (parsed === null) throw fault("must be an absolute URL");
   if (parsed.protocol !== "https:" && !(allowPrivate && parsed.protocol === "http:")) {
@@ -45,12 +45,12 @@ export function webhookTarget(given: string, allowPrivate: boolean): { url: stri
   return { url, hostname: parsed.hostname.replace(/^\[|\]$/g, "") };
 }
 
-// deno-lint-ignore no-control-regex -- control characters are what this looks for
+// deno-lint-ignore no-control-regex -- control characters are searched for
 const HAS_BLANK = /[\u0000-\u0020\u007f]/;
-/** An empty user name counts too, and the parser takes a backslash for a slash. */
+/** An empty user name counts as well, and the URL parser reads a backslash as a slash. */
 const HAS_USER_INFO = /^[a-z]+:[/\\]*[^/\\?#]*@/i;
 
-/** The kinds of a registration trimmed, sorted and each once. Contract 8.3; 422 `event_kinds` otherwise. */
+/** The kinds of a registration, trimmed and sorted, without duplicates. Errors: 422 `event_kinds`. */
 export function webhookKinds(given: readonly string[]): string[] {
   const fault = (rule: string) => refuse.invalid("event_kinds", rule);
   const { minimum, maximum } = LIMITS.webhook.kindBytes;
@@ -68,10 +68,10 @@ export function webhookKinds(given: readonly string[]): string[] {
   return [...new Set(kinds)].sort();
 }
 
-/** The kinds of the events that make and remove hooks. */
+/** The kinds of the events that create and remove webhooks. */
 export const WEBHOOK_KINDS: ReadonlySet<string> = new Set(["webhook_registered", "webhook_deleted"]);
 
-/** Folds one event of `WEBHOOK_KINDS`, in sequence order, into the hooks by id. Malformed payloads change nothing. */
+/** Folds one event of `WEBHOOK_KINDS`, in sequence order, into the webhooks by id. A malformed payload is ignored. */
 export function foldWebhook(
   hooks: Map<string, Webhook>,
   event: { readonly seq: number; readonly runId: string; readonly kind: string; readonly payload: string },
@@ -92,12 +92,12 @@ export function foldWebhook(
   hooks.set(webhookId, { webhookId, runId: event.runId, url, eventKinds, registeredSeq: event.seq });
 }
 
-/** Whether events of `kind` may match the hook; for a trigger the payload has the last word. Contract 8.3. */
+/** Whether events of `kind` may match the webhook; for a trigger it also depends on the payload. */
 export function mayMatch(hook: Webhook, kind: string): boolean {
   return !isBookkeeping(kind) && (hook.eventKinds.length === 0 || hook.eventKinds.includes(kind));
 }
 
-/** Whether an event, later than the registration and of the hook's run, is delivered. Contract 8.3. */
+/** Whether an event of the run, later than the registration, is delivered to the webhook. */
 export function matches(hook: Webhook, event: { readonly kind: string; readonly payload: string }): boolean {
   if (!mayMatch(hook, event.kind)) return false;
   if (!event.kind.startsWith("trigger.")) return true;

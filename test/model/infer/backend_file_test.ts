@@ -174,7 +174,7 @@ Deno.test("a fault names its place and its rule", () => {
   );
   check(EDGE.replace('"http://10.0.0.7:8000"', '"${EMPTY}"'), /base_url must be a text that is not blank/);
   check(edge("openai_kind = 'ollama'"), /openai_kind must be one of vllm, sglang, mlx, got "ollama"$/);
-  check(edge("model = 'gpt-5'"), /^backends\[0\].model must be an id of the model contract, got "gpt-5"$/);
+  check(edge("model = 'gpt-5'"), /^backends\[0\].model must be an id of the model catalog, got "gpt-5"$/);
   check(edge("upstream_model = 'local/x'"), /^backends\[0\].upstream_model requires model/);
   check(edge("priority = 1.5"), /^backends\[0\].priority must be an integer, got 1.5$/);
   check(edge("priority = '1'"), /^backends\[0\].priority must be an integer, got "1"$/);
@@ -190,7 +190,7 @@ Deno.test("a fault names its place and its rule", () => {
   check(cloud("openai_kind = 'vllm'"), /^backends\[0\].openai_kind is not a field/);
   check(cloud("upstream_model = 'x'"), /^backends\[0\].upstream_model is not a field/);
   check(cloud("base_url = 'nowhere'"), /^backends\[0\].base_url must be/);
-  check(EDGE + cloud("model = 'gemini-9'"), /^backends\[1\].model must be an id of the model contract/);
+  check(EDGE + cloud("model = 'gemini-9'"), /^backends\[1\].model must be an id of the model catalog/);
 
   const zone = (from: string, to: string) => ZONE.replace(from, to);
   check(
