@@ -5,6 +5,7 @@ import { PreparedPayload } from "../../src/model/runs/run.ts";
 import { seededRandom } from "../support/seeded_random.ts";
 import { KEY_A, KEY_B, newRun, startService, type TestService } from "../support/service.ts";
 import { SseClient, StalledClient, streamPath } from "../support/http/sse_client.ts";
+import { until } from "../support/until.ts";
 
 const UNKNOWN_RUN = `run-${"0".repeat(32)}`;
 /** Keepalives come every 15 s: this makes it 30 ms. */
@@ -31,7 +32,7 @@ async function metric(test: TestService, name: string): Promise<number> {
 
 /** Resolves when the metric has this value. */
 async function untilMetric(test: TestService, name: string, value: number): Promise<void> {
-  while (await metric(test, name) !== value) await new Promise((resolve) => setTimeout(resolve, 5));
+  await until(`${name} is ${value}`, async () => await metric(test, name) === value);
 }
 
 Deno.test("the whole run is replayed and then followed, each event as one CloudEvents message", async () => {

@@ -12,7 +12,7 @@ import { TemporaryFolder } from "../support/folders.ts";
 import { PublisherMedia, testPicture } from "../support/live/live_publisher.ts";
 import { offerText } from "../support/live/fake_live_workers.ts";
 import { childProcesses } from "../support/own_process.ts";
-import { until } from "../support/models/reason.ts";
+import { until } from "../support/until.ts";
 
 const media = new PublisherMedia();
 addEventListener("unload", () => media[Symbol.dispose]());

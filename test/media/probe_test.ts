@@ -11,10 +11,10 @@ import {
   steppedWorld,
   TempFolder,
   tools,
-  until,
   world,
 } from "../support/media.ts";
 import { needing, SHARED_CLIPS, SHARED_CLIPS_FOLDER } from "../support/needs.ts";
+import { until } from "../support/until.ts";
 
 const LIMITS = { prlimit: tools().prlimit, cpuSeconds: 20, addressSpaceBytes: 2 ** 34 };
 const TEST_PICTURE = ["-f", "lavfi", "-i", "testsrc2=s=320x240:r=25:d=1"];

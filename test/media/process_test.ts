@@ -1,16 +1,10 @@
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { join } from "node:path";
 import { type Outcome, run, type RunOptions } from "../../src/media/process.ts";
-import {
-  NEVER,
-  processesThatMention,
-  steppedWorld,
-  TempFolder,
-  tools,
-  until,
-  world,
-} from "../support/media.ts";
+import { NEVER, steppedWorld, TempFolder, tools, world } from "../support/media.ts";
 import { needing, PRLIMIT } from "../support/needs.ts";
+import { until } from "../support/until.ts";
+import { childProcesses } from "../support/own_process.ts";
 
 const SHELL = "/bin/sh";
 const MIB = 2 ** 20;
@@ -79,7 +73,7 @@ Deno.test("a process that outlives its deadline is killed and reaped", async () 
   await until(() => folder.names().includes("started"));
   stepped.elapse();
   equal((await running).end, "out_of_time");
-  deepEqual(processesThatMention(folder.path), []);
+  deepEqual(childProcesses(folder.path), []);
 });
 
 Deno.test("aborting kills the process and rejects with the signal's reason", async () => {
@@ -93,7 +87,7 @@ Deno.test("aborting kills the process and rejects with the signal's reason", asy
   await until(() => folder.names().includes("started"));
   abort.abort(new Error("nobody waits any more"));
   await rejects(running, /nobody waits any more/);
-  deepEqual(processesThatMention(folder.path), []);
+  deepEqual(childProcesses(folder.path), []);
   await rejects(run(script, [], options({ signal: abort.signal })), /nobody waits any more/);
 });
 

@@ -125,26 +125,6 @@ export function makeTurned(path: string, source: string, clockwise: 90 | 180 | 2
   }
 }
 
-/** Command lines of running processes that mention `text`. */
-export function processesThatMention(text: string): string[] {
-  const lines: string[] = [];
-  for (const entry of Deno.readDirSync("/proc")) {
-    if (!/^\d+$/.test(entry.name) || Number(entry.name) === Deno.pid) continue;
-    try {
-      const line = Deno.readTextFileSync(`/proc/${entry.name}/cmdline`).replaceAll("\0", " ");
-      if (line.includes(text)) lines.push(line);
-    } catch {
-      // It ended while we looked.
-    }
-  }
-  return lines;
-}
-
-/** Waits until something is so; the test runner's own deadline ends a wait in vain. */
-export async function until(isSo: () => boolean): Promise<void> {
-  while (!isSo()) await new Promise((resolve) => setTimeout(resolve, 2));
-}
-
 /** Times of the frames that ffprobe decodes, milliseconds from the first. */
 export function frameTimesMs(path: string, streamIndex: number): number[] {
   const args = ["-v", "quiet", "-select_streams", String(streamIndex), "-show_frames"];

@@ -1,29 +1,43 @@
-/** What this process holds of the system: its children and its descriptors, as Linux tells. */
+/** What this process has of the system, read from /proc of Linux: programs that it started, descriptors, memory. */
 
 export interface ChildProcess {
   readonly pid: number;
   readonly command: string;
+  /** It has ended, and nobody has taken its exit code yet. */
+  readonly isZombie: boolean;
 }
 
-/** Children, dead ones that nobody has reaped included, whose command line has `text` in it. */
-export function childProcesses(text = ""): ChildProcess[] {
-  return [...Deno.readDirSync("/proc")].flatMap(({ name }) => {
+/** Programs that this process started, and those that they started, whose command line has `text` in it. */
+export function childProcesses(text = "", parent: number | "self" = "self"): ChildProcess[] {
+  return childPids(parent).flatMap((pid) => {
+    const below = childProcesses(text, pid);
     try {
-      const [, parent] = Deno.readTextFileSync(`/proc/${name}/stat`).split(") ")[1]!.split(" ");
-      if (Number(parent) !== Deno.pid) return [];
-      const command = Deno.readTextFileSync(`/proc/${name}/cmdline`).replaceAll("\0", " ");
-      return command.includes(text) ? [{ pid: Number(name), command }] : [];
+      const command = Deno.readTextFileSync(`/proc/${pid}/cmdline`).replaceAll("\0", " ");
+      const isZombie = Deno.readTextFileSync(`/proc/${pid}/stat`).split(") ").at(-1)!.startsWith("Z");
+      return command.includes(text) ? [{ pid, command, isZombie }, ...below] : below;
     } catch {
-      return []; // no process, or one that has just gone
+      return below; // it has just ended
     }
   });
+}
+
+/** Each thread has a list of the children that it started. */
+function childPids(parent: number | "self"): number[] {
+  try {
+    return [...Deno.readDirSync(`/proc/${parent}/task`)].flatMap(({ name }) =>
+      Deno.readTextFileSync(`/proc/${parent}/task/${name}/children`).split(" ").filter((pid) => pid !== "")
+        .map(Number)
+    );
+  } catch {
+    return []; // it has just ended
+  }
 }
 
 export function descriptors(): number {
   return [...Deno.readDirSync("/proc/self/fd")].length;
 }
 
-/** Pipes and UDP sockets: what sessions hold. Connections to other servers are kept open as long as they please. */
+/** Pipes and UDP sockets, which live sessions open. TCP connections are left out: their pools keep them open. */
 export function pipesAndDatagramSockets(): { readonly pipes: number; readonly sockets: number } {
   const udp = new Set(
     ["udp", "udp6"].flatMap((name) =>

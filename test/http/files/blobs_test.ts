@@ -5,8 +5,9 @@ import { quietLog } from "../../../src/base/log.ts";
 import { realWorld } from "../../../src/base/world.ts";
 import type { NewEvent } from "../../../src/model/runs/run.ts";
 import { type BlobKind, type BlobRef, Blobs } from "../../../src/store/blobs.ts";
-import { openFiles, RawConnection, rawRequest, untilTrue } from "../../support/http/raw_http.ts";
+import { openFiles, RawConnection, rawRequest } from "../../support/http/raw_http.ts";
 import { KEY_A, KEY_B, newRun, startService, type TestService } from "../../support/service.ts";
+import { until } from "../../support/until.ts";
 
 const ABSENT = "f".repeat(64);
 
@@ -125,7 +126,7 @@ Deno.test("what the run's timeline names is served, by its own route, and nothin
       assert.equal(createHash("sha256").update(answer.text).digest("hex"), blob.sha256);
     }
   }
-  await untilTrue("every blob is closed", () => openFiles(`${test.dataDir}/keyframes`) === 0);
+  await until("every blob is closed", () => openFiles(`${test.dataDir}/keyframes`) === 0);
 });
 
 Deno.test("a hash of another run grants nothing, and nobody else's run grants anything", async () => {
@@ -241,7 +242,7 @@ Deno.test("blobs know ranges, conditions and HEAD", async () => {
   assert.deepEqual([past.status, past.headers.get("content-range")], [416, "bytes */10"]);
   const head = await get(test, `${runId}/media/${blob.sha256}`, { method: "HEAD" });
   assert.deepEqual([head.status, head.text, head.headers.get("content-length")], [200, "", "10"]);
-  await untilTrue("every blob is closed", () => openFiles(`${test.dataDir}/media`) === 0);
+  await until("every blob is closed", () => openFiles(`${test.dataDir}/media`) === 0);
 });
 
 Deno.test("among very many keyframes each is found, and events that come later are found too", async () => {
@@ -298,5 +299,5 @@ Deno.test("a caller that goes away in the middle of a blob closes it", async () 
   await connection.receive();
   assert.ok(openFiles(blob.sha256) > 0);
   connection[Symbol.dispose]();
-  await untilTrue("the blob is closed", () => openFiles(blob.sha256) === 0);
+  await until("the blob is closed", () => openFiles(blob.sha256) === 0);
 });

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { basename, join } from "node:path";
 import { BOUNDARY, filePart, form } from "../../support/http/multipart.ts";
-import { openFiles, RawConnection, rawRequest, untilTrue } from "../../support/http/raw_http.ts";
+import { openFiles, RawConnection, rawRequest } from "../../support/http/raw_http.ts";
 import { CLIPS, KEY_A, KEY_B, startService, type TestService } from "../../support/service.ts";
+import { until } from "../../support/until.ts";
 
 const FILM_BYTES = 504_961;
 const LAST = FILM_BYTES - 1;
@@ -57,7 +58,7 @@ Deno.test("an upload comes back byte for byte, with its type, size, version and 
   };
   for (const [header, value] of Object.entries(expected)) assert.equal(headers.get(header), value, header);
   assert.match(headers.get("etag")!, /^"[0-9a-f-]+"$/);
-  await untilTrue("every file is closed", () => openFiles(test.uploadRoot) === 0);
+  await until("every file is closed", () => openFiles(test.uploadRoot) === 0);
 });
 
 Deno.test("the extension decides the content type, in any case", async () => {
@@ -303,7 +304,7 @@ Deno.test("one range is answered as one, whatever else is asked is the whole or 
     assert.equal(headers.get("content-length"), String(last - first + 1), range);
     assert.deepEqual(bytes, film.slice(first, last + 1), range);
   }
-  await untilTrue("every file is closed", () => openFiles(test.uploadRoot) === 0);
+  await until("every file is closed", () => openFiles(test.uploadRoot) === 0);
 });
 
 Deno.test("an empty file has no ranges", async () => {
@@ -386,7 +387,7 @@ Deno.test("conditions tell whether the caller's copy is still good, and a range 
     if (status === 206) assert.equal(new TextDecoder().decode(answer.bytes), "23", told);
     if (status === 200) assert.equal(answer.bytes.length, 10, told);
   }
-  await untilTrue("every file is closed", () => openFiles(test.mediaDir) === 0);
+  await until("every file is closed", () => openFiles(test.mediaDir) === 0);
 });
 
 Deno.test("a changed file has another version", async () => {
@@ -421,7 +422,7 @@ Deno.test("HEAD says what GET would, ranges aside, and leaves no file open", asy
     304,
   );
   assert.equal((await get(test, "/v1/files/absent.mp4", { method: "HEAD" })).status, 404);
-  await untilTrue("every file is closed", () => openFiles(test.uploadRoot) === 0);
+  await until("every file is closed", () => openFiles(test.uploadRoot) === 0);
 });
 
 Deno.test("a caller that goes away in the middle closes the file", async () => {
@@ -439,7 +440,7 @@ Deno.test("a caller that goes away in the middle closes the file", async () => {
     await connection.receive();
     assert.ok(openFiles(path) > 0, range);
     connection[Symbol.dispose]();
-    await untilTrue(`the file is closed ${range}`, () => openFiles(path) === 0);
+    await until(`the file is closed ${range}`, () => openFiles(path) === 0);
   }
 });
 

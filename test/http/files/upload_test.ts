@@ -4,7 +4,7 @@ import { basename, dirname, join } from "node:path";
 import { firstFilePart } from "../../../src/http/upload_form.ts";
 import { LIMITS } from "../../../src/model/limits.ts";
 import { BOUNDARY, filePart, form, joined, type Part } from "../../support/http/multipart.ts";
-import { openFiles, RawConnection, untilTrue } from "../../support/http/raw_http.ts";
+import { openFiles, RawConnection } from "../../support/http/raw_http.ts";
 import {
   type Answer,
   CLIPS,
@@ -16,6 +16,7 @@ import {
 } from "../../support/service.ts";
 import { ManualClock, settled } from "../../support/manual_clock.ts";
 import { seededRandom } from "../../support/seeded_random.ts";
+import { until } from "../../support/until.ts";
 
 const FILM = Deno.readFileSync(join(CLIPS, "intel_bottle.mp4"));
 const FORM_TYPE = `multipart/form-data; boundary=${BOUNDARY}`;
@@ -398,7 +399,7 @@ Deno.test("a body that grows too long is 413 as soon as it does", async () => {
   // What the sockets of both sides hold was sent and not read.
   assert.ok(sentBytes > LIMITS.body.uploadBytes, `${sentBytes}`);
   assert.ok(sentBytes < LIMITS.body.uploadBytes + (32 << 20), `${sentBytes}`);
-  await untilTrue("nothing is left", () => stored(test).length === 0 && openFiles(test.uploadRoot) === 0);
+  await until("nothing is left", () => stored(test).length === 0 && openFiles(test.uploadRoot) === 0);
 });
 
 Deno.test("a caller that hangs up in the middle leaves nothing behind", async () => {
@@ -411,9 +412,9 @@ Deno.test("a caller that hangs up in the middle leaves nothing behind", async ()
         `content-length: ${whole.length}\r\n\r\n`,
     );
     await connection.send(whole.slice(0, Math.floor(whole.length * share)));
-    if (share > 0) await untilTrue("the upload has begun", () => stored(test).length === 1);
+    if (share > 0) await until("the upload has begun", () => stored(test).length === 1);
     connection[Symbol.dispose]();
-    await untilTrue("nothing is left", () => stored(test).length === 0 && openFiles(test.uploadRoot) === 0);
+    await until("nothing is left", () => stored(test).length === 0 && openFiles(test.uploadRoot) === 0);
   }
   assert.equal((await upload(test, whole)).status, 200);
 });
@@ -426,7 +427,7 @@ Deno.test("what is on its way is seen by nobody, under no name", async () => {
     `POST /v1/upload HTTP/1.1\r\nhost: x\r\ncontent-type: ${FORM_TYPE}\r\ncontent-length: ${whole.length}\r\n\r\n`,
   );
   await connection.send(whole.slice(0, 300_000));
-  await untilTrue("the upload has begun", () => stored(test).length === 1);
+  await until("the upload has begun", () => stored(test).length === 1);
   const [hidden] = stored(test);
   assert.match(hidden!, /^\.part__[0-9a-f]{32}$/);
   assert.equal((await test.call("GET", `/v1/files/${hidden}`)).status, 400);

@@ -1,31 +1,11 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { CLIPS, KEY_B, MODEL, newRun, startService, type TestService } from "../../support/service.ts";
+import { childProcesses } from "../../support/own_process.ts";
 import { needing, SHARED_CLIPS, SHARED_CLIPS_FOLDER } from "../../support/needs.ts";
+import { until } from "../../support/until.ts";
 
 const FILM = join(CLIPS, "bbb480.mp4");
-
-/** Processes of this machine that were started from the given folder's pipes: what a decode may leave behind. */
-function decodersUnderWay(tempDir: string): number {
-  let count = 0;
-  for (const { name } of Deno.readDirSync("/proc")) {
-    if (!/^\d+$/.test(name)) continue;
-    try {
-      if (Deno.readTextFileSync(`/proc/${name}/cmdline`).includes(tempDir)) count += 1;
-    } catch {
-      // it ended meanwhile
-    }
-  }
-  return count;
-}
-
-async function untilTrue(what: string, isTrue: () => boolean | Promise<boolean>): Promise<void> {
-  for (let attempt = 0; attempt < 500; attempt++) {
-    if (await isTrue()) return;
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-  throw new Error(`never: ${what}`);
-}
 
 function tempDirOf(test: TestService): string {
   return join(test.dataDir, "..", "tmp");
@@ -33,7 +13,7 @@ function tempDirOf(test: TestService): string {
 
 function assertNothingLeft(test: TestService): void {
   assert.deepEqual([...Deno.readDirSync(tempDirOf(test))].map(({ name }) => name), []);
-  assert.equal(decodersUnderWay(tempDirOf(test)), 0);
+  assert.equal(childProcesses(tempDirOf(test)).length, 0);
 }
 
 Deno.test("a real film becomes sampled frames with signals, rows with coordinates, and cuts where it was cut", async () => {
@@ -192,12 +172,12 @@ Deno.test("a stop and a delete end a decode that is under way, and the caller is
   for (const [action, status] of [["stop", 409], ["delete", 404]] as const) {
     const runId = await newRun(test);
     const ingest = test.call("POST", `/v1/runs/${runId}/ingest`, { source_uri: slow, max_frames: 500_000 });
-    await untilTrue("a decoder runs", () => decodersUnderWay(tempDirOf(test)) > 0);
+    await until("a decoder runs", () => childProcesses(tempDirOf(test)).length > 0);
     if (action === "stop") await test.call("POST", `/v1/runs/${runId}/stop`);
     else await test.call("DELETE", `/v1/runs/${runId}`);
     const answer = await ingest;
     assert.equal(answer.status, status, answer.text);
-    await untilTrue("the decoder is gone", () => decodersUnderWay(tempDirOf(test)) === 0);
+    await until("the decoder is gone", () => childProcesses(tempDirOf(test)).length === 0);
     assertNothingLeft(test);
   }
 });
@@ -206,7 +186,7 @@ Deno.test("a decode that takes longer than the idle time does not expire its own
   await using test = await startService({ SERVICE_STREAM_TTL_SECS: "60" });
   const runId = await newRun(test);
   const ingest = test.call("POST", `/v1/runs/${runId}/ingest`, { source_uri: FILM });
-  await untilTrue("a decoder runs", () => decodersUnderWay(tempDirOf(test)) > 0);
+  await until("a decoder runs", () => childProcesses(tempDirOf(test)).length > 0);
   test.advance(600_000);
   assert.equal((await ingest).status, 200);
   assert.equal((await test.call("GET", `/v1/runs/${runId}/state`)).json.state, "processing");
@@ -229,7 +209,7 @@ Deno.test("a caller who hangs up ends the decode, and those who wait get their t
       }).catch((error) => error.name),
     );
   }
-  await untilTrue("decoders run", () => decodersUnderWay(tempDirOf(test)) > 0);
+  await until("decoders run", () => childProcesses(tempDirOf(test)).length > 0);
   const patient = test.call("POST", `/v1/runs/${await newRun(test)}/ingest`, {
     source_uri: FILM,
     max_frames: 2,
@@ -237,7 +217,7 @@ Deno.test("a caller who hangs up ends the decode, and those who wait get their t
   deleteSession.abort();
   assert.deepEqual(new Set(await Promise.all(impatient)), new Set(["AbortError"]));
   assert.equal((await patient).status, 200);
-  await untilTrue("the decoders are gone", () => decodersUnderWay(tempDirOf(test)) === 0);
+  await until("the decoders are gone", () => childProcesses(tempDirOf(test)).length === 0);
   assertNothingLeft(test);
 });
 

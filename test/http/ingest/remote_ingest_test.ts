@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import type { Outbound } from "../../../src/remote/guard/outbound.ts";
-import { make, makeClip, processesThatMention, TempFolder, until } from "../../support/media.ts";
+import { make, makeClip, TempFolder } from "../../support/media.ts";
 import { serveRtsp } from "../../support/live/rtsp_server.ts";
 import { CLIPS, newRun, startService, type TestService } from "../../support/service.ts";
 import { type LoopbackServer, serve, serveRaw, TEST_ROOT } from "../../support/http/tls_server.ts";
+import { until } from "../../support/until.ts";
+import { childProcesses } from "../../support/own_process.ts";
 
 /** Names of media.test have a public address as far as the guard can see; connections to it end up on loopback. */
 const REROUTED: Outbound = {
@@ -360,7 +362,7 @@ Deno.test("a remote HLS source is decoded as it comes, and everything that it na
   const asked = server.requests.slice(seen).map(({ url }) => new URL(url).pathname);
   assert.deepEqual(asked.filter((path) => /^\/s\d/.test(path)), [], "no part came by a way that is closed");
   assert.deepEqual(plain.requests.filter(({ url }) => url.includes("https")), []);
-  assert.deepEqual(processesThatMention(".m3u8"), []);
+  assert.deepEqual(childProcesses(".m3u8"), []);
 });
 
 Deno.test("a camera is decoded as it comes, verified, and cannot send the service elsewhere", async () => {
@@ -410,5 +412,5 @@ Deno.test("a camera is decoded as it comes, verified, and cannot send the servic
     await using test = await startService({ SERVICE_ALLOW_INSECURE_TLS: "true" }, { outbound });
     await check(test, `rtsps://other.test:${secure.port}/camera`, ALL);
   }
-  assert.deepEqual(processesThatMention("rtsp://"), []);
+  assert.deepEqual(childProcesses("rtsp://"), []);
 });

@@ -3,16 +3,10 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { makeClip, TempFolder } from "../../support/media.ts";
-import {
-  eventsOf,
-  kindsOf,
-  payloads,
-  startReason,
-  type StoredEvent,
-  until,
-} from "../../support/models/reason.ts";
+import { eventsOf, kindsOf, payloads, startReason, type StoredEvent } from "../../support/models/reason.ts";
 import { serveRtsp } from "../../support/live/rtsp_server.ts";
 import { KEY_A, newRun } from "../../support/service.ts";
+import { until } from "../../support/until.ts";
 
 const SAID = "A test picture.";
 

@@ -6,9 +6,10 @@ import type { Outbound } from "../../../src/remote/guard/outbound.ts";
 import { makeClip, TempFolder } from "../../support/media.ts";
 import { type LiveTest, metric, prompt, publish, startLive, WHIP } from "../../support/live/live.ts";
 import { jpegOf } from "../../support/live/fake_live_workers.ts";
-import { eventsOf, kindsOf, payloads, until } from "../../support/models/reason.ts";
+import { eventsOf, kindsOf, payloads } from "../../support/models/reason.ts";
 import { serveRtsp } from "../../support/live/rtsp_server.ts";
 import { KEY_B, newRun } from "../../support/service.ts";
+import { until } from "../../support/until.ts";
 
 const REROUTED: Outbound = {
   resolve: (host) => host === "camera.test" ? Promise.resolve(["93.184.216.34"]) : Promise.reject("unknown"),

@@ -19,8 +19,9 @@ import {
 } from "../../support/live/live.ts";
 import { frameFacts, jpegOf, NO_COUNTS } from "../../support/live/fake_live_workers.ts";
 import { held, type ModelServer, startModelServer } from "../../support/models/model_server.ts";
-import { eventsOf, kindsOf, payloads, until } from "../../support/models/reason.ts";
+import { eventsOf, kindsOf, payloads } from "../../support/models/reason.ts";
 import { KEY_A, KEY_B } from "../../support/service.ts";
+import { until } from "../../support/until.ts";
 
 const NO_CAP = { max_output_tokens_per_second: 0 };
 

@@ -13,7 +13,8 @@ import {
   startLive,
 } from "../../support/live/live.ts";
 import { offerText } from "../../support/live/fake_live_workers.ts";
-import { eventsOf, kindsOf, payloads, until } from "../../support/models/reason.ts";
+import { eventsOf, kindsOf, payloads } from "../../support/models/reason.ts";
+import { until } from "../../support/until.ts";
 
 /** Packets of a tone, 20 ms each. */
 async function opusTone(seconds: number): Promise<Uint8Array<ArrayBuffer>[]> {

@@ -13,10 +13,10 @@ import {
   payloads,
   type ReasonTest,
   startReason,
-  until,
 } from "../../support/models/reason.ts";
 import { CHROMIUM, CHROMIUM_PATH, needing } from "../../support/needs.ts";
 import { KEY_A } from "../../support/service.ts";
+import { until } from "../../support/until.ts";
 
 const SAID = "A rabbit.";
 

@@ -17,8 +17,9 @@ import {
 } from "../../support/live/live.ts";
 import { frameFacts, offerText } from "../../support/live/fake_live_workers.ts";
 import { startModelServer } from "../../support/models/model_server.ts";
-import { eventsOf, kindsOf, payloads, until } from "../../support/models/reason.ts";
+import { eventsOf, kindsOf, payloads } from "../../support/models/reason.ts";
 import { KEY_A } from "../../support/service.ts";
+import { until } from "../../support/until.ts";
 
 const PLAIN = {
   prompt: null,

@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import { deleteSession, type LiveTest, publish, type Published, startLive } from "../../support/live/live.ts";
 import { startModelServer } from "../../support/models/model_server.ts";
-import { eventsOf, payloads, until } from "../../support/models/reason.ts";
+import { eventsOf, payloads } from "../../support/models/reason.ts";
+import { until } from "../../support/until.ts";
 
 const ZONE = {
   policy_id: "dock",

@@ -16,8 +16,9 @@ import {
 import type { TriggerProgram } from "../../../src/model/triggers/program.ts";
 import { ANSWER, offerText } from "../../support/live/fake_live_workers.ts";
 import { startModelServer } from "../../support/models/model_server.ts";
-import { eventsOf, kindsOf, payloads, until } from "../../support/models/reason.ts";
+import { eventsOf, kindsOf, payloads } from "../../support/models/reason.ts";
 import { KEY_A, KEY_B } from "../../support/service.ts";
+import { until } from "../../support/until.ts";
 
 const ZONE = {
   policy_id: "dock",

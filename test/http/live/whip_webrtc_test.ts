@@ -21,11 +21,11 @@ import {
   type ReasonTest,
   startReason,
   type StoredEvent,
-  until,
 } from "../../support/models/reason.ts";
 import { CLIPS } from "../../support/service.ts";
 import { TriggerTwin } from "../../support/kernels/trigger_twin.ts";
 import { zoneTwin } from "../../support/kernels/zone_twin.ts";
+import { until } from "../../support/until.ts";
 
 const media = new PublisherMedia();
 addEventListener("unload", () => media[Symbol.dispose]());

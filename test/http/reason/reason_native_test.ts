@@ -24,10 +24,10 @@ import {
   payloads,
   reasonOn,
   seen,
-  until,
 } from "../../support/models/reason.ts";
 import { probeMp4 } from "../../support/models/sent_media.ts";
 import { KEY_B, newRun, startService, type TestService } from "../../support/service.ts";
+import { until } from "../../support/until.ts";
 
 const GEMINI = "gemini-3.5-flash-lite";
 const GEMINI_KEY = "the-key-of-the-cloud";

@@ -15,9 +15,9 @@ import {
   SAMPLED,
   SEEN,
   startReason,
-  until,
 } from "../../support/models/reason.ts";
 import { KEY_A, newRun } from "../../support/service.ts";
+import { until } from "../../support/until.ts";
 
 /** Ten minutes of film, repeated without encoding again: takes seconds to decode on any machine. */
 async function longFilm(at: ReasonTest): Promise<string> {

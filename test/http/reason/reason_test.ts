@@ -24,10 +24,10 @@ import {
   SEEN,
   seen,
   startReason,
-  until,
 } from "../../support/models/reason.ts";
 import { CLIPS, KEY_A, KEY_B, MODEL, newRun, startService } from "../../support/service.ts";
 import { needing, SHARED_CLIPS, SHARED_CLIPS_FOLDER } from "../../support/needs.ts";
+import { until } from "../../support/until.ts";
 
 Deno.test("a film goes past the model chunk by chunk, and everything that was found is on the timeline", async () => {
   await using at = await startReason();

@@ -11,8 +11,8 @@ import {
   type ModelServer,
   startModelServer,
 } from "../../support/models/model_server.ts";
-import { untilTrue } from "../../support/http/raw_http.ts";
 import { type Answer, KEY_B, MODEL, newRun, startService, type TestService } from "../../support/service.ts";
+import { until } from "../../support/until.ts";
 
 const ASK = { model: MODEL, prompt: "What waits?" };
 
@@ -264,9 +264,9 @@ Deno.test("the fifth call of one principal waits for its turn, and another princ
   const { answer, release } = held();
   await using scene = await open({}, answer);
   const mine = Array.from({ length: 5 }, () => scene.infer());
-  await untilTrue("four are asked", () => scene.model.inFlight === 4);
+  await until("four are asked", () => scene.model.inFlight === 4);
   const theirs = scene.infer({}, KEY_B);
-  await untilTrue("the other one is asked", () => scene.model.inFlight === 5);
+  await until("the other one is asked", () => scene.model.inFlight === 5);
   assert.equal((await metricsOf(scene)).get("service_infer_admission_waiting"), 1);
   release();
   assert.deepEqual((await Promise.all([...mine, theirs])).map(({ status }) => status), Array(6).fill(200));
@@ -277,7 +277,7 @@ Deno.test("a call that waits in vain is 503 provider_saturated", async () => {
   const { answer, release } = held();
   await using scene = await open({ SERVICE_INFERENCE_WAIT_TIMEOUT_MS: "50" }, answer);
   const mine = Array.from({ length: 4 }, () => scene.infer());
-  await untilTrue("four are asked", () => scene.model.inFlight === 4);
+  await until("four are asked", () => scene.model.inFlight === 4);
   const { status, json } = await scene.infer();
   assert.deepEqual([status, json.error.code], [503, "provider_saturated"]);
   release();
@@ -296,10 +296,10 @@ Deno.test("without a free slot a call is refused at once", async () => {
   };
   await using scene = await open(env, answer);
   const admitted = scene.infer();
-  await untilTrue("one is asked", () => scene.model.inFlight === 1);
+  await until("one is asked", () => scene.model.inFlight === 1);
   const waiting = scene.infer();
   const waits = async () => (await metricsOf(scene)).get("service_infer_admission_waiting") === 1;
-  await untilTrue("one waits", waits);
+  await until("one waits", waits);
   const refused = await scene.infer();
   assert.deepEqual([refused.status, refused.json.error.code], [503, "provider_saturated"]);
   release();
@@ -311,14 +311,14 @@ Deno.test("a model that is too slow is 503 deadline_missed, and is let go", asyn
   await using scene = await open({}, held().answer);
   const { status, json } = await scene.infer({ timeout_ms: 100 });
   assert.deepEqual([status, json.error.code], [503, "deadline_missed"]);
-  await untilTrue("the call is cut", () => scene.model.aborted === 1);
+  await until("the call is cut", () => scene.model.aborted === 1);
 });
 
 Deno.test("a wait that leaves too little time is 503 deadline_missed, and the model is not asked", async () => {
   const { answer, release } = held();
   await using scene = await open({ SERVICE_INFERENCE_PER_PRINCIPAL_LIMIT: "1" }, answer);
   const first = scene.infer();
-  await untilTrue("one is asked", () => scene.model.inFlight === 1);
+  await until("one is asked", () => scene.model.inFlight === 1);
   const { status, json } = await scene.infer({ timeout_ms: 1100 });
   assert.deepEqual([status, json.error.code], [503, "deadline_missed"]);
   release();
@@ -342,10 +342,10 @@ Deno.test("calls share the token budget", async () => {
   const { answer, release } = held();
   await using scene = await open({ SERVICE_INFERENCE_TOKEN_BUDGET: "100" }, answer);
   const first = scene.infer({ max_tokens: 60 });
-  await untilTrue("one is asked", () => scene.model.inFlight === 1);
+  await until("one is asked", () => scene.model.inFlight === 1);
   const second = scene.infer({ max_tokens: 41 });
   const third = scene.infer({ max_tokens: 40 });
-  await untilTrue("the one that fits is asked", () => scene.model.inFlight === 2);
+  await until("the one that fits is asked", () => scene.model.inFlight === 2);
   assert.equal((await metricsOf(scene)).get("service_infer_admission_active_tokens"), 100);
   release();
   const statuses = (await Promise.all([first, second, third])).map(({ status }) => status);
@@ -456,12 +456,12 @@ Deno.test("a run that is stopped or deleted ends its inference at once and gets 
     const runId = await newRun(test);
     const asked = scene.infer({ run_id: runId });
     const ofBatch = scene.batch([{ run_id: runId }]);
-    await untilTrue("both are asked", () => model.inFlight === 2);
+    await until("both are asked", () => model.inFlight === 2);
     await test.call(method, path(runId));
     const { status, json } = await asked;
     assert.deepEqual([status, json.error.code], [expected, code]);
     assert.equal((await ofBatch).json.results[0].error.code, "validation_error");
-    await untilTrue("the model is let go", () => model.inFlight === 0);
+    await until("the model is let go", () => model.inFlight === 0);
     const { status: read, json: events } = await test.call("GET", `/v1/runs/${runId}/events`);
     if (read === 200) {
       const kinds = events.events.map(({ kind }: { kind: string }) => kind);
@@ -494,8 +494,8 @@ Deno.test("a model that no backend serves is told at once, however many calls ar
       ...(signal && { signal }),
     });
   const pending = [ask({}, deleteSession.signal), ask({}, deleteSession.signal)];
-  await untilTrue("one call is under way", () => model.inFlight === 1);
-  await untilTrue("one call is waiting", async () => {
+  await until("one call is under way", () => model.inFlight === 1);
+  await until("one call is waiting", async () => {
     const { text } = await test.call("GET", "/v1/metrics");
     return text.includes("service_infer_admission_waiting 1\n");
   });
@@ -519,11 +519,11 @@ Deno.test("a caller who hangs up ends the provider call, and a batch asks nobody
       body: JSON.stringify(body),
       signal: deleteSession.signal,
     });
-    await untilTrue("the model is asked", () => model.inFlight === expectedInFlight);
+    await until("the model is asked", () => model.inFlight === expectedInFlight);
     deleteSession.abort();
     await assert.rejects(asked);
-    await untilTrue("the model is let go", () => model.inFlight === 0);
-    await untilTrue(
+    await until("the model is let go", () => model.inFlight === 0);
+    await until(
       "nobody is admitted",
       async () => (await metricsOf(scene)).get("service_infer_admission_active") === 0,
     );
@@ -589,7 +589,7 @@ Deno.test("items that wait while their run is stopped ask no model, and those of
   const [stopped, other] = [await newRun(scene.test), await newRun(scene.test)];
   const runs = [other, stopped, stopped, other];
   const asked = scene.batch(runs.map((run_id) => ({ run_id })), { max_parallel: 1 });
-  await untilTrue("the first is asked", () => scene.model.inFlight === 1);
+  await until("the first is asked", () => scene.model.inFlight === 1);
   await scene.test.call("POST", `/v1/runs/${stopped}/stop`);
   release();
   const { json } = await asked;
@@ -711,7 +711,7 @@ Deno.test("what failed before a backend was asked counts against the primary pro
   const env = { SERVICE_INFERENCE_PER_PRINCIPAL_LIMIT: "1", SERVICE_INFERENCE_WAIT_TIMEOUT_MS: "1" };
   await using scene = await open(env, answer);
   const first = scene.infer();
-  await untilTrue("one is asked", () => scene.model.inFlight === 1);
+  await until("one is asked", () => scene.model.inFlight === 1);
   await scene.infer({ primary_provider: "MLX" });
   release();
   await first;
@@ -727,10 +727,10 @@ Deno.test("closing the service ends calls that are under way, with a run and wit
   const asked = [{}, { run_id: runId }].map((changes) =>
     test.call("POST", "/v1/infer", { ...ASK, ...changes })
   );
-  await untilTrue("both are asked", () => model.inFlight === 2);
+  await until("both are asked", () => model.inFlight === 2);
   await test[Symbol.asyncDispose]();
   for (const { status, json } of await Promise.all(asked)) {
     assert.deepEqual([status, json.error.code], [503, "provider_saturated"]);
   }
-  await untilTrue("the model is let go", () => model.inFlight === 0);
+  await until("the model is let go", () => model.inFlight === 0);
 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { untilTrue } from "../../support/http/raw_http.ts";
 import { CLIPS, KEY_A, KEY_B, newRun, startService, type TestService } from "../../support/service.ts";
+import { until } from "../../support/until.ts";
 
 const FILM = join(CLIPS, "bbb480.mp4");
 const UNKNOWN_RUN = `run-${"0".repeat(32)}`;
@@ -395,14 +395,14 @@ Deno.test("a replay over signals that a stop or a delete ends says so, and can b
     assert.equal(ingested.status, 200, ingested.text);
     Deno.copyFileSync(film, clip);
     const replay = move(test, runId, revision, "replay", { source: "signals" });
-    await untilTrue("the film is decoded", () => decodes() > 0);
+    await until("the film is decoded", () => decodes() > 0);
     await end(`/v1/runs/${runId}`);
     const { json, text } = await replay;
     assert.deepEqual([json.error?.details[0]?.field, json.error?.code], [
       "run_id",
       status === 409 ? "conflict" : "not_found",
     ], text);
-    await untilTrue("nothing is left", () => decodes() === 0);
+    await until("nothing is left", () => decodes() === 0);
     Deno.copyFileSync(still, clip);
     const again = await move(test, runId, revision, "replay", { source: "signals" });
     assert.equal(again.status, status === 409 ? 200 : 404, again.text);

@@ -304,7 +304,7 @@ Deno.test("every event after the registration arrives once, in order and signed 
   const { json: { events } } = await test.call("GET", `/v1/runs/${runId}/events`);
   // deno-lint-ignore no-explicit-any -- events of every shape
   const wanted = events.filter((e: any) => e.seq > registered_seq && !e.kind.startsWith("webhook_"));
-  await receiver.until(() => receiver.received.length >= wanted.length);
+  await receiver.waitFor(() => receiver.received.length >= wanted.length);
   assert.deepEqual(receiver.seqs, wanted.map((e: { seq: number }) => e.seq));
   receiver.received.forEach((received, at) => {
     const { seq, pts_ms, kind, payload } = wanted[at];
@@ -354,8 +354,8 @@ Deno.test("the filter is exact, and a trigger is delivered only when its program
     trigger("unknown_kind", {}),
   ]).map(({ seq }) => seq);
   const of = (...numbers: number[]) => numbers.map((number) => committed[number]!);
-  await exact.until(() => exact.seqs.length >= 2);
-  await everything.until(() => everything.seqs.length >= 5);
+  await exact.waitFor(() => exact.seqs.length >= 2);
+  await everything.waitFor(() => everything.seqs.length >= 5);
   assert.deepEqual(exact.seqs, of(0, 7));
   assert.deepEqual(everything.seqs, of(0, 5, 6, 7, 9));
 });
@@ -367,7 +367,7 @@ Deno.test("a terminal run takes hooks, and its deletion is the last thing that i
   await test.call("POST", `/v1/runs/${runId}/stop`);
   await hookOf(test, runId, receiver.url);
   await test.call("DELETE", `/v1/runs/${runId}`);
-  await receiver.until(() => receiver.received.length >= 1);
+  await receiver.waitFor(() => receiver.received.length >= 1);
   assert.deepEqual(receiver.received.map(({ event }) => event.type), ["dev.service.timeline.run_deleted"]);
   while (await metric(test, "service_webhooks_configured") !== 0);
   await test.restart();
@@ -434,7 +434,7 @@ Deno.test("a receiver that nobody listens on ends in dead letters, and a hanging
   await hookOf(test, runId, closedUrl);
   await hookOf(test, runId, healthy.url);
   await keepAlive(test, runId, 50);
-  await healthy.until(() => healthy.received.length >= 50);
+  await healthy.waitFor(() => healthy.received.length >= 50);
   const entries = await listOf(test, runId);
   const by = (url: string) => entries.filter((entry) => entry.url === url);
   assert.deepEqual(by(hanging.url).map((entry) => entry.delivered), [0, 0, 0, 0, 0]);
@@ -491,12 +491,12 @@ Deno.test("hooks, their secrets, counters and dead letters survive a restart, an
   receiver.answer = ({ event }) =>
     event.sequence === first ? 500 : event.sequence === first + 1 ? 200 : "hang";
   await keepAlive(test, runId, 4);
-  await receiver.until(() => receiver.seqs.includes(first + 2));
+  await receiver.waitFor(() => receiver.seqs.includes(first + 2));
   const before = (await listOf(test, runId))[0];
   assert.deepEqual([before.delivered, before.dead_letters], [1, 1]);
   await test.restart();
   assert.deepEqual((await listOf(test, runId))[0], before);
-  await receiver.until(() => receiver.seqs.filter((seq) => seq === first + 2).length === 2);
+  await receiver.waitFor(() => receiver.seqs.filter((seq) => seq === first + 2).length === 2);
   receiver.answer = () => 200;
   await test.restart();
   const after = await entryOnce(test, runId, (entry) => entry.delivered === 3);
@@ -638,7 +638,7 @@ Deno.test("a redelivery takes turns with new events, is one at a time, and survi
   assert.equal((await test.call("POST", path, {})).json.scheduled, 3);
   const second = await test.call("POST", path, {});
   assert.deepEqual([second.status, second.json.error.details[0].field], [409, "webhook_id"]);
-  await receiver.until(() => receiver.seqs.includes(registered_seq + 2));
+  await receiver.waitFor(() => receiver.seqs.includes(registered_seq + 2));
   await keepAlive(test, runId);
   const [waiting] = await listOf(test, runId);
   assert.deepEqual(waiting.redelivery, { from_seq: registered_seq + 2, to_seq: registered_seq + 3 });
@@ -656,7 +656,7 @@ Deno.test("deleting a hook or its run ends what is under way for it at once", as
   const runId = await newRun(test);
   const { webhook_id } = await hookOf(test, runId, receiver.url);
   await keepAlive(test, runId, 3);
-  await receiver.until(() => receiver.received.length === 1);
+  await receiver.waitFor(() => receiver.received.length === 1);
   await test.call("DELETE", `/v1/runs/${runId}/webhooks/${webhook_id}`);
   assert.equal(await metric(test, "service_webhooks_configured"), 0);
   // Nothing of the deleted hook is left to deliver.
@@ -672,7 +672,7 @@ Deno.test("a deleted run's hook whose receiver is broken is given up and does no
   const runId = await newRun(test);
   await hookOf(test, runId, receiver.url);
   await keepAlive(test, runId, 20);
-  await receiver.until(() => receiver.received.length === 1);
+  await receiver.waitFor(() => receiver.received.length === 1);
   await test.call("DELETE", `/v1/runs/${runId}`);
   receiver.answer = () => 500;
   await test.restart();
@@ -696,7 +696,7 @@ Deno.test("what the timeline lost in a power cut is delivered when its numbers a
   assert.equal((await listOf(test, runId))[0].last_terminal_seq, registered_seq);
   receiver.received.length = 0;
   await keepAlive(test, runId, 2);
-  await receiver.until(() => receiver.received.length === 2);
+  await receiver.waitFor(() => receiver.received.length === 2);
   assert.deepEqual(receiver.seqs, [registered_seq + 1, registered_seq + 2]);
 });
 
@@ -729,11 +729,11 @@ Deno.test("killed between a receiver's acceptance and the record of it, the serv
   };
   for (let number = 0; number < 6; number++) await call(server.url, `/v1/runs/${run_id}/keepalive`, {});
   isAllSent.resolve();
-  await receiver.until(() => dead !== undefined);
+  await receiver.waitFor(() => dead !== undefined);
   await dead;
   {
     await using _again = await startServer(env);
-    await receiver.until(() => receiver.seqs.includes(registered_seq + 6));
+    await receiver.waitFor(() => receiver.seqs.includes(registered_seq + 6));
   }
   assert.deepEqual(receiver.seqs.map((seq) => seq - registered_seq), [1, 2, 3, 3, 4, 5, 6]);
   const [first, second] = receiver.received.filter(({ event }) => event.sequence === registered_seq + 3);

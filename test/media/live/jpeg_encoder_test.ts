@@ -7,7 +7,8 @@ import {
 import type { FramePixels } from "../../../src/media/live/frame_ring.ts";
 import { seededRandom } from "../../support/seeded_random.ts";
 import { children, fastWorld, picture, stream } from "../../support/live/live_units.ts";
-import { TempFolder, tools, until, world } from "../../support/media.ts";
+import { TempFolder, tools, world } from "../../support/media.ts";
+import { until } from "../../support/until.ts";
 
 function encoders(options: Partial<JpegEncoderPoolOptions> = {}): JpegEncoderPool {
   return new JpegEncoderPool({ tools: tools(), world: world(), ...options });

@@ -13,7 +13,8 @@ import { compileTrigger } from "../../../src/model/triggers/compile.ts";
 import { CUT_SCORE_THRESHOLD, GATE_REASONS, type GateThresholds } from "../../../src/model/frames/signals.ts";
 import { seededRandom } from "../../support/seeded_random.ts";
 import { picture, stream, TestDecoder } from "../../support/live/live_units.ts";
-import { until, world } from "../../support/media.ts";
+import { world } from "../../support/media.ts";
+import { until } from "../../support/until.ts";
 
 const THRESHOLDS: GateThresholds = {
   keepaliveEveryFrames: 30,

@@ -5,7 +5,8 @@ import { PulledDecoder } from "../../../src/media/live/pulled_decoder.ts";
 import type { VideoCodec } from "../../../src/model/live/offer.ts";
 import { seededRandom } from "../../support/seeded_random.ts";
 import { children, fastWorld, stream, TestDecoder, type TestUnit } from "../../support/live/live_units.ts";
-import { frameTimesMs, makeClip, TempFolder, tools, until, world } from "../../support/media.ts";
+import { frameTimesMs, makeClip, TempFolder, tools, world } from "../../support/media.ts";
+import { until } from "../../support/until.ts";
 
 const vp8 = stream("vp8", { frames: 40 });
 

@@ -12,13 +12,13 @@ import {
   makeTurned,
   NEVER,
   openDecoder,
-  processesThatMention,
   steppedWorld,
   TempFolder,
   tools,
-  until,
 } from "../../support/media.ts";
 import { needing, SHARED_CLIPS, SHARED_CLIPS_FOLDER } from "../../support/needs.ts";
+import { until } from "../../support/until.ts";
+import { childProcesses } from "../../support/own_process.ts";
 
 interface Wish extends Partial<Pick<DecodeRequest, "maxFrames" | "crop" | "signal">> {
   sampling?: SamplingRequest;
@@ -40,7 +40,7 @@ async function decode(decoder: Decoder, path: string, wish: Wish = {}): Promise<
 
 /** Nothing is left of a decode: no process that knows the folder, no pipe. */
 function checkNothingLeft(folder: TempFolder): void {
-  deepEqual(processesThatMention(join(folder.path, "temp")), []);
+  deepEqual(childProcesses(join(folder.path, "temp")), []);
   deepEqual([...Deno.readDirSync(join(folder.path, "temp"))], []);
 }
 

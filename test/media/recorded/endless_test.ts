@@ -4,16 +4,9 @@ import { Decoder } from "../../../src/media/recorded/decoder.ts";
 import { rtspInput } from "../../../src/media/input.ts";
 import { planSampling } from "../../../src/model/frames/sampling.ts";
 import { serveRtsp } from "../../support/live/rtsp_server.ts";
-import {
-  make,
-  makeClip,
-  NEVER,
-  processesThatMention,
-  TempFolder,
-  tools,
-  until,
-  world,
-} from "../../support/media.ts";
+import { make, makeClip, NEVER, TempFolder, tools, world } from "../../support/media.ts";
+import { until } from "../../support/until.ts";
+import { childProcesses } from "../../support/own_process.ts";
 
 /** Far more than sockets hold, so that ffmpeg must have read many pictures. */
 const TAKEN_BYTES = 40e6;
@@ -64,5 +57,5 @@ Deno.test("a source that does not end gives the frames that came by the deadline
     match(error.message, /decoding took longer than 80 s/);
     return true;
   });
-  deepEqual(processesThatMention("rtsp://"), []);
+  deepEqual(childProcesses("rtsp://"), []);
 });

@@ -19,14 +19,14 @@ import {
   makeTurned,
   NEVER,
   openDecoder,
-  processesThatMention,
   steppedWorld,
   TempFolder,
   tools,
-  until,
   world,
 } from "../../support/media.ts";
 import { needing, SHARED_CLIPS, SHARED_CLIPS_FOLDER } from "../../support/needs.ts";
+import { until } from "../../support/until.ts";
+import { childProcesses } from "../../support/own_process.ts";
 
 const FIXTURES = new URL("../../../fixtures/clips/", import.meta.url).pathname;
 
@@ -61,7 +61,7 @@ async function chunksOf(decoder: Decoder, path: string, wish: Wish = {}): Promis
 
 /** Nothing is left of a decode: no process that knows the folder, no pipe. */
 function checkNothingLeft(folder: TempFolder): void {
-  deepEqual(processesThatMention(join(folder.path, "temp")), []);
+  deepEqual(childProcesses(join(folder.path, "temp")), []);
   deepEqual([...Deno.readDirSync(join(folder.path, "temp"))], []);
 }
 
@@ -417,18 +417,10 @@ Deno.test("nobody asks, nothing goes on: ffmpeg waits and little is held", async
   const first = await frames.next();
   equal(first!.signals.count, 25);
   const cpuTicks = () => {
-    const stats = [...Deno.readDirSync("/proc")].filter(({ name }) => /^\d+$/.test(name)).flatMap(
-      ({ name }) => {
-        try {
-          const isOurs = Deno.readTextFileSync(`/proc/${name}/cmdline`).includes(join(folder.path, "temp"));
-          return isOurs ? [Deno.readTextFileSync(`/proc/${name}/stat`)] : [];
-        } catch {
-          return [];
-        }
-      },
-    );
-    equal(stats.length, 1, "one ffmpeg is alive");
-    const fields = stats[0]!.slice(stats[0]!.lastIndexOf(")") + 2).split(" ");
+    const programs = childProcesses(join(folder.path, "temp"));
+    equal(programs.length, 1, "one ffmpeg is alive");
+    const stat = Deno.readTextFileSync(`/proc/${programs[0]!.pid}/stat`);
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     return Number(fields[11]) + Number(fields[12]);
   };
   // It works off what it may and then stands still: its CPU time is the same after many turns of everything else.
@@ -592,5 +584,5 @@ Deno.test("a source that does not end gives chunks as its frames come, until its
   elapse.forEach((pass) => pass());
   const rest = await all(endless);
   for (const { signals, images } of rest) equal(images.length, chosenPositions(signals.count, 2).length);
-  deepEqual(processesThatMention("rtsp://"), []);
+  deepEqual(childProcesses("rtsp://"), []);
 });

@@ -15,17 +15,9 @@ import type { MediaInfo } from "../../../src/media/probe.ts";
 import { croppedFrame, fullFrame } from "../../../src/model/frames/coordinates.ts";
 import { planSampling } from "../../../src/model/frames/sampling.ts";
 import { readWav, wavSamples } from "../../../src/model/sidecars/wav.ts";
-import {
-  make,
-  makeTurned,
-  NEVER,
-  processesThatMention,
-  steppedWorld,
-  TempFolder,
-  tools,
-  until,
-  world,
-} from "../../support/media.ts";
+import { make, makeTurned, NEVER, steppedWorld, TempFolder, tools, world } from "../../support/media.ts";
+import { until } from "../../support/until.ts";
+import { childProcesses } from "../../support/own_process.ts";
 
 /** A folder with a temp folder inside, an extractor that uses it, and a decoder to look at sources and clips. */
 class Bench implements AsyncDisposable {
@@ -85,7 +77,7 @@ class Bench implements AsyncDisposable {
 
   /** No process that knows the folder, no file in the temp folder. */
   checkNothingLeft(): void {
-    deepEqual(processesThatMention(this.tempDir), []);
+    deepEqual(childProcesses(this.tempDir), []);
     deepEqual([...Deno.readDirSync(this.tempDir)], []);
   }
 

@@ -8,9 +8,9 @@ import { PinnedAgent } from "../../../src/remote/guard/pinned_agent.ts";
 import { type GeminiServerOptions, startGeminiServer } from "../../support/models/gemini_server.ts";
 import { held } from "../../support/models/model_server.ts";
 import { question } from "../../support/models/inference.ts";
-import { untilTrue } from "../../support/http/raw_http.ts";
 import { testJpeg } from "../../support/models/sent_media.ts";
 import { CLIPS } from "../../support/service.ts";
+import { until } from "../../support/until.ts";
 
 const KEY = "s3cret-key";
 const MODEL = "gemini-3.5-flash-lite";
@@ -147,11 +147,11 @@ Deno.test("an abort by the caller closes the connection, and the clip is deleted
   await using test = start({ answer: held().answer });
   const caller = new AbortController();
   const asked = test.ask({ video }, 60_000, caller.signal);
-  await untilTrue("the server has it", () => test.server.inFlight === 1);
+  await until("the server has it", () => test.server.inFlight === 1);
   const reason = new Error("gone home");
   caller.abort(reason);
   await assert.rejects(asked, reason);
-  await untilTrue("the server noticed", () => test.server.aborted === 1);
+  await until("the server noticed", () => test.server.aborted === 1);
   await test.backend.close();
   assert.equal(test.server.files, 0);
 });

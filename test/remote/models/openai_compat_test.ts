@@ -16,10 +16,10 @@ import {
   startModelServer,
 } from "../../support/models/model_server.ts";
 import { question } from "../../support/models/inference.ts";
-import { untilTrue } from "../../support/http/raw_http.ts";
 import { CLIPS } from "../../support/service.ts";
 import { readJpeg, testJpeg } from "../../support/models/sent_media.ts";
 import { serve, TEST_ROOT } from "../../support/http/tls_server.ts";
+import { until } from "../../support/until.ts";
 
 const MODEL = "Qwen/Qwen3-VL-4B-Instruct";
 const NEVER = new AbortController().signal;
@@ -235,18 +235,18 @@ Deno.test("an abort by the caller closes the connection and rejects with the cal
   await using test = start({ answer: held().answer });
   const caller = new AbortController();
   const asked = test.ask({}, 60_000, caller.signal);
-  await untilTrue("the server has it", () => test.server.inFlight === 1);
+  await until("the server has it", () => test.server.inFlight === 1);
   const reason = new Error("gone home");
   caller.abort(reason);
   await assert.rejects(asked, reason);
-  await untilTrue("the server noticed", () => test.server.aborted === 1 && test.server.inFlight === 0);
+  await until("the server noticed", () => test.server.aborted === 1 && test.server.inFlight === 0);
 });
 
 Deno.test("a deadline ends the call and closes the connection", async () => {
   await using test = start({ answer: held().answer });
   assert.equal((await failureOf(test.ask({}, 50))).failure, "deadline_missed");
   assert.equal((await failureOf(test.ask({}, 0))).failure, "deadline_missed");
-  await untilTrue("the server noticed", () => test.server.inFlight === 0);
+  await until("the server noticed", () => test.server.inFlight === 0);
   assert.equal(test.server.aborted, test.server.requests.length);
 });
 

@@ -15,7 +15,7 @@ import {
   startModelServer,
 } from "../../support/models/model_server.ts";
 import { question } from "../../support/models/inference.ts";
-import { untilTrue } from "../../support/http/raw_http.ts";
+import { until } from "../../support/until.ts";
 
 const MODEL = "Qwen/Qwen3-VL-4B-Instruct";
 const OTHER = "Qwen/Qwen3-VL-2B-Instruct";
@@ -139,14 +139,14 @@ Deno.test("all attempts share one deadline", async () => {
   await using second = startModelServer({ answer: held().answer });
   await using test = open(openai("vllm", first), openai("sglang", second));
   const infer = failureOf(test.infer({}, 10_000));
-  await untilTrue("the first is asked", () => first.inFlight === 1);
+  await until("the first is asked", () => first.inFlight === 1);
   await test.clock.advance(9_000);
   release.release();
-  await untilTrue("the second is asked", () => second.inFlight === 1);
+  await until("the second is asked", () => second.inFlight === 1);
   await test.clock.advance(1_000);
   const error = await infer;
   assert.deepEqual([error.failure, error.provider], ["deadline_missed", "sglang"]);
-  await untilTrue("its connection was closed", () => second.aborted === 1);
+  await until("its connection was closed", () => second.aborted === 1);
   assert.equal(test.clock.sleeping, 0, "no timer is left");
 });
 
@@ -163,7 +163,7 @@ Deno.test("connecting to a backend times out early enough for the next one", asy
     openai("sglang", second),
   );
   const infer = test.infer();
-  await untilTrue("it is connected to", () => connections.length === 1);
+  await until("it is connected to", () => connections.length === 1);
   await test.clock.advance(3_000);
   const { provider, inferenceLatencyMs } = await infer;
   assert.deepEqual([provider, inferenceLatencyMs], ["sglang", 3_000]);
@@ -180,11 +180,11 @@ Deno.test("an abort by the caller ends everything, and is not a failure of the b
   for (let times = 1; times <= 4; times++) {
     const caller = new AbortController();
     const infer = test.infer({}, 20_000, caller.signal);
-    await untilTrue("it is asked", () => first.inFlight === 1);
+    await until("it is asked", () => first.inFlight === 1);
     const reason = new Error("gone home");
     caller.abort(reason);
     await assert.rejects(infer, reason);
-    await untilTrue("its connection was closed", () => first.aborted === times && first.inFlight === 0);
+    await until("its connection was closed", () => first.aborted === times && first.inFlight === 0);
   }
   assert.deepEqual(asked(first, second), [4, 0]);
   await assert.rejects(test.infer({}, 20_000, AbortSignal.abort(new Error("early"))), /early/);
@@ -223,7 +223,7 @@ Deno.test("only one call at a time is a probe", async () => {
   await test.clock.advance(5_000);
   first.answer = release.answer;
   const probe = test.infer();
-  await untilTrue("the probe is under way", () => first.inFlight === 1);
+  await until("the probe is under way", () => first.inFlight === 1);
   for (let time = 0; time < 3; time++) assert.equal((await test.infer()).provider, "sglang");
   assert.equal(first.requests.length, 4);
   release.release();
@@ -240,7 +240,7 @@ Deno.test("a probe that its caller aborts is neither a success nor a failure", a
   first.answer = held().answer;
   const caller = new AbortController();
   const probe = test.infer({}, 20_000, caller.signal);
-  await untilTrue("the probe is under way", () => first.inFlight === 1);
+  await until("the probe is under way", () => first.inFlight === 1);
   caller.abort(new Error("gone"));
   await assert.rejects(probe, /gone/);
   first.answer = () => "back";
@@ -276,7 +276,7 @@ Deno.test("failures that are not the backend's fault open no circuit", async () 
   const late = async (timeoutMs: number) => {
     const before = slow.requests.length;
     const infer = failureOf(test.infer({}, timeoutMs));
-    await untilTrue("it is asked", () => slow.requests.length > before);
+    await until("it is asked", () => slow.requests.length > before);
     await test.clock.advance(timeoutMs);
     assert.equal((await infer).failure, "deadline_missed");
   };
@@ -395,7 +395,7 @@ Deno.test("a model whose backends do not answer in time is unavailable, and a si
     openai("sglang", up, { model: OTHER }),
   );
   const catalog = test.providers.catalog(NEVER);
-  await untilTrue("all are asked", () => mute.probes === 1 && cloud.steps.length === 1 && up.probes === 1);
+  await until("all are asked", () => mute.probes === 1 && cloud.steps.length === 1 && up.probes === 1);
   await test.clock.advance(2_000);
   const states = Object.fromEntries((await catalog).map((entry) => [entry.id, entry]));
   assert.deepEqual([states[MODEL]!.availability, states[MODEL]!.providers_available], ["unavailable", []]);
@@ -404,7 +404,7 @@ Deno.test("a model whose backends do not answer in time is unavailable, and a si
 
   const caller = new AbortController();
   const second = test.providers.catalog(caller.signal);
-  await untilTrue("all are asked again", () => mute.probes === 2);
+  await until("all are asked again", () => mute.probes === 2);
   caller.abort(new Error("gone"));
   await assert.rejects(second, /gone/);
 
@@ -428,7 +428,7 @@ Deno.test("a kind of backend with too many slow calls is saturated, until these 
     server.answer = release.answer;
     const before = server.requests.length;
     const infer = test.infer();
-    await untilTrue("it is asked", () => server.requests.length > before);
+    await until("it is asked", () => server.requests.length > before);
     await test.clock.advance(latencyMs);
     release.release();
     assert.equal((await infer).inferenceLatencyMs, latencyMs);

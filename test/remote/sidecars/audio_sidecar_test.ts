@@ -19,7 +19,7 @@ import {
   refused,
   spoken,
 } from "../../support/sidecars/audio_sidecar.ts";
-import { untilTrue } from "../../support/http/raw_http.ts";
+import { until } from "../../support/until.ts";
 
 const WAV = wavOf(new Int16Array(16_000), 16_000);
 const NEVER = new AbortController().signal;
@@ -148,7 +148,7 @@ Deno.test("an answer that breaks the protocol is not used, closes the connection
     await using double = openAudioDouble(script);
     using audio = client(double);
     await rejects(audio.analyze(), failsWith("malformed_response"), what);
-    await untilTrue("the connections are closed", () => double.open === 0);
+    await until("the connections are closed", () => double.open === 0);
     await rejects(audio.analyze(), failsWith("reconnect", /not called for another/), what);
     equal(double.requests.length, 1, what);
   }
@@ -194,14 +194,14 @@ Deno.test("connections are kept, used by one call at a time, and replaced when t
     return await heard([])(request, index);
   });
   const calls = Array.from({ length: 12 }, () => audio.analyze());
-  await untilTrue("the requests have arrived", () => double.requests.length === 2 + 8);
+  await until("the requests have arrived", () => double.requests.length === 2 + 8);
   held.resolve();
   await Promise.all(calls);
   equal(double.accepted, 8);
   equal(new Set(double.requests.slice(2, 10).map(({ connection }) => connection)).size, 8);
 
   double.dropConnections();
-  await untilTrue("the connections are closed", () => double.open === 0);
+  await until("the connections are closed", () => double.open === 0);
   await audio.analyze();
   equal(double.accepted, 9);
 });
@@ -230,17 +230,17 @@ Deno.test("a call that times out or is aborted closes its connection, and does n
   await using double = openAudioDouble(() => "hang");
   using audio = client(double);
   const late = rejects(audio.analyze(), failsWith("timeout", /1000 ms/));
-  await untilTrue("the requests have arrived", () => double.requests.length === 1);
+  await until("the requests have arrived", () => double.requests.length === 1);
   audio.elapse();
   await late;
-  await untilTrue("the connections are closed", () => double.open === 0);
+  await until("the connections are closed", () => double.open === 0);
 
   const abort = new AbortController();
   const aborted = rejects(audio.analyze({ signal: abort.signal }), /nobody waits/);
-  await untilTrue("the requests have arrived", () => double.requests.length === 2);
+  await until("the requests have arrived", () => double.requests.length === 2);
   abort.abort(new Error("nobody waits"));
   await aborted;
-  await untilTrue("the connections are closed", () => double.open === 0);
+  await until("the connections are closed", () => double.open === 0);
   await rejects(audio.analyze({ signal: abort.signal }), /nobody waits/);
   equal(await audio.metric("local_audio_analysis_failures_total"), 1);
 
@@ -252,12 +252,12 @@ Deno.test("with too many waiting callers the next is refused as overloaded, and 
   await using double = openAudioDouble(() => "hang");
   using audio = client(double);
   const calls = Array.from({ length: 8 + 64 }, () => audio.analyze().catch((error) => error.reason));
-  await untilTrue("the requests have arrived", () => double.requests.length === 8);
+  await until("the requests have arrived", () => double.requests.length === 8);
   await rejects(audio.analyze(), failsWith("overloaded"));
   audio.sidecar[Symbol.dispose]();
   const reasons = new Set(await Promise.all(calls));
   deepEqual([...reasons].sort(), ["overloaded", "reconnect"]);
-  await untilTrue("the connections are closed", () => double.open === 0);
+  await until("the connections are closed", () => double.open === 0);
 });
 
 Deno.test("input that the sidecar would refuse is refused before anything is sent", async () => {

@@ -11,7 +11,7 @@ import {
   openEmbeddingDouble,
   refusedEmbedding,
 } from "../../support/sidecars/embedding_sidecar.ts";
-import { untilTrue } from "../../support/http/raw_http.ts";
+import { until } from "../../support/until.ts";
 
 const JPEG = Uint8Array.of(0xff, 0xd8, 1, 2, 3, 0xff, 0xd9);
 const NEVER = new AbortController().signal;
@@ -105,7 +105,7 @@ Deno.test("every failure closes the connection and starts a back-off", async () 
     await using double = openEmbeddingDouble(script);
     using novelty = client(double);
     await rejects(novelty.embed(), unavailable(), what);
-    await untilTrue("the connections are closed", () => double.open === 0);
+    await until("the connections are closed", () => double.open === 0);
     double.answer(embedded(axis(0)));
     await rejects(novelty.embed(), unavailable(/not called for another 100 ms/), what);
     equal(double.requests.length, 1, what);
@@ -146,7 +146,7 @@ Deno.test("a kept connection that was closed meanwhile is opened again without a
   using novelty = client(double);
   await novelty.embed();
   double.dropConnections();
-  await untilTrue("the connections are closed", () => double.open === 0);
+  await until("the connections are closed", () => double.open === 0);
   deepEqual(await novelty.embed(), axis(0));
   equal(double.accepted, 2);
   equal(await novelty.metric("unavailable_total"), 0);
@@ -156,10 +156,10 @@ Deno.test("an answer that does not come in time closes the connection and starts
   await using double = openEmbeddingDouble(() => "hang");
   using novelty = client(double);
   const asked = novelty.embed();
-  await untilTrue("the requests have arrived", () => double.requests.length === 1);
+  await until("the requests have arrived", () => double.requests.length === 1);
   novelty.elapse();
   await rejects(asked, unavailable(/did not react within 2000 ms/));
-  await untilTrue("the connections are closed", () => double.open === 0);
+  await until("the connections are closed", () => double.open === 0);
   await rejects(novelty.embed(), unavailable(/not called/));
 });
 
@@ -171,7 +171,7 @@ Deno.test("one call is under way at a time, two wait and a fourth fails at once"
   });
   using novelty = client(double);
   const first = [novelty.embed(), novelty.embed(), novelty.embed()];
-  await untilTrue("the requests have arrived", () => double.requests.length === 1);
+  await until("the requests have arrived", () => double.requests.length === 1);
   await rejects(novelty.embed(), unavailable(/Cannot admit more than 1/));
   equal(double.requests.length, 1);
   release.resolve();
@@ -185,7 +185,7 @@ Deno.test("an abort rejects with the caller's reason and starts no back-off", as
   const reason = new Error("the session has ended");
   const caller = new AbortController();
   const asked = [1, 2].map(() => rejects(novelty.embed(JPEG, caller.signal), reason));
-  await untilTrue("the requests have arrived", () => double.requests.length === 1);
+  await until("the requests have arrived", () => double.requests.length === 1);
   caller.abort(reason);
   await Promise.all(asked);
   await rejects(novelty.embed(JPEG, caller.signal), reason);
@@ -198,9 +198,9 @@ Deno.test("closing ends the connection, the call under way and the waiting ones"
   await using double = openEmbeddingDouble(() => "hang");
   const novelty = client(double);
   const asked = [novelty.embed(), novelty.embed()].map((embedding) => rejects(embedding, unavailable()));
-  await untilTrue("the requests have arrived", () => double.requests.length === 1);
+  await until("the requests have arrived", () => double.requests.length === 1);
   novelty[Symbol.dispose]();
   await Promise.all(asked);
   await rejects(novelty.embed(), unavailable(/closing/));
-  await untilTrue("the connections are closed", () => double.open === 0);
+  await until("the connections are closed", () => double.open === 0);
 });

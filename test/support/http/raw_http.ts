@@ -87,12 +87,3 @@ export function openFiles(text: string): number {
     }
   }).length;
 }
-
-/** Waits until something that another task does is done. */
-export async function untilTrue(what: string, isTrue: () => boolean | Promise<boolean>): Promise<void> {
-  for (let attempt = 0; attempt < 500; attempt++) {
-    if (await isTrue()) return;
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-  throw new Error(`never: ${what}`);
-}

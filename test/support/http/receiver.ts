@@ -45,7 +45,7 @@ export class Receiver implements AsyncDisposable {
   }
 
   /** Resolves as soon as `isDone` holds; it is asked after every request. */
-  async until(isDone: () => boolean): Promise<void> {
+  async waitFor(isDone: () => boolean): Promise<void> {
     while (!isDone()) await new Promise<void>((resolve) => this.#waiting.push(resolve));
   }
 

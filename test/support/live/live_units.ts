@@ -10,6 +10,7 @@ import {
 } from "../../../src/media/live/live_decoder.ts";
 import type { FramePixels } from "../../../src/media/live/frame_ring.ts";
 import { make, TempFolder, tools, world } from "../media.ts";
+import { childProcesses } from "../own_process.ts";
 
 export interface TestUnit extends Extent {
   readonly data: Uint8Array<ArrayBuffer>;
@@ -218,17 +219,7 @@ export function fastWorld(factor: number): World {
 
 /** Process ids of the programs that this process started and that are still there. */
 export function children(): number[] {
-  const found: number[] = [];
-  for (const { name } of Deno.readDirSync("/proc")) {
-    if (!/^\d+$/.test(name)) continue;
-    try {
-      const [state, parent] = Deno.readTextFileSync(`/proc/${name}/stat`).split(") ")[1]!.split(" ");
-      if (Number(parent) === Deno.pid && state !== "Z") found.push(Number(name));
-    } catch {
-      // It ended while we looked.
-    }
-  }
-  return found;
+  return childProcesses().filter(({ isZombie }) => !isZombie).map(({ pid }) => pid);
 }
 
 /** A picture that stays, of one luma function and gray chroma. */

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { findEvent } from "../../../src/model/events/event_table.ts";
+import { childProcesses } from "../own_process.ts";
 import { type ModelServer, type ModelServerOptions, startModelServer } from "./model_server.ts";
 import {
   type Answer,
@@ -111,34 +112,11 @@ export function kindsOf(events: readonly StoredEvent[]): string[] {
   return stretches.map(({ kind, count }) => count === 1 ? kind : `${kind}*${count}`);
 }
 
-/** Resolves once `isTrue` holds; fails after ten seconds. */
-export async function until(what: string, isTrue: () => boolean | Promise<boolean>): Promise<void> {
-  for (let attempt = 0; attempt < 1000; attempt++) {
-    if (await isTrue()) return;
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-  throw new Error(`never: ${what}`);
-}
-
 /** No file in the temp folder, and no program that works on one. */
 export function assertNothingLeft(test: TestService): void {
   const tempDir = join(test.dataDir, "..", "tmp");
   assert.deepEqual([...Deno.readDirSync(tempDir)].map(({ name }) => name), []);
-  assert.equal(programsOn(tempDir), 0);
-}
-
-/** Programs of this machine that were started with a file of this folder. */
-export function programsOn(folder: string): number {
-  let count = 0;
-  for (const { name } of Deno.readDirSync("/proc")) {
-    if (!/^\d+$/.test(name)) continue;
-    try {
-      if (Deno.readTextFileSync(`/proc/${name}/cmdline`).includes(folder)) count += 1;
-    } catch {
-      // it ended meanwhile
-    }
-  }
-  return count;
+  assert.deepEqual(childProcesses(tempDir), []);
 }
 
 /**
