@@ -12,7 +12,7 @@ import { parseArgs } from "node:util";
 import { join } from "node:path";
 import { LivePublisher, PublisherMedia } from "../../../test/support/live/live_publisher.ts";
 import { residentBytes } from "../../../test/support/own_process.ts";
-import { until } from "../../../test/support/models/reason.ts";
+import { until } from "../../../test/support/until.ts";
 import { CLIPS } from "../../../test/support/service.ts";
 import { SseClient } from "../../../test/support/http/sse_client.ts";
 import {

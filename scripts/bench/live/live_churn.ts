@@ -11,7 +11,7 @@
 import { parseArgs } from "node:util";
 import { PublisherMedia, testPicture } from "../../../test/support/live/live_publisher.ts";
 import { childProcesses, descriptors, residentBytes } from "../../../test/support/own_process.ts";
-import { until } from "../../../test/support/models/reason.ts";
+import { until } from "../../../test/support/until.ts";
 import { machine, openLiveBench } from "./live_support.ts";
 
 const { values } = parseArgs({
