@@ -1,4 +1,4 @@
-/** Table of contents of the HTTP surface: every route, and what surrounds each one. */
+/** The HTTP surface: the table of all routes, and the checks and headers around each of them. */
 
 import { Hono, type HonoRequest } from "hono";
 import { PrincipalBuckets, TokenBucket } from "../base/rate_limit.ts";
@@ -53,20 +53,20 @@ export interface AppOptions {
   readonly edge: EdgeChecks;
   readonly useCases: UseCases;
   readonly world: World;
-  /** Resolves when everything committed so far is as durable as the configuration promises (D3). */
+  /** Resolves when everything committed so far is as durable as configured. See docs/deployment.md#durability. */
   readonly settled: () => Promise<void>;
 }
 
-/** What meets a request before anyone asks who it is from. */
+/** The checks that a request passes besides its API key: CORS and rate limits. */
 export interface EdgeChecks {
   readonly cors: Cors;
-  /** Throws 429 when all callers together are too fast. */
+  /** Throws 429 where all callers together exceed the global rate. */
   takeGlobal(): void;
-  /** Throws 429 when this principal is too fast. */
+  /** Throws 429 where the principal exceeds its rate. */
   takePrincipal(principalKey: string): void;
 }
 
-/** The front that the configuration asks for; a limit that is not set lets everything pass. */
+/** The checks of the configuration; a limit that is not set refuses nothing. */
 export function openEdgeChecks(
   config: {
     corsAllowedOrigins: readonly string[];
@@ -87,7 +87,7 @@ export function openEdgeChecks(
   };
 }
 
-/** Hono hands this through to each handler. */
+/** Passed through Hono to each handler. */
 interface Env {
   Bindings: { caller: Caller };
 }
@@ -98,8 +98,8 @@ export interface App {
 }
 
 /**
- * The guard stands before the router and not in it: an unknown route without a key is 401, and a route with a single
- * handler is called without building a chain of middleware.
+ * The guard runs before the router, not as its middleware: an unknown route without a key is 401, and Hono calls a route
+ * with a single handler without building a chain.
  */
 export function createApp(options: AppOptions): App {
   const guard = new Guard(options.guard);
@@ -122,7 +122,7 @@ export function createApp(options: AppOptions): App {
     },
   };
 
-  /** Contract 13.1: global limit, preflight, key, the principal's limit, and only then the routes. */
+  /** The order of the checks: global limit, preflight, key, the principal's limit, then the routes. See docs/api.md#authentication. */
   function admitted(request: Request): Response | Promise<Response> {
     const caller = new RequestCaller(requestId(++requests), request);
     try {
@@ -156,13 +156,17 @@ export function createApp(options: AppOptions): App {
     return answered;
   }
 
-  /** An expected "no" says why; anything else but a caller who hung up is a bug, logged once and told to nobody. */
+  /**
+   * A refusal is answered with its reason. Any other error is a bug: it is logged once, and the response has no detail.
+   * The error of a client that has disconnected is not a bug, and its response is dropped.
+   */
   function failure(error: unknown, requestId: string, { method, url, signal }: Request): Response {
     if (error instanceof Rejection) return error.response();
     if (error instanceof Refusal) return refusal(error, requestId);
     const about = { request_id: requestId, method, path: pathOf(url) };
-    if (signal.aborted && error === signal.reason) options.world.log.debug("the caller hung up", about);
-    else {
+    if (signal.aborted && error === signal.reason) {
+      options.world.log.debug("the client has disconnected", about);
+    } else {
       options.world.log.error("request failed", {
         ...about,
         error: error instanceof Error ? error.stack ?? error.message : String(error),
@@ -172,14 +176,14 @@ export function createApp(options: AppOptions): App {
   }
 }
 
-/** The path of an absolute URL, as the router sees it, without making a URL of it. */
+/** The path of an absolute URL, as the router sees it, without the cost of a URL object. */
 function pathOf(url: string): string {
   const start = url.indexOf("/", url.indexOf("://") + 3);
   const end = url.slice(start).search(/[?#]/);
   return end < 0 ? url.slice(start) : url.slice(start, start + end);
 }
 
-/** The caller behind one request: nobody until the guard has let it in. */
+/** The caller of one request; it has no principal until the guard has admitted it. */
 class RequestCaller implements Caller {
   principalKey = "";
   tenantId: string | null = null;
@@ -189,7 +193,7 @@ class RequestCaller implements Caller {
     this.#request = request;
   }
 
-  /** Made only for those that ask: most answers are ready before anyone could hang up. */
+  /** A getter, as making the signal costs time and most requests never need it. */
   get signal(): AbortSignal {
     return this.#request.signal;
   }
@@ -201,8 +205,8 @@ class RequestCaller implements Caller {
 }
 
 /**
- * What no route answers: 405 with `Allow` where the path is known, else 404. A router of its own, so that a request
- * that is answered has one match and needs no chain.
+ * Answers what no route matches: 405 with `Allow` where the path is known, else 404. A separate router, so that every
+ * request of a route has one match and needs no chain.
  */
 function otherMethods(): Hono {
   const others = new Hono();

@@ -1,8 +1,8 @@
-/** Smaller answers for those who accept them: gzip, for JSON that is long enough to pay. Never SSE, never media. */
+/** Compresses JSON responses with gzip where the client accepts it and they are long enough. Never SSE, never media. */
 
 import { CompressibleResponse } from "./reply.ts";
 
-/** The answer, compressed when it is worth it and the request accepts gzip. */
+/** The response, compressed where it is compressible and the request accepts gzip. */
 export function compressed(request: Request, response: Response): Response {
   if (!(response instanceof CompressibleResponse) || request.method === "HEAD") return response;
   response.headers.append("vary", "accept-encoding");

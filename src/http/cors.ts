@@ -1,25 +1,25 @@
-/** Which browser origins may call: preflights, and the headers of actual answers. Interface 5.6, contract 13.2. */
+/** CORS: answers preflights, and adds the headers for listed origins to responses. See docs/api.md#cors. */
 
 import { Refusal } from "../base/refusal.ts";
 import { LIMITS } from "../model/limits.ts";
 import { plainText } from "./reply.ts";
 
 const METHODS = "GET,POST,PATCH,DELETE,OPTIONS";
-/** `last-event-id` for browsers that resume the event stream with fetch, `if-match` for publishers that restart ICE. */
+/** `last-event-id` is for browsers that resume the event stream with fetch, `if-match` for publishers that restart ICE. */
 const REQUEST_HEADERS = "content-type,x-api-key,x-tenant-id,x-attach-config,last-event-id,if-match";
 const EXPOSED_HEADERS = "location,x-service-run-id,link,etag";
 
 export class Cors {
   readonly #origins: ReadonlySet<string>;
 
-  /** `*` stands for every origin; the configuration admits it in open mode only. */
+  /** `*` means every origin; the configuration accepts it only in open mode. */
   constructor(origins: readonly string[]) {
     this.#origins = new Set(origins);
   }
 
   /**
-   * The answer to a preflight, to which `expose` adds the origin like to any other; undefined when the request is none.
-   * Throws 400 without an origin, 403 for a foreign one.
+   * The response to a preflight, to which `expose` adds the origin as to every response; undefined for other requests.
+   * Throws 400 without an origin, 403 for an origin that is not listed.
    */
   preflight(request: Request): Response | undefined {
     if (request.method !== "OPTIONS" || !request.headers.has("access-control-request-method")) {
@@ -41,7 +41,7 @@ export class Cors {
     });
   }
 
-  /** Adds what a browser of a listed origin needs to read the answer; any other origin is served without. */
+  /** Adds the headers that a browser needs to read the response, for a listed origin only. */
   expose(request: Request, response: Response): void {
     if (this.#origins.size === 0) return;
     const origin = request.headers.get("origin");

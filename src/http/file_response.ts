@@ -1,11 +1,14 @@
-/** Answers with a file: whole, in part, not at all. RFC 9110 ranges and conditions, decision D5. */
+/** Serves a file: whole, one range of it, or only a status. RFC 9110 ranges and conditions. */
 
 import type { OpenFile } from "../flow/files/open_file.ts";
 import { requestedRange } from "../model/files/byte_range.ts";
 import { httpDate, precondition, rangeApplies } from "../model/files/precondition.ts";
 import { COMMON_HEADERS, plainText } from "./reply.ts";
 
-/** Takes the file over: it is closed when the body was sent or the caller went away, or at once where there is no body. */
+/**
+ * Owns the file from here on, and closes it when the body was sent, when the client disconnects, or at once without a body.
+ * See docs/api.md#ranges-and-conditions.
+ */
 export function fileResponse(request: Request, open: OpenFile): Response {
   const { sizeBytes } = open;
   using closing = new DisposableStack();
@@ -16,7 +19,7 @@ export function fileResponse(request: Request, open: OpenFile): Response {
   if (outcome === "failed") return plainText("The file has changed", 412);
   if (outcome === "not_modified") return new Response(null, { status: 304, headers });
 
-  // Only GET knows ranges (RFC 9110 14.2).
+  // Only GET has ranges (RFC 9110 14.2).
   const isGet = request.method === "GET";
   const range = isGet && rangeApplies(request.headers, open)
     ? requestedRange(request.headers.get("range"), sizeBytes)
@@ -52,10 +55,7 @@ function headersOf({ etag, modifiedMs, cacheControl }: OpenFile): [string, strin
 
 const CHUNK_BYTES = 64 * 1024;
 
-/**
- * Ends before the file does. A body that goes on to the end is left to the runtime, which reads it without a detour
- * through this code.
- */
+/** A body that ends before the end of the file. The runtime itself streams a body up to the end, which is faster. */
 function boundedBody(file: Deno.FsFile, lengthBytes: number): ReadableStream<Uint8Array> {
   let left = lengthBytes;
   return new ReadableStream<Uint8Array>({
@@ -64,7 +64,7 @@ function boundedBody(file: Deno.FsFile, lengthBytes: number): ReadableStream<Uin
         const chunk = new Uint8Array(Math.min(CHUNK_BYTES, left));
         const got = await file.read(chunk) ?? 0;
         left -= got;
-        // A file that became shorter ends the connection: nobody takes half for whole.
+        // The error cuts the connection, so that the client does not take a part for the whole.
         if (got === 0) throw new Error("the file became shorter while it was sent");
         controller.enqueue(chunk.subarray(0, got));
         if (left > 0) return;

@@ -1,4 +1,4 @@
-/** Who may come in: the API key makes the caller, or 401. Interface part 5, contract 13.1. */
+/** Authentication: the API key determines the principal, or the request is 401. See docs/api.md#authentication. */
 
 import { timingSafeEqual } from "node:crypto";
 import { Refusal, refuse } from "../base/refusal.ts";
@@ -11,11 +11,11 @@ export interface GuardOptions {
   readonly metricsRequireApiKey: boolean;
 }
 
-/** What the guard found out about a request that it let in. */
+/** The principal of a request that was admitted. */
 export interface Admission {
   readonly principalKey: string;
   readonly tenantId: string | null;
-  /** A key was asked for and given: health and open mode are not. */
+  /** Whether a key was required and valid; false for health and in open mode. */
   readonly isAuthenticated: boolean;
 }
 
@@ -25,14 +25,14 @@ const METRICS_PATH = "/v1/metrics";
 export class Guard {
   readonly #options: GuardOptions;
   readonly #keys: readonly { padded: Uint8Array; principalKey: string }[];
-  /** The caller's key lands here, padded like the accepted ones, so that one comparison takes as long as any other. */
+  /** A buffer for the caller's key, padded like the accepted keys, so that every comparison takes the same time. */
   readonly #given: Uint8Array;
   readonly #encoder = new TextEncoder();
 
   constructor(options: GuardOptions) {
     this.#options = options;
     const encoded = options.apiKeys.map((key) => this.#encoder.encode(key));
-    const length = 1 + Math.max(0, ...encoded.map((key) => key.length)); // a longer key never fills it to match
+    const length = 1 + Math.max(0, ...encoded.map((key) => key.length)); // one byte more, so that no truncated longer key can match
     this.#given = new Uint8Array(length);
     this.#keys = options.apiKeys.map((key, index) => {
       const padded = new Uint8Array(length);
@@ -65,7 +65,7 @@ export class Guard {
     return { principalKey, tenantId, isAuthenticated: true };
   }
 
-  /** Every accepted key is compared in full, whichever one matches: how long it takes tells nothing. */
+  /** Compares with every accepted key in full, so that the time does not depend on which one matches. */
   #principalOf(key: string | null): string {
     let principalKey: string | undefined;
     if (key !== null) {

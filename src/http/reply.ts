@@ -1,9 +1,9 @@
-/** How answers look: headers that every one carries, JSON, the error envelope, and the plain rejections of D4. */
+/** Responses: the headers that every one has, JSON, the error envelope, and rejections in plain text. */
 
 import { RateLimited } from "../base/rate_limit.ts";
 import type { Refusal } from "../base/refusal.ts";
 
-/** Contract 13.2. One frozen record a content type, so that a response costs no header work of its own. */
+/** Headers of every response. One constant list per content type, so that a response builds no headers of its own. */
 export const COMMON_HEADERS = {
   "x-content-type-options": "nosniff",
   "x-frame-options": "DENY",
@@ -18,13 +18,13 @@ const JSON_HEADERS = Object.entries({ "content-type": "application/json", ...COM
 const TEXT_HEADERS = Object.entries({ "content-type": "text/plain; charset=utf-8", ...COMMON_HEADERS });
 const EMPTY_HEADERS = Object.entries(COMMON_HEADERS);
 
-/** An answer that is long enough for compression to pay; `http/compress.ts` decides by what the request accepts. */
+/** A response that is long enough to compress; `http/compress.ts` checks what the request accepts. */
 export class CompressibleResponse extends Response {}
 
-/** Characters from which compression saves more than it costs: below, the answer fits one packet anyway. */
+/** Characters from which compression saves more than it costs: a shorter response fits into one packet anyway. */
 const COMPRESSIBLE_CHARACTERS = 1024;
 
-/** A JSON answer of text that is JSON already. */
+/** A JSON response of text that is JSON already. */
 export function jsonText(body: string, status = 200): Response {
   const init = { status, headers: JSON_HEADERS as [string, string][] };
   return body.length < COMPRESSIBLE_CHARACTERS
@@ -42,14 +42,15 @@ export function plainText(body: string, status = 200, extra: Record<string, stri
 }
 
 /**
- * A JSON answer written piece by piece: memory holds one piece and not the whole, and the next piece is only made
- * when the reader has taken the last. An error in the middle cuts the connection, so nobody takes half for whole.
+ * A JSON response written chunk by chunk: memory holds one chunk and not the whole, and the next chunk is made only when
+ * the connection has taken the last one. An error in the middle cuts the connection, so that the client does not take a
+ * part for the whole.
  */
-export function jsonStream(pieces: Iterable<string> | AsyncIterable<string>): Response {
+export function jsonStream(chunks: Iterable<string> | AsyncIterable<string>): Response {
   const encoder = new TextEncoder();
-  const iterator = Symbol.asyncIterator in pieces
-    ? pieces[Symbol.asyncIterator]()
-    : pieces[Symbol.iterator]();
+  const iterator = Symbol.asyncIterator in chunks
+    ? chunks[Symbol.asyncIterator]()
+    : chunks[Symbol.iterator]();
   const body = new ReadableStream<Uint8Array>({
     async pull(controller) {
       const { done, value } = await iterator.next();
@@ -63,7 +64,7 @@ export function jsonStream(pieces: Iterable<string> | AsyncIterable<string>): Re
   return new CompressibleResponse(body, { headers: JSON_HEADERS as [string, string][] });
 }
 
-/** An answer of any content type whose body is read as fast as the caller takes it; never compressed. */
+/** A response of any content type whose body is read as fast as the client takes it; never compressed. */
 export function streamed(
   body: ReadableStream<Uint8Array>,
   contentType: string,
@@ -72,7 +73,7 @@ export function streamed(
   return new Response(body, { headers: { "content-type": contentType, ...COMMON_HEADERS, ...extra } });
 }
 
-/** Interface 7: the JSON envelope; `details` is always an array. A limited rate says when to come back. */
+/** The JSON error envelope; `details` is always an array. A rate limit adds `retry-after`. See docs/api.md#errors. */
 export function refusal(refused: Refusal, requestId: string): Response {
   const { code, message, details } = refused;
   const response = json({ error: { code, message, request_id: requestId, details } }, refused.status);
@@ -80,7 +81,7 @@ export function refusal(refused: Refusal, requestId: string): Response {
   return response;
 }
 
-/** A request that is turned away before any story hears of it: plain text (D4). */
+/** A request that is rejected before a use case gets it, in plain text. See docs/api.md#plain-rejections. */
 export class Rejection extends Error {
   override readonly name = "Rejection";
 

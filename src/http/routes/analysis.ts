@@ -1,4 +1,4 @@
-/** Routes of ingest and deterministic analysis, interface 4.3. */
+/** Routes of ingest and deterministic analysis. */
 
 import type { AnalyzeResult } from "../../flow/analyze.ts";
 import { ANALYZE_BODY, INGEST_BODY } from "../../model/api/analysis.ts";
@@ -28,8 +28,8 @@ export const ANALYSIS_ROUTES: readonly Route[] = [
   },
 ];
 
-/** Rows and markers made and written this many at a time. */
-const ROWS_PER_PIECE = 128;
+/** Rows or markers in one chunk of the response. */
+const ROWS_PER_CHUNK = 128;
 
 function* analysisJson({ context, frames, markers }: AnalyzeResult): Iterable<string> {
   const rows = frames.gate.count;
@@ -40,12 +40,12 @@ function* analysisJson({ context, frames, markers }: AnalyzeResult): Iterable<st
   yield "]}";
 }
 
-/** The items of a JSON array, with commas, many to a piece of the answer. */
+/** The items of a JSON array, with commas, many in one chunk of the response. */
 export function* jsonItems(count: number, textOf: (index: number) => string): Iterable<string> {
-  for (let start = 0; start < count; start += ROWS_PER_PIECE) {
-    let piece = "";
-    const end = Math.min(count, start + ROWS_PER_PIECE);
-    for (let index = start; index < end; index++) piece += (index > 0 ? "," : "") + textOf(index);
-    yield piece;
+  for (let start = 0; start < count; start += ROWS_PER_CHUNK) {
+    let chunk = "";
+    const end = Math.min(count, start + ROWS_PER_CHUNK);
+    for (let index = start; index < end; index++) chunk += (index > 0 ? "," : "") + textOf(index);
+    yield chunk;
   }
 }

@@ -1,4 +1,4 @@
-/** Routes of retained blobs, interface 4.10. */
+/** Routes of retained blobs. */
 
 import type { GrantedBlob } from "../../model/events/event_table.ts";
 import { parameter, type Route } from "../call.ts";

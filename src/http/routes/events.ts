@@ -1,4 +1,4 @@
-/** Routes that read the timeline back, interface 4.4. */
+/** Routes that read events, markers and queries back from the timeline. */
 
 import type { TimelineEntry } from "../../flow/events/reads.ts";
 import { QUERY_BODY } from "../../model/api/reads.ts";
@@ -48,7 +48,7 @@ export const READ_ROUTES: readonly Route[] = [
   },
 ];
 
-/** Events with their payloads exactly as they were written: nothing is parsed, so no digit is lost. */
+/** Events with their payloads exactly as they were written: not parsed, so that no digit of a large number is lost. */
 async function* eventsJson(
   head: string,
   batches: AsyncIterable<readonly TimelineEntry[]>,
@@ -68,7 +68,7 @@ async function* eventsJson(
   yield `${text}]}`;
 }
 
-/** Contract 13.5: a query value that does not parse is 400 plain. */
+/** 400 as plain text for a value that does not parse. See docs/api.md#plain-rejections. */
 function frameNumber(call: RouteCall, name: string): number | undefined {
   const text = call.request.query(name);
   if (text === undefined) return undefined;

@@ -1,4 +1,4 @@
-/** Routes of operators' feedback, interface 4.8. */
+/** Routes of operators' feedback. */
 
 import type { FeedbackItem } from "../../flow/feedback.ts";
 import { FEEDBACK_BODY } from "../../model/api/feedback.ts";

@@ -1,4 +1,4 @@
-/** Routes of uploads and files, interface 4.10. */
+/** Routes of uploads and files. */
 
 import { refuse } from "../../base/refusal.ts";
 import { parameter, type Route } from "../call.ts";

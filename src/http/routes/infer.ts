@@ -1,4 +1,4 @@
-/** Routes of direct inference and of the model catalog, interface 4.6. */
+/** Routes of direct inference and of the model catalog. */
 
 import { INFER_BATCH_BODY, INFER_BODY } from "../../model/api/infer.ts";
 import { readJson } from "../body.ts";

@@ -1,4 +1,4 @@
-/** Routes of live sources that the service pulls itself; a publisher's sessions are in whip.ts. */
+/** Routes of live sources that the service pulls itself; the routes of publishers are in whip.ts. */
 
 import { LIVE_SOURCE_BODY } from "../../model/api/live.ts";
 import { readJson } from "../body.ts";

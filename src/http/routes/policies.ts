@@ -1,4 +1,4 @@
-/** Routes of a run's policy revisions, interface 4.9. */
+/** Routes of a run's policy revisions. */
 
 import {
   ACTIVATE_POLICY_BODY,
@@ -80,29 +80,29 @@ function identity(call: RouteCall): { request_id: string; run_id: string } {
   return { request_id: call.caller.requestId, run_id: parameter(call, "id") };
 }
 
-/** Contract 13.5: a revision that is no number is 400 plain. */
+/** 400 as plain text for a revision that is no number. See docs/api.md#plain-rejections. */
 function revision(call: RouteCall): number {
   const text = parameter(call, "revision");
   if (!/^\d{1,15}$/.test(text)) throw new Rejection(400, "revision must be a whole number");
   return Number(text);
 }
 
-/** One revision at a time, as each may hold a long prompt. The run is looked up before the first byte is written. */
+/** One revision per chunk, as each may hold a long prompt. Checks the run before the first byte is written. */
 function policiesJson(call: RouteCall): Iterable<string> {
   const policies = call.policies.list(call.caller, parameter(call, "id"))[Symbol.iterator]();
   const first = policies.next();
-  return pieces(`${JSON.stringify(identity(call)).slice(0, -1)},"policies":[`, first, policies);
+  return chunks(`${JSON.stringify(identity(call)).slice(0, -1)},"policies":[`, first, policies);
 }
 
-function* pieces(
+function* chunks(
   head: string,
   first: IteratorResult<Policy>,
   rest: Iterator<Policy>,
 ): Iterable<string> {
-  let piece = head;
+  let prefix = head;
   for (let next = first; !next.done; next = rest.next()) {
-    yield piece + JSON.stringify(next.value);
-    piece = ",";
+    yield prefix + JSON.stringify(next.value);
+    prefix = ",";
   }
   yield first.done ? `${head}]}` : "]}";
 }

@@ -1,4 +1,4 @@
-/** The route of prompt-driven analysis, interface 4.3. */
+/** The route of prompt-driven analysis. */
 
 import type { Reasoned } from "../../flow/reason/reason.ts";
 import { REASON_BODY } from "../../model/api/reason.ts";
@@ -20,7 +20,7 @@ export const REASON_ROUTES: readonly Route[] = [
   },
 ];
 
-/** Contract 6.7: `generated` counts the rows that were computed, whether or not they are in the answer. */
+/** `generated` counts the rows that were computed, whether or not they are in the response. */
 function* reasonJson(reasoned: Reasoned): Iterable<string> {
   const { context, frames, chunks, markers, lag, spent, includesRows } = reasoned;
   const rows = frames.gate.count;

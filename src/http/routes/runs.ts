@@ -1,4 +1,4 @@
-/** Routes of the run lifecycle, interface 4.2. */
+/** Routes of the run lifecycle. */
 
 import { CREATE_RUN_BODY } from "../../model/api/runs.ts";
 import { readJson } from "../body.ts";

@@ -1,4 +1,4 @@
-/** Routes of what is found in descriptions: search and interactions. Interface 4.4. */
+/** Routes of search and interactions. */
 
 import { SEARCH_BODY } from "../../model/api/search.ts";
 import { readJson } from "../body.ts";

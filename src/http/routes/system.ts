@@ -1,4 +1,4 @@
-/** Routes about the service itself: health, metrics, and the published JSON Schemas. Interface 4.12. */
+/** Routes about the service itself: health, metrics, and the published JSON Schemas. */
 
 import { refuse } from "../../base/refusal.ts";
 import { schemaText } from "../../model/schemas/published.ts";

@@ -1,4 +1,4 @@
-/** Routes of trigger programs, interface 4.7. */
+/** Routes of trigger programs. */
 
 import type { TriggerEvaluation } from "../../flow/triggers.ts";
 import { COMPILE_BODY, EVALUATE_BODY } from "../../model/api/triggers.ts";
@@ -53,29 +53,29 @@ export const TRIGGER_ROUTES: readonly Route[] = [
   },
 ];
 
-/** What is compared is a float of 32 bits in the end, and the compiler writes thresholds such as 1e20 in full. */
+/** Thresholds become 32-bit floats, so no digit needs to be exact; the compiler writes values such as 1e20 in full. */
 const THRESHOLDS = { isExact: false };
 
-/** Results written at a time. */
-const RESULTS_PER_PIECE = 512;
+/** Results in one chunk of the response. */
+const RESULTS_PER_CHUNK = 512;
 
 function* evaluationJson(requestId: string, evaluation: TriggerEvaluation): Iterable<string> {
   const { program, ptsMs, flags, actions } = evaluation;
   const { program_id, version } = program;
   const endings = endingsOf(JSON.stringify(actions));
   yield `{"request_id":"${requestId}","program_id":"${program_id}","program_version":${version},"results":[`;
-  for (let start = 0; start < flags.length; start += RESULTS_PER_PIECE) {
-    let piece = "";
-    const end = Math.min(flags.length, start + RESULTS_PER_PIECE);
+  for (let start = 0; start < flags.length; start += RESULTS_PER_CHUNK) {
+    let chunk = "";
+    const end = Math.min(flags.length, start + RESULTS_PER_CHUNK);
     for (let index = start; index < end; index++) {
-      piece += `${index > 0 ? "," : ""}{"pts_ms":${ptsMs[index]}${endings[flags[index]!]}`;
+      chunk += `${index > 0 ? "," : ""}{"pts_ms":${ptsMs[index]}${endings[flags[index]!]}`;
     }
-    yield piece;
+    yield chunk;
   }
   yield "]}";
 }
 
-/** What follows the time of a result, by its flags. */
+/** The text after the time of a result, by its flags. */
 function endingsOf(actions: string): string[] {
   return [0, FIRED, MISSING_SIGNAL, FIRED | MISSING_SIGNAL].map((flags) => {
     const fired = (flags & FIRED) !== 0;

@@ -1,4 +1,4 @@
-/** Routes of a run's webhooks, interface 4.5. */
+/** Routes of a run's webhooks. */
 
 import { REDELIVER_BODY, REGISTER_WEBHOOK_BODY } from "../../model/api/webhooks.ts";
 import { readJson } from "../body.ts";

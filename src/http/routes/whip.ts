@@ -1,4 +1,4 @@
-/** Routes of WHIP, interface 4.11: SDP in and out, bare statuses and plain text instead of the envelope. */
+/** Routes of WHIP: SDP in and out; errors are a status with plain text instead of the JSON envelope. */
 
 import { Refusal } from "../../base/refusal.ts";
 import { LiveRefused } from "../../flow/live/session.ts";
@@ -16,7 +16,7 @@ export const WHIP_ROUTES: readonly Route[] = [
     path: WHIP,
     summary: "Opens a live session from a WebRTC offer.",
     handle: (call) =>
-      plainly(async () => {
+      withPlainErrors(async () => {
         const { whip, caller, request } = call;
         const offer = await readText(call, TEXT_BODY);
         const accepted = await whip.offer(caller, offer, request.header("x-attach-config") ?? null);
@@ -38,7 +38,7 @@ export const WHIP_ROUTES: readonly Route[] = [
     path: `${WHIP}/:sess`,
     summary: "Takes ICE candidates of a live session, or restarts ICE.",
     handle: (call) =>
-      plainly(async () => {
+      withPlainErrors(async () => {
         const { whip, caller, request } = call;
         const body = await readText(call, TEXT_BODY);
         const ifMatch = request.header("if-match")?.trim() ?? null;
@@ -59,7 +59,7 @@ export const WHIP_ROUTES: readonly Route[] = [
     path: `${WHIP}/:sess`,
     summary: "Ends a live session and completes its run.",
     handle: (call) =>
-      plainly(async () => {
+      withPlainErrors(async () => {
         await call.whip.terminate(call.caller, parameter(call, "sess"));
         return plainText("", 200);
       }),
@@ -70,7 +70,7 @@ export const WHIP_ROUTES: readonly Route[] = [
     summary: "Changes the prompt of a live session.",
     handle: async (call) => {
       const body = await readJson(call, PROMPT_BODY);
-      return await plainly(async () => json(await updatePrompt(call, body)));
+      return await withPlainErrors(async () => json(await updatePrompt(call, body)));
     },
   },
 ];
@@ -81,8 +81,8 @@ function updatePrompt(call: RouteCall, body: Parameters<RouteCall["whip"]["updat
   return call.whip.updatePrompt(call.caller, parameter(call, "sess"), body);
 }
 
-/** The "no" of a live session as it is told here; a prompt whose fields are at fault is told like any other JSON. */
-async function plainly(handle: () => Promise<Response>): Promise<Response> {
+/** Turns refusals of a live session into plain text. Faults of a prompt's fields keep the JSON envelope. */
+async function withPlainErrors(handle: () => Promise<Response>): Promise<Response> {
   try {
     return await handle();
   } catch (error) {
@@ -94,7 +94,7 @@ async function plainly(handle: () => Promise<Response>): Promise<Response> {
   }
 }
 
-/** RFC 9725, 4.6: the servers that the publisher may use as well. */
+/** The `Link` header with the STUN and TURN servers for the publisher (RFC 9725, 4.6). */
 function linksTo({ stunServers, turn }: RouteCall["whip"]["ice"]): { link?: string } {
   const links = stunServers.map((url) => `<${url}>; rel="ice-server"`);
   if (turn) {
