@@ -21,9 +21,9 @@ exit_after_frames = 5
 region = { x = 0.1, y = 0.2, width = 0.3, height = 0.4 }
 `;
 
-/** What is settled from a file with that text (none for null), and the faults. */
-function settled(text: string | Uint8Array | null, env: Record<string, string> = {}) {
-  const folder = Deno.makeTempDirSync({ prefix: "settle-test-" });
+/** What is read from a backend file with that text (none for null), and the faults. */
+function readFile(text: string | Uint8Array | null, env: Record<string, string> = {}) {
+  const folder = Deno.makeTempDirSync({ prefix: "environment-test-" });
   try {
     const path = join(folder, "service.toml");
     if (text !== null) {
@@ -44,7 +44,7 @@ Deno.test("backends come from the URL variables, else from the file, else there 
     env: Record<string, string>,
     urls: readonly string[],
     zone: string | null = null,
-  ) => assert.deepEqual(settled(text, env), { urls, zone, faults: [] });
+  ) => assert.deepEqual(readFile(text, env), { urls, zone, faults: [] });
   check(null, {}, []);
   check(FILE, {}, ["http://gpu:8000"]);
   check(FILE + ZONE, {}, ["http://gpu:8000"], "dock");
@@ -63,7 +63,7 @@ Deno.test("a file that cannot be used is a fault of the start that names the fil
     env: Record<string, string>,
     ...expected: readonly RegExp[]
   ) => {
-    const { faults, urls } = settled(text, env);
+    const { faults, urls } = readFile(text, env);
     assert.equal(faults.length, expected.length, faults.join("\n"));
     expected.forEach((pattern, index) => assert.match(faults[index]!, pattern));
     return urls;
@@ -84,7 +84,7 @@ Deno.test("a file that cannot be used is a fault of the start that names the fil
   );
   check(null, { SERVICE_VLLM_BASE_URL: "http://a/v1" }, /^SERVICE_VLLM_BASE_URL must not end in \/v1/);
   assert.throws(
-    () => settled(FILE, { SERVICE_VLLM_BASE_URL: "" }),
+    () => readFile(FILE, { SERVICE_VLLM_BASE_URL: "" }),
     /SERVICE_VLLM_BASE_URL must be/,
     "empty counts as set",
   );

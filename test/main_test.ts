@@ -37,7 +37,7 @@ async function runMain(
   return ended;
 }
 
-Deno.test("the process serves, says so on both streams, and ends with 0 on SIGTERM", async () => {
+Deno.test("the process serves, logs that on both streams, and exits with 0 on SIGTERM", async () => {
   const ended = await runMain({ SERVICE_INGEST_FILE_ROOTS: CLIPS }, async (url) => {
     const call = async (path: string, body?: unknown) => {
       const response = await fetch(`${url}${path}`, {
@@ -60,7 +60,7 @@ Deno.test("the process serves, says so on both streams, and ends with 0 on SIGTE
   assert.ok(lines.some(({ level, message }) => level === "info" && message.startsWith("listening on ")));
 });
 
-Deno.test("every fault of the environment is told at once, and no secret with it", async () => {
+Deno.test("every fault of the environment is reported at once, and no secret with it", async () => {
   const { code, stdout, stderr } = await runMain({
     SERVICE_BIND_ADDR: "nowhere",
     SERVICE_STREAM_TTL_SECS: "5",
@@ -93,7 +93,7 @@ Deno.test("a missing program, ingest root or data directory is a fault of the st
   assert.match(stderr, /^SERVICE_INGEST_FILE_ROOTS must name existing folders, got "\/nonexistent\/media"$/m);
 });
 
-Deno.test("a second process on the same data directory refuses to start and says who owns it", async () => {
+Deno.test("a second process on the same data directory refuses to start and names the owner", async () => {
   const dataDir = Deno.makeTempDirSync({ prefix: "service-owned-" });
   let second: Ended | undefined;
   await runMain({ SERVICE_DATA_DIR: dataDir }, async () => {
@@ -141,10 +141,10 @@ Deno.test("a client that does not read its answer cannot keep the process from e
     connection = await Deno.connect({ hostname, port: Number(port) });
     const request = `GET /v1/runs/${run_id}/events HTTP/1.1\r\nhost: x\r\nx-api-key: k\r\n\r\n`;
     await connection.write(new TextEncoder().encode(request));
-    // The answer has begun, is longer than the buffers between the two, and is never read on.
+    // The response has started, is longer than the buffers on the way, and is not read any further.
     await connection.read(new Uint8Array(16));
   });
   connection?.close();
   assert.equal(code, 0);
-  assert.match(stdout, /answers under way did not end/);
+  assert.match(stdout, /responses under way did not end/);
 });

@@ -54,7 +54,7 @@ export interface AppOptions {
   readonly useCases: UseCases;
   readonly world: World;
   /** Resolves when everything committed so far is as durable as configured. See docs/deployment.md#durability. */
-  readonly settled: () => Promise<void>;
+  readonly synced: () => Promise<void>;
 }
 
 /** The checks that a request passes besides its API key: CORS and rate limits. */
@@ -147,12 +147,12 @@ export function createApp(options: AppOptions): App {
 
   function answer(route: Route, caller: Caller, request: HonoRequest): Response | Promise<Response> {
     const response = route.handle({ ...options.useCases, caller, request, world: options.world });
-    return route.method === "GET" ? response : settled(response);
+    return route.method === "GET" ? response : afterSync(response);
   }
 
-  async function settled(response: Response | Promise<Response>): Promise<Response> {
+  async function afterSync(response: Response | Promise<Response>): Promise<Response> {
     const answered = await response;
-    await options.settled();
+    await options.synced();
     return answered;
   }
 

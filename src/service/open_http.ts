@@ -17,15 +17,15 @@ export interface HttpOptions {
   readonly useCases: UseCases;
   readonly world: World;
   /** Resolves when everything committed so far is as durable as the configuration promises. */
-  readonly settled: () => Promise<void>;
+  readonly synced: () => Promise<void>;
 }
 
 /** Errors: the address is taken. */
 export function openHttp(
   opening: AsyncDisposableStack,
-  { config, useCases, world, settled }: HttpOptions,
+  { config, useCases, world, synced }: HttpOptions,
 ): Http {
-  const app = createApp({ guard: config, edge: openEdgeChecks(config, world), useCases, world, settled });
+  const app = createApp({ guard: config, edge: openEdgeChecks(config, world), useCases, world, synced });
   const server = Deno.serve({ ...config.bindAddr, onListen() {} }, (request) => app.respond(request));
   opening.defer(() => closeServer(server, world));
   const { hostname, port } = server.addr as Deno.NetAddr;
@@ -38,5 +38,5 @@ const CLOSE_GRACE_MS = 5_000;
 /** Accepts no new connections from here on; waits for the responses under way, within the grace period. */
 async function closeServer(server: Deno.HttpServer, world: World): Promise<void> {
   if (await hasEndedWithin(world, CLOSE_GRACE_MS, server.shutdown())) return;
-  world.log.warn(`answers under way did not end within ${CLOSE_GRACE_MS} ms, dropping them`);
+  world.log.warn(`responses under way did not end within ${CLOSE_GRACE_MS} ms, dropping them`);
 }

@@ -101,7 +101,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
     world,
     metrics,
   });
-  const http = openHttp(opening, { config, useCases, world, settled: () => timeline.synced() });
+  const http = openHttp(opening, { config, useCases, world, synced: () => timeline.synced() });
 
   // Disposed before the server, in the opposite order:
   opening.use(models.inference); // the server would wait for the calls that belong to no run
