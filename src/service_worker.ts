@@ -5,13 +5,13 @@ import { realWorld } from "./base/world.ts";
 import type { ServiceNotice, ServiceOrder, Start } from "./sandbox.ts";
 import { openService, type Service } from "./service/service.ts";
 
-/** The part of a Worker's global scope that is used here; the types of the project are those of a page. */
-interface WorkerScope {
+/** The part of the Worker's global scope that is used here. */
+interface ServiceWorkerScope {
   onmessage: ((message: MessageEvent<ServiceOrder>) => void) | null;
   postMessage(notice: ServiceNotice): void;
 }
 
-const scope = globalThis as typeof globalThis & WorkerScope;
+const scope = globalThis as typeof globalThis & ServiceWorkerScope;
 const service = Promise.withResolvers<Service>();
 service.promise.catch(() => {}); // `start` reports it
 

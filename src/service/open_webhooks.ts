@@ -9,7 +9,7 @@ import type { TrustedOutbound } from "../remote/guard/outbound.ts";
 import { PinnedAgent } from "../remote/guard/pinned_agent.ts";
 import type { Timeline } from "../store/log/timeline.ts";
 
-export interface WebhooksOptions {
+export interface OpenWebhooksOptions {
   readonly config: Pick<Config, "webhookSecret" | "webhookRetryDelaysMs" | "allowPrivateWebhooks">;
   readonly timeline: Timeline;
   readonly dataDir: string;
@@ -20,7 +20,7 @@ export interface WebhooksOptions {
 
 export function openWebhooks(
   opening: AsyncDisposableStack,
-  { config, timeline, dataDir, outbound, world, metrics }: WebhooksOptions,
+  { config, timeline, dataDir, outbound, world, metrics }: OpenWebhooksOptions,
 ): Webhooks {
   const allowPrivate = config.allowPrivateWebhooks;
   const sending = openSending(opening, config.webhookSecret, outbound);

@@ -122,13 +122,15 @@ export class Describer {
    *  5. The frame cannot be made a JPEG, or a too large one.    dropped
    *
    * In the session (`LiveSession#offerKeyframe`):
-   *  6. The queue of keyframes is full, or the session ends.    dropped
+   *  6. The queue of keyframes is full, or the session ends
+   *     before the keyframe is described.                       dropped
    *
    * Here:
    *  7. The session has used up its output tokens.              dropped
    *  8. The novelty sidecar finds nothing new in the picture.   service_pipeline_novelty_reused_total
-   *  9. The model refused, failed, was late, or answered with
-   *     an empty text; or admission refused the call.           service_infer_requests_total{status="error"}
+   *  9. The model failed or was late, or admission refused
+   *     the call.                                               service_infer_requests_total{status="error"}
+   *     Or the model answered with an empty text.
    * 10. The model was asked only to check a decision of 8.      service_pipeline_novelty_shadow_sampled_total
    * 11. The second model described it: `vlm_tiered` is written instead of `vlm`.
    * 12. The text equals the last description; `keyframe_stored` is still written.
