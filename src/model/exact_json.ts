@@ -16,6 +16,11 @@ export function parseWithRawNumbers(text: string): unknown {
   });
 }
 
+/** For JSON.stringify only: a number that is written with exactly these digits. */
+export function exactNumber(digits: string): object {
+  return JSON.rawJSON(digits);
+}
+
 /**
  * An integer of 16 digits or more may exceed 2^53, where a double loses digits. Digits after a decimal point are ignored:
  * scores have many of them, and a reviver for every number makes parsing ten times slower.

@@ -3,6 +3,7 @@
 import { z } from "zod";
 import { count, jsonObject, jsonValue, open, positive, text, U64_END } from "../events/payload_shapes.ts";
 import { EVENTS } from "../events/event_table.ts";
+import { exactNumber } from "../exact_json.ts";
 import { frameMetadata } from "./frame_metadata.ts";
 import { triggerProgram } from "../triggers/program.ts";
 import { PROCESSING_DEFAULTS, processingConfig } from "./processing_config.ts";
@@ -65,7 +66,7 @@ export function publishedSchemas(): ReadonlyMap<string, object> {
 /** A published schema as the text of its file: two blanks of indent, every digit of 2^64-1, a final line break. */
 export function schemaText(schema: object): string {
   // A double cannot hold the largest unsigned 64-bit integer, so it is kept as 2^64 and written digit by digit.
-  const exact = JSON.rawJSON("18446744073709551615");
+  const exact = exactNumber("18446744073709551615");
   return JSON.stringify(schema, (_key, value) => value === U64_END ? exact : value, 2) + "\n";
 }
 
