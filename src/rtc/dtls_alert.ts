@@ -1,4 +1,4 @@
-/** The goodbye of DTLS: a record of type 21 that only the other end of the handshake can write. */
+/** DTLS close_notify alerts: records of type 21 that only the other end of the handshake can encrypt. */
 
 import { Buffer } from "node:buffer";
 import type { DtlsSocket } from "werift";
@@ -8,14 +8,14 @@ const HEAD_BYTES = 13;
 const WARNING = 1;
 const CLOSE_NOTIFY = 0;
 
-/** What werift's cipher takes and gives; a class of it that is not exported. */
-type Record = Parameters<DtlsSocket["cipher"]["decryptPacket"]>[0];
+/** The record class of werift's cipher, which werift does not export. */
+type DtlsRecord = Parameters<DtlsSocket["cipher"]["decryptPacket"]>[0];
 
 export function mayBeAlert(datagram: Uint8Array): boolean {
   return datagram[0] === ALERT;
 }
 
-/** Whether the datagram is an authentic `close_notify`; false for everything that merely looks like one. */
+/** Whether the datagram is an authentic `close_notify`; false for a forged one. */
 export function isCloseNotify(dtls: DtlsSocket, datagram: Buffer): boolean {
   if (!mayBeAlert(datagram) || datagram.length < HEAD_BYTES) return false;
   const epoch = datagram.readUInt16BE(3);
@@ -30,7 +30,7 @@ export function isCloseNotify(dtls: DtlsSocket, datagram: Buffer): boolean {
   }
 }
 
-/** The datagram that ends the session on the other side at once. Null when it cannot be made. */
+/** A `close_notify` datagram, which ends the session on the other side at once. Null when it cannot be encrypted. */
 export function closeNotify(dtls: DtlsSocket): Buffer | null {
   const { epoch } = dtls.dtls;
   const sequence = ++dtls.dtls.recordSequenceNumber;
@@ -49,7 +49,7 @@ export function closeNotify(dtls: DtlsSocket): Buffer | null {
   }
 }
 
-function recordOf(epoch: number, sequenceNumber: number, fragment: Buffer): Record {
+function recordOf(epoch: number, sequenceNumber: number, fragment: Buffer): DtlsRecord {
   const recordLayerHeader = {
     contentType: ALERT,
     protocolVersion: { major: 0xfe, minor: 0xfd },
@@ -57,5 +57,5 @@ function recordOf(epoch: number, sequenceNumber: number, fragment: Buffer): Reco
     sequenceNumber,
     contentLen: fragment.length,
   };
-  return { recordLayerHeader, fragment } as Record;
+  return { recordLayerHeader, fragment } as DtlsRecord;
 }

@@ -1,4 +1,4 @@
-/** The transport of one publisher: ICE, DTLS and SRTP of werift, guarded against everybody else. */
+/** The transport of one publisher: ICE, DTLS and SRTP of werift, protected against datagrams of others. */
 
 import { networkInterfaces } from "node:os";
 import {
@@ -15,6 +15,7 @@ import {
   type RtpPacket,
 } from "werift";
 import { Buffer } from "node:buffer";
+import { hasEndedWithin } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 import { LIMITS } from "../model/limits.ts";
 import type { IceCandidate } from "../model/live/candidate.ts";
@@ -23,19 +24,19 @@ import { closeNotify, isCloseNotify, mayBeAlert } from "./dtls_alert.ts";
 import { followRollover, type RolloverState } from "./receive/rollover.ts";
 
 export interface IceServers {
-  /** URLs such as `stun:stun.example.org:3478`; the first one is asked. */
+  /** URLs such as `stun:stun.example.org:3478`; only the first one is used. */
   readonly stunServers: readonly string[];
   /** `turn:` or `turns:` URL. */
   readonly turn: { readonly url: string; readonly username: string; readonly credential: string } | null;
 }
 
 export interface LinkEvents {
-  /** The publisher is who the offer says, and media may come. */
+  /** The publisher has the certificate of its offer, and media may come. */
   onConnected(): void;
   onRtp(packet: RtpPacket): void;
   onRtcp(packet: RtcpPacket): void;
-  /** The publisher said goodbye: surely, or in a way that a stranger could have sent. */
-  onGoodbye(isCertain: boolean): void;
+  /** A close_notify came; one that is not authentic may come from anybody. */
+  onCloseNotify(isAuthentic: boolean): void;
   onFailed(message: string): void;
 }
 
@@ -47,18 +48,18 @@ export interface LocalTransport {
   readonly candidates: readonly string[];
 }
 
-/** How much longer for those that a server finds, as the answer is the only place where they can be told. */
+/** How much longer to wait for candidates from servers: the answer is the only message that can contain them. */
 const SERVER_CANDIDATES_MS = 300;
-/** Deno allots twice this per datagram and cuts what is longer; no path carries datagrams of this size. */
+/** Deno allocates twice this per datagram and cuts longer ones; no network path has datagrams of this size. */
 export const DATAGRAM_BYTES = 4_096;
 const SRTP_PROFILES: ConstructorParameters<typeof RTCDtlsTransport>[3] = [0x0007, 0x0001];
-/** Addresses that have proved to be the publisher's; a roaming one has a few. */
+/** Authenticated addresses of the publisher; one that changes networks has a few. */
 const ADDRESSES_MAX = 64;
 const CANDIDATES_MAX = 64;
 const SUCCEEDED = 3;
 const LOOPBACK = "127.0.0.1";
 
-/** What this file needs of werift 0.25.2 beyond its types. */
+/** Members of werift 0.25.2 that its types do not have. */
 interface Datagrams {
   readonly transport?: {
     readonly socket?: { setRecvBufferSize(bytes: number): void };
@@ -71,16 +72,16 @@ interface Internals {
 }
 
 /**
- * werift answers whoever sends a binding request and hands every other datagram to DTLS and SRTP. So datagrams are
- * looked at first: a request must carry our password's proof, anything else must come from an address that has proved
- * itself. What strangers send is dropped unread and keeps nobody alive.
+ * werift answers every binding request and passes every other datagram to DTLS and SRTP. So datagrams are checked first: a
+ * binding request must be authenticated with our password, and any other datagram must come from an address that has sent such
+ * a request. All others are dropped and do not count as a sign of life. See docs/live.md#publisher-liveness.
  *
- * Rejections that werift leaves unhandled inside (a send on a socket that was just closed) surface as
- * `unhandledrejection`: the Worker prevents its default and logs it, as no session depends on it.
+ * Some rejections inside werift are not handled there (a send on a socket that was just closed) and become
+ * `unhandledrejection` events. The Worker prevents their default and logs them, because no session depends on them.
  */
 export class Link {
-  /** When the publisher was last heard, on the monotonic clock: media, a check, anything authentic. */
-  heardMs: number;
+  /** When the last authentic packet of the publisher came, on the monotonic clock: media, a check, or an answer to ours. */
+  lastReceivedMs: number;
   readonly #world: World;
   readonly #events: LinkEvents;
   readonly #ice: RTCIceTransport;
@@ -97,7 +98,7 @@ export class Link {
   private constructor(offer: Offer, servers: IceServers, events: LinkEvents, world: World) {
     this.#world = world;
     this.#events = events;
-    this.heardMs = world.monotonicMs();
+    this.lastReceivedMs = world.monotonicMs();
     const stun = serverAddress(servers.stunServers[0]);
     const turn = serverAddress(servers.turn?.url);
     this.#hasServers = stun !== undefined || turn !== undefined;
@@ -110,7 +111,7 @@ export class Link {
       }),
       ...(hasLoopbackOnly() && { additionalHostAddresses: [LOOPBACK] }),
     });
-    // Without one it would ask a public server of its own choice.
+    // Set even without one, because by default werift asks a public server.
     gatherer.connection.stunServer = stun;
     this.#ice = new RTCIceTransport(gatherer);
     this.#dtls = new RTCDtlsTransport({}, this.#ice, undefined, SRTP_PROFILES);
@@ -126,7 +127,7 @@ export class Link {
     this.#listen();
   }
 
-  /** Opens sockets and gathers candidates; throws when there is no candidate in time. Checks start at once. */
+  /** Opens sockets, gathers candidates and starts connectivity checks; throws when there is no candidate in time. */
   static async open(offer: Offer, servers: IceServers, events: LinkEvents, world: World): Promise<Link> {
     const certificate = await RTCDtlsTransport.SetupCertificate();
     const link = new Link(offer, servers, events, world);
@@ -155,30 +156,30 @@ export class Link {
     return this.#dtls.role === "server" ? "passive" : "active";
   }
 
-  /** The publisher's user name of the present generation. */
+  /** The publisher's current ICE user name. */
   get remoteUfrag(): string {
     return this.#ice.connection.remoteUsername;
   }
 
-  /** By the last check; 0 before one. */
+  /** Measured by the last check; 0 before the first. */
   get roundTripMs(): number {
     return (this.#ice.connection.nominated?.rtt ?? 0) * 1000;
   }
 
-  /** One that the publisher trickled. Those of other generations, and more than anybody needs, are passed over. */
+  /** Adds a trickled candidate. Those of another ICE generation, and more than `CANDIDATES_MAX`, are ignored. */
   addCandidate(candidate: IceCandidate): void {
     const isOther = candidate.ufrag !== null && candidate.ufrag !== this.remoteUfrag;
     if (isOther || this.#candidates >= CANDIDATES_MAX || this.#closing.signal.aborted) return;
     this.#candidates++;
     const { foundation, component, priority, address, port, type } = candidate;
-    // A reflexive candidate is learnt from its checks; told, it is as good as one that a server found.
-    const told = type === "prflx" ? "srflx" : type;
+    // Peer-reflexive candidates are found by checks and not signalled; a signalled one is used as server-reflexive.
+    const signalledType = type === "prflx" ? "srflx" : type;
     void this.#ice.connection.addRemoteCandidate(
-      new Candidate(foundation, component, "udp", priority, address, port, told),
+      new Candidate(foundation, component, "udp", priority, address, port, signalledType),
     );
   }
 
-  /** New credentials of the publisher; resolves when ours are known. Media goes on meanwhile. */
+  /** Restarts ICE with new credentials of the publisher; resolves with ours. Media continues meanwhile. */
   async restart(ufrag: string, password: string): Promise<LocalTransport> {
     if (!this.#isConnected) throw new Error("ICE cannot restart before it was connected");
     this.#candidates = 0;
@@ -188,10 +189,10 @@ export class Link {
     return this.local;
   }
 
-  /** Looks for signs of life that raise no event: answers to our own checks. */
+  /** Counts answers to our own checks as signs of life; werift has no event for them. */
   poll(): void {
     const responses = this.#ice.connection.nominated?.responsesReceived ?? 0;
-    if (responses > this.#responses) this.#hear();
+    if (responses > this.#responses) this.#noteReceived();
     this.#responses = responses;
   }
 
@@ -201,14 +202,14 @@ export class Link {
     this.#ice.connection.send(encrypted).catch(() => {});
   }
 
-  /** Says goodbye and closes every socket. May be called again. */
+  /** Sends a close_notify and closes all sockets. May be called several times. */
   async close(): Promise<void> {
     if (this.#closing.signal.aborted) return;
     const { dtls } = this.#dtls;
-    const goodbye = dtls && this.#isConnected ? closeNotify(dtls) : null;
-    if (goodbye) await this.#ice.connection.send(goodbye).catch(() => {});
+    const alert = dtls && this.#isConnected ? closeNotify(dtls) : null;
+    if (alert) await this.#ice.connection.send(alert).catch(() => {});
     this.#closing.abort(new DOMException("The link was closed", "AbortError"));
-    // A handshake under way repeats its flights until the other side is past them.
+    // An unfinished handshake would repeat its flights until the other side has answered them.
     if (dtls) dtls.dtls.flight = Number.MAX_SAFE_INTEGER;
     this.#dtls.onRtp.allUnsubscribe();
     this.#dtls.onRtcp.allUnsubscribe();
@@ -220,7 +221,7 @@ export class Link {
     connection.onIceCandidate.subscribe(() => this.#guardAll());
     connection.stateChanged.subscribe((state) => {
       if (state === "connected" && this.#dtls.state === "new") this.#handshake();
-      if (state === "failed") this.#events.onFailed("ICE found no way to the publisher any more");
+      if (state === "failed") this.#events.onFailed("ICE no longer finds a path to the publisher");
     });
     connection.onData.subscribe((data) => this.#readAlert(data));
     this.#dtls.onStateChange.subscribe((state) => {
@@ -230,15 +231,15 @@ export class Link {
       };
       context.updateRolloverCount = followRollover;
       this.#isConnected = true;
-      this.#hear();
+      this.#noteReceived();
       this.#events.onConnected();
     });
     this.#dtls.onRtp.subscribe((packet) => {
-      this.#hear();
+      this.#noteReceived();
       this.#events.onRtp(packet);
     });
     this.#dtls.onRtcp.subscribe((packet) => {
-      this.#hear();
+      this.#noteReceived();
       this.#events.onRtcp(packet);
     });
   }
@@ -251,7 +252,7 @@ export class Link {
     });
   }
 
-  /** ICE that finds nothing is no failure here: more candidates may be trickled until the caller's deadline. */
+  /** Ignores a failure of ICE: more candidates may be trickled until the caller's deadline. */
   #start(): void {
     this.#ice.start().catch(() => {});
   }
@@ -265,12 +266,12 @@ export class Link {
     const first = Promise.withResolvers<void>();
     const { unSubscribe } = connection.onIceCandidate.subscribe(() => first.resolve());
     const gathered = this.#ice.gather().then(async () => {
-      // Sockets that were being opened when the link closed.
+      // Sockets may have been opened while the link was closed.
       if (this.#closing.signal.aborted) await connection.close();
     });
     try {
-      await this.#within(LIMITS.whip.firstCandidateMs, Promise.race([first.promise, gathered]));
-      if (this.#hasServers) await this.#within(SERVER_CANDIDATES_MS, gathered);
+      await this.#waitFor(Promise.race([first.promise, gathered]), LIMITS.whip.firstCandidateMs);
+      if (this.#hasServers) await this.#waitFor(gathered, SERVER_CANDIDATES_MS);
     } finally {
       unSubscribe();
     }
@@ -278,16 +279,13 @@ export class Link {
     if (!this.#hasServers) await gathered;
   }
 
-  /** Waits for `what`, but not longer than that. */
-  async #within(ms: number, what: Promise<unknown>): Promise<void> {
-    const over = new AbortController();
-    const signal = AbortSignal.any([over.signal, this.#closing.signal]);
-    await Promise.race([what, this.#world.sleep(ms, signal).catch(() => {})]);
-    over.abort();
+  /** Waits for `work`, at most `timeoutMs` or until the link closes. Throws if `work` fails in this time. */
+  async #waitFor(work: Promise<unknown>, timeoutMs: number): Promise<void> {
+    if (await hasEndedWithin(this.#world, timeoutMs, work, this.#closing.signal)) await work;
   }
 
-  #hear(): void {
-    this.heardMs = this.#world.monotonicMs();
+  #noteReceived(): void {
+    this.lastReceivedMs = this.#world.monotonicMs();
   }
 
   #guardAll(): void {
@@ -298,13 +296,13 @@ export class Link {
       transport.socket.setRecvBufferSize(DATAGRAM_BYTES);
       const deliver = transport.onData;
       transport.onData = (data, address) => {
-        if (this.#isWelcome(data, address)) deliver(data, address);
+        if (this.#isAccepted(data, address)) deliver(data, address);
       };
     }
   }
 
-  /** STUN begins with a byte below 4 (RFC 7983); werift itself checks answers to our own requests. */
-  #isWelcome(data: Buffer, address: readonly [string, number]): boolean {
+  /** STUN begins with a byte below 4 (RFC 7983). werift itself checks the answers to our own requests. */
+  #isAccepted(data: Buffer, address: readonly [string, number]): boolean {
     if (data.length < 4) return false;
     if (data[0]! > 3) return this.#isKnown(address);
     const isRequest = (data.readUInt16BE(0) & 0x0110) === 0;
@@ -313,8 +311,8 @@ export class Link {
     const user = message?.attributesKeys.includes("USERNAME") ? message.getAttributeValue("USERNAME") : "";
     const password = (this.#ice.connection as unknown as Internals).userHistory[String(user).split(":")[0]!];
     if (!password || !parseMessage(data, Buffer.from(password))) return false;
-    this.#know(address);
-    this.#hear();
+    this.#addAddress(address);
+    this.#noteReceived();
     return true;
   }
 
@@ -329,7 +327,7 @@ export class Link {
     return isKnown;
   }
 
-  #know([host, port]: readonly [string, number]): void {
+  #addAddress([host, port]: readonly [string, number]): void {
     const key = `${host} ${port}`;
     if (this.#addresses.has(key)) return;
     if (this.#addresses.size >= ADDRESSES_MAX) this.#addresses.clear();
@@ -338,11 +336,11 @@ export class Link {
 
   #readAlert(data: Buffer): void {
     if (!this.#isConnected || !mayBeAlert(data)) return;
-    this.#events.onGoodbye(isCloseNotify(this.#dtls.dtls as DtlsSocket, data));
+    this.#events.onCloseNotify(isCloseNotify(this.#dtls.dtls as DtlsSocket, data));
   }
 }
 
-/** `stun:host:port` or `turn:host:port?transport=…`. Undefined without one. */
+/** Host and port of `stun:host:port` or `turn:host:port?transport=…`; undefined without a URL. */
 function serverAddress(url: string | undefined): [string, number] | undefined {
   const match = /^(stun|turn)(s?):(?:\/\/)?(\[[^\]]+\]|[^:?]+)(?::(\d+))?/i.exec(url ?? "");
   if (!match) return undefined;

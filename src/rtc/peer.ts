@@ -1,6 +1,7 @@
-/** One WHIP publisher: answers its offer, gives its access units, and says when it is gone. */
+/** The connection to one WHIP publisher: answers its offer, gives its access units, and detects its end. */
 
 import type { RtcpPacket, RtpPacket } from "werift";
+import { pause } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 import { writeAnswer } from "../model/live/answer.ts";
 import { readTrickle, writeTrickle } from "../model/live/candidate.ts";
@@ -11,31 +12,32 @@ import {
   type AssemblerCounts,
   type VideoUnit,
 } from "./receive/assembler.ts";
-import { AudioTrack, type AudioUnit } from "./receive/audio_track.ts";
+import type { AudioUnit } from "./receive/audio_track.ts";
 import { type IceServers, Link } from "./link.ts";
-import { type ClockMark, Reception } from "./receive/reception.ts";
+import { AudioReceiver, VideoReceiver } from "./receive/receivers.ts";
+import type { ClockMark } from "./receive/reception.ts";
 import { fullIntra, genericNack, maximumBitrate, pictureLoss, receiverReport } from "./rtcp.ts";
 
-/** Contract 11.6; a peer that is closed by its owner has no cause. */
+/** Why a peer ended that was not closed by its owner. See docs/live.md#session-end. */
 export type PeerEnd = "peer_disconnected" | "peer_failed" | "peer_closed";
 
 export interface PeerEvents {
   onConnected(tookMs: number): void;
-  /** In order, beginning with a keyframe; after loss again with a keyframe. */
+  /** In order. The first unit is a keyframe, and so is the first one after a loss. */
   onVideoUnit(unit: VideoUnit): void;
   onAudioUnit(unit: AudioUnit): void;
-  /** Once; nothing follows, and the peer has closed itself. */
+  /** Called at most once, after the peer has closed itself; no other event follows. */
   onEnded(cause: PeerEnd, message: string): void;
 }
 
 export interface PeerSettings {
   readonly ice: IceServers;
-  /** What the publisher is told that it may send, bits a second. */
+  /** The limit that is sent to the publisher, bits a second. */
   readonly bitrate: number;
 }
 
 export interface PeerCounts extends AssemblerCounts {
-  /** Of the video's packets. */
+  /** Packets of the video. */
   duplicates: number;
   late: number;
   lost: number;
@@ -44,32 +46,31 @@ export interface PeerCounts extends AssemblerCounts {
 }
 
 const CONNECT_MS = 15_000;
-/** The publisher's ICE sends something every few seconds, media or not. */
+/** A publisher without any packet for so long is gone: its ICE sends checks every few seconds even without media. */
 const SILENCE_MS = 8_000;
-/** After a goodbye that anybody could have sent. */
-const SILENCE_AFTER_GOODBYE_MS = 3_000;
+/** The same after a close_notify that is not authentic, which anybody could have sent. */
+const SILENCE_AFTER_CLOSE_NOTIFY_MS = 3_000;
 const LIVENESS_MS = 250;
 const GAP_POLL_MS = 5;
 const REPORT_MS = 1_000;
 const KEYFRAME_REQUEST_MS = 500;
-/** A stream that another one may replace has been silent for so long. */
+/** A stream without packets for so long may be replaced by another one. */
 const REPLACE_MS = 2_000;
 const STREAMS_MAX = 32;
 const NACKS_MAX = 253;
 const RTX_HEAD_BYTES = 2;
 
-/** A media stream of the publisher, by its SSRC. */
-type Stream = { readonly track: VideoTrack | AudioReceiver; readonly isRtx: boolean };
+/** One RTP stream of the publisher, found by its SSRC. */
+type Stream = { readonly receiver: VideoReceiver | AudioReceiver; readonly isRtx: boolean };
 
 /**
  * ```
- * Link ─RTP─▶ stream by SSRC (else mid, else payload type) ─▶ Assembler ──▶ onVideoUnit
- *   ▲                                                     └─▶ AudioTrack ─▶ onAudioUnit
- *   └──RTCP: NACK every 5 ms while something is missing; reports and REMB every second; PLI at most twice a second
+ * Link ─RTP─▶ stream by SSRC (else mid, else payload type) ─▶ VideoReceiver ─▶ onVideoUnit
+ *   ▲                                                     └─▶ AudioReceiver ─▶ onAudioUnit
+ *   └──RTCP: NACK every 5 ms while packets are missing; reports and REMB every second; PLI at most twice a second
  * ```
  *
- * Runs in the thread that made it, driven by datagrams and by two loops of `World.sleep`: one of 250 ms, and one of
- * 5 ms that exists only while packets are waited for.
+ * Driven by datagrams and by two loops: one of 250 ms, and one of 5 ms that runs only while packets are missing.
  */
 export class Peer {
   readonly #offer: Offer;
@@ -78,7 +79,7 @@ export class Peer {
   readonly #closing = new AbortController();
   readonly #startedMs: number;
   readonly #ssrc: number;
-  readonly #video: VideoTrack | null;
+  readonly #video: VideoReceiver | null;
   readonly #audio: readonly AudioReceiver[];
   readonly #streams = new Map<number, Stream>();
   readonly #actions: AssemblerActions = { units: [], nacks: [], wantsKeyframe: false };
@@ -88,7 +89,8 @@ export class Peer {
   #isConnected = false;
   #isWatchingGaps = false;
   #isEnded = false;
-  #goodbyeMs = NaN;
+  /** When a close_notify came that is not authentic; NaN without one. */
+  #closeNotifyMs = NaN;
   #reportedMs = -Infinity;
   #requestedMs = -Infinity;
   #nacksSent = 0;
@@ -101,13 +103,13 @@ export class Peer {
     this.#bitrate = settings.bitrate;
     this.#startedMs = world.monotonicMs();
     this.#ssrc = new DataView(world.randomBytes(4).buffer).getUint32(0);
-    this.#video = offer.video && new VideoTrack(offer.video.section, () => newAssembler(offer));
+    this.#video = offer.video && new VideoReceiver(offer.video.section, () => newAssembler(offer));
     this.#audio = offer.audio.map((section, trackId) => new AudioReceiver(section, trackId));
   }
 
   /**
-   * Opens sockets for an offer that `readOffer` accepted. The answer is complete: candidates do not follow it.
-   * Throws when this machine has no address to receive on.
+   * Opens sockets for an offer that `readOffer` accepted. The answer contains all our candidates. Throws when this machine has
+   * no address to receive on.
    */
   static async answer(
     offer: Offer,
@@ -120,7 +122,7 @@ export class Peer {
       onConnected: () => peer.#connect(),
       onRtp: (packet) => peer.#guard(() => peer.#receive(packet)),
       onRtcp: (packet) => peer.#guard(() => peer.#receiveReport(packet)),
-      onGoodbye: (isCertain) => peer.#hearGoodbye(isCertain),
+      onCloseNotify: (isAuthentic) => peer.#onCloseNotify(isAuthentic),
       onFailed: (message) => peer.#end("peer_failed", message),
     }, world);
     peer.#link = link;
@@ -145,7 +147,7 @@ export class Peer {
     };
   }
 
-  /** A body of the ICE route that is no restart: a candidate line, a fragment, or nothing. Never throws. */
+  /** Takes a body of the ICE route that is no restart: a candidate line, a fragment, or nothing. Never throws. */
   trickle(body: string): void {
     const { credentials, candidates } = readTrickle(body);
     if (!this.#link || (credentials && credentials.ufrag !== this.#link.remoteUfrag)) return;
@@ -153,8 +155,8 @@ export class Peer {
   }
 
   /**
-   * A fragment with new credentials; the body that answers it. Null when it is none, when they are the present ones,
-   * or when the publisher was not connected yet.
+   * Restarts ICE with the credentials in a fragment; returns the body of the response. Null when there are no credentials, when
+   * they are the current ones, or when the publisher was not connected yet.
    */
   async restartIce(body: string): Promise<string | null> {
     const { credentials, candidates } = readTrickle(body);
@@ -173,18 +175,18 @@ export class Peer {
     this.#askForKeyframe();
   }
 
-  /** The knob against overload, bits a second. Told to the publisher at once. */
+  /** Changes the limit against overload, bits a second. It is sent to the publisher at once. */
   setBitrate(bitsPerSecond: number): void {
     this.#bitrate = bitsPerSecond;
     this.#report();
   }
 
-  /** The publisher's last report on its video, or on an audio track: relates RTP time to its clock. Null before. */
+  /** From the publisher's last sender report on its video or an audio track; null before the first. */
   clockMark(track: "video" | number): ClockMark | null {
     return (track === "video" ? this.#video : this.#audio[track])?.reception?.clockMark ?? null;
   }
 
-  /** Closes sockets and ends loops; no event follows. May be called again. */
+  /** Closes sockets and ends loops; no event follows. May be called several times. */
   async close(): Promise<void> {
     this.#isEnded = true;
     this.#closing.abort(new DOMException("The peer was closed", "AbortError"));
@@ -204,12 +206,12 @@ export class Peer {
     this.#events.onEnded(cause, message);
   }
 
-  #hearGoodbye(isCertain: boolean): void {
-    if (isCertain) this.#end("peer_closed", "the publisher closed the connection");
-    else this.#goodbyeMs = this.#world.monotonicMs();
+  #onCloseNotify(isAuthentic: boolean): void {
+    if (isAuthentic) this.#end("peer_closed", "the publisher closed the connection");
+    else this.#closeNotifyMs = this.#world.monotonicMs();
   }
 
-  /** werift keeps what its listeners throw to itself; a bug must be seen. */
+  /** Reports errors in `work`, because werift swallows the errors of its listeners and a bug must not stay hidden. */
   #guard(work: () => void): void {
     try {
       if (!this.#isEnded) work();
@@ -220,54 +222,59 @@ export class Peer {
 
   #receive(packet: RtpPacket): void {
     const { header, payload } = packet;
-    const stream = this.#streams.get(header.ssrc) ?? this.#learn(packet);
+    const stream = this.#streams.get(header.ssrc) ?? this.#addStream(packet);
     if (!stream) return;
     const nowMs = this.#world.monotonicMs();
-    const { track, isRtx } = stream;
-    if (header.payloadType !== (isRtx ? track.served.rtxPayloadType : track.served.payloadType)) return;
-    if (track instanceof AudioReceiver) {
-      track.receive(header.sequenceNumber, header.timestamp, payload, nowMs, this.#audioUnits);
+    const { receiver, isRtx } = stream;
+    if (header.payloadType !== (isRtx ? receiver.served.rtxPayloadType : receiver.served.payloadType)) return;
+    if (receiver instanceof AudioReceiver) {
+      receiver.receive(header.sequenceNumber, header.timestamp, payload, nowMs, this.#audioUnits);
     } else if (!isRtx) {
-      track.receive(header, payload, nowMs, this.#actions);
+      receiver.receive(header, payload, nowMs, this.#actions);
     } else if (payload.length > RTX_HEAD_BYTES) {
       const original = payload.readUInt16BE(0);
-      track.repair(original, header, payload.subarray(RTX_HEAD_BYTES), nowMs, this.#actions);
+      receiver.repair(original, header, payload.subarray(RTX_HEAD_BYTES), nowMs, this.#actions);
     }
     this.#act();
-    if (track.isWaiting) void this.#watchGaps();
+    if (receiver.isWaiting) void this.#watchGaps();
   }
 
-  /** Which track a new stream is of. A track has one stream at a time; another one replaces it when it has ended. */
-  #learn(packet: RtpPacket): Stream | null {
+  /** Finds the receiver of a new stream. If that has a stream, the new one replaces it when it has ended. */
+  #addStream(packet: RtpPacket): Stream | null {
     const { ssrc, payloadType } = packet.header;
-    const tracks = [...(this.#video ? [this.#video] : []), ...this.#audio].filter(({ served }) =>
+    const possible = this.#receivers.filter(({ served }) =>
       served.payloadType === payloadType || served.rtxPayloadType === payloadType
     );
-    const track = tracks.find(({ section }) => section.ssrcs.includes(ssrc)) ??
-      tracks.find(({ section }) => section.mid === midOf(packet, section)) ??
-      (tracks.length === 1 ? tracks[0] : undefined);
-    if (!track || this.#streams.size >= STREAMS_MAX) return null;
-    const isRtx = track.served.rtxPayloadType === payloadType;
+    const receiver = possible.find(({ section }) => section.ssrcs.includes(ssrc)) ??
+      possible.find(({ section }) => section.mid === midOf(packet, section)) ??
+      (possible.length === 1 ? possible[0] : undefined);
+    if (!receiver || this.#streams.size >= STREAMS_MAX) return null;
+    const isRtx = receiver.served.rtxPayloadType === payloadType;
     if (!isRtx) {
-      if (track.ssrc !== null && this.#world.monotonicMs() - track.heardMs < REPLACE_MS) return null;
-      for (const [other, { track: owner }] of this.#streams) {
-        if (owner === track && track.ssrc !== null) this.#streams.delete(other);
+      const idleMs = this.#world.monotonicMs() - receiver.lastReceivedMs;
+      if (receiver.ssrc !== null && idleMs < REPLACE_MS) return null;
+      for (const [other, { receiver: owner }] of this.#streams) {
+        if (owner === receiver && receiver.ssrc !== null) this.#streams.delete(other);
       }
-      track.begin(ssrc);
+      receiver.startStream(ssrc);
     }
-    const stream = { track, isRtx };
+    const stream = { receiver, isRtx };
     this.#streams.set(ssrc, stream);
     return stream;
+  }
+
+  get #receivers(): (VideoReceiver | AudioReceiver)[] {
+    return [...(this.#video ? [this.#video] : []), ...this.#audio];
   }
 
   #receiveReport(packet: RtcpPacket): void {
     if (!("senderInfo" in packet)) return;
     const { ntpTimestamp, rtpTimestamp } = packet.senderInfo;
-    const track = this.#streams.get(packet.ssrc)?.track;
-    track?.reception?.receiveReport(ntpTimestamp, rtpTimestamp, this.#world.monotonicMs());
+    const receiver = this.#streams.get(packet.ssrc)?.receiver;
+    receiver?.reception?.receiveReport(ntpTimestamp, rtpTimestamp, this.#world.monotonicMs());
   }
 
-  /** Hands on what has become due. Units first: their receiver may ask for a keyframe. */
+  /** Passes units on and sends feedback. Units come first, because whoever gets them may ask for a keyframe. */
   #act(): void {
     const { units, nacks } = this.#actions;
     const video = this.#video;
@@ -310,11 +317,11 @@ export class Peer {
     if (this.#isWatchingGaps) return;
     this.#isWatchingGaps = true;
     while (!this.#isEnded && (this.#video?.isWaiting || this.#audio.some(({ isWaiting }) => isWaiting))) {
-      await this.#sleep(GAP_POLL_MS);
+      await pause(this.#world, GAP_POLL_MS, this.#closing.signal);
       this.#guard(() => {
         const nowMs = this.#world.monotonicMs();
         this.#video?.poll(nowMs, this.#link?.roundTripMs ?? 0, this.#actions);
-        for (const track of this.#audio) track.poll(nowMs, this.#audioUnits);
+        for (const receiver of this.#audio) receiver.poll(nowMs, this.#audioUnits);
         this.#act();
       });
     }
@@ -322,9 +329,7 @@ export class Peer {
   }
 
   async #watch(): Promise<void> {
-    while (!this.#isEnded) {
-      await this.#sleep(LIVENESS_MS);
-      if (this.#isEnded) return;
+    while (await pause(this.#world, LIVENESS_MS, this.#closing.signal)) {
       this.#guard(() => {
         this.#judgeLiveness();
         if (this.#video?.wantsKeyframe) this.#askForKeyframe();
@@ -343,11 +348,11 @@ export class Peer {
       }
       return;
     }
-    // Who is still heard has not gone: the goodbye was not the publisher's.
-    if (link.heardMs > this.#goodbyeMs + LIVENESS_MS) this.#goodbyeMs = NaN;
-    const limitMs = Number.isNaN(this.#goodbyeMs) ? SILENCE_MS : SILENCE_AFTER_GOODBYE_MS;
-    if (nowMs - link.heardMs >= limitMs) {
-      this.#end("peer_disconnected", `nothing was heard of the publisher for ${limitMs / 1000} s`);
+    // Packets came after the close_notify, so the publisher has not sent it.
+    if (link.lastReceivedMs > this.#closeNotifyMs + LIVENESS_MS) this.#closeNotifyMs = NaN;
+    const limitMs = Number.isNaN(this.#closeNotifyMs) ? SILENCE_MS : SILENCE_AFTER_CLOSE_NOTIFY_MS;
+    if (nowMs - link.lastReceivedMs >= limitMs) {
+      this.#end("peer_disconnected", `nothing was received from the publisher for ${limitMs / 1000} s`);
     }
   }
 
@@ -355,7 +360,7 @@ export class Peer {
     if (!this.#isConnected || this.#isEnded) return;
     const nowMs = this.#world.monotonicMs();
     this.#reportedMs = nowMs;
-    const blocks = [...(this.#video ? [this.#video] : []), ...this.#audio].map(({ ssrc, reception }) =>
+    const blocks = this.#receivers.map(({ ssrc, reception }) =>
       ssrc === null ? null : reception?.takeBlock(ssrc, nowMs)
     ).filter((block) => block !== null && block !== undefined);
     const video = this.#video;
@@ -364,129 +369,13 @@ export class Peer {
       : [];
     this.#link?.sendRtcp([receiverReport(this.#ssrc, blocks), ...limit]);
   }
-
-  async #sleep(ms: number): Promise<void> {
-    await this.#world.sleep(ms, this.#closing.signal).catch(() => {});
-  }
-}
-
-/** The stream that is the video now. */
-class VideoTrack {
-  readonly section: OfferedSection;
-  readonly served: NonNullable<OfferedSection["served"]>;
-  readonly canNack: boolean;
-  ssrc: number | null = null;
-  heardMs = -Infinity;
-  reception: Reception | null = null;
-  wantsKeyframe = false;
-  readonly #newAssembler: () => Assembler;
-  #assembler: Assembler;
-  /** Of streams before the present one. */
-  readonly #countsBefore = {
-    units: 0,
-    incomplete: 0,
-    oversize: 0,
-    malformed: 0,
-    duplicates: 0,
-    late: 0,
-    lost: 0,
-  };
-
-  constructor(section: OfferedSection, newAssembler: () => Assembler) {
-    this.section = section;
-    this.served = section.served!;
-    this.canNack = this.served.feedback.includes("nack");
-    this.#newAssembler = newAssembler;
-    this.#assembler = newAssembler();
-  }
-
-  get isWaiting(): boolean {
-    return this.#assembler.isWaiting;
-  }
-
-  get counts(): AssemblerCounts & { duplicates: number; late: number; lost: number } {
-    const sum = { ...this.#countsBefore };
-    const present = { ...this.#assembler.counts, ...this.#assembler.packetCounts };
-    for (const name of Object.keys(sum) as (keyof typeof sum)[]) sum[name] += present[name];
-    return sum;
-  }
-
-  begin(ssrc: number): void {
-    if (this.ssrc !== null) {
-      Object.assign(this.#countsBefore, this.counts);
-      this.#assembler = this.#newAssembler();
-    }
-    this.ssrc = ssrc;
-    this.reception = new Reception(this.served.clockRate);
-  }
-
-  receive(header: RtpPacket["header"], payload: Uint8Array, nowMs: number, into: AssemblerActions): void {
-    this.heardMs = nowMs;
-    this.reception?.receive(header.sequenceNumber, header.timestamp, nowMs);
-    this.repair(header.sequenceNumber, header, payload, nowMs, into);
-  }
-
-  /** A packet that came again under another number: `sequence` is its own. */
-  repair(
-    sequence: number,
-    header: RtpPacket["header"],
-    payload: Uint8Array,
-    nowMs: number,
-    into: AssemblerActions,
-  ): void {
-    if (this.ssrc === null) return;
-    const { timestamp, marker } = header;
-    this.#assembler.push({ sequence, timestamp, isMarked: marker, payload, arrivedMs: nowMs }, nowMs, into);
-  }
-
-  poll(nowMs: number, roundTripMs: number, into: AssemblerActions): void {
-    this.#assembler.poll(nowMs, roundTripMs, into);
-  }
-}
-
-/** The stream that is an audio track now. */
-class AudioReceiver {
-  readonly section: OfferedSection;
-  readonly served: NonNullable<OfferedSection["served"]>;
-  ssrc: number | null = null;
-  heardMs = -Infinity;
-  reception: Reception | null = null;
-  readonly #trackId: number;
-  #track: AudioTrack;
-
-  constructor(section: OfferedSection, trackId: number) {
-    this.section = section;
-    this.served = section.served!;
-    this.#trackId = trackId;
-    this.#track = new AudioTrack(trackId);
-  }
-
-  get isWaiting(): boolean {
-    return this.#track.isWaiting;
-  }
-
-  begin(ssrc: number): void {
-    if (this.ssrc !== null) this.#track = new AudioTrack(this.#trackId);
-    this.ssrc = ssrc;
-    this.reception = new Reception(this.served.clockRate);
-  }
-
-  receive(sequence: number, timestamp: number, payload: Uint8Array, nowMs: number, into: AudioUnit[]): void {
-    this.heardMs = nowMs;
-    this.reception?.receive(sequence, timestamp, nowMs);
-    this.#track.push({ sequence, timestamp, payload }, nowMs, into);
-  }
-
-  poll(nowMs: number, into: AudioUnit[]): void {
-    this.#track.poll(nowMs, into);
-  }
 }
 
 function newAssembler(offer: Offer): Assembler {
   return new Assembler(offer.video!.codec, offer.parameterSets.map((set) => Uint8Array.fromBase64(set)));
 }
 
-/** The mid that a packet carries in the section's extension; undefined without one. */
+/** The mid in the section's header extension of a packet; undefined without one. */
 function midOf({ header }: RtpPacket, { midExtension }: OfferedSection): string | undefined {
   const extension = midExtension === null
     ? undefined

@@ -1,10 +1,10 @@
-/** The RTCP that a receiver sends (RFC 3550, 4585, 5104 and REMB), as bytes. */
+/** Writes the RTCP packets that a receiver sends (RFC 3550, 4585, 5104 and REMB). */
 
 const RECEIVER_REPORT = 201;
 const TRANSPORT_FEEDBACK = 205;
 const PAYLOAD_FEEDBACK = 206;
 
-/** One stream as its receiver sees it; RFC 3550, 6.4.1. */
+/** Reception statistics of one stream; RFC 3550, 6.4.1. */
 export interface ReportBlock {
   readonly ssrc: number;
   /** Lost since the last report, in 1/256. */
@@ -34,7 +34,7 @@ export function receiverReport(ssrc: number, blocks: readonly ReportBlock[]): Ui
   return bytes;
 }
 
-/** Asks for packets again. `sequences` ascend; one entry covers 17 of them. */
+/** Asks for packets again. `sequences` are in ascending order; one entry covers up to 17 of them. */
 export function genericNack(
   ssrc: number,
   mediaSsrc: number,
@@ -55,12 +55,12 @@ export function genericNack(
   return bytes;
 }
 
-/** Picture loss indication: the next picture shall be a keyframe. */
+/** Picture loss indication: asks for a keyframe. */
 export function pictureLoss(ssrc: number, mediaSsrc: number): Uint8Array<ArrayBuffer> {
   return feedback(PAYLOAD_FEEDBACK, 1, ssrc, mediaSsrc, 0)[0];
 }
 
-/** Full intra request, for publishers that know no PLI; each request has a number of its own, modulo 256. */
+/** Full intra request, for publishers that do not support PLI; each request has its own number, modulo 256. */
 export function fullIntra(ssrc: number, mediaSsrc: number, request: number): Uint8Array<ArrayBuffer> {
   const [bytes, view] = feedback(PAYLOAD_FEEDBACK, 4, ssrc, 0, 8);
   view.setUint32(12, mediaSsrc);
@@ -68,7 +68,7 @@ export function fullIntra(ssrc: number, mediaSsrc: number, request: number): Uin
   return bytes;
 }
 
-/** How much the publisher may send, in bits a second. */
+/** REMB: how much the publisher may send, in bits a second. */
 export function maximumBitrate(
   ssrc: number,
   mediaSsrc: number,

@@ -218,19 +218,19 @@ Deno.test("ICE restarts under way without losing a frame", async () => {
 });
 
 Deno.test({
-  name: "a publisher that says goodbye has ended at once, others when they are silent for long enough",
+  name: "a publisher that sends a close_notify has ended at once, others when nothing comes for long enough",
   // werift leaves the node:crypto decipher of a forged packet to the garbage collector.
   sanitizeResources: false,
   async fn() {
     // Time runs ten times as fast for two of the peers.
     const world = { ...WORLD, monotonicMs: () => performance.now() * 10 };
-    const [said, forged, vanished] = await Promise.all([
-      publish(["--video", LARGE, "--end", "goodbye"], { waitsForEnd: true }),
+    const [notified, forged, vanished] = await Promise.all([
+      publish(["--video", LARGE, "--end", "close-notify"], { waitsForEnd: true }),
       publish(["--video", LARGE, "--end", "forge"], { waitsForEnd: true, world }),
       publish(["--video", LARGE, "--end", "vanish"], { waitsForEnd: true, world }),
     ]);
-    const silence = "nothing was heard of the publisher for";
-    assert.deepEqual([said, forged, vanished].map(({ ended }) => ended), [
+    const silence = "nothing was received from the publisher for";
+    assert.deepEqual([notified, forged, vanished].map(({ ended }) => ended), [
       [{ cause: "peer_closed", message: "the publisher closed the connection" }],
       [{ cause: "peer_disconnected", message: `${silence} 3 s` }],
       [{ cause: "peer_disconnected", message: `${silence} 8 s` }],

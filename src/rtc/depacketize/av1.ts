@@ -1,4 +1,4 @@
-/** AV1 over RTP: OBU elements, aggregated and fragmented, out as a temporal unit whose OBUs carry their sizes. */
+/** AV1 over RTP: turns OBU elements, which may be aggregated or fragmented, into temporal units whose OBUs have size fields. */
 
 import type { Depacketizer, UnitFacts } from "./depacketizer.ts";
 import { UnitBuffer } from "./unit_buffer.ts";
@@ -8,7 +8,7 @@ const SEQUENCE_HEADER = 1;
 const TILE_LIST = 8;
 
 export class Av1Depacketizer implements Depacketizer {
-  /** The OBU under way, which may go on in the next packet. */
+  /** The current OBU, which may continue in the next packet. */
   readonly #obu: UnitBuffer;
   #isObuOpen = false;
   #isKeyframe = false;
@@ -21,12 +21,12 @@ export class Av1Depacketizer implements Depacketizer {
     return this.startsKeyframe(payload);
   }
 
-  /** The aggregation header says where a coded sequence starts. */
+  /** The aggregation header has a bit for the start of a coded video sequence. */
   startsKeyframe(payload: Uint8Array): boolean {
     return (payload[0]! & 0x88) === 0x08;
   }
 
-  begin(): void {
+  reset(): void {
     this.#obu.clear();
     this.#isObuOpen = false;
     this.#isKeyframe = false;
@@ -59,10 +59,10 @@ export class Av1Depacketizer implements Depacketizer {
     return { isKeyframe: this.#isKeyframe, width: null, height: null };
   }
 
-  /** Writes the OBU with a size; delimiters are ours, as RTP carries none. */
+  /** Writes the OBU with a size field. RTP has no temporal delimiters, so one is added at the start of each unit. */
   #endObu(into: UnitBuffer): boolean {
     const { bytes } = this.#obu;
-    if (bytes.length === 0 || this.#obu.isOver) return false;
+    if (bytes.length === 0 || this.#obu.hasOverflowed) return false;
     const head = bytes[0]!;
     const type = (head >> 3) & 0x0f;
     if (type === TEMPORAL_DELIMITER || type === TILE_LIST) return true;
@@ -85,7 +85,7 @@ export class Av1Depacketizer implements Depacketizer {
 const DELIMITER = Uint8Array.of(TEMPORAL_DELIMITER << 3 | 0x02, 0);
 const LEB128_BYTES_MAX = 4;
 
-/** NaN when the number does not end. */
+/** NaN when the number has no end. */
 function readLeb128(bytes: Uint8Array, at: number): number {
   let value = 0;
   for (let index = 0; index < LEB128_BYTES_MAX; index++) {

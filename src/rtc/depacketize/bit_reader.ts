@@ -1,7 +1,7 @@
-/** Bits of a header, first the highest: as codecs write them. Past the end they are zero and `isOver` says so. */
+/** Reads the bits of codec headers, most significant first. After the end they are zero, and `isPastEnd` is set. */
 
 export class BitReader {
-  isOver = false;
+  isPastEnd = false;
   readonly #bytes: Uint8Array;
   #place: number;
 
@@ -15,7 +15,7 @@ export class BitReader {
     let value = 0;
     for (let bit = 0; bit < bits; bit++) {
       const byte = this.#bytes[this.#place >> 3];
-      if (byte === undefined) this.isOver = true;
+      if (byte === undefined) this.isPastEnd = true;
       value = value * 2 + (((byte ?? 0) >> (7 - (this.#place & 7))) & 1);
       this.#place++;
     }
@@ -26,14 +26,14 @@ export class BitReader {
     this.#place += bits;
   }
 
-  /** An Exp-Golomb number without a sign. */
+  /** An unsigned Exp-Golomb number. */
   readGolomb(): number {
     let zeros = 0;
-    while (zeros < 32 && !this.isOver && this.read(1) === 0) zeros++;
+    while (zeros < 32 && !this.isPastEnd && this.read(1) === 0) zeros++;
     return 2 ** zeros - 1 + this.read(zeros);
   }
 
-  /** An Exp-Golomb number with a sign. */
+  /** A signed Exp-Golomb number. */
   readSignedGolomb(): number {
     const value = this.readGolomb();
     return value % 2 === 1 ? (value + 1) / 2 : -value / 2;

@@ -1,25 +1,25 @@
-/** What the assembler needs of a codec: payloads in, an access unit and what its head says out. */
+/** What the assembler needs for a codec: makes access units out of RTP payloads, and reads facts from their headers. */
 
 import type { UnitBuffer } from "./unit_buffer.ts";
 
-/** Width and height are null where the unit does not tell them. */
+/** Width and height are null where the unit's header does not have them. */
 export interface UnitFacts {
   readonly isKeyframe: boolean;
   readonly width: number | null;
   readonly height: number | null;
 }
 
-/** One stream's payload format. Nothing in it throws, whatever the payload. */
+/** The payload format of one stream. No method throws, whatever the payload. */
 export interface Depacketizer {
-  /** Whether a unit surely starts here; where a format does not tell, false. */
+  /** Whether a unit certainly starts with this payload; false where the format does not show it. */
   startsUnit(payload: Uint8Array): boolean;
-  /** Whether the first packet of a keyframe is this one; where a format does not tell, false. */
+  /** Whether a keyframe certainly starts with this payload; false where the format does not show it. */
   startsKeyframe(payload: Uint8Array): boolean;
-  /** Forgets the unit under way. */
-  begin(): void;
-  /** Adds the payloads of one unit in order; false when one is malformed, which spoils the unit. */
+  /** Prepares for a new unit and drops the current one. */
+  reset(): void;
+  /** Adds the next payload of the unit; false when it is malformed, which makes the unit unusable. */
   add(payload: Uint8Array, into: UnitBuffer): boolean;
-  /** Ends the unit: null when it is incomplete. May put bytes into another buffer, which is then the unit. */
+  /** Ends the unit; null when it is incomplete. May change the bytes in `unit`. */
   finish(unit: UnitBuffer): UnitFacts | null;
 }
 

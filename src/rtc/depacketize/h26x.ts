@@ -1,19 +1,19 @@
-/** H.264 (RFC 6184) and H.265 (RFC 7798) over RTP: single, aggregated and fragmented NAL units, out as Annex B. */
+/** H.264 (RFC 6184) and H.265 (RFC 7798) over RTP: turns single, aggregated and fragmented NAL units into Annex B. */
 
 import type { Depacketizer, UnitFacts } from "./depacketizer.ts";
 import { h264Size, h265Size } from "./sequence_size.ts";
 import type { UnitBuffer } from "./unit_buffer.ts";
 
-/** What differs between the two: the head of a NAL unit and the numbers of its types. */
+/** The differences between the two codecs: the header of a NAL unit and the numbers of its types. */
 interface NalFormat {
   readonly headBytes: 1 | 2;
   readonly aggregate: number;
   readonly fragment: number;
-  /** First type that no NAL unit of the bitstream has. */
+  /** The first type that does not occur in a bitstream, but only in RTP payloads. */
   readonly reservedFrom: number;
   readonly sequence: number;
   typeOf(head: number): number;
-  /** The first byte of the head with another type. */
+  /** The first byte of the header with another type. */
   withType(head: number, type: number): number;
   isRandomAccess(type: number): boolean;
   startsUnit(type: number): boolean;
@@ -28,7 +28,7 @@ const H264: NalFormat = {
   sequence: 7,
   typeOf: (head) => head & 0x1f,
   withType: (head, type) => (head & 0xe0) | type,
-  // Encoders that never send an IDR picture repeat their parameter sets where one may begin.
+  // Encoders that never send an IDR picture repeat their parameter sets where decoding may start.
   isRandomAccess: (type) => type === 5 || type === 7,
   startsUnit: (type) => type === 7 || type === 9,
   sizeOf: h264Size,
@@ -51,14 +51,14 @@ const START_CODE = Uint8Array.of(0, 0, 0, 1);
 
 export class NalDepacketizer implements Depacketizer {
   readonly #format: NalFormat;
-  /** Parameter sets that came in the offer only: they go before a keyframe that has none. */
+  /** Parameter sets from the offer: they are put before a keyframe that has none. */
   readonly #outOfBand: readonly Uint8Array[];
   readonly #outOfBandBytes: Uint8Array;
   #isFragmentOpen = false;
   #isKeyframe = false;
   #hasSequence = false;
   #size: { width: number; height: number } | null = null;
-  /** Where the NAL unit under way began, or -1. */
+  /** Where the current fragmented sequence parameter set begins in the unit, or -1. */
   #sequenceStart = -1;
 
   constructor(codec: "h264" | "h265", outOfBand: readonly Uint8Array[] = []) {
@@ -75,7 +75,7 @@ export class NalDepacketizer implements Depacketizer {
     return this.startsUnit(payload) && this.#types(payload).includes(this.#format.sequence);
   }
 
-  begin(): void {
+  reset(): void {
     this.#isFragmentOpen = false;
     this.#isKeyframe = false;
     this.#hasSequence = false;
@@ -88,7 +88,7 @@ export class NalDepacketizer implements Depacketizer {
     if (payload.length <= headBytes) return false;
     const type = typeOf(payload[0]!);
     if (type === fragment) return this.#addFragment(payload, into);
-    // A fragment that was never ended spoils the unit.
+    // A fragmented NAL unit without an end makes the unit unusable.
     if (this.#isFragmentOpen) return false;
     if (type === aggregate) return this.#addAggregate(payload, into);
     if (type >= reservedFrom || (type === 0 && headBytes === 1)) return false;
@@ -162,7 +162,7 @@ export class NalDepacketizer implements Depacketizer {
     return this.#types(payload)[0] ?? -1;
   }
 
-  /** Types of the NAL units that begin in a payload. */
+  /** The types of the NAL units that begin in a payload. */
   #types(payload: Uint8Array): number[] {
     const { headBytes, typeOf, aggregate, fragment } = this.#format;
     const type = typeOf(payload[0] ?? 0);

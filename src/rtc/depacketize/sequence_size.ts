@@ -1,4 +1,4 @@
-/** The size of the picture by a sequence parameter set of H.264 or H.265, cropping applied. */
+/** Reads the frame size from a sequence parameter set of H.264 or H.265, with cropping applied. */
 
 import { BitReader, unescaped } from "./bit_reader.ts";
 
@@ -7,14 +7,14 @@ interface Size {
   readonly height: number;
 }
 
-/** All that stands before the size, scaling lists included. */
+/** Enough for everything before the size, including scaling lists. */
 const BYTES_READ = 1024;
 /** No level of either standard has a longer side. */
 const SIDE_MAX = 16_384;
 
 const PROFILES_WITH_CHROMA = new Set([100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135]);
 
-/** Null when the set is cut off or makes no sense. H.264, 7.3.2.1.1. */
+/** Null when the set is cut off or invalid. H.264, 7.3.2.1.1. */
 export function h264Size(nal: Uint8Array): Size | null {
   const bits = new BitReader(unescaped(nal, BYTES_READ), 1);
   const profile = bits.read(8);
@@ -41,7 +41,7 @@ export function h264Size(nal: Uint8Array): Size | null {
   });
 }
 
-/** Null when the set is cut off or makes no sense. H.265, 7.3.2.2.1. */
+/** Null when the set is cut off or invalid. H.265, 7.3.2.2.1. */
 export function h265Size(nal: Uint8Array): Size | null {
   const bits = new BitReader(unescaped(nal, BYTES_READ), 2);
   bits.skip(4);
@@ -65,7 +65,7 @@ export function h265Size(nal: Uint8Array): Size | null {
 
 function sizeOf(bits: BitReader, size: Size): Size | null {
   const isSide = (side: number) => side >= 1 && side <= SIDE_MAX;
-  return !bits.isOver && isSide(size.width) && isSide(size.height) ? size : null;
+  return !bits.isPastEnd && isSide(size.width) && isSide(size.height) ? size : null;
 }
 
 function readCrop(bits: BitReader): { horizontal: number; vertical: number } {
@@ -74,7 +74,7 @@ function readCrop(bits: BitReader): { horizontal: number; vertical: number } {
   return { horizontal, vertical: bits.readGolomb() + bits.readGolomb() };
 }
 
-/** From `chroma_format_idc` through the scaling lists; returns the former, 0 where planes are separate. */
+/** Reads from `chroma_format_idc` to the end of the scaling lists; returns `chroma_format_idc`, or 0 for separate planes. */
 function readChroma(bits: BitReader): number {
   const chroma = bits.readGolomb();
   const isSeparate = chroma === 3 && bits.read(1) === 1;

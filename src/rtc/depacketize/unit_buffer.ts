@@ -1,10 +1,10 @@
-/** Where the bytes of one access unit gather, packet after packet; used again for the next unit. */
+/** Collects the bytes of one access unit, packet after packet; reused for the next unit. */
 
 const BYTES_START = 64 * 1024;
 
-/** Grows up to a limit that the caller watches by `length`; bytes beyond `bytesMax` are dropped and `isOver` says so. */
+/** Grows up to `bytesMax`; an append that exceeds it, and all later ones, are dropped, and `hasOverflowed` is set. */
 export class UnitBuffer {
-  isOver = false;
+  hasOverflowed = false;
   readonly #bytesMax: number;
   #bytes = new Uint8Array(BYTES_START);
   #length = 0;
@@ -35,7 +35,7 @@ export class UnitBuffer {
 
   clear(): void {
     this.#length = 0;
-    this.isOver = false;
+    this.hasOverflowed = false;
   }
 
   /** A copy that belongs to the caller. */
@@ -45,8 +45,8 @@ export class UnitBuffer {
 
   #reserve(more: number): boolean {
     const needed = this.#length + more;
-    if (needed > this.#bytesMax) this.isOver = true;
-    if (this.isOver) return false;
+    if (needed > this.#bytesMax) this.hasOverflowed = true;
+    if (this.hasOverflowed) return false;
     if (needed > this.#bytes.length) {
       const larger = new Uint8Array(Math.max(needed, this.#bytes.length * 2));
       larger.set(this.bytes);

@@ -1,9 +1,9 @@
-/** VP8 over RTP (RFC 7741): a descriptor before each piece of the frame. */
+/** VP8 over RTP (RFC 7741): removes the descriptor before each piece of a frame. */
 
 import { DELTA_UNIT, type Depacketizer, type UnitFacts } from "./depacketizer.ts";
 import type { UnitBuffer } from "./unit_buffer.ts";
 
-/** The bytes that follow the three of a keyframe's tag. */
+/** The bytes after the three bytes of a keyframe's tag. */
 const START_CODE = [0x9d, 0x01, 0x2a];
 
 export class Vp8Depacketizer implements Depacketizer {
@@ -17,7 +17,7 @@ export class Vp8Depacketizer implements Depacketizer {
     return this.startsUnit(payload) && start < payload.length && (payload[start]! & 1) === 0;
   }
 
-  begin(): void {}
+  reset(): void {}
 
   add(payload: Uint8Array, into: UnitBuffer): boolean {
     const start = descriptorBytes(payload);

@@ -1,4 +1,4 @@
-/** VP9 over RTP (RFC 9628). Of a picture in spatial layers the lowest is taken: it needs no other to be decoded. */
+/** VP9 over RTP (RFC 9628). Takes only the lowest spatial layer, which can be decoded without the others. */
 
 import { BitReader } from "./bit_reader.ts";
 import { DELTA_UNIT, type Depacketizer, type UnitFacts } from "./depacketizer.ts";
@@ -13,7 +13,7 @@ export class Vp9Depacketizer implements Depacketizer {
     return this.startsUnit(payload) && (payload[0]! & 0x40) === 0;
   }
 
-  begin(): void {}
+  reset(): void {}
 
   add(payload: Uint8Array, into: UnitBuffer): boolean {
     const start = descriptorBytes(payload);
@@ -30,7 +30,7 @@ export class Vp9Depacketizer implements Depacketizer {
 const SYNC_CODE = 0x498342;
 const SRGB = 7;
 
-/** The uncompressed header as far as the size. */
+/** Reads the uncompressed header up to the size. */
 function headerFacts(bytes: Uint8Array): UnitFacts | null {
   const bits = new BitReader(bytes);
   if (bits.read(2) !== 2) return null;
@@ -46,7 +46,7 @@ function headerFacts(bytes: Uint8Array): UnitFacts | null {
   else bits.skip(isSubsampled ? 4 : 1);
   const width = bits.read(16) + 1;
   const height = bits.read(16) + 1;
-  return bits.isOver ? null : { isKeyframe: true, width, height };
+  return bits.isPastEnd ? null : { isKeyframe: true, width, height };
 }
 
 function layerOf(payload: Uint8Array): number {
@@ -60,7 +60,7 @@ function pictureIdBytes(payload: Uint8Array): number {
   return (payload[1] ?? 0) & 0x80 ? 2 : 1;
 }
 
-/** `I P L F B E V Z`, then what these bits announce. */
+/** The first byte is `I P L F B E V Z`; fields follow for the bits that are set. */
 function descriptorBytes(payload: Uint8Array): number {
   const first = payload[0]!;
   let place = 1 + pictureIdBytes(payload);

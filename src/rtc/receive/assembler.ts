@@ -1,4 +1,4 @@
-/** RTP packets of a video in, whole access units out: never one whose reference was lost. */
+/** Assembles the RTP packets of a video into complete access units; drops units that refer to lost ones. */
 
 import { LIMITS } from "../../model/limits.ts";
 import type { VideoCodec } from "../../model/live/offer.ts";
@@ -11,14 +11,14 @@ import { Unwrapper } from "./unwrap.ts";
 import { Vp8Depacketizer } from "../depacketize/vp8.ts";
 import { Vp9Depacketizer } from "../depacketize/vp9.ts";
 
-/** One packet of the stream, retransmissions already undone. */
+/** One packet of the stream; a retransmission has been turned back into the original packet. */
 export interface VideoPacket {
   readonly sequence: number;
   readonly timestamp: number;
   readonly isMarked: boolean;
-  /** Without padding; empty in a packet of padding alone. */
+  /** Without padding; empty in a packet that has only padding. */
   readonly payload: Uint8Array;
-  /** When it arrived, on the clock of `push`. */
+  /** When it arrived, on the same clock as the `nowMs` of `push`. */
   readonly arrivedMs: number;
 }
 
@@ -26,17 +26,17 @@ export interface VideoUnit {
   /** Annex B of H.264 and H.265, a frame of VP8 or VP9, a temporal unit of AV1. */
   readonly data: Uint8Array<ArrayBuffer>;
   readonly codec: VideoCodec;
-  /** In 90 kHz, starting as the publisher's own and not wrapping. */
+  /** In 90 kHz; begins with the publisher's value and does not wrap. */
   readonly rtpTimestamp: number;
   readonly isKeyframe: boolean;
-  /** Of a keyframe that tells its size. */
+  /** Of a keyframe whose header has the size. */
   readonly width: number | null;
   readonly height: number | null;
   readonly firstPacketMs: number;
   readonly lastPacketMs: number;
 }
 
-/** What became due; the caller owns it, empties it and gives it again. */
+/** What is to be done next. The caller owns the object, empties it and passes it again. */
 export interface AssemblerActions {
   readonly units: VideoUnit[];
   /** Sequence numbers to ask for again. */
@@ -44,10 +44,10 @@ export interface AssemblerActions {
   wantsKeyframe: boolean;
 }
 
-/** Units that were not handed on, by the cause. */
+/** Units that were passed on, and units that were dropped by cause. */
 export interface AssemblerCounts {
   units: number;
-  /** Broken by loss, or waiting for a keyframe after one. */
+  /** Packets of it were lost, or a keyframe is needed first after a loss. */
   incomplete: number;
   oversize: number;
   malformed: number;
@@ -61,12 +61,12 @@ const REORDERING = {
 
 /**
  * ```
- * packets ─▶ ReorderWindow ─in order─▶ unit under way ─marker, or a new timestamp─▶ unit
+ * packets ─▶ ReorderWindow ─in order─▶ current unit ─marker, or a new timestamp─▶ unit
  *                   └─gap─▶ drop to the next keyframe, ask for one
  * ```
  *
- * The stream starts with its first keyframe. Knows no clock: `push` and `poll` are told the time, and `poll` is due
- * every few milliseconds while `isWaiting`.
+ * The stream starts with its first keyframe. Has no clock: `push` and `poll` get the time, and `poll` must be called every few
+ * milliseconds while `isWaiting`.
  */
 export class Assembler {
   readonly counts: AssemblerCounts = { units: 0, incomplete: 0, oversize: 0, malformed: 0 };
@@ -77,17 +77,18 @@ export class Assembler {
   readonly #clock = new Unwrapper(32);
   readonly #startsKeyframe: (packet: VideoPacket) => boolean;
   #needsKeyframe = true;
-  /** Whether the next packet surely begins a unit: nothing is missing between it and the end of the last. */
+  /** Whether the next packet certainly begins a unit: no packet is missing between it and the end of the last unit. */
   #isBoundary = false;
-  /** Timestamp of the unit under way; -1 without one. */
+  /** Timestamp of the current unit; -1 without one. */
   #timestamp = -1;
-  /** Timestamp of the last packet in order, whatever became of its unit. */
+  /** Timestamp of the last packet in order, also if its unit was dropped. */
   #lastTimestamp = -1;
-  #isSpoiled = false;
+  /** Whether a payload of the current unit was malformed. */
+  #isMalformed = false;
   #firstPacketMs = 0;
   #lastPacketMs = 0;
 
-  /** `parameterSets` came in the offer and go before keyframes that have none. */
+  /** `parameterSets` are those of the offer; they are put before keyframes that have none. */
   constructor(codec: VideoCodec, parameterSets: readonly Uint8Array[] = []) {
     this.#codec = codec;
     this.#window = new ReorderWindow(REORDERING);
@@ -100,7 +101,7 @@ export class Assembler {
     return this.#window.isWaiting;
   }
 
-  /** Packets that came twice, too late, and never. */
+  /** Packets that came twice, too late, and not at all. */
   get packetCounts(): { duplicates: number; late: number; lost: number } {
     const { duplicates, late, lost } = this.#window;
     return { duplicates, late, lost };
@@ -119,7 +120,7 @@ export class Assembler {
   #drain(nowMs: number, into: AssemblerActions): void {
     for (;;) {
       let taken = this.#window.take(nowMs);
-      // While nothing but a keyframe can be used, one that has arrived need not wait for what is missing before it.
+      // While only a keyframe can be used, one that has arrived need not wait for missing packets before it.
       if (taken === null && this.#needsKeyframe && this.#window.isWaiting) {
         taken = this.#window.skipTo(this.#startsKeyframe) ? this.#window.take(nowMs) : null;
       }
@@ -148,30 +149,29 @@ export class Assembler {
     }
     if (this.#timestamp < 0 && !this.#begins(packet)) return;
     this.#lastPacketMs = Math.max(this.#lastPacketMs, packet.arrivedMs);
-    this.#isSpoiled ||= !this.#depacketizer.add(packet.payload, this.#unit);
+    this.#isMalformed ||= !this.#depacketizer.add(packet.payload, this.#unit);
     if (packet.isMarked) {
       this.#end(into);
       this.#isBoundary = true;
     }
   }
 
-  /** Whether a unit is under way now. The rest of one whose beginning was lost is passed over. */
+  /** Starts a unit with this packet. False for the rest of a unit whose beginning was lost, which is dropped. */
   #begins(packet: VideoPacket): boolean {
     if (!this.#isBoundary && !this.#depacketizer.startsUnit(packet.payload)) return false;
     this.#isBoundary = false;
     this.#timestamp = packet.timestamp;
     this.#firstPacketMs = packet.arrivedMs;
     this.#lastPacketMs = packet.arrivedMs;
-    this.#depacketizer.begin();
+    this.#depacketizer.reset();
     return true;
   }
 
   #end(into: AssemblerActions): void {
-    const isOver = this.#unit.isOver;
-    const facts = isOver || this.#isSpoiled ? null : this.#depacketizer.finish(this.#unit);
-    const isBroken = facts === null || this.#unit.isOver;
-    if (isBroken) {
-      if (this.#unit.isOver) this.counts.oversize++;
+    const isUnusable = this.#unit.hasOverflowed || this.#isMalformed;
+    const facts = isUnusable ? null : this.#depacketizer.finish(this.#unit);
+    if (facts === null || this.#unit.hasOverflowed) {
+      if (this.#unit.hasOverflowed) this.counts.oversize++;
       else this.counts.malformed++;
       this.#needsKeyframe = true;
       into.wantsKeyframe = true;
@@ -196,7 +196,7 @@ export class Assembler {
   #reset(): void {
     this.#unit.clear();
     this.#timestamp = -1;
-    this.#isSpoiled = false;
+    this.#isMalformed = false;
   }
 }
 

@@ -1,4 +1,4 @@
-/** Opus packets of one track in order; what is late or lost is not waited for long. */
+/** Puts the Opus packets of one track in order; waits only briefly for late or lost packets. */
 
 import { ReorderWindow } from "./reorder.ts";
 import { Unwrapper } from "./unwrap.ts";
@@ -10,11 +10,11 @@ export interface AudioPacket {
 }
 
 export interface AudioUnit {
-  /** Place of its section among the served audio sections, from 0. */
+  /** The index of its section among the served audio sections, from 0. */
   readonly trackId: number;
   /** One Opus packet. */
   readonly data: Uint8Array<ArrayBuffer>;
-  /** In 48 kHz, starting as the publisher's own and not wrapping. */
+  /** In 48 kHz; begins with the publisher's value and does not wrap. */
   readonly rtpTimestamp: number;
   /** Packets before this one were lost. */
   readonly hasGap: boolean;

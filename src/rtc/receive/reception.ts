@@ -1,17 +1,17 @@
-/** What a receiver counts of one RTP stream for its reports, and what the sender's reports say of its clock. */
+/** Statistics of one RTP stream for receiver reports, and the clock from the sender's reports. */
 
 import type { ReportBlock } from "../rtcp.ts";
 import { Unwrapper } from "./unwrap.ts";
 
-/** An RTP time of a track and when it was, on the publisher's clock: two of them relate audio to video. */
+/** An RTP time of a track and the same moment on the publisher's clock: two of them relate audio to video. */
 export interface ClockMark {
-  /** Unwrapped as the units of the track are. */
+  /** As it was sent, of 32 bits. */
   readonly rtpTimestamp: number;
   /** Milliseconds since 1900 by the publisher's clock. */
   readonly ntpMs: number;
 }
 
-/** RFC 3550, A.3 and A.8. Retransmissions that come in a stream of their own are not to be shown to it. */
+/** RFC 3550, A.3 and A.8. Must not get retransmissions that come in a stream of their own. */
 export class Reception {
   readonly #sequence = new Unwrapper(16);
   readonly #clockRate: number;
@@ -38,7 +38,7 @@ export class Reception {
     this.#received++;
     const transit = (nowMs * this.#clockRate) / 1000 - timestamp;
     const change = Math.abs(transit - this.#transit);
-    // A step that large is the timestamp's wrap or a new clock, not jitter.
+    // Such a large step is a wrapped timestamp or a new clock, not jitter.
     if (change < this.#clockRate * 10) this.#jitter += (change - this.#jitter) / 16;
     this.#transit = transit;
   }
@@ -47,14 +47,14 @@ export class Reception {
     this.#report = { ntp, rtpTimestamp, atMs: nowMs };
   }
 
-  /** The last report's mark; null before one came. `rtpTimestamp` is as it was sent, of 32 bits. */
+  /** From the last sender report; null before the first. */
   get clockMark(): ClockMark | null {
     if (!this.#report) return null;
     const { ntp, rtpTimestamp } = this.#report;
     return { rtpTimestamp, ntpMs: Number(ntp >> 32n) * 1000 + Number(ntp & 0xffff_ffffn) * 1000 / 2 ** 32 };
   }
 
-  /** Null before the first packet. Starts the next interval. */
+  /** The statistics since the last call; null before the first packet. */
   takeBlock(ssrc: number, nowMs: number): ReportBlock | null {
     if (Number.isNaN(this.#first)) return null;
     const expected = this.#highest - this.#first + 1;

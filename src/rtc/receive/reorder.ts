@@ -1,36 +1,36 @@
-/** Packets of one stream back in the order of their sequence: waits for gaps, names what is missing, gives up. */
+/** Jitter buffer: puts the packets of one stream in order, waits for missing ones, asks for them again, and gives up. */
 
-/** Packets that may wait at once. A power of two that divides the range of sequence numbers. */
+/** Packets that may wait at the same time. A power of two that divides the range of sequence numbers. */
 const WINDOW = 512;
 const MASK = WINDOW - 1;
 
 export interface ReorderOptions {
-  /** How long the oldest missing packet is waited for. */
+  /** How long to wait for the oldest missing packet. */
   readonly gapWaitMs: number;
-  /** How long the very first packets are held, as nothing says that the first to arrive is the first that was sent. */
+  /** How long the first packets wait, because the first one to arrive may not be the first one that was sent. */
   readonly startHoldMs: number;
-  /** Null: nobody is asked to send again. */
+  /** When missing packets are asked for; null is never. */
   readonly nack: { readonly firstMs: number; readonly retryMinMs: number; readonly triesMax: number } | null;
 }
 
-/** What `take` gives instead of a packet. */
+/** The result of `take`: a packet, "gap" where packets were given up, or null for no packet yet. */
 export type Taken<Packet> = Packet | "gap" | null;
 
 /**
  * ```
  *        next                        highest
  *  ───────┬─────┬─────┬─────┬─────┬─────┐
- *   taken │  7  │  ·  │  9  │ 10  │ 11  │      · is missing since a time, and was asked for so many times
+ *   taken │  7  │  ·  │  9  │ 10  │ 11  │      · is missing: since when, and how often asked for
  *  ───────┴─────┴─────┴─────┴─────┴─────┘
  * ```
  *
- * A sequence number far outside the window counts only if the next packet continues it: then the sender has started
- * anew, or was away for long, and the window begins there.
+ * A packet whose sequence number is far outside the window is used only if the next packet follows it: then the sender has
+ * restarted, or was disconnected for long, and the window begins there.
  */
 export class ReorderWindow<Packet extends object> {
   duplicates = 0;
   late = 0;
-  /** Packets that were waited for in vain. */
+  /** Missing packets that were given up. */
   lost = 0;
 
   readonly #options: ReorderOptions;
@@ -38,13 +38,13 @@ export class ReorderWindow<Packet extends object> {
   readonly #missingSinceMs = new Float64Array(WINDOW);
   readonly #askAtMs = new Float64Array(WINDOW);
   readonly #tries = new Uint8Array(WINDOW);
-  /** The next to be taken, and one more than the highest seen: sequence numbers that do not wrap. */
+  /** The next packet to take, and one more than the highest one: sequence numbers that do not wrap. */
   #next = 0;
   #end = 0;
   #waiting = 0;
   #firstMs = NaN;
   #isStarted = false;
-  /** Where a sender that jumped would go on, and the packet that jumped. */
+  /** A packet far outside the window, and the sequence number that must follow it. */
   #jumpedTo = -1;
   #jumped: Packet | null = null;
   #hasGap = false;
@@ -53,14 +53,14 @@ export class ReorderWindow<Packet extends object> {
     this.#options = options;
   }
 
-  /** Whether something may be due soon: a gap, or the first packets. */
+  /** Whether packets wait, for a missing one or for the start. */
   get isWaiting(): boolean {
     return this.#waiting > 0;
   }
 
   /** `sequence` has 16 bits. */
   push(sequence: number, packet: Packet, nowMs: number): void {
-    if (Number.isNaN(this.#firstMs)) return this.#begin(sequence, packet, nowMs);
+    if (Number.isNaN(this.#firstMs)) return this.#start(sequence, packet, nowMs);
     const place = this.#end + (((sequence - this.#end + 0x8000) & 0xffff) - 0x8000);
     const earliest = this.#isStarted ? this.#next : this.#end - WINDOW;
     if (place < this.#next - WINDOW || place >= this.#end + WINDOW) {
@@ -78,11 +78,11 @@ export class ReorderWindow<Packet extends object> {
     this.#jumped = null;
     while (place - this.#next >= WINDOW) this.#giveUpFirst();
     if (place < this.#next) {
-      // The stream has not begun yet: this one was sent before what was taken for its first.
-      this.#miss(place + 1, this.#next, nowMs);
+      // The stream has not started yet, and this packet was sent before the first one that arrived.
+      this.#markMissing(place + 1, this.#next, nowMs);
       this.#next = place;
     }
-    this.#miss(this.#end, place, nowMs);
+    this.#markMissing(this.#end, place, nowMs);
     this.#packets[place & MASK] = packet;
     this.#waiting++;
     this.#end = Math.max(this.#end, place + 1);
@@ -111,7 +111,7 @@ export class ReorderWindow<Packet extends object> {
     return packet;
   }
 
-  /** Gives up what is missing before the first waiting packet that `matches`; false when none does. */
+  /** Gives up all packets before the first waiting one that `matches`; false when none does. */
   skipTo(matches: (packet: Packet) => boolean): boolean {
     for (let place = this.#next; place < this.#end; place++) {
       const packet = this.#packets[place & MASK];
@@ -122,7 +122,7 @@ export class ReorderWindow<Packet extends object> {
     return false;
   }
 
-  /** Adds the sequence numbers that are to be asked for now. `roundTripMs` spaces repeated asking. */
+  /** Adds the sequence numbers to ask for now. Repeated requests are at least `roundTripMs` apart. */
   collectMissing(nowMs: number, roundTripMs: number, into: number[]): void {
     const nack = this.#options.nack;
     if (!nack || this.#end - this.#next === this.#waiting) return;
@@ -137,8 +137,8 @@ export class ReorderWindow<Packet extends object> {
     }
   }
 
-  #begin(sequence: number, packet: Packet, nowMs: number): void {
-    // Room below, so that numbers before the first are not negative.
+  #start(sequence: number, packet: Packet, nowMs: number): void {
+    // An offset, so that numbers before the first are not negative.
     this.#next = sequence + 0x10000;
     this.#end = this.#next + 1;
     this.#packets[this.#next & MASK] = packet;
@@ -158,11 +158,11 @@ export class ReorderWindow<Packet extends object> {
     this.#packets.fill(null);
     this.#isStarted = true;
     this.#hasGap = true;
-    this.#begin((sequence - 1) & 0xffff, first, nowMs);
+    this.#start((sequence - 1) & 0xffff, first, nowMs);
     this.push(sequence, packet, nowMs);
   }
 
-  #miss(from: number, to: number, nowMs: number): void {
+  #markMissing(from: number, to: number, nowMs: number): void {
     for (let place = from; place < to; place++) {
       const slot = place & MASK;
       this.#packets[slot] = null;
@@ -172,7 +172,7 @@ export class ReorderWindow<Packet extends object> {
     }
   }
 
-  /** Moves on by one place, whether its packet is there or not. */
+  /** Moves on by one place and drops its packet, if it has one. */
   #giveUpFirst(): void {
     const slot = this.#next & MASK;
     if (this.#packets[slot]) this.#waiting--;

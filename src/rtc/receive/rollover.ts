@@ -1,6 +1,6 @@
-/** How often an SRTP stream's sequence has wrapped: part of the key of each packet (RFC 3711, 3.3.1 and A). */
+/** Counts how often the sequence number of an SRTP stream has wrapped, which decryption needs (RFC 3711, 3.3.1 and A). */
 
-/** What werift remembers of a stream. */
+/** werift's state of a stream. */
 export interface RolloverState {
   rolloverCounter: number;
   lastSequenceNumber: number;
@@ -8,8 +8,9 @@ export interface RolloverState {
 }
 
 /**
- * The nearest of three counters to the last packet. werift looks at the 100 numbers around the wrap only, so a burst
- * lost there, or a packet from before the wrap that is sent again, would leave every later packet undecipherable.
+ * Chooses the counter (previous, same or next) that brings the packet nearest to the last one. werift itself only looks at the
+ * 100 numbers around the wrap: if a burst were lost there, or a packet from before the wrap were sent again, no later packet
+ * could be decrypted.
  */
 export function followRollover(sequence: number, state: RolloverState): void {
   if (state.rolloverHasProcessed) {

@@ -1,6 +1,6 @@
-/** Counters that wrap, followed as numbers that do not: 16 bits of sequence, 32 bits of RTP time. */
+/** Turns counters that wrap into numbers that do not: sequence numbers of 16 bits, RTP times of 32 bits. */
 
-/** Follows a counter of `bits` bits; steps of less than half its range are taken as they are meant, back or forth. */
+/** Follows a counter of `bits` bits. A step of less than half its range, forward or back, is taken as it is. */
 export class Unwrapper {
   readonly #range: number;
   #last: number | undefined;
@@ -9,14 +9,14 @@ export class Unwrapper {
     this.#range = 2 ** bits;
   }
 
-  /** The first value stands for itself; no result is negative. */
+  /** The next value. The first one is returned unchanged; no result is negative. */
   follow(value: number): number {
     const next = this.#last === undefined ? value : this.near(value);
     this.#last = next;
     return next;
   }
 
-  /** What `value` would be, without following it. */
+  /** The result that `follow` would give, without changing the state. */
   near(value: number): number {
     if (this.#last === undefined) return value;
     const range = this.#range;

@@ -123,7 +123,7 @@ Deno.test("how a session ends says how its run ends", async () => {
     expected: string,
   ])[] = [
     ["a machine that is gone", ["--end", "stay"], (one) => one.kill(), "run_failed peer_disconnected"],
-    ["a page that is closed", ["--end", "goodbye"], () => {}, "run_failed peer_closed"],
+    ["a page that is closed", ["--end", "close-notify"], () => {}, "run_failed peer_closed"],
     ["DELETE", ["--end", "delete"], () => {}, "run_completed whip_terminated"],
     [
       "stop",

@@ -25,8 +25,8 @@
  * | `--no-ssrc`         | no `a=ssrc` lines in the offer                                                     |
  * | `--trickle`         | candidates follow the offer in a PATCH                                             |
  * | `--restart-at N`    | ICE is restarted by a PATCH before frame N                                         |
- * | `--end HOW`         | `delete` (default: DELETE, then goodbye), `goodbye`, `vanish`, `stay` (until stdin ends) |
- * |                     | `forge`: a goodbye that anybody could have sent, then vanishes                       |
+ * | `--end HOW`         | `delete` (default: DELETE, then close_notify), `close-notify`, `vanish`, `stay` (until stdin ends) |
+ * |                     | `forge`: a close_notify that is not authentic, then nothing more                     |
  *
  * Prints JSON lines: `{"event":"answered"}`, `connected`, `keyframe_request`, `restarted`, `sent` (at the end: frames,
  * packets, lost, retransmissions, audioPackets, timestamps of the frames), `refused` with the status, `failed`.
@@ -459,7 +459,7 @@ async function end(): Promise<void> {
   if (options.end === "delete" && location) {
     await (await fetch(location, { method: "DELETE", headers })).body?.cancel();
   }
-  if (options.end === "delete" || options.end === "goodbye") {
+  if (options.end === "delete" || options.end === "close-notify") {
     await ice.connection.send(closeNotify(dtls.dtls!)!);
     await pause(50);
   }
