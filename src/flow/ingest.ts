@@ -43,6 +43,8 @@ export interface IngestAnswer {
 
 /** Rows of signals that are encoded before other requests get a turn. */
 const ROWS_PER_TURN = 4096;
+/** What the caller wants of the run, for error messages. */
+const ACTION = "ingest into";
 
 /** See docs/api.md#ingest. */
 export class Ingest {
@@ -80,47 +82,56 @@ export class Ingest {
       const framesDecoded = new PreparedPayload(await framesDecodedJson(facts));
       handle.signal.throwIfAborted();
 
-      const decodedFrames = decoded.signals.count;
-      timeline.commit((view) => {
-        stillActionableRun(view, caller, runId, "ingest into");
-        return [
-          event("ingest_received", runId, {
-            request_id: caller.requestId,
-            ingest: {
-              source_uri: body.source_uri,
-              sampling_policy: body.sampling_policy ?? null,
-              fixed_fps: body.fixed_fps ?? null,
-              sample_fps: body.sample_fps ?? null,
-              max_frames: body.max_frames ?? null,
-              stream_id: body.stream_id ?? null,
-            },
-            decoded_frames: decodedFrames,
-            source_uri: source.uri,
-            sampling_policy: plan.policy,
-            sample_fps: plan.sampleFps,
-          }),
-          { kind: "frames_decoded", runId, payload: framesDecoded },
-        ];
-      });
+      this.#commit(caller, runId, { body, sourceUri: source.uri, plan, decoded, framesDecoded });
       return {
         request_id: caller.requestId,
         run_id: runId,
         status: "processing",
-        decoded_frames: decodedFrames,
+        decoded_frames: decoded.signals.count,
         source_uri: source.uri,
         sampling_policy: plan.policy,
         source_fps: plan.sourceFps,
         sample_fps: plan.sampleFps,
       };
     } catch (error) {
-      const run = { view: timeline.view, caller, runId, action: "ingest into" };
+      const run = { view: timeline.view, caller, runId, action: ACTION };
       throw explainedFailure(error, handle.signal, run);
     }
   }
 
+  #commit(caller: Caller, runId: string, { body, sourceUri, plan, decoded, framesDecoded }: {
+    readonly body: IngestBody;
+    readonly sourceUri: string;
+    readonly plan: SamplingPlan;
+    readonly decoded: DecodedSignals;
+    readonly framesDecoded: PreparedPayload;
+  }): void {
+    this.#options.timeline.commit((view) => {
+      stillActionableRun(view, caller, runId, ACTION);
+      return [
+        event("ingest_received", runId, {
+          request_id: caller.requestId,
+          ingest: {
+            source_uri: body.source_uri,
+            sampling_policy: body.sampling_policy ?? null,
+            fixed_fps: body.fixed_fps ?? null,
+            sample_fps: body.sample_fps ?? null,
+            max_frames: body.max_frames ?? null,
+            stream_id: body.stream_id ?? null,
+          },
+          decoded_frames: decoded.signals.count,
+          source_uri: sourceUri,
+          sampling_policy: plan.policy,
+          sample_fps: plan.sampleFps,
+        }),
+        { kind: "frames_decoded", runId, payload: framesDecoded },
+      ];
+    });
+  }
+
   #actionable(caller: Caller, runId: string): void {
     const { timeline, world, streamTtlMs } = this.#options;
-    actionableRun(timeline.view, caller, runId, { nowMs: world.now(), ttlMs: streamTtlMs }, "ingest into");
+    actionableRun(timeline.view, caller, runId, { nowMs: world.now(), ttlMs: streamTtlMs }, ACTION);
   }
 
   /** Recorded media counts into the metrics of live media: the whole pass, and the average latency of a frame. */

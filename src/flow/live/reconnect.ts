@@ -1,4 +1,4 @@
-/** Reconnects a pulled live source (a camera or an HLS stream): opens it again after each gap, with back-off. */
+/** Reconnects a pulled live source (a camera or an HLS stream) after each gap; `source_resumed` reports that it is back. */
 
 import { unlessAborted } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";

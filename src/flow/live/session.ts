@@ -84,6 +84,7 @@ export interface LiveSessionOptions {
  *
  *   end(why) ─▶ the Worker closes ─▶ the stages finish ─▶ terminal event ─▶ the reservation is freed
  * ```
+ * See docs/live.md#stages-and-queues.
  */
 export class LiveSession {
   readonly #options: LiveSessionOptions;
@@ -275,6 +276,7 @@ export class LiveSession {
     if (picture.isKeyframe) this.#offerKeyframe({ ...picture, zone: null, trigger: null });
   }
 
+  /** {@link Describer.keyframe} lists every reason why a frame gets no `vlm` event. */
   #offerKeyframe(picture: LivePicture): void {
     const { frame, jpeg, isKeyframe } = picture;
     const reason = reasonOf(picture, this.#options.settings);
