@@ -32,44 +32,44 @@ const CALL: AdmissionCall = {
   signal: new AbortController().signal,
 };
 
-/** A gate under a clock of the test, with a log of what became of each call by name. */
+/** A queue under a clock of the test, with a log of the result of each call by name. */
 class Scene {
   readonly clock = new ManualClock();
-  readonly gate: AdmissionQueue;
+  readonly queue: AdmissionQueue;
   /** In the order in which things happened: `x` for admitted, `x!saturated/global` for refused. */
   readonly log: string[] = [];
   readonly permits = new Map<string, AdmissionPermit>();
 
   constructor(limits: Partial<AdmissionLimits> = {}) {
-    this.gate = new AdmissionQueue({ ...LIMITS, ...limits }, this.clock);
+    this.queue = new AdmissionQueue({ ...LIMITS, ...limits }, this.clock);
   }
 
   async ask(name: string, call: Partial<AdmissionCall> = {}): Promise<void> {
-    this.gate.acquire({ ...CALL, ...call }).then(
+    this.queue.acquire({ ...CALL, ...call }).then(
       (permit) => {
         this.permits.set(name, permit);
         this.log.push(name);
       },
-      (reason) => this.log.push(`${name}!${told(reason)}`),
+      (reason) => this.log.push(`${name}!${outcomeOf(reason)}`),
     );
     await settled();
   }
 
-  async giveBack(name: string): Promise<void> {
+  async release(name: string): Promise<void> {
     this.permits.get(name)![Symbol.dispose]();
     this.permits.delete(name);
     await settled();
   }
 
-  /** Gives back whatever is out, oldest first, until nothing is. */
+  /** Releases all permits, oldest first. */
   async drain(): Promise<void> {
-    for (const name of this.permits.keys()) await this.giveBack(name);
+    for (const name of this.permits.keys()) await this.release(name);
     assert.deepEqual(
       [
-        this.gate.active,
-        this.gate.waiting,
-        this.gate.activeTokens,
-        this.gate.activeBytes,
+        this.queue.active,
+        this.queue.waiting,
+        this.queue.activeTokens,
+        this.queue.activeBytes,
         this.clock.sleeping,
       ],
       [0, 0, 0, 0, 0],
@@ -77,7 +77,7 @@ class Scene {
   }
 }
 
-function told(reason: unknown): string {
+function outcomeOf(reason: unknown): string {
   if (!(reason instanceof AdmissionRefused)) return String(reason);
   return reason.limit ? `${reason.reason}/${reason.limit}` : reason.reason;
 }
@@ -87,25 +87,25 @@ Deno.test("as many calls as the limits allow are admitted at once, the next one 
   for (const name of ["a1", "a2", "a3"]) await scene.ask(name);
   for (const name of ["b1", "b2", "b3"]) await scene.ask(name, { principalKey: "b" });
   assert.deepEqual(scene.log, ["a1", "a2", "b1", "b2"]);
-  assert.deepEqual([scene.gate.active, scene.gate.waiting], [4, 2]);
-  assert.deepEqual([scene.gate.activeTokens, scene.gate.activeBytes], [40, 400]);
-  await scene.giveBack("b1");
-  await scene.giveBack("a1");
+  assert.deepEqual([scene.queue.active, scene.queue.waiting], [4, 2]);
+  assert.deepEqual([scene.queue.activeTokens, scene.queue.activeBytes], [40, 400]);
+  await scene.release("b1");
+  await scene.release("a1");
   assert.deepEqual(scene.log, ["a1", "a2", "b1", "b2", "b3", "a3"]);
   await scene.drain();
 });
 
-Deno.test("a permit that is given back twice frees one place only", async () => {
+Deno.test("a permit that is released twice frees one place only", async () => {
   const scene = new Scene();
-  const permit = await scene.gate.acquire(CALL);
+  const permit = await scene.queue.acquire(CALL);
   await scene.ask("other");
   permit[Symbol.dispose]();
   permit[Symbol.dispose]();
-  assert.deepEqual([scene.gate.active, scene.gate.activeTokens, scene.gate.activeBytes], [1, 10, 100]);
+  assert.deepEqual([scene.queue.active, scene.queue.activeTokens, scene.queue.activeBytes], [1, 10, 100]);
   await scene.drain();
 });
 
-/** One call `x` after the `earlier` ones, and what becomes of it `afterMs` later. */
+/** One call `x` after the `earlier` ones, and its result `afterMs` later. */
 interface Refusal {
   readonly name: string;
   readonly limits?: Partial<AdmissionLimits>;
@@ -129,7 +129,7 @@ const REFUSALS: readonly Refusal[] = [
   { name: "more bytes than the whole budget", call: { bytes: 10_001 }, expected: "x!budget_exceeded" },
   { name: "all bytes of the budget", call: { bytes: 10_000 }, expected: "x" },
   {
-    name: "too large while no slot is free: trying again would not help, so that is what it is told",
+    name: "too large while no slot is free: trying again would not help, so the reason is the budget",
     limits: { globalLimit: 2, waiterLimit: 1 },
     earlier: [{}, {}, {}],
     call: { tokens: 1001 },
@@ -148,7 +148,7 @@ const REFUSALS: readonly Refusal[] = [
     expected: "x!saturated",
   },
   {
-    name: "the crowd of another principal does not refuse what can start at once",
+    name: "many calls of another principal do not refuse one that can start immediately",
     limits: { waiterLimit: 1 },
     earlier: [{}, {}, {}, {}, {}],
     call: { principalKey: "b" },
@@ -215,7 +215,7 @@ const REFUSALS: readonly Refusal[] = [
 ];
 
 for (const { name, limits, earlier = [], call, afterMs, expected } of REFUSALS) {
-  Deno.test(`one call and what becomes of it: ${name}`, async () => {
+  Deno.test(`one call and its result: ${name}`, async () => {
     const scene = new Scene(limits);
     for (const [index, other] of earlier.entries()) {
       await scene.ask(`other${index}`, { deadlineMs: 100_000, ...other });
@@ -238,9 +238,9 @@ Deno.test("a waiter whose signal aborts leaves at once, and the next one has its
   await scene.ask("first");
   await scene.ask("leaving", { signal: leaving.signal });
   leaving.abort("hung up");
-  assert.deepEqual([scene.gate.active, scene.gate.waiting], [1, 0]);
+  assert.deepEqual([scene.queue.active, scene.queue.waiting], [1, 0]);
   await scene.ask("next");
-  await scene.giveBack("first");
+  await scene.release("first");
   assert.deepEqual(scene.log, ["first", "leaving!hung up", "next"]);
   await scene.drain();
 });
@@ -252,15 +252,15 @@ Deno.test("a signal that has aborted already is refused, even when calls are fre
   await scene.drain();
 });
 
-Deno.test("closing refuses who waits and who comes, and permits that are out stay valid", async () => {
+Deno.test("closing refuses waiting and later calls, and permits that are out stay valid", async () => {
   const scene = new Scene({ globalLimit: 1, perPrincipalLimit: 1 });
   await scene.ask("out");
   await scene.ask("w1");
   await scene.ask("w2", { principalKey: "b" });
-  scene.gate.close();
+  scene.queue.close();
   await scene.ask("late");
   assert.deepEqual(scene.log, ["out", "w1!saturated", "w2!saturated", "late!saturated"]);
-  assert.deepEqual([scene.gate.active, scene.clock.sleeping], [1, 0]);
+  assert.deepEqual([scene.queue.active, scene.clock.sleeping], [1, 0]);
   await scene.drain();
 });
 
@@ -270,19 +270,19 @@ Deno.test("a waiter whose time is up is not admitted any more, even when its tim
   await scene.ask("late", { deadlineMs: 1500, estimateMs: 1000 });
   await scene.ask("patient");
   scene.clock.jump(501);
-  await scene.giveBack("held");
+  await scene.release("held");
   await scene.clock.advance(0);
   assert.deepEqual(scene.log, ["held", "patient", "late!deadline_missed"]);
   await scene.drain();
 });
 
-/** Waiters that come while principal `z`, stream `z`, holds the only place, and the order in which they get it. */
+/** Calls that arrive while principal `z`, stream `z`, holds the only place, and the order in which they get it. */
 interface Selection {
   readonly name: string;
   readonly limits?: Partial<AdmissionLimits>;
   /** Name, the milliseconds before it comes, what it asks. */
   readonly waiters: readonly (readonly [string, number, Partial<AdmissionCall>])[];
-  /** Before the place is given back. */
+  /** Before the place is released. */
   readonly waitMs?: number;
   readonly expected: string;
 }
@@ -323,7 +323,7 @@ const SELECTIONS: readonly Selection[] = [
     expected: "offline urgent",
   },
   {
-    name: "ranks end at the most urgent: an old crowd does not outrank another principal's turn",
+    name: "ranks end at the most urgent: many old calls do not outrank another principal's turn",
     waiters: [["a1", 0, p("a")], ["a2", 0, p("a")], ["a3", 0, p("a")], ["b", 2000, p("b")]],
     waitMs: 500,
     expected: "a1 b a2 a3",
@@ -389,26 +389,26 @@ for (const { name, limits, waiters, waitMs = 0, expected } of SELECTIONS) {
       await scene.ask(who, call);
     }
     await scene.clock.advance(waitMs);
-    await scene.giveBack("held");
+    await scene.release("held");
     for (const who of expected.split(" ")) {
       assert.equal(scene.log.at(-1), who, scene.log.join(" "));
-      if (scene.permits.has("busy")) await scene.giveBack("busy");
-      await scene.giveBack(who);
+      if (scene.permits.has("busy")) await scene.release("busy");
+      await scene.release(who);
     }
     await scene.drain();
   });
 }
 
-Deno.test("what comes back may admit several waiters at once", async () => {
+Deno.test("one release may admit several waiting calls", async () => {
   const scene = new Scene({ perPrincipalLimit: 4 });
   await scene.ask("large", { tokens: 1000 });
   for (const name of ["w1", "w2", "w3"]) await scene.ask(name, { tokens: 500 });
-  await scene.giveBack("large");
+  await scene.release("large");
   assert.deepEqual(scene.log, ["large", "w1", "w2"]);
   await scene.drain();
 });
 
-Deno.test("everything that happened is counted", async () => {
+Deno.test("every outcome is counted", async () => {
   const scene = new Scene({ globalLimit: 2, perPrincipalLimit: 1, waiterLimit: 2 });
   await scene.ask("a1", { latencyClass: "urgent_live" });
   await scene.ask("b1", { principalKey: "b", latencyClass: "offline" });
@@ -419,9 +419,9 @@ Deno.test("everything that happened is counted", async () => {
   await scene.ask("hopeless", { deadlineMs: 1, estimateMs: 2 });
   await scene.clock.advance(1000);
   await scene.ask("c1", { principalKey: "c" });
-  await scene.giveBack("b1");
+  await scene.release("b1");
   await scene.clock.advance(4000);
-  assert.deepEqual(scene.gate.stats, {
+  assert.deepEqual(scene.queue.stats, {
     acquired: { urgent_live: 1, live: 1, offline: 1 },
     timeouts: { global: 0, principal: 1 },
     waiterRejections: 1,
@@ -433,7 +433,7 @@ Deno.test("everything that happened is counted", async () => {
   await scene.drain();
 });
 
-Deno.test("a drained crowd of 4096 waiters leaves nothing behind", async () => {
+Deno.test("4096 waiting calls leave nothing behind when they are done", async () => {
   const scene = new Scene({
     globalLimit: 1024,
     perPrincipalLimit: 1024,
@@ -444,12 +444,12 @@ Deno.test("a drained crowd of 4096 waiters leaves nothing behind", async () => {
   const acquired = Array.from(
     { length: 1024 + 4096 },
     (_, index) =>
-      scene.gate.acquire({ ...CALL, ...p(`p${index % 7}`, `s${index % 31}`) }).then((permit) =>
+      scene.queue.acquire({ ...CALL, ...p(`p${index % 7}`, `s${index % 31}`) }).then((permit) =>
         permit[Symbol.dispose]()
       ),
   );
-  assert.deepEqual([scene.gate.active, scene.gate.waiting], [1024, 4096]);
-  await assert.rejects(scene.gate.acquire(CALL), AdmissionRefused);
+  assert.deepEqual([scene.queue.active, scene.queue.waiting], [1024, 4096]);
+  await assert.rejects(scene.queue.acquire(CALL), AdmissionRefused);
   await Promise.all(acquired);
   await scene.drain();
 });
@@ -481,14 +481,14 @@ class RandomSchedule {
   }
 
   async run(): Promise<void> {
-    const { gate, clock } = this.#scene;
+    const { queue, clock } = this.#scene;
     let asked = 0;
     for (let step = 0; step < 1500; step++) {
       const dice = this.#random();
       if (dice < 0.5) {
         this.#ask();
         asked += 1;
-      } else if (dice < 0.8) this.#giveBackOne();
+      } else if (dice < 0.8) this.#releaseOne();
       else if (dice < 0.85) this.#pick([...this.#waiting.values()])?.controller.abort(new Error("left"));
       else await clock.advance(this.#below(120));
       await Promise.resolve();
@@ -496,19 +496,19 @@ class RandomSchedule {
       this.#check();
     }
     while (this.#out.size > 0) {
-      this.#giveBackOne();
+      this.#releaseOne();
       await settled();
     }
     await clock.advance(1000);
     assert.equal(this.#settledCalls, asked);
     assert.deepEqual(
-      [gate.active, gate.waiting, gate.activeTokens, gate.activeBytes, clock.sleeping],
+      [queue.active, queue.waiting, queue.activeTokens, queue.activeBytes, clock.sleeping],
       [0, 0, 0, 0, 0],
     );
   }
 
   #ask(): void {
-    const { gate, clock } = this.#scene;
+    const { queue, clock } = this.#scene;
     const controller = new AbortController();
     const call: AdmissionCall = {
       principalKey: `p${this.#below(4)}`,
@@ -523,7 +523,7 @@ class RandomSchedule {
     const latestStartMs = clock.monotonicMs() + call.deadlineMs - call.estimateMs;
     const endMs = Math.min(latestStartMs, clock.monotonicMs() + this.#limits.waitTimeoutMs);
     this.#waiting.set(call, { endMs, controller });
-    gate.acquire(call).then(
+    queue.acquire(call).then(
       (permit) => {
         assert.ok(clock.monotonicMs() <= endMs, "admitted past its bound");
         this.#out.set(call, permit);
@@ -539,29 +539,29 @@ class RandomSchedule {
   }
 
   #check(): void {
-    const { gate, clock } = this.#scene;
+    const { queue, clock } = this.#scene;
     const { globalLimit, perPrincipalLimit, waiterLimit, tokenBudget, byteBudget } = this.#limits;
     const out = [...this.#out.keys()];
     const sum = (of: (call: AdmissionCall) => number) => out.reduce((total, call) => total + of(call), 0);
     const ofPrincipal = (key: string) => out.filter(({ principalKey }) => principalKey === key).length;
     assert.deepEqual(
-      [gate.active, gate.activeTokens, gate.activeBytes],
+      [queue.active, queue.activeTokens, queue.activeBytes],
       [out.length, sum(({ tokens }) => tokens), sum(({ bytes }) => bytes)],
     );
-    assert.ok(gate.active <= globalLimit);
-    assert.ok(gate.activeTokens <= tokenBudget && gate.activeBytes <= byteBudget);
+    assert.ok(queue.active <= globalLimit);
+    assert.ok(queue.activeTokens <= tokenBudget && queue.activeBytes <= byteBudget);
     assert.ok(out.every(({ principalKey }) => ofPrincipal(principalKey) <= perPrincipalLimit));
-    assert.ok(gate.waiting <= globalLimit + waiterLimit);
-    assert.ok(clock.sleeping <= gate.waiting, "a timer is left behind");
+    assert.ok(queue.waiting <= globalLimit + waiterLimit);
+    assert.ok(clock.sleeping <= queue.waiting, "a timer is left behind");
     for (const [call, { endMs }] of this.#waiting) {
       assert.ok(clock.monotonicMs() <= endMs, "waits past its bound");
-      const fits = gate.active < globalLimit && ofPrincipal(call.principalKey) < perPrincipalLimit &&
-        gate.activeTokens + call.tokens <= tokenBudget && gate.activeBytes + call.bytes <= byteBudget;
+      const fits = queue.active < globalLimit && ofPrincipal(call.principalKey) < perPrincipalLimit &&
+        queue.activeTokens + call.tokens <= tokenBudget && queue.activeBytes + call.bytes <= byteBudget;
       assert.ok(!fits, "waits although it fits");
     }
   }
 
-  #giveBackOne(): void {
+  #releaseOne(): void {
     const call = this.#pick([...this.#out.keys()]);
     if (!call) return;
     const permit = this.#out.get(call)!;

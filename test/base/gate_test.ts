@@ -5,7 +5,7 @@ import { Gate, type Permit } from "../../src/base/gate.ts";
 import { Refusal } from "../../src/base/refusal.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 
-Deno.test("as many as the limit pass at once, the next one waits for a permit to come back", async () => {
+Deno.test("as many as the limit pass at once, the next one waits for a release", async () => {
   const gate = gateOf(2);
   const first = await gate.acquire();
   await gate.acquire();
@@ -30,7 +30,7 @@ Deno.test("waiters are admitted in the order in which they came", async () => {
   assert.deepEqual([gate.active, gate.waiting], [0, 0]);
 });
 
-Deno.test("a newcomer does not pass one who was just handed the permit", async () => {
+Deno.test("a new caller does not overtake one that was just given the permit", async () => {
   const gate = gateOf(1);
   const held = await gate.acquire();
   const waiter = gate.acquire();
@@ -42,7 +42,7 @@ Deno.test("a newcomer does not pass one who was just handed the permit", async (
   assert.equal(gate.active, 0);
 });
 
-Deno.test("a permit that is given back twice frees one place only", async () => {
+Deno.test("a permit that is released twice frees one place only", async () => {
   const gate = gateOf(2);
   const permit = await gate.acquire();
   await gate.acquire();
@@ -139,7 +139,7 @@ Deno.test("a wait that ends before its time stops its timer", async () => {
   permit.release();
 });
 
-Deno.test("closing refuses those who wait and those who come; permits that are out stay valid", async () => {
+Deno.test("closing refuses waiting and later callers; permits that are out stay valid", async () => {
   const gate = gateOf(1);
   const held = await gate.acquire();
   const waiters = [gate.acquire(), gate.acquire({ within: { world: new ManualClock(), timeoutMs: 60_000 } })];

@@ -53,13 +53,13 @@ Deno.test("a malformed filter is refused", () => {
   }
 });
 
-Deno.test("no text from outside can forge a line or steer a terminal", () => {
+Deno.test("no text from outside can forge a line or control a terminal", () => {
   const nasty = "x\n2026-01-01T00:00:00.000Z ERROR forged\r\t\u001b[2J\u0085\u2028\u202e\u0000\u007f\ud800";
   const { log, stdout, stderr } = captured("info");
   log.warn(nasty, { [nasty]: nasty, nested: { list: [nasty] } });
   for (const stream of [stdout, stderr]) {
     assert.equal(stream.text().split("\n").length, 2, "one line and its end");
-    // deno-lint-ignore no-control-regex -- control characters are what must not be there
+    // deno-lint-ignore no-control-regex -- control characters are searched for
     assert.doesNotMatch(stream.text().slice(0, -1), /[\u0000-\u001f\u007f-\u009f\u2028\u202e]/);
   }
   const { message, fields } = JSON.parse(stderr.text());
@@ -67,7 +67,7 @@ Deno.test("no text from outside can forge a line or steer a terminal", () => {
   assert.equal(fields.nested.list[0], nasty);
 });
 
-Deno.test("whatever a catch block got hold of can be logged", () => {
+Deno.test("every value can be logged, as a catch block may get any", () => {
   const circle: Record<string, unknown> = {};
   circle.self = circle;
   const throwing = { toJSON: () => assert.fail("asked") };
@@ -108,7 +108,7 @@ Deno.test("a closed pipe loses the line and nothing else", () => {
   openLog("info", { stdout: stuck, stderr: broken }).info("lost");
 });
 
-Deno.test("a quiet log says nothing, its children too", () => {
+Deno.test("a quiet log writes nothing, nor do its children", () => {
   const written: string[] = [];
   const streams = [Deno.stdout, Deno.stderr];
   for (const stream of streams) {

@@ -44,7 +44,7 @@ Deno.test("values are counted, set and observed where they belong", async () => 
   check("service_pipeline_gate_latency_us_count 2");
 });
 
-Deno.test("a value that somebody else owns is asked for at every scrape", async () => {
+Deno.test("a value of another module is read at every scrape", async () => {
   const metrics = new Metrics();
   let seq = 5;
   let depth = 1;

@@ -17,7 +17,7 @@ Deno.test("closing a group ends its loops and waits for them", async () => {
   assert.deepEqual(ended, ["loop"]);
 });
 
-Deno.test("a loop that fails ends the others, and its failure rises", async () => {
+Deno.test("a loop that fails ends the others, and its failure is thrown", async () => {
   const tasks = new TaskGroup();
   const ended: string[] = [];
   tasks.start(async (signal) => {
@@ -56,7 +56,7 @@ Deno.test("the abort itself is no failure, what goes wrong while ending is one",
   await check((signal) => aborted(signal), undefined);
 });
 
-Deno.test("only the first failure rises", async () => {
+Deno.test("only the first failure is thrown", async () => {
   const tasks = new TaskGroup();
   tasks.start(() => Promise.reject(new Error("first")));
   tasks.start(async (signal) => {

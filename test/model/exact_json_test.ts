@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { parseExactJson } from "../../src/model/exact_json.ts";
 
-Deno.test("a whole number that a double cannot hold is a bigint, wherever it stands; all else is as ever", () => {
+Deno.test("a whole number that a double cannot hold is a bigint, wherever it is; all else is unchanged", () => {
   const check = (text: string, expected: unknown) => assert.deepEqual(parseExactJson(text), expected, text);
   check("9007199254740991", 9007199254740991);
   check("9007199254740992", 9007199254740992n);

@@ -23,12 +23,12 @@ import { readVariants, type Variants } from "../support/variants.ts";
 
 const SCHEMAS_DIRECTORY = new URL("../../schemas/", import.meta.url);
 
-/** The committed file, as somebody who downloads it would read it. */
+/** The committed file, as a client would read it. */
 function committedSchema(name: string): object {
   return JSON.parse(Deno.readTextFileSync(new URL(name, SCHEMAS_DIRECTORY)));
 }
 
-/** Strict: a keyword that the draft does not know, or a type that says nothing, is an error. */
+/** Strict: a keyword that the draft does not know, or a missing type, is an error. */
 function validator(schema: object) {
   return new Ajv2020({ strict: true, allowUnionTypes: true }).compile(schema);
 }
@@ -71,13 +71,13 @@ Deno.test("payloads are add-only: an unknown field is accepted and kept", () => 
   }
 });
 
-Deno.test("frame rows are accepted and rejected as the contract's schema says", () => {
+Deno.test("frame rows are accepted and rejected by the published schema", () => {
   const variants = readVariants("schemas/frame_metadata.json");
   assert.ok(variants.invalid.length >= 40);
   check(variants, committedSchema("frame_metadata.schema.json"), frameMetadata);
 });
 
-Deno.test("processing configurations are accepted and rejected as the contract's schema says", () => {
+Deno.test("processing configurations are accepted and rejected by the published schema", () => {
   check(
     readVariants("schemas/processing_config.json"),
     committedSchema("processing_config.schema.json"),
@@ -88,7 +88,7 @@ Deno.test("processing configurations are accepted and rejected as the contract's
 Deno.test("trigger programs are accepted and rejected as their schema says; so the service does", () => {
   const variants = readVariants("schemas/trigger_program.json");
   check(variants, committedSchema("trigger_program.schema.json"));
-  // The shape leaves rules to the validator, which has the last word.
+  // The shape leaves rules to the validator, which decides.
   const isTaken = (value: unknown) => {
     const { success, data } = triggerProgram.safeParse(value);
     return success && programFaults(data).length === 0;
@@ -97,7 +97,7 @@ Deno.test("trigger programs are accepted and rejected as their schema says; so t
   for (const { why, value } of variants.invalid) assert.ok(!isTaken(value), why);
 });
 
-Deno.test("the profile of every mode is a valid configuration of that mode and the fixture's own", () => {
+Deno.test("the profile of every mode is a valid configuration of that mode and equal to the fixture", () => {
   const { valid } = readVariants("schemas/processing_config.json");
   assert.deepEqual(Object.values(PROCESSING_DEFAULTS), valid.slice(0, MODES.length));
   for (const mode of MODES) assert.equal(processingConfig.parse(PROCESSING_DEFAULTS[mode]).mode, mode);
@@ -158,7 +158,7 @@ Deno.test("no published property is without a type: nothing slipped through the 
   for (const [name, schema] of publishedSchemas()) visit(schema as Record<string, unknown>, name);
 
   function visit(schema: Record<string, unknown>, path: string): void {
-    assert.ok("type" in schema || "anyOf" in schema, `${path} says nothing`);
+    assert.ok("type" in schema || "anyOf" in schema, `${path} has no type`);
     for (const [key, inner] of Object.entries(schema.properties ?? {})) visit(inner, `${path}/${key}`);
     (schema.anyOf as Record<string, unknown>[] | undefined)?.forEach((inner, index) =>
       visit(inner, `${path}/${index}`)

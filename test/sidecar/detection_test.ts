@@ -18,7 +18,7 @@ import { ESPEAK, needing } from "../support/needs.ts";
 
 const detectionsIn = (samples: Int16Array) => detect(samples, "general", () => 0);
 
-/** Frames of 10 ms of which the detector is right, of those it names and of those there are. */
+/** Precision and recall of the detector, counted in frames of 10 ms. */
 function judged({ samples, speech }: Scene) {
   const named = new Uint8Array(speech.length);
   for (const { start_offset_ms, end_offset_ms } of detectionsIn(samples).voice) {
@@ -74,7 +74,7 @@ Deno.test({
   },
 });
 
-Deno.test("no voice is found where nobody speaks", () => {
+Deno.test("no voice is found without speech", () => {
   for (const background of ["white", "pink", "hum", "engine", "tone", "clicks", "chirps"]) {
     deepEqual(detectionsIn(backgroundScene(background, 99).samples).voice, [], background);
   }
@@ -97,7 +97,7 @@ Deno.test("each sound is found where it is, under its name", () => {
   }
 });
 
-Deno.test("windows of any length are heard, and nothing reaches beyond their end", () => {
+Deno.test("windows of any length are analyzed, and nothing reaches beyond their end", () => {
   const scene = soundScene("alarm", 7).samples;
   for (const length of [0, 1, 15, 16, 159, 160, 161, 1_000, 4_003, 100_000]) {
     const { voice, sounds } = detectionsIn(scene.subarray(0, length));
@@ -117,7 +117,7 @@ Deno.test("general profiles name every sound, the others only what they have a n
   deepEqual(labels("screen_recording").filter(Boolean), ["notification", "alarm", "music", "click"]);
 });
 
-Deno.test("of too many observations the surest remain, words first, in order of time", () => {
+Deno.test("of too many observations the most confident remain, speech first, in order of time", () => {
   const make = (start: number, kind: AudioObservation["kind"], confidence: number): AudioObservation => ({
     start_offset_ms: start,
     end_offset_ms: start + 10,

@@ -55,7 +55,7 @@ function distance(one: Float32Array, other: Float32Array): number {
   return cosineDistance(quantized(one)!, quantized(other)!);
 }
 
-Deno.test("the real sidecar tells what looks the same from what does not", async () => {
+Deno.test("the real sidecar distinguishes similar pictures from others", async () => {
   await using sidecar = await startReferenceEmbedding();
   using novelty = client(sidecar.port);
   const bottle = await novelty.embed(frameAt("intel_bottle", 1));
@@ -118,7 +118,7 @@ Deno.test("a damaged picture is refused, and the next one is described all the s
   }
 });
 
-Deno.test("what contradicts the protocol is answered once and ends the connection", async () => {
+Deno.test("a request that breaks the protocol is answered once and ends the connection", async () => {
   await using sidecar = await startReferenceEmbedding();
   const header = embeddingRequestHeader(10);
   for (
@@ -165,7 +165,7 @@ Deno.test("more pictures than may wait are refused as overloaded, and one that t
   equal(await refusal(novelty), "timeout");
 });
 
-Deno.test("a decoder without ffmpeg, or one that is called off, says so and leaves no process", async () => {
+Deno.test("a decoder without ffmpeg, or one that is aborted, reports it and leaves no process", async () => {
   await using missing = new JpegDecoder("/nonexistent/ffmpeg");
   await rejects(missing.decode(Uint8Array.of(1), NEVER), DecoderMissing);
   await using other = new JpegDecoder("/bin/true");

@@ -10,7 +10,7 @@ const EVENT: LoggedEvent = {
   payload: '{"request_id":"req-0000000000000001"}',
 };
 
-Deno.test("the envelope has the specified fields in the specified order", () => {
+Deno.test("the envelope has the documented fields in the documented order", () => {
   assert.equal(
     cloudEvent(EVENT),
     '{"specversion":"1.0","id":"run-5b0d2f0c9a7e4d31b6f1c2a3d4e5f607:7"' +

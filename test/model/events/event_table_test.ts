@@ -19,7 +19,7 @@ const JPEG = `keyframes ${IMAGE_SHA256} image/jpeg`;
 const CLIP = `media ${CLIP_SHA256} video/mp4`;
 const SPOKEN = `media ${IMAGE_SHA256} audio/wav`;
 
-/** Interface 6.2 to 6.4 and contract 8.4, transcribed, with the four that are this project's own. */
+/** The kinds of events, kept by hand. */
 const KINDS = `run_created ingest_received frames_decoded marker_emitted analysis_generated
   semantic_chunk_inferred multimodal_moment semantic_chunk_generated semantic_fallback_activated
   inference_completed run_completed run_failed stop_requested keepalive_refreshed run_deleted
@@ -30,7 +30,7 @@ const KINDS = `run_created ingest_received frames_decoded marker_emitted analysi
   decoder_restarted live_source_opened source_gap source_resumed keyframe_stored
   restricted_zone_activity_entered trigger.*`.split(/\s+/);
 
-Deno.test("the table has exactly the kinds of the specification", () => {
+Deno.test("the table has exactly the expected kinds", () => {
   assert.deepEqual(Object.keys(EVENTS), KINDS);
 });
 
@@ -83,7 +83,7 @@ Deno.test("the CloudEvents type is the kind behind the service's prefix", () => 
   assert.equal(eventTypeOf("trigger.dock_entry"), "dev.service.timeline.trigger.dock_entry");
 });
 
-Deno.test("an event opens the blobs that its payload refers to, and no others", async (t) => {
+Deno.test("an event makes the blobs readable that its payload refers to, and no others", async (t) => {
   const sample = (kind: string, index = 0) => readVariants(`events/${kind}.json`).valid[index] as object;
   const zone = sample("restricted_zone_activity_entered") as Record<string, object>;
   const trigger = sample("trigger") as Record<string, object>;

@@ -12,11 +12,11 @@ function region(text: string): Region {
 function check(size: string, requested: string, expected: string) {
   const [width, height] = size.split("x").map(Number);
   const source = { width: width!, height: height! };
-  const told = `${requested} of ${size}`;
-  equal(cropFault(region(requested)), null, told);
+  const message = `${requested} of ${size}`;
+  equal(cropFault(region(requested)), null, message);
   if (expected === "422") {
     throws(() => croppedFrame(source, region(requested)), (error) => {
-      deepEqual(error instanceof Refusal && error.details[0]!.field, "source_uri", told);
+      deepEqual(error instanceof Refusal && error.details[0]!.field, "source_uri", message);
       return true;
     });
     return;
@@ -27,7 +27,7 @@ function check(size: string, requested: string, expected: string) {
     requested_region: region(requested),
     resolved_region: resolved,
     analysis_extent: { width: resolved.width, height: resolved.height },
-  }, told);
+  }, message);
 }
 
 Deno.test("a crop resolves to even pixels, rounding down", () => {
@@ -44,7 +44,7 @@ Deno.test("a crop resolves to even pixels, rounding down", () => {
   check("3x3", "0,0,1,1", "0,0,2,2");
 });
 
-Deno.test("a crop never passes the edge, even where its fractions sum to a little more than 1", () => {
+Deno.test("a crop never exceeds the edge, even where its fractions sum to a little more than 1", () => {
   check("20000x20000", "0.5,0.5,0.5001,0.5001", "10000,10000,10000,10000");
   check("20001x20001", "0.9,0.9,0.1001,0.1001", "18000,18000,2000,2000");
 });

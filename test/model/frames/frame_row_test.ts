@@ -52,11 +52,11 @@ const OVERLAY: RowOverlay = {
   confidence: 0.9,
 };
 
-Deno.test("a model's word takes the place of event type, label, texts and confidence, and of nothing else", () => {
+Deno.test("a model's result replaces event type, label, texts and confidence, and of nothing else", () => {
   const frames = columns("no_trigger", "initial_frame");
   const plain = frameRow(context(), frames, 1);
-  const told = frameRow(context(), frames, 1, { overlay: OVERLAY, isFallback: false, finishReason: "stop" });
-  assert.deepEqual(told, {
+  const row = frameRow(context(), frames, 1, { overlay: OVERLAY, isFallback: false, finishReason: "stop" });
+  assert.deepEqual(row, {
     ...plain,
     annotations: {
       summary: "A forklift",
@@ -66,7 +66,7 @@ Deno.test("a model's word takes the place of event type, label, texts and confid
     confidence: 0.9,
     finish_reason: "stop",
   });
-  assert.deepEqual(Object.keys(told), Object.keys(plain));
+  assert.deepEqual(Object.keys(row), Object.keys(plain));
   assert.deepEqual(plain.annotations, {
     summary: "novelty=0.875, stability=0.960, motion=0.500",
     objects: [{ label: "keyframe_candidate", score: 0.58275 }],
@@ -78,13 +78,13 @@ Deno.test("a model's word takes the place of event type, label, texts and confid
   });
 });
 
-Deno.test("a chunk that fell back keeps its deterministic words and says so", () => {
+Deno.test("a chunk that fell back keeps its deterministic values and is marked", () => {
   const frames = columns("no_trigger");
   const failed = frameRow(context(), frames, 0, { overlay: null, isFallback: true, finishReason: null });
   assert.deepEqual(failed, { ...frameRow(context(), frames, 0), fallback: { used: true } });
 });
 
-Deno.test("the operator's labels rename what a model says, and a label that the map lacks is a fallback", () => {
+Deno.test("the operator's labels rename the labels of a model, and a label that the map lacks is a fallback", () => {
   const frames = columns("no_trigger");
   const row = (overlay: RowOverlay) =>
     frameRow(context(MAPS, "api-key:a"), frames, 0, { overlay, isFallback: false, finishReason: null });
@@ -95,7 +95,7 @@ Deno.test("the operator's labels rename what a model says, and a label that the 
   assert.deepEqual(row({ ...OVERLAY, objectLabel: "dog" }).fallback, { used: true });
 });
 
-Deno.test("markers are derived from a model's word where there is one", () => {
+Deno.test("markers are derived from a model's result where there is one", () => {
   const overlayOf = (row: number) => row === 1 ? OVERLAY : null;
   const typed = [...typedFrames(columns("no_trigger", "no_trigger"), labelsOf(MAPS, "api-key:a"), overlayOf)];
   assert.deepEqual(typed.map(({ eventType, confidence }) => [eventType, confidence]), [

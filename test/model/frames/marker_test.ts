@@ -61,7 +61,7 @@ Deno.test("a gap in the frame numbers ends a segment, and a provisional one befo
   );
 });
 
-Deno.test("a marker has exactly the eleven fields, times of its frames, and a confidence within [0,1]", () => {
+Deno.test("a marker has exactly its eleven fields, times of its frames, and a confidence within [0,1]", () => {
   const [marker] = deriveMarkers(frames("_ _ o20"), { runId: "run-1", streamId: "s" });
   assert.deepEqual(marker, {
     marker_id: "mk-00000000",

@@ -11,18 +11,18 @@ type Route = "ingest" | "reason";
 
 /** `expected` is "fps of policy, every frame or not", or the field that is refused. */
 function check(route: Route, request: SamplingRequest, sourceFps: number | null, expected: string) {
-  const told = `${route} ${JSON.stringify(request)} ${sourceFps}`;
+  const message = `${route} ${JSON.stringify(request)} ${sourceFps}`;
   if (expected.startsWith("422 ")) {
     throws(() => planSampling(request, sourceFps, route), (error) => {
-      equal(error instanceof Refusal && error.status, 422, told);
-      deepEqual((error as Refusal).details.map((fault) => fault.field), [expected.slice(4)], told);
+      equal(error instanceof Refusal && error.status, 422, message);
+      deepEqual((error as Refusal).details.map((fault) => fault.field), [expected.slice(4)], message);
       return true;
     });
     return;
   }
   const plan = planSampling(request, sourceFps, route);
-  equal(plan.sourceFps, sourceFps, told);
-  equal(`${plan.sampleFps} ${plan.policy}${takesEveryFrame(plan) ? " every" : ""}`, expected, told);
+  equal(plan.sourceFps, sourceFps, message);
+  equal(`${plan.sampleFps} ${plan.policy}${takesEveryFrame(plan) ? " every" : ""}`, expected, message);
 }
 
 Deno.test("the adaptive policy takes every frame of a source whose rate is known and within the limits", () => {

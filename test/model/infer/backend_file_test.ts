@@ -123,7 +123,7 @@ Deno.test("the zone of the file has the shape of a policy's zone", () => {
   });
 });
 
-Deno.test("files that say little or nothing are fine", () => {
+Deno.test("files with little or nothing in them are valid", () => {
   for (const text of ["", "# nothing\n", "backends = []\n"]) {
     assert.deepEqual(read(text), { backends: [], restrictedZone: null }, text);
   }
@@ -226,7 +226,7 @@ Deno.test("a fault names its place and its rule", () => {
   check(ZONE.slice(0, ZONE.indexOf("[restricted_zone.region]")), /^restricted_zone.region must be a table/);
 });
 
-Deno.test("all faults are told at once, and a text that is no TOML without a word of what it says", () => {
+Deno.test("all faults are reported together, and none repeats the text of a file that is no TOML", () => {
   assert.equal(faultsOf(`${EDGE}priority = "x"\n${CLOUD}model = "m"\n${ZONE}extra = 1\n`).length, 3);
   const check = (text: string, expected: RegExp) => assert.match(faultsOf(text).join(), expected, text);
   check('[[backends]]\napi_key = "hunter2', /^line 2, column \d+: not TOML: /);

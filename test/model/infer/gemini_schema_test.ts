@@ -5,7 +5,7 @@ type Schema = Record<string, unknown>;
 
 const text = { type: "STRING" };
 
-Deno.test("what Gemini knows of a schema is said in its words, and rules that it does not know are left out", () => {
+Deno.test("a schema is converted to the form of Gemini, and rules that Gemini does not know are left out", () => {
   const check = (schema: Schema, expected: Schema) =>
     assert.deepEqual(geminiSchema(schema), expected, JSON.stringify(schema));
 
@@ -53,7 +53,7 @@ Deno.test("what Gemini knows of a schema is said in its words, and rules that it
   check({ ...twice, $defs: { a: { type: "string" } } }, { type: "ARRAY", items: text });
 });
 
-Deno.test("a schema whose shape Gemini cannot be told is not sent at all", () => {
+Deno.test("a schema whose shape Gemini cannot express is not sent", () => {
   const wide = Object.fromEntries(
     Array.from({ length: 20 }, (_, index) => [`f${index}`, { $ref: "#/$defs/next" }]),
   );

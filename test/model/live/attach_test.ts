@@ -56,7 +56,7 @@ function accepts(body: unknown, changed: Partial<AttachConfig>, context: Partial
   );
 }
 
-/** Refused in the second step, that is after the offer was looked at. */
+/** Refused in the second step, that is after the offer was read. */
 function refuses(body: unknown, message: RegExp, context: Partial<AttachContext> = {}): void {
   const parsed = parseAttach(encoded(body));
   assert.throws(
@@ -148,7 +148,7 @@ Deno.test("a policy of the session takes the place of the server's", () => {
   accepts({ restricted_zone: other }, { zone: other, crop: other.region }, { zone: ZONE });
 });
 
-Deno.test("what is no unpadded base64url of a JSON object is refused before the offer is looked at", () => {
+Deno.test("what is no unpadded base64url of a JSON object is refused before the offer is read", () => {
   refusesSyntax("", /base64url without padding/);
   refusesSyntax("e30=", /base64url without padding/);
   refusesSyntax("e3 0", /base64url without padding/);
@@ -174,7 +174,7 @@ Deno.test("8192 bytes of header are read and one more is not", () => {
   refusesSyntax("e".repeat(8_193), /at most 8192 bytes: got 8193/);
 });
 
-Deno.test("fields that are unknown or of the wrong type are refused by name before the offer is looked at", () => {
+Deno.test("fields that are unknown or of the wrong type are refused by name before the offer is read", () => {
   const check = (body: unknown, message: RegExp) => refusesSyntax(encoded(body), message);
   check({ promt: "x" }, /"promt" is not a field/);
   check({ clip_mode: { fps: 3 } }, /"clip_mode\.fps" is not a field/);
@@ -205,7 +205,7 @@ Deno.test("no refusal repeats the prompt", () => {
   }
 });
 
-Deno.test("values outside their range are refused after the offer was looked at, all of them at once", () => {
+Deno.test("values outside their range are refused after the offer was read, all of them at once", () => {
   refuses(
     { token_cap: 1, max_output_tokens_per_second: 1 },
     /token_cap must not stand beside max_output_tok/,

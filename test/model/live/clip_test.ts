@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type ClipSettings, ClipWindow, framesOf } from "../../../src/model/live/clip.ts";
 
-/** The defaults of contract 11.2. */
+/** The default settings. */
 const HALF_SECOND: ClipSettings = { targetFps: 6, clipSeconds: 0.5, delaySeconds: 0.5 };
 
 /** The clips of frames at these times, each as the times of its frames. */
@@ -82,7 +82,7 @@ Deno.test("times that go back begin a new clip, and no clip mixes before and aft
   assert.deepEqual(clips([500, 667, 0, 167, 333]), [[0, 167, 333]]);
 });
 
-Deno.test("whoever is too busy to take a clip finds a later one, and never the same one twice", () => {
+Deno.test("a caller that is too busy to take a clip gets a later one, and never the same one twice", () => {
   const window = new ClipWindow<number>(HALF_SECOND);
   assert.equal(window.take(), null);
   for (const ptsMs of frames(6, 10)) if (window.wants(ptsMs)) window.push(ptsMs, ptsMs);

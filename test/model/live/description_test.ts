@@ -32,7 +32,7 @@ Deno.test("the state is another when fewer than half of the words are in both", 
   assert.equal(isAnotherState("a", ""), true);
 });
 
-Deno.test("a transition tells both states, why the frame was looked at and how sure that was", () => {
+Deno.test("a transition has both states, why the frame was chosen and the confidence", () => {
   const said = new Descriptions();
   assert.equal(said.previous, null);
   assert.deepEqual(said.next(10, "empty dock", CUT), { isRepeated: false, transition: null });
@@ -62,7 +62,7 @@ Deno.test("the same text again is a repetition and no transition, another wordin
   check("a man at the desk", false, true);
 });
 
-Deno.test("of a long description 200 bytes are repeated, but all of it is compared", () => {
+Deno.test("200 bytes of a long description are repeated, but all of it is compared", () => {
   const said = new Descriptions();
   const long = "é".repeat(150) + " and a word ".repeat(20);
   said.next(0, long, CUT);

@@ -33,7 +33,7 @@ const STORED = {
 };
 const SESSION = { sessionId: SHARED.session_id, frame: FRAME };
 
-/** The payload is exactly this, keeps the schema of its kind, and opens its picture to the run's owner. */
+/** The payload is exactly this, matches the schema of its kind, and makes its picture readable for the owner. */
 function check(kind: string, payload: unknown, expected: unknown, hasImage: boolean): void {
   assert.deepEqual(payload, expected, kind);
   const parsed = findEvent(kind)!.payload.safeParse(JSON.parse(JSON.stringify(payload)));
@@ -42,7 +42,7 @@ function check(kind: string, payload: unknown, expected: unknown, hasImage: bool
   assert.deepEqual(granted, hasImage ? [SHA] : [], kind);
 }
 
-Deno.test("an observation says which frame, how sure and what", () => {
+Deno.test("an observation has its frame, confidence and description", () => {
   const payload = observationPayload({ ...SESSION, confidence: 0.5, description: "a dock" });
   for (
     const kind of ["vlm", "vlm_tiered", "clip_vlm", "clip_vlm_tiered", "state_transition", "loop_detected"]
@@ -96,7 +96,7 @@ Deno.test("activity in a zone names the policy, the measurement and the picture,
   }, true);
 });
 
-Deno.test("a trigger names its program, what it was given, what it does and the picture", () => {
+Deno.test("a trigger names its program, its inputs, its actions and the picture", () => {
   const program = (...actions: string[]) =>
     compileTrigger(
       ["trigger dock-entry version 3", "when motion_score >= 0.5", ...actions, "end"].join("\n"),
@@ -134,7 +134,7 @@ Deno.test("a trigger names its program, what it was given, what it does and the 
   }, true);
 });
 
-Deno.test("the datagram of a trigger leads to its event and says nothing of its content", () => {
+Deno.test("the datagram of a trigger identifies its event and has nothing of its content", () => {
   const event = {
     runId: "run-0123456789abcdef0123456789abcdef",
     streamId: "stream-0",

@@ -8,7 +8,7 @@ function step(detector: LoopDetector, hash: bigint): boolean {
   return detector.step(Number(hash & 0xffffffffn), Number(hash >> 32n));
 }
 
-/** A letter a frame: E on entering, L inside, a dot outside. */
+/** One letter for each frame: E on entering, L inside, a dot outside. */
 function check(hashes: readonly bigint[], expected: string): void {
   const detector = new LoopDetector();
   const got = hashes.map((hash) => step(detector, hash) ? "E" : detector.isLooping ? "L" : ".").join("");
@@ -21,7 +21,7 @@ const B = 0x0000ffff0000ffffn;
 const C = 0x00ff00ff00ff00ffn;
 const D = 0x0f0f0f0f0f0f0f0fn;
 
-Deno.test("a loop begins with the frame that looks like three of the eight before it, and is told once", () => {
+Deno.test("a loop begins with the frame that looks like three of the eight before it, and is reported once", () => {
   check([], "");
   check([A], ".");
   check([A, A, A], "...");
@@ -33,7 +33,7 @@ Deno.test("a loop begins with the frame that looks like three of the eight befor
   check([A, A, A, B, C, D, B, C, D, A], "..........");
 });
 
-Deno.test("a loop ends silently and may begin again", () => {
+Deno.test("a loop ends without an event and may begin again", () => {
   check([A, A, A, A, B, A], "...E.E");
   check([A, A, A, A, B, B, B, B], "...E...E");
 });

@@ -21,7 +21,7 @@ function at(degrees: number) {
   return quantized(Float32Array.of(Math.cos(radians), Math.sin(radians), 0))!;
 }
 
-/** Frames as [degrees, pts]; each that asks the model gets a description. What was decided, a letter each. */
+/** Frames as [degrees, pts]; each that asks the model gets a description. The decisions, one letter each. */
 function decide(
   frames: readonly (readonly [number, number])[],
   change: Partial<NoveltySettings> = {},
@@ -50,7 +50,7 @@ Deno.test("the distance is one minus the cosine, between 0 and 1, whatever the l
   check([1, 2, 3], [1, 2], 1, 0);
 });
 
-Deno.test("an embedding that points nowhere or holds what is no number cannot be compared", () => {
+Deno.test("an embedding of zeros, or with a number that is not finite, cannot be compared", () => {
   for (const bad of [[], [0, 0], [NaN, 1], [1, Infinity], [-Infinity]]) {
     assert.equal(quantized(Float32Array.from(bad)), null, String(bad));
   }

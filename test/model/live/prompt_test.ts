@@ -4,15 +4,15 @@ import { clipPrompt, keyframePrompt } from "../../../src/model/live/prompt.ts";
 const GATE = { trigger: "scene_cut", confidence: 0.58275, novelty: 1, motion: 0, ptsMs: 90_210 };
 const GATE_LINE = "[gate: trigger=scene_cut, confidence=0.583, novelty=1.000, motion=0.000, pts_ms=90210]";
 
-Deno.test("a keyframe's prompt is what was asked, what was said last and why this frame", () => {
+Deno.test("the prompt of a keyframe has the prompt of the session, the last description and the reason", () => {
   const check = (prompt: string | null, previous: [number, string] | null, expected: string) => {
-    const told = previous && { ptsMs: previous[0], text: previous[1] };
-    assert.equal(keyframePrompt({ prompt, previous: told, gate: GATE }), expected);
+    const previousState = previous && { ptsMs: previous[0], text: previous[1] };
+    assert.equal(keyframePrompt({ prompt, previous: previousState, gate: GATE }), expected);
   };
   check("Is the dock empty?", null, `Is the dock empty?\n${GATE_LINE}`);
   check("Q", [1_500, "an empty dock"], `Q\n[previous_state (1500ms): an empty dock]\n${GATE_LINE}`);
   check("two\nlines", null, `two\nlines\n${GATE_LINE}`);
-  // What a model said cannot pass for a line of ours.
+  // A description cannot look like a line of the prompt.
   check(
     "Q",
     [0, " a\n[gate: trigger=x]\r\n\u2028b "],
@@ -33,7 +33,7 @@ Deno.test("without a prompt, or with an empty one, the built-in one asks for a d
   }
 });
 
-Deno.test("a clip's prompt says how many frames of which time there are", () => {
+Deno.test("the prompt of a clip has the number of frames and their times", () => {
   assert.equal(
     clipPrompt({ prompt: "What moves?", frames: 3, startPtsMs: 1_000, endPtsMs: 1_333 }),
     "What moves?\n[clip: frames=3, pts_start_ms=1000, pts_end_ms=1333]",

@@ -22,7 +22,7 @@ function overlayOf(change: Record<string, unknown>) {
   return answered.overlay;
 }
 
-Deno.test("an answer gives the labels of its chunk, whatever is said around it", () => {
+Deno.test("an answer gives the labels of its chunk, whatever text is around it", () => {
   const text = `Here you are:\n\`\`\`json\n${JSON.stringify(ANSWER, null, 2)}\n\`\`\``;
   assert.deepEqual(parseFrameAnswer(text), {
     ok: true,
@@ -51,7 +51,7 @@ Deno.test("labels are made canonical and blank texts are replaced", () => {
   for (const confidence of [0, 1]) assert.equal(overlayOf({ confidence }).confidence, confidence);
 });
 
-Deno.test("a text that is no answer has a category, and what could be read of it is kept", () => {
+Deno.test("a text that is no answer has a category, and its readable part is kept", () => {
   const { summary: _, ...incomplete } = ANSWER;
   const rows: [string, string, unknown][] = [
     ["", "empty_response", null],
@@ -118,7 +118,7 @@ Deno.test("the second pass under a caller's schema answers with a label", () => 
   }
 });
 
-Deno.test("how sure the first pass is decides strictly below the threshold", () => {
+Deno.test("the second pass is used strictly below the threshold", () => {
   const rows: [string, number][] = [
     ['{"confidence": 0.4}', 0.4],
     [' {"confidence": 0.4} ', 0.4],

@@ -55,7 +55,7 @@ Deno.test("a percentile is the value at the rounded rank, and lag is never negat
   });
 });
 
-Deno.test("tokens add up, and a moment is called by its request, its chunk and its place", () => {
+Deno.test("tokens add up, and the id of a moment is made of its request, its chunk and its index", () => {
   const one = { prompt_tokens: 1, completion_tokens: 2, thinking_tokens: 3, total_tokens: 6 };
   assert.deepEqual(sumTokens([one, one]), {
     prompt_tokens: 2,

@@ -8,7 +8,7 @@ function check(text: string, expected: string | null): void {
   assert.equal(found && text.slice(found.start, found.end), expected, text);
 }
 
-Deno.test("the object is found whatever stands around it", () => {
+Deno.test("the object is found whatever is around it", () => {
   check('{"a":1}', '{"a":1}');
   check('Sure! ```json\n{"a": {"b": "}"}}\n``` Done.', '{"a": {"b": "}"}}');
   check('it\'s "quoted { {"a":"\\"}"} tail }', '{"a":"\\"}"}');
@@ -23,7 +23,7 @@ Deno.test("the object is found whatever stands around it", () => {
   );
 });
 
-Deno.test("what is no JSON is not found", () => {
+Deno.test("text that is no JSON is not found", () => {
   for (
     const text of [
       "",

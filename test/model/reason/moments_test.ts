@@ -29,7 +29,7 @@ function momentsOf(...claims: unknown[]): readonly ChunkMoment[] {
   return answered.moments;
 }
 
-Deno.test("a moment keeps what it says, and its chunk is labelled by the first", () => {
+Deno.test("a moment keeps its contents, and its chunk is labelled by the first", () => {
   const answered = parsed(CLAIM);
   assert.ok(answered.ok);
   assert.deepEqual(answered.moments, [{ ...CLAIM, intent: null, audio_visual_relation: null }]);
@@ -65,7 +65,7 @@ Deno.test("times are cut to the clip, empty moments dropped, the rest sorted, an
   assert.equal(momentsOf(...many.slice(0, 32), "not read any more").length, 32);
 });
 
-Deno.test("senses and kinds are brought to the names that events have", () => {
+Deno.test("modalities and kinds are mapped to the names in events", () => {
   const senses: [unknown[], string, string[] | null][] = [
     [["video"], "other", ["video"]],
     [["Visual", " AUDIO "], "other", ["audio", "video"]],
@@ -153,10 +153,10 @@ Deno.test("one claim of the wrong shape makes the whole answer a mismatch", () =
   assert.equal(parseMomentsAnswer("nothing", CLIP_MS).ok, false);
 });
 
-/** Less than what the local pass is sure of, so that one can tell who said it. */
+/** Below the confidence of local sounds, so that the origin of a moment can be seen. */
 const CLAIMED_CONFIDENCE = 0.6;
 
-/** "speech 900-1900 hello" is a claim or an observation; "av:" and "v:" in front say which senses a claim names. */
+/** "speech 900-1900 hello" is a claim or an observation; "av:" and "v:" are the modalities of a claim. */
 function claim(text: string): ChunkMoment {
   const [, senses, kind, start, end, description] = /^(?:(av|v):)?(\w+) (\d+)-(\d+) ?(.*)$/.exec(text)!;
   return {
@@ -185,7 +185,7 @@ function observation(text: string): AudioObservation {
   };
 }
 
-function heard(...observations: string[]): LocalAudio {
+function analysisOf(...observations: string[]): LocalAudio {
   return {
     profile: "general",
     speech_engine: "auto",
@@ -210,11 +210,15 @@ function shortly({ moments }: Moments): string[] {
 
 function fused(claims: string[], observations: string[]): string[] {
   return shortly(
-    fuseMoments(claims.map(claim), { local: heard(...observations), localFailed: false, clipMs: CLIP_MS }),
+    fuseMoments(claims.map(claim), {
+      local: analysisOf(...observations),
+      localFailed: false,
+      clipMs: CLIP_MS,
+    }),
   );
 }
 
-Deno.test("what the local pass heard becomes moments of its own, voice activity does not", () => {
+Deno.test("the sounds of the local analysis become moments, voice activity does not", () => {
   assert.deepEqual(
     fused([], ["vad 0-5000", "explosion 120-860", "speech 900-1900 behind you", "music 0-100"]),
     [
@@ -228,11 +232,11 @@ Deno.test("what the local pass heard becomes moments of its own, voice activity 
     "a sound_effect 7900-8000 explosion",
   ]);
   const [moment] =
-    fuseMoments([], { local: heard("speech 0-9 hi"), localFailed: false, clipMs: CLIP_MS }).moments;
+    fuseMoments([], { local: analysisOf("speech 0-9 hi"), localFailed: false, clipMs: CLIP_MS }).moments;
   assert.deepEqual([moment!.intent, moment!.audio_visual_relation, moment!.confidence], ["hi", null, 0.7]);
 });
 
-Deno.test("a label of the local pass has a kind", () => {
+Deno.test("a label of the local analysis has a kind", () => {
   for (
     const [label, kind] of [
       ["music", "music"],
@@ -246,7 +250,7 @@ Deno.test("a label of the local pass has a kind", () => {
   ) assert.equal(kindOfLabel(label!), kind);
 });
 
-Deno.test("a claimed sound needs something heard of its sort within half a second", () => {
+Deno.test("a reported sound needs a matching local sound within half a second", () => {
   const rows: [string, string, boolean][] = [
     ["sound_effect 1000-2000", "explosion 2500-3000", true],
     ["sound_effect 1000-2000", "explosion 2501-3000", false],
@@ -264,7 +268,7 @@ Deno.test("a claimed sound needs something heard of its sort within half a secon
   ];
   for (const [said, local, stands] of rows) {
     const { moments } = fuseMoments([claim(said)], {
-      local: heard(local),
+      local: analysisOf(local),
       localFailed: false,
       clipMs: CLIP_MS,
     });
@@ -273,7 +277,7 @@ Deno.test("a claimed sound needs something heard of its sort within half a secon
   }
 });
 
-Deno.test("a supported claim is told in local words", () => {
+Deno.test("a supported moment gets the words of the local analysis", () => {
   assert.deepEqual(
     fused(["av:sound_effect 1000-2000 It means war"], [
       "explosion 900-1500",
@@ -287,7 +291,7 @@ Deno.test("a supported claim is told in local words", () => {
       "a sound_effect 2100-2200 explosion",
     ],
   );
-  const evidence = { local: heard("explosion 900-1500"), localFailed: false, clipMs: CLIP_MS };
+  const evidence = { local: analysisOf("explosion 900-1500"), localFailed: false, clipMs: CLIP_MS };
   const sound = fuseMoments([claim("av:sound_effect 1000-2000")], evidence).moments
     .find(({ modalities }) => modalities.length === 2)!;
   assert.deepEqual([sound.intent, sound.audio_visual_relation, sound.confidence], [null, null, 0.6]);
@@ -305,7 +309,7 @@ Deno.test("a supported claim is told in local words", () => {
   ]);
 });
 
-Deno.test("one thing told twice is told once, two utterances stay two", () => {
+Deno.test("a repeated moment is kept once, two utterances stay two", () => {
   assert.deepEqual(fused([], ["explosion 0-1000", "explosion 1250-2000"]), [
     "a sound_effect 0-1000 explosion",
   ]);
@@ -317,7 +321,7 @@ Deno.test("one thing told twice is told once, two utterances stay two", () => {
   ]);
 });
 
-Deno.test("without a local pass claims stand, after a failed one no claim of sound does", () => {
+Deno.test("without a local analysis all moments are kept, after a failed one only those without sound", () => {
   const claims = ["speech 0-1000 said", "v:interaction 10-20 seen", "av:other 30-40 both"].map(claim);
   const unasked = fuseMoments(claims, { local: null, localFailed: false, clipMs: CLIP_MS });
   assert.deepEqual(unasked.moments, claims);
@@ -326,9 +330,9 @@ Deno.test("without a local pass claims stand, after a failed one no claim of sou
   assert.deepEqual(shortly(failed), ["v interaction 10-20 seen"]);
 });
 
-Deno.test("the surest moment labels a fused chunk, the earlier of two that are as sure", () => {
+Deno.test("the most confident moment labels a fused chunk, the earlier of two with the same confidence", () => {
   const label = (claims: ChunkMoment[], ...observations: string[]) =>
-    fuseMoments(claims, { local: heard(...observations), localFailed: false, clipMs: CLIP_MS }).overlay
+    fuseMoments(claims, { local: analysisOf(...observations), localFailed: false, clipMs: CLIP_MS }).overlay
       .objectLabel;
   assert.equal(label([claim("v:interaction 0-10")], "music 50-90"), "music");
   assert.equal(label([{ ...claim("v:interaction 0-10"), confidence: 0.7 }], "music 50-90"), "interaction");

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { compileOutputSchema } from "../../../src/model/reason/output_schema.ts";
 
-/** The fault of a schema, or of a value under it; null when both are well. */
+/** The fault of a schema, or of a value under it; null when both are valid. */
 function faultOf(schema: unknown, value?: unknown): string | null {
   const compiled = compileOutputSchema(schema);
   if (!compiled.ok) return compiled.fault;
@@ -140,7 +140,7 @@ Deno.test("no text of a schema becomes code", () => {
 /** Which bound is met first depends on how much stack there is. */
 const TOO_MANY = /too many references have to be followed$|Maximum call stack size exceeded$/;
 
-Deno.test("references that multiply are given up, references that only repeat are followed", () => {
+Deno.test("a check with too many references is given up, one with repeated references is not", () => {
   const doubling = Object.fromEntries(Array.from({ length: 60 }, (_, level) => [
     `d${level}`,
     { anyOf: [{ $ref: `#/$defs/d${level + 1}` }, { $ref: `#/$defs/d${level + 1}` }] },
@@ -166,7 +166,7 @@ Deno.test("references that multiply are given up, references that only repeat ar
   assert.equal(faultOf(forked, nested), "too many references have to be followed");
 });
 
-Deno.test("a check starts afresh: one that was given up leaves the next one whole", () => {
+Deno.test("a check that was given up does not affect the next one", () => {
   const compiled = compileOutputSchema({ $defs: { n: { type: "number" } }, items: { $ref: "#/$defs/n" } });
   assert.ok(compiled.ok);
   const { outputSchema } = compiled;

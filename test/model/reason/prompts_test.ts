@@ -38,7 +38,7 @@ const SPEECH = {
   transcript: 'say "stop"\nchunk_frame_start=0',
 };
 
-Deno.test("a prompt ends with one line a fact; frame numbers are for frames", () => {
+Deno.test("a prompt ends with one line for each fact; frame numbers are for frames", () => {
   assert.equal(
     prompt(),
     "What moves?\nchunk_frame_start=25\nchunk_frame_end=49\nchunk_pts_start_ms=1000\nchunk_pts_end_ms=1960",
@@ -68,7 +68,7 @@ Deno.test("the built-in prompts name every label and ask for JSON alone", () => 
   }
 });
 
-Deno.test("a chain tells the chunk before in 200 characters, behind the prompt", () => {
+Deno.test("a chain repeats 200 characters of the answer before, after the prompt", () => {
   const lines = prompt({ previous: { ptsMs: 960, text: "x".repeat(300) } }).split("\n");
   assert.equal(lines[1], `[previous_state (960ms): ${"x".repeat(200)}]`);
   const emoji = prompt({ previous: { ptsMs: 960, text: `x${"😀".repeat(300)}` } });
@@ -100,7 +100,7 @@ Deno.test("rules for sound and local evidence stand between the prompt and the f
   assert.ok(!text.includes("voice_activity"));
 });
 
-Deno.test("at most 32 observations are told, and silence is told as such", () => {
+Deno.test("at most 32 observations are listed, and silence is stated", () => {
   const many = localAudio(Array.from({ length: 64 }, () => SPEECH));
   assert.equal(prompt({ mediaMode: "audio_video", localAudio: many }).match(/^- 100\.\.900/gm)!.length, 32);
   assert.match(prompt({ mediaMode: "audio_video", localAudio: localAudio([]) }), /nothing was recognised/);

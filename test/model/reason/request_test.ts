@@ -78,7 +78,7 @@ Deno.test("a request with nothing but a source and a model has every default of 
   );
 });
 
-Deno.test("a native mode has windows, more time, no rows, and keeps what it saw only with sound", () => {
+Deno.test("a native mode has windows, more time, no rows, and keeps its evidence only with sound", () => {
   const video = plan({ model: CLOUD, media: { mode: "video" } });
   assert.deepEqual(video.chunking, { by: "window", windowMs: 8000 });
   assert.deepEqual(video.media, { mode: "video", resolution: null, persistEvidence: false, windowMs: 8000 });
@@ -111,7 +111,7 @@ Deno.test("a native mode has windows, more time, no rows, and keeps what it saw 
   assert.deepEqual([plan(), video, sound].map(isNative), [false, true, true]);
 });
 
-Deno.test("what is clamped is clamped, what is spelt otherwise is made canonical, what is chained runs alone", () => {
+Deno.test("values are clamped, spellings made canonical, and chunks of a chain run one at a time", () => {
   for (const [given, expected] of [[0, 1], [-7, 1], [65, 64], [3, 3], [2n ** 70n, 64]] as const) {
     assert.equal(plan({ vlm_concurrency: given }).concurrency, expected);
   }

@@ -3,11 +3,11 @@ import { RunRegister } from "../../../src/model/runs/run_register.ts";
 
 const TTL_MS = 1000;
 
-/** A register that is told "a1 run_created" as: run a1 of principal a. */
+/** A register; run `a1` belongs to principal `a`, and so on. */
 function register() {
   const runs = new RunRegister();
   let seq = 0;
-  const tell = (runId: string, kind: string, ptsMs: number) =>
+  const fold = (runId: string, kind: string, ptsMs: number) =>
     runs.fold(
       runs.entry(runId),
       ++seq,
@@ -16,55 +16,55 @@ function register() {
       kind === "run_created" ? { principal_key: runId[0] } : {},
     );
   const listed = (principal: string) => [...runs.runsOf(principal)].map((run) => run.runId).join(" ");
-  return { runs, tell, listed };
+  return { runs, fold, listed };
 }
 
 Deno.test("runs are listed by creation time under their own principal", () => {
-  const { runs, tell, listed } = register();
-  tell("a1", "run_created", 10);
-  tell("b1", "run_created", 11);
-  tell("a2", "run_created", 30);
-  tell("a3", "run_created", 20);
-  tell("a4", "run_created", 30);
-  tell("a0", "vlm", 5);
+  const { runs, fold, listed } = register();
+  fold("a1", "run_created", 10);
+  fold("b1", "run_created", 11);
+  fold("a2", "run_created", 30);
+  fold("a3", "run_created", 20);
+  fold("a4", "run_created", 30);
+  fold("a0", "vlm", 5);
   assert.equal(listed("a"), "a1 a3 a2 a4");
   assert.equal(listed("b"), "b1");
   assert.equal(listed("c"), "");
   assert.equal(runs.run("a0"), undefined);
   assert.equal(runs.run("x"), undefined);
-  tell("a3", "run_deleted", 31);
+  fold("a3", "run_deleted", 31);
   assert.equal(listed("a"), "a1 a2 a4");
   assert.equal(runs.run("a3")?.deleted, true);
-  for (const runId of ["a1", "a2", "a4"]) tell(runId, "run_deleted", 32);
+  for (const runId of ["a1", "a2", "a4"]) fold(runId, "run_deleted", 32);
   assert.equal(listed("a"), "");
 });
 
 Deno.test("a run counts as active until it is over, deleted or idle for too long", () => {
-  const { runs, tell } = register();
+  const { runs, fold } = register();
   const check = (nowMs: number, count: number) => assert.equal(runs.activeCount("a", nowMs, TTL_MS), count);
   check(0, 0);
-  for (const runId of ["a1", "a2", "a3", "a4"]) tell(runId, "run_created", 0);
-  tell("b1", "run_created", 0);
+  for (const runId of ["a1", "a2", "a3", "a4"]) fold(runId, "run_created", 0);
+  fold("b1", "run_created", 0);
   check(0, 4);
-  tell("a1", "run_completed", 10);
+  fold("a1", "run_completed", 10);
   check(10, 3);
-  tell("a2", "run_deleted", 10);
+  fold("a2", "run_deleted", 10);
   check(10, 2);
   check(1000, 2);
   check(1001, 0);
   // Only an event brings a run back.
-  tell("a3", "operator_feedback_submitted", 1500);
+  fold("a3", "operator_feedback_submitted", 1500);
   check(1501, 1);
-  tell("a1", "inference_completed", 1501);
+  fold("a1", "inference_completed", 1501);
   check(1501, 2);
-  tell("a2", "vlm", 1501);
+  fold("a2", "vlm", 1501);
   check(1501, 2);
   check(2502, 0);
 });
 
 Deno.test("a clock that is set back brings expired runs back", () => {
-  const { runs, tell } = register();
-  tell("a1", "run_created", 0);
+  const { runs, fold } = register();
+  fold("a1", "run_created", 0);
   assert.equal(runs.activeCount("a", 5000, TTL_MS), 0);
   assert.equal(runs.activeCount("a", 900, TTL_MS), 1);
   assert.equal(runs.activeCount("a", 5000, 10_000), 1);

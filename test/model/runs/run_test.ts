@@ -9,7 +9,7 @@ function folded(kinds: string, payloads: Record<string, unknown> = {}): Run {
   return run;
 }
 
-Deno.test("the state is what the last event that has a say says", () => {
+Deno.test("the last event with an effect on the state decides it", () => {
   const check = (kinds: string, state: string) => assert.equal(folded(kinds).state, state, kinds);
   check("", "pending");
   check("run_created", "pending");
@@ -63,7 +63,7 @@ Deno.test("every kind is activity, and time that goes back does not take activit
   assert.equal(run.lastSeq, 3);
 });
 
-Deno.test("what run_created says is kept as far as it is text", () => {
+Deno.test("the texts of run_created are kept", () => {
   const check = (payload: unknown, expected: Partial<Run>) => {
     const run = folded("run_created", { run_created: payload });
     for (const [field, value] of Object.entries(expected)) {
@@ -101,7 +101,7 @@ Deno.test("the first run_created and the first ingest_received stay", () => {
   assert.equal(run.sourceUri, "/a");
 });
 
-Deno.test("the payload is asked for only where the fold reads it", () => {
+Deno.test("the payload is needed only where the fold reads it", () => {
   const run = new Run("run-1");
   const check = (kinds: string, expected: boolean) => {
     for (const kind of kinds.split(" ")) assert.equal(run.needsPayloadOf(kind), expected, kind);

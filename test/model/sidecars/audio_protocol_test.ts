@@ -49,7 +49,7 @@ const REQUEST = {
   minConfidence: 0.35,
 } as const;
 
-Deno.test("a request to analyze is laid out byte for byte as the contract says", () => {
+Deno.test("a request to analyze is laid out byte for byte as documented", () => {
   const wav = wavOf(new Int16Array(2), 16_000);
   const [header, body] = encodeAnalyze(REQUEST, wav);
   const expected = "56584155" + "01010306" + "00000000" + "0000010000000003" + "00000030" + "00000000" +
@@ -58,7 +58,7 @@ Deno.test("a request to analyze is laid out byte for byte as the contract says",
   equal(body, wav);
 });
 
-Deno.test("a request to speak names a profile and an engine that mean nothing, and counts the bytes of its text", () => {
+Deno.test("a request to speak names a profile and an engine without a meaning, and counts the bytes of its text", () => {
   const [header, text] = encodeSynthesize("grüß");
   equal(
     header!.toHex(),
@@ -68,7 +68,7 @@ Deno.test("a request to speak names a profile and an engine that mean nothing, a
   deepEqual(decodeRequestHeader(header!), { operation: "synthesize", audioBytes: 0, textBytes: 6 });
 });
 
-Deno.test("what is asked for arrives, for every profile, engine and confidence", () => {
+Deno.test("the request arrives, for every profile, engine and confidence", () => {
   for (const profile of AUDIO_PROFILES) {
     for (const engine of SPEECH_ENGINES) {
       for (const minConfidence of [0, 0.0001, 0.35, 0.99994, 1]) {
@@ -111,7 +111,7 @@ Deno.test("a header that breaks a rule is refused by the name of the field", () 
   check((view) => view.setUint8(5, 2), /length of the audio/); // speaks, but has audio
 });
 
-Deno.test("an answer arrives as it was given", () => {
+Deno.test("an answer arrives unchanged", () => {
   const read = (parts: Uint8Array[]) => {
     const bytes = joinedBytes(...parts);
     const header = decodeResponseHeader(bytes.subarray(0, 16));
@@ -174,7 +174,7 @@ Deno.test("an analysis is taken up to every limit and refused beyond it, by the 
   observed({ transcript: undefined });
 });
 
-Deno.test("no bytes do worse to a reader than a ProtocolFault", () => {
+Deno.test("any bytes give at most a ProtocolFault", () => {
   const random = seededRandom(11);
   const valid = joinedBytes(...encodeResponse("ok", ANALYSIS));
   const nested = new Uint8Array(400_000).fill(0x91);

@@ -24,12 +24,12 @@ Deno.test("a request is twelve bytes, the length big-endian", () => {
   const header = embeddingRequestHeader(0x010203);
   assert.equal(header.toHex(), "5658454d" + "01" + "00" + "0000" + "00010203");
   assert.deepEqual(decodeEmbeddingRequest(header), { jpegBytes: 0x010203 });
-  // A header may lie anywhere in a larger buffer.
+  // A header may be anywhere in a larger buffer.
   const inside = joinedBytes(new Uint8Array(5), header).subarray(5);
   assert.deepEqual(decodeEmbeddingRequest(inside), { jpegBytes: 0x010203 });
 });
 
-Deno.test("a request that contradicts the protocol is refused by the field", () => {
+Deno.test("a request that breaks the protocol is refused by the field", () => {
   const valid = embeddingRequestHeader(10);
   const check = (header: Uint8Array, message: RegExp) =>
     assert.throws(() => decodeEmbeddingRequest(header), (error: Error) => {
@@ -65,11 +65,11 @@ Deno.test("a failure has one of four statuses and a text of bounded length", () 
   const [header, text] = encodeEmbeddingFailure("overloaded", "é".repeat(10_000));
   assert.equal(text!.length, 4_096);
   assert.equal(decodeEmbeddingResponse(header!).payloadBytes, 4_096);
-  // What a failure says of dimensions means nothing.
+  // The dimensions of a failure have no meaning.
   assert.equal(decodeEmbeddingResponse(changed(header!, 6, 9, 9)).status, "overloaded");
 });
 
-Deno.test("a response that contradicts the protocol is refused by the field", () => {
+Deno.test("a response that breaks the protocol is refused by the field", () => {
   const [valid, payload] = encodeEmbedding(EMBEDDING);
   const check = (header: Uint8Array, message: RegExp) =>
     assert.throws(() => decodeEmbeddingResponse(header), (error: Error) => {

@@ -4,7 +4,7 @@ import { seededRandom } from "../../support/seeded_random.ts";
 
 const SAMPLES = Int16Array.from([0, 1, -1, 32767, -32768]);
 
-Deno.test("samples that were put into a file come out of it", () => {
+Deno.test("samples that were written to a file are read from it", () => {
   const bytes = wavOf(SAMPLES, 16_000);
   const shape = readWav(bytes);
   deepEqual(shape, { channels: 1, sampleRateHz: 16_000, dataStart: 44, dataBytes: 10, durationMs: 10 / 32 });
@@ -14,7 +14,7 @@ Deno.test("samples that were put into a file come out of it", () => {
   deepEqual(wavSamples(shifted, shape), SAMPLES);
 });
 
-Deno.test("a file is read whatever stands around its samples, and refused with the reason otherwise", () => {
+Deno.test("a file is read whatever is around its samples, and refused with the reason otherwise", () => {
   const check = (
     change: (view: DataView, bytes: Uint8Array) => Uint8Array | void,
     expected: number | RegExp,

@@ -55,7 +55,7 @@ Deno.test("a playlist that could hide an address is refused", () => {
   check('#EXT-X-MAP:URI="https://[::1"', /no address/);
 });
 
-Deno.test("a body is a playlist by how it starts", () => {
+Deno.test("the beginning of a body decides whether it is a playlist", () => {
   const check = (text: string, expected: boolean) => {
     assert.equal(isPlaylist(new TextEncoder().encode(text)), expected, JSON.stringify(text));
   };

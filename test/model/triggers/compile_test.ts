@@ -99,7 +99,7 @@ Deno.test("conditions are joined, and slots are counted over conditions, edge an
   );
 });
 
-Deno.test("every signal can be said, and means its object of the program", () => {
+Deno.test("every signal can be written, and stands for its object of the program", () => {
   const check = (text: string, signal: Signal) => {
     const { instructions } = compileTrigger(`trigger t version 1\nwhen ${text} > 0\nemit e\nend`);
     assert.deepEqual(instructions[0], { op: "load", signal });
@@ -153,7 +153,7 @@ Deno.test("numbers are decimal with sign and exponent, and finite when they are 
   }
 });
 
-Deno.test("an error says line and column, the rule, what was got, and what may have been meant", () => {
+Deno.test("an error names line and column, the rule, the given text and a suggestion", () => {
   const check = (line: string, fault: string) => {
     assert.deepEqual(faultsOf(`trigger t version 1\nwhen confidence > 0\nemit e\n  ${line}\nend`), [
       `line 4: ${fault}`,
@@ -259,7 +259,7 @@ Deno.test("an error says line and column, the rule, what was got, and what may h
   check("end of it", 'column 7: nothing is expected here: got "of"');
 });
 
-Deno.test("what the whole source lacks or repeats is said where it shows", () => {
+Deno.test("missing and repeated parts of a source are reported with a position", () => {
   const check = (lines: string[], ...faults: string[]) =>
     assert.deepEqual(faultsOf(lines.join("\n")), faults);
   const [header, when, emit] = ["trigger t version 1", "when confidence > 0", "emit e"];

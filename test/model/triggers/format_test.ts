@@ -33,7 +33,7 @@ Deno.test("whatever was compiled is formatted to a source that compiles to the s
   }
 });
 
-Deno.test("a program that no source says is refused", () => {
+Deno.test("a program that no source compiles to is refused", () => {
   const check = (
     change: (program: TriggerProgram) => void,
     why = /^Refusal: Invalid program: was not made from source/,
@@ -75,7 +75,7 @@ Deno.test("a program that no source says is refused", () => {
   assert.ok(refused > 250);
 });
 
-/** Every kind of statement, in an order of chance. */
+/** Every kind of statement, in random order. */
 function randomSource(triggers: RandomTriggers): string {
   const pick = <T>(...values: T[]) => triggers.pick(values);
   const condition = () => {

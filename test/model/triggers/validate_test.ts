@@ -18,7 +18,7 @@ function jump(target: number) {
   return { op: "jump_if_false", target } as const;
 }
 
-/** The faults of a program, which must have passed the door. */
+/** The faults of a program, which must have the right shape. */
 function faultsOf(change: Partial<TriggerProgram>): string[] {
   const program = triggerProgram.parse({
     isa_version: 1,
@@ -75,7 +75,7 @@ Deno.test("a program has 1 to 64 instructions and ends with its only halt", () =
   check([EMIT, HALT, HALT], "instruction 1 (halt): nothing may follow halt", strayAt(0, "emit"));
 });
 
-/** What is said of an action that does not stand where actions stand. */
+/** The fault of an action outside of the block of actions. */
 function strayAt(at: number, op: string): string {
   return `instruction ${at} (${op}): all actions must stand in one block directly before the final halt`;
 }
@@ -160,7 +160,7 @@ Deno.test("jumps go forward, stay inside and do not enter the actions in their m
   target(2 ** 32, "target must be at most 6, the last one: got 4294967296");
 });
 
-Deno.test("the stack never holds less than is taken nor more than fits, on every way", () => {
+Deno.test("the stack never holds less than is taken nor more than fits, on every path", () => {
   const loads = (count: number): Code => Array(count).fill(LOAD);
   const ands = (count: number): Code => Array(count).fill(AND);
   check([...loads(16), ...ands(15), jump(33), EMIT, HALT]);
@@ -192,7 +192,7 @@ Deno.test("the stack never holds less than is taken nor more than fits, on every
   ) {
     check([LOAD, { op }, EMIT, HALT], `instruction 1 (${op}): takes 2 values from a stack of 1`);
   }
-  // What is left on the stack hurts nobody, as long as every way leaves the same.
+  // Values may be left on the stack, as long as every path leaves the same number.
   check([LOAD, LOAD, jump(4), EMIT, HALT]);
   check(
     [LOAD, jump(3), LOAD, EMIT, HALT],
@@ -222,7 +222,7 @@ Deno.test("a program needs as many slots as its highest one and those below it",
   assert.equal(slots(7, 2), 8);
 });
 
-Deno.test("the door takes no other shape, and says nothing of what only breaks a rule", () => {
+Deno.test("other shapes are refused, and broken rules are left to the validator", () => {
   const valid = compileTrigger(
     "trigger t version 1\nwhen object_count:a@b > 1\nemit e\ncapture clip 1 2\nend",
   );

@@ -15,7 +15,7 @@ const HOOK = "wh_000000000000000000000001";
 const ROOT = "0123456789abcdef0123456789abcdef";
 const BODY = new TextEncoder().encode('{"specversion":"1.0"}');
 
-Deno.test("the key and the signature are those of the contract's self-check", () => {
+Deno.test("the key and the signature are the expected ones", () => {
   const key = signingKey(ROOT, RUN, HOOK);
   assert.equal(key.toHex(), "7d352251c3b1d4b347eeffc94939b89634ac0b623f365f7d2c2774feb8dde8cd");
   assert.equal(
@@ -148,7 +148,7 @@ Deno.test("hooks follow from the events that register and delete them, and malfo
   assert.deepEqual([...hooks.keys()], ["wh_b"]);
 });
 
-Deno.test("an event matches by its exact kind, a trigger by its program's wish as well", () => {
+Deno.test("an event matches by its exact kind, a trigger by the actions of its program as well", () => {
   const check = (eventKinds: string[], kind: string, payload: unknown, expected: boolean) =>
     assert.equal(
       matches({ webhookId: HOOK, runId: RUN, url: "", eventKinds, registeredSeq: 1 }, {
