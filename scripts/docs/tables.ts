@@ -1,6 +1,6 @@
 /** TABLE of the generated sections of docs/: the name in the marker, and the text that the code's tables give. */
 
-import { SETTINGS } from "../../src/base/config.ts";
+import { SETTINGS } from "../../src/base/settings.ts";
 import { FAMILIES, type Family } from "../../src/base/metric_families.ts";
 import { REFUSALS } from "../../src/base/refusal.ts";
 import { ROUTES } from "../../src/http/app.ts";

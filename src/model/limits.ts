@@ -10,7 +10,7 @@ export interface Range {
 
 /**
  * Names end with their unit; a name without one counts things. Limits that an operator may change are rows of the table
- * of settings instead (`base/config.ts`). A bound that only protects one module (the size of a buffer, the wait for a
+ * of settings instead (`base/settings.ts`). A bound that only protects one module (the size of a buffer, the wait for a
  * child process) is a constant of that module. See docs/limits.md#limits.
  */
 export const LIMITS = deepFrozen({

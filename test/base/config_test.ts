@@ -1,7 +1,8 @@
 /** The environment becomes a configuration, or a list of everything that is wrong with it. */
 
 import assert from "node:assert/strict";
-import { type Config, ConfigFaults, readConfig, SETTINGS } from "../../src/base/config.ts";
+import { type Config, ConfigFaults, readConfig } from "../../src/base/config.ts";
+import { SETTINGS } from "../../src/base/settings.ts";
 
 type Env = Record<string, string>;
 

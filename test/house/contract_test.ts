@@ -2,7 +2,8 @@
 
 import assert from "node:assert/strict";
 import type { z } from "zod";
-import { readConfig, SETTINGS } from "../../src/base/config.ts";
+import { readConfig } from "../../src/base/config.ts";
+import { SETTINGS } from "../../src/base/settings.ts";
 import { FAMILIES } from "../../src/base/metric_families.ts";
 import { REFUSALS } from "../../src/base/refusal.ts";
 import { EVENTS } from "../../src/model/events/event_table.ts";

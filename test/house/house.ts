@@ -113,9 +113,6 @@ export const FORBIDDEN: readonly {
   { what: "exports what another file has", pattern: /^export (?:type )?(?:\*(?: as \w+)?|\{[^}]*\}) from/m },
 ];
 
-/** Names that two files still declare; to be emptied. */
-export const NAMES_TO_BE_RENAMED: readonly string[] = ["TICKS_PER_SECOND", "WebhooksOptions", "WorkerScope"];
-
 /** Folders of src/ that still have too many or too few files; to be emptied. */
 export const FOLDERS_TO_BE_ARRANGED: readonly string[] = ["flow/infer", "flow/policies", "remote"];
 

@@ -1,6 +1,6 @@
 /** The rows of every table, and the pattern by which a use of a row is recognised in the code. */
 
-import { SETTINGS } from "../../src/base/config.ts";
+import { SETTINGS } from "../../src/base/settings.ts";
 import { FAMILIES } from "../../src/base/metric_families.ts";
 import { REFUSALS } from "../../src/base/refusal.ts";
 import { EVENTS } from "../../src/model/events/event_table.ts";
@@ -25,7 +25,7 @@ export const TABLES: Readonly<Record<"config" | "metrics" | "limits" | "refusals
       const readers = row === "SERVICE_TRANSPORT" ? files.filter(({ room }) => room === "door") : files;
       return SETTINGS[row as keyof typeof SETTINGS].field.split(".")
         .every((name) =>
-          somewhere(readers, new RegExp(`(\\.|\\bconfig\\b.*|[{,] *)${name}\\b`), "base/config.ts")
+          somewhere(readers, new RegExp(`(\\.|\\bconfig\\b.*|[{,] *)${name}\\b`), "base/settings.ts")
         );
     },
   },

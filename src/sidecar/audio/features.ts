@@ -47,14 +47,13 @@ export function measure(samples: Int16Array): Features {
   const features = emptyFeatures(frames);
   const { power, powerDb } = spectra(samples, frames, features);
   const floor = noiseFloor(powerDb, frames);
-  const fourier = new RealFourier(WINDOW);
   const lines = new Float32Array(frames * BINS);
-  const mirrored = new Float64Array(WINDOW);
+  const autocorrelation = { fourier: new RealFourier(WINDOW), mirrored: new Float64Array(WINDOW) };
   for (let frame = 0; frame < frames; frame += 1) {
     const at = frame * BINS;
     const frameFloor = floor.subarray(at, at + BINS);
     measureShape(features, frame, power.subarray(at, at + BINS), powerDb.subarray(at, at + BINS), frameFloor);
-    measurePitch(features, frame, power.subarray(at, at + BINS), frameFloor, fourier, mirrored);
+    measurePitch(features, frame, power.subarray(at, at + BINS), frameFloor, autocorrelation);
     measureLines(features, frame, power, powerDb, lines);
     measureOnset(features, frame, powerDb);
   }
@@ -219,8 +218,7 @@ function measurePitch(
   frame: number,
   power: Float32Array,
   floor: Float32Array,
-  fourier: RealFourier,
-  mirrored: Float64Array,
+  { fourier, mirrored }: { readonly fourier: RealFourier; readonly mirrored: Float64Array },
 ): void {
   mirrored.fill(0);
   for (let k = PITCH_FROM; k < PITCH_TO; k += 1) {
