@@ -6,9 +6,9 @@ import { findTools } from "../src/environment.ts";
 import { CLIPS, PROJECT_ROOT } from "./support/service.ts";
 import type { Probe } from "./support/probe_worker.ts";
 
-/** Opens the real service confined as in production, with `test/support/probe_worker.ts` looking around inside it. */
+/** Opens the real service in its sandbox as in production; `test/support/probe_worker.ts` probes it from inside. */
 async function probeFromInside(): Promise<{ probes: Record<string, Probe>; root: string }> {
-  const root = Deno.realPathSync(Deno.makeTempDirSync({ prefix: "service-confine-" }));
+  const root = Deno.realPathSync(Deno.makeTempDirSync({ prefix: "service-sandbox-" }));
   for (const name of ["data", "data/tmp", "uploads", "media", "outside"]) Deno.mkdirSync(join(root, name));
   Deno.writeTextFileSync(join(root, "outside", "secret.txt"), "secret");
   Deno.copyFileSync(join(CLIPS, "intel_bottle.mp4"), join(root, "outside", "film.mp4"));
