@@ -115,7 +115,7 @@ function faultsBetween(read: Partial<Config>): string[] {
 }
 
 function faultLine(name: string, row: Setting<string, unknown>, got: string): string {
-  // A password can also stand inside a URL that is no secret by itself.
+  // A URL that is no secret itself may contain a password.
   const isShown = !row.isSecret && !got.includes("@");
   const short = got.length > 80 ? `${got.slice(0, 80)}…` : got;
   return `${name} must be ${row.parser.rule}, got ${

@@ -180,7 +180,7 @@ export function list<T>(item: Parser<T>): Parser<readonly T[]> {
 /** How often a failed webhook delivery is retried. */
 export const WEBHOOK_RETRIES = 3;
 
-/** The delay before each retry; the last one of a shorter list also stands for the missing ones. */
+/** The delay before each retry; the last one of a shorter list is repeated. */
 export const retryDelays: Parser<readonly number[]> = {
   rule: `one to ${WEBHOOK_RETRIES} comma-separated integers from 0 to 3600000`,
   read: (text) => {
