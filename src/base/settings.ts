@@ -159,7 +159,7 @@ export const SETTINGS = {
     "dataDir",
     ".service-data",
     path,
-    "Folder of the timeline, the blobs, the uploads and the webhook delivery log",
+    "Folder of the timeline, the blobs, the search index and the webhook delivery log",
   ),
   SERVICE_WAL_SYNC: setting(
     "walSync",

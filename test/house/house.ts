@@ -58,7 +58,7 @@ export const TOUCHES: readonly {
   },
   {
     // The named pipes through which frames arrive live in a folder that media makes and removes; the door makes the
-    // folders that the service is then confined to.
+    // folders that the sandboxed service may then use.
     what: "makes folders or removes files",
     pattern: /\bDeno\.(mkdir|remove|makeTempDir)(Sync)?\b/,
     rooms: ["store", "media", "door"],
@@ -112,9 +112,6 @@ export const FORBIDDEN: readonly {
   { what: "keeps state in a module", pattern: /^(export )?(let|var) /m },
   { what: "exports what another file has", pattern: /^export (?:type )?(?:\*(?: as \w+)?|\{[^}]*\}) from/m },
 ];
-
-/** Folders of src/ that still have too many or too few files; to be emptied. */
-export const FOLDERS_TO_BE_ARRANGED: readonly string[] = ["remote"];
 
 /** File names that say nothing of what is inside. */
 export const EMPTY_NAMES = /(^|[_/])(utils?|helpers?|common|misc|shared)(_|\.ts)/;

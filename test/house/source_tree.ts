@@ -50,14 +50,21 @@ export function roomOf(path: string): string {
   return path.includes("/") && !path.startsWith("service/") ? path.split("/")[0]! : "door";
 }
 
-/** Every folder with files of its own, and how many those are; src/ itself is the empty path. */
-export function foldersOf(files: readonly SourceFile[]): { folder: string; files: number }[] {
+/** Every folder that holds files, with the number of its files and of the folders directly below it. */
+export function foldersOf(
+  files: readonly SourceFile[],
+): { folder: string; files: number; folders: number }[] {
   const counts = new Map<string, number>();
   for (const { path } of files) {
-    const folder = path.split("/").slice(0, -1).join("/");
+    const folder = dirname(path);
     counts.set(folder, (counts.get(folder) ?? 0) + 1);
   }
-  return [...counts].map(([folder, files]) => ({ folder, files }));
+  const names = [...counts.keys()];
+  return names.map((folder) => ({
+    folder,
+    files: counts.get(folder)!,
+    folders: names.filter((name) => name !== folder && dirname(name) === folder).length,
+  }));
 }
 
 /** The line, counted from 1, on which the character at `index` stands. */

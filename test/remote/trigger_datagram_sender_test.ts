@@ -91,7 +91,7 @@ Deno.test("a closed sender sends nothing", async () => {
   equal(await out.send("late"), false);
 });
 
-Deno.test("the confined service reaches the configured socket and no other one", async () => {
+Deno.test("the sandboxed service reaches the configured socket and no other one", async () => {
   using configured = openSender();
   using other = openSender();
   using listener = configured.listen();
