@@ -1,4 +1,4 @@
-/** The live Worker itself: sessions of a real one, without the service around it. */
+/** Sessions in a real live Worker, without the rest of the service. */
 
 import assert from "node:assert/strict";
 import { quietLog } from "../../src/base/log.ts";
@@ -9,14 +9,14 @@ import { fileInput } from "../../src/media/input.ts";
 import { type MediaInfo, probeMedia } from "../../src/media/probe.ts";
 import { findTools } from "../../src/environment.ts";
 import { TemporaryFolder } from "../support/folders.ts";
-import { PublisherMedia, testPicture } from "../support/live/live_publisher.ts";
+import { PublisherMedia, testVideo } from "../support/live/live_publisher.ts";
 import { offerText } from "../support/live/fake_live_workers.ts";
 import { childProcesses } from "../support/own_process.ts";
 import { until } from "../support/until.ts";
 
 const media = new PublisherMedia();
 addEventListener("unload", () => media[Symbol.dispose]());
-const CLIP = media.vp8("clip", testPicture("320x180", 2));
+const CLIP = media.vp8("clip", testVideo("320x180", 2));
 
 const SETTINGS: Omit<SessionSettings, "sessionId"> = {
   generation: 1,
@@ -69,7 +69,7 @@ class Workers implements AsyncDisposable {
       reports.push(report);
     });
     const waitFor: Opened["waitFor"] = async (kind) => {
-      await until(`it says ${kind}`, () => reports.some((report) => report.kind === kind));
+      await until(`it reports ${kind}`, () => reports.some((report) => report.kind === kind));
       return reports.find((report) => report.kind === kind) as never;
     };
     return { port, reports, waitFor };
@@ -90,7 +90,7 @@ function kinds(reports: readonly SessionReport[]): string {
   );
 }
 
-Deno.test("an offer is answered, and a session that nobody joins closes when it is told to", async () => {
+Deno.test("an offer is answered, and a session without a publisher closes when it is ordered to", async () => {
   await using workers = new Workers();
   const { port, reports, waitFor } = workers.open({ kind: "offer", offer: offerText() });
   const { answer, video, audioTracks } = await waitFor("answered");
@@ -112,7 +112,7 @@ for (
     ["two videos", offerText({ video: [["VP8"], ["VP8"]] }), 415],
   ] as const
 ) {
-  Deno.test(`an offer of ${what} is refused with ${status}, and that is the last word`, async () => {
+  Deno.test(`an offer of ${what} is refused with ${status}, and no other report follows`, async () => {
     await using workers = new Workers();
     const { port, reports, waitFor } = workers.open({ kind: "offer", offer });
     assert.equal((await waitFor("refused")).status, status);
@@ -121,14 +121,14 @@ for (
   });
 }
 
-Deno.test("a session that is closed while it opens is closed when it has opened", async () => {
+Deno.test("a session that is closed while it opens closes when it has opened", async () => {
   await using workers = new Workers();
   const { port, reports } = workers.open({ kind: "offer", offer: offerText() });
   await port.close();
   assert.match(kinds(reports), /^(answered )?closed$/);
 });
 
-Deno.test("a source of known length is seen to its end, and then the session ends", async () => {
+Deno.test("a source of known length is decoded to its end, and then the session ends", async () => {
   await using workers = new Workers();
   const { reports, waitFor } = workers.open(await pulled(CLIP));
   await waitFor("closed");
@@ -138,7 +138,7 @@ Deno.test("a source of known length is seen to its end, and then the session end
   assert.equal(sum(reports, "gateFramesAnalyzed"), 60);
 });
 
-Deno.test("a live source that breaks off leaves a gap, and its time goes on behind it", async () => {
+Deno.test("a live source that ends leaves a gap, and its times continue after it", async () => {
   await using workers = new Workers();
   const live = await pulled(CLIP, { durationMs: null });
   const { port, reports, waitFor } = workers.open(live);
@@ -148,7 +148,7 @@ Deno.test("a live source that breaks off leaves a gap, and its time goes on behi
   port.send({ ...live, settings: { ...SETTINGS, sessionId: reports[0]!.sessionId } });
   await until("there is another gap", () => reports.slice(before).some(({ kind }) => kind === "gap"));
   await port.close();
-  // What was measured before the gap may still be on its way to a picture.
+  // The JPEG of a frame from before the gap may still be in the making.
   const after = reports.slice(reports.findIndex(({ kind }) => kind === "resumed"));
   assert.match(kinds(after), /^resumed (picture )*gap (picture )*closed$/);
   const frames = after.flatMap((report) => report.kind === "picture" ? [report.picture.frame] : []);
@@ -157,10 +157,10 @@ Deno.test("a live source that breaks off leaves a gap, and its time goes on behi
   assert.equal(sum(reports, "framesDecoded"), 120);
 });
 
-Deno.test("pictures stop where the credits do, and go on with what is acknowledged", async () => {
+Deno.test("without credits no pictures are reported", async () => {
   await using workers = new Workers();
   const everyFrame = { ...SETTINGS.gateThresholds, keepaliveEveryFrames: 1 };
-  // Frames of a picture that jumps, so that none is part of a loop.
+  // Every frame is different, so that none is part of a loop.
   const jumping = media.vp8("jumping", [
     "-f",
     "lavfi",
@@ -182,7 +182,7 @@ Deno.test("pictures stop where the credits do, and go on with what is acknowledg
   assert.ok(dropped > 0);
 });
 
-Deno.test("a session whose trigger cannot run is ended, and the one beside it is not", async () => {
+Deno.test("a session whose trigger cannot run is ended, and another session is not", async () => {
   await using workers = new Workers();
   const healthy = workers.open({ kind: "offer", offer: offerText() });
   await healthy.waitFor("answered");
@@ -194,7 +194,7 @@ Deno.test("a session whose trigger cannot run is ended, and the one beside it is
   await healthy.waitFor("ice_restarted");
 });
 
-Deno.test("nothing runs on when the Workers are closed under their sessions", async () => {
+Deno.test("no program is left when the Workers are closed with open sessions", async () => {
   {
     await using workers = new Workers();
     const live = workers.open(await pulled(CLIP, { durationMs: null }));
@@ -204,7 +204,7 @@ Deno.test("nothing runs on when the Workers are closed under their sessions", as
   await until("no program is left", () => childProcesses("pipe:").length === 0);
 });
 
-/** A file in place of a live source. */
+/** A file that is pulled like a live source. */
 async function pulled(
   path: string,
   changes: Partial<MediaInfo> = {},

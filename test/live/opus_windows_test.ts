@@ -1,19 +1,19 @@
-/** Opus windows: which packets are together, when a window begins and ends, and what is no packet at all. */
+/** Opus windows: when a window begins and ends, and which bytes are no packet. */
 
 import assert from "node:assert/strict";
 import { type CutWindow, OpusWindows } from "../../src/live/opus_windows.ts";
 
 const MS = 48;
 
-/** `from+n` is n packets of 20 ms from so many milliseconds on; with `!` before it, packets before them were lost. */
+/** `from+n` is n packets of 20 ms, the first at `from` milliseconds; with `!` before it, packets before them were lost. */
 function run(script: string, at = 0): string {
   const windows = new OpusWindows();
   const out: CutWindow[] = [];
-  for (const word of script.split(" ")) {
-    const [from, packets] = word.replace("!", "").split("+").map(Number);
+  for (const step of script.split(" ")) {
+    const [from, packets] = step.replace("!", "").split("+").map(Number);
     for (let index = 0; index < packets!; index++) {
       const rtpTimestamp = (at + from! + index * 20) * MS;
-      windows.push({ data: packet(), rtpTimestamp, hasGap: index === 0 && word.startsWith("!") }, out);
+      windows.push({ data: packet(), rtpTimestamp, hasGap: index === 0 && step.startsWith("!") }, out);
     }
   }
   const ended = out.length;
@@ -46,11 +46,11 @@ check(
   "1000+10 400+20",
   "0-200:10, rest 0-400:20",
 );
-check("a leap of the clock ends the window", "0+10 9000+20", "0-200:10, rest 9000-9400:20");
+check("a jump of the clock ends the window", "0+10 9000+20", "0-200:10, rest 9000-9400:20");
 check("a pause of a silent publisher does not", "0+10 400+20", "rest 0-800:30");
 check("times count from the track's first packet", "0+201", "0-4020:201", 90_000_000);
 
-Deno.test("what is no Opus packet is as if it had not come", () => {
+Deno.test("bytes that are no Opus packet are ignored", () => {
   const bad: readonly (readonly number[])[] = [[], [31 << 3 | 3], [31 << 3 | 3, 0], [3 << 3 | 3, 3]];
   const windows = new OpusWindows();
   const out: CutWindow[] = [];
@@ -65,7 +65,7 @@ Deno.test("what is no Opus packet is as if it had not come", () => {
   assert.deepEqual(out.map(({ units, endPtsMs }) => [units.length, endPtsMs]), [[20, 400]]);
 });
 
-Deno.test("a packet says how long it is", () => {
+Deno.test("the duration of a packet is read from its header", () => {
   const cases: readonly (readonly [bytes: readonly number[], ms: number])[] = [
     [[0 << 3], 10],
     [[3 << 3], 60],
@@ -82,7 +82,7 @@ Deno.test("a packet says how long it is", () => {
   }
 });
 
-Deno.test("packets without end do not fill the memory", () => {
+Deno.test("the memory of a window is bounded", () => {
   const windows = new OpusWindows();
   const out: CutWindow[] = [];
   for (let index = 0; index < 5_000; index++) {

@@ -37,7 +37,7 @@ for (
   });
 }
 
-Deno.test("credits of one kind are not those of another", () => {
+Deno.test("the kinds have separate credits", () => {
   const { outbox } = outboxOf();
   takeable(outbox, "pictures");
   assert.ok(outbox.hasCredit("evidence") && outbox.hasCredit("audioWindows"));

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { SessionCounts } from "../../src/live/session_counts.ts";
 
-Deno.test("nothing is reported of a second in which nothing happened", () => {
+Deno.test("a second in which nothing happened gives no report", () => {
   assert.equal(new SessionCounts().take(), null);
 });
 

@@ -34,7 +34,7 @@ async function checkRefused(path: string, expected: RegExp): Promise<void> {
   });
 }
 
-Deno.test("probing tells what a file holds", async () => {
+Deno.test("probing reports what a file contains", async () => {
   using folder = new TempFolder();
   const at = (name: string) => join(folder.path, name);
   const check = async (path: string, expected: object, video: object | null) => {

@@ -91,7 +91,7 @@ Deno.test("aborting kills the process and rejects with the signal's reason", asy
   await rejects(run(script, [], options({ signal: abort.signal })), /nobody waits any more/);
 });
 
-Deno.test("a program that is missing is an error and no outcome", async () => {
+Deno.test("a missing program rejects and gives no outcome", async () => {
   await rejects(run("/no/such/program", [], options()), Deno.errors.NotFound);
 });
 

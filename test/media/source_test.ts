@@ -4,12 +4,12 @@ import { Refusal } from "../../src/base/refusal.ts";
 import { ownerPrefix, refusePointers, resolveLocalSource } from "../../src/media/source.ts";
 import { TempFolder } from "../support/media.ts";
 
-/** The principal of the key `dev-key`; contract 2.1 gives its owner prefix. */
+/** The principal of the key `dev-key` and its owner prefix, computed independently. */
 const KEY = "api-key:7e9f8fd111802be56c379d597842e29b2cebd35ff2133d431a49fa556a18704e";
 const PREFIX = "0367d5d86437c1544751e3f32295e369c41044d6359ac0c61d22673cd97e1d20__";
 const OTHER = "f".repeat(64) + "__";
 
-/** Folders as an operator has them: one root, the upload root, and what lies outside. `$R`, `$U`, `$O` name them. */
+/** The folders of an operator: a root `$R`, the upload root `$U`, and a folder outside `$O`. */
 function folders() {
   const root = new TempFolder();
   const uploads = new TempFolder();
@@ -65,7 +65,7 @@ function folders() {
 type Row = [uri: string, expected: string | RegExp];
 const HIDDEN = /no such file is visible/;
 
-/** `expected` is the real path, or what the refusal says. */
+/** `expected` is the real path, or the message of the refusal. */
 async function checkAll(rows: readonly Row[], principalKey: string, moreRoots: readonly string[] = []) {
   using places = folders();
   const policy = {

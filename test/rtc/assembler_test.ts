@@ -10,7 +10,7 @@ interface Frame {
   readonly packets: VideoPacket[];
 }
 
-/** VP8 frames of 1 to 12 packets, a keyframe every 30, made up but for their heads. */
+/** VP8 frames of 1 to 12 packets with a keyframe every 30; only their headers are real. */
 function stream(
   count: number,
   options: { sequence?: number; timestamp?: number; isMarked?: boolean } = {},
@@ -36,7 +36,7 @@ function emptyActions(): AssemblerActions {
   return { units: [], nacks: [], wantsKeyframe: false };
 }
 
-/** What came out, as places in the list of frames. */
+/** The units that came out, as indices in the list of frames. */
 function placesOf(frames: Frame[], actions: AssemblerActions): number[] {
   return actions.units.map((unit) =>
     frames.findIndex(({ timestamp }) => timestamp === unit.rtpTimestamp % 2 ** 32)
@@ -48,12 +48,12 @@ interface Faults {
   readonly reorder?: number;
   readonly duplicate?: number;
   readonly burst?: number;
-  /** Whether asked packets are sent again, through the same network. */
+  /** Whether requested packets are sent again, through the same network. */
   readonly isAnswered?: boolean;
   readonly seed: number;
 }
 
-/** Runs frames through a network of 20 ms, one frame every 33 ms. */
+/** Sends frames through a network with a delay of 20 ms, one frame every 33 ms. */
 function run(
   frames: Frame[],
   faults: Faults,
@@ -63,16 +63,16 @@ function run(
   const assembler = new Assembler(codec);
   const actions = emptyActions();
   const sent = new Map<number, VideoPacket>();
-  const flying: { atMs: number; packet: VideoPacket }[] = [];
+  const inTransit: { atMs: number; packet: VideoPacket }[] = [];
   let burst = 0;
   const send = (packet: VideoPacket, nowMs: number) => {
-    // Nothing tells that a stream began earlier, so its first packet arrives.
-    if (packet === frames[0]!.packets[0]) return void flying.push({ atMs: nowMs + 20, packet });
+    // The loss of the very first packet cannot be noticed, so it always arrives.
+    if (packet === frames[0]!.packets[0]) return void inTransit.push({ atMs: nowMs + 20, packet });
     if (random() < (faults.burst ?? 0)) burst = 20;
     if (burst-- > 0 || random() < (faults.loss ?? 0)) return;
     const delay = 20 + (random() < (faults.reorder ?? 0) ? random() * 60 : 0);
-    flying.push({ atMs: nowMs + delay, packet });
-    if (random() < (faults.duplicate ?? 0)) flying.push({ atMs: nowMs + delay + random() * 100, packet });
+    inTransit.push({ atMs: nowMs + delay, packet });
+    if (random() < (faults.duplicate ?? 0)) inTransit.push({ atMs: nowMs + delay + random() * 100, packet });
   };
   for (let nowMs = 0; nowMs < frames.length * 33 + 3_000; nowMs++) {
     const frame = nowMs % 33 === 0 ? frames[nowMs / 33] : undefined;
@@ -80,10 +80,10 @@ function run(
       sent.set(packet.sequence, packet);
       send(packet, nowMs);
     }
-    for (const { packet } of flying.filter(({ atMs }) => atMs <= nowMs)) {
+    for (const { packet } of inTransit.filter(({ atMs }) => atMs <= nowMs)) {
       assembler.push({ ...packet, arrivedMs: nowMs }, nowMs, actions);
     }
-    flying.splice(0, flying.length, ...flying.filter(({ atMs }) => atMs > nowMs));
+    inTransit.splice(0, inTransit.length, ...inTransit.filter(({ atMs }) => atMs > nowMs));
     if (nowMs % 5 === 0) assembler.poll(nowMs, 40, actions);
     for (const sequence of actions.nacks.splice(0)) {
       const packet = sent.get(sequence);
@@ -93,7 +93,7 @@ function run(
   return { assembler, actions };
 }
 
-Deno.test("a network that repairs its losses loses no frame, in any order and over the wraps", () => {
+Deno.test("with retransmissions no frame is lost, in any order of packets and over wraps", () => {
   const check = (faults: Faults, options: Parameters<typeof stream>[1] = {}) => {
     const frames = stream(400, options);
     const { assembler, actions } = run(frames, { ...faults, isAnswered: true });
@@ -110,7 +110,7 @@ Deno.test("a network that repairs its losses loses no frame, in any order and ov
   check({ seed: 9, duplicate: 1 });
 });
 
-Deno.test("what is handed on is always a keyframe or follows the frame before it", () => {
+Deno.test("every unit is a keyframe or follows the unit before it", () => {
   for (let seed = 0; seed < 20; seed++) {
     const frames = stream(300, { sequence: 65_300 });
     const { actions, assembler } = run(frames, {
@@ -132,7 +132,7 @@ Deno.test("what is handed on is always a keyframe or follows the frame before it
   }
 });
 
-Deno.test("the packets around the wrap may be lost and come again", () => {
+Deno.test("packets around the wrap can be lost and retransmitted", () => {
   for (const missing of [65_534, 65_535, 0, 1]) {
     const frames = stream(60, { sequence: 65_480 });
     const assembler = new Assembler("vp8");
@@ -152,7 +152,7 @@ Deno.test("the packets around the wrap may be lost and come again", () => {
   }
 });
 
-Deno.test("a packet is asked for after 5 ms, then at most 8 times, and given up after 250 ms", () => {
+Deno.test("a packet is requested after 5 ms, at most 8 times, and given up after 250 ms", () => {
   const frames = stream(3);
   const assembler = new Assembler("vp8");
   const actions = emptyActions();
@@ -172,7 +172,7 @@ Deno.test("a packet is asked for after 5 ms, then at most 8 times, and given up 
   assert.equal(assembler.isWaiting, false);
 });
 
-Deno.test("frames end with the next timestamp where nothing is marked, and padding is no frame", () => {
+Deno.test("without markers a frame ends with the next timestamp, and padding is no frame", () => {
   const frames = stream(10, { isMarked: false });
   const assembler = new Assembler("vp8");
   const actions = emptyActions();
@@ -185,7 +185,7 @@ Deno.test("frames end with the next timestamp where nothing is marked, and paddi
   assert.deepEqual(placesOf(frames, actions), [0, 1, 2, 3, 4, 5, 6, 7, 8]);
 });
 
-Deno.test("a sender that begins anew, far from where it was, is followed with its next keyframe", () => {
+Deno.test("a sender that restarts with other sequence numbers is followed from its next keyframe", () => {
   const assembler = new Assembler("vp8");
   const actions = emptyActions();
   let nowMs = 0;
@@ -197,7 +197,7 @@ Deno.test("a sender that begins anew, far from where it was, is followed with it
   push(stream(20, { sequence: 100 }));
   push(stream(20, { sequence: 30_000, timestamp: 5_000_000 }));
   assert.equal(actions.units.length, 40);
-  // A single packet from nowhere is none.
+  // A single packet far outside the window is ignored.
   const [stray] = stream(1, { sequence: 60_000 });
   assembler.push(stray!.packets[0]!, nowMs, actions);
   push(stream(20, { sequence: 30_000, timestamp: 5_000_000 }).slice(0, 1));
@@ -225,7 +225,7 @@ Deno.test("units over 2 MiB are dropped and counted, and memory stays bounded", 
   assert.equal(actions.units.length, 1);
 });
 
-Deno.test("no payload makes it throw, of any codec", () => {
+Deno.test("no payload of any codec makes the assembler throw", () => {
   const random = seededRandom(5);
   for (const codec of ["vp8", "vp9", "h264", "h265", "av1"] as const) {
     const assembler = new Assembler(codec, codec === "h264" ? [Uint8Array.of(0x67, 66)] : []);

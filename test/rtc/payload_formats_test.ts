@@ -4,7 +4,7 @@ import type { VideoCodec } from "../../src/model/live/offer.ts";
 import { ivfFrames } from "../support/live/encoded_media.ts";
 import { ffmpegEncoder, needing } from "../support/needs.ts";
 
-/** Payloads of one unit, of at most 900 bytes. */
+/** Splits a unit into payloads of at most 900 bytes. */
 type Packetizer = (frame: Uint8Array) => Uint8Array[];
 const PIECE = 900;
 
@@ -38,7 +38,7 @@ async function encode(
   return success ? stdout : null;
 }
 
-/** NAL units of a stream, grouped by the delimiters before each access unit, which are left out. */
+/** The NAL units of each access unit of a stream, without the delimiters between them. */
 function unitsOf(stream: Uint8Array, isDelimiter: (nal: Uint8Array) => boolean): Uint8Array[][] {
   const starts: number[] = [];
   for (let at = 0; at + 3 < stream.length; at++) {
@@ -66,7 +66,7 @@ function pieces(bytes: Uint8Array): Uint8Array[] {
   );
 }
 
-/** Small NAL units together in one packet, large ones in fragments. */
+/** Small NAL units aggregated into one packet, large ones fragmented. */
 function nalPayloads(
   nals: Uint8Array[],
   head: (nal: Uint8Array, type: number) => number[],
@@ -164,7 +164,7 @@ Deno.test({
   },
 });
 
-Deno.test("VP8 and VP9 come out as they went in, whatever their descriptors carry", async () => {
+Deno.test("VP8 and VP9 come out as they went in, whatever fields their descriptors have", async () => {
   const vp8: Packetizer = (frame) =>
     pieces(frame).map((piece, index) =>
       Uint8Array.from([0x80 | (index === 0 ? 0x10 : 0), 0xf0, 0x81, 0x02, 7, 0x20, ...piece])

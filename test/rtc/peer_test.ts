@@ -60,7 +60,7 @@ interface Session {
   peer: Peer | null;
 }
 
-/** Lets a publisher run against a peer until the publisher is done and, if asked, the peer has ended. */
+/** Runs a publisher against a peer until the publisher has finished and, with `waitsForEnd`, the peer has ended. */
 async function publish(
   args: string[],
   options: { waitsForEnd?: boolean; world?: World; during?: (session: Session) => Promise<void> } = {},
@@ -140,7 +140,7 @@ function hexOf(bytes: Uint8Array): string {
   return bytes.toHex();
 }
 
-Deno.test("frames arrive byte for byte with their exact timestamps, and sound beside them", async () => {
+Deno.test("frames arrive byte for byte with their exact timestamps, and so does sound", async () => {
   const session = await publish(["--video", SMALL, "--audio", SOUND, "--audio", SOUND]);
   assertWhole(session, [await readVideo(SMALL)]);
   const [first] = session.units;
@@ -168,22 +168,22 @@ Deno.test("5 % loss, reordering and duplicates over the wrap of sequence and tim
   }));
 });
 
-Deno.test("a change of the resolution is a keyframe that tells the new size", async () => {
+Deno.test("after a change of the resolution a keyframe has the new size", async () => {
   const session = await publish(["--video", SMALL, "--video", LARGE, "--no-ssrc", "--trickle"]);
   assertWhole(session, [await readVideo(SMALL), await readVideo(LARGE)]);
   const sizes = session.units.filter(({ isKeyframe }) => isKeyframe).map(({ width }) => width);
   assert.deepEqual([...new Set(sizes)], [320, 640]);
 });
 
-Deno.test("H.264 comes as Annex B, and its size is that of the cropped picture", async () => {
+Deno.test("H.264 is given as Annex B, and its size is that of the cropped frame", async () => {
   const session = await publish(["--video", H264]);
   assertWhole(session, [await readVideo(H264)]);
   const [first] = session.units;
   assert.deepEqual([first!.isKeyframe, first!.width, first!.height], [true, 322, 182]);
 });
 
-Deno.test("after a loss that nobody repairs the stream goes on with a keyframe", async () => {
-  // More than 100 packets over the wrap of the sequence, too.
+Deno.test("after a loss without retransmission the stream continues with a keyframe", async () => {
+  // More than 100 packets are lost, including the wrap of the sequence number.
   const session = await publish(["--video", SMALL, "--sequence", "65450", "--hole", "20,130"]);
   const frames = (await readVideo(SMALL)).frames;
   const { timestamps } = fact(session, "sent") as { timestamps: number[] };
@@ -198,20 +198,20 @@ Deno.test("after a loss that nobody repairs the stream goes on with a keyframe",
   assert.equal(before, frames.length - 1);
 });
 
-Deno.test("a keyframe is asked for when nothing else can be used", async () => {
+Deno.test("a keyframe is requested when nothing else can be used", async () => {
   const session = await publish(["--video", ONE_KEYFRAME, "--hole", "20,1"]);
   fact(session, "keyframe_request");
   assert.ok(session.units.length < 25, `${session.units.length}`);
   assert.ok(session.peer!.counts.keyframesRequested <= 3);
 });
 
-Deno.test("what strangers send changes nothing, and media may be silent", async () => {
+Deno.test("datagrams of strangers change nothing, and media may pause", async () => {
   const session = await publish(["--video", LARGE, "--garbage", "2000", "--silence", "10,0.5"]);
   assertWhole(session, [await readVideo(LARGE)]);
   assert.deepEqual(session.ended, []);
 });
 
-Deno.test("ICE restarts under way without losing a frame", async () => {
+Deno.test("ICE restarts during the session without losing a frame", async () => {
   const session = await publish(["--video", LARGE, "--restart-at", "8"]);
   fact(session, "restarted");
   assertWhole(session, [await readVideo(LARGE)]);
@@ -238,7 +238,7 @@ Deno.test({
   },
 });
 
-Deno.test("datagrams longer than any path carries are not cut", async () => {
+Deno.test("datagrams longer than any network path allows are not cut", async () => {
   const socket = createSocket("udp4");
   await new Promise<void>((resolve) => socket.bind(0, "127.0.0.1", resolve));
   socket.setRecvBufferSize(DATAGRAM_BYTES);
@@ -248,7 +248,7 @@ Deno.test("datagrams longer than any path carries are not cut", async () => {
   await new Promise<void>((resolve) => socket.close(resolve));
 });
 
-Deno.test("closing leaves no socket, however often and whenever it is done", async () => {
+Deno.test("closing leaves no socket, however often and whenever it is called", async () => {
   const before = await sockets();
   const offer = readOffer(await OFFER, new Set());
   assert.ok(offer.isServed);
@@ -267,7 +267,7 @@ Deno.test("closing leaves no socket, however often and whenever it is done", asy
   await connectivityChecksEnded();
 });
 
-Deno.test("who never connects has failed after 15 seconds", async () => {
+Deno.test("a publisher that never connects has failed after 15 seconds", async () => {
   const offer = readOffer(await OFFER, new Set());
   assert.ok(offer.isServed);
   const ended = Promise.withResolvers<[PeerEnd, string]>();

@@ -6,13 +6,13 @@ import { followRollover } from "../../src/rtc/receive/rollover.ts";
 import { fullIntra, genericNack, maximumBitrate, pictureLoss, receiverReport } from "../../src/rtc/rtcp.ts";
 import { Unwrapper } from "../../src/rtc/receive/unwrap.ts";
 
-/** As another implementation reads it. */
+/** Reads a packet with another implementation, werift. */
 // deno-lint-ignore no-explicit-any
 function read(bytes: Uint8Array): any {
   return RtcpPacketConverter.deSerialize(Buffer.from(bytes))[0];
 }
 
-Deno.test("feedback reads as it was meant", () => {
+Deno.test("another implementation reads our feedback packets correctly", () => {
   const check = (sequences: number[]) => {
     const { feedback } = read(genericNack(1, 2, sequences));
     assert.deepEqual([feedback.senderSsrc, feedback.mediaSourceSsrc, feedback.lost], [1, 2, sequences]);
@@ -55,7 +55,7 @@ Deno.test("feedback reads as it was meant", () => {
   }
 });
 
-Deno.test("a report says what was lost, how late packets come and when the sender reported", () => {
+Deno.test("a receiver report has the losses, the jitter and the last sender report", () => {
   const reception = new Reception(90_000);
   assert.equal(reception.takeBlock(7, 0), null);
   for (let index = 0; index < 100; index++) {
@@ -79,7 +79,7 @@ Deno.test("a report says what was lost, how late packets come and when the sende
   assert.equal(reports[0].highestSequence, 65_599);
 });
 
-Deno.test("the key's counter follows every wrap, over any loss and back again", () => {
+Deno.test("the rollover counter follows every wrap, over any loss and back again", () => {
   const state = { rolloverCounter: 0, lastSequenceNumber: 0 };
   const check = (sequence: number, counter: number) => {
     followRollover(sequence, state);
@@ -95,7 +95,7 @@ Deno.test("the key's counter follows every wrap, over any loss and back again", 
   check(10, 2);
 });
 
-Deno.test("counters that wrap are followed back and forth, and never below nothing", () => {
+Deno.test("counters that wrap are followed forward and back, and never below 0", () => {
   const clock = new Unwrapper(32);
   const values = [2 ** 32 - 10, 5, 2 ** 32 - 5, 20];
   assert.deepEqual(values.map((value) => clock.follow(value)), [

@@ -1,4 +1,4 @@
-/** What the media tests share: the real tools, clips made by ffmpeg, the clips beside the project, and a stepped clock. */
+/** Shared by the media tests: the real tools, clips made by ffmpeg, and a clock that the test moves. */
 
 import { join } from "node:path";
 import type { Log } from "../../src/base/log.ts";
@@ -30,7 +30,7 @@ export function world(): World {
   return realWorld(silentLog());
 }
 
-/** A world whose deadlines pass when `elapse` says so. */
+/** A world in which all sleeps end when the test calls `elapse`. */
 export function steppedWorld(): World & { elapse(): void } {
   const waiting = new Set<() => void>();
   return {
@@ -48,7 +48,7 @@ export function steppedWorld(): World & { elapse(): void } {
   };
 }
 
-/** A folder that is removed with all it holds. */
+/** A folder that is removed with its content. */
 export class TempFolder implements Disposable {
   /** A real path. */
   readonly path = Deno.realPathSync(Deno.makeTempDirSync({ prefix: "media-test-" }));
@@ -60,7 +60,7 @@ export class TempFolder implements Disposable {
     return path;
   }
 
-  /** A program that runs these shell lines; `exec` keeps it one process. */
+  /** A program that runs these shell lines; end them with `exec` to have only one process. */
   script(name: string, lines: string): string {
     const path = this.file(name, `#!/bin/sh\n${lines}\n`);
     Deno.chmodSync(path, 0o755);
@@ -76,7 +76,7 @@ export class TempFolder implements Disposable {
   }
 }
 
-/** A decoder whose pipes lie in `temp` inside the folder; one decode at a time unless told. */
+/** A decoder with its pipes in the folder's `temp`; by default one decode at a time. */
 export function openDecoder(
   folder: TempFolder,
   changed: { tools?: Partial<Tools>; world?: World; maxConcurrent?: number } = {},
@@ -91,7 +91,7 @@ export function openDecoder(
   });
 }
 
-/** Makes a medium with the real ffmpeg. `args` stand between the global options and the output path. */
+/** Makes a media file with the real ffmpeg. `args` come between the global options and the output path. */
 export function make(path: string, ...args: string[]): string {
   const { success, stderr } = new Deno.Command(tools().ffmpeg, {
     args: ["-nostdin", "-v", "error", ...args, "-y", path],
@@ -101,7 +101,7 @@ export function make(path: string, ...args: string[]): string {
   return path;
 }
 
-/** A moving picture of `frames` frames, encoded by MPEG-4, which every ffmpeg has. */
+/** A video of `frames` frames with motion, encoded as MPEG-4, which every ffmpeg supports. */
 export function makeClip(path: string, { frames = 25, fps = "25", size = "320x240" } = {}): string {
   return make(
     path,
@@ -116,7 +116,7 @@ export function makeClip(path: string, { frames = 25, fps = "25", size = "320x24
   );
 }
 
-/** A copy that asks to be shown turned clockwise. Newer versions of ffmpeg have an option for it, older ones a tag. */
+/** A copy with a clockwise rotation for display. Newer versions of ffmpeg have an option for it, older ones a tag. */
 export function makeTurned(path: string, source: string, clockwise: 90 | 180 | 270): string {
   try {
     return make(path, `-display_rotation:v:0`, String(-clockwise), "-i", source, "-c", "copy");

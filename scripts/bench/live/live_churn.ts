@@ -9,7 +9,7 @@
  */
 
 import { parseArgs } from "node:util";
-import { PublisherMedia, testPicture } from "../../../test/support/live/live_publisher.ts";
+import { PublisherMedia, testVideo } from "../../../test/support/live/live_publisher.ts";
 import { childProcesses, descriptors, residentBytes } from "../../../test/support/own_process.ts";
 import { until } from "../../../test/support/until.ts";
 import { machine, openLiveBench } from "./live_support.ts";
@@ -21,7 +21,7 @@ const { values } = parseArgs({
 const batch = Number(values.batch);
 
 using media = new PublisherMedia();
-const clip = media.vp8("second", testPicture("640x480", 1));
+const clip = media.vp8("second", testVideo("640x480", 1));
 await using bench = await openLiveBench();
 console.log(machine());
 

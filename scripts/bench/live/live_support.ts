@@ -35,7 +35,7 @@ export async function openLiveBench(): Promise<LiveBench> {
   return {
     live,
     reports,
-    publish: (args) => new LivePublisher({ url: live.test.url, args }),
+    publish: (args) => LivePublisher.start({ url: live.test.url, args }),
     count: (name) => metric(live.test, `service_pipeline_${name}_total`),
     [Symbol.asyncDispose]: () => live[Symbol.asyncDispose](),
   };

@@ -23,6 +23,7 @@ interface GateExports {
   readonly MOTION: WebAssembly.Global;
   readonly CONFIDENCE: WebAssembly.Global;
   reset(windowSize: number): void;
+  /** Positional, because WebAssembly functions take numbers only. */
   configure(
     keepaliveEveryFrames: number,
     sceneCutHammingThreshold: number,

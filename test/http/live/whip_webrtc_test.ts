@@ -12,7 +12,7 @@ import { findTools } from "../../../src/environment.ts";
 import { openAudioDouble } from "../../support/sidecars/audio_sidecar.ts";
 import { TemporaryFolder } from "../../support/folders.ts";
 import { metric } from "../../support/live/live.ts";
-import { LivePublisher, PublisherMedia, testPicture } from "../../support/live/live_publisher.ts";
+import { LivePublisher, PublisherMedia, testVideo } from "../../support/live/live_publisher.ts";
 import { childProcesses, pipesAndDatagramSockets } from "../../support/own_process.ts";
 import {
   eventsOf,
@@ -23,16 +23,16 @@ import {
   type StoredEvent,
 } from "../../support/models/reason.ts";
 import { CLIPS } from "../../support/service.ts";
-import { TriggerTwin } from "../../support/kernels/trigger_twin.ts";
-import { zoneTwin } from "../../support/kernels/zone_twin.ts";
+import { ReferenceTrigger } from "../../support/kernels/trigger_reference.ts";
+import { referenceZone } from "../../support/kernels/zone_reference.ts";
 import { until } from "../../support/until.ts";
 
 const media = new PublisherMedia();
 addEventListener("unload", () => media[Symbol.dispose]());
-const PICTURES = media.vp8("pictures", testPicture("320x180", 3));
-const PICTURES_H264 = media.h264("pictures", testPicture("322x182", 3));
-const SHORT = media.vp8("short", testPicture("320x180", 1));
-const LARGER = media.vp8("larger", testPicture("640x360", 1));
+const PICTURES = media.vp8("pictures", testVideo("320x180", 3));
+const PICTURES_H264 = media.h264("pictures", testVideo("322x182", 3));
+const SHORT = media.vp8("short", testVideo("320x180", 1));
+const LARGER = media.vp8("larger", testVideo("640x360", 1));
 const SOUND = media.opus("sound", ["-f", "lavfi", "-i", "sine=d=5"]);
 /** Somebody takes a bottle: motion in the middle of a picture that stands still before. */
 const BOTTLE = media.h264("bottle", ["-ss", "15", "-t", "6", "-i", join(CLIPS, "intel_bottle.mp4"), "-an"]);
@@ -46,7 +46,7 @@ function startLive(env: Record<string, string> = {}): Promise<ReasonTest> {
 }
 
 function publisher({ test }: ReasonTest, args: readonly string[], attach?: unknown): LivePublisher {
-  return new LivePublisher({ url: test.url, args, attach });
+  return LivePublisher.start({ url: test.url, args, attach });
 }
 
 /** Events of a publisher's run, once it has its terminal event. */
@@ -234,7 +234,7 @@ const ZONE = {
 const NEARLY = 2 / 64;
 
 function checkZone(events: readonly StoredEvent[], motion: readonly number[]): void {
-  const expected = zoneTwin(
+  const expected = referenceZone(
     { enterScore: 0.15, exitScore: 0.03, enterAfterFrames: 2, exitAfterFrames: 5 },
     motion,
   );
@@ -256,9 +256,9 @@ function checkTrigger(
   motion: readonly number[],
   program: TriggerProgram,
 ): void {
-  const twin = new TriggerTwin(program);
+  const reference = new ReferenceTrigger(program);
   const expected = motion.flatMap((score, frame) =>
-    twin.step({ pts_ms: Math.round(1_000 + frame * 100 / 3), motion_score: score }).fired ? [frame] : []
+    reference.step({ pts_ms: Math.round(1_000 + frame * 100 / 3), motion_score: score }).fired ? [frame] : []
   );
   assert.ok(expected.length > 0, "nothing moves in the clip");
   assert.deepEqual(payloads(events, "trigger.taken").map(({ frame_index }) => frame_index), expected);

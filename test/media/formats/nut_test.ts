@@ -33,14 +33,14 @@ function hash(data: Uint8Array): number {
   return value;
 }
 
-/** A NUT file of gray pictures, as the decode path asks for it. `picture` are lavfi words. */
+/** A NUT file of gray frames, as the decoder gets it. `picture` is a lavfi source. */
 function nutFile(folder: TempFolder, picture: string, ...args: string[]): Uint8Array {
   const path = join(folder.path, "file.nut");
   make(path, "-f", "lavfi", "-i", picture, ...args, "-pix_fmt", "gray", "-c:v", "rawvideo", "-f", "nut");
   return Deno.readFileSync(path);
 }
 
-Deno.test("frames and times of a NUT file are exact, however the bytes arrive", () => {
+Deno.test("frames and times of a NUT file are exact, however the bytes are split", () => {
   using folder = new TempFolder();
   const check = (picture: string, args: string[], seconds: number[], bytes: number) => {
     const file = nutFile(folder, picture, ...args);
@@ -63,14 +63,14 @@ Deno.test("frames and times of a NUT file are exact, however the bytes arrive", 
   check("testsrc2=s=320x180:r=10", ["-frames:v", "30"], steady(30, 10), 57_600);
   check("testsrc2=s=320x180:r=1", ["-frames:v", "1"], [0], 57_600);
   check("testsrc2=s=8x2:r=50", ["-frames:v", "500"], steady(500, 50), 16);
-  // Gaps of 1, 2, 4, ... frames, up to one that needs a whole time stamp.
+  // Gaps of 1, 2, 4, ... frames, up to one that needs a full timestamp.
   check(
     "testsrc2=s=64x36:r=1:d=40001,select='eq(n,0)+eq(n,1)+eq(n,3)+eq(n,7)+eq(n,1000)+eq(n,40000)'",
     ["-fps_mode", "passthrough", "-frames:v", "6"],
     [0, 1, 3, 7, 1000, 40_000],
     2304,
   );
-  // Times that start late, and a syncpoint with the wall clock.
+  // Times that do not start at 0, and syncpoints with wall-clock times.
   check("testsrc2=s=64x36:r=4,setpts=PTS+100000", ["-frames:v", "3", "-fps_mode", "passthrough"], [
     0,
     .25,
@@ -90,7 +90,7 @@ Deno.test("frames and times of a NUT file are exact, however the bytes arrive", 
   );
 });
 
-Deno.test("a long time between frames needs no more than the time base can say", () => {
+Deno.test("times in a fine time base are exact", () => {
   using folder = new TempFolder();
   const file = nutFile(
     folder,
@@ -106,7 +106,7 @@ Deno.test("a long time between frames needs no more than the time base can say",
   equal(frames[1999]!.pts * numerator! / denominator!, 1.999);
 });
 
-Deno.test("a reader that is reset reads a second file", () => {
+Deno.test("a reader can read a second file after a reset", () => {
   using folder = new TempFolder();
   const file = nutFile(folder, "testsrc2=s=64x36:r=25", "-frames:v", "3");
   const reader = new NutReader();
@@ -121,7 +121,7 @@ Deno.test("a reader that is reset reads a second file", () => {
   }
 });
 
-Deno.test("what is cut off waits for more, and never becomes a frame", () => {
+Deno.test("a frame that is cut off is not given", () => {
   using folder = new TempFolder();
   const file = nutFile(folder, "testsrc2=s=64x36:r=25", "-frames:v", "3", "-write_index", "0");
   const whole = readAll(file, file.length).frames;

@@ -40,7 +40,7 @@ function oggPackets(file: Uint8Array): Uint8Array[] {
   return found.slice(0, -1).map((packet) => Uint8Array.from(packet));
 }
 
-/** Hertz, by counting how often the sound goes up through zero. */
+/** Frequency in hertz, from the number of rising zero crossings. */
 function pitch(samples: Int16Array): number {
   let rises = 0;
   for (let at = 1; at < samples.length; at++) if (samples[at - 1]! < 0 && samples[at]! >= 0) rises++;
@@ -50,7 +50,7 @@ function pitch(samples: Int16Array): number {
 Deno.test("a window of packets becomes a mono WAV of 16 kHz with their sound", async () => {
   const check = async (shape: { seconds?: number; channels?: number; frameMs?: number }) => {
     const all = packets(shape);
-    // From the middle of the stream, as windows are: the last ones hold silence.
+    // From the middle of the stream, like real windows; the last packets contain silence.
     const units = all.slice(Math.floor(all.length / 4), -2);
     const { wav, durationMs, decodeMs, unitsDropped } = await opusWav(units, options);
     const expectedMs = units.reduce((sum, unit) => sum + packetSamples(unit) / 48, 0);
@@ -70,7 +70,7 @@ Deno.test("a window of packets becomes a mono WAV of 16 kHz with their sound", a
   await check({ seconds: 1, frameMs: 2.5 });
 });
 
-Deno.test("the file is one that any reader of Ogg Opus takes", () => {
+Deno.test("ffprobe accepts the Ogg file without a warning", () => {
   using folder = new TempFolder();
   const { bytes, durationMs } = oggOpus(packets({ seconds: 1 }))!;
   const path = folder.file("window.opus", bytes);
@@ -91,7 +91,7 @@ Deno.test("the file is one that any reader of Ogg Opus takes", () => {
   assert.ok(Math.abs(Number(duration) * 1000 - durationMs) < 1);
 });
 
-Deno.test("packets say how long they are", () => {
+Deno.test("the duration of a packet is read from its header", () => {
   const check = (packet: number[], ms: number) =>
     assert.equal(packetSamples(Uint8Array.from(packet)), ms * 48, packet.join());
   check([], 0);
@@ -106,14 +106,14 @@ Deno.test("packets say how long they are", () => {
   check([0b11111_1_11, 0], 0);
   check([0b11111_1_11], 0);
   assert.equal(packetSamples(new Uint8Array(61_441).fill(0xfc)), 0);
-  // Lengths around whole segments of the container.
+  // Lengths around multiples of a segment of the container.
   for (const length of [254, 255, 256, 510, 61_440]) {
     const packet = new Uint8Array(length).fill(0xfc);
     assert.deepEqual(oggPackets(oggOpus([packet])!.bytes)[2], packet, String(length));
   }
 });
 
-Deno.test("units that are no packets are left out, and a window of nothing else fails", async () => {
+Deno.test("units that are no packets are left out, and a window without any packet fails", async () => {
   const good = packets({ seconds: 1 });
   const bad = [new Uint8Array(0), new Uint8Array(64 * 1024).fill(7), Uint8Array.from([0xff])];
   const { unitsDropped, durationMs } = await opusWav([...bad, ...good], options);
@@ -126,7 +126,7 @@ Deno.test("units that are no packets are left out, and a window of nothing else 
   await opusWav(noise, options).catch((error) => assert.ok(error instanceof OpusWavFailed));
 });
 
-Deno.test("decoding ends in time, with its run, and leaves nothing behind", async () => {
+Deno.test("decoding ends by its deadline or its signal, and leaves nothing behind", async () => {
   using folder = new TempFolder();
   const units = packets({ seconds: 1 });
   const hanging = { ffmpeg: folder.script("ffmpeg", "exec sleep 60"), prlimit: null };

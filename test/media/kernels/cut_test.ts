@@ -6,11 +6,11 @@ import {
   PLANE_WIDTH,
 } from "../../../src/media/kernels/frame_filter.ts";
 import { CUT_SCORE_THRESHOLD } from "../../../src/model/frames/signals.ts";
-import { cutScores } from "../../support/kernels/cut_twin.ts";
+import { referenceCutScores } from "../../support/kernels/cut_reference.ts";
 import { seededRandom } from "../../support/seeded_random.ts";
 
 type Random = () => number;
-/** A picture that can be looked at from anywhere: luma at a place, which need not be a whole number. */
+/** Luma as a function of the position, which need not be a whole number. */
 type Scene = (x: number, y: number) => number;
 
 const filter = await FrameFilter.load();
@@ -60,7 +60,7 @@ function noisy(planes: readonly Uint8Array[], amplitude: number, seed: number): 
   return planes.map((plane) => plane.map((luma) => clampedLuma(luma + amplitude * (random() - 0.5))));
 }
 
-/** Repeats one picture for each place of the list; the picture is made once. */
+/** A list with `count` times the same frame. */
 function still(lumaAt: Scene, count: number): Uint8Array[] {
   return new Array<Uint8Array>(count).fill(plane(lumaAt));
 }
@@ -80,17 +80,17 @@ const meadow = scene(1);
 const street = scene(2);
 const harbour = scene(3);
 
-Deno.test("the kernel gives exactly the scores of its slow twin, whatever the planes and their alignment", () => {
+Deno.test("the kernel gives exactly the scores of the reference implementation, whatever the planes and their alignment", () => {
   const random = seededRandom(20);
   for (let video = 0; video < 12; video++) {
     const planes = randomVideo(random, Math.floor(40 * random()) + 1);
     const offset = Math.floor(64 * random());
     const actual = kernelScores(planes, (frame) => (offset * frame) % 1000);
-    assert.deepEqual(Array.from(actual), Array.from(cutScores(planes)), `video ${video}`);
+    assert.deepEqual(Array.from(actual), Array.from(referenceCutScores(planes)), `video ${video}`);
   }
 });
 
-/** Cuts, motion, noise, fades, flats, repeats and sheer noise in random order. */
+/** Cuts, motion, noise, fades, uniform frames, repeats and pure noise in random order. */
 function randomVideo(random: Random, count: number): Uint8Array[] {
   const planes: Uint8Array[] = [];
   let current = scene(Math.floor(1e6 * random()));
@@ -169,11 +169,11 @@ Deno.test("a score of .5 and more marks the first frame of a new shot and nothin
   check("a dissolve over 20 frames", repeated(40, (frame) => blend(Math.min(1, frame / 20))), []);
   check("a pan", repeated(30, (frame) => moved(meadow, 7 * frame, 0)), []);
   check(
-    "a freeze and the pan that goes on",
+    "a still frame, then a pan",
     repeated(30, (frame) => moved(meadow, 4 * Math.max(0, frame - 15), 0)),
     [],
   );
-  check("a tilt that stops dead", repeated(30, (frame) => moved(meadow, 0, 8 * Math.min(frame, 15))), []);
+  check("a tilt that stops suddenly", repeated(30, (frame) => moved(meadow, 0, 8 * Math.min(frame, 15))), []);
   check("one damaged frame", replaced(shot, 12, [plane(below(meadow, 40, 128))]), []);
   check("ten frames whose lower part is lost", replaced(shot, 12, still(below(meadow, 60, 84), 10)), []);
   check(

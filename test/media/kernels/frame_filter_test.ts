@@ -6,12 +6,12 @@ import {
   PLANE_HEIGHT,
   PLANE_WIDTH,
 } from "../../../src/media/kernels/frame_filter.ts";
-import { filterTwin, hammingTwin } from "../../support/kernels/filter_twin.ts";
+import { hammingDistance, referenceSignals } from "../../support/kernels/filter_reference.ts";
 import { seededRandom } from "../../support/seeded_random.ts";
 
 const filter = await FrameFilter.load();
 
-/** Pushes each plane at its own place in staging and gives the columns. */
+/** Pushes each plane at its own place in the staging area; returns the columns. */
 function analyse(planes: Uint8Array[], offsetOf: (frame: number) => number = () => 0) {
   filter.reset();
   planes.forEach((plane, frame) => {
@@ -32,7 +32,7 @@ function plane(sampleAt: (x: number, y: number) => number): Uint8Array {
 const black = plane(() => 0);
 const white = plane(() => 255);
 
-Deno.test("each signal has the value that contract 3.1 gives it", () => {
+Deno.test("each signal has the value of its definition", () => {
   const halves = plane((x) => x < 160 ? 0 : 255);
   const check = (planes: Uint8Array[], expected: Record<string, number[]>) => {
     const { perceptualHash, ...columns } = analyse(planes);
@@ -89,18 +89,18 @@ Deno.test("brightness and contrast leave the hash alone, a mirror image does not
     plane((x, y) => 110 + (scene(x, y) - 110) * 0.8),
     plane((x, y) => scene(PLANE_WIDTH - 1 - x, y)),
   ]);
-  const distance = (frame: number) => hammingTwin(perceptualHash[0]!, perceptualHash[frame]!);
+  const distance = (frame: number) => hammingDistance(perceptualHash[0]!, perceptualHash[frame]!);
   assert.ok(distance(1) <= 2, `brighter: ${distance(1)}`);
   assert.ok(distance(2) <= 4, `less contrast: ${distance(2)}`);
   assert.ok(distance(3) >= 18, `mirrored: ${distance(3)}`);
 });
 
-Deno.test("the filter and its twin agree exactly on random planes at any alignment", () => {
+Deno.test("the filter and its reference implementation agree exactly on random planes at any alignment", () => {
   const random = seededRandom(2024);
   const planes = Array.from({ length: 240 }, (_, i) => randomPlane(random, i % 8));
   const columns = analyse(planes, (frame) => (frame * 97) % (filter.staging.length - PLANE_BYTES));
   assert.equal(columns.count, planes.length);
-  filterTwin(planes).forEach((expected, row) => {
+  referenceSignals(planes).forEach((expected, row) => {
     const { perceptualHash, lumaMean, flickerScore, ghostingScore, noiseVarianceScore } = columns;
     const actual = {
       perceptualHash: perceptualHash[row],
@@ -113,7 +113,7 @@ Deno.test("the filter and its twin agree exactly on random planes at any alignme
   });
 });
 
-/** Uniform, gradients, noise, extremes, checks, a window on black, bands, a bright spot. */
+/** By kind: uniform, gradients, noise, extremes, a checkerboard, a rectangle on black, bands, a bright spot. */
 function randomPlane(random: () => number, kind: number): Uint8Array {
   const [a, b, c, d] = [random(), random(), random(), random()];
   const kinds: ((x: number, y: number) => number)[] = [
@@ -136,17 +136,17 @@ Deno.test("columns hold every row, however many halves of the ring have moved", 
   const row = emptyFrameSignals();
   const check = (count: number) => {
     filter.reset();
-    const liveCutScores = new Float32Array(count);
+    const cutScoresWhenFinal = new Float32Array(count);
     for (let frame = 0; frame < count; frame++) {
       filter.push((Math.floor(frame / 9) % 5) * PLANE_BYTES, frame * 33.25);
-      const settled = frame - filter.cutLookahead;
-      if (settled < 0) continue;
-      filter.readRow(settled, row);
-      liveCutScores[settled] = row.cutScore;
+      const newestFinal = frame - filter.cutLookahead;
+      if (newestFinal < 0) continue;
+      filter.readRow(newestFinal, row);
+      cutScoresWhenFinal[newestFinal] = row.cutScore;
     }
-    const open = filter.columns();
+    const beforeFinish = filter.columns();
     assert.equal(
-      open.cutScore.findIndex(Number.isNaN),
+      beforeFinish.cutScore.findIndex(Number.isNaN),
       count === 0 ? -1 : Math.max(0, count - filter.cutLookahead),
     );
     filter.finish();
@@ -154,8 +154,8 @@ Deno.test("columns hold every row, however many halves of the ring have moved", 
     assert.equal(columns.count, count);
     assert.deepEqual(columns.ptsMs, Float64Array.from({ length: count }, (_, frame) => frame * 33.25));
     assert.equal(columns.cutScore.some(Number.isNaN), false);
-    const settledCount = Math.max(0, count - filter.cutLookahead);
-    assert.deepEqual(columns.cutScore.subarray(0, settledCount), liveCutScores.subarray(0, settledCount));
+    const finalCount = Math.max(0, count - filter.cutLookahead);
+    assert.deepEqual(columns.cutScore.subarray(0, finalCount), cutScoresWhenFinal.subarray(0, finalCount));
     // The scenes repeat every 45 frames, and so must everything that compares with the frame before.
     for (let frame = 46; frame < count; frame++) {
       const equal = columns.perceptualHash[frame] === columns.perceptualHash[frame - 45] &&
@@ -195,7 +195,7 @@ Deno.test("a row reads as its columns say", () => {
   }
 });
 
-Deno.test("a filter that keeps no rows runs for ever and still reads the newest ones", async () => {
+Deno.test("a filter that keeps no rows can run without end, and its newest rows can be read", async () => {
   const live = await FrameFilter.load({ keepsRows: false });
   const row = emptyFrameSignals();
   for (let frame = 0; frame < 10_000; frame++) {
@@ -223,7 +223,7 @@ Deno.test("a plane outside staging and a row that is not there are refused", () 
   }
 });
 
-Deno.test("on decoded video the hash survives recompression and tells scenes apart", async () => {
+Deno.test("on decoded video the hash survives recompression and differs between scenes", async () => {
   const folder = await Deno.makeTempDir();
   try {
     const samples: bigint[] = [];
@@ -250,16 +250,16 @@ Deno.test("on decoded video the hash survives recompression and tells scenes apa
       const expected = analyse(await decode(better)).perceptualHash;
       const actual = analyse(await decode(worse)).perceptualHash;
       assert.equal(actual.length, expected.length);
-      const distances = Array.from(expected, (hash, frame) => hammingTwin(hash, actual[frame]!)).sort((
+      const distances = Array.from(expected, (hash, frame) => hammingDistance(hash, actual[frame]!)).sort((
         a,
         b,
       ) => a - b);
       const nearlyAll = distances[Math.floor(distances.length * 0.95)]!;
       assert.ok(nearlyAll <= 6, `${clip}: 95 % of the frames change at most ${nearlyAll} bits`);
-      // One frame every five seconds of the animation: each from another shot.
+      // One frame every five seconds of the animation, each from another shot.
       samples.push(...expected.filter((_, frame) => frame % (clip === "bbb480.mp4" ? 20 : 1000) === 0));
     }
-    const pairs = samples.flatMap((a, i) => samples.slice(0, i).map((b) => hammingTwin(a, b)));
+    const pairs = samples.flatMap((a, i) => samples.slice(0, i).map((b) => hammingDistance(a, b)));
     const far = pairs.filter((distance) => distance >= 18).length;
     assert.ok(pairs.length >= 28 && far >= pairs.length * 0.9, `${far} of ${pairs.length} pairs: ${pairs}`);
   } finally {

@@ -11,7 +11,7 @@ import type {
 import { parseExactJson } from "../../../src/model/exact_json.ts";
 import { columnsOf } from "../../../src/model/frames/signals_json.ts";
 import type { SignalRow } from "../../../src/model/frames/signals_json.ts";
-import { GateTwin } from "../../support/kernels/gate_twin.ts";
+import { ReferenceGate } from "../../support/kernels/gate_reference.ts";
 import { seededRandom } from "../../support/seeded_random.ts";
 
 const gate = await GateKernel.load();
@@ -25,7 +25,7 @@ const DEFAULTS: GateThresholds = {
   noiseVarianceThreshold: 0.55,
 };
 
-/** A quiet frame, changed where the case says so. */
+/** The differences from a frame without any event. */
 type Change = Partial<SignalRow>;
 
 function columns(changes: Change[]) {
@@ -50,7 +50,7 @@ function reasons({ reason }: GateColumns): GateReason[] {
   return Array.from(reason, (code) => GATE_REASONS[code]!);
 }
 
-Deno.test("the worked vector of contract 3.4 holds", async () => {
+Deno.test("the worked vector gives its documented rows", async () => {
   const text = await Deno.readTextFile(new URL("../../../fixtures/replay_vector.json", import.meta.url));
   const vector = parseExactJson(text) as {
     parameters: { window_size: number; thresholds: GateThresholds };
@@ -73,7 +73,7 @@ Deno.test("the worked vector of contract 3.4 holds", async () => {
   assert.deepEqual(result.gateConfidence, Float64Array.from(gateConfidences));
 });
 
-Deno.test("the first matching reason wins, and only a keep moves the reference", () => {
+Deno.test("the first matching reason decides, and only a kept frame becomes the reference", () => {
   const check = (last: Change[], expected: string) =>
     assert.equal(reasons(decide([{}, ...last])).slice(1).join(" "), expected, JSON.stringify(last, text));
   const text = (_key: string, value: unknown) => typeof value === "bigint" ? value.toString(16) : value;
@@ -160,7 +160,7 @@ Deno.test("the window forgets frames older than its size", () => {
   assert.deepEqual([...temporalStability], [1, 0.5, 0.75, 0.5]);
 });
 
-Deno.test("a deferred keep moves the reference only when the caller says so", () => {
+Deno.test("with deferred keeps, a frame becomes the reference only when the caller keeps it", () => {
   const step = (change: Change, resume: boolean) =>
     reasons(decide([change], 16, { defersKeep: true, resume }))[0];
   assert.equal(step({}, false), "initial_frame");
@@ -174,14 +174,14 @@ Deno.test("a deferred keep moves the reference only when the caller says so", ()
   assert.equal(step({ frame_index: 33, perceptual_hash: 2n ** 64n - 1n }, true), "no_trigger");
 });
 
-Deno.test("the gate and its twin agree exactly on random sequences, in one call and in chunks", () => {
+Deno.test("the gate and its reference implementation agree exactly on random sequences, in one call and in chunks", () => {
   const random = seededRandom(99);
   const seen = new Set<string>();
   for (let sequence = 0; sequence < 600; sequence++) {
     const { signals, frameIndex } = randomSequence(random, Math.floor(random() * 200));
     const thresholds = random() < 0.5 ? DEFAULTS : randomThresholds(random);
     const windowSize = 2 + Math.floor(random() * (random() < 0.2 ? 255 : 20));
-    const expected = new GateTwin(thresholds, windowSize).run(signals, frameIndex);
+    const expected = new ReferenceGate(thresholds, windowSize).run(signals, frameIndex);
     assert.deepEqual(gate.run(signals, frameIndex, thresholds, windowSize), expected, `sequence ${sequence}`);
     assert.deepEqual(
       inChunks(signals, frameIndex, thresholds, windowSize, random),
@@ -195,7 +195,7 @@ Deno.test("the gate and its twin agree exactly on random sequences, in one call 
 
 Deno.test("more rows than a block holds come out as if there were no blocks", () => {
   const { signals, frameIndex } = randomSequence(seededRandom(5), 20_000);
-  const expected = new GateTwin(DEFAULTS, 16).run(signals, frameIndex);
+  const expected = new ReferenceGate(DEFAULTS, 16).run(signals, frameIndex);
   assert.deepEqual(gate.run(signals, frameIndex, DEFAULTS, 16), expected);
 });
 
@@ -256,9 +256,9 @@ function rowsOf(signals: SignalColumns, start: number, end: number): SignalColum
   };
 }
 
-/** Mostly quiet, with bursts of everything: shots that hold, numbers with gaps, cut scores that come and go. */
+/** Mostly constant shots, with random jumps of each signal, gaps in the frame numbers, and cut scores on some frames. */
 function randomSequence(random: () => number, count: number) {
-  const cutScores = random();
+  const scoredShare = random();
   let hash = 0n;
   let luma = random();
   let frameIndex = Math.floor(random() * 5);
@@ -270,7 +270,7 @@ function randomSequence(random: () => number, count: number) {
     if (random() < 0.2) hash ^= 1n << BigInt(Math.floor(random() * 64));
     luma = random() < 0.05 ? random() : Math.min(1, Math.max(0, luma + (random() - 0.5) / 20));
     frameIndex += random() < 0.95 ? 1 : Math.floor(random() * 40);
-    const isScored = cutScores < 0.3 ? false : cutScores < 0.6 ? random() < 0.5 : true;
+    const isScored = scoredShare < 0.3 ? false : scoredShare < 0.6 ? random() < 0.5 : true;
     return {
       frame_index: frameIndex,
       perceptual_hash: hash,

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { LumaReducer } from "../../../src/media/kernels/luma_reducer.ts";
-import { reduceTwin } from "../../support/kernels/reduce_twin.ts";
+import { referenceReduce } from "../../support/kernels/reduce_reference.ts";
 import { seededRandom } from "../../support/seeded_random.ts";
 import { tools } from "../../support/media.ts";
 
@@ -17,7 +17,7 @@ function noise(bytes: number, seed: number): Uint8Array<ArrayBuffer> {
   return Uint8Array.from({ length: bytes }, () => Math.floor(random() * 256));
 }
 
-/** What ffmpeg's scaler makes of a plane. */
+/** The result of ffmpeg's scaler. */
 function byFfmpeg(plane: Uint8Array, width: number, height: number): Uint8Array {
   const path = Deno.makeTempFileSync({ prefix: "media-test-" });
   try {
@@ -57,19 +57,27 @@ const SIZES: readonly [number, number][] = [
   [1, 1],
 ];
 
-Deno.test("a plane of any size is reduced exactly as the slow twin does it", () => {
+Deno.test("a plane of any size is reduced exactly as the reference implementation does it", () => {
   for (const [index, [width, height]] of SIZES.entries()) {
     const plane = noise(width * height, index + 1);
-    assert.deepEqual(reduced(plane, width, height), reduceTwin(plane, width, height), `${width}x${height}`);
+    assert.deepEqual(
+      reduced(plane, width, height),
+      referenceReduce(plane, width, height),
+      `${width}x${height}`,
+    );
   }
 });
 
-Deno.test("random sizes agree with the twin", () => {
+Deno.test("random sizes agree with the reference implementation", () => {
   const random = seededRandom(77);
   for (let round = 0; round < 20; round++) {
     const [width, height] = [1 + Math.floor(random() * 1500), 1 + Math.floor(random() * 700)];
     const plane = noise(width * height, round + 100);
-    assert.deepEqual(reduced(plane, width, height), reduceTwin(plane, width, height), `${width}x${height}`);
+    assert.deepEqual(
+      reduced(plane, width, height),
+      referenceReduce(plane, width, height),
+      `${width}x${height}`,
+    );
   }
 });
 
@@ -92,7 +100,7 @@ Deno.test("a plane of one level stays at it, whatever the size", () => {
   }
 });
 
-Deno.test("a region is reduced as if it were a plane of its own", () => {
+Deno.test("a region is reduced like a plane of its own", () => {
   const [width, height] = [1280, 720];
   const plane = noise(width * height, 9);
   const check = (x: number, y: number, w: number, h: number) => {
@@ -102,7 +110,7 @@ Deno.test("a region is reduced as if it were a plane of its own", () => {
     }
     const target = new Uint8Array(57_600);
     reducer.reduce(plane, width, { x, y, width: w, height: h }, target);
-    assert.deepEqual(target, reduceTwin(own, w, h), `${w}x${h} at ${x},${y}`);
+    assert.deepEqual(target, referenceReduce(own, w, h), `${w}x${h} at ${x},${y}`);
   };
   check(0, 0, 2, 2);
   check(640, 360, 640, 360);
@@ -111,7 +119,7 @@ Deno.test("a region is reduced as if it were a plane of its own", () => {
   check(100, 0, 900, 720);
 });
 
-Deno.test("the largest pictures are reduced, in bands", () => {
+Deno.test("the largest planes are reduced, in bands", () => {
   const plane = new Uint8Array(3840 * 2160).fill(40);
   plane.fill(200, 3840 * 1080);
   const result = reduced(plane, 3840, 2160);

@@ -7,11 +7,11 @@ import { fillColumns, type TriggerSample } from "../../../src/model/triggers/sam
 import { FIRED, MISSING_SIGNAL, tableOf } from "../../../src/model/triggers/program_table.ts";
 import { programFaults, type ValidProgram, validProgram } from "../../../src/model/triggers/validate.ts";
 import { RandomTriggers } from "../../support/kernels/random_triggers.ts";
-import { TriggerTwin } from "../../support/kernels/trigger_twin.ts";
+import { ReferenceTrigger } from "../../support/kernels/trigger_reference.ts";
 
 const kernel = await TriggerKernel.load();
 
-/** The flags of each sample, from a fresh start. */
+/** The flags of each sample, from the initial state. */
 function flagsOf(program: ValidProgram, samples: readonly TriggerSample[]): number[] {
   const table = tableOf(program);
   kernel.begin(table);
@@ -19,10 +19,10 @@ function flagsOf(program: ValidProgram, samples: readonly TriggerSample[]): numb
   return [...kernel.run(samples.length)];
 }
 
-function twinFlags(program: TriggerProgram, samples: readonly TriggerSample[]): number[] {
-  const twin = new TriggerTwin(program);
+function referenceFlags(program: TriggerProgram, samples: readonly TriggerSample[]): number[] {
+  const reference = new ReferenceTrigger(program);
   return samples.map((sample) => {
-    const { fired, missing_signal, actions } = twin.step(sample);
+    const { fired, missing_signal, actions } = reference.step(sample);
     // All actions run or none does.
     assert.equal(actions.length, fired ? program.instructions.filter(isAct).length : 0);
     return (fired ? FIRED : 0) | (missing_signal ? MISSING_SIGNAL : 0);
@@ -38,26 +38,26 @@ function program(...instructions: TriggerProgram["instructions"]): ValidProgram 
   return validProgram({ isa_version: 1, program_id: "p", version: 1, instructions });
 }
 
-Deno.test("interpreter and twin agree on 10,000 random programs and sample sequences, every sample", () => {
+Deno.test("the interpreter and its reference implementation agree on 10,000 random programs and sample sequences, every sample", () => {
   const triggers = new RandomTriggers(4_711);
   const seen = new Map<number, number>();
   const ops = new Set<string>();
   for (let round = 0; round < 10_000; round++) {
     const valid = validProgram(triggers.program());
     const samples = triggers.samples(1 + triggers.below(24));
-    const expected = twinFlags(valid, samples);
+    const expected = referenceFlags(valid, samples);
     assert.deepEqual(flagsOf(valid, samples), expected, `program ${round}: ${JSON.stringify(valid)}`);
     expected.forEach((flags) => seen.set(flags, (seen.get(flags) ?? 0) + 1));
     valid.instructions.forEach(({ op }) => ops.add(op));
   }
-  // The comparison says something: every outcome is frequent and every instruction took part.
+  // The comparison is meaningful: every outcome is frequent and every instruction was used.
   for (const flags of [0, FIRED, MISSING_SIGNAL, FIRED | MISSING_SIGNAL]) {
     assert.ok(seen.get(flags)! > 1_000, `flags ${flags}: ${seen.get(flags)}`);
   }
   assert.equal(ops.size, 18);
 });
 
-Deno.test("what the validator accepts of 15,000 damaged programs runs within its bounds, as its twin does", () => {
+Deno.test("what the validator accepts of 15,000 damaged programs runs within its bounds, as in the reference implementation", () => {
   const triggers = new RandomTriggers(815);
   let accepted = 0;
   for (let round = 0; round < 15_000; round++) {
@@ -65,7 +65,11 @@ Deno.test("what the validator accepts of 15,000 damaged programs runs within its
     if (!success || programFaults(data).length > 0) continue;
     accepted++;
     const samples = triggers.samples(4);
-    assert.deepEqual(flagsOf(data as ValidProgram, samples), twinFlags(data, samples), JSON.stringify(data));
+    assert.deepEqual(
+      flagsOf(data as ValidProgram, samples),
+      referenceFlags(data, samples),
+      JSON.stringify(data),
+    );
   }
   assert.ok(accepted > 1_000 && accepted < 14_000, `${accepted} accepted`);
 });
@@ -84,7 +88,7 @@ Deno.test("a program writes to its stack, its slots and the flags of its samples
   };
   const all = new Uint8Array(memory.buffer);
   const flagsStart = FLAGS.value as number;
-  // Flags are 10,000 bytes; behind them lie the slots and the stack, 16 times 16 and 16 times 4 bytes.
+  // Flags are 10,000 bytes; after them come the slots and the stack, 16 times 16 and 16 times 4 bytes.
   const end = flagsStart + 10_000 + 16 * 16 + 16 * 4;
   const triggers = new RandomTriggers(7);
   for (let round = 0; round < 300; round++) {
@@ -107,7 +111,7 @@ Deno.test("a program writes to its stack, its slots and the flags of its samples
   }
 });
 
-Deno.test("the worked example fires once, and an edge that meets the cooldown is used up", () => {
+Deno.test("the worked example fires once, and an edge during the cooldown has no later effect", () => {
   const valid = compileTrigger(
     "trigger dock-entry version 3\nwhen motion_score >= 0.5 for 2 frames\nedge rising\ncooldown 4000ms\n" +
       "emit dock_entry\ncapture keyframe\nnotify webhook\nend",
@@ -138,7 +142,7 @@ Deno.test("a value is true when it is finite and not zero; comparisons with a mi
     );
     const samples = [{ pts_ms: 0, confidence: value }];
     assert.deepEqual(flagsOf(valid, samples), [flags], JSON.stringify([value, body]));
-    assert.deepEqual(twinFlags(valid, samples), [flags]);
+    assert.deepEqual(referenceFlags(valid, samples), [flags]);
   };
   const zero = { op: "constant", value: 0 } as const;
   check(1, 0.5);
@@ -161,7 +165,7 @@ Deno.test("a value is true when it is finite and not zero; comparisons with a mi
   check(1, 1e39, { op: "constant", value: 3e38 }, { op: "greater_than" });
 });
 
-Deno.test("a load that a jump leaves out misses nothing", () => {
+Deno.test("a load that a jump skips does not count as a missing signal", () => {
   const valid = program(
     { op: "load", signal: { kind: "motion_score" } },
     { op: "jump_if_false", target: 5 },
@@ -176,11 +180,11 @@ Deno.test("a load that a jump leaves out misses nothing", () => {
   );
 });
 
-Deno.test("a score by its own key goes before an observation, and the first of equal observations counts", () => {
+Deno.test("a score under its own key has priority over an observation, and the first of equal observations counts", () => {
   const check = (line: string, sample: Omit<TriggerSample, "pts_ms">, flags: number) => {
     const valid = compileTrigger(`trigger t version 1\nwhen ${line}\nemit e\nend`);
     assert.deepEqual(flagsOf(valid, [{ pts_ms: 0, ...sample }]), [flags], line);
-    assert.deepEqual(twinFlags(valid, [{ pts_ms: 0, ...sample }]), [flags], line);
+    assert.deepEqual(referenceFlags(valid, [{ pts_ms: 0, ...sample }]), [flags], line);
   };
   const motion = (value: number) => ({ signal: { kind: "motion_score" }, value } as const);
   check("motion_score == 1", { motion_score: 1, observations: [motion(2)] }, FIRED);
@@ -228,7 +232,7 @@ Deno.test("10,000 samples of a program of 64 instructions are one call; more are
   assert.deepEqual(kernel.run(0), new Uint8Array(0));
 });
 
-Deno.test("the live step takes the three scores wherever the program has them, and others are missing", () => {
+Deno.test("the live step accepts the three scores in any order of loads, and other signals are missing", () => {
   const check = (conditions: string, scores: [number, number, number], flags: number) => {
     kernel.begin(tableOf(compileTrigger(`trigger t version 1\n${conditions}\nemit e\nend`)));
     assert.equal(kernel.step(0, ...scores), flags, conditions);

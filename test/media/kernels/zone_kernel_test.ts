@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { ZoneKernel, type ZoneThresholds } from "../../../src/media/kernels/zone_kernel.ts";
 import { seededRandom } from "../../support/seeded_random.ts";
-import { zoneTwin } from "../../support/kernels/zone_twin.ts";
+import { referenceZone } from "../../support/kernels/zone_reference.ts";
 
 const zone = await ZoneKernel.load();
 
 const DOCK: ZoneThresholds = { enterScore: 0.6, exitScore: 0.2, enterAfterFrames: 2, exitAfterFrames: 3 };
 
-/** The intervals of the whole sequence, checked against the same frames one at a time. */
+/** The intervals of the whole sequence, compared with the same frames one at a time. */
 function intervals(
   scores: readonly number[],
   change: Partial<ZoneThresholds> = {},
@@ -35,20 +35,20 @@ Deno.test("a zone is entered and left after as many frames in a row as its polic
   check([1, 1, 0.2, 0.2, 0.2], [[1, 4]]);
   check([1, 1, 0.2, 0.2, 0.2001, 0.2, 0.2], [[1, null]]);
   check([1, 1, 0, 0, 0, 1, 1, 0, 0, 0], [[1, 4], [6, 9]]);
-  // Between the thresholds nobody enters or leaves.
+  // Between the thresholds there is no transition.
   check([1, 1, 0.4, 0.4, 0.4, 0.4], [[1, null]]);
   check([0.4, 0.4, 0.4], []);
   // The frames that entered do not count for leaving, nor the other way round.
   check([1, 0], [[0, 1]], { enterAfterFrames: 1, exitAfterFrames: 1 });
   check([1, 0, 1, 0], [[0, 1], [2, 3]], { enterAfterFrames: 1, exitAfterFrames: 1 });
-  // A frame without a score is no frame in a row.
+  // A frame without a score interrupts the row.
   check([1, NaN, 1], []);
   check([1, 1, 0, 0, NaN, 0, 0, 0], [[1, 7]]);
   check([Infinity, 1, -Infinity, -1, 0], [[1, 4]]);
   check([1, 1], [], { enterAfterFrames: 300 });
 });
 
-Deno.test("zone and twin agree on 2,000 random sequences", () => {
+Deno.test("the zone kernel and its reference implementation agree on 2,000 random sequences", () => {
   const random = seededRandom(33);
   let entered = 0;
   for (let sequence = 0; sequence < 2_000; sequence++) {
@@ -64,7 +64,7 @@ Deno.test("zone and twin agree on 2,000 random sequences", () => {
       score = random() < 0.3 ? random() : score;
       return random() < 0.02 ? NaN : Math.floor(score * 64) / 64;
     });
-    const expected = zoneTwin(thresholds, scores);
+    const expected = referenceZone(thresholds, scores);
     assert.deepEqual(zone.run(thresholds, Float64Array.from(scores)), expected, `sequence ${sequence}`);
     entered += expected.length;
   }

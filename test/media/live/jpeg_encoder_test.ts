@@ -6,7 +6,7 @@ import {
 } from "../../../src/media/live/jpeg_encoder.ts";
 import type { FramePixels } from "../../../src/media/live/frame_ring.ts";
 import { seededRandom } from "../../support/seeded_random.ts";
-import { children, fastWorld, picture, stream } from "../../support/live/live_units.ts";
+import { children, fastWorld, framePixels, stream } from "../../support/live/live_units.ts";
 import { TempFolder, tools, world } from "../../support/media.ts";
 import { until } from "../../support/until.ts";
 
@@ -14,7 +14,7 @@ function encoders(options: Partial<JpegEncoderPoolOptions> = {}): JpegEncoderPoo
   return new JpegEncoderPool({ tools: tools(), world: world(), ...options });
 }
 
-/** The pixels of a JPEG, full range, and its size. */
+/** The full-range pixels of a JPEG, and its size. */
 function decoded(jpeg: Uint8Array): { width: number; height: number; bytes: Uint8Array } {
   const path = Deno.makeTempFileSync({ prefix: "media-test-", suffix: ".jpg" });
   try {
@@ -40,14 +40,14 @@ function meanError(one: Uint8Array, other: Uint8Array): number {
 
 const whole = ({ width, height }: FramePixels) => ({ x: 0, y: 0, width, height });
 
-/** Limited range as full range has it. */
+/** Converts limited range to full range. */
 const stretched = (luma: number) => Math.min(255, Math.max(0, (luma - 16) * 255 / 219));
 
-Deno.test("a JPEG shows the picture, in full range", async () => {
+Deno.test("a JPEG shows the frame, in full range", async () => {
   const made = stream("vp8", { frames: 3, width: 320, height: 240 });
   await using jpegs = encoders();
   for (const isFullRange of [false, true]) {
-    for (const bytes of made.pictures) {
+    for (const bytes of made.decodedFrames) {
       const one = { width: 320, height: 240, isFullRange, isAvailable: true, bytes: bytes.slice() };
       const jpeg = await jpegs.encode(one, whole(one));
       assert.deepEqual([...jpeg!.subarray(0, 3)], [0xff, 0xd8, 0xff]);
@@ -60,12 +60,12 @@ Deno.test("a JPEG shows the picture, in full range", async () => {
   }
 });
 
-Deno.test("a region is cut out exactly, chroma included, of pictures with odd edges, too", async () => {
+Deno.test("a region is cut out exactly, including chroma, also of frames with odd edges", async () => {
   await using jpegs = encoders();
   for (const [width, height] of [[96, 64], [97, 65]] as const) {
     const inside = { x: 32, y: 16, width: 48, height: 32 };
     const isInside = (x: number, y: number) => x >= 32 && x < 80 && y >= 16 && y < 48;
-    const one = picture({ width, height }, (x, y) => isInside(x, y) ? 200 : 20, true);
+    const one = framePixels({ width, height }, (x, y) => isInside(x, y) ? 200 : 20, true);
     const chroma = Math.ceil(width / 2);
     one.bytes.fill(30, width * height);
     for (const plane of [0, 1]) {
@@ -79,34 +79,34 @@ Deno.test("a region is cut out exactly, chroma included, of pictures with odd ed
   }
 });
 
-Deno.test("small pictures have JPEGs, the smallest and those above 2 MiB have none", async () => {
+Deno.test("small frames have JPEGs; the smallest, and JPEGs above 2 MiB, are refused", async () => {
   await using jpegs = encoders();
   for (const [width, height] of [[2, 4], [4, 2], [4, 4]] as const) {
-    const small = picture({ width, height }, () => 100);
+    const small = framePixels({ width, height }, () => 100);
     assert.ok((await jpegs.encode(small, whole(small)))!.length > 100, `${width}x${height}`);
   }
-  const smaller = picture({ width: 2, height: 2 }, () => 100);
+  const smaller = framePixels({ width: 2, height: 2 }, () => 100);
   await assert.rejects(jpegs.encode(smaller, whole(smaller)), /2x2 pixels cannot be encoded/);
   const random = seededRandom(3);
-  const large = picture({ width: 2560, height: 1440 }, () => random() * 255, true);
+  const large = framePixels({ width: 2560, height: 1440 }, () => random() * 255, true);
   assert.equal(await jpegs.encode(large, whole(large)), null);
   assert.ok((await jpegs.encode(large, { x: 0, y: 0, width: 320, height: 180 }))!.length > 10_000);
 });
 
-Deno.test("pixels are taken at once: what happens to the picture later does not matter", async () => {
+Deno.test("pixels are copied at once, so later changes of the frame have no effect", async () => {
   await using jpegs = encoders();
-  const one = picture({ width: 64, height: 64 }, () => 200, true);
+  const one = framePixels({ width: 64, height: 64 }, () => 200, true);
   const making = jpegs.encode(one, whole(one));
   one.bytes.fill(0);
   const { bytes } = decoded((await making)!);
   assert.ok(bytes.subarray(0, 64 * 64).every((sample) => Math.abs(sample - 200) <= 2));
 });
 
-Deno.test("pictures at once come back each to whom it belongs, with few programs", async () => {
+Deno.test("concurrent calls get their own JPEGs, with few programs", async () => {
   await using jpegs = encoders({ maxEncoders: 2 });
   const sizes = [32, 64, 96, 32, 64, 128];
   const made = await Promise.all(sizes.map((size, at) => {
-    const one = picture({ width: size, height: 32 }, () => at * 40, true);
+    const one = framePixels({ width: size, height: 32 }, () => at * 40, true);
     return jpegs.encode(one, whole(one)).then((jpeg) => decoded(jpeg!));
   }));
   assert.deepEqual(made.map(({ width }) => width), sizes);
@@ -114,9 +114,9 @@ Deno.test("pictures at once come back each to whom it belongs, with few programs
   assert.ok(children().length <= 2);
 });
 
-Deno.test("an encoder is used again, made ready beforehand, and replaced when it was killed", async () => {
+Deno.test("an encoder is reused, can be started in advance, and is replaced when it was killed", async () => {
   await using jpegs = encoders();
-  const one = picture({ width: 64, height: 64 }, () => 90);
+  const one = framePixels({ width: 64, height: 64 }, () => 90);
   jpegs.prepare(one);
   jpegs.prepare(one);
   const [pid] = children();
@@ -135,9 +135,9 @@ Deno.test("an encoder that is not used ends", async () => {
   await until(() => children().length === 0);
 });
 
-Deno.test("where no JPEG comes there is an error in time, and nothing waits without bound", async () => {
+Deno.test("without a JPEG there is an error in time, and the number of waiting frames is bounded", async () => {
   using folder = new TempFolder();
-  const one = picture({ width: 64, height: 64 }, () => 90);
+  const one = framePixels({ width: 64, height: 64 }, () => 90);
   const check = async (ffmpeg: string, expected: RegExp) => {
     await using jpegs = encoders({ tools: { ffmpeg, prlimit: null }, world: fastWorld(20) });
     const all = await Promise.allSettled(Array.from({ length: 20 }, () => jpegs.encode(one, whole(one))));
@@ -154,9 +154,9 @@ Deno.test("where no JPEG comes there is an error in time, and nothing waits with
   assert.deepEqual(children(), []);
 });
 
-Deno.test("closing ends everything, and what waits is told", async () => {
+Deno.test("closing ends everything, and waiting calls reject", async () => {
   const jpegs = encoders();
-  const one = picture({ width: 640, height: 480 }, (x) => x);
+  const one = framePixels({ width: 640, height: 480 }, (x) => x);
   const making = jpegs.encode(one, whole(one));
   const closed = jpegs[Symbol.asyncDispose]();
   await assert.rejects(making, JpegFailed);

@@ -12,7 +12,7 @@ import type { FramePixels } from "../../../src/media/live/frame_ring.ts";
 import { compileTrigger } from "../../../src/model/triggers/compile.ts";
 import { CUT_SCORE_THRESHOLD, GATE_REASONS, type GateThresholds } from "../../../src/model/frames/signals.ts";
 import { seededRandom } from "../../support/seeded_random.ts";
-import { picture, stream, TestDecoder } from "../../support/live/live_units.ts";
+import { framePixels, stream, TestDecoder } from "../../support/live/live_units.ts";
 import { world } from "../../support/media.ts";
 import { until } from "../../support/until.ts";
 
@@ -27,7 +27,7 @@ const THRESHOLDS: GateThresholds = {
 
 const SIZE = { width: 320, height: 180 };
 
-/** An analysis whose kept frames become the reference at once unless `keeps` says otherwise. */
+/** An analysis whose kept frames become the reference at once, unless `keeps` decides otherwise. */
 class TestAnalysis implements Disposable {
   readonly decisions: FrameDecision[] = [];
   analysis!: LiveAnalysis;
@@ -48,9 +48,9 @@ class TestAnalysis implements Disposable {
       onDecision: (decision) => {
         test.decisions.push(decision);
         const { frameIndex } = decision.frame;
-        const word = decision.isKept ? keeps(frameIndex) : "later";
-        if (word === true) test.analysis.keep(frameIndex);
-        if (word === false) test.analysis.discard(frameIndex);
+        const kept = decision.isKept ? keeps(frameIndex) : "later";
+        if (kept === true) test.analysis.keep(frameIndex);
+        if (kept === false) test.analysis.discard(frameIndex);
       },
       ...options,
     });
@@ -73,11 +73,11 @@ class TestAnalysis implements Disposable {
   }
 }
 
-/** A still scene of its own, by number. */
+/** Eight different scenes without motion. */
 const scenes = Array.from({ length: 8 }, (_, scene) => {
   const random = seededRandom(scene + 1);
   const blocks = Float64Array.from({ length: 16 * 9 }, () => 40 + random() * 180);
-  return picture(SIZE, (x, y) => blocks[Math.floor(y / 20) * 16 + Math.floor(x / 20)]!);
+  return framePixels(SIZE, (x, y) => blocks[Math.floor(y / 20) * 16 + Math.floor(x / 20)]!);
 });
 
 Deno.test("hard cuts are decided at their frame, at most five frames late, and nothing else is a cut", async () => {
@@ -98,40 +98,40 @@ Deno.test("hard cuts are decided at their frame, at most five frames late, and n
   );
 });
 
-Deno.test("a flash is no cut, and what follows it waits no longer than five frames", async () => {
+Deno.test("a flash is no cut, and later frames wait at most five frames", async () => {
   using test = await TestAnalysis.load();
-  const white = picture(SIZE, () => 235);
+  const white = framePixels(SIZE, () => 235);
   for (let index = 0; index < 30; index++) test.push(index === 10 ? white : scenes[0]!);
   assert.ok(!test.reasons.includes("scene_cut"), test.reasons);
   assert.equal(test.decisions.length, 30);
 });
 
-Deno.test("a decision is that of the recorded path, whichever frames it was made with", async () => {
+Deno.test("decisions are equal to those of recorded media", async () => {
   const random = seededRandom(5);
-  const pictures: FramePixels[] = [];
-  while (pictures.length < 400) {
+  const decodedFrames: FramePixels[] = [];
+  while (decodedFrames.length < 400) {
     const scene = scenes[Math.floor(random() * scenes.length)]!;
     const gain = 0.6 + random() * 0.4;
     const shift = Math.floor(random() * 30);
     const length = 1 + Math.floor(random() * 25);
     for (let frame = 0; frame < length; frame++) {
       const offset = frame * Math.floor(random() * 3);
-      pictures.push(
-        picture(SIZE, (x, y) => scene.bytes[y * 320 + (x + offset) % 320]! * gain + shift + random() * 4),
+      decodedFrames.push(
+        framePixels(SIZE, (x, y) => scene.bytes[y * 320 + (x + offset) % 320]! * gain + shift + random() * 4),
       );
     }
   }
   const filter = await FrameFilter.load();
-  for (const [at, { bytes }] of pictures.entries()) {
+  for (const [at, { bytes }] of decodedFrames.entries()) {
     filter.staging.set(bytes.subarray(0, 57_600));
     filter.push(0, at * 33);
   }
   filter.finish();
   const columns = filter.columns();
-  const indices = Float64Array.from(pictures, (_, at) => at);
+  const indices = Float64Array.from(decodedFrames, (_, at) => at);
   const expected = (await GateKernel.load()).run(columns, indices, THRESHOLDS, 16);
   using test = await TestAnalysis.load();
-  for (const one of pictures) test.push(one);
+  for (const one of decodedFrames) test.push(one);
   assert.ok(test.decisions.length >= 395);
   for (const [at, decision] of test.decisions.entries()) {
     const { gateReason, novelty, motion, stability, confidence } = decision;
@@ -147,7 +147,7 @@ Deno.test("a decision is that of the recorded path, whichever frames it was made
   assert.ok(cuts >= 10, `${cuts} cuts`);
 });
 
-Deno.test("a frame that can no longer be a cut never becomes one, and one that is was open all the time", async () => {
+Deno.test("a frame that can no longer be a cut never becomes one", async () => {
   const random = seededRandom(11);
   const filter = await FrameFilter.load();
   const closed = new Set<number>();
@@ -172,7 +172,7 @@ Deno.test("a frame that can no longer be a cut never becomes one, and one that i
   assert.throws(() => filter.isCutOpen(600), RangeError);
 });
 
-Deno.test("where no frames follow, a cut is decided after 200 ms on what is known", async () => {
+Deno.test("where no frames follow, a cut is decided after 200 ms by the score so far", async () => {
   const wakes: { ms: number; resolve: () => void }[] = [];
   let nowMs = 0;
   using test = await TestAnalysis.load({
@@ -195,23 +195,23 @@ Deno.test("where no frames follow, a cut is decided after 200 ms on what is know
   assert.equal(test.decisions[10]!.gateReason, "scene_cut");
 });
 
-Deno.test("the reference advances only with a picture, and frames wait to be judged by it", async () => {
+Deno.test("the reference advances only with a JPEG, and frames wait to be compared with it", async () => {
   using test = await TestAnalysis.load({ keeps: () => "later" });
   test.push(scenes[0]!);
   test.push(scenes[0]!);
   test.push(scenes[0]!);
   assert.equal(test.reasons, "0 initial_frame");
-  // Without a picture the next frame is the first one.
+  // Without a JPEG the next frame is the first one again.
   test.analysis.discard(0);
   assert.equal(test.reasons, "0 initial_frame, 1 initial_frame");
   test.analysis.keep(0);
   test.analysis.keep(7);
-  assert.equal(test.decisions.length, 2, "words on other frames are ignored");
+  assert.equal(test.decisions.length, 2, "calls for other frames are ignored");
   test.analysis.keep(1);
   assert.equal(test.reasons, "0 initial_frame, 1 initial_frame, 2 no_trigger");
 });
 
-Deno.test("a picture that takes too long is given up, so that what follows is still there to be decided", async () => {
+Deno.test("a JPEG that takes too long counts as failed, so that later frames are decided while their pixels are available", async () => {
   using test = await TestAnalysis.load({ keeps: () => "later" });
   for (let index = 0; index < 9; index++) test.push(scenes[0]!);
   assert.equal(test.reasons, "0 initial_frame");
@@ -221,7 +221,7 @@ Deno.test("a picture that takes too long is given up, so that what follows is st
   assert.equal(test.decisions.length, 2);
 });
 
-Deno.test("keepalives count access units, not pictures", async () => {
+Deno.test("periodic keepalives count access units, not decoded frames", async () => {
   using test = await TestAnalysis.load();
   for (const index of [0, 29, 30, 31, 59, 60, 200, 201]) test.push(scenes[0]!, index);
   assert.equal(
@@ -231,11 +231,11 @@ Deno.test("keepalives count access units, not pictures", async () => {
   );
 });
 
-Deno.test("what is looked at is the crop, of any picture that has enough of it", async () => {
+Deno.test("the crop is analysed, and a frame that is too small for it is skipped", async () => {
   const reducer = await LumaReducer.load();
   using test = await TestAnalysis.load({ crop: { x: 0.5, y: 0.25, width: 0.25, height: 0.5 } });
   const check = (width: number, height: number, region: [number, number, number, number]) => {
-    const one = picture({ width, height }, (x, y) => (x * 7 + y * 13) % 256);
+    const one = framePixels({ width, height }, (x, y) => (x * 7 + y * 13) % 256);
     const { decisions } = test;
     const before = decisions.length;
     const frame = test.push(one);
@@ -251,13 +251,13 @@ Deno.test("what is looked at is the crop, of any picture that has enough of it",
   check(640, 480, [320, 120, 160, 240]);
   check(641, 481, [320, 120, 160, 240]);
   assert.equal(
-    test.analysis.push({ ...test.push(scenes[0]!), pixels: picture({ width: 6, height: 4 }, () => 1) }),
+    test.analysis.push({ ...test.push(scenes[0]!), pixels: framePixels({ width: 6, height: 4 }, () => 1) }),
     null,
   );
   assert.equal(test.analysis.framesTooSmall, 1);
 });
 
-Deno.test("a stream whose kept frames repeat enters a loop once, and leaves it silently", async () => {
+Deno.test("a stream whose kept frames repeat enters a loop once, and leaving it is not reported", async () => {
   using test = await TestAnalysis.load({ gateThresholds: { ...THRESHOLDS, keepaliveEveryFrames: 10 } });
   for (let index = 0; index < 60; index++) test.push(scenes[0]!);
   for (let index = 0; index < 60; index++) test.push(scenes[1 + Math.trunc(index / 5) % 7]!);
@@ -271,7 +271,7 @@ Deno.test("a stream whose kept frames repeat enters a loop once, and leaves it s
   assert.ok(test.decisions.every(({ isKept, hasEnteredLoop }) => isKept || !hasEnteredLoop));
 });
 
-Deno.test("activity enters the zone once it lasts, with what was measured", async () => {
+Deno.test("activity enters the zone after enough frames, and the decision has its score", async () => {
   using test = await TestAnalysis.load({
     zone: {
       policy_id: "dock",
@@ -332,7 +332,7 @@ Deno.test("cuts of a real stream are decided within five frames while it is deco
   for (const [index, at] of decidedAt) assert.ok(at - index <= 5, `frame ${index} was decided at ${at}`);
 });
 
-Deno.test("after it was closed nothing is decided", async () => {
+Deno.test("nothing is decided after disposing", async () => {
   using test = await TestAnalysis.load({ keeps: () => "later" });
   test.push(scenes[0]!);
   test.push(scenes[0]!);

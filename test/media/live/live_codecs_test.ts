@@ -8,7 +8,7 @@ async function check(lines: string, expected: readonly string[]) {
   deepEqual(await liveCodecs({ tools: { ...tools(), ffmpeg }, world: world() }), expected);
 }
 
-Deno.test("of ffmpeg's decoders those count that need nothing but a processor, each codec once", async () => {
+Deno.test("decoders that run on the processor alone count, each codec once", async () => {
   await check("echo ' VFS..D hevc   HEVC'; echo ' V....D av1   AV1'; echo ' VFS..D h264  H.264'", ["h265"]);
   await check(
     "echo ' V..... libdav1d  AV1'; echo ' V....D libaom-av1  AV1'; echo ' VFS..D vp9  VP9'; echo ' A....D opus  Opus'",
@@ -16,19 +16,19 @@ Deno.test("of ffmpeg's decoders those count that need nothing but a processor, e
   );
 });
 
-Deno.test("an ffmpeg that does not say decodes nothing more than it must", async () => {
+Deno.test("an ffmpeg that does not list its decoders adds no codec", async () => {
   await check("exit 1", []);
   await check("echo nonsense", []);
 });
 
-/** Whether the machine's ffmpeg has the decoder, as its help says. */
+/** Whether the machine's ffmpeg has the decoder, according to its help. */
 function hasDecoder(name: string): boolean {
   const args = ["-v", "quiet", "-h", `decoder=${name}`];
   const { stdout } = new Deno.Command(tools().ffmpeg, { args, stderr: "null" }).outputSync();
   return new TextDecoder().decode(stdout).startsWith(`Decoder ${name} `);
 }
 
-Deno.test("the machine's own ffmpeg is asked", async () => {
+Deno.test("the machine's own ffmpeg can be asked", async () => {
   const decoders = {
     h265: ["hevc"],
     vp9: ["vp9", "libvpx-vp9"],

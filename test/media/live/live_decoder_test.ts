@@ -10,7 +10,7 @@ import { until } from "../../support/until.ts";
 
 const vp8 = stream("vp8", { frames: 40 });
 
-/** Unwrapped RTP times far from 0, never twice the same distance. */
+/** Unwrapped RTP times far from 0 with different distances. */
 function irregularTimes(count: number): number[] {
   const random = seededRandom(count);
   let time = 2 ** 33 + 12_345;
@@ -23,9 +23,11 @@ function garbage(bytes: number, seed: number): Uint8Array<ArrayBuffer> {
 }
 
 for (const codec of ["vp8", "h264", "h265", "vp9", "av1"] as const satisfies readonly VideoCodec[]) {
-  Deno.test(`${codec}: each unit gives its picture, with exactly its time`, async () => {
-    const { units, pictures } = codec === "vp8" ? vp8 : stream(codec, { frames: codec === "av1" ? 10 : 30 });
-    assert.equal(pictures.length, units.length);
+  Deno.test(`${codec}: each unit gives its frame, with exactly its time`, async () => {
+    const { units, decodedFrames } = codec === "vp8"
+      ? vp8
+      : stream(codec, { frames: codec === "av1" ? 10 : 30 });
+    assert.equal(decodedFrames.length, units.length);
     const times = irregularTimes(units.length);
     await using test = new TestDecoder(codec);
     for (const [at, unit] of units.entries()) test.push(unit, times[at]!);
@@ -35,7 +37,7 @@ for (const codec of ["vp8", "h264", "h265", "vp9", "av1"] as const satisfies rea
     assert.deepEqual(test.frames.map((frame) => frame.ptsMs), times.map((time) => Math.round(time / 90)));
     assert.deepEqual(test.frames.map((frame) => frame.arrivedMs), times.map((time) => time + 1));
     for (const [at, { bytes }] of test.frames.entries()) {
-      assert.deepEqual(bytes, pictures[at], `picture ${at}`);
+      assert.deepEqual(bytes, decodedFrames[at], `frame ${at}`);
     }
     assert.deepEqual(test.events, []);
     assert.deepEqual(test.decoder.counts, {
@@ -47,7 +49,7 @@ for (const codec of ["vp8", "h264", "h265", "vp9", "av1"] as const satisfies rea
   });
 }
 
-Deno.test("one unit in gives one picture out, before the next one comes", async () => {
+Deno.test("a unit gives its frame before the next unit comes", async () => {
   await using test = new TestDecoder("vp8");
   for (const [at, unit] of vp8.units.slice(0, 12).entries()) {
     test.push(unit, at * 3000);
@@ -55,7 +57,7 @@ Deno.test("one unit in gives one picture out, before the next one comes", async 
   }
 });
 
-Deno.test("a change of size that a keyframe tells gives pictures of exactly that size", async () => {
+Deno.test("a change of size in the header of a keyframe gives frames of exactly that size", async () => {
   const large = stream("vp8", { frames: 10, width: 240, height: 180 });
   const sizes: [number, number][] = [];
   await using test = new TestDecoder("vp8", {
@@ -75,7 +77,7 @@ Deno.test("a change of size that a keyframe tells gives pictures of exactly that
   assert.deepEqual(test.events, [], "this is no restart");
 });
 
-Deno.test("a change of size that nobody tells keeps the first size", async () => {
+Deno.test("after a change of size that no header has, frames keep the first size", async () => {
   const large = stream("vp8", { frames: 10, width: 240, height: 180 });
   await using test = new TestDecoder("vp8");
   const all = [...vp8.units.slice(0, 10), ...large.units];
@@ -84,7 +86,7 @@ Deno.test("a change of size that nobody tells keeps the first size", async () =>
   assert.ok(test.frames.every(({ width, height }) => width === 160 && height === 120));
 });
 
-Deno.test("pictures of more pixels than were reserved are scaled down, keeping their shape; others stay", async () => {
+Deno.test("frames of more pixels than were reserved are scaled down, keeping their shape; others do not change", async () => {
   const check = async (maxFrame: { width: number; height: number }, expected: [number, number]) => {
     await using test = new TestDecoder("vp8", { maxFrame });
     test.push(vp8.units[0]!, 0);
@@ -98,7 +100,7 @@ Deno.test("pictures of more pixels than were reserved are scaled down, keeping t
   await check({ width: 2, height: 2 }, [2, 2]);
 });
 
-Deno.test("samples stay as they are, and pictures of full range say so", async () => {
+Deno.test("samples stay as they are, and frames of full range are marked", async () => {
   const check = async (codec: VideoCodec, isFull: boolean) => {
     const range = isFull ? "pc" : "tv";
     const made = stream(codec, {
@@ -110,7 +112,7 @@ Deno.test("samples stay as they are, and pictures of full range say so", async (
     for (const [at, unit] of made.units.entries()) test.push(unit, at * 3000);
     await until(() => test.frames.length === 3);
     assert.deepEqual(test.frames.map((frame) => frame.isFullRange), [isFull, isFull, isFull], codec);
-    for (const [at, { bytes }] of test.frames.entries()) assert.deepEqual(bytes, made.pictures[at]);
+    for (const [at, { bytes }] of test.frames.entries()) assert.deepEqual(bytes, made.decodedFrames[at]);
   };
   await check("h264", true);
   await check("h264", false);
@@ -125,17 +127,17 @@ Deno.test("nothing is decoded before the first keyframe", async () => {
   assert.equal(test.decoder.counts.dropped, 9);
 });
 
-Deno.test("without a keyframe one is asked for again and again, as long as units come", async () => {
+Deno.test("without a keyframe one is requested repeatedly, as long as units come", async () => {
   await using test = new TestDecoder("vp8", { world: fastWorld(100) });
   await until(() => {
     test.push(vp8.units[1]!, 0);
-    return test.events.filter((word) => word === "keyframe").length >= 3;
+    return test.events.filter((event) => event === "keyframe").length >= 3;
   });
   assert.deepEqual(children(), []);
 });
 
 for (const codec of ["vp8", "h264"] as const) {
-  Deno.test(`${codec}: units that cannot be decoded are passed over and harm nobody else`, async () => {
+  Deno.test(`${codec}: units that cannot be decoded are skipped and do not affect others`, async () => {
     const { units } = codec === "vp8" ? vp8 : stream(codec, { frames: 40 });
     await using test = new TestDecoder(codec);
     let time = 0;
@@ -155,7 +157,7 @@ for (const codec of ["vp8", "h264"] as const) {
   });
 }
 
-Deno.test("a decoder that is killed is replaced at the next keyframe, and its owner is told", async () => {
+Deno.test("an ffmpeg that is killed is replaced at the next keyframe, which is reported", async () => {
   await using test = new TestDecoder("vp8");
   for (const [at, unit] of vp8.units.slice(0, 15).entries()) test.push(unit, at * 3000);
   await until(() => test.frames.length === 15);
@@ -170,22 +172,22 @@ Deno.test("a decoder that is killed is replaced at the next keyframe, and its ow
     ...[20, 21, 22, 23, 24, 25, 26, 27, 28, 29],
   ]);
   for (const [at, { bytes }] of test.frames.slice(15).entries()) {
-    assert.deepEqual(bytes, vp8.pictures[20 + at]);
+    assert.deepEqual(bytes, vp8.decodedFrames[20 + at]);
   }
   assert.deepEqual(test.decoder.counts, { received: 30, decoded: 25, dropped: 5, restarts: 1 });
   assert.notDeepEqual(children(), [pid]);
 });
 
-Deno.test("a decoder that reads and gives nothing is replaced, and after the third time given up", async () => {
+Deno.test("an ffmpeg that reads and gives no frame is replaced, three times at most", async () => {
   using folder = new TempFolder();
   const ffmpeg = folder.script("ffmpeg", "exec cat > /dev/null");
   await using test = new TestDecoder("vp8", { tools: { ffmpeg, prlimit: null }, world: fastWorld(100) });
   let time = 0;
   await until(() => {
     test.push(vp8.units[0]!, time += 3000);
-    return test.events.some((word) => word.startsWith("fault"));
+    return test.events.some((event) => event.startsWith("fault"));
   });
-  assert.deepEqual(test.events.filter((word) => word !== "keyframe"), [
+  assert.deepEqual(test.events.filter((event) => event !== "keyframe"), [
     ...["stalled", "stalled", "stalled"],
     "fault: the decoder broke down 3 times without a picture: no reason given",
   ]);
@@ -194,7 +196,7 @@ Deno.test("a decoder that reads and gives nothing is replaced, and after the thi
   assert.equal(test.frames.length, 0);
 });
 
-Deno.test("a decoder that is stopped falls behind: units are dropped up to a keyframe, and it is replaced", async () => {
+Deno.test("an ffmpeg that is stopped falls behind: units are dropped up to a keyframe, and it is replaced", async () => {
   await using test = new TestDecoder("vp8", { world: fastWorld(10) });
   test.push(vp8.units[0]!, 0);
   await until(() => test.frames.length === 1);
@@ -216,12 +218,12 @@ Deno.test("a decoder that is stopped falls behind: units are dropped up to a key
   assert.ok(test.decoder.counts.restarts >= 1);
 });
 
-Deno.test("a decoder that cannot be started, or ends at once, is a fault and not a loop", async () => {
+Deno.test("an ffmpeg that cannot be started, or ends at once, is a fault after few attempts", async () => {
   const check = async (ffmpeg: string, expected: RegExp) => {
     await using test = new TestDecoder("vp8", { tools: { ffmpeg, prlimit: null } });
     await until(() => {
       test.push(vp8.units[0]!, 0);
-      return test.events.some((word) => word.startsWith("fault"));
+      return test.events.some((event) => event.startsWith("fault"));
     });
     assert.match(test.events.at(-1)!, expected);
   };
@@ -231,7 +233,7 @@ Deno.test("a decoder that cannot be started, or ends at once, is a fault and not
   await check(`${folder.path}/missing`, /^fault: the decoder cannot be started: NotFound$/);
 });
 
-Deno.test("more units than the queue holds are dropped up to a keyframe, and one is asked for", async () => {
+Deno.test("units beyond the queue are dropped up to a keyframe, which is requested", async () => {
   await using test = new TestDecoder("vp8");
   const units: TestUnit[] = Array.from({ length: 5 }, () => vp8.units).flat();
   for (const [at, unit] of units.entries()) test.push(unit, at * 3000);
@@ -242,14 +244,14 @@ Deno.test("more units than the queue holds are dropped up to a keyframe, and one
   });
   assert.ok(test.decoder.counts.dropped >= 128, String(test.decoder.counts.dropped));
   assert.ok(test.decoder.counts.decoded <= 130);
-  // A unit that is too large is not decoded, and neither is what needs it.
+  // A unit that is too large is not decoded, and neither are the units that refer to it.
   const before = test.decoder.counts.dropped;
   test.push({ data: new Uint8Array(2 * 2 ** 20 + 1), isKeyframe: true }, 10 ** 7);
   test.push(vp8.units[1]!, 10 ** 7 + 3000);
   assert.equal(test.decoder.counts.dropped, before + 2);
 });
 
-Deno.test("pictures stay for as many further ones as are promised, and then say that they are gone", async () => {
+Deno.test("pixels stay available for the promised number of further frames, and then throw", async () => {
   const frames: DecodedFrame[] = [];
   await using test = new TestDecoder("vp8", { onFrame: (frame) => frames.push(frame) });
   for (const [at, unit] of vp8.units.slice(0, RING_FRAMES + 5).entries()) {
@@ -257,14 +259,14 @@ Deno.test("pictures stay for as many further ones as are promised, and then say 
     await until(() => frames.length === at + 1);
     const oldest = Math.max(0, at - RING_FRAMES + 2);
     for (let back = oldest; back <= at; back++) {
-      assert.deepEqual(frames[back]!.pixels.bytes, vp8.pictures[back]);
+      assert.deepEqual(frames[back]!.pixels.bytes, vp8.decodedFrames[back]);
     }
   }
   assert.equal(frames[0]!.pixels.isAvailable, false);
   assert.throws(() => frames[0]!.pixels.bytes, /has left the ring/);
 });
 
-Deno.test("the memory of a session grows with its pictures and is known beforehand", () => {
+Deno.test("the memory of a session grows with its frame size and is known in advance", () => {
   const sizes = [[2, 2], [640, 480], [1280, 720], [1920, 1080], [3840, 2160]] as const;
   const bytes = sizes.map(([width, height]) => liveMemoryBytes(width, height));
   assert.deepEqual(bytes, bytes.toSorted((a, b) => a - b));
@@ -283,7 +285,7 @@ Deno.test("closing a decoder at any moment leaves no process behind", async () =
   }
 });
 
-Deno.test("a pulled source gives its pictures with their times, and says when it has ended", async () => {
+Deno.test("a pulled source gives its frames with their times, and reports its end", async () => {
   using folder = new TempFolder();
   const path = makeClip(`${folder.path}/clip.mp4`, { frames: 30, size: "160x120" });
   const times: number[] = [];

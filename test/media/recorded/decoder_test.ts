@@ -20,12 +20,12 @@ import { needing, SHARED_CLIPS, SHARED_CLIPS_FOLDER } from "../../support/needs.
 import { until } from "../../support/until.ts";
 import { childProcesses } from "../../support/own_process.ts";
 
-interface Wish extends Partial<Pick<DecodeRequest, "maxFrames" | "crop" | "signal">> {
+interface TestOptions extends Partial<Pick<DecodeRequest, "maxFrames" | "crop" | "signal">> {
   sampling?: SamplingRequest;
 }
 
-async function decode(decoder: Decoder, path: string, wish: Wish = {}): Promise<DecodedSignals> {
-  const { sampling = {}, maxFrames = 500_000, crop, signal = NEVER } = wish;
+async function decode(decoder: Decoder, path: string, options: TestOptions = {}): Promise<DecodedSignals> {
+  const { sampling = {}, maxFrames = 500_000, crop, signal = NEVER } = options;
   const info = await decoder.probe(fileInput(path), signal);
   const plan = planSampling(sampling, info.video?.averageFps ?? null, "ingest");
   return await decoder.decodeSignals({
@@ -38,7 +38,7 @@ async function decode(decoder: Decoder, path: string, wish: Wish = {}): Promise<
   });
 }
 
-/** Nothing is left of a decode: no process that knows the folder, no pipe. */
+/** No process with the folder in its command line is left, and no pipe. */
 function checkNothingLeft(folder: TempFolder): void {
   deepEqual(childProcesses(join(folder.path, "temp")), []);
   deepEqual([...Deno.readDirSync(join(folder.path, "temp"))], []);
@@ -100,7 +100,7 @@ Deno.test({
     await checkFrames("nasa_v0.mp4", 325, "320x180");
     await checkFrames("mediabunny_hevc.mp4", 300, "1920x1080");
     await checkFrames("mediabunny_vfr_3026x1386.mp4", 63, "3026x1386");
-    await checkFrames("vp8_1432x888.ivf", 1, "1432x888"); // of unknown rate, hence sampled at 2 a second
+    await checkFrames("vp8_1432x888.ivf", 1, "1432x888"); // its rate is unknown, so it is sampled at 2 frames a second
     await checkFrames("flower_av1.mp4", 150, "960x540");
     await checkFrames("flower_vp9.webm", 150, "960x540");
     await checkFrames("bad_truncated_tail.mp4", 453, "854x480");
@@ -117,9 +117,9 @@ Deno.test("the sampling plan decides which frames there are", async () => {
   using folder = new TempFolder();
   await using decoder = await openDecoder(folder);
   const clip = makeClip(join(folder.path, "clip.mp4"), { frames: 100, fps: "25" });
-  const check = async (wish: Wish, expectedMs: number[]) => {
-    const { signals } = await decode(decoder, clip, wish);
-    deepEqual([...signals.ptsMs].map(Math.round), expectedMs, JSON.stringify(wish));
+  const check = async (options: TestOptions, expectedMs: number[]) => {
+    const { signals } = await decode(decoder, clip, options);
+    deepEqual([...signals.ptsMs].map(Math.round), expectedMs, JSON.stringify(options));
   };
   const every = (count: number, periodMs: number) =>
     Array.from({ length: count }, (_, i) => Math.round(i * periodMs));
@@ -133,10 +133,10 @@ Deno.test("the sampling plan decides which frames there are", async () => {
   await check({ sampling: { policy: "fixed", fixedFps: 0.2 } }, [0]);
 });
 
-Deno.test("luma is what it is in every pixel format, size and turn", async () => {
+Deno.test("luma is right in every pixel format, size and rotation", async () => {
   using folder = new TempFolder();
   await using decoder = await openDecoder(folder);
-  /** White on the right half; the mean says how much of it is seen, the hash where it lies. */
+  /** White in the right half: the mean luma shows how much of it is visible. */
   const halves = "color=black:s=160x120:r=5:d=1,drawbox=x=80:w=80:h=120:color=white:t=fill";
   const check = async (name: string, args: string[], expectedMean: number, crop?: DecodeRequest["crop"]) => {
     const path = make(join(folder.path, name), "-f", "lavfi", "-i", ...args);
@@ -161,7 +161,7 @@ Deno.test("luma is what it is in every pixel format, size and turn", async () =>
     width: 0.5,
     height: 0.5,
   });
-  // Turned clockwise, what was the right half is the lower one; the crop counts in the picture as displayed.
+  // Turned clockwise, the right half becomes the lower one; the crop refers to the frame as displayed.
   const flat = make(join(folder.path, "flat.mp4"), "-f", "lavfi", "-i", halves, "-c:v", "mpeg4", "-q:v", "2");
   const turned = makeTurned(join(folder.path, "turned.mp4"), flat, 90);
   const lower = await decode(decoder, turned, { crop: { x: 0, y: 0.5, width: 1, height: 0.5 } });
@@ -170,7 +170,7 @@ Deno.test("luma is what it is in every pixel format, size and turn", async () =>
   ok(Math.abs(lower.signals.lumaMean[0]! - white) < 0.02, `${lower.signals.lumaMean[0]}`);
 });
 
-Deno.test("a picture that changes its size on the way is decoded to the end", async () => {
+Deno.test("a video that changes its size on the way is decoded to the end", async () => {
   using folder = new TempFolder();
   await using decoder = await openDecoder(folder);
   const parts = ["320x240", "176x144"].map((size) => {
@@ -212,12 +212,12 @@ Deno.test("a source without a single frame is refused", async () => {
   equal((await decode(decoder, clip)).signals.count, 25, "and the decoder still works");
 });
 
-Deno.test("so many decodes run at once, and the others take turns in the order they came", async () => {
+Deno.test("at most maxConcurrent decodes run, and the others start in the order of their calls", async () => {
   const check = async (maxConcurrent: number) => {
     using folder = new TempFolder();
     const log = folder.file("log");
     const go = join(folder.path, "go");
-    // Each says which caller it is for, holds until all that may run do, and says when it ends.
+    // Each logs its arguments, which show its caller, waits until the file `go` exists, and logs its end.
     const ffmpeg = folder.script(
       "ffmpeg",
       `echo "+ $*" >> ${log}; while [ ! -e ${go} ]; do /bin/sleep 0.01; done
@@ -256,7 +256,7 @@ Deno.test("so many decodes run at once, and the others take turns in the order t
   await check(3);
 });
 
-/** A decoder whose ffmpeg says that it started, then reads 200 seconds of media at the speed of a clock. */
+/** A decoder whose ffmpeg logs its start, then reads 200 seconds of media in real time. */
 async function hanging(folder: TempFolder, changed: { world?: World } = {}) {
   const started = join(folder.path, "started");
   // ffmpeg's arguments stay on the command line, so that a process left behind is found by its pipe.
@@ -283,7 +283,7 @@ async function hanging(folder: TempFolder, changed: { world?: World } = {}) {
   };
 }
 
-Deno.test("aborting a decode ends it, and who waits behind it comes next", async () => {
+Deno.test("aborting a decode ends it, and the next waiting one starts", async () => {
   using folder = new TempFolder();
   const { decoder, starts, begin } = await hanging(folder);
   await using _closing = decoder;
@@ -317,7 +317,7 @@ Deno.test("a decode that takes too long is refused and leaves nothing behind", a
   checkNothingLeft(folder);
 });
 
-Deno.test("closing the decoder stops what runs and what waits", async () => {
+Deno.test("closing the decoder stops running and waiting decodes", async () => {
   using folder = new TempFolder();
   const { decoder, starts, begin } = await hanging(folder);
   const running = begin(NEVER);
@@ -329,7 +329,7 @@ Deno.test("closing the decoder stops what runs and what waits", async () => {
   await rejects(begin(NEVER), /closing/);
 });
 
-Deno.test("a worker that gets bytes of the wrong kind is replaced, and the decoder goes on", async () => {
+Deno.test("a worker that gets wrong bytes is replaced, and the decoder still works", async () => {
   using folder = new TempFolder();
   const isBroken = join(folder.path, "broken");
   // The last argument is the pipe; a NUT file of the wrong size goes there for as long as the marker exists.
@@ -362,7 +362,7 @@ Deno.test("a worker that gets bytes of the wrong kind is replaced, and the decod
   checkNothingLeft(folder);
 });
 
-Deno.test("an ffmpeg that cannot start blocks nobody", async () => {
+Deno.test("an ffmpeg that cannot be started does not block later decodes", async () => {
   using folder = new TempFolder();
   await using decoder = await openDecoder(folder, {
     tools: { ffmpeg: "/no/such/ffmpeg", prlimit: null },

@@ -8,10 +8,10 @@ import { make, makeClip, NEVER, TempFolder, tools, world } from "../../support/m
 import { until } from "../../support/until.ts";
 import { childProcesses } from "../../support/own_process.ts";
 
-/** Far more than sockets hold, so that ffmpeg must have read many pictures. */
+/** Much more than sockets buffer, so that ffmpeg must have read many frames. */
 const TAKEN_BYTES = 40e6;
 
-Deno.test("a source that does not end gives the frames that came by the deadline, and none is a refusal", async () => {
+Deno.test("an endless source gives the frames that came by the deadline; without any it is refused", async () => {
   using folder = new TempFolder();
   const clip = makeClip(join(folder.path, "clip.mp4"), { frames: 50 });
   const stream = Deno.readFileSync(
@@ -21,7 +21,7 @@ Deno.test("a source that does not end gives the frames that came by the deadline
   let elapse = () => {};
   const deadlinesMs: number[] = [];
   const real = world();
-  // Deadlines of a probe pass by the clock, those of a decode when the test says so.
+  // The deadline of a probe is real; the deadline of a decode passes when the test calls `elapse`.
   const sleep = (ms: number, signal?: AbortSignal) => {
     if (ms < 60_000) return real.sleep(ms, signal);
     deadlinesMs.push(ms);

@@ -30,12 +30,12 @@ import { childProcesses } from "../../support/own_process.ts";
 
 const FIXTURES = new URL("../../../fixtures/clips/", import.meta.url).pathname;
 
-interface Wish extends Partial<Omit<FrameStreamRequest, "input" | "info" | "plan">> {
+interface TestOptions extends Partial<Omit<FrameStreamRequest, "input" | "info" | "plan">> {
   sampling?: SamplingRequest;
 }
 
-async function stream(decoder: Decoder, path: string, wish: Wish = {}): Promise<FrameStream> {
-  const { sampling = {}, ...rest } = wish;
+async function stream(decoder: Decoder, path: string, options: TestOptions = {}): Promise<FrameStream> {
+  const { sampling = {}, ...rest } = options;
   const info = await decoder.probe(fileInput(path), NEVER);
   return await decoder.streamFrames({
     input: fileInput(path),
@@ -54,12 +54,12 @@ async function all(frames: FrameStream): Promise<DecodedChunk[]> {
   return chunks;
 }
 
-async function chunksOf(decoder: Decoder, path: string, wish: Wish = {}): Promise<DecodedChunk[]> {
-  await using frames = await stream(decoder, path, wish);
+async function chunksOf(decoder: Decoder, path: string, options: TestOptions = {}): Promise<DecodedChunk[]> {
+  await using frames = await stream(decoder, path, options);
   return await all(frames);
 }
 
-/** Nothing is left of a decode: no process that knows the folder, no pipe. */
+/** No process with the folder in its command line is left, and no pipe. */
 function checkNothingLeft(folder: TempFolder): void {
   deepEqual(childProcesses(join(folder.path, "temp")), []);
   deepEqual([...Deno.readDirSync(join(folder.path, "temp"))], []);
@@ -72,7 +72,7 @@ function isFault(error: unknown, expected: RegExp): true {
   return true;
 }
 
-/** Clips whose frames are flat gray, each a step lighter than the one before: a picture says which frame it is. */
+/** Each frame of a numbered clip is uniform gray, this much lighter than the one before, so that a JPEG shows its number. */
 const STEP = 2;
 
 function makeNumbered(path: string, frames: number, ...args: string[]): string {
@@ -81,7 +81,7 @@ function makeNumbered(path: string, frames: number, ...args: string[]): string {
   return make(path, ...source, ...(args.length > 0 ? args : ["-c:v", "mpeg4", "-q:v", "2"]));
 }
 
-/** Reads JPEGs, all of one size, with an ordinary decoder: mean gray and extent of each. */
+/** Decodes JPEGs, all of one size, with ffmpeg: their mean luma and their size. */
 function readJpegs(folder: TempFolder, jpegs: readonly Uint8Array[]): { means: number[]; extent: string } {
   if (jpegs.length === 0) return { means: [], extent: "" };
   const path = folder.file("pictures.mjpeg");
@@ -102,7 +102,7 @@ function readJpegs(folder: TempFolder, jpegs: readonly Uint8Array[]): { means: n
   return { means: [...stdout], extent: `${width}x${height}` };
 }
 
-/** The numbers of the frames that pictures of a numbered clip show. */
+/** The frame numbers that the JPEGs of a numbered clip show. */
 function shownFrames(folder: TempFolder, chunks: readonly DecodedChunk[]): number[] {
   const jpegs = chunks.flatMap(({ images }) => images.map(({ jpeg }) => jpeg));
   return readJpegs(folder, jpegs).means.map((mean) => Math.round(mean * 219 / 255 / STEP));
@@ -124,27 +124,27 @@ const COLUMNS = [
 
 type CheckStream = (
   path: string,
-  wish?: Wish,
+  options?: TestOptions,
   columns?: readonly typeof COLUMNS[number][],
 ) => Promise<boolean>;
 
-/** Gives `work` a check, which is a step of its own: a streamed file has the signals of a whole decode, bit for bit. */
+/** Passes `work` a check, which runs as a step: a streamed file has the signals of a whole decode, bit for bit. */
 async function withStreamCheck(
   t: Deno.TestContext,
   work: (check: CheckStream) => Promise<void>,
 ): Promise<void> {
   using folder = new TempFolder();
   await using decoder = await openDecoder(folder);
-  await work((path, wish = {}, columns = COLUMNS) =>
-    t.step(`${path.split("/").pop()} ${JSON.stringify({ ...wish, signal: undefined })}`, async () => {
-      const { sampling = {}, maxFrames = 500_000, crop } = wish;
+  await work((path, options = {}, columns = COLUMNS) =>
+    t.step(`${path.split("/").pop()} ${JSON.stringify({ ...options, signal: undefined })}`, async () => {
+      const { sampling = {}, maxFrames = 500_000, crop } = options;
       const info = await decoder.probe(fileInput(path), NEVER);
       const plan = planSampling(sampling, info.video!.averageFps, "ingest");
       const whole = await decoder.decodeSignals({
         ...{ input: fileInput(path), info, plan, maxFrames, signal: NEVER },
         ...(crop && { crop }),
       });
-      await using frames = await stream(decoder, path, wish);
+      await using frames = await stream(decoder, path, options);
       const chunks = await all(frames);
       for (const column of columns) deepEqual(joined(chunks, column), [...whole.signals[column]!], column);
       chunks.forEach((chunk, index) => {
@@ -159,7 +159,7 @@ async function withStreamCheck(
   );
 }
 
-Deno.test("the chunks together are bit for bit the signals of the whole file", (t) =>
+Deno.test("the signals of all chunks together equal those of the whole file, bit for bit", (t) =>
   withStreamCheck(t, async (check) => {
     const bottle = join(FIXTURES, "intel_bottle.mp4");
     const images = { perChunk: 2, maxEdge: 128 };
@@ -184,7 +184,7 @@ Deno.test({
       for (const name of ["mediabunny_vfr_3026x1386.mp4", "bad_truncated_tail.mp4"]) {
         await check(join(SHARED_CLIPS_FOLDER, name), { images });
       }
-      // What takes the place of the damaged parts differs from one decode to the next.
+      // How damaged parts are concealed differs from one decode to the next.
       await check(join(SHARED_CLIPS_FOLDER, "bad_bitflips.mp4"), { images }, ["ptsMs"]);
       for (const name of ["bbb_rotated.mp4", "vp8_1432x888.ivf", "chrome_ad.webm", "bgs_video02.avi"]) {
         await check(join(SHARED_CLIPS_FOLDER, name), { images });
@@ -192,12 +192,18 @@ Deno.test({
     }),
 });
 
-Deno.test("pictures are of exactly the frames that contract 6.2 chooses, in the last chunk too", async () => {
+Deno.test("JPEGs are of exactly the chosen frames, in the last chunk too", async () => {
   using folder = new TempFolder();
   await using decoder = await openDecoder(folder);
-  const check = async (path: string, frames: number, size: number, perChunk: number, wish: Wish = {}) => {
+  const check = async (
+    path: string,
+    frames: number,
+    size: number,
+    perChunk: number,
+    options: TestOptions = {},
+  ) => {
     const images = { perChunk, maxEdge: null };
-    const chunks = await chunksOf(decoder, path, { ...wish, chunks: { by: "count", size }, images });
+    const chunks = await chunksOf(decoder, path, { ...options, chunks: { by: "count", size }, images });
     const label = `${path.split("/").pop()} of ${frames}, ${perChunk} of ${size}`;
     const expected: number[] = [];
     for (let first = 0; first < frames; first += size) {
@@ -225,11 +231,11 @@ Deno.test("pictures are of exactly the frames that contract 6.2 chooses, in the 
   await check(clip, 43, 25, 1, { maxFrames: 43 });
   const one = makeNumbered(join(folder.path, "one.mp4"), 1);
   await check(one, 1, 25, 2);
-  // The sound is longer than the picture: the length of the container does not tell where the last chunk begins.
+  // The sound is longer than the video, so the length in the container does not show where the last chunk begins.
   const sound = ["-f", "lavfi", "-i", "sine=d=9", "-shortest", "-c:a", "aac"];
   const sounding = make(join(folder.path, "sounding.mp4"), "-i", clip, ...sound.slice(0, 4), "-c:v", "copy");
   for (const perChunk of [1, 2, 3]) await check(sounding, 58, 25, perChunk);
-  // Starts at 10 s and cannot be entered but at its key frames.
+  // Starts at 10 s and can be decoded only from its key frames.
   const late = make(
     join(folder.path, "late.ts"),
     "-i",
@@ -250,7 +256,7 @@ Deno.test("pictures are of exactly the frames that contract 6.2 chooses, in the 
   );
   await check(late, 58, 25, 3);
   await check(lateSound, 58, 25, 3);
-  // Frames of three lengths.
+  // Frames with three different durations.
   const uneven = makeNumbered(
     join(folder.path, "uneven.mkv"),
     58,
@@ -260,7 +266,7 @@ Deno.test("pictures are of exactly the frames that contract 6.2 chooses, in the 
   await check(uneven, 58, 7, 2);
 });
 
-Deno.test("a tail that has to be fetched is the right one at any rate, and where the medium cannot be entered", async () => {
+Deno.test("JPEGs that need a second decode show the right frames, also where the medium cannot be seeked", async () => {
   using folder = new TempFolder();
   const log = folder.file("log");
   const noSeek = join(folder.path, "no-seek");
@@ -269,7 +275,7 @@ Deno.test("a tail that has to be fetched is the right one at any rate, and where
     `echo "$*" >> ${log}; [ -e ${noSeek} ] && case "$*" in *" -ss "*) exit 1;; esac; exec ${tools().ffmpeg} "$@"`,
   );
   await using decoder = await openDecoder(folder, { tools: { ffmpeg, prlimit: null } });
-  // 108 frames of picture beneath 40 s of sound.
+  // 108 frames of video and 40 s of sound.
   const clip = makeNumbered(
     join(folder.path, "clip.mp4"),
     108,
@@ -277,13 +283,13 @@ Deno.test("a tail that has to be fetched is the right one at any rate, and where
   );
   const sound = ["-f", "lavfi", "-i", "sine=d=40", "-c:a", "aac"];
   const path = make(join(folder.path, "sounding.mp4"), "-i", clip, ...sound, "-c:v", "copy");
-  const check = async (wish: Wish, framePeriod: number, expected: number[]) => {
+  const check = async (options: TestOptions, framePeriod: number, expected: number[]) => {
     Deno.writeTextFileSync(log, "");
-    const chunks = await chunksOf(decoder, path, { images: { perChunk: 2, maxEdge: null }, ...wish });
+    const chunks = await chunksOf(decoder, path, { images: { perChunk: 2, maxEdge: null }, ...options });
     const last = chunks.at(-1)!;
-    deepEqual(last.images.map(({ frameIndex }) => frameIndex), expected, JSON.stringify(wish));
+    deepEqual(last.images.map(({ frameIndex }) => frameIndex), expected, JSON.stringify(options));
     const shown = shownFrames(folder, [last]).map((frame) => Math.round(frame / framePeriod));
-    deepEqual(shown, expected, JSON.stringify(wish));
+    deepEqual(shown, expected, JSON.stringify(options));
     const starts = Deno.readTextFileSync(log).trim().split("\n").map((line) => / -ss \d/.test(line));
     deepEqual(starts, exists(noSeek) ? [false, true, false] : [false, true]);
   };
@@ -299,7 +305,7 @@ Deno.test("a tail that has to be fetched is the right one at any rate, and where
   }
 });
 
-Deno.test("pictures have the size of the region, shrunk to the edge that was asked for and never enlarged", async () => {
+Deno.test("JPEGs have the size of the region, scaled down to the requested edge and never enlarged", async () => {
   using folder = new TempFolder();
   await using decoder = await openDecoder(folder);
   const source = (size: string, ...args: string[]) =>
@@ -307,8 +313,8 @@ Deno.test("pictures have the size of the region, shrunk to the edge that was ask
       join(folder.path, `${size}${args.length}.mkv`),
       ...["-f", "lavfi", "-i", `testsrc2=s=${size}:r=5:d=1`, ...args, "-c:v", "ffv1"],
     );
-  const check = async (path: string, wish: Wish & { maxEdge?: number }, expected: string) => {
-    const { maxEdge = null, ...rest } = wish;
+  const check = async (path: string, options: TestOptions & { maxEdge?: number }, expected: string) => {
+    const { maxEdge = null, ...rest } = options;
     const chunks = await chunksOf(decoder, path, { ...rest, images: { perChunk: 2, maxEdge } });
     equal(chunks[0]!.images.length, 2);
     equal(readJpegs(folder, chunks[0]!.images.map(({ jpeg }) => jpeg)).extent, expected);
@@ -332,13 +338,13 @@ Deno.test("pictures have the size of the region, shrunk to the edge that was ask
   await check(turned, { maxEdge: 64 }, "48x64");
 });
 
-Deno.test("pictures have the colours and the place of what is shown", async () => {
+Deno.test("JPEGs have the right colours and show the right region", async () => {
   using folder = new TempFolder();
   await using decoder = await openDecoder(folder);
-  const check = async (name: string, args: string[], expected: number, wish: Wish = {}) => {
+  const check = async (name: string, args: string[], expected: number, options: TestOptions = {}) => {
     const path = make(join(folder.path, name), "-f", "lavfi", "-i", ...args);
     const [chunk] = await chunksOf(decoder, path, {
-      ...wish,
+      ...options,
       images: { perChunk: 1, maxEdge: null, quality: 95 },
     });
     const { means: [mean] } = readJpegs(folder, chunk!.images.map(({ jpeg }) => jpeg));
@@ -365,7 +371,7 @@ Deno.test("pictures have the colours and the place of what is shown", async () =
   );
 });
 
-Deno.test("windows begin with the first frame that is in none, and end before the container does", async () => {
+Deno.test("windows begin with the first frame after the last window, and end at the given end", async () => {
   using folder = new TempFolder();
   await using decoder = await openDecoder(folder);
   const clip = makeClip(join(folder.path, "clip.mp4"), { frames: 50, fps: "25" });
@@ -383,7 +389,7 @@ Deno.test("windows begin with the first frame that is in none, and end before th
   await check(1000, 0, []);
 });
 
-Deno.test("a picture that changes its size on the way still shows the chosen frames", async () => {
+Deno.test("in a video that changes its size on the way, the JPEGs still show the chosen frames", async () => {
   using folder = new TempFolder();
   await using decoder = await openDecoder(folder);
   const parts = ["64x48", "96x64"].map((size, part) => {
@@ -400,7 +406,7 @@ Deno.test("a picture that changes its size on the way still shows the chosen fra
       chunks: { by: "count", size: 8 },
       images: { perChunk, maxEdge: null },
     });
-    // A frame is lost where the parts meet, so what a frame shows is read from its signals.
+    // A frame is lost where the parts meet, so the number of each frame is read from its signals.
     const luma = joined(chunks, "lumaMean").map((mean) => Math.round((Number(mean) * 255 - 16) / STEP));
     const chosen = chunks.flatMap(({ images }) => images.map(({ frameIndex }) => luma[frameIndex]!));
     const counts = chunks.map(({ signals }) => chosenPositions(signals.count, perChunk).length);
@@ -409,7 +415,7 @@ Deno.test("a picture that changes its size on the way still shows the chosen fra
   }
 });
 
-Deno.test("nobody asks, nothing goes on: ffmpeg waits and little is held", async () => {
+Deno.test("while nobody asks, ffmpeg waits and uses no processor", async () => {
   using folder = new TempFolder();
   await using decoder = await openDecoder(folder);
   const clip = makeClip(join(folder.path, "clip.mp4"), { frames: 20_000, size: "64x48" });
@@ -423,7 +429,7 @@ Deno.test("nobody asks, nothing goes on: ffmpeg waits and little is held", async
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     return Number(fields[11]) + Number(fields[12]);
   };
-  // It works off what it may and then stands still: its CPU time is the same after many turns of everything else.
+  // It decodes as far as it is allowed to and then blocks: its CPU time does not change any more.
   let ticks = -1;
   while (cpuTicks() !== ticks) {
     ticks = cpuTicks();
@@ -435,7 +441,7 @@ Deno.test("nobody asks, nothing goes on: ffmpeg waits and little is held", async
   ok(rest.every(({ images }) => images.length === 2));
 });
 
-Deno.test("a stream that is dropped at any moment leaves nothing, and the decoder goes on", async () => {
+Deno.test("a stream that is disposed at any moment leaves nothing behind, and the decoder still works", async () => {
   using folder = new TempFolder();
   await using decoder = await openDecoder(folder);
   const clip = makeClip(join(folder.path, "clip.mp4"), { frames: 3000 });
@@ -443,7 +449,7 @@ Deno.test("a stream that is dropped at any moment leaves nothing, and the decode
   for (const taken of [0, 1, 5]) {
     const frames = await stream(decoder, clip, { images });
     for (let i = 0; i < taken; i++) await frames.next();
-    // The chunk may have been complete already; then it is the one whose turn it was.
+    // The chunk may have been complete already; then it is the next one in order.
     const pending = frames.next().then((chunk) => `chunk ${chunk?.index}`, ({ message }) => String(message));
     await frames[Symbol.asyncDispose]();
     match(await pending, new RegExp(`^chunk ${taken}$|was closed`));
@@ -464,7 +470,7 @@ Deno.test("a stream that is dropped at any moment leaves nothing, and the decode
   checkNothingLeft(folder);
 });
 
-Deno.test("streams that are held back leave short decodes their places", async () => {
+Deno.test("streams with slow consumers leave short decodes their permits", async () => {
   using folder = new TempFolder();
   await using decoder = await openDecoder(folder);
   const clip = makeClip(join(folder.path, "clip.mp4"), { frames: 3000 });
@@ -484,7 +490,7 @@ Deno.test("streams that are held back leave short decodes their places", async (
   equal((await (await fifth).next())!.signals.count, 25);
 });
 
-Deno.test("faults of the medium are refused by the first chunk, and a request of ours that makes no sense at once", async () => {
+Deno.test("faults of the medium are refused by the first chunk, and an invalid request is refused at once", async () => {
   using folder = new TempFolder();
   await using decoder = await openDecoder(folder);
   const clip = makeClip(join(folder.path, "clip.mp4"));
@@ -518,13 +524,13 @@ Deno.test("faults of the medium are refused by the first chunk, and a request of
       { chunks: { by: "count", size: 2.5 } },
       { images: { perChunk: 0, maxEdge: null } },
       { maxFrames: 0 },
-    ] satisfies Wish[]
+    ] satisfies TestOptions[]
   ) await rejects(stream(decoder, clip, wrong), RangeError);
   checkNothingLeft(folder);
   equal((await chunksOf(decoder, clip)).length, 1);
 });
 
-Deno.test("an ffmpeg that falls silent while it is waited for is ended, not one that nobody asks", async () => {
+Deno.test("an ffmpeg without output is ended while the consumer waits, and not otherwise", async () => {
   using folder = new TempFolder();
   const stepped = steppedWorld();
   const hangs = join(folder.path, "hangs");
@@ -550,7 +556,7 @@ Deno.test("an ffmpeg that falls silent while it is waited for is ended, not one 
   checkNothingLeft(folder);
 });
 
-Deno.test("a source that does not end gives chunks as its frames come, until its deadline", async () => {
+Deno.test("an endless source gives chunks as its frames come, until its deadline", async () => {
   using folder = new TempFolder();
   const clip = makeClip(join(folder.path, "clip.mp4"), { frames: 50 });
   const bytes = Deno.readFileSync(
@@ -559,7 +565,7 @@ Deno.test("a source that does not end gives chunks as its frames come, until its
   await using camera = serveRtsp(bytes, { isEndless: true });
   const elapse: (() => void)[] = [];
   const real = world();
-  // The deadline of the stream passes when the test says so.
+  // The deadline of the stream passes when the test calls `elapse`.
   const sleep = (ms: number, signal?: AbortSignal) => {
     if (ms !== 600_000) return real.sleep(ms, signal);
     return new Promise<void>((resolve, reject) => {

@@ -19,8 +19,8 @@ import { make, makeTurned, NEVER, steppedWorld, TempFolder, tools, world } from 
 import { until } from "../../support/until.ts";
 import { childProcesses } from "../../support/own_process.ts";
 
-/** A folder with a temp folder inside, an extractor that uses it, and a decoder to look at sources and clips. */
-class Bench implements AsyncDisposable {
+/** An extractor with its own temp folder, and a decoder to check sources and clips. */
+class ExtractorBench implements AsyncDisposable {
   readonly folder = new TempFolder();
   readonly tempDir = join(this.folder.path, "temp");
   readonly metrics = new Metrics();
@@ -30,8 +30,8 @@ class Bench implements AsyncDisposable {
 
   static async open(
     changed: { tools?: Partial<Tools>; world?: World; maxConcurrent?: number; clipBytesMax?: number } = {},
-  ): Promise<Bench> {
-    const bench = new Bench(null!, null!);
+  ): Promise<ExtractorBench> {
+    const bench = new ExtractorBench(null!, null!);
     Deno.mkdirSync(bench.tempDir);
     const shared = { tempDir: bench.tempDir, world: world(), maxConcurrent: 2, tools: tools() };
     const extractor = new Extractor({
@@ -60,14 +60,14 @@ class Bench implements AsyncDisposable {
     return await this.decoder.decodeSignals({ input, info, plan, maxFrames: 100_000, signal: NEVER });
   }
 
-  async clip(source: string | MediaInput, wish: Partial<ClipRequest>): Promise<Clip> {
+  async clip(source: string | MediaInput, options: Partial<ClipRequest>): Promise<Clip> {
     const input = inputOf(source);
-    const info = wish.info ?? await this.probe(source);
+    const info = options.info ?? await this.probe(source);
     const { width, height } = info.video ?? { width: 2, height: 2 };
     return await this.extractor.clip({
       ...{ input, info, startMs: 0, durationMs: 1000, coordinates: fullFrame(width, height) },
       ...{ withAudio: info.audioStreams > 0, signal: NEVER },
-      ...wish,
+      ...options,
     });
   }
 
@@ -75,7 +75,7 @@ class Bench implements AsyncDisposable {
     return this.extractor.wav({ input: fileInput(source), info, startMs, durationMs, signal: NEVER });
   }
 
-  /** No process that knows the folder, no file in the temp folder. */
+  /** No process with the folder in its command line is left, and no file in the temp folder. */
   checkNothingLeft(): void {
     deepEqual(childProcesses(this.tempDir), []);
     deepEqual([...Deno.readDirSync(this.tempDir)], []);
@@ -102,8 +102,8 @@ function makeTimed(path: string, ...args: string[]): string {
   return make(path, "-f", "lavfi", "-i", PICTURE, "-f", "lavfi", "-i", BEEP, ...ENCODED, ...args);
 }
 
-/** Samples of the sound of a file, mono, from its start. */
-function heard(path: string, rate = 48_000): Int16Array {
+/** The audio samples of a file, mono, from its start. */
+function audioSamples(path: string, rate = 48_000): Int16Array {
   const { stdout, success } = new Deno.Command(tools().ffmpeg, {
     args: [
       ...["-v", "error", "-i", path, "-map", "0:a:0", "-ac", "1", "-ar", String(rate), "-f", "s16le", "-"],
@@ -166,8 +166,8 @@ function failsWith(reason: string, work: Promise<unknown>): Promise<void> {
   });
 }
 
-Deno.test("a clip begins with the very frame of its start, and sound and picture stay together", async (t) => {
-  await using bench = await Bench.open();
+Deno.test("a clip begins with exactly the frame at its start, and sound and video stay in sync", async (t) => {
+  await using bench = await ExtractorBench.open();
   const plain = makeTimed(bench.path("plain.mp4"));
   const shifted = (name: string, videoS: number, audioS: number, ...args: string[]) =>
     make(
@@ -200,17 +200,17 @@ Deno.test("a clip begins with the very frame of its start, and sound and picture
         equal(wav.durationMs, 1000);
         const expectedMs = beepMs > startMs + 1000 ? null : Math.max(0, beepMs - startMs);
         for (
-          const [kind, heardMs] of [
-            ["clip", onsetMs(heard(path), 48_000)],
+          const [kind, onsetAtMs] of [
+            ["clip", onsetMs(audioSamples(path), 48_000)],
             ["wav", onsetMs(wavSamples(wav.bytes, isWav(wav.bytes)), 16_000)],
           ] as const
         ) {
           if (startMs >= beepMs + 2000) continue;
-          equal(heardMs === null, expectedMs === null, `${kind} from ${startMs} ms: ${heardMs}`);
-          if (heardMs === null) continue;
+          equal(onsetAtMs === null, expectedMs === null, `${kind} from ${startMs} ms: ${onsetAtMs}`);
+          if (onsetAtMs === null) continue;
           ok(
-            Math.abs(heardMs - expectedMs!) < toleranceMs,
-            `${kind} from ${startMs} ms: heard at ${heardMs}, not ${expectedMs}`,
+            Math.abs(onsetAtMs - expectedMs!) < toleranceMs,
+            `${kind} from ${startMs} ms: sound at ${onsetAtMs}, not ${expectedMs}`,
           );
         }
       }
@@ -218,7 +218,7 @@ Deno.test("a clip begins with the very frame of its start, and sound and picture
   await check(plain, BEEP_MS);
   await check(make(bench.path("plain.mkv"), "-i", plain, "-c", "copy"), BEEP_MS);
   await check(make(bench.path("late_start.ts"), "-i", plain, "-c", "copy"), BEEP_MS);
-  // AVI says when sound is heard, but of coded pictures only how many there are.
+  // AVI has times for sound, but for video only the number of frames.
   await check(makeTimed(bench.path("h264.avi"), "-c:a", "mp3"), BEEP_MS, 90);
   await check(makeTimed(bench.path("mpeg4.avi"), "-c:v", "mpeg4", "-q:v", "2", "-c:a", "mp3"), BEEP_MS, 90);
   await check(
@@ -241,11 +241,11 @@ function isWav(bytes: Uint8Array) {
   return shape;
 }
 
-Deno.test("a clip is an MP4 that plays anywhere: index first, H.264 in 4:2:0, one mono AAC track", async () => {
-  await using bench = await Bench.open();
-  const check = async (name: string, args: string[], extent: string, wish: Partial<ClipRequest> = {}) => {
+Deno.test("a clip is an MP4 that every player supports: index first, H.264 in 4:2:0, one mono AAC track", async () => {
+  await using bench = await ExtractorBench.open();
+  const check = async (name: string, args: string[], extent: string, options: Partial<ClipRequest> = {}) => {
     const source = make(bench.path(name), ...args);
-    const clip = await bench.clip(source, { startMs: 200, durationMs: 600, ...wish });
+    const clip = await bench.clip(source, { startMs: 200, durationMs: 600, ...options });
     deepEqual(boxes(clip.bytes).filter((type) => type !== "free"), ["ftyp", "moov", "mdat"], name);
     const { streams, format } = probed(bench.folder.file("clip.mp4", clip.bytes));
     const [video, audio] = streams;
@@ -287,7 +287,7 @@ Deno.test("a clip is an MP4 that plays anywhere: index first, H.264 in 4:2:0, on
   });
   deepEqual(facts(await check("without.mkv", two, "320x240", { withAudio: false })), silent);
   deepEqual(facts(await check("mute.mp4", video("320x240"), "320x240")), silent);
-  // Of an odd size the last column and row are cropped.
+  // Of odd sizes the last column or row is cropped.
   await check("odd.mkv", [...video("161x121", "yuv444p"), "-c:v", "ffv1"], "160x120");
   await check("deep.mkv", [...video("320x240", "yuv422p10le"), "-c:v", "ffv1"], "320x240");
   await check("bgr.mkv", [...video("320x240", "bgr0"), "-c:v", "ffv1"], "320x240");
@@ -310,8 +310,8 @@ function matches(text: string, pattern: RegExp): void {
   ok(pattern.test(text), `${pattern}`);
 }
 
-Deno.test("a crop is exact, in the picture as it is displayed", async () => {
-  await using bench = await Bench.open();
+Deno.test("a crop is exact, in the frame as it is displayed", async () => {
+  await using bench = await ExtractorBench.open();
   const halves = "color=black:s=160x120:r=5:d=2,drawbox=x=80:w=80:h=120:color=white:t=fill";
   const flat = make(bench.path("flat.mp4"), "-f", "lavfi", "-i", halves, "-c:v", "mpeg4", "-q:v", "2");
   const turned = makeTurned(bench.path("turned.mp4"), flat, 90);
@@ -338,8 +338,8 @@ Deno.test("a crop is exact, in the picture as it is displayed", async () => {
   await check(turned, [0, 0, 1, 1], "120x160", 125.5);
 });
 
-Deno.test("all tracks are in the mix, at their share, and silence stands where there is no sound", async () => {
-  await using bench = await Bench.open();
+Deno.test("all tracks have their share in the mix, and gaps are silent", async () => {
+  await using bench = await ExtractorBench.open();
   const tone = (
     hz: number,
     length: number,
@@ -358,8 +358,8 @@ Deno.test("all tracks are in the mix, at their share, and silence stands where t
     ok(Math.abs(strength(samples, 16_000, 500) - low) < 0.03, `${strength(samples, 16_000, 500)}`);
     ok(Math.abs(strength(samples, 16_000, 1200) - high) < 0.03, `${strength(samples, 16_000, 1200)}`);
     const clip = await bench.clip(source, { info, startMs, durationMs });
-    const clipped = heard(bench.folder.file("clip.mp4", clip.bytes));
-    // AAC takes some from pure tones.
+    const clipped = audioSamples(bench.folder.file("clip.mp4", clip.bytes));
+    // AAC weakens pure tones a little.
     ok(
       Math.abs(strength(clipped, 48_000, 500) - low) < 0.08,
       `${strength(clipped, 48_000, 500)} ${clipped.length}`,
@@ -373,39 +373,37 @@ Deno.test("all tracks are in the mix, at their share, and silence stands where t
   const quiet = await bench.wav(early, await bench.probe(early), 4000, 1000);
   ok(wavSamples(quiet.bytes, isWav(quiet.bytes)).every((sample) => sample === 0));
   ok(
-    heard(bench.folder.file("clip.mp4", (await bench.clip(early, { startMs: 4000 })).bytes)).length >= 48_000,
+    audioSamples(bench.folder.file("clip.mp4", (await bench.clip(early, { startMs: 4000 })).bytes)).length >=
+      48_000,
   );
   matches(await bench.metrics.text(), /service_pipeline_local_audio_wav_bytes_total 160176\b/);
 });
 
-Deno.test("every window of a source gives what is shown and heard there, however short or far out", async () => {
-  await using bench = await Bench.open();
+Deno.test("every window gives the right frames and sound, however short or close to the end", async () => {
+  await using bench = await ExtractorBench.open();
   const source = makeTimed(bench.path("plain.mp4"));
   const info = await bench.probe(source);
   const check = async (
-    startMs: number,
-    durationMs: number,
-    frames: number,
-    level: number,
-    lastsMs: number,
+    [startMs, durationMs]: [number, number],
+    expected: { frames: number; level: number; lastsMs: number },
     withAudio = true,
   ) => {
     const clip = await bench.clip(source, { info, startMs, durationMs, withAudio });
     const path = bench.folder.file("clip.mp4", clip.bytes);
     const { signals } = await bench.signals(path);
-    equal(signals.count, frames, `from ${startMs} ms`);
-    ok(Math.abs(signals.lumaMean[0]! * 255 - level) < 0.5, `${signals.lumaMean[0]! * 255}`);
+    equal(signals.count, expected.frames, `from ${startMs} ms`);
+    ok(Math.abs(signals.lumaMean[0]! * 255 - expected.level) < 0.5, `${signals.lumaMean[0]! * 255}`);
     const [video] = probed(path).streams;
-    ok(Math.abs(Number(video!.duration) * 1000 - lastsMs) < 2, `lasts ${video!.duration}`);
+    ok(Math.abs(Number(video!.duration) * 1000 - expected.lastsMs) < 2, `lasts ${video!.duration}`);
   };
-  await check(0, 1, 1, 20, 1);
-  await check(1000, 1, 1, 45, 1);
-  await check(1019, 1, 1, 45, 1); // between two frames: the one that is shown there
-  await check(1019, 1, 1, 45, 1, false);
-  await check(1020, 45, 2, 45, 45);
-  await check(7960, 1000, 1, 219, 40);
-  await check(7500, 60_000, 13, 207, 500);
-  await check(0, 60_000, 200, 20, 8000);
+  await check([0, 1], { frames: 1, level: 20, lastsMs: 1 });
+  await check([1000, 1], { frames: 1, level: 45, lastsMs: 1 });
+  await check([1019, 1], { frames: 1, level: 45, lastsMs: 1 }); // between two frames: the first of them is shown
+  await check([1019, 1], { frames: 1, level: 45, lastsMs: 1 }, false);
+  await check([1020, 45], { frames: 2, level: 45, lastsMs: 45 });
+  await check([7960, 1000], { frames: 1, level: 219, lastsMs: 40 });
+  await check([7500, 60_000], { frames: 13, level: 207, lastsMs: 500 });
+  await check([0, 60_000], { frames: 200, level: 20, lastsMs: 8000 });
   const shape = await bench.wav(source, info, 7500, 60_000);
   ok(Math.abs(shape.durationMs - 500) < 30, `${shape.durationMs}`);
   equal((await bench.wav(source, info, 0, 1)).durationMs, 1);
@@ -442,7 +440,7 @@ Deno.test("every window of a source gives what is shown and heard there, however
 });
 
 Deno.test("video alone is copied where the copy is exactly the window, and encoded elsewhere", async () => {
-  await using bench = await Bench.open();
+  await using bench = await ExtractorBench.open();
   const source = make(
     bench.path("plain.mp4"),
     ...[
@@ -467,13 +465,13 @@ Deno.test("video alone is copied where the copy is exactly the window, and encod
     durationMs: number,
     frames: number,
     isCopy: boolean,
-    wish: Partial<ClipRequest> = {},
+    options: Partial<ClipRequest> = {},
   ) => {
-    const clip = await bench.clip(source, { startMs, durationMs, ...wish });
+    const clip = await bench.clip(source, { startMs, durationMs, ...options });
     const { signals } = await bench.signals(bench.folder.file("clip.mp4", clip.bytes));
     equal(signals.count, frames, `${signals.count} frames from ${startMs} ms`);
     ok(Math.abs(signals.lumaMean[0]! * 255 - 20 - Math.ceil(startMs / 40)) < 0.5);
-    // x264 writes its settings into what it encodes.
+    // x264 writes its settings into the video that it encodes.
     equal(!new TextDecoder("latin1").decode(clip.bytes).includes("subme=0"), isCopy, `from ${startMs} ms`);
   };
   await check(0, 60_000, 200, true);
@@ -484,8 +482,8 @@ Deno.test("video alone is copied where the copy is exactly the window, and encod
   await check(2000, 1000, 25, false, { coordinates });
 });
 
-Deno.test("what cannot be cut says why and leaves nothing behind", async () => {
-  await using bench = await Bench.open({ clipBytesMax: 20_000 });
+Deno.test("a failed extraction gives its reason and leaves nothing behind", async () => {
+  await using bench = await ExtractorBench.open({ clipBytesMax: 20_000 });
   const source = makeTimed(bench.path("plain.mp4"));
   const info = await bench.probe(source);
   const noisy = make(
@@ -527,7 +525,7 @@ Deno.test("what cannot be cut says why and leaves nothing behind", async () => {
   matches(await bench.metrics.text(), /service_pipeline_media_clip_extraction_failures_total 7\b/);
 });
 
-/** An extractor whose ffmpeg says that it started and then reads at the speed of a clock. */
+/** An extractor whose ffmpeg logs its start and then reads in real time. */
 async function hanging(changed: { world?: World; maxConcurrent?: number } = {}) {
   const scripts = new TempFolder();
   const started = join(scripts.path, "started");
@@ -536,7 +534,7 @@ async function hanging(changed: { world?: World; maxConcurrent?: number } = {}) 
     `case "$*" in *framecrc*) ;; *) echo >> ${started}; exec ${tools().ffmpeg} -re "$@";; esac
     exec ${tools().ffmpeg} "$@"`,
   );
-  const bench = await Bench.open({ ...changed, tools: { ffmpeg, prlimit: null } });
+  const bench = await ExtractorBench.open({ ...changed, tools: { ffmpeg, prlimit: null } });
   const source = make(
     bench.path("long.mp4"),
     ...["-f", "lavfi", "-i", "testsrc2=s=64x48:r=25:d=60", "-f", "lavfi", "-i", "sine=d=60", "-c:v", "mpeg4"],
@@ -553,7 +551,7 @@ async function hanging(changed: { world?: World; maxConcurrent?: number } = {}) 
   };
 }
 
-Deno.test("a signal ends an extraction, or its wait, and who waits behind comes next", async () => {
+Deno.test("a signal ends an extraction, or its wait, and the next waiting one starts", async () => {
   await using hung = await hanging({ maxConcurrent: 1 });
   const [first, second, third] = [new AbortController(), new AbortController(), new AbortController()];
   const running = hung.begin(first.signal);
@@ -573,7 +571,7 @@ Deno.test("a signal ends an extraction, or its wait, and who waits behind comes 
   matches(await hung.bench.metrics.text(), /clip_extraction_failures_total 0\b/);
 });
 
-Deno.test("an extraction that takes too long fails, and closing stops what runs and what waits", async () => {
+Deno.test("an extraction that takes too long fails, and closing stops running and waiting ones", async () => {
   const stepped = steppedWorld();
   await using hung = await hanging({ world: stepped, maxConcurrent: 1 });
   const late = hung.begin(NEVER);
@@ -590,16 +588,16 @@ Deno.test("an extraction that takes too long fails, and closing stops what runs 
   hung.bench.checkNothingLeft();
 });
 
-Deno.test("reading a window takes no more of a long file at its end than at its start", async () => {
+Deno.test("extracting at the end of a long file reads no more of it than at its start", async () => {
   using scripts = new TempFolder();
   const log = join(scripts.path, "log");
-  // ffmpeg says at its end how much it has read.
+  // ffmpeg logs at its end how much it has read.
   const ffmpeg = scripts.script(
     "ffmpeg",
     `for word; do [ "$word" = error ] && word=verbose; set -- "$@" "$word"; shift; done
     exec ${tools().ffmpeg} "$@" 2>> ${log}`,
   );
-  await using bench = await Bench.open({ tools: { ffmpeg, prlimit: null } });
+  await using bench = await ExtractorBench.open({ tools: { ffmpeg, prlimit: null } });
   const source = make(
     bench.path("long.mp4"),
     ...["-f", "lavfi", "-i", "testsrc2=s=160x120:r=25:d=300", "-f", "lavfi", "-i", "sine=d=300"],

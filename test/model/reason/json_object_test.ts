@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { firstJsonObject, jsonDepth } from "../../../src/model/reason/json_object.ts";
-import { firstJsonObjectTwin } from "../../support/models/json_object_twin.ts";
+import { referenceFirstJsonObject } from "../../support/models/json_object_reference.ts";
 import { seededRandom } from "../../support/seeded_random.ts";
 
 function check(text: string, expected: string | null): void {
@@ -81,7 +81,7 @@ Deno.test("the object is the one that trying every brace finds, on random text",
       text += from[Math.floor(random() * from.length)];
     }
     const found = firstJsonObject(text);
-    const expected = firstJsonObjectTwin(text);
+    const expected = referenceFirstJsonObject(text);
     assert.deepEqual(found && { start: found.start, end: found.end }, expected, JSON.stringify(text));
     if (found) {
       assert.equal(

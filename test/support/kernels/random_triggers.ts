@@ -13,9 +13,9 @@ import {
 import type { TriggerSample } from "../../../src/model/triggers/samples.ts";
 import { seededRandom } from "../seeded_random.ts";
 
-/** Values that meet each other often: equal ones, edges of 32-bit floats, numbers that a float rounds. */
+/** Few values, so that comparisons often find equal ones; edges of 32-bit floats, numbers that a float rounds. */
 const VALUES = [0, -0, 1, -1, 0.5, 0.1, 0.3, 1 / 3, 16777217, 1e-45, 1e-46, 3.4e38, -3.4e38];
-/** Finite as JSON, infinite as a 32-bit float: samples may bring it, constants may not. */
+/** Finite as JSON, infinite as a 32-bit float: allowed in samples, not in constants. */
 const TOO_LARGE = 1e39;
 
 const NAMES = ["person", "car", "bay"];
@@ -35,7 +35,7 @@ export class RandomTriggers {
     return values[this.below(values.length)]!;
   }
 
-  /** A program that keeps every rule, up to 64 instructions. */
+  /** A valid program of up to 64 instructions. */
   program(): TriggerProgram {
     const actions = this.#actions();
     const body = this.#body(this.below(63 - actions.length), actions.length);
@@ -47,7 +47,7 @@ export class RandomTriggers {
     };
   }
 
-  /** Samples in order of time, as different from each other as a few values allow. */
+  /** Samples in order of time, with random values and missing signals. */
   samples(count: number): TriggerSample[] {
     let ptsMs = this.below(100);
     return Array.from({ length: count }, () => {
@@ -93,7 +93,7 @@ export class RandomTriggers {
     }
   }
 
-  /** The program with one to three things changed, which need not leave it a program. */
+  /** The program with one to three random changes, which may make it invalid. */
   mutated(program: TriggerProgram): unknown {
     const copy = structuredClone(program) as TriggerProgram & { instructions: Record<string, unknown>[] };
     for (let round = 1 + this.below(3); round > 0; round--) this.#damage(copy);
@@ -129,7 +129,7 @@ export class RandomTriggers {
         code.length = at;
         break;
       default: {
-        // A number inside an instruction, wherever there is one.
+        // Changes a number inside a random instruction that has one.
         const holders = code.filter((one) => Object.values(one).some((value) => typeof value === "number"));
         if (holders.length === 0) break;
         const holder = this.pick(holders);
@@ -156,8 +156,8 @@ export class RandomTriggers {
   }
 
   /**
-   * Random code that keeps the stack in its bounds; its jumps go where the stack is as deep as they leave it, often
-   * past the actions that follow. One longer than `length` when it ends with such a jump.
+   * Random code that keeps the stack within its bounds. Jumps go to places where the stack has the same depth, often past the
+   * following actions. One instruction longer than `length` when it ends with such a jump.
    */
   #body(length: number, actions: number): Instruction[] {
     const body: Instruction[] = [];

@@ -1,4 +1,4 @@
-/** Encoded frames out of files that ffmpeg wrote: IVF, Annex B and Ogg, read as far as tests need. */
+/** Reads encoded frames from files that ffmpeg wrote: IVF, Annex B and Ogg, as far as the tests need it. */
 
 export interface EncodedVideo {
   readonly codec: "vp8" | "vp9" | "h264";
@@ -46,7 +46,7 @@ export function ivfFrames(bytes: Uint8Array): Uint8Array[] {
   return frames;
 }
 
-/** H.264: a unit begins at a NAL unit that is none of a picture, or at the first slice of one. */
+/** H.264: a unit begins with the first slice of a frame, or with a NAL unit before it that is no slice. */
 function accessUnits(bytes: Uint8Array): Uint8Array[] {
   const starts: number[] = [];
   let hasSlice = true;

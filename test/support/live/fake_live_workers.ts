@@ -1,4 +1,4 @@
-/** Live Workers that a test plays itself: it sees every order of a session and makes its reports. */
+/** Live Workers without threads: a test sees every order to a session and makes the session's reports itself. */
 
 import { zeros } from "../../../src/live/session_counts.ts";
 import type {
@@ -14,10 +14,10 @@ import { fullFrame } from "../../../src/model/frames/coordinates.ts";
 
 export const ANSWER = "v=0\r\no=- 1 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n";
 
-/** One session as its Worker sees it. */
+/** The Worker's side of one session. */
 export class FakeWorkerSession implements SessionPort {
   readonly orders: SessionOrder[] = [];
-  /** Somebody asked it to close. */
+  /** Whether `close` was called. */
   isAskedToClose = false;
   isClosed = false;
   readonly #onReport: (report: SessionReport) => void;
@@ -55,7 +55,7 @@ export class FakeWorkerSession implements SessionPort {
     this.#onReport({ ...report, sessionId: this.settings.sessionId } as SessionReport);
   }
 
-  /** A picture that the gate kept, unless told otherwise. */
+  /** Reports a picture; by default one that the gate kept. */
   picture(frameIndex: number, picture: Partial<LivePicture> = {}, frame: Partial<FrameFacts> = {}): void {
     this.report({
       kind: "picture",
@@ -82,9 +82,9 @@ export class FakeWorkerSession implements SessionPort {
 }
 
 export interface FakeLiveWorkersOptions {
-  /** What an offer is answered with; an answer unless given, and nothing where it gives null. */
+  /** Called after a session was opened; the default answers an offer. */
   readonly onOpen?: (session: FakeWorkerSession) => void;
-  /** Whether a session closes as soon as it is asked to; true. */
+  /** Whether a session closes as soon as it is asked to; default true. */
   readonly closesAtOnce?: boolean;
 }
 
@@ -107,8 +107,8 @@ export class FakeLiveWorkers implements LiveWorkers {
     opening: Opening,
     onReport: (report: SessionReport) => void,
   ): FakeWorkerSession {
-    // What comes from a real Worker has been cloned.
-    const { closesAtOnce = true, onOpen = answers } = this.#options;
+    // Cloned, as a message to a real Worker is.
+    const { closesAtOnce = true, onOpen = answerOffer } = this.#options;
     const session = new FakeWorkerSession(structuredClone(settings), opening, onReport, closesAtOnce);
     this.sessions.push(session);
     queueMicrotask(() => onOpen(session));
@@ -121,7 +121,7 @@ export class FakeLiveWorkers implements LiveWorkers {
   }
 }
 
-export function answers(session: FakeWorkerSession): void {
+export function answerOffer(session: FakeWorkerSession): void {
   if (session.opening.kind !== "offer") return;
   session.report({ kind: "answered", answer: ANSWER, video: { codec: "vp8" }, audioTracks: 1 });
 }
@@ -142,14 +142,14 @@ export function frameFacts(frameIndex: number, facts: Partial<FrameFacts> = {}):
   };
 }
 
-/** A smallest JPEG whose bytes differ by number, so that each has a hash of its own. */
+/** A minimal JPEG with the number in a comment, so that each one has another hash. */
 export function jpegOf(number: number): Uint8Array<ArrayBuffer> {
   const [high, low] = [number >> 8 & 0xff, number & 0xff];
   const comment = [0xff, 0xfe, 0x00, 0x04, high, low];
   return Uint8Array.from([0xff, 0xd8, ...comment, ...GRAY_8X8, 0xff, 0xd9]);
 }
 
-/** Quantization, frame header, Huffman tables and scan of a gray picture of 8x8 pixels. */
+/** Quantization table, frame header, Huffman tables and scan of a gray image of 8x8 pixels. */
 const GRAY_8X8 = [
   ...[0xff, 0xdb, 0x00, 0x43, 0x00, ...new Array(64).fill(1)],
   ...[0xff, 0xc0, 0x00, 0x0b, 0x08, 0x00, 0x08, 0x00, 0x08, 0x01, 0x01, 0x11, 0x00],
@@ -160,7 +160,7 @@ const GRAY_8X8 = [
 
 export const NO_COUNTS: LiveCounts = { ...zeros(), decodeLatenciesUs: [], gateLatenciesUs: [] };
 
-/** An offer as a publisher makes it; `video` are its codecs by section, none for a publisher without a camera. */
+/** An offer as a publisher makes it. `video` has the codecs of each video section; empty for a publisher without a camera. */
 export function offerText(
   { video = [["VP8", "H264"]], audio = true }: { video?: readonly (readonly string[])[]; audio?: boolean } =
     {},

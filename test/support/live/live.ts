@@ -1,4 +1,4 @@
-/** Publishing to a service over WHIP, with its live Workers played by the test. */
+/** Publishes to a service over WHIP; the service has fake live Workers. */
 
 import assert from "node:assert/strict";
 import {
@@ -30,7 +30,7 @@ export async function startLive(
 
 export interface Publishing {
   readonly offer?: string | Uint8Array<ArrayBuffer>;
-  /** What `x-attach-config` says; a text is sent as it is. */
+  /** The value of `x-attach-config`; a string is sent unchanged. */
   readonly attach?: unknown;
   readonly key?: string | null;
   readonly headers?: Record<string, string>;
@@ -66,7 +66,7 @@ export interface Published {
   readonly sessionId: string;
   readonly path: string;
   readonly etag: string;
-  /** The Worker's side. */
+  /** The Worker's side of the session. */
   readonly worker: FakeWorkerSession;
 }
 
@@ -117,7 +117,7 @@ export async function runsOf(test: TestService, key = KEY_A): Promise<{ run_id: 
   return (await test.call("GET", "/v1/runs", undefined, key)).json;
 }
 
-/** The value of one metric; with `labels` as they stand in the text, such as `outcome="clean"`. */
+/** The value of one metric; `labels` as they are written in the metrics text, such as `outcome="clean"`. */
 export async function metric(test: TestService, name: string, labels = ""): Promise<number> {
   const { text } = await test.call("GET", "/v1/metrics");
   const start = labels === "" ? `${name} ` : `${name}{${labels}} `;

@@ -1,4 +1,4 @@
-/** A scripted publisher for tests: the process of `rtp_publisher.ts`, what it prints, and media for it. */
+/** Runs the scripted publisher `rtp_publisher.ts` as a process, reads what it prints, and makes media for it. */
 
 import { join } from "node:path";
 import { TemporaryFolder } from "../folders.ts";
@@ -12,47 +12,52 @@ const SCRIPT = new URL("./rtp_publisher.ts", import.meta.url).pathname;
 export type Printed = { readonly event: string } & Record<string, any>;
 
 export interface LivePublisherOptions {
-  /** Where the service listens. */
+  /** The base address of the service. */
   readonly url: string;
-  /** Options of the script besides the address: its media, its faults. */
+  /** Options of the script besides the address, such as its media and its faults. */
   readonly args: readonly string[];
   readonly key?: string | null;
-  /** What `x-attach-config` says. */
+  /** The value of `x-attach-config`. */
   readonly attach?: unknown;
 }
 
-/** A publisher on its way. Disposing ends it, wherever it is. */
+/** A running publisher. Disposing ends it at any point. */
 export class LivePublisher implements AsyncDisposable {
   readonly printed: Printed[] = [];
   readonly #child: Deno.ChildProcess;
   readonly #reading: Promise<void>;
   #change = Promise.withResolvers<void>();
-  #isOver = false;
+  #hasEnded = false;
 
-  constructor({ url, args, key = KEY_A, attach }: LivePublisherOptions) {
+  private constructor(child: Deno.ChildProcess) {
+    this.#child = child;
+    this.#reading = this.#read();
+  }
+
+  static start({ url, args, key = KEY_A, attach }: LivePublisherOptions): LivePublisher {
     const headers = [
       ...(key === null ? [] : ["--header", `x-api-key: ${key}`]),
       ...(attach === undefined ? [] : ["--header", `x-attach-config: ${encoded(attach)}`]),
     ];
-    this.#child = new Deno.Command(Deno.execPath(), {
+    const child = new Deno.Command(Deno.execPath(), {
       args: ["run", "-A", "--no-prompt", SCRIPT, "--url", `${url}/v1/stream/whip`, ...headers, ...args],
       stdin: "piped",
       stdout: "piped",
       stderr: "null",
     }).spawn();
-    this.#reading = this.#read();
+    return new LivePublisher(child);
   }
 
   get pid(): number {
     return this.#child.pid;
   }
 
-  /** The first line of this kind. Fails when the publisher ends without it. */
+  /** Resolves with the first line of this event; rejects when the publisher ends without it. */
   async waitFor(event: string): Promise<Printed> {
     for (;;) {
       const found = this.printed.find((line) => line.event === event);
       if (found) return found;
-      if (this.#isOver) {
+      if (this.#hasEnded) {
         throw new Error(`the publisher never printed ${event}: ${JSON.stringify(this.printed)}`);
       }
       await this.#change.promise;
@@ -67,14 +72,14 @@ export class LivePublisher implements AsyncDisposable {
     return (await this.waitFor("answered")).location.split("/").at(-1);
   }
 
-  /** Until it has ended by itself; one with `--end stay` is told to. */
+  /** Resolves when it has ended; closing its stdin ends one with `--end stay`. */
   async finished(): Promise<void> {
     await this.#child.stdin.close().catch(() => {/* it is closed */});
     await this.#child.status;
     await this.#reading;
   }
 
-  /** As a machine that loses its power. */
+  /** Kills the process, like a power failure. */
   kill(): void {
     this.#kill();
   }
@@ -102,7 +107,7 @@ export class LivePublisher implements AsyncDisposable {
       this.printed.push(...lines.map((line) => JSON.parse(line)));
       this.#changed();
     }
-    this.#isOver = true;
+    this.#hasEnded = true;
     this.#changed();
   }
 
@@ -112,11 +117,11 @@ export class LivePublisher implements AsyncDisposable {
   }
 }
 
-/** Media that ffmpeg encodes for publishers, made once. */
+/** Media files for publishers, encoded by ffmpeg. */
 export class PublisherMedia implements Disposable {
   readonly #folder = new TemporaryFolder();
 
-  /** What the lavfi source or the file shows as VP8, a keyframe every `gop` frames. */
+  /** Encodes the input, a lavfi source or a file, as VP8 with a keyframe every `gop` frames. */
   vp8(name: string, input: readonly string[], gop = 30): string {
     const args = ["-c:v", "libvpx", "-deadline", "realtime", "-cpu-used", "8", "-b:v", "1M"];
     return this.#encode(`${name}.ivf`, input, [...args, "-auto-alt-ref", "0", "-g", String(gop)]);
@@ -145,7 +150,7 @@ export class PublisherMedia implements Disposable {
   }
 }
 
-/** `ffmpeg` options of a generated picture that moves. */
-export function testPicture(size: string, seconds: number, fps = 30): string[] {
+/** ffmpeg's options for a generated video with motion. */
+export function testVideo(size: string, seconds: number, fps = 30): string[] {
   return ["-f", "lavfi", "-i", `testsrc2=s=${size}:r=${fps}:d=${seconds}`];
 }

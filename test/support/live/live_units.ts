@@ -1,4 +1,4 @@
-/** Live units and pictures for tests: streams made by ffmpeg and cut into access units, and pictures made by hand. */
+/** Encoded streams cut into access units, and frames made from functions, for tests of live decoding. */
 
 import type { World } from "../../../src/base/world.ts";
 import type { Extent } from "../../../src/model/frames/coordinates.ts";
@@ -20,8 +20,8 @@ export interface TestUnit extends Extent {
 export interface TestStream {
   readonly codec: VideoCodec;
   readonly units: readonly TestUnit[];
-  /** ffmpeg's own decoding, one picture a unit. */
-  readonly pictures: readonly Uint8Array[];
+  /** The pixels of each unit as ffmpeg itself decodes them. */
+  readonly decodedFrames: readonly Uint8Array[];
 }
 
 const ENCODERS: Readonly<Record<VideoCodec, { readonly format: string; readonly args: readonly string[] }>> =
@@ -63,7 +63,7 @@ const ENCODERS: Readonly<Record<VideoCodec, { readonly format: string; readonly 
     },
   };
 
-/** `frames` frames of a moving picture, with a keyframe every `keyframeEvery`. */
+/** A video of `frames` frames with motion, and a keyframe every `keyframeEvery` frames. */
 export function stream(
   codec: VideoCodec,
   {
@@ -101,7 +101,10 @@ export function stream(
   return {
     codec,
     units,
-    pictures: Array.from({ length: raw.length / size }, (_, at) => raw.subarray(at * size, (at + 1) * size)),
+    decodedFrames: Array.from(
+      { length: raw.length / size },
+      (_, at) => raw.subarray(at * size, (at + 1) * size),
+    ),
   };
 }
 
@@ -156,7 +159,7 @@ function isKeyframe(codec: VideoCodec, data: Uint8Array): boolean {
   }
 }
 
-/** What a decoder gave, with copies of its pictures. */
+/** A decoded frame with a copy of its pixels. */
 export interface DecodedCopy extends Extent {
   readonly rtpTimestamp: number;
   readonly frameIndex: number;
@@ -166,7 +169,7 @@ export interface DecodedCopy extends Extent {
   readonly bytes: Uint8Array;
 }
 
-/** A decoder that notes everything it says. */
+/** A decoder that records its frames and events. */
 export class TestDecoder implements AsyncDisposable {
   readonly frames: DecodedCopy[] = [];
   readonly events: string[] = [];
@@ -222,8 +225,8 @@ export function children(): number[] {
   return childProcesses().filter(({ isZombie }) => !isZombie).map(({ pid }) => pid);
 }
 
-/** A picture that stays, of one luma function and gray chroma. */
-export function picture(
+/** Pixels that stay available, with luma from a function and gray chroma. */
+export function framePixels(
   { width, height }: Extent,
   luma: (x: number, y: number) => number,
   isFullRange = false,

@@ -1,5 +1,5 @@
 /**
- * A scripted WHIP publisher in a process of its own: real ICE, DTLS and SRTP, prepared frames, faults on demand.
+ * A scripted WHIP publisher that runs as its own process: real ICE, DTLS and SRTP, encoded frames from files, and faults.
  *
  *     deno run -A test/support/live/rtp_publisher.ts --url http://127.0.0.1:8080/v1/stream/whip \
  *       --header 'x-api-key: key' --video a.ivf --video b.ivf --audio a.ogg --loss 5
@@ -8,18 +8,18 @@
  * | ------------------- | -------------------------------------------------------------------------------- |
  * | `--url`             | where the offer is posted; `Location` of the answer is taken relative to it        |
  * | `--header 'k: v'`   | header of every request; may be repeated                                           |
- * | `--video FILE`      | IVF (VP8, VP9) or `.h264` (Annex B); again for what follows it, of any size        |
- * | `--audio FILE`      | Ogg with 20 ms Opus packets; again for another track                               |
+ * | `--video FILE`      | IVF (VP8, VP9) or `.h264` (Annex B); repeated for more, of any size                |
+ * | `--audio FILE`      | Ogg with 20 ms Opus packets; repeated for more tracks                              |
  * | `--fps N`           | frames a second (30)                                                               |
  * | `--repeat N`        | how often the list of videos is sent (1)                                           |
- * | `--loss P`          | percent of packets lost before SRTP, retransmissions included; not the very first and last, whose loss nothing tells |
+ * | `--loss P`          | percent of packets lost, also of retransmissions; never the first and the last, whose loss cannot be noticed |
  * | `--reorder P`       | percent of packets sent a few packets later                                        |
  * | `--duplicate P`     | percent of packets sent twice                                                      |
- * | `--hole AT,N`       | the N packets from the AT-th on are never sent, nor sent again                     |
+ * | `--hole AT,N`       | N packets from the AT-th on are never sent, and never retransmitted                |
  * | `--sequence N`      | first sequence number (0)                                                          |
  * | `--timestamp N`     | first RTP timestamp of the video (90000)                                           |
- * | `--seed N`          | of the faults (1)                                                                  |
- * | `--silence AT,S`    | before frame AT nothing is sent for S seconds, checks of ICE aside                 |
+ * | `--seed N`          | of the random faults (1)                                                           |
+ * | `--silence AT,S`    | before frame AT no media is sent for S seconds                                     |
  * | `--garbage N`       | N random datagrams to the server's port before the first frame                     |
  * | `--plain`           | retransmits under the same SSRC, without RTX                                       |
  * | `--no-ssrc`         | no `a=ssrc` lines in the offer                                                     |
@@ -165,7 +165,7 @@ async function sendVideos(): Promise<void> {
     }
   }
   for (const packet of late.splice(0)) await transmit(packet);
-  // Time for what is still asked for.
+  // Time for the last retransmissions.
   if (videos.length > 0) await pause(400);
 }
 
@@ -204,7 +204,7 @@ async function transmit({ header, payload }: { header: RtpHeader; payload: Buffe
     return;
   }
   await dtls.sendRtp(payload, header);
-  // A socket of Deno may reverse a burst: one packet a turn.
+  // A socket of Deno may reorder a burst, so the event loop runs once after each packet.
   await new Promise((resolve) => setTimeout(resolve, 0));
 }
 
@@ -438,7 +438,7 @@ function offer(): string {
   return `${lines.join("\r\n")}\r\n`;
 }
 
-/** From a socket of its own, as a stranger would. */
+/** Sends random datagrams from another socket, as a stranger would. */
 async function sendGarbage(): Promise<void> {
   const count = Number(options.garbage);
   if (count === 0) return;
@@ -446,7 +446,7 @@ async function sendGarbage(): Promise<void> {
   const { remoteCandidates } = ice.connection;
   for (let number = 0; number < count; number++) {
     const bytes = Uint8Array.from({ length: Math.floor(random() * 1400) }, () => random() * 256);
-    // Every kind of first byte: STUN, DTLS with its alerts, RTP and RTCP.
+    // First bytes of every protocol: STUN, DTLS with its alerts, RTP and RTCP.
     if (bytes.length > 0) bytes[0] = [0, 1, 20, 21, 22, 23, 0x80, 0x90, 255][number % 9]!;
     const { host, port } = remoteCandidates[number % remoteCandidates.length]!;
     await new Promise<void>((resolve) => socket.send(bytes, port, host, () => resolve()));

@@ -1,24 +1,24 @@
-/** A small RTSP server on loopback: it plays one MPEG-TS file to whoever asks, as fast as it is read. */
+/** A small RTSP server on loopback that plays one MPEG-TS file to every client, as fast as the client reads it. */
 
 import { TEST_TLS } from "../http/tls_server.ts";
 
 export interface RtspServer extends AsyncDisposable {
   readonly port: number;
-  /** First lines of requests, in order. */
+  /** The first line of each request, in order. */
   readonly requests: string[];
-  /** Media that the readers' systems have taken; what they have not read themselves is at most a few megabytes. */
+  /** Bytes of media that were written to sockets; a few megabytes of them may not have been read yet. */
   readonly sentBytes: number;
 }
 
 export interface RtspOptions {
   readonly isSecure?: boolean;
-  /** Plays the file again and again instead of closing; an empty one is silence. */
+  /** Plays the file again and again instead of closing; an empty file gives no media. */
   readonly isEndless?: boolean;
-  /** What DESCRIBE is answered with, instead of the stream. */
+  /** Headers of a redirect with which DESCRIBE is answered, instead of the stream. */
   readonly describe?: string;
 }
 
-/** One RTP packet holds seven packets of MPEG-TS, as RFC 2250 has it; packets are interleaved with the connection. */
+/** Each RTP packet has seven packets of MPEG-TS (RFC 2250), and is interleaved in the RTSP connection. */
 export function serveRtsp(mpegts: Uint8Array, options: RtspOptions = {}): RtspServer {
   const where = { hostname: "127.0.0.1", port: 0 };
   const listener = options.isSecure ? Deno.listenTls({ ...where, ...TEST_TLS }) : Deno.listen(where);

@@ -1,17 +1,17 @@
-/** The slow twin of `assembly/trigger.ts`: contract 9.4 on the program object itself, with every bound checked. */
+/** The reference implementation of `assembly/trigger.ts`: runs the program object directly, with every bound checked. */
 
 import assert from "node:assert/strict";
 import { type Action, type Signal, type TriggerProgram } from "../../../src/model/triggers/program.ts";
 import type { TriggerSample } from "../../../src/model/triggers/samples.ts";
 
-export interface TwinResult {
+export interface ReferenceResult {
   readonly fired: boolean;
   readonly missing_signal: boolean;
   readonly actions: readonly Action[];
 }
 
-/** Remembers what its slots hold between samples. */
-export class TriggerTwin {
+/** Keeps the state of its slots between samples. */
+export class ReferenceTrigger {
   readonly #framesInARow = new Map<number, number>();
   readonly #inputBefore = new Map<number, boolean>();
   readonly #lastMs = new Map<number, number>();
@@ -19,7 +19,7 @@ export class TriggerTwin {
   constructor(readonly program: TriggerProgram) {}
 
   /** Fails when the program leaves its bounds. */
-  step(sample: TriggerSample): TwinResult {
+  step(sample: TriggerSample): ReferenceResult {
     const stack: number[] = [];
     const actions: Action[] = [];
     let missing = false;

@@ -1,8 +1,8 @@
-/** The slow twin of `assembly/zone.ts`: looks back over all scores since the last change at every frame. */
+/** The reference implementation of `assembly/zone.ts`: at every frame it checks all scores since the last change. */
 
 import type { ZoneInterval, ZoneThresholds } from "../../../src/media/kernels/zone_kernel.ts";
 
-export function zoneTwin(
+export function referenceZone(
   { enterScore, exitScore, enterAfterFrames, exitAfterFrames }: ZoneThresholds,
   scores: readonly number[],
 ): ZoneInterval[] {

@@ -1,7 +1,7 @@
-/** The slow twin of the search for a JSON object: from every brace, to every closing brace that balances it. */
+/** The reference implementation of the search for a JSON object: from every brace, to every closing brace that balances it. */
 
 /** Start and end of the first balanced `{...}` that JSON.parse takes, or null. Quadratic. */
-export function firstJsonObjectTwin(text: string): { start: number; end: number } | null {
+export function referenceFirstJsonObject(text: string): { start: number; end: number } | null {
   for (let start = 0; start < text.length; start++) {
     if (text[start] !== "{") continue;
     const end = balancedEnd(text, start);

@@ -1,6 +1,6 @@
-/** The slow twin of `assembly/phash.ts`: the same hash written as its definition. */
+/** The reference implementation of `assembly/phash.ts`: the same hash, written like its definition. */
 
-/** Cells of 10x5 pixels, 32 across and 36 down; cosines in units of 1/8192; doubles hold every value exactly. */
+/** Cells of 10x5 pixels, 32 columns and 36 rows; cosines in units of 1/8192; doubles represent every value exactly. */
 const COLUMNS = 32;
 const ROWS = 36;
 
@@ -8,7 +8,7 @@ const ROWS = 36;
 const FLOOR = 0.25 * 50 * (COLUMNS / 2) * (ROWS / 2) * 2 ** 8;
 
 /** The 64-bit DCT hash of a 320x180 plane. */
-export function phashTwin(plane: Uint8Array): bigint {
+export function referenceHash(plane: Uint8Array): bigint {
   const cells = boxSums(plane);
   const coefficients: number[] = [];
   for (let v = 0; v < 8; v++) {

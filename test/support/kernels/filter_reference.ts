@@ -1,8 +1,8 @@
-/** The slow twin of `assembly/frame_filter.ts` without cut scores: contract 3.1 in plain TypeScript. */
+/** The reference implementation of `assembly/frame_filter.ts` without cut scores, as docs/frames.md#signals defines them. */
 
-import { phashTwin } from "./phash_twin.ts";
+import { referenceHash } from "./phash_reference.ts";
 
-export interface TwinSignals {
+export interface ReferenceSignals {
   readonly perceptualHash: bigint;
   readonly lumaMean: number;
   readonly flickerScore: number;
@@ -11,13 +11,13 @@ export interface TwinSignals {
 }
 
 /** Signals of consecutive 320x180 planes; scores are rounded to 32 bits as the columns hold them. */
-export function filterTwin(planes: Iterable<Uint8Array>): TwinSignals[] {
-  const rows: TwinSignals[] = [];
+export function referenceSignals(planes: Iterable<Uint8Array>): ReferenceSignals[] {
+  const rows: ReferenceSignals[] = [];
   let previous: { sum: number; hash: bigint } | undefined;
   for (const plane of planes) {
     const sum = plane.reduce((total, sample) => total + sample, 0);
     const squares = plane.reduce((total, sample) => total + sample * sample, 0);
-    const hash = phashTwin(plane);
+    const hash = referenceHash(plane);
     const size = plane.length;
     // (n * squares - sum^2) / n^2, exact up to the division.
     const scaledVariance = size * squares - sum * sum;
@@ -25,7 +25,7 @@ export function filterTwin(planes: Iterable<Uint8Array>): TwinSignals[] {
       perceptualHash: hash,
       lumaMean: Math.fround(sum / (255 * size)),
       flickerScore: previous ? Math.fround(Math.abs(sum - previous.sum) / (255 * size)) : 0,
-      ghostingScore: previous ? hammingTwin(hash, previous.hash) / 64 : 0,
+      ghostingScore: previous ? hammingDistance(hash, previous.hash) / 64 : 0,
       noiseVarianceScore: Math.fround(Math.min(1, scaledVariance / (4096 * size * size))),
     });
     previous = { sum, hash };
@@ -34,6 +34,6 @@ export function filterTwin(planes: Iterable<Uint8Array>): TwinSignals[] {
 }
 
 /** How many of 64 bits differ. */
-export function hammingTwin(a: bigint, b: bigint): number {
+export function hammingDistance(a: bigint, b: bigint): number {
   return (a ^ b).toString(2).replaceAll("0", "").length;
 }

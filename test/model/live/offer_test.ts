@@ -1,11 +1,13 @@
 import assert from "node:assert/strict";
-import { writeAnswer } from "../../src/model/live/answer.ts";
-import { readCandidate, readTrickle, writeTrickle } from "../../src/model/live/candidate.ts";
-import { type Offer, readOffer, type VideoCodec } from "../../src/model/live/offer.ts";
-import { pictureBound } from "../../src/model/live/picture_limits.ts";
-import { readSdp } from "../../src/model/live/sdp.ts";
+import { writeAnswer } from "../../../src/model/live/answer.ts";
+import { readCandidate, readTrickle, writeTrickle } from "../../../src/model/live/candidate.ts";
+import { type Offer, readOffer, type VideoCodec } from "../../../src/model/live/offer.ts";
+import { pictureBound } from "../../../src/model/live/picture_limits.ts";
+import { readSdp } from "../../../src/model/live/sdp.ts";
 
-const CHROMIUM = await Deno.readTextFile(new URL("fixtures/chromium_156_offer.sdp", import.meta.url));
+const CHROMIUM = await Deno.readTextFile(
+  new URL("../../rtc/fixtures/chromium_156_offer.sdp", import.meta.url),
+);
 const ALL = new Set<VideoCodec>(["h265", "vp9", "av1"]);
 
 interface Section {
@@ -18,7 +20,7 @@ const video = (...lines: string[]): Section => ({ lines });
 const audio = (...lines: string[]): Section => ({ kind: "audio", lines });
 const OPUS = "a=rtpmap:111 opus/48000/2";
 
-/** An offer of these sections; each names its payload types by its rtpmap lines. */
+/** An offer with these sections; their payload types are those of their rtpmap lines. */
 function offer(sections: Section[], change: { drop?: RegExp; add?: string[]; bundle?: string } = {}): string {
   const lines = [
     "v=0",
@@ -59,7 +61,7 @@ Deno.test("Chromium's own offer is served as VP8 with retransmissions, and Opus"
   assert.equal(video.section.ssrcs.length, 1);
 });
 
-Deno.test("what cannot be served says why, with the status of the contract", () => {
+Deno.test("an offer that cannot be served is refused with its status and reason", () => {
   const check = (text: string, status: number, message: RegExp, decodes = ALL) => {
     const verdict = readOffer(text, decodes);
     assert.ok(!verdict.isServed, text.slice(0, 80));
@@ -137,7 +139,7 @@ Deno.test("the codec is the first that is served, VP8 and H.264 before the other
   check(["a=rtpmap:102 h264/90000"], "h264", 102);
 });
 
-Deno.test("sections that are not served are refused in their place, and the answer promises what is done", () => {
+Deno.test("sections that are not served are refused in their place, and the answer lists only supported features", () => {
   const text = offer([
     audio("a=rtpmap:0 PCMU/8000"),
     video(
@@ -178,13 +180,13 @@ Deno.test("sections that are not served are refused in their place, and the answ
   assert.equal(answer.media.flatMap(({ attributes }) => attributes.all("candidate")).length, 1);
 });
 
-Deno.test("without a bundle one section is served, as each would have a transport of its own", () => {
+Deno.test("without a bundle only one section is served, because each would have its own transport", () => {
   const text = offer([audio(OPUS), video("a=rtpmap:96 VP8/90000")], { bundle: "a=x-nothing" });
   const { sections, isBundled } = served(text);
   assert.deepEqual([isBundled, sections.map((section) => section.served !== null)], [false, [false, true]]);
 });
 
-Deno.test("the picture is bounded by what the offer says of it", () => {
+Deno.test("the largest frame size is read from the offer", () => {
   const check = (lines: string[], width: number, height: number) =>
     assert.deepEqual(pictureBound(served(offer([video(...lines)]))), { width, height }, lines.join());
   const vp8 = "a=rtpmap:96 VP8/90000";
@@ -203,7 +205,7 @@ Deno.test("the picture is bounded by what the offer says of it", () => {
   assert.deepEqual(pictureBound(served(offer([audio(OPUS)]))), { width: 0, height: 0 });
 });
 
-Deno.test("a candidate is read in every form that clients send, and what cannot be used is null", () => {
+Deno.test("a candidate is read in every form that clients send, and one that cannot be used is null", () => {
   const check = (line: string, expected: string | null) => {
     const read = readCandidate(line);
     assert.equal(read && `${read.address} ${read.port} ${read.type} ${read.ufrag}`, expected, line);
@@ -223,7 +225,7 @@ Deno.test("a candidate is read in every form that clients send, and what cannot 
   check('{"candidate":1}', null);
 });
 
-Deno.test("a fragment brings credentials, candidates and the end; one that we write is read as such", () => {
+Deno.test("a fragment has credentials, candidates and the end of candidates; our own fragments can be read", () => {
   assert.deepEqual(readTrickle(""), { credentials: null, candidates: [], isEnd: true });
   assert.equal(readTrickle("nonsense\n\n").isEnd, false);
   const written = writeTrickle({

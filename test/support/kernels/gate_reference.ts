@@ -1,4 +1,4 @@
-/** The slow twin of `assembly/gate.ts`: contract 3.2 and 3.3 (with D7) frame by frame, in plain TypeScript. */
+/** The reference implementation of `assembly/gate.ts`: docs/frames.md#gate and docs/frames.md#context-pass, frame by frame. */
 
 import { GATE_REASONS } from "../../../src/model/frames/signals.ts";
 import type {
@@ -7,18 +7,18 @@ import type {
   GateThresholds,
   SignalColumns,
 } from "../../../src/model/frames/signals.ts";
-import { hammingTwin } from "./filter_twin.ts";
+import { hammingDistance } from "./filter_reference.ts";
 
-interface Seen {
+interface SeenFrame {
   readonly hash: bigint;
   readonly luma: number;
 }
 
-/** Keeps its state between calls, like a kernel that resumes. */
-export class GateTwin {
-  #reference: (Seen & { frameIndex: number }) | undefined;
-  /** Slot i % windowSize holds frame i: sums go by slot, even and odd slots apart. */
-  readonly #window: Seen[] = [];
+/** Keeps its state between calls, like a kernel with `resume`. */
+export class ReferenceGate {
+  #reference: (SeenFrame & { frameIndex: number }) | undefined;
+  /** Frame i is in slot i % windowSize. Sums are made in slot order, even and odd slots separately, as in the kernel. */
+  readonly #window: SeenFrame[] = [];
   #frames = 0;
 
   constructor(
@@ -55,11 +55,11 @@ export class GateTwin {
     return { reason, gateConfidence, ...this.#observe(frame) };
   }
 
-  #decide(signals: SignalColumns, frame: Seen, frameIndex: number, row: number): [GateReason, number] {
+  #decide(signals: SignalColumns, frame: SeenFrame, frameIndex: number, row: number): [GateReason, number] {
     const reference = this.#reference;
     if (!reference) return ["initial_frame", 1];
     const cutScore = signals.cutScore?.[row] ?? NaN;
-    const hamming = hammingTwin(frame.hash, reference.hash);
+    const hamming = hammingDistance(frame.hash, reference.hash);
     const shift = Math.fround(Math.abs(Math.fround(frame.luma - reference.luma)));
     const limits = this.thresholds;
     const meets = (score: number, limit: number) => score >= Math.fround(limit);
@@ -79,16 +79,16 @@ export class GateTwin {
     return ["no_trigger", 0];
   }
 
-  #observe(frame: Seen) {
+  #observe(frame: SeenFrame) {
     const window = this.#window;
     const count = window.length;
     const previous = window[(this.#frames + this.windowSize - 1) % this.windowSize];
-    const hammings = window.reduce((sum, seen) => sum + hammingTwin(frame.hash, seen.hash), 0);
+    const hammings = window.reduce((sum, seen) => sum + hammingDistance(frame.hash, seen.hash), 0);
     const distances = [0, 0];
     window.forEach((seen, slot) => distances[slot % 2]! += Math.abs(frame.luma - seen.luma));
     const novelty = count === 0 ? 1 : hammings / (64 * count);
     const stability = count === 0 ? 1 : clampUnit(1 - (distances[0]! + distances[1]!) / count);
-    const motion = count === 0 ? 0 : hammingTwin(frame.hash, previous!.hash) / 64;
+    const motion = count === 0 ? 0 : hammingDistance(frame.hash, previous!.hash) / 64;
     const confidence = clampUnit(0.45 * novelty + 0.35 * (1 - stability) + 0.20 * motion);
     window[this.#frames % this.windowSize] = frame;
     this.#frames++;

@@ -1,9 +1,9 @@
-/** The slow twin of `assembly/reduce.ts`: the same weights and roundings, one sample at a time. */
+/** The reference implementation of `assembly/reduce.ts`: the same weights and roundings, one sample at a time. */
 
 const ONE = 16384;
 
 /** 320x180 samples from a plane of `width` x `height`. */
-export function reduceTwin(plane: Uint8Array, width: number, height: number): Uint8Array {
+export function referenceReduce(plane: Uint8Array, width: number, height: number): Uint8Array {
   const rows = Array.from({ length: 180 }, (_, row) => taps(height, 180, row));
   const columns = Array.from({ length: 320 }, (_, column) => taps(width, 320, column));
   const result = new Uint8Array(320 * 180);

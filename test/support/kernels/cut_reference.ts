@@ -1,4 +1,4 @@
-/** The slow twin of `assembly/cut.ts`: the same arithmetic in plain TypeScript, for every frame of a video at once. */
+/** The reference implementation of `assembly/cut.ts`: the same arithmetic in plain TypeScript, for every frame of a video at once. */
 
 const WIDTH = 320;
 const HEIGHT = 180;
@@ -10,7 +10,7 @@ const VARIANCE_UNIT = (BLOCK_COLUMNS * BLOCK_ROWS * 9) ** 2;
 const f32 = Math.fround;
 
 /** Cut scores of all frames, given as 320x180 luma planes; exactly those of the kernel. */
-export function cutScores(planes: readonly Uint8Array[]): Float32Array {
+export function referenceCutScores(planes: readonly Uint8Array[]): Float32Array {
   const video = new Video(planes.map(reduce));
   return Float32Array.from(planes, (_, frame) => video.score(frame));
 }
