@@ -7,6 +7,8 @@ export interface RouteRow {
   readonly auth: "key" | "none" | "metrics";
   readonly body: "none" | "json" | "multipart" | "sdp" | "text";
   readonly reply: string;
+  /** Further statuses of success: parts of a file, nothing new for a condition, an answer of another kind. */
+  readonly also?: readonly number[];
   /** Statuses that the handler itself may answer besides 401 and 429. */
   readonly failures: readonly number[];
 }

@@ -6,6 +6,7 @@ import { type Config, readConfig } from "../../src/base/config.ts";
 import { type Log, quietLog } from "../../src/base/log.ts";
 import { realWorld, type World } from "../../src/base/world.ts";
 import type { LiveWorkers } from "../../src/live/worker_pool.ts";
+import { watchAnswers } from "./http/route_contract.ts";
 import type { Outbound } from "../../src/remote/guard/outbound.ts";
 import { openService, type Service } from "../../src/service/service.ts";
 import { findTools, readBackends, readLabelMaps } from "../../src/environment.ts";
@@ -94,6 +95,7 @@ export async function startService(
       outbound,
     });
   let service = await open();
+  watchAnswers(`http://127.0.0.1:${service.port}`);
 
   const test: TestService = {
     get url() {
@@ -132,6 +134,7 @@ export async function startService(
       config = configOf({ ...env, ...changes });
       ({ backends, restrictedZone } = readBackends(config, { ...env, ...changes }, faults));
       service = await open();
+      watchAnswers(test.url);
     },
     async [Symbol.asyncDispose]() {
       await service[Symbol.asyncDispose]();

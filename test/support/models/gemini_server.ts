@@ -196,7 +196,7 @@ export function startGeminiServer(options: GeminiServerOptions): GeminiServer {
     steps,
     faults,
     get files() {
-      return files.size;
+      return [...files.values()].filter(({ bytes }) => bytes !== null).length;
     },
     get aborted() {
       return count.aborted;

@@ -1,0 +1,54 @@
+/** Holds every answer that a test gets from a service to the row of its route in fixtures/contract/routes.json. */
+
+import { CONTRACT, type RouteRow } from "../../house/contract.ts";
+
+const ROUTES = CONTRACT.routes.map((row) => ({
+  row,
+  pattern: new RegExp(`^${row.path.replaceAll(".", "\\.").replaceAll(/:\w+/g, "[^/]+")}$`),
+}));
+
+const TEXT_BODIES: readonly RouteRow["body"][] = ["json", "sdp", "text"];
+
+/** The row of a request; undefined for a path or method that no route has. */
+export function routeOf(method: string, path: string): RouteRow | undefined {
+  return ROUTES.find(({ row, pattern }) => row.method === method && pattern.test(path))?.row;
+}
+
+/** The statuses that a route may answer with: those of its row, and those that come before its handler. */
+export function statusesOf(row: RouteRow): Set<number> {
+  return new Set([
+    ...[row.success, ...row.also ?? []],
+    ...row.failures,
+    ...[414, 429], // the length of the URL, and the rate
+    ...(row.auth === "none" ? [] : [401]),
+    ...(row.body === "json" ? [400, 413, 415] : []),
+    ...(TEXT_BODIES.includes(row.body) ? [400, 408, 413] : []),
+  ]);
+}
+
+/** What is wrong with the answer; null where it is one of the route's. */
+export function faultOfAnswer(method: string, path: string, status: number): string | null {
+  const row = routeOf(method, path);
+  if (!row || statusesOf(row).has(status)) return null;
+  return `${method} ${row.path} answered ${status}, which its row in fixtures/contract/routes.json does not have`;
+}
+
+const origins = new Set<string>();
+const original = globalThis.fetch;
+
+/** Every `fetch` of a test that goes to a watched service is checked; a test that reads an answer need not know of it. */
+globalThis.fetch = async (input, init) => {
+  const response = await original(input, init);
+  const { origin, pathname } = new URL(input instanceof Request ? input.url : input);
+  if (origins.has(origin)) {
+    const method = init?.method ?? (input instanceof Request ? input.method : "GET");
+    const fault = faultOfAnswer(method, pathname, response.status);
+    if (fault !== null) throw new Error(fault);
+  }
+  return response;
+};
+
+/** Answers of the service at this URL are checked from now on. */
+export function watchAnswers(url: string): void {
+  origins.add(new URL(url).origin);
+}
