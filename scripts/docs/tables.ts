@@ -30,6 +30,7 @@ interface RouteFacts {
   readonly method: string;
   readonly path: string;
   readonly success: number;
+  readonly also?: readonly number[];
   readonly auth: "key" | "none" | "metrics";
   readonly body: "none" | "json" | "multipart" | "sdp" | "text";
   readonly failures: readonly number[];
@@ -97,7 +98,7 @@ function routesTable(): string {
         summary,
         AUTHENTICATION[row.auth],
         BODIES[row.body],
-        String(row.success),
+        [row.success, ...row.also ?? []].join(", "),
         row.failures.join(", "),
       ];
     }),
