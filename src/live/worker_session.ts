@@ -79,7 +79,7 @@ export class WorkerSession {
     this.#epochMs = host.world.now() - host.world.monotonicMs();
   }
 
-  /** Returns at once; the reports tell what becomes of the session. */
+  /** Returns at once; the reports give the result. */
   static open(host: SessionHost, order: OpeningOrder): WorkerSession {
     const session = new WorkerSession(host, order.settings);
     session.#opening = session.#open(order);

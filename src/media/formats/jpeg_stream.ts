@@ -19,7 +19,7 @@ export async function readJpegs(
 ): Promise<void> {
   const reader = new NutReader();
   let window = new Uint8Array(FIRST_WINDOW_BYTES);
-  /** The unread bytes are `[at, end)`. `at` may be behind `end`, while a skipped element is not complete. */
+  /** The unread bytes are `[at, end)`. `at` may be greater than `end`, while a skipped element is not complete. */
   let at = 0;
   let end = 0;
   for await (const part of stream) {

@@ -8,7 +8,7 @@ import { type ExportKinds, loadKernel } from "./load_kernel.ts";
 
 export const PLANE_WIDTH = 320;
 export const PLANE_HEIGHT = 180;
-export const PLANE_BYTES = 57_600;
+export const PLANE_BYTES = PLANE_WIDTH * PLANE_HEIGHT;
 
 /** One frame's signals. The caller owns the object and `readRow` fills it again, so that reading allocates nothing. */
 export interface FrameSignals {
@@ -87,8 +87,8 @@ const EXPORTS: ExportKinds<FilterExports> = {
  * staging --push--> ring of 4096 rows --every 2048 frames--> kept columns --columns()--> the caller's copy
  * ```
  *
- * Half the ring is moved at a time, so the newest 2048 rows are always in the ring. These are more than the look-ahead of the
- * cut score, so every row that is moved is final. Rows that `takeFinalRows` gave away are not kept.
+ * Half the ring is moved at a time, so the newest half is always in the ring. That is more than the look-ahead of the cut
+ * score, so every row that is moved is final. Rows that `takeFinalRows` gave away are not kept.
  */
 export class FrameFilter {
   /** 1 MiB of the module's memory; the view stays valid for the life of the filter. */
@@ -129,7 +129,7 @@ export class FrameFilter {
 
   /**
    * Compiles the module and gives it memory of its own. `keepsRows: false` is for endless streams: only the newest
-   * 2048 rows stay readable and `columns` throws.
+   * half of the ring stays readable and `columns` throws.
    */
   static async load(options: { keepsRows?: boolean } = {}): Promise<FrameFilter> {
     return new FrameFilter(await loadKernel("frame_filter", EXPORTS), options.keepsRows ?? true);
@@ -163,7 +163,7 @@ export class FrameFilter {
     this.#isFinished = true;
   }
 
-  /** Fills `into` with the signals of frame `index`, which must be among the newest 2048. Allocates nothing. */
+  /** Fills `into` with the signals of frame `index`, which must be in the newest half of the ring. Allocates nothing. */
   readRow(index: number, into: FrameSignals): void {
     this.#checkRow(index);
     const slot = index % (2 * this.#halfRows);
@@ -219,7 +219,7 @@ export class FrameFilter {
 
   /**
    * Copies of the final rows that were not taken before, in order: for a stream, whose rows are used long before its end.
-   * Must be called at least every 2000 frames, because older rows have left the ring.
+   * Must be called before half the ring has been filled again, because older rows have left it.
    */
   takeFinalRows(): SignalColumns & FilterColumns {
     const first = this.#taken;
@@ -247,7 +247,7 @@ export class FrameFilter {
     }
   }
 
-  /** Makes room for 2048 more frames by moving the older half of the ring into the kept columns. */
+  /** Makes room by moving the older half of the ring into the kept columns. */
   #moveHalf(): void {
     if (this.#keepsRows && this.#taken < this.#moved + this.#halfRows) {
       const needed = this.#moved + this.#halfRows;

@@ -60,7 +60,7 @@ export class LumaReducer {
   }
 
   /**
-   * Scales `region` of the plane `luma`, whose rows have `stride` bytes, into the first 57,600 bytes of `target`. Throws a
+   * Scales `region` of the plane `luma`, whose rows have `stride` bytes, into the first PLANE_BYTES of `target`. Throws a
    * RangeError for a region outside the plane, or one with an edge above 8192.
    */
   reduce(luma: Uint8Array, stride: number, region: Region, target: Uint8Array): void {

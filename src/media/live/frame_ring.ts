@@ -14,13 +14,13 @@ export interface FramePixels extends Extent {
 }
 
 /** The most that one read may give: twice the capacity of a pipe. */
-export const READ_BYTES = 128 * 1024;
+export const RING_READ_BYTES = 128 * 1024;
 /** Headers of a NUT file and of its first frame. */
 const HEADER_BYTES = 16 * 1024;
 
 /** The memory of a ring for `frames` frames of this size. */
 export function ringBytes({ width, height }: Extent, frames: number): number {
-  return frames * slotBytes(width, height) + HEADER_BYTES + 2 * READ_BYTES;
+  return frames * slotBytes(width, height) + HEADER_BYTES + 2 * RING_READ_BYTES;
 }
 
 /**
@@ -35,9 +35,9 @@ export class FrameRing {
   readonly #frames: number;
   readonly #reader = new NutReader();
   #slots: Slot[] = [];
-  #slot = new Slot(HEADER_BYTES + 2 * READ_BYTES);
+  #slot = new Slot(HEADER_BYTES + 2 * RING_READ_BYTES);
   #next = 0;
-  /** The unread bytes of the slot are `[at, end)`. `at` may be behind `end`, while a skipped element is not complete. */
+  /** The unread bytes of the slot are `[at, end)`. `at` may be greater than `end`, while a skipped element is not complete. */
   #at = 0;
   #end = 0;
 
@@ -49,13 +49,13 @@ export class FrameRing {
   /** Prepares for a new stream. The frames of the one before stay until their slots are used again. */
   reset(): void {
     this.#reader.reset();
-    this.#slot = new Slot(HEADER_BYTES + 2 * READ_BYTES);
+    this.#slot = new Slot(HEADER_BYTES + 2 * RING_READ_BYTES);
     this.#at = 0;
     this.#end = 0;
   }
 
   /**
-   * Takes the next bytes of the stream, at most READ_BYTES, and calls `onPixels` with each frame that is complete. Throws a
+   * Takes the next bytes of the stream, at most RING_READ_BYTES, and calls `onPixels` with each frame that is complete. Throws a
    * NutError for bytes that are no stream of raw frames.
    */
   push(
@@ -82,7 +82,9 @@ export class FrameRing {
         denominator: reader.timeBaseDenominator,
       });
     }
-    if (this.#end + READ_BYTES > this.#slot.bytes.length) throw new NutError("an element that does not fit");
+    if (this.#end + RING_READ_BYTES > this.#slot.bytes.length) {
+      throw new NutError("an element that does not fit");
+    }
   }
 
   /** After the header of the stream, moves the bytes so far into a slot for frames of its size. */
@@ -123,7 +125,7 @@ function pixelBytes(width: number, height: number): number {
 }
 
 function slotBytes(width: number, height: number): number {
-  return pixelBytes(width, height) + HEADER_BYTES + 2 * READ_BYTES;
+  return pixelBytes(width, height) + HEADER_BYTES + 2 * RING_READ_BYTES;
 }
 
 class Slot {

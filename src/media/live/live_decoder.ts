@@ -323,7 +323,7 @@ export class LiveDecoder implements AsyncDisposable {
     const nowMs = this.#options.world.monotonicMs();
     this.#restartTimesMs = [...this.#restartTimesMs.filter((time) => nowMs - time < RESTARTS_MS), nowMs];
     if (this.#restartTimesMs.length > RESTARTS_MAX) {
-      this.#giveUp(`the decoder broke down ${RESTARTS_MAX} times without a picture: ${lastLine(stderr)}`);
+      this.#giveUp(`the decoder broke down ${RESTARTS_MAX} times without a frame: ${lastLine(stderr)}`);
       return;
     }
     const keyframe = this.#queue.findIndex((unit) => unit.isKeyframe);

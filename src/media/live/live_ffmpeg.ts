@@ -7,7 +7,7 @@ import type { Extent } from "../../model/frames/coordinates.ts";
 import { VIDEO_CLOCK_HZ } from "../formats/clock.ts";
 import { type Outcome, type RunningTool, start } from "../process.ts";
 import { SESSION_CPU_SECONDS, toolLimits } from "../tool_limits.ts";
-import { type FramePixels, type FrameRing, READ_BYTES } from "./frame_ring.ts";
+import { type FramePixels, type FrameRing, RING_READ_BYTES } from "./frame_ring.ts";
 
 export interface LiveFfmpegOptions {
   readonly tools: Pick<Tools, "ffmpeg" | "prlimit">;
@@ -94,7 +94,7 @@ export class LiveFfmpeg {
   async #read({ ring, world, onPixels }: LiveFfmpegOptions): Promise<void> {
     ring.reset();
     const reader = this.#tool.stdout!.getReader({ mode: "byob" });
-    let buffer = new Uint8Array(READ_BYTES);
+    let buffer = new Uint8Array(RING_READ_BYTES);
     let isRangeKnown = false;
     try {
       for (;;) {

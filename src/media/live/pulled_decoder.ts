@@ -88,7 +88,7 @@ export class PulledDecoder implements AsyncDisposable {
     ended.abort();
     const wasSilent = await watching;
     if (this.#closing.signal.aborted) return;
-    this.#options.onEnded(wasSilent ? "it gave no picture for 30 s" : reasonOf(outcome));
+    this.#options.onEnded(wasSilent ? "it gave no frame for 30 s" : reasonOf(outcome));
   }
 
   /** Ends an ffmpeg that gives no more frames. Returns whether it did. */

@@ -71,7 +71,7 @@ function readPlanes(fifo: Deno.FsFile, stream: RowStream | null): void {
   let firstPts = NaN;
   let lastMs = 0;
   let pauseAt = stream ? stream.firstPause : Infinity;
-  /** The unparsed bytes are `[at, CARRY_BYTES + got)`. `at` may be behind them, while a skipped element is not complete. */
+  /** The unparsed bytes are `[at, CARRY_BYTES + got)`. `at` may be after them, while a skipped element is not complete. */
   let at = CARRY_BYTES;
   for (let got = fifo.readSync(readView); got !== null; got = fifo.readSync(readView)) {
     const end = CARRY_BYTES + got;

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { PLANE_BYTES } from "../../../src/media/kernels/frame_filter.ts";
 import { LumaReducer } from "../../../src/media/kernels/luma_reducer.ts";
 import { referenceReduce } from "../../support/kernels/reduce_reference.ts";
 import { seededRandom } from "../../support/seeded_random.ts";
@@ -7,7 +8,7 @@ import { tools } from "../../support/media.ts";
 const reducer = await LumaReducer.load();
 
 function reduced(plane: Uint8Array, width: number, height: number): Uint8Array {
-  const target = new Uint8Array(57_600);
+  const target = new Uint8Array(PLANE_BYTES);
   reducer.reduce(plane, width, { x: 0, y: 0, width, height }, target);
   return target;
 }
@@ -108,7 +109,7 @@ Deno.test("a region is reduced like a plane of its own", () => {
     for (let row = 0; row < h; row++) {
       own.set(plane.subarray((y + row) * width + x, (y + row) * width + x + w), row * w);
     }
-    const target = new Uint8Array(57_600);
+    const target = new Uint8Array(PLANE_BYTES);
     reducer.reduce(plane, width, { x, y, width: w, height: h }, target);
     assert.deepEqual(target, referenceReduce(own, w, h), `${w}x${h} at ${x},${y}`);
   };
@@ -130,7 +131,7 @@ Deno.test("the largest planes are reduced, in bands", () => {
 });
 
 Deno.test("a region outside the plane, or too large, is refused", () => {
-  const target = new Uint8Array(57_600);
+  const target = new Uint8Array(PLANE_BYTES);
   const plane = new Uint8Array(100 * 50);
   const check = (x: number, y: number, width: number, height: number) =>
     assert.throws(() => reducer.reduce(plane, 100, { x, y, width, height }, target), RangeError);

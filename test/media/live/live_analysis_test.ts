@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { FrameFilter } from "../../../src/media/kernels/frame_filter.ts";
+import { FrameFilter, PLANE_BYTES } from "../../../src/media/kernels/frame_filter.ts";
 import { GateKernel } from "../../../src/media/kernels/gate_kernel.ts";
 import {
   type FrameDecision,
@@ -123,7 +123,7 @@ Deno.test("decisions are equal to those of recorded media", async () => {
   }
   const filter = await FrameFilter.load();
   for (const [at, { bytes }] of decodedFrames.entries()) {
-    filter.staging.set(bytes.subarray(0, 57_600));
+    filter.staging.set(bytes.subarray(0, PLANE_BYTES));
     filter.push(0, at * 33);
   }
   filter.finish();
@@ -154,7 +154,7 @@ Deno.test("a frame that can no longer be a cut never becomes one", async () => {
   for (let frame = 0; frame < 600; frame++) {
     const scene = scenes[Math.floor(frame / (3 + (frame % 7))) % scenes.length]!;
     const gain = random() < 0.1 ? random() : 1;
-    filter.staging.set(scene.bytes.subarray(0, 57_600).map((sample) => sample * gain + random() * 30));
+    filter.staging.set(scene.bytes.subarray(0, PLANE_BYTES).map((sample) => sample * gain + random() * 30));
     filter.push(0, frame);
     for (let index = Math.max(0, frame - 4); index <= frame; index++) {
       if (!filter.isCutOpen(index)) closed.add(index);
@@ -243,9 +243,9 @@ Deno.test("the crop is analysed, and a frame that is too small for it is skipped
     const [x, y, w, h] = region;
     assert.deepEqual(decisions[before]!.coordinates.resolved_region, { x, y, width: w, height: h });
     assert.deepEqual(decisions[before]!.coordinates.source_extent, { width, height });
-    const plane = new Uint8Array(57_600);
+    const plane = new Uint8Array(PLANE_BYTES);
     reducer.reduce(one.bytes, width, { x, y, width: w, height: h }, plane);
-    const mean = plane.reduce((sum, sample) => sum + sample, 0) / 57_600 / 255;
+    const mean = plane.reduce((sum, sample) => sum + sample, 0) / PLANE_BYTES / 255;
     assert.equal(row.lumaMean, Math.fround(mean));
   };
   check(640, 480, [320, 120, 160, 240]);

@@ -189,7 +189,7 @@ Deno.test("an ffmpeg that reads and gives no frame is replaced, three times at m
   });
   assert.deepEqual(test.events.filter((event) => event !== "keyframe"), [
     ...["stalled", "stalled", "stalled"],
-    "fault: the decoder broke down 3 times without a picture: no reason given",
+    "fault: the decoder broke down 3 times without a frame: no reason given",
   ]);
   await until(() => children().length === 0);
   test.push(vp8.units[0]!, 0);
@@ -330,7 +330,7 @@ Deno.test("a pulled source that cannot be opened, or is silent, ends with a reas
   await check(
     folder.file("any.mp4"),
     folder.script("ffmpeg", "exec sleep 60"),
-    "it gave no picture for 30 s",
+    "it gave no frame for 30 s",
     fastWorld(100),
   );
   assert.deepEqual(children(), []);

@@ -4,8 +4,13 @@ const WIDTH = 320;
 const HEIGHT = 180;
 const COLUMNS = 40;
 const ROWS = 20;
+const CELL_WIDTH = WIDTH / COLUMNS;
+const CELL_HEIGHT = HEIGHT / ROWS;
+/** The sum of a cell of middle gray, divided by 8. */
+const CELL_BIAS = 128 * CELL_WIDTH * CELL_HEIGHT / 8;
 const BLOCK_COLUMNS = 8;
 const BLOCK_ROWS = 5;
+/** The scaled variance of a block whose cells vary by one luma level: a level is 9 in the units of a cell. */
 const VARIANCE_UNIT = (BLOCK_COLUMNS * BLOCK_ROWS * 9) ** 2;
 const f32 = Math.fround;
 
@@ -15,17 +20,17 @@ export function referenceCutScores(planes: readonly Uint8Array[]): Float32Array 
   return Float32Array.from(planes, (_, frame) => video.score(frame));
 }
 
-/** 40x20 cells: the sum of 8x9 samples divided by 8, minus 1152. */
+/** Sums of the samples in each cell, divided by 8, with middle gray at 0. */
 function reduce(plane: Uint8Array): Int16Array {
   const cells = new Int16Array(COLUMNS * ROWS);
   for (let cell = 0; cell < cells.length; cell++) {
-    const left = (cell % COLUMNS) * 8;
-    const top = Math.floor(cell / COLUMNS) * 9;
+    const left = (cell % COLUMNS) * CELL_WIDTH;
+    const top = Math.floor(cell / COLUMNS) * CELL_HEIGHT;
     let sum = 0;
-    for (let y = top; y < top + 9; y++) {
-      for (let x = left; x < left + 8; x++) sum += plane[y * WIDTH + x]!;
+    for (let y = top; y < top + CELL_HEIGHT; y++) {
+      for (let x = left; x < left + CELL_WIDTH; x++) sum += plane[y * WIDTH + x]!;
     }
-    cells[cell] = (sum >> 3) - 1152;
+    cells[cell] = (sum >> 3) - CELL_BIAS;
   }
   return coverBars(plane, cells);
 }
@@ -34,17 +39,21 @@ function reduce(plane: Uint8Array): Int16Array {
 function coverBars(plane: Uint8Array, cells: Int16Array): Int16Array {
   const rowAt = (y: number) => plane.subarray(y * WIDTH, (y + 1) * WIDTH);
   const columnAt = (x: number) => Uint8Array.from({ length: HEIGHT }, (_, y) => plane[y * WIDTH + x]!);
-  const top = touched((i) => rowAt(i), 9, 7);
-  const bottom = touched((i) => rowAt(HEIGHT - 1 - i), 9, 7);
-  const left = touched((i) => columnAt(i), 8, 15);
-  const right = touched((i) => columnAt(WIDTH - 1 - i), 8, 15);
+  const top = touched((i) => rowAt(i), CELL_HEIGHT, BAR_ROWS_MAX);
+  const bottom = touched((i) => rowAt(HEIGHT - 1 - i), CELL_HEIGHT, BAR_ROWS_MAX);
+  const left = touched((i) => columnAt(i), CELL_WIDTH, BAR_COLUMNS_MAX);
+  const right = touched((i) => columnAt(WIDTH - 1 - i), CELL_WIDTH, BAR_COLUMNS_MAX);
   return cells.map((_, cell) => {
     const row = mirrored(Math.floor(cell / COLUMNS), top, ROWS - 1 - bottom);
     return cells[row * COLUMNS + mirrored(cell % COLUMNS, left, COLUMNS - 1 - right)]!;
   });
 }
 
-/** How many cells a bar touches, its blended edge included; 0 beyond `limit`. */
+/** Wider bars, in cells, are taken for dark content. */
+const BAR_ROWS_MAX = 7;
+const BAR_COLUMNS_MAX = 15;
+
+/** How many cells a bar touches, including its blended edge; 0 for more than `limit`. */
 function touched(lineAt: (index: number) => Uint8Array, cellSamples: number, limit: number): number {
   let samples = 0;
   while (samples < limit * cellSamples + 1 && isBar(lineAt(samples))) samples++;
