@@ -103,6 +103,11 @@ export function keep(frameIndex: f64, hash: u64, luma: f32): void {
   referenceLuma = luma;
 }
 
+/** Takes the reference away, so that the next frame is judged as the first one. The window stays. */
+export function forget(): void {
+  hasReference = false;
+}
+
 /** Processes the first `rows` rows of the block. */
 export function run(rows: i32): void {
   for (let row: usize = 0; row < <usize> rows; row++) {

@@ -35,6 +35,7 @@ interface GateExports {
     keepsAtOnce: boolean,
   ): void;
   keep(frameIndex: number, hash: bigint, lumaMean: number): void;
+  forget(): void;
   run(rows: number): void;
 }
 
@@ -57,6 +58,7 @@ const EXPORTS: ExportKinds<GateExports> = {
   reset: "function",
   configure: "function",
   keep: "function",
+  forget: "function",
   run: "function",
 };
 
@@ -122,6 +124,11 @@ export class GateKernel {
   /** Makes a frame the reference of the gate, for callers that defer it. */
   keep(frameIndex: number, perceptualHash: bigint, lumaMean: number): void {
     this.#module.keep(frameIndex, perceptualHash, lumaMean);
+  }
+
+  /** Takes the reference away: the next frame is the initial one again. */
+  forget(): void {
+    this.#module.forget();
   }
 
   #write(signals: SignalColumns, frameIndex: Float64Array, start: number, end: number): void {

@@ -92,6 +92,13 @@ interface MeasuredFrame {
   readonly pushedMs: number;
 }
 
+/** A kept frame, as far as later frames are compared with it. */
+interface Reference {
+  readonly frameIndex: number;
+  readonly hash: bigint;
+  readonly lumaMean: number;
+}
+
 /**
  * ```
  *                 reduce, FrameFilter             cut score certain?        gate, loop, zone | trigger
@@ -101,7 +108,8 @@ interface MeasuredFrame {
  *
  * A frame that differs little from the one before can never become a cut and is decided at once. A frame that may be a cut
  * waits for later frames, and those wait behind it. The gate's reference advances only by `keep`, when a JPEG was made; the
- * frames in between wait as well, so that they are not compared with an old reference. See docs/frames.md#gate.
+ * frames in between wait as well, so that they are not compared with an old reference. Where more than eight would wait, the
+ * kept frame becomes the reference before its JPEG is made, and stops being it should that fail. See docs/frames.md#gate.
  */
 export class LiveAnalysis implements Disposable {
   /** Frames that could not be analysed, because the crop leaves less than 2x2 pixels of them. */
@@ -117,7 +125,11 @@ export class LiveAnalysis implements Disposable {
   readonly #frameIndex = new Float64Array(1);
   #isResumed = false;
   #waiting: MeasuredFrame[] = [];
-  #keeping: { readonly frameIndex: number; readonly hash: bigint; readonly lumaMean: number } | null = null;
+  #keeping: Reference | null = null;
+  /** The newest reference that has its JPEG; null before the first. */
+  #certain: Reference | null = null;
+  /** References whose JPEGs are still being made, in order. The newest one of them is what frames are compared with. */
+  #assumed: Reference[] = [];
   #isDeciding = false;
   #isDisposed = false;
   /** Decides a frame that may be a cut when no later frames come. */
@@ -166,26 +178,35 @@ export class LiveAnalysis implements Disposable {
     const row = filter.count;
     filter.push(0, frame.ptsMs);
     this.#waiting.push({ frame, coordinates, row, pushedMs: this.#options.world.monotonicMs() });
-    // For the gate, a JPEG that takes so long counts as failed.
-    if (this.#waiting.length > WAITING_MAX) this.#keeping = null;
+    if (this.#waiting.length > WAITING_MAX) this.#assumeKept();
     this.#decide();
     filter.readRow(row, this.#signals);
     return this.#signals;
   }
 
-  /** A JPEG of the kept frame was made: it becomes the gate's reference. Late calls, and calls for other frames, are ignored. */
+  /** A JPEG of the kept frame was made: it becomes the gate's reference. Calls for other frames are ignored. */
   keep(frameIndex: number): void {
-    if (this.#keeping?.frameIndex !== frameIndex) return;
-    this.#kernels.gate.keep(frameIndex, this.#keeping.hash, this.#keeping.lumaMean);
+    const kept = this.#pending(frameIndex);
+    if (!kept) return;
+    this.#certain = kept;
+    this.#assumed = this.#assumed.filter((other) => other.frameIndex > frameIndex);
+    if (kept !== this.#keeping) return;
+    this.#compareWith(kept);
     this.#keeping = null;
     this.#decide();
   }
 
-  /** No JPEG of the kept frame could be made: the reference does not change. */
+  /** No JPEG of the kept frame could be made: the reference stays, or is again, the one before. */
   discard(frameIndex: number): void {
-    if (this.#keeping?.frameIndex !== frameIndex) return;
-    this.#keeping = null;
-    this.#decide();
+    const failed = this.#pending(frameIndex);
+    if (!failed) return;
+    if (failed === this.#keeping) {
+      this.#keeping = null;
+      return this.#decide();
+    }
+    const wasNewest = failed === this.#assumed.at(-1);
+    this.#assumed = this.#assumed.filter((other) => other !== failed);
+    if (wasNewest) this.#compareWith(this.#assumed.at(-1) ?? this.#certain);
   }
 
   /** Frames that still wait are no longer decided. */
@@ -204,6 +225,29 @@ export class LiveAnalysis implements Disposable {
       this.#coordinates = null;
     }
     return this.#coordinates;
+  }
+
+  /** The kept frame of this index whose JPEG is being made, unless a later one has its JPEG already. */
+  #pending(frameIndex: number): Reference | undefined {
+    if (this.#keeping?.frameIndex === frameIndex) return this.#keeping;
+    return this.#assumed.find((other) => other.frameIndex === frameIndex);
+  }
+
+  /**
+   * Goes on as if the JPEG had been made, because the pixels of the frames that wait would leave the ring. The encoder has a
+   * copy of the kept frame's pixels, so it nearly always succeeds, for instance once its process has started.
+   */
+  #assumeKept(): void {
+    if (!this.#keeping) return;
+    this.#assumed.push(this.#keeping);
+    this.#compareWith(this.#keeping);
+    this.#keeping = null;
+  }
+
+  #compareWith(reference: Reference | null): void {
+    const { gate } = this.#kernels;
+    if (reference) gate.keep(reference.frameIndex, reference.hash, reference.lumaMean);
+    else gate.forget();
   }
 
   #decide(): void {

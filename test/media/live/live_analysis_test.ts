@@ -64,6 +64,10 @@ class TestAnalysis implements Disposable {
     return frame;
   }
 
+  get keptFrames(): number[] {
+    return this.decisions.filter(({ isKept }) => isKept).map(({ frame }) => frame.frameIndex);
+  }
+
   get reasons(): string {
     return this.decisions.map(({ frame, gateReason }) => `${frame.frameIndex} ${gateReason}`).join(", ");
   }
@@ -211,14 +215,41 @@ Deno.test("the reference advances only with a JPEG, and frames wait to be compar
   assert.equal(test.reasons, "0 initial_frame, 1 initial_frame, 2 no_trigger");
 });
 
-Deno.test("a JPEG that takes too long counts as failed, so that later frames are decided while their pixels are available", async () => {
+Deno.test("frames that come faster than the first JPEG is made are compared with its frame and give no false loop", async () => {
   using test = await TestAnalysis.load({ keeps: () => "later" });
   for (let index = 0; index < 9; index++) test.push(scenes[0]!);
   assert.equal(test.reasons, "0 initial_frame");
-  test.push(scenes[0]!);
-  assert.equal(test.reasons, "0 initial_frame, 1 initial_frame");
+  for (let index = 9; index < 28; index++) test.push(scenes[0]!);
+  assert.deepEqual(test.keptFrames, [0]);
+  assert.equal(test.decisions.length, 28, "nothing waits any longer");
   test.analysis.keep(0);
-  assert.equal(test.decisions.length, 2);
+  for (let index = 28; index < 31; index++) test.push(scenes[0]!);
+  assert.deepEqual(test.keptFrames, [0, 30]);
+  assert.ok(test.decisions.every(({ hasEnteredLoop }) => !hasEnteredLoop));
+});
+
+Deno.test("a slow JPEG that fails takes its frame back as the reference, whatever later ones do", async () => {
+  using test = await TestAnalysis.load({ keeps: () => "later" });
+  const burst = (scene: FramePixels) => {
+    for (let index = 0; index < 20; index++) test.push(scene);
+  };
+  burst(scenes[0]!);
+  test.analysis.discard(0);
+  assert.deepEqual(test.keptFrames, [0]);
+  test.push(scenes[0]!);
+  assert.equal(test.decisions.at(-1)!.gateReason, "initial_frame", "without any JPEG there is no reference");
+  test.analysis.keep(20);
+  burst(scenes[1]!);
+  assert.deepEqual(test.keptFrames, [0, 20, 21]);
+  // Frame 21 is assumed; its failure makes frame 20 the reference again, and the keepalive counts from there.
+  test.analysis.discard(21);
+  for (let index = 41; index <= 50; index++) test.push(scenes[1]!);
+  assert.deepEqual(test.keptFrames, [0, 20, 21, 50]);
+  test.analysis.keep(50);
+  test.analysis.keep(21);
+  test.analysis.discard(20);
+  test.push(scenes[1]!);
+  assert.equal(test.decisions.at(-1)!.gateReason, "no_trigger", "late calls change nothing");
 });
 
 Deno.test("periodic keepalives count access units, not decoded frames", async () => {
