@@ -22,9 +22,9 @@ export function readReport(output: string, junit: string): FileReport {
   const names = (state: string) => lines.filter((line) => line.state === state).map(({ name }) => name);
   return {
     passed: summary ? Number(summary[1]) : names("ok").length,
-    failed: summary ? Number(summary[2]) : names("FAILED").length,
+    failed: summary ? Number(summary[2]) : names("FAILED").length + names("cancelled").length,
     skipped: names("ignored"),
-    failures: names("FAILED"),
+    failures: [...names("FAILED"), ...names("under way"), ...names("cancelled")],
     times: cases,
   };
 }
@@ -36,7 +36,7 @@ export function testUnderWay(output: string): string | null {
 
 interface TestLine {
   readonly name: string;
-  readonly state: "ok" | "FAILED" | "ignored" | "under way";
+  readonly state: "ok" | "FAILED" | "ignored" | "cancelled" | "under way";
 }
 
 /**
@@ -46,7 +46,7 @@ interface TestLine {
 function testLines(output: string): TestLine[] {
   const states = new Map<string, TestLine["state"]>();
   for (const line of output.split("\n")) {
-    const match = /^(\S.*) \.\.\.(?: (ok|FAILED|ignored)(?: \(.*\))?)?$/.exec(line);
+    const match = /^(\S.*) \.\.\.(?: (ok|FAILED|ignored|cancelled)(?: \(.*\))?)?$/.exec(line);
     if (match) states.set(match[1]!, (match[2] as TestLine["state"] | undefined) ?? "under way");
     if (/^ (ERRORS|FAILURES) $/.test(line)) break; // what follows repeats names, and shows texts of any form
   }

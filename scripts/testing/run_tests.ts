@@ -92,7 +92,7 @@ async function runFile(file: string, options: readonly string[], isStreamed: boo
       ...["test", "--allow-all", "--no-prompt", "--no-check", "--preload", PRELOAD],
       ...[`--junit-path=${junitPath}`, ...options, file],
     ],
-    env: { NO_COLOR: "1" },
+    env: { NO_COLOR: "1", TEST_RUN_DIR: runFolder },
     stdin: "null",
     stdout: "piped",
     stderr: "piped",
@@ -130,6 +130,9 @@ async function runFile(file: string, options: readonly string[], isStreamed: boo
   return { ...result, failed: report.failed + 1, failures: [...report.failures, failure] };
 }
 
+/** What the files of one run share, such as answers of programs that are asked by many. */
+const runFolder = Deno.makeTempDirSync({ prefix: "test-run-" });
+
 const running = new Set<Deno.ChildProcess>();
 
 function killGroup(child: Deno.ChildProcess): void {
@@ -144,6 +147,7 @@ function endOnSignal(): void {
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
     Deno.addSignalListener(signal, () => {
       running.forEach(killGroup);
+      Deno.removeSync(runFolder, { recursive: true });
       Deno.exit(signal === "SIGINT" ? 130 : 143);
     });
   }
@@ -194,5 +198,7 @@ function closing(reason: string, passed: number, failed: number, skipped: number
 
 if (import.meta.main) {
   endOnSignal();
-  Deno.exit(await main());
+  const code = await main();
+  Deno.removeSync(runFolder, { recursive: true });
+  Deno.exit(code);
 }

@@ -3,7 +3,7 @@ import { connect } from "node:http2";
 import { LIMITS } from "../../src/model/limits.ts";
 import { PreparedPayload } from "../../src/model/runs/run.ts";
 import { seededRandom } from "../support/seeded_random.ts";
-import { KEY_A, KEY_B, newRun, startService, type TestService } from "../support/service.ts";
+import { KEY_A, KEY_B, newRun, REACHES_IN, startService, type TestService } from "../support/service.ts";
 import { SseClient, StalledClient, streamPath } from "../support/http/sse_client.ts";
 import { until } from "../support/until.ts";
 
@@ -36,7 +36,7 @@ async function untilMetric(test: TestService, name: string, value: number): Prom
 }
 
 Deno.test("the whole run is replayed and then followed, each event as one CloudEvents message", async () => {
-  await using test = await startService();
+  await using test = await startService({}, REACHES_IN);
   const runId = await newRun(test);
   await using client = await SseClient.open(test, runId);
   const [created] = await client.take(1);
@@ -85,7 +85,7 @@ Deno.test("an event stream has the headers of every answer, is not compressed an
 });
 
 Deno.test("the cursor is Last-Event-ID, else after, else 0, and replay is strictly after it", async () => {
-  await using test = await startService();
+  await using test = await startService({}, REACHES_IN);
   const runId = await newRun(test);
   append(test, runId, times(4, "vlm"));
   const check = async (query: string, header: string | null, expected: number[]) => {
@@ -104,7 +104,7 @@ Deno.test("the cursor is Last-Event-ID, else after, else 0, and replay is strict
 });
 
 Deno.test("a cursor at the end gives only what comes, one past the end only what comes after that", async () => {
-  await using test = await startService();
+  await using test = await startService({}, REACHES_IN);
   const runId = await newRun(test);
   const atEnd = await SseClient.open(test, runId, { query: "?after=1" });
   const pastEnd = await SseClient.open(test, runId, { query: "?after=3" });
@@ -195,7 +195,7 @@ Deno.test("a HEAD request is answered like a GET and leaves nobody listening", a
 });
 
 Deno.test("the kind filter is exact, and what it leaves out does not hold the cursor back", async () => {
-  await using test = await startService();
+  await using test = await startService({}, REACHES_IN);
   const runId = await newRun(test);
   append(test, runId, [...times(600, "keyframe_stored"), "vlm", "vlm_tiered"]);
   await using client = await SseClient.open(test, runId, { query: "?kind=vlm" });
@@ -248,7 +248,7 @@ Deno.test("whoever hears nothing for 15 s gets a comment, again and again, and e
 });
 
 Deno.test("a client that does not read costs the others nothing, and gets every event when it reads again", async () => {
-  await using test = await startService();
+  await using test = await startService({}, REACHES_IN);
   const runId = await newRun(test);
   using stalled = await StalledClient.open(test, runId);
   await using client = await SseClient.open(test, runId);
@@ -267,7 +267,7 @@ Deno.test("a client that does not read costs the others nothing, and gets every 
 });
 
 Deno.test("a reader that the ring has lapped goes back to the log and misses nothing", async () => {
-  await using test = await startService();
+  await using test = await startService({}, REACHES_IN);
   const runId = await newRun(test);
   await using all = await SseClient.open(test, runId, { query: "?after=1" });
   await using some = await SseClient.open(test, runId, { query: "?kind=loop_detected" });
@@ -297,7 +297,7 @@ Deno.test("a client that hangs up is forgotten at once, before its first event a
 });
 
 Deno.test("the metrics tell replayed events from new ones and how long a new one took", async () => {
-  await using test = await startService();
+  await using test = await startService({}, REACHES_IN);
   const runId = await newRun(test);
   append(test, runId, times(300, "vlm"));
   await using first = await SseClient.open(test, runId);
@@ -313,7 +313,7 @@ Deno.test("the metrics tell replayed events from new ones and how long a new one
 });
 
 Deno.test("closing the service ends every stream between two messages, and the cursor goes on after a restart", async () => {
-  await using test = await startService();
+  await using test = await startService({}, REACHES_IN);
   const runId = await newRun(test);
   await using client = await SseClient.open(test, runId);
   await using idle = await SseClient.open(test, runId, { query: "?kind=none" });
@@ -363,7 +363,7 @@ Deno.test("many streams share one HTTP/2 connection", async () => {
 });
 
 Deno.test("300 reconnects while events are appended lose, repeat and reorder nothing", async () => {
-  await using test = await startService();
+  await using test = await startService({}, REACHES_IN);
   const runId = await newRun(test);
   const random = seededRandom(11);
   let isWriting = true;
@@ -387,7 +387,7 @@ Deno.test("300 reconnects while events are appended lose, repeat and reorder not
 });
 
 Deno.test("integers beyond 2^53 keep every digit", async () => {
-  await using test = await startService();
+  await using test = await startService({}, REACHES_IN);
   const runId = await newRun(test);
   const json = '{"perceptual_hash":18446744073709551615}';
   append(test, runId, ["vlm"], new PreparedPayload(new TextEncoder().encode(json)));

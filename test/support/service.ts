@@ -2,14 +2,17 @@
 
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { type Config, readConfig } from "../../src/base/config.ts";
+import { readConfig } from "../../src/base/config.ts";
 import { type Log, quietLog } from "../../src/base/log.ts";
 import { realWorld, type World } from "../../src/base/world.ts";
 import type { LiveWorkers } from "../../src/live/worker_pool.ts";
-import { watchAnswers } from "./http/route_contract.ts";
 import type { Outbound } from "../../src/remote/guard/outbound.ts";
 import { openService, type Service } from "../../src/service/service.ts";
 import { findTools, readBackends, readLabelMaps } from "../../src/environment.ts";
+import type { Start } from "../../src/sandbox.ts";
+import { watchAnswers } from "./http/route_contract.ts";
+import { QuickFfmpeg } from "./quick_ffmpeg.ts";
+import { placesIn, SandboxedHost } from "./sandboxed_service.ts";
 
 export const PROJECT_ROOT = fileURLToPath(new URL("../../", import.meta.url));
 export const CLIPS = join(PROJECT_ROOT, "fixtures", "clips");
@@ -37,43 +40,90 @@ export interface TestService extends AsyncDisposable {
 }
 
 export interface TestOptions {
+  /**
+   * Why the service runs in the test's own isolate and not in a sandboxed Worker: the test reaches into it. The options
+   * below say so by themselves.
+   */
+  readonly inProcess?: string;
   /** How many times faster than the wall clock the service's timers run; 1. */
   readonly timerSpeed?: number;
   /** How outbound connections find and trust their peers; as in production. */
   readonly outbound?: Outbound;
-  /** The text of the TOML file of model backends, whose variables are those of the service; no file unless given. */
-  readonly backendFile?: string;
   /** Where live sessions run, made anew at each start; real Workers unless given. */
   readonly liveWorkers?: () => LiveWorkers;
   /** Silent unless given. */
   readonly log?: Log;
+  /** The text of the TOML file of model backends, whose variables are those of the service; no file unless given. */
+  readonly backendFile?: string;
 }
 
+/** For a test that commits events to the timeline of its service, or reads it. */
+export const REACHES_IN = { inProcess: "the test uses the timeline of the service" } as const;
+/** For a test that calls `advance`. */
+export const MOVES_CLOCK = { inProcess: "the test moves the clock of the service" } as const;
+
+/** A sandboxed service unless an option needs one in this isolate. */
 export async function startService(
   env: Record<string, string> = {},
-  { timerSpeed = 1, outbound = {}, backendFile, liveWorkers, log = quietLog() }: TestOptions = {},
+  options: TestOptions = {},
 ): Promise<TestService> {
-  const root = Deno.realPathSync(Deno.makeTempDirSync({ prefix: "service-test-" }));
-  const folder = (name: string) => {
-    Deno.mkdirSync(join(root, name), { recursive: true });
-    return join(root, name);
-  };
-  if (backendFile !== undefined) Deno.writeTextFileSync(join(root, "service.toml"), backendFile);
-  env = { SERVICE_CONFIG: join(root, "service.toml"), ...env };
-  let config = configOf(env);
-  const places = {
-    dataDir: folder("data"),
-    uploadRoot: folder("uploads"),
-    tempDir: folder("tmp"),
-    operatorRoots: [folder("media"), CLIPS],
-    codeDirs: [],
-  };
-  const faults: string[] = [];
-  const tools = findTools(config, faults);
-  const labelMaps = readLabelMaps(config, faults);
-  let { backends, restrictedZone } = readBackends(config, env, faults);
-  if (faults.length > 0) throw new Error(faults.join("\n"));
+  const { inProcess, timerSpeed, outbound, liveWorkers, log } = options;
+  const isSandboxed = [inProcess, timerSpeed, outbound, liveWorkers, log].every((option) =>
+    option === undefined
+  );
+  return isSandboxed ? await startSandboxed(env, options) : await startInProcess(env, options);
+}
 
+/** What opens and closes the service of a test, on its root folder. */
+interface Opener {
+  readonly root: string;
+  /** The port. */
+  open(start: Start): Promise<number>;
+  close(): Promise<void>;
+  /** Removes the root folder, or leaves it empty for the next service. */
+  end(): void;
+  /** Throws for a service that is not in this isolate. */
+  reach(): { service: Service; advance(ms: number): void };
+}
+
+async function startSandboxed(env: Record<string, string>, options: TestOptions): Promise<TestService> {
+  const needs = findNeeds(env);
+  const shared = idle.pop();
+  const isShared = shared !== undefined && shared.suits(needs);
+  if (shared && !isShared) idle.push(shared);
+  const host = isShared ? shared : new SandboxedHost(needs, [CLIPS]);
+  const opener: Opener = {
+    root: host.root,
+    open: (start) => host.open(start),
+    close: () => host.close(),
+    end: () => {
+      if (!isShared) return host.terminate();
+      host.clear();
+      idle.push(host);
+    },
+    reach: () => {
+      throw new Error("a test that reaches into its service starts it with `inProcess` and the reason");
+    },
+  };
+  return await startWith(opener, env, options);
+}
+
+/** The Worker that the tests of a file share, while none of them uses it. A second service at once gets its own. */
+const idle: SandboxedHost[] = [];
+
+// Made before the first test, as a test must not leave behind what it has opened.
+Deno.test.beforeAll(() => void idle.push(new SandboxedHost(findNeeds({}), [CLIPS])));
+addEventListener("unload", () => {
+  idle.forEach((host) => host.terminate());
+  ffmpeg?.[Symbol.dispose]();
+});
+
+async function startInProcess(
+  env: Record<string, string>,
+  options: TestOptions,
+): Promise<TestService> {
+  const { timerSpeed = 1, outbound = {}, liveWorkers, log = quietLog() } = options;
+  const root = Deno.realPathSync(Deno.makeTempDirSync({ prefix: "service-test-" }));
   let offsetMs = 0;
   const real = realWorld(log);
   const world: World = {
@@ -82,32 +132,82 @@ export async function startService(
     monotonicMs: () => real.monotonicMs() * timerSpeed,
     sleep: (ms, signal) => real.sleep(ms / timerSpeed, signal),
   };
-  const open = () =>
-    openService({
-      config,
-      tools,
-      places,
-      labelMaps,
-      backends,
-      restrictedZone,
-      world,
-      ...(liveWorkers && { liveWorkers: liveWorkers() }),
-      outbound,
-    });
-  let service = await open();
-  watchAnswers(`http://127.0.0.1:${service.port}`);
+  let service: Service;
+  const opener: Opener = {
+    root,
+    async open({ config, tools, places, labelMaps = null, backendFile }) {
+      service = await openService({
+        ...{ config, tools, places, labelMaps, world, outbound },
+        backends: backendFile?.backends ?? [],
+        restrictedZone: backendFile?.restrictedZone ?? null,
+        ...(liveWorkers && { liveWorkers: liveWorkers() }),
+      });
+      return service.port;
+    },
+    close: async () => await service[Symbol.asyncDispose](),
+    end: () => Deno.removeSync(root, { recursive: true }),
+    reach: () => ({ service, advance: (ms) => void (offsetMs += ms) }),
+  };
+  return await startWith(opener, env, options);
+}
+
+let ffmpeg: QuickFfmpeg | undefined;
+
+/** What decides over the permissions of a service besides its folders. */
+function findNeeds(env: Record<string, string>): Pick<Start, "config" | "tools"> {
+  const faults: string[] = [];
+  const config = readConfig({
+    SERVICE_API_KEYS: `${KEY_A},${KEY_B}`,
+    SERVICE_BIND_ADDR: "127.0.0.1:0",
+    SERVICE_FFMPEG_PATH: (ffmpeg ??= new QuickFfmpeg()).path,
+    ...env,
+  });
+  const tools = findTools(config, faults);
+  if (faults.length > 0) throw new Error(faults.join("\n"));
+  return { config, tools };
+}
+
+/** Everything that the service needs in `root`, found as the process finds it. */
+function findStart(root: string, env: Record<string, string>): Start {
+  const { config, tools } = findNeeds(env);
+  const faults: string[] = [];
+  const labelMaps = readLabelMaps(config, faults);
+  const backendFile = readBackends(config, env, faults);
+  if (faults.length > 0) throw new Error(faults.join("\n"));
+  return { config, tools, labelMaps, backendFile, places: placesIn(root, [CLIPS]) };
+}
+
+async function startWith(
+  opener: Opener,
+  env: Record<string, string>,
+  { backendFile }: TestOptions,
+): Promise<TestService> {
+  const { root } = opener;
+  env = { SERVICE_CONFIG: join(root, "service.toml"), ...env };
+  if (backendFile !== undefined) Deno.writeTextFileSync(join(root, "service.toml"), backendFile);
+  let url = "";
+  const open = async () => {
+    url = `http://127.0.0.1:${await opener.open(findStart(root, env))}`;
+    watchAnswers(url);
+  };
+  try {
+    await open();
+  } catch (error) {
+    opener.end();
+    throw error;
+  }
 
   const test: TestService = {
     get url() {
-      return `http://127.0.0.1:${service.port}`;
+      return url;
     },
     get service() {
-      return service;
+      return opener.reach().service;
     },
-    dataDir: places.dataDir,
+    dataDir: join(root, "data"),
     mediaDir: join(root, "media"),
-    uploadRoot: places.uploadRoot,
-    advance: (ms) => void (offsetMs += ms),
+    uploadRoot: join(root, "uploads"),
+    advance: (ms) => opener.reach().advance(ms),
     call: (method, path, body, key = KEY_A) =>
       test.send(path, {
         method,
@@ -129,23 +229,17 @@ export async function startService(
       };
     },
     async restart(meanwhile = () => {}, changes = {}) {
-      await service[Symbol.asyncDispose]();
+      await opener.close();
       meanwhile();
-      config = configOf({ ...env, ...changes });
-      ({ backends, restrictedZone } = readBackends(config, { ...env, ...changes }, faults));
-      service = await open();
-      watchAnswers(test.url);
+      env = { ...env, ...changes };
+      await open();
     },
     async [Symbol.asyncDispose]() {
-      await service[Symbol.asyncDispose]();
-      Deno.removeSync(root, { recursive: true });
+      await opener.close();
+      opener.end();
     },
   };
   return test;
-}
-
-function configOf(env: Record<string, string>): Config {
-  return readConfig({ SERVICE_API_KEYS: `${KEY_A},${KEY_B}`, SERVICE_BIND_ADDR: "127.0.0.1:0", ...env });
 }
 
 /** A new run of the holder of `key`; its id. */

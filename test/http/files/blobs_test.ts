@@ -6,7 +6,7 @@ import { realWorld } from "../../../src/base/world.ts";
 import type { NewEvent } from "../../../src/model/runs/run.ts";
 import { type BlobKind, type BlobRef, Blobs } from "../../../src/store/blobs.ts";
 import { openFiles, RawConnection, rawRequest } from "../../support/http/raw_http.ts";
-import { KEY_A, KEY_B, newRun, startService, type TestService } from "../../support/service.ts";
+import { KEY_A, KEY_B, newRun, REACHES_IN, startService, type TestService } from "../../support/service.ts";
 import { until } from "../../support/until.ts";
 
 const ABSENT = "f".repeat(64);
@@ -45,7 +45,7 @@ async function get(
 }
 
 Deno.test("what the run's timeline names is served, by its own route, and nothing else is", async () => {
-  await using test = await startService();
+  await using test = await startService({}, REACHES_IN);
   const runId = await newRun(test);
   const generation = { provenance: { pipeline_generation: 3 } };
   const jpeg = (name: string) => put(test, `jpeg ${name}`, "jpeg");
@@ -130,7 +130,7 @@ Deno.test("what the run's timeline names is served, by its own route, and nothin
 });
 
 Deno.test("a hash of another run grants nothing, and nobody else's run grants anything", async () => {
-  await using test = await startService();
+  await using test = await startService({}, REACHES_IN);
   const [mine, other, theirs, deleted] = [
     await newRun(test),
     await newRun(test),
@@ -157,7 +157,7 @@ Deno.test("a hash of another run grants nothing, and nobody else's run grants an
 });
 
 Deno.test("a hash is 64 hexadecimal digits in any case", async () => {
-  await using test = await startService();
+  await using test = await startService({}, REACHES_IN);
   const runId = await newRun(test);
   const blob = await put(test, "picture", "jpeg");
   commit(test, runId, "keyframe_stored", image(blob));
@@ -197,7 +197,7 @@ Deno.test("a hash is 64 hexadecimal digits in any case", async () => {
 });
 
 Deno.test("a blob whose file is gone is 404, and is there again when it is stored again", async () => {
-  await using test = await startService();
+  await using test = await startService({}, REACHES_IN);
   const runId = await newRun(test);
   const blob = await put(test, "picture", "jpeg");
   commit(test, runId, "keyframe_stored", image(blob));
@@ -210,7 +210,7 @@ Deno.test("a blob whose file is gone is 404, and is there again when it is store
 });
 
 Deno.test("blobs know ranges, conditions and HEAD", async () => {
-  await using test = await startService();
+  await using test = await startService({}, REACHES_IN);
   const runId = await newRun(test);
   const blob = await put(test, "0123456789", "mp4");
   commit(test, runId, "multimodal_moment", { evidence: media(blob) });
@@ -246,7 +246,7 @@ Deno.test("blobs know ranges, conditions and HEAD", async () => {
 });
 
 Deno.test("among very many keyframes each is found, and events that come later are found too", async () => {
-  await using test = await startService();
+  await using test = await startService({}, REACHES_IN);
   const runId = await newRun(test);
   const first = await put(test, "first", "jpeg");
   const last = await put(test, "last", "jpeg");
@@ -274,7 +274,7 @@ Deno.test("among very many keyframes each is found, and events that come later a
 });
 
 Deno.test("an event that mentions a hash without granting it does not hide one that grants it", async () => {
-  await using test = await startService();
+  await using test = await startService({}, REACHES_IN);
   const runId = await newRun(test);
   const blob = await put(test, "picture", "jpeg");
   const status = async () => (await get(test, `${runId}/keyframes/${blob.sha256}`)).status;
@@ -287,7 +287,7 @@ Deno.test("an event that mentions a hash without granting it does not hide one t
 });
 
 Deno.test("a caller that goes away in the middle of a blob closes it", async () => {
-  await using test = await startService();
+  await using test = await startService({}, REACHES_IN);
   const runId = await newRun(test);
   const blobs = Blobs.open(test.dataDir, realWorld(quietLog()));
   const blob = await blobs.put(ReadableStream.from(Array(128).fill(new Uint8Array(1 << 20))), "mp4");

@@ -1,6 +1,14 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { CLIPS, KEY_B, MODEL, newRun, startService, type TestService } from "../../support/service.ts";
+import {
+  CLIPS,
+  KEY_B,
+  MODEL,
+  MOVES_CLOCK,
+  newRun,
+  startService,
+  type TestService,
+} from "../../support/service.ts";
 import { childProcesses } from "../../support/own_process.ts";
 import { needing, SHARED_CLIPS, SHARED_CLIPS_FOLDER } from "../../support/needs.ts";
 import { until } from "../../support/until.ts";
@@ -183,7 +191,7 @@ Deno.test("a stop and a delete end a decode that is under way, and the caller is
 });
 
 Deno.test("a decode that takes longer than the idle time does not expire its own run", async () => {
-  await using test = await startService({ SERVICE_STREAM_TTL_SECS: "60" });
+  await using test = await startService({ SERVICE_STREAM_TTL_SECS: "60" }, MOVES_CLOCK);
   const runId = await newRun(test);
   const ingest = test.call("POST", `/v1/runs/${runId}/ingest`, { source_uri: FILM });
   await until("a decoder runs", () => childProcesses(tempDirOf(test)).length > 0);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { PreparedPayload } from "../../../src/model/runs/run.ts";
-import { KEY_B, newRun, startService, type TestService } from "../../support/service.ts";
+import { KEY_B, newRun, REACHES_IN, startService, type TestService } from "../../support/service.ts";
 
 /** The run's interactions after these events, each a kind and its payload as an object or as JSON text. */
 async function interactionsAfter(
@@ -28,7 +28,7 @@ const GENERATED = "semantic_chunk_generated";
 const TIMES = { pts_start_ms: 1000, pts_end_ms: 2500 };
 
 Deno.test("each chunk gives what the model said, once, with its number and its media time", async () => {
-  await using test = await startService({ SERVICE_ACTIVE_STREAM_LIMIT: "100" });
+  await using test = await startService({ SERVICE_ACTIVE_STREAM_LIMIT: "100" }, REACHES_IN);
   const check = async (events: readonly [string, object][], expected: unknown[]) => {
     const { interactions } = await interactionsAfter(test, events);
     assert.deepEqual(interactions, expected);
@@ -98,7 +98,7 @@ Deno.test("each chunk gives what the model said, once, with its number and its m
 });
 
 Deno.test("a chunk without media times still has integers there", async () => {
-  await using test = await startService();
+  await using test = await startService({}, REACHES_IN);
   const { interactions } = await interactionsAfter(test, [[INFERRED, { chunk_index: 0, raw_output: {} }]]);
   const [item] = interactions as [Record<string, number>];
   assert.ok(Number.isSafeInteger(item.pts_start_ms) && item.pts_start_ms! > 0);
@@ -106,7 +106,7 @@ Deno.test("a chunk without media times still has integers there", async () => {
 });
 
 Deno.test("numbers of the model's output arrive digit for digit", async () => {
-  await using test = await startService();
+  await using test = await startService({}, REACHES_IN);
   const { text } = await interactionsAfter(test, [[
     INFERRED,
     '{"chunk_index":1,"pts_start_ms":0,"pts_end_ms":9,"raw_output":{"hash":18446744073709551615,' +
@@ -122,7 +122,7 @@ Deno.test("numbers of the model's output arrive digit for digit", async () => {
 });
 
 Deno.test("an index keeps the interactions of its chunks, and an unknown one has none", async () => {
-  await using test = await startService();
+  await using test = await startService({}, REACHES_IN);
   const events: [string, object][] = ["door", "gate", "door"].map((index_name, chunk_index) => [
     INFERRED,
     { chunk_index, index_name, ...TIMES, raw_output: {} },
@@ -153,7 +153,7 @@ Deno.test("a foreign, missing or deleted run has no interactions, and a malforme
 });
 
 Deno.test("events of an index are those whose payload names it", async () => {
-  await using test = await startService();
+  await using test = await startService({}, REACHES_IN);
   const runId = await newRun(test);
   for (
     const payload of [{ index_name: "door" }, { index_name: "gate" }, { note: '"index_name":"door"' }, {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { KEY_A, KEY_B, newRun, startService, type TestService } from "../../support/service.ts";
+import { KEY_A, KEY_B, MOVES_CLOCK, newRun, startService, type TestService } from "../../support/service.ts";
 
 const UNKNOWN_RUN = `run-${"0".repeat(32)}`;
 
@@ -79,7 +79,7 @@ Deno.test("the payload is checked before the run is looked for, and every field 
 });
 
 Deno.test("a terminal run takes feedback, a deleted or foreign one does not", async () => {
-  await using test = await startService({ SERVICE_STREAM_TTL_SECS: "60" });
+  await using test = await startService({ SERVICE_STREAM_TTL_SECS: "60" }, MOVES_CLOCK);
   const [stopped, expired, deleted] = [await newRun(test), await newRun(test), await newRun(test)];
   const body = { rating: 1, category: "speed" };
   await test.call("POST", `/v1/runs/${stopped}/stop`);

@@ -11,7 +11,16 @@ import {
   type ModelServer,
   startModelServer,
 } from "../../support/models/model_server.ts";
-import { type Answer, KEY_B, MODEL, newRun, startService, type TestService } from "../../support/service.ts";
+import {
+  type Answer,
+  KEY_B,
+  MODEL,
+  MOVES_CLOCK,
+  newRun,
+  startService,
+  type TestOptions,
+  type TestService,
+} from "../../support/service.ts";
 import { until } from "../../support/until.ts";
 
 const ASK = { model: MODEL, prompt: "What waits?" };
@@ -27,9 +36,10 @@ interface Scene extends AsyncDisposable {
 async function open(
   env: Record<string, string> = {},
   answer?: ModelServer["answer"],
+  options: TestOptions = {},
 ): Promise<Scene> {
   const model = startModelServer(answer && { answer });
-  const test = await startService({ SERVICE_VLLM_BASE_URL: model.url, ...env });
+  const test = await startService({ SERVICE_VLLM_BASE_URL: model.url, ...env }, options);
   return {
     test,
     model,
@@ -426,7 +436,7 @@ Deno.test("a second backend answers where the first fails in a way that may pass
 });
 
 Deno.test("a run that is foreign, missing or over is refused, and no model is asked", async () => {
-  await using scene = await open({ SERVICE_STREAM_TTL_SECS: "60" });
+  await using scene = await open({ SERVICE_STREAM_TTL_SECS: "60" }, undefined, MOVES_CLOCK);
   const { test } = scene;
   const check = async (runId: string, expected: number, code: string) => {
     const { status, json } = await scene.infer({ run_id: runId });

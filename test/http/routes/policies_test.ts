@@ -1,6 +1,14 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { CLIPS, KEY_A, KEY_B, newRun, startService, type TestService } from "../../support/service.ts";
+import {
+  CLIPS,
+  KEY_A,
+  KEY_B,
+  newRun,
+  REACHES_IN,
+  startService,
+  type TestService,
+} from "../../support/service.ts";
 import { until } from "../../support/until.ts";
 
 const FILM = join(CLIPS, "bbb480.mp4");
@@ -263,7 +271,7 @@ function zoneEvents(test: TestService, runId: string, payloads: object[]): void 
 }
 
 Deno.test("replay counts the stored candidates against the revision's threshold", async () => {
-  await using test = await startService();
+  await using test = await startService({}, REACHES_IN);
   const runId = await newRun(test);
   const withZone = await created(test, runId, { parameters: { restricted_zone: ZONE } });
   const without = await created(test, runId, { prompt: "p", parent_revision: withZone });

@@ -1,5 +1,13 @@
 import assert from "node:assert/strict";
-import { KEY_A, KEY_B, newRun, startService, type TestService } from "../../support/service.ts";
+import {
+  KEY_A,
+  KEY_B,
+  MOVES_CLOCK,
+  newRun,
+  REACHES_IN,
+  startService,
+  type TestService,
+} from "../../support/service.ts";
 
 const UNKNOWN_RUN = `run-${"0".repeat(32)}`;
 
@@ -98,7 +106,10 @@ Deno.test("of concurrent creations at the limit only as many succeed as there is
 });
 
 Deno.test("an idle run reads as expired, is terminal for actions, frees its place, and nothing is written", async () => {
-  await using test = await startService({ SERVICE_STREAM_TTL_SECS: "60", SERVICE_ACTIVE_STREAM_LIMIT: "1" });
+  await using test = await startService(
+    { SERVICE_STREAM_TTL_SECS: "60", SERVICE_ACTIVE_STREAM_LIMIT: "1" },
+    MOVES_CLOCK,
+  );
   const runId = await newRun(test);
   test.advance(60_000 - 5_000);
   await test.call("POST", `/v1/runs/${runId}/keepalive`);
@@ -143,7 +154,7 @@ Deno.test("stop cancels once, keepalive makes a run processing, and every later 
 });
 
 Deno.test("of many deletes one wins, all answer 200, and the run then reads as missing", async () => {
-  await using test = await startService();
+  await using test = await startService({}, REACHES_IN);
   const runId = await newRun(test);
   const deletes = await Promise.all(
     Array.from({ length: 8 }, () => test.call("DELETE", `/v1/runs/${runId}`)),

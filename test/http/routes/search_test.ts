@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { KEY_A, KEY_B, newRun, startService, type TestService } from "../../support/service.ts";
+import { KEY_A, KEY_B, newRun, REACHES_IN, startService, type TestService } from "../../support/service.ts";
 
 const UNKNOWN_RUN = `run-${"0".repeat(32)}`;
 
@@ -13,7 +13,7 @@ function search(test: TestService, body: unknown, key = KEY_A) {
 }
 
 Deno.test("a hit says where and when the text was written, by media time and as it was written", async () => {
-  await using test = await startService();
+  await using test = await startService({}, REACHES_IN);
   const runId = await newRun(test);
   const check = async (kind: string, payload: Record<string, unknown>, expected: Record<string, unknown>) => {
     const seq = append(test, runId, kind, payload);
@@ -56,7 +56,7 @@ Deno.test("a hit says where and when the text was written, by media time and as 
 });
 
 Deno.test("the description is what is searched, the summary only where there is none", async () => {
-  await using test = await startService();
+  await using test = await startService({}, REACHES_IN);
   const runId = await newRun(test);
   const check = async (payload: unknown, query: string, hits: number) => {
     const before = (await search(test, { query })).json.total_hits;
@@ -123,7 +123,7 @@ Deno.test("a query that breaks a rule is 422 and names every field; a run that i
 });
 
 Deno.test("a search sees the caller's own runs that are not deleted, and nothing of anyone else", async () => {
-  await using test = await startService();
+  await using test = await startService({}, REACHES_IN);
   const [first, second] = [await newRun(test), await newRun(test)];
   const foreign = await newRun(test, KEY_B);
   const seqs = [first, second, foreign, first].map((runId) =>
@@ -145,14 +145,14 @@ Deno.test("a search sees the caller's own runs that are not deleted, and nothing
 });
 
 Deno.test("search works the same in open mode", async () => {
-  await using test = await startService({ SERVICE_REQUIRE_API_KEY: "false" });
+  await using test = await startService({ SERVICE_REQUIRE_API_KEY: "false" }, REACHES_IN);
   const runId = await newRun(test);
   append(test, runId, "vlm", { description: "open house" });
   assert.equal((await search(test, { query: "OPEN" })).json.total_hits, 1);
 });
 
 Deno.test("query reads events of one kind from a number on, and echoes what it was asked", async () => {
-  await using test = await startService();
+  await using test = await startService({}, REACHES_IN);
   const runId = await newRun(test);
   const seqs = ["vlm", "state_transition", "vlm"].map((kind) =>
     append(test, runId, kind, { description: kind })

@@ -4,7 +4,7 @@ import { startServer } from "../../../scripts/server.ts";
 import { event } from "../../../src/model/events/event_table.ts";
 import { LIMITS } from "../../../src/model/limits.ts";
 import { type Answer, Receiver, signatureFaults } from "../../support/http/receiver.ts";
-import { KEY_A, KEY_B, newRun, startService, type TestService } from "../../support/service.ts";
+import { KEY_A, KEY_B, newRun, REACHES_IN, startService, type TestService } from "../../support/service.ts";
 import { serve, TEST_ROOT } from "../../support/http/tls_server.ts";
 
 const ROOT = "a root secret of at least thirty-two bytes";
@@ -287,7 +287,7 @@ Deno.test("foreign, unknown and malformed ids read alike on every route", async 
 });
 
 Deno.test("every event after the registration arrives once, in order and signed over its exact bytes", async () => {
-  await using test = await startService(LOCAL);
+  await using test = await startService(LOCAL, REACHES_IN);
   await using receiver = await Receiver.start();
   const runId = await newRun(test);
   await keepAlive(test, runId);
@@ -334,7 +334,7 @@ Deno.test("every event after the registration arrives once, in order and signed 
 });
 
 Deno.test("the filter is exact, and a trigger is delivered only when its program asks for it", async () => {
-  await using test = await startService(LOCAL);
+  await using test = await startService(LOCAL, REACHES_IN);
   await using exact = await Receiver.start();
   await using everything = await Receiver.start();
   const runId = await newRun(test);
@@ -455,7 +455,7 @@ Deno.test("an attempt takes three seconds at most", async () => {
 });
 
 Deno.test("an event of more than 1 MiB is given up without an attempt", async () => {
-  await using test = await startService(LOCAL);
+  await using test = await startService(LOCAL, REACHES_IN);
   await using receiver = await Receiver.start();
   const runId = await newRun(test);
   await hookOf(test, runId, receiver.url);

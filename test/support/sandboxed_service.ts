@@ -1,0 +1,88 @@
+/** Services in a sandboxed Worker as in production: one Worker for all tests of a file, one after another. */
+
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { Places } from "../../src/base/program_paths.ts";
+import { permissionsOf, type ServiceNotice, type ServiceOrder, type Start } from "../../src/sandbox.ts";
+
+const ENTRY = new URL("./sandboxed_worker.ts", import.meta.url);
+const CODE_DIRS = ["src", "wasm"].map((name) => fileURLToPath(new URL(`../../${name}`, import.meta.url)));
+
+/** Folders of one service, all of them in `root`. */
+export function placesIn(root: string, operatorRoots: readonly string[]): Places {
+  const folder = (name: string) => {
+    Deno.mkdirSync(join(root, name), { recursive: true });
+    return join(root, name);
+  };
+  return {
+    dataDir: folder("data"),
+    uploadRoot: folder("uploads"),
+    tempDir: folder("tmp"),
+    operatorRoots: [folder("media"), ...operatorRoots],
+    codeDirs: CODE_DIRS,
+  };
+}
+
+/** A Worker with the permissions of one set of places, in which one service at a time can be open. */
+export class SandboxedHost {
+  readonly root = Deno.realPathSync(Deno.makeTempDirSync({ prefix: "service-test-" }));
+  readonly #places: Places;
+  readonly #permissions: Deno.PermissionOptionsObject;
+  readonly #worker: Worker;
+  #answered = Promise.withResolvers<ServiceNotice>();
+
+  constructor(needs: Pick<Start, "config" | "tools">, operatorRoots: readonly string[]) {
+    this.#places = placesIn(this.root, operatorRoots);
+    this.#permissions = permissionsOf({ ...needs, places: this.#places });
+    this.#worker = new Worker(ENTRY.href, {
+      type: "module",
+      name: "service",
+      deno: { permissions: this.#permissions },
+    });
+    this.#worker.onmessage = ({ data }: MessageEvent<ServiceNotice>) => this.#answered.resolve(data);
+    this.#worker.onerror = (event) => {
+      event.preventDefault();
+      this.#answered.resolve({ type: "failed", message: event.message });
+    };
+  }
+
+  /** Whether a service with these needs has the very permissions of this Worker. */
+  suits(needs: Pick<Start, "config" | "tools">): boolean {
+    const permissions = permissionsOf({ ...needs, places: this.#places });
+    return JSON.stringify(permissions) === JSON.stringify(this.#permissions);
+  }
+
+  /** The port of the service. */
+  async open(start: Start): Promise<number> {
+    const notice = await this.#ask({ type: "start", start });
+    if (notice.type !== "listening") throw new Error(messageOf(notice));
+    return notice.port;
+  }
+
+  async close(): Promise<void> {
+    const notice = await this.#ask({ type: "close" });
+    if (notice.type !== "closed") throw new Error(messageOf(notice));
+  }
+
+  /** Empties the folders for the next service. */
+  clear(): void {
+    for (const { name } of Deno.readDirSync(this.root)) {
+      Deno.removeSync(join(this.root, name), { recursive: true });
+    }
+  }
+
+  terminate(): void {
+    this.#worker.terminate();
+    Deno.removeSync(this.root, { recursive: true });
+  }
+
+  async #ask(order: ServiceOrder): Promise<ServiceNotice> {
+    this.#answered = Promise.withResolvers();
+    this.#worker.postMessage(order);
+    return await this.#answered.promise;
+  }
+}
+
+function messageOf(notice: ServiceNotice): string {
+  return notice.type === "failed" ? notice.message : `an answer that nobody asked for: ${notice.type}`;
+}

@@ -1,0 +1,45 @@
+/** The entry of a sandboxed Worker that opens and closes one service after another, for tests. */
+
+import type { ServiceNotice, ServiceOrder, Start } from "../../src/sandbox.ts";
+import type { Service } from "../../src/service/service.ts";
+
+interface WorkerScope {
+  onmessage: ((message: MessageEvent<ServiceOrder>) => void) | null;
+  postMessage(notice: ServiceNotice): void;
+}
+
+const scope = globalThis as unknown as WorkerScope;
+const open: Service[] = [];
+
+scope.onmessage = async ({ data: order }) => {
+  try {
+    if (order.type === "start") {
+      const service = await start(order.start);
+      open.push(service);
+      scope.postMessage({ type: "listening", hostname: service.hostname, port: service.port });
+    } else {
+      await open.pop()![Symbol.asyncDispose]();
+      scope.postMessage({ type: "closed" });
+    }
+  } catch (error) {
+    scope.postMessage({ type: "failed", message: error instanceof Error ? error.message : String(error) });
+  }
+};
+
+/**
+ * What `src/service_worker.ts` does, with a log that writes nothing. The modules are loaded by the first start, so that
+ * the Worker costs little in a test file that needs none.
+ */
+async function start({ config, tools, places, labelMaps = null, backendFile }: Start): Promise<Service> {
+  const [{ quietLog }, { realWorld }, { openService }] = await Promise.all([
+    import("../../src/base/log.ts"),
+    import("../../src/base/world.ts"),
+    import("../../src/service/service.ts"),
+  ]);
+  return await openService({
+    ...{ config, tools, places, labelMaps },
+    backends: backendFile?.backends ?? [],
+    restrictedZone: backendFile?.restrictedZone ?? null,
+    world: realWorld(quietLog()),
+  });
+}
