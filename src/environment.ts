@@ -12,10 +12,11 @@ import {
   NO_BACKENDS,
   parseBackendFile,
 } from "./model/infer/backend_file.ts";
+import { adoptFormerUploads, claimUploadRoot, UploadRootFault } from "./store/upload_root.ts";
 import { type LabelMaps, parseLabelMaps } from "./model/frames/label_map.ts";
 
-/** The folder of the uploads under the system's temporary folder. See docs/deployment.md#upload-root. */
-const UPLOAD_ROOT_NAME = "service-uploads";
+/** Where earlier versions kept uploads, under the system's temporary folder. See docs/deployment.md#upload-root. */
+const FORMER_UPLOAD_ROOT = "service-uploads";
 
 /** Looks each program up like a shell would. Adds what is missing to `faults`. */
 export function findTools(config: Pick<Config, "ffmpegPath" | "ffprobePath">, faults: string[]): Tools {
@@ -36,12 +37,15 @@ export function findTools(config: Pick<Config, "ffmpegPath" | "ffprobePath">, fa
 }
 
 /** Creates the folders that the service owns and resolves the configured ones. Adds what is wrong to `faults`. */
-export function preparePlaces(config: Pick<Config, "dataDir" | "ingestFileRoots">, faults: string[]): Places {
+export function preparePlaces(
+  config: Pick<Config, "dataDir" | "uploadRoot" | "ingestFileRoots">,
+  faults: string[],
+): Places {
   const here = dirname(fileURLToPath(import.meta.url));
   const dataDir = owned("SERVICE_DATA_DIR", resolve(config.dataDir));
   return {
     dataDir,
-    uploadRoot: owned("the upload root", join(Deno.env.get("TMPDIR") ?? tmpdir(), UPLOAD_ROOT_NAME)),
+    uploadRoot: uploadRoot(),
     tempDir: owned("SERVICE_DATA_DIR", join(dataDir, "tmp")),
     operatorRoots: config.ingestFileRoots.map(operatorRoot),
     codeDirs: [here, join(here, "..", "wasm")],
@@ -57,6 +61,20 @@ export function preparePlaces(config: Pick<Config, "dataDir" | "ingestFileRoots"
     }
   }
 
+  function uploadRoot(): string {
+    const path = config.uploadRoot === undefined ? join(dataDir, "uploads") : resolve(config.uploadRoot);
+    try {
+      return claimUploadRoot(path);
+    } catch (error) {
+      const name = `the upload root ${JSON.stringify(path)}`;
+      const rule = error instanceof UploadRootFault
+        ? error.message
+        : `a folder that can be made: ${reason(error)}; set SERVICE_UPLOAD_ROOT to a folder of your own`;
+      faults.push(`${name} must be ${rule}`);
+      return path;
+    }
+  }
+
   function operatorRoot(path: string): string {
     try {
       const real = Deno.realPathSync(path);
@@ -67,6 +85,19 @@ export function preparePlaces(config: Pick<Config, "dataDir" | "ingestFileRoots"
     faults.push(`SERVICE_INGEST_FILE_ROOTS must name existing folders, got ${JSON.stringify(path)}`);
     return path;
   }
+}
+
+/**
+ * Moves the uploads of an earlier version into the upload root, on the first start on a data directory that has a timeline
+ * already: a new one has no uploads to miss. Returns their number.
+ */
+export function adoptUploads({ dataDir, uploadRoot }: Pick<Places, "dataDir" | "uploadRoot">): number {
+  try {
+    Deno.lstatSync(join(dataDir, "timeline"));
+  } catch {
+    return 0;
+  }
+  return adoptFormerUploads(join(Deno.env.get("TMPDIR") ?? tmpdir(), FORMER_UPLOAD_ROOT), uploadRoot);
 }
 
 /** Reads the label maps, which the sandboxed service may not read. Adds what is wrong with them to `faults`. */

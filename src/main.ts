@@ -4,7 +4,7 @@ import { type Config, ConfigFaults, readConfig } from "./base/config.ts";
 import { openLog } from "./base/log.ts";
 import { timer } from "./base/wait.ts";
 import { realWorld, type World } from "./base/world.ts";
-import { findTools, preparePlaces, readBackends, readLabelMaps } from "./environment.ts";
+import { adoptUploads, findTools, preparePlaces, readBackends, readLabelMaps } from "./environment.ts";
 import { type ServiceNotice, type ServiceOrder, startSandboxed } from "./sandbox.ts";
 
 /** How long closing may take after a signal; after that the process exits anyway. */
@@ -25,6 +25,13 @@ function main(): Promise<number> {
   const world = realWorld(openLog(start.config.logFilter).child("main"));
   const { log } = world;
   for (const warning of start.config.warnings) log.warn(warning);
+  const { uploadRoot } = start.places;
+  try {
+    const adopted = adoptUploads(start.places);
+    if (adopted > 0) log.info("uploads of an earlier version were moved", { uploads: adopted, uploadRoot });
+  } catch (error) {
+    log.error("cannot move the uploads of an earlier version", { uploadRoot, error: String(error) });
+  }
 
   const exit = Promise.withResolvers<number>();
   const worker = startSandboxed(new URL("./service_worker.ts", import.meta.url), start);

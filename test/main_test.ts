@@ -93,6 +93,31 @@ Deno.test("a missing program, ingest root or data directory is a fault of the st
   assert.match(stderr, /^SERVICE_INGEST_FILE_ROOTS must name existing folders, got "\/nonexistent\/media"$/m);
 });
 
+Deno.test("the upload root is in the data directory, and one that is a link ends the start with the way out", async () => {
+  const dataDir = Deno.makeTempDirSync({ prefix: "service-main-" });
+  const former = Deno.makeTempDirSync({ prefix: "service-former-" });
+  Deno.mkdirSync(join(dataDir, "timeline"));
+  Deno.mkdirSync(join(former, "service-uploads"));
+  Deno.writeTextFileSync(join(former, "service-uploads", "public__old.mp4"), "old");
+  const { stdout } = await runMain({ SERVICE_DATA_DIR: dataDir, TMPDIR: former }, () => {
+    assert.equal(Deno.readTextFileSync(join(dataDir, "uploads", "public__old.mp4")), "old");
+    assert.equal(Deno.statSync(join(dataDir, "uploads")).mode! & 0o777, 0o700);
+    assert.deepEqual([...Deno.readDirSync(former)], [], "nothing is left, and nothing new is made there");
+    return Promise.resolve();
+  });
+  assert.match(stdout, /uploads of an earlier version were moved uploads=1/);
+
+  Deno.mkdirSync(dataDir);
+  Deno.symlinkSync(former, join(dataDir, "uploads"));
+  const refused = await runMain({ SERVICE_DATA_DIR: dataDir });
+  assert.equal(refused.code, 1);
+  assert.match(
+    refused.stderr,
+    /^the upload root ".*uploads" must be a folder and not a link; .*SERVICE_UPLOAD_ROOT/m,
+  );
+  Deno.removeSync(former, { recursive: true });
+});
+
 Deno.test("a second process on the same data directory refuses to start and names the owner", async () => {
   const dataDir = Deno.makeTempDirSync({ prefix: "service-owned-" });
   let second: Ended | undefined;

@@ -21,7 +21,7 @@ import { Extractor } from "../../src/media/windows/extractor.ts";
 import { fileInput } from "../../src/media/input.ts";
 import { fullFrame } from "../../src/model/frames/coordinates.ts";
 import { findTools } from "../../src/environment.ts";
-import { median, quietWorld, TemporaryFolder } from "./support.ts";
+import { CLIP_CACHE, median, quietWorld, TemporaryFolder } from "./support.ts";
 
 const SOURCE = fileURLToPath(new URL("../../fixtures/clips/own_screenrec.mp4", import.meta.url));
 const PIECE_SECONDS = 20;
@@ -32,7 +32,7 @@ const LATE_MS = 583_000;
 const { values } = parseArgs({
   args: Deno.args,
   options: {
-    cache: { type: "string", default: join(Deno.env.get("TMPDIR") ?? "/tmp", "service-bench-clips") },
+    cache: { type: "string", default: CLIP_CACHE },
     rounds: { type: "string", default: "5" },
   },
 });

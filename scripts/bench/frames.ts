@@ -20,7 +20,7 @@ import { Decoder } from "../../src/media/recorded/decoder.ts";
 import { fileInput } from "../../src/media/input.ts";
 import type { MediaInfo } from "../../src/media/probe.ts";
 import { planSampling } from "../../src/model/frames/sampling.ts";
-import { median, quietWorld, TemporaryFolder, timed } from "./support.ts";
+import { CLIP_CACHE, median, quietWorld, TemporaryFolder, timed } from "./support.ts";
 
 const CLIP = fileURLToPath(new URL("../../fixtures/clips/bbb480.mp4", import.meta.url));
 const SIZES = [
@@ -34,7 +34,7 @@ const NEVER = new AbortController().signal;
 const { values } = parseArgs({
   args: Deno.args,
   options: {
-    cache: { type: "string", default: join(Deno.env.get("TMPDIR") ?? "/tmp", "service-bench-clips") },
+    cache: { type: "string", default: CLIP_CACHE },
     rounds: { type: "string", default: "7" },
   },
 });

@@ -16,7 +16,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { fileURLToPath } from "node:url";
 import { startServer } from "../server.ts";
-import { median, TemporaryFolder, timed } from "./support.ts";
+import { CLIP_CACHE, median, TemporaryFolder, timed } from "./support.ts";
 
 const CLIPS = fileURLToPath(new URL("../../fixtures/clips/", import.meta.url));
 const SOURCES = ["bbb480.mp4", "intel_bottle.mp4", "own_screenrec.mp4"];
@@ -37,7 +37,7 @@ const SIZES: readonly Size[] = [
 const { values } = parseArgs({
   args: Deno.args,
   options: {
-    cache: { type: "string", default: join(Deno.env.get("TMPDIR") ?? "/tmp", "service-bench-clips") },
+    cache: { type: "string", default: CLIP_CACHE },
     rounds: { type: "string", default: "7" },
   },
 });

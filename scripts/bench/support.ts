@@ -4,6 +4,9 @@ import { fileURLToPath } from "node:url";
 import type { Log } from "../../src/base/log.ts";
 import { realWorld, type World } from "../../src/base/world.ts";
 
+/** Where clips that take long to make are kept for the next time. */
+export const CLIP_CACHE = fileURLToPath(new URL("../../.tools/bench-clips", import.meta.url));
+
 export class TemporaryFolder implements Disposable {
   readonly path = Deno.makeTempDirSync({ prefix: "service-bench-" });
 

@@ -50,7 +50,6 @@ await using bare = await startListening([bareScript, join(folder.path, "bare.mp4
 await using service = await startServer({
   SERVICE_API_KEYS: API_KEY,
   SERVICE_DATA_DIR: join(folder.path, "data"),
-  TMPDIR: folder.path,
 });
 
 interface Measured {

@@ -161,6 +161,11 @@ export const SETTINGS = {
     path,
     "Folder of the timeline, the blobs, the search index and the webhook delivery log",
   ),
+  SERVICE_UPLOAD_ROOT: optional(
+    "uploadRoot",
+    path,
+    "Folder of the uploads, of the service's own user and closed to others; unset: `uploads` in SERVICE_DATA_DIR",
+  ),
   SERVICE_WAL_SYNC: setting(
     "walSync",
     "none",

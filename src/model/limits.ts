@@ -256,8 +256,8 @@ export const LIMITS = deepFrozen({
 
   upload: {
     probeTimeoutMs: 10_000,
-    /** Of the stored name with the prefix of its owner: the most that common file systems take. */
-    filenameBytesMax: 255,
+    /** Of the caller's name; with the prefix of its owner before it, it stays below what file systems take. */
+    filenameBytesMax: 128,
     concurrentMax: 16,
     waitingMax: 64,
     waitMs: 30_000,

@@ -1,5 +1,6 @@
 /** Shared parts of the live benchmarks: a service whose session reports are recorded, publishers, processor time. */
 
+import { TemporaryFolder } from "../support.ts";
 import { realWorld } from "../../../src/base/world.ts";
 import { quietLog } from "../../../src/base/log.ts";
 import type { SessionReport } from "../../../src/live/messages.ts";
@@ -29,23 +30,27 @@ export interface RecordedReport {
 
 export async function openLiveBench(): Promise<LiveBench> {
   const reports: RecordedReport[] = [];
+  const folder = new TemporaryFolder();
   const live = await startReason({ answer: () => "A picture." }, { SERVICE_WEBRTC_STUN_SERVERS: "" }, {
-    liveWorkers: () => recordingWorkers(reports),
+    liveWorkers: () => recordingWorkers(reports, folder.path),
   });
   return {
     live,
     reports,
     publish: (args) => LivePublisher.start({ url: live.test.url, args }),
     count: (name) => metric(live.test, `service_pipeline_${name}_total`),
-    [Symbol.asyncDispose]: () => live[Symbol.asyncDispose](),
+    async [Symbol.asyncDispose]() {
+      await live[Symbol.asyncDispose]();
+      folder[Symbol.dispose]();
+    },
   };
 }
 
-function recordingWorkers(reports: RecordedReport[]): LiveWorkers {
+function recordingWorkers(reports: RecordedReport[], tempDir: string): LiveWorkers {
   const pool = new LiveWorkerPool({
     start: {
       tools: findTools({ ffmpegPath: "ffmpeg", ffprobePath: "ffprobe" }, []),
-      tempDir: Deno.realPathSync("/tmp"),
+      tempDir,
     },
     readable: [],
     world: realWorld(quietLog()),

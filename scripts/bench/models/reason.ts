@@ -17,7 +17,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { fileURLToPath } from "node:url";
 import { type Server, startListening, startServer } from "../../server.ts";
-import { median, pause, TemporaryFolder, timed } from "../support.ts";
+import { CLIP_CACHE, median, pause, TemporaryFolder, timed } from "../support.ts";
 
 const CLIP = fileURLToPath(new URL("../../../fixtures/clips/bbb480.mp4", import.meta.url));
 const CLIP_SECONDS = 30;
@@ -30,7 +30,7 @@ const AFTER_STOP_MS = 1_000;
 const { values } = parseArgs({
   args: Deno.args,
   options: {
-    cache: { type: "string", default: join(Deno.env.get("TMPDIR") ?? "/tmp", "service-bench-clips") },
+    cache: { type: "string", default: CLIP_CACHE },
     rounds: { type: "string", default: "2" },
     only: { type: "string" },
   },

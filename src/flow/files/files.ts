@@ -59,8 +59,12 @@ export class Files implements Disposable {
   async open(caller: Caller, filename: string): Promise<OpenFile> {
     const mediaType = requestedVideoType(filename);
     const { uploadRoot, operatorRoots } = this.#options.sources;
-    for (const root of [uploadRoot, ...operatorRoots]) {
-      const file = await this.#openVisible(caller, join(root, filename));
+    const places = [
+      join(uploadRoot, filename.normalize("NFC")), // as uploads are stored
+      ...operatorRoots.map((root) => join(root, filename)),
+    ];
+    for (const place of places) {
+      const file = await this.#openVisible(caller, place);
       const described = file && await describeOpenFile(file, { mediaType, cacheControl: "no-store" });
       if (described) return described;
     }

@@ -1,26 +1,33 @@
 /** File names of callers: the stored name of an upload, and the names that may be requested. See docs/api.md#uploads-and-files. */
 
+import { utf8Length } from "../../base/bytes.ts";
 import { refuse } from "../../base/refusal.ts";
 import { LIMITS } from "../limits.ts";
 import { VIDEO_FILE_RULE, videoTypeOf } from "./media_type.ts";
 
 /**
- * The stored name of an upload: the prefix of the owner and the name of the caller, reduced to ASCII letters, digits and
- * `.-_`. Several dots in a row become one, as a name with `..` could not be requested again. Refuses with 422 `file` a
- * name that is no video file name, or is too long for a file system.
+ * The stored name of an upload: the prefix of the owner and the name of the caller in normal form C, in which everything
+ * but letters, digits, space and `.-_` became `_`. Several dots in a row become one, as a name with `..` could not be
+ * requested again. Refuses with 422 `file` a name that is no video file name, or is too long.
+ *
+ *     uploadName("public__", "動画 (1).mp4") // "public__動画 _1_.mp4"
  */
 export function uploadName(ownerPrefix: string, given: string): string {
-  const sanitized = given.replace(/[^A-Za-z0-9._-]/g, "").replace(/\.{2,}/g, ".") || "upload";
-  if (videoTypeOf(sanitized) === undefined) throw refuse.invalid("file", VIDEO_FILE_RULE);
-  const name = ownerPrefix + sanitized;
-  if (name.length > LIMITS.upload.filenameBytesMax) {
+  const name = given.normalize("NFC")
+    .replace(KEPT_OR_NOT, (_all, kept?: string) => kept ?? "_")
+    .replace(/\.{2,}/g, ".");
+  if (videoTypeOf(name) === undefined) throw refuse.invalid("file", VIDEO_FILE_RULE);
+  if (utf8Length(name) > LIMITS.upload.filenameBytesMax) {
     throw refuse.invalid(
       "file",
-      `must have a name of at most ${LIMITS.upload.filenameBytesMax - ownerPrefix.length} characters`,
+      `must have a name of at most ${LIMITS.upload.filenameBytesMax} bytes of UTF-8`,
     );
   }
-  return name;
+  return ownerPrefix + name;
 }
+
+/** A letter with the marks on it, as many scripts write their vowels; a digit, a space, `.`, `_`, `-`; or one other character. */
+const KEPT_OR_NOT = /(\p{L}\p{M}*|[\p{Nd} ._-])|[^]/gu;
 
 /**
  * The media type of a file that is requested by its bare name. Refuses with 400 `filename` a name that could lead out of
