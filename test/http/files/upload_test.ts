@@ -20,7 +20,7 @@ import { until } from "../../support/until.ts";
 
 const FILM = Deno.readFileSync(join(CLIPS, "intel_bottle.mp4"));
 const FORM_TYPE = `multipart/form-data; boundary=${BOUNDARY}`;
-/** Contract 2.1: of the principal of a key. */
+/** Files of the principal of KEY_A are stored under this prefix. See docs/api.md#uploads-and-files. */
 const PREFIX_A = prefixOf(KEY_A);
 
 function prefixOf(key: string): string {

@@ -12,7 +12,7 @@ interface Frame {
   cut_score?: number;
 }
 
-/** Contract 3.4: the published replay vector. */
+/** The worked example. See docs/frames.md#worked-vector. */
 const WORKED: Frame[] = [
   [0, 0, 43690n, 0.42, 0, 0, 0],
   [1, 33, 43690n, 0.41, 0.61, 0, 0],
@@ -45,7 +45,7 @@ function analyze(test: TestService, runId: string, body: Record<string, unknown>
 const near = (actual: number, expected: number) =>
   assert.ok(Math.abs(actual - expected) < 1e-5, `${actual} is not ${expected}`);
 
-Deno.test("the worked vector gives the rows and markers of the contract", async () => {
+Deno.test("the worked vector gives the rows and markers that are documented", async () => {
   await using test = await startService();
   const runId = await newRun(test);
   const { status, json } = await analyze(test, runId, { frames: WORKED, window_size: 16, segment_ms: 250 });

@@ -1,4 +1,4 @@
-/** What comes of a live session's pictures: descriptions, transitions, zones, triggers, clips, novelty. Contract 11.4. */
+/** What a live session makes of its pictures: descriptions, transitions, zones, triggers, clips, novelty. */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

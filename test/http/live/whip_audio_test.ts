@@ -1,4 +1,4 @@
-/** What is heard in a live session: windows of Opus to the audio sidecar, and what it says to the timeline. Contract 12.4. */
+/** Sound of a live session: windows of Opus go to the audio sidecar, its analysis to the timeline. See docs/live.md#live-audio. */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** How live sessions end: by whom, with which record, and what is left of them. Contract 11.6 and 11.7. */
+/** How live sessions end: who ends them, which events record it, and what is left of them. See docs/live.md#session-end. */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

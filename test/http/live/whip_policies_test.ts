@@ -1,4 +1,4 @@
-/** Policies of a run with a live session: what is applied, acknowledged, deferred, turned down. Contract 10. */
+/** Policies of a run with a live session: what is applied, acknowledged, deferred, rejected. */
 
 import assert from "node:assert/strict";
 import { deleteSession, type LiveTest, publish, type Published, startLive } from "../../support/live/live.ts";

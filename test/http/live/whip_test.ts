@@ -1,4 +1,4 @@
-/** Signalling of WHIP: offers and what is wrong with them, trickling, prompts, the end. Interface 4.11, contract 11.1. */
+/** Signalling of WHIP: offers and what is wrong with them, trickled candidates, prompts, the end. See docs/live.md#whip. */
 
 import assert from "node:assert/strict";
 import {

@@ -303,7 +303,7 @@ Deno.test("ten sessions that have come and gone leave no process and no descript
   });
 });
 
-/** Motion of each frame in the middle of the recorded clip, contract 3.3. */
+/** Motion score of each frame in the middle of the recorded clip. See docs/frames.md#signals. */
 async function recordedMotion(path: string): Promise<number[]> {
   const tools = findTools({ ffmpegPath: "ffmpeg", ffprobePath: "ffprobe" }, []);
   const world = realWorld(quietLog());

@@ -69,7 +69,7 @@ async function metricsOf({ test }: Scene): Promise<Map<string, number>> {
   );
 }
 
-Deno.test("an answer has exactly the fields of the contract, and the model gets what was asked", async () => {
+Deno.test("an answer has exactly the documented fields, and the model gets what was asked", async () => {
   await using scene = await open();
   const { status, json } = await scene.infer({ prompt: "  What waits?\n" });
   assert.equal(status, 200);

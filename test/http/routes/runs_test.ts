@@ -17,7 +17,7 @@ async function kindsOf(test: TestService, runId: string): Promise<string[]> {
   return json.events.map((event: { kind: string }) => event.kind);
 }
 
-Deno.test("a run is created pending, with the mode in lower case and the model as the contract spells it", async () => {
+Deno.test("a run is created pending, with the mode in lower case and the model as its catalog spells it", async () => {
   await using test = await startService();
   const created = await test.call("POST", "/v1/runs", {
     mode: "DETAILED",
