@@ -8,23 +8,13 @@ import { PolicyRevisions } from "../../src/flow/policies/revisions.ts";
 import type { CreatePolicyBody } from "../../src/model/api/policies.ts";
 import type { Timeline } from "../../src/store/log/timeline.ts";
 import { Bench, RUN } from "../support/timeline.ts";
+import { QUARTER_ZONE } from "../support/policy_fixtures.ts";
 
 const CALLER: Caller = {
   principalKey: "public",
   tenantId: null,
   requestId: "req-0000000000000001",
   signal: new AbortController().signal,
-};
-
-const ZONE = {
-  policy_id: "dock",
-  policy_version: 1,
-  device_id: "cam-1",
-  region: { x: 0, y: 0, width: 0.5, height: 0.5 },
-  enter_motion_score: 0.6,
-  exit_motion_score: 0.2,
-  enter_after_frames: 2,
-  exit_after_frames: 3,
 };
 
 /** Generation 7 of the run's live session: it records the changes, and acknowledges them when and how the test says. */
@@ -124,7 +114,7 @@ Deno.test("an active revision's prompt is sent to the generation that it expects
 
 Deno.test("a zone waits for the next generation", async () => {
   await using live = await start();
-  const body = { prompt: "p", parameters: { restricted_zone: ZONE } };
+  const body = { prompt: "p", parameters: { restricted_zone: QUARTER_ZONE } };
   const revision = await live.canary(body);
   const { policy, application } = await live.policies.activate(CALLER, RUN, revision, {
     stage: "active",
@@ -135,7 +125,7 @@ Deno.test("a zone waits for the next generation", async () => {
     [true, false, ["parameters.restricted_zone"]],
   );
   assert.equal(policy.effective_generation, null);
-  const zoneOnly = await live.canary({ parameters: { restricted_zone: ZONE } });
+  const zoneOnly = await live.canary({ parameters: { restricted_zone: QUARTER_ZONE } });
   live.session.changes.length = 0;
   const second = await live.policies.activate(CALLER, RUN, zoneOnly, {
     stage: "active",

@@ -6,8 +6,8 @@ import { seededRandom } from "../support/seeded_random.ts";
 import { KEY_A, KEY_B, newRun, REACHES_IN, startService, type TestService } from "../support/service.ts";
 import { SseClient, StalledClient, streamPath } from "../support/http/sse_client.ts";
 import { until } from "../support/until.ts";
+import { UNKNOWN_RUN } from "../support/policy_fixtures.ts";
 
-const UNKNOWN_RUN = `run-${"0".repeat(32)}`;
 /** Keepalives come every 15 s: this makes it 30 ms. */
 const FAST = { timerSpeed: 500 };
 

@@ -10,6 +10,7 @@ import { eventsOf, kindsOf, payloads } from "../../support/models/reason.ts";
 import { serveRtsp } from "../../support/live/rtsp_server.ts";
 import { KEY_B, newRun } from "../../support/service.ts";
 import { until } from "../../support/until.ts";
+import { QUARTER_ZONE } from "../../support/policy_fixtures.ts";
 
 const REROUTED: Outbound = {
   resolve: (host) => host === "camera.test" ? Promise.resolve(["93.184.216.34"]) : Promise.reject("unknown"),
@@ -198,19 +199,9 @@ Deno.test("without capacity nothing is watched", async () => {
 });
 
 Deno.test("evidence of a watched source names its run, and a crash leaves no run open", async () => {
-  const zone = {
-    policy_id: "dock",
-    policy_version: 1,
-    device_id: "cam-1",
-    region: { x: 0, y: 0, width: 0.5, height: 0.5 },
-    enter_motion_score: 0.6,
-    exit_motion_score: 0.2,
-    enter_after_frames: 2,
-    exit_after_frames: 3,
-  };
   await using dock = camera();
   await using test = await startLive(RTSP, { outbound: REROUTED });
-  const { runId, worker } = await watching(test, dock.port, { restricted_zone: zone });
+  const { runId, worker } = await watching(test, dock.port, { restricted_zone: QUARTER_ZONE });
   const facts = { score: 0.7, threshold: 0.6, consecutiveFrames: 2 };
   worker.picture(5, { isKeyframe: false, zone: facts, jpeg: jpegOf(5) });
   await until("written", () => worker.acknowledged.evidence === 1);

@@ -2,7 +2,6 @@
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import type { TriggerProgram } from "../../../src/model/triggers/program.ts";
 import {
   axis,
   embedded,
@@ -22,37 +21,11 @@ import { held, type ModelServer, startModelServer } from "../../support/models/m
 import { eventsOf, kindsOf, payloads } from "../../support/models/reason.ts";
 import { KEY_A, KEY_B } from "../../support/service.ts";
 import { until } from "../../support/until.ts";
+import { DOCK_ZONE, dockProgram } from "../../support/policy_fixtures.ts";
 
 const NO_CAP = { max_output_tokens_per_second: 0 };
 
-const ZONE = {
-  policy_id: "dock",
-  policy_version: 4,
-  device_id: "cam-1",
-  region: { x: 0.1, y: 0.2, width: 0.3, height: 0.4 },
-  enter_motion_score: 0.6,
-  exit_motion_score: 0.2,
-  enter_after_frames: 2,
-  exit_after_frames: 3,
-};
-
-function program(...channels: ("webhook" | "local_output")[]): TriggerProgram {
-  return {
-    isa_version: 1,
-    program_id: "dock-entry",
-    version: 3,
-    instructions: [
-      { op: "load", signal: { kind: "motion_score" } },
-      { op: "constant", value: 0.5 },
-      { op: "greater_or_equal" },
-      { op: "jump_if_false", target: 6 + channels.length },
-      { op: "emit", event_type: "dock_entry" },
-      { op: "capture", kind: "keyframe", before_ms: 0, after_ms: 0 },
-      ...channels.map((channel) => ({ op: "notify", channel }) as const),
-      { op: "halt" },
-    ],
-  };
-}
+const ZONE = { ...DOCK_ZONE, policy_version: 4 };
 
 /** Shows so many pictures one after the other, each when the one before was dealt with. */
 async function show(session: Published, first: number, count: number): Promise<void> {
@@ -295,7 +268,7 @@ Deno.test("a trigger leaves its picture, its event and its datagram, before anyb
       SERVICE_TRIGGER_LOCAL_OUTPUT_SOCKET: path,
     });
     const session = await publish(test, {
-      attach: { trigger_program: program("local_output", "webhook"), ...NO_CAP },
+      attach: { trigger_program: dockProgram("local_output", "webhook"), ...NO_CAP },
     });
     const inputs = { motion_score: 0.75, novelty_score: null, confidence: 0.5 };
     session.worker.picture(3, { isKeyframe: false, trigger: { inputs } });

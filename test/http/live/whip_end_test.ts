@@ -20,6 +20,7 @@ import { startModelServer } from "../../support/models/model_server.ts";
 import { eventsOf, kindsOf, payloads } from "../../support/models/reason.ts";
 import { KEY_A } from "../../support/service.ts";
 import { until } from "../../support/until.ts";
+import { QUARTER_ZONE } from "../../support/policy_fixtures.ts";
 
 const PLAIN = {
   prompt: null,
@@ -312,18 +313,8 @@ Deno.test("a report that nobody expects ends its own session and no other", asyn
 });
 
 Deno.test("a picture that the disk refuses leaves its description, and an assertion without evidence is none", async () => {
-  const zone = {
-    policy_id: "dock",
-    policy_version: 1,
-    device_id: "cam-1",
-    region: { x: 0, y: 0, width: 0.5, height: 0.5 },
-    enter_motion_score: 0.6,
-    exit_motion_score: 0.2,
-    enter_after_frames: 2,
-    exit_after_frames: 3,
-  };
   await using test = await startLive();
-  const session = await publish(test, { attach: { restricted_zone: zone } });
+  const session = await publish(test, { attach: { restricted_zone: QUARTER_ZONE } });
   const blobs = join(test.dataDir, "keyframes", "blobs");
   Deno.removeSync(blobs, { recursive: true });
   Deno.symlinkSync("/proc", blobs); // where nobody can make a file

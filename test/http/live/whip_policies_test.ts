@@ -5,17 +5,7 @@ import { deleteSession, type LiveTest, publish, type Published, startLive } from
 import { startModelServer } from "../../support/models/model_server.ts";
 import { eventsOf, payloads } from "../../support/models/reason.ts";
 import { until } from "../../support/until.ts";
-
-const ZONE = {
-  policy_id: "dock",
-  policy_version: 1,
-  device_id: "cam-1",
-  region: { x: 0.1, y: 0.2, width: 0.3, height: 0.4 },
-  enter_motion_score: 0.6,
-  exit_motion_score: 0.2,
-  enter_after_frames: 2,
-  exit_after_frames: 3,
-};
+import { DOCK_ZONE } from "../../support/policy_fixtures.ts";
 
 async function draft(test: LiveTest, { runId }: Published, body: object): Promise<number> {
   const { json, text } = await test.call("POST", `/v1/runs/${runId}/policies`, body);
@@ -74,7 +64,7 @@ Deno.test("an active prompt is acknowledged by the generation and asked from the
 Deno.test("a zone stays as it is for the generation, and is deferred", async () => {
   await using test = await startLive();
   const session = await publish(test);
-  const revision = await draft(test, session, { prompt: "x", parameters: { restricted_zone: ZONE } });
+  const revision = await draft(test, session, { prompt: "x", parameters: { restricted_zone: DOCK_ZONE } });
   const { json } = await activate(test, session, revision);
   assert.equal(json.application.prompt_acknowledged, true);
   assert.equal(json.application.effective_on_current_generation, false);

@@ -13,38 +13,12 @@ import {
   trickle,
   WHIP,
 } from "../../support/live/live.ts";
-import type { TriggerProgram } from "../../../src/model/triggers/program.ts";
 import { ANSWER, offerText } from "../../support/live/fake_live_workers.ts";
 import { startModelServer } from "../../support/models/model_server.ts";
 import { eventsOf, kindsOf, payloads } from "../../support/models/reason.ts";
 import { KEY_A, KEY_B } from "../../support/service.ts";
 import { until } from "../../support/until.ts";
-
-const ZONE = {
-  policy_id: "dock",
-  policy_version: 1,
-  device_id: "cam-1",
-  region: { x: 0.1, y: 0.2, width: 0.3, height: 0.4 },
-  enter_motion_score: 0.6,
-  exit_motion_score: 0.2,
-  enter_after_frames: 2,
-  exit_after_frames: 3,
-};
-
-const PROGRAM: TriggerProgram = {
-  isa_version: 1,
-  program_id: "dock-entry",
-  version: 3,
-  instructions: [
-    { op: "load", signal: { kind: "motion_score" } },
-    { op: "constant", value: 0.5 },
-    { op: "greater_or_equal" },
-    { op: "jump_if_false", target: 6 },
-    { op: "emit", event_type: "dock_entry" },
-    { op: "capture", kind: "keyframe", before_ms: 0, after_ms: 0 },
-    { op: "halt" },
-  ],
-};
+import { DOCK_ZONE, dockProgram } from "../../support/policy_fixtures.ts";
 
 Deno.test("an accepted offer answers with SDP, its place, its run and the servers to use", async () => {
   await using test = await startLive({
@@ -81,7 +55,7 @@ Deno.test("without any server there is no Link header", async () => {
 
 Deno.test("the run of an offer names its session and its program, and has neither mode nor model", async () => {
   await using test = await startLive();
-  const { runId, sessionId } = await publish(test, { attach: { trigger_program: PROGRAM } });
+  const { runId, sessionId } = await publish(test, { attach: { trigger_program: dockProgram() } });
   const events = await eventsOf(test, runId);
   assert.deepEqual(kindsOf(events), ["run_created"]);
   const [created] = payloads(events, "run_created");
@@ -99,13 +73,13 @@ Deno.test("the run of an offer names its session and its program, and has neithe
 
 Deno.test("what a session is watched with reaches its Worker whole", async () => {
   await using test = await startLive({ SERVICE_GATE_KEEPALIVE_EVERY_FRAMES: "7" });
-  const { worker } = await publish(test, { attach: { restricted_zone: ZONE, crop: ZONE.region } });
+  const { worker } = await publish(test, { attach: { restricted_zone: DOCK_ZONE, crop: DOCK_ZONE.region } });
   const { settings } = worker;
   assert.equal(settings.generation, 1);
   assert.equal(settings.windowSize, 16);
   assert.equal(settings.gateThresholds.keepaliveEveryFrames, 7);
-  assert.deepEqual(settings.zone, ZONE);
-  assert.deepEqual(settings.crop, ZONE.region);
+  assert.deepEqual(settings.zone, DOCK_ZONE);
+  assert.deepEqual(settings.crop, DOCK_ZONE.region);
   assert.equal(settings.trigger, null);
   assert.equal(settings.wantsKeyframes, true);
   assert.equal(settings.wantsAudio, false);
@@ -135,7 +109,7 @@ height = 0.5
 `;
   await using test = await startLive({}, { backendFile });
   assert.equal((await publish(test)).worker.settings.zone?.policy_id, "night");
-  const own = await publish(test, { attach: { restricted_zone: ZONE } });
+  const own = await publish(test, { attach: { restricted_zone: DOCK_ZONE } });
   assert.equal(own.worker.settings.zone?.policy_id, "dock");
   assert.equal((await offer(test, { attach: { clip_mode: {} } })).status, 400);
 
@@ -166,21 +140,23 @@ const WRONG_OFFERS: readonly [string, number, Publishing][] = [
   ["attach: too long", 400, { attach: { prompt: "x".repeat(8192) } }],
   ["attach: crop beyond the picture", 400, { attach: { crop: { x: 0.5, y: 0, width: 0.6, height: 1 } } }],
   ["attach: a zone whose exit is not below its enter", 400, {
-    attach: { restricted_zone: { ...ZONE, exit_motion_score: 0.6 } },
+    attach: { restricted_zone: { ...DOCK_ZONE, exit_motion_score: 0.6 } },
   }],
-  ["attach: version 0", 400, { attach: { restricted_zone: { ...ZONE, policy_version: 0 } } }],
-  ["attach: zone and clips", 400, { attach: { restricted_zone: ZONE, clip_mode: {} } }],
-  ["attach: trigger and clips", 400, { attach: { trigger_program: PROGRAM, clip_mode: {} } }],
-  ["attach: zone and trigger", 400, { attach: { restricted_zone: ZONE, trigger_program: PROGRAM } }],
+  ["attach: version 0", 400, { attach: { restricted_zone: { ...DOCK_ZONE, policy_version: 0 } } }],
+  ["attach: zone and clips", 400, { attach: { restricted_zone: DOCK_ZONE, clip_mode: {} } }],
+  ["attach: trigger and clips", 400, { attach: { trigger_program: dockProgram(), clip_mode: {} } }],
+  ["attach: zone and trigger", 400, {
+    attach: { restricted_zone: DOCK_ZONE, trigger_program: dockProgram() },
+  }],
   ["attach: a crop that is not the zone's", 400, {
-    attach: { restricted_zone: ZONE, crop: { ...ZONE.region, x: 0.11 } },
+    attach: { restricted_zone: DOCK_ZONE, crop: { ...DOCK_ZONE.region, x: 0.11 } },
   }],
   ["attach: two frames a clip", 400, { attach: { clip_mode: { target_fps: 4, clip_length_seconds: 0.5 } } }],
   ["attach: a trigger that needs a socket", 400, {
     attach: {
       trigger_program: {
-        ...PROGRAM,
-        instructions: PROGRAM.instructions.toSpliced(6, 0, { op: "notify", channel: "local_output" })
+        ...dockProgram(),
+        instructions: dockProgram().instructions.toSpliced(6, 0, { op: "notify", channel: "local_output" })
           .with(3, { op: "jump_if_false", target: 7 }),
       },
     },
@@ -188,8 +164,8 @@ const WRONG_OFFERS: readonly [string, number, Publishing][] = [
   ["attach: a trigger of objects", 400, {
     attach: {
       trigger_program: {
-        ...PROGRAM,
-        instructions: PROGRAM.instructions.with(0, {
+        ...dockProgram(),
+        instructions: dockProgram().instructions.with(0, {
           op: "load",
           signal: { kind: "object_count", label: "person", zone: null },
         }),

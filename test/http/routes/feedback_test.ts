@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { KEY_A, KEY_B, MOVES_CLOCK, newRun, startService, type TestService } from "../../support/service.ts";
-
-const UNKNOWN_RUN = `run-${"0".repeat(32)}`;
+import { UNKNOWN_RUN } from "../../support/policy_fixtures.ts";
 
 function submit(test: TestService, runId: string, body: unknown, key = KEY_A) {
   return test.call("POST", `/v1/runs/${runId}/feedback`, body, key);

@@ -10,20 +10,9 @@ import {
   type TestService,
 } from "../../support/service.ts";
 import { until } from "../../support/until.ts";
+import { DOCK_ZONE, UNKNOWN_RUN } from "../../support/policy_fixtures.ts";
 
 const FILM = join(CLIPS, "bbb480.mp4");
-const UNKNOWN_RUN = `run-${"0".repeat(32)}`;
-
-const ZONE = {
-  policy_id: "dock",
-  policy_version: 1,
-  device_id: "cam-1",
-  region: { x: 0.1, y: 0.2, width: 0.3, height: 0.4 },
-  enter_motion_score: 0.6,
-  exit_motion_score: 0.2,
-  enter_after_frames: 2,
-  exit_after_frames: 3,
-};
 
 function create(test: TestService, runId: string, body: unknown, key = KEY_A) {
   return test.call("POST", `/v1/runs/${runId}/policies`, body, key);
@@ -64,7 +53,7 @@ Deno.test("a new revision is a draft under the number of its event, and reads ba
   const body = {
     prompt: "  Describe the dock ",
     output_schema: schema,
-    parameters: { restricted_zone: ZONE },
+    parameters: { restricted_zone: DOCK_ZONE },
   };
   const { status, json } = await create(test, runId, body);
   assert.equal(status, 200);
@@ -76,7 +65,7 @@ Deno.test("a new revision is a draft under the number of its event, and reads ba
     status: "draft",
     prompt: "Describe the dock",
     output_schema: schema,
-    parameters: { restricted_zone: ZONE },
+    parameters: { restricted_zone: DOCK_ZONE },
     effective_generation: null,
     effective_on_current_generation: false,
     deferred_fields: [],
@@ -88,7 +77,7 @@ Deno.test("a new revision is a draft under the number of its event, and reads ba
     parent_revision: null,
     prompt: "Describe the dock",
     output_schema: schema,
-    parameters: { restricted_zone: ZONE },
+    parameters: { restricted_zone: DOCK_ZONE },
   }]);
   const bare = await created(test, runId, { parent_revision: 2, prompt: "Only words" });
   const { policies } = (await test.call("GET", `/v1/runs/${runId}/policies`)).json;
@@ -99,7 +88,7 @@ Deno.test("a new revision is a draft under the number of its event, and reads ba
 Deno.test("each rule of a new revision is told on its field, all of them at once", async () => {
   await using test = await startService();
   const runId = await newRun(test);
-  const zone = (change: object) => ({ parameters: { restricted_zone: { ...ZONE, ...change } } });
+  const zone = (change: object) => ({ parameters: { restricted_zone: { ...DOCK_ZONE, ...change } } });
   const at = "parameters.restricted_zone";
   const rows: [object, string[]][] = [
     [{}, ["prompt"]],
@@ -173,7 +162,7 @@ Deno.test("a revision moves draft, shadow, canary, active and in no other order"
 Deno.test("what is applied without a live session is said in the answer and in the events", async () => {
   await using test = await startService();
   const runId = await newRun(test);
-  const revision = await created(test, runId, { prompt: "p", parameters: { restricted_zone: ZONE } });
+  const revision = await created(test, runId, { prompt: "p", parameters: { restricted_zone: DOCK_ZONE } });
   const { json } = await move(test, runId, revision, "activate", { stage: "shadow" });
   const { note, ...application } = json.application;
   assert.match(note, /No live session/);
@@ -273,7 +262,7 @@ function zoneEvents(test: TestService, runId: string, payloads: object[]): void 
 Deno.test("replay counts the stored candidates against the revision's threshold", async () => {
   await using test = await startService({}, REACHES_IN);
   const runId = await newRun(test);
-  const withZone = await created(test, runId, { parameters: { restricted_zone: ZONE } });
+  const withZone = await created(test, runId, { parameters: { restricted_zone: DOCK_ZONE } });
   const without = await created(test, runId, { prompt: "p", parent_revision: withZone });
   zoneEvents(test, runId, [
     { confidence: 0.6 },
@@ -338,7 +327,7 @@ Deno.test("replay over signals runs the zone over the run's media and reports wh
   const clip = join(test.mediaDir, "square.mp4");
   await wanderingSquare(clip);
   const zone = {
-    ...ZONE,
+    ...DOCK_ZONE,
     region: { x: 0, y: 0, width: 0.5, height: 0.5 },
     enter_motion_score: 0.05,
     exit_motion_score: 0.01,
@@ -396,7 +385,7 @@ Deno.test("a replay over signals that a stop or a delete ends says so, and can b
   const decodes = () => [...Deno.readDirSync(join(test.dataDir, "..", "tmp"))].length;
   const check = async (end: (path: string) => Promise<unknown>, status: number) => {
     const runId = await newRun(test);
-    const revision = await created(test, runId, { parameters: { restricted_zone: ZONE } });
+    const revision = await created(test, runId, { parameters: { restricted_zone: DOCK_ZONE } });
     Deno.copyFileSync(still, clip);
     const sparsely = { source_uri: clip, sampling_policy: "fixed", fixed_fps: 0.2 };
     const ingested = await test.call("POST", `/v1/runs/${runId}/ingest`, sparsely);

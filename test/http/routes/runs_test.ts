@@ -8,8 +8,7 @@ import {
   startService,
   type TestService,
 } from "../../support/service.ts";
-
-const UNKNOWN_RUN = `run-${"0".repeat(32)}`;
+import { UNKNOWN_RUN } from "../../support/policy_fixtures.ts";
 
 /** Kinds of the run's events in order. */
 async function kindsOf(test: TestService, runId: string): Promise<string[]> {

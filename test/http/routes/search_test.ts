@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { KEY_A, KEY_B, newRun, REACHES_IN, startService, type TestService } from "../../support/service.ts";
-
-const UNKNOWN_RUN = `run-${"0".repeat(32)}`;
+import { UNKNOWN_RUN } from "../../support/policy_fixtures.ts";
 
 /** Appends an event as a live session would; its sequence number. */
 function append(test: TestService, runId: string, kind: string, payload: unknown): number {

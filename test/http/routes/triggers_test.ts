@@ -1,15 +1,7 @@
 import assert from "node:assert/strict";
 import type { TriggerProgram } from "../../../src/model/triggers/program.ts";
 import { startService, type TestService } from "../../support/service.ts";
-
-const SOURCE = `trigger dock-entry version 3
-when motion_score >= 0.5 for 2 frames
-edge rising
-cooldown 4000ms
-emit dock_entry
-capture keyframe
-notify webhook
-end`;
+import { DOCK_SOURCE } from "../../support/policy_fixtures.ts";
 
 const PROGRAM = {
   isa_version: 1,
@@ -51,7 +43,7 @@ async function refused(
 
 Deno.test("the worked source compiles, its program is valid, and its samples fire as written", async () => {
   await using test = await startService();
-  const compiled = await post(test, "compile", { source: SOURCE });
+  const compiled = await post(test, "compile", { source: DOCK_SOURCE });
   assert.equal(compiled.status, 200);
   const { request_id, ...rest } = compiled.json;
   assert.match(request_id, /^req-[0-9a-f]{16}$/);
@@ -119,21 +111,24 @@ Deno.test("a source that does not compile is 422 on source, with line and column
       messages.map((message) => ["source", message]),
     );
   await check(
-    SOURCE.replace("edge", "egde"),
+    DOCK_SOURCE.replace("edge", "egde"),
     'line 3: column 1: unknown keyword "egde", did you mean "edge"?',
   );
   await check(
-    SOURCE.replace("edge", "egde").replace("0.5", "half"),
+    DOCK_SOURCE.replace("edge", "egde").replace("0.5", "half"),
     'line 2: column 22: expected a number: got "half"',
     'line 3: column 1: unknown keyword "egde", did you mean "edge"?',
   );
-  await check(SOURCE.replace("for 2", "for 0"), "line 2: column 30: frames must be from 1 to 10000: got 0");
+  await check(
+    DOCK_SOURCE.replace("for 2", "for 0"),
+    "line 2: column 30: frames must be from 1 to 10000: got 0",
+  );
   await check("", 'line 1: column 1: the last line must be "end"');
   await check("#".repeat(65_537), "must have at most 65536 bytes: got 65537");
   const fields = async (body: unknown) => (await refused(test, "compile", body)).map(([field]) => field);
   assert.deepEqual(await fields({}), ["source"]);
   assert.deepEqual(await fields({ source: 7 }), ["source"]);
-  assert.deepEqual(await fields({ source: SOURCE, name: "x" }), ["name"]);
+  assert.deepEqual(await fields({ source: DOCK_SOURCE, name: "x" }), ["name"]);
   assert.deepEqual(await fields([]), ["body"]);
 });
 
@@ -258,7 +253,7 @@ Deno.test("1 to 10,000 samples in the order of time are evaluated, others are 42
 
 Deno.test("a threshold beyond the integers of a double compiles, is valid and is compared", async () => {
   await using test = await startService();
-  const source = SOURCE.replace("motion_score >= 0.5 for 2 frames", "minimum_distance_mm:a,b < 1e20");
+  const source = DOCK_SOURCE.replace("motion_score >= 0.5 for 2 frames", "minimum_distance_mm:a,b < 1e20");
   const { program } = (await post(test, "compile", { source })).json;
   assert.deepEqual(program.instructions[1], { op: "constant", value: 1e20 });
   assert.equal((await post(test, "validate", program)).status, 200);

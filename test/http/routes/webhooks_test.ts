@@ -6,12 +6,12 @@ import { LIMITS } from "../../../src/model/limits.ts";
 import { type Answer, Receiver, signatureFaults } from "../../support/http/receiver.ts";
 import { KEY_A, KEY_B, newRun, REACHES_IN, startService, type TestService } from "../../support/service.ts";
 import { serve, TEST_ROOT } from "../../support/http/tls_server.ts";
+import { UNKNOWN_RUN } from "../../support/policy_fixtures.ts";
 
 const ROOT = "a root secret of at least thirty-two bytes";
 const ON = { SERVICE_WEBHOOK_SECRET: ROOT };
 /** Private receivers, and retries without delay. */
 const LOCAL = { ...ON, SERVICE_ALLOW_PRIVATE_WEBHOOKS: "true", SERVICE_WEBHOOK_RETRY_DELAYS_MS: "1,1,1" };
-const UNKNOWN_RUN = `run-${"0".repeat(32)}`;
 const UNKNOWN_HOOK = `wh_${"0".repeat(24)}`;
 /** A public address that needs no name server; nothing is sent to it. */
 const PUBLIC = "https://1.1.1.1/hook";

@@ -8,7 +8,7 @@ import {
   readAttachConfig,
 } from "../../../src/model/live/attach.ts";
 import { compileTrigger } from "../../../src/model/triggers/compile.ts";
-import type { RestrictedZone } from "../../../src/model/policies/zone.ts";
+import { DOCK_ZONE } from "../../support/policy_fixtures.ts";
 
 const CONTEXT: AttachContext = { crop: null, zone: null, tokensPerSecond: 128, hasLocalOutput: false };
 
@@ -20,17 +20,6 @@ const NOTHING: AttachConfig = {
   zone: null,
   trigger: null,
   localAudio: null,
-};
-
-const ZONE: RestrictedZone = {
-  policy_id: "dock",
-  policy_version: 1,
-  device_id: "cam-1",
-  region: { x: 0.1, y: 0.2, width: 0.3, height: 0.4 },
-  enter_motion_score: 0.6,
-  exit_motion_score: 0.2,
-  enter_after_frames: 2,
-  exit_after_frames: 3,
 };
 
 const PROGRAM = compileTrigger(
@@ -96,7 +85,7 @@ Deno.test("without the header, and with nothing in it, the server's defaults hol
   );
   const crop = { x: 0, y: 0, width: 0.5, height: 0.5 };
   accepts({}, { crop, tokensPerSecond: 0 }, { crop, tokensPerSecond: 0 });
-  accepts({}, { zone: ZONE, crop: ZONE.region }, { crop, zone: ZONE });
+  accepts({}, { zone: DOCK_ZONE, crop: DOCK_ZONE.region }, { crop, zone: DOCK_ZONE });
 });
 
 Deno.test("every field arrives", () => {
@@ -117,10 +106,13 @@ Deno.test("every field arrives", () => {
     { clip: { targetFps: 1, clipSeconds: 60, delaySeconds: 60 } },
   );
   const crop = { x: 0.25, y: 0.25, width: 0.75, height: 0.5 };
-  accepts({ crop }, { crop }, { crop: ZONE.region });
+  accepts({ crop }, { crop }, { crop: DOCK_ZONE.region });
   accepts({ crop: { ...crop, unit: "fraction" } }, { crop });
-  accepts({ restricted_zone: ZONE }, { zone: ZONE, crop: ZONE.region }, { crop });
-  accepts({ restricted_zone: ZONE, crop: ZONE.region }, { zone: ZONE, crop: ZONE.region });
+  accepts({ restricted_zone: DOCK_ZONE }, { zone: DOCK_ZONE, crop: DOCK_ZONE.region }, { crop });
+  accepts({ restricted_zone: DOCK_ZONE, crop: DOCK_ZONE.region }, {
+    zone: DOCK_ZONE,
+    crop: DOCK_ZONE.region,
+  });
   accepts({ trigger_program: PROGRAM, crop }, { trigger: PROGRAM, crop });
   accepts({ local_audio: {} }, {
     localAudio: { profile: "general", engine: "auto", minConfidence: 0.35, maxEvents: 32 },
@@ -144,8 +136,8 @@ Deno.test("every field arrives", () => {
 });
 
 Deno.test("a policy of the session takes the place of the server's", () => {
-  const other = { ...ZONE, policy_id: "gate", region: { x: 0, y: 0, width: 1, height: 1 } };
-  accepts({ restricted_zone: other }, { zone: other, crop: other.region }, { zone: ZONE });
+  const other = { ...DOCK_ZONE, policy_id: "gate", region: { x: 0, y: 0, width: 1, height: 1 } };
+  accepts({ restricted_zone: other }, { zone: other, crop: other.region }, { zone: DOCK_ZONE });
 });
 
 Deno.test("what is no unpadded base64url of a JSON object is refused before the offer is read", () => {
@@ -179,7 +171,7 @@ Deno.test("fields that are unknown or of the wrong type are refused by name befo
   check({ promt: "x" }, /"promt" is not a field/);
   check({ clip_mode: { fps: 3 } }, /"clip_mode\.fps" is not a field/);
   check({ local_audio: { window_ms: 4_000 } }, /"local_audio\.window_ms" is not a field/);
-  check({ restricted_zone: { ...ZONE, note: "x" } }, /"restricted_zone\.note" is not a field/);
+  check({ restricted_zone: { ...DOCK_ZONE, note: "x" } }, /"restricted_zone\.note" is not a field/);
   check({ trigger_program: { ...PROGRAM, note: "x" } }, /"trigger_program\.note" is not a field/);
   check({ prompt: 1 }, /prompt: /);
   check({ token_cap: -1 }, /token_cap: /);
@@ -190,8 +182,11 @@ Deno.test("fields that are unknown or of the wrong type are refused by name befo
   check({ clip_mode: { target_fps: "6" } }, /clip_mode\.target_fps: /);
   check({ crop: [0, 0, 1, 1] }, /crop/);
   check({ crop: { x: 0, y: 0, width: 1 } }, /crop\.height: /);
-  check({ restricted_zone: { ...ZONE, policy_version: -1 } }, /restricted_zone\.policy_version: /);
-  check({ restricted_zone: { ...ZONE, enter_after_frames: 1.5 } }, /restricted_zone\.enter_after_frames: /);
+  check({ restricted_zone: { ...DOCK_ZONE, policy_version: -1 } }, /restricted_zone\.policy_version: /);
+  check(
+    { restricted_zone: { ...DOCK_ZONE, enter_after_frames: 1.5 } },
+    /restricted_zone\.enter_after_frames: /,
+  );
   check({ trigger_program: "trigger t version 1" }, /trigger_program: /);
   check({ local_audio: true }, /local_audio: /);
   check({ local_audio: { profile: "music" } }, /local_audio\.profile: /);
@@ -227,7 +222,7 @@ Deno.test("values outside their range are refused after the offer was read, all 
   refuses({ crop: { x: 0.5, y: 0, width: 0.6, height: 1 } }, /crop x \+ width must not pass 1/);
   refuses({ crop: { x: -0.1, y: 0, width: 0.6, height: 1 } }, /crop x and y must lie/);
   const zone = (change: object, message: RegExp) =>
-    refuses({ restricted_zone: { ...ZONE, ...change } }, message);
+    refuses({ restricted_zone: { ...DOCK_ZONE, ...change } }, message);
   zone({ policy_version: 0 }, /restricted_zone\.policy_version must be at least 1/);
   zone({ policy_id: "" }, /restricted_zone\.policy_id must have 1 to 128 bytes/);
   zone({ device_id: "x".repeat(129) }, /restricted_zone\.device_id/);
@@ -273,18 +268,18 @@ Deno.test("a trigger program must be valid, and be one that a live session can r
 
 Deno.test("zones, triggers and clips exclude each other, and a crop must be the zone's own", () => {
   const clip_mode = {};
-  refuses({ clip_mode, restricted_zone: ZONE }, /clip_mode cannot run with a restricted zone$/);
+  refuses({ clip_mode, restricted_zone: DOCK_ZONE }, /clip_mode cannot run with a restricted zone$/);
   refuses({ clip_mode, trigger_program: PROGRAM }, /clip_mode cannot run with trigger_program/);
   refuses(
-    { restricted_zone: ZONE, trigger_program: PROGRAM },
+    { restricted_zone: DOCK_ZONE, trigger_program: PROGRAM },
     /trigger_program cannot run with a restricted/,
   );
-  refuses({ clip_mode }, /clip_mode cannot run with .* the server has one/, { zone: ZONE });
+  refuses({ clip_mode }, /clip_mode cannot run with .* the server has one/, { zone: DOCK_ZONE });
   refuses({ trigger_program: PROGRAM }, /trigger_program cannot run with .* the server has one/, {
-    zone: ZONE,
+    zone: DOCK_ZONE,
   });
-  const crop = { ...ZONE.region, x: 0.1000001 };
-  refuses({ crop, restricted_zone: ZONE }, /crop must equal the region of the restricted zone$/);
-  refuses({ crop }, /crop must equal .* the server has one/, { zone: ZONE });
-  accepts({ crop: ZONE.region }, { zone: ZONE, crop: ZONE.region }, { zone: ZONE });
+  const crop = { ...DOCK_ZONE.region, x: 0.1000001 };
+  refuses({ crop, restricted_zone: DOCK_ZONE }, /crop must equal the region of the restricted zone$/);
+  refuses({ crop }, /crop must equal .* the server has one/, { zone: DOCK_ZONE });
+  accepts({ crop: DOCK_ZONE.region }, { zone: DOCK_ZONE, crop: DOCK_ZONE.region }, { zone: DOCK_ZONE });
 });

@@ -4,17 +4,9 @@ import { compileTrigger } from "../../../src/model/triggers/compile.ts";
 import { SCALAR_KINDS, type Signal } from "../../../src/model/triggers/program.ts";
 import { seededRandom } from "../../support/seeded_random.ts";
 import { stateSlots } from "../../../src/model/triggers/validate.ts";
+import { DOCK_SOURCE } from "../../support/policy_fixtures.ts";
 
-const DOCK_ENTRY = `# who comes to the dock
-trigger dock-entry version 3
-when motion_score >= 0.5 for 2 frames
-edge rising
-cooldown 4000ms
-emit dock_entry
-capture keyframe
-notify webhook
-end
-`;
+const DOCK_ENTRY = `# who comes to the dock\n${DOCK_SOURCE}\n`;
 
 /** The faults of a source, without the field that is always the same. */
 function faultsOf(source: string): string[] {
