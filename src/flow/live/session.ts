@@ -1,6 +1,6 @@
 /** One live session: everything that belongs to it, from the Worker's first report to the terminal event of its run. */
 
-import { hasEndedWithin, OutOfTime, within } from "../../base/wait.ts";
+import { hasEndedWithin, OutOfTime, pause, within } from "../../base/wait.ts";
 import type { Metrics } from "../../base/metrics.ts";
 import { TaskGroup } from "../../base/tasks.ts";
 import type { World } from "../../base/world.ts";
@@ -51,6 +51,8 @@ const CLIPS_QUEUED = 1;
 const DRAIN_MS = 5_000;
 /** How long the Worker may take to release everything it holds for the session. */
 const JOIN_MS = 10_000;
+/** How long a publisher that closed its connection may take to say with a DELETE that this was the end. */
+const GOODBYE_GRACE_MS = 2_000;
 /** How long the Worker may take to answer an offer, or to restart ICE. */
 const ANSWER_MS = 10_000;
 
@@ -106,6 +108,9 @@ export class LiveSession {
   #isOnTimeline = false;
   #isFaulty = false;
   #isDetached = false;
+  /** Resolves when a closed connection is no longer waited for; null without one. */
+  #goodbyeGrace: Promise<unknown> | null = null;
+  readonly #endGrace = new AbortController();
   #iceRestartCount = 0;
 
   constructor(options: LiveSessionOptions) {
@@ -200,7 +205,9 @@ export class LiveSession {
    */
   end(ending: Ending): Promise<void> {
     const isFirst = this.#ending === null;
-    if (isFirst || ending.rank > this.#ending!.rank) this.#ending = ending;
+    const isWeightier = !isFirst && ending.rank > this.#ending!.rank;
+    if (isFirst || isWeightier) this.#ending = ending;
+    if (isWeightier) this.#endGrace.abort();
     if (ending.why === "run_ended") this.#aborting.abort();
     if (isFirst) void this.#tearDown();
     return this.#ended.promise;
@@ -220,6 +227,7 @@ export class LiveSession {
   endForShutdown(): Promise<void> {
     const ended = this.end({ rank: 1, why: "failed", reason: "service_stopped" });
     this.#aborting.abort();
+    this.#endGrace.abort();
     return ended;
   }
 
@@ -322,6 +330,9 @@ export class LiveSession {
   #onEnded({ cause, message }: ReportOf<"ended">): void {
     this.#options.world.log.info("live session ended", { session_id: this.sessionId, cause, message });
     if (cause === "worker_fault") this.#countFault("decode", "unexpected_exit");
+    if (cause === PEER_CLOSED && !this.isEnding) {
+      this.#goodbyeGrace = pause(this.#options.world, GOODBYE_GRACE_MS, this.#endGrace.signal);
+    }
     void this.end(
       cause === "source_ended"
         ? { rank: 2, why: "completed", reason: cause }
@@ -387,8 +398,8 @@ export class LiveSession {
   }
 
   /**
-   * Closes the Worker first, as it may still report what it has; then ends the stages; then writes the terminal event,
-   * with the reason of the highest rank so far.
+   * Closes the Worker first, as it may still report what it has; then ends the stages; then waits for the DELETE of a
+   * publisher that has closed its connection; then writes the terminal event, with the reason of the highest rank so far.
    */
   async #tearDown(): Promise<void> {
     const { describer, metrics, journal, world } = this.#options;
@@ -398,6 +409,7 @@ export class LiveSession {
       if (this.#isOnTimeline && !journal.isOpen) this.#aborting.abort();
       await this.#closeWorker();
       await this.#finishStages();
+      await this.#goodbyeGrace;
       if (this.#isOnTimeline) await journal.finish(this.#ending!, this.#options.closing);
     } catch (error) {
       this.#isFaulty = true;

@@ -19,6 +19,7 @@ import { frameFacts, offerText } from "../../support/live/fake_live_workers.ts";
 import { startModelServer } from "../../support/models/model_server.ts";
 import { eventsOf, kindsOf, payloads } from "../../support/models/reason.ts";
 import { KEY_A } from "../../support/service.ts";
+import { settled } from "../../support/manual_clock.ts";
 import { until } from "../../support/until.ts";
 import { QUARTER_ZONE } from "../../support/policy_fixtures.ts";
 
@@ -148,6 +149,32 @@ Deno.test("where two ends meet, the weightier one is told, and one only", async 
     "run_completed",
     (test, session) => [deleteSession(test, session), deleteSession(test, session)],
   );
+});
+
+Deno.test("a publisher that closes its connection and then sends DELETE has completed its run", async () => {
+  await using test = await startLive();
+  const session = await publish(test);
+  session.worker.report({ kind: "ended", cause: "peer_closed", message: "" });
+  await until("let go", () => session.worker.isClosed);
+  await settled();
+  assert.deepEqual(kindsOf(await eventsOf(test, session.runId)), ["run_created"]);
+  assert.equal((await deleteSession(test, session)).status, 200);
+  const events = await eventsOf(test, session.runId);
+  assert.deepEqual(kindsOf(events), ["run_created", "run_completed"]);
+  assert.equal(payloads(events, "run_completed")[0].reason, "whip_terminated");
+  await assertIdle(test);
+});
+
+Deno.test("the service does not wait for a DELETE when it closes", async () => {
+  const patient = await startLive({}, { timerSpeed: 1e-3 });
+  const session = await publish(patient);
+  session.worker.report({ kind: "ended", cause: "peer_closed", message: "" });
+  await until("let go", () => session.worker.isClosed);
+  await patient.restart();
+  const events = await eventsOf(patient, session.runId);
+  assert.deepEqual(kindsOf(events), ["run_created", "run_failed"]);
+  assert.equal(payloads(events, "run_failed")[0].reason, "peer_closed");
+  await patient[Symbol.asyncDispose]();
 });
 
 Deno.test("what is being described at the end is finished, what only waits is not, and no prompt is taken", async () => {
