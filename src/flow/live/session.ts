@@ -53,6 +53,9 @@ const DRAIN_MS = 5_000;
 const JOIN_MS = 10_000;
 /** How long a publisher that closed its connection may take to say with a DELETE that this was the end. */
 const GOODBYE_GRACE_MS = 2_000;
+/** So many restarts of the decoder within so long are a fault; one that happens now and then is not. */
+const FAULTY_RESTARTS = 3;
+const FAULTY_RESTARTS_MS = 60_000;
 /** How long the Worker may take to answer an offer, or to restart ICE. */
 const ANSWER_MS = 10_000;
 
@@ -112,6 +115,8 @@ export class LiveSession {
   #goodbyeGrace: Promise<unknown> | null = null;
   readonly #endGrace = new AbortController();
   #iceRestartCount = 0;
+  /** When the decoder was restarted lately, epoch milliseconds. */
+  #restartTimesMs: readonly number[] = [];
 
   constructor(options: LiveSessionOptions) {
     this.#options = options;
@@ -313,8 +318,14 @@ export class LiveSession {
   }
 
   #onDecoderRestarted({ reason, ptsMs, restarts }: ReportOf<"decoder_restarted">): void {
-    const { journal, identity: { runId, sessionId, generation } } = this.#options;
-    this.#countFault("decode", "unexpected_exit");
+    const { journal, world, identity: { runId, sessionId, generation } } = this.#options;
+    const nowMs = world.now();
+    const isRecent = (timeMs: number) => nowMs - timeMs < FAULTY_RESTARTS_MS;
+    this.#restartTimesMs = [...this.#restartTimesMs.filter(isRecent), nowMs];
+    if (this.#restartTimesMs.length >= FAULTY_RESTARTS) {
+      this.#restartTimesMs = [];
+      this.#countFault("decode", "unexpected_exit");
+    }
     journal.append([
       event("decoder_restarted", runId, {
         session_id: sessionId,
@@ -403,6 +414,7 @@ export class LiveSession {
    */
   async #tearDown(): Promise<void> {
     const { describer, metrics, journal, world } = this.#options;
+    let hasFailed = false;
     try {
       describer.close();
       this.#dropQueuedPictures();
@@ -412,13 +424,15 @@ export class LiveSession {
       await this.#goodbyeGrace;
       if (this.#isOnTimeline) await journal.finish(this.#ending!, this.#options.closing);
     } catch (error) {
-      this.#isFaulty = true;
+      hasFailed = true;
       world.log.error("live session failed while it ended", {
         session_id: this.sessionId,
         error: String(error),
       });
     } finally {
-      const outcome = this.#isDetached ? "forced" : this.#isFaulty ? "faulted" : "clean";
+      // What went wrong before is counted already; it does not matter for a session that its caller ended and that let go.
+      const isFaulty = hasFailed || (this.#isFaulty && this.#ending!.why !== "completed");
+      const outcome = this.#isDetached ? "forced" : isFaulty ? "faulted" : "clean";
       metrics.add("service_pipeline_generation_shutdown_total", { outcome });
       if (this.#isOnTimeline) metrics.add("service_pipeline_sessions_removed_total");
       if (!this.#isDetached) this.#release();

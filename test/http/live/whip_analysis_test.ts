@@ -435,10 +435,14 @@ Deno.test("what a Worker counts and measures is in the metrics", async () => {
   await deleteSession(test, session);
 });
 
-Deno.test("a decoder that was replaced is told, and counts as a fault", async () => {
+Deno.test("a decoder that was replaced is told; three within a minute are a fault, and a DELETE is clean all the same", async () => {
   await using test = await startLive();
   const session = await publish(test);
-  session.worker.report({ kind: "decoder_restarted", reason: "stalled", ptsMs: 4_000, restarts: 1 });
+  const restart = (restarts: number) =>
+    session.worker.report({ kind: "decoder_restarted", reason: "stalled", ptsMs: 4_000, restarts });
+  const faults = () =>
+    metric(test, "service_pipeline_worker_faults_total", 'stage="decode",reason="unexpected_exit"');
+  restart(1);
   assert.deepEqual(payloads(await eventsOf(test, session.runId), "decoder_restarted"), [{
     session_id: session.sessionId,
     reason: "stalled",
@@ -446,7 +450,30 @@ Deno.test("a decoder that was replaced is told, and counts as a fault", async ()
     restarts: 1,
     pipeline_generation: 1,
   }]);
-  const fault = 'stage="decode",reason="unexpected_exit"';
-  assert.equal(await metric(test, "service_pipeline_worker_faults_total", fault), 1);
+  restart(2);
+  test.advance(60_000);
+  restart(3);
+  restart(4);
+  assert.equal(await faults(), 0, "never three within a minute");
+  test.advance(59_000);
+  restart(5);
+  assert.equal(await faults(), 1);
   assert.ok(await metric(test, "service_pipeline_last_fault_timestamp_seconds") > 1_600_000_000);
+  restart(6);
+  assert.equal(await faults(), 1, "the next fault takes three more");
+  await deleteSession(test, session);
+  const ends = (outcome: string) =>
+    metric(test, "service_pipeline_generation_shutdown_total", `outcome="${outcome}"`);
+  assert.deepEqual([await ends("clean"), await ends("faulted")], [1, 0]);
+});
+
+Deno.test("a session that fails after a fault has not ended cleanly", async () => {
+  await using test = await startLive();
+  const session = await publish(test);
+  for (const restarts of [1, 2, 3]) {
+    session.worker.report({ kind: "decoder_restarted", reason: "exited", ptsMs: 0, restarts });
+  }
+  session.worker.report({ kind: "ended", cause: "peer_disconnected", message: "" });
+  await until(async () => await metric(test, "service_pipeline_sessions_removed_total") === 1);
+  assert.equal(await metric(test, "service_pipeline_generation_shutdown_total", 'outcome="faulted"'), 1);
 });
