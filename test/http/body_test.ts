@@ -13,7 +13,7 @@ function request(body: BodyInit | null, world = new ManualClock()) {
   return { request: { raw: new Request("http://x/", { method: "POST", headers, body }) }, world };
 }
 
-/** A body that begins and never ends, and says when its reader gave it up. */
+/** A body that never ends, and that records when its reader cancels it. */
 function endless(): { body: ReadableStream<Uint8Array>; givenUp: Promise<void> } {
   const { promise: givenUp, resolve } = Promise.withResolvers<void>();
   const body = new ReadableStream<Uint8Array>({

@@ -234,7 +234,7 @@ Deno.test("bookkeeping is streamed like every other kind, and neither a stop nor
   assert.equal(await client.comment(), ": keepalive");
 });
 
-Deno.test("whoever hears nothing for 15 s gets a comment, again and again, and events come in between", async () => {
+Deno.test("a client without events for 15 s gets a comment, again and again, and events come in between", async () => {
   await using test = await startService({}, FAST);
   const runId = await newRun(test);
   await using quiet = await SseClient.open(test, runId, { query: "?after=1&kind=none" });

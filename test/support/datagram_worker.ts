@@ -1,4 +1,4 @@
-/** Sends one datagram from inside the permissions of the service, to the path that it is told, and says what came of it. */
+/** Sends one datagram to a given path with the permissions of the service, and reports the result. */
 
 import { quietLog } from "../../src/base/log.ts";
 import { realWorld } from "../../src/base/world.ts";

@@ -1,4 +1,4 @@
-/** Folders that go away after a test, and disks that are full soon. */
+/** Folders that are removed after a test, and small disks for tests that fill them. */
 
 export class TemporaryFolder implements Disposable {
   readonly path = Deno.realPathSync(Deno.makeTempDirSync({ prefix: "service-test-" }));

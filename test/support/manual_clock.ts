@@ -10,7 +10,7 @@ export class ManualClock implements Pick<World, "monotonicMs" | "sleep"> {
     return this.#nowMs;
   }
 
-  /** Sleeps that nobody has woken or ended yet. */
+  /** Number of sleeps that have neither ended nor been aborted. */
   get sleeping(): number {
     return this.#sleepers.size;
   }
@@ -26,7 +26,7 @@ export class ManualClock implements Pick<World, "monotonicMs" | "sleep"> {
     });
   }
 
-  /** Moves on, waking who is due in the order of their times; what they set off has run when it resolves. */
+  /** Moves the clock and ends the sleeps that are due, in the order of their times. Resolves when their reactions have run. */
   async advance(ms: number): Promise<void> {
     const endMs = this.#nowMs + ms;
     for (let next = this.#next(endMs); next; next = this.#next(endMs)) {
@@ -39,7 +39,7 @@ export class ManualClock implements Pick<World, "monotonicMs" | "sleep"> {
     await settled();
   }
 
-  /** Moves on without waking anybody: what a program sees whose timers are late. */
+  /** Moves the clock without ending a sleep, as in a program whose timers are late. */
   jump(ms: number): void {
     this.#nowMs += ms;
   }

@@ -25,7 +25,7 @@ scope.onmessage = async ({ data: order }) => {
 };
 
 async function probeAll(start: Start): Promise<Record<string, Probe>> {
-  // A public name, as far as the guard can see, whose server is in this isolate: the network is open to it.
+  // For the guard this name is public. Its server is in this isolate, which may listen.
   await using film = serveFilm(start);
   const outbound = {
     resolve: () => Promise.resolve(["93.184.216.34"]),

@@ -32,7 +32,7 @@ export interface TestService extends AsyncDisposable {
   readonly uploadRoot: string;
   /** Moves the service's wall clock forward. */
   advance(ms: number): void;
-  /** A JSON request as the holder of `key` (KEY_A unless told; null sends none). */
+  /** A JSON request with `key`: KEY_A by default, null for none. */
   call(method: string, path: string, body?: unknown, key?: string | null): Promise<Answer>;
   send(path: string, init: RequestInit): Promise<Answer>;
   /** Stops the service, keeps its data directory, lets `meanwhile` change it, and starts again, with `env` from then on. */

@@ -51,7 +51,7 @@ export class Bench implements Disposable {
     Deno.removeSync(this.path("snapshot"));
   }
 
-  /** Replaces the bytes of a segment, the first one unless told. */
+  /** Replaces the bytes of a segment, by default the first one. */
   edit(change: (bytes: Uint8Array) => Uint8Array, name = this.segments()[0]!): void {
     Deno.writeFileSync(this.path(name), change(Deno.readFileSync(this.path(name))));
   }
@@ -71,7 +71,7 @@ export class Bench implements Disposable {
   }
 }
 
-/** Puts warnings and errors into `lines`, and says nothing. */
+/** A world whose log collects warnings and errors in `lines` and prints nothing. */
 export function silentWorld(now: () => number, lines: string[] = []): World {
   const log: Log = {
     trace: () => {},

@@ -196,7 +196,7 @@ Deno.test("callers see their own uploads and the operator's files, and no differ
       }
     }
   }
-  // A name that lies in both roots is the operator's for those who may not see the upload.
+  // For callers who may not see the upload, a name in both roots is the operator's file.
   assert.equal((await get(test, "/v1/files/bare.mp4")).bytes.length, "bare.mp4".length);
 });
 
@@ -430,7 +430,7 @@ Deno.test("a caller that goes away in the middle closes the file", async () => {
   const path = join(test.mediaDir, "large.mp4");
   {
     using file = Deno.openSync(path, { write: true, create: true });
-    file.truncateSync(256 << 20); // far more than sockets hold
+    file.truncateSync(256 << 20); // far more than socket buffers hold
   }
   for (const range of ["", "range: bytes=1-\r\n", "range: bytes=1-260000000\r\n"]) {
     const connection = await RawConnection.open(test.url);

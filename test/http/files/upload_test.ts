@@ -305,7 +305,7 @@ Deno.test("forms of every shape find the first part named file, or say what is w
 
 Deno.test("however a form is cut into pieces, the same file comes out", async () => {
   const random = seededRandom(7);
-  // Nearly delimiters, over and over.
+  // Many texts that are almost a delimiter.
   const nasty = joined(
     Array.from({ length: 400 }, (_, index) =>
       [
@@ -333,7 +333,7 @@ Deno.test("however a form is cut into pieces, the same file comes out", async ()
     }
     await using part = await firstFilePart(callOf(ReadableStream.from(pieces)), "file");
     const got: Uint8Array[] = [];
-    for await (const bytes of part!.content) got.push(new Uint8Array(bytes)); // a copy, which slice() of a Buffer is not
+    for await (const bytes of part!.content) got.push(new Uint8Array(bytes)); // slice() of a Buffer would not copy
     assert.deepEqual(joined(got), nasty, `pieces of up to ${sizeMax}`);
   }
 });
@@ -362,7 +362,7 @@ Deno.test("a form that pauses too long, or takes too long, is 408 and not read o
         await using part = await firstFilePart(callOf(body, clock), "file", limits);
         for await (const _ of part!.content);
       }, { status: 408 });
-      await settled(); // what has arrived is read
+      await settled(); // everything that arrived has been read
       await clock.advance(20);
       await rejected;
       assert.ok(isCancelled);
@@ -405,7 +405,7 @@ Deno.test("a body that grows too long is 413 as soon as it does", async () => {
   const answer = await answered;
   assert.equal(answer.status, 413);
   assert.equal(answer.headers.get("content-type"), "text/plain; charset=utf-8");
-  // What the sockets of both sides hold was sent and not read.
+  // Bytes in the socket buffers of both sides were sent and not read.
   assert.ok(sentBytes > LIMITS.body.uploadBytes, `${sentBytes}`);
   assert.ok(sentBytes < LIMITS.body.uploadBytes + (32 << 20), `${sentBytes}`);
   await until("nothing is left", () => stored(test).length === 0 && openFiles(test.uploadRoot) === 0);

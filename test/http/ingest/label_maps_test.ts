@@ -29,7 +29,7 @@ const frame = (frame_index: number, perceptual_hash: number | string) => ({
   noise_variance_score: 0,
 });
 
-/** A kept frame, one in which nothing happens, and a cut: what the rows and markers call them. */
+/** The names in rows and markers of a kept frame, of a frame without an event, and of a cut. */
 async function labels(test: TestService, key = KEY_A) {
   const runId = await newRun(test, key);
   const frames = [frame(0, 0), frame(1, 0), { ...frame(2, 0), cut_score: 1 }];

@@ -27,7 +27,7 @@ const NO_CAP = { max_output_tokens_per_second: 0 };
 
 const ZONE = { ...DOCK_ZONE, policy_version: 4 };
 
-/** Shows so many pictures one after the other, each when the one before was dealt with. */
+/** Sends `count` pictures, each after the one before was acknowledged. */
 async function show(session: Published, first: number, count: number): Promise<void> {
   for (let index = first; index < first + count; index++) {
     const before = session.worker.acknowledged.pictures;
@@ -36,7 +36,7 @@ async function show(session: Published, first: number, count: number): Promise<v
   }
 }
 
-/** A service with a model that says these things in turn, the last one from then on. */
+/** A service whose model gives these answers in turn, and then the last one again and again. */
 async function described(
   env: Record<string, string>,
   answers: readonly string[] | ((model: string, index: number) => string | { status: number }),

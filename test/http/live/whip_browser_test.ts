@@ -27,9 +27,9 @@ interface Publication {
   /** In this order: the state of the connection, and frames sent so far. */
   facts(): Promise<{ state: string; framesSent: number; codec: string }>;
   stopCamera(): void;
-  /** DELETE; its status. */
+  /** Sends DELETE; the status of the answer. */
   deleteSession(): Promise<number>;
-  /** Closes the connection without a word to the service. */
+  /** Closes the connection without a request to the service. */
   leave(): void;
 }
 declare const publication: Publication;
@@ -96,7 +96,7 @@ async function checkFrames({ live: { test, model }, page }: Studio, codec: strin
   const [stored] = payloads(await eventsOf(test, runId), "keyframe_stored");
   assert.equal(stored.description, SAID);
   const { width, height } = stored.coordinates.source_extent;
-  // A browser may begin with less than the camera gives.
+  // A browser may start with a smaller picture than the camera gives.
   assert.ok(Math.abs(width / height - 4 / 3) < 0.02, `${width}x${height}`);
   assert.ok(model.requests.length > 0);
 }

@@ -33,7 +33,7 @@ const PLAIN = {
   localAudio: null,
 };
 
-/** Nothing is held for any session. */
+/** No memory and no place is reserved for any session. */
 async function assertIdle(test: LiveTest): Promise<void> {
   await until("over", async () => await metric(test, "service_media_capacity_memory_reserved_bytes") === 0);
   assert.equal(await metric(test, "service_pipeline_generations_active"), 0);
@@ -129,7 +129,7 @@ Deno.test("where two ends meet, the weightier one is told, and one only", async 
     const kinds = kindsOf(await eventsOf(test, session.runId));
     assert.deepEqual(kinds, ["run_created", expected]);
   };
-  // Not over a socket: the service has heard of it when this returns.
+  // Not over a socket, so that the service has the request when this returns.
   const ask = async (test: LiveTest, method: string, path: string) =>
     await test.service.respond(
       new Request(`${test.url}${path}`, { method, headers: { "x-api-key": KEY_A } }),
@@ -292,7 +292,7 @@ Deno.test("a generation that finds no capacity never starts: no run, no Worker, 
     assert.ok(await metric(test, "service_media_capacity_last_rejection_timestamp_seconds") > 1_600_000_000);
     assert.equal(await metric(test, "service_media_capacity_memory_reserved_bytes"), memoryBytes);
     assert.equal(await metric(test, "service_media_capacity_worker_threads_reserved"), threads);
-    // What a publisher says of its pictures is what is reserved for them.
+    // The size that a publisher announces decides how much memory is reserved.
     await deleteSession(test, first);
     await publish(test);
   }
@@ -344,7 +344,7 @@ Deno.test("a picture that the disk refuses leaves its description, and an assert
   const session = await publish(test, { attach: { restricted_zone: QUARTER_ZONE } });
   const blobs = join(test.dataDir, "keyframes", "blobs");
   Deno.removeSync(blobs, { recursive: true });
-  Deno.symlinkSync("/proc", blobs); // where nobody can make a file
+  Deno.symlinkSync("/proc", blobs); // no file can be made there
   session.worker.picture(0);
   await until("described", () => session.worker.acknowledged.pictures === 1);
   const facts = { score: 0.7, threshold: 0.6, consecutiveFrames: 2 };
@@ -356,7 +356,7 @@ Deno.test("a picture that the disk refuses leaves its description, and an assert
   assert.equal((await deleteSession(test, session)).status, 200);
 });
 
-/** Until it is disposed of, the disk takes no event. */
+/** Until it is disposed of, no event can be written. */
 function fullDisk({ service: { timeline } }: LiveTest): Disposable {
   const commit = timeline.commit;
   timeline.commit = () => {

@@ -187,7 +187,7 @@ Deno.test("an offer that cannot be served is refused in plain text, and leaves n
   assert.deepEqual(await runsOf(test), []);
   assert.equal(test.workers.sessions.length, 0);
   assert.equal(await metric(test, "service_media_capacity_memory_reserved_bytes"), 0);
-  // All but the one that is no text were generations all the same.
+  // All of them but the one that is no text used a generation.
   assert.equal((await publish(test)).worker.settings.generation, WRONG_OFFERS.length);
 });
 

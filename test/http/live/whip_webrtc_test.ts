@@ -34,7 +34,7 @@ const PICTURES_H264 = media.h264("pictures", testVideo("322x182", 3));
 const SHORT = media.vp8("short", testVideo("320x180", 1));
 const LARGER = media.vp8("larger", testVideo("640x360", 1));
 const SOUND = media.opus("sound", ["-f", "lavfi", "-i", "sine=d=5"]);
-/** Somebody takes a bottle: motion in the middle of a picture that stands still before. */
+/** A hand takes a bottle: motion in the middle of the picture, after a part without motion. */
 const BOTTLE = media.h264("bottle", ["-ss", "15", "-t", "6", "-i", join(CLIPS, "intel_bottle.mp4"), "-an"]);
 const MIDDLE = { x: 0.3, y: 0.2, width: 0.4, height: 0.6 };
 
@@ -63,7 +63,7 @@ async function eventsAfter(live: ReasonTest, publishing: LivePublisher): Promise
 Deno.test("each frame is decoded once, with the time it was sent with, and keyframes are described", async () => {
   await using live = await startLive();
   const cases: readonly (readonly [size: string, args: readonly string[]])[] = [
-    // The clock passes 32 bits on the way.
+    // The RTP timestamp wraps past 32 bits.
     ["320x180", ["--video", PICTURES, "--timestamp", "4294900000"]],
     ["322x182", ["--video", PICTURES_H264]],
     ["320x180", ["--video", PICTURES, "--plain", "--no-ssrc"]],
@@ -99,7 +99,7 @@ Deno.test("five percent of lost packets, reordered ones and those that come twic
   await using live = await startLive();
   await using publishing = publisher(live, [
     ...["--video", PICTURES_H264, "--loss", "5", "--reorder", "5", "--duplicate", "5"],
-    // The sequence wraps on the way.
+    // The sequence number wraps.
     ...["--sequence", "65400"],
   ]);
   const { frames, lost } = await publishing.waitFor("sent");
@@ -149,7 +149,7 @@ Deno.test("how a session ends says how its run ends", async () => {
   assert.equal(await metric(test, "service_media_capacity_memory_reserved_bytes"), 0);
 });
 
-Deno.test("silence, garbage from strangers, another size and new ICE credentials change nothing for a session", async () => {
+Deno.test("a pause, garbage datagrams, another picture size and new ICE credentials do not disturb a session", async () => {
   await using live = await startLive();
   const cases: readonly (readonly [args: readonly string[], frames: number])[] = [
     [["--video", PICTURES, "--silence", "45,3"], 90],
@@ -230,7 +230,7 @@ const ZONE = {
   ...{ policy_id: "bottle", policy_version: 2, device_id: "cam-1", region: MIDDLE },
   ...{ enter_motion_score: 0.15, exit_motion_score: 0.03, enter_after_frames: 2, exit_after_frames: 5 },
 };
-/** Bits of 64: planes are reduced by another scaler than recorded ones, to the same within 1 of 255. */
+/** Bits of 64 that may differ: live planes are reduced by another scaler than recorded ones, within 1 of 255. */
 const NEARLY = 2 / 64;
 
 function checkZone(events: readonly StoredEvent[], motion: readonly number[]): void {
@@ -264,7 +264,7 @@ function checkTrigger(
   assert.deepEqual(payloads(events, "trigger.taken").map(({ frame_index }) => frame_index), expected);
 }
 
-/** Of the same description only the first is told, but every clip is stored. */
+/** Of equal descriptions only the first is an event, but every clip is stored. */
 function checkClips(events: readonly StoredEvent[]): void {
   const times = payloads(events, "keyframe_stored").map(({ pts_ms }) => pts_ms);
   assert.ok(times.length >= 3, `clips at ${times}`);
@@ -292,7 +292,7 @@ Deno.test("ten sessions that have come and gone leave no process and no descript
     }));
     await until("the programs are gone", () => childProcesses("pipe:").length === 0);
   };
-  // The first ones start the Workers, which stay.
+  // The first sessions start the Workers, which are kept.
   await sessions(5);
   const before = pipesAndDatagramSockets();
   await sessions(5);

@@ -86,7 +86,7 @@ Deno.test("each chunk gives what the model said, once, with its number and its m
     ],
     [{ ...at, chunk_index: 5, a: 5 }],
   );
-  // Two tracks and two requests count their chunks alike.
+  // Two tracks and two requests each number their chunks from 0.
   await check(
     [
       [INFERRED, { ...base, ...TIMES, session_id: "s", track_id: 1, raw_output: { a: 1 } }],

@@ -280,7 +280,7 @@ Deno.test("sources that cannot give sound and picture are refused, and nothing i
   assert.equal(at.gemini.steps.length, 0);
 });
 
-Deno.test("a stop ends uploads and extractions, and leaves no upload behind", async () => {
+Deno.test("a stop ends calls and extractions, and deletes the uploads", async () => {
   const never = held();
   await using at = await startNative(async () => {
     await never.answer();
@@ -292,8 +292,8 @@ Deno.test("a stop ends uploads and extractions, and leaves no upload behind", as
     media: { mode: "audio_video", window_ms: 3000 },
     vlm_concurrency: 2,
   });
-  // Both uploads are complete: of one that is cut off as it ends, nobody could tell whether the server kept it.
-  await until("two windows are looked at", () => at.gemini.inFlight === 2);
+  // Both uploads are complete. If one were aborted at its very end, the server might keep a file whose name is not known.
+  await until("two windows are with the model", () => at.gemini.inFlight === 2);
   await at.test.call("POST", `/v1/runs/${runId}/stop`);
   assert.equal((await reasoning).status, 409);
   never.release();
@@ -313,7 +313,7 @@ Deno.test("a stop ends uploads and extractions, and leaves no upload behind", as
   ]);
 });
 
-Deno.test("what the sidecar hears is told to the model, and is the measure of what the model claims to hear", async () => {
+Deno.test("the analysis of the sidecar is in the prompt, and sounds that the model reports are checked against it", async () => {
   await using sidecar = openAudioDouble(heard([
     observation(500, 1500, { kind: "speech", label: "speech", transcript: "good morning", confidence: 0.95 }),
     observation(4000, 5000, { kind: "audio_event", label: "engine", confidence: 0.6 }),
@@ -366,7 +366,7 @@ Deno.test("what the sidecar hears is told to the model, and is the measure of wh
   assert.deepEqual(sidecar.faults, []);
 });
 
-Deno.test("without a model the sidecar tells alone what there is to hear, and says it aloud if asked", async () => {
+Deno.test("without a model the result is the analysis of the sidecar alone, spoken if asked for", async () => {
   await using sidecar = openAudioDouble(heard([observation(1000, 2000, { label: "music" })]));
   await using test = await startService({
     SERVICE_AUDIO_SIDECAR_ADDR: sidecar.address,
@@ -406,7 +406,7 @@ Deno.test("without a model the sidecar tells alone what there is to hear, and sa
   assert.equal(answer.json.tokens.total_tokens, 0);
 });
 
-Deno.test("a sidecar that fails is told in the chunk, and costs what could only be heard", async () => {
+Deno.test("a failure of the sidecar is in the chunk, which then lacks only the sound", async () => {
   await using sidecar = openAudioDouble(refused("model_load"));
   await using at = await startNative(
     () =>
@@ -440,7 +440,7 @@ Deno.test("a sidecar that fails is told in the chunk, and costs what could only 
   assert.equal(await metric(at.test, "service_pipeline_local_audio_tts_failures_total"), 1);
 });
 
-Deno.test("a spoken word that cannot be made costs nothing else", async () => {
+Deno.test("speech that cannot be made is missing, and nothing else", async () => {
   await using sidecar = openAudioDouble((request, index) =>
     request.operation === "analyze"
       ? heard([observation(0, 1000)])(request, index)

@@ -26,7 +26,7 @@ async function longFilm(at: ReasonTest): Promise<string> {
   return path;
 }
 
-/** Nothing runs, nobody waits, and no connections are open but those that wait to be used again. */
+/** Nothing runs, nothing waits, and the only open connections are idle ones of the pool. */
 async function quiet(at: ReasonTest, idleConnections = 0): Promise<void> {
   await until("every call to the model was ended", () => connectionsTo(at.model.url) <= idleConnections);
   await until("no program runs", () => {

@@ -359,7 +359,7 @@ Deno.test("an unsure first model is followed by the second, whose word counts", 
     label: "white_rabbit",
     tokens: 37,
   });
-  // Prose around the object: how sure the model is was not said in a way that counts.
+  // With prose around the object its confidence does not count.
   await check({ first: fencedJson({ confidence: 1 }), second: better }, {}, {
     asked: both,
     label: "hare",
@@ -669,7 +669,7 @@ Deno.test("what the service lacks for native media is 503, after every fault of 
 Deno.test("a film that is cut off gives the chunks that can be decoded", async () => {
   await using at = await startReason();
   const broken = join(at.test.mediaDir, "broken.mp4");
-  // The index comes first, so what is left of the pictures can be found.
+  // The index is first in the file, so the rest of the pictures can be found.
   await ffmpeg("-i", FILM, "-c", "copy", "-movflags", "+faststart", broken);
   const { size } = Deno.statSync(broken);
   Deno.truncateSync(broken, Math.floor(size / 2));

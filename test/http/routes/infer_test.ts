@@ -32,7 +32,7 @@ interface Scene extends AsyncDisposable {
   batch(requests: readonly Record<string, unknown>[], changes?: Record<string, unknown>): Promise<Answer>;
 }
 
-/** A service with one vLLM behind it that answers as told. */
+/** A service with one vLLM server, which gives the answers that the test sets. */
 async function open(
   env: Record<string, string> = {},
   answer?: ModelServer["answer"],
@@ -317,7 +317,7 @@ Deno.test("without a free slot a call is refused at once", async () => {
   assert.equal((await metricsOf(scene)).get("service_infer_admission_waiter_rejections_total"), 1);
 });
 
-Deno.test("a model that is too slow is 503 deadline_missed, and is let go", async () => {
+Deno.test("a model that is too slow is 503 deadline_missed, and its request is aborted", async () => {
   await using scene = await open({}, held().answer);
   const { status, json } = await scene.infer({ timeout_ms: 100 });
   assert.deepEqual([status, json.error.code], [503, "deadline_missed"]);
@@ -383,7 +383,7 @@ Deno.test("whatever the provider does wrong is 500 without a word of its own", a
     [CUT, "provider_transport"],
   ];
   for (const [answer, code] of faults) {
-    await test.restart(); // a backend that fails again and again is left alone for a while
+    await test.restart(); // the circuit breaker of a failing backend would skip it
     model.answer = () => answer;
     const single = await test.call("POST", "/v1/infer", { ...ASK, run_id: runId });
     const what = `${JSON.stringify(answer).slice(0, 80)}: ${single.text}`;
@@ -540,7 +540,7 @@ Deno.test("a caller who hangs up ends the provider call, and a batch asks nobody
     assert.equal(model.requests.length - before, expectedInFlight);
   };
   await check("/v1/infer", ASK, 1);
-  // Deno 2.9 does not notice who hangs up after a body of more than 512 bytes.
+  // Deno 2.9 does not notice a client that disconnects after a body of more than 512 bytes.
   await check("/v1/infer/batch", { requests: Array(6).fill({ ...ASK, prompt: "?" }) }, 4);
 });
 

@@ -302,7 +302,7 @@ Deno.test("replay counts the stored candidates against the revision's threshold"
   );
 });
 
-/** A gray picture in whose upper left quarter a bright square wanders from second 2 to 4 of 6. */
+/** Six seconds of a gray picture; in seconds 2 to 4 a bright square moves through its upper left quarter. */
 async function wanderingSquare(path: string): Promise<void> {
   await ffmpeg(
     ..."-f lavfi -i color=c=gray:s=320x240:r=10:d=6 -f lavfi -i color=c=white:s=40x40:r=10:d=6".split(" "),

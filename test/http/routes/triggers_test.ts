@@ -28,7 +28,7 @@ function post(test: TestService, path: string, body: unknown) {
   return test.call("POST", `/v1/triggers/${path}`, body);
 }
 
-/** The fields and messages of a refusal; the message of the whole names each of them. */
+/** The fields and messages of a refusal. */
 async function refused(
   test: TestService,
   path: string,

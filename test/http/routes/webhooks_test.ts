@@ -231,7 +231,7 @@ Deno.test("the process takes 64 hooks over all runs and callers, and the next wh
   const [own, foreign] = [await newRun(test), await newRun(test, KEY_B)];
   const register = (runId: string, key: string) =>
     test.call("POST", `/v1/runs/${runId}/webhooks`, { url: PUBLIC, event_kinds: ["vlm"] }, key);
-  // At once, so that registrations overlap.
+  // All at the same time, so that registrations overlap.
   const answers = await Promise.all(
     Array.from({ length: 70 }, (_, at) => at % 2 ? register(own, KEY_A) : register(foreign, KEY_B)),
   );
@@ -553,7 +553,7 @@ Deno.test("a public https receiver is reached at the address that was checked, a
   assert.deepEqual([right.delivered, wrong.dead_letters, receiver.requests.length], [1, 1, 1]);
   assert.equal(wrong.last_error, "webhook cannot be reached: its certificate is for another host");
 
-  // The name now leads inside: what was checked before does not count once the connection is gone.
+  // The name now resolves to a private address. The check of the earlier connection does not cover a new one.
   answers.set("hooks.media.test", ["127.0.0.1"]);
   await test.restart();
   await keepAlive(test, runId);
@@ -718,7 +718,7 @@ Deno.test("killed between a receiver's acceptance and the record of it, the serv
   const { signing_secret, registered_seq } = await call(server.url, `/v1/runs/${run_id}/webhooks`, {
     url: receiver.url,
   });
-  // The third event is in the receiver's hands when the server dies: it can know of no answer.
+  // The receiver has the third event when the server is killed, so the server has seen no answer to it.
   let dead: Promise<void> | undefined;
   const isAllSent = Promise.withResolvers<void>();
   receiver.answer = async ({ event }) => {

@@ -1,4 +1,4 @@
-/** Requests written byte by byte, as no well-behaved client sends them. */
+/** Requests written byte by byte, for what an HTTP client would not send. */
 
 export interface RawAnswer {
   readonly status: number;
@@ -30,7 +30,7 @@ export class RawConnection implements Disposable {
     return got === null ? null : buffer.subarray(0, got);
   }
 
-  /** The whole answer, which must say its length. `100 Continue` is passed over. */
+  /** The whole answer, which must have a content-length. `100 Continue` is skipped. */
   async answer(): Promise<RawAnswer> {
     let text = "";
     for (;;) {
@@ -58,7 +58,7 @@ export class RawConnection implements Disposable {
   }
 }
 
-/** One request on a connection of its own. `path` goes out as it is, which no URL parser would let it. */
+/** One request on a connection of its own. `path` is sent unchanged, without the normalization of a URL parser. */
 export async function rawRequest(
   url: string,
   { method = "GET", path, headers = {}, body = "" }: {

@@ -1,4 +1,4 @@
-/** A real HTTP server that takes webhook deliveries, keeps their exact bytes, and answers as it is told. */
+/** A real HTTP server that takes webhook deliveries, keeps their exact bytes, and answers as the test sets. */
 
 import { createHmac } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -18,7 +18,7 @@ export interface Received {
   readonly attempt: number;
 }
 
-/** A status, with headers or without; no answer at all; or a connection that is cut. */
+/** A status, with headers or without; no answer at all; or a connection that is closed. */
 export type Answer = number | { status: number; headers: Record<string, string> } | "hang" | "cut";
 
 export class Receiver implements AsyncDisposable {

@@ -36,7 +36,7 @@ export function faultOfAnswer(method: string, path: string, status: number): str
 const origins = new Set<string>();
 const original = globalThis.fetch;
 
-/** Every `fetch` of a test that goes to a watched service is checked; a test that reads an answer need not know of it. */
+/** Checks the answer of every `fetch` that goes to a watched service. Tests need not call anything for it. */
 globalThis.fetch = async (input, init) => {
   const response = await original(input, init);
   const { origin, pathname } = new URL(input instanceof Request ? input.url : input);

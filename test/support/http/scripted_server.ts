@@ -1,6 +1,6 @@
-/** What scripted servers of several protocols do alike: check what they are sent, and wait for nobody who is gone. */
+/** Shared by the scripted servers of several protocols: checks of requests, and waits that end when the client disconnects. */
 
-/** Throws an Error of these words unless it holds. */
+/** Throws an Error with this message unless the condition holds. */
 export function check(holds: boolean, what: string): asserts holds {
   if (!holds) throw new Error(what);
 }

@@ -14,9 +14,9 @@ export function streamPath(runId: string, query = ""): string {
   return `/v1/runs/${runId}/events/stream${query}`;
 }
 
-/** Reads an event stream strictly: what is no whole message and no comment fails the test. */
+/** Reads an event stream strictly: anything but whole messages and comments fails the test. */
 export class SseClient implements AsyncDisposable {
-  /** Comments that were read over. */
+  /** Comments that were skipped. */
   readonly comments: string[] = [];
   readonly #chunks: AsyncIterator<Uint8Array>;
   readonly #cancel: () => Promise<void>;
@@ -95,7 +95,7 @@ export class SseClient implements AsyncDisposable {
   }
 }
 
-/** Sends the request on a raw connection and leaves everything that comes in the kernel until it is told to read. */
+/** Sends the request on a raw connection and leaves the answer in the kernel until the test reads it. */
 export class StalledClient implements Disposable {
   readonly #connection: Deno.TcpConn;
 
@@ -111,7 +111,7 @@ export class StalledClient implements Disposable {
     return new StalledClient(connection);
   }
 
-  /** Goes on as a client that reads: HTTP/1.0, so that the body has no chunks in between. */
+  /** Starts to read. The request is HTTP/1.0, so that the body is not chunked. */
   async read(): Promise<SseClient> {
     const chunks = this.#connection.readable[Symbol.asyncIterator]();
     const decoder = new TextDecoder();

@@ -10,12 +10,12 @@ export const TEST_TLS = { cert: file("leaf.crt"), key: file("leaf.key") };
 
 export interface LoopbackServer extends AsyncDisposable {
   readonly port: number;
-  /** As many as were accepted so far, told by the ports of the peers. */
+  /** The ports of the peers of all connections so far. */
   readonly connections: ReadonlySet<number>;
   readonly requests: { method: string; url: string; headers: Headers; body: Uint8Array }[];
 }
 
-/** Answers on loopback, by TLS unless told otherwise, and remembers what was asked. */
+/** Answers on loopback, with TLS unless `isPlain`, and records the requests. */
 export function serve(
   answer: (request: Request) => Response | Promise<Response>,
   { isPlain = false, hostname = "127.0.0.1", port = 0 }: {
@@ -47,7 +47,7 @@ export function serve(
   };
 }
 
-/** Answers each connection with raw bytes, whatever was asked, then does `afterwards` with it (close, unless told). */
+/** Answers each connection with raw bytes, whatever was asked, then calls `afterwards` with it, which closes it by default. */
 export function serveRaw(
   text: string | Uint8Array,
   afterwards: (connection: Deno.Conn) => unknown = (connection) => connection.close(),

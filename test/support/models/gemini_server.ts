@@ -1,4 +1,4 @@
-/** A Gemini server on loopback: files are uploaded, looked at and deleted, contents generated as it is told. */
+/** A Gemini server on loopback: files are uploaded, polled and deleted, contents generated as the test sets. */
 
 import { check, untilGone } from "../http/scripted_server.ts";
 import { checkMp4Head, readJpeg, type SentImage } from "./sent_media.ts";
@@ -15,7 +15,7 @@ export interface GeminiRequest {
   readonly schema: Record<string, unknown> | null;
   // deno-lint-ignore no-explicit-any -- tests look into whatever was sent
   readonly config: any;
-  /** Aborts when the caller hangs up. */
+  /** Aborts when the caller disconnects. */
   readonly signal: AbortSignal;
 }
 
@@ -34,11 +34,11 @@ export type GeminiAnswerer = (request: GeminiRequest) => GeminiAnswer | Promise<
 export interface GeminiServerOptions {
   readonly apiKey: string;
   readonly answer?: GeminiAnswerer;
-  /** The states that a file goes through, one for each poll, the last one for ever; ACTIVE at once unless given. */
+  /** The states that a file goes through, one for each poll, then the last one again; ACTIVE at once unless given. */
   readonly states?: readonly string[];
   /** The status of any step, to make it fail: "start", "upload", "poll", "delete", "probe"; 200. */
   readonly status?: (step: GeminiStep) => number | Promise<number>;
-  /** Where it tells the caller to upload; to itself unless given. */
+  /** The URL that it gives the caller for the upload; its own unless given. */
   readonly uploadUrl?: string;
   readonly toleratesFaults?: boolean;
 }
@@ -53,7 +53,7 @@ export interface GeminiServer extends AsyncDisposable {
   readonly steps: readonly (GeminiStep | "generate")[];
   /** Files that were uploaded and not deleted. */
   readonly files: number;
-  /** Content requests whose caller hung up before the answer. */
+  /** Content requests whose caller disconnected before the answer. */
   readonly aborted: number;
   readonly inFlight: number;
   readonly faults: readonly string[];
@@ -97,7 +97,7 @@ export function startGeminiServer(options: GeminiServerOptions): GeminiServer {
 
   const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, async (request) => {
     const url = new URL(request.url);
-    // An upload goes to a place that is told to nobody else.
+    // The upload URL needs no key.
     if (request.method !== "PUT" && url.searchParams.get("key") !== apiKey) {
       await request.body?.cancel();
       return refusal(403, "wrong key");
@@ -267,7 +267,7 @@ function readRequest(
   };
 }
 
-/** Refuses what the real one refuses. */
+/** Refuses requests that the real server refuses. */
 function checkSchema(schema: Record<string, unknown>): void {
   const unknown = Object.keys(schema).filter((name) => !SCHEMA_FIELDS.includes(name));
   check(unknown.length === 0, `schema fields ${unknown}`);

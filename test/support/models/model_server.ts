@@ -1,4 +1,4 @@
-/** An OpenAI-compatible model server on loopback: checks what it is sent, remembers it, and answers as it is told. */
+/** An OpenAI-compatible model server on loopback: checks and records requests, and answers as the test sets. */
 
 import { check, untilGone } from "../http/scripted_server.ts";
 import { checkMp4Head, readJpeg, type SentImage } from "./sent_media.ts";
@@ -18,7 +18,7 @@ export interface ModelRequest {
   // deno-lint-ignore no-explicit-any -- tests look into whatever was sent
   readonly body: any;
   readonly headers: Headers;
-  /** Aborts when the caller hangs up. */
+  /** Aborts when the caller disconnects. */
   readonly signal: AbortSignal;
 }
 
@@ -31,10 +31,10 @@ export interface ModelText {
   readonly form?: "string" | "parts" | "legacy";
 }
 
-/** A text (a plain string is short for it), an answer as it is, or a connection that is cut under way. */
+/** A text (a plain string is short for it), an answer as it is, or a connection that is closed in the middle of the answer. */
 export type ModelAnswer = string | ModelText | { readonly status: number; readonly body?: string } | "cut";
 
-/** Cuts the connection in the middle of the body. */
+/** Closes the connection in the middle of the body. */
 export const CUT = "cut" as const;
 /** What a plain 200 with something else than an answer looks like. */
 export const MALFORMED: ModelAnswer = { status: 200, body: '{"choices": [{"message"' };
@@ -61,7 +61,7 @@ export function fencedJson(fields: Readonly<Record<string, unknown>> = {}): stri
 }
 
 export interface ModelServerOptions {
-  /** What it says to each request; a good text unless given. */
+  /** The answer to each request; a well-formed one unless given. */
   readonly answer?: (request: ModelRequest) => ModelAnswer | Promise<ModelAnswer>;
   /** The bearer token that it wants; without one it wants no authentication header at all. */
   readonly apiKey?: string;
@@ -80,11 +80,11 @@ export interface ModelServer extends AsyncDisposable {
   readonly requests: readonly ModelRequest[];
   /** Calls to `GET /v1/models`. */
   readonly probes: number;
-  /** Requests whose caller hung up before the answer was complete. */
+  /** Requests whose caller disconnected before the answer was complete. */
   readonly aborted: number;
   readonly inFlight: number;
   readonly maxInFlight: number;
-  /** What broke the protocol, in words; each was answered with 400. */
+  /** Messages about requests that broke the protocol; each was answered with 400. */
   readonly faults: readonly string[];
   /** May be changed while it runs. */
   answer: (request: ModelRequest) => ModelAnswer | Promise<ModelAnswer>;
@@ -162,7 +162,7 @@ export function startModelServer(options: ModelServerOptions = {}): ModelServer 
   return model;
 }
 
-/** An answer that is not given before `release` is called; a caller that hangs up is let go. */
+/** An answer that waits until `release` is called, or until the caller disconnects. */
 export function held<T = string>(answer: T | string = "A forklift waits.") {
   const released = Promise.withResolvers<void>();
   return {
@@ -189,7 +189,7 @@ async function read(request: Request, url: URL, basePath: string, index: number)
   check(Number.isFinite(body.temperature), `temperature ${body.temperature}`);
   check(body.messages?.length === 1 && body.messages[0].role === "user", "not a single user message");
   const wantsThinking = body.chat_template_kwargs?.enable_thinking;
-  // A converted model may have lost the name by which one sees that it thinks.
+  // The name of a converted model may no longer show that it is a thinking model.
   const mayBeAbsent = !body.model.includes("Qwen3.5");
   check(wantsThinking === false || (mayBeAbsent && wantsThinking === undefined), "enable_thinking");
   return {

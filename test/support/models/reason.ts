@@ -66,7 +66,7 @@ export async function startReason(
   };
 }
 
-/** What the model says unless a test wants something else. */
+/** The answer of the model unless a test sets another. */
 export const SEEN = seen({});
 
 /** A well-formed answer with these fields changed. */
@@ -87,7 +87,7 @@ export async function reasonOn(test: TestService, body: Record<string, unknown> 
   return { runId, answer, events: await eventsOf(test, runId, key) };
 }
 
-/** Every payload is also held to what is published about its kind. */
+/** Checks each payload against the published schema of its kind. */
 export async function eventsOf(test: TestService, runId: string, key = KEY_A): Promise<StoredEvent[]> {
   const { events } = (await test.call("GET", `/v1/runs/${runId}/events`, undefined, key)).json;
   for (const { kind, payload } of events) {
@@ -120,8 +120,8 @@ export function assertNothingLeft(test: TestService): void {
 }
 
 /**
- * Connections of this machine to the port of a URL that their own side has not closed. A server of this runtime does not
- * notice who hangs up once it has read a body of some length, so the connections themselves are looked at.
+ * Open connections to the port of a URL, from the kernel. A server of this runtime does not notice a client that
+ * disconnects after a body of some length, so a count of its own would be too high.
  */
 export function connectionsTo(url: string): number {
   const port = Number(new URL(url).port).toString(16).toUpperCase().padStart(4, "0");

@@ -1,4 +1,4 @@
-/** An audio sidecar that answers as it is told, holds its callers to the protocol and keeps what they asked. */
+/** An audio sidecar for tests: checks that requests follow the protocol, records them and gives scripted answers. */
 
 import {
   decodeRequestHeader,
@@ -112,7 +112,7 @@ export function changed(script: AudioScript, change: (bytes: Uint8Array) => Uint
   };
 }
 
-/** Answers of which none may be taken, by what is wrong with them. */
+/** Answers that a client must refuse, by their fault. */
 export const MALFORMED: Readonly<Record<string, AudioScript>> = {
   "another magic": changed(heard([]), (bytes) => void (bytes[3] = 0)),
   "another version": changed(heard([]), (bytes) => void (bytes[4] = 2)),

@@ -1,4 +1,4 @@
-/** An embedding sidecar that answers as it is told, holds its callers to the protocol and keeps what they sent. */
+/** An embedding sidecar for tests: checks that requests follow the protocol, records them and gives scripted answers. */
 
 import { joinedBytes } from "../../../src/base/bytes.ts";
 import {
@@ -51,7 +51,7 @@ function garbled(change: (bytes: Uint8Array, view: DataView) => Uint8Array | voi
   };
 }
 
-/** Answers of which none may be taken, by what is wrong with them. */
+/** Answers that a client must refuse, by their fault. */
 export const MALFORMED_EMBEDDINGS: Readonly<Record<string, EmbeddingScript>> = {
   "another magic": garbled((bytes) => void (bytes[3] = 0)),
   "another version": garbled((bytes) => void (bytes[4] = 2)),

@@ -1,4 +1,4 @@
-/** What stands in for a sidecar: takes connections, keeps what was asked over each, and answers as it is told. */
+/** A server in the place of a sidecar: accepts connections, records requests and gives scripted answers. */
 
 /** Bytes to send; `cut` closes the connection without an answer, `hang` keeps it open without one. */
 export type SidecarReply = Uint8Array | "cut" | "hang";
@@ -19,7 +19,7 @@ export interface SidecarDouble<Request> extends AsyncDisposable {
   readonly open: number;
   /** How everything is answered from now on. */
   answer(script: SidecarScript<Request>): void;
-  /** Closes every connection, and takes new ones on. */
+  /** Closes every connection; new ones are still accepted. */
   dropConnections(): void;
 }
 
