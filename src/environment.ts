@@ -3,7 +3,7 @@
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import { tmpdir } from "node:os";
 import { fileURLToPath } from "node:url";
-import type { Config } from "./base/config.ts";
+import { type Config, secretFileVariables } from "./base/config.ts";
 import type { Places, Tools } from "./base/program_paths.ts";
 import {
   BackendFaults,
@@ -17,6 +17,48 @@ import { type LabelMaps, parseLabelMaps } from "./model/frames/label_map.ts";
 
 /** Where earlier versions kept uploads, under the system's temporary folder. See docs/deployment.md#upload-root. */
 const FORMER_UPLOAD_ROOT = "service-uploads";
+
+/** A secret is a line of text; a longer file was named by mistake. */
+const SECRET_BYTES_MAX = 64 * 1024;
+
+/**
+ * The variables with each secret that a file holds (`SERVICE_API_KEYS_FILE` for `SERVICE_API_KEYS`) under the name of its
+ * setting. Adds what is wrong to `faults`. See docs/configuration.md#secrets-in-files.
+ */
+export function readSecretFiles(
+  variables: Readonly<Record<string, string>>,
+  faults: string[],
+): Record<string, string> {
+  const read = { ...variables };
+  for (const [fileVariable, name] of secretFileVariables()) {
+    const path = variables[fileVariable]?.trim();
+    if (!path) continue;
+    if (variables[name]?.trim()) {
+      faults.push(`${fileVariable} and ${name} must not both be set: remove one of them`);
+      continue;
+    }
+    try {
+      read[name] = oneLineOf(path);
+    } catch (error) {
+      faults.push(
+        `${fileVariable} must name a file with one line of UTF-8 text, got ${JSON.stringify(path)}: ${
+          reason(error)
+        }`,
+      );
+    }
+  }
+  return read;
+}
+
+/** The text of a file without the line break at its end. The reason of an error contains nothing of the text. */
+function oneLineOf(path: string): string {
+  const bytes = Deno.readFileSync(path);
+  if (bytes.length > SECRET_BYTES_MAX) throw new Error(`it has more than ${SECRET_BYTES_MAX} bytes`);
+  const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes).replace(/\r?\n$/, "");
+  if (text.trim() === "") throw new Error("it is empty");
+  if (/[\r\n]/.test(text)) throw new Error("it has several lines");
+  return text;
+}
 
 /** Looks each program up like a shell would. Adds what is missing to `faults`. */
 export function findTools(config: Pick<Config, "ffmpegPath" | "ffprobePath">, faults: string[]): Tools {

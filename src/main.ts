@@ -4,7 +4,15 @@ import { type Config, ConfigFaults, readConfig } from "./base/config.ts";
 import { openLog } from "./base/log.ts";
 import { timer } from "./base/wait.ts";
 import { realWorld, type World } from "./base/world.ts";
-import { adoptUploads, findTools, preparePlaces, readBackends, readLabelMaps } from "./environment.ts";
+import { type Environment, readEnvironmentOnce, warnOfExposure } from "./clean_process.ts";
+import {
+  adoptUploads,
+  findTools,
+  preparePlaces,
+  readBackends,
+  readLabelMaps,
+  readSecretFiles,
+} from "./environment.ts";
 import { type ServiceNotice, type ServiceOrder, startSandboxed } from "./sandbox.ts";
 
 /** How long closing may take after a signal; after that the process exits anyway. */
@@ -12,11 +20,13 @@ const CLOSE_DEADLINE_MS = 15_000;
 
 const EXIT_FAILED = 1;
 
-function main(): Promise<number> {
+function main(environment: Environment): Promise<number> {
   let start;
   try {
-    const config = readConfig(Deno.env.toObject());
-    start = { config, ...readEnvironment(config) };
+    const faults: string[] = [];
+    const variables = readSecretFiles(environment.variables, faults);
+    const config = readConfig(variables, faults);
+    start = { config, ...readEnvironment(config, variables) };
   } catch (error) {
     if (!(error instanceof ConfigFaults)) throw error;
     console.error(error.message);
@@ -25,6 +35,7 @@ function main(): Promise<number> {
   const world = realWorld(openLog(start.config.logFilter).child("main"));
   const { log } = world;
   for (const warning of start.config.warnings) log.warn(warning);
+  warnOfExposure(log, environment);
   const { uploadRoot } = start.places;
   try {
     const adopted = adoptUploads(start.places);
@@ -52,13 +63,13 @@ function main(): Promise<number> {
 }
 
 /** What the sandboxed service cannot find or read itself. All faults are reported together, like those of the variables. */
-function readEnvironment(config: Config) {
+function readEnvironment(config: Config, variables: Readonly<Record<string, string>>) {
   const faults: string[] = [];
   const environment = {
     tools: findTools(config, faults),
     places: preparePlaces(config, faults),
     labelMaps: readLabelMaps(config, faults),
-    backendFile: readBackends(config, Deno.env.toObject(), faults),
+    backendFile: readBackends(config, variables, faults),
   };
   if (faults.length > 0) throw new ConfigFaults(faults);
   return environment;
@@ -81,4 +92,4 @@ function closeOnSignal(worker: Worker, world: World, exit: (code: number) => voi
   Deno.addSignalListener("SIGTERM", onSignal);
 }
 
-if (import.meta.main) Deno.exit(await main());
+if (import.meta.main) Deno.exit(await main(readEnvironmentOnce()));

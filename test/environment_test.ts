@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { readConfig } from "../src/base/config.ts";
-import { readBackends } from "../src/environment.ts";
+import { readBackends, readSecretFiles } from "../src/environment.ts";
+import { TemporaryFolder } from "./support/folders.ts";
 import { startModelServer } from "./support/models/model_server.ts";
 import { startService } from "./support/service.ts";
 
@@ -96,4 +97,51 @@ Deno.test("a service starts with the backends of its file", async () => {
     backendFile: '[[backends]]\nname = "edge"\ntype = "openai_compat"\nbase_url = "${MODEL_URL}"\n',
   });
   assert.equal((await test.call("GET", "/v1/health")).status, 200);
+});
+
+Deno.test("each secret may come from a file instead of its variable, never from both", () => {
+  using folder = new TemporaryFolder();
+  const read = (name: string, content: string | Uint8Array | null, env: Record<string, string> = {}) => {
+    const path = join(folder.path, "secret");
+    if (content === null) Deno.removeSync(path);
+    if (content !== null) {
+      Deno.writeFileSync(path, typeof content === "string" ? new TextEncoder().encode(content) : content);
+    }
+    const faults: string[] = [];
+    const value = readSecretFiles({ ...env, [`${name}_FILE`]: path }, faults)[name];
+    return { value, faults: faults.map((fault) => fault.replace(path, "PATH")) };
+  };
+  for (
+    const name of [
+      "SERVICE_API_KEYS",
+      "SERVICE_WEBHOOK_SECRET",
+      "SERVICE_VLLM_API_KEY",
+      "SERVICE_SGLANG_API_KEY",
+      "SERVICE_WEBRTC_TURN_CREDENTIAL",
+      "SERVICE_MIRROR_URL",
+    ]
+  ) {
+    assert.deepEqual(read(name, "hunter2\n"), { value: "hunter2", faults: [] });
+    assert.deepEqual(read(name, " a\r\n", { [name]: "" }), { value: " a", faults: [] });
+    const both = read(name, "hunter2\n", { [name]: "hunter3" });
+    assert.deepEqual(both.faults, [`${name}_FILE and ${name} must not both be set: remove one of them`]);
+    for (const content of [null, "", "hunter2\nhunter3", "\n", "x".repeat(70_000), new Uint8Array([0xff])]) {
+      const { value, faults } = read(name, content);
+      assert.equal(value, undefined);
+      assert.equal(faults.length, 1);
+      assert.match(
+        faults[0]!,
+        new RegExp(`^${name}_FILE must name a file with one line of UTF-8 text, got "PATH": `),
+      );
+      assert.doesNotMatch(faults[0]!, /hunter/);
+    }
+  }
+  assert.equal(readSecretFiles({ SERVICE_BIND_ADDR_FILE: "/etc/passwd" }, []).SERVICE_BIND_ADDR, undefined);
+  const config = readConfig({
+    SERVICE_API_KEYS: "k",
+    SERVICE_MIRROR_URL_FILE: "x",
+    SERVICE_BIND_ADDR_FILE: "x",
+  });
+  assert.deepEqual(config.unknownVariables, ["SERVICE_BIND_ADDR_FILE"]);
+  assert.throws(() => readConfig({}, ["earlier"]), /2 fault.*\nearlier\nSERVICE_API_KEYS must/s);
 });

@@ -11,7 +11,7 @@ interface Ended {
 /** Starts `main.ts` as an operator would; `whenListening` gets its address, then a SIGTERM ends it. */
 async function runMain(
   env: Record<string, string>,
-  whenListening?: (url: string) => Promise<void>,
+  whenListening?: (url: string, pid: number) => Promise<void>,
 ): Promise<Ended> {
   const dataDir = Deno.makeTempDirSync({ prefix: "service-main-" });
   const child = new Deno.Command(Deno.execPath(), {
@@ -27,7 +27,7 @@ async function runMain(
     stdout += chunk;
     const url = /listening on (http:\S+)\n/.exec(stdout)?.[1];
     if (url && !/listening on (http:\S+)\n/.test(before)) {
-      await whenListening?.(url);
+      await whenListening?.(url, child.pid);
       child.kill("SIGTERM");
     }
   }
@@ -172,4 +172,37 @@ Deno.test("a client that does not read its answer cannot keep the process from e
   connection?.close();
   assert.equal(code, 0);
   assert.match(stdout, /responses under way did not end/);
+});
+
+Deno.test("the environment of a running service tells no setting, whoever may read it", async () => {
+  const folder = Deno.makeTempDirSync({ prefix: "service-secrets-" });
+  Deno.writeTextFileSync(join(folder, "webhook"), "hunter2".repeat(6));
+  // Longer than a pipe is by default: a machine may have a large environment.
+  const env = {
+    OTHER_TOKEN: "hunter2".repeat(16_000),
+    SERVICE_API_KEYS: "hunter2",
+    SERVICE_ALLOW_PRIVATE_WEBHOOKS: "1",
+  };
+  let seen = "";
+  const ended = await runMain(
+    { ...env, SERVICE_WEBHOOK_SECRET_FILE: join(folder, "webhook") },
+    async (url, pid) => {
+      seen = Deno.readTextFileSync(`/proc/${pid}/environ`) + Deno.readTextFileSync(`/proc/${pid}/cmdline`);
+      const post = (path: string, body: unknown) =>
+        fetch(`${url}${path}`, {
+          method: "POST",
+          headers: { "x-api-key": "hunter2", "content-type": "application/json" },
+          body: JSON.stringify(body),
+        });
+      const { run_id } = await (await post("/v1/runs", {})).json();
+      // 503 without the secret.
+      const hook = await post(`/v1/runs/${run_id}/webhooks`, { url: "http://127.0.0.1:9/" });
+      assert.equal(hook.status, 201, await hook.text());
+    },
+  );
+  Deno.removeSync(folder, { recursive: true });
+  assert.equal(ended.code, 0, ended.stderr);
+  assert.match(seen, /(^|\0)PATH=/);
+  assert.doesNotMatch(seen, /hunter2|SERVICE_/);
+  assert.doesNotMatch(ended.stdout + ended.stderr, /hunter2|keeps the settings/);
 });

@@ -35,9 +35,12 @@ export class ConfigFaults extends Error {
   }
 }
 
-/** Reads and checks the whole environment. Throws {@link ConfigFaults} with all faults together. */
-export function readConfig(env: Readonly<Record<string, string | undefined>>): Config {
-  const faults: string[] = [];
+/** Reads and checks the whole environment. Throws {@link ConfigFaults} with all faults together, `earlier` ones included. */
+export function readConfig(
+  env: Readonly<Record<string, string | undefined>>,
+  earlier: readonly string[] = [],
+): Config {
+  const faults = [...earlier];
   const fields: Record<string, unknown> = {};
   for (const [name, row] of Object.entries(SETTINGS)) {
     const given = env[name];
@@ -61,6 +64,15 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
   read.warnings = warnings;
   if (faults.length > 0) throw new ConfigFaults(faults);
   return frozen(read);
+}
+
+const OF_FILE = "_FILE";
+
+/** The variable that names the file of each secret setting, with the setting: `[SERVICE_API_KEYS_FILE, SERVICE_API_KEYS]`. */
+export function secretFileVariables(): [fileVariable: string, setting: SettingName][] {
+  return (Object.keys(SETTINGS) as SettingName[])
+    .filter((name) => SETTINGS[name].isSecret)
+    .map((name) => [`${name}${OF_FILE}`, name]);
 }
 
 /** Variables with this prefix that other programs of the project read: the command line client and the scripts. */
@@ -87,7 +99,8 @@ function warningsOfNoEffect(env: Readonly<Record<string, string | undefined>>): 
 
 function isUnknown(name: string): boolean {
   return name.startsWith("SERVICE_") && !Object.hasOwn(SETTINGS, name) &&
-    !VARIABLES_OF_OTHER_PROGRAMS.has(name);
+    !VARIABLES_OF_OTHER_PROGRAMS.has(name) &&
+    !secretFileVariables().some(([fileVariable]) => fileVariable === name);
 }
 
 /** Rules that take more than one variable. */
