@@ -108,7 +108,7 @@ export const SETTINGS = {
     "requireApiKey",
     "true",
     boolean,
-    "Whether a request needs the `x-api-key` header; without it every caller is the principal `public`",
+    "Whether a request needs an API key; without this every caller is the principal `public`",
   ),
   SERVICE_API_KEYS: setting(
     "apiKeys",

@@ -27,7 +27,7 @@ import { SSE_ROUTES } from "./sse.ts";
 import { SYSTEM_ROUTES } from "./routes/system.ts";
 import { TRIGGER_ROUTES } from "./routes/triggers.ts";
 import { WEBHOOK_ROUTES } from "./routes/webhooks.ts";
-import { WHIP_ROUTES } from "./routes/whip.ts";
+import { WHIP_ROUTES, whipOptions } from "./routes/whip.ts";
 
 export const ROUTES: readonly Route[] = [
   ...SYSTEM_ROUTES,
@@ -122,7 +122,7 @@ export function createApp(options: AppOptions): App {
     },
   };
 
-  /** The order of the checks: global limit, preflight, key, the principal's limit, then the routes. See docs/api.md#authentication. */
+  /** The order of the checks: global limit, `OPTIONS`, key, the principal's limit, then the routes. See docs/api.md#authentication. */
   function admitted(request: Request): Response | Promise<Response> {
     const caller = new RequestCaller(requestId(++requests), request);
     try {
@@ -130,6 +130,8 @@ export function createApp(options: AppOptions): App {
       if (request.url.length > LIMITS.body.urlCharacters) throw new Rejection(414, "The URL is too long");
       const preflight = edge.cors.preflight(request);
       if (preflight) return preflight;
+      const described = whipOptions(request.method, pathOf(request.url));
+      if (described) return described;
       const admission = guard.admit(pathOf(request.url), request.headers);
       if (admission.isAuthenticated) edge.takePrincipal(admission.principalKey);
       caller.admitted(admission);

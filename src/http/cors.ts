@@ -4,10 +4,15 @@ import { Refusal } from "../base/refusal.ts";
 import { LIMITS } from "../model/limits.ts";
 import { plainText } from "./reply.ts";
 
-const METHODS = "GET,POST,PATCH,DELETE,OPTIONS";
-/** `last-event-id` is for browsers that resume the event stream with fetch, `if-match` for publishers that restart ICE. */
-const REQUEST_HEADERS = "content-type,x-api-key,x-tenant-id,x-attach-config,last-event-id,if-match";
-const EXPOSED_HEADERS = "location,x-service-run-id,link,etag";
+/** Also the answer to a plain `OPTIONS` on a WHIP endpoint: publishers look there for `PATCH` before they trickle. */
+export const CORS_METHODS = "GET,POST,PATCH,DELETE,OPTIONS";
+/**
+ * `last-event-id` is for browsers that resume the event stream with fetch, `if-match` for publishers that restart ICE; some
+ * publishers send the tag of their session as `etag`.
+ */
+const REQUEST_HEADERS =
+  "content-type,x-api-key,authorization,x-tenant-id,x-attach-config,last-event-id,if-match,etag";
+const EXPOSED_HEADERS = "location,x-service-run-id,link,etag,accept-post,access-control-allow-methods";
 
 export class Cors {
   readonly #origins: ReadonlySet<string>;
@@ -35,7 +40,7 @@ export class Cors {
       throw new Refusal("cors_forbidden", "Cannot serve this origin as it is not listed");
     }
     return plainText("", 204, {
-      "access-control-allow-methods": METHODS,
+      "access-control-allow-methods": CORS_METHODS,
       "access-control-allow-headers": REQUEST_HEADERS,
       "access-control-max-age": String(LIMITS.cors.preflightMaxAgeSeconds),
     });

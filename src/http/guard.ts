@@ -1,4 +1,4 @@
-/** Authentication: the API key determines the principal, or the request is 401. See docs/api.md#authentication. */
+/** Authentication: the API key, in `x-api-key` or as a bearer token, determines the principal, or the request is 401. See docs/api.md#authentication. */
 
 import { timingSafeEqual } from "node:crypto";
 import { Refusal, refuse } from "../base/refusal.ts";
@@ -58,7 +58,7 @@ export class Guard {
     if (!requireApiKey && !isGuardedMetrics) {
       return { principalKey: PUBLIC_PRINCIPAL, tenantId, isAuthenticated: false };
     }
-    const principalKey = this.#principalOf(headers.get("x-api-key"));
+    const principalKey = this.#principalOf(keyIn(headers));
     if (requireApiKey && requireTenantId && !tenantId) {
       throw new Refusal("unauthorized", "Cannot serve this request without an x-tenant-id header");
     }
@@ -77,8 +77,18 @@ export class Guard {
       }
     }
     if (principalKey === undefined) {
-      throw new Refusal("unauthorized", "Cannot serve this request without a valid x-api-key header");
+      throw new Refusal(
+        "unauthorized",
+        "Cannot serve this request without a valid API key in x-api-key or Authorization: Bearer",
+      );
     }
     return principalKey;
   }
+}
+
+/** The key of a request; null without one. Two that differ are none, so that nobody is taken for somebody else. */
+function keyIn(headers: Headers): string | null {
+  const key = headers.get("x-api-key");
+  const bearer = /^bearer +(.+)$/i.exec(headers.get("authorization") ?? "")?.[1] ?? null;
+  return key !== null && bearer !== null && key !== bearer ? null : key ?? bearer;
 }

@@ -20,7 +20,7 @@ Deno.test("a preflight of a listed origin is allowed without a key, any other is
   assert.equal(allowed.headers.get("access-control-allow-methods"), "GET,POST,PATCH,DELETE,OPTIONS");
   assert.equal(
     allowed.headers.get("access-control-allow-headers"),
-    "content-type,x-api-key,x-tenant-id,x-attach-config,last-event-id,if-match",
+    "content-type,x-api-key,authorization,x-tenant-id,x-attach-config,last-event-id,if-match,etag",
   );
   assert.equal(allowed.headers.get("access-control-max-age"), "600");
 
@@ -50,7 +50,10 @@ Deno.test("actual answers to a listed origin can be read by it, refusals too; ot
     for (const key of [KEY_A, "wrong"]) {
       const { headers } = await test.send(path, { headers: { origin: PAGE, "x-api-key": key } });
       assert.equal(headers.get("access-control-allow-origin"), PAGE, path);
-      assert.equal(headers.get("access-control-expose-headers"), "location,x-service-run-id,link,etag");
+      assert.equal(
+        headers.get("access-control-expose-headers"),
+        "location,x-service-run-id,link,etag,accept-post,access-control-allow-methods",
+      );
       assert.match(headers.get("vary") ?? "", /origin/);
     }
   }

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { KEY_A, startService } from "../support/service.ts";
+import { KEY_A, KEY_B, startService } from "../support/service.ts";
 
 Deno.test("every route but health needs a key, and an unknown route without one is 401 too", async () => {
   await using test = await startService();
@@ -13,6 +13,31 @@ Deno.test("every route but health needs a key, and an unknown route without one 
     }
   }
   assert.equal((await test.call("GET", "/v1/runs")).status, 200);
+});
+
+Deno.test("a key may come as a bearer token, and one that contradicts x-api-key is none", async () => {
+  await using test = await startService();
+  const check = async (headers: Record<string, string>, status: number) =>
+    assert.equal((await test.send("/v1/runs", { headers })).status, status, JSON.stringify(headers));
+  await check({ authorization: `Bearer ${KEY_A}` }, 200);
+  await check({ authorization: `bearer  ${KEY_A}` }, 200);
+  await check({ authorization: `Bearer ${KEY_A}`, "x-api-key": KEY_A }, 200);
+  await check({ authorization: `Bearer ${KEY_A}`, "x-api-key": KEY_B }, 401);
+  await check({ authorization: "Bearer wrong", "x-api-key": KEY_A }, 401);
+  await check({ authorization: `Bearer ${KEY_A}`, "x-api-key": "wrong" }, 401);
+  await check({ authorization: `Bearer ${KEY_A}`, "x-api-key": "" }, 401);
+  await check({ authorization: "Bearer wrong" }, 401);
+  await check({ authorization: "Bearer" }, 401);
+  await check({ authorization: `Basic ${KEY_A}` }, 401);
+  await check({ authorization: KEY_A }, 401);
+  await check({ authorization: "Basic dXNlcjpwYXNz", "x-api-key": KEY_A }, 200);
+  const mine = await test.send("/v1/runs", {
+    method: "POST",
+    headers: { authorization: `Bearer ${KEY_B}`, "content-type": "application/json" },
+    body: "{}",
+  });
+  assert.equal((await test.call("GET", `/v1/runs/${mine.json.run_id}`, undefined, KEY_B)).status, 200);
+  assert.equal((await test.call("GET", `/v1/runs/${mine.json.run_id}`, undefined, KEY_A)).status, 404);
 });
 
 Deno.test("in open mode every caller is public, whatever key comes along", async () => {

@@ -5,6 +5,7 @@ import { LiveRefused } from "../../flow/live/session.ts";
 import { PROMPT_BODY } from "../../model/api/live.ts";
 import { LIMITS } from "../../model/limits.ts";
 import { readJson, readText } from "../body.ts";
+import { CORS_METHODS } from "../cors.ts";
 import { parameter, type Route, type RouteCall } from "../call.ts";
 import { COMMON_HEADERS, json, plainText, Rejection } from "../reply.ts";
 
@@ -75,6 +76,16 @@ export const WHIP_ROUTES: readonly Route[] = [
   },
 ];
 
+/** The answer to `OPTIONS` on a WHIP URL (RFC 9725, 4.2), which needs no key; undefined for other requests. */
+export function whipOptions(method: string, path: string): Response | undefined {
+  if (method !== "OPTIONS" || (path !== WHIP && !SESSION_PATH.test(path))) return undefined;
+  return plainText("", 204, {
+    "accept-post": "application/sdp",
+    "access-control-allow-methods": CORS_METHODS,
+  });
+}
+
+const SESSION_PATH = /^\/v1\/stream\/whip\/[^/]+$/;
 const TEXT_BODY = { limitBytes: LIMITS.body.jsonBytes, readMs: LIMITS.body.jsonReadMs };
 
 function updatePrompt(call: RouteCall, body: Parameters<RouteCall["whip"]["updatePrompt"]>[2]) {

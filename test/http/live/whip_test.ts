@@ -416,6 +416,24 @@ Deno.test("a body that is no prompt is turned away before the session is looked 
   assert.deepEqual(nothing.json, { session_id: session.sessionId, prompt: null, output_schema: null });
 });
 
+Deno.test("a publisher that only has a bearer key publishes, and asks before what it may post and trickle", async () => {
+  await using test = await startLive();
+  for (const path of [WHIP, `${WHIP}/sess-0000000000000000`]) {
+    const { status, headers, text } = await test.send(path, { method: "OPTIONS" });
+    assert.equal(status, 204);
+    assert.equal(text, "");
+    assert.equal(headers.get("accept-post"), "application/sdp");
+    assert.ok(headers.get("access-control-allow-methods")!.split(",").includes("PATCH"));
+  }
+  assert.equal((await test.send(`${WHIP}/a/prompt`, { method: "OPTIONS" })).status, 401);
+  const bearer = { authorization: `Bearer ${KEY_A}` };
+  const accepted = await offer(test, { key: null, headers: bearer });
+  assert.equal(accepted.status, 201, accepted.text);
+  const path = accepted.headers.get("location")!;
+  assert.equal((await test.send(path, { method: "PATCH", headers: bearer, body: "" })).status, 204);
+  assert.equal((await test.send(path, { method: "DELETE", headers: bearer })).status, 200);
+});
+
 Deno.test("a browser of a listed origin may publish and read what it is answered", async () => {
   await using test = await startLive({ SERVICE_CORS_ALLOWED_ORIGINS: "https://ui.example.org" });
   const headers = { origin: "https://ui.example.org" };
@@ -431,7 +449,7 @@ Deno.test("a browser of a listed origin may publish and read what it is answered
   });
   assert.equal(preflight.status, 204);
   const allowed = preflight.headers.get("access-control-allow-headers")!.split(",");
-  for (const name of ["content-type", "x-api-key", "x-attach-config", "if-match"]) {
+  for (const name of ["content-type", "x-api-key", "authorization", "x-attach-config", "if-match", "etag"]) {
     assert.ok(allowed.includes(name), name);
   }
   const refused = await offer(test, { offer: "", headers });
