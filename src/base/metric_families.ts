@@ -92,6 +92,23 @@ export const FAMILIES = {
   ),
   service_pipeline_keyframes_total: counter("Keyframes passed to inference"),
   service_pipeline_keyframes_dropped_total: counter("Keyframes dropped before inference"),
+  service_pipeline_keyframes_undescribed_total: {
+    ...counter("Keyframes and clips of live sessions that got no new description, by reason"),
+    labels: {
+      reason: [
+        "loop",
+        "queue_full",
+        "not_encoded",
+        "cap",
+        "reused",
+        "not_served",
+        "provider_failed",
+        "repeated",
+        "not_stored",
+        "session_ended",
+      ],
+    },
+  },
   service_pipeline_sink_keyframes_dropped_total: counter("Keyframes dropped before they were stored"),
   service_pipeline_keyframe_blobs_written_total: counter("Keyframe blobs written"),
   service_pipeline_keyframe_blobs_reused_total: counter("Keyframe blobs that had been stored before"),

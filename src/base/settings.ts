@@ -432,12 +432,10 @@ export const SETTINGS = {
     "Model calls of each live stream at once",
     { noEffect: ONE_WORKER },
   ),
-  SERVICE_WEBRTC_FIRST_PASS_MODEL: setting(
+  SERVICE_WEBRTC_FIRST_PASS_MODEL: optional(
     "webrtc.firstPassModel",
-    "Qwen/Qwen3-VL-8B-Instruct",
     nonBlankText,
-    "Model that describes the keyframes of live sessions",
-    { emptyIsUnset: true },
+    "Model that describes the keyframes of live sessions; unset means the only model of the backend file, else `Qwen/Qwen3-VL-8B-Instruct`",
   ),
   SERVICE_WEBRTC_SECOND_PASS_MODEL: optional(
     "webrtc.secondPassModel",

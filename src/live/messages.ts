@@ -230,8 +230,10 @@ export interface LiveCounts {
   readonly framesDropped: number;
   readonly gateFramesAnalyzed: number;
   readonly gateKeyframesSelected: number;
-  /** Kept frames that were not reported: no credit, too large, or part of a loop. */
-  readonly keyframesDropped: number;
+  /** Kept frames that were not reported: part of a loop, without a credit, or without a JPEG. */
+  readonly keyframesLooping: number;
+  readonly keyframesWithoutCredit: number;
+  readonly keyframesNotEncoded: number;
   readonly decodePendingSanityViolations: number;
   readonly zoneQueueDropped: number;
   readonly triggerQueueDropped: number;

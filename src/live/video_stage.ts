@@ -113,8 +113,10 @@ export class VideoStage implements AsyncDisposable {
     const { settings, outbox, counts } = this.#options;
     const isWanted = isKept && settings.wantsKeyframes;
     const isKeyframe = isWanted && !isLooping && outbox.take("pictures");
-    if (isWanted && !isKeyframe) counts.add("keyframesDropped");
     const hasEvidence = (zone !== null || trigger !== null) && outbox.take("evidence");
+    if (isWanted && !isKeyframe && !hasEvidence) {
+      counts.add(isLooping ? "keyframesLooping" : "keyframesWithoutCredit");
+    }
     if (hasEvidence) return { isKeyframe, zone, trigger };
     this.#countLostEvidence({ zone, trigger });
     return isKeyframe ? { isKeyframe, zone: null, trigger: null } : null;
@@ -130,7 +132,7 @@ export class VideoStage implements AsyncDisposable {
       return outbox.send({ kind: "picture", picture }, [jpeg.buffer]);
     }
     if (isKept) this.#analysis.discard(frameIndex);
-    if (reasons.isKeyframe) counts.add("keyframesDropped");
+    if (reasons.isKeyframe) counts.add("keyframesNotEncoded");
     this.#countLostEvidence(reasons);
     const hasEvidence = reasons.zone !== null || reasons.trigger !== null;
     outbox.giveBack({ pictures: reasons.isKeyframe ? 1 : 0, evidence: hasEvidence ? 1 : 0 });

@@ -16,8 +16,12 @@ import type { Sources } from "../flow/sources.ts";
 import type { IceSettings } from "../live/messages.ts";
 import { LiveWorkerPool, type LiveWorkers } from "../live/worker_pool.ts";
 import { liveCodecs } from "../media/live/live_codecs.ts";
+import { quoted } from "../model/field_rules.ts";
+import type { BackendSettings } from "../model/infer/backend_file.ts";
 import type { AttachContext } from "../model/live/attach.ts";
+import { type LiveModels, liveModels } from "../model/live/live_models.ts";
 import type { VideoCodec } from "../model/live/offer.ts";
+import { noProviderDescription } from "../model/live/prompt.ts";
 import type { RestrictedZone } from "../model/policies/zone.ts";
 import { TriggerDatagramSender } from "../remote/trigger_datagram_sender.ts";
 import { EmbeddingSidecar } from "../remote/sidecars/embedding_sidecar.ts";
@@ -41,6 +45,8 @@ export interface LiveOptions {
   readonly store: Store;
   readonly media: Media;
   readonly models: Models;
+  /** The backends behind `models`. */
+  readonly backends: readonly BackendSettings[];
   readonly sources: Sources;
   readonly work: RunWork;
   readonly world: World;
@@ -96,6 +102,30 @@ interface SessionsOptions extends LiveOptions {
   readonly ice: IceSettings;
 }
 
+/** Whether the models of live sessions are served is known from here on: what is not served is said once in the log. */
+function openLiveModels(
+  { config, backends, models: { inference }, world }: LiveOptions,
+): { readonly models: LiveModels; readonly notServed: string | null } {
+  const log = world.log.child("live");
+  const models = liveModels(config.webrtc, backends);
+  const { firstPassModel: first, secondPassModel: second } = models;
+  const { served, isConfigured: hasBackends } = inference;
+  if (!served.includes(first)) {
+    const notServed = noProviderDescription(first, { hasBackends });
+    const wayOut = hasBackends
+      ? `set SERVICE_WEBRTC_FIRST_PASS_MODEL to one of ${served.join(", ")}`
+      : "set SERVICE_VLLM_BASE_URL or SERVICE_SGLANG_BASE_URL, or name a backend in the file of SERVICE_CONFIG";
+    log.warn(`live sessions are not described: ${notServed}; ${wayOut}`);
+    return { models, notServed };
+  }
+  if (second === null || served.includes(second)) return { models, notServed: null };
+  log.warn(
+    `no second model is asked about live sessions: no inference provider serves ${quoted(second)}; ` +
+      `set SERVICE_WEBRTC_SECOND_PASS_MODEL to one of ${served.join(", ")}, or unset it`,
+  );
+  return { models: { ...models, secondPassModel: null }, notServed: null };
+}
+
 function openSessions(opening: AsyncDisposableStack, options: SessionsOptions): LiveSessionFactory {
   const { config, tools, store, models, registry, ice, world, metrics } = options;
   const { audioSidecar } = models;
@@ -115,7 +145,7 @@ function openSessions(opening: AsyncDisposableStack, options: SessionsOptions): 
       world,
     }),
     inference: models.inference,
-    models: config.webrtc,
+    ...openLiveModels(options),
     audio: audioSidecar && { sidecar: audioSidecar, tools, timeoutMs },
     datagrams: openDatagrams(opening, config, world),
     thresholds: config.gateThresholds,

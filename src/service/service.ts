@@ -80,6 +80,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
     store,
     media,
     models,
+    backends,
     sources,
     work,
     world,

@@ -69,6 +69,11 @@ export class Inference implements Disposable {
     return this.#options.providers.isConfigured;
   }
 
+  /** The canonical ids that a backend is configured for. */
+  get served(): readonly string[] {
+    return this.#options.providers.served;
+  }
+
   /** Whether the backend that would serve `model` takes binary clips. */
   hasBinaryMedia(model: string): boolean {
     return this.#options.providers.hasBinaryMedia(model);

@@ -5,10 +5,10 @@ import { timer } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import type { FrameFacts } from "../../live/messages.ts";
 import { event } from "../../model/events/event_table.ts";
-import { InferenceFailed } from "../../model/infer/inference.ts";
+import { InferenceFailed, type InferenceFailure } from "../../model/infer/inference.ts";
 import { LIMITS } from "../../model/limits.ts";
 import { Descriptions } from "../../model/live/description.ts";
-import { clipPrompt, keyframePrompt, NO_PROVIDER_DESCRIPTION } from "../../model/live/prompt.ts";
+import { clipPrompt, keyframePrompt } from "../../model/live/prompt.ts";
 import {
   CLIP_CONFIDENCE,
   type KeyframeEventType,
@@ -18,7 +18,7 @@ import {
 import type { NewEvent } from "../../model/runs/run.ts";
 import type { SessionNovelty } from "./novelty.ts";
 import type { LiveQuestions, LiveReply } from "./questions.ts";
-import type { LiveJournal, SessionIdentity } from "./journal.ts";
+import type { LiveJournal, SessionIdentity, Undescribed } from "./journal.ts";
 
 export interface PromptChange {
   /** Null goes back to the built-in prompt. */
@@ -38,8 +38,9 @@ export class NotAcknowledged extends Error {
 export interface DescriberOptions {
   readonly identity: SessionIdentity;
   readonly journal: LiveJournal;
-  /** Null where no model is configured: every picture then gets the same fixed description. */
+  /** Null where no backend serves the model of live sessions: `notServed` is then the description of every picture. */
   readonly questions: LiveQuestions | null;
+  readonly notServed: string;
   readonly novelty: SessionNovelty | null;
   /** The prompt that the session starts with; null for the built-in one. */
   readonly prompt: string | null;
@@ -76,6 +77,7 @@ export class Describer {
   /** The last description, not shortened. */
   #lastText = "";
   #isBusy = false;
+  readonly #loggedFailures = new Set<InferenceFailure>();
   #isClosed = false;
 
   constructor(options: DescriberOptions) {
@@ -111,50 +113,59 @@ export class Describer {
   }
 
   /**
-   * Why a frame has no `vlm` event: every reason, in the order in which they are decided. Each one counts the metric
-   * behind it; `dropped` stands for service_pipeline_keyframes_dropped_total.
+   * Why a frame has no `vlm` event: every reason, in the order in which they are decided. The word behind a reason is
+   * its label in service_pipeline_keyframes_undescribed_total.
    *
    * In the Worker (`VideoStage` of src/live):
    *  1. The gate discarded the frame (see docs/frames.md#gate).
    *  2. The session describes clips, not keyframes: it writes `clip_vlm`.
-   *  3. The frame belongs to a loop of the source.              dropped, and service_pipeline_loop_detected_total
-   *  4. 32 keyframes are not acknowledged yet.                  dropped
-   *  5. The frame cannot be made a JPEG, or a too large one.    dropped
+   *  3. The frame belongs to a loop of the source.              loop
+   *  4. 32 keyframes are not acknowledged yet.                  queue_full
+   *  5. The frame cannot be made a JPEG, or a too large one.    not_encoded
    *
    * In the session (`LiveSession#offerKeyframe`):
-   *  6. The queue of keyframes is full, or the session ends
-   *     before the keyframe is described.                       dropped
+   *  6. The queue of keyframes is full.                         queue_full
+   *     The session ends before the keyframe is described.      session_ended
    *
    * Here:
-   *  7. The session has used up its output tokens.              dropped
-   *  8. The novelty sidecar finds nothing new in the picture.   service_pipeline_novelty_reused_total
-   *  9. The model failed or was late, or admission refused
-   *     the call.                                               service_infer_requests_total{status="error"}
-   *     Or the model answered with an empty text.
-   * 10. The model was asked only to check a decision of 8.      service_pipeline_novelty_shadow_sampled_total
+   *  7. The session has used up its output tokens.              cap
+   *  8. The novelty sidecar finds nothing new in the picture,
+   *     or the model was asked only to check such a decision.   reused
+   *  9. No backend serves the model of live sessions; the
+   *     first picture has a `vlm` event that says so.           not_served
+   * 10. The model failed or was late, admission refused the
+   *     call, or the answer was an empty text.                  provider_failed
    * 11. The second model described it: `vlm_tiered` is written instead of `vlm`.
-   * 12. The text equals the last description; `keyframe_stored` is still written.
-   * 13. The run has ended, or the disk refused the event.       service_timeline_append_failures_total
+   * 12. The text equals the last description; `keyframe_stored`
+   *     is still written.                                       repeated
+   * 13. The disk refused the events.                            not_stored
+   *     The run has ended meanwhile.                            session_ended
    *
-   * Rejects only with the reason of the signal. See docs/live.md#descriptions.
+   * Rejects only with the reason of the signal. See docs/live.md#stages-and-queues.
    */
-  async keyframe(picture: DescribedPicture, signal: AbortSignal): Promise<void> {
-    const { metrics } = this.#options;
-    if (this.#options.questions && !this.#options.questions.hasTokens) {
-      metrics.add("service_pipeline_keyframes_dropped_total");
-      return;
-    }
-    await this.#whileBusy(() => this.#describeKeyframe(picture, signal));
+  keyframe(picture: DescribedPicture, signal: AbortSignal): Promise<void> {
+    return this.#described(signal, () => this.#describeKeyframe(picture, signal));
   }
 
   /** The same for a clip, except that a failure of the model writes a `clip_vlm` event with the error. */
-  async clip(clip: LiveClip, signal: AbortSignal): Promise<void> {
-    const { questions, metrics } = this.#options;
-    if (questions && !questions.hasTokens) {
-      metrics.add("service_pipeline_keyframes_dropped_total");
-      return;
+  clip(clip: LiveClip, signal: AbortSignal): Promise<void> {
+    return this.#described(signal, () => this.#describeClip(clip, signal));
+  }
+
+  /** `describe` says why there is no new description; null where there is one. */
+  async #described(signal: AbortSignal, describe: () => Promise<Undescribed | null>): Promise<void> {
+    const { questions, journal } = this.#options;
+    if (questions && !questions.hasTokens) return journal.dropped("cap");
+    try {
+      await this.#whileBusy(async () => {
+        const reason = await describe();
+        if (!questions) journal.undescribed("not_served");
+        else if (reason !== null) journal.undescribed(reason);
+      });
+    } catch (error) {
+      if (signal.aborted) journal.undescribed("session_ended");
+      throw error;
     }
-    await this.#whileBusy(() => this.#describeClip(clip, signal));
   }
 
   async #whileBusy(work: () => Promise<void>): Promise<void> {
@@ -171,21 +182,21 @@ export class Describer {
     }
   }
 
-  async #describeKeyframe(picture: DescribedPicture, signal: AbortSignal): Promise<void> {
+  async #describeKeyframe(picture: DescribedPicture, signal: AbortSignal): Promise<Undescribed | null> {
     const { novelty, metrics } = this.#options;
     const { frame, jpeg } = picture;
     const step = await novelty?.step(jpeg, frame.ptsMs, signal);
-    if (step?.verdict === "reuse") return;
+    if (step?.verdict === "reuse") return "reused";
     metrics.add("service_pipeline_keyframes_total");
     const reply = await this.#askAbout(picture, signal);
-    if (reply === null) return;
+    if (reply === null) return "provider_failed";
     if (step?.verdict === "shadow") {
       novelty!.compared(this.#lastText, reply.text);
-      return;
+      return "reused";
     }
     step?.commit();
     const { kind } = reply.isTiered ? { kind: "vlm_tiered" } as const : { kind: "vlm" } as const;
-    await this.#write({ ...picture, kind, text: reply.text, confidence: frame.confidence });
+    return await this.#write({ ...picture, kind, text: reply.text, confidence: frame.confidence });
   }
 
   /** Null where the model gives no answer. */
@@ -194,7 +205,7 @@ export class Describer {
     signal: AbortSignal,
   ): Promise<LiveReply | null> {
     const { questions } = this.#options;
-    if (!questions) return NO_PROVIDER;
+    if (!questions) return this.#notServed;
     const { confidence, novelty, motion, ptsMs } = frame;
     const gate = { trigger, confidence, novelty, motion, ptsMs };
     const { prompt, outputSchema } = this.#change;
@@ -208,11 +219,15 @@ export class Describer {
     } catch (error) {
       if (!(error instanceof InferenceFailed)) throw error;
       signal.throwIfAborted();
+      this.#logFailure(error);
       return null;
     }
   }
 
-  async #describeClip({ frame, startPtsMs, jpegs }: LiveClip, signal: AbortSignal): Promise<void> {
+  async #describeClip(
+    { frame, startPtsMs, jpegs }: LiveClip,
+    signal: AbortSignal,
+  ): Promise<Undescribed | null> {
     const { questions, journal, identity: { runId, sessionId } } = this.#options;
     const { prompt, outputSchema } = this.#change;
     const { ptsMs } = frame;
@@ -224,23 +239,25 @@ export class Describer {
           outputSchema,
           images: jpegs,
         }, signal)
-        : NO_PROVIDER;
+        : this.#notServed;
       const { kind } = reply.isTiered ? { kind: "clip_vlm_tiered" } as const : { kind: "clip_vlm" } as const;
       const last = { frame, jpeg: jpegs.at(-1)!, eventType: kind, trigger: kind } as const;
-      await this.#write({ ...last, kind, text: reply.text, confidence: CLIP_CONFIDENCE });
+      return await this.#write({ ...last, kind, text: reply.text, confidence: CLIP_CONFIDENCE });
     } catch (error) {
       if (!(error instanceof InferenceFailed)) throw error;
       signal.throwIfAborted();
+      this.#logFailure(error);
       const description = `clip_vlm_error: ${error.failure}`;
       const observation = { sessionId, frame, confidence: CLIP_CONFIDENCE, description };
       journal.append([event("clip_vlm", runId, observationPayload(observation))]);
+      return "provider_failed";
     }
   }
 
   /** Writes the description, the state transition and the stored picture in this order, in one commit. */
   async #write(
     described: DescribedPicture & { kind: DescriptionKind; text: string; confidence: number },
-  ): Promise<void> {
+  ): Promise<Undescribed | null> {
     const { journal, metrics, identity: { runId, sessionId } } = this.#options;
     const { frame, jpeg, kind, text, confidence, trigger, eventType } = described;
     const ref = await journal.store(jpeg);
@@ -258,10 +275,27 @@ export class Describer {
     if (ref) {
       events.push(event("keyframe_stored", runId, keyframeStoredPayload(observation, eventType, ref)));
     }
-    journal.append(events);
+    const isWritten = journal.append(events).length > 0;
+    if (isRepeated) return "repeated";
+    return isWritten ? null : journal.isOpen ? "not_stored" : "session_ended";
+  }
+
+  get #notServed(): LiveReply {
+    return { text: this.#options.notServed, isTiered: false };
+  }
+
+  /** Each kind of failure once, as a session may ask thousands of times. */
+  #logFailure({ failure, message }: InferenceFailed): void {
+    if (this.#loggedFailures.has(failure)) return;
+    this.#loggedFailures.add(failure);
+    const { world, identity: { runId: run_id, sessionId: session_id } } = this.#options;
+    world.log.warn("a picture of a live session was not described", {
+      run_id,
+      session_id,
+      failure,
+      message,
+    });
   }
 }
 
 type DescriptionKind = "vlm" | "vlm_tiered" | "clip_vlm" | "clip_vlm_tiered";
-
-const NO_PROVIDER: LiveReply = { text: NO_PROVIDER_DESCRIPTION, isTiered: false };

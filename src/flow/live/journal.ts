@@ -1,6 +1,6 @@
 /** What one live session writes: events while its run is open, pictures before the events that name them, its counts. */
 
-import type { Metrics } from "../../base/metrics.ts";
+import type { LabelsOf, Metrics } from "../../base/metrics.ts";
 import { Refusal } from "../../base/refusal.ts";
 import { pause } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
@@ -21,6 +21,9 @@ export interface SessionIdentity {
   readonly principalKey: string;
   readonly source: LiveSource;
 }
+
+/** Why a keyframe or a clip got no new description. */
+export type Undescribed = LabelsOf<"service_pipeline_keyframes_undescribed_total">["reason"];
 
 export interface LiveJournalOptions {
   readonly timeline: Timeline;
@@ -111,14 +114,32 @@ export class LiveJournal {
     }
   }
 
+  /** Keyframes or clips that come to their end without a new description. See docs/live.md#stages-and-queues. */
+  undescribed(reason: Undescribed, amount = 1): void {
+    this.#options.metrics.add("service_pipeline_keyframes_undescribed_total", { reason }, amount);
+  }
+
+  /** The same for those that no model was to be asked about any more. */
+  dropped(reason: Undescribed, amount = 1): void {
+    this.undescribed(reason, amount);
+    this.#options.metrics.add("service_pipeline_keyframes_dropped_total", amount);
+  }
+
   /** Adds what the session's Worker counted since its last report. */
   count(counts: LiveCounts): void {
     const { metrics } = this.#options;
     for (const [name, metric] of METRIC_OF_COUNT) metrics.add(metric, counts[name]);
+    for (const [name, reason] of REASON_OF_COUNT) this.dropped(reason, counts[name]);
     for (const us of counts.decodeLatenciesUs) metrics.observe("service_pipeline_decode_latency_us", us);
     for (const us of counts.gateLatenciesUs) metrics.observe("service_pipeline_gate_latency_us", us);
   }
 }
+
+const REASON_OF_COUNT = [
+  ["keyframesLooping", "loop"],
+  ["keyframesWithoutCredit", "queue_full"],
+  ["keyframesNotEncoded", "not_encoded"],
+] as const;
 
 const METRIC_OF_COUNT = [
   ["rtpFramesReceived", "service_pipeline_rtp_frames_received_total"],
@@ -126,7 +147,6 @@ const METRIC_OF_COUNT = [
   ["framesDropped", "service_pipeline_frames_dropped_total"],
   ["gateFramesAnalyzed", "service_pipeline_gate_frames_analyzed_total"],
   ["gateKeyframesSelected", "service_pipeline_gate_keyframes_selected_total"],
-  ["keyframesDropped", "service_pipeline_keyframes_dropped_total"],
   ["decodePendingSanityViolations", "service_pipeline_decode_pending_sanity_violations_total"],
   ["zoneQueueDropped", "service_pipeline_restricted_zone_queue_dropped_total"],
   ["triggerQueueDropped", "service_pipeline_trigger_queue_dropped_total"],

@@ -4,20 +4,12 @@ import type { LatencyClass } from "../../base/admission.ts";
 import type { Metrics } from "../../base/metrics.ts";
 import type { World } from "../../base/world.ts";
 import { InferenceFailed, type InferenceRequest } from "../../model/infer/inference.ts";
+import type { LiveModels } from "../../model/live/live_models.ts";
 import { TokenRate } from "../../model/live/token_rate.ts";
 import { needsSecondPass } from "../../model/reason/answer.ts";
 import { TIER_LABEL_ANSWER } from "../../model/reason/schemas.ts";
 import type { Inference } from "../infer/inference.ts";
 import type { SessionIdentity } from "./journal.ts";
-
-/** SERVICE_WEBRTC_*_PASS_*. */
-export interface LiveModels {
-  readonly firstPassModel: string;
-  /** Undefined, or equal to the first model, for no second pass. */
-  readonly secondPassModel: string | undefined;
-  readonly secondPassThreshold: number;
-  readonly secondPassMaxTokens: number;
-}
 
 /** How long a question of one kind may take, and how urgent it is. See docs/models.md#admission. */
 interface QuestionLimits {
@@ -118,8 +110,8 @@ export class LiveQuestions {
     startedMs: number,
     signal: AbortSignal,
   ): Promise<string | null> {
-    const { firstPassModel, secondPassModel, secondPassMaxTokens } = this.#options.models;
-    if (!secondPassModel || secondPassModel === firstPassModel) return null;
+    const { secondPassModel, secondPassMaxTokens } = this.#options.models;
+    if (secondPassModel === null) return null;
     try {
       return await this.#pass(question, {
         model: secondPassModel,

@@ -294,13 +294,13 @@ export class LiveSession {
     const { frame, jpeg, isKeyframe } = picture;
     const reason = reasonOf(picture, this.#options.settings);
     if (this.#keyframes.offer({ frame, jpeg, ...reason, isCredited: isKeyframe })) return;
-    this.#options.metrics.add("service_pipeline_keyframes_dropped_total");
+    this.#options.journal.dropped(this.#ending ? "session_ended" : "queue_full");
     if (isKeyframe) this.#acknowledge({ pictures: 1 });
   }
 
   #onClip(clip: LiveClip): void {
     if (this.#clips.offer(clip)) return;
-    this.#options.metrics.add("service_pipeline_keyframes_dropped_total");
+    this.#options.journal.dropped(this.#ending ? "session_ended" : "queue_full");
     this.#acknowledge({ pictures: 1 });
   }
 
@@ -442,8 +442,7 @@ export class LiveSession {
 
   /** Drops the pictures that are not being described yet, so that ending a session does not wait for the model. */
   #dropQueuedPictures(): void {
-    const dropped = this.#keyframes.clear() + this.#clips.clear();
-    this.#options.metrics.add("service_pipeline_keyframes_dropped_total", dropped);
+    this.#options.journal.dropped("session_ended", this.#keyframes.clear() + this.#clips.clear());
   }
 
   async #closeWorker(): Promise<void> {

@@ -8,6 +8,7 @@ import type { LiveWorkers, Opening } from "../../live/worker_pool.ts";
 import type { Extent } from "../../model/frames/coordinates.ts";
 import { LIMITS } from "../../model/limits.ts";
 import type { AttachConfig } from "../../model/live/attach.ts";
+import type { LiveModels } from "../../model/live/live_models.ts";
 import type { GateThresholds } from "../../model/frames/signals.ts";
 import type { AudioSidecar } from "../../remote/sidecars/audio_sidecar.ts";
 import type { TriggerDatagramSender } from "../../remote/trigger_datagram_sender.ts";
@@ -19,7 +20,7 @@ import { LiveAudio } from "./audio.ts";
 import { Describer } from "./describer.ts";
 import { EvidenceWriter } from "./evidence.ts";
 import type { SemanticNovelty } from "./novelty.ts";
-import { type LiveModels, LiveQuestions } from "./questions.ts";
+import { LiveQuestions } from "./questions.ts";
 import type { LiveRegistry } from "./registry.ts";
 import { LiveJournal, type SessionIdentity } from "./journal.ts";
 import { type MediaCapacity, reservationOf } from "./capacity.ts";
@@ -34,6 +35,8 @@ export interface LiveSessionFactoryOptions {
   readonly capacity: MediaCapacity;
   readonly inference: Inference;
   readonly models: LiveModels;
+  /** Why no backend answers for the first model; null where one does. */
+  readonly notServed: string | null;
   /** Null where no embedding sidecar is configured. */
   readonly novelty: SemanticNovelty | null;
   /** Null where no audio sidecar is configured. */
@@ -129,15 +132,16 @@ export class LiveSessionFactory {
   }
 
   #describer({ identity, attach }: LiveSessionPlan, journal: LiveJournal): Describer {
-    const { metrics, world, inference, models, novelty } = this.#options;
+    const { metrics, world, inference, models, notServed, novelty } = this.#options;
     const { prompt, tokensPerSecond } = attach;
-    const questions = inference.isConfigured
+    const questions = notServed === null
       ? new LiveQuestions({ inference, models, metrics, world, identity, tokensPerSecond })
       : null;
     return new Describer({
       identity,
       journal,
       questions,
+      notServed: notServed ?? "",
       novelty: questions && novelty ? novelty.session() : null,
       prompt,
       metrics,

@@ -28,7 +28,7 @@ export interface InferenceVideo {
 }
 
 export interface InferenceRequest {
-  /** A canonical id of the catalog, or any other id, which no backend serves. */
+  /** An id or alias of the catalog in any case, or any other id, which no backend serves. */
   readonly model: string;
   readonly prompt: string;
   /** Whole JPEG files, in the order in which the model gets them. */

@@ -1,5 +1,6 @@
 /** The prompts for live keyframes and clips. See docs/live.md#descriptions. */
 
+import { quoted } from "../field_rules.ts";
 import type { PreviousState } from "./description.ts";
 
 /** Why a frame was chosen, and its measurements. */
@@ -29,8 +30,12 @@ export interface ClipPrompt {
   readonly endPtsMs: number;
 }
 
-/** The description of a frame when no model backend is configured; it is handled like any other. */
-export const NO_PROVIDER_DESCRIPTION = "no inference provider is configured";
+/** The description of every frame that no model can be asked about; it is written like any other. */
+export function noProviderDescription(model: string, { hasBackends }: { hasBackends: boolean }): string {
+  return hasBackends
+    ? `no inference provider serves the model of live sessions, ${quoted(model)}`
+    : "no inference provider is configured";
+}
 
 /** The prompt, the last description, and why this frame was chosen. */
 export function keyframePrompt({ prompt, previous, gate }: KeyframePrompt): string {

@@ -3,7 +3,7 @@
 import type { Log } from "../../base/log.ts";
 import type { World } from "../../base/world.ts";
 import type { BackendSettings } from "../../model/infer/backend_file.ts";
-import { CATALOG, catalogEntries, type CatalogEntry } from "../../model/infer/catalog.ts";
+import { canonicalModel, CATALOG, catalogEntries, type CatalogEntry } from "../../model/infer/catalog.ts";
 import {
   type InferenceAnswer,
   InferenceFailed,
@@ -69,9 +69,10 @@ export class Providers implements AsyncDisposable {
    * Errors: `InferenceFailed` of the last attempt, or the reason of `signal`. See docs/models.md#infer.
    */
   async infer(
-    request: InferenceRequest,
+    asked: InferenceRequest,
     { timeoutMs, signal }: { readonly timeoutMs: number; readonly signal: AbortSignal },
   ): Promise<InferenceAnswer> {
+    const request = { ...asked, model: named(asked.model) };
     const serving = this.#serving(request.model);
     const allowed = request.allowFallback ? serving : serving.slice(0, 1);
     const startedMs = this.#world.monotonicMs();
@@ -106,12 +107,17 @@ export class Providers implements AsyncDisposable {
    * docs/models.md#admission.
    */
   reservation(request: InferenceRequest): { tokens: number; bytes: number } {
-    const [first] = this.#byModel.get(request.model) ?? [];
+    const [first] = this.#byModel.get(named(request.model)) ?? [];
     const imageBytes = request.images.reduce((bytes, jpeg) => bytes + Base64.lengthOf(jpeg), 0);
     return {
       tokens: first?.backend.reservedTokens(request) ?? request.maxTokens,
       bytes: imageBytes + (request.video?.bytes.length ?? 0),
     };
+  }
+
+  /** The canonical ids that a backend is configured for, in catalog order. */
+  get served(): readonly string[] {
+    return CATALOG.map(({ id }) => id).filter((id) => this.#byModel.get(id)!.length > 0);
   }
 
   /** Throws `InferenceFailed` (`no_provider`, `unsupported_model`) unless a backend is configured for `model`. */
@@ -121,7 +127,7 @@ export class Providers implements AsyncDisposable {
 
   /** Whether the backend that would serve `model` takes a clip as a file of its own. */
   hasBinaryMedia(model: string): boolean {
-    return this.#byModel.get(model)?.[0]?.backend.hasBinaryMedia ?? false;
+    return this.#byModel.get(named(model))?.[0]?.backend.hasBinaryMedia ?? false;
   }
 
   /**
@@ -151,7 +157,7 @@ export class Providers implements AsyncDisposable {
   }
 
   #serving(model: string): readonly Candidate[] {
-    const serving = this.#byModel.get(model) ?? [];
+    const serving = this.#byModel.get(named(model)) ?? [];
     if (!this.isConfigured) throw new InferenceFailed("no_provider", "no model backend is configured");
     if (serving.length === 0) {
       throw new InferenceFailed("unsupported_model", "no configured backend serves this model");
@@ -203,6 +209,14 @@ export class Providers implements AsyncDisposable {
     if (error?.failure === "deadline_missed" && latencyMs <= LIMITS.backend.alarmLatencyMs) return;
     this.#alarm.record(kind, latencyMs, nowMs);
   }
+}
+
+/**
+ * Every path to a model goes through here, so this is where an alias or another case becomes the canonical id. An id that
+ * the catalog does not have stays as it is, and no backend serves it.
+ */
+function named(model: string): string {
+  return canonicalModel(model) ?? model;
 }
 
 /** Somewhat more than the calls that admission allows at once by default. */

@@ -1,0 +1,50 @@
+/** Which models describe live sessions: those of the settings, else the only model of the backend file. See docs/live.md#descriptions. */
+
+import type { BackendSettings } from "../infer/backend_file.ts";
+import { canonicalModel } from "../infer/catalog.ts";
+
+/** SERVICE_WEBRTC_*_PASS_*. */
+export interface LiveModelSettings {
+  /** Any id or alias of the catalog, or a text that is none. */
+  readonly firstPassModel: string | undefined;
+  readonly secondPassModel: string | undefined;
+  readonly secondPassThreshold: number;
+  readonly secondPassMaxTokens: number;
+}
+
+/** The same with canonical ids; a text that is no id of the catalog stays as it is. */
+export interface LiveModels {
+  readonly firstPassModel: string;
+  /** Null for no second pass; never the first model. */
+  readonly secondPassModel: string | null;
+  readonly secondPassThreshold: number;
+  readonly secondPassMaxTokens: number;
+}
+
+const DEFAULT_MODEL = "Qwen/Qwen3-VL-8B-Instruct";
+
+export function liveModels(
+  { firstPassModel, secondPassModel, secondPassThreshold, secondPassMaxTokens }: LiveModelSettings,
+  backends: readonly BackendSettings[],
+): LiveModels {
+  const first = firstPassModel === undefined ? onlyModel(backends) ?? DEFAULT_MODEL : named(firstPassModel);
+  const second = secondPassModel === undefined ? first : named(secondPassModel);
+  return {
+    firstPassModel: first,
+    secondPassModel: second === first ? null : second,
+    secondPassThreshold,
+    secondPassMaxTokens,
+  };
+}
+
+/** The model that all backends serve; null where they serve several, or where one of them serves all of the catalog. */
+function onlyModel(backends: readonly BackendSettings[]): string | null {
+  const models = new Set(backends.map(({ model }) => model));
+  const [only] = models;
+  return models.size === 1 ? only ?? null : null;
+}
+
+function named(model: string): string {
+  const text = model.trim();
+  return canonicalModel(text) ?? text;
+}
