@@ -3,6 +3,7 @@
 import { z } from "zod";
 import type { Tools } from "../base/program_paths.ts";
 import type { World } from "../base/world.ts";
+import { frameRate } from "../model/frames/frame_rate.ts";
 import { LIMITS } from "../model/limits.ts";
 import type { MediaInput } from "./input.ts";
 import { mediaFault, reasonIn } from "./media_fault.ts";
@@ -20,7 +21,7 @@ export interface VideoStream {
   readonly height: number;
   /** Degrees clockwise by which a frame is turned for display, [0,360). */
   readonly rotation: number;
-  /** Frames per second; null when unknown. */
+  /** Frames per second, by the times of the first frames and not by the header's word; null when unknown. */
   readonly averageFps: number | null;
 }
 
@@ -70,6 +71,8 @@ export async function probeMedia(input: MediaInput, context: ProbeContext): Prom
 /** Enough for a file with some hundred streams; more than that is not a video. */
 const PROBE_ANSWER_BYTES = 1 << 20;
 const PROBE_ERROR_BYTES = 8 << 10;
+/** Of all streams of a file: some seconds, enough to tell 23.976 from 24 frames a second. Of a camera, one second is read. */
+const PACKETS_READ = 200;
 
 function probeArgs(input: MediaInput): string[] {
   const streamFields = "index,codec_type,codec_name,pix_fmt,width,height,avg_frame_rate,channels";
@@ -77,7 +80,9 @@ function probeArgs(input: MediaInput): string[] {
     ...["-v", "error"],
     "-show_entries",
     `format=format_name,duration,size:stream=${streamFields}` +
-    ":stream_disposition=default,attached_pic:stream_side_data=rotation",
+    ":stream_disposition=default,attached_pic:stream_side_data=rotation:packet=stream_index,pts_time,dts_time",
+    // Packets are read and not decoded: 200 of them take a few milliseconds.
+    ...["-read_intervals", input.path === null ? "%+1" : `%+#${PACKETS_READ}`],
     ...["-of", "json=compact=1", ...input.probeArgs, ...input.args, "-i", input.url],
   ];
 }
@@ -95,7 +100,14 @@ const probedStream = z.object({
   side_data_list: z.array(z.object({ rotation: z.number().optional() })).default([]),
 });
 
+const probedPacket = z.object({
+  stream_index: z.number(),
+  pts_time: z.string().optional(),
+  dts_time: z.string().optional(),
+});
+
 const probeAnswer = z.object({
+  packets: z.array(probedPacket).default([]),
   streams: z.array(probedStream).default([]),
   format: z.object({
     format_name: z.string(),
@@ -115,7 +127,7 @@ function parsedAnswer(stdout: Uint8Array): z.output<typeof probeAnswer> {
   }
 }
 
-function mediaInfo({ streams, format }: z.output<typeof probeAnswer>): MediaInfo {
+function mediaInfo({ packets, streams, format }: z.output<typeof probeAnswer>): MediaInfo {
   const videos = streams.filter((stream) =>
     stream.codec_type === "video" && stream.disposition.attached_pic !== 1
   );
@@ -125,14 +137,17 @@ function mediaInfo({ streams, format }: z.output<typeof probeAnswer>): MediaInfo
     formatName: format.format_name,
     durationMs: milliseconds(format.duration),
     sizeBytes: Number(format.size),
-    video: chosen ? videoStream(chosen) : null,
+    video: chosen ? videoStream(chosen, packets) : null,
     videoStreams: videos.length,
     audioStreams: audios.length,
     audioChannels: audios[0]?.channels ?? 0,
   };
 }
 
-function videoStream(stream: z.output<typeof probedStream>): VideoStream {
+function videoStream(
+  stream: z.output<typeof probedStream>,
+  packets: readonly z.output<typeof probedPacket>[],
+): VideoStream {
   const anticlockwise = stream.side_data_list.find((data) => data.rotation !== undefined)?.rotation ?? 0;
   // ffprobe counts anticlockwise: a video taken with an upright phone has -90.
   const rotation = (360 - Math.round(anticlockwise) % 360) % 360;
@@ -144,8 +159,18 @@ function videoStream(stream: z.output<typeof probedStream>): VideoStream {
     width: isOnItsSide ? stream.height : stream.width,
     height: isOnItsSide ? stream.width : stream.height,
     rotation,
-    averageFps: ratio(stream.avg_frame_rate),
+    averageFps: frameRate(
+      frameTimes(packets.filter((packet) => packet.stream_index === stream.index)),
+      ratio(stream.avg_frame_rate),
+    ),
   };
+}
+
+/** Seconds. Some containers, such as AVI, have times of decoding only, which are as far apart. */
+function frameTimes(packets: readonly z.output<typeof probedPacket>[]): number[] {
+  const shown = packets.flatMap(({ pts_time }) => pts_time === undefined ? [] : [Number(pts_time)]);
+  if (shown.length > packets.length / 2) return shown;
+  return packets.flatMap(({ dts_time }) => dts_time === undefined ? [] : [Number(dts_time)]);
 }
 
 function milliseconds(seconds: string | undefined): number | null {

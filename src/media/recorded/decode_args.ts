@@ -31,16 +31,24 @@ export function inputArgs({ input }: DecodeSubject, seekS = 0): string[] {
   return ["-nostdin", "-v", "error", ...(seekS > 0 ? seek : []), ...input.args, "-i", input.url];
 }
 
-/** Writes 320x180 luma planes of `maxFrames` sampled frames into the pipe at `fifoPath`; `select` chooses among them. */
+/** Which frames become planes or JPEGs. */
+export interface FrameSelection {
+  readonly maxFrames: number;
+  /** Chooses among the sampled frames, or among all decoded ones where `isByTime`. */
+  readonly select?: string;
+  readonly isByTime?: boolean;
+}
+
+/** Writes 320x180 luma planes of the selected frames into the pipe at `fifoPath`. */
 export function planeOutput(
   subject: DecodeSubject,
-  { maxFrames, fifoPath, select }: { maxFrames: number; fifoPath: string; select?: string },
+  { fifoPath, ...selection }: FrameSelection & { readonly fifoPath: string },
 ): string[] {
   return [
-    ...videoOnly(subject, maxFrames),
+    ...videoOnly(subject, selection.maxFrames),
     // The planes are too small to share among threads: two threads cost a fifth more CPU in all at 720p.
-    ...["-filter_threads", "1", "-vf", [...sampling(subject, select), ...planeScaling(subject)].join(",")],
-    ...sourceTimes(subject),
+    ...["-filter_threads", "1", "-vf", [...sampling(subject, selection), ...planeScaling(subject)].join(",")],
+    ...SOURCE_TIMES,
     // One thread, because the raw "encoder" only copies, and writes as large as the pipe instead of one for each frame:
     // together they save 5 % of a decode's time at 1080p. Without an index ffmpeg's memory does not grow with the frames.
     ...["-c:v", "rawvideo", "-threads", "1", "-f", "nut", "-write_index", "0", "-flush_packets", "0"],
@@ -49,24 +57,22 @@ export function planeOutput(
 }
 
 /**
- * Writes JPEGs of `maxFrames` frames that `select` chooses to stdout. The fixed Huffman tables cost a tenth more bytes and
+ * Writes JPEGs of the selected frames to stdout. The fixed Huffman tables cost a tenth more bytes and
  * save a fifth of the encoder's time. With two threads the encoder works while ffmpeg filters the next frames, but each JPEG
  * comes only when one or two more frames were chosen.
  */
 export function jpegOutput(
   subject: DecodeSubject,
-  { maxFrames, select, size, threads }: {
-    maxFrames: number;
-    select: string;
-    size: JpegSize;
-    threads: 1 | 2;
+  { size, threads, ...selection }: FrameSelection & {
+    readonly size: JpegSize;
+    readonly threads: 1 | 2;
   },
 ): string[] {
-  const filters = [...sampling(subject, select), ...cropping(subject), ...jpegScaling(subject, size)];
+  const filters = [...sampling(subject, selection), ...cropping(subject), ...jpegScaling(subject, size)];
   return [
-    ...videoOnly(subject, maxFrames),
+    ...videoOnly(subject, selection.maxFrames),
     ...["-filter_threads", "1", "-vf", filters.join(",")],
-    ...sourceTimes(subject),
+    ...SOURCE_TIMES,
     ...["-c:v", "mjpeg", "-q:v", String(size.quantizer), "-huffman", "default", "-flags:v", "+bitexact"],
     ...["-threads", String(threads), "-f", "nut", "-write_index", "0", "-flush_packets", "1", "-y", "pipe:1"],
   ];
@@ -83,14 +89,12 @@ function videoOnly({ info }: DecodeSubject, maxFrames: number): string[] {
 }
 
 /** No frame is repeated or dropped for a steady rate, and times are in the source's own time base, so that they are exact. */
-function sourceTimes({ plan }: DecodeSubject): string[] {
-  return ["-fps_mode", "passthrough", ...(takesEveryFrame(plan) ? ["-enc_time_base", "-1"] : [])];
-}
+const SOURCE_TIMES = ["-fps_mode", "passthrough", "-enc_time_base", "-1"];
 
 /** Comes first, so that no other filter works on frames that are dropped. */
-function sampling({ info, plan }: DecodeSubject, select: string | undefined): string[] {
+function sampling({ plan }: DecodeSubject, { select, isByTime = false }: FrameSelection): string[] {
   return [
-    ...(takesEveryFrame(plan) ? [] : [steadyRate(info, plan.sampleFps)]),
+    ...(isByTime || takesEveryFrame(plan) ? [] : [steadyRate(plan)]),
     ...(select === undefined ? [] : [`select='${select}'`]),
   ];
 }
@@ -129,12 +133,13 @@ function jpegScaling({ info, coordinates }: DecodeSubject, { width, height }: Jp
 }
 
 /**
- * ffmpeg rounds the end of the medium to a whole number of samples. For a medium shorter than half a sampling period that
- * would be none, so its last frame is passed on: two frames at 23 frames a second, sampled at 2, last 0.17 periods.
+ * Drops frames to keep to the rate: of the periods since the first frame, each gives the first frame from its start on, at
+ * the frame's own time. A frame that is a little early, such as one whose time was rounded, counts as being on time. ffmpeg's own filter `fps` would repeat frames where there is none.
  */
-function steadyRate(info: MediaInfo, sampleFps: number): string {
-  const isShort = info.durationMs !== null && info.durationMs * sampleFps < 1000;
-  return `fps=${sampleFps.toFixed(3)}${isShort ? ":eof_action=pass" : ""}`;
+function steadyRate({ sampleFps, sourceFps }: SamplingPlan): string {
+  const earlyS = 0.4 / Math.max(sampleFps, sourceFps ?? 0);
+  const period = (time: string) => `floor((${time}-start_t+${earlyS.toFixed(6)})*${sampleFps.toFixed(6)})`;
+  return `select='isnan(prev_selected_t)+gt(${period("t")},${period("prev_selected_t")})'`;
 }
 
 /** Pixel formats that have a luma plane; the others (RGB, palettes) have to be converted. */

@@ -1,6 +1,6 @@
 /** How long a decode may take and how much CPU time it may use, and which outcomes of ffmpeg are faults of the medium. */
 
-import type { SamplingPlan } from "../../model/frames/sampling.ts";
+import { expectedFps, type SamplingPlan } from "../../model/frames/sampling.ts";
 import type { MediaInput } from "../input.ts";
 import { mediaFault, reasonIn } from "../media_fault.ts";
 import type { MediaInfo } from "../probe.ts";
@@ -31,7 +31,7 @@ export function decodeDeadlineMs(scope: DecodeScope): number {
   if (isEndless(scope)) {
     return Math.min(
       ENDLESS_DEADLINE_MAX_MS,
-      DEADLINE_START_MS + Math.round(maxFrames / plan.sampleFps * 1000),
+      DEADLINE_START_MS + Math.round(maxFrames / expectedFps(plan) * 1000),
     );
   }
   const mediaMs = info.durationMs ?? info.sizeBytes / BYTES_PER_MS;

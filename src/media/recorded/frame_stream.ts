@@ -2,7 +2,7 @@
 
 import type { ImageCoordinates, NormalizedRegion } from "../../model/frames/coordinates.ts";
 import { chosenPositions } from "../../model/reason/chunks.ts";
-import type { SamplingPlan } from "../../model/frames/sampling.ts";
+import { expectedFps, type SamplingPlan } from "../../model/frames/sampling.ts";
 import type { SignalColumns } from "../../model/frames/signals.ts";
 import { type DecodeSubject, inputArgs, jpegOutput, type JpegSize, planeOutput } from "./decode_args.ts";
 import { decodeCpuSeconds, decodeDeadlineMs, isEndless, refuseFailure } from "./decode_bounds.ts";
@@ -279,19 +279,24 @@ export class FrameStream implements AsyncDisposable {
     if (missing.length === 0 || isEndless(this.#request)) return;
     if (this.#run.outcome) await this.#run[Symbol.asyncDispose]();
     const timesS = missing.map((frame) => this.#rows.startS + this.#rows.ptsMs(frame) / 1000);
-    const near = { select: selectTimes(timesS), seekS: Math.max(0, timesS[0]! - SEEK_MARGIN_S) };
+    const near = {
+      select: selectTimes(timesS),
+      isByTime: true,
+      seekS: Math.max(0, timesS[0]! - SEEK_MARGIN_S),
+    };
     const isSame = (frame: number, batch: RowBatch, row: number) => this.#isSame(frame, batch, row);
     if (await this.#decodeFrames(jpegs, missing, near, isSame)) return;
     // The medium cannot be read from there, or decodes differently from there. From its start it decodes as before.
-    const select = jpegs.isOrderLost ? selectTimes(timesS) : selectFrames(missing);
-    await this.#decodeFrames(jpegs, missing, { select, seekS: 0 }, () => true);
+    const isByTime = jpegs.isOrderLost;
+    const select = isByTime ? selectTimes(timesS) : selectFrames(missing);
+    await this.#decodeFrames(jpegs, missing, { select, isByTime, seekS: 0 }, () => true);
   }
 
   /** Returns whether all of the frames were found; keeps no JPEG otherwise. */
   async #decodeFrames(
     jpegs: FrameJpegs,
     frames: readonly number[],
-    { select, seekS }: { select: string; seekS: number },
+    { seekS, ...choice }: { select: string; isByTime: boolean; seekS: number },
     isSame: (frame: number, batch: RowBatch, row: number) => boolean,
   ): Promise<boolean> {
     const subject = this.#subject;
@@ -301,8 +306,8 @@ export class FrameStream implements AsyncDisposable {
     await using run = await DecodeRun.start(this.#host, {
       args: (fifoPath) => [
         ...inputArgs(subject, seekS),
-        ...jpegOutput(subject, { maxFrames, select, size, threads: 1 }),
-        ...planeOutput(subject, { maxFrames, select, fifoPath }),
+        ...jpegOutput(subject, { maxFrames, ...choice, size, threads: 1 }),
+        ...planeOutput(subject, { maxFrames, ...choice, fifoPath }),
       ],
       hasJpegs: true,
       batchRows: maxFrames,
@@ -408,9 +413,10 @@ function frameChoice(request: FrameStreamRequest, size: JpegSize): FrameChoice |
 function candidatesFrom(request: FrameStreamRequest, chunkSize: number, size: JpegSize): number | null {
   if (chunkSize * size.width * size.height > CANDIDATE_PIXELS) return null;
   if (isEndless(request)) return 0;
-  const { info: { durationMs }, plan: { sampleFps } } = request;
+  const { info: { durationMs }, plan } = request;
   if (durationMs === null) return null;
-  const frames = durationMs / 1000 * sampleFps - Math.max(2, LENGTH_TOLERANCE_S * sampleFps);
+  const fps = expectedFps(plan);
+  const frames = durationMs / 1000 * fps - Math.max(2, LENGTH_TOLERANCE_S * fps);
   return Math.max(0, Math.floor(frames / chunkSize)) * chunkSize;
 }
 

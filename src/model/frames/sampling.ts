@@ -9,7 +9,7 @@ export interface SamplingPlan {
   readonly policy: SamplingPolicy;
   /** Frames per second of media time. */
   readonly sampleFps: number;
-  /** The average rate of the source; null when the container does not state it. */
+  /** The rate of the source by its frames' own times; null when they do not tell. */
   readonly sourceFps: number | null;
 }
 
@@ -50,11 +50,16 @@ export function parseSamplingPolicy(name: string | null | undefined): SamplingPo
 }
 
 /**
- * Whether every decoded frame is taken at its own time. Otherwise frames are dropped or repeated to give a constant
- * rate: for a fixed policy, and for a source whose rate is unknown or out of range.
+ * Whether every decoded frame is taken. Otherwise frames are dropped to keep to the rate: for a fixed policy, and for a
+ * source whose rate is unknown or too high. No frame is ever taken twice.
  */
-export function takesEveryFrame(plan: SamplingPlan): boolean {
-  return plan.policy === "source_fps_adaptive" && plan.sampleFps === plan.sourceFps;
+export function takesEveryFrame({ policy, sourceFps }: SamplingPlan): boolean {
+  return policy === "source_fps_adaptive" && sourceFps !== null && sourceFps <= LIMITS.sampling.fps.maximum;
+}
+
+/** Sampled frames that come in one second of media: not more than the source has. */
+export function expectedFps({ sampleFps, sourceFps }: SamplingPlan): number {
+  return Math.min(sampleFps, sourceFps ?? sampleFps);
 }
 
 function fixedRate(request: SamplingRequest, route: "ingest" | "reason"): number {

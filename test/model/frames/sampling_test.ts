@@ -35,7 +35,7 @@ Deno.test("the adaptive policy takes every frame of a source whose rate is known
   check("ingest", {}, 0.2, "0.2 source_fps_adaptive every");
   check("ingest", {}, 120, "120 source_fps_adaptive every");
   check("ingest", {}, 240, "120 source_fps_adaptive");
-  check("ingest", {}, 0.1, "0.2 source_fps_adaptive");
+  check("ingest", {}, 0.1, "0.2 source_fps_adaptive every");
   check("ingest", { sampleFps: 5, fixedFps: 7 }, 25, "25 source_fps_adaptive every");
   check("ingest", { sampleFps: -1, fixedFps: 9999 }, 25, "25 source_fps_adaptive every");
   check("reason", {}, 25, "25 source_fps_adaptive every");
