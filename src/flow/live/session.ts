@@ -252,7 +252,7 @@ export class LiveSession {
       case "refused":
         return this.#answer.reject(new LiveRefused(report.status, report.message));
       case "connected":
-        return;
+        return this.#onConnected(report);
       case "picture":
         return this.#onPicture(report.picture);
       case "clip":
@@ -277,6 +277,18 @@ export class LiveSession {
         this.#answer.reject(new LiveRefused(503, "the session could not be started"));
         return void this.end({ rank: 1, why: "failed", reason: "peer_state_channel_closed" });
     }
+  }
+
+  /** From here on the run reads `processing`; that of a pulled source does since `live_source_opened`. */
+  #onConnected({ tookMs }: ReportOf<"connected">): void {
+    const { journal, identity: { runId, sessionId, generation } } = this.#options;
+    journal.append([
+      event("publisher_connected", runId, {
+        session_id: sessionId,
+        connect_ms: Math.round(tookMs),
+        pipeline_generation: generation,
+      }),
+    ]);
   }
 
   #onPicture(picture: LivePicture): void {

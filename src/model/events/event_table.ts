@@ -111,6 +111,10 @@ export const EVENTS = {
     live.observation,
   ),
   decoder_restarted: row("The decoder of a live session was replaced.", live.decoderRestarted),
+  publisher_connected: row(
+    "The publisher of a live session connected; media may come.",
+    live.publisherConnected,
+  ),
   live_source_opened: row("A run began to watch a live source.", run.liveSourceOpened),
   source_gap: row("A pulled live source delivered no more frames.", live.sourceGap),
   source_resumed: row("A pulled live source delivers frames again.", live.sourceResumed),

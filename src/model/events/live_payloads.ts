@@ -53,6 +53,13 @@ export const decoderRestarted = open({
   pipeline_generation: positive,
 });
 
+/** ICE and DTLS of a WHIP session are established. */
+export const publisherConnected = open({
+  session_id: text,
+  connect_ms: durationMs.describe("Wall time from the offer to the connection, milliseconds"),
+  pipeline_generation: positive,
+});
+
 /** A pulled source delivered no more media; the session goes on and reconnects to it. */
 export const sourceGap = open({
   session_id: text,

@@ -69,6 +69,7 @@ const STATE_AFTER: ReadonlyMap<string, FoldedState> = new Map([
   ["inference_completed", "processing"],
   ["keepalive_refreshed", "processing"],
   ["live_source_opened", "processing"],
+  ["publisher_connected", "processing"],
   ["run_completed", "completed"],
   ["run_failed", "failed"],
   ["stop_requested", "cancelled"],

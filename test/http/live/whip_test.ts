@@ -71,6 +71,20 @@ Deno.test("the run of an offer names its session and its program, and has neithe
   assert.equal(payloads(await eventsOf(test, plain), "run_created")[0].trigger_program, null);
 });
 
+Deno.test("the run is pending until its publisher is connected, and then processing", async () => {
+  await using test = await startLive();
+  const { runId, sessionId, worker } = await publish(test);
+  const status = async () => (await test.call("GET", `/v1/runs/${runId}`)).json.status;
+  assert.equal(await status(), "pending");
+  worker.report({ kind: "connected", tookMs: 412.3 });
+  assert.equal(await status(), "processing");
+  assert.deepEqual(payloads(await eventsOf(test, runId), "publisher_connected"), [
+    { session_id: sessionId, connect_ms: 412, pipeline_generation: 1 },
+  ]);
+  await test.restart();
+  assert.equal(await status(), "failed");
+});
+
 Deno.test("what a session is watched with reaches its Worker whole", async () => {
   await using test = await startLive({ SERVICE_GATE_KEEPALIVE_EVERY_FRAMES: "7" });
   const { worker } = await publish(test, { attach: { restricted_zone: DOCK_ZONE, crop: DOCK_ZONE.region } });

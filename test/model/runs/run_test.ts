@@ -14,6 +14,7 @@ Deno.test("the last event with an effect on the state decides it", () => {
   check("", "pending");
   check("run_created", "pending");
   check("run_created vlm marker_emitted", "pending");
+  check("run_created publisher_connected vlm", "processing");
   check("run_created ingest_received", "processing");
   check("run_created frames_decoded", "pending");
   check("run_created analysis_generated", "processing");
