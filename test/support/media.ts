@@ -4,6 +4,8 @@ import { join } from "node:path";
 import type { Log } from "../../src/base/log.ts";
 import type { Tools } from "../../src/base/program_paths.ts";
 import { realWorld, type World } from "../../src/base/world.ts";
+import { fileInput } from "../../src/media/input.ts";
+import type { MediaInfo } from "../../src/media/probe.ts";
 import { Decoder } from "../../src/media/recorded/decoder.ts";
 
 export const NEVER = new AbortController().signal;
@@ -149,4 +151,15 @@ function silentLog(): Log {
   const silent = () => {};
   const log = { trace: silent, debug: silent, info: silent, warn: silent, error: silent, child: () => log };
   return log;
+}
+
+const probed = new Map<string, MediaInfo>();
+
+/** What the decoder finds out about a file; asked once as long as the file stays the same, as ffprobe starts slowly. */
+export async function probeOnce(decoder: Decoder, path: string, signal = NEVER): Promise<MediaInfo> {
+  const { ino, size, mtime } = Deno.statSync(path);
+  const key = `${path} ${ino} ${size} ${mtime?.getTime()}`;
+  const info = probed.get(key) ?? await decoder.probe(fileInput(path), signal);
+  probed.set(key, info);
+  return info;
 }

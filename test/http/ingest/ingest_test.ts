@@ -12,6 +12,7 @@ import {
 import { childProcesses } from "../../support/own_process.ts";
 import { needing, SHARED_CLIPS, SHARED_CLIPS_FOLDER } from "../../support/needs.ts";
 import { until } from "../../support/until.ts";
+import { LONG_TEST } from "../../support/long_test.ts";
 
 const FILM = join(CLIPS, "bbb480.mp4");
 
@@ -239,6 +240,7 @@ async function makeSlowClip(path: string): Promise<void> {
 
 Deno.test({
   ...needing(SHARED_CLIPS, "every real clip ingests or is refused on source_uri"),
+  ...LONG_TEST,
   async fn() {
     await using test = await startService({ SERVICE_ACTIVE_STREAM_LIMIT: "100" });
     const runId = await newRun(test);

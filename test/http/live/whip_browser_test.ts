@@ -17,6 +17,7 @@ import {
 import { CHROMIUM, CHROMIUM_PATH, needing } from "../../support/needs.ts";
 import { KEY_A } from "../../support/service.ts";
 import { until } from "../../support/until.ts";
+import { LONG_TEST } from "../../support/long_test.ts";
 
 const SAID = "A rabbit.";
 
@@ -36,6 +37,7 @@ declare const publication: Publication;
 
 Deno.test({
   ...needing(CHROMIUM, "a browser publishes VP8 and sound from another origin, and ends with DELETE"),
+  ...LONG_TEST,
   async fn() {
     await using sidecar = openAudioDouble();
     await using studio = await openStudio({ SERVICE_AUDIO_SIDECAR_ADDR: sidecar.address });
@@ -56,6 +58,7 @@ Deno.test({
     CHROMIUM,
     "a browser publishes H.264 with candidates that follow the offer, and its run fails when it just leaves",
   ),
+  ...LONG_TEST,
   async fn() {
     await using studio = await openStudio();
     const { live: { test }, page } = studio;

@@ -26,6 +26,7 @@ import { CLIPS } from "../../support/service.ts";
 import { ReferenceTrigger } from "../../support/kernels/trigger_reference.ts";
 import { referenceZone } from "../../support/kernels/zone_reference.ts";
 import { until } from "../../support/until.ts";
+import { LONG_TEST } from "../../support/long_test.ts";
 
 const media = new PublisherMedia();
 addEventListener("unload", () => media[Symbol.dispose]());
@@ -60,60 +61,68 @@ async function eventsAfter(live: ReasonTest, publishing: LivePublisher): Promise
   return events;
 }
 
-Deno.test("each frame is decoded once, with the time it was sent with, and keyframes are described", async () => {
-  await using live = await startLive();
-  const cases: readonly (readonly [size: string, args: readonly string[]])[] = [
-    // The RTP timestamp wraps past 32 bits.
-    ["320x180", ["--video", PICTURES, "--timestamp", "4294900000"]],
-    ["322x182", ["--video", PICTURES_H264]],
-    ["320x180", ["--video", PICTURES, "--plain", "--no-ssrc"]],
-  ];
-  let stored = 0;
-  await Promise.all(cases.map(async ([size, args]) => {
-    await using publishing = publisher(live, args);
-    const { timestamps } = await publishing.waitFor("sent");
+Deno.test(
+  "each frame is decoded once, with the time it was sent with, and keyframes are described",
+  LONG_TEST,
+  async () => {
+    await using live = await startLive();
+    const cases: readonly (readonly [size: string, args: readonly string[]])[] = [
+      // The RTP timestamp wraps past 32 bits.
+      ["320x180", ["--video", PICTURES, "--timestamp", "4294900000"]],
+      ["322x182", ["--video", PICTURES_H264]],
+      ["320x180", ["--video", PICTURES, "--plain", "--no-ssrc"]],
+    ];
+    let stored = 0;
+    await Promise.all(cases.map(async ([size, args]) => {
+      await using publishing = publisher(live, args);
+      const { timestamps } = await publishing.waitFor("sent");
+      await publishing.finished();
+      const events = await eventsAfter(live, publishing);
+      const keyframes = payloads(events, "keyframe_stored");
+      assert.equal(keyframes[0]?.frame_index, 0, kindsOf(events).join(" "));
+      for (const { frame_index, pts_ms, coordinates, description } of keyframes) {
+        const { width, height } = coordinates.source_extent;
+        assert.equal(pts_ms, Math.round(timestamps[frame_index] / 90), `frame ${frame_index}`);
+        assert.equal(`${width}x${height}`, size);
+        assert.equal(description, SAID);
+      }
+      assert.equal(payloads(events, "vlm")[0].description, SAID);
+      assert.deepEqual(payloads(events, "run_completed").map(({ source, reason }) => `${source} ${reason}`), [
+        "whip whip_terminated",
+      ]);
+      stored += keyframes.length;
+    }));
+    const pipeline = (name: string) => metric(live.test, `service_pipeline_${name}_total`);
+    assert.equal(await pipeline("frames_decoded"), 90 * cases.length);
+    assert.equal(await pipeline("gate_frames_analyzed"), 90 * cases.length);
+    assert.equal(await pipeline("frames_dropped"), 0);
+    assert.deepEqual(live.model.requests.map(({ images }) => images.length), Array(stored).fill(1));
+  },
+);
+
+Deno.test(
+  "five percent of lost packets, reordered ones and those that come twice lose no frame",
+  LONG_TEST,
+  async () => {
+    await using live = await startLive();
+    await using publishing = publisher(live, [
+      ...["--video", PICTURES_H264, "--loss", "5", "--reorder", "5", "--duplicate", "5"],
+      // The sequence number wraps.
+      ...["--sequence", "65400"],
+    ]);
+    const { frames, lost } = await publishing.waitFor("sent");
     await publishing.finished();
     const events = await eventsAfter(live, publishing);
-    const keyframes = payloads(events, "keyframe_stored");
-    assert.equal(keyframes[0]?.frame_index, 0, kindsOf(events).join(" "));
-    for (const { frame_index, pts_ms, coordinates, description } of keyframes) {
-      const { width, height } = coordinates.source_extent;
-      assert.equal(pts_ms, Math.round(timestamps[frame_index] / 90), `frame ${frame_index}`);
-      assert.equal(`${width}x${height}`, size);
-      assert.equal(description, SAID);
-    }
-    assert.equal(payloads(events, "vlm")[0].description, SAID);
-    assert.deepEqual(payloads(events, "run_completed").map(({ source, reason }) => `${source} ${reason}`), [
-      "whip whip_terminated",
-    ]);
-    stored += keyframes.length;
-  }));
-  const pipeline = (name: string) => metric(live.test, `service_pipeline_${name}_total`);
-  assert.equal(await pipeline("frames_decoded"), 90 * cases.length);
-  assert.equal(await pipeline("gate_frames_analyzed"), 90 * cases.length);
-  assert.equal(await pipeline("frames_dropped"), 0);
-  assert.deepEqual(live.model.requests.map(({ images }) => images.length), Array(stored).fill(1));
-});
+    assert.ok(lost > 0, "no packet was lost");
+    assert.equal(
+      await metric(live.test, "service_pipeline_frames_decoded_total"),
+      frames,
+      kindsOf(events).join(" "),
+    );
+  },
+);
 
-Deno.test("five percent of lost packets, reordered ones and those that come twice lose no frame", async () => {
-  await using live = await startLive();
-  await using publishing = publisher(live, [
-    ...["--video", PICTURES_H264, "--loss", "5", "--reorder", "5", "--duplicate", "5"],
-    // The sequence number wraps.
-    ...["--sequence", "65400"],
-  ]);
-  const { frames, lost } = await publishing.waitFor("sent");
-  await publishing.finished();
-  const events = await eventsAfter(live, publishing);
-  assert.ok(lost > 0, "no packet was lost");
-  assert.equal(
-    await metric(live.test, "service_pipeline_frames_decoded_total"),
-    frames,
-    kindsOf(events).join(" "),
-  );
-});
-
-Deno.test("how a session ends says how its run ends", async () => {
+Deno.test("how a session ends says how its run ends", LONG_TEST, async () => {
   await using live = await startLive();
   const { test } = live;
   const cases: readonly (readonly [
@@ -149,31 +158,35 @@ Deno.test("how a session ends says how its run ends", async () => {
   assert.equal(await metric(test, "service_media_capacity_memory_reserved_bytes"), 0);
 });
 
-Deno.test("a pause, garbage datagrams, another picture size and new ICE credentials do not disturb a session", async () => {
-  await using live = await startLive();
-  const cases: readonly (readonly [args: readonly string[], frames: number])[] = [
-    [["--video", PICTURES, "--silence", "45,3"], 90],
-    [["--video", PICTURES, "--garbage", "500"], 90],
-    [["--video", SHORT, "--video", LARGER, "--video", SHORT], 90],
-    [["--video", PICTURES, "--restart-at", "45", "--trickle"], 90],
-  ];
-  const sizes = await Promise.all(cases.map(async ([args]) => {
-    await using publishing = publisher(live, args);
-    await publishing.waitFor("sent");
-    await publishing.finished();
-    const events = await eventsAfter(live, publishing);
-    assert.equal(payloads(events, "run_completed").length, 1, kindsOf(events).join(" "));
-    const widths = payloads(events, "keyframe_stored").map((stored) =>
-      stored.coordinates.source_extent.width
-    );
-    return [...new Set(widths)].join(" ");
-  }));
-  const frames = cases.reduce((sum, [, count]) => sum + count, 0);
-  assert.equal(await metric(live.test, "service_pipeline_frames_decoded_total"), frames);
-  assert.match(sizes[2]!, /320 640/);
-});
+Deno.test(
+  "a pause, garbage datagrams, another picture size and new ICE credentials do not disturb a session",
+  LONG_TEST,
+  async () => {
+    await using live = await startLive();
+    const cases: readonly (readonly [args: readonly string[], frames: number])[] = [
+      [["--video", PICTURES, "--silence", "45,3"], 90],
+      [["--video", PICTURES, "--garbage", "500"], 90],
+      [["--video", SHORT, "--video", LARGER, "--video", SHORT], 90],
+      [["--video", PICTURES, "--restart-at", "45", "--trickle"], 90],
+    ];
+    const sizes = await Promise.all(cases.map(async ([args]) => {
+      await using publishing = publisher(live, args);
+      await publishing.waitFor("sent");
+      await publishing.finished();
+      const events = await eventsAfter(live, publishing);
+      assert.equal(payloads(events, "run_completed").length, 1, kindsOf(events).join(" "));
+      const widths = payloads(events, "keyframe_stored").map((stored) =>
+        stored.coordinates.source_extent.width
+      );
+      return [...new Set(widths)].join(" ");
+    }));
+    const frames = cases.reduce((sum, [, count]) => sum + count, 0);
+    assert.equal(await metric(live.test, "service_pipeline_frames_decoded_total"), frames);
+    assert.match(sizes[2]!, /320 640/);
+  },
+);
 
-Deno.test("a decoder that is killed is replaced, and the session goes on", async () => {
+Deno.test("a decoder that is killed is replaced, and the session goes on", LONG_TEST, async () => {
   await using live = await startLive();
   await using publishing = publisher(live, ["--video", SHORT, "--repeat", "5"]);
   await publishing.waitFor("connected");
@@ -191,40 +204,44 @@ Deno.test("a decoder that is killed is replaced, and the session goes on", async
   assert.ok(await decoded() > 60, `only ${await decoded()} frames were decoded`);
 });
 
-Deno.test("a zone, a trigger, clips and sound are reported on the frames that what was recorded says", async () => {
-  const motion = await recordedMotion(BOTTLE);
-  const program = compileTrigger([
-    "trigger bottle version 1",
-    "when motion_score >= 0.15 for 2 frames",
-    "edge rising",
-    "cooldown 1000ms",
-    "emit taken",
-    "capture keyframe",
-    "end",
-  ].join("\n"));
-  await using sidecar = openAudioDouble();
-  await using live = await startLive({ SERVICE_AUDIO_SIDECAR_ADDR: sidecar.address });
-  const ended = async (args: readonly string[], attach: unknown) => {
-    await using publishing = publisher(live, args, attach);
-    await publishing.waitFor("sent");
-    await publishing.finished();
-    return await eventsAfter(live, publishing);
-  };
-  const [watched, triggered, clipped, heard] = await Promise.all([
-    ended(["--video", BOTTLE], { restricted_zone: ZONE }),
-    ended(["--video", BOTTLE], { trigger_program: program, crop: MIDDLE }),
-    ended(["--video", PICTURES], {
-      clip_mode: { target_fps: 6, clip_length_seconds: 0.5, delay_seconds: 0.5 },
-    }),
-    ended(["--audio", SOUND], { local_audio: { profile: "general", speech_engine: "none" } }),
-  ]);
-  checkZone(watched, motion);
-  checkTrigger(triggered, motion, program);
-  checkClips(clipped);
-  checkSound(heard);
-  assert.equal(await metric(live.test, "service_pipeline_webrtc_audio_tracks_total"), 1);
-  assert.equal(await metric(live.test, "service_pipeline_webrtc_audio_receive_errors_total"), 0);
-});
+Deno.test(
+  "a zone, a trigger, clips and sound are reported on the frames that what was recorded says",
+  LONG_TEST,
+  async () => {
+    const motion = await recordedMotion(BOTTLE);
+    const program = compileTrigger([
+      "trigger bottle version 1",
+      "when motion_score >= 0.15 for 2 frames",
+      "edge rising",
+      "cooldown 1000ms",
+      "emit taken",
+      "capture keyframe",
+      "end",
+    ].join("\n"));
+    await using sidecar = openAudioDouble();
+    await using live = await startLive({ SERVICE_AUDIO_SIDECAR_ADDR: sidecar.address });
+    const ended = async (args: readonly string[], attach: unknown) => {
+      await using publishing = publisher(live, args, attach);
+      await publishing.waitFor("sent");
+      await publishing.finished();
+      return await eventsAfter(live, publishing);
+    };
+    const [watched, triggered, clipped, heard] = await Promise.all([
+      ended(["--video", BOTTLE], { restricted_zone: ZONE }),
+      ended(["--video", BOTTLE], { trigger_program: program, crop: MIDDLE }),
+      ended(["--video", PICTURES], {
+        clip_mode: { target_fps: 6, clip_length_seconds: 0.5, delay_seconds: 0.5 },
+      }),
+      ended(["--audio", SOUND], { local_audio: { profile: "general", speech_engine: "none" } }),
+    ]);
+    checkZone(watched, motion);
+    checkTrigger(triggered, motion, program);
+    checkClips(clipped);
+    checkSound(heard);
+    assert.equal(await metric(live.test, "service_pipeline_webrtc_audio_tracks_total"), 1);
+    assert.equal(await metric(live.test, "service_pipeline_webrtc_audio_receive_errors_total"), 0);
+  },
+);
 
 const ZONE = {
   ...{ policy_id: "bottle", policy_version: 2, device_id: "cam-1", region: MIDDLE },
@@ -281,27 +298,31 @@ function checkSound(events: readonly StoredEvent[]): void {
   assert.ok(Math.abs(endMs - 5_000) <= 40, `it ends at ${endMs} ms`);
 }
 
-Deno.test("ten sessions that have come and gone leave no process and no descriptor behind", async () => {
-  await using live = await startLive();
-  const sessions = async (count: number) => {
-    await Promise.all(Array.from({ length: count }, async () => {
-      await using publishing = publisher(live, ["--video", SHORT, "--fps", "120"]);
-      await publishing.waitFor("sent");
-      await publishing.finished();
-      await eventsAfter(live, publishing);
-    }));
-    await until("the programs are gone", () => childProcesses("pipe:").length === 0);
-  };
-  // The first sessions start the Workers, which are kept.
-  await sessions(5);
-  const before = pipesAndDatagramSockets();
-  await sessions(5);
-  assert.equal(before.sockets, 0);
-  await until(`there are ${before.pipes} pipes again`, () => {
-    const { pipes, sockets } = pipesAndDatagramSockets();
-    return pipes <= before.pipes && sockets === 0;
-  });
-});
+Deno.test(
+  "ten sessions that have come and gone leave no process and no descriptor behind",
+  LONG_TEST,
+  async () => {
+    await using live = await startLive();
+    const sessions = async (count: number) => {
+      await Promise.all(Array.from({ length: count }, async () => {
+        await using publishing = publisher(live, ["--video", SHORT, "--fps", "120"]);
+        await publishing.waitFor("sent");
+        await publishing.finished();
+        await eventsAfter(live, publishing);
+      }));
+      await until("the programs are gone", () => childProcesses("pipe:").length === 0);
+    };
+    // The first sessions start the Workers, which are kept.
+    await sessions(5);
+    const before = pipesAndDatagramSockets();
+    await sessions(5);
+    assert.equal(before.sockets, 0);
+    await until(`there are ${before.pipes} pipes again`, () => {
+      const { pipes, sockets } = pipesAndDatagramSockets();
+      return pipes <= before.pipes && sockets === 0;
+    });
+  },
+);
 
 /** Motion score of each frame in the middle of the recorded clip. See docs/frames.md#signals. */
 async function recordedMotion(path: string): Promise<number[]> {

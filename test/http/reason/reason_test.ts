@@ -28,6 +28,7 @@ import {
 import { CLIPS, KEY_A, KEY_B, MODEL, newRun, startService } from "../../support/service.ts";
 import { needing, SHARED_CLIPS, SHARED_CLIPS_FOLDER } from "../../support/needs.ts";
 import { until } from "../../support/until.ts";
+import { LONG_TEST } from "../../support/long_test.ts";
 
 Deno.test("a film goes past the model chunk by chunk, and everything that was found is on the timeline", async () => {
   await using at = await startReason();
@@ -727,6 +728,7 @@ Deno.test("the older clip mode sends a silent clip of each chunk to any backend"
 
 Deno.test({
   ...needing(SHARED_CLIPS, "every real clip is reasoned on or refused on source_uri"),
+  ...LONG_TEST,
   async fn() {
     await using at = await startReason();
     for (

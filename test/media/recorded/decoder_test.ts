@@ -12,6 +12,7 @@ import {
   makeTurned,
   NEVER,
   openDecoder,
+  probeOnce,
   steppedWorld,
   TempFolder,
   tools,
@@ -19,6 +20,7 @@ import {
 import { needing, SHARED_CLIPS, SHARED_CLIPS_FOLDER } from "../../support/needs.ts";
 import { until } from "../../support/until.ts";
 import { childProcesses } from "../../support/own_process.ts";
+import { LONG_TEST } from "../../support/long_test.ts";
 
 interface TestOptions extends Partial<Pick<DecodeRequest, "maxFrames" | "crop" | "signal">> {
   sampling?: SamplingRequest;
@@ -26,7 +28,7 @@ interface TestOptions extends Partial<Pick<DecodeRequest, "maxFrames" | "crop" |
 
 async function decode(decoder: Decoder, path: string, options: TestOptions = {}): Promise<DecodedSignals> {
   const { sampling = {}, maxFrames = 500_000, crop, signal = NEVER } = options;
-  const info = await decoder.probe(fileInput(path), signal);
+  const info = await probeOnce(decoder, path, signal);
   const plan = planSampling(sampling, info.video?.averageFps ?? null, "ingest");
   return await decoder.decodeSignals({
     input: fileInput(path),
@@ -56,13 +58,14 @@ Deno.test({
     SHARED_CLIPS,
     "every frame of the real clips is decoded at its exact time, and the bad ones are refused",
   ),
+  ...LONG_TEST,
   async fn(t) {
     using folder = new TempFolder();
     await using decoder = await openDecoder(folder);
     const checkFrames = (name: string, frames: number, extent: string) =>
       t.step(`${name}: ${frames} frames of ${extent}`, async () => {
         const path = join(SHARED_CLIPS_FOLDER, name);
-        const info = await decoder.probe(fileInput(path), NEVER);
+        const info = await probeOnce(decoder, path);
         const { signals, width, height, pixelFormat, coordinates } = await decode(decoder, path);
         equal(signals.count, frames);
         equal(`${width}x${height}`, extent);

@@ -19,6 +19,7 @@ import {
   makeTurned,
   NEVER,
   openDecoder,
+  probeOnce,
   steppedWorld,
   TempFolder,
   tools,
@@ -27,6 +28,7 @@ import {
 import { needing, SHARED_CLIPS, SHARED_CLIPS_FOLDER } from "../../support/needs.ts";
 import { until } from "../../support/until.ts";
 import { childProcesses } from "../../support/own_process.ts";
+import { LONG_TEST } from "../../support/long_test.ts";
 
 const FIXTURES = new URL("../../../fixtures/clips/", import.meta.url).pathname;
 
@@ -36,7 +38,7 @@ interface TestOptions extends Partial<Omit<FrameStreamRequest, "input" | "info" 
 
 async function stream(decoder: Decoder, path: string, options: TestOptions = {}): Promise<FrameStream> {
   const { sampling = {}, ...rest } = options;
-  const info = await decoder.probe(fileInput(path), NEVER);
+  const info = await probeOnce(decoder, path);
   return await decoder.streamFrames({
     input: fileInput(path),
     info,
@@ -81,31 +83,41 @@ function makeNumbered(path: string, frames: number, ...args: string[]): string {
   return make(path, ...source, ...(args.length > 0 ? args : ["-c:v", "mpeg4", "-q:v", "2"]));
 }
 
-/** Decodes JPEGs, all of one size, with ffmpeg: their mean luma and their size. */
-function readJpegs(folder: TempFolder, jpegs: readonly Uint8Array[]): { means: number[]; extent: string } {
-  if (jpegs.length === 0) return { means: [], extent: "" };
+function jpegFile(folder: TempFolder, jpegs: readonly Uint8Array[]): string {
   const path = folder.file("pictures.mjpeg");
   using file = Deno.openSync(path, { write: true });
   for (const jpeg of jpegs) file.writeSync(jpeg);
-  const probe = new Deno.Command(tools().ffprobe, {
-    args: ["-v", "error", "-show_entries", "stream=width,height,pix_fmt,profile", "-of", "csv=p=0", path],
-  }).outputSync();
+  return path;
+}
+
+/** Decodes JPEGs, all of one size, with ffmpeg: their mean luma. */
+function meansOf(folder: TempFolder, jpegs: readonly Uint8Array[]): number[] {
+  if (jpegs.length === 0) return [];
   const { stdout, success } = new Deno.Command(tools().ffmpeg, {
     args: [
-      ...["-v", "error", "-f", "mjpeg", "-i", path],
+      ...["-v", "error", "-f", "mjpeg", "-i", jpegFile(folder, jpegs)],
       ...["-vf", "extractplanes=y,scale=1:1:flags=area:in_range=full:out_range=full", "-f", "rawvideo", "-"],
     ],
   }).outputSync();
   ok(success && stdout.length === jpegs.length, `${stdout.length} of ${jpegs.length} JPEGs can be read`);
-  const [profile, width, height, format] = new TextDecoder().decode(probe.stdout).trim().split(",");
+  return [...stdout];
+}
+
+/** Size of baseline JPEGs, all of one size. */
+function extentOf(folder: TempFolder, jpegs: readonly Uint8Array[]): string {
+  const entries = "stream=width,height,pix_fmt,profile";
+  const { stdout } = new Deno.Command(tools().ffprobe, {
+    args: ["-v", "error", "-show_entries", entries, "-of", "csv=p=0", jpegFile(folder, jpegs)],
+  }).outputSync();
+  const [profile, width, height, format] = new TextDecoder().decode(stdout).trim().split(",");
   deepEqual([profile, format], ["Baseline", "yuvj420p"]);
-  return { means: [...stdout], extent: `${width}x${height}` };
+  return `${width}x${height}`;
 }
 
 /** The frame numbers that the JPEGs of a numbered clip show. */
 function shownFrames(folder: TempFolder, chunks: readonly DecodedChunk[]): number[] {
   const jpegs = chunks.flatMap(({ images }) => images.map(({ jpeg }) => jpeg));
-  return readJpegs(folder, jpegs).means.map((mean) => Math.round(mean * 219 / 255 / STEP));
+  return meansOf(folder, jpegs).map((mean) => Math.round(mean * 219 / 255 / STEP));
 }
 
 function joined(chunks: readonly DecodedChunk[], column: Exclude<keyof SignalColumns, "count">) {
@@ -138,7 +150,7 @@ async function withStreamCheck(
   await work((path, options = {}, columns = COLUMNS) =>
     t.step(`${path.split("/").pop()} ${JSON.stringify({ ...options, signal: undefined })}`, async () => {
       const { sampling = {}, maxFrames = 500_000, crop } = options;
-      const info = await decoder.probe(fileInput(path), NEVER);
+      const info = await probeOnce(decoder, path);
       const plan = planSampling(sampling, info.video!.averageFps, "ingest");
       const whole = await decoder.decodeSignals({
         ...{ input: fileInput(path), info, plan, maxFrames, signal: NEVER },
@@ -159,25 +171,30 @@ async function withStreamCheck(
   );
 }
 
-Deno.test("the signals of all chunks together equal those of the whole file, bit for bit", (t) =>
-  withStreamCheck(t, async (check) => {
-    const bottle = join(FIXTURES, "intel_bottle.mp4");
-    const images = { perChunk: 2, maxEdge: 128 };
-    await check(bottle);
-    await check(bottle, { chunks: { by: "count", size: 7 }, images });
-    await check(bottle, { chunks: { by: "count", size: 500 }, images: { perChunk: 4, maxEdge: 64 } });
-    await check(bottle, { chunks: { by: "window", windowMs: 777, endMs: null } });
-    await check(bottle, { sampling: { policy: "fixed", fixedFps: 3 }, images });
-    await check(join(FIXTURES, "bbb480.mp4"), { maxFrames: 111, images });
-    await check(join(FIXTURES, "bbb480.mp4"), {
-      crop: { x: 0.25, y: 0.1, width: 0.5, height: 0.37 },
-      chunks: { by: "count", size: 100 },
-      images,
-    });
-  }));
+Deno.test(
+  "the signals of all chunks together equal those of the whole file, bit for bit",
+  LONG_TEST,
+  (t) =>
+    withStreamCheck(t, async (check) => {
+      const bottle = join(FIXTURES, "intel_bottle.mp4");
+      const images = { perChunk: 2, maxEdge: 128 };
+      await check(bottle);
+      await check(bottle, { chunks: { by: "count", size: 7 }, images });
+      await check(bottle, { chunks: { by: "count", size: 500 }, images: { perChunk: 4, maxEdge: 64 } });
+      await check(bottle, { chunks: { by: "window", windowMs: 777, endMs: null } });
+      await check(bottle, { sampling: { policy: "fixed", fixedFps: 3 }, images });
+      await check(join(FIXTURES, "bbb480.mp4"), { maxFrames: 111, images });
+      await check(join(FIXTURES, "bbb480.mp4"), {
+        crop: { x: 0.25, y: 0.1, width: 0.5, height: 0.37 },
+        chunks: { by: "count", size: 100 },
+        images,
+      });
+    }),
+);
 
 Deno.test({
   ...needing(SHARED_CLIPS, "the chunks of real clips together are bit for bit the signals of the whole file"),
+  ...LONG_TEST,
   fn: (t) =>
     withStreamCheck(t, async (check) => {
       const images = { perChunk: 2, maxEdge: 128 };
@@ -192,7 +209,7 @@ Deno.test({
     }),
 });
 
-Deno.test("JPEGs are of exactly the chosen frames, in the last chunk too", async () => {
+Deno.test("JPEGs are of exactly the chosen frames, in the last chunk too", LONG_TEST, async () => {
   using folder = new TempFolder();
   await using decoder = await openDecoder(folder);
   const check = async (
@@ -317,7 +334,7 @@ Deno.test("JPEGs have the size of the region, scaled down to the requested edge 
     const { maxEdge = null, ...rest } = options;
     const chunks = await chunksOf(decoder, path, { ...rest, images: { perChunk: 2, maxEdge } });
     equal(chunks[0]!.images.length, 2);
-    equal(readJpegs(folder, chunks[0]!.images.map(({ jpeg }) => jpeg)).extent, expected);
+    equal(extentOf(folder, chunks[0]!.images.map(({ jpeg }) => jpeg)), expected);
   };
   const wide = source("320x180");
   await check(wide, {}, "320x180");
@@ -347,7 +364,7 @@ Deno.test("JPEGs have the right colours and show the right region", async () => 
       ...options,
       images: { perChunk: 1, maxEdge: null, quality: 95 },
     });
-    const { means: [mean] } = readJpegs(folder, chunk!.images.map(({ jpeg }) => jpeg));
+    const [mean] = meansOf(folder, chunk!.images.map(({ jpeg }) => jpeg));
     ok(Math.abs(mean! - expected) <= 2, `${name}: ${mean}, not ${expected}`);
   };
   const halves = "color=black:s=160x120:r=5:d=1,drawbox=x=80:w=80:h=120:color=white:t=fill";
@@ -366,7 +383,7 @@ Deno.test("JPEGs have the right colours and show the right region", async () => 
   const crop = { x: 0, y: 0.5, width: 1, height: 0.5 };
   const [lower] = await chunksOf(decoder, turned, { crop, images: { perChunk: 1, maxEdge: null } });
   ok(
-    readJpegs(folder, [lower!.images[0]!.jpeg]).means[0]! > 250,
+    meansOf(folder, [lower!.images[0]!.jpeg])[0]! > 250,
     "the right half lies below when turned clockwise",
   );
 });

@@ -18,6 +18,7 @@ import { readWav, wavSamples } from "../../../src/model/sidecars/wav.ts";
 import { make, makeTurned, NEVER, steppedWorld, TempFolder, tools, world } from "../../support/media.ts";
 import { until } from "../../support/until.ts";
 import { childProcesses } from "../../support/own_process.ts";
+import { LONG_TEST } from "../../support/long_test.ts";
 
 /** An extractor with its own temp folder, and a decoder to check sources and clips. */
 class ExtractorBench implements AsyncDisposable {
@@ -166,74 +167,78 @@ function failsWith(reason: string, work: Promise<unknown>): Promise<void> {
   });
 }
 
-Deno.test("a clip begins with exactly the frame at its start, and sound and video stay in sync", async (t) => {
-  await using bench = await ExtractorBench.open();
-  const plain = makeTimed(bench.path("plain.mp4"));
-  const shifted = (name: string, videoS: number, audioS: number, ...args: string[]) =>
-    make(
-      bench.path(name),
-      ...["-itsoffset", String(videoS), "-i", plain, "-itsoffset", String(audioS), "-i", plain],
-      ...["-map", "0:v", "-map", "1:a", "-c", "copy", ...args],
+Deno.test(
+  "a clip begins with exactly the frame at its start, and sound and video stay in sync",
+  LONG_TEST,
+  async (t) => {
+    await using bench = await ExtractorBench.open();
+    const plain = makeTimed(bench.path("plain.mp4"));
+    const shifted = (name: string, videoS: number, audioS: number, ...args: string[]) =>
+      make(
+        bench.path(name),
+        ...["-itsoffset", String(videoS), "-i", plain, "-itsoffset", String(audioS), "-i", plain],
+        ...["-map", "0:v", "-map", "1:a", "-c", "copy", ...args],
+      );
+    /** `beepMs` counts from the first frame. */
+    const check = (source: string | MediaInput, beepMs: number, toleranceMs = 22) =>
+      t.step(typeof source === "string" ? source.split("/").pop()! : "HLS on demand", async () => {
+        const { signals } = await bench.signals(source);
+        const info = await bench.probe(source);
+        for (const startMs of [0, 2967.4, 3033, 4799.9]) {
+          const clip = await bench.clip(source, { info, startMs, durationMs: 1000 });
+          const path = bench.folder.file("clip.mp4", clip.bytes);
+          const got = (await bench.signals(path)).signals;
+          const first = signals.ptsMs.findLastIndex((ptsMs) => ptsMs <= startMs + 1);
+          const behind = signals.ptsMs.findIndex((ptsMs) => ptsMs >= startMs + 1000);
+          equal(got.count, (behind < 0 ? signals.count : behind) - first, `frames from ${startMs} ms`);
+          for (let frame = 0; frame < got.count; frame++) {
+            const off = 255 * Math.abs(got.lumaMean[frame]! - signals.lumaMean[first + frame]!);
+            ok(off < 0.5, `frame ${frame} from ${startMs} ms is ${off} levels off`);
+            const atMs = Math.max(0, signals.ptsMs[first + frame]! - startMs);
+            ok(Math.abs(got.ptsMs[frame]! - atMs) < 1.1, `frame ${frame} from ${startMs} ms`);
+          }
+          const wav = await bench.extractor.wav({
+            input: inputOf(source),
+            ...{ info, startMs, durationMs: 1000, signal: NEVER },
+          });
+          equal(wav.durationMs, 1000);
+          const expectedMs = beepMs > startMs + 1000 ? null : Math.max(0, beepMs - startMs);
+          for (
+            const [kind, onsetAtMs] of [
+              ["clip", onsetMs(audioSamples(path), 48_000)],
+              ["wav", onsetMs(wavSamples(wav.bytes, isWav(wav.bytes)), 16_000)],
+            ] as const
+          ) {
+            if (startMs >= beepMs + 2000) continue;
+            equal(onsetAtMs === null, expectedMs === null, `${kind} from ${startMs} ms: ${onsetAtMs}`);
+            if (onsetAtMs === null) continue;
+            ok(
+              Math.abs(onsetAtMs - expectedMs!) < toleranceMs,
+              `${kind} from ${startMs} ms: sound at ${onsetAtMs}, not ${expectedMs}`,
+            );
+          }
+        }
+      });
+    await check(plain, BEEP_MS);
+    await check(make(bench.path("plain.mkv"), "-i", plain, "-c", "copy"), BEEP_MS);
+    await check(make(bench.path("late_start.ts"), "-i", plain, "-c", "copy"), BEEP_MS);
+    // AVI has times for sound, but for video only the number of frames.
+    await check(makeTimed(bench.path("h264.avi"), "-c:a", "mp3"), BEEP_MS, 90);
+    await check(makeTimed(bench.path("mpeg4.avi"), "-c:v", "mpeg4", "-q:v", "2", "-c:a", "mp3"), BEEP_MS, 90);
+    await check(
+      make(
+        bench.path("plain.webm"),
+        ...["-i", plain, "-c:v", "libvpx", "-crf", "4", "-b:v", "4M", "-g", "60", "-c:a", "libopus"],
+      ),
+      BEEP_MS,
     );
-  /** `beepMs` counts from the first frame. */
-  const check = (source: string | MediaInput, beepMs: number, toleranceMs = 22) =>
-    t.step(typeof source === "string" ? source.split("/").pop()! : "HLS on demand", async () => {
-      const { signals } = await bench.signals(source);
-      const info = await bench.probe(source);
-      for (const startMs of [0, 2967.4, 3033, 4799.9]) {
-        const clip = await bench.clip(source, { info, startMs, durationMs: 1000 });
-        const path = bench.folder.file("clip.mp4", clip.bytes);
-        const got = (await bench.signals(path)).signals;
-        const first = signals.ptsMs.findLastIndex((ptsMs) => ptsMs <= startMs + 1);
-        const behind = signals.ptsMs.findIndex((ptsMs) => ptsMs >= startMs + 1000);
-        equal(got.count, (behind < 0 ? signals.count : behind) - first, `frames from ${startMs} ms`);
-        for (let frame = 0; frame < got.count; frame++) {
-          const off = 255 * Math.abs(got.lumaMean[frame]! - signals.lumaMean[first + frame]!);
-          ok(off < 0.5, `frame ${frame} from ${startMs} ms is ${off} levels off`);
-          const atMs = Math.max(0, signals.ptsMs[first + frame]! - startMs);
-          ok(Math.abs(got.ptsMs[frame]! - atMs) < 1.1, `frame ${frame} from ${startMs} ms`);
-        }
-        const wav = await bench.extractor.wav({
-          input: inputOf(source),
-          ...{ info, startMs, durationMs: 1000, signal: NEVER },
-        });
-        equal(wav.durationMs, 1000);
-        const expectedMs = beepMs > startMs + 1000 ? null : Math.max(0, beepMs - startMs);
-        for (
-          const [kind, onsetAtMs] of [
-            ["clip", onsetMs(audioSamples(path), 48_000)],
-            ["wav", onsetMs(wavSamples(wav.bytes, isWav(wav.bytes)), 16_000)],
-          ] as const
-        ) {
-          if (startMs >= beepMs + 2000) continue;
-          equal(onsetAtMs === null, expectedMs === null, `${kind} from ${startMs} ms: ${onsetAtMs}`);
-          if (onsetAtMs === null) continue;
-          ok(
-            Math.abs(onsetAtMs - expectedMs!) < toleranceMs,
-            `${kind} from ${startMs} ms: sound at ${onsetAtMs}, not ${expectedMs}`,
-          );
-        }
-      }
-    });
-  await check(plain, BEEP_MS);
-  await check(make(bench.path("plain.mkv"), "-i", plain, "-c", "copy"), BEEP_MS);
-  await check(make(bench.path("late_start.ts"), "-i", plain, "-c", "copy"), BEEP_MS);
-  // AVI has times for sound, but for video only the number of frames.
-  await check(makeTimed(bench.path("h264.avi"), "-c:a", "mp3"), BEEP_MS, 90);
-  await check(makeTimed(bench.path("mpeg4.avi"), "-c:v", "mpeg4", "-q:v", "2", "-c:a", "mp3"), BEEP_MS, 90);
-  await check(
-    make(
-      bench.path("plain.webm"),
-      ...["-i", plain, "-c:v", "libvpx", "-crf", "4", "-b:v", "4M", "-g", "60", "-c:a", "libopus"],
-    ),
-    BEEP_MS,
-  );
-  await check(shifted("sound_first.mp4", 0.7, 0), BEEP_MS - 700);
-  await check(shifted("sound_first.mkv", 0.7, 0), BEEP_MS - 700);
-  await check(shifted("sound_later.mp4", 0, 0.7), BEEP_MS + 700);
-  await check(shifted("sound_later.ts", 0, 0.7), BEEP_MS + 700);
-  await check(make(bench.path("edited.mp4"), "-ss", "1.04", "-i", plain, "-c", "copy"), BEEP_MS - 1040);
-});
+    await check(shifted("sound_first.mp4", 0.7, 0), BEEP_MS - 700);
+    await check(shifted("sound_first.mkv", 0.7, 0), BEEP_MS - 700);
+    await check(shifted("sound_later.mp4", 0, 0.7), BEEP_MS + 700);
+    await check(shifted("sound_later.ts", 0, 0.7), BEEP_MS + 700);
+    await check(make(bench.path("edited.mp4"), "-ss", "1.04", "-i", plain, "-c", "copy"), BEEP_MS - 1040);
+  },
+);
 
 function isWav(bytes: Uint8Array) {
   const shape = readWav(bytes);
