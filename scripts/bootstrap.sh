@@ -62,11 +62,24 @@ install_packages() {
   fi
 }
 
+# A program that a variable names is the operator's: another one must not be installed in its place.
+require_named_program() {
+  local variable=$1 program=${!1:-}
+  [ -z "$program" ] || command -v "$program" >/dev/null ||
+    fail "$variable must name an executable program, got '$program'; nothing was installed"
+}
+
 have_ffmpeg() {
   command -v "${SERVICE_FFMPEG_PATH:-ffmpeg}" >/dev/null && command -v "${SERVICE_FFPROBE_PATH:-ffprobe}" >/dev/null
 }
 
-DENO=$(find_deno) || { install_deno; DENO=$(find_deno) || fail "Deno was installed but does not start on this machine."; }
+require_named_program SERVICE_FFMPEG_PATH
+require_named_program SERVICE_FFPROBE_PATH
+
+DENO=$(find_deno) || { install_deno; require_named_program SERVICE_FFMPEG_PATH
+require_named_program SERVICE_FFPROBE_PATH
+
+DENO=$(find_deno) || fail "Deno was installed but does not start on this machine."; }
 export DENO
 
 if ! have_ffmpeg; then

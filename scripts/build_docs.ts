@@ -26,7 +26,9 @@ if (import.meta.main) {
   const stale = builtPages(directory).filter(({ text, built }) => text !== built);
   if (Deno.args.includes("--check")) {
     for (const { name } of stale) console.error(`docs/${name} differs from the tables of the code`);
-    if (stale.length > 0) console.error("Run `deno run -A scripts/build_docs.ts` and commit the result.");
+    if (stale.length > 0) {
+      console.error("Run `./scripts/deno run -A scripts/build_docs.ts` and commit the result.");
+    }
     Deno.exit(stale.length > 0 ? 1 : 0);
   }
   for (const { name, built } of stale) Deno.writeTextFileSync(new URL(name, directory), built);

@@ -42,7 +42,9 @@ if (import.meta.main) {
   if (Deno.args.includes("--check")) {
     const faults = schemaFaults(directory);
     for (const fault of faults) console.error(`schemas/${fault}`);
-    if (faults.length > 0) console.error("Run `deno run -A scripts/build_schemas.ts` and commit the result.");
+    if (faults.length > 0) {
+      console.error("Run `./scripts/deno run -A scripts/build_schemas.ts` and commit the result.");
+    }
     Deno.exit(faults.length > 0 ? 1 : 0);
   }
   console.log(`schemas/: ${writeSchemas(directory)} files`);

@@ -74,11 +74,11 @@ export async function staleness(module: WasmModule): Promise<string | undefined>
   const { bytes, vectorInstructions } = await build(module);
   if (vectorInstructions === 0 && !module.isScalar) return `${module.output} has no SIMD instruction`;
   const committed = await Deno.readFile(join(root, module.output)).catch(() => undefined);
-  if (!committed) return `${module.output} is missing: run "deno task wasm"`;
+  if (!committed) return `${module.output} is missing: run "./scripts/deno task wasm"`;
   const equal = committed.length === bytes.length && committed.every((byte, i) => byte === bytes[i]);
   if (!equal) {
     return `${module.output} is not what ${module.entry} builds to (${committed.length} bytes committed, ` +
-      `${bytes.length} built): run "deno task wasm"`;
+      `${bytes.length} built): run "./scripts/deno task wasm"`;
   }
 }
 

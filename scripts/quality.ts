@@ -1,5 +1,5 @@
 /**
- * Measures the cut detection of the service with labelled videos: `deno task quality [media folder] [predictions
+ * Measures the cut detection of the service with labelled videos: `./scripts/deno task quality [media folder] [predictions
  * folder]`. Prints precision, recall and F1 for each video and in total, and writes the predicted cuts of each video to
  * `<name>.json`.
  */

@@ -60,8 +60,14 @@ function oneLineOf(path: string): string {
   return text;
 }
 
+// A field of the configuration that is undefined here belongs to a faulty variable. That fault is reported already, so
+// nothing is checked, created or reported for it a second time.
+
 /** Looks each program up like a shell would. Adds what is missing to `faults`. */
-export function findTools(config: Pick<Config, "ffmpegPath" | "ffprobePath">, faults: string[]): Tools {
+export function findTools(
+  config: Partial<Pick<Config, "ffmpegPath" | "ffprobePath">>,
+  faults: string[],
+): Tools {
   return {
     ffmpeg: required("SERVICE_FFMPEG_PATH", config.ffmpegPath),
     ffprobe: required("SERVICE_FFPROBE_PATH", config.ffprobePath),
@@ -69,7 +75,8 @@ export function findTools(config: Pick<Config, "ffmpegPath" | "ffprobePath">, fa
     prlimit: find("prlimit") ?? null,
   };
 
-  function required(name: string, program: string): string {
+  function required(name: string, program: string | undefined): string {
+    if (program === undefined) return "";
     const path = find(program);
     if (path === undefined) {
       faults.push(`${name} must name an executable program, got ${JSON.stringify(program)}`);
@@ -80,16 +87,17 @@ export function findTools(config: Pick<Config, "ffmpegPath" | "ffprobePath">, fa
 
 /** Creates the folders that the service owns and resolves the configured ones. Adds what is wrong to `faults`. */
 export function preparePlaces(
-  config: Pick<Config, "dataDir" | "uploadRoot" | "ingestFileRoots">,
+  config: Partial<Pick<Config, "dataDir" | "uploadRoot" | "ingestFileRoots">>,
   faults: string[],
 ): Places {
   const here = dirname(fileURLToPath(import.meta.url));
-  const dataDir = owned("SERVICE_DATA_DIR", resolve(config.dataDir));
+  const hasDataDir = config.dataDir !== undefined;
+  const dataDir = hasDataDir ? owned("SERVICE_DATA_DIR", resolve(config.dataDir)) : "";
   return {
     dataDir,
-    uploadRoot: uploadRoot(),
-    tempDir: owned("SERVICE_DATA_DIR", join(dataDir, "tmp")),
-    operatorRoots: config.ingestFileRoots.map(operatorRoot),
+    uploadRoot: hasDataDir ? uploadRoot() : "",
+    tempDir: hasDataDir ? owned("SERVICE_DATA_DIR", join(dataDir, "tmp")) : "",
+    operatorRoots: (config.ingestFileRoots ?? []).map(operatorRoot),
     codeDirs: [here, join(here, "..", "wasm")],
   };
 
@@ -144,7 +152,7 @@ export function adoptUploads({ dataDir, uploadRoot }: Pick<Places, "dataDir" | "
 
 /** Reads the label maps, which the sandboxed service may not read. Adds what is wrong with them to `faults`. */
 export function readLabelMaps(
-  { labelMapsPath }: Pick<Config, "labelMapsPath">,
+  { labelMapsPath }: Partial<Pick<Config, "labelMapsPath">>,
   faults: string[],
 ): LabelMaps | null {
   if (!labelMapsPath) return null;
@@ -164,16 +172,18 @@ export function readLabelMaps(
  * file means no backends. Adds what is wrong to `faults`. See docs/configuration.md#backend-file.
  */
 export function readBackends(
-  config: Pick<
-    Config,
-    "vllmBaseUrl" | "vllmApiKey" | "sglangBaseUrl" | "sglangApiKey" | "backendFile" | "webrtc"
+  config: Partial<
+    Pick<
+      Config,
+      "vllmBaseUrl" | "vllmApiKey" | "sglangBaseUrl" | "sglangApiKey" | "backendFile" | "webrtc"
+    >
   >,
   env: Readonly<Record<string, string | undefined>>,
   faults: string[],
 ): BackendFile {
   try {
-    const backends = backendsOfVariables(config) ?? readBackendFile(config.backendFile, env);
-    const { crop } = config.webrtc;
+    const backends = backendsOfVariables(config) ?? backendsOfFile();
+    const crop = config.webrtc?.crop;
     const region = backends.restrictedZone?.region;
     const sides = ["x", "y", "width", "height"] as const;
     if (crop && region && sides.some((side) => crop[side] !== region[side])) {
@@ -186,6 +196,12 @@ export function readBackends(
     if (!(error instanceof BackendFaults)) throw error;
     faults.push(...error.faults);
     return NO_BACKENDS;
+  }
+
+  function backendsOfFile(): BackendFile {
+    const isUrlSet = env.SERVICE_VLLM_BASE_URL !== undefined || env.SERVICE_SGLANG_BASE_URL !== undefined;
+    if (isUrlSet || config.backendFile === undefined) return NO_BACKENDS;
+    return readBackendFile(config.backendFile, env);
   }
 }
 

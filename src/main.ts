@@ -1,6 +1,6 @@
 /** The process: reads the environment, starts the service in its sandbox, closes it on a signal, gives the exit code. */
 
-import { type Config, ConfigFaults, readConfig } from "./base/config.ts";
+import { type Config, ConfigFaults, readVariables } from "./base/config.ts";
 import { openLog } from "./base/log.ts";
 import { timer } from "./base/wait.ts";
 import { realWorld, type World } from "./base/world.ts";
@@ -13,7 +13,7 @@ import {
   readLabelMaps,
   readSecretFiles,
 } from "./environment.ts";
-import { type ServiceNotice, type ServiceOrder, startSandboxed } from "./sandbox.ts";
+import { type ServiceNotice, type ServiceOrder, type Start, startSandboxed } from "./sandbox.ts";
 
 /** How long closing may take after a signal; after that the process exits anyway. */
 const CLOSE_DEADLINE_MS = 15_000;
@@ -23,10 +23,7 @@ const EXIT_FAILED = 1;
 function main(environment: Environment): Promise<number> {
   let start;
   try {
-    const faults: string[] = [];
-    const variables = readSecretFiles(environment.variables, faults);
-    const config = readConfig(variables, faults);
-    start = { config, ...readEnvironment(config, variables) };
+    start = readStart(environment.variables);
   } catch (error) {
     if (!(error instanceof ConfigFaults)) throw error;
     console.error(error.message);
@@ -62,9 +59,15 @@ function main(environment: Environment): Promise<number> {
   return exit.promise;
 }
 
-/** What the sandboxed service cannot find or read itself. All faults are reported together, like those of the variables. */
-function readEnvironment(config: Config, variables: Readonly<Record<string, string>>) {
+/**
+ * The configuration, and what the sandboxed service cannot find or read itself. Throws {@link ConfigFaults} with the faults
+ * of the variables and those of programs, folders and files together.
+ */
+function readStart(given: Readonly<Record<string, string>>): Start {
   const faults: string[] = [];
+  const variables = readSecretFiles(given, faults);
+  const { config, faults: variableFaults } = readVariables(variables);
+  faults.push(...variableFaults);
   const environment = {
     tools: findTools(config, faults),
     places: preparePlaces(config, faults),
@@ -72,7 +75,7 @@ function readEnvironment(config: Config, variables: Readonly<Record<string, stri
     backendFile: readBackends(config, variables, faults),
   };
   if (faults.length > 0) throw new ConfigFaults(faults);
-  return environment;
+  return { config: config as Config, ...environment };
 }
 
 /** The first signal closes the service, a second one exits at once. */

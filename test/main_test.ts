@@ -60,13 +60,16 @@ Deno.test("the process serves, logs that on both streams, and exits with 0 on SI
   assert.ok(lines.some(({ level, message }) => level === "info" && message.startsWith("listening on ")));
 });
 
-Deno.test("every fault of the environment is reported at once, and no secret with it", async () => {
+Deno.test("faults of variables, programs, folders and files are reported at once, and no secret with them", async () => {
   const { code, stdout, stderr } = await runMain({
     SERVICE_BIND_ADDR: "nowhere",
     SERVICE_STREAM_TTL_SECS: "5",
     SERVICE_TRANSPORT: "h3",
     SERVICE_API_KEYS: "",
     SERVICE_MIRROR_URL: "mysql://user:hunter2@db/x",
+    SERVICE_FFMPEG_PATH: "/nonexistent/ffmpeg",
+    SERVICE_INGEST_FILE_ROOTS: "/nonexistent/media",
+    SERVICE_CONFIG: "/",
   });
   assert.equal(code, 1);
   assert.equal(stdout, "");
@@ -77,8 +80,12 @@ Deno.test("every fault of the environment is reported at once, and no secret wit
       "SERVICE_TRANSPORT",
       "SERVICE_API_KEYS",
       "SERVICE_MIRROR_URL",
+      "SERVICE_FFMPEG_PATH",
+      "SERVICE_INGEST_FILE_ROOTS",
+      'SERVICE_CONFIG "/"',
     ]
   ) assert.match(stderr, new RegExp(`^${name} must `, "m"));
+  assert.match(stderr, /has 8 fault\(s\)/);
   assert.match(stderr, /HTTP\/3 .* is not built into this server yet/);
   assert.doesNotMatch(stderr, /hunter2/);
 });
@@ -132,11 +139,16 @@ Deno.test("a second process on the same data directory refuses to start and name
   assert.match(second!.stderr, /owns|owned|another process/);
 });
 
-Deno.test("an address that is taken ends the process with a reason", async () => {
+Deno.test("an address that is taken ends the process with an error that names the address and its setting", async () => {
   using taken = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const { code, stderr } = await runMain({ SERVICE_BIND_ADDR: `127.0.0.1:${taken.addr.port}` });
   assert.equal(code, 1);
-  assert.match(stderr, /[Aa]ddress already in use|AddrInUse/);
+  assert.match(
+    stderr,
+    new RegExp(
+      `SERVICE_BIND_ADDR must be an address that is free, got 127.0.0.1:${taken.addr.port}: another program`,
+    ),
+  );
 });
 
 Deno.test("a client that does not read its answer cannot keep the process from ending", async () => {

@@ -1,4 +1,4 @@
-/** Runs every benchmark of docs/performance.md, one after the other: `deno task bench`. */
+/** Runs every benchmark of docs/performance.md, one after the other: `./scripts/deno task bench`. */
 
 import { fileURLToPath } from "node:url";
 

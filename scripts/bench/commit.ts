@@ -2,7 +2,7 @@
  * Commits of one small event per second with one writer, compared with bare `writeSync` calls of the same number of
  * bytes. With `--sync group` there is one fdatasync for every hundred events, in both. Prints medians over the rounds.
  *
- *     deno run -A scripts/bench/commit.ts [--events 300000] [--rounds 5] [--sync none|group]
+ *     ./scripts/deno run -A scripts/bench/commit.ts [--events 300000] [--rounds 5] [--sync none|group]
  */
 
 import { join } from "node:path";

@@ -10,7 +10,7 @@
  * cache folder: own_screenrec of fixtures/clips, scaled to 720p at 25 frames a second, with a tone, x264 medium,
  * repeated to ten minutes.
  *
- *     deno run -A scripts/bench/extract.ts [--cache FOLDER] [--rounds 5]
+ *     ./scripts/deno run -A scripts/bench/extract.ts [--cache FOLDER] [--rounds 5]
  */
 
 import { join } from "node:path";

@@ -1,5 +1,5 @@
 /**
- * The time of `FrameFilter.push` with decoded video, and what it allocates: `deno run -A scripts/bench/filter.ts`.
+ * The time of `FrameFilter.push` with decoded video, and what it allocates: `./scripts/deno run -A scripts/bench/filter.ts`.
  * Prints a table; with `--json` only the two figures that a release is checked for, as JSON.
  */
 

@@ -9,7 +9,7 @@
  * A to D alternate, so that other load on the machine affects all of them. Prints medians over the rounds: B, C and D
  * as a ratio to A, and the time until the first chunk of D.
  *
- *     deno run -A scripts/bench/frames.ts [--cache FOLDER] [--rounds 7]
+ *     ./scripts/deno run -A scripts/bench/frames.ts [--cache FOLDER] [--rounds 7]
  */
 
 import { join } from "node:path";

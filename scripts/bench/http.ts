@@ -5,7 +5,7 @@
  * time on each, no pipelining. The servers alternate, so that other load on the machine affects both. Prints medians
  * over the rounds.
  *
- *     deno run -A scripts/bench/http.ts [--rounds 5] [--seconds 2]
+ *     ./scripts/deno run -A scripts/bench/http.ts [--rounds 5] [--seconds 2]
  */
 
 import { join } from "node:path";

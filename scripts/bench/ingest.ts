@@ -9,7 +9,7 @@
  * intel_bottle and own_screenrec of fixtures/clips, scaled and padded to 1080p and to 720p at 25 frames a second,
  * joined, x264 medium.
  *
- *     deno run -A scripts/bench/ingest.ts [--cache FOLDER] [--rounds 7]
+ *     ./scripts/deno run -A scripts/bench/ingest.ts [--cache FOLDER] [--rounds 7]
  */
 
 import { join } from "node:path";

@@ -3,7 +3,7 @@
  * after it, and the time to read one run then. Compared with reading the same files, and with reading them and
  * computing their CRC-32. Each opening is a process of its own. Prints medians and all figures.
  *
- *     deno run -A scripts/bench/restart.ts [--events 1000000] [--runs 2000] [--rounds 3] [--drop-caches]
+ *     ./scripts/deno run -A scripts/bench/restart.ts [--events 1000000] [--runs 2000] [--rounds 3] [--drop-caches]
  *
  * `--drop-caches` (as root, on Linux) empties the file cache before each round, so that the reads go to the disk.
  */

@@ -6,7 +6,7 @@
  *   - the memory that the index adds to a process that has the timeline open;
  *   - the time from opening the timeline until searches are answered, with and without the index file.
  *
- *     deno run -A scripts/bench/search.ts [--events 1000000] [--runs 1000] [--rounds 200]
+ *     ./scripts/deno run -A scripts/bench/search.ts [--events 1000000] [--runs 1000] [--rounds 200]
  */
 
 import { join } from "node:path";

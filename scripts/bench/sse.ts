@@ -6,7 +6,7 @@
  * follows the one before. The latency is measured from before the POST that creates the event until the last client has
  * received it.
  *
- *     deno run -A scripts/bench/sse.ts [--clients 1000] [--events 200] [--seconds 5]
+ *     ./scripts/deno run -A scripts/bench/sse.ts [--clients 1000] [--events 200] [--seconds 5]
  */
 
 import { join } from "node:path";

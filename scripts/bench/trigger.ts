@@ -7,7 +7,7 @@
  *   - an evaluate request with 10,000 samples, from the first byte sent to the last byte read, compared with a bare
  *     `Deno.serve` that parses the same body and sends a prepared answer of the same length.
  *
- *     deno run -A scripts/bench/trigger.ts [--rounds 60]
+ *     ./scripts/deno run -A scripts/bench/trigger.ts [--rounds 60]
  */
 
 import { join } from "node:path";

@@ -5,7 +5,7 @@
  * Each server is a process of its own; the client reads and writes the socket directly, and the servers alternate. The
  * video is a real one, padded with a `free` box (ISO/IEC 14496-12 section 8.1.2).
  *
- *     deno run -A scripts/bench/upload.ts [--rounds 5] [--megabytes 150]
+ *     ./scripts/deno run -A scripts/bench/upload.ts [--rounds 5] [--megabytes 150]
  */
 
 import { join } from "node:path";

@@ -6,7 +6,7 @@
  * The service, the receiver and this client are separate processes. For the throughput, the receiver does not answer
  * the first event until all events are committed, so that only deliveries run while the time is measured.
  *
- *     deno run -A scripts/bench/webhook.ts [--events 4000] [--rounds 3] [--seconds 10]
+ *     ./scripts/deno run -A scripts/bench/webhook.ts [--events 4000] [--rounds 3] [--seconds 10]
  */
 
 import { join } from "node:path";

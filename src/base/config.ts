@@ -35,12 +35,21 @@ export class ConfigFaults extends Error {
   }
 }
 
-/** Reads and checks the whole environment. Throws {@link ConfigFaults} with all faults together, `earlier` ones included. */
-export function readConfig(
+/** Reads and checks the whole environment. Throws {@link ConfigFaults} with all faults together. */
+export function readConfig(env: Readonly<Record<string, string | undefined>>): Config {
+  const { config, faults } = readVariables(env);
+  if (faults.length > 0) throw new ConfigFaults(faults);
+  return config as Config;
+}
+
+/**
+ * The same without throwing, for a caller that has more to check and reports all faults together. Without faults the
+ * configuration is complete; else the field of each faulty variable is undefined.
+ */
+export function readVariables(
   env: Readonly<Record<string, string | undefined>>,
-  earlier: readonly string[] = [],
-): Config {
-  const faults = [...earlier];
+): { readonly config: Partial<Config>; readonly faults: readonly string[] } {
+  const faults: string[] = [];
   const fields: Record<string, unknown> = {};
   for (const [name, row] of Object.entries(SETTINGS)) {
     const given = env[name];
@@ -62,8 +71,7 @@ export function readConfig(
   read.unknownVariables = Object.keys(env).filter(isUnknown).sort();
   warnings.push(...read.unknownVariables.map((name) => `${name} is not a variable of this service`));
   read.warnings = warnings;
-  if (faults.length > 0) throw new ConfigFaults(faults);
-  return frozen(read);
+  return { config: frozen(read), faults };
 }
 
 const OF_FILE = "_FILE";
@@ -74,18 +82,6 @@ export function secretFileVariables(): [fileVariable: string, setting: SettingNa
     .filter((name) => SETTINGS[name].isSecret)
     .map((name) => [`${name}${OF_FILE}`, name]);
 }
-
-/** Variables with this prefix that other programs of the project read: the command line client and the scripts. */
-const VARIABLES_OF_OTHER_PROGRAMS: ReadonlySet<string> = new Set([
-  "SERVICE_API_URL",
-  "SERVICE_API_KEY",
-  "SERVICE_TENANT_ID",
-  "SERVICE_CLI_CONFIG",
-  "SERVICE_MAX_ALLOC_TOTAL",
-  "SERVICE_MAX_CLI_SIZE_BYTES",
-  "SERVICE_MAX_API_SIZE_BYTES",
-  "SERVICE_MAX_GATE_P95_NS",
-]);
 
 /** One for each variable that is set although it has no effect yet. */
 function warningsOfNoEffect(env: Readonly<Record<string, string | undefined>>): string[] {
@@ -99,7 +95,6 @@ function warningsOfNoEffect(env: Readonly<Record<string, string | undefined>>): 
 
 function isUnknown(name: string): boolean {
   return name.startsWith("SERVICE_") && !Object.hasOwn(SETTINGS, name) &&
-    !VARIABLES_OF_OTHER_PROGRAMS.has(name) &&
     !secretFileVariables().some(([fileVariable]) => fileVariable === name);
 }
 

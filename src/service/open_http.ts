@@ -20,16 +20,31 @@ export interface HttpOptions {
   readonly synced: () => Promise<void>;
 }
 
-/** Errors: the address is taken. */
+/** Errors: the address cannot be listened on; the message names it and its setting. */
 export function openHttp(
   opening: AsyncDisposableStack,
   { config, useCases, world, synced }: HttpOptions,
 ): Http {
   const app = createApp({ guard: config, edge: openEdgeChecks(config, world), useCases, world, synced });
-  const server = Deno.serve({ ...config.bindAddr, onListen() {} }, (request) => app.respond(request));
+  const server = listen(config, app);
   opening.defer(() => closeServer(server, world));
   const { hostname, port } = server.addr as Deno.NetAddr;
   return { app, hostname, port };
+}
+
+function listen({ bindAddr }: Pick<Config, "bindAddr">, app: App): Deno.HttpServer {
+  try {
+    return Deno.serve({ ...bindAddr, onListen() {} }, (request) => app.respond(request));
+  } catch (error) {
+    const { hostname, port } = bindAddr;
+    const address = hostname.includes(":") ? `[${hostname}]:${port}` : `${hostname}:${port}`;
+    const why = error instanceof Deno.errors.AddrInUse
+      ? "another program listens there already"
+      : (error as Error).message;
+    throw new Error(`SERVICE_BIND_ADDR must be an address that is free, got ${address}: ${why}`, {
+      cause: error,
+    });
+  }
 }
 
 /** How long responses under way may take when the service closes; after that their connections are dropped. */

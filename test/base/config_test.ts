@@ -218,9 +218,12 @@ Deno.test("no secret is ever part of a fault or a warning", () => {
 });
 
 Deno.test("a variable that no row explains is a warning, not a fault", () => {
-  const config = readConfig({ ...KEYS, SERVICE_BIND_ADR: "x", SERVICE_CLI_CONFIG: "y", HOME: "/" });
-  assert.deepEqual(config.unknownVariables, ["SERVICE_BIND_ADR"]);
-  assert.deepEqual(config.warnings, ["SERVICE_BIND_ADR is not a variable of this service"]);
+  const config = readConfig({ ...KEYS, SERVICE_BIND_ADR: "x", SERVICE_API_KEY: "y", HOME: "/" });
+  assert.deepEqual(config.unknownVariables, ["SERVICE_API_KEY", "SERVICE_BIND_ADR"]);
+  assert.deepEqual(config.warnings, [
+    "SERVICE_API_KEY is not a variable of this service",
+    "SERVICE_BIND_ADR is not a variable of this service",
+  ]);
 });
 
 Deno.test("the configuration is frozen, its groups and lists too", () => {

@@ -55,7 +55,7 @@ Deno.test("every relative link of README.md and of docs leads to a file, and its
 Deno.test("the generated sections of docs equal a fresh build", () => {
   const built = builtPages(new URL("../../docs/", import.meta.url));
   const stale = built.filter(({ text, built }) => text !== built).map(({ name }) => name);
-  assert.deepEqual(stale, [], "run `deno run -A scripts/build_docs.ts`");
+  assert.deepEqual(stale, [], "run `./scripts/deno run -A scripts/build_docs.ts`");
   const text = built.map((page) => page.built).join();
   const unused = Object.keys(GENERATED).filter((name) => !text.includes(`<!-- generated: ${name} -->`));
   assert.deepEqual(unused, [], "no page has these sections");

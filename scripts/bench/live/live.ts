@@ -2,7 +2,7 @@
  * Live sessions: the latency to a frame's signals and to a stored keyframe, the processor time of a session, how many
  * sessions run at once, the frames lost by packet loss, the time to connect, and the growth of memory.
  *
- *     deno run -A scripts/bench/live/live.ts [--seconds 10] [--minutes 1] [--most 8] [--only latency,cpu,…]
+ *     ./scripts/deno run -A scripts/bench/live/live.ts [--seconds 10] [--minutes 1] [--most 8] [--only latency,cpu,…]
  *
  * The service and a model server that answers at once run in this process. Every publisher is a process of its own on
  * the same machine, so it uses a part of the same processors. The video is VP8, encoded before the measurement.

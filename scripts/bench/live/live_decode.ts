@@ -3,7 +3,7 @@
  * Measures the time from a unit to its frame's signals and to the gate's decision, the time from a kept frame to its
  * JPEG, and the share of one processor that this process and its ffmpeg processes use.
  *
- *     deno run -A scripts/bench/live/live_decode.ts [--seconds 10] [--clip fixtures/clips/bbb480.mp4]
+ *     ./scripts/deno run -A scripts/bench/live/live_decode.ts [--seconds 10] [--clip fixtures/clips/bbb480.mp4]
  */
 
 import { fileURLToPath } from "node:url";

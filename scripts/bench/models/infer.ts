@@ -6,7 +6,7 @@
  * service does, and then the service, alternating, so that other load on the machine affects both. The model server
  * answers after `--delay` milliseconds, so the difference of the latencies is the overhead. Prints p50 and p99.
  *
- *     deno run -A scripts/bench/models/infer.ts [--rounds 8] [--seconds 2] [--delay 50]
+ *     ./scripts/deno run -A scripts/bench/models/infer.ts [--rounds 8] [--seconds 2] [--delay 50]
  */
 
 import { join } from "node:path";

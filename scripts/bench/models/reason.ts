@@ -10,7 +10,7 @@
  * fixtures/clips: scaled to 1280x720 and repeated to ten minutes (every frame is analysed), and scaled to 320x180 and
  * repeated to two hours (sampled at one frame per second, so that decoding does not take too long).
  *
- *     deno run -A scripts/bench/models/reason.ts [--cache FOLDER] [--rounds 2] [--only wall|memory|stop]
+ *     ./scripts/deno run -A scripts/bench/models/reason.ts [--cache FOLDER] [--rounds 2] [--only wall|memory|stop]
  */
 
 import { join } from "node:path";

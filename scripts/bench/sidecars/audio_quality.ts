@@ -3,7 +3,7 @@
  * were not used for its tuning, and its real-time factor. Needs espeak-ng and ffmpeg; uses voices of flite if ffmpeg
  * has them.
  *
- *     deno run -A scripts/bench/sidecars/audio_quality.ts [seeds, 2,3 unless given]
+ *     ./scripts/deno run -A scripts/bench/sidecars/audio_quality.ts [seeds, 2,3 unless given]
  */
 
 import { detect } from "../../../src/sidecar/audio/detection.ts";

@@ -3,7 +3,7 @@
  * Prints percentiles of the distance that the service computes, with quantization, and the share of pairs at or below
  * the default novelty threshold:
  *
- *     deno run -A scripts/bench/sidecars/embedding_quality.ts [folder with clips …]
+ *     ./scripts/deno run -A scripts/bench/sidecars/embedding_quality.ts [folder with clips …]
  */
 
 import { basename, join } from "node:path";

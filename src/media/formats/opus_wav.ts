@@ -1,4 +1,4 @@
-/** Decodes a window of live Opus packets into a WAV for the audio sidecar. See docs/reason.md#local-audio. */
+/** Decodes a window of live Opus packets into a WAV for the audio sidecar. See docs/live.md#live-audio. */
 
 import type { Tools } from "../../base/program_paths.ts";
 import type { World } from "../../base/world.ts";

@@ -64,7 +64,7 @@ const GEMINI_MODEL = "gemini-3.5-flash-lite";
 
 /** Null when neither URL variable is set: then the file is read. Errors: `BackendFaults`. */
 export function backendsOfVariables(
-  config: Pick<Config, "vllmBaseUrl" | "vllmApiKey" | "sglangBaseUrl" | "sglangApiKey">,
+  config: Partial<Pick<Config, "vllmBaseUrl" | "vllmApiKey" | "sglangBaseUrl" | "sglangApiKey">>,
 ): BackendFile | null {
   const { vllmBaseUrl, vllmApiKey = null, sglangBaseUrl, sglangApiKey = null } = config;
   const rows = [

@@ -132,7 +132,7 @@ Deno.test("windows of sound and picture become moments with evidence that their 
   assert.ok(Number.isInteger(chunk.extraction_ms) && chunk.extraction_ms > 0);
   assert.equal(chunk.clip_bytes, chunk.evidence.media_bytes);
 
-  assert.equal(at.gemini.files, 0, "uploads were deleted");
+  assert.equal(at.gemini.stored, 0, "uploads were deleted");
   assert.equal(at.gemini.requests.length, 3);
   const asked = at.gemini.requests[0]!;
   assert.deepEqual([asked.config.maxOutputTokens >= 1024, asked.config.mediaResolution], [
@@ -297,7 +297,7 @@ Deno.test("a stop ends calls and extractions, and deletes the uploads", async ()
   await at.test.call("POST", `/v1/runs/${runId}/stop`);
   assert.equal((await reasoning).status, 409);
   never.release();
-  await until("the uploads are gone", () => at.gemini.files === 0);
+  await until("the uploads are gone", () => at.gemini.stored === 0);
   await until("nothing is left", () => {
     try {
       assertNothingLeft(at.test);

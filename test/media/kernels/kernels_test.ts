@@ -21,7 +21,10 @@ Deno.test("a module that is missing, stale or does not compile is named", async 
   const [filter, gate] = MODULES;
   const check = async (module: Parameters<typeof staleness>[0], expected: RegExp) =>
     assert.match(await staleness(module) ?? "nothing wrong", expected);
-  await check({ ...gate, output: "wasm/no_such.wasm" }, /no_such\.wasm is missing: run "deno task wasm"/);
+  await check(
+    { ...gate, output: "wasm/no_such.wasm" },
+    /no_such\.wasm is missing: run "\.\/scripts\/deno task wasm"/,
+  );
   await check(
     { ...gate, output: filter.output },
     /frame_filter\.wasm is not what assembly\/gate\.ts builds to/,

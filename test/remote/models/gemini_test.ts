@@ -95,7 +95,7 @@ Deno.test("a clip is uploaded, polled until it is ready, used and deleted", asyn
   assert.deepEqual(test.server.requests[0]!.videos, [CLIP]);
   assert.equal(test.server.requests[0]!.config.mediaResolution, "MEDIA_RESOLUTION_LOW");
   assert.deepEqual(test.server.steps, ["start", "upload", "poll", "poll", "generate", "delete"]);
-  assert.equal(test.server.files, 0);
+  assert.equal(test.server.stored, 0);
 });
 
 Deno.test("after every failure the clip is deleted, and no message contains the key", async () => {
@@ -103,13 +103,13 @@ Deno.test("after every failure the clip is deleted, and no message contains the 
     options: Partial<GeminiServerOptions>,
     failure: string,
     status: number | null = null,
-    { files = 0, timeoutMs = 10_000 } = {},
+    { announced = 0, timeoutMs = 10_000 } = {},
   ) => {
     await using test = start(options);
     const error = await failureOf(test.ask({ video }, timeoutMs));
     assert.deepEqual([error.failure, error.status], [failure, status], JSON.stringify(options));
     await test.backend.close();
-    assert.equal(test.server.files, files, JSON.stringify(options));
+    assert.deepEqual([test.server.announced, test.server.stored], [announced, 0], JSON.stringify(options));
   };
   const failing = (step: string, status: number) => ({ status: (at: string) => at === step ? status : 200 });
   await check(failing("start", 429), "http_status", 429);
@@ -122,7 +122,7 @@ Deno.test("after every failure the clip is deleted, and no message contains the 
   await check({ answer: () => ({ status: 200, body: "{" }) }, "invalid_response");
   await check({ answer: held().answer }, "deadline_missed", null, { timeoutMs: 300 });
   for (const uploadUrl of ["http://127.0.0.1:9/steal", "nowhere", "http://169.254.169.254/"]) {
-    await check({ uploadUrl }, "invalid_response", null, { files: 1 }); // announced, but not sent
+    await check({ uploadUrl }, "invalid_response", null, { announced: 1 }); // no bytes were sent: nothing to delete
   }
 });
 
@@ -137,10 +137,10 @@ Deno.test("an answer does not wait for the deletion", async () => {
   const deleting = Promise.withResolvers<number>();
   await using test = start({ status: (step) => step === "delete" ? deleting.promise : 200 });
   assert.equal((await test.ask({ video })).outputText, "A forklift waits.");
-  assert.equal(test.server.files, 1);
+  assert.equal(test.server.stored, 1);
   deleting.resolve(200);
   await test.backend.close();
-  assert.equal(test.server.files, 0);
+  assert.equal(test.server.stored, 0);
 });
 
 Deno.test("an abort by the caller closes the connection, and the clip is deleted all the same", async () => {
@@ -153,7 +153,7 @@ Deno.test("an abort by the caller closes the connection, and the clip is deleted
   await assert.rejects(asked, reason);
   await until("the server noticed", () => test.server.aborted === 1);
   await test.backend.close();
-  assert.equal(test.server.files, 0);
+  assert.equal(test.server.stored, 0);
 });
 
 Deno.test("a model that uses up its tokens for thinking is asked again with more, and has more from then on", async () => {

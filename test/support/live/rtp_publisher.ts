@@ -1,7 +1,7 @@
 /**
  * A scripted WHIP publisher that runs as its own process: real ICE, DTLS and SRTP, encoded frames from files, and faults.
  *
- *     deno run -A test/support/live/rtp_publisher.ts --url http://127.0.0.1:8080/v1/stream/whip \
+ *     ./scripts/deno run -A test/support/live/rtp_publisher.ts --url http://127.0.0.1:8080/v1/stream/whip \
  *       --header 'x-api-key: key' --video a.ivf --video b.ivf --audio a.ogg --loss 5
  *
  * | Option              | Meaning                                                                          |

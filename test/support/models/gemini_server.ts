@@ -51,8 +51,10 @@ export interface GeminiServer extends AsyncDisposable {
   readonly requests: readonly GeminiRequest[];
   /** Every step in order of arrival; `generate` among them. */
   readonly steps: readonly (GeminiStep | "generate")[];
-  /** Files that were uploaded and not deleted. */
-  readonly files: number;
+  /** Files whose upload was started, and that were neither deleted nor refused; their bytes may be missing. */
+  readonly announced: number;
+  /** Those of them whose bytes were received. */
+  readonly stored: number;
   /** Content requests whose caller disconnected before the answer. */
   readonly aborted: number;
   readonly inFlight: number;
@@ -195,7 +197,10 @@ export function startGeminiServer(options: GeminiServerOptions): GeminiServer {
     requests,
     steps,
     faults,
-    get files() {
+    get announced() {
+      return files.size;
+    },
+    get stored() {
       return [...files.values()].filter(({ bytes }) => bytes !== null).length;
     },
     get aborted() {
