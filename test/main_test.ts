@@ -70,6 +70,7 @@ Deno.test("faults of variables, programs, folders and files are reported at once
     SERVICE_FFMPEG_PATH: "/nonexistent/ffmpeg",
     SERVICE_INGEST_FILE_ROOTS: "/nonexistent/media",
     SERVICE_CONFIG: "/",
+    SERVICE_WEBHOOK_SECRET_FILE: "/nonexistent/secret",
   });
   assert.equal(code, 1);
   assert.equal(stdout, "");
@@ -83,9 +84,10 @@ Deno.test("faults of variables, programs, folders and files are reported at once
       "SERVICE_FFMPEG_PATH",
       "SERVICE_INGEST_FILE_ROOTS",
       'SERVICE_CONFIG "/"',
+      "SERVICE_WEBHOOK_SECRET_FILE",
     ]
   ) assert.match(stderr, new RegExp(`^${name} must `, "m"));
-  assert.match(stderr, /has 8 fault\(s\)/);
+  assert.match(stderr, /has 9 fault\(s\)/);
   assert.match(stderr, /HTTP\/3 .* is not built into this server yet/);
   assert.doesNotMatch(stderr, /hunter2/);
 });
