@@ -11,6 +11,7 @@ import { LiveRegistry } from "../flow/live/registry.ts";
 import { failRunsLeftOpen } from "../flow/live/restart.ts";
 import { LiveSessionFactory } from "../flow/live/session_factory.ts";
 import { Whip } from "../flow/live/whip.ts";
+import { PolicyRevisions } from "../flow/policies/revisions.ts";
 import type { RunWork } from "../flow/runs/run_work.ts";
 import type { Sources } from "../flow/sources.ts";
 import type { IceSettings } from "../live/messages.ts";
@@ -33,6 +34,8 @@ export interface Live {
   readonly registry: LiveRegistry;
   readonly whip: Whip;
   readonly liveSources: LiveSources;
+  /** The policies of runs, which the sessions that start later begin with. */
+  readonly revisions: PolicyRevisions;
 }
 
 export interface LiveOptions {
@@ -57,6 +60,7 @@ export async function openLive(opening: AsyncDisposableStack, options: LiveOptio
   const { config, restrictedZone, store: { timeline }, media, sources, work, world, metrics } = options;
   failRunsLeftOpen(timeline, world);
   const { activeStreamLimit, streamTtlMs } = config;
+  const revisions = new PolicyRevisions(timeline);
   const registry = new LiveRegistry({ work, metrics, world });
   const decodes = await liveCodecs({ tools: options.tools, world });
   const ice = iceOf(config);
@@ -92,7 +96,9 @@ export async function openLive(opening: AsyncDisposableStack, options: LiveOptio
       metrics,
       world,
       streamTtlMs,
+      revisions,
     }),
+    revisions,
   };
 }
 

@@ -13,7 +13,6 @@ import { Infer } from "../flow/infer/infer.ts";
 import { Ingest } from "../flow/ingest.ts";
 import { Policies } from "../flow/policies/policies.ts";
 import { PolicyReplay } from "../flow/policies/replay.ts";
-import { PolicyRevisions } from "../flow/policies/revisions.ts";
 import { Interactions } from "../flow/reason/interactions.ts";
 import { Reason } from "../flow/reason/reason.ts";
 import { Runs } from "../flow/runs/runs.ts";
@@ -86,7 +85,7 @@ function analysisUseCases(
   const { decoder, extractor, gate } = media;
   const { inference, audioSidecar } = models;
   const { streamTtlMs, gateThresholds: thresholds, inference: { perPrincipalLimit } } = config;
-  const revisions = new PolicyRevisions(timeline);
+  const { revisions } = live;
   return {
     ingest: new Ingest({ timeline, world, metrics, work, decoder, sources, streamTtlMs }),
     analyze: new Analyze({ timeline, world, metrics, gate, thresholds, streamTtlMs, labelMaps }),

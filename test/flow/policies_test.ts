@@ -6,6 +6,7 @@ import type { OpenSessions, PromptableSession } from "../../src/flow/live/regist
 import { Policies } from "../../src/flow/policies/policies.ts";
 import { PolicyRevisions } from "../../src/flow/policies/revisions.ts";
 import type { CreatePolicyBody } from "../../src/model/api/policies.ts";
+import type { RestrictedZone } from "../../src/model/policies/zone.ts";
 import type { Timeline } from "../../src/store/log/timeline.ts";
 import { Bench, RUN } from "../support/timeline.ts";
 import { QUARTER_ZONE } from "../support/policy_fixtures.ts";
@@ -21,6 +22,8 @@ const CALLER: Caller = {
 class Session implements PromptableSession {
   readonly sessionId = "sess-0000000000000007";
   generation = 7;
+  zone: RestrictedZone | null = null;
+  hasPolicyZone = false;
   readonly changes: PromptChange[] = [];
   answer: () => Promise<void> = () => Promise.resolve();
 

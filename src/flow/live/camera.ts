@@ -10,6 +10,7 @@ import { event } from "../../model/events/event_table.ts";
 import {
   type AttachConfig,
   type AttachContext,
+  type AttachPolicy,
   AttachRefused,
   checkAttach,
 } from "../../model/live/attach.ts";
@@ -18,6 +19,7 @@ import type { RunView } from "../../model/runs/run.ts";
 import type { Timeline } from "../../store/log/timeline.ts";
 import type { TimelineView } from "../../model/runs/run_register.ts";
 import type { Caller } from "../caller.ts";
+import type { PolicyRevisions } from "../policies/revisions.ts";
 import { actionableRun, ownedRun } from "../runs/ownership.ts";
 import type { Sources } from "../sources.ts";
 import { CapacityExhausted } from "./capacity.ts";
@@ -39,6 +41,7 @@ export interface LiveSourcesOptions {
   readonly metrics: Metrics;
   readonly world: World;
   readonly streamTtlMs: number;
+  readonly revisions: PolicyRevisions;
 }
 
 export interface OpenedLiveSource {
@@ -65,8 +68,7 @@ export class LiveSources {
    */
   async open(caller: Caller, runId: string, body: LiveSourceBody): Promise<OpenedLiveSource> {
     const { timeline, registry, sessions } = this.#options;
-    this.#checkRun(timeline.view, caller, runId);
-    const attach = this.#attach(body);
+    this.#attach(body, this.#policyOf(this.#checkRun(timeline.view, caller, runId)));
     const sourceUri = body.source_uri.trim();
     this.#checkSource(sourceUri);
     const find = (signal: AbortSignal) => this.#find(sourceUri, caller, signal);
@@ -74,6 +76,9 @@ export class LiveSources {
     const reconnector = opening.use(
       await Reconnector.open(find, AbortSignal.any([caller.signal, registry.closing])),
     );
+    // Read again, as a revision may have become active while the source was probed; nothing below waits.
+    const policy = this.#policyOf(this.#checkRun(timeline.view, caller, runId));
+    const attach = this.#attach(body, policy);
     const maxFrame = boundOf(reconnector.first.info.video!);
     const reservation = opening.use(available(() => sessions.reserve(maxFrame, attach)));
     const identity: SessionIdentity = {
@@ -96,7 +101,7 @@ export class LiveSources {
     });
     opening.move(); // the session frees the reservation and closes the reconnector
     const first = { kind: "pull", ...reconnector.first } as const;
-    const session = sessions.create({ identity, attach, maxFrame, opening: first }, reservation);
+    const session = sessions.create({ identity, attach, policy, maxFrame, opening: first }, reservation);
     registry.add(session);
     session.run(reconnector);
     session.open();
@@ -119,20 +124,29 @@ export class LiveSources {
     return ownedRun(timeline.view, caller, runId);
   }
 
-  #checkRun(view: TimelineView, caller: Caller, runId: string): void {
+  #checkRun(view: TimelineView, caller: Caller, runId: string): RunView {
     const { world, streamTtlMs: ttlMs } = this.#options;
     const run = actionableRun(view, caller, runId, { nowMs: world.now(), ttlMs }, "watch a source for");
     if (run.source !== "") {
       throw refuse.conflict("run_id", "Cannot watch a source as the run has a live session");
     }
+    return run;
   }
 
-  #attach({ source_uri: _, ...body }: LiveSourceBody): AttachConfig {
+  /** What the active revision sets from the first frame on. */
+  #policyOf(run: RunView): AttachPolicy | null {
+    const content = this.#options.revisions.activeContent(run);
+    if (!content) return null;
+    const { prompt, output_schema: outputSchema, parameters } = content;
+    return { prompt, outputSchema, zone: parameters.restricted_zone ?? null };
+  }
+
+  #attach({ source_uri: _, ...body }: LiveSourceBody, policy: AttachPolicy | null): AttachConfig {
     if (body.local_audio) {
       throw refuse.invalid("local_audio", "is for sessions of WHIP publishers");
     }
     try {
-      return checkAttach(body, this.#options.attach);
+      return checkAttach(body, { ...this.#options.attach, policy });
     } catch (error) {
       throw error instanceof AttachRefused ? refuse.invalidFields(error.details) : error;
     }

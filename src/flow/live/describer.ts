@@ -21,8 +21,8 @@ import type { LiveQuestions, LiveReply } from "./questions.ts";
 import type { LiveJournal, SessionIdentity, Undescribed } from "./journal.ts";
 
 export interface PromptChange {
-  /** Null goes back to the built-in prompt. */
-  readonly prompt: string | null;
+  /** Null goes back to the built-in prompt; absent keeps the present one. */
+  readonly prompt?: string | null;
   readonly outputSchema: Readonly<Record<string, unknown>> | null;
 }
 
@@ -44,6 +44,8 @@ export interface DescriberOptions {
   readonly novelty: SessionNovelty | null;
   /** The prompt that the session starts with; null for the built-in one. */
   readonly prompt: string | null;
+  /** The schema that the session starts with; null for none. */
+  readonly outputSchema: PromptChange["outputSchema"];
   readonly metrics: Metrics;
   readonly world: World;
 }
@@ -73,7 +75,7 @@ export class Describer {
   readonly #options: DescriberOptions;
   readonly #descriptions = new Descriptions();
   readonly #pending = new Set<PendingChange>();
-  #change: PromptChange;
+  #change: Required<PromptChange>;
   /** The last description, not shortened. */
   #lastText = "";
   #isBusy = false;
@@ -82,7 +84,7 @@ export class Describer {
 
   constructor(options: DescriberOptions) {
     this.#options = options;
-    this.#change = { prompt: options.prompt, outputSchema: null };
+    this.#change = { prompt: options.prompt, outputSchema: options.outputSchema };
   }
 
   /**
@@ -92,7 +94,7 @@ export class Describer {
   async updatePrompt(change: PromptChange, timeoutMs: number): Promise<void> {
     if (this.#isClosed) throw new NotAcknowledged("closed");
     if (!this.#isBusy) {
-      this.#change = change;
+      this.#change = { ...this.#change, ...change };
       return;
     }
     if (this.#pending.size >= LIMITS.live.commandsQueued) throw new NotAcknowledged("timeout");
@@ -175,7 +177,7 @@ export class Describer {
     } finally {
       this.#isBusy = false;
       for (const { change, applied } of this.#pending) {
-        this.#change = change;
+        this.#change = { ...this.#change, ...change };
         applied.resolve();
       }
       this.#pending.clear();

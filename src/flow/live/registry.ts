@@ -4,6 +4,7 @@ import { NEVER_ABORTED } from "../../base/wait.ts";
 import type { Metrics } from "../../base/metrics.ts";
 import type { World } from "../../base/world.ts";
 import { LIMITS } from "../../model/limits.ts";
+import type { RestrictedZone } from "../../model/policies/zone.ts";
 import type { Caller } from "../caller.ts";
 import type { RunWork, RunWorkHandle } from "../runs/run_work.ts";
 import type { PromptChange } from "./describer.ts";
@@ -20,6 +21,10 @@ export interface PromptableSession {
   readonly sessionId: string;
   /** Process-wide, from 1. */
   readonly generation: number;
+  /** The zone that the session keeps for its life. */
+  readonly zone: RestrictedZone | null;
+  /** Whether that zone came with a policy revision. */
+  readonly hasPolicyZone: boolean;
   /**
    * Resolves when the session's describer uses the change. Rejects with `NotAcknowledged` within `timeoutMs`; the change
    * is then never applied.

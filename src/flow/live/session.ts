@@ -20,6 +20,7 @@ import {
   LOOP_DESCRIPTION,
   observationPayload,
 } from "../../model/live/observation_event.ts";
+import type { RestrictedZone } from "../../model/policies/zone.ts";
 import { triggerActions } from "../../model/triggers/trigger_event.ts";
 import type { LiveAudio } from "./audio.ts";
 import {
@@ -62,6 +63,8 @@ const ANSWER_MS = 10_000;
 export interface LiveSessionOptions {
   readonly identity: SessionIdentity;
   readonly settings: SessionSettings;
+  /** Whether the zone of `settings` is that of a policy revision. */
+  readonly hasPolicyZone: boolean;
   readonly opening: Opening;
   readonly workers: LiveWorkers;
   readonly journal: LiveJournal;
@@ -133,6 +136,14 @@ export class LiveSession {
 
   get generation(): number {
     return this.identity.generation;
+  }
+
+  get zone(): RestrictedZone | null {
+    return this.#options.settings.zone;
+  }
+
+  get hasPolicyZone(): boolean {
+    return this.#options.hasPolicyZone;
   }
 
   get isEnding(): boolean {

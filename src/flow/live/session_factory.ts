@@ -7,7 +7,7 @@ import type { IceSettings, SessionSettings } from "../../live/messages.ts";
 import type { LiveWorkers, Opening } from "../../live/worker_pool.ts";
 import type { Extent } from "../../model/frames/coordinates.ts";
 import { LIMITS } from "../../model/limits.ts";
-import type { AttachConfig } from "../../model/live/attach.ts";
+import type { AttachConfig, AttachPolicy } from "../../model/live/attach.ts";
 import type { LiveModels } from "../../model/live/live_models.ts";
 import type { GateThresholds } from "../../model/frames/signals.ts";
 import type { AudioSidecar } from "../../remote/sidecars/audio_sidecar.ts";
@@ -53,7 +53,10 @@ export interface LiveSessionFactoryOptions {
 /** What differs from session to session. */
 export interface LiveSessionPlan {
   readonly identity: SessionIdentity;
+  /** Its prompt and zone are those of `policy`, where that sets them. */
   readonly attach: AttachConfig;
+  /** Of the active policy revision of the run; null where there is none. */
+  readonly policy: AttachPolicy | null;
   /** Larger pictures are scaled down; 0x0 for a session without video. */
   readonly maxFrame: Extent;
   readonly opening: Opening;
@@ -86,11 +89,12 @@ export class LiveSessionFactory {
   /** The session owns `reservation` from here on. Nothing is started yet. */
   create(plan: LiveSessionPlan, reservation: Disposable): LiveSession {
     const { metrics, world, registry, workers, blobs, timeline, datagrams } = this.#options;
-    const { identity, attach, opening } = plan;
+    const { identity, attach, policy, opening } = plan;
     const journal = new LiveJournal({ timeline, blobs, metrics, world, identity });
     const session: LiveSession = new LiveSession({
       identity,
       settings: this.#settings(plan),
+      hasPolicyZone: policy !== null && policy.zone !== null,
       opening,
       workers,
       journal,
@@ -131,7 +135,7 @@ export class LiveSessionFactory {
     };
   }
 
-  #describer({ identity, attach }: LiveSessionPlan, journal: LiveJournal): Describer {
+  #describer({ identity, attach, policy }: LiveSessionPlan, journal: LiveJournal): Describer {
     const { metrics, world, inference, models, notServed, novelty } = this.#options;
     const { prompt, tokensPerSecond } = attach;
     const questions = notServed === null
@@ -144,6 +148,7 @@ export class LiveSessionFactory {
       notServed: notServed ?? "",
       novelty: questions && novelty ? novelty.session() : null,
       prompt,
+      outputSchema: policy && policy.outputSchema,
       metrics,
       world,
     });

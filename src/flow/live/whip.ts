@@ -93,7 +93,7 @@ export class Whip {
       source: "whip",
     };
     const opening = { kind: "offer", offer: offerText } as const;
-    const session = sessions.create({ identity, attach, maxFrame, opening }, reservation);
+    const session = sessions.create({ identity, attach, policy: null, maxFrame, opening }, reservation);
     unused.move(); // the session frees the reservation
     session.open();
     const answer = await session.answer(AbortSignal.any([caller.signal, registry.closing]));
@@ -232,9 +232,9 @@ function withAttachRefused<T>(read: () => T): T {
 }
 
 /** 422 on `output_schema`. */
-function checkedChange({ prompt = null, output_schema: given = null }: PromptBody): PromptChange {
+function checkedChange({ prompt, output_schema: given = null }: PromptBody): Required<PromptChange> {
   const rules = new FieldRules();
   const outputSchema = given === null ? null : checkedSchema("output_schema", given, rules) ?? null;
   rules.check();
-  return { prompt: prompt ?? null, outputSchema };
+  return { prompt, outputSchema };
 }

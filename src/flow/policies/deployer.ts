@@ -3,6 +3,7 @@
 import { refuse } from "../../base/refusal.ts";
 import { LIMITS } from "../../model/limits.ts";
 import type { PolicyApplication, PolicyBook } from "../../model/policies/policy.ts";
+import { isSameZone, type RestrictedZone } from "../../model/policies/zone.ts";
 import type { NewEvent, RunView } from "../../model/runs/run.ts";
 import type { Timeline } from "../../store/log/timeline.ts";
 import type { Caller } from "../caller.ts";
@@ -77,14 +78,13 @@ export class PolicyDeployer {
   async #finish(caller: Caller, deployment: Deployment, requestSeq: number): Promise<AppliedPolicy> {
     const { timeline, revisions, sessions } = this.#options;
     const { runId, revision } = deployment;
-    const { view } = timeline;
     const content = revisions.content(revisions.revision(caller, runId, revision));
-    const session = sessions.find(runId);
-    const { rejection, isAcknowledged } = await apply(deployment, {
-      content,
-      session,
-      run: ownedRun(view, caller, runId),
-    });
+    let session, rejection, isAcknowledged;
+    do { // again where a session began or ended meanwhile, so that the outcome is true of the one that is open now
+      session = sessions.find(runId);
+      const run = ownedRun(timeline.view, caller, runId);
+      ({ rejection, isAcknowledged } = await apply(deployment, { content, session, run }));
+    } while (rejection === null && sessions.find(runId) !== session);
     const commit = (outcome: NewEvent) =>
       timeline.commit((now) => {
         ownedRun(now, caller, runId);
@@ -96,22 +96,25 @@ export class PolicyDeployer {
     }
     const application = applicationOf(deployment, session, content, isAcknowledged);
     commit(deployment.acknowledged(requestSeq, application));
-    return { policy: revisions.policy(revisions.revision(caller, runId, revision)), application };
+    const run = ownedRun(timeline.view, caller, runId);
+    return { policy: revisions.policy(run, revisions.book(run).revision(revision)), application };
   }
 }
 
-/** Sends the prompt to the live session where the deployment is applied. */
+/** Sends the prompt and the schema to the live session where the deployment is applied. */
 async function apply(deployment: Deployment, { content, session, run }: {
   readonly content: PolicyContent;
   readonly session: PromptableSession | null;
   readonly run: RunView;
 }): Promise<{ readonly rejection: string | null; readonly isAcknowledged: boolean }> {
   const rejection = generationFault(deployment, session, run);
-  if (rejection !== null || !session || !deployment.isApplied || content.prompt === null) {
+  const { prompt, output_schema: outputSchema } = content;
+  const hasChange = prompt !== null || outputSchema !== null;
+  if (rejection !== null || !session || !deployment.isApplied || !hasChange) {
     return { rejection, isAcknowledged: false };
   }
   try {
-    const change = { prompt: content.prompt, outputSchema: content.output_schema };
+    const change = { ...(prompt !== null && { prompt }), outputSchema };
     await session.updatePrompt(change, LIMITS.policy.acknowledgementMs);
     return { rejection: null, isAcknowledged: true };
   } catch (error) {
@@ -136,7 +139,7 @@ function generationFault(
   session: PromptableSession | null,
   run: RunView,
 ): string | null {
-  if (!session) return expectedGeneration !== null && run.source === "whip" ? closed(null) : null;
+  if (!session) return expectedGeneration !== null && run.source !== "" ? closed(null) : null;
   if (expectedGeneration === null) return isApplied ? EXPECTED_REQUIRED : null;
   if (expectedGeneration === session.generation) return null;
   return `stale_generation: expected ${expectedGeneration}, the current one is ${session.generation}`;
@@ -162,12 +165,12 @@ function applicationOf(
   { parameters }: PolicyContent,
   isAcknowledged: boolean,
 ): PolicyApplication {
-  const deferred = parameters.restricted_zone ? [ZONE_FIELD] : [];
+  const deferred = isZoneDeferred(parameters.restricted_zone ?? null, session) ? [ZONE_FIELD] : [];
   const base = {
     session_id: session?.sessionId ?? null,
     generation: session?.generation ?? null,
     prompt_acknowledged: isAcknowledged,
-    effective_on_current_generation: isAcknowledged && deferred.length === 0,
+    effective_on_current_generation: session !== null && isApplied && deferred.length === 0,
     deferred_fields: deferred,
   };
   if (!session) return { ...base, note: "No live session: the new stage is recorded." };
@@ -180,4 +183,10 @@ function applicationOf(
       ? "The live session works with this revision."
       : "A generation keeps its restricted zone: the next one starts with this revision's.",
   };
+}
+
+/** Whether a session that runs with the revision from its first frame on would have another zone than this one. */
+function isZoneDeferred(zone: RestrictedZone | null, session: PromptableSession | null): boolean {
+  if (!session || zone === null) return zone !== null || (session?.hasPolicyZone ?? false);
+  return session.zone === null || !isSameZone(zone, session.zone);
 }

@@ -61,12 +61,13 @@ export class Policies {
   /** In the order of their numbers. Errors: 422 and 404 on the run. */
   *list(caller: Caller, runId: string): Iterable<Policy> {
     const run = ownedRun(this.#timeline.view, caller, runId);
-    for (const revision of [...this.#revisions.book(run).all()]) yield this.#revisions.policy(revision);
+    for (const revision of [...this.#revisions.book(run).all()]) yield this.#revisions.policy(run, revision);
   }
 
   /** Errors: 422 and 404 on the run, 404 on `revision`. */
   read(caller: Caller, runId: string, revision: number): Policy {
-    return this.#revisions.policy(this.#revisions.revision(caller, runId, revision));
+    const run = ownedRun(this.#timeline.view, caller, runId);
+    return this.#revisions.policy(run, this.#revisions.book(run).revision(revision));
   }
 
   /**

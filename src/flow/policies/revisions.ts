@@ -7,7 +7,7 @@ import {
   type RevisionView,
 } from "../../model/policies/policy.ts";
 import type { RestrictedZone } from "../../model/policies/zone.ts";
-import type { RunView } from "../../model/runs/run.ts";
+import { isTerminal, type RunView } from "../../model/runs/run.ts";
 import type { Timeline } from "../../store/log/timeline.ts";
 import type { Caller } from "../caller.ts";
 import { ownedRun } from "../runs/ownership.ts";
@@ -65,6 +65,12 @@ export class PolicyRevisions {
     return known.book;
   }
 
+  /** The content of the run's active revision; null where none is active. */
+  activeContent(run: RunView): PolicyContent | null {
+    const { active } = this.book(run);
+    return active && this.content(active);
+  }
+
   content({ revision }: RevisionView): PolicyContent {
     const stored = this.#timeline.readOne(revision);
     if (!stored) throw new Error(`Cannot read policy revision ${revision} as the log has lost its event`);
@@ -72,7 +78,8 @@ export class PolicyRevisions {
     return { prompt, output_schema, parameters };
   }
 
-  policy(view: RevisionView): Policy {
+  /** `view` is a revision of `run` as the run is now. */
+  policy(run: RunView, view: RevisionView): Policy {
     const { prompt, output_schema, parameters } = this.content(view);
     return {
       revision: view.revision,
@@ -84,7 +91,7 @@ export class PolicyRevisions {
       created_at_ms: view.createdMs,
       updated_at_ms: view.updatedMs,
       effective_generation: view.effectiveGeneration,
-      effective_on_current_generation: view.effectiveGeneration !== null,
+      effective_on_current_generation: view.effectiveGeneration !== null && !isTerminal(run.state), // a generation ends with its run
       deferred_fields: view.deferredFields,
     };
   }

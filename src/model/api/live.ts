@@ -3,9 +3,9 @@
 import { z } from "zod";
 import { ATTACH } from "../live/attach.ts";
 
-/** An empty prompt restores the built-in one. */
+/** An empty or null prompt restores the built-in one; a body without one is at fault, as it may be a misspelt one. */
 export const PROMPT_BODY = z.strictObject({
-  prompt: z.string().nullish(),
+  prompt: z.string().nullable(),
   /** Any JSON value: one that is no object is refused with the name of the field. */
   output_schema: z.unknown().optional(),
 });

@@ -36,6 +36,15 @@ export interface AttachContext {
   readonly tokensPerSecond: number;
   /** Whether SERVICE_TRIGGER_LOCAL_OUTPUT_SOCKET is set. */
   readonly hasLocalOutput: boolean;
+  /** What the active policy revision of the run sets; absent or null for a run without one. */
+  readonly policy?: AttachPolicy | null;
+}
+
+/** What a policy revision sets; it goes before the session's own configuration. Null for what it leaves to that. */
+export interface AttachPolicy {
+  readonly prompt: string | null;
+  readonly outputSchema: Readonly<Record<string, unknown>> | null;
+  readonly zone: RestrictedZone | null;
 }
 
 /** The checked configuration. All of it but the prompt is fixed for the generation of the session. */
@@ -114,11 +123,12 @@ export function checkAttach(body: AttachBody, context: AttachContext): AttachCon
   const rules = new FieldRules();
   const tokensPerSecond = readTokens(rules, body) ?? context.tokensPerSecond;
   const clip = readClip(rules, body);
-  const zone = readZone(rules, body) ?? context.zone;
+  const ownZone = readZone(rules, body);
+  const zone = context.policy?.zone ?? ownZone ?? context.zone;
   const crop = readCrop(rules, body) ?? context.crop;
   const trigger = readTrigger(rules, body, context);
   const localAudio = readLocalAudio(rules, body);
-  checkCombination(rules, body, zone);
+  checkCombination(rules, body, { zone, hasPolicyZone: context.policy?.zone != null });
   try {
     rules.check();
   } catch (error) {
@@ -126,7 +136,7 @@ export function checkAttach(body: AttachBody, context: AttachContext): AttachCon
     throw refused(error.details.map(({ field, message }) => `${field} ${message}`).join("; "), error.details);
   }
   return {
-    prompt: body.prompt?.trim() ? body.prompt : null,
+    prompt: context.policy?.prompt ?? (body.prompt?.trim() ? body.prompt : null),
     tokensPerSecond,
     clip,
     crop: zone ? zone.region : crop,
@@ -279,16 +289,24 @@ function readLocalAudio(rules: FieldRules, { local_audio: asked }: AttachBody): 
   return plan;
 }
 
-/** `zone` is that of the session or that of the server. */
-function checkCombination(rules: FieldRules, body: AttachBody, zone: RestrictedZone | null): void {
-  const ofServer = body.restricted_zone ? "" : ", and the server has one";
-  if (body.clip_mode && zone) rules.fault("clip_mode", `cannot run with a restricted zone${ofServer}`);
+/** `zone` is that of the policy revision, of the session or of the server. */
+function checkCombination(
+  rules: FieldRules,
+  body: AttachBody,
+  { zone, hasPolicyZone }: { readonly zone: RestrictedZone | null; readonly hasPolicyZone: boolean },
+): void {
+  const whose = hasPolicyZone
+    ? ", and the active policy revision of the run has one"
+    : body.restricted_zone
+    ? ""
+    : ", and the server has one";
+  if (body.clip_mode && zone) rules.fault("clip_mode", `cannot run with a restricted zone${whose}`);
   if (body.clip_mode && body.trigger_program) rules.fault("clip_mode", "cannot run with trigger_program");
   if (body.trigger_program && zone) {
-    rules.fault("trigger_program", `cannot run with a restricted zone${ofServer}`);
+    rules.fault("trigger_program", `cannot run with a restricted zone${whose}`);
   }
   if (body.crop && zone && !isSame(body.crop, zone.region)) {
-    rules.fault("crop", `must equal the region of the restricted zone${ofServer}`);
+    rules.fault("crop", `must equal the region of the restricted zone${whose}`);
   }
 }
 

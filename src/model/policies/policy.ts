@@ -40,6 +40,7 @@ export const POLICY_KINDS: ReadonlySet<string> = new Set([
   "policy_revision_created",
   "policy_deployment_acknowledged",
   "policy_rollback_acknowledged",
+  "live_source_opened",
 ]);
 
 /**
@@ -95,6 +96,7 @@ export class PolicyBook {
       });
       return;
     }
+    if (kind === "live_source_opened") return this.#startGeneration(payload as Opened);
     const { revision: number, status, application } = payload as Acknowledged;
     const revision = this.#revisions.get(number);
     if (!revision) return;
@@ -105,10 +107,22 @@ export class PolicyBook {
     change(revision, status, ptsMs, application);
   }
 
+  /** A generation starts with the active revision, zone included. */
+  #startGeneration({ pipeline_generation: generation }: Opened): void {
+    const active = this.#active();
+    if (!active) return;
+    active.effectiveGeneration = generation;
+    active.deferredFields = [];
+  }
+
   #active(): Revision | null {
     for (const revision of this.#revisions.values()) if (revision.status === "active") return revision;
     return null;
   }
+}
+
+interface Opened {
+  readonly pipeline_generation: number;
 }
 
 interface Acknowledged {

@@ -21,6 +21,17 @@ export interface RestrictedZone {
   readonly exit_after_frames: number;
 }
 
+export function isSameZone(one: RestrictedZone, other: RestrictedZone): boolean {
+  const fields = (zone: RestrictedZone) => {
+    const { region: { x, y, width, height }, policy_id, policy_version, device_id } = zone;
+    const { enter_motion_score, exit_motion_score, enter_after_frames, exit_after_frames } = zone;
+    const rules = [enter_motion_score, exit_motion_score, enter_after_frames, exit_after_frames];
+    return [policy_id, policy_version, device_id, x, y, width, height, ...rules];
+  };
+  const others = fields(other);
+  return fields(one).every((value, index) => value === others[index]);
+}
+
 /** Adds a fault for every rule that `zone` breaks, on the field below `at`. */
 export function checkZone(rules: FieldRules, at: string, zone: RestrictedZone): void {
   checkIdentifier(rules, `${at}.policy_id`, zone.policy_id);

@@ -127,3 +127,42 @@ Deno.test("a generation that is too busy for two seconds turns the activation do
   const rejected = payloads(await eventsOf(test, session.runId), "policy_deployment_rejected");
   assert.deepEqual(rejected.map(({ reason }) => reason), ["acknowledgement_timeout"]);
 });
+
+Deno.test("a revision with a schema and no prompt applies its schema and keeps the prompt", async () => {
+  await using model = startModelServer();
+  await using test = await startLive({ SERVICE_VLLM_BASE_URL: model.url });
+  const attach = { token_cap: 0, prompt: "Watch the gate.", restricted_zone: DOCK_ZONE };
+  const session = await publish(test, { attach });
+  const schema = { type: "object", properties: { seen: { type: "string" } } };
+  const parameters = { restricted_zone: DOCK_ZONE };
+  const revision = await draft(test, session, { output_schema: schema, parameters });
+  const { json } = await activate(test, session, revision);
+  assert.deepEqual({ ...json.application, note: "" }, {
+    session_id: session.sessionId,
+    generation: 1,
+    prompt_acknowledged: true,
+    effective_on_current_generation: true, // the session has this zone already
+    deferred_fields: [],
+    note: "",
+  });
+  session.worker.picture(0);
+  await until("asked", () => model.requests.length === 1);
+  assert.match(model.requests[0]!.prompt, /^Watch the gate\./);
+  assert.deepEqual(model.requests[0]!.schema?.schema, schema);
+});
+
+Deno.test("a revision is effective until its generation ends", async () => {
+  await using test = await startLive();
+  const session = await publish(test);
+  const revision = await draft(test, session, { prompt: "x" });
+  await activate(test, session, revision);
+  const read = async () => {
+    const { json } = await test.call("GET", `/v1/runs/${session.runId}/policies/${revision}`);
+    return [json.policy.effective_generation, json.policy.effective_on_current_generation];
+  };
+  assert.deepEqual(await read(), [1, true]);
+  await deleteSession(test, session);
+  assert.deepEqual(await read(), [1, false]);
+  const { json } = await test.call("GET", `/v1/runs/${session.runId}/policies`);
+  assert.equal(json.policies[0].effective_on_current_generation, false);
+});

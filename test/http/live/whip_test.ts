@@ -417,7 +417,7 @@ Deno.test("a body that is no prompt is turned away before the session is looked 
   assert.equal((await prompt(test, session, "{")).status, 400);
   assert.equal((await prompt(test, session, { prompts: "x" })).status, 422);
   assert.equal((await prompt(test, session, { prompt: 1 })).status, 422);
-  const schema = await prompt(test, session, { output_schema: [] });
+  const schema = await prompt(test, session, { prompt: null, output_schema: [] });
   assert.deepEqual([schema.status, schema.json.error.details[0].field], [422, "output_schema"]);
   const plain = await test.send(`${session.path}/prompt`, {
     method: "PATCH",
@@ -426,8 +426,29 @@ Deno.test("a body that is no prompt is turned away before the session is looked 
   });
   assert.equal(plain.status, 415);
   assert.equal((await prompt(test, { path: `${WHIP}/sess-0000000000000000` }, "{")).status, 400);
-  const nothing = await prompt(test, session, {});
-  assert.deepEqual(nothing.json, { session_id: session.sessionId, prompt: null, output_schema: null });
+});
+
+Deno.test("a change without a prompt, or with a field that is unknown, changes nothing", async () => {
+  await using model = startModelServer();
+  await using test = await startLive({ SERVICE_VLLM_BASE_URL: model.url });
+  const session = await publish(test, { attach: { prompt: "Watch the gate.", token_cap: 0 } });
+  const faults: [unknown, string][] = [
+    [{}, "prompt"],
+    [{ output_schema: { type: "object" } }, "prompt"],
+    [{ prompt: "Watch the door.", outputSchema: {} }, "outputSchema"],
+    [{ prompt: "Watch the door.", model: "x" }, "model"],
+  ];
+  for (const [body, field] of faults) {
+    const { status, json } = await prompt(test, session, body);
+    assert.equal(status, 422);
+    assert.deepEqual(json.error.details.map((fault: { field: string }) => fault.field), [field]);
+  }
+  session.worker.picture(0);
+  await until("asked", () => model.requests.length === 1);
+  assert.match(model.requests[0]!.prompt, /^Watch the gate\./);
+  assert.equal(model.requests[0]!.schema, null);
+  const reset = await prompt(test, session, { prompt: null });
+  assert.deepEqual(reset.json, { session_id: session.sessionId, prompt: null, output_schema: null });
 });
 
 Deno.test("a publisher that only has a bearer key publishes, and asks before what it may post and trickle", async () => {
