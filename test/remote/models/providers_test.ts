@@ -396,6 +396,7 @@ Deno.test("a model whose backends do not answer in time is unavailable, and a si
   );
   const catalog = test.providers.catalog(NEVER);
   await until("all are asked", () => mute.probes === 1 && cloud.steps.length === 1 && up.probes === 1);
+  await until("the third has answered", () => test.clock.sleeping === 2);
   await test.clock.advance(2_000);
   const states = Object.fromEntries((await catalog).map((entry) => [entry.id, entry]));
   assert.deepEqual([states[MODEL]!.availability, states[MODEL]!.providers_available], ["unavailable", []]);
