@@ -389,6 +389,12 @@ export const SETTINGS = {
     crop,
     "Region of the picture that live sessions analyze by default, as fractions `x,y,width,height`",
   ),
+  SERVICE_WEBRTC_MEDIA_IDLE_SECS: setting(
+    "webrtc.mediaIdleMs",
+    "60",
+    secondsAsMs(5, 86_400),
+    "Seconds without a media packet after which a live session ends; a pulled source that never gave a frame ends likewise",
+  ),
   SERVICE_WEBRTC_STUN_SERVERS: setting(
     "webrtc.stunServers",
     "stun:stun.l.google.com:19302",

@@ -29,6 +29,8 @@ export interface SessionSettings {
   readonly wantsAudio: boolean;
   /** The size for which admission reserved memory; the decoder scales larger frames down. */
   readonly maxFrame: Extent;
+  /** A publisher without a media packet for so long is ended, and a pulled source without any frame so long after its start. */
+  readonly mediaIdleMs: number;
   readonly ice: IceSettings;
 }
 
@@ -160,6 +162,7 @@ export const END_CAUSES = [
   "peer_disconnected",
   "peer_failed",
   "peer_closed",
+  "media_idle",
   "worker_fault",
   "source_ended",
 ] as const;

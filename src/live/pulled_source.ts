@@ -1,5 +1,6 @@
 /** A pulled live source in its Worker: one continuous time line over several connections with gaps between them. */
 
+import { timer } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 import { VIDEO_TICKS_PER_MS } from "../media/formats/clock.ts";
 import type { MediaInput } from "../media/input.ts";
@@ -14,6 +15,7 @@ export interface PulledSourceOptions {
   readonly tools: LiveStart["tools"];
   readonly world: World;
   readonly maxFrame: Extent;
+  readonly mediaIdleMs: number;
   readonly counts: SessionCounts;
   readonly onFrame: (frame: DecodedFrame) => void;
   /** The connection has ended; `connect` may open another one. */
@@ -22,6 +24,8 @@ export interface PulledSourceOptions {
   readonly onResumed: () => void;
   /** A source of known length was decoded to its end. */
   readonly onFinished: () => void;
+  /** No frame came within `mediaIdleMs` after the start, over all connections. Later gaps may be as long as they like. */
+  readonly onIdle: () => void;
 }
 
 /** How much of a source of known length may be missing at its end: sound is often longer than video, and headers round. */
@@ -43,11 +47,14 @@ export class PulledSource implements AsyncDisposable {
   #frames = 0;
   #last: { readonly frame: DecodedFrame; readonly atMs: number } | null = null;
   #hasGap = false;
+  /** Runs until the first frame. */
+  readonly #idleTimer: Disposable;
   /** Media time of the session at time 0 of the current connection. */
   #offsetMs = 0;
 
   constructor(options: PulledSourceOptions) {
     this.#options = options;
+    this.#idleTimer = timer(options.world, options.mediaIdleMs, options.onIdle);
   }
 
   /** Opens the source, for the first time or after a gap; ends an earlier connection. */
@@ -82,6 +89,7 @@ export class PulledSource implements AsyncDisposable {
   /** Ends ffmpeg and waits until it is gone. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true;
+    this.#idleTimer[Symbol.dispose]();
     this.#disconnect();
     await this.#ending;
   }
@@ -105,6 +113,7 @@ export class PulledSource implements AsyncDisposable {
   /** Passes a frame on, with its number and time in the session. */
   #emit(decoded: DecodedFrame): void {
     const { world, counts, onFrame } = this.#options;
+    if (!this.#last) this.#idleTimer[Symbol.dispose]();
     const frame: DecodedFrame = {
       ...decoded,
       frameIndex: this.#frames++,

@@ -120,7 +120,7 @@ export class WorkerSession {
     if (offer.video) await this.#startVideo(offer.video.codec);
     const { peer, answer } = await Peer.answer(
       offer,
-      { ice: this.#settings.ice, bitrate: this.#bitrate.bitrate },
+      { ice: this.#settings.ice, bitrate: this.#bitrate.bitrate, mediaIdleMs: this.#settings.mediaIdleMs },
       {
         onConnected: (tookMs) => this.#report({ kind: "connected", tookMs }),
         onVideoUnit: (unit) => this.#decode(unit),
@@ -143,6 +143,7 @@ export class WorkerSession {
       tools,
       world,
       maxFrame: this.#settings.maxFrame,
+      mediaIdleMs: this.#settings.mediaIdleMs,
       counts: this.#counts,
       onFrame: (frame) => this.#guarded(() => video.take(frame)),
       onGap: (reason, lastPtsMs) => {
@@ -151,6 +152,7 @@ export class WorkerSession {
       },
       onResumed: () => this.#report({ kind: "resumed" }),
       onFinished: () => this.#end("source_ended", "the source has ended"),
+      onIdle: () => this.#end("media_idle", "the source has never given a frame"),
     });
     this.#pulled.connect(order);
   }

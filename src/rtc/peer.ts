@@ -19,7 +19,7 @@ import type { ClockMark } from "./receive/reception.ts";
 import { fullIntra, genericNack, maximumBitrate, pictureLoss, receiverReport } from "./rtcp.ts";
 
 /** Why a peer ended that was not closed by its owner. See docs/live.md#session-end. */
-export type PeerEnd = "peer_disconnected" | "peer_failed" | "peer_closed";
+export type PeerEnd = "peer_disconnected" | "peer_failed" | "peer_closed" | "media_idle";
 
 export interface PeerEvents {
   onConnected(tookMs: number): void;
@@ -34,6 +34,8 @@ export interface PeerSettings {
   readonly ice: IceServers;
   /** The limit that is sent to the publisher, bits a second. */
   readonly bitrate: number;
+  /** A publisher that is connected and sends no media for so long is ended. */
+  readonly mediaIdleMs: number;
 }
 
 export interface PeerCounts extends AssemblerCounts {
@@ -87,6 +89,9 @@ export class Peer {
   #link: Link | null = null;
   #bitrate: number;
   #isConnected = false;
+  readonly #mediaIdleMs: number;
+  /** When the last packet with media came; before the first, when the publisher connected. */
+  #mediaMs = Infinity;
   #isWatchingGaps = false;
   #isEnded = false;
   /** When a close_notify came that is not authentic; NaN without one. */
@@ -101,6 +106,7 @@ export class Peer {
     this.#events = events;
     this.#world = world;
     this.#bitrate = settings.bitrate;
+    this.#mediaIdleMs = settings.mediaIdleMs;
     this.#startedMs = world.monotonicMs();
     this.#ssrc = new DataView(world.randomBytes(4).buffer).getUint32(0);
     this.#video = offer.video && new VideoReceiver(offer.video.section, () => newAssembler(offer));
@@ -197,6 +203,7 @@ export class Peer {
   #connect(): void {
     if (this.#isEnded || this.#isConnected) return;
     this.#isConnected = true;
+    this.#mediaMs = this.#world.monotonicMs();
     this.#events.onConnected(this.#world.monotonicMs() - this.#startedMs);
   }
 
@@ -227,6 +234,8 @@ export class Peer {
     const nowMs = this.#world.monotonicMs();
     const { receiver, isRtx } = stream;
     if (header.payloadType !== (isRtx ? receiver.served.rtxPayloadType : receiver.served.payloadType)) return;
+    // Packets of nothing but padding probe the bandwidth.
+    if (!isRtx && payload.length > 0) this.#mediaMs = nowMs;
     if (receiver instanceof AudioReceiver) {
       receiver.receive(header.sequenceNumber, header.timestamp, payload, nowMs, this.#audioUnits);
     } else if (!isRtx) {
@@ -353,6 +362,8 @@ export class Peer {
     const limitMs = Number.isNaN(this.#closeNotifyMs) ? SILENCE_MS : SILENCE_AFTER_CLOSE_NOTIFY_MS;
     if (nowMs - link.lastReceivedMs >= limitMs) {
       this.#end("peer_disconnected", `nothing was received from the publisher for ${limitMs / 1000} s`);
+    } else if (nowMs - this.#mediaMs >= this.#mediaIdleMs) {
+      this.#end("media_idle", `the publisher sent no media for ${this.#mediaIdleMs / 1000} s`);
     }
   }
 

@@ -156,6 +156,7 @@ function openSessions(opening: AsyncDisposableStack, options: SessionsOptions): 
     datagrams: openDatagrams(opening, config, world),
     thresholds: config.gateThresholds,
     ice,
+    mediaIdleMs: config.webrtc.mediaIdleMs,
   });
 }
 

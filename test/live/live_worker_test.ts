@@ -37,6 +37,7 @@ const SETTINGS: Omit<SessionSettings, "sessionId"> = {
   wantsKeyframes: true,
   wantsAudio: false,
   maxFrame: { width: 1920, height: 1080 },
+  mediaIdleMs: 60_000,
   ice: { stunServers: [], turn: null },
 };
 
@@ -156,6 +157,24 @@ Deno.test("a live source that ends leaves a gap, and its times continue after it
   assert.ok(frames.every(({ ptsMs, frameIndex }) => (ptsMs > lastPtsMs!) === (frameIndex >= 60)));
   assert.ok(frames.some(({ frameIndex }) => frameIndex >= 60));
   assert.equal(sum(reports, "framesDecoded"), 120);
+});
+
+Deno.test("a source that never gives a frame ends, and one that has given frames may be away", async () => {
+  await using workers = new Workers();
+  const live = await pulled(CLIP, { durationMs: null });
+  // A source that goes on and on, and of which no picture is ever passed on.
+  const silent = {
+    ...live,
+    input: { ...live.input, args: ["-f", "lavfi"], url: "nullsrc=r=1/1000,select=0" },
+  };
+  const never = workers.open(silent, { mediaIdleMs: 500 });
+  const before = workers.open(live, { mediaIdleMs: 500 });
+  const { cause, message } = await never.waitFor("ended");
+  assert.deepEqual([cause, message], ["media_idle", "the source has never given a frame"]);
+  await never.waitFor("closed");
+  await before.waitFor("gap");
+  await before.port.close();
+  assert.ok(!kinds(before.reports).includes("ended"), kinds(before.reports));
 });
 
 Deno.test("without credits no pictures are reported", async () => {

@@ -6,6 +6,7 @@ import type { AudioUnit } from "../../src/rtc/receive/audio_track.ts";
 import { DATAGRAM_BYTES } from "../../src/rtc/link.ts";
 import { Peer, type PeerEnd } from "../../src/rtc/peer.ts";
 import { realWorld, type World } from "../../src/base/world.ts";
+import { until } from "../support/until.ts";
 import { type EncodedVideo, readOpus, readVideo } from "../support/live/encoded_media.ts";
 
 const PUBLISHER = new URL("../support/live/rtp_publisher.ts", import.meta.url).pathname;
@@ -63,8 +64,14 @@ interface Session {
 /** Runs a publisher against a peer until the publisher has finished and, with `waitsForEnd`, the peer has ended. */
 async function publish(
   args: string[],
-  options: { waitsForEnd?: boolean; world?: World; during?: (session: Session) => Promise<void> } = {},
+  options: {
+    waitsForEnd?: boolean;
+    world?: World;
+    mediaIdleMs?: number;
+    during?: (session: Session) => Promise<void>;
+  } = {},
 ): Promise<Session> {
+  const { mediaIdleMs = 60_000 } = options;
   const session: Session = { units: [], audio: [], ended: [], printed: [], peer: null };
   const ended = Promise.withResolvers<void>();
   const server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, async (request) => {
@@ -81,7 +88,11 @@ async function publish(
     }
     const verdict = readOffer(body, new Set(["vp9"]));
     if (!verdict.isServed) return new Response(verdict.message, { status: verdict.status });
-    const { peer, answer } = await Peer.answer(verdict.offer, { ice: NO_SERVERS, bitrate: 2_500_000 }, {
+    const { peer, answer } = await Peer.answer(verdict.offer, {
+      ice: NO_SERVERS,
+      bitrate: 2_500_000,
+      mediaIdleMs,
+    }, {
       onConnected() {},
       onVideoUnit: (unit) => void session.units.push(unit),
       onAudioUnit: (unit) => void session.audio.push(unit),
@@ -211,6 +222,16 @@ Deno.test("datagrams of strangers change nothing, and media may pause", async ()
   assert.deepEqual(session.ended, []);
 });
 
+Deno.test("a publisher that stays connected and sends no more media is ended", async () => {
+  const session = await publish(["--video", SMALL, "--end", "stay"], {
+    mediaIdleMs: 1_000,
+    during: ({ ended }) => until(() => ended.length > 0),
+  });
+  assert.deepEqual(session.ended, [
+    { cause: "media_idle", message: "the publisher sent no media for 1 s" },
+  ]);
+});
+
 Deno.test("ICE restarts during the session without losing a frame", async () => {
   const session = await publish(["--video", LARGE, "--restart-at", "8"]);
   fact(session, "restarted");
@@ -252,7 +273,7 @@ Deno.test("closing leaves no socket, however often and whenever it is called", a
   const before = await sockets();
   const offer = readOffer(await OFFER, new Set());
   assert.ok(offer.isServed);
-  const settings = { ice: NO_SERVERS, bitrate: 1_000_000 };
+  const settings = { ice: NO_SERVERS, bitrate: 1_000_000, mediaIdleMs: 60_000 };
   const silent = { onConnected() {}, onVideoUnit() {}, onAudioUnit() {}, onEnded() {} };
   for (let round = 0; round < 20; round++) {
     const { peer } = await Peer.answer(offer.offer, settings, silent, WORLD);
@@ -273,7 +294,7 @@ Deno.test("a publisher that never connects has failed after 15 seconds", async (
   const ended = Promise.withResolvers<[PeerEnd, string]>();
   const world = { ...WORLD, monotonicMs: () => performance.now() * 50 };
   const events = { onConnected() {}, onVideoUnit() {}, onAudioUnit() {} };
-  const { peer } = await Peer.answer(offer.offer, { ice: NO_SERVERS, bitrate: 1 }, {
+  const { peer } = await Peer.answer(offer.offer, { ice: NO_SERVERS, bitrate: 1, mediaIdleMs: 60_000 }, {
     ...events,
     onEnded: (cause, message) => ended.resolve([cause, message]),
   }, world);

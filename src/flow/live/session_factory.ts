@@ -48,6 +48,7 @@ export interface LiveSessionFactoryOptions {
   readonly datagrams: TriggerDatagramSender | null;
   readonly thresholds: GateThresholds;
   readonly ice: IceSettings;
+  readonly mediaIdleMs: number;
 }
 
 /** What differs from session to session. */
@@ -118,7 +119,7 @@ export class LiveSessionFactory {
   }
 
   #settings({ identity, attach, maxFrame }: LiveSessionPlan): SessionSettings {
-    const { thresholds, ice } = this.#options;
+    const { thresholds, ice, mediaIdleMs } = this.#options;
     return {
       sessionId: identity.sessionId,
       generation: identity.generation,
@@ -131,6 +132,7 @@ export class LiveSessionFactory {
       wantsKeyframes: attach.clip === null,
       wantsAudio: attach.localAudio !== null,
       maxFrame,
+      mediaIdleMs,
       ice,
     };
   }

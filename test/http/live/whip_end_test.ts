@@ -55,7 +55,7 @@ const ENDS: readonly End[] = [
     "stop_requested",
     null,
   ],
-  ...(["peer_disconnected", "peer_failed", "peer_closed"] as const).map((cause) =>
+  ...(["peer_disconnected", "peer_failed", "peer_closed", "media_idle"] as const).map((cause) =>
     [
       cause,
       (_: LiveTest, { worker }: Published) => worker.report({ kind: "ended", cause, message: "" }),

@@ -106,7 +106,7 @@ Deno.test("what a session is watched with reaches its Worker whole", async () =>
   assert.equal(clip.worker.settings.generation, 2);
 });
 
-Deno.test("the server's crop and zone hold for sessions that bring none, and a zone of their own replaces it", async () => {
+Deno.test("the server's crop, zone and patience hold for sessions that bring none, and a zone of their own replaces it", async () => {
   const backendFile = `[restricted_zone]
 policy_id = "night"
 policy_version = 2
@@ -126,6 +126,9 @@ height = 0.5
   const own = await publish(test, { attach: { restricted_zone: DOCK_ZONE } });
   assert.equal(own.worker.settings.zone?.policy_id, "dock");
   assert.equal((await offer(test, { attach: { clip_mode: {} } })).status, 400);
+
+  await using impatient = await startLive({ SERVICE_WEBRTC_MEDIA_IDLE_SECS: "5" });
+  assert.equal((await publish(impatient)).worker.settings.mediaIdleMs, 5_000);
 
   await using cropped = await startLive({ SERVICE_WEBRTC_CROP: "0,0,0.5,1" });
   assert.deepEqual((await publish(cropped)).worker.settings.crop, { x: 0, y: 0, width: 0.5, height: 1 });
