@@ -126,9 +126,10 @@ function faultLine(name: string, row: Setting<string, unknown>, got: string): st
   // A URL that is no secret itself may contain a password.
   const isShown = !row.isSecret && !got.includes("@");
   const short = got.length > 80 ? `${got.slice(0, 80)}…` : got;
+  const part = isShown ? row.parser.faultyPart?.(got)?.slice(0, 80) : undefined;
   return `${name} must be ${row.parser.rule}, got ${
     isShown ? JSON.stringify(short) : "a value that is not shown"
-  }`;
+  }${part === undefined || part === got ? "" : `: ${JSON.stringify(part)} is none`}`;
 }
 
 function put(fields: Record<string, unknown>, field: string, value: unknown): void {

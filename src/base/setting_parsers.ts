@@ -4,6 +4,8 @@
 export interface Parser<T> {
   readonly rule: string;
   readonly read: (text: string) => T | undefined;
+  /** The part of a text that breaks the rule, where a text has parts. */
+  readonly faultyPart?: (text: string) => string | undefined;
 }
 
 /** One row of the table of settings: variable NAME to field `field` of the configuration. */
@@ -179,6 +181,25 @@ export function list<T>(item: Parser<T>): Parser<readonly T[]> {
 
 /** How often a failed webhook delivery is retried. */
 export const WEBHOOK_RETRIES = 3;
+
+/** Networks in the notation of CIDR; an empty text is none. */
+export const networks: Parser<readonly string[]> = {
+  rule: "comma-separated networks such as 192.168.0.0/16 or fd00::/8",
+  read: (text) => parts(text).every(isNetwork) ? parts(text) : undefined,
+  faultyPart: (text) => parts(text).find((part) => !isNetwork(part)),
+};
+
+function isNetwork(text: string): boolean {
+  const [, address = "", length] = /^([\d.]+|[\da-f:.]+)\/(0|[1-9]\d{0,2})$/i.exec(text) ?? [];
+  if (address.includes(":")) return Number(length) <= 128 && URL.canParse(`http://[${address}]/`);
+  const isByte = (part: string) => /^(0|[1-9]\d{0,2})$/.test(part) && Number(part) <= 255;
+  const bytes = address.split(".");
+  return Number(length) <= 32 && bytes.length === 4 && bytes.every(isByte);
+}
+
+function parts(text: string): string[] {
+  return text.trim() === "" ? [] : text.split(",").map((part) => part.trim());
+}
 
 /** The delay before each retry; the last one of a shorter list is repeated. */
 export const retryDelays: Parser<readonly number[]> = {

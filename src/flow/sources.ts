@@ -5,6 +5,7 @@ import { Refusal } from "../base/refusal.ts";
 import type { World } from "../base/world.ts";
 import { fetchedInput, fileInput, hlsInput, type MediaInput, rtspInput } from "../media/input.ts";
 import { resolveLocalSource, type SourcePolicy } from "../media/source.ts";
+import { type IpNetwork, ipNetwork } from "../model/sources/ip_network.ts";
 import { type RemoteSource, remoteSource, type RemoteSourceToggles } from "../model/sources/remote_source.ts";
 import { HlsRelay } from "../remote/sources/hls_relay.ts";
 import type { TrustedOutbound } from "../remote/guard/outbound.ts";
@@ -18,7 +19,11 @@ export interface SourcesOptions {
   readonly local: Omit<SourcePolicy, "principalKey">;
   /** For fetched files, which are removed after use. */
   readonly tempDir: string;
-  readonly toggles: RemoteSourceToggles & { readonly allowInsecureTls: boolean };
+  readonly toggles: RemoteSourceToggles & {
+    readonly allowInsecureTls: boolean;
+    /** In the notation of CIDR. */
+    readonly mediaAllowedNetworks: readonly string[];
+  };
   readonly outbound: TrustedOutbound;
 }
 
@@ -37,6 +42,7 @@ export interface OpenedSource extends AsyncDisposable {
 export class Sources implements Disposable {
   readonly #options: SourcesOptions;
   readonly #agent: PinnedAgent;
+  readonly #allowedNetworks: readonly IpNetwork[];
   readonly #fetches = new Gate({
     limit: FETCHES_MAX,
     waiterLimit: WAITERS_MAX,
@@ -47,7 +53,8 @@ export class Sources implements Disposable {
   constructor(options: SourcesOptions) {
     this.#options = options;
     const { roots, reroute } = options.outbound;
-    const { allowInsecureTls } = options.toggles;
+    const { allowInsecureTls, mediaAllowedNetworks } = options.toggles;
+    this.#allowedNetworks = mediaAllowedNetworks.flatMap((network) => ipNetwork(network) ?? []);
     this.#agent = new PinnedAgent({ roots, allowInsecureTls, ...(reroute && { reroute }) });
   }
 
@@ -88,8 +95,9 @@ export class Sources implements Disposable {
   }
 
   #context(signal: AbortSignal): FetchContext {
-    const { world, outbound: { resolve, allowPrivateMedia: allowPrivate = false } } = this.#options;
-    return { world, agent: this.#agent, allowPrivate, signal, ...(resolve && { resolve }) };
+    const { world, outbound: { resolve } } = this.#options;
+    const allowedNetworks = this.#allowedNetworks;
+    return { world, agent: this.#agent, allowedNetworks, signal, ...(resolve && { resolve }) };
   }
 }
 

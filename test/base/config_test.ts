@@ -125,6 +125,29 @@ Deno.test("a setting that breaks its rule is a fault that names the variable", (
   check("SERVICE_MEDIA_MEMORY_BUDGET_BYTES", "1024", "268435455");
   check("SERVICE_VLLM_BASE_URL", "", "gpu:8000", "ftp://h", "http://u:p@h", "http://h?x=1");
   check("SERVICE_TRACES_ENDPOINT", "localhost:4317");
+  check(
+    "SERVICE_MEDIA_ALLOWED_NETWORKS",
+    ...[
+      "10.0.0.0",
+      "10.0.0.0/33",
+      "10.0.0/8",
+      "010.0.0.0/8",
+      "256.0.0.0/8",
+      "10.0.0.0/-1",
+      "10.0.0.0/08",
+      "/8",
+    ],
+    ...[
+      "10.0.0.0/8,",
+      ",",
+      "10.0.0.0/8;fd00::/8",
+      "fd00::/129",
+      "fd00::g/8",
+      "[fd00::]/8",
+      "lan/8",
+      "10.0.0.0/8/8",
+    ],
+  );
   check("SERVICE_CORS_ALLOWED_ORIGINS", "https://a/", "a.example", "https://*.a");
   check(
     "SERVICE_WEBRTC_CROP",
@@ -154,6 +177,14 @@ Deno.test("a setting that breaks its rule is a fault that names the variable", (
   check("SERVICE_WAL_SYNC", "always", "");
   check("SERVICE_DATA_DIR", "", " ", "a\0b");
   check("RUST_LOG", "loud=yes", "info,=debug", "[span]=info", "http=");
+});
+
+Deno.test("a list of networks names the one that is wrong", () => {
+  const [fault] = faultsOf({
+    ...KEYS,
+    SERVICE_MEDIA_ALLOWED_NETWORKS: "10.0.0.0/8, 192.168.0.0/40,fd00::/8",
+  });
+  assert.match(fault!, /^SERVICE_MEDIA_ALLOWED_NETWORKS must be .*: "192\.168\.0\.0\/40" is none$/);
 });
 
 Deno.test("rules between settings are checked too", () => {

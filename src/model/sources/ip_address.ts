@@ -26,13 +26,15 @@ export function isAddress(text: string): boolean {
 
 /** First address, prefix length, scope. The first matching row decides; the rest of IPv4 is public. */
 const IPV4_NETS = ([
+  ["168.63.129.16", 32, "unusable"], // Azure's platform: host agent and metadata
+  ["100.100.100.200", 32, "unusable"], // Alibaba Cloud's metadata service
   ["0.0.0.0", 8, "unusable"], // "this network"; 0.0.0.0 reaches the machine itself
   ["10.0.0.0", 8, "private"],
   ["100.64.0.0", 10, "private"], // shared by a carrier's customers
   ["127.0.0.0", 8, "private"],
   ["169.254.0.0", 16, "unusable"], // link-local, among them the metadata services of clouds
   ["172.16.0.0", 12, "private"],
-  ["192.0.0.0", 24, "unusable"], // protocol assignments
+  ["192.0.0.0", 24, "unusable"], // protocol assignments, and Oracle Cloud's metadata service
   ["192.0.2.0", 24, "unusable"], // documentation
   ["192.88.99.0", 24, "unusable"], // 6to4 relays, withdrawn
   ["192.168.0.0", 16, "private"],
@@ -52,6 +54,10 @@ const IPV6_NETS = ([
   ["::1", 128, "private"],
   ["::ffff:0:0", 96, { v4: 6 }], // IPv4-mapped
   ["64:ff9b::", 96, { v4: 6 }], // NAT64: answers of resolvers in networks without IPv4
+  ["fd00:ec2::", 32, "unusable"], // AWS: metadata, time, names, credentials of containers
+  ["fd20:ce::254", 128, "unusable"], // Google Cloud's metadata service
+  ["fd00:c1::a9fe:a9fe", 128, "unusable"], // Oracle Cloud's metadata service
+  ["fd00:42::42", 128, "unusable"], // Scaleway's metadata service
   ["fc00::", 7, "private"], // unique local
   ["2001::", 23, "unusable"], // protocol assignments, Teredo and ORCHID among them
   ["2001:db8::", 32, "unusable"], // documentation
@@ -66,7 +72,7 @@ function ipv6Scope(groups: readonly number[]): AddressScope {
   return ipv4Scope(((groups[scope.v4]! << 16) | groups[scope.v4 + 1]!) >>> 0);
 }
 
-function hasPrefix(groups: readonly number[], first: readonly number[], prefix: number): boolean {
+export function hasPrefix(groups: readonly number[], first: readonly number[], prefix: number): boolean {
   return groups.every((group, index) => {
     const bits = Math.min(16, Math.max(0, prefix - index * 16));
     return group >>> (16 - bits) === first[index]! >>> (16 - bits);
@@ -74,14 +80,14 @@ function hasPrefix(groups: readonly number[], first: readonly number[], prefix: 
 }
 
 /** Four decimal numbers. Null with leading zeros, as in "010.0.0.1", because some programs read them as octal. */
-function ipv4Number(text: string): number | null {
+export function ipv4Number(text: string): number | null {
   const parts = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})$/.exec(text)?.slice(1);
   if (!parts?.every((part) => Number(part) <= 255 && String(Number(part)) === part)) return null;
   return parts.reduce((address, part) => address * 256 + Number(part), 0);
 }
 
 /** "2001:db8::1" as eight numbers of 16 bits; the last two may be spelt as an IPv4 address. */
-function ipv6Groups(text: string): number[] | null {
+export function ipv6Groups(text: string): number[] | null {
   const tail = /^(.*:)(\d+\.\d+\.\d+\.\d+)$/.exec(text);
   const v4 = tail ? ipv4Number(tail[2]!) : null;
   if (tail && v4 === null) return null;

@@ -3,6 +3,7 @@
 import { lookup } from "node:dns";
 import type { World } from "../../base/world.ts";
 import { addressScope, isAddress } from "../../model/sources/ip_address.ts";
+import { type IpNetwork, isInNetwork } from "../../model/sources/ip_network.ts";
 import { Deadline, OutOfTime, unlessAborted } from "../../base/wait.ts";
 
 /** Every address of a host name; rejects or is empty when there is none. */
@@ -12,6 +13,8 @@ export interface AddressGuardOptions {
   readonly world: World;
   /** Allows the operator's own network too, but no link-local, multicast or reserved address. */
   readonly allowPrivate: boolean;
+  /** Networks whose private and loopback addresses are allowed; none unless given. */
+  readonly allowedNetworks?: readonly IpNetwork[];
   /** The system's resolver unless given. */
   readonly resolve?: Resolve;
   readonly timeoutMs: number;
@@ -43,17 +46,23 @@ export async function checkedAddresses(
   options: AddressGuardOptions,
 ): Promise<readonly string[]> {
   const host = canonicalHost(hostname);
-  const scopes = options.allowPrivate ? ["public", "private"] : ["public"];
-  const isAllowed = (address: string) => scopes.includes(addressScope(address));
+  const { allowPrivate, allowedNetworks = [] } = options;
+  const isListed = (address: string) => allowedNetworks.some((network) => isInNetwork(address, network));
+  const isAllowed = (address: string) => {
+    const scope = addressScope(address);
+    return scope === "public" || (scope === "private" && (allowPrivate || isListed(address)));
+  };
   if (isAddress(host)) {
     if (!isAllowed(host)) throw new AddressRefused(`${host} is not a public address`);
     return [host];
   }
-  if (!options.allowPrivate && isLocalName(host)) {
+  const isLocal = !allowPrivate && isLocalName(host);
+  if (isLocal && allowedNetworks.length === 0) {
     throw new AddressRefused(`${host} names this machine or its network, not a public host`);
   }
   const addresses = await resolveHost(host, options);
-  if (addresses.length === 0 || !addresses.every(isAllowed)) {
+  const areAllowed = addresses.every((address) => isAllowed(address) && (!isLocal || isListed(address)));
+  if (addresses.length === 0 || !areAllowed) {
     throw new AddressRefused(`${host} cannot be resolved to public addresses`);
   }
   return addresses;
@@ -65,7 +74,7 @@ export async function checkedAddresses(
  */
 export async function operatorAddresses(
   hostname: string,
-  options: Omit<AddressGuardOptions, "allowPrivate">,
+  options: Omit<AddressGuardOptions, "allowPrivate" | "allowedNetworks">,
 ): Promise<readonly string[]> {
   const host = canonicalHost(hostname);
   const addresses = isAddress(host) ? [host] : await resolveHost(host, options);
@@ -93,14 +102,14 @@ export function canonicalHost(hostname: string): string {
 /** The longest name that DNS allows (RFC 1035 section 2.3.4). */
 const HOST_NAME_CHARACTERS = 253;
 
-/** Such names mean another host on every machine, so they are refused whatever they resolve to. */
+/** Such names mean another host on every machine, so they are refused unless the operator admits where they lead. */
 function isLocalName(host: string): boolean {
   return /(^|\.)(localhost|local)$/.test(host);
 }
 
 async function resolveHost(
   host: string,
-  options: Omit<AddressGuardOptions, "allowPrivate">,
+  options: Omit<AddressGuardOptions, "allowPrivate" | "allowedNetworks">,
 ): Promise<readonly string[]> {
   using deadline = new Deadline(options.world, options.timeoutMs, options.signal);
   try {

@@ -9,8 +9,6 @@ export interface Outbound {
   readonly roots?: readonly string[];
   /** Replaces the address of a connection, after the guard has checked it: test servers are on loopback. */
   readonly reroute?: (address: string) => string;
-  /** Allows media sources in private networks, which no setting does. */
-  readonly allowPrivateMedia?: boolean;
 }
 
 /** The same with the certificates that were read, for code that opens connections. */

@@ -139,9 +139,15 @@ export class HlsRelay implements AsyncDisposable {
   /** An answer of 200 or 206; every other one is a failure, redirects included. */
   async #fetch(url: URL, extra: Record<string, string>, timeoutMs: number): Promise<PinnedResponse> {
     if (url.protocol !== this.#first.protocol) throw new RequestFailed("protocol", "it has another scheme");
-    const { world, agent, allowPrivate, resolve } = this.#context;
+    const { world, agent, allowedNetworks, resolve } = this.#context;
     const { signal } = this.#closing;
-    const guard = { world, allowPrivate, timeoutMs: LIMITS.ingest.prefetchTimeoutMs, signal };
+    const guard = {
+      world,
+      allowPrivate: false,
+      allowedNetworks,
+      timeoutMs: LIMITS.ingest.prefetchTimeoutMs,
+      signal,
+    };
     const addresses = await checkedTarget(url, { ...guard, ...(resolve && { resolve }) });
     const headers = { "accept": "*/*", "accept-encoding": "identity", ...extra };
     const request = { world, agent, url, addresses, method: "GET", headers, timeoutMs, signal };

@@ -2,6 +2,7 @@
 
 import type { World } from "../../base/world.ts";
 import { LIMITS } from "../../model/limits.ts";
+import type { IpNetwork } from "../../model/sources/ip_network.ts";
 import { type RemoteSource, sourceFault } from "../../model/sources/remote_source.ts";
 import { AddressRefused, checkedTarget, type Resolve } from "../guard/address_guard.ts";
 import { Deadline, OutOfTime } from "../../base/wait.ts";
@@ -14,7 +15,8 @@ export interface FetchContext {
   /** Verifies certificates or not, as SERVICE_ALLOW_INSECURE_TLS says. */
   readonly agent: PinnedAgent;
   readonly resolve?: Resolve;
-  readonly allowPrivate: boolean;
+  /** Media sources there may have private and loopback addresses: SERVICE_MEDIA_ALLOWED_NETWORKS. */
+  readonly allowedNetworks: readonly IpNetwork[];
   readonly signal: AbortSignal;
 }
 
@@ -60,11 +62,12 @@ const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];
 const DRAINED_BYTES_MAX = 64 * 1024;
 
 async function get(url: URL, context: FetchContext, signal: AbortSignal): Promise<PinnedResponse> {
-  const { world, agent, allowPrivate, resolve } = context;
+  const { world, agent, allowedNetworks, resolve } = context;
   const timeoutMs = LIMITS.ingest.prefetchTimeoutMs;
   const addresses = await checkedTarget(url, {
     world,
-    allowPrivate,
+    allowPrivate: false,
+    allowedNetworks,
     timeoutMs,
     signal,
     ...(resolve && { resolve }),

@@ -110,9 +110,18 @@ interface Target {
 const PORT = 554;
 const SECURE_PORT = 322;
 
-async function targetOf(url: URL, { world, allowPrivate, resolve, signal }: FetchContext): Promise<Target> {
+async function targetOf(
+  url: URL,
+  { world, allowedNetworks, resolve, signal }: FetchContext,
+): Promise<Target> {
   const isSecure = url.protocol === "rtsps:";
-  const guard = { world, allowPrivate, timeoutMs: LIMITS.ingest.prefetchTimeoutMs, signal };
+  const guard = {
+    world,
+    allowPrivate: false,
+    allowedNetworks,
+    timeoutMs: LIMITS.ingest.prefetchTimeoutMs,
+    signal,
+  };
   try {
     const addresses = await checkedTarget(url, { ...guard, ...(resolve && { resolve }) });
     const host = canonicalHost(url.hostname);

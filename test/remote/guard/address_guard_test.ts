@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { quietLog } from "../../../src/base/log.ts";
 import { realWorld, type World } from "../../../src/base/world.ts";
 import { addressScope, isPublicAddress } from "../../../src/model/sources/ip_address.ts";
+import { ipNetwork } from "../../../src/model/sources/ip_network.ts";
 import {
   AddressRefused,
   checkedAddresses,
@@ -59,7 +60,7 @@ Deno.test("an address is public, private or unusable", () => {
     "public",
   );
   check(
-    "::1 0:0:0:0:0:0:0:1 0000:0000:0000:0000:0000:0000:0000:0001 fc00::1 fd00:ec2::254 fdff:ffff::1",
+    "::1 0:0:0:0:0:0:0:1 0000:0000:0000:0000:0000:0000:0000:0001 fc00::1 fdff:ffff::1",
     "private",
   );
   check(
@@ -67,6 +68,11 @@ Deno.test("an address is public, private or unusable", () => {
      2001::1 2001:0:4136:e378:8000:63bf:3fff:fdd2 2001:10::1 2001:20::1 2001:1ff:ffff::1 2001:db8::1
      2001:0db8:85a3::8a2e:0370:7334 3fff::1 3fff:fff::1 100::1 100:0:0:1::1 64:ff9b:1::1 64:ff9b:1::8.8.8.8
      64:ff9b:0:1::8.8.8.8 ::ffff:0:8.8.8.8 1::1 1fff::1 4000::1 5f00::1 e000::1 fe00::1 fbff::1`,
+    "unusable",
+  );
+  check(
+    `168.63.129.16 ::ffff:168.63.129.16 64:ff9b::168.63.129.16 2002:a83f:8110::1 100.100.100.200 192.0.0.192
+     169.254.169.254 fd00:ec2::254 fd00:ec2::23 fd20:ce::254 fd00:c1::a9fe:a9fe fd00:42::42`,
     "unusable",
   );
   check(
@@ -81,7 +87,10 @@ Deno.test("an address is public, private or unusable", () => {
 });
 
 /** The guard's result for a URL: the addresses, or a short form of the reason. The resolver knows only `hosts`. */
-async function guarded(url: string, { allowPrivate = false } = {}): Promise<string> {
+async function guarded(
+  url: string,
+  { allowPrivate = false, networks = [] as string[] } = {},
+): Promise<string> {
   const hosts: Record<string, string[]> = {
     "example.com": [PUBLIC],
     "xn--bcher-kva.example": [PUBLIC],
@@ -102,7 +111,9 @@ async function guarded(url: string, { allowPrivate = false } = {}): Promise<stri
   const parsed = URL.parse(url);
   if (!parsed) return "no URL";
   try {
-    const options = { world: realWorld(quietLog()), allowPrivate, resolve, timeoutMs: 3000, signal: NEVER };
+    const world = realWorld(quietLog());
+    const allowedNetworks = networks.map((network) => ipNetwork(network)!);
+    const options = { world, allowPrivate, allowedNetworks, resolve, timeoutMs: 3000, signal: NEVER };
     return (await checkedTarget(parsed, options)).join(" ");
   } catch (error) {
     assert.ok(error instanceof AddressRefused, String(error));
@@ -235,6 +246,43 @@ Deno.test("the operator's own network is allowed where the operator says so, and
   await check("http://255.255.255.255/", "address");
   await check("http://metadata.example/", "unresolved");
   await check("http://unknown.example/", "unresolved");
+});
+
+Deno.test("a private address is allowed where one of the listed networks holds it, and nothing else", async () => {
+  const check = async (networks: string, url: string, expected: string) => {
+    assert.equal(await guarded(url, { networks: networks.split(" ") }), expected, `${networks}: ${url}`);
+  };
+  await check("10.0.0.0/8", "http://inside.example/", "10.0.0.1");
+  await check("10.0.0.0/8", "http://mixed.example/", `${PUBLIC} 10.0.0.1`);
+  await check("10.0.0.0/32", "http://inside.example/", "unresolved");
+  await check("10.255.255.255/8", "http://10.0.0.1/", "10.0.0.1");
+  await check("0.0.0.0/0", "http://127.0.0.1/", "127.0.0.1");
+  await check("::ffff:10.0.0.0/104", "http://10.1.2.3/", "10.1.2.3");
+  await check("10.0.0.0/8", "http://[::ffff:10.0.0.1]/", "::ffff:a00:1");
+  await check("10.0.0.0/8", "http://192.168.0.1/", "address");
+  await check("fd00::/8", "http://[fd12::1]/", "fd12::1");
+  await check("fd00::/8", "http://[fc12::1]/", "address");
+  await check("127.0.0.0/8", "http://localhost/", "unresolved"); // it is ::1 as well
+  await check("127.0.0.0/8 ::1/128", "http://localhost/", "127.0.0.1 ::1");
+  await check("192.168.1.0/24", "http://printer.local/", "192.168.1.9");
+  await check("192.168.2.0/24", "http://printer.local/", "unresolved");
+  await check("10.0.0.0/8", "http://user@inside.example/", "user");
+  for (
+    const host of [
+      "169.254.169.254",
+      "0.0.0.0",
+      "224.0.0.1",
+      "255.255.255.255",
+      "168.63.129.16",
+      "100.100.100.200",
+    ]
+  ) {
+    await check("0.0.0.0/0 ::/0", `http://${host}/`, "address");
+  }
+  for (const host of ["[fe80::1]", "[fd00:ec2::254]", "[ff02::1]", "[::]"]) {
+    await check("0.0.0.0/0 ::/0", `http://${host}/`, "address");
+  }
+  await check("0.0.0.0/0 ::/0", "http://metadata.example/", "unresolved");
 });
 
 Deno.test("a host name can be checked without a URL", async () => {

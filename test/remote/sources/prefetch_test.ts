@@ -38,7 +38,7 @@ async function fetched(url: string, setup: FetchSetup = {}): Promise<string> {
       world,
       agent,
       resolve,
-      allowPrivate: false,
+      allowedNetworks: [],
       signal,
     });
     return text;
