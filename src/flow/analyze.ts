@@ -22,7 +22,13 @@ import {
   type GateThresholds,
   type SignalColumns,
 } from "../model/frames/signals.ts";
-import { columnsOf, type SignalRow } from "../model/frames/signals_json.ts";
+import {
+  columnsOf,
+  emptyColumns,
+  fillRows,
+  type FrameColumns,
+  storedSignals,
+} from "../model/frames/signals_json.ts";
 import type { Timeline } from "../store/log/timeline.ts";
 import type { Caller } from "./caller.ts";
 import { actionableRun, stillActionableRun } from "./runs/ownership.ts";
@@ -54,7 +60,7 @@ interface SourceFrames {
 }
 
 /** Markers of one commit: writing the markers of a long file must not block other requests. */
-const MARKERS_PER_COMMIT = 4096;
+const MARKERS_PER_COMMIT = 1024;
 
 /** See docs/api.md#analyze and docs/frames.md#gate. */
 export class Analyze {
@@ -76,30 +82,34 @@ export class Analyze {
     rules.range("window_size", windowSize, LIMITS.analyze.windowSize);
     rules.range("segment_ms", segmentMs, LIMITS.analyze.segmentMs);
     const policy = checkedPolicy(rules, body);
+    const streamId = rules.name("stream_id", body.stream_id) ?? DEFAULT_STREAM_ID;
+    const traceId = rules.name("trace_id", body.trace_id) ?? defaultTraceId(caller.requestId);
     checkFrames(rules, body.frames ?? []);
     rules.check();
 
     const source = body.frames?.length
       ? callerFrames(body.frames, policy, body.fixed_fps)
-      : this.#decodedFrames(run);
+      : await this.#decodedFrames(run);
+    await yieldToEventLoop(); // thousands of frames were just parsed
     const startedMs = world.monotonicMs();
     const columns = gate.run(source.signals, source.frameIndex, thresholds, windowSize);
     this.#count(columns, world.monotonicMs() - startedMs);
     const frames = { frameIndex: source.frameIndex, signals: source.signals, gate: columns };
     const context: RowContext = {
       runId,
-      streamId: body.stream_id ?? DEFAULT_STREAM_ID,
+      streamId,
       mode,
       model,
       samplingPolicy: source.samplingPolicy,
       sampleFps: source.sampleFps,
       segmentMs,
       requestId: caller.requestId,
-      traceId: body.trace_id ?? defaultTraceId(caller.requestId),
+      traceId,
       labels: labelsOf(this.#options.labelMaps, caller.principalKey),
       ...(source.coordinates && { coordinates: source.coordinates }),
     };
     const markers = deriveMarkers(typedFrames(frames, context.labels), { runId, streamId: context.streamId });
+    await yieldToEventLoop();
     await this.#commit(caller, context, { frames: columns.count, windowSize, markers });
     return { context, frames, markers };
   }
@@ -156,7 +166,7 @@ export class Analyze {
   }
 
   /** Signals, policy and rate of the run's latest decode; the sampling fields of the request are ignored. */
-  #decodedFrames(run: RunView): SourceFrames {
+  async #decodedFrames(run: RunView): Promise<SourceFrames> {
     const stored = run.latestFramesDecodedSeq > 0
       ? this.#options.timeline.readOne(run.latestFramesDecodedSeq)
       : undefined;
@@ -166,9 +176,18 @@ export class Analyze {
         "are needed as the run has no decoded frames; ingest a source first or send frames",
       );
     }
-    const payload = JSON.parse(hashesQuoted(stored.payload)) as DecodedPayload;
+    const { head, rows } = storedSignals(stored.payload);
+    const payload = head as unknown as DecodedHead;
+    let columns: FrameColumns | undefined;
+    let read = 0;
+    for (const piece of rows) {
+      if (columns !== undefined) await yieldToEventLoop();
+      columns ??= emptyColumns(payload.decoded_frames, piece[0]?.cut_score !== undefined);
+      fillRows(columns, read, piece);
+      read += piece.length;
+    }
     return {
-      ...columnsOf(payload.signals as readonly SignalRow[]),
+      ...columns ?? columnsOf([]),
       samplingPolicy: payload.sampling_policy,
       sampleFps: payload.sample_fps,
       coordinates: payload.coordinates,
@@ -176,19 +195,12 @@ export class Analyze {
   }
 }
 
-interface DecodedPayload {
+/** The payload of `frames_decoded` without its rows. */
+interface DecodedHead {
+  readonly decoded_frames: number;
   readonly sampling_policy: SamplingPolicy;
   readonly sample_fps: number;
   readonly coordinates: ImageCoordinates;
-  readonly signals: unknown;
-}
-
-/**
- * The payload with each hash as a JSON string, from which BigInt reads all 64 bits. Only the digits after the key
- * `"perceptual_hash":` change. Text inside a JSON string cannot look like that key, as its quotes are escaped.
- */
-function hashesQuoted(payload: string): string {
-  return payload.replace(/"perceptual_hash":(\d+)/g, '"perceptual_hash":"$1"');
 }
 
 function checkedPolicy(rules: FieldRules, body: AnalyzeBody): SamplingPolicy {

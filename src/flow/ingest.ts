@@ -62,8 +62,8 @@ export class Ingest {
     const { timeline, work, decoder, sources } = this.#options;
     this.#actionable(caller, runId);
     const maxFrames = body.max_frames ?? LIMITS.ingest.maxFramesDefault;
-    const streamId = body.stream_id ?? DEFAULT_STREAM_ID;
     const rules = new FieldRules();
+    const streamId = rules.name("stream_id", body.stream_id) ?? DEFAULT_STREAM_ID;
     rules.range("max_frames", maxFrames, LIMITS.ingest.maxFrames);
     rules.check();
     const sampling = { policy: body.sampling_policy, fixedFps: body.fixed_fps, sampleFps: body.sample_fps };

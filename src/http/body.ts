@@ -4,7 +4,7 @@ import type { ZodType } from "zod";
 import { type FieldFault, refuse } from "../base/refusal.ts";
 import { type Sleeper, timer } from "../base/wait.ts";
 import { LIMITS } from "../model/limits.ts";
-import { parseExactJson } from "../model/exact_json.ts";
+import { hasLongInteger, parseExactJson } from "../model/exact_json.ts";
 import { Rejection } from "./reply.ts";
 
 /** Faults in one response: ten thousand samples with the same mistake must not make a response larger than the request. */
@@ -28,6 +28,7 @@ export async function readJson<T>(
 ): Promise<T> {
   requireJson(call.request.raw.headers.get("content-type"));
   const text = await readText(call, { limitBytes: LIMITS.body.jsonBytes, readMs });
+  requireFewValues(text, isExact);
   let value: unknown;
   try {
     value = isExact ? parseExactJson(text) : JSON.parse(text);
@@ -37,9 +38,37 @@ export async function readJson<T>(
     throw new Rejection(400, `Malformed JSON: ${(error as Error).message}`);
   }
   const parsed = schema.safeParse(value);
-  if (!parsed.success) throw refuse.invalidFields(parsed.error.issues.flatMap(faultsOf).slice(0, FAULTS_MAX));
+  if (!parsed.success) {
+    throw refuse.invalidFields(
+      parsed.error.issues.slice(0, FAULTS_MAX).flatMap(faultsOf).slice(0, FAULTS_MAX),
+    );
+  }
   return parsed.data;
 }
+
+/**
+ * Refuses a text with more values than any body of the service has: parsed, a value takes many times its bytes. Every value
+ * but the first stands behind a comma or an opening bracket outside of strings.
+ */
+function requireFewValues(text: string, isExact: boolean): void {
+  const maximum = isExact && hasLongInteger(text)
+    ? LIMITS.body.jsonValuesExactMax
+    : LIMITS.body.jsonValuesMax;
+  let count = 0;
+  let isInString = false;
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) isInString = !isInString;
+    else if (isInString) {
+      if (code === BACKSLASH) at += 1;
+    } else if (code === COMMA || code === OPEN_BRACKET || code === OPEN_BRACE) {
+      count += 1;
+      if (count > maximum) throw refuse.invalid("body", `must have at most ${maximum} values`);
+    }
+  }
+}
+
+const [QUOTE, BACKSLASH, COMMA, OPEN_BRACKET, OPEN_BRACE] = [0x22, 0x5c, 0x2c, 0x5b, 0x7b];
 
 /** Accepts `application/json` and every `+json` type, with parameters or without. */
 function requireJson(contentType: string | null): void {
@@ -93,9 +122,9 @@ type Issue = { code?: string; path: PropertyKey[]; message: string; keys?: strin
 
 /** The faults of one issue, each on a top-level field: a frame's fault is on `frames`, with its path in the message. */
 function faultsOf(issue: Issue): FieldFault[] {
-  const [first, ...rest] = issue.path.map(String);
+  const [first, ...rest] = issue.path.map((part) => shortened(String(part)));
   if (issue.code === "unrecognized_keys") {
-    return issue.keys!.map((key) =>
+    return issue.keys!.slice(0, FAULTS_MAX).map(shortened).map((key) =>
       first === undefined
         ? { field: key, message: "is not a field of this request" }
         : { field: first, message: `${pathOf(rest)} has the unknown field ${key}`.trim() }
@@ -107,6 +136,11 @@ function faultsOf(issue: Issue): FieldFault[] {
   return isIndexed
     ? [{ field: first, message: `${pathOf(rest)}: ${issue.message}` }]
     : [{ field: [first, ...rest].join("."), message: issue.message }];
+}
+
+/** A name that the caller chose, for an error message. */
+function shortened(key: string): string {
+  return key.length > 80 ? `${key.slice(0, 80)}…` : key;
 }
 
 /** `["3", "luma_mean"]` becomes `[3].luma_mean`. */

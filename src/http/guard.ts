@@ -1,7 +1,9 @@
 /** Authentication: the API key, in `x-api-key` or as a bearer token, determines the principal, or the request is 401. See docs/api.md#authentication. */
 
 import { timingSafeEqual } from "node:crypto";
+import { utf8Length } from "../base/bytes.ts";
 import { Refusal, refuse } from "../base/refusal.ts";
+import { LIMITS } from "../model/limits.ts";
 import { principalKeyOf, PUBLIC_PRINCIPAL } from "../model/identifiers.ts";
 
 export interface GuardOptions {
@@ -54,11 +56,12 @@ export class Guard {
         "Cannot serve metrics as they need an API key and none is configured",
       );
     }
-    const tenantId = headers.get("x-tenant-id");
     if (!requireApiKey && !isGuardedMetrics) {
+      const tenantId = tenantOf(headers);
       return { principalKey: PUBLIC_PRINCIPAL, tenantId, isAuthenticated: false };
     }
     const principalKey = this.#principalOf(keyIn(headers));
+    const tenantId = tenantOf(headers);
     if (requireApiKey && requireTenantId && !tenantId) {
       throw new Refusal("unauthorized", "Cannot serve this request without an x-tenant-id header");
     }
@@ -91,4 +94,13 @@ function keyIn(headers: Headers): string | null {
   const key = headers.get("x-api-key");
   const bearer = /^bearer +(.+)$/i.exec(headers.get("authorization") ?? "")?.[1] ?? null;
   return key !== null && bearer !== null && key !== bearer ? null : key ?? bearer;
+}
+
+/** Every run that is created records it. */
+function tenantOf(headers: Headers): string | null {
+  const tenantId = headers.get("x-tenant-id");
+  if (tenantId !== null && utf8Length(tenantId) > LIMITS.name.bytesMax) {
+    throw refuse.invalid("x-tenant-id", `must be at most ${LIMITS.name.bytesMax} bytes`);
+  }
+  return tenantId;
 }

@@ -27,13 +27,21 @@ export function exactNumber(digits: string): object {
  */
 const LONG_INTEGER = /(?:^|[-:,[\s])\d{16}/;
 
+/** No field takes a longer integer, and the time to make a bigint grows faster than its digits. */
+const DIGITS_MAX = 40;
+
+/** Whether an integer of `text` may be longer than a double can hold. */
+export function hasLongInteger(text: string): boolean {
+  return LONG_INTEGER.test(text);
+}
+
 /** JSON.parse, except that an integer which a double cannot hold becomes a bigint. */
 export function parseExactJson(text: string): unknown {
-  if (!LONG_INTEGER.test(text)) return JSON.parse(text);
+  if (!hasLongInteger(text)) return JSON.parse(text);
   return JSON.parse(text, (_key, value, context?: { source?: string }) => {
     const source = context?.source;
     const isInexact = typeof value === "number" && source !== undefined && !Number.isSafeInteger(value) &&
-      /^-?\d+$/.test(source);
+      source.length <= DIGITS_MAX && /^-?\d+$/.test(source);
     return isInexact ? BigInt(source) : value;
   });
 }

@@ -1,7 +1,9 @@
 /** Collects the faults of request fields, so that one answer names all of them. */
 
+import { utf8Length } from "../base/bytes.ts";
 import { type FieldFault, refuse } from "../base/refusal.ts";
 import { canonicalModel } from "./infer/catalog.ts";
+import { LIMITS } from "./limits.ts";
 import { DEFAULT_MODE, type Mode, parseMode } from "./runs/mode.ts";
 
 export class FieldRules {
@@ -21,6 +23,21 @@ export class FieldRules {
     if (!(value >= minimum && value <= maximum)) {
       this.fault(field, `must be from ${minimum} to ${maximum}: got ${value}`);
     }
+  }
+
+  /**
+   * A name that every event and every row of a call repeats; null when none is given. Control characters are refused, as
+   * each takes six bytes in JSON.
+   */
+  name(field: string, name: string | null | undefined): string | null {
+    if (name == null) return null;
+    const maximum = LIMITS.name.bytesMax;
+    const bytes = utf8Length(name);
+    if (bytes > maximum) this.fault(field, `must be at most ${maximum} bytes: got ${bytes}`);
+    else if (name.trim() === "") this.fault(field, "must not be blank");
+    // deno-lint-ignore no-control-regex -- control characters are searched for
+    else if (/[\x00-\x1f\x7f]/.test(name)) this.fault(field, "must not contain control characters");
+    return name;
   }
 
   /** The canonical mode; the default when none is given. */

@@ -24,11 +24,16 @@ export const LIMITS = deepFrozen({
     fixedFpsReason: 1,
   },
 
+  /** Names that the events and rows of a call repeat: stream_id, trace_id, index_name, x-tenant-id, models of passes. */
+  name: {
+    bytesMax: 256,
+  },
+
   ingest: {
     maxFrames: range(1, 500_000),
     maxFramesDefault: 512,
-    /** More than any server takes, and less than the argument of a program may have. */
-    sourceUriCharactersMax: 8192,
+    /** Of UTF-8, for every kind of source; it is repeated in events and in the list of runs. */
+    sourceUriBytesMax: 4096,
     /** Size of a remote file: the declared one and the received one. */
     prefetchBytesMax: 256 * 2 ** 20,
     prefetchTimeoutMs: 30_000,
@@ -71,8 +76,6 @@ export const LIMITS = deepFrozen({
     outputSchemaBytesMax: 65_536,
     /** Arrays and objects. The time to compile a schema grows with their square: a fifth of a second for this many. */
     outputSchemaContainersMax: 1_000,
-    /** Names that every event of a call repeats: stream_id, trace_id, index_name and the two models. */
-    nameBytesMax: 256,
     secondPassThreshold: 0.7,
     clipSeconds: 60,
     clipSecondsDefault: 0.5,
@@ -245,9 +248,18 @@ export const LIMITS = deepFrozen({
     languageBytesMax: 64,
   },
 
+  /** All events of one commit: the rows of the longest decode, and room for their run. */
+  timeline: {
+    commitBytesMax: 256 * 2 ** 20,
+  },
+
   /** Request bodies and URLs. */
   body: {
     jsonBytes: 4 * 2 ** 20,
+    /** Commas and opening brackets outside of strings: each value that JSON holds takes many times its own bytes. */
+    jsonValuesMax: 131_072,
+    /** The same where an integer of the body has 16 digits or more: then each value is looked at, to keep its digits. */
+    jsonValuesExactMax: 65_536,
     uploadBytes: 200 * 2 ** 20,
     /** A JSON body that has not arrived by then is refused. */
     jsonReadMs: 30_000,

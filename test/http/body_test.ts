@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { z } from "zod";
 import { Refusal } from "../../src/base/refusal.ts";
 import { readJson } from "../../src/http/body.ts";
+import { boundedList } from "../../src/model/bounded_list.ts";
+import { LIMITS } from "../../src/model/limits.ts";
 import { Rejection } from "../../src/http/reply.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 
@@ -68,3 +70,47 @@ Deno.test("JSON that is nested beyond all measure is 422, with long numbers in i
   await check("1");
   await check("18446744073709551615");
 });
+
+Deno.test("a list stops at its first faults, and one that is too long is not looked at", async () => {
+  const schema = z.strictObject({ rows: boundedList(z.strictObject({ a: z.number() }), 1000) });
+  let looks = 0;
+  const counting = z.strictObject({ rows: boundedList(z.custom(() => (looks++, false)), 1000) });
+  const faults = await assertFaults(JSON.stringify({ rows: Array(1000).fill({}) }), schema);
+  assert.equal(faults, 64);
+  await assertFaults(JSON.stringify({ rows: Array(1000).fill({}) }), counting);
+  assert.equal(looks, 64);
+  const rows = Array(1001).fill({});
+  assert.deepEqual(await readJson(request(JSON.stringify({ rows })), schema), { rows });
+});
+
+Deno.test("a body of too many values is 422 before it is parsed, whatever its strings contain", async () => {
+  const { jsonValuesMax, jsonValuesExactMax } = LIMITS.body;
+  const list = (count: number, item = "0") => `[${Array(count).fill(item).join()}]`;
+  const strings = JSON.stringify({ a: ',[{"\\'.repeat(jsonValuesMax), b: [] });
+  for (const body of [list(jsonValuesMax), list(jsonValuesExactMax - 1, "18446744073709551615"), strings]) {
+    await readJson(request(body), ANY);
+  }
+  for (const body of [list(jsonValuesMax + 1), list(jsonValuesExactMax + 1, "18446744073709551615")]) {
+    assert.equal(await assertFaults(body, ANY), 1);
+  }
+});
+
+Deno.test("an integer beyond every field is no bigint, and a long unknown field is not repeated whole", async () => {
+  assert.deepEqual(await readJson(request(`{"a":${"9".repeat(4_000_000)}}`), ANY), { a: Infinity });
+  const body = JSON.stringify({ ["x".repeat(100_000)]: 0 });
+  await assert.rejects(readJson(request(body), z.strictObject({})), (error) => {
+    assert.ok(error instanceof Refusal && JSON.stringify(error.details).length < 200);
+    return true;
+  });
+});
+
+/** The number of faults of the 422 with which `body` is refused. */
+async function assertFaults(body: string, schema: z.ZodType): Promise<number> {
+  try {
+    await readJson(request(body), schema);
+  } catch (error) {
+    assert.ok(error instanceof Refusal && error.status === 422, String(error));
+    return error.details.length;
+  }
+  throw new Error("it was admitted");
+}

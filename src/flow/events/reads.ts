@@ -1,6 +1,9 @@
 /** Reads a run's events, markers and queries back from the timeline. See docs/api.md#reading-events. */
 
+import { utf8Length } from "../../base/bytes.ts";
+import { refuse } from "../../base/refusal.ts";
 import type { QueryBody } from "../../model/api/reads.ts";
+import { LIMITS } from "../../model/limits.ts";
 import type { Marker } from "../../model/frames/marker.ts";
 import type { Timeline } from "../../store/log/timeline.ts";
 import type { Caller } from "../caller.ts";
@@ -42,6 +45,10 @@ export class EventReads {
   /** Batches of the run's events of one kind (or all) from a seq on. */
   query(caller: Caller, body: QueryBody): AsyncIterable<readonly TimelineEntry[]> {
     const run = ownedRun(this.#timeline.view, caller, body.run_id);
+    const { maximum } = LIMITS.sse.kindBytes;
+    if (body.kind != null && utf8Length(body.kind) > maximum) {
+      throw refuse.invalid("kind", `must be at most ${maximum} bytes`);
+    }
     return this.#timeline.readAhead(run.runId, {
       fromSeq: body.from_seq ?? 0,
       ...(body.kind != null && { kinds: new Set([body.kind]) }),

@@ -1,6 +1,8 @@
 /** Request bodies of ingest and analyze: their shapes. The rules about values are checked by the flows. */
 
 import { z } from "zod";
+import { boundedList } from "../bounded_list.ts";
+import { LIMITS } from "../limits.ts";
 
 const MAX_U64 = 18446744073709551615n;
 
@@ -40,7 +42,7 @@ export const ANALYZE_BODY = z.strictObject({
   sampling_policy: z.string().nullish(),
   fixed_fps: z.number().nullish(),
   trace_id: z.string().nullish(),
-  frames: z.array(CALLER_FRAME).nullish(),
+  frames: boundedList(CALLER_FRAME, LIMITS.analyze.framesMax).nullish(),
   window_size: z.int().nonnegative().nullish(),
   segment_ms: z.int().nonnegative().nullish(),
 });

@@ -1,6 +1,8 @@
 /** Request bodies of direct inference: their shapes. The rules about values are checked by the flow. */
 
 import { z } from "zod";
+import { boundedList } from "../bounded_list.ts";
+import { LIMITS } from "../limits.ts";
 
 export const INFER_BODY = z.strictObject({
   model: z.string(),
@@ -15,7 +17,7 @@ export const INFER_BODY = z.strictObject({
 });
 
 export const INFER_BATCH_BODY = z.strictObject({
-  requests: z.array(INFER_BODY),
+  requests: boundedList(INFER_BODY, LIMITS.infer.batchRequests.maximum),
   max_parallel: z.int().nullish(),
 });
 

@@ -1,6 +1,7 @@
 /** Request bodies of the trigger routes; the body of validate is the program itself. */
 
 import { z } from "zod";
+import { boundedList } from "../bounded_list.ts";
 import { LIMITS } from "../limits.ts";
 import { triggerProgram } from "../triggers/program.ts";
 import { triggerSample } from "../triggers/samples.ts";
@@ -11,7 +12,7 @@ export const COMPILE_BODY = z.strictObject({ source: z.string() });
 const samples = z.array(z.unknown())
   .min(LIMITS.trigger.samples.minimum)
   .max(LIMITS.trigger.samples.maximum)
-  .pipe(z.array(triggerSample));
+  .pipe(boundedList(triggerSample, LIMITS.trigger.samples.maximum));
 
 export const EVALUATE_BODY = z.strictObject({ program: triggerProgram, samples });
 

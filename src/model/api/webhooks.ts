@@ -1,11 +1,13 @@
 /** Request bodies and answers of the webhook routes: their shapes. The rules about values are checked by the flow. */
 
 import { z } from "zod";
+import { boundedList } from "../bounded_list.ts";
+import { LIMITS } from "../limits.ts";
 import type { DeadLetter } from "../webhooks/delivery.ts";
 
 export const REGISTER_WEBHOOK_BODY = z.strictObject({
   url: z.string(),
-  event_kinds: z.array(z.string()).nullish(),
+  event_kinds: boundedList(z.string(), LIMITS.webhook.eventKindsMax).nullish(),
 });
 
 export type RegisterWebhookBody = z.infer<typeof REGISTER_WEBHOOK_BODY>;

@@ -49,22 +49,72 @@ export interface SignalRow {
   readonly cut_score?: number | undefined;
 }
 
+/** Frame numbers and signals of the same frames. */
+export interface FrameColumns {
+  readonly frameIndex: Float64Array;
+  readonly signals: SignalColumns;
+}
+
 /** Columns and frame numbers of `rows`. A row without a cut score has NaN there: then the Hamming rule decides. */
-export function columnsOf(rows: readonly SignalRow[]): { frameIndex: Float64Array; signals: SignalColumns } {
-  const count = rows.length;
-  const frameIndex = new Float64Array(count);
-  const hasCutScores = rows.some((row) => row.cut_score !== undefined);
-  const signals = {
-    count,
-    ptsMs: new Float64Array(count),
-    perceptualHash: new BigUint64Array(count),
-    lumaMean: new Float32Array(count),
-    flickerScore: new Float32Array(count),
-    ghostingScore: new Float32Array(count),
-    noiseVarianceScore: new Float32Array(count),
-    ...(hasCutScores && { cutScore: new Float32Array(count).fill(NaN) }),
+export function columnsOf(rows: readonly SignalRow[]): FrameColumns {
+  const columns = emptyColumns(rows.length, rows.some((row) => row.cut_score !== undefined));
+  fillRows(columns, 0, rows);
+  return columns;
+}
+
+/**
+ * The payload of `frames_decoded` without its rows, and the rows in pieces: a long decode has a hundred megabytes of them,
+ * and other requests need a turn in between. All digits of the hashes are kept.
+ */
+export function storedSignals(
+  payload: string,
+): { readonly head: Record<string, unknown>; readonly rows: Iterable<readonly SignalRow[]> } {
+  const key = '"signals":[';
+  const start = payload.indexOf(key) + key.length; // no text has this key in it, as quotes in texts are escaped
+  return { head: JSON.parse(`${payload.slice(0, start)}]}`), rows: rowsFrom(payload, start) };
+}
+
+/** Rows have neither texts nor objects in them, so `},{` stands between two rows only. */
+function* rowsFrom(payload: string, start: number): Iterable<readonly SignalRow[]> {
+  for (let from = start; from < payload.length - "]}".length;) {
+    const at = payload.indexOf("},{", from + PIECE_CHARACTERS);
+    const end = at < 0 ? payload.length - "]}".length : at + 1;
+    yield JSON.parse(`[${hashesQuoted(payload.slice(from, end))}]`);
+    from = end + 1;
+  }
+}
+
+const PIECE_CHARACTERS = 2 ** 20;
+
+/** The rows with each hash as a JSON string, from which BigInt reads all 64 bits. */
+function hashesQuoted(rows: string): string {
+  return rows.replace(/"perceptual_hash":(\d+)/g, '"perceptual_hash":"$1"');
+}
+
+export function emptyColumns(count: number, hasCutScores: boolean): FrameColumns {
+  return {
+    frameIndex: new Float64Array(count),
+    signals: {
+      count,
+      ptsMs: new Float64Array(count),
+      perceptualHash: new BigUint64Array(count),
+      lumaMean: new Float32Array(count),
+      flickerScore: new Float32Array(count),
+      ghostingScore: new Float32Array(count),
+      noiseVarianceScore: new Float32Array(count),
+      ...(hasCutScores && { cutScore: new Float32Array(count).fill(NaN) }),
+    },
   };
-  rows.forEach((row, index) => {
+}
+
+/** Writes `rows` from row `start` of the columns on. */
+export function fillRows(
+  { frameIndex, signals }: FrameColumns,
+  start: number,
+  rows: readonly SignalRow[],
+): void {
+  rows.forEach((row, number) => {
+    const index = start + number;
     frameIndex[index] = row.frame_index;
     signals.ptsMs[index] = row.pts_ms;
     signals.perceptualHash[index] = BigInt(row.perceptual_hash);
@@ -72,7 +122,6 @@ export function columnsOf(rows: readonly SignalRow[]): { frameIndex: Float64Arra
     signals.flickerScore[index] = row.flicker_score;
     signals.ghostingScore[index] = row.ghosting_score;
     signals.noiseVarianceScore[index] = row.noise_variance_score;
-    if (row.cut_score !== undefined) signals.cutScore![index] = row.cut_score;
+    if (row.cut_score !== undefined && signals.cutScore) signals.cutScore[index] = row.cut_score;
   });
-  return { frameIndex, signals };
 }

@@ -142,9 +142,9 @@ export function readReason(body: ReasonBody, facts: ReasonFacts): ReasonPlan {
   rules.range("semantic_timeout_ms", timeoutMs, LIMITS.reason.semanticTimeoutMs);
   const prompt = readPrompt(rules, body.semantic_prompt);
   const outputSchema = readOutputSchema(rules, body.output_schema);
-  const streamId = readName(rules, "stream_id", body.stream_id) ?? DEFAULT_STREAM_ID;
-  const traceId = readName(rules, "trace_id", body.trace_id) ?? defaultTraceId(facts.requestId);
-  const indexName = readName(rules, "index_name", body.index_name);
+  const streamId = rules.name("stream_id", body.stream_id) ?? DEFAULT_STREAM_ID;
+  const traceId = rules.name("trace_id", body.trace_id) ?? defaultTraceId(facts.requestId);
+  const indexName = rules.name("index_name", body.index_name);
   rules.check();
 
   const visualDiff = body.visual_diff ?? false;
@@ -282,18 +282,8 @@ function passModel(
   id: string | null | undefined,
   model: string,
 ): string {
-  const name = readName(rules, field, id);
+  const name = rules.name(field, id);
   return name === null ? model : canonicalModel(name) ?? name;
-}
-
-/** A name is repeated in every event and every row of the call, so it must be short, and not blank. */
-function readName(rules: FieldRules, field: string, name: string | null | undefined): string | null {
-  if (name == null) return null;
-  const maximum = LIMITS.reason.nameBytesMax;
-  if (name.trim() === "") rules.fault(field, "must not be blank");
-  const bytes = utf8Length(name);
-  if (bytes > maximum) rules.fault(field, `must be at most ${maximum} bytes: got ${bytes}`);
-  return name;
 }
 
 function readConcurrency(given: number | bigint | null | undefined, mediaMode: MediaMode): number {

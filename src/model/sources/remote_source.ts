@@ -1,5 +1,6 @@
 /** Remote media sources: which `source_uri` names one, and which ones the operator admits. See docs/api.md#sources. */
 
+import { utf8Length } from "../../base/bytes.ts";
 import { refuse } from "../../base/refusal.ts";
 import { LIMITS } from "../limits.ts";
 
@@ -22,13 +23,14 @@ export interface RemoteSource {
  * `source_uri`) other schemes, those that the settings do not admit, and a text that is no URL.
  */
 export function remoteSource(sourceUri: string, toggles: RemoteSourceToggles): RemoteSource | null {
+  const bytes = utf8Length(sourceUri);
+  if (bytes > LIMITS.ingest.sourceUriBytesMax) {
+    throw sourceFault(`must be at most ${LIMITS.ingest.sourceUriBytesMax} bytes: got ${bytes}`);
+  }
   const uri = sourceUri.trim();
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(uri)?.[1]?.toLowerCase();
   if (scheme === undefined || scheme === "file") return null;
   if (!SCHEMES.includes(scheme)) throw sourceFault(`unsupported scheme ${scheme.slice(0, 32)}`);
-  if (uri.length > LIMITS.ingest.sourceUriCharactersMax) {
-    throw sourceFault(`must be at most ${LIMITS.ingest.sourceUriCharactersMax} characters`);
-  }
   const web = toggles.allowInsecureHttp ? "http" : "https";
   const url = URL.parse(scheme === "hls" ? uri.replace(/^hls/i, web) : uri);
   if (!url) throw sourceFault("is not a valid URL");

@@ -90,15 +90,26 @@ const instruction = z.discriminatedUnion("op", [
   z.strictObject({ op: z.literal("halt") }),
 ], { error: "must be an instruction: an object whose op is one of the known ones" });
 
+/** Instructions beyond these are not looked at. */
+export const INSTRUCTIONS_READ_MAX = 2 * LIMITS.trigger.instructions.maximum;
+
+/** Of a list that is far too long, as much as shows that it is: its items must not be looked at one by one. */
+function shortEnough(given: unknown): unknown {
+  return Array.isArray(given) ? given.slice(0, INSTRUCTIONS_READ_MAX) : given;
+}
+
 /** Closed at every level. A value of this shape may still break the rules of `validate.ts`. */
 export const triggerProgram = z.strictObject({
   isa_version: whole.meta({ minimum: ISA_VERSION, const: ISA_VERSION }),
   program_id: z.string().meta({ pattern: IDENTIFIER.source }),
   version: whole.meta({ minimum: 1 }),
-  instructions: z.array(instruction).meta({
-    minItems: LIMITS.trigger.instructions.minimum,
-    maxItems: LIMITS.trigger.instructions.maximum,
-  }),
+  instructions: z.preprocess(
+    shortEnough,
+    z.array(instruction).meta({
+      minItems: LIMITS.trigger.instructions.minimum,
+      maxItems: LIMITS.trigger.instructions.maximum,
+    }),
+  ),
 });
 
 export type ScalarKind = typeof SCALAR_KINDS[number];

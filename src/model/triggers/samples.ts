@@ -1,6 +1,7 @@
 /** The samples on which a program is evaluated, and the values of its signals in them. See docs/triggers-policies.md#trigger-semantics. */
 
 import { z } from "zod";
+import { boundedList } from "../bounded_list.ts";
 import { isSameSignal, type ScalarKind, type Signal, signal } from "./program.ts";
 
 const value = z.number().nullish();
@@ -13,7 +14,7 @@ export const triggerSample = z.strictObject({
   confidence: value,
   model_uncertainty: value,
   teacher_disagreement: value,
-  observations: z.array(z.strictObject({ signal, value: z.number() })).nullish(),
+  observations: boundedList(z.strictObject({ signal, value: z.number() })).nullish(),
 });
 
 export type TriggerSample = z.infer<typeof triggerSample>;

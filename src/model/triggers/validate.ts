@@ -3,7 +3,14 @@
 import { refuse } from "../../base/refusal.ts";
 import { LIMITS, type Range } from "../limits.ts";
 import { IDENTIFIER, identifierFault } from "./identifier.ts";
-import { type Instruction, ISA_VERSION, isAction, isFiniteF32, type TriggerProgram } from "./program.ts";
+import {
+  type Instruction,
+  INSTRUCTIONS_READ_MAX,
+  ISA_VERSION,
+  isAction,
+  isFiniteF32,
+  type TriggerProgram,
+} from "./program.ts";
 
 declare const VALID: unique symbol;
 
@@ -45,7 +52,8 @@ export function programFaults(program: TriggerProgram): ProgramFault[] {
   const faults = headFaults(program);
   const { minimum, maximum } = LIMITS.trigger.instructions;
   if (instructions.length < minimum || instructions.length > maximum) {
-    const message = `a program has ${minimum} to ${maximum} instructions: got ${instructions.length}`;
+    const cut = instructions.length === INSTRUCTIONS_READ_MAX ? " or more" : "";
+    const message = `a program has ${minimum} to ${maximum} instructions: got ${instructions.length}${cut}`;
     // One fault instead of one for each of thousands of instructions.
     return [...faults, { ...(instructions.length > maximum && { at: maximum }), message }];
   }

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { refuse } from "../../base/refusal.ts";
 import type { Log } from "../../base/log.ts";
 import type { World } from "../../base/world.ts";
+import { LIMITS } from "../../model/limits.ts";
 import { DEFAULT_STREAM_ID } from "../../model/identifiers.ts";
 import { type NewEvent, PreparedPayload, type Run, type RunView } from "../../model/runs/run.ts";
 import { RunRegister, type TimelineView } from "../../model/runs/run_register.ts";
@@ -298,6 +299,13 @@ export class Timeline implements AsyncDisposable {
       const columns = bodyColumns({ left, seq, runId, streamId: streamId ?? DEFAULT_STREAM_ID, ptsMs, kind });
       this.#batch.add(columns, json);
       payloads.push(json);
+    }
+    if (this.#batch.sizeBytes > LIMITS.timeline.commitBytesMax) {
+      this.#batch.clear();
+      throw refuse.because(
+        "storage_unavailable",
+        `Cannot append more than ${LIMITS.timeline.commitBytesMax} bytes of events at once`,
+      );
     }
     this.#batch.finish();
     return payloads;

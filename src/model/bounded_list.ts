@@ -1,0 +1,30 @@
+/** Lists in request bodies whose faults are bounded: ten thousand wrong items cost no more than the first few. */
+
+import { z, type ZodType } from "zod";
+
+/** Faults after which the rest of a list is not looked at: more would not be answered. */
+const FAULTS_MAX = 64;
+
+/**
+ * A list of `item`. A list of more than `maximum` items passes without a look at them: whoever reads it refuses it for its
+ * length, in its own words and its own order.
+ */
+export function boundedList<T>(item: ZodType<T>, maximum = Infinity) {
+  return z.array(z.unknown()).transform((given, context): T[] => {
+    if (given.length > maximum) return given as T[];
+    const items: T[] = [];
+    let faults = 0;
+    for (const [index, value] of given.entries()) {
+      const parsed = item.safeParse(value);
+      if (parsed.success) items.push(parsed.data);
+      else {
+        for (const issue of parsed.error.issues) {
+          context.issues.push({ ...issue, path: [index, ...issue.path], input: value } as never);
+        }
+        faults += parsed.error.issues.length;
+        if (faults >= FAULTS_MAX) break;
+      }
+    }
+    return items;
+  });
+}
