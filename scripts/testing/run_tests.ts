@@ -71,7 +71,7 @@ function testFiles(path: string): string[] {
 }
 
 function jobs(): number {
-  return Math.max(1, Number(Deno.env.get("TEST_JOBS")) || navigator.hardwareConcurrency);
+  return Math.max(1, Number(Deno.env.get("TEST_JOBS")) || navigator.hardwareConcurrency + 1);
 }
 
 function deadlineSecs(): number {

@@ -100,7 +100,7 @@ Deno.test("a run watches a camera until it is told to leave, and describes what 
 
 Deno.test("a source that gives no more is asked again, and the gap is on the timeline", async () => {
   await using dock = camera();
-  await using test = await startLive(RTSP, { outbound: REROUTED, timerSpeed: 50 });
+  await using test = await startLive(RTSP, { outbound: REROUTED, timerSpeed: 10 });
   const { runId, worker } = await watching(test, dock.port);
   const pulls = () => worker.orders.filter(({ kind }) => kind === "pull").length;
   worker.report({ kind: "gap", reason: "the connection was closed", lastPtsMs: 1_234 });
