@@ -210,7 +210,7 @@ export const FAMILIES = {
   service_pipeline_worker_faults_total: {
     ...counter("Worker faults by stage and reason"),
     labels: {
-      stage: ["decode", "analysis", "clip_accumulator", "vlm", "event_writer"],
+      stage: ["decode", "analysis", "clip_accumulator", "vlm", "event_writer", "audio"],
       reason: ["unexpected_exit", "panic", "spawn_failure", "join_deadline"],
     },
   },

@@ -150,6 +150,8 @@ export type SessionReport =
     readonly sessionId: string;
     readonly cause: EndCause;
     readonly message: string;
+    /** What failed, for the cause `worker_fault`. */
+    readonly fault?: WorkerFault;
   }
   /** All resources are released: processes, sockets, memory. */
   | { readonly kind: "closed"; readonly sessionId: string };
@@ -167,6 +169,12 @@ export const END_CAUSES = [
   "source_ended",
 ] as const;
 export type EndCause = typeof END_CAUSES[number];
+
+export interface WorkerFault {
+  readonly stage: "decode" | "analysis" | "clip_accumulator";
+  /** `unexpected_exit` is that of ffmpeg or of the whole Worker, `panic` a bug. */
+  readonly reason: "unexpected_exit" | "panic" | "spawn_failure";
+}
 
 /** The frame of a report, and what was measured of it. See docs/frames.md#gate and docs/frames.md#context-pass. */
 export interface FrameFacts {

@@ -16,7 +16,7 @@ export interface VideoStageOptions {
   readonly outbox: Outbox;
   readonly counts: SessionCounts;
   /** A bug: no frame of a publisher can cause it. */
-  readonly onFault: (error: unknown) => void;
+  readonly onFault: (stage: "analysis" | "clip_accumulator", error: unknown) => void;
 }
 
 /** Why a frame is reported. */
@@ -152,7 +152,8 @@ export class VideoStage implements AsyncDisposable {
     this.#clipFramesWaiting++;
     const made = this.#jpegOf(decision);
     this.#clipTurn = this.#clipTurn.then(() => this.#addToClip(decision, made))
-      .catch(this.#options.onFault).finally(() => this.#clipFramesWaiting--);
+      .catch((error) => this.#options.onFault("clip_accumulator", error))
+      .finally(() => this.#clipFramesWaiting--);
     this.#track(this.#clipTurn);
   }
 
@@ -180,7 +181,9 @@ export class VideoStage implements AsyncDisposable {
   }
 
   #track(work: Promise<void>): void {
-    const watched = work.catch(this.#options.onFault).finally(() => this.#making.delete(watched));
+    const watched = work.catch((error) => this.#options.onFault("analysis", error)).finally(() =>
+      this.#making.delete(watched)
+    );
     this.#making.add(watched);
   }
 }

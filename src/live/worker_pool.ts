@@ -224,13 +224,15 @@ class LiveWorker {
   /** Ends the Worker, and with it all its sessions. */
   #end(why: string): void {
     if (this.#hasEnded) return;
+    const reason = this.#early ? "spawn_failure" : "unexpected_exit";
+    const fault = { stage: "decode", reason } as const; // the first stage of all that were in the Worker
     this.#hasEnded = true;
     this.#loading[Symbol.dispose]();
     this.#worker.terminate();
     this.#onEnd();
     for (const [sessionId, session] of [...this.#sessions]) {
       this.#forget(sessionId);
-      session.onReport({ kind: "ended", sessionId, cause: "worker_fault", message: why });
+      session.onReport({ kind: "ended", sessionId, cause: "worker_fault", message: why, fault });
       session.onReport({ kind: "closed", sessionId });
     }
   }

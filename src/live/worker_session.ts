@@ -17,6 +17,7 @@ import type {
   SessionReport,
   SessionSettings,
   WithoutSessionId,
+  WorkerFault,
 } from "./messages.ts";
 import { Outbox, type PostReport } from "./outbox.ts";
 import { PulledSource } from "./pulled_source.ts";
@@ -89,7 +90,7 @@ export class WorkerSession {
   take(order: LaterOrder): void {
     switch (order.kind) {
       case "pull":
-        return this.#closing ? undefined : this.#pulled?.connect(order);
+        return this.#closing ? undefined : this.#connect(order);
       case "candidate":
         return this.#peer?.trickle(order.fragment);
       case "restart_ice":
@@ -108,7 +109,7 @@ export class WorkerSession {
       else await this.#pull(order);
     } catch (error) {
       if (order.kind === "offer") await this.#refuse(500, messageOf(error));
-      else this.#end("worker_fault", messageOf(error));
+      else this.#fail({ stage: "analysis", reason: "spawn_failure" }, error);
     }
     if (!this.#isRefused) void this.#tick();
   }
@@ -154,7 +155,15 @@ export class WorkerSession {
       onFinished: () => this.#end("source_ended", "the source has ended"),
       onIdle: () => this.#end("media_idle", "the source has never given a frame"),
     });
-    this.#pulled.connect(order);
+    this.#connect(order);
+  }
+
+  #connect(order: Parameters<PulledSource["connect"]>[0]): void {
+    try {
+      this.#pulled?.connect(order);
+    } catch (error) {
+      this.#fail({ stage: "decode", reason: "spawn_failure" }, error);
+    }
   }
 
   async #startVideo(codec: VideoCodec): Promise<void> {
@@ -174,7 +183,7 @@ export class WorkerSession {
           ptsMs: video.lastPtsMs ?? 0,
           restarts: decoder.counts.restarts,
         }),
-      onFault: (message) => this.#end("worker_fault", message),
+      onFault: (message, reason) => this.#fail({ stage: "decode", reason }, message),
     });
     this.#decoder = decoder;
   }
@@ -186,7 +195,7 @@ export class WorkerSession {
       encoders: this.#host.encoders(),
       outbox: this.#outbox,
       counts: this.#counts,
-      onFault: (error) => this.#end("worker_fault", messageOf(error)),
+      onFault: (stage, error) => this.#fail({ stage, reason: "panic" }, error),
     });
     return this.#video;
   }
@@ -207,10 +216,10 @@ export class WorkerSession {
     this.#report({ kind: "refused", status, message });
   }
 
-  #end(cause: EndCause, message: string): void {
+  #end(cause: EndCause, message: string, fault?: WorkerFault): void {
     if (this.#isEnded || this.#closing) return;
     this.#isEnded = true;
-    this.#report({ kind: "ended", cause, message });
+    this.#report({ kind: "ended", cause, message, ...(fault && { fault }) });
     void this.#close();
   }
 
@@ -219,8 +228,12 @@ export class WorkerSession {
     try {
       if (!this.#isEnded) work();
     } catch (error) {
-      this.#end("worker_fault", messageOf(error));
+      this.#fail({ stage: "analysis", reason: "panic" }, error);
     }
+  }
+
+  #fail(fault: WorkerFault, error: unknown): void {
+    this.#end("worker_fault", messageOf(error), fault);
   }
 
   #close(): Promise<void> {

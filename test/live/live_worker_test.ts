@@ -209,7 +209,8 @@ Deno.test("a session whose trigger cannot run is ended, and another session is n
   await healthy.waitFor("answered");
   const program = { isa_version: 1, program_id: "bad", version: 1, instructions: [] };
   const broken = workers.open(await pulled(CLIP), { trigger: program as never });
-  assert.equal((await broken.waitFor("ended")).cause, "worker_fault");
+  const { cause, fault } = await broken.waitFor("ended");
+  assert.deepEqual([cause, fault], ["worker_fault", { stage: "analysis", reason: "spawn_failure" }]);
   await broken.waitFor("closed");
   healthy.port.send({ kind: "restart_ice", fragment: "", orderId: 1 });
   await healthy.waitFor("ice_restarted");

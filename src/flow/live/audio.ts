@@ -41,6 +41,8 @@ export class LiveAudio {
     const { plan, sidecar, tools, world, timeoutMs, metrics, journal } = this.#options;
     try {
       const { wav, durationMs, decodeMs } = await opusWav(window.units, { tools, world, signal });
+      metrics.add("service_pipeline_local_audio_wav_bytes_total", wav.length);
+      metrics.observe("service_pipeline_local_audio_wav_extraction_latency_ms", decodeMs);
       const { result, roundTripMs } = await sidecar.analyze({
         wav,
         profile: plan.profile,

@@ -1,7 +1,7 @@
 /** One live session: everything that belongs to it, from the Worker's first report to the terminal event of its run. */
 
 import { hasEndedWithin, OutOfTime, pause, within } from "../../base/wait.ts";
-import type { Metrics } from "../../base/metrics.ts";
+import type { LabelsOf, Metrics } from "../../base/metrics.ts";
 import { TaskGroup } from "../../base/tasks.ts";
 import type { World } from "../../base/world.ts";
 import type {
@@ -177,13 +177,22 @@ export class LiveSession {
     this.#isOnTimeline = true;
     this.#reconnector = reconnector;
     this.#options.metrics.add("service_pipeline_sessions_created_total");
-    this.#stages.start(() => this.#writeEvidence());
-    this.#stages.start(() => this.#describeKeyframes());
-    this.#stages.start(() => this.#describeClips());
-    this.#stages.start(() => this.#analyzeAudio());
-    if (reconnector) this.#stages.start(() => this.#reconnect(reconnector));
-    const { signal } = this.#stages;
-    signal.addEventListener("abort", () => this.#onBug(signal.reason), { once: true });
+    this.#start("event_writer", () => this.#writeEvidence());
+    this.#start("vlm", () => this.#describeKeyframes());
+    this.#start("vlm", () => this.#describeClips());
+    this.#start("audio", () => this.#analyzeAudio());
+    if (reconnector) this.#start("decode", () => this.#reconnect(reconnector));
+  }
+
+  #start(stage: FaultStage, work: () => Promise<void>): void {
+    this.#stages.start(async () => {
+      try {
+        await work();
+      } catch (error) {
+        this.#onBug(stage, error);
+        throw error;
+      }
+    });
   }
 
   candidate(fragment: string): void {
@@ -252,7 +261,7 @@ export class LiveSession {
     try {
       this.#handle(report);
     } catch (error) {
-      this.#onBug(error);
+      this.#onBug("event_writer", error);
     }
   }
 
@@ -361,9 +370,11 @@ export class LiveSession {
   }
 
   /** A fault of the Worker closes the peer connection, so the run fails with `peer_closed`. */
-  #onEnded({ cause, message }: ReportOf<"ended">): void {
+  #onEnded({ cause, message, fault }: ReportOf<"ended">): void {
     this.#options.world.log.info("live session ended", { session_id: this.sessionId, cause, message });
-    if (cause === "worker_fault") this.#countFault("decode", "unexpected_exit");
+    if (cause === "worker_fault") {
+      this.#countFault(fault?.stage ?? "decode", fault?.reason ?? "unexpected_exit");
+    }
     if (cause === PEER_CLOSED && !this.isEnding) {
       this.#goodbyeGrace = pause(this.#options.world, GOODBYE_GRACE_MS, this.#endGrace.signal);
     }
@@ -375,12 +386,13 @@ export class LiveSession {
   }
 
   /** Ends this session, and no other, after an unexpected error. */
-  #onBug(error: unknown): void {
+  #onBug(stage: FaultStage, error: unknown): void {
     this.#options.world.log.error("live stage failed", {
       session_id: this.sessionId,
+      stage,
       error: error instanceof Error ? error.stack ?? error.message : String(error),
     });
-    this.#countFault("vlm", "panic");
+    this.#countFault(stage, isNotStarted(stage, error) ? "spawn_failure" : "panic");
     void this.end({ rank: 1, why: "failed", reason: PEER_CLOSED });
   }
 
@@ -504,7 +516,7 @@ export class LiveSession {
     this.#options.onReleased();
   }
 
-  #countFault(stage: "decode" | "vlm", reason: "unexpected_exit" | "panic" | "join_deadline"): void {
+  #countFault(stage: FaultStage, reason: FaultLabels["reason"]): void {
     const { metrics, world } = this.#options;
     this.#isFaulty = true;
     metrics.add("service_pipeline_worker_faults_total", { stage, reason });
@@ -516,6 +528,9 @@ type QueuedKeyframe = DescribedPicture & {
   /** Whether it took a credit of the Worker, which an acknowledgement gives back. */
   readonly isCredited: boolean;
 };
+
+type FaultLabels = LabelsOf<"service_pipeline_worker_faults_total">;
+type FaultStage = FaultLabels["stage"];
 
 type ReportOf<Kind extends SessionReport["kind"]> = Extract<SessionReport, { kind: Kind }>;
 
@@ -532,6 +547,12 @@ function reasonOf(
     return { eventType: `trigger.${eventType}`, trigger: eventType };
   }
   return { eventType: keyframeEventType(frame.gateReason), trigger: frame.gateReason };
+}
+
+/** Of the stages here only audio starts a program; Deno says with these errors that there is none. */
+function isNotStarted(stage: FaultStage, error: unknown): boolean {
+  const { NotFound, PermissionDenied, NotCapable } = Deno.errors;
+  return stage === "audio" && [NotFound, PermissionDenied, NotCapable].some((kind) => error instanceof kind);
 }
 
 /** Waits for `work`. What it throws after the signal has aborted is its normal end. */

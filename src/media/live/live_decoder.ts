@@ -51,7 +51,7 @@ export interface LiveDecoderOptions {
   /** An ffmpeg failed, and another one starts with the keyframe that came. */
   readonly onRestarted: (reason: RestartReason) => void;
   /** ffmpeg failed several times without giving a frame: this decoder has stopped and ignores further units. */
-  readonly onFault: (message: string) => void;
+  readonly onFault: (message: string, reason: "unexpected_exit" | "spawn_failure") => void;
 }
 
 /** How many of the newest frames are kept: a cut is decided five frames late, and its JPEG takes a few frames more. */
@@ -253,7 +253,7 @@ export class LiveDecoder implements AsyncDisposable {
     this.#ffmpeg = ffmpeg;
     this.#inFlight = [];
     this.#silentSinceMs = null;
-    const ended = ffmpeg.ended.then(({ stderr }) => this.#onEnd(ffmpeg, stderr));
+    const ended = ffmpeg.ended.then((outcome) => this.#onEnd(ffmpeg, outcome));
     this.#ending.add(ended);
     ended.finally(() => this.#ending.delete(ended));
     await ffmpeg.write(ivfHeader(codec));
@@ -280,7 +280,8 @@ export class LiveDecoder implements AsyncDisposable {
         signal: this.#closing.signal,
       });
     } catch (error) {
-      this.#giveUp(`the decoder cannot be started: ${error instanceof Error ? error.name : error}`);
+      const why = error instanceof Error ? error.name : error;
+      this.#giveUp(`the decoder cannot be started: ${why}`, "spawn_failure");
       return null;
     }
   }
@@ -314,8 +315,12 @@ export class LiveDecoder implements AsyncDisposable {
   }
 
   /** Another ffmpeg starts with the next keyframe, which may already be queued. */
-  #onEnd(ffmpeg: LiveFfmpeg, stderr: string): void {
+  #onEnd(ffmpeg: LiveFfmpeg, { code, stderr }: Awaited<LiveFfmpeg["ended"]>): void {
     if (this.#ffmpeg !== ffmpeg || this.#closing.signal.aborted) return;
+    if (NOT_STARTED.includes(code)) {
+      this.#giveUp(`the decoder cannot be started: ${lastLine(stderr)}`, "spawn_failure");
+      return;
+    }
     this.#ffmpeg = null;
     this.#inFlight = [];
     this.#silentSinceMs = null;
@@ -323,7 +328,10 @@ export class LiveDecoder implements AsyncDisposable {
     const nowMs = this.#options.world.monotonicMs();
     this.#restartTimesMs = [...this.#restartTimesMs.filter((time) => nowMs - time < RESTARTS_MS), nowMs];
     if (this.#restartTimesMs.length > RESTARTS_MAX) {
-      this.#giveUp(`the decoder broke down ${RESTARTS_MAX} times without a frame: ${lastLine(stderr)}`);
+      this.#giveUp(
+        `the decoder broke down ${RESTARTS_MAX} times without a frame: ${lastLine(stderr)}`,
+        "unexpected_exit",
+      );
       return;
     }
     const keyframe = this.#queue.findIndex((unit) => unit.isKeyframe);
@@ -335,10 +343,10 @@ export class LiveDecoder implements AsyncDisposable {
     for (const unit of this.#queue.splice(0, keyframe)) this.#queuedBytes -= unit.data.length;
   }
 
-  #giveUp(message: string): void {
+  #giveUp(message: string, reason: "unexpected_exit" | "spawn_failure"): void {
     this.#closing.abort(new Error("the live decoder has given up"));
     this.#queue = [];
-    this.#options.onFault(message);
+    this.#options.onFault(message, reason);
   }
 
   /** Kills an ffmpeg that has stalled, and asks again for a keyframe that does not come. */
@@ -357,6 +365,9 @@ export class LiveDecoder implements AsyncDisposable {
 }
 
 /** ffmpeg's last error message. It names no path, because the units came through a pipe. */
+/** What `prlimit` exits with when it cannot execute ffmpeg. */
+const NOT_STARTED: readonly number[] = [126, 127];
+
 function lastLine(stderr: string): string {
   return stderr.trim().split("\n").at(-1)!.slice(0, 200) || "no reason given";
 }

@@ -143,9 +143,7 @@ export class Extractor implements AsyncDisposable {
       metrics?.observe("service_pipeline_media_extraction_latency_ms", clip.extractionMs);
       return clip;
     } catch (error) {
-      if (error instanceof ExtractionFailed) {
-        metrics?.add("service_pipeline_media_clip_extraction_failures_total");
-      }
+      if (!request.signal.aborted) metrics?.add("service_pipeline_media_clip_extraction_failures_total");
       throw error;
     }
   }
@@ -153,10 +151,20 @@ export class Extractor implements AsyncDisposable {
   /** All audio streams of a window, mixed, for local audio analysis. Gaps are filled with silence. */
   async wav(request: WindowRequest): Promise<WavWindow> {
     const { metrics } = this.#options;
-    const wav = await this.#admitted(request, (admitted) => this.#wav(admitted));
-    metrics?.add("service_pipeline_local_audio_wav_bytes_total", wav.bytes.length);
-    metrics?.observe("service_pipeline_local_audio_wav_extraction_latency_ms", wav.extractionMs);
-    return wav;
+    try {
+      const wav = await this.#admitted(request, (admitted) => this.#wav(admitted));
+      metrics?.add("service_pipeline_local_audio_wav_bytes_total", wav.bytes.length);
+      metrics?.observe("service_pipeline_local_audio_wav_extraction_latency_ms", wav.extractionMs);
+      return wav;
+    } catch (error) {
+      if (!request.signal.aborted) {
+        const isSaturated = error instanceof ExtractionFailed && error.reason === "saturated";
+        const reason = isSaturated ? "overloaded" : "decode";
+        metrics?.add("service_pipeline_local_audio_analysis_failures_total");
+        metrics?.add("service_pipeline_local_audio_failures_total", { reason });
+      }
+      throw error;
+    }
   }
 
   /** Stops what is running, waits for it, and refuses later calls. */

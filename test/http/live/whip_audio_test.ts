@@ -71,7 +71,8 @@ Deno.test("a window is decoded, analyzed and told with its moments, in words and
     [request!.profile, request!.engine, request!.maxEvents, request!.sourceStartMs],
     ["physical_world", "whisper", 8, 4_000],
   );
-  assert.ok(typeof request!.wav === "object" && Math.abs(request!.wav.durationMs - 4_000) < 50);
+  assert.ok(typeof request!.wav === "object");
+  assert.ok(Math.abs(request!.wav.durationMs - 4_000) < 50);
 
   const events = await eventsOf(test, session.runId);
   assert.deepEqual(kindsOf(events), ["run_created", "semantic_chunk_inferred", "multimodal_moment*2"]);
@@ -117,6 +118,9 @@ Deno.test("a window is decoded, analyzed and told with its moments, in words and
     ":1:1",
   ]);
   assert.equal(await metric(test, "service_pipeline_multimodal_moments_total"), 2);
+  const wavBytes = 44 + 2 * Math.round(request!.wav.durationMs * 16);
+  assert.equal(await metric(test, "service_pipeline_local_audio_wav_bytes_total"), wavBytes);
+  assert.equal(await metric(test, "service_pipeline_local_audio_wav_extraction_latency_ms_count"), 1);
   assert.deepEqual(sidecar.faults, []);
 });
 

@@ -15,8 +15,9 @@ import {
   runsOf,
   startLive,
 } from "../../support/live/live.ts";
-import { frameFacts, offerText } from "../../support/live/fake_live_workers.ts";
+import { type FakeWorkerSession, frameFacts, offerText } from "../../support/live/fake_live_workers.ts";
 import { startModelServer } from "../../support/models/model_server.ts";
+import { heard, openAudioDouble } from "../../support/sidecars/audio_sidecar.ts";
 import { eventsOf, kindsOf, payloads } from "../../support/models/reason.ts";
 import { KEY_A } from "../../support/service.ts";
 import { settled } from "../../support/manual_clock.ts";
@@ -332,11 +333,41 @@ Deno.test("a report that nobody expects ends its own session and no other", asyn
     async () => (await test.call("GET", `/v1/runs/${session.runId}/state`)).json.state === "failed",
   );
   assert.equal(payloads(await eventsOf(test, session.runId), "run_failed")[0].reason, "peer_closed");
-  const panic = 'stage="vlm",reason="panic"';
+  const panic = 'stage="event_writer",reason="panic"';
   assert.equal(await metric(test, "service_pipeline_worker_faults_total", panic), 1);
   assert.equal(await metric(test, "service_pipeline_generations_active"), 1);
   other.worker.picture(0);
   await until("described", () => other.worker.acknowledged.pictures === 1);
+});
+
+Deno.test("a fault is counted by the stage that failed and by its reason", async () => {
+  // deno-lint-ignore no-explicit-any -- what a faulty Worker might send
+  const nothing = null as any;
+  const zone = { score: 0.7, threshold: 0.6, consecutiveFrames: 2 };
+  const window = { trackId: 0, chunkIndex: 0, units: nothing, startPtsMs: 0, endPtsMs: 4_000 };
+  const check = async (stage: string, reason: string, fail: (worker: FakeWorkerSession) => void) => {
+    await using sidecar = openAudioDouble(heard([]));
+    await using test = await startLive({ SERVICE_AUDIO_SIDECAR_ADDR: sidecar.address });
+    const attach = { restricted_zone: QUARTER_ZONE, local_audio: {} };
+    const session = await publish(test, { attach });
+    fail(session.worker);
+    await until(
+      "over",
+      async () => (await test.call("GET", `/v1/runs/${session.runId}/state`)).json.state === "failed",
+    );
+    const { text } = await test.call("GET", "/v1/metrics");
+    const counted = text.matchAll(/^service_pipeline_worker_faults_total\{(.+)\} ([1-9].*)$/gm);
+    assert.deepEqual(Array.from(counted, ([, labels, count]) => [labels, count]), [
+      [`stage="${stage}",reason="${reason}"`, "1"],
+    ]);
+  };
+  await check("vlm", "panic", (worker) => worker.picture(0, { jpeg: nothing }));
+  await check("event_writer", "panic", (worker) => worker.picture(0, { jpeg: nothing, zone }));
+  await check("audio", "panic", (worker) => worker.report({ kind: "audio_window", window }));
+  const ended = { kind: "ended", cause: "worker_fault", message: "it died" } as const;
+  for (const [stage, reason] of [["decode", "spawn_failure"], ["clip_accumulator", "panic"]] as const) {
+    await check(stage, reason, (worker) => worker.report({ ...ended, fault: { stage, reason } }));
+  }
 });
 
 Deno.test("a picture that the disk refuses leaves its description, and an assertion without evidence is none", async () => {

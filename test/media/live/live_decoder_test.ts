@@ -1,6 +1,11 @@
 import assert from "node:assert/strict";
 import { fileInput } from "../../../src/media/input.ts";
-import { type DecodedFrame, liveMemoryBytes, RING_FRAMES } from "../../../src/media/live/live_decoder.ts";
+import {
+  type DecodedFrame,
+  type LiveDecoderOptions,
+  liveMemoryBytes,
+  RING_FRAMES,
+} from "../../../src/media/live/live_decoder.ts";
 import { PulledDecoder } from "../../../src/media/live/pulled_decoder.ts";
 import type { VideoCodec } from "../../../src/model/live/offer.ts";
 import { seededRandom } from "../../support/seeded_random.ts";
@@ -231,6 +236,25 @@ Deno.test("an ffmpeg that cannot be started, or ends at once, is a fault after f
   await check(folder.script("ends", "echo it cannot go on >&2; exit 1"), /3 times .*: it cannot go on$/);
   await check(folder.script("talks", "head -c 100000 /dev/zero; exec sleep 60"), /3 times/);
   await check(`${folder.path}/missing`, /^fault: the decoder cannot be started: NotFound$/);
+});
+
+Deno.test("a fault says whether ffmpeg could be started", async () => {
+  const check = async (tools: LiveDecoderOptions["tools"], expected: string) => {
+    const reasons: string[] = [];
+    const onFault: LiveDecoderOptions["onFault"] = (_, reason) => reasons.push(reason);
+    await using test = new TestDecoder("vp8", { tools, onFault });
+    await until(() => {
+      test.push(vp8.units[0]!, 0);
+      return reasons.length > 0;
+    });
+    assert.deepEqual(reasons, [expected]);
+  };
+  using folder = new TempFolder();
+  const missing = `${folder.path}/missing`;
+  await check({ ffmpeg: folder.script("ends", "exit 1"), prlimit: null }, "unexpected_exit");
+  await check({ ffmpeg: missing, prlimit: null }, "spawn_failure");
+  const { prlimit } = tools();
+  if (prlimit !== null) await check({ ffmpeg: missing, prlimit }, "spawn_failure");
 });
 
 Deno.test("units beyond the queue are dropped up to a keyframe, which is requested", async () => {

@@ -528,6 +528,9 @@ Deno.test("a failed extraction gives its reason and leaves nothing behind", asyn
   const kept = await bench.clip(cut, { info: cutInfo, durationMs: 500 });
   ok(kept.bytes.length > 1000, "what is there before the damage can still be cut");
   matches(await bench.metrics.text(), /service_pipeline_media_clip_extraction_failures_total 7\b/);
+  const windows = /^service_pipeline_local_audio_failures_total\{reason="decode"\} (\d+)$/m;
+  equal(windows.exec(await bench.metrics.text())?.[1], "3");
+  matches(await bench.metrics.text(), /service_pipeline_local_audio_analysis_failures_total 3\b/);
 });
 
 /** An extractor whose ffmpeg logs its start and then reads in real time. */

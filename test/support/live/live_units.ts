@@ -184,7 +184,7 @@ export class TestDecoder implements AsyncDisposable {
       onFrame: (frame) => this.frames.push(copied(frame)),
       onKeyframeNeeded: () => this.events.push("keyframe"),
       onRestarted: (reason) => this.events.push(reason),
-      onFault: (message) => this.events.push(`fault: ${message}`),
+      onFault: (message: string) => this.events.push(`fault: ${message}`),
       ...options,
     });
   }
