@@ -68,7 +68,10 @@ export class PulledSource implements AsyncDisposable {
       world,
       input: info.durationMs === null ? input : inRealTime(input),
       maxFrame,
-      ...(info.video && { streamIndex: info.video.streamIndex }),
+      ...(info.video && {
+        streamIndex: info.video.streamIndex,
+        sourceExtent: { width: info.video.width, height: info.video.height },
+      }),
       onFrame: (frame) => {
         if (this.#decoder !== decoder) return;
         if (isFirst) this.#resume(frame);

@@ -176,8 +176,8 @@ export class VideoStage implements AsyncDisposable {
   }
 
   /** Null when it could not be made, for whatever reason. */
-  #jpegOf({ frame, coordinates }: FrameDecision): Promise<Uint8Array<ArrayBuffer> | null> {
-    return this.#options.encoders.encode(frame.pixels, coordinates.resolved_region).catch(() => null);
+  #jpegOf({ frame, region }: FrameDecision): Promise<Uint8Array<ArrayBuffer> | null> {
+    return this.#options.encoders.encode(frame.pixels, region).catch(() => null);
   }
 
   #track(work: Promise<void>): void {

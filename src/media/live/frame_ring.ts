@@ -7,6 +7,8 @@ import { NutError, NutReader } from "../formats/nut.ts";
 export interface FramePixels extends Extent {
   /** Luma is 0 to 255 and not 16 to 235. */
   readonly isFullRange: boolean;
+  /** The size that was decoded, before the picture was scaled down. */
+  readonly sourceExtent: Extent;
   /** False once its memory is used for a newer frame. */
   readonly isAvailable: boolean;
   /** A view; throws when the pixels are no longer available. Copy what must live longer than the ring keeps it. */
@@ -56,11 +58,11 @@ export class FrameRing {
 
   /**
    * Takes the next bytes of the stream, at most RING_READ_BYTES, and calls `onPixels` with each frame that is complete. Throws a
-   * NutError for bytes that are no stream of raw frames.
+   * NutError for bytes that are no stream of raw frames. Without a `sourceExtent` the frames were not scaled.
    */
   push(
     bytes: Uint8Array,
-    isFullRange: boolean,
+    { isFullRange, sourceExtent }: { readonly isFullRange: boolean; readonly sourceExtent: Extent | null },
     onPixels: (pixels: FramePixels, time: StreamTime) => void,
   ): void {
     const reader = this.#reader;
@@ -76,7 +78,8 @@ export class FrameRing {
       const { width, height, framePts, frameOffset, frameBytes } = reader;
       if (frameBytes !== pixelBytes(width, height)) throw new NutError(`a frame of ${frameBytes} bytes`);
       this.#openSlot(slot.bytes.subarray(this.#at, this.#end), 0);
-      onPixels(new SlotPixels(slot, { width, height, isFullRange }, frameOffset), {
+      const shape = { width, height, isFullRange, sourceExtent: sourceExtent ?? { width, height } };
+      onPixels(new SlotPixels(slot, shape, frameOffset), {
         pts: framePts,
         numerator: reader.timeBaseNumerator,
         denominator: reader.timeBaseDenominator,
@@ -142,14 +145,16 @@ class SlotPixels implements FramePixels {
   readonly width: number;
   readonly height: number;
   readonly isFullRange: boolean;
+  readonly sourceExtent: Extent;
   readonly #slot: Slot;
   readonly #use: number;
   readonly #offset: number;
 
-  constructor(slot: Slot, shape: Extent & { isFullRange: boolean }, offset: number) {
+  constructor(slot: Slot, shape: Extent & Pick<FramePixels, "isFullRange" | "sourceExtent">, offset: number) {
     this.width = shape.width;
     this.height = shape.height;
     this.isFullRange = shape.isFullRange;
+    this.sourceExtent = shape.sourceExtent;
     this.#slot = slot;
     this.#use = slot.uses;
     this.#offset = offset;

@@ -4,9 +4,11 @@ import { timer } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import {
   croppedFrame,
+  type Extent,
   FULL_REGION,
   type ImageCoordinates,
   type NormalizedRegion,
+  type Region,
 } from "../../model/frames/coordinates.ts";
 import { isKept } from "../../model/frames/frame_row.ts";
 import { LoopDetector } from "../../model/live/loop.ts";
@@ -23,6 +25,7 @@ import type { RestrictedZone } from "../../model/policies/zone.ts";
 import { emptyFrameSignals, FrameFilter, type FrameSignals, PLANE_BYTES } from "../kernels/frame_filter.ts";
 import { newColumns } from "../kernels/filter_columns.ts";
 import { GateKernel } from "../kernels/gate_kernel.ts";
+import type { FramePixels } from "./frame_ring.ts";
 import { type DecodedFrame, RING_FRAMES } from "./live_decoder.ts";
 import { LumaReducer } from "../kernels/luma_reducer.ts";
 import { TriggerKernel } from "../kernels/trigger_kernel.ts";
@@ -49,6 +52,8 @@ export interface LiveAnalysisOptions {
 export interface FrameDecision {
   readonly frame: DecodedFrame;
   readonly coordinates: ImageCoordinates;
+  /** The rectangle of the frame's own pixels that was analysed; it differs from the coordinates where the frame was scaled. */
+  readonly region: Region;
   readonly gateReason: GateReason;
   readonly gateConfidence: number;
   readonly novelty: number;
@@ -83,10 +88,18 @@ const CUT_DECISION_MS = 200;
 /** Frames that may wait for a decision; the pixels of more would leave the ring while they wait. */
 const WAITING_MAX = RING_FRAMES - 2;
 
+/** Where the analysed part of a frame lies: in the decoded picture for readers, in the scaled one for ourselves. */
+interface Place {
+  readonly coordinates: ImageCoordinates;
+  readonly region: Region;
+  /** The size of the frames that it is for. */
+  readonly frameExtent: Extent;
+}
+
 /** A frame that was measured and not yet decided. */
 interface MeasuredFrame {
   readonly frame: DecodedFrame;
-  readonly coordinates: ImageCoordinates;
+  readonly place: Place;
   /** Its row in the filter. */
   readonly row: number;
   readonly pushedMs: number;
@@ -134,7 +147,7 @@ export class LiveAnalysis implements Disposable {
   #isDisposed = false;
   /** Decides a frame that may be a cut when no later frames come. */
   #wakeUp: Disposable | null = null;
-  #coordinates: ImageCoordinates | null = null;
+  #place: Place | null = null;
 
   private constructor(options: LiveAnalysisOptions, kernels: Kernels) {
     this.#options = options;
@@ -167,17 +180,17 @@ export class LiveAnalysis implements Disposable {
    * call overwrites; null for a frame of which the crop leaves less than 2x2 pixels.
    */
   push(frame: DecodedFrame): FrameSignals | null {
-    const coordinates = this.#coordinatesOf(frame.pixels);
-    if (!coordinates) {
+    const place = this.#placeIn(frame.pixels);
+    if (!place) {
       this.framesTooSmall++;
       return null;
     }
     const { filter, reducer } = this.#kernels;
     const { width, height, bytes } = frame.pixels;
-    reducer.reduce(bytes.subarray(0, width * height), width, coordinates.resolved_region, this.#plane);
+    reducer.reduce(bytes.subarray(0, width * height), width, place.region, this.#plane);
     const row = filter.count;
     filter.push(0, frame.ptsMs);
-    this.#waiting.push({ frame, coordinates, row, pushedMs: this.#options.world.monotonicMs() });
+    this.#waiting.push({ frame, place, row, pushedMs: this.#options.world.monotonicMs() });
     if (this.#waiting.length > WAITING_MAX) this.#assumeKept();
     this.#decide();
     filter.readRow(row, this.#signals);
@@ -216,15 +229,25 @@ export class LiveAnalysis implements Disposable {
     this.#waiting = [];
   }
 
-  #coordinatesOf({ width, height }: { width: number; height: number }): ImageCoordinates | null {
-    const known = this.#coordinates?.source_extent;
-    if (known?.width === width && known.height === height) return this.#coordinates;
-    try {
-      this.#coordinates = croppedFrame({ width, height }, this.#options.crop ?? FULL_REGION);
-    } catch {
-      this.#coordinates = null;
+  #placeIn({ width, height, sourceExtent }: FramePixels): Place | null {
+    const known = this.#place;
+    if (
+      known && isSame(known.frameExtent, { width, height }) &&
+      isSame(known.coordinates.source_extent, sourceExtent)
+    ) {
+      return known;
     }
-    return this.#coordinates;
+    const crop = this.#options.crop ?? FULL_REGION;
+    try {
+      const { resolved_region: region } = croppedFrame({ width, height }, crop);
+      const { width: analysedWidth, height: analysedHeight } = region;
+      const analysis_extent = { width: analysedWidth, height: analysedHeight };
+      const coordinates = { ...croppedFrame(sourceExtent, crop), analysis_extent };
+      this.#place = { coordinates, region, frameExtent: { width, height } };
+    } catch {
+      this.#place = null;
+    }
+    return this.#place;
   }
 
   /** The kept frame of this index whose JPEG is being made, unless a later one has its JPEG already. */
@@ -281,7 +304,7 @@ export class LiveAnalysis implements Disposable {
     });
   }
 
-  #judge({ frame, coordinates, row }: MeasuredFrame, cutScore: number): void {
+  #judge({ frame, place: { coordinates, region }, row }: MeasuredFrame, cutScore: number): void {
     const { filter, gate, zone, trigger } = this.#kernels;
     const signals = this.#signals;
     filter.readRow(row, signals);
@@ -314,6 +337,7 @@ export class LiveAnalysis implements Disposable {
     this.#options.onDecision({
       frame,
       coordinates,
+      region,
       gateReason,
       gateConfidence: judged.gateConfidence[0]!,
       novelty,
@@ -336,6 +360,10 @@ export class LiveAnalysis implements Disposable {
       isTriggerSignalMissing: (flags & MISSING_SIGNAL) !== 0,
     });
   }
+}
+
+function isSame(one: Extent, other: Extent): boolean {
+  return one.width === other.width && one.height === other.height;
 }
 
 interface Kernels {

@@ -20,6 +20,8 @@ export interface LiveFfmpegOptions {
   readonly keepsTimes: boolean;
   /** Frames of more pixels are scaled down. */
   readonly maxFrame: Extent;
+  /** The size of the pictures as displayed, before scaling; where it is not known, what ffmpeg says of its input counts. */
+  readonly sourceExtent?: Extent;
   /** Whether the input comes through `write`. */
   readonly hasStdin: boolean;
   readonly ring: FrameRing;
@@ -41,12 +43,12 @@ export class LiveFfmpeg {
   readonly ended: Promise<Omit<Outcome, "stdout">>;
 
   readonly #tool: RunningTool;
-  readonly #range: OutputRange;
+  readonly #described: StreamDescription;
   readonly #writer: WritableStreamDefaultWriter<Uint8Array> | null;
 
-  private constructor(tool: RunningTool, range: OutputRange, options: LiveFfmpegOptions) {
+  private constructor(tool: RunningTool, described: StreamDescription, options: LiveFfmpegOptions) {
     this.#tool = tool;
-    this.#range = range;
+    this.#described = described;
     this.#writer = tool.stdin?.getWriter() ?? null;
     // A failed write rejects for the caller of `write`, and the end of the process is in `ended`.
     this.#writer?.closed.catch(() => {});
@@ -56,16 +58,16 @@ export class LiveFfmpeg {
   /** Throws when ffmpeg cannot be started. */
   static start(options: LiveFfmpegOptions): LiveFfmpeg {
     const { tools, signal, hasStdin } = options;
-    const range = new OutputRange();
+    const described = new StreamDescription();
     const tool = start(tools.ffmpeg, argsOf(options), {
       signal,
       hasStdin,
       hasStdout: true,
       maxStderrBytes: ERROR_BYTES,
-      onStderr: (part) => range.read(part),
+      onStderr: (part) => described.read(part),
       limits: toolLimits("live", { prlimit: tools.prlimit, cpuSeconds: SESSION_CPU_SECONDS }),
     });
-    return new LiveFfmpeg(tool, range, options);
+    return new LiveFfmpeg(tool, described, options);
   }
 
   /** Resolves when ffmpeg's pipe has taken the bytes; rejects when ffmpeg has ended. One write at a time. */
@@ -91,19 +93,24 @@ export class LiveFfmpeg {
     return failure === null ? ended : { ...ended, stderr: `${ended.stderr}\n${failure}` };
   }
 
-  async #read({ ring, world, onPixels }: LiveFfmpegOptions): Promise<void> {
+  async #read({ ring, world, sourceExtent, onPixels }: LiveFfmpegOptions): Promise<void> {
     ring.reset();
     const reader = this.#tool.stdout!.getReader({ mode: "byob" });
     let buffer = new Uint8Array(RING_READ_BYTES);
-    let isRangeKnown = false;
+    let isDescribed = false;
+    const described = this.#described;
     try {
       for (;;) {
         const { value, done } = await reader.read(buffer);
         if (done) break;
-        // The range comes before the first frame, but through another pipe.
-        if (!isRangeKnown) await hasEndedWithin(world, RANGE_WAIT_MS, this.#range.known);
-        isRangeKnown = true;
-        ring.push(value, this.#range.isFull, (pixels, { pts, numerator, denominator }) => {
+        // The description comes before the first frame, but through another pipe.
+        if (!isDescribed) await hasEndedWithin(world, DESCRIPTION_WAIT_MS, described.known);
+        isDescribed = true;
+        const stream = {
+          isFullRange: described.isFullRange,
+          sourceExtent: sourceExtent ?? described.inputExtent,
+        };
+        ring.push(value, stream, (pixels, { pts, numerator, denominator }) => {
           onPixels(pixels, Math.round(pts * numerator * VIDEO_CLOCK_HZ / denominator));
         });
         buffer = new Uint8Array(value.buffer as ArrayBuffer);
@@ -115,9 +122,11 @@ export class LiveFfmpeg {
   }
 }
 
-/** The colour range of the output, read from ffmpeg's description of it, because NUT has no field for it. */
-class OutputRange {
-  isFull = false;
+/** What NUT has no field for, read from what ffmpeg says of its input and its output: colour range, size before scaling. */
+class StreamDescription {
+  isFullRange = false;
+  /** Of the first video stream of the input; null where ffmpeg does not say. */
+  inputExtent: Extent | null = null;
   readonly #known = Promise.withResolvers<void>();
   readonly #decoder = new TextDecoder();
   /** ffmpeg's output until it has described its video stream; null from then on. */
@@ -133,14 +142,16 @@ class OutputRange {
     this.#text += this.#decoder.decode(part, { stream: true });
     const range = /Video: rawvideo \([^\n]*?yuvj?420p\b(?:\((\w+)|[^\n]*\n)/.exec(this.#text);
     if (!range) return;
-    this.isFull = range[1] === "pc";
+    this.isFullRange = range[1] === "pc";
+    const size = /Stream #0:\d+[^\n]*?: Video: [^\n]*?, (\d+)x(\d+)[, ]/.exec(this.#text);
+    if (size) this.inputExtent = { width: Number(size[1]), height: Number(size[2]) };
     this.#text = null;
     this.#known.resolve();
   }
 }
 
 /** An ffmpeg that describes its output differently is taken for limited range, which nearly all video has. */
-const RANGE_WAIT_MS = 200;
+const DESCRIPTION_WAIT_MS = 200;
 const ERROR_BYTES = 16 << 10;
 /** Longer edges are scaled down: the limit of `LumaReducer`. */
 const EDGE_MAX = 8192;

@@ -19,6 +19,8 @@ export interface PulledDecoderOptions {
   /** `VideoStream.streamIndex` of a probe; absent is the first video stream. */
   readonly streamIndex?: number;
   readonly maxFrame: Extent;
+  /** The size of its pictures as displayed, as the probe found it. */
+  readonly sourceExtent?: Extent;
   /** Called while the output is read: long work in it slows the source down. */
   readonly onFrame: (frame: DecodedFrame) => void;
   /** Called once, unless the decoder is disposed before. The reason names no address. */
@@ -49,7 +51,7 @@ export class PulledDecoder implements AsyncDisposable {
   /** Throws when ffmpeg cannot be started. */
   static start(options: PulledDecoderOptions): PulledDecoder {
     const decoder = new PulledDecoder(options);
-    const { tools, world, input, streamIndex, maxFrame } = options;
+    const { tools, world, input, streamIndex, maxFrame, sourceExtent } = options;
     const ffmpeg = LiveFfmpeg.start({
       tools,
       world,
@@ -57,6 +59,7 @@ export class PulledDecoder implements AsyncDisposable {
       stream: streamIndex === undefined ? "0:v:0" : `0:${streamIndex}`,
       keepsTimes: false,
       maxFrame,
+      ...(sourceExtent && { sourceExtent }),
       hasStdin: false,
       ring: new FrameRing(RING_FRAMES),
       onPixels: (pixels, rtpTimestamp) => {

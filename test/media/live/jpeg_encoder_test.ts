@@ -48,7 +48,8 @@ Deno.test("a JPEG shows the frame, in full range", async () => {
   await using jpegs = encoders();
   for (const isFullRange of [false, true]) {
     for (const bytes of made.decodedFrames) {
-      const one = { width: 320, height: 240, isFullRange, isAvailable: true, bytes: bytes.slice() };
+      const sourceExtent = { width: 320, height: 240 };
+      const one = { ...sourceExtent, sourceExtent, isFullRange, isAvailable: true, bytes: bytes.slice() };
       const jpeg = await jpegs.encode(one, whole(one));
       assert.deepEqual([...jpeg!.subarray(0, 3)], [0xff, 0xd8, 0xff]);
       const shown = decoded(jpeg!);
@@ -65,7 +66,7 @@ Deno.test("a region is cut out exactly, including chroma, also of frames with od
   for (const [width, height] of [[96, 64], [97, 65]] as const) {
     const inside = { x: 32, y: 16, width: 48, height: 32 };
     const isInside = (x: number, y: number) => x >= 32 && x < 80 && y >= 16 && y < 48;
-    const one = framePixels({ width, height }, (x, y) => isInside(x, y) ? 200 : 20, true);
+    const one = framePixels({ width, height }, (x, y) => isInside(x, y) ? 200 : 20, { isFullRange: true });
     const chroma = Math.ceil(width / 2);
     one.bytes.fill(30, width * height);
     for (const plane of [0, 1]) {
@@ -88,14 +89,14 @@ Deno.test("small frames have JPEGs; the smallest, and JPEGs above 2 MiB, are ref
   const smaller = framePixels({ width: 2, height: 2 }, () => 100);
   await assert.rejects(jpegs.encode(smaller, whole(smaller)), /2x2 pixels cannot be encoded/);
   const random = seededRandom(3);
-  const large = framePixels({ width: 2560, height: 1440 }, () => random() * 255, true);
+  const large = framePixels({ width: 2560, height: 1440 }, () => random() * 255, { isFullRange: true });
   assert.equal(await jpegs.encode(large, whole(large)), null);
   assert.ok((await jpegs.encode(large, { x: 0, y: 0, width: 320, height: 180 }))!.length > 10_000);
 });
 
 Deno.test("pixels are copied at once, so later changes of the frame have no effect", async () => {
   await using jpegs = encoders();
-  const one = framePixels({ width: 64, height: 64 }, () => 200, true);
+  const one = framePixels({ width: 64, height: 64 }, () => 200, { isFullRange: true });
   const making = jpegs.encode(one, whole(one));
   one.bytes.fill(0);
   const { bytes } = decoded((await making)!);
@@ -106,7 +107,7 @@ Deno.test("concurrent calls get their own JPEGs, with few programs", async () =>
   await using jpegs = encoders({ maxEncoders: 2 });
   const sizes = [32, 64, 96, 32, 64, 128];
   const made = await Promise.all(sizes.map((size, at) => {
-    const one = framePixels({ width: size, height: 32 }, () => at * 40, true);
+    const one = framePixels({ width: size, height: 32 }, () => at * 40, { isFullRange: true });
     return jpegs.encode(one, whole(one)).then((jpeg) => decoded(jpeg!));
   }));
   assert.deepEqual(made.map(({ width }) => width), sizes);

@@ -288,6 +288,25 @@ Deno.test("the crop is analysed, and a frame that is too small for it is skipped
   assert.equal(test.analysis.framesTooSmall, 1);
 });
 
+Deno.test("the coordinates of a frame that was scaled down are those of the decoded picture", async () => {
+  using test = await TestAnalysis.load({ crop: { x: 0.5, y: 0.25, width: 0.25, height: 0.5 } });
+  const scaled = (width: number, height: number) =>
+    framePixels(SIZE, () => 100, { sourceExtent: { width, height } });
+  test.push(scaled(3840, 2160));
+  test.push(scaled(5120, 2880));
+  const places = test.decisions.map(({ coordinates, region }) => ({ ...coordinates, region }));
+  assert.deepEqual(places.map(({ source_extent: { width, height } }) => [width, height]), [
+    [3840, 2160],
+    [5120, 2880],
+  ]);
+  assert.deepEqual(places[0]!.resolved_region, { x: 1920, y: 540, width: 960, height: 1080 });
+  assert.deepEqual(places[0]!.analysis_extent, { width: 80, height: 90 });
+  assert.deepEqual(
+    places.map(({ region }) => region),
+    Array(2).fill({ x: 160, y: 44, width: 80, height: 90 }),
+  );
+});
+
 Deno.test("a stream whose kept frames repeat enters a loop once, and leaving it is not reported", async () => {
   using test = await TestAnalysis.load({ gateThresholds: { ...THRESHOLDS, keepaliveEveryFrames: 10 } });
   for (let index = 0; index < 60; index++) test.push(scenes[0]!);

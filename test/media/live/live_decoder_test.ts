@@ -97,6 +97,7 @@ Deno.test("frames of more pixels than were reserved are scaled down, keeping the
     test.push(vp8.units[0]!, 0);
     await until(() => test.frames.length === 1);
     assert.deepEqual([test.frames[0]!.width, test.frames[0]!.height], expected);
+    assert.deepEqual(test.frames[0]!.sourceExtent, { width: 160, height: 120 });
   };
   await check({ width: 160, height: 120 }, [160, 120]);
   await check({ width: 120, height: 160 }, [160, 120]);
@@ -104,6 +105,18 @@ Deno.test("frames of more pixels than were reserved are scaled down, keeping the
   await check({ width: 100, height: 100 }, [114, 86]);
   await check({ width: 2, height: 2 }, [2, 2]);
 });
+
+for (const codec of ["vp8", "h264", "vp9", "h265", "av1"] as const) {
+  Deno.test(`a frame of ${codec} that was scaled down knows the size that was decoded`, async () => {
+    const { units } = stream(codec, { frames: 10, width: 322, height: 182 });
+    await using test = new TestDecoder(codec, { maxFrame: { width: 160, height: 90 } });
+    for (const [at, { data, isKeyframe }] of units.entries()) test.push({ data, isKeyframe }, at * 3000);
+    await until(() => test.frames.length > 0);
+    const { width, height, sourceExtent } = test.frames[0]!;
+    assert.deepEqual([width, height], [158, 90]);
+    assert.deepEqual(sourceExtent, { width: 322, height: 182 });
+  });
+}
 
 Deno.test("samples stay as they are, and frames of full range are marked", async () => {
   const check = async (codec: VideoCodec, isFull: boolean) => {

@@ -166,6 +166,7 @@ export interface DecodedCopy extends Extent {
   readonly ptsMs: number;
   readonly arrivedMs: number;
   readonly isFullRange: boolean;
+  readonly sourceExtent: Extent;
   readonly bytes: Uint8Array;
 }
 
@@ -206,8 +207,8 @@ export class TestDecoder implements AsyncDisposable {
 }
 
 function copied({ pixels, ...frame }: DecodedFrame): DecodedCopy {
-  const { width, height, isFullRange } = pixels;
-  return { ...frame, width, height, isFullRange, bytes: pixels.bytes.slice() };
+  const { width, height, isFullRange, sourceExtent } = pixels;
+  return { ...frame, width, height, isFullRange, sourceExtent, bytes: pixels.bytes.slice() };
 }
 
 /** A world in which time passes `factor` times as fast. */
@@ -229,11 +230,11 @@ export function children(): number[] {
 export function framePixels(
   { width, height }: Extent,
   luma: (x: number, y: number) => number,
-  isFullRange = false,
+  { isFullRange = false, sourceExtent = { width, height } }: Partial<FramePixels> = {},
 ): FramePixels {
   const bytes = new Uint8Array(width * height + 2 * Math.ceil(width / 2) * Math.ceil(height / 2)).fill(128);
   for (let y = 0; y < height; y++) {
     for (let x = 0; x < width; x++) bytes[y * width + x] = luma(x, y);
   }
-  return { width, height, isFullRange, isAvailable: true, bytes };
+  return { width, height, isFullRange, sourceExtent, isAvailable: true, bytes };
 }
