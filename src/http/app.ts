@@ -50,15 +50,15 @@ export const ROUTES: readonly Route[] = [
 
 export interface AppOptions {
   readonly guard: GuardOptions;
-  readonly edge: EdgeChecks;
+  readonly limits: RequestLimits;
   readonly useCases: UseCases;
   readonly world: World;
   /** Resolves when everything committed so far is as durable as configured. See docs/deployment.md#durability. */
   readonly synced: () => Promise<void>;
 }
 
-/** The checks that a request passes besides its API key: CORS and rate limits. */
-export interface EdgeChecks {
+/** What limits a request besides its API key: the origins that may call, and the rates. */
+export interface RequestLimits {
   readonly cors: Cors;
   /** Throws 429 where all callers together exceed the global rate. */
   takeGlobal(): void;
@@ -66,30 +66,34 @@ export interface EdgeChecks {
   takePrincipal(principalKey: string): void;
 }
 
-/** The checks of the configuration; a limit that is not set refuses nothing. */
-export function openEdgeChecks(
+/** The limits of the configuration; one that is not set refuses nothing. */
+export function openRequestLimits(
   config: {
     corsAllowedOrigins: readonly string[];
     rateLimit: { globalRps: number | undefined; principalRps: number | undefined; principalSlots: number };
   },
   world: Pick<World, "monotonicMs">,
-): EdgeChecks {
+): RequestLimits {
   const { globalRps, principalRps, principalSlots } = config.rateLimit;
   const nowMs = () => world.monotonicMs();
-  const all = globalRps === undefined ? undefined : new TokenBucket(globalRps, nowMs);
-  const each = principalRps === undefined
+  const globalBucket = globalRps === undefined ? undefined : new TokenBucket(globalRps, nowMs);
+  const principalBuckets = principalRps === undefined
     ? undefined
     : new PrincipalBuckets({ ratePerSecond: principalRps, slots: principalSlots, nowMs });
   return {
     cors: new Cors(config.corsAllowedOrigins),
-    takeGlobal: () => all?.take(),
-    takePrincipal: (principalKey) => each?.take(principalKey),
+    takeGlobal: () => globalBucket?.take(),
+    takePrincipal: (principalKey) => principalBuckets?.take(principalKey),
   };
 }
 
 /** Passed through Hono to each handler. */
 interface Env {
-  Bindings: { caller: Caller };
+  Bindings: {
+    readonly caller: Caller;
+    /** The response to a HEAD request with the body that GET would give. */
+    whole?: Response;
+  };
 }
 
 /** The whole HTTP surface as one function of a request, for `Deno.serve` and for tests without a socket. */
@@ -103,14 +107,23 @@ export interface App {
  */
 export function createApp(options: AppOptions): App {
   const guard = new Guard(options.guard);
-  const edge = options.edge;
+  const { limits } = options;
   const routes = new Hono<Env>();
   for (const route of ROUTES) {
-    routes.on(route.method, route.path, ({ req, env }) => answer(route, env.caller, req));
+    routes.on(route.method, route.path, ({ req, env }) => {
+      const response = answer(route, env.caller, req);
+      return req.method === "HEAD" ? keepWhole(env, response) : response;
+    });
   }
-  const others = otherMethods();
-  routes.notFound(({ req }) => others.fetch(req.raw));
-  routes.onError((error, { env, req }) => failure(error, env.caller.requestId, req.raw));
+  const unmatched = unmatchedRequests();
+  routes.notFound(({ req, env }) =>
+    req.method === "HEAD" ? keepWhole(env, unmatched.fetch(new Request(req.url))) : unmatched.fetch(req.raw)
+  );
+  routes.onError((error, { env, req }) => {
+    const response = failure(error, env.caller.requestId, req.raw);
+    if (req.method === "HEAD") env.whole = response;
+    return response;
+  });
   let requests = 0;
 
   return {
@@ -126,24 +139,34 @@ export function createApp(options: AppOptions): App {
   function admitted(request: Request): Response | Promise<Response> {
     const caller = new RequestCaller(requestId(++requests), request);
     try {
-      edge.takeGlobal();
+      limits.takeGlobal();
       if (request.url.length > LIMITS.body.urlCharacters) throw new Rejection(414, "The URL is too long");
-      const preflight = edge.cors.preflight(request);
+      const preflight = limits.cors.preflight(request);
       if (preflight) return preflight;
       const described = whipOptions(request.method, pathOf(request.url));
       if (described) return described;
       const admission = guard.admit(pathOf(request.url), request.headers);
-      if (admission.isAuthenticated) edge.takePrincipal(admission.principalKey);
-      caller.admitted(admission);
+      if (admission.isAuthenticated) limits.takePrincipal(admission.principalKey);
+      caller.setPrincipal(admission);
     } catch (error) {
       return failure(error, caller.requestId, request);
     }
-    return routes.fetch(request, { caller });
+    return request.method === "HEAD" ? head(request, caller) : routes.fetch(request, { caller });
+  }
+
+  /**
+   * Hono drops the body of a response to HEAD, and then the server would send `content-length: 0`. The server itself sends
+   * the headers that belong to the body, does not send the body, and cancels it, which ends the listener of an event stream.
+   */
+  async function head(request: Request, caller: Caller): Promise<Response> {
+    const env: Env["Bindings"] = { caller };
+    const bare = await routes.fetch(request, env);
+    return env.whole ?? bare;
   }
 
   function finished(request: Request, response: Response): Response {
     const final = compressed(request, response);
-    edge.cors.expose(request, final);
+    limits.cors.expose(request, final);
     return final;
   }
 
@@ -178,6 +201,11 @@ export function createApp(options: AppOptions): App {
   }
 }
 
+async function keepWhole(env: Env["Bindings"], response: Response | Promise<Response>): Promise<Response> {
+  env.whole = await response;
+  return new Response(null, { status: env.whole.status });
+}
+
 /** The path of an absolute URL, as the router sees it, without the cost of a URL object. */
 function pathOf(url: string): string {
   const start = url.indexOf("/", url.indexOf("://") + 3);
@@ -200,7 +228,7 @@ class RequestCaller implements Caller {
     return this.#request.signal;
   }
 
-  admitted({ principalKey, tenantId }: Admission): void {
+  setPrincipal({ principalKey, tenantId }: Admission): void {
     this.principalKey = principalKey;
     this.tenantId = tenantId;
   }
@@ -210,12 +238,12 @@ class RequestCaller implements Caller {
  * Answers what no route matches: 405 with `Allow` where the path is known, else 404. A separate router, so that every
  * request of a route has one match and needs no chain.
  */
-function otherMethods(): Hono {
-  const others = new Hono();
+function unmatchedRequests(): Hono {
+  const unmatched = new Hono();
   for (const [path, routes] of Map.groupBy(ROUTES, (route) => route.path)) {
     const methods = routes.flatMap(({ method }) => method === "GET" ? ["GET", "HEAD"] : [method]);
-    others.all(path, () => plainText("Method not allowed", 405, { allow: methods.toSorted().join(", ") }));
+    unmatched.all(path, () => plainText("Method not allowed", 405, { allow: methods.toSorted().join(", ") }));
   }
-  others.notFound(() => plainText("", 404));
-  return others;
+  unmatched.notFound(() => plainText("", 404));
+  return unmatched;
 }

@@ -4,6 +4,7 @@ import type { ZodType } from "zod";
 import { type FieldFault, refuse } from "../base/refusal.ts";
 import { type Sleeper, timer } from "../base/wait.ts";
 import { LIMITS } from "../model/limits.ts";
+import { shapeMessage } from "../model/api/shape_message.ts";
 import { hasLongInteger, parseExactJson } from "../model/exact_json.ts";
 import { Rejection } from "./reply.ts";
 
@@ -37,7 +38,7 @@ export async function readJson<T>(
     if (error instanceof RangeError) throw refuse.invalid("body", "is nested too deeply");
     throw new Rejection(400, `Malformed JSON: ${(error as Error).message}`);
   }
-  const parsed = schema.safeParse(value);
+  const parsed = schema.safeParse(value, { error: shapeMessage });
   if (!parsed.success) {
     throw refuse.invalidFields(
       parsed.error.issues.slice(0, FAULTS_MAX).flatMap(faultsOf).slice(0, FAULTS_MAX),

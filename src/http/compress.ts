@@ -4,7 +4,7 @@ import { CompressibleResponse } from "./reply.ts";
 
 /** The response, compressed where it is compressible and the request accepts gzip. */
 export function compressed(request: Request, response: Response): Response {
-  if (!(response instanceof CompressibleResponse) || request.method === "HEAD") return response;
+  if (!(response instanceof CompressibleResponse)) return response;
   response.headers.append("vary", "accept-encoding");
   if (!acceptsGzip(request.headers.get("accept-encoding")) || response.body === null) return response;
   response.headers.set("content-encoding", "gzip");

@@ -3,7 +3,7 @@
 import type { Config } from "../base/config.ts";
 import { hasEndedWithin } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
-import { type App, createApp, openEdgeChecks } from "../http/app.ts";
+import { type App, createApp, openRequestLimits } from "../http/app.ts";
 import type { UseCases } from "../http/call.ts";
 
 export interface Http {
@@ -25,7 +25,7 @@ export function openHttp(
   opening: AsyncDisposableStack,
   { config, useCases, world, synced }: HttpOptions,
 ): Http {
-  const app = createApp({ guard: config, edge: openEdgeChecks(config, world), useCases, world, synced });
+  const app = createApp({ guard: config, limits: openRequestLimits(config, world), useCases, world, synced });
   const server = listen(config, app);
   opening.defer(() => closeServer(server, world));
   const { hostname, port } = server.addr as Deno.NetAddr;

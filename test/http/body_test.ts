@@ -60,6 +60,42 @@ Deno.test("a fault names the field, and a fault inside a list the list", async (
   await check(7, ["body"]);
 });
 
+Deno.test("the message of a fault says in plain words what is expected and what was given", async () => {
+  const schema = z.strictObject({
+    mode: z.string(),
+    model: z.string(),
+    count: z.int().nonnegative().nullish(),
+    share: z.number().max(1).optional(),
+    kind: z.enum(["a", "b"]).optional(),
+    rows: z.array(z.strictObject({ a: z.int() })).optional(),
+    is_on: z.boolean().optional(),
+    schema: z.record(z.string(), z.unknown()).optional(),
+  });
+  const check = async (body: unknown, ...expected: string[]) => {
+    await assert.rejects(readJson(request(JSON.stringify(body)), schema), (error) => {
+      assert.ok(error instanceof Refusal && error.status === 422);
+      assert.deepEqual(error.details.map(({ field, message }) => `${field} ${message}`), expected);
+      return true;
+    });
+  };
+  const good = { mode: "x", model: "y" };
+  await check({ mode: 7 }, "mode must be a text, got a number", "model is required");
+  await check({ ...good, count: 1.5 }, "count must be an integer, got a number with a fraction");
+  await check({ ...good, count: -1, share: 2 }, "count must be at least 0", "share must be at most 1");
+  await check({ ...good, kind: "c" }, 'kind must be "a" or "b"');
+  await check(
+    { ...good, rows: [{ a: 1 }, { a: null, b: 1 }] },
+    "rows [1].a: must be a number, got null",
+    "rows [1] has the unknown field b",
+  );
+  await check(
+    { ...good, is_on: "yes", schema: [] },
+    "is_on must be true or false, got a text",
+    "schema must be an object, got a list",
+  );
+  await check([], "body must be an object, got a list");
+});
+
 Deno.test("JSON that is nested beyond all measure is 422, with long numbers in it and without", async () => {
   const check = (inner: string) =>
     assert.rejects(

@@ -135,7 +135,30 @@ Deno.test("every answer carries the security headers", async () => {
 
 Deno.test("HEAD answers like GET without a body", async () => {
   await using test = await startService();
-  const head = await test.call("HEAD", "/v1/health");
-  assert.equal(head.status, 200);
-  assert.equal(head.text, "");
+  const { run_id } = (await test.call("POST", "/v1/runs", {})).json;
+  const headersOf = async (method: string, path: string, acceptEncoding: string) => {
+    const { status, headers, text } = await test.send(path, {
+      method,
+      headers: { "x-api-key": KEY_A, "accept-encoding": acceptEncoding },
+    });
+    if (method === "HEAD") assert.equal(text, "");
+    // The date and the request id may differ between two requests.
+    const compared = ["content-type", "content-length", "content-encoding", "vary", "allow"];
+    return [status, ...compared.map((name) => headers.get(name))];
+  };
+  for (
+    const path of [
+      "/v1/health",
+      "/v1/metrics",
+      `/v1/runs/${run_id}`,
+      `/v1/runs/${run_id}/events`,
+      "/v1/x",
+      "/v1/runs/x",
+      "/v1/search",
+    ]
+  ) {
+    for (const encoding of ["identity", "gzip"]) {
+      assert.deepEqual(await headersOf("HEAD", path, encoding), await headersOf("GET", path, encoding), path);
+    }
+  }
 });

@@ -1,6 +1,7 @@
 /** Label maps: an operator renames the labels of events and objects, for all principals or for one. */
 
 import { z } from "zod";
+import { shapeMessage } from "../api/shape_message.ts";
 import { PUBLIC_PRINCIPAL } from "../identifiers.ts";
 
 const LABELS = z.record(z.string(), z.string().min(1));
@@ -12,7 +13,7 @@ export type LabelMaps = z.infer<typeof MAPS>;
 
 /** Throws an Error that names all faults of the text in one line. */
 export function parseLabelMaps(text: string): LabelMaps {
-  const parsed = MAPS.safeParse(JSON.parse(text));
+  const parsed = MAPS.safeParse(JSON.parse(text), { error: shapeMessage });
   if (parsed.success) return parsed.data;
   const faults = parsed.error.issues.map(({ path, message }) => [...path.map(String), message].join(": "));
   throw new Error(faults.join("; "));

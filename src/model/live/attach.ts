@@ -1,6 +1,7 @@
 /** The header `x-attach-config`: the configuration of a live session. See docs/live.md#attach-config. */
 
 import { z } from "zod";
+import { shapeMessage } from "../api/shape_message.ts";
 import { type FieldFault, Refusal } from "../../base/refusal.ts";
 import { ZONE_BODY } from "../api/policies.ts";
 import { cropFault, type NormalizedRegion } from "../frames/coordinates.ts";
@@ -113,7 +114,7 @@ export function parseAttach(header: string | null): AttachBody {
   if (header.length > maximum) {
     throw refused(`must have at most ${maximum} bytes: got ${header.length}`);
   }
-  const parsed = ATTACH.safeParse(jsonOf(textOf(header)));
+  const parsed = ATTACH.safeParse(jsonOf(textOf(header)), { error: shapeMessage });
   if (parsed.success) return parsed.data;
   throw refused(faultOf(parsed.error.issues[0]!));
 }
