@@ -2,13 +2,13 @@
 
 import type { z } from "zod";
 
-type Issue = Parameters<z.core.$ZodErrorMap>[0];
+type SchemaIssue = Parameters<z.core.$ZodErrorMap>[0];
 
 /**
  * The message of one fault, for `schema.safeParse(value, { error: shapeMessage })`. A schema's own message goes before it.
  * `undefined` leaves the fault to the message of the library.
  */
-export function shapeMessage(issue: Issue): string | undefined {
+export function shapeMessage(issue: SchemaIssue): string | undefined {
   const { input } = issue;
   if (input === undefined && (issue.code === "invalid_type" || issue.code === "invalid_value")) {
     return "is required";
