@@ -52,7 +52,7 @@ export function rtspInput(url: string): MediaInput {
     url,
     path: null,
     args: [
-      ...["-protocol_whitelist", "rtsp,rtp,udp,tcp", "-f", "rtsp"],
+      ...["-protocol_whitelist", "tcp", "-f", "rtsp", "-format_whitelist", "rtsp"],
       ...["-rtsp_transport", "tcp", "-timeout", String(READ_TIMEOUT_US)],
     ],
     probeArgs: PROBE_BOUNDS,

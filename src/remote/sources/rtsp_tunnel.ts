@@ -7,6 +7,7 @@ import { sourceFault } from "../../model/sources/remote_source.ts";
 import { AddressRefused, canonicalHost, checkedTarget } from "../guard/address_guard.ts";
 import { Deadline, OutOfTime } from "../../base/wait.ts";
 import type { FetchContext } from "./prefetch.ts";
+import { RtspRefused, RtspReplies } from "./rtsp_replies.ts";
 import { failureOf } from "../guard/request_failed.ts";
 
 /**
@@ -72,14 +73,14 @@ export class RtspTunnel implements AsyncDisposable {
       );
       client.once("close", () => upstream.destroy());
       upstream.once("close", () => client.end());
-      const onRedirect = () => {
-        this.#fault ??= sourceFault("its server redirects to another place");
+      const onRefused = (reason: string) => {
+        this.#fault ??= sourceFault(reason);
         upstream.destroy();
       };
       joinSockets(client, upstream, {
         tunnelOrigin: this.#origin,
         serverOrigin: this.#target.origin,
-        onRedirect,
+        onRefused,
       });
     } catch (error) {
       if (error instanceof Refusal) this.#fault ??= error;
@@ -166,39 +167,36 @@ async function connectToFirst(
 const CONNECT_TIMEOUT_MS = 10_000;
 
 /**
- * Passes bytes on unchanged, with two exceptions before the media starts: in a request the origin of the tunnel is
- * replaced by that of the server, and a redirect of the server closes the connection.
+ * Passes bytes on, with two exceptions: in a request the origin of the tunnel is replaced by that of the server, and of the
+ * server's answers only what `RtspReplies` lets through reaches ffmpeg.
  */
 function joinSockets(
   client: Socket,
   upstream: Socket,
-  { tunnelOrigin, serverOrigin, onRedirect }: {
+  { tunnelOrigin, serverOrigin, onRefused }: {
     tunnelOrigin: string;
     serverOrigin: string;
-    onRedirect: () => void;
+    onRefused: (reason: string) => void;
   },
 ): void {
-  let isPlaying = false;
-  let tail = "";
+  const replies = new RtspReplies();
   client.on("data", (bytes: Uint8Array) => {
     const text = LATIN1.decode(bytes);
-    isPlaying ||= /^PLAY /m.test(text);
     const isRequest = /^[A-Z_]+ rtsp:\/\//.test(text);
     pass(client, upstream, isRequest ? latin1(text.replaceAll(tunnelOrigin, serverOrigin)) : bytes);
   });
   upstream.on("data", (bytes: Uint8Array) => {
-    if (!isPlaying) {
-      const text = tail + LATIN1.decode(bytes);
-      if (/RTSP\/\d\.\d +3/i.test(text)) return onRedirect();
-      tail = text.slice(-REDIRECT_CHARACTERS);
+    if (upstream.destroyed) return;
+    try {
+      for (const passed of replies.take(bytes)) pass(upstream, client, passed);
+    } catch (error) {
+      if (!(error instanceof RtspRefused)) throw error;
+      onRefused(error.message);
     }
-    pass(upstream, client, bytes);
   });
 }
 
 const LATIN1 = new TextDecoder("latin1");
-/** Kept from one read to the next, to find a redirect's status line that is split between them. */
-const REDIRECT_CHARACTERS = 32;
 
 function latin1(text: string): Uint8Array {
   return Uint8Array.from(text, (character) => character.charCodeAt(0) & 0xff);

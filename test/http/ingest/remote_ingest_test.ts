@@ -414,3 +414,63 @@ Deno.test("a camera is decoded as it comes, verified, and cannot send the servic
   }
   assert.deepEqual(childProcesses("rtsp://"), []);
 });
+
+Deno.test("whatever an RTSP server answers, ffmpeg connects to nothing but the tunnel", async () => {
+  using folder = new TempFolder();
+  const clip = makeClip(join(folder.path, "clip.mp4"), { frames: 20 });
+  const stream = Deno.readFileSync(
+    make(join(folder.path, "a.ts"), "-i", clip, "-c:v", "mpeg2video", "-f", "mpegts"),
+  );
+  let trapped = 0;
+  await using trap = serveRaw("RTSP/1.0 200 OK\r\n\r\n", (connection) => {
+    trapped++;
+    connection.close();
+  });
+  await using test = await startService({
+    SERVICE_ALLOW_UNENCRYPTED_RTSP: "true",
+    SERVICE_ACTIVE_STREAM_LIMIT: "100",
+  }, { outbound: REROUTED });
+  const elsewhere = `rtsp://127.0.0.1:${trap.port}/camera`;
+  const location = `Location: ${elsewhere}\r\n`;
+  const invalid = /does not answer in RTSP|redirects to another place/;
+  const lines = [
+    ...[
+      "RTSP/1.0 302 Moved\r\n",
+      "RTSP/1.0\t302 Moved\r\n",
+      "RTSP/10.0 302 Moved\r\n",
+      "RTSP/1.0 0302 Moved\r\n",
+    ],
+    ...[
+      "RTSP/ 302 Moved\r\n",
+      "RTSP/1.0 302 Moved\n",
+      "\r\nRTSP/1.0 302 Moved\r\n",
+      "$\0\0\0RTSP/1.0  302 Moved\r\n",
+    ],
+    ...[
+      "RTSP/1.0 200 OK\r\nCSeq: 1\r\n\r\nRTSP/1.0\t302 Moved\r\n",
+      "REDIRECT rtsp://127.0.0.1/ RTSP/1.0\r\n",
+    ],
+  ];
+  for (const [i, line] of lines.entries()) {
+    const method = ["OPTIONS", "DESCRIBE", "SETUP"][i % 3]!;
+    await using server = serveRtsp(stream, { statusLines: { [method]: line }, extraHeaders: location });
+    const reason = await refused(test, await newRun(test), `rtsp://media.test:${server.port}/camera`);
+    assert.match(reason, invalid, JSON.stringify(line));
+  }
+  // Addresses of other hosts in the headers and in the description are names for the same connection.
+  const named = [
+    { extraHeaders: `Content-Base: ${elsewhere}/\r\n${location}` },
+    { control: `${elsewhere}/track1` },
+    { control: `rtsps://127.0.0.1:${trap.port}/track1`, extraHeaders: "Server: WMServer/9\r\n" },
+    { control: `http://127.0.0.1:${trap.port}/track1`, extraHeaders: "RealChallenge1: abc\r\n" },
+  ];
+  for (const options of named) {
+    await using server = serveRtsp(stream, options);
+    const runId = await newRun(test);
+    const { status, text } = await ingest(test, runId, `rtsp://media.test:${server.port}/camera`);
+    assert.equal(status, 200, `${JSON.stringify(options)}: ${text}`);
+    assert.ok(server.requests.some((line) => line.startsWith("SETUP ")));
+  }
+  assert.equal(trapped, 0);
+  assert.deepEqual(childProcesses("rtsp://"), []);
+});

@@ -16,6 +16,12 @@ export interface RtspOptions {
   readonly isEndless?: boolean;
   /** Headers of a redirect with which DESCRIBE is answered, instead of the stream. */
   readonly describe?: string;
+  /** The first bytes of the answer to a method, instead of `RTSP/1.0 200 OK` and its end of line. */
+  readonly statusLines?: Readonly<Record<string, string>>;
+  /** More headers in every answer, each with its end of line. */
+  readonly extraHeaders?: string;
+  /** The address of the track in the description; default `track1`. */
+  readonly control?: string;
 }
 
 /** Each RTP packet has seven packets of MPEG-TS (RFC 2250), and is interleaved in the RTSP connection. */
@@ -67,16 +73,19 @@ async function converse(
   connection: Deno.Conn,
   mpegts: Uint8Array,
   requests: string[],
-  { isEndless, describe, onSent }: RtspOptions & { onSent: (bytes: number) => void },
+  { isEndless, describe, statusLines = {}, extraHeaders = "", control = "track1", onSent }: RtspOptions & {
+    onSent: (bytes: number) => void;
+  },
 ): Promise<void> {
   const decoder = new TextDecoder("latin1");
   const buffer = new Uint8Array(16_384);
   let text = "";
+  let method = "";
   const reply = (cseq: string, extra = "", body = "", status = "200 OK") =>
     write(
       connection,
       new TextEncoder().encode(
-        `RTSP/1.0 ${status}\r\nCSeq: ${cseq}\r\n${extra}${
+        `${statusLines[method] ?? `RTSP/1.0 ${status}\r\n`}CSeq: ${cseq}\r\n${extraHeaders}${extra}${
           body && `Content-Length: ${body.length}\r\n`
         }\r\n${body}`,
       ),
@@ -89,11 +98,11 @@ async function converse(
       const request = text.slice(0, end);
       text = text.slice(end + 4);
       const [line = ""] = request.split("\r\n");
-      const [method = ""] = line.split(" ");
+      method = line.split(" ")[0]!;
       const cseq = /^CSeq: (\d+)/mi.exec(request)?.[1] ?? "0";
       requests.push(line);
       if (method === "DESCRIBE" && describe !== undefined) await reply(cseq, describe, "", "302 Moved");
-      else if (method === "DESCRIBE") await reply(cseq, "Content-Type: application/sdp\r\n", SDP);
+      else if (method === "DESCRIBE") await reply(cseq, "Content-Type: application/sdp\r\n", sdp(control));
       else if (method === "SETUP") {
         await reply(cseq, "Session: 1\r\nTransport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n");
       } else {await reply(
@@ -110,8 +119,11 @@ async function converse(
   }
 }
 
-const SDP =
-  "v=0\r\no=- 0 0 IN IP4 0.0.0.0\r\ns=test\r\nt=0 0\r\nm=video 0 RTP/AVP 33\r\na=control:track1\r\n";
+function sdp(control: string): string {
+  const session = "v=0\r\no=- 0 0 IN IP4 0.0.0.0\r\ns=test\r\nt=0 0\r\n";
+  return `${session}m=video 0 RTP/AVP 33\r\na=control:${control}\r\n`;
+}
+
 const RTP_PAYLOAD_BYTES = 7 * 188;
 
 async function play(connection: Deno.Conn, mpegts: Uint8Array): Promise<void> {
