@@ -74,10 +74,10 @@ const AUDIO_WAITERS_MAX = 64;
 
 /**
  * Keeps connections open between calls, with one request at a time on each. An answer that breaks the protocol closes
- * its connection. A sidecar that cannot be reached, closes connections or breaks the protocol is not called for 100 ms,
- * then twice as long each time, at most 5 s; during this back-off calls fail at once, with reason `reconnect`. A call
- * that exceeds its own timeout closes its connection but starts no back-off, as it may be the caller's timeout that is
- * short.
+ * its connection, and so does a call that times out. A sidecar that cannot be reached, closes connections, breaks the
+ * protocol, does not answer in a second or more, or answers with a failure is not called for 100 ms, then twice as long each time, at
+ * most 5 s; during this back-off calls fail at once, with reason `reconnect`. The answer that a window cannot be decoded
+ * starts none: that is a fault of the window, and other callers need not wait for it.
  *
  * All calls reject with `SidecarFailed`, or with the reason of their signal. Both close the connection of the call. See
  * docs/protocols.md#audio-sidecar.
@@ -168,14 +168,18 @@ export class AudioSidecar implements Disposable {
   ): Promise<T> {
     signal.throwIfAborted();
     using deadline = new Deadline(this.#world, timeoutMs, signal);
+    let askedMs = Infinity;
     try {
       using _permit = await this.#gate.acquire({ signal: deadline.signal });
       this.#refuseDuringBackOff();
+      askedMs = this.#world.monotonicMs();
       return await this.#exchange(request, read, deadline.signal);
     } catch (error) {
       signal.throwIfAborted();
       if (deadline.signal.reason instanceof OutOfTime) {
-        throw new SidecarFailed("timeout", `The audio sidecar did not answer within ${timeoutMs} ms`);
+        const message = `The audio sidecar did not answer within ${timeoutMs} ms`;
+        if (this.#world.monotonicMs() - askedMs >= FAIR_TIMEOUT_MS) this.#startBackOff(message);
+        throw new SidecarFailed("timeout", message);
       }
       throw this.#failureOf(error);
     }
@@ -211,7 +215,8 @@ export class AudioSidecar implements Disposable {
     try {
       const response = await connection.exchange(request, signal);
       const answer = response.status === "ok" ? read(response) : this.#refused(response);
-      this.#backOff.succeeded();
+      if (!(answer instanceof SidecarFailed) || answer.reason === "decode") this.#backOff.succeeded();
+      else this.#startBackOff(answer.message);
       if (connection.isReusable && !this.#isClosed) this.#idle.push(connection);
       else this.#drop(connection);
       if (answer instanceof SidecarFailed) throw answer;
@@ -300,6 +305,9 @@ export class AudioSidecar implements Disposable {
     this.#metrics.set("service_pipeline_local_audio_sidecar_capacity", limit);
   }
 }
+
+/** A sidecar that had less time than this is not slow: callers may choose a short time limit. */
+const FAIR_TIMEOUT_MS = 1_000;
 
 const MESSAGE_CHARACTERS_MAX = 512;
 

@@ -132,6 +132,7 @@ Deno.test("a refusal arrives with its reason, and the connection stays open for 
     double.answer(script);
     await rejects(audio.analyze(), failsWith(reason, /told to fail/));
     equal(await audio.metric(`local_audio_failures_total{reason="${reason}"}`), ++seen[reason]!);
+    audio.clock.ms += 5_000;
   };
   const seen: Record<string, number> = Object.fromEntries(SIDECAR_FAILURES.map((reason) => [reason, 0]));
   for (const reason of SIDECAR_FAILURES) await check(refused(reason), reason);
@@ -165,6 +166,34 @@ Deno.test("a sidecar that cannot be reached is tried again after 100 ms, then tw
     await rejects(audio.analyze(), failsWith("reconnect", /another 1 ms/));
     audio.clock.ms += 1;
   }
+});
+
+Deno.test("a sidecar that does not answer in time, or answers with a failure, is not called for a while", async () => {
+  await using double = openAudioDouble(() => "hang");
+  using audio = client(double);
+  const late = async (timeoutMs: number) => {
+    const before = double.requests.length;
+    const call = rejects(audio.analyze({ timeoutMs }), failsWith("timeout"));
+    await until("the request has arrived", () => double.requests.length === before + 1);
+    audio.clock.ms += timeoutMs;
+    audio.elapse();
+    await call;
+  };
+  await late(999); // too short to say anything about the sidecar
+  await late(1_000);
+  await rejects(audio.analyze(), failsWith("reconnect", /another 100 ms/));
+  audio.clock.ms += 100;
+  for (const [reason, backOffMs] of [["inference", 200], ["overloaded", 400]] as const) {
+    double.answer(refused(reason));
+    await rejects(audio.analyze(), failsWith(reason));
+    await rejects(audio.analyze(), failsWith("reconnect", new RegExp(`another ${backOffMs} ms`)));
+    audio.clock.ms += backOffMs;
+  }
+  double.answer(refused("decode")); // a fault of the window: the next one is analyzed at once
+  await rejects(audio.analyze(), failsWith("decode"));
+  double.answer(heard([]));
+  await audio.analyze();
+  equal(double.requests.length, 6);
 });
 
 Deno.test("an answer makes the back-off short again", async () => {
