@@ -40,20 +40,29 @@ export const FAMILIES = {
     ...counter("Calls of model backends by outcome"),
     labels: { provider: PROVIDERS, status: ["ok", "error"] },
   },
-  service_infer_fallback_total: counter("Inferences that another backend than the first answered"),
+  service_infer_fallback_total: {
+    ...counter("Inferences that another backend than the first answered, by the one that did"),
+    labels: { provider: PROVIDERS },
+  },
   service_infer_tokens_total: {
     ...counter("Tokens that model backends reported"),
     labels: { provider: PROVIDERS, kind: ["prompt", "completion", "thinking"] },
   },
-  service_infer_latency_ms: histogram(
-    "Duration of calls of model backends",
-    [10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000, 15000, 20000, 30000, 60000],
-  ),
-  service_infer_slo_target_ratio: gauge("Target share of successful calls of model backends", 0.99),
-  service_infer_error_budget_remaining_ratio: gauge(
-    "Share of the allowed failed calls that is not used up",
-    1,
-  ),
+  service_infer_latency_ms: {
+    ...histogram(
+      "Duration of calls of model backends",
+      [10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000, 15000, 20000, 30000, 60000],
+    ),
+    labels: { provider: PROVIDERS },
+  },
+  service_infer_slo_target_ratio: {
+    ...gauge("Target share of successful calls of model backends", 0.99),
+    labels: { provider: PROVIDERS },
+  },
+  service_infer_error_budget_remaining_ratio: {
+    ...gauge("Share of the allowed failed calls that is not used up", 1),
+    labels: { provider: PROVIDERS },
+  },
 
   service_infer_admission_active: gauge("Model calls that are under way now"),
   service_infer_admission_waiting: gauge("Model calls that wait for admission now"),

@@ -16,6 +16,7 @@ import {
   InferenceFailed,
   type InferenceFailure,
   type InferenceRequest,
+  PROVIDER_KINDS,
   type ProviderKind,
 } from "../../model/infer/inference.ts";
 import type { Providers } from "../../remote/models/providers.ts";
@@ -53,15 +54,21 @@ export class Inference implements Disposable {
   readonly #admission: AdmissionQueue;
   /** The calls that wait or are under way, aborted together when the service closes. */
   readonly #underWay = new Set<AbortController>();
-  /** Calls that have succeeded and failed, for the error budget. */
-  readonly #ended = { ok: 0, failed: 0 };
+  /** Calls that have succeeded and failed, for the error budget of each provider. */
+  readonly #ended = new Map(PROVIDER_KINDS.map((provider) => [provider, { ok: 0, failed: 0 }]));
 
   constructor(options: InferenceOptions) {
     this.#options = options;
     this.#admission = new AdmissionQueue(options.limits, options.world);
     this.#readAdmission();
-    options.metrics.set("service_infer_slo_target_ratio", SLO_TARGET_RATIO);
-    options.metrics.read("service_infer_error_budget_remaining_ratio", () => this.#errorBudgetRemaining());
+    for (const [provider, ended] of this.#ended) {
+      options.metrics.set("service_infer_slo_target_ratio", { provider }, SLO_TARGET_RATIO);
+      options.metrics.read(
+        "service_infer_error_budget_remaining_ratio",
+        { provider },
+        () => errorBudgetRemaining(ended),
+      );
+    }
   }
 
   /** Whether there is any backend. */
@@ -104,7 +111,9 @@ export class Inference implements Disposable {
         return answer;
       } catch (error) {
         if (error instanceof InferenceFailed && !FAULTS_OF_THE_CALLER.includes(error.failure)) {
-          this.#options.metrics.observe("service_infer_latency_ms", world.monotonicMs() - startedMs);
+          const provider = failedProvider(error, options);
+          const tookMs = world.monotonicMs() - startedMs;
+          this.#options.metrics.observe("service_infer_latency_ms", { provider }, tookMs);
         }
         throw error;
       }
@@ -152,29 +161,20 @@ export class Inference implements Disposable {
 
   #countAnswer({ provider, tokens, fallbackUsed, inferenceLatencyMs }: InferenceAnswer): void {
     const { metrics } = this.#options;
-    this.#ended.ok += 1;
+    this.#ended.get(provider)!.ok += 1;
     metrics.add("service_infer_requests_total", { provider, status: "ok" });
-    if (fallbackUsed) metrics.add("service_infer_fallback_total");
+    if (fallbackUsed) metrics.add("service_infer_fallback_total", { provider });
     metrics.add("service_infer_tokens_total", { provider, kind: "prompt" }, tokens.prompt_tokens);
     metrics.add("service_infer_tokens_total", { provider, kind: "completion" }, tokens.completion_tokens);
     metrics.add("service_infer_tokens_total", { provider, kind: "thinking" }, tokens.thinking_tokens);
-    metrics.observe("service_infer_latency_ms", inferenceLatencyMs);
+    metrics.observe("service_infer_latency_ms", { provider }, inferenceLatencyMs);
   }
 
-  #countFailure({ failure, provider }: InferenceFailed, { primaryProvider = "vllm" }: InferenceCall): void {
-    if (FAULTS_OF_THE_CALLER.includes(failure)) return;
-    this.#ended.failed += 1;
-    this.#options.metrics.add("service_infer_requests_total", {
-      provider: provider ?? primaryProvider,
-      status: "error",
-    });
-  }
-
-  /** 1 while every call succeeds, 0 when as many calls have failed as the target allows. */
-  #errorBudgetRemaining(): number {
-    const { ok, failed } = this.#ended;
-    if (failed === 0) return 1;
-    return Math.max(0, 1 - failed / (ok + failed) / (1 - SLO_TARGET_RATIO));
+  #countFailure(error: InferenceFailed, call: InferenceCall): void {
+    if (FAULTS_OF_THE_CALLER.includes(error.failure)) return;
+    const provider = failedProvider(error, call);
+    this.#ended.get(provider)!.failed += 1;
+    this.#options.metrics.add("service_infer_requests_total", { provider, status: "error" });
   }
 
   /** The admission queue counts its own calls; a scrape of the metrics reads them. */
@@ -207,3 +207,14 @@ export class Inference implements Disposable {
 
 /** Failures that no backend could avoid, so they do not count against the error budget. */
 const FAULTS_OF_THE_CALLER: readonly InferenceFailure[] = ["unsupported_model", "budget_exceeded"];
+
+/** The provider whose failure a call without an answer is. */
+function failedProvider({ provider }: InferenceFailed, { primaryProvider = "vllm" }: InferenceCall) {
+  return provider ?? primaryProvider;
+}
+
+/** 1 while every call succeeds, 0 when as many calls have failed as the target allows. */
+function errorBudgetRemaining({ ok, failed }: { readonly ok: number; readonly failed: number }): number {
+  if (failed === 0) return 1;
+  return Math.max(0, 1 - failed / (ok + failed) / (1 - SLO_TARGET_RATIO));
+}

@@ -432,7 +432,7 @@ Deno.test("a second backend answers where the first fails in a way that may pass
   assert.equal((await test.call("POST", "/v1/infer", ASK)).status, 500);
   assert.equal(second.requests.length, 1);
   const { text } = await test.call("GET", "/v1/metrics");
-  assert.match(text, /^service_infer_fallback_total 1$/m);
+  assert.match(text, /^service_infer_fallback_total\{provider="sglang"\} 1$/m);
 });
 
 Deno.test("a run that is foreign, missing or over is refused, and no model is asked", async () => {
@@ -690,13 +690,15 @@ Deno.test("every outcome is counted", async () => {
     'service_infer_requests_total{provider="vllm",status="ok"}': 3,
     'service_infer_requests_total{provider="vllm",status="error"}': 1,
     'service_infer_requests_total{provider="mlx",status="error"}': 0,
-    service_infer_fallback_total: 0,
+    'service_infer_fallback_total{provider="vllm"}': 0,
     'service_infer_tokens_total{provider="vllm",kind="prompt"}': 93,
     'service_infer_tokens_total{provider="vllm",kind="completion"}': 18,
     'service_infer_tokens_total{provider="vllm",kind="thinking"}': 0,
-    service_infer_latency_ms_count: 4,
-    service_infer_slo_target_ratio: 0.99,
-    service_infer_error_budget_remaining_ratio: 0,
+    'service_infer_latency_ms_count{provider="vllm"}': 4,
+    'service_infer_latency_ms_count{provider="mlx"}': 0,
+    'service_infer_slo_target_ratio{provider="vllm"}': 0.99,
+    'service_infer_error_budget_remaining_ratio{provider="vllm"}': 0,
+    'service_infer_error_budget_remaining_ratio{provider="mlx"}': 1,
     service_infer_admission_active: 0,
     service_infer_admission_waiting: 0,
     service_infer_admission_acquired_total: 4,
