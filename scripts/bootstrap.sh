@@ -6,6 +6,8 @@
 # Afterwards DENO is the path of the pinned Deno. Except for the ffmpeg package, everything is written to .tools/.
 
 DENO_VERSION=2.9.6
+# SHA-256 of the program in the npm package, by the machine that `uname -sm` names; others are checked by their version only.
+DENO_SHA256_LINUX_X86_64=bceb5b6a6239b0b010418406d8c77a508f67cf4337d94288f1c19fe71304aab0
 PROJECT_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 TOOLS_DIR="$PROJECT_ROOT/.tools"
 
@@ -15,7 +17,13 @@ export DENO_NO_UPDATE_CHECK=1
 say() { printf 'setup: %s\n' "$*" >&2; }
 fail() { printf 'setup: %s\n' "$*" >&2; exit 1; }
 
-is_pinned_deno() { [ -x "$1" ] && "$1" --version 2>/dev/null | grep -q "^deno $DENO_VERSION "; }
+# Before it is started for the first time.
+has_recorded_hash() {
+  [ "$(uname -sm)" = "Linux x86_64" ] || return 0
+  [ "$(sha256sum <"$1" | cut -d' ' -f1)" = "$DENO_SHA256_LINUX_X86_64" ]
+}
+
+is_pinned_deno() { [ -x "$1" ] && has_recorded_hash "$1" && "$1" --version 2>/dev/null | grep -q "^deno $DENO_VERSION "; }
 
 # The npm package of each platform contains the program.
 installed_deno() {
@@ -39,6 +47,15 @@ install_deno() {
   mkdir -p "$TOOLS_DIR/npm"
   npm install --prefix "$TOOLS_DIR/npm" --ignore-scripts --no-audit --no-fund --loglevel=error "deno@$DENO_VERSION" >&2 ||
     fail "npm could not install deno@$DENO_VERSION"
+}
+
+# Fails where .tools/ has another program than the recorded one.
+refuse_changed_deno() {
+  local candidate
+  for candidate in "$TOOLS_DIR"/npm/node_modules/@deno/*/deno; do
+    [ ! -x "$candidate" ] || has_recorded_hash "$candidate" ||
+      fail "$candidate is not the recorded Deno $DENO_VERSION: its SHA-256 differs. Remove .tools/npm and start again; if that does not help, the package was changed."
+  done
 }
 
 # with_root COMMAND...: runs it directly as root, else with sudo.
@@ -76,10 +93,11 @@ have_ffmpeg() {
 require_named_program SERVICE_FFMPEG_PATH
 require_named_program SERVICE_FFPROBE_PATH
 
-DENO=$(find_deno) || { install_deno; require_named_program SERVICE_FFMPEG_PATH
-require_named_program SERVICE_FFPROBE_PATH
-
-DENO=$(find_deno) || fail "Deno was installed but does not start on this machine."; }
+DENO=$(find_deno) || {
+  refuse_changed_deno
+  install_deno
+  DENO=$(find_deno) || { refuse_changed_deno; fail "Deno was installed but does not start on this machine."; }
+}
 export DENO
 
 if ! have_ffmpeg; then

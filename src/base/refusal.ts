@@ -20,7 +20,8 @@ export const REFUSALS = {
   cors_forbidden: {
     status: 403,
     code: "cors_forbidden",
-    when: "A CORS preflight comes from an origin that is not listed.",
+    when:
+      "A CORS preflight, or in open mode any request of a browser, comes from an origin that is not listed.",
   },
   not_found: {
     status: 404,
@@ -32,6 +33,11 @@ export const REFUSALS = {
     code: "conflict",
     when:
       "The request contradicts the present state: a run has ended, a limit is reached, a revision is not the newest.",
+  },
+  misdirected_request: {
+    status: 421,
+    code: "misdirected_request",
+    when: "In open mode, the host of the request is no loopback name, no address and not listed.",
   },
   validation_error: {
     status: 422,

@@ -163,6 +163,15 @@ export const absolutePath: Parser<string> = {
   read: (text) => text.startsWith("/") && !text.includes("\0") ? text : undefined,
 };
 
+/** A DNS name without a port, in lower case and without a final dot. */
+export const hostName: Parser<string> = {
+  rule: "a host name without a port",
+  read: (text) => {
+    const name = text.toLowerCase().replace(/\.$/, "");
+    return /^[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?$/.test(name) ? name : undefined;
+  },
+};
+
 /** Comma-separated items, trimmed, empty ones dropped; every item must satisfy `item`. */
 export function list<T>(item: Parser<T>): Parser<readonly T[]> {
   return {

@@ -9,6 +9,7 @@ import {
   clampedInteger,
   corsOrigin,
   crop,
+  hostName,
   httpUrl,
   iceUrl,
   integer,
@@ -137,6 +138,12 @@ export const SETTINGS = {
     "",
     list(corsOrigin),
     "Browser origins that may call the service, comma-separated and exact; `*` only without API keys",
+  ),
+  SERVICE_ALLOWED_HOSTS: setting(
+    "allowedHosts",
+    "",
+    list(hostName),
+    "Host names besides loopback names and addresses under which the service may be called without API keys, comma-separated",
   ),
   SERVICE_RATE_LIMIT_GLOBAL_RPS: optional(
     "rateLimit.globalRps",

@@ -1,6 +1,7 @@
 /** The HTTP surface: the table of all routes, and the checks and headers around each of them. */
 
 import { Hono, type HonoRequest } from "hono";
+import { getPath } from "hono/utils/url";
 import { PrincipalBuckets, TokenBucket } from "../base/rate_limit.ts";
 import { Refusal, refuse } from "../base/refusal.ts";
 import type { World } from "../base/world.ts";
@@ -14,6 +15,7 @@ import { compressed } from "./compress.ts";
 import { Cors } from "./cors.ts";
 import { FEEDBACK_ROUTES } from "./routes/feedback.ts";
 import { FILE_ROUTES } from "./routes/files.ts";
+import { BrowserGuard, type BrowserGuardOptions } from "./browser_guard.ts";
 import { type Admission, Guard, type GuardOptions } from "./guard.ts";
 import { INFER_ROUTES } from "./routes/infer.ts";
 import { LIVE_ROUTES } from "./routes/live.ts";
@@ -49,7 +51,7 @@ export const ROUTES: readonly Route[] = [
 ];
 
 export interface AppOptions {
-  readonly guard: GuardOptions;
+  readonly guard: GuardOptions & BrowserGuardOptions;
   readonly limits: RequestLimits;
   readonly useCases: UseCases;
   readonly world: World;
@@ -107,6 +109,7 @@ export interface App {
  */
 export function createApp(options: AppOptions): App {
   const guard = new Guard(options.guard);
+  const browsers = new BrowserGuard(options.guard);
   const { limits } = options;
   const routes = new Hono<Env>();
   for (const route of ROUTES) {
@@ -135,17 +138,18 @@ export function createApp(options: AppOptions): App {
     },
   };
 
-  /** The order of the checks: global limit, `OPTIONS`, key, the principal's limit, then the routes. See docs/api.md#authentication. */
+  /** The order of the checks: global limit, host and origin, `OPTIONS`, key, the principal's limit, then the routes. See docs/api.md#authentication. */
   function admitted(request: Request): Response | Promise<Response> {
     const caller = new RequestCaller(requestId(++requests), request);
     try {
       limits.takeGlobal();
       if (request.url.length > LIMITS.body.urlCharacters) throw new Rejection(414, "The URL is too long");
+      browsers.admit(request);
       const preflight = limits.cors.preflight(request);
       if (preflight) return preflight;
       const described = whipOptions(request.method, pathOf(request.url));
       if (described) return described;
-      const admission = guard.admit(pathOf(request.url), request.headers);
+      const admission = guard.admit(getPath(request), request.headers); // the path that the router sees
       if (admission.isAuthenticated) limits.takePrincipal(admission.principalKey);
       caller.setPrincipal(admission);
     } catch (error) {
@@ -206,7 +210,7 @@ async function keepWhole(env: Env["Bindings"], response: Response | Promise<Resp
   return new Response(null, { status: env.whole.status });
 }
 
-/** The path of an absolute URL, as the router sees it, without the cost of a URL object. */
+/** The path of an absolute URL as it was sent, for the log. */
 function pathOf(url: string): string {
   const start = url.indexOf("/", url.indexOf("://") + 3);
   const end = url.slice(start).search(/[?#]/);

@@ -72,9 +72,10 @@ export class Guard {
   #principalOf(key: string | null): string {
     let principalKey: string | undefined;
     if (key !== null) {
-      const { written } = this.#encoder.encodeInto(key, this.#given.fill(0));
+      const { read, written } = this.#encoder.encodeInto(key, this.#given.fill(0));
+      const isWhole = read === key.length; // what does not fit is left out, so a longer key may begin like an accepted one
       for (const accepted of this.#keys) {
-        if (timingSafeEqual(this.#given, accepted.padded) && written > 0) {
+        if (timingSafeEqual(this.#given, accepted.padded) && isWhole && written > 0) {
           principalKey = accepted.principalKey;
         }
       }

@@ -162,3 +162,32 @@ Deno.test("HEAD answers like GET without a body", async () => {
     }
   }
 });
+
+Deno.test("a key is compared whole, whatever stands behind it", async () => {
+  const [long, short] = ["k".repeat(32), "short"];
+  await using test = await startService({ SERVICE_API_KEYS: `${short},${long}` });
+  const check = async (key: string, status: number) => {
+    const { hostname, port } = new URL(test.url);
+    using connection = await Deno.connect({ hostname, port: Number(port) });
+    const text =
+      `GET /v1/runs HTTP/1.1\r\nhost: ${hostname}\r\nx-api-key: ${key}\r\nconnection: close\r\n\r\n`;
+    await connection.write(Uint8Array.from(text, (character) => character.charCodeAt(0)));
+    const answer = await new Response(connection.readable).text();
+    assert.match(answer, new RegExp(`^HTTP/1.1 ${status} `), key);
+  };
+  await check(long, 200);
+  await check(short, 200);
+  for (
+    const key of [`${long}\u00e9`, `${long}\u00e9\u00e9`, `${long}x`, `${short}\u00e9`, `${long}k\u00e9`]
+  ) {
+    await check(key, 401);
+  }
+});
+
+Deno.test("the key check sees the path that the router sees", async () => {
+  await using test = await startService({ SERVICE_REQUIRE_API_KEY: "false", SERVICE_API_KEYS: KEY_A });
+  for (const path of ["/v1/metrics", "/v1/metric%73", "/%76%31/metrics", "/v1/%6detrics?x=1"]) {
+    assert.equal((await test.call("GET", path, undefined, null)).status, 401, path);
+    assert.equal((await test.call("GET", path)).status, 200, path);
+  }
+});

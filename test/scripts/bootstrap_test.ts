@@ -24,3 +24,36 @@ Deno.test("a program that a variable names and that is missing ends the setup; n
   }
   assert.throws(() => Deno.statSync(log), Deno.errors.NotFound);
 });
+
+Deno.test({
+  name: "a Deno that is not the recorded one is not started, and the setup says so",
+  ignore: Deno.build.os !== "linux" || Deno.build.arch !== "x86_64",
+  async fn() {
+    using folder = new TemporaryFolder();
+    const [scripts, program] = [
+      join(folder.path, "scripts"),
+      join(folder.path, ".tools/npm/node_modules/@deno/linux-x64-glibc"),
+    ];
+    for (const path of [scripts, program, join(folder.path, "bin")]) {
+      Deno.mkdirSync(path, { recursive: true });
+    }
+    Deno.copyFileSync(join(PROJECT_ROOT, "scripts/bootstrap.sh"), join(scripts, "bootstrap.sh"));
+    const started = join(folder.path, "started");
+    const impostor = `#!/bin/sh\necho "deno 2.9.6 (stable)"; touch ${started}\n`;
+    for (const path of [join(program, "deno"), join(folder.path, "bin", "deno")]) {
+      Deno.writeTextFileSync(path, impostor, { mode: 0o755 });
+    }
+    const { code, stderr } = await new Deno.Command("bash", {
+      args: ["-c", `set -euo pipefail; source ${scripts}/bootstrap.sh`],
+      env: { PATH: `${folder.path}/bin:${Deno.env.get("PATH")}` },
+      stdout: "null",
+      stderr: "piped",
+    }).output();
+    assert.equal(code, 1);
+    assert.match(
+      new TextDecoder().decode(stderr),
+      /is not the recorded Deno 2\.9\.6: its SHA-256 differs\. Remove \.tools\/npm/,
+    );
+    assert.throws(() => Deno.statSync(started), Deno.errors.NotFound);
+  },
+});

@@ -29,7 +29,9 @@ export function newWebhookId(randomBytes: (length: number) => Uint8Array<ArrayBu
  */
 export function webhookTarget(given: string, allowPrivate: boolean): { url: string; hostname: string } {
   const url = given.trim();
-  const fault = (rule: string) => refuse.invalid("url", `${rule}: got ${quoted(url)}`);
+  // A URL with a password is not repeated.
+  const fault = (rule: string) =>
+    refuse.invalid("url", url.includes("@") ? rule : `${rule}: got ${quoted(url)}`);
   const bytes = utf8Length(url);
   if (bytes > LIMITS.webhook.urlBytesMax) {
     throw fault(`must be at most ${LIMITS.webhook.urlBytesMax} bytes, is ${bytes}`);
