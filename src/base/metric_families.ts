@@ -151,13 +151,15 @@ export const FAMILIES = {
   ),
   service_pipeline_restricted_zone_assertions_total: counter("Restricted-zone events written"),
   service_pipeline_restricted_zone_evidence_failures_total: counter(
-    "Restricted-zone events without stored evidence",
+    "Restricted-zone events that were not written, as their evidence could not be stored",
   ),
   service_pipeline_restricted_zone_queue_dropped_total: counter(
     "Restricted-zone events dropped because the queue was full",
   ),
   service_pipeline_trigger_assertions_total: counter("Trigger events written"),
-  service_pipeline_trigger_binary_write_failures_total: counter("Trigger events without stored evidence"),
+  service_pipeline_trigger_binary_write_failures_total: counter(
+    "Trigger events that were not written, as their evidence could not be stored",
+  ),
   service_pipeline_trigger_queue_dropped_total: counter("Trigger events dropped because the queue was full"),
   service_pipeline_trigger_missing_signal_total: counter("Trigger evaluations in which a signal was missing"),
   service_pipeline_trigger_local_outputs_total: counter("Datagrams sent for local trigger actions"),

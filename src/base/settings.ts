@@ -248,8 +248,8 @@ export const SETTINGS = {
   ),
   SERVICE_WEBHOOK_SECRET: optional(
     "webhookSecret",
-    secretText,
-    `Secret from which the signing keys of webhooks are derived, at least ${WEBHOOK_SECRET_BYTES_MIN} bytes; without it webhooks are off`,
+    { ...secretText, rule: `${secretText.rule} of ${WEBHOOK_SECRET_BYTES_MIN} bytes or more` },
+    `Secret from which the signing keys of webhooks are derived; without it webhooks are off; a shorter one counts as not set`,
     { isSecret: true },
   ),
   SERVICE_WEBHOOK_RETRY_DELAYS_MS: setting(

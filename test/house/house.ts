@@ -1,6 +1,6 @@
 /** The house as data: which room may import which, and which room alone may touch what lies outside the code. */
 
-/** Room (folder of src/, or "door" for the files in src/ itself and those of src/service/) to the rooms that it may import. */
+/** Room (folder of src/, or "composition" for the files in src/ itself and those of src/service/) to the rooms that it may import. */
 export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   base: [],
   model: ["base"],
@@ -11,11 +11,8 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   live: ["base", "model", "rtc", "media"],
   flow: ["base", "model", "store", "media", "remote", "live"],
   http: ["base", "model", "flow"],
-  client: [],
-  cli: ["client"],
-  console: ["client"],
   sidecar: ["base", "model"],
-  door: ["base", "model", "store", "media", "rtc", "remote", "live", "flow", "http"],
+  composition: ["base", "model", "store", "media", "rtc", "remote", "live", "flow", "http"],
 };
 
 /** Files that nobody imports: a person, a Worker or a browser starts them. */
@@ -24,9 +21,6 @@ export const ENTRIES: readonly RegExp[] = [
   /^service_worker\.ts$/,
   /^media\/recorded\/\w*worker\.ts$/,
   /^live\/live_worker\.ts$/,
-  /^client\/\w+\.ts$/,
-  /^cli\/main\.ts$/,
-  /^console\/\w+\.tsx?$/,
   /^sidecar\/audio\/audio_main\.ts$/,
   /^sidecar\/embedding\/embedding_main\.ts$/,
 ];
@@ -48,7 +42,7 @@ export const TOUCHES: readonly {
   {
     what: "starts a Worker",
     pattern: /\bnew Worker\b|"node:worker_threads"/,
-    rooms: ["media", "live", "door"],
+    rooms: ["media", "live", "composition"],
   },
   {
     what: "writes to disk",
@@ -57,47 +51,51 @@ export const TOUCHES: readonly {
     rooms: ["store"],
   },
   {
-    // The named pipes through which frames arrive live in a folder that media makes and removes; the door makes the
+    // The named pipes through which frames arrive live in a folder that media makes and removes; the composition makes the
     // folders that the sandboxed service may then use.
     what: "makes folders or removes files",
     pattern: /\bDeno\.(mkdir|remove|makeTempDir)(Sync)?\b/,
-    rooms: ["store", "media", "door"],
+    rooms: ["store", "media", "composition"],
   },
   {
     what: "calls out",
     pattern: /(?<![\w.#])fetch\((?!\w+\??:)|\bDeno\.connect(Tls)?\b|"node:(net|tls|https?)"/,
-    rooms: ["remote", "client", "sidecar"],
+    rooms: ["remote", "sidecar"],
   },
   { what: "opens UDP", pattern: /\bDeno\.listenDatagram\b|"node:dgram"/, rooms: ["rtc", "remote"] },
-  { what: "serves", pattern: /\bDeno\.(serve|listen|listenTls|QuicEndpoint)\b/, rooms: ["door", "sidecar"] },
+  {
+    what: "serves",
+    pattern: /\bDeno\.(serve|listen|listenTls|QuicEndpoint)\b/,
+    rooms: ["composition", "sidecar"],
+  },
   {
     // The live Worker may not see the environment, and a package that looks at it there would bring the Worker down: its
     // entry puts an empty one in the place before it loads the package.
     what: "reads the environment",
     pattern: /\bDeno\.(env|args|exit|addSignalListener)\b|\bprocess\.env\b|"node:process"/,
-    rooms: ["door", "cli", "sidecar"],
+    rooms: ["composition", "sidecar"],
     files: ["live/live_worker.ts"],
   },
   {
     what: "reads a clock",
     pattern: /\bDate\.now\b|\bnew Date\(\)|\bperformance\.(now|timeOrigin)\b/,
-    rooms: ["base", "client", "cli", "console"],
+    rooms: ["base"],
   },
   {
     what: "sets a timer",
     pattern: /\bset(Timeout|Interval)\(|\bAbortSignal\.timeout\(/,
-    rooms: ["base", "client", "cli", "console", "door"],
+    rooms: ["base", "composition"],
   },
   {
     what: "draws a random number",
     pattern:
       /\bMath\.random\b|\bcrypto\.(getRandomValues|randomUUID)\b|\brandom(Bytes|UUID|Int)\b.*"node:crypto"/,
-    rooms: ["base", "client"],
+    rooms: ["base"],
   },
   {
     what: "prints",
     pattern: /\bconsole\.\w+\(|\bDeno\.std(out|err)\b/,
-    rooms: ["base", "cli", "door"],
+    rooms: ["base", "composition"],
   },
 ];
 

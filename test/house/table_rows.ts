@@ -15,18 +15,29 @@ export interface Table {
   readonly isUsed: (row: string, files: readonly SourceFile[]) => boolean;
 }
 
+/** How a file that reads a group of settings calls it, where that is not the name of the group. */
+const GROUP_NAMES: Readonly<Record<string, string>> = {
+  inference: "inference|AdmissionLimits",
+  webrtc: "webrtc|LiveQuestions",
+};
+
 export const TABLES: Readonly<Record<"config" | "metrics" | "limits" | "refusals" | "events", Table>> = {
   config: {
     rows: Object.keys(SETTINGS),
     notYet: Object.entries(SETTINGS).filter(([, row]) => row.noEffect !== undefined).map(([name]) => name),
-    // Code may have been given only the group of a setting, so the name of the group and that of the field count
-    // separately. The transports of WebRTC and of sockets are not the setting.
+    // A field of a group counts where one file names both, as many groups may have a field of that name. A file that was
+    // given only the group names its type: `GateThresholds` for `gateThresholds`. The transports of WebRTC and of sockets
+    // are not the setting.
     isUsed: (row, files) => {
-      const readers = row === "SERVICE_TRANSPORT" ? files.filter(({ room }) => room === "door") : files;
-      return SETTINGS[row as keyof typeof SETTINGS].field.split(".")
-        .every((name) =>
-          somewhere(readers, new RegExp(`(\\.|\\bconfig\\b.*|[{,] *)${name}\\b`), "base/settings.ts")
-        );
+      const readers = row === "SERVICE_TRANSPORT"
+        ? files.filter(({ room }) => room === "composition")
+        : files;
+      const [first, second] = SETTINGS[row as keyof typeof SETTINGS].field.split(".");
+      const field = new RegExp(`(\\.|\\bconfig\\b.*|[{,] *)${second ?? first}\\b`);
+      const group = new RegExp(second === undefined ? "" : GROUP_NAMES[first!] ?? first!, "i");
+      return readers.some(({ path, code }) =>
+        path !== "base/settings.ts" && field.test(code) && group.test(code)
+      );
     },
   },
   metrics: {

@@ -26,7 +26,7 @@ export function checkedRequest(body: InferBody, rules: FieldRules): CheckedReque
     kind === (body.primary_provider ?? "vllm").toLowerCase()
   );
   if (body.run_id != null && !isRunId(body.run_id)) {
-    rules.fault("run_id", "must be run- followed by 32 hexadecimal digits");
+    rules.fault("run_id", "must be run- followed by 32 or 16 hexadecimal digits");
   }
   const model = rules.model(body.model);
   const { minimum, maximum } = LIMITS.infer.promptBytes;

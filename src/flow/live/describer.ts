@@ -115,35 +115,8 @@ export class Describer {
   }
 
   /**
-   * Why a frame has no `vlm` event: every reason, in the order in which they are decided. The word behind a reason is
-   * its label in service_pipeline_keyframes_undescribed_total.
-   *
-   * In the Worker (`VideoStage` of src/live):
-   *  1. The gate discarded the frame (see docs/frames.md#gate).
-   *  2. The session describes clips, not keyframes: it writes `clip_vlm`.
-   *  3. The frame belongs to a loop of the source.              loop
-   *  4. 32 keyframes are not acknowledged yet.                  queue_full
-   *  5. The frame cannot be made a JPEG, or a too large one.    not_encoded
-   *
-   * In the session (`LiveSession#offerKeyframe`):
-   *  6. The queue of keyframes is full.                         queue_full
-   *     The session ends before the keyframe is described.      session_ended
-   *
-   * Here:
-   *  7. The session has used up its output tokens.              cap
-   *  8. The novelty sidecar finds nothing new in the picture,
-   *     or the model was asked only to check such a decision.   reused
-   *  9. No backend serves the model of live sessions; the
-   *     first picture has a `vlm` event that says so.           not_served
-   * 10. The model failed or was late, admission refused the
-   *     call, or the answer was an empty text.                  provider_failed
-   * 11. The second model described it: `vlm_tiered` is written instead of `vlm`.
-   * 12. The text equals the last description; `keyframe_stored`
-   *     is still written.                                       repeated
-   * 13. The disk refused the events.                            not_stored
-   *     The run has ended meanwhile.                            session_ended
-   *
-   * Rejects only with the reason of the signal. See docs/live.md#stages-and-queues.
+   * Describes one picture. Why it may get no `vlm` event: see docs/live.md#missing-descriptions. Rejects only with the reason of
+   * the signal.
    */
   keyframe(picture: DescribedPicture, signal: AbortSignal): Promise<void> {
     return this.#described(signal, () => this.#describeKeyframe(picture, signal));

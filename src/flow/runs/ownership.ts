@@ -10,7 +10,7 @@ import { RunEnded } from "./run_work.ts";
 /** 422 for a text that cannot be a run id. */
 export function checkRunId(runId: string): void {
   if (!isRunId(runId)) {
-    throw refuse.invalid("run_id", "must be run- followed by 32 hexadecimal digits");
+    throw refuse.invalid("run_id", "must be run- followed by 32 or 16 hexadecimal digits");
   }
 }
 
