@@ -43,7 +43,7 @@ export function readSecretFiles(
       faults.push(
         `${fileVariable} must name a file with one line of UTF-8 text, got ${JSON.stringify(path)}: ${
           reason(error)
-        }`,
+        }; correct the path or the file, or set ${name} itself`,
       );
     }
   }
@@ -79,7 +79,13 @@ export function findTools(
     if (program === undefined) return "";
     const path = find(program);
     if (path === undefined) {
-      faults.push(`${name} must name an executable program, got ${JSON.stringify(program)}`);
+      faults.push(
+        `${name} must name an executable program, got ${JSON.stringify(program)}; ${
+          name.startsWith("SERVICE_")
+            ? `install it, or set ${name} to its path`
+            : "install it, or add its folder to PATH"
+        }`,
+      );
     }
     return path ?? program;
   }
@@ -106,7 +112,11 @@ export function preparePlaces(
       Deno.mkdirSync(path, { recursive: true, mode: 0o700 });
       return Deno.realPathSync(path);
     } catch (error) {
-      faults.push(`${name} must be a folder that can be made, got ${JSON.stringify(path)}: ${reason(error)}`);
+      faults.push(
+        `${name} must be a folder that can be made, got ${JSON.stringify(path)}: ${
+          reason(error)
+        }; set ${name} to a folder in which this user may write`,
+      );
       return path;
     }
   }
@@ -132,7 +142,11 @@ export function preparePlaces(
     } catch {
       // reported below
     }
-    faults.push(`SERVICE_INGEST_FILE_ROOTS must name existing folders, got ${JSON.stringify(path)}`);
+    faults.push(
+      `SERVICE_INGEST_FILE_ROOTS must name existing folders, got ${
+        JSON.stringify(path)
+      }; make the folder, or take it out of the list`,
+    );
     return path;
   }
 }
@@ -161,7 +175,8 @@ export function readLabelMaps(
   } catch (error) {
     const path = JSON.stringify(labelMapsPath);
     faults.push(
-      `SERVICE_TENANT_LABEL_MAPS_PATH must name a file of label maps, got ${path}: ${reason(error)}`,
+      `SERVICE_TENANT_LABEL_MAPS_PATH must name a file of label maps, got ${path}: ${reason(error)}; ` +
+        "correct it, or remove the variable to leave labels as they are",
     );
     return null;
   }
@@ -188,7 +203,7 @@ export function readBackends(
     const sides = ["x", "y", "width", "height"] as const;
     if (crop && region && sides.some((side) => crop[side] !== region[side])) {
       faults.push(
-        "SERVICE_WEBRTC_CROP must be equal to restricted_zone.region of the backend file, as both are set",
+        "SERVICE_WEBRTC_CROP must be equal to restricted_zone.region of the backend file, as both are set; remove one of them",
       );
     }
     return backends;
@@ -213,13 +228,17 @@ function readBackendFile(path: string, env: Readonly<Record<string, string | und
     text = new TextDecoder("utf-8", { fatal: true }).decode(Deno.readFileSync(path));
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return NO_BACKENDS;
-    throw new BackendFaults([`${place} must be a file of UTF-8 text that can be read: ${reason(error)}`]);
+    throw new BackendFaults([
+      `${place} must be a file of UTF-8 text that can be read: ${
+        reason(error)
+      }; correct it, or remove SERVICE_CONFIG to do without`,
+    ]);
   }
   try {
     return parseBackendFile(text, env);
   } catch (error) {
     if (!(error instanceof BackendFaults)) throw error;
-    throw new BackendFaults(error.faults.map((fault) => `${place}: ${fault}`));
+    throw new BackendFaults(error.faults.map((fault) => `${place}: ${fault}; correct the file`));
   }
 }
 

@@ -98,8 +98,14 @@ Deno.test("a missing program, ingest root or data directory is a fault of the st
     SERVICE_INGEST_FILE_ROOTS: "/nonexistent/media",
   });
   assert.equal(code, 1);
-  assert.match(stderr, /^SERVICE_FFMPEG_PATH must name an executable program, got "\/nonexistent\/ffmpeg"$/m);
-  assert.match(stderr, /^SERVICE_INGEST_FILE_ROOTS must name existing folders, got "\/nonexistent\/media"$/m);
+  assert.match(
+    stderr,
+    /^SERVICE_FFMPEG_PATH must name an executable program, got "\/nonexistent\/ffmpeg"; install it, or set SERVICE_FFMPEG_PATH/m,
+  );
+  assert.match(
+    stderr,
+    /^SERVICE_INGEST_FILE_ROOTS must name existing folders, got "\/nonexistent\/media"; make the folder, or take/m,
+  );
 });
 
 Deno.test("the upload root is in the data directory, and one that is a link ends the start with the way out", async () => {

@@ -103,20 +103,28 @@ function faultsBetween(read: Partial<Config>): string[] {
   const faults: string[] = [];
   const inference = read.inference;
   if (read.requireApiKey === true && read.apiKeys?.length === 0) {
-    faults.push("SERVICE_API_KEYS must name at least one key as SERVICE_REQUIRE_API_KEY is on, got none");
+    faults.push(
+      "SERVICE_API_KEYS must name at least one key as SERVICE_REQUIRE_API_KEY is on, got none; " +
+        "set SERVICE_API_KEYS, or SERVICE_REQUIRE_API_KEY=false for a service without keys",
+    );
   }
   if (read.requireApiKey === false && read.requireTenantId === true) {
-    faults.push("SERVICE_REQUIRE_TENANT_ID must be off as SERVICE_REQUIRE_API_KEY is off, got on");
+    faults.push(
+      "SERVICE_REQUIRE_TENANT_ID must be off as SERVICE_REQUIRE_API_KEY is off, got on; " +
+        "set SERVICE_REQUIRE_TENANT_ID=false, or SERVICE_REQUIRE_API_KEY=true with SERVICE_API_KEYS",
+    );
   }
   if (read.requireApiKey === true && read.corsAllowedOrigins?.includes("*")) {
     faults.push(
-      'SERVICE_CORS_ALLOWED_ORIGINS must list exact origins as SERVICE_REQUIRE_API_KEY is on, got "*"',
+      'SERVICE_CORS_ALLOWED_ORIGINS must list exact origins as SERVICE_REQUIRE_API_KEY is on, got "*"; ' +
+        "name each origin, for example https://console.example, or set SERVICE_REQUIRE_API_KEY=false",
     );
   }
   if (inference && inference.perPrincipalLimit > inference.globalLimit) {
     faults.push(
       `SERVICE_INFERENCE_PER_PRINCIPAL_LIMIT must be at most SERVICE_INFERENCE_GLOBAL_LIMIT ` +
-        `(${inference.globalLimit}), got ${inference.perPrincipalLimit}`,
+        `(${inference.globalLimit}), got ${inference.perPrincipalLimit}; ` +
+        "lower the first, or raise SERVICE_INFERENCE_GLOBAL_LIMIT",
     );
   }
   return faults;
@@ -127,9 +135,18 @@ function faultLine(name: string, row: Setting<string, unknown>, got: string): st
   const isShown = !row.isSecret && !got.includes("@");
   const short = got.length > 80 ? `${got.slice(0, 80)}…` : got;
   const part = isShown ? row.parser.faultyPart?.(got)?.slice(0, 80) : undefined;
-  return `${name} must be ${row.parser.rule}, got ${
+  const fault = `${name} must be ${row.parser.rule}, got ${
     isShown ? JSON.stringify(short) : "a value that is not shown"
   }${part === undefined || part === got ? "" : `: ${JSON.stringify(part)} is none`}`;
+  return `${fault}; ${wayOut(row)}`;
+}
+
+/** What the operator can do besides giving a text that keeps the rule. */
+function wayOut({ default: usual }: Setting<string, unknown>): string {
+  if (usual === undefined) return "correct it, or remove it to do without";
+  return usual === ""
+    ? "correct it, or remove it for none"
+    : `correct it, or remove it for the default ${usual}`;
 }
 
 function put(fields: Record<string, unknown>, field: string, value: unknown): void {

@@ -1,7 +1,7 @@
 /** The environment becomes a configuration, or a list of everything that is wrong with it. */
 
 import assert from "node:assert/strict";
-import { type Config, ConfigFaults, readConfig } from "../../src/base/config.ts";
+import { type Config, ConfigFaults, readConfig, readVariables } from "../../src/base/config.ts";
 import { SETTINGS } from "../../src/base/settings.ts";
 
 type Env = Record<string, string>;
@@ -288,3 +288,24 @@ function faultsOf(env: Env): readonly string[] {
   }
   return [];
 }
+
+Deno.test("every fault names the way out", () => {
+  const env = Object.fromEntries(Object.keys(SETTINGS).map((name) => [name, "\0"]));
+  const { faults } = readVariables(env);
+  assert.ok(faults.length > 40, `${faults.length} faults`);
+  for (const fault of faults) assert.match(fault, /; (correct it|set |lower|name each)/, fault);
+  const between = (given: Record<string, string>) => readVariables(given).faults.join("\n");
+  assert.match(
+    between({}),
+    /; set SERVICE_API_KEYS, or SERVICE_REQUIRE_API_KEY=false for a service without keys$/,
+  );
+  assert.match(
+    between({ SERVICE_REQUIRE_API_KEY: "0", SERVICE_REQUIRE_TENANT_ID: "1" }),
+    /; set SERVICE_REQUIRE_TENANT_ID=false/,
+  );
+  assert.match(between({ SERVICE_API_KEYS: "k", SERVICE_CORS_ALLOWED_ORIGINS: "*" }), /; name each origin/);
+  assert.match(
+    between({ SERVICE_API_KEYS: "k", SERVICE_INFERENCE_GLOBAL_LIMIT: "1" }),
+    /; lower the first, or raise/,
+  );
+});
