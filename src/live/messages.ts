@@ -38,6 +38,8 @@ export interface IceSettings {
   /** URLs such as `stun:stun.example.org:3478`. */
   readonly stunServers: readonly string[];
   readonly turn: { readonly url: string; readonly username: string; readonly credential: string } | null;
+  /** To which addresses of a publisher's candidates the service sends. See docs/live.md#ice. */
+  readonly candidates: { readonly listenHost: string; readonly allowedNetworks: readonly string[] };
 }
 
 /** What a Worker needs before its first session. */

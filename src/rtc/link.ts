@@ -5,6 +5,7 @@ import {
   Candidate,
   type DtlsSocket,
   parseMessage,
+  type Protocol,
   RTCDtlsFingerprint,
   RTCDtlsParameters,
   RTCDtlsTransport,
@@ -13,21 +14,26 @@ import {
   RTCIceTransport,
   type RtcpPacket,
   type RtpPacket,
+  serverReflexiveCandidate,
 } from "werift";
 import { Buffer } from "node:buffer";
+import { isIPv4 } from "node:net";
 import { hasEndedWithin } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 import { LIMITS } from "../model/limits.ts";
 import type { IceCandidate } from "../model/live/candidate.ts";
 import type { Offer } from "../model/live/offer.ts";
+import { candidateGuard, type CandidateRules } from "./candidate_guard.ts";
 import { closeNotify, isCloseNotify, mayBeAlert } from "./dtls_alert.ts";
 import { followRollover, type RolloverState } from "./receive/rollover.ts";
 
-export interface IceServers {
-  /** URLs such as `stun:stun.example.org:3478`; only the first one is used. */
+export interface LinkSettings {
+  /** URLs such as `stun:stun.example.org:3478`; all of them are asked. */
   readonly stunServers: readonly string[];
   /** `turn:` or `turns:` URL. */
   readonly turn: { readonly url: string; readonly username: string; readonly credential: string } | null;
+  /** To which addresses of the publisher's candidates checks are sent. */
+  readonly candidates: CandidateRules;
 }
 
 export interface LinkEvents {
@@ -67,7 +73,8 @@ interface Datagrams {
   };
 }
 interface Internals {
-  readonly protocols: readonly Datagrams[];
+  readonly protocols: readonly (Datagrams & Protocol)[];
+  appendLocalCandidate(candidate: Candidate): void;
   readonly userHistory: Readonly<Record<string, string>>;
 }
 
@@ -90,18 +97,26 @@ export class Link {
   readonly #guarded = new WeakSet<object>();
   readonly #addresses = new Set<string>();
   readonly #hasServers: boolean;
+  readonly #stunServers: readonly (readonly [string, number])[];
+  /** The questions to STUN servers that are not answered yet. */
+  readonly #asking = new Set<Promise<void>>();
+  readonly #isAllowed: (address: string) => boolean;
   #lastAddress: readonly [string, number] = ["", 0];
   #candidates = 0;
   #responses = 0;
   #isConnected = false;
 
-  private constructor(offer: Offer, servers: IceServers, events: LinkEvents, world: World) {
+  private constructor(offer: Offer, servers: LinkSettings, events: LinkEvents, world: World) {
     this.#world = world;
     this.#events = events;
     this.lastReceivedMs = world.monotonicMs();
-    const stun = serverAddress(servers.stunServers[0]);
+    this.#stunServers = servers.stunServers.flatMap((url) => {
+      const server = serverAddress(url);
+      return server ? [server] : [];
+    });
     const turn = serverAddress(servers.turn?.url);
-    this.#hasServers = stun !== undefined || turn !== undefined;
+    this.#hasServers = this.#stunServers.length > 0 || turn !== undefined;
+    this.#isAllowed = candidateGuard(servers.candidates);
     const gatherer = new RTCIceGatherer({
       ...(turn && {
         turnServer: turn,
@@ -111,8 +126,8 @@ export class Link {
       }),
       ...(hasLoopbackOnly() && { additionalHostAddresses: [LOOPBACK] }),
     });
-    // Set even without one, because by default werift asks a public server.
-    gatherer.connection.stunServer = stun;
+    // Unset, because by default werift asks a public server, and only one: `#askServers` asks all.
+    gatherer.connection.stunServer = undefined;
     this.#ice = new RTCIceTransport(gatherer);
     this.#dtls = new RTCDtlsTransport({}, this.#ice, undefined, SRTP_PROFILES);
     this.#dtls.role = offer.setup === "active" ? "server" : "client";
@@ -128,7 +143,7 @@ export class Link {
   }
 
   /** Opens sockets, gathers candidates and starts connectivity checks; throws when there is no candidate in time. */
-  static async open(offer: Offer, servers: IceServers, events: LinkEvents, world: World): Promise<Link> {
+  static async open(offer: Offer, servers: LinkSettings, events: LinkEvents, world: World): Promise<Link> {
     const certificate = await RTCDtlsTransport.SetupCertificate();
     const link = new Link(offer, servers, events, world);
     link.#dtls.localCertificate = certificate;
@@ -166,12 +181,16 @@ export class Link {
     return (this.#ice.connection.nominated?.rtt ?? 0) * 1000;
   }
 
-  /** Adds a trickled candidate. Those of another ICE generation, and more than `CANDIDATES_MAX`, are ignored. */
+  /**
+   * Adds a trickled candidate. Those of another ICE generation, those at an address that is not allowed, and more than
+   * `CANDIDATES_MAX`, are ignored.
+   */
   addCandidate(candidate: IceCandidate): void {
     const isOther = candidate.ufrag !== null && candidate.ufrag !== this.remoteUfrag;
     if (isOther || this.#candidates >= CANDIDATES_MAX || this.#closing.signal.aborted) return;
     this.#candidates++;
     const { foundation, component, priority, address, port, type } = candidate;
+    if (!this.#isAllowed(address)) return;
     // Peer-reflexive candidates are found by checks and not signalled; a signalled one is used as server-reflexive.
     const signalledType = type === "prflx" ? "srflx" : type;
     void this.#ice.connection.addRemoteCandidate(
@@ -263,6 +282,8 @@ export class Link {
 
   async #gather(): Promise<void> {
     const { connection } = this.#ice;
+    // In a restart the sockets are there already, and what the servers said of them belongs to the old candidates.
+    for (const protocol of (connection as unknown as Internals).protocols) this.#askServers(protocol);
     const first = Promise.withResolvers<void>();
     const { unSubscribe } = connection.onIceCandidate.subscribe(() => first.resolve());
     const gathered = this.#ice.gather().then(async () => {
@@ -271,7 +292,7 @@ export class Link {
     });
     try {
       await this.#waitFor(Promise.race([first.promise, gathered]), LIMITS.whip.firstCandidateMs);
-      if (this.#hasServers) await this.#waitFor(gathered, SERVER_CANDIDATES_MS);
+      if (this.#hasServers) await this.#waitFor(gathered.then(() => this.#answers()), SERVER_CANDIDATES_MS);
     } finally {
       unSubscribe();
     }
@@ -293,12 +314,35 @@ export class Link {
       const { transport } = protocol;
       if (!transport?.socket || this.#guarded.has(transport)) continue;
       this.#guarded.add(transport);
+      this.#askServers(protocol);
       transport.socket.setRecvBufferSize(DATAGRAM_BYTES);
       const deliver = transport.onData;
       transport.onData = (data, address) => {
         if (this.#isAccepted(data, address)) deliver(data, address);
       };
     }
+  }
+
+  /** Asks every STUN server which address the socket has for it, and adds each address once as a candidate. */
+  #askServers(protocol: Protocol): void {
+    if (!isIPv4(protocol.localCandidate?.host ?? "")) return;
+    for (const [host, port] of this.#stunServers) {
+      const asked = this.#askServer(protocol, [host, port]).catch(() => {/* the others may answer */});
+      this.#asking.add(asked);
+      asked.finally(() => this.#asking.delete(asked));
+    }
+  }
+
+  async #askServer(protocol: Protocol, server: [string, number]): Promise<void> {
+    const candidate = await serverReflexiveCandidate(protocol, server);
+    if (!candidate || this.#closing.signal.aborted) return;
+    const { host, port } = candidate;
+    const isKnown = this.#ice.localCandidates.some(({ ip, port: own }) => ip === host && own === port);
+    if (!isKnown) (this.#ice.connection as unknown as Internals).appendLocalCandidate(candidate);
+  }
+
+  async #answers(): Promise<void> {
+    await Promise.all(this.#asking);
   }
 
   /** STUN begins with a byte below 4 (RFC 7983). werift itself checks the answers to our own requests. */

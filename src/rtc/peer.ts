@@ -13,7 +13,7 @@ import {
   type VideoUnit,
 } from "./receive/assembler.ts";
 import type { AudioUnit } from "./receive/audio_track.ts";
-import { type IceServers, Link } from "./link.ts";
+import { Link, type LinkSettings } from "./link.ts";
 import { AudioReceiver, VideoReceiver } from "./receive/receivers.ts";
 import type { ClockMark } from "./receive/reception.ts";
 import { fullIntra, genericNack, maximumBitrate, pictureLoss, receiverReport } from "./rtcp.ts";
@@ -31,7 +31,7 @@ export interface PeerEvents {
 }
 
 export interface PeerSettings {
-  readonly ice: IceServers;
+  readonly ice: LinkSettings;
   /** The limit that is sent to the publisher, bits a second. */
   readonly bitrate: number;
   /** A publisher that is connected and sends no media for so long is ended. */

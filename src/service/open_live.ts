@@ -196,10 +196,13 @@ function openDatagrams(
   return path === undefined ? null : opening.use(TriggerDatagramSender.open(path, world));
 }
 
-function iceOf({ webrtc }: Pick<Config, "webrtc">): IceSettings {
+function iceOf(
+  { webrtc, bindAddr, mediaAllowedNetworks }: Pick<Config, "webrtc" | "bindAddr" | "mediaAllowedNetworks">,
+): IceSettings {
   const { stunServers, turnUrl, turnUsername = "", turnCredential = "" } = webrtc;
   const turn = turnUrl === undefined
     ? null
     : { url: turnUrl, username: turnUsername, credential: turnCredential };
-  return { stunServers, turn };
+  const candidates = { listenHost: bindAddr.hostname, allowedNetworks: mediaAllowedNetworks };
+  return { stunServers, turn, candidates };
 }

@@ -38,7 +38,7 @@ const SETTINGS: Omit<SessionSettings, "sessionId"> = {
   wantsAudio: false,
   maxFrame: { width: 1920, height: 1080 },
   mediaIdleMs: 60_000,
-  ice: { stunServers: [], turn: null },
+  ice: { stunServers: [], turn: null, candidates: { listenHost: "127.0.0.1", allowedNetworks: [] } },
 };
 
 /** A session and everything that it reported. */

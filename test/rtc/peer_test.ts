@@ -6,12 +6,17 @@ import type { AudioUnit } from "../../src/rtc/receive/audio_track.ts";
 import { DATAGRAM_BYTES } from "../../src/rtc/link.ts";
 import { Peer, type PeerEnd } from "../../src/rtc/peer.ts";
 import { realWorld, type World } from "../../src/base/world.ts";
+import { startStunServer } from "../support/live/stun_server.ts";
 import { until } from "../support/until.ts";
 import { type EncodedVideo, readOpus, readVideo } from "../support/live/encoded_media.ts";
 
 const PUBLISHER = new URL("../support/live/rtp_publisher.ts", import.meta.url).pathname;
 const WORLD: World = realWorld({ debug() {}, info() {}, warn() {}, error() {} } as unknown as World["log"]);
-const NO_SERVERS = { stunServers: [], turn: null };
+const NO_SERVERS = {
+  stunServers: [],
+  turn: null,
+  candidates: { listenHost: "127.0.0.1", allowedNetworks: [] },
+};
 
 const folder = await Deno.makeTempDir({ prefix: "peer_test_" });
 globalThis.addEventListener("unload", () => Deno.removeSync(folder, { recursive: true }));
@@ -285,6 +290,25 @@ Deno.test("closing leaves no socket, however often and whenever it is called", a
     peer.setBitrate(1);
   }
   assert.equal(await sockets(), before);
+  await connectivityChecksEnded();
+});
+
+Deno.test("every STUN server is asked, and each address that one of them sees is a candidate once", async () => {
+  const offer = readOffer(await OFFER, new Set());
+  assert.ok(offer.isServed);
+  await using silent = await startStunServer(null);
+  await using one = await startStunServer(["198.51.100.1", 1111]);
+  await using other = await startStunServer(["198.51.100.2", 2222]);
+  await using same = await startStunServer(["198.51.100.1", 1111]);
+  const servers = [silent, one, other, same];
+  const ice = { ...NO_SERVERS, stunServers: servers.map(({ url }) => url) };
+  const settings = { ice, bitrate: 1, mediaIdleMs: 60_000 };
+  const events = { onConnected() {}, onVideoUnit() {}, onAudioUnit() {}, onEnded() {} };
+  const { peer, answer } = await Peer.answer(offer.offer, settings, events, WORLD);
+  const reflexive = [...answer.matchAll(/ (\S+ \d+) typ srflx/g)].map(([, address]) => address);
+  assert.deepEqual([...new Set(reflexive)].sort(), ["198.51.100.1 1111", "198.51.100.2 2222"]);
+  assert.ok(servers.every(({ requests }) => requests > 0));
+  await peer.close();
   await connectivityChecksEnded();
 });
 
