@@ -17,12 +17,12 @@ import {
   serverReflexiveCandidate,
 } from "werift";
 import { Buffer } from "node:buffer";
-import { isIPv4 } from "node:net";
 import { hasEndedWithin } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 import { LIMITS } from "../model/limits.ts";
 import type { IceCandidate } from "../model/live/candidate.ts";
 import type { Offer } from "../model/live/offer.ts";
+import { ipv4Number } from "../model/sources/ip_address.ts";
 import { candidateGuard, type CandidateRules } from "./candidate_guard.ts";
 import { closeNotify, isCloseNotify, mayBeAlert } from "./dtls_alert.ts";
 import { followRollover, type RolloverState } from "./receive/rollover.ts";
@@ -325,7 +325,7 @@ export class Link {
 
   /** Asks every STUN server which address the socket has for it, and adds each address once as a candidate. */
   #askServers(protocol: Protocol): void {
-    if (!isIPv4(protocol.localCandidate?.host ?? "")) return;
+    if (ipv4Number(protocol.localCandidate?.host ?? "") === null) return;
     for (const [host, port] of this.#stunServers) {
       const asked = this.#askServer(protocol, [host, port]).catch(() => {/* the others may answer */});
       this.#asking.add(asked);

@@ -45,6 +45,7 @@ Deno.test("an accepted offer answers with SDP, its place, its run and the server
   assert.deepEqual(settings.ice, {
     stunServers: ["stun:stun.example.org:3478", "stun:two.example.org:3478"],
     turn: { url: "turn:turn.example.org:3478", username: "guest", credential: 'a"b\\c' },
+    candidates: { listenHost: "127.0.0.1", allowedNetworks: [] },
   });
 });
 
