@@ -206,10 +206,8 @@ interface DecodedHead {
 function checkedPolicy(rules: FieldRules, body: AnalyzeBody): SamplingPolicy {
   const policy = parseSamplingPolicy(body.sampling_policy);
   if (!policy) rules.fault("sampling_policy", "must be source_fps_adaptive or fixed");
-  if (policy === "fixed") {
-    if (body.fixed_fps == null) rules.fault("fixed_fps", "is required when sampling_policy is fixed");
-    else rules.range("fixed_fps", body.fixed_fps, LIMITS.sampling.fps);
-  }
+  if (body.fixed_fps != null) rules.range("fixed_fps", body.fixed_fps, LIMITS.sampling.fps);
+  else if (policy === "fixed") rules.fault("fixed_fps", "is required when sampling_policy is fixed");
   return policy ?? "source_fps_adaptive";
 }
 

@@ -35,6 +35,7 @@ export interface IngestAnswer {
   readonly run_id: string;
   readonly status: "processing";
   readonly decoded_frames: number;
+  readonly truncated: boolean;
   readonly source_uri: string;
   readonly sampling_policy: string;
   readonly source_fps: number | null;
@@ -88,6 +89,7 @@ export class Ingest {
         run_id: runId,
         status: "processing",
         decoded_frames: decoded.signals.count,
+        truncated: decoded.isTruncated,
         source_uri: source.uri,
         sampling_policy: plan.policy,
         source_fps: plan.sourceFps,
@@ -160,6 +162,7 @@ async function framesDecodedJson(facts: {
     source_fps: plan.sourceFps,
     sample_fps: plan.sampleFps,
     decoded_frames: signals.count,
+    truncated: decoded.isTruncated,
     width: decoded.width,
     height: decoded.height,
     pixel_format: decoded.pixelFormat,

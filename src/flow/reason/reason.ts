@@ -60,6 +60,8 @@ export interface Reasoned {
   readonly markers: readonly Marker[];
   readonly lag: LagPercentiles;
   readonly spent: Spent;
+  /** Whether `max_frames` ended the decode, and not the source. */
+  readonly isTruncated: boolean;
   /** Whether the response has the rows. */
   readonly includesRows: boolean;
 }
@@ -195,6 +197,7 @@ export class Reason {
       markers,
       lag: chunks.lag(),
       spent: chunks.spent(),
+      isTruncated: stream.isTruncated,
       includesRows: plan.includeFrameMetadata,
     };
     await this.#commitEnd(call, reasoned);

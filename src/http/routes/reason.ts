@@ -22,7 +22,7 @@ export const REASON_ROUTES: readonly Route[] = [
 
 /** `generated` counts the rows that were computed, whether or not they are in the response. */
 function* reasonJson(reasoned: Reasoned): Iterable<string> {
-  const { context, frames, chunks, markers, lag, spent, includesRows } = reasoned;
+  const { context, frames, chunks, markers, lag, spent, isTruncated, includesRows } = reasoned;
   const rows = frames.gate.count;
   const head = JSON.stringify({
     request_id: context.requestId,
@@ -30,6 +30,7 @@ function* reasonJson(reasoned: Reasoned): Iterable<string> {
     generated: rows,
     markers_emitted: markers.length,
     decoded_frames: rows,
+    truncated: isTruncated,
     sample_fps: context.sampleFps,
     lag_p95_ms: lag.p95Ms,
     lag_p99_ms: lag.p99Ms,

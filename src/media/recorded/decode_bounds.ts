@@ -51,6 +51,14 @@ export function isEndless({ input, info }: Pick<DecodeScope, "input" | "info">):
   return input.path === null && info.durationMs === null;
 }
 
+/**
+ * Frames that ffmpeg decodes for `maxFrames` rows: one more shows whether the source goes on. A camera always does, and nobody
+ * should wait for its next frame.
+ */
+export function framesAndOneMore(scope: Pick<DecodeScope, "input" | "info" | "maxFrames">): number {
+  return scope.maxFrames + (isEndless(scope) ? 0 : 1);
+}
+
 /** Throws a Refusal where no frame was decoded or one of our limits was reached. Frames and then an error are a damaged file. */
 export function refuseFailure(
   outcome: Omit<Outcome, "stdout">,

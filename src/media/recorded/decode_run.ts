@@ -51,6 +51,8 @@ export class DecodeRun implements AsyncDisposable {
   readonly jpegs: TimedJpeg[] = [];
   /** How ffmpeg ended; null until everything that it wrote is in `rows` and `jpegs`. */
   outcome: Omit<Outcome, "stdout"> | null = null;
+  /** With `outcome`: whether a frame came after `maxRows`. */
+  hasMore = false;
 
   readonly #host: DecodeHost;
   readonly #control: Int32Array;
@@ -101,7 +103,7 @@ export class DecodeRun implements AsyncDisposable {
     owned.defer(() => pool.giveBack(worker));
     const fifo = owned.use(await Fifo.make({ mkfifo: tools.mkfifo, directory: tempDir, world, signal }));
     const reading = worker.read(
-      { fifoPath: fifo.path, stream: { control, batchRows, maxRows } },
+      { fifoPath: fifo.path, maxRows, stream: { control, batchRows, maxRows } },
       (batch) => run!.#onRows(batch),
     );
     // If the guard were closed before the worker has opened the pipe, the worker would wait for a writer for ever.
@@ -167,7 +169,7 @@ export class DecodeRun implements AsyncDisposable {
       this.#failure ??= { error };
       this.stop("killed");
     };
-    reading.finished.catch(fail);
+    reading.finished.then(({ hasMore }) => void (this.hasMore = hasMore), fail);
     const jpegs = this.#tool.stdout
       ? readJpegs(this.#tool.stdout, {
         bytes: () => Atomics.add(this.#control, CONTROL.reads, 1),

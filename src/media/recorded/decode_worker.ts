@@ -8,6 +8,8 @@ import { CONTROL, type RowBatch, type StreamOrder } from "./stream_order.ts";
 /** An order to the worker: read the NUT stream in this pipe to its end. */
 export interface DecodeOrder {
   readonly fifoPath: string;
+  /** Frames that become rows; of those after them it only matters whether there are any. */
+  readonly maxRows: number;
   /** With it, rows are sent in batches, as far as they are granted; without it, all at the end. */
   readonly stream?: StreamOrder;
 }
@@ -21,7 +23,7 @@ export type DecodeReport =
   | { readonly kind: "ready" }
   | { readonly kind: "opened" }
   | { readonly kind: "rows"; readonly batch: RowBatch }
-  | { readonly kind: "done"; readonly signals: SignalColumns }
+  | { readonly kind: "done"; readonly signals: SignalColumns; readonly hasMore: boolean }
   | { readonly kind: "failed"; readonly message: string };
 
 /**
@@ -55,21 +57,25 @@ scope.onmessage = ({ data: order }) => {
     filter.reset();
     reader.reset();
     const stream = order.stream ? new RowStream(order.stream) : null;
-    readPlanes(fifo, stream);
+    const hasMore = readPlanes(fifo, stream, order.maxRows);
     filter.finish();
     stream?.post();
-    scope.postMessage({ kind: "done", signals: stream ? filter.takeFinalRows() : filter.columns() });
+    scope.postMessage({ kind: "done", signals: stream ? filter.takeFinalRows() : filter.columns(), hasMore });
   } catch (error) {
     scope.postMessage({ kind: "failed", message: error instanceof Error ? error.message : String(error) });
   }
 };
 scope.postMessage({ kind: "ready" });
 
-/** The hot loop: allocates nothing. A frame that is cut off by the end of the stream is dropped: the decoder was stopped. */
-function readPlanes(fifo: Deno.FsFile, stream: RowStream | null): void {
+/**
+ * The hot loop: allocates nothing. A frame that is cut off by the end of the stream is dropped: the decoder was stopped.
+ * Returns whether a frame came after the last row.
+ */
+function readPlanes(fifo: Deno.FsFile, stream: RowStream | null, maxRows: number): boolean {
   const staging = filter.staging;
   let firstPts = NaN;
   let lastMs = 0;
+  let hasMore = false;
   let pauseAt = stream ? stream.firstPause : Infinity;
   /** The unparsed bytes are `[at, CARRY_BYTES + got)`. `at` may be after them, while a skipped element is not complete. */
   let at = CARRY_BYTES;
@@ -79,6 +85,10 @@ function readPlanes(fifo: Deno.FsFile, stream: RowStream | null): void {
     for (let next = reader.read(staging, at, end); next !== -1; next = reader.read(staging, at, end)) {
       at = next;
       if (!reader.hasFrame) continue;
+      if (filter.count >= maxRows) {
+        hasMore = true;
+        continue;
+      }
       if (reader.frameBytes !== PLANE_BYTES) throw new Error(`a plane of ${reader.frameBytes} bytes`);
       if (Number.isNaN(firstPts)) {
         firstPts = reader.framePts;
@@ -88,12 +98,13 @@ function readPlanes(fifo: Deno.FsFile, stream: RowStream | null): void {
       if (ms > lastMs) lastMs = ms;
       filter.push(reader.frameOffset, lastMs);
       if (filter.count >= pauseAt) pauseAt = stream!.pause();
-      if (pauseAt === CONTROL.stop) return;
+      if (pauseAt === CONTROL.stop) return hasMore;
     }
     if (end - at > CARRY_BYTES) throw new Error("an element that does not fit the staging area");
     if (at < end) staging.copyWithin(CARRY_BYTES - (end - at), at, end);
     at = CARRY_BYTES - (end - at);
   }
+  return hasMore;
 }
 
 /** Sends final rows while a stream is read. Stops the reading, and so ffmpeg, until more rows are granted. */

@@ -23,11 +23,12 @@ import {
   decodeCpuSeconds,
   decodeDeadlineMs,
   type DecodeScope,
+  framesAndOneMore,
   isEndless,
   refuseFailure,
 } from "./decode_bounds.ts";
 import { FrameStream, type FrameStreamRequest } from "./frame_stream.ts";
-import { type DecodeWorker, DecodeWorkerPool } from "./worker_pool.ts";
+import { type DecodeWorker, DecodeWorkerPool, type ReadRows } from "./worker_pool.ts";
 
 export interface DecoderOptions {
   readonly tools: Tools;
@@ -52,6 +53,8 @@ export interface DecodeRequest {
 export interface DecodedSignals {
   /** At least one frame. Times are exact, in milliseconds from the first frame, not rounded. */
   readonly signals: SignalColumns;
+  /** Whether `maxFrames` ended the decode, and not the source. */
+  readonly isTruncated: boolean;
   /** Pixels as displayed, before the crop. */
   readonly width: number;
   readonly height: number;
@@ -121,9 +124,10 @@ export class Decoder implements AsyncDisposable {
         : fullFrame(video.width, video.height);
       const gate = isEndless(request) ? this.#streams : this.#decodes;
       using _place = await gate.acquire({ signal });
-      const signals = await this.#decode({ ...request, coordinates }, signal);
+      const { signals, hasMore } = await this.#decode({ ...request, coordinates }, signal);
       return {
         signals,
+        isTruncated: hasMore || (isEndless(request) && signals.count >= request.maxFrames),
         width: video.width,
         height: video.height,
         pixelFormat: video.pixelFormat,
@@ -176,7 +180,7 @@ export class Decoder implements AsyncDisposable {
     this.#pool[Symbol.dispose]();
   }
 
-  async #decode(subject: DecodeSubject & DecodeScope, signal: AbortSignal): Promise<SignalColumns> {
+  async #decode(subject: DecodeSubject & DecodeScope, signal: AbortSignal): Promise<ReadRows> {
     const { tools, tempDir, world } = this.#options;
     const worker = await this.#pool.take();
     try {
@@ -184,11 +188,12 @@ export class Decoder implements AsyncDisposable {
       const deadlineMs = decodeDeadlineMs(subject);
       const args = [
         ...inputArgs(subject),
-        ...planeOutput(subject, { maxFrames: subject.maxFrames, fifoPath: fifo.path }),
+        ...planeOutput(subject, { maxFrames: framesAndOneMore(subject), fifoPath: fifo.path }),
       ];
-      const { signals, outcome } = await readWhile(
+      const { outcome, ...rows } = await readWhile(
         worker,
         fifo,
+        subject.maxFrames,
         (workerFailed) =>
           run(tools.ffmpeg, args, {
             world,
@@ -200,8 +205,8 @@ export class Decoder implements AsyncDisposable {
           }),
       );
       const limit = `decoding took longer than ${deadlineMs / 1000} s`;
-      refuseFailure(outcome, signals.count, { isEndless: isEndless(subject), limit });
-      return signals;
+      refuseFailure(outcome, rows.signals.count, { isEndless: isEndless(subject), limit });
+      return rows;
     } finally {
       this.#pool.giveBack(worker);
     }
@@ -238,9 +243,10 @@ const PROBE_CPU_SECONDS = 20;
 async function readWhile(
   worker: DecodeWorker,
   fifo: Fifo,
+  maxRows: number,
   write: (workerFailed: AbortSignal) => Promise<Outcome>,
-): Promise<{ signals: SignalColumns; outcome: Outcome }> {
-  const reading = worker.read({ fifoPath: fifo.path });
+): Promise<ReadRows & { outcome: Outcome }> {
+  const reading = worker.read({ fifoPath: fifo.path, maxRows });
   // If the guard were closed before the worker has opened the pipe, the worker would wait for a writer for ever.
   await reading.opened;
   const workerFailed = new AbortController();
@@ -248,7 +254,7 @@ async function readWhile(
   try {
     const outcome = await write(workerFailed.signal);
     fifo.closeGuard();
-    return { signals: await reading.finished, outcome };
+    return { ...await reading.finished, outcome };
   } finally {
     fifo.closeGuard();
     await reading.finished.catch(() => {/* already reported through `workerFailed` */});

@@ -5,7 +5,13 @@ import { chosenPositions } from "../../model/reason/chunks.ts";
 import { expectedFps, type SamplingPlan } from "../../model/frames/sampling.ts";
 import type { SignalColumns } from "../../model/frames/signals.ts";
 import { type DecodeSubject, inputArgs, jpegOutput, type JpegSize, planeOutput } from "./decode_args.ts";
-import { decodeCpuSeconds, decodeDeadlineMs, isEndless, refuseFailure } from "./decode_bounds.ts";
+import {
+  decodeCpuSeconds,
+  decodeDeadlineMs,
+  framesAndOneMore,
+  isEndless,
+  refuseFailure,
+} from "./decode_bounds.ts";
 import { type DecodeHost, DecodeRun } from "./decode_run.ts";
 import { FrameChoice, jpegSize, selectFrames, selectTimes } from "./frame_choice.ts";
 import { FrameJpegs } from "./frame_jpegs.ts";
@@ -85,6 +91,9 @@ export class FrameStream implements AsyncDisposable {
   /** Resolves when all resources are released: after the end, a failure, or disposing. */
   readonly closed: Promise<void>;
 
+  /** Whether `maxFrames` ended the decode, and not the source; true with the last chunk at the earliest. */
+  isTruncated = false;
+
   readonly #host: DecodeHost;
   readonly #request: FrameStreamRequest;
   readonly #subject: DecodeSubject;
@@ -159,7 +168,7 @@ export class FrameStream implements AsyncDisposable {
             threads: isLive ? 1 : 2,
           })
           : []),
-        ...planeOutput(subject, { maxFrames: request.maxFrames, fifoPath }),
+        ...planeOutput(subject, { maxFrames: framesAndOneMore(request), fifoPath }),
       ],
       hasJpegs: choice !== null,
       batchRows: request.chunks.by === "count" ? Math.min(request.chunks.size, BATCH_ROWS) : BATCH_ROWS,
@@ -254,7 +263,7 @@ export class FrameStream implements AsyncDisposable {
   async #cutChunk(count: number): Promise<DecodedChunk> {
     const firstFrame = this.#rows.first;
     const chosen = this.#chosen(count);
-    if (this.#rows.end >= this.#request.maxFrames) this.#run.stop("killed");
+    if (this.#rows.end >= this.#request.maxFrames) await this.#endRun();
     if (this.#jpegs) await this.#decodeAgain(this.#jpegs, chosen);
     const signals = this.#rows.take(count);
     const images = chosen.flatMap((frame) => {
@@ -264,6 +273,16 @@ export class FrameStream implements AsyncDisposable {
     this.#jpegs?.dropTaken();
     this.#run.grant(this.#rows.first + this.#readAhead);
     return { index: this.#chunks++, firstFrame, signals, images };
+  }
+
+  /** After the last row: lets ffmpeg come to the frame after it, which shows whether the source goes on. */
+  async #endRun(): Promise<void> {
+    while (!this.#run.outcome && !isEndless(this.#request) && !this.#signal.aborted) {
+      await this.#run.wait();
+      this.#collect();
+    }
+    this.isTruncated = this.#run.hasMore || isEndless(this.#request);
+    this.#run.stop("killed");
   }
 
   /** Takes over what has come from ffmpeg. */

@@ -29,10 +29,18 @@ export class DecodeWorkerPool implements Disposable {
   }
 }
 
+/** What an order gave. */
+export interface ReadRows {
+  /** Empty for a stream, whose rows were sent before. */
+  readonly signals: SignalColumns;
+  /** Whether a frame came after the last row that was asked for. */
+  readonly hasMore: boolean;
+}
+
 /** The progress of one order; `finished` also rejects when `opened` does. */
 export interface Reading {
   readonly opened: Promise<void>;
-  readonly finished: Promise<SignalColumns>;
+  readonly finished: Promise<ReadRows>;
 }
 
 /** One Worker that may read the given folders and its own code, and nothing else. */
@@ -40,7 +48,7 @@ export class DecodeWorker implements Disposable {
   readonly #worker: Worker;
   readonly #ready = Promise.withResolvers<void>();
   #opened = Promise.withResolvers<void>();
-  #finished = Promise.withResolvers<SignalColumns>();
+  #finished = Promise.withResolvers<ReadRows>();
   #onRows: (batch: RowBatch) => void = () => {};
   #isBroken = false;
 
@@ -73,7 +81,7 @@ export class DecodeWorker implements Disposable {
   read(order: DecodeOrder, onRows: (batch: RowBatch) => void = () => {}): Reading {
     this.#onRows = onRows;
     this.#opened = Promise.withResolvers<void>();
-    this.#finished = Promise.withResolvers<SignalColumns>();
+    this.#finished = Promise.withResolvers<ReadRows>();
     const reading = { opened: this.#opened.promise, finished: this.#finished.promise };
     // A caller that awaits one of them gets the failure; the other must not become an unhandled rejection.
     reading.opened.catch(() => {});
@@ -91,7 +99,7 @@ export class DecodeWorker implements Disposable {
     if (report.kind === "ready") this.#ready.resolve();
     else if (report.kind === "opened") this.#opened.resolve();
     else if (report.kind === "rows") this.#onRows(report.batch);
-    else if (report.kind === "done") this.#finished.resolve(report.signals);
+    else if (report.kind === "done") this.#finished.resolve(report);
     else this.#fail(report.message);
   }
 

@@ -87,6 +87,7 @@ export const framesDecoded = open({
   source_fps: fps.nullable().describe("Null when the source does not say"),
   sample_fps: fps,
   decoded_frames: positive,
+  truncated: z.boolean().optional().describe("Whether `max_frames` ended the decode, and not the source"),
   width: positive,
   height: positive,
   pixel_format: text,

@@ -21,8 +21,9 @@ export interface SamplingRequest {
 }
 
 /**
- * Decides the rate. 422 on `sampling_policy` (unknown policy) or `fixed_fps` (a fixed rate that is missing or out of
- * range). Under the adaptive policy the rates of the caller are used only for a source of unknown rate and never refused.
+ * Decides the rate. 422 on `sampling_policy` (unknown policy), on `fixed_fps` and `sample_fps` (out of range under any
+ * policy), and on `fixed_fps` where a fixed rate is missing. Under the adaptive policy the rates of the caller are used only
+ * for a source of unknown rate.
  */
 export function planSampling(
   request: SamplingRequest,
@@ -31,6 +32,8 @@ export function planSampling(
 ): SamplingPlan {
   const policy = parseSamplingPolicy(request.policy);
   if (!policy) throw refuse.invalid("sampling_policy", "must be source_fps_adaptive or fixed");
+  checkRate("fixed_fps", request.fixedFps);
+  if (route === "ingest") checkRate("sample_fps", request.sampleFps);
   const sampleFps = policy === "fixed" ? fixedRate(request, route) : adaptiveRate(request, sourceFps, route);
   return { policy, sampleFps, sourceFps };
 }
@@ -62,15 +65,17 @@ export function expectedFps({ sampleFps, sourceFps }: SamplingPlan): number {
   return Math.min(sampleFps, sourceFps ?? sampleFps);
 }
 
-function fixedRate(request: SamplingRequest, route: "ingest" | "reason"): number {
+function checkRate(field: string, rate: number | null | undefined): void {
   const { minimum, maximum } = LIMITS.sampling.fps;
+  if (rate == null || (rate >= minimum && rate <= maximum)) return;
+  throw refuse.invalid(field, `must be from ${minimum} to ${maximum}: got ${rate}`);
+}
+
+function fixedRate(request: SamplingRequest, route: "ingest" | "reason"): number {
   const rate = route === "ingest"
     ? request.sampleFps ?? request.fixedFps
     : request.fixedFps ?? LIMITS.sampling.fixedFpsReason;
   if (rate == null) throw refuse.invalid("fixed_fps", "is required when sampling_policy is fixed");
-  if (!(rate >= minimum && rate <= maximum)) {
-    throw refuse.invalid("fixed_fps", `must be from ${minimum} to ${maximum}: got ${rate}`);
-  }
   return rate;
 }
 

@@ -194,9 +194,7 @@ export function readReason(body: ReasonBody, facts: ReasonFacts): ReasonPlan {
 function checkSampling(rules: FieldRules, body: ReasonBody): void {
   const policy = parseSamplingPolicy(body.sampling_policy);
   if (policy === null) rules.fault("sampling_policy", "must be source_fps_adaptive or fixed");
-  if (policy === "fixed") {
-    rules.range("fixed_fps", body.fixed_fps ?? LIMITS.sampling.fixedFpsReason, LIMITS.sampling.fps);
-  }
+  if (body.fixed_fps != null) rules.range("fixed_fps", body.fixed_fps, LIMITS.sampling.fps);
 }
 
 function readChunking(

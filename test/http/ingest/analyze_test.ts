@@ -209,6 +209,7 @@ Deno.test("what analyze refuses is 422 on the field that is wrong, and appends n
   await check({ frames: [one], sampling_policy: "none" }, ["sampling_policy"]);
   await check({ frames: [one], sampling_policy: "fixed" }, ["fixed_fps"]);
   await check({ frames: [one], sampling_policy: "fixed", fixed_fps: 0.1 }, ["fixed_fps"]);
+  await check({ frames: [one], fixed_fps: 121 }, ["fixed_fps"]);
   await check({ frames: [one], sample_fps: 2 }, ["sample_fps"]);
   assert.equal(
     (await test.call("POST", `/v1/runs/${runId}/analyze`, { frames: [] })).json.error.details[0].field,

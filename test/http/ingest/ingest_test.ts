@@ -38,6 +38,7 @@ Deno.test("a real film becomes sampled frames with signals, rows with coordinate
     run_id: runId,
     status: "processing",
     decoded_frames: 720,
+    truncated: false,
     source_uri: FILM,
     sampling_policy: "source_fps_adaptive",
     source_fps: 24,
@@ -105,7 +106,20 @@ Deno.test("a fixed rate samples by time, and max_frames ends the decode", async 
   const preferred = await ingest({ sampling_policy: "fixed", fixed_fps: 2, sample_fps: 1 });
   assert.equal(preferred.json.sample_fps, 1);
   const default512 = await ingest({});
-  assert.equal(default512.json.decoded_frames, 512);
+  assert.deepEqual([default512.json.decoded_frames, default512.json.truncated], [512, true]);
+  const all = await ingest({ max_frames: 720 });
+  assert.deepEqual([all.json.decoded_frames, all.json.truncated], [720, false]);
+  assert.equal(
+    (await ingest({ sampling_policy: "fixed", fixed_fps: 2, max_frames: 60 })).json.truncated,
+    false,
+  );
+  assert.equal(
+    (await ingest({ sampling_policy: "fixed", fixed_fps: 2, max_frames: 59 })).json.truncated,
+    true,
+  );
+  const stored = await test.call("GET", `/v1/runs/${runId}/events?kind=frames_decoded`);
+  assert.match(stored.text, /"decoded_frames":512,"truncated":true/);
+  assert.match(stored.text, /"decoded_frames":720,"truncated":false/);
   const three = await ingest({ max_frames: 3, stream_id: "door" });
   assert.equal(three.json.decoded_frames, 3);
 });
@@ -137,6 +151,8 @@ Deno.test("what ingest refuses is 422 on its field, the run stays usable and not
   await check({ source_uri: FILM, sampling_policy: "fixed" }, "fixed_fps");
   await check({ source_uri: FILM, sampling_policy: "fixed", fixed_fps: 0.1 }, "fixed_fps");
   await check({ source_uri: FILM, sampling_policy: "fixed", fixed_fps: 121 }, "fixed_fps");
+  await check({ source_uri: FILM, fixed_fps: 121 }, "fixed_fps");
+  await check({ source_uri: FILM, sample_fps: 0 }, "sample_fps");
   await check({ source_uri: FILM, max_frames: 0 }, "max_frames");
   await check({ source_uri: FILM, max_frames: 500_001 }, "max_frames");
   await check({ source_uri: FILM, frames: 3 }, "frames");

@@ -120,6 +120,7 @@ Deno.test("a film goes past the model chunk by chunk, and everything that was fo
     generated: 30,
     markers_emitted: 1,
     decoded_frames: 30,
+    truncated: false,
     sample_fps: 1,
     lag_p95_ms: 0,
     lag_p99_ms: 0,
@@ -761,7 +762,7 @@ Deno.test("a portrait, an odd size and other containers are reasoned on like any
   for (const clip of ["intel_bottle.mp4", "own_screenrec.mp4"]) {
     const { answer } = await at.reason({ source_uri: join(CLIPS, clip), fixed_fps: 1, max_frames: 7 });
     assert.equal(answer.status, 200, answer.text);
-    assert.equal(answer.json.decoded_frames, 7);
+    assert.deepEqual([answer.json.decoded_frames, answer.json.truncated], [7, true]);
   }
   assert.equal(at.model.requests.length, 4);
 });
