@@ -103,7 +103,7 @@ export function preparePlaces(
     dataDir,
     uploadRoot: hasDataDir ? uploadRoot() : "",
     tempDir: hasDataDir ? owned("SERVICE_DATA_DIR", join(dataDir, "tmp")) : "",
-    operatorRoots: (config.ingestFileRoots ?? []).map(operatorRoot),
+    ingestRoots: (config.ingestFileRoots ?? []).map(ingestRoot),
     codeDirs: [here, join(here, "..", "wasm")],
   };
 
@@ -135,7 +135,7 @@ export function preparePlaces(
     }
   }
 
-  function operatorRoot(path: string): string {
+  function ingestRoot(path: string): string {
     try {
       const real = Deno.realPathSync(path);
       if (Deno.statSync(real).isDirectory) return real;

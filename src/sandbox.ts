@@ -40,9 +40,9 @@ export type ServiceOrder = { readonly type: "start"; readonly start: Start } | {
 export function permissionsOf(
   { config, tools, places }: Pick<Start, "config" | "tools" | "places">,
 ): Deno.PermissionOptionsObject {
-  const { dataDir, uploadRoot, tempDir, operatorRoots, codeDirs } = places;
+  const { dataDir, uploadRoot, tempDir, ingestRoots, codeDirs } = places;
   return {
-    read: [dataDir, uploadRoot, tempDir, ...operatorRoots, ...codeDirs],
+    read: [dataDir, uploadRoot, tempDir, ...ingestRoots, ...codeDirs],
     // Sending to a Unix socket needs the permission to write to its path.
     write: [
       dataDir,

@@ -29,7 +29,7 @@ async function probeFromInside(): Promise<{ probes: Record<string, Probe>; root:
       dataDir: join(root, "data"),
       uploadRoot: join(root, "uploads"),
       tempDir: join(root, "data", "tmp"),
-      operatorRoots: [join(root, "media")],
+      ingestRoots: [join(root, "media")],
       codeDirs: [join(PROJECT_ROOT, "src"), join(PROJECT_ROOT, "wasm")],
     },
   });

@@ -9,7 +9,7 @@ export interface Family {
   /** Upper bounds of a histogram, ascending, without +Inf. */
   readonly buckets?: readonly number[];
   /** Value of a gauge before it is set; 0 when left out. */
-  readonly first?: number;
+  readonly initialValue?: number;
 }
 
 const PROVIDERS = ["vllm", "sglang", "gemini", "mlx"] as const;
@@ -19,8 +19,8 @@ function counter(help: string) {
   return { type: "counter", help } as const;
 }
 
-function gauge(help: string, first = 0) {
-  return { type: "gauge", help, first } as const;
+function gauge(help: string, initialValue = 0) {
+  return { type: "gauge", help, initialValue } as const;
 }
 
 function histogram(help: string, buckets: readonly number[]) {

@@ -29,7 +29,7 @@ type ValueArguments<F extends FamilyName, V> = LabelsOf<F> extends undefined ? [
  *
  *     metrics.add("service_runs_created_total");
  *     metrics.add("service_infer_requests_total", { provider: "vllm", status: "ok" });
- *     metrics.read("service_timeline_events_total", () => timeline.lastSeq);
+ *     metrics.observeValue("service_timeline_events_total", () => timeline.lastSeq);
  */
 export class Metrics {
   readonly #registry = new Registry();
@@ -45,25 +45,25 @@ export class Metrics {
 
   /** Adds to a counter, one by default. The amount must not be negative. */
   add<F extends CounterName>(family: F, ...rest: AddArguments<F>): void {
-    const [labels, amount] = split<number>(rest);
+    const [labels, amount] = labelsAndValue<number>(rest);
     this.#counters.get(family)!.inc(labels, amount ?? 1);
   }
 
   /** Sets a gauge. */
   set<F extends GaugeName>(family: F, ...rest: ValueArguments<F, number>): void {
-    const [labels, value] = split<number>(rest);
+    const [labels, value] = labelsAndValue<number>(rest);
     this.#gauges.get(family)!.set(labels, value!);
   }
 
   /** Adds one measurement to a histogram, in the unit at the end of the name of the family. */
   observe<F extends HistogramName>(family: F, ...rest: ValueArguments<F, number>): void {
-    const [labels, value] = split<number>(rest);
+    const [labels, value] = labelsAndValue<number>(rest);
     this.#histograms.get(family)!.observe(labels, value!);
   }
 
   /** Registers `read`, called at every scrape, for the value of a counter or gauge that another module owns. */
-  read<F extends CounterName | GaugeName>(family: F, ...rest: ValueArguments<F, () => number>): void {
-    const [labels, read] = split<() => number>(rest);
+  observeValue<F extends CounterName | GaugeName>(family: F, ...rest: ValueArguments<F, () => number>): void {
+    const [labels, read] = labelsAndValue<() => number>(rest);
     const readers = this.#readers.get(family) ?? [];
     readers.push({ labels, read: read! });
     this.#readers.set(family, readers);
@@ -98,7 +98,7 @@ export class Metrics {
           for (const { labels, read } of readers()) this.set(labels, read());
         },
       });
-      for (const labels of combinations) gauge.set(labels, family.first ?? 0);
+      for (const labels of combinations) gauge.set(labels, family.initialValue ?? 0);
       this.#gauges.set(name, gauge);
     } else {
       const histogram = new Histogram({ ...shared, buckets: [...family.buckets ?? []] });
@@ -110,8 +110,8 @@ export class Metrics {
 
 type LabelValues = Record<string, string>;
 
-/** LabelValues come first where a family has them; the value or reader is last. */
-function split<V>(rest: readonly unknown[]): [LabelValues, V | undefined] {
+/** Of the arguments of a call: the labels, where the family has them, and then the value or the reader of it. */
+function labelsAndValue<V>(rest: readonly unknown[]): [LabelValues, V | undefined] {
   const [first, second] = rest;
   return typeof first === "object" && first !== null
     ? [first as LabelValues, second as V | undefined]

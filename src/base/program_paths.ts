@@ -16,7 +16,7 @@ export interface Places {
   readonly uploadRoot: string;
   /** For named pipes and files that live as long as one request. */
   readonly tempDir: string;
-  readonly operatorRoots: readonly string[];
+  readonly ingestRoots: readonly string[];
   /** The service's own code and kernels. */
   readonly codeDirs: readonly string[];
 }

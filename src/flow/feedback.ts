@@ -39,7 +39,7 @@ export class Feedback {
   /** Keeps the list up to date until it is disposed. */
   observe(): Disposable {
     return this.#timeline.observe((run, seq, kind) => {
-      if (kind === KIND && this.#seqs !== undefined) addTo(this.#seqs, run.principalKey, seq);
+      if (kind === KIND && this.#seqs !== undefined) addSeq(this.#seqs, run.principalKey, seq);
     });
   }
 
@@ -66,7 +66,7 @@ export class Feedback {
     this.#seqs ??= this.#read();
     const seqs = this.#seqs.get(caller.principalKey)?.slice() ?? [];
     for (let start = 0; start < seqs.length; start += BATCH_EVENTS) {
-      yield seqs.slice(start, start + BATCH_EVENTS).flatMap((seq) => this.#item(seq));
+      yield seqs.slice(start, start + BATCH_EVENTS).flatMap((seq) => this.#itemOrNone(seq));
     }
   }
 
@@ -76,13 +76,13 @@ export class Feedback {
     for (const batch of this.#timeline.readAll({ kinds: new Set([KIND]) })) {
       for (const { runId, seq } of batch) {
         const run = this.#timeline.view.run(runId);
-        if (run) addTo(seqs, run.principalKey, seq);
+        if (run) addSeq(seqs, run.principalKey, seq);
       }
     }
     return seqs;
   }
 
-  #item(seq: number): FeedbackItem[] {
+  #itemOrNone(seq: number): FeedbackItem[] {
     const stored = this.#timeline.readOne(seq);
     if (!stored || this.#timeline.view.run(stored.runId)?.deleted !== false) return [];
     const { session_id, rating, category, feedback } = JSON.parse(stored.payload);
@@ -99,7 +99,7 @@ export class Feedback {
   }
 }
 
-function addTo(seqs: Map<string, number[]>, principalKey: string, seq: number): void {
+function addSeq(seqs: Map<string, number[]>, principalKey: string, seq: number): void {
   const own = seqs.get(principalKey);
   if (own === undefined) seqs.set(principalKey, [seq]);
   else own.push(seq);

@@ -1,6 +1,6 @@
 /** Opens a `source_uri`, local or remote, as an input that ffmpeg can decode. See docs/api.md#sources. */
 
-import { Gate } from "../base/gate.ts";
+import { PermitQueue } from "../base/permit_queue.ts";
 import { Refusal } from "../base/refusal.ts";
 import type { World } from "../base/world.ts";
 import { fetchedInput, fileInput, hlsInput, type MediaInput, rtspInput } from "../media/input.ts";
@@ -43,7 +43,7 @@ export class Sources implements Disposable {
   readonly #options: SourcesOptions;
   readonly #agent: PinnedAgent;
   readonly #allowedNetworks: readonly IpNetwork[];
-  readonly #fetches = new Gate({
+  readonly #fetches = new PermitQueue({
     limit: FETCHES_MAX,
     waiterLimit: WAITERS_MAX,
     what: "fetches of remote sources",

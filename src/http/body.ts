@@ -8,10 +8,10 @@ import { shapeMessage } from "../model/api/shape_message.ts";
 import { hasLongInteger, parseExactJson } from "../model/exact_json.ts";
 import { Rejection } from "./reply.ts";
 
-/** Faults in one response: ten thousand samples with the same mistake must not make a response larger than the request. */
+/** Most faults in one response: without it, many samples with the same mistake would make a response larger than the request. */
 const FAULTS_MAX = 64;
 
-/** What reading a body needs of a `RouteCall`. */
+/** The part of a `RouteCall` that is needed to read its body. */
 export interface BodyCall {
   readonly request: { readonly raw: Request };
   readonly world: Sleeper;

@@ -16,13 +16,14 @@ export interface Credits {
 
 /**
  * ```
- *   keyframe ─[32]─┐                                     ┌─ acknowledge { pictures, evidence, audioWindows }
- *   clip ─────[1]──┤                                     ▼
- *   zone ─────[8]──┼──▶ report ──▶ the other side works on it ──▶
- *   trigger ──[8]──┤    no credit: no report is made, and it is counted as dropped
- *   audio ────[2]──┘
+ *   keyframe ──────[32 credits]─┐
+ *   clip ──────────[1]──────────┤
+ *   zone, trigger ─[8 together]─┼──▶ report ──▶ the session on the HTTP thread
+ *   audio window ──[2]──────────┘                   │
+ *        ▲                                          │
+ *        └───── acknowledgement gives credits back ◀┘
  * ```
- * A clip is sent only when the one before it is acknowledged: clips are not queued, the next one is made later.
+ * Without a credit no report is made, and it is counted as dropped. A session has keyframes or clips, never both. A clip is sent only when the one before it is acknowledged: clips are not queued, the next one is made later.
  */
 export class Outbox {
   readonly #sessionId: string;

@@ -7,12 +7,12 @@ import { run } from "./process.ts";
 const MKFIFO_DEADLINE_MS = 5_000;
 
 /**
- * The guard is a descriptor of this process that has both ends open:
+ * The guard is a file descriptor of this process, open for reading and writing:
  *
  * ```
- * ffmpeg --write--> FIFO --read--> worker       the worker can open the pipe before ffmpeg has started,
- *          guard --both ends--/                 ffmpeg never gets SIGPIPE for want of a reader,
- *                                               and the worker reads end of file when the guard is closed
+ * ffmpeg --write--> FIFO --read--> worker       opening never blocks: the guard is the other end,
+ *             guard (both)                      ffmpeg gets no SIGPIPE while there is no worker,
+ *                                               the worker gets end of file once ffmpeg and the guard are closed
  * ```
  */
 export class Fifo implements AsyncDisposable {
@@ -46,7 +46,7 @@ export class Fifo implements AsyncDisposable {
     }
   }
 
-  /** Call when the writer has ended: the reader then gets the rest of the pipe's bytes and end of file. */
+  /** Call it when the writer has ended. The reader then gets the remaining bytes, and end of file. */
   closeGuard(): void {
     this.#guard?.close();
     this.#guard = null;

@@ -8,8 +8,8 @@ export function mediaFault(reason: string): Refusal {
 }
 
 /**
- * The reason in a tool's standard error. `head` is the start of the file: for a file that only has the name of an MP4, ffmpeg
- * says that the index is missing, but it is no MP4 at all.
+ * The reason for the text that a tool wrote to stderr. `head` is the start of the file. It is needed because ffmpeg reports a
+ * missing index also for a file that is not an MP4 and is only named like one.
  */
 export function reasonIn(stderr: string, head?: Uint8Array): string {
   if (/moov atom not found/.test(stderr) && head && !isIsoMedia(head)) return NOT_MEDIA;
@@ -19,7 +19,7 @@ export function reasonIn(stderr: string, head?: Uint8Array): string {
 const NOT_FETCHED = "it cannot be fetched from its server";
 const NOT_MEDIA = "it is not a media file, or it is damaged beyond reading";
 
-/** The first row that matches decides, so specific patterns come before general ones. */
+/** The first pattern that matches is used, so specific patterns come before general ones. */
 const REASONS: readonly (readonly [RegExp, string])[] = [
   [/protocol '.*' not on whitelist/i, "it refers to something that may not be fetched"],
   [/certificate/i, "the certificate of its server is not trusted"],

@@ -5,7 +5,7 @@ import { mediaFault } from "./media_fault.ts";
 
 export interface SourcePolicy {
   /** Real paths; their files are shared by all callers. */
-  readonly operatorRoots: readonly string[];
+  readonly ingestRoots: readonly string[];
   /** Real path; each file in it belongs to the caller whose owner prefix its name begins with. */
   readonly uploadRoot: string;
   /** `public` in open mode. */
@@ -99,7 +99,7 @@ async function visiblePath(absolute: string, policy: SourcePolicy): Promise<stri
     return path === placed && await isOwnUpload(path, policy) ? path : null;
   }
   if (isUnder(policy.uploadRoot, path)) return await isOwnUpload(path, policy) ? path : null;
-  return policy.operatorRoots.some((root) => isUnder(root, path)) ? path : null;
+  return policy.ingestRoots.some((root) => isUnder(root, path)) ? path : null;
 }
 
 /** Uploads lie directly in the upload root. In open mode, names without an owner prefix are visible as well. */

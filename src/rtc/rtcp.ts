@@ -13,7 +13,7 @@ export interface ReportBlock {
   readonly highestSequence: number;
   readonly jitter: number;
   readonly lastSenderReport: number;
-  readonly delaySinceIt: number;
+  readonly delaySinceSenderReport: number;
 }
 
 const BLOCK_BYTES = 24;
@@ -29,7 +29,7 @@ export function receiverReport(ssrc: number, blocks: readonly ReportBlock[]): Ui
     view.setUint32(at + 8, block.highestSequence >>> 0);
     view.setUint32(at + 12, block.jitter >>> 0);
     view.setUint32(at + 16, block.lastSenderReport);
-    view.setUint32(at + 20, block.delaySinceIt >>> 0);
+    view.setUint32(at + 20, block.delaySinceSenderReport >>> 0);
   }
   return bytes;
 }
@@ -40,7 +40,7 @@ export function genericNack(
   mediaSsrc: number,
   sequences: readonly number[],
 ): Uint8Array<ArrayBuffer> {
-  const entries: [first: number, following: number][] = [];
+  const entries: [first: number, followingBits: number][] = [];
   for (const sequence of sequences) {
     const last = entries.at(-1);
     const distance = last ? (sequence - last[0]) & 0xffff : 0;
@@ -48,9 +48,9 @@ export function genericNack(
     else entries.push([sequence, 0]);
   }
   const [bytes, view] = feedback(TRANSPORT_FEEDBACK, 1, ssrc, mediaSsrc, entries.length * 4);
-  for (const [index, [first, following]] of entries.entries()) {
+  for (const [index, [first, followingBits]] of entries.entries()) {
     view.setUint16(12 + index * 4, first);
-    view.setUint16(14 + index * 4, following);
+    view.setUint16(14 + index * 4, followingBits);
   }
   return bytes;
 }
@@ -61,10 +61,10 @@ export function pictureLoss(ssrc: number, mediaSsrc: number): Uint8Array<ArrayBu
 }
 
 /** Full intra request, for publishers that do not support PLI; each request has its own number, modulo 256. */
-export function fullIntra(ssrc: number, mediaSsrc: number, request: number): Uint8Array<ArrayBuffer> {
+export function fullIntra(ssrc: number, mediaSsrc: number, requestNumber: number): Uint8Array<ArrayBuffer> {
   const [bytes, view] = feedback(PAYLOAD_FEEDBACK, 4, ssrc, 0, 8);
   view.setUint32(12, mediaSsrc);
-  view.setUint8(16, request & 0xff);
+  view.setUint8(16, requestNumber & 0xff);
   return bytes;
 }
 

@@ -34,9 +34,9 @@ export async function openStore(
   emptyTempFolder(tempDir); // only its owner may: `Timeline.open` has locked the data directory
   const uploads = Uploads.open(uploadRoot, world);
   const blobs = Blobs.open(dataDir, world);
-  metrics.read("service_timeline_events_total", () => timeline.view.lastSeq);
-  metrics.read("service_timeline_damaged_records_total", () => timeline.stats.damagedRecords);
-  metrics.read("service_timeline_append_failures_total", () => timeline.stats.appendFailures);
+  metrics.observeValue("service_timeline_events_total", () => timeline.view.lastSeq);
+  metrics.observeValue("service_timeline_damaged_records_total", () => timeline.stats.damagedRecords);
+  metrics.observeValue("service_timeline_append_failures_total", () => timeline.stats.appendFailures);
   const searchIndex = opening.use(SearchIndex.open({ timeline, dataDir, world }));
   return { timeline, searchIndex, blobs, uploads };
 }

@@ -57,7 +57,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   await using opening = new AsyncDisposableStack();
   const metrics = new Metrics();
   const outbound = trusted(options.outbound ?? {});
-  const { dataDir, tempDir, operatorRoots, uploadRoot } = places;
+  const { dataDir, tempDir, ingestRoots, uploadRoot } = places;
 
   const store = await openStore(opening, { places, walSync: config.walSync, world, metrics });
   const { timeline } = store;
@@ -66,7 +66,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   const media = await openMedia(opening, { tools, tempDir, world, metrics });
   const work = new RunWork();
   opening.defer(() => work.endAll()); // work of requests that came while the server closed
-  const local = { operatorRoots, uploadRoot };
+  const local = { ingestRoots, uploadRoot };
   const sources = opening.use(new Sources({ world, local, tempDir, toggles: config, outbound }));
   const models = openModels(opening, { config, backends, outbound, world, metrics });
   const follower = new Follower({ timeline, world, metrics, wire: SSE_WIRE });

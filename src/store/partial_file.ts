@@ -10,8 +10,8 @@ import type { World } from "../base/world.ts";
  *                    └────────── dispose ──→ gone
  * ```
  *
- * The name has the two underscores of an upload with an owner, but no owner, so no caller sees it. When the disk is
- * full or fails, the refusal is `storage_unavailable` (503), and the log has the reason. See
+ * The hidden name begins like that of an upload, but with no owner before the two underscores, so no caller can open it. When
+ * the disk is full or fails, the refusal is `storage_unavailable` (503), and the reason is logged. See
  * docs/deployment.md#durability.
  */
 export class PartialFile implements Disposable {
@@ -61,7 +61,7 @@ export class PartialFile implements Disposable {
       await Deno.rename(this.path, path);
       this.#isPublished = true;
       using folder = await Deno.open(dirname(path), { read: true });
-      await folder.sync(); // else a power cut could lose the name
+      await folder.sync(); // without it a power failure could lose the name
     });
   }
 
@@ -89,7 +89,7 @@ export function removeLeftovers(folder: string): void {
       using file = Deno.openSync(path, { write: true });
       if (file.tryLockSync(true)) Deno.removeSync(path);
     } catch (error) {
-      if (!(error instanceof Deno.errors.NotFound)) throw error; // else its writer has published or removed it
+      if (!(error instanceof Deno.errors.NotFound)) throw error; // NotFound: its writer has published or removed it meanwhile
     }
   }
 }

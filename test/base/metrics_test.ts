@@ -16,7 +16,7 @@ Deno.test("every family with every label combination is there before anything ha
     const bucketLines = family.buckets ? family.buckets.length + 3 : 1;
     const lines = samples(text, name);
     assert.equal(lines.length, combinations * bucketLines, name);
-    for (const line of lines) assert.equal(Number(line.split(" ").at(-1)), family.first ?? 0, line);
+    for (const line of lines) assert.equal(Number(line.split(" ").at(-1)), family.initialValue ?? 0, line);
   }
 });
 
@@ -48,9 +48,9 @@ Deno.test("a value of another module is read at every scrape", async () => {
   const metrics = new Metrics();
   let seq = 5;
   let depth = 1;
-  metrics.read("service_timeline_events_total", () => seq);
-  metrics.read("service_infer_admission_waiting", () => depth);
-  metrics.read("service_infer_admission_timeouts_total", { limit: "global" }, () => seq * 2);
+  metrics.observeValue("service_timeline_events_total", () => seq);
+  metrics.observeValue("service_infer_admission_waiting", () => depth);
+  metrics.observeValue("service_infer_admission_timeouts_total", { limit: "global" }, () => seq * 2);
   const scrape = async () => {
     const text = await metrics.text();
     return [

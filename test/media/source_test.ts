@@ -69,7 +69,7 @@ const HIDDEN = /no such file is visible/;
 async function checkAll(rows: readonly Row[], principalKey: string, moreRoots: readonly string[] = []) {
   using places = folders();
   const policy = {
-    operatorRoots: [places.root.path, ...moreRoots.map(places.expand)],
+    ingestRoots: [places.root.path, ...moreRoots.map(places.expand)],
     uploadRoot: places.uploads.path,
     principalKey,
   };

@@ -106,7 +106,7 @@ Deno.test("the sandboxed service reaches the configured socket and no other one"
       dataDir: "/nowhere",
       uploadRoot: "/nowhere",
       tempDir: "/nowhere",
-      operatorRoots: [],
+      ingestRoots: [],
       codeDirs: [],
     },
   });

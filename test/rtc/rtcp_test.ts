@@ -71,7 +71,7 @@ Deno.test("a receiver report has the losses, the jitter and the last sender repo
     highestSequence: 65_599,
     jitter: 0,
     lastSenderReport: 0x0064_8000,
-    delaySinceIt: 65_536,
+    delaySinceSenderReport: 65_536,
   });
   assert.equal(reception.takeBlock(7, 1_500)!.fractionLost, 0);
   const { ssrc, reports } = read(receiverReport(3, [block, { ...block, cumulativeLost: -1 }]));

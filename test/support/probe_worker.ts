@@ -40,7 +40,7 @@ async function probeAll(start: Start): Promise<Record<string, Probe>> {
 }
 
 function serveFilm({ places, tools }: Start): AsyncDisposable & { port: number } {
-  const path = `${places.operatorRoots[0]}/film.mp4`;
+  const path = `${places.ingestRoots[0]}/film.mp4`;
   const film = Deno.readFileSync(path);
   const args = ["-v", "error", "-i", path, "-c", "copy", "-t", "1", "-f", "mpegts", "-"];
   const part = new Deno.Command(tools.ffmpeg, { args, stdin: "null", clearEnv: true }).outputSync().stdout;
@@ -58,9 +58,9 @@ async function probeSystem({ places, tools }: Start): Promise<Record<string, Pro
     "refused: read by ..": () => Deno.readTextFileSync(`${outside}/secret.txt`),
     "refused: list /": () => [...Deno.readDirSync("/")],
     "refused: stat outside": () => Deno.statSync(`${outside}/secret.txt`),
-    "refused: write into a root": () => Deno.writeTextFileSync(`${places.operatorRoots[0]}/new.txt`, "x"),
+    "refused: write into a root": () => Deno.writeTextFileSync(`${places.ingestRoots[0]}/new.txt`, "x"),
     "refused: write into the code": () => Deno.writeTextFileSync(`${places.codeDirs[0]}/new.txt`, "x"),
-    "refused: remove a file of a root": () => Deno.removeSync(`${places.operatorRoots[0]}/film.mp4`),
+    "refused: remove a file of a root": () => Deno.removeSync(`${places.ingestRoots[0]}/film.mp4`),
     "refused: write outside": () => Deno.writeTextFileSync(`${outside}/new.txt`, "x"),
     "refused: make a symlink": () => Deno.symlinkSync("/etc/passwd", `${places.dataDir}/link`),
     "refused: run sh": () => new Deno.Command("/bin/sh", { args: ["-c", "true"] }).outputSync(),
@@ -72,7 +72,7 @@ async function probeSystem({ places, tools }: Start): Promise<Record<string, Pro
     "refused: host name": () => Deno.hostname(),
     "refused: native code": () => Deno.dlopen("libc.so.6", {}),
     "allowed: read the data directory": () => [...Deno.readDirSync(places.dataDir)],
-    "allowed: read a root": () => [...Deno.readDirSync(places.operatorRoots[0]!)],
+    "allowed: read a root": () => [...Deno.readDirSync(places.ingestRoots[0]!)],
     "allowed: read the code": () => Deno.readTextFileSync(`${places.codeDirs[0]}/main.ts`),
     "allowed: write the temp folder": () => {
       Deno.writeTextFileSync(`${places.tempDir}/probe`, "x");
@@ -125,7 +125,7 @@ async function probeIngest(
     return { status: response.status, json: await response.json() };
   };
   const { json: run } = await request("/v1/runs", {});
-  const [root] = places.operatorRoots;
+  const [root] = places.ingestRoots;
   const sources: Record<string, string> = {
     "a file inside a root": `${root}/film.mp4`,
     "a symlink that leads out": `${root}/leads_out.mp4`,

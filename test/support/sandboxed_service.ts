@@ -9,7 +9,7 @@ const ENTRY = new URL("./sandboxed_worker.ts", import.meta.url);
 const CODE_DIRS = ["src", "wasm"].map((name) => fileURLToPath(new URL(`../../${name}`, import.meta.url)));
 
 /** Folders of one service, all of them in `root`. */
-export function placesIn(root: string, operatorRoots: readonly string[]): Places {
+export function placesIn(root: string, ingestRoots: readonly string[]): Places {
   const folder = (name: string) => {
     Deno.mkdirSync(join(root, name), { recursive: true });
     return join(root, name);
@@ -18,7 +18,7 @@ export function placesIn(root: string, operatorRoots: readonly string[]): Places
     dataDir: folder("data"),
     uploadRoot: folder("uploads"),
     tempDir: folder("tmp"),
-    operatorRoots: [folder("media"), ...operatorRoots],
+    ingestRoots: [folder("media"), ...ingestRoots],
     codeDirs: CODE_DIRS,
   };
 }
@@ -31,8 +31,8 @@ export class SandboxedHost {
   readonly #worker: Worker;
   #answered = Promise.withResolvers<ServiceNotice>();
 
-  constructor(needs: Pick<Start, "config" | "tools">, operatorRoots: readonly string[]) {
-    this.#places = placesIn(this.root, operatorRoots);
+  constructor(needs: Pick<Start, "config" | "tools">, ingestRoots: readonly string[]) {
+    this.#places = placesIn(this.root, ingestRoots);
     this.#permissions = permissionsOf({ ...needs, places: this.#places });
     this.#worker = new Worker(ENTRY.href, {
       type: "module",

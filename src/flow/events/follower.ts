@@ -61,11 +61,11 @@ export class Follower implements AsyncDisposable, Listeners {
       LIMITS.sse.keepaliveMs,
       (listener) => listener.sendKeepalive(),
     );
-    metrics.read("service_sse_subscribers_active", () => this.#counts.listeners);
-    metrics.read("service_sse_events_total", () => this.#counts.events);
-    metrics.read("service_sse_replayed_events_total", () => this.#counts.replayed);
-    metrics.read("service_sse_notification_lag_total", () => this.#counts.lagged);
-    metrics.read("service_sse_output_queue_stalls_total", () => this.#counts.stalls);
+    metrics.observeValue("service_sse_subscribers_active", () => this.#counts.listeners);
+    metrics.observeValue("service_sse_events_total", () => this.#counts.events);
+    metrics.observeValue("service_sse_replayed_events_total", () => this.#counts.replayed);
+    metrics.observeValue("service_sse_notification_lag_total", () => this.#counts.lagged);
+    metrics.observeValue("service_sse_output_queue_stalls_total", () => this.#counts.stalls);
   }
 
   /**

@@ -9,7 +9,7 @@ import type { StoredEvent } from "../../store/log/event_reader.ts";
 type BlobRoute = GrantedBlob["route"];
 
 /** What was read of one run for one route so far. */
-interface Scanned {
+interface ScanProgress {
   /** Every event before this one was read. */
   nextSeq: number;
   /** The first 52 bits of each hash, as a number, and the event that has it first. */
@@ -25,16 +25,16 @@ const BATCHES_PER_TURN = 4;
  */
 export class BlobGrants {
   readonly #timeline: Pick<Timeline, "read" | "readOne">;
-  readonly #seqsMax: number;
+  readonly #hashesMax: number;
   /** In the order of their last use. */
-  readonly #scanned = new Map<string, Scanned>();
+  readonly #scanned = new Map<string, ScanProgress>();
 
   constructor(
     timeline: Pick<Timeline, "read" | "readOne">,
-    seqsMax: number = LIMITS.blob.referencesRemembered,
+    hashesMax: number = LIMITS.blob.referencesRemembered,
   ) {
     this.#timeline = timeline;
-    this.#seqsMax = seqsMax;
+    this.#hashesMax = hashesMax;
   }
 
   /** The run's grant of the blob, or undefined; `sha256` is lower case. */
@@ -55,8 +55,8 @@ export class BlobGrants {
     }
   }
 
-  /** Continues where `scanned` ends. Two searches at once read the same events twice, and neither leaves a gap. */
-  async #search(scanned: Scanned, runId: string, route: BlobRoute, sha256: string) {
+  /** Continues where `scanned` ends. Two searches at the same time may both read the same events. That is safe. */
+  async #search(scanned: ScanProgress, runId: string, route: BlobRoute, sha256: string) {
     const kinds = (kind: string) => findEvent(kind)?.blobs.some((blob) => blob.route === route) ?? false;
     let batches = 0;
     for (const batch of this.#timeline.read(runId, { fromSeq: scanned.nextSeq, kinds })) {
@@ -72,18 +72,18 @@ export class BlobGrants {
     return undefined;
   }
 
-  /** The run of this request is evicted last, and only where it alone exceeds the bound. */
+  /** The run just asked about is removed last. */
   #evict(): void {
     let count = this.#scanned.values().reduce((sum, scanned) => sum + scanned.seqs.size, 0);
     for (const [key, scanned] of this.#scanned) {
-      if (count <= this.#seqsMax && this.#scanned.size <= RUNS_MAX) return;
+      if (count <= this.#hashesMax && this.#scanned.size <= RUNS_MAX) return;
       this.#scanned.delete(key);
       count -= scanned.seqs.size;
     }
   }
 }
 
-function remember({ seqs }: Scanned, { payload, seq }: StoredEvent): void {
+function remember({ seqs }: ScanProgress, { payload, seq }: StoredEvent): void {
   for (const match of payload.matchAll(HASH)) {
     const number = fingerprint(match[1]!);
     if (!seqs.has(number)) seqs.set(number, seq);

@@ -33,9 +33,11 @@ export class BlobReads {
     }
     const run = ownedRun(this.#timeline.view, caller, runId);
     const grant = await this.#grants.find(run.runId, route, sha256.toLowerCase());
-    const file = grant && await this.#blobs.open(grant.mediaType, grant.sha256);
-    const terms = grant && { ...grant, cacheControl: "private, max-age=31536000, immutable" };
-    const described = file && terms && await describeOpenFile(file, terms);
+    if (!grant) throw refuse.notFound("Blob", "sha256");
+    const file = await this.#blobs.open(grant.mediaType, grant.sha256);
+    if (!file) throw refuse.notFound("Blob", "sha256");
+    const terms = { ...grant, cacheControl: "private, max-age=31536000, immutable" };
+    const described = await describeOpenFile(file, terms);
     if (!described) throw refuse.notFound("Blob", "sha256");
     return described;
   }

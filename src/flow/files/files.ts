@@ -1,7 +1,7 @@
 /** Uploads, and the files that callers may download. See docs/api.md#uploads-and-files. */
 
 import { join } from "node:path";
-import { Gate } from "../../base/gate.ts";
+import { PermitQueue } from "../../base/permit_queue.ts";
 import { Refusal, refuse } from "../../base/refusal.ts";
 import type { Decoder } from "../../media/recorded/decoder.ts";
 import { fileInput } from "../../media/input.ts";
@@ -22,7 +22,7 @@ export interface FilesOptions {
 
 export class Files implements Disposable {
   readonly #options: FilesOptions;
-  readonly #receiving = new Gate({
+  readonly #receiving = new PermitQueue({
     limit: LIMITS.upload.concurrentMax,
     waiterLimit: LIMITS.upload.waitingMax,
     what: "uploads",
@@ -53,15 +53,15 @@ export class Files implements Disposable {
   }
 
   /**
-   * The caller's own upload of that name, else the first operator root's file. Errors: 400 `filename`; 404 for what is
-   * absent, of another principal, or reached by a link that leads out of the roots.
+   * The caller's own upload of that name, else the first ingest root's file. Errors: 400 `filename`; 404 for a
+   * file that does not exist, belongs to another principal, or is reached by a link that leads out of the roots.
    */
   async open(caller: Caller, filename: string): Promise<OpenFile> {
     const mediaType = requestedVideoType(filename);
-    const { uploadRoot, operatorRoots } = this.#options.sources;
+    const { uploadRoot, ingestRoots } = this.#options.sources;
     const places = [
       join(uploadRoot, filename.normalize("NFC")), // as uploads are stored
-      ...operatorRoots.map((root) => join(root, filename)),
+      ...ingestRoots.map((root) => join(root, filename)),
     ];
     for (const place of places) {
       const file = await this.#openVisible(caller, place);
@@ -86,7 +86,7 @@ export class Files implements Disposable {
     }
   }
 
-  /** Reports a fault of the media on `file`, as this route has no `source_uri`. */
+  /** A fault of the media is reported on the field `file`, as an upload has no `source_uri`. */
   async #checkIsMedia(path: string, signal: AbortSignal): Promise<void> {
     try {
       await this.#options.decoder.probe(fileInput(path), signal, LIMITS.upload.probeTimeoutMs);

@@ -1,4 +1,4 @@
-/** One direct inference: asks the model, writes the event where there is a run, and says which error a caller sees. */
+/** One direct inference: asks the model, writes the event where there is a run, and chooses the error that the caller gets. */
 
 import { utf8Length } from "../../base/bytes.ts";
 import { type Refusal, refuse } from "../../base/refusal.ts";
@@ -49,9 +49,9 @@ export type ItemErrorCode =
   | "request_budget_exceeded"
   | "internal_error";
 
-/** How long admission takes a direct inference to need: this, or a little less than its timeout. */
+/** How long a direct inference takes in the estimate of admission; a shorter timeout lowers the estimate. */
 const SERVICE_ESTIMATE_MS = 1000;
-/** What the caller wants of the run, for error messages. */
+/** What the caller tried to do with the run, used in error messages. */
 const ACTION = "infer for";
 
 export class DirectInference {
@@ -79,7 +79,7 @@ export class DirectInference {
     const { runId } = request;
     if (runId === null) return answerOf(caller, request, await this.#ask(caller, request, caller.signal));
     const { timeline, work } = this.#options;
-    // Again: the run of a batch item may have ended before the item's turn.
+    // Checked again, as the run of a batch item may have ended before the item was started.
     stillActionableRun(timeline.view, caller, runId, ACTION);
     using handle = work.begin(runId, caller.signal);
     try {
@@ -112,7 +112,7 @@ export class DirectInference {
       });
     } catch (error) {
       if (error instanceof InferenceFailed && FAULTS_OF_PROVIDERS.includes(error.failure)) {
-        // The response has no detail of the provider's fault, so the log has it.
+        // The response has no detail of the provider's fault, so it is logged here.
         const { failure, provider, status } = error;
         const fields = { request_id: caller.requestId, failure, provider, status, error: error.message };
         this.#options.world.log.warn("inference failed", fields);

@@ -63,7 +63,7 @@ export class Inference implements Disposable {
     this.#readAdmission();
     for (const [provider, ended] of this.#ended) {
       options.metrics.set("service_infer_slo_target_ratio", { provider }, SLO_TARGET_RATIO);
-      options.metrics.read(
+      options.metrics.observeValue(
         "service_infer_error_budget_remaining_ratio",
         { provider },
         () => errorBudgetRemaining(ended),
@@ -184,24 +184,31 @@ export class Inference implements Disposable {
     const { stats } = admission;
     metrics.set("service_infer_admission_token_limit", limits.tokenBudget);
     metrics.set("service_infer_admission_byte_limit", limits.byteBudget);
-    metrics.read("service_infer_admission_active", () => admission.active);
-    metrics.read("service_infer_admission_waiting", () => admission.waiting);
-    metrics.read("service_infer_admission_active_tokens", () => admission.activeTokens);
-    metrics.read("service_infer_admission_active_bytes", () => admission.activeBytes);
+    metrics.observeValue("service_infer_admission_active", () => admission.active);
+    metrics.observeValue("service_infer_admission_waiting", () => admission.waiting);
+    metrics.observeValue("service_infer_admission_active_tokens", () => admission.activeTokens);
+    metrics.observeValue("service_infer_admission_active_bytes", () => admission.activeBytes);
     const acquired = () => LATENCY_CLASSES.reduce((sum, name) => sum + stats.acquired[name], 0);
-    metrics.read("service_infer_admission_acquired_total", acquired);
+    metrics.observeValue("service_infer_admission_acquired_total", acquired);
     for (const name of LATENCY_CLASSES) {
       const labels = { class: name };
-      metrics.read("service_infer_admission_acquired_by_class_total", labels, () => stats.acquired[name]);
+      metrics.observeValue(
+        "service_infer_admission_acquired_by_class_total",
+        labels,
+        () => stats.acquired[name],
+      );
     }
     for (const limit of ["global", "principal"] as const) {
-      metrics.read("service_infer_admission_timeouts_total", { limit }, () => stats.timeouts[limit]);
+      metrics.observeValue("service_infer_admission_timeouts_total", { limit }, () => stats.timeouts[limit]);
     }
-    metrics.read("service_infer_admission_waiter_rejections_total", () => stats.waiterRejections);
-    metrics.read("service_infer_admission_deadline_missed_total", () => stats.deadlineMissed);
-    metrics.read("service_infer_admission_budget_rejections_total", () => stats.budgetRejections);
-    metrics.read("service_infer_admission_wait_duration_us_count", () => stats.waits);
-    metrics.read("service_infer_admission_wait_duration_us_sum", () => Math.round(stats.waitedMs * 1000));
+    metrics.observeValue("service_infer_admission_waiter_rejections_total", () => stats.waiterRejections);
+    metrics.observeValue("service_infer_admission_deadline_missed_total", () => stats.deadlineMissed);
+    metrics.observeValue("service_infer_admission_budget_rejections_total", () => stats.budgetRejections);
+    metrics.observeValue("service_infer_admission_wait_duration_us_count", () => stats.waits);
+    metrics.observeValue(
+      "service_infer_admission_wait_duration_us_sum",
+      () => Math.round(stats.waitedMs * 1000),
+    );
   }
 }
 

@@ -38,8 +38,8 @@ export class MediaCapacity {
     const { metrics, memoryBudgetBytes, threadBudget } = options;
     metrics.set("service_media_capacity_memory_limit_bytes", memoryBudgetBytes);
     metrics.set("service_media_capacity_worker_thread_limit", threadBudget);
-    metrics.read("service_media_capacity_memory_reserved_bytes", () => this.#memoryBytes);
-    metrics.read("service_media_capacity_worker_threads_reserved", () => this.#threads);
+    metrics.observeValue("service_media_capacity_memory_reserved_bytes", () => this.#memoryBytes);
+    metrics.observeValue("service_media_capacity_worker_threads_reserved", () => this.#threads);
   }
 
   /**

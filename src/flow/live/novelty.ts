@@ -27,8 +27,11 @@ export class SemanticNovelty {
     this.#sidecar = options.sidecar;
     this.#settings = options.settings;
     this.#metrics = options.metrics;
-    this.#metrics.read("service_pipeline_novelty_reuse_ratio", () => ratio(this.#reused, this.#evaluated));
-    this.#metrics.read(
+    this.#metrics.observeValue(
+      "service_pipeline_novelty_reuse_ratio",
+      () => ratio(this.#reused, this.#evaluated),
+    );
+    this.#metrics.observeValue(
       "service_pipeline_novelty_shadow_change_ratio",
       () => ratio(this.#changed, this.#compared),
     );

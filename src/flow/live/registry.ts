@@ -56,7 +56,7 @@ export class LiveRegistry implements OpenSessions {
 
   constructor(options: LiveRegistryOptions) {
     this.#options = options;
-    options.metrics.read("service_pipeline_generations_active", () => this.#sessions.size);
+    options.metrics.observeValue("service_pipeline_generations_active", () => this.#sessions.size);
   }
 
   /** Aborts when the service closes. */

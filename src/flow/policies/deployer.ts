@@ -23,7 +23,7 @@ export interface Deployment {
   readonly revision: number;
   readonly expectedGeneration: number | null;
   /** Whether the live session shall work with the revision; otherwise only the new stage is recorded. */
-  readonly isApplied: boolean;
+  readonly changesSession: boolean;
   readonly requested: NewEvent;
   acknowledged(requestSeq: number, application: PolicyApplication): NewEvent;
   rejected(requestSeq: number, reason: string): NewEvent;
@@ -110,7 +110,7 @@ async function apply(deployment: Deployment, { content, session, run }: {
   const rejection = generationFault(deployment, session, run);
   const { prompt, output_schema: outputSchema } = content;
   const hasChange = prompt !== null || outputSchema !== null;
-  if (rejection !== null || !session || !deployment.isApplied || !hasChange) {
+  if (rejection !== null || !session || !deployment.changesSession || !hasChange) {
     return { rejection, isAcknowledged: false };
   }
   try {
@@ -135,12 +135,12 @@ function closed(generation: number | null): string {
 
 /** A deployment that is applied to a live session must name its generation; a number that is given must be right. */
 function generationFault(
-  { expectedGeneration, isApplied }: Deployment,
+  { expectedGeneration, changesSession }: Deployment,
   session: PromptableSession | null,
   run: RunView,
 ): string | null {
   if (!session) return expectedGeneration !== null && run.source !== "" ? closed(null) : null;
-  if (expectedGeneration === null) return isApplied ? EXPECTED_REQUIRED : null;
+  if (expectedGeneration === null) return changesSession ? EXPECTED_REQUIRED : null;
   if (expectedGeneration === session.generation) return null;
   return `stale_generation: expected ${expectedGeneration}, the current one is ${session.generation}`;
 }
@@ -160,7 +160,7 @@ function refused(reason: string): Error {
 }
 
 function applicationOf(
-  { isApplied }: Deployment,
+  { changesSession }: Deployment,
   session: PromptableSession | null,
   { parameters }: PolicyContent,
   isAcknowledged: boolean,
@@ -170,11 +170,11 @@ function applicationOf(
     session_id: session?.sessionId ?? null,
     generation: session?.generation ?? null,
     prompt_acknowledged: isAcknowledged,
-    effective_on_current_generation: session !== null && isApplied && deferred.length === 0,
+    effective_on_current_generation: session !== null && changesSession && deferred.length === 0,
     deferred_fields: deferred,
   };
   if (!session) return { ...base, note: "No live session: the new stage is recorded." };
-  if (!isApplied) {
+  if (!changesSession) {
     return { ...base, note: "The live session goes on as before: nothing is applied at this stage." };
   }
   return {

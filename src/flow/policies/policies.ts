@@ -74,50 +74,60 @@ export class Policies {
    * Moves a revision to the next stage. Errors: 422 and 404 on the run, 404 on `revision`, 422 and 409 on `stage`, 409 on
    * `expected_generation`, 503 `policy_acknowledgement_timeout`.
    */
-  activate(caller: Caller, runId: string, number: number, body: ActivatePolicyBody): Promise<AppliedPolicy> {
-    return this.#deployer.deploy(caller, runId, (book) => activation(book, runId, number, body));
+  activate(
+    caller: Caller,
+    runId: string,
+    revision: number,
+    body: ActivatePolicyBody,
+  ): Promise<AppliedPolicy> {
+    return this.#deployer.deploy(caller, runId, (book) => activation(book, runId, revision, body));
   }
 
   /**
-   * Makes a revision active again that was active before. Errors: 422 and 404 on the run, 404 and 409 on `revision`, 409
+   * Makes an earlier active revision active again. Errors: 422 and 404 on the run, 404 and 409 on `revision`, 409
    * on `expected_generation`, 503 `policy_acknowledgement_timeout`.
    */
-  rollback(caller: Caller, runId: string, number: number, body: RollbackPolicyBody): Promise<AppliedPolicy> {
-    return this.#deployer.deploy(caller, runId, (book) => rollback(book, runId, number, body));
+  rollback(
+    caller: Caller,
+    runId: string,
+    revision: number,
+    body: RollbackPolicyBody,
+  ): Promise<AppliedPolicy> {
+    return this.#deployer.deploy(caller, runId, (book) => rollback(book, runId, revision, body));
   }
 }
 
 function activation(
   book: PolicyBook,
   runId: string,
-  number: number,
+  revision: number,
   body: ActivatePolicyBody,
 ): Deployment {
-  const revision = book.revision(number);
+  const policy = book.revision(revision);
   const stage = checkedStage(body.stage);
-  checkStage(revision, stage);
+  checkStage(policy, stage);
   const expected_generation = body.expected_generation ?? null;
   return {
     runId,
-    revision: number,
+    revision,
     expectedGeneration: expected_generation,
-    isApplied: stage === "active",
+    changesSession: stage === "active",
     requested: event("policy_deployment_requested", runId, {
-      revision: number,
-      from_status: revision.status,
+      revision,
+      from_status: policy.status,
       to_status: stage,
       expected_generation,
     }),
     acknowledged: (request_seq, application) =>
       event("policy_deployment_acknowledged", runId, {
-        revision: number,
+        revision,
         request_seq,
         status: stage,
         application,
       }),
     rejected: (request_seq, reason) =>
       event("policy_deployment_rejected", runId, {
-        revision: number,
+        revision,
         request_seq,
         to_status: stage,
         reason,
@@ -128,17 +138,17 @@ function activation(
 function rollback(
   book: PolicyBook,
   runId: string,
-  number: number,
+  revision: number,
   body: RollbackPolicyBody,
 ): Deployment {
-  const from_revision = rolledBackFrom(book, book.revision(number)).revision;
+  const from_revision = rolledBackFrom(book, book.revision(revision)).revision;
   const expected_generation = body.expected_generation ?? null;
-  const both = { revision: number, from_revision };
+  const both = { revision, from_revision };
   return {
     runId,
-    revision: number,
+    revision,
     expectedGeneration: expected_generation,
-    isApplied: true,
+    changesSession: true,
     requested: event("policy_rollback_requested", runId, { ...both, expected_generation }),
     acknowledged: (request_seq, application) =>
       event("policy_rollback_acknowledged", runId, {

@@ -1,6 +1,6 @@
 /** A bounded pipeline of chunks: pulls them in order and processes several at once, up to a bound. */
 
-import { Gate } from "../../base/gate.ts";
+import { PermitQueue } from "../../base/permit_queue.ts";
 import { TaskGroup } from "../../base/tasks.ts";
 
 /** The chunks in order; null after the last. */
@@ -30,7 +30,7 @@ export async function forEachChunk<Chunk>(
   work: (chunk: Chunk, signal: AbortSignal, predecessor: Promise<void>) => Promise<void>,
 ): Promise<void> {
   const tasks = new TaskGroup(signal);
-  using places = new Gate({
+  using places = new PermitQueue({
     limit: concurrency,
     waiterLimit: 1,
     what: "chunks",

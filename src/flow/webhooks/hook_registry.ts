@@ -65,7 +65,7 @@ export class HookRegistry implements AsyncDisposable {
   static open(options: HookRegistryOptions): HookRegistry {
     const registry = new HookRegistry(options, openDeliveries(options));
     const { timeline, metrics } = options;
-    metrics.read("service_webhooks_configured", () => registry.#hooks.size);
+    metrics.observeValue("service_webhooks_configured", () => registry.#hooks.size);
     const hooks = new Map<string, Webhook>();
     for (const batch of timeline.readAll({ kinds: WEBHOOK_KINDS })) {
       for (const stored of batch) foldWebhook(hooks, stored);

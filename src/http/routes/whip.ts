@@ -29,7 +29,7 @@ export const WHIP_ROUTES: readonly Route[] = [
             location: `${WHIP}/${accepted.sessionId}`,
             "x-service-run-id": accepted.runId,
             etag: accepted.etag,
-            ...linksTo(whip.ice),
+            ...iceServerLinks(whip.ice),
           },
         });
       }),
@@ -106,7 +106,7 @@ async function withPlainErrors(handle: () => Promise<Response>): Promise<Respons
 }
 
 /** The `Link` header with the STUN and TURN servers for the publisher (RFC 9725, 4.6). */
-function linksTo({ stunServers, turn }: RouteCall["whip"]["ice"]): { link?: string } {
+function iceServerLinks({ stunServers, turn }: RouteCall["whip"]["ice"]): { link?: string } {
   const links = stunServers.map((url) => `<${url}>; rel="ice-server"`);
   if (turn) {
     const { url, username, credential } = turn;

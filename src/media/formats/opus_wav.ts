@@ -20,16 +20,16 @@ export interface OpusWav {
   readonly durationMs: number;
   /** How long decoding took. */
   readonly decodeMs: number;
-  /** Units that are no Opus packets. */
+  /** Units that were left out, as they are no Opus packets. */
   readonly unitsDropped: number;
 }
 
-/** The window contains no sound that can be decoded. */
+/** Nothing in the window can be decoded. */
 export class OpusWavFailed extends Error {
   override readonly name = "OpusWavFailed";
 }
 
-/** Two minutes of sound; a live window has four seconds. */
+/** Enough for two minutes of sound; a live window has four seconds. */
 const WAV_BYTES_MAX = LIMITS.localAudio.wavBytesMax;
 const DEADLINE_MS = 10_000;
 const ERROR_BYTES = 4 << 10;

@@ -66,10 +66,10 @@ export interface GateRunOptions {
   /** Continue after the frames of the previous call, with its reference and its window. Default false. */
   readonly resume?: boolean;
   /**
-   * A kept frame becomes the reference only when `keep` is called for it. Default false: at once. In a live session the
-   * reference must not advance before a JPEG of the frame was made. See docs/frames.md#gate.
+   * Whether a kept frame becomes the reference at once; default true. With false it becomes the reference when `keep` is called
+   * for it. See docs/frames.md#gate.
    */
-  readonly defersKeep?: boolean;
+  readonly keepsAtOnce?: boolean;
 }
 
 /** One gate with the state of one stream of frames. */
@@ -88,8 +88,8 @@ export class GateKernel {
   }
 
   /**
-   * Decides all rows in order. `frameIndex` is the caller's numbering, one entry a row; it may have gaps, and the periodic
-   * keepalive counts index differences. A row without a cut score (no column, or NaN in it) is decided by the Hamming
+   * Decides all rows in order. `frameIndex` is the caller's numbering, one entry a row; it may have gaps. The periodic
+   * keepalive counts differences of it. A row without a cut score (no column, or NaN in it) is decided by the Hamming
    * distance of its hash. Throws a RangeError when a column is too short or `windowSize` is outside 2 to 256.
    */
   run(
@@ -109,7 +109,7 @@ export class GateKernel {
       thresholds.ghostingThreshold,
       thresholds.noiseVarianceThreshold,
       CUT_SCORE_THRESHOLD,
-      !options.defersKeep,
+      options.keepsAtOnce ?? true,
     );
     const result = newGateColumns(signals.count);
     for (let start = 0; start < signals.count; start += this.#blockRows) {
@@ -121,12 +121,12 @@ export class GateKernel {
     return result;
   }
 
-  /** Makes a frame the reference of the gate, for callers that defer it. */
+  /** Makes a frame the reference of the gate, for callers with `keepsAtOnce: false`. */
   keep(frameIndex: number, perceptualHash: bigint, lumaMean: number): void {
     this.#module.keep(frameIndex, perceptualHash, lumaMean);
   }
 
-  /** Takes the reference away: the next frame is the initial one again. */
+  /** Removes the reference. The next frame is then decided like the first one. */
   forget(): void {
     this.#module.forget();
   }

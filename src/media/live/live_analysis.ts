@@ -321,7 +321,7 @@ export class LiveAnalysis implements Disposable {
     this.#frameIndex[0] = frame.frameIndex;
     const judged = gate.run(columns, this.#frameIndex, gateThresholds, windowSize, {
       resume: this.#isResumed,
-      defersKeep: true,
+      keepsAtOnce: false,
     });
     this.#isResumed = true;
     const gateReason = GATE_REASONS[judged.reason[0]!]!;

@@ -1,6 +1,6 @@
 /** Decodes recorded media into signals: ffmpeg writes scaled luma planes into a pipe, and a decode Worker reads them. */
 
-import { Gate } from "../../base/gate.ts";
+import { PermitQueue } from "../../base/permit_queue.ts";
 import type { Tools } from "../../base/program_paths.ts";
 import type { World } from "../../base/world.ts";
 import {
@@ -74,10 +74,10 @@ export interface DecodedSignals {
  */
 export class Decoder implements AsyncDisposable {
   readonly #options: DecoderOptions;
-  readonly #decodes: Gate;
-  readonly #probes: Gate;
+  readonly #decodes: PermitQueue;
+  readonly #probes: PermitQueue;
   /** For endless sources and streams, which are as fast as their source or consumer: long, but with little CPU time. */
-  readonly #streams: Gate;
+  readonly #streams: PermitQueue;
   readonly #pool: DecodeWorkerPool;
   readonly #closing = new AbortController();
   readonly #running = new Set<Promise<unknown>>();
@@ -87,9 +87,13 @@ export class Decoder implements AsyncDisposable {
     this.#pool = new DecodeWorkerPool([options.tempDir]);
     const { maxConcurrent } = options;
     const common = { waiterLimit: WAITERS_MAX, refusal: "provider_saturated" } as const;
-    this.#decodes = new Gate({ ...common, limit: maxConcurrent, what: "decodes" });
-    this.#streams = new Gate({ ...common, limit: maxConcurrent * STREAMS_PER_DECODE, what: "streams" });
-    this.#probes = new Gate({ ...common, limit: maxConcurrent * PROBES_PER_DECODE, what: "probes" });
+    this.#decodes = new PermitQueue({ ...common, limit: maxConcurrent, what: "decodes" });
+    this.#streams = new PermitQueue({
+      ...common,
+      limit: maxConcurrent * STREAMS_PER_DECODE,
+      what: "streams",
+    });
+    this.#probes = new PermitQueue({ ...common, limit: maxConcurrent * PROBES_PER_DECODE, what: "probes" });
   }
 
   /** Starts a first worker, so that a machine that cannot run one fails now. */

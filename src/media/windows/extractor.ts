@@ -1,7 +1,7 @@
 /** Cuts bounded windows out of recorded media on demand: MP4 clips and WAV sound. See docs/reason.md#media-windows. */
 
 import { join } from "node:path";
-import { Gate } from "../../base/gate.ts";
+import { PermitQueue } from "../../base/permit_queue.ts";
 import type { Metrics } from "../../base/metrics.ts";
 import type { Tools } from "../../base/program_paths.ts";
 import { Refusal } from "../../base/refusal.ts";
@@ -114,7 +114,7 @@ export class ExtractionFailed extends Error {
  */
 export class Extractor implements AsyncDisposable {
   readonly #options: ExtractorOptions;
-  readonly #gate: Gate;
+  readonly #permits: PermitQueue;
   readonly #closing = new AbortController();
   readonly #running = new Set<Promise<unknown>>();
   /** The time of the first frame of a source, for as long as the result of its probe is in use. */
@@ -122,7 +122,7 @@ export class Extractor implements AsyncDisposable {
 
   constructor(options: ExtractorOptions) {
     this.#options = options;
-    this.#gate = new Gate({
+    this.#permits = new PermitQueue({
       limit: options.maxConcurrent,
       waiterLimit: WAITERS_MAX,
       what: "extractions",
@@ -170,7 +170,7 @@ export class Extractor implements AsyncDisposable {
   /** Stops what is running, waits for it, and refuses later calls. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort(new ExtractionFailed("saturated", "the service is closing"));
-    this.#gate.close();
+    this.#permits.close();
     await Promise.allSettled(this.#running);
   }
 
@@ -196,7 +196,7 @@ export class Extractor implements AsyncDisposable {
 
   async #place(signal: AbortSignal): Promise<Disposable> {
     try {
-      return await this.#gate.acquire({ signal });
+      return await this.#permits.acquire({ signal });
     } catch (error) {
       if (error instanceof Refusal) throw new ExtractionFailed("saturated", error.message);
       throw error;

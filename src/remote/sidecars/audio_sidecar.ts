@@ -1,6 +1,6 @@
 /** Calls of the audio sidecar: it analyzes a window of audio, or turns a text into speech. */
 
-import { Gate } from "../../base/gate.ts";
+import { PermitQueue } from "../../base/permit_queue.ts";
 import type { Log } from "../../base/log.ts";
 import type { Metrics } from "../../base/metrics.ts";
 import { Refusal } from "../../base/refusal.ts";
@@ -87,7 +87,7 @@ export class AudioSidecar implements Disposable {
   readonly #world: World;
   readonly #metrics: Metrics;
   readonly #log: Log;
-  readonly #gate = new Gate({
+  readonly #permits = new PermitQueue({
     limit: CONNECTIONS_MAX,
     waiterLimit: AUDIO_WAITERS_MAX,
     what: "calls to the audio sidecar",
@@ -156,7 +156,7 @@ export class AudioSidecar implements Disposable {
   /** Closes every connection; calls under way and later ones fail. */
   [Symbol.dispose](): void {
     this.#isClosed = true;
-    this.#gate.close();
+    this.#permits.close();
     for (const connection of [...this.#connections]) this.#drop(connection);
   }
 
@@ -170,7 +170,7 @@ export class AudioSidecar implements Disposable {
     using deadline = new Deadline(this.#world, timeoutMs, signal);
     let askedMs = Infinity;
     try {
-      using _permit = await this.#gate.acquire({ signal: deadline.signal });
+      using _permit = await this.#permits.acquire({ signal: deadline.signal });
       this.#refuseDuringBackOff();
       askedMs = this.#world.monotonicMs();
       return await this.#exchange(request, read, deadline.signal);

@@ -1,6 +1,6 @@
 /** Calls of the embedding sidecar: a JPEG becomes 768 numbers, over one connection that is kept open. */
 
-import { Gate } from "../../base/gate.ts";
+import { PermitQueue } from "../../base/permit_queue.ts";
 import type { Log } from "../../base/log.ts";
 import type { Metrics } from "../../base/metrics.ts";
 import { Refusal } from "../../base/refusal.ts";
@@ -45,7 +45,7 @@ export class EmbeddingSidecar implements Disposable {
   readonly #options: EmbeddingSidecarOptions;
   readonly #log: Log;
   readonly #backOff = new BackOff();
-  readonly #gate = new Gate({
+  readonly #permits = new PermitQueue({
     limit: 1,
     waiterLimit: EMBEDDING_WAITERS_MAX,
     what: "calls to the embedding sidecar",
@@ -69,7 +69,7 @@ export class EmbeddingSidecar implements Disposable {
     const startedMs = world.monotonicMs();
     try {
       checkSize(jpeg);
-      using _permit = await this.#gate.acquire({ signal, within: { world, timeoutMs } });
+      using _permit = await this.#permits.acquire({ signal, within: { world, timeoutMs } });
       this.#refuseDuringBackOff();
       const embedding = await this.#exchange(jpeg, signal);
       metrics.observe("service_pipeline_novelty_embedding_latency_ms", world.monotonicMs() - startedMs);
@@ -84,7 +84,7 @@ export class EmbeddingSidecar implements Disposable {
   /** Closes the connection; calls under way and later ones fail. */
   [Symbol.dispose](): void {
     this.#isClosed = true;
-    this.#gate.close();
+    this.#permits.close();
     this.#drop();
   }
 

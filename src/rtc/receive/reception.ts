@@ -69,7 +69,7 @@ export class Reception {
       highestSequence: this.#highest % 2 ** 32,
       jitter: Math.round(this.#jitter),
       lastSenderReport: this.#report ? Number((this.#report.ntp >> 16n) & 0xffff_ffffn) : 0,
-      delaySinceIt: this.#report ? Math.round((nowMs - this.#report.atMs) * 65.536) : 0,
+      delaySinceSenderReport: this.#report ? Math.round((nowMs - this.#report.atMs) * 65.536) : 0,
     };
   }
 }

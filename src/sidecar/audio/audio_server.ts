@@ -1,6 +1,6 @@
 /** The server of the reference audio sidecar: it works on a few requests at once, lets a few wait and refuses the rest. */
 
-import { Gate } from "../../base/gate.ts";
+import { PermitQueue } from "../../base/permit_queue.ts";
 import { Refusal } from "../../base/refusal.ts";
 import type { Address } from "../../base/setting_parsers.ts";
 import { Deadline, OutOfTime } from "../../base/wait.ts";
@@ -32,11 +32,11 @@ export interface AudioServerOptions {
 export class AudioServer implements AsyncDisposable {
   readonly #options: AudioServerOptions;
   #listener!: SidecarListener;
-  readonly #gate: Gate;
+  readonly #permits: PermitQueue;
 
   private constructor(options: AudioServerOptions) {
     this.#options = options;
-    this.#gate = new Gate({
+    this.#permits = new PermitQueue({
       limit: options.inFlight,
       waiterLimit: options.queue,
       what: "requests",
@@ -62,7 +62,7 @@ export class AudioServer implements AsyncDisposable {
 
   /** Ends every connection and the work for it. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#gate.close();
+    this.#permits.close();
     await this.#listener[Symbol.asyncDispose]();
   }
 
@@ -116,7 +116,7 @@ export class AudioServer implements AsyncDisposable {
     work: () => Promise<(queueWaitMs: number) => Uint8Array[]>,
     startedMs: number,
   ): Promise<() => Uint8Array[]> {
-    using _permit = await this.#gate.acquire({ signal });
+    using _permit = await this.#permits.acquire({ signal });
     const queueWaitMs = this.#options.world.monotonicMs() - startedMs;
     const finish = await work();
     return () => finish(queueWaitMs);
@@ -143,7 +143,7 @@ export class AudioServer implements AsyncDisposable {
   }
 
   #capacity(): SidecarCapacity {
-    return { active: this.#gate.active, queued: this.#gate.waiting, limit: this.#gate.limit };
+    return { active: this.#permits.active, queued: this.#permits.waiting, limit: this.#permits.limit };
   }
 }
 

@@ -18,8 +18,8 @@ export interface SynthesisOptions {
 }
 
 /**
- * A mono WAV with a correct header; the header of espeak-ng has no length, as it is written first. The text is passed
- * through stdin and read as plain text: no markup, no phoneme notation.
+ * The text as a mono WAV. The header is written anew, as espeak-ng writes its header before it knows the length. The text goes
+ * through stdin and is read as plain text, without markup and phonemes.
  */
 export async function synthesize(
   text: string,
@@ -46,7 +46,7 @@ export async function synthesize(
   return { wav: wavOf(wavSamples(output, shape), shape.sampleRateHz), sampleRateHz: shape.sampleRateHz };
 }
 
-/** Without control characters, and without `[[`, which starts a list of phonemes for espeak-ng. */
+/** Removes control characters, and separates `[[`, which would start a list of phonemes. */
 function plainText(text: string): string {
   return text.replaceAll(/\p{Cc}+/gu, " ").replaceAll("[[", "[ [");
 }

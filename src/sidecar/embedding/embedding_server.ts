@@ -1,6 +1,6 @@
 /** The server of the reference embedding sidecar: it works on one picture, lets a few wait and refuses the rest. */
 
-import { Gate } from "../../base/gate.ts";
+import { PermitQueue } from "../../base/permit_queue.ts";
 import { Refusal } from "../../base/refusal.ts";
 import type { Address } from "../../base/setting_parsers.ts";
 import { Deadline, OutOfTime } from "../../base/wait.ts";
@@ -30,11 +30,11 @@ export class EmbeddingServer implements AsyncDisposable {
   readonly #options: EmbeddingServerOptions;
   #listener!: SidecarListener;
   /** ffmpeg takes one picture at a time. */
-  readonly #gate: Gate;
+  readonly #permits: PermitQueue;
 
   private constructor(options: EmbeddingServerOptions) {
     this.#options = options;
-    this.#gate = new Gate({
+    this.#permits = new PermitQueue({
       limit: 1,
       waiterLimit: options.queue,
       what: "pictures",
@@ -60,7 +60,7 @@ export class EmbeddingServer implements AsyncDisposable {
 
   /** Ends every connection and the work for it. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#gate.close();
+    this.#permits.close();
     await this.#listener[Symbol.asyncDispose]();
   }
 
@@ -98,7 +98,7 @@ export class EmbeddingServer implements AsyncDisposable {
   }
 
   async #embed(jpeg: Uint8Array, signal: AbortSignal): Promise<Float32Array> {
-    using _permit = await this.#gate.acquire({ signal });
+    using _permit = await this.#permits.acquire({ signal });
     return describePicture(await this.#options.decoder.decode(jpeg, signal));
   }
 }

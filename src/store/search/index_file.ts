@@ -1,7 +1,7 @@
 /** The file of the search index, so that a start does not read every description again. */
 
 import { BLOCK_TEXTS, blocksOf, SEGMENT_TEXTS, SIGNATURE_WORDS, TextSegment } from "./text_segment.ts";
-import { PrincipalDescriptions } from "./principal_index.ts";
+import { PrincipalIndex } from "./principal_index.ts";
 import { ChecksumReader, ChecksumWriter } from "./bytes.ts";
 import { DistinctTexts } from "./distinct_texts.ts";
 
@@ -44,7 +44,7 @@ export interface SearchIndexState {
   readonly lastSeq: number;
   /** Distinguishes that event from another one with the same number, in another log. */
   readonly fingerprint: string;
-  readonly principals: ReadonlyMap<string, PrincipalDescriptions>;
+  readonly principals: ReadonlyMap<string, PrincipalIndex>;
 }
 
 /**
@@ -63,12 +63,12 @@ export async function loadIndex(path: string, yieldOrStop: () => Promise<void>):
   const headerText = new TextDecoder().decode(reader.bytes(headerBytes));
   reader.verifyChecksum();
   const header = JSON.parse(headerText) as SearchIndexHeader;
-  const principals = new Map<string, PrincipalDescriptions>();
+  const principals = new Map<string, PrincipalIndex>();
   for (const { principalKey, runIds, events, texts } of header.principals) {
     const columns = {
       seqs: reader.numbers(events),
-      runs: reader.numbers(events),
-      texts: reader.numbers(events),
+      runNumbers: reader.numbers(events),
+      textNumbers: reader.numbers(events),
       runIds,
     };
     const hashes = reader.numbers(texts);
@@ -77,7 +77,7 @@ export async function loadIndex(path: string, yieldOrStop: () => Promise<void>):
       segments.push(readSegment(reader, Math.min(left, SEGMENT_TEXTS)));
       if (reader.shouldYield()) await yieldOrStop();
     }
-    principals.set(principalKey, new PrincipalDescriptions(columns, new DistinctTexts(segments, hashes)));
+    principals.set(principalKey, new PrincipalIndex(columns, new DistinctTexts(segments, hashes)));
     if (reader.shouldYield()) await yieldOrStop();
   }
   reader.verifyChecksum();
@@ -112,8 +112,8 @@ export async function saveIndex(path: string, state: SearchIndexState): Promise<
     await writer.numbers(Uint32Array.of(FORMAT_VERSION, header.length));
     await writer.bytes(header);
     await writer.checksum();
-    for (const { seqs, runs, texts, hashes, segments } of parts) {
-      for (const column of [seqs, runs, texts, hashes]) await writer.numbers(column);
+    for (const { seqs, runNumbers, textNumbers, hashes, segments } of parts) {
+      for (const column of [seqs, runNumbers, textNumbers, hashes]) await writer.numbers(column);
       for (const { blocks, ends, signature, open } of segments) {
         const strings = [...open, ...blocks];
         const characters = strings.reduce((sum, string) => sum + string.length, 0);

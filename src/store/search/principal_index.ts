@@ -9,9 +9,9 @@ import { comparableText, DistinctTexts } from "./distinct_texts.ts";
 export interface DescribedEvents {
   readonly seqs: Uint32Array<ArrayBuffer>;
   /** Index into `runIds`. */
-  readonly runs: Uint32Array<ArrayBuffer>;
+  readonly runNumbers: Uint32Array<ArrayBuffer>;
   /** Number of the event's text in `DistinctTexts`. */
-  readonly texts: Uint32Array<ArrayBuffer>;
+  readonly textNumbers: Uint32Array<ArrayBuffer>;
   readonly runIds: readonly string[];
 }
 
@@ -23,28 +23,28 @@ export interface SearchMatches {
 
 export interface FindOptions {
   /** Whether events of the run count; called at the end of the search. */
-  readonly counts: (runId: string) => boolean;
+  readonly isSearched: (runId: string) => boolean;
   readonly limit: number;
 }
 
 /** A search yields after about this many characters: some milliseconds. */
 const YIELD_CHARACTERS = 16 * 1024 * 1024;
 
-export class PrincipalDescriptions {
+export class PrincipalIndex {
   readonly texts: DistinctTexts;
   readonly #seqs: Column;
-  readonly #runs: Column;
+  readonly #runNumbers: Column;
   readonly #textNumbers: Column;
   readonly #runIds: string[];
-  readonly #runNumbers = new Map<string, number>();
+  readonly #numberOfRun = new Map<string, number>();
 
   constructor(events?: DescribedEvents, texts: DistinctTexts = new DistinctTexts()) {
     this.texts = texts;
     this.#seqs = new Column(events?.seqs);
-    this.#runs = new Column(events?.runs);
-    this.#textNumbers = new Column(events?.texts);
+    this.#runNumbers = new Column(events?.runNumbers);
+    this.#textNumbers = new Column(events?.textNumbers);
     this.#runIds = [...events?.runIds ?? []];
-    this.#runIds.forEach((runId, number) => this.#runNumbers.set(runId, number));
+    this.#runIds.forEach((runId, number) => this.#numberOfRun.set(runId, number));
   }
 
   get eventCount(): number {
@@ -52,73 +52,73 @@ export class PrincipalDescriptions {
   }
 
   add(seq: number, runId: string, description: string): void {
-    let run = this.#runNumbers.get(runId);
+    let run = this.#numberOfRun.get(runId);
     if (run === undefined) {
       run = this.#runIds.push(runId) - 1;
-      this.#runNumbers.set(runId, run);
+      this.#numberOfRun.set(runId, run);
     }
     this.#seqs.push(seq);
-    this.#runs.push(run);
+    this.#runNumbers.push(run);
     this.#textNumbers.push(this.texts.add(comparableText(description)));
   }
 
   /** Of the events indexed at the time of the call, those whose description contains the query. */
-  async find(query: string, { counts, limit }: FindOptions): Promise<SearchMatches> {
+  async find(query: string, { isSearched, limit }: FindOptions): Promise<SearchMatches> {
     const columns = {
       seqs: this.#seqs.values(),
-      runs: this.#runs.values(),
-      texts: this.#textNumbers.values(),
+      runNumbers: this.#runNumbers.values(),
+      textNumbers: this.#textNumbers.values(),
     };
-    const textMatches = new Uint32Array(Math.ceil(this.texts.count / 32));
+    const matchBits = new Uint32Array(Math.ceil(this.texts.count / 32));
     let charactersSinceYield = 0;
-    for (const characters of this.texts.search(new Needle(comparableText(query)), textMatches)) {
+    for (const characters of this.texts.search(new Needle(comparableText(query)), matchBits)) {
       charactersSinceYield += characters;
       if (charactersSinceYield < YIELD_CHARACTERS) continue;
       charactersSinceYield = 0;
       await yieldToEventLoop();
     }
-    return collect(columns, textMatches, limit, this.#countsByNumber(counts));
+    return collect(columns, matchBits, limit, this.#isSearchedByNumber(isSearched));
   }
 
   /** The columns as they are now. */
   events(): DescribedEvents {
     return {
       seqs: this.#seqs.values(),
-      runs: this.#runs.values(),
-      texts: this.#textNumbers.values(),
+      runNumbers: this.#runNumbers.values(),
+      textNumbers: this.#textNumbers.values(),
       runIds: this.#runIds.slice(),
     };
   }
 
-  /** How many events are in runs for which `counts` holds. */
-  countOf(counts: (runId: string) => boolean): number {
-    const isCounted = this.#countsByNumber(counts);
-    return this.#runs.values().reduce((count, run) => count + (isCounted(run) ? 1 : 0), 0);
+  /** How many events are in runs for which `isSearched` holds. */
+  countOf(isSearched: (runId: string) => boolean): number {
+    const isCounted = this.#isSearchedByNumber(isSearched);
+    return this.#runNumbers.values().reduce((count, run) => count + (isCounted(run) ? 1 : 0), 0);
   }
 
-  /** `counts` by the run's number; it is called once for each run, and only for runs with a match. */
-  #countsByNumber(counts: (runId: string) => boolean): (run: number) => boolean {
+  /** `isSearched` by the run's number; it is called once for each run, and only for runs with a match. */
+  #isSearchedByNumber(isSearched: (runId: string) => boolean): (run: number) => boolean {
     const known = new Uint8Array(this.#runIds.length);
     return (run) => {
-      if (known[run] === 0) known[run] = counts(this.#runIds[run]!) ? 1 : 2;
+      if (known[run] === 0) known[run] = isSearched(this.#runIds[run]!) ? 1 : 2;
       return known[run] === 1;
     };
   }
 }
 
-/** `textMatches` has a bit for each text that contains the query. */
+/** `matchBits` has a bit for each text that contains the query. */
 function collect(
-  { seqs, runs, texts }: Pick<DescribedEvents, "seqs" | "runs" | "texts">,
-  textMatches: Uint32Array,
+  { seqs, runNumbers, textNumbers }: Pick<DescribedEvents, "seqs" | "runNumbers" | "textNumbers">,
+  matchBits: Uint32Array,
   limit: number,
   isCounted: (run: number) => boolean,
 ): SearchMatches {
   const found: number[] = [];
   let total = 0;
-  if (textMatches.every((word) => word === 0)) return { total, seqs: found };
+  if (matchBits.every((word) => word === 0)) return { total, seqs: found };
   for (let row = 0; row < seqs.length; row++) {
-    const text = texts[row]!;
-    if ((textMatches[text >>> 5]! >>> (text & 31) & 1) === 0 || !isCounted(runs[row]!)) continue;
+    const text = textNumbers[row]!;
+    if ((matchBits[text >>> 5]! >>> (text & 31) & 1) === 0 || !isCounted(runNumbers[row]!)) continue;
     if (total++ < limit) found.push(seqs[row]!);
   }
   return { total, seqs: found };

@@ -9,7 +9,7 @@ import type { World } from "../../base/world.ts";
 import { describedPayload } from "../../model/events/description.ts";
 import type { RunView } from "../../model/runs/run.ts";
 import { loadIndex, saveIndex, type SearchIndexState } from "./index_file.ts";
-import { PrincipalDescriptions, type SearchMatches } from "./principal_index.ts";
+import { PrincipalIndex, type SearchMatches } from "./principal_index.ts";
 import type { Timeline } from "../log/timeline.ts";
 
 export interface SearchIndexOptions {
@@ -51,7 +51,7 @@ export class SearchIndex implements AsyncDisposable {
   readonly #path: string;
   readonly #observing: Disposable;
   #caughtUp: Promise<void> = Promise.resolve();
-  #principals = new Map<string, PrincipalDescriptions>();
+  #principals = new Map<string, PrincipalIndex>();
   #eventCount = 0;
   #lastSeq = 0;
   #savedSeq = 0;
@@ -99,8 +99,9 @@ export class SearchIndex implements AsyncDisposable {
     if (!this.#hasCaughtUp) {
       throw refuse.because("storage_unavailable", "Cannot search while the service is closing");
     }
-    const counts = (id: string) => (runId === undefined || id === runId) && this.#isReadable(id);
-    return await this.#principals.get(principalKey)?.find(text, { counts, limit }) ?? { total: 0, seqs: [] };
+    const isSearched = (id: string) => (runId === undefined || id === runId) && this.#isReadable(id);
+    return await this.#principals.get(principalKey)?.find(text, { isSearched, limit }) ??
+      { total: 0, seqs: [] };
   }
 
   /** Writes the file, so that the next start does not read the same events again. */
@@ -204,7 +205,7 @@ export class SearchIndex implements AsyncDisposable {
     // No query matches an empty description.
     if (!description) return;
     let principal = this.#principals.get(principalKey);
-    if (principal === undefined) this.#principals.set(principalKey, principal = new PrincipalDescriptions());
+    if (principal === undefined) this.#principals.set(principalKey, principal = new PrincipalIndex());
     principal.add(seq, runId, description);
     this.#eventCount++;
   }

@@ -162,7 +162,7 @@ Deno.test("the window forgets frames older than its size", () => {
 
 Deno.test("with deferred keeps, a frame becomes the reference only when the caller keeps it", () => {
   const step = (change: Change, resume: boolean) =>
-    reasons(decide([change], 16, { defersKeep: true, resume }))[0];
+    reasons(decide([change], 16, { keepsAtOnce: false, resume }))[0];
   assert.equal(step({}, false), "initial_frame");
   assert.equal(step({}, true), "initial_frame");
   gate.keep(0, 0n, 0.5);

@@ -24,7 +24,7 @@ export class ReferenceGate {
   constructor(
     readonly thresholds: GateThresholds,
     readonly windowSize: number,
-    readonly defersKeep = false,
+    readonly keepsAtOnce = true,
   ) {}
 
   run(signals: SignalColumns, frameIndex: Float64Array): GateColumns {
@@ -51,7 +51,7 @@ export class ReferenceGate {
     const frame = { hash: signals.perceptualHash[row]!, luma: signals.lumaMean[row]! };
     const [reason, gateConfidence] = this.#decide(signals, frame, frameIndex, row);
     const isKeep = reason === "initial_frame" || reason === "scene_cut" || reason === "periodic_keepalive";
-    if (isKeep && !this.defersKeep) this.#reference = { frameIndex, ...frame };
+    if (isKeep && this.keepsAtOnce) this.#reference = { frameIndex, ...frame };
     return { reason, gateConfidence, ...this.#observe(frame) };
   }
 

@@ -3,7 +3,7 @@
 import { Refusal, type RefusalKind } from "./refusal.ts";
 import { type Sleeper, timer } from "./wait.ts";
 
-export interface GateOptions {
+export interface PermitQueueOptions {
   /** Permits that may be out at once; at least 1. */
   readonly limit: number;
   /** Callers that may wait at once; a further one is refused immediately. */
@@ -17,7 +17,7 @@ export interface GateOptions {
 export interface AcquireOptions {
   /** When it aborts, the caller leaves the queue and `acquire` rejects with its reason. */
   readonly signal?: AbortSignal;
-  /** The longest wait, by the clock of `world`; without it the wait ends with a permit, the signal or the gate. */
+  /** The longest wait, by the clock of `world`; without it the wait ends with a permit, the signal or the closed queue. */
   readonly within?: { readonly world: Sleeper; readonly timeoutMs: number };
 }
 
@@ -27,23 +27,23 @@ export interface Permit extends Disposable {
 }
 
 /**
- * A gate with `limit` permits. A released permit goes to the caller who has waited longest, so no newcomer overtakes a
+ * A queue for `limit` permits. A released permit goes to the caller who has waited longest, so no newcomer overtakes a
  * waiting one.
  *
  *     using _permit = await decodes.acquire({ signal });
  */
-export class Gate implements Disposable {
+export class PermitQueue implements Disposable {
   readonly limit: number;
-  readonly #options: GateOptions;
+  readonly #options: PermitQueueOptions;
   /** A set keeps the order of arrival, and removing one from the middle costs no more than from the end. */
   readonly #waiters = new Set<QueuedCaller>();
   #active = 0;
   #isClosed = false;
 
-  constructor(options: GateOptions) {
+  constructor(options: PermitQueueOptions) {
     if (!(Number.isInteger(options.limit) && options.limit >= 1)) {
       throw new RangeError(
-        `Cannot open a gate as its limit must be an integer of at least 1: got ${options.limit}`,
+        `Cannot open a permit queue as its limit must be an integer of at least 1: got ${options.limit}`,
       );
     }
     this.limit = options.limit;
@@ -62,7 +62,7 @@ export class Gate implements Disposable {
 
   /**
    * Waits for a permit. Rejects with a {@link Refusal} when the queue is full, when the wait runs out and when the
-   * gate is closed, and with the signal's reason when it aborts.
+   * permit queue is closed, and with the signal's reason when it aborts.
    */
   acquire({ signal, within }: AcquireOptions = {}): Promise<Permit> {
     if (signal?.aborted) return Promise.reject(signal.reason);
