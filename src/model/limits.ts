@@ -200,6 +200,10 @@ export const LIMITS = deepFrozen({
   whip: {
     promptAcknowledgementMs: 2_000,
     attachHeaderBytesMax: 8192,
+    /** An offer, or a fragment. Browsers send some 10 KB; every line and format costs time on the HTTP thread. */
+    offerBytesMax: 65_536,
+    offerLinesMax: 2_000,
+    offerFormatsMax: 64,
     sessionsMax: 100,
     firstCandidateMs: 3_000,
     rememberedSessionsMax: 1024,

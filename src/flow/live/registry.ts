@@ -119,15 +119,21 @@ export class LiveRegistry implements OpenSessions {
 
   /**
    * The caller's session; null for one that has ended and is still remembered. Throws LiveRefused: 404 for an unknown
-   * session, 403 for a session of another principal.
+   * session and for one of another principal alike, or 403 for the latter with `tellsForeign`.
    */
-  session({ principalKey }: Pick<Caller, "principalKey">, sessionId: string): LiveSession | null {
+  session(
+    { principalKey }: Pick<Caller, "principalKey">,
+    sessionId: string,
+    { tellsForeign = false } = {},
+  ): LiveSession | null {
     this.#forgetOld();
     const session = this.#sessions.get(sessionId);
     const owner = session?.identity.principalKey ?? this.#ended.get(sessionId)?.principalKey;
-    if (owner === undefined) throw new LiveRefused(404, "no such session");
-    if (owner !== principalKey) throw new LiveRefused(403, "the session belongs to another principal");
-    return session ?? null;
+    if (owner === principalKey) return session ?? null;
+    if (owner !== undefined && tellsForeign) {
+      throw new LiveRefused(403, "the session belongs to another principal");
+    }
+    throw new LiveRefused(404, "no such session");
   }
 
   /** Ends every session; resolves when their last events are written. */

@@ -141,7 +141,7 @@ export class Whip {
     sessionId: string,
     body: PromptBody,
   ): Promise<{ session_id: string; prompt: string | null; output_schema: object | null }> {
-    const session = this.#openSession(caller, sessionId);
+    const session = this.#openSession(caller, sessionId, { tellsForeign: true });
     const change = checkedChange(body);
     try {
       await session.updatePrompt(change, LIMITS.whip.promptAcknowledgementMs);
@@ -155,8 +155,8 @@ export class Whip {
   }
 
   /** 404 also for a session that has ended. */
-  #openSession(caller: Caller, sessionId: string): LiveSession {
-    const session = this.#options.registry.session(caller, sessionId);
+  #openSession(caller: Caller, sessionId: string, options?: { readonly tellsForeign: boolean }): LiveSession {
+    const session = this.#options.registry.session(caller, sessionId, options);
     if (!session) throw new LiveRefused(404, "the session is over");
     return session;
   }

@@ -86,7 +86,7 @@ export function whipOptions(method: string, path: string): Response | undefined 
 }
 
 const SESSION_PATH = /^\/v1\/stream\/whip\/[^/]+$/;
-const TEXT_BODY = { limitBytes: LIMITS.body.jsonBytes, readMs: LIMITS.body.jsonReadMs };
+const TEXT_BODY = { limitBytes: LIMITS.whip.offerBytesMax, readMs: LIMITS.body.jsonReadMs };
 
 function updatePrompt(call: RouteCall, body: Parameters<RouteCall["whip"]["updatePrompt"]>[2]) {
   return call.whip.updatePrompt(call.caller, parameter(call, "sess"), body);

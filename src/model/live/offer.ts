@@ -215,7 +215,7 @@ function primarySsrcs(attributes: SdpAttributes): number[] {
   const named = attributes.all("ssrc").map((line) => line.split(" ")[0]!).filter((ssrc) =>
     /^\d{1,10}$/.test(ssrc)
   );
-  return [...new Set(named)].filter((ssrc) => !repairs.includes(ssrc)).slice(0, 8).map(Number);
+  return [...new Set(named).difference(new Set(repairs))].slice(0, 8).map(Number);
 }
 
 const CODEC_NAMES: Readonly<Record<string, VideoCodec>> = {
@@ -259,33 +259,43 @@ function opusOf(media: SdpMedia): ServedCodec | null {
 }
 
 function codecsOf(media: SdpMedia): { name: string; served: ServedCodec }[] {
-  const attribute = (name: string, payloadType: string) =>
-    media.attributes.all(name).find((value) => value.startsWith(`${payloadType} `))?.slice(
-      payloadType.length + 1,
-    )
-      .trim() ?? null;
-  const retransmits = (payloadType: string) =>
-    media.formats.find((format) =>
-      /^rtx\//i.test(attribute("rtpmap", format) ?? "") &&
-      fmtpParameter(attribute("fmtp", format), "apt") === payloadType
-    );
+  const rtpmaps = byPayloadType(media.attributes.all("rtpmap"));
+  const fmtps = byPayloadType(media.attributes.all("fmtp"));
+  const retransmissions = new Map<string | undefined, string>();
+  for (const format of media.formats.toReversed()) {
+    if (!/^rtx\//i.test(rtpmaps.get(format) ?? "")) continue;
+    retransmissions.set(fmtpParameter(fmtps.get(format) ?? null, "apt"), format);
+  }
+  const feedback = media.attributes.all("rtcp-fb").flatMap((value) => {
+    const [, format, kind] = /^(\S+) (.+)$/.exec(value) ?? [];
+    return format && kind ? [{ format, kind: kind.trim() }] : [];
+  });
   return media.formats.flatMap((format) => {
-    const rtpmap = attribute("rtpmap", format);
+    const rtpmap = rtpmaps.get(format);
     const [name, clockRate] = (rtpmap ?? "").split("/");
     if (!/^\d{1,3}$/.test(format) || Number(format) > 127 || !rtpmap || !name) return [];
-    const rtx = retransmits(format);
-    const feedback = media.attributes.all("rtcp-fb").map((value) => /^(\S+) (.+)$/.exec(value))
-      .filter((match) => match?.[1] === format || match?.[1] === "*").map((match) => match![2]!.trim());
+    const rtx = retransmissions.get(format);
     const served = {
       payloadType: Number(format),
       rtpmap,
       clockRate: Number(clockRate),
-      fmtp: attribute("fmtp", format),
+      fmtp: fmtps.get(format) ?? null,
       rtxPayloadType: rtx !== undefined && /^\d{1,3}$/.test(rtx) && Number(rtx) <= 127 ? Number(rtx) : null,
-      feedback,
+      feedback: feedback.filter((one) => one.format === format || one.format === "*").map(({ kind }) => kind),
     };
     return [{ name, served }];
   });
+}
+
+/** The first value of each payload type, of lines such as `96 VP8/90000`. */
+function byPayloadType(values: readonly string[]): Map<string, string> {
+  const found = new Map<string, string>();
+  for (const value of values) {
+    const space = value.indexOf(" ");
+    const payloadType = value.slice(0, space);
+    if (space > 0 && !found.has(payloadType)) found.set(payloadType, value.slice(space + 1).trim());
+  }
+  return found;
 }
 
 function codecNames(media: SdpMedia): string {
@@ -317,5 +327,5 @@ function sentImage(media: SdpMedia, payloadType: number): string | undefined {
     /^(\*|\d+) /.exec(value)?.[1] === "*" ||
     value.startsWith(`${payloadType} `)
   );
-  return line && /\bsend ((?:\[[^\]]*\] ?)+)/.exec(line)?.[1];
+  return line && /\bsend ((?:\[[^\]]{0,256}\] ?)+)/.exec(line)?.[1];
 }

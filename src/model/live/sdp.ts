@@ -1,5 +1,7 @@
 /** SDP: parses a session description without checking what it asks for. */
 
+import { LIMITS } from "../limits.ts";
+
 export interface SdpMedia {
   /** `video`, `audio`, `application` … */
   readonly kind: string;
@@ -20,31 +22,38 @@ export class SdpFault extends Error {
   override readonly name = "SdpFault";
 }
 
-/** The `a=` lines of one section, in order. */
+/** The `a=` lines of one section, in order, found by their names. */
 export class SdpAttributes {
-  readonly #lines: (readonly [name: string, value: string])[] = [];
+  readonly #values = new Map<string, string[]>();
 
   /** `line` without its `a=`. */
   add(line: string): void {
     const colon = line.indexOf(":");
-    this.#lines.push(colon === -1 ? [line, ""] : [line.slice(0, colon), line.slice(colon + 1).trim()]);
+    const name = colon === -1 ? line : line.slice(0, colon);
+    const value = colon === -1 ? "" : line.slice(colon + 1).trim();
+    const values = this.#values.get(name);
+    if (values) values.push(value);
+    else this.#values.set(name, [value]);
   }
 
   has(name: string): boolean {
-    return this.#lines.some(([own]) => own === name);
+    return this.#values.has(name);
   }
 
   first(name: string): string | undefined {
-    return this.#lines.find(([own]) => own === name)?.[1];
+    return this.#values.get(name)?.[0];
   }
 
-  all(name: string): string[] {
-    return this.#lines.filter(([own]) => own === name).map(([, value]) => value);
+  all(name: string): readonly string[] {
+    return this.#values.get(name) ?? [];
   }
 }
 
 /** Sections of one description: far more than any publisher sends. */
 const MEDIA_MAX = 32;
+
+/** Work and memory that a text may cause are bounded by its length, its lines and the formats of each section. */
+const { offerBytesMax, offerLinesMax, offerFormatsMax } = LIMITS.whip;
 
 /** RFC 8866 as far as WebRTC needs it: `v=0`, `o=`, `s=`, `t=` in this order, then the sections. */
 export function readSdp(text: string): SdpSession {
@@ -52,7 +61,10 @@ export function readSdp(text: string): SdpSession {
   const media: SdpMedia[] = [];
   const missing = ["v", "o", "s", "t"];
   let attributes = session;
-  for (const [index, line] of text.split(/\r\n|\n|\r/).entries()) {
+  if (text.length > offerBytesMax) throw new SdpFault(`it has more than ${offerBytesMax} bytes`);
+  const lines = text.split(/\r\n|\n|\r/);
+  if (lines.length > offerLinesMax) throw new SdpFault(`it has more than ${offerLinesMax} lines`);
+  for (const [index, line] of lines.entries()) {
     if (line.trim() === "") continue;
     const match = /^([a-z])=(.*)$/.exec(line);
     if (!match) throw new SdpFault(`line ${index + 1} is not of the form type=value`);
@@ -76,6 +88,9 @@ function mediaOf(value: string, attributes: SdpAttributes, line: number): SdpMed
   const number = /^(\d{1,5})(\/\d+)?$/.exec(port ?? "")?.[1];
   if (!kind || number === undefined || Number(number) > 65_535 || !protocol || formats.length === 0) {
     throw new SdpFault(`line ${line} is no m= line of kind, port, protocol and formats`);
+  }
+  if (formats.length > offerFormatsMax) {
+    throw new SdpFault(`line ${line} has more than ${offerFormatsMax} formats`);
   }
   return { kind, port: Number(number), protocol, formats, attributes };
 }

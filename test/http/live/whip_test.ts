@@ -328,17 +328,35 @@ Deno.test("ICE is restarted with If-Match: *, and fragments of before are turned
   assert.equal(failed.status, 422);
 });
 
-Deno.test("a session of somebody else is 403, one that nobody has is 404", async () => {
+Deno.test("a session of somebody else reads like one that nobody has, except on the prompt route", async () => {
   await using test = await startLive();
   const session = await publish(test);
   const unknown = { path: `${WHIP}/sess-0000000000000000` };
-  for (const [whose, key, status] of [[session, KEY_B, 403], [unknown, KEY_A, 404]] as const) {
-    assert.equal((await trickle(test, whose, "", { key })).status, status);
-    assert.equal((await deleteSession(test, whose, key)).status, status);
-    assert.equal((await prompt(test, whose, { prompt: "x" }, key)).status, status);
+  for (const ask of [trickle, deleteSession] as const) {
+    const foreign = await (ask === trickle
+      ? trickle(test, session, "", { key: KEY_B })
+      : deleteSession(test, session, KEY_B));
+    const missing = await (ask === trickle
+      ? trickle(test, unknown, "", { key: KEY_B })
+      : deleteSession(test, unknown, KEY_B));
+    assert.deepEqual([foreign.status, foreign.text], [404, "no such session"]);
+    assert.deepEqual([missing.status, missing.text], [404, "no such session"]);
+    assert.deepEqual([...foreign.headers.keys()], [...missing.headers.keys()]);
   }
+  assert.equal((await prompt(test, session, { prompt: "x" }, KEY_B)).status, 403);
+  assert.equal((await prompt(test, unknown, { prompt: "x" }, KEY_B)).status, 404);
   assert.equal((await deleteSession(test, session, null)).status, 401);
   assert.equal(session.worker.isAskedToClose, false);
+});
+
+Deno.test("an offer or a fragment of more than 64 KiB is turned away before it is read", async () => {
+  await using test = await startLive();
+  const padding = "a=x-padding:1\r\n".repeat(65_536 / 15);
+  const large = await offer(test, { offer: offerText() + padding });
+  assert.equal(large.status, 413);
+  const session = await publish(test);
+  assert.equal((await trickle(test, session, padding + padding)).status, 413);
+  assert.equal(session.worker.orders.length, 0);
 });
 
 Deno.test("a session is ended once, and its end may be asked for again for ten minutes", async () => {
@@ -353,7 +371,7 @@ Deno.test("a session is ended once, and its end may be asked for again for ten m
     { source: "whip", session_id: session.sessionId, reason: "whip_terminated" },
   ]);
   assert.equal((await deleteSession(test, session)).status, 200);
-  assert.equal((await deleteSession(test, session, KEY_B)).status, 403);
+  assert.equal((await deleteSession(test, session, KEY_B)).status, 404);
   assert.equal((await trickle(test, session, "")).status, 404);
   assert.equal((await prompt(test, session, { prompt: "x" })).status, 404);
   test.advance(599_000);

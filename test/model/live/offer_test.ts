@@ -110,6 +110,25 @@ Deno.test("an offer that cannot be served is refused with its status and reason"
   check(offer(Array(40).fill(audio(OPUS))), 500, /32/);
 });
 
+Deno.test("an offer is bounded in its length, its lines and the formats of a section", () => {
+  const message = (text: string) => {
+    const verdict = readOffer(text, ALL);
+    return verdict.isServed ? "served" : `${verdict.status} ${verdict.message}`;
+  };
+  const lines = (count: number) => offer([video("a=rtpmap:96 VP8/90000", ...Array(count).fill("a=x:1"))]);
+  const others = lines(0).split("\r\n").length;
+  assert.equal(message(lines(2_000 - others)), "served");
+  assert.equal(message(lines(2_001 - others)), "500 malformed offer: it has more than 2000 lines");
+  const formats = (count: number) =>
+    offer([video(...Array.from({ length: count }, (_, at) => `a=rtpmap:${at} VP8/90000`))]);
+  assert.equal(message(formats(64)), "served");
+  assert.match(message(formats(65)), /^500 malformed offer: line \d+ has more than 64 formats$/);
+  const long = (count: number) => offer([video("a=rtpmap:96 VP8/90000", `a=x:${"x".repeat(count)}`)]);
+  const rest = long(0).length;
+  assert.equal(message(long(65_536 - rest)), "served");
+  assert.equal(message(long(65_537 - rest)), "500 malformed offer: it has more than 65536 bytes");
+});
+
 Deno.test("the codec is the first that is served, VP8 and H.264 before the others", () => {
   const check = (lines: string[], codec: VideoCodec, payloadType: number, decodes = ALL) => {
     const { video: chosen } = served(offer([video(...lines)]), decodes);
