@@ -16,17 +16,17 @@ function request(body: BodyInit | null, world = new ManualClock()) {
 }
 
 /** A body that never ends, and that records when its reader cancels it. */
-function endless(): { body: ReadableStream<Uint8Array>; givenUp: Promise<void> } {
-  const { promise: givenUp, resolve } = Promise.withResolvers<void>();
+function endless(): { body: ReadableStream<Uint8Array>; cancelled: Promise<void> } {
+  const { promise: cancelled, resolve } = Promise.withResolvers<void>();
   const body = new ReadableStream<Uint8Array>({
     start: (controller) => controller.enqueue(new TextEncoder().encode('{"mode":')),
     cancel: () => resolve(),
   });
-  return { body, givenUp };
+  return { body, cancelled };
 }
 
-Deno.test("a body that does not arrive in time is 408, and is given up", async () => {
-  const { body, givenUp } = endless();
+Deno.test("a body that does not arrive in time is 408, and is cancelled", async () => {
+  const { body, cancelled } = endless();
   const clock = new ManualClock();
   const rejected = assert.rejects(
     readJson(request(body, clock), ANY, { readMs: 20 }),
@@ -34,7 +34,7 @@ Deno.test("a body that does not arrive in time is 408, and is given up", async (
   );
   await clock.advance(20);
   await rejected;
-  await givenUp;
+  await cancelled;
 });
 
 Deno.test("whole numbers keep every digit, also when they are too large for a double", async () => {

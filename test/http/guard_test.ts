@@ -47,7 +47,7 @@ Deno.test("in open mode every caller is public, whatever key comes along", async
   assert.equal(json.events[0].payload.principal_key, "public");
 });
 
-Deno.test("metrics need a key by default, and say so with 503 when there is none to have", async () => {
+Deno.test("metrics need a key by default, and are 503 when none is configured", async () => {
   const open = { SERVICE_REQUIRE_API_KEY: "false", SERVICE_API_KEYS: "" };
   {
     await using test = await startService(open);

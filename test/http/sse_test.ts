@@ -186,7 +186,7 @@ Deno.test("a foreign run reads like a missing one, and a deleted run cannot be f
   assert.deepEqual([status, headers.get("allow")], [405, "GET, HEAD"]);
 });
 
-Deno.test("a HEAD request is answered like a GET and leaves nobody listening", async () => {
+Deno.test("a HEAD request is answered like a GET and leaves no listener", async () => {
   await using test = await startService();
   const runId = await newRun(test);
   const { status, headers, text } = await test.call("HEAD", streamPath(runId));
@@ -281,7 +281,7 @@ Deno.test("a reader that the ring has lapped goes back to the log and misses not
   assert.deepEqual([await all.ids(1), await some.ids(1)], [[burst + 3], [burst + 3]]);
 });
 
-Deno.test("a client that hangs up is forgotten at once, before its first event and after it", async () => {
+Deno.test("a client that disconnects is removed at once, before its first event and after it", async () => {
   await using test = await startService();
   const runId = await newRun(test);
   const clients = [];
@@ -296,7 +296,7 @@ Deno.test("a client that hangs up is forgotten at once, before its first event a
   await untilMetric(test, "service_sse_subscribers_active", 0);
 });
 
-Deno.test("the metrics tell replayed events from new ones and how long a new one took", async () => {
+Deno.test("the metrics count replayed and new events apart, and how long a new one took", async () => {
   await using test = await startService({}, REACHES_IN);
   const runId = await newRun(test);
   append(test, runId, times(300, "vlm"));

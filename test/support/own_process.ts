@@ -3,7 +3,7 @@
 export interface ChildProcess {
   readonly pid: number;
   readonly command: string;
-  /** It has ended, and nobody has taken its exit code yet. */
+  /** It has ended, and its exit code was not read yet. */
   readonly isZombie: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** One restricted zone and one trigger for all tests, and the id of a run that nobody has. */
+/** One restricted zone and one trigger for all tests, and the id of a run that does not exist. */
 
 import type { RestrictedZone } from "../../src/model/policies/zone.ts";
 import type { TriggerProgram } from "../../src/model/triggers/program.ts";

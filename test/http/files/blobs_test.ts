@@ -231,11 +231,11 @@ Deno.test("blobs know ranges, conditions and HEAD", async () => {
     [{ "accept-encoding": "gzip, br" }, 200, "0123456789"],
   ];
   for (const [headers, status, text] of requests) {
-    const told = JSON.stringify(headers);
+    const sent = JSON.stringify(headers);
     const answer = await get(test, `${runId}/media/${blob.sha256}`, { headers });
-    assert.deepEqual([answer.status, answer.text], [status, text], told);
-    assert.equal(answer.headers.get("etag"), tag, told);
-    assert.equal(answer.headers.get("cache-control"), "private, max-age=31536000, immutable", told);
+    assert.deepEqual([answer.status, answer.text], [status, text], sent);
+    assert.equal(answer.headers.get("etag"), tag, sent);
+    assert.equal(answer.headers.get("cache-control"), "private, max-age=31536000, immutable", sent);
     assert.equal(answer.headers.get("last-modified"), null);
   }
   const past = await get(test, `${runId}/media/${blob.sha256}`, { headers: { range: "bytes=10-" } });

@@ -321,7 +321,7 @@ Deno.test("an empty file has no ranges", async () => {
   assert.deepEqual(statuses, [[200, null], [416, "bytes */0"], [416, "bytes */0"], [416, "bytes */0"]]);
 });
 
-Deno.test("conditions tell whether the caller's copy is still good, and a range only continues that copy", async () => {
+Deno.test("conditions decide whether the caller's copy is still valid, and a range only continues that copy", async () => {
   await using test = await startService();
   const path = join(test.mediaDir, "x.mp4");
   Deno.writeTextFileSync(path, "0123456789");
@@ -377,15 +377,15 @@ Deno.test("conditions tell whether the caller's copy is still good, and a range 
     [{ "if-range": tag }, 200],
   ];
   for (const [headers, status] of conditions) {
-    const told = JSON.stringify(headers);
+    const sent = JSON.stringify(headers);
     const answer = await get(test, "/v1/files/x.mp4", { headers });
-    assert.equal(answer.status, status, told);
+    assert.equal(answer.status, status, sent);
     if (status === 304) {
-      assert.deepEqual([answer.headers.get("etag"), answer.headers.get("last-modified")], [tag, same], told);
+      assert.deepEqual([answer.headers.get("etag"), answer.headers.get("last-modified")], [tag, same], sent);
       assert.equal(answer.bytes.length, 0);
     }
-    if (status === 206) assert.equal(new TextDecoder().decode(answer.bytes), "23", told);
-    if (status === 200) assert.equal(answer.bytes.length, 10, told);
+    if (status === 206) assert.equal(new TextDecoder().decode(answer.bytes), "23", sent);
+    if (status === 200) assert.equal(answer.bytes.length, 10, sent);
   }
   await until("every file is closed", () => openFiles(test.mediaDir) === 0);
 });
@@ -400,7 +400,7 @@ Deno.test("a changed file has another version", async () => {
   assert.equal(versions.size, 3);
 });
 
-Deno.test("HEAD says what GET would, ranges aside, and leaves no file open", async () => {
+Deno.test("HEAD has the headers of GET, except for ranges, and leaves no file open", async () => {
   await using test = await startService();
   const name = await uploaded(test);
   const got = await get(test, `/v1/files/${name}`);

@@ -411,7 +411,7 @@ Deno.test("a body that grows too long is 413 as soon as it does", async () => {
   await until("nothing is left", () => stored(test).length === 0 && openFiles(test.uploadRoot) === 0);
 });
 
-Deno.test("a caller that hangs up in the middle leaves nothing behind", async () => {
+Deno.test("a caller that disconnects in the middle leaves nothing behind", async () => {
   await using test = await startService();
   const whole = form([filePart(FILM)]);
   for (const share of [0, 0.001, 0.5, 0.999]) {
@@ -428,7 +428,7 @@ Deno.test("a caller that hangs up in the middle leaves nothing behind", async ()
   assert.equal((await upload(test, whole)).status, 200);
 });
 
-Deno.test("what is on its way is seen by nobody, under no name", async () => {
+Deno.test("an upload under way is visible to nobody, under no name", async () => {
   await using test = await startService({ SERVICE_REQUIRE_API_KEY: "false", SERVICE_API_KEYS: "" });
   using connection = await RawConnection.open(test.url);
   const whole = form([filePart(FILM)]);

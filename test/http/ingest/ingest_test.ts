@@ -190,7 +190,7 @@ Deno.test("an upload is visible to its owner only", async () => {
   assert.equal((await test.call("POST", `/v1/runs/${owner}/ingest`, body)).status, 200);
 });
 
-Deno.test("a stop and a delete end a decode that is under way, and the caller is told why", async () => {
+Deno.test("a stop and a delete end a decode that is under way, and the caller gets the reason", async () => {
   await using test = await startService({ SERVICE_ACTIVE_STREAM_LIMIT: "10" });
   const slow = join(test.mediaDir, "slow.mp4");
   await makeSlowClip(slow);
@@ -217,7 +217,7 @@ Deno.test("a decode that takes longer than the idle time does not expire its own
   assert.equal((await test.call("GET", `/v1/runs/${runId}/state`)).json.state, "processing");
 });
 
-Deno.test("a caller who hangs up ends the decode, and those who wait get their turn", async () => {
+Deno.test("a caller who disconnects ends the decode, and callers that wait are served", async () => {
   await using test = await startService({ SERVICE_ACTIVE_STREAM_LIMIT: "20" });
   const slow = join(test.mediaDir, "slow.mp4");
   await makeSlowClip(slow);

@@ -216,7 +216,7 @@ Deno.test("certificates are verified unless the operator says otherwise", async 
   await check({ SERVICE_ALLOW_INSECURE_TLS: "true" }, "other.test", [], 200);
 });
 
-Deno.test("a stop, a delete and a caller who hangs up end a fetch that is under way", async () => {
+Deno.test("a stop, a delete and a caller who disconnects end a fetch that is under way", async () => {
   const asked = Promise.withResolvers<void>();
   let requests = 0;
   await using slow = serveRaw("HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\nabc", () => {
@@ -228,7 +228,7 @@ Deno.test("a stop, a delete and a caller who hangs up end a fetch that is under 
   const uri = `http://media.test:${slow.port}/film`;
   const check = async (
     end: (runId: string, deleteSession: AbortController) => unknown,
-    expected: number | "hung up",
+    expected: number | "disconnected",
   ) => {
     const runId = await newRun(test);
     const deleteSession = new AbortController();
@@ -238,7 +238,7 @@ Deno.test("a stop, a delete and a caller who hangs up end a fetch that is under 
       headers: { "x-api-key": "key-of-a", "content-type": "application/json" },
       body: JSON.stringify({ source_uri: uri }),
       signal: deleteSession.signal,
-    }).then(({ status }) => status, () => "hung up");
+    }).then(({ status }) => status, () => "disconnected");
     await until(() => requests > before && tempNames(test).length === 1);
     await end(runId, deleteSession);
     assert.equal(await answer, expected);
@@ -246,7 +246,7 @@ Deno.test("a stop, a delete and a caller who hangs up end a fetch that is under 
   };
   await check((runId) => test.call("POST", `/v1/runs/${runId}/stop`), 409);
   await check((runId) => test.call("DELETE", `/v1/runs/${runId}`), 404);
-  await check((_, deleteSession) => deleteSession.abort(), "hung up");
+  await check((_, deleteSession) => deleteSession.abort(), "disconnected");
 });
 
 Deno.test("closing the service ends a fetch that is under way", async () => {

@@ -10,7 +10,7 @@ import { until } from "../../support/until.ts";
 
 const SAID = "A test picture.";
 
-Deno.test("a camera that hangs up is asked again, and what it shows is described before and after", async () => {
+Deno.test("a camera that disconnects is requested again, and what it shows is described before and after", async () => {
   using folder = new TempFolder();
   const clip = makeClip(join(folder.path, "camera.ts"), { size: "160x120", frames: 50 });
   await using camera = serveRtsp(Deno.readFileSync(clip));

@@ -42,7 +42,7 @@ async function watching(test: LiveTest, port: number, attach: object = {}) {
   return { runId, json, source_uri, worker: test.workers.last };
 }
 
-Deno.test("a run watches a camera until it is told to leave, and describes what it shows", async () => {
+Deno.test("a run watches a camera until it is ended, and describes what it shows", async () => {
   await using dock = camera();
   await using test = await startLive(RTSP, { outbound: REROUTED });
   const { runId, json, source_uri, worker } = await watching(test, dock.port, {

@@ -1,4 +1,4 @@
-/** What a live session makes of its pictures: descriptions, transitions, zones, triggers, clips, novelty. */
+/** What a live session writes about its pictures: descriptions, transitions, zones, triggers, clips, novelty. */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -54,7 +54,7 @@ async function described(
   return Object.defineProperty(test, "model", { value: model }) as LiveTest & { readonly model: ModelServer };
 }
 
-Deno.test("a keyframe is described, and its picture can be fetched by whoever owns the run", async () => {
+Deno.test("a keyframe is described, and its picture can be fetched by the owner of the run", async () => {
   await using test = await described({}, ["A forklift waits at the dock."]);
   const session = await publish(test);
   session.worker.picture(0, {}, { gateReason: "scene_cut", confidence: 0.58, ptsMs: 123_456 });
@@ -170,7 +170,7 @@ Deno.test("the second model is asked where the first is not sure, and only then"
   await check(same, bySize(says(0.1), "no"), ["vlm", 1]);
 });
 
-Deno.test("a model that fails, or says nothing, leaves no event, and the next picture is tried again", async () => {
+Deno.test("a model that fails, or answers with an empty text, leaves no event, and the next picture is tried again", async () => {
   await using test = await described(
     {},
     (_, index) => index === 0 ? { status: 400 } : index === 1 ? " \n" : "A door.",
@@ -337,7 +337,7 @@ Deno.test("evidence beyond its queue is dropped and counted, by its kind", async
   assert.equal(dropped + written, 12);
 });
 
-Deno.test("a loop is told once by whoever finds it", async () => {
+Deno.test("a loop is reported once, by the gate or by the novelty sidecar", async () => {
   await using test = await startLive();
   const session = await publish(test);
   session.worker.report({ kind: "loop_detected", frame: frameFacts(9) });
@@ -348,7 +348,7 @@ Deno.test("a loop is told once by whoever finds it", async () => {
   assert.equal(await metric(test, "service_pipeline_loop_detected_total"), 1);
 });
 
-Deno.test("a clip is one question with all its pictures, and tells its failure", async () => {
+Deno.test("a clip is one question with all its pictures, and its failure is an event", async () => {
   await using test = await described({}, (_, index) => index === 1 ? { status: 400 } : "A truck leaves.");
   const session = await publish(test, { attach: { clip_mode: {}, ...NO_CAP, prompt: "What leaves?" } });
   const clip = async (last: number) => {
@@ -362,9 +362,9 @@ Deno.test("a clip is one question with all its pictures, and tells its failure",
   await clip(22);
   const events = await eventsOf(test, session.runId);
   assert.deepEqual(kindsOf(events), ["run_created", "clip_vlm", "keyframe_stored", "clip_vlm"]);
-  const [told, failed] = payloads(events, "clip_vlm");
-  assert.deepEqual([told.frame_index, told.pts_ms, told.confidence], [12, frameFacts(12).ptsMs, 0.9]);
-  assert.equal(told.description, "A truck leaves.");
+  const [first, failed] = payloads(events, "clip_vlm");
+  assert.deepEqual([first.frame_index, first.pts_ms, first.confidence], [12, frameFacts(12).ptsMs, 0.9]);
+  assert.equal(first.description, "A truck leaves.");
   assert.match(failed.description, /^clip_vlm_error/);
   assert.equal(payloads(events, "keyframe_stored")[0].event_type, "clip_vlm");
   const [request] = test.model.requests;
@@ -435,7 +435,7 @@ Deno.test("what a Worker counts and measures is in the metrics", async () => {
   await deleteSession(test, session);
 });
 
-Deno.test("a decoder that was replaced is told; three within a minute are a fault, and a DELETE is clean all the same", async () => {
+Deno.test("a decoder that was replaced is reported; three within a minute are a fault, and a DELETE is clean all the same", async () => {
   await using test = await startLive();
   const session = await publish(test);
   const restart = (restarts: number) =>

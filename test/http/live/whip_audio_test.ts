@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { heard, observation, openAudioDouble, refused } from "../../support/sidecars/audio_sidecar.ts";
+import { observed, observation, openAudioDouble, refused } from "../../support/sidecars/audio_sidecar.ts";
 import { readOpus } from "../../support/live/encoded_media.ts";
 import {
   deleteSession,
@@ -33,19 +33,19 @@ async function opusTone(seconds: number): Promise<Uint8Array<ArrayBuffer>[]> {
 
 const UNITS = await opusTone(4);
 
-function hear({ worker }: Published, chunkIndex: number, units = UNITS): void {
+function sendWindow({ worker }: Published, chunkIndex: number, units = UNITS): void {
   const startPtsMs = chunkIndex * 4_000;
   const endPtsMs = startPtsMs + units.length * 20;
   worker.report({ kind: "audio_window", window: { trackId: 0, chunkIndex, units, startPtsMs, endPtsMs } });
 }
 
 async function heardBy(test: LiveTest, { worker }: Published, windows: number): Promise<void> {
-  await until("heard", () => worker.acknowledged.audioWindows === windows);
+  await until("the window was analyzed", () => worker.acknowledged.audioWindows === windows);
   assert.equal(await metric(test, "service_pipeline_generations_active"), 1);
 }
 
-Deno.test("a window is decoded, analyzed and told with its moments, in words and times of the track", async () => {
-  await using sidecar = openAudioDouble(heard([
+Deno.test("a window is decoded, analyzed and written with its moments, in words and times of the track", async () => {
+  await using sidecar = openAudioDouble(observed([
     observation(0, 4_000, { kind: "voice_activity", label: "voice" }),
     observation(500, 1_500, { kind: "speech", label: "speech", transcript: "mind the gap", confidence: 0.9 }),
     observation(2_000, 3_000, { kind: "audio_event", label: "engine", confidence: 0.8 }),
@@ -63,7 +63,7 @@ Deno.test("a window is decoded, analyzed and told with its moments, in words and
     },
   });
   assert.equal(session.worker.settings.wantsAudio, true);
-  hear(session, 1);
+  sendWindow(session, 1);
   await heardBy(test, session, 1);
   const [request] = sidecar.requests;
   assert.ok(request!.operation === "analyze");
@@ -124,33 +124,33 @@ Deno.test("a window is decoded, analyzed and told with its moments, in words and
   assert.deepEqual(sidecar.faults, []);
 });
 
-Deno.test("a window that fails is counted and leaves no event, and the next one is heard", async () => {
+Deno.test("a window that fails is counted and leaves no event, and the next one is analyzed", async () => {
   await using sidecar = openAudioDouble(refused("decode"));
   await using test = await startLive({ SERVICE_AUDIO_SIDECAR_ADDR: sidecar.address });
   const session = await publish(test, { attach: { local_audio: {} } });
-  hear(session, 0);
+  sendWindow(session, 0);
   await heardBy(test, session, 1);
-  hear(session, 1, [Uint8Array.of(), Uint8Array.of()]);
+  sendWindow(session, 1, [Uint8Array.of(), Uint8Array.of()]);
   await heardBy(test, session, 2);
   assert.deepEqual(kindsOf(await eventsOf(test, session.runId)), ["run_created"]);
   assert.equal(await metric(test, "service_pipeline_local_audio_failures_total", 'reason="decode"'), 2);
-  sidecar.answer(heard([]));
-  hear(session, 2);
+  sidecar.answer(observed([]));
+  sendWindow(session, 2);
   await heardBy(test, session, 3);
   assert.deepEqual(kindsOf(await eventsOf(test, session.runId)), ["run_created", "semantic_chunk_inferred"]);
 });
 
-Deno.test("windows beyond the two that may wait are dropped and counted, and the last one is heard before the end", async () => {
+Deno.test("windows beyond the two that may wait are dropped and counted, and the last one is analyzed before the end", async () => {
   const released = Promise.withResolvers<void>();
   await using sidecar = openAudioDouble(async (request, index) => {
     await released.promise;
-    return await heard([])(request, index);
+    return await observed([])(request, index);
   });
   await using test = await startLive({ SERVICE_AUDIO_SIDECAR_ADDR: sidecar.address });
   const session = await publish(test, { attach: { local_audio: {} } });
-  hear(session, 0);
+  sendWindow(session, 0);
   await until("asked", () => sidecar.requests.length === 1);
-  for (const index of [1, 2, 3]) hear(session, index);
+  for (const index of [1, 2, 3]) sendWindow(session, index);
   await heardBy(test, session, 1);
   assert.equal(await metric(test, "service_pipeline_webrtc_audio_queue_dropped_total"), UNITS.length);
   const ending = deleteSession(test, session);

@@ -44,7 +44,7 @@ Deno.test({
     const { live: { test }, page } = studio;
     await publish(studio, { codec: "VP8", withSound: true, trickles: false });
     await checkFrames(studio, "video/VP8");
-    await until("sound was heard", () => sidecar.requests.length > 0);
+    await until("sound was analyzed", () => sidecar.requests.length > 0);
     assert.equal(await page.evaluate(() => publication.deleteSession()), 200);
     const events = await eventsOf(test, await page.evaluate(() => publication.runId));
     assert.equal(events.at(-1)!.kind, "run_completed", kindsOf(events).join(" "));

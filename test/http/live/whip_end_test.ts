@@ -17,7 +17,7 @@ import {
 } from "../../support/live/live.ts";
 import { type FakeWorkerSession, frameFacts, offerText } from "../../support/live/fake_live_workers.ts";
 import { startModelServer } from "../../support/models/model_server.ts";
-import { heard, openAudioDouble } from "../../support/sidecars/audio_sidecar.ts";
+import { observed, openAudioDouble } from "../../support/sidecars/audio_sidecar.ts";
 import { eventsOf, kindsOf, payloads } from "../../support/models/reason.ts";
 import { KEY_A } from "../../support/service.ts";
 import { settled } from "../../support/manual_clock.ts";
@@ -112,7 +112,7 @@ Deno.test("a run that is deleted takes its session with it", async () => {
   assert.equal((await deleteSession(test, session)).status, 200);
 });
 
-Deno.test("where two ends meet, the weightier one is told, and one only", async () => {
+Deno.test("where two causes of an end meet, the one with priority is written, and only that", async () => {
   const held = { workers: { closesAtOnce: false } };
   const fault = ({ worker }: Published) =>
     worker.report({ kind: "ended", cause: "peer_closed", message: "" });
@@ -313,7 +313,7 @@ Deno.test("less is reserved for smaller pictures, more for clips, zones and soun
   assert.deepEqual([threads(), threads({ zone }), threads({ clip })], [4, 5, 5]);
 });
 
-Deno.test("a publisher who says how small its pictures are takes less of the budget", async () => {
+Deno.test("a publisher whose offer bounds the size of its pictures takes less of the budget", async () => {
   await using test = await startLive();
   const small = offerText().replace("a=mid:0", "a=mid:0\r\na=imageattr:* send [x=640,y=480]");
   const { worker } = await publish(test, { offer: small });
@@ -346,7 +346,7 @@ Deno.test("a fault is counted by the stage that failed and by its reason", async
   const zone = { score: 0.7, threshold: 0.6, consecutiveFrames: 2 };
   const window = { trackId: 0, chunkIndex: 0, units: nothing, startPtsMs: 0, endPtsMs: 4_000 };
   const check = async (stage: string, reason: string, fail: (worker: FakeWorkerSession) => void) => {
-    await using sidecar = openAudioDouble(heard([]));
+    await using sidecar = openAudioDouble(observed([]));
     await using test = await startLive({ SERVICE_AUDIO_SIDECAR_ADDR: sidecar.address });
     const attach = { restricted_zone: QUARTER_ZONE, local_audio: {} };
     const session = await publish(test, { attach });
@@ -422,7 +422,7 @@ Deno.test("a terminal record that the disk refuses is written as soon as it take
   assert.deepEqual(kindsOf(await eventsOf(test, session.runId)), ["run_created", "run_failed"]);
 });
 
-Deno.test("a caller who hangs up during the offer leaves nothing", async () => {
+Deno.test("a caller who disconnects during the offer leaves nothing", async () => {
   await using test = await startLive({}, { workers: { onOpen: () => {} }, timerSpeed: 20 });
   const leaving = new AbortController();
   const offered = fetch(`${test.url}/v1/stream/whip`, {

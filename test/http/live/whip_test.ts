@@ -215,7 +215,7 @@ Deno.test("no refusal repeats the prompt", async () => {
   assert.doesNotMatch(text, /secret/);
 });
 
-Deno.test("of several faults the one that is checked first is told", async () => {
+Deno.test("of several faults the one that is checked first is reported", async () => {
   await using test = await startLive({
     SERVICE_ACTIVE_STREAM_LIMIT: "1",
     SERVICE_MEDIA_WORKER_THREAD_BUDGET: "4",

@@ -73,7 +73,7 @@ Deno.test("a live model may be named by an alias, and in any case, like the mode
   await check(" opengvlab/internvl3.5-4b", "OpenGVLab/InternVL3_5-4B");
 });
 
-Deno.test("a live model that no backend serves is told at start, once in each run, and counted", async () => {
+Deno.test("a live model that no backend serves is reported at start, once in each run, and counted", async () => {
   await using model = startModelServer();
   const backendFile = backend(model, ['model = "Qwen/Qwen3-VL-2B-Instruct"']);
   const check = async (name: string) => {
@@ -109,7 +109,7 @@ Deno.test("clips of a model that no backend serves say so as well", async () => 
   assert.deepEqual(await reasons(test), { not_served: 1 });
 });
 
-Deno.test("a second model that no backend serves is told at start and never asked", async () => {
+Deno.test("a second model that no backend serves is reported at start and never called", async () => {
   await using model = startModelServer();
   const lines: string[] = [];
   await using test = await startLive({ SERVICE_WEBRTC_SECOND_PASS_MODEL: "Qwen/Qwen3-VL-8B-Instruct" }, {

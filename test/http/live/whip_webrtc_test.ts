@@ -122,7 +122,7 @@ Deno.test(
   },
 );
 
-Deno.test("how a session ends says how its run ends", LONG_TEST, async () => {
+Deno.test("the end of a session decides the end of its run", LONG_TEST, async () => {
   await using live = await startLive();
   const { test } = live;
   const cases: readonly (readonly [
@@ -226,7 +226,7 @@ Deno.test(
       await publishing.finished();
       return await eventsAfter(live, publishing);
     };
-    const [watched, triggered, clipped, heard] = await Promise.all([
+    const [watched, triggered, clipped, withSound] = await Promise.all([
       ended(["--video", BOTTLE], { restricted_zone: ZONE }),
       ended(["--video", BOTTLE], { trigger_program: program, crop: MIDDLE }),
       ended(["--video", PICTURES], {
@@ -237,7 +237,7 @@ Deno.test(
     checkZone(watched, motion);
     checkTrigger(triggered, motion, program);
     checkClips(clipped);
-    checkSound(heard);
+    checkSound(withSound);
     assert.equal(await metric(live.test, "service_pipeline_webrtc_audio_tracks_total"), 1);
     assert.equal(await metric(live.test, "service_pipeline_webrtc_audio_receive_errors_total"), 0);
   },

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import {
-  heard,
+  observed,
   observation,
   openAudioDouble,
   refused,
@@ -314,7 +314,7 @@ Deno.test("a stop ends calls and extractions, and deletes the uploads", async ()
 });
 
 Deno.test("the analysis of the sidecar is in the prompt, and sounds that the model reports are checked against it", async () => {
-  await using sidecar = openAudioDouble(heard([
+  await using sidecar = openAudioDouble(observed([
     observation(500, 1500, { kind: "speech", label: "speech", transcript: "good morning", confidence: 0.95 }),
     observation(4000, 5000, { kind: "audio_event", label: "engine", confidence: 0.6 }),
     observation(0, 9000, { kind: "voice_activity", label: "voice" }),
@@ -367,7 +367,7 @@ Deno.test("the analysis of the sidecar is in the prompt, and sounds that the mod
 });
 
 Deno.test("without a model the result is the analysis of the sidecar alone, spoken if asked for", async () => {
-  await using sidecar = openAudioDouble(heard([observation(1000, 2000, { label: "music" })]));
+  await using sidecar = openAudioDouble(observed([observation(1000, 2000, { label: "music" })]));
   await using test = await startService({
     SERVICE_AUDIO_SIDECAR_ADDR: sidecar.address,
     SERVICE_ACTIVE_STREAM_LIMIT: "10",
@@ -443,7 +443,7 @@ Deno.test("a failure of the sidecar is in the chunk, which then lacks only the s
 Deno.test("speech that cannot be made is missing, and nothing else", async () => {
   await using sidecar = openAudioDouble((request, index) =>
     request.operation === "analyze"
-      ? heard([observation(0, 1000)])(request, index)
+      ? observed([observation(0, 1000)])(request, index)
       : refused("inference")(request, index)
   );
   await using at = await startNative(() => moments(), { SERVICE_AUDIO_SIDECAR_ADDR: sidecar.address });
@@ -452,7 +452,7 @@ Deno.test("speech that cannot be made is missing, and nothing else", async () =>
   const [chunk] = payloads(failed.events, "semantic_chunk_inferred");
   assert.deepEqual([chunk.feedback_audio, chunk.moments.length, chunk.semantic_error], [undefined, 1, null]);
   sidecar.answer((request, index) =>
-    request.operation === "analyze" ? heard([observation(0, 1000)])(request, index) : spoken()(request, index)
+    request.operation === "analyze" ? observed([observation(0, 1000)])(request, index) : spoken()(request, index)
   );
   const made = await at.reason(body);
   assert.equal(payloads(made.events, "semantic_chunk_inferred")[0].feedback_audio.created, true);

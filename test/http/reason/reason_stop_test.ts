@@ -41,7 +41,7 @@ async function quiet(at: ReasonTest, idleConnections = 0): Promise<void> {
   assert.equal(await metric(at.test, "service_infer_admission_waiting"), 0);
 }
 
-Deno.test("a stop and a delete end the decoder and every model call, and the caller is told why", async () => {
+Deno.test("a stop and a delete end the decoder and every model call, and the caller gets the reason", async () => {
   await using at = await startReason();
   const source_uri = await longFilm(at);
   for (const [action, status] of [["stop", 409], ["delete", 404]] as const) {
@@ -92,7 +92,7 @@ Deno.test("a run that is stopped before its first frame has nothing but the stop
   assert.equal(kinds.at(-1), "stop_requested");
 });
 
-Deno.test("a caller who hangs up ends everything, which is no failure, and the run can be reasoned on again", async () => {
+Deno.test("a caller who disconnects ends everything, which is no failure, and the run can be reasoned on again", async () => {
   const lines: string[] = [];
   const stdout = {
     writeSync(bytes: Uint8Array) {
@@ -146,7 +146,7 @@ Deno.test("of two calls on one run the first to finish completes it, and the oth
   never.release();
 });
 
-Deno.test("a service that closes ends what is under way, and tells no chunk as failed", async () => {
+Deno.test("a service that closes ends what is under way, and reports no chunk as failed", async () => {
   await using at = await startReason();
   const source_uri = await longFilm(at);
   const never = held();

@@ -215,7 +215,7 @@ Deno.test("pictures are as many, as large and of the region that was asked for",
   });
 });
 
-Deno.test("a chunk that fails says why, keeps its deterministic rows, and fails nothing else", async () => {
+Deno.test("a chunk that fails reports the reason, keeps its deterministic rows, and fails nothing else", async () => {
   await using at = await startReason({ toleratesFaults: true });
   const check = async (second: ModelAnswer, error: string, body: Record<string, unknown> = {}) => {
     at.model.answer = ({ prompt }) => prompt.includes("chunk_frame_start=5\n") ? second : SEEN;
@@ -369,7 +369,7 @@ Deno.test("an unsure first model is followed by the second, whose word counts", 
   });
 });
 
-Deno.test("in a temporal chain each chunk is told what was said of the one before", async () => {
+Deno.test("in a temporal chain each chunk's prompt has the description of the one before", async () => {
   await using at = await startReason();
   let asked = 0;
   at.model.answer = () => asked++ === 1 ? "nothing" : seen({ summary: `answer ${asked}` });
@@ -423,7 +423,7 @@ Deno.test("an answer of the caller's own schema is kept as it is, and the rows s
   assert.deepEqual([at.model.requests[0]!.maxTokens, at.model.requests[0]!.schema!.schema], [1024, schema]);
 });
 
-Deno.test("without a provider the film is analyzed all the same, and without semantic inference nobody is asked", async () => {
+Deno.test("without a provider the film is analyzed all the same, and without semantic inference no model is called", async () => {
   const deterministic = async (test: Parameters<typeof reasonOn>[0], body: Record<string, unknown>) => {
     const { answer, events } = await reasonOn(test, { max_frames: 12, ...body });
     assert.equal(answer.status, 200, answer.text);
@@ -461,7 +461,7 @@ Deno.test("without a provider the film is analyzed all the same, and without sem
   assert.equal(payloads(ownFlag.events, "semantic_fallback_activated").length, 0);
 });
 
-Deno.test("reason and analyze say the same of frames that no model saw", async () => {
+Deno.test("reason and analyze give the same rows for frames that no model described", async () => {
   await using test = await startService();
   const { answer } = await reasonOn(test, { fixed_fps: 8, chunk_size: 9 });
   const analyzed = await newRun(test);
@@ -600,7 +600,7 @@ Deno.test("more chunks at once than a principal may have under way do not crowd 
   assert.deepEqual([at.model.maxInFlight, errors], [2, Array(12).fill(null)]);
 });
 
-Deno.test("what reason refuses is told by its field, and leaves nothing behind", async () => {
+Deno.test("a refusal of reason names the field and leaves nothing behind", async () => {
   await using at = await startReason();
   const runId = await newRun(at.test);
   const check = async (body: Record<string, unknown>, field: string) => {
@@ -691,7 +691,7 @@ Deno.test("frames and decisions of reason are counted with those of ingest and a
   assert.equal(await metric(at.test, "service_pipeline_gate_latency_us_count"), 12);
 });
 
-Deno.test("chunks of one model are told in the order of the source, those of the others as they are done", async () => {
+Deno.test("events of chunks of one model come in the order of the source, those of the others as they are done", async () => {
   const orderOf = async (model: string) => {
     await using at = await startReason();
     const first = held(SEEN);

@@ -482,7 +482,7 @@ Deno.test("a run that is stopped or deleted ends its inference at once and gets 
   await check("DELETE", (runId) => `/v1/runs/${runId}`, 404, "not_found");
 });
 
-Deno.test("a model that no backend serves is told at once, however many calls are waiting", async () => {
+Deno.test("a model that no backend serves is refused at once, however many calls are waiting", async () => {
   await using model = startModelServer({ answer: held().answer });
   await using test = await startService({
     SERVICE_INFERENCE_GLOBAL_LIMIT: "1",
@@ -517,7 +517,7 @@ Deno.test("a model that no backend serves is told at once, however many calls ar
   await Promise.all(pending.map((call) => assert.rejects(call)));
 });
 
-Deno.test("a caller who hangs up ends the provider call, and a batch asks nobody more", async () => {
+Deno.test("a caller who disconnects ends the provider call, and a batch calls no provider any more", async () => {
   await using scene = await open({}, held().answer);
   const { test, model } = scene;
   const check = async (path: string, body: unknown, expectedInFlight: number) => {

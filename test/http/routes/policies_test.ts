@@ -85,7 +85,7 @@ Deno.test("a new revision is a draft under the number of its event, and reads ba
   assert.deepEqual(policies[1].parameters, {});
 });
 
-Deno.test("each rule of a new revision is told on its field, all of them at once", async () => {
+Deno.test("each rule of a new revision is reported on its field, all of them at once", async () => {
   await using test = await startService();
   const runId = await newRun(test);
   const zone = (change: object) => ({ parameters: { restricted_zone: { ...DOCK_ZONE, ...change } } });

@@ -421,7 +421,7 @@ Deno.test("a receiver that recovers within four attempts gets the event, and the
   assert.deepEqual([entry.dead_letters, entry.recent_dead_letters], [0, []]);
 });
 
-Deno.test("a receiver that nobody listens on ends in dead letters, and a hanging one never delays another", async () => {
+Deno.test("a receiver on which no program listens ends in dead letters, and a hanging one never delays another", async () => {
   await using test = await startService(LOCAL);
   await using hanging = await Receiver.start();
   await using healthy = await Receiver.start();
@@ -573,7 +573,7 @@ Deno.test("a host that cannot be looked up within three seconds is refused", asy
   assert.deepEqual([answer.status, answer.json.error.details[0].field], [422, "url"]);
 });
 
-Deno.test("a range is sent again under the same ids, and the counters tell it", async () => {
+Deno.test("a range is sent again under the same ids, and the counters count it", async () => {
   await using test = await startService(LOCAL);
   await using receiver = await Receiver.start();
   const runId = await newRun(test);

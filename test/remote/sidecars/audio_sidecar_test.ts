@@ -12,7 +12,7 @@ import { type AnalyzeCall, AudioSidecar } from "../../../src/remote/sidecars/aud
 import {
   type AudioDouble,
   type AudioScript,
-  heard,
+  observed,
   MALFORMED,
   observation,
   openAudioDouble,
@@ -77,7 +77,7 @@ function failsWith(reason: SidecarFailure, message = /./) {
 }
 
 Deno.test("an analysis is returned, the request has the caller's parameters, and everything is counted", async () => {
-  await using double = openAudioDouble(heard([observation(0, 500), observation(500, 900)]));
+  await using double = openAudioDouble(observed([observation(0, 500), observation(500, 900)]));
   using audio = client(double);
   const { result } = await audio.analyze({ extractionMs: 40 });
   deepEqual(result.observations, [observation(0, 500), observation(500, 900)]);
@@ -139,7 +139,7 @@ Deno.test("a refusal arrives with its reason, and the connection stays open for 
   await check(refused("overloaded", "overloaded"), "overloaded");
   await check(refused("decode", "bad_request"), "decode");
   await check(refused("a reason of tomorrow"), "inference");
-  double.answer(heard([]));
+  double.answer(observed([]));
   await audio.analyze();
   equal(double.accepted, 1);
 });
@@ -191,7 +191,7 @@ Deno.test("a sidecar that does not answer in time, or answers with a failure, is
   }
   double.answer(refused("decode")); // a fault of the window: the next one is analyzed at once
   await rejects(audio.analyze(), failsWith("decode"));
-  double.answer(heard([]));
+  double.answer(observed([]));
   await audio.analyze();
   equal(double.requests.length, 6);
 });
@@ -203,7 +203,7 @@ Deno.test("an answer makes the back-off short again", async () => {
     await rejects(audio.analyze(), failsWith("reconnect", /cut/));
     audio.clock.ms += backOffMs;
   }
-  double.answer(heard([]));
+  double.answer(observed([]));
   await audio.analyze();
   double.answer(() => "cut");
   await rejects(audio.analyze(), failsWith("reconnect"));
@@ -220,7 +220,7 @@ Deno.test("connections are kept, used by one call at a time, and replaced when t
   const held = Promise.withResolvers<void>();
   double.answer(async (request, index) => {
     await held.promise;
-    return await heard([])(request, index);
+    return await observed([])(request, index);
   });
   const calls = Array.from({ length: 12 }, () => audio.analyze());
   await until("the requests have arrived", () => double.requests.length === 2 + 8);
@@ -244,10 +244,10 @@ Deno.test("a kept connection is replaced once, and only if nothing of an answer 
   equal(double.requests.length, 3); // the kept connection and a new one
 
   audio.clock.ms += 100;
-  double.answer(heard([]));
+  double.answer(observed([]));
   await audio.analyze();
   double.answer(async (request, index) => {
-    const whole = await heard([])(request, index) as Uint8Array;
+    const whole = await observed([])(request, index) as Uint8Array;
     setTimeout(() => double.dropConnections(), 5);
     return whole.subarray(0, 20);
   });
@@ -273,7 +273,7 @@ Deno.test("a call that times out or is aborted closes its connection, and does n
   await rejects(audio.analyze({ signal: abort.signal }), /nobody waits/);
   equal(await audio.metric("local_audio_analysis_failures_total"), 1);
 
-  double.answer(heard([]));
+  double.answer(observed([]));
   await audio.analyze();
 });
 

@@ -5,7 +5,7 @@ export function check(holds: boolean, what: string): asserts holds {
   if (!holds) throw new Error(what);
 }
 
-/** What `promise` gives; rejects when the caller hangs up or the server closes, so that nothing waits for ever. */
+/** What `promise` gives; rejects when the caller disconnects or the server closes, so that nothing waits for ever. */
 export function untilGone<T>(promise: Promise<T>, ...signals: readonly AbortSignal[]): Promise<T> {
   return new Promise((resolve, reject) => {
     for (const signal of signals) {

@@ -61,7 +61,7 @@ export function serveRaw(
         await connection.read(new Uint8Array(4096));
         await connection.write(typeof text === "string" ? new TextEncoder().encode(text) : text);
         await afterwards(connection);
-      })().catch(() => {/* the peer hung up */});
+      })().catch(() => {/* the peer has disconnected */});
     }
   })();
   return {

@@ -43,7 +43,7 @@ export function serveRtsp(mpegts: Uint8Array, options: RtspOptions = {}): RtspSe
       void converse(connection, mpegts, requests, {
         ...options,
         onSent: (bytes) => void (sentBytes += bytes),
-      }).catch(() => {/* the peer hung up */}).finally(
+      }).catch(() => {/* the peer has disconnected */}).finally(
         () => {
           open.delete(connection);
           try {

@@ -1,4 +1,4 @@
-/** A STUN server on loopback that tells every caller the same address, or nothing. */
+/** A STUN server on loopback that answers every caller with the same address, or not at all. */
 
 import { createSocket } from "node:dgram";
 import { classes, Message, methods, parseMessage } from "werift";

@@ -27,7 +27,7 @@ export interface ModelText {
   readonly finishReason?: string | null;
   /** Null leaves the block out; 31, 6 and 37 tokens unless given. */
   readonly usage?: Readonly<Record<string, unknown>> | null;
-  /** How the text stands in the answer: a plain string unless given. */
+  /** How the answer contains the text: a plain string unless given. */
   readonly form?: "string" | "parts" | "legacy";
 }
 

@@ -28,8 +28,8 @@ export type AudioRequest = RequestHeader & {
 export type AudioScript = SidecarScript<AudioRequest>;
 export type AudioDouble = SidecarDouble<AudioRequest>;
 
-/** Answers analyze with what `script` says (nothing was heard, unless told), and synthesize with a second of silence. */
-export function openAudioDouble(script: AudioScript = heard([])): AudioDouble {
+/** Answers analyze with what `script` says (no sound is found unless given), and synthesize with a second of silence. */
+export function openAudioDouble(script: AudioScript = observed([])): AudioDouble {
   return openSidecarDouble(async (read, connection) => {
     const head = await read(REQUEST_HEADER_BYTES);
     if (!head) return null;
@@ -43,7 +43,7 @@ export function openAudioDouble(script: AudioScript = heard([])): AudioDouble {
 }
 
 /** An answer that names these observations; `changed` replaces any other part of it. */
-export function heard(
+export function observed(
   observations: readonly AudioObservation[],
   changed: Partial<LocalAudio> = {},
 ): AudioScript {
@@ -100,7 +100,7 @@ export function refused(
   reason: SidecarFailure | (string & Record<never, never>),
   status: "bad_request" | "inference_error" | "overloaded" = "inference_error",
 ): AudioScript {
-  const failure = { reason: reason as SidecarFailure, message: "told to fail", capacity: CAPACITY };
+  const failure = { reason: reason as SidecarFailure, message: "fails on request", capacity: CAPACITY };
   return () => joinedBytes(...encodeResponse(status, failure));
 }
 
@@ -114,26 +114,26 @@ export function changed(script: AudioScript, change: (bytes: Uint8Array) => Uint
 
 /** Answers that a client must refuse, by their fault. */
 export const MALFORMED: Readonly<Record<string, AudioScript>> = {
-  "another magic": changed(heard([]), (bytes) => void (bytes[3] = 0)),
-  "another version": changed(heard([]), (bytes) => void (bytes[4] = 2)),
-  "a status that nobody knows": changed(heard([]), (bytes) => void (bytes[5] = 9)),
+  "another magic": changed(observed([]), (bytes) => void (bytes[3] = 0)),
+  "another version": changed(observed([]), (bytes) => void (bytes[4] = 2)),
+  "a status that nobody knows": changed(observed([]), (bytes) => void (bytes[5] = 9)),
   "more metadata than is allowed": changed(
-    heard([]),
+    observed([]),
     (bytes) => new DataView(bytes.buffer).setUint32(8, 512 * 2 ** 10 + 1),
   ),
   "more audio than is allowed": changed(
-    heard([]),
+    observed([]),
     (bytes) => new DataView(bytes.buffer).setUint32(12, 16 * 2 ** 20 + 1),
   ),
-  "garbled MessagePack": changed(heard([]), (bytes) => void bytes.fill(0xc1, 16)),
-  "a key that nobody knows": heard([], { surprise: 1 } as Partial<LocalAudio>),
-  "an observation that ends before it starts": heard([observation(20, 10)]),
-  "an observation beyond the minute": heard([observation(0, 60_001)]),
-  "a confidence above 1": heard([observation(0, 10, { confidence: 1.01 })]),
-  "a label of 129 bytes": heard([observation(0, 10, { label: "x".repeat(129) })]),
-  "an engine spelt differently": heard(
+  "garbled MessagePack": changed(observed([]), (bytes) => void bytes.fill(0xc1, 16)),
+  "a key that nobody knows": observed([], { surprise: 1 } as Partial<LocalAudio>),
+  "an observation that ends before it starts": observed([observation(20, 10)]),
+  "an observation beyond the minute": observed([observation(0, 60_001)]),
+  "a confidence above 1": observed([observation(0, 10, { confidence: 1.01 })]),
+  "a label of 129 bytes": observed([observation(0, 10, { label: "x".repeat(129) })]),
+  "an engine spelt differently": observed(
     [],
     { speech_engine: "sense_voice" } as unknown as Partial<LocalAudio>,
   ),
-  "65 observations": heard(Array.from({ length: 65 }, (_, index) => observation(index, index + 1))),
+  "65 observations": observed(Array.from({ length: 65 }, (_, index) => observation(index, index + 1))),
 };

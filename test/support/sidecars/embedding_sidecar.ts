@@ -40,7 +40,7 @@ export function embedded(embedding: Float32Array): EmbeddingScript {
 }
 
 export function refusedEmbedding(status: Exclude<EmbeddingStatus, "ok">): EmbeddingScript {
-  return () => joinedBytes(...encodeEmbeddingFailure(status, "told to fail"));
+  return () => joinedBytes(...encodeEmbeddingFailure(status, "fails on request"));
 }
 
 /** A good answer with `change` made to its bytes. */
