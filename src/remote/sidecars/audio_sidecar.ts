@@ -73,6 +73,12 @@ const CONNECTIONS_MAX = 8;
 const AUDIO_WAITERS_MAX = 64;
 
 /**
+ * Refusals that depend on the request: audio that cannot be read, an engine or a voice that is not installed. The sidecar
+ * itself works, and other callers must not wait for it.
+ */
+const OF_THE_REQUEST: ReadonlySet<string> = new Set(["decode", "model_load"]);
+
+/**
  * Keeps connections open between calls, with one request at a time on each. An answer that breaks the protocol closes
  * its connection, and so does a call that times out. A sidecar that cannot be reached, closes connections, breaks the
  * protocol, does not answer in a second or more, or answers with a failure is not called for 100 ms, then twice as long each time, at
@@ -215,7 +221,7 @@ export class AudioSidecar implements Disposable {
     try {
       const response = await connection.exchange(request, signal);
       const answer = response.status === "ok" ? read(response) : this.#refused(response);
-      if (!(answer instanceof SidecarFailed) || answer.reason === "decode") this.#backOff.succeeded();
+      if (!(answer instanceof SidecarFailed) || OF_THE_REQUEST.has(answer.reason)) this.#backOff.succeeded();
       else this.#startBackOff(answer.message);
       if (connection.isReusable && !this.#isClosed) this.#idle.push(connection);
       else this.#drop(connection);
