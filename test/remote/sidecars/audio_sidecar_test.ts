@@ -189,11 +189,13 @@ Deno.test("a sidecar that does not answer in time, or answers with a failure, is
     await rejects(audio.analyze(), failsWith("reconnect", new RegExp(`another ${backOffMs} ms`)));
     audio.clock.ms += backOffMs;
   }
-  double.answer(refused("decode")); // a fault of the window: the next one is analyzed at once
-  await rejects(audio.analyze(), failsWith("decode"));
+  for (const reason of ["decode", "model_load"] as const) { // what one request asks for: the next one is served at once
+    double.answer(refused(reason));
+    await rejects(audio.analyze(), failsWith(reason));
+  }
   double.answer(observed([]));
   await audio.analyze();
-  equal(double.requests.length, 6);
+  equal(double.requests.length, 7);
 });
 
 Deno.test("an answer makes the back-off short again", async () => {
