@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { observed, observation, openAudioDouble, refused } from "../../support/sidecars/audio_sidecar.ts";
+import { observation, observed, openAudioDouble, refused } from "../../support/sidecars/audio_sidecar.ts";
 import { readOpus } from "../../support/live/encoded_media.ts";
 import {
   deleteSession,

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import {
-  observed,
   observation,
+  observed,
   openAudioDouble,
   refused,
   spoken,
@@ -452,7 +452,9 @@ Deno.test("speech that cannot be made is missing, and nothing else", async () =>
   const [chunk] = payloads(failed.events, "semantic_chunk_inferred");
   assert.deepEqual([chunk.feedback_audio, chunk.moments.length, chunk.semantic_error], [undefined, 1, null]);
   sidecar.answer((request, index) =>
-    request.operation === "analyze" ? observed([observation(0, 1000)])(request, index) : spoken()(request, index)
+    request.operation === "analyze"
+      ? observed([observation(0, 1000)])(request, index)
+      : spoken()(request, index)
   );
   const made = await at.reason(body);
   assert.equal(payloads(made.events, "semantic_chunk_inferred")[0].feedback_audio.created, true);

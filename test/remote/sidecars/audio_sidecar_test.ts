@@ -12,9 +12,9 @@ import { type AnalyzeCall, AudioSidecar } from "../../../src/remote/sidecars/aud
 import {
   type AudioDouble,
   type AudioScript,
-  observed,
   MALFORMED,
   observation,
+  observed,
   openAudioDouble,
   refused,
   spoken,
