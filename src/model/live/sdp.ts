@@ -53,7 +53,9 @@ export class SdpAttributes {
 const MEDIA_MAX = 32;
 
 /** Work and memory that a text may cause are bounded by its length, its lines and the formats of each section. */
-const { offerBytesMax, offerLinesMax, offerFormatsMax } = LIMITS.whip;
+const offerBytesMax = LIMITS.whip.offerBytesMax;
+const offerLinesMax = LIMITS.whip.offerLinesMax;
+const offerFormatsMax = LIMITS.whip.offerFormatsMax;
 
 /** RFC 8866 as far as WebRTC needs it: `v=0`, `o=`, `s=`, `t=` in this order, then the sections. */
 export function readSdp(text: string): SdpSession {

@@ -130,7 +130,7 @@ Deno.test("a refusal arrives with its reason, and the connection stays open for 
   using audio = client(double);
   const check = async (script: AudioScript, reason: SidecarFailure) => {
     double.answer(script);
-    await rejects(audio.analyze(), failsWith(reason, /told to fail/));
+    await rejects(audio.analyze(), failsWith(reason, /fails on request/));
     equal(await audio.metric(`local_audio_failures_total{reason="${reason}"}`), ++seen[reason]!);
     audio.clock.ms += 5_000;
   };
