@@ -17,8 +17,8 @@ import { describePicture, PICTURE_BYTES } from "../../src/sidecar/embedding/pict
 import { startReferenceEmbedding } from "../support/sidecars/reference_embedding.ts";
 import { seededRandom } from "../support/seeded_random.ts";
 import { CLIPS } from "../support/service.ts";
+import { NEVER_ABORTED } from "../../src/base/wait.ts";
 
-const NEVER = new AbortController().signal;
 /** SERVICE_NOVELTY_REUSE_THRESHOLD. */
 const THRESHOLD = 0.01;
 
@@ -30,7 +30,7 @@ function client(port: number) {
     metrics: new Metrics(),
   });
   return {
-    embed: (jpeg: Uint8Array) => sidecar.embed(jpeg, NEVER),
+    embed: (jpeg: Uint8Array) => sidecar.embed(jpeg, NEVER_ABORTED),
     [Symbol.dispose]: () => sidecar[Symbol.dispose](),
   };
 }
@@ -167,9 +167,9 @@ Deno.test("more pictures than may wait are refused as overloaded, and one that t
 
 Deno.test("a decoder without ffmpeg, or one that is aborted, reports it and leaves no process", async () => {
   await using missing = new JpegDecoder("/nonexistent/ffmpeg");
-  await rejects(missing.decode(Uint8Array.of(1), NEVER), DecoderMissing);
+  await rejects(missing.decode(Uint8Array.of(1), NEVER_ABORTED), DecoderMissing);
   await using other = new JpegDecoder("/bin/true");
-  await rejects(other.decode(Uint8Array.of(1), NEVER), UndecodableJpeg);
+  await rejects(other.decode(Uint8Array.of(1), NEVER_ABORTED), UndecodableJpeg);
   await using silent = new JpegDecoder("/bin/cat");
   await rejects(silent.decode(Uint8Array.of(1), AbortSignal.abort(new Error("gone"))), /gone/);
   const caller = new AbortController();

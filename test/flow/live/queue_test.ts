@@ -1,9 +1,8 @@
 import { deepEqual, equal } from "node:assert/strict";
 import { LiveQueue } from "../../../src/flow/live/queue.ts";
+import { NEVER_ABORTED } from "../../../src/base/wait.ts";
 
-const NEVER = new AbortController().signal;
-
-async function all(queue: LiveQueue<number>, signal = NEVER): Promise<number[]> {
+async function all(queue: LiveQueue<number>, signal = NEVER_ABORTED): Promise<number[]> {
   return await Array.fromAsync(queue.items(signal));
 }
 

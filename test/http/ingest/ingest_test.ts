@@ -20,13 +20,14 @@ function tempDirOf(test: TestService): string {
   return join(test.dataDir, "..", "tmp");
 }
 
-function isNothingLeft(test: TestService): boolean {
-  return [...Deno.readDirSync(tempDirOf(test))].length === 0 && childProcesses(tempDirOf(test)).length === 0;
+/** The temporary files and the processes that requests have not released. */
+function leftovers(test: TestService): unknown[] {
+  const files = [...Deno.readDirSync(tempDirOf(test))].map(({ name }) => name);
+  return [...files, ...childProcesses(tempDirOf(test))];
 }
 
 function assertNothingLeft(test: TestService): void {
-  assert.deepEqual([...Deno.readDirSync(tempDirOf(test))].map(({ name }) => name), []);
-  assert.equal(childProcesses(tempDirOf(test)).length, 0);
+  assert.deepEqual(leftovers(test), []);
 }
 
 Deno.test("a real film becomes sampled frames with signals, rows with coordinates, and cuts where it was cut", async () => {
@@ -246,7 +247,7 @@ Deno.test("a caller who disconnects ends the decode, and callers that wait are s
   deleteSession.abort();
   assert.deepEqual(new Set(await Promise.all(impatient)), new Set(["AbortError"]));
   assert.equal((await patient).status, 200);
-  await until("nothing is left", () => isNothingLeft(test));
+  await until("nothing is left", () => leftovers(test).length === 0);
 });
 
 /** Half an hour of film, repeated without encoding again: takes seconds to decode on any machine. */

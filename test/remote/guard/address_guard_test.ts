@@ -9,8 +9,8 @@ import {
   checkedTarget,
   type Resolve,
 } from "../../../src/remote/guard/address_guard.ts";
+import { NEVER_ABORTED } from "../../../src/base/wait.ts";
 
-const NEVER = new AbortController().signal;
 const PUBLIC = "93.184.216.34";
 
 Deno.test("an address is public, private or unusable", () => {
@@ -113,7 +113,7 @@ async function guarded(
   try {
     const world = realWorld(quietLog());
     const allowedNetworks = networks.map((network) => ipNetwork(network)!);
-    const options = { world, allowPrivate, allowedNetworks, resolve, timeoutMs: 3000, signal: NEVER };
+    const options = { world, allowPrivate, allowedNetworks, resolve, timeoutMs: 3000, signal: NEVER_ABORTED };
     return (await checkedTarget(parsed, options)).join(" ");
   } catch (error) {
     assert.ok(error instanceof AddressRefused, String(error));
@@ -293,7 +293,7 @@ Deno.test("a host name can be checked without a URL", async () => {
       allowPrivate: false,
       resolve,
       timeoutMs: 3000,
-      signal: NEVER,
+      signal: NEVER_ABORTED,
     };
     const checked = checkedAddresses(hostname, options);
     if (typeof expected === "string") return assert.deepEqual(await checked, [expected], hostname);
@@ -336,7 +336,7 @@ Deno.test("a resolver that does not answer in time is refused with a reason, and
     sleep: (ms, signal) => ms === 3000 ? Promise.resolve() : real.sleep(ms, signal),
   };
   const silent: Resolve = () => new Promise(() => {});
-  const options = { world, allowPrivate: false, resolve: silent, timeoutMs: 3000, signal: NEVER };
+  const options = { world, allowPrivate: false, resolve: silent, timeoutMs: 3000, signal: NEVER_ABORTED };
   await assert.rejects(
     checkedAddresses("slow.example", options),
     /slow.example cannot be resolved within 3 s/,
@@ -352,7 +352,12 @@ Deno.test("a resolver that does not answer in time is refused with a reason, and
 });
 
 Deno.test("the system's resolver reads /etc/hosts, and finds no address for a name that does not exist", async () => {
-  const options = { world: realWorld(quietLog()), allowPrivate: true, timeoutMs: 10_000, signal: NEVER };
+  const options = {
+    world: realWorld(quietLog()),
+    allowPrivate: true,
+    timeoutMs: 10_000,
+    signal: NEVER_ABORTED,
+  };
   assert.ok((await checkedAddresses("localhost", options)).includes("127.0.0.1"), "from /etc/hosts");
   await assert.rejects(checkedAddresses("does-not-exist.invalid", options), /cannot be resolved/);
 });

@@ -10,9 +10,9 @@ import {
 import { RequestFailed } from "../../../src/remote/guard/request_failed.ts";
 import { trustedRoots } from "../../../src/remote/guard/trusted_roots.ts";
 import { serve, serveRaw, TEST_ROOT } from "../../support/http/tls_server.ts";
+import { NEVER_ABORTED } from "../../../src/base/wait.ts";
 
 const world = realWorld(quietLog());
-const NEVER = new AbortController().signal;
 const LOOPBACK = ["127.0.0.1"];
 
 function request(
@@ -20,7 +20,7 @@ function request(
   url: string,
   rest: Partial<PinnedRequest> = {},
 ): Promise<PinnedResponse> {
-  const common = { world, agent, addresses: LOOPBACK, method: "GET", headers: {}, signal: NEVER };
+  const common = { world, agent, addresses: LOOPBACK, method: "GET", headers: {}, signal: NEVER_ABORTED };
   return pinnedRequest({ ...common, url: new URL(url), timeoutMs: 10_000, ...rest });
 }
 

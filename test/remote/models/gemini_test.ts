@@ -11,10 +11,10 @@ import { question } from "../../support/models/inference.ts";
 import { testJpeg } from "../../support/models/sent_media.ts";
 import { CLIPS } from "../../support/service.ts";
 import { until } from "../../support/until.ts";
+import { NEVER_ABORTED } from "../../../src/base/wait.ts";
 
 const KEY = "s3cret-key";
 const MODEL = "gemini-3.5-flash-lite";
-const NEVER = new AbortController().signal;
 const CLIP = Deno.readFileSync(`${CLIPS}/bbb480.mp4`);
 
 /** A server and the backend that calls it; `logged` has the warnings. */
@@ -32,7 +32,7 @@ function start(options: Partial<GeminiServerOptions> = {}, settings: Partial<Gem
     priority: 1,
     ...settings,
   }, { world: realWorld(log), agent });
-  const ask = (fields: Partial<InferenceRequest> = {}, timeoutMs = 10_000, signal = NEVER) =>
+  const ask = (fields: Partial<InferenceRequest> = {}, timeoutMs = 10_000, signal = NEVER_ABORTED) =>
     backend.ask(question({ model: MODEL, temperature: 0.5, ...fields }), { timeoutMs, signal });
   return {
     server,
@@ -225,8 +225,8 @@ Deno.test("texts, reasons and counts are read from every form of answer", async 
 Deno.test("a wrong key is a refusal, and a probe asks for the model", async () => {
   await using test = start({}, { apiKey: "s3cret-other" });
   assert.equal((await failureOf(test.ask())).status, 403);
-  assert.equal(await test.backend.isReachable(NEVER), false);
+  assert.equal(await test.backend.isReachable(NEVER_ABORTED), false);
   await using right = start();
-  assert.equal(await right.backend.isReachable(NEVER), true);
+  assert.equal(await right.backend.isReachable(NEVER_ABORTED), true);
   assert.deepEqual(right.server.steps, ["probe"]);
 });

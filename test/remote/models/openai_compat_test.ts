@@ -20,9 +20,9 @@ import { CLIPS } from "../../support/service.ts";
 import { readJpeg, testJpeg } from "../../support/models/sent_media.ts";
 import { serve, TEST_ROOT } from "../../support/http/tls_server.ts";
 import { until } from "../../support/until.ts";
+import { NEVER_ABORTED } from "../../../src/base/wait.ts";
 
 const MODEL = "Qwen/Qwen3-VL-4B-Instruct";
-const NEVER = new AbortController().signal;
 const CLIP = Deno.readFileSync(`${CLIPS}/bbb480.mp4`);
 
 /** A server and the backend that calls it. */
@@ -40,7 +40,7 @@ function start(options: ModelServerOptions = {}, settings: Partial<OpenaiCompatS
     priority: 1,
     ...settings,
   }, { world: realWorld(quietLog()), agent });
-  const ask = (fields: Partial<InferenceRequest> = {}, timeoutMs = 10_000, signal = NEVER) =>
+  const ask = (fields: Partial<InferenceRequest> = {}, timeoutMs = 10_000, signal = NEVER_ABORTED) =>
     backend.ask(question(fields), { timeoutMs, signal });
   return {
     server,
@@ -120,7 +120,7 @@ Deno.test("the request has the base path, the key and the server's own name of t
   await using test = start({ apiKey: "s3cret", basePath: "/llm/a" }, settings);
   await test.ask();
   assert.equal(test.server.requests[0]!.model, "local/qwen-4bit");
-  assert.equal(await test.backend.isReachable(NEVER), true);
+  assert.equal(await test.backend.isReachable(NEVER_ABORTED), true);
   assert.equal(test.server.probes, 1);
 });
 
@@ -221,7 +221,7 @@ Deno.test("a server that refuses connections or has an untrusted certificate can
   for (const baseUrl of [gone.url, `https://localhost:${secure.port}`, "http://no-such-host.invalid"]) {
     await using test = start({}, { baseUrl });
     assert.equal((await failureOf(test.ask())).failure, "transport", baseUrl);
-    assert.equal(await test.backend.isReachable(NEVER), false, baseUrl);
+    assert.equal(await test.backend.isReachable(NEVER_ABORTED), false, baseUrl);
   }
 });
 
@@ -261,6 +261,6 @@ Deno.test("a probe says whether the server answers with 2xx", async () => {
   await using test = start({ health: () => status });
   let status = 200;
   for (status of [200, 204, 500, 401, 302]) {
-    assert.equal(await test.backend.isReachable(NEVER), status < 300, String(status));
+    assert.equal(await test.backend.isReachable(NEVER_ABORTED), status < 300, String(status));
   }
 });

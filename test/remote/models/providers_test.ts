@@ -16,12 +16,12 @@ import {
 } from "../../support/models/model_server.ts";
 import { question } from "../../support/models/inference.ts";
 import { until } from "../../support/until.ts";
+import { NEVER_ABORTED } from "../../../src/base/wait.ts";
 
 const MODEL = "Qwen/Qwen3-VL-4B-Instruct";
 const OTHER = "Qwen/Qwen3-VL-2B-Instruct";
 const CLOUD = "gemini-3.5-flash-lite";
 const KEY = "s3cret-key";
-const NEVER = new AbortController().signal;
 
 function openai(name: string, { url }: { url: string }, fields: object = {}): BackendSettings {
   const kind = name === "sglang" || name === "mlx" ? name : "vllm";
@@ -55,7 +55,7 @@ function open(...backends: readonly BackendSettings[]) {
     providers,
     /** The log messages. */
     lines,
-    infer: (fields: Partial<InferenceRequest> = {}, timeoutMs = 20_000, signal = NEVER) =>
+    infer: (fields: Partial<InferenceRequest> = {}, timeoutMs = 20_000, signal = NEVER_ABORTED) =>
       providers.infer(question(fields), { timeoutMs, signal }),
     [Symbol.asyncDispose]: () => providers[Symbol.asyncDispose](),
   };
@@ -357,7 +357,7 @@ Deno.test("the catalog says for each model which backends can answer now", async
     openai("vllm-2", up),
     gemini("cloud", cloud),
   );
-  const entries = await test.providers.catalog(NEVER);
+  const entries = await test.providers.catalog(NEVER_ABORTED);
   assert.deepEqual(entries.map(({ id }) => id), CATALOG.map(({ id }) => id));
   const entry = (id: string) => entries.find((entry) => entry.id === id);
   const small = CATALOG.filter(({ tier }) => tier === "small").map(({ id }) => id);
@@ -380,7 +380,7 @@ Deno.test("the catalog says for each model which backends can answer now", async
   assert.deepEqual(entry(CLOUD)!.providers_available, ["gemini"]);
   assert.deepEqual(entry(CLOUD)!.fallback_candidates, small);
   assert.deepEqual([up.probes, down.probes], [3, 1], "each backend is asked");
-  await test.providers.catalog(NEVER);
+  await test.providers.catalog(NEVER_ABORTED);
   assert.equal(up.probes, 6, "and asked again");
 });
 
@@ -394,7 +394,7 @@ Deno.test("a model whose backends do not answer in time is unavailable, and a si
     gemini("cloud", cloud),
     openai("sglang", up, { model: OTHER }),
   );
-  const catalog = test.providers.catalog(NEVER);
+  const catalog = test.providers.catalog(NEVER_ABORTED);
   await until("all are asked", () => mute.probes === 1 && cloud.steps.length === 1 && up.probes === 1);
   await until("the third has answered", () => test.clock.sleeping === 2);
   await test.clock.advance(2_000);
@@ -411,7 +411,7 @@ Deno.test("a model whose backends do not answer in time is unavailable, and a si
 
   await using none = open();
   assert.ok(
-    (await none.providers.catalog(NEVER)).every(({ availability }) => availability === "unavailable"),
+    (await none.providers.catalog(NEVER_ABORTED)).every(({ availability }) => availability === "unavailable"),
   );
 });
 
@@ -423,7 +423,7 @@ Deno.test("a kind of backend with too many slow calls is saturated, until these 
     openai("sglang", other, { model: OTHER }),
   );
   const stateOf = async (model: string) =>
-    (await test.providers.catalog(NEVER)).find(({ id }) => id === model)!.availability;
+    (await test.providers.catalog(NEVER_ABORTED)).find(({ id }) => id === model)!.availability;
   const call = async (latencyMs: number) => {
     const release = held();
     server.answer = release.answer;

@@ -20,9 +20,9 @@ import {
   spoken,
 } from "../../support/sidecars/audio_sidecar.ts";
 import { until } from "../../support/until.ts";
+import { NEVER_ABORTED } from "../../../src/base/wait.ts";
 
 const WAV = wavOf(new Int16Array(16_000), 16_000);
-const NEVER = new AbortController().signal;
 
 /** A client of `double` with a clock that only the test moves; its timers end only with `elapse`. */
 function client(double: Pick<AudioDouble, "port">) {
@@ -46,7 +46,7 @@ function client(double: Pick<AudioDouble, "port">) {
     /** Ends all running timers. */
     elapse: () => timers.splice(0).forEach((end) => end()),
     analyze: (changed: Partial<AnalyzeCall> = {}) => sidecar.analyze({ ...CALL, ...changed }),
-    speak: (text = "hello") => sidecar.synthesize({ text, timeoutMs: 1000, signal: NEVER }),
+    speak: (text = "hello") => sidecar.synthesize({ text, timeoutMs: 1000, signal: NEVER_ABORTED }),
     async metric(name: string) {
       const line = (await metrics.text()).split("\n").find((line) =>
         line.startsWith(`service_pipeline_${name} `)
@@ -65,7 +65,7 @@ const CALL: AnalyzeCall = {
   minConfidence: 0.25,
   sourceStartMs: 123_456,
   timeoutMs: 1000,
-  signal: NEVER,
+  signal: NEVER_ABORTED,
 };
 
 function failsWith(reason: SidecarFailure, message = /./) {

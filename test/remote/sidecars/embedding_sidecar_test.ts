@@ -12,9 +12,9 @@ import {
   refusedEmbedding,
 } from "../../support/sidecars/embedding_sidecar.ts";
 import { until } from "../../support/until.ts";
+import { NEVER_ABORTED } from "../../../src/base/wait.ts";
 
 const JPEG = Uint8Array.of(0xff, 0xd8, 1, 2, 3, 0xff, 0xd9);
-const NEVER = new AbortController().signal;
 
 /** A client of `double` with a clock that only the test moves; its deadlines end only with `elapse`. */
 function client({ port }: Pick<EmbeddingDouble, "port">) {
@@ -37,7 +37,7 @@ function client({ port }: Pick<EmbeddingDouble, "port">) {
     clock,
     /** Ends all running timers. */
     elapse: () => timers.splice(0).forEach((end) => end()),
-    embed: (jpeg: Uint8Array = JPEG, signal = NEVER) => sidecar.embed(jpeg, signal),
+    embed: (jpeg: Uint8Array = JPEG, signal = NEVER_ABORTED) => sidecar.embed(jpeg, signal),
     async metric(name: string) {
       const line = (await metrics.text()).split("\n").find((line) =>
         line.startsWith(`service_pipeline_novelty_embedding_${name} `)

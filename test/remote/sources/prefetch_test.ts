@@ -6,8 +6,8 @@ import type { Resolve } from "../../../src/remote/guard/address_guard.ts";
 import { PinnedAgent } from "../../../src/remote/guard/pinned_agent.ts";
 import { prefetch } from "../../../src/remote/sources/prefetch.ts";
 import { type LoopbackServer, serve, serveRaw, TEST_ROOT } from "../../support/http/tls_server.ts";
+import { NEVER_ABORTED } from "../../../src/base/wait.ts";
 
-const NEVER = new AbortController().signal;
 const PUBLIC = "93.184.216.34";
 const LIMIT_BYTES = 256 * 2 ** 20;
 
@@ -22,7 +22,7 @@ interface FetchSetup {
 
 /** The text that was fetched, or the reason of the refusal. Every public address is rerouted to loopback. */
 async function fetched(url: string, setup: FetchSetup = {}): Promise<string> {
-  const { timerSpeed = 1, signal = NEVER, roots = [TEST_ROOT] } = setup;
+  const { timerSpeed = 1, signal = NEVER_ABORTED, roots = [TEST_ROOT] } = setup;
   const real = realWorld(quietLog());
   const world = { ...real, sleep: (ms: number, over?: AbortSignal) => real.sleep(ms / timerSpeed, over) };
   using agent = new PinnedAgent({ roots, reroute: () => "127.0.0.1" });
