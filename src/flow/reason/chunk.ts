@@ -12,7 +12,7 @@ import { type Answered, parseCustomAnswer, parseFrameAnswer, TIER_LABEL } from "
 import { chunkLag } from "../../model/reason/chunks.ts";
 import { type ChunkMoment, fuseMoments, parseMomentsAnswer } from "../../model/reason/moments.ts";
 import { chunkPrompt } from "../../model/reason/prompts.ts";
-import { isNative, type ReasonPlan } from "../../model/reason/request.ts";
+import { isNative, type ReasonPlan, sentMediaMode } from "../../model/reason/request.ts";
 import { event } from "../../model/events/event_table.ts";
 import type { NewEvent } from "../../model/runs/run.ts";
 import type { AudioSidecar } from "../../remote/sidecars/audio_sidecar.ts";
@@ -204,7 +204,7 @@ export class ChunkReasoner {
   ): string {
     const { plan } = this.#options;
     return chunkPrompt({
-      mediaMode: plan.clip ? "video" : plan.media.mode,
+      mediaMode: sentMediaMode(plan),
       prompt: plan.prompt,
       frames: { start: firstFrame, end: firstFrame + signals.count - 1 },
       ptsStartMs: Math.round(startMs),

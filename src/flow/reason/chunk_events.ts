@@ -8,7 +8,7 @@ import { LIMITS } from "../../model/limits.ts";
 import { NO_TOKENS } from "../../model/infer/inference.ts";
 import { momentId } from "../../model/reason/chunks.ts";
 import type { ChunkMoment } from "../../model/reason/moments.ts";
-import { isNative, type ReasonPlan } from "../../model/reason/request.ts";
+import { type ReasonPlan, sentMediaMode } from "../../model/reason/request.ts";
 import type { SamplingPlan } from "../../model/frames/sampling.ts";
 import type { RowOverlay } from "../../model/frames/frame_row.ts";
 import type { AudioFindings } from "./chunk_audio.ts";
@@ -59,18 +59,19 @@ export function ingestReceivedPayload(
   source: { requestId: string; sourceUri: string; coordinates: ImageCoordinates; info: MediaInfo },
 ): PayloadOf<"ingest_received"> {
   const { info } = source;
-  const native = isNative(plan);
+  const mediaMode = sentMediaMode(plan);
+  const hasClips = mediaMode !== "frames";
   return {
     request_id: source.requestId,
     source_uri: source.sourceUri,
     index_name: plan.indexName,
     coordinate_schema: COORDINATE_SCHEMA,
     coordinates: source.coordinates,
-    media_mode: plan.media.mode,
-    media_window_ms: native ? plan.media.windowMs : null,
-    video_streams: native ? info.videoStreams : null,
-    audio_streams: native ? info.audioStreams : null,
-    audio_channels: native ? info.audioChannels : null,
+    media_mode: mediaMode,
+    media_window_ms: hasClips ? plan.clip?.durationMs ?? plan.media.windowMs : null,
+    video_streams: hasClips ? info.videoStreams : null,
+    audio_streams: hasClips ? info.audioStreams : null,
+    audio_channels: hasClips ? info.audioChannels : null,
   };
 }
 
@@ -103,7 +104,7 @@ export function chunkInferred(
     ...(plan.indexName !== null && { index_name: plan.indexName }),
   };
   const times = { pts_start_ms: Math.round(span.startMs), pts_end_ms: Math.round(span.endMs) };
-  const { media: { mode: mediaMode } } = plan;
+  const mediaMode = sentMediaMode(plan);
   if (mediaMode === "frames") return { ...common, ...times };
   return {
     ...common,

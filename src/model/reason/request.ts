@@ -93,6 +93,11 @@ export function isNative(plan: ReasonPlan): boolean {
   return plan.media.mode !== "frames";
 }
 
+/** What the model is sent of a chunk: pictures, a silent clip, or a clip with sound. */
+export function sentMediaMode(plan: ReasonPlan): MediaMode {
+  return plan.clip ? "video" : plan.media.mode;
+}
+
 /** Whether there is a second pass, which needs a second model. See docs/reason.md#second-model. */
 export function isTiered(plan: ReasonPlan): boolean {
   return plan.firstPassModel !== plan.secondPassModel;

@@ -725,6 +725,19 @@ Deno.test("the older clip mode sends a silent clip of each chunk to any backend"
     ) => [chunk.pts_end_ms - chunk.pts_start_ms, chunk.evidence]),
     [[1000, undefined], [1000, undefined]],
   );
+  for (const chunk of payloads(events, "semantic_chunk_inferred")) {
+    assert.deepEqual(
+      [chunk.media_mode, chunk.media_resolution, chunk.timestamp_resolution_ms, chunk.audio_streams],
+      ["video", null, 1, null],
+    );
+    assert.ok(chunk.clip_bytes > 1000 && chunk.extraction_ms >= 0);
+  }
+  const [received] = payloads(events, "ingest_received");
+  assert.deepEqual([received.media_mode, received.media_window_ms, received.video_streams], [
+    "video",
+    1000,
+    1,
+  ]);
 });
 
 Deno.test({
