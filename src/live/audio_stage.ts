@@ -3,6 +3,7 @@
 import { LIMITS } from "../model/limits.ts";
 import type { AudioUnit } from "../rtc/receive/audio_track.ts";
 import type { SessionCounts } from "./session_counts.ts";
+import type { AudioWindow } from "./messages.ts";
 import { type CutWindow, OpusWindows } from "./opus_windows.ts";
 import type { Outbox } from "./outbox.ts";
 
@@ -36,6 +37,11 @@ export class AudioStage {
     if (isWanted) this.#report(unit.trackId, out);
   }
 
+  /** A window of decoded sound; a pulled source has one track. */
+  takeSamples(window: CutWindow): void {
+    this.#report(0, [window], "pcm");
+  }
+
   /** No more packets come: the last windows are reported if they are long enough. */
   finish(): void {
     for (const [trackId, windows] of this.#windows) {
@@ -55,7 +61,7 @@ export class AudioStage {
   }
 
   /** A window without credit is dropped, which leaves a gap in the chunk numbers. */
-  #report(trackId: number, cut: readonly CutWindow[]): void {
+  #report(trackId: number, cut: readonly CutWindow[], format: AudioWindow["format"] = "opus"): void {
     const { outbox, counts } = this.#options;
     for (const window of cut) {
       const chunkIndex = this.#chunkIndex++;
@@ -63,7 +69,7 @@ export class AudioStage {
         counts.add("audioQueueDropped", window.units.length);
         continue;
       }
-      outbox.send({ kind: "audio_window", window: { trackId, chunkIndex, ...window } });
+      outbox.send({ kind: "audio_window", window: { trackId, chunkIndex, format, ...window } });
     }
   }
 }

@@ -119,7 +119,7 @@ export type SessionReport =
     readonly startPtsMs: number;
     readonly jpegs: readonly Uint8Array<ArrayBuffer>[];
   }
-  | { readonly kind: "audio_window"; readonly sessionId: string; readonly window: OpusWindow }
+  | { readonly kind: "audio_window"; readonly sessionId: string; readonly window: AudioWindow }
   | {
     readonly kind: "decoder_restarted";
     readonly sessionId: string;
@@ -225,7 +225,9 @@ export interface TriggerFacts {
 }
 
 /** Four seconds of one audio track. See docs/live.md#live-audio. */
-export interface OpusWindow {
+export interface AudioWindow {
+  /** What `units` are: Opus packets, or blocks of 20 ms of samples (mono, 16 kHz, 16 bits). */
+  readonly format: "opus" | "pcm";
   /** From 0, in the order of the offer. */
   readonly trackId: number;
   /** From 0, of the session. */

@@ -8,6 +8,8 @@ import type { DecodedFrame } from "../media/live/live_decoder.ts";
 import { PulledDecoder } from "../media/live/pulled_decoder.ts";
 import type { MediaInfo } from "../media/probe.ts";
 import type { Extent } from "../model/frames/coordinates.ts";
+import type { CutWindow } from "./opus_windows.ts";
+import { PcmWindows } from "./pcm_windows.ts";
 import type { SessionCounts } from "./session_counts.ts";
 import type { LiveStart } from "./messages.ts";
 
@@ -18,6 +20,13 @@ export interface PulledSourceOptions {
   readonly mediaIdleMs: number;
   readonly counts: SessionCounts;
   readonly onFrame: (frame: DecodedFrame) => void;
+  /** Where the sound goes; null where it is not wanted. */
+  readonly sound: {
+    /** The folder for named pipes. */
+    readonly tempDir: string;
+    /** Called with windows of blocks of 20 ms, with their times in the session. */
+    readonly onWindow: (window: CutWindow) => void;
+  } | null;
   /** The connection has ended; `connect` may open another one. */
   readonly onGap: (reason: string, lastPtsMs: number | null) => void;
   /** The first frame after a gap. */
@@ -41,6 +50,8 @@ const END_TOLERANCE_MS = 2_000;
 export class PulledSource implements AsyncDisposable {
   readonly #options: PulledSourceOptions;
   #decoder: PulledDecoder | null = null;
+  /** The sound of the present connection. */
+  #windows: PcmWindows | null = null;
   #isClosed = false;
   /** Resolves when all earlier decoders have ended. */
   #ending: Promise<void> = Promise.resolve();
@@ -62,12 +73,17 @@ export class PulledSource implements AsyncDisposable {
     if (this.#isClosed) return;
     this.#disconnect();
     let isFirst = true;
-    const { tools, world, maxFrame } = this.#options;
+    const { tools, world, maxFrame, sound } = this.#options;
+    const windows = sound && info.audioStreams > 0 ? new PcmWindows() : null;
+    this.#windows = windows;
     const decoder: PulledDecoder = PulledDecoder.start({
       tools,
       world,
       input: info.durationMs === null ? input : inRealTime(input),
       maxFrame,
+      ...(windows && {
+        sound: { tools, tempDir: sound!.tempDir, onBlock: (block) => this.#hear(windows.push(block)) },
+      }),
       ...(info.video && {
         streamIndex: info.video.streamIndex,
         sourceExtent: { width: info.video.width, height: info.video.height },
@@ -81,6 +97,7 @@ export class PulledSource implements AsyncDisposable {
       onEnded: (reason) => {
         if (this.#decoder !== decoder) return;
         this.#disconnect();
+        this.#finishSound();
         if (this.#hasReachedEnd(info)) return this.#options.onFinished();
         this.#hasGap = true;
         this.#options.onGap(reason, this.#last && this.#last.frame.ptsMs);
@@ -95,6 +112,19 @@ export class PulledSource implements AsyncDisposable {
     this.#idleTimer[Symbol.dispose]();
     this.#disconnect();
     await this.#ending;
+    this.#finishSound();
+  }
+
+  #finishSound(): void {
+    this.#hear(this.#windows?.finish() ?? null);
+    this.#windows = null;
+  }
+
+  #hear(window: CutWindow | null): void {
+    if (!window) return;
+    const { units, startPtsMs, endPtsMs } = window;
+    const atMs = this.#offsetMs;
+    this.#options.sound!.onWindow({ units, startPtsMs: startPtsMs + atMs, endPtsMs: endPtsMs + atMs });
   }
 
   #disconnect(): void {

@@ -139,7 +139,7 @@ export class WorkerSession {
 
   async #pull(order: Extract<OpeningOrder, { kind: "pull" }>): Promise<void> {
     const video = await this.#loadVideo();
-    const { tools, world } = this.#host;
+    const { tools, tempDir, world } = this.#host;
     this.#pulled = new PulledSource({
       tools,
       world,
@@ -147,6 +147,9 @@ export class WorkerSession {
       mediaIdleMs: this.#settings.mediaIdleMs,
       counts: this.#counts,
       onFrame: (frame) => this.#guarded(() => video.take(frame)),
+      sound: this.#settings.wantsAudio
+        ? { tempDir, onWindow: (window) => this.#audio.takeSamples(window) }
+        : null,
       onGap: (reason, lastPtsMs) => {
         video.interrupt();
         this.#report({ kind: "gap", reason, lastPtsMs });

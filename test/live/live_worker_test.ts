@@ -1,6 +1,7 @@
 /** Sessions in a real live Worker, without the rest of the service. */
 
 import assert from "node:assert/strict";
+import { joinedBytes } from "../../src/base/bytes.ts";
 import { quietLog } from "../../src/base/log.ts";
 import { realWorld } from "../../src/base/world.ts";
 import type { SessionCounter } from "../../src/live/session_counts.ts";
@@ -11,6 +12,7 @@ import { type MediaInfo, probeMedia } from "../../src/media/probe.ts";
 import { findTools } from "../../src/environment.ts";
 import { TemporaryFolder } from "../support/folders.ts";
 import { PublisherMedia, testVideo } from "../support/live/live_publisher.ts";
+import { make, TempFolder } from "../support/media.ts";
 import { offerText } from "../support/live/fake_live_workers.ts";
 import { childProcesses } from "../support/own_process.ts";
 import { until } from "../support/until.ts";
@@ -201,6 +203,28 @@ Deno.test("without credits no pictures are reported", async () => {
   const dropped = lost.reduce((all, counter) => all + sum(reports, counter), 0);
   assert.equal(sum(reports, "gateKeyframesSelected"), pictures() + dropped);
   assert.ok(dropped > 0);
+});
+
+Deno.test("the sound of a pulled source comes in windows of samples, at its times", async () => {
+  using folder = new TempFolder();
+  const tone = ["-f", "lavfi", "-i", "sine=frequency=440:duration=4.5", "-ac", "2", "-c:a", "aac"];
+  const path = make(`${folder.path}/tone.mkv`, "-f", "lavfi", "-i", "testsrc2=s=64x48:r=25:d=5", ...tone);
+  await using workers = new Workers();
+  const source = await pulled(path, { durationMs: null });
+  const { reports, waitFor, port } = workers.open(source, { wantsAudio: true });
+  await waitFor("gap");
+  await port.close();
+  const windows = reports.flatMap((report) => report.kind === "audio_window" ? [report.window] : []);
+  assert.deepEqual(
+    windows.map(({ format, trackId, chunkIndex, startPtsMs }) => [
+      ...[format, trackId, chunkIndex, startPtsMs],
+    ]),
+    [["pcm", 0, 0, 0], ["pcm", 0, 1, 4_000]],
+  );
+  const samples = new Int16Array(joinedBytes(...windows[0]!.units).buffer);
+  assert.equal(samples.length, 64_000);
+  const crossings = samples.filter((sample, at) => sample >= 0 && samples[at - 1]! < 0).length;
+  assert.ok(Math.abs(crossings - 4 * 440) < 20, `${crossings} periods`);
 });
 
 Deno.test("a session whose trigger cannot run is ended, and another session is not", async () => {

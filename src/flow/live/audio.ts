@@ -1,14 +1,16 @@
 /** The audio analysis of a session: windows of Opus become WAV, go to the audio sidecar, and become events. */
 
+import { joinedBytes } from "../../base/bytes.ts";
 import type { Metrics } from "../../base/metrics.ts";
 import type { Tools } from "../../base/program_paths.ts";
 import type { World } from "../../base/world.ts";
-import type { OpusWindow } from "../../live/messages.ts";
+import type { AudioWindow } from "../../live/messages.ts";
 import { opusWav, OpusWavFailed } from "../../media/formats/opus_wav.ts";
 import { event } from "../../model/events/event_table.ts";
 import type { LiveAudioPlan } from "../../model/live/attach.ts";
 import { type LocalAudio, SidecarFailed } from "../../model/sidecars/local_audio.ts";
 import { type ChunkMoment, fuseMoments } from "../../model/reason/moments.ts";
+import { SIDECAR_SAMPLE_RATE_HZ, wavOf } from "../../model/sidecars/wav.ts";
 import type { NewEvent } from "../../model/runs/run.ts";
 import type { AudioSidecar } from "../../remote/sidecars/audio_sidecar.ts";
 import type { LiveJournal, SessionIdentity } from "./journal.ts";
@@ -37,10 +39,12 @@ export class LiveAudio {
   }
 
   /** A window that fails is only counted. Rejects with the reason of the signal. */
-  async analyze(window: OpusWindow, signal: AbortSignal): Promise<void> {
+  async analyze(window: AudioWindow, signal: AbortSignal): Promise<void> {
     const { plan, sidecar, tools, world, timeoutMs, metrics, journal } = this.#options;
     try {
-      const { wav, durationMs, decodeMs } = await opusWav(window.units, { tools, world, signal });
+      const { wav, durationMs, decodeMs } = window.format === "pcm"
+        ? wavOfBlocks(window.units)
+        : await opusWav(window.units, { tools, world, signal });
       metrics.add("service_pipeline_local_audio_wav_bytes_total", wav.length);
       metrics.observe("service_pipeline_local_audio_wav_extraction_latency_ms", decodeMs);
       const { result, roundTripMs } = await sidecar.analyze({
@@ -65,7 +69,7 @@ export class LiveAudio {
   }
 
   #events(
-    window: OpusWindow,
+    window: AudioWindow,
     { result, durationMs, decodeMs, roundTripMs }: {
       result: LocalAudio;
       durationMs: number;
@@ -123,4 +127,11 @@ function audioMoment({ start_offset_ms, end_offset_ms, kind, description, confid
     audio_visual_relation: null,
     confidence,
   } as const;
+}
+
+/** The Worker's decoder has decoded them already. */
+function wavOfBlocks(blocks: readonly Uint8Array<ArrayBuffer>[]) {
+  const samples = new Int16Array(joinedBytes(...blocks).buffer);
+  const durationMs = samples.length * 1000 / SIDECAR_SAMPLE_RATE_HZ;
+  return { wav: wavOf(samples, SIDECAR_SAMPLE_RATE_HZ), durationMs, decodeMs: 0 };
 }

@@ -64,7 +64,7 @@ export class LiveSources {
   /**
    * Starts a session that analyzes the source until it is ended. Errors: 422 and 404 on the run, 409 where it is terminal
    * or has had a live session, 422 on `source_uri` and on the fields of the attach configuration, 503 where there is no
-   * capacity.
+   * capacity, or no audio sidecar for `local_audio`.
    */
   async open(caller: Caller, runId: string, body: LiveSourceBody): Promise<OpenedLiveSource> {
     const { timeline, registry, sessions } = this.#options;
@@ -79,6 +79,9 @@ export class LiveSources {
     // Read again, as a revision may have become active while the source was probed; nothing below waits.
     const policy = this.#policyOf(this.#checkRun(timeline.view, caller, runId));
     const attach = this.#attach(body, policy);
+    if (attach.localAudio && reconnector.first.info.audioStreams === 0) {
+      throw refuse.invalid("local_audio", "needs a source with sound, and this one has none");
+    }
     const maxFrame = boundOf(reconnector.first.info.video!);
     const reservation = opening.use(available(() => sessions.reserve(maxFrame, attach)));
     const identity: SessionIdentity = {
@@ -142,8 +145,11 @@ export class LiveSources {
   }
 
   #attach({ source_uri: _, ...body }: LiveSourceBody, policy: AttachPolicy | null): AttachConfig {
-    if (body.local_audio) {
-      throw refuse.invalid("local_audio", "is for sessions of WHIP publishers");
+    if (body.local_audio && !this.#options.sessions.hasAudioSidecar) {
+      throw refuse.because(
+        "audio_sidecar_unavailable",
+        "Cannot analyze local audio as SERVICE_AUDIO_SIDECAR_ADDR is not set",
+      );
     }
     try {
       return checkAttach(body, { ...this.#options.attach, policy });

@@ -5,9 +5,9 @@ import type { LabelsOf, Metrics } from "../../base/metrics.ts";
 import { TaskGroup } from "../../base/tasks.ts";
 import type { World } from "../../base/world.ts";
 import type {
+  AudioWindow,
   FrameFacts,
   LivePicture,
-  OpusWindow,
   SessionReport,
   SessionSettings,
 } from "../../live/messages.ts";
@@ -104,7 +104,7 @@ export class LiveSession {
   readonly #evidence = new LiveQueue<LivePicture>(LIMITS.live.evidenceQueued);
   readonly #keyframes = new LiveQueue<QueuedKeyframe>(LIMITS.live.decodedFramesQueuedKeyframe);
   readonly #clips = new LiveQueue<LiveClip>(CLIPS_QUEUED);
-  readonly #audio = new LiveQueue<OpusWindow>(LIMITS.live.audioWindowsQueued);
+  readonly #audio = new LiveQueue<AudioWindow>(LIMITS.live.audioWindowsQueued);
   readonly #answer = Promise.withResolvers<string>();
   readonly #iceRestarts = new Map<number, PromiseWithResolvers<string | null>>();
   readonly #ended = Promise.withResolvers<void>();
@@ -336,7 +336,7 @@ export class LiveSession {
     this.#acknowledge({ pictures: 1 });
   }
 
-  #onAudioWindow(window: OpusWindow): void {
+  #onAudioWindow(window: AudioWindow): void {
     if (this.#options.audio && this.#audio.offer(window)) return;
     this.#options.metrics.add("service_pipeline_webrtc_audio_queue_dropped_total", window.units.length);
     this.#acknowledge({ audioWindows: 1 });

@@ -22,6 +22,8 @@ export interface LiveFfmpegOptions {
   readonly maxFrame: Extent;
   /** The size of the pictures as displayed, before scaling; where it is not known, what ffmpeg says of its input counts. */
   readonly sourceExtent?: Extent;
+  /** A further output of ffmpeg, with its options and its target; none when absent. */
+  readonly furtherOutput?: readonly string[];
   /** Whether the input comes through `write`. */
   readonly hasStdin: boolean;
   readonly ring: FrameRing;
@@ -156,13 +158,14 @@ const ERROR_BYTES = 16 << 10;
 /** Longer edges are scaled down: the limit of `LumaReducer`. */
 const EDGE_MAX = 8192;
 
-function argsOf({ input, stream, keepsTimes, maxFrame }: LiveFfmpegOptions): string[] {
+function argsOf({ input, stream, keepsTimes, maxFrame, furtherOutput = [] }: LiveFfmpegOptions): string[] {
   return [
     ...["-nostdin", "-hide_banner", "-nostats", "-v", "info", "-threads", "1", ...input],
     ...["-map", stream, "-an", "-sn", "-dn", "-map_metadata", "-1", "-map_chapters", "-1"],
     ...["-threads", "1", "-filter_threads", "1", ...(keepsTimes ? ["-copyts"] : [])],
     ...["-fps_mode", "passthrough", "-enc_time_base", "-1", "-vf", scaleFilter(maxFrame)],
     ...["-c:v", "rawvideo", "-flush_packets", "1", "-f", "nut", "-write_index", "0", "pipe:1"],
+    ...furtherOutput,
   ];
 }
 

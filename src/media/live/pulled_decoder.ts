@@ -10,6 +10,7 @@ import { reasonIn } from "../media_fault.ts";
 import type { Outcome } from "../process.ts";
 import { FrameRing } from "./frame_ring.ts";
 import { type DecodedFrame, RING_FRAMES } from "./live_decoder.ts";
+import { PulledSound, type PulledSoundOptions } from "./pulled_sound.ts";
 import { LiveFfmpeg } from "./live_ffmpeg.ts";
 
 export interface PulledDecoderOptions {
@@ -21,6 +22,8 @@ export interface PulledDecoderOptions {
   readonly maxFrame: Extent;
   /** The size of its pictures as displayed, as the probe found it. */
   readonly sourceExtent?: Extent;
+  /** Where the sound goes; absent where it is not wanted, or the source has none. */
+  readonly sound?: PulledSoundOptions;
   /** Called while the output is read: long work in it slows the source down. */
   readonly onFrame: (frame: DecodedFrame) => void;
   /** Called once, unless the decoder is disposed before. The reason names no address. */
@@ -48,11 +51,18 @@ export class PulledDecoder implements AsyncDisposable {
     this.#lastFrameMs = options.world.monotonicMs();
   }
 
-  /** Throws when ffmpeg cannot be started. */
+  /** Throws when ffmpeg cannot be started; with sound it is started later, and `onEnded` is called then. */
   static start(options: PulledDecoderOptions): PulledDecoder {
     const decoder = new PulledDecoder(options);
-    const { tools, world, input, streamIndex, maxFrame, sourceExtent } = options;
-    const ffmpeg = LiveFfmpeg.start({
+    decoder.#finished = options.sound
+      ? decoder.#runWithSound(options.sound)
+      : decoder.#run(decoder.#start(), null);
+    return decoder;
+  }
+
+  #start(furtherOutput: readonly string[] = []): LiveFfmpeg {
+    const { tools, world, input, streamIndex, maxFrame, sourceExtent, onFrame } = this.#options;
+    return LiveFfmpeg.start({
       tools,
       world,
       input: [...input.args, "-i", input.url],
@@ -60,22 +70,21 @@ export class PulledDecoder implements AsyncDisposable {
       keepsTimes: false,
       maxFrame,
       ...(sourceExtent && { sourceExtent }),
+      furtherOutput,
       hasStdin: false,
       ring: new FrameRing(RING_FRAMES),
       onPixels: (pixels, rtpTimestamp) => {
-        decoder.#lastFrameMs = world.monotonicMs();
-        options.onFrame({
-          frameIndex: decoder.counts.decoded++,
+        this.#lastFrameMs = world.monotonicMs();
+        onFrame({
+          frameIndex: this.counts.decoded++,
           rtpTimestamp,
           ptsMs: Math.round(rtpTimestamp / VIDEO_TICKS_PER_MS),
           arrivedMs: world.now(),
           pixels,
         });
       },
-      signal: decoder.#closing.signal,
+      signal: this.#closing.signal,
     });
-    decoder.#finished = decoder.#run(ffmpeg);
-    return decoder;
   }
 
   /** Ends ffmpeg and waits until it is gone. */
@@ -84,12 +93,28 @@ export class PulledDecoder implements AsyncDisposable {
     await this.#finished;
   }
 
-  async #run(ffmpeg: LiveFfmpeg): Promise<void> {
+  async #runWithSound(options: PulledSoundOptions): Promise<void> {
+    const { world } = this.#options;
+    let sound: PulledSound | null = null;
+    let ffmpeg;
+    try {
+      sound = await PulledSound.open(options, { world, signal: this.#closing.signal });
+      ffmpeg = this.#start(sound.output);
+    } catch {
+      await sound?.[Symbol.asyncDispose]();
+      if (!this.#closing.signal.aborted) this.#options.onEnded("the decoder cannot be started");
+      return;
+    }
+    await this.#run(ffmpeg, sound);
+  }
+
+  async #run(ffmpeg: LiveFfmpeg, sound: PulledSound | null): Promise<void> {
     const ended = new AbortController();
     const watching = this.#watch(ffmpeg, ended.signal);
     const outcome = await ffmpeg.ended;
     ended.abort();
     const wasSilent = await watching;
+    await sound?.[Symbol.asyncDispose]();
     if (this.#closing.signal.aborted) return;
     this.#options.onEnded(wasSilent ? "it gave no frame for 30 s" : reasonOf(outcome));
   }

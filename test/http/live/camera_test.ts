@@ -2,8 +2,9 @@
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { makeClip, TempFolder } from "../../support/media.ts";
+import { make, makeClip, TempFolder } from "../../support/media.ts";
 import { eventsOf, kindsOf, payloads, startReason, type StoredEvent } from "../../support/models/reason.ts";
+import { observation, observed, openAudioDouble } from "../../support/sidecars/audio_sidecar.ts";
 import { serveRtsp } from "../../support/live/rtsp_server.ts";
 import { KEY_A, newRun } from "../../support/service.ts";
 import { until } from "../../support/until.ts";
@@ -53,4 +54,73 @@ Deno.test("a camera that disconnects is requested again, and what it shows is de
     headers: { "x-api-key": KEY_A },
   });
   assert.equal((await jpeg.arrayBuffer()).byteLength, stored[0].image_bytes);
+});
+
+Deno.test("the sound of a camera is analyzed window by window, and its pictures are described all the same", async () => {
+  using folder = new TempFolder();
+  const clip = join(folder.path, "camera.ts");
+  make(clip, ...[
+    ...[
+      "-f",
+      "lavfi",
+      "-i",
+      "testsrc2=s=160x120:r=25:d=9",
+      "-f",
+      "lavfi",
+      "-i",
+      "sine=frequency=440:duration=9",
+    ],
+    ...["-c:v", "mpeg4", "-c:a", "mp2", "-ac", "2"],
+  ]);
+  const mute = makeClip(join(folder.path, "mute.ts"), { size: "160x120", frames: 50 });
+  await using camera = serveRtsp(Deno.readFileSync(clip));
+  await using silent = serveRtsp(Deno.readFileSync(mute), { isEndless: true });
+  await using sidecar = openAudioDouble(observed([
+    observation(1_000, 2_000, { kind: "audio_event", label: "beep", confidence: 0.9 }),
+  ]));
+  await using live = await startReason({ answer: () => SAID }, {
+    SERVICE_ALLOW_UNENCRYPTED_RTSP: "true",
+    SERVICE_AUDIO_SIDECAR_ADDR: sidecar.address,
+  }, {
+    outbound: { resolve: () => Promise.resolve(["93.184.216.34"]), reroute: () => "127.0.0.1" },
+  });
+  const { test } = live;
+  const runId = await newRun(test);
+  const watch = (port: number) =>
+    test.call("POST", `/v1/runs/${runId}/live`, {
+      source_uri: `rtsp://camera.test:${port}/dock`,
+      local_audio: { profile: "physical_world", max_events: 4 },
+    });
+  const refused = await watch(silent.port);
+  assert.deepEqual([refused.status, refused.json.error.details[0].field], [422, "local_audio"]);
+  assert.deepEqual(kindsOf(await eventsOf(test, runId)), ["run_created"]);
+
+  assert.equal((await watch(camera.port)).status, 200);
+  let events: StoredEvent[] = [];
+  await until("the windows of the first connection are heard, and a picture is described", async () => {
+    events = await eventsOf(test, runId);
+    return payloads(events, "semantic_chunk_inferred").length >= 3 && kindsOf(events).includes("vlm");
+  });
+  assert.equal((await test.call("DELETE", `/v1/runs/${runId}/live`)).status, 200);
+  const chunks = payloads(events, "semantic_chunk_inferred").slice(0, 3);
+  assert.deepEqual(chunks.map((chunk: Record<string, unknown>) => [chunk.pts_start_ms, chunk.track_id]), [
+    [0, 0],
+    [4_000, 0],
+    [8_000, 0],
+  ]);
+  assert.deepEqual([chunks[0].pts_end_ms, chunks[0].rtp_access_units, chunks[0].media_mode], [
+    4_000,
+    200,
+    "live_audio",
+  ]);
+  assert.ok(chunks[2].pts_end_ms >= 8_800 && chunks[2].pts_end_ms <= 9_300, `${chunks[2].pts_end_ms}`);
+  const [moment] = payloads(events, "multimodal_moment");
+  assert.deepEqual([moment.start_pts_ms, moment.end_pts_ms], [1_000, 2_000]);
+  const [request] = sidecar.requests;
+  assert.ok(request?.operation === "analyze" && typeof request.wav === "object");
+  assert.deepEqual([request.profile, request.maxEvents, request.sourceStartMs], ["physical_world", 4, 0]);
+  assert.equal(request.wav.durationMs, 4_000);
+  assert.deepEqual(sidecar.faults, []);
+  const left = Array.from(Deno.readDirSync(join(test.dataDir, "..", "tmp")), ({ name }) => name);
+  assert.deepEqual(left.filter((name) => name.endsWith(".fifo")), []);
 });

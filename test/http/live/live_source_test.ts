@@ -160,7 +160,8 @@ Deno.test("what cannot be watched is refused by its field, and the run stays as 
   await check({ source_uri: "rtsp://camera.test:1/dock" }, "source_uri");
   await check({ crop: { x: 0.9, y: 0, width: 0.5, height: 1 } }, "crop");
   await check({ clip_mode: { target_fps: 0 } }, "clip_mode.target_fps");
-  await check({ local_audio: {} }, "local_audio");
+  const deaf = await watch(test, runId, { source_uri, local_audio: {} });
+  assert.deepEqual([deaf.status, deaf.json.error.code], [503, "audio_sidecar_unavailable"]);
   await check({ prompts: "x" }, "prompts");
   assert.deepEqual(kindsOf(await eventsOf(test, runId)), ["run_created"]);
   assert.equal(test.workers.sessions.length, 0);

@@ -36,7 +36,10 @@ const UNITS = await opusTone(4);
 function sendWindow({ worker }: Published, chunkIndex: number, units = UNITS): void {
   const startPtsMs = chunkIndex * 4_000;
   const endPtsMs = startPtsMs + units.length * 20;
-  worker.report({ kind: "audio_window", window: { trackId: 0, chunkIndex, units, startPtsMs, endPtsMs } });
+  worker.report({
+    kind: "audio_window",
+    window: { format: "opus", trackId: 0, chunkIndex, units, startPtsMs, endPtsMs },
+  });
 }
 
 async function heardBy(test: LiveTest, { worker }: Published, windows: number): Promise<void> {

@@ -344,7 +344,14 @@ Deno.test("a fault is counted by the stage that failed and by its reason", async
   // deno-lint-ignore no-explicit-any -- what a faulty Worker might send
   const nothing = null as any;
   const zone = { score: 0.7, threshold: 0.6, consecutiveFrames: 2 };
-  const window = { trackId: 0, chunkIndex: 0, units: nothing, startPtsMs: 0, endPtsMs: 4_000 };
+  const window = {
+    format: "opus" as const,
+    trackId: 0,
+    chunkIndex: 0,
+    units: nothing,
+    startPtsMs: 0,
+    endPtsMs: 4_000,
+  };
   const check = async (stage: string, reason: string, fail: (worker: FakeWorkerSession) => void) => {
     await using sidecar = openAudioDouble(observed([]));
     await using test = await startLive({ SERVICE_AUDIO_SIDECAR_ADDR: sidecar.address });
