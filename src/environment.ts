@@ -4,7 +4,9 @@ import { dirname, isAbsolute, join, resolve } from "node:path";
 import { tmpdir } from "node:os";
 import { fileURLToPath } from "node:url";
 import { type Config, secretFileVariables } from "./base/config.ts";
+import { utf8Length } from "./base/bytes.ts";
 import type { Places, Tools } from "./base/program_paths.ts";
+import { SOCKET_NAME_BYTES, SOCKET_PATH_BYTES_MAX } from "./media/tools/job_paths.ts";
 import {
   BackendFaults,
   type BackendFile,
@@ -18,6 +20,7 @@ import { type LabelMaps, parseLabelMaps } from "./model/frames/label_map.ts";
 /** Where earlier versions kept uploads, under the system's temporary folder. See docs/deployment.md#upload-root. */
 const FORMER_UPLOAD_ROOT = "service-uploads";
 
+const TEMP_DIR_BYTES_MAX = SOCKET_PATH_BYTES_MAX - SOCKET_NAME_BYTES;
 /** A secret is a line of text; a longer file was named by mistake. */
 const SECRET_BYTES_MAX = 64 * 1024;
 
@@ -99,10 +102,19 @@ export function preparePlaces(
   const here = dirname(fileURLToPath(import.meta.url));
   const hasDataDir = config.dataDir !== undefined;
   const dataDir = hasDataDir ? owned("SERVICE_DATA_DIR", resolve(config.dataDir)) : "";
+  const tempDir = hasDataDir ? owned("SERVICE_DATA_DIR", join(dataDir, "tmp")) : "";
+  // Programs are fed and read through sockets there, and the system bounds the path of a socket.
+  if (utf8Length(tempDir) > TEMP_DIR_BYTES_MAX) {
+    const most = TEMP_DIR_BYTES_MAX - "/tmp".length;
+    faults.push(
+      `SERVICE_DATA_DIR must have a real path of at most ${most} bytes, got ${JSON.stringify(dataDir)}; ` +
+        "set it to a folder with a shorter path",
+    );
+  }
   return {
     dataDir,
     uploadRoot: hasDataDir ? uploadRoot() : "",
-    tempDir: hasDataDir ? owned("SERVICE_DATA_DIR", join(dataDir, "tmp")) : "",
+    tempDir,
     ingestRoots: (config.ingestFileRoots ?? []).map(ingestRoot),
     codeDirs: [here, join(here, "..", "wasm")],
   };

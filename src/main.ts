@@ -13,6 +13,7 @@ import {
   readLabelMaps,
   readSecretFiles,
 } from "./environment.ts";
+import { Broker } from "./media/tools/broker.ts";
 import { type ServiceNotice, type ServiceOrder, type Start, startSandboxed } from "./sandbox.ts";
 
 /** How long closing may take after a signal; after that the process exits anyway. */
@@ -42,7 +43,8 @@ function main(environment: Environment): Promise<number> {
   }
 
   const exit = Promise.withResolvers<number>();
-  const worker = startSandboxed(new URL("./service_worker.ts", import.meta.url), start);
+  const broker = new Broker({ ...start, world: realWorld(log.child("broker")) });
+  const worker = startSandboxed(new URL("./service_worker.ts", import.meta.url), start, broker);
   worker.onmessage = ({ data: notice }: MessageEvent<ServiceNotice>) => {
     if (notice.type === "closed") exit.resolve(0);
     if (notice.type === "failed") {
@@ -56,7 +58,10 @@ function main(environment: Environment): Promise<number> {
     exit.resolve(EXIT_FAILED);
   };
   closeOnSignal(worker, world, exit.resolve);
-  return exit.promise;
+  return exit.promise.then(async (code) => {
+    await broker[Symbol.asyncDispose]();
+    return code;
+  });
 }
 
 /**

@@ -3,11 +3,13 @@
 import type { Config } from "./base/config.ts";
 import type { Places, Tools } from "./base/program_paths.ts";
 import type { BackendFile } from "./model/infer/backend_file.ts";
+import type { Broker } from "./media/tools/broker.ts";
 import type { LabelMaps } from "./model/frames/label_map.ts";
 
 /** Everything that the service needs to start, found before it is sandboxed. */
 export interface Start {
   readonly config: Config;
+  /** The programs that the broker may start; the service itself may start none. */
   readonly tools: Tools;
   readonly places: Places;
   /** How labels are renamed; absent or null for not at all. */
@@ -23,14 +25,21 @@ export type ServiceNotice =
   | { readonly type: "closed" };
 
 /** A message of the process to the sandboxed service. */
-export type ServiceOrder = { readonly type: "start"; readonly start: Start } | { readonly type: "close" };
+export type ServiceOrder = StartOrder | { readonly type: "close" };
+
+export interface StartOrder {
+  readonly type: "start";
+  readonly start: Start;
+  /** The way to the broker, which starts programs for the service. */
+  readonly broker: MessagePort;
+}
 
 /**
  * The permissions of the service. See docs/security.md#sandbox.
  *
  * Deno checks every path after resolving `.` and `..`, but follows symbolic links inside a granted folder, so code that
- * opens a caller's path checks the real path too (`media/source.ts`). The sandbox does not limit the programs that the
- * service starts; `media/process.ts` does.
+ * opens a caller's path checks the real path too (`media/source.ts`). No Worker may start a program: the broker does that
+ * outside (`media/tools/broker.ts`), for the jobs that it knows, after it has checked their paths.
  *
  * The network is granted as a whole: callers choose the hosts (webhooks, remote sources), and the permissions of a Worker
  * have no list of denied hosts. Code restricts it instead: only `remote/` connects (a house test checks that), and it
@@ -38,7 +47,7 @@ export type ServiceOrder = { readonly type: "start"; readonly start: Start } | {
  * installed certificate authorities, the processors and the network interfaces.
  */
 export function permissionsOf(
-  { config, tools, places }: Pick<Start, "config" | "tools" | "places">,
+  { config, places }: Pick<Start, "config" | "places">,
 ): Deno.PermissionOptionsObject {
   const { dataDir, uploadRoot, tempDir, ingestRoots, codeDirs } = places;
   return {
@@ -50,7 +59,7 @@ export function permissionsOf(
       tempDir,
       ...(config.triggerLocalOutputSocket ? [config.triggerLocalOutputSocket] : []),
     ],
-    run: Object.values(tools).filter((path) => path !== null),
+    run: false,
     net: true,
     env: false,
     // Live media offers publishers the addresses of the network interfaces.
@@ -60,13 +69,21 @@ export function permissionsOf(
   };
 }
 
-/** Starts `entry` as the sandboxed service and sends it what it needs. */
-export function startSandboxed(entry: URL, start: Start): Worker {
+/** Starts `entry` as the sandboxed service and sends it what it needs. `broker` serves it until it is disposed. */
+export function startSandboxed(entry: URL, start: Start, broker: Broker): Worker {
   const worker = new Worker(entry.href, {
     type: "module",
     name: "service",
     deno: { permissions: permissionsOf(start) },
   });
-  worker.postMessage({ type: "start", start } satisfies ServiceOrder);
+  const order = startOrder(start, broker);
+  worker.postMessage(order, [order.broker]);
   return worker;
+}
+
+/** The order that starts a service whose programs `broker` starts. Its port is to be transferred. */
+export function startOrder(start: Start, broker: Broker): StartOrder {
+  const { port1, port2 } = new MessageChannel();
+  broker.serve(port1);
+  return { type: "start", start, broker: port2 };
 }

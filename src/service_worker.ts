@@ -2,7 +2,8 @@
 
 import { openLog } from "./base/log.ts";
 import { realWorld } from "./base/world.ts";
-import type { ServiceNotice, ServiceOrder, Start } from "./sandbox.ts";
+import { BrokerClient } from "./media/tools/broker_client.ts";
+import type { ServiceNotice, ServiceOrder, StartOrder } from "./sandbox.ts";
 import { openService, type Service } from "./service/service.ts";
 
 /** The part of the Worker's global scope that is used here. */
@@ -16,16 +17,18 @@ const service = Promise.withResolvers<Service>();
 service.promise.catch(() => {}); // `start` reports it
 
 scope.onmessage = ({ data: order }) => {
-  if (order.type === "start") void start(order.start);
+  if (order.type === "start") void start(order);
   else void close();
 };
 
-async function start({ config, tools, places, labelMaps = null, backendFile }: Start): Promise<void> {
+async function start({ start, broker: port }: StartOrder): Promise<void> {
+  const { config, places, labelMaps = null, backendFile } = start;
   try {
     const world = realWorld(openLog(config.logFilter));
+    const broker = new BrokerClient({ port, tempDir: places.tempDir, world });
     const opened = await openService({
       config,
-      tools,
+      broker,
       places,
       labelMaps,
       backends: backendFile?.backends ?? [],

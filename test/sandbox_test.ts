@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { readConfig } from "../src/base/config.ts";
-import { startSandboxed } from "../src/sandbox.ts";
+import { quietLog } from "../src/base/log.ts";
+import { realWorld } from "../src/base/world.ts";
+import { Broker } from "../src/media/tools/broker.ts";
+import { type Start, startSandboxed } from "../src/sandbox.ts";
 import { findTools } from "../src/environment.ts";
 import { CLIPS, PROJECT_ROOT } from "./support/service.ts";
 import type { Probe } from "./support/probe_worker.ts";
@@ -22,9 +25,27 @@ async function probeFromInside(): Promise<{ probes: Record<string, Probe>; root:
     SERVICE_ALLOW_INSECURE_HTTP: "1",
     SERVICE_ALLOW_REMOTE_HLS: "1",
   });
-  const worker = startSandboxed(new URL("./support/probe_worker.ts", import.meta.url), {
+  const tools = findTools(config, []);
+  const film = join(root, "media", "film.mp4");
+  new Deno.Command(tools.ffmpeg, {
+    args: [
+      "-v",
+      "error",
+      "-i",
+      film,
+      "-c",
+      "copy",
+      "-t",
+      "1",
+      "-f",
+      "mpegts",
+      join(root, "media", "part.ts"),
+    ],
+    stdin: "null",
+  }).outputSync();
+  const start: Start = {
     config,
-    tools: findTools(config, []),
+    tools,
     places: {
       dataDir: join(root, "data"),
       uploadRoot: join(root, "uploads"),
@@ -32,7 +53,10 @@ async function probeFromInside(): Promise<{ probes: Record<string, Probe>; root:
       ingestRoots: [join(root, "media")],
       codeDirs: [join(PROJECT_ROOT, "src"), join(PROJECT_ROOT, "wasm")],
     },
-  });
+  };
+  const before = namesIn(root);
+  await using broker = new Broker({ ...start, world: realWorld(quietLog()) });
+  const worker = startSandboxed(new URL("./support/probe_worker.ts", import.meta.url), start, broker);
   try {
     const probes = await new Promise<Record<string, Probe>>((resolve, reject) => {
       worker.onmessage = ({ data }) => resolve(data);
@@ -41,6 +65,8 @@ async function probeFromInside(): Promise<{ probes: Record<string, Probe>; root:
         reject(new Error(event.message));
       };
     });
+    const made = namesIn(root).filter((name) => !before.includes(name) && !name.startsWith("data/"));
+    assert.deepEqual(made, [], "nothing was made outside the data directory");
     return { probes, root };
   } finally {
     worker.terminate();
@@ -52,11 +78,22 @@ Deno.test("from inside the running service other files, programs and variables a
   Deno.removeSync(root, { recursive: true });
   const refused = Object.entries(probes).filter(([name]) => name.startsWith("refused: "));
   const allowed = Object.entries(probes).filter(([name]) => name.startsWith("allowed: "));
-  assert.ok(refused.length >= 15 && allowed.length >= 6);
+  assert.ok(refused.length >= 22 && allowed.length >= 6);
   for (const [name, probe] of refused) {
     assert.equal(probe.outcome, "NotCapable", `${name}: ${JSON.stringify(probe)}`);
   }
   for (const [name, probe] of allowed) assert.equal(probe.outcome, "ok", `${name}: ${JSON.stringify(probe)}`);
+  const forged = Object.entries(probes).filter(([name]) => name.startsWith("forged: "));
+  assert.ok(forged.length >= 45);
+  for (const [name, probe] of forged) {
+    assert.equal(probe.outcome, "refused", `${name}: ${JSON.stringify(probe)}`);
+  }
+  assert.deepEqual(probes["refused to a live Worker: a probe"], { outcome: "refused" });
+  for (const [name, probe] of Object.entries(probes)) {
+    if (name.startsWith("allowed by the broker: ")) {
+      assert.equal(probe.outcome, "ok", `${name}: ${JSON.stringify(probe)}`);
+    }
+  }
   const ingested = ["a file inside a root", "a remote film", "a remote playlist"].map((name) =>
     `ingest of ${name}`
   );
@@ -67,3 +104,11 @@ Deno.test("from inside the running service other files, programs and variables a
   assert.equal(others.length, 9);
   for (const [name, probe] of others) assert.deepEqual(probe, { outcome: "422 source_uri" }, name);
 });
+
+/** The paths of everything in a folder, from there. */
+function namesIn(root: string, from = ""): string[] {
+  return [...Deno.readDirSync(join(root, from))].flatMap(({ name, isDirectory }) => [
+    join(from, name),
+    ...(isDirectory ? namesIn(root, join(from, name)) : []),
+  ]);
+}

@@ -13,6 +13,7 @@
  *     ./scripts/deno run -A scripts/bench/extract.ts [--cache FOLDER] [--rounds 5]
  */
 
+import { localRunner } from "../../test/support/local_runner.ts";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { fileURLToPath } from "node:url";
@@ -43,7 +44,7 @@ using folder = new TemporaryFolder();
 const faults: string[] = [];
 const tools = findTools({ ffmpegPath: "ffmpeg", ffprobePath: "ffprobe" }, faults);
 if (faults.length > 0) throw new Error(faults.join("; "));
-const shared = { tools, tempDir: folder.path, world: quietWorld(), maxConcurrent: 2 };
+const shared = { runner: localRunner(tools), tempDir: folder.path, world: quietWorld(), maxConcurrent: 2 };
 await using decoder = await Decoder.open(shared);
 await using extractor = new Extractor(shared);
 const input = fileInput(recording);

@@ -12,6 +12,7 @@
  *     ./scripts/deno run -A scripts/bench/frames.ts [--cache FOLDER] [--rounds 7]
  */
 
+import { localRunner } from "../../test/support/local_runner.ts";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { fileURLToPath } from "node:url";
@@ -41,7 +42,7 @@ const { values } = parseArgs({
 Deno.mkdirSync(values.cache, { recursive: true });
 using folder = new TemporaryFolder();
 await using decoder = await Decoder.open({
-  tools: tools(),
+  runner: localRunner(tools()),
   tempDir: folder.path,
   world: quietWorld(),
   maxConcurrent: 2,

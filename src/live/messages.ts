@@ -1,6 +1,5 @@
 /** The messages between the HTTP thread and a live Worker: orders go to the Worker, reports come from it. */
 
-import type { Tools } from "../base/program_paths.ts";
 import type { MediaInput } from "../media/input.ts";
 import type { MediaInfo } from "../media/probe.ts";
 import type { Extent, ImageCoordinates, NormalizedRegion } from "../model/frames/coordinates.ts";
@@ -44,8 +43,7 @@ export interface IceSettings {
 
 /** What a Worker needs before its first session. */
 export interface LiveStart {
-  readonly tools: Pick<Tools, "ffmpeg" | "mkfifo" | "prlimit">;
-  /** The folder for named pipes. */
+  /** The folder for the sockets through which programs are fed and read. */
   readonly tempDir: string;
   /** What ffmpeg decodes besides VP8 and H.264; default nothing. */
   readonly decodes?: readonly VideoCodec[];
@@ -53,7 +51,7 @@ export interface LiveStart {
 
 /** `start` comes once, before all others, in answer to `ready`. Orders for a session that has ended are ignored. */
 export type LiveOrder =
-  | { readonly kind: "start"; readonly start: LiveStart }
+  | { readonly kind: "start"; readonly start: LiveStart; readonly broker: MessagePort }
   | { readonly kind: "offer"; readonly settings: SessionSettings; readonly offer: string }
   /** A live input that ffmpeg reads itself. Sent again, with another input, after a `gap`. */
   | {

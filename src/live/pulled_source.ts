@@ -7,14 +7,14 @@ import type { MediaInput } from "../media/input.ts";
 import type { DecodedFrame } from "../media/live/live_decoder.ts";
 import { PulledDecoder } from "../media/live/pulled_decoder.ts";
 import type { MediaInfo } from "../media/probe.ts";
+import type { ToolRunner } from "../media/tools/runner.ts";
 import type { Extent } from "../model/frames/coordinates.ts";
 import type { CutWindow } from "./opus_windows.ts";
 import { PcmWindows } from "./pcm_windows.ts";
 import type { SessionCounts } from "./session_counts.ts";
-import type { LiveStart } from "./messages.ts";
 
 export interface PulledSourceOptions {
-  readonly tools: LiveStart["tools"];
+  readonly runner: ToolRunner;
   readonly world: World;
   readonly maxFrame: Extent;
   readonly mediaIdleMs: number;
@@ -73,16 +73,18 @@ export class PulledSource implements AsyncDisposable {
     if (this.#isClosed) return;
     this.#disconnect();
     let isFirst = true;
-    const { tools, world, maxFrame, sound } = this.#options;
+    const { runner, world, maxFrame, sound } = this.#options;
     const windows = sound && info.audioStreams > 0 ? new PcmWindows() : null;
     this.#windows = windows;
     const decoder: PulledDecoder = PulledDecoder.start({
-      tools,
+      runner,
       world,
-      input: info.durationMs === null ? input : inRealTime(input),
+      input,
+      // ffmpeg reads a live source as fast as it comes, but would read a recording as fast as it can.
+      isPaced: info.durationMs !== null,
       maxFrame,
       ...(windows && {
-        sound: { tools, tempDir: sound!.tempDir, onBlock: (block) => this.#hear(windows.push(block)) },
+        sound: { tempDir: sound!.tempDir, onBlock: (block) => this.#hear(windows.push(block)) },
       }),
       ...(info.video && {
         streamIndex: info.video.streamIndex,
@@ -162,9 +164,4 @@ export class PulledSource implements AsyncDisposable {
     return durationMs !== null && this.#last !== null &&
       this.#last.frame.ptsMs - this.#offsetMs >= durationMs - END_TOLERANCE_MS;
   }
-}
-
-/** ffmpeg reads a live source as fast as it comes, but would read a recording as fast as it can. */
-function inRealTime(input: MediaInput): MediaInput {
-  return { ...input, args: [...input.args, "-re"] };
 }

@@ -4,6 +4,7 @@ import { hasEndedWithin, timer } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 import type { MediaInput } from "../media/input.ts";
 import type { MediaInfo } from "../media/probe.ts";
+import type { BrokerConnection } from "../media/tools/broker_client.ts";
 import type {
   LiveOrder,
   LiveReport,
@@ -43,6 +44,8 @@ export interface LiveWorkers extends AsyncDisposable {
 
 export interface LiveWorkerPoolOptions {
   readonly start: LiveStart;
+  /** Connects each Worker with the broker, which starts programs for it. */
+  readonly connect: () => BrokerConnection;
   /** Folders that the Workers may read besides their own code. */
   readonly readable: readonly string[];
   readonly world: World;
@@ -108,12 +111,14 @@ class LiveWorker {
   /** Orders that came before the Worker had loaded; null from then on. */
   #early: LiveOrder[] | null = [];
   readonly #loading: Disposable;
+  readonly #broker: BrokerConnection;
   #hasEnded = false;
 
   private constructor(worker: Worker, options: LiveWorkerPoolOptions, onEnd: () => void) {
     this.#worker = worker;
     this.#options = options;
     this.#onEnd = onEnd;
+    this.#broker = options.connect();
     worker.onmessage = ({ data }: MessageEvent<LiveReport>) => this.#onReport(data);
     worker.onmessageerror = () => this.#end("a report could not be read");
     worker.onerror = (event) => {
@@ -130,7 +135,6 @@ class LiveWorker {
   /** `onEnd` is called once, when the Worker has ended for whatever reason. */
   static start(options: LiveWorkerPoolOptions, onEnd: () => void): LiveWorker {
     const { start, readable } = options;
-    const { ffmpeg, mkfifo, prlimit } = start.tools;
     const worker = new Worker(new URL("./live_worker.ts", import.meta.url), {
       type: "module",
       name: "live",
@@ -138,7 +142,7 @@ class LiveWorker {
         permissions: {
           read: [...readable, new URL("../../wasm/", import.meta.url), start.tempDir],
           write: [start.tempDir],
-          run: [ffmpeg, mkfifo, prlimit].filter((path) => path !== null),
+          run: false,
           net: true,
           sys: ["networkInterfaces", "cpus"],
           env: false,
@@ -212,7 +216,9 @@ class LiveWorker {
     this.#loading[Symbol.dispose]();
     const early = this.#early ?? [];
     this.#early = null;
-    this.#worker.postMessage({ kind: "start", start: this.#options.start } satisfies LiveOrder);
+    const { port } = this.#broker;
+    const { start } = this.#options;
+    this.#worker.postMessage({ kind: "start", start, broker: port } satisfies LiveOrder, [port]);
     for (const order of early) this.#worker.postMessage(order);
   }
 
@@ -229,6 +235,7 @@ class LiveWorker {
     this.#hasEnded = true;
     this.#loading[Symbol.dispose]();
     this.#worker.terminate();
+    this.#broker.close();
     this.#onEnd();
     for (const [sessionId, session] of [...this.#sessions]) {
       this.#forget(sessionId);

@@ -4,6 +4,7 @@ import { hasEndedWithin, pause } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 import type { JpegEncoderPool } from "../media/live/jpeg_encoder.ts";
 import { LiveDecoder } from "../media/live/live_decoder.ts";
+import type { ToolRunner } from "../media/tools/runner.ts";
 import { readOffer, type VideoCodec } from "../model/live/offer.ts";
 import type { VideoUnit } from "../rtc/receive/assembler.ts";
 import { Peer, type PeerCounts } from "../rtc/peer.ts";
@@ -26,6 +27,7 @@ import { VideoStage } from "./video_stage.ts";
 /** What all sessions of a Worker share. */
 export interface SessionHost extends LiveStart {
   readonly world: World;
+  readonly runner: ToolRunner;
   readonly post: PostReport;
   /** Creates the pool on the first call. */
   readonly encoders: () => JpegEncoderPool;
@@ -139,9 +141,9 @@ export class WorkerSession {
 
   async #pull(order: Extract<OpeningOrder, { kind: "pull" }>): Promise<void> {
     const video = await this.#loadVideo();
-    const { tools, tempDir, world } = this.#host;
+    const { runner, tempDir, world } = this.#host;
     this.#pulled = new PulledSource({
-      tools,
+      runner,
       world,
       maxFrame: this.#settings.maxFrame,
       mediaIdleMs: this.#settings.mediaIdleMs,
@@ -171,9 +173,9 @@ export class WorkerSession {
 
   async #startVideo(codec: VideoCodec): Promise<void> {
     const video = await this.#loadVideo();
-    const { tools, world } = this.#host;
+    const { runner, world } = this.#host;
     const decoder: LiveDecoder = new LiveDecoder({
-      tools,
+      runner,
       world,
       codec,
       maxFrame: this.#settings.maxFrame,

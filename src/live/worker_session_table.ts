@@ -4,6 +4,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { quietLog } from "../base/log.ts";
 import { realWorld } from "../base/world.ts";
 import { JpegEncoderPool } from "../media/live/jpeg_encoder.ts";
+import { BrokerClient } from "../media/tools/broker_client.ts";
 import type { LiveOrder, LiveReport, LiveStart } from "./messages.ts";
 import { type SessionHost, WorkerSession } from "./worker_session.ts";
 
@@ -22,7 +23,7 @@ export class WorkerSessionTable {
 
   /** Orders for a session that has ended are ignored. */
   take(order: LiveOrder): void {
-    if (order.kind === "start") this.#host ??= this.#hostOf(order.start);
+    if (order.kind === "start") this.#host ??= this.#hostOf(order.start, order.broker);
     else if (order.kind === "offer") this.#open(order);
     else if (order.kind === "pull" && !this.#sessions.has(order.settings.sessionId)) this.#open(order);
     else {
@@ -47,14 +48,15 @@ export class WorkerSessionTable {
     this.#current.run(sessionId, () => this.#sessions.set(sessionId, WorkerSession.open(host, order)));
   }
 
-  #hostOf(start: LiveStart): SessionHost {
+  #hostOf(start: LiveStart, port: MessagePort): SessionHost {
     const world = realWorld(quietLog());
+    const runner = new BrokerClient({ port, tempDir: start.tempDir, world });
     return {
       ...start,
       world,
+      runner,
       post: (report, moved) => this.#post(report, moved),
-      encoders: () =>
-        this.#encoders ??= new JpegEncoderPool({ tools: start.tools, world, maxEncoders: ENCODERS_MAX }),
+      encoders: () => this.#encoders ??= new JpegEncoderPool({ runner, world, maxEncoders: ENCODERS_MAX }),
       onReleased: (sessionId) => this.#forget(sessionId),
     };
   }

@@ -2,7 +2,7 @@
 
 import { join } from "node:path";
 import type { World } from "../base/world.ts";
-import { run } from "./process.ts";
+import type { ToolRunner } from "./tools/runner.ts";
 
 const MKFIFO_DEADLINE_MS = 5_000;
 
@@ -24,12 +24,12 @@ export class Fifo implements AsyncDisposable {
 
   /** Makes a pipe that only this user may open, under a random name. */
   static async make(
-    options: { mkfifo: string; directory: string; world: World; signal: AbortSignal },
+    options: { runner: ToolRunner; directory: string; world: World; signal: AbortSignal },
   ): Promise<Fifo> {
     const name = `media-${options.world.randomBytes(12).toHex()}.fifo`;
     const path = join(options.directory, name);
     try {
-      const outcome = await run(options.mkfifo, ["-m", "600", path], {
+      const outcome = await options.runner.run({ kind: "make_pipe", path }, {
         world: options.world,
         signal: options.signal,
         deadlineMs: MKFIFO_DEADLINE_MS,

@@ -3,61 +3,69 @@
 import { LIMITS } from "../model/limits.ts";
 
 export interface MediaInput {
-  /** The argument of `-i`. */
-  readonly url: string;
+  readonly kind: "file" | "fetched" | "hls" | "rtsp";
   /** The local file, whose first bytes are checked before ffmpeg or ffprobe opens it; null for a stream that they fetch. */
   readonly path: string | null;
-  /** Options before `-i`: whitelists, format, timeouts. See docs/security.md#ffmpeg. */
-  readonly args: readonly string[];
-  /** More options before `-i`, for ffprobe only. */
-  readonly probeArgs: readonly string[];
+  /** The address of a stream, on loopback; null for a file. */
+  readonly url: string | null;
 }
 
 /** A file that `resolveLocalSource` allowed. */
 export function fileInput(path: string): MediaInput {
-  const args = ["-protocol_whitelist", "file,pipe", "-format_whitelist", CONTAINER_FORMATS];
-  return { url: `file:${path}`, path, args, probeArgs: [] };
+  return { kind: "file", path, url: null };
 }
 
 /** A file that was fetched from a remote server: ffprobe reads a bounded part of it to name its format. */
 export function fetchedInput(path: string): MediaInput {
-  return { ...fileInput(path), probeArgs: PROBE_BOUNDS };
+  return { kind: "fetched", path, url: null };
 }
-
-const PROBE_BOUNDS = [
-  ...["-probesize", String(LIMITS.ingest.probeBytes)],
-  ...["-analyzeduration", String(LIMITS.ingest.probeAnalyzeMs * 1000)],
-];
-
-/** A server that sends nothing for so long counts as gone; microseconds. */
-const READ_TIMEOUT_US = 10_000_000;
 
 /** An HLS playlist on loopback. The relay that serves it fetches what the playlist refers to. */
 export function hlsInput(url: string): MediaInput {
-  return {
-    url,
-    path: null,
-    args: [
-      ...["-protocol_whitelist", "hls,http,tcp", "-max_redirects", "0"],
-      ...["-f", "hls", "-format_whitelist", `hls,webvtt,${CONTAINER_FORMATS}`],
-      ...["-rw_timeout", String(READ_TIMEOUT_US)],
-    ],
-    probeArgs: PROBE_BOUNDS,
-  };
+  return { kind: "hls", path: null, url };
 }
 
 /** An RTSP stream on loopback: a tunnel forwards it to the camera. Media comes over the same TCP connection. */
 export function rtspInput(url: string): MediaInput {
-  return {
-    url,
-    path: null,
-    args: [
-      ...["-protocol_whitelist", "tcp", "-f", "rtsp", "-format_whitelist", "rtsp"],
-      ...["-rtsp_transport", "tcp", "-timeout", String(READ_TIMEOUT_US)],
-    ],
-    probeArgs: PROBE_BOUNDS,
-  };
+  return { kind: "rtsp", path: null, url };
 }
+
+/** The argument of `-i`. */
+export function inputUrl({ path, url }: MediaInput): string {
+  return path === null ? url! : `file:${path}`;
+}
+
+/** Options before `-i`: whitelists, format, timeouts. See docs/security.md#ffmpeg. */
+export function inputOptions({ kind }: MediaInput): string[] {
+  switch (kind) {
+    case "file":
+    case "fetched":
+      return ["-protocol_whitelist", "file,pipe", "-format_whitelist", CONTAINER_FORMATS];
+    case "hls":
+      return [
+        ...["-protocol_whitelist", "hls,http,tcp", "-max_redirects", "0"],
+        ...["-f", "hls", "-format_whitelist", `hls,webvtt,${CONTAINER_FORMATS}`],
+        ...["-rw_timeout", String(READ_TIMEOUT_US)],
+      ];
+    case "rtsp":
+      return [
+        ...["-protocol_whitelist", "tcp", "-f", "rtsp", "-format_whitelist", "rtsp"],
+        ...["-rtsp_transport", "tcp", "-timeout", String(READ_TIMEOUT_US)],
+      ];
+  }
+}
+
+/** More options before `-i`, for ffprobe only. */
+export function probeOptions({ kind }: MediaInput): string[] {
+  if (kind === "file") return [];
+  return [
+    ...["-probesize", String(LIMITS.ingest.probeBytes)],
+    ...["-analyzeduration", String(LIMITS.ingest.probeAnalyzeMs * 1000)],
+  ];
+}
+
+/** A server that sends nothing for so long counts as gone; microseconds. */
+const READ_TIMEOUT_US = 10_000_000;
 
 /**
  * The containers that may be opened. Each contains its media itself. The others refer to more files or hosts (hls, dash,

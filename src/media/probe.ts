@@ -1,14 +1,13 @@
 /** What a media file or stream contains, as ffprobe reports it. */
 
 import { z } from "zod";
-import type { Tools } from "../base/program_paths.ts";
 import type { World } from "../base/world.ts";
 import { frameRate } from "../model/frames/frame_rate.ts";
 import { LIMITS } from "../model/limits.ts";
 import type { MediaInput } from "./input.ts";
 import { mediaFault, reasonIn } from "./media_fault.ts";
-import { type ResourceLimits, run } from "./process.ts";
 import { refusePointers } from "./source.ts";
+import type { ToolRunner } from "./tools/runner.ts";
 
 export interface VideoStream {
   /** Its index among all streams of the file. */
@@ -41,25 +40,23 @@ export interface MediaInfo {
 }
 
 export interface ProbeContext {
-  readonly tools: Tools;
+  readonly runner: ToolRunner;
   readonly world: World;
   readonly signal: AbortSignal;
   /** Longest probe; default LIMITS.ingest.probeTimeoutMs. */
   readonly deadlineMs?: number;
-  readonly limits: ResourceLimits;
 }
 
 /** Reads what an input contains. Refuses (422 `source_uri`) what is empty, a playlist, or no media container. */
 export async function probeMedia(input: MediaInput, context: ProbeContext): Promise<MediaInfo> {
   const head = input.path === null ? undefined : await refusePointers(input.path);
   const deadlineMs = context.deadlineMs ?? LIMITS.ingest.probeTimeoutMs;
-  const outcome = await run(context.tools.ffprobe, probeArgs(input), {
+  const outcome = await context.runner.run({ kind: "probe", input }, {
     world: context.world,
     signal: context.signal,
     deadlineMs,
     maxStdoutBytes: PROBE_ANSWER_BYTES,
     maxStderrBytes: PROBE_ERROR_BYTES,
-    limits: context.limits,
   });
   if (outcome.end === "out_of_time") {
     throw mediaFault(`looking into it took longer than ${deadlineMs / 1000} s`);
@@ -71,21 +68,6 @@ export async function probeMedia(input: MediaInput, context: ProbeContext): Prom
 /** Enough for a file with some hundred streams; more than that is not a video. */
 const PROBE_ANSWER_BYTES = 1 << 20;
 const PROBE_ERROR_BYTES = 8 << 10;
-/** Of all streams of a file: some seconds, enough to tell 23.976 from 24 frames a second. Of a camera, one second is read. */
-const PACKETS_READ = 200;
-
-function probeArgs(input: MediaInput): string[] {
-  const streamFields = "index,codec_type,codec_name,pix_fmt,width,height,avg_frame_rate,channels";
-  return [
-    ...["-v", "error"],
-    "-show_entries",
-    `format=format_name,duration,size:stream=${streamFields}` +
-    ":stream_disposition=default,attached_pic:stream_side_data=rotation:packet=stream_index,pts_time,dts_time",
-    // Packets are read and not decoded: 200 of them take a few milliseconds.
-    ...["-read_intervals", input.path === null ? "%+1" : `%+#${PACKETS_READ}`],
-    ...["-of", "json=compact=1", ...input.probeArgs, ...input.args, "-i", input.url],
-  ];
-}
 
 const probedStream = z.object({
   index: z.number(),

@@ -2,7 +2,7 @@
 
 import type { Config } from "../base/config.ts";
 import type { Metrics } from "../base/metrics.ts";
-import type { Places, Tools } from "../base/program_paths.ts";
+import type { Places } from "../base/program_paths.ts";
 import type { World } from "../base/world.ts";
 import { LiveSources } from "../flow/live/camera.ts";
 import { MediaCapacity } from "../flow/live/capacity.ts";
@@ -17,6 +17,7 @@ import type { Sources } from "../flow/sources.ts";
 import type { IceSettings } from "../live/messages.ts";
 import { LiveWorkerPool, type LiveWorkers } from "../live/worker_pool.ts";
 import { liveCodecs } from "../media/live/live_codecs.ts";
+import type { BrokerClient } from "../media/tools/broker_client.ts";
 import { quoted } from "../model/field_rules.ts";
 import type { BackendSettings } from "../model/infer/backend_file.ts";
 import type { AttachContext } from "../model/live/attach.ts";
@@ -40,7 +41,7 @@ export interface Live {
 
 export interface LiveOptions {
   readonly config: Config;
-  readonly tools: Tools;
+  readonly broker: BrokerClient;
   readonly places: Pick<Places, "tempDir" | "codeDirs">;
   readonly restrictedZone: RestrictedZone | null;
   /** Workers of this process when absent. */
@@ -62,7 +63,7 @@ export async function openLive(opening: AsyncDisposableStack, options: LiveOptio
   const { activeStreamLimit, streamTtlMs } = config;
   const revisions = new PolicyRevisions(timeline);
   const registry = new LiveRegistry({ work, metrics, world });
-  const decodes = await liveCodecs({ tools: options.tools, world });
+  const decodes = await liveCodecs({ runner: options.broker, world });
   const ice = iceOf(config);
   const sessions = openSessions(opening, { ...options, registry, decodes, ice });
   const attach: AttachContext = {
@@ -133,7 +134,7 @@ function openLiveModels(
 }
 
 function openSessions(opening: AsyncDisposableStack, options: SessionsOptions): LiveSessionFactory {
-  const { config, tools, store, models, registry, ice, world, metrics } = options;
+  const { config, broker, store, models, registry, ice, world, metrics } = options;
   const { audioSidecar } = models;
   const { address: _, timeoutMs } = config.audioSidecar;
   return new LiveSessionFactory({
@@ -152,7 +153,7 @@ function openSessions(opening: AsyncDisposableStack, options: SessionsOptions): 
     }),
     inference: models.inference,
     ...openLiveModels(options),
-    audio: audioSidecar && { sidecar: audioSidecar, tools, timeoutMs },
+    audio: audioSidecar && { sidecar: audioSidecar, runner: broker, timeoutMs },
     datagrams: openDatagrams(opening, config, world),
     thresholds: config.gateThresholds,
     ice,
@@ -164,10 +165,11 @@ function openSessions(opening: AsyncDisposableStack, options: SessionsOptions): 
 const LIVE_WORKERS_MAX = 8;
 
 function openWorkers(
-  { tools, places: { tempDir, codeDirs }, decodes, world }: SessionsOptions,
+  { broker, places: { tempDir, codeDirs }, decodes, world }: SessionsOptions,
 ): LiveWorkerPool {
   return new LiveWorkerPool({
-    start: { tools, tempDir, decodes },
+    start: { tempDir, decodes },
+    connect: () => broker.connect(),
     readable: codeDirs,
     world,
     workersMax: Math.min(LIVE_WORKERS_MAX, navigator.hardwareConcurrency),

@@ -2,7 +2,7 @@
 
 import type { Config } from "../base/config.ts";
 import { Metrics } from "../base/metrics.ts";
-import type { Places, Tools } from "../base/program_paths.ts";
+import type { Places } from "../base/program_paths.ts";
 import type { World } from "../base/world.ts";
 import { Follower } from "../flow/events/follower.ts";
 import { Feedback } from "../flow/feedback.ts";
@@ -10,6 +10,7 @@ import { RunWork } from "../flow/runs/run_work.ts";
 import { Sources } from "../flow/sources.ts";
 import { SSE_WIRE } from "../http/sse.ts";
 import type { LiveWorkers } from "../live/worker_pool.ts";
+import type { BrokerClient } from "../media/tools/broker_client.ts";
 import type { LabelMaps } from "../model/frames/label_map.ts";
 import type { BackendSettings } from "../model/infer/backend_file.ts";
 import type { RestrictedZone } from "../model/policies/zone.ts";
@@ -26,7 +27,8 @@ import { openUseCases } from "./use_cases.ts";
 
 export interface ServiceOptions {
   readonly config: Config;
-  readonly tools: Tools;
+  /** Starts the programs. */
+  readonly broker: BrokerClient;
   readonly places: Places;
   /** How labels are renamed; absent or null for not at all. */
   readonly labelMaps?: LabelMaps | null;
@@ -52,7 +54,7 @@ export interface Service extends AsyncDisposable {
 
 /** Errors: the data directory is owned by another process, the address is taken, a kernel does not load. */
 export async function openService(options: ServiceOptions): Promise<Service> {
-  const { config, tools, places, labelMaps = null, backends = [], restrictedZone = null } = options;
+  const { config, broker, places, labelMaps = null, backends = [], restrictedZone = null } = options;
   const { liveWorkers, world } = options;
   await using opening = new AsyncDisposableStack();
   const metrics = new Metrics();
@@ -63,7 +65,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   const { timeline } = store;
   const feedback = new Feedback(timeline);
   opening.use(feedback.observe());
-  const media = await openMedia(opening, { tools, tempDir, world, metrics });
+  const media = await openMedia(opening, { runner: broker, tempDir, world, metrics });
   const work = new RunWork();
   opening.defer(() => work.endAll()); // work of requests that came while the server closed
   const local = { ingestRoots, uploadRoot };
@@ -73,7 +75,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   const webhooks = openWebhooks(opening, { config, timeline, dataDir, outbound, world, metrics });
   const live = await openLive(opening, {
     config,
-    tools,
+    broker,
     places,
     restrictedZone,
     liveWorkers,

@@ -64,9 +64,11 @@ export const TOUCHES: readonly {
   },
   { what: "opens UDP", pattern: /\bDeno\.listenDatagram\b|"node:dgram"/, rooms: ["rtc", "remote"] },
   {
+    // A program that the broker started connects to a Unix socket of the Worker that asked for it.
     what: "serves",
-    pattern: /\bDeno\.(serve|listen|listenTls|QuicEndpoint)\b/,
+    pattern: /Deno\.(serve|listen|listenTls|QuicEndpoint)/,
     rooms: ["composition", "sidecar"],
+    files: ["media/tools/broker_client.ts"],
   },
   {
     // The live Worker may not see the environment, and a package that looks at it there would bring the Worker down: its

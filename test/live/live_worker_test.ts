@@ -1,5 +1,7 @@
 /** Sessions in a real live Worker, without the rest of the service. */
 
+import { TestBroker } from "../support/test_broker.ts";
+import { localRunner } from "../support/local_runner.ts";
 import assert from "node:assert/strict";
 import { joinedBytes } from "../../src/base/bytes.ts";
 import { quietLog } from "../../src/base/log.ts";
@@ -53,12 +55,18 @@ interface Opened {
 
 class Workers implements AsyncDisposable {
   readonly #folder = new TemporaryFolder();
+  readonly #broker = new TestBroker(TOOLS, {
+    tempDir: this.#folder.path,
+    uploadRoot: this.#folder.path,
+    ingestRoots: ["/tmp"],
+  });
   readonly #pool: LiveWorkerPool;
   #sessions = 0;
 
   constructor() {
     this.#pool = new LiveWorkerPool({
-      start: { tools: TOOLS, tempDir: this.#folder.path },
+      start: { tempDir: this.#folder.path },
+      connect: () => this.#broker.client.connect(),
       readable: [],
       world: WORLD,
       workersMax: 1,
@@ -81,6 +89,7 @@ class Workers implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#pool[Symbol.asyncDispose]();
+    await this.#broker[Symbol.asyncDispose]();
     this.#folder[Symbol.dispose]();
   }
 }
@@ -247,7 +256,7 @@ Deno.test("no program is left when the Workers are closed with open sessions", a
     await live.waitFor("picture");
     workers.open({ kind: "offer", offer: offerText() });
   }
-  await until("no program is left", () => childProcesses("pipe:").length === 0);
+  await until("no program is left", () => childProcesses("unix:").length === 0);
 });
 
 /** A file that is pulled like a live source. */
@@ -256,10 +265,9 @@ async function pulled(
   changes: Partial<MediaInfo> = {},
 ): Promise<Extract<Opening, { kind: "pull" }>> {
   const info = await probeMedia(fileInput(path), {
-    tools: TOOLS,
+    runner: localRunner(TOOLS),
     world: WORLD,
     signal: new AbortController().signal,
-    limits: { prlimit: null, cpuSeconds: 10, addressSpaceBytes: 2 ** 32 },
   });
   return { kind: "pull", input: fileInput(path), info: { ...info, durationMs: 2_000, ...changes } };
 }

@@ -1,3 +1,4 @@
+import { localRunner } from "../support/local_runner.ts";
 import { deepEqual, equal, match, rejects } from "node:assert/strict";
 import { join } from "node:path";
 import { Refusal } from "../../src/base/refusal.ts";
@@ -16,12 +17,11 @@ import {
 import { needing, SHARED_CLIPS, SHARED_CLIPS_FOLDER } from "../support/needs.ts";
 import { until } from "../support/until.ts";
 
-const LIMITS = { prlimit: tools().prlimit, cpuSeconds: 20, addressSpaceBytes: 2 ** 34 };
 const TEST_PICTURE = ["-f", "lavfi", "-i", "testsrc2=s=320x240:r=25:d=1"];
 const TEST_SOUND = ["-f", "lavfi", "-i", "sine=d=1"];
 
 function probe(path: string): Promise<MediaInfo> {
-  return probeMedia(fileInput(path), { tools: tools(), world: world(), signal: NEVER, limits: LIMITS });
+  return probeMedia(fileInput(path), { runner: localRunner(tools()), world: world(), signal: NEVER });
 }
 
 async function checkRefused(path: string, expected: RegExp): Promise<void> {
@@ -162,10 +162,9 @@ Deno.test("a probe that takes too long is refused", async () => {
   const stepped = steppedWorld();
   const ffprobe = folder.script("ffprobe", `: > ${join(folder.path, "started")}; exec tail -f /dev/null`);
   const probing = probeMedia(fileInput(makeClip(join(folder.path, "plain.mp4"))), {
-    tools: { ...tools(), ffprobe },
+    runner: localRunner({ ...tools(), ffprobe, prlimit: null }),
     world: stepped,
     signal: NEVER,
-    limits: { ...LIMITS, prlimit: null },
   });
   await until(() => folder.names().includes("started"));
   stepped.elapse();

@@ -2,7 +2,6 @@ import { deepEqual, equal } from "node:assert/strict";
 import { join } from "node:path";
 import { readConfig } from "../../src/base/config.ts";
 import { quietLog } from "../../src/base/log.ts";
-import type { Tools } from "../../src/base/program_paths.ts";
 import { realWorld } from "../../src/base/world.ts";
 import { permissionsOf } from "../../src/sandbox.ts";
 import { TriggerDatagramSender } from "../../src/remote/trigger_datagram_sender.ts";
@@ -101,7 +100,6 @@ Deno.test("the sandboxed service reaches the configured socket and no other one"
       SERVICE_REQUIRE_API_KEY: "false",
       SERVICE_TRIGGER_LOCAL_OUTPUT_SOCKET: configured.path,
     }),
-    tools: { ffmpeg: "/bin/true", ffprobe: "/bin/true" } as Tools,
     places: {
       dataDir: "/nowhere",
       uploadRoot: "/nowhere",

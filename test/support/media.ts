@@ -1,5 +1,6 @@
 /** Shared by the media tests: the real tools, clips made by ffmpeg, and a clock that the test moves. */
 
+import { localRunner } from "./local_runner.ts";
 import { join } from "node:path";
 import type { Log } from "../../src/base/log.ts";
 import type { Tools } from "../../src/base/program_paths.ts";
@@ -89,7 +90,7 @@ export function openDecoder(
     tempDir,
     world: changed.world ?? world(),
     maxConcurrent: changed.maxConcurrent ?? 1,
-    tools: { ...tools(), ...changed.tools },
+    runner: localRunner({ ...tools(), ...changed.tools }),
   });
 }
 

@@ -3,7 +3,16 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Places } from "../../src/base/program_paths.ts";
-import { permissionsOf, type ServiceNotice, type ServiceOrder, type Start } from "../../src/sandbox.ts";
+import { quietLog } from "../../src/base/log.ts";
+import { realWorld } from "../../src/base/world.ts";
+import { Broker } from "../../src/media/tools/broker.ts";
+import {
+  permissionsOf,
+  type ServiceNotice,
+  type ServiceOrder,
+  type Start,
+  startOrder,
+} from "../../src/sandbox.ts";
 
 const ENTRY = new URL("./sandboxed_worker.ts", import.meta.url);
 const CODE_DIRS = ["src", "wasm"].map((name) => fileURLToPath(new URL(`../../${name}`, import.meta.url)));
@@ -29,6 +38,7 @@ export class SandboxedHost {
   readonly #places: Places;
   readonly #permissions: Deno.PermissionOptionsObject;
   readonly #worker: Worker;
+  #broker: Broker | null = null;
   #answered = Promise.withResolvers<ServiceNotice>();
 
   constructor(needs: Pick<Start, "config" | "tools">, ingestRoots: readonly string[]) {
@@ -54,13 +64,18 @@ export class SandboxedHost {
 
   /** The port of the service. */
   async open(start: Start): Promise<number> {
-    const notice = await this.#ask({ type: "start", start });
+    await this.#broker?.[Symbol.asyncDispose]();
+    this.#broker = new Broker({ ...start, world: realWorld(quietLog()) });
+    const order = startOrder(start, this.#broker);
+    const notice = await this.#ask(order, [order.broker]);
     if (notice.type !== "listening") throw new Error(messageOf(notice));
     return notice.port;
   }
 
   async close(): Promise<void> {
     const notice = await this.#ask({ type: "close" });
+    await this.#broker?.[Symbol.asyncDispose]();
+    this.#broker = null;
     if (notice.type !== "closed") throw new Error(messageOf(notice));
   }
 
@@ -76,9 +91,9 @@ export class SandboxedHost {
     Deno.removeSync(this.root, { recursive: true });
   }
 
-  async #ask(order: ServiceOrder): Promise<ServiceNotice> {
+  async #ask(order: ServiceOrder, moved: Transferable[] = []): Promise<ServiceNotice> {
     this.#answered = Promise.withResolvers();
-    this.#worker.postMessage(order);
+    this.#worker.postMessage(order, moved);
     return await this.#answered.promise;
   }
 }

@@ -1,6 +1,6 @@
 /** The entry of a sandboxed Worker that opens and closes one service after another, for tests. */
 
-import type { ServiceNotice, ServiceOrder, Start } from "../../src/sandbox.ts";
+import type { ServiceNotice, ServiceOrder, StartOrder } from "../../src/sandbox.ts";
 import type { Service } from "../../src/service/service.ts";
 
 interface WorkerScope {
@@ -14,7 +14,7 @@ const open: Service[] = [];
 scope.onmessage = async ({ data: order }) => {
   try {
     if (order.type === "start") {
-      const service = await start(order.start);
+      const service = await start(order);
       open.push(service);
       scope.postMessage({ type: "listening", hostname: service.hostname, port: service.port });
     } else {
@@ -30,16 +30,19 @@ scope.onmessage = async ({ data: order }) => {
  * What `src/service_worker.ts` does, with a log that writes nothing. The modules are loaded by the first start, so that
  * the Worker costs little in a test file that needs none.
  */
-async function start({ config, tools, places, labelMaps = null, backendFile }: Start): Promise<Service> {
-  const [{ quietLog }, { realWorld }, { openService }] = await Promise.all([
+async function start({ start, broker: port }: StartOrder): Promise<Service> {
+  const { config, places, labelMaps = null, backendFile } = start;
+  const [{ quietLog }, { realWorld }, { openService }, { BrokerClient }] = await Promise.all([
     import("../../src/base/log.ts"),
     import("../../src/base/world.ts"),
     import("../../src/service/service.ts"),
+    import("../../src/media/tools/broker_client.ts"),
   ]);
+  const world = realWorld(quietLog());
   return await openService({
-    ...{ config, tools, places, labelMaps },
+    ...{ config, places, labelMaps, world },
+    broker: new BrokerClient({ port, tempDir: places.tempDir, world }),
     backends: backendFile?.backends ?? [],
     restrictedZone: backendFile?.restrictedZone ?? null,
-    world: realWorld(quietLog()),
   });
 }

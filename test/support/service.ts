@@ -12,6 +12,7 @@ import { findTools, readBackends, readLabelMaps } from "../../src/environment.ts
 import type { Start } from "../../src/sandbox.ts";
 import { watchAnswers } from "./http/route_contract.ts";
 import { QuickFfmpeg } from "./quick_ffmpeg.ts";
+import { TestBroker } from "./test_broker.ts";
 import { placesIn, SandboxedHost } from "./sandboxed_service.ts";
 
 export const PROJECT_ROOT = fileURLToPath(new URL("../../", import.meta.url));
@@ -133,18 +134,23 @@ async function startInProcess(
     sleep: (ms, signal) => real.sleep(ms / timerSpeed, signal),
   };
   let service: Service;
+  let broker: TestBroker;
   const opener: Opener = {
     root,
     async open({ config, tools, places, labelMaps = null, backendFile }) {
+      broker = new TestBroker(tools, places);
       service = await openService({
-        ...{ config, tools, places, labelMaps, world, outbound },
+        ...{ config, broker: broker.client, places, labelMaps, world, outbound },
         backends: backendFile?.backends ?? [],
         restrictedZone: backendFile?.restrictedZone ?? null,
         ...(liveWorkers && { liveWorkers: liveWorkers() }),
       });
       return service.port;
     },
-    close: async () => await service[Symbol.asyncDispose](),
+    close: async () => {
+      await service[Symbol.asyncDispose]();
+      await broker[Symbol.asyncDispose]();
+    },
     end: () => Deno.removeSync(root, { recursive: true }),
     reach: () => ({ service, advance: (ms) => void (offsetMs += ms) }),
   };

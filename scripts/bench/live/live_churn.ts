@@ -50,14 +50,14 @@ async function sessions(count: number): Promise<void> {
     await publisher.waitFor("sent");
     await publisher.finished();
   }));
-  await until("the programs are gone", () => childProcesses("pipe:").length === 0);
+  await until("the programs are gone", () => childProcesses("unix:").length === 0);
   bench.reports.length = 0;
 }
 
 function resources() {
   return {
     descriptors: descriptors(),
-    programs: childProcesses("pipe:").length,
+    programs: childProcesses("unix:").length,
     residentMb: Math.round(residentBytes() / 2 ** 20),
   };
 }

@@ -6,6 +6,7 @@
  *     ./scripts/deno run -A scripts/bench/live/live_decode.ts [--seconds 10] [--clip fixtures/clips/bbb480.mp4]
  */
 
+import { localRunner } from "../../../test/support/local_runner.ts";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { JpegEncoderPool } from "../../../src/media/live/jpeg_encoder.ts";
@@ -38,7 +39,8 @@ const THRESHOLDS = {
 };
 
 const world = quietWorld();
-const tools = { ffmpeg: which("ffmpeg")!, prlimit: which("prlimit") };
+const tools = { ffmpeg: which("ffmpeg")!, ffprobe: "", mkfifo: "", prlimit: which("prlimit") };
+const runner = localRunner(tools);
 
 await bench("480p30, 1.7 Mbit/s", { width: 640, height: 480 }, "1700k");
 await bench("720p30, 2.5 Mbit/s", { width: 1280, height: 720 }, "2500k");
@@ -50,7 +52,7 @@ async function bench(what: string, size: { width: number; height: number }, bitr
   const arrivals = new Map<number, number>();
   const [signalsMs, decisionMs, jpegMs]: number[][] = [[], [], []];
   const since = (rtpTimestamp: number) => performance.now() - arrivals.get(rtpTimestamp)!;
-  await using jpegs = new JpegEncoderPool({ tools, world });
+  await using jpegs = new JpegEncoderPool({ runner, world });
   jpegs.prepare(size);
   using analysis = await LiveAnalysis.load({
     world,
@@ -69,7 +71,7 @@ async function bench(what: string, size: { width: number; height: number }, bitr
     },
   });
   await using decoder = new LiveDecoder({
-    tools,
+    runner,
     world,
     codec: "vp8",
     maxFrame: { width: 1920, height: 1080 },

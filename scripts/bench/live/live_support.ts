@@ -8,6 +8,7 @@ import { LiveWorkerPool, type LiveWorkers } from "../../../src/live/worker_pool.
 import { findTools } from "../../../src/environment.ts";
 import { metric } from "../../../test/support/live/live.ts";
 import { LivePublisher } from "../../../test/support/live/live_publisher.ts";
+import { TestBroker } from "../../../test/support/test_broker.ts";
 import { childProcesses } from "../../../test/support/own_process.ts";
 import { type ReasonTest, startReason } from "../../../test/support/models/reason.ts";
 
@@ -47,11 +48,14 @@ export async function openLiveBench(): Promise<LiveBench> {
 }
 
 function recordingWorkers(reports: RecordedReport[], tempDir: string): LiveWorkers {
+  const broker = new TestBroker(findTools({ ffmpegPath: "ffmpeg", ffprobePath: "ffprobe" }, []), {
+    tempDir,
+    uploadRoot: tempDir,
+    ingestRoots: [],
+  });
   const pool = new LiveWorkerPool({
-    start: {
-      tools: findTools({ ffmpegPath: "ffmpeg", ffprobePath: "ffprobe" }, []),
-      tempDir,
-    },
+    start: { tempDir },
+    connect: () => broker.client.connect(),
     readable: [],
     world: realWorld(quietLog()),
     workersMax: navigator.hardwareConcurrency,
@@ -64,7 +68,10 @@ function recordingWorkers(reports: RecordedReport[], tempDir: string): LiveWorke
         onReport(report);
       });
     },
-    [Symbol.asyncDispose]: () => pool[Symbol.asyncDispose](),
+    async [Symbol.asyncDispose]() {
+      await pool[Symbol.asyncDispose]();
+      await broker[Symbol.asyncDispose]();
+    },
   };
 }
 
@@ -72,7 +79,7 @@ function recordingWorkers(reports: RecordedReport[], tempDir: string): LiveWorke
 export function processorTime(): { readonly service: number; readonly ffmpeg: number } {
   return {
     service: secondsOf(Deno.pid),
-    ffmpeg: childProcesses("pipe:").reduce((sum, { pid }) => sum + secondsOf(pid), 0),
+    ffmpeg: childProcesses("unix:").reduce((sum, { pid }) => sum + secondsOf(pid), 0),
   };
 }
 

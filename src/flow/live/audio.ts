@@ -2,10 +2,10 @@
 
 import { joinedBytes } from "../../base/bytes.ts";
 import type { Metrics } from "../../base/metrics.ts";
-import type { Tools } from "../../base/program_paths.ts";
 import type { World } from "../../base/world.ts";
 import type { AudioWindow } from "../../live/messages.ts";
 import { opusWav, OpusWavFailed } from "../../media/formats/opus_wav.ts";
+import type { ToolRunner } from "../../media/tools/runner.ts";
 import { event } from "../../model/events/event_table.ts";
 import type { LiveAudioPlan } from "../../model/live/attach.ts";
 import { type LocalAudio, SidecarFailed } from "../../model/sidecars/local_audio.ts";
@@ -23,7 +23,7 @@ export interface LiveAudioOptions {
   readonly journal: LiveJournal;
   readonly plan: LiveAudioPlan;
   readonly sidecar: AudioSidecar;
-  readonly tools: Pick<Tools, "ffmpeg" | "prlimit">;
+  readonly runner: ToolRunner;
   /** SERVICE_AUDIO_SIDECAR_TIMEOUT_MS. */
   readonly timeoutMs: number;
   readonly metrics: Metrics;
@@ -40,11 +40,11 @@ export class LiveAudio {
 
   /** A window that fails is only counted. Rejects with the reason of the signal. */
   async analyze(window: AudioWindow, signal: AbortSignal): Promise<void> {
-    const { plan, sidecar, tools, world, timeoutMs, metrics, journal } = this.#options;
+    const { plan, sidecar, runner, world, timeoutMs, metrics, journal } = this.#options;
     try {
       const { wav, durationMs, decodeMs } = window.format === "pcm"
         ? wavOfBlocks(window.units)
-        : await opusWav(window.units, { tools, world, signal });
+        : await opusWav(window.units, { runner, world, signal });
       metrics.add("service_pipeline_local_audio_wav_bytes_total", wav.length);
       metrics.observe("service_pipeline_local_audio_wav_extraction_latency_ms", decodeMs);
       const { result, roundTripMs } = await sidecar.analyze({

@@ -1,7 +1,7 @@
 /** Builds a live session from the parts that the process shares and from what the session's attach configuration asks for. */
 
 import type { Metrics } from "../../base/metrics.ts";
-import type { Tools } from "../../base/program_paths.ts";
+import type { ToolRunner } from "../../media/tools/runner.ts";
 import type { World } from "../../base/world.ts";
 import type { IceSettings, SessionSettings } from "../../live/messages.ts";
 import type { LiveWorkers, Opening } from "../../live/worker_pool.ts";
@@ -42,7 +42,7 @@ export interface LiveSessionFactoryOptions {
   /** Null where no audio sidecar is configured. */
   readonly audio: {
     readonly sidecar: AudioSidecar;
-    readonly tools: Pick<Tools, "ffmpeg" | "prlimit">;
+    readonly runner: ToolRunner;
     readonly timeoutMs: number;
   } | null;
   readonly datagrams: TriggerDatagramSender | null;
@@ -159,7 +159,7 @@ export class LiveSessionFactory {
   #audio({ identity, attach: { localAudio } }: LiveSessionPlan, journal: LiveJournal): LiveAudio | null {
     const { audio, metrics, world } = this.#options;
     if (!audio || !localAudio) return null;
-    const { sidecar, tools, timeoutMs } = audio;
-    return new LiveAudio({ identity, journal, plan: localAudio, sidecar, tools, timeoutMs, metrics, world });
+    const { sidecar, runner, timeoutMs } = audio;
+    return new LiveAudio({ identity, journal, plan: localAudio, sidecar, runner, timeoutMs, metrics, world });
   }
 }

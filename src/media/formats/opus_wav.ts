@@ -1,15 +1,13 @@
 /** Decodes a window of live Opus packets into a WAV for the audio sidecar. See docs/live.md#live-audio. */
 
-import type { Tools } from "../../base/program_paths.ts";
 import type { World } from "../../base/world.ts";
 import { LIMITS } from "../../model/limits.ts";
 import { SAMPLE_BYTES, SIDECAR_SAMPLE_RATE_HZ, WAV_HEADER_BYTES, wavOf } from "../../model/sidecars/wav.ts";
-import { run } from "../process.ts";
-import { toolLimits } from "../tool_limits.ts";
+import type { ToolRunner } from "../tools/runner.ts";
 import { oggOpus } from "./ogg_opus.ts";
 
 export interface OpusWavOptions {
-  readonly tools: Pick<Tools, "ffmpeg" | "prlimit">;
+  readonly runner: ToolRunner;
   readonly world: World;
   readonly signal: AbortSignal;
 }
@@ -37,19 +35,18 @@ const ERROR_BYTES = 4 << 10;
 /** Decodes consecutive packets of one stream. Rejects with OpusWavFailed, or with the reason of `signal`. */
 export async function opusWav(
   units: readonly Uint8Array[],
-  { tools, world, signal }: OpusWavOptions,
+  { runner, world, signal }: OpusWavOptions,
 ): Promise<OpusWav> {
   const ogg = oggOpus(units);
   if (!ogg) throw new OpusWavFailed("no unit is an Opus packet");
   const startedMs = world.monotonicMs();
-  const { end, code, stdout } = await run(tools.ffmpeg, ARGS, {
+  const { end, code, stdout } = await runner.run({ kind: "opus_samples" }, {
     world,
     signal,
     deadlineMs: DEADLINE_MS,
     maxStdoutBytes: WAV_BYTES_MAX - WAV_HEADER_BYTES,
     maxStderrBytes: ERROR_BYTES,
     input: ogg.bytes,
-    limits: toolLimits("audio", { prlimit: tools.prlimit, cpuSeconds: DEADLINE_MS / 1000 }),
   });
   if (end === "out_of_time") throw new OpusWavFailed("decoding took too long");
   if (end === "out_of_space") throw new OpusWavFailed(`the WAV would have more than ${WAV_BYTES_MAX} bytes`);
@@ -64,8 +61,3 @@ export async function opusWav(
     unitsDropped: ogg.dropped,
   };
 }
-
-const ARGS = [
-  ...["-nostdin", "-v", "error", "-threads", "1", "-f", "ogg", "-i", "pipe:0"],
-  ...["-map", "0:a:0", "-ac", "1", "-ar", String(SIDECAR_SAMPLE_RATE_HZ), "-f", "s16le", "pipe:1"],
-];

@@ -1,18 +1,16 @@
 /** Encodes single frames as JPEGs with little delay: for each frame size, an ffmpeg runs and waits for the next frame. */
 
-import type { Tools } from "../../base/program_paths.ts";
 import { Deadline, OutOfTime, pause, unlessAborted } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import type { Extent, Region } from "../../model/frames/coordinates.ts";
 import { LIMITS } from "../../model/limits.ts";
-import { quantizerOf } from "../recorded/frame_choice.ts";
 import { readJpegs } from "../formats/jpeg_stream.ts";
-import { type RunningTool, start } from "../process.ts";
-import { SESSION_CPU_SECONDS, toolLimits } from "../tool_limits.ts";
+import type { RunningTool } from "../process.ts";
+import type { ToolRunner } from "../tools/runner.ts";
 import type { FramePixels } from "./frame_ring.ts";
 
 export interface JpegEncoderPoolOptions {
-  readonly tools: Pick<Tools, "ffmpeg" | "prlimit">;
+  readonly runner: ToolRunner;
   readonly world: World;
   /** ffmpegs at the same time, one for each size and range in use; default 4. Each takes about 50 MB. */
   readonly maxEncoders?: number;
@@ -179,14 +177,8 @@ class JpegEncoder {
 
   /** Throws when ffmpeg cannot be started. */
   static start(options: EncoderOptions): JpegEncoder {
-    const { tools, shape, signal } = options;
-    const tool = start(tools.ffmpeg, argsOf(shape), {
-      signal,
-      hasStdin: true,
-      hasStdout: true,
-      maxStderrBytes: ERROR_BYTES,
-      limits: toolLimits("jpeg", { prlimit: tools.prlimit, cpuSeconds: SESSION_CPU_SECONDS }),
-    });
+    const { runner, shape, signal } = options;
+    const tool = runner.start({ kind: "encode_jpegs", ...shape }, { signal, maxStderrBytes: ERROR_BYTES });
     return new JpegEncoder(tool, options);
   }
 
@@ -240,28 +232,6 @@ class JpegEncoder {
     this.#change.resolve();
     this.#change = Promise.withResolvers();
   }
-}
-
-/** JPEG is full range, most video is not. The size does not change, so the fastest method of the scaler is exact. */
-function argsOf({ width, height, isFullRange }: Shape): string[] {
-  const range = `scale=in_range=${isFullRange ? "full" : "limited"}:out_range=full:flags=neighbor`;
-  return [
-    ...["-nostdin", "-v", "error", "-threads", "1", "-probesize", "32"],
-    ...["-f", "rawvideo", "-pixel_format", "yuv420p", "-video_size", `${width}x${height}`, "-i", "pipe:0"],
-    ...["-map", "0:v:0", "-threads", "1", "-filter_threads", "1", "-fps_mode", "passthrough"],
-    ...["-vf", `${range},format=yuvj420p,setsar=1`],
-    ...[
-      "-c:v",
-      "mjpeg",
-      "-q:v",
-      String(quantizerOf(LIMITS.live.jpegQuality)),
-      "-huffman",
-      "default",
-      "-flags:v",
-      "+bitexact",
-    ],
-    ...["-flush_packets", "1", "-f", "nut", "-write_index", "0", "pipe:1"],
-  ];
 }
 
 /** A copy of the region's pixels, the planes one after the other. */

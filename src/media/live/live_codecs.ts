@@ -1,11 +1,9 @@
 /** Which codecs the machine's ffmpeg decodes besides VP8 and H.264, so that offers with them can be accepted. */
 
-import type { Tools } from "../../base/program_paths.ts";
 import { NEVER_ABORTED } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import type { VideoCodec } from "../../model/live/offer.ts";
-import { run } from "../process.ts";
-import { toolLimits } from "../tool_limits.ts";
+import type { ToolRunner } from "../tools/runner.ts";
 
 /** Decoders that run on the processor alone; ffmpeg's own `av1` needs a graphics card. See docs/live.md#codecs. */
 const DECODERS: Readonly<Record<string, VideoCodec>> = {
@@ -22,15 +20,14 @@ const LIST_BYTES_MAX = 256 << 10;
 
 /** Empty where ffmpeg does not answer: VP8 and H.264 are enough for a service to start. */
 export async function liveCodecs(
-  { tools, world }: { readonly tools: Pick<Tools, "ffmpeg" | "prlimit">; readonly world: World },
+  { runner, world }: { readonly runner: ToolRunner; readonly world: World },
 ): Promise<VideoCodec[]> {
-  const { end, code, stdout } = await run(tools.ffmpeg, ["-nostdin", "-v", "error", "-decoders"], {
+  const { end, code, stdout } = await runner.run({ kind: "list_decoders" }, {
     world,
     signal: NEVER_ABORTED,
     deadlineMs: DEADLINE_MS,
     maxStdoutBytes: LIST_BYTES_MAX,
     maxStderrBytes: 0,
-    limits: toolLimits("query", { prlimit: tools.prlimit, cpuSeconds: DEADLINE_MS / 1000 }),
   });
   if (end !== "exited" || code !== 0) return [];
   // " VFS..D hevc                 HEVC (High Efficiency Video Coding)"

@@ -1,6 +1,5 @@
 /** Decodes live video: access units in as they come, frames out in order with the exact time of their unit. */
 
-import type { Tools } from "../../base/program_paths.ts";
 import { pause, timer } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import type { Extent } from "../../model/frames/coordinates.ts";
@@ -9,6 +8,7 @@ import type { VideoCodec } from "../../model/live/offer.ts";
 import { ivfFrame, ivfHeader } from "../formats/ivf.ts";
 import { VIDEO_TICKS_PER_MS } from "../formats/clock.ts";
 import { type FramePixels, FrameRing, ringBytes } from "./frame_ring.ts";
+import type { ToolRunner } from "../tools/runner.ts";
 import { LiveFfmpeg } from "./live_ffmpeg.ts";
 
 /** One access unit: Annex B of H.264 and H.265, a frame of VP8 or VP9, a temporal unit of AV1. */
@@ -39,7 +39,7 @@ export interface DecodedFrame {
 export type RestartReason = "stalled" | "exited";
 
 export interface LiveDecoderOptions {
-  readonly tools: Pick<Tools, "ffmpeg" | "prlimit">;
+  readonly runner: ToolRunner;
   readonly world: World;
   readonly codec: VideoCodec;
   /** The size for which admission reserved memory: frames of more pixels are scaled down, keeping their shape. */
@@ -262,19 +262,12 @@ export class LiveDecoder implements AsyncDisposable {
 
   /** Null when ffmpeg cannot be started. That is no fault of the stream, so there is no second attempt. */
   #start(): LiveFfmpeg | null {
-    const { tools, world, codec, maxFrame } = this.#options;
-    // Not every version of ffmpeg recognises H.265 in IVF.
-    const decoder = codec === "h265" ? ["-c:v", "hevc"] : [];
+    const { runner, world, codec, maxFrame } = this.#options;
     try {
       return LiveFfmpeg.start({
-        tools,
+        runner,
         world,
-        // Must not contain `-fflags nobuffer`: with IVF every frame would be invalid.
-        input: ["-probesize", "32", ...decoder, "-f", "ivf", "-i", "pipe:0"],
-        stream: "0:v:0",
-        keepsTimes: true,
-        maxFrame,
-        hasStdin: true,
+        job: { kind: "live_decode", codec, maxFrame },
         ring: this.#ring,
         onPixels: (pixels, rtpTimestamp) => this.#emit(pixels, rtpTimestamp),
         signal: this.#closing.signal,

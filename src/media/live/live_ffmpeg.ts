@@ -1,31 +1,21 @@
 /** One ffmpeg that decodes a live input: it gives each frame as soon as it is decoded, with its exact time. */
 
-import type { Tools } from "../../base/program_paths.ts";
 import { hasEndedWithin } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import type { Extent } from "../../model/frames/coordinates.ts";
 import { VIDEO_CLOCK_HZ } from "../formats/clock.ts";
-import { type Outcome, type RunningTool, start } from "../process.ts";
-import { SESSION_CPU_SECONDS, toolLimits } from "../tool_limits.ts";
+import type { Outcome, RunningTool } from "../process.ts";
+import type { JobOf } from "../tools/job.ts";
+import type { ToolRunner } from "../tools/runner.ts";
 import { type FramePixels, type FrameRing, RING_READ_BYTES } from "./frame_ring.ts";
 
 export interface LiveFfmpegOptions {
-  readonly tools: Pick<Tools, "ffmpeg" | "prlimit">;
+  readonly runner: ToolRunner;
   readonly world: World;
-  /** The arguments up to and including `-i` and its value. */
-  readonly input: readonly string[];
-  /** ffmpeg's name of the stream that is decoded, such as `0:v:0`. */
-  readonly stream: string;
-  /** Whether the times of the input are kept; otherwise they begin at 0 and jumps are removed. */
-  readonly keepsTimes: boolean;
-  /** Frames of more pixels are scaled down. */
-  readonly maxFrame: Extent;
+  /** Of a `live_decode` the input comes through `write`. */
+  readonly job: JobOf<"live_decode" | "live_pull">;
   /** The size of the pictures as displayed, before scaling; where it is not known, what ffmpeg says of its input counts. */
   readonly sourceExtent?: Extent;
-  /** A further output of ffmpeg, with its options and its target; none when absent. */
-  readonly furtherOutput?: readonly string[];
-  /** Whether the input comes through `write`. */
-  readonly hasStdin: boolean;
   readonly ring: FrameRing;
   /** Called while the output is read, so it must not wait. `rtpTimestamp` is the time in units of 1/90000 s. */
   readonly onPixels: (pixels: FramePixels, rtpTimestamp: number) => void;
@@ -59,15 +49,12 @@ export class LiveFfmpeg {
 
   /** Throws when ffmpeg cannot be started. */
   static start(options: LiveFfmpegOptions): LiveFfmpeg {
-    const { tools, signal, hasStdin } = options;
+    const { runner, job, signal } = options;
     const described = new StreamDescription();
-    const tool = start(tools.ffmpeg, argsOf(options), {
+    const tool = runner.start(job, {
       signal,
-      hasStdin,
-      hasStdout: true,
       maxStderrBytes: ERROR_BYTES,
       onStderr: (part) => described.read(part),
-      limits: toolLimits("live", { prlimit: tools.prlimit, cpuSeconds: SESSION_CPU_SECONDS }),
     });
     return new LiveFfmpeg(tool, described, options);
   }
@@ -155,28 +142,3 @@ class StreamDescription {
 /** An ffmpeg that describes its output differently is taken for limited range, which nearly all video has. */
 const DESCRIPTION_WAIT_MS = 200;
 const ERROR_BYTES = 16 << 10;
-/** Longer edges are scaled down: the limit of `LumaReducer`. */
-const EDGE_MAX = 8192;
-
-function argsOf({ input, stream, keepsTimes, maxFrame, furtherOutput = [] }: LiveFfmpegOptions): string[] {
-  return [
-    ...["-nostdin", "-hide_banner", "-nostats", "-v", "info", "-threads", "1", ...input],
-    ...["-map", stream, "-an", "-sn", "-dn", "-map_metadata", "-1", "-map_chapters", "-1"],
-    ...["-threads", "1", "-filter_threads", "1", ...(keepsTimes ? ["-copyts"] : [])],
-    ...["-fps_mode", "passthrough", "-enc_time_base", "-1", "-vf", scaleFilter(maxFrame)],
-    ...["-c:v", "rawvideo", "-flush_packets", "1", "-f", "nut", "-write_index", "0", "pipe:1"],
-    ...furtherOutput,
-  ];
-}
-
-/**
- * Passes frames of up to `width * height` pixels unchanged, whatever their shape, and scales larger ones down. Both ranges are
- * declared as full, so that the scaler does not stretch samples. See docs/frames.md#signals. If the size changes within one
- * stream, ffmpeg itself scales to the first size.
- */
-function scaleFilter({ width, height }: Extent): string {
-  const share = `min(1,min(sqrt(${width * height}/(iw*ih)),${EDGE_MAX}/max(iw,ih)))`;
-  const edge = (name: string) => `if(lt(${share},1),max(2,2*trunc(${name}*${share}/2)),${name})`;
-  const size = `w='${edge("iw")}':h='${edge("ih")}'`;
-  return `scale=${size}:flags=area:in_range=full:out_range=full,format=yuv420p`;
-}

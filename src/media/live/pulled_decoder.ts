@@ -1,6 +1,5 @@
 /** Decodes a live source that ffmpeg fetches itself (RTSP, HLS), until the source ends. */
 
-import type { Tools } from "../../base/program_paths.ts";
 import { pause } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import type { Extent } from "../../model/frames/coordinates.ts";
@@ -8,15 +7,18 @@ import { VIDEO_TICKS_PER_MS } from "../formats/clock.ts";
 import type { MediaInput } from "../input.ts";
 import { reasonIn } from "../media_fault.ts";
 import type { Outcome } from "../process.ts";
+import type { ToolRunner } from "../tools/runner.ts";
 import { FrameRing } from "./frame_ring.ts";
 import { type DecodedFrame, RING_FRAMES } from "./live_decoder.ts";
 import { PulledSound, type PulledSoundOptions } from "./pulled_sound.ts";
 import { LiveFfmpeg } from "./live_ffmpeg.ts";
 
 export interface PulledDecoderOptions {
-  readonly tools: Pick<Tools, "ffmpeg" | "prlimit">;
+  readonly runner: ToolRunner;
   readonly world: World;
   readonly input: MediaInput;
+  /** Whether ffmpeg reads it no faster than it plays. */
+  readonly isPaced?: boolean;
   /** `VideoStream.streamIndex` of a probe; absent is the first video stream. */
   readonly streamIndex?: number;
   readonly maxFrame: Extent;
@@ -56,22 +58,19 @@ export class PulledDecoder implements AsyncDisposable {
     const decoder = new PulledDecoder(options);
     decoder.#finished = options.sound
       ? decoder.#runWithSound(options.sound)
-      : decoder.#run(decoder.#start(), null);
+      : decoder.#run(decoder.#start(null), null);
     return decoder;
   }
 
-  #start(furtherOutput: readonly string[] = []): LiveFfmpeg {
-    const { tools, world, input, streamIndex, maxFrame, sourceExtent, onFrame } = this.#options;
+  #start(sound: PulledSound | null): LiveFfmpeg {
+    const { runner, world, input, isPaced = false, streamIndex = null, maxFrame, sourceExtent, onFrame } =
+      this.#options;
+    const soundPipe = sound && sound.pipe;
     return LiveFfmpeg.start({
-      tools,
+      runner,
       world,
-      input: [...input.args, "-i", input.url],
-      stream: streamIndex === undefined ? "0:v:0" : `0:${streamIndex}`,
-      keepsTimes: false,
-      maxFrame,
+      job: { kind: "live_pull", input, isPaced, streamIndex, maxFrame, soundPipe },
       ...(sourceExtent && { sourceExtent }),
-      furtherOutput,
-      hasStdin: false,
       ring: new FrameRing(RING_FRAMES),
       onPixels: (pixels, rtpTimestamp) => {
         this.#lastFrameMs = world.monotonicMs();
@@ -94,12 +93,12 @@ export class PulledDecoder implements AsyncDisposable {
   }
 
   async #runWithSound(options: PulledSoundOptions): Promise<void> {
-    const { world } = this.#options;
+    const { runner, world } = this.#options;
     let sound: PulledSound | null = null;
     let ffmpeg;
     try {
-      sound = await PulledSound.open(options, { world, signal: this.#closing.signal });
-      ffmpeg = this.#start(sound.output);
+      sound = await PulledSound.open(options, { runner, world, signal: this.#closing.signal });
+      ffmpeg = this.#start(sound);
     } catch {
       await sound?.[Symbol.asyncDispose]();
       if (!this.#closing.signal.aborted) this.#options.onEnded("the decoder cannot be started");

@@ -1,12 +1,11 @@
 /** The sound of a pulled live source: ffmpeg writes samples into a named pipe, and they are given on in blocks of 20 ms. */
 
-import type { Tools } from "../../base/program_paths.ts";
 import type { World } from "../../base/world.ts";
 import { SAMPLE_BYTES, SIDECAR_SAMPLE_RATE_HZ } from "../../model/sidecars/wav.ts";
 import { Fifo } from "../fifo.ts";
+import type { ToolRunner } from "../tools/runner.ts";
 
 export interface PulledSoundOptions {
-  readonly tools: Pick<Tools, "mkfifo">;
   /** The folder for the named pipe. */
   readonly tempDir: string;
   /** Called with each block in order; the first one begins where the source begins, and silence fills gaps. */
@@ -30,23 +29,23 @@ export class PulledSound implements AsyncDisposable {
   /** Rejects when the pipe cannot be made, or with the reason of the signal. */
   static async open(
     options: PulledSoundOptions,
-    { world, signal }: { readonly world: World; readonly signal: AbortSignal },
+    { runner, world, signal }: {
+      readonly runner: ToolRunner;
+      readonly world: World;
+      readonly signal: AbortSignal;
+    },
   ): Promise<PulledSound> {
-    const { tools: { mkfifo }, tempDir: directory } = options;
+    const { tempDir: directory } = options;
     await using opening = new AsyncDisposableStack();
-    const fifo = opening.use(await Fifo.make({ mkfifo, directory, world, signal }));
+    const fifo = opening.use(await Fifo.make({ runner, directory, world, signal }));
     const pipe = await Deno.open(fifo.path, { read: true });
     opening.move();
     return new PulledSound(fifo, pipe, options);
   }
 
-  /** The output of ffmpeg that fills the pipe: the first sound stream, from time 0 of the source on. */
-  get output(): readonly string[] {
-    return [
-      ...["-map", "0:a:0", "-vn", "-sn", "-dn", "-map_metadata", "-1", "-map_chapters", "-1"],
-      ...["-af", `aresample=${SIDECAR_SAMPLE_RATE_HZ}:async=1:first_pts=0`, "-ac", "1"],
-      ...["-c:a", "pcm_s16le", "-flush_packets", "1", "-f", "s16le", "-y", this.#fifo.path],
-    ];
+  /** The path of the pipe, which ffmpeg fills. */
+  get pipe(): string {
+    return this.#fifo.path;
   }
 
   /** Gives on what is left in the pipe. Call it when ffmpeg has ended, as reading ends only then. */

@@ -3,7 +3,7 @@
 import type { ImageCoordinates } from "../../model/frames/coordinates.ts";
 import { type SamplingPlan, takesEveryFrame } from "../../model/frames/sampling.ts";
 import { PLANE_HEIGHT, PLANE_WIDTH } from "../kernels/frame_filter.ts";
-import type { MediaInput } from "../input.ts";
+import { inputOptions, inputUrl, type MediaInput } from "../input.ts";
 import type { MediaInfo } from "../probe.ts";
 
 /** What is decoded, and which rectangle of it is analysed. */
@@ -12,6 +12,11 @@ export interface DecodeSubject {
   readonly info: MediaInfo;
   readonly plan: SamplingPlan;
   readonly coordinates: ImageCoordinates;
+}
+
+/** Only what the job of a decode has: callers pass requests with more. */
+export function subjectOf({ input, info, plan, coordinates }: DecodeSubject): DecodeSubject {
+  return { input, info, plan, coordinates };
 }
 
 /** Size and quality of JPEGs; width and height are even. */
@@ -28,7 +33,15 @@ export interface JpegSize {
  */
 export function inputArgs({ input }: DecodeSubject, seekS = 0): string[] {
   const seek = ["-ss", seekS.toFixed(3), "-noaccurate_seek", "-copyts", "-start_at_zero"];
-  return ["-nostdin", "-v", "error", ...(seekS > 0 ? seek : []), ...input.args, "-i", input.url];
+  return [
+    "-nostdin",
+    "-v",
+    "error",
+    ...(seekS > 0 ? seek : []),
+    ...inputOptions(input),
+    "-i",
+    inputUrl(input),
+  ];
 }
 
 /** Which frames become planes or JPEGs. */
@@ -57,15 +70,16 @@ export function planeOutput(
 }
 
 /**
- * Writes JPEGs of the selected frames to stdout. The fixed Huffman tables cost a tenth more bytes and
+ * Writes JPEGs of the selected frames to `output`. The fixed Huffman tables cost a tenth more bytes and
  * save a fifth of the encoder's time. With two threads the encoder works while ffmpeg filters the next frames, but each JPEG
  * comes only when one or two more frames were chosen.
  */
 export function jpegOutput(
   subject: DecodeSubject,
-  { size, threads, ...selection }: FrameSelection & {
+  { size, threads, output, ...selection }: FrameSelection & {
     readonly size: JpegSize;
     readonly threads: 1 | 2;
+    readonly output: string;
   },
 ): string[] {
   const filters = [...sampling(subject, selection), ...cropping(subject), ...jpegScaling(subject, size)];
@@ -74,7 +88,7 @@ export function jpegOutput(
     ...["-filter_threads", "1", "-vf", filters.join(",")],
     ...SOURCE_TIMES,
     ...["-c:v", "mjpeg", "-q:v", String(size.quantizer), "-huffman", "default", "-flags:v", "+bitexact"],
-    ...["-threads", String(threads), "-f", "nut", "-write_index", "0", "-flush_packets", "1", "-y", "pipe:1"],
+    ...["-threads", String(threads), "-f", "nut", "-write_index", "0", "-flush_packets", "1", "-y", output],
   ];
 }
 

@@ -1,32 +1,30 @@
 /** One ffmpeg that decodes rows of signals and JPEGs on demand: its full pipe stops it while no more rows are granted. */
 
-import type { Tools } from "../../base/program_paths.ts";
 import { hasEndedWithin, timer } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import { Fifo } from "../fifo.ts";
 import { readJpegs, type TimedJpeg } from "../formats/jpeg_stream.ts";
-import { type Outcome, type ResourceLimits, type RunningTool, start } from "../process.ts";
+import type { Outcome, RunningTool } from "../process.ts";
+import type { JobOf } from "../tools/job.ts";
+import type { ToolRunner } from "../tools/runner.ts";
 import { DECODE_ERROR_BYTES } from "./decode_bounds.ts";
 import { CONTROL, type RowBatch } from "./stream_order.ts";
 import type { DecodeWorkerPool, Reading } from "./worker_pool.ts";
 
 /** What all decodes of a `Decoder` share. */
 export interface DecodeHost {
-  readonly tools: Tools;
+  readonly runner: ToolRunner;
   readonly tempDir: string;
   readonly world: World;
   readonly pool: DecodeWorkerPool;
-  limits(cpuSeconds: number): ResourceLimits;
 }
 
 export interface DecodeRunOptions {
-  /** ffmpeg's arguments; planes go to `fifoPath`, JPEGs to stdout. */
-  readonly args: (fifoPath: string) => readonly string[];
-  readonly hasJpegs: boolean;
+  /** The job whose planes go into the pipe at `pipe`. */
+  readonly job: (pipe: string) => JobOf<"decode">;
   /** Rows come in batches of this size. */
   readonly batchRows: number;
   readonly maxRows: number;
-  readonly cpuSeconds: number;
   /** Longest run, including the time in which the consumer asks for nothing; null is no such limit. */
   readonly deadlineMs: number | null;
   /** Longest time without any output while the consumer waits. */
@@ -94,14 +92,14 @@ export class DecodeRun implements AsyncDisposable {
   }
 
   static async start(host: DecodeHost, options: DecodeRunOptions): Promise<DecodeRun> {
-    const { tools, tempDir, world, pool } = host;
+    const { runner, tempDir, world, pool } = host;
     const { signal, batchRows, maxRows } = options;
     const control = new SharedArrayBuffer(CONTROL.bytes);
     let run: DecodeRun | null = null;
     await using owned = new AsyncDisposableStack();
     const worker = await pool.take();
     owned.defer(() => pool.giveBack(worker));
-    const fifo = owned.use(await Fifo.make({ mkfifo: tools.mkfifo, directory: tempDir, world, signal }));
+    const fifo = owned.use(await Fifo.make({ runner, directory: tempDir, world, signal }));
     const reading = worker.read(
       { fifoPath: fifo.path, maxRows, stream: { control, batchRows, maxRows } },
       (batch) => run!.#onRows(batch),
@@ -112,12 +110,7 @@ export class DecodeRun implements AsyncDisposable {
       fifo.closeGuard();
       await reading.finished.catch(() => {/* `wait` throws it */});
     });
-    const tool = start(tools.ffmpeg, options.args(fifo.path), {
-      signal,
-      hasStdout: options.hasJpegs,
-      maxStderrBytes: DECODE_ERROR_BYTES,
-      limits: host.limits(options.cpuSeconds),
-    });
+    const tool = runner.start(options.job(fifo.path), { signal, maxStderrBytes: DECODE_ERROR_BYTES });
     const parts = { control: new Int32Array(control), owned: owned.move(), tool, fifo, reading };
     run = new DecodeRun(host, parts, options);
     return run;

@@ -1,7 +1,6 @@
 /** Decodes recorded media into signals: ffmpeg writes scaled luma planes into a pipe, and a decode Worker reads them. */
 
 import { PermitQueue } from "../../base/permit_queue.ts";
-import type { Tools } from "../../base/program_paths.ts";
 import type { World } from "../../base/world.ts";
 import {
   croppedFrame,
@@ -15,9 +14,9 @@ import { Fifo } from "../fifo.ts";
 import type { MediaInput } from "../input.ts";
 import { mediaFault } from "../media_fault.ts";
 import { type MediaInfo, probeMedia } from "../probe.ts";
-import { type Outcome, type ResourceLimits, run } from "../process.ts";
-import { toolLimits } from "../tool_limits.ts";
-import { type DecodeSubject, inputArgs, planeOutput } from "./decode_args.ts";
+import type { Outcome } from "../process.ts";
+import type { ToolRunner } from "../tools/runner.ts";
+import { type DecodeSubject, subjectOf } from "./decode_args.ts";
 import {
   DECODE_ERROR_BYTES,
   decodeCpuSeconds,
@@ -31,7 +30,7 @@ import { FrameStream, type FrameStreamRequest } from "./frame_stream.ts";
 import { type DecodeWorker, DecodeWorkerPool, type ReadRows } from "./worker_pool.ts";
 
 export interface DecoderOptions {
-  readonly tools: Tools;
+  readonly runner: ToolRunner;
   /** For named pipes; empty again after each decode. */
   readonly tempDir: string;
   readonly world: World;
@@ -106,14 +105,13 @@ export class Decoder implements AsyncDisposable {
   /** What the input contains; refuses what is no media container. */
   probe(input: MediaInput, signal: AbortSignal, deadlineMs?: number): Promise<MediaInfo> {
     return this.#track(signal, async (either) => {
-      const { tools, world } = this.#options;
+      const { runner, world } = this.#options;
       using _place = await this.#probes.acquire({ signal: either });
       return await probeMedia(input, {
-        tools,
+        runner,
         world,
         signal: either,
         ...(deadlineMs !== undefined && { deadlineMs }),
-        limits: this.#limits(PROBE_CPU_SECONDS),
       });
     });
   }
@@ -157,8 +155,8 @@ export class Decoder implements AsyncDisposable {
         within: { world: this.#options.world, timeoutMs: STREAM_WAIT_MS },
       });
       try {
-        const { tools, tempDir, world } = this.#options;
-        const host = { tools, tempDir, world, pool: this.#pool, limits: (cpu: number) => this.#limits(cpu) };
+        const { runner, tempDir, world } = this.#options;
+        const host = { runner, tempDir, world, pool: this.#pool };
         const stream = await FrameStream.open(host, { ...request, signal }, coordinates);
         this.#running.add(stream.closed);
         stream.closed.then(() => {
@@ -185,27 +183,30 @@ export class Decoder implements AsyncDisposable {
   }
 
   async #decode(subject: DecodeSubject & DecodeScope, signal: AbortSignal): Promise<ReadRows> {
-    const { tools, tempDir, world } = this.#options;
+    const { runner, tempDir, world } = this.#options;
     const worker = await this.#pool.take();
     try {
-      await using fifo = await Fifo.make({ mkfifo: tools.mkfifo, directory: tempDir, world, signal });
+      await using fifo = await Fifo.make({ runner, directory: tempDir, world, signal });
       const deadlineMs = decodeDeadlineMs(subject);
-      const args = [
-        ...inputArgs(subject),
-        ...planeOutput(subject, { maxFrames: framesAndOneMore(subject), fifoPath: fifo.path }),
-      ];
+      const job = {
+        kind: "decode" as const,
+        subject: subjectOf(subject),
+        seekS: 0,
+        planes: { pipe: fifo.path, maxFrames: framesAndOneMore(subject), select: null },
+        jpegs: null,
+        cpuSeconds: decodeCpuSeconds(subject),
+      };
       const { outcome, ...rows } = await readWhile(
         worker,
         fifo,
         subject.maxFrames,
         (workerFailed) =>
-          run(tools.ffmpeg, args, {
+          runner.run(job, {
             world,
             signal: AbortSignal.any([signal, workerFailed]),
             deadlineMs,
             maxStdoutBytes: 0,
             maxStderrBytes: DECODE_ERROR_BYTES,
-            limits: this.#limits(decodeCpuSeconds(subject)),
           }),
       );
       const limit = `decoding took longer than ${deadlineMs / 1000} s`;
@@ -214,10 +215,6 @@ export class Decoder implements AsyncDisposable {
     } finally {
       this.#pool.giveBack(worker);
     }
-  }
-
-  #limits(cpuSeconds: number): ResourceLimits {
-    return toolLimits("decode", { prlimit: this.#options.tools.prlimit, cpuSeconds });
   }
 
   /** Runs `work` so that closing the decoder stops it and waits for it. */
@@ -240,8 +237,6 @@ const STREAMS_PER_DECODE = 4;
 const STREAM_WAIT_MS = 30_000;
 /** Callers that may wait for a permit. Each is an open request, and the service bounds the number of those earlier. */
 const WAITERS_MAX = 4096;
-/** Twice the wall-clock limit, as ffprobe decodes the first frames on all processors. */
-const PROBE_CPU_SECONDS = 20;
 
 /** Lets `worker` read from the pipe while `write` writes into it; both have ended when this returns or throws. */
 async function readWhile(

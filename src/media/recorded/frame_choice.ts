@@ -2,6 +2,7 @@
 
 import type { ImageCoordinates } from "../../model/frames/coordinates.ts";
 import { chosenPositions } from "../../model/reason/chunks.ts";
+import type { ChosenFrames } from "../tools/job.ts";
 import type { JpegSize } from "./decode_args.ts";
 
 /**
@@ -17,6 +18,8 @@ import type { JpegSize } from "./decode_args.ts";
 export class FrameChoice {
   /** ffmpeg's expression over the frame number n, true for the frames of this choice. */
   readonly select: string;
+  /** The same choice as data. */
+  readonly selection: ChosenFrames;
   /** The number of JPEGs up to `maxFrames`. */
   readonly total: number;
 
@@ -28,6 +31,7 @@ export class FrameChoice {
 
   constructor(options: { size: number; perChunk: number; maxFrames: number; candidatesFrom: number | null }) {
     const { size, perChunk, maxFrames, candidatesFrom } = options;
+    this.selection = { by: "chunks", size, perChunk, maxFrames, candidatesFrom };
     this.#size = size;
     this.#positions = chosenPositions(size, perChunk);
     const hasCandidates = candidatesFrom !== null && candidatesFrom < maxFrames;
@@ -54,13 +58,25 @@ export class FrameChoice {
   }
 }
 
+/** Frames of a decode as an expression for ffmpeg's `select` filter. */
+export function selectText(selection: ChosenFrames): string {
+  switch (selection.by) {
+    case "frames":
+      return selectFrames(selection.frames);
+    case "times":
+      return selectTimes(selection.timesS);
+    case "chunks":
+      return new FrameChoice(selection).select;
+  }
+}
+
 /** The frame numbers of a list, as an expression. */
-export function selectFrames(frames: readonly number[]): string {
+function selectFrames(frames: readonly number[]): string {
   return frames.map((frame) => `eq(n,${frame})`).join("+");
 }
 
 /** The frames at these times on the clock of the decode, as an expression. */
-export function selectTimes(timesS: readonly number[]): string {
+function selectTimes(timesS: readonly number[]): string {
   return timesS.map((timeS) =>
     `between(t,${(timeS - EPSILON_S).toFixed(9)},${(timeS + EPSILON_S).toFixed(9)})`
   )

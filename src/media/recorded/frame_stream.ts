@@ -4,7 +4,7 @@ import type { ImageCoordinates, NormalizedRegion } from "../../model/frames/coor
 import { chosenPositions } from "../../model/reason/chunks.ts";
 import { expectedFps, type SamplingPlan } from "../../model/frames/sampling.ts";
 import type { SignalColumns } from "../../model/frames/signals.ts";
-import { type DecodeSubject, inputArgs, jpegOutput, type JpegSize, planeOutput } from "./decode_args.ts";
+import { type DecodeSubject, type JpegSize, subjectOf } from "./decode_args.ts";
 import {
   decodeCpuSeconds,
   decodeDeadlineMs,
@@ -13,10 +13,11 @@ import {
   refuseFailure,
 } from "./decode_bounds.ts";
 import { type DecodeHost, DecodeRun } from "./decode_run.ts";
-import { FrameChoice, jpegSize, selectFrames, selectTimes } from "./frame_choice.ts";
+import { FrameChoice, jpegSize } from "./frame_choice.ts";
 import { FrameJpegs } from "./frame_jpegs.ts";
 import type { MediaInput } from "../input.ts";
 import type { MediaInfo } from "../probe.ts";
+import type { ChosenFrames } from "../tools/job.ts";
 import { RowQueue } from "./row_queue.ts";
 import type { RowBatch } from "./stream_order.ts";
 
@@ -157,23 +158,22 @@ export class FrameStream implements AsyncDisposable {
     const signal = AbortSignal.any([request.signal, stop.signal]);
     const isLive = isEndless(request);
     const run = await DecodeRun.start(host, {
-      args: (fifoPath) => [
-        ...inputArgs(subject),
-        ...(choice
-          ? jpegOutput(subject, {
-            maxFrames: choice.total,
-            select: choice.select,
-            size: size!,
-            // A camera leaves the encoder enough time, and a JPEG must not wait for the next frame.
-            threads: isLive ? 1 : 2,
-          })
-          : []),
-        ...planeOutput(subject, { maxFrames: framesAndOneMore(request), fifoPath }),
-      ],
-      hasJpegs: choice !== null,
+      job: (pipe) => ({
+        kind: "decode",
+        subject: subjectOf(subject),
+        seekS: 0,
+        planes: { pipe, maxFrames: framesAndOneMore(request), select: null },
+        jpegs: choice && {
+          maxFrames: choice.total,
+          select: choice.selection,
+          size: size!,
+          // A camera leaves the encoder enough time, and a JPEG must not wait for the next frame.
+          threads: isLive ? 1 : 2,
+        },
+        cpuSeconds: decodeCpuSeconds(request),
+      }),
       batchRows: request.chunks.by === "count" ? Math.min(request.chunks.size, BATCH_ROWS) : BATCH_ROWS,
       maxRows: request.maxFrames,
-      cpuSeconds: decodeCpuSeconds(request),
       deadlineMs: isLive ? decodeDeadlineMs(request) : null,
       stallMs: STALL_MS,
       signal,
@@ -298,24 +298,21 @@ export class FrameStream implements AsyncDisposable {
     if (missing.length === 0 || isEndless(this.#request)) return;
     if (this.#run.outcome) await this.#run[Symbol.asyncDispose]();
     const timesS = missing.map((frame) => this.#rows.startS + this.#rows.ptsMs(frame) / 1000);
-    const near = {
-      select: selectTimes(timesS),
-      isByTime: true,
-      seekS: Math.max(0, timesS[0]! - SEEK_MARGIN_S),
-    };
+    const near = { select: { by: "times" as const, timesS }, seekS: Math.max(0, timesS[0]! - SEEK_MARGIN_S) };
     const isSame = (frame: number, batch: RowBatch, row: number) => this.#isSame(frame, batch, row);
     if (await this.#decodeFrames(jpegs, missing, near, isSame)) return;
     // The medium cannot be read from there, or decodes differently from there. From its start it decodes as before.
-    const isByTime = jpegs.isOrderLost;
-    const select = isByTime ? selectTimes(timesS) : selectFrames(missing);
-    await this.#decodeFrames(jpegs, missing, { select, isByTime, seekS: 0 }, () => true);
+    const select: ChosenFrames = jpegs.isOrderLost
+      ? { by: "times", timesS }
+      : { by: "frames", frames: missing };
+    await this.#decodeFrames(jpegs, missing, { select, seekS: 0 }, () => true);
   }
 
   /** Returns whether all of the frames were found; keeps no JPEG otherwise. */
   async #decodeFrames(
     jpegs: FrameJpegs,
     frames: readonly number[],
-    { seekS, ...choice }: { select: string; isByTime: boolean; seekS: number },
+    { select, seekS }: { select: ChosenFrames; seekS: number },
     isSame: (frame: number, batch: RowBatch, row: number) => boolean,
   ): Promise<boolean> {
     const subject = this.#subject;
@@ -323,15 +320,16 @@ export class FrameStream implements AsyncDisposable {
     const maxFrames = frames.length;
     const deadlineMs = decodeDeadlineMs(this.#request);
     await using run = await DecodeRun.start(this.#host, {
-      args: (fifoPath) => [
-        ...inputArgs(subject, seekS),
-        ...jpegOutput(subject, { maxFrames, ...choice, size, threads: 1 }),
-        ...planeOutput(subject, { maxFrames, ...choice, fifoPath }),
-      ],
-      hasJpegs: true,
+      job: (pipe) => ({
+        kind: "decode",
+        subject: subjectOf(subject),
+        seekS,
+        planes: { pipe, maxFrames, select },
+        jpegs: { maxFrames, select, size, threads: 1 },
+        cpuSeconds: decodeCpuSeconds(this.#request),
+      }),
       batchRows: maxFrames,
       maxRows: maxFrames,
-      cpuSeconds: decodeCpuSeconds(this.#request),
       deadlineMs,
       stallMs: deadlineMs,
       signal: this.#signal,

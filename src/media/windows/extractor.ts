@@ -3,32 +3,23 @@
 import { join } from "node:path";
 import { PermitQueue } from "../../base/permit_queue.ts";
 import type { Metrics } from "../../base/metrics.ts";
-import type { Tools } from "../../base/program_paths.ts";
 import { Refusal } from "../../base/refusal.ts";
 import type { World } from "../../base/world.ts";
 import type { ImageCoordinates } from "../../model/frames/coordinates.ts";
 import { LIMITS } from "../../model/limits.ts";
 import { SAMPLE_BYTES, SIDECAR_SAMPLE_RATE_HZ, WAV_HEADER_BYTES, wavOf } from "../../model/sidecars/wav.ts";
-import { VIDEO_CLOCK_HZ } from "../formats/clock.ts";
 import { firstFrameMs } from "./first_frame.ts";
 import type { MediaInput } from "../input.ts";
 import { reasonIn } from "../media_fault.ts";
 import type { MediaInfo } from "../probe.ts";
-import { type Outcome, run, type RunOptions } from "../process.ts";
-import { processors, toolLimits } from "../tool_limits.ts";
-import { copyArgs, copyRange, isCopyable, isWholeWindow } from "./window_copy.ts";
-import {
-  audioGraph,
-  sampleCount,
-  seekArgs,
-  type SeekPlan,
-  seekPlan,
-  type SourceWindow,
-  videoGraph,
-} from "./window_filters.ts";
+import type { Outcome } from "../process.ts";
+import type { JobOf } from "../tools/job.ts";
+import type { JobOptions, ToolRunner } from "../tools/runner.ts";
+import { copyRange, isCopyable, isWholeWindow } from "./window_copy.ts";
+import { sampleCount, type SeekPlan, seekPlan, type SourceWindow } from "./window_filters.ts";
 
 export interface ExtractorOptions {
-  readonly tools: Tools;
+  readonly runner: ToolRunner;
   /** For the one file that ffmpeg writes for each clip; empty again after each. */
   readonly tempDir: string;
   readonly world: World;
@@ -234,13 +225,11 @@ export class Extractor implements AsyncDisposable {
     const bytes = samples * SAMPLE_BYTES + WAV_HEADER_BYTES;
     if (bytes > LIMITS.localAudio.wavBytesMax) throw tooLarge("the WAV", LIMITS.localAudio.wavBytesMax);
     const seek = seekPlan(window, input, info);
-    const graph = audioGraph(info, seek, window.durationMs, SIDECAR_SAMPLE_RATE_HZ);
-    const args = [
-      ...inputArgs(input, seek),
-      ...["-filter_complex", graph, "-map", "[a]", "-c:a", "pcm_s16le", "-f", "s16le", "pipe:1"],
-    ];
-    const maxStdoutBytes = samples * SAMPLE_BYTES;
-    const outcome = await this.#ffmpeg(args, { request, window, seek, maxStdoutBytes });
+    const deadlineMs = deadlineOf(window, seek);
+    const outcome = await this.#options.runner.run(
+      { kind: "wav", input, info, durationMs: window.durationMs, seek, deadlineMs },
+      this.#jobOptions(deadlineMs, request.signal, samples * SAMPLE_BYTES),
+    );
     refuseFailure(outcome);
     const sound = new Int16Array(outcome.stdout.slice().buffer);
     if (sound.length === 0) throw new ExtractionFailed("ffmpeg_failed", "no sound of it can be decoded");
@@ -273,8 +262,8 @@ export class Extractor implements AsyncDisposable {
     if (!info.video) return 0;
     const known = this.#firstFrames.get(info);
     if (known !== undefined) return known;
-    const options = this.#runOptions(DEADLINE_START_MS, signal);
-    const found = await firstFrameMs(input, info.video, options, this.#options.tools.ffmpeg);
+    const options = this.#jobOptions(DEADLINE_START_MS, signal);
+    const found = await firstFrameMs(input, info.video, options, this.#options.runner);
     if (typeof found !== "number") {
       refuseFailure(found);
       throw new ExtractionFailed("ffmpeg_failed", "no frame of it can be decoded");
@@ -283,25 +272,15 @@ export class Extractor implements AsyncDisposable {
     return found;
   }
 
-  /** H.264 with the fastest preset of x264, because a clip is used once. */
   async #encoded(request: ClipRequest, window: SourceWindow): Promise<Uint8Array<ArrayBuffer>> {
     const { input, info, coordinates, withAudio } = request;
     const seek = seekPlan(window, input, info);
     const { durationMs } = window;
-    const graphs = [videoGraph(info, seek, durationMs, coordinates)];
-    if (withAudio) graphs.push(audioGraph(info, seek, durationMs, LIMITS.mediaWindow.audioSampleRateHz));
-    const { bytes } = await this.#written({ request, window, seek }, (file) => [
-      ...inputArgs(input, seek),
-      ...["-filter_complex", graphs.join(";"), "-map", "[v]", ...(withAudio ? ["-map", "[a]"] : [])],
-      ...["-c:v", "libx264", "-preset", "ultrafast", "-bf", "0"],
-      // Frames keep their own times, also at an unsteady rate.
-      ...["-fps_mode", "vfr", "-enc_time_base", `1/${VIDEO_CLOCK_HZ}`],
-      ...["-video_track_timescale", String(VIDEO_CLOCK_HZ)],
-      // Matters for the last frame only, which is shown to the end of the window.
-      ...["-bsf:v", `setts=duration=${Math.max(1, Math.round(durationMs * VIDEO_CLOCK_HZ / 1000))}-PTS`],
-      ...(withAudio ? ["-c:a", "aac", "-b:a", String(AUDIO_BITS_PER_SECOND)] : []),
-      ...this.#fileArgs(file),
-    ]);
+    const deadlineMs = deadlineOf(window, seek);
+    const { bytes } = await this.#written(request.signal, (file) => ({
+      ...{ kind: "encode_clip", input, info, coordinates, withAudio, seek, durationMs, deadlineMs },
+      ...{ file, clipBytesMax: this.#clipBytesMax },
+    }));
     return bytes;
   }
 
@@ -315,11 +294,14 @@ export class Extractor implements AsyncDisposable {
     const { input, info, coordinates } = request;
     const range = copyRange(window);
     if (!range || !isCopyable(input, info, coordinates)) return null;
-    const seek = { seekMs: range.seekMs, beginMs: range.seekMs };
+    const deadlineMs = deadlineOf(window, { seekMs: range.seekMs, beginMs: range.seekMs });
     try {
       const { bytes, stdout } = await this.#written(
-        { request, window, seek, maxStdoutBytes: PACKET_LIST_BYTES },
-        (file) => copyArgs(input, info, range, this.#fileArgs(file)),
+        request.signal,
+        (file) => ({
+          ...{ kind: "copy_clip", input, info, range, deadlineMs, file, clipBytesMax: this.#clipBytesMax },
+        }),
+        PACKET_LIST_BYTES,
       );
       return isWholeWindow(new TextDecoder().decode(stdout), range) ? bytes : null;
     } catch (error) {
@@ -329,23 +311,21 @@ export class Extractor implements AsyncDisposable {
     }
   }
 
-  /** Runs an ffmpeg that writes into a file of its own; the bytes of the file and of stdout. */
+  /** Runs a job that writes into a file of its own; the bytes of the file and of stdout. */
   async #written(
-    work: Omit<FfmpegRun, "maxStdoutBytes"> & { maxStdoutBytes?: number },
-    args: (file: string) => string[],
+    signal: AbortSignal,
+    jobOf: (file: string) => JobOf<"encode_clip" | "copy_clip">,
+    maxStdoutBytes = 0,
   ): Promise<{ bytes: Uint8Array<ArrayBuffer>; stdout: Uint8Array }> {
-    const { world, tempDir } = this.#options;
+    const { world, tempDir, runner } = this.#options;
     await using file = new TempFile(join(tempDir, `clip-${world.randomBytes(12).toHex()}.mp4`));
-    const outcome = await this.#ffmpeg(args(file.path), {
-      maxStdoutBytes: 0,
-      ...work,
-      fileBytes: this.#clipBytesMax,
-    });
+    const job = jobOf(file.path);
+    const outcome = await runner.run(job, this.#jobOptions(job.deadlineMs, signal, maxStdoutBytes));
     if (outcome.end === "out_of_space") throw tooLarge("the clip", this.#clipBytesMax);
     refuseFailure(outcome);
     const { size } = await Deno.stat(file.path);
     if (size > this.#clipBytesMax) throw tooLarge("the clip", this.#clipBytesMax);
-    work.request.signal.throwIfAborted();
+    signal.throwIfAborted();
     return { bytes: await Deno.readFile(file.path), stdout: outcome.stdout };
   }
 
@@ -353,56 +333,19 @@ export class Extractor implements AsyncDisposable {
     return this.#options.clipBytesMax ?? LIMITS.localAudio.clipBytesMax;
   }
 
-  /** `-fs` limits the length of the file where there is no `prlimit`. */
-  #fileArgs(file: string): string[] {
-    return [
-      ...["-map_metadata", "-1", "-map_chapters", "-1", "-movflags", "+faststart"],
-      ...["-fs", String(this.#clipBytesMax + FILE_SLACK_BYTES), "-f", "mp4", "-y", `file:${file}`],
-    ];
-  }
-
-  #ffmpeg(args: readonly string[], work: FfmpegRun): Promise<Outcome> {
-    const { request, window, seek, maxStdoutBytes, fileBytes } = work;
-    const readMs = seek.beginMs - seek.seekMs + window.durationMs;
-    const deadlineMs = Math.min(DEADLINE_MAX_MS, DEADLINE_START_MS + Math.round(readMs * DEADLINE_PER_MEDIA));
-    return run(this.#options.tools.ffmpeg, args, {
-      ...this.#runOptions(deadlineMs, request.signal, fileBytes),
-      maxStdoutBytes,
-    });
-  }
-
-  #runOptions(
-    deadlineMs: number,
-    signal: AbortSignal,
-    fileBytes?: number,
-  ): Omit<RunOptions, "maxStdoutBytes"> {
-    const { world, tools } = this.#options;
-    return {
-      world,
-      signal,
-      deadlineMs,
-      maxStderrBytes: ERROR_BYTES,
-      limits: toolLimits("window", {
-        prlimit: tools.prlimit,
-        cpuSeconds: deadlineMs / 1000 * processors(),
-        fileBytes: fileBytes === undefined ? undefined : fileBytes + 2 * FILE_SLACK_BYTES,
-      }),
-    };
+  #jobOptions(deadlineMs: number, signal: AbortSignal, maxStdoutBytes = 0): JobOptions {
+    const { world } = this.#options;
+    return { world, signal, deadlineMs, maxStdoutBytes, maxStderrBytes: ERROR_BYTES };
   }
 }
 
-interface FfmpegRun {
-  readonly request: WindowRequest;
-  readonly window: SourceWindow;
-  readonly seek: SeekPlan;
-  readonly maxStdoutBytes: number;
-  /** Absent for an ffmpeg that writes no file. */
-  readonly fileBytes?: number;
+function deadlineOf(window: SourceWindow, seek: SeekPlan): number {
+  const readMs = seek.beginMs - seek.seekMs + window.durationMs;
+  return Math.min(DEADLINE_MAX_MS, DEADLINE_START_MS + Math.round(readMs * DEADLINE_PER_MEDIA));
 }
 
 /** Callers that may wait for a permit. Each is a chunk of an open request, and the service bounds the number of those earlier. */
 const WAITERS_MAX = 4096;
-const AUDIO_BITS_PER_SECOND = 96_000;
 /** Longest extraction: this many times the length of the media that is read, plus a start; for slow and busy machines. */
 const DEADLINE_PER_MEDIA = 10;
 const DEADLINE_START_MS = 10_000;
@@ -410,15 +353,6 @@ const DEADLINE_MAX_MS = 1_800_000;
 const ERROR_BYTES = 8 << 10;
 /** A minute at 240 frames a second, 64 bytes a line. */
 const PACKET_LIST_BYTES = 1 << 20;
-/** ffmpeg writes a whole packet before it checks the length of the file; the kernel's limit is above that. */
-const FILE_SLACK_BYTES = 64 << 10;
-
-function inputArgs(input: MediaInput, seek: SeekPlan): string[] {
-  return [
-    ...["-nostdin", "-v", "error", ...input.args, ...seekArgs(seek), "-i", input.url],
-    ...["-filter_complex_threads", "1"],
-  ];
-}
 
 function refuseFailure(outcome: Outcome): void {
   if (outcome.end === "out_of_time") throw new ExtractionFailed("out_of_time", "it took too long");

@@ -4,7 +4,7 @@ import type { ImageCoordinates } from "../../model/frames/coordinates.ts";
 import type { MediaInput } from "../input.ts";
 import type { MediaInfo } from "../probe.ts";
 import { framecrcTimesMs } from "./framecrc.ts";
-import { seconds, type SourceWindow, START_TOLERANCE_MS } from "./window_filters.ts";
+import { type SourceWindow, START_TOLERANCE_MS } from "./window_filters.ts";
 
 /** Whether every MP4 player can decode the video as it is, upright, and the source is a file that can be read twice. */
 export function isCopyable(
@@ -32,21 +32,6 @@ export function copyRange(window: SourceWindow): CopyRange | null {
   // In coarse time bases, rounding must not bring the first frame of the next window into this one.
   const lengthMs = window.durationMs - 1.5 * START_TOLERANCE_MS;
   return lengthMs > 0 ? { seekMs, lengthMs } : null;
-}
-
-/** Copies the packets of a range into the file of `fileArgs`, and lists them on stdout for `isWholeWindow`. */
-export function copyArgs(
-  input: MediaInput,
-  info: MediaInfo,
-  { seekMs, lengthMs }: CopyRange,
-  fileArgs: readonly string[],
-): string[] {
-  const copy = ["-map", `0:${info.video!.streamIndex}`, "-c", "copy", "-t", seconds(lengthMs)];
-  return [
-    ...["-nostdin", "-v", "error", ...input.args, "-ss", seconds(seekMs), "-i", input.url],
-    ...[...copy, "-bsf:v", "setts=pts=PTS-STARTPTS:dts=DTS-STARTPTS", ...fileArgs],
-    ...[...copy, "-f", "framecrc", "pipe:1"],
-  ];
 }
 
 /**

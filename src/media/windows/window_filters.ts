@@ -2,7 +2,6 @@
 
 import type { ImageCoordinates } from "../../model/frames/coordinates.ts";
 import { VIDEO_CLOCK_HZ } from "../formats/clock.ts";
-import { CONTAINER_TIMES } from "./first_frame.ts";
 import type { MediaInput } from "../input.ts";
 import type { MediaInfo } from "../probe.ts";
 
@@ -63,6 +62,14 @@ function hasGuessedTimes({ formatName, video }: MediaInfo): boolean {
   return formatName === "avi" && video !== null && REORDERED.test(video.codec);
 }
 const REORDERED = /^(h264|hevc)$/;
+
+/**
+ * Options before `-i`, so that times count from the start of the container, wherever reading begins. Without the first two,
+ * ffmpeg counts from the position of its seek, rounded to the time base of each stream, which in AVI is as coarse as one
+ * frame. The last one shifts all times by one microsecond. Without it, formats with unreliable clocks (MPEG-TS) count from the
+ * earliest stream in use, which is not the same for sound and for video.
+ */
+export const CONTAINER_TIMES: readonly string[] = ["-copyts", "-start_at_zero", "-itsoffset", "0.000001"];
 
 /** ffmpeg's options before `-i`. */
 export function seekArgs({ seekMs }: SeekPlan): readonly string[] {

@@ -59,7 +59,7 @@ Deno.test("a run watches a camera until it is ended, and describes what it shows
     status: "processing",
   });
   assert.ok(worker.opening.kind === "pull");
-  assert.match(worker.opening.input.url, /^rtsp:\/\/127\.0\.0\.1:/);
+  assert.match(worker.opening.input.url ?? "", /^rtsp:\/\/127\.0\.0\.1:/);
   assert.deepEqual(worker.settings.maxFrame, { width: 160, height: 120 });
   assert.deepEqual(worker.settings.crop, { x: 0, y: 0, width: 0.5, height: 1 });
   assert.equal((await test.call("GET", `/v1/runs/${runId}`)).json.source_uri, source_uri);

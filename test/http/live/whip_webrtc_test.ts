@@ -1,5 +1,6 @@
 /** Publishing for real: a publisher with ICE, DTLS and SRTP, real Workers and decoders, a real model server. */
 
+import { localRunner } from "../../support/local_runner.ts";
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { quietLog } from "../../../src/base/log.ts";
@@ -310,7 +311,7 @@ Deno.test(
         await publishing.finished();
         await eventsAfter(live, publishing);
       }));
-      await until("the programs are gone", () => childProcesses("pipe:").length === 0);
+      await until("the programs are gone", () => childProcesses("unix:").length === 0);
     };
     // The first sessions start the Workers, which are kept.
     await sessions(5);
@@ -331,7 +332,12 @@ async function recordedMotion(path: string): Promise<number[]> {
   const { signal } = new AbortController();
   const input = fileInput(path);
   using folder = new TemporaryFolder();
-  await using decoder = await Decoder.open({ tools, tempDir: folder.path, world, maxConcurrent: 1 });
+  await using decoder = await Decoder.open({
+    runner: localRunner(tools),
+    tempDir: folder.path,
+    world,
+    maxConcurrent: 1,
+  });
   const info = await decoder.probe(input, signal);
   const plan = { policy: "source_fps_adaptive", sampleFps: 30, sourceFps: 30 } as const;
   const { signals } = await decoder.decodeSignals({

@@ -1,3 +1,4 @@
+import { localRunner } from "../../support/local_runner.ts";
 import assert from "node:assert/strict";
 import { oggOpus, packetSamples } from "../../../src/media/formats/ogg_opus.ts";
 import { opusWav, OpusWavFailed } from "../../../src/media/formats/opus_wav.ts";
@@ -6,7 +7,7 @@ import { seededRandom } from "../../support/seeded_random.ts";
 import { children, fastWorld } from "../../support/live/live_units.ts";
 import { make, NEVER, TempFolder, tools, world } from "../../support/media.ts";
 
-const options = { tools: tools(), world: world(), signal: NEVER };
+const options = { runner: localRunner(tools()), world: world(), signal: NEVER };
 
 /** Opus packets of a tone of 440 Hz, as ffmpeg encodes it. */
 function packets({ seconds = 4, channels = 2, frameMs = 20 } = {}): Uint8Array[] {
@@ -131,16 +132,26 @@ Deno.test("decoding ends by its deadline or its signal, and leaves nothing behin
   const units = packets({ seconds: 1 });
   const hanging = { ffmpeg: folder.script("ffmpeg", "exec sleep 60"), prlimit: null };
   await assert.rejects(
-    opusWav(units, { ...options, tools: hanging, world: fastWorld(100) }),
+    opusWav(units, { ...options, runner: localRunner({ ...tools(), ...hanging }), world: fastWorld(100) }),
     /took too long/,
   );
   const stopped = new AbortController();
-  const decoding = opusWav(units, { ...options, tools: hanging, signal: stopped.signal });
+  const decoding = opusWav(units, {
+    ...options,
+    runner: localRunner({ ...tools(), ...hanging }),
+    signal: stopped.signal,
+  });
   stopped.abort(new Error("the session is over"));
   await assert.rejects(decoding, /the session is over/);
   const failing = { ffmpeg: folder.script("fails", "exit 1"), prlimit: null };
-  await assert.rejects(opusWav(units, { ...options, tools: failing }), /cannot be decoded/);
+  await assert.rejects(
+    opusWav(units, { ...options, runner: localRunner({ ...tools(), ...failing }) }),
+    /cannot be decoded/,
+  );
   const flooding = { ffmpeg: folder.script("floods", "exec cat /dev/zero"), prlimit: null };
-  await assert.rejects(opusWav(units, { ...options, tools: flooding }), /more than 4194304 bytes/);
+  await assert.rejects(
+    opusWav(units, { ...options, runner: localRunner({ ...tools(), ...flooding }) }),
+    /more than 4194304 bytes/,
+  );
   assert.deepEqual(children(), []);
 });

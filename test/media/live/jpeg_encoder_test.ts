@@ -1,3 +1,4 @@
+import { localRunner } from "../../support/local_runner.ts";
 import assert from "node:assert/strict";
 import {
   JpegEncoderPool,
@@ -11,7 +12,7 @@ import { TempFolder, tools, world } from "../../support/media.ts";
 import { until } from "../../support/until.ts";
 
 function encoders(options: Partial<JpegEncoderPoolOptions> = {}): JpegEncoderPool {
-  return new JpegEncoderPool({ tools: tools(), world: world(), ...options });
+  return new JpegEncoderPool({ runner: localRunner(tools()), world: world(), ...options });
 }
 
 /** The full-range pixels of a JPEG, and its size. */
@@ -140,7 +141,10 @@ Deno.test("without a JPEG there is an error in time, and the number of waiting f
   using folder = new TempFolder();
   const one = framePixels({ width: 64, height: 64 }, () => 90);
   const check = async (ffmpeg: string, expected: RegExp) => {
-    await using jpegs = encoders({ tools: { ffmpeg, prlimit: null }, world: fastWorld(20) });
+    await using jpegs = encoders({
+      runner: localRunner({ ...tools(), ffmpeg, prlimit: null }),
+      world: fastWorld(20),
+    });
     const all = await Promise.allSettled(Array.from({ length: 20 }, () => jpegs.encode(one, whole(one))));
     for (const [at, result] of all.entries()) {
       assert.equal(result.status, "rejected");

@@ -1,3 +1,4 @@
+import { localRunner } from "../../support/local_runner.ts";
 import { deepEqual, ok } from "node:assert/strict";
 import { liveCodecs } from "../../../src/media/live/live_codecs.ts";
 import { TempFolder, tools, world } from "../../support/media.ts";
@@ -5,7 +6,7 @@ import { TempFolder, tools, world } from "../../support/media.ts";
 async function check(lines: string, expected: readonly string[]) {
   using folder = new TempFolder();
   const ffmpeg = folder.script("ffmpeg", lines);
-  deepEqual(await liveCodecs({ tools: { ...tools(), ffmpeg }, world: world() }), expected);
+  deepEqual(await liveCodecs({ runner: localRunner({ ...tools(), ffmpeg }), world: world() }), expected);
 }
 
 Deno.test("decoders that run on the processor alone count, each codec once", async () => {
@@ -38,6 +39,6 @@ Deno.test("the machine's own ffmpeg can be asked", async () => {
     codec
   );
   ok(expected.includes("vp9"), "a decoder that every build of ffmpeg has");
-  const found = await liveCodecs({ tools: tools(), world: world() });
+  const found = await liveCodecs({ runner: localRunner(tools()), world: world() });
   deepEqual(found.toSorted(), expected.toSorted());
 });

@@ -1,3 +1,4 @@
+import { localRunner } from "../../support/local_runner.ts";
 import assert from "node:assert/strict";
 import { fileInput } from "../../../src/media/input.ts";
 import {
@@ -199,7 +200,10 @@ Deno.test("an ffmpeg that is killed is replaced at the next keyframe, which is r
 Deno.test("an ffmpeg that reads and gives no frame is replaced, three times at most", async () => {
   using folder = new TempFolder();
   const ffmpeg = folder.script("ffmpeg", "exec cat > /dev/null");
-  await using test = new TestDecoder("vp8", { tools: { ffmpeg, prlimit: null }, world: fastWorld(100) });
+  await using test = new TestDecoder("vp8", {
+    runner: localRunner({ ...tools(), ffmpeg, prlimit: null }),
+    world: fastWorld(100),
+  });
   let time = 0;
   await until(() => {
     test.push(vp8.units[0]!, time += 3000);
@@ -238,7 +242,7 @@ Deno.test("an ffmpeg that is stopped falls behind: units are dropped up to a key
 
 Deno.test("an ffmpeg that cannot be started, or ends at once, is a fault after few attempts", async () => {
   const check = async (ffmpeg: string, expected: RegExp) => {
-    await using test = new TestDecoder("vp8", { tools: { ffmpeg, prlimit: null } });
+    await using test = new TestDecoder("vp8", { runner: localRunner({ ...tools(), ffmpeg, prlimit: null }) });
     await until(() => {
       test.push(vp8.units[0]!, 0);
       return test.events.some((event) => event.startsWith("fault"));
@@ -252,10 +256,10 @@ Deno.test("an ffmpeg that cannot be started, or ends at once, is a fault after f
 });
 
 Deno.test("a fault says whether ffmpeg could be started", async () => {
-  const check = async (tools: LiveDecoderOptions["tools"], expected: string) => {
+  const check = async (changed: { ffmpeg: string; prlimit: string | null }, expected: string) => {
     const reasons: string[] = [];
     const onFault: LiveDecoderOptions["onFault"] = (_, reason) => reasons.push(reason);
-    await using test = new TestDecoder("vp8", { tools, onFault });
+    await using test = new TestDecoder("vp8", { runner: localRunner({ ...tools(), ...changed }), onFault });
     await until(() => {
       test.push(vp8.units[0]!, 0);
       return reasons.length > 0;
@@ -328,7 +332,7 @@ Deno.test("a pulled source gives its frames with their times, and reports its en
   const times: number[] = [];
   const ended = Promise.withResolvers<string>();
   await using _pulled = PulledDecoder.start({
-    tools: tools(),
+    runner: localRunner(tools()),
     world: world(),
     input: fileInput(path),
     maxFrame: { width: 1920, height: 1080 },
@@ -349,7 +353,7 @@ Deno.test("a pulled source that cannot be opened, or is silent, ends with a reas
   const check = async (path: string, ffmpeg: string, expected: string, clock = world()) => {
     const ended = Promise.withResolvers<string>();
     await using _pulled = PulledDecoder.start({
-      tools: { ffmpeg, prlimit: tools().prlimit },
+      runner: localRunner({ ...tools(), ffmpeg }),
       world: clock,
       input: fileInput(path),
       maxFrame: { width: 1920, height: 1080 },

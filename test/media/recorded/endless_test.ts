@@ -1,3 +1,4 @@
+import { localRunner } from "../../support/local_runner.ts";
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { join } from "node:path";
 import { Decoder } from "../../../src/media/recorded/decoder.ts";
@@ -31,7 +32,7 @@ Deno.test("an endless source gives the frames that came by the deadline; without
     });
   };
   await using decoder = await Decoder.open({
-    tools: tools(),
+    runner: localRunner(tools()),
     tempDir: folder.path,
     world: { ...real, sleep },
     maxConcurrent: 1,

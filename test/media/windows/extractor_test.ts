@@ -1,3 +1,4 @@
+import { localRunner } from "../../support/local_runner.ts";
 import { deepEqual, equal, ok, rejects } from "node:assert/strict";
 import { join } from "node:path";
 import { Metrics } from "../../../src/base/metrics.ts";
@@ -34,11 +35,11 @@ class ExtractorBench implements AsyncDisposable {
   ): Promise<ExtractorBench> {
     const bench = new ExtractorBench(null!, null!);
     Deno.mkdirSync(bench.tempDir);
-    const shared = { tempDir: bench.tempDir, world: world(), maxConcurrent: 2, tools: tools() };
+    const shared = { tempDir: bench.tempDir, world: world(), maxConcurrent: 2, runner: localRunner(tools()) };
     const extractor = new Extractor({
       ...shared,
       ...changed,
-      tools: { ...tools(), ...changed.tools },
+      runner: localRunner({ ...tools(), ...changed.tools }),
       metrics: bench.metrics,
     });
     const decoder = bench.#opened.use(await Decoder.open(shared));

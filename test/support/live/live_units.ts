@@ -1,5 +1,6 @@
 /** Encoded streams cut into access units, and frames made from functions, for tests of live decoding. */
 
+import { localRunner } from "../local_runner.ts";
 import type { World } from "../../../src/base/world.ts";
 import type { Extent } from "../../../src/model/frames/coordinates.ts";
 import type { VideoCodec } from "../../../src/model/live/offer.ts";
@@ -178,7 +179,7 @@ export class TestDecoder implements AsyncDisposable {
 
   constructor(codec: VideoCodec, options: Partial<LiveDecoderOptions> = {}) {
     this.decoder = new LiveDecoder({
-      tools: tools(),
+      runner: localRunner(tools()),
       world: world(),
       codec,
       maxFrame: { width: 1920, height: 1080 },

@@ -1,0 +1,198 @@
+/** A sandboxed Worker's side of the broker: jobs go to it, input and output go through sockets on which the Worker listens. */
+
+import { join } from "node:path";
+import type { World } from "../../base/world.ts";
+import type { Outcome, RunningTool } from "../process.ts";
+import type { BrokerAnswer, BrokerOrder } from "./broker_messages.ts";
+import type { RunJob, StreamJob } from "./job.ts";
+import { socketName } from "./job_paths.ts";
+import type { JobOptions, StreamOptions, ToolRunner } from "./runner.ts";
+import { endsOf } from "./templates.ts";
+
+export interface BrokerClientOptions {
+  readonly port: MessagePort;
+  /** For the sockets; they are removed as soon as they are connected. */
+  readonly tempDir: string;
+  readonly world: Pick<World, "randomBytes">;
+}
+
+/** A connection for another Worker. */
+export interface BrokerConnection {
+  /** To be transferred to the Worker. */
+  readonly port: MessagePort;
+  /** Kills what runs for the Worker; to be called when it has ended. */
+  close(): void;
+}
+
+/** The order without the number that the client gives it. */
+type Unnumbered = BrokerOrder extends infer Order ? Order extends { id: number } ? Omit<Order, "id"> : never
+  : never;
+
+export class BrokerClient implements ToolRunner, Disposable {
+  readonly #options: BrokerClientOptions;
+  readonly #waiting = new Map<number, (answer: BrokerAnswer) => void>();
+  #lastId = 0;
+
+  constructor(options: BrokerClientOptions) {
+    this.#options = options;
+    options.port.onmessage = ({ data }: MessageEvent<BrokerAnswer>) => this.#waiting.get(data.id)?.(data);
+  }
+
+  async run(job: RunJob, { signal, deadlineMs, input, ...bounds }: JobOptions): Promise<Outcome> {
+    signal.throwIfAborted();
+    const { maxStdoutBytes, maxStderrBytes } = bounds;
+    const id = this.#number();
+    const outcome = this.#outcome(id);
+    const order = {
+      type: "run" as const,
+      job,
+      deadlineMs,
+      maxStdoutBytes,
+      maxStderrBytes,
+      input: input ?? null,
+    };
+    this.#send(id, order);
+    const onAbort = () => this.#send(id, { type: "kill", why: "killed" });
+    signal.addEventListener("abort", onAbort, { once: true });
+    try {
+      return await outcome;
+    } finally {
+      signal.removeEventListener("abort", onAbort);
+      signal.throwIfAborted();
+    }
+  }
+
+  start(job: StreamJob, { signal, maxStderrBytes, onStderr }: StreamOptions): RunningTool {
+    signal.throwIfAborted();
+    const { hasInput, hasOutput } = endsOf(job);
+    const input = hasInput ? this.#listen() : null;
+    const output = hasOutput ? this.#listen() : null;
+    const id = this.#number();
+    const outcome = this.#outcome(id, onStderr);
+    this.#send(id, {
+      ...{ type: "start", job, maxStderrBytes, wantsStderr: onStderr !== undefined },
+      ...{ input: input?.path ?? null, output: output?.path ?? null },
+    });
+    const kill: RunningTool["kill"] = (why) => this.#send(id, { type: "kill", why });
+    const onAbort = () => kill("killed");
+    signal.addEventListener("abort", onAbort, { once: true });
+    const finish = async () => {
+      const ended = await outcome.catch((error): Outcome => {
+        return { end: "killed", code: NOT_FOUND, stdout: new Uint8Array(), stderr: error.message };
+      });
+      signal.removeEventListener("abort", onAbort);
+      input?.giveUp();
+      output?.giveUp();
+      return { end: ended.end, code: ended.code, stderr: ended.stderr };
+    };
+    return { stdin: input?.writable() ?? null, stdout: output?.readable() ?? null, ended: finish(), kill };
+  }
+
+  /** A connection for a live Worker, which may have the jobs of live sessions run. */
+  connect(): BrokerConnection {
+    const { port1, port2 } = new MessageChannel();
+    const id = this.#number();
+    this.#options.port.postMessage({ type: "connect", id } satisfies BrokerOrder, [port1]);
+    return { port: port2, close: () => this.#send(id, { type: "disconnect" }) };
+  }
+
+  [Symbol.dispose](): void {
+    this.#options.port.close();
+  }
+
+  #number(): number {
+    return ++this.#lastId;
+  }
+
+  #send(id: number, order: Unnumbered): void {
+    this.#options.port.postMessage({ ...order, id });
+  }
+
+  /** Rejects where the broker refuses the order or cannot start the program. */
+  #outcome(id: number, onStderr?: (part: Uint8Array) => void): Promise<Outcome> {
+    const result = Promise.withResolvers<Outcome>();
+    this.#waiting.set(id, (answer) => {
+      if (answer.type === "stderr") return onStderr?.(answer.part);
+      this.#waiting.delete(id);
+      if (answer.type === "done") result.resolve(answer.outcome);
+      else result.reject(new Error(`Cannot start a program: ${answer.message}`));
+    });
+    return result.promise;
+  }
+
+  #listen(): Socket {
+    const { tempDir, world } = this.#options;
+    return new Socket(join(tempDir, socketName(world.randomBytes(8))));
+  }
+}
+
+/** A Unix socket to which one program connects. A pipe would cost a thread for each read (measured in November 2026). */
+class Socket {
+  readonly #listener: Deno.UnixListener;
+  /** Null when the program has ended without connecting. */
+  readonly #connection: Promise<Deno.UnixConn | null>;
+  #isOpen = true;
+
+  constructor(readonly path: string) {
+    this.#listener = Deno.listen({ transport: "unix", path });
+    this.#connection = this.#listener.accept().catch(() => null).finally(() => this.giveUp());
+  }
+
+  /** No program will connect any more; a connection stays. */
+  giveUp(): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    this.#listener.close();
+    try {
+      Deno.removeSync(this.path);
+    } catch {
+      // It was removed with its folder.
+    }
+  }
+
+  readable(): ReadableStream<Uint8Array> {
+    let isClosed = false;
+    const close = async () => {
+      if (isClosed) return;
+      isClosed = true;
+      this.giveUp();
+      (await this.#connection)?.close();
+    };
+    return new ReadableStream({
+      type: "bytes",
+      autoAllocateChunkSize: READ_BYTES,
+      pull: async (controller) => {
+        const { byobRequest } = controller;
+        const view = byobRequest!.view!;
+        const connection = await this.#connection;
+        const into = new Uint8Array(view.buffer as ArrayBuffer, view.byteOffset, view.byteLength);
+        const got = await connection?.read(into).catch(() => null) ?? null;
+        if (got !== null) return byobRequest!.respond(got);
+        await close();
+        controller.close();
+        byobRequest!.respond(0);
+      },
+      cancel: close,
+    });
+  }
+
+  writable(): WritableStream<Uint8Array> {
+    const close = async () => {
+      this.giveUp();
+      (await this.#connection)?.close();
+    };
+    return new WritableStream({
+      write: async (bytes) => {
+        const connection = await this.#connection;
+        if (!connection) throw new Deno.errors.BrokenPipe("the program has ended");
+        for (let at = 0; at < bytes.length;) at += await connection.write(bytes.subarray(at));
+      },
+      close,
+      abort: close,
+    });
+  }
+}
+
+const READ_BYTES = 64 * 1024;
+/** The exit code by which prlimit, like a shell, says that there is no such program. */
+const NOT_FOUND = 127;

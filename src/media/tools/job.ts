@@ -1,0 +1,146 @@
+/** What a program may be started for, as data: the broker checks a job by these schemas and makes the arguments itself. */
+
+import { z } from "zod";
+
+/** Above what any caller may ask for, and small enough for ffmpeg's own numbers. */
+const count = z.int().min(0).max(2 ** 31 - 1);
+const positive = count.min(1);
+const edge = z.int().min(1).max(65_536);
+const offset = z.int().min(0).max(65_536);
+const timeMs = z.number().min(0).max(1e12);
+const rate = z.number().gt(0).max(1e6);
+const fraction = z.number().min(0).max(1.001);
+/** Long enough for every path that Linux opens. */
+const path = z.string().min(1).max(4096);
+
+const extent = z.strictObject({ width: edge, height: edge });
+
+const input = z.strictObject({
+  kind: z.enum(["file", "fetched", "hls", "rtsp"]),
+  path: path.nullable(),
+  url: z.string().min(1).max(8192).nullable(),
+});
+
+const video = z.strictObject({
+  streamIndex: z.int().min(0).max(10_000),
+  codec: z.string().max(64),
+  pixelFormat: z.string().max(64),
+  width: offset,
+  height: offset,
+  rotation: z.number().min(0).max(360),
+  averageFps: rate.nullable(),
+});
+
+const info = z.strictObject({
+  formatName: z.string().max(256),
+  durationMs: z.number().min(0).max(1e15).nullable(),
+  sizeBytes: z.number().min(0).max(Number.MAX_SAFE_INTEGER),
+  video: video.nullable(),
+  videoStreams: count,
+  audioStreams: z.int().min(0).max(10_000),
+  audioChannels: count,
+});
+
+const coordinates = z.strictObject({
+  source_extent: extent,
+  requested_region: z.strictObject({ x: fraction, y: fraction, width: fraction, height: fraction }),
+  resolved_region: z.strictObject({ x: offset, y: offset, width: edge, height: edge }),
+  analysis_extent: extent,
+});
+
+const plan = z.strictObject({
+  policy: z.enum(["source_fps_adaptive", "fixed"]),
+  sampleFps: rate,
+  sourceFps: rate.nullable(),
+});
+
+/** Longest list of single frames: a chunk has fewer. */
+const FRAMES_MAX = 1024;
+
+const select = z.discriminatedUnion("by", [
+  z.strictObject({ by: z.literal("frames"), frames: z.array(count).min(1).max(FRAMES_MAX).readonly() }),
+  z.strictObject({
+    by: z.literal("times"),
+    timesS: z.array(z.number().min(-1e9).max(1e9)).min(1).max(FRAMES_MAX).readonly(),
+  }),
+  z.strictObject({
+    by: z.literal("chunks"),
+    size: positive.max(FRAMES_MAX),
+    perChunk: positive.max(FRAMES_MAX),
+    maxFrames: positive,
+    candidatesFrom: count.nullable(),
+  }),
+]);
+
+const seek = z.strictObject({ seekMs: timeMs, beginMs: z.number().min(-1e12).max(1e12) });
+/** As long as the longest decode. */
+const deadlineMs = positive.max(1_800_000);
+const clip = { input, info, deadlineMs, file: path, clipBytesMax: positive };
+
+/** Jobs whose output is short, and given when they have ended. */
+const RUN_JOBS = [
+  /** A named pipe at `path`. */
+  z.strictObject({ kind: z.literal("make_pipe"), path }),
+  /** What an input contains, as JSON. */
+  z.strictObject({ kind: z.literal("probe"), input }),
+  z.strictObject({ kind: z.literal("list_decoders") }),
+  /** The time of the first frame. */
+  z.strictObject({ kind: z.literal("first_frame"), input, streamIndex: count.max(10_000), deadlineMs }),
+  /** Samples of the sound of a window. */
+  z.strictObject({ kind: z.literal("wav"), input, info, durationMs: timeMs.gt(0), seek, deadlineMs }),
+  /** A window as an MP4 in `file`, encoded. */
+  z.strictObject({
+    ...{ kind: z.literal("encode_clip"), ...clip, coordinates, withAudio: z.boolean(), seek },
+    durationMs: timeMs.gt(0),
+  }),
+  /** A window as an MP4 in `file`, its packets copied and listed. */
+  z.strictObject({
+    kind: z.literal("copy_clip"),
+    ...clip,
+    range: z.strictObject({ seekMs: timeMs, lengthMs: timeMs }),
+  }),
+  /** Samples of Ogg Opus, which is its input. */
+  z.strictObject({ kind: z.literal("opus_samples") }),
+] as const;
+
+/** Recorded media: planes go into the pipe `planes`, JPEGs of chosen frames to the output. */
+const decode = z.strictObject({
+  kind: z.literal("decode"),
+  subject: z.strictObject({ input, info, plan, coordinates }),
+  seekS: z.number().min(0).max(1e9),
+  planes: z.strictObject({ pipe: path, maxFrames: positive, select: select.nullable() }),
+  jpegs: z.strictObject({
+    maxFrames: positive,
+    select,
+    size: z.strictObject({ ...extent.shape, quantizer: z.int().min(2).max(31) }),
+    threads: z.union([z.literal(1), z.literal(2)]),
+  }).nullable(),
+  cpuSeconds: z.number().gt(0).max(1e7),
+});
+
+/** Jobs whose output is read while they run. */
+const STREAM_JOBS = [
+  decode,
+  /** A publisher's video as IVF on its input; frames come out. */
+  z.strictObject({
+    kind: z.literal("live_decode"),
+    codec: z.enum(["vp8", "h264", "h265", "vp9", "av1"]),
+    maxFrame: extent,
+  }),
+  /** A source that ffmpeg reads itself, in real time if it is `isPaced`. Samples of its sound go into the pipe, if there is one. */
+  z.strictObject({
+    ...{ kind: z.literal("live_pull"), input, streamIndex: count.max(10_000).nullable() },
+    ...{ isPaced: z.boolean(), maxFrame: extent, soundPipe: path.nullable() },
+  }),
+  /** Raw frames in, JPEGs out. */
+  z.strictObject({ kind: z.literal("encode_jpegs"), ...extent.shape, isFullRange: z.boolean() }),
+] as const;
+
+export const runJob = z.discriminatedUnion("kind", [...RUN_JOBS, decode]);
+export const streamJob = z.discriminatedUnion("kind", [...STREAM_JOBS]);
+
+export type RunJob = z.infer<typeof runJob>;
+export type StreamJob = z.infer<typeof streamJob>;
+export type ToolJob = RunJob | StreamJob;
+export type ChosenFrames = z.infer<typeof select>;
+export type JobOf<Kind extends ToolJob["kind"]> = Extract<ToolJob, { kind: Kind }>;

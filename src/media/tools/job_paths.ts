@@ -1,0 +1,125 @@
+/** Which paths and addresses a job may name: files inside the granted roots, pipes and sockets in the temporary folder. */
+
+import { basename, dirname } from "node:path";
+import type { Places } from "../../base/program_paths.ts";
+import type { MediaInput } from "../input.ts";
+import type { RunJob, StreamJob } from "./job.ts";
+
+/** A job or a message breaks a rule. The message of the error is for the log. */
+export class JobRefused extends Error {
+  override readonly name = "JobRefused";
+}
+
+/** The folders in which jobs may name files; all are real paths. */
+export type JobPlaces = Pick<Places, "ingestRoots" | "uploadRoot" | "tempDir">;
+
+/** The names that media code gives to what it makes in the temporary folder. */
+const NAMES = {
+  pipe: /^media-[0-9a-f]{24}\.fifo$/,
+  clip: /^clip-[0-9a-f]{24}\.mp4$/,
+  socket: /^m-[0-9a-f]{16}\.s$/,
+} as const;
+
+/** The name of a new socket, from 8 random bytes. */
+export function socketName(random: Uint8Array): string {
+  return `m-${random.toHex()}.s`;
+}
+
+/** Longest path of a socket; Linux allows 107 bytes. */
+export const SOCKET_PATH_BYTES_MAX = 107;
+
+/** The bytes of a socket's name, with the slash before it. */
+export const SOCKET_NAME_BYTES = 21;
+
+/** The job with the real paths of its files. Throws {@link JobRefused} for a path or address that it must not name. */
+export async function checkedJob<Job extends RunJob | StreamJob>(job: Job, places: JobPlaces): Promise<Job> {
+  switch (job.kind) {
+    case "make_pipe":
+      await checkNew(job.path, "pipe", places);
+      return job;
+    case "probe":
+    case "first_frame":
+    case "wav":
+      return { ...job, input: await checkedInput(job.input, places) };
+    case "live_pull":
+      if (job.soundPipe !== null) await checkThere(job.soundPipe, "pipe", places);
+      return { ...job, input: await checkedInput(job.input, places) };
+    case "encode_clip":
+    case "copy_clip":
+      await checkNew(job.file, "clip", places);
+      return { ...job, input: await checkedInput(job.input, places) };
+    case "decode":
+      await checkThere(job.planes.pipe, "pipe", places);
+      return { ...job, subject: { ...job.subject, input: await checkedInput(job.subject.input, places) } };
+    case "list_decoders":
+    case "opus_samples":
+    case "live_decode":
+    case "encode_jpegs":
+      return job;
+  }
+}
+
+/** Refuses what is no socket in the temporary folder. */
+export async function checkSocket(path: string, places: JobPlaces): Promise<void> {
+  await checkThere(path, "socket", places);
+}
+
+async function checkedInput(input: MediaInput, places: JobPlaces): Promise<MediaInput> {
+  const isFile = input.kind === "file" || input.kind === "fetched";
+  if (isFile !== (input.path !== null) || isFile === (input.url !== null)) {
+    throw new JobRefused(`an input of kind ${input.kind} has a path or an address that it must not have`);
+  }
+  if (!isFile) {
+    if (!RELAYED[input.kind as "hls" | "rtsp"].test(input.url!)) {
+      throw new JobRefused("a stream is read from a relay on loopback only");
+    }
+    return input;
+  }
+  if (!input.path!.startsWith("/")) throw new JobRefused("a path is not absolute");
+  const real = await attempt(() => Deno.realPath(input.path!));
+  const roots = [...places.ingestRoots, places.uploadRoot, places.tempDir];
+  const isInside = real !== null &&
+    roots.some((root) => real.startsWith(root.endsWith("/") ? root : `${root}/`));
+  if (!isInside || !(await attempt(() => Deno.lstat(real)))?.isFile) {
+    throw new JobRefused("an input is not a file inside the granted roots");
+  }
+  return { ...input, path: real };
+}
+
+/** The relays of `remote/sources/`. Without a fragment, user name or space. */
+const RELAYED = {
+  hls: /^http:\/\/127\.0\.0\.1:\d{1,5}\/[\w.\/-]*$/,
+  rtsp: /^rtsp:\/\/127\.0\.0\.1:\d{1,5}\/[^\s#@\\]*$/,
+} as const;
+
+type Made = keyof typeof NAMES;
+
+function checkName(path: string, made: Made, { tempDir }: JobPlaces): void {
+  // The name has no slash or dot-dot, so the path is what it says.
+  if (
+    path !== `${tempDir}/${basename(path)}` || dirname(path) !== tempDir || !NAMES[made].test(basename(path))
+  ) {
+    throw new JobRefused(`a ${made} must be in the temporary folder, under a name that media code makes`);
+  }
+}
+
+async function checkNew(path: string, made: Made, places: JobPlaces): Promise<void> {
+  checkName(path, made, places);
+  if (await attempt(() => Deno.lstat(path)) !== null) throw new JobRefused(`a ${made} is there already`);
+}
+
+async function checkThere(path: string, made: Made, places: JobPlaces): Promise<void> {
+  checkName(path, made, places);
+  const facts = await attempt(() => Deno.lstat(path));
+  const isRight = made === "pipe" ? facts?.isFifo : made === "socket" ? facts?.isSocket : facts?.isFile;
+  if (!isRight) throw new JobRefused(`there is no such ${made}`);
+}
+
+/** Null where the file system gives an error. */
+async function attempt<T>(access: () => Promise<T>): Promise<T | null> {
+  try {
+    return await access();
+  } catch {
+    return null;
+  }
+}

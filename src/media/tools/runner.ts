@@ -1,0 +1,37 @@
+/** PORT through which media code has programs run: it says what for, not which program with which arguments. */
+
+import type { World } from "../../base/world.ts";
+import type { Outcome, RunningTool } from "../process.ts";
+import type { RunJob, StreamJob } from "./job.ts";
+
+export interface JobOptions {
+  readonly world: World;
+  /** Aborting kills the process; `run` then rejects with the signal's reason. */
+  readonly signal: AbortSignal;
+  readonly deadlineMs: number;
+  /** More output than this kills the process; 0 discards it. */
+  readonly maxStdoutBytes: number;
+  /** Error output after this many bytes is read and dropped. */
+  readonly maxStderrBytes: number;
+  /** The bytes of its input; absent is none. */
+  readonly input?: Uint8Array<ArrayBuffer>;
+}
+
+export interface StreamOptions {
+  /** Aborting kills the process. */
+  readonly signal: AbortSignal;
+  readonly maxStderrBytes: number;
+  /** Called with each part of the error output, as far as it is kept, as soon as it comes. */
+  readonly onStderr?: (part: Uint8Array) => void;
+}
+
+/** In the service the client of the broker; in tests of the media code a runner in the same isolate. */
+export interface ToolRunner {
+  /** Runs a job to its end. Rejects only when the program cannot be started or `signal` aborts. */
+  run(job: RunJob, options: JobOptions): Promise<Outcome>;
+  /**
+   * Starts a job whose output is read while it runs; only `signal`, `kill` and its resource limits end it. The caller reads the
+   * output to its end or cancels it, and closes the input. Throws, or ends at once, when the program cannot be started.
+   */
+  start(job: StreamJob, options: StreamOptions): RunningTool;
+}

@@ -1,0 +1,317 @@
+/** TABLE of the programs that run: for each kind of job the program, its arguments and its limits. */
+
+import type { Tools } from "../../base/program_paths.ts";
+import type { Extent } from "../../model/frames/coordinates.ts";
+import { LIMITS } from "../../model/limits.ts";
+import { SIDECAR_SAMPLE_RATE_HZ } from "../../model/sidecars/wav.ts";
+import { VIDEO_CLOCK_HZ } from "../formats/clock.ts";
+import { inputOptions, inputUrl, probeOptions } from "../input.ts";
+import type { ResourceLimits } from "../process.ts";
+import { type FrameSelection, inputArgs, jpegOutput, planeOutput } from "../recorded/decode_args.ts";
+import { quantizerOf, selectText } from "../recorded/frame_choice.ts";
+import { processors, SESSION_CPU_SECONDS, toolLimits, type ToolWork } from "../tool_limits.ts";
+import { audioGraph, CONTAINER_TIMES, seconds, seekArgs, videoGraph } from "../windows/window_filters.ts";
+import type { ChosenFrames, JobOf, RunJob, StreamJob, ToolJob } from "./job.ts";
+
+/** One program to start. */
+export interface Invocation {
+  readonly program: string;
+  readonly args: readonly string[];
+  readonly limits: ResourceLimits;
+  readonly hasStdin: boolean;
+  readonly hasStdout: boolean;
+}
+
+/** Where ffmpeg reads the input of a job and writes its output, as it names it. */
+export interface Ends {
+  readonly input: string;
+  readonly output: string;
+}
+
+/** The standard streams. */
+export const STANDARD_ENDS: Ends = { input: "pipe:0", output: "pipe:1" };
+
+/** Whether a job has an input and an output besides the files and pipes that it names. */
+export function endsOf(job: RunJob | StreamJob): { hasInput: boolean; hasOutput: boolean } {
+  switch (job.kind) {
+    case "make_pipe":
+    case "encode_clip":
+      return { hasInput: false, hasOutput: false };
+    case "live_decode":
+    case "encode_jpegs":
+    case "opus_samples":
+      return { hasInput: true, hasOutput: true };
+    case "decode":
+      return { hasInput: false, hasOutput: job.jpegs !== null };
+    default:
+      return { hasInput: false, hasOutput: true };
+  }
+}
+
+/** What is started for a job. Every argument is a constant of this project, a number, or a path or address of the job. */
+export function invocationOf(job: ToolJob, tools: Tools, ends: Ends = STANDARD_ENDS): Invocation {
+  const { hasInput, hasOutput } = endsOf(job);
+  const { work, cpuSeconds, fileBytes } = boundsOf(job);
+  return {
+    program: job.kind === "make_pipe" ? tools.mkfifo : job.kind === "probe" ? tools.ffprobe : tools.ffmpeg,
+    args: argsOf(job, ends),
+    limits: toolLimits(work, { prlimit: tools.prlimit, cpuSeconds, fileBytes }),
+    hasStdin: hasInput && ends === STANDARD_ENDS,
+    hasStdout: hasOutput && ends === STANDARD_ENDS,
+  };
+}
+
+interface Bounds {
+  readonly work: ToolWork;
+  readonly cpuSeconds: number;
+  readonly fileBytes?: number;
+}
+
+/** Twice the wall-clock limit, as ffprobe decodes the first frames on all processors. */
+const PROBE_CPU_SECONDS = 20;
+const QUERY_CPU_SECONDS = 5;
+const OPUS_CPU_SECONDS = 10;
+/** ffmpeg writes a whole packet before it checks the length of the file; the kernel's limit is above that. */
+const FILE_SLACK_BYTES = 64 << 10;
+
+function boundsOf(job: ToolJob): Bounds {
+  const window = (deadlineMs: number) => ({
+    work: "window" as const,
+    cpuSeconds: deadlineMs / 1000 * processors(),
+  });
+  switch (job.kind) {
+    case "make_pipe":
+    case "list_decoders":
+      return { work: "query", cpuSeconds: QUERY_CPU_SECONDS };
+    case "probe":
+      return { work: "decode", cpuSeconds: PROBE_CPU_SECONDS };
+    case "decode":
+      return { work: "decode", cpuSeconds: job.cpuSeconds };
+    case "first_frame":
+    case "wav":
+      return window(job.deadlineMs);
+    case "encode_clip":
+    case "copy_clip":
+      return { ...window(job.deadlineMs), fileBytes: job.clipBytesMax + 2 * FILE_SLACK_BYTES };
+    case "opus_samples":
+      return { work: "audio", cpuSeconds: OPUS_CPU_SECONDS };
+    case "live_decode":
+    case "live_pull":
+      return { work: "live", cpuSeconds: SESSION_CPU_SECONDS };
+    case "encode_jpegs":
+      return { work: "jpeg", cpuSeconds: SESSION_CPU_SECONDS };
+  }
+}
+
+function argsOf(job: ToolJob, ends: Ends): string[] {
+  switch (job.kind) {
+    case "make_pipe":
+      return ["-m", "600", "--", job.path];
+    case "probe":
+      return probeArgs(job);
+    case "list_decoders":
+      return ["-nostdin", "-v", "error", "-decoders"];
+    case "decode":
+      return decodeArgs(job, ends);
+    case "first_frame":
+      return firstFrameArgs(job, ends);
+    case "wav":
+      return wavArgs(job, ends);
+    case "encode_clip":
+      return encodeClipArgs(job);
+    case "copy_clip":
+      return copyClipArgs(job, ends);
+    case "opus_samples":
+      return opusArgs(ends);
+    case "live_decode":
+      return liveDecodeArgs(job, ends);
+    case "live_pull":
+      return livePullArgs(job, ends);
+    case "encode_jpegs":
+      return jpegArgs(job, ends);
+  }
+}
+
+/** Of all streams of a file: some seconds, enough to tell 23.976 from 24 frames a second. Of a camera, one second is read. */
+const PACKETS_READ = 200;
+
+function probeArgs({ input }: JobOf<"probe">): string[] {
+  const streamFields = "index,codec_type,codec_name,pix_fmt,width,height,avg_frame_rate,channels";
+  return [
+    ...["-v", "error"],
+    "-show_entries",
+    `format=format_name,duration,size:stream=${streamFields}` +
+    ":stream_disposition=default,attached_pic:stream_side_data=rotation:packet=stream_index,pts_time,dts_time",
+    // Packets are read and not decoded: 200 of them take a few milliseconds.
+    ...["-read_intervals", input.path === null ? "%+1" : `%+#${PACKETS_READ}`],
+    ...["-of", "json=compact=1", ...probeOptions(input), ...inputOptions(input), "-i", inputUrl(input)],
+  ];
+}
+
+function decodeArgs({ subject, seekS, planes, jpegs }: JobOf<"decode">, { output }: Ends): string[] {
+  return [
+    ...inputArgs(subject, seekS),
+    ...(jpegs
+      ? jpegOutput(subject, { ...selectionOf(jpegs), size: jpegs.size, threads: jpegs.threads, output })
+      : []),
+    ...planeOutput(subject, { ...selectionOf(planes), fifoPath: planes.pipe }),
+  ];
+}
+
+function selectionOf(
+  { maxFrames, select }: { maxFrames: number; select: ChosenFrames | null },
+): FrameSelection {
+  return { maxFrames, ...(select && { select: selectText(select), isByTime: select.by === "times" }) };
+}
+
+/** Decodes as the signals are decoded, so that the same frame is the first one. */
+function firstFrameArgs({ input, streamIndex }: JobOf<"first_frame">, { output }: Ends): string[] {
+  return [
+    ...["-nostdin", "-v", "error", ...inputOptions(input), ...CONTAINER_TIMES, "-i", inputUrl(input)],
+    ...["-map", `0:${streamIndex}`, "-frames:v", "1"],
+    ...["-fps_mode", "passthrough", "-enc_time_base", "-1", "-f", "framecrc", "-y", output],
+  ];
+}
+
+function windowInput({ input, seek }: Pick<JobOf<"wav">, "input" | "seek">): string[] {
+  return [
+    ...["-nostdin", "-v", "error", ...inputOptions(input), ...seekArgs(seek), "-i", inputUrl(input)],
+    ...["-filter_complex_threads", "1"],
+  ];
+}
+
+function wavArgs(job: JobOf<"wav">, { output }: Ends): string[] {
+  const graph = audioGraph(job.info, job.seek, job.durationMs, SIDECAR_SAMPLE_RATE_HZ);
+  return [
+    ...windowInput(job),
+    ...["-filter_complex", graph, "-map", "[a]", "-c:a", "pcm_s16le", "-f", "s16le", "-y", output],
+  ];
+}
+
+const AUDIO_BITS_PER_SECOND = 96_000;
+
+/** H.264 with the fastest preset of x264, because a clip is used once. */
+function encodeClipArgs(job: JobOf<"encode_clip">): string[] {
+  const { info, seek, durationMs, coordinates, withAudio } = job;
+  const graphs = [videoGraph(info, seek, durationMs, coordinates)];
+  if (withAudio) graphs.push(audioGraph(info, seek, durationMs, LIMITS.mediaWindow.audioSampleRateHz));
+  return [
+    ...windowInput(job),
+    ...["-filter_complex", graphs.join(";"), "-map", "[v]", ...(withAudio ? ["-map", "[a]"] : [])],
+    ...["-c:v", "libx264", "-preset", "ultrafast", "-bf", "0"],
+    // Frames keep their own times, also at an unsteady rate.
+    ...["-fps_mode", "vfr", "-enc_time_base", `1/${VIDEO_CLOCK_HZ}`],
+    ...["-video_track_timescale", String(VIDEO_CLOCK_HZ)],
+    // Matters for the last frame only, which is shown to the end of the window.
+    ...["-bsf:v", `setts=duration=${Math.max(1, Math.round(durationMs * VIDEO_CLOCK_HZ / 1000))}-PTS`],
+    ...(withAudio ? ["-c:a", "aac", "-b:a", String(AUDIO_BITS_PER_SECOND)] : []),
+    ...clipFile(job),
+  ];
+}
+
+/** Copies the packets of a range into the file, and lists them for `isWholeWindow`. */
+function copyClipArgs(job: JobOf<"copy_clip">, { output }: Ends): string[] {
+  const { input, info, range: { seekMs, lengthMs } } = job;
+  const copy = ["-map", `0:${info.video!.streamIndex}`, "-c", "copy", "-t", seconds(lengthMs)];
+  return [
+    ...["-nostdin", "-v", "error", ...inputOptions(input), "-ss", seconds(seekMs), "-i", inputUrl(input)],
+    ...[...copy, "-bsf:v", "setts=pts=PTS-STARTPTS:dts=DTS-STARTPTS", ...clipFile(job)],
+    ...[...copy, "-f", "framecrc", "-y", output],
+  ];
+}
+
+/** `-fs` limits the length of the file where there is no `prlimit`. */
+function clipFile({ file, clipBytesMax }: Pick<JobOf<"copy_clip">, "file" | "clipBytesMax">): string[] {
+  return [
+    ...["-map_metadata", "-1", "-map_chapters", "-1", "-movflags", "+faststart"],
+    ...["-fs", String(clipBytesMax + FILE_SLACK_BYTES), "-f", "mp4", "-y", `file:${file}`],
+  ];
+}
+
+function opusArgs({ input, output }: Ends): string[] {
+  return [
+    ...["-nostdin", "-v", "error", "-threads", "1", "-f", "ogg", "-i", input],
+    ...["-map", "0:a:0", "-ac", "1", "-ar", String(SIDECAR_SAMPLE_RATE_HZ), "-f", "s16le", "-y", output],
+  ];
+}
+
+function liveDecodeArgs({ codec, maxFrame }: JobOf<"live_decode">, { input, output }: Ends): string[] {
+  // Not every version of ffmpeg recognises H.265 in IVF.
+  const decoder = codec === "h265" ? ["-c:v", "hevc"] : [];
+  return liveArgs({
+    // Must not contain `-fflags nobuffer`: with IVF every frame would be invalid.
+    input: ["-probesize", "32", ...decoder, "-f", "ivf", "-i", input],
+    stream: "0:v:0",
+    keepsTimes: true,
+    maxFrame,
+    output,
+  });
+}
+
+function livePullArgs(job: JobOf<"live_pull">, { output }: Ends): string[] {
+  const { input, streamIndex, isPaced, maxFrame, soundPipe } = job;
+  const args = liveArgs({
+    input: [...inputOptions(input), ...(isPaced ? ["-re"] : []), "-i", inputUrl(input)],
+    stream: streamIndex === null ? "0:v:0" : `0:${streamIndex}`,
+    keepsTimes: false,
+    maxFrame,
+    output,
+  });
+  return soundPipe === null ? args : [...args, ...soundArgs(soundPipe)];
+}
+
+/** The first sound stream, from time 0 of the source on; silence fills gaps. */
+function soundArgs(pipe: string): string[] {
+  return [
+    ...["-map", "0:a:0", "-vn", "-sn", "-dn", "-map_metadata", "-1", "-map_chapters", "-1"],
+    ...["-af", `aresample=${SIDECAR_SAMPLE_RATE_HZ}:async=1:first_pts=0`, "-ac", "1"],
+    ...["-c:a", "pcm_s16le", "-flush_packets", "1", "-f", "s16le", "-y", `file:${pipe}`],
+  ];
+}
+
+/** One frame out for each unit in, without delay: see `LiveFfmpeg`. */
+function liveArgs({ input, stream, keepsTimes, maxFrame, output }: {
+  readonly input: readonly string[];
+  /** ffmpeg's name of the stream that is decoded, such as `0:v:0`. */
+  readonly stream: string;
+  /** Whether the times of the input are kept; otherwise they begin at 0 and jumps are removed. */
+  readonly keepsTimes: boolean;
+  readonly maxFrame: Extent;
+  readonly output: string;
+}): string[] {
+  return [
+    ...["-nostdin", "-hide_banner", "-nostats", "-v", "info", "-threads", "1", ...input],
+    ...["-map", stream, "-an", "-sn", "-dn", "-map_metadata", "-1", "-map_chapters", "-1"],
+    ...["-threads", "1", "-filter_threads", "1", ...(keepsTimes ? ["-copyts"] : [])],
+    ...["-fps_mode", "passthrough", "-enc_time_base", "-1", "-vf", liveScale(maxFrame)],
+    ...["-c:v", "rawvideo", "-flush_packets", "1", "-f", "nut", "-write_index", "0", "-y", output],
+  ];
+}
+
+/** Longer edges are scaled down: the limit of `LumaReducer`. */
+const EDGE_MAX = 8192;
+
+/**
+ * Passes frames of up to `width * height` pixels unchanged, whatever their shape, and scales larger ones down. Both ranges are
+ * declared as full, so that the scaler does not stretch samples. See docs/frames.md#signals. If the size changes within one
+ * stream, ffmpeg itself scales to the first size.
+ */
+function liveScale({ width, height }: Extent): string {
+  const share = `min(1,min(sqrt(${width * height}/(iw*ih)),${EDGE_MAX}/max(iw,ih)))`;
+  const edge = (name: string) => `if(lt(${share},1),max(2,2*trunc(${name}*${share}/2)),${name})`;
+  const size = `w='${edge("iw")}':h='${edge("ih")}'`;
+  return `scale=${size}:flags=area:in_range=full:out_range=full,format=yuv420p`;
+}
+
+/** JPEG is full range, most video is not. The size does not change, so the fastest method of the scaler is exact. */
+function jpegArgs({ width, height, isFullRange }: JobOf<"encode_jpegs">, { input, output }: Ends): string[] {
+  const range = `scale=in_range=${isFullRange ? "full" : "limited"}:out_range=full:flags=neighbor`;
+  return [
+    ...["-nostdin", "-v", "error", "-threads", "1", "-probesize", "32"],
+    ...["-f", "rawvideo", "-pixel_format", "yuv420p", "-video_size", `${width}x${height}`, "-i", input],
+    ...["-map", "0:v:0", "-threads", "1", "-filter_threads", "1", "-fps_mode", "passthrough"],
+    ...["-vf", `${range},format=yuvj420p,setsar=1`, "-c:v", "mjpeg"],
+    ...["-q:v", String(quantizerOf(LIMITS.live.jpegQuality)), "-huffman", "default", "-flags:v", "+bitexact"],
+    ...["-flush_packets", "1", "-f", "nut", "-write_index", "0", "-y", output],
+  ];
+}

@@ -1,0 +1,19 @@
+/** Runs the jobs of media code in the test's own isolate, through the standard streams: the broker without its checks. */
+
+import type { Tools } from "../../src/base/program_paths.ts";
+import { run, type RunningTool, start } from "../../src/media/process.ts";
+import { invocationOf } from "../../src/media/tools/templates.ts";
+import type { ToolRunner } from "../../src/media/tools/runner.ts";
+
+export function localRunner(tools: Tools): ToolRunner {
+  return {
+    run: (job, options) => {
+      const { program, args, limits } = invocationOf(job, tools);
+      return run(program, args, { ...options, limits });
+    },
+    start: (job, options): RunningTool => {
+      const { program, args, limits, hasStdin, hasStdout } = invocationOf(job, tools);
+      return start(program, args, { ...options, limits, hasStdin, hasStdout });
+    },
+  };
+}

@@ -1,0 +1,26 @@
+/** A broker and its client in one isolate, for tests that open a service or live Workers without a sandbox. */
+
+import { quietLog } from "../../src/base/log.ts";
+import type { Tools } from "../../src/base/program_paths.ts";
+import { realWorld } from "../../src/base/world.ts";
+import { Broker } from "../../src/media/tools/broker.ts";
+import { BrokerClient } from "../../src/media/tools/broker_client.ts";
+import type { JobPlaces } from "../../src/media/tools/job_paths.ts";
+
+export class TestBroker implements AsyncDisposable {
+  readonly client: BrokerClient;
+  readonly #broker: Broker;
+
+  constructor(tools: Tools, places: JobPlaces) {
+    const world = realWorld(quietLog());
+    const { port1, port2 } = new MessageChannel();
+    this.#broker = new Broker({ tools, places, world });
+    this.#broker.serve(port1);
+    this.client = new BrokerClient({ port: port2, tempDir: places.tempDir, world });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#broker[Symbol.asyncDispose]();
+    this.client[Symbol.dispose]();
+  }
+}
