@@ -49,6 +49,8 @@ export const TOUCHES: readonly {
     pattern:
       /\bDeno\.(create|writeFile|writeTextFile|rename|truncate|copyFile|symlink|link|chmod|chown|utime|makeTempFile)(Sync)?\b|\bDeno\.open(Sync)?\([^;]*\b(append|create|createNew|truncate): true|"node:fs(\/promises)?"/,
     rooms: ["store"],
+    // Makes the empty file into which a program writes a clip, so that the program can be given that one file only.
+    files: ["media/tools/broker.ts"],
   },
   {
     // The named pipes through which frames arrive live in a folder that media makes and removes; the composition makes the

@@ -6,7 +6,7 @@ import { type Outcome, run, start } from "../process.ts";
 import { type BrokerAnswer, type BrokerOrder, brokerOrder } from "./broker_messages.ts";
 import type { ToolJob } from "./job.ts";
 import { checkedJob, checkSocket, type JobPlaces, JobRefused } from "./job_paths.ts";
-import { type Ends, endsOf, invocationOf } from "./templates.ts";
+import { type Ends, endsOf, invocationOf, socketEnds } from "./templates.ts";
 
 export interface BrokerOptions {
   readonly tools: Tools;
@@ -180,6 +180,7 @@ class Connection {
     using _place = this.#options.admit();
     if (order.type === "run") {
       const job = await checkedJob(order.job, places);
+      if (job.kind === "encode_clip" || job.kind === "copy_clip") await makeFile(job.file);
       const { program, args, limits } = invocationOf(job, tools);
       const { deadlineMs, maxStdoutBytes, input } = order;
       const bounds = { world, signal, deadlineMs, maxStdoutBytes, maxStderrBytes, limits };
@@ -204,7 +205,7 @@ class Connection {
       throw new JobRefused(`a ${job.kind} has other sockets`);
     }
     for (const path of [input, output]) if (path !== null) await checkSocket(path, this.#options.places);
-    return { input: `unix:${input}`, output: `unix:${output}` };
+    return socketEnds(input, output);
   }
 
   #refuse(id: number, message: string): void {
@@ -216,6 +217,12 @@ class Connection {
     const moved = answer.type === "done" ? [answer.outcome.stdout.buffer as ArrayBuffer] : [];
     this.#port.postMessage(answer, moved);
   }
+}
+
+/** Makes an empty file for a program to write into, at a path where nothing is. */
+async function makeFile(path: string): Promise<void> {
+  const file = await Deno.open(path, { write: true, createNew: true, mode: 0o600 });
+  file.close();
 }
 
 /** Of an order that may have any form. */

@@ -1,11 +1,12 @@
 /** TABLE of the programs that run: for each kind of job the program, its arguments and its limits. */
 
+import { dirname } from "node:path";
 import type { Tools } from "../../base/program_paths.ts";
 import type { Extent } from "../../model/frames/coordinates.ts";
 import { LIMITS } from "../../model/limits.ts";
 import { SIDECAR_SAMPLE_RATE_HZ } from "../../model/sidecars/wav.ts";
 import { VIDEO_CLOCK_HZ } from "../formats/clock.ts";
-import { inputOptions, inputUrl, probeOptions } from "../input.ts";
+import { inputOptions, inputUrl, type MediaInput, probeOptions } from "../input.ts";
 import type { ResourceLimits } from "../process.ts";
 import { type FrameSelection, inputArgs, jpegOutput, planeOutput } from "../recorded/decode_args.ts";
 import { quantizerOf, selectText } from "../recorded/frame_choice.ts";
@@ -13,13 +14,26 @@ import { processors, SESSION_CPU_SECONDS, toolLimits, type ToolWork } from "../t
 import { audioGraph, CONTAINER_TIMES, seconds, seekArgs, videoGraph } from "../windows/window_filters.ts";
 import type { ChosenFrames, JobOf, RunJob, StreamJob, ToolJob } from "./job.ts";
 
-/** One program to start. */
+/** One program to start. Everything that the program needs of the machine is here: what starts it can take the rest away. */
 export interface Invocation {
   readonly program: string;
   readonly args: readonly string[];
   readonly limits: ResourceLimits;
+  readonly touches: Touches;
   readonly hasStdin: boolean;
   readonly hasStdout: boolean;
+}
+
+/** What a program opens, besides itself, its libraries and its standard streams. All paths are real paths. */
+export interface Touches {
+  /** The files that it reads. */
+  readonly reads: readonly string[];
+  /** The files, pipes and sockets into which it writes; a socket is read from as well. Each exists before the start. */
+  readonly writes: readonly string[];
+  /** The folder in which it makes a new pipe; null for all programs but mkfifo. */
+  readonly makesIn: string | null;
+  /** Whether it connects to a relay on loopback. */
+  readonly usesLoopback: boolean;
 }
 
 /** Where ffmpeg reads the input of a job and writes its output, as it names it. */
@@ -56,9 +70,50 @@ export function invocationOf(job: ToolJob, tools: Tools, ends: Ends = STANDARD_E
     program: job.kind === "make_pipe" ? tools.mkfifo : job.kind === "probe" ? tools.ffprobe : tools.ffmpeg,
     args: argsOf(job, ends),
     limits: toolLimits(work, { prlimit: tools.prlimit, cpuSeconds, fileBytes }),
+    touches: touchesOf(job, ends),
     hasStdin: hasInput && ends === STANDARD_ENDS,
     hasStdout: hasOutput && ends === STANDARD_ENDS,
   };
+}
+
+const SOCKET = "unix:";
+
+/** The ends of a job whose input and output are sockets. */
+export function socketEnds(input: string | null, output: string | null): Ends {
+  return { input: `${SOCKET}${input}`, output: `${SOCKET}${output}` };
+}
+
+function touchesOf(job: ToolJob, ends: Ends): Touches {
+  const { hasInput, hasOutput } = endsOf(job);
+  const used = [...(hasInput ? [ends.input] : []), ...(hasOutput ? [ends.output] : [])];
+  const sockets = used.filter((end) => end.startsWith(SOCKET)).map((end) => end.slice(SOCKET.length));
+  const input = inputOf(job);
+  return {
+    reads: input?.path ? [input.path] : [],
+    writes: [...sockets, ...filesOf(job)],
+    makesIn: job.kind === "make_pipe" ? dirname(job.path) : null,
+    usesLoopback: input !== null && input.path === null,
+  };
+}
+
+function inputOf(job: ToolJob): MediaInput | null {
+  if (job.kind === "decode") return job.subject.input;
+  return "input" in job ? job.input : null;
+}
+
+/** The pipes and files that a job writes into. */
+function filesOf(job: ToolJob): string[] {
+  switch (job.kind) {
+    case "decode":
+      return [job.planes.pipe];
+    case "live_pull":
+      return job.soundPipe === null ? [] : [job.soundPipe];
+    case "encode_clip":
+    case "copy_clip":
+      return [job.file];
+    default:
+      return [];
+  }
 }
 
 interface Bounds {
