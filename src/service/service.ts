@@ -8,6 +8,7 @@ import { Follower } from "../flow/events/follower.ts";
 import { Feedback } from "../flow/feedback.ts";
 import { RunWork } from "../flow/runs/run_work.ts";
 import { Sources } from "../flow/sources.ts";
+import type { LookAtConnections } from "../http/connections.ts";
 import { SSE_WIRE } from "../http/sse.ts";
 import type { LiveWorkers } from "../live/worker_pool.ts";
 import type { BrokerClient } from "../media/tools/broker_client.ts";
@@ -37,6 +38,8 @@ export interface ServiceOptions {
   /** The zone of live sessions that bring none of their own; none when absent. */
   readonly restrictedZone?: RestrictedZone | null;
   readonly world: World;
+  /** Looks at the system's list of connections; absent where nobody can. */
+  readonly lookAtConnections?: LookAtConnections;
   /** For tests: where live sessions run; Workers of this process when absent. */
   readonly liveWorkers?: LiveWorkers;
   /** For tests: how outbound connections find and trust their peers. */
@@ -104,7 +107,14 @@ export async function openService(options: ServiceOptions): Promise<Service> {
     world,
     metrics,
   });
-  const http = openHttp(opening, { config, useCases, world, synced: () => timeline.synced() });
+  const http = openHttp(opening, {
+    config,
+    useCases,
+    world,
+    synced: () => timeline.synced(),
+    metrics,
+    lookAtConnections: options.lookAtConnections,
+  });
 
   // Disposed before the server, in the opposite order:
   opening.use(models.inference); // the server would wait for the calls that belong to no run

@@ -7,6 +7,7 @@ import { quietLog } from "../../src/base/log.ts";
 import { realWorld } from "../../src/base/world.ts";
 import { Broker } from "../../src/media/tools/broker.ts";
 import {
+  answerAboutConnections,
   permissionsOf,
   type ServiceNotice,
   type ServiceOrder,
@@ -49,7 +50,10 @@ export class SandboxedHost {
       name: "service",
       deno: { permissions: this.#permissions },
     });
-    this.#worker.onmessage = ({ data }: MessageEvent<ServiceNotice>) => this.#answered.resolve(data);
+    answerAboutConnections(this.#worker);
+    this.#worker.onmessage = ({ data }: MessageEvent<ServiceNotice>) => {
+      if (data.type !== "look-at-connections") this.#answered.resolve(data);
+    };
     this.#worker.onerror = (event) => {
       event.preventDefault();
       this.#answered.resolve({ type: "failed", message: event.message });
