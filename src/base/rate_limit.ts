@@ -4,8 +4,11 @@ import { Refusal } from "./refusal.ts";
 
 /** 429, with the number of whole seconds after which a request can succeed. */
 export class RateLimited extends Refusal {
-  constructor(readonly retryAfterSeconds: number) {
-    super("rate_limited", "Cannot serve this request now as the limit of requests a second is reached");
+  constructor(
+    readonly retryAfterSeconds: number,
+    message = "Cannot serve this request now as the limit of requests a second is reached",
+  ) {
+    super("rate_limited", message);
   }
 }
 

@@ -1,6 +1,6 @@
 /** Builds every long-lived object once, in reading order on one disposal stack, and closes them in the opposite order. */
 
-import type { Config } from "../base/config.ts";
+import { type Config, hasSeveralPrincipals } from "../base/config.ts";
 import { Metrics } from "../base/metrics.ts";
 import type { Places } from "../base/program_paths.ts";
 import type { World } from "../base/world.ts";
@@ -66,16 +66,17 @@ export async function openService(options: ServiceOptions): Promise<Service> {
 
   const store = await openStore(opening, { places, walSync: config.walSync, world, metrics });
   const { timeline } = store;
+  const isShared = hasSeveralPrincipals(config);
   const feedback = new Feedback(timeline);
   opening.use(feedback.observe());
   const media = await openMedia(opening, { runner: broker, tempDir, world, metrics });
   const work = new RunWork();
   opening.defer(() => work.endAll()); // work of requests that came while the server closed
   const local = { ingestRoots, uploadRoot };
-  const sources = opening.use(new Sources({ world, local, tempDir, toggles: config, outbound }));
+  const sources = opening.use(new Sources({ world, local, tempDir, toggles: config, outbound, isShared }));
   const models = openModels(opening, { config, backends, outbound, world, metrics });
   const follower = new Follower({ timeline, world, metrics, wire: SSE_WIRE });
-  const webhooks = openWebhooks(opening, { config, timeline, dataDir, outbound, world, metrics });
+  const webhooks = openWebhooks(opening, { config, timeline, dataDir, outbound, isShared, world, metrics });
   const live = await openLive(opening, {
     config,
     broker,
@@ -88,6 +89,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
     backends,
     sources,
     work,
+    isShared,
     world,
     metrics,
   });
@@ -104,6 +106,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
     live,
     sources,
     work,
+    isShared,
     world,
     metrics,
   });

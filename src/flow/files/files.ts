@@ -18,19 +18,23 @@ export interface FilesOptions {
   readonly uploads: Uploads;
   readonly decoder: Pick<Decoder, "probe">;
   readonly sources: Omit<SourcePolicy, "principalKey">;
+  /** Whether the service has several principals. */
+  readonly isShared: boolean;
 }
 
 export class Files implements Disposable {
   readonly #options: FilesOptions;
-  readonly #receiving = new PermitQueue({
-    limit: LIMITS.upload.concurrentMax,
-    waiterLimit: LIMITS.upload.waitingMax,
-    what: "uploads",
-    refusal: "storage_unavailable",
-  });
+  readonly #receiving: PermitQueue;
 
   constructor(options: FilesOptions) {
     this.#options = options;
+    this.#receiving = new PermitQueue({
+      limit: LIMITS.upload.concurrentMax,
+      waiterLimit: LIMITS.upload.waitingMax,
+      what: "uploads",
+      refusal: "storage_unavailable",
+      isShared: options.isShared,
+    });
   }
 
   /**
@@ -39,9 +43,10 @@ export class Files implements Disposable {
    * Errors: 422 `file`, 503 `storage_unavailable`, and every error of reading `content`.
    */
   async upload(caller: Caller, filename: string, content: AsyncIterable<Uint8Array>): Promise<string> {
-    const { signal } = caller;
-    const name = uploadName(await ownerPrefix(caller.principalKey), filename);
+    const { principalKey, signal } = caller;
+    const name = uploadName(await ownerPrefix(principalKey), filename);
     using _turn = await this.#receiving.acquire({
+      principalKey,
       signal,
       within: { world: this.#options.world, timeoutMs: LIMITS.upload.waitMs },
     });

@@ -83,7 +83,7 @@ export class LiveSources {
       throw refuse.invalid("local_audio", "needs a source with sound, and this one has none");
     }
     const maxFrame = boundOf(reconnector.first.info.video!);
-    const reservation = opening.use(available(() => sessions.reserve(maxFrame, attach)));
+    const reservation = opening.use(available(() => sessions.reserve(caller.principalKey, maxFrame, attach)));
     const identity: SessionIdentity = {
       runId,
       sessionId: available(() => registry.newSessionId()),
