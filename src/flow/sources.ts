@@ -1,6 +1,6 @@
 /** Opens a `source_uri`, local or remote, as an input that ffmpeg can decode. See docs/api.md#sources. */
 
-import { PermitQueue } from "../base/permit_queue.ts";
+import { PermitQueue } from "../base/sharing/permit_queue.ts";
 import { Refusal } from "../base/refusal.ts";
 import type { World } from "../base/world.ts";
 import { fetchedInput, fileInput, hlsInput, type MediaInput, rtspInput } from "../media/input.ts";

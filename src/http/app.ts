@@ -2,7 +2,7 @@
 
 import { Hono, type HonoRequest } from "hono";
 import { getPath } from "hono/utils/url";
-import { PrincipalBuckets, TokenBucket } from "../base/rate_limit.ts";
+import { PrincipalBuckets, TokenBucket } from "../base/sharing/rate_limit.ts";
 import { Refusal, refuse } from "../base/refusal.ts";
 import type { World } from "../base/world.ts";
 import type { Caller } from "../flow/caller.ts";

@@ -69,12 +69,12 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   const isShared = hasSeveralPrincipals(config);
   const feedback = new Feedback(timeline);
   opening.use(feedback.observe());
-  const media = await openMedia(opening, { runner: broker, tempDir, world, metrics });
+  const media = await openMedia(opening, { runner: broker, tempDir, world, metrics, isShared });
   const work = new RunWork();
   opening.defer(() => work.endAll()); // work of requests that came while the server closed
   const local = { ingestRoots, uploadRoot };
   const sources = opening.use(new Sources({ world, local, tempDir, toggles: config, outbound, isShared }));
-  const models = openModels(opening, { config, backends, outbound, world, metrics });
+  const models = openModels(opening, { config, backends, outbound, isShared, world, metrics });
   const follower = new Follower({ timeline, world, metrics, wire: SSE_WIRE });
   const webhooks = openWebhooks(opening, { config, timeline, dataDir, outbound, isShared, world, metrics });
   const live = await openLive(opening, {

@@ -9,6 +9,9 @@ import { BOUNDARY, filePart, form } from "../support/http/multipart.ts";
 import { RawConnection } from "../support/http/raw_http.ts";
 import { streamPath } from "../support/http/sse_client.ts";
 import { serveRaw } from "../support/http/tls_server.ts";
+import { childProcesses } from "../support/own_process.ts";
+import { held } from "../support/models/model_server.ts";
+import { ffmpeg, reasonOn, SAMPLED, startReason } from "../support/models/reason.ts";
 import { metric, offer, publish, startLive } from "../support/live/live.ts";
 import { CLIPS, KEY_A, KEY_B, newRun, startService, type TestService } from "../support/service.ts";
 import { until } from "../support/until.ts";
@@ -76,6 +79,47 @@ Deno.test("fetches that never end take three quarters of the permits, and anothe
   assert.equal(hanging, 12);
   await test.call("POST", `/v1/runs/${greedy}/stop`);
   for (const { status } of await Promise.all(flood)) assert.equal(status, 409);
+});
+
+Deno.test("long decodes of one principal leave a permit for another's short one", async () => {
+  await using test = await startService();
+  const long = join(test.mediaDir, "long.mp4");
+  await ffmpeg("-stream_loop", "60", "-i", join(CLIPS, "bbb120.mp4"), "-map", "0:v", "-c", "copy", long);
+  const decoders = () => childProcesses(join(test.dataDir, "..", "tmp")).length;
+  const greedy = await newRun(test);
+  const source = { source_uri: long, max_frames: 500_000 };
+  let answered = 0;
+  const flood = Array.from({ length: 3 * navigator.hardwareConcurrency }, async () => {
+    const { status } = await test.call("POST", `/v1/runs/${greedy}/ingest`, source);
+    answered++;
+    return status;
+  });
+  await until("the decoders run", () => decoders() >= navigator.hardwareConcurrency);
+  const body = { source_uri: join(CLIPS, "intel_bottle.mp4"), max_frames: 2 };
+  const answer = await test.call("POST", `/v1/runs/${await newRun(test, KEY_B)}/ingest`, body, KEY_B);
+  assert.equal(answer.status, 200, answer.text);
+  assert.equal(answered, 0);
+  await test.call("POST", `/v1/runs/${greedy}/stop`);
+  assert.deepEqual(new Set(await Promise.all(flood)), new Set([409]));
+});
+
+Deno.test("reasoning that waits for a model takes no permit from another principal", async () => {
+  const never = held();
+  await using at = await startReason({ answer: () => never.answer() });
+  const { test } = at;
+  const greedy = await newRun(test);
+  const body = { ...SAMPLED, semantic_timeout_ms: 60_000 };
+  let answered = 0;
+  const flood = Array.from({ length: 8 * navigator.hardwareConcurrency }, async () => {
+    await test.call("POST", `/v1/runs/${greedy}/reason`, body);
+    answered++;
+  });
+  await until("the model is asked", () => at.model.inFlight >= 4);
+  const { answer } = await reasonOn(test, { semantic_inference: false }, KEY_B);
+  assert.equal(answer.status, 200, answer.text);
+  assert.equal(answered, 0);
+  await test.call("POST", `/v1/runs/${greedy}/stop`);
+  await Promise.all(flood);
 });
 
 Deno.test("a principal has a limited number of event streams, and the others still get theirs", async () => {

@@ -1,7 +1,7 @@
 /** Follows runs as they grow: a client gets the events in the log first, then the new ones as they are appended. */
 
 import { utf8Length } from "../../base/bytes.ts";
-import { RateLimited } from "../../base/rate_limit.ts";
+import { RateLimited } from "../../base/sharing/rate_limit.ts";
 import type { Metrics } from "../../base/metrics.ts";
 import { TaskGroup } from "../../base/tasks.ts";
 import type { World } from "../../base/world.ts";

@@ -168,7 +168,7 @@ export class LiveSources {
     const { sources, decoder } = this.#options;
     await using opening = new AsyncDisposableStack();
     const source = opening.use(await sources.open(sourceUri, principalKey, signal));
-    const info = await source.explained(decoder.probe(source.input, signal));
+    const info = await source.explained(decoder.probe(source.input, signal, { principalKey }));
     if (!info.video) throw sourceFault("it has no video stream");
     const held = opening.move();
     return { input: source.input, info, [Symbol.asyncDispose]: () => held.disposeAsync() };

@@ -1,6 +1,6 @@
 /** The memory and threads that all live sessions may hold together: reserved before a session starts, or it never starts. */
 
-import { SharedBudget } from "../../base/fair_share.ts";
+import { SharedBudget } from "../../base/sharing/fair_share.ts";
 import type { Metrics } from "../../base/metrics.ts";
 import type { World } from "../../base/world.ts";
 import { liveMemoryBytes } from "../../media/live/live_decoder.ts";

@@ -1,6 +1,6 @@
 /** The live sessions of the process: which are open, which have ended lately, and how many more may start. */
 
-import { SharedBudget } from "../../base/fair_share.ts";
+import { SharedBudget } from "../../base/sharing/fair_share.ts";
 import { NEVER_ABORTED } from "../../base/wait.ts";
 import type { Metrics } from "../../base/metrics.ts";
 import type { World } from "../../base/world.ts";

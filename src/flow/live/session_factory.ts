@@ -148,7 +148,7 @@ export class LiveSessionFactory {
       journal,
       questions,
       notServed: notServed ?? "",
-      novelty: questions && novelty ? novelty.session() : null,
+      novelty: questions && novelty ? novelty.session(identity.principalKey) : null,
       prompt,
       outputSchema: policy && policy.outputSchema,
       metrics,

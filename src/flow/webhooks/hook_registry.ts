@@ -1,6 +1,6 @@
 /** The registered webhooks of the process, and a delivery worker for each: rebuilt at start, ended at close. */
 
-import { isWithinShare } from "../../base/fair_share.ts";
+import { isWithinShare } from "../../base/sharing/fair_share.ts";
 import type { Metrics } from "../../base/metrics.ts";
 import { refuse } from "../../base/refusal.ts";
 import { TaskGroup } from "../../base/tasks.ts";

@@ -1,8 +1,8 @@
 /** Bounded concurrency: a fixed number of permits, fair between principals, and a bounded queue for the rest. */
 
 import { isWithinShare } from "./fair_share.ts";
-import { Refusal, type RefusalKind } from "./refusal.ts";
-import { type Sleeper, timer } from "./wait.ts";
+import { Refusal, type RefusalKind } from "../refusal.ts";
+import { type Sleeper, timer } from "../wait.ts";
 
 export interface PermitQueueOptions {
   /** Permits that may be out at once; at least 1. */
@@ -19,7 +19,7 @@ export interface PermitQueueOptions {
 
 export interface AcquireOptions {
   /** The principal for whom the permit is; work of no principal has a share of its own. */
-  readonly principalKey?: string;
+  readonly principalKey?: string | undefined;
   /** When it aborts, the caller leaves the queue and `acquire` rejects with its reason. */
   readonly signal?: AbortSignal;
   /** The longest wait, by the clock of `world`; without it the wait ends with a permit, the signal or the closed queue. */
