@@ -60,14 +60,13 @@ export interface StartOrder {
 export function permissionsOf(
   { config, places }: Pick<Start, "config" | "places">,
 ): Deno.PermissionOptionsObject {
-  const { dataDir, uploadRoot, tempDir, ingestRoots, codeDirs } = places;
+  const { dataDir, uploadRoot, tempDir, socketDir, ingestRoots, codeDirs } = places;
+  const own = [...new Set([dataDir, uploadRoot, tempDir, socketDir])];
   return {
-    read: [dataDir, uploadRoot, tempDir, ...ingestRoots, ...codeDirs],
+    read: [...own, ...ingestRoots, ...codeDirs],
     // Sending to a Unix socket needs the permission to write to its path.
     write: [
-      dataDir,
-      uploadRoot,
-      tempDir,
+      ...own,
       ...(config.triggerLocalOutputSocket ? [config.triggerLocalOutputSocket] : []),
     ],
     run: false,

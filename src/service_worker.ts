@@ -28,7 +28,7 @@ async function start({ start, broker: port }: StartOrder): Promise<void> {
   const { config, places, labelMaps = null, backendFile } = start;
   try {
     const world = realWorld(openLog(config.logFilter));
-    const broker = new BrokerClient({ port, tempDir: places.tempDir, world });
+    const broker = new BrokerClient({ port, socketDir: places.socketDir, world });
     const opened = await openService({
       config,
       broker,

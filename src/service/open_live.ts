@@ -42,7 +42,7 @@ export interface Live {
 export interface LiveOptions {
   readonly config: Config;
   readonly broker: BrokerClient;
-  readonly places: Pick<Places, "tempDir" | "codeDirs">;
+  readonly places: Pick<Places, "tempDir" | "socketDir" | "codeDirs">;
   readonly restrictedZone: RestrictedZone | null;
   /** Workers of this process when absent. */
   readonly liveWorkers: LiveWorkers | undefined;
@@ -169,10 +169,10 @@ function openSessions(opening: AsyncDisposableStack, options: SessionsOptions): 
 const LIVE_WORKERS_MAX = 8;
 
 function openWorkers(
-  { broker, places: { tempDir, codeDirs }, decodes, world }: SessionsOptions,
+  { broker, places: { tempDir, socketDir, codeDirs }, decodes, world }: SessionsOptions,
 ): LiveWorkerPool {
   return new LiveWorkerPool({
-    start: { tempDir, decodes },
+    start: { tempDir, socketDir, decodes },
     connect: () => broker.connect(),
     readable: codeDirs,
     world,

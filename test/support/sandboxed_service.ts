@@ -28,6 +28,7 @@ export function placesIn(root: string, ingestRoots: readonly string[]): Places {
     dataDir: folder("data"),
     uploadRoot: folder("uploads"),
     tempDir: folder("tmp"),
+    socketDir: folder("tmp"),
     ingestRoots: [folder("media"), ...ingestRoots],
     codeDirs: CODE_DIRS,
   };

@@ -48,7 +48,7 @@ async function start({ start, broker: port }: StartOrder): Promise<Service> {
   const world = realWorld(quietLog());
   return await openService({
     ...{ config, places, labelMaps, world },
-    broker: new BrokerClient({ port, tempDir: places.tempDir, world }),
+    broker: new BrokerClient({ port, socketDir: places.socketDir, world }),
     backends: backendFile?.backends ?? [],
     restrictedZone: backendFile?.restrictedZone ?? null,
     lookAtConnections: connections.ask,
