@@ -10,6 +10,7 @@ export const ALONE: Readonly<Record<string, string>> = {
   "test/http/live/whip_browser_test.ts": "a browser sends in real time and needs a processor of its own",
   "test/http/live/live_source_test.ts":
     "its clock runs ten times as fast, and with it the deadlines of real programs",
+  "test/foreign": "publishers send in real time, and some tests keep the machine busy on purpose",
   "test/rtc/peer_test.ts": "losses, repairs and silence are measured in real time",
   "test/live/live_worker_test.ts": "sources are played in real time",
 };

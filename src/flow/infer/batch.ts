@@ -9,6 +9,7 @@ import { LIMITS } from "../../model/limits.ts";
 import type { Caller } from "../caller.ts";
 import { type CheckedRequest, checkedRequest } from "./checked_request.ts";
 import {
+  clientDisconnected,
   type DirectInference,
   type InferAnswer,
   ITEM_ERRORS,
@@ -79,7 +80,7 @@ export class InferBatch {
     try {
       return { index, ok: true, result: await this.#options.direct.answer(caller, request), error: null };
     } catch (error) {
-      caller.signal.throwIfAborted();
+      if (caller.signal.aborted) throw clientDisconnected();
       return { index, ok: false, result: null, error: this.#itemError(caller, error) };
     }
   }

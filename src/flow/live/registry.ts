@@ -1,6 +1,5 @@
 /** The live sessions of the process: which are open, which have ended lately, and how many more may start. */
 
-import { SharedBudget } from "../../base/sharing/fair_share.ts";
 import { NEVER_ABORTED } from "../../base/wait.ts";
 import type { Metrics } from "../../base/metrics.ts";
 import type { World } from "../../base/world.ts";
@@ -13,8 +12,6 @@ import { LiveRefused, type LiveSession } from "./session.ts";
 
 export interface LiveRegistryOptions {
   readonly work: RunWork;
-  /** Whether the service has several principals. */
-  readonly isShared: boolean;
   readonly metrics: Metrics;
   readonly world: World;
 }
@@ -54,12 +51,11 @@ export class LiveRegistry implements OpenSessions {
   /** In the order in which they ended. */
   readonly #ended = new Map<string, EndedSession>();
   readonly #closing = new AbortController();
-  readonly #slots: SharedBudget;
+  #slotsTaken = 0;
   #generations = 0;
 
   constructor(options: LiveRegistryOptions) {
     this.#options = options;
-    this.#slots = new SharedBudget({ limit: LIMITS.whip.sessionsMax, isShared: options.isShared });
     options.metrics.observeValue("service_pipeline_generations_active", () => this.#sessions.size);
   }
 
@@ -73,17 +69,14 @@ export class LiveRegistry implements OpenSessions {
     return ++this.#generations;
   }
 
-  /** Throws LiveRefused (503) where all slots or the principal's share of them are taken, or the service is closing. */
-  takeSlot(principalKey: string): Disposable {
+  /** Throws LiveRefused (503) where all slots are taken, or the service is closing. */
+  takeSlot(): Disposable {
     if (this.#closing.signal.aborted) throw new LiveRefused(503, "the service is closing");
-    const fault = this.#slots.faultOf(principalKey, 1);
-    if (fault === "exhausted") {
-      throw new LiveRefused(503, `the limit of ${this.#slots.limit} live sessions is reached`);
+    if (this.#slotsTaken >= LIMITS.whip.sessionsMax) {
+      throw new LiveRefused(503, `the limit of ${LIMITS.whip.sessionsMax} live sessions is reached`);
     }
-    if (fault !== null) {
-      throw new LiveRefused(503, "the live sessions that are left are kept for other callers");
-    }
-    return this.#slots.take(principalKey, 1);
+    this.#slotsTaken++;
+    return { [Symbol.dispose]: () => void this.#slotsTaken-- };
   }
 
   /** A random id. Throws LiveRefused (503) where it collides with the id of a known session. */

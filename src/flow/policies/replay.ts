@@ -177,9 +177,8 @@ export class PolicyReplay {
     signal: AbortSignal,
   ): Promise<{ decoded: DecodedSignals; plan: SamplingPlan }> {
     const { decoder, sources } = this.#options;
-    const { principalKey } = caller;
-    await using source = await sources.open(ingested.source_uri, principalKey, signal);
-    const info = await source.explained(decoder.probe(source.input, signal, { principalKey }));
+    await using source = await sources.open(ingested.source_uri, caller.principalKey, signal);
+    const info = await source.explained(decoder.probe(source.input, signal));
     const asIngested = {
       policy: ingested.sampling_policy,
       fixedFps: ingested.sample_fps,
@@ -187,7 +186,6 @@ export class PolicyReplay {
     };
     const plan = planSampling(asIngested, info.video?.averageFps ?? null, "ingest");
     const decoded = await source.explained(decoder.decodeSignals({
-      principalKey,
       input: source.input,
       info,
       plan,

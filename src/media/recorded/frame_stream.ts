@@ -22,8 +22,6 @@ import { RowQueue } from "./row_queue.ts";
 import type { RowBatch } from "./stream_order.ts";
 
 export interface FrameStreamRequest {
-  /** For whom the source is decoded; see `PermitQueue`. */
-  readonly principalKey?: string | undefined;
   readonly input: MediaInput;
   readonly info: MediaInfo;
   readonly plan: SamplingPlan;

@@ -12,7 +12,7 @@ import { endsOf } from "./templates.ts";
 export interface BrokerClientOptions {
   readonly port: MessagePort;
   /** For the sockets; they are removed as soon as they are connected. */
-  readonly socketDir: string;
+  readonly tempDir: string;
   readonly world: Pick<World, "randomBytes">;
 }
 
@@ -121,8 +121,8 @@ export class BrokerClient implements ToolRunner, Disposable {
   }
 
   #listen(): Socket {
-    const { socketDir, world } = this.#options;
-    return new Socket(join(socketDir, socketName(world.randomBytes(8))));
+    const { tempDir, world } = this.#options;
+    return new Socket(join(tempDir, socketName(world.randomBytes(8))));
   }
 }
 

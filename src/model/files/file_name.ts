@@ -13,7 +13,7 @@ import { VIDEO_FILE_RULE, videoTypeOf } from "./media_type.ts";
  *     uploadName("public__", "動画 (1).mp4") // "public__動画 _1_.mp4"
  */
 export function uploadName(ownerPrefix: string, given: string): string {
-  const name = given.normalize("NFC")
+  const name = percentDecoded(given).normalize("NFC")
     .replace(KEPT_OR_NOT, (_all, kept?: string) => kept ?? "_")
     .replace(/\.{2,}/g, ".");
   if (videoTypeOf(name) === undefined) throw refuse.invalid("file", VIDEO_FILE_RULE);
@@ -24,6 +24,21 @@ export function uploadName(ownerPrefix: string, given: string): string {
     );
   }
   return ownerPrefix + name;
+}
+
+/**
+ * Some clients percent-encode names in a form, as RFC 7578 (section 2) has it, and nothing says which. So a name that is
+ * written as an encoder would write it is decoded, and any other is as it is meant: `%2e` and `50% of it` are no code.
+ */
+function percentDecoded(given: string): string {
+  try {
+    const decoded = decodeURIComponent(given);
+    // Encoders differ in these characters only.
+    const written = given.replace(/%(21|27|28|29|2A)/g, decodeURIComponent);
+    return written === encodeURIComponent(decoded) ? decoded : given;
+  } catch {
+    return given;
+  }
 }
 
 /** A letter with the marks on it, as many scripts write their vowels; a digit, a space, `.`, `_`, `-`; or one other character. */

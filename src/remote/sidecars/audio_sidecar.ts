@@ -1,6 +1,6 @@
 /** Calls of the audio sidecar: it analyzes a window of audio, or turns a text into speech. */
 
-import { PermitQueue } from "../../base/sharing/permit_queue.ts";
+import { PermitQueue } from "../../base/permit_queue.ts";
 import type { Log } from "../../base/log.ts";
 import type { Metrics } from "../../base/metrics.ts";
 import { Refusal } from "../../base/refusal.ts";
@@ -30,8 +30,6 @@ import { BackOff } from "./back_off.ts";
 import { Deadline, OutOfTime } from "../../base/wait.ts";
 
 export interface AudioSidecarOptions {
-  /** Whether the service has several principals; false unless given. */
-  readonly isShared?: boolean;
   /** SERVICE_AUDIO_SIDECAR_ADDR. */
   readonly address: Address;
   readonly world: World;
@@ -39,8 +37,6 @@ export interface AudioSidecarOptions {
 }
 
 export interface AnalyzeCall {
-  /** For whom; see `PermitQueue`. */
-  readonly principalKey?: string | undefined;
   /** Mono 16-bit PCM of at most 4 MiB. */
   readonly wav: Uint8Array;
   readonly profile: AudioProfile;
@@ -57,8 +53,6 @@ export interface AnalyzeCall {
 }
 
 export interface SynthesizeCall {
-  /** For whom; see `PermitQueue`. */
-  readonly principalKey?: string | undefined;
   /** At most 16 KiB of UTF-8. */
   readonly text: string;
   readonly timeoutMs: number;
@@ -99,7 +93,12 @@ export class AudioSidecar implements Disposable {
   readonly #world: World;
   readonly #metrics: Metrics;
   readonly #log: Log;
-  readonly #permits: PermitQueue;
+  readonly #permits = new PermitQueue({
+    limit: CONNECTIONS_MAX,
+    waiterLimit: AUDIO_WAITERS_MAX,
+    what: "calls to the audio sidecar",
+    refusal: "audio_sidecar_unavailable",
+  });
   /** Every open connection. */
   readonly #connections = new Set<AudioConnection>();
   /** The unused ones of them, the most recently used last. */
@@ -107,14 +106,7 @@ export class AudioSidecar implements Disposable {
   readonly #backOff = new BackOff();
   #isClosed = false;
 
-  constructor({ address, world, metrics, isShared = false }: AudioSidecarOptions) {
-    this.#permits = new PermitQueue({
-      limit: CONNECTIONS_MAX,
-      waiterLimit: AUDIO_WAITERS_MAX,
-      what: "calls to the audio sidecar",
-      refusal: "audio_sidecar_unavailable",
-      isShared,
-    });
+  constructor({ address, world, metrics }: AudioSidecarOptions) {
     this.#address = address;
     this.#world = world;
     this.#metrics = metrics;
@@ -177,14 +169,14 @@ export class AudioSidecar implements Disposable {
   /** One request and its answer, decoded by `read`, within the timeout of the call. */
   async #call<T>(
     request: readonly Uint8Array[],
-    { principalKey, timeoutMs, signal }: Pick<SynthesizeCall, "principalKey" | "timeoutMs" | "signal">,
+    { timeoutMs, signal }: { readonly timeoutMs: number; readonly signal: AbortSignal },
     read: (response: AudioResponse) => T,
   ): Promise<T> {
     signal.throwIfAborted();
     using deadline = new Deadline(this.#world, timeoutMs, signal);
     let askedMs = Infinity;
     try {
-      using _permit = await this.#permits.acquire({ principalKey, signal: deadline.signal });
+      using _permit = await this.#permits.acquire({ signal: deadline.signal });
       this.#refuseDuringBackOff();
       askedMs = this.#world.monotonicMs();
       return await this.#exchange(request, read, deadline.signal);

@@ -457,6 +457,22 @@ Deno.test("whatever an RTSP server answers, ffmpeg connects to nothing but the t
     const reason = await refused(test, await newRun(test), `rtsp://media.test:${server.port}/camera`);
     assert.match(reason, invalid, JSON.stringify(line));
   }
+  const answers: readonly (readonly [string, string, RegExp])[] = [
+    ["SETUP", "RTSP/1.0 461 Unsupported transport\r\n", /UDP only/],
+    ["DESCRIBE", "RTSP/1.0 401 Unauthorized\r\n", /asks for a user name and a password/],
+    ["DESCRIBE", "RTSP/1.0 404 Not Found\r\n", /does not give it out/],
+  ];
+  for (const [method, line, expected] of answers) {
+    await using server = serveRtsp(stream, {
+      statusLines: { [method]: line },
+      extraHeaders: "WWW-Authenticate: Basic realm=a\r\n",
+    });
+    assert.match(
+      await refused(test, await newRun(test), `rtsp://media.test:${server.port}/camera`),
+      expected,
+      line,
+    );
+  }
   // Addresses of other hosts in the headers and in the description are names for the same connection.
   const named = [
     { extraHeaders: `Content-Base: ${elsewhere}/\r\n${location}` },
