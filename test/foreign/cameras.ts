@@ -88,36 +88,31 @@ Deno.test(
 );
 
 Deno.test(
-  "a camera with a password is seen with it, refused without it, and it is nowhere to be read",
+  "a camera with a password is refused with the reason, and nothing repeats a password",
   LONG_TEST,
   async () => {
     await using service = await startForeignService();
     await using camera = new ForeignProgram("rtsp_camera");
-    const { port } = await camera.order("serve", {
-      sound: "none",
-      user: "viewer",
-      password: "sesame-open-77",
-    });
+    const password = "sesame-open-77";
+    const { port } = await camera.order("serve", { sound: "none", user: "viewer", password });
     const runId = await newRun(service);
-    const watch = (userinfo: string) =>
-      service.call("POST", `/v1/runs/${runId}/live`, {
+    const refusals = [["", /asks for a user name and a password/], [
+      `viewer:${password}@`,
+      /must not contain/,
+    ]] as const;
+    for (const [userinfo, reason] of refusals) {
+      const refused = await service.call("POST", `/v1/runs/${runId}/live`, {
         source_uri: `rtsp://${userinfo}127.0.0.1:${port}/dock`,
       });
-    for (const userinfo of ["", "viewer:wrong-word-77@"]) {
-      const refused = await watch(userinfo);
       assert.deepEqual(
         [refused.status, refused.json.error.details[0].field],
         [422, "source_uri"],
         refused.text,
       );
-      assert.ok(!refused.text.includes("wrong-word-77"), refused.text);
+      assert.match(refused.json.error.message, reason);
+      assert.ok(!refused.text.includes(password), refused.text);
     }
-    const opened = await watch("viewer:sesame-open-77@");
-    assert.equal(opened.status, 200, opened.text);
-    await until("a picture is described", async () => kindsOf(await service.events(runId)).includes("vlm"));
-    assert.equal((await service.call("DELETE", `/v1/runs/${runId}/live`)).status, 200);
-    const events = JSON.stringify(await service.events(runId));
-    assert.ok(!`${opened.text}${events}`.includes("sesame-open-77"), "the password can be read");
+    assert.deepEqual(kindsOf(await service.events(runId)), ["run_created"]);
   },
 );
 

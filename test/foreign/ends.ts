@@ -102,7 +102,10 @@ for (const name of PUBLISHERS) {
       const closed = await publish(client, service);
       await untilDescribed(service, closed.run_id);
       await client.order("close");
-      assert.match(endOf(await service.terminal(closed.run_id)), /^run_failed peer_(closed|disconnected)$/);
+      assert.match(
+        endOf(await service.terminal(closed.run_id)),
+        /^run_failed (peer_closed|peer_disconnected|media_idle)$/,
+      );
       const deleted = await publish(client, service);
       await untilDescribed(service, deleted.run_id);
       assert.equal((await client.order("delete")).status, 200);

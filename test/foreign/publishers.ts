@@ -49,8 +49,10 @@ for (const isBusy of [false, true]) {
       assert.equal(state, "connected");
       assert.equal(trickled.length > 0, trickle);
       assert.deepEqual(new Set(trickled), new Set(trickle ? [204] : []));
-      const run = await service.call("GET", `/v1/runs/${runId}`);
-      assert.equal(run.json.status, "processing");
+      await until(
+        "the run is under way",
+        async () => (await service.call("GET", `/v1/runs/${runId}`)).json.status === "processing",
+      );
 
       let events: StoredEvent[] = [];
       await until("the pictures of some seconds are stored", async () => {
