@@ -75,8 +75,14 @@ export function backendsOfVariables(
   const backends = rows.flatMap(({ kind, baseUrl, apiKey }, index): BackendSettings[] => {
     if (baseUrl === undefined) return [];
     const name = `SERVICE_${kind.toUpperCase()}`;
-    if (endsInVersion(baseUrl)) faults.push(`${name}_BASE_URL ${VERSION_RULE}`);
-    if (apiKey !== null && !isToken(apiKey)) faults.push(`${name}_API_KEY ${TOKEN_RULE}`);
+    if (endsInVersion(baseUrl)) {
+      faults.push(`${name}_BASE_URL ${VERSION_RULE}; set ${name}_BASE_URL=${baseUrl.replace(/\/v1$/i, "")}`);
+    }
+    if (apiKey !== null && !isToken(apiKey)) {
+      faults.push(
+        `${name}_API_KEY ${TOKEN_RULE}; set it to the key alone, or remove it for a server without keys`,
+      );
+    }
     const common = { type: "openai_compat", name: kind, model: null, upstreamModel: null } as const;
     return [{ ...common, kind, baseUrl, apiKey, priority: index + 1 }];
   });

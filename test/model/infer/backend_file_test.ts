@@ -262,7 +262,11 @@ Deno.test("the URL variables stand for two backends, and without them the file d
         sglangBaseUrl: "http://two",
       }),
     (error: BackendFaults) =>
-      error.faults.length === 2 && /^SERVICE_VLLM_BASE_URL must not end/.test(error.faults[0]!) &&
-      /^SERVICE_VLLM_API_KEY must be/.test(error.faults[1]!) && !/s3cret/.test(error.message),
+      error.faults.length === 2 &&
+      /^SERVICE_VLLM_BASE_URL must not end.*; set SERVICE_VLLM_BASE_URL=http:\/\/one$/.test(
+        error.faults[0]!,
+      ) &&
+      /^SERVICE_VLLM_API_KEY must be.*; set it to the key alone, or remove it/.test(error.faults[1]!) &&
+      !/s3cret/.test(error.message),
   );
 });
