@@ -51,6 +51,7 @@ Deno.test("in open mode pages of others and names of others are refused before a
     {},
     { origin: `http://${host}`, "sec-fetch-site": "same-origin" },
     { "sec-fetch-site": "none" },
+    // A listed origin is by nature another site.
     { origin: "https://console.example", "sec-fetch-site": "cross-site" },
     { host: `localhost:${port}`, origin: `http://localhost:${port}` },
     { host: `[::1]:${port}` },
