@@ -20,7 +20,8 @@ import { type LabelMaps, parseLabelMaps } from "./model/frames/label_map.ts";
 /** Where earlier versions kept uploads, under the system's temporary folder. See docs/deployment.md#upload-root. */
 const FORMER_UPLOAD_ROOT = "service-uploads";
 
-const TEMP_DIR_BYTES_MAX = SOCKET_PATH_BYTES_MAX - SOCKET_NAME_BYTES;
+const SOCKET_DIR_BYTES_MAX = SOCKET_PATH_BYTES_MAX - SOCKET_NAME_BYTES;
+const SOCKET_DIR_PREFIX = "service-sockets-";
 /** A secret is a line of text; a longer file was named by mistake. */
 const SECRET_BYTES_MAX = 64 * 1024;
 
@@ -103,18 +104,11 @@ export function preparePlaces(
   const hasDataDir = config.dataDir !== undefined;
   const dataDir = hasDataDir ? owned("SERVICE_DATA_DIR", resolve(config.dataDir)) : "";
   const tempDir = hasDataDir ? owned("SERVICE_DATA_DIR", join(dataDir, "tmp")) : "";
-  // Programs are fed and read through sockets there, and the system bounds the path of a socket.
-  if (utf8Length(tempDir) > TEMP_DIR_BYTES_MAX) {
-    const most = TEMP_DIR_BYTES_MAX - "/tmp".length;
-    faults.push(
-      `SERVICE_DATA_DIR must have a real path of at most ${most} bytes, got ${JSON.stringify(dataDir)}; ` +
-        "set it to a folder with a shorter path",
-    );
-  }
   return {
     dataDir,
     uploadRoot: hasDataDir ? uploadRoot() : "",
     tempDir,
+    socketDir: socketDir(tempDir),
     ingestRoots: (config.ingestFileRoots ?? []).map(ingestRoot),
     codeDirs: [here, join(here, "..", "wasm")],
   };
@@ -131,6 +125,26 @@ export function preparePlaces(
       );
       return path;
     }
+  }
+
+  /** The system bounds the path of a socket. */
+  function socketDir(tempDir: string): string {
+    const isShort = (path: string) => utf8Length(path) <= SOCKET_DIR_BYTES_MAX;
+    if (isShort(tempDir)) return tempDir;
+    let why = "its path is too long as well";
+    try {
+      const made = Deno.realPathSync(Deno.makeTempDirSync({ prefix: SOCKET_DIR_PREFIX }));
+      if (isShort(made)) return made;
+      Deno.removeSync(made);
+    } catch (error) {
+      why = reason(error);
+    }
+    const most = SOCKET_DIR_BYTES_MAX - utf8Length("/tmp");
+    faults.push(
+      `SERVICE_DATA_DIR must have a real path of at most ${most} bytes where the temporary folder of the system cannot be ` +
+        `used (${why}), got ${JSON.stringify(dataDir)}; set it, or TMPDIR, to a folder with a shorter path`,
+    );
+    return tempDir;
   }
 
   function uploadRoot(): string {
@@ -161,6 +175,11 @@ export function preparePlaces(
     );
     return path;
   }
+}
+
+/** Removes the folder of the sockets where it is one of its own, made for this process. */
+export function removeSocketDir({ socketDir, tempDir }: Pick<Places, "socketDir" | "tempDir">): void {
+  if (socketDir !== tempDir) Deno.removeSync(socketDir, { recursive: true });
 }
 
 /**

@@ -12,6 +12,7 @@ import {
   readBackends,
   readLabelMaps,
   readSecretFiles,
+  removeSocketDir,
 } from "./environment.ts";
 import { Broker } from "./media/tools/broker.ts";
 import { type ServiceNotice, type ServiceOrder, type Start, startSandboxed } from "./sandbox.ts";
@@ -60,6 +61,7 @@ function main(environment: Environment): Promise<number> {
   closeOnSignal(worker, world, exit.resolve);
   return exit.promise.then(async (code) => {
     await broker[Symbol.asyncDispose]();
+    removeSocketDir(start.places);
     return code;
   });
 }
@@ -79,7 +81,10 @@ function readStart(given: Readonly<Record<string, string>>): Start {
     labelMaps: readLabelMaps(config, faults),
     backendFile: readBackends(config, variables, faults),
   };
-  if (faults.length > 0) throw new ConfigFaults(faults);
+  if (faults.length > 0) {
+    removeSocketDir(environment.places);
+    throw new ConfigFaults(faults);
+  }
   return { config: config as Config, ...environment };
 }
 

@@ -2,9 +2,11 @@
 
 import type { Config } from "./base/config.ts";
 import type { Places, Tools } from "./base/program_paths.ts";
+import type { ConnectionsSeen, LookAtConnections } from "./http/connections.ts";
 import type { BackendFile } from "./model/infer/backend_file.ts";
 import type { Broker } from "./media/tools/broker.ts";
 import type { LabelMaps } from "./model/frames/label_map.ts";
+import { lookAtConnections } from "./tcp_connections.ts";
 
 /** Everything that the service needs to start, found before it is sandboxed. */
 export interface Start {
@@ -21,11 +23,20 @@ export interface Start {
 /** A message of the sandboxed service to the process that started it. */
 export type ServiceNotice =
   | { readonly type: "listening"; readonly hostname: string; readonly port: number }
+  | {
+    readonly type: "look-at-connections";
+    readonly question: number;
+    readonly port: number;
+    readonly clients: readonly string[];
+  }
   | { readonly type: "failed"; readonly message: string }
   | { readonly type: "closed" };
 
 /** A message of the process to the sandboxed service. */
-export type ServiceOrder = StartOrder | { readonly type: "close" };
+export type ServiceOrder =
+  | StartOrder
+  | { readonly type: "connections"; readonly question: number; readonly seen: ConnectionsSeen | null }
+  | { readonly type: "close" };
 
 export interface StartOrder {
   readonly type: "start";
@@ -49,14 +60,13 @@ export interface StartOrder {
 export function permissionsOf(
   { config, places }: Pick<Start, "config" | "places">,
 ): Deno.PermissionOptionsObject {
-  const { dataDir, uploadRoot, tempDir, ingestRoots, codeDirs } = places;
+  const { dataDir, uploadRoot, tempDir, socketDir, ingestRoots, codeDirs } = places;
+  const own = [...new Set([dataDir, uploadRoot, tempDir, socketDir])];
   return {
-    read: [dataDir, uploadRoot, tempDir, ...ingestRoots, ...codeDirs],
+    read: [...own, ...ingestRoots, ...codeDirs],
     // Sending to a Unix socket needs the permission to write to its path.
     write: [
-      dataDir,
-      uploadRoot,
-      tempDir,
+      ...own,
       ...(config.triggerLocalOutputSocket ? [config.triggerLocalOutputSocket] : []),
     ],
     run: false,
@@ -76,6 +86,7 @@ export function startSandboxed(entry: URL, start: Start, broker: Broker): Worker
     name: "service",
     deno: { permissions: permissionsOf(start) },
   });
+  answerAboutConnections(worker);
   const order = startOrder(start, broker);
   worker.postMessage(order, [order.broker]);
   return worker;
@@ -86,4 +97,39 @@ export function startOrder(start: Start, broker: Broker): StartOrder {
   const { port1, port2 } = new MessageChannel();
   broker.serve(port1);
   return { type: "start", start, broker: port2 };
+}
+
+/** Looks at the connections for a sandboxed service, as it may not read the system's list of them. */
+export function answerAboutConnections(worker: Worker): void {
+  worker.addEventListener("message", ({ data: notice }: MessageEvent<ServiceNotice>) => {
+    if (notice.type !== "look-at-connections") return;
+    const { question, port, clients } = notice;
+    void lookAtConnections(port, clients).then((seen) =>
+      worker.postMessage({ type: "connections", question, seen } satisfies ServiceOrder)
+    );
+  });
+}
+
+/** The side of the sandboxed service: asks with `post`, and is told every answer. */
+export class ConnectionQuestions {
+  readonly #post: (notice: ServiceNotice) => void;
+  readonly #asked = new Map<number, (seen: ConnectionsSeen | null) => void>();
+  #last = 0;
+
+  constructor(post: (notice: ServiceNotice) => void) {
+    this.#post = post;
+  }
+
+  readonly ask: LookAtConnections = (port, clients) => {
+    const question = ++this.#last;
+    const answered = Promise.withResolvers<ConnectionsSeen | null>();
+    this.#asked.set(question, answered.resolve);
+    this.#post({ type: "look-at-connections", question, port, clients });
+    return answered.promise;
+  };
+
+  answer({ question, seen }: Extract<ServiceOrder, { type: "connections" }>): void {
+    this.#asked.get(question)?.(seen);
+    this.#asked.delete(question);
+  }
 }

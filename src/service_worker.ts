@@ -3,7 +3,7 @@
 import { openLog } from "./base/log.ts";
 import { realWorld } from "./base/world.ts";
 import { BrokerClient } from "./media/tools/broker_client.ts";
-import type { ServiceNotice, ServiceOrder, StartOrder } from "./sandbox.ts";
+import { ConnectionQuestions, type ServiceNotice, type ServiceOrder, type StartOrder } from "./sandbox.ts";
 import { openService, type Service } from "./service/service.ts";
 
 /** The part of the Worker's global scope that is used here. */
@@ -18,14 +18,17 @@ service.promise.catch(() => {}); // `start` reports it
 
 scope.onmessage = ({ data: order }) => {
   if (order.type === "start") void start(order);
+  else if (order.type === "connections") connections.answer(order);
   else void close();
 };
+
+const connections = new ConnectionQuestions((notice) => scope.postMessage(notice));
 
 async function start({ start, broker: port }: StartOrder): Promise<void> {
   const { config, places, labelMaps = null, backendFile } = start;
   try {
     const world = realWorld(openLog(config.logFilter));
-    const broker = new BrokerClient({ port, tempDir: places.tempDir, world });
+    const broker = new BrokerClient({ port, socketDir: places.socketDir, world });
     const opened = await openService({
       config,
       broker,
@@ -34,6 +37,7 @@ async function start({ start, broker: port }: StartOrder): Promise<void> {
       backends: backendFile?.backends ?? [],
       restrictedZone: backendFile?.restrictedZone ?? null,
       world,
+      lookAtConnections: connections.ask,
     });
     service.resolve(opened);
     scope.postMessage({ type: "listening", hostname: opened.hostname, port: opened.port });

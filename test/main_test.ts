@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { startModelServer } from "./support/models/model_server.ts";
 import { CLIPS, MODEL, PROJECT_ROOT } from "./support/service.ts";
 
 interface Ended {
@@ -131,6 +132,41 @@ Deno.test("the upload root is in the data directory, and one that is a link ends
     /^the upload root ".*uploads" must be a folder and not a link; .*SERVICE_UPLOAD_ROOT/m,
   );
   Deno.removeSync(former, { recursive: true });
+});
+
+Deno.test("a data directory with a long path gets a folder for its sockets elsewhere, which the end removes", async () => {
+  await using model = startModelServer();
+  const short = Deno.makeTempDirSync({ prefix: "service-short-" });
+  const SERVICE_DATA_DIR = join(Deno.makeTempDirSync({ prefix: "service-long-" }), "x".repeat(200));
+  const settings = { SERVICE_INGEST_FILE_ROOTS: CLIPS, SERVICE_VLLM_BASE_URL: model.url };
+  const { code, stderr } = await runMain({ ...settings, SERVICE_DATA_DIR, TMPDIR: short }, async (url) => {
+    const [made, ...others] = [...Deno.readDirSync(short)];
+    assert.deepEqual(others, []);
+    assert.equal(Deno.statSync(join(short, made!.name)).mode! & 0o777, 0o700);
+    const call = async (path: string, body: unknown) => {
+      const headers = { "x-api-key": "k", "content-type": "application/json" };
+      const response = await fetch(`${url}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
+      assert.equal(response.status, 200, path);
+      return await response.json();
+    };
+    const { run_id } = await call("/v1/runs", {});
+    const sampling = { sampling_policy: "fixed", fixed_fps: 2, max_frames: 4, model: MODEL };
+    await call(`/v1/runs/${run_id}/reason`, { source_uri: join(CLIPS, "intel_bottle.mp4"), ...sampling });
+  });
+  assert.equal(code, 0, stderr);
+  assert.ok(model.requests.length > 0);
+  assert.deepEqual([...Deno.readDirSync(short)], []);
+
+  const TMPDIR = join(short, "x".repeat(100));
+  Deno.mkdirSync(TMPDIR);
+  const refused = await runMain({ SERVICE_DATA_DIR, TMPDIR });
+  assert.equal(refused.code, 1);
+  assert.match(
+    refused.stderr,
+    /^SERVICE_DATA_DIR must have a real path of at most 82 bytes .*; set it, or TMPDIR, to a folder with a shorter path$/m,
+  );
+  assert.deepEqual([...Deno.readDirSync(TMPDIR)], []);
+  Deno.removeSync(short, { recursive: true });
 });
 
 Deno.test("a second process on the same data directory refuses to start and names the owner", async () => {

@@ -50,6 +50,7 @@ async function probeFromInside(): Promise<{ probes: Record<string, Probe>; root:
       dataDir: join(root, "data"),
       uploadRoot: join(root, "uploads"),
       tempDir: join(root, "data", "tmp"),
+      socketDir: join(root, "data", "tmp"),
       ingestRoots: [join(root, "media")],
       codeDirs: [join(PROJECT_ROOT, "src"), join(PROJECT_ROOT, "wasm")],
     },

@@ -98,6 +98,11 @@ function isUnknown(name: string): boolean {
     !secretFileVariables().some(([fileVariable]) => fileVariable === name);
 }
 
+/** Whether there are several principals, so that none of them may take everything. See docs/security.md#shares. */
+export function hasSeveralPrincipals({ requireApiKey, apiKeys }: Config): boolean {
+  return requireApiKey && new Set(apiKeys).size > 1;
+}
+
 /** Rules that take more than one variable. */
 function faultsBetween(read: Partial<Config>): string[] {
   const faults: string[] = [];

@@ -36,6 +36,11 @@ export const FAMILIES = {
   ),
   service_timeline_append_failures_total: counter("Writes to the timeline that failed on the disk"),
 
+  service_http_connections: gauge(
+    "TCP connections to the service that are open now, also those that have sent no request",
+  ),
+  service_http_connections_total: counter("TCP connections that have sent a request"),
+
   service_infer_requests_total: {
     ...counter("Calls of model backends by outcome"),
     labels: { provider: PROVIDERS, status: ["ok", "error"] },

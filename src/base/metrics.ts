@@ -37,7 +37,7 @@ export class Metrics {
   readonly #gauges = new Map<string, Gauge>();
   readonly #histograms = new Map<string, Histogram>();
   /** By family: functions that give values owned by other modules, called at every scrape. */
-  readonly #readers = new Map<string, { labels: LabelValues; read: () => number }[]>();
+  readonly #readers = new Map<string, { labels: LabelValues; read: ReadValue }[]>();
 
   constructor() {
     for (const [name, family] of Object.entries(FAMILIES)) this.#open(name, family);
@@ -62,8 +62,8 @@ export class Metrics {
   }
 
   /** Registers `read`, called at every scrape, for the value of a counter or gauge that another module owns. */
-  observeValue<F extends CounterName | GaugeName>(family: F, ...rest: ValueArguments<F, () => number>): void {
-    const [labels, read] = labelsAndValue<() => number>(rest);
+  observeValue<F extends CounterName | GaugeName>(family: F, ...rest: ValueArguments<F, ReadValue>): void {
+    const [labels, read] = labelsAndValue<ReadValue>(rest);
     const readers = this.#readers.get(family) ?? [];
     readers.push({ labels, read: read! });
     this.#readers.set(family, readers);
@@ -82,10 +82,11 @@ export class Metrics {
     if (family.type === "counter") {
       const counter = new Counter({
         ...shared,
-        collect() {
+        async collect() {
           for (const { labels, read } of readers()) {
+            const value = await read();
             this.remove(labels);
-            this.inc(labels, read());
+            this.inc(labels, value);
           }
         },
       });
@@ -94,8 +95,8 @@ export class Metrics {
     } else if (family.type === "gauge") {
       const gauge = new Gauge({
         ...shared,
-        collect() {
-          for (const { labels, read } of readers()) this.set(labels, read());
+        async collect() {
+          for (const { labels, read } of readers()) this.set(labels, await read());
         },
       });
       for (const labels of combinations) gauge.set(labels, family.initialValue ?? 0);
@@ -108,6 +109,8 @@ export class Metrics {
   }
 }
 
+/** Gives a value of another module; one that has to ask for it waits with a deadline of its own. */
+type ReadValue = () => number | Promise<number>;
 type LabelValues = Record<string, string>;
 
 /** Of the arguments of a call: the labels, where the family has them, and then the value or the reader of it. */

@@ -16,6 +16,8 @@ export interface Places {
   readonly uploadRoot: string;
   /** For named pipes and files that live as long as one request. */
   readonly tempDir: string;
+  /** For the sockets of programs: `tempDir`, or a folder with a shorter path where that one is too long for a socket. */
+  readonly socketDir: string;
   readonly ingestRoots: readonly string[];
   /** The service's own code and kernels. */
   readonly codeDirs: readonly string[];

@@ -47,7 +47,8 @@ export const REFUSALS = {
   rate_limited: {
     status: 429,
     code: "rate_limited",
-    when: "More requests a second than the limit; `Retry-After` says when to come back.",
+    when:
+      "More requests a second, or more event streams at once, than the limit; `Retry-After` says when to come back.",
   },
   internal_error: {
     status: 500,

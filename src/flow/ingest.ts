@@ -61,6 +61,7 @@ export class Ingest {
    */
   async run(caller: Caller, runId: string, body: IngestBody): Promise<IngestAnswer> {
     const { timeline, work, decoder, sources } = this.#options;
+    const { principalKey } = caller;
     this.#actionable(caller, runId);
     const maxFrames = body.max_frames ?? LIMITS.ingest.maxFramesDefault;
     const rules = new FieldRules();
@@ -72,11 +73,11 @@ export class Ingest {
 
     using handle = work.begin(runId, caller.signal);
     try {
-      await using source = await sources.open(body.source_uri, caller.principalKey, handle.signal);
-      const info = await source.explained(decoder.probe(source.input, handle.signal));
+      await using source = await sources.open(body.source_uri, principalKey, handle.signal);
+      const info = await source.explained(decoder.probe(source.input, handle.signal, { principalKey }));
       const plan = planSampling(sampling, info.video?.averageFps ?? null, "ingest");
       const startedMs = this.#options.world.monotonicMs();
-      const request = { input: source.input, info, plan, maxFrames, signal: handle.signal };
+      const request = { principalKey, input: source.input, info, plan, maxFrames, signal: handle.signal };
       const decoded = await source.explained(decoder.decodeSignals(request));
       this.#count(decoded.signals.count, this.#options.world.monotonicMs() - startedMs);
       const facts = { caller, streamId, sourceUri: source.uri, plan, decoded };

@@ -1,6 +1,6 @@
 /** Opens a `source_uri`, local or remote, as an input that ffmpeg can decode. See docs/api.md#sources. */
 
-import { PermitQueue } from "../base/permit_queue.ts";
+import { PermitQueue } from "../base/sharing/permit_queue.ts";
 import { Refusal } from "../base/refusal.ts";
 import type { World } from "../base/world.ts";
 import { fetchedInput, fileInput, hlsInput, type MediaInput, rtspInput } from "../media/input.ts";
@@ -25,6 +25,8 @@ export interface SourcesOptions {
     readonly mediaAllowedNetworks: readonly string[];
   };
   readonly outbound: TrustedOutbound;
+  /** Whether the service has several principals. */
+  readonly isShared: boolean;
 }
 
 /** An opened source. Disposing it removes what was fetched for it and closes the connection to it. */
@@ -43,15 +45,17 @@ export class Sources implements Disposable {
   readonly #options: SourcesOptions;
   readonly #agent: PinnedAgent;
   readonly #allowedNetworks: readonly IpNetwork[];
-  readonly #fetches = new PermitQueue({
-    limit: FETCHES_MAX,
-    waiterLimit: WAITERS_MAX,
-    what: "fetches of remote sources",
-    refusal: "provider_saturated",
-  });
+  readonly #fetches: PermitQueue;
 
   constructor(options: SourcesOptions) {
     this.#options = options;
+    this.#fetches = new PermitQueue({
+      limit: FETCHES_MAX,
+      waiterLimit: WAITERS_MAX,
+      what: "fetches of remote sources",
+      refusal: "provider_saturated",
+      isShared: options.isShared,
+    });
     const { roots, reroute } = options.outbound;
     const { allowInsecureTls, mediaAllowedNetworks } = options.toggles;
     this.#allowedNetworks = mediaAllowedNetworks.flatMap((network) => ipNetwork(network) ?? []);
@@ -70,7 +74,7 @@ export class Sources implements Disposable {
       return opened(uri, fileInput(path));
     }
     const uri = sourceUri.trim();
-    if (remote.kind === "file") return await this.#fetch(remote, uri, signal);
+    if (remote.kind === "file") return await this.#fetch(remote, uri, { principalKey, signal });
     if (remote.kind === "hls") {
       const relay = await HlsRelay.open(remote.url, this.#context(signal));
       return opened(uri, hlsInput(relay.url), relay);
@@ -85,10 +89,14 @@ export class Sources implements Disposable {
     this.#agent[Symbol.dispose]();
   }
 
-  async #fetch(remote: RemoteSource, uri: string, signal: AbortSignal): Promise<OpenedSource> {
+  async #fetch(
+    remote: RemoteSource,
+    uri: string,
+    { principalKey, signal }: { readonly principalKey: string; readonly signal: AbortSignal },
+  ): Promise<OpenedSource> {
     const { world, tempDir } = this.#options;
     await using fetching = new AsyncDisposableStack();
-    fetching.use(await this.#fetches.acquire({ signal }));
+    fetching.use(await this.#fetches.acquire({ principalKey, signal }));
     const file = fetching.use(await PartialFile.create(tempDir, world));
     await prefetch(remote, (bytes) => file.write(bytes), this.#context(signal));
     return opened(uri, fetchedInput(file.path), fetching.move());

@@ -2,7 +2,7 @@
 
 import { Hono, type HonoRequest } from "hono";
 import { getPath } from "hono/utils/url";
-import { PrincipalBuckets, TokenBucket } from "../base/rate_limit.ts";
+import { PrincipalBuckets, TokenBucket } from "../base/sharing/rate_limit.ts";
 import { Refusal, refuse } from "../base/refusal.ts";
 import type { World } from "../base/world.ts";
 import type { Caller } from "../flow/caller.ts";
@@ -12,6 +12,7 @@ import { ANALYSIS_ROUTES } from "./routes/analysis.ts";
 import { BLOB_ROUTES } from "./routes/blobs.ts";
 import type { Route, UseCases } from "./call.ts";
 import { compressed } from "./compress.ts";
+import { ClientGone, type Connections } from "./connections.ts";
 import { Cors } from "./cors.ts";
 import { FEEDBACK_ROUTES } from "./routes/feedback.ts";
 import { FILE_ROUTES } from "./routes/files.ts";
@@ -53,6 +54,7 @@ export const ROUTES: readonly Route[] = [
 export interface AppOptions {
   readonly guard: GuardOptions & BrowserGuardOptions;
   readonly limits: RequestLimits;
+  readonly connections: Connections;
   readonly useCases: UseCases;
   readonly world: World;
   /** Resolves when everything committed so far is as durable as configured. See docs/deployment.md#durability. */
@@ -100,7 +102,8 @@ interface Env {
 
 /** The whole HTTP surface as one function of a request, for `Deno.serve` and for tests without a socket. */
 export interface App {
-  respond(request: Request): Response | Promise<Response>;
+  /** `client` is where the request comes from; without it only the request itself tells that the client is gone. */
+  respond(request: Request, client?: Deno.NetAddr): Response | Promise<Response>;
 }
 
 /**
@@ -130,17 +133,22 @@ export function createApp(options: AppOptions): App {
   let requests = 0;
 
   return {
-    respond(request) {
-      const response = admitted(request);
+    respond(request, client) {
+      if (client) options.connections.count(client);
+      const caller = new RequestCaller(
+        requestId(++requests),
+        request,
+        client && { client, connections: options.connections },
+      );
+      const response = admitted(caller, request);
       return response instanceof Promise
-        ? response.then((late) => finished(request, late))
-        : finished(request, response);
+        ? response.then((late) => finished(request, late)).finally(() => caller[Symbol.dispose]())
+        : answeredAtOnce(caller, finished(request, response));
     },
   };
 
   /** The order of the checks: global limit, host and origin, `OPTIONS`, key, the principal's limit, then the routes. See docs/api.md#authentication. */
-  function admitted(request: Request): Response | Promise<Response> {
-    const caller = new RequestCaller(requestId(++requests), request);
+  function admitted(caller: RequestCaller, request: Request): Response | Promise<Response> {
     try {
       limits.takeGlobal();
       if (request.url.length > LIMITS.body.urlCharacters) throw new Rejection(414, "The URL is too long");
@@ -193,6 +201,12 @@ export function createApp(options: AppOptions): App {
     if (error instanceof Rejection) return error.response();
     if (error instanceof Refusal) return refusal(error, requestId);
     const about = { request_id: requestId, method, path: pathOf(url) };
+    if (error instanceof ClientGone) {
+      options.world.log.debug("the client has disconnected", about);
+      // Read by a client that closed only its sending side.
+      return new Rejection(400, "The client closed its side of the connection before it was answered")
+        .response();
+    }
     if (signal.aborted && error === signal.reason) {
       options.world.log.debug("the client has disconnected", about);
     } else {
@@ -203,6 +217,11 @@ export function createApp(options: AppOptions): App {
     }
     return refusal(refuse.because("internal_error", "An internal error occurred"), requestId);
   }
+}
+
+function answeredAtOnce(caller: Disposable, response: Response): Response {
+  caller[Symbol.dispose]();
+  return response;
 }
 
 async function keepWhole(env: Env["Bindings"], response: Response | Promise<Response>): Promise<Response> {
@@ -218,18 +237,38 @@ function pathOf(url: string): string {
 }
 
 /** The caller of one request; it has no principal until the guard has admitted it. */
-class RequestCaller implements Caller {
+class RequestCaller implements Caller, Disposable {
   principalKey = "";
   tenantId: string | null = null;
   readonly #request: Request;
+  readonly #watching: { readonly client: Deno.NetAddr; readonly connections: Connections } | undefined;
+  #signal: AbortSignal | undefined;
+  #watch: Disposable | undefined;
 
-  constructor(readonly requestId: string, request: Request) {
+  constructor(
+    readonly requestId: string,
+    request: Request,
+    watching?: { readonly client: Deno.NetAddr; readonly connections: Connections },
+  ) {
     this.#request = request;
+    this.#watching = watching;
   }
 
   /** A getter, as making the signal costs time and most requests never need it. */
   get signal(): AbortSignal {
-    return this.#request.signal;
+    return this.#signal ??= this.#signalOfClient();
+  }
+
+  [Symbol.dispose](): void {
+    this.#watch?.[Symbol.dispose]();
+  }
+
+  #signalOfClient(): AbortSignal {
+    const { signal, body } = this.#request;
+    if (body === null || this.#watching === undefined) return signal;
+    const watch = this.#watching.connections.watch(this.#watching.client);
+    this.#watch = watch;
+    return AbortSignal.any([signal, watch.signal]);
   }
 
   setPrincipal({ principalKey, tenantId }: Admission): void {

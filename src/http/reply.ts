@@ -1,6 +1,6 @@
 /** Responses: the headers that every one has, JSON, the error envelope, and rejections in plain text. */
 
-import { RateLimited } from "../base/rate_limit.ts";
+import { RateLimited } from "../base/sharing/rate_limit.ts";
 import type { Refusal } from "../base/refusal.ts";
 
 /** Headers of every response. One constant list per content type, so that a response builds no headers of its own. */

@@ -45,6 +45,7 @@ export interface IceSettings {
 export interface LiveStart {
   /** The folder for the sockets through which programs are fed and read. */
   readonly tempDir: string;
+  readonly socketDir: string;
   /** What ffmpeg decodes besides VP8 and H.264; default nothing. */
   readonly decodes?: readonly VideoCodec[];
 }

@@ -140,8 +140,8 @@ class LiveWorker {
       name: "live",
       deno: {
         permissions: {
-          read: [...readable, new URL("../../wasm/", import.meta.url), start.tempDir],
-          write: [start.tempDir],
+          read: [...readable, new URL("../../wasm/", import.meta.url), start.tempDir, start.socketDir],
+          write: [start.tempDir, start.socketDir],
           run: false,
           net: true,
           sys: ["networkInterfaces", "cpus"],

@@ -50,7 +50,7 @@ export class WorkerSessionTable {
 
   #hostOf(start: LiveStart, port: MessagePort): SessionHost {
     const world = realWorld(quietLog());
-    const runner = new BrokerClient({ port, tempDir: start.tempDir, world });
+    const runner = new BrokerClient({ port, socketDir: start.socketDir, world });
     return {
       ...start,
       world,

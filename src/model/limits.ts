@@ -169,6 +169,8 @@ export const LIMITS = deepFrozen({
     ringEvents: 1024,
     queueEvents: 16,
     replayBatchEvents: 256,
+    /** Open event streams of one principal. */
+    streamsPerPrincipal: 1024,
     kindBytes: range(1, 96),
   },
 

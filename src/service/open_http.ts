@@ -1,10 +1,12 @@
 /** Opens the HTTP surface: the app over the use cases, and the server that listens. */
 
 import type { Config } from "../base/config.ts";
+import type { Metrics } from "../base/metrics.ts";
 import { hasEndedWithin } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 import { type App, createApp, openRequestLimits } from "../http/app.ts";
 import type { UseCases } from "../http/call.ts";
+import { Connections, type LookAtConnections } from "../http/connections.ts";
 
 export interface Http {
   readonly app: App;
@@ -18,23 +20,34 @@ export interface HttpOptions {
   readonly world: World;
   /** Resolves when everything committed so far is as durable as the configuration promises. */
   readonly synced: () => Promise<void>;
+  readonly metrics: Metrics;
+  /** Absent where the system's connections are not known. */
+  readonly lookAtConnections?: LookAtConnections | undefined;
 }
 
 /** Errors: the address cannot be listened on; the message names it and its setting. */
 export function openHttp(
   opening: AsyncDisposableStack,
-  { config, useCases, world, synced }: HttpOptions,
+  { config, useCases, world, synced, metrics, lookAtConnections }: HttpOptions,
 ): Http {
-  const app = createApp({ guard: config, limits: openRequestLimits(config, world), useCases, world, synced });
+  const connections = opening.use(new Connections(lookAtConnections ?? (() => Promise.resolve(null)), world));
+  metrics.observeValue("service_http_connections", () => connections.open());
+  metrics.observeValue("service_http_connections_total", () => connections.total);
+  const limits = openRequestLimits(config, world);
+  const app = createApp({ guard: config, limits, connections, useCases, world, synced });
   const server = listen(config, app);
   opening.defer(() => closeServer(server, world));
   const { hostname, port } = server.addr as Deno.NetAddr;
+  connections.port = port;
   return { app, hostname, port };
 }
 
 function listen({ bindAddr }: Pick<Config, "bindAddr">, app: App): Deno.HttpServer {
   try {
-    return Deno.serve({ ...bindAddr, onListen() {} }, (request) => app.respond(request));
+    return Deno.serve(
+      { ...bindAddr, onListen() {} },
+      (request, { remoteAddr }) => app.respond(request, remoteAddr as Deno.NetAddr),
+    );
   } catch (error) {
     const { hostname, port } = bindAddr;
     const address = hostname.includes(":") ? `[${hostname}]:${port}` : `${hostname}:${port}`;

@@ -42,7 +42,7 @@ export interface Live {
 export interface LiveOptions {
   readonly config: Config;
   readonly broker: BrokerClient;
-  readonly places: Pick<Places, "tempDir" | "codeDirs">;
+  readonly places: Pick<Places, "tempDir" | "socketDir" | "codeDirs">;
   readonly restrictedZone: RestrictedZone | null;
   /** Workers of this process when absent. */
   readonly liveWorkers: LiveWorkers | undefined;
@@ -53,16 +53,19 @@ export interface LiveOptions {
   readonly backends: readonly BackendSettings[];
   readonly sources: Sources;
   readonly work: RunWork;
+  /** Whether the service has several principals. */
+  readonly isShared: boolean;
   readonly world: World;
   readonly metrics: Metrics;
 }
 
 export async function openLive(opening: AsyncDisposableStack, options: LiveOptions): Promise<Live> {
-  const { config, restrictedZone, store: { timeline }, media, sources, work, world, metrics } = options;
+  const { config, restrictedZone, store: { timeline }, media, sources, work, isShared, world, metrics } =
+    options;
   failRunsLeftOpen(timeline, world);
   const { activeStreamLimit, streamTtlMs } = config;
   const revisions = new PolicyRevisions(timeline);
-  const registry = new LiveRegistry({ work, metrics, world });
+  const registry = new LiveRegistry({ work, isShared, metrics, world });
   const decodes = await liveCodecs({ runner: options.broker, world });
   const ice = iceOf(config);
   const sessions = openSessions(opening, { ...options, registry, decodes, ice });
@@ -134,7 +137,7 @@ function openLiveModels(
 }
 
 function openSessions(opening: AsyncDisposableStack, options: SessionsOptions): LiveSessionFactory {
-  const { config, broker, store, models, registry, ice, world, metrics } = options;
+  const { config, broker, store, models, registry, ice, isShared, world, metrics } = options;
   const { audioSidecar } = models;
   const { address: _, timeoutMs } = config.audioSidecar;
   return new LiveSessionFactory({
@@ -148,6 +151,7 @@ function openSessions(opening: AsyncDisposableStack, options: SessionsOptions): 
     capacity: new MediaCapacity({
       memoryBudgetBytes: config.mediaMemoryBudgetBytes,
       threadBudget: config.mediaWorkerThreadBudget,
+      isShared,
       metrics,
       world,
     }),
@@ -165,10 +169,10 @@ function openSessions(opening: AsyncDisposableStack, options: SessionsOptions): 
 const LIVE_WORKERS_MAX = 8;
 
 function openWorkers(
-  { broker, places: { tempDir, codeDirs }, decodes, world }: SessionsOptions,
+  { broker, places: { tempDir, socketDir, codeDirs }, decodes, world }: SessionsOptions,
 ): LiveWorkerPool {
   return new LiveWorkerPool({
-    start: { tempDir, decodes },
+    start: { tempDir, socketDir, decodes },
     connect: () => broker.connect(),
     readable: codeDirs,
     world,

@@ -22,17 +22,19 @@ export interface ModelsOptions {
   readonly outbound: TrustedOutbound;
   readonly world: World;
   readonly metrics: Metrics;
+  /** Whether the service has several principals. */
+  readonly isShared: boolean;
 }
 
 export function openModels(
   opening: AsyncDisposableStack,
-  { config, backends, outbound, world, metrics }: ModelsOptions,
+  { config, backends, outbound, world, metrics, isShared }: ModelsOptions,
 ): Models {
   const providers = opening.use(new Providers({ backends, world, outbound }));
   const inference = new Inference({ providers, limits: config.inference, metrics, world });
   const { address } = config.audioSidecar;
   const audioSidecar = address === undefined
     ? null
-    : opening.use(new AudioSidecar({ address, world, metrics }));
+    : opening.use(new AudioSidecar({ address, world, metrics, isShared }));
   return { inference, audioSidecar };
 }

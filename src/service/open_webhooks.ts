@@ -14,19 +14,21 @@ export interface OpenWebhooksOptions {
   readonly timeline: Timeline;
   readonly dataDir: string;
   readonly outbound: TrustedOutbound;
+  /** Whether the service has several principals. */
+  readonly isShared: boolean;
   readonly world: World;
   readonly metrics: Metrics;
 }
 
 export function openWebhooks(
   opening: AsyncDisposableStack,
-  { config, timeline, dataDir, outbound, world, metrics }: OpenWebhooksOptions,
+  { config, timeline, dataDir, outbound, isShared, world, metrics }: OpenWebhooksOptions,
 ): Webhooks {
   const allowPrivate = config.allowPrivateWebhooks;
   const sending = openSending(opening, config.webhookSecret, outbound);
   const retryDelaysMs = config.webhookRetryDelaysMs;
   const hooks = opening.use(
-    HookRegistry.open({ timeline, dataDir, world, metrics, sending, retryDelaysMs, allowPrivate }),
+    HookRegistry.open({ timeline, dataDir, world, metrics, sending, retryDelaysMs, allowPrivate, isShared }),
   );
   return new Webhooks({ timeline, world, hooks, allowPrivate });
 }

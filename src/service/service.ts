@@ -1,6 +1,6 @@
 /** Builds every long-lived object once, in reading order on one disposal stack, and closes them in the opposite order. */
 
-import type { Config } from "../base/config.ts";
+import { type Config, hasSeveralPrincipals } from "../base/config.ts";
 import { Metrics } from "../base/metrics.ts";
 import type { Places } from "../base/program_paths.ts";
 import type { World } from "../base/world.ts";
@@ -8,6 +8,7 @@ import { Follower } from "../flow/events/follower.ts";
 import { Feedback } from "../flow/feedback.ts";
 import { RunWork } from "../flow/runs/run_work.ts";
 import { Sources } from "../flow/sources.ts";
+import type { LookAtConnections } from "../http/connections.ts";
 import { SSE_WIRE } from "../http/sse.ts";
 import type { LiveWorkers } from "../live/worker_pool.ts";
 import type { BrokerClient } from "../media/tools/broker_client.ts";
@@ -37,6 +38,8 @@ export interface ServiceOptions {
   /** The zone of live sessions that bring none of their own; none when absent. */
   readonly restrictedZone?: RestrictedZone | null;
   readonly world: World;
+  /** Looks at the system's list of connections; absent where nobody can. */
+  readonly lookAtConnections?: LookAtConnections;
   /** For tests: where live sessions run; Workers of this process when absent. */
   readonly liveWorkers?: LiveWorkers;
   /** For tests: how outbound connections find and trust their peers. */
@@ -63,16 +66,17 @@ export async function openService(options: ServiceOptions): Promise<Service> {
 
   const store = await openStore(opening, { places, walSync: config.walSync, world, metrics });
   const { timeline } = store;
+  const isShared = hasSeveralPrincipals(config);
   const feedback = new Feedback(timeline);
   opening.use(feedback.observe());
-  const media = await openMedia(opening, { runner: broker, tempDir, world, metrics });
+  const media = await openMedia(opening, { runner: broker, tempDir, world, metrics, isShared });
   const work = new RunWork();
   opening.defer(() => work.endAll()); // work of requests that came while the server closed
   const local = { ingestRoots, uploadRoot };
-  const sources = opening.use(new Sources({ world, local, tempDir, toggles: config, outbound }));
-  const models = openModels(opening, { config, backends, outbound, world, metrics });
+  const sources = opening.use(new Sources({ world, local, tempDir, toggles: config, outbound, isShared }));
+  const models = openModels(opening, { config, backends, outbound, isShared, world, metrics });
   const follower = new Follower({ timeline, world, metrics, wire: SSE_WIRE });
-  const webhooks = openWebhooks(opening, { config, timeline, dataDir, outbound, world, metrics });
+  const webhooks = openWebhooks(opening, { config, timeline, dataDir, outbound, isShared, world, metrics });
   const live = await openLive(opening, {
     config,
     broker,
@@ -85,6 +89,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
     backends,
     sources,
     work,
+    isShared,
     world,
     metrics,
   });
@@ -101,10 +106,18 @@ export async function openService(options: ServiceOptions): Promise<Service> {
     live,
     sources,
     work,
+    isShared,
     world,
     metrics,
   });
-  const http = openHttp(opening, { config, useCases, world, synced: () => timeline.synced() });
+  const http = openHttp(opening, {
+    config,
+    useCases,
+    world,
+    synced: () => timeline.synced(),
+    metrics,
+    lookAtConnections: options.lookAtConnections,
+  });
 
   // Disposed before the server, in the opposite order:
   opening.use(models.inference); // the server would wait for the calls that belong to no run

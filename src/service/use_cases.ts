@@ -45,6 +45,8 @@ export interface UseCaseOptions {
   readonly live: Live;
   readonly sources: Sources;
   readonly work: RunWork;
+  /** Whether the service has several principals. */
+  readonly isShared: boolean;
   readonly world: World;
   readonly metrics: Metrics;
 }
@@ -54,7 +56,7 @@ export async function openUseCases(
   options: UseCaseOptions,
 ): Promise<UseCases> {
   const { config, local, feedback, follower, webhooks, store, media, live, metrics } = options;
-  const { models: { inference }, work, world } = options;
+  const { models: { inference }, work, isShared, world } = options;
   const { timeline, searchIndex, uploads } = store;
   const { activeStreamLimit, streamTtlMs, inference: { perPrincipalLimit } } = config;
   return {
@@ -66,7 +68,7 @@ export async function openUseCases(
     search: new Search(timeline, searchIndex),
     interactions: new Interactions(timeline),
     feedback,
-    files: opening.use(new Files({ world, uploads, decoder: media.decoder, sources: local })),
+    files: opening.use(new Files({ world, uploads, decoder: media.decoder, sources: local, isShared })),
     blobs: new BlobReads(timeline, store.blobs),
     follower,
     webhooks,

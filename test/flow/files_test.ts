@@ -18,6 +18,7 @@ Deno.test("more uploads than may run and wait are refused, and a client that dis
     uploads: Uploads.open(folder.path, realWorld(quietLog())),
     decoder: { probe: () => Promise.reject(new Error("no upload gets that far")) },
     sources: { uploadRoot: folder.path, ingestRoots: [] },
+    isShared: false,
   });
   const client = new AbortController();
   /** Sends one chunk, and then nothing until the client disconnects. */

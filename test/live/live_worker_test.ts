@@ -65,7 +65,7 @@ class Workers implements AsyncDisposable {
 
   constructor() {
     this.#pool = new LiveWorkerPool({
-      start: { tempDir: this.#folder.path },
+      start: { tempDir: this.#folder.path, socketDir: this.#folder.path },
       connect: () => this.#broker.client.connect(),
       readable: [],
       world: WORLD,

@@ -104,6 +104,7 @@ Deno.test("the sandboxed service reaches the configured socket and no other one"
       dataDir: "/nowhere",
       uploadRoot: "/nowhere",
       tempDir: "/nowhere",
+      socketDir: "/nowhere",
       ingestRoots: [],
       codeDirs: [],
     },

@@ -34,7 +34,7 @@ async function probeAll({ start, broker: port }: StartOrder): Promise<Record<str
     reroute: () => "127.0.0.1",
   };
   const world = realWorld(quietLog());
-  const broker = new BrokerClient({ port, tempDir: start.places.tempDir, world });
+  const broker = new BrokerClient({ port, socketDir: start.places.socketDir, world });
   const service = await openService({ ...start, broker, world, outbound });
   try {
     return {

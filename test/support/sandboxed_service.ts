@@ -7,6 +7,7 @@ import { quietLog } from "../../src/base/log.ts";
 import { realWorld } from "../../src/base/world.ts";
 import { Broker } from "../../src/media/tools/broker.ts";
 import {
+  answerAboutConnections,
   permissionsOf,
   type ServiceNotice,
   type ServiceOrder,
@@ -27,6 +28,7 @@ export function placesIn(root: string, ingestRoots: readonly string[]): Places {
     dataDir: folder("data"),
     uploadRoot: folder("uploads"),
     tempDir: folder("tmp"),
+    socketDir: folder("tmp"),
     ingestRoots: [folder("media"), ...ingestRoots],
     codeDirs: CODE_DIRS,
   };
@@ -49,7 +51,10 @@ export class SandboxedHost {
       name: "service",
       deno: { permissions: this.#permissions },
     });
-    this.#worker.onmessage = ({ data }: MessageEvent<ServiceNotice>) => this.#answered.resolve(data);
+    answerAboutConnections(this.#worker);
+    this.#worker.onmessage = ({ data }: MessageEvent<ServiceNotice>) => {
+      if (data.type !== "look-at-connections") this.#answered.resolve(data);
+    };
     this.#worker.onerror = (event) => {
       event.preventDefault();
       this.#answered.resolve({ type: "failed", message: event.message });

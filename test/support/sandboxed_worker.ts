@@ -1,6 +1,11 @@
 /** The entry of a sandboxed Worker that opens and closes one service after another, for tests. */
 
-import type { ServiceNotice, ServiceOrder, StartOrder } from "../../src/sandbox.ts";
+import {
+  ConnectionQuestions,
+  type ServiceNotice,
+  type ServiceOrder,
+  type StartOrder,
+} from "../../src/sandbox.ts";
 import type { Service } from "../../src/service/service.ts";
 
 interface WorkerScope {
@@ -10,8 +15,10 @@ interface WorkerScope {
 
 const scope = globalThis as unknown as WorkerScope;
 const open: Service[] = [];
+const connections = new ConnectionQuestions((notice) => scope.postMessage(notice));
 
 scope.onmessage = async ({ data: order }) => {
+  if (order.type === "connections") return connections.answer(order);
   try {
     if (order.type === "start") {
       const service = await start(order);
@@ -41,8 +48,9 @@ async function start({ start, broker: port }: StartOrder): Promise<Service> {
   const world = realWorld(quietLog());
   return await openService({
     ...{ config, places, labelMaps, world },
-    broker: new BrokerClient({ port, tempDir: places.tempDir, world }),
+    broker: new BrokerClient({ port, socketDir: places.socketDir, world }),
     backends: backendFile?.backends ?? [],
     restrictedZone: backendFile?.restrictedZone ?? null,
+    lookAtConnections: connections.ask,
   });
 }

@@ -8,6 +8,7 @@ import { realWorld, type World } from "../../src/base/world.ts";
 import type { LiveWorkers } from "../../src/live/worker_pool.ts";
 import type { Outbound } from "../../src/remote/guard/outbound.ts";
 import { openService, type Service } from "../../src/service/service.ts";
+import { lookAtConnections } from "../../src/tcp_connections.ts";
 import { findTools, readBackends, readLabelMaps } from "../../src/environment.ts";
 import type { Start } from "../../src/sandbox.ts";
 import { watchAnswers } from "./http/route_contract.ts";
@@ -140,7 +141,7 @@ async function startInProcess(
     async open({ config, tools, places, labelMaps = null, backendFile }) {
       broker = new TestBroker(tools, places);
       service = await openService({
-        ...{ config, broker: broker.client, places, labelMaps, world, outbound },
+        ...{ config, broker: broker.client, places, labelMaps, world, outbound, lookAtConnections },
         backends: backendFile?.backends ?? [],
         restrictedZone: backendFile?.restrictedZone ?? null,
         ...(liveWorkers && { liveWorkers: liveWorkers() }),

@@ -11,12 +11,13 @@ export class TestBroker implements AsyncDisposable {
   readonly client: BrokerClient;
   readonly #broker: Broker;
 
-  constructor(tools: Tools, places: JobPlaces) {
+  constructor(tools: Tools, folders: Omit<JobPlaces, "socketDir">) {
+    const places = { ...folders, socketDir: folders.tempDir };
     const world = realWorld(quietLog());
     const { port1, port2 } = new MessageChannel();
     this.#broker = new Broker({ tools, places, world });
     this.#broker.serve(port1);
-    this.client = new BrokerClient({ port: port2, tempDir: places.tempDir, world });
+    this.client = new BrokerClient({ port: port2, socketDir: places.socketDir, world });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

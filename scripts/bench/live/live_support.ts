@@ -54,7 +54,7 @@ function recordingWorkers(reports: RecordedReport[], tempDir: string): LiveWorke
     ingestRoots: [],
   });
   const pool = new LiveWorkerPool({
-    start: { tempDir },
+    start: { tempDir, socketDir: tempDir },
     connect: () => broker.client.connect(),
     readable: [],
     world: realWorld(quietLog()),

@@ -1,6 +1,7 @@
 /** Follows runs as they grow: a client gets the events in the log first, then the new ones as they are appended. */
 
 import { utf8Length } from "../../base/bytes.ts";
+import { RateLimited } from "../../base/sharing/rate_limit.ts";
 import type { Metrics } from "../../base/metrics.ts";
 import { TaskGroup } from "../../base/tasks.ts";
 import type { World } from "../../base/world.ts";
@@ -50,6 +51,8 @@ export class Follower implements AsyncDisposable, Listeners {
   readonly #feeds = new Map<string, Feed>();
   readonly #tasks = new TaskGroup();
   readonly #keepalives: KeepaliveTimer<Listener>;
+  /** How many listeners each principal has; only those that have one. */
+  readonly #ofPrincipal = new Map<string, number>();
   readonly #counts = { listeners: 0, events: 0, replayed: 0, lagged: 0, stalls: 0 };
   #isClosed = false;
 
@@ -70,7 +73,7 @@ export class Follower implements AsyncDisposable, Listeners {
 
   /**
    * A listener to a run of the caller. It holds nothing until its first request, so a listener that is never read (a HEAD
-   * request) costs nothing. 422 for an invalid run id, kind or Last-Event-ID; 404 for a run that is missing, deleted or of
+   * request) costs nothing. 429 while the principal has as many as it may have. 422 for an invalid run id, kind or Last-Event-ID; 404 for a run that is missing, deleted or of
    * another principal. A run that is deleted later is still followed: `run_deleted` is an event too.
    */
   follow(caller: Caller, runId: string, query: FollowQuery, receiver: Receiver): Listener {
@@ -88,7 +91,19 @@ export class Follower implements AsyncDisposable, Listeners {
       }
     }
     rules.check();
-    return new Listener(this, receiver, { runId: run.runId, kind: query.kind, cursor: cursor! });
+    const { principalKey } = caller;
+    if (this.#isFull(principalKey)) {
+      throw new RateLimited(
+        RETRY_AFTER_SECONDS,
+        `Cannot open more than ${LIMITS.sse.streamsPerPrincipal} event streams at once; close some first`,
+      );
+    }
+    return new Listener(this, receiver, {
+      principalKey,
+      runId: run.runId,
+      kind: query.kind,
+      cursor: cursor!,
+    });
   }
 
   /** Ends every stream after the message under way, so that a client can resume after its last message. */
@@ -99,8 +114,9 @@ export class Follower implements AsyncDisposable, Listeners {
   }
 
   join(listener: Listener): Feed | undefined {
-    if (this.#isClosed) return undefined;
-    const { runId, kind } = listener;
+    const { principalKey, runId, kind } = listener;
+    // Full again: many that were admitted at the same time may start together.
+    if (this.#isClosed || this.#isFull(principalKey)) return undefined;
     const key = `${runId} ${kind ?? ""}`;
     let feed = this.#feeds.get(key);
     if (feed === undefined) {
@@ -121,6 +137,7 @@ export class Follower implements AsyncDisposable, Listeners {
       feed = made;
     }
     this.#counts.listeners++;
+    this.#ofPrincipal.set(principalKey, (this.#ofPrincipal.get(principalKey) ?? 0) + 1);
     this.#keepalives.restart(listener);
     return feed;
   }
@@ -137,14 +154,25 @@ export class Follower implements AsyncDisposable, Listeners {
   }
 
   leave(listener: Listener): void {
+    const { principalKey } = listener;
     this.#counts.listeners--;
+    const left = this.#ofPrincipal.get(principalKey)! - 1;
+    if (left > 0) this.#ofPrincipal.set(principalKey, left);
+    else this.#ofPrincipal.delete(principalKey);
     this.#keepalives.remove(listener);
   }
 
   get keepalive(): Uint8Array<ArrayBuffer> {
     return this.#options.wire.keepalive;
   }
+
+  #isFull(principalKey: string): boolean {
+    return (this.#ofPrincipal.get(principalKey) ?? 0) >= LIMITS.sse.streamsPerPrincipal;
+  }
 }
+
+/** Streams are long, so a client that finds all of them taken should not ask often. */
+const RETRY_AFTER_SECONDS = 10;
 
 const CURSOR_MAX = 2n ** 64n - 1n;
 

@@ -47,7 +47,7 @@ export interface ListenersFeed {
 /** The owner of all listeners. */
 export interface Listeners {
   readonly keepalive: Uint8Array<ArrayBuffer>;
-  /** For a listener that starts: its feed, or undefined when the service closes. */
+  /** For a listener that starts: its feed, or undefined where it may not start, as the service closes or is full. */
   join(listener: Listener): ListenersFeed | undefined;
   /** Bytes were sent: so many events, of which so many are older than the listener. */
   onSent(listener: Listener, events: number, replayed: number): void;
@@ -62,6 +62,7 @@ export interface Listeners {
  *                                     └──────────────────────────────────────┘
  */
 export class Listener {
+  readonly principalKey: string;
   readonly runId: string;
   readonly kind: string | undefined;
   readonly #listeners: Listeners;
@@ -79,7 +80,8 @@ export class Listener {
   constructor(
     listeners: Listeners,
     receiver: Receiver,
-    { runId, kind, cursor }: {
+    { principalKey, runId, kind, cursor }: {
+      readonly principalKey: string;
       readonly runId: string;
       /** Only events of this kind; all when undefined. */
       readonly kind: string | undefined;
@@ -88,6 +90,7 @@ export class Listener {
   ) {
     this.#listeners = listeners;
     this.#receiver = receiver;
+    this.principalKey = principalKey;
     this.runId = runId;
     this.kind = kind;
     this.#cursor = cursor;

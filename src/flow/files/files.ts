@@ -1,7 +1,7 @@
 /** Uploads, and the files that callers may download. See docs/api.md#uploads-and-files. */
 
 import { join } from "node:path";
-import { PermitQueue } from "../../base/permit_queue.ts";
+import { PermitQueue } from "../../base/sharing/permit_queue.ts";
 import { Refusal, refuse } from "../../base/refusal.ts";
 import type { Decoder } from "../../media/recorded/decoder.ts";
 import { fileInput } from "../../media/input.ts";
@@ -18,19 +18,23 @@ export interface FilesOptions {
   readonly uploads: Uploads;
   readonly decoder: Pick<Decoder, "probe">;
   readonly sources: Omit<SourcePolicy, "principalKey">;
+  /** Whether the service has several principals. */
+  readonly isShared: boolean;
 }
 
 export class Files implements Disposable {
   readonly #options: FilesOptions;
-  readonly #receiving = new PermitQueue({
-    limit: LIMITS.upload.concurrentMax,
-    waiterLimit: LIMITS.upload.waitingMax,
-    what: "uploads",
-    refusal: "storage_unavailable",
-  });
+  readonly #receiving: PermitQueue;
 
   constructor(options: FilesOptions) {
     this.#options = options;
+    this.#receiving = new PermitQueue({
+      limit: LIMITS.upload.concurrentMax,
+      waiterLimit: LIMITS.upload.waitingMax,
+      what: "uploads",
+      refusal: "storage_unavailable",
+      isShared: options.isShared,
+    });
   }
 
   /**
@@ -39,15 +43,16 @@ export class Files implements Disposable {
    * Errors: 422 `file`, 503 `storage_unavailable`, and every error of reading `content`.
    */
   async upload(caller: Caller, filename: string, content: AsyncIterable<Uint8Array>): Promise<string> {
-    const { signal } = caller;
-    const name = uploadName(await ownerPrefix(caller.principalKey), filename);
+    const { principalKey, signal } = caller;
+    const name = uploadName(await ownerPrefix(principalKey), filename);
     using _turn = await this.#receiving.acquire({
+      principalKey,
       signal,
       within: { world: this.#options.world, timeoutMs: LIMITS.upload.waitMs },
     });
     using upload = await this.#options.uploads.create();
     for await (const bytes of content) await upload.write(bytes);
-    await this.#checkIsMedia(upload.path, signal);
+    await this.#checkIsMedia(upload.path, caller);
     signal.throwIfAborted();
     return await upload.publish(name);
   }
@@ -87,9 +92,12 @@ export class Files implements Disposable {
   }
 
   /** A fault of the media is reported on the field `file`, as an upload has no `source_uri`. */
-  async #checkIsMedia(path: string, signal: AbortSignal): Promise<void> {
+  async #checkIsMedia(path: string, { principalKey, signal }: Caller): Promise<void> {
     try {
-      await this.#options.decoder.probe(fileInput(path), signal, LIMITS.upload.probeTimeoutMs);
+      await this.#options.decoder.probe(fileInput(path), signal, {
+        principalKey,
+        deadlineMs: LIMITS.upload.probeTimeoutMs,
+      });
     } catch (error) {
       if (!(error instanceof Refusal) || error.kind !== "validation_error") throw error;
       throw refuse.invalid("file", error.details[0]?.message ?? "is no media file");

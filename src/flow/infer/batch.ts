@@ -9,7 +9,6 @@ import { LIMITS } from "../../model/limits.ts";
 import type { Caller } from "../caller.ts";
 import { type CheckedRequest, checkedRequest } from "./checked_request.ts";
 import {
-  clientDisconnected,
   type DirectInference,
   type InferAnswer,
   ITEM_ERRORS,
@@ -80,7 +79,7 @@ export class InferBatch {
     try {
       return { index, ok: true, result: await this.#options.direct.answer(caller, request), error: null };
     } catch (error) {
-      if (caller.signal.aborted) throw clientDisconnected();
+      caller.signal.throwIfAborted();
       return { index, ok: false, result: null, error: this.#itemError(caller, error) };
     }
   }

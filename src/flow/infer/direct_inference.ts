@@ -185,8 +185,3 @@ export function asRefusal({ failure }: InferenceFailed): Refusal {
       return refuse.because("internal_error", "The inference provider failed");
   }
 }
-
-/** The client has disconnected, so the response is dropped. A Refusal, as any other error would be logged as a bug. */
-export function clientDisconnected(): Refusal {
-  return refuse.because("internal_error", "The client has disconnected");
-}

@@ -10,7 +10,7 @@ import type { Caller } from "../caller.ts";
 import type { RunWork } from "../runs/run_work.ts";
 import { type BatchAnswer, InferBatch } from "./batch.ts";
 import { checkedRequest } from "./checked_request.ts";
-import { asRefusal, clientDisconnected, DirectInference, type InferAnswer } from "./direct_inference.ts";
+import { asRefusal, DirectInference, type InferAnswer } from "./direct_inference.ts";
 import type { Inference } from "./inference.ts";
 
 export interface InferOptions {
@@ -48,7 +48,7 @@ export class Infer {
     try {
       return await this.#direct.answer(caller, request);
     } catch (error) {
-      if (caller.signal.aborted) throw clientDisconnected();
+      caller.signal.throwIfAborted();
       throw error instanceof InferenceFailed ? asRefusal(error) : error;
     }
   }

@@ -7,7 +7,7 @@ import {
   AdmissionRefused,
   LATENCY_CLASSES,
   type LatencyClass,
-} from "../../base/admission.ts";
+} from "../../base/sharing/admission.ts";
 import type { Metrics } from "../../base/metrics.ts";
 import type { World } from "../../base/world.ts";
 import type { CatalogEntry } from "../../model/infer/catalog.ts";

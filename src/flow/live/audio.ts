@@ -40,7 +40,7 @@ export class LiveAudio {
 
   /** A window that fails is only counted. Rejects with the reason of the signal. */
   async analyze(window: AudioWindow, signal: AbortSignal): Promise<void> {
-    const { plan, sidecar, runner, world, timeoutMs, metrics, journal } = this.#options;
+    const { identity, plan, sidecar, runner, world, timeoutMs, metrics, journal } = this.#options;
     try {
       const { wav, durationMs, decodeMs } = window.format === "pcm"
         ? wavOfBlocks(window.units)
@@ -48,6 +48,7 @@ export class LiveAudio {
       metrics.add("service_pipeline_local_audio_wav_bytes_total", wav.length);
       metrics.observe("service_pipeline_local_audio_wav_extraction_latency_ms", decodeMs);
       const { result, roundTripMs } = await sidecar.analyze({
+        principalKey: identity.principalKey,
         wav,
         profile: plan.profile,
         engine: plan.engine,

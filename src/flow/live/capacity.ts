@@ -1,5 +1,6 @@
 /** The memory and threads that all live sessions may hold together: reserved before a session starts, or it never starts. */
 
+import { SharedBudget } from "../../base/sharing/fair_share.ts";
 import type { Metrics } from "../../base/metrics.ts";
 import type { World } from "../../base/world.ts";
 import { liveMemoryBytes } from "../../media/live/live_decoder.ts";
@@ -18,11 +19,13 @@ export interface MediaCapacityOptions {
   readonly memoryBudgetBytes: number;
   /** SERVICE_MEDIA_WORKER_THREAD_BUDGET. */
   readonly threadBudget: number;
+  /** Whether the service has several principals. */
+  readonly isShared: boolean;
   readonly metrics: Metrics;
   readonly world: Pick<World, "now">;
 }
 
-/** One of the two budgets has not enough left. */
+/** One of the two budgets has not enough left, or not for this principal. */
 export class CapacityExhausted extends Error {
   override readonly name = "CapacityExhausted";
 }
@@ -30,44 +33,42 @@ export class CapacityExhausted extends Error {
 /** See docs/live.md#capacity. */
 export class MediaCapacity {
   readonly #options: MediaCapacityOptions;
-  #memoryBytes = 0;
-  #threads = 0;
+  readonly #memory: SharedBudget;
+  readonly #threads: SharedBudget;
 
   constructor(options: MediaCapacityOptions) {
     this.#options = options;
-    const { metrics, memoryBudgetBytes, threadBudget } = options;
+    const { metrics, memoryBudgetBytes, threadBudget, isShared } = options;
+    this.#memory = new SharedBudget({ limit: memoryBudgetBytes, isShared });
+    this.#threads = new SharedBudget({ limit: threadBudget, isShared });
     metrics.set("service_media_capacity_memory_limit_bytes", memoryBudgetBytes);
     metrics.set("service_media_capacity_worker_thread_limit", threadBudget);
-    metrics.observeValue("service_media_capacity_memory_reserved_bytes", () => this.#memoryBytes);
-    metrics.observeValue("service_media_capacity_worker_threads_reserved", () => this.#threads);
+    metrics.observeValue("service_media_capacity_memory_reserved_bytes", () => this.#memory.used);
+    metrics.observeValue("service_media_capacity_worker_threads_reserved", () => this.#threads.used);
   }
 
   /**
-   * Reserves both, or throws {@link CapacityExhausted} and reserves neither. Disposing the result frees the reservation;
+   * Reserves both for the principal, or throws {@link CapacityExhausted} and reserves neither. Disposing the result frees the reservation;
    * disposing it again does nothing. `LiveSession` frees it when its Worker has released everything (`#release` in
    * session.ts); whip.ts and camera.ts free it for a session that never started.
    */
-  reserve({ memoryBytes, threads }: Reservation): Disposable {
-    const { memoryBudgetBytes, threadBudget } = this.#options;
-    if (this.#memoryBytes + memoryBytes > memoryBudgetBytes) {
-      throw this.#exhausted(
-        `it needs ${memoryBytes} bytes and ${memoryBudgetBytes - this.#memoryBytes} are left`,
-      );
+  reserve(principalKey: string, { memoryBytes, threads }: Reservation): Disposable {
+    this.#check(this.#memory, principalKey, memoryBytes, "bytes");
+    this.#check(this.#threads, principalKey, threads, "threads");
+    const held = new DisposableStack();
+    held.use(this.#memory.take(principalKey, memoryBytes));
+    held.use(this.#threads.take(principalKey, threads));
+    return held;
+  }
+
+  #check(budget: SharedBudget, principalKey: string, wanted: number, unit: string): void {
+    const fault = budget.faultOf(principalKey, wanted);
+    if (fault === "exhausted") {
+      throw this.#exhausted(`it needs ${wanted} ${unit} and ${budget.limit - budget.used} are left`);
     }
-    if (this.#threads + threads > threadBudget) {
-      throw this.#exhausted(`it needs ${threads} threads and ${threadBudget - this.#threads} are left`);
+    if (fault !== null) {
+      throw this.#exhausted(`it needs ${wanted} ${unit}, and what is left is kept for other callers`);
     }
-    this.#memoryBytes += memoryBytes;
-    this.#threads += threads;
-    let isHeld = true;
-    return {
-      [Symbol.dispose]: () => {
-        if (!isHeld) return;
-        isHeld = false;
-        this.#memoryBytes -= memoryBytes;
-        this.#threads -= threads;
-      },
-    };
   }
 
   #exhausted(why: string): CapacityExhausted {

@@ -37,21 +37,21 @@ export class SemanticNovelty {
     );
   }
 
-  /** The novelty state of one new session. */
-  session(): SessionNovelty {
+  /** The novelty state of one new session of the principal. */
+  session(principalKey: string): SessionNovelty {
     const novelty = new Novelty(this.#settings);
     return {
-      step: (jpeg, ptsMs, signal) => this.#step(novelty, { jpeg, ptsMs }, signal),
+      step: (jpeg, ptsMs, signal) => this.#step(novelty, { principalKey, jpeg, ptsMs }, signal),
       compared: (before, after) => this.#compare(before, after),
     };
   }
 
   async #step(
     novelty: Novelty,
-    { jpeg, ptsMs }: { jpeg: Uint8Array; ptsMs: number },
+    { principalKey, jpeg, ptsMs }: { principalKey: string; jpeg: Uint8Array; ptsMs: number },
     signal: AbortSignal,
   ): Promise<NoveltyStep> {
-    const embedding = await this.#embedding(jpeg, signal);
+    const embedding = await this.#embedding(principalKey, jpeg, signal);
     if (embedding === null) return ASK_ANYWAY;
     const verdict = novelty.decide(embedding, ptsMs);
     const commit = () => novelty.commit(embedding, ptsMs);
@@ -66,9 +66,13 @@ export class SemanticNovelty {
   }
 
   /** Null where the sidecar is unavailable, which it counts itself. */
-  async #embedding(jpeg: Uint8Array, signal: AbortSignal): Promise<Quantized | null> {
+  async #embedding(
+    principalKey: string,
+    jpeg: Uint8Array,
+    signal: AbortSignal,
+  ): Promise<Quantized | null> {
     try {
-      return quantized(await this.#sidecar.embed(jpeg, signal));
+      return quantized(await this.#sidecar.embed(jpeg, signal, principalKey));
     } catch (error) {
       if (error instanceof EmbeddingUnavailable) return null;
       throw error;

@@ -1,6 +1,6 @@
 /** What a live session asks the models: the first model about every picture, the second where the first is unsure. */
 
-import type { LatencyClass } from "../../base/admission.ts";
+import type { LatencyClass } from "../../base/sharing/admission.ts";
 import type { Metrics } from "../../base/metrics.ts";
 import type { World } from "../../base/world.ts";
 import { InferenceFailed, type InferenceRequest } from "../../model/infer/inference.ts";

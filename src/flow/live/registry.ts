@@ -1,5 +1,6 @@
 /** The live sessions of the process: which are open, which have ended lately, and how many more may start. */
 
+import { SharedBudget } from "../../base/sharing/fair_share.ts";
 import { NEVER_ABORTED } from "../../base/wait.ts";
 import type { Metrics } from "../../base/metrics.ts";
 import type { World } from "../../base/world.ts";
@@ -12,6 +13,8 @@ import { LiveRefused, type LiveSession } from "./session.ts";
 
 export interface LiveRegistryOptions {
   readonly work: RunWork;
+  /** Whether the service has several principals. */
+  readonly isShared: boolean;
   readonly metrics: Metrics;
   readonly world: World;
 }
@@ -51,11 +54,12 @@ export class LiveRegistry implements OpenSessions {
   /** In the order in which they ended. */
   readonly #ended = new Map<string, EndedSession>();
   readonly #closing = new AbortController();
-  #slotsTaken = 0;
+  readonly #slots: SharedBudget;
   #generations = 0;
 
   constructor(options: LiveRegistryOptions) {
     this.#options = options;
+    this.#slots = new SharedBudget({ limit: LIMITS.whip.sessionsMax, isShared: options.isShared });
     options.metrics.observeValue("service_pipeline_generations_active", () => this.#sessions.size);
   }
 
@@ -69,14 +73,17 @@ export class LiveRegistry implements OpenSessions {
     return ++this.#generations;
   }
 
-  /** Throws LiveRefused (503) where all slots are taken, or the service is closing. */
-  takeSlot(): Disposable {
+  /** Throws LiveRefused (503) where all slots or the principal's share of them are taken, or the service is closing. */
+  takeSlot(principalKey: string): Disposable {
     if (this.#closing.signal.aborted) throw new LiveRefused(503, "the service is closing");
-    if (this.#slotsTaken >= LIMITS.whip.sessionsMax) {
-      throw new LiveRefused(503, `the limit of ${LIMITS.whip.sessionsMax} live sessions is reached`);
+    const fault = this.#slots.faultOf(principalKey, 1);
+    if (fault === "exhausted") {
+      throw new LiveRefused(503, `the limit of ${this.#slots.limit} live sessions is reached`);
     }
-    this.#slotsTaken++;
-    return { [Symbol.dispose]: () => void this.#slotsTaken-- };
+    if (fault !== null) {
+      throw new LiveRefused(503, "the live sessions that are left are kept for other callers");
+    }
+    return this.#slots.take(principalKey, 1);
   }
 
   /** A random id. Throws LiveRefused (503) where it collides with the id of a known session. */

@@ -76,14 +76,14 @@ export class LiveSessionFactory {
   }
 
   /**
-   * Reserves the memory, the threads and the slot of a session. Throws CapacityExhausted, or LiveRefused where there is no
+   * Reserves the memory, the threads and the slot of a session of the principal. Throws CapacityExhausted, or LiveRefused where there is no
    * slot. See {@link MediaCapacity.reserve} for who frees the reservation.
    */
-  reserve(maxFrame: Extent, attach: AttachConfig): Disposable {
+  reserve(principalKey: string, maxFrame: Extent, attach: AttachConfig): Disposable {
     const { capacity, registry } = this.#options;
     using held = new DisposableStack();
-    held.use(capacity.reserve(reservationOf(maxFrame, attach)));
-    held.use(registry.takeSlot());
+    held.use(capacity.reserve(principalKey, reservationOf(maxFrame, attach)));
+    held.use(registry.takeSlot(principalKey));
     return held.move();
   }
 
@@ -148,7 +148,7 @@ export class LiveSessionFactory {
       journal,
       questions,
       notServed: notServed ?? "",
-      novelty: questions && novelty ? novelty.session() : null,
+      novelty: questions && novelty ? novelty.session(identity.principalKey) : null,
       prompt,
       outputSchema: policy && policy.outputSchema,
       metrics,

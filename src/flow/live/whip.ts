@@ -82,7 +82,7 @@ export class Whip {
     }
     this.#checkStreams(this.#options.timeline.view, caller);
     const maxFrame = pictureBound(offer);
-    const reservation = reserved(() => sessions.reserve(maxFrame, attach));
+    const reservation = reserved(() => sessions.reserve(caller.principalKey, maxFrame, attach));
     using unused = new DisposableStack();
     unused.use(reservation);
     const identity: SessionIdentity = {

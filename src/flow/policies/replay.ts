@@ -177,8 +177,9 @@ export class PolicyReplay {
     signal: AbortSignal,
   ): Promise<{ decoded: DecodedSignals; plan: SamplingPlan }> {
     const { decoder, sources } = this.#options;
-    await using source = await sources.open(ingested.source_uri, caller.principalKey, signal);
-    const info = await source.explained(decoder.probe(source.input, signal));
+    const { principalKey } = caller;
+    await using source = await sources.open(ingested.source_uri, principalKey, signal);
+    const info = await source.explained(decoder.probe(source.input, signal, { principalKey }));
     const asIngested = {
       policy: ingested.sampling_policy,
       fixedFps: ingested.sample_fps,
@@ -186,6 +187,7 @@ export class PolicyReplay {
     };
     const plan = planSampling(asIngested, info.video?.averageFps ?? null, "ingest");
     const decoded = await source.explained(decoder.decodeSignals({
+      principalKey,
       input: source.input,
       info,
       plan,

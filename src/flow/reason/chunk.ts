@@ -111,7 +111,7 @@ export class ChunkReasoner {
       ? await this.#cut(span, signal)
       : modelCut;
     const evidence = isKept && cut.clip ? await this.#evidence.clip(cut.clip.bytes) : null;
-    const speech = await this.#audio?.synthesize(finding.moments, signal);
+    const speech = await this.#audio?.synthesize(finding.moments, this.#options.caller.principalKey, signal);
     const feedbackAudio = speech ? await this.#evidence.speech(speech) : null;
     signal.throwIfAborted();
     return { finding, events: this.#events(chunk, span, { finding, audio, cut, evidence, feedbackAudio }) };
@@ -128,14 +128,15 @@ export class ChunkReasoner {
   }
 
   async #analyzeAudio({ startMs, endMs }: Span, signal: AbortSignal): Promise<AudioFindings | null> {
-    const { input, info } = this.#options;
-    return await this.#audio?.analyze({ input, info, startMs, durationMs: endMs - startMs, signal }) ?? null;
+    const { caller: { principalKey }, input, info } = this.#options;
+    const window = { principalKey, input, info, startMs, durationMs: endMs - startMs, signal };
+    return await this.#audio?.analyze(window) ?? null;
   }
 
   async #cut({ startMs, endMs }: Span, signal: AbortSignal): Promise<Cut> {
-    const { extractor, input, info, plan, stream: { coordinates } } = this.#options;
+    const { caller: { principalKey }, extractor, input, info, plan, stream: { coordinates } } = this.#options;
     const withAudio = plan.media.mode === "audio_video";
-    const window = { input, info, startMs, durationMs: endMs - startMs, signal };
+    const window = { principalKey, input, info, startMs, durationMs: endMs - startMs, signal };
     try {
       return { clip: await extractor.clip({ ...window, coordinates, withAudio }), error: null };
     } catch (error) {

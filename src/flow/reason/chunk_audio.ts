@@ -39,6 +39,7 @@ export class ChunkAudio {
       extractionMs = wav.extractionMs;
       const { profile, engine, maxEvents, minConfidence } = plan;
       const { result } = await sidecar.analyze({
+        principalKey: window.principalKey,
         wav: wav.bytes,
         profile,
         engine,
@@ -56,11 +57,15 @@ export class ChunkAudio {
   }
 
   /** The moments as speech; null where it was not requested, there are no moments, or the sidecar fails. */
-  async synthesize(moments: readonly ChunkMoment[], signal: AbortSignal): Promise<Speech | null> {
+  async synthesize(
+    moments: readonly ChunkMoment[],
+    principalKey: string,
+    signal: AbortSignal,
+  ): Promise<Speech | null> {
     const { sidecar, plan, timeoutMs } = this.#options;
     if (!plan.voiceFeedback || moments.length === 0) return null;
     try {
-      return await sidecar.synthesize({ text: spokenSentence(moments), timeoutMs, signal });
+      return await sidecar.synthesize({ principalKey, text: spokenSentence(moments), timeoutMs, signal });
     } catch (error) {
       // The sidecar has counted it, and the result of the window is complete without speech.
       if (error instanceof SidecarFailed) return null;

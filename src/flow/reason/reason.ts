@@ -140,13 +140,15 @@ export class Reason {
 
   async #reason(caller: Caller, runId: string, plan: ReasonPlan, signal: AbortSignal): Promise<Reasoned> {
     const { sources, decoder, inference } = this.#options;
-    await using source = await sources.open(plan.sourceUri, caller.principalKey, signal);
-    const info = await source.explained(decoder.probe(source.input, signal));
+    const { principalKey } = caller;
+    await using source = await sources.open(plan.sourceUri, principalKey, signal);
+    const info = await source.explained(decoder.probe(source.input, signal, { principalKey }));
     if (plan.media.mode === "audio_video") checkAudioStreams(info);
     const sampling = planSampling(plan.sampling, info.video?.averageFps ?? null, "reason");
     const isSemantic = plan.semanticInference && inference.isConfigured;
     const asksWithImages = isSemantic && !plan.clip && !isNative(plan);
     await using stream = await source.explained(decoder.streamFrames({
+      principalKey,
       input: source.input,
       info,
       plan: sampling,

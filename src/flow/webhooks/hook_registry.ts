@@ -1,5 +1,6 @@
 /** The registered webhooks of the process, and a delivery worker for each: rebuilt at start, ended at close. */
 
+import { isWithinShare } from "../../base/sharing/fair_share.ts";
 import type { Metrics } from "../../base/metrics.ts";
 import { refuse } from "../../base/refusal.ts";
 import { TaskGroup } from "../../base/tasks.ts";
@@ -33,6 +34,8 @@ export interface HookRegistryOptions {
   readonly sending: WebhookSending | undefined;
   readonly retryDelaysMs: readonly number[];
   readonly allowPrivate: boolean;
+  /** Whether the service has several principals. */
+  readonly isShared: boolean;
 }
 
 /** A hook with its worker; without a worker while webhooks are off. */
@@ -82,15 +85,24 @@ export class HookRegistry implements AsyncDisposable {
     return { world, allowPrivate, ...(resolve && { resolve }) };
   }
 
-  /** 503 `webhooks_unavailable` without a secret, without a delivery log, and at the process-wide limit of hooks. */
-  requireRoom(): Delivering {
-    const { sending } = this.#options;
+  /**
+   * 503 `webhooks_unavailable` without a secret, without a delivery log, at the process-wide limit of hooks, and where the
+   * principal has its share of them.
+   */
+  requireRoom(principalKey: string): Delivering {
+    const { sending, isShared } = this.#options;
     const unavailable = (why: string) =>
       refuse.because("webhooks_unavailable", `Webhooks are unavailable: ${why}`);
     if (sending === undefined) throw unavailable("the service has no webhook secret");
     if (this.deliveries === undefined) throw unavailable("the delivery log cannot be opened");
     if (this.#hooks.size >= LIMITS.webhook.hooksMax) {
       throw unavailable(`the limit of ${LIMITS.webhook.hooksMax} webhooks is reached`);
+    }
+    const held = this.#countOf(principalKey);
+    if (isShared && !isWithinShare(held, 1, LIMITS.webhook.hooksMax - this.#hooks.size)) {
+      throw unavailable(
+        `${held} of the ${LIMITS.webhook.hooksMax} webhooks are yours, the others are kept for other callers`,
+      );
     }
     return { deliveries: this.deliveries, sending };
   }
@@ -151,6 +163,13 @@ export class HookRegistry implements AsyncDisposable {
     } finally {
       await this.deliveries?.close();
     }
+  }
+
+  #countOf(principalKey: string): number {
+    const { view } = this.#options.timeline;
+    return this.#hooks.values()
+      .filter(({ hook }) => view.run(hook.runId)?.principalKey === principalKey)
+      .reduce((count) => count + 1, 0);
   }
 
   /** Starts the worker of a hook that was registered before this process started. */

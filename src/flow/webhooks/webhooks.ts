@@ -42,7 +42,7 @@ export class Webhooks {
 
   /**
    * Errors, in this order: 422 or 404 on `run_id`, 422 on `url`, 422 on `event_kinds`, 503 `webhooks_unavailable`
-   * without a root secret, without a delivery log, and at the process-wide limit. A terminal run takes hooks, too.
+   * without a root secret, without a delivery log, at the limit and beyond the share. A terminal run takes hooks, too.
    */
   async register(caller: Caller, runId: string, body: RegisterWebhookBody): Promise<RegisteredWebhook> {
     const { timeline, world, allowPrivate, hooks } = this.#options;
@@ -52,7 +52,7 @@ export class Webhooks {
     const eventKinds = webhookKinds(body.event_kinds ?? []);
     // No `await` from here on, so that no other registration takes the last place in between.
     ownedRun(timeline.view, caller, runId);
-    const delivering = hooks.requireRoom();
+    const delivering = hooks.requireRoom(caller.principalKey);
     const webhookId = newWebhookId(world.randomBytes);
     const registeredSeq = this.#commit(delivering.deliveries, { webhookId, runId, url, eventKinds });
     hooks.add({ webhookId, runId, url, eventKinds, registeredSeq }, delivering);

@@ -1,6 +1,6 @@
 /** Decodes recorded media into signals: ffmpeg writes scaled luma planes into a pipe, and a decode Worker reads them. */
 
-import { PermitQueue } from "../../base/permit_queue.ts";
+import { PermitQueue } from "../../base/sharing/permit_queue.ts";
 import type { World } from "../../base/world.ts";
 import {
   croppedFrame,
@@ -36,9 +36,19 @@ export interface DecoderOptions {
   readonly world: World;
   /** Decodes at the same time, at least 1; more than there are processors only makes each slower. */
   readonly maxConcurrent: number;
+  /** Whether the service has several principals; false unless given. */
+  readonly isShared?: boolean;
+}
+
+export interface ProbeOptions {
+  /** For whom the source is probed; see `PermitQueue`. */
+  readonly principalKey?: string;
+  readonly deadlineMs?: number;
 }
 
 export interface DecodeRequest {
+  /** For whom the source is decoded; see `PermitQueue`. */
+  readonly principalKey?: string | undefined;
   readonly input: MediaInput;
   readonly info: MediaInfo;
   readonly plan: SamplingPlan;
@@ -65,7 +75,7 @@ export interface DecodedSignals {
 /**
  * ```
  *   probe:          ffprobe ─JSON→ MediaInfo
- *   decodeSignals:  [gate, FIFO order] → ffmpeg ─NUT→ named pipe ─readSync→ Worker: FrameFilter → SignalColumns
+ *   decodeSignals:  [permit queue] → ffmpeg ─NUT→ named pipe ─readSync→ Worker: FrameFilter → SignalColumns
  *   streamFrames:   the same in chunks, with JPEGs of chosen frames; ffmpeg waits for the consumer
  * ```
  *
@@ -84,8 +94,8 @@ export class Decoder implements AsyncDisposable {
   private constructor(options: DecoderOptions) {
     this.#options = options;
     this.#pool = new DecodeWorkerPool([options.tempDir]);
-    const { maxConcurrent } = options;
-    const common = { waiterLimit: WAITERS_MAX, refusal: "provider_saturated" } as const;
+    const { maxConcurrent, isShared = false } = options;
+    const common = { waiterLimit: WAITERS_MAX, refusal: "provider_saturated", isShared } as const;
     this.#decodes = new PermitQueue({ ...common, limit: maxConcurrent, what: "decodes" });
     this.#streams = new PermitQueue({
       ...common,
@@ -103,10 +113,14 @@ export class Decoder implements AsyncDisposable {
   }
 
   /** What the input contains; refuses what is no media container. */
-  probe(input: MediaInput, signal: AbortSignal, deadlineMs?: number): Promise<MediaInfo> {
+  probe(
+    input: MediaInput,
+    signal: AbortSignal,
+    { principalKey, deadlineMs }: ProbeOptions = {},
+  ): Promise<MediaInfo> {
     return this.#track(signal, async (either) => {
       const { runner, world } = this.#options;
-      using _place = await this.#probes.acquire({ signal: either });
+      using _place = await this.#probes.acquire({ principalKey, signal: either });
       return await probeMedia(input, {
         runner,
         world,
@@ -125,7 +139,7 @@ export class Decoder implements AsyncDisposable {
         ? croppedFrame(video, request.crop)
         : fullFrame(video.width, video.height);
       const gate = isEndless(request) ? this.#streams : this.#decodes;
-      using _place = await gate.acquire({ signal });
+      using _place = await gate.acquire({ principalKey: request.principalKey, signal });
       const { signals, hasMore } = await this.#decode({ ...request, coordinates }, signal);
       return {
         signals,
@@ -151,6 +165,7 @@ export class Decoder implements AsyncDisposable {
         ? croppedFrame(video, request.crop)
         : fullFrame(video.width, video.height);
       const place = await this.#streams.acquire({
+        principalKey: request.principalKey,
         signal,
         within: { world: this.#options.world, timeoutMs: STREAM_WAIT_MS },
       });

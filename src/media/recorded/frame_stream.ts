@@ -22,6 +22,8 @@ import { RowQueue } from "./row_queue.ts";
 import type { RowBatch } from "./stream_order.ts";
 
 export interface FrameStreamRequest {
+  /** For whom the source is decoded; see `PermitQueue`. */
+  readonly principalKey?: string | undefined;
   readonly input: MediaInput;
   readonly info: MediaInfo;
   readonly plan: SamplingPlan;

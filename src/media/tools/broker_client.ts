@@ -12,7 +12,7 @@ import { endsOf } from "./templates.ts";
 export interface BrokerClientOptions {
   readonly port: MessagePort;
   /** For the sockets; they are removed as soon as they are connected. */
-  readonly tempDir: string;
+  readonly socketDir: string;
   readonly world: Pick<World, "randomBytes">;
 }
 
@@ -121,8 +121,8 @@ export class BrokerClient implements ToolRunner, Disposable {
   }
 
   #listen(): Socket {
-    const { tempDir, world } = this.#options;
-    return new Socket(join(tempDir, socketName(world.randomBytes(8))));
+    const { socketDir, world } = this.#options;
+    return new Socket(join(socketDir, socketName(world.randomBytes(8))));
   }
 }
 

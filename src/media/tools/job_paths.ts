@@ -1,6 +1,6 @@
-/** Which paths and addresses a job may name: files inside the granted roots, pipes and sockets in the temporary folder. */
+/** Which paths and addresses a job may name: files inside the granted roots, pipes and sockets in their folders. */
 
-import { basename, dirname } from "node:path";
+import { basename } from "node:path";
 import type { Places } from "../../base/program_paths.ts";
 import type { MediaInput } from "../input.ts";
 import type { RunJob, StreamJob } from "./job.ts";
@@ -11,7 +11,7 @@ export class JobRefused extends Error {
 }
 
 /** The folders in which jobs may name files; all are real paths. */
-export type JobPlaces = Pick<Places, "ingestRoots" | "uploadRoot" | "tempDir">;
+export type JobPlaces = Pick<Places, "ingestRoots" | "uploadRoot" | "tempDir" | "socketDir">;
 
 /** The names that media code gives to what it makes in the temporary folder. */
 const NAMES = {
@@ -59,7 +59,7 @@ export async function checkedJob<Job extends RunJob | StreamJob>(job: Job, place
   }
 }
 
-/** Refuses what is no socket in the temporary folder. */
+/** Refuses what is no socket in the folder of the sockets. */
 export async function checkSocket(path: string, places: JobPlaces): Promise<void> {
   await checkThere(path, "socket", places);
 }
@@ -94,12 +94,12 @@ const RELAYED = {
 
 type Made = keyof typeof NAMES;
 
-function checkName(path: string, made: Made, { tempDir }: JobPlaces): void {
+function checkName(path: string, made: Made, { tempDir, socketDir }: JobPlaces): void {
+  const folder = made === "socket" ? socketDir : tempDir;
+  const name = basename(path);
   // The name has no slash or dot-dot, so the path is what it says.
-  if (
-    path !== `${tempDir}/${basename(path)}` || dirname(path) !== tempDir || !NAMES[made].test(basename(path))
-  ) {
-    throw new JobRefused(`a ${made} must be in the temporary folder, under a name that media code makes`);
+  if (path !== `${folder}/${name}` || !NAMES[made].test(name)) {
+    throw new JobRefused(`a ${made} must be in the folder for it, under a name that media code makes`);
   }
 }
 

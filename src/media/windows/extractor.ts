@@ -1,7 +1,7 @@
 /** Cuts bounded windows out of recorded media on demand: MP4 clips and WAV sound. See docs/reason.md#media-windows. */
 
 import { join } from "node:path";
-import { PermitQueue } from "../../base/permit_queue.ts";
+import { PermitQueue } from "../../base/sharing/permit_queue.ts";
 import type { Metrics } from "../../base/metrics.ts";
 import { Refusal } from "../../base/refusal.ts";
 import type { World } from "../../base/world.ts";
@@ -25,12 +25,16 @@ export interface ExtractorOptions {
   readonly world: World;
   /** Extractions at the same time, at least 1. */
   readonly maxConcurrent: number;
+  /** Whether the service has several principals; false unless given. */
+  readonly isShared?: boolean;
   readonly metrics?: Metrics;
   /** For tests; default LIMITS.localAudio.clipBytesMax. */
   readonly clipBytesMax?: number;
 }
 
 export interface WindowRequest {
+  /** For whom the window is cut; see `PermitQueue`. */
+  readonly principalKey?: string | undefined;
   readonly input: MediaInput;
   /** From `Decoder.probe`. If all windows of a source pass the same object, its first frame is searched only once. */
   readonly info: MediaInfo;
@@ -118,6 +122,7 @@ export class Extractor implements AsyncDisposable {
       waiterLimit: WAITERS_MAX,
       what: "extractions",
       refusal: "provider_saturated",
+      isShared: options.isShared ?? false,
     });
   }
 
@@ -172,7 +177,7 @@ export class Extractor implements AsyncDisposable {
   ): Promise<T & { extractionMs: number }> {
     const signal = AbortSignal.any([request.signal, this.#closing.signal]);
     const running = (async () => {
-      using _place = await this.#place(signal);
+      using _place = await this.#place(request.principalKey, signal);
       const startedMs = this.#options.world.monotonicMs();
       const done = await work({ ...request, signal });
       return { ...done, extractionMs: this.#options.world.monotonicMs() - startedMs };
@@ -185,9 +190,9 @@ export class Extractor implements AsyncDisposable {
     }
   }
 
-  async #place(signal: AbortSignal): Promise<Disposable> {
+  async #place(principalKey: string | undefined, signal: AbortSignal): Promise<Disposable> {
     try {
-      return await this.#permits.acquire({ signal });
+      return await this.#permits.acquire({ principalKey, signal });
     } catch (error) {
       if (error instanceof Refusal) throw new ExtractionFailed("saturated", error.message);
       throw error;

@@ -11,27 +11,82 @@ export function isPlaylist(head: Uint8Array): boolean {
 }
 
 /**
- * The playlist with each URI resolved against `base` and replaced by the result of `replace`. A tag is kept unchanged only
- * if it cannot contain an address:
+ * The lines of the playlist, each with its line break, with each URI resolved against `base` and replaced by the result of
+ * `replace`. They come one by one, so that a long playlist can be rewritten in pieces. Only tags that a player needs are kept:
  *
- *     seg1.ts                        →  replace(https://host/seg1.ts)
- *     #EXT-X-MAP:URI="init.mp4"      →  #EXT-X-MAP:URI="…"
- *     #EXT-X-MAP:URI=init.mp4        →  refused: programs read it in different ways
+ *     seg1.ts                            →  replace(https://host/seg1.ts)
+ *     #EXT-X-MAP:URI="init.mp4"          →  #EXT-X-MAP:URI="…"
+ *     #EXT-X-MAP:URI=init.mp4            →  refused: programs read it in different ways
+ *     #EXT-X-DATERANGE:X-ASSET-URI="…"   →  an empty line
  */
-export function withUris(playlist: string, base: URL, replace: (uri: URL) => string): string {
-  // deno-lint-ignore no-control-regex -- some programs take one of them for a line break
-  if (/[\0-\x08\x0b\x0c\x0e-\x1f]/.test(playlist)) throw new PlaylistRefused("it holds control characters");
+export function* withUris(playlist: string, base: URL, replace: (uri: URL) => string): Generator<string> {
+  let [lines, addresses, characters] = [0, 0, 0];
   const replaced = (uri: string) => {
+    if (uri.length > URI_CHARACTERS_MAX) throw new PlaylistRefused("an address in it is too long");
     const url = URL.parse(uri, base);
     if (!url) throw new PlaylistRefused("it names something that is no address");
+    // Counted as resolved: a short address may become as long as that of the playlist.
+    characters += url.href.length;
+    if (++addresses > ADDRESSES_MAX || characters > ADDRESS_CHARACTERS_MAX) {
+      throw new PlaylistRefused("it names too many parts");
+    }
     return replace(url);
   };
-  return playlist.replace(/^\ufeff/, "").split(/\r\n|\r|\n/).map((line) => {
-    if (!line.startsWith("#")) return line.trim() === "" ? "" : replaced(line.trim());
-    const rewritten = line.replace(/(?<![\w-])URI="([^"\\]*)"/g, (_, uri) => `\0"${replaced(uri)}"`);
-    if (/URI\s*=/i.test(rewritten.replace(/\0"[^"]*"/g, ""))) {
-      throw new PlaylistRefused("it spells an address oddly");
-    }
-    return rewritten.replaceAll("\0", "URI=");
-  }).join("\n");
+  for (const [, line] of playlist.replace(/^\ufeff/, "").matchAll(/([^\r\n]*)(?:\r\n|\r|\n|$)/g)) {
+    if (++lines > LINES_MAX) throw new PlaylistRefused("it has too many lines");
+    yield `${withUri(line!, replaced)}\n`;
+  }
 }
+
+function withUri(line: string, replaced: (uri: string) => string): string {
+  // deno-lint-ignore no-control-regex -- some programs take one of them for a line break
+  if (/[\0-\x08\x0b\x0c\x0e-\x1f]/.test(line)) throw new PlaylistRefused("it holds control characters");
+  if (!line.startsWith("#")) return line.trim() === "" ? "" : replaced(line.trim());
+  const tag = /^#[A-Z0-9-]+/.exec(line)?.[0] ?? "";
+  if (!TAGS.has(tag)) return "";
+  if (line.length > URI_CHARACTERS_MAX) throw new PlaylistRefused("a line of it is too long");
+  if (tag === "#EXTINF") return line.replace(/,.*/, ",");
+  const rewritten = line.replace(/(?<![\w-])URI="([^"\\]*)"/g, (_, uri) => `\0"${replaced(uri)}"`);
+  if (/URI\s*=/i.test(rewritten.replace(/\0"[^"]*"/g, ""))) {
+    throw new PlaylistRefused("it spells an address oddly");
+  }
+  return rewritten.replaceAll("\0", "URI=");
+}
+
+/** What ffmpeg reads, and what tells other players how to play; other tags may name addresses in ways of their own. */
+const TAGS: ReadonlySet<string> = new Set(
+  [
+    ...[
+      "EXTM3U",
+      "EXTINF",
+      "EXT-X-BYTERANGE",
+      "EXT-X-DISCONTINUITY",
+      "EXT-X-DISCONTINUITY-SEQUENCE",
+      "EXT-X-ENDLIST",
+    ],
+    ...[
+      "EXT-X-INDEPENDENT-SEGMENTS",
+      "EXT-X-KEY",
+      "EXT-X-MAP",
+      "EXT-X-MEDIA",
+      "EXT-X-MEDIA-SEQUENCE",
+      "EXT-X-START",
+    ],
+    ...[
+      "EXT-X-PLAYLIST-TYPE",
+      "EXT-X-PROGRAM-DATE-TIME",
+      "EXT-X-STREAM-INF",
+      "EXT-X-TARGETDURATION",
+      "EXT-X-VERSION",
+    ],
+  ].map((name) => `#${name}`),
+);
+
+/** Of one address or tag. */
+const URI_CHARACTERS_MAX = 8192;
+/** A day in parts of two seconds. */
+const ADDRESSES_MAX = 50_000;
+/** Of all addresses of a playlist, resolved: 10,000 parts with 800 characters each. */
+const ADDRESS_CHARACTERS_MAX = 2 ** 23;
+/** Five for each address. */
+const LINES_MAX = 250_000;

@@ -1,6 +1,6 @@
 /** Calls of the audio sidecar: it analyzes a window of audio, or turns a text into speech. */
 
-import { PermitQueue } from "../../base/permit_queue.ts";
+import { PermitQueue } from "../../base/sharing/permit_queue.ts";
 import type { Log } from "../../base/log.ts";
 import type { Metrics } from "../../base/metrics.ts";
 import { Refusal } from "../../base/refusal.ts";
@@ -30,6 +30,8 @@ import { BackOff } from "./back_off.ts";
 import { Deadline, OutOfTime } from "../../base/wait.ts";
 
 export interface AudioSidecarOptions {
+  /** Whether the service has several principals; false unless given. */
+  readonly isShared?: boolean;
   /** SERVICE_AUDIO_SIDECAR_ADDR. */
   readonly address: Address;
   readonly world: World;
@@ -37,6 +39,8 @@ export interface AudioSidecarOptions {
 }
 
 export interface AnalyzeCall {
+  /** For whom; see `PermitQueue`. */
+  readonly principalKey?: string | undefined;
   /** Mono 16-bit PCM of at most 4 MiB. */
   readonly wav: Uint8Array;
   readonly profile: AudioProfile;
@@ -53,6 +57,8 @@ export interface AnalyzeCall {
 }
 
 export interface SynthesizeCall {
+  /** For whom; see `PermitQueue`. */
+  readonly principalKey?: string | undefined;
   /** At most 16 KiB of UTF-8. */
   readonly text: string;
   readonly timeoutMs: number;
@@ -93,12 +99,7 @@ export class AudioSidecar implements Disposable {
   readonly #world: World;
   readonly #metrics: Metrics;
   readonly #log: Log;
-  readonly #permits = new PermitQueue({
-    limit: CONNECTIONS_MAX,
-    waiterLimit: AUDIO_WAITERS_MAX,
-    what: "calls to the audio sidecar",
-    refusal: "audio_sidecar_unavailable",
-  });
+  readonly #permits: PermitQueue;
   /** Every open connection. */
   readonly #connections = new Set<AudioConnection>();
   /** The unused ones of them, the most recently used last. */
@@ -106,7 +107,14 @@ export class AudioSidecar implements Disposable {
   readonly #backOff = new BackOff();
   #isClosed = false;
 
-  constructor({ address, world, metrics }: AudioSidecarOptions) {
+  constructor({ address, world, metrics, isShared = false }: AudioSidecarOptions) {
+    this.#permits = new PermitQueue({
+      limit: CONNECTIONS_MAX,
+      waiterLimit: AUDIO_WAITERS_MAX,
+      what: "calls to the audio sidecar",
+      refusal: "audio_sidecar_unavailable",
+      isShared,
+    });
     this.#address = address;
     this.#world = world;
     this.#metrics = metrics;
@@ -169,14 +177,14 @@ export class AudioSidecar implements Disposable {
   /** One request and its answer, decoded by `read`, within the timeout of the call. */
   async #call<T>(
     request: readonly Uint8Array[],
-    { timeoutMs, signal }: { readonly timeoutMs: number; readonly signal: AbortSignal },
+    { principalKey, timeoutMs, signal }: Pick<SynthesizeCall, "principalKey" | "timeoutMs" | "signal">,
     read: (response: AudioResponse) => T,
   ): Promise<T> {
     signal.throwIfAborted();
     using deadline = new Deadline(this.#world, timeoutMs, signal);
     let askedMs = Infinity;
     try {
-      using _permit = await this.#permits.acquire({ signal: deadline.signal });
+      using _permit = await this.#permits.acquire({ principalKey, signal: deadline.signal });
       this.#refuseDuringBackOff();
       askedMs = this.#world.monotonicMs();
       return await this.#exchange(request, read, deadline.signal);

@@ -1,6 +1,6 @@
 /** Calls of the embedding sidecar: a JPEG becomes 768 numbers, over one connection that is kept open. */
 
-import { PermitQueue } from "../../base/permit_queue.ts";
+import { PermitQueue } from "../../base/sharing/permit_queue.ts";
 import type { Log } from "../../base/log.ts";
 import type { Metrics } from "../../base/metrics.ts";
 import { Refusal } from "../../base/refusal.ts";
@@ -61,15 +61,15 @@ export class EmbeddingSidecar implements Disposable {
 
   /**
    * The embedding of a JPEG file of at most 10 MiB: 768 finite numbers. Rejects with {@link EmbeddingUnavailable},
-   * which a metric counts here, or with the reason of `signal`.
+   * which a metric counts here, or with the reason of `signal`. Principals take turns.
    */
-  async embed(jpeg: Uint8Array, signal: AbortSignal): Promise<Float32Array> {
+  async embed(jpeg: Uint8Array, signal: AbortSignal, principalKey?: string): Promise<Float32Array> {
     signal.throwIfAborted();
     const { world, metrics, timeoutMs } = this.#options;
     const startedMs = world.monotonicMs();
     try {
       checkSize(jpeg);
-      using _permit = await this.#permits.acquire({ signal, within: { world, timeoutMs } });
+      using _permit = await this.#permits.acquire({ principalKey, signal, within: { world, timeoutMs } });
       this.#refuseDuringBackOff();
       const embedding = await this.#exchange(jpeg, signal);
       metrics.observe("service_pipeline_novelty_embedding_latency_ms", world.monotonicMs() - startedMs);

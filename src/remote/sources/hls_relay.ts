@@ -4,7 +4,9 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import { joinedBytes } from "../../base/bytes.ts";
 import { Refusal } from "../../base/refusal.ts";
+import { yieldToEventLoop } from "../../base/wait.ts";
 import { LIMITS } from "../../model/limits.ts";
+import { isMediaPart, neededBytes } from "../../model/sources/hls_part.ts";
 import { isPlaylist, PlaylistRefused, withUris } from "../../model/sources/hls_playlist.ts";
 import { sourceFault } from "../../model/sources/remote_source.ts";
 import { AddressRefused, checkedTarget } from "../guard/address_guard.ts";
@@ -15,11 +17,13 @@ import { RequestFailed } from "../guard/request_failed.ts";
 /**
  * ```
  *   ffmpeg ─http, loopback→ relay ─guard, pinned, verified→ the server that a playlist names
- *          ←─ playlists with every URL replaced by one of the relay; other bodies unchanged
+ *          ←─ playlists with every URL replaced by one of the relay; media unchanged; nothing else
  * ```
  *
  * The relay is needed because ffmpeg itself (5.1) checks no host, verifies no certificate except the playlist's, and
- * follows redirects of every URL in a playlist. See docs/security.md#outbound-addresses.
+ * follows redirects of every URL in a playlist. A source cannot use more than a small part of the thread: playlists are bounded
+ * and rewritten in pieces, and each request and each address in a playlist lets the following requests wait.
+ * See docs/security.md#outbound-addresses.
  */
 export class HlsRelay implements AsyncDisposable {
   /** The URL for ffmpeg. */
@@ -31,10 +35,16 @@ export class HlsRelay implements AsyncDisposable {
   readonly #closing = new AbortController();
   /** The URLs of the playlists by number. Live playlists have more and more of them, so the oldest are removed. */
   readonly #urls = new Map<number, string>();
+  /** Of all of them together. */
+  #urlCharacters = 0;
   /** The numbers by URL. */
   readonly #numbers = new Map<string, number>();
   #lastNumber = 0;
+  /** The lowest number besides that of the source itself, which stays. */
+  #oldestNumber = 2;
   #fault: Refusal | undefined;
+  /** When everything that was requested so far is paid for, on the monotonic clock. */
+  #paidMs = 0;
 
   private constructor(first: URL, server: Server, context: FetchContext) {
     const { port } = server.address() as AddressInfo;
@@ -84,7 +94,7 @@ export class HlsRelay implements AsyncDisposable {
       const response = await this.#fetch(this.#first, {}, LIMITS.ingest.prefetchTimeoutMs);
       const { head, rest } = await headOf(response);
       if (!isPlaylist(head)) throw sourceFault("it is not an HLS playlist");
-      this.#rewritten(await wholeText(head, rest, response), this.#first);
+      await this.#rewritten(await wholeText(head, rest, response), this.#first);
     } catch (error) {
       this.#context.signal.throwIfAborted();
       if (error instanceof AddressRefused || error instanceof PlaylistRefused) {
@@ -99,6 +109,7 @@ export class HlsRelay implements AsyncDisposable {
     try {
       const target = this.#targetOf(request.url ?? "");
       if (target === undefined || request.method !== "GET") return void response.writeHead(404).end();
+      await this.#turn();
       await this.#pass(target, request, response);
     } catch (error) {
       // ffmpeg gets an error status, and the caller gets the reason from `fault`.
@@ -116,10 +127,11 @@ export class HlsRelay implements AsyncDisposable {
     response.once("close", () => answer.body.cancel());
     const { head, rest } = await headOf(answer);
     if (isPlaylist(head)) {
-      const text = this.#rewritten(await wholeText(head, rest, answer), target);
+      const text = await this.#rewritten(await wholeText(head, rest, answer), target);
       response.writeHead(200, { "content-type": "application/vnd.apple.mpegurl" }).end(text);
       return;
     }
+    if (!isMediaPart(head)) throw sourceFault("it is neither media nor a playlist");
     const headers: Record<string, string> = {};
     for (const name of ["content-length", "content-range", "content-type", "accept-ranges"]) {
       const value = answer.headers.get(name);
@@ -157,8 +169,29 @@ export class HlsRelay implements AsyncDisposable {
     throw sourceFault(`its server answered HTTP ${response.status}`);
   }
 
-  #rewritten(playlist: string, base: URL): string {
-    return withUris(playlist, base, (uri) => this.#relayed(uri));
+  async #rewritten(playlist: string, base: URL): Promise<string> {
+    let [text, lines] = ["", 0];
+    const relayed = (uri: URL) => {
+      this.#paidMs += ADDRESS_MS;
+      return this.#relayed(uri);
+    };
+    for (const line of withUris(playlist, base, relayed)) {
+      text += line;
+      if (++lines % LINES_PER_TURN === 0) {
+        await yieldToEventLoop();
+        this.#closing.signal.throwIfAborted();
+      }
+    }
+    return text;
+  }
+
+  /** Waits until the source has paid for most of what it made the relay do. */
+  async #turn(): Promise<void> {
+    const { world } = this.#context;
+    const nowMs = world.monotonicMs();
+    this.#paidMs = Math.max(this.#paidMs, nowMs) + REQUEST_MS;
+    const earlyMs = this.#paidMs - nowMs - CREDIT_MS;
+    if (earlyMs > 0) await world.sleep(earlyMs, this.#closing.signal);
   }
 
   /** The relay's URL for `url`, with the same extension, because ffmpeg accepts only certain ones. */
@@ -169,17 +202,20 @@ export class HlsRelay implements AsyncDisposable {
       number = ++this.#lastNumber;
       this.#numbers.set(key, number);
       this.#urls.set(number, key);
-      if (this.#urls.size > URLS_MAX) this.#removeOldest();
+      this.#urlCharacters += key.length;
+      while (this.#urls.size > URLS_MAX || this.#urlCharacters > URL_CHARACTERS_MAX) this.#removeOldest();
     }
     const extension = /\.[a-z0-9]{1,8}$/i.exec(url.pathname)?.[0] ?? "";
     return `${this.#origin}/${number}/part${extension}`;
   }
 
-  /** Removes the second URL: the first is the source itself, and stays. */
+  /** By its number, because walking a map past what was removed from it takes longer with each removal. */
   #removeOldest(): void {
-    const [, oldest] = this.#urls.keys();
-    this.#numbers.delete(this.#urls.get(oldest!)!);
-    this.#urls.delete(oldest!);
+    const oldest = this.#oldestNumber++;
+    const url = this.#urls.get(oldest)!;
+    this.#urlCharacters -= url.length;
+    this.#numbers.delete(url);
+    this.#urls.delete(oldest);
   }
 
   #targetOf(path: string): URL | undefined {
@@ -203,19 +239,34 @@ function refusedPart({ details }: Refusal): Refusal {
 
 /** Enough for a film of three hours in parts of one second, with several variants. */
 const URLS_MAX = 100_000;
+/** Twice as many as one playlist may name. */
+const URL_CHARACTERS_MAX = 2 ** 24;
 const PART_TIMEOUT_MS = 600_000;
 const PLAYLIST_BYTES_MAX = 4 * 2 ** 20;
 /** Enough bytes to see whether a body is a playlist. */
 const HEAD_BYTES = 1024;
+/** Many times what these take (0.5 ms, 5 µs), and less than the shortest parts and the longest playlists of films need. */
+const REQUEST_MS = 10;
+const ADDRESS_MS = 0.05;
+/** What a source may ask for at once, without a wait: a hundred variants. */
+const CREDIT_MS = 1000;
+const LINES_PER_TURN = 1000;
 
-/** The first bytes of a body, at least `HEAD_BYTES` unless it is shorter, and the rest of it. */
+/** The first bytes of a body, as many as are needed to judge it unless it is shorter, and the rest of it. */
 async function headOf({ body }: PinnedResponse) {
   const rest = body[Symbol.asyncIterator]();
   let head = new Uint8Array();
-  while (head.length < HEAD_BYTES) {
-    const { value, done } = await rest.next();
-    if (done) break;
-    head = joinedBytes(head, value);
+  for (let needed = HEAD_BYTES; head.length < needed; needed = Math.max(needed, neededBytes(head))) {
+    const parts: Uint8Array[] = [head];
+    let isOver = false;
+    for (let bytes = head.length; bytes < needed && !isOver;) {
+      const { value, done } = await rest.next();
+      isOver = done === true;
+      if (value) parts.push(value);
+      bytes += value?.length ?? 0;
+    }
+    head = joinedBytes(...parts);
+    if (isOver) break;
   }
   return { head, rest };
 }
@@ -225,16 +276,19 @@ async function wholeText(
   rest: AsyncIterable<Uint8Array>,
   { body }: PinnedResponse,
 ): Promise<string> {
-  let whole = head;
+  const decoder = new TextDecoder();
+  let text = decoder.decode(head, { stream: true });
+  let received = head.length;
   try {
     for await (const bytes of rest) {
-      whole = joinedBytes(whole, bytes);
-      if (whole.length > PLAYLIST_BYTES_MAX) throw new PlaylistRefused("the playlist is too long");
+      received += bytes.length;
+      if (received > PLAYLIST_BYTES_MAX) throw new PlaylistRefused("the playlist is too long");
+      text += decoder.decode(bytes, { stream: true });
     }
   } finally {
     body.cancel();
   }
-  return new TextDecoder().decode(whole);
+  return text + decoder.decode();
 }
 
 /** Resolves when there is room for more bytes; rejects when ffmpeg has disconnected. */

@@ -1,6 +1,6 @@
 /** The server of the reference audio sidecar: it works on a few requests at once, lets a few wait and refuses the rest. */
 
-import { PermitQueue } from "../../base/permit_queue.ts";
+import { PermitQueue } from "../../base/sharing/permit_queue.ts";
 import { Refusal } from "../../base/refusal.ts";
 import type { Address } from "../../base/setting_parsers.ts";
 import { Deadline, OutOfTime } from "../../base/wait.ts";

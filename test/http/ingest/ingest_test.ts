@@ -228,13 +228,16 @@ Deno.test("a caller who disconnects ends the decode, and callers that wait are s
   await makeSlowClip(slow);
   const deleteSession = new AbortController();
   const impatient = [];
+  const runs: string[] = [];
   for (let caller = 0; caller < 6; caller++) {
     const runId = await newRun(test);
+    runs.push(runId);
     impatient.push(
       test.send(`/v1/runs/${runId}/ingest`, {
         method: "POST",
         headers: { "x-api-key": "key-of-a", "content-type": "application/json" },
-        body: JSON.stringify({ source_uri: slow, max_frames: 500_000 }),
+        // The runtime itself notices only those with at most 512 bytes.
+        body: JSON.stringify({ source_uri: slow, max_frames: 500_000 }) + " ".repeat(caller * 500),
         signal: deleteSession.signal,
       }).catch((error) => error.name),
     );
@@ -248,6 +251,11 @@ Deno.test("a caller who disconnects ends the decode, and callers that wait are s
   assert.deepEqual(new Set(await Promise.all(impatient)), new Set(["AbortError"]));
   assert.equal((await patient).status, 200);
   await until("nothing is left", () => leftovers(test).length === 0);
+  for (const runId of runs) {
+    const { json } = await test.call("GET", `/v1/runs/${runId}/events`);
+    const kinds = json.events.map(({ kind }: { kind: string }) => kind);
+    assert.deepEqual(kinds, ["run_created"], "no decode came to its end by itself");
+  }
 });
 
 /** Half an hour of film, repeated without encoding again: takes seconds to decode on any machine. */

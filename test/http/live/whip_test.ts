@@ -515,6 +515,7 @@ Deno.test("a browser of a listed origin may publish and read what it is answered
 
 Deno.test("a hundred sessions are the most that a process has", async () => {
   await using test = await startLive({
+    SERVICE_API_KEYS: KEY_A, // the only principal may have all of them
     SERVICE_ACTIVE_STREAM_LIMIT: "1024",
     SERVICE_MEDIA_MEMORY_BUDGET_BYTES: String(2 ** 40),
     SERVICE_MEDIA_WORKER_THREAD_BUDGET: "4096",

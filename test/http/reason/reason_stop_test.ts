@@ -110,7 +110,7 @@ Deno.test("a caller who disconnects ends everything, which is no failure, and th
   const reasoning = fetch(`${at.test.url}/v1/runs/${runId}/reason`, {
     method: "POST",
     headers: { "x-api-key": KEY_A, "content-type": "application/json" },
-    body: JSON.stringify({ ...SAMPLED, source_uri, semantic_timeout_ms: 60_000 }),
+    body: JSON.stringify({ ...SAMPLED, source_uri, semantic_timeout_ms: 60_000 }) + " ".repeat(2000),
     signal: deleteSession.signal,
   }).then(() => "answered", (error) => error.name);
   await until("four calls wait", () => at.model.inFlight === 4);

@@ -71,7 +71,7 @@ Deno.test("a stream ends by a kill with its reason, and leaves no socket", async
 Deno.test("what runs for a Worker ends when the Worker is gone, and what runs for others goes on", async () => {
   await using hanging = new Hanging();
   const connection = hanging.client.connect();
-  const live = new BrokerClient({ port: connection.port, tempDir: hanging.tempDir, world: world() });
+  const live = new BrokerClient({ port: connection.port, socketDir: hanging.tempDir, world: world() });
   const ofWorker = live.start({ kind: "encode_jpegs", ...SHAPE }, { ...BOUNDS });
   const own = hanging.client.start({ kind: "encode_jpegs", ...SHAPE }, { ...BOUNDS });
   await until("both run", () => hanging.programs === 2);

@@ -15,7 +15,8 @@ export class RawConnection implements Disposable {
 
   static async open(url: string): Promise<RawConnection> {
     const { hostname, port } = new URL(url);
-    return new RawConnection(await Deno.connect({ hostname, port: Number(port) }));
+    const address = hostname.replace(/^\[|\]$/g, ""); // of IPv6
+    return new RawConnection(await Deno.connect({ hostname: address, port: Number(port) }));
   }
 
   async send(part: string | Uint8Array): Promise<void> {
@@ -51,6 +52,11 @@ export class RawConnection implements Disposable {
       if (bytes === null) throw new Error(`the connection ended after ${JSON.stringify(text)}`);
       text += new TextDecoder("latin1").decode(bytes);
     }
+  }
+
+  /** Closes the sending side only. */
+  async finish(): Promise<void> {
+    await this.#connection.closeWrite();
   }
 
   [Symbol.dispose](): void {

@@ -1,11 +1,14 @@
 /** Token buckets: the limits on requests a second, for all callers together and for each. See docs/api.md#rate-limits. */
 
-import { Refusal } from "./refusal.ts";
+import { Refusal } from "../refusal.ts";
 
 /** 429, with the number of whole seconds after which a request can succeed. */
 export class RateLimited extends Refusal {
-  constructor(readonly retryAfterSeconds: number) {
-    super("rate_limited", "Cannot serve this request now as the limit of requests a second is reached");
+  constructor(
+    readonly retryAfterSeconds: number,
+    message = "Cannot serve this request now as the limit of requests a second is reached",
+  ) {
+    super("rate_limited", message);
   }
 }
 

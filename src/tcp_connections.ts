@@ -1,0 +1,85 @@
+/** The TCP connections of this machine as Linux lists them; the sandboxed service may not read that list itself. */
+
+import type { LookAtConnections } from "./http/connections.ts";
+
+/**
+ * Looks at the connections to `port` once: how many are open, and which of `clients` are gone. Null where the system has no
+ * such list.
+ */
+export const lookAtConnections: LookAtConnections = async (port, clients) => {
+  const left = new Map(clients.flatMap((client) => keysOf(client).map((key) => [key, client] as const)));
+  const connected = new Set<string>();
+  let open = 0;
+  try {
+    for (const path of ["/proc/net/tcp", "/proc/net/tcp6"]) {
+      for (const { key, state } of connectionsIn(await readList(path), port)) {
+        if (state === ESTABLISHED || state === CLOSED_BY_PEER) open++;
+        const client = state === ESTABLISHED ? left.get(key) : undefined;
+        if (client !== undefined) connected.add(client);
+      }
+    }
+  } catch {
+    return null;
+  }
+  return { open, gone: clients.filter((client) => !connected.has(client)) };
+};
+
+const ESTABLISHED = "01";
+/** CLOSE_WAIT: the other side has sent its last byte. */
+const CLOSED_BY_PEER = "08";
+
+/** A system without IPv6 has no second list. */
+async function readList(path: string): Promise<string> {
+  try {
+    return await Deno.readTextFile(path);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound && path.endsWith("6")) return "";
+    throw error;
+  }
+}
+
+/**
+ * The lines of connections to the local `port`. A line is `12: <local> <remote> <state> …`, an endpoint is an address, a
+ * colon and a port in hexadecimal digits; all endpoints of a list have the same length.
+ */
+function* connectionsIn(list: string, port: number): Iterable<{ key: string; state: string }> {
+  const portDigits = hex(port, 4);
+  for (let line = list.indexOf("\n") + 1; line < list.length;) {
+    const end = list.indexOf("\n", line);
+    const local = list.indexOf(": ", line) + 2;
+    const length = list.indexOf(" ", local) - local;
+    if (list.startsWith(portDigits, local + length - 4)) {
+      const remote = local + length + 1;
+      const state = remote + length + 1;
+      yield { key: list.slice(remote, remote + length), state: list.slice(state, state + 2) };
+    }
+    if (end < 0) return;
+    line = end + 1;
+  }
+}
+
+/** How the lists write a client (`address port`). A client over IPv4 may be in either list. */
+function keysOf(client: string): string[] {
+  const [address, port] = client.split(" ");
+  const digits = `:${hex(Number(port), 4)}`;
+  if (address!.includes(":")) return [wordsOf(bytesOfIpv6(address!)) + digits];
+  const word = wordsOf(address!.split(".").map(Number));
+  return [word + digits, `0000000000000000FFFF0000${word}${digits}`];
+}
+
+/** Words of four bytes in the byte order of the machine, which is little-endian. */
+function wordsOf(bytes: readonly number[]): string {
+  return bytes.map((_, at) => hex(bytes[(at & ~3) + 3 - (at & 3)]!, 2)).join("");
+}
+
+function bytesOfIpv6(address: string): number[] {
+  const host = URL.parse(`http://[${address}]/`)?.hostname.slice(1, -1) ?? "::";
+  const [before, after] = host.split("::").map((part) => part === "" ? [] : part.split(":"));
+  const zeros = Array(8 - before!.length - (after?.length ?? 0)).fill("0");
+  const groups = after === undefined ? before! : [...before!, ...zeros, ...after];
+  return groups.map((group) => parseInt(group, 16)).flatMap((group) => [group >> 8, group & 255]);
+}
+
+function hex(value: number, digits: number): string {
+  return value.toString(16).toUpperCase().padStart(digits, "0");
+}

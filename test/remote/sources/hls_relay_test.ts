@@ -1,0 +1,258 @@
+/** What a hostile playlist server can make the relay do, seen by the program that reads through it. */
+
+import assert from "node:assert/strict";
+import { quietLog } from "../../../src/base/log.ts";
+import { Refusal } from "../../../src/base/refusal.ts";
+import { NEVER_ABORTED } from "../../../src/base/wait.ts";
+import { realWorld } from "../../../src/base/world.ts";
+import { PinnedAgent } from "../../../src/remote/guard/pinned_agent.ts";
+import { HlsRelay } from "../../../src/remote/sources/hls_relay.ts";
+import { type LoopbackServer, serve, serveRaw } from "../../support/http/tls_server.ts";
+
+const LIST = "#EXTM3U\n#EXT-X-TARGETDURATION:1\n";
+
+/** A relay whose source is `/a.m3u8` of the port; public addresses are rerouted to loopback. */
+async function opened(port: number, world = realWorld(quietLog())) {
+  const agent = new PinnedAgent({ roots: [], reroute: () => "127.0.0.1" });
+  try {
+    const relay = await HlsRelay.open(new URL(`http://media.test:${port}/a.m3u8`), {
+      world,
+      agent,
+      resolve: (host) =>
+        host === "media.test" ? Promise.resolve(["93.184.216.34"]) : Promise.reject("unknown"),
+      allowedNetworks: [],
+      signal: NEVER_ABORTED,
+    });
+    return {
+      relay,
+      read: async (url = relay.url) => {
+        const response = await fetch(url);
+        return { status: response.status, text: await response.text() };
+      },
+      async [Symbol.asyncDispose]() {
+        await relay[Symbol.asyncDispose]();
+        agent[Symbol.dispose]();
+      },
+    };
+  } catch (error) {
+    agent[Symbol.dispose]();
+    throw error;
+  }
+}
+
+/** The first address of a playlist. */
+function addressOf(playlist: string): string {
+  return /^http:.*$/m.exec(playlist)![0];
+}
+
+function reasonOf(error: unknown): string {
+  assert.ok(error instanceof Refusal, String(error));
+  assert.equal(error.details[0]!.field, "source_uri");
+  return error.details[0]!.message;
+}
+
+/** Why a source with this playlist is refused before anything else is asked for. */
+async function refusedAtOnce(answer: () => Response): Promise<string> {
+  await using server: LoopbackServer = serve(answer, { isPlain: true });
+  const error = await opened(server.port).then(async (test) => {
+    await test[Symbol.asyncDispose]();
+    assert.fail("opened");
+  }, (reason) => reason);
+  assert.equal(server.requests.length, 1);
+  return reasonOf(error);
+}
+
+/** What the reader gets of a part with this answer, and why. */
+async function part(
+  answer: (request: Request) => Response,
+): Promise<{ status: number; fault: string | null; text: string }> {
+  const list = () => new Response(`${LIST}#EXTINF:1,\npart.ts\n`);
+  await using server: LoopbackServer = serve(
+    (request) => request.url.endsWith(".m3u8") ? list() : answer(request),
+    { isPlain: true },
+  );
+  await using test = await opened(server.port);
+  const { text: playlist } = await test.read();
+  const { status, text } = await test.read(addressOf(playlist));
+  const { fault } = test.relay;
+  return { status, text, fault: fault ? reasonOf(fault) : null };
+}
+
+const redirect = (target: string) => new Response(null, { status: 302, headers: { location: target } });
+
+Deno.test("playlists that are too long in any way are refused at once", async () => {
+  const playlist = (text: string) => refusedAtOnce(() => new Response(text));
+  assert.match(await playlist(`${LIST}${"#\n".repeat(5 * 2 ** 20)}`), /playlist is too long/);
+  assert.match(await playlist(`${LIST}${"#EXTINF:1,\ns.ts\n".repeat(100_000)}`), /too many parts/);
+  assert.match(await playlist(`${LIST}#EXTINF:1,\n${"s".repeat(100_000)}.ts\n`), /address in it is too long/);
+  assert.match(await playlist(`${LIST}#EXT-X-KEY:METHOD=NONE,URI="${"s".repeat(100_000)}"\n`), /too long/);
+  assert.match(await playlist(`${LIST}${"\n".repeat(2 ** 20)}`), /too many lines/);
+});
+
+Deno.test("a playlist that does not end is refused when it has become too long", async () => {
+  let sent = 0;
+  const endless = () =>
+    new Response(
+      new ReadableStream({
+        pull: (controller) =>
+          controller.enqueue(new TextEncoder().encode(sent++ === 0 ? LIST : "#\n".repeat(2 ** 15))),
+      }),
+    );
+  assert.match(await refusedAtOnce(endless), /playlist is too long/);
+  assert.ok(sent < 1000, `${sent} pieces of 64 KiB`);
+});
+
+Deno.test("compressed playlists and parts are not unpacked", async () => {
+  const bomb = new Response(
+    new Blob([`${LIST}${"#\n".repeat(2 ** 20)}`]).stream().pipeThrough(new CompressionStream("gzip")),
+  );
+  const packed = new Uint8Array(await bomb.arrayBuffer());
+  const headers = { "content-encoding": "gzip" };
+  assert.match(await refusedAtOnce(() => new Response(packed, { headers })), /not an HLS playlist/);
+  const { status, fault } = await part(() => new Response(packed, { headers }));
+  assert.equal(status, 502);
+  assert.match(fault!, /neither media nor a playlist/);
+});
+
+Deno.test("no redirect is followed, whether of a playlist or of a part", async () => {
+  assert.match(await refusedAtOnce(() => redirect("/a.m3u8")), /HTTP 302/);
+  for (const target of ["/part.ts", "http://10.0.0.1/", "file:///etc/passwd"]) {
+    const { status, fault } = await part(() => redirect(target));
+    assert.equal(status, 502, target);
+    assert.match(fault!, /something that its playlist names: its server answered HTTP 302/);
+  }
+});
+
+Deno.test("a part that is a playlist in disguise does not reach the reader, nor does a half of one", async () => {
+  const nested = `${LIST}#EXTINF:1,\nhttp://10.0.0.1/x.ts\n`;
+  const tag = `ID3\x03\0\0\0\0\0\x04abcd`;
+  for (const body of [`${tag}${nested}`, "#EXT", nested.slice(4), `${tag}`, "<html>", "{}"]) {
+    const { status, text, fault } = await part(() => new Response(body));
+    assert.deepEqual([status, text], [502, ""], body);
+    assert.match(fault!, /something that its playlist names: it is neither media nor a playlist/);
+  }
+  const { status, text } = await part(() => new Response(nested));
+  assert.equal(status, 200);
+  assert.match(
+    text,
+    /^#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\nhttp:\/\/127\.0\.0\.1:\d+\/\w+\/3\/part\.ts\n/,
+  );
+});
+
+Deno.test("a playlist that becomes one in disguise after it was checked does not reach the reader", async () => {
+  let asked = 0;
+  const nested = `ID3\x03\0\0\0\0\0\x04abcd${LIST}#EXTINF:1,\nhttp://10.0.0.1/x.ts\n`;
+  await using server: LoopbackServer = serve(
+    () => new Response(asked++ === 0 ? `${LIST}#EXTINF:1,\ns.ts\n` : nested),
+    { isPlain: true },
+  );
+  await using test = await opened(server.port);
+  assert.deepEqual(await test.read(), { status: 502, text: "" });
+});
+
+Deno.test("a playlist may become another kind of playlist, and every address in it is still the relay's", async () => {
+  let asked = 0;
+  const kinds = [
+    `${LIST}#EXTINF:1,\ns.ts\n`,
+    '#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nhttp://10.0.0.1/v.m3u8\n#EXT-X-MEDIA:TYPE=AUDIO,URI="file:///etc/passwd"\n',
+    "words",
+  ];
+  await using server: LoopbackServer = serve(() => new Response(kinds[Math.min(asked++, 2)]), {
+    isPlain: true,
+  });
+  await using test = await opened(server.port);
+  const { text } = await test.read();
+  assert.doesNotMatch(text, /10\.0\.0\.1|file:/);
+  const addresses = text.match(/http:[^"\n]*/g)!;
+  assert.equal(addresses.length, 2);
+  for (const address of addresses) assert.deepEqual(await test.read(address), { status: 502, text: "" });
+  assert.match(reasonOf(test.relay.fault), /not a public address/);
+  assert.deepEqual(await test.read(), { status: 502, text: "" });
+  assert.equal(server.requests.length, 3, "neither of the two was asked for");
+});
+
+Deno.test("a part that never ends is cut off at its largest size", async () => {
+  const piece = new Uint8Array(2 ** 22);
+  for (let at = 0; at < piece.length; at += 188) piece[at] = 0x47;
+  let [sent, received] = [0, 0];
+  const list = () => new Response(`${LIST}#EXTINF:1,\npart.ts\n`);
+  const endless = () =>
+    new Response(
+      new ReadableStream({
+        pull(controller) {
+          sent++;
+          controller.enqueue(piece);
+        },
+      }, { highWaterMark: 0 }),
+    );
+  await using server = serve(({ url }) => url.endsWith(".m3u8") ? list() : endless(), { isPlain: true });
+  await using test = await opened(server.port);
+  const response = await fetch(addressOf((await test.read()).text));
+  await assert.rejects(async () => {
+    for await (const bytes of response.body!) received += bytes.length;
+  });
+  assert.ok(received > 255 * 2 ** 20 && received <= 256 * 2 ** 20, `${received} bytes`);
+  assert.ok(sent < 80);
+  assert.match(reasonOf(test.relay.fault), /a part of it is too large/);
+});
+
+Deno.test("a broken or endless head of an answer ends that part only", async () => {
+  await using raw = serveRaw(`HTTP/1.1 200 OK\r\n${"X-Y: z\r\n".repeat(20_000)}`);
+  await using server: LoopbackServer = serve(
+    () => new Response(`${LIST}#EXTINF:1,\nhttp://media.test:${raw.port}/s.ts\n`),
+    { isPlain: true },
+  );
+  await using test = await opened(server.port);
+  const { text } = await test.read();
+  assert.equal((await test.read(addressOf(text))).status, 502);
+  assert.ok(test.relay.fault);
+  assert.equal((await test.read()).status, 200);
+});
+
+Deno.test("a source whose playlists are read again and again waits, and the longer they are the longer", async () => {
+  const real = realWorld(quietLog());
+  const waits: number[] = [];
+  const world = {
+    ...real,
+    monotonicMs: () => 0,
+    sleep: (ms: number, signal?: AbortSignal) => {
+      if (signal && ms < 30_000) waits.push(Math.round(ms));
+      return ms < 30_000 ? Promise.resolve() : real.sleep(ms, signal);
+    },
+  };
+  let parts = 1;
+  await using server: LoopbackServer = serve(
+    () => new Response(`${LIST}${"#EXTINF:1,\ns.ts\n".repeat(parts)}`),
+    { isPlain: true },
+  );
+  await using test = await opened(server.port, world);
+  for (let request = 0; request < 101; request++) await test.read();
+  assert.deepEqual(waits, [5, 15], "the first 99 requests are free");
+  parts = 20_000;
+  await test.read();
+  await test.read();
+  assert.deepEqual(waits.slice(2), [25, 1035], "20,000 addresses cost a second");
+});
+
+Deno.test("addresses that are not the relay's own are not served", async () => {
+  await using server: LoopbackServer = serve(() => new Response(`${LIST}#EXTINF:1,\ns.ts\n`), {
+    isPlain: true,
+  });
+  await using test = await opened(server.port);
+  const { origin, pathname } = new URL(test.relay.url);
+  const secret = pathname.split("/")[1];
+  for (
+    const path of [
+      "/",
+      "/1/part.m3u8",
+      `/${secret}/999/part`,
+      `/${secret}/0/x`,
+      `/${secret}x/1/part`,
+      `/${secret}/../1`,
+    ]
+  ) {
+    assert.equal((await test.read(`${origin}${path}`)).status, 404, path);
+  }
+  const posted = await fetch(test.relay.url, { method: "POST" });
+  assert.deepEqual([posted.status, await posted.text()], [404, ""]);
+});
