@@ -35,6 +35,9 @@ export const FAMILIES = {
     "Timeline records with a wrong checksum, which were skipped",
   ),
   service_timeline_append_failures_total: counter("Writes to the timeline that failed on the disk"),
+  service_storage_quota_refusals_total: counter(
+    "Writes that were refused as their principal stores too much",
+  ),
 
   service_http_connections: gauge(
     "TCP connections to the service that are open now, also those that have sent no request",

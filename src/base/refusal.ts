@@ -95,6 +95,12 @@ export const REFUSALS = {
     code: "storage_unavailable",
     when: "The disk refuses a write, or too many uploads wait.",
   },
+  storage_quota: {
+    status: 507,
+    code: "storage_quota",
+    when:
+      "The caller would store more than SERVICE_STORAGE_QUOTA_BYTES. A retry fails until the operator makes room.",
+  },
 } as const satisfies Record<string, { status: number; code: string; when: string }>;
 
 export type RefusalKind = keyof typeof REFUSALS;

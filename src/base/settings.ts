@@ -198,6 +198,11 @@ export const SETTINGS = {
     secondsAsMs(60, 86_400),
     "Seconds without an event after which a run counts as expired",
   ),
+  SERVICE_STORAGE_QUOTA_BYTES: optional(
+    "storageQuotaBytes",
+    integer(2 ** 20),
+    "Bytes that each principal may store in uploads, blobs and log records; unset means no limit",
+  ),
   SERVICE_MEDIA_MEMORY_BUDGET_BYTES: setting(
     "mediaMemoryBudgetBytes",
     "8589934592",

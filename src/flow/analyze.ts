@@ -70,10 +70,11 @@ export class Analyze {
     this.#options = options;
   }
 
-  /** Errors: 404, 409 when terminal, 422 on `model`, `mode`, `frames`, `window_size`, `segment_ms`, sampling fields. */
+  /** Errors: 404, 409 when terminal, 422 on `model`, `mode`, `frames`, `window_size`, `segment_ms`, sampling fields; 507. */
   async run(caller: Caller, runId: string, body: AnalyzeBody): Promise<AnalyzeResult> {
     const { gate, thresholds, world } = this.#options;
     const run = this.#actionable(caller, runId);
+    this.#options.timeline.requireRoom(caller.principalKey);
     const rules = new FieldRules();
     const mode = rules.mode(body.mode);
     const model = rules.model(body.model);

@@ -57,12 +57,14 @@ export class Ingest {
 
   /**
    * Appends both events in one commit, after the whole source was decoded.
-   * Errors: 404, 409 when the run is or becomes terminal, 422 with the field, `source_uri` for any media fault.
+   * Errors: 404, 409 when the run is or becomes terminal, 422 with the field, `source_uri` for any media fault,
+   * 507 `storage_quota`.
    */
   async run(caller: Caller, runId: string, body: IngestBody): Promise<IngestAnswer> {
     const { timeline, work, decoder, sources } = this.#options;
     const { principalKey } = caller;
     this.#actionable(caller, runId);
+    timeline.requireRoom(principalKey);
     const maxFrames = body.max_frames ?? LIMITS.ingest.maxFramesDefault;
     const rules = new FieldRules();
     const streamId = rules.name("stream_id", body.stream_id) ?? DEFAULT_STREAM_ID;

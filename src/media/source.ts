@@ -1,6 +1,8 @@
 /** Which local files a caller may name as a source, and which of those are media and not playlists of other files. */
 
 import { basename, dirname, resolve } from "node:path";
+import { ownerPrefix } from "../model/files/file_name.ts";
+import { PUBLIC_PRINCIPAL } from "../model/identifiers.ts";
 import { mediaFault } from "./media_fault.ts";
 
 export interface SourcePolicy {
@@ -18,9 +20,6 @@ export interface LocalSource {
   /** As the caller gave it, trimmed; events and responses report it. */
   readonly uri: string;
 }
-
-/** The principal of every caller in open mode. See docs/security.md#principals. */
-const OPEN_PRINCIPAL = "public";
 
 /**
  * Resolves a `source_uri` to a file that the caller may use. Refuses with 422 `source_uri`. A missing file, a file outside
@@ -40,13 +39,6 @@ export async function resolveLocalSource(sourceUri: string, policy: SourcePolicy
   // A pipe or a device would block or never end.
   if (!facts?.isFile) throw mediaFault("is not a regular file");
   return { path, uri };
-}
-
-/** How the name of every file of this caller under the upload root begins. */
-export async function ownerPrefix(principalKey: string): Promise<string> {
-  if (principalKey === OPEN_PRINCIPAL) return "public__";
-  const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(principalKey));
-  return `${new Uint8Array(digest).toHex()}__`;
 }
 
 /**
@@ -98,16 +90,16 @@ async function visiblePath(absolute: string, policy: SourcePolicy): Promise<stri
   if (isUnder(policy.uploadRoot, placed) || isUnder(policy.uploadRoot, absolute)) {
     return path === placed && await isOwnUpload(path, policy) ? path : null;
   }
-  if (isUnder(policy.uploadRoot, path)) return await isOwnUpload(path, policy) ? path : null;
+  if (isUnder(policy.uploadRoot, path)) return isOwnUpload(path, policy) ? path : null;
   return policy.ingestRoots.some((root) => isUnder(root, path)) ? path : null;
 }
 
 /** Uploads lie directly in the upload root. In open mode, names without an owner prefix are visible as well. */
-async function isOwnUpload(path: string, { uploadRoot, principalKey }: SourcePolicy): Promise<boolean> {
+function isOwnUpload(path: string, { uploadRoot, principalKey }: SourcePolicy): boolean {
   const name = basename(path);
   if (dirname(path) !== uploadRoot) return false;
-  if (principalKey === OPEN_PRINCIPAL && !name.includes("__")) return true;
-  return name.startsWith(await ownerPrefix(principalKey));
+  if (principalKey === PUBLIC_PRINCIPAL && !name.includes("__")) return true;
+  return name.startsWith(ownerPrefix(principalKey));
 }
 
 function isUnder(root: string, path: string): boolean {

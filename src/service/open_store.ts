@@ -5,6 +5,7 @@ import type { Places } from "../base/program_paths.ts";
 import type { World } from "../base/world.ts";
 import { Blobs } from "../store/blobs.ts";
 import type { TimelineOptions } from "../store/log/timeline.ts";
+import { StoredBytes } from "../store/stored_bytes.ts";
 import { SearchIndex } from "../store/search/search_index.ts";
 import { emptyTempFolder } from "../store/temp_folder.ts";
 import { Timeline } from "../store/log/timeline.ts";
@@ -22,18 +23,23 @@ export interface StoreOptions {
   readonly walSync: TimelineOptions["sync"];
   readonly world: World;
   readonly metrics: Metrics;
+  readonly storageQuotaBytes: number | undefined;
 }
 
 /** Errors: another process owns the data directory. */
 export async function openStore(
   opening: AsyncDisposableStack,
-  { places, walSync, world, metrics }: StoreOptions,
+  { places, walSync, world, metrics, storageQuotaBytes: quotaBytes }: StoreOptions,
 ): Promise<Store> {
   const { dataDir, tempDir, uploadRoot } = places;
   const timeline = opening.use(await Timeline.open({ dataDir, world, sync: walSync }));
   emptyTempFolder(tempDir); // only its owner may: `Timeline.open` has locked the data directory
-  const uploads = Uploads.open(uploadRoot, world);
-  const blobs = Blobs.open(dataDir, world);
+  const stored = opening.use(
+    StoredBytes.open({ dataDir, uploadRoot, timeline, quotaBytes, world, metrics }),
+  );
+  timeline.limitBy(stored);
+  const uploads = Uploads.open(uploadRoot, world, stored);
+  const blobs = Blobs.open(dataDir, world, stored);
   metrics.observeValue("service_timeline_events_total", () => timeline.view.lastSeq);
   metrics.observeValue("service_timeline_damaged_records_total", () => timeline.stats.damagedRecords);
   metrics.observeValue("service_timeline_append_failures_total", () => timeline.stats.appendFailures);

@@ -64,7 +64,13 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   const outbound = trusted(options.outbound ?? {});
   const { dataDir, tempDir, ingestRoots, uploadRoot } = places;
 
-  const store = await openStore(opening, { places, walSync: config.walSync, world, metrics });
+  const store = await openStore(opening, {
+    places,
+    walSync: config.walSync,
+    storageQuotaBytes: config.storageQuotaBytes,
+    world,
+    metrics,
+  });
   const { timeline } = store;
   const isShared = hasSeveralPrincipals(config);
   const feedback = new Feedback(timeline);

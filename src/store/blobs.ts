@@ -3,7 +3,8 @@
 import { createHash } from "node:crypto";
 import { dirname, join } from "node:path";
 import type { World } from "../base/world.ts";
-import { onDisk, PartialFile, removeLeftovers } from "./partial_file.ts";
+import { PUBLIC_PRINCIPAL } from "../model/identifiers.ts";
+import { type GrowingBytes, onDisk, PartialFile, removeLeftovers } from "./partial_file.ts";
 
 /** Kinds of blobs: folder under the data directory, extension, media type. See docs/protocols.md#blob-store. */
 const KINDS = {
@@ -32,39 +33,55 @@ export interface BlobRef {
   readonly created: boolean;
 }
 
+/** Who counts the blobs of principals, and refuses what is too much. */
+export interface BlobAccount {
+  growing(principalKey: string): GrowingBytes;
+  addBlob(principalKey: string, bytes: number): void;
+}
+
 export class Blobs {
   readonly #dataDir: string;
   readonly #world: World;
+  readonly #stored: BlobAccount | undefined;
 
-  private constructor(dataDir: string, world: World) {
+  private constructor(dataDir: string, world: World, stored: BlobAccount | undefined) {
     this.#dataDir = dataDir;
     this.#world = world;
+    this.#stored = stored;
   }
 
-  /** Removes the unfinished files of a killed process. Call it only as the owner of the data directory. */
-  static open(dataDir: string, world: World): Blobs {
+  /**
+   * Removes the unfinished files of a killed process. Call it only as the owner of the data directory. Blobs count for
+   * nobody without `stored`.
+   */
+  static open(dataDir: string, world: World, stored?: BlobAccount): Blobs {
     for (const { folder } of Object.values(KINDS)) {
       const path = join(dataDir, folder);
       Deno.mkdirSync(path, { recursive: true, mode: 0o700 });
       removeLeftovers(path);
     }
-    return new Blobs(dataDir, world);
+    return new Blobs(dataDir, world, stored);
   }
 
   /**
-   * Stores `content`, which is read only as fast as the disk takes it. Refuses with `storage_unavailable` when the disk
-   * is full or fails; then no partial file stays.
+   * Stores `content`, which is read only as fast as the disk takes it. A new blob counts for the principal. Refuses with
+   * `storage_unavailable` when the disk is full or fails, and with `storage_quota`; then no partial file stays.
    *
    * Exception: where the path of the blob cannot be looked up, for example because a file stands in the place of its
    * folder, the error of the operating system is thrown as it is (`Deno.errors.NotADirectory`). Only somebody who
    * changes the data directory by hand can cause that.
    */
-  async put(content: Uint8Array | AsyncIterable<Uint8Array>, kind: BlobKind): Promise<BlobRef> {
+  async put(
+    content: Uint8Array | AsyncIterable<Uint8Array>,
+    kind: BlobKind,
+    principalKey: string = PUBLIC_PRINCIPAL,
+  ): Promise<BlobRef> {
     // The hash of bytes in memory is known at once, so nothing is written when the blob exists.
     const known = content instanceof Uint8Array
       ? await this.#existing(sha256Of(content), content, kind)
       : null;
-    return known ?? await this.#write(content instanceof Uint8Array ? [content] : content, kind);
+    if (known) return known;
+    return await this.#write(content instanceof Uint8Array ? [content] : content, kind, principalKey);
   }
 
   /** The blob opened for reading, or null when there is none. The caller closes it. */
@@ -86,8 +103,10 @@ export class Blobs {
   async #write(
     content: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
     kind: BlobKind,
+    principalKey: string,
   ): Promise<BlobRef> {
-    using partial = await PartialFile.create(join(this.#dataDir, KINDS[kind].folder), this.#world);
+    const growing = this.#stored?.growing(principalKey);
+    using partial = await PartialFile.create(join(this.#dataDir, KINDS[kind].folder), this.#world, growing);
     const hash = createHash("sha256");
     for await (const bytes of content) {
       hash.update(bytes);
@@ -100,6 +119,7 @@ export class Blobs {
       const path = join(this.#dataDir, refOf(kind, sha256));
       await onDisk(this.#world, () => Deno.mkdir(dirname(path), { recursive: true, mode: 0o700 }));
       await partial.publish(path);
+      this.#stored?.addBlob(principalKey, sizeBytes);
     }
     return blobRef(kind, sha256, sizeBytes, !isAvailable);
   }
@@ -116,6 +136,18 @@ export class Blobs {
       if (error instanceof Deno.errors.NotFound) return false;
       throw error;
     }
+  }
+}
+
+/** The size of the file of a blob; 0 where there is none. */
+export function blobBytes(dataDir: string, mediaType: string, sha256: string): number {
+  const kind = kindOf(mediaType);
+  if (kind === undefined) return 0;
+  try {
+    return Deno.lstatSync(join(dataDir, refOf(kind, sha256))).size;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return 0;
+    throw error;
   }
 }
 

@@ -4,6 +4,12 @@ import { dirname, join } from "node:path";
 import { refuse } from "../base/refusal.ts";
 import type { World } from "../base/world.ts";
 
+/** Counts bytes that are being written for somebody, until it is disposed. */
+export interface GrowingBytes extends Disposable {
+  /** Throws what refuses them. */
+  add(bytes: number): void;
+}
+
 /**
  * ```
  *   create ─→ .part__<32 hex> ─write…─→ publish ─rename→ final name
@@ -17,25 +23,30 @@ import type { World } from "../base/world.ts";
 export class PartialFile implements Disposable {
   readonly path: string;
   readonly #world: World;
+  readonly #growing: GrowingBytes | undefined;
   #file: Deno.FsFile | undefined;
   #sizeBytes = 0;
   #isPublished = false;
 
-  private constructor(path: string, file: Deno.FsFile, world: World) {
+  private constructor(path: string, file: Deno.FsFile, world: World, growing: GrowingBytes | undefined) {
     this.path = path;
     this.#file = file;
     this.#world = world;
+    this.#growing = growing;
   }
 
-  /** Creates an empty file in `folder`, and the folder if it is missing; mode 0600, locked while it is written. */
-  static create(folder: string, world: World): Promise<PartialFile> {
+  /**
+   * Creates an empty file in `folder`, and the folder if it is missing; mode 0600, locked while it is written. Its bytes are
+   * added to `growing`, which ends with the file.
+   */
+  static create(folder: string, world: World, growing?: GrowingBytes): Promise<PartialFile> {
     return onDisk(world, async () => {
       await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
       const path = join(folder, `${PARTIAL_PREFIX}${world.randomBytes(16).toHex()}`);
       const file = Deno.openSync(path, { createNew: true, write: true, mode: 0o600 });
       // Locked in the same step, so that another process cannot take it for the file of a killed process.
       file.tryLockSync(true);
-      return new PartialFile(path, file, world);
+      return new PartialFile(path, file, world, growing);
     });
   }
 
@@ -44,8 +55,9 @@ export class PartialFile implements Disposable {
   }
 
   /** Appends all of `bytes`. */
-  write(bytes: Uint8Array): Promise<void> {
-    return onDisk(this.#world, async () => {
+  async write(bytes: Uint8Array): Promise<void> {
+    this.#growing?.add(bytes.length);
+    await onDisk(this.#world, async () => {
       for (let left = bytes; left.length > 0;) {
         const written = await this.#file!.write(left);
         this.#sizeBytes += written;
@@ -69,6 +81,7 @@ export class PartialFile implements Disposable {
   [Symbol.dispose](): void {
     this.#file?.close();
     this.#file = undefined;
+    this.#growing?.[Symbol.dispose]();
     if (this.#isPublished) return;
     try {
       Deno.removeSync(this.path);

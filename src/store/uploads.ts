@@ -2,26 +2,48 @@
 
 import { join } from "node:path";
 import type { World } from "../base/world.ts";
-import { PartialFile, removeLeftovers } from "./partial_file.ts";
+import { PUBLIC_PRINCIPAL } from "../model/identifiers.ts";
+import { type GrowingBytes, PartialFile, removeLeftovers } from "./partial_file.ts";
+
+/** Who counts what principals upload, and refuses what is too much. */
+export interface UploadAccount {
+  requireRoom(principalKey: string): void;
+  growing(principalKey: string): GrowingBytes;
+  addUpload(principalKey: string, bytes: number): void;
+}
 
 export class Uploads {
   readonly #root: string;
   readonly #world: World;
+  readonly #stored: UploadAccount | undefined;
 
-  private constructor(root: string, world: World) {
+  private constructor(root: string, world: World, stored: UploadAccount | undefined) {
     this.#root = root;
     this.#world = world;
+    this.#stored = stored;
   }
 
-  /** Removes the unfinished uploads of a killed process. `root` is the real path of an existing folder. */
-  static open(root: string, world: World): Uploads {
+  /**
+   * Removes the unfinished uploads of a killed process. `root` is the real path of an existing folder. Uploads count for
+   * nobody without `stored`.
+   */
+  static open(root: string, world: World, stored?: UploadAccount): Uploads {
     removeLeftovers(root);
-    return new Uploads(root, world);
+    return new Uploads(root, world, stored);
   }
 
-  /** Refuses with `storage_unavailable` when the disk takes no file. The caller disposes the upload in every case. */
-  async create(): Promise<Upload> {
-    return new Upload(this.#root, await PartialFile.create(this.#root, this.#world));
+  /** Refuses with `storage_quota` a principal that may store nothing more. */
+  requireRoom(principalKey: string): void {
+    this.#stored?.requireRoom(principalKey);
+  }
+
+  /**
+   * Refuses with `storage_unavailable` when the disk takes no file, and with `storage_quota`. The caller disposes the
+   * upload in every case.
+   */
+  async create(principalKey: string = PUBLIC_PRINCIPAL): Promise<Upload> {
+    const file = await PartialFile.create(this.#root, this.#world, this.#stored?.growing(principalKey));
+    return new Upload(this.#root, file, (bytes) => this.#stored?.addUpload(principalKey, bytes));
   }
 }
 
@@ -29,10 +51,13 @@ export class Uploads {
 export class Upload implements Disposable {
   readonly #root: string;
   readonly #file: PartialFile;
+  readonly #onPublished: (bytes: number) => void;
 
-  constructor(root: string, file: PartialFile) {
+  /** `onPublished` is called with its size, less that of the file that it replaced. */
+  constructor(root: string, file: PartialFile, onPublished: (bytes: number) => void) {
     this.#root = root;
     this.#file = file;
+    this.#onPublished = onPublished;
   }
 
   /** Where its bytes are now. No answer to a client may contain it. */
@@ -40,6 +65,7 @@ export class Upload implements Disposable {
     return this.#file.path;
   }
 
+  /** Refuses with `storage_quota` what would go beyond the quota of the owner. */
   write(bytes: Uint8Array): Promise<void> {
     return this.#file.write(bytes);
   }
@@ -47,11 +73,22 @@ export class Upload implements Disposable {
   /** Makes it visible as `name` and replaces a file of that name; returns the absolute path. */
   async publish(name: string): Promise<string> {
     const path = join(this.#root, name);
+    const replaced = await sizeOf(path);
     await this.#file.publish(path);
+    this.#onPublished(this.#file.sizeBytes - replaced);
     return path;
   }
 
   [Symbol.dispose](): void {
     this.#file[Symbol.dispose]();
+  }
+}
+
+/** 0 where there is no such file. */
+async function sizeOf(path: string): Promise<number> {
+  try {
+    return (await Deno.lstat(path)).size;
+  } catch {
+    return 0;
   }
 }

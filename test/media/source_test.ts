@@ -1,7 +1,8 @@
 import { deepEqual, equal, match, rejects } from "node:assert/strict";
 import { join, relative } from "node:path";
 import { Refusal } from "../../src/base/refusal.ts";
-import { ownerPrefix, refusePointers, resolveLocalSource } from "../../src/media/source.ts";
+import { refusePointers, resolveLocalSource } from "../../src/media/source.ts";
+import { ownerPrefix } from "../../src/model/files/file_name.ts";
 import { TempFolder } from "../support/media.ts";
 
 /** The principal of the key `dev-key` and its owner prefix, computed independently. */
@@ -204,9 +205,9 @@ Deno.test("open mode sees public uploads and those without an owner", async () =
   ], "public");
 });
 
-Deno.test("an owner prefix is the hash of the principal key", async () => {
-  equal(await ownerPrefix(KEY), PREFIX);
-  equal(await ownerPrefix("public"), "public__");
+Deno.test("an owner prefix is the hash of the principal key", () => {
+  equal(ownerPrefix(KEY), PREFIX);
+  equal(ownerPrefix("public"), "public__");
 });
 
 Deno.test("files that point to other files are refused by their content", async () => {

@@ -5,8 +5,8 @@ import { PermitQueue } from "../../base/sharing/permit_queue.ts";
 import { Refusal, refuse } from "../../base/refusal.ts";
 import type { Decoder } from "../../media/recorded/decoder.ts";
 import { fileInput } from "../../media/input.ts";
-import { ownerPrefix, resolveLocalSource, type SourcePolicy } from "../../media/source.ts";
-import { requestedVideoType, uploadName } from "../../model/files/file_name.ts";
+import { resolveLocalSource, type SourcePolicy } from "../../media/source.ts";
+import { ownerPrefix, requestedVideoType, uploadName } from "../../model/files/file_name.ts";
 import { LIMITS } from "../../model/limits.ts";
 import type { World } from "../../base/world.ts";
 import type { Uploads } from "../../store/uploads.ts";
@@ -40,17 +40,18 @@ export class Files implements Disposable {
   /**
    * Stores `content` as the caller's file and returns its absolute path, which is a source_uri. The file gets its final
    * name only after it was received completely and probed as media; until then, and after a failure, it is not visible.
-   * Errors: 422 `file`, 503 `storage_unavailable`, and every error of reading `content`.
+   * Errors: 422 `file`, 503 `storage_unavailable`, 507 `storage_quota`, and every error of reading `content`.
    */
   async upload(caller: Caller, filename: string, content: AsyncIterable<Uint8Array>): Promise<string> {
     const { principalKey, signal } = caller;
-    const name = uploadName(await ownerPrefix(principalKey), filename);
+    const name = uploadName(ownerPrefix(principalKey), filename);
+    this.#options.uploads.requireRoom(principalKey);
     using _turn = await this.#receiving.acquire({
       principalKey,
       signal,
       within: { world: this.#options.world, timeoutMs: LIMITS.upload.waitMs },
     });
-    using upload = await this.#options.uploads.create();
+    using upload = await this.#options.uploads.create(principalKey);
     for await (const bytes of content) await upload.write(bytes);
     await this.#checkIsMedia(upload.path, caller);
     signal.throwIfAborted();

@@ -67,11 +67,12 @@ export class DirectInference {
     throw refuse.because("internal_error", "No inference provider is configured");
   }
 
-  /** 404 and 409 where the request names a run. */
+  /** 404, 409 and 507 where the request names a run, which gets an event. */
   checkRun(caller: Caller, { runId }: CheckedRequest): void {
     if (runId === null) return;
     const { timeline, world, streamTtlMs } = this.#options;
     actionableRun(timeline.view, caller, runId, { nowMs: world.now(), ttlMs: streamTtlMs }, ACTION);
+    timeline.requireRoom(caller.principalKey);
   }
 
   /** Throws InferenceFailed, a Refusal when the run ended meanwhile, or any error after the client has disconnected. */

@@ -63,12 +63,13 @@ export class LiveSources {
 
   /**
    * Starts a session that analyzes the source until it is ended. Errors: 422 and 404 on the run, 409 where it is terminal
-   * or has had a live session, 422 on `source_uri` and on the fields of the attach configuration, 503 where there is no
+   * or has had a live session, 422 on `source_uri` and on the fields of the attach configuration, 507 beyond the quota, 503 where there is no
    * capacity, or no audio sidecar for `local_audio`.
    */
   async open(caller: Caller, runId: string, body: LiveSourceBody): Promise<OpenedLiveSource> {
     const { timeline, registry, sessions } = this.#options;
     this.#attach(body, this.#policyOf(this.#checkRun(timeline.view, caller, runId)));
+    timeline.requireRoom(caller.principalKey);
     const sourceUri = body.source_uri.trim();
     this.#checkSource(sourceUri);
     const find = (signal: AbortSignal) => this.#find(sourceUri, caller, signal);

@@ -31,6 +31,8 @@ export interface LiveJournalOptions {
   readonly metrics: Metrics;
   readonly world: World;
   readonly identity: SessionIdentity;
+  /** Called when an event or a picture is refused as the principal stores too much; may be called again. */
+  readonly onQuotaReached: () => void;
 }
 
 /**
@@ -62,23 +64,24 @@ export class LiveJournal {
 
   /**
    * Appends all events, or none where the run has ended or the disk refuses them (the timeline counts those failures).
-   * Neither is an error: the session goes on, as no caller waits for the result.
+   * Neither is an error: the session goes on, as no caller waits for the result. Beyond the quota the session ends.
    */
   append(events: readonly NewEvent[]): readonly CommittedEvent[] {
     try {
       return this.#options.timeline.commit(() => this.isOpen ? events : []);
     } catch (error) {
-      if (error instanceof Refusal) return [];
-      throw error;
+      if (!(error instanceof Refusal)) throw error;
+      this.#endAtQuota(error);
+      return [];
     }
   }
 
-  /** Stores a picture; null where the disk refuses it. */
+  /** Stores a picture; null where the disk refuses it, or the quota, at which the session ends. */
   async store(jpeg: Uint8Array): Promise<BlobRef | null> {
-    const { blobs, metrics, world } = this.#options;
+    const { blobs, metrics, world, identity } = this.#options;
     const startedMs = world.monotonicMs();
     try {
-      const ref = await blobs.put(jpeg, "jpeg");
+      const ref = await blobs.put(jpeg, "jpeg", identity.principalKey);
       metrics.add(
         ref.created
           ? "service_pipeline_keyframe_blobs_written_total"
@@ -89,9 +92,14 @@ export class LiveJournal {
       return ref;
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
+      this.#endAtQuota(error);
       metrics.add("service_pipeline_keyframe_blob_failures_total");
       return null;
     }
+  }
+
+  #endAtQuota({ kind }: Refusal): void {
+    if (kind === "storage_quota") this.#options.onQuotaReached();
   }
 
   /**

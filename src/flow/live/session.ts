@@ -35,7 +35,7 @@ import type { Ending, LiveJournal, SessionIdentity } from "./journal.ts";
 import { LiveQueue } from "./queue.ts";
 import type { ReconnectedSession, Reconnector } from "./reconnect.ts";
 
-export type LiveStatus = 400 | 403 | 404 | 409 | 412 | 415 | 422 | 500 | 503;
+export type LiveStatus = 400 | 403 | 404 | 409 | 412 | 415 | 422 | 500 | 503 | 507;
 
 /** An expected refusal of a live session. The WHIP routes answer it with the bare status and the message as plain text. */
 export class LiveRefused extends Error {

@@ -91,7 +91,10 @@ export class LiveSessionFactory {
   create(plan: LiveSessionPlan, reservation: Disposable): LiveSession {
     const { metrics, world, registry, workers, blobs, timeline, datagrams } = this.#options;
     const { identity, attach, policy, opening } = plan;
-    const journal = new LiveJournal({ timeline, blobs, metrics, world, identity });
+    const journal = new LiveJournal({
+      ...{ timeline, blobs, metrics, world, identity },
+      onQuotaReached: () => void session.end({ rank: 1, why: "failed", reason: "storage_quota" }),
+    });
     const session: LiveSession = new LiveSession({
       identity,
       settings: this.#settings(plan),

@@ -73,6 +73,7 @@ export class Whip {
   async offer(caller: Caller, offerText: string, attachHeader: string | null): Promise<AcceptedOffer> {
     const { registry, sessions } = this.#options;
     const generation = registry.nextGeneration();
+    withQuotaRefused(() => this.#options.timeline.requireRoom(caller.principalKey));
     if (offerText.trim() === "") throw new LiveRefused(400, "the offer is empty");
     const requested = withAttachRefused(() => parseAttach(attachHeader));
     const offer = this.#negotiable(offerText);
@@ -197,7 +198,8 @@ export class Whip {
       });
     } catch (error) {
       await session.discard();
-      throw error instanceof Refusal ? new LiveRefused(500, error.message) : error;
+      if (!(error instanceof Refusal)) throw error;
+      throw new LiveRefused(error.kind === "storage_quota" ? 507 : 500, error.message);
     }
     metrics.add("service_runs_created_total");
     registry.add(session);
@@ -219,6 +221,14 @@ function reserved(reserve: () => Disposable): Disposable {
     return reserve();
   } catch (error) {
     throw error instanceof CapacityExhausted ? new LiveRefused(503, error.message) : error;
+  }
+}
+
+function withQuotaRefused(check: () => void): void {
+  try {
+    check();
+  } catch (error) {
+    throw error instanceof Refusal ? new LiveRefused(507, error.message) : error;
   }
 }
 

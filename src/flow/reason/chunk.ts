@@ -80,7 +80,7 @@ export class ChunkReasoner {
     this.#audio = plan.localAudio && audioSidecar
       ? new ChunkAudio({ extractor, sidecar: audioSidecar, plan: plan.localAudio, timeoutMs: plan.timeoutMs })
       : null;
-    this.#evidence = new EvidenceStore({ blobs, metrics });
+    this.#evidence = new EvidenceStore({ blobs, metrics, principalKey: caller.principalKey });
   }
 
   /** Failures of a model, a sidecar or the media are part of the result. Rejects with the reason of the signal. */

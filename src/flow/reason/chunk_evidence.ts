@@ -15,6 +15,8 @@ export type FeedbackAudio = NonNullable<Moment["feedback_audio"]>;
 export interface EvidenceStoreOptions {
   readonly blobs: Blobs;
   readonly metrics: Metrics;
+  /** Who stores it. */
+  readonly principalKey: string;
 }
 
 export class EvidenceStore {
@@ -24,7 +26,10 @@ export class EvidenceStore {
     this.#options = options;
   }
 
-  /** Null where the disk refuses it: the result of the chunk is complete without its evidence. */
+  /**
+   * Null where the disk refuses it: the result of the chunk is complete without its evidence. Refuses with `storage_quota`
+   * beyond the quota of the principal, whose events would be refused soon, too.
+   */
   async clip(mp4: Uint8Array): Promise<Evidence | null> {
     const ref = await this.#put(mp4, "mp4");
     return ref && { ...mediaOf(ref), media_type: "video/mp4" };
@@ -42,9 +47,9 @@ export class EvidenceStore {
   }
 
   async #put(bytes: Uint8Array, kind: BlobKind): Promise<BlobRef | null> {
-    const { blobs, metrics } = this.#options;
+    const { blobs, metrics, principalKey } = this.#options;
     try {
-      const ref = await blobs.put(bytes, kind);
+      const ref = await blobs.put(bytes, kind, principalKey);
       metrics.add(
         ref.created
           ? "service_pipeline_media_blobs_written_total"
@@ -52,7 +57,7 @@ export class EvidenceStore {
       );
       return ref;
     } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
+      if (!(error instanceof Refusal) || error.kind === "storage_quota") throw error;
       metrics.add("service_pipeline_media_blob_failures_total");
       return null;
     }

@@ -100,11 +100,13 @@ export class Reason {
    * client that disconnects, a stop and a delete end the call at once; events that were written stay.
    *
    * Errors: 404, 409 when the run is or becomes terminal, 422 with the field, `source_uri` for any media fault, 503 without
-   * the sidecar or the provider that the request needs. A chunk that fails is no error of the request.
+   * the sidecar or the provider that the request needs, 507 `storage_quota` as soon as the caller stores too much. A chunk
+   * that fails is no error of the request.
    */
   async run(caller: Caller, runId: string, body: ReasonBody): Promise<Reasoned> {
     const { timeline, world, work, inference, streamTtlMs } = this.#options;
     actionableRun(timeline.view, caller, runId, { nowMs: world.now(), ttlMs: streamTtlMs }, ACTION);
+    timeline.requireRoom(caller.principalKey);
     const plan = readReason(body, {
       requestId: caller.requestId,
       hasProvider: inference.isConfigured,

@@ -1,9 +1,22 @@
 /** File names of callers: the stored name of an upload, and the names that may be requested. See docs/api.md#uploads-and-files. */
 
+import { createHash } from "node:crypto";
 import { utf8Length } from "../../base/bytes.ts";
 import { refuse } from "../../base/refusal.ts";
+import { PUBLIC_PRINCIPAL } from "../identifiers.ts";
 import { LIMITS } from "../limits.ts";
 import { VIDEO_FILE_RULE, videoTypeOf } from "./media_type.ts";
+
+/** How the name of every upload of this principal begins. */
+export function ownerPrefix(principalKey: string): string {
+  if (principalKey === PUBLIC_PRINCIPAL) return "public__";
+  return `${createHash("sha256").update(principalKey, "utf8").digest("hex")}__`;
+}
+
+/** The owner's prefix in the name of an upload; null for another file. */
+export function ownerPrefixIn(name: string): string | null {
+  return /^(?:public|[0-9a-f]{64})__/.exec(name)?.[0] ?? null;
+}
 
 /**
  * The stored name of an upload: the prefix of the owner and the name of the caller in normal form C, in which everything

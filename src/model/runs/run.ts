@@ -49,6 +49,8 @@ export interface RunView {
   readonly sessionId: string;
   /** Sequence number of the last `frames_decoded`, 0 when there is none. */
   readonly latestFramesDecodedSeq: number;
+  /** The size of its records in the log. */
+  readonly logBytes: number;
 }
 
 /** A run that was idle for longer than the TTL is expired; that is decided on reading. See docs/api.md#run-status. */
@@ -91,6 +93,7 @@ export class Run implements RunView {
   source: "whip" | "live" | "" = "";
   sessionId = "";
   latestFramesDecodedSeq = 0;
+  logBytes = 0;
   /** Whether `run_created` was folded: without it the run has no owner and is not listed. */
   isCreated = false;
   hasIngest = false;

@@ -12,6 +12,8 @@ export interface TimelineView {
   activeCount(principalKey: string, nowMs: number, ttlMs: number): number;
   /** Runs whose live session has no terminal record: it is running, or the process ended before it was written. */
   openLiveRuns(): Iterable<RunView>;
+  /** The size of all records of the principal's runs, of deleted ones too: their records stay. */
+  logBytes(principalKey: string): number;
   /** The sequence number of the newest event, 0 in an empty log. */
   readonly lastSeq: number;
 }
@@ -40,6 +42,10 @@ export class RunRegister implements TimelineView {
     }
   }
 
+  logBytes(principalKey: string): number {
+    return this.#principals.get(principalKey)?.logBytes ?? 0;
+  }
+
   get count(): number {
     return this.#runs.size;
   }
@@ -63,13 +69,15 @@ export class RunRegister implements TimelineView {
     return this.#runs.get(runId);
   }
 
-  /** Folds one event into its run and updates the runs of its principal. */
-  fold(run: Run, seq: number, ptsMs: number, kind: string, payload: unknown): void {
+  /** Folds one event, whose record has so many bytes, into its run and updates the runs of its principal. */
+  fold(run: Run, seq: number, ptsMs: number, kind: string, payload: unknown, recordBytes = 0): void {
     const wasCreated = run.isCreated;
     const wasDeleted = run.deleted;
     run.fold(seq, ptsMs, kind, payload);
+    run.logBytes += recordBytes;
     this.lastSeq = seq;
     if (!run.isCreated) return;
+    if (wasCreated) this.#principals.get(run.principalKey)!.logBytes += recordBytes;
     if (wasDeleted) return;
     if (wasCreated) this.#principals.get(run.principalKey)!.touch(run);
     else this.#principal(run.principalKey).add(run);
@@ -95,12 +103,15 @@ export class RunRegister implements TimelineView {
 class PrincipalRuns {
   /** By creation time. */
   runs: Run[] = [];
+  /** Of all its runs, deleted ones included. */
+  logBytes = 0;
   readonly #candidates = new Set<Run>();
   /** Runs that were idle since before this time have been removed from the candidates. */
   #droppedBeforeMs = -Infinity;
   #deletedCount = 0;
 
   add(run: Run): void {
+    this.logBytes += run.logBytes;
     // A clock that was set back can give a later run an earlier creation time.
     let at = this.runs.length;
     while (at > 0 && this.runs[at - 1]!.createdMs > run.createdMs) at--;

@@ -45,7 +45,8 @@ export class FoldingSink implements RecordSink {
     const kind = this.#kindOf(bytes, record.kindStart, record.kindEnd);
     const payload = run.needsPayloadOf(kind.name) ? this.#payload(bytes, record) : undefined;
     if (this.#pending.length > 0 && left !== this.#pendingLeft - 1) this.flush();
-    const read: ReadRecord = { run, seq, ptsMs: record.ptsMs, kind, offset, payload };
+    const { ptsMs, sizeBytes } = record;
+    const read: ReadRecord = { run, seq, ptsMs, kind, offset, payload, sizeBytes };
     if (left > 0) {
       this.#pendingLeft = left;
       this.#pending.push(read);
@@ -80,9 +81,9 @@ export class FoldingSink implements RecordSink {
     return isTornRecord(this.#bytes(from, Math.min(HEADER_BYTES, to - from)));
   }
 
-  #fold({ run, seq, ptsMs, kind, offset, payload }: ReadRecord): void {
+  #fold({ run, seq, ptsMs, kind, offset, payload, sizeBytes }: ReadRecord): void {
     this.#into.index.add(run, seq, this.#segment.base + offset, kind.id);
-    this.#into.register.fold(run, seq, ptsMs, kind.name, payload);
+    this.#into.register.fold(run, seq, ptsMs, kind.name, payload, sizeBytes);
   }
 
   #reportGap(offset: number, seq: number): void {
@@ -144,4 +145,5 @@ interface ReadRecord {
   readonly kind: Kind;
   readonly offset: number;
   readonly payload: unknown;
+  readonly sizeBytes: number;
 }

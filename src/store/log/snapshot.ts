@@ -22,7 +22,7 @@ import { type FoundSegment, SegmentReader } from "./segment.ts";
  * may be deleted at any time: the next start then reads the whole log. See docs/protocols.md#snapshot.
  */
 const MAGIC = "timeline";
-const FORMAT_VERSION = 1;
+const FORMAT_VERSION = 2;
 const START_BYTES = 16;
 
 interface SnapshotHeader {
@@ -296,6 +296,7 @@ function rowOf(run: Run, skipList: readonly number[]): RunRow {
     run.latestFramesDecodedSeq,
     run.isCreated,
     run.hasIngest,
+    run.logBytes,
     skipList,
   ];
 }
@@ -318,5 +319,6 @@ function runOf(row: RunRow): { run: Run; skipList: number[] } {
   run.latestFramesDecodedSeq = row[14] as number;
   run.isCreated = row[15] as boolean;
   run.hasIngest = row[16] as boolean;
-  return { run, skipList: row[17] as number[] };
+  run.logBytes = row[17] as number;
+  return { run, skipList: row[18] as number[] };
 }

@@ -5,7 +5,7 @@ import { refuse } from "../../base/refusal.ts";
 import type { Log } from "../../base/log.ts";
 import type { World } from "../../base/world.ts";
 import { LIMITS } from "../../model/limits.ts";
-import { DEFAULT_STREAM_ID } from "../../model/identifiers.ts";
+import { DEFAULT_STREAM_ID, PUBLIC_PRINCIPAL } from "../../model/identifiers.ts";
 import { type NewEvent, PreparedPayload, type Run, type RunView } from "../../model/runs/run.ts";
 import { RunRegister, type TimelineView } from "../../model/runs/run_register.ts";
 import { type Damage, DamageReport } from "./damage.ts";
@@ -19,6 +19,11 @@ import { type CommittedEvent, NotificationRing, type Subscription } from "./noti
 import { findSegments, type SegmentReader, SegmentWriter } from "./segment.ts";
 import { loadSnapshot, snapshotBytesOf, type SnapshotState, writeSnapshot } from "./snapshot.ts";
 import { GroupSync } from "./group_sync.ts";
+
+/** Decides whether a principal may store so many bytes more; refuses with `storage_quota`. */
+export interface StorageQuota {
+  requireRoom(principalKey: string, bytes: number): void;
+}
 
 export interface TimelineOptions {
   /** Created with mode 0700 when it is missing. */
@@ -89,6 +94,7 @@ export class Timeline implements AsyncDisposable {
   /** Resolves when every full segment so far was synced to the disk, in order. */
   #finishing: Promise<void> = Promise.resolve();
   #isDeciding = false;
+  #quota: StorageQuota | undefined;
   #isClosed = false;
   #appendFailures = 0;
 
@@ -180,14 +186,25 @@ export class Timeline implements AsyncDisposable {
       const kind = rawKind.toWellFormed();
       const event = { seq: this.#nextSeq++, ptsMs, kind, runId };
       const run = this.#register.entry(runId);
-      this.#fold(run, event, payloads[number]!, position);
+      const recordBytes = this.#batch.recordBytes[number]!;
+      this.#fold(run, event, payloads[number]!, { position, recordBytes });
       for (const observe of this.#observers) observe(run, event.seq, kind, payloads[number]!);
-      position += this.#batch.recordBytes[number]!;
+      position += recordBytes;
       committed.push(event);
     }
     this.#batch.clear();
     this.#ring.publish(committed);
     return committed;
+  }
+
+  /** From now on `quota` is asked before events are written: what it throws refuses their commit. */
+  limitBy(quota: StorageQuota): void {
+    this.#quota = quota;
+  }
+
+  /** Refuses with `storage_quota` a principal that may store nothing more; to be asked before work whose result is events. */
+  requireRoom(principalKey: string): void {
+    this.#quota?.requireRoom(principalKey, 0);
   }
 
   /**
@@ -307,8 +324,26 @@ export class Timeline implements AsyncDisposable {
         `Cannot append more than ${LIMITS.timeline.commitBytesMax} bytes of events at once`,
       );
     }
+    this.#requireRoomFor(events);
     this.#batch.finish();
     return payloads;
+  }
+
+  /** What ends or removes something is written in any case. */
+  #requireRoomFor(events: readonly NewEvent[]): void {
+    if (this.#quota === undefined) return;
+    const bytes = new Map<string, number>();
+    for (const [number, { runId, kind, payload }] of events.entries()) {
+      if (ALWAYS_WRITTEN.has(kind)) continue;
+      const principalKey = this.#register.run(runId)?.principalKey ?? principalIn(payload);
+      bytes.set(principalKey, (bytes.get(principalKey) ?? 0) + this.#batch.recordBytes[number]!);
+    }
+    try {
+      for (const [principalKey, count] of bytes) this.#quota.requireRoom(principalKey, count);
+    } catch (error) {
+      this.#batch.clear();
+      throw error;
+    }
   }
 
   /**
@@ -373,13 +408,28 @@ export class Timeline implements AsyncDisposable {
     run: Run,
     { seq, ptsMs, kind }: CommittedEvent,
     json: string | Uint8Array,
-    position: number,
+    { position, recordBytes }: { readonly position: number; readonly recordBytes: number },
   ): void {
     // The payload is parsed from the text that was written, so that a replay gives exactly the same state.
     const payload = run.needsPayloadOf(kind) ? parsePayload(json) : undefined;
     this.#index.add(run, seq, position, this.#index.kindId(kind));
-    this.#register.fold(run, seq, ptsMs, kind, payload);
+    this.#register.fold(run, seq, ptsMs, kind, payload, recordBytes);
   }
+}
+
+/** Events that are written although their principal may store nothing more. */
+const ALWAYS_WRITTEN: ReadonlySet<string> = new Set([
+  "run_completed",
+  "run_failed",
+  "run_deleted",
+  "stop_requested",
+  "webhook_deleted",
+]);
+
+/** Of a `run_created`, whose run is not known yet. */
+function principalIn(payload: unknown): string {
+  const { principal_key: key } = (payload ?? {}) as { principal_key?: unknown };
+  return typeof key === "string" && key !== "" ? key : PUBLIC_PRINCIPAL;
 }
 
 /** The state of a timeline after its files were read. */

@@ -220,6 +220,20 @@ Deno.test("silent windows are asked about like frames, their clips kept only if 
   assert.ok(Math.abs(clip.durationMs - 8000) < 250);
 });
 
+Deno.test("a clip that would cross the quota of its caller ends the call", async () => {
+  await using at = await startNative(() => seen({}), { SERVICE_STORAGE_QUOTA_BYTES: String(2 * 2 ** 20) });
+  const body = {
+    source_uri: LARGE_FILM,
+    media: { mode: "video", persist_evidence: true },
+    vlm_concurrency: 1,
+  };
+  const { answer, events } = await at.reason(body);
+  assert.deepEqual([answer.status, answer.json.error?.code], [507, "storage_quota"], answer.text);
+  assert.ok(payloads(events, "semantic_chunk_inferred").every(({ evidence }) => evidence !== undefined));
+  assert.ok(!kindsOf(events).includes("run_completed"));
+  assertNothingLeft(at.test);
+});
+
 Deno.test("a crop is what the clip shows, and rows are there if they are asked for", async () => {
   await using at = await startNative(() => seen({}));
   const { answer } = await at.reason({

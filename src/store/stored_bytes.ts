@@ -1,0 +1,225 @@
+/** What each principal stores, in log records, blobs and uploads, and the quota on it. See docs/security.md#storage-quota. */
+
+import { join } from "node:path";
+import { refuse } from "../base/refusal.ts";
+import type { Metrics } from "../base/metrics.ts";
+import type { World } from "../base/world.ts";
+import { findEvent, grantedBlobs } from "../model/events/event_table.ts";
+import { ownerPrefix, ownerPrefixIn } from "../model/files/file_name.ts";
+import { blobBytes } from "./blobs.ts";
+import type { Timeline } from "./log/timeline.ts";
+import type { GrowingBytes } from "./partial_file.ts";
+
+export interface StoredBytesOptions {
+  readonly dataDir: string;
+  readonly uploadRoot: string;
+  readonly timeline: Pick<Timeline, "view" | "readAll">;
+  /** SERVICE_STORAGE_QUOTA_BYTES; without it nothing is counted. */
+  readonly quotaBytes: number | undefined;
+  readonly world: World;
+  readonly metrics: Metrics;
+}
+
+/** Who stored a blob cannot be seen from its file, so this file in the data directory has a line for each: bytes, principal. */
+const LEDGER = "stored-blobs";
+/** Uploads that an operator removes are noticed this long after a principal met its quota. */
+const RECOUNT_MS = 60_000;
+
+/**
+ * Counted at start from what there is:
+ *
+ *     log records   the fold of the log knows the bytes of each run
+ *     blobs         the ledger, which is written again with one line for each principal; without it, the blobs that events name,
+ *                   each counted for the run that named it first
+ *     uploads       the files in the upload root
+ *
+ * and from then on as it is written. A crash between a blob and its line loses that count, nothing else does.
+ */
+export class StoredBytes implements Disposable {
+  readonly #options: StoredBytesOptions;
+  readonly #quotaBytes: number;
+  readonly #blobs: Map<string, number>;
+  /** By the prefix of the owner. */
+  #uploads: Map<string, number>;
+  readonly #growing = new Map<string, number>();
+  readonly #ledger: Deno.FsFile | undefined;
+  #countedMs: number;
+
+  static open(options: StoredBytesOptions): StoredBytes {
+    const path = join(options.dataDir, LEDGER);
+    if (options.quotaBytes === undefined) {
+      removeIfThere(path); // it would miss what is stored from now on
+      return new StoredBytes(options, new Map(), undefined);
+    }
+    const blobs = readLedger(path) ?? countBlobs(options);
+    return new StoredBytes(options, blobs, writeLedger(path, blobs));
+  }
+
+  private constructor(
+    options: StoredBytesOptions,
+    blobs: Map<string, number>,
+    ledger: Deno.FsFile | undefined,
+  ) {
+    this.#options = options;
+    this.#quotaBytes = options.quotaBytes ?? Infinity;
+    this.#blobs = blobs;
+    this.#ledger = ledger;
+    this.#countedMs = options.world.monotonicMs();
+    this.#uploads = ledger === undefined ? new Map() : countUploads(options.uploadRoot);
+  }
+
+  /** What the principal stores, and what is being written for it. */
+  of(principalKey: string): number {
+    return this.#options.timeline.view.logBytes(principalKey) +
+      (this.#blobs.get(principalKey) ?? 0) +
+      (this.#uploads.get(ownerPrefix(principalKey)) ?? 0) +
+      (this.#growing.get(principalKey) ?? 0);
+  }
+
+  /** Refuses with 507 `storage_quota` where the principal has no room for `bytes`, or for anything at all. */
+  requireRoom(principalKey: string, bytes = 0): void {
+    if (this.#hasRoom(principalKey, bytes)) return;
+    this.#recountUploads();
+    if (this.#hasRoom(principalKey, bytes)) return;
+    this.#options.metrics.add("service_storage_quota_refusals_total");
+    throw refuse.because(
+      "storage_quota",
+      `Cannot store more: ${this.of(principalKey)} of the ${this.#quotaBytes} bytes of your quota are used` +
+        (bytes > 0 ? ` and this needs ${bytes}` : ""),
+    );
+  }
+
+  /** For a file whose size is known only at its end. Refuses at once where the principal has no room, and later each piece. */
+  growing(principalKey: string): GrowingBytes {
+    this.requireRoom(principalKey);
+    let written = 0;
+    return {
+      add: (bytes) => {
+        this.requireRoom(principalKey, bytes);
+        written += bytes;
+        this.#add(this.#growing, principalKey, bytes);
+      },
+      [Symbol.dispose]: () => {
+        this.#add(this.#growing, principalKey, -written);
+        written = 0;
+      },
+    };
+  }
+
+  addBlob(principalKey: string, bytes: number): void {
+    if (this.#ledger === undefined) return;
+    this.#add(this.#blobs, principalKey, bytes);
+    try {
+      this.#ledger.writeSync(ledgerLine(principalKey, bytes));
+    } catch (error) {
+      this.#options.world.log.error("cannot write the ledger of blobs", { error: String(error) });
+    }
+  }
+
+  /** `bytes` is negative where a smaller file replaced a larger one. */
+  addUpload(principalKey: string, bytes: number): void {
+    if (this.#ledger !== undefined) this.#add(this.#uploads, ownerPrefix(principalKey), bytes);
+  }
+
+  [Symbol.dispose](): void {
+    this.#ledger?.close();
+  }
+
+  #hasRoom(principalKey: string, bytes: number): boolean {
+    if (this.#quotaBytes === Infinity) return true;
+    const used = this.of(principalKey);
+    return used < this.#quotaBytes && used + bytes <= this.#quotaBytes;
+  }
+
+  #recountUploads(): void {
+    const nowMs = this.#options.world.monotonicMs();
+    if (nowMs - this.#countedMs < RECOUNT_MS) return;
+    this.#countedMs = nowMs;
+    this.#uploads = countUploads(this.#options.uploadRoot);
+  }
+
+  #add(counts: Map<string, number>, key: string, bytes: number): void {
+    const sum = (counts.get(key) ?? 0) + bytes;
+    if (sum === 0) counts.delete(key);
+    else counts.set(key, sum);
+  }
+}
+
+function countUploads(uploadRoot: string): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const { name, isFile } of Deno.readDirSync(uploadRoot)) {
+    const prefix = ownerPrefixIn(name);
+    if (!isFile || prefix === null) continue;
+    counts.set(prefix, (counts.get(prefix) ?? 0) + sizeOf(join(uploadRoot, name)));
+  }
+  return counts;
+}
+
+/** Null where there is no ledger. A line that a crash cut off is left out. */
+function readLedger(path: string): Map<string, number> | null {
+  let text: string;
+  try {
+    text = Deno.readTextFileSync(path);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return null;
+    throw error;
+  }
+  const counts = new Map<string, number>();
+  for (const [, bytes, principalKey] of text.matchAll(/^(\d{1,15}) (\S+)\n/gm)) {
+    counts.set(principalKey!, (counts.get(principalKey!) ?? 0) + Number(bytes));
+  }
+  return counts;
+}
+
+/** One line for each principal; returns the file, open for more. */
+function writeLedger(path: string, counts: ReadonlyMap<string, number>): Deno.FsFile {
+  const draft = `${path}.new`;
+  {
+    using file = Deno.openSync(draft, { create: true, truncate: true, write: true, mode: 0o600 });
+    for (const [principalKey, bytes] of counts) file.writeSync(ledgerLine(principalKey, bytes));
+    file.syncSync();
+  }
+  Deno.renameSync(draft, path);
+  return Deno.openSync(path, { append: true });
+}
+
+function ledgerLine(principalKey: string, bytes: number): Uint8Array {
+  return new TextEncoder().encode(`${bytes} ${principalKey}\n`);
+}
+
+/** Every blob that an event names, once. */
+function countBlobs({ dataDir, timeline }: StoredBytesOptions): Map<string, number> {
+  const counts = new Map<string, number>();
+  const seen = new Set<string>();
+  const kinds = (kind: string) => (findEvent(kind)?.blobs.length ?? 0) > 0;
+  for (const batch of timeline.readAll({ kinds })) {
+    for (const { kind, runId, payload } of batch) {
+      const principalKey = timeline.view.run(runId)?.principalKey;
+      if (principalKey === undefined) continue;
+      for (const { mediaType, sha256 } of grantedBlobs(kind, JSON.parse(payload))) {
+        if (seen.has(sha256)) continue;
+        seen.add(sha256);
+        counts.set(principalKey, (counts.get(principalKey) ?? 0) + blobBytes(dataDir, mediaType, sha256));
+      }
+    }
+  }
+  return counts;
+}
+
+/** 0 for a file that has just been removed. */
+function sizeOf(path: string): number {
+  try {
+    return Deno.lstatSync(path).size;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return 0;
+    throw error;
+  }
+}
+
+function removeIfThere(path: string): void {
+  try {
+    Deno.removeSync(path);
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+  }
+}
