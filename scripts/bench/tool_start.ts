@@ -1,66 +1,84 @@
-/** How long a decode takes to start through the broker, beside the same program started directly, in one run. */
+/** What the broker costs beside the same programs started directly: for each start, and for each frame. Interleaved, in one run. */
 
 import { quietLog } from "../../src/base/log.ts";
 import { realWorld } from "../../src/base/world.ts";
 import { findTools } from "../../src/environment.ts";
-import { fileInput } from "../../src/media/input.ts";
+import { fileInput, type MediaInput } from "../../src/media/input.ts";
 import { localRunner } from "../../test/support/local_runner.ts";
 import type { ToolRunner } from "../../src/media/tools/runner.ts";
 import { makeClip, TempFolder } from "../../test/support/media.ts";
 import { TestBroker } from "../../test/support/test_broker.ts";
 
-const ROUNDS = 25;
+const STARTS = 30;
+const STREAMS = 8;
+const FRAMES = 500;
+
 const tools = findTools({ ffmpegPath: "ffmpeg", ffprobePath: "ffprobe" }, []);
 using folder = new TempFolder();
 const tempDir = Deno.realPathSync(folder.path);
-const clip = makeClip(`${tempDir}/clip.mp4`, { frames: 5 });
+const short = fileInput(makeClip(`${tempDir}/short.mp4`, { frames: 5 }));
+const long = fileInput(makeClip(`${tempDir}/long.mp4`, { frames: FRAMES, size: "640x360" }));
 await using broker = new TestBroker(tools, { tempDir, uploadRoot: tempDir, ingestRoots: [] });
 
-const runners = { "bare spawn": localRunner(tools), "through the broker": broker.client };
+const RUNNERS = [["bare", localRunner(tools)], ["broker", broker.client]] as const;
+const world = realWorld(quietLog());
 const signal = new AbortController().signal;
 
-/** Milliseconds until the first byte of a live decode, which is a stream, and until the end of a first_frame job. */
-async function measure(runner: ToolRunner): Promise<{ stream: number; whole: number }> {
-  const input = fileInput(clip);
-  let from = performance.now();
+/** Reads a stream of frames until `isEnough` of its bytes have come. */
+async function read(
+  runner: ToolRunner,
+  input: MediaInput,
+  isEnough: (bytes: number) => boolean,
+): Promise<void> {
   const tool = runner.start(
     {
       ...{ kind: "live_pull", input, streamIndex: 0, isPaced: false, soundPipe: null },
-      maxFrame: { width: 320, height: 240 },
+      maxFrame: { width: 640, height: 360 },
     },
     { signal, maxStderrBytes: 4096 },
   );
   const reader = tool.stdout!.getReader();
-  await reader.read();
-  const stream = performance.now() - from;
+  let bytes = 0;
+  while (!isEnough(bytes)) {
+    const { value, done } = await reader.read();
+    if (done) break;
+    bytes += value.length;
+  }
   tool.kill("killed");
   await reader.cancel();
   await tool.ended;
-  from = performance.now();
-  const bounds = { deadlineMs: 10_000, maxStdoutBytes: 4096, maxStderrBytes: 4096 };
-  await runner.run({ kind: "first_frame", input, streamIndex: 0, deadlineMs: 10_000 }, {
-    world: realWorld(quietLog()),
-    signal,
-    ...bounds,
-  });
-  return { stream, whole: performance.now() - from };
 }
 
-const median = (values: number[]) => values.toSorted((a, b) => a - b)[values.length >> 1]!;
-const times = new Map<string, { stream: number; whole: number }[]>();
-for (let round = 0; round < ROUNDS; round++) {
-  for (const [name, runner] of Object.entries(runners)) {
-    times.set(name, [...times.get(name) ?? [], await measure(runner)]);
+const MEASURED = {
+  /** Until the first byte of a decode that is a stream. */
+  "first byte of a stream": [STARTS, (runner: ToolRunner) => read(runner, short, (bytes) => bytes > 0)],
+  "a short job, whole": [STARTS, async (runner: ToolRunner) => {
+    const bounds = { deadlineMs: 10_000, maxStdoutBytes: 4096, maxStderrBytes: 4096 };
+    const job = { kind: "first_frame", input: short, streamIndex: 0, deadlineMs: 10_000 } as const;
+    await runner.run(job, { world, signal, ...bounds });
+  }],
+  [`${FRAMES} frames of 640x360, whole`]: [STREAMS, (runner: ToolRunner) => read(runner, long, () => false)],
+} as const satisfies Record<string, readonly [number, (runner: ToolRunner) => Promise<void>]>;
+
+const median = (values: readonly number[]) => values.toSorted((a, b) => a - b)[values.length >> 1]!;
+const load = () => Deno.loadavg()[0]!.toFixed(1);
+
+console.log(`processors ${navigator.hardwareConcurrency}, load at the start ${load()}`);
+for (const [what, [rounds, measure]] of Object.entries(MEASURED)) {
+  const times: Record<string, number[]> = { bare: [], broker: [] };
+  for (let round = 0; round <= rounds; round++) {
+    // Each goes first as often as the other.
+    for (const [name, runner] of round % 2 === 0 ? RUNNERS : RUNNERS.toReversed()) {
+      const from = performance.now();
+      await measure(runner);
+      if (round > 0) times[name]!.push(performance.now() - from);
+    }
   }
-}
-for (const [name, all] of times) {
-  const [first] = all;
-  const stream = median(all.map((time) => time.stream));
-  const whole = median(all.map((time) => time.whole));
+  const { bare, broker } = times as Record<"bare" | "broker", number[]>;
+  const more = median(bare.map((ms, round) => broker[round]! - ms));
   console.log(
-    `${name}: first byte of a stream ${stream.toFixed(1)} ms (the first of all ${
-      first!.stream.toFixed(1)
-    }), ` +
-      `a short job ${whole.toFixed(1)} ms (${first!.whole.toFixed(1)})`,
+    `${what}: bare ${median(bare).toFixed(1)} ms, through the broker ${median(broker).toFixed(1)} ms, ` +
+      `median difference of ${rounds} pairs ${more.toFixed(1)} ms`,
   );
 }
+console.log(`load at the end ${load()}`);

@@ -66,7 +66,7 @@ class Workers implements AsyncDisposable {
   constructor() {
     this.#pool = new LiveWorkerPool({
       start: { tempDir: this.#folder.path, socketDir: this.#folder.path },
-      connect: () => this.#broker.client.connect(),
+      connect: () => this.#broker.connect(),
       readable: [],
       world: WORLD,
       workersMax: 1,

@@ -70,6 +70,10 @@ async function probeSystem({ places, tools }: Start): Promise<Record<string, Pro
     "refused: remove a file of a root": () => Deno.removeSync(`${places.ingestRoots[0]}/film.mp4`),
     "refused: write outside": () => Deno.writeTextFileSync(`${outside}/new.txt`, "x"),
     "refused: make a symlink": () => Deno.symlinkSync("/etc/passwd", `${places.dataDir}/link`),
+    "refused: make a hard link": () =>
+      Deno.linkSync(`${places.ingestRoots[0]}/film.mp4`, `${places.tempDir}/link.mp4`),
+    "refused: move a link out of a root": () =>
+      Deno.renameSync(`${places.ingestRoots[0]}/leads_out.mp4`, `${places.tempDir}/link.mp4`),
     "refused: run sh": () => new Deno.Command("/bin/sh", { args: ["-c", "true"] }).outputSync(),
     "refused: run ls": () => new Deno.Command("ls").outputSync(),
     "refused: run deno": () => new Deno.Command(Deno.execPath()).outputSync(),

@@ -4,7 +4,7 @@ import { quietLog } from "../../src/base/log.ts";
 import type { Tools } from "../../src/base/program_paths.ts";
 import { realWorld } from "../../src/base/world.ts";
 import { Broker } from "../../src/media/tools/broker.ts";
-import { BrokerClient } from "../../src/media/tools/broker_client.ts";
+import { BrokerClient, type BrokerConnection } from "../../src/media/tools/broker_client.ts";
 import type { JobPlaces } from "../../src/media/tools/job_paths.ts";
 
 export class TestBroker implements AsyncDisposable {
@@ -18,6 +18,13 @@ export class TestBroker implements AsyncDisposable {
     this.#broker = new Broker({ tools, places, world });
     this.#broker.serve(port1);
     this.client = new BrokerClient({ port: port2, socketDir: places.socketDir, world });
+  }
+
+  /** A connection that may have all jobs run, for live Workers that pull files instead of cameras. */
+  connect(): BrokerConnection {
+    const { port1, port2 } = new MessageChannel();
+    const served = this.#broker.serve(port1);
+    return { port: port2, close: () => void served.close() };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -55,7 +55,7 @@ function recordingWorkers(reports: RecordedReport[], tempDir: string): LiveWorke
   });
   const pool = new LiveWorkerPool({
     start: { tempDir, socketDir: tempDir },
-    connect: () => broker.client.connect(),
+    connect: () => broker.connect(),
     readable: [],
     world: realWorld(quietLog()),
     workersMax: navigator.hardwareConcurrency,

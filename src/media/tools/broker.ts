@@ -1,9 +1,10 @@
 /** Starts programs for the sandboxed Workers, which may start none: only jobs of known kinds, with checked paths. */
 
 import type { Tools } from "../../base/program_paths.ts";
+import { timer } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import { type Outcome, run, start } from "../process.ts";
-import { type BrokerAnswer, type BrokerOrder, brokerOrder } from "./broker_messages.ts";
+import { type BrokerAnswer, type BrokerOrder, orderIn } from "./broker_messages.ts";
 import type { ToolJob } from "./job.ts";
 import { checkedJob, checkSocket, type JobPlaces, JobRefused } from "./job_paths.ts";
 import { type Ends, endsOf, invocationOf, socketEnds } from "./templates.ts";
@@ -12,19 +13,22 @@ export interface BrokerOptions {
   readonly tools: Tools;
   readonly places: JobPlaces;
   readonly world: World;
+  /** Programs at the same time for all Workers; the default is far above each bound of the service. */
+  readonly programsMax?: number;
 }
 
-/** Programs at the same time for all Workers; each bound of the service is far below. */
-const PROGRAMS_MAX = 1024;
+const PROGRAMS_MAX_DEFAULT = 1024;
+/** Of these, programs of live Workers: a hundred sessions and the encoders of each Worker need a third. */
+const LIVE_SHARE = 0.5;
 /** Live Workers at the same time, those that are closing included. */
 const CONNECTIONS_MAX = 64;
-/** A live Worker that was taken over cannot read recorded media through a decode. */
-const LIVE_KINDS: ReadonlySet<ToolJob["kind"]> = new Set([
-  "make_pipe",
-  "live_decode",
-  "live_pull",
-  "encode_jpegs",
-]);
+/**
+ * A program whose output is read while it runs ends after this time at the latest, even when whoever should watch it does not.
+ * A live session may take weeks; its decoder is then replaced like any other that ends. A timer takes 24 days at most.
+ */
+const LIFE_MAX_MS = 20 * 24 * 3600 * 1000;
+/** Refusals of a connection that are logged. */
+const LOGGED_MAX = 100;
 
 /**
  * ```
@@ -38,16 +42,18 @@ const LIVE_KINDS: ReadonlySet<ToolJob["kind"]> = new Set([
 export class Broker implements AsyncDisposable {
   readonly #options: BrokerOptions;
   readonly #connections = new Set<Connection>();
+  readonly #programsMax: number;
+  readonly #programs = { service: 0, live: 0 };
   #isClosed = false;
-  #programs = 0;
 
   constructor(options: BrokerOptions) {
     this.#options = options;
+    this.#programsMax = options.programsMax ?? PROGRAMS_MAX_DEFAULT;
   }
 
-  /** Serves the service's Worker at the other end of `port`. */
-  serve(port: MessagePort): void {
-    this.#connect(port, null);
+  /** Serves the service's Worker at the other end of `port`. Closing kills what runs for it. */
+  serve(port: MessagePort): Pick<Connection, "close"> {
+    return this.#connect(port, "service");
   }
 
   /** Kills everything that runs, and waits until it is gone. */
@@ -56,30 +62,37 @@ export class Broker implements AsyncDisposable {
     await Promise.all(Array.from(this.#connections, (connection) => connection.close()));
   }
 
-  #connect(port: MessagePort, kinds: ReadonlySet<ToolJob["kind"]> | null): Connection {
+  #connect(port: MessagePort, side: Side): Connection {
     const connection: Connection = new Connection(port, {
       ...this.#options,
-      kinds,
+      side,
       onConnect: (other) => {
-        if (kinds !== null || this.#isClosed || this.#connections.size >= CONNECTIONS_MAX) return null;
-        return this.#connect(other, LIVE_KINDS);
+        if (side === "live" || this.#isClosed || this.#connections.size >= CONNECTIONS_MAX) return null;
+        return this.#connect(other, "live");
       },
-      admit: () => {
-        if (this.#isClosed) throw new JobRefused("the broker is closing");
-        if (this.#programs >= PROGRAMS_MAX) throw new JobRefused(`${PROGRAMS_MAX} programs run already`);
-        this.#programs++;
-        return { [Symbol.dispose]: () => void this.#programs-- };
-      },
+      admit: () => this.#admit(side),
       onClosed: () => this.#connections.delete(connection),
     });
     this.#connections.add(connection);
     return connection;
   }
+
+  #admit(side: Side): Disposable {
+    if (this.#isClosed) throw new JobRefused("the broker is closing");
+    const { service, live } = this.#programs;
+    const isFull = service + live >= this.#programsMax ||
+      (side === "live" && live >= this.#programsMax * LIVE_SHARE);
+    if (isFull) throw new JobRefused("too many programs run already");
+    this.#programs[side]++;
+    return { [Symbol.dispose]: () => void this.#programs[side]-- };
+  }
 }
 
+/** Which Worker is at the other end: the one of the service, or one of live sessions. */
+type Side = "service" | "live";
+
 interface ConnectionOptions extends BrokerOptions {
-  /** The kinds of jobs that it may have run; null for all. */
-  readonly kinds: ReadonlySet<ToolJob["kind"]> | null;
+  readonly side: Side;
   /** Serves another Worker; null where that is not allowed. */
   readonly onConnect: (port: MessagePort) => Connection | null;
   readonly admit: () => Disposable;
@@ -96,11 +109,15 @@ class Connection {
   readonly #running = new Set<Promise<void>>();
   readonly #others = new Map<number, Connection>();
   #isClosed = false;
+  #refusals = 0;
 
   constructor(port: MessagePort, options: ConnectionOptions) {
     this.#port = port;
     this.#options = options;
-    port.onmessage = ({ data, ports }) => this.#take(data, ports);
+    port.onmessage = ({ data, ports }) => {
+      const taken = this.#take(data, ports);
+      for (const other of ports) if (other !== taken) other.close();
+    };
   }
 
   async close(): Promise<void> {
@@ -112,30 +129,35 @@ class Connection {
     this.#options.onClosed();
   }
 
-  #take(data: unknown, ports: readonly MessagePort[]): void {
-    if (this.#isClosed) return;
-    const read = brokerOrder.safeParse(data);
-    if (!read.success) return this.#refuse(idOf(data), "the order has not the form of one");
-    const order = read.data;
-    switch (order.type) {
+  /** The port that is now in use for another Worker, if any. */
+  #take(data: unknown, ports: readonly MessagePort[]): MessagePort | null {
+    if (this.#isClosed) return null;
+    const order = orderIn(data);
+    switch (order?.type) {
+      case undefined:
+        this.#refuse(idOf(data), "the order has not the form of one");
+        return null;
       case "run":
       case "start":
-        return this.#begin(order);
+        this.#begin(order);
+        return null;
       case "kill":
-        return this.#kills.get(order.id)?.(order.why);
+        this.#kills.get(order.id)?.(order.why);
+        return null;
       case "connect": {
-        const other = ports.length === 1 && !this.#others.has(order.id)
-          ? this.#options.onConnect(ports[0]!)
-          : null;
-        if (other) this.#others.set(order.id, other);
-        else this.#refuse(order.id, "no connection for another Worker");
-        return;
+        const [port] = ports;
+        const other = port && !this.#others.has(order.id) ? this.#options.onConnect(port) : null;
+        if (!port || !other) {
+          this.#refuse(order.id, "no connection for another Worker");
+          return null;
+        }
+        this.#others.set(order.id, other);
+        return port;
       }
-      case "disconnect": {
+      case "disconnect":
         void this.#others.get(order.id)?.close();
         this.#others.delete(order.id);
-        return;
-      }
+        return null;
     }
   }
 
@@ -172,9 +194,9 @@ class Connection {
     signal: AbortSignal,
     why: () => Outcome["end"],
   ): Promise<void> {
-    const { kinds, places, tools, world } = this.#options;
+    const { side, places, tools, world } = this.#options;
     const { id, maxStderrBytes } = order;
-    if (kinds !== null && !kinds.has(order.job.kind)) {
+    if (side === "live" && !isLiveJob(order.job)) {
       throw new JobRefused(`no ${order.job.kind} for this Worker`);
     }
     using _place = this.#options.admit();
@@ -194,6 +216,7 @@ class Connection {
       ...{ signal, limits, maxStderrBytes, hasStdin: false, hasStdout: false },
       ...(order.wantsStderr && { onStderr: (part) => this.#answer({ type: "stderr", id, part }) }),
     });
+    using _life = timer(world, LIFE_MAX_MS, () => tool.kill("out_of_time"));
     const ended = await tool.ended;
     const end = signal.aborted ? why() : ended.end;
     this.#answer({ type: "done", id, outcome: { ...ended, end, stdout: new Uint8Array() } });
@@ -209,13 +232,33 @@ class Connection {
   }
 
   #refuse(id: number, message: string): void {
-    this.#options.world.log.warn("the broker refused an order of a sandboxed Worker", { reason: message });
+    this.#refusals++;
+    if (this.#refusals <= LOGGED_MAX) {
+      this.#options.world.log.warn("the broker refused an order of a sandboxed Worker", {
+        reason: message,
+        ...(this.#refusals === LOGGED_MAX && { further: "not logged" }),
+      });
+    }
     this.#answer({ type: "refused", id, message });
   }
 
   #answer(answer: BrokerAnswer): void {
     const moved = answer.type === "done" ? [answer.outcome.stdout.buffer as ArrayBuffer] : [];
     this.#port.postMessage(answer, moved);
+  }
+}
+
+/** A live Worker that was taken over cannot read recorded media: it gets streams of the relays only. */
+function isLiveJob(job: ToolJob): boolean {
+  switch (job.kind) {
+    case "make_pipe":
+    case "live_decode":
+    case "encode_jpegs":
+      return true;
+    case "live_pull":
+      return job.input.path === null;
+    default:
+      return false;
   }
 }
 

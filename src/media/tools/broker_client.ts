@@ -96,8 +96,12 @@ export class BrokerClient implements ToolRunner, Disposable {
     return { port: port2, close: () => this.#send(id, { type: "disconnect" }) };
   }
 
+  /** What still runs is not told about any more. */
   [Symbol.dispose](): void {
     this.#options.port.close();
+    for (const [id, take] of [...this.#waiting]) {
+      take({ type: "failed", id, message: "the broker is closed" });
+    }
   }
 
   #number(): number {

@@ -5,28 +5,32 @@ import type { Outcome } from "../process.ts";
 import { runJob, streamJob } from "./job.ts";
 
 const id = z.int().min(1).max(Number.MAX_SAFE_INTEGER);
-const bytesMax = z.int().min(0).max(2 ** 30);
+/** More than the longest WAV; everything longer comes through a pipe, a socket or a file. */
+const maxStdoutBytes = z.int().min(0).max(8 << 20);
+const maxStderrBytes = z.int().min(0).max(64 << 10);
+/** More than the longest window of Opus. */
+const INPUT_BYTES_MAX = 4 << 20;
 /** As long as the longest decode. */
 const DEADLINE_MAX_MS = 1_800_000;
 
-/** What a Worker asks for; everything else is refused unread. */
-export const brokerOrder = z.discriminatedUnion("type", [
+/** What a Worker asks for. */
+const brokerOrder = z.discriminatedUnion("type", [
   /** Answered by `done`, `refused` or `failed`. */
   z.strictObject({
     type: z.literal("run"),
     id,
     job: runJob,
     deadlineMs: z.int().min(1).max(DEADLINE_MAX_MS),
-    maxStdoutBytes: bytesMax,
-    maxStderrBytes: bytesMax,
-    input: z.instanceof(Uint8Array).nullable(),
+    maxStdoutBytes,
+    maxStderrBytes,
+    input: z.instanceof(Uint8Array).refine(({ length }) => length <= INPUT_BYTES_MAX).nullable(),
   }),
   /** Answered by `stderr`, any number of times, and `done`. Its output and input are sockets on which the Worker listens. */
   z.strictObject({
     type: z.literal("start"),
     id,
     job: streamJob,
-    maxStderrBytes: bytesMax,
+    maxStderrBytes,
     input: z.string().max(4096).nullable(),
     output: z.string().max(4096).nullable(),
     wantsStderr: z.boolean(),
@@ -39,6 +43,34 @@ export const brokerOrder = z.discriminatedUnion("type", [
 ]);
 
 export type BrokerOrder = z.infer<typeof brokerOrder>;
+
+/** Values in an order: the longest list of frames, and everything else. */
+const VALUES_MAX = 4096;
+const TEXT_CHARS_MAX = 64 << 10;
+
+/** The order in a message; null for what is none. What is larger than any order is not looked at closely. */
+export function orderIn(data: unknown): BrokerOrder | null {
+  if (!isSmall(data)) return null;
+  return brokerOrder.safeParse(data).data ?? null;
+}
+
+/** Looks at no more than `VALUES_MAX` values, whatever the data is. */
+function isSmall(data: unknown): boolean {
+  const left = [data];
+  let values = 0;
+  let chars = 0;
+  for (let value = left.pop(); value !== undefined; value = left.pop()) {
+    if (typeof value === "string") chars += value.length;
+    if (typeof value !== "object" || value === null || ArrayBuffer.isView(value)) continue;
+    if (Array.isArray(value) && value.length > VALUES_MAX) return false;
+    for (const name in value) {
+      chars += name.length;
+      if (++values > VALUES_MAX || chars > TEXT_CHARS_MAX) return false;
+      left.push((value as Record<string, unknown>)[name] ?? null);
+    }
+  }
+  return chars <= TEXT_CHARS_MAX;
+}
 
 /** What the broker answers. */
 export type BrokerAnswer =

@@ -86,10 +86,10 @@ async function checkedInput(input: MediaInput, places: JobPlaces): Promise<Media
   return { ...input, path: real };
 }
 
-/** The relays of `remote/sources/`. Without a fragment, user name or space. */
+/** The relays of `remote/sources/`. Without a fragment, user name, space or control character. */
 const RELAYED = {
   hls: /^http:\/\/127\.0\.0\.1:\d{1,5}\/[\w.\/-]*$/,
-  rtsp: /^rtsp:\/\/127\.0\.0\.1:\d{1,5}\/[^\s#@\\]*$/,
+  rtsp: /^rtsp:\/\/127\.0\.0\.1:\d{1,5}\/[^\s\p{Cc}#@\\]*$/u,
 } as const;
 
 type Made = keyof typeof NAMES;
