@@ -2,12 +2,14 @@
 
 import { utf8Length } from "../../base/bytes.ts";
 import { refuse } from "../../base/refusal.ts";
+import { yieldToEventLoop } from "../../base/wait.ts";
 import type { QueryBody } from "../../model/api/reads.ts";
 import { LIMITS } from "../../model/limits.ts";
 import type { Marker } from "../../model/frames/marker.ts";
 import type { Timeline } from "../../store/log/timeline.ts";
 import type { Caller } from "../caller.ts";
 import { ownedRun } from "../runs/ownership.ts";
+import { MarkerOrder } from "./marker_order.ts";
 
 export interface MarkerFilter {
   readonly status?: string | undefined;
@@ -26,6 +28,7 @@ export interface TimelineEntry {
   readonly payload: string;
 }
 
+const MARKERS_PER_BATCH = 256;
 const MARKER_KINDS: ReadonlySet<string> = new Set(["marker_emitted"]);
 
 export class EventReads {
@@ -55,17 +58,32 @@ export class EventReads {
     });
   }
 
-  /** Every marker of the run, across passes, sorted by start_frame, end_frame and marker_id. */
-  async markers(caller: Caller, runId: string, filter: MarkerFilter): Promise<Marker[]> {
-    const run = ownedRun(this.#timeline.view, caller, runId);
-    const markers: Marker[] = [];
-    for await (const batch of this.#timeline.readAhead(run.runId, { kinds: MARKER_KINDS })) {
-      for (const stored of batch) {
-        const marker = JSON.parse(stored.payload) as Marker;
-        if (matches(marker, filter)) markers.push(marker);
+  /**
+   * Batches of every marker of the run, across passes, sorted by start_frame, end_frame and marker_id. They are read twice,
+   * first for their order: memory holds 32 bytes of each, and not all of them.
+   */
+  markers(caller: Caller, runId: string, filter: MarkerFilter): AsyncIterable<readonly TimelineEntry[]> {
+    return this.#markersOf(ownedRun(this.#timeline.view, caller, runId).runId, filter);
+  }
+
+  async *#markersOf(runId: string, filter: MarkerFilter): AsyncIterable<readonly TimelineEntry[]> {
+    const order = new MarkerOrder();
+    for await (const batch of this.#timeline.readAhead(runId, { kinds: MARKER_KINDS })) {
+      for (const { seq, payload } of batch) {
+        const marker = JSON.parse(payload) as Marker;
+        if (matches(marker, filter)) order.add(marker, seq);
       }
+      await yieldToEventLoop();
     }
-    return markers.sort(byPosition);
+    const seqs = await order.seqs();
+    for (let start = 0; start < seqs.length; start += MARKERS_PER_BATCH) {
+      const batch = Array.from(
+        seqs.subarray(start, start + MARKERS_PER_BATCH),
+        (seq) => this.#timeline.readOne(seq),
+      );
+      yield batch.filter((stored) => stored !== undefined); // damaged since
+      await yieldToEventLoop();
+    }
   }
 }
 
@@ -87,9 +105,4 @@ function matches(marker: Marker, filter: MarkerFilter): boolean {
     (filter.eventType === undefined || marker.event_type === filter.eventType) &&
     (filter.fromFrame === undefined || marker.end_frame >= filter.fromFrame) &&
     (filter.toFrame === undefined || marker.start_frame <= filter.toFrame);
-}
-
-function byPosition(left: Marker, right: Marker): number {
-  return left.start_frame - right.start_frame || left.end_frame - right.end_frame ||
-    (left.marker_id < right.marker_id ? -1 : left.marker_id > right.marker_id ? 1 : 0);
 }

@@ -4,7 +4,7 @@ import type { TimelineEntry } from "../../flow/events/reads.ts";
 import { QUERY_BODY } from "../../model/api/reads.ts";
 import { readJson } from "../body.ts";
 import { parameter, type Route, type RouteCall } from "../call.ts";
-import { json, jsonStream, Rejection } from "../reply.ts";
+import { jsonStream, Rejection } from "../reply.ts";
 
 export const READ_ROUTES: readonly Route[] = [
   {
@@ -22,16 +22,17 @@ export const READ_ROUTES: readonly Route[] = [
     method: "GET",
     path: "/v1/runs/:id/markers",
     summary: "Reads the markers of a run.",
-    handle: async (call) => {
+    handle: (call) => {
       const runId = parameter(call, "id");
       const { request } = call;
-      const markers = await call.reads.markers(call.caller, runId, {
+      const batches = call.reads.markers(call.caller, runId, {
         status: request.query("status"),
         eventType: request.query("event_type"),
         fromFrame: frameNumber(call, "from_frame"),
         toFrame: frameNumber(call, "to_frame"),
       });
-      return json({ request_id: call.caller.requestId, run_id: runId, markers });
+      const head = `{"request_id":"${call.caller.requestId}","run_id":${JSON.stringify(runId)},"markers":[`;
+      return jsonStream(listJson(head, batches, ({ payload }) => payload));
     },
   },
   {
@@ -48,18 +49,26 @@ export const READ_ROUTES: readonly Route[] = [
   },
 ];
 
-/** Events with their payloads exactly as they were written: not parsed, so that no digit of a large number is lost. */
-async function* eventsJson(
+function eventsJson(head: string, batches: AsyncIterable<readonly TimelineEntry[]>): AsyncIterable<string> {
+  return listJson(
+    head,
+    batches,
+    ({ seq, ptsMs, kind, payload }) =>
+      `{"seq":${seq},"pts_ms":${ptsMs},"kind":${JSON.stringify(kind)},"payload":${payload}}`,
+  );
+}
+
+/** Payloads are passed exactly as they were written: not parsed, so that no digit of a large number is lost. */
+async function* listJson(
   head: string,
   batches: AsyncIterable<readonly TimelineEntry[]>,
+  textOf: (stored: TimelineEntry) => string,
 ): AsyncIterable<string> {
   let text = head;
   let isFirst = true;
   for await (const batch of batches) {
     for (const stored of batch) {
-      text += `${isFirst ? "" : ","}{"seq":${stored.seq},"pts_ms":${stored.ptsMs},"kind":${
-        JSON.stringify(stored.kind)
-      },"payload":${stored.payload}}`;
+      text += isFirst ? textOf(stored) : `,${textOf(stored)}`;
       isFirst = false;
     }
     yield text;

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { Marker } from "../../../src/model/frames/marker.ts";
 import { MODEL, newRun, startService, type TestService } from "../../support/service.ts";
 
 interface Frame {
@@ -178,6 +179,28 @@ Deno.test("markers filter by status, type and frame range, sorted by their place
   for (const bad of ["from_frame=x", "to_frame=-1", "from_frame=1.5", "to_frame="]) {
     assert.equal((await test.call("GET", `/v1/runs/${runId}/markers?${bad}`)).status, 400, bad);
   }
+});
+
+Deno.test("markers of many passes are merged by their place, ties in the order of their passes", async () => {
+  await using test = await startService();
+  const runId = await newRun(test);
+  // Each pass begins somewhere else, so that their markers interleave.
+  for (let pass = 0; pass < 7; pass++) {
+    const frames = WORKED.map((frame) => ({
+      ...frame,
+      frame_index: Number(frame.frame_index) + 3 * (pass % 4),
+    }));
+    assert.equal((await analyze(test, runId, { frames, stream_id: `pass-${pass}` })).status, 200);
+  }
+  // deno-lint-ignore no-explicit-any
+  const stored: any[] = (await test.call("GET", `/v1/runs/${runId}/events`)).json.events
+    .filter(({ kind }: { kind: string }) => kind === "marker_emitted").map(({ payload }: any) => payload);
+  const { markers } = (await test.call("GET", `/v1/runs/${runId}/markers`)).json;
+  assert.equal(markers.length, 28);
+  const byPlace = (one: Marker, other: Marker) =>
+    one.start_frame - other.start_frame || one.end_frame - other.end_frame ||
+    (one.marker_id < other.marker_id ? -1 : one.marker_id > other.marker_id ? 1 : 0);
+  assert.deepEqual(markers, stored.toSorted(byPlace));
 });
 
 Deno.test("what analyze refuses is 422 on the field that is wrong, and appends nothing", async () => {
