@@ -12,6 +12,7 @@ const SCRIPTS = [
   "live/live_churn.ts",
   "extract.ts",
   "commit.ts",
+  "start.ts",
   "restart.ts",
   "http.ts",
   "search.ts",
