@@ -192,9 +192,10 @@ Deno.test("markers of many passes are merged by their place, ties in the order o
     }));
     assert.equal((await analyze(test, runId, { frames, stream_id: `pass-${pass}` })).status, 200);
   }
-  // deno-lint-ignore no-explicit-any
-  const stored: any[] = (await test.call("GET", `/v1/runs/${runId}/events`)).json.events
-    .filter(({ kind }: { kind: string }) => kind === "marker_emitted").map(({ payload }: any) => payload);
+  const stored: Marker[] = (await test.call("GET", `/v1/runs/${runId}/events`)).json.events
+    .filter(({ kind }: { kind: string }) => kind === "marker_emitted").map((
+      { payload }: { payload: Marker },
+    ) => payload);
   const { markers } = (await test.call("GET", `/v1/runs/${runId}/markers`)).json;
   assert.equal(markers.length, 28);
   const byPlace = (one: Marker, other: Marker) =>
