@@ -189,7 +189,7 @@ async function probeBroker(port: MessagePort, { places }: Start): Promise<Record
   };
   const clip = {
     ...{ kind: "copy_clip", input: film, info, deadlineMs: 1000, clipBytesMax: 1000 },
-    ...{ file: `${tempDir}/clip-${random}.mp4`, range: { seekMs: 0, lengthMs: 1 } },
+    ...{ file: `${tempDir}/clip-${random}.mp4`, range: { seekMs: 0, packets: 1 } },
   };
   Deno.writeTextFileSync(`${tempDir}/clip-${random}.mp4`, "x");
   Deno.writeTextFileSync(`${tempDir}/media-${random}.fifo`, "x");

@@ -93,11 +93,16 @@ const RUN_JOBS = [
     ...{ kind: z.literal("encode_clip"), ...clip, coordinates, withAudio: z.boolean(), seek },
     durationMs: timeMs.gt(0),
   }),
+  /** The packets of a part of a source, listed. */
+  z.strictObject({
+    ...{ kind: z.literal("list_packets"), input, streamIndex: count.max(10_000), deadlineMs },
+    part: z.strictObject({ fromMs: timeMs, toMs: timeMs }),
+  }),
   /** A window as an MP4 in `file`, its packets copied and listed. */
   z.strictObject({
     kind: z.literal("copy_clip"),
     ...clip,
-    range: z.strictObject({ seekMs: timeMs, lengthMs: timeMs }),
+    range: z.strictObject({ seekMs: timeMs, packets: positive }),
   }),
   /** Samples of Ogg Opus, which is its input. */
   z.strictObject({ kind: z.literal("opus_samples") }),

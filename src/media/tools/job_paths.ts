@@ -39,6 +39,7 @@ export async function checkedJob<Job extends RunJob | StreamJob>(job: Job, place
       return job;
     case "probe":
     case "first_frame":
+    case "list_packets":
     case "wav":
       return { ...job, input: await checkedInput(job.input, places) };
     case "live_pull":

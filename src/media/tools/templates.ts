@@ -143,6 +143,7 @@ function boundsOf(job: ToolJob): Bounds {
     case "decode":
       return { work: "decode", cpuSeconds: job.cpuSeconds };
     case "first_frame":
+    case "list_packets":
     case "wav":
       return window(job.deadlineMs);
     case "encode_clip":
@@ -174,6 +175,8 @@ function argsOf(job: ToolJob, ends: Ends): string[] {
       return wavArgs(job, ends);
     case "encode_clip":
       return encodeClipArgs(job);
+    case "list_packets":
+      return listPacketsArgs(job, ends);
     case "copy_clip":
       return copyClipArgs(job, ends);
     case "opus_samples":
@@ -264,12 +267,22 @@ function encodeClipArgs(job: JobOf<"encode_clip">): string[] {
   ];
 }
 
-/** Copies the packets of a range into the file, and lists them for `isWholeWindow`. */
-function copyClipArgs(job: JobOf<"copy_clip">, { output }: Ends): string[] {
-  const { input, info, range: { seekMs, lengthMs } } = job;
-  const copy = ["-map", `0:${info.video!.streamIndex}`, "-c", "copy", "-t", seconds(lengthMs)];
+/** From the key frame before the part to its end, in the order of decoding. */
+function listPacketsArgs({ input, streamIndex, part }: JobOf<"list_packets">, { output }: Ends): string[] {
   return [
-    ...["-nostdin", "-v", "error", ...inputOptions(input), "-ss", seconds(seekMs), "-i", inputUrl(input)],
+    ...["-nostdin", "-v", "error", ...inputOptions(input), ...CONTAINER_TIMES],
+    ...["-ss", seconds(part.fromMs), "-i", inputUrl(input)],
+    ...["-map", `0:${streamIndex}`, "-c", "copy", "-to", seconds(part.toMs), "-f", "framecrc", "-y", output],
+  ];
+}
+
+/** Copies the packets of a range into the file, and lists them for `isRange`. */
+function copyClipArgs(job: JobOf<"copy_clip">, { output }: Ends): string[] {
+  const { input, info, range: { seekMs, packets } } = job;
+  const copy = ["-map", `0:${info.video!.streamIndex}`, "-c", "copy", "-frames:v", String(packets)];
+  return [
+    ...["-nostdin", "-v", "error", ...inputOptions(input), ...CONTAINER_TIMES],
+    ...["-ss", seconds(seekMs), "-i", inputUrl(input)],
     ...[...copy, "-bsf:v", "setts=pts=PTS-STARTPTS:dts=DTS-STARTPTS", ...clipFile(job)],
     ...[...copy, "-f", "framecrc", "-y", output],
   ];

@@ -15,7 +15,15 @@ import type { MediaInfo } from "../probe.ts";
 import type { Outcome } from "../process.ts";
 import type { JobOf } from "../tools/job.ts";
 import type { JobOptions, ToolRunner } from "../tools/runner.ts";
-import { copyRange, isCopyable, isWholeWindow } from "./window_copy.ts";
+import {
+  copyRange,
+  isCopyable,
+  isListed,
+  isRange,
+  type PacketList,
+  packetList,
+  partFor,
+} from "./window_copy.ts";
 import { sampleCount, type SeekPlan, seekPlan, type SourceWindow } from "./window_filters.ts";
 
 export interface ExtractorOptions {
@@ -114,6 +122,8 @@ export class Extractor implements AsyncDisposable {
   readonly #running = new Set<Promise<unknown>>();
   /** The time of the first frame of a source, for as long as the result of its probe is in use. */
   readonly #firstFrames = new WeakMap<MediaInfo, number>();
+  /** The part of a source that was listed last. */
+  readonly #packetLists = new WeakMap<MediaInfo, PacketList>();
 
   constructor(options: ExtractorOptions) {
     this.#options = options;
@@ -290,30 +300,47 @@ export class Extractor implements AsyncDisposable {
   }
 
   /**
-   * The packets of the window without encoding, or null. A copy begins at a key frame and ends in coding order. Where the
-   * window does not begin at a key frame, an edit list would have to hide the frames before it, which not every player
-   * supports. Where frames are coded out of order, the copy ends with frames after the window. So the packets are listed while
-   * they are copied, and the copy is used only if it is exactly the window; otherwise the caller encodes.
+   * The packets of the window without encoding, or null. They are listed while they are copied, and the copy is used only if
+   * they are the expected ones; otherwise the caller encodes.
    */
   async #copied(request: ClipRequest, window: SourceWindow): Promise<Uint8Array<ArrayBuffer> | null> {
-    const { input, info, coordinates } = request;
-    const range = copyRange(window);
-    if (!range || !isCopyable(input, info, coordinates)) return null;
-    const deadlineMs = deadlineOf(window, { seekMs: range.seekMs, beginMs: range.seekMs });
+    const { input, info, coordinates, signal } = request;
+    if (!isCopyable(input, info, coordinates)) return null;
+    const range = copyRange(window, await this.#packetList(request, window));
+    if (range === null) return null;
+    const { seekMs, packets } = range;
+    const deadlineMs = deadlineOf(window, { seekMs, beginMs: seekMs });
     try {
       const { bytes, stdout } = await this.#written(
-        request.signal,
+        signal,
         (file) => ({
-          ...{ kind: "copy_clip", input, info, range, deadlineMs, file, clipBytesMax: this.#clipBytesMax },
+          ...{ kind: "copy_clip", input, info, range: { seekMs, packets }, deadlineMs, file },
+          clipBytesMax: this.#clipBytesMax,
         }),
         PACKET_LIST_BYTES,
       );
-      return isWholeWindow(new TextDecoder().decode(stdout), range) ? bytes : null;
+      return isRange(new TextDecoder().decode(stdout), range) ? bytes : null;
     } catch (error) {
       // Too large, or not allowed in an MP4: encoding may still succeed.
       if (error instanceof ExtractionFailed && error.reason !== "out_of_time") return null;
       throw error;
     }
+  }
+
+  /** A list that fails is an empty one, so that its windows are encoded and it is not tried again for each. */
+  async #packetList({ input, info, signal }: ClipRequest, window: SourceWindow): Promise<PacketList> {
+    const known = this.#packetLists.get(info);
+    if (known && isListed(window, known)) return known;
+    const part = partFor(window, info);
+    const deadlineMs = DEADLINE_START_MS;
+    const outcome = await this.#options.runner.run(
+      { kind: "list_packets", input, streamIndex: info.video!.streamIndex, part, deadlineMs },
+      this.#jobOptions(deadlineMs, signal, PACKET_LIST_BYTES),
+    );
+    const isGood = outcome.end === "exited" && outcome.code === 0;
+    const list = packetList(isGood ? new TextDecoder().decode(outcome.stdout) : "", part, info);
+    this.#packetLists.set(info, list);
+    return list;
   }
 
   /** Runs a job that writes into a file of its own; the bytes of the file and of stdout. */
@@ -356,7 +383,7 @@ const DEADLINE_PER_MEDIA = 10;
 const DEADLINE_START_MS = 10_000;
 const DEADLINE_MAX_MS = 1_800_000;
 const ERROR_BYTES = 8 << 10;
-/** A minute at 240 frames a second, 64 bytes a line. */
+/** Two minutes at 120 frames a second, 72 bytes a line. */
 const PACKET_LIST_BYTES = 1 << 20;
 
 function refuseFailure(outcome: Outcome): void {

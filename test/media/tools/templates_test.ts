@@ -64,8 +64,15 @@ const JOBS: { readonly [Kind in ToolJob["kind"]]: readonly [Extract<ToolJob, { k
     },
     `reads ${FILE}; writes ${CLIP}`,
   ],
+  list_packets: [
+    {
+      kind: "list_packets",
+      ...{ input: FILM, streamIndex: 1, deadlineMs: 1000, part: { fromMs: 5, toMs: 60_005 } },
+    },
+    `reads ${FILE}`,
+  ],
   copy_clip: [
-    { ...CLIP_JOB, kind: "copy_clip", range: { seekMs: 5, lengthMs: 1000 } },
+    { ...CLIP_JOB, kind: "copy_clip", range: { seekMs: 5, packets: 25 } },
     `reads ${FILE}; writes ${CLIP}`,
   ],
   opus_samples: [{ kind: "opus_samples" }, ""],
