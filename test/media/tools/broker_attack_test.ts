@@ -360,6 +360,23 @@ Deno.test("a live Worker gets the jobs of live sessions, streams of relays only,
   await Promise.all([one.answer, two.answer, own.answer]);
 });
 
+Deno.test("what runs for a Worker that hangs ends with the Worker", async () => {
+  await using at = new Attack({ hangs: true });
+  using sockets = new Sockets(at.tempDir);
+  const { port1, port2 } = new MessageChannel();
+  at.port.postMessage({ type: "connect", id: 1_000 }, [port2]);
+  const code = "onmessage = ({ data, ports: [port] }) => { port.postMessage(data); for (;;); }";
+  const worker = new Worker(`data:text/javascript,${encodeURIComponent(code)}`, { type: "module" });
+  worker.postMessage({
+    ...{ ...STREAM, type: "start", id: 1, input: sockets.next(), output: sockets.next() },
+    job: { kind: "encode_jpegs", width: 16, height: 16, isFullRange: true },
+  }, [port1]);
+  await until("its program runs", () => at.programs === 1);
+  worker.terminate();
+  at.port.postMessage({ type: "disconnect", id: 1_000 });
+  await until("its program is gone", () => at.programs === 0);
+});
+
 Deno.test("frames go from the program to the Worker: the broker says once that the program has ended", async () => {
   await using at = new Attack();
   using sockets = new Sockets(at.tempDir);
