@@ -4,6 +4,7 @@ import { quietLog } from "../../src/base/log.ts";
 import { realWorld } from "../../src/base/world.ts";
 import { findTools } from "../../src/environment.ts";
 import { fileInput, type MediaInput } from "../../src/media/input.ts";
+import { Decoder } from "../../src/media/recorded/decoder.ts";
 import { localRunner } from "../../test/support/local_runner.ts";
 import type { ToolRunner } from "../../src/media/tools/runner.ts";
 import { makeClip, TempFolder } from "../../test/support/media.ts";
@@ -49,6 +50,22 @@ async function read(
   await tool.ended;
 }
 
+const decoders = { bare: await decoderOf(localRunner(tools)), broker: await decoderOf(broker.client) };
+await using _bare = decoders.bare;
+await using _broker = decoders.broker;
+
+function decoderOf(runner: ToolRunner): Promise<Decoder> {
+  return Decoder.open({ runner, tempDir, world, maxConcurrent: 1 });
+}
+
+/** What an ingest has done: a probe, a named pipe, and a decode into signals. */
+async function ingest(runner: ToolRunner): Promise<void> {
+  const decoder = runner === broker.client ? decoders.broker : decoders.bare;
+  const info = await decoder.probe(long, signal);
+  const plan = { policy: "source_fps_adaptive", sampleFps: 25, sourceFps: 25 } as const;
+  await decoder.decodeSignals({ input: long, info, plan, maxFrames: FRAMES, signal });
+}
+
 const MEASURED = {
   /** Until the first byte of a decode that is a stream. */
   "first byte of a stream": [STARTS, (runner: ToolRunner) => read(runner, short, (bytes) => bytes > 0)],
@@ -57,6 +74,7 @@ const MEASURED = {
     const job = { kind: "first_frame", input: short, streamIndex: 0, deadlineMs: 10_000 } as const;
     await runner.run(job, { world, signal, ...bounds });
   }],
+  [`an ingest of ${FRAMES} frames of 640x360, probe and decode`]: [STREAMS, ingest],
   [`${FRAMES} frames of 640x360, whole`]: [STREAMS, (runner: ToolRunner) => read(runner, long, () => false)],
 } as const satisfies Record<string, readonly [number, (runner: ToolRunner) => Promise<void>]>;
 
