@@ -4,6 +4,7 @@ import type { World } from "../base/world.ts";
 import type { JpegEncoderPool } from "../media/live/jpeg_encoder.ts";
 import type { DecodedFrame } from "../media/live/live_decoder.ts";
 import { type FrameDecision, LiveAnalysis } from "../media/live/live_analysis.ts";
+import type { Region } from "../model/frames/coordinates.ts";
 import { ClipWindow } from "../model/live/clip.ts";
 import type { SessionCounts } from "./session_counts.ts";
 import type { FrameFacts, LivePicture, SessionSettings } from "./messages.ts";
@@ -42,6 +43,8 @@ export class VideoStage implements AsyncDisposable {
   #clipFramesWaiting = 0;
   #framesTooSmall = 0;
   #lastPtsMs: number | null = null;
+  /** What the encoder was started for. */
+  #prepared: Region | null = null;
 
   static async load(options: VideoStageOptions): Promise<VideoStage> {
     const { settings: { gateThresholds, windowSize, crop, zone, trigger }, world } = options;
@@ -78,6 +81,7 @@ export class VideoStage implements AsyncDisposable {
     const sinceArrivalMs = world.now() - frame.arrivedMs;
     this.#lastPtsMs = frame.ptsMs;
     this.#analysis.push(frame);
+    this.#prepareEncoder(frame.pixels.isFullRange);
     const gateMs = world.monotonicMs() - startedMs;
     counts.observeFrame((sinceArrivalMs + gateMs) * 1_000, gateMs * 1_000);
     const tooSmall = this.#analysis.framesTooSmall - this.#framesTooSmall;
@@ -94,6 +98,14 @@ export class VideoStage implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#analysis[Symbol.dispose]();
     while (this.#making.size > 0) await Promise.all(this.#making);
+  }
+
+  /** The first frame is decided some frames later, and the ffmpeg of its JPEG starts meanwhile. */
+  #prepareEncoder(isFullRange: boolean): void {
+    const { region } = this.#analysis;
+    if (region === null || region === this.#prepared) return;
+    this.#prepared = region;
+    this.#options.encoders.prepare(region, isFullRange);
   }
 
   #onDecision(decision: FrameDecision): void {

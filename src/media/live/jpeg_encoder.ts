@@ -25,6 +25,8 @@ const ENCODERS_DEFAULT = 4;
 /** Frames that may wait in all encoders together; for each there is a copy of its pixels. */
 const WAITING_MAX = 16;
 const DEADLINE_MS = 2_000;
+/** On a busy machine an ffmpeg may need longer than a frame may wait, and started anew it would need as long again. */
+const START_MS = 10_000;
 const IDLE_MS = 30_000;
 const ERROR_BYTES = 4 << 10;
 
@@ -55,20 +57,19 @@ export class JpegEncoderPool implements AsyncDisposable {
     const pixels = cutOut(frame, region);
     this.#waiting++;
     using deadline = new Deadline(this.#options.world, DEADLINE_MS);
+    // An encoder that starts holds the pixels longer than this waits.
+    const encoded = this.#encoded(shape, pixels, deadline.signal).finally(() => this.#waiting--);
     try {
-      const encoded = this.#encoded(shape, pixels, deadline.signal);
       const jpeg = await unlessAborted(encoded, deadline.signal);
       return jpeg.length > LIMITS.live.jpegBytesMax ? null : jpeg;
     } catch (error) {
       throw error instanceof OutOfTime ? new JpegFailed("it took too long") : error;
-    } finally {
-      this.#waiting--;
     }
   }
 
-  /** Starts the ffmpeg for frames of this size in advance; does nothing where there are `maxEncoders` already. */
-  prepare({ width, height }: Extent): void {
-    const shape = { width, height, isFullRange: false };
+  /** Starts the ffmpeg for regions of this size in advance; does nothing where there are `maxEncoders` already. */
+  prepare({ width, height }: Extent, isFullRange = false): void {
+    const shape = { width, height, isFullRange };
     const isNew = !this.#closing.signal.aborted && !this.#encoders.has(keyOf(shape));
     if (isNew && this.#encoders.size < this.#encodersMax) this.#startEncoder(keyOf(shape), shape);
   }
@@ -84,8 +85,8 @@ export class JpegEncoderPool implements AsyncDisposable {
   async #encoded(shape: Shape, pixels: Uint8Array, deadline: AbortSignal): Promise<Uint8Array<ArrayBuffer>> {
     for (let isSecond = false;; isSecond = true) {
       const encoder = await this.#encoderFor(shape, deadline);
-      // An encoder without a result in time hangs, so the next frame gets another one.
-      const onDeadline = () => encoder.end();
+      // An encoder that has started and gives no result in time hangs, so the next frame gets another one.
+      const onDeadline = () => encoder.isStarting || encoder.end();
       deadline.addEventListener("abort", onDeadline, { once: true });
       try {
         return await encoder.encode(pixels);
@@ -157,6 +158,8 @@ class JpegEncoder {
   lastUsedMs: number;
   /** Whether it is ending or has ended. */
   isEnding = false;
+  /** Whether it has given no JPEG yet, and may still take its time. */
+  isStarting = true;
 
   readonly #world: World;
   readonly #tool: RunningTool;
@@ -173,6 +176,7 @@ class JpegEncoder {
     this.#writer.closed.catch(() => {/* see `ended` */});
     this.ended = this.#finish(onGone);
     this.#endWhenIdle();
+    this.#limitStart();
   }
 
   /** Throws when ffmpeg cannot be started. */
@@ -208,6 +212,7 @@ class JpegEncoder {
     await readJpegs(this.#tool.stdout!, {
       bytes: () => {},
       jpeg: ({ jpeg }) => {
+        this.isStarting = false;
         this.#waiting.shift()?.resolve(jpeg);
         if (this.isIdle) this.#notify();
       },
@@ -226,6 +231,13 @@ class JpegEncoder {
     while (await pause(this.#world, IDLE_MS, this.#gone.signal)) {
       if (this.isIdle && this.#world.monotonicMs() - this.lastUsedMs >= IDLE_MS) this.end();
     }
+  }
+
+  /** Frames that have waited since the start would wait for ever in one that hangs. */
+  async #limitStart(): Promise<void> {
+    if (!await pause(this.#world, START_MS, this.#gone.signal)) return;
+    if (this.isStarting && !this.isIdle) this.end();
+    this.isStarting = false;
   }
 
   #notify(): void {

@@ -197,6 +197,11 @@ export class LiveAnalysis implements Disposable {
     return this.#signals;
   }
 
+  /** The rectangle of the newest frame that is analysed, the same object as long as it does not change. */
+  get region(): Region | null {
+    return this.#place?.region ?? null;
+  }
+
   /** A JPEG of the kept frame was made: it becomes the gate's reference. Calls for other frames are ignored. */
   keep(frameIndex: number): void {
     const kept = this.#pending(frameIndex);

@@ -160,6 +160,19 @@ Deno.test("without a JPEG there is an error in time, and the number of waiting f
   assert.deepEqual(children(), []);
 });
 
+Deno.test("an encoder that needs longer to start than a frame may wait is not started again and again", async () => {
+  using folder = new TempFolder();
+  const starts = `${folder.path}/starts`;
+  const ffmpeg = folder.script("slow", `echo >> ${starts}; sleep 2.5; exec ${tools().ffmpeg} "$@"`);
+  await using jpegs = encoders({ runner: localRunner({ ...tools(), ffmpeg, prlimit: null }) });
+  const one = framePixels({ width: 64, height: 64 }, () => 90);
+  const [first, second] = [framePixels(one, () => 30), framePixels(one, () => 200)];
+  await assert.rejects(jpegs.encode(first, whole(first)), /too long/);
+  const { bytes } = decoded((await jpegs.encode(second, whole(second)))!);
+  assert.ok(Math.abs(bytes[0]! - stretched(200)) <= 2, "the JPEG is that of another frame");
+  assert.equal(Deno.readTextFileSync(starts).length, 1);
+});
+
 Deno.test("closing ends everything, and waiting calls reject", async () => {
   const jpegs = encoders();
   const one = framePixels({ width: 640, height: 480 }, (x) => x);
