@@ -11,6 +11,7 @@ const SCRIPTS = [
   "live/live.ts",
   "live/live_churn.ts",
   "extract.ts",
+  "rtsp_tunnel.ts",
   "commit.ts",
   "start.ts",
   "restart.ts",

@@ -25,6 +25,8 @@ export class RtspReplies {
   #passing = 0;
   /** The start of a reply or of a frame's header that is not complete. */
   #held = new Uint8Array();
+  /** How many of them were searched for the end of the reply, so that each byte is looked at once. */
+  #searched = 0;
 
   /** What ffmpeg may read of the next bytes. */
   take(received: Uint8Array): Uint8Array[] {
@@ -33,6 +35,8 @@ export class RtspReplies {
     let at = 0;
     /** Frames from here on pass in one piece. */
     let from = 0;
+    let searched = this.#searched;
+    this.#searched = 0;
     while (at < bytes.length) {
       if (this.#passing > 0) {
         const count = Math.min(this.#passing, bytes.length - at);
@@ -45,8 +49,12 @@ export class RtspReplies {
         this.#passing = FRAME_HEADER_BYTES + bytes[at + 2]! * 256 + bytes[at + 3]!;
         continue;
       }
-      const end = headEnd(bytes, at);
-      if (end === -1) break;
+      const end = headEnd(bytes, at, searched);
+      searched = 0;
+      if (end === -1) {
+        this.#searched = bytes.length - at;
+        break;
+      }
       if (at > from) passed.push(bytes.subarray(from, at));
       const { head, bodyBytes } = rewritten(LATIN1.decode(bytes.subarray(at, end)));
       passed.push(new TextEncoder().encode(head));
@@ -67,9 +75,9 @@ const HEAD_BYTES_MAX = 16 * 1024;
 /** A description has some kilobytes. */
 const BODY_BYTES_MAX = 256 * 1024;
 
-/** Where the head of a reply ends, after its empty line; -1 when that has not come. */
-function headEnd(bytes: Uint8Array, from: number): number {
-  for (let at = from; at < bytes.length; at++) {
+/** Where the head of a reply ends, after its empty line; -1 when that has not come. It is not among the bytes searched. */
+function headEnd(bytes: Uint8Array, from: number, searched: number): number {
+  for (let at = from + searched; at < bytes.length; at++) {
     if (at - from >= HEAD_BYTES_MAX) throw new RtspRefused("its server's answer is too long");
     if (bytes[at] !== 0x0a) continue;
     // A line feed of its own would end a line for ffmpeg.

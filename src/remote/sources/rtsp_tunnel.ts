@@ -1,6 +1,7 @@
 /** A tunnel on loopback through which ffmpeg reads one RTSP source, from checked addresses and one server only. */
 
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
+import { joinedBytes } from "../../base/bytes.ts";
 import { Refusal } from "../../base/refusal.ts";
 import { LIMITS } from "../../model/limits.ts";
 import { sourceFault } from "../../model/sources/remote_source.ts";
@@ -73,8 +74,13 @@ export class RtspTunnel implements AsyncDisposable {
       );
       client.once("close", () => upstream.destroy());
       upstream.once("close", () => client.end());
-      const onRefused = (reason: string) => {
-        this.#fault ??= sourceFault(reason);
+      const onRefused = (error: unknown) => {
+        const isExpected = error instanceof RtspRefused;
+        // A flaw of ours ends one connection, and not the service.
+        if (!isExpected) {
+          this.#context.world.log.error("an RTSP answer could not be read", { error: String(error) });
+        }
+        this.#fault ??= sourceFault(isExpected ? error.message : "its server's answer could not be read");
         upstream.destroy();
       };
       joinSockets(client, upstream, {
@@ -176,7 +182,7 @@ function joinSockets(
   { tunnelOrigin, serverOrigin, onRefused }: {
     tunnelOrigin: string;
     serverOrigin: string;
-    onRefused: (reason: string) => void;
+    onRefused: (error: unknown) => void;
   },
 ): void {
   const replies = new RtspReplies();
@@ -188,10 +194,13 @@ function joinSockets(
   upstream.on("data", (bytes: Uint8Array) => {
     if (upstream.destroyed) return;
     try {
-      for (const passed of replies.take(bytes)) pass(upstream, client, passed);
+      const passed = replies.take(bytes);
+      // In one piece: thousands of short replies in one packet are not thousands of writes.
+      if (passed.length > 0) {
+        pass(upstream, client, passed.length === 1 ? passed[0]! : joinedBytes(...passed));
+      }
     } catch (error) {
-      if (!(error instanceof RtspRefused)) throw error;
-      onRefused(error.message);
+      onRefused(error);
     }
   });
 }
