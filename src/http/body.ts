@@ -48,8 +48,9 @@ export async function readJson<T>(
 }
 
 /**
- * Refuses a text with more values than any body of the service has: parsed, a value takes many times its bytes. Every value
- * but the first stands behind a comma or an opening bracket outside of strings.
+ * Refuses a text with more values, more fields of one object or more levels than any body of the service has: parsed, a
+ * value takes many times its bytes, and every unknown field its time. Every value but the first stands behind a comma or an
+ * opening bracket outside of strings.
  */
 function requireFewValues(text: string, isExact: boolean): void {
   const maximum = isExact && hasLongInteger(text)
@@ -57,6 +58,8 @@ function requireFewValues(text: string, isExact: boolean): void {
     : LIMITS.body.jsonValuesMax;
   let count = 0;
   let isInString = false;
+  let depth = 0;
+  const fields = new Int32Array(LIMITS.body.jsonLevelsMax + 1); // so far, by level; below 0 for a list
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at);
     if (code === QUOTE) isInString = !isInString;
@@ -65,11 +68,19 @@ function requireFewValues(text: string, isExact: boolean): void {
     } else if (code === COMMA || code === OPEN_BRACKET || code === OPEN_BRACE) {
       count += 1;
       if (count > maximum) throw refuse.invalid("body", `must have at most ${maximum} values`);
-    }
+      if (code !== COMMA) {
+        depth += 1;
+        if (depth > LIMITS.body.jsonLevelsMax) throw refuse.invalid("body", "is nested too deeply");
+        fields[depth] = code === OPEN_BRACE ? 1 : -maximum;
+      } else if (++fields[depth]! > LIMITS.body.jsonFieldsMax) {
+        throw refuse.invalid("body", `must have at most ${LIMITS.body.jsonFieldsMax} fields in one object`);
+      }
+    } else if (code === CLOSE_BRACKET || code === CLOSE_BRACE) depth = Math.max(0, depth - 1);
   }
 }
 
-const [QUOTE, BACKSLASH, COMMA, OPEN_BRACKET, OPEN_BRACE] = [0x22, 0x5c, 0x2c, 0x5b, 0x7b];
+const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c];
+const [OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] = [0x5b, 0x5d, 0x7b, 0x7d];
 
 /** Accepts `application/json` and every `+json` type, with parameters or without. */
 function requireJson(contentType: string | null): void {

@@ -266,6 +266,9 @@ export const LIMITS = deepFrozen({
     jsonValuesMax: 131_072,
     /** The same where an integer of the body has 16 digits or more: then each value is looked at, to keep its digits. */
     jsonValuesExactMax: 65_536,
+    /** Of one object, and objects and lists inside each other: schemas, which callers make up, have at most 1,000 parts. */
+    jsonFieldsMax: 1024,
+    jsonLevelsMax: 1024,
     uploadBytes: 200 * 2 ** 20,
     /** A JSON body that has not arrived by then is refused. */
     jsonReadMs: 30_000,

@@ -131,6 +131,27 @@ Deno.test("a body of too many values is 422 before it is parsed, whatever its st
   }
 });
 
+Deno.test("an object of too many fields, and too many levels, are 422 before they are parsed", async () => {
+  const { jsonFieldsMax, jsonLevelsMax } = LIMITS.body;
+  const object = (fields: number) =>
+    JSON.stringify(Object.fromEntries(Array.from({ length: fields }, (_, at) => [`f${at}`, [0, 1]])));
+  const levels = (count: number) => '{"a":['.repeat(count / 2) + "]}".repeat(count / 2);
+  for (
+    const body of [object(jsonFieldsMax), `[${object(jsonFieldsMax)},${object(3)}]`, levels(jsonLevelsMax)]
+  ) {
+    await readJson(request(body), ANY);
+  }
+  for (
+    const body of [
+      object(jsonFieldsMax + 1),
+      `{"a":[{},${object(jsonFieldsMax + 1)}]}`,
+      levels(jsonLevelsMax + 2),
+    ]
+  ) {
+    assert.equal(await assertFaults(body, ANY), 1);
+  }
+});
+
 Deno.test("an integer beyond every field is no bigint, and a long unknown field is not repeated whole", async () => {
   assert.deepEqual(await readJson(request(`{"a":${"9".repeat(4_000_000)}}`), ANY), { a: Infinity });
   const body = JSON.stringify({ ["x".repeat(100_000)]: 0 });

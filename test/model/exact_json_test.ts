@@ -17,3 +17,38 @@ Deno.test("a whole number that a double cannot hold is a bigint, wherever it is;
   check('[".18446744073709551615",18446744073709551615]', [".18446744073709551615", 18446744073709551615n]);
   assert.throws(() => parseExactJson("01234567890123456789"), SyntaxError);
 });
+
+Deno.test("whatever stands around a long integer, it is read as JSON.parse reads it, but for its digits", () => {
+  const refused = [
+    ...["{18446744073709551615:1}", '{18446744073709551615 :"a"}', "[--18446744073709551615]"],
+    ...["[18446744073709551615", '["a"18446744073709551615]', "[18446744073709551615x]"],
+    ...[
+      "[+18446744073709551615]",
+      "[.18446744073709551615]",
+      "[18446744073709551615.]",
+      "[18446744073709551615e]",
+    ],
+    ...['["18446744073709551615]', "x18446744073709551615", "[1 18446744073709551615]"],
+  ];
+  for (const text of refused) {
+    assert.throws(() => parseExactJson(text), (error: SyntaxError) => {
+      assert.throws(() => JSON.parse(text), { message: error.message });
+      return error instanceof SyntaxError;
+    }, text);
+  }
+  const escaped = String.raw`{"a\":"\\",18446744073709551615:"b"}`;
+  assert.throws(() => parseExactJson(escaped), SyntaxError);
+  const check = (text: string, expected: unknown) => assert.deepEqual(parseExactJson(text), expected, text);
+  check(String.raw`["\"18446744073709551615\\",18446744073709551615]`, [
+    '"18446744073709551615\\',
+    18446744073709551615n,
+  ]);
+  check("[1e0000000000000000000001,18446744073709551615]", [10, 18446744073709551615n]);
+  check("[-0.18446744073709551615e-1, -18446744073709551615 ]", [
+    -0.018446744073709551,
+    -18446744073709551615n,
+  ]);
+  check(`[${"9".repeat(41)},${"9".repeat(40)}]`, [1e41, BigInt("9".repeat(40))]);
+  const own = parseExactJson('{"__proto__":{"a":18446744073709551615}}') as object;
+  assert.deepEqual(Object.keys(own), ["__proto__"]);
+});
