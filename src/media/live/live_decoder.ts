@@ -78,6 +78,8 @@ const QUEUED_BYTES_MAX = 8 * 2 ** 20;
 /** The decoder is behind when more units than this wait for their frame and the oldest has waited for so long. */
 const IN_FLIGHT_MAX = 15;
 const LATE_MS = 500;
+/** The same while an ffmpeg starts: publishers send what they have held back at once, and a busy machine starts it slowly. */
+const START_LATE_MS = 2_000;
 /** An ffmpeg that gets units and gives no frame for so long has stalled. */
 const STALL_MS = 5_000;
 /** A stall counts only while units come: the last one within this time. */
@@ -115,7 +117,7 @@ export class LiveDecoder implements AsyncDisposable {
   #queue: NumberedUnit[] = [];
   #queuedBytes = 0;
   /** Units that are written and whose frame has not come. */
-  #inFlight: NumberedUnit[] = [];
+  #inFlight: Omit<NumberedUnit, "data">[] = [];
   #ffmpeg: LiveFfmpeg | null = null;
   #writing: Promise<void> | null = null;
   readonly #watching: Promise<void>;
@@ -123,6 +125,8 @@ export class LiveDecoder implements AsyncDisposable {
   readonly #ending = new Set<Promise<void>>();
   /** Whether units are dropped until the next keyframe. */
   #isDropping = true;
+  /** When the present ffmpeg gave its first frame; null before. */
+  #firstFrameMs: number | null = null;
   /** Why the next ffmpeg replaces another one. */
   #restartReason: RestartReason | null = null;
   #restartTimesMs: number[] = [];
@@ -178,9 +182,6 @@ export class LiveDecoder implements AsyncDisposable {
 
   /** Whether the unit is decoded. If it is not, nothing is decoded before the next keyframe, except for an empty unit. */
   #admits({ data, isKeyframe }: EncodedUnit, nowMs: number): boolean {
-    const oldest = this.#inFlight[0] ?? this.#queue[0];
-    const pending = this.#inFlight.length + this.#queue.length;
-    const isBehind = pending > IN_FLIGHT_MAX && nowMs - oldest!.pushedMs > LATE_MS;
     const isFull = this.#queue.length >= UNITS_QUEUED_MAX ||
       this.#queuedBytes + data.length > QUEUED_BYTES_MAX;
     if (data.length === 0) return false;
@@ -193,7 +194,15 @@ export class LiveDecoder implements AsyncDisposable {
       this.#isDropping = false;
       return true;
     }
-    return isBehind ? this.#dropToKeyframe() : true;
+    return this.#isBehind(nowMs) ? this.#dropToKeyframe() : true;
+  }
+
+  /** What came while ffmpeg started is no sign that it is slow: it is caught up with from the first frame on. */
+  #isBehind(nowMs: number): boolean {
+    const oldest = this.#inFlight[0] ?? this.#queue[0];
+    if (this.pending <= IN_FLIGHT_MAX || !oldest) return false;
+    if (this.#firstFrameMs === null) return nowMs - oldest.pushedMs > START_LATE_MS;
+    return nowMs - Math.max(oldest.pushedMs, this.#firstFrameMs) > LATE_MS;
   }
 
   #dropToKeyframe(): false {
@@ -224,9 +233,10 @@ export class LiveDecoder implements AsyncDisposable {
       try {
         const ffmpeg = this.#ffmpeg ?? await this.#startWith(unit);
         if (!ffmpeg) continue;
-        this.#inFlight.push(unit);
+        const { data, ...waiting } = unit;
+        this.#inFlight.push(waiting);
         this.#silentSinceMs ??= this.#options.world.monotonicMs();
-        await ffmpeg.write(ivfFrame(unit.data, unit.rtpTimestamp));
+        await ffmpeg.write(ivfFrame(data, unit.rtpTimestamp));
       } catch {
         // ffmpeg has ended and the unit is lost; `#onEnd` prepares for the next one.
         await Promise.all(this.#ending);
@@ -251,6 +261,7 @@ export class LiveDecoder implements AsyncDisposable {
     const ffmpeg = this.#start();
     if (!ffmpeg) return null;
     this.#ffmpeg = ffmpeg;
+    this.#firstFrameMs = null;
     this.#inFlight = [];
     this.#silentSinceMs = null;
     const ended = ffmpeg.ended.then((outcome) => this.#onEnd(ffmpeg, outcome));
@@ -295,7 +306,9 @@ export class LiveDecoder implements AsyncDisposable {
     if (at === -1) return;
     const unit = this.#inFlight[at]!;
     this.#inFlight = this.#inFlight.filter((other) => other.rtpTimestamp > rtpTimestamp);
-    this.#silentSinceMs = this.#inFlight.length > 0 ? this.#options.world.monotonicMs() : null;
+    const nowMs = this.#options.world.monotonicMs();
+    this.#firstFrameMs ??= nowMs;
+    this.#silentSinceMs = this.#inFlight.length > 0 ? nowMs : null;
     this.#restartTimesMs = [];
     this.counts.decoded++;
     this.#options.onFrame({

@@ -240,6 +240,33 @@ Deno.test("an ffmpeg that is stopped falls behind: units are dropped up to a key
   assert.ok(test.decoder.counts.restarts >= 1);
 });
 
+Deno.test("what comes at once while ffmpeg starts is decoded whole, unless the start takes over two seconds", async () => {
+  using folder = new TempFolder();
+  const check = (name: string, afterMs: number) => {
+    const go = `${folder.path}/${name}.go`;
+    const waits = `while [ ! -e ${go} ]; do sleep 0.02; done; exec ${tools().ffmpeg} "$@"`;
+    let nowMs = 0;
+    const test = new TestDecoder("vp8", {
+      runner: localRunner({ ...tools(), ffmpeg: folder.script(name, waits), prlimit: null }),
+      world: { ...world(), monotonicMs: () => nowMs },
+    });
+    const push = (from: number, to: number) => {
+      for (let at = from; at < to; at++) test.push(vp8.units[at]!, at * 3000);
+    };
+    push(0, 18);
+    nowMs = afterMs;
+    push(18, 40);
+    Deno.writeTextFileSync(go, "");
+    return test;
+  };
+  await using whole = check("slow", 1_900);
+  await until(() => whole.frames.length === 40);
+  assert.deepEqual([whole.decoder.counts.dropped, whole.events], [0, []]);
+  await using late = check("slower", 2_100);
+  assert.ok(late.decoder.counts.dropped > 0);
+  assert.deepEqual(late.events, ["keyframe"]);
+});
+
 Deno.test("an ffmpeg that cannot be started, or ends at once, is a fault after few attempts", async () => {
   const check = async (ffmpeg: string, expected: RegExp) => {
     await using test = new TestDecoder("vp8", { runner: localRunner({ ...tools(), ffmpeg, prlimit: null }) });

@@ -101,7 +101,13 @@ export class BusyMachine implements AsyncDisposable {
     }).spawn());
 
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const loop of this.#loops) loop.kill("SIGTERM"); // which `timeout` hands on
+    for (const loop of this.#loops) {
+      try {
+        loop.kill("SIGTERM"); // which `timeout` hands on
+      } catch {
+        // Its two minutes are over.
+      }
+    }
     await Promise.all(this.#loops.map(({ status }) => status));
   }
 }
