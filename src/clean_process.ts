@@ -14,6 +14,10 @@ const KEPT = new Set([
 /** Linux's number of `O_CLOEXEC`. */
 const CLOSE_ON_EXEC = 0o2000000;
 const STDIN = 0;
+const STDERR = 2;
+/** Linux's numbers of `F_SETFD` and `FD_CLOEXEC`. */
+const SET_FLAGS = 2;
+const FLAG_CLOSE_ON_EXEC = 1;
 /** What a pipe holds, so that all of it can be written before anybody reads. */
 const PIPE_BYTES = 64 * 1024;
 /** Linux's number of `F_SETPIPE_SZ`; any user may make a pipe this large. */
@@ -78,11 +82,19 @@ function startOver(variables: Variables): string {
     const kept = Object.entries(variables).filter(([name]) => KEPT.has(name));
     const args = textArray([...commandLine, ON_STDIN]);
     const env = textArray(kept.map(([name, value]) => `${name}=${value}`));
+    closeOnExec(fcntl);
     execve(cText(Deno.execPath()), args.pointers, env.pointers);
     // Mentioning the texts here keeps them in memory up to here.
     return `the program cannot be started again with ${args.texts.length} arguments, ${env.texts.length} variables`;
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
+  }
+}
+
+/** Descriptors that the process was started with would otherwise be open in every program that it starts. */
+function closeOnExec(fcntl: (descriptor: number, command: number, value: number) => number): void {
+  for (const { name } of Deno.readDirSync("/proc/self/fd")) {
+    if (Number(name) > STDERR) fcntl(Number(name), SET_FLAGS, FLAG_CLOSE_ON_EXEC);
   }
 }
 

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { fileURLToPath } from "node:url";
 import { type Config, secretFileVariables } from "./base/config.ts";
 import { utf8Length } from "./base/bytes.ts";
-import type { Places, Tools } from "./base/program_paths.ts";
+import type { CageTools, Places, Tools } from "./base/program_paths.ts";
 import { SOCKET_NAME_BYTES, SOCKET_PATH_BYTES_MAX } from "./media/tools/job_paths.ts";
 import {
   BackendFaults,
@@ -94,6 +94,24 @@ export function findTools(
     return path ?? program;
   }
 }
+
+/** Programs from which the cage of decoders is built, see docs/security.md#cage. None of them must be there. */
+export function findCageTools(): CageTools {
+  const found = (program: string) => find(program, SYSTEM_FOLDERS) ?? null;
+  return {
+    bwrap: found("bwrap"),
+    sh: found("sh"),
+    unshare: found("unshare"),
+    setpriv: found("setpriv"),
+    mount: found("mount"),
+    umount: found("umount"),
+    pivotRoot: found("pivot_root"),
+    mkdir: found("mkdir"),
+  };
+}
+
+/** Where programs for administrators are, which users often do not have on PATH. */
+const SYSTEM_FOLDERS = ["/usr/sbin", "/sbin"];
 
 /** Creates the folders that the service owns and resolves the configured ones. Adds what is wrong to `faults`. */
 export function preparePlaces(
@@ -278,10 +296,11 @@ function reason(error: unknown): string {
 }
 
 /** The real path of an executable file named by a path or found on PATH. */
-function find(program: string): string | undefined {
+function find(program: string, moreFolders: readonly string[] = []): string | undefined {
   const candidates = program.includes("/")
     ? [isAbsolute(program) ? program : resolve(program)]
-    : (Deno.env.get("PATH") ?? "").split(":").filter((dir) => dir !== "").map((dir) => join(dir, program));
+    : [...(Deno.env.get("PATH") ?? "").split(":"), ...moreFolders].filter((dir) => dir !== "")
+      .map((dir) => join(dir, program));
   return candidates.find(isExecutableFile);
 }
 

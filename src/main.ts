@@ -1,12 +1,14 @@
 /** The process: reads the environment, starts the service in its sandbox, closes it on a signal, gives the exit code. */
 
+import { fileURLToPath } from "node:url";
 import { type Config, ConfigFaults, readVariables } from "./base/config.ts";
-import { openLog } from "./base/log.ts";
+import { type Log, openLog } from "./base/log.ts";
 import { timer } from "./base/wait.ts";
 import { realWorld, type World } from "./base/world.ts";
 import { type Environment, readEnvironmentOnce, warnOfExposure } from "./clean_process.ts";
 import {
   adoptUploads,
+  findCageTools,
   findTools,
   preparePlaces,
   readBackends,
@@ -15,6 +17,8 @@ import {
   removeSocketDir,
 } from "./environment.ts";
 import { Broker } from "./media/tools/broker.ts";
+import type { CageLevel } from "./media/tools/cage.ts";
+import { findCage, type FoundCage } from "./media/tools/cage_probe.ts";
 import { type ServiceNotice, type ServiceOrder, type Start, startSandboxed } from "./sandbox.ts";
 
 /** How long closing may take after a signal; after that the process exits anyway. */
@@ -22,17 +26,22 @@ const CLOSE_DEADLINE_MS = 15_000;
 
 const EXIT_FAILED = 1;
 
-function main(environment: Environment): Promise<number> {
+async function main(environment: Environment): Promise<number> {
   let start;
+  let misses: readonly string[];
   try {
-    start = readStart(environment.variables);
+    const found = readStart(environment.variables);
+    const caged = await openCage(found);
+    start = { ...found, cage: caged.cage };
+    misses = caged.misses;
   } catch (error) {
     if (!(error instanceof ConfigFaults)) throw error;
     console.error(error.message);
-    return Promise.resolve(EXIT_FAILED);
+    return EXIT_FAILED;
   }
   const world = realWorld(openLog(start.config.logFilter).child("main"));
   const { log } = world;
+  logCage(log, start.cage.level, misses);
   for (const warning of start.config.warnings) log.warn(warning);
   warnOfExposure(log, environment);
   const { uploadRoot } = start.places;
@@ -59,18 +68,17 @@ function main(environment: Environment): Promise<number> {
     exit.resolve(EXIT_FAILED);
   };
   closeOnSignal(worker, world, exit.resolve);
-  return exit.promise.then(async (code) => {
-    await broker[Symbol.asyncDispose]();
-    removeSocketDir(start.places);
-    return code;
-  });
+  const code = await exit.promise;
+  await broker[Symbol.asyncDispose]();
+  removeSocketDir(start.places);
+  return code;
 }
 
 /**
  * The configuration, and what the sandboxed service cannot find or read itself. Throws {@link ConfigFaults} with the faults
  * of the variables and those of programs, folders and files together.
  */
-function readStart(given: Readonly<Record<string, string>>): Start {
+function readStart(given: Readonly<Record<string, string>>): Omit<Start, "cage"> {
   const faults: string[] = [];
   const variables = readSecretFiles(given, faults);
   const { config, faults: variableFaults } = readVariables(variables);
@@ -87,6 +95,38 @@ function readStart(given: Readonly<Record<string, string>>): Start {
   }
   return { config: config as Config, ...environment };
 }
+
+/** The system-call filters, which `scripts/build_seccomp.ts` makes. */
+const FILTER_DIR = fileURLToPath(new URL("../seccomp", import.meta.url));
+
+/** Throws {@link ConfigFaults} where the setting requires more than the machine allows. */
+async function openCage({ config, tools, places }: Omit<Start, "cage">): Promise<FoundCage> {
+  const { decoderCage, logFilter } = config;
+  const world = realWorld(openLog(logFilter).child("main"));
+  const cageTools = findCageTools();
+  const found = await findCage({ mode: decoderCage, tools, cageTools, filterDir: FILTER_DIR, world });
+  if (decoderCage !== "required" || found.cage.level !== "limits") return found;
+  removeSocketDir(places);
+  throw new ConfigFaults([
+    "SERVICE_DECODER_CAGE must not be required on a machine that gives decoders no namespaces of their own " +
+    `(${
+      found.misses.join("; ")
+    }); install bubblewrap and allow user namespaces (docs/deployment.md#decoder-cage), or set it to auto`,
+  ]);
+}
+
+function logCage(log: Log, level: CageLevel, misses: readonly string[]): void {
+  const line = `decoder cage: ${CAGES[level]}`;
+  if (level === "bubblewrap") log.info(line);
+  else log.warn(misses.length === 0 ? line : `${line}; ${misses.join("; ")}`);
+}
+
+const CAGES: Record<CageLevel, string> = {
+  bubblewrap: "bubblewrap, with namespaces of its own and a system-call filter",
+  unshare: "unshare, with namespaces of its own and no system-call filter",
+  limits: "limits only, ffmpeg may open what the service's user may open",
+  off: "off, ffmpeg may open what the service's user may open",
+};
 
 /** The first signal closes the service, a second one exits at once. */
 function closeOnSignal(worker: Worker, world: World, exit: (code: number) => void): void {

@@ -5,6 +5,7 @@ import type { Places, Tools } from "./base/program_paths.ts";
 import type { ConnectionsSeen, LookAtConnections } from "./http/connections.ts";
 import type { BackendFile } from "./model/infer/backend_file.ts";
 import type { Broker } from "./media/tools/broker.ts";
+import type { Cage } from "./media/tools/cage.ts";
 import type { LabelMaps } from "./model/frames/label_map.ts";
 import { lookAtConnections } from "./tcp_connections.ts";
 
@@ -13,6 +14,8 @@ export interface Start {
   readonly config: Config;
   /** The programs that the broker may start; the service itself may start none. */
   readonly tools: Tools;
+  /** In which the broker runs ffmpeg and ffprobe. */
+  readonly cage: Cage;
   readonly places: Places;
   /** How labels are renamed; absent or null for not at all. */
   readonly labelMaps?: LabelMaps | null;

@@ -32,6 +32,7 @@ async function start({ start, broker: port }: StartOrder): Promise<void> {
     const opened = await openService({
       config,
       broker,
+      cageLevel: start.cage.level,
       places,
       labelMaps,
       backends: backendFile?.backends ?? [],

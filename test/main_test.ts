@@ -61,6 +61,35 @@ Deno.test("the process serves, logs that on both streams, and exits with 0 on SI
   assert.ok(lines.some(({ level, message }) => level === "info" && message.startsWith("listening on ")));
 });
 
+Deno.test("the log says how decoders are caged, and a cage that is required and not possible ends the start", async () => {
+  const off = await runMain({ SERVICE_DECODER_CAGE: "off" }, async () => {});
+  assert.match(
+    off.stdout,
+    /WARN {2}service::main: decoder cage: off, ffmpeg may open what the service's user may open\n/,
+  );
+  const folder = Deno.makeTempDirSync({ prefix: "service-main-" });
+  const ffmpeg = join(folder, "ffmpeg");
+  Deno.writeTextFileSync(ffmpeg, '#!/bin/sh\nexec ffmpeg "$@"\n', { mode: 0o755 });
+  const script = { SERVICE_FFMPEG_PATH: ffmpeg };
+  const weak = await runMain(script, async (url) => {
+    const metrics = await (await fetch(`${url}/v1/metrics`, { headers: { "x-api-key": "k" } })).text();
+    assert.match(metrics, /service_decoder_cage\{level="limits"\} 1/);
+    assert.match(metrics, /service_decoder_cage\{level="bubblewrap"\} 0/);
+  });
+  assert.match(
+    weak.stdout,
+    /WARN {2}service::main: decoder cage: limits only, .*; bubblewrap: .*; unshare: .* a script/,
+  );
+  const { code, stdout, stderr } = await runMain({ ...script, SERVICE_DECODER_CAGE: "required" });
+  Deno.removeSync(folder, { recursive: true });
+  assert.equal(code, 1);
+  assert.equal(stdout, "");
+  assert.match(
+    stderr,
+    /SERVICE_DECODER_CAGE must not be required .*bubblewrap: .*; unshare: .*or set it to auto/,
+  );
+});
+
 Deno.test("faults of variables, programs, folders and files are reported at once, and no secret with them", async () => {
   const { code, stdout, stderr } = await runMain({
     SERVICE_BIND_ADDR: "nowhere",

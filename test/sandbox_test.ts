@@ -7,6 +7,7 @@ import { Broker } from "../src/media/tools/broker.ts";
 import { type Start, startSandboxed } from "../src/sandbox.ts";
 import { findTools } from "../src/environment.ts";
 import { CLIPS, PROJECT_ROOT } from "./support/service.ts";
+import { machineCage } from "./support/cages.ts";
 import type { Probe } from "./support/probe_worker.ts";
 
 /** Opens the real service in its sandbox as in production; `test/support/probe_worker.ts` probes it from inside. */
@@ -46,6 +47,7 @@ async function probeFromInside(): Promise<{ probes: Record<string, Probe>; root:
   const start: Start = {
     config,
     tools,
+    cage: await machineCage(tools),
     places: {
       dataDir: join(root, "data"),
       uploadRoot: join(root, "uploads"),

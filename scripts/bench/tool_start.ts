@@ -1,4 +1,4 @@
-/** What the broker costs beside the same programs started directly: for each start, and for each frame. Interleaved, in one run. */
+/** What the broker and each cage cost beside the same programs started directly: for each start, and for each frame. Interleaved, in one run. */
 
 import { quietLog } from "../../src/base/log.ts";
 import { realWorld } from "../../src/base/world.ts";
@@ -8,6 +8,7 @@ import { Decoder } from "../../src/media/recorded/decoder.ts";
 import { localRunner } from "../../test/support/local_runner.ts";
 import type { ToolRunner } from "../../src/media/tools/runner.ts";
 import { makeClip, TempFolder } from "../../test/support/media.ts";
+import { cageOf } from "../../test/support/cages.ts";
 import { TestBroker } from "../../test/support/test_broker.ts";
 
 const STARTS = 30;
@@ -19,9 +20,14 @@ using folder = new TempFolder();
 const tempDir = Deno.realPathSync(folder.path);
 const short = fileInput(makeClip(`${tempDir}/short.mp4`, { frames: 5 }));
 const long = fileInput(makeClip(`${tempDir}/long.mp4`, { frames: FRAMES, size: "640x360" }));
-await using broker = new TestBroker(tools, { tempDir, uploadRoot: tempDir, ingestRoots: [] });
+await using brokers = new AsyncDisposableStack();
+const folders = { tempDir, uploadRoot: tempDir, ingestRoots: [] };
 
-const RUNNERS = [["bare", localRunner(tools)], ["broker", broker.client]] as const;
+const RUNNERS: [name: string, runner: ToolRunner][] = [["bare", localRunner(tools)]];
+for (const level of ["off", "limits", "unshare", "bubblewrap"] as const) {
+  const broker = brokers.use(new TestBroker(tools, folders, await cageOf(level, tools)));
+  RUNNERS.push([`broker, cage ${level}`, broker.client]);
+}
 const world = realWorld(quietLog());
 const signal = new AbortController().signal;
 
@@ -50,17 +56,14 @@ async function read(
   await tool.ended;
 }
 
-const decoders = { bare: await decoderOf(localRunner(tools)), broker: await decoderOf(broker.client) };
-await using _bare = decoders.bare;
-await using _broker = decoders.broker;
-
-function decoderOf(runner: ToolRunner): Promise<Decoder> {
-  return Decoder.open({ runner, tempDir, world, maxConcurrent: 1 });
+const decoders = new Map<ToolRunner, Decoder>();
+for (const [, runner] of RUNNERS) {
+  decoders.set(runner, brokers.use(await Decoder.open({ runner, tempDir, world, maxConcurrent: 1 })));
 }
 
 /** What an ingest has done: a probe, a named pipe, and a decode into signals. */
 async function ingest(runner: ToolRunner): Promise<void> {
-  const decoder = runner === broker.client ? decoders.broker : decoders.bare;
+  const decoder = decoders.get(runner)!;
   const info = await decoder.probe(long, signal);
   const plan = { policy: "source_fps_adaptive", sampleFps: 25, sourceFps: 25 } as const;
   await decoder.decodeSignals({ input: long, info, plan, maxFrames: FRAMES, signal });
@@ -83,7 +86,7 @@ const load = () => Deno.loadavg()[0]!.toFixed(1);
 
 console.log(`processors ${navigator.hardwareConcurrency}, load at the start ${load()}`);
 for (const [what, [rounds, measure]] of Object.entries(MEASURED)) {
-  const times: Record<string, number[]> = { bare: [], broker: [] };
+  const times: Record<string, number[]> = Object.fromEntries(RUNNERS.map(([name]) => [name, []]));
   for (let round = 0; round <= rounds; round++) {
     // Each goes first as often as the other.
     for (const [name, runner] of round % 2 === 0 ? RUNNERS : RUNNERS.toReversed()) {
@@ -92,11 +95,15 @@ for (const [what, [rounds, measure]] of Object.entries(MEASURED)) {
       if (round > 0) times[name]!.push(performance.now() - from);
     }
   }
-  const { bare, broker } = times as Record<"bare" | "broker", number[]>;
-  const more = median(bare.map((ms, round) => broker[round]! - ms));
-  console.log(
-    `${what}: bare ${median(bare).toFixed(1)} ms, through the broker ${median(broker).toFixed(1)} ms, ` +
-      `median difference of ${rounds} pairs ${more.toFixed(1)} ms`,
-  );
+  const bare = times.bare!;
+  console.log(`${what}, bare: ${median(bare).toFixed(1)} ms`);
+  for (const [name] of RUNNERS.slice(1)) {
+    const more = median(bare.map((ms, round) => times[name]![round]! - ms));
+    console.log(
+      `${what}, ${name}: ${median(times[name]!).toFixed(1)} ms, median difference of ${rounds} pairs ${
+        more.toFixed(1)
+      } ms`,
+    );
+  }
 }
 console.log(`load at the end ${load()}`);

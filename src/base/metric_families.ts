@@ -334,6 +334,10 @@ export const FAMILIES = {
     "Time of the last refusal because there was no capacity, Unix seconds",
   ),
 
+  service_decoder_cage: {
+    ...gauge("1 for the level at which ffmpeg and ffprobe are caged, 0 for the others"),
+    labels: { level: ["bubblewrap", "unshare", "limits", "off"] },
+  },
   service_sse_subscribers_active: gauge("Subscribers of event streams that are connected now"),
   service_sse_events_total: counter("Events sent to subscribers of event streams"),
   service_sse_replayed_events_total: counter(

@@ -10,6 +10,18 @@ export interface Tools {
   readonly prlimit: string | null;
 }
 
+/** Absolute paths of the programs from which the cage of decoders is built; null for one that is not installed. */
+export interface CageTools {
+  readonly bwrap: string | null;
+  readonly sh: string | null;
+  readonly unshare: string | null;
+  readonly setpriv: string | null;
+  readonly mount: string | null;
+  readonly umount: string | null;
+  readonly pivotRoot: string | null;
+  readonly mkdir: string | null;
+}
+
 /** Real paths of existing directories. */
 export interface Places {
   readonly dataDir: string;

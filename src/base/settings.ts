@@ -300,6 +300,13 @@ export const SETTINGS = {
     networks,
     "Networks in which media sources may be although they are private or loopback, such as that of the cameras",
   ),
+  SERVICE_DECODER_CAGE: setting(
+    "decoderCage",
+    "auto",
+    oneOf({ auto: "auto", required: "required", off: "off" }),
+    "How ffmpeg and ffprobe are caged: `auto` as strongly as the machine allows, `required` refuses to start without " +
+      "namespaces of their own, `off` by limits only",
+  ),
   SERVICE_FFMPEG_PATH: setting("ffmpegPath", "ffmpeg", path, "Path or name of the ffmpeg program"),
   SERVICE_FFPROBE_PATH: setting("ffprobePath", "ffprobe", path, "Path or name of the ffprobe program"),
   SERVICE_NVIDIA_SMI_PATH: setting(

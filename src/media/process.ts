@@ -14,6 +14,14 @@ export interface ResourceLimits {
   readonly fileBytes?: number;
 }
 
+/** What is put around a program when it is started. `media/tools/cage.ts` makes it. */
+export interface Enclosure {
+  /** The whole command line; `limits` are the words that set the limits of what follows them. */
+  commandLine(limits: readonly string[], args: readonly string[]): readonly string[];
+  /** Its outermost process gives the signal that ended the program as an exit code, like a shell: 128 and its number. */
+  readonly givesSignalsAsCodes: boolean;
+}
+
 export interface RunOptions {
   readonly world: World;
   /** Aborting kills the process; `run` then rejects with the signal's reason. */
@@ -26,6 +34,8 @@ export interface RunOptions {
   /** The bytes of its stdin; absent is no stdin. */
   readonly input?: Uint8Array;
   readonly limits?: ResourceLimits;
+  /** It starts the program; absent for none. */
+  readonly enclosure?: Enclosure;
 }
 
 export interface Outcome {
@@ -74,6 +84,8 @@ export interface StartOptions {
   /** Called with each part of stderr, as far as it is kept, as soon as it comes. */
   readonly onStderr?: (part: Uint8Array) => void;
   readonly limits?: ResourceLimits;
+  /** It starts the program; absent for none. */
+  readonly enclosure?: Enclosure;
 }
 
 /** A process that is running. */
@@ -112,6 +124,9 @@ export function start(program: string, args: readonly string[], options: StartOp
     if (end === "exited" && status.signal !== null) {
       end = ENDS[status.signal] ?? "killed";
     }
+    if (end === "exited" && options.enclosure?.givesSignalsAsCodes) {
+      end = ENDS_BY_CODE[status.code] ?? "exited";
+    }
     return { end, code: status.code, stderr };
   };
   const stdin = options.hasStdin ? child.stdin : null;
@@ -131,28 +146,42 @@ const ENDS: Partial<Record<Deno.Signal, Outcome["end"]>> = {
   SIGXFSZ: "out_of_space",
 };
 
+/** The same for exit codes, and those of a program that broke down or was killed inside its enclosure. */
+const ENDS_BY_CODE: Readonly<Record<number, Outcome["end"]>> = {
+  [128 + 24]: "out_of_time",
+  [128 + 25]: "out_of_space",
+  ...Object.fromEntries([4, 6, 7, 8, 9, 11, 31].map((signal) => [128 + signal, "killed"])),
+};
+
 /** `prlimit` replaces itself by the program (exec), so the process id stays the same and a kill reaches the program. */
 function limited(
   program: string,
   args: readonly string[],
-  { limits, hasStdin, hasStdout }: StartOptions,
+  { limits, enclosure, hasStdin, hasStdout }: StartOptions,
 ): Deno.Command {
-  const common = {
+  const words = limitWords(limits);
+  const [first, ...rest] = enclosure?.commandLine(words, args) ?? [...words, program, ...args];
+  return new Deno.Command(first!, {
+    args: rest,
     clearEnv: true,
     env: { LC_ALL: "C" },
     stdin: hasStdin ? "piped" : "null",
     stdout: hasStdout ? "piped" : "null",
     stderr: "piped",
-  } as const;
-  if (!limits?.prlimit) return new Deno.Command(program, { ...common, args: [...args] });
-  const bounds = [
+  });
+}
+
+function limitWords(limits: ResourceLimits | undefined): string[] {
+  if (!limits?.prlimit) return [];
+  return [
+    limits.prlimit,
     // The soft limit sends SIGXCPU one second before the hard limit kills: so a used-up limit differs from other kills.
     `--cpu=${Math.ceil(limits.cpuSeconds)}:${Math.ceil(limits.cpuSeconds) + 1}`,
     `--as=${limits.addressSpaceBytes}`,
     `--fsize=${limits.fileBytes ?? 0}`,
     "--core=0",
+    "--",
   ];
-  return new Deno.Command(limits.prlimit, { ...common, args: [...bounds, "--", program, ...args] });
 }
 
 function killNow(child: Deno.ChildProcess): void {

@@ -12,6 +12,7 @@ import type { LookAtConnections } from "../http/connections.ts";
 import { SSE_WIRE } from "../http/sse.ts";
 import type { LiveWorkers } from "../live/worker_pool.ts";
 import type { BrokerClient } from "../media/tools/broker_client.ts";
+import type { CageLevel } from "../media/tools/cage.ts";
 import type { LabelMaps } from "../model/frames/label_map.ts";
 import type { BackendSettings } from "../model/infer/backend_file.ts";
 import type { RestrictedZone } from "../model/policies/zone.ts";
@@ -30,6 +31,8 @@ export interface ServiceOptions {
   readonly config: Config;
   /** Starts the programs. */
   readonly broker: BrokerClient;
+  /** How the broker's programs are caged; the metrics tell it. */
+  readonly cageLevel?: CageLevel;
   readonly places: Places;
   /** How labels are renamed; absent or null for not at all. */
   readonly labelMaps?: LabelMaps | null;
@@ -61,6 +64,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   const { liveWorkers, world } = options;
   await using opening = new AsyncDisposableStack();
   const metrics = new Metrics();
+  metrics.set("service_decoder_cage", { level: options.cageLevel ?? "off" }, 1);
   const outbound = trusted(options.outbound ?? {});
   const { dataDir, tempDir, ingestRoots, uploadRoot } = places;
 

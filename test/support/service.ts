@@ -7,6 +7,7 @@ import { type Log, quietLog } from "../../src/base/log.ts";
 import { realWorld, type World } from "../../src/base/world.ts";
 import type { LiveWorkers } from "../../src/live/worker_pool.ts";
 import type { Outbound } from "../../src/remote/guard/outbound.ts";
+import { NO_CAGE } from "../../src/media/tools/cage.ts";
 import { openService, type Service } from "../../src/service/service.ts";
 import { lookAtConnections } from "../../src/tcp_connections.ts";
 import { findTools, readBackends, readLabelMaps } from "../../src/environment.ts";
@@ -181,7 +182,7 @@ function findStart(root: string, env: Record<string, string>): Start {
   const labelMaps = readLabelMaps(config, faults);
   const backendFile = readBackends(config, env, faults);
   if (faults.length > 0) throw new Error(faults.join("\n"));
-  return { config, tools, labelMaps, backendFile, places: placesIn(root, [CLIPS]) };
+  return { config, tools, labelMaps, backendFile, cage: NO_CAGE, places: placesIn(root, [CLIPS]) };
 }
 
 async function startWith(

@@ -5,17 +5,18 @@ import type { Tools } from "../../src/base/program_paths.ts";
 import { realWorld } from "../../src/base/world.ts";
 import { Broker } from "../../src/media/tools/broker.ts";
 import { BrokerClient, type BrokerConnection } from "../../src/media/tools/broker_client.ts";
+import { type Cage, NO_CAGE } from "../../src/media/tools/cage.ts";
 import type { JobPlaces } from "../../src/media/tools/job_paths.ts";
 
 export class TestBroker implements AsyncDisposable {
   readonly client: BrokerClient;
   readonly #broker: Broker;
 
-  constructor(tools: Tools, folders: Omit<JobPlaces, "socketDir">) {
+  constructor(tools: Tools, folders: Omit<JobPlaces, "socketDir">, cage: Cage = NO_CAGE) {
     const places = { ...folders, socketDir: folders.tempDir };
     const world = realWorld(quietLog());
     const { port1, port2 } = new MessageChannel();
-    this.#broker = new Broker({ tools, places, world });
+    this.#broker = new Broker({ tools, places, cage, world });
     this.#broker.serve(port1);
     this.client = new BrokerClient({ port: port2, socketDir: places.socketDir, world });
   }

@@ -5,13 +5,16 @@ import { timer } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import { type Outcome, run, start } from "../process.ts";
 import { type BrokerAnswer, type BrokerOrder, orderIn } from "./broker_messages.ts";
-import type { ToolJob } from "./job.ts";
+import { type Cage, enclosureOf } from "./cage.ts";
+import type { RunJob, StreamJob, ToolJob } from "./job.ts";
 import { checkedJob, checkSocket, type JobPlaces, JobRefused } from "./job_paths.ts";
 import { type Ends, endsOf, invocationOf, socketEnds } from "./templates.ts";
 
 export interface BrokerOptions {
   readonly tools: Tools;
   readonly places: JobPlaces;
+  /** In which ffmpeg and ffprobe run. */
+  readonly cage: Cage;
   readonly world: World;
   /** Programs at the same time for all Workers; the default is far above each bound of the service. */
   readonly programsMax?: number;
@@ -32,7 +35,7 @@ const LOGGED_MAX = 100;
 
 /**
  * ```
- *   service Worker ──orders──▶ ┌────────┐ checks ─▶ templates ─▶ prlimit ffmpeg …
+ *   service Worker ──orders──▶ ┌────────┐ checks ─▶ templates ─▶ cage ─▶ prlimit … ffmpeg …
  *   live Worker    ──orders──▶ │ broker │              │
  *                  ◀─answers── └────────┘              │ frames, JPEGs, units: sockets in the temporary folder,
  *   Workers        ◀───────────────────────────────────┘ on which the Workers listen
@@ -194,7 +197,7 @@ class Connection {
     signal: AbortSignal,
     why: () => Outcome["end"],
   ): Promise<void> {
-    const { side, places, tools, world } = this.#options;
+    const { side, places, world } = this.#options;
     const { id, maxStderrBytes } = order;
     if (side === "live" && !isLiveJob(order.job)) {
       throw new JobRefused(`no ${order.job.kind} for this Worker`);
@@ -203,23 +206,29 @@ class Connection {
     if (order.type === "run") {
       const job = await checkedJob(order.job, places);
       if (job.kind === "encode_clip" || job.kind === "copy_clip") await makeFile(job.file);
-      const { program, args, limits } = invocationOf(job, tools);
+      const { program, args, launch } = this.#invocationOf(job);
       const { deadlineMs, maxStdoutBytes, input } = order;
-      const bounds = { world, signal, deadlineMs, maxStdoutBytes, maxStderrBytes, limits };
-      const outcome = await run(program, args, { ...bounds, ...(input !== null && { input }) });
+      const bounds = { world, signal, deadlineMs, maxStdoutBytes, maxStderrBytes };
+      const outcome = await run(program, args, { ...bounds, ...launch, ...(input !== null && { input }) });
       return this.#answer({ type: "done", id, outcome });
     }
     const job = await checkedJob(order.job, places);
     const ends = await this.#socketsOf(order);
-    const { program, args, limits } = invocationOf(job, tools, ends);
+    const { program, args, launch } = this.#invocationOf(job, ends);
     const tool = start(program, args, {
-      ...{ signal, limits, maxStderrBytes, hasStdin: false, hasStdout: false },
+      ...{ ...launch, signal, maxStderrBytes, hasStdin: false, hasStdout: false },
       ...(order.wantsStderr && { onStderr: (part) => this.#answer({ type: "stderr", id, part }) }),
     });
     using _life = timer(world, LIFE_MAX_MS, () => tool.kill("out_of_time"));
     const ended = await tool.ended;
     const end = signal.aborted ? why() : ended.end;
     this.#answer({ type: "done", id, outcome: { ...ended, end, stdout: new Uint8Array() } });
+  }
+
+  #invocationOf(job: RunJob | StreamJob, ends?: Ends) {
+    const { tools, cage } = this.#options;
+    const { program, args, limits, touches } = invocationOf(job, tools, ends);
+    return { program, args, launch: { limits, enclosure: enclosureOf(cage, program, touches) } };
   }
 
   async #socketsOf({ job, input, output }: Extract<BrokerOrder, { type: "start" }>): Promise<Ends> {

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { quietLog } from "../../../src/base/log.ts";
 import { realWorld, type World } from "../../../src/base/world.ts";
 import { Broker } from "../../../src/media/tools/broker.ts";
+import { NO_CAGE } from "../../../src/media/tools/cage.ts";
 import type { BrokerAnswer } from "../../../src/media/tools/broker_messages.ts";
 import { fastWorld } from "../../support/live/live_units.ts";
 import { makeClip, TempFolder, tools } from "../../support/media.ts";
@@ -41,6 +42,7 @@ class Attack implements AsyncDisposable {
         ...{ tempDir: this.tempDir, socketDir: this.tempDir, uploadRoot: this.#made("uploads") },
         ingestRoots: [this.root],
       },
+      cage: NO_CAGE,
       world: { ...world, log },
       ...(programsMax !== undefined && { programsMax }),
     });

@@ -1,0 +1,90 @@
+/** The cage around a decoder: what it sees of the machine, at the level that this machine allows. See docs/security.md#cage. */
+
+import type { Enclosure } from "../process.ts";
+import { DEVICES, type UnshareTools, unshareWords } from "./cage_unshare.ts";
+import type { SystemFiles } from "./system_files.ts";
+import type { Touches } from "./templates.ts";
+
+/** Plain data, found once at start by `cage_probe.ts`. From the strongest level to the weakest. */
+export type Cage =
+  | {
+    readonly level: "bubblewrap";
+    readonly sh: string;
+    readonly bwrap: string;
+    /** Files with the system-call filters. */
+    readonly filters: Readonly<Record<"none" | "loopback", string>>;
+    readonly system: SystemFiles;
+  }
+  | { readonly level: "unshare"; readonly tools: UnshareTools; readonly system: SystemFiles }
+  | {
+    readonly level: "limits";
+    /** setpriv with its options; empty where it is not installed. */
+    readonly setpriv: readonly string[];
+  }
+  | { readonly level: "off" };
+
+export type CageLevel = Cage["level"];
+
+/** Programs run with their limits only. */
+export const NO_CAGE: Cage = { level: "off" };
+
+/** What a caged program opens. */
+export type OpenedInside = Omit<Touches, "makesIn">;
+
+/** What is put around `program` when it is started. mkfifo reads nothing that comes from others, and is not caged. */
+export function enclosureOf(cage: Cage, program: string, touches: Touches): Enclosure {
+  return touches.makesIn === null ? cagedBy(cage, program, touches) : cagedBy(NO_CAGE, program, touches);
+}
+
+function cagedBy(cage: Cage, program: string, opened: OpenedInside): Enclosure {
+  // ffmpeg's exit code may be the number of an error of the network, which are those of signals too.
+  const isOutside = { givesSignalsAsCodes: !opened.usesLoopback };
+  switch (cage.level) {
+    case "bubblewrap": {
+      const words = bubblewrapWords(cage, program, opened);
+      return { ...isOutside, commandLine: (limits, args) => [...limits, ...words, ...args] };
+    }
+    case "unshare":
+      return {
+        ...isOutside,
+        commandLine: (limits, args) => [...unshareWords(cage, { program, opened, limits }), ...args],
+      };
+    case "limits":
+      return {
+        commandLine: (limits, args) => [...limits, ...cage.setpriv, program, ...args],
+        givesSignalsAsCodes: false,
+      };
+    case "off":
+      return { commandLine: (limits, args) => [...limits, program, ...args], givesSignalsAsCodes: false };
+  }
+}
+
+/** Its number inside; outside it stays the user of the service. */
+const NOBODY = "65534";
+
+/** bubblewrap reads the filter from descriptor 3. */
+const WITH_FILTER = 'exec "$@" 3< "$0"';
+
+/**
+ * No /proc, no /tmp, no shell: its root has its libraries, its own file, and what it opens. bubblewrap sets no_new_privs
+ * itself and ends, with everything inside, when it is killed or the service ends.
+ */
+function bubblewrapWords(
+  { sh, bwrap, filters, system }: Extract<Cage, { level: "bubblewrap" }>,
+  program: string,
+  { reads, writes, usesLoopback }: OpenedInside,
+): string[] {
+  const real = system.programs[program] ?? program;
+  return [
+    ...[sh, "-c", WITH_FILTER, filters[usesLoopback ? "loopback" : "none"]],
+    ...[bwrap, "--unshare-user", "--uid", NOBODY, "--gid", NOBODY, "--cap-drop", "ALL"],
+    ...["--unshare-ipc", "--unshare-pid", "--unshare-uts", "--hostname", "decoder", "--unshare-cgroup-try"],
+    ...(usesLoopback ? [] : ["--unshare-net"]),
+    ...["--die-with-parent", "--new-session", "--seccomp", "3"],
+    ...system.folders.flatMap(({ from, at }) => ["--ro-bind", from, at]),
+    ...[...system.files, real, ...reads].flatMap((path) => ["--ro-bind", path, path]),
+    ...writes.flatMap((path) => ["--bind", path, path]),
+    ...DEVICES.flatMap((path) => ["--dev-bind", path, path]),
+    ...["--remount-ro", "/", "--", real],
+  ];
+}

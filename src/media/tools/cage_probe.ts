@@ -1,0 +1,109 @@
+/** Finds out at start how strongly this machine lets decoders be caged, by running ffmpeg and ffprobe in each level. */
+
+import type { CageTools, Tools } from "../../base/program_paths.ts";
+import type { World } from "../../base/world.ts";
+import { run } from "../process.ts";
+import { type Cage, enclosureOf, NO_CAGE } from "./cage.ts";
+import type { UnshareTools } from "./cage_unshare.ts";
+import { systemFilesOf } from "./system_files.ts";
+
+export interface CageProbe {
+  /** `auto` takes the strongest level that works. */
+  readonly mode: "auto" | "required" | "off";
+  readonly tools: Tools;
+  readonly cageTools: CageTools;
+  /** The folder of the system-call filters. */
+  readonly filterDir: string;
+  readonly world: World;
+}
+
+export interface FoundCage {
+  readonly cage: Cage;
+  /** Why not a stronger level, one reason for each; empty if it is the strongest. */
+  readonly misses: readonly string[];
+}
+
+/** A level does not work here. The message is the reason. */
+class Miss extends Error {}
+
+const TRIAL_DEADLINE_MS = 10_000;
+const OUTPUT_BYTES_MAX = 64 * 1024;
+
+/** The strongest level that works here. */
+export async function findCage(probe: CageProbe): Promise<FoundCage> {
+  if (probe.mode === "off") return { cage: NO_CAGE, misses: [] };
+  const misses: string[] = [];
+  for (const [name, level] of Object.entries({ bubblewrap, unshare })) {
+    try {
+      return { cage: await level(probe), misses };
+    } catch (error) {
+      misses.push(`${name}: ${error instanceof Error ? error.message : String(error)}`);
+    }
+  }
+  return { cage: await limitsOnly(probe), misses };
+}
+
+async function bubblewrap({ tools, cageTools, filterDir, world }: CageProbe): Promise<Cage> {
+  const { bwrap, sh } = cageTools;
+  if (bwrap === null || sh === null) throw new Miss("it is not installed");
+  const filter = (network: "none" | "loopback") => `${filterDir}/${Deno.build.arch}-${network}.bpf`;
+  const filters = { none: filter("none"), loopback: filter("loopback") };
+  const system = await systemFilesOf([tools.ffmpeg, tools.ffprobe], world);
+  return await tried({ level: "bubblewrap", sh, bwrap, filters, system }, tools, world);
+}
+
+async function unshare({ tools, cageTools, world }: CageProbe): Promise<Cage> {
+  const { sh, unshare, setpriv, mount, umount, pivotRoot, mkdir } = cageTools;
+  const missing = Object.entries({ sh, unshare, setpriv, mount, umount, pivot_root: pivotRoot, mkdir })
+    .flatMap(([name, path]) => path === null ? [name] : []);
+  if (missing.length > 0) throw new Miss(`${missing.join(", ")} not installed`);
+  const found = { sh, unshare, setpriv, mount, umount, pivotRoot, mkdir } as UnshareTools;
+  const { prlimit } = tools;
+  const inside = [
+    tools.ffmpeg,
+    tools.ffprobe,
+    found.setpriv,
+    found.umount,
+    ...(prlimit === null ? [] : [prlimit]),
+  ];
+  const system = await systemFilesOf(inside, world);
+  return await tried({ level: "unshare", tools: found, system }, tools, world);
+}
+
+/** no_new_privs, and of root's capabilities only the one by which it reads the files of other users. */
+const NO_PRIVILEGES = [
+  ...["--pdeathsig", "KILL", "--no-new-privs"],
+  ...["--bounding-set=-all,+dac_override", "--inh-caps=-all", "--ambient-caps=-all"],
+];
+
+async function limitsOnly({ tools, cageTools: { setpriv }, world }: CageProbe): Promise<Cage> {
+  if (setpriv === null) return { level: "limits", setpriv: [] };
+  // Only root may give up capabilities; another user has none.
+  for (const options of [NO_PRIVILEGES, NO_PRIVILEGES.slice(0, 3), ["--no-new-privs"]]) {
+    try {
+      return await tried({ level: "limits", setpriv: [setpriv, ...options, "--"] }, tools, world);
+    } catch (error) {
+      if (!(error instanceof Miss)) throw error;
+    }
+  }
+  return { level: "limits", setpriv: [] };
+}
+
+/** The cage, if both programs run in it, and with both kinds of network. */
+async function tried(cage: Cage, { ffmpeg, ffprobe, prlimit }: Tools, world: World): Promise<Cage> {
+  const trial = async (program: string, network: "none" | "loopback") => {
+    const { end, code, stderr } = await run(program, ["-version"], {
+      ...{ world, signal: new AbortController().signal, deadlineMs: TRIAL_DEADLINE_MS },
+      ...{ maxStdoutBytes: OUTPUT_BYTES_MAX, maxStderrBytes: OUTPUT_BYTES_MAX },
+      limits: { prlimit, cpuSeconds: TRIAL_DEADLINE_MS / 1000, addressSpaceBytes: 2 ** 32 },
+      enclosure: enclosureOf(cage, program, {
+        ...{ reads: [], writes: [], makesIn: null, usesLoopback: network === "loopback" },
+      }),
+    });
+    if (end === "exited" && code === 0) return;
+    const why = stderr.trim().split("\n").at(-1) || `exit code ${code}`;
+    throw new Miss(`${program} does not start in it: ${end === "out_of_time" ? "no end after 10 s" : why}`);
+  };
+  await Promise.all([trial(ffmpeg, "none"), trial(ffprobe, "loopback")]);
+  return cage;
+}

@@ -1,0 +1,176 @@
+/** What the system-call filter answers, on both kinds of processors: its program is run here as the kernel runs it. */
+
+import { deepEqual, equal, ok } from "node:assert/strict";
+import { fileURLToPath } from "node:url";
+import { filterOf, type Network } from "../../scripts/seccomp/filter.ts";
+import {
+  ALLOWED,
+  BY_ARGUMENT,
+  numberOf,
+  type Processor,
+  PROCESSORS,
+} from "../../scripts/seccomp/syscalls.ts";
+
+const ARCHITECTURE = { x86_64: 0xc000003e, aarch64: 0xc00000b7 };
+const I386 = 0x40000003;
+const X32 = 0x40000000;
+const ALLOW = "allow";
+
+/** Calls that no decoder may make, with their numbers. */
+const REFUSED: Readonly<Record<string, readonly [number, number]>> = {
+  ptrace: [101, 117],
+  mount: [165, 40],
+  umount2: [166, 39],
+  pivot_root: [155, 41],
+  chroot: [161, 51],
+  unshare: [272, 97],
+  setns: [308, 268],
+  clone3: [435, 435],
+  execveat: [322, 281],
+  kill: [62, 129],
+  keyctl: [250, 219],
+  add_key: [248, 217],
+  request_key: [249, 218],
+  bpf: [321, 280],
+  perf_event_open: [298, 241],
+  userfaultfd: [323, 282],
+  kexec_load: [246, 104],
+  init_module: [175, 105],
+  finit_module: [313, 273],
+  open_by_handle_at: [304, 265],
+  personality: [135, 92],
+  io_uring_setup: [425, 425],
+  io_uring_enter: [426, 426],
+  process_vm_readv: [310, 270],
+  process_vm_writev: [311, 271],
+  bind: [49, 200],
+  listen: [50, 201],
+  accept4: [288, 242],
+  sendmsg: [46, 211],
+  memfd_create: [319, 279],
+  setuid: [105, 146],
+  capset: [126, 91],
+  mknodat: [259, 33],
+  unlinkat: [263, 35],
+  renameat2: [316, 276],
+  fchmodat: [268, 53],
+  reboot: [169, 142],
+  seccomp: [317, 277],
+  pidfd_getfd: [438, 438],
+  move_mount: [429, 429],
+};
+
+/** The answer of the filter to a call. */
+function answer(
+  processor: Processor,
+  network: Network,
+  number: number,
+  args: readonly number[] = [],
+  architecture = ARCHITECTURE[processor],
+): string {
+  const call = new DataView(new ArrayBuffer(64));
+  call.setUint32(0, number, true);
+  call.setUint32(4, architecture, true);
+  args.forEach((value, index) => call.setBigUint64(16 + 8 * index, BigInt(value), true));
+  const program = new DataView(filterOf(processor, network).buffer);
+  let accumulator = 0;
+  for (let at = 0; at < program.byteLength / 8; at++) {
+    const code = program.getUint16(8 * at, true);
+    const value = program.getUint32(8 * at + 4, true);
+    const skip = (isTrue: boolean) => at += program.getUint8(8 * at + (isTrue ? 2 : 3));
+    switch (code) {
+      case 0x20:
+        accumulator = call.getUint32(value, true);
+        break;
+      case 0x54:
+        accumulator = (accumulator & value) >>> 0;
+        break;
+      case 0x15:
+        skip(accumulator === value);
+        break;
+      case 0x25:
+        skip(accumulator > value);
+        break;
+      case 0x35:
+        skip(accumulator >= value);
+        break;
+      case 0x45:
+        skip((accumulator & value) !== 0);
+        break;
+      case 0x06:
+        return value === 0x7fff0000 ? ALLOW : value === 0x80000000 ? "kill" : `error ${value & 0xffff}`;
+      default:
+        throw new Error(`an instruction ${code} that is unknown`);
+    }
+  }
+  throw new Error("the program has no end");
+}
+
+for (const processor of PROCESSORS) {
+  const column = PROCESSORS.indexOf(processor);
+
+  Deno.test(`${processor}: exactly the calls of the table are allowed`, () => {
+    const numbers = new Set(Object.values(ALLOWED).map((row) => numberOf(row, processor)));
+    const judged = new Set(Object.values(BY_ARGUMENT).map((row) => numberOf(row, processor)));
+    for (let number = 0; number < 1024; number++) {
+      if (judged.has(number)) continue;
+      equal(answer(processor, "none", number), numbers.has(number) ? ALLOW : "error 38", String(number));
+    }
+    for (const [name, row] of Object.entries(REFUSED)) {
+      equal(answer(processor, "loopback", row[column]!), "error 38", name);
+    }
+  });
+
+  Deno.test(`${processor}: calls with the numbers of another processor kill`, () => {
+    const read = ALLOWED.read[column]!;
+    equal(answer(processor, "none", read, [], I386), "kill");
+    equal(answer(processor, "none", read, [], ARCHITECTURE[PROCESSORS[1 - column]!]), "kill");
+    equal(answer(processor, "none", X32 + read), "error 38");
+  });
+
+  Deno.test(`${processor}: threads can be made, processes and namespaces cannot`, () => {
+    const clone = BY_ARGUMENT.clone[column]!;
+    const THREAD = 0x3d0f00;
+    const SIGCHLD = 17;
+    equal(answer(processor, "none", clone, [THREAD]), ALLOW);
+    equal(answer(processor, "none", clone, [SIGCHLD]), "error 1");
+    for (
+      const namespace of [0x00020000, 0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0x40000000]
+    ) {
+      equal(answer(processor, "none", clone, [THREAD | namespace]), "error 1");
+    }
+  });
+
+  Deno.test(`${processor}: Unix sockets always, TCP with a relay only, nothing else`, () => {
+    const socket = BY_ARGUMENT.socket[column]!;
+    const STREAM = 1;
+    const CLOSE_ON_EXEC = 0o2000000;
+    const families = (network: Network) =>
+      Array.from({ length: 46 }, (_, family) => family)
+        .filter((family) => answer(processor, network, socket, [family, STREAM | CLOSE_ON_EXEC]) === ALLOW);
+    deepEqual(families("none"), [1]);
+    deepEqual(families("loopback"), [1, 2]);
+    for (const type of [2, 3, 4, 5]) equal(answer(processor, "loopback", socket, [2, type]), "error 97");
+  });
+
+  Deno.test(`${processor}: nothing is put into a terminal, and no attribute of the process is changed but its name`, () => {
+    const ioctl = BY_ARGUMENT.ioctl[column]!;
+    const TERMINAL_INPUT = 0x5412;
+    equal(answer(processor, "none", ioctl, [0, TERMINAL_INPUT]), "error 25");
+    equal(answer(processor, "none", ioctl, [0, 0x5401]), ALLOW);
+    const prctl = BY_ARGUMENT.prctl[column]!;
+    equal(answer(processor, "none", prctl, [15]), ALLOW);
+    for (const option of [1, 4, 8, 22, 24, 28, 35, 38, 47]) {
+      equal(answer(processor, "none", prctl, [option]), "error 22");
+    }
+  });
+
+  for (const network of ["none", "loopback"] as const) {
+    Deno.test(`${processor}-${network}.bpf is the fresh build, within the length that the kernel takes`, () => {
+      const built = filterOf(processor, network);
+      ok(built.length / 8 <= 4096);
+      const path = fileURLToPath(new URL(`../../seccomp/${processor}-${network}.bpf`, import.meta.url));
+      deepEqual(Deno.readFileSync(path), built);
+    });
+  }
+}

@@ -1,0 +1,62 @@
+/** The cages of this machine, level by level. */
+
+import { fileURLToPath } from "node:url";
+import type { CageTools, Tools } from "../../src/base/program_paths.ts";
+import { findCageTools } from "../../src/environment.ts";
+import type { Cage, CageLevel } from "../../src/media/tools/cage.ts";
+import { type CageProbe, findCage, type FoundCage } from "../../src/media/tools/cage_probe.ts";
+import { world } from "./media.ts";
+import { type Need, programOnPath } from "./needs.ts";
+
+const FILTER_DIR = fileURLToPath(new URL("../../seccomp", import.meta.url));
+
+/** What is found when some programs are not installed. */
+export function foundCage(
+  tools: Tools,
+  { absent = [], replaced = {}, mode = "auto" }: {
+    absent?: readonly string[];
+    replaced?: Partial<CageTools>;
+    mode?: CageProbe["mode"];
+  } = {},
+): Promise<FoundCage> {
+  const missing = Object.fromEntries(absent.map((name) => [name, null]));
+  const cageTools = { ...findCageTools(), ...missing, ...replaced };
+  return findCage({ mode, tools, cageTools, filterDir: FILTER_DIR, world: world() });
+}
+
+/** As in production. */
+export async function machineCage(tools: Tools): Promise<Cage> {
+  return (await foundCage(tools)).cage;
+}
+
+/** The programs without which a level is not taken. */
+const WITHOUT: Record<CageLevel, readonly string[]> = {
+  bubblewrap: [],
+  unshare: ["bwrap"],
+  limits: ["bwrap", "unshare"],
+  off: [],
+};
+
+/** The cage of this level. Throws where the machine has it not. */
+export async function cageOf(level: CageLevel, tools: Tools): Promise<Cage> {
+  const { cage, misses } = await foundCage(tools, {
+    absent: WITHOUT[level],
+    mode: level === "off" ? "off" : "auto",
+  });
+  if (cage.level !== level) throw new Error(`no cage of level ${level}: ${misses.join("; ")}`);
+  return cage;
+}
+
+/** Whether a program may make namespaces here, which containers often forbid. */
+export const NAMESPACES: Need = {
+  isMet: () =>
+    programOnPath("unshare") !== null &&
+    new Deno.Command("unshare", { args: ["--user", "--net", "--mount", "--pid", "--fork", "true"] })
+      .outputSync().success,
+  reason: "no right to make namespaces",
+};
+
+export const BUBBLEWRAP: Need = {
+  isMet: () => programOnPath("bwrap") !== null && NAMESPACES.isMet(),
+  reason: "no bubblewrap that may make namespaces",
+};
