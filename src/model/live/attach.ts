@@ -2,6 +2,7 @@
 
 import { z } from "zod";
 import { shapeMessage } from "../api/shape_message.ts";
+import { utf8Length } from "../../base/bytes.ts";
 import { type FieldFault, Refusal } from "../../base/refusal.ts";
 import { ZONE_BODY } from "../api/policies.ts";
 import { cropFault, type NormalizedRegion } from "../frames/coordinates.ts";
@@ -129,6 +130,11 @@ export function checkAttach(body: AttachBody, context: AttachContext): AttachCon
   const crop = readCrop(rules, body) ?? context.crop;
   const trigger = readTrigger(rules, body, context);
   const localAudio = readLocalAudio(rules, body);
+  const promptBytes = utf8Length(body.prompt ?? "");
+  const { promptBytesMax } = LIMITS.policy;
+  if (promptBytes > promptBytesMax) {
+    rules.fault("prompt", `must have at most ${promptBytesMax} bytes: got ${promptBytes}`);
+  }
   checkCombination(rules, body, { zone, hasPolicyZone: context.policy?.zone != null });
   try {
     rules.check();

@@ -47,13 +47,16 @@ const whole = z.int().nonnegative();
 
 const slot = whole.meta({ maximum: LIMITS.trigger.stateSlotsMax - 1 });
 
+/** A label or zone of a signal: what the caller's detector calls it. */
+const name = z.string().max(LIMITS.name.bytesMax);
+
 /** An absent zone is the same as null and means any zone. */
 export const signal = z.discriminatedUnion("kind", [
   z.strictObject({ kind: z.enum(SCALAR_KINDS) }),
-  z.strictObject({ kind: z.literal("object_count"), label: z.string(), zone: z.string().nullish() }),
-  z.strictObject({ kind: z.enum(PAIR_KINDS), left: z.string(), right: z.string() }),
-  z.strictObject({ kind: z.literal("dwell_ms"), label: z.string(), zone: z.string() }),
-  z.strictObject({ kind: z.literal("audio_event_confidence"), label: z.string() }),
+  z.strictObject({ kind: z.literal("object_count"), label: name, zone: name.nullish() }),
+  z.strictObject({ kind: z.enum(PAIR_KINDS), left: name, right: name }),
+  z.strictObject({ kind: z.literal("dwell_ms"), label: name, zone: name }),
+  z.strictObject({ kind: z.literal("audio_event_confidence"), label: name }),
 ], { error: "must be a signal: an object whose kind is one of the known ones" });
 
 const instruction = z.discriminatedUnion("op", [
