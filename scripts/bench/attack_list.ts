@@ -20,7 +20,10 @@ export interface Attack {
 
 /** As many frames as one ingest decodes; they are small, so that decoding them takes less than handling what comes of them. */
 export const LONGEST_CLIP = join(CLIP_CACHE, "500000-frames.mp4");
-const LONGEST_DECODE = JSON.stringify({ source_uri: LONGEST_CLIP, max_frames: 500_000 });
+const LONGEST_DECODE = JSON.stringify({
+  ...{ source_uri: LONGEST_CLIP, max_frames: 500_000 },
+  ...{ sampling_policy: "fixed", fixed_fps: 120 },
+});
 
 const frame = (index: number, flicker: number) =>
   `{"frame_index":${index},"pts_ms":${

@@ -160,7 +160,7 @@ async function makeLongestClip(): Promise<void> {
   }
   const { success, stderr } = await new Deno.Command("ffmpeg", {
     args: [
-      ...["-v", "error", "-y", "-f", "lavfi", "-i", "testsrc=size=32x32:rate=1000:duration=501"],
+      ...["-v", "error", "-y", "-f", "lavfi", "-i", "testsrc=size=32x32:rate=120:duration=4168"],
       ...[
         "-frames:v",
         "500000",

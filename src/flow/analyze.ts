@@ -4,7 +4,7 @@ import type { Metrics } from "../base/metrics.ts";
 import { refuse } from "../base/refusal.ts";
 import { yieldToEventLoop } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
-import type { GateKernel } from "../media/kernels/gate_kernel.ts";
+import { GateKernel } from "../media/kernels/gate_kernel.ts";
 import type { AnalyzeBody, CallerFrame } from "../model/api/analysis.ts";
 import { COORDINATE_SCHEMA, type ImageCoordinates } from "../model/frames/coordinates.ts";
 import { event } from "../model/events/event_table.ts";
@@ -13,7 +13,7 @@ import { type AnalyzedFrames, isKept, type RowContext, typedFrames } from "../mo
 import { DEFAULT_STREAM_ID, defaultTraceId } from "../model/identifiers.ts";
 import { type LabelMaps, labelsOf } from "../model/frames/label_map.ts";
 import { LIMITS } from "../model/limits.ts";
-import { deriveMarkers, type Marker } from "../model/frames/marker.ts";
+import { type Marker, MarkerBuilder } from "../model/frames/marker.ts";
 import type { RunView } from "../model/runs/run.ts";
 import { parseSamplingPolicy, type SamplingPolicy } from "../model/frames/sampling.ts";
 import {
@@ -27,7 +27,8 @@ import {
   emptyColumns,
   fillRows,
   type FrameColumns,
-  storedSignals,
+  type SignalRow,
+  StoredSignals,
 } from "../model/frames/signals_json.ts";
 import type { Timeline } from "../store/log/timeline.ts";
 import type { Caller } from "./caller.ts";
@@ -93,7 +94,7 @@ export class Analyze {
       : await this.#decodedFrames(run);
     await yieldToEventLoop(); // thousands of frames were just parsed
     const startedMs = world.monotonicMs();
-    const columns = gate.run(source.signals, source.frameIndex, thresholds, windowSize);
+    const columns = await gated(source, thresholds, windowSize, gate);
     this.#count(columns, world.monotonicMs() - startedMs);
     const frames = { frameIndex: source.frameIndex, signals: source.signals, gate: columns };
     const context: RowContext = {
@@ -109,8 +110,7 @@ export class Analyze {
       labels: labelsOf(this.#options.labelMaps, caller.principalKey),
       ...(source.coordinates && { coordinates: source.coordinates }),
     };
-    const markers = deriveMarkers(typedFrames(frames, context.labels), { runId, streamId: context.streamId });
-    await yieldToEventLoop();
+    const markers = await markersOf(frames, context);
     await this.#commit(caller, context, { frames: columns.count, windowSize, markers });
     return { context, frames, markers };
   }
@@ -168,25 +168,27 @@ export class Analyze {
 
   /** Signals, policy and rate of the run's latest decode; the sampling fields of the request are ignored. */
   async #decodedFrames(run: RunView): Promise<SourceFrames> {
-    const stored = run.latestFramesDecodedSeq > 0
-      ? this.#options.timeline.readOne(run.latestFramesDecodedSeq)
-      : undefined;
-    if (!stored) {
+    const stored = new StoredSignals();
+    let columns: FrameColumns | undefined;
+    let read = 0;
+    const take = (rows: readonly SignalRow[]) => {
+      if (rows.length === 0) return;
+      const { decoded_frames: count } = stored.head as unknown as DecodedHead;
+      columns ??= emptyColumns(count, rows[0]!.cut_score !== undefined);
+      fillRows(columns, read, rows);
+      read += rows.length;
+    };
+    for await (const piece of this.#options.timeline.readPieces(run.latestFramesDecodedSeq)) {
+      take(stored.add(piece));
+    }
+    take(stored.end());
+    if (stored.head === null) {
       throw refuse.invalid(
         "frames",
         "are needed as the run has no decoded frames; ingest a source first or send frames",
       );
     }
-    const { head, rows } = storedSignals(stored.payload);
-    const payload = head as unknown as DecodedHead;
-    let columns: FrameColumns | undefined;
-    let read = 0;
-    for (const piece of rows) {
-      if (columns !== undefined) await yieldToEventLoop();
-      columns ??= emptyColumns(payload.decoded_frames, piece[0]?.cut_score !== undefined);
-      fillRows(columns, read, piece);
-      read += piece.length;
-    }
+    const payload = stored.head as unknown as DecodedHead;
     return {
       ...columns ?? columnsOf([]),
       samplingPolicy: payload.sampling_policy,
@@ -194,6 +196,35 @@ export class Analyze {
       coordinates: payload.coordinates,
     };
   }
+}
+
+/** Frames after which others get a turn. */
+const FRAMES_PER_TURN = 8192;
+
+/** Many frames are decided in a gate of their own, as others use the shared one in between. */
+async function gated(
+  { signals, frameIndex }: FrameColumns,
+  thresholds: GateThresholds,
+  windowSize: number,
+  shared: GateKernel,
+): Promise<GateColumns> {
+  if (signals.count <= FRAMES_PER_TURN) return shared.run(signals, frameIndex, thresholds, windowSize);
+  const blocks = (await GateKernel.load()).blocks(signals, frameIndex, thresholds, windowSize);
+  for (let step = blocks.next();; step = blocks.next()) {
+    if (step.done) return step.value;
+    await yieldToEventLoop();
+  }
+}
+
+async function markersOf(frames: AnalyzedFrames, { labels, runId, streamId }: RowContext): Promise<Marker[]> {
+  const builder = new MarkerBuilder({ runId, streamId });
+  let taken = 0;
+  for (const frame of typedFrames(frames, labels)) {
+    builder.add(frame);
+    if (++taken % FRAMES_PER_TURN === 0) await yieldToEventLoop();
+  }
+  await yieldToEventLoop();
+  return builder.end();
 }
 
 /** The payload of `frames_decoded` without its rows. */

@@ -99,6 +99,18 @@ export class GateKernel {
     windowSize: number,
     options: GateRunOptions = {},
   ): GateColumns {
+    const blocks = this.blocks(signals, frameIndex, thresholds, windowSize, options);
+    for (let step = blocks.next();; step = blocks.next()) if (step.done) return step.value;
+  }
+
+  /** Like `run`, with a stop after every block. Between two of them nothing else may use this gate. */
+  *blocks(
+    signals: SignalColumns,
+    frameIndex: Float64Array,
+    thresholds: GateThresholds,
+    windowSize: number,
+    options: GateRunOptions = {},
+  ): Generator<void, GateColumns> {
     checkShapes(signals, frameIndex, windowSize);
     if (!options.resume) this.#module.reset(windowSize);
     this.#module.configure(
@@ -117,6 +129,7 @@ export class GateKernel {
       this.#write(signals, frameIndex, start, end);
       this.#module.run(end - start);
       this.#read(result, start, end);
+      yield;
     }
     return result;
   }

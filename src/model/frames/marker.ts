@@ -38,43 +38,50 @@ interface MarkerSegment {
   frames: number;
 }
 
+/** The markers of `frames`. See `MarkerBuilder`. */
+export function deriveMarkers(frames: Iterable<TypedFrame>, owner: MarkerOwner): Marker[] {
+  const builder = new MarkerBuilder(owner);
+  for (const frame of frames) builder.add(frame);
+  return builder.end();
+}
+
+export interface MarkerOwner {
+  readonly runId: string;
+  readonly streamId: string;
+  readonly correctionWindowFrames?: number;
+}
+
 /**
- * Markers in the order of their segments; a correction follows the provisional marker that it supersedes.
+ * Takes frames one by one, so that the caller can give others a turn in between. Markers are in the order of their segments;
+ * a correction follows the provisional marker that it supersedes.
  *
  * With k for keyframe_keep, o for context_observation, and the confidence in tenths, "k6 k6 o9" gives
  * `k 0-1 provisional`, `o 2-2 exact`. Two neighbouring segments can have the same type only when there is a gap in the
  * frame numbers between them, so corrections occur only there.
  */
-export function deriveMarkers(
-  frames: Iterable<TypedFrame>,
-  owner: { runId: string; streamId: string; correctionWindowFrames?: number },
-): Marker[] {
-  const segments = segmentsOf(frames);
-  const window = owner.correctionWindowFrames ?? LIMITS.marker.correctionWindowFrames;
-  const markers: Marker[] = [];
-  segments.forEach((segment, ordinal) => {
-    const marker = markerOf(segment, ordinal, owner);
-    markers.push(marker);
-    const next = segments[ordinal + 1];
-    if (marker.status === "provisional" && next && corrects(next, segment, window)) {
-      markers.push(correctionOf(marker, next, ordinal));
-    }
-  });
-  return markers;
-}
+export class MarkerBuilder {
+  readonly #owner: MarkerOwner;
+  readonly #markers: Marker[] = [];
+  #ordinal = 0;
+  /** The segment before the open one: whether it is corrected is known when that one is closed. */
+  #closed: MarkerSegment | undefined;
+  #open: MarkerSegment | undefined;
 
-function segmentsOf(frames: Iterable<TypedFrame>): MarkerSegment[] {
-  const segments: MarkerSegment[] = [];
-  let open: MarkerSegment | undefined;
-  for (const frame of frames) {
+  constructor(owner: MarkerOwner) {
+    this.#owner = owner;
+  }
+
+  add(frame: TypedFrame): void {
+    const open = this.#open;
     if (open && frame.eventType === open.eventType && frame.frameIndex <= open.endFrame + 1) {
       open.endFrame = frame.frameIndex;
       open.endPtsMs = frame.ptsMs;
       open.confidenceSum += frame.confidence;
       open.frames += 1;
-      continue;
+      return;
     }
-    open = {
+    this.#close();
+    this.#open = {
       eventType: frame.eventType,
       startFrame: frame.frameIndex,
       endFrame: frame.frameIndex,
@@ -83,9 +90,32 @@ function segmentsOf(frames: Iterable<TypedFrame>): MarkerSegment[] {
       confidenceSum: frame.confidence,
       frames: 1,
     };
-    segments.push(open);
   }
-  return segments;
+
+  /** All markers; call it once, after the last frame. */
+  end(): Marker[] {
+    this.#close();
+    this.#close();
+    return this.#markers;
+  }
+
+  /** Closes the open segment, and emits the one before it. */
+  #close(): void {
+    const [segment, next] = [this.#closed, this.#open];
+    if (segment) this.#emit(segment, next);
+    this.#closed = next;
+    this.#open = undefined;
+  }
+
+  #emit(segment: MarkerSegment, next: MarkerSegment | undefined): void {
+    const window = this.#owner.correctionWindowFrames ?? LIMITS.marker.correctionWindowFrames;
+    const ordinal = this.#ordinal++;
+    const marker = markerOf(segment, ordinal, this.#owner);
+    this.#markers.push(marker);
+    if (marker.status === "provisional" && next && corrects(next, segment, window)) {
+      this.#markers.push(correctionOf(marker, next, ordinal));
+    }
+  }
 }
 
 function corrects(next: MarkerSegment, segment: MarkerSegment, window: number): boolean {

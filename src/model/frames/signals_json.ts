@@ -63,28 +63,39 @@ export function columnsOf(rows: readonly SignalRow[]): FrameColumns {
 }
 
 /**
- * The payload of `frames_decoded` without its rows, and the rows in pieces: a long decode has a hundred megabytes of them,
- * and other requests need a turn in between. All digits of the hashes are kept.
+ * Reads the payload of `frames_decoded` as it comes, in pieces of any length: a long decode has a hundred megabytes of it.
+ * All digits of the hashes are kept. Rows have neither texts nor objects in them, so `},{` stands between two rows only.
  */
-export function storedSignals(
-  payload: string,
-): { readonly head: Record<string, unknown>; readonly rows: Iterable<readonly SignalRow[]> } {
-  const key = '"signals":[';
-  const start = payload.indexOf(key) + key.length; // no text has this key in it, as quotes in texts are escaped
-  return { head: JSON.parse(`${payload.slice(0, start)}]}`), rows: rowsFrom(payload, start) };
-}
+export class StoredSignals {
+  /** The payload without its rows; null until its pieces have come. */
+  head: Readonly<Record<string, unknown>> | null = null;
+  #left = "";
 
-/** Rows have neither texts nor objects in them, so `},{` stands between two rows only. */
-function* rowsFrom(payload: string, start: number): Iterable<readonly SignalRow[]> {
-  for (let from = start; from < payload.length - "]}".length;) {
-    const at = payload.indexOf("},{", from + PIECE_CHARACTERS);
-    const end = at < 0 ? payload.length - "]}".length : at + 1;
-    yield JSON.parse(`[${hashesQuoted(payload.slice(from, end))}]`);
-    from = end + 1;
+  /** The rows that are whole with this piece. */
+  add(piece: string): readonly SignalRow[] {
+    this.#left += piece;
+    if (this.head === null) {
+      const key = '"signals":[';
+      const start = this.#left.indexOf(key) + key.length; // no text has this key in it, as quotes in texts are escaped
+      if (start < key.length) return [];
+      this.head = JSON.parse(`${this.#left.slice(0, start)}]}`);
+      this.#left = this.#left.slice(start);
+    }
+    return this.#take(this.#left.lastIndexOf("},{") + 1);
+  }
+
+  /** The rows behind the last separator. */
+  end(): readonly SignalRow[] {
+    return this.head === null ? [] : this.#take(this.#left.length - "]}".length);
+  }
+
+  #take(end: number): readonly SignalRow[] {
+    if (end <= 0) return [];
+    const rows = JSON.parse(`[${hashesQuoted(this.#left.slice(0, end))}]`);
+    this.#left = this.#left.slice(end + 1);
+    return rows;
   }
 }
-
-const PIECE_CHARACTERS = 2 ** 20;
 
 /** The rows with each hash as a JSON string, from which BigInt reads all 64 bits. */
 function hashesQuoted(rows: string): string {

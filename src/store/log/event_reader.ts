@@ -1,5 +1,7 @@
 /** Reads events from the log with the help of the index: those of one run, of all runs, or one by its number. */
 
+import { crc32 } from "node:zlib";
+import { yieldToEventLoop } from "../../base/wait.ts";
 import { DEFAULT_STREAM_ID } from "../../model/identifiers.ts";
 import type { Run } from "../../model/runs/run.ts";
 import type { DamageReport } from "./damage.ts";
@@ -45,6 +47,9 @@ interface PlannedRead {
   to: number;
   readonly seqs: number[];
 }
+
+/** Of a long record, in one turn: parsing as much takes a few milliseconds. */
+const PIECE_BYTES = 256 * 1024;
 
 export class EventReader {
   readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
@@ -99,6 +104,47 @@ export class EventReader {
   readOne(seq: number): StoredEvent | undefined {
     const bytes = this.#fetchOne(seq);
     return bytes === undefined ? undefined : this.#event(bytes, this.#record);
+  }
+
+  /**
+   * The payload of one event in pieces of text, however long it is, with turns for others in between; no piece when the log
+   * does not have the event. It is read twice, as its checksum is known only at its end.
+   */
+  async *readPieces(seq: number): AsyncIterable<string> {
+    const record = await this.#longRecord(seq);
+    if (record === undefined) {
+      const event = this.readOne(seq);
+      if (event !== undefined) yield event.payload;
+      return;
+    }
+    const { segment, payloadStart, payloadEnd } = record;
+    const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+    for (let at = payloadStart; at < payloadEnd; at += PIECE_BYTES) {
+      const bytes = this.#read(segment, at, Math.min(payloadEnd, at + PIECE_BYTES));
+      yield decoder.decode(bytes, { stream: true });
+      await yieldToEventLoop();
+    }
+  }
+
+  /** Where the payload of a long and whole record is in its segment. Any other record is left to `readOne`. */
+  async #longRecord(seq: number) {
+    const position = Number.isSafeInteger(seq) && seq > 0 ? this.#index.positionOf(seq) : -1;
+    if (position < 0) return undefined;
+    const segment = this.#segments.at(position);
+    const from = position - segment.base;
+    const head = this.#read(segment, from, Math.min(from + PIECE_BYTES, segment.sizeBytes));
+    const parsed = this.#record.parseHead(head);
+    const { payloadStart, payloadEnd } = this.#record;
+    if (parsed === null || this.#record.seq !== seq || payloadEnd <= head.length) return undefined;
+    if (from + payloadEnd > segment.sizeBytes) return undefined;
+    let checksum = 0;
+    for (let at = 11; at < payloadEnd; at += PIECE_BYTES) {
+      const end = Math.min(payloadEnd, at + PIECE_BYTES);
+      checksum = crc32(this.#read(segment, from + at, from + end), checksum);
+      await yieldToEventLoop();
+    }
+    if (checksum !== parsed.checksum) return undefined;
+    return { segment, payloadStart: from + payloadStart, payloadEnd: from + payloadEnd };
   }
 
   readPayload(seq: number): Uint8Array<ArrayBuffer> | undefined {

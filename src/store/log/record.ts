@@ -194,6 +194,18 @@ export class ParsedRecord {
     return true;
   }
 
+  /**
+   * Reads what stands before the payload of a record that begins at 0 and is longer than `bytes`. Its checksum is still to
+   * be compared: that of the bytes from offset 11 to `payloadEnd`. Null when there is no record.
+   */
+  parseHead(bytes: Uint8Array): { readonly checksum: number } | null {
+    const length = claimedBodyBytes(bytes, 0, bytes.length);
+    if (length < 0 || !this.#parseColumns(bytes, HEADER_BYTES, bytes.length)) return null;
+    this.payloadEnd = HEADER_BYTES + length;
+    this.sizeBytes = this.payloadEnd + 1;
+    return { checksum: readChecksum(bytes, 0) };
+  }
+
   /** The record size that the header at `start` claims, line break included; -1 when there is no header. */
   claimedBytes(bytes: Uint8Array, start: number, end: number): number {
     const length = claimedBodyBytes(bytes, start, end);

@@ -240,6 +240,11 @@ export class Timeline implements AsyncDisposable {
     return this.#reader.readAll(query, this.#register.lastSeq);
   }
 
+  /** The payload of one event of any length, in pieces of text; no piece when the log does not have it. */
+  readPieces(seq: number): AsyncIterable<string> {
+    return this.#reader.readPieces(seq);
+  }
+
   /** One event, or undefined when the log does not have it. */
   readOne(seq: number): StoredEvent | undefined {
     return this.#reader.readOne(seq);

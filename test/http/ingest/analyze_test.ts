@@ -1,6 +1,13 @@
 import assert from "node:assert/strict";
-import type { Marker } from "../../../src/model/frames/marker.ts";
-import { MODEL, newRun, startService, type TestService } from "../../support/service.ts";
+import { readConfig } from "../../../src/base/config.ts";
+import { GateKernel } from "../../../src/media/kernels/gate_kernel.ts";
+import { fullFrame } from "../../../src/model/frames/coordinates.ts";
+import { typedFrames } from "../../../src/model/frames/frame_row.ts";
+import { labelsOf } from "../../../src/model/frames/label_map.ts";
+import { deriveMarkers, type Marker } from "../../../src/model/frames/marker.ts";
+import { emptyColumns, signalRowsJson } from "../../../src/model/frames/signals_json.ts";
+import { PreparedPayload } from "../../../src/model/runs/run.ts";
+import { MODEL, newRun, REACHES_IN, startService, type TestService } from "../../support/service.ts";
 
 interface Frame {
   frame_index: number;
@@ -179,6 +186,35 @@ Deno.test("markers filter by status, type and frame range, sorted by their place
   for (const bad of ["from_frame=x", "to_frame=-1", "from_frame=1.5", "to_frame="]) {
     assert.equal((await test.call("GET", `/v1/runs/${runId}/markers?${bad}`)).status, 400, bad);
   }
+});
+
+Deno.test("a long decode is analysed in pieces, with the result of one piece", async () => {
+  await using test = await startService({}, REACHES_IN);
+  const runId = await newRun(test);
+  const count = 20_000;
+  const columns = emptyColumns(count, true);
+  for (let row = 0; row < count; row++) {
+    columns.frameIndex[row] = row;
+    columns.signals.ptsMs[row] = row * 8;
+    columns.signals.perceptualHash[row] = BigInt.asUintN(64, BigInt(row >> 6) * 0x9e3779b97f4a7c15n);
+    columns.signals.flickerScore[row] = row % 5 === 0 ? 0.75 : 0;
+    columns.signals.cutScore![row] = row % 1000 === 999 ? 0.75 : 0;
+  }
+  const coordinates = fullFrame(320, 180);
+  const head = { decoded_frames: count, sampling_policy: "fixed", sample_fps: 120, coordinates };
+  const text = `${JSON.stringify(head).slice(0, -1)},"signals":[${
+    signalRowsJson(columns.signals, 0, count)
+  }]}`;
+  const payload = new PreparedPayload(new TextEncoder().encode(text));
+  test.service.timeline.commit(() => [{ kind: "frames_decoded", runId, payload }]);
+  const { status, json } = await analyze(test, runId, {});
+  assert.equal(status, 200);
+  assert.equal(json.generated, count);
+  const { gateThresholds } = readConfig({ SERVICE_REQUIRE_API_KEY: "false" });
+  const gate = (await GateKernel.load()).run(columns.signals, columns.frameIndex, gateThresholds, 16);
+  const labels = labelsOf(null, "public");
+  const markers = deriveMarkers(typedFrames({ ...columns, gate }, labels), { runId, streamId: "stream-0" });
+  assert.deepEqual(json.markers, markers);
 });
 
 Deno.test("markers of many passes are merged by their place, ties in the order of their passes", async () => {

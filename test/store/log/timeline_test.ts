@@ -167,6 +167,27 @@ Deno.test("one event is read by its number, and its payload as bytes", async () 
   }
 });
 
+Deno.test("one payload is read in pieces, and none of it where it is damaged or missing", async () => {
+  using bench = new Bench();
+  const text = `${"é€😀x".repeat(70_000)}`;
+  await using timeline = await bench.open();
+  timeline.commit(() => [created(), event("vlm", { text: "é" }), event("frames_decoded", { text })]);
+  timeline.commit(() => [event("vlm", { after: true })]);
+  const read = async (seq: number) => {
+    const pieces = [];
+    for await (const piece of timeline.readPieces(seq)) pieces.push(piece);
+    return pieces;
+  };
+  assert.deepEqual(await read(2), ['{"text":"é"}']);
+  const pieces = await read(3);
+  assert.ok(pieces.length > 2 && pieces.every((piece) => piece.length <= 256 * 1024));
+  assert.equal(pieces.join(""), JSON.stringify({ text }));
+  for (const seq of [0, -1, 5, NaN]) assert.deepEqual(await read(seq), [], String(seq));
+  bench.edit((bytes) => bytes.with(600_000, bytes[600_000]! ^ 1));
+  assert.deepEqual(await read(3), []);
+  assert.deepEqual(await read(4), ['{"after":true}']);
+});
+
 Deno.test("a payload of 120 MB is written and read back", async () => {
   using bench = new Bench();
   const json = new Uint8Array(120_000_000).fill(0x61);
