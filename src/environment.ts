@@ -77,6 +77,7 @@ export function findTools(
     ffprobe: required("SERVICE_FFPROBE_PATH", config.ffprobePath),
     mkfifo: required("mkfifo", "mkfifo"),
     prlimit: find("prlimit") ?? null,
+    nice: find("nice") ?? null,
   };
 
   function required(name: string, program: string | undefined): string {

@@ -62,12 +62,14 @@ async function compare(): Promise<void> {
     const flooding = new Deno.Command(Deno.execPath(), {
       args: ["run", "-A", "--quiet", import.meta.filename!, "--flood", service.url, "--film", film]
         .concat(["--without", values.without]),
-      stdout: "null",
+      stdout: "piped",
     }).spawn();
-    await pause(5_000);
+    const output = flooding.stdout.getReader();
+    await output.read(); // it says when every kind of flood has begun
     flooded.push(await measure(service.url, join(media, "clip.mp4")));
     flooding.kill("SIGKILL");
     await flooding.status;
+    await output.cancel();
     await pause(5_000);
   }
   console.log(`flood of ${kinds.join(", ")}; ${values.rounds} rounds of ${values.calls} calls, ms`);
@@ -192,5 +194,7 @@ async function flood(url: string, film: string): Promise<void> {
       }),
   };
   for (const kind of kinds) work[kind]();
+  await pause(5_000);
+  console.log("flooding");
   await new Promise(() => {});
 }

@@ -8,6 +8,8 @@ export interface Tools {
   readonly mkfifo: string;
   /** Limits a program's CPU time and memory; absent outside Linux. */
   readonly prlimit: string | null;
+  /** Lowers a program's priority; without it all have the same. */
+  readonly nice?: string | null;
 }
 
 /** Absolute paths of the programs from which the cage of decoders is built; null for one that is not installed. */

@@ -22,6 +22,14 @@ export interface Enclosure {
   readonly givesSignalsAsCodes: boolean;
 }
 
+/** A lower priority than that of the service. */
+export interface Priority {
+  /** The `nice` program. */
+  readonly nice: string;
+  /** From 1 to 19. */
+  readonly value: number;
+}
+
 export interface RunOptions {
   readonly world: World;
   /** Aborting kills the process; `run` then rejects with the signal's reason. */
@@ -36,6 +44,7 @@ export interface RunOptions {
   readonly limits?: ResourceLimits;
   /** It starts the program; absent for none. */
   readonly enclosure?: Enclosure;
+  readonly priority?: Priority;
 }
 
 export interface Outcome {
@@ -86,6 +95,7 @@ export interface StartOptions {
   readonly limits?: ResourceLimits;
   /** It starts the program; absent for none. */
   readonly enclosure?: Enclosure;
+  readonly priority?: Priority;
 }
 
 /** A process that is running. */
@@ -153,14 +163,15 @@ const ENDS_BY_CODE: Readonly<Record<number, Outcome["end"]>> = {
   ...Object.fromEntries([4, 6, 7, 8, 9, 11, 31].map((signal) => [128 + signal, "killed"])),
 };
 
-/** `prlimit` replaces itself by the program (exec), so the process id stays the same and a kill reaches the program. */
+/** `nice` and `prlimit` replace themselves by the program (exec), so the process id stays the same and a kill reaches it. */
 function limited(
   program: string,
   args: readonly string[],
-  { limits, enclosure, hasStdin, hasStdout }: StartOptions,
+  { limits, enclosure, priority, hasStdin, hasStdout }: StartOptions,
 ): Deno.Command {
   const words = limitWords(limits);
-  const [first, ...rest] = enclosure?.commandLine(words, args) ?? [...words, program, ...args];
+  const commandLine = enclosure?.commandLine(words, args) ?? [...words, program, ...args];
+  const [first, ...rest] = [...priorityWords(priority), ...commandLine];
   return new Deno.Command(first!, {
     args: rest,
     clearEnv: true,
@@ -169,6 +180,10 @@ function limited(
     stdout: hasStdout ? "piped" : "null",
     stderr: "piped",
   });
+}
+
+function priorityWords(priority: Priority | undefined): string[] {
+  return priority ? [priority.nice, "-n", String(priority.value)] : [];
 }
 
 function limitWords(limits: ResourceLimits | undefined): string[] {

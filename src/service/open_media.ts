@@ -2,6 +2,7 @@
 
 import type { Metrics } from "../base/metrics.ts";
 import type { Places } from "../base/program_paths.ts";
+import { RunningWork } from "../base/sharing/running_work.ts";
 import type { World } from "../base/world.ts";
 import { GateKernel } from "../media/kernels/gate_kernel.ts";
 import { Decoder } from "../media/recorded/decoder.ts";
@@ -29,8 +30,16 @@ export async function openMedia(
   { runner, tempDir, world, metrics, isShared }: MediaOptions,
 ): Promise<Media> {
   const maxConcurrent = workAtOnce(navigator.hardwareConcurrency, isShared);
-  const decoder = opening.use(await Decoder.open({ runner, tempDir, world, maxConcurrent, isShared }));
-  const extractor = opening.use(new Extractor({ runner, tempDir, world, maxConcurrent, isShared, metrics }));
+  const common = {
+    runner,
+    tempDir,
+    world,
+    maxConcurrent,
+    isShared,
+    ...(isShared && { work: new RunningWork() }),
+  };
+  const decoder = opening.use(await Decoder.open(common));
+  const extractor = opening.use(new Extractor({ ...common, metrics }));
   return { decoder, extractor, gate: await GateKernel.load() };
 }
 

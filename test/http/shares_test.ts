@@ -32,6 +32,14 @@ function upload(test: TestService, key: string) {
   });
 }
 
+/** In ascending order; 0 is the priority of the service. */
+function niceValues(processes: readonly { readonly pid: number }[]): number[] {
+  return processes.map(({ pid }) => {
+    const fields = Deno.readTextFileSync(`/proc/${pid}/stat`).split(") ").at(-1)!.split(" ");
+    return Number(fields[16]);
+  }).sort((a, b) => a - b);
+}
+
 Deno.test("uploads that never end take three quarters of the slots, and another principal uploads", async () => {
   await using test = await startService();
   const { host } = new URL(test.url);
@@ -95,6 +103,10 @@ Deno.test("long decodes of one principal leave a permit for another's short one"
     return status;
   });
   await until("the decoders run", () => decoders() >= navigator.hardwareConcurrency);
+  await until("what comes on top of the first has less priority", () => {
+    const nices = niceValues(childProcesses(join(test.dataDir, "..", "tmp")));
+    return nices.slice(1).every((nice) => nice >= 10);
+  });
   const body = { source_uri: join(CLIPS, "intel_bottle.mp4"), max_frames: 2 };
   const answer = await test.call("POST", `/v1/runs/${await newRun(test, KEY_B)}/ingest`, body, KEY_B);
   assert.equal(answer.status, 200, answer.text);

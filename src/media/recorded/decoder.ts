@@ -1,6 +1,7 @@
 /** Decodes recorded media into signals: ffmpeg writes scaled luma planes into a pipe, and a decode Worker reads them. */
 
 import { PermitQueue } from "../../base/sharing/permit_queue.ts";
+import type { RunningWork } from "../../base/sharing/running_work.ts";
 import type { World } from "../../base/world.ts";
 import {
   croppedFrame,
@@ -15,7 +16,7 @@ import type { MediaInput } from "../input.ts";
 import { mediaFault } from "../media_fault.ts";
 import { type MediaInfo, probeMedia } from "../probe.ts";
 import type { Outcome } from "../process.ts";
-import type { ToolRunner } from "../tools/runner.ts";
+import { niced, type ToolRunner } from "../tools/runner.ts";
 import { type DecodeSubject, subjectOf } from "./decode_args.ts";
 import {
   DECODE_ERROR_BYTES,
@@ -38,6 +39,8 @@ export interface DecoderOptions {
   readonly maxConcurrent: number;
   /** Whether the service has several principals; false unless given. */
   readonly isShared?: boolean;
+  /** Lowers the priority of work that a principal has on top of other work; all work is equal without it. */
+  readonly work?: RunningWork;
 }
 
 export interface ProbeOptions {
@@ -119,10 +122,11 @@ export class Decoder implements AsyncDisposable {
     { principalKey, deadlineMs }: ProbeOptions = {},
   ): Promise<MediaInfo> {
     return this.#track(signal, async (either) => {
-      const { runner, world } = this.#options;
+      const { runner, world, work } = this.#options;
       using _place = await this.#probes.acquire({ principalKey, signal: either });
+      using piece = work?.begin(principalKey);
       return await probeMedia(input, {
-        runner,
+        runner: niced(runner, piece?.nice ?? 0),
         world,
         signal: either,
         ...(deadlineMs !== undefined && { deadlineMs }),
@@ -140,7 +144,9 @@ export class Decoder implements AsyncDisposable {
         : fullFrame(video.width, video.height);
       const gate = isEndless(request) ? this.#streams : this.#decodes;
       using _place = await gate.acquire({ principalKey: request.principalKey, signal });
-      const { signals, hasMore } = await this.#decode({ ...request, coordinates }, signal);
+      using piece = this.#options.work?.begin(request.principalKey);
+      const runner = niced(this.#options.runner, piece?.nice ?? 0);
+      const { signals, hasMore } = await this.#decode(runner, { ...request, coordinates }, signal);
       return {
         signals,
         isTruncated: hasMore || (isEndless(request) && signals.count >= request.maxFrames),
@@ -169,18 +175,23 @@ export class Decoder implements AsyncDisposable {
         signal,
         within: { world: this.#options.world, timeoutMs: STREAM_WAIT_MS },
       });
+      const piece = this.#options.work?.begin(request.principalKey);
+      const release = () => {
+        piece?.[Symbol.dispose]();
+        place.release();
+      };
       try {
         const { runner, tempDir, world } = this.#options;
-        const host = { runner, tempDir, world, pool: this.#pool };
+        const host = { runner: niced(runner, piece?.nice ?? 0), tempDir, world, pool: this.#pool };
         const stream = await FrameStream.open(host, { ...request, signal }, coordinates);
         this.#running.add(stream.closed);
         stream.closed.then(() => {
           this.#running.delete(stream.closed);
-          place.release();
+          release();
         });
         return stream;
       } catch (error) {
-        place.release();
+        release();
         throw error;
       }
     });
@@ -197,8 +208,12 @@ export class Decoder implements AsyncDisposable {
     this.#pool[Symbol.dispose]();
   }
 
-  async #decode(subject: DecodeSubject & DecodeScope, signal: AbortSignal): Promise<ReadRows> {
-    const { runner, tempDir, world } = this.#options;
+  async #decode(
+    runner: ToolRunner,
+    subject: DecodeSubject & DecodeScope,
+    signal: AbortSignal,
+  ): Promise<ReadRows> {
+    const { tempDir, world } = this.#options;
     const worker = await this.#pool.take();
     try {
       await using fifo = await Fifo.make({ runner, directory: tempDir, world, signal });

@@ -3,7 +3,7 @@
 import type { Tools } from "../../base/program_paths.ts";
 import { timer } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
-import { type Outcome, run, start } from "../process.ts";
+import { type Outcome, type Priority, run, start } from "../process.ts";
 import { type BrokerAnswer, type BrokerOrder, orderIn } from "./broker_messages.ts";
 import { type Cage, enclosureOf } from "./cage.ts";
 import type { RunJob, StreamJob, ToolJob } from "./job.ts";
@@ -102,6 +102,10 @@ interface ConnectionOptions extends BrokerOptions {
   readonly onClosed: () => void;
 }
 
+function priorityOf(value: number, { nice }: Tools): { readonly priority?: Priority } {
+  return nice && value > 0 ? { priority: { nice, value } } : {};
+}
+
 type Kill = (why: Outcome["end"]) => void;
 
 /** One Worker and what runs for it. */
@@ -197,8 +201,9 @@ class Connection {
     signal: AbortSignal,
     why: () => Outcome["end"],
   ): Promise<void> {
-    const { side, places, world } = this.#options;
+    const { side, places, tools, world } = this.#options;
     const { id, maxStderrBytes } = order;
+    const priority = priorityOf(order.nice, tools);
     if (side === "live" && !isLiveJob(order.job)) {
       throw new JobRefused(`no ${order.job.kind} for this Worker`);
     }
@@ -208,7 +213,7 @@ class Connection {
       if (job.kind === "encode_clip" || job.kind === "copy_clip") await makeFile(job.file);
       const { program, args, launch } = this.#invocationOf(job);
       const { deadlineMs, maxStdoutBytes, input } = order;
-      const bounds = { world, signal, deadlineMs, maxStdoutBytes, maxStderrBytes };
+      const bounds = { world, signal, deadlineMs, maxStdoutBytes, maxStderrBytes, ...priority };
       const outcome = await run(program, args, { ...bounds, ...launch, ...(input !== null && { input }) });
       return this.#answer({ type: "done", id, outcome });
     }
@@ -216,7 +221,7 @@ class Connection {
     const ends = await this.#socketsOf(order);
     const { program, args, launch } = this.#invocationOf(job, ends);
     const tool = start(program, args, {
-      ...{ ...launch, signal, maxStderrBytes, hasStdin: false, hasStdout: false },
+      ...{ ...launch, signal, maxStderrBytes, hasStdin: false, hasStdout: false, ...priority },
       ...(order.wantsStderr && { onStderr: (part) => this.#answer({ type: "stderr", id, part }) }),
     });
     using _life = timer(world, LIFE_MAX_MS, () => tool.kill("out_of_time"));

@@ -40,7 +40,7 @@ export class BrokerClient implements ToolRunner, Disposable {
 
   async run(job: RunJob, { signal, deadlineMs, input, ...bounds }: JobOptions): Promise<Outcome> {
     signal.throwIfAborted();
-    const { maxStdoutBytes, maxStderrBytes } = bounds;
+    const { maxStdoutBytes, maxStderrBytes, nice = 0 } = bounds;
     const id = this.#number();
     const outcome = this.#outcome(id);
     const order = {
@@ -49,6 +49,7 @@ export class BrokerClient implements ToolRunner, Disposable {
       deadlineMs,
       maxStdoutBytes,
       maxStderrBytes,
+      nice,
       input: input ?? null,
     };
     this.#send(id, order);
@@ -62,7 +63,7 @@ export class BrokerClient implements ToolRunner, Disposable {
     }
   }
 
-  start(job: StreamJob, { signal, maxStderrBytes, onStderr }: StreamOptions): RunningTool {
+  start(job: StreamJob, { signal, maxStderrBytes, onStderr, nice = 0 }: StreamOptions): RunningTool {
     signal.throwIfAborted();
     const { hasInput, hasOutput } = endsOf(job);
     const input = hasInput ? this.#listen() : null;
@@ -70,7 +71,7 @@ export class BrokerClient implements ToolRunner, Disposable {
     const id = this.#number();
     const outcome = this.#outcome(id, onStderr);
     this.#send(id, {
-      ...{ type: "start", job, maxStderrBytes, wantsStderr: onStderr !== undefined },
+      ...{ type: "start", job, maxStderrBytes, nice, wantsStderr: onStderr !== undefined },
       ...{ input: input?.path ?? null, output: output?.path ?? null },
     });
     const kill: RunningTool["kill"] = (why) => this.#send(id, { type: "kill", why });

@@ -7,6 +7,7 @@ import { runJob, streamJob } from "./job.ts";
 const id = z.int().min(1).max(Number.MAX_SAFE_INTEGER);
 /** More than the longest WAV; everything longer comes through a pipe, a socket or a file. */
 const maxStdoutBytes = z.int().min(0).max(8 << 20);
+const nice = z.int().min(0).max(19).default(0);
 const maxStderrBytes = z.int().min(0).max(64 << 10);
 /** More than the longest window of Opus. */
 const INPUT_BYTES_MAX = 4 << 20;
@@ -23,6 +24,7 @@ const brokerOrder = z.discriminatedUnion("type", [
     deadlineMs: z.int().min(1).max(DEADLINE_MAX_MS),
     maxStdoutBytes,
     maxStderrBytes,
+    nice,
     input: z.instanceof(Uint8Array).refine(({ length }) => length <= INPUT_BYTES_MAX).nullable(),
   }),
   /** Answered by `stderr`, any number of times, and `done`. Its output and input are sockets on which the Worker listens. */
@@ -31,6 +33,7 @@ const brokerOrder = z.discriminatedUnion("type", [
     id,
     job: streamJob,
     maxStderrBytes,
+    nice,
     input: z.string().max(4096).nullable(),
     output: z.string().max(4096).nullable(),
     wantsStderr: z.boolean(),

@@ -15,6 +15,8 @@ export interface JobOptions {
   readonly maxStderrBytes: number;
   /** The bytes of its input; absent is none. */
   readonly input?: Uint8Array<ArrayBuffer>;
+  /** From 0, the default, to 19: how much the program leaves the processors to others. */
+  readonly nice?: number;
 }
 
 export interface StreamOptions {
@@ -23,6 +25,8 @@ export interface StreamOptions {
   readonly maxStderrBytes: number;
   /** Called with each part of the error output, as far as it is kept, as soon as it comes. */
   readonly onStderr?: (part: Uint8Array) => void;
+  /** As in {@link JobOptions}. */
+  readonly nice?: number;
 }
 
 /** In the service the client of the broker; in tests of the media code a runner in the same isolate. */
@@ -34,4 +38,13 @@ export interface ToolRunner {
    * output to its end or cancels it, and closes the input. Throws, or ends at once, when the program cannot be started.
    */
   start(job: StreamJob, options: StreamOptions): RunningTool;
+}
+
+/** A runner whose programs have a lower priority. */
+export function niced(runner: ToolRunner, nice: number): ToolRunner {
+  if (nice === 0) return runner;
+  return {
+    run: (job, options) => runner.run(job, { ...options, nice }),
+    start: (job, options) => runner.start(job, { ...options, nice }),
+  };
 }

@@ -2,6 +2,7 @@
 
 import { join } from "node:path";
 import { PermitQueue } from "../../base/sharing/permit_queue.ts";
+import type { RunningWork } from "../../base/sharing/running_work.ts";
 import type { Metrics } from "../../base/metrics.ts";
 import { Refusal } from "../../base/refusal.ts";
 import type { World } from "../../base/world.ts";
@@ -14,7 +15,7 @@ import { reasonIn } from "../media_fault.ts";
 import type { MediaInfo } from "../probe.ts";
 import type { Outcome } from "../process.ts";
 import type { JobOf } from "../tools/job.ts";
-import type { JobOptions, ToolRunner } from "../tools/runner.ts";
+import { type JobOptions, niced, type ToolRunner } from "../tools/runner.ts";
 import {
   copyRange,
   isCopyable,
@@ -35,6 +36,8 @@ export interface ExtractorOptions {
   readonly maxConcurrent: number;
   /** Whether the service has several principals; false unless given. */
   readonly isShared?: boolean;
+  /** Lowers the priority of work that a principal has on top of other work; all work is equal without it. */
+  readonly work?: RunningWork;
   readonly metrics?: Metrics;
   /** For tests; default LIMITS.localAudio.clipBytesMax. */
   readonly clipBytesMax?: number;
@@ -183,13 +186,15 @@ export class Extractor implements AsyncDisposable {
   /** Runs `work` with a permit, so that closing stops it and waits for it. */
   async #admitted<R extends WindowRequest, T extends object>(
     request: R,
-    work: (request: R) => Promise<T>,
+    work: (request: Admitted<R>) => Promise<T>,
   ): Promise<T & { extractionMs: number }> {
     const signal = AbortSignal.any([request.signal, this.#closing.signal]);
     const running = (async () => {
       using _place = await this.#place(request.principalKey, signal);
+      using piece = this.#options.work?.begin(request.principalKey);
+      const runner = niced(this.#options.runner, piece?.nice ?? 0);
       const startedMs = this.#options.world.monotonicMs();
-      const done = await work({ ...request, signal });
+      const done = await work({ ...request, signal, runner });
       return { ...done, extractionMs: this.#options.world.monotonicMs() - startedMs };
     })();
     this.#running.add(running);
@@ -209,7 +214,7 @@ export class Extractor implements AsyncDisposable {
     }
   }
 
-  async #clip(request: ClipRequest): Promise<Omit<Clip, "extractionMs">> {
+  async #clip(request: Admitted<ClipRequest>): Promise<Omit<Clip, "extractionMs">> {
     const { info, withAudio, durationMs } = request;
     const { maximum } = LIMITS.mediaWindow.lengthMs;
     if (durationMs > maximum) {
@@ -232,7 +237,7 @@ export class Extractor implements AsyncDisposable {
     };
   }
 
-  async #wav(request: WindowRequest): Promise<Omit<WavWindow, "extractionMs">> {
+  async #wav(request: Admitted<WindowRequest>): Promise<Omit<WavWindow, "extractionMs">> {
     const { input, info } = request;
     if (info.audioStreams === 0) throw new ExtractionFailed("no_audio", "it has no audio stream");
     const window = await this.#window(request);
@@ -241,7 +246,7 @@ export class Extractor implements AsyncDisposable {
     if (bytes > LIMITS.localAudio.wavBytesMax) throw tooLarge("the WAV", LIMITS.localAudio.wavBytesMax);
     const seek = seekPlan(window, input, info);
     const deadlineMs = deadlineOf(window, seek);
-    const outcome = await this.#options.runner.run(
+    const outcome = await request.runner.run(
       { kind: "wav", input, info, durationMs: window.durationMs, seek, deadlineMs },
       this.#jobOptions(deadlineMs, request.signal, samples * SAMPLE_BYTES),
     );
@@ -255,7 +260,7 @@ export class Extractor implements AsyncDisposable {
   }
 
   /** The window, cut off at the end of the source. */
-  async #window(request: WindowRequest): Promise<SourceWindow> {
+  async #window(request: Admitted<WindowRequest>): Promise<SourceWindow> {
     const { input, info, startMs, durationMs } = request;
     if (input.path === null && info.durationMs === null) {
       throw new ExtractionFailed("not_seekable", "it has no end and no past");
@@ -273,12 +278,12 @@ export class Extractor implements AsyncDisposable {
   }
 
   /** 0 for a source without video, because its times count from its start. */
-  async #firstFrameMs({ input, info, signal }: WindowRequest): Promise<number> {
+  async #firstFrameMs({ input, info, signal, runner }: Admitted<WindowRequest>): Promise<number> {
     if (!info.video) return 0;
     const known = this.#firstFrames.get(info);
     if (known !== undefined) return known;
     const options = this.#jobOptions(DEADLINE_START_MS, signal);
-    const found = await firstFrameMs(input, info.video, options, this.#options.runner);
+    const found = await firstFrameMs(input, info.video, options, runner);
     if (typeof found !== "number") {
       refuseFailure(found);
       throw new ExtractionFailed("ffmpeg_failed", "no frame of it can be decoded");
@@ -287,12 +292,12 @@ export class Extractor implements AsyncDisposable {
     return found;
   }
 
-  async #encoded(request: ClipRequest, window: SourceWindow): Promise<Uint8Array<ArrayBuffer>> {
+  async #encoded(request: Admitted<ClipRequest>, window: SourceWindow): Promise<Uint8Array<ArrayBuffer>> {
     const { input, info, coordinates, withAudio } = request;
     const seek = seekPlan(window, input, info);
     const { durationMs } = window;
     const deadlineMs = deadlineOf(window, seek);
-    const { bytes } = await this.#written(request.signal, (file) => ({
+    const { bytes } = await this.#written(request, (file) => ({
       ...{ kind: "encode_clip", input, info, coordinates, withAudio, seek, durationMs, deadlineMs },
       ...{ file, clipBytesMax: this.#clipBytesMax },
     }));
@@ -303,8 +308,11 @@ export class Extractor implements AsyncDisposable {
    * The packets of the window without encoding, or null. They are listed while they are copied, and the copy is used only if
    * they are the expected ones; otherwise the caller encodes.
    */
-  async #copied(request: ClipRequest, window: SourceWindow): Promise<Uint8Array<ArrayBuffer> | null> {
-    const { input, info, coordinates, signal } = request;
+  async #copied(
+    request: Admitted<ClipRequest>,
+    window: SourceWindow,
+  ): Promise<Uint8Array<ArrayBuffer> | null> {
+    const { input, info, coordinates } = request;
     if (!isCopyable(input, info, coordinates)) return null;
     const range = copyRange(window, await this.#packetList(request, window));
     if (range === null) return null;
@@ -312,7 +320,7 @@ export class Extractor implements AsyncDisposable {
     const deadlineMs = deadlineOf(window, { seekMs, beginMs: seekMs });
     try {
       const { bytes, stdout } = await this.#written(
-        signal,
+        request,
         (file) => ({
           ...{ kind: "copy_clip", input, info, range: { seekMs, packets }, deadlineMs, file },
           clipBytesMax: this.#clipBytesMax,
@@ -328,12 +336,15 @@ export class Extractor implements AsyncDisposable {
   }
 
   /** A list that fails is an empty one, so that its windows are encoded and it is not tried again for each. */
-  async #packetList({ input, info, signal }: ClipRequest, window: SourceWindow): Promise<PacketList> {
+  async #packetList(
+    { input, info, signal, runner }: Admitted<ClipRequest>,
+    window: SourceWindow,
+  ): Promise<PacketList> {
     const known = this.#packetLists.get(info);
     if (known && isListed(window, known)) return known;
     const part = partFor(window, info);
     const deadlineMs = DEADLINE_START_MS;
-    const outcome = await this.#options.runner.run(
+    const outcome = await runner.run(
       { kind: "list_packets", input, streamIndex: info.video!.streamIndex, part, deadlineMs },
       this.#jobOptions(deadlineMs, signal, PACKET_LIST_BYTES),
     );
@@ -345,11 +356,11 @@ export class Extractor implements AsyncDisposable {
 
   /** Runs a job that writes into a file of its own; the bytes of the file and of stdout. */
   async #written(
-    signal: AbortSignal,
+    { signal, runner }: Admitted<ClipRequest>,
     jobOf: (file: string) => JobOf<"encode_clip" | "copy_clip">,
     maxStdoutBytes = 0,
   ): Promise<{ bytes: Uint8Array<ArrayBuffer>; stdout: Uint8Array }> {
-    const { world, tempDir, runner } = this.#options;
+    const { world, tempDir } = this.#options;
     await using file = new TempFile(join(tempDir, `clip-${world.randomBytes(12).toHex()}.mp4`));
     const job = jobOf(file.path);
     const outcome = await runner.run(job, this.#jobOptions(job.deadlineMs, signal, maxStdoutBytes));
@@ -370,6 +381,9 @@ export class Extractor implements AsyncDisposable {
     return { world, signal, deadlineMs, maxStdoutBytes, maxStderrBytes: ERROR_BYTES };
   }
 }
+
+/** A request that has its permit, and the runner with its priority. */
+type Admitted<R extends WindowRequest> = R & { readonly runner: ToolRunner };
 
 function deadlineOf(window: SourceWindow, seek: SeekPlan): number {
   const readMs = seek.beginMs - seek.seekMs + window.durationMs;
