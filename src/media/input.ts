@@ -44,7 +44,7 @@ export function inputOptions({ kind }: MediaInput): string[] {
     case "hls":
       return [
         ...["-protocol_whitelist", "hls,http,tcp", "-max_redirects", "0"],
-        ...["-f", "hls", "-format_whitelist", `hls,webvtt,${CONTAINER_FORMATS}`],
+        ...["-f", "hls", "-format_whitelist", HLS_FORMATS],
         ...["-rw_timeout", String(READ_TIMEOUT_US)],
       ];
     case "rtsp":
@@ -76,3 +76,6 @@ export const CONTAINER_FORMATS = [
   "h264,hevc,m4v,av1,obu,h263,mjpeg,nut,mxf,dv,rm,y4m,yuv4mpegpipe,apng",
   "wav,mp3,aac,flac,w64,aiff,caf,amr,ac3,eac3,wtv,swf,roq,vc1,3gp",
 ].join(",");
+
+/** What the relay of an HLS source lets through: see model/sources/hls_part.ts. */
+const HLS_FORMATS = "hls,webvtt,mpegts,mov,mp4,aac,mp3,ac3,eac3";

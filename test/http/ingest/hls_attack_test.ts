@@ -60,11 +60,15 @@ Deno.test("whatever an HLS server sends, ffmpeg connects to nothing but the rela
   const film = Deno.readFileSync(make(join(folder.path, "film.ts"), "-i", clip, "-c:v", "mpeg2video"));
   await using forbidden = serve(() => new Response(film), { isPlain: true });
   const secret = `http://127.0.0.1:${forbidden.port}/secret.ts`;
+  const gif = Deno.readFileSync(make(join(folder.path, "film.gif"), "-i", clip));
+  gif[188] = 0x47; // in its colours; the second packet of MPEG-TS would begin so
   const nested = list(secret);
   const tag = "ID3\x03\0\0\0\0\0\x04abcd";
   await using server = serveHostile({
     "/film.ts": [film],
     "/film.m3u8": [list("film.ts")],
+    "/gif.m3u8": [list("gif.ts")],
+    "/gif.ts": [gif],
     "/tagged.m3u8": [list("tagged.ts")],
     "/tagged.ts": [`${tag}${nested}`],
     "/halves.m3u8": [list("half.ts", "other.ts")],
@@ -98,6 +102,7 @@ Deno.test("whatever an HLS server sends, ffmpeg connects to nothing but the rela
   });
   await using test = await startService(SETTINGS, { outbound: OUTBOUND });
   const refusals = {
+    gif: /not a media file/,
     tagged: /neither media nor a playlist/,
     halves: /neither media nor a playlist/,
     start: /neither media nor a playlist/,
