@@ -210,7 +210,7 @@ class Connection {
     using _place = this.#options.admit();
     if (order.type === "run") {
       const job = await checkedJob(order.job, places);
-      if (job.kind === "encode_clip" || job.kind === "copy_clip") await makeFile(job.file);
+      if (job.kind === "encode_clip" || job.kind === "copy_clip") makeFile(job.file);
       const { program, args, launch } = this.#invocationOf(job);
       const { deadlineMs, maxStdoutBytes, input } = order;
       const bounds = { world, signal, deadlineMs, maxStdoutBytes, maxStderrBytes, ...priority };
@@ -218,7 +218,7 @@ class Connection {
       return this.#answer({ type: "done", id, outcome });
     }
     const job = await checkedJob(order.job, places);
-    const ends = await this.#socketsOf(order);
+    const ends = this.#socketsOf(order);
     const { program, args, launch } = this.#invocationOf(job, ends);
     const tool = start(program, args, {
       ...{ ...launch, signal, maxStderrBytes, hasStdin: false, hasStdout: false, ...priority },
@@ -236,12 +236,12 @@ class Connection {
     return { program, args, launch: { limits, enclosure: enclosureOf(cage, program, touches) } };
   }
 
-  async #socketsOf({ job, input, output }: Extract<BrokerOrder, { type: "start" }>): Promise<Ends> {
+  #socketsOf({ job, input, output }: Extract<BrokerOrder, { type: "start" }>): Ends {
     const { hasInput, hasOutput } = endsOf(job);
     if (hasInput !== (input !== null) || hasOutput !== (output !== null)) {
       throw new JobRefused(`a ${job.kind} has other sockets`);
     }
-    for (const path of [input, output]) if (path !== null) await checkSocket(path, this.#options.places);
+    for (const path of [input, output]) if (path !== null) checkSocket(path, this.#options.places);
     return socketEnds(input, output);
   }
 
@@ -277,8 +277,8 @@ function isLiveJob(job: ToolJob): boolean {
 }
 
 /** Makes an empty file for a program to write into, at a path where nothing is. */
-async function makeFile(path: string): Promise<void> {
-  const file = await Deno.open(path, { write: true, createNew: true, mode: 0o600 });
+function makeFile(path: string): void {
+  const file = Deno.openSync(path, { write: true, createNew: true, mode: 0o600 });
   file.close();
 }
 
