@@ -20,6 +20,11 @@ export interface Enclosure {
   commandLine(limits: readonly string[], args: readonly string[]): readonly string[];
   /** Its outermost process gives the signal that ended the program as an exit code, like a shell: 128 and its number. */
   readonly givesSignalsAsCodes: boolean;
+  /**
+   * It has processes of its own around the program. They and the program form a process group, which is killed as a whole: while
+   * the enclosure is being built, the end of the outermost process does not yet end the others.
+   */
+  readonly hasProcesses: boolean;
 }
 
 /** A lower priority than that of the service. */
@@ -119,9 +124,10 @@ export function start(program: string, args: readonly string[], options: StartOp
   signal.throwIfAborted();
   const child = limited(program, args, options).spawn();
   let end: Outcome["end"] = "exited";
+  let isReaped = false;
   const kill = (why: Outcome["end"]) => {
     if (end === "exited") end = why;
-    killNow(child);
+    if (!isReaped) killNow(child.pid, options.enclosure?.hasProcesses ?? false);
   };
   const onAbort = () => kill("killed");
   signal.addEventListener("abort", onAbort, { once: true });
@@ -129,6 +135,7 @@ export function start(program: string, args: readonly string[], options: StartOp
     const onOverflow = () => {/* the first lines name the cause, so the rest is dropped */};
     const errorOutput = head(child.stderr, maxStderrBytes, onOverflow, options.onStderr);
     const status = await child.status;
+    isReaped = true;
     signal.removeEventListener("abort", onAbort);
     const stderr = new TextDecoder().decode(await errorOutput.catch(() => new Uint8Array()));
     if (end === "exited" && status.signal !== null) {
@@ -174,6 +181,8 @@ function limited(
   const [first, ...rest] = [...priorityWords(priority), ...commandLine];
   return new Deno.Command(first!, {
     args: rest,
+    // Makes it the leader of a process group, and takes the terminal from it.
+    detached: enclosure?.hasProcesses ?? false,
     clearEnv: true,
     env: { LC_ALL: "C" },
     stdin: hasStdin ? "piped" : "null",
@@ -199,9 +208,9 @@ function limitWords(limits: ResourceLimits | undefined): string[] {
   ];
 }
 
-function killNow(child: Deno.ChildProcess): void {
+function killNow(pid: number, withGroup: boolean): void {
   try {
-    child.kill("SIGKILL");
+    Deno.kill(withGroup ? -pid : pid, "SIGKILL");
   } catch {
     // It has ended by itself.
   }

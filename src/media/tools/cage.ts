@@ -38,26 +38,26 @@ export function enclosureOf(cage: Cage, program: string, touches: Touches): Encl
 
 function cagedBy(cage: Cage, program: string, opened: OpenedInside): Enclosure {
   // ffmpeg's exit code may be the number of an error of the network, which are those of signals too.
-  const isOutside = { givesSignalsAsCodes: !opened.usesLoopback };
+  const isAround = { givesSignalsAsCodes: !opened.usesLoopback, hasProcesses: true };
   switch (cage.level) {
     case "bubblewrap": {
       const words = bubblewrapWords(cage, program, opened);
-      return { ...isOutside, commandLine: (limits, args) => [...limits, ...words, ...args] };
+      return { ...isAround, commandLine: (limits, args) => [...limits, ...words, ...args] };
     }
     case "unshare":
       return {
-        ...isOutside,
+        ...isAround,
         commandLine: (limits, args) => [...unshareWords(cage, { program, opened, limits }), ...args],
       };
     case "limits":
-      return {
-        commandLine: (limits, args) => [...limits, ...cage.setpriv, program, ...args],
-        givesSignalsAsCodes: false,
-      };
+      return { ...REPLACES, commandLine: (limits, args) => [...limits, ...cage.setpriv, program, ...args] };
     case "off":
-      return { commandLine: (limits, args) => [...limits, program, ...args], givesSignalsAsCodes: false };
+      return { ...REPLACES, commandLine: (limits, args) => [...limits, program, ...args] };
   }
 }
+
+/** prlimit and setpriv replace themselves by the program. */
+const REPLACES = { givesSignalsAsCodes: false, hasProcesses: false } as const;
 
 /** Its number inside; outside it stays the user of the service. */
 const NOBODY = "65534";
@@ -67,7 +67,7 @@ const WITH_FILTER = 'exec "$@" 3< "$0"';
 
 /**
  * No /proc, no /tmp, no shell: its root has its libraries, its own file, and what it opens. bubblewrap sets no_new_privs
- * itself and ends, with everything inside, when it is killed or the service ends.
+ * itself and ends, with everything inside, when the service ends. Its session is the one that the outermost process gets.
  */
 function bubblewrapWords(
   { sh, bwrap, filters, system }: Extract<Cage, { level: "bubblewrap" }>,
@@ -80,7 +80,7 @@ function bubblewrapWords(
     ...[bwrap, "--unshare-user", "--uid", NOBODY, "--gid", NOBODY, "--cap-drop", "ALL"],
     ...["--unshare-ipc", "--unshare-pid", "--unshare-uts", "--hostname", "decoder", "--unshare-cgroup-try"],
     ...(usesLoopback ? [] : ["--unshare-net"]),
-    ...["--die-with-parent", "--new-session", "--seccomp", "3"],
+    ...["--die-with-parent", "--seccomp", "3"],
     ...system.folders.flatMap(({ from, at }) => ["--ro-bind", from, at]),
     ...[...system.files, real, ...reads].flatMap((path) => ["--ro-bind", path, path]),
     ...writes.flatMap((path) => ["--bind", path, path]),

@@ -265,6 +265,26 @@ for (const level of ["bubblewrap", "unshare", "limits"] as const) {
   });
 
   Deno.test({
+    ...needing(need, `${level}: a kill while the cage is being built leaves nothing`),
+    ignore: !need.isMet() || PERL === "",
+    async fn() {
+      const cage = await cageOf(level, tools());
+      for (let round = 0; round < 30; round++) {
+        const tool = start(PERL, ["-e", ENDLESS, `early ${level}`], {
+          ...{ signal: NEVER, hasStdout: true, maxStderrBytes: 1000 },
+          enclosure: enclosureOf(cage, PERL, NOTHING),
+        });
+        // From the first process to the last, and some time in between.
+        for (let look = 0; look < round % 10; look++) childProcesses(`early ${level}`);
+        tool.kill("killed");
+        await tool.stdout!.cancel();
+        await tool.ended;
+        await until("they are gone", () => !hasRunning(`early ${level}`));
+      }
+    },
+  });
+
+  Deno.test({
     ...needing(need, `${level}: a kill of the service ends everything inside`),
     ignore: !need.isMet() || PERL === "",
     async fn() {
@@ -324,6 +344,18 @@ for (const level of ["bubblewrap", "unshare", "limits"] as const) {
       equal(await end(`open F, ">", $ARGV[0]; syswrite F, "x" x 600 for 1 .. 3`, "e"), "out_of_space 153");
       equal(Deno.statSync(join(folder.path, "e")).size, 1000);
     },
+  });
+}
+
+/** Also processes that have lost their parents. */
+function hasRunning(text: string): boolean {
+  return [...Deno.readDirSync("/proc")].some(({ name }) => {
+    if (!/^\d+$/.test(name) || !isRunning(Number(name))) return false;
+    try {
+      return Deno.readTextFileSync(`/proc/${name}/cmdline`).includes(text);
+    } catch {
+      return false;
+    }
   });
 }
 
