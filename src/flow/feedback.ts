@@ -5,13 +5,19 @@ import type { FeedbackBody } from "../model/api/feedback.ts";
 import { event } from "../model/events/event_table.ts";
 import { FieldRules } from "../model/field_rules.ts";
 import { LIMITS } from "../model/limits.ts";
+import type { StoredEvent } from "../store/log/event_reader.ts";
 import type { Timeline } from "../store/log/timeline.ts";
 import type { Caller } from "./caller.ts";
 import { ownedRun } from "./runs/ownership.ts";
 
 const KIND = "operator_feedback_submitted";
-/** Feedback events in one batch of the list. */
+/** Events in one batch of the list. */
 const BATCH_EVENTS = 128;
+/**
+ * Characters of payloads in one batch, a last one added: what a client that does not read its answer keeps in memory. Of
+ * the longest text, each control character written as six, a batch has one.
+ */
+const BATCH_CHARACTERS = 64 << 10;
 
 /** One item of the list. */
 export interface FeedbackItem {
@@ -65,9 +71,19 @@ export class Feedback {
   *list(caller: Caller): Iterable<readonly FeedbackItem[]> {
     this.#seqs ??= this.#read();
     const seqs = this.#seqs.get(caller.principalKey)?.slice() ?? [];
-    for (let start = 0; start < seqs.length; start += BATCH_EVENTS) {
-      yield seqs.slice(start, start + BATCH_EVENTS).flatMap((seq) => this.#itemOrNone(seq));
+    let batch: FeedbackItem[] = [];
+    let characters = 0;
+    for (const seq of seqs) {
+      const stored = this.#timeline.readOne(seq);
+      if (!stored || this.#timeline.view.run(stored.runId)?.deleted !== false) continue;
+      batch.push(item(stored));
+      characters += stored.payload.length;
+      if (batch.length < BATCH_EVENTS && characters < BATCH_CHARACTERS) continue;
+      yield batch;
+      batch = [];
+      characters = 0;
     }
+    if (batch.length > 0) yield batch;
   }
 
   /** Uses the timeline's index of kinds, so that only feedback is read from the disk. */
@@ -81,22 +97,20 @@ export class Feedback {
     }
     return seqs;
   }
+}
 
-  #itemOrNone(seq: number): FeedbackItem[] {
-    const stored = this.#timeline.readOne(seq);
-    if (!stored || this.#timeline.view.run(stored.runId)?.deleted !== false) return [];
-    const { session_id, rating, category, feedback } = JSON.parse(stored.payload);
-    return [{
-      id: seq,
-      run_id: stored.runId,
-      session_id,
-      rating,
-      category,
-      feedback,
-      timestamp_micros: stored.ptsMs * 1000,
-      storage: "local_wal",
-    }];
-  }
+function item({ seq, runId, payload, ptsMs }: StoredEvent): FeedbackItem {
+  const { session_id, rating, category, feedback } = JSON.parse(payload);
+  return {
+    id: seq,
+    run_id: runId,
+    session_id,
+    rating,
+    category,
+    feedback,
+    timestamp_micros: ptsMs * 1000,
+    storage: "local_wal",
+  };
 }
 
 function addSeq(seqs: Map<string, number[]>, principalKey: string, seq: number): void {

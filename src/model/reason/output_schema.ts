@@ -88,6 +88,7 @@ function withCompiler(Compiler: typeof Ajv | typeof Ajv2020, schema: Record<stri
   const steps = new Steps();
   let check: ValidateFunction;
   try {
+    checkForm(Compiler, schema);
     const compiler = new Compiler(optionsOf(new Patterns()));
     countReferences(compiler, steps);
     check = compiler.compile(schema);
@@ -95,6 +96,7 @@ function withCompiler(Compiler: typeof Ajv | typeof Ajv2020, schema: Record<stri
     steps.restart();
     check(null);
   } catch (error) {
+    if (error instanceof TooComplex) throw error;
     if (error instanceof TooManySteps || error instanceof RangeError) {
       throw new TooComplex(`must be a JSON Schema that is less complex: ${error.message}`);
     }
@@ -117,10 +119,29 @@ function withCompiler(Compiler: typeof Ajv | typeof Ajv2020, schema: Record<stri
   };
 }
 
+/**
+ * Throws where the schema does not have the form that its draft demands. The schema of schemas is compiled once for all,
+ * as that takes longer than to compile most schemas; it keeps nothing of what it checks.
+ */
+function checkForm(Compiler: typeof Ajv | typeof Ajv2020, schema: Record<string, unknown>): void {
+  let drafts = schemasOfSchemas.get(Compiler);
+  if (!drafts) {
+    schemasOfSchemas.set(
+      Compiler,
+      drafts = new Compiler({ strict: false, logger: false, validateFormats: false }),
+    );
+  }
+  void drafts.validateSchema(schema, true);
+}
+
+const schemasOfSchemas = new Map<typeof Ajv | typeof Ajv2020, Ajv | Ajv2020>();
+
 function optionsOf(patterns: Patterns): Options {
   return {
     strict: false,
     logger: false,
+    meta: false,
+    validateSchema: false,
     validateFormats: false,
     inlineRefs: false,
     ownProperties: true,
@@ -178,7 +199,9 @@ class Patterns {
     if (/\\k</.test(source)) throw new Error(`pattern ${shortened(source)} has a reference to a group`);
     const pattern = RE2JS.compile(RE2JS.translateRegExp(source));
     this.#programs += pattern.programSize();
-    if (this.#programs > PATTERN_PROGRAM_MAX) throw new Error("its patterns are too large");
+    if (this.#programs > PATTERN_PROGRAM_MAX) {
+      throw new TooComplex("must be a JSON Schema: its patterns are too large");
+    }
     return Object.assign({ test: (text: string) => pattern.matcher(text).find() }, {
       toString: () => source,
     });

@@ -13,8 +13,8 @@ export class RtspRefused extends Error {
  * payload of interleaved frames and the bodies of replies, whose lengths are counted here:
  *
  * ```
- *   $ channel length payload                →  the same bytes
- *   RTSP/1.0 200 OK + headers + body        →  RTSP/1.0 200 OK, the headers of the list, the body
+ *   $ channel length payload                →  the same bytes; nothing of a payload below 8 bytes
+ *   RTSP/1.0 200 OK + headers + body        →  RTSP/1.0 200 OK, the headers of the list, the body; one for each request
  *   everything else                         →  RtspRefused
  * ```
  *
@@ -27,6 +27,13 @@ export class RtspReplies {
   #held = new Uint8Array();
   /** How many of them were searched for the end of the reply, so that each byte is looked at once. */
   #searched = 0;
+  /** Requests that are not answered. */
+  #open = 0;
+
+  /** ffmpeg has sent this many more requests: a reply that answers none is refused, so that nobody has to read a flood of them. */
+  requested(count: number): void {
+    this.#open += count;
+  }
 
   /** What ffmpeg may read of the next bytes. */
   take(received: Uint8Array): Uint8Array[] {
@@ -46,7 +53,16 @@ export class RtspReplies {
       }
       if (bytes[at] === DOLLAR) {
         if (bytes.length - at < FRAME_HEADER_BYTES) break;
-        this.#passing = FRAME_HEADER_BYTES + bytes[at + 2]! * 256 + bytes[at + 3]!;
+        const payloadBytes = bytes[at + 2]! * 256 + bytes[at + 3]!;
+        if (payloadBytes >= PAYLOAD_BYTES_MIN) {
+          this.#passing = FRAME_HEADER_BYTES + payloadBytes;
+          continue;
+        }
+        const frameEnd = at + FRAME_HEADER_BYTES + payloadBytes;
+        if (frameEnd > bytes.length) break;
+        if (at > from) passed.push(bytes.subarray(from, at));
+        at = frameEnd;
+        from = frameEnd;
         continue;
       }
       const end = headEnd(bytes, at, searched);
@@ -56,6 +72,7 @@ export class RtspReplies {
         break;
       }
       if (at > from) passed.push(bytes.subarray(from, at));
+      if (this.#open-- <= 0) throw new RtspRefused("its server answers what nobody asked");
       const { head, bodyBytes } = rewritten(LATIN1.decode(bytes.subarray(at, end)));
       passed.push(new TextEncoder().encode(head));
       this.#passing = bodyBytes;
@@ -71,6 +88,8 @@ export class RtspReplies {
 const LATIN1 = new TextDecoder("latin1");
 const DOLLAR = 0x24;
 const FRAME_HEADER_BYTES = 4;
+/** An RTCP packet has 8 bytes. Of shorter frames ffmpeg reads the header and takes the payload for the server's words. */
+const PAYLOAD_BYTES_MIN = 8;
 const HEAD_BYTES_MAX = 16 * 1024;
 /** A description has some kilobytes. */
 const BODY_BYTES_MAX = 256 * 1024;

@@ -188,8 +188,9 @@ function joinSockets(
   const replies = new RtspReplies();
   client.on("data", (bytes: Uint8Array) => {
     const text = LATIN1.decode(bytes);
-    const isRequest = /^[A-Z_]+ rtsp:\/\//.test(text);
-    pass(client, upstream, isRequest ? latin1(text.replaceAll(tunnelOrigin, serverOrigin)) : bytes);
+    const requests = text.match(REQUEST_LINE)?.length ?? 0;
+    replies.requested(requests);
+    pass(client, upstream, requests > 0 ? latin1(text.replaceAll(tunnelOrigin, serverOrigin)) : bytes);
   });
   upstream.on("data", (bytes: Uint8Array) => {
     if (upstream.destroyed) return;
@@ -206,6 +207,8 @@ function joinSockets(
 }
 
 const LATIN1 = new TextDecoder("latin1");
+/** ffmpeg sends a request in one piece; reports on the media may stand before it. */
+const REQUEST_LINE = /[A-Z_]+ rtsp:\/\/[^\s]+ RTSP\/1\.0\r\n/g;
 
 function latin1(text: string): Uint8Array {
   return Uint8Array.from(text, (character) => character.charCodeAt(0) & 0xff);

@@ -11,6 +11,7 @@ function bytes(text: string): Uint8Array {
 function passed(text: string): string {
   const results = [1, 2, 3, 7, 64, text.length].map((size) => {
     const replies = new RtspReplies();
+    replies.requested(Infinity);
     let result = "";
     const all = bytes(text);
     for (let at = 0; at < all.length; at += size) {
@@ -26,6 +27,7 @@ function refused(text: string, reason: RegExp = /./): void {
   const leaked: string[] = [];
   for (const size of [1, 5, text.length]) {
     const replies = new RtspReplies();
+    replies.requested(Infinity);
     throws(
       () => {
         const all = bytes(text);
@@ -73,10 +75,30 @@ Deno.test("replies are written anew with the headers that are needed, and media 
     ),
     "RTSP/1.0 200 OK\r\nTransport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n\r\n",
   );
-  const media = frame("RTSP/1.0 302 Moved\r\nLocation: x\r\n\r\n") + frame("") + frame("\n$".repeat(400));
+  const media = frame("RTSP/1.0 302 Moved\r\nLocation: x\r\n\r\n") + frame("\n$".repeat(400)) +
+    frame("eight on");
   equal(passed(OK + media + OK), OK + media + OK);
   const described = "RTSP/1.0 200 OK\r\nContent-Length: 22\r\n\r\nRTSP/1.0 302 Moved\r\n\r\n";
-  equal(passed(described + frame("a") + OK), described + frame("a") + OK);
+  equal(passed(described + frame("at least") + OK), described + frame("at least") + OK);
+});
+
+Deno.test("a frame that ffmpeg would not skip is left out", () => {
+  const short = ["", "a", "RTSP/1", "OPTIONS"].map(frame).join("");
+  equal(passed(short + OK + short + frame("eight on") + short + OK), OK + frame("eight on") + OK);
+});
+
+Deno.test("a server answers each request once", () => {
+  const replies = new RtspReplies();
+  throws(() => replies.take(bytes(OK)), /answers what nobody asked/);
+  const asked = new RtspReplies();
+  asked.requested(2);
+  equal(
+    asked.take(bytes(OK + frame("eight on") + OK)).map((part) => LATIN1.decode(part)).join(""),
+    OK + frame("eight on") + OK,
+  );
+  asked.requested(1);
+  equal(asked.take(bytes(OK)).length, 1);
+  throws(() => asked.take(bytes(OK)), RtspRefused);
 });
 
 Deno.test("whatever else a server says ends the connection, and ffmpeg gets nothing of it", () => {
