@@ -1,6 +1,5 @@
 /** Ingest: decodes a source into the signals of sampled frames, and appends them to the timeline. */
 
-import { joinedBytes } from "../base/bytes.ts";
 import type { Metrics } from "../base/metrics.ts";
 import { yieldToEventLoop } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
@@ -180,5 +179,17 @@ async function framesDecodedJson(facts: {
     if (end < signals.count) await yieldToEventLoop();
   }
   parts.push(encoder.encode("]}"));
-  return joinedBytes(...parts);
+  return await joinedInTurns(parts);
+}
+
+/** A copy of a hundred megabytes takes longer than another request should wait. */
+async function joinedInTurns(parts: readonly Uint8Array[]): Promise<Uint8Array> {
+  const whole = new Uint8Array(parts.reduce((length, part) => length + part.length, 0));
+  let offset = 0;
+  for (const part of parts) {
+    whole.set(part, offset);
+    offset += part.length;
+    if (offset < whole.length) await yieldToEventLoop();
+  }
+  return whole;
 }
