@@ -169,6 +169,9 @@ function send(request: PinnedRequest, address: string) {
   return { outgoing, isConnected: () => connected, isReused: () => reused };
 }
 
+/** A server that only announces its answer (1xx) would keep the thread busy until the deadline. */
+const INFORMATIONAL_MAX = 8;
+
 function headOf(
   outgoing: ClientRequest,
   isConnected: () => boolean,
@@ -185,6 +188,13 @@ function headOf(
       stopListening();
       resolve(message);
     });
+    let informational = 0;
+    const onInformation = () => {
+      if (++informational <= INFORMATIONAL_MAX) return;
+      outgoing.destroy(new RequestFailed("protocol", "it announces an answer too many times"));
+    };
+    outgoing.on("continue", onInformation);
+    outgoing.on("information", onInformation);
     outgoing.once("upgrade", (_message, socket) => {
       stopListening();
       socket.destroy();

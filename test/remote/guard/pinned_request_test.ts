@@ -10,6 +10,7 @@ import {
 import { RequestFailed } from "../../../src/remote/guard/request_failed.ts";
 import { trustedRoots } from "../../../src/remote/guard/trusted_roots.ts";
 import { serve, serveRaw, TEST_ROOT } from "../../support/http/tls_server.ts";
+import { until } from "../../support/until.ts";
 import { NEVER_ABORTED } from "../../../src/base/wait.ts";
 
 const world = realWorld(quietLog());
@@ -201,6 +202,30 @@ Deno.test("answers that are cut, endless or not HTTP fail with a kind", async ()
   await check("", "timeout", hold);
   await check(`${head}content-length: 10\r\n\r\nabc`, "timeout", hold);
   await check(`${head}content-length: 10\r\n\r\n`, "timeout", hold);
+});
+
+Deno.test("a server may announce its answer some times, and not without end", async () => {
+  using agent = agentTrusting();
+  const [goOn, hints] = ["HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 103 Early Hints\r\nlink: <a>\r\n\r\n"];
+  const answer = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi";
+  {
+    await using server = serveRaw((goOn + hints).repeat(4) + answer);
+    assert.equal(await text(await request(agent, `http://media.test:${server.port}/`)), "hi");
+  }
+  for (const announcement of [goOn, hints]) {
+    let isClosed = false;
+    await using server = serveRaw(announcement.repeat(2000), async (connection) => {
+      const more = new TextEncoder().encode(announcement.repeat(2000));
+      try {
+        while (true) await connection.write(more);
+      } catch {
+        isClosed = true;
+      }
+    });
+    const asked = request(agent, `http://media.test:${server.port}/`, { timeoutMs: 60_000 });
+    assert.equal((await failure(asked)).kind, "protocol");
+    await until("the connection is closed", () => isClosed);
+  }
 });
 
 Deno.test("an answer without a length ends with its connection", async () => {
