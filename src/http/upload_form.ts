@@ -150,13 +150,19 @@ class FormParser {
   readonly #finished = Promise.withResolvers<void>();
   #taken: Uint8Array[] = [];
   #isCutShort = false;
+  #hasTooManyParts = false;
 
   constructor(contentType: string, field: string) {
     this.#parser = new Busboy({
       headers: { "content-type": contentType },
       // The wanted part is a file whatever type it declares. As no other fields or files are allowed, the rest is skipped.
       isPartAFile: (name) => name === field,
-      limits: { files: 1, fields: 0, headerSize: LIMITS.upload.partHeaderBytesMax },
+      limits: {
+        files: 1,
+        fields: 0,
+        parts: LIMITS.upload.partsMax,
+        headerSize: LIMITS.upload.partHeaderBytesMax,
+      },
       preservePath: true,
     });
     const failed = () => {
@@ -169,6 +175,10 @@ class FormParser {
       stream.on("error", failed);
     });
     this.#parser.on("error", failed);
+    this.#parser.on("partsLimit", () => {
+      this.#hasTooManyParts = true;
+      this.#finished.resolve();
+    });
     this.#parser.on("finish", () => this.#finished.resolve());
   }
 
@@ -194,6 +204,9 @@ class FormParser {
   }
 
   #assertWhole(): void {
+    if (this.#hasTooManyParts) {
+      throw new Rejection(400, `The form has more than ${LIMITS.upload.partsMax} parts`);
+    }
     if (this.#isCutShort) throw cutShort();
   }
 }

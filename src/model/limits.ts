@@ -286,6 +286,8 @@ export const LIMITS = deepFrozen({
     idleMs: 30_000,
     receiveMs: 3_600_000,
     partHeaderBytesMax: 16 * 2 ** 10,
+    /** Each part costs time, however short it is. */
+    partsMax: 1024,
   },
 
   blob: {

@@ -27,6 +27,7 @@ export class RtspReplies {
   #held = new Uint8Array();
   /** How many of them were searched for the end of the reply, so that each byte is looked at once. */
   #searched = 0;
+  #shortFrames = 0;
   /** Requests that are not answered. */
   #open = 0;
 
@@ -57,6 +58,9 @@ export class RtspReplies {
         if (payloadBytes >= PAYLOAD_BYTES_MIN) {
           this.#passing = FRAME_HEADER_BYTES + payloadBytes;
           continue;
+        }
+        if (++this.#shortFrames > SHORT_FRAMES_MAX) {
+          throw new RtspRefused("its server sends frames without media");
         }
         const frameEnd = at + FRAME_HEADER_BYTES + payloadBytes;
         if (frameEnd > bytes.length) break;
@@ -90,6 +94,8 @@ const DOLLAR = 0x24;
 const FRAME_HEADER_BYTES = 4;
 /** An RTCP packet has 8 bytes. Of shorter frames ffmpeg reads the header and takes the payload for the server's words. */
 const PAYLOAD_BYTES_MIN = 8;
+/** Short frames of one connection. They are left out, so a server that sends them is not held back by ffmpeg. */
+const SHORT_FRAMES_MAX = 1000;
 const HEAD_BYTES_MAX = 16 * 1024;
 /** A description has some kilobytes. */
 const BODY_BYTES_MAX = 256 * 1024;

@@ -271,6 +271,12 @@ Deno.test("forms of every shape find the first part named file, or say what is w
     ],
     ["a quoted boundary", form([file]), 200, `multipart/form-data; boundary="${BOUNDARY}"`],
     ["a parameter before", form([file]), 200, `Multipart/Form-Data; charset=utf-8; boundary=${BOUNDARY}`],
+    [
+      "too many parts",
+      form([...Array(1100).fill({ disposition: 'form-data; name="a"', body: "" }), file]),
+      400,
+    ],
+    ["too many parts after", form([file, ...Array(1100).fill({ body: "" })]), 400],
     ["a wrong boundary", form([file], "another"), 400],
     ["no closing delimiter", form([file]).slice(0, -(BOUNDARY.length + 8)), 400],
     ["half a closing delimiter", form([file]).slice(0, -3), 400],

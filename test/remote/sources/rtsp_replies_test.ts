@@ -85,6 +85,7 @@ Deno.test("replies are written anew with the headers that are needed, and media 
 Deno.test("a frame that ffmpeg would not skip is left out", () => {
   const short = ["", "a", "RTSP/1", "OPTIONS"].map(frame).join("");
   equal(passed(short + OK + short + frame("eight on") + short + OK), OK + frame("eight on") + OK);
+  refused(short.repeat(300), /frames without media/);
 });
 
 Deno.test("a server answers each request once", () => {
