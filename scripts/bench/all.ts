@@ -20,6 +20,7 @@ const SCRIPTS = [
   "sse.ts",
   "upload.ts",
   "webhook.ts",
+  "shares.ts",
   "models/infer.ts",
   "trigger.ts",
 ];
