@@ -1,5 +1,6 @@
 /** The entry of the sandboxed Worker: opens and closes the service on orders, and reports the results. */
 
+import "./base/worker_globals.ts";
 import { openLog } from "./base/log.ts";
 import { realWorld } from "./base/world.ts";
 import { BrokerClient } from "./media/tools/broker_client.ts";

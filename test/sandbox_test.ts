@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { readConfig } from "../src/base/config.ts";
 import { quietLog } from "../src/base/log.ts";
 import { realWorld } from "../src/base/world.ts";
@@ -85,6 +85,7 @@ Deno.test("from inside the running service other files, programs and variables a
   for (const [name, probe] of refused) {
     assert.equal(probe.outcome, "NotCapable", `${name}: ${JSON.stringify(probe)}`);
   }
+  assert.equal(probes["gone: the Cache API"]?.outcome, "ReferenceError");
   for (const [name, probe] of allowed) assert.equal(probe.outcome, "ok", `${name}: ${JSON.stringify(probe)}`);
   const forged = Object.entries(probes).filter(([name]) => name.startsWith("forged: "));
   assert.ok(forged.length >= 45);
@@ -107,6 +108,25 @@ Deno.test("from inside the running service other files, programs and variables a
   assert.equal(others.length, 9);
   for (const [name, probe] of others) assert.deepEqual(probe, { outcome: "422 source_uri" }, name);
 });
+
+Deno.test("each Worker takes away first what would store files elsewhere", () => {
+  const entries = [...sourceFiles(join(PROJECT_ROOT, "src"))].flatMap((path) =>
+    [...Deno.readTextFileSync(path).matchAll(/new URL\("(\.[^"]*worker\.ts)", import\.meta\.url\)/g)]
+      .map(([, entry]) => join(dirname(path), entry!))
+  );
+  assert.equal(new Set(entries).size, 3, entries.join());
+  for (const path of entries) {
+    const [first] = Deno.readTextFileSync(path).match(/^import .*$/m) ?? [];
+    assert.match(first ?? "", /^import "[./]+\/base\/worker_globals\.ts";$/, path);
+  }
+});
+
+function* sourceFiles(folder: string): Iterable<string> {
+  for (const { name, isDirectory } of Deno.readDirSync(folder)) {
+    if (isDirectory) yield* sourceFiles(join(folder, name));
+    else yield join(folder, name);
+  }
+}
 
 /** The paths of everything in a folder, from there. */
 function namesIn(root: string, from = ""): string[] {

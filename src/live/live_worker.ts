@@ -1,5 +1,6 @@
 /** Entry of a live Worker, which runs several sessions; a failure in one does not end the others. */
 
+import "../base/worker_globals.ts";
 import process from "node:process";
 import type { LiveOrder, LiveReport } from "./messages.ts";
 

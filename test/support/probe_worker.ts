@@ -1,5 +1,6 @@
 /** Stands in for the service's Worker entry: opens the real service, then tries from the same isolate what it may do. */
 
+import "../../src/base/worker_globals.ts";
 import { quietLog } from "../../src/base/log.ts";
 import { realWorld } from "../../src/base/world.ts";
 import type { BrokerAnswer } from "../../src/media/tools/broker_messages.ts";
@@ -90,11 +91,16 @@ async function probeSystem({ places, tools }: Start): Promise<Record<string, Pro
       new Deno.Command(tools.mkfifo, { args: [`${outside}/pipe`] }).outputSync(),
     "refused: a Worker that may run programs": () =>
       new Worker("data:text/javascript,", { type: "module", deno: { permissions: { run: true } } }),
+    "refused: a Worker of its own text, which would have the Cache API": () =>
+      new Worker("data:text/javascript,caches.open('x')", { type: "module" }),
+    "refused: the same by the constructor of all Workers": () =>
+      new (Worker.prototype.constructor as typeof Worker)("data:text/javascript,", { type: "module" }),
     "refused: environment": () => Deno.env.get("PATH"),
     "refused: whole environment": () => Deno.env.toObject(),
     "refused: set the environment": () => Deno.env.set("X", "1"),
     "refused: host name": () => Deno.hostname(),
     "refused: native code": () => Deno.dlopen("libc.so.6", {}),
+    "gone: the Cache API": () => caches.open("x"),
     "allowed: read the data directory": () => [...Deno.readDirSync(places.dataDir)],
     "allowed: read a root": () => [...Deno.readDirSync(places.ingestRoots[0]!)],
     "allowed: read the code": () => Deno.readTextFileSync(`${places.codeDirs[0]}/main.ts`),

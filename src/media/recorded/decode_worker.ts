@@ -1,5 +1,6 @@
 /** The decode Worker: reads decoded luma planes from a named pipe into the frame filter's memory. Blocks while it reads. */
 
+import "../../base/worker_globals.ts";
 import type { SignalColumns } from "../../model/frames/signals.ts";
 import { FrameFilter, PLANE_BYTES } from "../kernels/frame_filter.ts";
 import { NutReader } from "../formats/nut.ts";
