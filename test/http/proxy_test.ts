@@ -16,6 +16,9 @@ import { needing } from "../support/needs.ts";
 import { CLIPS, KEY_A, MODEL, newRun, startService, type TestService } from "../support/service.ts";
 import { until } from "../support/until.ts";
 
+/** Caddy answers 502 where it notices the length only after it has begun to pass the body on. */
+const TOO_LONG = [413, 502];
+
 const MIB = 2 ** 20;
 const KEYS = { "x-api-key": KEY_A };
 const HEAD_DEADLINE = {
@@ -103,7 +106,7 @@ for (const { name, need } of PROXIES) {
 
       assert.equal((await through.call("GET", `/v1/runs?ignored=${"x".repeat(8000)}`)).status, 200);
       const long = await through.call("POST", "/v1/runs", { text: "x".repeat(4 * MIB) }).catch(() => null);
-      if (long !== null) assert.equal(long.status, 413);
+      if (long !== null) assert.ok(TOO_LONG.includes(long.status), String(long.status));
 
       const session = await publish(through);
       assert.equal((await trickle(through, session, "a=ice-ufrag:aaaa\r\na=ice-pwd:bbbb\r\n")).status, 204);
@@ -111,7 +114,7 @@ for (const { name, need } of PROXIES) {
       const tooLong = await offer(through, { offer: offerText() + "a=x\r\n".repeat(20_000) }).catch(() =>
         null
       );
-      if (tooLong !== null) assert.equal(tooLong.status, 413);
+      if (tooLong !== null) assert.ok(TOO_LONG.includes(tooLong.status), String(tooLong.status));
       assert.equal((await through.send(WHIP, { method: "OPTIONS" })).status, 204);
     },
   });

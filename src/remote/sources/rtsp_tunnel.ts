@@ -208,7 +208,7 @@ function joinSockets(
 
 const LATIN1 = new TextDecoder("latin1");
 /** ffmpeg sends a request in one piece; reports on the media may stand before it. */
-const REQUEST_LINE = /[A-Z_]+ rtsp:\/\/[^\s]+ RTSP\/1\.0\r\n/g;
+const REQUEST_LINE = /[A-Z_]+ \S+ RTSP\/1\.0\r\n/g;
 
 function latin1(text: string): Uint8Array {
   return Uint8Array.from(text, (character) => character.charCodeAt(0) & 0xff);
