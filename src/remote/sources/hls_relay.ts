@@ -9,8 +9,8 @@ import { LIMITS } from "../../model/limits.ts";
 import { isMediaPart, neededBytes } from "../../model/sources/hls_part.ts";
 import { isPlaylist, PlaylistRefused, withUris } from "../../model/sources/hls_playlist.ts";
 import { sourceFault } from "../../model/sources/remote_source.ts";
-import { AddressRefused, checkedTarget } from "../guard/address_guard.ts";
-import type { FetchContext } from "./prefetch.ts";
+import { AddressRefused } from "../guard/address_guard.ts";
+import { type FetchContext, sourceAddresses } from "./prefetch.ts";
 import { pinnedRequest, type PinnedResponse } from "../guard/pinned_request.ts";
 import { RequestFailed } from "../guard/request_failed.ts";
 
@@ -151,16 +151,9 @@ export class HlsRelay implements AsyncDisposable {
   /** An answer of 200 or 206; every other one is a failure, redirects included. */
   async #fetch(url: URL, extra: Record<string, string>, timeoutMs: number): Promise<PinnedResponse> {
     if (url.protocol !== this.#first.protocol) throw new RequestFailed("protocol", "it has another scheme");
-    const { world, agent, allowedNetworks, resolve } = this.#context;
+    const { world, agent } = this.#context;
     const { signal } = this.#closing;
-    const guard = {
-      world,
-      allowPrivate: false,
-      allowedNetworks,
-      timeoutMs: LIMITS.ingest.prefetchTimeoutMs,
-      signal,
-    };
-    const addresses = await checkedTarget(url, { ...guard, ...(resolve && { resolve }) });
+    const addresses = await sourceAddresses(url, this.#context, signal);
     const headers = { "accept": "*/*", "accept-encoding": "identity", ...extra };
     const request = { world, agent, url, addresses, method: "GET", headers, timeoutMs, signal };
     const response = await pinnedRequest(request);

@@ -20,6 +20,17 @@ export interface FetchContext {
   readonly signal: AbortSignal;
 }
 
+/** The addresses of a media source's host, if all of them may be called. Errors: those of `checkedTarget`. */
+export function sourceAddresses(
+  url: URL,
+  { world, allowedNetworks, resolve }: FetchContext,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const timeoutMs = LIMITS.ingest.prefetchTimeoutMs;
+  const guard = { world, allowPrivate: false, allowedNetworks, timeoutMs, signal };
+  return checkedTarget(url, { ...guard, ...(resolve && { resolve }) });
+}
+
 /** Receives the bytes in order. The next ones are read when its promise resolves. */
 export type Sink = (bytes: Uint8Array) => Promise<void>;
 
@@ -62,16 +73,9 @@ const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];
 const DRAINED_BYTES_MAX = 64 * 1024;
 
 async function get(url: URL, context: FetchContext, signal: AbortSignal): Promise<PinnedResponse> {
-  const { world, agent, allowedNetworks, resolve } = context;
+  const { world, agent } = context;
   const timeoutMs = LIMITS.ingest.prefetchTimeoutMs;
-  const addresses = await checkedTarget(url, {
-    world,
-    allowPrivate: false,
-    allowedNetworks,
-    timeoutMs,
-    signal,
-    ...(resolve && { resolve }),
-  });
+  const addresses = await sourceAddresses(url, context, signal);
   const headers = { "accept": "*/*", "accept-encoding": "identity" };
   return await pinnedRequest({ world, agent, url, addresses, method: "GET", headers, timeoutMs, signal });
 }

@@ -3,11 +3,10 @@
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { joinedBytes } from "../../base/bytes.ts";
 import { Refusal } from "../../base/refusal.ts";
-import { LIMITS } from "../../model/limits.ts";
 import { sourceFault } from "../../model/sources/remote_source.ts";
-import { AddressRefused, canonicalHost, checkedTarget } from "../guard/address_guard.ts";
+import { AddressRefused, canonicalHost } from "../guard/address_guard.ts";
 import { Deadline, OutOfTime } from "../../base/wait.ts";
-import type { FetchContext } from "./prefetch.ts";
+import { type FetchContext, sourceAddresses } from "./prefetch.ts";
 import { RtspRefused, RtspReplies } from "./rtsp_replies.ts";
 import { failureOf } from "../guard/request_failed.ts";
 
@@ -117,20 +116,10 @@ interface Target {
 const PORT = 554;
 const SECURE_PORT = 322;
 
-async function targetOf(
-  url: URL,
-  { world, allowedNetworks, resolve, signal }: FetchContext,
-): Promise<Target> {
+async function targetOf(url: URL, context: FetchContext): Promise<Target> {
   const isSecure = url.protocol === "rtsps:";
-  const guard = {
-    world,
-    allowPrivate: false,
-    allowedNetworks,
-    timeoutMs: LIMITS.ingest.prefetchTimeoutMs,
-    signal,
-  };
   try {
-    const addresses = await checkedTarget(url, { ...guard, ...(resolve && { resolve }) });
+    const addresses = await sourceAddresses(url, context, context.signal);
     const host = canonicalHost(url.hostname);
     const named = `${host.includes(":") ? `[${host}]` : host}${url.port === "" ? "" : `:${url.port}`}`;
     return {
