@@ -5,11 +5,12 @@
  */
 
 import { basename, join } from "node:path";
-import { FrameFilter, PLANE_BYTES, PLANE_HEIGHT, PLANE_WIDTH } from "../src/media/kernels/frame_filter.ts";
-import { CUT_SCORE_THRESHOLD } from "../src/model/frames/signals.ts";
-import { type CutTruth, rates, tallyCuts } from "./quality_score.ts";
+import { FrameFilter, PLANE_BYTES, PLANE_HEIGHT, PLANE_WIDTH } from "../../src/media/kernels/frame_filter.ts";
+import { CUT_SCORE_THRESHOLD } from "../../src/model/frames/signals.ts";
+import { rates, tallyCuts } from "./score.ts";
+import type { CutTruth } from "./truth.ts";
 
-const mediaFolder = Deno.args[0] ?? join(import.meta.dirname!, "../../shared/media");
+const mediaFolder = Deno.args[0] ?? join(import.meta.dirname!, "../../../shared/media");
 
 if (import.meta.main) {
   const truths = await readTruths(join(mediaFolder, "truth"));

@@ -1,27 +1,6 @@
 /** Compares predicted cuts with labelled ones: one-to-one matches within one frame; gradual changes are not counted. */
 
-/** Frames `start` to `end - 1`. */
-interface FrameRange {
-  readonly start: number;
-  readonly end: number;
-}
-
-/** The part of a `*.truth.json` that concerns cuts; indexes count decoded frames from 0. */
-export interface CutTruth {
-  readonly name: string;
-  /** Path of the video, relative to the truth file. */
-  readonly video: string;
-  /** First frames of new shots. */
-  readonly cuts: readonly number[];
-  readonly gradual?: readonly FrameRange[];
-  readonly black?: readonly FrameRange[];
-  readonly freezes?: readonly (FrameRange & { readonly kind?: string })[];
-  readonly loops?: readonly (FrameRange & { readonly period: number })[];
-  /** Time jumps within a shot of the same camera. */
-  readonly jumpcuts?: readonly number[];
-  /** Frames before which other frames are missing. */
-  readonly jumps?: readonly number[];
-}
+import type { CutTruth } from "./truth.ts";
 
 /** The number of hits, and the frames of the false alarms and the misses. */
 export interface CutTally {

@@ -1,0 +1,55 @@
+/** The kinds of edited video, and which codecs and styles suit each. */
+
+import type { Codec } from "../codecs.ts";
+import type { Edit } from "../edit.ts";
+import type { StyleChoice } from "../style.ts";
+import { lowLight, noise, oldFilm, pan, passing, shake, whip } from "./camera.ts";
+import { conversation, fast, hard, inserts, similar } from "./cuts.ts";
+import { colours, darkObject, patterns, screen, slides } from "./drawn.ts";
+import { explosion, flash, lamp, strobe } from "./light.ts";
+import { black, freeze, repeat, surveillance } from "./time.ts";
+import { dissolve, fade, slide, wipe } from "./transitions.ts";
+
+export interface Kind {
+  /** Shows the frames of one video and notes its truth. */
+  readonly make: (edit: Edit) => Promise<void>;
+  readonly styles: StyleChoice;
+  /** How many videos of this kind there are beside the others; 1 unless given. */
+  readonly share?: number;
+  /** Only these; any unless given. */
+  readonly codecs?: readonly Codec[];
+  /** Whether frames may be left out, so that those that stay are not evenly spaced. */
+  readonly uneven?: boolean;
+}
+
+export const KINDS: Readonly<Record<string, Kind>> = {
+  hard: { make: hard, styles: "all", share: 2, uneven: true },
+  fast: { make: fast, styles: "all", share: 1.5 },
+  inserts: { make: inserts, styles: "all", share: 1.5 },
+  similar: { make: similar, styles: "all", share: 1.5, uneven: true },
+  conversation: { make: conversation, styles: "all", share: 1.5, uneven: true },
+  dissolve: { make: dissolve, styles: "all", share: 1.5, uneven: true },
+  fade: { make: fade, styles: "grade" },
+  wipe: { make: wipe, styles: "all" },
+  slide: { make: slide, styles: "all" },
+  flash: { make: flash, styles: "all", share: 1.5 },
+  strobe: { make: strobe, styles: "all", share: 0.7 },
+  explosion: { make: explosion, styles: "all", share: 0.7 },
+  lamp: { make: lamp, styles: "all" },
+  freeze: { make: freeze, styles: "all", share: 1.5 },
+  black: { make: black, styles: "grade", share: 1.5 },
+  repeat: { make: repeat, styles: "all", share: 1.5 },
+  surveillance: { make: surveillance, styles: "grade", share: 0.7, uneven: true },
+  shake: { make: shake, styles: "all", uneven: true },
+  pan: { make: pan, styles: "all" },
+  whip: { make: whip, styles: "all" },
+  passing: { make: passing, styles: "all" },
+  noise: { make: noise, styles: "none", uneven: true },
+  low_light: { make: lowLight, styles: "none" },
+  old_film: { make: oldFilm, styles: "none" },
+  screen: { make: screen, styles: "none" },
+  slides: { make: slides, styles: "none" },
+  colours: { make: colours, styles: "none", share: 1.5 },
+  dark_object: { make: darkObject, styles: "none" },
+  patterns: { make: patterns, styles: "none", share: 0.7 },
+};

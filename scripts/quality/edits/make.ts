@@ -1,0 +1,101 @@
+/** Makes one video with its truth file, and refuses to leave one whose frames do not agree with its truth. */
+
+import { join } from "node:path";
+import type { Clip } from "./clips.ts";
+import { openEncoder } from "./codecs.ts";
+import { Edit } from "./edit.ts";
+import { Film, type FilmTruth } from "./film.ts";
+import type { Kind } from "./kinds/table.ts";
+import { groupOf } from "./origins.ts";
+import type { VideoPlan } from "./plan.ts";
+import { ffprobe, type FrameSink } from "./programs.ts";
+import { Random } from "./random.ts";
+import { remap } from "./remap.ts";
+import { anyStyle } from "./style.ts";
+
+export interface MadeVideo {
+  readonly plan: VideoPlan;
+  readonly frames: number;
+  readonly truth: FilmTruth;
+}
+
+export interface Workshop {
+  readonly seed: number;
+  readonly groups: number;
+  readonly clips: readonly Clip[];
+  readonly outFolder: string;
+}
+
+export async function makeVideo(shop: Workshop, plan: VideoPlan, kind: Kind): Promise<MadeVideo> {
+  const { name, encoding, size, fps } = plan;
+  const video = `${name}.${encoding.extension}`;
+  const path = join(shop.outFolder, video);
+  const left = framesLeftOut(shop.seed, plan);
+  const encoder = openEncoder(path, size, fps, encoding, left);
+  let film: Film, style: string;
+  try {
+    ({ film, style } = await shoot(shop, plan, kind, encoder));
+  } catch (error) {
+    await encoder.abort();
+    throw error;
+  }
+  await encoder.finish();
+  const kept = Array.from({ length: film.at }, (_, n) => n).filter((n) => !left.includes(n));
+  const truth = left.length > 0 ? remap(film.truth, kept) : film.truth;
+  const frames = await countFrames(path);
+  if (frames !== kept.length) {
+    throw new Error(`${video}: ${frames} frames can be decoded, but ${kept.length} were made`);
+  }
+  await writeTruth(shop, plan, { video, frames, style, truth });
+  return { plan, frames, truth };
+}
+
+/** Shows the whole video to `sink`. The same seed, plan and clips give the same frames. */
+export async function shoot(
+  { seed, groups, clips }: Pick<Workshop, "seed" | "groups" | "clips">,
+  plan: VideoPlan,
+  kind: Kind,
+  sink: FrameSink,
+): Promise<{ film: Film; style: string }> {
+  const random = new Random(`${seed}/${plan.name}`);
+  const style = anyStyle(random.fork("style"), plan.size, kind.styles);
+  const film = new Film(plan.size, plan.fps, sink, style.overlay);
+  const own = clips.filter(({ origin }) => groupOf(origin, groups) === plan.group);
+  const edit = new Edit(film, random, Math.round(plan.seconds * plan.fps), own, style.grade);
+  try {
+    await kind.make(edit);
+  } finally {
+    await edit.closeAll();
+  }
+  film.finish();
+  return { film, style: style.name };
+}
+
+function framesLeftOut(seed: number, { name, uneven, seconds, fps }: VideoPlan): number[] {
+  if (uneven === 0) return [];
+  const random = new Random(`${seed}/${name}/uneven`);
+  const frames: number[] = [];
+  for (let n = 2; n < seconds * fps; n++) if (random.chance(uneven)) frames.push(n);
+  return frames;
+}
+
+export async function countFrames(path: string): Promise<number> {
+  const text = await ffprobe([
+    ...["-threads", "1", "-select_streams", "v:0", "-count_frames", "-show_entries", "stream=nb_read_frames"],
+    ...["-of", "default=nk=1:nw=1", path],
+  ], path);
+  return Number.parseInt(text);
+}
+
+async function writeTruth(
+  { seed, outFolder }: Workshop,
+  { name, kind, group, size, fps, encoding }: VideoPlan,
+  { video, frames, style, truth }: { video: string; frames: number; style: string; truth: FilmTruth },
+): Promise<void> {
+  const { codec, args } = encoding;
+  const text = JSON.stringify({
+    ...{ name, video, kind, group, seed, ...size, fps, frames, codec, encoder: args.join(" "), style },
+    ...truth,
+  });
+  await Deno.writeTextFile(join(outFolder, `${name}.truth.json`), `${text}\n`);
+}

@@ -1,0 +1,61 @@
+/** What is known of a labelled video: the fields of a `*.truth.json`. Indexes count decoded frames from 0. */
+
+/** Frames `start` to `end - 1`. */
+export interface FrameRange {
+  readonly start: number;
+  readonly end: number;
+}
+
+export interface NamedRange extends FrameRange {
+  readonly kind?: string;
+}
+
+/** A stretch that plays `copies` times, the first one included. */
+export interface LoopRange extends FrameRange {
+  readonly period: number;
+  readonly copies?: number;
+}
+
+export interface TruthShot {
+  readonly start: number;
+  /** File name of a clip, or `drawn:<what>`. */
+  readonly src: string;
+  /** Seconds from the start of the clip. */
+  readonly src_t: number;
+  /** Clips of one origin show the same things; folds never part them. */
+  readonly origin?: string;
+}
+
+/** The part of a `*.truth.json` that concerns cuts. */
+export interface CutTruth {
+  readonly name: string;
+  /** Path of the video, relative to the truth file. */
+  readonly video: string;
+  /** First frames of new shots. */
+  readonly cuts: readonly number[];
+  readonly gradual?: readonly NamedRange[];
+  readonly black?: readonly FrameRange[];
+  readonly freezes?: readonly NamedRange[];
+  readonly loops?: readonly LoopRange[];
+  /** Time jumps within a shot of the same camera, and changes too small to be asked for. */
+  readonly jumpcuts?: readonly number[];
+  /** Frames before which other frames are missing. */
+  readonly jumps?: readonly number[];
+}
+
+export interface Truth extends CutTruth {
+  readonly kind?: string;
+  readonly group?: number;
+  readonly frames?: number;
+  readonly flashes?: readonly NamedRange[];
+  /** Faults that were drawn into the pictures. */
+  readonly artifacts?: readonly NamedRange[];
+  /** Frames whose decode differs because the file was damaged. */
+  readonly corruption?: readonly NamedRange[];
+  /** Nothing moves there, though nobody froze it. */
+  readonly static?: readonly FrameRange[];
+  readonly shakes?: readonly NamedRange[];
+  /** First frames after a light was switched on or off and stayed so. */
+  readonly lightsteps?: readonly number[];
+  readonly shots?: readonly TruthShot[];
+}
