@@ -52,6 +52,8 @@ export interface Truth extends CutTruth {
   readonly artifacts?: readonly NamedRange[];
   /** Frames whose decode differs because the file was damaged. */
   readonly corruption?: readonly NamedRange[];
+  /** Damage too faint to be asked for. */
+  readonly faint?: readonly FrameRange[];
   /** Nothing moves there, though nobody froze it. */
   readonly static?: readonly FrameRange[];
   readonly shakes?: readonly NamedRange[];

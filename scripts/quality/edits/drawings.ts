@@ -13,7 +13,7 @@ export interface Drawing {
 
 /** Any drawing that can stand beside real shots. */
 export function anyDrawing(random: Random, size: Size): Drawing {
-  return random.pick([gradient, testPattern, life, brightObject, snow, slide, slide])(random, size);
+  return random.pick([gradient, testPattern, life, brightObject, slide, slide])(random, size);
 }
 
 /** A colour that is neither black nor white, and at least `apart` from `from` in luma or chroma. */

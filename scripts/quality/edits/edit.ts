@@ -4,7 +4,7 @@ import { anyDrawing, type Drawing } from "./drawings.ts";
 import type { Clip } from "./clips.ts";
 import type { Film, ShotLabel } from "./film.ts";
 import type { ClipTag } from "./origins.ts";
-import { Picture, type Size } from "./picture.ts";
+import { Picture, scaled, type Size } from "./picture.ts";
 import { FrameReader } from "./programs.ts";
 import type { Random } from "./random.ts";
 
@@ -201,8 +201,7 @@ export class Edit {
   }
 
   #shotSize({ enlarged = 1 }: Pick<ShotWish, "enlarged">): Size {
-    const { width, height } = this.size;
-    return { width: 2 * Math.round(width * enlarged / 2), height: 2 * Math.round(height * enlarged / 2) };
+    return scaled(this.size, enlarged);
   }
 
   #fromClip(clip: Clip, start: number, frames: number, step: number, wish: ShotWish): Shot {

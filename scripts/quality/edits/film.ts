@@ -18,7 +18,9 @@ export interface FilmTruth {
   readonly freezes: NamedRange[];
   readonly black: FrameRange[];
   readonly loops: LoopRange[];
-  readonly corruption: NamedRange[];
+  readonly corruption: DamageRange[];
+  /** Damage too faint to be asked for. */
+  readonly faint: FrameRange[];
   readonly artifacts: NamedRange[];
   readonly shakes: NamedRange[];
   readonly jumpcuts: number[];
@@ -28,24 +30,22 @@ export interface FilmTruth {
   readonly shots: TruthShot[];
 }
 
+/** `max_mad` is the largest mean difference of luma from the undamaged decode. */
+export type DamageRange = NamedRange & { readonly max_mad: number };
+
 export type ShotLabel = Omit<TruthShot, "start">;
+
+function emptyTruth(): FilmTruth {
+  return {
+    ...{ cuts: [], gradual: [], flashes: [], freezes: [], black: [], loops: [], jumpcuts: [], jumps: [] },
+    ...{ artifacts: [], corruption: [], faint: [], shakes: [], lightsteps: [], static: [], shots: [] },
+  };
+}
 
 export class Film {
   readonly size: Size;
   readonly fps: number;
-  readonly truth: FilmTruth = {
-    ...{
-      cuts: [],
-      gradual: [],
-      flashes: [],
-      freezes: [],
-      black: [],
-      loops: [],
-      corruption: [],
-      artifacts: [],
-    },
-    ...{ shakes: [], jumpcuts: [], jumps: [], lightsteps: [], static: [], shots: [] },
-  };
+  readonly truth: FilmTruth = emptyTruth();
   readonly #sink: FrameSink;
   readonly #overlay: (picture: Picture, frame: number) => void;
   #at = 0;

@@ -1,8 +1,10 @@
 /** Makes one video with its truth file, and refuses to leave one whose frames do not agree with its truth. */
 
 import { join } from "node:path";
+import type { FrameRange } from "../truth.ts";
 import type { Clip } from "./clips.ts";
 import { openEncoder } from "./codecs.ts";
+import { damageVideo } from "./damage.ts";
 import { Edit } from "./edit.ts";
 import { Film, type FilmTruth } from "./film.ts";
 import type { Kind } from "./kinds/table.ts";
@@ -30,8 +32,9 @@ export async function makeVideo(shop: Workshop, plan: VideoPlan, kind: Kind): Pr
   const { name, encoding, size, fps } = plan;
   const video = `${name}.${encoding.extension}`;
   const path = join(shop.outFolder, video);
+  const encoded = kind.damage ? join(shop.outFolder, `.${name}.whole.${encoding.extension}`) : path;
   const left = framesLeftOut(shop.seed, plan);
-  const encoder = openEncoder(path, size, fps, encoding, left);
+  const encoder = openEncoder(encoded, size, fps, encoding, left);
   let film: Film, style: string;
   try {
     ({ film, style } = await shoot(shop, plan, kind, encoder));
@@ -41,12 +44,18 @@ export async function makeVideo(shop: Workshop, plan: VideoPlan, kind: Kind): Pr
   }
   await encoder.finish();
   const kept = Array.from({ length: film.at }, (_, n) => n).filter((n) => !left.includes(n));
-  const truth = left.length > 0 ? remap(film.truth, kept) : film.truth;
-  const frames = await countFrames(path);
+  let truth = left.length > 0 ? remap(film.truth, kept) : film.truth;
+  let frames = await countFrames(encoded);
   if (frames !== kept.length) {
     throw new Error(`${video}: ${frames} frames can be decoded, but ${kept.length} were made`);
   }
-  await writeTruth(shop, plan, { video, frames, style, truth });
+  let damagedPackets: readonly FrameRange[] = [];
+  if (kind.damage) {
+    const random = new Random(`${shop.seed}/${name}/damage`);
+    ({ truth, frames, damagedPackets } = await damageVideo(encoded, path, kind.damage, truth, plan, random));
+    await Deno.remove(encoded);
+  }
+  await writeTruth(shop, plan, { video, frames, style, truth, damagedPackets });
   return { plan, frames, truth };
 }
 
@@ -90,11 +99,18 @@ export async function countFrames(path: string): Promise<number> {
 async function writeTruth(
   { seed, outFolder }: Workshop,
   { name, kind, group, size, fps, encoding }: VideoPlan,
-  { video, frames, style, truth }: { video: string; frames: number; style: string; truth: FilmTruth },
+  { video, frames, style, truth, damagedPackets }: {
+    readonly video: string;
+    readonly frames: number;
+    readonly style: string;
+    readonly truth: FilmTruth;
+    readonly damagedPackets: readonly FrameRange[];
+  },
 ): Promise<void> {
   const { codec, args } = encoding;
   const text = JSON.stringify({
     ...{ name, video, kind, group, seed, ...size, fps, frames, codec, encoder: args.join(" "), style },
+    ...(damagedPackets.length > 0 ? { damaged_packets: damagedPackets } : {}),
     ...truth,
   });
   await Deno.writeTextFile(join(outFolder, `${name}.truth.json`), `${text}\n`);

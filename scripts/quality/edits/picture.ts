@@ -17,6 +17,11 @@ export interface Plane extends Size {
   readonly data: Uint8Array;
 }
 
+/** The size `factor` times as large, made even. */
+export function scaled({ width, height }: Size, factor: number): Size {
+  return { width: 2 * Math.round(width * factor / 2), height: 2 * Math.round(height * factor / 2) };
+}
+
 /** Width and height are even. */
 export class Picture implements Size {
   readonly width: number;
@@ -214,14 +219,14 @@ export function blurAlong(picture: Picture, length: number, vertical = false): v
   });
 }
 
-/** Mean absolute difference, and the largest one of 32x32 blocks, on every fourth sample of luma and second of chroma. */
+/** Mean absolute difference, and the largest one of 32x32 blocks, over every fourth column and third row. */
 export function difference(a: Picture, b: Picture): { mean: number; luma: number; block: number } {
   const { width, height } = a;
   const across = Math.ceil(width / 32);
   const sums = new Float64Array(across * Math.ceil(height / 32));
   const counts = new Float64Array(sums.length);
   let luma = 0, chroma = 0, lumaCount = 0, chromaCount = 0;
-  for (let row = 0; row < height; row += 4) {
+  for (let row = 0; row < height; row += 3) {
     for (let column = 0; column < width; column += 4) {
       const i = row * width + column;
       const c = (row >> 1) * (width >> 1) + (column >> 1);

@@ -2,6 +2,7 @@
 
 import type { Codec, Encoding } from "./codecs.ts";
 import { anyEncoding } from "./codecs.ts";
+import { DAMAGED_CONTAINERS } from "./damage.ts";
 import type { Kind } from "./kinds/table.ts";
 import type { Size } from "./picture.ts";
 import { Random } from "./random.ts";
@@ -37,6 +38,14 @@ const RATES: readonly (readonly [number, number])[] = [
 ];
 const SHORTEST_SECONDS = 12;
 const LONGEST_SECONDS = 28;
+
+/** Containers that keep a gap in time. */
+const UNEVEN_CONTAINERS: Readonly<Partial<Record<Codec, readonly string[]>>> = {
+  h264: ["mp4", "mkv"],
+  mpeg4: ["mp4", "mkv"],
+  vp8: ["webm"],
+  vp9: ["webm"],
+};
 
 /** At least one video of each kind while there are enough; groups take turns within a kind. */
 export function planVideos(wishes: PlanWishes): VideoPlan[] {
@@ -77,18 +86,16 @@ export function planVideo(
   const [width, height] = random.weighted(SIZES, ([, , share]) => share);
   const [fps] = random.weighted(RATES, ([, share]) => share);
   const uneven = row.uneven && random.chance(0.2) ? random.between(0.03, 0.25) : 0;
-  // Containers that keep a gap in time.
-  const encoding = uneven > 0
-    ? withExtension(anyEncoding(random, fps, ["h264", "vp8", "vp9", "mpeg4"]), random)
-    : anyEncoding(random, fps, codecs ?? row.codecs);
+  let encoding = anyEncoding(
+    random,
+    fps,
+    uneven > 0 ? Object.keys(UNEVEN_CONTAINERS) as Codec[] : codecs ?? row.codecs,
+  );
+  const containers = uneven > 0 ? UNEVEN_CONTAINERS : row.damage ? DAMAGED_CONTAINERS : {};
+  const extension = containers[encoding.codec];
+  if (extension) encoding = { ...encoding, extension: random.pick(extension) };
   return {
     ...{ name, kind, group, size: { width, height }, fps, encoding, uneven },
     seconds: random.between(SHORTEST_SECONDS, LONGEST_SECONDS) * Math.min(1, 30 / fps),
   };
-}
-
-function withExtension(encoding: Encoding, random: Random): Encoding {
-  const { codec } = encoding;
-  const extension = codec === "vp8" || codec === "vp9" ? "webm" : random.pick(["mp4", "mkv"]);
-  return { ...encoding, extension };
 }

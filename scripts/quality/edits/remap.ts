@@ -27,6 +27,7 @@ export function remap(truth: FilmTruth, kept: readonly number[]): FilmTruth {
     black: ranges(truth.black),
     loops: ranges(truth.loops),
     corruption: ranges(truth.corruption),
+    faint: ranges(truth.faint),
     artifacts: ranges(truth.artifacts),
     shakes: ranges(truth.shakes),
     jumpcuts: points(truth.jumpcuts),
