@@ -1,6 +1,6 @@
-/** Compares predicted cuts with labelled ones: one-to-one matches within one frame; gradual changes are not counted. */
+/** Compares predictions with labelled videos: cuts within one frame, ranges by their overlap, faults frame by frame. */
 
-import type { CutTruth } from "./truth.ts";
+import type { CutTruth, FrameRange, Truth } from "./truth.ts";
 
 /** The number of hits, and the frames of the false alarms and the misses. */
 export interface CutTally {
@@ -15,7 +15,38 @@ export interface Rates {
   readonly f1: number;
 }
 
+/** What a detector says of one video. A list that is left out is not scored. */
+export interface Predictions {
+  readonly cuts?: readonly number[];
+  readonly gradual?: readonly FrameRange[];
+  readonly flashes?: readonly FrameRange[];
+  readonly freezes?: readonly FrameRange[];
+  readonly black?: readonly FrameRange[];
+  readonly loops?: readonly FrameRange[];
+  readonly artifacts?: readonly FrameRange[];
+}
+
+export interface Counts {
+  readonly hits: number;
+  readonly falseAlarms: number;
+  readonly misses: number;
+}
+
+/** `artifact_frames` counts frames, all others count markers. */
+export const FIGURES = [
+  ...["cuts", "gradual", "flashes", "freezes", "black", "loops", "artifacts", "artifact_frames"] as const,
+];
+
+export type Figure = typeof FIGURES[number];
+
+export interface VideoTally {
+  readonly counts: Readonly<Partial<Record<Figure, Counts>>>;
+  /** Seconds of a video without any fault, and the artifact markers in it, which are all false. */
+  readonly clean: { readonly seconds: number; readonly artifactMarkers: number };
+}
+
 const TOLERANCE_FRAMES = 1;
+const LEAST_OVERLAP = 0.5;
 
 /**
  * Compares predictions with the truth. An unmatched prediction is ignored inside a gradual change, and where the
@@ -39,8 +70,113 @@ export function tallyCuts(truth: CutTruth, predicted: readonly number[]): CutTal
   return { hits: matchedCuts.size, falseAlarms: ascending(falseAlarms), misses: ascending(misses) };
 }
 
-/** Precision, recall and their harmonic mean. Without any cut and any prediction all three are 1. */
-export function rates(counts: { hits: number; falseAlarms: number; misses: number }): Rates {
+/**
+ * A truth range is found by a prediction when what both cover is at least half of what either covers; each is used once.
+ * Other predictions are false alarms, unless at least half of one lies where both answers are right (`doubtful`).
+ */
+export function tallyRanges(
+  truth: readonly FrameRange[],
+  predicted: readonly FrameRange[],
+  doubtful: readonly FrameRange[] = [],
+): Counts {
+  const pairs = truth.flatMap((range, t) =>
+    predicted
+      .map((prediction, p) => ({ t, p, overlap: overlap(range, prediction) }))
+      .filter(({ overlap }) => overlap >= LEAST_OVERLAP)
+  ).sort((a, b) => b.overlap - a.overlap || a.t - b.t || a.p - b.p);
+  const found = new Set<number>(), used = new Set<number>();
+  for (const { t, p } of pairs) {
+    if (found.has(t) || used.has(p)) continue;
+    found.add(t);
+    used.add(p);
+  }
+  const unsure = framesOf(doubtful);
+  const falseAlarms = predicted.filter((prediction, p) => {
+    if (used.has(p)) return false;
+    const inside = [...framesOf([prediction])].filter((frame) => unsure.has(frame)).length;
+    return 2 * inside < prediction.end - prediction.start;
+  });
+  return { hits: found.size, falseAlarms: falseAlarms.length, misses: truth.length - found.size };
+}
+
+/** Counts frames; those of `doubtful` that are not in the truth do not count at all. */
+export function tallyFrames(
+  truth: readonly FrameRange[],
+  predicted: readonly FrameRange[],
+  doubtful: readonly FrameRange[] = [],
+): Counts {
+  const wanted = framesOf(truth), said = framesOf(predicted), unsure = framesOf(doubtful);
+  const hits = [...said].filter((frame) => wanted.has(frame)).length;
+  const falseAlarms = [...said].filter((frame) => !wanted.has(frame) && !unsure.has(frame)).length;
+  return { hits, falseAlarms, misses: wanted.size - hits };
+}
+
+/**
+ * Scores everything that was predicted. Both answers are right: a freeze where nothing moves, where the picture is
+ * black or where damage holds it; black at the dark end of a fade; a flash within a fault or damage; a repeat where
+ * nothing moves; a fault next to missing frames and where damage is too faint to be asked for.
+ */
+export function tallyVideo(truth: Truth, predictions: Predictions): VideoTally {
+  const { gradual = [], flashes = [], freezes = [], black = [], loops = [], artifacts = [] } = truth;
+  const { corruption = [], faint = [], jumps = [], static: still = [] } = truth;
+  const faults = [...artifacts, ...corruption];
+  const edges = jumps.map((frame) => ({ start: frame - 1, end: frame + 1 + TOLERANCE_FRAMES }));
+  const unsure = [...faint, ...edges];
+  const ranges = {
+    gradual: tallied(gradual, predictions.gradual),
+    flashes: tallied(flashes, predictions.flashes, faults),
+    freezes: tallied(freezes, predictions.freezes, [...still, ...black, ...faults, ...loops]),
+    black: tallied(black, predictions.black, gradual),
+    loops: tallied(loops, predictions.loops, [...still, ...freezes, ...black]),
+    artifacts: tallied(faults, predictions.artifacts, unsure),
+  };
+  const counts: Partial<Record<Figure, Counts>> = {};
+  for (const [figure, tally] of Object.entries(ranges)) if (tally) counts[figure as Figure] = tally;
+  if (predictions.cuts) {
+    const { hits, falseAlarms, misses } = tallyCuts(truth, predictions.cuts);
+    counts.cuts = { hits, falseAlarms: falseAlarms.length, misses: misses.length };
+  }
+  if (predictions.artifacts) counts.artifact_frames = tallyFrames(faults, predictions.artifacts, unsure);
+  const isClean = faults.length + faint.length + jumps.length === 0;
+  return {
+    counts,
+    clean: {
+      seconds: isClean ? (truth.frames ?? 0) / (truth.fps ?? 25) : 0,
+      artifactMarkers: isClean ? predictions.artifacts?.length ?? 0 : 0,
+    },
+  };
+}
+
+function tallied(
+  truth: readonly FrameRange[],
+  predicted: readonly FrameRange[] | undefined,
+  doubtful: readonly FrameRange[] = [],
+): Counts | undefined {
+  return predicted && tallyRanges(truth, predicted, doubtful);
+}
+
+export function addCounts(a: Counts | undefined, b: Counts): Counts {
+  return {
+    hits: (a?.hits ?? 0) + b.hits,
+    falseAlarms: (a?.falseAlarms ?? 0) + b.falseAlarms,
+    misses: (a?.misses ?? 0) + b.misses,
+  };
+}
+
+/** What both cover as a share of what either covers. */
+function overlap(a: FrameRange, b: FrameRange): number {
+  const both = Math.max(0, Math.min(a.end, b.end) - Math.max(a.start, b.start));
+  return both / (a.end - a.start + b.end - b.start - both);
+}
+
+function framesOf(ranges: readonly FrameRange[]): Set<number> {
+  const frames = new Set<number>();
+  for (const { start, end } of ranges) for (let frame = start; frame < end; frame++) frames.add(frame);
+  return frames;
+}
+
+/** Precision, recall and their harmonic mean. With nothing to find and no prediction all three are 1. */
+export function rates(counts: Counts): Rates {
   const { hits, falseAlarms, misses } = counts;
   const precision = hits + falseAlarms > 0 ? hits / (hits + falseAlarms) : misses === 0 ? 1 : 0;
   const recall = hits + misses > 0 ? hits / (hits + misses) : 1;

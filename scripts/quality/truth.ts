@@ -47,6 +47,7 @@ export interface Truth extends CutTruth {
   readonly kind?: string;
   readonly group?: number;
   readonly frames?: number;
+  readonly fps?: number;
   readonly flashes?: readonly NamedRange[];
   /** Faults that were drawn into the pictures. */
   readonly artifacts?: readonly NamedRange[];
