@@ -42,6 +42,9 @@ function emptyTruth(): FilmTruth {
   };
 }
 
+/** What a video begins with when no shot does. */
+const BLANK: ShotLabel = { src: "drawn:plain", src_t: 0, origin: "drawn:plain" };
+
 export class Film {
   readonly size: Size;
   readonly fps: number;
@@ -78,6 +81,7 @@ export class Film {
     this.#shown.copyFrom(picture);
     this.#overlay(this.#shown, this.#at);
     if (this.#at > 0) this.#compare();
+    else if (this.truth.shots.length === 0) this.enter(BLANK);
     await this.#sink.write(this.#shown);
     this.#at++;
   }

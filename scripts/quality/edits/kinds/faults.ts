@@ -44,11 +44,11 @@ function anyShot(edit: Edit): Shot {
   return edit.shot({ frames: edit.seconds(edit.random.between(3, 7)), least: 80 });
 }
 
-/** A shot in which there is enough motion for frames of two times to differ; half of them get it by a pan. */
+/** A shot in which there is enough motion for frames of two times to differ; most of them get it by a pan. */
 function movingShot(edit: Edit): Shot {
   const { random } = edit;
   const wish = { frames: edit.seconds(random.between(3, 7)), least: 80 };
-  if (random.chance(0.5)) return edit.shot({ ...wish, tag: "moving" });
+  if (random.chance(0.3)) return edit.shot({ ...wish, tag: "moving" });
   const enlarged = 1.5;
   const whole = edit.shot({ ...wish, enlarged });
   const { width, height } = edit.size;
