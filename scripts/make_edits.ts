@@ -52,11 +52,19 @@ for (let g = 0; g < groups; g++) {
 }
 const plans = planVideos({ seed, kinds, videos, groups, ...(group === undefined ? {} : { group }) });
 const made: MadeVideo[] = [];
+const failures: string[] = [];
 const queue = [...plans];
 await Promise.all(Array.from({ length: wholeNumber("jobs", values.jobs, 1) }, async () => {
   for (let plan = queue.shift(); plan; plan = queue.shift()) {
     const start = performance.now();
-    const video = await makeVideo({ seed, groups, clips, outFolder }, plan, kinds[plan.kind]!);
+    let video: MadeVideo;
+    try {
+      video = await makeVideo({ seed, groups, clips, outFolder }, plan, kinds[plan.kind]!);
+    } catch (error) {
+      failures.push(`${plan.name} was not made: ${error instanceof Error ? error.message : error}`);
+      console.error(failures.at(-1));
+      continue;
+    }
     made.push(video);
     const { width, height } = plan.size;
     console.log(
@@ -66,6 +74,10 @@ await Promise.all(Array.from({ length: wholeNumber("jobs", values.jobs, 1) }, as
   }
 }));
 console.log(editTable(made));
+if (failures.length > 0) {
+  console.error(`${failures.length} of ${plans.length} videos were not made`);
+  Deno.exitCode = 1;
+}
 
 function chosenKinds(list: string | undefined): typeof KINDS {
   if (list === undefined) return KINDS;

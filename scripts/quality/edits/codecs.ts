@@ -125,15 +125,41 @@ export function encodingOf(codec: Codec, random: Random): Encoding {
   }
 }
 
-/** Writes frames of `size` as a video; `keep` names the frames that are left out, whose time stays a gap. */
+/** Which frames of a video with an uneven rate are left out: both ffmpeg and we can tell, without a list. */
+export class Gaps {
+  readonly #square: number;
+  readonly #factor: number;
+  readonly #start: number;
+  readonly #below: number;
+
+  constructor(random: Random, share: number) {
+    this.#square = random.int(1, GAP_PERIOD - 1);
+    this.#factor = random.int(1, GAP_PERIOD - 1);
+    this.#start = random.int(0, GAP_PERIOD - 1);
+    this.#below = Math.round(share * GAP_PERIOD);
+  }
+
+  leavesOut(n: number): boolean {
+    return n > 1 && (n * n * this.#square + n * this.#factor + this.#start) % GAP_PERIOD < this.#below;
+  }
+
+  /** The filter of ffmpeg that passes the other frames on. */
+  filter(): string {
+    const value = `mod(n*n*${this.#square}+n*${this.#factor}+${this.#start},${GAP_PERIOD})`;
+    return `select='lte(n,1)+gte(${value},${this.#below})'`;
+  }
+}
+
+const GAP_PERIOD = 997;
+
+/** Writes frames of `size` as a video; those that `gaps` leaves out stay a gap in time. */
 export function openEncoder(
   path: string,
   size: Size,
   fps: number,
   encoding: Encoding,
-  left: readonly number[] = [],
+  gaps: Gaps | null,
 ): FrameWriter {
-  const select = left.length > 0 ? ["-vf", `select='not(${left.map((n) => `eq(n,${n})`).join("+")})'`] : [];
   return new FrameWriter([
     ...[
       "-pix_fmt",
@@ -145,8 +171,9 @@ export function openEncoder(
       "-i",
       "pipe:0",
     ],
-    ...select,
-    ...(left.length > 0 ? ["-fps_mode", "vfr", "-enc_time_base", `1:${fps}`] : ["-fps_mode", "passthrough"]),
+    ...(gaps
+      ? ["-vf", gaps.filter(), "-fps_mode", "vfr", "-enc_time_base", `1:${fps}`]
+      : ["-fps_mode", "passthrough"]),
     ...encoding.args,
     ...["-threads", "1", path],
   ], path);

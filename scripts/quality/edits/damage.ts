@@ -25,6 +25,8 @@ const FIRST_PACKET = 12;
 /** Mean difference of luma above which a frame counts as damaged, and below which it counts as whole. */
 const DAMAGED_MAD = 0.5;
 const WHOLE_MAD = 0.02;
+/** A new shot with more than this difference may not be seen as one. */
+const HIDING_MAD = 8;
 const ATTEMPTS = 8;
 
 interface Packet {
@@ -55,7 +57,7 @@ export async function damageVideo(
       const jumps = kept.flatMap((frame, i) => i > 0 && frame > kept[i - 1]! + 1 ? [i] : []);
       if (ranges.length > 0 || jumps.length > 0) {
         const faint = rangesWhere(mads, (mad) => mad > WHOLE_MAD && mad <= DAMAGED_MAD);
-        const moved = remap(truth, kept);
+        const moved = withoutHiddenCuts(remap(truth, kept), ranges, mads);
         const damaged = { ...moved, corruption: ranges, faint, jumps };
         return { truth: damaged, frames: kept.length, damagedPackets: chosen };
       }
@@ -206,6 +208,26 @@ class TimedFrames implements AsyncDisposable {
     await this.#reader[Symbol.asyncDispose]();
     await this.#log;
   }
+}
+
+/**
+ * A cut that comes while the picture is badly damaged shows up then, when the damage ends, or both: none of that is asked
+ * for.
+ */
+function withoutHiddenCuts(
+  truth: FilmTruth,
+  ranges: readonly DamageRange[],
+  mads: readonly number[],
+): FilmTruth {
+  const hiding = (cut: number) =>
+    ranges.find(({ start, end }) => start <= cut && cut < end && mads[cut]! > HIDING_MAD);
+  const hidden = truth.cuts.filter((cut) => hiding(cut) !== undefined);
+  const ends = hidden.map((cut) => hiding(cut)!.end).filter((end) => end < mads.length);
+  return {
+    ...truth,
+    cuts: truth.cuts.filter((cut) => !hidden.includes(cut)),
+    jumpcuts: [...new Set([...truth.jumpcuts, ...hidden, ...ends])].sort((a, b) => a - b),
+  };
 }
 
 function damagedRanges(mads: readonly number[], way: DamageWay): DamageRange[] {

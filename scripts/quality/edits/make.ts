@@ -1,9 +1,9 @@
 /** Makes one video with its truth file, and refuses to leave one whose frames do not agree with its truth. */
 
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import type { FrameRange } from "../truth.ts";
 import type { Clip } from "./clips.ts";
-import { openEncoder } from "./codecs.ts";
+import { Gaps, openEncoder } from "./codecs.ts";
 import { damageVideo } from "./damage.ts";
 import { Edit } from "./edit.ts";
 import { Film, type FilmTruth } from "./film.ts";
@@ -29,12 +29,31 @@ export interface Workshop {
 }
 
 export async function makeVideo(shop: Workshop, plan: VideoPlan, kind: Kind): Promise<MadeVideo> {
+  const { name, encoding } = plan;
+  const path = join(shop.outFolder, `${name}.${encoding.extension}`);
+  const whole = join(shop.outFolder, `.${name}.whole.${encoding.extension}`);
+  try {
+    return await makeFiles(shop, plan, kind, kind.damage ? whole : path, path);
+  } catch (error) {
+    await Deno.remove(path).catch(() => {});
+    throw error;
+  } finally {
+    if (kind.damage) await Deno.remove(whole).catch(() => {});
+  }
+}
+
+/** Encodes to the path `encoded`, which is `path` unless the video is damaged after it. */
+async function makeFiles(
+  shop: Workshop,
+  plan: VideoPlan,
+  kind: Kind,
+  encoded: string,
+  path: string,
+): Promise<MadeVideo> {
   const { name, encoding, size, fps } = plan;
-  const video = `${name}.${encoding.extension}`;
-  const path = join(shop.outFolder, video);
-  const encoded = kind.damage ? join(shop.outFolder, `.${name}.whole.${encoding.extension}`) : path;
-  const left = framesLeftOut(shop.seed, plan);
-  const encoder = openEncoder(encoded, size, fps, encoding, left);
+  const video = basename(path);
+  const gaps = plan.uneven > 0 ? new Gaps(new Random(`${shop.seed}/${name}/uneven`), plan.uneven) : null;
+  const encoder = openEncoder(encoded, size, fps, encoding, gaps);
   let film: Film, style: string;
   try {
     ({ film, style } = await shoot(shop, plan, kind, encoder));
@@ -43,8 +62,8 @@ export async function makeVideo(shop: Workshop, plan: VideoPlan, kind: Kind): Pr
     throw error;
   }
   await encoder.finish();
-  const kept = Array.from({ length: film.at }, (_, n) => n).filter((n) => !left.includes(n));
-  let truth = left.length > 0 ? remap(film.truth, kept) : film.truth;
+  const kept = Array.from({ length: film.at }, (_, n) => n).filter((n) => !gaps?.leavesOut(n));
+  let truth = gaps ? remap(film.truth, kept) : film.truth;
   let frames = await countFrames(encoded);
   if (frames !== kept.length) {
     throw new Error(`${video}: ${frames} frames can be decoded, but ${kept.length} were made`);
@@ -53,7 +72,6 @@ export async function makeVideo(shop: Workshop, plan: VideoPlan, kind: Kind): Pr
   if (kind.damage) {
     const random = new Random(`${shop.seed}/${name}/damage`);
     ({ truth, frames, damagedPackets } = await damageVideo(encoded, path, kind.damage, truth, plan, random));
-    await Deno.remove(encoded);
   }
   await writeTruth(shop, plan, { video, frames, style, truth, damagedPackets });
   return { plan, frames, truth };
@@ -78,14 +96,6 @@ export async function shoot(
   }
   film.finish();
   return { film, style: style.name };
-}
-
-function framesLeftOut(seed: number, { name, uneven, seconds, fps }: VideoPlan): number[] {
-  if (uneven === 0) return [];
-  const random = new Random(`${seed}/${name}/uneven`);
-  const frames: number[] = [];
-  for (let n = 2; n < seconds * fps; n++) if (random.chance(uneven)) frames.push(n);
-  return frames;
 }
 
 export async function countFrames(path: string): Promise<number> {
