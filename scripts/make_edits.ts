@@ -6,10 +6,10 @@
 
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { readClips } from "./quality/edits/clips.ts";
+import { readClips } from "./quality/edits/files/clips.ts";
 import { KINDS } from "./quality/edits/kinds/table.ts";
 import { type MadeVideo, makeVideo } from "./quality/edits/make.ts";
-import { groupOf } from "./quality/edits/origins.ts";
+import { groupOf } from "./quality/edits/files/origins.ts";
 import { planVideos } from "./quality/edits/plan.ts";
 import { editTable } from "./quality/edits/summary.ts";
 

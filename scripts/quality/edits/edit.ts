@@ -1,11 +1,11 @@
 /** What a kind of video works with: its size and random numbers, shots to take from, and the film that they go into. */
 
-import { anyDrawing, type Drawing } from "./drawings.ts";
-import type { Clip } from "./clips.ts";
+import { anyDrawing, type Drawing } from "./pictures/drawings.ts";
+import type { Clip } from "./files/clips.ts";
 import type { Film, ShotLabel } from "./film.ts";
-import type { ClipTag } from "./origins.ts";
-import { Picture, scaled, type Size } from "./picture.ts";
-import { FrameReader } from "./programs.ts";
+import type { ClipTag } from "./files/origins.ts";
+import { Picture, scaled, type Size } from "./pictures/picture.ts";
+import { FrameReader } from "./files/programs.ts";
 import type { Random } from "./random.ts";
 
 /** Which part of a clip's picture a shot shows: `zoom` 1 is the largest part of the shot's shape; x and y from 0 to 1. */

@@ -1,16 +1,12 @@
 /** A video while it is made: takes its frames in order and notes what is true of them. */
 
 import type { FrameRange, LoopRange, NamedRange, TruthShot } from "../truth.ts";
-import { difference, Picture, type Size } from "./picture.ts";
-import type { FrameSink } from "./programs.ts";
+import { isStill, rangesWhere } from "./files/inspect.ts";
+import { difference, Picture, type Size } from "./pictures/picture.ts";
+import type { FrameSink } from "./files/programs.ts";
 
 /** Two pictures that differ less are not asked to be told apart, mean of luma plus chroma. */
 const LEAST_CUT_DIFFERENCE = 3;
-/** Frames that differ less are the same to a viewer, so that calling them frozen is not wrong. */
-const STATIC_MEAN = 0.5;
-const STATIC_BLOCK = 6;
-const SHORTEST_STATIC_FRAMES = 5;
-
 export interface FilmTruth {
   readonly cuts: number[];
   readonly gradual: NamedRange[];
@@ -55,7 +51,7 @@ export class Film {
   #cutPending = false;
   #shown: Picture;
   #previous: Picture;
-  #staticSince = 0;
+  readonly #still: boolean[] = [false];
 
   constructor(
     size: Size,
@@ -108,31 +104,17 @@ export class Film {
     if (start < this.#at) this.truth[list].push({ start, end: this.#at, kind });
   }
 
+  /** Notes where nothing moved, when all frames were shown. */
   finish(): void {
-    this.#endStatic();
-    const { truth } = this;
-    const others = [...truth.freezes, ...truth.black];
-    const kept = truth.static.filter((range) =>
-      !others.some((other) => range.start < other.end && other.start < range.end)
-    );
-    truth.static.splice(0, Infinity, ...kept);
+    this.truth.static.push(...rangesWhere(this.#still, Boolean));
   }
 
   #compare(): void {
-    const { mean, luma, block } = difference(this.#shown, this.#previous);
     if (this.#cutPending) {
+      const { mean } = difference(this.#shown, this.#previous);
       (mean < LEAST_CUT_DIFFERENCE ? this.truth.jumpcuts : this.truth.cuts).push(this.#at);
       this.#cutPending = false;
     }
-    if (luma > STATIC_MEAN || block > STATIC_BLOCK) {
-      this.#endStatic();
-      this.#staticSince = this.#at;
-    }
-  }
-
-  /** As with a freeze, the first frame of a static stretch is the first that repeats the one before it. */
-  #endStatic(): void {
-    const start = this.#staticSince + 1;
-    if (this.#at - start >= SHORTEST_STATIC_FRAMES) this.truth.static.push({ start, end: this.#at });
+    this.#still[this.#at] = isStill(this.#shown, this.#previous);
   }
 }

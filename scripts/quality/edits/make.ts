@@ -2,18 +2,19 @@
 
 import { basename, join } from "node:path";
 import type { FrameRange } from "../truth.ts";
-import type { Clip } from "./clips.ts";
-import { Gaps, openEncoder } from "./codecs.ts";
-import { damageVideo } from "./damage.ts";
+import type { Clip } from "./files/clips.ts";
+import { Gaps, openEncoder } from "./files/codecs.ts";
+import { damageVideo } from "./files/damage.ts";
 import { Edit } from "./edit.ts";
 import { Film, type FilmTruth } from "./film.ts";
+import { inspect, withStill } from "./files/inspect.ts";
 import type { Kind } from "./kinds/table.ts";
-import { groupOf } from "./origins.ts";
+import { groupOf } from "./files/origins.ts";
 import type { VideoPlan } from "./plan.ts";
-import { ffprobe, type FrameSink } from "./programs.ts";
+import type { FrameSink } from "./files/programs.ts";
 import { Random } from "./random.ts";
 import { remap } from "./remap.ts";
-import { anyStyle } from "./style.ts";
+import { anyStyle } from "./pictures/style.ts";
 
 export interface MadeVideo {
   readonly plan: VideoPlan;
@@ -64,15 +65,24 @@ async function makeFiles(
   await encoder.finish();
   const kept = Array.from({ length: film.at }, (_, n) => n).filter((n) => !gaps?.leavesOut(n));
   let truth = gaps ? remap(film.truth, kept) : film.truth;
-  let frames = await countFrames(encoded);
-  if (frames !== kept.length) {
-    throw new Error(`${video}: ${frames} frames can be decoded, but ${kept.length} were made`);
+  let inspection = await inspect(encoded, size);
+  if (inspection.frames !== kept.length) {
+    throw new Error(`${video}: ${inspection.frames} frames can be decoded, but ${kept.length} were made`);
   }
   let damagedPackets: readonly FrameRange[] = [];
   if (kind.damage) {
     const random = new Random(`${shop.seed}/${name}/damage`);
+    let frames: number;
     ({ truth, frames, damagedPackets } = await damageVideo(encoded, path, kind.damage, truth, plan, random));
+    inspection = await inspect(path, size);
+    if (inspection.frames !== frames) {
+      throw new Error(
+        `${video}: ${inspection.frames} frames can be decoded now, and ${frames} when it was compared`,
+      );
+    }
   }
+  truth = withStill(truth, inspection);
+  const { frames } = inspection;
   await writeTruth(shop, plan, { video, frames, style, truth, damagedPackets });
   return { plan, frames, truth };
 }
@@ -96,14 +106,6 @@ export async function shoot(
   }
   film.finish();
   return { film, style: style.name };
-}
-
-export async function countFrames(path: string): Promise<number> {
-  const text = await ffprobe([
-    ...["-threads", "1", "-select_streams", "v:0", "-count_frames", "-show_entries", "stream=nb_read_frames"],
-    ...["-of", "default=nk=1:nw=1", path],
-  ], path);
-  return Number.parseInt(text);
 }
 
 async function writeTruth(

@@ -1,10 +1,10 @@
 /** Which videos are made: kind, group, size, frame rate, length and encoding of each, all from the seed and the name. */
 
-import type { Codec, Encoding } from "./codecs.ts";
-import { anyEncoding } from "./codecs.ts";
-import { DAMAGED_CONTAINERS } from "./damage.ts";
+import type { Codec, Encoding } from "./files/codecs.ts";
+import { anyEncoding } from "./files/codecs.ts";
+import { DAMAGED_CONTAINERS } from "./files/damage.ts";
 import type { Kind } from "./kinds/table.ts";
-import type { Size } from "./picture.ts";
+import type { Size } from "./pictures/picture.ts";
 import { Random } from "./random.ts";
 
 export interface VideoPlan {

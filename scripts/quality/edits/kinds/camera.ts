@@ -1,9 +1,9 @@
 /** Videos in which much moves or blurs without a cut: shake, pans, zooms, passing objects, noise, low light, old film. */
 
 import type { Edit, Shot } from "../edit.ts";
-import { addNoise, blurAlong, light, type Part, Picture, sample } from "../picture.ts";
+import { addNoise, blurAlong, light, type Part, Picture, sample } from "../pictures/picture.ts";
 import type { Random } from "../random.ts";
-import { BLACK, type Colour, ellipse, rectangle, WHITE } from "../shapes.ts";
+import { BLACK, type Colour, ellipse, rectangle, WHITE } from "../pictures/shapes.ts";
 
 /** Where the window stands at each frame, as its centre (0 to 1) and its part of the enlarged picture. */
 interface Move {

@@ -1,8 +1,8 @@
 /** Videos of hard cuts: plain ones, fast ones, short inserts, look-alike shots, conversations. */
 
-import type { Clip } from "../clips.ts";
+import type { Clip } from "../files/clips.ts";
 import type { Edit, Framing, Shot } from "../edit.ts";
-import { light } from "../picture.ts";
+import { light } from "../pictures/picture.ts";
 
 /** Shots of half a second to four seconds. */
 export async function hard(edit: Edit): Promise<void> {

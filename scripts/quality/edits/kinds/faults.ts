@@ -1,9 +1,9 @@
 /** Videos with faults drawn into them, as broken players, cables and decoders show them. */
 
 import { type Edit, Shot } from "../edit.ts";
-import { difference, light, type Picture, sample } from "../picture.ts";
+import { difference, light, type Picture, sample } from "../pictures/picture.ts";
 import type { Random } from "../random.ts";
-import { rectangle } from "../shapes.ts";
+import { rectangle } from "../pictures/shapes.ts";
 
 /** Frames between a fault and a cut or another fault. */
 const GAP_FRAMES = 12;

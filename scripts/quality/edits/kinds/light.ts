@@ -1,8 +1,8 @@
 /** Videos of light that changes within shots: flashes, strobes, explosions, lamps that go on or off. */
 
 import type { Edit } from "../edit.ts";
-import { blend, difference, light, Picture } from "../picture.ts";
-import { type Colour, ellipse } from "../shapes.ts";
+import { blend, difference, light, Picture } from "../pictures/picture.ts";
+import { type Colour, ellipse } from "../pictures/shapes.ts";
 
 /** A flash that changes a picture less is not worth a marker. */
 const LEAST_FLASH_DIFFERENCE = 14;

@@ -1,8 +1,8 @@
 /** Videos with things around or over the picture: bars, blurred sides, titles, logos, a picture in the picture. */
 
 import type { Edit, Shot } from "../edit.ts";
-import { blurAlong, light, paste, Picture, sample, scaled } from "../picture.ts";
-import { bars, logo, subtitles } from "../style.ts";
+import { blurAlong, light, paste, Picture, sample, scaled } from "../pictures/picture.ts";
+import { bars, logo, subtitles } from "../pictures/style.ts";
 
 /** Bars or blurred sides, the same for the whole video or another way for each shot. */
 export async function boxed(edit: Edit): Promise<void> {

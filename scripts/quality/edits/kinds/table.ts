@@ -1,9 +1,9 @@
 /** The kinds of edited video, and which codecs and styles suit each. */
 
-import type { Codec } from "../codecs.ts";
-import type { DamageWay } from "../damage.ts";
+import type { Codec } from "../files/codecs.ts";
+import type { DamageWay } from "../files/damage.ts";
 import type { Edit } from "../edit.ts";
-import type { StyleChoice } from "../style.ts";
+import type { StyleChoice } from "../pictures/style.ts";
 import { lowLight, noise, oldFilm, pan, passing, shake, whip } from "./camera.ts";
 import { conversation, fast, hard, inserts, similar } from "./cuts.ts";
 import { colours, darkObject, patterns, screen, slides } from "./drawn.ts";

@@ -1,7 +1,7 @@
 /** Videos in which time stops, goes missing or plays again: freezes, black, repeats, a standing camera with time jumps. */
 
 import type { Edit } from "../edit.ts";
-import { addNoise, Picture } from "../picture.ts";
+import { addNoise, Picture } from "../pictures/picture.ts";
 import { dim, LONGEST_HOLD_SECONDS } from "./transitions.ts";
 
 /** The picture stands for 8 to 80 frames; the time that passed meanwhile is shown after it or lost. */

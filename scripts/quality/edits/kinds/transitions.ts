@@ -1,9 +1,9 @@
 /** Videos of gradual transitions: dissolves, fades, wipes, slides, pushes and zooms, with hard cuts between. */
 
 import type { Edit, Shot } from "../edit.ts";
-import { blend, blendByMap, light, paste, Picture, sample, type Size } from "../picture.ts";
+import { blend, blendByMap, light, paste, Picture, sample, type Size } from "../pictures/picture.ts";
 import type { Random } from "../random.ts";
-import { type Colour, rectangle } from "../shapes.ts";
+import { type Colour, rectangle } from "../pictures/shapes.ts";
 
 /** A fade out and a fade in with no more between them are one transition. */
 export const LONGEST_HOLD_SECONDS = 0.5;

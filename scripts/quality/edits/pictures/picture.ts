@@ -1,6 +1,6 @@
 /** A picture of 8 bits in YUV 4:2:0, and what is done to whole pictures: copy, mix, crop, light, noise, blur. */
 
-import type { Random } from "./random.ts";
+import type { Random } from "../random.ts";
 
 export interface Size {
   readonly width: number;

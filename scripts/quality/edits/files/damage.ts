@@ -1,12 +1,13 @@
 /** Damages an encoded video, by changed bytes or lost packets, and measures which of its frames come out different. */
 
-import type { FrameRange } from "../truth.ts";
+import type { FrameRange } from "../../truth.ts";
 import type { Codec } from "./codecs.ts";
-import type { DamageRange, FilmTruth } from "./film.ts";
-import type { Size } from "./picture.ts";
+import type { DamageRange, FilmTruth } from "../film.ts";
+import { rangesWhere } from "./inspect.ts";
+import type { Size } from "../pictures/picture.ts";
 import { ffmpeg, ffprobe, FrameReader } from "./programs.ts";
-import type { Random } from "./random.ts";
-import { remap } from "./remap.ts";
+import type { Random } from "../random.ts";
+import { remap } from "../remap.ts";
 
 export type DamageWay = "bytes" | "packets";
 
@@ -236,18 +237,4 @@ function damagedRanges(mads: readonly number[], way: DamageWay): DamageRange[] {
     kind: way,
     max_mad: Math.round(100 * Math.max(...mads.slice(range.start, range.end))) / 100,
   }));
-}
-
-function rangesWhere(values: readonly number[], holds: (value: number) => boolean): FrameRange[] {
-  const ranges: FrameRange[] = [];
-  let start = -1;
-  for (let i = 0; i <= values.length; i++) {
-    const inside = i < values.length && holds(values[i]!);
-    if (inside && start < 0) start = i;
-    if (!inside && start >= 0) {
-      ranges.push({ start, end: i });
-      start = -1;
-    }
-  }
-  return ranges;
 }

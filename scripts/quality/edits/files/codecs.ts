@@ -1,8 +1,8 @@
 /** Encoders, their settings and containers, as they are met in practice. */
 
-import type { Size } from "./picture.ts";
+import type { Size } from "../pictures/picture.ts";
 import { FrameWriter } from "./programs.ts";
-import type { Random } from "./random.ts";
+import type { Random } from "../random.ts";
 
 export type Codec = "h264" | "hevc" | "vp8" | "vp9" | "av1" | "mpeg2" | "mpeg4" | "mjpeg";
 

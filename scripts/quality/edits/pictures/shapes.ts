@@ -1,7 +1,7 @@
 /** Shapes drawn into pictures: rectangles, discs, and lines of made-up letters. */
 
 import type { Picture } from "./picture.ts";
-import type { Random } from "./random.ts";
+import type { Random } from "../random.ts";
 
 /** Luma and the two chroma values. */
 export type Colour = readonly [number, number, number];

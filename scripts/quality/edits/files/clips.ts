@@ -1,10 +1,10 @@
 /** The clips of a folder: which stretches of each are one unbroken take, and copies of them in which seeking is cheap. */
 
 import { basename, join } from "node:path";
-import type { FrameRange, Truth } from "../truth.ts";
+import type { FrameRange, Truth } from "../../truth.ts";
 import excluded from "./excluded.json" with { type: "json" };
 import { type ClipTag, originOf } from "./origins.ts";
-import type { Size } from "./picture.ts";
+import type { Size } from "../pictures/picture.ts";
 import { ffmpeg, ffprobe } from "./programs.ts";
 
 /** Frames next to a labelled event are not used either, because labels may be off by a few. */

@@ -1,7 +1,7 @@
 /** Pictures that need no clip: plain colours, gradients, snow, test patterns, game of life, a bright object on dark. */
 
 import { addNoise, light, Picture, type Size } from "./picture.ts";
-import type { Random } from "./random.ts";
+import type { Random } from "../random.ts";
 import { type Colour, ellipse, rectangle, Script } from "./shapes.ts";
 
 /** Draws its frames one after the other. */

@@ -1,6 +1,6 @@
 /** Which clips show the same things, what kind of picture they are, and how origins are divided into groups. */
 
-import { hashOf } from "./random.ts";
+import { hashOf } from "../random.ts";
 
 /**
  * What a clip is good for. `head`: a talking person; `still`: the camera stands, so two moments of it look alike; `screen`:

@@ -1,6 +1,6 @@
 /** Runs ffmpeg and ffprobe, and moves raw frames in and out of them. */
 
-import type { Picture } from "./picture.ts";
+import type { Picture } from "../pictures/picture.ts";
 
 const QUIET = ["-hide_banner", "-nostdin", "-v", "error"];
 

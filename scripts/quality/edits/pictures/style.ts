@@ -1,7 +1,7 @@
 /** What a whole video has in common: how its camera and grading look, and what lies over every frame. */
 
 import { addNoise, light, type Picture, type Size } from "./picture.ts";
-import type { Random } from "./random.ts";
+import type { Random } from "../random.ts";
 import { BLACK, type Colour, ellipse, rectangle, Script } from "./shapes.ts";
 
 export interface Style {
