@@ -119,6 +119,11 @@ export class Edit {
     return Math.max(1, Math.round(seconds * this.fps));
   }
 
+  /** Frames of a random time between two, in seconds, but `least` where the rate is low. */
+  length(shortest: number, longest: number, least: number): number {
+    return Math.max(least, this.seconds(this.random.between(shortest, longest)));
+  }
+
   /** A random part of a clip; what was shown last is not taken again while there is another. */
   shot(wish: ShotWish): Shot {
     const { random } = this;

@@ -140,7 +140,7 @@ function clamp(value: number): number {
 export async function passing(edit: Edit): Promise<void> {
   const { random, size } = edit;
   while (edit.wants()) {
-    const shot = edit.cutTo({ frames: edit.seconds(random.between(3, 7)), least: 60 });
+    const shot = edit.cutTo({ frames: edit.length(3, 7, 90), least: 60 });
     await edit.play(shot, 12);
     while (shot.left > 40) {
       const frames = random.int(4, 15), covered = random.between(0.4, 0.9);

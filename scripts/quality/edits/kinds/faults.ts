@@ -41,13 +41,13 @@ async function withFaults(
 }
 
 function anyShot(edit: Edit): Shot {
-  return edit.shot({ frames: edit.seconds(edit.random.between(3, 7)), least: 80 });
+  return edit.shot({ frames: edit.length(3, 7, 110), least: 80 });
 }
 
 /** A shot in which there is enough motion for frames of two times to differ; most of them get it by a pan. */
 function movingShot(edit: Edit): Shot {
   const { random } = edit;
-  const wish = { frames: edit.seconds(random.between(3, 7)), least: 80 };
+  const wish = { frames: edit.length(3, 7, 110), least: 80 };
   if (random.chance(0.3)) return edit.shot({ ...wish, tag: "moving" });
   const enlarged = 1.5;
   const whole = edit.shot({ ...wish, enlarged });
@@ -110,7 +110,7 @@ export async function flicker(edit: Edit): Promise<void> {
 export async function foreign(edit: Edit): Promise<void> {
   const { random, film } = edit;
   while (edit.wants()) {
-    const shot = edit.cutTo({ frames: edit.seconds(random.between(3, 7)), least: 80 });
+    const shot = edit.cutTo({ frames: edit.length(3, 7, 110), least: 80 });
     await edit.play(shot, GAP_FRAMES + random.int(0, 20));
     while (shot.left > 3 * GAP_FRAMES) {
       const other = edit.shot({ frames: random.int(1, 2), drawn: 0.1 });

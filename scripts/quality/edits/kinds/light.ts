@@ -7,6 +7,8 @@ import { type Colour, ellipse } from "../pictures/shapes.ts";
 /** A flash that changes a picture less is not worth a marker. */
 const LEAST_FLASH_DIFFERENCE = 14;
 
+const LONGEST_STROBE_FRAMES = 48;
+
 type Brighten = (picture: Picture, strength: number) => void;
 
 /** Flashes of 1 to 4 frames: white, coloured, or of a part of the picture. */
@@ -27,7 +29,8 @@ export async function strobe(edit: Edit): Promise<void> {
   const { random } = edit;
   await withEvents(edit, 14, () => {
     const on = random.int(1, 2), off = random.int(4, 8);
-    const strengths = Array.from({ length: random.int(3, 8) }, () => [
+    const rows = random.int(3, Math.floor(LONGEST_STROBE_FRAMES / (on + off)));
+    const strengths = Array.from({ length: rows }, () => [
       ...new Array<number>(on).fill(1),
       ...new Array<number>(off).fill(0),
     ]).flat();
@@ -57,7 +60,7 @@ interface LightEvent {
 async function withEvents(edit: Edit, gap: number, next: () => LightEvent): Promise<void> {
   const { random, film } = edit;
   while (edit.wants()) {
-    const shot = edit.cutTo({ frames: edit.seconds(random.between(2, 6)), least: 4 * gap + 20 });
+    const shot = edit.cutTo({ frames: edit.length(2, 6, 6 * gap + 30), least: 4 * gap + 20 });
     await edit.play(shot, gap + random.int(0, gap));
     for (;;) {
       const { kind, strengths } = next();
@@ -113,7 +116,7 @@ function brightening(edit: Edit): Brighten {
 export async function lamp(edit: Edit): Promise<void> {
   const { random, film } = edit;
   while (edit.wants()) {
-    const shot = edit.cutTo({ frames: edit.seconds(random.between(3, 8)), least: 60 });
+    const shot = edit.cutTo({ frames: edit.length(3, 8, 100), least: 60 });
     let from = { gain: 1, offset: 0 };
     await edit.play(shot, 15 + random.int(0, 20));
     while (shot.left > 40) {

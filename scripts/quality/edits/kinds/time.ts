@@ -9,7 +9,7 @@ export async function freeze(edit: Edit): Promise<void> {
   const { random, film } = edit;
   while (edit.wants()) {
     // A camera that stands before a still scene would be frozen without any freeze.
-    const shot = edit.cutTo({ frames: edit.seconds(random.between(4, 9)), least: 70, tag: "moving" });
+    const shot = edit.cutTo({ frames: edit.length(4, 9, 110), least: 70, tag: "moving" });
     await edit.play(shot, Math.min(shot.left, random.int(12, 40)));
     while (shot.left > 24) {
       const frames = random.int(8, random.chance(0.3) ? 80 : 40);
@@ -74,7 +74,7 @@ async function blackFrames(edit: Edit, frames: number): Promise<void> {
 export async function repeat(edit: Edit): Promise<void> {
   const { random, film } = edit;
   while (edit.wants()) {
-    const shot = edit.cutTo({ frames: edit.seconds(random.between(3, 7)), least: 90, tag: "moving" });
+    const shot = edit.cutTo({ frames: edit.length(3, 7, 130), least: 90, tag: "moving" });
     await edit.play(shot, random.int(10, 25));
     while (shot.left > 75) {
       const period = random.int(8, 60), copies = random.int(2, 5);
