@@ -180,6 +180,33 @@ Deno.test("frames that are left out of a video are left out of its truth", async
   assert.ok(truth.cuts.length > 0 && truth.cuts.every((cut, i) => cut <= whole.truth.cuts[i]!));
 });
 
+Deno.test("the program writes the same truth twice, prints what it made, and refuses what it does not know", async () => {
+  using folder = new TemporaryFolder();
+  const run = async (...args: string[]) => {
+    const script = fileURLToPath(new URL("../../../scripts/make_edits.ts", import.meta.url));
+    const output = await new Deno.Command(Deno.execPath(), {
+      args: ["run", "--allow-all", "--no-check", "--no-prompt", script, "--seed", "3", ...args],
+    }).output();
+    const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
+    return { code: output.code, printed: text(output.stdout), errors: text(output.stderr) };
+  };
+  const truths: string[] = [];
+  for (const name of ["one", "two"]) {
+    const out = join(folder.path, name);
+    const { code, printed, errors } = await run("--out", out, "--kinds", "slides");
+    assert.equal(code, 0, errors);
+    assert.match(printed, /^slides +1 +\d+ /m);
+    truths.push(Deno.readTextFileSync(join(out, "slides_g0_00.truth.json")));
+  }
+  assert.equal(truths[0], truths[1]);
+  assert.match((await run("--out", folder.path, "--kinds", "slides,slices,none")).errors, /no kind "none"/);
+  assert.match(
+    (await run("--out", folder.path, "--groups", "3", "--group", "3")).errors,
+    /--group must be below 3/,
+  );
+  assert.match((await run("--kinds", "slides")).errors, /--out FOLDER/);
+});
+
 /** Two clips of a few seconds: a moving and a still one. */
 async function clipFolder(path: string): Promise<string> {
   const folder = join(path, "clips");
