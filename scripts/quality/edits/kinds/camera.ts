@@ -37,7 +37,7 @@ async function moving(
   const { random, film } = edit;
   const out = new Picture(edit.size);
   while (edit.wants()) {
-    const shot = edit.cutTo({ frames: edit.seconds(random.between(2, 6)), least: 40, enlarged });
+    const shot = edit.cutTo({ frames: edit.length(1.5, 4, 40), least: 40, enlarged });
     const move = choose(random.fork(`move${film.at}`), shot.frames);
     const start = film.at;
     let before: Part | null = null;
@@ -236,7 +236,7 @@ async function graded(edit: Edit, choose: (random: Random) => (picture: Picture)
   const { random, film } = edit;
   let grade = choose(random.fork("grade"));
   while (edit.wants()) {
-    const shot: Shot = edit.cutTo({ frames: edit.seconds(random.between(0.7, 4)), least: 12 });
+    const shot: Shot = edit.cutTo({ frames: edit.seconds(random.between(0.6, 2.5)), least: 12 });
     if (random.chance(0.2)) grade = choose(random.fork(`grade${film.at}`));
     await edit.play(shot, shot.frames, grade);
     await edit.close(shot);

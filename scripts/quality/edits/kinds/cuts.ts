@@ -4,12 +4,12 @@ import type { Clip } from "../files/clips.ts";
 import type { Edit, Framing, Shot } from "../edit.ts";
 import { light } from "../pictures/picture.ts";
 
-/** Shots of half a second to four seconds. */
+/** Shots of 0.4 to 2.5 seconds. */
 export async function hard(edit: Edit): Promise<void> {
   while (edit.wants()) {
     const shot = edit.cutTo({
-      frames: edit.seconds(edit.random.between(0.5, 4)),
-      least: edit.seconds(0.5),
+      frames: edit.seconds(edit.random.between(0.4, 2.5)),
+      least: edit.seconds(0.4),
       drawn: 0.05,
     });
     await edit.play(shot, shot.frames);
@@ -55,7 +55,7 @@ export async function similar(edit: Edit): Promise<void> {
     let framing = anyFraming(edit);
     for (let shots = random.int(3, 6); shots > 0 && edit.wants(); shots--) {
       const shot = edit.cutTo({
-        frames: edit.seconds(random.between(0.5, 3)),
+        frames: edit.seconds(random.between(0.5, 2)),
         least: 10,
         ...(clip ? { clip, framing } : {}),
       });
@@ -84,7 +84,7 @@ export async function conversation(edit: Edit): Promise<void> {
     for (let turns = random.int(5, 10); turns > 0 && edit.wants(); turns--) {
       const { clip, framing } = setups[who]!;
       const shot: Shot = edit.cutTo({
-        frames: edit.seconds(random.between(0.6, 4)),
+        frames: edit.seconds(random.between(0.6, 2.5)),
         least: 12,
         ...(clip ? { clip, framing } : {}),
       });

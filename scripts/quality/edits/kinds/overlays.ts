@@ -16,7 +16,7 @@ export async function boxed(edit: Edit): Promise<void> {
   const inner = new Picture(size);
   const small = new Picture(scaled(size, 0.5));
   while (edit.wants()) {
-    const shot = edit.cutTo({ frames: edit.seconds(random.between(0.7, 4)), least: 12, drawn: 0.05 });
+    const shot = edit.cutTo({ frames: edit.seconds(random.between(0.6, 2.5)), least: 12, drawn: 0.05 });
     const { way, share } = box;
     await edit.play(shot, shot.frames, (picture) => {
       if (way === "letter") bars(picture, 0, share / 1.5);
@@ -56,7 +56,7 @@ export async function titles(edit: Edit): Promise<void> {
   const large = subtitles(random.fork("large"), { width: size.width, height: size.height / 2 });
   const markEvery = random.int(60, 200), withLarge = random.chance(0.5);
   while (edit.wants()) {
-    const shot = edit.cutTo({ frames: edit.seconds(random.between(1.5, 6)), least: 20, drawn: 0.05 });
+    const shot = edit.cutTo({ frames: edit.seconds(random.between(1, 3.5)), least: 20, drawn: 0.05 });
     await edit.play(shot, shot.frames, (picture) => {
       lines(picture, film.at);
       if (withLarge) large(picture, film.at);
@@ -74,7 +74,7 @@ export async function insets(edit: Edit): Promise<void> {
     y = random.pick([8, edit.size.height - small.height - 8]);
   let inset: Shot | null = null;
   while (edit.wants()) {
-    const shot = edit.cutTo({ frames: edit.seconds(random.between(2, 6)), least: 30, drawn: 0.05 });
+    const shot = edit.cutTo({ frames: edit.seconds(random.between(1.5, 4)), least: 30, drawn: 0.05 });
     await edit.play(shot, shot.frames, async (picture, n) => {
       if (inset && inset.left === 0) {
         await edit.close(inset);

@@ -33,7 +33,7 @@ export async function black(edit: Edit): Promise<void> {
   let soft = 0;
   let fallStart = -1;
   while (edit.wants()) {
-    const shot = edit.shot({ frames: edit.seconds(random.between(1.5, 4)), least: 40, drawn: 0.03 });
+    const shot = edit.shot({ frames: edit.length(1.2, 2.8, 40), least: 40, drawn: 0.03 });
     film.enter(shot.label);
     const riseStart = film.at;
     const rise = soft;

@@ -53,7 +53,7 @@ export async function fade(edit: Edit): Promise<void> {
     start = film.at;
   }
   while (edit.wants() || fadedOut) {
-    const shot = edit.shot({ frames: edit.seconds(random.between(1.5, 4)), least: 45, drawn: 0.05 });
+    const shot = edit.shot({ frames: edit.length(1.2, 2.5, 45), least: 45, drawn: 0.05 });
     if (fadedOut) film.enter(shot.label);
     else film.cut(shot.label);
     let left = shot.frames;
@@ -106,13 +106,13 @@ async function chain(edit: Edit, shortest: number, longest: number, choose: () =
   const { random, film } = edit;
   const out = new Picture(edit.size);
   const wish = () => ({
-    frames: edit.seconds(random.between(1, 3)) + 2 * longest,
-    least: 2 * longest + 12,
+    frames: edit.seconds(random.between(0.4, 1.5)) + longest + 20,
+    least: longest + 16,
     drawn: 0.05,
   });
   let shot = edit.cutTo(wish());
   while (edit.wants()) {
-    const frames = random.int(shortest, longest);
+    const frames = random.int(shortest, random.chance(0.35) ? longest : 18);
     await edit.play(shot, Math.max(8, shot.left - frames));
     if (random.chance(0.2) || shot.left < frames) {
       const next = edit.cutTo(wish());
