@@ -2,6 +2,7 @@
 
 import { hasEndedWithin, timer } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
+import type { DetectedRange } from "../../model/frames/detected_range.ts";
 import { Fifo } from "../fifo.ts";
 import { readJpegs, type TimedJpeg } from "../formats/jpeg_stream.ts";
 import type { Outcome, RunningTool } from "../process.ts";
@@ -51,6 +52,8 @@ export class DecodeRun implements AsyncDisposable {
   outcome: Omit<Outcome, "stdout"> | null = null;
   /** With `outcome`: whether a frame came after `maxRows`. */
   hasMore = false;
+  /** With `outcome`: what the detectors found, sorted by start. */
+  ranges: readonly DetectedRange[] = [];
 
   readonly #host: DecodeHost;
   readonly #control: Int32Array;
@@ -162,7 +165,10 @@ export class DecodeRun implements AsyncDisposable {
       this.#failure ??= { error };
       this.stop("killed");
     };
-    reading.finished.then(({ hasMore }) => void (this.hasMore = hasMore), fail);
+    reading.finished.then(({ hasMore, ranges }) => {
+      this.hasMore = hasMore;
+      this.ranges = ranges;
+    }, fail);
     const jpegs = this.#tool.stdout
       ? readJpegs(this.#tool.stdout, {
         bytes: () => Atomics.add(this.#control, CONTROL.reads, 1),

@@ -1,6 +1,7 @@
 /** The decode Worker: reads decoded luma planes from a named pipe into the frame filter's memory. Blocks while it reads. */
 
 import "../../base/worker_globals.ts";
+import type { DetectedRange } from "../../model/frames/detected_range.ts";
 import type { SignalColumns } from "../../model/frames/signals.ts";
 import { FrameFilter, PLANE_BYTES } from "../kernels/frame_filter.ts";
 import { NutReader } from "../formats/nut.ts";
@@ -17,14 +18,19 @@ export interface DecodeOrder {
 
 /**
  * What the worker reports: `ready` once, then for each order `opened` when the pipe is open, `rows` if it is a stream, and at
- * last `done` or `failed`. The `signals` of `done` are empty for a stream, whose rows were sent before. `failed`: the bytes
+ * last `done` or `failed`. The `signals` of `done` are empty for a stream, whose rows were sent before; its `ranges` are whole. `failed`: the bytes
  * were not what was asked for; the worker itself continues.
  */
 export type DecodeReport =
   | { readonly kind: "ready" }
   | { readonly kind: "opened" }
   | { readonly kind: "rows"; readonly batch: RowBatch }
-  | { readonly kind: "done"; readonly signals: SignalColumns; readonly hasMore: boolean }
+  | {
+    readonly kind: "done";
+    readonly signals: SignalColumns;
+    readonly ranges: readonly DetectedRange[];
+    readonly hasMore: boolean;
+  }
   | { readonly kind: "failed"; readonly message: string };
 
 /**
@@ -61,7 +67,8 @@ scope.onmessage = ({ data: order }) => {
     const hasMore = readPlanes(fifo, stream, order.maxRows);
     filter.finish();
     stream?.post();
-    scope.postMessage({ kind: "done", signals: stream ? filter.takeFinalRows() : filter.columns(), hasMore });
+    const signals = stream ? filter.takeFinalRows() : filter.columns();
+    scope.postMessage({ kind: "done", signals, ranges: [], hasMore });
   } catch (error) {
     scope.postMessage({ kind: "failed", message: error instanceof Error ? error.message : String(error) });
   }

@@ -9,6 +9,7 @@ import {
   type ImageCoordinates,
   type NormalizedRegion,
 } from "../../model/frames/coordinates.ts";
+import type { DetectedRange } from "../../model/frames/detected_range.ts";
 import type { SamplingPlan } from "../../model/frames/sampling.ts";
 import type { SignalColumns } from "../../model/frames/signals.ts";
 import { Fifo } from "../fifo.ts";
@@ -65,6 +66,8 @@ export interface DecodeRequest {
 export interface DecodedSignals {
   /** At least one frame. Times are exact, in milliseconds from the first frame, not rounded. */
   readonly signals: SignalColumns;
+  /** What the detectors found, sorted by start. */
+  readonly ranges: readonly DetectedRange[];
   /** Whether `maxFrames` ended the decode, and not the source. */
   readonly isTruncated: boolean;
   /** Pixels as displayed, before the crop. */
@@ -146,9 +149,10 @@ export class Decoder implements AsyncDisposable {
       using _place = await gate.acquire({ principalKey: request.principalKey, signal });
       using piece = this.#options.work?.begin(request.principalKey);
       const runner = niced(this.#options.runner, piece?.nice ?? 0);
-      const { signals, hasMore } = await this.#decode(runner, { ...request, coordinates }, signal);
+      const { signals, ranges, hasMore } = await this.#decode(runner, { ...request, coordinates }, signal);
       return {
         signals,
+        ranges,
         isTruncated: hasMore || (isEndless(request) && signals.count >= request.maxFrames),
         width: video.width,
         height: video.height,

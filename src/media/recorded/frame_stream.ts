@@ -1,6 +1,7 @@
 /** Recorded media in chunks: the signals of each chunk and JPEGs of the frames chosen in it, decoded on demand. */
 
 import type { ImageCoordinates, NormalizedRegion } from "../../model/frames/coordinates.ts";
+import type { DetectedRange } from "../../model/frames/detected_range.ts";
 import { chosenPositions } from "../../model/reason/chunks.ts";
 import { expectedFps, type SamplingPlan } from "../../model/frames/sampling.ts";
 import type { SignalColumns } from "../../model/frames/signals.ts";
@@ -96,6 +97,11 @@ export class FrameStream implements AsyncDisposable {
 
   /** Whether `maxFrames` ended the decode, and not the source; true with the last chunk at the earliest. */
   isTruncated = false;
+
+  /** What the detectors found in all frames, sorted by start; whole when `next` has given null. */
+  get ranges(): readonly DetectedRange[] {
+    return this.#run.ranges;
+  }
 
   readonly #host: DecodeHost;
   readonly #request: FrameStreamRequest;

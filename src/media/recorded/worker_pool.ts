@@ -1,5 +1,6 @@
 /** The main thread's side of the decode Workers: each has one order at a time, and a Worker that fails is replaced. */
 
+import type { DetectedRange } from "../../model/frames/detected_range.ts";
 import type { SignalColumns } from "../../model/frames/signals.ts";
 import type { DecodeOrder, DecodeReport } from "./decode_worker.ts";
 import type { RowBatch } from "./stream_order.ts";
@@ -33,6 +34,8 @@ export class DecodeWorkerPool implements Disposable {
 export interface ReadRows {
   /** Empty for a stream, whose rows were sent before. */
   readonly signals: SignalColumns;
+  /** What the detectors found in all frames that were read, sorted by start; also for a stream. */
+  readonly ranges: readonly DetectedRange[];
   /** Whether a frame came after the last row that was asked for. */
   readonly hasMore: boolean;
 }

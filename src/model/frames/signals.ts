@@ -20,6 +20,12 @@ export interface SignalColumns {
   readonly noiseVarianceScore: Float32Array;
   /** How likely this frame is the first of a new shot, [0,1]; absent when it was not measured. */
   readonly cutScore?: Float32Array;
+  /** Media time of the cut behind `cutScore`, milliseconds from the first frame; NaN below `CUT_SCORE_THRESHOLD`. */
+  readonly cutPtsMs?: Float64Array;
+  /** How likely the frame is faulty, [0,1]; absent when it was not measured. */
+  readonly artifactScore?: Float32Array;
+  /** What is wrong with the frame: 0 for nothing, else 1 + the index in ARTIFACT_KINDS. */
+  readonly artifactKind?: Uint8Array;
 }
 
 /** Gate reasons in order of priority; the index is the reason code. See docs/frames.md#gate. */

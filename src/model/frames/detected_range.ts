@@ -1,0 +1,31 @@
+/** What the detectors of decoded frames find: ranges of frames with a type, and kinds of faults of single frames. */
+
+/** Detectors of ranges; each gives ranges of the type of its own name. */
+export const DETECTORS = ["gradual_transition", "flash", "freeze", "black", "repeat"] as const;
+
+export type Detector = typeof DETECTORS[number];
+
+/** A stretch of frames that a detector found. Frames count all decoded frames from 0. */
+export interface DetectedRange {
+  readonly type: Detector;
+  /** First and last frame, both inside. */
+  readonly startFrame: number;
+  readonly endFrame: number;
+  /** Media time of those two frames, milliseconds from the first frame. */
+  readonly startPtsMs: number;
+  readonly endPtsMs: number;
+  /** [0,1], at least .5 */
+  readonly confidence: number;
+}
+
+/** Faults of a frame that a viewer would call one; `foreign_frame` is also a frame of this shot in the wrong place. */
+export const ARTIFACT_KINDS = [
+  "decode_damage",
+  "flicker",
+  "foreign_frame",
+  "combing",
+  "chroma_fault",
+  "noise_burst",
+] as const;
+
+export type ArtifactKind = typeof ARTIFACT_KINDS[number];
