@@ -1,5 +1,7 @@
 /** How one environment variable becomes a value: the parsers for the rows of the table of settings. */
 
+import { type IpNetwork, ipNetwork } from "./ip_network.ts";
+
 /** Reads one text. `undefined` means that the text breaks the rule; the rule completes "NAME must be …". */
 export interface Parser<T> {
   readonly rule: string;
@@ -192,19 +194,14 @@ export function list<T>(item: Parser<T>): Parser<readonly T[]> {
 export const WEBHOOK_RETRIES = 3;
 
 /** Networks in the notation of CIDR; an empty text is none. */
-export const networks: Parser<readonly string[]> = {
+export const networks: Parser<readonly IpNetwork[]> = {
   rule: "comma-separated networks such as 192.168.0.0/16 or fd00::/8",
-  read: (text) => parts(text).every(isNetwork) ? parts(text) : undefined,
-  faultyPart: (text) => parts(text).find((part) => !isNetwork(part)),
+  read: (text) => {
+    const found = parts(text).map(ipNetwork);
+    return found.every((network) => network !== undefined) ? found : undefined;
+  },
+  faultyPart: (text) => parts(text).find((part) => ipNetwork(part) === undefined),
 };
-
-function isNetwork(text: string): boolean {
-  const [, address = "", length] = /^([\d.]+|[\da-f:.]+)\/(0|[1-9]\d{0,2})$/i.exec(text) ?? [];
-  if (address.includes(":")) return Number(length) <= 128 && URL.canParse(`http://[${address}]/`);
-  const isByte = (part: string) => /^(0|[1-9]\d{0,2})$/.test(part) && Number(part) <= 255;
-  const bytes = address.split(".");
-  return Number(length) <= 32 && bytes.length === 4 && bytes.every(isByte);
-}
 
 function parts(text: string): string[] {
   return text.trim() === "" ? [] : text.split(",").map((part) => part.trim());

@@ -5,7 +5,7 @@ import { Refusal } from "../base/refusal.ts";
 import type { World } from "../base/world.ts";
 import { fetchedInput, fileInput, hlsInput, type MediaInput, rtspInput } from "../media/input.ts";
 import { resolveLocalSource, type SourcePolicy } from "../media/source.ts";
-import { type IpNetwork, ipNetwork } from "../model/sources/ip_network.ts";
+import type { IpNetwork } from "../base/ip_network.ts";
 import { type RemoteSource, remoteSource, type RemoteSourceToggles } from "../model/sources/remote_source.ts";
 import { HlsRelay } from "../remote/sources/hls_relay.ts";
 import type { TrustedOutbound } from "../remote/guard/outbound.ts";
@@ -22,7 +22,7 @@ export interface SourcesOptions {
   readonly toggles: RemoteSourceToggles & {
     readonly allowInsecureTls: boolean;
     /** In the notation of CIDR. */
-    readonly mediaAllowedNetworks: readonly string[];
+    readonly mediaAllowedNetworks: readonly IpNetwork[];
   };
   readonly outbound: TrustedOutbound;
   /** Whether the service has several principals. */
@@ -58,7 +58,7 @@ export class Sources implements Disposable {
     });
     const { roots, reroute } = options.outbound;
     const { allowInsecureTls, mediaAllowedNetworks } = options.toggles;
-    this.#allowedNetworks = mediaAllowedNetworks.flatMap((network) => ipNetwork(network) ?? []);
+    this.#allowedNetworks = mediaAllowedNetworks;
     this.#agent = new PinnedAgent({ roots, allowInsecureTls, ...(reroute && { reroute }) });
   }
 

@@ -1,5 +1,6 @@
 /** The messages between the HTTP thread and a live Worker: orders go to the Worker, reports come from it. */
 
+import type { IpNetwork } from "../base/ip_network.ts";
 import type { MediaInput } from "../media/input.ts";
 import type { MediaInfo } from "../media/probe.ts";
 import type { Extent, ImageCoordinates, NormalizedRegion } from "../model/frames/coordinates.ts";
@@ -38,7 +39,7 @@ export interface IceSettings {
   readonly stunServers: readonly string[];
   readonly turn: { readonly url: string; readonly username: string; readonly credential: string } | null;
   /** To which addresses of a publisher's candidates the service sends. See docs/live.md#ice. */
-  readonly candidates: { readonly listenHost: string; readonly allowedNetworks: readonly string[] };
+  readonly candidates: { readonly listenHost: string; readonly allowedNetworks: readonly IpNetwork[] };
 }
 
 /** What a Worker needs before its first session. */

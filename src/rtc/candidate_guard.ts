@@ -1,14 +1,14 @@
 /** Decides to which addresses of a publisher's candidates connectivity checks are sent. See docs/live.md#ice. */
 
 import { networkInterfaces } from "node:os";
-import { addressScope } from "../model/sources/ip_address.ts";
-import { type IpNetwork, ipNetwork, isInNetwork } from "../model/sources/ip_network.ts";
+import { addressScope } from "../base/ip_address.ts";
+import { type IpNetwork, ipNetwork, isInNetwork } from "../base/ip_network.ts";
 
 export interface CandidateRules {
   /** Where the HTTP service listens, as an address; `0.0.0.0` or `::` is everywhere. */
   readonly listenHost: string;
   /** Networks of CIDR notation whose private addresses are allowed, besides those of the listener. */
-  readonly allowedNetworks: readonly string[];
+  readonly allowedNetworks: readonly IpNetwork[];
 }
 
 /** The addresses of this machine, as `node:os` lists them. */
@@ -40,7 +40,7 @@ export function candidateGuard(
   const own = machine.filter(({ address }) => isEverywhere || address === listenHost);
   const networks = [
     ...own.map(({ network }) => network),
-    ...allowedNetworks.flatMap((text) => ipNetwork(text) ?? []),
+    ...allowedNetworks,
   ];
   const hasLoopback = isEverywhere || listenHost === "localhost" || isLoopback(listenHost);
   return (address) => {

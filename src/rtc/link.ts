@@ -22,7 +22,7 @@ import type { World } from "../base/world.ts";
 import { LIMITS } from "../model/limits.ts";
 import type { IceCandidate } from "../model/live/candidate.ts";
 import type { Offer } from "../model/live/offer.ts";
-import { ipv4Number } from "../model/sources/ip_address.ts";
+import { ipv4Number } from "../base/ip_address.ts";
 import { candidateGuard, type CandidateRules } from "./candidate_guard.ts";
 import { closeNotify, isCloseNotify, mayBeAlert } from "./dtls_alert.ts";
 import { followRollover, type RolloverState } from "./receive/rollover.ts";

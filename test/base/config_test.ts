@@ -187,6 +187,17 @@ Deno.test("a list of networks names the one that is wrong", () => {
   assert.match(fault!, /^SERVICE_MEDIA_ALLOWED_NETWORKS must be .*: "192\.168\.0\.0\/40" is none; /);
 });
 
+Deno.test("a list of networks is read once, in every spelling of an address", () => {
+  const { mediaAllowedNetworks } = readConfig({
+    ...KEYS,
+    SERVICE_MEDIA_ALLOWED_NETWORKS: "10.0.0.0/8, ::ffff:192.168.7.0/120",
+  });
+  assert.deepEqual(mediaAllowedNetworks, [
+    { first: [0, 0, 0, 0, 0, 0xffff, 0x0a00, 0], prefix: 104 },
+    { first: [0, 0, 0, 0, 0, 0xffff, 0xc0a8, 0x0700], prefix: 120 },
+  ]);
+});
+
 Deno.test("rules between settings are checked too", () => {
   const check = (env: Env, expected: RegExp) => {
     const faults = faultsOf(env);

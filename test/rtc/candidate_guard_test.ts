@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { ipNetwork } from "../../src/base/ip_network.ts";
 import { candidateGuard, type Interfaces } from "../../src/rtc/candidate_guard.ts";
 
 const INTERFACES: Interfaces = {
@@ -8,7 +9,12 @@ const INTERFACES: Interfaces = {
 };
 
 function allowed(listenHost: string, addresses: readonly string[], allowedNetworks: readonly string[] = []) {
-  return addresses.filter(candidateGuard({ listenHost, allowedNetworks }, INTERFACES));
+  return addresses.filter(
+    candidateGuard(
+      { listenHost, allowedNetworks: allowedNetworks.map((text) => ipNetwork(text)!) },
+      INTERFACES,
+    ),
+  );
 }
 
 const NEVER = [

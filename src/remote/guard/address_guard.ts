@@ -2,8 +2,8 @@
 
 import { lookup } from "node:dns";
 import type { World } from "../../base/world.ts";
-import { addressScope, isAddress } from "../../model/sources/ip_address.ts";
-import { type IpNetwork, isInNetwork } from "../../model/sources/ip_network.ts";
+import { addressScope, isAddress } from "../../base/ip_address.ts";
+import { type IpNetwork, isInNetwork } from "../../base/ip_network.ts";
 import { Deadline, OutOfTime, unlessAborted } from "../../base/wait.ts";
 
 /** Every address of a host name; rejects or is empty when there is none. */

@@ -9,7 +9,7 @@ import {
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import { connect as connectPlain, type Socket } from "node:net";
 import tls from "node:tls";
-import { isAddress } from "../../model/sources/ip_address.ts";
+import { isAddress } from "../../base/ip_address.ts";
 
 export interface PinnedAgentOptions {
   /** PEM certificates of the authorities to trust, from `trustedRoots`. */

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { quietLog } from "../../../src/base/log.ts";
 import { realWorld, type World } from "../../../src/base/world.ts";
-import { addressScope, isPublicAddress } from "../../../src/model/sources/ip_address.ts";
-import { ipNetwork } from "../../../src/model/sources/ip_network.ts";
+import { addressScope, isPublicAddress } from "../../../src/base/ip_address.ts";
+import { ipNetwork } from "../../../src/base/ip_network.ts";
 import {
   AddressRefused,
   checkedAddresses,
