@@ -1,12 +1,12 @@
-/** Scales the luma of a live picture to 320x180 samples by area averages; differs from ffmpeg's scaler by at most 1. */
+/** Scales a plane of a live picture to 320x180 samples or fewer by area averages; differs from ffmpeg's scaler by at most 1. */
 
 /*
- * The vertical pass is first: it makes 180 lines of the source's width from all source rows, with whole vectors. The
+ * The vertical pass is first: it makes up to 180 lines of the source's width from all source rows, with whole vectors. The
  * horizontal pass is slower for each sample, but has to read those lines only.
  *
  *   BAND      256 KiB + 32 KiB    whole rows of the source, copied here by the caller without changes
- *   LINE      8192 x i16 + 64     one line: the weighted mean of some rows, 128 units for each luma level
- *   PLANE     320 x 180 x u8      the result
+ *   LINE      8192 x i16 + 64     one line: the weighted mean of some rows, 128 units for each level
+ *   PLANE     320 x 180 x u8      the result, whose rows have no padding
  *   ROW_*     180 rows            the source rows of each output row: the first, how many, and their weights
  *   COLUMN_*  320 columns         the same for columns
  *
@@ -22,13 +22,11 @@ export const PLANE: usize = memory.data(320 * 180, 16);
 export const ROW_FIRST: usize = memory.data(180 * 4, 16);
 export const ROW_COUNT: usize = memory.data(180 * 4, 16);
 
-const OUTPUT_WIDTH: i32 = 320;
-const OUTPUT_HEIGHT: i32 = 180;
 const LINE: usize = memory.data(8192 * 2 + 128, 16);
-/** At least 8192 / 180 rows and two that are covered partly; an even number. */
+/** At least 8192 / 180 rows (4096 / 90 of chroma) and two that are covered partly; an even number. */
 const ROW_TAPS: i32 = 48;
 const ROW_WEIGHTS: usize = memory.data(180 * 48 * 2, 16);
-/** At least 8192 / 320 columns and two that are covered partly; whole vectors. */
+/** At least 8192 / 320 columns (4096 / 160 of chroma) and two that are covered partly; whole vectors. */
 const COLUMN_TAPS: i32 = 32;
 const COLUMN_FIRST: usize = memory.data(320 * 4, 16);
 const COLUMN_COUNT: usize = memory.data(320 * 4, 16);
@@ -42,14 +40,19 @@ const RESULT_SHIFT: i32 = 21;
 const RESULT_HALF: i32 = 1 << 20;
 
 let width: i32 = 0;
+let outputWidth: i32 = 0;
 /** How many vectors of eight weights a column needs, 1 to 4. */
 let columnVectors: usize = 1;
 
-/** Sets the size of the regions from now on, each edge 1 to EDGE_MAX. */
-export function configure(regionWidth: i32, regionHeight: i32): void {
+/**
+ * Sets the sizes from now on: of the regions, each edge 1 to EDGE_MAX, and of the result, at most 320x180 and its width a
+ * multiple of four. A region is at most 8192 / 180 times as high and 8192 / 320 times as wide as the result.
+ */
+export function configure(regionWidth: i32, regionHeight: i32, resultWidth: i32, resultHeight: i32): void {
   width = regionWidth;
-  fillTaps(regionHeight, OUTPUT_HEIGHT, ROW_FIRST, ROW_COUNT, ROW_WEIGHTS, ROW_TAPS);
-  const most = fillTaps(regionWidth, OUTPUT_WIDTH, COLUMN_FIRST, COLUMN_COUNT, COLUMN_WEIGHTS, COLUMN_TAPS);
+  outputWidth = resultWidth;
+  fillTaps(regionHeight, resultHeight, ROW_FIRST, ROW_COUNT, ROW_WEIGHTS, ROW_TAPS);
+  const most = fillTaps(regionWidth, resultWidth, COLUMN_FIRST, COLUMN_COUNT, COLUMN_WEIGHTS, COLUMN_TAPS);
   columnVectors = <usize> ((most + 7) >> 3);
 }
 
@@ -68,7 +71,7 @@ export function reduce(from: i32, to: i32, stride: i32, left: i32): void {
       weights,
       load<i32>(ROW_COUNT + (<usize> row << 2)),
     );
-    sumColumns(PLANE + <usize> (row * OUTPUT_WIDTH));
+    sumColumns(PLANE + <usize> (row * outputWidth));
   }
 }
 
@@ -124,7 +127,7 @@ function narrow(low: v128, high: v128): v128 {
 
 /** Four output samples at a time. */
 function sumColumns(output: usize): void {
-  for (let column: usize = 0; column < <usize> OUTPUT_WIDTH; column += 4) {
+  for (let column: usize = 0; column < <usize> outputWidth; column += 4) {
     const first = columnSums(column);
     const second = columnSums(column + 1);
     const third = columnSums(column + 2);

@@ -4,7 +4,7 @@
  */
 
 import v8 from "node:v8";
-import { FrameFilter, PLANE_BYTES } from "../../src/media/kernels/frame_filter.ts";
+import { FRAME_BYTES, FrameFilter } from "../../src/media/kernels/frame_filter.ts";
 
 /** An animation with cuts, a static camera, a screen recording: the first ten seconds of each. */
 const CLIPS = ["bbb480.mp4", "intel_bottle.mp4", "own_screenrec.mp4"];
@@ -47,13 +47,13 @@ export async function benchFilter(): Promise<FilterBench> {
 }
 
 function time(filter: FrameFilter, planes: Uint8Array[], pushes: number) {
-  const scratch = new Uint8Array(PLANE_BYTES);
-  const view = filter.staging.subarray(0, PLANE_BYTES);
+  const scratch = new Uint8Array(FRAME_BYTES);
+  const view = filter.staging.subarray(0, FRAME_BYTES);
   const push = new Float64Array(pushes);
   const copy = new Float64Array(pushes);
   const clock = new Float64Array(pushes);
   for (let frame = 0; frame < pushes; frame++) {
-    // The plane has just been written to staging, as in a media worker.
+    // The frame has just been written to staging, as in a media worker.
     view.set(planes[frame % planes.length]!);
     const start = performance.now();
     filter.push(0, frame);
@@ -116,7 +116,7 @@ function percentiles(durationsMs: Float64Array): Percentiles {
 
 async function decode(clip: string): Promise<Uint8Array[]> {
   const path = new URL(`../../fixtures/clips/${clip}`, import.meta.url).pathname;
-  const filters = "scale=320:180:flags=area:in_range=full:out_range=full,format=gray";
+  const filters = "scale=320:180:flags=area:in_range=full:out_range=full,format=yuv420p";
   const args = [
     "-v",
     "error",
@@ -134,8 +134,8 @@ async function decode(clip: string): Promise<Uint8Array[]> {
   const { success, stdout } = await new Deno.Command("ffmpeg", { args, stderr: "inherit" }).output();
   if (!success) throw new Error(`Cannot decode ${path}`);
   return Array.from(
-    { length: stdout.length / PLANE_BYTES },
-    (_, i) => stdout.subarray(i * PLANE_BYTES, (i + 1) * PLANE_BYTES),
+    { length: stdout.length / FRAME_BYTES },
+    (_, i) => stdout.subarray(i * FRAME_BYTES, (i + 1) * FRAME_BYTES),
   );
 }
 

@@ -5,7 +5,7 @@
  */
 
 import { basename, join } from "node:path";
-import { FrameFilter, PLANE_BYTES, PLANE_HEIGHT, PLANE_WIDTH } from "../../src/media/kernels/frame_filter.ts";
+import { FRAME_BYTES, FrameFilter, PLANE_HEIGHT, PLANE_WIDTH } from "../../src/media/kernels/frame_filter.ts";
 import { CUT_SCORE_THRESHOLD } from "../../src/model/frames/signals.ts";
 import { rates, tallyCuts } from "./score.ts";
 import type { CutTruth } from "./truth.ts";
@@ -53,11 +53,11 @@ async function predictCuts(filter: FrameFilter, video: string): Promise<{ cuts: 
       ...["-nostdin", "-v", "quiet", "-i", video, "-map", "0:v:0"],
       ...[
         "-vf",
-        `scale=${PLANE_WIDTH}:${PLANE_HEIGHT}:flags=area:in_range=full:out_range=full,format=gray`,
+        `scale=${PLANE_WIDTH}:${PLANE_HEIGHT}:flags=area:in_range=full:out_range=full,format=yuv420p`,
         "-fps_mode",
         "passthrough",
       ],
-      ...["-f", "rawvideo", "-pix_fmt", "gray", "pipe:1"],
+      ...["-f", "rawvideo", "pipe:1"],
     ],
     stdin: "null",
     stdout: "piped",
@@ -67,11 +67,11 @@ async function predictCuts(filter: FrameFilter, video: string): Promise<{ cuts: 
   let filled = 0;
   for await (const chunk of child.stdout) {
     for (let taken = 0; taken < chunk.length;) {
-      const part = chunk.subarray(taken, taken + PLANE_BYTES - filled);
+      const part = chunk.subarray(taken, taken + FRAME_BYTES - filled);
       filter.staging.set(part, filled);
       filled += part.length;
       taken += part.length;
-      if (filled < PLANE_BYTES) continue;
+      if (filled < FRAME_BYTES) continue;
       // Only the order of the frames matters here, so their index is used as the media time.
       filter.push(0, filter.count);
       filled = 0;

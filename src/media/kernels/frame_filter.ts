@@ -1,4 +1,4 @@
-/** FrameFilter, the hot path: computes the signals of each luma plane. Allocates nothing per frame. */
+/** FrameFilter, the hot path: computes the signals of each reduced frame. Allocates nothing per frame. */
 
 import { CUT_SCORE_THRESHOLD } from "../../model/frames/signals.ts";
 import type { SignalColumns } from "../../model/frames/signals.ts";
@@ -8,7 +8,12 @@ import { type ExportKinds, loadKernel } from "./load_kernel.ts";
 
 export const PLANE_WIDTH = 320;
 export const PLANE_HEIGHT = 180;
+/** Of the luma plane. */
 export const PLANE_BYTES = PLANE_WIDTH * PLANE_HEIGHT;
+export const CHROMA_WIDTH = PLANE_WIDTH / 2;
+export const CHROMA_HEIGHT = PLANE_HEIGHT / 2;
+/** A frame is yuv420p: the planes Y, U and V one after the other, without padding. */
+export const FRAME_BYTES = PLANE_BYTES + 2 * CHROMA_WIDTH * CHROMA_HEIGHT;
 
 /** One frame's signals. The caller owns the object and `readRow` fills it again, so that reading allocates nothing. */
 export interface FrameSignals {
@@ -80,8 +85,8 @@ const EXPORTS: ExportKinds<FilterExports> = {
 };
 
 /**
- * Computes the signals of 320x180 luma planes, see docs/frames.md#signals. A decode worker reads decoded bytes directly
- * into `staging` and passes the offset of each plane.
+ * Computes the signals of frames of 320x180 yuv420p, see docs/frames.md#signals. A decode worker reads decoded bytes directly
+ * into `staging` and passes the offset of each frame.
  *
  * ```
  * staging --push--> ring of 4096 rows --every 2048 frames--> kept columns --columns()--> the caller's copy
@@ -140,7 +145,7 @@ export class FrameFilter {
     return this.#frames;
   }
 
-  /** Starts a new stream: the next plane is its first frame. */
+  /** Starts a new stream: the next frame is its first one. */
   reset(): void {
     this.#module.reset();
     this.#moved = 0;
@@ -149,9 +154,9 @@ export class FrameFilter {
     this.#isFinished = false;
   }
 
-  /** Analyses the plane that starts `offset` bytes into `staging`, at any alignment. `ptsMs` is media time. */
+  /** Analyses the FRAME_BYTES that start `offset` bytes into `staging`, at any alignment. `ptsMs` is media time. */
   push(offset: number, ptsMs: number): void {
-    if (!(offset >= 0 && offset <= this.staging.length - PLANE_BYTES)) throw outside(offset);
+    if (!(offset >= 0 && offset <= this.staging.length - FRAME_BYTES)) throw outside(offset);
     if (this.#frames - this.#moved === 2 * this.#halfRows) this.#moveHalf();
     this.#module.push(offset, ptsMs);
     this.#frames++;
@@ -272,5 +277,5 @@ function ringColumns(module: FilterExports, rows: number): FilterColumns {
 }
 
 function outside(offset: number): RangeError {
-  return new RangeError(`Cannot analyse a plane at offset ${offset} as it must lie inside the staging area`);
+  return new RangeError(`Cannot analyse a frame at offset ${offset} as it must lie inside the staging area`);
 }

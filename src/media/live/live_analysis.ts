@@ -22,12 +22,12 @@ import type { TriggerProgram } from "../../model/triggers/program.ts";
 import { FIRED, MISSING_SIGNAL, tableOf } from "../../model/triggers/program_table.ts";
 import { validProgram } from "../../model/triggers/validate.ts";
 import type { RestrictedZone } from "../../model/policies/zone.ts";
-import { emptyFrameSignals, FrameFilter, type FrameSignals, PLANE_BYTES } from "../kernels/frame_filter.ts";
+import { emptyFrameSignals, FRAME_BYTES, FrameFilter, type FrameSignals } from "../kernels/frame_filter.ts";
 import { newColumns } from "../kernels/filter_columns.ts";
 import { GateKernel } from "../kernels/gate_kernel.ts";
 import type { FramePixels } from "./frame_ring.ts";
 import { type DecodedFrame, RING_FRAMES } from "./live_decoder.ts";
-import { LumaReducer } from "../kernels/luma_reducer.ts";
+import { FrameReducer } from "../kernels/frame_reducer.ts";
 import { TriggerKernel } from "../kernels/trigger_kernel.ts";
 import { ZoneKernel } from "../kernels/zone_kernel.ts";
 
@@ -131,7 +131,7 @@ export class LiveAnalysis implements Disposable {
   readonly #options: LiveAnalysisOptions;
   readonly #kernels: Kernels;
   readonly #loop = new LoopDetector();
-  readonly #plane: Uint8Array;
+  readonly #reduced: Uint8Array;
   readonly #signals = emptyFrameSignals();
   /** The gate takes columns: one row, which is reused for each frame. */
   readonly #row: SignalColumns & { readonly cutScore: Float32Array } = { count: 1, ...newColumns(1) };
@@ -152,7 +152,7 @@ export class LiveAnalysis implements Disposable {
   private constructor(options: LiveAnalysisOptions, kernels: Kernels) {
     this.#options = options;
     this.#kernels = kernels;
-    this.#plane = kernels.filter.staging.subarray(0, PLANE_BYTES);
+    this.#reduced = kernels.filter.staging.subarray(0, FRAME_BYTES);
   }
 
   /** Compiles the kernels and gives them memory of their own. */
@@ -161,7 +161,7 @@ export class LiveAnalysis implements Disposable {
     const [filter, gate, reducer, zoneKernel, triggerKernel] = await Promise.all([
       FrameFilter.load({ keepsRows: false }),
       GateKernel.load(),
-      LumaReducer.load(),
+      FrameReducer.load(),
       zone && ZoneKernel.load(),
       trigger && TriggerKernel.load(),
     ]);
@@ -186,8 +186,7 @@ export class LiveAnalysis implements Disposable {
       return null;
     }
     const { filter, reducer } = this.#kernels;
-    const { width, height, bytes } = frame.pixels;
-    reducer.reduce(bytes.subarray(0, width * height), width, place.region, this.#plane);
+    reducer.reduce(frame.pixels.bytes, frame.pixels, place.region, this.#reduced);
     const row = filter.count;
     filter.push(0, frame.ptsMs);
     this.#waiting.push({ frame, place, row, pushedMs: this.#options.world.monotonicMs() });
@@ -374,7 +373,7 @@ function isSame(one: Extent, other: Extent): boolean {
 interface Kernels {
   readonly filter: FrameFilter;
   readonly gate: GateKernel;
-  readonly reducer: LumaReducer;
+  readonly reducer: FrameReducer;
   readonly zone: ZoneKernel | null;
   readonly trigger: TriggerKernel | null;
 }

@@ -52,14 +52,14 @@ export interface FrameSelection {
   readonly isByTime?: boolean;
 }
 
-/** Writes 320x180 luma planes of the selected frames into the pipe at `fifoPath`. */
+/** Writes the selected frames, reduced to 320x180 yuv420p, into the pipe at `fifoPath`. */
 export function planeOutput(
   subject: DecodeSubject,
   { fifoPath, ...selection }: FrameSelection & { readonly fifoPath: string },
 ): string[] {
   return [
     ...videoOnly(subject, selection.maxFrames),
-    // The planes are too small to share among threads: two threads cost a fifth more CPU in all at 720p.
+    // The frames are too small to share among threads: two threads cost a fifth more CPU in all at 720p.
     ...["-filter_threads", "1", "-vf", [...sampling(subject, selection), ...planeScaling(subject)].join(",")],
     ...SOURCE_TIMES,
     // One thread, because the raw "encoder" only copies, and writes as large as the pipe instead of one for each frame:
@@ -121,15 +121,27 @@ function cropping({ info, coordinates }: DecodeSubject): string[] {
 }
 
 /**
- * Crops, then scales the luma plane only. Both ranges are declared as full, so that the scaler does not stretch samples of
- * 16..235: they stay as they are. See docs/frames.md#signals.
+ * Crops, then scales. Both ranges are declared as full, so that the scaler does not stretch samples of 16..235: they stay as
+ * they are. See docs/frames.md#signals.
  */
 function planeScaling(subject: DecodeSubject): string[] {
+  const { pixelFormat } = subject.info.video!;
+  const sameRange = "in_range=full:out_range=full";
   return [
-    ...(HAS_LUMA_PLANE.test(subject.info.video!.pixelFormat) ? [] : ["format=gray"]),
+    ...(HAS_LUMA_PLANE.test(pixelFormat) ? [] : toPlanes(pixelFormat)),
     ...cropping(subject),
-    `scale=${PLANE_WIDTH}:${PLANE_HEIGHT}:flags=area:in_range=full:out_range=full`,
-    "format=gray",
+    `scale=${PLANE_WIDTH}:${PLANE_HEIGHT}:flags=area:${sameRange}`,
+    // More than 8 bits of gray would give chroma that is dithered around 128.
+    ...(IS_GRAY.test(pixelFormat) ? ["format=gray", `scale=${sameRange}`] : []),
+    "format=yuv420p",
+  ];
+}
+
+/** RGB in full range, with luma as in a gray picture. The scaler does not know the range of what it makes of Bayer patterns. */
+function toPlanes(pixelFormat: string): string[] {
+  return [
+    ...(pixelFormat.startsWith("bayer") ? ["format=rgb24"] : []),
+    ...["scale=out_range=full", "format=yuv444p"],
   ];
 }
 
@@ -158,5 +170,7 @@ function steadyRate({ sampleFps, sourceFps }: SamplingPlan): string {
 
 /** Pixel formats that have a luma plane; the others (RGB, palettes) have to be converted. */
 const HAS_LUMA_PLANE = /^(yuv|yuyv|uyvy|yvyu|nv\d|p[024]1\d|gray(?!f)|ya\d)/;
+/** Those of them that have no chroma. */
+const IS_GRAY = /^(gray|ya\d)/;
 /** One chroma sample for four of luma, as in our JPEGs. */
 const SAME_GRID_AS_JPEG = /^(yuvj?420p|nv12)/;

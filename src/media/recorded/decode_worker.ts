@@ -1,9 +1,9 @@
-/** The decode Worker: reads decoded luma planes from a named pipe into the frame filter's memory. Blocks while it reads. */
+/** The decode Worker: reads reduced frames from a named pipe into the frame filter's memory. Blocks while it reads. */
 
 import "../../base/worker_globals.ts";
 import type { DetectedRange } from "../../model/frames/detected_range.ts";
 import type { SignalColumns } from "../../model/frames/signals.ts";
-import { FrameFilter, PLANE_BYTES } from "../kernels/frame_filter.ts";
+import { FRAME_BYTES, FrameFilter } from "../kernels/frame_filter.ts";
 import { NutReader } from "../formats/nut.ts";
 import { CONTROL, type RowBatch, type StreamOrder } from "./stream_order.ts";
 
@@ -35,7 +35,7 @@ export type DecodeReport =
 
 /**
  * How the staging area is used. Unparsed bytes of one read are moved to just before the place of the next read, so that a
- * plane is always contiguous and every read goes into the same view.
+ * frame is always contiguous and every read goes into the same view.
  *
  * ```
  *   0                    CARRY_BYTES                     + READ_BYTES
@@ -64,7 +64,7 @@ scope.onmessage = ({ data: order }) => {
     filter.reset();
     reader.reset();
     const stream = order.stream ? new RowStream(order.stream) : null;
-    const hasMore = readPlanes(fifo, stream, order.maxRows);
+    const hasMore = readFrames(fifo, stream, order.maxRows);
     filter.finish();
     stream?.post();
     const signals = stream ? filter.takeFinalRows() : filter.columns();
@@ -79,7 +79,7 @@ scope.postMessage({ kind: "ready" });
  * The hot loop: allocates nothing. A frame that is cut off by the end of the stream is dropped: the decoder was stopped.
  * Returns whether a frame came after the last row.
  */
-function readPlanes(fifo: Deno.FsFile, stream: RowStream | null, maxRows: number): boolean {
+function readFrames(fifo: Deno.FsFile, stream: RowStream | null, maxRows: number): boolean {
   const staging = filter.staging;
   let firstPts = NaN;
   let lastMs = 0;
@@ -97,7 +97,7 @@ function readPlanes(fifo: Deno.FsFile, stream: RowStream | null, maxRows: number
         hasMore = true;
         continue;
       }
-      if (reader.frameBytes !== PLANE_BYTES) throw new Error(`a plane of ${reader.frameBytes} bytes`);
+      if (reader.frameBytes !== FRAME_BYTES) throw new Error(`a frame of ${reader.frameBytes} bytes`);
       if (Number.isNaN(firstPts)) {
         firstPts = reader.framePts;
         if (stream) stream.startS = firstPts * reader.timeBaseNumerator / reader.timeBaseDenominator;

@@ -356,7 +356,7 @@ function liveArgs({ input, stream, keepsTimes, maxFrame, output }: {
   ];
 }
 
-/** Longer edges are scaled down: the limit of `LumaReducer`. */
+/** Longer edges are scaled down: the limit of `PlaneReducer`. */
 const EDGE_MAX = 8192;
 
 /**

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import {
   emptyFrameSignals,
+  FRAME_BYTES,
   FrameFilter,
   PLANE_BYTES,
   PLANE_HEIGHT,
@@ -98,7 +99,7 @@ Deno.test("brightness and contrast leave the hash alone, a mirror image does not
 Deno.test("the filter and its reference implementation agree exactly on random planes at any alignment", () => {
   const random = seededRandom(2024);
   const planes = Array.from({ length: 240 }, (_, i) => randomPlane(random, i % 8));
-  const columns = analyse(planes, (frame) => (frame * 97) % (filter.staging.length - PLANE_BYTES));
+  const columns = analyse(planes, (frame) => (frame * 97) % (filter.staging.length - FRAME_BYTES));
   assert.equal(columns.count, planes.length);
   referenceSignals(planes).forEach((expected, row) => {
     const { perceptualHash, lumaMean, flickerScore, ghostingScore, noiseVarianceScore } = columns;
@@ -132,13 +133,13 @@ function randomPlane(random: () => number, kind: number): Uint8Array {
 Deno.test("columns hold every row, however many halves of the ring have moved", () => {
   const random = seededRandom(3);
   const scenes = Array.from({ length: 5 }, (_, i) => randomPlane(random, [1, 2, 5, 6, 7][i]!));
-  scenes.forEach((scene, i) => filter.staging.set(scene, i * PLANE_BYTES));
+  scenes.forEach((scene, i) => filter.staging.set(scene, i * FRAME_BYTES));
   const row = emptyFrameSignals();
   const check = (count: number) => {
     filter.reset();
     const cutScoresWhenFinal = new Float32Array(count);
     for (let frame = 0; frame < count; frame++) {
-      filter.push((Math.floor(frame / 9) % 5) * PLANE_BYTES, frame * 33.25);
+      filter.push((Math.floor(frame / 9) % 5) * FRAME_BYTES, frame * 33.25);
       const newestFinal = frame - filter.cutLookahead;
       if (newestFinal < 0) continue;
       filter.readRow(newestFinal, row);
@@ -209,9 +210,9 @@ Deno.test("a filter that keeps no rows can run without end, and its newest rows 
   assert.throws(() => live.readRow(10, row), RangeError);
 });
 
-Deno.test("a plane outside staging and a row that is not there are refused", () => {
+Deno.test("a frame outside staging and a row that is not there are refused", () => {
   filter.reset();
-  const last = filter.staging.length - PLANE_BYTES;
+  const last = filter.staging.length - FRAME_BYTES;
   for (const offset of [-1, last + 1, filter.staging.length, NaN, Infinity]) {
     assert.throws(() => filter.push(offset, 0), RangeError, `offset ${offset}`);
   }

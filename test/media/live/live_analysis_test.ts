@@ -1,5 +1,10 @@
 import assert from "node:assert/strict";
-import { FrameFilter, PLANE_BYTES } from "../../../src/media/kernels/frame_filter.ts";
+import {
+  FrameFilter,
+  PLANE_BYTES,
+  PLANE_HEIGHT,
+  PLANE_WIDTH,
+} from "../../../src/media/kernels/frame_filter.ts";
 import { GateKernel } from "../../../src/media/kernels/gate_kernel.ts";
 import {
   type FrameDecision,
@@ -7,7 +12,7 @@ import {
   type LiveAnalysisOptions,
 } from "../../../src/media/live/live_analysis.ts";
 import type { DecodedFrame } from "../../../src/media/live/live_decoder.ts";
-import { LumaReducer } from "../../../src/media/kernels/luma_reducer.ts";
+import { PlaneReducer } from "../../../src/media/kernels/plane_reducer.ts";
 import type { FramePixels } from "../../../src/media/live/frame_ring.ts";
 import { compileTrigger } from "../../../src/model/triggers/compile.ts";
 import { CUT_SCORE_THRESHOLD, GATE_REASONS, type GateThresholds } from "../../../src/model/frames/signals.ts";
@@ -127,7 +132,7 @@ Deno.test("decisions are equal to those of recorded media", async () => {
   }
   const filter = await FrameFilter.load();
   for (const [at, { bytes }] of decodedFrames.entries()) {
-    filter.staging.set(bytes.subarray(0, PLANE_BYTES));
+    filter.staging.set(bytes);
     filter.push(0, at * 33);
   }
   filter.finish();
@@ -263,7 +268,7 @@ Deno.test("periodic keepalives count access units, not decoded frames", async ()
 });
 
 Deno.test("the crop is analysed, and a frame that is too small for it is skipped", async () => {
-  const reducer = await LumaReducer.load();
+  const reducer = await PlaneReducer.load({ width: PLANE_WIDTH, height: PLANE_HEIGHT });
   using test = await TestAnalysis.load({ crop: { x: 0.5, y: 0.25, width: 0.25, height: 0.5 } });
   const check = (width: number, height: number, region: [number, number, number, number]) => {
     const one = framePixels({ width, height }, (x, y) => (x * 7 + y * 13) % 256);

@@ -2,11 +2,16 @@
 
 const ONE = 16384;
 
-/** 320x180 samples from a plane of `width` x `height`. */
-export function referenceReduce(plane: Uint8Array, width: number, height: number): Uint8Array {
-  const rows = Array.from({ length: 180 }, (_, row) => taps(height, 180, row));
-  const columns = Array.from({ length: 320 }, (_, column) => taps(width, 320, column));
-  const result = new Uint8Array(320 * 180);
+/** As many samples as `output` has from a plane of `width` x `height`. */
+export function referenceReduce(
+  plane: Uint8Array,
+  width: number,
+  height: number,
+  output: { width: number; height: number } = { width: 320, height: 180 },
+): Uint8Array {
+  const rows = Array.from({ length: output.height }, (_, row) => taps(height, output.height, row));
+  const columns = Array.from({ length: output.width }, (_, column) => taps(width, output.width, column));
+  const result = new Uint8Array(output.width * output.height);
   for (const [row, { first: top, weights: down }] of rows.entries()) {
     const line = Array.from({ length: width }, (_, x) => {
       const sum = down.reduce((total, weight, at) => total + weight * plane[(top + at) * width + x]!, 64);
@@ -14,7 +19,7 @@ export function referenceReduce(plane: Uint8Array, width: number, height: number
     });
     for (const [column, { first, weights }] of columns.entries()) {
       const sum = weights.reduce((total, weight, at) => total + weight * line[first + at]!, 2 ** 20);
-      result[row * 320 + column] = Math.floor(sum / 2 ** 21);
+      result[row * output.width + column] = Math.floor(sum / 2 ** 21);
     }
   }
   return result;

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
-import { PLANE_BYTES } from "../../../src/media/kernels/frame_filter.ts";
-import { LumaReducer } from "../../../src/media/kernels/luma_reducer.ts";
+import { PLANE_BYTES, PLANE_HEIGHT, PLANE_WIDTH } from "../../../src/media/kernels/frame_filter.ts";
+import { PlaneReducer } from "../../../src/media/kernels/plane_reducer.ts";
 import { referenceReduce } from "../../support/kernels/reduce_reference.ts";
 import { seededRandom } from "../../support/seeded_random.ts";
 import { tools } from "../../support/media.ts";
 
-const reducer = await LumaReducer.load();
+const reducer = await PlaneReducer.load({ width: PLANE_WIDTH, height: PLANE_HEIGHT });
 
 function reduced(plane: Uint8Array, width: number, height: number): Uint8Array {
   const target = new Uint8Array(PLANE_BYTES);
@@ -79,6 +79,25 @@ Deno.test("random sizes agree with the reference implementation", () => {
       referenceReduce(plane, width, height),
       `${width}x${height}`,
     );
+  }
+});
+
+Deno.test("the result has the size that the reducer was loaded for", async () => {
+  const output = { width: 160, height: 90 };
+  const small = await PlaneReducer.load(output);
+  for (
+    const [index, [width, height]] of ([[320, 240], [961, 541], [160, 90], [88, 72], [1, 1]] as const)
+      .entries()
+  ) {
+    const plane = noise(width * height, index + 40);
+    const target = new Uint8Array(160 * 90 + 1).fill(7);
+    small.reduce(plane, width, { x: 0, y: 0, width, height }, target);
+    assert.deepEqual(
+      target.subarray(0, 160 * 90),
+      referenceReduce(plane, width, height, output),
+      `${width}x${height}`,
+    );
+    assert.equal(target.at(-1), 7);
   }
 });
 
