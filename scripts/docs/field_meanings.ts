@@ -33,6 +33,8 @@ export const FIELD_MEANINGS: Readonly<Record<string, string>> = {
   ghosting_score: "Bits of the hash that changed since the frame before, of 64",
   noise_variance_score: "Variance of the brightness",
   cut_score: "How surely the frame is the first of a new shot; 0.5 or more is a cut",
+  artifact_score: "How surely the frame is faulty; 0.5 or more is an artifact",
+  ranges: "What the detectors found, sorted by start; see [ranges](frames.md#ranges)",
   provider: "Kind of backend that answered; null when none did",
   "inference_completed:provider": "Kind of backend that answered",
   fallback_used: "A later backend than the first answered",

@@ -14,6 +14,7 @@ import { DEFAULT_STREAM_ID, defaultTraceId } from "../model/identifiers.ts";
 import { type LabelMaps, labelsOf } from "../model/frames/label_map.ts";
 import { LIMITS } from "../model/limits.ts";
 import { type Marker, MarkerBuilder } from "../model/frames/marker.ts";
+import { type RowRange, withRangeMarkers } from "../model/frames/row_range.ts";
 import type { RunView } from "../model/runs/run.ts";
 import { parseSamplingPolicy, type SamplingPolicy } from "../model/frames/sampling.ts";
 import {
@@ -58,6 +59,8 @@ interface SourceFrames {
   readonly samplingPolicy: SamplingPolicy;
   readonly sampleFps: number;
   readonly coordinates?: ImageCoordinates;
+  /** Of decoded frames. */
+  readonly ranges?: readonly RowRange[];
 }
 
 /** Markers of one commit: writing the markers of a long file must not block other requests. */
@@ -71,7 +74,10 @@ export class Analyze {
     this.#options = options;
   }
 
-  /** Errors: 404, 409 when terminal, 422 on `model`, `mode`, `frames`, `window_size`, `segment_ms`, sampling fields; 507. */
+  /**
+   * Errors: 404, 409 when terminal, 422 on `model`, `mode`, `frames`, `window_size`, `segment_ms`, `detectors`,
+   * sampling fields; 507.
+   */
   async run(caller: Caller, runId: string, body: AnalyzeBody): Promise<AnalyzeResult> {
     const { gate, thresholds, world } = this.#options;
     const run = this.#actionable(caller, runId);
@@ -86,6 +92,7 @@ export class Analyze {
     const policy = checkedPolicy(rules, body);
     const streamId = rules.name("stream_id", body.stream_id) ?? DEFAULT_STREAM_ID;
     const traceId = rules.name("trace_id", body.trace_id) ?? defaultTraceId(caller.requestId);
+    const detectors = rules.detectors(body.detectors);
     checkFrames(rules, body.frames ?? []);
     rules.check();
 
@@ -110,7 +117,12 @@ export class Analyze {
       labels: labelsOf(this.#options.labelMaps, caller.principalKey),
       ...(source.coordinates && { coordinates: source.coordinates }),
     };
-    const markers = await markersOf(frames, context);
+    const owner = { runId, streamId };
+    const markers = withRangeMarkers(await segmentMarkers(frames, context), source.ranges ?? [], {
+      owner,
+      labels: context.labels,
+      detectors,
+    });
     await this.#commit(caller, context, { frames: columns.count, windowSize, markers });
     return { context, frames, markers };
   }
@@ -174,7 +186,9 @@ export class Analyze {
     const take = (rows: readonly SignalRow[]) => {
       if (rows.length === 0) return;
       const { decoded_frames: count } = stored.head as unknown as DecodedHead;
-      columns ??= emptyColumns(count, rows[0]!.cut_score !== undefined);
+      const { cut_score, artifact_score } = rows[0]!;
+      const has = { cutScore: cut_score !== undefined, artifactScore: artifact_score !== undefined };
+      columns ??= emptyColumns(count, has);
       fillRows(columns, read, rows);
       read += rows.length;
     };
@@ -194,6 +208,7 @@ export class Analyze {
       samplingPolicy: payload.sampling_policy,
       sampleFps: payload.sample_fps,
       coordinates: payload.coordinates,
+      ranges: payload.ranges ?? [],
     };
   }
 }
@@ -216,7 +231,10 @@ async function gated(
   }
 }
 
-async function markersOf(frames: AnalyzedFrames, { labels, runId, streamId }: RowContext): Promise<Marker[]> {
+async function segmentMarkers(
+  frames: AnalyzedFrames,
+  { labels, runId, streamId }: RowContext,
+): Promise<Marker[]> {
   const builder = new MarkerBuilder({ runId, streamId });
   let taken = 0;
   for (const frame of typedFrames(frames, labels)) {
@@ -233,6 +251,8 @@ interface DecodedHead {
   readonly sampling_policy: SamplingPolicy;
   readonly sample_fps: number;
   readonly coordinates: ImageCoordinates;
+  /** Absent in a log that was written before there were detectors. */
+  readonly ranges?: readonly RowRange[];
 }
 
 function checkedPolicy(rules: FieldRules, body: AnalyzeBody): SamplingPolicy {
@@ -254,6 +274,7 @@ function checkFrames(rules: FieldRules, frames: readonly CallerFrame[]): void {
     "ghosting_score",
     "noise_variance_score",
     "cut_score",
+    "artifact_score",
   ] as const;
   for (const [index, frame] of frames.entries()) {
     const broken = scores.find((score) => {

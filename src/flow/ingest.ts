@@ -11,6 +11,7 @@ import { FieldRules } from "../model/field_rules.ts";
 import { DEFAULT_STREAM_ID } from "../model/identifiers.ts";
 import { LIMITS } from "../model/limits.ts";
 import { PreparedPayload } from "../model/runs/run.ts";
+import { rowRanges } from "../model/frames/row_range.ts";
 import { planSampling, type SamplingPlan } from "../model/frames/sampling.ts";
 import { signalRowsJson } from "../model/frames/signals_json.ts";
 import type { Timeline } from "../store/log/timeline.ts";
@@ -156,6 +157,7 @@ async function framesDecodedJson(facts: {
 }): Promise<Uint8Array> {
   const { caller, streamId, sourceUri, plan, decoded } = facts;
   const { signals, coordinates } = decoded;
+  const { ranges, isTruncated } = rowRanges(decoded.ranges, signals.ptsMs.subarray(0, signals.count));
   const head = JSON.stringify({
     request_id: caller.requestId,
     source_uri: sourceUri,
@@ -170,6 +172,8 @@ async function framesDecodedJson(facts: {
     pixel_format: decoded.pixelFormat,
     coordinate_schema: COORDINATE_SCHEMA,
     coordinates,
+    ranges,
+    ...(isTruncated && { ranges_truncated: true }),
   });
   const encoder = new TextEncoder();
   const parts = [encoder.encode(`${head.slice(0, -1)},"signals":[`)];

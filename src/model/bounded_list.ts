@@ -1,6 +1,7 @@
 /** Lists in request bodies whose faults are bounded: ten thousand wrong items cost no more than the first few. */
 
 import { z, type ZodType } from "zod";
+import { shapeMessage } from "./api/shape_message.ts";
 
 /** Faults after which the rest of a list is not looked at: more would not be answered. */
 const FAULTS_MAX = 64;
@@ -15,7 +16,7 @@ export function boundedList<T>(item: ZodType<T>, maximum = Infinity) {
     const items: T[] = [];
     let faults = 0;
     for (const [index, value] of given.entries()) {
-      const parsed = item.safeParse(value);
+      const parsed = item.safeParse(value, { error: shapeMessage });
       if (parsed.success) items.push(parsed.data);
       else {
         for (const issue of parsed.error.issues) {

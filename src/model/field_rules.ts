@@ -3,6 +3,7 @@
 import { utf8Length } from "../base/bytes.ts";
 import { type FieldFault, refuse } from "../base/refusal.ts";
 import { canonicalModel } from "./infer/catalog.ts";
+import { type Detector, DETECTORS } from "./frames/detected_range.ts";
 import { LIMITS } from "./limits.ts";
 import { DEFAULT_MODE, type Mode, parseMode } from "./runs/mode.ts";
 
@@ -54,6 +55,22 @@ export class FieldRules {
     const model = canonicalModel(text);
     if (!model) this.fault("model", `must be a model of the catalog: got ${quoted(text)}`);
     return model ?? text;
+  }
+
+  /** The detectors of a request; all when none are given. */
+  detectors(names: readonly string[] | null | undefined): ReadonlySet<Detector> {
+    if (names == null) return new Set(DETECTORS);
+    const rule = `must be a list of ${DETECTORS.join(", ")}, each at most once`;
+    const chosen = new Set<Detector>();
+    for (const name of names) {
+      const detector = DETECTORS.find((known) => known === name);
+      if (detector === undefined || chosen.has(detector)) {
+        this.fault("detectors", `${rule}: got ${quoted(name)}${detector === undefined ? "" : " twice"}`);
+        break;
+      }
+      chosen.add(detector);
+    }
+    return chosen;
   }
 
   /** 422 with every fault found so far; nothing when there is none. */

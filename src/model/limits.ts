@@ -52,6 +52,12 @@ export const LIMITS = deepFrozen({
     segmentMsDefault: 250,
   },
 
+  /** What the detectors of decoded frames find. */
+  detection: {
+    /** Ranges of one decode; of more, those that begin first are kept. */
+    rangesMax: 10_000,
+  },
+
   marker: {
     exactConfidence: 0.7,
     correctionWindowFrames: 3,

@@ -9,10 +9,10 @@ const FIELDS = 4;
 const TURN = 16_384;
 
 /**
- * Markers are sorted by start_frame, end_frame and marker_id. One pass of analyze writes them in that order, so several
- * passes are merged, and one needs no work.
+ * Markers are sorted by start_frame, end_frame and marker_id. One pass of analyze writes its segments in that order, and its
+ * ranges behind them, so a few stretches are merged, and one needs no work.
  *
- *     seqs 2 3 4 | 7 8 9      two passes, each sorted
+ *     seqs 2 3 4 | 7 8 9      two stretches, each sorted
  *          2 7 3 8 4 9        merged
  */
 export class MarkerOrder {

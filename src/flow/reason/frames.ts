@@ -16,10 +16,13 @@ export interface ReasonFramesOptions {
   readonly world: World;
 }
 
-/** Columns that grow by doubling. A frame takes 49 bytes, so that a long film fits into memory together with its chunks. */
+/** Columns that grow by doubling. A frame takes 58 bytes, so that a long film fits into memory together with its chunks. */
 interface Columns {
   readonly frameIndex: Float64Array;
   readonly ptsMs: Float64Array;
+  /** NaN where there is no cut. */
+  readonly cutPtsMs: Float64Array;
+  readonly artifactKind: Uint8Array;
   readonly reason: Uint8Array;
   readonly novelty: Float64Array;
   readonly temporalStability: Float64Array;
@@ -57,6 +60,9 @@ export class ReasonFrames {
     const columns = this.#columns;
     columns.frameIndex.set(frameIndex, start);
     columns.ptsMs.set(signals.ptsMs, start);
+    if (signals.cutPtsMs) columns.cutPtsMs.set(signals.cutPtsMs, start);
+    else columns.cutPtsMs.fill(NaN, start, start + signals.count);
+    if (signals.artifactKind) columns.artifactKind.set(signals.artifactKind, start);
     columns.reason.set(decided.reason, start);
     columns.novelty.set(decided.novelty, start);
     columns.temporalStability.set(decided.temporalStability, start);
@@ -68,10 +74,24 @@ export class ReasonFrames {
   /** All frames so far, as views of the columns. */
   get columns(): RowColumns {
     const count = this.#count;
-    const { frameIndex, ptsMs, reason, novelty, temporalStability, motion, confidence } = this.#columns;
+    const {
+      frameIndex,
+      ptsMs,
+      cutPtsMs,
+      artifactKind,
+      reason,
+      novelty,
+      temporalStability,
+      motion,
+      confidence,
+    } = this.#columns;
     return {
       frameIndex: frameIndex.subarray(0, count),
-      signals: { ptsMs: ptsMs.subarray(0, count) },
+      signals: {
+        ptsMs: ptsMs.subarray(0, count),
+        cutPtsMs: cutPtsMs.subarray(0, count),
+        artifactKind: artifactKind.subarray(0, count),
+      },
       gate: {
         count,
         reason: reason.subarray(0, count),
@@ -106,6 +126,8 @@ function newColumns(rows: number): Columns {
   return {
     frameIndex: new Float64Array(rows),
     ptsMs: new Float64Array(rows),
+    cutPtsMs: new Float64Array(rows),
+    artifactKind: new Uint8Array(rows),
     reason: new Uint8Array(rows),
     novelty: new Float64Array(rows),
     temporalStability: new Float64Array(rows),

@@ -16,6 +16,7 @@ import { type LabelMaps, labelsOf } from "../../model/frames/label_map.ts";
 import { LIMITS } from "../../model/limits.ts";
 import { deriveMarkers, type Marker } from "../../model/frames/marker.ts";
 import { isNative, readReason, type ReasonPlan } from "../../model/reason/request.ts";
+import { rowRanges, withRangeMarkers } from "../../model/frames/row_range.ts";
 import type { NewEvent } from "../../model/runs/run.ts";
 import { planSampling, type SamplingPlan } from "../../model/frames/sampling.ts";
 import type { GateThresholds } from "../../model/frames/signals.ts";
@@ -190,10 +191,21 @@ export class Reason {
       coordinates: stream.coordinates,
     };
     const { columns } = frames;
-    const markers = deriveMarkers(
+    const owner = {
+      runId: call.runId,
+      streamId: plan.streamId,
+      correctionWindowFrames: plan.markerWindow,
+    };
+    const segments = deriveMarkers(
       typedFrames(columns, context.labels, (row) => chunks.semanticsOf(row)?.overlay ?? null),
-      { runId: call.runId, streamId: plan.streamId, correctionWindowFrames: plan.markerWindow },
+      owner,
     );
+    const { ranges } = rowRanges(stream.ranges, columns.signals.ptsMs);
+    const markers = withRangeMarkers(segments, ranges, {
+      owner,
+      labels: context.labels,
+      detectors: plan.detectors,
+    });
     const reasoned: Reasoned = {
       context,
       frames: columns,

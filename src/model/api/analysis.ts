@@ -2,6 +2,7 @@
 
 import { z } from "zod";
 import { boundedList } from "../bounded_list.ts";
+import { ARTIFACT_KINDS } from "../frames/detected_range.ts";
 import { LIMITS } from "../limits.ts";
 
 const MAX_U64 = 18446744073709551615n;
@@ -23,6 +24,9 @@ const UNSIGNED_64 = z.union([
   z.bigint().nonnegative().refine((value) => value <= MAX_U64, "must be at most 18446744073709551615"),
 ], { error: "must be an integer from 0 to 18446744073709551615" });
 
+/** The rules say which names there are, in one message for the whole list. */
+export const DETECTOR_NAMES = boundedList(z.string());
+
 /** See docs/api.md#analyze. */
 const CALLER_FRAME = z.strictObject({
   frame_index: z.int().nonnegative(),
@@ -33,6 +37,9 @@ const CALLER_FRAME = z.strictObject({
   ghosting_score: z.number(),
   noise_variance_score: z.number(),
   cut_score: z.number().optional(),
+  cut_pts_ms: z.int().nonnegative().optional(),
+  artifact_score: z.number().optional(),
+  artifact_kind: z.enum(ARTIFACT_KINDS).optional(),
 });
 
 export const ANALYZE_BODY = z.strictObject({
@@ -45,6 +52,7 @@ export const ANALYZE_BODY = z.strictObject({
   frames: boundedList(CALLER_FRAME, LIMITS.analyze.framesMax).nullish(),
   window_size: z.int().nonnegative().nullish(),
   segment_ms: z.int().nonnegative().nullish(),
+  detectors: DETECTOR_NAMES.nullish(),
 });
 
 export type AnalyzeBody = z.infer<typeof ANALYZE_BODY>;

@@ -1,6 +1,7 @@
 /** Request body of reason: its shape. The rules about values are in model/reason/request.ts. */
 
 import { z } from "zod";
+import { DETECTOR_NAMES } from "./analysis.ts";
 import { AUDIO_PROFILES, SPEECH_ENGINES } from "../sidecars/local_audio.ts";
 import { MEDIA_MODES, MEDIA_RESOLUTIONS } from "../reason/media_mode.ts";
 
@@ -60,6 +61,7 @@ export const REASON_BODY = z.strictObject({
   video_clip_duration_s: z.number().nullish(),
   media: MEDIA.nullish(),
   local_audio: LOCAL_AUDIO.nullish(),
+  detectors: DETECTOR_NAMES.nullish(),
   include_frame_metadata: z.boolean().nullish(),
   vlm_concurrency: INTEGER.nullish(),
 });

@@ -1,6 +1,7 @@
 /** Payloads of the events in the life of a run: created, ingested, ended, deleted, its feedback and its webhooks. */
 
 import { z } from "zod";
+import { ARTIFACT_KINDS, DETECTORS } from "../frames/detected_range.ts";
 import { LIMITS } from "../limits.ts";
 import {
   coordinates,
@@ -77,6 +78,19 @@ export const frameSignals = open({
   ghosting_score: unit,
   noise_variance_score: unit,
   cut_score: unit.optional(),
+  cut_pts_ms: count.optional().describe("Media time of the cut, where `cut_score` is 0.5 or more"),
+  artifact_score: unit.optional(),
+  artifact_kind: z.enum(ARTIFACT_KINDS).optional().describe("What is wrong with the frame, if anything is"),
+});
+
+/** See docs/frames.md#ranges. */
+export const rowRange = open({
+  type: z.enum(DETECTORS),
+  start_frame: count.describe("Row of the first frame inside"),
+  end_frame: count.describe("Row of the last frame inside"),
+  start_pts_ms: count.describe("Media time of the first frame, milliseconds"),
+  end_pts_ms: count.describe("Media time of the last frame, milliseconds"),
+  confidence: unit,
 });
 
 export const framesDecoded = open({
@@ -93,6 +107,10 @@ export const framesDecoded = open({
   pixel_format: text,
   coordinate_schema: coordinateSchema,
   coordinates,
+  ranges: z.array(rowRange).optional(),
+  ranges_truncated: z.boolean().optional().describe(
+    "Whether there were more ranges; the later ones are left out",
+  ),
   signals: z.array(frameSignals),
 });
 

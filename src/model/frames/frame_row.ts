@@ -1,5 +1,6 @@
 /** The `metadata[]` row of one analyzed frame, and the event type that follows from its gate reason. */
 
+import { ARTIFACT_KINDS, type ArtifactKind } from "./detected_range.ts";
 import { COORDINATE_SCHEMA, type ImageCoordinates } from "./coordinates.ts";
 import { hex8, spanId } from "../identifiers.ts";
 import type { Labels } from "./label_map.ts";
@@ -40,6 +41,16 @@ const DESCRIPTION_OF: Record<GateReason, string> = {
   no_trigger: "no hard trigger fired",
 };
 
+/** What a viewer sees of each kind of artifact. See docs/frames.md#rows. */
+const DESCRIPTION_OF_ARTIFACT: Record<ArtifactKind, string> = {
+  decode_damage: "decode damage: blocks, gray or smeared parts that the camera did not see",
+  flicker: "flicker: brightness jumps and comes back",
+  foreign_frame: "foreign frame: it belongs to another shot or to another moment of this one",
+  combing: "combing: the two fields of the frame show different moments",
+  chroma_fault: "chroma fault: colours are missing, shifted or wrong",
+  noise_burst: "noise burst: noise that the frames around do not have",
+};
+
 /** The fields that all rows of one analysis have in common. */
 export interface RowContext {
   readonly runId: string;
@@ -60,7 +71,7 @@ export interface RowContext {
 /** The columns that rows and markers need: frame numbers, times and decisions of the gate. */
 export interface RowColumns {
   readonly frameIndex: Float64Array;
-  readonly signals: Pick<SignalColumns, "ptsMs">;
+  readonly signals: Pick<SignalColumns, "ptsMs" | "cutPtsMs" | "artifactKind">;
   readonly gate: Omit<GateColumns, "gateConfidence">;
 }
 
@@ -150,7 +161,7 @@ export function frameRow(
       events: [{
         type: event.label,
         score: confidence,
-        description: overlay?.description ?? DESCRIPTION_OF[reason],
+        description: overlay?.description ?? describe(reason, signals, row),
       }],
     },
     confidence,
@@ -171,6 +182,17 @@ export function isKept(reason: GateReason): boolean {
 
 function reasonOf(gate: RowColumns["gate"], row: number): GateReason {
   return GATE_REASONS[gate.reason[row]!]!;
+}
+
+/** Says the kind of an artifact, and the time of a cut that lies between the row before and this one. */
+function describe(reason: GateReason, signals: RowColumns["signals"], row: number): string {
+  const kind = ARTIFACT_KINDS[(signals.artifactKind?.[row] ?? 0) - 1];
+  if (kind && EVENT_TYPE_OF[reason] === "artifact_suspected") return DESCRIPTION_OF_ARTIFACT[kind];
+  const cutPtsMs = signals.cutPtsMs?.[row] ?? NaN;
+  if (reason === "scene_cut" && cutPtsMs < signals.ptsMs[row]!) {
+    return `hard cut at ${cutPtsMs} ms: first row of a new shot`;
+  }
+  return DESCRIPTION_OF[reason];
 }
 
 /** Such as `novelty=0.875, stability=0.960, motion=0.875`. */

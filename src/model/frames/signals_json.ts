@@ -1,5 +1,6 @@
 /** `frames_decoded.signals[]` as JSON text and back without loss: 64-bit hashes are never converted to doubles. */
 
+import { ARTIFACT_KINDS, type ArtifactKind } from "./detected_range.ts";
 import type { SignalColumns } from "./signals.ts";
 
 /** Six decimals: finer than the steps of a mean over the reduced plane, and a third of the text of a full double. */
@@ -16,14 +17,26 @@ export function signalRowsJson(signals: SignalColumns, start: number, end: numbe
       `,"flicker_score":${compact(signals.flickerScore[row]!)}` +
       `,"ghosting_score":${compact(signals.ghostingScore[row]!)}` +
       `,"noise_variance_score":${compact(signals.noiseVarianceScore[row]!)}` +
-      (signals.cutScore ? `,"cut_score":${compact(signals.cutScore[row]!)}` : "") + "}";
+      (signals.cutScore ? `,"cut_score":${compact(signals.cutScore[row]!)}` : "") +
+      cutTimeJson(signals, row) + artifactJson(signals, row) + "}";
   }
   return text;
 }
 
+function cutTimeJson({ cutPtsMs }: SignalColumns, row: number): string {
+  const ptsMs = cutPtsMs?.[row] ?? NaN;
+  return Number.isNaN(ptsMs) ? "" : `,"cut_pts_ms":${Math.round(ptsMs)}`;
+}
+
+function artifactJson({ artifactScore, artifactKind }: SignalColumns, row: number): string {
+  if (!artifactScore) return "";
+  const kind = ARTIFACT_KINDS[(artifactKind?.[row] ?? 0) - 1];
+  return `,"artifact_score":${compact(artifactScore[row]!)}` + (kind ? `,"artifact_kind":"${kind}"` : "");
+}
+
 /** The signals as they are read back from the log, so that an analysis gives the same result with and without the log. */
 export function asStored(signals: SignalColumns): SignalColumns {
-  const { count, cutScore } = signals;
+  const { count, cutScore, cutPtsMs, artifactScore, artifactKind } = signals;
   const scores = (column: Float32Array) => column.subarray(0, count).map(compact);
   return {
     count,
@@ -34,6 +47,9 @@ export function asStored(signals: SignalColumns): SignalColumns {
     ghostingScore: scores(signals.ghostingScore),
     noiseVarianceScore: scores(signals.noiseVarianceScore),
     ...(cutScore && { cutScore: scores(cutScore) }),
+    ...(cutPtsMs && { cutPtsMs: cutPtsMs.subarray(0, count).map(Math.round) }),
+    ...(artifactScore && { artifactScore: scores(artifactScore) }),
+    ...(artifactKind && { artifactKind: artifactKind.subarray(0, count) }),
   };
 }
 
@@ -47,6 +63,9 @@ export interface SignalRow {
   readonly ghosting_score: number;
   readonly noise_variance_score: number;
   readonly cut_score?: number | undefined;
+  readonly cut_pts_ms?: number | undefined;
+  readonly artifact_score?: number | undefined;
+  readonly artifact_kind?: ArtifactKind | undefined;
 }
 
 /** Frame numbers and signals of the same frames. */
@@ -55,16 +74,22 @@ export interface FrameColumns {
   readonly signals: SignalColumns;
 }
 
-/** Columns and frame numbers of `rows`. A row without a cut score has NaN there: then the Hamming rule decides. */
+/**
+ * Columns and frame numbers of `rows`. A row without a cut score or an artifact score has NaN there: then the rules for
+ * frames without that score decide.
+ */
 export function columnsOf(rows: readonly SignalRow[]): FrameColumns {
-  const columns = emptyColumns(rows.length, rows.some((row) => row.cut_score !== undefined));
+  const columns = emptyColumns(rows.length, {
+    cutScore: rows.some((row) => row.cut_score !== undefined),
+    artifactScore: rows.some((row) => row.artifact_score !== undefined),
+  });
   fillRows(columns, 0, rows);
   return columns;
 }
 
 /**
  * Reads the payload of `frames_decoded` as it comes, in pieces of any length: a long decode has a hundred megabytes of it.
- * All digits of the hashes are kept. Rows have neither texts nor objects in them, so `},{` stands between two rows only.
+ * All digits of the hashes are kept. Rows have no objects and no free texts in them, so `},{` stands between two rows only.
  */
 export class StoredSignals {
   /** The payload without its rows; null until its pieces have come. */
@@ -102,7 +127,13 @@ function hashesQuoted(rows: string): string {
   return rows.replace(/"perceptual_hash":(\d+)/g, '"perceptual_hash":"$1"');
 }
 
-export function emptyColumns(count: number, hasCutScores: boolean): FrameColumns {
+/** The scores that not every source of rows has. */
+export interface OptionalScores {
+  readonly cutScore: boolean;
+  readonly artifactScore: boolean;
+}
+
+export function emptyColumns(count: number, has: OptionalScores): FrameColumns {
   return {
     frameIndex: new Float64Array(count),
     signals: {
@@ -113,7 +144,14 @@ export function emptyColumns(count: number, hasCutScores: boolean): FrameColumns
       flickerScore: new Float32Array(count),
       ghostingScore: new Float32Array(count),
       noiseVarianceScore: new Float32Array(count),
-      ...(hasCutScores && { cutScore: new Float32Array(count).fill(NaN) }),
+      ...(has.cutScore && {
+        cutScore: new Float32Array(count).fill(NaN),
+        cutPtsMs: new Float64Array(count).fill(NaN),
+      }),
+      ...(has.artifactScore && {
+        artifactScore: new Float32Array(count).fill(NaN),
+        artifactKind: new Uint8Array(count),
+      }),
     },
   };
 }
@@ -133,6 +171,14 @@ export function fillRows(
     signals.flickerScore[index] = row.flicker_score;
     signals.ghostingScore[index] = row.ghosting_score;
     signals.noiseVarianceScore[index] = row.noise_variance_score;
-    if (row.cut_score !== undefined && signals.cutScore) signals.cutScore[index] = row.cut_score;
+    if (signals.cutScore) signals.cutScore[index] = row.cut_score ?? NaN;
+    if (signals.cutPtsMs) signals.cutPtsMs[index] = row.cut_pts_ms ?? NaN;
+    if (signals.artifactScore) signals.artifactScore[index] = row.artifact_score ?? NaN;
+    if (signals.artifactKind) signals.artifactKind[index] = artifactCode(row.artifact_kind);
   });
+}
+
+/** As in `SignalColumns.artifactKind`. */
+function artifactCode(kind: ArtifactKind | undefined): number {
+  return kind === undefined ? 0 : 1 + ARTIFACT_KINDS.indexOf(kind);
 }

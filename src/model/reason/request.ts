@@ -4,6 +4,7 @@ import { utf8Length } from "../../base/bytes.ts";
 import type { ReasonBody } from "../api/reason.ts";
 import { canonicalModel } from "../infer/catalog.ts";
 import { cropFault, type NormalizedRegion } from "../frames/coordinates.ts";
+import type { Detector } from "../frames/detected_range.ts";
 import { FieldRules } from "../field_rules.ts";
 import { DEFAULT_STREAM_ID, defaultTraceId } from "../identifiers.ts";
 import { LIMITS } from "../limits.ts";
@@ -52,6 +53,8 @@ export interface ReasonPlan {
   /** Frames; 0 turns corrections off. */
   readonly markerWindow: number;
   readonly crop: NormalizedRegion | null;
+  /** The detectors whose ranges become markers. */
+  readonly detectors: ReadonlySet<Detector>;
   readonly includeFrameMetadata: boolean;
 
   readonly semanticInference: boolean;
@@ -129,6 +132,7 @@ export function readReason(body: ReasonBody, facts: ReasonFacts): ReasonPlan {
   const crop = body.crop ?? null;
   const cropProblem = crop && cropFault(crop);
   if (cropProblem) rules.fault("crop", cropProblem);
+  const detectors = rules.detectors(body.detectors);
 
   const semanticInference = body.semantic_inference ?? true;
   const localAudio = readLocalAudio(rules, body, mediaMode);
@@ -168,6 +172,7 @@ export function readReason(body: ReasonBody, facts: ReasonFacts): ReasonPlan {
     segmentMs,
     markerWindow: Number(body.marker_correction_window_frames ?? LIMITS.marker.correctionWindowFrames),
     crop,
+    detectors,
     includeFrameMetadata: body.include_frame_metadata ?? !native,
     semanticInference,
     timeoutMs,

@@ -192,7 +192,7 @@ Deno.test("a long decode is analysed in pieces, with the result of one piece", a
   await using test = await startService({}, REACHES_IN);
   const runId = await newRun(test);
   const count = 20_000;
-  const columns = emptyColumns(count, true);
+  const columns = emptyColumns(count, { cutScore: true, artifactScore: false });
   for (let row = 0; row < count; row++) {
     columns.frameIndex[row] = row;
     columns.signals.ptsMs[row] = row * 8;

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { DETECTORS } from "../../../src/model/frames/detected_range.ts";
 import { Refusal } from "../../../src/base/refusal.ts";
 import { REASON_BODY } from "../../../src/model/api/reason.ts";
 import {
@@ -53,6 +54,7 @@ Deno.test("a request with nothing but a source and a model has every default of 
     segmentMs: 250,
     markerWindow: 3,
     crop: null,
+    detectors: new Set(DETECTORS),
     includeFrameMetadata: true,
     semanticInference: true,
     timeoutMs: 1500,

@@ -1,0 +1,111 @@
+/** Detected ranges in numbers of rows, and the markers that they become: only sampled frames have a row. */
+
+import { hex8 } from "../identifiers.ts";
+import { LIMITS } from "../limits.ts";
+import { type DetectedRange, type Detector, DETECTORS } from "./detected_range.ts";
+import type { Labels } from "./label_map.ts";
+import { type Marker, type MarkerOwner, roundScore } from "./marker.ts";
+
+/** One of `frames_decoded.ranges[]`. See docs/frames.md#ranges. */
+export interface RowRange {
+  readonly type: Detector;
+  /** `frame_index` of the first and the last row inside; where no row lies inside, both name the row before the range. */
+  readonly start_frame: number;
+  readonly end_frame: number;
+  /** Media time of the range itself, whole milliseconds. */
+  readonly start_pts_ms: number;
+  readonly end_pts_ms: number;
+  readonly confidence: number;
+}
+
+export interface RowRanges {
+  /** Sorted by start; at most `LIMITS.detection.rangesMax`. */
+  readonly ranges: readonly RowRange[];
+  /** Whether there were more: the ones that begin later are left out. */
+  readonly isTruncated: boolean;
+}
+
+/** `ptsMs` are the times of the rows, never decreasing and at least one; rounded or not. */
+export function rowRanges(ranges: readonly DetectedRange[], ptsMs: ArrayLike<number>): RowRanges {
+  const rangesMax = LIMITS.detection.rangesMax;
+  const inOrder = ranges.toSorted(byStart).slice(0, rangesMax);
+  return {
+    ranges: inOrder.map((range) => rowRange(range, ptsMs)),
+    isTruncated: ranges.length > rangesMax,
+  };
+}
+
+/** By start, then end, then type, so that the order does not depend on the order in which the detectors are asked. */
+function byStart(left: DetectedRange, right: DetectedRange): number {
+  return left.startPtsMs - right.startPtsMs || left.endPtsMs - right.endPtsMs ||
+    DETECTORS.indexOf(left.type) - DETECTORS.indexOf(right.type);
+}
+
+function rowRange(range: DetectedRange, ptsMs: ArrayLike<number>): RowRange {
+  const startPtsMs = Math.round(range.startPtsMs);
+  const endPtsMs = Math.round(range.endPtsMs);
+  const first = rowsBefore(ptsMs, startPtsMs);
+  const last = rowsBefore(ptsMs, endPtsMs + 1) - 1;
+  return {
+    type: range.type,
+    start_frame: first <= last ? first : Math.max(0, last),
+    end_frame: Math.max(0, last),
+    start_pts_ms: startPtsMs,
+    end_pts_ms: endPtsMs,
+    confidence: roundScore(range.confidence),
+  };
+}
+
+/** How many rows have a rounded time below `limitMs`. */
+function rowsBefore(ptsMs: ArrayLike<number>, limitMs: number): number {
+  let [low, high] = [0, ptsMs.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (Math.round(ptsMs[middle]!) < limitMs) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+export interface RangeMarkerOptions {
+  readonly owner: MarkerOwner;
+  readonly labels: Labels;
+  /** Ranges of other detectors become no markers. */
+  readonly detectors: ReadonlySet<Detector>;
+}
+
+/**
+ * The markers of a pass with those of its ranges behind them. The ranges' ids count on after the last segment, so that the ids
+ * of segments are the same with every choice of detectors. See docs/frames.md#ranges.
+ */
+export function withRangeMarkers(
+  segments: readonly Marker[],
+  ranges: readonly RowRange[],
+  { owner, labels, detectors }: RangeMarkerOptions,
+): Marker[] {
+  const first = segments.filter((marker) => marker.supersedes_marker_id === null).length;
+  const wanted = ranges.filter(({ type }) => detectors.has(type));
+  return [...segments, ...wanted.map((range, index) => rangeMarker(range, first + index, owner, labels))];
+}
+
+/** Always exact, also where a label map renames the type. */
+export function rangeMarker(
+  range: RowRange,
+  ordinal: number,
+  { runId, streamId }: MarkerOwner,
+  labels: Labels,
+): Marker {
+  return {
+    marker_id: `mk-${hex8(ordinal)}`,
+    run_id: runId,
+    stream_id: streamId,
+    event_type: labels.event(range.type).label,
+    status: "exact",
+    start_frame: range.start_frame,
+    end_frame: range.end_frame,
+    start_pts_ms: range.start_pts_ms,
+    end_pts_ms: range.end_pts_ms,
+    confidence: range.confidence,
+    supersedes_marker_id: null,
+  };
+}

@@ -1,0 +1,242 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { fullFrame } from "../../../src/model/frames/coordinates.ts";
+import { PreparedPayload } from "../../../src/model/runs/run.ts";
+import { MODEL, newRun, REACHES_IN, startService, type TestService } from "../../support/service.ts";
+
+/** A row of a decode in which nothing happens. */
+function row(frame_index: number, more: Record<string, unknown> = {}) {
+  return {
+    frame_index,
+    pts_ms: frame_index * 40,
+    perceptual_hash: 43690,
+    luma_mean: 0.5,
+    flicker_score: 0,
+    ghosting_score: 0,
+    noise_variance_score: 0,
+    cut_score: 0,
+    ...more,
+  };
+}
+
+const range = (type: string, start_frame: number, end_frame: number) => ({
+  type,
+  start_frame,
+  end_frame,
+  start_pts_ms: start_frame * 40 - 3,
+  end_pts_ms: end_frame * 40 + 3,
+  confidence: 0.875,
+});
+
+const RANGES = [
+  range("gradual_transition", 4, 6),
+  range("freeze", 4, 8),
+  range("black", 10, 11),
+  range("flash", 12, 12),
+  range("repeat", 13, 19),
+];
+
+/** Writes a decode of 20 frames as an ingest would, with a cut at frame 9. */
+function putDecode(test: TestService, runId: string, head: object, rows?: object[]) {
+  const signals = rows ??
+    Array.from({ length: 20 }, (_, index) => row(index, { cut_score: index === 9 ? 0.9 : 0 }));
+  const payload = {
+    decoded_frames: signals.length,
+    sampling_policy: "fixed",
+    sample_fps: 25,
+    coordinates: fullFrame(320, 180),
+    ...head,
+    signals,
+  };
+  const bytes = new PreparedPayload(new TextEncoder().encode(JSON.stringify(payload)));
+  test.service.timeline.commit(() => [{ kind: "frames_decoded", runId, payload: bytes }]);
+}
+
+interface WireMarker {
+  marker_id: string;
+  event_type: string;
+  status: string;
+  start_frame: number;
+  end_frame: number;
+  start_pts_ms: number;
+  end_pts_ms: number;
+  confidence: number;
+}
+
+async function analyze(test: TestService, runId: string, body: object = {}): Promise<WireMarker[]> {
+  const { status, json } = await test.call("POST", `/v1/runs/${runId}/analyze`, { model: MODEL, ...body });
+  assert.equal(status, 200, JSON.stringify(json));
+  return json.markers;
+}
+
+const brief = (marker: WireMarker) =>
+  `${marker.marker_id} ${marker.event_type} ${marker.status} ${marker.start_frame}-${marker.end_frame}`;
+
+const SEGMENTS = [
+  "mk-00000000 keyframe_keep provisional 0-0",
+  "mk-00000001 context_observation provisional 1-8",
+  "mk-00000002 scene_cut exact 9-9",
+  "mk-00000003 context_observation provisional 10-19",
+];
+
+Deno.test("ranges of a decode become exact markers behind the segments, which keep their ids", async () => {
+  await using test = await startService({}, REACHES_IN);
+  const runId = await newRun(test);
+  putDecode(test, runId, { ranges: RANGES });
+  const markers = await analyze(test, runId);
+  assert.deepEqual(markers.map(brief), [
+    ...SEGMENTS,
+    "mk-00000004 gradual_transition exact 4-6",
+    "mk-00000005 freeze exact 4-8",
+    "mk-00000006 black exact 10-11",
+    "mk-00000007 flash exact 12-12",
+    "mk-00000008 repeat exact 13-19",
+  ]);
+  const { start_pts_ms, end_pts_ms, confidence } = markers[4]!;
+  assert.deepEqual([start_pts_ms, end_pts_ms, confidence], [157, 243, 0.875]);
+
+  const { events } = (await test.call("GET", `/v1/runs/${runId}/events`)).json;
+  // deno-lint-ignore no-explicit-any -- events of an answer
+  const emitted = events.filter(({ kind }: any) => kind === "marker_emitted").map(({ payload }: any) =>
+    payload
+  );
+  assert.deepEqual(emitted, markers);
+  assert.equal(events.at(-1).payload.markers, 9);
+
+  const read = async (query: string) =>
+    (await test.call("GET", `/v1/runs/${runId}/markers${query}`)).json.markers.map(brief);
+  assert.deepEqual(await read("?event_type=freeze"), ["mk-00000005 freeze exact 4-8"]);
+  assert.deepEqual(await read("?from_frame=9&to_frame=10&status=exact"), [
+    "mk-00000002 scene_cut exact 9-9",
+    "mk-00000006 black exact 10-11",
+  ]);
+  const places = (await read("")).map((text: string) => parseInt(text.split(" ")[3]!));
+  assert.deepEqual(places, places.toSorted((one: number, other: number) => one - other));
+});
+
+Deno.test("detectors chooses the types of ranges, and changes no segment", async () => {
+  await using test = await startService({}, REACHES_IN);
+  const runId = await newRun(test);
+  putDecode(test, runId, { ranges: RANGES });
+  assert.deepEqual((await analyze(test, runId, { detectors: [] })).map(brief), SEGMENTS);
+  assert.deepEqual((await analyze(test, runId, { detectors: ["black", "flash"] })).map(brief), [
+    ...SEGMENTS,
+    "mk-00000004 black exact 10-11",
+    "mk-00000005 flash exact 12-12",
+  ]);
+  assert.equal((await analyze(test, runId, { detectors: null })).length, 9);
+});
+
+Deno.test("detectors that are none, or named twice, are refused by field and rule, and leave nothing behind", async () => {
+  await using test = await startService({ SERVICE_INGEST_FILE_ROOTS: "fixtures/clips" });
+  const runId = await newRun(test);
+  const rule = "must be a list of gradual_transition, flash, freeze, black, repeat, each at most once: got ";
+  const cases: [unknown, string][] = [
+    [["freeze", "scene_cut"], `${rule}"scene_cut"`],
+    [["Freeze"], `${rule}"Freeze"`],
+    [["black", "black"], `${rule}"black" twice`],
+    [[""], `${rule}""`],
+    [["x".repeat(500)], `${rule}"${"x".repeat(80)}…"`],
+    ["freeze", "must be a list, got a text"],
+    [[7], "[0]: must be a text, got a number"],
+    [{ freeze: true }, "must be a list, got an object"],
+  ];
+  for (const route of ["analyze", "reason"]) {
+    for (const [detectors, message] of cases) {
+      const body = {
+        model: MODEL,
+        detectors,
+        ...(route === "reason" && { source_uri: "fixtures/clips/bbb480.mp4" }),
+      };
+      const { status, json } = await test.call("POST", `/v1/runs/${runId}/${route}`, body);
+      assert.equal(status, 422);
+      assert.deepEqual(json.error.details, [{ field: "detectors", message }]);
+    }
+  }
+  assert.equal((await test.call("GET", `/v1/runs/${runId}/events`)).json.events.length, 1);
+});
+
+Deno.test("a decode from before there were detectors is analysed as it was", async () => {
+  await using test = await startService({}, REACHES_IN);
+  const runId = await newRun(test);
+  putDecode(test, runId, {});
+  assert.deepEqual((await analyze(test, runId)).map(brief), SEGMENTS);
+});
+
+Deno.test("frames of a caller have no ranges, and those of the decode before them do not count", async () => {
+  await using test = await startService({}, REACHES_IN);
+  const runId = await newRun(test);
+  putDecode(test, runId, { ranges: RANGES });
+  const markers = await analyze(test, runId, { frames: [row(0), row(1)], detectors: ["freeze"] });
+  assert.deepEqual(markers.map(({ event_type }) => event_type), ["keyframe_keep", "context_observation"]);
+});
+
+Deno.test("label maps rename ranges too, and they stay exact", async () => {
+  const maps = { default: { events: { freeze: "still", scene_cut: "cut" } } };
+  const path = Deno.makeTempFileSync({ suffix: ".json" });
+  try {
+    Deno.writeTextFileSync(path, JSON.stringify(maps));
+    await using test = await startService({ SERVICE_TENANT_LABEL_MAPS_PATH: path }, REACHES_IN);
+    const runId = await newRun(test);
+    putDecode(test, runId, { ranges: [{ ...range("freeze", 4, 8), confidence: 0.5 }] });
+    const markers = await analyze(test, runId);
+    assert.equal(brief(markers.at(-1)!), "mk-00000004 still exact 4-8");
+    assert.equal(brief(markers[2]!), "mk-00000002 cut provisional 9-9");
+  } finally {
+    Deno.removeSync(path);
+  }
+});
+
+Deno.test("a row says the time of a cut between rows", async () => {
+  await using test = await startService({}, REACHES_IN);
+  const runId = await newRun(test);
+  const rows = [
+    row(0),
+    row(1, { cut_score: 0.9, cut_pts_ms: 12 }),
+    row(2, { cut_score: 0.9, cut_pts_ms: 80 }),
+  ];
+  putDecode(test, runId, { ranges: [] }, rows);
+  const { json } = await test.call("POST", `/v1/runs/${runId}/analyze`, { model: MODEL });
+  // deno-lint-ignore no-explicit-any -- rows of an answer
+  const said = json.metadata.map((each: any) => each.annotations.events[0].description);
+  assert.deepEqual(said.slice(1), [
+    "hard cut at 12 ms: first row of a new shot",
+    "hard cut: first frame of a new shot",
+  ]);
+});
+
+Deno.test("frames of a caller may have an artifact score from 0 to 1, a kind that exists, and the time of a cut", async () => {
+  await using test = await startService();
+  const runId = await newRun(test);
+  const send = async (frame: object) => {
+    const { status, json } = await test.call("POST", `/v1/runs/${runId}/analyze`, {
+      model: MODEL,
+      frames: [frame],
+    });
+    return status === 200 ? 200 : json.error.details[0].field + " " + json.error.details[0].message;
+  };
+  const artifact = { artifact_score: 0.75, artifact_kind: "combing", cut_pts_ms: 3 };
+  assert.equal(await send(row(0, artifact)), 200);
+  assert.equal(
+    await send(row(0, { artifact_score: 1.5 })),
+    "frames [0].artifact_score must be from 0 to 1: got 1.5",
+  );
+  assert.match(
+    String(await send(row(0, { artifact_kind: "blur" }))),
+    /^frames \[0\]\.artifact_kind: must be /,
+  );
+  assert.match(String(await send(row(0, { cut_pts_ms: 0.5 }))), /^frames \[0\]\.cut_pts_ms: must be /);
+});
+
+Deno.test("an ingest writes its ranges, also where there are none", async () => {
+  await using test = await startService({ SERVICE_INGEST_FILE_ROOTS: join(Deno.cwd(), "fixtures/clips") });
+  const runId = await newRun(test);
+  const source_uri = "fixtures/clips/bbb480.mp4";
+  assert.equal(
+    (await test.call("POST", `/v1/runs/${runId}/ingest`, { source_uri, max_frames: 8 })).status,
+    200,
+  );
+  const { payload } = (await test.call("GET", `/v1/runs/${runId}/events`)).json.events.at(-1);
+  assert.deepEqual(payload.ranges, []);
+  assert.equal("ranges_truncated" in payload, false);
+});
