@@ -1,127 +1,91 @@
 /**
- * Measures the cut detection of the service with labelled videos: `./scripts/deno task quality [media folder] [predictions
- * folder]`. Prints precision, recall and F1 for each video and in total, and writes the predicted cuts of each video to
- * `<name>.json`.
+ * Measures what the service finds in labelled videos: `./scripts/deno task quality FOLDER... [--markdown] [--json]
+ * [--videos] [--jobs n] [--no-cache]`. Prints precision, recall and F1 in total and for each kind of video. See
+ * docs/quality.md#measuring.
  */
 
-import { basename, join } from "node:path";
-import { FRAME_BYTES, FrameFilter, PLANE_HEIGHT, PLANE_WIDTH } from "../../src/media/kernels/frame_filter.ts";
-import { CUT_SCORE_THRESHOLD } from "../../src/model/frames/signals.ts";
-import { rates, tallyCuts } from "./score.ts";
-import type { CutTruth } from "./truth.ts";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { measureAll, type Measured } from "./measure.ts";
+import { FIGURES, rates, tallyCuts, tallyVideo } from "./score.ts";
+import {
+  falseMarkersInTenMinutes,
+  scoreTable,
+  sumOf,
+  type Totals,
+  totalsOf,
+  totalTable,
+} from "./score_table.ts";
+import { findVideos, kindOf, type LabelledVideo } from "./videos.ts";
 
-const mediaFolder = Deno.args[0] ?? join(import.meta.dirname!, "../../../shared/media");
+const CACHE = fileURLToPath(new URL("../../.tools/quality", import.meta.url));
 
-if (import.meta.main) {
-  const truths = await readTruths(join(mediaFolder, "truth"));
-  if (truths.length === 0) {
-    console.log(`Nothing was measured: there is no truth/*.truth.json in ${mediaFolder}`);
-  } else {
-    await measureAll(truths, Deno.args[1] ?? await Deno.makeTempDir({ prefix: "quality-" }));
-  }
+const { values, positionals } = parseArgs({
+  args: Deno.args,
+  allowPositionals: true,
+  options: {
+    markdown: { type: "boolean", default: false },
+    json: { type: "boolean", default: false },
+    videos: { type: "boolean", default: false },
+    jobs: { type: "string" },
+    cache: { type: "boolean", default: true },
+  },
+  allowNegative: true,
+});
+
+const videos = await findVideos(positionals);
+if (videos.length === 0) {
+  console.error(`Nothing was measured: there is no *.truth.json in ${positionals.join(", ") || "no folder"}`);
+  Deno.exit(1);
+}
+const startedMs = performance.now();
+const measured = await measureAll(videos.map(({ path }) => path), {
+  ...(values.jobs !== undefined && { jobs: Number(values.jobs) }),
+  cache: values.cache ? CACHE : undefined,
+});
+const inSample = totals(videos, measured);
+if (values.json) console.log(JSON.stringify({ inSample: asJson(inSample) }, null, 1));
+else {
+  const form = values.markdown ? "markdown" : "text";
+  if (values.videos) { for (const [at, video] of videos.entries()) console.log(line(video, measured[at]!)); }
+  console.log(totalTable([["", inSample]], form) + "\n");
+  console.log(scoreTable(inSample, form));
+  const frames = measured.reduce((sum, { frames }) => sum + frames, 0);
+  const seconds = ((performance.now() - startedMs) / 1000).toFixed(0);
+  console.error(`\n${videos.length} videos, ${frames} frames, ${seconds} s`);
 }
 
-async function measureAll(truths: readonly CutTruth[], predictionsFolder: string): Promise<void> {
-  await Deno.mkdir(predictionsFolder, { recursive: true });
-  const filter = await FrameFilter.load();
-  const sum = { hits: 0, falseAlarms: 0, misses: 0 };
-  let worst = { name: "", f1: Infinity };
-  for (const truth of truths) {
-    const { cuts, frames } = await predictCuts(filter, await findVideo(truth));
-    await Deno.writeTextFile(join(predictionsFolder, `${truth.name}.json`), JSON.stringify({ cuts }));
-    const tally = tallyCuts(truth, cuts);
-    const counts = {
-      hits: tally.hits,
-      falseAlarms: tally.falseAlarms.length,
-      misses: tally.misses.length,
-    };
-    sum.hits += counts.hits;
-    sum.falseAlarms += counts.falseAlarms;
-    sum.misses += counts.misses;
-    const { f1 } = rates(counts);
-    if (f1 < worst.f1) worst = { name: truth.name, f1 };
-    console.log(line(truth.name, counts) + `  frames ${frames}` + listed(tally.misses, tally.falseAlarms));
-  }
-  console.log(line("TOTAL", sum));
-  console.log(`lowest F1 ${worst.f1.toFixed(3)} (${worst.name}); predictions are in ${predictionsFolder}`);
-}
-
-/** Passes every decoded frame through the filter; frames are numbered in the order of decoding. */
-async function predictCuts(filter: FrameFilter, video: string): Promise<{ cuts: number[]; frames: number }> {
-  const child = new Deno.Command("ffmpeg", {
-    args: [
-      ...["-nostdin", "-v", "quiet", "-i", video, "-map", "0:v:0"],
-      ...[
-        "-vf",
-        `scale=${PLANE_WIDTH}:${PLANE_HEIGHT}:flags=area:in_range=full:out_range=full,format=yuv420p`,
-        "-fps_mode",
-        "passthrough",
-      ],
-      ...["-f", "rawvideo", "pipe:1"],
-    ],
-    stdin: "null",
-    stdout: "piped",
-    stderr: "null",
-  }).spawn();
-  filter.reset();
-  let filled = 0;
-  for await (const chunk of child.stdout) {
-    for (let taken = 0; taken < chunk.length;) {
-      const part = chunk.subarray(taken, taken + FRAME_BYTES - filled);
-      filter.staging.set(part, filled);
-      filled += part.length;
-      taken += part.length;
-      if (filled < FRAME_BYTES) continue;
-      // Only the order of the frames matters here, so their index is used as the media time.
-      filter.push(0, filter.count);
-      filled = 0;
-    }
-  }
-  filter.finish();
-  await child.status;
-  if (filter.count === 0) throw new Error(`Cannot measure ${video}: ffmpeg decoded no frame of it`);
-  const cuts: number[] = [];
-  filter.columns().cutScore.forEach((score, frame) => {
-    if (score >= CUT_SCORE_THRESHOLD) cuts.push(frame);
-  });
-  return { cuts, frames: filter.count };
-}
-
-async function readTruths(folder: string): Promise<CutTruth[]> {
-  const names: string[] = [];
-  try {
-    for await (const entry of Deno.readDir(folder)) {
-      if (entry.name.endsWith(".truth.json")) names.push(entry.name);
-    }
-  } catch (error) {
-    if (!(error instanceof Deno.errors.NotFound)) throw error;
-  }
-  names.sort();
-  return await Promise.all(
-    names.map(async (name) => JSON.parse(await Deno.readTextFile(join(folder, name))) as CutTruth),
+function totals(videos: readonly LabelledVideo[], measured: readonly Measured[]): Totals {
+  return totalsOf(
+    videos.map(({ truth }, at) => ({
+      kind: kindOf(truth),
+      tally: tallyVideo(truth, measured[at]!.predictions),
+    })),
   );
 }
 
-/** Edited videos are in the folder of their truth file, real clips in `clips/`. */
-async function findVideo(truth: CutTruth): Promise<string> {
-  const places = [
-    join(mediaFolder, "truth", truth.video),
-    join(mediaFolder, "clips", basename(truth.video)),
-  ];
-  for (const place of places) {
-    if (await Deno.stat(place).then((info) => info.isFile, () => false)) return place;
-  }
-  throw new Error(`Cannot measure ${truth.name}: there is no ${places.join(" and no ")}`);
+/** One video: what is wrong in it. */
+function line({ truth }: LabelledVideo, { predictions }: Measured): string {
+  const { counts } = tallyVideo(truth, predictions);
+  const { misses, falseAlarms } = tallyCuts(truth, predictions.cuts ?? []);
+  const wrong = FIGURES.flatMap((figure) => {
+    const { hits, falseAlarms, misses } = counts[figure] ?? { hits: 0, falseAlarms: 0, misses: 0 };
+    return falseAlarms + misses > 0 ? [`${figure} ${hits}/${falseAlarms}/${misses}`] : [];
+  });
+  return [
+    truth.name.padEnd(20),
+    ...wrong,
+    misses.length > 0 ? `cuts missed at ${misses.join(" ")}` : "",
+    falseAlarms.length > 0 ? `false cuts at ${falseAlarms.join(" ")}` : "",
+  ].filter((part) => part !== "").join("  ");
 }
 
-function line(name: string, counts: { hits: number; falseAlarms: number; misses: number }): string {
-  const { precision, recall, f1 } = rates(counts);
-  const { hits, falseAlarms, misses } = counts;
-  return `${name.padEnd(18)} P ${precision.toFixed(3)} R ${recall.toFixed(3)} F1 ${f1.toFixed(3)}` +
-    `  hits ${hits} false ${falseAlarms} missed ${misses}`;
-}
-
-function listed(misses: readonly number[], falseAlarms: readonly number[]): string {
-  const missed = misses.length > 0 ? `  missed at ${misses.join(" ")}` : "";
-  return missed + (falseAlarms.length > 0 ? `  false at ${falseAlarms.join(" ")}` : "");
+function asJson(totals: Totals) {
+  return Object.fromEntries([...totals].map(([kind, total]) => [kind, {
+    videos: total.videos,
+    figures: Object.fromEntries(
+      Object.entries(total.counts).map(([figure, counts]) => [figure, { ...counts, ...rates(counts) }]),
+    ),
+    falseArtifactMarkersInTenMinutes: kind === "TOTAL" ? falseMarkersInTenMinutes(sumOf(totals)) : undefined,
+  }]));
 }

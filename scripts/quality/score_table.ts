@@ -1,6 +1,6 @@
-/** The table of a measurement: each figure for each kind of video and in total. */
+/** The tables of a measurement: each figure in total, and for each kind of video. */
 
-import { addCounts, type Counts, type Figure, FIGURES, rates, type VideoTally } from "./score.ts";
+import { addCounts, type Counts, type Figure, FIGURES, type Rates, rates, type VideoTally } from "./score.ts";
 
 /** Sums of one kind, or of all. */
 export interface KindTotal {
@@ -9,6 +9,18 @@ export interface KindTotal {
   cleanSeconds: number;
   falseArtifactMarkers: number;
 }
+
+/** Sums by kind; the last row has the name `TOTAL`. */
+export type Totals = ReadonlyMap<string, KindTotal>;
+
+/** A row of cells; the first table row is the head. */
+type Table = readonly (readonly string[])[];
+
+/** How a table is written: aligned text, or Markdown. */
+export type TableForm = "text" | "markdown";
+
+/** A detector that finds nothing in any video although there is something is not there. */
+const ABSENT = "not there";
 
 /** Sums by kind, in alphabetical order, and last of all videos under the name `TOTAL`. */
 export function totalsOf(
@@ -34,24 +46,94 @@ export function totalsOf(
   return totals;
 }
 
-/** F1 of each figure with its counts `hits/false/missed`; a figure without anything to find or found is left empty. */
-export function scoreTable(totals: ReadonlyMap<string, KindTotal>): string {
-  const used = FIGURES.filter((figure) => totals.get("TOTAL")?.counts[figure]);
-  const rows = [...totals].map(([kind, { counts, videos, cleanSeconds, falseArtifactMarkers }]) => [
-    kind,
-    String(videos),
-    ...used.map((figure) => cell(counts[figure])),
-    cleanSeconds > 0 ? (600 * falseArtifactMarkers / cleanSeconds).toFixed(1) : "",
-  ]);
-  const table = [["kind", "videos", ...used, "false artifact markers in 10 clean minutes"], ...rows];
-  const widths = table[0]!.map((_, column) => Math.max(...table.map((row) => row[column]!.length)));
-  return table.map((row) => row.map((text, column) => text.padEnd(widths[column]!)).join("  ").trimEnd())
-    .join("\n");
+/** The sums of all videos. */
+export function sumOf(totals: Totals): KindTotal {
+  return totals.get("TOTAL")!;
 }
 
-function cell(counts: Counts | undefined): string {
-  if (!counts) return "";
-  const { hits, falseAlarms, misses } = counts;
-  if (hits + falseAlarms + misses === 0) return "";
-  return `${rates(counts).f1.toFixed(3)} ${hits}/${falseAlarms}/${misses}`;
+/** What was found in total; null for a detector that is not there. */
+export function rateOf(total: KindTotal, figure: Figure): Rates | null {
+  const counts = total.counts[figure];
+  return counts && (counts.hits + counts.falseAlarms > 0 || counts.misses === 0) ? rates(counts) : null;
+}
+
+/** False artifact markers in ten minutes of clean video; null where nothing was measured. */
+export function falseMarkersInTenMinutes(total: KindTotal): number | null {
+  const isThere = rateOf(total, "artifact_frames") !== null;
+  return isThere && total.cleanSeconds > 0 ? 600 * total.falseArtifactMarkers / total.cleanSeconds : null;
+}
+
+/**
+ * Precision, recall and F1 of each figure in total. Several measurements stand side by side, each with its name, as in-sample
+ * and cross-validated.
+ */
+export function totalTable(named: readonly (readonly [string, Totals])[], form: TableForm = "text"): string {
+  const head = named.flatMap(([name]) => {
+    const prefix = name === "" ? "" : `${name} `;
+    return [`${prefix}P`, "R", "F1", "hits/false/missed"];
+  });
+  const figures = FIGURES.filter((figure) => named.some(([, totals]) => sumOf(totals).counts[figure]));
+  const rows = figures.map((figure) => [
+    figure,
+    ...named.flatMap(([, totals]) => {
+      const counts = sumOf(totals).counts[figure];
+      const rate = rateOf(sumOf(totals), figure);
+      if (!counts || !rate) return [ABSENT, "", "", ""];
+      const { precision, recall, f1 } = rate;
+      return [precision, recall, f1].map((number) => number.toFixed(3)).concat(listed(counts));
+    }),
+  ]);
+  const clean = named.flatMap(([, totals]) => {
+    const count = falseMarkersInTenMinutes(sumOf(totals));
+    return [count === null ? ABSENT : count.toFixed(2), "", "", ""];
+  });
+  return written(
+    [["figure", ...head], ...rows, ["false artifact markers in 10 clean minutes", ...clean]],
+    form,
+  );
+}
+
+/**
+ * F1 of each figure with its counts `hits/false/missed`; a figure without anything to find or found is left empty. With a
+ * `second` measurement its F1 follows in brackets where it differs.
+ */
+export function scoreTable(totals: Totals, form: TableForm = "text", second?: Totals): string {
+  const used = FIGURES.filter((figure) => sumOf(totals).counts[figure]);
+  const rows = [...totals].map(([kind, total]) => [
+    kind,
+    String(total.videos),
+    ...used.map((figure) =>
+      rateOf(sumOf(totals), figure)
+        ? cell(total.counts[figure], second?.get(kind)?.counts[figure])
+        : kind === "TOTAL"
+        ? ABSENT
+        : ""
+    ),
+    rateOf(sumOf(totals), "artifact_frames") && total.cleanSeconds > 0
+      ? (600 * total.falseArtifactMarkers / total.cleanSeconds).toFixed(1)
+      : "",
+  ]);
+  return written(
+    [["kind", "videos", ...used, "false artifact markers in 10 clean minutes"], ...rows],
+    form,
+  );
+}
+
+function cell(counts: Counts | undefined, second: Counts | undefined): string {
+  if (!counts || counts.hits + counts.falseAlarms + counts.misses === 0) return "";
+  const own = rates(counts).f1.toFixed(3);
+  const other = second && rates(second).f1.toFixed(3);
+  return `${own}${other !== undefined && other !== own ? ` (${other})` : ""} ${listed(counts)}`;
+}
+
+function listed({ hits, falseAlarms, misses }: Counts): string {
+  return `${hits}/${falseAlarms}/${misses}`;
+}
+
+function written(table: Table, form: TableForm): string {
+  const widths = table[0]!.map((_, column) => Math.max(...table.map((row) => row[column]!.length)));
+  const lines = table.map((row) => row.map((text, column) => text.padEnd(widths[column]!)));
+  if (form === "text") return lines.map((cells) => cells.join("  ").trimEnd()).join("\n");
+  const rule = widths.map((width) => "-".repeat(width));
+  return [lines[0]!, rule, ...lines.slice(1)].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
 }

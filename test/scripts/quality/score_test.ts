@@ -9,7 +9,7 @@ import {
   tallyRanges,
   tallyVideo,
 } from "../../../scripts/quality/score.ts";
-import { scoreTable, totalsOf } from "../../../scripts/quality/score_table.ts";
+import { scoreTable, totalsOf, totalTable } from "../../../scripts/quality/score_table.ts";
 import type { Truth } from "../../../scripts/quality/truth.ts";
 
 const NOTHING: Truth = { name: "one", video: "one.mp4", cuts: [] };
@@ -119,6 +119,28 @@ Deno.test("artifact markers on a video without faults are counted by the time th
   const lines = scoreTable(totals).split("\n");
   assert.match(lines[1]!, /^hard +1 +1\.000 1\/0\/0 +0\.0$/);
   assert.match(lines[3]!, /^TOTAL +2 +0\.667 1\/1\/0 +0\.000 0\/2\/0 +0\.000 0\/5\/0 +10\.0$/);
+});
+
+Deno.test("a detector that finds nothing where there is something is not there, and two measurements stand side by side", () => {
+  const truth: Truth = {
+    ...NOTHING,
+    kind: "hard",
+    cuts: [5, 50],
+    black: [{ start: 9, end: 20 }],
+    frames: 100,
+  };
+  const tallied = (cuts: readonly number[]) =>
+    totalsOf([{ kind: "hard", tally: tallyVideo(truth, { cuts, black: [], freezes: [] }) }]);
+  const named = [["in-sample", tallied([5, 50])], ["cross-validated", tallied([5])]] as const;
+  const rows = totalTable(named, "markdown").split("\n").map((line) =>
+    line.split("|").map((cell) => cell.trim())
+  );
+  assert.deepEqual(rows[2]!.slice(1, 10), [
+    ...["cuts", "1.000", "1.000", "1.000", "2/0/0", "1.000", "0.500", "0.667", "1/0/1"],
+  ]);
+  assert.deepEqual(rows.find(([, figure]) => figure === "black")!.slice(2, 4), ["not there", ""]);
+  assert.deepEqual(rows.find(([, figure]) => figure === "freezes")!.slice(2, 4), ["1.000", "1.000"]);
+  assert.match(scoreTable(named[1][1], "text", named[0][1]), /hard +1 +0\.667 \(1\.000\) 1\/0\/1/);
 });
 
 Deno.test("nothing to find and nothing found is a perfect score", () => {
