@@ -4,6 +4,7 @@ import type { IpNetwork } from "../base/ip_network.ts";
 import type { MediaInput } from "../media/input.ts";
 import type { MediaInfo } from "../media/probe.ts";
 import type { Extent, ImageCoordinates, NormalizedRegion } from "../model/frames/coordinates.ts";
+import type { DetectedRange } from "../model/frames/detected_range.ts";
 import type { ClipSettings } from "../model/live/clip.ts";
 import type { VideoCodec } from "../model/live/offer.ts";
 import type { GateReason, GateThresholds } from "../model/frames/signals.ts";
@@ -110,6 +111,8 @@ export type SessionReport =
   | { readonly kind: "connected"; readonly sessionId: string; readonly tookMs: number }
   | { readonly kind: "picture"; readonly sessionId: string; readonly picture: LivePicture }
   | { readonly kind: "loop_detected"; readonly sessionId: string; readonly frame: FrameFacts }
+  /** A freeze, a black stretch or a flash has ended; frames and times are those of the session. */
+  | { readonly kind: "range"; readonly sessionId: string; readonly range: DetectedRange }
   /** One clip: its frames in order, and the facts of the last one. The next clip is made when this one is acknowledged. */
   | {
     readonly kind: "clip";

@@ -27,7 +27,8 @@ type Reasons = Pick<LivePicture, "isKeyframe" | "zone" | "trigger">;
  * ```
  *   frame ─▶ LiveAnalysis ─▶ decision ─┬─ enters a loop ──▶ loop_detected
  *                                      ├─ kept, zone or trigger, with credit ─▶ JPEG ─▶ picture
- *                                      └─ at a sampling time of clips ─▶ JPEG ─▶ ClipWindow ─[credit]▶ clip
+ *                      │               └─ at a sampling time of clips ─▶ JPEG ─▶ ClipWindow ─[credit]▶ clip
+ *                      └─▶ freeze, black, flash ─▶ range
  * ```
  * A kept frame becomes the gate's reference when its JPEG was made. Without credit no JPEG is made, but the frame becomes the
  * reference as well, as if its JPEG had been made and then dropped. See docs/live.md#stages-and-queues.
@@ -58,6 +59,7 @@ export class VideoStage implements AsyncDisposable {
         zone,
         trigger,
         onDecision: (decision) => stage.#onDecision(decision),
+        onRange: (range) => options.outbox.send({ kind: "range", range }),
       }),
     );
     return stage;

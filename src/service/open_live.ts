@@ -18,6 +18,7 @@ import type { IceSettings } from "../live/messages.ts";
 import { LiveWorkerPool, type LiveWorkers } from "../live/worker_pool.ts";
 import { liveCodecs } from "../media/live/live_codecs.ts";
 import type { BrokerClient } from "../media/tools/broker_client.ts";
+import type { LabelMaps } from "../model/frames/label_map.ts";
 import { quoted } from "../model/field_rules.ts";
 import type { BackendSettings } from "../model/infer/backend_file.ts";
 import type { AttachContext } from "../model/live/attach.ts";
@@ -41,6 +42,7 @@ export interface Live {
 
 export interface LiveOptions {
   readonly config: Config;
+  readonly labelMaps: LabelMaps | null;
   readonly broker: BrokerClient;
   readonly places: Pick<Places, "tempDir" | "socketDir" | "codeDirs">;
   readonly restrictedZone: RestrictedZone | null;
@@ -137,7 +139,7 @@ function openLiveModels(
 }
 
 function openSessions(opening: AsyncDisposableStack, options: SessionsOptions): LiveSessionFactory {
-  const { config, broker, store, models, registry, ice, isShared, world, metrics } = options;
+  const { config, labelMaps, broker, store, models, registry, ice, isShared, world, metrics } = options;
   const { audioSidecar } = models;
   const { address: _, timeoutMs } = config.audioSidecar;
   return new LiveSessionFactory({
@@ -160,6 +162,7 @@ function openSessions(opening: AsyncDisposableStack, options: SessionsOptions): 
     audio: audioSidecar && { sidecar: audioSidecar, runner: broker, timeoutMs },
     datagrams: openDatagrams(opening, config, world),
     thresholds: config.gateThresholds,
+    labelMaps,
     ice,
     mediaIdleMs: config.webrtc.mediaIdleMs,
   });

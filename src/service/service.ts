@@ -89,6 +89,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   const webhooks = openWebhooks(opening, { config, timeline, dataDir, outbound, isShared, world, metrics });
   const live = await openLive(opening, {
     config,
+    labelMaps,
     broker,
     places,
     restrictedZone,

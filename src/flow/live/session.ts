@@ -13,6 +13,11 @@ import type {
 } from "../../live/messages.ts";
 import type { LiveWorkers, Opening, SessionPort } from "../../live/worker_pool.ts";
 import { event } from "../../model/events/event_table.ts";
+import type { DetectedRange } from "../../model/frames/detected_range.ts";
+import type { Labels } from "../../model/frames/label_map.ts";
+import { roundScore } from "../../model/frames/marker.ts";
+import { rangeMarker } from "../../model/frames/row_range.ts";
+import { DEFAULT_STREAM_ID } from "../../model/identifiers.ts";
 import { LIMITS } from "../../model/limits.ts";
 import {
   keyframeEventType,
@@ -70,6 +75,8 @@ export interface LiveSessionOptions {
   readonly journal: LiveJournal;
   readonly describer: Describer;
   readonly evidence: EvidenceWriter;
+  /** Renames the types of markers for the principal. */
+  readonly labels: Labels;
   /** Null where the session has no audio analysis. */
   readonly audio: LiveAudio | null;
   /** The reserved memory, threads and session slot. The session owns it; `#release` frees it. */
@@ -88,7 +95,7 @@ export interface LiveSessionOptions {
  *           ├─ keyframe ──────▶ [32, drop] ─▶ Describer ─▶ vlm, state_transition, keyframe_stored
  *           ├─ clip ──────────▶ [1, drop] ──▶ Describer ─▶ clip_vlm, keyframe_stored
  *           ├─ audio window ──▶ [2, drop] ──▶ LiveAudio ─▶ semantic_chunk_inferred, multimodal_moment
- *           └─ loop, restart, gap, counts ──▶ timeline and metrics, at once
+ *           └─ loop, range, restart, gap, counts ──▶ timeline and metrics, at once
  *
  *   end(why) ─▶ the Worker closes ─▶ the stages finish ─▶ terminal event ─▶ the reservation is freed
  * ```
@@ -118,6 +125,8 @@ export class LiveSession {
   #goodbyeGrace: Promise<unknown> | null = null;
   readonly #endGrace = new AbortController();
   #iceRestartCount = 0;
+  /** Markers that were written. */
+  #markers = 0;
   /** When the decoder was restarted lately, epoch milliseconds. */
   #restartTimesMs: readonly number[] = [];
 
@@ -281,6 +290,8 @@ export class LiveSession {
         return this.#onAudioWindow(report.window);
       case "loop_detected":
         return this.#onLoop(report.frame);
+      case "range":
+        return this.#onRange(report.range);
       case "decoder_restarted":
         return this.#onDecoderRestarted(report);
       case "gap":
@@ -347,6 +358,22 @@ export class LiveSession {
     const observation = { sessionId, frame, confidence: LOOP_CONFIDENCE, description: LOOP_DESCRIPTION };
     metrics.add("service_pipeline_loop_detected_total");
     journal.append([event("loop_detected", runId, observationPayload(observation))]);
+  }
+
+  /** Ids of markers count the ranges of the session from 0. See docs/live.md#live-markers. */
+  #onRange(range: DetectedRange): void {
+    const { journal, labels, identity: { runId, sessionId } } = this.#options;
+    const place = {
+      type: range.type,
+      start_frame: range.startFrame,
+      end_frame: range.endFrame,
+      start_pts_ms: Math.round(range.startPtsMs),
+      end_pts_ms: Math.round(range.endPtsMs),
+      confidence: roundScore(range.confidence),
+    };
+    const marker = rangeMarker(place, this.#markers, { runId, streamId: DEFAULT_STREAM_ID }, labels);
+    const written = journal.append([event("marker_emitted", runId, { ...marker, session_id: sessionId })]);
+    this.#markers += written.length;
   }
 
   #onDecoderRestarted({ reason, ptsMs, restarts }: ReportOf<"decoder_restarted">): void {

@@ -6,6 +6,7 @@ import type { World } from "../../base/world.ts";
 import type { IceSettings, SessionSettings } from "../../live/messages.ts";
 import type { LiveWorkers, Opening } from "../../live/worker_pool.ts";
 import type { Extent } from "../../model/frames/coordinates.ts";
+import { type LabelMaps, labelsOf } from "../../model/frames/label_map.ts";
 import { LIMITS } from "../../model/limits.ts";
 import type { AttachConfig, AttachPolicy } from "../../model/live/attach.ts";
 import type { LiveModels } from "../../model/live/live_models.ts";
@@ -47,6 +48,7 @@ export interface LiveSessionFactoryOptions {
   } | null;
   readonly datagrams: TriggerDatagramSender | null;
   readonly thresholds: GateThresholds;
+  readonly labelMaps: LabelMaps | null;
   readonly ice: IceSettings;
   readonly mediaIdleMs: number;
 }
@@ -111,6 +113,7 @@ export class LiveSessionFactory {
         datagrams,
         metrics,
       }),
+      labels: labelsOf(this.#options.labelMaps, identity.principalKey),
       audio: this.#audio(plan, journal),
       reservation,
       metrics,

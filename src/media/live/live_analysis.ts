@@ -10,6 +10,7 @@ import {
   type NormalizedRegion,
   type Region,
 } from "../../model/frames/coordinates.ts";
+import type { DetectedRange } from "../../model/frames/detected_range.ts";
 import { isKept } from "../../model/frames/frame_row.ts";
 import { LoopDetector } from "../../model/live/loop.ts";
 import {
@@ -46,6 +47,11 @@ export interface LiveAnalysisOptions {
    * must be called afterwards; no later frame is decided before. Must not throw.
    */
   readonly onDecision: (decision: FrameDecision) => void;
+  /**
+   * Called when a freeze, a black stretch or a flash has ended; what lasts until the stream is interrupted ends there. Frames
+   * are numbers of the session's frames, times their media times. Must not throw.
+   */
+  readonly onRange?: (range: DetectedRange) => void;
 }
 
 /** The decision of the gate, and what else happens on this frame. See docs/frames.md#gate. */

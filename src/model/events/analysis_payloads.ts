@@ -21,8 +21,12 @@ import {
   unit,
 } from "./payload_shapes.ts";
 
-/** Written by analyze, and by reason when it has an index name. */
-export const markerEmitted = open({ ...markerFields, index_name: text.optional() });
+/** With an index name where reason had one, with a session where a live session wrote it. */
+export const markerEmitted = open({
+  ...markerFields,
+  index_name: text.optional(),
+  session_id: text.optional(),
+});
 
 /** The coordinates are present when the signals came from decoded video. */
 const analysisGeneratedByAnalyze = open({

@@ -43,7 +43,7 @@ export const EVENTS = {
   run_created: row("A run was created by a request or by a WHIP offer.", run.runCreated),
   ingest_received: row("A source was accepted by ingest or by reason.", run.ingestReceived),
   frames_decoded: row("A decode pass ended; the payload has the signals of its frames.", run.framesDecoded),
-  marker_emitted: row("Analysis derived a marker.", analysis.markerEmitted),
+  marker_emitted: row("Analysis derived a marker, or a live session found a range.", analysis.markerEmitted),
   analysis_generated: row("A deterministic pass ended.", analysis.analysisGenerated),
   semantic_chunk_inferred: row(
     "A chunk of frames, a native clip or a window of live audio was interpreted.",

@@ -348,6 +348,61 @@ Deno.test("a loop is reported once, by the gate or by the novelty sidecar", asyn
   assert.equal(await metric(test, "service_pipeline_loop_detected_total"), 1);
 });
 
+Deno.test("a range of a live session is a marker of its run, in the session's own frames and times", async () => {
+  await using test = await startLive();
+  const session = await publish(test);
+  const range = {
+    type: "freeze",
+    startFrame: 12,
+    endFrame: 61,
+    startPtsMs: 90480.4,
+    endPtsMs: 92480.6,
+    confidence: 0.91234567,
+  } as const;
+  session.worker.report({ kind: "range", range });
+  session.worker.report({ kind: "range", range: { ...range, type: "black" } });
+  const events = await eventsOf(test, session.runId);
+  assert.deepEqual(kindsOf(events), ["run_created", "marker_emitted*2"]);
+  const [freeze, black] = payloads(events, "marker_emitted");
+  assert.deepEqual(freeze, {
+    marker_id: "mk-00000000",
+    run_id: session.runId,
+    stream_id: "stream-0",
+    event_type: "freeze",
+    status: "exact",
+    start_frame: 12,
+    end_frame: 61,
+    start_pts_ms: 90480,
+    end_pts_ms: 92481,
+    confidence: 0.9123457,
+    supersedes_marker_id: null,
+    session_id: session.sessionId,
+  });
+  assert.deepEqual([black.marker_id, black.event_type], ["mk-00000001", "black"]);
+  const { json } = await test.call("GET", `/v1/runs/${session.runId}/markers?event_type=black`);
+  assert.deepEqual(json.markers, [black]);
+});
+
+Deno.test("what lasts until a live session ends is a marker before the run's end", async () => {
+  await using test = await startLive({}, { workers: { closesAtOnce: false } });
+  const session = await publish(test);
+  const range = {
+    type: "black",
+    startFrame: 0,
+    endFrame: 9,
+    startPtsMs: 0,
+    endPtsMs: 300,
+    confidence: 1,
+  } as const;
+  const deleted = deleteSession(test, session);
+  await until("asked to close", () => session.worker.isAskedToClose);
+  session.worker.report({ kind: "range", range });
+  session.worker.report({ kind: "closed" });
+  assert.equal((await deleted).status, 200);
+  const kinds = kindsOf(await eventsOf(test, session.runId));
+  assert.deepEqual(kinds.slice(-2), ["marker_emitted", "run_completed"]);
+});
+
 Deno.test("a clip is one question with all its pictures, and its failure is an event", async () => {
   await using test = await described({}, (_, index) => index === 1 ? { status: 400 } : "A truck leaves.");
   const session = await publish(test, { attach: { clip_mode: {}, ...NO_CAP, prompt: "What leaves?" } });
