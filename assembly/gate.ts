@@ -5,6 +5,7 @@
  * docs/frames.md#gate and docs/frames.md#context-pass.
  *
  *   in   FRAME_INDEX f64 | HASH u64 | LUMA_MEAN f32 | FLICKER f32 | GHOSTING f32 | NOISE f32 | CUT_SCORE f32
+ *       ARTIFACT_SCORE f32
  *   out  REASON u8 | GATE_CONFIDENCE f64 | NOVELTY f64 | STABILITY f64 | MOTION f64 | CONFIDENCE f64
  *
  * The state between blocks is the reference (the last kept frame) and the window, the last `windowSize` frames in a
@@ -24,6 +25,7 @@ export const FLICKER: usize = memory.data(8192 * 4, 16);
 export const GHOSTING: usize = memory.data(8192 * 4, 16);
 export const NOISE: usize = memory.data(8192 * 4, 16);
 export const CUT_SCORE: usize = memory.data(8192 * 4, 16);
+export const ARTIFACT_SCORE: usize = memory.data(8192 * 4, 16);
 export const REASON: usize = memory.data(8192, 16);
 export const GATE_CONFIDENCE: usize = memory.data(8192 * 8, 16);
 export const NOVELTY: usize = memory.data(8192 * 8, 16);
@@ -37,12 +39,13 @@ const WINDOW_LUMA: usize = memory.data(256 * 8, 16);
 /** Indices into GATE_REASONS of src/model/frames/signals.ts. */
 const INITIAL_FRAME: u8 = 0;
 const SCENE_CUT: u8 = 1;
-const PERIODIC_KEEPALIVE: u8 = 2;
-const EXPOSURE_SHIFT: u8 = 3;
-const FLICKER_SUSPECTED: u8 = 4;
-const GHOSTING_SUSPECTED: u8 = 5;
-const NOISE_VARIANCE_SPIKE: u8 = 6;
-const NO_TRIGGER: u8 = 7;
+const TEMPORAL_FAULT: u8 = 2;
+const PERIODIC_KEEPALIVE: u8 = 3;
+const EXPOSURE_SHIFT: u8 = 4;
+const FLICKER_SUSPECTED: u8 = 5;
+const GHOSTING_SUSPECTED: u8 = 6;
+const NOISE_VARIANCE_SPIKE: u8 = 7;
+const NO_TRIGGER: u8 = 8;
 
 let keepaliveEveryFrames: f64 = 0;
 let sceneCutHamming: f64 = 0;
@@ -51,6 +54,7 @@ let flickerLimit: f32 = 0;
 let ghostingLimit: f32 = 0;
 let noiseLimit: f32 = 0;
 let cutScoreLimit: f32 = 0;
+let artifactScoreLimit: f32 = 0;
 let keepsAtOnce: bool = true;
 
 let hasReference: bool = false;
@@ -83,6 +87,7 @@ export function configure(
   ghosting: f32,
   noise: f32,
   cutScore: f32,
+  artifactScore: f32,
   atOnce: bool,
 ): void {
   keepaliveEveryFrames = keepalive;
@@ -92,6 +97,7 @@ export function configure(
   ghostingLimit = ghosting;
   noiseLimit = noise;
   cutScoreLimit = cutScore;
+  artifactScoreLimit = artifactScore;
   keepsAtOnce = atOnce;
 }
 
@@ -117,9 +123,13 @@ export function run(rows: i32): void {
     const reason = decide(row, frameIndex, hash, luma);
     store<u8>(REASON + row, reason);
     store<f64>(GATE_CONFIDENCE + (row << 3), gateConfidence);
-    if (keepsAtOnce && reason <= PERIODIC_KEEPALIVE) keep(frameIndex, hash, luma);
+    if (keepsAtOnce && isKept(reason)) keep(frameIndex, hash, luma);
     observe(row, hash, luma);
   }
+}
+
+function isKept(reason: u8): bool {
+  return reason <= PERIODIC_KEEPALIVE && reason != TEMPORAL_FAULT;
 }
 
 /** Returns the reason and sets `gateConfidence`. The first condition that holds decides. See docs/frames.md#gate. */
@@ -130,7 +140,11 @@ function decide(row: usize, frameIndex: f64, hash: u64, luma: f32): u8 {
   const isScored = cutScore == cutScore;
   if (isScored && cutScore >= cutScoreLimit) return because(SCENE_CUT, cutScore);
   if (!isScored && hamming >= sceneCutHamming) return because(SCENE_CUT, hamming / 64);
+  const artifactScore = load<f32>(ARTIFACT_SCORE + (row << 2));
+  if (artifactScore >= artifactScoreLimit) return because(TEMPORAL_FAULT, artifactScore);
   if (frameIndex - referenceIndex >= keepaliveEveryFrames) return because(PERIODIC_KEEPALIVE, 1);
+  // Whether a decoded frame is at fault was judged from its pictures, so the signals below say nothing more.
+  if (artifactScore == artifactScore) return because(NO_TRIGGER, 0);
   const shift = abs<f32>(luma - referenceLuma);
   if (shift >= lumaShift) return because(EXPOSURE_SHIFT, shift);
   const flicker = load<f32>(FLICKER + (row << 2));

@@ -1,7 +1,7 @@
 /** Calls `wasm/gate.wasm`, which computes gate decisions and context confidences for columns of signals. */
 
 import { LIMITS } from "../../model/limits.ts";
-import { CUT_SCORE_THRESHOLD } from "../../model/frames/signals.ts";
+import { ARTIFACT_SCORE_THRESHOLD, CUT_SCORE_THRESHOLD } from "../../model/frames/signals.ts";
 import type { GateColumns, GateThresholds, SignalColumns } from "../../model/frames/signals.ts";
 import { type ExportKinds, loadKernel } from "./load_kernel.ts";
 
@@ -16,6 +16,7 @@ interface GateExports {
   readonly GHOSTING: WebAssembly.Global;
   readonly NOISE: WebAssembly.Global;
   readonly CUT_SCORE: WebAssembly.Global;
+  readonly ARTIFACT_SCORE: WebAssembly.Global;
   readonly REASON: WebAssembly.Global;
   readonly GATE_CONFIDENCE: WebAssembly.Global;
   readonly NOVELTY: WebAssembly.Global;
@@ -32,6 +33,7 @@ interface GateExports {
     ghostingThreshold: number,
     noiseVarianceThreshold: number,
     cutScoreThreshold: number,
+    artifactScoreThreshold: number,
     keepsAtOnce: boolean,
   ): void;
   keep(frameIndex: number, hash: bigint, lumaMean: number): void;
@@ -49,6 +51,7 @@ const EXPORTS: ExportKinds<GateExports> = {
   GHOSTING: "global",
   NOISE: "global",
   CUT_SCORE: "global",
+  ARTIFACT_SCORE: "global",
   REASON: "global",
   GATE_CONFIDENCE: "global",
   NOVELTY: "global",
@@ -90,7 +93,7 @@ export class GateKernel {
   /**
    * Decides all rows in order. `frameIndex` is the caller's numbering, one entry a row; it may have gaps. The periodic
    * keepalive counts differences of it. A row without a cut score (no column, or NaN in it) is decided by the Hamming
-   * distance of its hash. Throws a RangeError when a column is too short or `windowSize` is outside 2 to 256.
+   * distance of its hash; a row without an artifact score by the thresholds of its other signals. Throws a RangeError when a column is too short or `windowSize` is outside 2 to 256.
    */
   run(
     signals: SignalColumns,
@@ -121,6 +124,7 @@ export class GateKernel {
       thresholds.ghostingThreshold,
       thresholds.noiseVarianceThreshold,
       CUT_SCORE_THRESHOLD,
+      ARTIFACT_SCORE_THRESHOLD,
       options.keepsAtOnce ?? true,
     );
     const result = newGateColumns(signals.count);
@@ -156,8 +160,10 @@ export class GateKernel {
     write(module.FLICKER, signals.flickerScore);
     write(module.GHOSTING, signals.ghostingScore);
     write(module.NOISE, signals.noiseVarianceScore);
-    if (signals.cutScore) write(module.CUT_SCORE, signals.cutScore);
-    else new Float32Array(buffer, module.CUT_SCORE.value, rows).fill(NaN);
+    const writeOptional = (address: WebAssembly.Global, column?: Float32Array) =>
+      column ? write(address, column) : new Float32Array(buffer, address.value, rows).fill(NaN);
+    writeOptional(module.CUT_SCORE, signals.cutScore);
+    writeOptional(module.ARTIFACT_SCORE, signals.artifactScore);
   }
 
   #read(result: GateColumns, start: number, end: number): void {
@@ -202,6 +208,7 @@ function checkShapes(signals: SignalColumns, frameIndex: Float64Array, windowSiz
     signals.ghostingScore,
     signals.noiseVarianceScore,
     ...(signals.cutScore ? [signals.cutScore] : []),
+    ...(signals.artifactScore ? [signals.artifactScore] : []),
   ];
   const shortest = Math.min(...columns.map((column) => column.length));
   if (shortest < signals.count) {

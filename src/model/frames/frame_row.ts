@@ -22,6 +22,7 @@ export type FrameEventType = typeof FRAME_EVENT_TYPES[number];
 const EVENT_TYPE_OF: Record<GateReason, FrameEventType> = {
   initial_frame: "keyframe_keep",
   scene_cut: "scene_cut",
+  temporal_fault: "artifact_suspected",
   periodic_keepalive: "keyframe_keep",
   exposure_shift: "artifact_suspected",
   flicker_suspected: "artifact_suspected",
@@ -33,6 +34,7 @@ const EVENT_TYPE_OF: Record<GateReason, FrameEventType> = {
 const DESCRIPTION_OF: Record<GateReason, string> = {
   initial_frame: "first frame of the stream, kept as the reference",
   scene_cut: "hard cut: first frame of a new shot",
+  temporal_fault: "fault of the picture that its neighbours do not have",
   periodic_keepalive: "kept because no frame was kept for a while",
   exposure_shift: "brightness differs from the last kept frame",
   flicker_suspected: "brightness jumped from one frame to the next",

@@ -32,6 +32,7 @@ export interface SignalColumns {
 export const GATE_REASONS = [
   "initial_frame",
   "scene_cut",
+  "temporal_fault",
   "periodic_keepalive",
   "exposure_shift",
   "flicker_suspected",
@@ -67,3 +68,6 @@ export interface GateColumns {
 
 /** A frame with at least this cut score has the reason `scene_cut`. See docs/frames.md#cut-score. */
 export const CUT_SCORE_THRESHOLD = 0.5;
+
+/** A frame with at least this artifact score has the reason `temporal_fault`. See docs/detection.md#artifacts. */
+export const ARTIFACT_SCORE_THRESHOLD = 0.5;

@@ -25,11 +25,11 @@ const DEFAULTS: GateThresholds = {
   noiseVarianceThreshold: 0.55,
 };
 
-/** The differences from a frame without any event. */
-type Change = Partial<SignalRow>;
+/** The differences from a frame without any event. The artifact score is absent unless given. */
+type Change = Partial<SignalRow> & { readonly artifactScore?: number };
 
 function columns(changes: Change[]) {
-  return columnsOf(changes.map((change, index) => ({
+  const { signals, frameIndex } = columnsOf(changes.map(({ artifactScore: _, ...change }, index) => ({
     frame_index: index,
     pts_ms: index * 40,
     perceptual_hash: 0n,
@@ -39,6 +39,8 @@ function columns(changes: Change[]) {
     noise_variance_score: 0,
     ...change,
   })));
+  const artifactScore = Float32Array.from(changes, (change) => change.artifactScore ?? NaN);
+  return { signals: { ...signals, artifactScore }, frameIndex };
 }
 
 function decide(changes: Change[], windowSize = 16, options?: GateRunOptions): GateColumns {
@@ -120,6 +122,23 @@ Deno.test("the first matching reason decides, and only a kept frame becomes the 
     [{ luma_mean: 0.9, frame_index: 30 }, { luma_mean: 0.9, frame_index: 31 }],
     "periodic_keepalive no_trigger",
   );
+});
+
+Deno.test("a frame with an artifact score is judged by it alone, and a faulty frame is not kept", () => {
+  const check = (last: Change[], expected: string) =>
+    assert.equal(reasons(decide([{}, ...last])).slice(1).join(" "), expected, JSON.stringify(last));
+  const loud: Change = { luma_mean: 1, flicker_score: 1, ghosting_score: 1, noise_variance_score: 1 };
+
+  check([{ ...loud, artifactScore: 0.49 }], "no_trigger");
+  check([{ artifactScore: 0.5 }], "temporal_fault");
+  check([{ ...loud, artifactScore: 0 }, loud], "no_trigger exposure_shift");
+  check([{ cut_score: 0.5, artifactScore: 1 }], "scene_cut");
+  check([{ artifactScore: 0, frame_index: 30 }], "periodic_keepalive");
+  check(
+    [{ artifactScore: 0.5, frame_index: 30 }, { artifactScore: 0, frame_index: 31 }],
+    "temporal_fault periodic_keepalive",
+  );
+  assert.deepEqual([...decide([{}, { artifactScore: 0.75 }]).gateConfidence], [1, 0.75]);
 });
 
 Deno.test("the initial frame is kept whatever its signals say", () => {
@@ -253,6 +272,7 @@ function rowsOf(signals: SignalColumns, start: number, end: number): SignalColum
     ghostingScore: signals.ghostingScore.subarray(start, end),
     noiseVarianceScore: signals.noiseVarianceScore.subarray(start, end),
     ...(signals.cutScore && { cutScore: signals.cutScore.subarray(start, end) }),
+    ...(signals.artifactScore && { artifactScore: signals.artifactScore.subarray(start, end) }),
   };
 }
 
@@ -279,6 +299,7 @@ function randomSequence(random: () => number, count: number) {
       ghosting_score: spike(),
       noise_variance_score: spike(),
       ...(isScored && { cut_score: random() < 0.05 ? random() : random() / 3 }),
+      ...(random() < scoredShare && { artifactScore: random() < 0.05 ? random() : random() / 3 }),
     };
   }));
 }

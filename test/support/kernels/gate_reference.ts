@@ -66,7 +66,10 @@ export class ReferenceGate {
     if (Number.isNaN(cutScore)) {
       if (hamming >= limits.sceneCutHammingThreshold) return ["scene_cut", hamming / 64];
     } else if (cutScore >= 0.5) return ["scene_cut", cutScore];
+    const artifactScore = signals.artifactScore?.[row] ?? NaN;
+    if (artifactScore >= 0.5) return ["temporal_fault", artifactScore];
     if (frameIndex - reference.frameIndex >= limits.keepaliveEveryFrames) return ["periodic_keepalive", 1];
+    if (!Number.isNaN(artifactScore)) return ["no_trigger", 0];
     if (meets(shift, limits.lumaShiftThreshold)) return ["exposure_shift", shift];
     const [flicker, ghosting, noise] = [
       signals.flickerScore[row]!,
