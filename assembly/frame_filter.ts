@@ -3,8 +3,10 @@
 import { cutFinish, cutIsOpen, cutPush, cutReset, cutScore, cutScoreSoFar, cutSettled } from "./cut";
 import { lumaSquareSum, lumaSum, measurePlane, PLANE_BYTES } from "./luma";
 import { hashCells, prepareHash } from "./phash";
+import { measureRanges } from "./range_measures";
 
 export { CUT_LOOKAHEAD } from "./cut";
+export { BRIGHT_SAMPLES, CELL_MOVES, CELL_SUMS } from "./range_measures";
 
 /*
  * The rows are in a ring buffer with a column for each signal; frame i is in slot i % RING_ROWS. The caller copies rows
@@ -65,6 +67,7 @@ export function push(offset: usize, ptsMs: f64): void {
   previousSum = sum;
   previousHash = hash;
   frames++;
+  measureRanges(plane, isFirst);
   cutPush(plane);
   settleCutScores();
 }

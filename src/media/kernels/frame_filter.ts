@@ -2,6 +2,7 @@
 
 import { CUT_SCORE_THRESHOLD } from "../../model/frames/signals.ts";
 import type { SignalColumns } from "../../model/frames/signals.ts";
+import { CELLS, LUMA_CELLS, type RangeMeasures } from "../detection/frame_history.ts";
 import { copyInto, grown, newColumns, slice } from "./filter_columns.ts";
 import type { FilterColumns } from "./filter_columns.ts";
 import { type ExportKinds, loadKernel } from "./load_kernel.ts";
@@ -57,6 +58,9 @@ interface FilterExports {
   readonly GHOSTING: WebAssembly.Global;
   readonly NOISE: WebAssembly.Global;
   readonly CUT_SCORE: WebAssembly.Global;
+  readonly CELL_SUMS: WebAssembly.Global;
+  readonly CELL_MOVES: WebAssembly.Global;
+  readonly BRIGHT_SAMPLES: WebAssembly.Global;
   reset(): void;
   push(offset: number, ptsMs: number): void;
   finish(): number;
@@ -77,6 +81,9 @@ const EXPORTS: ExportKinds<FilterExports> = {
   GHOSTING: "global",
   NOISE: "global",
   CUT_SCORE: "global",
+  CELL_SUMS: "global",
+  CELL_MOVES: "global",
+  BRIGHT_SAMPLES: "global",
   reset: "function",
   push: "function",
   finish: "function",
@@ -100,6 +107,8 @@ export class FrameFilter {
   readonly staging: Uint8Array<ArrayBuffer>;
   /** How many frames later the cut score of a frame is final. */
   readonly cutLookahead: number;
+  /** What the detectors of ranges need of the newest frame; the next one overwrites it. */
+  readonly rangeMeasures: RangeMeasures;
 
   readonly #module: FilterExports;
   readonly #ring: FilterColumns;
@@ -130,6 +139,11 @@ export class FrameFilter {
     this.#kept = newColumns(keepsRows ? ringRows : 0);
     this.staging = new Uint8Array(buffer, module.STAGING.value, module.STAGING_BYTES.value);
     this.cutLookahead = module.CUT_LOOKAHEAD.value;
+    this.rangeMeasures = {
+      cellSums: new Uint16Array(buffer, module.CELL_SUMS.value, CELLS),
+      cellMoves: new Uint16Array(buffer, module.CELL_MOVES.value, LUMA_CELLS),
+      brightSamples: new Int32Array(buffer, module.BRIGHT_SAMPLES.value, 1),
+    };
   }
 
   /**
@@ -193,6 +207,12 @@ export class FrameFilter {
       return this.#ring.cutScore[index % (2 * this.#halfRows)]! >= CUT_SCORE_THRESHOLD;
     }
     return this.#module.isCutOpen(index) !== 0;
+  }
+
+  /** The final cut score of frame `index`; NaN while it is not final, and for frames that have left the ring. */
+  cutScore(index: number): number {
+    if (!(index >= this.#moved && index < this.#frames)) return NaN;
+    return this.#ring.cutScore[index % (2 * this.#halfRows)]!;
   }
 
   /** The cut score of frame `index` as it would be if no frame followed. */

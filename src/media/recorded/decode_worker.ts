@@ -4,6 +4,7 @@ import "../../base/worker_globals.ts";
 import type { DetectedRange } from "../../model/frames/detected_range.ts";
 import type { SignalColumns } from "../../model/frames/signals.ts";
 import { FRAME_BYTES, FrameFilter } from "../kernels/frame_filter.ts";
+import { RangeDetectors } from "../detection/range_detectors.ts";
 import { NutReader } from "../formats/nut.ts";
 import { CONTROL, type RowBatch, type StreamOrder } from "./stream_order.ts";
 
@@ -54,6 +55,7 @@ interface DecodeWorkerScope {
 
 const scope = globalThis as typeof globalThis & DecodeWorkerScope;
 const filter = await FrameFilter.load();
+const ranges = new RangeDetectors(filter);
 const reader = new NutReader();
 const readView = filter.staging.subarray(CARRY_BYTES, CARRY_BYTES + READ_BYTES);
 
@@ -62,13 +64,14 @@ scope.onmessage = ({ data: order }) => {
     using fifo = Deno.openSync(order.fifoPath, { read: true });
     scope.postMessage({ kind: "opened" });
     filter.reset();
+    ranges.reset();
     reader.reset();
     const stream = order.stream ? new RowStream(order.stream) : null;
     const hasMore = readFrames(fifo, stream, order.maxRows);
     filter.finish();
     stream?.post();
     const signals = stream ? filter.takeFinalRows() : filter.columns();
-    scope.postMessage({ kind: "done", signals, ranges: [], hasMore });
+    scope.postMessage({ kind: "done", signals, ranges: ranges.finish(), hasMore });
   } catch (error) {
     scope.postMessage({ kind: "failed", message: error instanceof Error ? error.message : String(error) });
   }
@@ -105,6 +108,7 @@ function readFrames(fifo: Deno.FsFile, stream: RowStream | null, maxRows: number
       const ms = (reader.framePts - firstPts) * 1000 * reader.timeBaseNumerator / reader.timeBaseDenominator;
       if (ms > lastMs) lastMs = ms;
       filter.push(reader.frameOffset, lastMs);
+      ranges.push(filter.rangeMeasures, lastMs);
       if (filter.count >= pauseAt) pauseAt = stream!.pause();
       if (pauseAt === CONTROL.stop) return hasMore;
     }

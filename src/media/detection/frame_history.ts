@@ -1,0 +1,125 @@
+/** The measures of the newest frames, which all detectors of ranges read. Allocates nothing per frame. */
+
+/** Cells of one frame: 20x12 of luma, then 10x6 of each chroma plane; each has 240 samples. */
+export const CELLS = 360;
+export const LUMA_CELLS = 240;
+export const CELL_SAMPLES = 240;
+const LUMA_SAMPLES = LUMA_CELLS * CELL_SAMPLES;
+
+/** The measures of one frame, as the kernel leaves them; overwritten by the next frame. */
+export interface RangeMeasures {
+  /** Sum of the samples of each cell. */
+  readonly cellSums: Uint16Array;
+  /** Sum of the absolute differences to the frame before, of each luma cell. */
+  readonly cellMoves: Uint16Array;
+  /** One value: luma samples above 28; all of them for a frame that is not dark. */
+  readonly brightSamples: Int32Array;
+}
+
+/** Frames that are kept: over four seconds at 60 frames per second. */
+export const HISTORY_FRAMES = 256;
+
+/** The newest frames. Frame i is in slot i % HISTORY_FRAMES; the caller does not ask for older ones. */
+export class FrameHistory {
+  /** Frames since the start. */
+  count = 0;
+  readonly #cells = new Uint16Array(HISTORY_FRAMES * CELLS);
+  readonly #moves = new Uint16Array(HISTORY_FRAMES * LUMA_CELLS);
+  readonly #ptsMs = new Float64Array(HISTORY_FRAMES);
+  readonly #lumaMean = new Float64Array(HISTORY_FRAMES);
+  readonly #moved = new Float64Array(HISTORY_FRAMES);
+  readonly #largestChange = new Float64Array(HISTORY_FRAMES);
+  readonly #darkest = new Float64Array(HISTORY_FRAMES);
+  readonly #brightest = new Float64Array(HISTORY_FRAMES);
+  readonly #brightSamples = new Int32Array(HISTORY_FRAMES);
+
+  push({ cellSums, cellMoves, brightSamples }: RangeMeasures, ptsMs: number): void {
+    const slot = this.count % HISTORY_FRAMES;
+    const at = slot * CELLS;
+    const before = (this.count === 0 ? slot : (this.count - 1) % HISTORY_FRAMES) * CELLS;
+    const cells = this.#cells;
+    cells.set(cellSums, at);
+    this.#moves.set(cellMoves, slot * LUMA_CELLS);
+    let sum = 0, moved = 0, change = 0, least = 65535, most = 0;
+    for (let cell = 0; cell < LUMA_CELLS; cell++) {
+      const value = cellSums[cell]!;
+      sum += value;
+      moved += cellMoves[cell]!;
+      if (value < least) least = value;
+      if (value > most) most = value;
+      const difference = Math.abs(value - cells[before + cell]!);
+      if (difference > change) change = difference;
+    }
+    for (let cell = LUMA_CELLS; cell < CELLS; cell++) {
+      const difference = Math.abs(cellSums[cell]! - cells[before + cell]!);
+      if (difference > change) change = difference;
+    }
+    this.#ptsMs[slot] = ptsMs;
+    this.#lumaMean[slot] = sum / LUMA_SAMPLES;
+    this.#moved[slot] = moved / LUMA_SAMPLES;
+    this.#largestChange[slot] = change / CELL_SAMPLES;
+    this.#darkest[slot] = least / CELL_SAMPLES;
+    this.#brightest[slot] = most / CELL_SAMPLES;
+    this.#brightSamples[slot] = brightSamples[0]!;
+    this.count++;
+  }
+
+  reset(): void {
+    this.count = 0;
+  }
+
+  /** The oldest frame that is kept. */
+  get oldest(): number {
+    return Math.max(0, this.count - HISTORY_FRAMES);
+  }
+
+  ptsMs(frame: number): number {
+    return this.#ptsMs[frame % HISTORY_FRAMES]!;
+  }
+
+  lumaMean(frame: number): number {
+    return this.#lumaMean[frame % HISTORY_FRAMES]!;
+  }
+
+  /** Mean absolute difference of luma samples to the frame before. */
+  moved(frame: number): number {
+    return this.#moved[frame % HISTORY_FRAMES]!;
+  }
+
+  /** The largest change of the mean of a cell, luma or chroma, since the frame before. */
+  largestChange(frame: number): number {
+    return this.#largestChange[frame % HISTORY_FRAMES]!;
+  }
+
+  /** Mean luma of the darkest cell. */
+  darkest(frame: number): number {
+    return this.#darkest[frame % HISTORY_FRAMES]!;
+  }
+
+  /** Mean luma of the brightest cell. */
+  brightest(frame: number): number {
+    return this.#brightest[frame % HISTORY_FRAMES]!;
+  }
+
+  brightSamples(frame: number): number {
+    return this.#brightSamples[frame % HISTORY_FRAMES]!;
+  }
+
+  /** Where `sums` has the cells of a frame. */
+  cellsAt(frame: number): number {
+    return frame % HISTORY_FRAMES * CELLS;
+  }
+
+  /** Where `moves` has the luma cells of a frame. */
+  movesAt(frame: number): number {
+    return frame % HISTORY_FRAMES * LUMA_CELLS;
+  }
+
+  get sums(): Uint16Array {
+    return this.#cells;
+  }
+
+  get moves(): Uint16Array {
+    return this.#moves;
+  }
+}

@@ -1,0 +1,242 @@
+/** Finds stretches in which a moving picture stands still: frames that repeat, exactly or but for the codec's noise. */
+
+import type { FrameHistory } from "./frame_history.ts";
+import { CELL_SAMPLES, HISTORY_FRAMES, LUMA_CELLS } from "./frame_history.ts";
+import type { CutScores, RangeSink } from "./range_sink.ts";
+
+/*
+ * A frame is still if it differs from the one before by less than a codec leaves: MOVED_MAX levels a sample, and no cell
+ * changes its mean by more than a level. One frame between still ones may differ more, if no cell does by much: a new
+ * keyframe of the codec draws the same picture again.
+ *
+ *     moving   | still still still ... still still |  moving
+ *   `---------'                                     `--------'
+ *    BEFORE_MS                                      AFTER_FRAMES
+ *
+ * A stretch of still frames is a freeze if the picture moved just before, without a cut in between, and moves at once
+ * afterwards, in much the same cells. So a slide, a screen, an empty room, and a subject that comes to rest are none.
+ */
+const MOVED_MAX = 0.35;
+const CHANGE_MAX = 1;
+const KEYFRAME_MOVED_MAX = 3;
+const KEYFRAME_CHANGE_MAX = 1.7;
+
+const LEAST_MS = 190;
+const LEAST_FRAMES = 4;
+const BEFORE_MS = 400;
+const AFTER_FRAMES = 5;
+/** A stretch that a cut ends, and one that lasts until the end, must be longer. */
+const LEAST_TO_CUT_MS = 300;
+const LEAST_TO_END_MS = 1000;
+/** Of the frames before, so many must move; less is a low rate whose frames are shown more than once. */
+const MOVING_SHARE = 0.4;
+/** Motion before: so many levels a sample, or so many levels in one cell. */
+const LEAST_MOVED = 0.6;
+const LEAST_CHANGE = 2.2;
+/** A stretch after a cut is a still shot: the frame that the cut falls on moves more than those before, by this factor. */
+const JUMP_MAX = 1.6;
+/** What is left of the motion while the picture stands. */
+const REST_MAX = 0.1;
+/** Share of the cells that move before and stop; and how many of them move again. */
+const STOPPED_MIN = 0.22;
+const RESUMED_MIN = 0.65;
+const RESUMED_MOVED_MIN = 0.25;
+/** Levels between the darkest and the brightest cell; a flat picture cannot freeze. */
+const FLAT_RANGE = 12;
+const CELL_MOVES = 0.1 * CELL_SAMPLES;
+
+/** What a stretch was compared with, taken when it began. */
+interface Before {
+  moved: number;
+  change: number;
+  share: number;
+  /** The longest stretch of still frames in it. */
+  hold: number;
+}
+
+export class FreezeDetector {
+  readonly #sink: RangeSink;
+  readonly #cuts: CutScores;
+  /** First still frame; -1 while the picture moves. */
+  #start = -1;
+  /** First frame that moved after a stretch; -1 while none waits for its verdict. */
+  #end = -1;
+  #startMs = 0;
+  /** Time of the frame before it, which shows the same picture. */
+  #shownMs = 0;
+  /** How much the last frames before the stretch moved at most. */
+  #jump = 0;
+  /** A frame that may be a keyframe within the stretch; the next frame tells. */
+  #doubt = -1;
+  readonly #before: Before = { moved: 0, change: 0, share: 0, hold: 0 };
+  readonly #movesBefore = new Float64Array(LUMA_CELLS);
+  readonly #movesWithin = new Float64Array(LUMA_CELLS);
+  #framesWithin = 0;
+  #movedWithin = 0;
+  readonly #sorted = new Float64Array(HISTORY_FRAMES);
+
+  constructor(sink: RangeSink, cuts: CutScores) {
+    this.#sink = sink;
+    this.#cuts = cuts;
+  }
+
+  /** First frame of a freeze that lasts until now and is long enough to be sure of; -1 if there is none. */
+  open(history: FrameHistory): number {
+    if (this.#start < 0 || this.#end >= 0) return -1;
+    return this.#confidence(history, history.count, true) >= 0.5 ? this.#start : -1;
+  }
+
+  reset(): void {
+    this.#start = this.#end = this.#doubt = -1;
+  }
+
+  push(history: FrameHistory): void {
+    const frame = history.count - 1;
+    if (frame === 0) return;
+    const moved = history.moved(frame), change = history.largestChange(frame);
+    const isStill = moved <= MOVED_MAX && change <= CHANGE_MAX;
+    if (this.#end >= 0) {
+      if (frame < this.#end + AFTER_FRAMES) return;
+      this.#judge(history, frame);
+    }
+    if (this.#start < 0) {
+      if (isStill) this.#begin(history, frame);
+      return;
+    }
+    if (isStill) {
+      this.#doubt = -1;
+      this.#count(history, frame);
+      return;
+    }
+    const mayBeKeyframe = moved <= KEYFRAME_MOVED_MAX && change <= KEYFRAME_CHANGE_MAX;
+    if (mayBeKeyframe && this.#doubt < 0 && frame > this.#start + 1) {
+      this.#doubt = frame;
+      return;
+    }
+    this.#end = this.#doubt >= 0 ? this.#doubt : frame;
+    this.#doubt = -1;
+    if (!this.#isLong(history, this.#end)) this.reset();
+  }
+
+  finish(history: FrameHistory): void {
+    if (this.#start < 0) return;
+    if (this.#end >= 0) this.#judge(history, history.count);
+    else {
+      const isSure = this.#confidence(history, history.count, true);
+      if (isSure >= 0.5) this.#add(history, history.count - 1, isSure);
+    }
+    this.reset();
+  }
+
+  #isLong(history: FrameHistory, end: number): boolean {
+    if (end - this.#start < LEAST_FRAMES) return false;
+    return history.ptsMs(end - 1) - this.#shownMs >= LEAST_MS;
+  }
+
+  #begin(history: FrameHistory, frame: number): void {
+    this.#start = frame;
+    this.#startMs = history.ptsMs(frame);
+    this.#shownMs = history.ptsMs(frame - 1);
+    this.#jump = Math.max(history.moved(frame - 1), frame > 1 ? history.moved(frame - 2) : 0);
+    this.#framesWithin = 0;
+    this.#movedWithin = 0;
+    this.#movesWithin.fill(0);
+    this.#movesBefore.fill(0);
+    const fromMs = history.ptsMs(frame) - BEFORE_MS;
+    const before = this.#before;
+    let count = 0, moving = 0, hold = 0;
+    before.hold = 0;
+    const { moves } = history;
+    for (let i = frame - 1; i > history.oldest && i > 0; i--) {
+      if (history.ptsMs(i) < fromMs && count >= LEAST_FRAMES) break;
+      count++;
+      const at = history.movesAt(i);
+      for (let cell = 0; cell < LUMA_CELLS; cell++) this.#movesBefore[cell]! += moves[at + cell]!;
+      const isStill = history.moved(i) <= MOVED_MAX && history.largestChange(i) <= CHANGE_MAX;
+      hold = isStill ? hold + 1 : 0;
+      if (hold > before.hold) before.hold = hold;
+      if (!isStill) this.#sorted[moving++] = history.moved(i);
+    }
+    for (let cell = 0; cell < LUMA_CELLS; cell++) this.#movesBefore[cell]! /= Math.max(1, count);
+    before.share = count > 0 ? moving / count : 0;
+    before.moved = middle(this.#sorted, moving);
+    moving = 0;
+    for (let i = frame - 1, n = 0; n < count; i--, n++) {
+      const isStill = history.moved(i) <= MOVED_MAX && history.largestChange(i) <= CHANGE_MAX;
+      if (!isStill) this.#sorted[moving++] = history.largestChange(i);
+    }
+    before.change = middle(this.#sorted, moving);
+  }
+
+  /** The first frame of a stretch still carries the codec's rest of the motion, so it does not count. */
+  #count(history: FrameHistory, frame: number): void {
+    const { moves } = history;
+    const at = history.movesAt(frame);
+    this.#framesWithin++;
+    this.#movedWithin += history.moved(frame);
+    for (let cell = 0; cell < LUMA_CELLS; cell++) this.#movesWithin[cell]! += moves[at + cell]!;
+  }
+
+  #judge(history: FrameHistory, until: number): void {
+    const isSure = this.#confidence(history, until, false);
+    if (isSure >= 0.5) this.#add(history, this.#end - 1, isSure);
+    this.reset();
+  }
+
+  #add(history: FrameHistory, last: number, confidence: number): void {
+    this.#sink.add("freeze", this.#start, last, this.#startMs, history.ptsMs(last), confidence);
+  }
+
+  /** `until` is the frame after the last one that is known. Below .5: no freeze. */
+  #confidence(history: FrameHistory, until: number, isOpen: boolean): number {
+    const before = this.#before;
+    const end = isOpen ? history.count : this.#end;
+    const lastMs = history.ptsMs(end - 1) - this.#shownMs;
+    if (lastMs < (isOpen ? LEAST_TO_END_MS : LEAST_MS) || end - this.#start < LEAST_FRAMES) return 0;
+    if (before.share < MOVING_SHARE || end - this.#start < 2.5 * (before.hold + 1)) return 0;
+    if (before.moved < LEAST_MOVED && before.change < LEAST_CHANGE) return 0;
+    const rest = this.#movedWithin / Math.max(1, this.#framesWithin);
+    if (rest > REST_MAX * before.moved) return 0;
+    if (history.brightest(end - 1) - history.darkest(end - 1) < FLAT_RANGE) return 0;
+    for (let frame = this.#start - 1; frame <= this.#start + 1; frame++) {
+      if (this.#cuts.cutScore(frame) >= 0.5 && this.#jump > JUMP_MAX * before.moved) return 0;
+    }
+    let stopped = 0;
+    for (let cell = 0; cell < LUMA_CELLS; cell++) {
+      const moves = this.#movesBefore[cell]!;
+      const within = this.#movesWithin[cell]! / Math.max(1, this.#framesWithin);
+      if (moves >= CELL_MOVES && moves >= 4 * within) stopped++;
+    }
+    stopped /= LUMA_CELLS;
+    if (stopped < STOPPED_MIN) return 0;
+    const margin = Math.min(
+      (stopped - STOPPED_MIN) / 0.4,
+      1 - rest / (REST_MAX * before.moved),
+      Math.max((before.moved - LEAST_MOVED) / 1, (before.change - LEAST_CHANGE) / 4),
+    );
+    let confidence = 0.5 + 0.5 * Math.max(0, Math.min(1, margin));
+    if (isOpen) return stopped >= 2 * STOPPED_MIN ? confidence : 0;
+    let resumed = 0, most = 0;
+    const { moves } = history;
+    const last = Math.min(until, end + AFTER_FRAMES - 1);
+    for (let cell = 0; cell < LUMA_CELLS; cell++) {
+      for (let frame = end; frame < last; frame++) {
+        if (moves[history.movesAt(frame) + cell]! < CELL_MOVES) continue;
+        resumed++;
+        break;
+      }
+    }
+    for (let frame = end; frame < last; frame++) most = Math.max(most, history.moved(frame));
+    resumed /= LUMA_CELLS;
+    if (resumed < RESUMED_MIN * stopped || most < RESUMED_MOVED_MIN * before.moved) return 0;
+    if (this.#cuts.cutScore(end) >= 0.5 && lastMs < LEAST_TO_CUT_MS) return 0;
+    confidence = Math.min(confidence, 0.5 + 0.5 * Math.min(1, (resumed / stopped - RESUMED_MIN) / 0.2));
+    return confidence;
+  }
+}
+
+/** The middle one of the first `count` values, which it sorts. */
+function middle(values: Float64Array, count: number): number {
+  if (count === 0) return 0;
+  return values.subarray(0, count).sort()[count >> 1]!;
+}

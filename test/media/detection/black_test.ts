@@ -1,0 +1,69 @@
+/** Black: frames without light, and dark scenes that are not black. */
+
+import assert from "node:assert/strict";
+import {
+  DrawnFilm,
+  landscape,
+  noisy,
+  type Picture,
+  plain,
+  relit,
+  told,
+  withBox,
+} from "../../support/kernels/drawn_film.ts";
+
+async function between(frames: number, black: (n: number) => Picture, framesPerSecond = 25) {
+  const film = await DrawnFilm.start(framesPerSecond, ["black"]);
+  film.play(10, (n) => landscape(1, 2 * n));
+  film.play(frames, black);
+  film.play(10, (n) => landscape(2, 2 * n));
+  return film.end();
+}
+
+for (const framesPerSecond of [10, 60]) {
+  Deno.test(`black: exact to the frame at ${framesPerSecond} frames a second`, async () => {
+    const ranges = await between(7, () => plain(16), framesPerSecond);
+    assert.deepEqual(told(ranges), ["black 10-16"]);
+    assert.deepEqual(Math.round(ranges[0]!.endPtsMs), Math.round(16_000 / framesPerSecond));
+    assert.deepEqual(ranges[0]!.confidence, 1);
+  });
+}
+
+Deno.test("black: black of full range, lifted black, and noise of the sensor", async () => {
+  assert.deepEqual(told(await between(5, () => plain(0))), ["black 10-14"]);
+  assert.deepEqual(told(await between(5, () => plain(22))), ["black 10-14"]);
+  assert.deepEqual(told(await between(5, (n) => noisy(plain(20), 4, n))), ["black 10-14"]);
+  assert.deepEqual(told(await between(1, () => plain(16))), ["black 10-10"]);
+});
+
+Deno.test("black: the dark ends of fades are left out", async () => {
+  const dim = (n: number) => relit(landscape(1, n), (luma) => 16 + (luma - 16) * (1 - (n + 1) / 11));
+  const film = await DrawnFilm.start(25, ["black"]);
+  film.play(10, (n) => landscape(1, n));
+  film.play(10, dim);
+  film.play(6, () => plain(16));
+  film.play(10, (n) => dim(9 - n));
+  assert.deepEqual(told(film.end()), ["black 20-25"]);
+});
+
+Deno.test("black: it is known while it lasts, and ends with the stream", async () => {
+  const film = await DrawnFilm.start();
+  film.play(5, () => landscape(1));
+  assert.deepEqual(film.detectors.openSince("black"), -1);
+  film.play(1, () => plain(16));
+  assert.deepEqual(film.detectors.openSince("black"), 5);
+  film.play(9, () => plain(16));
+  assert.deepEqual(told(film.end("black")), ["black 5-14"]);
+});
+
+const NONE: Readonly<Record<string, (n: number) => Picture>> = {
+  "a dark gray": () => plain(25),
+  "a dark scene": (n) => relit(landscape(1, n), (luma) => 16 + (luma - 16) * 0.08),
+  "a small bright thing in the dark": (n) =>
+    withBox(plain(16), { x: 40 + n, y: 60, width: 5, height: 4 }, 200),
+  "a dark blue": () => plain(18, 150, 118),
+};
+
+for (const [name, draw] of Object.entries(NONE)) {
+  Deno.test(`black: not ${name}`, async () => assert.deepEqual(told(await between(20, draw)), []));
+}
