@@ -1,0 +1,178 @@
+/**
+ * Whether a changed constant is noticed: each number of the kernels and detectors is changed in turn, and the tests of their
+ * behaviour run, and where those pass the small quality set is measured.
+ *
+ *     ./scripts/deno run -A scripts/quality/mutate.ts [--files a,b] [--only NAME] [--factors 1.3,0.7] [--set FOLDER]
+ *
+ * Prints a line for each constant and, at last, those whose change nobody noticed.
+ */
+
+import { basename, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { MODULES } from "../build_wasm.ts";
+import { FIGURES, tallyVideo } from "./score.ts";
+import { rateOf, sumOf, type Totals, totalsOf } from "./score_table.ts";
+import { makeSmallSet } from "./small_set.ts";
+import { Variant } from "./variant.ts";
+import { findVideos, kindOf, type LabelledVideo } from "./videos.ts";
+
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+/** Numbers that say where things lie in memory or how large they are: another value is another layout, not another decision. */
+const LAYOUT = /(BYTES|WIDTH|HEIGHT|ROWS|COLUMNS|CELLS|SLOTS|SIZE|LENGTH|SAMPLES|BINS|OFFSET|STRIDE|SHIFT)$/;
+/** A figure that fell by as much as this would fail the floor, which lies slightly under what the code reaches. */
+const NOTICED_F1 = 0.015;
+
+/** Leaves out tests that compare with a second implementation, because they notice any change. */
+const OF_BEHAVIOUR = ["--filter", "/^(?!.*reference)/"];
+
+interface Constant {
+  readonly file: string;
+  readonly name: string;
+  readonly value: number;
+  /** Where the number stands in the file. */
+  readonly at: number;
+  readonly text: string;
+}
+
+const { values } = parseArgs({
+  options: {
+    files: { type: "string" },
+    tests: { type: "string" },
+    only: { type: "string", default: "" },
+    factors: { type: "string", default: "1.3,0.7" },
+    set: { type: "string" },
+  },
+});
+
+const files = values.files?.split(",") ?? await kernelFiles();
+const tests = values.tests?.split(",") ?? await behaviourTests();
+const constants = (await Promise.all(files.map(constantsOf))).flat()
+  .filter(({ name }) => name.includes(values.only) && !LAYOUT.test(name));
+console.log(
+  `${constants.length} constants in ${files.length} files; tests: ${
+    tests.map((file) => basename(file)).join(", ")
+  }`,
+);
+
+const set = values.set ?? await Deno.makeTempDir({ prefix: "service-mutate-" });
+if (values.set === undefined) await makeSmallSet(set);
+const videos = await findVideos([set]);
+await using variant = await Variant.make();
+const reached = await measured(variant, videos);
+const unnoticed: string[] = [];
+for (const constant of constants) {
+  for (const factor of values.factors.split(",").map(Number)) {
+    const changed = changedValue(constant, factor);
+    const by = await noticedBy(variant, constant, changed);
+    const line = `${constant.file} ${constant.name} = ${constant.text} -> ${changed}`;
+    console.log(`${by ?? "NOT NOTICED"}: ${line}`);
+    if (by === null) unnoticed.push(line);
+  }
+}
+if (values.set === undefined) await Deno.remove(set, { recursive: true });
+console.log(`\n${unnoticed.length} changes were not noticed:\n${unnoticed.join("\n")}`);
+
+/** Who notices: the compiler, a test, or a figure of the small set. */
+async function noticedBy(variant: Variant, constant: Constant, changed: string): Promise<string | null> {
+  const { file, at, text } = constant;
+  const source = await Deno.readTextFile(join(ROOT, file));
+  await variant.write(file, source.slice(0, at) + changed + source.slice(at + text.length));
+  try {
+    if (file.startsWith("assembly/")) {
+      try {
+        await variant.buildKernels();
+      } catch {
+        return "the compiler";
+      }
+    }
+    const output = await variant.deno([
+      "test",
+      "-A",
+      "--no-check",
+      "--no-prompt",
+      "--fail-fast",
+      ...OF_BEHAVIOUR,
+      ...tests,
+    ], {
+      seconds: 300,
+    });
+    if (!output.success) return /^(.*) \.\.\. FAILED/m.exec(output.stdout)?.[1] ?? "a test";
+    const now = await measured(variant, videos).catch(() => null);
+    if (now === null) return "the small set cannot be measured";
+    for (const figure of FIGURES) {
+      const [before, after] = [rateOf(sumOf(reached), figure)?.f1 ?? 0, rateOf(sumOf(now), figure)?.f1 ?? 0];
+      if (before - after > NOTICED_F1) {
+        return `floor of ${figure} (${before.toFixed(3)} -> ${after.toFixed(3)})`;
+      }
+    }
+    return null;
+  } finally {
+    await variant.restore(file);
+    if (file.startsWith("assembly/")) {
+      for (const { output } of MODULES) await variant.restore(output);
+    }
+  }
+}
+
+async function measured(variant: Variant, videos: readonly LabelledVideo[]): Promise<Totals> {
+  const found = await variant.measure(videos.map(({ path }) => path));
+  return totalsOf(
+    videos.map(({ truth }, at) => ({
+      kind: kindOf(truth),
+      tally: tallyVideo(truth, found[at]!.predictions),
+    })),
+  );
+}
+
+/** Named numbers at the top of a file: `const NAME = 3`, with or without a type. */
+async function constantsOf(file: string): Promise<Constant[]> {
+  const source = await Deno.readTextFile(join(ROOT, file));
+  return [...source.matchAll(/^(?:export )?const ([A-Z][A-Z0-9_]*)(?:: \w+)? = (-?[\d_.]+)(?=[;\s])/gm)].map((
+    match,
+  ) => ({
+    file,
+    name: match[1]!,
+    value: Number(match[2]!.replaceAll("_", "")),
+    at: match.index + match[0].length - match[2]!.length,
+    text: match[2]!,
+  })).filter(({ value }) => Number.isFinite(value));
+}
+
+/** A whole number stays one, and changes by one at least. */
+function changedValue({ value, text }: Constant, factor: number): string {
+  if (text.includes(".")) return String(value * factor);
+  const rounded = Math.round(value * factor);
+  return String(rounded === value ? value + (factor > 1 ? 1 : -1) : rounded);
+}
+
+/** Everything that the frame filter is compiled from, and the detectors. */
+async function kernelFiles(): Promise<string[]> {
+  const files: string[] = [];
+  const seen = new Set<string>();
+  const follow = async (file: string) => {
+    if (seen.has(file)) return;
+    seen.add(file);
+    files.push(file);
+    const source = await Deno.readTextFile(join(ROOT, file));
+    for (const [, path] of source.matchAll(/from "(\.[^"]+)"/g)) await follow(join(file, "..", `${path}.ts`));
+  };
+  await follow("assembly/frame_filter.ts");
+  for (const name of await namesIn("src/media/detection")) files.push(join("src/media/detection", name));
+  return files;
+}
+
+async function behaviourTests(): Promise<string[]> {
+  const detection = (await namesIn("test/media/detection")).map((name) => join("test/media/detection", name));
+  return [...detection, "test/media/kernels/cut_test.ts"];
+}
+
+async function namesIn(folder: string): Promise<string[]> {
+  try {
+    const entries = await Array.fromAsync(Deno.readDir(join(ROOT, folder)));
+    return entries.map(({ name }) => name).filter((name) => name.endsWith(".ts")).sort();
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return [];
+    throw error;
+  }
+}
