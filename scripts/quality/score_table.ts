@@ -130,7 +130,8 @@ function listed({ hits, falseAlarms, misses }: Counts): string {
   return `${hits}/${falseAlarms}/${misses}`;
 }
 
-function written(table: Table, form: TableForm): string {
+/** Writes rows of cells; the first is the head. */
+export function written(table: Table, form: TableForm): string {
   const widths = table[0]!.map((_, column) => Math.max(...table.map((row) => row[column]!.length)));
   const lines = table.map((row) => row.map((text, column) => text.padEnd(widths[column]!)));
   if (form === "text") return lines.map((cells) => cells.join("  ").trimEnd()).join("\n");
