@@ -43,7 +43,7 @@ export interface IngestAnswer {
 }
 
 /** Rows of signals that are encoded before other requests get a turn. */
-const ROWS_PER_TURN = 4096;
+const ROWS_PER_TURN = 1024;
 /** What the caller wants of the run, for error messages. */
 const ACTION = "ingest into";
 
@@ -83,7 +83,7 @@ export class Ingest {
       const decoded = await source.explained(decoder.decodeSignals(request));
       this.#count(decoded.signals.count, this.#options.world.monotonicMs() - startedMs);
       const facts = { caller, streamId, sourceUri: source.uri, plan, decoded };
-      const framesDecoded = new PreparedPayload(await framesDecodedJson(facts));
+      const framesDecoded = await framesDecodedPayload(facts);
       handle.signal.throwIfAborted();
 
       this.#commit(caller, runId, { body, sourceUri: source.uri, plan, decoded, framesDecoded });
@@ -147,14 +147,14 @@ export class Ingest {
   }
 }
 
-/** The payload of `frames_decoded` as UTF-8. Other requests get a turn while a long one is encoded. */
-async function framesDecodedJson(facts: {
+/** The payload of `frames_decoded`. Other requests get a turn while a long one is encoded. */
+async function framesDecodedPayload(facts: {
   caller: Caller;
   streamId: string;
   sourceUri: string;
   plan: SamplingPlan;
   decoded: DecodedSignals;
-}): Promise<Uint8Array> {
+}): Promise<PreparedPayload> {
   const { caller, streamId, sourceUri, plan, decoded } = facts;
   const { signals, coordinates } = decoded;
   const { ranges, isTruncated } = rowRanges(decoded.ranges, signals.ptsMs.subarray(0, signals.count));
@@ -176,24 +176,12 @@ async function framesDecodedJson(facts: {
     ...(isTruncated && { ranges_truncated: true }),
   });
   const encoder = new TextEncoder();
-  const parts = [encoder.encode(`${head.slice(0, -1)},"signals":[`)];
+  const payload = new PreparedPayload(encoder.encode(`${head.slice(0, -1)},"signals":[`));
   for (let start = 0; start < signals.count; start += ROWS_PER_TURN) {
     const end = Math.min(signals.count, start + ROWS_PER_TURN);
-    parts.push(encoder.encode((start > 0 ? "," : "") + signalRowsJson(signals, start, end)));
+    payload.add(encoder.encode((start > 0 ? "," : "") + signalRowsJson(signals, start, end)));
     if (end < signals.count) await yieldToEventLoop();
   }
-  parts.push(encoder.encode("]}"));
-  return await joinedInTurns(parts);
-}
-
-/** A copy of a hundred megabytes takes longer than another request should wait. */
-async function joinedInTurns(parts: readonly Uint8Array[]): Promise<Uint8Array> {
-  const whole = new Uint8Array(parts.reduce((length, part) => length + part.length, 0));
-  let offset = 0;
-  for (const part of parts) {
-    whole.set(part, offset);
-    offset += part.length;
-    if (offset < whole.length) await yieldToEventLoop();
-  }
-  return whole;
+  payload.add(encoder.encode("]}"));
+  return payload;
 }

@@ -1,6 +1,6 @@
 /** The connections of HTTP clients: who hangs up while a request is under way, how many are open, how many there were. */
 
-import { timer, within } from "../base/wait.ts";
+import { OutOfTime, timer, within } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 
 /** What a look at the system's list of connections to one port says. */
@@ -29,6 +29,7 @@ const PAUSE_MIN_MS = 500;
 const PAUSE_MAX_MS = 1_500;
 const PAUSE_FOR_LOOK = 20;
 const LOOK_DEADLINE_MS = 2_000;
+const LATE = Symbol("a look that is late");
 
 /** Of how many connections it is remembered that they were counted. */
 const REMEMBERED_MAX = 16_384;
@@ -48,7 +49,7 @@ export class Connections implements AsyncDisposable {
   #timer: Disposable | undefined;
   #lookUnderWay: Promise<void> | undefined;
   #isClosed = false;
-  #isBlind = false;
+  readonly #warned = new Set<string>();
   #pauseMs = PAUSE_MIN_MS;
   /** Of the listener; 0 until it listens. */
   port = 0;
@@ -129,16 +130,26 @@ export class Connections implements AsyncDisposable {
   }
 
   async #look(clients: readonly string[]): Promise<ConnectionsSeen | null> {
-    const seen = await within(this.#world, LOOK_DEADLINE_MS, this.#lookAt(this.port, clients)).catch(() =>
-      null
-    );
-    if (seen === null && !this.#isBlind) {
-      this.#isBlind = true;
-      this.#world.log.warn(
-        "the system does not list its connections: some clients who hang up are not noticed",
+    const seen = await within(this.#world, LOOK_DEADLINE_MS, this.#lookAt(this.port, clients)).catch((
+      error,
+    ) => error instanceof OutOfTime ? LATE : null);
+    if (seen === LATE) {
+      this.#warnOnce(
+        `a look at the system's list of connections took longer than ${LOOK_DEADLINE_MS} ms: ` +
+          "clients who hang up are noticed later than usual",
       );
+      return null;
+    }
+    if (seen === null) {
+      this.#warnOnce("the system does not list its connections: some clients who hang up are not noticed");
     }
     return seen;
+  }
+
+  #warnOnce(message: string): void {
+    if (this.#warned.has(message)) return;
+    this.#warned.add(message);
+    this.#world.log.warn(message);
   }
 
   #stop(): void {

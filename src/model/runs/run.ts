@@ -17,8 +17,36 @@ export interface NewEvent {
  * JSON.stringify writes it: the log refuses a text with a line break or a tab between its tokens.
  */
 export class PreparedPayload {
-  constructor(readonly json: Uint8Array) {}
+  readonly #pieces: Uint8Array[] = [];
+  #isOneLine = true;
+
+  /** The text, in one piece or in several. A long one is added piece by piece, with turns for others in between. */
+  constructor(...pieces: readonly Uint8Array[]) {
+    for (const piece of pieces) this.add(piece);
+  }
+
+  get pieces(): readonly Uint8Array[] {
+    return this.#pieces;
+  }
+
+  /** Whether the text has no raw tab and no line break, as the format of the log requires. */
+  get isOneLine(): boolean {
+    return this.#isOneLine;
+  }
+
+  /** Looks through the piece at once, so that a commit need not. */
+  add(piece: Uint8Array): void {
+    this.#isOneLine &&= !piece.includes(LINE_BREAK) && !piece.includes(TAB);
+    this.#pieces.push(piece);
+  }
+
+  get text(): string {
+    const decoder = new TextDecoder();
+    return this.#pieces.map((piece) => decoder.decode(piece, { stream: true })).join("") + decoder.decode();
+  }
 }
+
+const [TAB, LINE_BREAK] = [0x09, 0x0a];
 
 export type FoldedState = "pending" | "processing" | "completed" | "failed" | "cancelled";
 export type RunStatus = FoldedState | "expired";

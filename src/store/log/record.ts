@@ -1,6 +1,7 @@
 /** The bytes of one event in a log file: how a record is written, recognized and read. */
 
 import { crc32 } from "node:zlib";
+import type { PreparedPayload } from "../../model/runs/run.ts";
 
 /*
  * The format is also described in docs/protocols.md#records.
@@ -57,10 +58,10 @@ export class RecordBatch {
   }
 
   /** Adds one record; `columns` is the body up to the payload, its last tab included. */
-  add(columns: string, payload: string | Uint8Array): void {
-    if (typeof payload === "string" && payload.length <= LARGE_PAYLOAD_CHARS) {
-      this.#addSmall(columns + payload);
-    } else this.#addLarge(columns, typeof payload === "string" ? this.#encoder.encode(payload) : payload);
+  add(columns: string, payload: string | PreparedPayload): void {
+    if (typeof payload !== "string") this.#addLarge(columns, payload.pieces);
+    else if (payload.length <= LARGE_PAYLOAD_CHARS) this.#addSmall(columns + payload);
+    else this.#addLarge(columns, [this.#encoder.encode(payload)]);
   }
 
   /** Closes the last piece; call once, after the last `add`. */
@@ -80,22 +81,27 @@ export class RecordBatch {
     this.#count(end + 1 - start);
   }
 
-  /** The bytes of the payload become a piece of their own and are not copied. */
-  #addLarge(columns: string, payload: Uint8Array): void {
+  /** The bytes of the payload stay pieces of their own and are not copied. */
+  #addLarge(columns: string, payload: readonly Uint8Array[]): void {
     const start = this.#reserve(HEADER_BYTES + columns.length * 3);
     const { written } = this.#encoder.encodeInto(columns, this.#buffer.subarray(start + HEADER_BYTES));
     const end = start + HEADER_BYTES + written;
-    const bodyBytes = written + payload.length;
+    const bodyBytes = payload.reduce((length, piece) => length + piece.length, written);
     if (bodyBytes > MAX_BODY_BYTES) {
       throw new RangeError(
         `Cannot write an event as one record of at most ${MAX_BODY_BYTES} bytes: ${bodyBytes} bytes`,
       );
     }
     writeLength(this.#buffer, start, bodyBytes);
-    writeChecksum(this.#buffer, start, crc32(payload, crc32(this.#buffer.subarray(start + 11, end))));
+    const ofColumns = crc32(this.#buffer.subarray(start + 11, end));
+    writeChecksum(
+      this.#buffer,
+      start,
+      payload.reduce((checksum, piece) => crc32(piece, checksum), ofColumns),
+    );
     this.#used = end;
     this.finish();
-    this.pieces.push(payload);
+    this.pieces.push(...payload);
     this.#reserve(1);
     this.#buffer[this.#used++] = LINE_BREAK;
     this.#count(HEADER_BYTES + bodyBytes + 1);
@@ -130,11 +136,6 @@ export interface RecordColumns {
 /** The body of a record up to its payload. */
 export function bodyColumns({ left, seq, runId, streamId, ptsMs, kind }: RecordColumns): string {
   return `${left} ${seq}\t${escaped(runId)}\t${escaped(streamId)}\t${ptsMs}\t${escaped(kind)}\t`;
-}
-
-/** Whether prepared JSON text has no raw tab and no line break, as the record format requires. */
-export function isOneLine(json: Uint8Array): boolean {
-  return !json.includes(LINE_BREAK) && !json.includes(TAB);
 }
 
 function escaped(column: string): string {

@@ -12,7 +12,7 @@ import { type Damage, DamageReport } from "./damage.ts";
 import { EventIndex, MAX_SEQ } from "./event_index.ts";
 import { type EventQuery, EventReader, type StoredEvent } from "./event_reader.ts";
 import { DirectoryLock } from "./lock.ts";
-import { bodyColumns, isOneLine, RecordBatch } from "./record.ts";
+import { bodyColumns, RecordBatch } from "./record.ts";
 import { ReadAhead } from "./read_ahead.ts";
 import { type LogEnd, replay } from "./replay.ts";
 import { type CommittedEvent, NotificationRing, type Subscription } from "./notification_ring.ts";
@@ -57,7 +57,12 @@ export interface TimelineStats {
  * Called for each event in sequence order, inside the commit that wrote it and after it was folded into its run. It
  * must be fast and must not throw. `json` is the payload as it was written.
  */
-export type CommitObserver = (run: RunView, seq: number, kind: string, json: string | Uint8Array) => void;
+export type CommitObserver = (
+  run: RunView,
+  seq: number,
+  kind: string,
+  json: string | PreparedPayload,
+) => void;
 
 const SEGMENT_BYTES = 64 * 1024 * 1024;
 /**
@@ -302,12 +307,12 @@ export class Timeline implements AsyncDisposable {
   }
 
   /** Fills the batch; returns the payloads as JSON. Throws before anything is written. */
-  #encode(events: readonly NewEvent[], ptsMs: number): (string | Uint8Array)[] {
+  #encode(events: readonly NewEvent[], ptsMs: number): (string | PreparedPayload)[] {
     if (this.#nextSeq + events.length > MAX_SEQ) {
       throw refuse.because("storage_unavailable", "Cannot append an event: the sequence numbers are used up");
     }
     this.#batch.clear();
-    const payloads: (string | Uint8Array)[] = [];
+    const payloads: (string | PreparedPayload)[] = [];
     let deletedHere: Set<string> | undefined;
     for (let number = 0; number < events.length; number++) {
       const { runId, kind, payload, streamId } = events[number]!;
@@ -412,7 +417,7 @@ export class Timeline implements AsyncDisposable {
   #fold(
     run: Run,
     { seq, ptsMs, kind }: CommittedEvent,
-    json: string | Uint8Array,
+    json: string | PreparedPayload,
     { position, recordBytes }: { readonly position: number; readonly recordBytes: number },
   ): void {
     // The payload is parsed from the text that was written, so that a replay gives exactly the same state.
@@ -465,21 +470,21 @@ function readTimeline(directory: string, log: Log, onDamage: TimelineOptions["on
 
 async function* none(): AsyncIterable<readonly StoredEvent[]> {}
 
-function payloadJson(kind: string, payload: unknown): string | Uint8Array {
+function payloadJson(kind: string, payload: unknown): string | PreparedPayload {
   if (payload instanceof PreparedPayload) {
-    if (!isOneLine(payload.json)) {
+    if (!payload.isOneLine) {
       throw new TypeError(`Cannot write a ${kind} payload: its JSON is not on one line`);
     }
-    return payload.json;
+    return payload;
   }
   const json: string | undefined = JSON.stringify(payload);
   if (json === undefined) throw new TypeError(`Cannot write a ${kind} payload: it is not a JSON value`);
   return json;
 }
 
-function parsePayload(json: string | Uint8Array): unknown {
+function parsePayload(json: string | PreparedPayload): unknown {
   try {
-    return JSON.parse(typeof json === "string" ? json : new TextDecoder().decode(json));
+    return JSON.parse(typeof json === "string" ? json : json.text);
   } catch {
     return undefined;
   }

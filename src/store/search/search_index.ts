@@ -7,7 +7,7 @@ import { refuse } from "../../base/refusal.ts";
 import type { Log } from "../../base/log.ts";
 import type { World } from "../../base/world.ts";
 import { describedPayload } from "../../model/events/description.ts";
-import type { RunView } from "../../model/runs/run.ts";
+import type { PreparedPayload, RunView } from "../../model/runs/run.ts";
 import { loadIndex, saveIndex, type SearchIndexState } from "./index_file.ts";
 import { PrincipalIndex, type SearchMatches } from "./principal_index.ts";
 import type { Timeline } from "../log/timeline.ts";
@@ -190,10 +190,10 @@ export class SearchIndex implements AsyncDisposable {
     this.#saveIfDue();
   }
 
-  #observe(run: RunView, seq: number, kind: string, json: string | Uint8Array): void {
+  #observe(run: RunView, seq: number, kind: string, json: string | PreparedPayload): void {
     this.#lastSeq = seq;
     if (!SKIPPED_KINDS.has(kind)) {
-      this.#add(run, seq, typeof json === "string" ? json : new TextDecoder().decode(json));
+      this.#add(run, seq, typeof json === "string" ? json : json.text);
     }
     this.#saveIfDue();
   }

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { Refusal } from "../../../src/base/refusal.ts";
 import { PreparedPayload } from "../../../src/model/runs/run.ts";
+import { RecordBatch } from "../../../src/store/log/record.ts";
 import { all, Bench, created, event, prepared, range, RUN, seqs } from "../../support/timeline.ts";
 
 const OTHER = "run-00000000000000000000000000000002";
@@ -207,6 +208,35 @@ Deno.test("a payload of 120 MB is written and read back", async () => {
     await timeline.close();
     bench.dropSnapshot();
   }
+});
+
+Deno.test("a payload in pieces is one record, whose commit neither looks through the pieces nor copies them", async () => {
+  class Piece extends Uint8Array<ArrayBuffer> {
+    static looks = 0;
+    override includes(value: number): boolean {
+      Piece.looks += 1;
+      return super.includes(value);
+    }
+  }
+  const texts = ['{"signals":[', "1,".repeat(300_000), '"é"', "]}"];
+  const payload = new PreparedPayload();
+  for (const text of texts) payload.add(new Piece(new TextEncoder().encode(text).buffer));
+  const looks = Piece.looks;
+  assert.ok(looks > 0);
+
+  const batch = new RecordBatch();
+  batch.add("0 1\trun\tstream\t0\tframes_decoded\t", payload);
+  batch.finish();
+  assert.deepEqual(payload.pieces.map((piece) => batch.pieces.includes(piece)), texts.map(() => true));
+
+  using bench = new Bench();
+  await using timeline = await bench.open();
+  timeline.commit(() => [created(), event("frames_decoded", payload), event("vlm", { after: true })]);
+  assert.equal(timeline.readOne(2)?.payload, texts.join(""));
+  assert.equal(timeline.readOne(3)?.payload, '{"after":true}');
+  assert.equal(Piece.looks, looks);
+  const broken = new PreparedPayload(...payload.pieces, new TextEncoder().encode("\n"));
+  assert.throws(() => timeline.commit(() => [event("frames_decoded", broken)]), /not on one line/);
 });
 
 Deno.test("a decision that throws or returns no events writes nothing", async () => {

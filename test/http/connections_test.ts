@@ -1,0 +1,38 @@
+import assert from "node:assert/strict";
+import { quietLog } from "../../src/base/log.ts";
+import { Connections, type LookAtConnections } from "../../src/http/connections.ts";
+import { ManualClock } from "../support/manual_clock.ts";
+
+function watched(lookAt: LookAtConnections) {
+  const clock = new ManualClock();
+  const warnings: string[] = [];
+  const log = { ...quietLog(), warn: (message: string) => void warnings.push(message) };
+  const world = {
+    log,
+    monotonicMs: () => clock.monotonicMs(),
+    sleep: (ms: number, signal?: AbortSignal) => clock.sleep(ms, signal),
+  };
+  return { connections: new Connections(lookAt, world), clock, warnings };
+}
+
+const CLIENT: Deno.NetAddr = { transport: "tcp", hostname: "127.0.0.1", port: 4000 };
+
+Deno.test("a look at the connections that is late is told apart from a system without a list", async () => {
+  let look: LookAtConnections = () => new Promise(() => {});
+  const { connections, clock, warnings } = watched((port, clients) => look(port, clients));
+  await using _closed = connections;
+  using watch = connections.watch(CLIENT);
+  for (let second = 0; second < 10; second++) await clock.advance(1000);
+  assert.equal(warnings.length, 1, warnings.join());
+  assert.match(warnings[0]!, /took longer than 2000 ms/);
+  assert.doesNotMatch(warnings[0]!, /does not list/);
+
+  look = () => Promise.resolve(null);
+  for (let second = 0; second < 10; second++) await clock.advance(1000);
+  assert.equal(warnings.length, 2, warnings.join());
+  assert.match(warnings[1]!, /does not list its connections/);
+
+  look = (_port, clients) => Promise.resolve({ open: 0, gone: clients });
+  for (let second = 0; second < 3; second++) await clock.advance(1000);
+  assert.ok(watch.signal.aborted);
+});
