@@ -2,6 +2,7 @@
 
 /** Cells of one frame: 20x12 of luma, then 10x6 of each chroma plane; each has 240 samples. */
 export const CELLS = 360;
+export const LUMA_COLUMNS = 20;
 export const LUMA_CELLS = 240;
 export const CELL_SAMPLES = 240;
 const LUMA_SAMPLES = LUMA_CELLS * CELL_SAMPLES;

@@ -3,6 +3,7 @@
 import { type DetectedRange, type Detector, DETECTORS } from "../../model/frames/detected_range.ts";
 import { LIMITS } from "../../model/limits.ts";
 import { BlackDetector } from "./black.ts";
+import { FlashDetector } from "./flash.ts";
 import { FrameHistory, type RangeMeasures } from "./frame_history.ts";
 import { FreezeDetector } from "./freeze.ts";
 import type { CutScores, RangeSink } from "./range_sink.ts";
@@ -23,6 +24,7 @@ export class RangeDetectors {
   readonly #history = new FrameHistory();
   readonly #black: BlackDetector;
   readonly #freeze: FreezeDetector;
+  readonly #flash: FlashDetector;
   readonly #wanted: ReadonlySet<Detector>;
   #found: DetectedRange[] = [];
 
@@ -36,6 +38,7 @@ export class RangeDetectors {
     };
     this.#black = new BlackDetector(sink);
     this.#freeze = new FreezeDetector(sink, cuts);
+    this.#flash = new FlashDetector(sink);
   }
 
   /** Starts a new stream: the next frame is its first one. */
@@ -44,12 +47,14 @@ export class RangeDetectors {
     this.#history.reset();
     this.#black.reset();
     this.#freeze.reset();
+    this.#flash.reset();
   }
 
   push(measures: RangeMeasures, ptsMs: number): void {
     this.#history.push(measures, ptsMs);
     if (this.#wanted.has("black")) this.#black.push(this.#history);
     if (this.#wanted.has("freeze")) this.#freeze.push(this.#history);
+    if (this.#wanted.has("flash")) this.#flash.push(this.#history);
   }
 
   /** The ranges that ended since the last call. */
@@ -60,14 +65,16 @@ export class RangeDetectors {
   }
 
   /** The first frame of a range that lasts until now, as far as one can be sure of it; -1 if there is none. */
-  openSince(type: "black" | "freeze"): number {
-    return type === "black" ? this.#black.open : this.#freeze.open(this.#history);
+  openSince(type: "black" | "freeze" | "flash"): number {
+    if (type === "freeze") return this.#freeze.open(this.#history);
+    return type === "black" ? this.#black.open : this.#flash.open;
   }
 
   /** No more frames come: the ranges that were not taken, sorted by start. `reset` must be called before the next frame. */
   finish(): DetectedRange[] {
     this.#black.finish(this.#history);
     this.#freeze.finish(this.#history);
+    this.#flash.finish(this.#history);
     return this.#found.toSorted((a, b) => a.startFrame - b.startFrame);
   }
 }

@@ -1,0 +1,196 @@
+/** Finds flashes: the picture becomes brighter for a moment and then is as it was. */
+
+import type { FrameHistory } from "./frame_history.ts";
+import { CELL_SAMPLES, LUMA_CELLS, LUMA_COLUMNS } from "./frame_history.ts";
+import type { RangeSink } from "./range_sink.ts";
+
+/** Levels by which the mean luma rises at least, within RISE_MS. */
+const RISE_MIN = 7;
+const RISE_MS = 100;
+/** A flash has its first frame where the brightness leaves what it was by this share of the rise. */
+const FOOT = 0.2;
+/** It ends where less than this share of the rise is left. */
+const REST = 0.2;
+const LONGEST_MS = 420;
+const AFTER_FRAMES = 6;
+/** So much of the rise is there after SPEED_MS, or in the first frame; a whip pan takes longer. */
+const SPEED_MIN = 0.5;
+const SPEED_MS = 45;
+/** Cells that become brighter by half the mean rise: a bright thing that comes into the picture covers fewer. */
+const SPREAD_MIN = 0.3;
+/** How much cells become darker, as a share of how much they become brighter. */
+const DARKER_MAX = 0.1;
+/** How far the picture after it differs from the one before, as a share of the rise. */
+const CHANGED_MAX = 0.55;
+/** How much the brightest frame has of the structure before or after: another picture has none of it. */
+const LIKENESS_MIN = 0.22;
+/** Levels from cell to cell of a picture that is one bright plane, in which no structure is left. */
+const PLAIN_STEP = 2;
+/** The time before it in which the picture was not this share of the rise brighter than its last dark frame. */
+const BEFORE_MS = 200;
+const BEFORE_MAX = 0.4;
+
+export class FlashDetector {
+  readonly #sink: RangeSink;
+  /** The last frame before the rise; -1 while nothing is bright. */
+  #base = -1;
+  #peak = -1;
+  /** First frame that is dark again; -1 before. */
+  #end = -1;
+  /** Frames before it belong to an earlier flash. */
+  #floor = 0;
+
+  constructor(sink: RangeSink) {
+    this.#sink = sink;
+  }
+
+  /** First frame of what may be a flash and is still bright; -1 if there is none. */
+  get open(): number {
+    return this.#base >= 0 && this.#end < 0 ? this.#base + 1 : -1;
+  }
+
+  reset(): void {
+    this.#drop();
+    this.#floor = 0;
+  }
+
+  #drop(): void {
+    this.#base = this.#peak = this.#end = -1;
+  }
+
+  push(history: FrameHistory): void {
+    const frame = history.count - 1;
+    const mean = history.lumaMean(frame);
+    if (this.#end >= 0) {
+      if (frame < this.#end + AFTER_FRAMES && !this.#rises(history, frame)) return;
+      this.#judge(history);
+    }
+    if (this.#base < 0) {
+      if (this.#rises(history, frame)) this.#begin(history, frame);
+      return;
+    }
+    if (mean > history.lumaMean(this.#peak)) this.#peak = frame;
+    const base = history.lumaMean(this.#base);
+    const before = history.lumaMean(frame - 1);
+    // A step that is larger than all of the rise before it: that was something else, and this begins.
+    if (mean - before >= RISE_MIN && mean - before > before - base) return this.#begin(history, frame);
+    if (mean - base <= REST * (history.lumaMean(this.#peak) - base)) this.#end = frame;
+    else if (history.ptsMs(frame) - history.ptsMs(this.#base) > LONGEST_MS) this.#drop();
+  }
+
+  finish(history: FrameHistory): void {
+    if (this.#end >= 0) this.#judge(history);
+    this.#drop();
+  }
+
+  #rises(history: FrameHistory, frame: number): boolean {
+    return frame > 0 && history.lumaMean(frame) - history.lumaMean(this.#foot(history, frame)) >= RISE_MIN;
+  }
+
+  /** The darkest frame of the last RISE_MS. */
+  #foot(history: FrameHistory, frame: number): number {
+    let foot = frame;
+    for (let i = frame - 1; i >= history.oldest && i >= 0; i--) {
+      if (history.ptsMs(frame) - history.ptsMs(i) > RISE_MS && i < frame - 1) break;
+      if (i < this.#floor) break;
+      if (history.lumaMean(i) < history.lumaMean(foot)) foot = i;
+    }
+    return foot;
+  }
+
+  #begin(history: FrameHistory, frame: number): void {
+    const foot = this.#foot(history, frame);
+    const low = history.lumaMean(foot);
+    const rise = history.lumaMean(frame) - low;
+    let base = frame - 1;
+    while (base > foot && history.lumaMean(base) - low > FOOT * rise) base--;
+    this.#base = base;
+    this.#peak = frame;
+  }
+
+  #judge(history: FrameHistory): void {
+    const confidence = this.#confidence(history);
+    if (confidence >= 0.5) {
+      const start = this.#base + 1, last = this.#end - 1;
+      this.#sink.add("flash", start, last, history.ptsMs(start), history.ptsMs(last), confidence);
+      this.#floor = this.#end;
+    }
+    this.#drop();
+  }
+
+  #confidence(history: FrameHistory): number {
+    const { sums } = history;
+    const low = history.lumaMean(this.#base);
+    const rise = history.lumaMean(this.#peak) - low;
+    if (this.#wasBright(history, low + BEFORE_MAX * rise)) return 0;
+    const base = history.cellsAt(this.#base),
+      peak = history.cellsAt(this.#peak),
+      end = history.cellsAt(this.#end);
+    let brighter = 0, darker = 0, spread = 0, changed = 0;
+    for (let cell = 0; cell < LUMA_CELLS; cell++) {
+      const difference = (sums[peak + cell]! - sums[base + cell]!) / CELL_SAMPLES;
+      if (difference > 0) brighter += difference;
+      else darker -= difference;
+      if (difference > rise / 2) spread++;
+      changed += Math.abs(sums[end + cell]! - sums[base + cell]!) / CELL_SAMPLES;
+    }
+    darker /= brighter;
+    spread /= LUMA_CELLS;
+    changed /= LUMA_CELLS * rise;
+    const speed = (this.#highest(history) - low) / rise;
+    if (speed < SPEED_MIN || spread < SPREAD_MIN || darker > DARKER_MAX || changed > CHANGED_MAX) return 0;
+    const isPlain = Math.sqrt(stepsBetween(sums, peak, peak) / LUMA_CELLS) < PLAIN_STEP;
+    const likeness = Math.max(likenessOf(sums, base, peak), likenessOf(sums, end, peak));
+    if (likeness < LIKENESS_MIN && !isPlain) return 0;
+    const margin = Math.min(
+      (rise - RISE_MIN) / 10,
+      (spread - SPREAD_MIN) / 0.3,
+      1 - darker / DARKER_MAX,
+      1 - changed / CHANGED_MAX,
+      isPlain ? 1 : (likeness - LIKENESS_MIN) / 0.3,
+    );
+    return 0.5 + 0.5 * Math.max(0, Math.min(1, margin));
+  }
+
+  /** The brightest of the first frames of the rise. */
+  #highest(history: FrameHistory): number {
+    let highest = 0;
+    for (let frame = this.#base + 1; frame < this.#end; frame++) {
+      if (frame > this.#base + 1 && history.ptsMs(frame) - history.ptsMs(this.#base) > SPEED_MS) break;
+      highest = Math.max(highest, history.lumaMean(frame));
+    }
+    return highest;
+  }
+
+  /** A picture that only comes back from a dark moment is no flash. Frames of an earlier flash do not count. */
+  #wasBright(history: FrameHistory, level: number): boolean {
+    for (let frame = this.#base - 1; frame >= Math.max(history.oldest, this.#floor); frame--) {
+      if (history.ptsMs(this.#base) - history.ptsMs(frame) > BEFORE_MS) return false;
+      if (history.lumaMean(frame) > level) return true;
+    }
+    return false;
+  }
+}
+
+/** How much the steps from cell to cell of two frames resemble each other, in [-1,1]; steps of a level count little. */
+function likenessOf(sums: Uint16Array, one: number, other: number): number {
+  const product = stepsBetween(sums, one, other);
+  const size = stepsBetween(sums, one, one) + LUMA_CELLS;
+  return product / Math.sqrt(size * (stepsBetween(sums, other, other) + LUMA_CELLS));
+}
+
+/** The sum of products of the steps to the right and downwards of two frames, in levels. */
+function stepsBetween(sums: Uint16Array, one: number, other: number): number {
+  let product = 0;
+  for (let cell = 0; cell < LUMA_CELLS; cell++) {
+    if (cell % LUMA_COLUMNS < LUMA_COLUMNS - 1) {
+      product += (sums[one + cell + 1]! - sums[one + cell]!) *
+        (sums[other + cell + 1]! - sums[other + cell]!);
+    }
+    if (cell < LUMA_CELLS - LUMA_COLUMNS) {
+      product += (sums[one + cell + LUMA_COLUMNS]! - sums[one + cell]!) *
+        (sums[other + cell + LUMA_COLUMNS]! - sums[other + cell]!);
+    }
+  }
+  return product / (CELL_SAMPLES * CELL_SAMPLES);
+}
