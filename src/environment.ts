@@ -6,6 +6,8 @@ import { fileURLToPath } from "node:url";
 import { type Config, secretFileVariables } from "./base/config.ts";
 import { utf8Length } from "./base/bytes.ts";
 import type { CageTools, Places, Tools } from "./base/program_paths.ts";
+import { FORWARD_STREAMS } from "./forwarder_process.ts";
+import type { ForwarderCommand } from "./media/tools/forwarder.ts";
 import { SOCKET_NAME_BYTES, SOCKET_PATH_BYTES_MAX } from "./media/tools/job_paths.ts";
 import {
   BackendFaults,
@@ -103,11 +105,26 @@ export function findCageTools(): CageTools {
     bwrap: found("bwrap"),
     sh: found("sh"),
     unshare: found("unshare"),
+    nsenter: found("nsenter"),
     setpriv: found("setpriv"),
     mount: found("mount"),
     umount: found("umount"),
     pivotRoot: found("pivot_root"),
     mkdir: found("mkdir"),
+  };
+}
+
+/** How the process of the forwarder is started, see docs/security.md#forwarder: by Deno, or by the service that was compiled with it. */
+export function forwarderCommand(): ForwarderCommand {
+  const program = Deno.execPath();
+  if (Deno.build.standalone) return { program, options: [], entry: FORWARD_STREAMS };
+  const options = ["run", "--quiet", "--no-prompt", "--no-config", "--no-lock", "--no-remote", "--no-npm"];
+  // Its own network has nothing but 127.0.0.1, and it gives up the right to load native code after its first step.
+  options.push("--no-code-cache", "--v8-flags=--max-old-space-size=64", "--allow-net", "--allow-ffi");
+  return {
+    program,
+    options,
+    entry: fileURLToPath(new URL("./forwarder_process.ts", import.meta.url)),
   };
 }
 

@@ -10,14 +10,16 @@ import {
   adoptUploads,
   findCageTools,
   findTools,
+  forwarderCommand,
   preparePlaces,
   readBackends,
   readLabelMaps,
   readSecretFiles,
   removeSocketDir,
 } from "./environment.ts";
+import { FORWARD_STREAMS, forwardStreams } from "./forwarder_process.ts";
 import { Broker } from "./media/tools/broker.ts";
-import type { CageLevel } from "./media/tools/cage.ts";
+import { type CageLevel, streamsOf } from "./media/tools/cage.ts";
 import { findCage, type FoundCage } from "./media/tools/cage_probe.ts";
 import { type ServiceNotice, type ServiceOrder, type Start, startSandboxed } from "./sandbox.ts";
 
@@ -28,12 +30,12 @@ const EXIT_FAILED = 1;
 
 async function main(environment: Environment): Promise<number> {
   let start;
-  let misses: readonly string[];
+  let logged: FoundCage;
   try {
     const found = readStart(environment.variables);
     const caged = await openCage(found);
     start = { ...found, cage: caged.cage };
-    misses = caged.misses;
+    logged = caged;
   } catch (error) {
     if (!(error instanceof ConfigFaults)) throw error;
     console.error(error.message);
@@ -41,7 +43,7 @@ async function main(environment: Environment): Promise<number> {
   }
   const world = realWorld(openLog(start.config.logFilter).child("main"));
   const { log } = world;
-  logCage(log, start.cage.level, misses);
+  logCage(log, logged);
   for (const warning of start.config.warnings) log.warn(warning);
   warnOfExposure(log, environment);
   const { uploadRoot } = start.places;
@@ -103,8 +105,10 @@ const FILTER_DIR = fileURLToPath(new URL("../seccomp", import.meta.url));
 async function openCage({ config, tools, places }: Omit<Start, "cage">): Promise<FoundCage> {
   const { decoderCage, logFilter } = config;
   const world = realWorld(openLog(logFilter).child("main"));
-  const cageTools = findCageTools();
-  const found = await findCage({ mode: decoderCage, tools, cageTools, filterDir: FILTER_DIR, world });
+  const found = await findCage({
+    ...{ mode: decoderCage, tools, cageTools: findCageTools(), filterDir: FILTER_DIR },
+    ...{ forwarderCommand: forwarderCommand(), socketDir: places.socketDir, world },
+  });
   if (decoderCage !== "required" || found.cage.level !== "limits") return found;
   removeSocketDir(places);
   throw new ConfigFaults([
@@ -115,10 +119,15 @@ async function openCage({ config, tools, places }: Omit<Start, "cage">): Promise
   ]);
 }
 
-function logCage(log: Log, level: CageLevel, misses: readonly string[]): void {
-  const line = `decoder cage: ${CAGES[level]}`;
-  if (level === "bubblewrap") log.info(line);
+function logCage(log: Log, { cage, misses, streamsMiss }: FoundCage): void {
+  const line = `decoder cage: ${CAGES[cage.level]}`;
+  if (cage.level === "bubblewrap") log.info(line);
   else log.warn(misses.length === 0 ? line : `${line}; ${misses.join("; ")}`);
+  if (streamsMiss === null) return;
+  const what = streamsOf(cage).by === "none"
+    ? "HLS and RTSP sources are refused"
+    : "jobs on HLS and RTSP have the network of the machine";
+  log.warn(`decoder cage: no forwarder of streams, so ${what}; ${streamsMiss}`);
 }
 
 const CAGES: Record<CageLevel, string> = {
@@ -145,4 +154,8 @@ function closeOnSignal(worker: Worker, world: World, exit: (code: number) => voi
   Deno.addSignalListener("SIGTERM", onSignal);
 }
 
-if (import.meta.main) Deno.exit(await main(readEnvironmentOnce()));
+if (import.meta.main) {
+  // A compiled service is the only program at hand for its forwarder.
+  if (Deno.args.at(-1) === FORWARD_STREAMS) await forwardStreams();
+  Deno.exit(await main(readEnvironmentOnce()));
+}

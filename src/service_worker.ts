@@ -4,6 +4,7 @@ import "./base/worker_globals.ts";
 import { openLog } from "./base/log.ts";
 import { realWorld } from "./base/world.ts";
 import { BrokerClient } from "./media/tools/broker_client.ts";
+import { streamsOf } from "./media/tools/cage.ts";
 import { ConnectionQuestions, type ServiceNotice, type ServiceOrder, type StartOrder } from "./sandbox.ts";
 import { openService, type Service } from "./service/service.ts";
 
@@ -34,6 +35,7 @@ async function start({ start, broker: port }: StartOrder): Promise<void> {
       config,
       broker,
       cageLevel: start.cage.level,
+      streams: streamsOf(start.cage).by,
       places,
       labelMaps,
       backends: backendFile?.backends ?? [],

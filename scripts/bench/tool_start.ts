@@ -3,11 +3,12 @@
 import { quietLog } from "../../src/base/log.ts";
 import { realWorld } from "../../src/base/world.ts";
 import { findTools } from "../../src/environment.ts";
-import { fileInput, type MediaInput } from "../../src/media/input.ts";
+import { fileInput, hlsInput, type MediaInput } from "../../src/media/input.ts";
 import { Decoder } from "../../src/media/recorded/decoder.ts";
 import { localRunner } from "../../test/support/local_runner.ts";
 import type { ToolRunner } from "../../src/media/tools/runner.ts";
-import { makeClip, TempFolder } from "../../test/support/media.ts";
+import { make, makeClip, TempFolder } from "../../test/support/media.ts";
+import { type Cage, streamsOf } from "../../src/media/tools/cage.ts";
 import { cageOf } from "../../test/support/cages.ts";
 import { TestBroker } from "../../test/support/test_broker.ts";
 
@@ -23,11 +24,32 @@ const long = fileInput(makeClip(`${tempDir}/long.mp4`, { frames: FRAMES, size: "
 await using brokers = new AsyncDisposableStack();
 const folders = { tempDir, uploadRoot: tempDir, ingestRoots: [] };
 
+/** Those whose streams come through the forwarder. */
+const forwarded = new Set<ToolRunner>();
 const RUNNERS: [name: string, runner: ToolRunner][] = [["bare", localRunner(tools)]];
 for (const level of ["off", "limits", "unshare", "bubblewrap"] as const) {
-  const broker = brokers.use(new TestBroker(tools, folders, await cageOf(level, tools)));
+  const cage = await cageOf(level, tools);
+  const broker = brokers.use(new TestBroker(tools, folders, cage));
   RUNNERS.push([`broker, cage ${level}`, broker.client]);
+  if (streamsOf(cage).by !== "forwarder") continue;
+  const around = brokers.use(new TestBroker(tools, folders, { ...cage, streams: { by: "machine" } } as Cage));
+  forwarded.add(broker.client);
+  RUNNERS.push([`broker, cage ${level} without a forwarder`, around.client]);
 }
+
+// A relay, on loopback and behind the forwarder.
+const playlist = ["-f", "lavfi", "-i", "testsrc2=s=64x64:r=25", "-t", "1", "-c:v", "mpeg2video", "-f", "hls"];
+make(`${tempDir}/list.m3u8`, ...playlist);
+const socket = `${tempDir}/m-0123456789abcdef.s`;
+const relay = (request: Request) =>
+  new Response(Deno.readFileSync(`${tempDir}${new URL(request.url).pathname}`));
+const onSocket = brokers.use(Deno.serve({ path: socket, onListen: () => {} }, relay));
+const onLoopback = brokers.use(Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }, relay));
+void onSocket;
+const streamOf = (runner: ToolRunner) =>
+  forwarded.has(runner)
+    ? hlsInput("http://127.0.0.1:8000/list.m3u8", socket)
+    : hlsInput(`http://127.0.0.1:${onLoopback.addr.port}/list.m3u8`);
 const world = realWorld(quietLog());
 const signal = new AbortController().signal;
 
@@ -72,6 +94,10 @@ async function ingest(runner: ToolRunner): Promise<void> {
 const MEASURED = {
   /** Until the first byte of a decode that is a stream. */
   "first byte of a stream": [STARTS, (runner: ToolRunner) => read(runner, short, (bytes) => bytes > 0)],
+  "first byte of a stream of a relay": [
+    STARTS,
+    (runner: ToolRunner) => read(runner, streamOf(runner), (bytes) => bytes > 0),
+  ],
   "a short job, whole": [STARTS, async (runner: ToolRunner) => {
     const bounds = { deadlineMs: 10_000, maxStdoutBytes: 4096, maxStderrBytes: 4096 };
     const job = { kind: "first_frame", input: short, streamIndex: 0, deadlineMs: 10_000 } as const;

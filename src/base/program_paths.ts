@@ -17,6 +17,7 @@ export interface CageTools {
   readonly bwrap: string | null;
   readonly sh: string | null;
   readonly unshare: string | null;
+  readonly nsenter: string | null;
   readonly setpriv: string | null;
   readonly mount: string | null;
   readonly umount: string | null;

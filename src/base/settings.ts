@@ -305,7 +305,7 @@ export const SETTINGS = {
     "auto",
     oneOf({ auto: "auto", required: "required", off: "off" }),
     "How ffmpeg and ffprobe are caged: `auto` as strongly as the machine allows, `required` refuses to start without " +
-      "namespaces of their own, `off` by limits only",
+      "namespaces of their own, and HLS and RTSP sources without a forwarder, `off` by limits only",
   ),
   SERVICE_FFMPEG_PATH: setting("ffmpegPath", "ffmpeg", path, "Path or name of the ffmpeg program"),
   SERVICE_FFPROBE_PATH: setting("ffprobePath", "ffprobe", path, "Path or name of the ffprobe program"),

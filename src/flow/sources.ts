@@ -1,12 +1,20 @@
 /** Opens a `source_uri`, local or remote, as an input that ffmpeg can decode. See docs/api.md#sources. */
 
+import { join } from "node:path";
 import { PermitQueue } from "../base/sharing/permit_queue.ts";
 import { Refusal } from "../base/refusal.ts";
 import type { World } from "../base/world.ts";
 import { fetchedInput, fileInput, hlsInput, type MediaInput, rtspInput } from "../media/input.ts";
+import type { StreamsBy } from "../media/tools/cage.ts";
+import { socketName } from "../media/tools/job_paths.ts";
 import { resolveLocalSource, type SourcePolicy } from "../media/source.ts";
 import type { IpNetwork } from "../base/ip_network.ts";
-import { type RemoteSource, remoteSource, type RemoteSourceToggles } from "../model/sources/remote_source.ts";
+import {
+  type RemoteSource,
+  remoteSource,
+  type RemoteSourceToggles,
+  sourceFault,
+} from "../model/sources/remote_source.ts";
 import { HlsRelay } from "../remote/sources/hls_relay.ts";
 import type { TrustedOutbound } from "../remote/guard/outbound.ts";
 import { PinnedAgent } from "../remote/guard/pinned_agent.ts";
@@ -19,6 +27,10 @@ export interface SourcesOptions {
   readonly local: Omit<SourcePolicy, "principalKey">;
   /** For fetched files, which are removed after use. */
   readonly tempDir: string;
+  /** How ffmpeg reaches relays and tunnels. */
+  readonly streams: StreamsBy;
+  /** For the Unix sockets of relays and tunnels behind a forwarder. */
+  readonly socketDir: string;
   readonly toggles: RemoteSourceToggles & {
     readonly allowInsecureTls: boolean;
     /** In the notation of CIDR. */
@@ -75,12 +87,13 @@ export class Sources implements Disposable {
     }
     const uri = sourceUri.trim();
     if (remote.kind === "file") return await this.#fetch(remote, uri, { principalKey, signal });
+    const socket = this.#newSocket();
     if (remote.kind === "hls") {
-      const relay = await HlsRelay.open(remote.url, this.#context(signal));
-      return opened(uri, hlsInput(relay.url), relay);
+      const relay = await HlsRelay.open(remote.url, this.#context(signal), socket);
+      return opened(uri, hlsInput(relay.url, socket), relay);
     }
-    const tunnel = await RtspTunnel.open(remote.url, this.#context(signal));
-    return opened(uri, rtspInput(tunnel.url), tunnel);
+    const tunnel = await RtspTunnel.open(remote.url, this.#context(signal), socket);
+    return opened(uri, rtspInput(tunnel.url, socket), tunnel);
   }
 
   /** Closes the connections that were kept open. */
@@ -100,6 +113,18 @@ export class Sources implements Disposable {
     const file = fetching.use(await PartialFile.create(tempDir, world));
     await prefetch(remote, (bytes) => file.write(bytes), this.#context(signal));
     return opened(uri, fetchedInput(file.path), fetching.move());
+  }
+
+  /** The path of a Unix socket for a relay or a tunnel; null where it listens on the machine's loopback. */
+  #newSocket(): string | null {
+    const { streams, socketDir, world } = this.#options;
+    if (streams === "none") {
+      throw sourceFault(
+        "HLS and RTSP sources are not admitted by this service: SERVICE_DECODER_CAGE requires that its decoders have no " +
+          "network, and this machine has no forwarder for them",
+      );
+    }
+    return streams === "forwarder" ? join(socketDir, socketName(world.randomBytes(8))) : null;
   }
 
   #context(signal: AbortSignal): FetchContext {

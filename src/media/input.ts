@@ -8,26 +8,31 @@ export interface MediaInput {
   readonly path: string | null;
   /** The address of a stream, on loopback; null for a file. */
   readonly url: string | null;
+  /**
+   * The Unix socket on which the relay or tunnel of a stream listens: the forwarder passes connections to `url` on to it. Null
+   * where `url` is an address of the machine, and for a file.
+   */
+  readonly socket: string | null;
 }
 
 /** A file that `resolveLocalSource` allowed. */
 export function fileInput(path: string): MediaInput {
-  return { kind: "file", path, url: null };
+  return { kind: "file", path, url: null, socket: null };
 }
 
 /** A file that was fetched from a remote server: ffprobe reads a bounded part of it to name its format. */
 export function fetchedInput(path: string): MediaInput {
-  return { kind: "fetched", path, url: null };
+  return { kind: "fetched", path, url: null, socket: null };
 }
 
 /** An HLS playlist on loopback. The relay that serves it fetches what the playlist refers to. */
-export function hlsInput(url: string): MediaInput {
-  return { kind: "hls", path: null, url };
+export function hlsInput(url: string, socket: string | null = null): MediaInput {
+  return { kind: "hls", path: null, url, socket };
 }
 
 /** An RTSP stream on loopback: a tunnel forwards it to the camera. Media comes over the same TCP connection. */
-export function rtspInput(url: string): MediaInput {
-  return { kind: "rtsp", path: null, url };
+export function rtspInput(url: string, socket: string | null = null): MediaInput {
+  return { kind: "rtsp", path: null, url, socket };
 }
 
 /** The argument of `-i`. */

@@ -87,6 +87,8 @@ export async function run(program: string, args: readonly string[], options: Run
 }
 
 export interface StartOptions {
+  /** Its environment, besides `LC_ALL`; default nothing. */
+  readonly environment?: Readonly<Record<string, string>>;
   /** Aborting kills the process. */
   readonly signal: AbortSignal;
   /** Whether its output is wanted. The caller then reads it to its end or cancels it. */
@@ -175,7 +177,7 @@ const ENDS_BY_CODE: Readonly<Record<number, Outcome["end"]>> = {
 function limited(
   program: string,
   args: readonly string[],
-  { limits, enclosure, priority, hasStdin, hasStdout }: StartOptions,
+  { limits, enclosure, priority, environment, hasStdin, hasStdout }: StartOptions,
 ): Deno.Command {
   const words = limitWords(limits);
   const commandLine = enclosure?.commandLine(words, args) ?? [...words, program, ...args];
@@ -185,7 +187,7 @@ function limited(
     // Makes it the leader of a process group, and takes the terminal from it.
     detached: enclosure?.hasProcesses ?? false,
     clearEnv: true,
-    env: { LC_ALL: "C" },
+    env: { LC_ALL: "C", ...environment },
     stdin: hasStdin ? "piped" : "null",
     stdout: hasStdout ? "piped" : "null",
     stderr: "piped",

@@ -12,7 +12,7 @@ import type { LookAtConnections } from "../http/connections.ts";
 import { SSE_WIRE } from "../http/sse.ts";
 import type { LiveWorkers } from "../live/worker_pool.ts";
 import type { BrokerClient } from "../media/tools/broker_client.ts";
-import type { CageLevel } from "../media/tools/cage.ts";
+import type { CageLevel, StreamsBy } from "../media/tools/cage.ts";
 import type { LabelMaps } from "../model/frames/label_map.ts";
 import type { BackendSettings } from "../model/infer/backend_file.ts";
 import type { RestrictedZone } from "../model/policies/zone.ts";
@@ -33,6 +33,8 @@ export interface ServiceOptions {
   readonly broker: BrokerClient;
   /** How the broker's programs are caged; the metrics tell it. */
   readonly cageLevel?: CageLevel;
+  /** Which network its programs have for streams; that of the machine when absent. */
+  readonly streams?: StreamsBy;
   readonly places: Places;
   /** How labels are renamed; absent or null for not at all. */
   readonly labelMaps?: LabelMaps | null;
@@ -66,7 +68,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   const metrics = new Metrics();
   metrics.set("service_decoder_cage", { level: options.cageLevel ?? "off" }, 1);
   const outbound = trusted(options.outbound ?? {});
-  const { dataDir, tempDir, ingestRoots, uploadRoot } = places;
+  const { dataDir, tempDir, socketDir, ingestRoots, uploadRoot } = places;
 
   const store = await openStore(opening, {
     places,
@@ -83,7 +85,11 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   const work = new RunWork();
   opening.defer(() => work.endAll()); // work of requests that came while the server closed
   const local = { ingestRoots, uploadRoot };
-  const sources = opening.use(new Sources({ world, local, tempDir, toggles: config, outbound, isShared }));
+  const { streams = "machine" } = options;
+  const folders = { tempDir, socketDir };
+  const sources = opening.use(
+    new Sources({ world, local, ...folders, streams, toggles: config, outbound, isShared }),
+  );
   const models = openModels(opening, { config, backends, outbound, isShared, world, metrics });
   const follower = new Follower({ timeline, world, metrics, wire: SSE_WIRE });
   const webhooks = openWebhooks(opening, { config, timeline, dataDir, outbound, isShared, world, metrics });

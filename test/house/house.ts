@@ -63,6 +63,8 @@ export const TOUCHES: readonly {
     what: "calls out",
     pattern: /(?<![\w.#])fetch\((?!\w+\??:)|\bDeno\.connect(Tls)?\b|"node:(net|tls|https?)"/,
     rooms: ["remote", "sidecar"],
+    // A process of its own, which passes the connections of ffmpeg on to the service's Unix sockets.
+    files: ["forwarder_process.ts"],
   },
   { what: "opens UDP", pattern: /\bDeno\.listenDatagram\b|"node:dgram"/, rooms: ["rtc", "remote"] },
   {

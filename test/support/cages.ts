@@ -1,9 +1,11 @@
 /** The cages of this machine, level by level. */
 
+import { tmpdir } from "node:os";
 import { fileURLToPath } from "node:url";
 import type { CageTools, Tools } from "../../src/base/program_paths.ts";
-import { findCageTools } from "../../src/environment.ts";
-import type { Cage, CageLevel } from "../../src/media/tools/cage.ts";
+import { findCageTools, forwarderCommand } from "../../src/environment.ts";
+import { type Cage, type CageLevel, streamsOf } from "../../src/media/tools/cage.ts";
+import { Forwarder } from "../../src/media/tools/forwarder.ts";
 import { type CageProbe, findCage, type FoundCage } from "../../src/media/tools/cage_probe.ts";
 import { world } from "./media.ts";
 import { type Need, programOnPath } from "./needs.ts";
@@ -21,7 +23,10 @@ export function foundCage(
 ): Promise<FoundCage> {
   const missing = Object.fromEntries(absent.map((name) => [name, null]));
   const cageTools = { ...findCageTools(), ...missing, ...replaced };
-  return findCage({ mode, tools, cageTools, filterDir: FILTER_DIR, world: world() });
+  return findCage({
+    ...{ mode, tools, cageTools, filterDir: FILTER_DIR, world: world() },
+    ...{ forwarderCommand: forwarderCommand(), socketDir: tmpdir() },
+  });
 }
 
 /** As in production. */
@@ -45,6 +50,13 @@ export async function cageOf(level: CageLevel, tools: Tools): Promise<Cage> {
   });
   if (cage.level !== level) throw new Error(`no cage of level ${level}: ${misses.join("; ")}`);
   return cage;
+}
+
+/** Its forwarder, for relays in a folder. Throws where it has none. */
+export function forwarderOf(cage: Cage, socketDir: string): Forwarder {
+  const streams = streamsOf(cage);
+  if (streams.by !== "forwarder") throw new Error("this cage has no forwarder");
+  return new Forwarder({ tools: streams.forwarder, socketDir, world: world() });
 }
 
 /** Whether a program may make namespaces here, which containers often forbid. */

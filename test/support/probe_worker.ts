@@ -5,6 +5,7 @@ import { quietLog } from "../../src/base/log.ts";
 import { realWorld } from "../../src/base/world.ts";
 import type { BrokerAnswer } from "../../src/media/tools/broker_messages.ts";
 import { BrokerClient } from "../../src/media/tools/broker_client.ts";
+import { streamsOf } from "../../src/media/tools/cage.ts";
 import type { ServiceOrder, Start, StartOrder } from "../../src/sandbox.ts";
 import { checkedAddresses } from "../../src/remote/guard/address_guard.ts";
 import { trustedRoots } from "../../src/remote/guard/trusted_roots.ts";
@@ -36,7 +37,9 @@ async function probeAll({ start, broker: port }: StartOrder): Promise<Record<str
   };
   const world = realWorld(quietLog());
   const broker = new BrokerClient({ port, socketDir: start.places.socketDir, world });
-  const service = await openService({ ...start, broker, world, outbound });
+  const service = await openService({
+    ...{ ...start, streams: streamsOf(start.cage).by, broker, world, outbound },
+  });
   try {
     return {
       ...await probeSystem(start),
@@ -167,8 +170,8 @@ async function probeBroker(port: MessagePort, { places }: Start): Promise<Record
       output: null,
       ...changes,
     });
-  const file = (path: string) => ({ kind: "file", path, url: null });
-  const stream = (kind: string, url: string) => ({ kind, path: null, url });
+  const file = (path: string) => ({ kind: "file", path, url: null, socket: null });
+  const stream = (kind: string, url: string) => ({ kind, path: null, url, socket: null });
   const probe = (input: object) => run({ kind: "probe", input });
   const film = file(`${root}/film.mp4`);
   const random = "0123456789abcdef01234567";
@@ -224,7 +227,12 @@ async function probeBroker(port: MessagePort, { places }: Start): Promise<Record
       path: `${root}/film.mp4`,
       url: "http://127.0.0.1:1/x",
     }),
-    "forged: an address as a file": probe({ kind: "file", path: null, url: "http://127.0.0.1:1/x" }),
+    "forged: an address as a file": probe({
+      kind: "file",
+      path: null,
+      url: "http://127.0.0.1:1/x",
+      socket: null,
+    }),
     "forged: file: as an address": probe(stream("hls", "file:///etc/passwd")),
     "forged: another host": probe(stream("hls", "http://10.0.0.1:80/x.m3u8")),
     "forged: another host by a user name": probe(stream("hls", "http://127.0.0.1:80@10.0.0.1/x.m3u8")),

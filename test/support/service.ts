@@ -7,7 +7,7 @@ import { type Log, quietLog } from "../../src/base/log.ts";
 import { realWorld, type World } from "../../src/base/world.ts";
 import type { LiveWorkers } from "../../src/live/worker_pool.ts";
 import type { Outbound } from "../../src/remote/guard/outbound.ts";
-import { NO_CAGE } from "../../src/media/tools/cage.ts";
+import { type Cage, type CageLevel, streamsOf } from "../../src/media/tools/cage.ts";
 import { openService, type Service } from "../../src/service/service.ts";
 import { lookAtConnections } from "../../src/tcp_connections.ts";
 import { findTools, readBackends, readLabelMaps } from "../../src/environment.ts";
@@ -15,6 +15,8 @@ import type { Start } from "../../src/sandbox.ts";
 import { watchAnswers } from "./http/route_contract.ts";
 import { QuickFfmpeg } from "./quick_ffmpeg.ts";
 import { TestBroker } from "./test_broker.ts";
+import { cageOf } from "./cages.ts";
+import { tools as allTools } from "./media.ts";
 import { placesIn, SandboxedHost } from "./sandboxed_service.ts";
 
 export const PROJECT_ROOT = fileURLToPath(new URL("../../", import.meta.url));
@@ -54,6 +56,8 @@ export interface TestOptions {
   readonly outbound?: Outbound;
   /** Where live sessions run, made anew at each start; real Workers unless given. */
   readonly liveWorkers?: () => LiveWorkers;
+  /** In which programs run; none unless given. It needs an ffmpeg that is no script: SERVICE_FFMPEG_PATH. */
+  readonly cage?: Cage;
   /** Silent unless given. */
   readonly log?: Log;
   /** The text of the TOML file of model backends, whose variables are those of the service; no file unless given. */
@@ -70,8 +74,8 @@ export async function startService(
   env: Record<string, string> = {},
   options: TestOptions = {},
 ): Promise<TestService> {
-  const { inProcess, timerSpeed, outbound, liveWorkers, log } = options;
-  const isSandboxed = [inProcess, timerSpeed, outbound, liveWorkers, log].every((option) =>
+  const { inProcess, timerSpeed, outbound, liveWorkers, cage, log } = options;
+  const isSandboxed = [inProcess, timerSpeed, outbound, liveWorkers, cage, log].every((option) =>
     option === undefined
   );
   return isSandboxed ? await startSandboxed(env, options) : await startInProcess(env, options);
@@ -139,12 +143,14 @@ async function startInProcess(
   let broker: TestBroker;
   const opener: Opener = {
     root,
-    async open({ config, tools, places, labelMaps = null, backendFile }) {
-      broker = new TestBroker(tools, places);
+    async open({ config, tools, cage: cageOfRun, places, labelMaps = null, backendFile }) {
+      const { cage = cageOfRun } = options;
+      broker = new TestBroker(tools, places, cage);
       service = await openService({
         ...{ config, broker: broker.client, places, labelMaps, world, outbound, lookAtConnections },
         backends: backendFile?.backends ?? [],
         restrictedZone: backendFile?.restrictedZone ?? null,
+        streams: streamsOf(cage).by,
         ...(liveWorkers && { liveWorkers: liveWorkers() }),
       });
       return service.port;
@@ -161,13 +167,20 @@ async function startInProcess(
 
 let ffmpeg: QuickFfmpeg | undefined;
 
+/**
+ * The cage of the services of all tests of a run, as `TEST_CAGE=bubblewrap ./scripts/test test/http/ingest` asks for it. By default
+ * they have none, which saves time: what a cage changes is tested in test/media/tools.
+ */
+const LEVEL = (Deno.env.get("TEST_CAGE") ?? "off") as CageLevel;
+const CAGE = await cageOf(LEVEL, allTools());
+
 /** What decides over the permissions of a service besides its folders. */
 function findNeeds(env: Record<string, string>): Pick<Start, "config" | "tools"> {
   const faults: string[] = [];
   const config = readConfig({
     SERVICE_API_KEYS: `${KEY_A},${KEY_B}`,
     SERVICE_BIND_ADDR: "127.0.0.1:0",
-    SERVICE_FFMPEG_PATH: (ffmpeg ??= new QuickFfmpeg()).path,
+    SERVICE_FFMPEG_PATH: LEVEL === "off" ? (ffmpeg ??= new QuickFfmpeg()).path : "ffmpeg",
     ...env,
   });
   const tools = findTools(config, faults);
@@ -182,7 +195,7 @@ function findStart(root: string, env: Record<string, string>): Start {
   const labelMaps = readLabelMaps(config, faults);
   const backendFile = readBackends(config, env, faults);
   if (faults.length > 0) throw new Error(faults.join("\n"));
-  return { config, tools, labelMaps, backendFile, cage: NO_CAGE, places: placesIn(root, [CLIPS]) };
+  return { config, tools, labelMaps, backendFile, cage: CAGE, places: placesIn(root, [CLIPS]) };
 }
 
 async function startWith(

@@ -5,10 +5,11 @@ import { timer } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import { type Outcome, type Priority, run, start } from "../process.ts";
 import { type BrokerAnswer, type BrokerOrder, orderIn } from "./broker_messages.ts";
-import { type Cage, enclosureOf } from "./cage.ts";
+import { type Cage, enclosureOf, streamsOf } from "./cage.ts";
+import { Forwarder, type Passage } from "./forwarder.ts";
 import type { RunJob, StreamJob, ToolJob } from "./job.ts";
 import { checkedJob, checkSocket, type JobPlaces, JobRefused } from "./job_paths.ts";
-import { type Ends, endsOf, invocationOf, socketEnds } from "./templates.ts";
+import { type Ends, endsOf, inputOf, invocationOf, socketEnds } from "./templates.ts";
 
 export interface BrokerOptions {
   readonly tools: Tools;
@@ -47,11 +48,17 @@ export class Broker implements AsyncDisposable {
   readonly #connections = new Set<Connection>();
   readonly #programsMax: number;
   readonly #programs = { service: 0, live: 0 };
+  readonly #forwarder: Forwarder | null;
   #isClosed = false;
 
   constructor(options: BrokerOptions) {
     this.#options = options;
     this.#programsMax = options.programsMax ?? PROGRAMS_MAX_DEFAULT;
+    const { cage, places: { socketDir }, world } = options;
+    const streams = streamsOf(cage);
+    this.#forwarder = streams.by === "forwarder"
+      ? new Forwarder({ tools: streams.forwarder, socketDir, world })
+      : null;
   }
 
   /** Serves the service's Worker at the other end of `port`. Closing kills what runs for it. */
@@ -63,12 +70,14 @@ export class Broker implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true;
     await Promise.all(Array.from(this.#connections, (connection) => connection.close()));
+    await this.#forwarder?.[Symbol.asyncDispose]();
   }
 
   #connect(port: MessagePort, side: Side): Connection {
     const connection: Connection = new Connection(port, {
       ...this.#options,
       side,
+      forwarder: this.#forwarder,
       onConnect: (other) => {
         if (side === "live" || this.#isClosed || this.#connections.size >= CONNECTIONS_MAX) return null;
         return this.#connect(other, "live");
@@ -96,10 +105,17 @@ type Side = "service" | "live";
 
 interface ConnectionOptions extends BrokerOptions {
   readonly side: Side;
+  /** Null where the cage has none. */
+  readonly forwarder: Forwarder | null;
   /** Serves another Worker; null where that is not allowed. */
   readonly onConnect: (port: MessagePort) => Connection | null;
   readonly admit: () => Disposable;
   readonly onClosed: () => void;
+}
+
+/** What ends a job: whoever wants it no more, or the end of what it reads from. */
+function lostOr(signal: AbortSignal, passage: Passage | null): AbortSignal {
+  return passage ? AbortSignal.any([signal, passage.lost]) : signal;
 }
 
 function priorityOf(value: number, { nice }: Tools): { readonly priority?: Priority } {
@@ -201,7 +217,8 @@ class Connection {
     signal: AbortSignal,
     why: () => Outcome["end"],
   ): Promise<void> {
-    const { side, places, tools, world } = this.#options;
+    const { side, places, tools, cage, world } = this.#options;
+    const streams = streamsOf(cage).by;
     const { id, maxStderrBytes } = order;
     const priority = priorityOf(order.nice, tools);
     if (side === "live" && !isLiveJob(order.job)) {
@@ -209,19 +226,35 @@ class Connection {
     }
     using _place = this.#options.admit();
     if (order.type === "run") {
-      const job = await checkedJob(order.job, places);
+      const job = await checkedJob(order.job, places, streams);
+      using passage = await this.#passageOf(job, signal);
       if (job.kind === "encode_clip" || job.kind === "copy_clip") makeFile(job.file);
-      const { program, args, launch } = this.#invocationOf(job);
+      const { program, args, launch } = this.#invocationOf(job, passage);
       const { deadlineMs, maxStdoutBytes, input } = order;
-      const bounds = { world, signal, deadlineMs, maxStdoutBytes, maxStderrBytes, ...priority };
+      const bounds = {
+        world,
+        signal: lostOr(signal, passage),
+        deadlineMs,
+        maxStdoutBytes,
+        maxStderrBytes,
+        ...priority,
+      };
       const outcome = await run(program, args, { ...bounds, ...launch, ...(input !== null && { input }) });
       return this.#answer({ type: "done", id, outcome });
     }
-    const job = await checkedJob(order.job, places);
+    const job = await checkedJob(order.job, places, streams);
     const ends = this.#socketsOf(order);
-    const { program, args, launch } = this.#invocationOf(job, ends);
+    using passage = await this.#passageOf(job, signal);
+    const { program, args, launch } = this.#invocationOf(job, passage, ends);
     const tool = start(program, args, {
-      ...{ ...launch, signal, maxStderrBytes, hasStdin: false, hasStdout: false, ...priority },
+      ...{
+        ...launch,
+        signal: lostOr(signal, passage),
+        maxStderrBytes,
+        hasStdin: false,
+        hasStdout: false,
+        ...priority,
+      },
       ...(order.wantsStderr && { onStderr: (part) => this.#answer({ type: "stderr", id, part }) }),
     });
     using _life = timer(world, LIFE_MAX_MS, () => tool.kill("out_of_time"));
@@ -230,10 +263,22 @@ class Connection {
     this.#answer({ type: "done", id, outcome: { ...ended, end, stdout: new Uint8Array() } });
   }
 
-  #invocationOf(job: RunJob | StreamJob, ends?: Ends) {
+  /** The network of a job that reads from a relay; null where it has none or that of the machine. */
+  async #passageOf(job: RunJob | StreamJob, signal: AbortSignal): Promise<Passage | null> {
+    const { forwarder } = this.#options;
+    const { socket = null, url = null } = inputOf(job) ?? {};
+    if (forwarder === null || socket === null) return null;
+    return await forwarder.open({ socket, port: Number(new URL(url!).port) }, signal);
+  }
+
+  #invocationOf(job: RunJob | StreamJob, passage: Passage | null, ends?: Ends) {
     const { tools, cage } = this.#options;
     const { program, args, limits, touches } = invocationOf(job, tools, ends);
-    return { program, args, launch: { limits, enclosure: enclosureOf(cage, program, touches) } };
+    return {
+      program,
+      args,
+      launch: { limits, enclosure: enclosureOf(cage, program, touches, passage?.words) },
+    };
   }
 
   #socketsOf({ job, input, output }: Extract<BrokerOrder, { type: "start" }>): Ends {

@@ -2,6 +2,7 @@
 
 import type { Enclosure } from "../process.ts";
 import { DEVICES, type UnshareTools, unshareWords } from "./cage_unshare.ts";
+import type { ForwarderTools } from "./forwarder.ts";
 import type { SystemFiles } from "./system_files.ts";
 import type { Touches } from "./templates.ts";
 
@@ -14,14 +15,35 @@ export type Cage =
     /** Files with the system-call filters. */
     readonly filters: Readonly<Record<"none" | "loopback", string>>;
     readonly system: SystemFiles;
+    readonly streams: Streams;
   }
-  | { readonly level: "unshare"; readonly tools: UnshareTools; readonly system: SystemFiles }
+  | {
+    readonly level: "unshare";
+    readonly tools: UnshareTools;
+    readonly system: SystemFiles;
+    readonly streams: Streams;
+  }
   | {
     readonly level: "limits";
     /** setpriv with its options; empty where it is not installed. */
     readonly setpriv: readonly string[];
   }
   | { readonly level: "off" };
+
+/**
+ * Which network jobs on streams have. A `forwarder` gives each a network namespace in which only its relay answers; without one
+ * they have that of the machine, or are refused.
+ */
+export type Streams =
+  | { readonly by: "forwarder"; readonly forwarder: ForwarderTools }
+  | { readonly by: "machine" | "none" };
+
+export type StreamsBy = Streams["by"];
+
+/** How jobs on streams reach their relays. */
+export function streamsOf(cage: Cage): Streams {
+  return "streams" in cage ? cage.streams : { by: "machine" };
+}
 
 export type CageLevel = Cage["level"];
 
@@ -31,23 +53,35 @@ export const NO_CAGE: Cage = { level: "off" };
 /** What a caged program opens. */
 export type OpenedInside = Omit<Touches, "makesIn">;
 
-/** What is put around `program` when it is started. mkfifo reads nothing that comes from others, and is not caged. */
-export function enclosureOf(cage: Cage, program: string, touches: Touches): Enclosure {
-  return touches.makesIn === null ? cagedBy(cage, program, touches) : cagedBy(NO_CAGE, program, touches);
+/**
+ * What is put around `program` when it is started. mkfifo reads nothing that comes from others, and is not caged. `joining` are
+ * the words of the forwarder that give it the network of a stream.
+ */
+export function enclosureOf(
+  cage: Cage,
+  program: string,
+  touches: Touches,
+  joining: readonly string[] = [],
+): Enclosure {
+  return cagedBy(touches.makesIn === null ? cage : NO_CAGE, program, touches, joining);
 }
 
-function cagedBy(cage: Cage, program: string, opened: OpenedInside): Enclosure {
+function cagedBy(cage: Cage, program: string, opened: OpenedInside, joining: readonly string[]): Enclosure {
   // ffmpeg's exit code may be the number of an error of the network, which are those of signals too.
   const isAround = { givesSignalsAsCodes: !opened.usesLoopback, hasProcesses: true };
   switch (cage.level) {
     case "bubblewrap": {
       const words = bubblewrapWords(cage, program, opened);
-      return { ...isAround, commandLine: (limits, args) => [...limits, ...words, ...args] };
+      return { ...isAround, commandLine: (limits, args) => [...limits, ...joining, ...words, ...args] };
     }
     case "unshare":
       return {
         ...isAround,
-        commandLine: (limits, args) => [...unshareWords(cage, { program, opened, limits }), ...args],
+        commandLine: (limits, args) => [
+          ...joining,
+          ...unshareWords(cage, { program, opened, limits }),
+          ...args,
+        ],
       };
     case "limits":
       return { ...REPLACES, commandLine: (limits, args) => [...limits, ...cage.setpriv, program, ...args] };

@@ -1,10 +1,13 @@
 /** Finds out at start how strongly this machine lets decoders be caged, by running ffmpeg and ffprobe in each level. */
 
 import type { CageTools, Tools } from "../../base/program_paths.ts";
+import { NEVER_ABORTED } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import { run } from "../process.ts";
-import { type Cage, enclosureOf, NO_CAGE } from "./cage.ts";
+import { type Cage, enclosureOf, NO_CAGE, type Streams } from "./cage.ts";
 import type { UnshareTools } from "./cage_unshare.ts";
+import { Forwarder, type ForwarderCommand, type ForwarderTools } from "./forwarder.ts";
+import { socketName } from "./job_paths.ts";
 import { systemFilesOf } from "./system_files.ts";
 
 export interface CageProbe {
@@ -14,6 +17,10 @@ export interface CageProbe {
   readonly cageTools: CageTools;
   /** The folder of the system-call filters. */
   readonly filterDir: string;
+  /** Starts the process of the forwarder. */
+  readonly forwarderCommand: ForwarderCommand;
+  /** The folder of the sockets of relays. */
+  readonly socketDir: string;
   readonly world: World;
 }
 
@@ -21,38 +28,72 @@ export interface FoundCage {
   readonly cage: Cage;
   /** Why not a stronger level, one reason for each; empty if it is the strongest. */
   readonly misses: readonly string[];
+  /** Why the cage has no forwarder; null if it has one, and at the levels that have none anyway. */
+  readonly streamsMiss: string | null;
 }
 
 /** A level does not work here. The message is the reason. */
 class Miss extends Error {}
 
+const TRIAL_PORT = 8000;
 const TRIAL_DEADLINE_MS = 10_000;
 const OUTPUT_BYTES_MAX = 64 * 1024;
 
 /** The strongest level that works here. */
 export async function findCage(probe: CageProbe): Promise<FoundCage> {
-  if (probe.mode === "off") return { cage: NO_CAGE, misses: [] };
+  if (probe.mode === "off") return { cage: NO_CAGE, misses: [], streamsMiss: null };
   const misses: string[] = [];
   for (const [name, level] of Object.entries({ bubblewrap, unshare })) {
     try {
-      return { cage: await level(probe), misses };
+      return { ...await withForwarder(await level(probe), probe), misses };
     } catch (error) {
       misses.push(`${name}: ${error instanceof Error ? error.message : String(error)}`);
     }
   }
-  return { cage: await limitsOnly(probe), misses };
+  return { cage: await limitsOnly(probe), misses, streamsMiss: null };
 }
 
-async function bubblewrap({ tools, cageTools, filterDir, world }: CageProbe): Promise<Cage> {
+type NamespaceCage = Extract<Cage, { level: "bubblewrap" | "unshare" }>;
+
+/** The cage with the strongest network for streams that works, tried with the forwarder's process itself. */
+async function withForwarder(
+  cage: NamespaceCage,
+  { mode, tools, cageTools: { unshare, setpriv, nsenter }, forwarderCommand, socketDir, world }: CageProbe,
+): Promise<Pick<FoundCage, "cage" | "streamsMiss">> {
+  try {
+    const missing = Object.entries({ unshare, setpriv, nsenter }).flatMap(([name, path]) =>
+      path === null ? [name] : []
+    );
+    if (missing.length > 0) throw new Miss(`${missing.join(", ")} not installed`);
+    const found = { unshare, setpriv, nsenter, command: forwarderCommand } as ForwarderTools;
+    await using forwarder = new Forwarder({ tools: found, socketDir, world });
+    const socket = `${socketDir}/${socketName(world.randomBytes(8))}`;
+    using passage = await forwarder.open({ socket, port: TRIAL_PORT }, NEVER_ABORTED);
+    await trial(cage, tools.ffprobe, { tools, world, usesLoopback: true, joining: passage.words });
+    return { cage: { ...cage, streams: { by: "forwarder", forwarder: found } }, streamsMiss: null };
+  } catch (error) {
+    const streams: Streams = { by: mode === "required" ? "none" : "machine" };
+    return {
+      cage: { ...cage, streams },
+      streamsMiss: error instanceof Error ? error.message : String(error),
+    };
+  }
+}
+
+async function bubblewrap({ tools, cageTools, filterDir, world }: CageProbe): Promise<NamespaceCage> {
   const { bwrap, sh } = cageTools;
   if (bwrap === null || sh === null) throw new Miss("it is not installed");
   const filter = (network: "none" | "loopback") => `${filterDir}/${Deno.build.arch}-${network}.bpf`;
   const filters = { none: filter("none"), loopback: filter("loopback") };
   const system = await systemFilesOf([tools.ffmpeg, tools.ffprobe], world);
-  return await tried({ level: "bubblewrap", sh, bwrap, filters, system }, tools, world);
+  return await tried(
+    { level: "bubblewrap", sh, bwrap, filters, system, streams: { by: "machine" } },
+    tools,
+    world,
+  );
 }
 
-async function unshare({ tools, cageTools, world }: CageProbe): Promise<Cage> {
+async function unshare({ tools, cageTools, world }: CageProbe): Promise<NamespaceCage> {
   const { sh, unshare, setpriv, mount, umount, pivotRoot, mkdir } = cageTools;
   const missing = Object.entries({ sh, unshare, setpriv, mount, umount, pivot_root: pivotRoot, mkdir })
     .flatMap(([name, path]) => path === null ? [name] : []);
@@ -67,7 +108,7 @@ async function unshare({ tools, cageTools, world }: CageProbe): Promise<Cage> {
     ...(prlimit === null ? [] : [prlimit]),
   ];
   const system = await systemFilesOf(inside, world);
-  return await tried({ level: "unshare", tools: found, system }, tools, world);
+  return await tried({ level: "unshare", tools: found, system, streams: { by: "machine" } }, tools, world);
 }
 
 /** no_new_privs, and of root's capabilities only the one by which it reads the files of other users. */
@@ -90,20 +131,35 @@ async function limitsOnly({ tools, cageTools: { setpriv }, world }: CageProbe): 
 }
 
 /** The cage, if both programs run in it, and with both kinds of network. */
-async function tried(cage: Cage, { ffmpeg, ffprobe, prlimit }: Tools, world: World): Promise<Cage> {
-  const trial = async (program: string, network: "none" | "loopback") => {
-    const { end, code, stderr } = await run(program, ["-version"], {
-      ...{ world, signal: new AbortController().signal, deadlineMs: TRIAL_DEADLINE_MS },
-      ...{ maxStdoutBytes: OUTPUT_BYTES_MAX, maxStderrBytes: OUTPUT_BYTES_MAX },
-      limits: { prlimit, cpuSeconds: TRIAL_DEADLINE_MS / 1000, addressSpaceBytes: 2 ** 32 },
-      enclosure: enclosureOf(cage, program, {
-        ...{ reads: [], writes: [], makesIn: null, usesLoopback: network === "loopback" },
-      }),
-    });
-    if (end === "exited" && code === 0) return;
-    const why = stderr.trim().split("\n").at(-1) || `exit code ${code}`;
-    throw new Miss(`${program} does not start in it: ${end === "out_of_time" ? "no end after 10 s" : why}`);
-  };
-  await Promise.all([trial(ffmpeg, "none"), trial(ffprobe, "loopback")]);
+async function tried<C extends Cage>(cage: C, tools: Tools, world: World): Promise<C> {
+  await Promise.all([
+    trial(cage, tools.ffmpeg, { tools, world, usesLoopback: false }),
+    trial(cage, tools.ffprobe, { tools, world, usesLoopback: true }),
+  ]);
   return cage;
+}
+
+interface Trial {
+  readonly tools: Tools;
+  readonly world: World;
+  readonly usesLoopback: boolean;
+  readonly joining?: readonly string[];
+}
+
+/** Throws {@link Miss} where the program does not start. */
+async function trial(
+  cage: Cage,
+  program: string,
+  { tools: { prlimit }, world, usesLoopback, joining }: Trial,
+): Promise<void> {
+  const touches = { reads: [], writes: [], makesIn: null, usesLoopback };
+  const { end, code, stderr } = await run(program, ["-version"], {
+    ...{ world, signal: NEVER_ABORTED, deadlineMs: TRIAL_DEADLINE_MS },
+    ...{ maxStdoutBytes: OUTPUT_BYTES_MAX, maxStderrBytes: OUTPUT_BYTES_MAX },
+    limits: { prlimit, cpuSeconds: TRIAL_DEADLINE_MS / 1000, addressSpaceBytes: 2 ** 32 },
+    enclosure: enclosureOf(cage, program, touches, joining),
+  });
+  if (end === "exited" && code === 0) return;
+  const why = stderr.trim().split("\n").at(-1) || `exit code ${code}`;
+  throw new Miss(`${program} does not start in it: ${end === "out_of_time" ? "no end after 10 s" : why}`);
 }

@@ -19,6 +19,7 @@ const input = z.strictObject({
   kind: z.enum(["file", "fetched", "hls", "rtsp"]),
   path: path.nullable(),
   url: z.string().min(1).max(8192).nullable(),
+  socket: path.nullable(),
 });
 
 const video = z.strictObject({

@@ -3,6 +3,7 @@
 import { basename } from "node:path";
 import type { Places } from "../../base/program_paths.ts";
 import type { MediaInput } from "../input.ts";
+import type { StreamsBy } from "./cage.ts";
 import type { RunJob, StreamJob } from "./job.ts";
 
 /** A job or a message breaks a rule. The message of the error is for the log. */
@@ -32,7 +33,11 @@ export const SOCKET_PATH_BYTES_MAX = 107;
 export const SOCKET_NAME_BYTES = 21;
 
 /** The job with the real paths of its files. Throws {@link JobRefused} for a path or address that it must not name. */
-export async function checkedJob<Job extends RunJob | StreamJob>(job: Job, places: JobPlaces): Promise<Job> {
+export async function checkedJob<Job extends RunJob | StreamJob>(
+  job: Job,
+  places: JobPlaces,
+  streams: StreamsBy,
+): Promise<Job> {
   switch (job.kind) {
     case "make_pipe":
       checkNew(job.path, "pipe", places);
@@ -41,17 +46,20 @@ export async function checkedJob<Job extends RunJob | StreamJob>(job: Job, place
     case "first_frame":
     case "list_packets":
     case "wav":
-      return { ...job, input: await checkedInput(job.input, places) };
+      return { ...job, input: await checkedInput(job.input, places, streams) };
     case "live_pull":
       if (job.soundPipe !== null) checkThere(job.soundPipe, "pipe", places);
-      return { ...job, input: await checkedInput(job.input, places) };
+      return { ...job, input: await checkedInput(job.input, places, streams) };
     case "encode_clip":
     case "copy_clip":
       checkNew(job.file, "clip", places);
-      return { ...job, input: await checkedInput(job.input, places) };
+      return { ...job, input: await checkedInput(job.input, places, streams) };
     case "decode":
       checkThere(job.planes.pipe, "pipe", places);
-      return { ...job, subject: { ...job.subject, input: await checkedInput(job.subject.input, places) } };
+      return {
+        ...job,
+        subject: { ...job.subject, input: await checkedInput(job.subject.input, places, streams) },
+      };
     case "list_decoders":
     case "opus_samples":
     case "live_decode":
@@ -65,7 +73,11 @@ export function checkSocket(path: string, places: JobPlaces): void {
   checkThere(path, "socket", places);
 }
 
-async function checkedInput(input: MediaInput, places: JobPlaces): Promise<MediaInput> {
+async function checkedInput(
+  input: MediaInput,
+  places: JobPlaces,
+  streams: StreamsBy,
+): Promise<MediaInput> {
   const isFile = input.kind === "file" || input.kind === "fetched";
   if (isFile !== (input.path !== null) || isFile === (input.url !== null)) {
     throw new JobRefused(`an input of kind ${input.kind} has a path or an address that it must not have`);
@@ -74,8 +86,14 @@ async function checkedInput(input: MediaInput, places: JobPlaces): Promise<Media
     if (!RELAYED[input.kind as "hls" | "rtsp"].test(input.url!)) {
       throw new JobRefused("a stream is read from a relay on loopback only");
     }
+    if (streams === "none") throw new JobRefused("this cage has no network for streams");
+    if ((streams === "forwarder") !== (input.socket !== null)) {
+      throw new JobRefused("a stream is read through the forwarder where there is one, and only there");
+    }
+    if (input.socket !== null) checkSocket(input.socket, places);
     return input;
   }
+  if (input.socket !== null) throw new JobRefused("a file has no socket");
   if (!input.path!.startsWith("/")) throw new JobRefused("a path is not absolute");
   // Without waiting in this isolate, as the folders of an operator may be on a server that does not answer.
   const real = await Deno.realPath(input.path!).catch(() => null);

@@ -32,7 +32,7 @@ export interface Touches {
   readonly writes: readonly string[];
   /** The folder in which it makes a new pipe; null for all programs but mkfifo. */
   readonly makesIn: string | null;
-  /** Whether it connects to a relay on loopback. */
+  /** Whether it connects to a relay on 127.0.0.1. */
   readonly usesLoopback: boolean;
 }
 
@@ -96,7 +96,8 @@ function touchesOf(job: ToolJob, ends: Ends): Touches {
   };
 }
 
-function inputOf(job: ToolJob): MediaInput | null {
+/** What a job reads; null for one that names no input. */
+export function inputOf(job: RunJob | StreamJob): MediaInput | null {
   if (job.kind === "decode") return job.subject.input;
   return "input" in job ? job.input : null;
 }

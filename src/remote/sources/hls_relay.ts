@@ -1,7 +1,6 @@
 /** A relay on loopback through which ffmpeg reads one HLS source, so that every URL of its playlists is checked. */
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { joinedBytes } from "../../base/bytes.ts";
 import { Refusal } from "../../base/refusal.ts";
 import { yieldToEventLoop } from "../../base/wait.ts";
@@ -10,6 +9,7 @@ import { isMediaPart, neededBytes } from "../../model/sources/hls_part.ts";
 import { isPlaylist, PlaylistRefused, withUris } from "../../model/sources/hls_playlist.ts";
 import { sourceFault } from "../../model/sources/remote_source.ts";
 import { AddressRefused } from "../guard/address_guard.ts";
+import { listenForFfmpeg } from "./listening.ts";
 import { type FetchContext, sourceAddresses } from "./prefetch.ts";
 import { pinnedRequest, type PinnedResponse } from "../guard/pinned_request.ts";
 import { RequestFailed } from "../guard/request_failed.ts";
@@ -46,10 +46,9 @@ export class HlsRelay implements AsyncDisposable {
   /** When everything that was requested so far is paid for, on the monotonic clock. */
   #paidMs = 0;
 
-  private constructor(first: URL, server: Server, context: FetchContext) {
-    const { port } = server.address() as AddressInfo;
+  private constructor(first: URL, server: Server, host: string, context: FetchContext) {
     // The path is a secret, so that other programs of this machine cannot send requests through the relay.
-    this.#origin = `http://127.0.0.1:${port}/${context.world.randomBytes(16).toHex()}`;
+    this.#origin = `http://${host}/${context.world.randomBytes(16).toHex()}`;
     this.#first = first;
     this.#server = server;
     this.#context = context;
@@ -61,13 +60,13 @@ export class HlsRelay implements AsyncDisposable {
     signal.addEventListener("abort", onAbort, { signal: this.#closing.signal });
   }
 
-  /** Fetches the playlist once as a test, so that a failure is refused with its reason: 422 `source_uri`. */
-  static async open(first: URL, context: FetchContext): Promise<HlsRelay> {
+  /**
+   * Fetches the playlist once as a test, so that a failure is refused with its reason: 422 `source_uri`. It listens on the Unix
+   * socket, or without one on a port of the machine's loopback.
+   */
+  static async open(first: URL, context: FetchContext, socket: string | null = null): Promise<HlsRelay> {
     const server = createServer();
-    await new Promise<void>((resolve, reject) => {
-      server.once("error", reject).listen(0, "127.0.0.1", resolve);
-    });
-    const relay = new HlsRelay(first, server, context);
+    const relay = new HlsRelay(first, server, await listenForFfmpeg(server, socket), context);
     try {
       await relay.#checkPlaylist();
       return relay;

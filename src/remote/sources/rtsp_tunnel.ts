@@ -1,11 +1,12 @@
 /** A tunnel on loopback through which ffmpeg reads one RTSP source, from checked addresses and one server only. */
 
-import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
+import { createServer, type Server, type Socket } from "node:net";
 import { joinedBytes } from "../../base/bytes.ts";
 import { Refusal } from "../../base/refusal.ts";
 import { sourceFault } from "../../model/sources/remote_source.ts";
 import { AddressRefused, canonicalHost } from "../guard/address_guard.ts";
 import { Deadline, OutOfTime } from "../../base/wait.ts";
+import { listenForFfmpeg } from "./listening.ts";
 import { type FetchContext, sourceAddresses } from "./prefetch.ts";
 import { RtspRefused, RtspReplies } from "./rtsp_replies.ts";
 import { failureOf } from "../guard/request_failed.ts";
@@ -30,26 +31,24 @@ export class RtspTunnel implements AsyncDisposable {
   readonly #sockets = new Set<Socket>();
   #fault: Refusal | undefined;
 
-  private constructor(server: Server, target: Target, context: FetchContext) {
+  private constructor(server: Server, host: string, target: Target, context: FetchContext) {
     this.#server = server;
     this.#target = target;
     this.#context = context;
-    this.#origin = `rtsp://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    this.#origin = `rtsp://${host}`;
     this.url = `${this.#origin}${target.path}`;
     server.on("connection", (client) => void this.#join(client));
   }
 
   /**
-   * Connects once as a test, so that a failure is refused with its reason: 422 `source_uri`. `url` is rtsp or rtsps.
+   * Connects once as a test, so that a failure is refused with its reason: 422 `source_uri`. `url` is rtsp or rtsps. It listens
+   * on the Unix socket, or without one on a port of the machine's loopback.
    */
-  static async open(url: URL, context: FetchContext): Promise<RtspTunnel> {
+  static async open(url: URL, context: FetchContext, socket: string | null = null): Promise<RtspTunnel> {
     const target = await targetOf(url, context);
     (await connectToFirst(target, context, context.signal)).destroy();
     const server = createServer();
-    await new Promise<void>((resolve, reject) => {
-      server.once("error", reject).listen(0, "127.0.0.1", resolve);
-    });
-    return new RtspTunnel(server, target, context);
+    return new RtspTunnel(server, await listenForFfmpeg(server, socket), target, context);
   }
 
   /** Why the tunnel closed a connection to the server, if it did; 422 `source_uri`. */

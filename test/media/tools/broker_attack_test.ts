@@ -83,7 +83,7 @@ class Attack implements AsyncDisposable {
 
   /** What a probe of a file says, or how it was refused. */
   async probe(path: string, kind = "file"): Promise<string> {
-    const answer = await this.run({ kind: "probe", input: { kind, path, url: null } });
+    const answer = await this.run({ kind: "probe", input: { kind, path, url: null, socket: null } });
     if (answer.type !== "done") return answer.type;
     return answer.outcome.code === 0 ? new TextDecoder().decode(answer.outcome.stdout) : "not read";
   }
@@ -203,7 +203,7 @@ Deno.test("a file or playlist of the Worker's own makes ffmpeg open nothing else
   }
   assert.deepEqual(asked, []);
   for (const [index, part] of PARTS.entries()) {
-    const input = { kind: "hls", path: null, url: `${address}/${index}.m3u8` };
+    const input = { kind: "hls", path: null, url: `${address}/${index}.m3u8`, socket: null };
     const answer = await at.run({ kind: "probe", input });
     assert.equal(answer.type, "done");
     const { stdout } = (answer as Extract<BrokerAnswer, { type: "done" }>).outcome;
@@ -242,7 +242,7 @@ Deno.test("an address that could lead elsewhere is refused", async () => {
   };
   for (const [kind, urls] of Object.entries(addresses)) {
     for (const url of urls) {
-      const { type } = await at.run({ kind: "probe", input: { kind, path: null, url } });
+      const { type } = await at.run({ kind: "probe", input: { kind, path: null, url, socket: null } });
       assert.equal(type, "refused", url);
     }
   }
@@ -273,7 +273,10 @@ Deno.test("an order that is larger than any order is refused without a close loo
   const job = { kind: "list_decoders" };
   const bound = { ...BOUNDS, type: "run", job };
   const orders = [
-    { ...bound, job: { kind: "probe", input: { kind: "file", path: "/x".repeat(10 << 20), url: null } } },
+    {
+      ...bound,
+      job: { kind: "probe", input: { kind: "file", path: "/x".repeat(10 << 20), url: null, socket: null } },
+    },
     { ...bound, job: { kind: "decode", planes: { select: { by: "frames", frames } } } },
     { ...bound, job: deep },
     { ...bound, job: many },
@@ -327,7 +330,7 @@ Deno.test("a live Worker gets the jobs of live sessions, streams of relays only,
   await using at = new Attack({ hangs: true, programsMax: 4 });
   const film = makeClip(join(at.root, "film.mp4"), { frames: 2 });
   const { port } = at.live();
-  const input = { kind: "file", path: film, url: null };
+  const input = { kind: "file", path: film, url: null, socket: null };
   const frame = { width: 16, height: 16 };
   const pull = { kind: "live_pull", input, streamIndex: 0, isPaced: false, maxFrame: frame, soundPipe: null };
   const others = [
@@ -393,7 +396,7 @@ Deno.test("frames go from the program to the Worker: the broker says once that t
     job: {
       ...{
         kind: "live_pull",
-        input: { kind: "file", path: film, url: null },
+        input: { kind: "file", path: film, url: null, socket: null },
         streamIndex: 0,
         isPaced: false,
       },

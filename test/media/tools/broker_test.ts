@@ -88,7 +88,7 @@ Deno.test("what runs for a Worker ends when the Worker is gone, and what runs fo
 
 Deno.test("what the broker refuses ends at once with its reason", async () => {
   await using hanging = new Hanging();
-  const input = { kind: "file" as const, path: "/etc/passwd", url: null };
+  const input = { kind: "file" as const, path: "/etc/passwd", url: null, socket: null };
   const probing = hanging.client.run({ kind: "probe", input }, { ...BOUNDS, deadlineMs: 1000 });
   await rejects(probing, /not a file inside the granted roots/);
   const pull = {

@@ -8,7 +8,7 @@ import { run, start } from "../../../src/media/process.ts";
 import type { FoundCage } from "../../../src/media/tools/cage_probe.ts";
 import { type CageLevel, enclosureOf } from "../../../src/media/tools/cage.ts";
 import { systemFilesOf } from "../../../src/media/tools/system_files.ts";
-import { BUBBLEWRAP, cageOf, foundCage, NAMESPACES } from "../../support/cages.ts";
+import { BUBBLEWRAP, cageOf, forwarderOf, foundCage, NAMESPACES } from "../../support/cages.ts";
 import { NEVER, TempFolder, tools, world } from "../../support/media.ts";
 import { type Need, needing, programOnPath } from "../../support/needs.ts";
 import { childProcesses } from "../../support/own_process.ts";
@@ -88,13 +88,15 @@ interface Inside {
   readonly namespaces: readonly string[];
 }
 
-async function probe(level: CageLevel, usesLoopback = false): Promise<Inside> {
+async function probe(level: CageLevel, network: "none" | "machine" | "forwarder" = "none"): Promise<Inside> {
   using folder = new TempFolder();
   const input = folder.file("input's film.mp4", "film\n");
   const output = folder.file("made for it.mp4");
   const secret = folder.file("secret.txt", "secret\n");
   using server = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const cage = await cageOf(level, tools());
+  await using forwarder = network === "forwarder" ? forwarderOf(cage, folder.path) : null;
+  using passage = await forwarder?.open({ socket: join(folder.path, "m-0.s"), port: 8000 }, NEVER) ?? null;
   const args = [
     "-e",
     Deno.readTextFileSync(PROBE),
@@ -106,7 +108,12 @@ async function probe(level: CageLevel, usesLoopback = false): Promise<Inside> {
   args.push(String((server.addr as Deno.NetAddr).port), String(Deno.pid));
   const tool = start(PERL, args, {
     ...{ signal: NEVER, hasStdin: true, hasStdout: true, maxStderrBytes: 4000 },
-    enclosure: enclosureOf(cage, PERL, { reads: [input], writes: [output], makesIn: null, usesLoopback }),
+    enclosure: enclosureOf(
+      cage,
+      PERL,
+      { reads: [input], writes: [output], makesIn: null, usesLoopback: network !== "none" },
+      passage?.words,
+    ),
   });
   let text = "";
   const reader = tool.stdout!.pipeThrough(new TextDecoderStream()).getReader();
@@ -181,11 +188,21 @@ Deno.test({
 Deno.test({
   ...needing(
     BUBBLEWRAP,
-    "in bubblewrap a job with a relay reaches the machine over TCP, and nothing else is different",
+    "in bubblewrap a job on a stream has a network of its own, and TCP sockets, and nothing else is different",
   ),
   ignore: !BUBBLEWRAP.isMet() || !PROBING.isMet(),
   async fn() {
-    const { done, namespaces } = await probe("bubblewrap", true);
+    const { done, namespaces } = await probe("bubblewrap", "forwarder");
+    deepEqual(done, ["read its input", "write its output"]);
+    deepEqual(namespaces.filter((name) => name !== "cgroup"), ["ipc", "mnt", "net", "pid", "user", "uts"]);
+  },
+});
+
+Deno.test({
+  ...needing(BUBBLEWRAP, "in bubblewrap without a forwarder a job on a stream reaches the machine over TCP"),
+  ignore: !BUBBLEWRAP.isMet() || !PROBING.isMet(),
+  async fn() {
+    const { done, namespaces } = await probe("bubblewrap", "machine");
     deepEqual(done, ["connect to the machine", "read its input", "write its output"]);
     deepEqual(namespaces.filter((name) => name !== "cgroup"), ["ipc", "mnt", "pid", "user", "uts"]);
   },
@@ -210,6 +227,20 @@ Deno.test({
     equal(status.NoNewPrivs, "1");
     for (const set of ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"]) match(status[set]!, /^0+$/, set);
     deepEqual(descriptors, ["0", "1", "2"]);
+    deepEqual(namespaces, ["ipc", "mnt", "net", "pid", "user", "uts"]);
+  },
+});
+
+Deno.test({
+  ...needing(NAMESPACES, "in the namespaces of unshare a job on a stream has a network of its own"),
+  ignore: !NAMESPACES.isMet() || !PROBING.isMet(),
+  async fn() {
+    const { done, status, namespaces } = await probe("unshare", "forwarder");
+    deepEqual(done.filter((name) => MACHINE.includes(name)), []);
+    for (const name of ["mount", "make a network namespace", "open a packet socket"]) {
+      ok(!done.includes(name), name);
+    }
+    match(status.CapEff!, /^0+$/);
     deepEqual(namespaces, ["ipc", "mnt", "net", "pid", "user", "uts"]);
   },
 });
@@ -373,8 +404,9 @@ Deno.test("the strongest level that is installed and works is taken, and each th
   deepEqual(none, {
     cage: { level: "limits", setpriv: [] },
     misses: ["bubblewrap: it is not installed", "unshare: unshare, setpriv not installed"],
+    streamsMiss: null,
   });
-  deepEqual(await foundCage(all, { mode: "off" }), { cage: { level: "off" }, misses: [] });
+  deepEqual(await foundCage(all, { mode: "off" }), { cage: { level: "off" }, misses: [], streamsMiss: null });
   using folder = new TempFolder();
   const script = folder.script("ffmpeg", `exec ${all.ffmpeg} "$@"`);
   const { cage, misses } = await foundCage({ ...all, ffmpeg: script });

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { fileInput, hlsInput } from "../../../src/media/input.ts";
 import { probeMedia } from "../../../src/media/probe.ts";
 import { Decoder } from "../../../src/media/recorded/decoder.ts";
-import type { CageLevel } from "../../../src/media/tools/cage.ts";
+import { type CageLevel, streamsOf } from "../../../src/media/tools/cage.ts";
 import type { RunJob, StreamJob } from "../../../src/media/tools/job.ts";
 import { fullFrame } from "../../../src/model/frames/coordinates.ts";
 import { planSampling } from "../../../src/model/frames/sampling.ts";
@@ -15,6 +15,8 @@ import { ffmpegEncoder, type Need, needing } from "../../support/needs.ts";
 import { childProcesses } from "../../support/own_process.ts";
 import { TestBroker } from "../../support/test_broker.ts";
 
+/** Its process stays for the next stream. */
+const FORWARDER = "forwarder_process.ts";
 const BOUNDS = { world: world(), signal: NEVER, maxStderrBytes: 8192 };
 const MAX_FRAME = { width: 1920, height: 1080 };
 const EXTENT = { width: 320, height: 240 };
@@ -58,7 +60,8 @@ type Results = Record<string, { readonly bytes: number; readonly hash: string; r
 async function resultsIn(level: CageLevel, media: Media): Promise<Results> {
   const { tempDir, film } = media;
   const places = { tempDir, uploadRoot: tempDir, ingestRoots: [media.folder.path] };
-  await using broker = new TestBroker(tools(), places, await cageOf(level, tools()));
+  const cage = await cageOf(level, tools());
+  await using broker = new TestBroker(tools(), places, cage);
   const { client } = broker;
   const results: Results = {};
   const add = async (name: string, bytes: Uint8Array<ArrayBuffer>) => {
@@ -137,11 +140,14 @@ async function resultsIn(level: CageLevel, media: Media): Promise<Results> {
     soundPipe: null,
   };
   await stream({ ...pull, input }, { name: "live_pull of a file" });
-  await using server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }, async (request) => {
+  const socket = streamsOf(cage).by === "forwarder" ? join(tempDir, "m-0123456789abcdef.s") : null;
+  const place = socket === null ? { hostname: "127.0.0.1", port: 0 } : { path: socket };
+  await using server = Deno.serve({ ...place, onListen: () => {} }, async (request) => {
     const name = decodeURIComponent(new URL(request.url).pathname);
     return new Response(await Deno.readFile(join(media.folder.path, name)));
   });
-  const relayed = hlsInput(`http://127.0.0.1:${server.addr.port}/list.m3u8`);
+  const port = "port" in server.addr ? server.addr.port : 8000;
+  const relayed = hlsInput(`http://127.0.0.1:${port}/list.m3u8`, socket);
   await stream({ ...pull, input: relayed }, { name: "live_pull of a relay" });
   await run({ kind: "probe", input: relayed }, { name: "probe of a relay" });
 
@@ -155,8 +161,10 @@ async function resultsIn(level: CageLevel, media: Media): Promise<Results> {
     ),
   );
   await decoder[Symbol.asyncDispose]();
+  await server.shutdown();
   deepEqual(Array.from(Deno.readDirSync(tempDir)), []);
-  deepEqual(childProcesses(media.folder.path), []);
+  const programs = childProcesses(media.folder.path).filter(({ command }) => !command.includes(FORWARDER));
+  deepEqual(programs, []);
   return results;
 }
 

@@ -8,9 +8,9 @@ import { tools } from "../../support/media.ts";
 /** Stands in every text of a job that is neither a path nor an address. */
 const TEXT = "TEXT,movie=/etc/passwd;-i";
 const FILE = "/media/film,movie=x.mp4";
-const FILM = { kind: "file", path: FILE, url: null } as const;
+const FILM = { kind: "file", path: FILE, url: null, socket: null } as const;
 const ADDRESS = "http://127.0.0.1:8000/relay/list.m3u8";
-const RELAY = { kind: "hls", path: null, url: ADDRESS } as const;
+const RELAY = { kind: "hls", path: null, url: ADDRESS, socket: null } as const;
 const PIPE = "/tmp/media-0123.fifo";
 const CLIP = "/tmp/clip-0123.mp4";
 const FRAME = { width: 320, height: 240 };

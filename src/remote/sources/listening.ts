@@ -1,0 +1,16 @@
+/** Where a relay or a tunnel listens for ffmpeg: on a Unix socket behind the forwarder, or on the loopback of the machine. */
+
+import type { AddressInfo, Server } from "node:net";
+
+/** In the network of one job, where nothing else listens, so it may be the same for all. */
+const PORT = 8000;
+
+/** The host and port at which ffmpeg finds it. */
+export async function listenForFfmpeg(server: Server, socket: string | null): Promise<string> {
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    if (socket === null) server.listen(0, "127.0.0.1", resolve);
+    else server.listen(socket, resolve);
+  });
+  return `127.0.0.1:${socket === null ? (server.address() as AddressInfo).port : PORT}`;
+}
