@@ -28,6 +28,12 @@ export interface TimelineEntry {
   readonly payload: string;
 }
 
+/** One that is too long to be read at once: its payload comes in pieces of text. */
+export interface LongEntry extends Omit<TimelineEntry, "payload"> {
+  /** May be read more than once. */
+  readonly pieces: AsyncIterable<string>;
+}
+
 const MARKERS_PER_BATCH = 256;
 const MARKER_KINDS: ReadonlySet<string> = new Set(["marker_emitted"]);
 
@@ -39,20 +45,24 @@ export class EventReads {
   }
 
   /** Batches of the run's events in seq order, bookkeeping kinds included; `index` keeps one index's events. */
-  events(caller: Caller, runId: string, index?: string): AsyncIterable<readonly TimelineEntry[]> {
+  events(
+    caller: Caller,
+    runId: string,
+    index?: string,
+  ): AsyncIterable<readonly (TimelineEntry | LongEntry)[]> {
     const run = ownedRun(this.#timeline.view, caller, runId);
-    const batches = this.#timeline.readAhead(run.runId);
+    const batches = this.#timeline.readInPieces(run.runId);
     return index === undefined ? batches : ofIndex(batches, index);
   }
 
   /** Batches of the run's events of one kind (or all) from a seq on. */
-  query(caller: Caller, body: QueryBody): AsyncIterable<readonly TimelineEntry[]> {
+  query(caller: Caller, body: QueryBody): AsyncIterable<readonly (TimelineEntry | LongEntry)[]> {
     const run = ownedRun(this.#timeline.view, caller, body.run_id);
     const { maximum } = LIMITS.sse.kindBytes;
     if (body.kind != null && utf8Length(body.kind) > maximum) {
       throw refuse.invalid("kind", `must be at most ${maximum} bytes`);
     }
-    return this.#timeline.readAhead(run.runId, {
+    return this.#timeline.readInPieces(run.runId, {
       fromSeq: body.from_seq ?? 0,
       ...(body.kind != null && { kinds: new Set([body.kind]) }),
     });
@@ -88,15 +98,35 @@ export class EventReads {
 }
 
 async function* ofIndex(
-  batches: AsyncIterable<readonly TimelineEntry[]>,
+  batches: AsyncIterable<readonly (TimelineEntry | LongEntry)[]>,
   index: string,
-): AsyncIterable<readonly TimelineEntry[]> {
-  for await (const batch of batches) yield batch.filter((stored) => indexNameOf(stored.payload) === index);
+): AsyncIterable<readonly (TimelineEntry | LongEntry)[]> {
+  for await (const batch of batches) {
+    const kept = [];
+    for (const stored of batch) {
+      const payload = "pieces" in stored ? await withIndexName(stored.pieces) : stored.payload;
+      if (indexNameOf(payload) === index) kept.push(stored);
+    }
+    yield kept;
+  }
 }
+
+/** A long payload as one text if it may name an index; the rows of a decode do not, and are not put together. */
+async function withIndexName(pieces: AsyncIterable<string>): Promise<string> {
+  let end = "";
+  for await (const piece of pieces) {
+    end += piece;
+    if (end.includes(INDEX_NAME)) return (await Array.fromAsync(pieces)).join("");
+    end = end.slice(-INDEX_NAME.length);
+  }
+  return "";
+}
+
+const INDEX_NAME = '"index_name"';
 
 /** The payload's index_name; most payloads have none, and those are not parsed. */
 function indexNameOf(payload: string): unknown {
-  if (!payload.includes('"index_name"')) return undefined;
+  if (!payload.includes(INDEX_NAME)) return undefined;
   return (JSON.parse(payload) as { index_name?: unknown }).index_name;
 }
 

@@ -1,6 +1,6 @@
 /** Routes that read events, markers and queries back from the timeline. */
 
-import type { TimelineEntry } from "../../flow/events/reads.ts";
+import type { LongEntry, TimelineEntry } from "../../flow/events/reads.ts";
 import { QUERY_BODY } from "../../model/api/reads.ts";
 import { readJson } from "../body.ts";
 import { parameter, type Route, type RouteCall } from "../call.ts";
@@ -32,7 +32,7 @@ export const READ_ROUTES: readonly Route[] = [
         toFrame: frameNumber(call, "to_frame"),
       });
       const head = `{"request_id":"${call.caller.requestId}","run_id":${JSON.stringify(runId)},"markers":[`;
-      return jsonStream(listJson(head, batches, ({ payload }) => payload));
+      return jsonStream(markersJson(head, batches));
     },
   },
   {
@@ -49,26 +49,39 @@ export const READ_ROUTES: readonly Route[] = [
   },
 ];
 
-function eventsJson(head: string, batches: AsyncIterable<readonly TimelineEntry[]>): AsyncIterable<string> {
-  return listJson(
-    head,
-    batches,
-    ({ seq, ptsMs, kind, payload }) =>
-      `{"seq":${seq},"pts_ms":${ptsMs},"kind":${JSON.stringify(kind)},"payload":${payload}}`,
-  );
+async function* eventsJson(
+  head: string,
+  batches: AsyncIterable<readonly (TimelineEntry | LongEntry)[]>,
+): AsyncIterable<string> {
+  let text = head;
+  let comma = "";
+  for await (const batch of batches) {
+    for (const stored of batch) {
+      const { seq, ptsMs, kind } = stored;
+      text += `${comma}{"seq":${seq},"pts_ms":${ptsMs},"kind":${JSON.stringify(kind)},"payload":`;
+      comma = ",";
+      if ("pieces" in stored) {
+        yield text;
+        yield* stored.pieces;
+        text = "}";
+      } else text += `${stored.payload}}`;
+    }
+    yield text;
+    text = "";
+  }
+  yield `${text}]}`;
 }
 
 /** Payloads are passed exactly as they were written: not parsed, so that no digit of a large number is lost. */
-async function* listJson(
+async function* markersJson(
   head: string,
   batches: AsyncIterable<readonly TimelineEntry[]>,
-  textOf: (stored: TimelineEntry) => string,
 ): AsyncIterable<string> {
   let text = head;
   let isFirst = true;
   for await (const batch of batches) {
-    for (const stored of batch) {
-      text += isFirst ? textOf(stored) : `,${textOf(stored)}`;
+    for (const { payload } of batch) {
+      text += isFirst ? payload : `,${payload}`;
       isFirst = false;
     }
     yield text;

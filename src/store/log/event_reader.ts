@@ -22,6 +22,12 @@ export interface StoredEvent {
   readonly payload: string;
 }
 
+/** An event that is too long to be read at once. */
+export interface LongEvent extends Omit<StoredEvent, "payload"> {
+  /** The payload in pieces of text, with turns for others in between; may be read more than once. */
+  readonly pieces: AsyncIterable<string>;
+}
+
 export interface EventQuery {
   /** Inclusive. */
   readonly fromSeq?: number;
@@ -89,6 +95,29 @@ export class EventReader {
     }
   }
 
+  /** Like `readRunAhead`, but an event that is longer than a batch may be comes alone, to be read in pieces. */
+  async *readRunInPieces(
+    run: Run,
+    query: EventQuery,
+    readAhead: ReadAhead,
+  ): AsyncIterable<readonly (StoredEvent | LongEvent)[]> {
+    const budget = budgetOf(query);
+    for (const plan of this.#plans(query, budget, this.#alongRun(run, query))) {
+      await readAhead.warm(plan);
+      const [first] = plan;
+      const long = first && first.to - first.from > BATCH_BYTES
+        ? await this.#longEvent(first.seqs[0]!)
+        : undefined;
+      if (long === undefined) {
+        const events = this.#fetchPlanned(plan, query, budget, run.runId);
+        if (events.length > 0) yield events;
+      } else if (query.kinds === undefined || matcherOf(query.kinds)(long.kind)) {
+        budget.left -= 1;
+        yield [long];
+      }
+    }
+  }
+
   *readAll(query: EventQuery, logLastSeq: number): Iterable<readonly StoredEvent[]> {
     const lastSeq = Math.min(query.toSeq ?? Infinity, logLastSeq);
     const wanted = this.#wantedKinds(query);
@@ -117,7 +146,10 @@ export class EventReader {
       if (event !== undefined) yield event.payload;
       return;
     }
-    const { segment, payloadStart, payloadEnd } = record;
+    yield* this.#piecesOf(record);
+  }
+
+  async *#piecesOf({ segment, payloadStart, payloadEnd }: LongRecord): AsyncGenerator<string> {
     const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
     for (let at = payloadStart; at < payloadEnd; at += PIECE_BYTES) {
       const bytes = this.#read(segment, at, Math.min(payloadEnd, at + PIECE_BYTES));
@@ -126,8 +158,15 @@ export class EventReader {
     }
   }
 
+  /** Undefined for a record that `readOne` is for. */
+  async #longEvent(seq: number): Promise<LongEvent | undefined> {
+    const record = await this.#longRecord(seq);
+    if (record === undefined) return undefined;
+    return { ...record.columns, pieces: { [Symbol.asyncIterator]: () => this.#piecesOf(record) } };
+  }
+
   /** Where the payload of a long and whole record is in its segment. Any other record is left to `readOne`. */
-  async #longRecord(seq: number) {
+  async #longRecord(seq: number): Promise<LongRecord | undefined> {
     const position = Number.isSafeInteger(seq) && seq > 0 ? this.#index.positionOf(seq) : -1;
     if (position < 0) return undefined;
     const segment = this.#segments.at(position);
@@ -137,6 +176,7 @@ export class EventReader {
     const { payloadStart, payloadEnd } = this.#record;
     if (parsed === null || this.#record.seq !== seq || payloadEnd <= head.length) return undefined;
     if (from + payloadEnd > segment.sizeBytes) return undefined;
+    const columns = this.#columns(head, this.#record);
     let checksum = 0;
     for (let at = 11; at < payloadEnd; at += PIECE_BYTES) {
       const end = Math.min(payloadEnd, at + PIECE_BYTES);
@@ -144,7 +184,7 @@ export class EventReader {
       await yieldToEventLoop();
     }
     if (checksum !== parsed.checksum) return undefined;
-    return { segment, payloadStart: from + payloadStart, payloadEnd: from + payloadEnd };
+    return { segment, payloadStart: from + payloadStart, payloadEnd: from + payloadEnd, columns };
   }
 
   readPayload(seq: number): Uint8Array<ArrayBuffer> | undefined {
@@ -224,12 +264,17 @@ export class EventReader {
     return to - from;
   }
 
-  /** Offset of the next record, or a guess when the index does not have it. */
+  /** Offset of the next record; where the index does not have it, as the header says, or a guess. */
   #endOf(seq: number, segment: Segment, from: number): number {
     const nextPosition = this.#index.positionOf(seq + 1);
     const end = segment.base + segment.sizeBytes;
     if (nextPosition >= 0) return Math.min(nextPosition, end) - segment.base;
-    return Math.min(segment.sizeBytes, from + GUESS_BYTES);
+    const claimed = this.#record.claimedBytes(
+      this.#read(segment, from, from + HEADER_BYTES),
+      0,
+      HEADER_BYTES,
+    );
+    return Math.min(segment.sizeBytes, from + Math.max(claimed, GUESS_BYTES));
   }
 
   #fetch(plan: readonly PlannedRead[], runId: string | undefined): StoredEvent[] {
@@ -275,6 +320,12 @@ export class EventReader {
 
   /** Takes the run id and the kind from the index where possible, because decoding them for each event takes time. */
   #event(bytes: Uint8Array, record: ParsedRecord, runId?: string): StoredEvent {
+    const { payloadStart, payloadEnd } = record;
+    const payload = this.#decoder.decode(bytes.subarray(payloadStart, payloadEnd));
+    return { ...this.#columns(bytes, record, runId), payload };
+  }
+
+  #columns(bytes: Uint8Array, record: ParsedRecord, runId?: string): Omit<StoredEvent, "payload"> {
     return {
       seq: record.seq,
       runId: runId ?? columnText(this.#decoder, bytes, record.runStart, record.runEnd),
@@ -282,7 +333,6 @@ export class EventReader {
       ptsMs: record.ptsMs,
       kind: this.#index.kindNames[this.#index.kindIdOf(record.seq)] ??
         columnText(this.#decoder, bytes, record.kindStart, record.kindEnd),
-      payload: this.#decoder.decode(bytes.subarray(record.payloadStart, record.payloadEnd)),
     };
   }
 
@@ -329,6 +379,14 @@ export class EventReader {
     if (wanted.length > UNNUMBERED_KIND) wanted[UNNUMBERED_KIND] = 1;
     return wanted;
   }
+}
+
+/** Where the payload of a long record is, as offsets in its segment. */
+interface LongRecord {
+  readonly segment: Segment;
+  readonly payloadStart: number;
+  readonly payloadEnd: number;
+  readonly columns: Omit<StoredEvent, "payload">;
 }
 
 /** How many events a reading may still return. */

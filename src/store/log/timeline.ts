@@ -10,7 +10,7 @@ import { type NewEvent, PreparedPayload, type Run, type RunView } from "../../mo
 import { RunRegister, type TimelineView } from "../../model/runs/run_register.ts";
 import { type Damage, DamageReport } from "./damage.ts";
 import { EventIndex, MAX_SEQ } from "./event_index.ts";
-import { type EventQuery, EventReader, type StoredEvent } from "./event_reader.ts";
+import { type EventQuery, EventReader, type LongEvent, type StoredEvent } from "./event_reader.ts";
 import { DirectoryLock } from "./lock.ts";
 import { bodyColumns, RecordBatch } from "./record.ts";
 import { ReadAhead } from "./read_ahead.ts";
@@ -238,6 +238,12 @@ export class Timeline implements AsyncDisposable {
   readAhead(runId: string, query: EventQuery = {}): AsyncIterable<readonly StoredEvent[]> {
     const run = this.#register.find(runId);
     return run === undefined ? none() : this.#reader.readRunAhead(run, query, this.#readAhead);
+  }
+
+  /** Like `readAhead`, but an event of more than about 1 MiB comes alone, and its payload in pieces. */
+  readInPieces(runId: string, query: EventQuery = {}): AsyncIterable<readonly (StoredEvent | LongEvent)[]> {
+    const run = this.#register.find(runId);
+    return run === undefined ? none() : this.#reader.readRunInPieces(run, query, this.#readAhead);
   }
 
   /** Like `read`, over all runs, for example to find the registered webhooks after a restart. */

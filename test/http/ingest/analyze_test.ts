@@ -215,6 +215,24 @@ Deno.test("a long decode is analysed in pieces, with the result of one piece", a
   const labels = labelsOf(null, "public");
   const markers = deriveMarkers(typedFrames({ ...columns, gate }, labels), { runId, streamId: "stream-0" });
   assert.deepEqual(json.markers, markers);
+
+  const read = await test.call("GET", `/v1/runs/${runId}/events`);
+  assert.ok(read.text.includes(`"kind":"frames_decoded","payload":${text}},{"seq":`));
+  assert.equal(read.json.events.at(-1).kind, "analysis_generated");
+  const query = { run_id: runId, kind: "frames_decoded" };
+  assert.ok((await test.call("POST", "/v1/query", query)).text.endsWith(`"payload":${text}}]}`));
+});
+
+Deno.test("an event of any length is found by the index that it names", async () => {
+  await using test = await startService({}, REACHES_IN);
+  const runId = await newRun(test);
+  for (const [index_name, length] of [["a", 2_000_000], ["b", 2_000_000], ["a", 1]] as const) {
+    const payload = { text: "x".repeat(length), index_name };
+    test.service.timeline.commit(() => [{ kind: "vlm", runId, payload }]);
+  }
+  const { json } = await test.call("GET", `/v1/runs/${runId}/events?index=a`);
+  const lengths = json.events.map(({ payload }: { payload: { text: string } }) => payload.text.length);
+  assert.deepEqual(lengths, [2_000_000, 1]);
 });
 
 Deno.test("markers of many passes are merged by their place, ties in the order of their passes", async () => {

@@ -239,6 +239,38 @@ Deno.test("a payload in pieces is one record, whose commit neither looks through
   assert.throws(() => timeline.commit(() => [event("frames_decoded", broken)]), /not on one line/);
 });
 
+Deno.test("an event that is longer than a batch comes alone and in pieces, the last of the log too", async () => {
+  using bench = new Bench();
+  const text = "é€😀x".repeat(300_000);
+  for (const opening of ["fresh", "from the log"]) {
+    await using timeline = await bench.open();
+    if (opening === "fresh") {
+      timeline.commit(() => [created(), event("frames_decoded", { text }), event("vlm", { after: true })]);
+      timeline.commit(() => [event("frames_decoded", { text, last: true })]);
+    }
+    const seen = [];
+    for await (const batch of timeline.readInPieces(RUN, { fromSeq: 2 })) {
+      for (const stored of batch) {
+        if ("payload" in stored) seen.push([stored.seq, stored.kind, stored.payload]);
+        else {
+          const pieces = await Array.fromAsync(stored.pieces);
+          assert.ok(pieces.length > 4 && pieces.every((piece) => piece.length <= 256 * 1024));
+          seen.push([stored.seq, stored.kind, "in pieces", pieces.join("")]);
+        }
+      }
+    }
+    assert.deepEqual(seen, [
+      [2, "frames_decoded", "in pieces", JSON.stringify({ text })],
+      [3, "vlm", '{"after":true}'],
+      [4, "frames_decoded", "in pieces", JSON.stringify({ text, last: true })],
+    ]);
+    const limited = await Array.fromAsync(timeline.readInPieces(RUN, { fromSeq: 2, limit: 1 }));
+    assert.deepEqual(limited.flat().map(({ seq }) => seq), [2]);
+    await timeline.close();
+    bench.dropSnapshot();
+  }
+});
+
 Deno.test("a decision that throws or returns no events writes nothing", async () => {
   using bench = new Bench();
   await using timeline = await bench.open();
