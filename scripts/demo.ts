@@ -1,32 +1,28 @@
-/** The main features with a real clip, through the HTTP API of a real server: run, ingest, analyze, timeline. */
+/** The main features with real films, through the HTTP API of a real server: run, ingest, analyze, timeline, contact sheet. */
 
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { makeAlteredFilm } from "./contact_sheet/altered_film.ts";
+import { clock, type Mark, MARK_TYPES, marksOf } from "./contact_sheet/marks.ts";
+import { contactSheet, type MarkedFilm } from "./contact_sheet/sheet.ts";
 import { startServer } from "./server.ts";
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 const CLIP = join(ROOT, "fixtures", "clips", "bbb480.mp4");
+const SHEET = join(ROOT, ".demo", "contact-sheet.html");
 const API_KEY = "demo-key";
 const MODEL = "Qwen/Qwen3-VL-4B-Instruct";
+const FFMPEG = Deno.env.get("SERVICE_FFMPEG_PATH") || "ffmpeg";
 /** Columns of the drawn timeline. */
 const STRIP_COLUMNS = 80;
 
-interface Marker {
-  event_type: string;
-  status: string;
-  start_frame: number;
-  end_frame: number;
-  start_pts_ms: number;
-  end_pts_ms: number;
-  confidence: number;
-}
-
 const keep = Deno.args.includes("--keep");
 const dataDir = Deno.makeTempDirSync({ prefix: "service-demo-" });
+const filmDir = Deno.makeTempDirSync({ prefix: "service-demo-film-" });
 const server = await startServer({
   SERVICE_API_KEYS: API_KEY,
   SERVICE_DATA_DIR: dataDir,
-  SERVICE_INGEST_FILE_ROOTS: dirname(CLIP),
+  SERVICE_INGEST_FILE_ROOTS: [dirname(CLIP), filmDir].join(","),
 });
 try {
   await tour(server.url);
@@ -34,107 +30,141 @@ try {
 } finally {
   await server[Symbol.asyncDispose]();
   Deno.removeSync(dataDir, { recursive: true });
+  Deno.removeSync(filmDir, { recursive: true });
 }
 Deno.exit(0);
 
 async function tour(url: string): Promise<void> {
   console.log(`A server runs at ${url}, with its timeline in ${join(dataDir, "timeline")}.\n`);
+  const original = await watch(url, CLIP, { shows: true });
 
-  console.log("1. Create a run");
+  console.log("6. A second film: the same one altered, so that everything happens in it that has a name");
+  const path = join(filmDir, "altered.mp4");
+  const done = await makeAlteredFilm(FFMPEG, path);
+  const altered = await watch(url, path, { shows: false });
+  printTimeline(altered);
+
+  const films: MarkedFilm[] = [
+    {
+      ...original,
+      title: "Big Buck Bunny",
+      about: "Thirty seconds as they are.",
+      done: null,
+    },
+    {
+      ...altered,
+      title: "The same film, altered",
+      about: "Parts of it put together with another clip. Below the pictures stands what was done.",
+      done,
+    },
+  ];
+  Deno.mkdirSync(dirname(SHEET), { recursive: true });
+  Deno.writeTextFileSync(SHEET, await contactSheet(FFMPEG, films));
+  console.log(`7. The contact sheet of both, with the frames of every mark\n   ${SHEET}\n`);
+}
+
+type Watched = Pick<MarkedFilm, "path" | "frames" | "fps" | "marks">;
+
+/** Has the service analyze a film; with `shows` every step is printed. */
+async function watch(url: string, path: string, { shows }: { shows: boolean }): Promise<Watched> {
+  const say = (text: string) => shows ? console.log(text) : undefined;
+  const call = caller(shows);
+  say("1. Create a run");
   const run = await call("POST", `${url}/v1/runs`, { mode: "balanced", model: MODEL });
-  console.log(`   ${run.run_id} is ${run.status}\n`);
+  say(`   ${run.run_id} is ${run.status}\n`);
   const runUrl = `${url}/v1/runs/${run.run_id}`;
 
-  console.log("2. Ingest a clip: every frame is decoded and measured");
+  say("2. Ingest a film: every frame is decoded and measured");
   const ingestStart = performance.now();
-  const ingested = await call("POST", `${runUrl}/ingest`, { source_uri: CLIP, max_frames: 5000 });
+  const ingested = await call("POST", `${runUrl}/ingest`, { source_uri: path, max_frames: 5000 });
   const ingestSeconds = (performance.now() - ingestStart) / 1000;
-  const videoSeconds = ingested.decoded_frames / ingested.sample_fps;
-  console.log(
-    `   ${ingested.decoded_frames} frames at ${ingested.sample_fps} per second, ${
-      videoSeconds.toFixed(1)
-    } s of ` +
-      `video, in ${ingestSeconds.toFixed(2)} s: ${
-        (videoSeconds / ingestSeconds).toFixed(0)
-      } times real time\n`,
+  const { decoded_frames: frames, sample_fps: fps } = ingested;
+  const videoSeconds = frames / fps;
+  say(
+    `   ${frames} frames at ${fps} per second, ${videoSeconds.toFixed(1)} s of video, in ` +
+      `${ingestSeconds.toFixed(2)} s: ${(videoSeconds / ingestSeconds).toFixed(0)} times real time\n`,
   );
 
-  console.log("3. Analyze: signals become markers");
+  say("3. Analyze: signals become markers");
   const analyzeStart = performance.now();
   const analyzed = await call("POST", `${runUrl}/analyze`, { model: MODEL });
-  console.log(
+  say(
     `   ${analyzed.generated} rows and ${analyzed.markers.length} markers ` +
       `in ${((performance.now() - analyzeStart) / 1000).toFixed(2)} s\n`,
   );
 
-  console.log("4. Read the markers back from the durable timeline");
+  say("4. Read the markers back from the durable timeline");
   const { markers } = await call("GET", `${runUrl}/markers`);
-  console.log();
-  printTimeline(markers, videoSeconds * 1000);
+  const noteOf = (frame: number) => analyzed.metadata[frame].annotations.events[0].description;
+  const watched = { path, frames, fps, marks: marksOf(markers, noteOf) };
+  if (!shows) return watched;
+  printTimeline(watched);
+  const rest = markers.filter(({ event_type }: { event_type: string }) =>
+    !MARK_TYPES.some((type) => type === event_type)
+  );
+  console.log(
+    `   Beside these there are ${kindsOf(rest, "event_type")}: what was kept, and what lies between.\n`,
+  );
 
   console.log("5. The run itself is nothing but its events");
   const { events } = await call("GET", `${runUrl}/events`);
-  const kinds = Map.groupBy(events as { kind: string }[], ({ kind }) => kind);
-  console.log(`   ${Array.from(kinds, ([kind, all]) => `${all.length} ${kind}`).join(", ")}\n`);
+  console.log(`   ${kindsOf(events, "kind")}\n`);
+  return watched;
 }
 
-/** Makes the request and prints the curl line that makes the same one. */
-// deno-lint-ignore no-explicit-any -- a demo reads answers of many shapes
-async function call(method: string, url: string, body?: unknown): Promise<any> {
-  const data = body === undefined
-    ? ""
-    : ` \\\n     -H 'content-type: application/json' -d '${JSON.stringify(body)}'`;
-  console.log(
-    `   $ curl -s${method === "GET" ? "" : ` -X ${method}`} ${url} -H 'x-api-key: ${API_KEY}'${data}`,
-  );
-  const response = await fetch(url, {
-    method,
-    headers: { "x-api-key": API_KEY, ...(body !== undefined && { "content-type": "application/json" }) },
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-  });
-  if (!response.ok) throw new Error(`${method} ${url} answered ${response.status}: ${await response.text()}`);
-  return response.json();
+/** `2 run_created, 1 ingest_received`. */
+function kindsOf<Key extends string>(items: readonly Record<Key, string>[], key: Key): string {
+  const kinds = Map.groupBy(items, (item) => item[key]);
+  return Array.from(kinds, ([kind, all]) => `${all.length} ${kind}`).join(", ");
 }
 
-function printTimeline(markers: readonly Marker[], durationMs: number): void {
-  const strip = Array.from({ length: STRIP_COLUMNS }, () => "─");
-  const column = (ptsMs: number) =>
-    Math.min(STRIP_COLUMNS - 1, Math.floor(ptsMs / durationMs * STRIP_COLUMNS));
-  const draw = (eventType: string, sign: string) => {
-    for (const marker of markers) {
-      if (marker.event_type === eventType) strip[column(marker.start_pts_ms)] = sign;
+/** Makes requests; with `shows` prints the curl line that makes the same one. */
+function caller(shows: boolean) {
+  // deno-lint-ignore no-explicit-any -- a demo reads answers of many shapes
+  return async (method: string, url: string, body?: unknown): Promise<any> => {
+    const data = body === undefined
+      ? ""
+      : ` \\\n     -H 'content-type: application/json' -d '${JSON.stringify(body)}'`;
+    const line = `curl -s${method === "GET" ? "" : ` -X ${method}`} ${url} -H 'x-api-key: ${API_KEY}'${data}`;
+    if (shows) console.log(`   $ ${line}`);
+    const response = await fetch(url, {
+      method,
+      headers: { "x-api-key": API_KEY, ...(body !== undefined && { "content-type": "application/json" }) },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+    if (!response.ok) {
+      throw new Error(`${method} ${url} answered ${response.status}: ${await response.text()}`);
     }
+    return response.json();
   };
-  draw("artifact_suspected", "~");
-  draw("scene_cut", "┃");
-  console.log(`   ${strip.join("")}`);
-  console.log(
-    `   0:00${clock(durationMs).padStart(STRIP_COLUMNS - 4)}    ┃ scene_cut   ~ artifact_suspected\n`,
-  );
-
-  console.log("   from        to          frames       confidence  status       event type");
-  const listed = markers.filter(({ event_type }) =>
-    event_type === "scene_cut" || event_type === "artifact_suspected"
-  );
-  for (const marker of listed) {
-    console.log(
-      "   " + clock(marker.start_pts_ms).padEnd(12) + clock(marker.end_pts_ms).padEnd(12) +
-        `${marker.start_frame}-${marker.end_frame}`.padEnd(13) + marker.confidence.toFixed(3).padEnd(12) +
-        marker.status.padEnd(13) + marker.event_type,
-    );
-  }
-  const rest = Map.groupBy(
-    markers.filter((marker) => !listed.includes(marker)),
-    ({ event_type }) => event_type,
-  );
-  const counts = Array.from(rest, ([eventType, all]) => `${all.length} ${eventType}`);
-  console.log(`   and between them ${counts.join(" and ")} markers\n`);
 }
 
-/** `0:07.250` for 7250. */
-function clock(ms: number): string {
-  const minutes = Math.floor(ms / 60_000);
-  return `${minutes}:${((ms % 60_000) / 1000).toFixed(3).padStart(6, "0")}`;
+/** A lane for each type that occurs, and a table of all marks. */
+function printTimeline({ marks, frames, fps }: Watched): void {
+  const column = (frame: number) => Math.min(STRIP_COLUMNS - 1, Math.floor(frame / frames * STRIP_COLUMNS));
+  console.log();
+  for (const type of MARK_TYPES) {
+    const ofType = marks.filter(({ event_type }) => event_type === type);
+    if (ofType.length === 0) continue;
+    const lane = Array.from({ length: STRIP_COLUMNS }, () => "·");
+    for (const { start_frame: start, end_frame: end } of ofType) {
+      for (let at = column(start); at <= column(end); at++) lane[at] = type === "scene_cut" ? "┃" : "━";
+    }
+    console.log(`   ${type.padEnd(20)}${lane.join("")}`);
+  }
+  const end = clock(frames / fps * 1000);
+  console.log(`   ${"".padEnd(20)}0:00${end.padStart(STRIP_COLUMNS - 4)}\n`);
+  console.log("   from        to          frames       confidence  event type");
+  for (const mark of marks) console.log(`   ${tableLine(mark)}`);
+  console.log();
+}
+
+function tableLine(
+  { start_pts_ms, end_pts_ms, start_frame, end_frame, confidence, event_type, note }: Mark,
+): string {
+  const frames = start_frame === end_frame ? `${start_frame}` : `${start_frame}-${end_frame}`;
+  return clock(start_pts_ms).padEnd(12) + clock(end_pts_ms).padEnd(12) + frames.padEnd(13) +
+    confidence.toFixed(2).padEnd(12) + event_type + (note ? ` (${note.split(":")[0]})` : "");
 }
 
 async function untilInterrupted(url: string): Promise<void> {

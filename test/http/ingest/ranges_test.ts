@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { fullFrame } from "../../../src/model/frames/coordinates.ts";
 import { PreparedPayload } from "../../../src/model/runs/run.ts";
-import { MODEL, newRun, REACHES_IN, startService, type TestService } from "../../support/service.ts";
+import { make } from "../../support/media.ts";
+import { CLIPS, MODEL, newRun, REACHES_IN, startService, type TestService } from "../../support/service.ts";
 
 /** A row of a decode in which nothing happens. */
 function row(frame_index: number, more: Record<string, unknown> = {}) {
@@ -128,7 +129,7 @@ Deno.test("detectors chooses the types of ranges, and changes no segment", async
 });
 
 Deno.test("detectors that are none, or named twice, are refused by field and rule, and leave nothing behind", async () => {
-  await using test = await startService({ SERVICE_INGEST_FILE_ROOTS: "fixtures/clips" });
+  await using test = await startService();
   const runId = await newRun(test);
   const rule = "must be a list of gradual_transition, flash, freeze, black, repeat, each at most once: got ";
   const cases: [unknown, string][] = [
@@ -228,10 +229,65 @@ Deno.test("frames of a caller may have an artifact score from 0 to 1, a kind tha
   assert.match(String(await send(row(0, { cut_pts_ms: 0.5 }))), /^frames \[0\]\.cut_pts_ms: must be /);
 });
 
-Deno.test("an ingest writes its ranges, also where there are none", async () => {
-  await using test = await startService({ SERVICE_INGEST_FILE_ROOTS: join(Deno.cwd(), "fixtures/clips") });
+/** A film of 24 frames a second with a flying bird that stands still from frame 34 to 69, and black from frame 104 to 139. */
+function stillAndBlack(folder: string): string {
+  const bird =
+    `[0:v]trim=start_frame=384:end_frame=418,settb=1/24,setpts=N,setsar=1,tpad=stop_mode=clone:stop=36[held]`;
+  const after = `[1:v]trim=start_frame=418:end_frame=452,settb=1/24,setpts=N,setsar=1[after]`;
+  const black = `color=black:s=214x120:r=24,format=yuv420p,trim=end_frame=36,settb=1/24,setsar=1[black]`;
+  const joined = `[held][after][black][end]concat=n=4,settb=1/24,setpts=N[joined]`;
+  const end = `[2:v]trim=start_frame=560:end_frame=584,settb=1/24,setpts=N,setsar=1[end]`;
+  const graph = [bird, after, black, end, joined].join(";");
+  const inputs = Array.from({ length: 3 }, () => ["-i", join(CLIPS, "bbb120.mp4")]).flat();
+  const encoder = ["-c:v", "libx264", "-preset", "veryfast", "-crf", "20", "-pix_fmt", "yuv420p", "-an"];
+  return make(
+    join(folder, "film.mp4"),
+    ...inputs,
+    "-filter_complex",
+    graph,
+    "-map",
+    "[joined]",
+    ...encoder,
+  );
+}
+
+const isRange = ({ event_type }: WireMarker) => event_type === "freeze" || event_type === "black";
+
+Deno.test("a freeze and black of a real film are markers with their exact frames, by analyze and by reason", async () => {
+  await using test = await startService();
+  const source_uri = stillAndBlack(test.mediaDir);
   const runId = await newRun(test);
-  const source_uri = "fixtures/clips/bbb480.mp4";
+  assert.equal((await test.call("POST", `/v1/runs/${runId}/ingest`, { source_uri })).status, 200);
+  const markers = await analyze(test, runId);
+  const [freeze, black] = markers.filter(isRange);
+  assert.deepEqual([freeze!.event_type, black!.event_type], ["freeze", "black"]);
+  assert.deepEqual([black!.start_frame, black!.end_frame], [104, 139]);
+  assert.deepEqual([black!.start_pts_ms, black!.end_pts_ms], [4333, 5792]);
+  // What a codec leaves of the motion may fade on the first frames that stand still.
+  assert.ok(Math.abs(freeze!.start_frame - 34) <= 1 && Math.abs(freeze!.end_frame - 69) <= 1, brief(freeze!));
+  const { events } = (await test.call("GET", `/v1/runs/${runId}/events`)).json;
+  // deno-lint-ignore no-explicit-any -- events of an answer
+  const { ranges } = events.find(({ kind }: any) => kind === "frames_decoded").payload;
+  assert.deepEqual(ranges.map(({ type }: { type: string }) => type), ["freeze", "black"]);
+
+  const reasoned = await newRun(test);
+  const body = { source_uri, model: MODEL, semantic_inference: false };
+  const { status, json } = await test.call("POST", `/v1/runs/${reasoned}/reason`, body);
+  assert.equal(status, 200);
+  assert.deepEqual(json.markers.map(brief), markers.map(brief));
+  assert.deepEqual(json.markers.filter(isRange).map(brief), markers.filter(isRange).map(brief));
+  assert.equal(json.markers_emitted, markers.length);
+  const kept = await newRun(test);
+  const without = await test.call("POST", `/v1/runs/${kept}/reason`, { ...body, detectors: ["black"] });
+  assert.deepEqual(without.json.markers.filter(isRange).map(({ event_type }: WireMarker) => event_type), [
+    "black",
+  ]);
+});
+
+Deno.test("an ingest writes its ranges, also where there are none", async () => {
+  await using test = await startService();
+  const runId = await newRun(test);
+  const source_uri = join(CLIPS, "own_screenrec.mp4");
   assert.equal(
     (await test.call("POST", `/v1/runs/${runId}/ingest`, { source_uri, max_frames: 8 })).status,
     200,

@@ -32,7 +32,7 @@ import { LONG_TEST } from "../../support/long_test.ts";
 
 Deno.test("a film goes past the model chunk by chunk, and everything that was found is on the timeline", async () => {
   await using at = await startReason();
-  const { runId, answer, events } = await at.reason({ fixed_fps: 1, chunk_size: 7 });
+  const { runId, answer, events } = await at.reason({ fixed_fps: 1, chunk_size: 7, detectors: [] });
   assert.equal(answer.status, 200, answer.text);
   assert.deepEqual(kindsOf(events), [
     "run_created",
@@ -536,7 +536,7 @@ Deno.test("a marker follows what the model says, and corrects itself within the 
         ? { event_type: "scene_cut", confidence: 0.2 }
         : { confidence: 0.5 },
     );
-  const { answer } = await at.reason({ max_frames: 15 });
+  const { answer } = await at.reason({ max_frames: 15, detectors: [] });
   const brief = answer.json.markers.map((
     marker: Record<string, unknown>,
   ) => [marker.event_type, marker.status, marker.start_frame, marker.end_frame, marker.confidence]);
@@ -549,7 +549,7 @@ Deno.test("a marker follows what the model says, and corrects itself within the 
 
 Deno.test("rows are left out where they are not wanted, and counted all the same", async () => {
   await using at = await startReason();
-  const { answer } = await at.reason({ max_frames: 6, include_frame_metadata: false });
+  const { answer } = await at.reason({ max_frames: 6, include_frame_metadata: false, detectors: [] });
   assert.deepEqual(
     [
       answer.json.metadata,

@@ -1,0 +1,243 @@
+/** The contact sheet of the demo: one HTML file with the strip of each film, its marks above it, and the frames of every mark. */
+
+import { clock, type Mark, type MarkType } from "./marks.ts";
+import { SHEET_STYLE } from "./sheet_style.ts";
+import { thumbnails } from "./thumbnails.ts";
+
+/** A film with what the service said of it. */
+export interface MarkedFilm {
+  readonly title: string;
+  readonly about: string;
+  readonly path: string;
+  readonly frames: number;
+  readonly fps: number;
+  readonly marks: readonly Mark[];
+  /** What was done to the film, where that is known. */
+  readonly done: readonly Done[] | null;
+}
+
+interface Done {
+  readonly type: string;
+  readonly startFrame: number;
+  readonly endFrame: number;
+}
+
+/** Seconds of one row of the strip. */
+const ROW_S = 10;
+/** A picture of the strip stands for about so much. */
+const CELL_S = 1;
+/** Width of a row in characters of a label, to keep labels apart. */
+const ROW_CHARACTERS = 178;
+const LANE_PIXELS = 22;
+
+const NAME_OF: Record<MarkType, string> = {
+  scene_cut: "cut",
+  gradual_transition: "gradual transition",
+  flash: "flash",
+  freeze: "freeze",
+  black: "black",
+  repeat: "repeat",
+  artifact_suspected: "artifact",
+};
+
+/** The HTML text; it needs no other file. */
+export async function contactSheet(ffmpeg: string, films: readonly MarkedFilm[]): Promise<string> {
+  const sections: string[] = [];
+  for (const film of films) sections.push(await filmSection(ffmpeg, film));
+  return `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Contact sheet</title>
+<style>${SHEET_STYLE}</style>
+<body>
+<header>
+<h1>Contact sheet</h1>
+<p>Marks are what the service answered. Pictures are the frames that the marks name, cut out of the film.</p>
+</header>
+${sections.join("\n")}
+</body>
+</html>
+`;
+}
+
+async function filmSection(ffmpeg: string, film: MarkedFilm): Promise<string> {
+  const rows = rowsOf(film);
+  const cells = rows.map((row) => cellsOf(row, film));
+  const frames = [
+    ...cells.flat().map(({ frame }) => frame),
+    ...film.marks.flatMap((mark) => shown(mark, film)),
+  ];
+  const pictures = await thumbnails(ffmpeg, film.path, frames);
+  return `<section>
+<h2>${film.title}</h2>
+<p class="about">${film.about} ${
+    clock(film.frames / film.fps * 1000)
+  }, ${film.frames} frames at ${film.fps} a second. ${counts(film.marks)}</p>
+${rows.map((row, index) => rowHtml(row, cells[index]!, film, pictures)).join("\n")}
+<ol class="marks">
+${film.marks.map((mark, index) => cardHtml(mark, index + 1, film, pictures)).join("\n")}
+</ol>
+</section>`;
+}
+
+function counts(marks: readonly Mark[]): string {
+  const byType = Map.groupBy(marks, ({ event_type }) => event_type);
+  return Array.from(byType, ([type, all]) => `${all.length} ${NAME_OF[type]}`).join(", ");
+}
+
+/** Frames of one row; the last one not inside. All rows stand for the same time. */
+interface Row {
+  readonly from: number;
+  readonly to: number;
+  readonly span: number;
+}
+
+function rowsOf({ frames, fps }: MarkedFilm): readonly Row[] {
+  const span = Math.round(ROW_S * fps);
+  return Array.from({ length: Math.ceil(frames / span) }, (_, row) => ({
+    from: row * span,
+    to: Math.min(frames, (row + 1) * span),
+    span,
+  }));
+}
+
+interface Cell {
+  readonly from: number;
+  readonly to: number;
+  /** The frame in its middle. */
+  readonly frame: number;
+}
+
+/** Each shot of the row in equal parts, so that the pictures change where the film does. */
+function cellsOf({ from, to }: Row, { marks, fps }: MarkedFilm): readonly Cell[] {
+  const edges = marks.flatMap((mark) =>
+    mark.event_type === "scene_cut"
+      ? [mark.start_frame]
+      : mark.event_type === "black"
+      ? [mark.start_frame, mark.end_frame + 1]
+      : []
+  );
+  const inside = edges.filter((edge) => edge > from && edge < to);
+  const bounds = [...new Set([from, ...inside, to])].toSorted((one, other) => one - other);
+  return bounds.slice(1).flatMap((end, index) => {
+    const start = bounds[index]!;
+    const parts = Math.max(1, Math.round((end - start) / fps / CELL_S));
+    return Array.from({ length: parts }, (_, part) => {
+      const cell = {
+        from: start + (end - start) * part / parts,
+        to: start + (end - start) * (part + 1) / parts,
+      };
+      return { ...cell, frame: Math.floor((cell.from + cell.to) / 2) };
+    });
+  });
+}
+
+type Pictures = ReadonlyMap<number, string>;
+
+function rowHtml(row: Row, cells: readonly Cell[], film: MarkedFilm, pictures: Pictures): string {
+  const { fps } = film;
+  const left = (frame: number) => percent((frame - row.from) / row.span);
+  const seconds = Array.from(
+    { length: Math.ceil((row.to - row.from) / fps) },
+    (_, second) => row.from + second * fps,
+  );
+  const ticks = seconds.map((frame) =>
+    `<i style="left:${left(frame)}">${clock(frame / fps * 1000).slice(0, -4)}</i>`
+  );
+  const strip = cells.map(({ from, to, frame }) =>
+    `<b style="left:${left(from)};width:${percent((to - from) / row.span)}">${image(pictures, frame)}</b>`
+  );
+  const items = film.marks.map((mark, index) => ({
+    type: mark.event_type,
+    from: mark.start_frame,
+    to: mark.end_frame + 1,
+    label: `${index + 1} ${NAME_OF[mark.event_type]}`,
+  }));
+  const done = film.done?.map(({ type, startFrame, endFrame }) => ({
+    type,
+    from: startFrame,
+    to: endFrame + 1,
+    label: NAME_OF[type as MarkType] ?? type,
+  }));
+  return `<div class="row">
+${lanesHtml("found", items, row)}
+<div class="film">${strip.join("")}</div>
+<div class="ticks">${ticks.join("")}</div>
+${done ? lanesHtml("done", done, row) : ""}
+</div>`;
+}
+
+interface Item {
+  readonly type: string;
+  readonly from: number;
+  readonly to: number;
+  readonly label: string;
+}
+
+/** Bars with labels, in as few lanes as keep them apart. */
+function lanesHtml(name: string, items: readonly Item[], row: Row): string {
+  const ends: number[] = [];
+  const shown = items.filter(({ from, to }) => from < row.to && to > row.from);
+  const bars = shown.map(({ type, from, to, label }) => {
+    const start = Math.max(from, row.from) - row.from;
+    const end = Math.min(to, row.to) - row.from;
+    const text = from < row.from ? `… ${label}` : label;
+    const labelSpan = (text.length + 3) / ROW_CHARACTERS * row.span;
+    const left = Math.min(start, row.span - labelSpan);
+    const free = ends.findIndex((used) => used <= left);
+    const lane = free < 0 ? ends.length : free;
+    ends[lane] = Math.max(end, left + labelSpan);
+    const top = `top:${lane * LANE_PIXELS}px`;
+    const bar = `left:${percent(start / row.span)};width:${percent((end - start) / row.span)}`;
+    return `<u class="${type}" style="${bar};${top}"></u>` +
+      `<span class="${type}" style="left:${percent(left / row.span)};${top}">${text}</span>`;
+  });
+  const height = Math.max(1, ends.length) * LANE_PIXELS;
+  return `<div class="lanes ${name}" style="height:${height}px">${bars.join("")}</div>`;
+}
+
+/** The frames that show a mark: around it where it is short, spread over it where it is long. */
+function shown(
+  { event_type, start_frame: start, end_frame: end }: Mark,
+  { frames }: MarkedFilm,
+): readonly number[] {
+  const part = (share: number) => Math.round(start + (end - start) * share);
+  const chosen = {
+    scene_cut: [start - 8, start - 1, start, start + 8],
+    gradual_transition: [start, part(1 / 3), part(2 / 3), end],
+    flash: [start - 1, start, end, end + 1],
+    freeze: [start, part(1 / 2), end, end + 8],
+    black: [start - 1, start, end, end + 1],
+    repeat: [start, part(1 / 3), part(2 / 3), end],
+    artifact_suspected: [start - 1, start, end, end + 1],
+  }[event_type];
+  return [...new Set(chosen)].filter((frame) => frame >= 0 && frame < frames);
+}
+
+function cardHtml(mark: Mark, number: number, film: MarkedFilm, pictures: Pictures): string {
+  const { event_type: type, start_frame: start, end_frame: end } = mark;
+  const isInside = (frame: number) => frame >= start && frame <= end;
+  const figures = shown(mark, film).map((frame) =>
+    `<figure${isInside(frame) ? ' class="inside"' : ""}>${
+      image(pictures, frame)
+    }<figcaption>${frame}</figcaption></figure>`
+  );
+  const time = start === end
+    ? clock(mark.start_pts_ms)
+    : `${clock(mark.start_pts_ms)} – ${clock(mark.end_pts_ms)}`;
+  return `<li class="${type}">
+<h3><u></u>${number} ${NAME_OF[type]} <span>${time}</span></h3>
+<div class="frames">${figures.join("")}</div>
+<p>${mark.status}, confidence ${mark.confidence.toFixed(2)}${mark.note ? `; ${mark.note}` : ""}</p>
+</li>`;
+}
+
+function image(pictures: Pictures, frame: number): string {
+  const picture = pictures.get(frame);
+  return picture ? `<img alt="frame ${frame}" src="${picture}">` : "";
+}
+
+function percent(share: number): string {
+  return `${(share * 100).toFixed(3)}%`;
+}
