@@ -54,7 +54,8 @@ async function tour(url: string): Promise<void> {
     {
       ...altered,
       title: "The same film, altered",
-      about: "Parts of it put together with another clip. Below the pictures stands what was done.",
+      about:
+        "Put together from parts of it and of another clip. Above the pictures stands what was found, below what was done.",
       done,
     },
   ];

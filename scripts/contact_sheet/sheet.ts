@@ -83,7 +83,11 @@ ${film.marks.map((mark, index) => cardHtml(mark, index + 1, film, pictures)).joi
 
 function counts(marks: readonly Mark[]): string {
   const byType = Map.groupBy(marks, ({ event_type }) => event_type);
-  return Array.from(byType, ([type, all]) => `${all.length} ${NAME_OF[type]}`).join(", ");
+  const texts = Array.from(
+    byType,
+    ([type, all]) => `${all.length} ${NAME_OF[type]}${all.length > 1 ? "s" : ""}`,
+  );
+  return texts.length > 0 ? `Found: ${texts.join(", ")}.` : "Nothing was found.";
 }
 
 /** Frames of one row; the last one not inside. All rows stand for the same time. */
@@ -137,13 +141,13 @@ type Pictures = ReadonlyMap<number, string>;
 
 function rowHtml(row: Row, cells: readonly Cell[], film: MarkedFilm, pictures: Pictures): string {
   const { fps } = film;
-  const left = (frame: number) => percent((frame - row.from) / row.span);
+  const left = (frame: number, span = row.span) => percent((frame - row.from) / span);
   const seconds = Array.from(
     { length: Math.ceil((row.to - row.from) / fps) },
     (_, second) => row.from + second * fps,
   );
   const ticks = seconds.map((frame) =>
-    `<i style="left:${left(frame)}">${clock(frame / fps * 1000).slice(0, -4)}</i>`
+    `<i style="left:${left(frame, row.to - row.from)}">${clock(frame / fps * 1000).slice(0, -4)}</i>`
   );
   const strip = cells.map(({ from, to, frame }) =>
     `<b style="left:${left(from)};width:${percent((to - from) / row.span)}">${image(pictures, frame)}</b>`
@@ -163,7 +167,7 @@ function rowHtml(row: Row, cells: readonly Cell[], film: MarkedFilm, pictures: P
   return `<div class="row">
 ${lanesHtml("found", items, row)}
 <div class="film">${strip.join("")}</div>
-<div class="ticks">${ticks.join("")}</div>
+<div class="ticks" style="width:${percent((row.to - row.from) / row.span)}">${ticks.join("")}</div>
 ${done ? lanesHtml("done", done, row) : ""}
 </div>`;
 }
@@ -176,10 +180,11 @@ interface Item {
 }
 
 /** Bars with labels, in as few lanes as keep them apart. */
-function lanesHtml(name: string, items: readonly Item[], row: Row): string {
+function lanesHtml(name: "found" | "done", items: readonly Item[], row: Row): string {
   const ends: number[] = [];
+  const bars: ((lanes: number) => string)[] = [];
   const shown = items.filter(({ from, to }) => from < row.to && to > row.from);
-  const bars = shown.map(({ type, from, to, label }) => {
+  for (const { type, from, to, label } of shown) {
     const start = Math.max(from, row.from) - row.from;
     const end = Math.min(to, row.to) - row.from;
     const text = from < row.from ? `… ${label}` : label;
@@ -188,13 +193,17 @@ function lanesHtml(name: string, items: readonly Item[], row: Row): string {
     const free = ends.findIndex((used) => used <= left);
     const lane = free < 0 ? ends.length : free;
     ends[lane] = Math.max(end, left + labelSpan);
-    const top = `top:${lane * LANE_PIXELS}px`;
     const bar = `left:${percent(start / row.span)};width:${percent((end - start) / row.span)}`;
-    return `<u class="${type}" style="${bar};${top}"></u>` +
-      `<span class="${type}" style="left:${percent(left / row.span)};${top}">${text}</span>`;
-  });
-  const height = Math.max(1, ends.length) * LANE_PIXELS;
-  return `<div class="lanes ${name}" style="height:${height}px">${bars.join("")}</div>`;
+    bars.push((lanes) => {
+      // The first lane is the one next to the strip.
+      const top = `top:${(name === "found" ? lanes - 1 - lane : lane) * LANE_PIXELS}px`;
+      return `<u class="${type}" style="${bar};${top}"></u>` +
+        `<span class="${type}" style="left:${percent(left / row.span)};${top}">${text}</span>`;
+    });
+  }
+  const lanes = Math.max(1, ends.length);
+  const drawn = bars.map((draw) => draw(lanes)).join("");
+  return `<div class="lanes ${name}" style="height:${lanes * LANE_PIXELS}px">${drawn}</div>`;
 }
 
 /** The frames that show a mark: around it where it is short, spread over it where it is long. */
