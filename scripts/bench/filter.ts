@@ -1,9 +1,10 @@
 /**
- * The time of `FrameFilter.push` with decoded video, and what it allocates: `./scripts/deno run -A scripts/bench/filter.ts`.
+ * The time of `FrameFilter.push` and of the detectors with decoded video, and what `push` allocates: `./scripts/deno run -A scripts/bench/filter.ts`.
  * Prints a table; with `--json` only the two figures that a release is checked for, as JSON.
  */
 
 import v8 from "node:v8";
+import { RangeDetectors } from "../../src/media/detection/range_detectors.ts";
 import { FRAME_BYTES, FrameFilter } from "../../src/media/kernels/frame_filter.ts";
 
 /** An animation with cuts, a static camera, a screen recording: the first ten seconds of each. */
@@ -21,6 +22,8 @@ export interface Percentiles {
 export interface FilterBench {
   readonly planes: number;
   readonly push: Percentiles;
+  /** A frame in the decode Worker: `push` and all detectors. */
+  readonly frame: Percentiles;
   /** A copy of the plane that was just analysed, which is in the CPU cache: the minimum for touching its bytes. */
   readonly copy: Percentiles;
   /** Two readings of the clock with nothing in between; the figures above include this time. */
@@ -49,22 +52,32 @@ export async function benchFilter(): Promise<FilterBench> {
 function time(filter: FrameFilter, planes: Uint8Array[], pushes: number) {
   const scratch = new Uint8Array(FRAME_BYTES);
   const view = filter.staging.subarray(0, FRAME_BYTES);
+  const ranges = new RangeDetectors(filter);
   const push = new Float64Array(pushes);
+  const whole = new Float64Array(pushes);
   const copy = new Float64Array(pushes);
   const clock = new Float64Array(pushes);
   for (let frame = 0; frame < pushes; frame++) {
     // The frame has just been written to staging, as in a media worker.
     view.set(planes[frame % planes.length]!);
     const start = performance.now();
-    filter.push(0, frame);
+    filter.push(0, frame * 40);
     const pushed = performance.now();
+    ranges.push(filter.rangeMeasures, frame * 40);
+    const judged = performance.now();
     scratch.set(view);
     const copied = performance.now();
     push[frame] = pushed - start;
-    copy[frame] = copied - pushed;
+    whole[frame] = judged - start;
+    copy[frame] = copied - judged;
     clock[frame] = performance.now() - copied;
   }
-  return { push: percentiles(push), copy: percentiles(copy), clock: percentiles(clock) };
+  return {
+    push: percentiles(push),
+    frame: percentiles(whole),
+    copy: percentiles(copy),
+    clock: percentiles(clock),
+  };
 }
 
 /**
@@ -146,6 +159,7 @@ function table(result: FilterBench): string {
     `${result.planes} planes of ${CLIPS.join(", ")}; ${TIMED_PUSHES} pushes; µs`,
     `${"".padEnd(34)}      p50      p95      p99`,
     row("push", result.push),
+    row("push and all detectors", result.frame),
     row("copy of the same plane", result.copy),
     row("reading the clock (included)", result.clock),
     `heap bytes left by ${COUNTED_PUSHES} pushes: ${result.allocatedBytes}` +

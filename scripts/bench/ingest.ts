@@ -1,11 +1,11 @@
 /**
- * The time of an ingest request, compared with decoding alone:
+ * The time and the CPU time of an ingest request, compared with decoding alone:
  *
  *     A  ffmpeg -v error -nostdin -i CLIP -f null -       the minimum: decoding alone
  *     B  POST /v1/runs/:id/ingest                          request, ffprobe, ffmpeg, pipe, signals, commit, answer
  *
  * A and B alternate, so that other load on the machine affects both. Prints medians over the rounds, and the ratio B /
- * A with its range. The clips of 30 seconds are made once, in a cache folder: the first ten seconds of bbb480,
+ * A with its range. CPU time is that of all processes: B is what the server, ffprobe and ffmpeg used together. The clips of 30 seconds are made once, in a cache folder: the first ten seconds of bbb480,
  * intel_bottle and own_screenrec of fixtures/clips, scaled and padded to 1080p and to 720p at 25 frames a second,
  * joined, x264 medium.
  *
@@ -22,6 +22,10 @@ const CLIPS = fileURLToPath(new URL("../../fixtures/clips/", import.meta.url));
 const SOURCES = ["bbb480.mp4", "intel_bottle.mp4", "own_screenrec.mp4"];
 const SECONDS_EACH = 10;
 const API_KEY = "bench-key";
+/** USER_HZ of Linux. */
+const TICKS_A_SECOND = 100;
+/** A process is last seen at most this long before its end. */
+const LOOK_EVERY_MS = 10;
 
 interface Size {
   readonly name: string;
@@ -51,26 +55,101 @@ await using server = await startServer({
 const { run_id } = await post("/v1/runs", {});
 for (const size of SIZES) await compare(size, await benchClip(size));
 
+/** One way to decode: how long it took, and the CPU time that it used. */
+interface Cost {
+  readonly ms: number;
+  readonly cpuMs: number;
+}
+
 /** The first round is not counted: it warms the file cache and the code. */
 async function compare(size: Size, clip: string): Promise<void> {
-  const rounds: { nullMs: number; ingestMs: number }[] = [];
+  const rounds: { decode: Cost; ingest: Cost }[] = [];
   let frames = 0;
   for (let round = 0; round <= Number(values.rounds); round++) {
-    const nullMs = await timed(() => ffmpeg(["-i", clip, "-f", "null", "-"]));
-    const ingestMs = await timed(async () => {
+    const decode = await cost(null, () => ffmpeg(["-i", clip, "-f", "null", "-"]));
+    const ingest = await cost(server.pid, async () => {
       const answer = await post(`/v1/runs/${run_id}/ingest`, { source_uri: clip, max_frames: 500_000 });
       frames = answer.decoded_frames;
     });
-    if (round > 0) rounds.push({ nullMs, ingestMs });
+    if (round > 0) rounds.push({ decode, ingest });
   }
-  const ratios = rounds.map(({ nullMs, ingestMs }) => ingestMs / nullMs);
-  console.log(
-    `${size.name.padEnd(6)} null decode ${median(rounds.map(({ nullMs }) => nullMs)).toFixed(0)} ms, ` +
-      `ingest ${median(rounds.map(({ ingestMs }) => ingestMs)).toFixed(0)} ms for ${frames} frames, ` +
-      `ratio ${median(ratios).toFixed(3)} (${Math.min(...ratios).toFixed(3)} to ${
-        Math.max(...ratios).toFixed(3)
-      })`,
+  for (const [key, name] of [["ms", "time"], ["cpuMs", "CPU time"]] as const) {
+    const ratios = rounds.map(({ decode, ingest }) => ingest[key] / decode[key]);
+    console.log(
+      `${size.name.padEnd(6)} ${name}: null decode ${
+        median(rounds.map(({ decode }) => decode[key])).toFixed(0)
+      } ms, ` +
+        `ingest ${median(rounds.map(({ ingest }) => ingest[key])).toFixed(0)} ms for ${frames} frames, ` +
+        `ratio ${median(ratios).toFixed(3)} (${Math.min(...ratios).toFixed(3)} to ${
+          Math.max(...ratios).toFixed(3)
+        })`,
+    );
+  }
+}
+
+/** The CPU time is that of the server and of what it started meanwhile, or, without `pid`, of what this process waited for. */
+async function cost(pid: number | null, work: () => Promise<void>): Promise<Cost> {
+  if (pid === null) {
+    const before = waitedForMs();
+    const ms = await timed(work);
+    return { ms, cpuMs: waitedForMs() - before };
+  }
+  // The cage of a program is not waited for by the server, so processes are looked at while they run.
+  const first = new Map<number, number>(), last = new Map<number, number>();
+  const look = () => {
+    for (const process of [pid, ...descendantsOf(pid)]) {
+      const used = ownCpuMs(process);
+      if (used === null) continue;
+      if (!first.has(process)) first.set(process, isRunningFirst ? used : 0);
+      last.set(process, used);
+    }
+  };
+  let isRunningFirst = true;
+  look();
+  isRunningFirst = false;
+  const timer = setInterval(look, LOOK_EVERY_MS);
+  const ms = await timed(work).finally(() => clearInterval(timer));
+  look();
+  return { ms, cpuMs: [...last].reduce((sum, [process, used]) => sum + used - first.get(process)!, 0) };
+}
+
+/** User and system time, without that of children; null when it has ended. */
+function ownCpuMs(pid: number): number | null {
+  const [user, system] = ticksOf(pid) ?? [];
+  return user === undefined ? null : (user + system!) * 1000 / TICKS_A_SECOND;
+}
+
+function waitedForMs(): number {
+  const [, , user, system] = ticksOf(Deno.pid)!;
+  return (user! + system!) * 1000 / TICKS_A_SECOND;
+}
+
+/** User and system time of a process, and of those it waited for: see proc(5). */
+function ticksOf(pid: number): number[] | null {
+  const stat = textOf(`/proc/${pid}/stat`);
+  return stat === "" ? null : stat.slice(stat.lastIndexOf(")") + 2).split(" ").slice(11, 15).map(Number);
+}
+
+function descendantsOf(pid: number): number[] {
+  let threads: string[];
+  try {
+    threads = [...Deno.readDirSync(`/proc/${pid}/task`)].map(({ name }) => name);
+  } catch {
+    return [];
+  }
+  const children = threads.flatMap((thread) =>
+    textOf(`/proc/${pid}/task/${thread}/children`).split(" ").filter((child) => child !== "").map(Number)
   );
+  return children.flatMap((child) => [child, ...descendantsOf(child)]);
+}
+
+/** Empty when there is no such process any more. */
+function textOf(path: string): string {
+  try {
+    return Deno.readTextFileSync(path).trim();
+  } catch {
+    return "";
+  }
 }
 
 // deno-lint-ignore no-explicit-any -- answers of two shapes
