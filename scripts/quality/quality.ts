@@ -16,6 +16,7 @@ import {
   totalsOf,
   totalTable,
 } from "./score_table.ts";
+import type { NamedRange } from "./truth.ts";
 import { findVideos, kindOf, type LabelledVideo } from "./videos.ts";
 
 const CACHE = fileURLToPath(new URL("../../.tools/quality", import.meta.url));
@@ -64,13 +65,21 @@ function totals(videos: readonly LabelledVideo[], measured: readonly Measured[])
   );
 }
 
-/** One video: what is wrong in it. */
+/** One video: the figures in which something is wrong, with the cuts that are, and the ranges that there are and that were found. */
 function line({ truth }: LabelledVideo, { predictions }: Measured): string {
   const { counts } = tallyVideo(truth, predictions);
   const { misses, falseAlarms } = tallyCuts(truth, predictions.cuts ?? []);
   const wrong = FIGURES.flatMap((figure) => {
     const { hits, falseAlarms, misses } = counts[figure] ?? { hits: 0, falseAlarms: 0, misses: 0 };
-    return falseAlarms + misses > 0 ? [`${figure} ${hits}/${falseAlarms}/${misses}`] : [];
+    if (falseAlarms + misses === 0) return [];
+    const said = figure === "cuts" || figure === "artifact_frames" ? [] : predictions[figure] ?? [];
+    const wanted = figure === "artifacts"
+      ? [...truth.artifacts ?? [], ...truth.corruption ?? []]
+      : said.length === 0 || figure === "cuts" || figure === "artifact_frames"
+      ? []
+      : truth[figure] ?? [];
+    const ranges = said.length + wanted.length > 0 ? `: ${listed(said)} for ${listed(wanted)}` : "";
+    return [`${figure} ${hits}/${falseAlarms}/${misses}${ranges}`];
   });
   return [
     truth.name.padEnd(20),
@@ -78,6 +87,14 @@ function line({ truth }: LabelledVideo, { predictions }: Measured): string {
     misses.length > 0 ? `cuts missed at ${misses.join(" ")}` : "",
     falseAlarms.length > 0 ? `false cuts at ${falseAlarms.join(" ")}` : "",
   ].filter((part) => part !== "").join("  ");
+}
+
+function listed(ranges: readonly NamedRange[]): string {
+  if (ranges.length === 0) return "nothing";
+  const texts = ranges.map(({ start, end, kind }) =>
+    `${start}-${end}${kind === undefined ? "" : ` ${kind}`}`
+  );
+  return texts.slice(0, 12).join(", ") + (texts.length > 12 ? ", …" : "");
 }
 
 function asJson(totals: Totals) {

@@ -22,11 +22,8 @@ const ENCODING = {
 const SET: readonly (readonly [kind: string, fps: number])[] = [
   ...[["hard", 24], ["inserts", 25], ["similar", 30], ["colours", 25], ["dark_object", 24]] as const,
   ...[["dissolve", 25], ["fade", 24], ["wipe", 30], ["flash", 25], ["freeze", 24], ["black", 15]] as const,
-  ...[["repeat", 24], ["whip", 30], ["blocks", 25], ["flicker", 24], ["foreign", 25], [
-    "fields",
-    25,
-  ]] as const,
-  ...[["chroma", 24], ["bursts", 30], ["damaged_bytes", 25]] as const,
+  ...[["repeat", 24], ["blocks", 25], ["flicker", 24], ["foreign", 25], ["fields", 25]] as const,
+  ...[["chroma", 24], ["bursts", 30], ["damaged_bytes", 25], ["whip", 30]] as const,
 ];
 
 /** Makes the videos in `folder`, as many side by side as there are processors. */
