@@ -206,6 +206,31 @@ Deno.test("a row says the time of a cut between rows", async () => {
   ]);
 });
 
+Deno.test("the row of an artifact says what a viewer sees of its kind", async () => {
+  await using test = await startService({}, REACHES_IN);
+  const runId = await newRun(test);
+  const kinds = ["decode_damage", "flicker", "foreign_frame", "combing", "chroma_fault", "noise_burst"];
+  const faulty = kinds.map((artifact_kind, index) => row(1 + index, { artifact_score: 0.75, artifact_kind }));
+  const below = row(7, { artifact_score: 0.49, noise_variance_score: 1 });
+  putDecode(test, runId, {}, [row(0, { artifact_score: 0 }), ...faulty, below]);
+  const { json } = await test.call("POST", `/v1/runs/${runId}/analyze`, { model: MODEL });
+  // deno-lint-ignore no-explicit-any -- rows of an answer
+  const events = json.metadata.map((each: any) => each.annotations.events[0]);
+  const types = ["keyframe_keep", ...kinds.map(() => "artifact_suspected"), "context_observation"];
+  assert.deepEqual(events.map(({ type }: { type: string }) => type), types);
+  assert.deepEqual(
+    events.slice(1, 7).map(({ description }: { description: string }) => description.split(":")[0]),
+    [
+      "decode damage",
+      "flicker",
+      "foreign frame",
+      "combing",
+      "chroma fault",
+      "noise burst",
+    ],
+  );
+});
+
 Deno.test("frames of a caller may have an artifact score from 0 to 1, a kind that exists, and the time of a cut", async () => {
   await using test = await startService();
   const runId = await newRun(test);
