@@ -1,4 +1,4 @@
-/** The signals of each decoded frame, from its luma plane. This is the hot path: it never allocates. */
+/** The signals of each decoded frame. This is the hot path: it never allocates. */
 
 import { cutFinish, cutIsOpen, cutPush, cutReset, cutScore, cutScoreSoFar, cutSettled } from "./cut";
 import { lumaSquareSum, lumaSum, measurePlane, PLANE_BYTES } from "./luma";
@@ -14,6 +14,7 @@ export { BRIGHT_SAMPLES, CELL_MOVES, CELL_SUMS } from "./range_measures";
  *
  *   PTS_MS f64 | HASH u64 | LUMA_MEAN f32 | FLICKER f32 | GHOSTING f32 | NOISE f32 | CUT_SCORE f32
  *
+ * FLICKER and GHOSTING compare a frame with the row before it, which is the last frame that was pushed as a row.
  * CUT_SCORE is NaN until it is final (settled): CUT_LOOKAHEAD frames after its frame, or at the end.
  */
 
@@ -34,8 +35,9 @@ const NOISE_SCALE: f64 = 4096.0 * <f64> PLANE_BYTES * <f64> PLANE_BYTES;
 
 let frames: i32 = 0;
 let settled: i32 = 0;
-let previousSum: u32 = 0;
-let previousHash: u64 = 0;
+let hasRow: bool = false;
+let rowSum: u32 = 0;
+let rowHash: u64 = 0;
 
 prepareHash();
 cutReset();
@@ -44,19 +46,19 @@ cutReset();
 export function reset(): void {
   frames = 0;
   settled = 0;
+  hasRow = false;
   cutReset();
 }
 
-/** Analyses the next frame, whose plane starts at `offset` bytes in STAGING. */
-export function push(offset: usize, ptsMs: f64): void {
+/** Analyses the next frame, which starts at `offset` bytes in STAGING. Later frames are compared with it if it `isRow`. */
+export function push(offset: usize, ptsMs: f64, isRow: bool): void {
   const plane = STAGING + offset;
   measurePlane(plane);
   const sum = lumaSum();
   const hash = hashCells();
-  const isFirst = frames == 0;
   const slot: usize = (frames & (RING_ROWS - 1)) << 2;
-  const flicker = isFirst ? 0 : abs<f64>(<f64> sum - <f64> previousSum) / FULL_SCALE;
-  const ghosting = isFirst ? 0 : <f64> popcnt<u64>(hash ^ previousHash) / 64;
+  const flicker = hasRow ? abs<f64>(<f64> sum - <f64> rowSum) / FULL_SCALE : 0;
+  const ghosting = hasRow ? <f64> popcnt<u64>(hash ^ rowHash) / 64 : 0;
   store<f64>(PTS_MS + (slot << 1), ptsMs);
   store<u64>(HASH + (slot << 1), hash);
   store<f32>(LUMA_MEAN + slot, <f32> (<f64> sum / FULL_SCALE));
@@ -64,10 +66,13 @@ export function push(offset: usize, ptsMs: f64): void {
   store<f32>(GHOSTING + slot, <f32> ghosting);
   store<f32>(NOISE + slot, noiseVarianceScore(sum));
   store<f32>(CUT_SCORE + slot, f32.NaN);
-  previousSum = sum;
-  previousHash = hash;
+  if (isRow) {
+    hasRow = true;
+    rowSum = sum;
+    rowHash = hash;
+  }
+  measureRanges(plane, frames == 0);
   frames++;
-  measureRanges(plane, isFirst);
   cutPush(plane);
   settleCutScores();
 }

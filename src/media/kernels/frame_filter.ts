@@ -1,11 +1,10 @@
 /** FrameFilter, the hot path: computes the signals of each reduced frame. Allocates nothing per frame. */
 
 import { CUT_SCORE_THRESHOLD } from "../../model/frames/signals.ts";
-import type { SignalColumns } from "../../model/frames/signals.ts";
 import { CELLS, LUMA_CELLS, type RangeMeasures } from "../detection/frame_history.ts";
-import { copyInto, grown, newColumns, slice } from "./filter_columns.ts";
 import type { FilterColumns } from "./filter_columns.ts";
 import { type ExportKinds, loadKernel } from "./load_kernel.ts";
+import { RowCollector, type RowColumns } from "./row_collector.ts";
 
 export const PLANE_WIDTH = 320;
 export const PLANE_HEIGHT = 180;
@@ -62,7 +61,7 @@ interface FilterExports {
   readonly CELL_MOVES: WebAssembly.Global;
   readonly BRIGHT_SAMPLES: WebAssembly.Global;
   reset(): void;
-  push(offset: number, ptsMs: number): void;
+  push(offset: number, ptsMs: number, isRow: number): void;
   finish(): number;
   isCutOpen(frame: number): number;
   scoreSoFar(frame: number): number;
@@ -96,11 +95,10 @@ const EXPORTS: ExportKinds<FilterExports> = {
  * into `staging` and passes the offset of each frame.
  *
  * ```
- * staging --push--> ring of 4096 rows --every 2048 frames--> kept columns --columns()--> the caller's copy
+ * staging --push--> ring of 4096 frames --each final frame--> rows --columns(), takeFinalRows()--> the caller's copy
  * ```
  *
- * Half the ring is moved at a time, so the newest half is always in the ring. That is more than the look-ahead of the cut
- * score, so every row that is moved is final. Rows that `takeFinalRows` gave away are not kept.
+ * All frames are judged; those that are pushed as rows are kept. See docs/frames.md#sampling.
  */
 export class FrameFilter {
   /** 1 MiB of the module's memory; the view stays valid for the life of the filter. */
@@ -113,30 +111,27 @@ export class FrameFilter {
   readonly #module: FilterExports;
   readonly #ring: FilterColumns;
   readonly #ringHash: Uint32Array;
-  readonly #halves: readonly [FilterColumns, FilterColumns];
-  readonly #halfRows: number;
-  readonly #keepsRows: boolean;
-  #kept: FilterColumns;
-  /** Rows below this index are no longer in the ring; they are in `#kept`, if rows are kept. */
-  #moved = 0;
-  /** Rows below this index were given away by `takeFinalRows` and are not kept. */
-  #taken = 0;
+  readonly #ringSize: number;
+  /** Which frames of the ring are rows. */
+  readonly #isRow: Uint8Array;
+  /** Null where no rows are kept. */
+  readonly #collector: RowCollector | null;
   #frames = 0;
+  /** Frames below this index have passed through `#collector`. */
+  #collected = 0;
+  #rows = 0;
+  #taken = 0;
   #isFinished = false;
 
   private constructor(module: FilterExports, keepsRows: boolean) {
-    const ringRows = module.RING_ROWS.value as number;
+    const ringSize = module.RING_ROWS.value as number;
     const buffer = module.memory.buffer as ArrayBuffer;
     this.#module = module;
-    this.#keepsRows = keepsRows;
-    this.#halfRows = ringRows / 2;
-    this.#ring = ringColumns(module, ringRows);
-    this.#ringHash = new Uint32Array(buffer, module.HASH.value, ringRows * 2);
-    this.#halves = [
-      slice(this.#ring, 0, this.#halfRows),
-      slice(this.#ring, this.#halfRows, ringRows),
-    ];
-    this.#kept = newColumns(keepsRows ? ringRows : 0);
+    this.#collector = keepsRows ? new RowCollector() : null;
+    this.#ringSize = ringSize;
+    this.#ring = ringColumns(module, ringSize);
+    this.#ringHash = new Uint32Array(buffer, module.HASH.value, ringSize * 2);
+    this.#isRow = new Uint8Array(ringSize);
     this.staging = new Uint8Array(buffer, module.STAGING.value, module.STAGING_BYTES.value);
     this.cutLookahead = module.CUT_LOOKAHEAD.value;
     this.rangeMeasures = {
@@ -147,8 +142,8 @@ export class FrameFilter {
   }
 
   /**
-   * Compiles the module and gives it memory of its own. `keepsRows: false` is for endless streams: only the newest
-   * half of the ring stays readable and `columns` throws.
+   * Compiles the module and gives it memory of its own. `keepsRows: false` is for endless streams: the frames of the ring can
+   * be read, and nothing else is kept.
    */
   static async load(options: { keepsRows?: boolean } = {}): Promise<FrameFilter> {
     return new FrameFilter(await loadKernel("frame_filter", EXPORTS), options.keepsRows ?? true);
@@ -159,33 +154,44 @@ export class FrameFilter {
     return this.#frames;
   }
 
+  /** Those of them that are rows. */
+  get rows(): number {
+    return this.#rows;
+  }
+
   /** Starts a new stream: the next frame is its first one. */
   reset(): void {
     this.#module.reset();
-    this.#moved = 0;
-    this.#taken = 0;
+    this.#collector?.reset();
     this.#frames = 0;
+    this.#collected = 0;
+    this.#rows = 0;
+    this.#taken = 0;
     this.#isFinished = false;
   }
 
   /** Analyses the FRAME_BYTES that start `offset` bytes into `staging`, at any alignment. `ptsMs` is media time. */
-  push(offset: number, ptsMs: number): void {
+  push(offset: number, ptsMs: number, isRow = true): void {
     if (!(offset >= 0 && offset <= this.staging.length - FRAME_BYTES)) throw outside(offset);
-    if (this.#frames - this.#moved === 2 * this.#halfRows) this.#moveHalf();
-    this.#module.push(offset, ptsMs);
+    this.#module.push(offset, ptsMs, isRow ? 1 : 0);
+    this.#isRow[this.#frames % this.#ringSize] = isRow ? 1 : 0;
+    if (isRow) this.#rows++;
     this.#frames++;
+    this.#collect(this.#frames - this.cutLookahead);
   }
 
   /** No more frames come: makes the newest cut scores final. `reset` must be called before the next push. */
   finish(): void {
     this.#module.finish();
     this.#isFinished = true;
+    this.#collect(this.#frames);
+    this.#collector?.finish();
   }
 
-  /** Fills `into` with the signals of frame `index`, which must be in the newest half of the ring. Allocates nothing. */
+  /** Fills `into` with the signals of frame `index`, which must be one of the newest 4096. Allocates nothing. */
   readRow(index: number, into: FrameSignals): void {
     this.#checkRow(index);
-    const slot = index % (2 * this.#halfRows);
+    const slot = index % this.#ringSize;
     const ring = this.#ring;
     into.ptsMs = ring.ptsMs[slot]!;
     into.hashLow = this.#ringHash[2 * slot]!;
@@ -204,15 +210,15 @@ export class FrameFilter {
   isCutOpen(index: number): boolean {
     this.#checkRow(index);
     if (index < this.#frames - this.cutLookahead || this.#isFinished) {
-      return this.#ring.cutScore[index % (2 * this.#halfRows)]! >= CUT_SCORE_THRESHOLD;
+      return this.#ring.cutScore[index % this.#ringSize]! >= CUT_SCORE_THRESHOLD;
     }
     return this.#module.isCutOpen(index) !== 0;
   }
 
   /** The final cut score of frame `index`; NaN while it is not final, and for frames that have left the ring. */
   cutScore(index: number): number {
-    if (!(index >= this.#moved && index < this.#frames)) return NaN;
-    return this.#ring.cutScore[index % (2 * this.#halfRows)]!;
+    if (!(index >= this.#frames - this.#ringSize && index >= 0 && index < this.#frames)) return NaN;
+    return this.#ring.cutScore[index % this.#ringSize]!;
   }
 
   /** The cut score of frame `index` as it would be if no frame followed. */
@@ -220,66 +226,57 @@ export class FrameFilter {
     this.#checkRow(index);
     const isFinal = index < this.#frames - this.cutLookahead || this.#isFinished;
     return isFinal
-      ? this.#ring.cutScore[index % (2 * this.#halfRows)]!
+      ? this.#ring.cutScore[index % this.#ringSize]!
       : Math.fround(this.#module.scoreSoFar(index));
   }
 
-  /** Copies of all rows since `reset`. Before `finish` the newest cut scores are NaN, as they are not final yet. */
-  columns(): SignalColumns & { readonly cutScore: Float32Array } {
-    if (!this.#keepsRows) {
-      throw new Error("Cannot give columns as the filter was loaded without keeping rows");
+  /** Copies of all rows since `reset`, after `finish`. */
+  columns(): RowColumns & { readonly count: number } {
+    const collector = this.#keeping();
+    if (!this.#isFinished || this.#taken > 0) {
+      throw new Error("Cannot give columns before all frames have come, or after some rows were taken");
     }
-    if (this.#taken > 0) throw new Error("Cannot give columns as some rows were taken");
-    const result = newColumns(this.#frames);
-    copyInto(result, slice(this.#kept, 0, this.#moved), 0);
-    this.#copyRing(result, this.#moved, this.#frames, this.#moved);
-    return { count: this.#frames, ...result };
-  }
-
-  /** How many rows `takeFinalRows` would give. */
-  get finalRows(): number {
-    const finalRows = this.#isFinished ? this.#frames : Math.max(0, this.#frames - this.cutLookahead);
-    return finalRows - this.#taken;
+    return collector.copy(this.#rows);
   }
 
   /**
-   * Copies of the final rows that were not taken before, in order: for a stream, whose rows are used long before its end.
-   * Must be called before half the ring has been filled again, because older rows have left it.
+   * How many rows `takeFinalRows` would give. A row is final when its cut score is and another row has come, because the
+   * frames in between may be the last ones and count to it.
    */
-  takeFinalRows(): SignalColumns & FilterColumns {
-    const first = this.#taken;
-    const count = this.finalRows;
-    if (first < this.#moved) throw new RangeError(`Cannot take row ${first}: it has left the ring`);
-    const result = newColumns(count);
-    this.#copyRing(result, first, first + count, 0);
-    this.#taken = first + count;
-    return { count, ...result };
+  get finalRows(): number {
+    const collected = this.#keeping().count;
+    const isNewestOpen = !this.#isFinished && this.#taken + collected === this.#rows;
+    return isNewestOpen ? Math.max(0, collected - 1) : collected;
+  }
+
+  /** The final rows that were not taken before, in order: for a stream, whose rows are used long before its end. */
+  takeFinalRows(): RowColumns & { readonly count: number } {
+    const rows = this.#keeping().take(this.finalRows);
+    this.#taken += rows.count;
+    return rows;
+  }
+
+  #keeping(): RowCollector {
+    if (!this.#collector) {
+      throw new Error("Cannot give columns as the filter was loaded without keeping rows");
+    }
+    return this.#collector;
+  }
+
+  /** Passes on the frames up to `end` (exclusive), whose cut scores are final. */
+  #collect(end: number): void {
+    if (!this.#collector) return;
+    for (; this.#collected < end; this.#collected++) {
+      const slot = this.#collected % this.#ringSize;
+      this.#collector.add(this.#ring, this.#ringHash, slot, this.#isRow[slot] === 1);
+    }
   }
 
   #checkRow(index: number): void {
-    if (!(index >= this.#moved && index < this.#frames)) {
-      throw new RangeError(`Cannot read row ${index}: the ring holds ${this.#moved} to ${this.#frames - 1}`);
+    const first = Math.max(0, this.#frames - this.#ringSize);
+    if (!(index >= first && index < this.#frames)) {
+      throw new RangeError(`Cannot read row ${index}: the ring holds ${first} to ${this.#frames - 1}`);
     }
-  }
-
-  /** Rows `from` to `to` (exclusive), which must be in the ring, into `target` from row `at` on. */
-  #copyRing(target: FilterColumns, from: number, to: number, at: number): void {
-    for (let row = from; row < to;) {
-      const start = row % (2 * this.#halfRows);
-      const rows = Math.min(to - row, 2 * this.#halfRows - start);
-      copyInto(target, slice(this.#ring, start, start + rows), at + row - from);
-      row += rows;
-    }
-  }
-
-  /** Makes room by moving the older half of the ring into the kept columns. */
-  #moveHalf(): void {
-    if (this.#keepsRows && this.#taken < this.#moved + this.#halfRows) {
-      const needed = this.#moved + this.#halfRows;
-      if (needed > this.#kept.ptsMs.length) this.#kept = grown(this.#kept, this.#moved);
-      copyInto(this.#kept, this.#halves[(this.#moved / this.#halfRows) % 2]!, this.#moved);
-    }
-    this.#moved += this.#halfRows;
   }
 }
 

@@ -1,10 +1,11 @@
 /** ffmpeg's arguments for recorded media: sampling, cropping and scaling of frames, and how they are written into pipes. */
 
 import type { ImageCoordinates } from "../../model/frames/coordinates.ts";
-import { type SamplingPlan, takesEveryFrame } from "../../model/frames/sampling.ts";
+import type { SamplingPlan } from "../../model/frames/sampling.ts";
 import { PLANE_HEIGHT, PLANE_WIDTH } from "../kernels/frame_filter.ts";
 import { inputOptions, inputUrl, type MediaInput } from "../input.ts";
 import type { MediaInfo } from "../probe.ts";
+import { SteadyRate } from "./steady_rate.ts";
 
 /** What is decoded, and which rectangle of it is analysed. */
 export interface DecodeSubject {
@@ -44,23 +45,35 @@ export function inputArgs({ input }: DecodeSubject, seekS = 0): string[] {
   ];
 }
 
-/** Which frames become planes or JPEGs. */
+/** Which frames become JPEGs, or are written for the signals a second time. */
 export interface FrameSelection {
-  readonly maxFrames: number;
   /** Chooses among the sampled frames, or among all decoded ones where `isByTime`. */
-  readonly select?: string;
+  readonly select: string;
   readonly isByTime?: boolean;
 }
 
-/** Writes the selected frames, reduced to 320x180 yuv420p, into the pipe at `fifoPath`. */
+/**
+ * Writes frames, reduced to 320x180 yuv420p, into the pipe at `fifoPath`: all decoded ones, of which the decode Worker chooses
+ * those that keep to the rate, or those of the selection.
+ */
 export function planeOutput(
   subject: DecodeSubject,
-  { fifoPath, ...selection }: FrameSelection & { readonly fifoPath: string },
+  { fifoPath, maxFrames, selection }: {
+    readonly fifoPath: string;
+    /** Null: the reader closes the pipe, or all frames are written. */
+    readonly maxFrames: number | null;
+    readonly selection: FrameSelection | null;
+  },
 ): string[] {
   return [
-    ...videoOnly(subject, selection.maxFrames),
+    ...videoOnly(subject, maxFrames),
     // The frames are too small to share among threads: two threads cost a fifth more CPU in all at 720p.
-    ...["-filter_threads", "1", "-vf", [...sampling(subject, selection), ...planeScaling(subject)].join(",")],
+    ...[
+      "-filter_threads",
+      "1",
+      "-vf",
+      [...(selection ? sampling(subject, selection) : []), ...planeScaling(subject)].join(","),
+    ],
     ...SOURCE_TIMES,
     // One thread, because the raw "encoder" only copies, and writes as large as the pipe instead of one for each frame:
     // together they save 5 % of a decode's time at 1080p. Without an index ffmpeg's memory does not grow with the frames.
@@ -76,7 +89,8 @@ export function planeOutput(
  */
 export function jpegOutput(
   subject: DecodeSubject,
-  { size, threads, output, ...selection }: FrameSelection & {
+  { maxFrames, size, threads, output, ...selection }: FrameSelection & {
+    readonly maxFrames: number;
     readonly size: JpegSize;
     readonly threads: 1 | 2;
     readonly output: string;
@@ -84,7 +98,7 @@ export function jpegOutput(
 ): string[] {
   const filters = [...sampling(subject, selection), ...cropping(subject), ...jpegScaling(subject, size)];
   return [
-    ...videoOnly(subject, selection.maxFrames),
+    ...videoOnly(subject, maxFrames),
     ...["-filter_threads", "1", "-vf", filters.join(",")],
     ...SOURCE_TIMES,
     ...["-c:v", "mjpeg", "-q:v", String(size.quantizer), "-huffman", "default", "-flags:v", "+bitexact"],
@@ -95,10 +109,11 @@ export function jpegOutput(
 /** The capacity of a pipe on Linux. */
 const PIPE_BYTES = 64 * 1024;
 
-function videoOnly({ info }: DecodeSubject, maxFrames: number): string[] {
+function videoOnly({ info }: DecodeSubject, maxFrames: number | null): string[] {
   return [
     ...["-map", `0:${info.video!.streamIndex}`, "-an", "-sn", "-dn"],
-    ...["-map_metadata", "-1", "-map_chapters", "-1", "-frames:v", String(maxFrames)],
+    ...["-map_metadata", "-1", "-map_chapters", "-1"],
+    ...(maxFrames === null ? [] : ["-frames:v", String(maxFrames)]),
   ];
 }
 
@@ -107,10 +122,8 @@ const SOURCE_TIMES = ["-fps_mode", "passthrough", "-enc_time_base", "-1"];
 
 /** Comes first, so that no other filter works on frames that are dropped. */
 function sampling({ plan }: DecodeSubject, { select, isByTime = false }: FrameSelection): string[] {
-  return [
-    ...(isByTime || takesEveryFrame(plan) ? [] : [steadyRate(plan)]),
-    ...(select === undefined ? [] : [`select='${select}'`]),
-  ];
+  const rate = isByTime ? null : SteadyRate.of(plan);
+  return [...(rate ? [`select='${rate.expression}'`] : []), `select='${select}'`];
 }
 
 /** `exact=1` allows odd positions and sizes where chroma has a lower resolution than luma. */
@@ -156,16 +169,6 @@ function jpegScaling({ info, coordinates }: DecodeSubject, { width, height }: Jp
     SAME_GRID_AS_JPEG.test(info.video!.pixelFormat);
   const method = isSameGrid ? "neighbor" : "bilinear";
   return [`scale=${width}:${height}:flags=${method}:out_range=full`, "format=yuvj420p", "setsar=1"];
-}
-
-/**
- * Drops frames to keep to the rate: of the periods since the first frame, each gives the first frame from its start on, at
- * the frame's own time. A frame that is a little early, such as one whose time was rounded, counts as being on time. ffmpeg's own filter `fps` would repeat frames where there is none.
- */
-function steadyRate({ sampleFps, sourceFps }: SamplingPlan): string {
-  const earlyS = 0.4 / Math.max(sampleFps, sourceFps ?? 0);
-  const period = (time: string) => `floor((${time}-start_t+${earlyS.toFixed(6)})*${sampleFps.toFixed(6)})`;
-  return `select='isnan(prev_selected_t)+gt(${period("t")},${period("prev_selected_t")})'`;
 }
 
 /** Pixel formats that have a luma plane; the others (RGB, palettes) have to be converted. */

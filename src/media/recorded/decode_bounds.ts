@@ -1,6 +1,6 @@
 /** How long a decode may take and how much CPU time it may use, and which outcomes of ffmpeg are faults of the medium. */
 
-import { expectedFps, type SamplingPlan } from "../../model/frames/sampling.ts";
+import { expectedFps, type SamplingPlan, takesEveryFrame } from "../../model/frames/sampling.ts";
 import type { MediaInput } from "../input.ts";
 import { mediaFault, reasonIn } from "../media_fault.ts";
 import type { MediaInfo } from "../probe.ts";
@@ -53,10 +53,10 @@ export function isEndless({ input, info }: Pick<DecodeScope, "input" | "info">):
 
 /**
  * Frames that ffmpeg decodes for `maxFrames` rows: one more shows whether the source goes on. A camera always does, and nobody
- * should wait for its next frame.
+ * should wait for its next frame. Null where it is not known how many there are between two rows: then the reader ends it.
  */
-export function framesAndOneMore(scope: Pick<DecodeScope, "input" | "info" | "maxFrames">): number {
-  return scope.maxFrames + (isEndless(scope) ? 0 : 1);
+export function framesToDecode(scope: DecodeScope): number | null {
+  return takesEveryFrame(scope.plan) ? scope.maxFrames + (isEndless(scope) ? 0 : 1) : null;
 }
 
 /** Throws a Refusal where no frame was decoded or one of our limits was reached. Frames and then an error are a damaged file. */

@@ -2,6 +2,7 @@
 
 import { hasEndedWithin, timer } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
+import type { SamplingPlan } from "../../model/frames/sampling.ts";
 import type { DetectedRange } from "../../model/frames/detected_range.ts";
 import { Fifo } from "../fifo.ts";
 import { readJpegs, type TimedJpeg } from "../formats/jpeg_stream.ts";
@@ -23,6 +24,10 @@ export interface DecodeHost {
 export interface DecodeRunOptions {
   /** The job whose planes go into the pipe at `pipe`. */
   readonly job: (pipe: string) => JobOf<"decode">;
+  /** Chooses the frames that become rows; null is every frame, and then the job ends by itself. */
+  readonly sampling: SamplingPlan | null;
+  /** Whether it matters if there would be more rows than `maxRows`. */
+  readonly looksAhead: boolean;
   /** Rows come in batches of this size. */
   readonly batchRows: number;
   readonly maxRows: number;
@@ -96,7 +101,7 @@ export class DecodeRun implements AsyncDisposable {
 
   static async start(host: DecodeHost, options: DecodeRunOptions): Promise<DecodeRun> {
     const { runner, tempDir, world, pool } = host;
-    const { signal, batchRows, maxRows } = options;
+    const { signal, batchRows, maxRows, sampling, looksAhead } = options;
     const control = new SharedArrayBuffer(CONTROL.bytes);
     let run: DecodeRun | null = null;
     await using owned = new AsyncDisposableStack();
@@ -104,7 +109,7 @@ export class DecodeRun implements AsyncDisposable {
     owned.defer(() => pool.giveBack(worker));
     const fifo = owned.use(await Fifo.make({ runner, directory: tempDir, world, signal }));
     const reading = worker.read(
-      { fifoPath: fifo.path, maxRows, stream: { control, batchRows, maxRows } },
+      { fifoPath: fifo.path, sampling, maxRows, looksAhead, stream: { control, batchRows, maxRows } },
       (batch) => run!.#onRows(batch),
     );
     // If the guard were closed before the worker has opened the pipe, the worker would wait for a writer for ever.
@@ -168,6 +173,8 @@ export class DecodeRun implements AsyncDisposable {
     reading.finished.then(({ hasMore, ranges }) => {
       this.hasMore = hasMore;
       this.ranges = ranges;
+      // It ends before the tool only where it needs no more frames.
+      this.#tool.kill("killed");
     }, fail);
     const jpegs = this.#tool.stdout
       ? readJpegs(this.#tool.stdout, {

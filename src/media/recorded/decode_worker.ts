@@ -2,25 +2,32 @@
 
 import "../../base/worker_globals.ts";
 import type { DetectedRange } from "../../model/frames/detected_range.ts";
+import type { SamplingPlan } from "../../model/frames/sampling.ts";
 import type { SignalColumns } from "../../model/frames/signals.ts";
 import { FRAME_BYTES, FrameFilter } from "../kernels/frame_filter.ts";
 import { RangeDetectors } from "../detection/range_detectors.ts";
 import { NutReader } from "../formats/nut.ts";
+import { SteadyRate } from "./steady_rate.ts";
 import { CONTROL, type RowBatch, type StreamOrder } from "./stream_order.ts";
 
-/** An order to the worker: read the NUT stream in this pipe to its end. */
+/** An order to the worker: read the NUT stream in this pipe. */
 export interface DecodeOrder {
   readonly fifoPath: string;
-  /** Frames that become rows; of those after them it only matters whether there are any. */
+  /** Chooses the frames that become rows; null is every frame, and then the stream is read to its end. */
+  readonly sampling: SamplingPlan | null;
+  /** Longest number of rows. Nothing more is judged; see `looksAhead`. */
   readonly maxRows: number;
+  /** Whether the reading goes on after the last row, to see whether another would come. */
+  readonly looksAhead: boolean;
   /** With it, rows are sent in batches, as far as they are granted; without it, all at the end. */
   readonly stream?: StreamOrder;
 }
 
 /**
  * What the worker reports: `ready` once, then for each order `opened` when the pipe is open, `rows` if it is a stream, and at
- * last `done` or `failed`. The `signals` of `done` are empty for a stream, whose rows were sent before; its `ranges` are whole. `failed`: the bytes
- * were not what was asked for; the worker itself continues.
+ * last `done` or `failed`. The `signals` of `done` are empty for a stream, whose rows were sent before; its `ranges` are whole.
+ * With `sampling`, `done` may come before the writer has ended. `failed`: the bytes were not what was asked for; the worker
+ * itself continues.
  */
 export type DecodeReport =
   | { readonly kind: "ready" }
@@ -67,7 +74,7 @@ scope.onmessage = ({ data: order }) => {
     ranges.reset();
     reader.reset();
     const stream = order.stream ? new RowStream(order.stream) : null;
-    const hasMore = readFrames(fifo, stream, order.maxRows);
+    const hasMore = readFrames(fifo, order, stream);
     filter.finish();
     stream?.post();
     const signals = stream ? filter.takeFinalRows() : filter.columns();
@@ -80,14 +87,15 @@ scope.postMessage({ kind: "ready" });
 
 /**
  * The hot loop: allocates nothing. A frame that is cut off by the end of the stream is dropped: the decoder was stopped.
- * Returns whether a frame came after the last row.
+ * Returns whether a row would have come after the last one.
  */
-function readFrames(fifo: Deno.FsFile, stream: RowStream | null, maxRows: number): boolean {
+function readFrames(fifo: Deno.FsFile, order: DecodeOrder, stream: RowStream | null): boolean {
   const staging = filter.staging;
+  const { maxRows, looksAhead } = order;
+  const rate = order.sampling && SteadyRate.of(order.sampling);
   let firstPts = NaN;
   let lastMs = 0;
   let hasMore = false;
-  let pauseAt = stream ? stream.firstPause : Infinity;
   /** The unparsed bytes are `[at, CARRY_BYTES + got)`. `at` may be after them, while a skipped element is not complete. */
   let at = CARRY_BYTES;
   for (let got = fifo.readSync(readView); got !== null; got = fifo.readSync(readView)) {
@@ -96,21 +104,24 @@ function readFrames(fifo: Deno.FsFile, stream: RowStream | null, maxRows: number
     for (let next = reader.read(staging, at, end); next !== -1; next = reader.read(staging, at, end)) {
       at = next;
       if (!reader.hasFrame) continue;
-      if (filter.count >= maxRows) {
-        hasMore = true;
+      const { framePts, timeBaseNumerator: numerator, timeBaseDenominator: denominator } = reader;
+      const isRow = rate === null || rate.takes(framePts, numerator, denominator);
+      if (filter.rows >= maxRows) {
+        hasMore ||= isRow;
+        if (rate && hasMore) return true;
         continue;
       }
       if (reader.frameBytes !== FRAME_BYTES) throw new Error(`a frame of ${reader.frameBytes} bytes`);
       if (Number.isNaN(firstPts)) {
-        firstPts = reader.framePts;
-        if (stream) stream.startS = firstPts * reader.timeBaseNumerator / reader.timeBaseDenominator;
+        firstPts = framePts;
+        if (stream) stream.startS = firstPts * numerator / denominator;
       }
-      const ms = (reader.framePts - firstPts) * 1000 * reader.timeBaseNumerator / reader.timeBaseDenominator;
+      const ms = (framePts - firstPts) * 1000 * numerator / denominator;
       if (ms > lastMs) lastMs = ms;
-      filter.push(reader.frameOffset, lastMs);
+      filter.push(reader.frameOffset, lastMs, isRow);
       ranges.push(filter.rangeMeasures, lastMs);
-      if (filter.count >= pauseAt) pauseAt = stream!.pause();
-      if (pauseAt === CONTROL.stop) return hasMore;
+      if (stream?.isDue && !stream.goesOn()) return hasMore;
+      if (rate && !looksAhead && filter.rows >= maxRows) return false;
     }
     if (end - at > CARRY_BYTES) throw new Error("an element that does not fit the staging area");
     if (at < end) staging.copyWithin(CARRY_BYTES - (end - at), at, end);
@@ -124,31 +135,37 @@ class RowStream {
   startS = NaN;
   readonly #order: StreamOrder;
   readonly #control: Int32Array;
+  /** Rows that may be read before it is looked how many are granted. */
+  #readable = 0;
 
   constructor(order: StreamOrder) {
     this.#order = order;
     this.#control = new Int32Array(order.control);
   }
 
-  /** The first batch is sent after the look-ahead of the cut score, so that it has `batchRows` final rows. */
-  get firstPause(): number {
-    return Math.min(this.#order.batchRows + filter.cutLookahead, this.#order.maxRows);
-  }
-
   noteRead(): void {
     Atomics.add(this.#control, CONTROL.reads, 1);
   }
 
-  /** Sends the final rows and waits until more are granted. Returns the row count of the next pause, or `CONTROL.stop`. */
-  pause(): number {
+  /** Whether a batch is final, or all readable rows have been read. */
+  get isDue(): boolean {
+    return filter.finalRows >= this.#order.batchRows || filter.rows >= this.#readable;
+  }
+
+  /** Sends the final rows if they are a batch, and waits until more are granted. False when the reading has to end. */
+  goesOn(): boolean {
     const { batchRows, maxRows } = this.#order;
-    if (filter.count >= maxRows) filter.finish();
-    this.post();
-    if (filter.count >= maxRows) return Infinity;
+    const isLast = filter.rows >= maxRows;
+    if (isLast) filter.finish();
+    if (isLast || filter.finalRows >= batchRows) this.post();
     for (;;) {
       const granted = Atomics.load(this.#control, CONTROL.granted);
-      if (granted === CONTROL.stop) return CONTROL.stop;
-      if (granted > filter.count) return Math.min(filter.count + batchRows, granted, maxRows);
+      if (granted === CONTROL.stop) return false;
+      if (isLast || granted > filter.rows) {
+        this.#readable = isLast ? Infinity : Math.min(granted, maxRows);
+        return true;
+      }
+      this.post();
       Atomics.wait(this.#control, CONTROL.granted, granted);
     }
   }
@@ -157,11 +174,7 @@ class RowStream {
   post(): void {
     if (filter.finalRows === 0) return;
     const batch = { ...filter.takeFinalRows(), startS: this.startS };
-    const { ptsMs, perceptualHash, lumaMean, flickerScore, ghostingScore, noiseVarianceScore, cutScore } =
-      batch;
-    scope.postMessage({ kind: "rows", batch }, [
-      ...[ptsMs.buffer, perceptualHash.buffer, lumaMean.buffer, flickerScore.buffer],
-      ...[ghostingScore.buffer, noiseVarianceScore.buffer, cutScore.buffer],
-    ]);
+    const moved = Object.values(batch).flatMap((column) => typeof column === "number" ? [] : [column.buffer]);
+    scope.postMessage({ kind: "rows", batch }, moved);
   }
 }

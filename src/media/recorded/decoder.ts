@@ -19,12 +19,13 @@ import { type MediaInfo, probeMedia } from "../probe.ts";
 import type { Outcome } from "../process.ts";
 import { niced, type ToolRunner } from "../tools/runner.ts";
 import { type DecodeSubject, subjectOf } from "./decode_args.ts";
+import type { DecodeOrder } from "./decode_worker.ts";
 import {
   DECODE_ERROR_BYTES,
   decodeCpuSeconds,
   decodeDeadlineMs,
   type DecodeScope,
-  framesAndOneMore,
+  framesToDecode,
   isEndless,
   refuseFailure,
 } from "./decode_bounds.ts";
@@ -226,25 +227,25 @@ export class Decoder implements AsyncDisposable {
         kind: "decode" as const,
         subject: subjectOf(subject),
         seekS: 0,
-        planes: { pipe: fifo.path, maxFrames: framesAndOneMore(subject), select: null },
+        planes: { pipe: fifo.path, maxFrames: framesToDecode(subject), select: null },
         jpegs: null,
         cpuSeconds: decodeCpuSeconds(subject),
       };
       const { outcome, ...rows } = await readWhile(
         worker,
         fifo,
-        subject.maxFrames,
-        (workerFailed) =>
+        { sampling: subject.plan, maxRows: subject.maxFrames, looksAhead: !isEndless(subject) },
+        (workerEnded) =>
           runner.run(job, {
             world,
-            signal: AbortSignal.any([signal, workerFailed]),
+            signal: AbortSignal.any([signal, workerEnded]),
             deadlineMs,
             maxStdoutBytes: 0,
             maxStderrBytes: DECODE_ERROR_BYTES,
           }),
       );
       const limit = `decoding took longer than ${deadlineMs / 1000} s`;
-      refuseFailure(outcome, rows.signals.count, { isEndless: isEndless(subject), limit });
+      if (outcome) refuseFailure(outcome, rows.signals.count, { isEndless: isEndless(subject), limit });
       return rows;
     } finally {
       this.#pool.giveBack(worker);
@@ -272,24 +273,31 @@ const STREAM_WAIT_MS = 30_000;
 /** Callers that may wait for a permit. Each is an open request, and the service bounds the number of those earlier. */
 const WAITERS_MAX = 4096;
 
-/** Lets `worker` read from the pipe while `write` writes into it; both have ended when this returns or throws. */
+/**
+ * Lets `worker` read from the pipe while `write` writes into it; both have ended when this returns or throws. The outcome is null
+ * where the worker had all rows before the writer ended.
+ */
 async function readWhile(
   worker: DecodeWorker,
   fifo: Fifo,
-  maxRows: number,
-  write: (workerFailed: AbortSignal) => Promise<Outcome>,
-): Promise<ReadRows & { outcome: Outcome }> {
-  const reading = worker.read({ fifoPath: fifo.path, maxRows });
+  order: Omit<DecodeOrder, "fifoPath">,
+  write: (workerEnded: AbortSignal) => Promise<Outcome>,
+): Promise<ReadRows & { outcome: Outcome | null }> {
+  const reading = worker.read({ ...order, fifoPath: fifo.path });
   // If the guard were closed before the worker has opened the pipe, the worker would wait for a writer for ever.
   await reading.opened;
-  const workerFailed = new AbortController();
-  reading.finished.catch((error) => workerFailed.abort(error));
+  const workerEnded = new AbortController();
+  const hasAllRows = new Error("the worker has all rows");
+  reading.finished.then(() => workerEnded.abort(hasAllRows), (error) => workerEnded.abort(error));
   try {
-    const outcome = await write(workerFailed.signal);
+    const outcome = await write(workerEnded.signal).catch((error) => {
+      if (error !== hasAllRows) throw error;
+      return null;
+    });
     fifo.closeGuard();
     return { ...await reading.finished, outcome };
   } finally {
     fifo.closeGuard();
-    await reading.finished.catch(() => {/* already reported through `workerFailed` */});
+    await reading.finished.catch(() => {/* already reported through `workerEnded` */});
   }
 }

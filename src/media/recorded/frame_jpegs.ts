@@ -12,14 +12,17 @@ export class FrameJpegs {
 
   readonly #rows: RowQueue;
   readonly #choice: FrameChoice;
+  readonly #isSampled: boolean;
   readonly #byFrame = new Map<number, Uint8Array<ArrayBuffer>>();
   /** JPEGs whose frame is not certain yet, with their place in the order of arrival. */
   #unmatched: { readonly jpeg: TimedJpeg; readonly order: number }[] = [];
   #arrivals = 0;
 
-  constructor(rows: RowQueue, choice: FrameChoice) {
+  /** `isSampled`: ffmpeg and the decode Worker choose the rows, each by the same rule. */
+  constructor(rows: RowQueue, choice: FrameChoice, isSampled: boolean) {
     this.#rows = rows;
     this.#choice = choice;
+    this.#isSampled = isSampled;
   }
 
   has(frame: number): boolean {
@@ -59,7 +62,8 @@ export class FrameJpegs {
   /**
    * The frame that a JPEG shows; null while the rows up to it are not here. JPEGs come in the order of the choice. One with
    * the time of another frame than the expected one means that ffmpeg has begun to count again. One with the time of no frame
-   * is the expected one: ffmpeg changes times that go back, and does so in each of its outputs separately.
+   * is the expected one: ffmpeg changes times that go back, and does so in each of its outputs separately. Of sampled media it
+   * may also show a frame that is no row, if ffmpeg has begun its count of periods again.
    */
   #frameOf({ timeS }: TimedJpeg, order: number): number | null {
     const { first, end, startS } = this.#rows;
@@ -69,6 +73,7 @@ export class FrameJpegs {
     if (!this.isOrderLost) {
       if (expected >= end) return null;
       if (expected < first || hasTime(expected)) return expected;
+      if (this.#isSampled) this.isOrderLost = true;
     }
     const next = end > first ? this.#rows.firstAtOrAfter(timeMs - TIME_TOLERANCE_MS) : null;
     if (next === null) return this.isOrderLost ? null : expected;

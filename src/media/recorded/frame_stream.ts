@@ -3,13 +3,13 @@
 import type { ImageCoordinates, NormalizedRegion } from "../../model/frames/coordinates.ts";
 import type { DetectedRange } from "../../model/frames/detected_range.ts";
 import { chosenPositions } from "../../model/reason/chunks.ts";
-import { expectedFps, type SamplingPlan } from "../../model/frames/sampling.ts";
+import { expectedFps, type SamplingPlan, takesEveryFrame } from "../../model/frames/sampling.ts";
 import type { SignalColumns } from "../../model/frames/signals.ts";
 import { type DecodeSubject, type JpegSize, subjectOf } from "./decode_args.ts";
 import {
   decodeCpuSeconds,
   decodeDeadlineMs,
-  framesAndOneMore,
+  framesToDecode,
   isEndless,
   refuseFailure,
 } from "./decode_bounds.ts";
@@ -76,7 +76,7 @@ export interface ChunkImage {
 }
 
 /**
- * One ffmpeg decodes the medium once: luma planes for the signals, and JPEGs of the frames whose positions are known in
+ * One ffmpeg decodes the medium once: reduced frames for the signals, and JPEGs of the frames whose positions are known in
  * advance. Which frames the last, short chunk has may be known only at the end of the medium. If there are no JPEGs of its
  * chosen frames, a second ffmpeg decodes these few by their exact times, and their signals prove that they are the same frames.
  * The same is done for the rest of a medium that changes its format on the way, because ffmpeg then counts frames anew.
@@ -142,7 +142,7 @@ export class FrameStream implements AsyncDisposable {
     this.#request = request;
     this.#subject = parts.subject;
     this.#size = parts.size;
-    this.#jpegs = parts.choice && new FrameJpegs(this.#rows, parts.choice);
+    this.#jpegs = parts.choice && new FrameJpegs(this.#rows, parts.choice, !takesEveryFrame(request.plan));
     this.#run = parts.run;
     this.#stop = parts.stop;
     this.#signal = parts.signal;
@@ -170,16 +170,19 @@ export class FrameStream implements AsyncDisposable {
         kind: "decode",
         subject: subjectOf(subject),
         seekS: 0,
-        planes: { pipe, maxFrames: framesAndOneMore(request), select: null },
+        planes: { pipe, maxFrames: framesToDecode(request), select: null },
         jpegs: choice && {
           maxFrames: choice.total,
           select: choice.selection,
           size: size!,
-          // A camera leaves the encoder enough time, and a JPEG must not wait for the next frame.
-          threads: isLive ? 1 : 2,
+          // A camera leaves the encoder enough time, and a JPEG must not wait for the next frame; nor may it where ffmpeg is
+          // ended after the last row.
+          threads: isLive || !takesEveryFrame(request.plan) ? 1 : 2,
         },
         cpuSeconds: decodeCpuSeconds(request),
       }),
+      sampling: request.plan,
+      looksAhead: !isLive,
       batchRows: request.chunks.by === "count" ? Math.min(request.chunks.size, BATCH_ROWS) : BATCH_ROWS,
       maxRows: request.maxFrames,
       deadlineMs: isLive ? decodeDeadlineMs(request) : null,
@@ -313,7 +316,8 @@ export class FrameStream implements AsyncDisposable {
     const select: ChosenFrames = jpegs.isOrderLost
       ? { by: "times", timesS }
       : { by: "frames", frames: missing };
-    await this.#decodeFrames(jpegs, missing, { select, seekS: 0 }, () => true);
+    const isSampled = !takesEveryFrame(this.#request.plan);
+    await this.#decodeFrames(jpegs, missing, { select, seekS: 0 }, isSampled ? isSame : () => true);
   }
 
   /** Returns whether all of the frames were found; keeps no JPEG otherwise. */
@@ -336,6 +340,8 @@ export class FrameStream implements AsyncDisposable {
         jpegs: { maxFrames, select, size, threads: 1 },
         cpuSeconds: decodeCpuSeconds(this.#request),
       }),
+      sampling: null,
+      looksAhead: false,
       batchRows: maxFrames,
       maxRows: maxFrames,
       deadlineMs,

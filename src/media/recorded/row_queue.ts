@@ -1,7 +1,6 @@
 /** Rows of signals between the Worker, which sends batches, and the consumer, which takes chunks. */
 
-import { copyInto, newColumns, slice } from "../kernels/filter_columns.ts";
-import type { FilterColumns } from "../kernels/filter_columns.ts";
+import { copyRows, newRows, type RowColumns, sliceRows } from "../kernels/row_collector.ts";
 import type { RowBatch } from "./stream_order.ts";
 
 /** Frames are numbered from the first of the stream; the queue contains `[first, end)`. */
@@ -46,13 +45,13 @@ export class RowQueue {
   }
 
   /** Removes the oldest `count` rows. */
-  take(count: number): FilterColumns & { readonly count: number } {
-    const result = newColumns(count);
+  take(count: number): RowColumns & { readonly count: number } {
+    const result = newRows(count);
     for (let taken = 0; taken < count;) {
       const { first, batch } = this.#batches[0]!;
       const from = this.first - first;
       const rows = Math.min(count - taken, batch.count - from);
-      copyInto(result, slice(batch, from, from + rows), taken);
+      copyRows(result, sliceRows(batch, from, from + rows), taken);
       taken += rows;
       this.first += rows;
       if (from + rows === batch.count) this.#batches.shift();

@@ -1,9 +1,9 @@
 /** How the main thread controls a decode Worker that reads a stream, through shared memory, because the Worker blocks. */
 
-import type { FilterColumns } from "../kernels/filter_columns.ts";
+import type { RowColumns } from "../kernels/row_collector.ts";
 
 /** Consecutive rows of a stream; all of them are final. */
-export interface RowBatch extends FilterColumns {
+export interface RowBatch extends RowColumns {
   readonly count: number;
   /** The first frame of the stream on the clock of the decode, seconds: `ptsMs` counts from there. */
   readonly startS: number;
@@ -12,7 +12,7 @@ export interface RowBatch extends FilterColumns {
 export interface StreamOrder {
   /** Two Int32: see `CONTROL`. */
   readonly control: SharedArrayBuffer;
-  /** A batch is sent when this many more rows are final; at most 1024. */
+  /** A batch is sent when this many more rows are final, or no more are granted. */
   readonly batchRows: number;
   /** No more rows than this will come, so the last ones are final without waiting for the end of the stream. */
   readonly maxRows: number;

@@ -80,7 +80,7 @@ export class DecodeWorker implements Disposable {
     return this.#isBroken;
   }
 
-  /** Reads the NUT stream in a named pipe to its end. With `order.stream`, all rows go to `onRows`. */
+  /** Reads the NUT stream in a named pipe. With `order.stream`, all rows go to `onRows`. */
   read(order: DecodeOrder, onRows: (batch: RowBatch) => void = () => {}): Reading {
     this.#onRows = onRows;
     this.#opened = Promise.withResolvers<void>();

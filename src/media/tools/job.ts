@@ -109,12 +109,12 @@ const RUN_JOBS = [
   z.strictObject({ kind: z.literal("opus_samples") }),
 ] as const;
 
-/** Recorded media: planes go into the pipe `planes`, JPEGs of chosen frames to the output. */
+/** Recorded media: frames go into the pipe `planes`, all or chosen ones, and JPEGs of chosen frames to the output. */
 const decode = z.strictObject({
   kind: z.literal("decode"),
   subject: z.strictObject({ input, info, plan, coordinates }),
   seekS: z.number().min(0).max(1e9),
-  planes: z.strictObject({ pipe: path, maxFrames: positive, select: select.nullable() }),
+  planes: z.strictObject({ pipe: path, maxFrames: positive.nullable(), select: select.nullable() }),
   jpegs: z.strictObject({
     maxFrames: positive,
     select,

@@ -210,17 +210,17 @@ function probeArgs({ input }: JobOf<"probe">): string[] {
 function decodeArgs({ subject, seekS, planes, jpegs }: JobOf<"decode">, { output }: Ends): string[] {
   return [
     ...inputArgs(subject, seekS),
-    ...(jpegs
-      ? jpegOutput(subject, { ...selectionOf(jpegs), size: jpegs.size, threads: jpegs.threads, output })
-      : []),
-    ...planeOutput(subject, { ...selectionOf(planes), fifoPath: planes.pipe }),
+    ...(jpegs ? jpegOutput(subject, { ...jpegs, ...selectionOf(jpegs.select), output }) : []),
+    ...planeOutput(subject, {
+      fifoPath: planes.pipe,
+      maxFrames: planes.maxFrames,
+      selection: planes.select && selectionOf(planes.select),
+    }),
   ];
 }
 
-function selectionOf(
-  { maxFrames, select }: { maxFrames: number; select: ChosenFrames | null },
-): FrameSelection {
-  return { maxFrames, ...(select && { select: selectText(select), isByTime: select.by === "times" }) };
+function selectionOf(select: ChosenFrames): FrameSelection {
+  return { select: selectText(select), isByTime: select.by === "times" };
 }
 
 /** Decodes as the signals are decoded, so that the same frame is the first one. */

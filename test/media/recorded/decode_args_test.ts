@@ -7,18 +7,15 @@ import { FRAME_BYTES, PLANE_BYTES } from "../../../src/media/kernels/frame_filte
 import { inputArgs, planeOutput } from "../../../src/media/recorded/decode_args.ts";
 import { make, openDecoder, probeOnce, TempFolder, tools } from "../../support/media.ts";
 
-type FrameSelection = Partial<Pick<Parameters<typeof planeOutput>[1], "maxFrames" | "select">>;
-
 /** The frames that the decode Worker gets. */
 async function framesOf(
   folder: TempFolder,
   path: string,
-  options: FrameSelection & { readonly crop?: NormalizedRegion } = {},
+  { crop = FULL_REGION }: { readonly crop?: NormalizedRegion } = {},
 ): Promise<Uint8Array[]> {
   await using decoder = await openDecoder(folder);
   const info = await probeOnce(decoder, path);
   const { width, height } = info.video!;
-  const { crop = FULL_REGION, maxFrames = 1000, ...selection } = options;
   const subject = {
     input: fileInput(path),
     info,
@@ -26,7 +23,10 @@ async function framesOf(
     coordinates: croppedFrame({ width, height }, crop),
   };
   const output = join(folder.path, "frames.nut");
-  ffmpeg([...inputArgs(subject), ...planeOutput(subject, { fifoPath: output, maxFrames, ...selection })]);
+  ffmpeg([
+    ...inputArgs(subject),
+    ...planeOutput(subject, { fifoPath: output, maxFrames: null, selection: null }),
+  ]);
   const bytes = Deno.readFileSync(output);
   const reader = new NutReader();
   const frames: Uint8Array[] = [];

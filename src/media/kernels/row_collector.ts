@@ -1,0 +1,111 @@
+/** Collects the rows of a stream of frames: of each interval between two rows, what the later one has to tell. */
+
+import { CUT_SCORE_THRESHOLD } from "../../model/frames/signals.ts";
+import { copyInto, type FilterColumns, newColumns, slice } from "./filter_columns.ts";
+
+/** What a row has: the signals of its frame, with the highest cut score since the row before. */
+export interface RowColumns extends FilterColumns {
+  /** Time of the frame with that cut score, milliseconds; NaN where it is no cut. */
+  readonly cutPtsMs: Float64Array<ArrayBuffer>;
+}
+
+/** `rows` rows of zeros. */
+export function newRows(rows: number): RowColumns {
+  return { ...newColumns(rows), cutPtsMs: new Float64Array(rows) };
+}
+
+/** Views of the rows from `start` (inclusive) to `end` (exclusive), not copies. */
+export function sliceRows(rows: RowColumns, start: number, end: number): RowColumns {
+  return { ...slice(rows, start, end), cutPtsMs: rows.cutPtsMs.subarray(start, end) };
+}
+
+/** Copies all rows of `source` into `target`, from its row `at` on. */
+export function copyRows(target: RowColumns, source: RowColumns, at: number): void {
+  copyInto(target, source, at);
+  target.cutPtsMs.set(source.cutPtsMs, at);
+}
+
+/**
+ * Takes frames in order, each when its cut score is final. Of frames that are no rows only the cut score matters: it counts to
+ * the next row, and after the last row to that one.
+ */
+export class RowCollector {
+  #rows = newRows(INITIAL_ROWS);
+  /** The same memory as the hashes, because a BigInt would be an object per row. */
+  #hashHalves = new Uint32Array(this.#rows.perceptualHash.buffer);
+  #count = 0;
+  #bestScore = 0;
+  #bestMs = NaN;
+
+  /** Rows that were not taken. */
+  get count(): number {
+    return this.#count;
+  }
+
+  reset(): void {
+    this.#count = 0;
+    this.#bestScore = 0;
+    this.#bestMs = NaN;
+  }
+
+  /** The next frame, in slot `slot` of `ring`. Allocates nothing but room for more rows. */
+  add(ring: FilterColumns, ringHash: Uint32Array, slot: number, isRow: boolean): void {
+    const score = ring.cutScore[slot]!;
+    if (score > this.#bestScore) {
+      this.#bestScore = score;
+      this.#bestMs = ring.ptsMs[slot]!;
+    }
+    if (!isRow) return;
+    const row = this.#count++;
+    if (row === this.#rows.ptsMs.length) this.#grow();
+    const rows = this.#rows;
+    rows.ptsMs[row] = ring.ptsMs[slot]!;
+    this.#hashHalves[2 * row] = ringHash[2 * slot]!;
+    this.#hashHalves[2 * row + 1] = ringHash[2 * slot + 1]!;
+    rows.lumaMean[row] = ring.lumaMean[slot]!;
+    rows.flickerScore[row] = ring.flickerScore[slot]!;
+    rows.ghostingScore[row] = ring.ghostingScore[slot]!;
+    rows.noiseVarianceScore[row] = ring.noiseVarianceScore[slot]!;
+    this.#setCut(row);
+  }
+
+  /** No more frames come: what came after the last row counts to it. */
+  finish(): void {
+    if (this.#count > 0 && this.#bestScore > this.#rows.cutScore[this.#count - 1]!) {
+      this.#setCut(this.#count - 1);
+    }
+  }
+
+  /** Copies of the oldest `count` rows. */
+  copy(count: number): RowColumns & { readonly count: number } {
+    const result = newRows(count);
+    copyRows(result, sliceRows(this.#rows, 0, count), 0);
+    return { count, ...result };
+  }
+
+  /** The same, and forgets them. */
+  take(count: number): RowColumns & { readonly count: number } {
+    const taken = this.copy(count);
+    copyRows(this.#rows, sliceRows(this.#rows, count, this.#count), 0);
+    this.#count -= count;
+    return taken;
+  }
+
+  /** Gives the row the best cut score since the row before, and begins a new interval. */
+  #setCut(row: number): void {
+    this.#rows.cutScore[row] = this.#bestScore;
+    this.#rows.cutPtsMs[row] = this.#bestScore >= CUT_SCORE_THRESHOLD ? this.#bestMs : NaN;
+    this.#bestScore = 0;
+    this.#bestMs = NaN;
+  }
+
+  /** Twice the room, so that the copying stays linear in the number of rows. */
+  #grow(): void {
+    const rows = newRows(this.#rows.ptsMs.length * 2);
+    copyRows(rows, this.#rows, 0);
+    this.#rows = rows;
+    this.#hashHalves = new Uint32Array(rows.perceptualHash.buffer);
+  }
+}
+
+const INITIAL_ROWS = 4096;
