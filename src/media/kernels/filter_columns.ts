@@ -1,6 +1,6 @@
 /** The rows of the frame filter as seven typed arrays of one length, one for each signal. */
 
-/** Used for the ring in the module's memory, for the kept rows, and for the caller's copies. */
+/** Used for the ring in the module's memory, and in rows. */
 export interface FilterColumns {
   readonly ptsMs: Float64Array<ArrayBuffer>;
   readonly perceptualHash: BigUint64Array<ArrayBuffer>;
@@ -46,11 +46,4 @@ export function copyInto(target: FilterColumns, source: FilterColumns, at: numbe
   target.ghostingScore.set(source.ghostingScore, at);
   target.noiseVarianceScore.set(source.noiseVarianceScore, at);
   target.cutScore.set(source.cutScore, at);
-}
-
-/** A copy of the first `rows` rows with twice the room, so that the copying stays linear in the number of frames. */
-export function grown(columns: FilterColumns, rows: number): FilterColumns {
-  const result = newColumns(columns.ptsMs.length * 2);
-  copyInto(result, slice(columns, 0, rows), 0);
-  return result;
 }

@@ -136,10 +136,12 @@ class RowStream {
   readonly #order: StreamOrder;
   readonly #control: Int32Array;
   /** Rows that may be read before it is looked how many are granted. */
-  #readable = 0;
+  #readable: number;
 
   constructor(order: StreamOrder) {
     this.#order = order;
+    // A first batch needs no grant.
+    this.#readable = Math.min(order.batchRows + filter.cutLookahead, order.maxRows);
     this.#control = new Int32Array(order.control);
   }
 

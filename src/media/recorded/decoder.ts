@@ -1,4 +1,4 @@
-/** Decodes recorded media into signals: ffmpeg writes scaled luma planes into a pipe, and a decode Worker reads them. */
+/** Decodes recorded media into signals: ffmpeg writes reduced frames into a pipe, and a decode Worker reads them. */
 
 import { PermitQueue } from "../../base/sharing/permit_queue.ts";
 import type { RunningWork } from "../../base/sharing/running_work.ts";

@@ -18,7 +18,7 @@ export interface SignalColumns {
   readonly ghostingScore: Float32Array;
   /** min(1, luma variance / 4096). */
   readonly noiseVarianceScore: Float32Array;
-  /** How likely this frame is the first of a new shot, [0,1]; absent when it was not measured. */
+  /** How likely a new shot has begun since the sampled frame before, [0,1]; absent when it was not measured. */
   readonly cutScore?: Float32Array;
   /** Media time of the cut behind `cutScore`, milliseconds from the first frame; NaN below `CUT_SCORE_THRESHOLD`. */
   readonly cutPtsMs?: Float64Array;

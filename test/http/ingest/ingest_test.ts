@@ -30,6 +30,40 @@ function assertNothingLeft(test: TestService): void {
   assert.deepEqual(leftovers(test), []);
 }
 
+Deno.test("at one frame a second every cut of the film is still told, with the time of its frame", async () => {
+  await using test = await startService();
+  const rowsOf = async (body: object) => {
+    const runId = await newRun(test);
+    const ingested = await test.call("POST", `/v1/runs/${runId}/ingest`, { source_uri: FILM, ...body });
+    assert.equal(ingested.status, 200, ingested.text);
+    const { events } = (await test.call("GET", `/v1/runs/${runId}/events`)).json;
+    return events[2].payload.signals as { pts_ms: number; cut_score: number; cut_pts_ms?: number }[];
+  };
+  const full = await rowsOf({ max_frames: 1000 });
+  const cuts = full.filter(({ cut_pts_ms }) => cut_pts_ms !== undefined);
+  assert.ok(cuts.length >= 3, `${cuts.length} cuts`);
+  for (const { pts_ms, cut_score, cut_pts_ms } of cuts) {
+    assert.equal(cut_pts_ms, pts_ms);
+    assert.ok(cut_score >= 0.5);
+  }
+  const sampled = await rowsOf({ sampling_policy: "fixed", fixed_fps: 1 });
+  assert.equal(sampled.length, 30);
+  sampled.forEach(({ cut_score, cut_pts_ms }, row) => {
+    const after = sampled[row - 1]?.pts_ms ?? -1;
+    const until = sampled[row + 1] ? sampled[row]!.pts_ms : Infinity;
+    const interval = full.filter(({ pts_ms }) => pts_ms > after && pts_ms <= until);
+    const highest = Math.max(...interval.map(({ cut_score }) => cut_score));
+    assert.equal(cut_score, highest, `row ${row}`);
+    assert.equal(
+      cut_pts_ms,
+      interval.find(({ cut_score }) => cut_score === highest)!.cut_pts_ms,
+      `row ${row}`,
+    );
+  });
+  const told = sampled.filter(({ cut_pts_ms }) => cut_pts_ms !== undefined).length;
+  assert.ok(told >= 2, `${told} of ${cuts.length} cuts`);
+});
+
 Deno.test("a real film becomes sampled frames with signals, rows with coordinates, and cuts where it was cut", async () => {
   await using test = await startService();
   const runId = await newRun(test);

@@ -34,7 +34,7 @@ const CLIPS: Readonly<Record<string, readonly string[]>> = {
   "late.ts": ["-output_ts_offset", "7.3", "-c:v", "mpeg2video"],
 };
 
-const RATES = [0.2, 0.5, 1, 2, 5, 7.5, 10, 12, 24, 29.97];
+const RATES = [0.2, 1, 5, 7.5, 10, 12, 29.97];
 
 /** Times of the frames that ffmpeg's own filter chooses, milliseconds from the first frame. */
 function byFfmpeg(path: string, expression: string): number[] {
@@ -70,7 +70,7 @@ Deno.test("the decode Worker takes exactly the frames that ffmpeg's expression c
         deepEqual([...signals.ptsMs].map(Math.round), expected.map(Math.round), `${fixedFps} fps`);
         counts.add(signals.count);
       }
-      ok(counts.size >= 6, "the rates differ");
+      ok(counts.size >= 5, "the rates differ");
     });
   }
 });
