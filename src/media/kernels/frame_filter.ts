@@ -4,7 +4,7 @@ import { CUT_SCORE_THRESHOLD } from "../../model/frames/signals.ts";
 import { CELLS, LUMA_CELLS, type RangeMeasures } from "../detection/frame_history.ts";
 import type { FilterColumns } from "./filter_columns.ts";
 import { type ExportKinds, loadKernel } from "./load_kernel.ts";
-import { RowCollector, type RowColumns } from "./row_collector.ts";
+import { type CollectedRows, RowCollector } from "./row_collector.ts";
 
 export const PLANE_WIDTH = 320;
 export const PLANE_HEIGHT = 180;
@@ -231,7 +231,7 @@ export class FrameFilter {
   }
 
   /** Copies of all rows since `reset`, after `finish`. */
-  columns(): RowColumns & { readonly count: number } {
+  columns(): CollectedRows & { readonly count: number } {
     const collector = this.#keeping();
     if (!this.#isFinished || this.#taken > 0) {
       throw new Error("Cannot give columns before all frames have come, or after some rows were taken");
@@ -250,7 +250,7 @@ export class FrameFilter {
   }
 
   /** The final rows that were not taken before, in order: for a stream, whose rows are used long before its end. */
-  takeFinalRows(): RowColumns & { readonly count: number } {
+  takeFinalRows(): CollectedRows & { readonly count: number } {
     const rows = this.#keeping().take(this.finalRows);
     this.#taken += rows.count;
     return rows;

@@ -4,23 +4,23 @@ import { CUT_SCORE_THRESHOLD } from "../../model/frames/signals.ts";
 import { copyInto, type FilterColumns, newColumns, slice } from "./filter_columns.ts";
 
 /** What a row has: the signals of its frame, with the highest cut score since the row before. */
-export interface RowColumns extends FilterColumns {
+export interface CollectedRows extends FilterColumns {
   /** Time of the frame with that cut score, milliseconds; NaN where it is no cut. */
   readonly cutPtsMs: Float64Array<ArrayBuffer>;
 }
 
 /** `rows` rows of zeros. */
-export function newRows(rows: number): RowColumns {
+export function newRows(rows: number): CollectedRows {
   return { ...newColumns(rows), cutPtsMs: new Float64Array(rows) };
 }
 
 /** Views of the rows from `start` (inclusive) to `end` (exclusive), not copies. */
-export function sliceRows(rows: RowColumns, start: number, end: number): RowColumns {
+export function sliceRows(rows: CollectedRows, start: number, end: number): CollectedRows {
   return { ...slice(rows, start, end), cutPtsMs: rows.cutPtsMs.subarray(start, end) };
 }
 
 /** Copies all rows of `source` into `target`, from its row `at` on. */
-export function copyRows(target: RowColumns, source: RowColumns, at: number): void {
+export function copyRows(target: CollectedRows, source: CollectedRows, at: number): void {
   copyInto(target, source, at);
   target.cutPtsMs.set(source.cutPtsMs, at);
 }
@@ -77,14 +77,14 @@ export class RowCollector {
   }
 
   /** Copies of the oldest `count` rows. */
-  copy(count: number): RowColumns & { readonly count: number } {
+  copy(count: number): CollectedRows & { readonly count: number } {
     const result = newRows(count);
     copyRows(result, sliceRows(this.#rows, 0, count), 0);
     return { count, ...result };
   }
 
   /** The same, and forgets them. */
-  take(count: number): RowColumns & { readonly count: number } {
+  take(count: number): CollectedRows & { readonly count: number } {
     const taken = this.copy(count);
     copyRows(this.#rows, sliceRows(this.#rows, count, this.#count), 0);
     this.#count -= count;

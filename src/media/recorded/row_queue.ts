@@ -1,6 +1,6 @@
 /** Rows of signals between the Worker, which sends batches, and the consumer, which takes chunks. */
 
-import { copyRows, newRows, type RowColumns, sliceRows } from "../kernels/row_collector.ts";
+import { type CollectedRows, copyRows, newRows, sliceRows } from "../kernels/row_collector.ts";
 import type { RowBatch } from "./stream_order.ts";
 
 /** Frames are numbered from the first of the stream; the queue contains `[first, end)`. */
@@ -45,7 +45,7 @@ export class RowQueue {
   }
 
   /** Removes the oldest `count` rows. */
-  take(count: number): RowColumns & { readonly count: number } {
+  take(count: number): CollectedRows & { readonly count: number } {
     const result = newRows(count);
     for (let taken = 0; taken < count;) {
       const { first, batch } = this.#batches[0]!;

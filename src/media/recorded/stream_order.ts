@@ -1,9 +1,9 @@
 /** How the main thread controls a decode Worker that reads a stream, through shared memory, because the Worker blocks. */
 
-import type { RowColumns } from "../kernels/row_collector.ts";
+import type { CollectedRows } from "../kernels/row_collector.ts";
 
 /** Consecutive rows of a stream; all of them are final. */
-export interface RowBatch extends RowColumns {
+export interface RowBatch extends CollectedRows {
   readonly count: number;
   /** The first frame of the stream on the clock of the decode, seconds: `ptsMs` counts from there. */
   readonly startS: number;
