@@ -189,6 +189,9 @@ export const FAMILIES = {
     "Completed comparisons in which the description had changed",
   ),
   service_pipeline_loop_detected_total: counter("Times that a live stream began to loop"),
+  service_pipeline_live_markers_dropped_total: counter(
+    "Markers of live sessions beyond the limit for a minute",
+  ),
   service_pipeline_sessions_created_total: counter("Live sessions opened"),
   service_pipeline_sessions_removed_total: counter("Live sessions ended"),
   service_pipeline_generations_started_total: counter("Generations of live sessions started"),

@@ -231,6 +231,8 @@ export const LIMITS = deepFrozen({
     jpegBytesMax: 2 * 2 ** 20,
     jpegQuality: 75,
     clipFramesMax: 64,
+    /** Markers of one session; a source that flickers for hours must not fill the timeline. */
+    markersPerMinute: 120,
     /** 0 means no cap. */
     outputTokensPerSecond: range(0, OUTPUT_TOKENS_PER_SECOND_MAX),
   },

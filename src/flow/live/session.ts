@@ -127,6 +127,7 @@ export class LiveSession {
   #iceRestartCount = 0;
   /** Markers that were written. */
   #markers = 0;
+  #markerMinute = { startMs: -Infinity, markers: 0 };
   /** When the decoder was restarted lately, epoch milliseconds. */
   #restartTimesMs: readonly number[] = [];
 
@@ -362,7 +363,8 @@ export class LiveSession {
 
   /** Ids of markers count the ranges of the session from 0. See docs/live.md#live-markers. */
   #onRange(range: DetectedRange): void {
-    const { journal, labels, identity: { runId, sessionId } } = this.#options;
+    const { journal, labels, metrics, identity: { runId, sessionId } } = this.#options;
+    if (!this.#mayMark()) return metrics.add("service_pipeline_live_markers_dropped_total");
     const place = {
       type: range.type,
       start_frame: range.startFrame,
@@ -374,6 +376,13 @@ export class LiveSession {
     const marker = rangeMarker(place, this.#markers, { runId, streamId: DEFAULT_STREAM_ID }, labels);
     const written = journal.append([event("marker_emitted", runId, { ...marker, session_id: sessionId })]);
     this.#markers += written.length;
+  }
+
+  /** Counts a marker; false beyond the limit, which begins anew a minute after its first marker. */
+  #mayMark(): boolean {
+    const nowMs = this.#options.world.monotonicMs();
+    if (nowMs - this.#markerMinute.startMs >= 60_000) this.#markerMinute = { startMs: nowMs, markers: 0 };
+    return ++this.#markerMinute.markers <= LIMITS.live.markersPerMinute;
   }
 
   #onDecoderRestarted({ reason, ptsMs, restarts }: ReportOf<"decoder_restarted">): void {

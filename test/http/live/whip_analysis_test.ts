@@ -383,6 +383,23 @@ Deno.test("a range of a live session is a marker of its run, in the session's ow
   assert.deepEqual(json.markers, [black]);
 });
 
+Deno.test("markers of a session beyond 120 a minute are dropped and counted", async () => {
+  await using test = await startLive();
+  const session = await publish(test);
+  const range = {
+    type: "flash",
+    startFrame: 2,
+    endFrame: 3,
+    startPtsMs: 80,
+    endPtsMs: 120,
+    confidence: 1,
+  } as const;
+  for (let index = 0; index < 130; index++) session.worker.report({ kind: "range", range });
+  const written = payloads(await eventsOf(test, session.runId), "marker_emitted");
+  assert.deepEqual([written.length, written.at(-1).marker_id], [120, "mk-00000077"]);
+  assert.equal(await metric(test, "service_pipeline_live_markers_dropped_total"), 10);
+});
+
 Deno.test("what lasts until a live session ends is a marker before the run's end", async () => {
   await using test = await startLive({}, { workers: { closesAtOnce: false } });
   const session = await publish(test);
