@@ -309,6 +309,32 @@ Deno.test("a freeze and black of a real film are markers with their exact frames
   ]);
 });
 
+Deno.test("with few rows a range keeps its own times, and names the rows inside or the one before", async () => {
+  await using test = await startService();
+  const source_uri = stillAndBlack(test.mediaDir);
+  const decode = async (sampling: object) => {
+    const runId = await newRun(test);
+    const ingested = await test.call("POST", `/v1/runs/${runId}/ingest`, { source_uri, ...sampling });
+    assert.equal(ingested.status, 200);
+    const { events } = (await test.call("GET", `/v1/runs/${runId}/events`)).json;
+    const markers = (await analyze(test, runId)).filter(isRange);
+    return { markers, signals: events.at(-1).payload.signals as { pts_ms: number; cut_pts_ms?: number }[] };
+  };
+  const every = await decode({});
+  const times = ({ start_pts_ms, end_pts_ms }: WireMarker) => [start_pts_ms, end_pts_ms];
+  for (const fixed_fps of [4, 0.5]) {
+    const { markers, signals } = await decode({ sampling_policy: "fixed", fixed_fps });
+    assert.deepEqual(markers.map(times), every.markers.map(times));
+    for (const { start_frame, end_frame, start_pts_ms, end_pts_ms } of markers) {
+      const inside = signals.keys().filter((row) =>
+        signals[row]!.pts_ms >= start_pts_ms && signals[row]!.pts_ms <= end_pts_ms
+      ).toArray();
+      const before = signals.findLastIndex(({ pts_ms }) => pts_ms <= start_pts_ms);
+      assert.deepEqual([start_frame, end_frame], [inside[0] ?? before, inside.at(-1) ?? before]);
+    }
+  }
+});
+
 Deno.test("an ingest writes its ranges, also where there are none", async () => {
   await using test = await startService();
   const runId = await newRun(test);
