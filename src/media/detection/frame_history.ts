@@ -3,6 +3,7 @@
 /** Cells of one frame: 20x12 of luma, then 10x6 of each chroma plane; each has 240 samples. */
 export const CELLS = 360;
 export const LUMA_COLUMNS = 20;
+export const LUMA_ROWS = 12;
 export const LUMA_CELLS = 240;
 export const CELL_SAMPLES = 240;
 const LUMA_SAMPLES = LUMA_CELLS * CELL_SAMPLES;
@@ -29,6 +30,7 @@ export class FrameHistory {
   readonly #ptsMs = new Float64Array(HISTORY_FRAMES);
   readonly #lumaMean = new Float64Array(HISTORY_FRAMES);
   readonly #moved = new Float64Array(HISTORY_FRAMES);
+  readonly #step = new Float64Array(HISTORY_FRAMES);
   readonly #largestChange = new Float64Array(HISTORY_FRAMES);
   readonly #darkest = new Float64Array(HISTORY_FRAMES);
   readonly #brightest = new Float64Array(HISTORY_FRAMES);
@@ -41,7 +43,7 @@ export class FrameHistory {
     const cells = this.#cells;
     cells.set(cellSums, at);
     this.#moves.set(cellMoves, slot * LUMA_CELLS);
-    let sum = 0, moved = 0, change = 0, least = 65535, most = 0;
+    let sum = 0, moved = 0, step = 0, change = 0, least = 65535, most = 0;
     for (let cell = 0; cell < LUMA_CELLS; cell++) {
       const value = cellSums[cell]!;
       sum += value;
@@ -49,15 +51,18 @@ export class FrameHistory {
       if (value < least) least = value;
       if (value > most) most = value;
       const difference = Math.abs(value - cells[before + cell]!);
+      step += difference;
       if (difference > change) change = difference;
     }
     for (let cell = LUMA_CELLS; cell < CELLS; cell++) {
       const difference = Math.abs(cellSums[cell]! - cells[before + cell]!);
+      step += difference;
       if (difference > change) change = difference;
     }
     this.#ptsMs[slot] = ptsMs;
     this.#lumaMean[slot] = sum / LUMA_SAMPLES;
     this.#moved[slot] = moved / LUMA_SAMPLES;
+    this.#step[slot] = step / (CELLS * CELL_SAMPLES);
     this.#largestChange[slot] = change / CELL_SAMPLES;
     this.#darkest[slot] = least / CELL_SAMPLES;
     this.#brightest[slot] = most / CELL_SAMPLES;
@@ -85,6 +90,11 @@ export class FrameHistory {
   /** Mean absolute difference of luma samples to the frame before. */
   moved(frame: number): number {
     return this.#moved[frame % HISTORY_FRAMES]!;
+  }
+
+  /** Mean absolute change of the means of all cells since the frame before. */
+  step(frame: number): number {
+    return this.#step[frame % HISTORY_FRAMES]!;
   }
 
   /** The largest change of the mean of a cell, luma or chroma, since the frame before. */

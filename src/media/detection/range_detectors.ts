@@ -6,6 +6,7 @@ import { BlackDetector } from "./black.ts";
 import { FlashDetector } from "./flash.ts";
 import { FrameHistory, type RangeMeasures } from "./frame_history.ts";
 import { FreezeDetector } from "./freeze.ts";
+import { GradualDetector } from "./gradual.ts";
 import type { CutScores, RangeSink } from "./range_sink.ts";
 
 /** One more than are used, so that the user of the ranges sees that there were more. */
@@ -25,6 +26,7 @@ export class RangeDetectors {
   readonly #black: BlackDetector;
   readonly #freeze: FreezeDetector;
   readonly #flash: FlashDetector;
+  readonly #gradual: GradualDetector;
   readonly #wanted: ReadonlySet<Detector>;
   #found: DetectedRange[] = [];
 
@@ -39,6 +41,7 @@ export class RangeDetectors {
     this.#black = new BlackDetector(sink);
     this.#freeze = new FreezeDetector(sink, cuts);
     this.#flash = new FlashDetector(sink);
+    this.#gradual = new GradualDetector(sink);
   }
 
   /** Starts a new stream: the next frame is its first one. */
@@ -48,6 +51,7 @@ export class RangeDetectors {
     this.#black.reset();
     this.#freeze.reset();
     this.#flash.reset();
+    this.#gradual.reset();
   }
 
   push(measures: RangeMeasures, ptsMs: number): void {
@@ -55,6 +59,7 @@ export class RangeDetectors {
     if (this.#wanted.has("black")) this.#black.push(this.#history);
     if (this.#wanted.has("freeze")) this.#freeze.push(this.#history);
     if (this.#wanted.has("flash")) this.#flash.push(this.#history);
+    if (this.#wanted.has("gradual_transition")) this.#gradual.push(this.#history);
   }
 
   /** The ranges that ended since the last call. */
@@ -75,6 +80,7 @@ export class RangeDetectors {
     this.#black.finish(this.#history);
     this.#freeze.finish(this.#history);
     this.#flash.finish(this.#history);
+    this.#gradual.finish(this.#history);
     return this.#found.toSorted((a, b) => a.startFrame - b.startFrame);
   }
 }
