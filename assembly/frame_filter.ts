@@ -5,7 +5,7 @@ import { lumaSquareSum, lumaSum, measurePlane, PLANE_BYTES } from "./luma";
 import { hashCells, prepareHash } from "./phash";
 import { measureRanges } from "./range_measures";
 
-export { CUT_LOOKAHEAD } from "./cut";
+export { CUT_LOOKAHEAD, CUT_ROW_BYTES, cutRow } from "./cut";
 export { BRIGHT_SAMPLES, CELL_MOVES, CELL_SUMS } from "./range_measures";
 
 /*
@@ -73,7 +73,7 @@ export function push(offset: usize, ptsMs: f64, isRow: bool): void {
   }
   measureRanges(plane, frames == 0);
   frames++;
-  cutPush(plane);
+  cutPush(plane, ptsMs);
   settleCutScores();
 }
 

@@ -1,0 +1,65 @@
+/** The measured candidates of labelled videos, as one compressed file: what the cut detector is fitted on. */
+
+/** What is asked of a candidate: it is a cut, or is none, or both answers are right. */
+export type Label = 0 | 1 | 2;
+export const EITHER = 2;
+
+/** A video and its candidates, in order. Lists have one value for each candidate. */
+export interface VideoRows {
+  readonly name: string;
+  readonly kind: string;
+  /** The true cuts. */
+  readonly cuts: readonly number[];
+  readonly frames: readonly number[];
+  readonly labels: readonly Label[];
+  /** Index of the origin that is shown before the frame, and from it on. */
+  readonly before: readonly number[];
+  readonly after: readonly number[];
+}
+
+export interface CutRows {
+  /** Numbers in a row. */
+  readonly width: number;
+  /** Sum of the rows of a drawn film: a kernel that measures otherwise gives another one. */
+  readonly kernelSum: string;
+  /** Clips of one origin show the same things; see `edits/files/origins.ts`. */
+  readonly origins: readonly string[];
+  readonly videos: readonly VideoRows[];
+  /** The rows of all videos, one after the other. */
+  readonly values: Uint8Array<ArrayBuffer>;
+}
+
+const LENGTH_BYTES = 4;
+
+/** Column by column, because equal numbers lie together then and compress better. */
+export async function writeRows(path: string | URL, { values, ...header }: CutRows): Promise<void> {
+  const text = new TextEncoder().encode(JSON.stringify(header));
+  const bytes = new Uint8Array(LENGTH_BYTES + text.length + values.length);
+  new DataView(bytes.buffer).setUint32(0, text.length);
+  bytes.set(text, LENGTH_BYTES);
+  bytes.set(turned(values, header.width, values.length / header.width), LENGTH_BYTES + text.length);
+  const packed = new Blob([bytes]).stream().pipeThrough(new CompressionStream("gzip"));
+  await Deno.writeFile(path, packed);
+}
+
+export async function readRows(path: string | URL): Promise<CutRows> {
+  const packed = new Blob([await Deno.readFile(path)]).stream();
+  const unpacked = packed.pipeThrough(new DecompressionStream("gzip"));
+  const bytes = new Uint8Array(await new Response(unpacked).arrayBuffer());
+  const end = LENGTH_BYTES + new DataView(bytes.buffer).getUint32(0);
+  const header = JSON.parse(new TextDecoder().decode(bytes.subarray(LENGTH_BYTES, end))) as Omit<
+    CutRows,
+    "values"
+  >;
+  const columns = bytes.subarray(end);
+  return { ...header, values: turned(columns, columns.length / header.width, header.width) };
+}
+
+/** `across` values in a line become `along` values in a line. */
+function turned(values: Uint8Array, across: number, along: number): Uint8Array<ArrayBuffer> {
+  const result = new Uint8Array(values.length);
+  for (let y = 0; y < along; y++) {
+    for (let x = 0; x < across; x++) result[x * along + y] = values[y * across + x]!;
+  }
+  return result;
+}
