@@ -1,10 +1,12 @@
 /** The signals of each decoded frame. This is the hot path: it never allocates. */
 
+import { artifactPush, artifactReset } from "./artifact";
 import { cutFinish, cutIsOpen, cutPush, cutReset, cutScore, cutScoreSoFar, cutSettled } from "./cut";
 import { lumaSquareSum, lumaSum, measurePlane, PLANE_BYTES } from "./luma";
 import { hashCells, prepareHash } from "./phash";
 import { measureRanges } from "./range_measures";
 
+export { ARTIFACT_MEASURES } from "./artifact";
 export { CUT_LOOKAHEAD, CUT_ROW_BYTES, cutRow } from "./cut";
 export { BRIGHT_SAMPLES, CELL_MOVES, CELL_SUMS } from "./range_measures";
 
@@ -48,6 +50,7 @@ export function reset(): void {
   settled = 0;
   hasRow = false;
   cutReset();
+  artifactReset();
 }
 
 /** Analyses the next frame, which starts at `offset` bytes in STAGING. Later frames are compared with it if it `isRow`. */
@@ -73,6 +76,7 @@ export function push(offset: usize, ptsMs: f64, isRow: bool): void {
   }
   measureRanges(plane, frames == 0);
   frames++;
+  artifactPush(plane);
   cutPush(plane, ptsMs);
   settleCutScores();
 }

@@ -1,4 +1,4 @@
-/** The rows of the frame filter as seven typed arrays of one length, one for each signal. */
+/** The rows of the frame filter as nine typed arrays of one length, one for each signal. */
 
 /** Used for the ring in the module's memory, and in rows. */
 export interface FilterColumns {
@@ -9,6 +9,9 @@ export interface FilterColumns {
   readonly ghostingScore: Float32Array<ArrayBuffer>;
   readonly noiseVarianceScore: Float32Array<ArrayBuffer>;
   readonly cutScore: Float32Array<ArrayBuffer>;
+  readonly artifactScore: Float32Array<ArrayBuffer>;
+  /** 0 for none, else 1 + the index in ARTIFACT_KINDS. */
+  readonly artifactKind: Uint8Array<ArrayBuffer>;
 }
 
 /** `rows` rows of zeros. */
@@ -21,6 +24,8 @@ export function newColumns(rows: number): FilterColumns {
     ghostingScore: new Float32Array(rows),
     noiseVarianceScore: new Float32Array(rows),
     cutScore: new Float32Array(rows),
+    artifactScore: new Float32Array(rows),
+    artifactKind: new Uint8Array(rows),
   };
 }
 
@@ -34,6 +39,8 @@ export function slice(columns: FilterColumns, start: number, end: number): Filte
     ghostingScore: columns.ghostingScore.subarray(start, end),
     noiseVarianceScore: columns.noiseVarianceScore.subarray(start, end),
     cutScore: columns.cutScore.subarray(start, end),
+    artifactScore: columns.artifactScore.subarray(start, end),
+    artifactKind: columns.artifactKind.subarray(start, end),
   };
 }
 
@@ -46,4 +53,6 @@ export function copyInto(target: FilterColumns, source: FilterColumns, at: numbe
   target.ghostingScore.set(source.ghostingScore, at);
   target.noiseVarianceScore.set(source.noiseVarianceScore, at);
   target.cutScore.set(source.cutScore, at);
+  target.artifactScore.set(source.artifactScore, at);
+  target.artifactKind.set(source.artifactKind, at);
 }

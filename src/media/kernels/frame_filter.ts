@@ -2,6 +2,8 @@
 
 import { CUT_SCORE_THRESHOLD } from "../../model/frames/signals.ts";
 import { CELLS, LUMA_CELLS, type RangeMeasures } from "../detection/frame_history.ts";
+import { ArtifactDetector } from "../detection/artifact_detector.ts";
+import { MEASURE_COUNT } from "../detection/artifact_measures.ts";
 import type { FilterColumns } from "./filter_columns.ts";
 import { type ExportKinds, loadKernel } from "./load_kernel.ts";
 import { type CollectedRows, RowCollector } from "./row_collector.ts";
@@ -60,6 +62,7 @@ interface FilterExports {
   readonly CELL_SUMS: WebAssembly.Global;
   readonly CELL_MOVES: WebAssembly.Global;
   readonly BRIGHT_SAMPLES: WebAssembly.Global;
+  readonly ARTIFACT_MEASURES: WebAssembly.Global;
   reset(): void;
   push(offset: number, ptsMs: number, isRow: number): void;
   finish(): number;
@@ -83,6 +86,7 @@ const EXPORTS: ExportKinds<FilterExports> = {
   CELL_SUMS: "global",
   CELL_MOVES: "global",
   BRIGHT_SAMPLES: "global",
+  ARTIFACT_MEASURES: "global",
   reset: "function",
   push: "function",
   finish: "function",
@@ -116,6 +120,8 @@ export class FrameFilter {
   readonly #isRow: Uint8Array;
   /** Null where no rows are kept. */
   readonly #collector: RowCollector | null;
+  readonly #artifacts = new ArtifactDetector();
+  readonly #artifactMeasures: Float32Array;
   #frames = 0;
   /** Frames below this index have passed through `#collector`. */
   #collected = 0;
@@ -134,6 +140,7 @@ export class FrameFilter {
     this.#isRow = new Uint8Array(ringSize);
     this.staging = new Uint8Array(buffer, module.STAGING.value, module.STAGING_BYTES.value);
     this.cutLookahead = module.CUT_LOOKAHEAD.value;
+    this.#artifactMeasures = new Float32Array(buffer, module.ARTIFACT_MEASURES.value, MEASURE_COUNT);
     this.rangeMeasures = {
       cellSums: new Uint16Array(buffer, module.CELL_SUMS.value, CELLS),
       cellMoves: new Uint16Array(buffer, module.CELL_MOVES.value, LUMA_CELLS),
@@ -163,6 +170,7 @@ export class FrameFilter {
   reset(): void {
     this.#module.reset();
     this.#collector?.reset();
+    this.#artifacts.reset();
     this.#frames = 0;
     this.#collected = 0;
     this.#rows = 0;
@@ -174,6 +182,7 @@ export class FrameFilter {
   push(offset: number, ptsMs: number, isRow = true): void {
     if (!(offset >= 0 && offset <= this.staging.length - FRAME_BYTES)) throw outside(offset);
     this.#module.push(offset, ptsMs, isRow ? 1 : 0);
+    this.#artifacts.push(this.#artifactMeasures);
     this.#isRow[this.#frames % this.#ringSize] = isRow ? 1 : 0;
     if (isRow) this.#rows++;
     this.#frames++;
@@ -230,6 +239,26 @@ export class FrameFilter {
       : Math.fround(this.#module.scoreSoFar(index));
   }
 
+  /** Whether later frames may still show that frame `index` is at fault; false is final. The frames before it were judged. */
+  isArtifactOpen(index: number): boolean {
+    this.#checkRow(index);
+    const isFinal = index < this.#frames - this.cutLookahead || this.#isFinished;
+    return !isFinal && this.#artifacts.isOpen(index);
+  }
+
+  /**
+   * Judges the next frame by those that have come, for streams without rows; rows are judged when they are final. Frames are judged
+   * once and in order. `into` gets the scores at its row 0.
+   */
+  judgeArtifact(index: number, isCut: boolean, into: FilterColumns): void {
+    if (this.#collector || index !== this.#artifacts.decided) {
+      throw new RangeError(`Cannot judge frame ${index} as it is not the next one`);
+    }
+    this.#artifacts.decide(isCut);
+    into.artifactScore[0] = this.#artifacts.score;
+    into.artifactKind[0] = this.#artifacts.kind;
+  }
+
   /** Copies of all rows since `reset`, after `finish`. */
   columns(): CollectedRows & { readonly count: number } {
     const collector = this.#keeping();
@@ -268,6 +297,9 @@ export class FrameFilter {
     if (!this.#collector) return;
     for (; this.#collected < end; this.#collected++) {
       const slot = this.#collected % this.#ringSize;
+      this.#artifacts.decide(this.#ring.cutScore[slot]! >= CUT_SCORE_THRESHOLD);
+      this.#ring.artifactScore[slot] = this.#artifacts.score;
+      this.#ring.artifactKind[slot] = this.#artifacts.kind;
       this.#collector.add(this.#ring, this.#ringHash, slot, this.#isRow[slot] === 1);
     }
   }
@@ -290,6 +322,8 @@ function ringColumns(module: FilterExports, rows: number): FilterColumns {
     ghostingScore: new Float32Array(buffer, module.GHOSTING.value, rows),
     noiseVarianceScore: new Float32Array(buffer, module.NOISE.value, rows),
     cutScore: new Float32Array(buffer, module.CUT_SCORE.value, rows),
+    artifactScore: new Float32Array(rows),
+    artifactKind: new Uint8Array(rows),
   };
 }
 

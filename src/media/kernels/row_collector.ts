@@ -3,7 +3,7 @@
 import { CUT_SCORE_THRESHOLD } from "../../model/frames/signals.ts";
 import { copyInto, type FilterColumns, newColumns, slice } from "./filter_columns.ts";
 
-/** What a row has: the signals of its frame, with the highest cut score since the row before. */
+/** What a row has: the signals of its frame, with the highest cut and artifact scores since the row before. */
 export interface CollectedRows extends FilterColumns {
   /** Time of the frame with that cut score, milliseconds; NaN where it is no cut. */
   readonly cutPtsMs: Float64Array<ArrayBuffer>;
@@ -26,8 +26,8 @@ export function copyRows(target: CollectedRows, source: CollectedRows, at: numbe
 }
 
 /**
- * Takes frames in order, each when its cut score is final. Of frames that are no rows only the cut score matters: it counts to
- * the next row, and after the last row to that one.
+ * Takes frames in order, each when its scores are final. Of frames that are no rows only the cut and artifact scores matter: they
+ * count to the next row, and after the last row to that one.
  */
 export class RowCollector {
   #rows = newRows(INITIAL_ROWS);
@@ -36,6 +36,8 @@ export class RowCollector {
   #count = 0;
   #bestScore = 0;
   #bestMs = NaN;
+  #worstArtifact = 0;
+  #worstKind = 0;
 
   /** Rows that were not taken. */
   get count(): number {
@@ -46,6 +48,8 @@ export class RowCollector {
     this.#count = 0;
     this.#bestScore = 0;
     this.#bestMs = NaN;
+    this.#worstArtifact = 0;
+    this.#worstKind = 0;
   }
 
   /** The next frame, in slot `slot` of `ring`. Allocates nothing but room for more rows. */
@@ -54,6 +58,10 @@ export class RowCollector {
     if (score > this.#bestScore) {
       this.#bestScore = score;
       this.#bestMs = ring.ptsMs[slot]!;
+    }
+    if (ring.artifactScore[slot]! > this.#worstArtifact) {
+      this.#worstArtifact = ring.artifactScore[slot]!;
+      this.#worstKind = ring.artifactKind[slot]!;
     }
     if (!isRow) return;
     const row = this.#count++;
@@ -67,13 +75,15 @@ export class RowCollector {
     rows.ghostingScore[row] = ring.ghostingScore[slot]!;
     rows.noiseVarianceScore[row] = ring.noiseVarianceScore[slot]!;
     this.#setCut(row);
+    this.#setArtifact(row);
   }
 
   /** No more frames come: what came after the last row counts to it. */
   finish(): void {
-    if (this.#count > 0 && this.#bestScore > this.#rows.cutScore[this.#count - 1]!) {
-      this.#setCut(this.#count - 1);
-    }
+    const last = this.#count - 1;
+    if (last < 0) return;
+    if (this.#bestScore > this.#rows.cutScore[last]!) this.#setCut(last);
+    if (this.#worstArtifact > this.#rows.artifactScore[last]!) this.#setArtifact(last);
   }
 
   /** Copies of the oldest `count` rows. */
@@ -97,6 +107,13 @@ export class RowCollector {
     this.#rows.cutPtsMs[row] = this.#bestScore >= CUT_SCORE_THRESHOLD ? this.#bestMs : NaN;
     this.#bestScore = 0;
     this.#bestMs = NaN;
+  }
+
+  #setArtifact(row: number): void {
+    this.#rows.artifactScore[row] = this.#worstArtifact;
+    this.#rows.artifactKind[row] = this.#worstKind;
+    this.#worstArtifact = 0;
+    this.#worstKind = 0;
   }
 
   /** Twice the room, so that the copying stays linear in the number of rows. */

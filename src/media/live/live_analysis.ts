@@ -14,6 +14,7 @@ import type { DetectedRange } from "../../model/frames/detected_range.ts";
 import { isKept } from "../../model/frames/frame_row.ts";
 import { LoopDetector } from "../../model/live/loop.ts";
 import {
+  CUT_SCORE_THRESHOLD,
   GATE_REASONS,
   type GateReason,
   type GateThresholds,
@@ -24,7 +25,7 @@ import { FIRED, MISSING_SIGNAL, tableOf } from "../../model/triggers/program_tab
 import { validProgram } from "../../model/triggers/validate.ts";
 import type { RestrictedZone } from "../../model/policies/zone.ts";
 import { emptyFrameSignals, FRAME_BYTES, FrameFilter, type FrameSignals } from "../kernels/frame_filter.ts";
-import { newColumns } from "../kernels/filter_columns.ts";
+import { type FilterColumns, newColumns } from "../kernels/filter_columns.ts";
 import { GateKernel } from "../kernels/gate_kernel.ts";
 import type { FramePixels } from "./frame_ring.ts";
 import { type DecodedFrame, RING_FRAMES } from "./live_decoder.ts";
@@ -140,7 +141,7 @@ export class LiveAnalysis implements Disposable {
   readonly #reduced: Uint8Array;
   readonly #signals = emptyFrameSignals();
   /** The gate takes columns: one row, which is reused for each frame. */
-  readonly #row: SignalColumns & { readonly cutScore: Float32Array } = { count: 1, ...newColumns(1) };
+  readonly #row: SignalColumns & FilterColumns = { count: 1, ...newColumns(1) };
   readonly #frameIndex = new Float64Array(1);
   #isResumed = false;
   #waiting: MeasuredFrame[] = [];
@@ -299,7 +300,8 @@ export class LiveAnalysis implements Disposable {
     const { filter } = this.#kernels;
     const isFinal = filter.count - row > filter.cutLookahead;
     if (isFinal) return filter.cutScoreSoFar(row);
-    if (!filter.isCutOpen(row)) return 0;
+    const isCutOpen = filter.isCutOpen(row);
+    if (!isCutOpen && !filter.isArtifactOpen(row)) return 0;
     const leftMs = CUT_DECISION_MS - (this.#options.world.monotonicMs() - pushedMs);
     if (leftMs <= 0) return filter.cutScoreSoFar(row);
     this.#wakeAfter(leftMs);
@@ -328,6 +330,7 @@ export class LiveAnalysis implements Disposable {
     columns.ghostingScore[0] = signals.ghostingScore;
     columns.noiseVarianceScore[0] = signals.noiseVarianceScore;
     columns.cutScore[0] = cutScore;
+    filter.judgeArtifact(row, cutScore >= CUT_SCORE_THRESHOLD, columns);
     this.#frameIndex[0] = frame.frameIndex;
     const judged = gate.run(columns, this.#frameIndex, gateThresholds, windowSize, {
       resume: this.#isResumed,

@@ -1,0 +1,319 @@
+/** What faults of single frames are decided on: measures of the newest frame, alone and beside the three before it. */
+
+/*
+ * A fault is decided in src/media/detection/artifact_detector.ts from 17 numbers a frame. See docs/detection.md#artifacts.
+ * The frame is reduced to small planes, which are kept for the newest four frames (frame i in slot i % 4):
+ *
+ *   FINE    80x45 means of 4x4 luma samples        to look for a part of the picture in the frame before
+ *   COARSE  40x22 means of 2x2 of those; and 40x22 means of 4x4 samples of U and of V: whole pictures are compared on these
+ *   SPIKES  20x9 blocks of 16x20 luma samples: sum of how far samples stick out of both their neighbours in a row or column
+ *   LINES   180 rows: sum of the steps between a row and the one above that have no like beside them
+ *
+ * All sums are exact in integers; a measure is one division away from a sum, but for the correlation.
+ */
+
+const SLOTS: i32 = 4;
+const FINE_BYTES: i32 = 80 * 45;
+const COARSE_BYTES: i32 = 896;
+const COARSE_CELLS: i32 = 880;
+const BLOCKS: i32 = 180;
+const BLOCK_COLUMNS: i32 = 20;
+const BLOCK_ROWS: i32 = 9;
+const ROWS: i32 = 180;
+const LUMA_SAMPLES: i32 = 320 * 180;
+/** The rows are 320 samples; U and V begin after the planes before them. */
+const U_AT: usize = 57_600;
+const V_AT: usize = 72_000;
+
+/** Differences up to this are no step. */
+const STEP_FLOOR: i8 = 5;
+/** Squared luma levels that are added to both variances of a correlation, so that noise does not correlate. */
+const CORRELATION_FLOOR: f32 = 2;
+/** A block of luma is looked for in the frame before only when the whole picture moved by more levels than this. */
+const SEARCH_FROM: f32 = 4;
+
+/** The measures, in the order of MEASURES in src/media/detection/artifact_measures.ts. */
+export const ARTIFACT_MEASURES: usize = memory.data(17 * 4, 16);
+
+const FINE: usize = memory.data(4 * 3600, 16);
+const COARSE: usize = memory.data(3 * 4 * 896, 16);
+const SUM: usize = memory.data(4 * 4, 16);
+const SQUARES: usize = memory.data(4 * 4, 16);
+const SPIKES: usize = memory.data(4 * 180 * 4, 16);
+const LINES: usize = memory.data(4 * 180 * 4, 16);
+/** Of one row of blocks: for each of its 20 rows of samples the steps of 8 places of columns. */
+const LINE_PARTS: usize = memory.data(20 * 16, 16);
+
+let frames: i32 = 0;
+let spikesAcross: i32 = 0;
+let spikesDown: i32 = 0;
+
+/** Removes all frames. */
+export function artifactReset(): void {
+  frames = 0;
+}
+
+/** Measures the next frame, 320x180 yuv420p at any alignment. */
+export function artifactPush(frame: usize): void {
+  const slot = frames & (SLOTS - 1);
+  reduceFour(frame, 320, 45, 20, FINE + slot * FINE_BYTES);
+  halve(FINE + slot * FINE_BYTES, coarseOf(0, slot));
+  reduceFour(frame + U_AT, 160, 22, 10, coarseOf(1, slot));
+  reduceFour(frame + V_AT, 160, 22, 10, coarseOf(2, slot));
+  measureTexture(frame, slot);
+  measureAlone(slot);
+  const known = min(frames, SLOTS - 1);
+  for (let lag = 1; lag < SLOTS; lag++) compare(slot, lag, lag <= known);
+  if (frames > 0) compareTexture(slot, (slot + SLOTS - 1) & (SLOTS - 1));
+  frames++;
+}
+
+function coarseOf(plane: i32, slot: i32): usize {
+  return COARSE + (plane * SLOTS + slot) * COARSE_BYTES;
+}
+
+function put(index: i32, value: f32): void {
+  store<f32>(ARTIFACT_MEASURES + (index << 2), value);
+}
+
+function measureAt(index: i32): f32 {
+  return load<f32>(ARTIFACT_MEASURES + (index << 2));
+}
+
+function distance(a: v128, b: v128): v128 {
+  return v128.or(i8x16.sub_sat_u(a, b), i8x16.sub_sat_u(b, a));
+}
+
+function sum16(v: v128): i32 {
+  return sum32(i32x4.extadd_pairwise_i16x8_u(v));
+}
+
+function sum32(v: v128): i32 {
+  return i32x4.extract_lane(v, 0) + i32x4.extract_lane(v, 1) + i32x4.extract_lane(v, 2) + i32x4.extract_lane(v, 3);
+}
+
+/** Rounded means of 4x4 samples: `rows` rows of `vectors` times four. */
+function reduceFour(plane: usize, stride: usize, rows: i32, vectors: i32, out: usize): void {
+  for (let row = 0; row < rows; row++) {
+    const first = plane + <usize> (row << 2) * stride;
+    for (let vector = 0; vector < vectors; vector++) {
+      const at = first + (vector << 4);
+      let sums = i16x8.extadd_pairwise_i8x16_u(v128.load(at));
+      sums = i16x8.add(sums, i16x8.extadd_pairwise_i8x16_u(v128.load(at + stride)));
+      sums = i16x8.add(sums, i16x8.extadd_pairwise_i8x16_u(v128.load(at + 2 * stride)));
+      sums = i16x8.add(sums, i16x8.extadd_pairwise_i8x16_u(v128.load(at + 3 * stride)));
+      const means = i32x4.shr_u(i32x4.add(i32x4.extadd_pairwise_i16x8_u(sums), i32x4.splat(8)), 4);
+      const words = i16x8.narrow_i32x4_u(means, means);
+      store<u32>(out + ((row * vectors + vector) << 2), i32x4.extract_lane(i8x16.narrow_i16x8_u(words, words), 0));
+    }
+  }
+}
+
+/** Rounded means of 2x2 samples of an 80x45 plane, whose last row is left out. */
+function halve(fine: usize, out: usize): void {
+  for (let row = 0; row < 22; row++) {
+    for (let vector = 0; vector < 5; vector++) {
+      const at = fine + row * 160 + (vector << 4);
+      let sums = i16x8.extadd_pairwise_i8x16_u(v128.load(at));
+      sums = i16x8.add(sums, i16x8.extadd_pairwise_i8x16_u(v128.load(at, 80)));
+      const means = i16x8.shr_u(i16x8.add(sums, i16x8.splat(2)), 2);
+      store<u64>(out + row * 40 + (vector << 3), i64x2.extract_lane(i8x16.narrow_i16x8_u(means, means), 0));
+    }
+  }
+}
+
+/** Fills SPIKES and LINES. Along rows every second row is looked at, down columns all of them. */
+function measureTexture(luma: usize, slot: i32): void {
+  const spikes = SPIKES + slot * BLOCKS * 4;
+  const lines = LINES + slot * ROWS * 4;
+  spikesAcross = 0;
+  spikesDown = 0;
+  for (let row = 0; row < BLOCK_ROWS; row++) {
+    memory.fill(LINE_PARTS, 0, 320);
+    for (let column = 0; column < BLOCK_COLUMNS; column++) {
+      const at = luma + row * 6400 + (column << 4);
+      const across = spikesAlong(at, column);
+      const down = spikesBelow(at, row);
+      spikesAcross += across;
+      spikesDown += down;
+      store<i32>(spikes + ((row * BLOCK_COLUMNS + column) << 2), 2 * across + down);
+    }
+    for (let line = 0; line < 20; line++) {
+      store<i32>(lines + ((row * 20 + line) << 2), sum16(v128.load(LINE_PARTS + (line << 4))));
+    }
+  }
+}
+
+function spikesAlong(block: usize, column: i32): i32 {
+  let spikes = i16x8.splat(0);
+  for (let line = 0; line < 20; line += 2) {
+    const at = block + line * 320;
+    const own = v128.load(at);
+    // At the edges of the picture a sample stands for its missing neighbour, so it is no spike.
+    const left = column > 0
+      ? v128.load(at - 1)
+      : v128.shuffle<i8>(own, own, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14);
+    const right = column < BLOCK_COLUMNS - 1
+      ? v128.load(at + 1)
+      : v128.shuffle<i8>(own, own, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 15);
+    const spike = i8x16.min_u(distance(own, left), distance(own, right));
+    spikes = i16x8.add(spikes, i16x8.extadd_pairwise_i8x16_u(spike));
+  }
+  return sum16(spikes);
+}
+
+function spikesBelow(block: usize, row: i32): i32 {
+  const from = row == 0 ? 2 : 0;
+  const to = row == BLOCK_ROWS - 1 ? 19 : 20;
+  const floor = i8x16.splat(STEP_FLOOR);
+  let at = block + from * 320;
+  let own = v128.load(at);
+  let before = distance(v128.load(at - 320), v128.load(at - 640));
+  let step = distance(own, v128.load(at - 320));
+  let spikes = i16x8.splat(0);
+  for (let line = from; line < to; line++) {
+    const next = v128.load(at + 320);
+    const after = distance(next, own);
+    spikes = i16x8.add(spikes, i16x8.extadd_pairwise_i8x16_u(i8x16.min_u(step, after)));
+    const lone = i8x16.sub_sat_u(i8x16.sub_sat_u(step, i8x16.max_u(before, after)), floor);
+    const part = LINE_PARTS + (line << 4);
+    v128.store(part, i16x8.add(v128.load(part), i16x8.extadd_pairwise_i8x16_u(lone)));
+    before = step;
+    step = after;
+    own = next;
+    at += 320;
+  }
+  return sum16(spikes);
+}
+
+/** Measures 0 to 6. */
+function measureAlone(slot: i32): void {
+  const luma = coarseOf(0, slot), u = coarseOf(1, slot), v = coarseOf(2, slot);
+  const middle = i8x16.splat(-128);
+  const near = i8x16.splat(3);
+  const low = i8x16.splat(23);
+  const zero = i8x16.splat(0);
+  const one = i8x16.splat(1);
+  let sums = i32x4.splat(0);
+  let squares = i32x4.splat(0);
+  let gray = i16x8.splat(0);
+  let green = i16x8.splat(0);
+  for (let at = 0; at < COARSE_CELLS; at += 16) {
+    const y = v128.load(luma + at), cb = v128.load(u + at), cr = v128.load(v + at);
+    sums = i32x4.add(sums, i32x4.extadd_pairwise_i16x8_u(i16x8.extadd_pairwise_i8x16_u(y)));
+    const lower = i16x8.extend_low_i8x16_u(y), upper = i16x8.extend_high_i8x16_u(y);
+    squares = i32x4.add(squares, i32x4.add(i32x4.dot_i16x8_s(lower, lower), i32x4.dot_i16x8_s(upper, upper)));
+    const off = i8x16.max_u(distance(y, middle), i8x16.max_u(distance(cb, middle), distance(cr, middle)));
+    const isGray = v128.and(i8x16.eq(i8x16.sub_sat_u(off, near), zero), one);
+    gray = i16x8.add(gray, i16x8.extadd_pairwise_i8x16_u(isGray));
+    const highest = i8x16.max_u(y, i8x16.max_u(cb, cr));
+    const isGreen = v128.and(i8x16.eq(i8x16.sub_sat_u(highest, low), zero), one);
+    green = i16x8.add(green, i16x8.extadd_pairwise_i8x16_u(isGreen));
+  }
+  const sum = sum32(sums), square = sum32(squares);
+  store<i32>(SUM + (slot << 2), sum);
+  store<i32>(SQUARES + (slot << 2), square);
+  let flat = 0;
+  const spikes = SPIKES + slot * BLOCKS * 4;
+  for (let block = 0; block < BLOCKS; block++) if (load<i32>(spikes + (block << 2)) < 60) flat++;
+  put(0, <f32> spikesAcross / <f32> (LUMA_SAMPLES / 2));
+  put(1, <f32> spikesDown / <f32> LUMA_SAMPLES);
+  put(2, <f32> sum / <f32> COARSE_CELLS);
+  put(3, sqrt<f32>(variance(sum, square) / <f32> COARSE_CELLS));
+  put(4, <f32> sum16(gray) / <f32> COARSE_CELLS);
+  put(5, <f32> sum16(green) / <f32> COARSE_CELLS);
+  put(6, <f32> flat / <f32> BLOCKS);
+}
+
+/** Times the number of cells. */
+function variance(sum: i32, squares: i32): f32 {
+  const whole = <f64> squares - <f64> sum * <f64> sum / <f64> COARSE_CELLS;
+  return <f32> max<f64>(0, whole);
+}
+
+/** Measures 7 to 9 (luma) and 10 to 12 (chroma): mean differences to the frame `lag` before; 13: the correlation with the last. */
+function compare(slot: i32, lag: i32, isKnown: bool): void {
+  const other = (slot + SLOTS - lag) & (SLOTS - 1);
+  let luma = i32x4.splat(0);
+  let chroma = i32x4.splat(0);
+  let dots = i32x4.splat(0);
+  for (let at = 0; isKnown && at < COARSE_CELLS; at += 16) {
+    const a = v128.load(coarseOf(0, slot) + at), b = v128.load(coarseOf(0, other) + at);
+    luma = i32x4.add(luma, i32x4.extadd_pairwise_i16x8_u(i16x8.extadd_pairwise_i8x16_u(distance(a, b))));
+    const u = distance(v128.load(coarseOf(1, slot) + at), v128.load(coarseOf(1, other) + at));
+    const v = distance(v128.load(coarseOf(2, slot) + at), v128.load(coarseOf(2, other) + at));
+    const both = i16x8.add(i16x8.extadd_pairwise_i8x16_u(u), i16x8.extadd_pairwise_i8x16_u(v));
+    chroma = i32x4.add(chroma, i32x4.extadd_pairwise_i16x8_u(both));
+    if (lag > 1) continue;
+    dots = i32x4.add(dots, i32x4.dot_i16x8_s(i16x8.extend_low_i8x16_u(a), i16x8.extend_low_i8x16_u(b)));
+    dots = i32x4.add(dots, i32x4.dot_i16x8_s(i16x8.extend_high_i8x16_u(a), i16x8.extend_high_i8x16_u(b)));
+  }
+  put(6 + lag, <f32> sum32(luma) / <f32> COARSE_CELLS);
+  put(9 + lag, <f32> sum32(chroma) / <f32> COARSE_CELLS);
+  if (lag > 1) return;
+  const sum = load<i32>(SUM + (slot << 2)), sumBefore = load<i32>(SUM + (other << 2));
+  const covariance = <f32> (<f64> sum32(dots) - <f64> sum * <f64> sumBefore / <f64> COARSE_CELLS);
+  const floor: f32 = CORRELATION_FLOOR * <f32> COARSE_CELLS;
+  const own = variance(sum, load<i32>(SQUARES + (slot << 2))) + floor;
+  const before = variance(sumBefore, load<i32>(SQUARES + (other << 2))) + floor;
+  put(13, isKnown ? (covariance + floor) / sqrt<f32>(own * before) : 1);
+}
+
+/** Measures 14 to 16. */
+function compareTexture(slot: i32, other: i32): void {
+  const spikes = SPIKES + slot * BLOCKS * 4, spikesBefore = SPIKES + other * BLOCKS * 4;
+  let grown = 0;
+  for (let row = 0; row < BLOCK_ROWS; row++) {
+    for (let column = 0; column < BLOCK_COLUMNS; column++) {
+      const own = load<i32>(spikes + ((row * BLOCK_COLUMNS + column) << 2));
+      // What was in a block before, or beside it, may have moved here.
+      let most = 0;
+      for (let y = max(0, row - 1); y <= min(BLOCK_ROWS - 1, row + 1); y++) {
+        for (let x = max(0, column - 1); x <= min(BLOCK_COLUMNS - 1, column + 1); x++) {
+          most = max(most, load<i32>(spikesBefore + ((y * BLOCK_COLUMNS + x) << 2)));
+        }
+      }
+      if (own > (most * 5 >> 2) + 150) grown++;
+    }
+  }
+  put(14, <f32> grown / <f32> BLOCKS);
+  const lines = LINES + slot * ROWS * 4, linesBefore = LINES + other * ROWS * 4;
+  let newLine = 0;
+  for (let row: usize = 1; row < <usize> ROWS - 1; row++) {
+    const at = linesBefore + (row << 2);
+    const most = max(load<i32>(at), max(load<i32>(at - 4), load<i32>(at + 4)));
+    newLine = max(newLine, load<i32>(lines + (row << 2)) - most);
+  }
+  put(15, <f32> newLine / 320);
+  const moved = measureAt(7);
+  put(16, moved > SEARCH_FROM ? unexplained(FINE + slot * FINE_BYTES, FINE + other * FINE_BYTES) : moved);
+}
+
+/**
+ * Mean difference of luma after each block of 4x5 fine cells was looked for in the frame before, at its own place and at twelve
+ * around it: 4 samples in every direction, and 8 along rows and columns.
+ */
+function unexplained(fine: usize, before: usize): f32 {
+  let total = i32x4.splat(0);
+  for (let row = 0; row < BLOCK_ROWS; row++) {
+    for (let column = 0; column < BLOCK_COLUMNS; column += 4) {
+      const own = fine + row * 400 + (column << 2);
+      let least = i32x4.splat(i32.MAX_VALUE);
+      for (let place = 0; place < 13; place++) {
+        const dx = place < 9 ? place % 3 - 1 : place == 9 ? -2 : place == 10 ? 2 : 0;
+        const dy = place < 9 ? place / 3 - 1 : place == 11 ? -2 : place == 12 ? 2 : 0;
+        const x = (column << 2) + dx, y = row * 5 + dy;
+        if (x < 0 || x + 16 > 80 || y < 0 || y + 5 > 45) continue;
+        const other = before + y * 80 + x;
+        let sums = i16x8.splat(0);
+        for (let line: usize = 0; line < 400; line += 80) {
+          const off = distance(v128.load(own + line), v128.load(other + line));
+          sums = i16x8.add(sums, i16x8.extadd_pairwise_i8x16_u(off));
+        }
+        least = i32x4.min_s(least, i32x4.extadd_pairwise_i16x8_u(sums));
+      }
+      total = i32x4.add(total, least);
+    }
+  }
+  return <f32> sum32(total) / <f32> FINE_BYTES;
+}

@@ -1,0 +1,87 @@
+/** Decides which frames are at fault and how, from measures of the frames around each: docs/detection.md#artifacts. */
+
+import { ARTIFACT_KINDS, type ArtifactKind } from "../../model/frames/detected_range.ts";
+import { ArtifactMeasures } from "./artifact_measures.ts";
+import { isolatedRun, mayBeginRun } from "./isolated_frames.ts";
+import { flickerStrength, mayAlternate, swapStrength } from "./alternating_frames.ts";
+import { LastingFault } from "./lasting_fault.ts";
+
+/** How many later frames a decision looks at. */
+export const ARTIFACT_LOOKAHEAD = 5;
+
+/**
+ * A fault begins and ends at once, and the picture goes on as before. Frames are pushed in order and decided in order, each with the
+ * frames that have come until then. Allocates nothing per frame.
+ */
+export class ArtifactDetector {
+  /** Of the frame that was decided last: [0,1], at fault from .5 on. */
+  score = 0;
+  /** 0 for none, else 1 + the index in ARTIFACT_KINDS. */
+  kind = 0;
+
+  readonly #measures = new ArtifactMeasures();
+  readonly #lasting = new LastingFault(this.#measures);
+  #decided = 0;
+  /** Frames up to this one belong to a run that was found. */
+  #runEnd = -1;
+  #runStrength = 0;
+  #runKind: ArtifactKind = "foreign_frame";
+
+  reset(): void {
+    this.#measures.reset();
+    this.#lasting.reset();
+    this.#decided = 0;
+    this.#runEnd = -1;
+  }
+
+  push(measures: Float32Array): void {
+    this.#measures.push(measures);
+  }
+
+  /** Frames that were decided. */
+  get decided(): number {
+    return this.#decided;
+  }
+
+  /**
+   * Whether the frames behind it may yet show that a frame, which is the next to be decided, is at fault. Most frames are like their
+   * neighbours, and then a live stream need not wait.
+   */
+  isOpen(frame: number): boolean {
+    const measures = this.#measures;
+    if (this.#lasting.isOpen) return true;
+    return mayBeginRun(measures, frame) || mayAlternate(measures, frame);
+  }
+
+  /** Decides the next frame; then `score` and `kind` are its own. */
+  decide(isCut: boolean): void {
+    const frame = this.#decided++;
+    this.score = 0;
+    this.kind = 0;
+    const lasting = this.#lasting.step(frame, isCut);
+    if (lasting > 0) return this.#found(this.#lasting.kind, lasting);
+    if (isCut || frame === 0) {
+      this.#runEnd = -1;
+      return;
+    }
+    if (frame > this.#runEnd) {
+      const run = isolatedRun(this.#measures, frame);
+      if (run.frames > 0) {
+        this.#runEnd = frame + run.frames - 1;
+        this.#runStrength = run.strength;
+        this.#runKind = run.isChroma ? "chroma_fault" : "foreign_frame";
+      }
+    }
+    if (frame <= this.#runEnd) return this.#found(this.#runKind, this.#runStrength);
+    const flicker = flickerStrength(this.#measures, frame);
+    if (flicker > 0) return this.#found("flicker", flicker);
+    const swap = swapStrength(this.#measures, frame);
+    if (swap > 0) this.#found("foreign_frame", swap);
+  }
+
+  /** `strength` is 1 where a rule just holds. */
+  #found(kind: ArtifactKind, strength: number): void {
+    this.score = 1 - 0.5 / strength;
+    this.kind = 1 + ARTIFACT_KINDS.indexOf(kind);
+  }
+}

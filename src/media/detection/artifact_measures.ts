@@ -1,0 +1,79 @@
+/** The measures of the newest frames that faults are decided on, by name. Allocates nothing per frame. */
+
+/** What the kernel measures of a frame, in its order; see assembly/artifact.ts. */
+export const MEASURES = {
+  /** Mean of how far luma samples stick out of both neighbours, along rows and down columns. */
+  spikesAcross: 0,
+  spikesDown: 1,
+  lumaMean: 2,
+  /** Standard deviation of luma. */
+  contrast: 3,
+  /** Shares of the picture: decoder gray, the green of a lost plane, blocks without any texture. */
+  gray: 4,
+  green: 5,
+  flat: 6,
+  /** Mean differences to the frame 1, 2 and 3 before. */
+  luma1: 7,
+  luma2: 8,
+  luma3: 9,
+  chroma1: 10,
+  chroma2: 11,
+  chroma3: 12,
+  /** Correlation of luma with the frame before, [-1,1]. */
+  correlation: 13,
+  /** Share of the blocks whose texture grew a lot. */
+  grown: 14,
+  /** The strongest step between two rows of samples that was not there before. */
+  newLine: 15,
+  /** Difference of luma to the frame before that motion does not explain. */
+  unexplained: 16,
+} as const;
+
+export type Measure = keyof typeof MEASURES;
+
+export const MEASURE_COUNT = 17;
+
+/** How many frames are kept, a power of two: the longest look back and the look-ahead. */
+const KEPT = 64;
+
+/** Frame i is in slot i % KEPT. */
+export class ArtifactMeasures {
+  /** Frames since the start. */
+  count = 0;
+  readonly #values = new Float64Array(KEPT * MEASURE_COUNT);
+
+  /** Adds the next frame. */
+  push(measures: Float32Array): void {
+    this.#values.set(measures, (this.count % KEPT) * MEASURE_COUNT);
+    this.count++;
+  }
+
+  reset(): void {
+    this.count = 0;
+  }
+
+  /** A measure of a frame; of one outside the stream that of the first or the newest frame. */
+  at(measure: Measure, frame: number): number {
+    const known = Math.max(0, Math.min(frame, this.count - 1));
+    return this.#values[(known % KEPT) * MEASURE_COUNT + MEASURES[measure]]!;
+  }
+
+  /** Change of luma and chroma to the frame before. */
+  change(frame: number): number {
+    return this.at("luma1", frame) + this.at("chroma1", frame);
+  }
+
+  /** The largest value in the frames before `frame`. */
+  largestBefore(measure: Measure, frame: number, frames: number): number {
+    let largest = -Infinity;
+    for (let back = 1; back <= frames; back++) largest = Math.max(largest, this.at(measure, frame - back));
+    return largest;
+  }
+
+  /** The smallest value in the frames before `frame`. */
+  leastBefore(measure: Measure, frame: number, frames: number): number {
+    let least = Infinity;
+    for (let back = 1; back <= frames; back++) least = Math.min(least, this.at(measure, frame - back));
+    return least;
+  }
+}

@@ -1,0 +1,82 @@
+/** One or two frames that are unlike the frames on both sides, which are alike: a foreign frame in a shot. */
+
+import type { ArtifactMeasures } from "./artifact_measures.ts";
+
+export interface IsolatedRun {
+  /** 0 where no run begins. */
+  frames: number;
+  /** 1 where the rule just holds. */
+  strength: number;
+  /** Only the colours are others. */
+  isChroma: boolean;
+}
+
+/** Least change of luma and chroma, in levels, at both ends. */
+const CHANGE_MIN = 9;
+/** Most of that change that may be left between the two sides. */
+const LEFT_MAX = 0.4;
+/** Least loss of correlation at both ends: light that changes for a moment keeps the structure. */
+const LOSS_MIN = 0.25;
+/** Least difference that motion does not explain: a shaken camera only moves the picture. */
+const UNEXPLAINED_MIN = 6;
+/** How much larger than other changes nearby, unless the structure is lost by LOSS_CLEAR: in a shaken film all frames differ. */
+const UNUSUAL = 1.8;
+const LOSS_CLEAR = 0.6;
+/** Change of the mean over the mean change: nearly all of the picture became brighter (a flash), or darker (a blink). */
+const LIFT_MAX = 0.9;
+const DROP_MAX = 0.97;
+
+const result: IsolatedRun = { frames: 0, strength: 0, isChroma: false };
+
+/** The run that begins with this frame. The object is the same in every call. */
+export function isolatedRun(measures: ArtifactMeasures, start: number): IsolatedRun {
+  result.frames = 0;
+  if (start === 0 || !mayBeginRun(measures, start)) return result;
+  for (let frames = 1; frames <= 2 && start + frames < measures.count; frames++) {
+    const strength = strengthOf(measures, start, frames);
+    if (strength < 1) continue;
+    result.frames = frames;
+    result.strength = strength;
+    result.isChroma = measures.at("luma1", start) < 0.35 * measures.at("chroma1", start);
+    break;
+  }
+  return result;
+}
+
+/** Whether a run may begin here, by what came until this frame. */
+export function mayBeginRun(measures: ArtifactMeasures, start: number): boolean {
+  if (measures.change(start) < CHANGE_MIN || 1 - measures.at("correlation", start) < LOSS_MIN) return false;
+  if (measures.at("unexplained", start) < UNEXPLAINED_MIN) return false;
+  const lift = (measures.at("lumaMean", start) - measures.at("lumaMean", start - 1)) /
+    Math.max(measures.at("luma1", start), 0.001);
+  return lift <= LIFT_MAX && lift >= -DROP_MAX;
+}
+
+/** 0 where it is no run. */
+function strengthOf(measures: ArtifactMeasures, start: number, frames: number): number {
+  const after = start + frames;
+  const change = Math.min(measures.change(start), measures.change(after));
+  const left = frames === 1
+    ? measures.at("luma2", after) + measures.at("chroma2", after)
+    : measures.at("luma3", after) + measures.at("chroma3", after);
+  const loss = 1 - Math.max(measures.at("correlation", start), measures.at("correlation", after));
+  const unexplained = Math.min(measures.at("unexplained", start), measures.at("unexplained", after));
+  if (change < CHANGE_MIN || left > LEFT_MAX * change || loss < LOSS_MIN || unexplained < UNEXPLAINED_MIN) {
+    return 0;
+  }
+  if (frames === 2) {
+    const second = measures.at("luma2", start + 1) + measures.at("chroma2", start + 1);
+    if (second < 2 * left) return 0;
+  }
+  const isUnusual = change > UNUSUAL * usualChange(measures, start, after);
+  if (!isUnusual && loss < LOSS_CLEAR) return 0;
+  return Math.min(change / CHANGE_MIN, LEFT_MAX * change / Math.max(left, 0.1), 4);
+}
+
+/** The largest change of the four frames before the run and of three behind the frame after it. */
+function usualChange(measures: ArtifactMeasures, start: number, after: number): number {
+  let usual = 0;
+  for (let frame = start - 4; frame < start; frame++) usual = Math.max(usual, measures.change(frame));
+  for (let frame = after + 1; frame <= after + 3; frame++) usual = Math.max(usual, measures.change(frame));
+  return usual;
+}

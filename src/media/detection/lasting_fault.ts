@@ -1,0 +1,209 @@
+/** Faults that begin at once, last for a while, and are seen in the frame itself: gray, green, wrong colours, noise, torn lines. */
+
+import type { ArtifactKind } from "../../model/frames/detected_range.ts";
+import type { ArtifactMeasures } from "./artifact_measures.ts";
+
+/** What gives a fault away, and so what its end is decided on. */
+type Sign = "gray" | "green" | "chroma" | "salt" | "lines";
+
+const KIND_OF: Readonly<Record<Sign, ArtifactKind>> = {
+  gray: "decode_damage",
+  green: "decode_damage",
+  chroma: "chroma_fault",
+  salt: "noise_burst",
+  lines: "noise_burst",
+};
+
+/** Frames after which a fault counts as what the picture is like now. */
+const LONGEST: Readonly<Record<Sign, number>> = { gray: 45, green: 45, chroma: 60, salt: 15, lines: 15 };
+
+/** Levels that picture and colours must change by, at least, where gray or green appears. */
+const CHANGE_MIN = 6;
+/** An abrupt change is this many times as large as any of the three before. */
+const ABRUPT = 2.5;
+const GRAY_MIN = 0.13;
+/** Gray is a fault where it has no texture: at least so many blocks have none, as a share of the gray. */
+const GRAY_FLAT_MIN = 0.7;
+/** So much plain gray is no new shot. */
+const GRAY_CLEAR = 0.6;
+const GREEN_MIN = 0.03;
+
+/** Chroma changes this much, and this many times as much as luma, in a picture of this contrast that keeps its structure. */
+const CHROMA_MIN = 5;
+const CHROMA_OVER_LUMA = 2.5;
+const CHROMA_ABRUPT = 3.5;
+const CHROMA_LOSS_MAX = 0.1;
+const CONTRAST_MIN = 10;
+
+/** Spikes grow by this factor in this share of the blocks, more than a change of light explains. */
+const SALT_GROWTH = 1.6;
+const SALT_SPREAD = 0.6;
+const SALT_MORE = 2.5;
+/** Spikes down columns grow by this factor, and more than those along rows; a strong line appears. */
+const LINES_GROWTH = 1.3;
+const LINES_OVER_ACROSS = 1.25;
+const LINES_SPREAD = 0.2;
+const LINE_MIN = 5;
+/** Where spikes grow so much more down columns than along rows, thin lines are clear without a step. */
+const LINES_CLEAR = 2;
+const NOISE_LOSS_MAX = 0.5;
+/** Least correlation of the three frames before: a shaken camera blurs some frames and others not. */
+const CALM_MIN = 0.8;
+/** All of the picture becomes darker where a flash ends. */
+const DARKER_MAX = 0.9;
+
+/** The part of a sign's rise below which it has gone. */
+const GONE = 0.35;
+
+/** A fault of one stream: none, or one that goes on. */
+export class LastingFault {
+  /** Of the fault that goes on. */
+  kind: ArtifactKind = "decode_damage";
+
+  readonly #measures: ArtifactMeasures;
+  #sign: Sign | null = null;
+  #start = 0;
+  #before = 0;
+  #rise = 0;
+  #strength = 0;
+  #lastCut = -9;
+
+  constructor(measures: ArtifactMeasures) {
+    this.#measures = measures;
+  }
+
+  reset(): void {
+    this.#sign = null;
+    this.#lastCut = -9;
+  }
+
+  /** Whether the end of the fault that goes on is decided with a later frame. */
+  get isOpen(): boolean {
+    return this.#sign === "gray";
+  }
+
+  /** Goes on to the next frame. Returns 0, or how clearly the frame is at fault: 1 where a rule just holds. */
+  step(frame: number, isCut: boolean): number {
+    if (isCut) this.#lastCut = frame;
+    if (isCut || frame === 0) this.#sign = null;
+    if (isCut && frame > 0 && this.#measures.at("gray", frame) > GRAY_CLEAR) this.#beginGray(frame);
+    if (isCut || frame === 0) return this.#sign === null ? 0 : this.#strength;
+    if (this.#sign === null) this.#begin(frame);
+    else if (this.#hasEnded(frame, this.#sign)) this.#sign = null;
+    return this.#sign === null ? 0 : this.#strength;
+  }
+
+  #begin(frame: number): void {
+    const measures = this.#measures;
+    if (this.#beginGray(frame)) return;
+    const change = measures.change(frame);
+    const green = measures.at("green", frame) - measures.largestBefore("green", frame, 4);
+    if (green > GREEN_MIN && change > CHANGE_MIN) {
+      return this.#found("green", frame, measures.at("green", frame - 1), green, green / GREEN_MIN);
+    }
+    const loss = 1 - measures.at("correlation", frame);
+    const chroma = measures.at("chroma1", frame);
+    if (
+      chroma > CHROMA_MIN && chroma > CHROMA_OVER_LUMA * measures.at("luma1", frame) &&
+      chroma > CHROMA_ABRUPT * measures.largestBefore("chroma1", frame, 3) &&
+      loss < CHROMA_LOSS_MAX && measures.at("contrast", frame) > CONTRAST_MIN
+    ) return this.#found("chroma", frame, 0, chroma, chroma / CHROMA_MIN);
+    const isCalm = measures.leastBefore("correlation", frame, 3) > CALM_MIN;
+    const lift = measures.at("lumaMean", frame) - measures.at("lumaMean", frame - 1);
+    const isDarker = lift < -DARKER_MAX * measures.at("luma1", frame);
+    if (frame - this.#lastCut > 1 && loss < NOISE_LOSS_MAX && isCalm && !isDarker) this.#beginNoise(frame);
+  }
+
+  #beginGray(frame: number): boolean {
+    const measures = this.#measures;
+    const change = measures.change(frame);
+    const isAbrupt = change > ABRUPT * largestChangeBefore(measures, frame, 3);
+    const gray = measures.at("gray", frame);
+    const more = gray - measures.largestBefore("gray", frame, 4);
+    const isFlat = measures.at("flat", frame) > GRAY_FLAT_MIN * gray;
+    if (more <= GRAY_MIN || change <= CHANGE_MIN || !isAbrupt || !isFlat) return false;
+    this.#found("gray", frame, measures.at("gray", frame - 1), change, more / GRAY_MIN);
+    return true;
+  }
+
+  #beginNoise(frame: number): void {
+    const measures = this.#measures;
+    const acrossBefore = measures.largestBefore("spikesAcross", frame, 3);
+    const downBefore = measures.largestBefore("spikesDown", frame, 3);
+    const across = measures.at("spikesAcross", frame) / Math.max(acrossBefore, 0.6);
+    const down = measures.at("spikesDown", frame) / Math.max(downBefore, 0.6);
+    const spread = measures.at("grown", frame);
+    const salt = Math.min(across, down) / (SALT_GROWTH * this.#lightGrowth(frame));
+    const more = measures.at("spikesAcross", frame) - acrossBefore;
+    if (salt > 1 && spread > SALT_SPREAD && more > SALT_MORE) {
+      return this.#found("salt", frame, acrossBefore, more, salt);
+    }
+    const line = measures.at("newLine", frame) - 2 * measures.largestBefore("newLine", frame, 3);
+    const lines = Math.min(down / LINES_GROWTH, down / (LINES_OVER_ACROSS * across));
+    const isLine = line > LINE_MIN || down > LINES_CLEAR * across;
+    if (lines > 1 && spread > LINES_SPREAD && isLine) {
+      this.#found("lines", frame, downBefore, measures.at("spikesDown", frame) - downBefore, lines);
+    }
+  }
+
+  /** How much a change of light alone makes spikes grow: as contrast and brightness do. */
+  #lightGrowth(frame: number): number {
+    const grown = (measure: "contrast" | "lumaMean", floor: number) =>
+      this.#measures.at(measure, frame) /
+      Math.max(
+        floor,
+        Math.min(this.#measures.at(measure, frame - 1), this.#measures.at(measure, frame - 2)),
+      );
+    return Math.max(1, grown("contrast", 2), grown("lumaMean", 8));
+  }
+
+  #found(sign: Sign, frame: number, before: number, rise: number, strength: number): void {
+    this.#sign = sign;
+    this.#start = frame;
+    this.#before = before;
+    this.#rise = rise;
+    this.#strength = Math.max(1, Math.min(strength, 4));
+    this.kind = KIND_OF[sign];
+  }
+
+  #hasEnded(frame: number, sign: Sign): boolean {
+    const measures = this.#measures;
+    if (frame - this.#start > LONGEST[sign]) return true;
+    const rest = this.#before + GONE * this.#rise;
+    switch (sign) {
+      case "gray":
+        return this.#grayHasEnded(frame);
+      case "green":
+        return measures.at("green", frame) < rest;
+      case "salt":
+        return measures.at("spikesAcross", frame) < rest;
+      case "lines":
+        return measures.at("spikesDown", frame) < rest;
+      case "chroma": {
+        const chroma = measures.at("chroma1", frame);
+        const isBack = chroma > 0.4 * this.#rise && chroma > 1.5 * measures.at("luma1", frame);
+        return isBack || 1 - measures.at("correlation", frame) > 0.35;
+      }
+    }
+  }
+
+  /**
+   * After gray the picture comes back slowly where things move, and the rest at once with the next whole frame: by a change that is
+   * abrupt again.
+   */
+  #grayHasEnded(frame: number): boolean {
+    const measures = this.#measures;
+    const change = measures.change(frame);
+    const gray = measures.at("gray", frame), grayBefore = measures.at("gray", frame - 1);
+    if (change <= Math.max(5, 0.3 * this.#rise)) return false;
+    if (gray >= this.#before + 0.5 * (grayBefore - this.#before) + 0.02) return false;
+    const isClear = change > 2.5 * measures.change(frame - 1) || gray <= this.#before + 0.02;
+    return isClear && change > 3 * Math.min(measures.change(frame - 1), measures.change(frame + 1));
+  }
+}
+
+function largestChangeBefore(measures: ArtifactMeasures, frame: number, frames: number): number {
+  let largest = 0;
+  for (let back = 1; back <= frames; back++) largest = Math.max(largest, measures.change(frame - back));
+  return largest;
+}

@@ -1,0 +1,164 @@
+/** Faults of frames: each kind is found where it is, and nothing is where only the content changes. */
+
+import assert from "node:assert/strict";
+import { ARTIFACT_KINDS } from "../../../src/model/frames/detected_range.ts";
+import { ARTIFACT_SCORE_THRESHOLD } from "../../../src/model/frames/signals.ts";
+import { seededRandom } from "../../support/seeded_random.ts";
+import {
+  DrawnFilm,
+  HEIGHT,
+  landscape,
+  mixed,
+  noisy,
+  type Picture,
+  plain,
+  relit,
+  WIDTH,
+  withBox,
+} from "../../support/kernels/drawn_film.ts";
+
+const LUMA = WIDTH * HEIGHT;
+const pan = (n: number) => landscape(1, n);
+
+/** "flicker 20-31": runs of faulty frames of one kind. */
+function faults(film: DrawnFilm): string[] {
+  film.end();
+  const { count, artifactScore, artifactKind } = film.filter.columns();
+  const found: string[] = [];
+  for (let start = 0; start < count;) {
+    let end = start + 1;
+    const isFault = artifactScore[start]! >= ARTIFACT_SCORE_THRESHOLD;
+    while (isFault && artifactKind[end] === artifactKind[start]) end++;
+    if (isFault) found.push(`${ARTIFACT_KINDS[artifactKind[start]! - 1]} ${start}-${end - 1}`);
+    assert.equal(isFault, artifactKind[start] !== 0, `frame ${start}`);
+    start = end;
+  }
+  return found;
+}
+
+/** A pan of 60 frames; from frame 25 on, `frames` of them are spoiled. */
+async function spoiled(frames: number, spoil: (picture: Picture, n: number) => Picture): Promise<string[]> {
+  const film = await DrawnFilm.start();
+  film.play(60, (n) => n >= 25 && n < 25 + frames ? spoil(pan(n), n - 25) : pan(n));
+  return faults(film);
+}
+
+async function clean(frames: number, draw: (n: number) => Picture): Promise<string[]> {
+  const film = await DrawnFilm.start();
+  film.play(frames, draw);
+  return faults(film);
+}
+
+/** Rows of luma from `top` on of one level, with chroma of another. */
+function lowerPart(picture: Picture, top: number, luma: number, chroma: number): Picture {
+  const result = picture.slice();
+  result.fill(luma, top * WIDTH, LUMA);
+  for (const plane of [LUMA, LUMA + LUMA / 4]) {
+    result.fill(chroma, plane + top / 2 * WIDTH / 2, plane + LUMA / 4);
+  }
+  return result;
+}
+
+function salted(picture: Picture, share: number, seed: number): Picture {
+  const random = seededRandom(seed);
+  return relit(picture, (luma) => random() < share ? (random() < 0.5 ? 16 : 235) : luma);
+}
+
+Deno.test("artifacts: one or two frames of another picture are foreign, three are not", async () => {
+  assert.deepEqual(await spoiled(1, () => landscape(5)), ["foreign_frame 25-25"]);
+  assert.deepEqual(await spoiled(2, () => landscape(5)), ["foreign_frame 25-26"]);
+  assert.deepEqual(await spoiled(3, () => landscape(5)), []);
+});
+
+Deno.test("artifacts: frames that changed places", async () => {
+  const film = await DrawnFilm.start();
+  film.play(60, (n) => pan(n >= 24 && n < 36 ? n ^ 1 : n));
+  assert.deepEqual(faults(film), ["foreign_frame 26-35"]);
+});
+
+Deno.test("artifacts: brightness that alternates, each frame or every second", async () => {
+  for (const hold of [1, 2]) {
+    const found = await spoiled(
+      16,
+      (picture, n) => relit(picture, (luma) => luma * (Math.floor(n / hold) % 2 === 0 ? 1.15 : 0.85)),
+    );
+    assert.equal(found.length, 1, `${found}`);
+    assert.match(found[0]!, hold === 1 ? /^flicker 25-40$/ : /^flicker 2[5-9]-40$/);
+  }
+});
+
+Deno.test("artifacts: decoder gray and a lost lower part are decode damage, until the picture comes back", async () => {
+  assert.deepEqual(await spoiled(8, () => plain(128)), ["decode_damage 25-32"]);
+  assert.deepEqual(await spoiled(8, (picture) => lowerPart(picture, 60, 128, 128)), ["decode_damage 25-32"]);
+  assert.deepEqual(await spoiled(8, (picture) => lowerPart(picture, 90, 0, 0)), ["decode_damage 25-32"]);
+});
+
+Deno.test("artifacts: a chroma plane that is stuck, and planes that are swapped", async () => {
+  const stuck = (picture: Picture) => {
+    const result = picture.slice();
+    result.fill(0, LUMA, LUMA + LUMA / 4);
+    return result;
+  };
+  assert.deepEqual(await spoiled(10, stuck), ["chroma_fault 25-34"]);
+  const swapped = (picture: Picture) => {
+    const result = picture.slice();
+    result.set(picture.subarray(LUMA, LUMA + LUMA / 4), LUMA + LUMA / 4);
+    result.set(picture.subarray(LUMA + LUMA / 4), LUMA);
+    return result;
+  };
+  assert.deepEqual(await spoiled(10, swapped), ["chroma_fault 25-34"]);
+});
+
+Deno.test("artifacts: a burst of noise, and of white lines", async () => {
+  assert.deepEqual(await spoiled(6, (picture, n) => salted(picture, 0.1, n)), ["noise_burst 25-30"]);
+  const lines = (picture: Picture, n: number) => {
+    let result = picture;
+    for (let row = 3 + n; row < HEIGHT; row += 16) {
+      result = withBox(result, { x: (row * 7) % 40, y: row, width: 260, height: 1 }, 225);
+    }
+    return result;
+  };
+  assert.deepEqual(await spoiled(4, lines), ["noise_burst 25-28"]);
+});
+
+Deno.test("artifacts: cuts, a flash, a strobe, a fade, a dissolve, pans and a lamp are none", async () => {
+  const bright = (n: number) => relit(pan(n), (luma) => luma * 1.6 + 40);
+  assert.deepEqual(await clean(90, (n) => landscape(1 + Math.floor(n / 15), n)), [], "cuts");
+  assert.deepEqual(await clean(60, (n) => n === 30 || n === 31 ? plain(240) : pan(n)), [], "white flash");
+  assert.deepEqual(await clean(60, (n) => n % 7 === 0 && n > 20 ? bright(n) : pan(n)), [], "strobe");
+  assert.deepEqual(await clean(60, (n) => mixed(pan(n), plain(16), Math.min(1, n / 40))), [], "fade");
+  const dissolve = (n: number) => mixed(pan(n), landscape(4, n), Math.max(0, Math.min(1, (n - 20) / 20)));
+  assert.deepEqual(await clean(60, dissolve), [], "dissolve");
+  assert.deepEqual(await clean(60, (n) => landscape(1, 40 * n)), [], "whip pan");
+  assert.deepEqual(await clean(60, (n) => n < 30 ? pan(n) : relit(pan(n), (luma) => luma * 0.6)), [], "lamp");
+});
+
+Deno.test("artifacts: noise from the first frame on, low light, a still picture and text that appears are none", async () => {
+  assert.deepEqual(await clean(60, (n) => noisy(pan(n), 20, n)), [], "noise");
+  const dark = (n: number) => noisy(relit(pan(n), (luma) => 16 + luma / 12), 4, n);
+  assert.deepEqual(await clean(60, dark), [], "low light");
+  assert.deepEqual(await clean(60, () => landscape(2)), [], "still");
+  const titled = (n: number) => {
+    let picture = pan(n);
+    for (let x = 40; n >= 30 && x < 280; x += 9) {
+      picture = withBox(picture, { x, y: 150, width: 4, height: 12 }, 230);
+    }
+    return picture;
+  };
+  assert.deepEqual(await clean(60, titled), [], "text");
+});
+
+Deno.test("artifacts: of sampled frames a row tells the worst one since the row before", async () => {
+  const film = await DrawnFilm.start();
+  for (let n = 0; n < 60; n++) {
+    film.filter.staging.set(n === 33 ? landscape(5) : pan(n));
+    film.filter.push(0, 40 * n, n % 10 === 0);
+  }
+  film.filter.finish();
+  const { artifactScore, artifactKind } = film.filter.columns();
+  assert.deepEqual([...artifactKind], [0, 0, 0, 0, 1 + ARTIFACT_KINDS.indexOf("foreign_frame"), 0]);
+  assert.deepEqual([...artifactScore].map((score) => score >= ARTIFACT_SCORE_THRESHOLD), [
+    ...[false, false, false, false],
+    ...[true, false],
+  ]);
+});
