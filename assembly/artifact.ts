@@ -89,7 +89,8 @@ function sum16(v: v128): i32 {
 }
 
 function sum32(v: v128): i32 {
-  return i32x4.extract_lane(v, 0) + i32x4.extract_lane(v, 1) + i32x4.extract_lane(v, 2) + i32x4.extract_lane(v, 3);
+  return i32x4.extract_lane(v, 0) + i32x4.extract_lane(v, 1) + i32x4.extract_lane(v, 2) +
+    i32x4.extract_lane(v, 3);
 }
 
 /** Rounded means of 4x4 samples: `rows` rows of `vectors` times four. */
@@ -104,7 +105,10 @@ function reduceFour(plane: usize, stride: usize, rows: i32, vectors: i32, out: u
       sums = i16x8.add(sums, i16x8.extadd_pairwise_i8x16_u(v128.load(at + 3 * stride)));
       const means = i32x4.shr_u(i32x4.add(i32x4.extadd_pairwise_i16x8_u(sums), i32x4.splat(8)), 4);
       const words = i16x8.narrow_i32x4_u(means, means);
-      store<u32>(out + ((row * vectors + vector) << 2), i32x4.extract_lane(i8x16.narrow_i16x8_u(words, words), 0));
+      store<u32>(
+        out + ((row * vectors + vector) << 2),
+        i32x4.extract_lane(i8x16.narrow_i16x8_u(words, words), 0),
+      );
     }
   }
 }
