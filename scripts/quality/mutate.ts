@@ -23,9 +23,6 @@ const LAYOUT = /(BYTES|WIDTH|HEIGHT|ROWS|COLUMNS|CELLS|SLOTS|SIZE|LENGTH|SAMPLES
 /** A figure that fell by as much as this would fail the floor, which lies slightly under what the code reaches. */
 const NOTICED_F1 = 0.015;
 
-/** Leaves out tests that compare with a second implementation, because they notice any change. */
-const OF_BEHAVIOUR = ["--filter", "/^(?!.*reference)/"];
-
 interface Constant {
   readonly file: string;
   readonly name: string;
@@ -92,8 +89,7 @@ async function noticedBy(variant: Variant, constant: Constant, changed: string):
       "--no-check",
       "--no-prompt",
       "--fail-fast",
-      ...OF_BEHAVIOUR,
-      ...tests,
+      ...testsOf(file),
     ], {
       seconds: 300,
     });
@@ -139,6 +135,12 @@ async function constantsOf(file: string): Promise<Constant[]> {
   })).filter(({ value }) => Number.isFinite(value));
 }
 
+/** Those of the same name as the file; all where there are none. */
+function testsOf(file: string): readonly string[] {
+  const own = tests.filter((test) => basename(test) === basename(file).replace(".ts", "_test.ts"));
+  return own.length > 0 ? own : tests;
+}
+
 /** A whole number stays one, and changes by one at least. */
 function changedValue({ value, text }: Constant, factor: number): string {
   if (text.includes(".")) return String(value * factor);
@@ -162,6 +164,7 @@ async function kernelFiles(): Promise<string[]> {
   return files;
 }
 
+/** Tests of behaviour; not those that compare a kernel with its second implementation, which notice any change. */
 async function behaviourTests(): Promise<string[]> {
   const detection = (await namesIn("test/media/detection")).map((name) => join("test/media/detection", name));
   return [...detection, "test/media/kernels/cut_test.ts"];
