@@ -1,11 +1,12 @@
 /**
  * Measures what the service finds in labelled videos: `./scripts/deno task quality FOLDER... [--markdown] [--json]
- * [--videos] [--jobs n] [--no-cache]`. Prints precision, recall and F1 in total and for each kind of video. See
+ * [--videos] [--folds K] [--jobs n] [--no-cache]`. Prints precision, recall and F1 in total and for each kind of video. See
  * docs/quality.md#measuring.
  */
 
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { crossValidatedCuts } from "./cross_validated.ts";
 import { measureAll, type Measured } from "./measure.ts";
 import { FIGURES, rates, tallyCuts, tallyVideo } from "./score.ts";
 import {
@@ -28,6 +29,7 @@ const { values, positionals } = parseArgs({
     markdown: { type: "boolean", default: false },
     json: { type: "boolean", default: false },
     videos: { type: "boolean", default: false },
+    folds: { type: "string" },
     jobs: { type: "string" },
     cache: { type: "boolean", default: true },
   },
@@ -45,15 +47,40 @@ const measured = await measureAll(videos.map(({ path }) => path), {
   cache: values.cache ? CACHE : undefined,
 });
 const inSample = totals(videos, measured);
-if (values.json) console.log(JSON.stringify({ inSample: asJson(inSample) }, null, 1));
-else {
+const apart = values.folds === undefined ? null : await crossValidated(Number(values.folds));
+const crossValidatedTotals = apart && totals(videos, apart);
+if (values.json) {
+  const both = {
+    inSample: asJson(inSample),
+    ...(crossValidatedTotals && { crossValidated: asJson(crossValidatedTotals) }),
+  };
+  console.log(JSON.stringify(both, null, 1));
+} else {
   const form = values.markdown ? "markdown" : "text";
-  if (values.videos) { for (const [at, video] of videos.entries()) console.log(line(video, measured[at]!)); }
-  console.log(totalTable([["", inSample]], form) + "\n");
-  console.log(scoreTable(inSample, form));
+  if (values.videos) {
+    for (const [at, video] of videos.entries()) console.log(line(video, (apart ?? measured)[at]!));
+  }
+  console.log(
+    totalTable(
+      crossValidatedTotals
+        ? [["cross-validated", crossValidatedTotals], ["in-sample", inSample]]
+        : [["", inSample]],
+      form,
+    ) + "\n",
+  );
+  console.log(
+    crossValidatedTotals ? scoreTable(crossValidatedTotals, form, inSample) : scoreTable(inSample, form),
+  );
   const frames = measured.reduce((sum, { frames }) => sum + frames, 0);
   const seconds = ((performance.now() - startedMs) / 1000).toFixed(0);
   console.error(`\n${videos.length} videos, ${frames} frames, ${seconds} s`);
+}
+
+/** What would be found if no fitted number knew the sources of what it judges. Only cuts are fitted. */
+async function crossValidated(folds: number): Promise<Measured[]> {
+  if (!Number.isInteger(folds) || folds < 3) throw new Error("--folds must be a whole number from 3");
+  const cuts = await crossValidatedCuts(videos, folds);
+  return measured.map((one, at) => ({ ...one, predictions: { ...one.predictions, cuts: cuts[at]! } }));
 }
 
 function totals(videos: readonly LabelledVideo[], measured: readonly Measured[]): Totals {

@@ -9,7 +9,11 @@ import { kindOf, type LabelledVideo } from "../videos.ts";
 import { type FrameRow, KernelRows, kernelSum } from "./kernel_rows.ts";
 import type { CutRows, Label, VideoRows } from "./rows.ts";
 
-export async function measureRows(videos: readonly LabelledVideo[]): Promise<CutRows> {
+/** `say` gets a line for each video. */
+export async function measureRows(
+  videos: readonly LabelledVideo[],
+  say: (line: string) => void = console.log,
+): Promise<CutRows> {
   const kernel = await KernelRows.load();
   const origins = new Map<string, number>();
   const rows: Uint8Array[] = [], measured: VideoRows[] = [];
@@ -37,7 +41,7 @@ export async function measureRows(videos: readonly LabelledVideo[]): Promise<Cut
       before: frames.map((frame) => indexOf(originAt(frame - 1))),
       after: frames.map((frame) => indexOf(originAt(frame))),
     });
-    console.log(`${truth.name}: ${kernel.count} frames, ${frames.length} candidates`);
+    say(`${truth.name}: ${kernel.count} frames, ${frames.length} candidates`);
   }
   const { width } = kernel;
   const values = new Uint8Array(rows.length * width);

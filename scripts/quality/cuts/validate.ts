@@ -56,21 +56,25 @@ export function crossValidatedOdds(rows: CutRows): Float64Array {
   return odds;
 }
 
+/** The candidates of one video that the odds call cuts. */
+export function cutsAmong(frames: readonly number[], odds: Float64Array): number[] {
+  return frames.filter((_, at) => {
+    const own = odds[at]!;
+    return own >= 0 && !frames.some((frame, other) => {
+      const apart = Math.abs(frame - frames[at]!);
+      if (apart === 0 || apart >= LEAST_SHOT) return false;
+      const theirs = odds[other]!;
+      return theirs > own || theirs === own && other < at;
+    });
+  });
+}
+
 /** What the odds find, for each kind of video. */
 export function judge(rows: CutRows, odds: Float64Array): Map<string, Counts> {
   const found = new Map<string, Counts>();
   let first = 0;
   for (const { kind, cuts, frames, labels, name } of rows.videos) {
-    const isCut = (at: number) => {
-      const own = odds[first + at]!;
-      return own >= 0 && !frames.some((frame, other) => {
-        const apart = Math.abs(frame - frames[at]!);
-        if (apart === 0 || apart >= LEAST_SHOT) return false;
-        const theirs = odds[first + other]!;
-        return theirs > own || theirs === own && other < at;
-      });
-    };
-    const said = frames.filter((_, at) => isCut(at));
+    const said = cutsAmong(frames, odds.subarray(first, first + frames.length));
     const { hits, falseAlarms, misses } = tallyCuts({ name, video: "", cuts }, said);
     const wrong = falseAlarms.filter((frame) => labels[frames.indexOf(frame)] !== EITHER);
     const counts = { hits, falseAlarms: wrong.length, misses: misses.length };
