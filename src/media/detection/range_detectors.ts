@@ -7,6 +7,7 @@ import { FlashDetector } from "./flash.ts";
 import { FrameHistory, type RangeMeasures } from "./frame_history.ts";
 import { FreezeDetector } from "./freeze.ts";
 import { GradualDetector } from "./gradual.ts";
+import { RepeatDetector } from "./repeat.ts";
 import type { CutScores, RangeSink } from "./range_sink.ts";
 
 /** One more than are used, so that the user of the ranges sees that there were more. */
@@ -27,6 +28,7 @@ export class RangeDetectors {
   readonly #freeze: FreezeDetector;
   readonly #flash: FlashDetector;
   readonly #gradual: GradualDetector;
+  readonly #repeat: RepeatDetector;
   readonly #wanted: ReadonlySet<Detector>;
   #found: DetectedRange[] = [];
 
@@ -42,6 +44,7 @@ export class RangeDetectors {
     this.#freeze = new FreezeDetector(sink, cuts);
     this.#flash = new FlashDetector(sink);
     this.#gradual = new GradualDetector(sink);
+    this.#repeat = new RepeatDetector(sink);
   }
 
   /** Starts a new stream: the next frame is its first one. */
@@ -52,6 +55,7 @@ export class RangeDetectors {
     this.#freeze.reset();
     this.#flash.reset();
     this.#gradual.reset();
+    this.#repeat.reset();
   }
 
   push(measures: RangeMeasures, ptsMs: number): void {
@@ -60,6 +64,7 @@ export class RangeDetectors {
     if (this.#wanted.has("freeze")) this.#freeze.push(this.#history);
     if (this.#wanted.has("flash")) this.#flash.push(this.#history);
     if (this.#wanted.has("gradual_transition")) this.#gradual.push(this.#history);
+    if (this.#wanted.has("repeat")) this.#repeat.push(this.#history);
   }
 
   /** The ranges that ended since the last call. */
@@ -81,6 +86,7 @@ export class RangeDetectors {
     this.#freeze.finish(this.#history);
     this.#flash.finish(this.#history);
     this.#gradual.finish(this.#history);
+    this.#repeat.finish();
     return this.#found.toSorted((a, b) => a.startFrame - b.startFrame);
   }
 }

@@ -1,0 +1,236 @@
+/** Finds repeats: a stretch that plays again at once, one time or more, as a broken player or a loop does. */
+
+import type { FrameHistory } from "./frame_history.ts";
+import { CELL_SAMPLES, LUMA_COLUMNS, LUMA_ROWS } from "./frame_history.ts";
+import type { RangeSink } from "./range_sink.ts";
+
+/*
+ *   first playing            second playing
+ *   a b c d e f g h i j      a b c d e f g h i j
+ *   |------ lag -------------|
+ *
+ * Each frame of the second playing resembles the frame `lag` before it, and far more than those between. A few lags are
+ * followed at a time; every SEEK_FRAMES frames the lags that fit best are taken up. A lag is a repeat when nearly as many
+ * frames as it has have fitted in a row.
+ *
+ * Frames are compared by 60 blocks of 2x2 luma cells.
+ */
+const BLOCK_COLUMNS = LUMA_COLUMNS / 2;
+const BLOCKS = BLOCK_COLUMNS * LUMA_ROWS / 2;
+/** Power of two, and more than the longest lag. */
+const RING = 512;
+
+const LEAST_LAG = 8;
+const LEAST_LAG_MS = 150;
+const LONGEST_LAG = 300;
+const LONGEST_LAG_MS = 12_000;
+const SEEK_FRAMES = 4;
+const FOLLOWED = 8;
+const NEAR_LAGS = 2;
+/** Mean difference of blocks in levels of a frame that fits. */
+const FIT_MAX = 1.5;
+/** Of the frames of the lag, so many must fit. */
+const LEAST_FITTING = 0.85;
+/** The mean difference to the frame `lag` before, as a share of the differences to the frames between. */
+const RATIO_MAX = 0.3;
+/** Levels by which the frames between differ at least; a still picture does not repeat. */
+const VARIATION_MIN = 0.25;
+/** Of the frames that fit, so many must tell it: one flash over a still picture tells nothing. */
+const TELLING_MIN = 0.7;
+const DOUBTFUL_FRAMES = 8;
+const MISSES_MAX = 2;
+/** A frame no longer fits if it differs by so much more than those before. */
+const MISFIT = 3;
+const MISFIT_FLOOR = 0.15;
+
+/** A lag that is followed. */
+interface Follow {
+  /** 0: not in use. */
+  lag: number;
+  /** First frame that fits, and the last. */
+  first: number;
+  last: number;
+  fitting: number;
+  misses: number;
+  /** Sums over the frames that fit: differences at the lag, and at the places between. */
+  difference: number;
+  variation: number;
+  /** Frames of those that resemble the one at the lag far more than those between. */
+  telling: number;
+}
+
+export class RepeatDetector {
+  readonly #sink: RangeSink;
+  readonly #blocks = new Uint16Array(RING * BLOCKS);
+  readonly #ptsMs = new Float64Array(RING);
+  readonly #fits = new Float64Array(LONGEST_LAG + 2);
+  readonly #followed: Follow[] = Array.from({ length: FOLLOWED }, () => ({
+    lag: 0,
+    first: 0,
+    last: 0,
+    fitting: 0,
+    misses: 0,
+    difference: 0,
+    variation: 0,
+    telling: 0,
+  }));
+  /** The one that is a repeat already. */
+  #sure: Follow | null = null;
+  /** Frames before it belong to a repeat that was told. */
+  #floor = 0;
+
+  constructor(sink: RangeSink) {
+    this.#sink = sink;
+  }
+
+  reset(): void {
+    for (const follow of this.#followed) follow.lag = 0;
+    this.#sure = null;
+    this.#floor = 0;
+  }
+
+  push(history: FrameHistory): void {
+    const frame = history.count - 1;
+    this.#keep(history, frame);
+    for (const follow of this.#followed) if (follow.lag > 0) this.#step(follow, frame);
+    if (!this.#sure && frame % SEEK_FRAMES === 0 && frame > LEAST_LAG) this.#seek(frame);
+  }
+
+  finish(): void {
+    if (this.#sure) this.#tell(this.#sure);
+    this.reset();
+  }
+
+  #keep(history: FrameHistory, frame: number): void {
+    const { sums } = history;
+    const from = history.cellsAt(frame);
+    const to = (frame & (RING - 1)) * BLOCKS;
+    for (let row = 0, block = to; row < LUMA_ROWS; row += 2) {
+      for (let column = 0; column < LUMA_COLUMNS; column += 2, block++) {
+        const cell = from + row * LUMA_COLUMNS + column;
+        const sum = sums[cell]! + sums[cell + 1]! + sums[cell + LUMA_COLUMNS]! +
+          sums[cell + LUMA_COLUMNS + 1]!;
+        this.#blocks[block] = sum >> 2;
+      }
+    }
+    this.#ptsMs[frame & (RING - 1)] = history.ptsMs(frame);
+  }
+
+  /** Mean difference of the blocks, in levels; Infinity as soon as it is above `most`. */
+  #difference(one: number, other: number, most: number): number {
+    const blocks = this.#blocks;
+    const a = (one & (RING - 1)) * BLOCKS, b = (other & (RING - 1)) * BLOCKS;
+    const limit = most * BLOCKS * CELL_SAMPLES;
+    let sum = 0;
+    for (let block = 0; block < BLOCKS; block++) {
+      sum += Math.abs(blocks[a + block]! - blocks[b + block]!);
+      if (sum > limit) return Infinity;
+    }
+    return sum / (BLOCKS * CELL_SAMPLES);
+  }
+
+  #step(follow: Follow, frame: number): void {
+    const { lag } = follow;
+    const mean = follow.difference / follow.fitting;
+    const limit = Math.min(FIT_MAX, MISFIT_FLOOR + MISFIT * mean);
+    const difference = this.#difference(frame, frame - lag, limit);
+    if (difference <= limit) {
+      this.#count(follow, frame, difference);
+      if (follow.fitting < DOUBTFUL_FRAMES) return;
+      const isGood = follow.telling >= TELLING_MIN * follow.fitting;
+      if (!isGood && follow !== this.#sure && follow.fitting >= DOUBTFUL_FRAMES + lag / 4) follow.lag = 0;
+      if (isGood && !this.#sure && follow.fitting >= LEAST_FITTING * lag) this.#sure = follow;
+      return;
+    }
+    if (++follow.misses <= MISSES_MAX) return;
+    if (follow === this.#sure) this.#tell(follow);
+    follow.lag = 0;
+  }
+
+  #count(follow: Follow, frame: number, difference: number): void {
+    const { lag } = follow;
+    follow.fitting++;
+    follow.misses = 0;
+    follow.last = frame;
+    follow.difference += difference;
+    const quarter = this.#difference(frame, frame - Math.round(lag / 4), Infinity);
+    const half = this.#difference(frame, frame - Math.round(lag / 2), Infinity);
+    const threeQuarters = this.#difference(frame, frame - Math.round(lag * 3 / 4), Infinity);
+    const between = Math.max(Math.min(quarter, half), Math.min(Math.max(quarter, half), threeQuarters));
+    follow.variation += between;
+    if (between >= VARIATION_MIN && difference <= RATIO_MAX * between) follow.telling++;
+  }
+
+  /** Takes up the lags whose frames resemble this one most, each better than the lags beside it. */
+  #seek(frame: number): void {
+    const fits = this.#fits;
+    const nowMs = this.#ptsMs[frame & (RING - 1)]!;
+    let longest = Math.min(LONGEST_LAG, frame - 1);
+    fits[LEAST_LAG - 1] = Infinity;
+    for (let lag = LEAST_LAG; lag <= longest; lag++) {
+      fits[lag] = this.#difference(frame, frame - lag, FIT_MAX);
+      if (nowMs - this.#ptsMs[(frame - lag) & (RING - 1)]! > LONGEST_LAG_MS) longest = lag;
+    }
+    fits[longest + 1] = Infinity;
+    for (let places = 0; places < FOLLOWED; places++) {
+      let best = -1;
+      for (let lag = LEAST_LAG; lag <= longest; lag++) {
+        const fit = fits[lag]!;
+        if (fit > FIT_MAX || fit > fits[lag - 1]! || fit > fits[lag + 1]!) continue;
+        if (best >= 0 && fit >= fits[best]!) continue;
+        if (nowMs - this.#ptsMs[(frame - lag) & (RING - 1)]! < LEAST_LAG_MS) continue;
+        const near = this.#near(lag);
+        if (near && (near.lag === lag || fit > 0.5 * near.difference / near.fitting)) continue;
+        best = lag;
+      }
+      if (best < 0) return;
+      const place = this.#near(best) ?? this.#free();
+      if (!place) return;
+      this.#follow(place, best, frame, fits[best]!);
+    }
+  }
+
+  /** The followed lag that is this one or nearly so: in slow motion the lags beside the right one fit too. */
+  #near(lag: number): Follow | null {
+    for (const follow of this.#followed) {
+      if (follow.lag > 0 && Math.abs(follow.lag - lag) <= NEAR_LAGS) return follow;
+    }
+    return null;
+  }
+
+  #free(): Follow | null {
+    for (const follow of this.#followed) if (follow.lag === 0) return follow;
+    return null;
+  }
+
+  /** Begins with a frame, and with those right before it that fit as well. */
+  #follow(follow: Follow, lag: number, frame: number, difference: number): void {
+    follow.lag = lag;
+    follow.first = frame;
+    follow.fitting = follow.misses = follow.telling = 0;
+    follow.difference = follow.variation = 0;
+    const limit = Math.min(FIT_MAX, MISFIT_FLOOR + MISFIT * difference);
+    for (let earlier = frame - 1; earlier > frame - 2 * SEEK_FRAMES; earlier--) {
+      if (earlier - lag < 0 || this.#difference(earlier, earlier - lag, limit) > limit) break;
+      follow.first = earlier;
+    }
+    for (let n = follow.first; n <= frame; n++) {
+      this.#count(follow, n, this.#difference(n, n - lag, Infinity));
+    }
+  }
+
+  #tell(follow: Follow): void {
+    const { lag, first, last } = follow;
+    const start = Math.max(this.#floor, first - lag);
+    const ratio = follow.difference / follow.variation;
+    const margin = Math.max(
+      0,
+      Math.min(1 - ratio / RATIO_MAX, follow.variation / follow.fitting / VARIATION_MIN - 1, 1),
+    );
+    const startMs = this.#ptsMs[start & (RING - 1)]!;
+    this.#sink.add("repeat", start, last, startMs, this.#ptsMs[last & (RING - 1)]!, 0.5 + 0.5 * margin);
+    this.#floor = last + 1;
+    for (const other of this.#followed) other.lag = 0;
+    this.#sure = null;
+  }
+}
