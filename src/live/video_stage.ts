@@ -91,9 +91,10 @@ export class VideoStage implements AsyncDisposable {
     counts.add("framesDropped", tooSmall);
   }
 
-  /** The stream was interrupted: no clip may contain frames from before and after. */
+  /** The stream was interrupted: no clip and no range may contain frames from before and after. */
   interrupt(): void {
     this.#clips?.clear();
+    this.#analysis.interrupt();
   }
 
   /** Waits for the JPEGs that are being made; later frames are no longer decided. */

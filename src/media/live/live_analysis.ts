@@ -29,6 +29,7 @@ import { type FilterColumns, newColumns } from "../kernels/filter_columns.ts";
 import { GateKernel } from "../kernels/gate_kernel.ts";
 import type { FramePixels } from "./frame_ring.ts";
 import { type DecodedFrame, RING_FRAMES } from "./live_decoder.ts";
+import { LiveRanges } from "./live_ranges.ts";
 import { FrameReducer } from "../kernels/frame_reducer.ts";
 import { TriggerKernel } from "../kernels/trigger_kernel.ts";
 import { ZoneKernel } from "../kernels/zone_kernel.ts";
@@ -143,6 +144,8 @@ export class LiveAnalysis implements Disposable {
   /** The gate takes columns: one row, which is reused for each frame. */
   readonly #row: SignalColumns & FilterColumns = { count: 1, ...newColumns(1) };
   readonly #frameIndex = new Float64Array(1);
+  /** Null where nobody wants them. */
+  readonly #ranges: LiveRanges | null;
   #isResumed = false;
   #waiting: MeasuredFrame[] = [];
   #keeping: Reference | null = null;
@@ -159,6 +162,7 @@ export class LiveAnalysis implements Disposable {
   private constructor(options: LiveAnalysisOptions, kernels: Kernels) {
     this.#options = options;
     this.#kernels = kernels;
+    this.#ranges = options.onRange ? new LiveRanges(kernels.filter, options.onRange) : null;
     this.#reduced = kernels.filter.staging.subarray(0, FRAME_BYTES);
   }
 
@@ -196,6 +200,7 @@ export class LiveAnalysis implements Disposable {
     reducer.reduce(frame.pixels.bytes, frame.pixels, place.region, this.#reduced);
     const row = filter.count;
     filter.push(0, frame.ptsMs);
+    this.#ranges?.push(filter.rangeMeasures, frame.frameIndex, frame.ptsMs);
     this.#waiting.push({ frame, place, row, pushedMs: this.#options.world.monotonicMs() });
     if (this.#waiting.length > WAITING_MAX) this.#assumeKept();
     this.#decide();
@@ -233,8 +238,14 @@ export class LiveAnalysis implements Disposable {
     if (wasNewest) this.#compareWith(this.#assumed.at(-1) ?? this.#certain);
   }
 
+  /** The stream was interrupted: a range that lasts until now does not go on behind the gap. */
+  interrupt(): void {
+    this.#ranges?.end();
+  }
+
   /** Frames that still wait are no longer decided. */
   [Symbol.dispose](): void {
+    if (!this.#isDisposed) this.#ranges?.end();
     this.#isDisposed = true;
     this.#wakeUp?.[Symbol.dispose]();
     this.#waiting = [];

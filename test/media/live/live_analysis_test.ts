@@ -15,6 +15,7 @@ import type { DecodedFrame } from "../../../src/media/live/live_decoder.ts";
 import { PlaneReducer } from "../../../src/media/kernels/plane_reducer.ts";
 import type { FramePixels } from "../../../src/media/live/frame_ring.ts";
 import { compileTrigger } from "../../../src/model/triggers/compile.ts";
+import type { DetectedRange } from "../../../src/model/frames/detected_range.ts";
 import { CUT_SCORE_THRESHOLD, GATE_REASONS, type GateThresholds } from "../../../src/model/frames/signals.ts";
 import { seededRandom } from "../../support/seeded_random.ts";
 import { framePixels, stream, TestDecoder } from "../../support/live/live_units.ts";
@@ -394,4 +395,51 @@ Deno.test("nothing is decided after disposing", async () => {
   test.analysis[Symbol.dispose]();
   test.analysis.keep(0);
   assert.equal(test.decisions.length, 1);
+});
+
+/** Blocks that move to the right, four pixels a frame. */
+function moving(index: number): FramePixels {
+  const random = seededRandom(99);
+  const blocks = Float64Array.from({ length: 64 * 9 }, () => 40 + random() * 180);
+  return framePixels(
+    SIZE,
+    (x, y) => blocks[Math.floor(y / 20) * 64 + Math.floor((x + 4 * index) / 20) % 64]!,
+  );
+}
+
+const black = framePixels(SIZE, () => 16);
+
+Deno.test("freezes, black and flashes of a stream are told when they end, in its own frames and times", async () => {
+  const ranges: DetectedRange[] = [];
+  using test = await TestAnalysis.load({ onRange: (range) => ranges.push(range) });
+  const told = () =>
+    ranges.splice(0).map(({ type, startFrame, endFrame }) => `${type} ${startFrame}-${endFrame}`);
+  // The session's numbers jump by five where frames were lost.
+  const push = (pixels: FramePixels, index: number) => test.push(pixels, index < 20 ? index : index + 5);
+  for (let index = 0; index < 30; index++) push(moving(index), index);
+  for (let index = 30; index < 50; index++) push(black, index);
+  assert.deepEqual(told(), [], "black is still there");
+  for (let index = 50; index < 80; index++) push(moving(index), index);
+  assert.deepEqual(ranges.map(({ startPtsMs, endPtsMs }) => [startPtsMs, endPtsMs]), [[30 * 33, 49 * 33]]);
+  assert.deepEqual(told(), ["black 35-54"]);
+  for (let index = 80; index < 100; index++) push(moving(79), index);
+  for (let index = 100; index < 130; index++) push(moving(index), index);
+  assert.deepEqual(told(), ["freeze 85-104"]);
+  for (let index = 130; index < 132; index++) push(framePixels(SIZE, () => 235), index);
+  for (let index = 132; index < 160; index++) push(moving(index), index);
+  assert.deepEqual(told(), ["flash 135-136"]);
+});
+
+Deno.test("what lasts until a stream is interrupted or ends, ends there", async () => {
+  const ranges: DetectedRange[] = [];
+  const test = await TestAnalysis.load({ onRange: (range) => ranges.push(range) });
+  for (let index = 0; index < 20; index++) test.push(black);
+  test.analysis.interrupt();
+  for (let index = 20; index < 40; index++) test.push(black);
+  test[Symbol.dispose]();
+  test[Symbol.dispose]();
+  assert.deepEqual(ranges.map(({ type, startFrame, endFrame }) => [type, startFrame, endFrame]), [
+    ["black", 0, 19],
+    ["black", 20, 39],
+  ]);
 });
