@@ -3,6 +3,7 @@
 import { TestBroker } from "../support/test_broker.ts";
 import { localRunner } from "../support/local_runner.ts";
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { joinedBytes } from "../../src/base/bytes.ts";
 import { quietLog } from "../../src/base/log.ts";
 import { realWorld } from "../../src/base/world.ts";
@@ -149,6 +150,37 @@ Deno.test("a source of known length is decoded to its end, and then the session 
   assert.equal((await waitFor("ended")).cause, "source_ended");
   assert.equal(sum(reports, "framesDecoded"), 60);
   assert.equal(sum(reports, "gateFramesAnalyzed"), 60);
+});
+
+Deno.test("black of a pulled source is reported when it ends, also at the end of the source, before the session closes", async () => {
+  using folder = new TempFolder();
+  const pictures = ["-f", "lavfi", "-i", "testsrc2=s=320x180:r=25:d=1"];
+  const black = ["-f", "lavfi", "-i", "color=black:s=320x180:r=25:d=1"];
+  const graph = "[0:v][1:v][0:v][1:v]concat=n=4,format=yuv420p";
+  const clip = make(
+    join(folder.path, "black.mp4"),
+    ...pictures,
+    ...black,
+    "-filter_complex",
+    graph,
+    "-c:v",
+    "mpeg4",
+  );
+  await using workers = new Workers();
+  const { reports, waitFor } = workers.open(await pulled(clip));
+  await waitFor("closed");
+  const ranges = reports.flatMap((report) =>
+    report.kind === "range" && report.range.type === "black" ? [report.range] : []
+  );
+  assert.deepEqual(
+    ranges.map((
+      { startFrame, endFrame, startPtsMs, endPtsMs },
+    ) => [startFrame, endFrame, startPtsMs, endPtsMs]),
+    [
+      [25, 49, 1000, 1960],
+      [75, 99, 3000, 3960],
+    ],
+  );
 });
 
 Deno.test("a live source that ends leaves a gap, and its times continue after it", async () => {
