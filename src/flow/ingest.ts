@@ -83,7 +83,7 @@ export class Ingest {
       const decoded = await source.explained(decoder.decodeSignals(request));
       this.#count(decoded.signals.count, this.#options.world.monotonicMs() - startedMs);
       const facts = { caller, streamId, sourceUri: source.uri, plan, decoded };
-      const framesDecoded = await framesDecodedPayload(facts);
+      using framesDecoded = await framesDecodedPayload(facts);
       handle.signal.throwIfAborted();
 
       this.#commit(caller, runId, { body, sourceUri: source.uri, plan, decoded, framesDecoded });

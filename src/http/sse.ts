@@ -2,7 +2,7 @@
 
 import { cursorOf, type FollowWire } from "../flow/events/follower.ts";
 import type { Listener, Receiver } from "../flow/events/listener.ts";
-import { cloudEvent } from "../model/events/cloudevent.ts";
+import { cloudEvent, envelopeHead, onOneLine } from "../model/events/cloudevent.ts";
 import { parameter, type Route, type RouteCall } from "./call.ts";
 import { Rejection, streamed } from "./reply.ts";
 
@@ -43,6 +43,12 @@ export const SSE_WIRE: FollowWire = {
       text += `id: ${event.seq}\nevent: ${oneLine(event.kind)}\ndata: ${cloudEvent(event)}\n\n`;
     }
     return new TextEncoder().encode(text);
+  },
+  async *longMessage(event) {
+    const encoder = new TextEncoder();
+    yield encoder.encode(`id: ${event.seq}\nevent: ${oneLine(event.kind)}\ndata: ${envelopeHead(event)}`);
+    for await (const piece of event.pieces) yield encoder.encode(onOneLine(piece));
+    yield encoder.encode("}\n\n");
   },
 };
 

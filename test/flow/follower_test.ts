@@ -19,10 +19,20 @@ const CALLER: Caller = {
   signal: new AbortController().signal,
 };
 
+let piecesSeen = 0;
+
 /** Encodes events as their sequence numbers, so that a receiver knows which events it got. */
 const SEQS_WIRE: FollowWire = {
   keepalive: new Uint8Array(0),
   messages: (events) => new Uint8Array(Uint32Array.from(events, ({ seq }) => seq).buffer),
+  async *longMessage({ seq, pieces }) {
+    for await (const piece of pieces) {
+      assert.ok(piece.length <= 256 * 1024, "a long event is read in pieces");
+      piecesSeen += 1;
+      yield new Uint8Array(0);
+    }
+    yield new Uint8Array(Uint32Array.from([seq]).buffer);
+  },
 };
 
 /** A receiver that requests bytes when the test says so. */
@@ -83,10 +93,10 @@ Deno.test("readers of every speed, kind and cursor get exactly their events, and
 
     for (let step = 0; step < 600; step++) {
       const count = below(60) === 0 ? LIMITS.sse.ringEvents + below(2000) : 1 + below(4);
-      const events = Array.from({ length: count }, () => ({
+      const events = Array.from({ length: count }, (_, index) => ({
         kind: KINDS[below(below(3) + 1)]!,
         runId: RUNS[below(2)]!,
-        payload: {},
+        payload: step % 200 === 7 && index === 0 ? { text: "x".repeat(1_200_000) } : {},
       }));
       log.push(...timeline.commit(() => events));
       if (step % 20 === 0) {
@@ -113,6 +123,7 @@ Deno.test("readers of every speed, kind and cursor get exactly their events, and
       }
       assert.deepEqual(reader.seqs, expected(reader));
     }
+    assert.ok(piecesSeen > 4, "the test met no long event");
     const text = await metrics.text();
     for (const name of ["notification_lag_total", "output_queue_stalls_total"]) {
       assert.match(text, new RegExp(`^service_sse_${name} [1-9]`, "m"), `the test met no ${name}`);

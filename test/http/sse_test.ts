@@ -400,3 +400,27 @@ Deno.test("integers beyond 2^53 keep every digit", async () => {
   assert.ok(new TextDecoder().decode(value).includes(`"data":${json}}`));
   deleteSession.abort();
 });
+
+Deno.test("an event of any length is one message, for a client that replays, one that waits and one that reads late", async () => {
+  await using test = await startService({}, { ...REACHES_IN, ...FAST });
+  const runId = await newRun(test);
+  const text = "é€😀x\r\n".repeat(300_000);
+  await using waiting = await SseClient.open(test, runId);
+  await waiting.ids(1);
+  await waiting.comment(); // it waits now
+  const seqs = append(test, runId, ["vlm", "vlm"], { text });
+  seqs.push(...append(test, runId, ["asr"], { after: true }));
+  await using replaying = await SseClient.open(test, runId, { query: "?after=1" });
+  await using ofKind = await SseClient.open(test, runId, { query: "?after=1&kind=asr" });
+  await using late = await SseClient.open(test, runId);
+  for (const client of [waiting, replaying]) {
+    const messages = await client.take(3);
+    assert.deepEqual(messages.map(({ id }) => id), seqs);
+    assert.equal(messages[1]!.data.data.text, text);
+    assert.deepEqual(messages[2]!.data.data, { after: true });
+  }
+  assert.deepEqual(await ofKind.ids(1), seqs.slice(2));
+  assert.deepEqual(await late.ids(4), [1, ...seqs]);
+  const last = append(test, runId, ["asr"]);
+  for (const client of [waiting, replaying, ofKind, late]) assert.deepEqual(await client.ids(1), last);
+});

@@ -4,13 +4,15 @@ import { yieldToEventLoop } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import { LIMITS } from "../../model/limits.ts";
 import type { Timeline } from "../../store/log/timeline.ts";
-import type { StoredEvent } from "../../store/log/event_reader.ts";
+import type { LongEvent, StoredEvent } from "../../store/log/event_reader.ts";
 import type { Subscription } from "../../store/log/notification_ring.ts";
 import type { FeedPosition, Listener, ListenersFeed } from "./listener.ts";
 
 /** Encodes events. */
 export interface Wire {
   readonly messages: (events: readonly StoredEvent[]) => Uint8Array<ArrayBuffer>;
+  /** One message, in pieces. */
+  readonly longMessage: (event: LongEvent) => AsyncIterable<Uint8Array<ArrayBuffer>>;
 }
 
 export interface FeedOptions {
@@ -61,16 +63,23 @@ export class Feed implements ListenersFeed {
     return timeline.view.run(runId)?.lastSeq ?? 0;
   }
 
-  read(seq: number): readonly StoredEvent[] | undefined {
+  read(seq: number): readonly StoredEvent[] | number | undefined {
     const { timeline, runId } = this.#options;
     const query = { fromSeq: seq + 1, limit: LIMITS.sse.replayBatchEvents };
     const kinds = this.#kinds;
-    for (const batch of timeline.read(runId, kinds === undefined ? query : { ...query, kinds })) return batch;
-    return undefined;
+    return timeline.readFirst(runId, kinds === undefined ? query : { ...query, kinds });
   }
 
   messages(events: readonly StoredEvent[]): Uint8Array<ArrayBuffer> {
     return this.#options.wire.messages(events);
+  }
+
+  async *longMessage(seq: number): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+    const { timeline, wire } = this.#options;
+    const event = await timeline.longEvent(seq) ?? timeline.readOne(seq);
+    if (event === undefined || this.#kinds?.has(event.kind) === false) return;
+    if ("pieces" in event) yield* wire.longMessage(event);
+    else yield wire.messages([event]);
   }
 
   add(listener: Listener): void {
@@ -123,6 +132,12 @@ export class Feed implements ListenersFeed {
     if (events === undefined) {
       this.#headSeq = lastSeq;
       return false;
+    }
+    if (typeof events === "number") {
+      // Too long to be kept for others: each listener reads it from the log, as fast as it takes the pieces.
+      this.#headSeq = events;
+      for (const listener of this.#listeners) listener.readLogAgain();
+      return this.#headSeq < lastSeq;
     }
     this.#headSeq = events.at(-1)!.seq;
     this.#publish(events);

@@ -37,9 +37,14 @@ export interface ListenersFeed {
   readonly newest: FeedPosition;
   /** The sequence number of the run's last event in the log. */
   readonly lastSeq: number;
-  /** The next wanted events after `seq` in the log, at most one replay batch; undefined when there are none. */
-  read(seq: number): readonly StoredEvent[] | undefined;
+  /**
+   * The next wanted events after `seq` in the log, at most one replay batch; undefined when there are none. The number of
+   * one that is too long to be read at once.
+   */
+  read(seq: number): readonly StoredEvent[] | number | undefined;
   messages(events: readonly StoredEvent[]): Uint8Array<ArrayBuffer>;
+  /** The message of one event of any length, in pieces; none when the event is not wanted or cannot be read. */
+  longMessage(seq: number): AsyncIterator<Uint8Array<ArrayBuffer>>;
   add(listener: Listener): void;
   remove(listener: Listener): void;
 }
@@ -53,6 +58,13 @@ export interface Listeners {
   onSent(listener: Listener, events: number, replayed: number): void;
   onFailure(listener: Listener, error: unknown): void;
   leave(listener: Listener): void;
+}
+
+/** A message that is sent in pieces: one for each request. */
+interface LongMessage {
+  readonly seq: number;
+  readonly pieces: AsyncIterator<Uint8Array<ArrayBuffer>>;
+  hasPieces: boolean;
 }
 
 /**
@@ -74,6 +86,8 @@ export class Listener {
   #cursor: number;
   /** The run's last event when the listener joined. */
   #joinedAtSeq = 0;
+  /** Between its pieces nothing else may be sent. */
+  #longMessage: LongMessage | undefined;
   #isRequesting = false;
   #isEnded = false;
 
@@ -99,6 +113,7 @@ export class Listener {
   /** The receiver has room for more bytes: sends some now, or as soon as there are any. */
   request(): void {
     if (this.#isEnded) return;
+    if (this.#longMessage !== undefined) return void this.#sendPiece(this.#longMessage);
     this.#isRequesting = true;
     try {
       if (this.#feed !== undefined || this.#start()) this.#next();
@@ -139,6 +154,12 @@ export class Listener {
   /** The feed keeps no batches for this listener any longer, so it reads the log again. */
   cutOff(): void {
     this.#position = undefined;
+  }
+
+  /** The feed has left out an event. */
+  readLogAgain(): void {
+    this.cutOff();
+    if (this.#isRequesting) this.#next();
   }
 
   /** Nothing was sent for a while. A receiver that has not read the last bytes yet needs no keepalive. */
@@ -185,9 +206,37 @@ export class Listener {
       this.#position = feed.newest;
       return;
     }
+    if (typeof events === "number") {
+      this.#isRequesting = false;
+      this.#longMessage = { seq: events, pieces: feed.longMessage(events), hasPieces: false };
+      void this.#sendPiece(this.#longMessage);
+      return;
+    }
     this.#cursor = events.at(-1)!.seq;
     const replayed = events.findLastIndex(({ seq }) => seq <= this.#joinedAtSeq) + 1;
     this.#send(feed.messages(events), events.length, replayed);
+  }
+
+  /** Sends one piece; behind the last one it goes on with what comes next. Never rejects. */
+  async #sendPiece(message: LongMessage): Promise<void> {
+    try {
+      const { done, value } = await message.pieces.next();
+      if (this.#isEnded) return;
+      if (!done) {
+        message.hasPieces = true;
+        this.#send(value, 0, 0);
+        return;
+      }
+      this.#longMessage = undefined;
+      this.#cursor = message.seq;
+      if (message.hasPieces) this.#listeners.onSent(this, 1, message.seq <= this.#joinedAtSeq ? 1 : 0);
+      this.#isRequesting = true;
+      this.#next();
+    } catch (error) {
+      if (this.#isEnded) return;
+      this.#listeners.onFailure(this, error);
+      this.end(); // a client drops a message without its end, and asks for it again
+    }
   }
 
   #send(bytes: Uint8Array<ArrayBuffer>, events: number, replayed: number): void {

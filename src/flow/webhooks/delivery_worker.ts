@@ -3,15 +3,15 @@
 import type { Log } from "../../base/log.ts";
 import type { Metrics } from "../../base/metrics.ts";
 import type { World } from "../../base/world.ts";
-import { cloudEvent } from "../../model/events/cloudevent.ts";
+import { cloudEvent, cloudEventBytes } from "../../model/events/cloudevent.ts";
 import type { DeliveryRecord, DeliveryState } from "../../model/webhooks/delivery.ts";
 import { LIMITS } from "../../model/limits.ts";
-import { matches, mayMatch, type Webhook } from "../../model/webhooks/webhook.ts";
+import { dependsOnPayload, matches, mayMatch, type Webhook } from "../../model/webhooks/webhook.ts";
 import { deliveryHeaders } from "../../model/webhooks/signature.ts";
 import type { SendFault } from "../../remote/webhook_sender.ts";
 import type { DeliveryLog } from "../../store/webhook_deliveries.ts";
 import type { Timeline } from "../../store/log/timeline.ts";
-import type { StoredEvent } from "../../store/log/event_reader.ts";
+import type { LongEvent, StoredEvent } from "../../store/log/event_reader.ts";
 import type { Subscription } from "../../store/log/notification_ring.ts";
 
 /** Posts one body to the hook's receiver; `WebhookSender` is one. */
@@ -130,8 +130,8 @@ export class WebhookWorker {
     // An event is sent only when it is on the disk: after a power cut it must still exist. See docs/deployment.md#durability.
     await timeline.synced();
     let isIdle = true;
-    for (const event of this.#nextBatch(this.#cursorSeq + 1, endSeq)) {
-      if (matches(hook, event)) {
+    for (const event of await this.#nextBatch(this.#cursorSeq + 1, endSeq)) {
+      if (isTooLong(event) || matches(hook, event)) {
         isIdle = false;
         const outcome = await this.#deliverEvent(event, signal);
         if (outcome === "exhausted" && run?.deleted) return this.#dropRest(run.lastSeq);
@@ -148,18 +148,24 @@ export class WebhookWorker {
   async #deliverAgain(signal: AbortSignal): Promise<boolean> {
     const { redelivery } = this.#state;
     if (redelivery === undefined) return false;
-    for (const event of this.#nextBatch(redelivery.fromSeq, redelivery.toSeq)) {
-      if (matches(this.#options.hook, event)) await this.#deliverEvent(event, signal);
+    for (const event of await this.#nextBatch(redelivery.fromSeq, redelivery.toSeq)) {
+      if (isTooLong(event) || matches(this.#options.hook, event)) await this.#deliverEvent(event, signal);
       else this.#record({ seq: event.seq + 1, state: "redeliver", error: null, to_seq: redelivery.toSeq });
     }
     return true;
   }
 
   /** The next events that may match; when there are none, the cursor moves to the end of the range. */
-  #nextBatch(fromSeq: number, toSeq: number): readonly StoredEvent[] {
+  async #nextBatch(fromSeq: number, toSeq: number): Promise<readonly (StoredEvent | LongEvent)[]> {
     const { timeline, hook } = this.#options;
     const kinds = (kind: string) => mayMatch(hook, kind);
-    for (const batch of timeline.read(hook.runId, { fromSeq, toSeq, kinds })) return batch;
+    const batch = timeline.readFirst(hook.runId, { fromSeq, toSeq, kinds });
+    if (typeof batch === "number") {
+      const long = await timeline.longEvent(batch) ?? timeline.readOne(batch);
+      if (long === undefined) return await this.#nextBatch(batch + 1, toSeq); // damaged
+      return [isTooLong(long) ? long : await whole(long)];
+    }
+    if (batch !== undefined) return batch;
     if (fromSeq > this.#cursorSeq) this.#cursorSeq = toSeq;
     else this.#record({ seq: toSeq + 1, state: "redeliver", error: null, to_seq: toSeq });
     return [];
@@ -167,20 +173,14 @@ export class WebhookWorker {
 
   /** Attempts until one succeeds or all have failed, and records the outcome. This is where a webhook is retried. */
   async #deliverEvent(
-    event: StoredEvent,
+    event: StoredEvent | LongEvent,
     signal: AbortSignal,
   ): Promise<"delivered" | "refused" | "exhausted"> {
     const { world, metrics, retryDelaysMs } = this.#options;
     const { seq } = event;
+    if (isTooLong(event)) return this.#refuse(seq, bodyBytesOf(event));
     const body = this.#encoder.encode(cloudEvent(event));
-    if (body.length > LIMITS.webhook.bodyBytesMax) {
-      this.#deadLetter(
-        seq,
-        `event of ${body.length} bytes is longer than ${LIMITS.webhook.bodyBytesMax}`,
-        [],
-      );
-      return "refused";
-    }
+    if (body.length > LIMITS.webhook.bodyBytesMax) return this.#refuse(seq, body.length);
     // Attempts from before a restart count.
     const attempts = this.#state.retry?.seq === seq ? [...this.#state.retry.attempts] : [];
     while (true) {
@@ -203,6 +203,11 @@ export class WebhookWorker {
       }
       this.#record({ seq, state: "retry", error, attempts: [...attempts] });
     }
+  }
+
+  #refuse(seq: number, bodyBytes: number): "refused" {
+    this.#deadLetter(seq, `event of ${bodyBytes} bytes is longer than ${LIMITS.webhook.bodyBytesMax}`, []);
+    return "refused";
   }
 
   #attempt({ runId, seq }: StoredEvent, body: Uint8Array, signal: AbortSignal): Promise<SendFault> {
@@ -268,3 +273,19 @@ export class WebhookWorker {
 
 /** The cursor may run ahead of the delivery log by this many events that did not match. */
 const UNSAVED_EVENTS_MAX = 1024;
+
+/** Whether the event is refused by its size alone, so that it need not be read. */
+function isTooLong(event: StoredEvent | LongEvent): event is LongEvent {
+  return "pieces" in event && !dependsOnPayload(event.kind) &&
+    bodyBytesOf(event) > LIMITS.webhook.bodyBytesMax;
+}
+
+function bodyBytesOf(event: LongEvent): number {
+  return cloudEventBytes(event, event.payloadBytes);
+}
+
+async function whole(event: StoredEvent | LongEvent): Promise<StoredEvent> {
+  if ("payload" in event) return event;
+  const { pieces, payloadBytes: _, ...columns } = event;
+  return { ...columns, payload: (await Array.fromAsync(pieces)).join("") };
+}

@@ -1,5 +1,6 @@
 /** Routes of ingest and deterministic analysis. */
 
+import { yieldToEventLoop } from "../../base/wait.ts";
 import type { AnalyzeResult } from "../../flow/analyze.ts";
 import { ANALYZE_BODY, INGEST_BODY } from "../../model/api/analysis.ts";
 import { frameRow } from "../../model/frames/frame_row.ts";
@@ -29,9 +30,9 @@ export const ANALYSIS_ROUTES: readonly Route[] = [
 ];
 
 /** Rows or markers in one chunk of the response. */
-const ROWS_PER_CHUNK = 128;
+const ROWS_PER_CHUNK = 64;
 
-function* analysisJson({ context, frames, markers }: AnalyzeResult): Iterable<string> {
+async function* analysisJson({ context, frames, markers }: AnalyzeResult): AsyncIterable<string> {
   const rows = frames.gate.count;
   yield `{"request_id":"${context.requestId}","run_id":"${context.runId}","generated":${rows},"metadata":[`;
   yield* jsonItems(rows, (row) => JSON.stringify(frameRow(context, frames, row)));
@@ -40,12 +41,13 @@ function* analysisJson({ context, frames, markers }: AnalyzeResult): Iterable<st
   yield "]}";
 }
 
-/** The items of a JSON array, with commas, many in one chunk of the response. */
-export function* jsonItems(count: number, textOf: (index: number) => string): Iterable<string> {
+/** The items of a JSON array, with commas, many in one chunk of the response, and a turn for others after each chunk. */
+export async function* jsonItems(count: number, textOf: (index: number) => string): AsyncIterable<string> {
   for (let start = 0; start < count; start += ROWS_PER_CHUNK) {
     let chunk = "";
     const end = Math.min(count, start + ROWS_PER_CHUNK);
     for (let index = start; index < end; index++) chunk += (index > 0 ? "," : "") + textOf(index);
     yield chunk;
+    await yieldToEventLoop();
   }
 }

@@ -21,7 +21,7 @@ export const REASON_ROUTES: readonly Route[] = [
 ];
 
 /** `generated` counts the rows that were computed, whether or not they are in the response. */
-function* reasonJson(reasoned: Reasoned): Iterable<string> {
+async function* reasonJson(reasoned: Reasoned): AsyncIterable<string> {
   const { context, frames, chunks, markers, lag, spent, isTruncated, includesRows } = reasoned;
   const rows = frames.gate.count;
   const head = JSON.stringify({

@@ -1,5 +1,6 @@
 /** The CloudEvents envelope of the event stream and of webhooks, around the payload text as it is in the log. */
 
+import { utf8Length } from "../../base/bytes.ts";
 import { eventTypeOf } from "./event_table.ts";
 
 /** A timeline event as it is in the log. */
@@ -22,13 +23,24 @@ export interface LoggedEvent {
  *      "subject":"stream-0","datacontenttype":"application/json","sequence":7,"pts_ms":1764316800123,"data":{…}}
  */
 export function cloudEvent(event: LoggedEvent): string {
+  return envelopeHead(event) + (isOwnObject(event.payload) ? event.payload : jsonOrString(event.payload)) +
+    "}";
+}
+
+/** How many bytes the text has, for a payload of so many bytes. */
+export function cloudEventBytes(event: Omit<LoggedEvent, "payload">, payloadBytes: number): number {
+  return utf8Length(envelopeHead(event)) + payloadBytes + 1;
+}
+
+/** The text up to the payload; a brace follows the payload. */
+export function envelopeHead(event: Omit<LoggedEvent, "payload">): string {
   return '{"specversion":"1.0","id":' + JSON.stringify(`${event.runId}:${event.seq}`) +
     ',"source":' + JSON.stringify(`/v1/runs/${event.runId}`) +
     ',"type":' + JSON.stringify(eventTypeOf(event.kind)) +
     ',"subject":' + JSON.stringify(event.streamId) +
     ',"datacontenttype":"application/json","sequence":' + event.seq +
     ',"pts_ms":' + event.ptsMs +
-    ',"data":' + (isOwnObject(event.payload) ? event.payload : jsonOrString(event.payload)) + "}";
+    ',"data":';
 }
 
 /**
@@ -47,6 +59,10 @@ export function jsonOrString(text: string): string {
   } catch {
     return JSON.stringify(text);
   }
-  // JSON allows line breaks only between tokens, where a blank means the same.
-  return text.replaceAll(/[\r\n]/g, " ");
+  return onOneLine(text);
+}
+
+/** JSON allows line breaks only between tokens, where a blank means the same. */
+export function onOneLine(json: string): string {
+  return /[\r\n]/.test(json) ? json.replaceAll(/[\r\n]/g, " ") : json;
 }

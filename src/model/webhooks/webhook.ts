@@ -102,12 +102,17 @@ export function mayMatch(hook: Webhook, kind: string): boolean {
 /** Whether an event of the run, later than the registration, is delivered to the webhook. */
 export function matches(hook: Webhook, event: { readonly kind: string; readonly payload: string }): boolean {
   if (!mayMatch(hook, event.kind)) return false;
-  if (!event.kind.startsWith("trigger.")) return true;
+  if (!dependsOnPayload(event.kind)) return true;
   const payload = parsed(event.payload) as
     | { trigger?: { actions?: { webhook?: unknown } } }
     | null
     | undefined;
   return payload?.trigger?.actions?.webhook === true;
+}
+
+/** Whether `matches` reads the payload of such an event. */
+export function dependsOnPayload(kind: string): boolean {
+  return kind.startsWith("trigger.");
 }
 
 function parsed(json: string): unknown {

@@ -26,6 +26,8 @@ export interface StoredEvent {
 export interface LongEvent extends Omit<StoredEvent, "payload"> {
   /** The payload in pieces of text, with turns for others in between; may be read more than once. */
   readonly pieces: AsyncIterable<string>;
+  /** The size of the payload in UTF-8. */
+  readonly payloadBytes: number;
 }
 
 export interface EventQuery {
@@ -81,6 +83,17 @@ export class EventReader {
     }
   }
 
+  /** The first batch of `readRun`; of an event that is longer than a batch may be, which is not read, the number. */
+  firstOfRun(run: Run, query: EventQuery): readonly StoredEvent[] | number | undefined {
+    const budget = budgetOf(query);
+    for (const plan of this.#plans(query, budget, this.#alongRun(run, query))) {
+      if (isLong(plan)) return plan[0]!.seqs[0]!;
+      const events = this.#fetchPlanned(plan, query, budget, run.runId);
+      if (events.length > 0) return events;
+    }
+    return undefined;
+  }
+
   /** Like `readRun`, for long readings: what is not in the file cache is read into it first, without blocking. */
   async *readRunAhead(
     run: Run,
@@ -104,10 +117,7 @@ export class EventReader {
     const budget = budgetOf(query);
     for (const plan of this.#plans(query, budget, this.#alongRun(run, query))) {
       await readAhead.warm(plan);
-      const [first] = plan;
-      const long = first && first.to - first.from > BATCH_BYTES
-        ? await this.#longEvent(first.seqs[0]!)
-        : undefined;
+      const long = isLong(plan) ? await this.longEvent(plan[0]!.seqs[0]!) : undefined;
       if (long === undefined) {
         const events = this.#fetchPlanned(plan, query, budget, run.runId);
         if (events.length > 0) yield events;
@@ -158,11 +168,15 @@ export class EventReader {
     }
   }
 
-  /** Undefined for a record that `readOne` is for. */
-  async #longEvent(seq: number): Promise<LongEvent | undefined> {
+  /** Undefined for a record that `readOne` is for: a short one, or one that is damaged. */
+  async longEvent(seq: number): Promise<LongEvent | undefined> {
     const record = await this.#longRecord(seq);
     if (record === undefined) return undefined;
-    return { ...record.columns, pieces: { [Symbol.asyncIterator]: () => this.#piecesOf(record) } };
+    return {
+      ...record.columns,
+      pieces: { [Symbol.asyncIterator]: () => this.#piecesOf(record) },
+      payloadBytes: record.payloadEnd - record.payloadStart,
+    };
   }
 
   /** Where the payload of a long and whole record is in its segment. Any other record is left to `readOne`. */
@@ -396,6 +410,12 @@ interface Budget {
 
 /** The first event from `fromSeq` on when `after` is 0, else the event after `after`; 0 when there is none. */
 type NextSeq = (fromSeq: number, after: number) => number;
+
+/** Whether the plan has one event only, which is longer than a batch may be. */
+function isLong([first, ...others]: readonly PlannedRead[]): boolean {
+  return first !== undefined && others.length === 0 && first.seqs.length === 1 &&
+    first.to - first.from > BATCH_BYTES;
+}
 
 function budgetOf(query: EventQuery): Budget {
   return { left: query.limit ?? Infinity };

@@ -246,6 +246,19 @@ export class Timeline implements AsyncDisposable {
     return run === undefined ? none() : this.#reader.readRunInPieces(run, query, this.#readAhead);
   }
 
+  /**
+   * The first batch of `read`. An event of more than about 1 MiB is not read: it comes alone, as its number, for `longEvent`.
+   */
+  readFirst(runId: string, query: EventQuery = {}): readonly StoredEvent[] | number | undefined {
+    const run = this.#register.find(runId);
+    return run === undefined ? undefined : this.#reader.firstOfRun(run, query);
+  }
+
+  /** An event of more than about 1 MiB, with its payload in pieces; undefined for one that `readOne` is for. */
+  longEvent(seq: number): Promise<LongEvent | undefined> {
+    return this.#reader.longEvent(seq);
+  }
+
   /** Like `read`, over all runs, for example to find the registered webhooks after a restart. */
   readAll(query: EventQuery): Iterable<readonly StoredEvent[]> {
     return this.#reader.readAll(query, this.#register.lastSeq);

@@ -470,13 +470,18 @@ Deno.test("an event of more than 1 MiB is given up without an attempt", async ()
     { kind: "vlm", runId, payload: { t: "é".repeat(room) } },
     { kind: "vlm", runId, payload: { t: "" } },
   ]);
-  const entry = await entryOnce(test, runId, (entry) => entry.delivered === 2);
+  test.service.timeline.commit(() => [{ kind: "vlm", runId, payload: { t: "é".repeat(2 * room) } }]);
+  const entry = await entryOnce(test, runId, (entry) => entry.delivered + entry.dead_letters === 5);
   assert.deepEqual(receiver.received.map(({ event }) => event.sequence), [3, 6]);
   assert.equal(receiver.received[0]!.body.length, LIMITS.webhook.bodyBytesMax);
   assert.deepEqual(
     // deno-lint-ignore no-explicit-any -- an entry of the list
     entry.recent_dead_letters.map(({ seq, attempts }: any) => ({ seq, attempts })),
-    [{ seq: 4, attempts: [] }, { seq: 5, attempts: [] }],
+    [{ seq: 4, attempts: [] }, { seq: 5, attempts: [] }, { seq: 7, attempts: [] }],
+  );
+  assert.equal(
+    entry.last_error,
+    `event of ${envelope + 4 * room} bytes is longer than ${LIMITS.webhook.bodyBytesMax}`,
   );
 });
 
