@@ -7,6 +7,7 @@ import type { Measured } from "./measure.ts";
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 /** What is copied, and what is only linked to because nothing changes it. */
 const COPIED = ["assembly", "src", "wasm", "scripts", "test", "deno.json", "deno.lock"];
+const PRISTINE = ".pristine";
 const LINKED = ["fixtures", "schemas", "docs"];
 
 export interface Output {
@@ -27,6 +28,9 @@ export class Variant implements AsyncDisposable {
     const copies = COPIED.map((name) => join(ROOT, name));
     const { success } = await new Deno.Command("cp", { args: ["-r", ...copies, path] }).output();
     if (!success) throw new Error(`Cannot copy the project to ${path}`);
+    await Deno.mkdir(join(path, PRISTINE));
+    const again = COPIED.map((name) => join(path, name));
+    await new Deno.Command("cp", { args: ["-r", ...again, join(path, PRISTINE)] }).output();
     for (const name of LINKED) await Deno.symlink(join(ROOT, name), join(path, name));
     return new Variant(path);
   }
@@ -37,9 +41,14 @@ export class Variant implements AsyncDisposable {
     await Deno.writeTextFile(join(this.path, path), text);
   }
 
-  /** Takes a file of the project again. */
+  /** Makes a file what it was when the copy was made, whatever happened to the project since. */
   async restore(path: string): Promise<void> {
-    await Deno.copyFile(join(ROOT, path), join(this.path, path));
+    await Deno.copyFile(join(this.path, PRISTINE, path), join(this.path, path));
+  }
+
+  /** A file as it was when the copy was made. */
+  read(path: string): Promise<string> {
+    return Deno.readTextFile(join(this.path, PRISTINE, path));
   }
 
   /** Runs the copy's own `deno` with these arguments. A run that takes longer than `seconds` is ended. */
@@ -67,6 +76,7 @@ export class Variant implements AsyncDisposable {
 
   /** What the copy finds in these videos; throws where one cannot be measured. */
   async measure(paths: readonly string[]): Promise<Measured[]> {
+    if (paths.length === 0) return [];
     const { success, stdout, stderr } = await this.deno(
       ["run", "-A", "--no-check", "scripts/quality/measure.ts"],
       { stdin: paths.join("\n") },
