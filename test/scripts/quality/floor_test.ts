@@ -3,7 +3,13 @@
 import assert from "node:assert/strict";
 import { measureAll } from "../../../scripts/quality/measure.ts";
 import { type Figure, tallyVideo } from "../../../scripts/quality/score.ts";
-import { rateOf, scoreTable, sumOf, totalsOf } from "../../../scripts/quality/score_table.ts";
+import {
+  falseMarkersInTenMinutes,
+  rateOf,
+  scoreTable,
+  sumOf,
+  totalsOf,
+} from "../../../scripts/quality/score_table.ts";
 import { makeSmallSet } from "../../../scripts/quality/small_set.ts";
 import { findVideos, kindOf } from "../../../scripts/quality/videos.ts";
 import { TemporaryFolder } from "../../support/folders.ts";
@@ -16,6 +22,8 @@ const LEAST_F1: Readonly<Partial<Record<Figure, number>>> = {
   flashes: 0.88,
   freezes: 0.99,
   black: 0.99,
+  loops: 0.74,
+  artifact_frames: 0.62,
 };
 
 Deno.test("the markers of the small quality set are as good as they were", LONG_TEST, async () => {
@@ -31,4 +39,6 @@ Deno.test("the markers of the small quality set are as good as they were", LONG_
     !((rateOf(sumOf(totals), figure as Figure)?.f1 ?? 0) >= least)
   );
   assert.deepEqual(fallen, [], `below the floor: ${fallen.join(" ")}\n${scoreTable(totals)}`);
+  const falseMarkers = falseMarkersInTenMinutes(sumOf(totals));
+  assert.equal(falseMarkers, 0, `artifacts were found in clean videos:\n${scoreTable(totals)}`);
 });
