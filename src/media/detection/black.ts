@@ -8,6 +8,9 @@ import type { RangeSink } from "./range_sink.ts";
 const MEAN_MAX = 23;
 /** Luma levels between the darkest and the brightest cell: more is the end of a fade, or a dark scene. */
 const CELL_RANGE_MAX = 4;
+/** The same where the picture stands still, and by how much a cell may change there. */
+const STILL_RANGE_MAX = 7;
+const STILL_CHANGE_MAX = 0.6;
 /** Samples above 28, of 57,600: more is something bright in the dark. */
 const BRIGHT_SAMPLES_MAX = 17;
 /** Levels from neutral that the chroma of a cell may be. */
@@ -19,6 +22,8 @@ export class BlackDetector {
   #start = -1;
   #startMs = 0;
   #darkness = 0;
+  /** First frame of those that are dark and may be black if they stand still; -1 for none. */
+  #dark = -1;
 
   constructor(sink: RangeSink) {
     this.#sink = sink;
@@ -30,25 +35,33 @@ export class BlackDetector {
   }
 
   reset(): void {
-    this.#start = -1;
+    this.#start = this.#dark = -1;
   }
 
   push(history: FrameHistory): void {
     const frame = history.count - 1;
     const darkness = darknessOf(history, frame);
-    if (darkness < 0) return this.finish(history, frame - 1);
+    const isPlain = history.brightest(frame) - history.darkest(frame) <= CELL_RANGE_MAX;
+    const isStill = this.#dark >= 0 && history.largestChange(frame) <= STILL_CHANGE_MAX;
+    if (darkness < 0 || !isPlain && !isStill) {
+      this.finish(history, frame - 1);
+      this.#dark = darkness < 0 ? -1 : frame;
+      return;
+    }
     if (this.#start < 0) {
-      this.#start = frame;
-      this.#startMs = history.ptsMs(frame);
+      this.#start = isStill ? this.#dark : frame;
+      this.#startMs = history.ptsMs(this.#start);
       this.#darkness = darkness;
     }
+    if (!isPlain) this.#dark = this.#dark < 0 ? frame : this.#dark;
     this.#darkness = Math.min(this.#darkness, darkness);
   }
 
   finish(history: FrameHistory, last = history.count - 1): void {
     if (this.#start < 0) return;
     const confidence = 0.5 + 0.5 * this.#darkness;
-    this.#sink.add("black", this.#start, last, this.#startMs, history.ptsMs(last), confidence);
+    const endMs = history.ptsMs(last);
+    this.#sink.add("black", this.#start, last, this.#startMs, endMs, confidence);
     this.#start = -1;
   }
 }
@@ -59,7 +72,7 @@ function darknessOf(history: FrameHistory, frame: number): number {
   if (mean > MEAN_MAX) return -1;
   const range = history.brightest(frame) - history.darkest(frame);
   const bright = history.brightSamples(frame);
-  if (range > CELL_RANGE_MAX || bright > BRIGHT_SAMPLES_MAX) return -1;
+  if (range > STILL_RANGE_MAX || bright > BRIGHT_SAMPLES_MAX) return -1;
   const { sums } = history;
   const at = history.cellsAt(frame);
   for (let cell = LUMA_CELLS; cell < CELLS; cell++) {
@@ -68,7 +81,7 @@ function darknessOf(history: FrameHistory, frame: number): number {
   return Math.min(
     1,
     (MEAN_MAX - mean) / 4,
-    1 - range / CELL_RANGE_MAX,
+    1 - range / STILL_RANGE_MAX,
     1 - bright / (BRIGHT_SAMPLES_MAX + 1),
   );
 }

@@ -18,8 +18,12 @@ import type { CutScores, RangeSink } from "./range_sink.ts";
  */
 const MOVED_MAX = 0.35;
 const CHANGE_MAX = 1;
+/** After motion a codec leaves more noise: so much of the least motion of the three frames before, up to so much. */
+const MOVED_SHARE = 0.06;
+const MOVED_AFTER_MAX = 1;
 const KEYFRAME_MOVED_MAX = 3;
 const KEYFRAME_CHANGE_MAX = 1.7;
+const KEYFRAMES_MAX = 2;
 
 const LEAST_MS = 190;
 const LEAST_FRAMES = 4;
@@ -33,8 +37,13 @@ const MOVING_SHARE = 0.4;
 /** Motion before: so many levels a sample, or so many levels in one cell. */
 const LEAST_MOVED = 0.6;
 const LEAST_CHANGE = 2.2;
+/** Frames that repeat exactly tell it after fainter motion too, if that was everywhere: sensor noise that stops. */
+const EXACT_MAX = 0.004;
+const LEAST_MOVED_EXACT = 0.25;
+const STOPPED_FAINT_MIN = 0.6;
 /** A stretch after a cut is a still shot: the frame that the cut falls on moves more than those before, by this factor. */
 const JUMP_MAX = 1.6;
+const CUT_REACH = 5;
 /** What is left of the motion while the picture stands. */
 const REST_MAX = 0.1;
 /** Share of the cells that move before and stop; and how many of them move again. */
@@ -64,10 +73,11 @@ export class FreezeDetector {
   #startMs = 0;
   /** Time of the frame before it, which shows the same picture. */
   #shownMs = 0;
-  /** How much the last frames before the stretch moved at most. */
-  #jump = 0;
+  /** One of the last frames before the stretch moved far more than those before. */
+  #hasJump = false;
   /** A frame that may be a keyframe within the stretch; the next frame tells. */
   #doubt = -1;
+  #limit = MOVED_MAX;
   readonly #before: Before = { moved: 0, change: 0, share: 0, hold: 0 };
   readonly #movesBefore = new Float64Array(LUMA_CELLS);
   readonly #movesWithin = new Float64Array(LUMA_CELLS);
@@ -94,14 +104,16 @@ export class FreezeDetector {
     const frame = history.count - 1;
     if (frame === 0) return;
     const moved = history.moved(frame), change = history.largestChange(frame);
-    const isStill = moved <= MOVED_MAX && change <= CHANGE_MAX;
+    const isStill = change <= CHANGE_MAX &&
+      moved <= (this.#start < 0 ? this.#limitAfter(history, frame) : this.#limit);
     if (this.#end >= 0) {
       if (frame < this.#end + AFTER_FRAMES) return;
       this.#judge(history, frame);
     }
     if (this.#start < 0) {
-      if (isStill) this.#begin(history, frame);
-      return;
+      if (!isStill) return;
+      this.#limit = this.#limitAfter(history, frame);
+      return this.#begin(history, frame);
     }
     if (isStill) {
       this.#doubt = -1;
@@ -109,8 +121,10 @@ export class FreezeDetector {
       return;
     }
     const mayBeKeyframe = moved <= KEYFRAME_MOVED_MAX && change <= KEYFRAME_CHANGE_MAX;
-    if (mayBeKeyframe && this.#doubt < 0 && frame > this.#start + 1) {
-      this.#doubt = frame;
+    if (
+      mayBeKeyframe && frame > this.#start + 1 && (this.#doubt < 0 || frame - this.#doubt < KEYFRAMES_MAX)
+    ) {
+      if (this.#doubt < 0) this.#doubt = frame;
       return;
     }
     this.#end = this.#doubt >= 0 ? this.#doubt : frame;
@@ -128,6 +142,13 @@ export class FreezeDetector {
     this.reset();
   }
 
+  /** After strong motion a codec leaves more noise. */
+  #limitAfter(history: FrameHistory, frame: number): number {
+    let least = Infinity;
+    for (let i = Math.max(1, frame - 3); i < frame; i++) least = Math.min(least, history.moved(i));
+    return frame < 4 ? MOVED_MAX : Math.max(MOVED_MAX, Math.min(MOVED_AFTER_MAX, MOVED_SHARE * least));
+  }
+
   #isLong(history: FrameHistory, end: number): boolean {
     if (end - this.#start < LEAST_FRAMES) return false;
     return history.ptsMs(end - 1) - this.#shownMs >= LEAST_MS;
@@ -137,7 +158,6 @@ export class FreezeDetector {
     this.#start = frame;
     this.#startMs = history.ptsMs(frame);
     this.#shownMs = history.ptsMs(frame - 1);
-    this.#jump = Math.max(history.moved(frame - 1), frame > 1 ? history.moved(frame - 2) : 0);
     this.#framesWithin = 0;
     this.#movedWithin = 0;
     this.#movesWithin.fill(0);
@@ -166,6 +186,10 @@ export class FreezeDetector {
       if (!isStill) this.#sorted[moving++] = history.largestChange(i);
     }
     before.change = middle(this.#sorted, moving);
+    this.#hasJump = false;
+    for (let i = Math.max(1, frame - CUT_REACH); i < frame; i++) {
+      if (history.moved(i) > JUMP_MAX * before.moved) this.#hasJump = true;
+    }
   }
 
   /** The first frame of a stretch still carries the codec's rest of the motion, so it does not count. */
@@ -183,8 +207,18 @@ export class FreezeDetector {
     this.reset();
   }
 
+  /** Whether it begins with a cut, or a few frames after one: a still shot. */
+  #hasCut(): boolean {
+    if (!this.#hasJump) return false;
+    for (let frame = this.#start - CUT_REACH; frame <= this.#start + 1; frame++) {
+      if (this.#cuts.cutScore(frame) >= 0.5) return true;
+    }
+    return false;
+  }
+
   #add(history: FrameHistory, last: number, confidence: number): void {
-    this.#sink.add("freeze", this.#start, last, this.#startMs, history.ptsMs(last), confidence);
+    const [startMs, endMs] = [this.#startMs, history.ptsMs(last)];
+    this.#sink.add("freeze", this.#start, last, startMs, endMs, confidence);
   }
 
   /** `until` is the frame after the last one that is known. Below .5: no freeze. */
@@ -194,13 +228,12 @@ export class FreezeDetector {
     const lastMs = history.ptsMs(end - 1) - this.#shownMs;
     if (lastMs < (isOpen ? LEAST_TO_END_MS : LEAST_MS) || end - this.#start < LEAST_FRAMES) return 0;
     if (before.share < MOVING_SHARE || end - this.#start < 2.5 * (before.hold + 1)) return 0;
-    if (before.moved < LEAST_MOVED && before.change < LEAST_CHANGE) return 0;
     const rest = this.#movedWithin / Math.max(1, this.#framesWithin);
+    const isExact = rest <= EXACT_MAX && before.moved >= LEAST_MOVED_EXACT;
+    if (before.moved < LEAST_MOVED && before.change < LEAST_CHANGE && !isExact) return 0;
     if (rest > REST_MAX * before.moved) return 0;
     if (history.brightest(end - 1) - history.darkest(end - 1) < FLAT_RANGE) return 0;
-    for (let frame = this.#start - 1; frame <= this.#start + 1; frame++) {
-      if (this.#cuts.cutScore(frame) >= 0.5 && this.#jump > JUMP_MAX * before.moved) return 0;
-    }
+    if (this.#hasCut()) return 0;
     let stopped = 0;
     for (let cell = 0; cell < LUMA_CELLS; cell++) {
       const moves = this.#movesBefore[cell]!;
@@ -208,11 +241,12 @@ export class FreezeDetector {
       if (moves >= CELL_MOVES && moves >= 4 * within) stopped++;
     }
     stopped /= LUMA_CELLS;
-    if (stopped < STOPPED_MIN) return 0;
+    const isFaint = before.moved < LEAST_MOVED && before.change < LEAST_CHANGE;
+    if (stopped < (isFaint ? STOPPED_FAINT_MIN : STOPPED_MIN)) return 0;
     const margin = Math.min(
       (stopped - STOPPED_MIN) / 0.4,
       1 - rest / (REST_MAX * before.moved),
-      Math.max((before.moved - LEAST_MOVED) / 1, (before.change - LEAST_CHANGE) / 4),
+      isExact ? 1 : Math.max(before.moved - LEAST_MOVED, (before.change - LEAST_CHANGE) / 4),
     );
     let confidence = 0.5 + 0.5 * Math.max(0, Math.min(1, margin));
     if (isOpen) return stopped >= 2 * STOPPED_MIN ? confidence : 0;

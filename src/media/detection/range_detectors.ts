@@ -82,11 +82,11 @@ export class RangeDetectors {
 
   /** No more frames come: the ranges that were not taken, sorted by start. `reset` must be called before the next frame. */
   finish(): DetectedRange[] {
-    this.#black.finish(this.#history);
-    this.#freeze.finish(this.#history);
-    this.#flash.finish(this.#history);
-    this.#gradual.finish(this.#history);
-    this.#repeat.finish();
+    if (this.#wanted.has("black")) this.#black.finish(this.#history);
+    if (this.#wanted.has("freeze")) this.#freeze.finish(this.#history);
+    if (this.#wanted.has("flash")) this.#flash.finish(this.#history);
+    if (this.#wanted.has("gradual_transition")) this.#gradual.finish(this.#history);
+    if (this.#wanted.has("repeat")) this.#repeat.finish();
     return this.#found.toSorted((a, b) => a.startFrame - b.startFrame);
   }
 }
