@@ -40,16 +40,21 @@ const LEAST_CHANGE = 2.2;
 /** Frames that repeat exactly tell it after fainter motion too, if that was everywhere: sensor noise that stops. */
 const EXACT_MAX = 0.004;
 const LEAST_MOVED_EXACT = 0.25;
+const LEAST_EXACT_MS = 600;
 const STOPPED_FAINT_MIN = 0.6;
 /** A stretch after a cut is a still shot: the frame that the cut falls on moves more than those before, by this factor. */
 const JUMP_MAX = 1.6;
 const CUT_REACH = 5;
+/** The motion is still there just before; a subject that comes to rest slows down. */
+const ABRUPT_MIN = 0.3;
 /** What is left of the motion while the picture stands. */
 const REST_MAX = 0.1;
 /** Share of the cells that move before and stop; and how many of them move again. */
 const STOPPED_MIN = 0.22;
 const RESUMED_MIN = 0.65;
 const RESUMED_MOVED_MIN = 0.25;
+/** So much more motion after it than before is a cut. */
+const CUT_OFF = 20;
 /** Levels between the darkest and the brightest cell; a flat picture cannot freeze. */
 const FLAT_RANGE = 12;
 const CELL_MOVES = 0.1 * CELL_SAMPLES;
@@ -73,6 +78,8 @@ export class FreezeDetector {
   #startMs = 0;
   /** Time of the frame before it, which shows the same picture. */
   #shownMs = 0;
+  /** How much the last two frames before the stretch moved at most. */
+  #lastMoved = 0;
   /** One of the last frames before the stretch moved far more than those before. */
   #hasJump = false;
   /** A frame that may be a keyframe within the stretch; the next frame tells. */
@@ -122,7 +129,7 @@ export class FreezeDetector {
     }
     const mayBeKeyframe = moved <= KEYFRAME_MOVED_MAX && change <= KEYFRAME_CHANGE_MAX;
     if (
-      mayBeKeyframe && frame > this.#start + 1 && (this.#doubt < 0 || frame - this.#doubt < KEYFRAMES_MAX)
+      mayBeKeyframe && frame > this.#start && (this.#doubt < 0 || frame - this.#doubt < KEYFRAMES_MAX)
     ) {
       if (this.#doubt < 0) this.#doubt = frame;
       return;
@@ -186,6 +193,7 @@ export class FreezeDetector {
       if (!isStill) this.#sorted[moving++] = history.largestChange(i);
     }
     before.change = middle(this.#sorted, moving);
+    this.#lastMoved = Math.max(history.moved(frame - 1), history.moved(Math.max(1, frame - 2)));
     this.#hasJump = false;
     for (let i = Math.max(1, frame - CUT_REACH); i < frame; i++) {
       if (history.moved(i) > JUMP_MAX * before.moved) this.#hasJump = true;
@@ -229,11 +237,11 @@ export class FreezeDetector {
     if (lastMs < (isOpen ? LEAST_TO_END_MS : LEAST_MS) || end - this.#start < LEAST_FRAMES) return 0;
     if (before.share < MOVING_SHARE || end - this.#start < 2.5 * (before.hold + 1)) return 0;
     const rest = this.#movedWithin / Math.max(1, this.#framesWithin);
-    const isExact = rest <= EXACT_MAX && before.moved >= LEAST_MOVED_EXACT;
+    const isExact = rest <= EXACT_MAX && before.moved >= LEAST_MOVED_EXACT && lastMs >= LEAST_EXACT_MS;
     if (before.moved < LEAST_MOVED && before.change < LEAST_CHANGE && !isExact) return 0;
     if (rest > REST_MAX * before.moved) return 0;
     if (history.brightest(end - 1) - history.darkest(end - 1) < FLAT_RANGE) return 0;
-    if (this.#hasCut()) return 0;
+    if (this.#hasCut() || this.#lastMoved < ABRUPT_MIN * before.moved) return 0;
     let stopped = 0;
     for (let cell = 0; cell < LUMA_CELLS; cell++) {
       const moves = this.#movesBefore[cell]!;
@@ -263,7 +271,8 @@ export class FreezeDetector {
     for (let frame = end; frame < last; frame++) most = Math.max(most, history.moved(frame));
     resumed /= LUMA_CELLS;
     if (resumed < RESUMED_MIN * stopped || most < RESUMED_MOVED_MIN * before.moved) return 0;
-    if (this.#cuts.cutScore(end) >= 0.5 && lastMs < LEAST_TO_CUT_MS) return 0;
+    const isCutOff = most > CUT_OFF * before.moved || this.#cuts.cutScore(end) >= 0.5;
+    if (isCutOff && lastMs < LEAST_TO_CUT_MS) return 0;
     confidence = Math.min(confidence, 0.5 + 0.5 * Math.min(1, (resumed / stopped - RESUMED_MIN) / 0.2));
     return confidence;
   }

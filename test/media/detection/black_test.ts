@@ -36,6 +36,13 @@ Deno.test("black: black of full range, lifted black, and noise of the sensor", a
   assert.deepEqual(told(await between(1, () => plain(16))), ["black 10-10"]);
 });
 
+Deno.test("black: a little structure is black if it stands still", async () => {
+  const stained = (level: number) => withBox(plain(18), { x: 32, y: 30, width: 64, height: 60 }, level);
+  assert.deepEqual(told(await between(6, () => stained(24))), ["black 10-15"]);
+  assert.deepEqual(told(await between(6, () => stained(26))), []);
+  assert.deepEqual(told(await between(6, (n) => stained(23 + n % 2))), []);
+});
+
 Deno.test("black: the dark ends of fades are left out", async () => {
   const dim = (n: number) => relit(landscape(1, n), (luma) => 16 + (luma - 16) * (1 - (n + 1) / 11));
   const film = await DrawnFilm.start(25, ["black"]);

@@ -52,6 +52,38 @@ Deno.test("freeze: the codec's noise, and a keyframe that draws the picture agai
   assert.deepEqual(told(film.end()), ["freeze 30-49"]);
 });
 
+Deno.test("freeze: a keyframe that takes two frames does not end it, one that takes three does", async () => {
+  for (const [frames, expected] of [[2, ["freeze 30-51"]], [3, ["freeze 30-39", "freeze 43-52"]]] as const) {
+    const film = await DrawnFilm.start();
+    film.play(30, pan);
+    film.play(10, () => pan(29));
+    film.play(frames, (n) => noisy(pan(29), 2, n));
+    film.play(10, () => noisy(pan(29), 2, frames - 1));
+    film.play(30, (n) => pan(30 + n));
+    assert.deepEqual(told(film.end()).slice(0, 1), expected.slice(0, 1));
+  }
+});
+
+Deno.test("freeze: after fast motion the codec leaves more, after slow motion that is motion", async () => {
+  for (const [speed, expected] of [[12, ["freeze 30-49"]], [1, []]] as const) {
+    const fast = (n: number) => landscape(1, speed * n);
+    const film = await DrawnFilm.start();
+    film.play(30, fast);
+    film.play(20, (n) => noisy(fast(29), 0.85, n));
+    film.play(30, (n) => fast(30 + n));
+    assert.deepEqual(told(film.end("freeze")), [...expected]);
+  }
+});
+
+Deno.test("freeze: sensor noise that stops for 600 ms is one", async () => {
+  const room = (n: number) => noisy(landscape(2), 0.75, n);
+  const film = await DrawnFilm.start();
+  film.play(40, room);
+  film.play(16, () => room(39));
+  film.play(40, (n) => room(40 + n));
+  assert.deepEqual(told(film.end("freeze")), ["freeze 40-55"]);
+});
+
 Deno.test("freeze: one that a cut ends", async () => {
   const film = await DrawnFilm.start();
   film.play(30, pan);
@@ -98,6 +130,13 @@ const NONE: Readonly<Record<string, (film: DrawnFilm) => void>> = {
     film.play(30, (n) => landscape(1, 60 * Math.sin(n / 19)));
     film.play(30, (n) => noisy(landscape(1, 60), 0.5, n));
     film.play(20, (n) => withBox(landscape(1, 60), { x: 10 + n, y: 20, width: 16, height: 30 }, 30));
+  },
+  "a still shot that begins some frames after a cut": (film) => {
+    film.play(30, pan);
+    film.play(1, () => landscape(4));
+    film.play(1, () => noisy(landscape(4), 4, 1));
+    film.play(40, () => noisy(landscape(4), 3, 2));
+    film.play(30, (n) => landscape(4, 2 * n));
   },
   "6 frames a second shown at 30": (film) => film.play(120, (n) => pan(5 * Math.floor(n / 5))),
   "a fade to white that stays white": (film) => {
