@@ -60,13 +60,15 @@ const PARTS: readonly (Part | { readonly blackFrames: number })[] = [
     clip: FILM,
     from: 560,
     to: 608,
-    filter: "noise=alls=90:allf=t:enable='between(n,22,24)'",
+    filter: "noise=c0s=90:c0f=t:enable='between(n,22,24)'",
     alterations: [inside("artifact_suspected", 22, 24)],
   },
   { clip: BOTTLES, from: 140, to: 212 },
   { clip: FILM, from: 190, to: 262, after: { transition: "wipeleft", frames: 18 } },
-  // Frames that were shown before, behind the dissolve.
-  { clip: FILM, from: 312, to: 372, alterations: [inside("repeat", 0, 59)] },
+  // A second and a half, three times.
+  { clip: FILM, from: 316, to: 352, alterations: [inside("repeat", 0, 107)] },
+  { clip: FILM, from: 316, to: 352, after: "no cut" },
+  { clip: FILM, from: 316, to: 352, after: "no cut" },
 ];
 
 /** Makes the film at `path`, and returns what was done to it. The same picture on every machine that has the same ffmpeg. */

@@ -238,8 +238,14 @@ function cardHtml(mark: Mark, number: number, film: MarkedFilm, pictures: Pictur
   return `<li class="${type}">
 <h3><u></u>${number} ${NAME_OF[type]} <span>${time}</span></h3>
 <div class="frames">${figures.join("")}</div>
-<p>${mark.status}, confidence ${mark.confidence.toFixed(2)}${mark.note ? `; ${mark.note}` : ""}</p>
+<p>${said(mark)}</p>
 </li>`;
+}
+
+/** A segment's confidence says how much the picture changes, and not how sure the mark is: that of a range says it. */
+function said({ event_type: type, status, confidence, note }: Mark): string {
+  const isSegment = type === "scene_cut" || type === "artifact_suspected";
+  return note ?? (isSegment ? status : `${status}, confidence ${confidence.toFixed(2)}`);
 }
 
 function image(pictures: Pictures, frame: number): string {
