@@ -7,6 +7,8 @@ const STEP_MIN = 0.035;
 const DARK = 16;
 /** Most loss of correlation at a step: the picture itself stays. */
 const STEP_LOSS_MAX = 0.12;
+/** The same of all steps on average. */
+const MEAN_LOSS_MAX = 0.06;
 /** Steps up and down in turn, at most STEP_GAP frames apart. A strobe is dark for longer. */
 const STEPS_MIN = 5;
 const STEP_GAP = 2;
@@ -31,6 +33,7 @@ export function flickerStrength(measures: ArtifactMeasures, frame: number): numb
   let steps = 1;
   let isFollowed = false;
   let least = Math.abs(last);
+  let loss = lossAt(measures, first);
   for (let at = first, sign = last;;) {
     const next = nextStep(measures, at, 1, sign);
     if (next < 0) break;
@@ -39,6 +42,7 @@ export function flickerStrength(measures: ArtifactMeasures, frame: number): numb
     isFollowed = true;
     sign = stepAt(measures, at);
     least = Math.min(least, Math.abs(sign));
+    loss += lossAt(measures, at);
     steps++;
   }
   // Behind the last step the picture is as it was.
@@ -49,9 +53,10 @@ export function flickerStrength(measures: ArtifactMeasures, frame: number): numb
     at = before;
     sign = stepAt(measures, at);
     least = Math.min(least, Math.abs(sign));
+    loss += lossAt(measures, at);
     steps++;
   }
-  return steps < STEPS_MIN ? 0 : Math.min(least / STEP_MIN, 4);
+  return steps < STEPS_MIN || loss > MEAN_LOSS_MAX * steps ? 0 : Math.min(least / STEP_MIN, 4);
 }
 
 /** The nearest step in this direction; -1 unless it is near and goes the other way. */
@@ -71,13 +76,17 @@ function stepAt(measures: ArtifactMeasures, frame: number): number {
   const mean = measures.at("lumaMean", frame), before = measures.at("lumaMean", frame - 1);
   const step = (mean - before) / Math.max(DARK, Math.min(mean, before));
   if (Math.abs(step) <= STEP_MIN) return 0;
-  return 1 - measures.at("correlation", frame) < STEP_LOSS_MAX ? step : 0;
+  return lossAt(measures, frame) < STEP_LOSS_MAX ? step : 0;
+}
+
+function lossAt(measures: ArtifactMeasures, frame: number): number {
+  return 1 - measures.at("correlation", frame);
 }
 
 /** A far step, then a near one back to what was shown three frames before: frames that changed places. */
 const FAR_NEAR_MIN = 1.25;
 /** As that, where there are only two such pairs so far. */
-const FAR_NEAR_CLEAR = 1.5;
+const FAR_NEAR_CLEAR = 1.7;
 const PAIRS_MIN = 2;
 const NEAR_MIN = 0.4;
 const FAR_MIN = 1;

@@ -49,7 +49,7 @@ export class ArtifactDetector {
    */
   isOpen(frame: number): boolean {
     const measures = this.#measures;
-    if (this.#lasting.isOpen) return true;
+    if (this.#lasting.isOpen(frame)) return true;
     return mayBeginRun(measures, frame) || mayAlternate(measures, frame);
   }
 

@@ -14,7 +14,7 @@ export interface IsolatedRun {
 /** Least change of luma and chroma, in levels, at both ends. */
 const CHANGE_MIN = 9;
 /** Most of that change that may be left between the two sides. */
-const LEFT_MAX = 0.4;
+const LEFT_MAX = 0.36;
 /** Least loss of correlation at both ends: light that changes for a moment keeps the structure. */
 const LOSS_MIN = 0.25;
 /** Least difference that motion does not explain: a shaken camera only moves the picture. */

@@ -29,10 +29,12 @@ const GRAY_CLEAR = 0.6;
 const GREEN_MIN = 0.03;
 
 /** Chroma changes this much, and this many times as much as luma, in a picture of this contrast that keeps its structure. */
-const CHROMA_MIN = 5;
+const CHROMA_MIN = 7;
 const CHROMA_OVER_LUMA = 2.5;
 const CHROMA_ABRUPT = 3.5;
 const CHROMA_LOSS_MAX = 0.1;
+/** What changes once more by so much of it, without going back, is a fade. */
+const CHROMA_STEP_MAX = 0.6;
 const CONTRAST_MIN = 10;
 
 /** Spikes grow by this factor in this share of the blocks, more than a change of light explains. */
@@ -42,7 +44,7 @@ const SALT_MORE = 2.5;
 /** Spikes down columns grow by this factor, and more than those along rows; a strong line appears. */
 const LINES_GROWTH = 1.3;
 const LINES_OVER_ACROSS = 1.25;
-const LINES_SPREAD = 0.2;
+const LINES_SPREAD = 0.38;
 const LINE_MIN = 5;
 /** Where spikes grow so much more down columns than along rows, thin lines are clear without a step. */
 const LINES_CLEAR = 2;
@@ -77,9 +79,9 @@ export class LastingFault {
     this.#lastCut = -9;
   }
 
-  /** Whether the end of the fault that goes on is decided with a later frame. */
-  get isOpen(): boolean {
-    return this.#sign === "gray";
+  /** Whether the next frame may still change what is said of this one. */
+  isOpen(frame: number): boolean {
+    return this.#sign === "gray" || (this.#sign === null && this.#isChromaStep(frame));
   }
 
   /** Goes on to the next frame. Returns 0, or how clearly the frame is at fault: 1 where a rule just holds. */
@@ -101,17 +103,28 @@ export class LastingFault {
     if (green > GREEN_MIN && change > CHANGE_MIN) {
       return this.#found("green", frame, measures.at("green", frame - 1), green, green / GREEN_MIN);
     }
+    if (this.#isChromaStep(frame)) {
+      const chroma = measures.at("chroma1", frame);
+      const goesOn = frame + 1 < measures.count &&
+        measures.at("chroma1", frame + 1) > CHROMA_STEP_MAX * chroma;
+      const isBack = measures.at("chroma2", frame + 1) < 0.4 * chroma;
+      if (!goesOn || isBack) return this.#found("chroma", frame, 0, chroma, chroma / CHROMA_MIN);
+    }
     const loss = 1 - measures.at("correlation", frame);
-    const chroma = measures.at("chroma1", frame);
-    if (
-      chroma > CHROMA_MIN && chroma > CHROMA_OVER_LUMA * measures.at("luma1", frame) &&
-      chroma > CHROMA_ABRUPT * measures.largestBefore("chroma1", frame, 3) &&
-      loss < CHROMA_LOSS_MAX && measures.at("contrast", frame) > CONTRAST_MIN
-    ) return this.#found("chroma", frame, 0, chroma, chroma / CHROMA_MIN);
     const isCalm = measures.leastBefore("correlation", frame, 3) > CALM_MIN;
     const lift = measures.at("lumaMean", frame) - measures.at("lumaMean", frame - 1);
     const isDarker = lift < -DARKER_MAX * measures.at("luma1", frame);
     if (frame - this.#lastCut > 1 && loss < NOISE_LOSS_MAX && isCalm && !isDarker) this.#beginNoise(frame);
+  }
+
+  /** Chroma changes abruptly, and little else. */
+  #isChromaStep(frame: number): boolean {
+    const measures = this.#measures;
+    const chroma = measures.at("chroma1", frame);
+    return chroma > CHROMA_MIN && chroma > CHROMA_OVER_LUMA * measures.at("luma1", frame) &&
+      chroma > CHROMA_ABRUPT * measures.largestBefore("chroma1", frame, 3) &&
+      1 - measures.at("correlation", frame) < CHROMA_LOSS_MAX &&
+      measures.at("contrast", frame) > CONTRAST_MIN;
   }
 
   #beginGray(frame: number): boolean {

@@ -116,6 +116,20 @@ Deno.test("a flash is no cut, and later frames wait at most five frames", async 
   assert.equal(test.decisions.length, 30);
 });
 
+Deno.test("a foreign frame is a fault and not kept, and contrast, a lasting light and a brighter scene are none", async () => {
+  using test = await TestAnalysis.load();
+  const brighter = framePixels(SIZE, (x, y) => Math.min(235, scenes[0]!.bytes[y * 320 + x]! + 50));
+  for (let index = 0; index < 40; index++) {
+    test.push(index === 12 ? scenes[1]! : index < 25 ? scenes[0]! : brighter);
+  }
+  const others = test.decisions.filter(({ gateReason }) => gateReason !== "no_trigger");
+  assert.deepEqual(others.map(({ frame, gateReason }) => `${frame.frameIndex} ${gateReason}`), [
+    "0 initial_frame",
+    "12 temporal_fault",
+    "30 periodic_keepalive",
+  ]);
+});
+
 Deno.test("decisions are equal to those of recorded media", async () => {
   const random = seededRandom(5);
   const decodedFrames: FramePixels[] = [];
