@@ -76,22 +76,40 @@ function blockMatch(later: i32, earlier: i32, row: i32, column: i32): f32 {
   const rowEnd = min(row + 1, ROWS - BLOCK_ROWS);
   const columnStart = max(column - 1, 0);
   const columnEnd = min(column + 1, COLUMNS - BLOCK_COLUMNS);
-  let best: f32 = 0;
+  // Its own place first: most blocks of most frames have not moved.
+  let best = matchAt(first, second, third, fourth, fifth, earlier, row, column, sum, scale);
+  if (best >= WHOLE_MATCH) return 1;
   for (let y = max(row - 1, 0); y <= rowEnd; y++) {
     for (let x = columnStart; x <= columnEnd; x++) {
-      const other = CELLS + earlier * CELLS_BYTES + y * ROW_BYTES + (x << 1);
-      let dots = i32x4.dot_i16x8_s(first, v128.load(other));
-      dots = i32x4.add(dots, i32x4.dot_i16x8_s(second, v128.load(other + ROW_BYTES)));
-      dots = i32x4.add(dots, i32x4.dot_i16x8_s(third, v128.load(other + 2 * ROW_BYTES)));
-      dots = i32x4.add(dots, i32x4.dot_i16x8_s(fourth, v128.load(other + 3 * ROW_BYTES)));
-      dots = i32x4.add(dots, i32x4.dot_i16x8_s(fifth, v128.load(other + 4 * ROW_BYTES)));
-      const window = earlier * WINDOW_BYTES + ((y * WINDOW_COLUMNS + x) << 2);
-      // Both products stay below 40 x 40 x 1152^2 = 2,123,366,400, which fits an i32.
-      const covariance = WINDOW_CELLS * total(dots) - sum * load<i32>(SUMS + window);
-      best = max(best, <f32> covariance * scale * load<f32>(SCALES + window));
+      best = max(best, matchAt(first, second, third, fourth, fifth, earlier, y, x, sum, scale));
     }
   }
-  return min(best / WHOLE_MATCH, <f32> 1);
+  return min(max<f32>(best, 0) / WHOLE_MATCH, <f32> 1);
+}
+
+/** The correlation of a block, its five rows of cells, with the place (y, x) of the earlier frame. */
+function matchAt(
+  first: v128,
+  second: v128,
+  third: v128,
+  fourth: v128,
+  fifth: v128,
+  earlier: i32,
+  y: i32,
+  x: i32,
+  sum: i32,
+  scale: f32,
+): f32 {
+  const other = CELLS + earlier * CELLS_BYTES + y * ROW_BYTES + (x << 1);
+  let dots = i32x4.dot_i16x8_s(first, v128.load(other));
+  dots = i32x4.add(dots, i32x4.dot_i16x8_s(second, v128.load(other + ROW_BYTES)));
+  dots = i32x4.add(dots, i32x4.dot_i16x8_s(third, v128.load(other + 2 * ROW_BYTES)));
+  dots = i32x4.add(dots, i32x4.dot_i16x8_s(fourth, v128.load(other + 3 * ROW_BYTES)));
+  dots = i32x4.add(dots, i32x4.dot_i16x8_s(fifth, v128.load(other + 4 * ROW_BYTES)));
+  const window = earlier * WINDOW_BYTES + ((y * WINDOW_COLUMNS + x) << 2);
+  // Both products stay below 40 x 40 x 1152^2 = 2,123,366,400, which fits an i32.
+  const covariance = WINDOW_CELLS * total(dots) - sum * load<i32>(SUMS + window);
+  return <f32> covariance * scale * load<f32>(SCALES + window);
 }
 
 function measureWindow(slot: i32, y: i32, x: i32): f32 {

@@ -19,7 +19,7 @@ import {
   total,
 } from "./layout";
 
-export const MEASURES: i32 = 8;
+export const MEASURES: i32 = 9;
 export const BLOCKS: i32 = 0;
 export const COLOR: i32 = 1;
 export const LUMA: i32 = 2;
@@ -28,6 +28,7 @@ export const LUMA_BINS: i32 = 4;
 export const COLOR_BINS: i32 = 5;
 export const CHANGED_SHARE: i32 = 6;
 export const FINE_TEXTURE: i32 = 7;
+export const QUIETEST_BAND: i32 = 8;
 
 export function distance(measure: i32, later: i32, earlier: i32): f32 {
   if (measure == BLOCKS) return 1 - similarity(later, earlier);
@@ -38,6 +39,7 @@ export function distance(measure: i32, later: i32, earlier: i32): f32 {
   if (measure == LUMA_BINS) return min<f32>(1, lumaBinDistance(later, earlier) / share);
   if (measure == COLOR_BINS) return min<f32>(1, colorBinDistance(later, earlier) / share);
   if (measure == CHANGED_SHARE) return changedShare(later, earlier);
+  if (measure == QUIETEST_BAND) return quietestBand(later, earlier);
   return textureDistance(later, earlier);
 }
 
@@ -66,6 +68,23 @@ function lumaDistance(later: i32, earlier: i32): f32 {
     sums = i32x4.add(sums, i32x4.extadd_pairwise_i16x8_s(i16x8.min_s(d, cap)));
   }
   return <f32> total(sums) / (800 * 48 * 9);
+}
+
+/** The same in that of four bands, from top to bottom, that differs least: damage and insets change only a part. */
+function quietestBand(later: i32, earlier: i32): f32 {
+  const a = CELLS + later * CELLS_BYTES;
+  const b = CELLS + earlier * CELLS_BYTES;
+  const cap = i16x8.splat(48 * 9);
+  let least = 0x7fffffff;
+  for (let band = 0; band < CELLS_BYTES; band += CELLS_BYTES / 4) {
+    let sums = i32x4.splat(0);
+    for (let at = band; at < band + CELLS_BYTES / 4; at += 16) {
+      const d = i16x8.abs(i16x8.sub(v128.load(a + at), v128.load(b + at)));
+      sums = i32x4.add(sums, i32x4.extadd_pairwise_i16x8_s(i16x8.min_s(d, cap)));
+    }
+    least = min(least, total(sums));
+  }
+  return <f32> least / (200 * 48 * 9);
 }
 
 /** Mean difference of the fine cells, in levels / 64. */

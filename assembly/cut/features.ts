@@ -10,13 +10,25 @@ import {
   LUMA,
   LUMA_BINS,
   MEASURES,
+  QUIETEST_BAND,
 } from "./compare";
 import { panResidual, residual } from "./motion";
-import { BLACK, GRAY, LUMA_MEAN, numberAt, SLOTS, STRUCTURE_MEAN, TEXTURE, WHITE } from "./layout";
+import {
+  BLACK,
+  GRAY,
+  LOST,
+  LUMA_MEAN,
+  numberAt,
+  PALE,
+  SLOTS,
+  STRUCTURE_MEAN,
+  TEXTURE,
+  WHITE,
+} from "./layout";
 
 /** Distances of frame `later` and the frame `lag` before it, for each measure; known ones have their bit in KNOWN. */
 const LAGS: i32 = 32;
-const DISTANCES: usize = memory.data(32 * 32 * 8 * 4, 16);
+const DISTANCES: usize = memory.data(32 * 32 * 9 * 4, 16);
 const KNOWN: usize = memory.data(32 * 4, 16);
 /** The same for the two measures of motion, lags 1 to 3: residual, pan. */
 const MOTION_LAGS: i32 = 4;
@@ -25,18 +37,18 @@ const MOTIONS_KNOWN: usize = memory.data(32 * 4, 16);
 const TIMES: usize = memory.data(32 * 8, 16);
 
 /** The distance at which a number is 128, and what is added to the denominators of ratios, for each measure. */
-const SCALES = memory.data<f32>([0.3, 0.15, 0.2, 0.15, 0.2, 0.3, 0.3, 0.4, 0.6, 0.6]);
-const FLOORS = memory.data<f32>([0.05, 0.02, 0.02, 0.01, 0.03, 0.05, 0.02, 0.05, 0.05, 0.05]);
+const SCALES = memory.data<f32>([0.3, 0.15, 0.2, 0.15, 0.2, 0.3, 0.3, 0.4, 0.1, 0.6, 0.6]);
+const FLOORS = memory.data<f32>([0.05, 0.02, 0.02, 0.01, 0.03, 0.05, 0.02, 0.05, 0.02, 0.05, 0.05]);
 
 /** Measures from this one on are of motion. */
-const MOTION: i32 = 8;
+const MOTION: i32 = 9;
 /** The share of a frame that makes it a white or a gray one. */
 const MOST: f32 = 0.75;
 /** A change stands out that is so much larger than those of its neighbours. */
 const PEAK: f32 = 1.2;
 
-export const FEATURES: i32 = 8 * 15 + 2 * 7 + 16;
-export const ROW: usize = memory.data(8 * 15 + 2 * 7 + 16, 16);
+export const FEATURES: i32 = 9 * 15 + 2 * 7 + 20;
+export const ROW: usize = memory.data(9 * 15 + 2 * 7 + 20, 16);
 let filled: usize = 0;
 let newest: i32 = -1;
 
@@ -102,7 +114,7 @@ function isPeak(frame: i32, d: usize): bool {
   const before = frame > 1 ? distances(frame - 1, 1) : 0;
   const after = frame < newest ? distances(frame + 1, 1) : 0;
   for (let m = 0; m < MEASURES; m++) {
-    if (m == COLOR_BINS || m == CHANGED_SHARE) continue;
+    if (m == COLOR_BINS || m == CHANGED_SHARE || m == QUIETEST_BAND) continue;
     const own = load<f32>(d + (m << 2));
     let other: f32 = 0;
     if (before) other = load<f32>(before + (m << 2));
@@ -154,21 +166,21 @@ export function prepare(): void {
     } else if (ahead == 2) {
       between(0, frame + 2, 2);
       between(0, frame + 2, 5);
-      between(MOTION, frame, 1);
+      between(0, frame, 4);
+      between(0, frame, 6);
     } else if (ahead == 3) {
       between(0, frame + 3, 4);
       between(0, frame + 3, 6);
-      between(0, frame, 4);
-      between(MOTION, frame, 2);
-    } else if (ahead == 4) {
-      between(0, frame, 6);
       between(0, frame, 9);
+      between(MOTION, frame, 1);
+    } else if (ahead == 4) {
       between(0, frame, 12);
-      between(MOTION, frame + 1, 2);
-    } else {
       between(0, frame, 18);
       between(0, frame, 25);
+      between(MOTION, frame, 2);
+    } else {
       between(0, frame + 5, 8);
+      between(MOTION, frame + 1, 2);
       between(MOTION, frame - 1, 1);
     }
   }
@@ -287,6 +299,10 @@ export function measureFeatures(frame: i32): void {
   put(128 + 127 * (numberAt(now, WHITE) - numberAt(soon, WHITE)));
   put(255 * numberAt(before, GRAY));
   put(255 * numberAt(now, GRAY));
+  put(255 * numberAt(before, LOST));
+  put(255 * numberAt(now, LOST));
+  put(255 * numberAt(before, PALE));
+  put(255 * numberAt(now, PALE));
   put(128 + 127 * (numberAt(now, LUMA_MEAN) - numberAt(before, LUMA_MEAN)));
   put(128 + 127 * (numberAt(later, LUMA_MEAN) - numberAt(before, LUMA_MEAN)));
   put(255 * abs(numberAt(now, LUMA_MEAN) - numberAt(before, LUMA_MEAN)));

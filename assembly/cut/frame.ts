@@ -14,12 +14,13 @@ import {
   FINE,
   FINE_BYTES,
   GRAY,
-  INTRA,
+  LOST,
   LUMA_MEAN,
   MEANS,
   MEANS_BYTES,
   MIDDLE,
   MIDDLE_BYTES,
+  PALE,
   PROFILE_BYTES,
   PROFILE_CONTRAST,
   PROFILES,
@@ -53,6 +54,7 @@ export function reduceFrame(frame: usize, slot: i32): void {
   setNumber(slot, SHARE, coverBars(frame, CELLS + slot * CELLS_BYTES));
   measureProfiles(fine, PROFILES + slot * PROFILE_BYTES, slot);
   measureTexture(fine, MEANS + slot * MEANS_BYTES, slot);
+  measureLosses(middle, CHROMA + slot * CHROMA_BYTES, slot);
   measureBins(middle, BINS + slot * BINS_BYTES, slot);
   measureBlocks(slot);
 }
@@ -233,8 +235,27 @@ function measureBins(middle: usize, bins: usize, slot: i32): void {
     BLACK,
     <f32> (<i32> load<u16>(raw) + <i32> load<u16>(raw + 2) + <i32> load<u16>(raw + 4)) / 1200,
   );
-  let intra: f32 = 0;
-  setNumber(slot, INTRA, intra);
+}
+
+/**
+ * LOST: the share of the chroma cells that are green without anything else, or gray, as decoders leave them. PALE: of those
+ * that are nearly gray, as where only changes were drawn on it.
+ */
+function measureLosses(middle: usize, chroma: usize, slot: i32): void {
+  let lost = 0, pale = 0;
+  for (let row = 0; row < 10; row++) {
+    for (let column = 0; column < 20; column++) {
+      const at = chroma + (row * 20 + column) * 2;
+      const u = <i32> load<i16>(at) - 1152, v = <i32> load<i16>(at + 400) - 1152;
+      // One of the six cells that lie there.
+      const luma = (<i32> load<i16>(middle + (row * 3 + 1) * 80 + column * 4)) - 6144;
+      const isGray = abs(u) <= 18 && abs(v) <= 18 && abs(luma) <= 144;
+      if (isGray || u < -900 && v < -900) lost++;
+      if (abs(u) <= 63 && abs(v) <= 63 && abs(luma) <= 960) pale++;
+    }
+  }
+  setNumber(slot, LOST, <f32> lost / 200);
+  setNumber(slot, PALE, <f32> pale / 200);
 }
 
 /** The share of the picture that is decoder gray: luma and chroma within two levels of 128. */

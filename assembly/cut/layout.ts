@@ -35,13 +35,14 @@ export const BINS: usize = memory.data(32 * (32 + 256) * 2, 16);
 export const NUMBERS: usize = memory.data(32 * 16 * 4, 16);
 export const TEXTURE: i32 = 0;
 export const PROFILE_CONTRAST: i32 = 1;
-export const INTRA: i32 = 2;
 export const STRUCTURE_MEAN: i32 = 3;
 export const LUMA_MEAN: i32 = 4;
 export const WHITE: i32 = 5;
 export const BLACK: i32 = 6;
 export const GRAY: i32 = 7;
 export const SHARE: i32 = 8;
+export const LOST: i32 = 9;
+export const PALE: i32 = 10;
 
 export function numberAt(slot: i32, index: i32): f32 {
   return load<f32>(NUMBERS + (((slot << 4) + index) << 2));

@@ -5,6 +5,7 @@
  */
 
 import { parseArgs } from "node:util";
+import { drawnFilms } from "./cuts/drawn_films.ts";
 import { measureRows } from "./cuts/measure_rows.ts";
 import { readRows, writeRows } from "./cuts/rows.ts";
 import { crossValidatedOdds, fitRows, judge, oddsOf } from "./cuts/validate.ts";
@@ -15,6 +16,10 @@ import { findVideos } from "./videos.ts";
 const ROWS = new URL("../../fixtures/quality/cut_rows.bin.gz", import.meta.url);
 const WEIGHTS = new URL("../../assembly/cut/weights.ts", import.meta.url);
 
+/** Added to the videos that are measured. */
+const DRAWN_FILMS = 60;
+const DRAWN_SEED = 3;
+
 const { values, positionals } = parseArgs({
   args: Deno.args,
   allowPositionals: true,
@@ -22,7 +27,11 @@ const { values, positionals } = parseArgs({
 });
 
 if (values.measure) {
-  const measured = await measureRows(await findVideos(positionals));
+  const measured = await measureRows(
+    await findVideos(positionals),
+    undefined,
+    drawnFilms(DRAWN_FILMS, DRAWN_SEED),
+  );
   await writeRows(ROWS, measured);
 }
 const rows = await readRows(ROWS);

@@ -6,18 +6,20 @@ import { originOf } from "../edits/files/origins.ts";
 import { tallyCuts } from "../score.ts";
 import type { CutTruth, Truth } from "../truth.ts";
 import { kindOf, type LabelledVideo } from "../videos.ts";
+import type { DrawnVideo } from "./drawn_films.ts";
 import { type FrameRow, KernelRows, kernelSum } from "./kernel_rows.ts";
 import type { CutRows, Label, VideoRows } from "./rows.ts";
 
-/** `say` gets a line for each video. */
+/** The candidates of the videos, and of drawn films after them. `say` gets a line for each. */
 export async function measureRows(
   videos: readonly LabelledVideo[],
   say: (line: string) => void = console.log,
+  drawn: Iterable<DrawnVideo> = [],
 ): Promise<CutRows> {
   const kernel = await KernelRows.load();
   const origins = new Map<string, number>();
   const rows: Uint8Array[] = [], measured: VideoRows[] = [];
-  for (const { path, truth } of videos) {
+  for await (const { truth, frames: pictures, times } of sourcesOf(videos, drawn)) {
     const frames: number[] = [];
     const add = (measured: FrameRow | null) => {
       if (!measured) return;
@@ -25,8 +27,7 @@ export async function measureRows(
       rows.push(measured.row);
     };
     kernel.reset();
-    const times = await timesOf(path);
-    for await (const frame of framesOf(path)) {
+    for await (const frame of pictures) {
       add(kernel.push(frame, times[kernel.count] ?? kernel.count * 1000 / (truth.fps ?? 25)));
     }
     kernel.finish().forEach(add);
@@ -47,6 +48,21 @@ export async function measureRows(
   const values = new Uint8Array(rows.length * width);
   rows.forEach((row, at) => values.set(row, at * width));
   return { width, kernelSum: kernelSum(kernel), origins: [...origins.keys()], videos: measured, values };
+}
+
+interface Source {
+  readonly truth: Truth;
+  readonly frames: AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
+  /** Milliseconds; where there are none they follow from the rate. */
+  readonly times: readonly number[];
+}
+
+async function* sourcesOf(
+  videos: readonly LabelledVideo[],
+  drawn: Iterable<DrawnVideo>,
+): AsyncGenerator<Source> {
+  for (const { path, truth } of videos) yield { truth, frames: framesOf(path), times: await timesOf(path) };
+  for (const { truth, frames } of drawn) yield { truth, frames, times: [] };
 }
 
 /** The frame after or before a cut is no cut, but so near that it need not be told from one; see also `tallyCuts`. */

@@ -120,8 +120,8 @@ Deno.test("a score of .5 and more marks the first frame of a new shot and nothin
     18,
   ]);
   check("a cut in low light and noise", [
-    ...noisy(still(lit(meadow, 0.15, 10), 12), 24, 5),
-    ...noisy(still(lit(street, 0.15, 10), 12), 24, 6),
+    ...noisy(still(lit(meadow, 0.15, 10), 12), 16, 5),
+    ...noisy(still(lit(street, 0.15, 10), 12), 16, 6),
   ], [12]);
   for (const [sides, ends] of [[0, 23], [40, 0], [30, 17], [100, 0], [0, 8], [7, 50]] as const) {
     const framed = [meadow, street].flatMap((place) => still(barred(place, sides, ends), 10));
@@ -216,6 +216,12 @@ Deno.test("colour alone makes a cut, and neither moving things nor light do", ()
   for (const msPerFrame of [1000 / 60, 40, 100]) {
     check("shots", [...held(20, landscape(1)), ...held(20, landscape(2))], [20], msPerFrame);
     check("a fast pan", times(40, (n) => landscape(3, 30 * n)), [], msPerFrame);
+    check(
+      "still shots of one kind",
+      [...held(20, landscape(1)), ...held(20, landscape(5))],
+      [20],
+      msPerFrame,
+    );
     for (const length of msPerFrame < 20 ? [6, 8, 12] : [3, 5, 8, 12]) {
       const frames = [...held(20, landscape(1)), ...held(length, landscape(2)), ...held(20, landscape(1))];
       check(`another shot of ${length} frames`, frames, [20, 20 + length], msPerFrame);
