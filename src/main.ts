@@ -2,8 +2,8 @@
 
 import { fileURLToPath } from "node:url";
 import { type Config, ConfigFaults, readVariables } from "./base/config.ts";
-import { type Log, openLog } from "./base/log.ts";
-import { timer } from "./base/wait.ts";
+import { BackgroundOutput, type Log, openLog, quietLog } from "./base/log.ts";
+import { hasEndedWithin, timer } from "./base/wait.ts";
 import { realWorld, type World } from "./base/world.ts";
 import { type Environment, readEnvironmentOnce, warnOfExposure } from "./clean_process.ts";
 import {
@@ -27,13 +27,15 @@ import { type ServiceNotice, type ServiceOrder, type Start, startSandboxed } fro
 const CLOSE_DEADLINE_MS = 15_000;
 
 const EXIT_FAILED = 1;
+/** How long the process waits at its end for its last log lines to be read. */
+const LOG_FLUSH_MS = 1000;
 
-async function main(environment: Environment): Promise<number> {
+async function main(environment: Environment, output: BackgroundOutput): Promise<number> {
   let start;
   let logged: FoundCage;
   try {
     const found = readStart(environment.variables);
-    const caged = await openCage(found);
+    const caged = await openCage(found, output);
     start = { ...found, cage: caged.cage };
     logged = caged;
   } catch (error) {
@@ -41,7 +43,7 @@ async function main(environment: Environment): Promise<number> {
     console.error(error.message);
     return EXIT_FAILED;
   }
-  const world = realWorld(openLog(start.config.logFilter).child("main"));
+  const world = realWorld(openLog(start.config.logFilter, output).child("main"));
   const { log } = world;
   logCage(log, logged);
   for (const warning of start.config.warnings) log.warn(warning);
@@ -102,9 +104,12 @@ function readStart(given: Readonly<Record<string, string>>): Omit<Start, "cage">
 const FILTER_DIR = fileURLToPath(new URL("../seccomp", import.meta.url));
 
 /** Throws {@link ConfigFaults} where the setting requires more than the machine allows. */
-async function openCage({ config, tools, places }: Omit<Start, "cage">): Promise<FoundCage> {
+async function openCage(
+  { config, tools, places }: Omit<Start, "cage">,
+  output: BackgroundOutput,
+): Promise<FoundCage> {
   const { decoderCage, logFilter } = config;
-  const world = realWorld(openLog(logFilter).child("main"));
+  const world = realWorld(openLog(logFilter, output).child("main"));
   const found = await findCage({
     ...{ mode: decoderCage, tools, cageTools: findCageTools(), filterDir: FILTER_DIR },
     ...{ forwarderCommand: forwarderCommand(), socketDir: places.socketDir, world },
@@ -157,5 +162,8 @@ function closeOnSignal(worker: Worker, world: World, exit: (code: number) => voi
 if (import.meta.main) {
   // A compiled service is the only program at hand for its forwarder.
   if (Deno.args.at(-1) === FORWARD_STREAMS) await forwardStreams();
-  Deno.exit(await main(readEnvironmentOnce()));
+  const output = new BackgroundOutput();
+  const code = await main(readEnvironmentOnce(), output);
+  await hasEndedWithin(realWorld(quietLog()), LOG_FLUSH_MS, output.flushed());
+  Deno.exit(code);
 }

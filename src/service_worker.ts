@@ -1,7 +1,8 @@
 /** The entry of the sandboxed Worker: opens and closes the service on orders, and reports the results. */
 
 import "./base/worker_globals.ts";
-import { openLog } from "./base/log.ts";
+import { BackgroundOutput, openLog, quietLog } from "./base/log.ts";
+import { hasEndedWithin } from "./base/wait.ts";
 import { realWorld } from "./base/world.ts";
 import { BrokerClient } from "./media/tools/broker_client.ts";
 import { streamsOf } from "./media/tools/cage.ts";
@@ -14,6 +15,10 @@ interface ServiceWorkerScope {
   postMessage(notice: ServiceNotice): void;
 }
 
+/** How long closing waits for the last log lines to be read. */
+const LOG_FLUSH_MS = 1000;
+
+const output = new BackgroundOutput();
 const scope = globalThis as typeof globalThis & ServiceWorkerScope;
 const service = Promise.withResolvers<Service>();
 service.promise.catch(() => {}); // `start` reports it
@@ -29,7 +34,7 @@ const connections = new ConnectionQuestions((notice) => scope.postMessage(notice
 async function start({ start, broker: port }: StartOrder): Promise<void> {
   const { config, places, labelMaps = null, backendFile } = start;
   try {
-    const world = realWorld(openLog(config.logFilter));
+    const world = realWorld(openLog(config.logFilter, output));
     const broker = new BrokerClient({ port, socketDir: places.socketDir, world });
     const opened = await openService({
       config,
@@ -41,6 +46,7 @@ async function start({ start, broker: port }: StartOrder): Promise<void> {
       backends: backendFile?.backends ?? [],
       restrictedZone: backendFile?.restrictedZone ?? null,
       world,
+      droppedLogLines: () => output.droppedLines,
       lookAtConnections: connections.ask,
     });
     service.resolve(opened);
@@ -54,6 +60,7 @@ async function start({ start, broker: port }: StartOrder): Promise<void> {
 async function close(): Promise<void> {
   try {
     await (await service.promise)[Symbol.asyncDispose]();
+    await hasEndedWithin(realWorld(quietLog()), LOG_FLUSH_MS, output.flushed());
     scope.postMessage({ type: "closed" });
   } catch (error) {
     scope.postMessage({ type: "failed", message: error instanceof Error ? error.message : String(error) });

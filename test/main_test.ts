@@ -317,3 +317,69 @@ Deno.test("a caller who sends the largest batch again and again hardly makes the
   // It holds a few of these bodies at a time, of 4 MB each.
   assert.ok(grownMb < 120, `it grew by ${Math.round(grownMb)} MB`);
 });
+
+Deno.test("a service whose log nobody reads answers, closes, and has kept the first lines whole", async () => {
+  const dataDir = Deno.makeTempDirSync({ prefix: "service-main-" });
+  const refusing = () => new Response("no", { status: 400 });
+  await using model = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }, refusing);
+  const child = new Deno.Command(Deno.execPath(), {
+    args: ["run", "-A", "--no-prompt", "--quiet", join(PROJECT_ROOT, "src/main.ts")],
+    env: {
+      ...{ SERVICE_DATA_DIR: dataDir, SERVICE_BIND_ADDR: "127.0.0.1:0", SERVICE_API_KEYS: "k" },
+      SERVICE_VLLM_BASE_URL: `http://127.0.0.1:${model.addr.port}`,
+    },
+    stdout: "piped",
+    stderr: "piped",
+  }).spawn();
+  using _ending = {
+    [Symbol.dispose]: () => {
+      try {
+        child.kill("SIGKILL");
+      } catch {
+        // it has ended
+      }
+    },
+  };
+  const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  let url: string | undefined;
+  while (url === undefined) {
+    text += (await reader.read()).value;
+    url = /listening on (http:\S+)\n/.exec(text)?.[1];
+  }
+  // From now on nobody reads. Each call logs a line of a few hundred bytes, and a pipe has 64 KiB.
+  const failing = async () => {
+    const response = await fetch(`${url}/v1/infer`, {
+      method: "POST",
+      headers: { "x-api-key": "k", "content-type": "application/json" },
+      body: JSON.stringify({ model: MODEL, prompt: "x", timeout_ms: 5000 }),
+      signal: AbortSignal.timeout(30_000),
+    });
+    await response.body?.cancel();
+    return response.status;
+  };
+  const statuses = new Set<number>();
+  for (let round = 0; round < 30; round++) {
+    for (const status of await Promise.all(Array.from({ length: 16 }, failing))) statuses.add(status);
+  }
+  assert.ok([...statuses].every((status) => status >= 500), [...statuses].join());
+  child.kill("SIGTERM");
+  const rest = (async () => {
+    await child.status;
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      text += value;
+    }
+  })();
+  const [{ code }, stderr] = await Promise.all([
+    child.status,
+    child.status.then(() => new Response(child.stderr).text()),
+    rest,
+  ]);
+  Deno.removeSync(dataDir, { recursive: true });
+  assert.equal(code, 0);
+  assert.ok(text.length > 60_000, `the pipe was full: ${text.slice(-2000)}`);
+  for (const line of text.split("\n").slice(0, -1)) assert.match(line, /^\d{4}-\S+ [A-Z]+ +service/);
+  for (const line of stderr.split("\n").slice(0, -1)) JSON.parse(line);
+});

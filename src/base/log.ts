@@ -27,14 +27,133 @@ export interface LogOutput {
 /**
  * Opens the log of the process, see docs/deployment.md#logs. Targets are paths under `service`: `child("http")` writes
  * with the target `service::http`, and the directives `http=debug` and `service::http=debug` mean the same. Throws a
- * RangeError when the filter is malformed. Writing is synchronous and never throws: a closed pipe must not stop the
- * service.
+ * RangeError when the filter is malformed. Writing never throws: a closed pipe must not stop the service. It is synchronous
+ * unless `output` is a {@link BackgroundOutput}.
  */
 export function openLog(filter: string, output: Partial<LogOutput> = {}): Log {
   const rules = readFilter(filter);
   if (!rules) throw new RangeError(`Cannot open the log as ${FILTER_RULE}: got ${JSON.stringify(filter)}`);
   const { stdout = Deno.stdout, stderr = Deno.stderr, now = Date.now } = output;
   return logFor(ROOT_TARGET, rules, { stdout, stderr, now });
+}
+
+/** A stream that can be written without blocking the thread, such as Deno.stdout and Deno.stderr. */
+export interface BackgroundStream {
+  write(bytes: Uint8Array): Promise<number>;
+}
+
+/**
+ * Writes log lines in the background. Where nobody reads them, a full pipe would block the thread that writes: instead, lines
+ * that have no room any more are dropped, and a line says how many they were when somebody reads again.
+ */
+export class BackgroundOutput implements LogOutput {
+  readonly stdout: BackgroundLines;
+  readonly stderr: BackgroundLines;
+  readonly now: () => number;
+
+  constructor(
+    { stdout, stderr }: { readonly stdout: BackgroundStream; readonly stderr: BackgroundStream } = Deno,
+    now: () => number = Date.now,
+  ) {
+    const dropped = (lines: number) =>
+      lineTexts("warn", ROOT_TARGET, "log lines were dropped as nobody read the log", { lines }, now());
+    this.now = now;
+    this.stdout = new BackgroundLines(stdout, (lines) => dropped(lines).text);
+    this.stderr = new BackgroundLines(stderr, (lines) => dropped(lines).json);
+  }
+
+  /** How many lines were dropped, of both streams together. */
+  get droppedLines(): number {
+    return this.stdout.droppedLines + this.stderr.droppedLines;
+  }
+
+  /** Resolves when what waits now is written, which may be never; never rejects. */
+  async flushed(): Promise<void> {
+    await Promise.all([this.stdout.flushed(), this.stderr.flushed()]);
+  }
+}
+
+/** Bytes that may wait for one stream. */
+const WAITING_BYTES_MAX = 1024 * 1024;
+/** Linux writes as much into a pipe in one piece, so that no line of another thread gets into the middle of a line. */
+const ATOMIC_BYTES = 4096;
+
+/** The lines of one stream. */
+class BackgroundLines implements LineWriter {
+  /** Since the start. */
+  droppedLines = 0;
+  readonly #stream: BackgroundStream;
+  readonly #textOfDropped: (lines: number) => string;
+  #waiting: Uint8Array[] = [];
+  #waitingBytes = 0;
+  #unreportedLines = 0;
+  #writing: Promise<void> | undefined;
+
+  constructor(stream: BackgroundStream, textOfDropped: (lines: number) => string) {
+    this.#stream = stream;
+    this.#textOfDropped = textOfDropped;
+  }
+
+  /** Takes one whole line, or drops it. Returns at once. */
+  writeSync(line: Uint8Array): number {
+    if (this.#waitingBytes + line.length > WAITING_BYTES_MAX) {
+      this.droppedLines += 1;
+      this.#unreportedLines += 1;
+    } else {
+      this.#add(line);
+      this.#writing ??= this.#write();
+    }
+    return line.length;
+  }
+
+  flushed(): Promise<void> {
+    return this.#writing ?? Promise.resolve();
+  }
+
+  async #write(): Promise<void> {
+    try {
+      await Promise.resolve(); // the lines of one turn together
+      while (this.#waiting.length > 0) {
+        for (let rest = this.#nextBytes(); rest.length > 0;) {
+          rest = rest.subarray(await this.#stream.write(rest));
+        }
+        if (this.#unreportedLines === 0) continue;
+        this.#add(ENCODER.encode(`${this.#textOfDropped(this.#unreportedLines)}\n`));
+        this.#unreportedLines = 0;
+      }
+    } catch {
+      // The reader of the log has closed the pipe, so the error cannot be reported.
+      this.#waiting = [];
+      this.#waitingBytes = 0;
+    } finally {
+      this.#writing = undefined;
+    }
+  }
+
+  #add(line: Uint8Array): void {
+    this.#waiting.push(line);
+    this.#waitingBytes += line.length;
+  }
+
+  /** As many whole lines as are written in one piece; a longer one alone. */
+  #nextBytes(): Uint8Array {
+    let [count, length] = [1, this.#waiting[0]!.length];
+    for (; count < this.#waiting.length; count++) {
+      const longer = length + this.#waiting[count]!.length;
+      if (longer > ATOMIC_BYTES) break;
+      length = longer;
+    }
+    this.#waitingBytes -= length;
+    const lines = this.#waiting.splice(0, count);
+    if (lines.length === 1) return lines[0]!;
+    const bytes = new Uint8Array(length);
+    let at = 0;
+    for (const line of lines) {
+      bytes.set(line, at);
+      at += line.length;
+    }
+    return bytes;
+  }
 }
 
 /** A log that writes nothing, for tests and tools. */
@@ -115,14 +234,26 @@ function writeLine(
   fields: Record<string, unknown>,
   output: LogOutput,
 ): void {
-  const timestamp = new Date(output.now()).toISOString();
+  const { text, json } = lineTexts(level, target, message, fields, output.now());
+  write(output.stdout, text);
+  write(output.stderr, json);
+}
+
+/** One line as it is on each of the streams. */
+function lineTexts(
+  level: Level,
+  target: string,
+  message: string,
+  fields: Record<string, unknown>,
+  nowMs: number,
+): { text: string; json: string } {
+  const timestamp = new Date(nowMs).toISOString();
   const plain = plainFields(fields);
   const pairs = Object.entries(plain).map(([name, value]) => ` ${escaped(name)}=${fieldText(value)}`).join(
     "",
   );
   const text = `${timestamp} ${level.toUpperCase().padEnd(5)} ${target}: ${escaped(message)}${pairs}`;
-  write(output.stdout, text);
-  write(output.stderr, escaped(JSON.stringify({ timestamp, level, target, message, fields: plain })));
+  return { text, json: escaped(JSON.stringify({ timestamp, level, target, message, fields: plain })) };
 }
 
 /** A field may have any value, such as one from a catch block; the result is always printable JSON. */

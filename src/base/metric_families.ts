@@ -44,6 +44,10 @@ export const FAMILIES = {
   ),
   service_http_connections_total: counter("TCP connections that have sent a request"),
 
+  service_log_lines_dropped_total: counter(
+    "Log lines that were dropped as nobody read standard output or standard error",
+  ),
+
   service_infer_requests_total: {
     ...counter("Calls of model backends by outcome"),
     labels: { provider: PROVIDERS, status: ["ok", "error"] },

@@ -45,6 +45,8 @@ export interface ServiceOptions {
   readonly world: World;
   /** Looks at the system's list of connections; absent where nobody can. */
   readonly lookAtConnections?: LookAtConnections;
+  /** How many log lines were dropped so far; none when absent. */
+  readonly droppedLogLines?: () => number;
   /** For tests: where live sessions run; Workers of this process when absent. */
   readonly liveWorkers?: LiveWorkers;
   /** For tests: how outbound connections find and trust their peers. */
@@ -67,6 +69,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   await using opening = new AsyncDisposableStack();
   const metrics = new Metrics();
   metrics.set("service_decoder_cage", { level: options.cageLevel ?? "off" }, 1);
+  metrics.observeValue("service_log_lines_dropped_total", options.droppedLogLines ?? (() => 0));
   const outbound = trusted(options.outbound ?? {});
   const { dataDir, tempDir, socketDir, ingestRoots, uploadRoot } = places;
 

@@ -1,7 +1,7 @@
 /** Log lines can be filtered, cannot be forged, and cannot take the service down. */
 
 import assert from "node:assert/strict";
-import { openLog, quietLog, readFilter } from "../../src/base/log.ts";
+import { BackgroundOutput, openLog, quietLog, readFilter } from "../../src/base/log.ts";
 
 Deno.test("a line goes to stdout for people and to stderr as JSON", () => {
   const { log, stdout, stderr } = captured("info");
@@ -108,6 +108,54 @@ Deno.test("a closed pipe loses the line and nothing else", () => {
   openLog("info", { stdout: stuck, stderr: broken }).info("lost");
 });
 
+Deno.test("lines that nobody reads are dropped, and a line says how many when somebody reads again", async () => {
+  const [stdout, stderr] = [new Pipe(), new Pipe()];
+  const output = new BackgroundOutput({ stdout, stderr }, () => 0);
+  const log = openLog("info", output);
+  log.info("first");
+  await output.flushed();
+  assert.equal(stdout.text, "1970-01-01T00:00:00.000Z INFO  service: first\n");
+  stdout.isRead = false;
+  const count = 20_000;
+  for (let number = 0; number < count; number++) log.info("x".repeat(100), { number });
+  await new Promise((resolve) => setTimeout(resolve, 0));
+  assert.ok(output.droppedLines > 5_000);
+  const dropped = output.stdout.droppedLines;
+  stdout.isRead = true;
+  stdout.read();
+  await output.flushed();
+  log.info("last");
+  await output.flushed();
+  const lines = stdout.text.trimEnd().split("\n");
+  assert.equal(lines.length, 1 + (count - dropped) + 2);
+  assert.match(lines.at(-3)!, new RegExp(` number=${count - dropped - 1}$`));
+  assert.equal(
+    lines.at(-2),
+    `1970-01-01T00:00:00.000Z WARN  service: log lines were dropped as nobody read the log lines=${dropped}`,
+  );
+  assert.match(lines.at(-1)!, / last$/);
+  assert.ok(stdout.longest <= 4096, "no piece is longer than a pipe takes at once");
+  for (const line of stderr.text.trimEnd().split("\n")) JSON.parse(line);
+});
+
+Deno.test("a closed pipe ends no background output", async () => {
+  let written = 0;
+  const closed = {
+    write:
+      () => (written++ % 2 === 0
+        ? Promise.reject(new Deno.errors.BrokenPipe("EPIPE"))
+        : Promise.resolve(1e6)),
+  };
+  const stderr = new Pipe();
+  const output = new BackgroundOutput({ stdout: closed, stderr }, () => 0);
+  for (const message of ["one", "two"]) {
+    openLog("info", output).info(message);
+    await output.flushed();
+  }
+  assert.equal(written, 2);
+  assert.equal(stderr.text.trimEnd().split("\n").length, 2);
+});
+
 Deno.test("a quiet log writes nothing, nor do its children", () => {
   const written: string[] = [];
   const streams = [Deno.stdout, Deno.stderr];
@@ -147,4 +195,24 @@ function collector() {
     },
     text: () => text,
   };
+}
+
+/** A stream whose writes wait while nobody reads. */
+class Pipe {
+  text = "";
+  longest = 0;
+  isRead = true;
+  #reads = Promise.withResolvers<void>();
+
+  async write(bytes: Uint8Array): Promise<number> {
+    if (!this.isRead) await this.#reads.promise;
+    const taken = bytes.subarray(0, 1000);
+    this.longest = Math.max(this.longest, bytes.length);
+    this.text += new TextDecoder().decode(taken);
+    return taken.length;
+  }
+
+  read(): void {
+    this.#reads.resolve();
+  }
 }

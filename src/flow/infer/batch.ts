@@ -13,6 +13,7 @@ import {
   type InferAnswer,
   ITEM_ERRORS,
   type ItemErrorCode,
+  type ProviderFault,
 } from "./direct_inference.ts";
 
 export interface InferBatchOptions {
@@ -61,9 +62,17 @@ export class InferBatch {
     const workers = Math.min(maxParallel, perPrincipalLimit, requests.length);
     const results: BatchItem[] = new Array(requests.length);
     const remaining = requests.entries();
-    await Promise.all(Array.from({ length: workers }, async () => {
-      for (const [index, request] of remaining) results[index] = await this.#item(caller, index, request);
-    }));
+    const faults: ProviderFault[] = [];
+    try {
+      await Promise.all(Array.from({ length: workers }, async () => {
+        for (const [index, request] of remaining) {
+          results[index] = await this.#item(caller, index, request, (fault) => void faults.push(fault));
+        }
+      }));
+    } finally {
+      // One line for all, with the fault of the first.
+      if (faults.length > 0) direct.logFault(faults[0]!, faults.length);
+    }
     const succeeded = results.filter(({ ok }) => ok).length;
     return {
       request_id: caller.requestId,
@@ -75,9 +84,15 @@ export class InferBatch {
   }
 
   /** Throws only when the client has disconnected, which ends the whole batch. */
-  async #item(caller: Caller, index: number, request: CheckedRequest): Promise<BatchItem> {
+  async #item(
+    caller: Caller,
+    index: number,
+    request: CheckedRequest,
+    onFault: (fault: ProviderFault) => void,
+  ): Promise<BatchItem> {
     try {
-      return { index, ok: true, result: await this.#options.direct.answer(caller, request), error: null };
+      const result = await this.#options.direct.answer(caller, request, onFault);
+      return { index, ok: true, result, error: null };
     } catch (error) {
       caller.signal.throwIfAborted();
       return { index, ok: false, result: null, error: this.#itemError(caller, error) };

@@ -54,6 +54,15 @@ const SERVICE_ESTIMATE_MS = 1000;
 /** What the caller tried to do with the run, used in error messages. */
 const ACTION = "infer for";
 
+/** Why a provider gave no answer, as a log line has it. */
+export interface ProviderFault {
+  readonly request_id: string;
+  readonly failure: InferenceFailed["failure"];
+  readonly provider: InferenceFailed["provider"];
+  readonly status: InferenceFailed["status"];
+  readonly error: string;
+}
+
 export class DirectInference {
   readonly #options: DirectInferenceOptions;
 
@@ -76,15 +85,21 @@ export class DirectInference {
   }
 
   /** Throws InferenceFailed, a Refusal when the run ended meanwhile, or any error after the client has disconnected. */
-  async answer(caller: Caller, request: CheckedRequest): Promise<InferAnswer> {
+  async answer(
+    caller: Caller,
+    request: CheckedRequest,
+    onFault: (fault: ProviderFault) => void = (fault) => this.logFault(fault),
+  ): Promise<InferAnswer> {
     const { runId } = request;
-    if (runId === null) return answerOf(caller, request, await this.#ask(caller, request, caller.signal));
+    if (runId === null) {
+      return answerOf(caller, request, await this.#ask(caller, request, caller.signal, onFault));
+    }
     const { timeline, work } = this.#options;
     // Checked again, as the run of a batch item may have ended before the item was started.
     stillActionableRun(timeline.view, caller, runId, ACTION);
     using handle = work.begin(runId, caller.signal);
     try {
-      const answer = await this.#ask(caller, request, handle.signal);
+      const answer = await this.#ask(caller, request, handle.signal, onFault);
       this.#commit(caller, runId, request, answer);
       return answerOf(caller, request, answer);
     } catch (error) {
@@ -98,7 +113,18 @@ export class DirectInference {
     }
   }
 
-  async #ask(caller: Caller, checked: CheckedRequest, signal: AbortSignal): Promise<InferenceAnswer> {
+  /** The response has no detail of the provider's fault, so it is logged. `items` is of how many items of a batch. */
+  logFault(fault: ProviderFault, items?: number): void {
+    const fields = items === undefined ? fault : { ...fault, items };
+    this.#options.world.log.warn("inference failed", { ...fields });
+  }
+
+  async #ask(
+    caller: Caller,
+    checked: CheckedRequest,
+    signal: AbortSignal,
+    onFault: (fault: ProviderFault) => void,
+  ): Promise<InferenceAnswer> {
     const { request, timeoutMs, primaryProvider, runId } = checked;
     try {
       return await this.#options.inference.ask(request, {
@@ -113,10 +139,8 @@ export class DirectInference {
       });
     } catch (error) {
       if (error instanceof InferenceFailed && FAULTS_OF_PROVIDERS.includes(error.failure)) {
-        // The response has no detail of the provider's fault, so it is logged here.
         const { failure, provider, status } = error;
-        const fields = { request_id: caller.requestId, failure, provider, status, error: error.message };
-        this.#options.world.log.warn("inference failed", fields);
+        onFault({ request_id: caller.requestId, failure, provider, status, error: error.message });
       }
       throw error;
     }

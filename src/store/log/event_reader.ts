@@ -121,6 +121,7 @@ export class EventReader {
       if (long === undefined) {
         const events = this.#fetchPlanned(plan, query, budget, run.runId);
         if (events.length > 0) yield events;
+        await yieldToEventLoop();
       } else if (query.kinds === undefined || matcherOf(query.kinds)(long.kind)) {
         budget.left -= 1;
         yield [long];

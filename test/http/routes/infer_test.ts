@@ -21,6 +21,7 @@ import {
   type TestOptions,
   type TestService,
 } from "../../support/service.ts";
+import { openLog } from "../../../src/base/log.ts";
 import { until } from "../../support/until.ts";
 
 const ASK = { model: MODEL, prompt: "What waits?" };
@@ -746,4 +747,22 @@ Deno.test("closing the service ends calls that are under way, with a run and wit
     assert.deepEqual([status, json.error.code], [503, "provider_saturated"]);
   }
   await until("the model is let go", () => model.inFlight === 0);
+});
+
+Deno.test("a batch whose items fail logs one line, which says of how many", async () => {
+  const lines: string[] = [];
+  const stderr = {
+    writeSync(bytes: Uint8Array) {
+      lines.push(new TextDecoder().decode(bytes));
+      return bytes.length;
+    },
+  };
+  const log = openLog("warn", { stdout: { writeSync: (bytes) => bytes.length }, stderr });
+  await using scene = await open({}, () => MALFORMED, { log });
+  const { json } = await scene.batch([{}, {}, {}]);
+  assert.equal(json.failed, 3);
+  const faults = lines.map((line) => JSON.parse(line)).filter(({ message }) =>
+    message === "inference failed"
+  );
+  assert.deepEqual(faults.map(({ fields }) => [fields.request_id, fields.items]), [[json.request_id, 3]]);
 });
