@@ -64,7 +64,8 @@ const UNREST_WEIGHT = 2.4;
 const LIKENESS_WEIGHT = 1.8;
 const FADE_WEIGHT = 3.2;
 const CROOKED_WEIGHT = 3.2;
-const BIAS = 0.2;
+const UNEVEN_WEIGHT = 2;
+const BIAS = -0.1;
 const SOFTNESS = 4;
 
 /** Frames in a row that are on a straight way; the last one is inside. */
@@ -251,7 +252,7 @@ export class GradualDetector {
   }
 
   /**
-   * A logistic score of six numbers, above 0 for a transition. Its weights are near those of a logistic regression on
+   * A logistic score of seven numbers, above 0 for a transition. Its weights are near those of a logistic regression on
    * candidates in edited videos. Stops early where it cannot reach more than `least`; then it is too high.
    */
   #score(history: FrameHistory, start: number, end: number, least: number): number {
@@ -273,6 +274,7 @@ export class GradualDetector {
     let z = OTHER_WEIGHT * Math.max(isFade ? FADE_OTHER : 0, otherShare(history, start - 1, end - 1)) +
       (isFade ? FADE_WEIGHT : 0) - STEP_WEIGHT * most / way -
       UNREST_WEIGHT * (Math.min(1.2, before / core) + Math.min(1.2, after / core)) - BIAS;
+    z -= UNEVEN_WEIGHT * this.#unevenness(history, start, end);
     if (z <= least) return -1;
     const crooked =
       (residualOf(history, start - 1, end - 1, distance / way >= PARTS_EFFICIENCY) - RESIDUAL_FREE) /
@@ -310,7 +312,17 @@ export class GradualDetector {
     this.#held = null;
   }
 
-  /** The median of the steps of the frames `from` to `until` (exclusive); 0 for none. */
+  /** The share of steps that are below `EDGE` of the upper quartile. */
+  #unevenness(history: FrameHistory, start: number, end: number): number {
+    this.#median(history, start, end);
+    const count = end - start;
+    const least = EDGE * this.#sorted[Math.floor(count * 0.75)]!;
+    let low = 0;
+    while (low < count && this.#sorted[low]! < least) low++;
+    return low / count;
+  }
+
+  /** The median of the steps of the frames `from` to `until` (exclusive); 0 for none; leaves them sorted. */
   #median(history: FrameHistory, from: number, until: number): number {
     let count = 0;
     for (let frame = Math.max(from, history.oldest + 1); frame < until; frame++) {
