@@ -26,10 +26,11 @@ const GRAY_MIN = 0.13;
 const GRAY_FLAT_MIN = 0.7;
 /** So much plain gray is no new shot. */
 const GRAY_CLEAR = 0.6;
+const GRAY_LOSS_MIN = 0.03;
 const GREEN_MIN = 0.03;
 
 /** Chroma changes this much, and this many times as much as luma, in a picture of this contrast that keeps its structure. */
-const CHROMA_MIN = 7;
+const CHROMA_MIN = 5;
 const CHROMA_OVER_LUMA = 2.5;
 const CHROMA_ABRUPT = 3.5;
 const CHROMA_LOSS_MAX = 0.1;
@@ -44,7 +45,7 @@ const SALT_MORE = 2.5;
 /** Spikes down columns grow by this factor, and more than those along rows; a strong line appears. */
 const LINES_GROWTH = 1.3;
 const LINES_OVER_ACROSS = 1.25;
-const LINES_SPREAD = 0.38;
+const LINES_SPREAD = 0.36;
 const LINE_MIN = 5;
 /** Where spikes grow so much more down columns than along rows, thin lines are clear without a step. */
 const LINES_CLEAR = 2;
@@ -134,6 +135,8 @@ export class LastingFault {
     const gray = measures.at("gray", frame);
     const more = gray - measures.largestBefore("gray", frame, 4);
     const isFlat = measures.at("flat", frame) > GRAY_FLAT_MIN * gray;
+    // A plain ground that becomes darker is gray too, but nothing is lost.
+    if (1 - measures.at("correlation", frame) < GRAY_LOSS_MIN) return false;
     if (more <= GRAY_MIN || change <= CHANGE_MIN || !isAbrupt || !isFlat) return false;
     this.#found("gray", frame, measures.at("gray", frame - 1), change, more / GRAY_MIN);
     return true;
