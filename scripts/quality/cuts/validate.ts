@@ -12,8 +12,11 @@ const FOLDS = 5;
 /** Of cuts that are nearer to each other only the surest counts; LEAST_SHOT in `assembly/cut.ts`. */
 const LEAST_SHOT = 3;
 const OPTIONS: Omit<FitOptions, "random"> = {
-  ...{ trees: 150, leaves: 12, rate: 0.08, leastSamples: 10, shrinkage: 1, features: 0.4 },
+  ...{ trees: 150, leaves: 12, rate: 0.08, leastSamples: 5, shrinkage: 1, features: 0.4 },
 };
+
+/** Faults are rare among the candidates, and what follows one looks like a cut: so a false one counts more than a missed one. */
+const OTHER_WEIGHT = 2.5;
 
 /** The trees that are fitted on all rows, or on those of which `isUsed` says so. */
 export function fitRows(rows: CutRows, isUsed: (row: number) => boolean = () => true): Weights {
@@ -24,7 +27,7 @@ export function fitRows(rows: CutRows, isUsed: (row: number) => boolean = () => 
   });
   const samples: Samples = {
     ...{ width: rows.width, values: rows.values, labels },
-    weights: new Float64Array(labels.length).fill(1),
+    weights: Float64Array.from(labels, (label) => label === 1 ? 1 : OTHER_WEIGHT),
   };
   return weightsOf(fit(samples, Int32Array.from(used), { ...OPTIONS, random: seededRandom(SEED) }));
 }
