@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { ForeignProgram } from "../support/foreign/foreign_program.ts";
 import { endOf, type ForeignService, startForeignService } from "../support/foreign/foreign_service.ts";
-import { LONG_TEST } from "../support/long_test.ts";
+import { LONG_TEST } from "../support/long_tests.ts";
 import { kindsOf, payloads, type StoredEvent } from "../support/models/reason.ts";
 import { MODEL } from "../support/service.ts";
 import { until } from "../support/until.ts";

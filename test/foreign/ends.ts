@@ -9,7 +9,7 @@ import {
   MEDIA_IDLE_SECS,
   startForeignService,
 } from "../support/foreign/foreign_service.ts";
-import { LONG_TEST } from "../support/long_test.ts";
+import { LONG_TEST } from "../support/long_tests.ts";
 import { payloads } from "../support/models/reason.ts";
 import { CLIPS, KEY_A } from "../support/service.ts";
 import { until } from "../support/until.ts";

@@ -10,7 +10,7 @@ import {
   startForeignService,
 } from "../support/foreign/foreign_service.ts";
 import { encoded } from "../support/live/live.ts";
-import { LONG_TEST } from "../support/long_test.ts";
+import { LONG_TEST } from "../support/long_tests.ts";
 import { payloads, type StoredEvent } from "../support/models/reason.ts";
 import { CLIPS, KEY_A } from "../support/service.ts";
 import { until } from "../support/until.ts";

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { ForeignProgram } from "../support/foreign/foreign_program.ts";
 import { type ForeignService, startForeignService } from "../support/foreign/foreign_service.ts";
-import { LONG_TEST } from "../support/long_test.ts";
+import { LONG_TEST } from "../support/long_tests.ts";
 import { CLIPS, KEY_A, MODEL } from "../support/service.ts";
 
 const CLIP = join(CLIPS, "bbb120.mp4");

@@ -4,7 +4,7 @@ import { type Alteration, makeAlteredFilm } from "../../scripts/contact_sheet/al
 import { type Mark, marksOf } from "../../scripts/contact_sheet/marks.ts";
 import { contactSheet } from "../../scripts/contact_sheet/sheet.ts";
 import { CLIPS, MODEL, newRun, startService, type TestService } from "../support/service.ts";
-import { LONG_TEST } from "../support/long_test.ts";
+import { LONG_TEST } from "../support/long_tests.ts";
 import { tools } from "../support/media.ts";
 
 const { ffmpeg } = tools();

@@ -147,6 +147,8 @@ export class LiveAnalysis implements Disposable {
   /** Null where nobody wants them. */
   readonly #ranges: LiveRanges | null;
   #isResumed = false;
+  /** The first row behind the last gap. */
+  #rowBehindGap = -1;
   #waiting: MeasuredFrame[] = [];
   #keeping: Reference | null = null;
   /** The newest reference that has its JPEG; null before the first. */
@@ -238,9 +240,10 @@ export class LiveAnalysis implements Disposable {
     if (wasNewest) this.#compareWith(this.#assumed.at(-1) ?? this.#certain);
   }
 
-  /** The stream was interrupted: a range that lasts until now does not go on behind the gap. */
+  /** The stream was interrupted: a range that lasts until now does not go on behind the gap, and no fault begins there. */
   interrupt(): void {
     this.#ranges?.end();
+    this.#rowBehindGap = this.#kernels.filter.count;
   }
 
   /** Frames that still wait are no longer decided. */
@@ -341,7 +344,8 @@ export class LiveAnalysis implements Disposable {
     columns.ghostingScore[0] = signals.ghostingScore;
     columns.noiseVarianceScore[0] = signals.noiseVarianceScore;
     columns.cutScore[0] = cutScore;
-    filter.judgeArtifact(row, cutScore >= CUT_SCORE_THRESHOLD, columns);
+    // Behind a gap the picture is another one, which is no fault.
+    filter.judgeArtifact(row, cutScore >= CUT_SCORE_THRESHOLD || row === this.#rowBehindGap, columns);
     this.#frameIndex[0] = frame.frameIndex;
     const judged = gate.run(columns, this.#frameIndex, gateThresholds, windowSize, {
       resume: this.#isResumed,

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import type { Outbound } from "../../../src/remote/guard/outbound.ts";
-import { LONG_TEST } from "../../support/long_test.ts";
+import { LONG_TEST } from "../../support/long_tests.ts";
 import { make, makeClip, TempFolder } from "../../support/media.ts";
 import { newRun, startService, type TestService } from "../../support/service.ts";
 import { type LoopbackServer, serve } from "../../support/http/tls_server.ts";

@@ -12,7 +12,7 @@ import {
 import { childProcesses } from "../../support/own_process.ts";
 import { needing, SHARED_CLIPS, SHARED_CLIPS_FOLDER } from "../../support/needs.ts";
 import { until } from "../../support/until.ts";
-import { LONG_TEST } from "../../support/long_test.ts";
+import { LONG_TEST } from "../../support/long_tests.ts";
 
 const FILM = join(CLIPS, "bbb480.mp4");
 
@@ -117,6 +117,7 @@ Deno.test("a real film becomes sampled frames with signals, rows with coordinate
     "ghosting_score",
     "noise_variance_score",
     "cut_score",
+    "artifact_score",
   ]);
 
   const analyzed = (await test.call("POST", `/v1/runs/${runId}/analyze`, { model: MODEL })).json;

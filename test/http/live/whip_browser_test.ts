@@ -17,7 +17,7 @@ import {
 import { CHROMIUM, CHROMIUM_PATH, needing } from "../../support/needs.ts";
 import { KEY_A } from "../../support/service.ts";
 import { until } from "../../support/until.ts";
-import { LONG_TEST } from "../../support/long_test.ts";
+import { LONG_TEST } from "../../support/long_tests.ts";
 
 const SAID = "A rabbit.";
 

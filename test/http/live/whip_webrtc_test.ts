@@ -27,7 +27,7 @@ import { CLIPS } from "../../support/service.ts";
 import { ReferenceTrigger } from "../../support/kernels/trigger_reference.ts";
 import { referenceZone } from "../../support/kernels/zone_reference.ts";
 import { until } from "../../support/until.ts";
-import { LONG_TEST } from "../../support/long_test.ts";
+import { LONG_TEST } from "../../support/long_tests.ts";
 
 const media = new PublisherMedia();
 addEventListener("unload", () => media[Symbol.dispose]());

@@ -28,7 +28,7 @@ import {
 import { CLIPS, KEY_A, KEY_B, MODEL, newRun, startService } from "../../support/service.ts";
 import { needing, SHARED_CLIPS, SHARED_CLIPS_FOLDER } from "../../support/needs.ts";
 import { until } from "../../support/until.ts";
-import { LONG_TEST } from "../../support/long_test.ts";
+import { LONG_TEST } from "../../support/long_tests.ts";
 
 Deno.test("a film goes past the model chunk by chunk, and everything that was found is on the timeline", async () => {
   await using at = await startReason();

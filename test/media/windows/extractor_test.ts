@@ -19,7 +19,7 @@ import { readWav, wavSamples } from "../../../src/model/sidecars/wav.ts";
 import { make, makeTurned, NEVER, steppedWorld, TempFolder, tools, world } from "../../support/media.ts";
 import { until } from "../../support/until.ts";
 import { childProcesses } from "../../support/own_process.ts";
-import { LONG_TEST } from "../../support/long_test.ts";
+import { LONG_TEST } from "../../support/long_tests.ts";
 
 /** An extractor with its own temp folder, and a decoder to check sources and clips. */
 class ExtractorBench implements AsyncDisposable {

@@ -13,7 +13,7 @@ import {
 import { makeSmallSet } from "../../../scripts/quality/small_set.ts";
 import { findVideos, kindOf } from "../../../scripts/quality/videos.ts";
 import { TemporaryFolder } from "../../support/folders.ts";
-import { LONG_TEST } from "../../support/long_test.ts";
+import { LONG_TEST } from "../../support/long_tests.ts";
 
 /** A little under what the code reaches; a change that reaches more raises it. */
 const LEAST_F1: Readonly<Partial<Record<Figure, number>>> = {
