@@ -3,9 +3,11 @@
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { FORWARD_STREAMS } from "../../../src/forwarder_process.ts";
 import { hlsInput, type MediaInput } from "../../../src/media/input.ts";
 import { run } from "../../../src/media/process.ts";
 import { type Cage, enclosureOf, streamsOf } from "../../../src/media/tools/cage.ts";
+import { Forwarder } from "../../../src/media/tools/forwarder.ts";
 import { BUBBLEWRAP, cageOf, forwarderOf, foundCage, NAMESPACES } from "../../support/cages.ts";
 import { make, NEVER, TempFolder, tools, world } from "../../support/media.ts";
 import { type Need, needing, programOnPath } from "../../support/needs.ts";
@@ -15,6 +17,8 @@ import { until } from "../../support/until.ts";
 
 const PERL = programOnPath("perl") ?? "";
 const PROCESS = fileURLToPath(new URL("../../support/cage_process.ts", import.meta.url));
+const ENV = programOnPath("env") ?? "";
+const MAIN = fileURLToPath(new URL("../../../src/main.ts", import.meta.url));
 const FORWARDER = "forwarder_process.ts";
 const PORT = 8000;
 const BOUNDS = {
@@ -209,6 +213,31 @@ Deno.test({
       /this cage has no network for streams/,
     );
     deepEqual(childProcesses(FORWARDER), []);
+  },
+});
+
+Deno.test({
+  ...needing(
+    NAMESPACES,
+    "the service's own program is its forwarder by an argument, as it must be where it was compiled",
+  ),
+  ignore: !NAMESPACES.isMet() || PERL === "" || !Deno.env.has("DENO_DIR"),
+  async fn() {
+    using folder = new TempFolder();
+    using relay = new NamedRelay(join(folder.path, "m-0000000000000001.s"), "one");
+    const cage = await cageOf("unshare", tools());
+    const streams = streamsOf(cage);
+    ok(streams.by === "forwarder");
+    const command = {
+      program: ENV,
+      // The test's service has its packages in Deno's cache, a compiled one in itself.
+      options: [`DENO_DIR=${Deno.env.get("DENO_DIR")}`, Deno.execPath(), "run", "-A", "--no-check", MAIN],
+      entry: FORWARD_STREAMS,
+    };
+    const own = { ...streams.forwarder, command };
+    await using forwarder = new Forwarder({ tools: own, socketDir: folder.path, world: world() });
+    using passage = await forwarder.open({ socket: relay.socket, port: PORT }, NEVER);
+    deepEqual(await dialled(cage, passage.words, [`127.0.0.1:${PORT}`]), ["one"]);
   },
 });
 
