@@ -15,8 +15,7 @@ import type { LiveWorkers, Opening, SessionPort } from "../../live/worker_pool.t
 import { event } from "../../model/events/event_table.ts";
 import type { DetectedRange } from "../../model/frames/detected_range.ts";
 import type { Labels } from "../../model/frames/label_map.ts";
-import { roundScore } from "../../model/frames/marker.ts";
-import { rangeMarker } from "../../model/frames/row_range.ts";
+import { rangeMarker, rangeOfRows } from "../../model/frames/row_range.ts";
 import { DEFAULT_STREAM_ID } from "../../model/identifiers.ts";
 import { LIMITS } from "../../model/limits.ts";
 import {
@@ -365,14 +364,7 @@ export class LiveSession {
   #onRange(range: DetectedRange): void {
     const { journal, labels, metrics, identity: { runId, sessionId } } = this.#options;
     if (!this.#mayMark()) return metrics.add("service_pipeline_live_markers_dropped_total");
-    const place = {
-      type: range.type,
-      start_frame: range.startFrame,
-      end_frame: range.endFrame,
-      start_pts_ms: Math.round(range.startPtsMs),
-      end_pts_ms: Math.round(range.endPtsMs),
-      confidence: roundScore(range.confidence),
-    };
+    const place = rangeOfRows(range, range.startFrame, range.endFrame);
     const marker = rangeMarker(place, this.#markers, { runId, streamId: DEFAULT_STREAM_ID }, labels);
     const written = journal.append([event("marker_emitted", runId, { ...marker, session_id: sessionId })]);
     this.#markers += written.length;

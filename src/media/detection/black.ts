@@ -2,7 +2,7 @@
 
 import type { FrameHistory } from "./frame_history.ts";
 import { CELL_SAMPLES, CELLS, LUMA_CELLS } from "./frame_history.ts";
-import type { RangeSink } from "./range_sink.ts";
+import { confidenceOf, type RangeDetector, type RangeSink } from "./range_sink.ts";
 
 /** Mean luma of a black frame at most; black is 16, or 0 at full range, and cheap recordings lift it a little. */
 const MEAN_MAX = 23;
@@ -17,7 +17,7 @@ const BRIGHT_SAMPLES_MAX = 17;
 const CHROMA_MAX = 6;
 
 /** A frame is black on its own, so that a range is exact to the frame and a live stream knows at once. */
-export class BlackDetector {
+export class BlackDetector implements RangeDetector {
   readonly #sink: RangeSink;
   #start = -1;
   #startMs = 0;
@@ -27,11 +27,6 @@ export class BlackDetector {
 
   constructor(sink: RangeSink) {
     this.#sink = sink;
-  }
-
-  /** First frame of black that lasts until now; -1 if there is none. */
-  get open(): number {
-    return this.#start;
   }
 
   reset(): void {
@@ -59,9 +54,8 @@ export class BlackDetector {
 
   finish(history: FrameHistory, last = history.count - 1): void {
     if (this.#start < 0) return;
-    const confidence = 0.5 + 0.5 * this.#darkness;
     const endMs = history.ptsMs(last);
-    this.#sink.add("black", this.#start, last, this.#startMs, endMs, confidence);
+    this.#sink.add("black", this.#start, last, this.#startMs, endMs, confidenceOf(this.#darkness));
     this.#start = -1;
   }
 }

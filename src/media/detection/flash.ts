@@ -2,7 +2,7 @@
 
 import type { FrameHistory } from "./frame_history.ts";
 import { CELL_SAMPLES, LUMA_CELLS, LUMA_COLUMNS } from "./frame_history.ts";
-import type { RangeSink } from "./range_sink.ts";
+import { confidenceOf, type RangeDetector, type RangeSink } from "./range_sink.ts";
 
 /** Levels by which the mean luma rises at least, within RISE_MS. */
 const RISE_MIN = 7;
@@ -30,7 +30,7 @@ const PLAIN_STEP = 2;
 const BEFORE_MS = 200;
 const BEFORE_MAX = 0.4;
 
-export class FlashDetector {
+export class FlashDetector implements RangeDetector {
   readonly #sink: RangeSink;
   /** The last frame before the rise; -1 while nothing is bright. */
   #base = -1;
@@ -42,11 +42,6 @@ export class FlashDetector {
 
   constructor(sink: RangeSink) {
     this.#sink = sink;
-  }
-
-  /** First frame of what may be a flash and is still bright; -1 if there is none. */
-  get open(): number {
-    return this.#base >= 0 && this.#end < 0 ? this.#base + 1 : -1;
   }
 
   reset(): void {
@@ -149,7 +144,7 @@ export class FlashDetector {
       1 - changed / CHANGED_MAX,
       isPlain ? 1 : (likeness - LIKENESS_MIN) / 0.3,
     );
-    return 0.5 + 0.5 * Math.max(0, Math.min(1, margin));
+    return confidenceOf(margin);
   }
 
   /** The brightest of the first frames of the rise. */

@@ -2,7 +2,7 @@
 
 import type { FrameHistory } from "./frame_history.ts";
 import { CELL_SAMPLES, HISTORY_FRAMES, LUMA_CELLS } from "./frame_history.ts";
-import type { CutScores, RangeSink } from "./range_sink.ts";
+import { confidenceOf, type CutScores, type RangeDetector, type RangeSink } from "./range_sink.ts";
 
 /*
  * A frame is still if it differs from the one before by less than a codec leaves: MOVED_MAX levels a sample, and no cell
@@ -68,7 +68,7 @@ interface Before {
   hold: number;
 }
 
-export class FreezeDetector {
+export class FreezeDetector implements RangeDetector {
   readonly #sink: RangeSink;
   readonly #cuts: CutScores;
   /** First still frame; -1 while the picture moves. */
@@ -95,12 +95,6 @@ export class FreezeDetector {
   constructor(sink: RangeSink, cuts: CutScores) {
     this.#sink = sink;
     this.#cuts = cuts;
-  }
-
-  /** First frame of a freeze that lasts until now and is long enough to be sure of; -1 if there is none. */
-  open(history: FrameHistory): number {
-    if (this.#start < 0 || this.#end >= 0) return -1;
-    return this.#confidence(history, history.count, true) >= 0.5 ? this.#start : -1;
   }
 
   reset(): void {
@@ -256,7 +250,7 @@ export class FreezeDetector {
       1 - rest / (REST_MAX * before.moved),
       isExact ? 1 : Math.max(before.moved - LEAST_MOVED, (before.change - LEAST_CHANGE) / 4),
     );
-    let confidence = 0.5 + 0.5 * Math.max(0, Math.min(1, margin));
+    const confidence = confidenceOf(margin);
     if (isOpen) return stopped >= 2 * STOPPED_MIN ? confidence : 0;
     let resumed = 0, most = 0;
     const { moves } = history;
@@ -273,8 +267,7 @@ export class FreezeDetector {
     if (resumed < RESUMED_MIN * stopped || most < RESUMED_MOVED_MIN * before.moved) return 0;
     const isCutOff = most > CUT_OFF * before.moved || this.#cuts.cutScore(end) >= 0.5;
     if (isCutOff && lastMs < LEAST_TO_CUT_MS) return 0;
-    confidence = Math.min(confidence, 0.5 + 0.5 * Math.min(1, (resumed / stopped - RESUMED_MIN) / 0.2));
-    return confidence;
+    return Math.min(confidence, confidenceOf((resumed / stopped - RESUMED_MIN) / 0.2));
   }
 }
 

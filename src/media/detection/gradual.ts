@@ -2,7 +2,7 @@
 
 import type { FrameHistory } from "./frame_history.ts";
 import { CELL_SAMPLES, CELLS, HISTORY_FRAMES, LUMA_CELLS, LUMA_COLUMNS, LUMA_ROWS } from "./frame_history.ts";
-import type { RangeSink } from "./range_sink.ts";
+import type { RangeDetector, RangeSink } from "./range_sink.ts";
 
 /*
  * In a transition each cell goes the straight way from what it was to what it will be, all at once or one after the
@@ -86,7 +86,7 @@ interface Found {
   endsPlain: boolean;
 }
 
-export class GradualDetector {
+export class GradualDetector implements RangeDetector {
   readonly #sink: RangeSink;
   /** The frame whose window was looked at last. */
   #centre = 0;

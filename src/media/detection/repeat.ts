@@ -2,7 +2,7 @@
 
 import type { FrameHistory } from "./frame_history.ts";
 import { CELL_SAMPLES, LUMA_COLUMNS, LUMA_ROWS } from "./frame_history.ts";
-import type { RangeSink } from "./range_sink.ts";
+import { confidenceOf, type RangeDetector, type RangeSink } from "./range_sink.ts";
 
 /*
  *   first playing            second playing
@@ -59,7 +59,7 @@ interface Follow {
   telling: number;
 }
 
-export class RepeatDetector {
+export class RepeatDetector implements RangeDetector {
   readonly #sink: RangeSink;
   readonly #blocks = new Uint16Array(RING * BLOCKS);
   readonly #ptsMs = new Float64Array(RING);
@@ -223,12 +223,9 @@ export class RepeatDetector {
     const { lag, first, last } = follow;
     const start = Math.max(this.#floor, first - lag);
     const ratio = follow.difference / follow.variation;
-    const margin = Math.max(
-      0,
-      Math.min(1 - ratio / RATIO_MAX, follow.variation / follow.fitting / VARIATION_MIN - 1, 1),
-    );
+    const margin = Math.min(1 - ratio / RATIO_MAX, follow.variation / follow.fitting / VARIATION_MIN - 1);
     const startMs = this.#ptsMs[start & (RING - 1)]!;
-    this.#sink.add("repeat", start, last, startMs, this.#ptsMs[last & (RING - 1)]!, 0.5 + 0.5 * margin);
+    this.#sink.add("repeat", start, last, startMs, this.#ptsMs[last & (RING - 1)]!, confidenceOf(margin));
     this.#floor = last + 1;
     for (const other of this.#followed) other.lag = 0;
     this.#sure = null;

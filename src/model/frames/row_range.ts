@@ -42,16 +42,19 @@ function byStart(left: DetectedRange, right: DetectedRange): number {
 }
 
 function rowRange(range: DetectedRange, ptsMs: ArrayLike<number>): RowRange {
-  const startPtsMs = Math.round(range.startPtsMs);
-  const endPtsMs = Math.round(range.endPtsMs);
-  const first = rowsBefore(ptsMs, startPtsMs);
-  const last = rowsBefore(ptsMs, endPtsMs + 1) - 1;
+  const first = rowsBefore(ptsMs, Math.round(range.startPtsMs));
+  const last = rowsBefore(ptsMs, Math.round(range.endPtsMs) + 1) - 1;
+  return rangeOfRows(range, first <= last ? first : Math.max(0, last), Math.max(0, last));
+}
+
+/** The range from the first to the last of these rows, with its numbers rounded as they are written. */
+export function rangeOfRows(range: DetectedRange, startFrame: number, endFrame: number): RowRange {
   return {
     type: range.type,
-    start_frame: first <= last ? first : Math.max(0, last),
-    end_frame: Math.max(0, last),
-    start_pts_ms: startPtsMs,
-    end_pts_ms: endPtsMs,
+    start_frame: startFrame,
+    end_frame: endFrame,
+    start_pts_ms: Math.round(range.startPtsMs),
+    end_pts_ms: Math.round(range.endPtsMs),
     confidence: roundScore(range.confidence),
   };
 }

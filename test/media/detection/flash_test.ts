@@ -51,16 +51,6 @@ Deno.test("flash: light of up to 400 ms is one, of half a second is none", async
   assert.deepEqual(told((await film(new Array(12).fill(0.5))).end()), []);
 });
 
-Deno.test("flash: it is told that it may be one while it lasts", async () => {
-  const film = await DrawnFilm.start();
-  film.play(10, dusk);
-  assert.equal(film.detectors.openSince("flash"), -1);
-  film.play(2, (n) => lit(10 + n, 0.6));
-  assert.equal(film.detectors.openSince("flash"), 10);
-  film.play(1, (n) => dusk(12 + n));
-  assert.equal(film.detectors.openSince("flash"), -1);
-});
-
 const NONE: Readonly<Record<string, (film: DrawnFilm) => void>> = {
   "a lamp that goes on": (film) => film.play(60, (n) => lit(n, n < 20 ? 0 : 0.4)),
   "a lamp that goes off for four frames": (film) => film.play(40, (n) => lit(n, n >= 20 && n < 24 ? 0 : 0.4)),
