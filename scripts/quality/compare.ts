@@ -8,11 +8,11 @@
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { measureAll } from "./measure.ts";
-import { type Counts, type Predictions, rates, tallyVideo } from "./score.ts";
-import { sumOf, totalsOf, written } from "./score_table.ts";
-import type { FrameRange } from "./truth.ts";
-import { findVideos, kindOf } from "./videos.ts";
+import { measureAll } from "./scores/measure.ts";
+import { type Counts, type Predictions, rates } from "./scores/score.ts";
+import { sumOf, totalsOfVideos, written } from "./scores/score_table.ts";
+import type { FrameRange } from "./scores/truth.ts";
+import { findVideos } from "./scores/videos.ts";
 
 const TOOLS = fileURLToPath(new URL("../../.tools", import.meta.url));
 /** Pinned, so that the comparison can be repeated. */
@@ -62,10 +62,7 @@ if (values.pyscenedetect) await askPySceneDetect();
 
 const FIGURES = ["cuts", "freezes", "black", "flashes", "gradual", "loops"] as const;
 const rows = [...found].map(([detector, predictions]) => {
-  const totals = totalsOf(videos.map(({ truth, path }) => ({
-    kind: kindOf(truth),
-    tally: tallyVideo(truth, predictions.get(path) ?? {}),
-  })));
+  const totals = totalsOfVideos(videos, paths.map((path) => predictions.get(path) ?? {}));
   return [detector, ...FIGURES.map((figure) => cell(sumOf(totals).counts[figure]))];
 });
 console.log(written([["detector", ...FIGURES], ...rows], values.markdown ? "markdown" : "text"));

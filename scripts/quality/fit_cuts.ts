@@ -1,5 +1,5 @@
 /**
- * Fits the cut detector: `./scripts/deno run -A scripts/quality/fit_cuts.ts [--measure FOLDER...] [--check]`. Without
+ * Fits the cut detector: `./scripts/deno run -A scripts/quality/fit_cuts.ts [--measure FOLDER...]`. Without
  * options it reads `fixtures/quality/cut_rows.bin.gz`, writes `assembly/cut/weights.ts` and prints what the trees find of
  * the videos that they were fitted on, and of sources that took no part. See docs/detection.md#cuts.
  */
@@ -8,10 +8,10 @@ import { parseArgs } from "node:util";
 import { drawnFilms } from "./cuts/drawn_films.ts";
 import { measureRows } from "./cuts/measure_rows.ts";
 import { readRows, writeRows } from "./cuts/rows.ts";
-import { crossValidatedOdds, fitRows, judge, oddsOf } from "./cuts/validate.ts";
+import { fitRows, judge, oddsApart, oddsOf } from "./cuts/validate.ts";
 import { weightsText } from "./cuts/weights_file.ts";
-import { addCounts, type Counts, rates } from "./score.ts";
-import { findVideos } from "./videos.ts";
+import { addCounts, type Counts, rates } from "./scores/score.ts";
+import { findVideos } from "./scores/videos.ts";
 
 const ROWS = new URL("../../fixtures/quality/cut_rows.bin.gz", import.meta.url);
 const WEIGHTS = new URL("../../assembly/cut/weights.ts", import.meta.url);
@@ -19,6 +19,7 @@ const WEIGHTS = new URL("../../assembly/cut/weights.ts", import.meta.url);
 /** Added to the videos that are measured. */
 const DRAWN_FILMS = 60;
 const DRAWN_SEED = 3;
+const FOLDS = 5;
 
 const { values, positionals } = parseArgs({
   args: Deno.args,
@@ -38,7 +39,7 @@ const rows = await readRows(ROWS);
 const weights = fitRows(rows);
 await Deno.writeTextFile(WEIGHTS, weightsText(weights));
 const inSample = judge(rows, oddsOf(rows, weights));
-const apart = judge(rows, crossValidatedOdds(rows));
+const apart = judge(rows, oddsApart(rows, rows, FOLDS));
 const total = (counts: Map<string, Counts>) => [...counts.values()].reduce(addCounts);
 console.log(`${"kind".padEnd(24)} fitted  other sources   hits false missed`);
 for (const kind of [...apart.keys()].sort()) print(kind, inSample.get(kind)!, apart.get(kind)!);

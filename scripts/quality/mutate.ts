@@ -12,11 +12,11 @@ import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { MODULES } from "../build_wasm.ts";
-import { FIGURES, tallyVideo } from "./score.ts";
-import { rateOf, sumOf, type Totals, totalsOf } from "./score_table.ts";
+import { FIGURES } from "./scores/score.ts";
+import { rateOf, sumOf, type Totals, totalsOfVideos } from "./scores/score_table.ts";
 import { makeSmallSet } from "./small_set.ts";
 import { type Output, Variant } from "./variant.ts";
-import { findVideos, kindOf, type LabelledVideo } from "./videos.ts";
+import { findVideos, type LabelledVideo } from "./scores/videos.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 /** Numbers that say where things lie in memory or how large they are: another value is another layout, not another decision. */
@@ -117,12 +117,7 @@ function run(variant: Variant, tests: readonly string[]): Promise<Output> {
 
 async function measured(variant: Variant, videos: readonly LabelledVideo[]): Promise<Totals> {
   const found = await variant.measure(videos.map(({ path }) => path));
-  return totalsOf(
-    videos.map(({ truth }, at) => ({
-      kind: kindOf(truth),
-      tally: tallyVideo(truth, found[at]!.predictions),
-    })),
-  );
+  return totalsOfVideos(videos, found.map(({ predictions }) => predictions));
 }
 
 /** Named numbers at the top of a file: `const NAME = 3`, with or without a type. */

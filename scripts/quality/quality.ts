@@ -6,19 +6,19 @@
 
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { crossValidatedCuts } from "./cross_validated.ts";
-import { measureAll, type Measured } from "./measure.ts";
-import { FIGURES, rates, tallyCuts, tallyVideo } from "./score.ts";
+import { crossValidatedCuts } from "./cuts/cross_validated.ts";
+import { measureAll, type Measured } from "./scores/measure.ts";
+import { FIGURES, rates, tallyCuts, tallyVideo } from "./scores/score.ts";
 import {
   falseMarkersInTenMinutes,
   scoreTable,
   sumOf,
   type Totals,
-  totalsOf,
+  totalsOfVideos,
   totalTable,
-} from "./score_table.ts";
-import type { NamedRange } from "./truth.ts";
-import { findVideos, kindOf, type LabelledVideo } from "./videos.ts";
+} from "./scores/score_table.ts";
+import type { NamedRange } from "./scores/truth.ts";
+import { findVideos, type LabelledVideo } from "./scores/videos.ts";
 
 const CACHE = fileURLToPath(new URL("../../.tools/quality", import.meta.url));
 
@@ -46,9 +46,11 @@ const measured = await measureAll(videos.map(({ path }) => path), {
   ...(values.jobs !== undefined && { jobs: Number(values.jobs) }),
   cache: values.cache ? CACHE : undefined,
 });
-const inSample = totals(videos, measured);
+const totalsOf = (found: readonly Measured[]) =>
+  totalsOfVideos(videos, found.map(({ predictions }) => predictions));
+const inSample = totalsOf(measured);
 const apart = values.folds === undefined ? null : await crossValidated(Number(values.folds));
-const crossValidatedTotals = apart && totals(videos, apart);
+const crossValidatedTotals = apart && totalsOf(apart);
 if (values.json) {
   const both = {
     inSample: asJson(inSample),
@@ -81,15 +83,6 @@ async function crossValidated(folds: number): Promise<Measured[]> {
   if (!Number.isInteger(folds) || folds < 3) throw new Error("--folds must be a whole number from 3");
   const cuts = await crossValidatedCuts(videos, folds);
   return measured.map((one, at) => ({ ...one, predictions: { ...one.predictions, cuts: cuts[at]! } }));
-}
-
-function totals(videos: readonly LabelledVideo[], measured: readonly Measured[]): Totals {
-  return totalsOf(
-    videos.map(({ truth }, at) => ({
-      kind: kindOf(truth),
-      tally: tallyVideo(truth, measured[at]!.predictions),
-    })),
-  );
 }
 
 /** One video: the figures in which something is wrong, with the cuts that are, and the ranges that there are and that were found. */

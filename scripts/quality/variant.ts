@@ -2,7 +2,7 @@
 
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { Measured } from "./measure.ts";
+import type { Measured } from "./scores/measure.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 /** What is copied, and what is only linked to because nothing changes it. */
@@ -78,7 +78,7 @@ export class Variant implements AsyncDisposable {
   async measure(paths: readonly string[]): Promise<Measured[]> {
     if (paths.length === 0) return [];
     const { success, stdout, stderr } = await this.deno(
-      ["run", "-A", "--no-check", "scripts/quality/measure.ts"],
+      ["run", "-A", "--no-check", "scripts/quality/scores/measure.ts"],
       { stdin: paths.join("\n") },
     );
     if (!success) throw new Error(`Cannot measure with ${this.path}: ${stderr.slice(-2000)}`);

@@ -9,7 +9,7 @@ import {
   withBox,
 } from "../../../test/support/kernels/drawn_film.ts";
 import { seededRandom } from "../../../test/support/seeded_random.ts";
-import type { Truth } from "../truth.ts";
+import type { Truth } from "../scores/truth.ts";
 
 export interface DrawnVideo {
   readonly truth: Truth;

@@ -2,7 +2,12 @@
 
 import { createHash } from "node:crypto";
 import { seededRandom } from "../../../test/support/seeded_random.ts";
-import { FRAME_BYTES } from "../../../src/media/kernels/frame_filter.ts";
+import {
+  CHROMA_WIDTH,
+  FRAME_BYTES,
+  PLANE_BYTES,
+  PLANE_WIDTH,
+} from "../../../src/media/kernels/frame_filter.ts";
 import { loadKernel } from "../../../src/media/kernels/load_kernel.ts";
 
 interface Exports {
@@ -87,8 +92,10 @@ export function kernelSum(kernel: KernelRows): string {
     else if (dice < 0.17) bars = 60 * random();
     else phase += 0.1;
     for (let at = 0; at < FRAME_BYTES; at++) {
-      const isLuma = at < 57600;
-      const [x, y] = isLuma ? [at % 320, at / 320 | 0] : [(at - 57600) % 160 * 2, (at - 57600) / 160 | 0];
+      const isLuma = at < PLANE_BYTES, inChroma = at - PLANE_BYTES;
+      const [x, y] = isLuma
+        ? [at % PLANE_WIDTH, Math.floor(at / PLANE_WIDTH)]
+        : [inChroma % CHROMA_WIDTH * 2, Math.floor(inChroma / CHROMA_WIDTH)];
       const wave = triangle(x / 37 + phase) * triangle(y / 23 - phase / 2) + triangle((x + y) / 90 + phase);
       frame[at] = isLuma ? y < bars ? 16 : level + 30 * wave + 6 * random() : 128 + 20 * wave;
     }

@@ -1,11 +1,10 @@
 /** Measures the candidates of labelled videos with the kernel of the service. */
 
-import { basename } from "node:path";
-import { FRAME_BYTES } from "../../../src/media/kernels/frame_filter.ts";
-import { originOf } from "../edits/files/origins.ts";
-import { tallyCuts } from "../score.ts";
-import type { CutTruth, Truth } from "../truth.ts";
-import { kindOf, type LabelledVideo } from "../videos.ts";
+import { FRAME_BYTES, PLANE_HEIGHT, PLANE_WIDTH } from "../../../src/media/kernels/frame_filter.ts";
+import { FrameReader } from "../edits/files/programs.ts";
+import { tallyCuts } from "../scores/score.ts";
+import type { CutTruth, Truth } from "../scores/truth.ts";
+import { kindOf, type LabelledVideo, originsOf } from "../scores/videos.ts";
 import type { DrawnVideo } from "./drawn_films.ts";
 import { type FrameRow, KernelRows, kernelSum } from "./kernel_rows.ts";
 import type { CutRows, Label, VideoRows } from "./rows.ts";
@@ -72,61 +71,18 @@ function labelOf(truth: CutTruth, frame: number): Label {
   return hits === 0 && falseAlarms.length > 0 ? 0 : 2;
 }
 
-/** Drawn shots are new in every video, so each is an origin of its own. */
-function originsOf({ name, video, shots = [] }: Truth): (frame: number) => string {
-  const alone = originOf(basename(video)).origin;
-  return (frame) => {
-    const shot = shots.findLast(({ start }) => start <= frame) ?? shots[0];
-    if (!shot) return alone;
-    const isDrawn = !shot.src || shot.src.startsWith("drawn");
-    return isDrawn ? `${name}/${shot.start}` : shot.origin ?? originOf(shot.src).origin;
-  };
-}
-
 /** Frames as the service reduces them; a file `<name>.yuv` has them already. */
 async function* framesOf(path: string): AsyncGenerator<Uint8Array> {
-  if (path.endsWith(".yuv")) {
-    using file = await Deno.open(path);
-    return yield* framesIn(file.readable);
-  }
-  const size = "scale=320:180:flags=area:in_range=full:out_range=full,format=yuv420p";
-  const decode = [
-    "-nostdin",
-    "-v",
-    "quiet",
-    "-i",
-    path,
-    "-map",
-    "0:v:0",
-    "-vf",
-    size,
-    "-fps_mode",
-    "passthrough",
-  ];
-  const child = new Deno.Command("ffmpeg", {
-    args: [...decode, "-f", "rawvideo", "pipe:1"],
-    stdin: "null",
-    stdout: "piped",
-    stderr: "null",
-  }).spawn();
-  yield* framesIn(child.stdout);
-  await child.status;
-}
-
-async function* framesIn(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
+  const input = path.endsWith(".yuv")
+    ? ["-f", "rawvideo", "-pixel_format", "yuv420p", "-video_size", `${PLANE_WIDTH}x${PLANE_HEIGHT}`]
+    : [];
+  const size = `scale=${PLANE_WIDTH}:${PLANE_HEIGHT}:flags=area:in_range=full:out_range=full`;
+  await using reader = new FrameReader([
+    ...["-v", "quiet", ...input, "-i", path, "-map", "0:v:0"],
+    ...["-vf", `${size},format=yuv420p`, "-fps_mode", "passthrough"],
+  ]);
   const frame = new Uint8Array(FRAME_BYTES);
-  let filled = 0;
-  for await (const chunk of stream) {
-    for (let taken = 0; taken < chunk.length;) {
-      const part = chunk.subarray(taken, taken + FRAME_BYTES - filled);
-      frame.set(part, filled);
-      filled += part.length;
-      taken += part.length;
-      if (filled < FRAME_BYTES) continue;
-      yield frame;
-      filled = 0;
-    }
-  }
+  while (await reader.read(frame)) yield frame;
 }
 
 /** Media times in milliseconds: those of ffprobe, or for reduced frames those of `<name>.pts.json`. */

@@ -2,13 +2,12 @@
 
 import { seededRandom } from "../../../test/support/seeded_random.ts";
 import { groupOf } from "../edits/files/origins.ts";
-import { addCounts, type Counts, tallyCuts } from "../score.ts";
+import { addCounts, type Counts, tallyCuts } from "../scores/score.ts";
 import { fit, type FitOptions, type Samples } from "./boosting.ts";
 import { type CutRows, EITHER } from "./rows.ts";
 import { decide, type Weights, weightsOf } from "./weights_file.ts";
 
 const SEED = 7;
-const FOLDS = 5;
 /** Of cuts that are nearer to each other only the surest counts; LEAST_SHOT in `assembly/cut.ts`. */
 const LEAST_SHOT = 3;
 const OPTIONS: Omit<FitOptions, "random"> = {
@@ -38,25 +37,36 @@ export function oddsOf(rows: CutRows, weights: Weights): Float64Array {
   return Float64Array.from({ length: count }, (_, row) => decide(weights, rows.values, row * rows.width));
 }
 
-/** The same, each row by trees that were fitted without any origin of its own fold or of the other side's fold. */
-export function crossValidatedOdds(rows: CutRows): Float64Array {
-  const fold = rows.origins.map((origin) => groupOf(origin, FOLDS));
-  const before = rows.videos.flatMap(({ before }) => before.map((origin) => fold[origin]!));
-  const after = rows.videos.flatMap(({ after }) => after.map((origin) => fold[origin]!));
-  const odds = new Float64Array(before.length);
-  for (let a = 0; a < FOLDS; a++) {
-    for (let b = a; b < FOLDS; b++) {
-      const isJudged = (row: number) =>
-        before[row] === a && after[row] === b || before[row] === b && after[row] === a;
-      const isApart = (row: number) => [a, b].every((fold) => before[row] !== fold && after[row] !== fold);
-      if (!before.some((_, row) => isJudged(row))) continue;
-      const weights = fitRows(rows, isApart);
-      for (let row = 0; row < odds.length; row++) {
-        if (isJudged(row)) odds[row] = decide(weights, rows.values, row * rows.width);
-      }
+/**
+ * The logarithm of the odds of each row of `judged`. Origins are divided into `folds`; a row is judged by trees that were fitted on
+ * `fittedOn` without any origin of the folds of what is shown before it and after it. So no number of the trees comes
+ * from a source that they judge; the measures themselves are the same for all.
+ */
+export function oddsApart(judged: CutRows, fittedOn: CutRows, folds: number): Float64Array {
+  const [own, theirs] = [sidesOf(judged, folds), sidesOf(fittedOn, folds)];
+  const odds = new Float64Array(own.before.length);
+  for (let a = 0; a < folds; a++) {
+    for (let b = a; b < folds; b++) {
+      const rows = [...odds.keys()].filter((row) =>
+        own.before[row] === a && own.after[row] === b || own.before[row] === b && own.after[row] === a
+      );
+      if (rows.length === 0) continue;
+      const isApart = (row: number) =>
+        [a, b].every((fold) => theirs.before[row] !== fold && theirs.after[row] !== fold);
+      const weights = fitRows(fittedOn, isApart);
+      for (const row of rows) odds[row] = decide(weights, judged.values, row * judged.width);
     }
   }
   return odds;
+}
+
+/** The folds of what is shown before and after each row. */
+function sidesOf({ origins, videos }: CutRows, folds: number) {
+  const fold = origins.map((origin) => groupOf(origin, folds));
+  return {
+    before: videos.flatMap(({ before }) => before.map((origin) => fold[origin]!)),
+    after: videos.flatMap(({ after }) => after.map((origin) => fold[origin]!)),
+  };
 }
 
 /** The candidates of one video that the odds call cuts. */

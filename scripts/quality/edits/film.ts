@@ -1,6 +1,6 @@
 /** A video while it is made: takes its frames in order and notes what is true of them. */
 
-import type { FrameRange, LoopRange, NamedRange, TruthShot } from "../truth.ts";
+import type { FrameRange, LoopRange, NamedRange, TruthShot } from "../scores/truth.ts";
 import { isStill, rangesWhere } from "./files/inspect.ts";
 import { difference, Picture, type Size } from "./pictures/picture.ts";
 import type { FrameSink } from "./files/programs.ts";

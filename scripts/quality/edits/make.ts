@@ -1,7 +1,7 @@
 /** Makes one video with its truth file, and refuses to leave one whose frames do not agree with its truth. */
 
 import { basename, join } from "node:path";
-import type { FrameRange } from "../truth.ts";
+import type { FrameRange } from "../scores/truth.ts";
 import type { Clip } from "./files/clips.ts";
 import { Gaps, openEncoder } from "./files/codecs.ts";
 import { damageVideo } from "./files/damage.ts";

@@ -1,6 +1,6 @@
 /** Moves a truth to the frames that are left when some of a video were lost. */
 
-import type { FrameRange } from "../truth.ts";
+import type { FrameRange } from "../scores/truth.ts";
 import type { FilmTruth } from "./film.ts";
 
 /** `kept` names, for each frame that comes out, the frame that it was. It ascends. */

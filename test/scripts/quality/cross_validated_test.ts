@@ -1,9 +1,8 @@
 /** Cross-validation by source: what judges a source was fitted without it. */
 
 import assert from "node:assert/strict";
-import { oddsApart } from "../../../scripts/quality/cross_validated.ts";
 import type { CutRows, Label } from "../../../scripts/quality/cuts/rows.ts";
-import { cutsAmong } from "../../../scripts/quality/cuts/validate.ts";
+import { cutsAmong, oddsApart } from "../../../scripts/quality/cuts/validate.ts";
 import { groupOf } from "../../../scripts/quality/edits/files/origins.ts";
 
 /** Origins in three different folds of three. */

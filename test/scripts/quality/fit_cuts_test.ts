@@ -3,7 +3,7 @@ import { KernelRows, kernelSum } from "../../../scripts/quality/cuts/kernel_rows
 import { readRows } from "../../../scripts/quality/cuts/rows.ts";
 import { fitRows, judge, oddsOf } from "../../../scripts/quality/cuts/validate.ts";
 import { weightsText } from "../../../scripts/quality/cuts/weights_file.ts";
-import { addCounts, rates } from "../../../scripts/quality/score.ts";
+import { addCounts, rates } from "../../../scripts/quality/scores/score.ts";
 
 const ROOT = new URL("../../../", import.meta.url);
 const rows = await readRows(new URL("fixtures/quality/cut_rows.bin.gz", ROOT));

@@ -1,17 +1,17 @@
 /** What the service finds in the small quality set: no figure may fall below its floor. */
 
 import assert from "node:assert/strict";
-import { measureAll } from "../../../scripts/quality/measure.ts";
-import { type Figure, tallyVideo } from "../../../scripts/quality/score.ts";
+import { measureAll } from "../../../scripts/quality/scores/measure.ts";
+import { type Figure, tallyVideo } from "../../../scripts/quality/scores/score.ts";
 import {
   falseMarkersInTenMinutes,
   rateOf,
   scoreTable,
   sumOf,
   totalsOf,
-} from "../../../scripts/quality/score_table.ts";
+} from "../../../scripts/quality/scores/score_table.ts";
 import { makeSmallSet } from "../../../scripts/quality/small_set.ts";
-import { findVideos, kindOf } from "../../../scripts/quality/videos.ts";
+import { findVideos, kindOf } from "../../../scripts/quality/scores/videos.ts";
 import { TemporaryFolder } from "../../support/folders.ts";
 import { LONG_TEST } from "../../support/long_tests.ts";
 

@@ -14,7 +14,7 @@ import { difference, Picture } from "../../../scripts/quality/edits/pictures/pic
 import { planVideo, planVideos, type VideoPlan } from "../../../scripts/quality/edits/plan.ts";
 import { Random } from "../../../scripts/quality/edits/random.ts";
 import { remap } from "../../../scripts/quality/edits/remap.ts";
-import type { FrameRange, Truth } from "../../../scripts/quality/truth.ts";
+import type { FrameRange, Truth } from "../../../scripts/quality/scores/truth.ts";
 import { TemporaryFolder } from "../../support/folders.ts";
 import { ffmpegEncoder, needing } from "../../support/needs.ts";
 

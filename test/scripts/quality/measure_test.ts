@@ -2,10 +2,9 @@
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { groupOf } from "../../../scripts/quality/edits/files/origins.ts";
-import { measureAll, predictionsOf } from "../../../scripts/quality/measure.ts";
-import type { Truth } from "../../../scripts/quality/truth.ts";
-import { findVideos, foldsOfFrames, kindOf } from "../../../scripts/quality/videos.ts";
+import { measureAll, predictionsOf } from "../../../scripts/quality/scores/measure.ts";
+import type { Truth } from "../../../scripts/quality/scores/truth.ts";
+import { findVideos, kindOf, originsOf } from "../../../scripts/quality/scores/videos.ts";
 import { ARTIFACT_KINDS } from "../../../src/model/frames/detected_range.ts";
 import type { SignalColumns } from "../../../src/model/frames/signals.ts";
 import { TemporaryFolder } from "../../support/folders.ts";
@@ -40,7 +39,7 @@ Deno.test("cuts are the frames from the threshold on, ranges have the frame afte
   assert.equal(predictionsOf({ ...signals, artifactScore: undefined! }, []).artifacts, undefined);
 });
 
-Deno.test("a frame is judged without the sources of its shot, a drawn shot as the one before", () => {
+Deno.test("a frame has the origin of its shot; each drawn shot is an origin of its own", () => {
   const truth: Truth = {
     name: "mixed",
     video: "mixed.mp4",
@@ -52,11 +51,12 @@ Deno.test("a frame is judged without the sources of its shot, a drawn shot as th
       { start: 30, src: "drawn:plain", src_t: 0 },
     ],
   };
-  const [bunny, flower] = [groupOf("big buck bunny", 3), groupOf("flower", 3)];
-  assert.notEqual(bunny, flower);
-  assert.deepEqual([0, 10, 19, 20, 40].map(foldsOfFrames(truth, 3)), [bunny, bunny, bunny, flower, flower]);
+  const [bunny, flower] = ["big buck bunny", "flower"];
+  assert.deepEqual([0, 10, 19, 20, 40].map(originsOf(truth)), [
+    ...["mixed/0", bunny, bunny, flower, "mixed/30"],
+  ]);
   const real: Truth = { name: "N_bbb480", video: "../clips/bbb480.mp4", cuts: [] };
-  assert.equal(foldsOfFrames(real, 3)(7), bunny);
+  assert.equal(originsOf(real)(7), bunny);
   assert.deepEqual([truth, { ...truth, kind: "pan" }, { ...truth, name: "D08b_talk" }, real].map(kindOf), [
     ...["real", "pan", "edit: talk", "real"],
   ]);

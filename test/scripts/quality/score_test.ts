@@ -8,9 +8,9 @@ import {
   tallyFrames,
   tallyRanges,
   tallyVideo,
-} from "../../../scripts/quality/score.ts";
-import { scoreTable, totalsOf, totalTable } from "../../../scripts/quality/score_table.ts";
-import type { Truth } from "../../../scripts/quality/truth.ts";
+} from "../../../scripts/quality/scores/score.ts";
+import { scoreTable, totalsOf, totalTable } from "../../../scripts/quality/scores/score_table.ts";
+import type { Truth } from "../../../scripts/quality/scores/truth.ts";
 
 const NOTHING: Truth = { name: "one", video: "one.mp4", cuts: [] };
 

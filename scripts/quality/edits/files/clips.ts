@@ -1,7 +1,7 @@
 /** The clips of a folder: which stretches of each are one unbroken take, and copies of them in which seeking is cheap. */
 
 import { basename, join } from "node:path";
-import type { FrameRange, Truth } from "../../truth.ts";
+import type { FrameRange, Truth } from "../../scores/truth.ts";
 import excluded from "./excluded.json" with { type: "json" };
 import { type ClipTag, originOf } from "./origins.ts";
 import type { Size } from "../pictures/picture.ts";

@@ -1,6 +1,6 @@
 /** Damages an encoded video, by changed bytes or lost packets, and measures which of its frames come out different. */
 
-import type { FrameRange } from "../../truth.ts";
+import type { FrameRange } from "../../scores/truth.ts";
 import type { Codec } from "./codecs.ts";
 import type { DamageRange, FilmTruth } from "../film.ts";
 import { rangesWhere } from "./inspect.ts";

@@ -1,6 +1,6 @@
 /** Decodes a finished video: how many frames it has, and where nothing moves in them. */
 
-import type { FrameRange } from "../../truth.ts";
+import type { FrameRange } from "../../scores/truth.ts";
 import type { FilmTruth } from "../film.ts";
 import { difference, Picture, type Size } from "../pictures/picture.ts";
 import { FrameReader } from "./programs.ts";

@@ -6,13 +6,17 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { fileInput } from "../../src/media/input.ts";
-import { Decoder } from "../../src/media/recorded/decoder.ts";
-import { ARTIFACT_KINDS, type DetectedRange } from "../../src/model/frames/detected_range.ts";
-import type { SamplingPlan } from "../../src/model/frames/sampling.ts";
-import { CUT_SCORE_THRESHOLD, type SignalColumns } from "../../src/model/frames/signals.ts";
-import { localRunner } from "../../test/support/local_runner.ts";
-import { quietWorld } from "../bench/support.ts";
+import { fileInput } from "../../../src/media/input.ts";
+import { Decoder } from "../../../src/media/recorded/decoder.ts";
+import { ARTIFACT_KINDS, type DetectedRange } from "../../../src/model/frames/detected_range.ts";
+import type { SamplingPlan } from "../../../src/model/frames/sampling.ts";
+import {
+  ARTIFACT_SCORE_THRESHOLD,
+  CUT_SCORE_THRESHOLD,
+  type SignalColumns,
+} from "../../../src/model/frames/signals.ts";
+import { localRunner } from "../../../test/support/local_runner.ts";
+import { quietWorld } from "../../bench/support.ts";
 import type { Predictions } from "./score.ts";
 import type { NamedRange } from "./truth.ts";
 
@@ -23,9 +27,7 @@ export interface Measured {
   readonly predictions: Predictions;
 }
 
-/** A frame counts as faulty from this score on. */
-const ARTIFACT_SCORE_THRESHOLD = 0.5;
-const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 /** Found on the path; no limits of memory and CPU time. */
 const TOOLS = { ffmpeg: "ffmpeg", ffprobe: "ffprobe", mkfifo: "mkfifo", prlimit: null };
 const NEVER = new AbortController().signal;
@@ -131,7 +133,7 @@ function codeHash(): string {
       }
     } else hash.update(path.slice(ROOT.length)).update(Deno.readFileSync(path));
   };
-  for (const part of ["src/media", "src/model/frames", "wasm", "scripts/quality/measure.ts"]) {
+  for (const part of ["src/media", "src/model/frames", "wasm", "scripts/quality/scores/measure.ts"]) {
     add(join(ROOT, part));
   }
   return hash.digest("hex");

@@ -1,7 +1,7 @@
 /** Finds labelled videos in folders, and says from which sources each was made. */
 
 import { basename, join } from "node:path";
-import { groupOf, originOf } from "./edits/files/origins.ts";
+import { originOf } from "../edits/files/origins.ts";
 import type { Truth } from "./truth.ts";
 
 export interface LabelledVideo {
@@ -34,18 +34,14 @@ export function kindOf({ kind, name }: Truth): string {
   return numbered ? `edit: ${numbered[1]}` : "real";
 }
 
-/**
- * In which of `folds` a frame is judged: by the origin of the shot that it belongs to. Drawn shots are new in every video and
- * belong to no origin, so they are judged with the others of their video.
- */
-export function foldsOfFrames(truth: Truth, folds: number): (frame: number) => number {
-  const shots = (truth.shots ?? [])
-    .filter(({ src }) => !src.startsWith("drawn:"))
-    .map(({ start, src, origin }) => ({ start, fold: groupOf(origin ?? originOf(src).origin, folds) }))
-    .sort((a, b) => a.start - b.start);
-  const alone = groupOf(originOf(basename(truth.video)).origin, folds);
-  if (shots.length === 0) return () => alone;
-  return (frame) => (shots.findLast(({ start }) => start <= frame) ?? shots[0]!).fold;
+/** The origin of what a frame shows. Drawn shots are new in every video, so each is an origin of its own. */
+export function originsOf({ name, video, shots = [] }: Truth): (frame: number) => string {
+  const alone = originOf(basename(video)).origin;
+  return (frame) => {
+    const shot = shots.findLast(({ start }) => start <= frame) ?? shots[0];
+    if (!shot) return alone;
+    return shot.src.startsWith("drawn") ? `${name}/${shot.start}` : shot.origin ?? originOf(shot.src).origin;
+  };
 }
 
 async function findVideo(truth: Truth, places: readonly string[]): Promise<string> {

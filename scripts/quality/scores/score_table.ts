@@ -1,6 +1,17 @@
 /** The tables of a measurement: each figure in total, and for each kind of video. */
 
-import { addCounts, type Counts, type Figure, FIGURES, type Rates, rates, type VideoTally } from "./score.ts";
+import {
+  addCounts,
+  type Counts,
+  type Figure,
+  FIGURES,
+  type Predictions,
+  type Rates,
+  rates,
+  tallyVideo,
+  type VideoTally,
+} from "./score.ts";
+import { kindOf, type LabelledVideo } from "./videos.ts";
 
 /** Sums of one kind, or of all. */
 export interface KindTotal {
@@ -46,6 +57,17 @@ export function totalsOf(
   return totals;
 }
 
+/** The sums of what was found in the videos, in their order. */
+export function totalsOfVideos(
+  videos: readonly LabelledVideo[],
+  predictions: readonly Predictions[],
+): Totals {
+  return totalsOf(videos.map(({ truth }, at) => ({
+    kind: kindOf(truth),
+    tally: tallyVideo(truth, predictions[at]!),
+  })));
+}
+
 /** The sums of all videos. */
 export function sumOf(totals: Totals): KindTotal {
   return totals.get("TOTAL")!;
@@ -57,9 +79,9 @@ export function rateOf(total: KindTotal, figure: Figure): Rates | null {
   return counts && (counts.hits + counts.falseAlarms > 0 || counts.misses === 0) ? rates(counts) : null;
 }
 
-/** False artifact markers in ten minutes of clean video; null where nothing was measured. */
-export function falseMarkersInTenMinutes(total: KindTotal): number | null {
-  const isThere = rateOf(total, "artifact_frames") !== null;
+/** False artifact markers in ten minutes of clean video; null where there is none, or no detector in all videos. */
+export function falseMarkersInTenMinutes(total: KindTotal, all: KindTotal = total): number | null {
+  const isThere = rateOf(all, "artifact_frames") !== null;
   return isThere && total.cleanSeconds > 0 ? 600 * total.falseArtifactMarkers / total.cleanSeconds : null;
 }
 
@@ -109,9 +131,7 @@ export function scoreTable(totals: Totals, form: TableForm = "text", second?: To
         ? ABSENT
         : ""
     ),
-    rateOf(sumOf(totals), "artifact_frames") && total.cleanSeconds > 0
-      ? (600 * total.falseArtifactMarkers / total.cleanSeconds).toFixed(1)
-      : "",
+    falseMarkersInTenMinutes(total, sumOf(totals))?.toFixed(1) ?? "",
   ]);
   return written(
     [["kind", "videos", ...used, "false artifact markers in 10 clean minutes"], ...rows],
