@@ -1,5 +1,7 @@
 /** What faults of single frames are decided on: measures of the newest frame, alone and beside the three before it. */
 
+import { apart, sum4, sum8 } from "./lanes";
+
 /*
  * A fault is decided in src/media/detection/artifact_detector.ts from 17 numbers a frame. See docs/detection.md#artifacts.
  * The frame is reduced to small planes, which are kept for the newest four frames (frame i in slot i % 4):
@@ -80,19 +82,6 @@ function measureAt(index: i32): f32 {
   return load<f32>(ARTIFACT_MEASURES + (index << 2));
 }
 
-function distance(a: v128, b: v128): v128 {
-  return v128.or(i8x16.sub_sat_u(a, b), i8x16.sub_sat_u(b, a));
-}
-
-function sum16(v: v128): i32 {
-  return sum32(i32x4.extadd_pairwise_i16x8_u(v));
-}
-
-function sum32(v: v128): i32 {
-  return i32x4.extract_lane(v, 0) + i32x4.extract_lane(v, 1) + i32x4.extract_lane(v, 2) +
-    i32x4.extract_lane(v, 3);
-}
-
 /** Rounded means of 4x4 samples: `rows` rows of `vectors` times four. */
 function reduceFour(plane: usize, stride: usize, rows: i32, vectors: i32, out: usize): void {
   for (let row = 0; row < rows; row++) {
@@ -143,7 +132,7 @@ function measureTexture(luma: usize, slot: i32): void {
       store<i32>(spikes + ((row * BLOCK_COLUMNS + column) << 2), 2 * across + down);
     }
     for (let line = 0; line < 20; line++) {
-      store<i32>(lines + ((row * 20 + line) << 2), sum16(v128.load(LINE_PARTS + (line << 4))));
+      store<i32>(lines + ((row * 20 + line) << 2), sum8(v128.load(LINE_PARTS + (line << 4))));
     }
   }
 }
@@ -160,10 +149,10 @@ function spikesAlong(block: usize, column: i32): i32 {
     const right = column < BLOCK_COLUMNS - 1
       ? v128.load(at + 1)
       : v128.shuffle<i8>(own, own, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 15);
-    const spike = i8x16.min_u(distance(own, left), distance(own, right));
+    const spike = i8x16.min_u(apart(own, left), apart(own, right));
     spikes = i16x8.add(spikes, i16x8.extadd_pairwise_i8x16_u(spike));
   }
-  return sum16(spikes);
+  return sum8(spikes);
 }
 
 function spikesBelow(block: usize, row: i32): i32 {
@@ -172,12 +161,12 @@ function spikesBelow(block: usize, row: i32): i32 {
   const floor = i8x16.splat(STEP_FLOOR);
   let at = block + from * 320;
   let own = v128.load(at);
-  let before = distance(v128.load(at - 320), v128.load(at - 640));
-  let step = distance(own, v128.load(at - 320));
+  let before = apart(v128.load(at - 320), v128.load(at - 640));
+  let step = apart(own, v128.load(at - 320));
   let spikes = i16x8.splat(0);
   for (let line = from; line < to; line++) {
     const next = v128.load(at + 320);
-    const after = distance(next, own);
+    const after = apart(next, own);
     spikes = i16x8.add(spikes, i16x8.extadd_pairwise_i8x16_u(i8x16.min_u(step, after)));
     const lone = i8x16.sub_sat_u(i8x16.sub_sat_u(step, i8x16.max_u(before, after)), floor);
     const part = LINE_PARTS + (line << 4);
@@ -187,7 +176,7 @@ function spikesBelow(block: usize, row: i32): i32 {
     own = next;
     at += 320;
   }
-  return sum16(spikes);
+  return sum8(spikes);
 }
 
 /** Measures 0 to 6. */
@@ -207,14 +196,14 @@ function measureAlone(slot: i32): void {
     sums = i32x4.add(sums, i32x4.extadd_pairwise_i16x8_u(i16x8.extadd_pairwise_i8x16_u(y)));
     const lower = i16x8.extend_low_i8x16_u(y), upper = i16x8.extend_high_i8x16_u(y);
     squares = i32x4.add(squares, i32x4.add(i32x4.dot_i16x8_s(lower, lower), i32x4.dot_i16x8_s(upper, upper)));
-    const off = i8x16.max_u(distance(y, middle), i8x16.max_u(distance(cb, middle), distance(cr, middle)));
+    const off = i8x16.max_u(apart(y, middle), i8x16.max_u(apart(cb, middle), apart(cr, middle)));
     const isGray = v128.and(i8x16.eq(i8x16.sub_sat_u(off, near), zero), one);
     gray = i16x8.add(gray, i16x8.extadd_pairwise_i8x16_u(isGray));
     const highest = i8x16.max_u(y, i8x16.max_u(cb, cr));
     const isGreen = v128.and(i8x16.eq(i8x16.sub_sat_u(highest, low), zero), one);
     green = i16x8.add(green, i16x8.extadd_pairwise_i8x16_u(isGreen));
   }
-  const sum = sum32(sums), square = sum32(squares);
+  const sum = sum4(sums), square = sum4(squares);
   store<i32>(SUM + (slot << 2), sum);
   store<i32>(SQUARES + (slot << 2), square);
   let flat = 0;
@@ -224,8 +213,8 @@ function measureAlone(slot: i32): void {
   put(1, <f32> spikesDown / <f32> LUMA_SAMPLES);
   put(2, <f32> sum / <f32> COARSE_CELLS);
   put(3, sqrt<f32>(variance(sum, square) / <f32> COARSE_CELLS));
-  put(4, <f32> sum16(gray) / <f32> COARSE_CELLS);
-  put(5, <f32> sum16(green) / <f32> COARSE_CELLS);
+  put(4, <f32> sum8(gray) / <f32> COARSE_CELLS);
+  put(5, <f32> sum8(green) / <f32> COARSE_CELLS);
   put(6, <f32> flat / <f32> BLOCKS);
 }
 
@@ -243,20 +232,20 @@ function compare(slot: i32, lag: i32, isKnown: bool): void {
   let dots = i32x4.splat(0);
   for (let at = 0; isKnown && at < COARSE_CELLS; at += 16) {
     const a = v128.load(coarseOf(0, slot) + at), b = v128.load(coarseOf(0, other) + at);
-    luma = i32x4.add(luma, i32x4.extadd_pairwise_i16x8_u(i16x8.extadd_pairwise_i8x16_u(distance(a, b))));
-    const u = distance(v128.load(coarseOf(1, slot) + at), v128.load(coarseOf(1, other) + at));
-    const v = distance(v128.load(coarseOf(2, slot) + at), v128.load(coarseOf(2, other) + at));
+    luma = i32x4.add(luma, i32x4.extadd_pairwise_i16x8_u(i16x8.extadd_pairwise_i8x16_u(apart(a, b))));
+    const u = apart(v128.load(coarseOf(1, slot) + at), v128.load(coarseOf(1, other) + at));
+    const v = apart(v128.load(coarseOf(2, slot) + at), v128.load(coarseOf(2, other) + at));
     const both = i16x8.add(i16x8.extadd_pairwise_i8x16_u(u), i16x8.extadd_pairwise_i8x16_u(v));
     chroma = i32x4.add(chroma, i32x4.extadd_pairwise_i16x8_u(both));
     if (lag > 1) continue;
     dots = i32x4.add(dots, i32x4.dot_i16x8_s(i16x8.extend_low_i8x16_u(a), i16x8.extend_low_i8x16_u(b)));
     dots = i32x4.add(dots, i32x4.dot_i16x8_s(i16x8.extend_high_i8x16_u(a), i16x8.extend_high_i8x16_u(b)));
   }
-  put(6 + lag, <f32> sum32(luma) / <f32> COARSE_CELLS);
-  put(9 + lag, <f32> sum32(chroma) / <f32> COARSE_CELLS);
+  put(6 + lag, <f32> sum4(luma) / <f32> COARSE_CELLS);
+  put(9 + lag, <f32> sum4(chroma) / <f32> COARSE_CELLS);
   if (lag > 1) return;
   const sum = load<i32>(SUM + (slot << 2)), sumBefore = load<i32>(SUM + (other << 2));
-  const covariance = <f32> (<f64> sum32(dots) - <f64> sum * <f64> sumBefore / <f64> COARSE_CELLS);
+  const covariance = <f32> (<f64> sum4(dots) - <f64> sum * <f64> sumBefore / <f64> COARSE_CELLS);
   const floor: f32 = CORRELATION_FLOOR * <f32> COARSE_CELLS;
   const own = variance(sum, load<i32>(SQUARES + (slot << 2))) + floor;
   const before = variance(sumBefore, load<i32>(SQUARES + (other << 2))) + floor;
@@ -311,7 +300,7 @@ function unexplained(fine: usize, before: usize): f32 {
         const other = before + y * 80 + x;
         let sums = i16x8.splat(0);
         for (let line: usize = 0; line < 400; line += 80) {
-          const off = distance(v128.load(own + line), v128.load(other + line));
+          const off = apart(v128.load(own + line), v128.load(other + line));
           sums = i16x8.add(sums, i16x8.extadd_pairwise_i8x16_u(off));
         }
         least = i32x4.min_s(least, i32x4.extadd_pairwise_i16x8_u(sums));
@@ -319,5 +308,5 @@ function unexplained(fine: usize, before: usize): f32 {
       total = i32x4.add(total, least);
     }
   }
-  return <f32> sum32(total) / <f32> FINE_BYTES;
+  return <f32> sum4(total) / <f32> FINE_BYTES;
 }

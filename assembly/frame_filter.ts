@@ -74,7 +74,7 @@ export function push(offset: usize, ptsMs: f64, isRow: bool): void {
     rowSum = sum;
     rowHash = hash;
   }
-  measureRanges(plane, frames == 0);
+  measureRanges(plane, sum, frames == 0);
   frames++;
   artifactPush(plane);
   cutPush(plane, ptsMs);

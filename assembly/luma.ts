@@ -1,5 +1,7 @@
 /** Measures a 320x180 luma plane in one pass: the exact sum, the sum of squares, and a 32x36 grid of box sums. */
 
+import { sum4 } from "./lanes";
+
 /*
  * The plane is divided into 36 bands of 5 rows, and each band into 32 cells of 10x5 pixels. So every pixel is in
  * exactly one cell, and no weights are needed:
@@ -42,9 +44,8 @@ export function measurePlane(plane: usize): void {
     total += foldBand(CELLS + band * CELL_COLUMNS * 2);
   }
   sum = total;
-  // Each lane has at most a quarter of 3.75e9, so no lane is negative; their total needs all bits of a u32.
-  squareSum = <u32> i32x4.extract_lane(squares, 0) + <u32> i32x4.extract_lane(squares, 1) +
-    <u32> i32x4.extract_lane(squares, 2) + <u32> i32x4.extract_lane(squares, 3);
+  // At most 3.75e9, which needs all bits of a u32.
+  squareSum = <u32> sum4(squares);
 }
 
 /** Fills PAIRS from five rows and returns the sum of their squared samples, in four lanes. */

@@ -1,5 +1,7 @@
 /** What the detectors of ranges need of each frame: sums of cells, differences to the frame before, darkness. */
 
+import { apart, sum4, sum8 } from "./lanes";
+
 /*
  * Luma is divided into 20x12 cells of 16x15 samples, each chroma plane into 10x6 cells of 16x15 samples, so every cell
  * has 240 samples and one row of a cell is one vector. All numbers are exact.
@@ -29,18 +31,19 @@ const BRIGHT: u8 = 28;
 /** The luma sum of a frame whose mean is 32. */
 const DARK_SUM: u32 = 32 * 57_600;
 
-/** Measures the frame (Y, U, V) at address `frame`, any alignment, and keeps its Y for the next one. */
-export function measureRanges(frame: usize, isFirst: bool): void {
+/**
+ * Measures the frame (Y, U, V) at address `frame`, any alignment, the samples of whose Y add up to `lumaSum`. Keeps its Y for
+ * the next one.
+ */
+export function measureRanges(frame: usize, lumaSum: u32, isFirst: bool): void {
   if (isFirst) memory.copy(BEFORE, frame, LUMA_BYTES);
-  const lumaSum = measureLuma(frame);
+  measureLuma(frame);
   store<i32>(BRIGHT_SAMPLES, lumaSum < DARK_SUM ? countBright(frame) : <i32> LUMA_BYTES);
   sumChroma(frame + LUMA_BYTES, CELL_SUMS + 240 * 2);
   sumChroma(frame + LUMA_BYTES + CHROMA_BYTES, CELL_SUMS + 300 * 2);
 }
 
-/** Returns the sum of all samples. */
-function measureLuma(plane: usize): u32 {
-  let whole: u32 = 0;
+function measureLuma(plane: usize): void {
   let cell: usize = 0;
   for (let row: usize = 0; row < LUMA_CELL_ROWS; row++) {
     for (let column: usize = 0; column < LUMA_CELL_COLUMNS; column++) {
@@ -50,20 +53,16 @@ function measureLuma(plane: usize): u32 {
       for (let line: usize = 0; line < CELL_ROWS; line++) {
         const now = v128.load(plane + offset);
         const then = v128.load(BEFORE + offset);
-        const change = v128.or(i8x16.sub_sat_u(now, then), i8x16.sub_sat_u(then, now));
         total = i16x8.add(total, i16x8.extadd_pairwise_i8x16_u(now));
-        moved = i16x8.add(moved, i16x8.extadd_pairwise_i8x16_u(change));
+        moved = i16x8.add(moved, i16x8.extadd_pairwise_i8x16_u(apart(now, then)));
         v128.store(BEFORE + offset, now);
         offset += LUMA_STRIDE;
       }
-      const sum = sumOf(total);
-      store<u16>(CELL_SUMS + cell, <u16> sum);
-      store<u16>(CELL_MOVES + cell, <u16> sumOf(moved));
-      whole += sum;
+      store<u16>(CELL_SUMS + cell, <u16> sum8(total));
+      store<u16>(CELL_MOVES + cell, <u16> sum8(moved));
       cell += 2;
     }
   }
-  return whole;
 }
 
 function sumChroma(plane: usize, sums: usize): void {
@@ -75,7 +74,7 @@ function sumChroma(plane: usize, sums: usize): void {
         total = i16x8.add(total, i16x8.extadd_pairwise_i8x16_u(v128.load(at)));
         at += CHROMA_STRIDE;
       }
-      store<u16>(sums, <u16> sumOf(total));
+      store<u16>(sums, <u16> sum8(total));
       sums += 2;
     }
   }
@@ -87,13 +86,5 @@ function countBright(plane: usize): i32 {
     const above = i8x16.min_u(i8x16.sub_sat_u(v128.load(plane + at), i8x16.splat(BRIGHT)), i8x16.splat(1));
     total = i32x4.add(total, i32x4.extadd_pairwise_i16x8_u(i16x8.extadd_pairwise_i8x16_u(above)));
   }
-  return i32x4.extract_lane(total, 0) + i32x4.extract_lane(total, 1) + i32x4.extract_lane(total, 2) +
-    i32x4.extract_lane(total, 3);
-}
-
-/** The sum of eight unsigned words. */
-function sumOf(words: v128): u32 {
-  const four = i32x4.extadd_pairwise_i16x8_u(words);
-  return i32x4.extract_lane(four, 0) + i32x4.extract_lane(four, 1) + i32x4.extract_lane(four, 2) +
-    i32x4.extract_lane(four, 3);
+  return sum4(total);
 }

@@ -1,6 +1,7 @@
 /** How well two frames match block by block, whatever their brightness and contrast. */
 
-import { CELLS, CELLS_BYTES, COLUMNS, ROW_BYTES, ROWS, setNumber, STRUCTURE_MEAN, total } from "./layout";
+import { CELLS, CELLS_BYTES, COLUMNS, ROW_BYTES, ROWS, setNumber, STRUCTURE_MEAN } from "./layout";
+import { sum4 } from "../lanes";
 
 const BLOCK_COLUMNS: i32 = 8;
 const BLOCK_ROWS: i32 = 5;
@@ -108,7 +109,7 @@ function matchAt(
   dots = i32x4.add(dots, i32x4.dot_i16x8_s(fifth, v128.load(other + 4 * ROW_BYTES)));
   const window = earlier * WINDOW_BYTES + ((y * WINDOW_COLUMNS + x) << 2);
   // Both products stay below 40 x 40 x 1152^2 = 2,123,366,400, which fits an i32.
-  const covariance = WINDOW_CELLS * total(dots) - sum * load<i32>(SUMS + window);
+  const covariance = WINDOW_CELLS * sum4(dots) - sum * load<i32>(SUMS + window);
   return <f32> covariance * scale * load<f32>(SCALES + window);
 }
 
@@ -121,12 +122,12 @@ function measureWindow(slot: i32, y: i32, x: i32): f32 {
   const fifth = v128.load(cells + 4 * ROW_BYTES);
   // The sum of five cells of at most 1152 fits an i16.
   const columns = i16x8.add(i16x8.add(i16x8.add(first, second), i16x8.add(third, fourth)), fifth);
-  const sum = total(i32x4.extadd_pairwise_i16x8_s(columns));
+  const sum = sum4(i32x4.extadd_pairwise_i16x8_s(columns));
   let squares = i32x4.add(i32x4.dot_i16x8_s(first, first), i32x4.dot_i16x8_s(second, second));
   squares = i32x4.add(squares, i32x4.dot_i16x8_s(third, third));
   squares = i32x4.add(squares, i32x4.dot_i16x8_s(fourth, fourth));
   squares = i32x4.add(squares, i32x4.dot_i16x8_s(fifth, fifth));
-  const variance = <f32> (WINDOW_CELLS * total(squares) - sum * sum);
+  const variance = <f32> (WINDOW_CELLS * sum4(squares) - sum * sum);
   const window = slot * WINDOW_BYTES + ((y * WINDOW_COLUMNS + x) << 2);
   store<i32>(SUMS + window, sum);
   store<f32>(SCALES + window, <f32> 1 / sqrt<f32>(variance + NOISE_FLOOR));

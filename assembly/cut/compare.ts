@@ -2,7 +2,6 @@
 
 import { similarity } from "./blocks";
 import {
-  addDifferences,
   BINS,
   BINS_BYTES,
   CELLS,
@@ -16,8 +15,8 @@ import {
   numberAt,
   SHARE,
   TEXTURE,
-  total,
 } from "./layout";
+import { addDifferences, sum4 } from "../lanes";
 
 export const MEASURES: i32 = 9;
 export const BLOCKS: i32 = 0;
@@ -54,7 +53,7 @@ function colorDistance(later: i32, earlier: i32): f32 {
     const v = i16x8.abs(i16x8.sub(v128.load(a + at + 400), v128.load(b + at + 400)));
     sums = i32x4.add(sums, i32x4.extadd_pairwise_i16x8_s(i16x8.min_s(i16x8.add(u, v), cap)));
   }
-  return <f32> total(sums) / (200 * 24 * 9);
+  return <f32> sum4(sums) / (200 * 24 * 9);
 }
 
 /** Mean difference of luma, in [0,1]: 48 levels in a cell count as 1. */
@@ -67,7 +66,7 @@ function lumaDistance(later: i32, earlier: i32): f32 {
     const d = i16x8.abs(i16x8.sub(v128.load(a + at), v128.load(b + at)));
     sums = i32x4.add(sums, i32x4.extadd_pairwise_i16x8_s(i16x8.min_s(d, cap)));
   }
-  return <f32> total(sums) / (800 * 48 * 9);
+  return <f32> sum4(sums) / (800 * 48 * 9);
 }
 
 /** The same in that of four bands, from top to bottom, that differs least: damage and insets change only a part. */
@@ -82,7 +81,7 @@ function quietestBand(later: i32, earlier: i32): f32 {
       const d = i16x8.abs(i16x8.sub(v128.load(a + at), v128.load(b + at)));
       sums = i32x4.add(sums, i32x4.extadd_pairwise_i16x8_s(i16x8.min_s(d, cap)));
     }
-    least = min(least, total(sums));
+    least = min(least, sum4(sums));
   }
   return <f32> least / (200 * 48 * 9);
 }
@@ -95,7 +94,7 @@ function fineDistance(later: i32, earlier: i32): f32 {
   for (let at = 0; at < FINE_BYTES; at += 16) {
     sums = addDifferences(sums, v128.load(a + at), v128.load(b + at));
   }
-  return <f32> total(sums) / (4800 * 12 * 64);
+  return <f32> sum4(sums) / (4800 * 12 * 64);
 }
 
 function lumaBinDistance(later: i32, earlier: i32): f32 {
@@ -103,7 +102,7 @@ function lumaBinDistance(later: i32, earlier: i32): f32 {
   const b = BINS + earlier * BINS_BYTES;
   let sums = i32x4.splat(0);
   for (let at = 0; at < 64; at += 16) sums = addDifferences(sums, v128.load(a + at), v128.load(b + at));
-  return <f32> total(sums) / (2 * 4 * 1200);
+  return <f32> sum4(sums) / (2 * 4 * 1200);
 }
 
 function colorBinDistance(later: i32, earlier: i32): f32 {
@@ -111,7 +110,7 @@ function colorBinDistance(later: i32, earlier: i32): f32 {
   const b = BINS + 64 + earlier * BINS_BYTES;
   let sums = i32x4.splat(0);
   for (let at = 0; at < 512; at += 16) sums = addDifferences(sums, v128.load(a + at), v128.load(b + at));
-  return <f32> total(sums) / (2 * 6 * 600);
+  return <f32> sum4(sums) / (2 * 6 * 600);
 }
 
 /** The share of the cells whose luma differs by more than 10 levels. */
@@ -123,7 +122,7 @@ function changedShare(later: i32, earlier: i32): f32 {
   for (let at = 0; at < CELLS_BYTES; at += 16) {
     counts = i16x8.sub(counts, i16x8.gt_s(i16x8.abs(i16x8.sub(v128.load(a + at), v128.load(b + at))), least));
   }
-  return <f32> total(i32x4.extadd_pairwise_i16x8_s(counts)) / 800;
+  return <f32> sum4(i32x4.extadd_pairwise_i16x8_s(counts)) / 800;
 }
 
 /** How much the fine texture differs, of what there is of it: 8x6 cells at a time, without their mean. */
@@ -143,5 +142,5 @@ function textureDistance(later: i32, earlier: i32): f32 {
       }
     }
   }
-  return <f32> total(sums) / (numberAt(later, TEXTURE) + numberAt(earlier, TEXTURE) + <f32> (4800 * 12));
+  return <f32> sum4(sums) / (numberAt(later, TEXTURE) + numberAt(earlier, TEXTURE) + <f32> (4800 * 12));
 }

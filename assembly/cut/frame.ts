@@ -3,7 +3,6 @@
 import { coverBars } from "./bars";
 import { measureBlocks } from "./blocks";
 import {
-  addDifferences,
   BINS,
   BINS_BYTES,
   BLACK,
@@ -28,9 +27,9 @@ import {
   setNumber,
   SHARE,
   TEXTURE,
-  total,
   WHITE,
 } from "./layout";
+import { addDifferences, sum4 } from "../lanes";
 
 const PLANE_ROW_BYTES: i32 = 320;
 const CHROMA_ROW_BYTES: i32 = 160;
@@ -152,14 +151,14 @@ function measureProfiles(fine: usize, profiles: usize, slot: i32): void {
       for (let row = 1; row < 20; row++) column = i16x8.add(column, v128.load(at + row * 160 + x * 16));
       column = i16x8.shr_u(column, 5);
       v128.store(profiles + band * 160 + x * 16, column);
-      sum += total(i32x4.extadd_pairwise_i16x8_s(column));
+      sum += sum4(i32x4.extadd_pairwise_i16x8_s(column));
     }
     const mean = i16x8.splat(<i16> (sum / 80));
     let spread = i32x4.splat(0);
     for (let x = 0; x < 10; x++) {
       spread = addDifferences(spread, v128.load(profiles + band * 160 + x * 16), mean);
     }
-    contrast += total(spread);
+    contrast += sum4(spread);
   }
   for (let row = 0; row < 60; row++) {
     const at = fine + row * 160;
@@ -168,7 +167,7 @@ function measureProfiles(fine: usize, profiles: usize, slot: i32): void {
       let sum = i32x4.extadd_pairwise_i16x8_s(i16x8.add(v128.load(from), v128.load(from + 16)));
       const rest = v128.load64_zero(from + 32);
       sum = i32x4.add(sum, i32x4.extadd_pairwise_i16x8_s(rest));
-      store<i16>(profiles + 480 + band * 128 + row * 2, <i16> (total(sum) >> 5));
+      store<i16>(profiles + 480 + band * 128 + row * 2, <i16> (sum4(sum) >> 5));
     }
   }
   setNumber(slot, PROFILE_CONTRAST, <f32> contrast / 240);
@@ -183,7 +182,7 @@ function measureTexture(fine: usize, means: usize, slot: i32): void {
       let column = i16x8.add(v128.load(at), v128.load(at + 160));
       column = i16x8.add(column, i16x8.add(v128.load(at + 320), v128.load(at + 480)));
       column = i16x8.add(column, i16x8.add(v128.load(at + 640), v128.load(at + 800)));
-      const mean = total(i32x4.extadd_pairwise_i16x8_s(column)) / 48;
+      const mean = sum4(i32x4.extadd_pairwise_i16x8_s(column)) / 48;
       store<i16>(means + (row * 10 + x) * 2, <i16> mean);
       const center = i16x8.splat(<i16> mean);
       for (let line = 0; line < 6; line++) {
@@ -191,7 +190,7 @@ function measureTexture(fine: usize, means: usize, slot: i32): void {
       }
     }
   }
-  setNumber(slot, TEXTURE, <f32> total(spread));
+  setNumber(slot, TEXTURE, <f32> sum4(spread));
 }
 
 function measureBins(middle: usize, bins: usize, slot: i32): void {
@@ -275,5 +274,5 @@ function cellsNear(cells: usize, bytes: i32, gray: i16): i32 {
     const apart = i16x8.abs(i16x8.sub(v128.load(cells + at), center));
     counts = i16x8.sub(counts, i16x8.le_s(apart, reach));
   }
-  return total(i32x4.extadd_pairwise_i16x8_s(counts));
+  return sum4(i32x4.extadd_pairwise_i16x8_s(counts));
 }

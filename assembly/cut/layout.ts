@@ -51,14 +51,3 @@ export function numberAt(slot: i32, index: i32): f32 {
 export function setNumber(slot: i32, index: i32, value: f32): void {
   store<f32>(NUMBERS + (((slot << 4) + index) << 2), value);
 }
-
-/** The sum of the four lanes. */
-export function total(lanes: v128): i32 {
-  const pairs = i32x4.add(lanes, v128.shuffle<i32>(lanes, lanes, 2, 3, 0, 1));
-  return i32x4.extract_lane(pairs, 0) + i32x4.extract_lane(pairs, 1);
-}
-
-/** Adds |a - b| of 8 lanes to 4 lanes. The differences must fit an i16. */
-export function addDifferences(sums: v128, a: v128, b: v128): v128 {
-  return i32x4.add(sums, i32x4.extadd_pairwise_i16x8_u(i16x8.abs(i16x8.sub(a, b))));
-}

@@ -1,15 +1,7 @@
 /** How much of a frame is explained by motion from another: of blocks, and of the whole picture. */
 
-import {
-  addDifferences,
-  MIDDLE,
-  MIDDLE_BYTES,
-  numberAt,
-  PROFILE_BYTES,
-  PROFILE_CONTRAST,
-  PROFILES,
-  total,
-} from "./layout";
+import { MIDDLE, MIDDLE_BYTES, numberAt, PROFILE_BYTES, PROFILE_CONTRAST, PROFILES } from "./layout";
+import { addDifferences, sum4 } from "../lanes";
 
 /** What is left of 5x5 blocks of 8x6 cells after the best motion of up to `reach` cells, of their texture. */
 export function residual(later: i32, earlier: i32, reach: i32): f32 {
@@ -29,14 +21,14 @@ export function residual(later: i32, earlier: i32, reach: i32): f32 {
       let sums = i32x4.add(i32x4.extadd_pairwise_i16x8_s(l0), i32x4.extadd_pairwise_i16x8_s(l1));
       sums = i32x4.add(sums, i32x4.add(i32x4.extadd_pairwise_i16x8_s(l2), i32x4.extadd_pairwise_i16x8_s(l3)));
       sums = i32x4.add(sums, i32x4.add(i32x4.extadd_pairwise_i16x8_s(l4), i32x4.extadd_pairwise_i16x8_s(l5)));
-      const mean = i16x8.splat(<i16> (total(sums) / 48));
+      const mean = i16x8.splat(<i16> (sum4(sums) / 48));
       let spread = addDifferences(i32x4.splat(0), l0, mean);
       spread = addDifferences(spread, l1, mean);
       spread = addDifferences(spread, l2, mean);
       spread = addDifferences(spread, l3, mean);
       spread = addDifferences(spread, l4, mean);
       spread = addDifferences(spread, l5, mean);
-      const own = total(spread);
+      const own = sum4(spread);
       let best = own + 48 * 48 * 2;
       const yEnd = min(row + reach, 24), xEnd = min(column + reach, 32);
       for (let y = max(row - reach, 0); y <= yEnd; y++) {
@@ -48,7 +40,7 @@ export function residual(later: i32, earlier: i32, reach: i32): f32 {
           d = addDifferences(d, l3, v128.load(o + 240));
           d = addDifferences(d, l4, v128.load(o + 320));
           d = addDifferences(d, l5, v128.load(o + 400));
-          best = min(best, total(d));
+          best = min(best, sum4(d));
         }
       }
       left += best;
@@ -72,7 +64,7 @@ export function panResidual(later: i32, earlier: i32): f32 {
         d = addDifferences(d, v128.load(a + band + from + x), v128.load(b + band + to + x));
       }
     }
-    across = min(across, total(d));
+    across = min(across, sum4(d));
   }
   let along = 0x7fffffff;
   for (let shift = -18; shift <= 18; shift++) {
@@ -84,7 +76,7 @@ export function panResidual(later: i32, earlier: i32): f32 {
         d = addDifferences(d, v128.load(a + band + from + x), v128.load(b + band + to + x));
       }
     }
-    along = min(along, total(d));
+    along = min(along, sum4(d));
   }
   const contrast = min(numberAt(later, PROFILE_CONTRAST), numberAt(earlier, PROFILE_CONTRAST)) + 8;
   return min(<f32> across / (3 * 56), <f32> along / (4 * 40)) / contrast;
