@@ -13,15 +13,22 @@ export interface RunWorkHandle extends Disposable {
 export class RunWork {
   readonly #underWay = new Map<string, Set<AbortController>>();
 
-  /** The returned signal aborts when the run ends, when `signal` does, or when the service closes. */
+  /**
+   * The returned signal aborts when the run ends, when `signal` does, or when the service closes. It is no `AbortSignal.any`:
+   * the runtime keeps what listens to one of those for as long as `signal` lives, which may be as long as the process.
+   */
   begin(runId: string, signal: AbortSignal): RunWorkHandle {
     const controller = new AbortController();
+    const onAbort = () => controller.abort(signal.reason);
+    if (signal.aborted) onAbort();
+    else signal.addEventListener("abort", onAbort, { once: true });
     const ofRun = this.#underWay.get(runId) ?? new Set();
     ofRun.add(controller);
     this.#underWay.set(runId, ofRun);
     return {
-      signal: AbortSignal.any([controller.signal, signal]),
+      signal: controller.signal,
       [Symbol.dispose]: () => {
+        signal.removeEventListener("abort", onAbort);
         ofRun.delete(controller);
         if (ofRun.size === 0 && this.#underWay.get(runId) === ofRun) this.#underWay.delete(runId);
       },
