@@ -210,7 +210,7 @@ function startPulse(everyMs?: number): { stop(): Promise<number[]> } {
       if (${everyMs === undefined}) await asking;
       else asked.add(asking.finally(() => asked.delete(asking)));
       next = Math.max(next + ${everyMs ?? 1}, performance.now() + 1);
-      await new Promise((resolve) => setTimeout(resolve, next - performance.now()));
+      await new Promise((resolve) => setTimeout(resolve, Math.max(0, next - performance.now())));
     }
     await Promise.all(asked);
     postMessage(waits);
