@@ -11,9 +11,15 @@ import {
   ROW,
 } from "./cut/features";
 import { reduceFrame } from "./cut/frame";
-import { SLOTS } from "./cut/layout";
+import { PROFILE_BYTES, PROFILES, SLOTS } from "./cut/layout";
 
 export const CUT_LOOKAHEAD: i32 = 5;
+
+/**
+ * Mean luma of the newest frame, 7.5 a level, i16: of 80 columns in each of three bands, one above the other, then of 60 rows
+ * in each of four bands side by side, 64 to a band.
+ */
+export const NEWEST_PROFILES: usize = memory.data(992, 16);
 
 const SCORE_RING: i32 = 64;
 /** Final scores, frame i at i % 64. */
@@ -38,7 +44,9 @@ export function cutReset(): void {
 
 /** Adds the next frame, 320x180 yuv420p at any alignment; the score of the frame CUT_LOOKAHEAD before is final. */
 export function cutPush(frame: usize, ptsMs: f64): void {
-  reduceFrame(frame, frames & (SLOTS - 1));
+  const slot = frames & (SLOTS - 1);
+  reduceFrame(frame, slot);
+  memory.copy(NEWEST_PROFILES, PROFILES + slot * PROFILE_BYTES, PROFILE_BYTES);
   featuresPush(frames, ptsMs);
   frames++;
   prepare();

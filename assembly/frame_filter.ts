@@ -7,7 +7,7 @@ import { hashCells, prepareHash } from "./phash";
 import { measureRanges } from "./range_measures";
 
 export { ARTIFACT_MEASURES } from "./artifact";
-export { CUT_LOOKAHEAD, CUT_ROW_BYTES, cutRow } from "./cut";
+export { CUT_LOOKAHEAD, CUT_ROW_BYTES, cutRow, NEWEST_PROFILES } from "./cut";
 export { BRIGHT_SAMPLES, CELL_MOVES, CELL_SUMS } from "./range_measures";
 
 /*

@@ -6,6 +6,8 @@ export const LUMA_COLUMNS = 20;
 export const LUMA_ROWS = 12;
 export const LUMA_CELLS = 240;
 export const CELL_SAMPLES = 240;
+/** Mean luma of 80 columns in three bands, then of 60 rows in four bands with 64 values each, the last four empty. */
+export const PROFILE_VALUES = 496;
 const LUMA_SAMPLES = LUMA_CELLS * CELL_SAMPLES;
 
 /** The measures of one frame, as the kernel leaves them; overwritten by the next frame. */
@@ -16,6 +18,8 @@ export interface RangeMeasures {
   readonly cellMoves: Uint16Array;
   /** One value: luma samples above 28; all of them for a frame that is not dark. */
   readonly brightSamples: Int32Array;
+  /** PROFILE_VALUES, 7.5 a level. */
+  readonly profiles: Int16Array;
 }
 
 /** Frames that are kept: over four seconds at 60 frames per second. */
@@ -27,6 +31,7 @@ export class FrameHistory {
   count = 0;
   readonly #cells = new Uint16Array(HISTORY_FRAMES * CELLS);
   readonly #moves = new Uint16Array(HISTORY_FRAMES * LUMA_CELLS);
+  readonly #profiles = new Int16Array(HISTORY_FRAMES * PROFILE_VALUES);
   readonly #ptsMs = new Float64Array(HISTORY_FRAMES);
   readonly #lumaMean = new Float64Array(HISTORY_FRAMES);
   readonly #moved = new Float64Array(HISTORY_FRAMES);
@@ -36,13 +41,14 @@ export class FrameHistory {
   readonly #brightest = new Float64Array(HISTORY_FRAMES);
   readonly #brightSamples = new Int32Array(HISTORY_FRAMES);
 
-  push({ cellSums, cellMoves, brightSamples }: RangeMeasures, ptsMs: number): void {
+  push({ cellSums, cellMoves, brightSamples, profiles }: RangeMeasures, ptsMs: number): void {
     const slot = this.count % HISTORY_FRAMES;
     const at = slot * CELLS;
     const before = (this.count === 0 ? slot : (this.count - 1) % HISTORY_FRAMES) * CELLS;
     const cells = this.#cells;
     cells.set(cellSums, at);
     this.#moves.set(cellMoves, slot * LUMA_CELLS);
+    this.#profiles.set(profiles, slot * PROFILE_VALUES);
     let sum = 0, moved = 0, step = 0, change = 0, least = 65535, most = 0;
     for (let cell = 0; cell < LUMA_CELLS; cell++) {
       const value = cellSums[cell]!;
@@ -124,6 +130,15 @@ export class FrameHistory {
   /** Where `moves` has the luma cells of a frame. */
   movesAt(frame: number): number {
     return frame % HISTORY_FRAMES * LUMA_CELLS;
+  }
+
+  /** Where `profiles` has those of a frame. */
+  profilesAt(frame: number): number {
+    return frame % HISTORY_FRAMES * PROFILE_VALUES;
+  }
+
+  get profiles(): Int16Array {
+    return this.#profiles;
   }
 
   get sums(): Uint16Array {

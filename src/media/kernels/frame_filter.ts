@@ -1,7 +1,7 @@
 /** FrameFilter, the hot path: computes the signals of each reduced frame. Allocates nothing per frame. */
 
 import { CUT_SCORE_THRESHOLD } from "../../model/frames/signals.ts";
-import { CELLS, LUMA_CELLS, type RangeMeasures } from "../detection/frame_history.ts";
+import { CELLS, LUMA_CELLS, PROFILE_VALUES, type RangeMeasures } from "../detection/frame_history.ts";
 import { ArtifactDetector } from "../detection/artifact_detector.ts";
 import { MEASURE_COUNT } from "../detection/artifact_measures.ts";
 import type { FilterColumns } from "./filter_columns.ts";
@@ -62,6 +62,7 @@ interface FilterExports {
   readonly CELL_SUMS: WebAssembly.Global;
   readonly CELL_MOVES: WebAssembly.Global;
   readonly BRIGHT_SAMPLES: WebAssembly.Global;
+  readonly NEWEST_PROFILES: WebAssembly.Global;
   readonly ARTIFACT_MEASURES: WebAssembly.Global;
   reset(): void;
   push(offset: number, ptsMs: number, isRow: number): void;
@@ -86,6 +87,7 @@ const EXPORTS: ExportKinds<FilterExports> = {
   CELL_SUMS: "global",
   CELL_MOVES: "global",
   BRIGHT_SAMPLES: "global",
+  NEWEST_PROFILES: "global",
   ARTIFACT_MEASURES: "global",
   reset: "function",
   push: "function",
@@ -145,6 +147,7 @@ export class FrameFilter {
       cellSums: new Uint16Array(buffer, module.CELL_SUMS.value, CELLS),
       cellMoves: new Uint16Array(buffer, module.CELL_MOVES.value, LUMA_CELLS),
       brightSamples: new Int32Array(buffer, module.BRIGHT_SAMPLES.value, 1),
+      profiles: new Int16Array(buffer, module.NEWEST_PROFILES.value, PROFILE_VALUES),
     };
   }
 
