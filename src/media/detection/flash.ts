@@ -1,7 +1,8 @@
 /** Finds flashes: the picture becomes brighter for a moment and then is as it was. */
 
+import { likenessOf, roughnessOf } from "./cell_structure.ts";
 import type { FrameHistory } from "./frame_history.ts";
-import { CELL_SAMPLES, LUMA_CELLS, LUMA_COLUMNS } from "./frame_history.ts";
+import { CELL_SAMPLES, LUMA_CELLS } from "./frame_history.ts";
 import { confidenceOf, type RangeDetector, type RangeSink } from "./range_sink.ts";
 
 /** Levels by which the mean luma rises at least, within RISE_MS. */
@@ -134,8 +135,11 @@ export class FlashDetector implements RangeDetector {
     changed /= LUMA_CELLS * rise;
     const speed = (this.#highest(history) - low) / rise;
     if (speed < SPEED_MIN || spread < SPREAD_MIN || darker > DARKER_MAX || changed > CHANGED_MAX) return 0;
-    const isPlain = Math.sqrt(stepsBetween(sums, peak, peak) / LUMA_CELLS) < PLAIN_STEP;
-    const likeness = Math.max(likenessOf(sums, base, peak), likenessOf(sums, end, peak));
+    const isPlain = roughnessOf(history, this.#peak) < PLAIN_STEP;
+    const likeness = Math.max(
+      likenessOf(history, this.#base, this.#peak),
+      likenessOf(history, this.#end, this.#peak),
+    );
     if (likeness < LIKENESS_MIN && !isPlain) return 0;
     const margin = Math.min(
       (rise - RISE_MIN) / 10,
@@ -165,27 +169,4 @@ export class FlashDetector implements RangeDetector {
     }
     return false;
   }
-}
-
-/** How much the steps from cell to cell of two frames resemble each other, in [-1,1]; steps of a level count little. */
-function likenessOf(sums: Uint16Array, one: number, other: number): number {
-  const product = stepsBetween(sums, one, other);
-  const size = stepsBetween(sums, one, one) + LUMA_CELLS;
-  return product / Math.sqrt(size * (stepsBetween(sums, other, other) + LUMA_CELLS));
-}
-
-/** The sum of products of the steps to the right and downwards of two frames, in levels. */
-function stepsBetween(sums: Uint16Array, one: number, other: number): number {
-  let product = 0;
-  for (let cell = 0; cell < LUMA_CELLS; cell++) {
-    if (cell % LUMA_COLUMNS < LUMA_COLUMNS - 1) {
-      product += (sums[one + cell + 1]! - sums[one + cell]!) *
-        (sums[other + cell + 1]! - sums[other + cell]!);
-    }
-    if (cell < LUMA_CELLS - LUMA_COLUMNS) {
-      product += (sums[one + cell + LUMA_COLUMNS]! - sums[one + cell]!) *
-        (sums[other + cell + LUMA_COLUMNS]! - sums[other + cell]!);
-    }
-  }
-  return product / (CELL_SAMPLES * CELL_SAMPLES);
 }

@@ -1,7 +1,8 @@
 /** Finds gradual transitions: dissolves, fades, wipes, and others in which one picture becomes another step by step. */
 
+import { likenessWithin, roughnessOf } from "./cell_structure.ts";
 import type { FrameHistory } from "./frame_history.ts";
-import { CELL_SAMPLES, CELLS, HISTORY_FRAMES, LUMA_CELLS, LUMA_COLUMNS, LUMA_ROWS } from "./frame_history.ts";
+import { CELL_SAMPLES, CELLS, HISTORY_FRAMES } from "./frame_history.ts";
 import type { RangeDetector, RangeSink } from "./range_sink.ts";
 
 /*
@@ -281,7 +282,7 @@ export class GradualDetector implements RangeDetector {
       RESIDUAL_REACH;
     z -= CROOKED_WEIGHT * Math.max(0, Math.min(1, crooked));
     if (z <= least) return -1;
-    const likeness = likenessOf(history, start - 1, end - 1);
+    const likeness = likenessWithin(history, start - 1, end - 1, 3, 2);
     return likeness > LIKENESS_MAX ? -1 : z - LIKENESS_WEIGHT * Math.max(0, likeness);
   }
 
@@ -386,41 +387,5 @@ function otherShare(history: FrameHistory, one: number, other: number): number {
 }
 
 function isPlain(history: FrameHistory, frame: number): boolean {
-  const at = history.cellsAt(frame);
-  return Math.sqrt(stepsBetween(history.sums, at, at, 0, 0) / LUMA_CELLS) < PLAIN_STEP;
-}
-
-/** How much the structure of two frames is alike, the best of places up to three cells sideways and two up or down. */
-function likenessOf(history: FrameHistory, one: number, other: number): number {
-  const { sums } = history;
-  const a = history.cellsAt(one), b = history.cellsAt(other);
-  const size = Math.sqrt(
-    (stepsBetween(sums, a, a, 0, 0) + LUMA_CELLS) * (stepsBetween(sums, b, b, 0, 0) + LUMA_CELLS),
-  );
-  let best = -1;
-  for (let down = -2; down <= 2; down++) {
-    for (let right = -3; right <= 3; right++) {
-      const whole = LUMA_CELLS / ((LUMA_COLUMNS - Math.abs(right)) * (LUMA_ROWS - Math.abs(down)));
-      best = Math.max(best, whole * stepsBetween(sums, a, b, right, down) / size);
-    }
-  }
-  return best;
-}
-
-/** The sum of products of the steps between neighbouring cells, in levels; the other frame is moved. */
-function stepsBetween(sums: Uint16Array, one: number, other: number, right: number, down: number): number {
-  let product = 0;
-  const lastColumn = LUMA_COLUMNS - 1 - Math.max(0, right), lastRow = LUMA_ROWS - 1 - Math.max(0, down);
-  const move = down * LUMA_COLUMNS + right;
-  for (let row = Math.max(0, -down); row <= lastRow; row++) {
-    for (let column = Math.max(0, -right); column <= lastColumn; column++) {
-      const a = one + row * LUMA_COLUMNS + column;
-      const b = other + row * LUMA_COLUMNS + column + move;
-      if (column < lastColumn) product += (sums[a + 1]! - sums[a]!) * (sums[b + 1]! - sums[b]!);
-      if (row < lastRow) {
-        product += (sums[a + LUMA_COLUMNS]! - sums[a]!) * (sums[b + LUMA_COLUMNS]! - sums[b]!);
-      }
-    }
-  }
-  return product / (CELL_SAMPLES * CELL_SAMPLES);
+  return roughnessOf(history, frame) < PLAIN_STEP;
 }
