@@ -12,6 +12,7 @@ import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { MODULES } from "../build_wasm.ts";
+import { type Constant, constantsIn, scaled } from "./constants.ts";
 import { FIGURES } from "./scores/score.ts";
 import { rateOf, sumOf, type Totals, totalsOfVideos } from "./scores/score_table.ts";
 import { makeSmallSet } from "./small_set.ts";
@@ -19,18 +20,11 @@ import { type Output, Variant } from "./variant.ts";
 import { findVideos, type LabelledVideo } from "./scores/videos.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
-/** Numbers that say where things lie in memory or how large they are: another value is another layout, not another decision. */
-const LAYOUT = /(BYTES|WIDTH|HEIGHT|ROWS|COLUMNS|CELLS|SLOTS|SIZE|LENGTH|SAMPLES|BINS|OFFSET|STRIDE|SHIFT)$/;
 /** A figure that fell by as much as this would fail the floor, which lies slightly under what the code reaches. */
 const NOTICED_F1 = 0.015;
 
-interface Constant {
+interface FileConstant extends Constant {
   readonly file: string;
-  readonly name: string;
-  readonly value: number;
-  /** Where the number stands in the file. */
-  readonly at: number;
-  readonly text: string;
 }
 
 const { values } = parseArgs({
@@ -48,7 +42,7 @@ const { values } = parseArgs({
 const files = values.files?.split(",") ?? await kernelFiles();
 const tests = values.tests?.split(",") ?? await behaviourTests();
 const constants = (await Promise.all(files.map(constantsOf))).flat()
-  .filter(({ name }) => name.includes(values.only) && !LAYOUT.test(name));
+  .filter(({ name }) => name.includes(values.only));
 console.log(
   `${constants.length} constants in ${files.length} files; tests: ${
     tests.map((file) => basename(file)).join(", ")
@@ -68,7 +62,7 @@ const reached = await measured(variant, videos);
 const unnoticed: string[] = [];
 for (const constant of constants) {
   for (const factor of values.factors.split(",").map(Number)) {
-    const changed = changedValue(constant, factor);
+    const changed = String(scaled(constant, factor));
     const by = await noticedBy(variant, constant, changed);
     const line = `${constant.file} ${constant.name} = ${constant.text} -> ${changed}`;
     console.log(`${by ?? "NOT NOTICED"}: ${line}`);
@@ -79,7 +73,7 @@ if (values.set === undefined) await Deno.remove(set, { recursive: true });
 console.log(`\n${unnoticed.length} changes were not noticed:\n${unnoticed.join("\n")}`);
 
 /** Who notices: the compiler, a test, or a figure of the small set. */
-async function noticedBy(variant: Variant, constant: Constant, changed: string): Promise<string | null> {
+async function noticedBy(variant: Variant, constant: FileConstant, changed: string): Promise<string | null> {
   const { file, at, text } = constant;
   const source = await variant.read(file);
   await variant.write(file, source.slice(0, at) + changed + source.slice(at + text.length));
@@ -120,31 +114,14 @@ async function measured(variant: Variant, videos: readonly LabelledVideo[]): Pro
   return totalsOfVideos(videos, found.map(({ predictions }) => predictions));
 }
 
-/** Named numbers at the top of a file: `const NAME = 3`, with or without a type. */
-async function constantsOf(file: string): Promise<Constant[]> {
-  const source = await Deno.readTextFile(join(ROOT, file));
-  return [...source.matchAll(/^(?:export )?const ([A-Z][A-Z0-9_]*)(?:: \w+)? = (-?[\d_.]+)(?=[;\s])/gm)].map((
-    match,
-  ) => ({
-    file,
-    name: match[1]!,
-    value: Number(match[2]!.replaceAll("_", "")),
-    at: match.index + match[0].length - match[2]!.length,
-    text: match[2]!,
-  })).filter(({ value }) => Number.isFinite(value));
+async function constantsOf(file: string): Promise<FileConstant[]> {
+  return constantsIn(await Deno.readTextFile(join(ROOT, file))).map((constant) => ({ ...constant, file }));
 }
 
 /** Those of the same name as the file; all where there are none. */
 function testsOf(file: string): readonly string[] {
   const own = tests.filter((test) => basename(test) === basename(file).replace(".ts", "_test.ts"));
   return own.length > 0 ? own : tests;
-}
-
-/** A whole number stays one, and changes by one at least. */
-function changedValue({ value, text }: Constant, factor: number): string {
-  if (text.includes(".")) return String(value * factor);
-  const rounded = Math.round(value * factor);
-  return String(rounded === value ? value + (factor > 1 ? 1 : -1) : rounded);
 }
 
 /** Everything that the frame filter is compiled from, and the detectors. */

@@ -6,7 +6,8 @@
 
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { crossValidatedCuts } from "./cuts/cross_validated.ts";
+import { crossValidated } from "./folds/cross_validated.ts";
+import { recordAll } from "./folds/recording.ts";
 import { measureAll, type Measured } from "./scores/measure.ts";
 import { FIGURES, rates, tallyCuts, tallyVideo } from "./scores/score.ts";
 import {
@@ -41,15 +42,16 @@ if (videos.length === 0) {
   console.error(`Nothing was measured: there is no *.truth.json in ${positionals.join(", ") || "no folder"}`);
   Deno.exit(1);
 }
+const jobs = Number(values.jobs ?? navigator.hardwareConcurrency);
 const startedMs = performance.now();
 const measured = await measureAll(videos.map(({ path }) => path), {
-  ...(values.jobs !== undefined && { jobs: Number(values.jobs) }),
+  jobs,
   cache: values.cache ? CACHE : undefined,
 });
 const totalsOf = (found: readonly Measured[]) =>
   totalsOfVideos(videos, found.map(({ predictions }) => predictions));
 const inSample = totalsOf(measured);
-const apart = values.folds === undefined ? null : await crossValidated(Number(values.folds));
+const apart = values.folds === undefined ? null : await apartBy(Number(values.folds));
 const crossValidatedTotals = apart && totalsOf(apart);
 if (values.json) {
   const both = {
@@ -78,11 +80,12 @@ if (values.json) {
   console.error(`\n${videos.length} videos, ${frames} frames, ${seconds} s`);
 }
 
-/** What would be found if no fitted number knew the sources of what it judges. Only cuts are fitted. */
-async function crossValidated(folds: number): Promise<Measured[]> {
+/** What is found where nothing that was chosen knows the sources of what it judges. */
+async function apartBy(folds: number): Promise<Measured[]> {
   if (!Number.isInteger(folds) || folds < 3) throw new Error("--folds must be a whole number from 3");
-  const cuts = await crossValidatedCuts(videos, folds);
-  return measured.map((one, at) => ({ ...one, predictions: { ...one.predictions, cuts: cuts[at]! } }));
+  const recorded = await recordAll(videos, { jobs, cache: values.cache ? CACHE : undefined });
+  const predictions = await crossValidated(recorded, folds, (line) => console.error(line));
+  return measured.map((one, at) => ({ ...one, predictions: predictions[at]! }));
 }
 
 /** One video: the figures in which something is wrong, with the cuts that are, and the ranges that there are and that were found. */

@@ -56,6 +56,7 @@ export class Variant implements AsyncDisposable {
     const child = new Deno.Command(Deno.execPath(), {
       args: [...args],
       cwd: this.path,
+      env: { NO_COLOR: "1" },
       stdin: "piped",
       stdout: "piped",
       stderr: "piped",

@@ -16,34 +16,46 @@ export async function measureRows(
   drawn: Iterable<DrawnVideo> = [],
 ): Promise<CutRows> {
   const kernel = await KernelRows.load();
-  const origins = new Map<string, number>();
-  const rows: Uint8Array[] = [], measured: VideoRows[] = [];
+  const measured: Candidates[] = [];
   for await (const { truth, frames: pictures, times } of sourcesOf(videos, drawn)) {
-    const frames: number[] = [];
-    const add = (measured: FrameRow | null) => {
-      if (!measured) return;
-      frames.push(measured.frame);
-      rows.push(measured.row);
-    };
+    const candidates: FrameRow[] = [];
+    const add = (candidate: FrameRow | null) => candidate && candidates.push(candidate);
     kernel.reset();
     for await (const frame of pictures) {
       add(kernel.push(frame, times[kernel.count] ?? kernel.count * 1000 / (truth.fps ?? 25)));
     }
     kernel.finish().forEach(add);
+    measured.push({ truth, candidates });
+    say(`${truth.name}: ${kernel.count} frames, ${candidates.length} candidates`);
+  }
+  return labelled(measured, kernel);
+}
+
+/** A video with its frames that may be cuts. */
+export interface Candidates {
+  readonly truth: Truth;
+  readonly candidates: readonly FrameRow[];
+}
+
+/** The rows of all videos, each with what it should be, and what is shown before and after it. */
+export function labelled(videos: readonly Candidates[], kernel: KernelRows): CutRows {
+  const origins = new Map<string, number>();
+  const measured = videos.map(({ truth, candidates }): VideoRows => {
+    const frames = candidates.map(({ frame }) => frame);
     const originAt = originsOf(truth);
     const indexOf = (origin: string) => {
       if (!origins.has(origin)) origins.set(origin, origins.size);
       return origins.get(origin)!;
     };
-    measured.push({
+    return {
       ...{ name: truth.name, kind: kindOf(truth), cuts: truth.cuts, frames },
       labels: frames.map((frame) => labelOf(truth, frame)),
       before: frames.map((frame) => indexOf(originAt(frame - 1))),
       after: frames.map((frame) => indexOf(originAt(frame))),
-    });
-    say(`${truth.name}: ${kernel.count} frames, ${frames.length} candidates`);
-  }
+    };
+  });
   const { width } = kernel;
+  const rows = videos.flatMap(({ candidates }) => candidates.map(({ row }) => row));
   const values = new Uint8Array(rows.length * width);
   rows.forEach((row, at) => values.set(row, at * width));
   return { width, kernelSum: kernelSum(kernel), origins: [...origins.keys()], videos: measured, values };
@@ -71,8 +83,8 @@ function labelOf(truth: CutTruth, frame: number): Label {
   return hits === 0 && falseAlarms.length > 0 ? 0 : 2;
 }
 
-/** Frames as the service reduces them; a file `<name>.yuv` has them already. */
-async function* framesOf(path: string): AsyncGenerator<Uint8Array> {
+/** Frames as the service reduces them, each in the same buffer; a file `<name>.yuv` has them already. */
+export async function* framesOf(path: string): AsyncGenerator<Uint8Array> {
   const input = path.endsWith(".yuv")
     ? ["-f", "rawvideo", "-pixel_format", "yuv420p", "-video_size", `${PLANE_WIDTH}x${PLANE_HEIGHT}`]
     : [];
@@ -86,7 +98,7 @@ async function* framesOf(path: string): AsyncGenerator<Uint8Array> {
 }
 
 /** Media times in milliseconds: those of ffprobe, or for reduced frames those of `<name>.pts.json`. */
-async function timesOf(path: string): Promise<number[]> {
+export async function timesOf(path: string): Promise<number[]> {
   if (path.endsWith(".yuv")) {
     return JSON.parse(await Deno.readTextFile(path.replace(/\.yuv$/, ".pts.json"))) as number[];
   }

@@ -101,7 +101,9 @@ export function predictionsOf(signals: SignalColumns, ranges: readonly DetectedR
 }
 
 /** Faulty frames that follow each other are one marker, with the kind of its first frame; undefined: not measured. */
-function faultyRanges({ artifactScore, artifactKind }: SignalColumns): NamedRange[] | undefined {
+export function faultyRanges(
+  { artifactScore, artifactKind }: Pick<SignalColumns, "artifactScore" | "artifactKind">,
+): NamedRange[] | undefined {
   if (!artifactScore) return undefined;
   const ranges: { start: number; end: number; kind: string }[] = [];
   for (const frame of framesFrom(artifactScore, ARTIFACT_SCORE_THRESHOLD)) {

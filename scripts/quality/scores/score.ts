@@ -70,15 +70,22 @@ export function tallyCuts(truth: CutTruth, predicted: readonly number[]): CutTal
   return { hits: matchedCuts.size, falseAlarms: ascending(falseAlarms), misses: ascending(misses) };
 }
 
+/** Which ranges of the truth were found, and the predictions that are wrong. */
+export interface RangeMatch {
+  /** For each range of the truth. */
+  readonly isFound: readonly boolean[];
+  readonly wrong: readonly FrameRange[];
+}
+
 /**
  * A truth range is found by a prediction when what both cover is at least half of what either covers; each is used once.
  * Other predictions are false alarms, unless at least half of one lies where both answers are right (`doubtful`).
  */
-export function tallyRanges(
+export function matchRanges(
   truth: readonly FrameRange[],
   predicted: readonly FrameRange[],
   doubtful: readonly FrameRange[] = [],
-): Counts {
+): RangeMatch {
   const pairs = truth.flatMap((range, t) =>
     predicted
       .map((prediction, p) => ({ t, p, overlap: overlap(range, prediction) }))
@@ -91,12 +98,24 @@ export function tallyRanges(
     used.add(p);
   }
   const unsure = framesOf(doubtful);
-  const falseAlarms = predicted.filter((prediction, p) => {
+  const wrong = predicted.filter((prediction, p) => {
     if (used.has(p)) return false;
-    const inside = [...framesOf([prediction])].filter((frame) => unsure.has(frame)).length;
+    let inside = 0;
+    for (let frame = prediction.start; frame < prediction.end; frame++) if (unsure.has(frame)) inside++;
     return 2 * inside < prediction.end - prediction.start;
   });
-  return { hits: found.size, falseAlarms: falseAlarms.length, misses: truth.length - found.size };
+  return { isFound: truth.map((_, t) => found.has(t)), wrong };
+}
+
+/** How many ranges {@link matchRanges} finds. */
+export function tallyRanges(
+  truth: readonly FrameRange[],
+  predicted: readonly FrameRange[],
+  doubtful: readonly FrameRange[] = [],
+): Counts {
+  const { isFound, wrong } = matchRanges(truth, predicted, doubtful);
+  const hits = isFound.filter(Boolean).length;
+  return { hits, falseAlarms: wrong.length, misses: truth.length - hits };
 }
 
 /** Counts frames; those of `doubtful` that are not in the truth do not count at all. */
@@ -111,48 +130,69 @@ export function tallyFrames(
   return { hits, falseAlarms, misses: wanted.size - hits };
 }
 
+/** What is found as ranges. */
+export const RANGE_FIGURES = [
+  ...["gradual", "flashes", "freezes", "black", "loops", "artifacts"] as const,
+];
+
+export type RangeFigure = typeof RANGE_FIGURES[number];
+
+/** What has to be found, and where a prediction is right as well. */
+export interface Asked {
+  readonly wanted: readonly FrameRange[];
+  readonly doubtful: readonly FrameRange[];
+}
+
 /**
- * Scores everything that was predicted. Both answers are right: a freeze where nothing moves, where the picture is
- * black or where damage holds it; black at the dark end of a fade; a flash within a fault or damage; a repeat where
- * nothing moves; a fault next to missing frames and where damage is too faint to be asked for.
+ * Both answers are right: a freeze where nothing moves, where the picture is black or where damage holds it; black at the dark
+ * end of a fade; a flash within a fault or damage; a repeat where nothing moves; a fault next to missing frames and where
+ * damage is too faint to be asked for.
  */
-export function tallyVideo(truth: Truth, predictions: Predictions): VideoTally {
+export function askedOf(truth: Truth): Readonly<Record<RangeFigure, Asked>> {
   const { gradual = [], flashes = [], freezes = [], black = [], loops = [], artifacts = [] } = truth;
   const { corruption = [], faint = [], jumps = [], static: still = [] } = truth;
   const faults = [...artifacts, ...corruption];
   const edges = jumps.map((frame) => ({ start: frame - 1, end: frame + 1 + TOLERANCE_FRAMES }));
-  const unsure = [...faint, ...edges];
-  const ranges = {
-    gradual: tallied(gradual, predictions.gradual),
-    flashes: tallied(flashes, predictions.flashes, faults),
-    freezes: tallied(freezes, predictions.freezes, [...still, ...black, ...faults, ...loops]),
-    black: tallied(black, predictions.black, gradual),
-    loops: tallied(loops, predictions.loops, [...still, ...freezes, ...black]),
-    artifacts: tallied(faults, predictions.artifacts, unsure),
+  return {
+    gradual: { wanted: gradual, doubtful: [] },
+    flashes: { wanted: flashes, doubtful: faults },
+    freezes: { wanted: freezes, doubtful: [...still, ...black, ...faults, ...loops] },
+    black: { wanted: black, doubtful: gradual },
+    loops: { wanted: loops, doubtful: [...still, ...freezes, ...black] },
+    artifacts: { wanted: faults, doubtful: [...faint, ...edges] },
   };
+}
+
+/** Whether the video has no fault at all, however faint. */
+export function isClean({ artifacts = [], corruption = [], faint = [], jumps = [] }: Truth): boolean {
+  return artifacts.length + corruption.length + faint.length + jumps.length === 0;
+}
+
+/** Scores everything that was predicted. */
+export function tallyVideo(truth: Truth, predictions: Predictions): VideoTally {
+  const asked = askedOf(truth);
   const counts: Partial<Record<Figure, Counts>> = {};
-  for (const [figure, tally] of Object.entries(ranges)) if (tally) counts[figure as Figure] = tally;
+  for (const figure of RANGE_FIGURES) {
+    const predicted = predictions[figure];
+    if (!predicted) continue;
+    counts[figure] = tallyRanges(asked[figure].wanted, predicted, asked[figure].doubtful);
+  }
   if (predictions.cuts) {
     const { hits, falseAlarms, misses } = tallyCuts(truth, predictions.cuts);
     counts.cuts = { hits, falseAlarms: falseAlarms.length, misses: misses.length };
   }
-  if (predictions.artifacts) counts.artifact_frames = tallyFrames(faults, predictions.artifacts, unsure);
-  const isClean = faults.length + faint.length + jumps.length === 0;
+  const { artifacts: faults } = predictions;
+  if (faults) {
+    counts.artifact_frames = tallyFrames(asked.artifacts.wanted, faults, asked.artifacts.doubtful);
+  }
+  const clean = isClean(truth);
   return {
     counts,
     clean: {
-      seconds: isClean ? (truth.frames ?? 0) / (truth.fps ?? 25) : 0,
-      artifactMarkers: isClean ? predictions.artifacts?.length ?? 0 : 0,
+      seconds: clean ? (truth.frames ?? 0) / (truth.fps ?? 25) : 0,
+      artifactMarkers: clean ? faults?.length ?? 0 : 0,
     },
   };
-}
-
-function tallied(
-  truth: readonly FrameRange[],
-  predicted: readonly FrameRange[] | undefined,
-  doubtful: readonly FrameRange[] = [],
-): Counts | undefined {
-  return predicted && tallyRanges(truth, predicted, doubtful);
 }
 
 export function addCounts(a: Counts | undefined, b: Counts): Counts {

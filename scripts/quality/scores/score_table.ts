@@ -30,6 +30,18 @@ type Table = readonly (readonly string[])[];
 /** How a table is written: aligned text, or Markdown. */
 export type TableForm = "text" | "markdown";
 
+const TITLES: Readonly<Record<Figure, string>> = {
+  cuts: "hard cuts",
+  gradual: "gradual transitions",
+  flashes: "flashes",
+  freezes: "freezes",
+  black: "black",
+  loops: "repeats",
+  artifacts: "faults, by range",
+  artifact_frames: "faults, by frame",
+};
+const FALSE_MARKERS = "false fault markers in 10 clean minutes";
+
 /** A detector that finds nothing in any video although there is something is not there. */
 const ABSENT = "not there";
 
@@ -92,11 +104,11 @@ export function falseMarkersInTenMinutes(total: KindTotal, all: KindTotal = tota
 export function totalTable(named: readonly (readonly [string, Totals])[], form: TableForm = "text"): string {
   const head = named.flatMap(([name]) => {
     const prefix = name === "" ? "" : `${name} `;
-    return [`${prefix}P`, "R", "F1", "hits/false/missed"];
+    return [`${prefix}P`, "R", "F1", "found/false/missed"];
   });
   const figures = FIGURES.filter((figure) => named.some(([, totals]) => sumOf(totals).counts[figure]));
   const rows = figures.map((figure) => [
-    figure,
+    TITLES[figure],
     ...named.flatMap(([, totals]) => {
       const counts = sumOf(totals).counts[figure];
       const rate = rateOf(sumOf(totals), figure);
@@ -110,13 +122,13 @@ export function totalTable(named: readonly (readonly [string, Totals])[], form: 
     return [count === null ? ABSENT : count.toFixed(2), "", "", ""];
   });
   return written(
-    [["figure", ...head], ...rows, ["false artifact markers in 10 clean minutes", ...clean]],
+    [["figure", ...head], ...rows, [FALSE_MARKERS, ...clean]],
     form,
   );
 }
 
 /**
- * F1 of each figure with its counts `hits/false/missed`; a figure without anything to find or found is left empty. With a
+ * F1 of each figure with its counts `found/false/missed`; a figure without anything to find or found is left empty. With a
  * `second` measurement its F1 follows in brackets where it differs.
  */
 export function scoreTable(totals: Totals, form: TableForm = "text", second?: Totals): string {
@@ -134,7 +146,7 @@ export function scoreTable(totals: Totals, form: TableForm = "text", second?: To
     falseMarkersInTenMinutes(total, sumOf(totals))?.toFixed(1) ?? "",
   ]);
   return written(
-    [["kind", "videos", ...used, "false artifact markers in 10 clean minutes"], ...rows],
+    [["kind", "videos", ...used.map((figure) => TITLES[figure]), FALSE_MARKERS], ...rows],
     form,
   );
 }

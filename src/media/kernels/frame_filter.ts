@@ -113,6 +113,8 @@ export class FrameFilter {
   readonly cutLookahead: number;
   /** What the detectors of ranges need of the newest frame; the next one overwrites it. */
   readonly rangeMeasures: RangeMeasures;
+  /** What the detector of faults needs of it, MEASURE_COUNT values. */
+  readonly artifactMeasures: Float32Array;
 
   readonly #module: FilterExports;
   readonly #ring: FilterColumns;
@@ -123,7 +125,6 @@ export class FrameFilter {
   /** Null where no rows are kept. */
   readonly #collector: RowCollector | null;
   readonly #artifacts = new ArtifactDetector();
-  readonly #artifactMeasures: Float32Array;
   #frames = 0;
   /** Frames below this index have passed through `#collector`. */
   #collected = 0;
@@ -142,7 +143,7 @@ export class FrameFilter {
     this.#isRow = new Uint8Array(ringSize);
     this.staging = new Uint8Array(buffer, module.STAGING.value, module.STAGING_BYTES.value);
     this.cutLookahead = module.CUT_LOOKAHEAD.value;
-    this.#artifactMeasures = new Float32Array(buffer, module.ARTIFACT_MEASURES.value, MEASURE_COUNT);
+    this.artifactMeasures = new Float32Array(buffer, module.ARTIFACT_MEASURES.value, MEASURE_COUNT);
     this.rangeMeasures = {
       cellSums: new Uint16Array(buffer, module.CELL_SUMS.value, CELLS),
       cellMoves: new Uint16Array(buffer, module.CELL_MOVES.value, LUMA_CELLS),
@@ -185,7 +186,7 @@ export class FrameFilter {
   push(offset: number, ptsMs: number, isRow = true): void {
     if (!(offset >= 0 && offset <= this.staging.length - FRAME_BYTES)) throw outside(offset);
     this.#module.push(offset, ptsMs, isRow ? 1 : 0);
-    this.#artifacts.push(this.#artifactMeasures);
+    this.#artifacts.push(this.artifactMeasures);
     this.#isRow[this.#frames % this.#ringSize] = isRow ? 1 : 0;
     if (isRow) this.#rows++;
     this.#frames++;

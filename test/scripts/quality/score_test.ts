@@ -136,7 +136,7 @@ Deno.test("a detector that finds nothing where there is something is not there, 
     line.split("|").map((cell) => cell.trim())
   );
   assert.deepEqual(rows[2]!.slice(1, 10), [
-    ...["cuts", "1.000", "1.000", "1.000", "2/0/0", "1.000", "0.500", "0.667", "1/0/1"],
+    ...["hard cuts", "1.000", "1.000", "1.000", "2/0/0", "1.000", "0.500", "0.667", "1/0/1"],
   ]);
   assert.deepEqual(rows.find(([, figure]) => figure === "black")!.slice(2, 4), ["not there", ""]);
   assert.deepEqual(rows.find(([, figure]) => figure === "freezes")!.slice(2, 4), ["1.000", "1.000"]);

@@ -1,18 +1,17 @@
 /** Cuts as trees find them that were fitted without the sources of what they judge. */
 
-import { measureRows } from "./measure_rows.ts";
-import { readRows } from "./rows.ts";
-import { cutsAmong, oddsApart } from "./validate.ts";
-import type { LabelledVideo } from "../scores/videos.ts";
+import { KernelRows } from "../cuts/kernel_rows.ts";
+import { labelled } from "../cuts/measure_rows.ts";
+import { readRows } from "../cuts/rows.ts";
+import { cutsAmong, oddsApart } from "../cuts/validate.ts";
+import type { RecordedVideo } from "./recording.ts";
 
 const FITTED_ON = new URL("../../../fixtures/quality/cut_rows.bin.gz", import.meta.url);
 
 /** The cuts of each video, by {@link oddsApart}. */
-export async function crossValidatedCuts(
-  videos: readonly LabelledVideo[],
-  folds: number,
-): Promise<number[][]> {
-  const judged = await measureRows(videos, () => {});
+export async function cutsApart(videos: readonly RecordedVideo[], folds: number): Promise<number[][]> {
+  const candidates = videos.map(({ truth, recording: { candidates } }) => ({ truth, candidates }));
+  const judged = labelled(candidates, await KernelRows.load());
   const fittedOn = await readRows(FITTED_ON);
   if (fittedOn.kernelSum !== judged.kernelSum) {
     throw new Error(
