@@ -16,7 +16,9 @@ export function apart(a: v128, b: v128): v128 {
   return v128.or(i8x16.sub_sat_u(a, b), i8x16.sub_sat_u(b, a));
 }
 
-/** Adds |a - b| of eight signed words to four lanes. The differences must fit an i16. */
-export function addDifferences(sums: v128, a: v128, b: v128): v128 {
-  return i32x4.add(sums, i32x4.extadd_pairwise_i16x8_u(i16x8.abs(i16x8.sub(a, b))));
+/** The sums of the four words of `a`, of `b`, of `c` and of `d`. */
+export function sums4(a: v128, b: v128, c: v128, d: v128): v128 {
+  const ab = i32x4.add(v128.shuffle<i32>(a, b, 0, 4, 1, 5), v128.shuffle<i32>(a, b, 2, 6, 3, 7));
+  const cd = i32x4.add(v128.shuffle<i32>(c, d, 0, 4, 1, 5), v128.shuffle<i32>(c, d, 2, 6, 3, 7));
+  return i32x4.add(v128.shuffle<i32>(ab, cd, 0, 1, 4, 5), v128.shuffle<i32>(ab, cd, 2, 3, 6, 7));
 }

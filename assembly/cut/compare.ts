@@ -1,4 +1,4 @@
-/** The distances of two frames, each in its own sense: what was measured once is kept. */
+/** The distances of two frames, each in its own sense. */
 
 import { similarity } from "./blocks";
 import {
@@ -16,7 +16,7 @@ import {
   SHARE,
   TEXTURE,
 } from "./layout";
-import { addDifferences, sum4 } from "../lanes";
+import { sum4, sum8 } from "../lanes";
 
 export const MEASURES: i32 = 9;
 export const BLOCKS: i32 = 0;
@@ -29,17 +29,19 @@ export const CHANGED_SHARE: i32 = 6;
 export const FINE_TEXTURE: i32 = 7;
 export const QUIETEST_BAND: i32 = 8;
 
-export function distance(measure: i32, later: i32, earlier: i32): f32 {
-  if (measure == BLOCKS) return 1 - similarity(later, earlier);
+/** Writes the distances of the frames in two slots to `out`, MEASURES x f32. */
+export function measureDistances(out: usize, later: i32, earlier: i32): void {
   const share = max(numberAt(later, SHARE), numberAt(earlier, SHARE));
-  if (measure == COLOR) return colorDistance(later, earlier) / share;
-  if (measure == LUMA) return lumaDistance(later, earlier);
-  if (measure == FINE) return fineDistance(later, earlier) / share;
-  if (measure == LUMA_BINS) return min<f32>(1, lumaBinDistance(later, earlier) / share);
-  if (measure == COLOR_BINS) return min<f32>(1, colorBinDistance(later, earlier) / share);
-  if (measure == CHANGED_SHARE) return changedShare(later, earlier);
-  if (measure == QUIETEST_BAND) return quietestBand(later, earlier);
-  return textureDistance(later, earlier);
+  put(out, BLOCKS, 1 - similarity(later, earlier));
+  put(out, COLOR, colorDistance(later, earlier) / share);
+  put(out, LUMA_BINS, min<f32>(1, lumaBinDistance(later, earlier) / share));
+  put(out, COLOR_BINS, min<f32>(1, colorBinDistance(later, earlier) / share));
+  compareCells(out, later, earlier);
+  compareFine(out, later, earlier, share);
+}
+
+function put(out: usize, measure: i32, value: f32): void {
+  store<f32>(out + (measure << 2), value);
 }
 
 /** Mean difference of U plus V, in [0,1]: 24 levels in a cell count as 1. */
@@ -47,100 +49,94 @@ function colorDistance(later: i32, earlier: i32): f32 {
   const a = CHROMA + later * CHROMA_BYTES;
   const b = CHROMA + earlier * CHROMA_BYTES;
   const cap = i16x8.splat(24 * 9);
-  let sums = i32x4.splat(0);
+  // 25 vectors of at most 216 fit.
+  let sums = i16x8.splat(0);
   for (let at = 0; at < 400; at += 16) {
     const u = i16x8.abs(i16x8.sub(v128.load(a + at), v128.load(b + at)));
     const v = i16x8.abs(i16x8.sub(v128.load(a + at + 400), v128.load(b + at + 400)));
-    sums = i32x4.add(sums, i32x4.extadd_pairwise_i16x8_s(i16x8.min_s(i16x8.add(u, v), cap)));
+    sums = i16x8.add(sums, i16x8.min_s(i16x8.add(u, v), cap));
   }
-  return <f32> sum4(sums) / (200 * 24 * 9);
+  return <f32> sum8(sums) / (200 * 24 * 9);
 }
 
-/** Mean difference of luma, in [0,1]: 48 levels in a cell count as 1. */
-function lumaDistance(later: i32, earlier: i32): f32 {
+/**
+ * LUMA: the mean difference in [0,1], 48 levels in a cell count as 1. QUIETEST_BAND: the same in that of four bands, from top
+ * to bottom, that differs least: damage and insets change only a part. CHANGED_SHARE: of the cells, those that differ by more
+ * than 10 levels.
+ */
+function compareCells(out: usize, later: i32, earlier: i32): void {
   const a = CELLS + later * CELLS_BYTES;
   const b = CELLS + earlier * CELLS_BYTES;
   const cap = i16x8.splat(48 * 9);
-  let sums = i32x4.splat(0);
-  for (let at = 0; at < CELLS_BYTES; at += 16) {
-    const d = i16x8.abs(i16x8.sub(v128.load(a + at), v128.load(b + at)));
-    sums = i32x4.add(sums, i32x4.extadd_pairwise_i16x8_s(i16x8.min_s(d, cap)));
-  }
-  return <f32> sum4(sums) / (800 * 48 * 9);
-}
-
-/** The same in that of four bands, from top to bottom, that differs least: damage and insets change only a part. */
-function quietestBand(later: i32, earlier: i32): f32 {
-  const a = CELLS + later * CELLS_BYTES;
-  const b = CELLS + earlier * CELLS_BYTES;
-  const cap = i16x8.splat(48 * 9);
+  const changed = i16x8.splat(90);
+  let counts = i16x8.splat(0);
+  let whole = 0;
   let least = 0x7fffffff;
   for (let band = 0; band < CELLS_BYTES; band += CELLS_BYTES / 4) {
-    let sums = i32x4.splat(0);
+    // 25 vectors of at most 432 fit.
+    let sums = i16x8.splat(0);
     for (let at = band; at < band + CELLS_BYTES / 4; at += 16) {
       const d = i16x8.abs(i16x8.sub(v128.load(a + at), v128.load(b + at)));
-      sums = i32x4.add(sums, i32x4.extadd_pairwise_i16x8_s(i16x8.min_s(d, cap)));
+      sums = i16x8.add(sums, i16x8.min_s(d, cap));
+      // A true lane is -1.
+      counts = i16x8.sub(counts, i16x8.gt_s(d, changed));
     }
-    least = min(least, sum4(sums));
+    const sum = sum8(sums);
+    whole += sum;
+    least = min(least, sum);
   }
-  return <f32> least / (200 * 48 * 9);
+  put(out, LUMA, <f32> whole / (800 * 48 * 9));
+  put(out, QUIETEST_BAND, <f32> least / (200 * 48 * 9));
+  put(out, CHANGED_SHARE, <f32> sum8(counts) / 800);
 }
 
-/** Mean difference of the fine cells, in levels / 64. */
-function fineDistance(later: i32, earlier: i32): f32 {
+/**
+ * FINE: the mean difference of the fine cells, in levels / 64. FINE_TEXTURE: how much the fine texture differs, of what there
+ * is of it: 8x6 cells at a time, without their mean.
+ */
+function compareFine(out: usize, later: i32, earlier: i32, share: f32): void {
   const a = FINE_CELLS + later * FINE_BYTES;
   const b = FINE_CELLS + earlier * FINE_BYTES;
-  let sums = i32x4.splat(0);
-  for (let at = 0; at < FINE_BYTES; at += 16) {
-    sums = addDifferences(sums, v128.load(a + at), v128.load(b + at));
-  }
-  return <f32> sum4(sums) / (4800 * 12 * 64);
-}
-
-function lumaBinDistance(later: i32, earlier: i32): f32 {
-  const a = BINS + later * BINS_BYTES;
-  const b = BINS + earlier * BINS_BYTES;
-  let sums = i32x4.splat(0);
-  for (let at = 0; at < 64; at += 16) sums = addDifferences(sums, v128.load(a + at), v128.load(b + at));
-  return <f32> sum4(sums) / (2 * 4 * 1200);
-}
-
-function colorBinDistance(later: i32, earlier: i32): f32 {
-  const a = BINS + 64 + later * BINS_BYTES;
-  const b = BINS + 64 + earlier * BINS_BYTES;
-  let sums = i32x4.splat(0);
-  for (let at = 0; at < 512; at += 16) sums = addDifferences(sums, v128.load(a + at), v128.load(b + at));
-  return <f32> sum4(sums) / (2 * 6 * 600);
-}
-
-/** The share of the cells whose luma differs by more than 10 levels. */
-function changedShare(later: i32, earlier: i32): f32 {
-  const a = CELLS + later * CELLS_BYTES;
-  const b = CELLS + earlier * CELLS_BYTES;
-  const least = i16x8.splat(90);
-  let counts = i16x8.splat(0);
-  for (let at = 0; at < CELLS_BYTES; at += 16) {
-    counts = i16x8.sub(counts, i16x8.gt_s(i16x8.abs(i16x8.sub(v128.load(a + at), v128.load(b + at))), least));
-  }
-  return <f32> sum4(i32x4.extadd_pairwise_i16x8_s(counts)) / 800;
-}
-
-/** How much the fine texture differs, of what there is of it: 8x6 cells at a time, without their mean. */
-function textureDistance(later: i32, earlier: i32): f32 {
-  const a = FINE_CELLS + later * FINE_BYTES;
-  const b = FINE_CELLS + earlier * FINE_BYTES;
-  let sums = i32x4.splat(0);
+  const meansOfA = MEANS + later * MEANS_BYTES;
+  const meansOfB = MEANS + earlier * MEANS_BYTES;
+  let fine = i32x4.splat(0);
+  let texture = i32x4.splat(0);
   for (let row = 0; row < 10; row++) {
     for (let x = 0; x < 10; x++) {
       const mean = (row * 10 + x) << 1;
-      const step = i16x8.splat(
-        load<i16>(MEANS + later * MEANS_BYTES + mean) - load<i16>(MEANS + earlier * MEANS_BYTES + mean),
-      );
+      const step = i16x8.splat(load<i16>(meansOfA + mean) - load<i16>(meansOfB + mean));
       const at = row * 960 + x * 16;
+      // Six differences of at most 3060, and of twice as much, fit a u16.
+      let whole = i16x8.splat(0);
+      let rest = whole;
       for (let line = at; line < at + 960; line += 160) {
-        sums = addDifferences(sums, i16x8.sub(v128.load(a + line), v128.load(b + line)), step);
+        const d = i16x8.sub(v128.load(a + line), v128.load(b + line));
+        whole = i16x8.add(whole, i16x8.abs(d));
+        rest = i16x8.add(rest, i16x8.abs(i16x8.sub(d, step)));
       }
+      fine = i32x4.add(fine, i32x4.extadd_pairwise_i16x8_u(whole));
+      texture = i32x4.add(texture, i32x4.extadd_pairwise_i16x8_u(rest));
     }
   }
-  return <f32> sum4(sums) / (numberAt(later, TEXTURE) + numberAt(earlier, TEXTURE) + <f32> (4800 * 12));
+  put(out, FINE, <f32> sum4(fine) / (4800 * 12 * 64) / share);
+  const ofBoth = numberAt(later, TEXTURE) + numberAt(earlier, TEXTURE) + <f32> (4800 * 12);
+  put(out, FINE_TEXTURE, <f32> sum4(texture) / ofBoth);
+}
+
+function lumaBinDistance(later: i32, earlier: i32): f32 {
+  return <f32> binDistance(BINS + later * BINS_BYTES, BINS + earlier * BINS_BYTES, 64) / (2 * 4 * 1200);
+}
+
+function colorBinDistance(later: i32, earlier: i32): f32 {
+  return <f32> binDistance(BINS + 64 + later * BINS_BYTES, BINS + 64 + earlier * BINS_BYTES, 512) /
+    (2 * 6 * 600);
+}
+
+/** The sum of the differences of all bins, which fits an i16, as the bins of a histogram have a fixed sum. */
+function binDistance(a: usize, b: usize, bytes: i32): i32 {
+  let sums = i16x8.splat(0);
+  for (let at = 0; at < bytes; at += 16) {
+    sums = i16x8.add(sums, i16x8.abs(i16x8.sub(v128.load(a + at), v128.load(b + at))));
+  }
+  return sum8(sums);
 }

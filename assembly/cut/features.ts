@@ -5,10 +5,10 @@ import {
   CHANGED_SHARE,
   COLOR,
   COLOR_BINS,
-  distance,
   FINE_TEXTURE,
   LUMA,
   LUMA_BINS,
+  measureDistances,
   MEASURES,
   QUIETEST_BAND,
 } from "./compare";
@@ -72,8 +72,7 @@ function distances(later: i32, lag: i32): usize {
   const at = DISTANCES + (((slot * LAGS + lag) * MEASURES) << 2);
   const known = load<u32>(KNOWN + (slot << 2));
   if ((known >> lag) & 1) return at;
-  const earlier = (later - lag) & (SLOTS - 1);
-  for (let m = 0; m < MEASURES; m++) store<f32>(at + (m << 2), distance(m, slot, earlier));
+  measureDistances(at, slot, (later - lag) & (SLOTS - 1));
   store<u32>(KNOWN + (slot << 2), known | (1 << lag));
   return at;
 }

@@ -2,19 +2,17 @@
 
 import { coverBars } from "./bars";
 import { measureBlocks } from "./blocks";
+import { measureBins } from "./histograms";
 import {
-  BINS,
-  BINS_BYTES,
-  BLACK,
   CELLS,
   CELLS_BYTES,
   CHROMA,
   CHROMA_BYTES,
+  COLOR_CELLS,
   FINE,
   FINE_BYTES,
   GRAY,
   LOST,
-  LUMA_MEAN,
   MEANS,
   MEANS_BYTES,
   MIDDLE,
@@ -27,19 +25,13 @@ import {
   setNumber,
   SHARE,
   TEXTURE,
-  WHITE,
 } from "./layout";
-import { addDifferences, sum4 } from "../lanes";
+import { sum4, sum8, sums4 } from "../lanes";
 
 const PLANE_ROW_BYTES: i32 = 320;
 const CHROMA_ROW_BYTES: i32 = 160;
 const U_PLANE: i32 = 320 * 180;
 const V_PLANE: i32 = 320 * 180 + 160 * 90;
-const COLOR_CELLS: usize = memory.data(2 * 30 * 40 * 2, 16);
-/** 18 rows of 16 bins: one empty row above and below. */
-const RAW_BINS: usize = memory.data(18 * 16 * 2 + 32, 16);
-const RAW_LUMA: usize = memory.data(34 * 2 + 32, 16);
-const ACROSS: usize = memory.data(40 * 2 * 4, 16);
 
 /** Reduces the 320x180 yuv420p frame at `frame` (any alignment) into `slot`. */
 export function reduceFrame(frame: usize, slot: i32): void {
@@ -54,7 +46,7 @@ export function reduceFrame(frame: usize, slot: i32): void {
   measureProfiles(fine, PROFILES + slot * PROFILE_BYTES, slot);
   measureTexture(fine, MEANS + slot * MEANS_BYTES, slot);
   measureLosses(middle, CHROMA + slot * CHROMA_BYTES, slot);
-  measureBins(middle, BINS + slot * BINS_BYTES, slot);
+  measureBins(slot);
   measureBlocks(slot);
 }
 
@@ -142,35 +134,56 @@ function reduceChroma(frame: usize, chroma: usize): void {
 /** Mean luma (8 a level) of each column in three bands of 20 fine rows, and of each row in four bands of 20 columns. */
 function measureProfiles(fine: usize, profiles: usize, slot: i32): void {
   let contrast = 0;
-  for (let band = 0; band < 3; band++) {
-    const at = fine + band * 20 * 160;
-    let sum = 0;
-    for (let x = 0; x < 10; x++) {
-      // 20 x 3060 = 61200 fits a u16
-      let column = v128.load(at + x * 16);
-      for (let row = 1; row < 20; row++) column = i16x8.add(column, v128.load(at + row * 160 + x * 16));
-      column = i16x8.shr_u(column, 5);
-      v128.store(profiles + band * 160 + x * 16, column);
-      sum += sum4(i32x4.extadd_pairwise_i16x8_s(column));
-    }
-    const mean = i16x8.splat(<i16> (sum / 80));
-    let spread = i32x4.splat(0);
-    for (let x = 0; x < 10; x++) {
-      spread = addDifferences(spread, v128.load(profiles + band * 160 + x * 16), mean);
-    }
-    contrast += sum4(spread);
-  }
-  for (let row = 0; row < 60; row++) {
-    const at = fine + row * 160;
-    for (let band = 0; band < 4; band++) {
-      const from = at + band * 40;
-      let sum = i32x4.extadd_pairwise_i16x8_s(i16x8.add(v128.load(from), v128.load(from + 16)));
-      const rest = v128.load64_zero(from + 32);
-      sum = i32x4.add(sum, i32x4.extadd_pairwise_i16x8_s(rest));
-      store<i16>(profiles + 480 + band * 128 + row * 2, <i16> (sum4(sum) >> 5));
-    }
-  }
+  for (let band = 0; band < 3; band++) contrast += columnProfile(fine + band * 3200, profiles + band * 160);
+  for (let row = 0; row < 60; row++) rowProfile(fine + row * 160, profiles + 480 + row * 2);
   setNumber(slot, PROFILE_CONTRAST, <f32> contrast / 240);
+}
+
+/** Returns how much the means of the 80 columns differ from their mean. */
+function columnProfile(fine: usize, profile: usize): i32 {
+  let sums = i32x4.splat(0);
+  for (let x = 0; x < 160; x += 16) {
+    // 20 x 3060 = 61200 fits a u16
+    let column = v128.load(fine + x);
+    for (let row = 160; row < 3200; row += 160) column = i16x8.add(column, v128.load(fine + row + x));
+    column = i16x8.shr_u(column, 5);
+    v128.store(profile + x, column);
+    sums = i32x4.add(sums, i32x4.dot_i16x8_s(column, i16x8.splat(1)));
+  }
+  const mean = i16x8.splat(<i16> (sum4(sums) / 80));
+  let spread = i16x8.splat(0);
+  for (let x = 0; x < 160; x += 16) {
+    spread = i16x8.add(spread, i16x8.abs(i16x8.sub(v128.load(profile + x), mean)));
+  }
+  return sum8(spread);
+}
+
+/** A band has two and a half vectors. */
+function rowProfile(fine: usize, profile: usize): void {
+  const ones = i16x8.splat(1);
+  const low = i16x8(1, 1, 1, 1, 0, 0, 0, 0), high = i16x8(0, 0, 0, 0, 1, 1, 1, 1);
+  const third = v128.load(fine, 32), eighth = v128.load(fine, 112);
+  const first = i32x4.add(
+    i32x4.dot_i16x8_s(i16x8.add(v128.load(fine), v128.load(fine, 16)), ones),
+    i32x4.dot_i16x8_s(third, low),
+  );
+  const second = i32x4.add(
+    i32x4.dot_i16x8_s(i16x8.add(v128.load(fine, 48), v128.load(fine, 64)), ones),
+    i32x4.dot_i16x8_s(third, high),
+  );
+  const next = i32x4.add(
+    i32x4.dot_i16x8_s(i16x8.add(v128.load(fine, 80), v128.load(fine, 96)), ones),
+    i32x4.dot_i16x8_s(eighth, low),
+  );
+  const last = i32x4.add(
+    i32x4.dot_i16x8_s(i16x8.add(v128.load(fine, 128), v128.load(fine, 144)), ones),
+    i32x4.dot_i16x8_s(eighth, high),
+  );
+  const means = i32x4.shr_u(sums4(first, second, next, last), 5);
+  v128.store16_lane(profile, means, 0);
+  v128.store16_lane(profile, means, 2, 128);
+  v128.store16_lane(profile, means, 4, 256);
+  v128.store16_lane(profile, means, 6, 384);
 }
 
 /** The means of blocks of 8x6 fine cells, and how much the cells differ from them. */
@@ -182,58 +195,18 @@ function measureTexture(fine: usize, means: usize, slot: i32): void {
       let column = i16x8.add(v128.load(at), v128.load(at + 160));
       column = i16x8.add(column, i16x8.add(v128.load(at + 320), v128.load(at + 480)));
       column = i16x8.add(column, i16x8.add(v128.load(at + 640), v128.load(at + 800)));
-      const mean = sum4(i32x4.extadd_pairwise_i16x8_s(column)) / 48;
+      const mean = sum8(column) / 48;
       store<i16>(means + (row * 10 + x) * 2, <i16> mean);
       const center = i16x8.splat(<i16> mean);
-      for (let line = 0; line < 6; line++) {
-        spread = addDifferences(spread, v128.load(at + line * 160), center);
+      // Six differences of at most 3060 fit an i16.
+      let apart = i16x8.splat(0);
+      for (let line = at; line < at + 960; line += 160) {
+        apart = i16x8.add(apart, i16x8.abs(i16x8.sub(v128.load(line), center)));
       }
+      spread = i32x4.add(spread, i32x4.dot_i16x8_s(apart, i16x8.splat(1)));
     }
   }
   setNumber(slot, TEXTURE, <f32> sum4(spread));
-}
-
-function measureBins(middle: usize, bins: usize, slot: i32): void {
-  memory.fill(RAW_LUMA, 0, 68);
-  memory.fill(RAW_BINS, 0, 18 * 32 + 32);
-  let sum = 0;
-  for (let i = 0; i < 1200; i++) {
-    const value = <i32> load<i16>(middle + (i << 1));
-    sum += value;
-    const at = RAW_LUMA + 2 + ((value / 384) << 1);
-    store<u16>(at, load<u16>(at) + 1);
-  }
-  for (let i = 0; i < 1200; i += 2) {
-    const u = min(15, max(0, (<i32> load<i16>(COLOR_CELLS + (i << 1)) - 768) / 96));
-    const v = min(15, max(0, (<i32> load<i16>(COLOR_CELLS + 2400 + (i << 1)) - 768) / 96));
-    const at = RAW_BINS + 32 + (((u << 4) + v) << 1);
-    store<u16>(at, load<u16>(at) + 1);
-  }
-  for (let i = 0; i < 4; i++) {
-    const at = RAW_LUMA + i * 16;
-    const mid = v128.load(at + 2);
-    const smooth = i16x8.add(i16x8.add(v128.load(at), v128.load(at + 4)), i16x8.add(mid, mid));
-    v128.store(bins + i * 16, smooth);
-  }
-  for (let i = 0; i < 32; i++) {
-    const at = RAW_BINS + 32 + i * 16;
-    const mid = v128.load(at);
-    let smooth = i16x8.add(i16x8.add(mid, mid), i16x8.add(v128.load(at - 32), v128.load(at + 32)));
-    smooth = i16x8.add(smooth, i16x8.add(v128.load(at - 2), v128.load(at + 2)));
-    v128.store(bins + 64 + i * 16, smooth);
-  }
-  const raw = RAW_LUMA + 2;
-  setNumber(slot, LUMA_MEAN, <f32> sum / (1200 * 48 * 255));
-  setNumber(
-    slot,
-    WHITE,
-    <f32> (<i32> load<u16>(raw + 58) + <i32> load<u16>(raw + 60) + <i32> load<u16>(raw + 62)) / 1200,
-  );
-  setNumber(
-    slot,
-    BLACK,
-    <f32> (<i32> load<u16>(raw) + <i32> load<u16>(raw + 2) + <i32> load<u16>(raw + 4)) / 1200,
-  );
 }
 
 /**
@@ -241,20 +214,29 @@ function measureBins(middle: usize, bins: usize, slot: i32): void {
  * that are nearly gray, as where only changes were drawn on it.
  */
 function measureLosses(middle: usize, chroma: usize, slot: i32): void {
-  let lost = 0, pale = 0;
+  let lost = i16x8.splat(0), pale = i16x8.splat(0);
   for (let row = 0; row < 10; row++) {
-    for (let column = 0; column < 20; column++) {
+    for (let column = 0; column < 20; column += 8) {
+      // The last four columns of a row are half a vector.
+      const taken = column == 16 ? i16x8(-1, -1, -1, -1, 0, 0, 0, 0) : i16x8.splat(-1);
       const at = chroma + (row * 20 + column) * 2;
-      const u = <i32> load<i16>(at) - 1152, v = <i32> load<i16>(at + 400) - 1152;
+      const u = i16x8.sub(v128.load(at), i16x8.splat(1152));
+      const v = i16x8.sub(v128.load(at, 400), i16x8.splat(1152));
       // One of the six cells that lie there.
-      const luma = (<i32> load<i16>(middle + (row * 3 + 1) * 80 + column * 4)) - 6144;
-      const isGray = abs(u) <= 18 && abs(v) <= 18 && abs(luma) <= 144;
-      if (isGray || u < -900 && v < -900) lost++;
-      if (abs(u) <= 63 && abs(v) <= 63 && abs(luma) <= 960) pale++;
+      const cells = middle + (row * 3 + 1) * 80 + column * 4;
+      const even = v128.shuffle<i16>(v128.load(cells), v128.load(cells, 16), 0, 2, 4, 6, 8, 10, 12, 14);
+      const luma = i16x8.abs(i16x8.sub(even, i16x8.splat(6144)));
+      const color = i16x8.max_s(i16x8.abs(u), i16x8.abs(v));
+      const isGray = v128.and(i16x8.le_s(color, i16x8.splat(18)), i16x8.le_s(luma, i16x8.splat(144)));
+      const isGreen = i16x8.lt_s(i16x8.max_s(u, v), i16x8.splat(-900));
+      const isPale = v128.and(i16x8.le_s(color, i16x8.splat(63)), i16x8.le_s(luma, i16x8.splat(960)));
+      // A true lane is -1.
+      lost = i16x8.sub(lost, v128.and(taken, v128.or(isGray, isGreen)));
+      pale = i16x8.sub(pale, v128.and(taken, isPale));
     }
   }
-  setNumber(slot, LOST, <f32> lost / 200);
-  setNumber(slot, PALE, <f32> pale / 200);
+  setNumber(slot, LOST, <f32> sum8(lost) / 200);
+  setNumber(slot, PALE, <f32> sum8(pale) / 200);
 }
 
 /** The share of the picture that is decoder gray: luma and chroma within two levels of 128. */
@@ -274,5 +256,5 @@ function cellsNear(cells: usize, bytes: i32, gray: i16): i32 {
     const apart = i16x8.abs(i16x8.sub(v128.load(cells + at), center));
     counts = i16x8.sub(counts, i16x8.le_s(apart, reach));
   }
-  return sum4(i32x4.extadd_pairwise_i16x8_s(counts));
+  return sum8(counts);
 }

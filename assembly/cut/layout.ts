@@ -31,6 +31,8 @@ export const MEANS_BYTES: i32 = 208;
 export const MEANS: usize = memory.data(32 * 208, 16);
 export const BINS_BYTES: i32 = (32 + 256) * 2;
 export const BINS: usize = memory.data(32 * (32 + 256) * 2, 16);
+/** 2 x 30 x 40 x i16: U and V of the newest frame only, sums of 4x3 samples, 12 a level. */
+export const COLOR_CELLS: usize = memory.data(2 * 30 * 40 * 2, 16);
 /** Numbers of a frame, f32 each: see the indexes below. */
 export const NUMBERS: usize = memory.data(32 * 16 * 4, 16);
 export const TEXTURE: i32 = 0;
