@@ -11,7 +11,7 @@ import {
   ROW,
 } from "./cut/features";
 import { reduceFrame } from "./cut/frame";
-import { PROFILE_BYTES, PROFILES, SLOTS } from "./cut/layout";
+import { FINE, FINE_BYTES, PROFILE_BYTES, PROFILES, SLOTS } from "./cut/layout";
 
 export const CUT_LOOKAHEAD: i32 = 5;
 
@@ -51,6 +51,11 @@ export function cutPush(frame: usize, ptsMs: f64): void {
   frames++;
   prepare();
   if (frames > CUT_LOOKAHEAD) settle();
+}
+
+/** Address of the fine cells of luma of the newest frame, 60 x 80 x i16: sums of 4x3 samples. */
+export function newestFineCells(): usize {
+  return FINE + ((frames - 1) & (SLOTS - 1)) * FINE_BYTES;
 }
 
 /** Call after the last frame: makes the scores of the remaining frames final. */

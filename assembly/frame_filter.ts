@@ -1,7 +1,16 @@
 /** The signals of each decoded frame. This is the hot path: it never allocates. */
 
 import { artifactPush, artifactReset } from "./artifact";
-import { cutFinish, cutIsOpen, cutPush, cutReset, cutScore, cutScoreSoFar, cutSettled } from "./cut";
+import {
+  cutFinish,
+  cutIsOpen,
+  cutPush,
+  cutReset,
+  cutScore,
+  cutScoreSoFar,
+  cutSettled,
+  newestFineCells,
+} from "./cut";
 import { lumaSquareSum, lumaSum, measurePlane, PLANE_BYTES } from "./luma";
 import { hashCells, prepareHash } from "./phash";
 import { measureRanges } from "./range_measures";
@@ -74,10 +83,10 @@ export function push(offset: usize, ptsMs: f64, isRow: bool): void {
     rowSum = sum;
     rowHash = hash;
   }
-  measureRanges(plane, sum, frames == 0);
-  frames++;
   artifactPush(plane);
   cutPush(plane, ptsMs);
+  measureRanges(plane, newestFineCells(), sum, frames == 0);
+  frames++;
   settleCutScores();
 }
 

@@ -19,6 +19,7 @@ export const ROW_BYTES: i32 = 80;
 
 export const CELLS_BYTES: i32 = 20 * 80;
 export const CELLS: usize = memory.data(32 * 20 * 80, 16);
+export const FINE_ROW_BYTES: i32 = 160;
 export const FINE_BYTES: i32 = 60 * 80 * 2;
 export const FINE: usize = memory.data(32 * 60 * 80 * 2, 16);
 export const MIDDLE_BYTES: i32 = 30 * 40 * 2;
