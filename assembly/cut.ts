@@ -1,17 +1,12 @@
 /** The cut score of each frame: how sure it is the first frame of a new shot; known five frames later. */
 
 import { decide, LEAF_ONE } from "./cut/decision";
-import {
-  FEATURES,
-  featuresPush,
-  featuresReset,
-  isCandidate,
-  measureFeatures,
-  prepare,
-  ROW,
-} from "./cut/features";
+import { isCandidate } from "./cut/candidate";
+import { FEATURES, measureFeatures, ROW, setTime } from "./cut/features";
 import { reduceFrame } from "./cut/frame";
 import { FINE, FINE_BYTES, PROFILE_BYTES, PROFILES, SLOTS } from "./cut/layout";
+import { pairsPush, pairsReset } from "./cut/pairs";
+import { prepare } from "./cut/prepare";
 
 export const CUT_LOOKAHEAD: i32 = 5;
 
@@ -39,7 +34,7 @@ let settled: i32 = 0;
 export function cutReset(): void {
   frames = 0;
   settled = 0;
-  featuresReset();
+  pairsReset();
 }
 
 /** Adds the next frame, 320x180 yuv420p at any alignment; the score of the frame CUT_LOOKAHEAD before is final. */
@@ -47,7 +42,8 @@ export function cutPush(frame: usize, ptsMs: f64): void {
   const slot = frames & (SLOTS - 1);
   reduceFrame(frame, slot);
   memory.copy(NEWEST_PROFILES, PROFILES + slot * PROFILE_BYTES, PROFILE_BYTES);
-  featuresPush(frames, ptsMs);
+  setTime(frames, ptsMs);
+  pairsPush(frames);
   frames++;
   prepare();
   if (frames > CUT_LOOKAHEAD) settle();
