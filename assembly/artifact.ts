@@ -46,6 +46,9 @@ const LINES: usize = memory.data(4 * 180 * 4, 16);
 /** Of one row of blocks: for each of its 20 rows of samples the steps of 8 places of columns. */
 const LINE_PARTS: usize = memory.data(20 * 16, 16);
 
+/** The most spikes in a row of blocks and in those above and below it, with room for a block on either side that stays 0. */
+const MOST: usize = memory.data(4 * 4 + 20 * 4 + 4 * 4, 16);
+
 let frames: i32 = 0;
 let spikesAcross: i32 = 0;
 let spikesDown: i32 = 0;
@@ -58,10 +61,10 @@ export function artifactReset(): void {
 /** Measures the next frame, 320x180 yuv420p at any alignment. */
 export function artifactPush(frame: usize): void {
   const slot = frames & (SLOTS - 1);
-  reduceFour(frame, 320, 45, 20, FINE + slot * FINE_BYTES);
+  reduceFour(frame, 320, 45, 10, FINE + slot * FINE_BYTES);
   halve(FINE + slot * FINE_BYTES, coarseOf(0, slot));
-  reduceFour(frame + U_AT, 160, 22, 10, coarseOf(1, slot));
-  reduceFour(frame + V_AT, 160, 22, 10, coarseOf(2, slot));
+  reduceFour(frame + U_AT, 160, 22, 5, coarseOf(1, slot));
+  reduceFour(frame + V_AT, 160, 22, 5, coarseOf(2, slot));
   measureTexture(frame, slot);
   measureAlone(slot);
   const known = min(frames, SLOTS - 1);
@@ -82,24 +85,24 @@ function measureAt(index: i32): f32 {
   return load<f32>(ARTIFACT_MEASURES + (index << 2));
 }
 
-/** Rounded means of 4x4 samples: `rows` rows of `vectors` times four. */
-function reduceFour(plane: usize, stride: usize, rows: i32, vectors: i32, out: usize): void {
+/** Rounded means of 4x4 samples: `rows` rows of `pairs` times eight. */
+function reduceFour(plane: usize, stride: usize, rows: i32, pairs: i32, out: usize): void {
   for (let row = 0; row < rows; row++) {
     const first = plane + <usize> (row << 2) * stride;
-    for (let vector = 0; vector < vectors; vector++) {
-      const at = first + (vector << 4);
-      let sums = i16x8.extadd_pairwise_i8x16_u(v128.load(at));
-      sums = i16x8.add(sums, i16x8.extadd_pairwise_i8x16_u(v128.load(at + stride)));
-      sums = i16x8.add(sums, i16x8.extadd_pairwise_i8x16_u(v128.load(at + 2 * stride)));
-      sums = i16x8.add(sums, i16x8.extadd_pairwise_i8x16_u(v128.load(at + 3 * stride)));
-      const means = i32x4.shr_u(i32x4.add(i32x4.extadd_pairwise_i16x8_u(sums), i32x4.splat(8)), 4);
-      const words = i16x8.narrow_i32x4_u(means, means);
-      store<u32>(
-        out + ((row * vectors + vector) << 2),
-        i32x4.extract_lane(i8x16.narrow_i16x8_u(words, words), 0),
-      );
+    for (let pair = 0; pair < pairs; pair++) {
+      const at = first + (pair << 5);
+      const words = i16x8.narrow_i32x4_u(fourMeans(at, stride), fourMeans(at + 16, stride));
+      v128.store64_lane(out + ((row * pairs + pair) << 3), i8x16.narrow_i16x8_u(words, words), 0);
     }
   }
+}
+
+function fourMeans(at: usize, stride: usize): v128 {
+  let sums = i16x8.extadd_pairwise_i8x16_u(v128.load(at));
+  sums = i16x8.add(sums, i16x8.extadd_pairwise_i8x16_u(v128.load(at + stride)));
+  sums = i16x8.add(sums, i16x8.extadd_pairwise_i8x16_u(v128.load(at + 2 * stride)));
+  sums = i16x8.add(sums, i16x8.extadd_pairwise_i8x16_u(v128.load(at + 3 * stride)));
+  return i32x4.shr_u(i32x4.add(i32x4.dot_i16x8_s(sums, i16x8.splat(1)), i32x4.splat(8)), 4);
 }
 
 /** Rounded means of 2x2 samples of an 80x45 plane, whose last row is left out. */
@@ -206,16 +209,19 @@ function measureAlone(slot: i32): void {
   const sum = sum4(sums), square = sum4(squares);
   store<i32>(SUM + (slot << 2), sum);
   store<i32>(SQUARES + (slot << 2), square);
-  let flat = 0;
+  let flat = i32x4.splat(0);
   const spikes = SPIKES + slot * BLOCKS * 4;
-  for (let block = 0; block < BLOCKS; block++) if (load<i32>(spikes + (block << 2)) < 60) flat++;
+  for (let block = 0; block < BLOCKS * 4; block += 16) {
+    // A true lane is -1.
+    flat = i32x4.sub(flat, i32x4.lt_s(v128.load(spikes + block), i32x4.splat(60)));
+  }
   put(0, <f32> spikesAcross / <f32> (LUMA_SAMPLES / 2));
   put(1, <f32> spikesDown / <f32> LUMA_SAMPLES);
   put(2, <f32> sum / <f32> COARSE_CELLS);
   put(3, sqrt<f32>(variance(sum, square) / <f32> COARSE_CELLS));
   put(4, <f32> sum8(gray) / <f32> COARSE_CELLS);
   put(5, <f32> sum8(green) / <f32> COARSE_CELLS);
-  put(6, <f32> flat / <f32> BLOCKS);
+  put(6, <f32> sum4(flat) / <f32> BLOCKS);
 }
 
 /** Times the number of cells. */
@@ -254,32 +260,49 @@ function compare(slot: i32, lag: i32, isKnown: bool): void {
 
 /** Measures 14 to 16. */
 function compareTexture(slot: i32, other: i32): void {
-  const spikes = SPIKES + slot * BLOCKS * 4, spikesBefore = SPIKES + other * BLOCKS * 4;
-  let grown = 0;
-  for (let row = 0; row < BLOCK_ROWS; row++) {
-    for (let column = 0; column < BLOCK_COLUMNS; column++) {
-      const own = load<i32>(spikes + ((row * BLOCK_COLUMNS + column) << 2));
-      // What was in a block before, or beside it, may have moved here.
-      let most = 0;
-      for (let y = max(0, row - 1); y <= min(BLOCK_ROWS - 1, row + 1); y++) {
-        for (let x = max(0, column - 1); x <= min(BLOCK_COLUMNS - 1, column + 1); x++) {
-          most = max(most, load<i32>(spikesBefore + ((y * BLOCK_COLUMNS + x) << 2)));
-        }
-      }
-      if (own > (most * 5 >> 2) + 150) grown++;
-    }
-  }
-  put(14, <f32> grown / <f32> BLOCKS);
-  const lines = LINES + slot * ROWS * 4, linesBefore = LINES + other * ROWS * 4;
-  let newLine = 0;
-  for (let row: usize = 1; row < <usize> ROWS - 1; row++) {
-    const at = linesBefore + (row << 2);
-    const most = max(load<i32>(at), max(load<i32>(at - 4), load<i32>(at + 4)));
-    newLine = max(newLine, load<i32>(lines + (row << 2)) - most);
-  }
-  put(15, <f32> newLine / 320);
+  put(14, <f32> grownBlocks(SPIKES + slot * BLOCKS * 4, SPIKES + other * BLOCKS * 4) / <f32> BLOCKS);
+  put(15, <f32> newLine(LINES + slot * ROWS * 4, LINES + other * ROWS * 4) / 320);
   const moved = measureAt(7);
   put(16, moved > SEARCH_FROM ? unexplained(FINE + slot * FINE_BYTES, FINE + other * FINE_BYTES) : moved);
+}
+
+/** How many blocks have more spikes than they and those around them had before, as what was there may have moved here. */
+function grownBlocks(spikes: usize, before: usize): i32 {
+  let grown = i32x4.splat(0);
+  for (let row: i32 = 0; row < BLOCK_ROWS; row++) {
+    const above = before + max(0, row - 1) * BLOCK_COLUMNS * 4;
+    const here = before + row * BLOCK_COLUMNS * 4;
+    const below = before + min(BLOCK_ROWS - 1, row + 1) * BLOCK_COLUMNS * 4;
+    for (let at = 0; at < BLOCK_COLUMNS * 4; at += 16) {
+      const most = i32x4.max_s(
+        v128.load(above + at),
+        i32x4.max_s(v128.load(here + at), v128.load(below + at)),
+      );
+      v128.store(MOST + 16 + at, most);
+    }
+    for (let at = 0; at < BLOCK_COLUMNS * 4; at += 16) {
+      const own = v128.load(spikes + row * BLOCK_COLUMNS * 4 + at);
+      let most = i32x4.max_s(v128.load(MOST + at, 12), v128.load(MOST + at, 20));
+      most = i32x4.max_s(most, v128.load(MOST + at, 16));
+      const quarterMore = i32x4.shr_s(i32x4.add(most, i32x4.shl(most, 2)), 2);
+      grown = i32x4.sub(grown, i32x4.gt_s(own, i32x4.add(quarterMore, i32x4.splat(150))));
+    }
+  }
+  return sum4(grown);
+}
+
+/** By how much the lines of a row are more than those of the three rows there before, at most; of rows 1 to 178. */
+function newLine(lines: usize, before: usize): i32 {
+  let most = i32x4.splat(0);
+  for (let row: usize = 1; row < <usize> ROWS - 1; row += 4) {
+    // The last four rows were in part in the vector before.
+    const at = min(row, <usize> ROWS - 5) << 2;
+    const sides = i32x4.max_s(v128.load(before + at - 4), v128.load(before + at + 4));
+    const were = i32x4.max_s(v128.load(before + at), sides);
+    most = i32x4.max_s(most, i32x4.sub(v128.load(lines + at), were));
+  }
+  most = i32x4.max_s(most, v128.shuffle<i32>(most, most, 2, 3, 0, 1));
+  return max(i32x4.extract_lane(most, 0), i32x4.extract_lane(most, 1));
 }
 
 /**
@@ -291,6 +314,8 @@ function unexplained(fine: usize, before: usize): f32 {
   for (let row = 0; row < BLOCK_ROWS; row++) {
     for (let column = 0; column < BLOCK_COLUMNS; column += 4) {
       const own = fine + row * 400 + (column << 2);
+      const first = v128.load(own), second = v128.load(own, 80), third = v128.load(own, 160);
+      const fourth = v128.load(own, 240), fifth = v128.load(own, 320);
       let least = i32x4.splat(i32.MAX_VALUE);
       for (let place = 0; place < 13; place++) {
         const dx = place < 9 ? place % 3 - 1 : place == 9 ? -2 : place == 10 ? 2 : 0;
@@ -298,11 +323,11 @@ function unexplained(fine: usize, before: usize): f32 {
         const x = (column << 2) + dx, y = row * 5 + dy;
         if (x < 0 || x + 16 > 80 || y < 0 || y + 5 > 45) continue;
         const other = before + y * 80 + x;
-        let sums = i16x8.splat(0);
-        for (let line: usize = 0; line < 400; line += 80) {
-          const off = apart(v128.load(own + line), v128.load(other + line));
-          sums = i16x8.add(sums, i16x8.extadd_pairwise_i8x16_u(off));
-        }
+        let sums = i16x8.extadd_pairwise_i8x16_u(apart(first, v128.load(other)));
+        sums = i16x8.add(sums, i16x8.extadd_pairwise_i8x16_u(apart(second, v128.load(other, 80))));
+        sums = i16x8.add(sums, i16x8.extadd_pairwise_i8x16_u(apart(third, v128.load(other, 160))));
+        sums = i16x8.add(sums, i16x8.extadd_pairwise_i8x16_u(apart(fourth, v128.load(other, 240))));
+        sums = i16x8.add(sums, i16x8.extadd_pairwise_i8x16_u(apart(fifth, v128.load(other, 320))));
         least = i32x4.min_s(least, i32x4.extadd_pairwise_i16x8_u(sums));
       }
       total = i32x4.add(total, least);
