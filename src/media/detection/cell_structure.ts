@@ -1,6 +1,13 @@
-/** The structure of the luma cells of frames: the steps from each cell to the next one, and how alike those of two frames are. */
+/** How much two frames differ by their cells, and how alike their structure is: the steps from each luma cell to the next one. */
 
-import { CELL_SAMPLES, type FrameHistory, LUMA_CELLS, LUMA_COLUMNS, LUMA_ROWS } from "./frame_history.ts";
+import {
+  CELL_SAMPLES,
+  CELLS,
+  type FrameHistory,
+  LUMA_CELLS,
+  LUMA_COLUMNS,
+  LUMA_ROWS,
+} from "./frame_history.ts";
 
 /** Root of the mean squared steps between neighbouring cells of a frame, in levels; 0 for a picture of one brightness. */
 export function roughnessOf(history: FrameHistory, frame: number): number {
@@ -34,6 +41,15 @@ export function likenessWithin(
     }
   }
   return best;
+}
+
+/** Mean absolute difference of the cells of two frames, luma and chroma, in levels. */
+export function distanceOf(history: FrameHistory, one: number, other: number): number {
+  const { sums } = history;
+  const a = history.cellsAt(one), b = history.cellsAt(other);
+  let sum = 0;
+  for (let cell = 0; cell < CELLS; cell++) sum += Math.abs(sums[a + cell]! - sums[b + cell]!);
+  return sum / (CELLS * CELL_SAMPLES);
 }
 
 /** The sum of products of the steps to the right and downwards of two frames, in levels; the other frame is moved. */

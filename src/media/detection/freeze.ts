@@ -1,72 +1,94 @@
 /** Finds stretches in which a moving picture stands still: frames that repeat, exactly or but for the codec's noise. */
 
-import type { FrameHistory } from "./frame_history.ts";
-import { CELL_SAMPLES, HISTORY_FRAMES, LUMA_CELLS } from "./frame_history.ts";
+import { distanceOf } from "./cell_structure.ts";
+import { CELL_SAMPLES, CELLS, type FrameHistory, LUMA_CELLS } from "./frame_history.ts";
+import { MotionBefore } from "./motion_before.ts";
 import { confidenceOf, type CutScores, type RangeDetector, type RangeSink } from "./range_sink.ts";
 
 /*
- * A frame is still if it differs from the one before by less than a codec leaves: MOVED_MAX levels a sample, and no cell
- * changes its mean by more than a level. One frame between still ones may differ more, if no cell does by much: a new
- * keyframe of the codec draws the same picture again.
+ *     moving   | still still (keyframe) still ... still |  moving
+ *   `---------'                                         `--------'
+ *   MotionBefore                                        AFTER_FRAMES
  *
- *     moving   | still still still ... still still |  moving
- *   `---------'                                     `--------'
- *    BEFORE_MS                                      AFTER_FRAMES
- *
- * A stretch of still frames is a freeze if the picture moved just before, without a cut in between, and moves at once
- * afterwards, in much the same cells. So a slide, a screen, an empty room, and a subject that comes to rest are none.
+ * What is still is measured by the motion before: a codec leaves the more the more moved. A stretch of still frames is
+ * a freeze if the picture moved until it, stopped at once in many places, stayed what it was, and moves again at
+ * once, in much the same cells. So a slide, a screen, an empty room, and a subject that comes to rest are none.
  */
-const MOVED_MAX = 0.35;
-const CHANGE_MAX = 1;
-/** After motion a codec leaves more noise: so much of the least motion of the three frames before, up to so much. */
-const MOVED_SHARE = 0.06;
-const MOVED_AFTER_MAX = 1;
-const KEYFRAME_MOVED_MAX = 3;
-const KEYFRAME_CHANGE_MAX = 1.7;
+/** A frame is still that moved by so much of the motion before at most, and by so many levels a sample. */
+const MOVED_SHARE = 0.35;
+const MOVED_MAX = 1.2;
+/** No cell changes its mean by more than that share of the largest change before; the first frames may by more. */
+const CHANGE_SHARE = 0.15;
+const CHANGE_MIN = 1;
+const CHANGE_MAX = 2.2;
+const LEAD_FRAMES = 4;
+const LEAD_SHARE = 0.25;
+const LEAD_MAX = 4;
+/** Up to two frames between still ones may be a keyframe, which draws the same picture anew: levels a sample, of a cell, of all cells. */
 const KEYFRAMES_MAX = 2;
+const KEYFRAME_MOVED_MAX = 3;
+const KEYFRAME_CHANGE_MAX = 3.5;
+const KEYFRAME_STEP_MAX = 0.5;
+/** Between frames that repeat exactly, a single one may be a coarse keyframe. */
+const EXACT_MAX = 0.02;
+const COARSE_MOVED_MAX = 5;
+const COARSE_CHANGE_MAX = 9;
+const COARSE_STEP_MAX = 1;
+/** Neither moves by more than so many times the motion before. */
+const KEYFRAME_SHARE = 4;
 
-const LEAST_MS = 190;
-const LEAST_FRAMES = 4;
-const BEFORE_MS = 400;
-const AFTER_FRAMES = 5;
-/** A stretch that a cut ends, and one that lasts until the end, must be longer. */
-const LEAST_TO_CUT_MS = 300;
-const LEAST_TO_END_MS = 1000;
-/** Of the frames before, so many must move; less is a low rate whose frames are shown more than once. */
-const MOVING_SHARE = 0.4;
-/** Motion before: so many levels a sample, or so many levels in one cell. */
-const LEAST_MOVED = 0.6;
-const LEAST_CHANGE = 2.2;
-/** Frames that repeat exactly tell it after fainter motion too, if that was everywhere: sensor noise that stops. */
-const EXACT_MAX = 0.004;
-const LEAST_MOVED_EXACT = 0.25;
-const LEAST_EXACT_MS = 600;
-const STOPPED_FAINT_MIN = 0.6;
-/** A stretch after a cut is a still shot: the frame that the cut falls on moves more than those before, by this factor. */
-const JUMP_MAX = 1.6;
-const CUT_REACH = 5;
-/** The motion is still there just before; a subject that comes to rest slows down. */
-const ABRUPT_MIN = 0.3;
-/** What is left of the motion while the picture stands. */
+/** Motion before, in levels a sample; below CLEAR_MOVED it is faint, and more is asked of everything else. */
+const LEAST_MOVED = 0.15;
+const CLEAR_MOVED = 0.6;
+const FAST_MOVED = 1.5;
+/** Of the frames before, so many moved; less is a low rate whose frames are shown more than once. */
+const MOVING_MIN = 0.48;
+/** So many times as long as the longest hold before. */
+const HOLDS_MIN = 2.5;
+/** Motion of the last frames before, as a share of that of all. */
+const LAST_MIN = 0.3;
+const LAST_MIDDLE_MIN = 0.1;
+/** How many times the motion within is that just before it: what comes to rest slows down. */
+const DROP_MIN = 5;
+/** What is left of the motion while the picture stands: of fast, of clear and of faint motion. */
+const REST_FAST_MAX = 0.13;
 const REST_MAX = 0.1;
-/** Share of the cells that move before and stop; and how many of them move again. */
+const REST_FAINT_MAX = 0.075;
+/** Levels by which the picture drifts between keyframes, mean of the cells. */
+const DRIFT_MAX = 0.6;
+const DRIFT_FAINT_MAX = 0.3;
+/** Share of the luma cells that move before and stop; and how many of them move again, in the frames after it. */
 const STOPPED_MIN = 0.22;
-const RESUMED_MIN = 0.65;
-const RESUMED_MOVED_MIN = 0.25;
-/** So much more motion after it than before is a cut. */
-const CUT_OFF = 20;
+const STOPPED_FAINT_MIN = 0.35;
+const STOPPED_OPEN_MIN = 0.44;
+const RESUMED_MIN = 0.6;
+const RESUMED_MOVED_MIN = 0.4;
+const AFTER_FRAMES = 5;
+/** A cell moves with so many levels a sample, or with that share of a fainter motion. */
+const CELL_MOVES = 0.1 * CELL_SAMPLES;
+/** A cell has stopped that moves by this share at most. */
+const CELL_RESTS = 0.25;
 /** Levels between the darkest and the brightest cell; a flat picture cannot freeze. */
 const FLAT_RANGE = 12;
-const CELL_MOVES = 0.1 * CELL_SAMPLES;
 
-/** What a stretch was compared with, taken when it began. */
-interface Before {
-  moved: number;
-  change: number;
-  share: number;
-  /** The longest stretch of still frames in it. */
-  hold: number;
-}
+const LEAST_FRAMES = 4;
+const LEAST_MS = 190;
+/** Where the codec leaves more than CLEAN_REST levels, where a cut ends it, where the stream ends. */
+const CLEAN_REST = 0.1;
+const LEAST_NOISY_MS = 250;
+const LEAST_TO_CUT_MS = 300;
+const LEAST_TO_END_MS = 1000;
+/** Faint motion must be missing the longer the fainter it was: levels a sample times milliseconds. */
+const LEAST_FAINT_LEVEL_MS = 170;
+/** A stretch that begins so few frames after a cut is a still shot. */
+const CUT_REACH = 5;
+/** So much more motion after it than before is a cut; there, so little is left of the motion. */
+const CUT_OFF = 20;
+const CUT_REST_MAX = 0.03;
+
+/** Places of the sums over still frames. */
+const MOVED = 0;
+const REST = 1;
 
 export class FreezeDetector implements RangeDetector {
   readonly #sink: RangeSink;
@@ -78,19 +100,19 @@ export class FreezeDetector implements RangeDetector {
   #startMs = 0;
   /** Time of the frame before it, which shows the same picture. */
   #shownMs = 0;
-  /** How much the last two frames before the stretch moved at most. */
-  #lastMoved = 0;
-  /** One of the last frames before the stretch moved far more than those before. */
-  #hasJump = false;
-  /** A frame that may be a keyframe within the stretch; the next frame tells. */
-  #doubt = -1;
-  #limit = MOVED_MAX;
-  readonly #before: Before = { moved: 0, change: 0, share: 0, hold: 0 };
-  readonly #movesBefore = new Float64Array(LUMA_CELLS);
-  readonly #movesWithin = new Float64Array(LUMA_CELLS);
+  #lastStill = -1;
+  #movedLimit = 0;
+  #changeLimit = 0;
+  #leadLimit = 0;
+  readonly #before = new MotionBefore();
+  /** Still frames without the first one, which carries the codec's rest of the motion. */
   #framesWithin = 0;
-  #movedWithin = 0;
-  readonly #sorted = new Float64Array(HISTORY_FRAMES);
+  readonly #sums = new Float64Array(2);
+  readonly #movesWithin = new Float64Array(LUMA_CELLS);
+  /** Cells of a frame after the start or after the last keyframe, and the largest distance from one to the next. */
+  readonly #anchor = new Uint16Array(CELLS);
+  #hasAnchor = false;
+  #drift = 0;
 
   constructor(sink: RangeSink, cuts: CutScores) {
     this.#sink = sink;
@@ -98,181 +120,199 @@ export class FreezeDetector implements RangeDetector {
   }
 
   reset(): void {
-    this.#start = this.#end = this.#doubt = -1;
+    this.#start = this.#end = -1;
   }
 
   push(history: FrameHistory): void {
     const frame = history.count - 1;
     if (frame === 0) return;
-    const moved = history.moved(frame), change = history.largestChange(frame);
-    const isStill = change <= CHANGE_MAX &&
-      moved <= (this.#start < 0 ? this.#limitAfter(history, frame) : this.#limit);
     if (this.#end >= 0) {
       if (frame < this.#end + AFTER_FRAMES) return;
       this.#judge(history, frame);
     }
-    if (this.#start < 0) {
-      if (!isStill) return;
-      this.#limit = this.#limitAfter(history, frame);
-      return this.#begin(history, frame);
-    }
-    if (isStill) {
-      this.#doubt = -1;
-      this.#count(history, frame);
-      return;
-    }
-    const mayBeKeyframe = moved <= KEYFRAME_MOVED_MAX && change <= KEYFRAME_CHANGE_MAX;
-    if (
-      mayBeKeyframe && frame > this.#start && (this.#doubt < 0 || frame - this.#doubt < KEYFRAMES_MAX)
-    ) {
-      if (this.#doubt < 0) this.#doubt = frame;
-      return;
-    }
-    this.#end = this.#doubt >= 0 ? this.#doubt : frame;
-    this.#doubt = -1;
-    if (!this.#isLong(history, this.#end)) this.reset();
+    if (this.#start < 0) return this.#mayBegin(history, frame);
+    if (this.#isStill(history, frame)) {
+      if (this.#lastStill === frame - 1) return this.#count(history, frame);
+      if (this.#isKeyframe(history, frame)) {
+        this.#keepDrift(history);
+        return this.#count(history, frame);
+      }
+    } else if (frame - this.#lastStill <= KEYFRAMES_MAX) return;
+    this.#end = this.#lastStill + 1;
+    if (this.#margin(history) >= 0) return;
+    this.reset();
+    this.#mayBegin(history, frame);
   }
 
   finish(history: FrameHistory): void {
-    if (this.#start < 0) return;
-    if (this.#end >= 0) this.#judge(history, history.count);
-    else {
-      const isSure = this.#confidence(history, history.count, true);
-      if (isSure >= 0.5) this.#add(history, history.count - 1, isSure);
-    }
+    if (this.#start >= 0) this.#judge(history, history.count);
     this.reset();
   }
 
-  /** After strong motion a codec leaves more noise. */
-  #limitAfter(history: FrameHistory, frame: number): number {
-    let least = Infinity;
-    for (let i = Math.max(1, frame - 3); i < frame; i++) least = Math.min(least, history.moved(i));
-    return frame < 4 ? MOVED_MAX : Math.max(MOVED_MAX, Math.min(MOVED_AFTER_MAX, MOVED_SHARE * least));
-  }
-
-  #isLong(history: FrameHistory, end: number): boolean {
-    if (end - this.#start < LEAST_FRAMES) return false;
-    return history.ptsMs(end - 1) - this.#shownMs >= LEAST_MS;
-  }
-
-  #begin(history: FrameHistory, frame: number): void {
-    this.#start = frame;
+  #mayBegin(history: FrameHistory, frame: number): void {
+    const moved = history.moved(frame), change = history.largestChange(frame);
+    if (moved > MOVED_MAX || change > LEAD_MAX) return;
+    const before = this.#before;
+    if (before.look(history, frame) < LEAST_MOVED) return;
+    this.#movedLimit = Math.min(MOVED_MAX, MOVED_SHARE * before.moved);
+    if (moved > this.#movedLimit) return;
+    before.take(history, frame, this.#movedLimit);
+    this.#changeLimit = Math.min(CHANGE_MAX, Math.max(CHANGE_MIN, CHANGE_SHARE * before.change));
+    this.#leadLimit = Math.max(this.#changeLimit, Math.min(LEAD_MAX, LEAD_SHARE * before.change));
+    if (change > this.#leadLimit) return;
+    this.#start = this.#lastStill = frame;
     this.#startMs = history.ptsMs(frame);
     this.#shownMs = history.ptsMs(frame - 1);
     this.#framesWithin = 0;
-    this.#movedWithin = 0;
+    this.#sums.fill(0);
     this.#movesWithin.fill(0);
-    this.#movesBefore.fill(0);
-    const fromMs = history.ptsMs(frame) - BEFORE_MS;
-    const before = this.#before;
-    let count = 0, moving = 0, hold = 0;
-    before.hold = 0;
-    const { moves } = history;
-    for (let i = frame - 1; i > history.oldest && i > 0; i--) {
-      if (history.ptsMs(i) < fromMs && count >= LEAST_FRAMES) break;
-      count++;
-      const at = history.movesAt(i);
-      for (let cell = 0; cell < LUMA_CELLS; cell++) this.#movesBefore[cell]! += moves[at + cell]!;
-      const isStill = history.moved(i) <= MOVED_MAX && history.largestChange(i) <= CHANGE_MAX;
-      hold = isStill ? hold + 1 : 0;
-      if (hold > before.hold) before.hold = hold;
-      if (!isStill) this.#sorted[moving++] = history.moved(i);
-    }
-    for (let cell = 0; cell < LUMA_CELLS; cell++) this.#movesBefore[cell]! /= Math.max(1, count);
-    before.share = count > 0 ? moving / count : 0;
-    before.moved = middle(this.#sorted, moving);
-    moving = 0;
-    for (let i = frame - 1, n = 0; n < count; i--, n++) {
-      const isStill = history.moved(i) <= MOVED_MAX && history.largestChange(i) <= CHANGE_MAX;
-      if (!isStill) this.#sorted[moving++] = history.largestChange(i);
-    }
-    before.change = middle(this.#sorted, moving);
-    this.#lastMoved = Math.max(history.moved(frame - 1), history.moved(Math.max(1, frame - 2)));
-    this.#hasJump = false;
-    for (let i = Math.max(1, frame - CUT_REACH); i < frame; i++) {
-      if (history.moved(i) > JUMP_MAX * before.moved) this.#hasJump = true;
-    }
+    this.#hasAnchor = false;
+    this.#drift = 0;
   }
 
-  /** The first frame of a stretch still carries the codec's rest of the motion, so it does not count. */
+  #isStill(history: FrameHistory, frame: number): boolean {
+    const limit = frame < this.#start + LEAD_FRAMES ? this.#leadLimit : this.#changeLimit;
+    return history.moved(frame) <= this.#movedLimit && history.largestChange(frame) <= limit;
+  }
+
+  /** Whether the frames between the last still one and this one only drew the same picture anew. */
+  #isKeyframe(history: FrameHistory, frame: number): boolean {
+    const last = this.#lastStill;
+    let moved = 0, change = 0;
+    for (let i = last + 1; i < frame; i++) {
+      moved = Math.max(moved, history.moved(i));
+      change = Math.max(change, history.largestChange(i));
+    }
+    const step = distanceOf(history, last, frame);
+    const share = KEYFRAME_SHARE * this.#before.moved;
+    const isExact = history.moved(last) <= EXACT_MAX && history.moved(frame) <= EXACT_MAX;
+    if (isExact && frame === last + 2) {
+      if (
+        step < COARSE_STEP_MAX && moved <= Math.min(COARSE_MOVED_MAX, share) && change <= COARSE_CHANGE_MAX
+      ) {
+        return true;
+      }
+    }
+    // What comes back to the same picture may have changed more meanwhile.
+    const changeMax = step < KEYFRAME_STEP_MAX / 2 ? 2 * KEYFRAME_CHANGE_MAX : KEYFRAME_CHANGE_MAX;
+    return step < KEYFRAME_STEP_MAX && moved <= Math.min(KEYFRAME_MOVED_MAX, Math.max(1, share)) &&
+      change <= changeMax;
+  }
+
   #count(history: FrameHistory, frame: number): void {
     const { moves } = history;
     const at = history.movesAt(frame);
-    this.#framesWithin++;
-    this.#movedWithin += history.moved(frame);
+    const { moved, step } = this.#before;
+    // A codec may show two or three pictures in turn, which are alike but for its noise.
+    const returned = Math.min(distanceOf(history, frame, frame - 2), distanceOf(history, frame, frame - 3));
+    this.#sums[MOVED]! += history.moved(frame);
+    this.#sums[REST]! += Math.min(history.moved(frame) / moved, returned / step);
     for (let cell = 0; cell < LUMA_CELLS; cell++) this.#movesWithin[cell]! += moves[at + cell]!;
+    this.#lastStill = frame;
+    if (++this.#framesWithin >= LEAD_FRAMES && !this.#hasAnchor) {
+      const cells = history.cellsAt(frame);
+      for (let cell = 0; cell < CELLS; cell++) this.#anchor[cell] = history.sums[cells + cell]!;
+      this.#hasAnchor = true;
+    }
   }
 
+  /** Takes the drift since the anchor, and drops it. */
+  #keepDrift(history: FrameHistory): void {
+    if (!this.#hasAnchor) return;
+    this.#hasAnchor = false;
+    const at = history.cellsAt(this.#lastStill);
+    let sum = 0;
+    for (let cell = 0; cell < CELLS; cell++) sum += Math.abs(history.sums[at + cell]! - this.#anchor[cell]!);
+    this.#drift = Math.max(this.#drift, sum / (CELLS * CELL_SAMPLES));
+  }
+
+  #isLong(history: FrameHistory, leastMs: number): boolean {
+    return this.#lastStill + 1 - this.#start >= LEAST_FRAMES &&
+      history.ptsMs(this.#lastStill) - this.#shownMs >= leastMs;
+  }
+
+  /** `until` is the frame after the last one that is known. */
   #judge(history: FrameHistory, until: number): void {
-    const isSure = this.#confidence(history, until, false);
-    if (isSure >= 0.5) this.#add(history, this.#end - 1, isSure);
+    const last = this.#lastStill;
+    let margin = this.#margin(history);
+    if (this.#end >= 0) margin = Math.min(margin, this.#resumption(history, until));
+    if (margin >= 0) {
+      const endMs = history.ptsMs(last);
+      this.#sink.add("freeze", this.#start, last, this.#startMs, endMs, confidenceOf(margin));
+    }
     this.reset();
   }
 
-  /** Whether it begins with a cut, or a few frames after one: a still shot. */
+  /** How far the stretch and what was before it are inside the bounds, see `confidenceOf`; -1 outside. */
+  #margin(history: FrameHistory): number {
+    this.#keepDrift(history);
+    const { moved, last, lastMiddle, movingShare, hold } = this.#before;
+    const end = this.#lastStill + 1, frames = Math.max(1, this.#framesWithin);
+    const isFaint = moved < CLEAR_MOVED, isOpen = this.#end < 0;
+    const rest = this.#rest;
+    const restMax = isFaint ? REST_FAINT_MAX : moved < FAST_MOVED ? REST_MAX : REST_FAST_MAX;
+    const isNoisy = this.#sums[MOVED]! / frames > CLEAN_REST;
+    const leastMs = isFaint ? LEAST_FAINT_LEVEL_MS / moved : isNoisy ? LEAST_NOISY_MS : LEAST_MS;
+    if (!this.#isLong(history, leastMs)) return -1;
+    if (isOpen && !this.#isLong(history, LEAST_TO_END_MS)) return -1;
+    if (movingShare < MOVING_MIN || end - this.#start < HOLDS_MIN * (hold + 1)) return -1;
+    if (last < LAST_MIN * moved || lastMiddle < LAST_MIDDLE_MIN * moved) return -1;
+    if (rest > restMax || last < DROP_MIN * rest * moved) return -1;
+    if (this.#drift > (isFaint ? DRIFT_FAINT_MAX : DRIFT_MAX)) return -1;
+    if (history.brightest(end - 1) - history.darkest(end - 1) < FLAT_RANGE || this.#hasCut()) return -1;
+    const stopped = this.#stopped();
+    const stoppedMin = isOpen ? STOPPED_OPEN_MIN : isFaint ? STOPPED_FAINT_MIN : STOPPED_MIN;
+    if (stopped < stoppedMin) return -1;
+    return Math.min((stopped - stoppedMin) / 0.4, 1 - rest / restMax, moved - LEAST_MOVED);
+  }
+
+  /** Whether it begins with a cut, or a few frames after one. */
   #hasCut(): boolean {
-    if (!this.#hasJump) return false;
     for (let frame = this.#start - CUT_REACH; frame <= this.#start + 1; frame++) {
       if (this.#cuts.cutScore(frame) >= 0.5) return true;
     }
     return false;
   }
 
-  #add(history: FrameHistory, last: number, confidence: number): void {
-    const [startMs, endMs] = [this.#startMs, history.ptsMs(last)];
-    this.#sink.add("freeze", this.#start, last, startMs, endMs, confidence);
+  /** What is left of the motion. */
+  get #rest(): number {
+    return this.#sums[REST]! / Math.max(1, this.#framesWithin);
   }
 
-  /** `until` is the frame after the last one that is known. Below .5: no freeze. */
-  #confidence(history: FrameHistory, until: number, isOpen: boolean): number {
-    const before = this.#before;
-    const end = isOpen ? history.count : this.#end;
-    const lastMs = history.ptsMs(end - 1) - this.#shownMs;
-    if (lastMs < (isOpen ? LEAST_TO_END_MS : LEAST_MS) || end - this.#start < LEAST_FRAMES) return 0;
-    if (before.share < MOVING_SHARE || end - this.#start < 2.5 * (before.hold + 1)) return 0;
-    const rest = this.#movedWithin / Math.max(1, this.#framesWithin);
-    const isExact = rest <= EXACT_MAX && before.moved >= LEAST_MOVED_EXACT && lastMs >= LEAST_EXACT_MS;
-    if (before.moved < LEAST_MOVED && before.change < LEAST_CHANGE && !isExact) return 0;
-    if (rest > REST_MAX * before.moved) return 0;
-    if (history.brightest(end - 1) - history.darkest(end - 1) < FLAT_RANGE) return 0;
-    if (this.#hasCut() || this.#lastMoved < ABRUPT_MIN * before.moved) return 0;
+  /** From this sum on a cell moves. */
+  get #cellMoves(): number {
+    return CELL_MOVES * Math.min(1, this.#before.moved);
+  }
+
+  /** Share of the luma cells that moved before and rest. */
+  #stopped(): number {
     let stopped = 0;
     for (let cell = 0; cell < LUMA_CELLS; cell++) {
-      const moves = this.#movesBefore[cell]!;
+      const before = this.#before.cellMoves[cell]!;
       const within = this.#movesWithin[cell]! / Math.max(1, this.#framesWithin);
-      if (moves >= CELL_MOVES && moves >= 4 * within) stopped++;
+      if (before >= this.#cellMoves && within <= CELL_RESTS * before) stopped++;
     }
-    stopped /= LUMA_CELLS;
-    const isFaint = before.moved < LEAST_MOVED && before.change < LEAST_CHANGE;
-    if (stopped < (isFaint ? STOPPED_FAINT_MIN : STOPPED_MIN)) return 0;
-    const margin = Math.min(
-      (stopped - STOPPED_MIN) / 0.4,
-      1 - rest / (REST_MAX * before.moved),
-      isExact ? 1 : Math.max(before.moved - LEAST_MOVED, (before.change - LEAST_CHANGE) / 4),
-    );
-    const confidence = confidenceOf(margin);
-    if (isOpen) return stopped >= 2 * STOPPED_MIN ? confidence : 0;
-    let resumed = 0, most = 0;
+    return stopped / LUMA_CELLS;
+  }
+
+  /** By what margin the picture moves again after it; -1 where it does not. */
+  #resumption(history: FrameHistory, until: number): number {
+    const { moved } = this.#before;
     const { moves } = history;
-    const last = Math.min(until, end + AFTER_FRAMES - 1);
+    const end = this.#end, last = Math.min(until, end + AFTER_FRAMES);
+    let resumed = 0, most = 0;
     for (let cell = 0; cell < LUMA_CELLS; cell++) {
-      for (let frame = end; frame < last; frame++) {
-        if (moves[history.movesAt(frame) + cell]! < CELL_MOVES) continue;
-        resumed++;
-        break;
-      }
+      let frame = end;
+      while (frame < last && moves[history.movesAt(frame) + cell]! < this.#cellMoves) frame++;
+      if (frame < last) resumed++;
     }
     for (let frame = end; frame < last; frame++) most = Math.max(most, history.moved(frame));
     resumed /= LUMA_CELLS;
-    if (resumed < RESUMED_MIN * stopped || most < RESUMED_MOVED_MIN * before.moved) return 0;
-    const isCutOff = most > CUT_OFF * before.moved || this.#cuts.cutScore(end) >= 0.5;
-    if (isCutOff && lastMs < LEAST_TO_CUT_MS) return 0;
-    return Math.min(confidence, confidenceOf((resumed / stopped - RESUMED_MIN) / 0.2));
+    const stopped = this.#stopped();
+    if (resumed < RESUMED_MIN * stopped || most < RESUMED_MOVED_MIN * moved) return -1;
+    const isCutOff = most > CUT_OFF * moved;
+    if (isCutOff && this.#rest > CUT_REST_MAX) return -1;
+    if ((isCutOff || this.#cuts.cutScore(end) >= 0.5) && !this.#isLong(history, LEAST_TO_CUT_MS)) return -1;
+    return (resumed / stopped - RESUMED_MIN) / 0.2;
   }
-}
-
-/** The middle one of the first `count` values, which it sorts. */
-function middle(values: Float64Array, count: number): number {
-  if (count === 0) return 0;
-  return values.subarray(0, count).sort()[count >> 1]!;
 }

@@ -1,6 +1,6 @@
 /** Finds gradual transitions: dissolves, fades, wipes, and others in which one picture becomes another step by step. */
 
-import { likenessWithin, roughnessOf } from "./cell_structure.ts";
+import { distanceOf, likenessWithin, roughnessOf } from "./cell_structure.ts";
 import type { FrameHistory } from "./frame_history.ts";
 import { CELL_SAMPLES, CELLS, HISTORY_FRAMES } from "./frame_history.ts";
 import type { RangeDetector, RangeSink } from "./range_sink.ts";
@@ -332,15 +332,6 @@ export class GradualDetector implements RangeDetector {
     if (count === 0) return 0;
     return this.#sorted.subarray(0, count).sort()[count >> 1]!;
   }
-}
-
-/** Mean absolute difference of the cells, luma and chroma. */
-function distanceOf(history: FrameHistory, one: number, other: number): number {
-  const { sums } = history;
-  const a = history.cellsAt(one), b = history.cellsAt(other);
-  let sum = 0;
-  for (let cell = 0; cell < CELLS; cell++) sum += Math.abs(sums[a + cell]! - sums[b + cell]!);
-  return sum / (CELLS * CELL_SAMPLES);
 }
 
 /**

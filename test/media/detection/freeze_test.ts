@@ -57,8 +57,8 @@ Deno.test("freeze: a keyframe that takes two frames does not end it, one that ta
     const film = await DrawnFilm.start();
     film.play(30, pan);
     film.play(10, () => pan(29));
-    film.play(frames, (n) => noisy(pan(29), 2, n));
-    film.play(10, () => noisy(pan(29), 2, frames - 1));
+    film.play(frames, (n) => noisy(pan(29), 3, n));
+    film.play(10, () => noisy(pan(29), 3, frames - 1));
     film.play(30, (n) => pan(30 + n));
     assert.deepEqual(told(film.end()).slice(0, 1), expected.slice(0, 1));
   }
@@ -76,7 +76,7 @@ Deno.test("freeze: after fast motion the codec leaves more, after slow motion th
 });
 
 Deno.test("freeze: sensor noise that stops for 600 ms is one", async () => {
-  const room = (n: number) => noisy(landscape(2), 0.75, n);
+  const room = (n: number) => noisy(landscape(2), 0.6, n);
   const film = await DrawnFilm.start();
   film.play(40, room);
   film.play(16, () => room(39));
@@ -121,9 +121,9 @@ const NONE: Readonly<Record<string, (film: DrawnFilm) => void>> = {
   },
   "a still room with sensor noise": (film) => film.play(120, (n) => noisy(landscape(2), 2, n)),
   "a still room whose noise the codec leaves out for half a second": (film) => {
-    film.play(40, (n) => noisy(landscape(2), 0.75, n));
-    film.play(12, () => noisy(landscape(2), 0.75, 39));
-    film.play(40, (n) => noisy(landscape(2), 0.75, 40 + n));
+    film.play(40, (n) => noisy(landscape(2), 0.6, n));
+    film.play(12, () => noisy(landscape(2), 0.6, 39));
+    film.play(40, (n) => noisy(landscape(2), 0.6, 40 + n));
   },
   "a camera that comes to rest and stays": (film) => {
     film.play(30, (n) => landscape(1, 60 * Math.sin(n / 19)));

@@ -1,0 +1,86 @@
+/** How a picture moved just before a frame: what a stretch that stands still is compared with. */
+
+import { type FrameHistory, LUMA_CELLS } from "./frame_history.ts";
+
+/** The time that counts as just before; at a low rate so many frames do. */
+const BEFORE_MS = 500;
+const FRAMES_MIN = 6;
+const FRAMES_MAX = 60;
+/** Fewer frames than this tell nothing. */
+const KNOWN_MIN = 4;
+/** Of the frames sorted by motion the one that stands for all: where each is shown twice or thrice, one that moves. */
+const QUANTILE = 0.8;
+const LAST_FRAMES = 3;
+
+export class MotionBefore {
+  /** Mean absolute difference of luma samples to the frame before, in levels, of a frame that stands for all of them. */
+  moved = 0;
+  /** The same of the largest change of a cell, and of the mean change of the cells. */
+  change = 0;
+  step = 0;
+  /** The most and the middle motion of the last three frames. */
+  last = 0;
+  lastMiddle = 0;
+  /** Share of the frames that moved more than the limit, and the longest row of others. */
+  movingShare = 0;
+  hold = 0;
+  /** Sum of the absolute differences of each luma cell, mean of the frames. */
+  readonly cellMoves = new Float64Array(LUMA_CELLS);
+  readonly #sorted = new Float64Array(FRAMES_MAX);
+
+  /** The motion before `frame`, of which only `moved` is set; 0 where too little is known. */
+  look(history: FrameHistory, frame: number): number {
+    const count = countBefore(history, frame);
+    if (count < KNOWN_MIN) return this.moved = 0;
+    for (let n = 0; n < count; n++) this.#insert(n, history.moved(frame - 1 - n));
+    return this.moved = this.#sorted[Math.floor(QUANTILE * (count - 1))]!;
+  }
+
+  /** All of it; a frame is still that moved by at most `limit`. */
+  take(history: FrameHistory, frame: number, limit: number): void {
+    const count = countBefore(history, frame);
+    const place = Math.floor(QUANTILE * (count - 1));
+    const sorted = this.#sorted;
+    for (let n = 0; n < count; n++) this.#insert(n, history.largestChange(frame - 1 - n));
+    this.change = sorted[place]!;
+    for (let n = 0; n < count; n++) this.#insert(n, history.step(frame - 1 - n));
+    this.step = sorted[place]!;
+    for (let n = 0; n < LAST_FRAMES; n++) this.#insert(n, history.moved(Math.max(1, frame - 1 - n)));
+    this.last = sorted[LAST_FRAMES - 1]!;
+    this.lastMiddle = sorted[1]!;
+    this.cellMoves.fill(0);
+    const { moves } = history;
+    let moving = 0, hold = 0;
+    this.hold = 0;
+    for (let i = frame - count; i < frame; i++) {
+      const at = history.movesAt(i);
+      for (let cell = 0; cell < LUMA_CELLS; cell++) this.cellMoves[cell]! += moves[at + cell]! / count;
+      const isStill = history.moved(i) <= limit;
+      if (!isStill) moving++;
+      hold = isStill ? hold + 1 : 0;
+      this.hold = Math.max(this.hold, hold);
+    }
+    this.movingShare = moving / count;
+  }
+
+  /** Puts a value among the first `count` ones, which are sorted. */
+  #insert(count: number, value: number): void {
+    const sorted = this.#sorted;
+    let at = count;
+    while (at > 0 && sorted[at - 1]! > value) sorted[at] = sorted[--at]!;
+    sorted[at] = value;
+  }
+}
+
+/** The frame 0 has no motion. */
+function countBefore(history: FrameHistory, frame: number): number {
+  const sinceMs = history.ptsMs(frame) - BEFORE_MS;
+  let count = 0;
+  while (count < FRAMES_MAX) {
+    const i = frame - 1 - count;
+    if (i < 1 || i <= history.oldest) break;
+    if (history.ptsMs(i) < sinceMs && count >= FRAMES_MIN) break;
+    count++;
+  }
+  return count;
+}
