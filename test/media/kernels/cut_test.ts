@@ -83,11 +83,11 @@ function replaced(planes: readonly Uint8Array[], at: number, others: readonly Ui
   return planes.map((plane, frame) => others[frame - at] ?? plane);
 }
 
-/** Black bars at the sides and at both ends. */
-function barred(place: Scene, sides: number, ends: number): Scene {
+/** Bars at the sides and at both ends, black unless given. */
+function barred(place: Scene, sides: number, ends: number, bar: Scene = () => 16): Scene {
   const isOutside = (x: number, y: number) =>
     x < sides || x >= PLANE_WIDTH - sides || y < ends || y >= PLANE_HEIGHT - ends;
-  return (x, y) => isOutside(x, y) ? 16 : place(x, y);
+  return (x, y) => isOutside(x, y) ? bar(x, y) : place(x, y);
 }
 
 const meadow = scene(1);
@@ -119,6 +119,13 @@ Deno.test("a score of .5 and more marks the first frame of a new shot and nothin
     12,
     18,
   ]);
+  const between = (frames: number) => [
+    ...new Array<Picture>(12).fill(landscape(1)),
+    ...new Array<Picture>(frames).fill(landscape(5, 300, 20)),
+    ...new Array<Picture>(12).fill(landscape(9, 600)),
+  ];
+  check("three frames between two shots", between(3), [12, 15]);
+  check("two frames are no shot, so one of their ends is the cut", between(2), [12]);
   check("a cut in low light and noise", [
     ...noisy(still(lit(meadow, 0.15, 10), 12), 16, 5),
     ...noisy(still(lit(street, 0.15, 10), 12), 16, 6),
@@ -126,6 +133,11 @@ Deno.test("a score of .5 and more marks the first frame of a new shot and nothin
   for (const [sides, ends] of [[0, 23], [40, 0], [30, 17], [100, 0], [0, 8], [7, 50]] as const) {
     const framed = [meadow, street].flatMap((place) => still(barred(place, sides, ends), 10));
     check(`a cut between bars of ${sides} and ${ends}`, framed, [10]);
+  }
+  const gray = (x: number, y: number) => (x + y) % 2 === 0 ? 27 : 38;
+  for (const [sides, ends] of [[112, 0], [0, 54]] as const) {
+    const framed = [meadow, street].flatMap((place) => still(barred(place, sides, ends, gray), 10));
+    check(`a cut between bars of dark gray, ${sides} and ${ends}`, framed, [10]);
   }
   check("bars that close in", repeated(30, (frame) => barred(meadow, 0, frame)), []);
   check("a cut between two pans", [
