@@ -256,6 +256,31 @@ Deno.test("colour alone makes a cut, and neither moving things nor light do", ()
     ...held(8, plain(235)),
     ...held(20, landscape(1)),
   ], [20, 28]);
+  const mostly = (picture: Picture, luma: number, share: number) =>
+    withBox(picture, { x: 0, y: 0, width: 320, height: 180 * share }, luma);
+  check("five frames of which most is white", [
+    ...held(20, landscape(1)),
+    ...held(5, mostly(landscape(1), 235, 0.85)),
+    ...held(20, landscape(1)),
+  ], []);
+  check("five frames of which two thirds are white", [
+    ...held(20, landscape(1)),
+    ...held(5, mostly(landscape(5), 235, 0.65)),
+    ...held(20, landscape(1)),
+  ], [20, 25]);
+  const lost = (share: number) => {
+    const picture = landscape(5);
+    picture.fill(128, 0, PLANE_WIDTH * 180 * share);
+    for (const plane of [PLANE_BYTES, PLANE_BYTES * 5 / 4]) {
+      picture.fill(128, plane, plane + 160 * 90 * share);
+    }
+    return picture;
+  };
+  check("gray in most of the picture", [...held(20, lost(0.85)), ...held(20, landscape(1))], []);
+  check("a cut from a picture of which two thirds are gray", [
+    ...held(20, lost(0.65)),
+    ...held(20, landscape(1)),
+  ], [20]);
   check("gray of a decoder without references", [...held(20, plain(128)), ...held(20, landscape(1))], []);
   check("gray with colour is a picture", [...held(20, plain(128, 90, 150)), ...held(20, landscape(1))], [20]);
 });
