@@ -44,6 +44,29 @@ export function slice(columns: FilterColumns, start: number, end: number): Filte
   };
 }
 
+/**
+ * The columns, which must be whole buffers, with room for `capacity` rows. Their memory is moved at once, and `columns` is
+ * empty afterwards.
+ */
+export function resized(columns: FilterColumns, capacity: number): FilterColumns {
+  const floats = ({ buffer }: Float32Array<ArrayBuffer>) =>
+    new Float32Array(buffer.transfer(capacity * Float32Array.BYTES_PER_ELEMENT));
+  const { ptsMs, perceptualHash, artifactKind } = columns;
+  return {
+    ptsMs: new Float64Array(ptsMs.buffer.transfer(capacity * Float64Array.BYTES_PER_ELEMENT)),
+    perceptualHash: new BigUint64Array(
+      perceptualHash.buffer.transfer(capacity * BigUint64Array.BYTES_PER_ELEMENT),
+    ),
+    lumaMean: floats(columns.lumaMean),
+    flickerScore: floats(columns.flickerScore),
+    ghostingScore: floats(columns.ghostingScore),
+    noiseVarianceScore: floats(columns.noiseVarianceScore),
+    cutScore: floats(columns.cutScore),
+    artifactScore: floats(columns.artifactScore),
+    artifactKind: new Uint8Array(artifactKind.buffer.transfer(capacity)),
+  };
+}
+
 /** Copies all rows of `source` into `target`, from its row `at` on. Allocates nothing. */
 export function copyInto(target: FilterColumns, source: FilterColumns, at: number): void {
   target.ptsMs.set(source.ptsMs, at);

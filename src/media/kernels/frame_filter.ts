@@ -101,7 +101,7 @@ const EXPORTS: ExportKinds<FilterExports> = {
  * into `staging` and passes the offset of each frame.
  *
  * ```
- * staging --push--> ring of 4096 frames --each final frame--> rows --columns(), takeFinalRows()--> the caller's copy
+ * staging --push--> ring of 4096 frames --each final frame--> rows --columns(), takeFinalRows()--> the caller
  * ```
  *
  * All frames are judged; those that are pushed as rows are kept. See docs/frames.md#sampling.
@@ -263,13 +263,13 @@ export class FrameFilter {
     into.artifactKind[0] = this.#artifacts.kind;
   }
 
-  /** Copies of all rows since `reset`, after `finish`. */
+  /** All rows since `reset`, after `finish`. The filter keeps none of them. */
   columns(): CollectedRows & { readonly count: number } {
-    const collector = this.#keeping();
+    this.#keeping();
     if (!this.#isFinished || this.#taken > 0) {
       throw new Error("Cannot give columns before all frames have come, or after some rows were taken");
     }
-    return collector.copy(this.#rows);
+    return this.takeFinalRows();
   }
 
   /**

@@ -1,7 +1,7 @@
 /** Collects the rows of a stream of frames: of each interval between two rows, what the later one has to tell. */
 
 import { CUT_SCORE_THRESHOLD } from "../../model/frames/signals.ts";
-import { copyInto, type FilterColumns, newColumns, slice } from "./filter_columns.ts";
+import { copyInto, type FilterColumns, newColumns, resized, slice } from "./filter_columns.ts";
 
 /** What a row has: the signals of its frame, with the highest cut and artifact scores since the row before. */
 export interface CollectedRows extends FilterColumns {
@@ -17,6 +17,14 @@ export function newRows(rows: number): CollectedRows {
 /** Views of the rows from `start` (inclusive) to `end` (exclusive), not copies. */
 export function sliceRows(rows: CollectedRows, start: number, end: number): CollectedRows {
   return { ...slice(rows, start, end), cutPtsMs: rows.cutPtsMs.subarray(start, end) };
+}
+
+/** The rows with room for `capacity` of them. Their memory is moved at once, and `rows` is empty afterwards. */
+function resizedRows(rows: CollectedRows, capacity: number): CollectedRows {
+  return {
+    ...resized(rows, capacity),
+    cutPtsMs: new Float64Array(rows.cutPtsMs.buffer.transfer(capacity * Float64Array.BYTES_PER_ELEMENT)),
+  };
 }
 
 /** Copies all rows of `source` into `target`, from its row `at` on. */
@@ -86,19 +94,22 @@ export class RowCollector {
     if (this.#worstArtifact > this.#rows.artifactScore[last]!) this.#setArtifact(last);
   }
 
-  /** Copies of the oldest `count` rows. */
-  copy(count: number): CollectedRows & { readonly count: number } {
-    const result = newRows(count);
-    copyRows(result, sliceRows(this.#rows, 0, count), 0);
-    return { count, ...result };
-  }
-
-  /** The same, and forgets them. */
+  /**
+   * Removes the oldest `count` rows. Where these are all, and fill most of the memory, it is given away instead of copied: the
+   * rows of a long decode are tens of megabytes.
+   */
   take(count: number): CollectedRows & { readonly count: number } {
-    const taken = this.copy(count);
-    copyRows(this.#rows, sliceRows(this.#rows, count, this.#count), 0);
+    const taken = sliceRows(this.#rows, 0, count);
+    const left = sliceRows(this.#rows, count, this.#count);
+    const copied = count === this.#count && count > this.#rows.ptsMs.length / 2 ? null : newRows(count);
     this.#count -= count;
-    return taken;
+    if (copied) {
+      copyRows(copied, taken, 0);
+      copyRows(this.#rows, left, 0);
+    } else {
+      this.#keep(newRows(INITIAL_ROWS));
+    }
+    return { count, ...(copied ?? taken) };
   }
 
   /** Gives the row the best cut score since the row before, and begins a new interval. */
@@ -118,8 +129,10 @@ export class RowCollector {
 
   /** Twice the room, so that the copying stays linear in the number of rows. */
   #grow(): void {
-    const rows = newRows(this.#rows.ptsMs.length * 2);
-    copyRows(rows, this.#rows, 0);
+    this.#keep(resizedRows(this.#rows, this.#rows.ptsMs.length * 2));
+  }
+
+  #keep(rows: CollectedRows): void {
     this.#rows = rows;
     this.#hashHalves = new Uint32Array(rows.perceptualHash.buffer);
   }

@@ -5,6 +5,7 @@ import type { DetectedRange } from "../../model/frames/detected_range.ts";
 import type { SamplingPlan } from "../../model/frames/sampling.ts";
 import type { SignalColumns } from "../../model/frames/signals.ts";
 import { FRAME_BYTES, FrameFilter } from "../kernels/frame_filter.ts";
+import type { CollectedRows } from "../kernels/row_collector.ts";
 import { RangeDetectors } from "../detection/range_detectors.ts";
 import { NutReader } from "../formats/nut.ts";
 import { SteadyRate } from "./steady_rate.ts";
@@ -78,7 +79,7 @@ scope.onmessage = ({ data: order }) => {
     filter.finish();
     stream?.post();
     const signals = stream ? filter.takeFinalRows() : filter.columns();
-    scope.postMessage({ kind: "done", signals, ranges: ranges.finish(), hasMore });
+    scope.postMessage({ kind: "done", signals, ranges: ranges.finish(), hasMore }, buffersOf(signals));
   } catch (error) {
     scope.postMessage({ kind: "failed", message: error instanceof Error ? error.message : String(error) });
   }
@@ -176,7 +177,11 @@ class RowStream {
   post(): void {
     if (filter.finalRows === 0) return;
     const batch = { ...filter.takeFinalRows(), startS: this.startS };
-    const moved = Object.values(batch).flatMap((column) => typeof column === "number" ? [] : [column.buffer]);
-    scope.postMessage({ kind: "rows", batch }, moved);
+    scope.postMessage({ kind: "rows", batch }, buffersOf(batch));
   }
+}
+
+/** The memory of rows, to be moved to the main thread instead of copied. */
+function buffersOf(rows: CollectedRows & { readonly count: number }): ArrayBuffer[] {
+  return Object.values(rows).flatMap((column) => typeof column === "number" ? [] : [column.buffer]);
 }

@@ -257,6 +257,24 @@ Deno.test("a row reads as its columns say", () => {
   }
 });
 
+Deno.test("the rows of a long decode are given away with their memory, and the next decode does not touch them", () => {
+  const decode = (rows: number, stepMs: number) => {
+    filter.reset();
+    for (let frame = 0; frame < rows; frame++) filter.push(0, frame * stepMs);
+    filter.finish();
+    return filter.columns();
+  };
+  const long = decode(5000, 40);
+  const times = Float64Array.from({ length: 5000 }, (_, frame) => frame * 40);
+  assert.ok(long.ptsMs.buffer.byteLength > long.ptsMs.byteLength, "the memory of the collector itself");
+  const short = decode(100, 10);
+  assert.equal(short.ptsMs.buffer.byteLength, short.ptsMs.byteLength);
+  assert.equal(short.ptsMs[99], 990);
+  assert.deepEqual(decode(5000, 40).ptsMs, times);
+  assert.deepEqual(long.ptsMs, times);
+  assert.equal(long.perceptualHash.length, 5000);
+});
+
 Deno.test("a filter that keeps no rows can run without end, and its newest rows can be read", async () => {
   const live = await FrameFilter.load({ keepsRows: false });
   const row = emptyFrameSignals();
