@@ -10,7 +10,7 @@ import { COORDINATE_SCHEMA } from "../model/frames/coordinates.ts";
 import { FieldRules } from "../model/field_rules.ts";
 import { DEFAULT_STREAM_ID } from "../model/identifiers.ts";
 import { LIMITS } from "../model/limits.ts";
-import { PreparedPayload } from "../model/runs/run.ts";
+import type { PreparedPayload } from "../model/runs/run.ts";
 import { rowRanges } from "../model/frames/row_range.ts";
 import { planSampling, type SamplingPlan } from "../model/frames/sampling.ts";
 import { signalRowsJson } from "../model/frames/signals_json.ts";
@@ -83,7 +83,8 @@ export class Ingest {
       const decoded = await source.explained(decoder.decodeSignals(request));
       this.#count(decoded.signals.count, this.#options.world.monotonicMs() - startedMs);
       const facts = { caller, streamId, sourceUri: source.uri, plan, decoded };
-      using framesDecoded = await framesDecodedPayload(facts);
+      using framesDecoded = timeline.newPayload();
+      await writeFramesDecoded(framesDecoded, facts);
       handle.signal.throwIfAborted();
 
       this.#commit(caller, runId, { body, sourceUri: source.uri, plan, decoded, framesDecoded });
@@ -147,14 +148,14 @@ export class Ingest {
   }
 }
 
-/** The payload of `frames_decoded`. Other requests get a turn while a long one is encoded. */
-async function framesDecodedPayload(facts: {
+/** Fills the payload of `frames_decoded`. Other requests get a turn while a long one is encoded. */
+async function writeFramesDecoded(payload: PreparedPayload, facts: {
   caller: Caller;
   streamId: string;
   sourceUri: string;
   plan: SamplingPlan;
   decoded: DecodedSignals;
-}): Promise<PreparedPayload> {
+}): Promise<void> {
   const { caller, streamId, sourceUri, plan, decoded } = facts;
   const { signals, coordinates } = decoded;
   const { ranges, isTruncated } = rowRanges(decoded.ranges, signals.ptsMs.subarray(0, signals.count));
@@ -176,12 +177,11 @@ async function framesDecodedPayload(facts: {
     ...(isTruncated && { ranges_truncated: true }),
   });
   const encoder = new TextEncoder();
-  const payload = new PreparedPayload(encoder.encode(`${head.slice(0, -1)},"signals":[`));
+  payload.add(encoder.encode(`${head.slice(0, -1)},"signals":[`));
   for (let start = 0; start < signals.count; start += ROWS_PER_TURN) {
     const end = Math.min(signals.count, start + ROWS_PER_TURN);
     payload.add(encoder.encode((start > 0 ? "," : "") + signalRowsJson(signals, start, end)));
     if (end < signals.count) await yieldToEventLoop();
   }
   payload.add(encoder.encode("]}"));
-  return payload;
 }

@@ -18,6 +18,7 @@ export interface NewEvent {
  */
 export class PreparedPayload implements Disposable {
   readonly #pieces: Uint8Array[] = [];
+  #sizeBytes = 0;
   #isOneLine = true;
   #isReleased = false;
 
@@ -26,9 +27,14 @@ export class PreparedPayload implements Disposable {
     for (const piece of pieces) this.add(piece);
   }
 
-  get pieces(): readonly Uint8Array[] {
+  /** The text in order. A piece may change when the next one is taken, and one reading ends before another begins. */
+  get pieces(): Iterable<Uint8Array> {
     if (this.#isReleased) throw new TypeError("Cannot read a payload that was released");
     return this.#pieces;
+  }
+
+  get sizeBytes(): number {
+    return this.#sizeBytes;
   }
 
   /** Whether the text has no raw tab and no line break, as the format of the log requires. */
@@ -39,18 +45,31 @@ export class PreparedPayload implements Disposable {
   /** Looks through the piece at once, so that a commit need not. */
   add(piece: Uint8Array): void {
     this.#isOneLine &&= !piece.includes(LINE_BREAK) && !piece.includes(TAB);
+    this.#sizeBytes += piece.length;
+    this.keep(piece);
+  }
+
+  /** Keeps the next piece of the text. */
+  protected keep(piece: Uint8Array): void {
     this.#pieces.push(piece);
   }
 
-  /** Gives the memory back at once: what waits for the garbage collector is a hundred megabytes. Nothing can be read afterwards. */
+  /** Gives back the memory of the pieces that were kept, at once: what waits for the garbage collector is megabytes. */
+  protected release(): void {
+    for (const { buffer } of this.#pieces.splice(0)) if (buffer instanceof ArrayBuffer) buffer.transfer(0);
+  }
+
+  /** Nothing can be read afterwards. */
   [Symbol.dispose](): void {
     this.#isReleased = true;
-    for (const { buffer } of this.#pieces.splice(0)) if (buffer instanceof ArrayBuffer) buffer.transfer(0);
+    this.release();
   }
 
   get text(): string {
     const decoder = new TextDecoder();
-    return this.pieces.map((piece) => decoder.decode(piece, { stream: true })).join("") + decoder.decode();
+    let text = "";
+    for (const piece of this.pieces) text += decoder.decode(piece, { stream: true });
+    return text + decoder.decode();
   }
 }
 

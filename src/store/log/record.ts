@@ -1,7 +1,7 @@
 /** The bytes of one event in a log file: how a record is written, recognized and read. */
 
 import { crc32 } from "node:zlib";
-import type { PreparedPayload } from "../../model/runs/run.ts";
+import { PreparedPayload } from "../../model/runs/run.ts";
 
 /*
  * The format is also described in docs/protocols.md#records.
@@ -38,8 +38,8 @@ const RETAINED_BUFFER_BYTES = 4 * 1024 * 1024;
 
 /** The records of one commit as bytes, in a buffer that the next commit reuses. */
 export class RecordBatch {
-  /** What to write, in order. */
-  readonly pieces: Uint8Array[] = [];
+  /** What to write, in order: pieces of the buffer, and payloads that stay where they are. */
+  readonly #parts: (Uint8Array | PreparedPayload)[] = [];
   /** The size of each record, line break included. */
   readonly recordBytes: number[] = [];
   sizeBytes = 0;
@@ -48,8 +48,16 @@ export class RecordBatch {
   #used = 0;
   #pieceStart = 0;
 
+  /** What to write, in order. A piece may change when the next one is taken. */
+  *pieces(): Iterable<Uint8Array> {
+    for (const part of this.#parts) {
+      if (part instanceof Uint8Array) yield part;
+      else yield* part.pieces;
+    }
+  }
+
   clear(): void {
-    this.pieces.length = 0;
+    this.#parts.length = 0;
     this.recordBytes.length = 0;
     this.sizeBytes = 0;
     this.#used = 0;
@@ -59,14 +67,14 @@ export class RecordBatch {
 
   /** Adds one record; `columns` is the body up to the payload, its last tab included. */
   add(columns: string, payload: string | PreparedPayload): void {
-    if (typeof payload !== "string") this.#addLarge(columns, payload.pieces);
+    if (typeof payload !== "string") this.#addLarge(columns, payload);
     else if (payload.length <= LARGE_PAYLOAD_CHARS) this.#addSmall(columns + payload);
-    else this.#addLarge(columns, [this.#encoder.encode(payload)]);
+    else this.#addLarge(columns, new PreparedPayload(this.#encoder.encode(payload)));
   }
 
   /** Closes the last piece; call once, after the last `add`. */
   finish(): void {
-    if (this.#used > this.#pieceStart) this.pieces.push(this.#buffer.subarray(this.#pieceStart, this.#used));
+    if (this.#used > this.#pieceStart) this.#parts.push(this.#buffer.subarray(this.#pieceStart, this.#used));
     this.#pieceStart = this.#used;
   }
 
@@ -81,27 +89,24 @@ export class RecordBatch {
     this.#count(end + 1 - start);
   }
 
-  /** The bytes of the payload stay pieces of their own and are not copied. */
-  #addLarge(columns: string, payload: readonly Uint8Array[]): void {
+  /** The bytes of the payload are not copied. */
+  #addLarge(columns: string, payload: PreparedPayload): void {
     const start = this.#reserve(HEADER_BYTES + columns.length * 3);
     const { written } = this.#encoder.encodeInto(columns, this.#buffer.subarray(start + HEADER_BYTES));
     const end = start + HEADER_BYTES + written;
-    const bodyBytes = payload.reduce((length, piece) => length + piece.length, written);
+    const bodyBytes = written + payload.sizeBytes;
     if (bodyBytes > MAX_BODY_BYTES) {
       throw new RangeError(
         `Cannot write an event as one record of at most ${MAX_BODY_BYTES} bytes: ${bodyBytes} bytes`,
       );
     }
     writeLength(this.#buffer, start, bodyBytes);
-    const ofColumns = crc32(this.#buffer.subarray(start + 11, end));
-    writeChecksum(
-      this.#buffer,
-      start,
-      payload.reduce((checksum, piece) => crc32(piece, checksum), ofColumns),
-    );
+    let checksum = crc32(this.#buffer.subarray(start + 11, end));
+    for (const piece of payload.pieces) checksum = crc32(piece, checksum);
+    writeChecksum(this.#buffer, start, checksum);
     this.#used = end;
     this.finish();
-    this.pieces.push(...payload);
+    this.#parts.push(payload);
     this.#reserve(1);
     this.#buffer[this.#used++] = LINE_BREAK;
     this.#count(HEADER_BYTES + bodyBytes + 1);

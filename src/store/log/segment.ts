@@ -193,7 +193,7 @@ export class SegmentWriter implements Disposable {
         this.segment.sizeBytes++;
         this.#lacksLineBreak = false;
       }
-      for (const piece of batch.pieces) writeAll(this.file, piece);
+      for (const piece of batch.pieces()) writeAll(this.file, piece);
     } catch (error) {
       this.#needsTruncate = true;
       try {
@@ -221,7 +221,7 @@ export class SegmentWriter implements Disposable {
 const LINE_BREAK = new Uint8Array([0x0a]);
 
 /** Repeats partial writes: a disk that becomes full takes a part of the bytes first and fails at the next write. */
-function writeAll(file: Deno.FsFile, bytes: Uint8Array): void {
+export function writeAll(file: Deno.FsFile, bytes: Uint8Array): void {
   for (let written = 0; written < bytes.length;) {
     written += file.writeSync(written === 0 ? bytes : bytes.subarray(written));
   }

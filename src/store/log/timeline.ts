@@ -17,6 +17,7 @@ import { ReadAhead } from "./read_ahead.ts";
 import { type LogEnd, replay } from "./replay.ts";
 import { type CommittedEvent, NotificationRing, type Subscription } from "./notification_ring.ts";
 import { findSegments, type SegmentReader, SegmentWriter } from "./segment.ts";
+import { StagedPayload } from "../staged_payload.ts";
 import { loadSnapshot, snapshotBytesOf, type SnapshotState, writeSnapshot } from "./snapshot.ts";
 import { GroupSync } from "./group_sync.ts";
 
@@ -200,6 +201,11 @@ export class Timeline implements AsyncDisposable {
     this.#batch.clear();
     this.#ring.publish(committed);
     return committed;
+  }
+
+  /** An empty payload for a text of any length: what is too long for memory waits on the disk for its commit. */
+  newPayload(): PreparedPayload {
+    return new StagedPayload(this.#directory, this.#log);
   }
 
   /** From now on `quota` is asked before events are written: what it throws refuses their commit. */
