@@ -1,5 +1,6 @@
 /** The process of the forwarder: for each job on a stream a network namespace, in which only that job's relay answers. */
 
+import { linesOf } from "./base/bytes.ts";
 import type { ForwarderAnswer, ForwarderOrder } from "./media/tools/forwarder.ts";
 
 /** The argument of a compiled service that makes it this process. */
@@ -38,7 +39,8 @@ export async function forwardStreams(): Promise<never> {
   const networks = new Networks();
   const jobs = new Map<number, JobNetwork>();
   const answer = (line: ForwarderAnswer) => writeAll(Deno.stdout, `${JSON.stringify(line)}\n`);
-  for await (const order of orders()) {
+  for await (const line of linesOf(Deno.stdin.readable)) {
+    const order: ForwarderOrder = JSON.parse(line);
     const { id } = order;
     if (order.type === "close") {
       jobs.get(id)?.close();
@@ -54,15 +56,6 @@ export async function forwardStreams(): Promise<never> {
     }
   }
   Deno.exit(0);
-}
-
-async function* orders(): AsyncGenerator<ForwarderOrder> {
-  let text = "";
-  for await (const part of Deno.stdin.readable.pipeThrough(new TextDecoderStream())) {
-    const lines = (text + part).split("\n");
-    text = lines.pop()!;
-    for (const line of lines) yield JSON.parse(line);
-  }
 }
 
 function writeAll(to: typeof Deno.stdout, text: string): void {

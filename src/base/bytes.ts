@@ -1,4 +1,4 @@
-/** Bytes: the length of a text, the beginning of a text with a bounded length, and joined arrays. */
+/** Bytes: the length of a text, the beginning of a text with a bounded length, joined arrays, and a stream as lines. */
 
 /** Length of `text` in UTF-8. */
 export function utf8Length(text: string): number {
@@ -19,4 +19,15 @@ export function joinedBytes(...parts: readonly Uint8Array[]): Uint8Array<ArrayBu
     offset += part.length;
   }
   return whole;
+}
+
+/** The lines, as soon as each is whole, without their breaks. What comes after the last line break is no line. */
+export async function* linesOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<string> {
+  const decoder = new TextDecoder();
+  let rest = "";
+  for await (const bytes of stream) {
+    const lines = (rest + decoder.decode(bytes, { stream: true })).split("\n");
+    rest = lines.pop()!;
+    yield* lines;
+  }
 }

@@ -1,5 +1,6 @@
 /** The forwarder as the broker sees it: gives each job on a stream a network in which it reaches its relay only. See docs/security.md#forwarder. */
 
+import { linesOf } from "../../base/bytes.ts";
 import { OutOfTime, within } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import { type RunningTool, start } from "../process.ts";
@@ -197,19 +198,12 @@ class Running {
   }
 
   async #readAnswers(stdout: ReadableStream<Uint8Array>): Promise<void> {
-    let text = "";
-    for await (
-      const part of stdout.pipeThrough(new TextDecoderStream() as TransformStream<Uint8Array, string>)
-    ) {
-      const lines = (text + part).split("\n");
-      text = lines.pop()!;
-      for (const line of lines) {
-        const answer: ForwarderAnswer = JSON.parse(line);
-        const asked = this.#asked.get(answer.id);
-        this.#asked.delete(answer.id);
-        if (answer.type === "opened") asked?.resolve(answer);
-        else asked?.reject(new Error(answer.message));
-      }
+    for await (const line of linesOf(stdout)) {
+      const answer: ForwarderAnswer = JSON.parse(line);
+      const asked = this.#asked.get(answer.id);
+      this.#asked.delete(answer.id);
+      if (answer.type === "opened") asked?.resolve(answer);
+      else asked?.reject(new Error(answer.message));
     }
   }
 }
