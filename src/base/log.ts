@@ -1,5 +1,7 @@
 /** Log lines: human-readable on stdout, one JSON object a line on stderr, filtered by RUST_LOG. */
 
+import { joinedBytes } from "./bytes.ts";
+
 export type Level = "trace" | "debug" | "info" | "warn" | "error";
 
 export interface Log {
@@ -144,15 +146,7 @@ class BackgroundLines implements LineWriter {
       length = longer;
     }
     this.#waitingBytes -= length;
-    const lines = this.#waiting.splice(0, count);
-    if (lines.length === 1) return lines[0]!;
-    const bytes = new Uint8Array(length);
-    let at = 0;
-    for (const line of lines) {
-      bytes.set(line, at);
-      at += line.length;
-    }
-    return bytes;
+    return joinedBytes(...this.#waiting.splice(0, count));
   }
 }
 
