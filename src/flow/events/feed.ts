@@ -76,7 +76,7 @@ export class Feed implements ListenersFeed {
 
   async *longMessage(seq: number): AsyncGenerator<Uint8Array<ArrayBuffer>> {
     const { timeline, wire } = this.#options;
-    const event = await timeline.longEvent(seq) ?? timeline.readOne(seq);
+    const event = await timeline.readOneInPieces(seq);
     if (event === undefined || this.#kinds?.has(event.kind) === false) return;
     if ("pieces" in event) yield* wire.longMessage(event);
     else yield wire.messages([event]);

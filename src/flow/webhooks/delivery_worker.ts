@@ -161,7 +161,7 @@ export class WebhookWorker {
     const kinds = (kind: string) => mayMatch(hook, kind);
     const batch = timeline.readFirst(hook.runId, { fromSeq, toSeq, kinds });
     if (typeof batch === "number") {
-      const long = await timeline.longEvent(batch) ?? timeline.readOne(batch);
+      const long = await timeline.readOneInPieces(batch);
       if (long === undefined) return await this.#nextBatch(batch + 1, toSeq); // damaged
       return [isTooLong(long) ? long : await whole(long)];
     }

@@ -253,16 +253,17 @@ export class Timeline implements AsyncDisposable {
   }
 
   /**
-   * The first batch of `read`. An event of more than about 1 MiB is not read: it comes alone, as its number, for `longEvent`.
+   * The first batch of `read`. An event of more than about 1 MiB is not read: it comes alone, as its number, for
+   * `readOneInPieces`.
    */
   readFirst(runId: string, query: EventQuery = {}): readonly StoredEvent[] | number | undefined {
     const run = this.#register.find(runId);
     return run === undefined ? undefined : this.#reader.firstOfRun(run, query);
   }
 
-  /** An event of more than about 1 MiB, with its payload in pieces; undefined for one that `readOne` is for. */
-  longEvent(seq: number): Promise<LongEvent | undefined> {
-    return this.#reader.longEvent(seq);
+  /** One event, with its payload in pieces where it has more than about 1 MiB; undefined when the log does not have it. */
+  async readOneInPieces(seq: number): Promise<StoredEvent | LongEvent | undefined> {
+    return await this.#reader.longEvent(seq) ?? this.#reader.readOne(seq);
   }
 
   /** Like `read`, over all runs, for example to find the registered webhooks after a restart. */
