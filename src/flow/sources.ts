@@ -33,7 +33,6 @@ export interface SourcesOptions {
   readonly socketDir: string;
   readonly toggles: RemoteSourceToggles & {
     readonly allowInsecureTls: boolean;
-    /** In the notation of CIDR. */
     readonly mediaAllowedNetworks: readonly IpNetwork[];
   };
   readonly outbound: TrustedOutbound;

@@ -7,7 +7,7 @@ import { type IpNetwork, ipNetwork, isInNetwork } from "../base/ip_network.ts";
 export interface CandidateRules {
   /** Where the HTTP service listens, as an address; `0.0.0.0` or `::` is everywhere. */
   readonly listenHost: string;
-  /** Networks of CIDR notation whose private addresses are allowed, besides those of the listener. */
+  /** Networks whose private addresses are allowed, besides those of the listener. */
   readonly allowedNetworks: readonly IpNetwork[];
 }
 
