@@ -46,10 +46,18 @@ export interface RunOptions {
   readonly maxStderrBytes: number;
   /** The bytes of its stdin; absent is no stdin. */
   readonly input?: Uint8Array;
+  readonly log?: LogReader;
   readonly limits?: ResourceLimits;
   /** It starts the program; absent for none. */
   readonly enclosure?: Enclosure;
   readonly priority?: Priority;
+}
+
+/** Reads error output while a program runs, and says what of it is kept. */
+export interface LogReader {
+  read(part: Uint8Array): Uint8Array;
+  /** All of it has come. */
+  end(): Uint8Array;
 }
 
 export interface Outcome {
@@ -99,6 +107,8 @@ export interface StartOptions {
   readonly maxStderrBytes: number;
   /** Called with each part of stderr, as far as it is kept, as soon as it comes. */
   readonly onStderr?: (part: Uint8Array) => void;
+  /** Comes before `maxStderrBytes` and `onStderr`. */
+  readonly log?: LogReader;
   readonly limits?: ResourceLimits;
   /** It starts the program; absent for none. */
   readonly enclosure?: Enclosure;
@@ -136,7 +146,8 @@ export function start(program: string, args: readonly string[], options: StartOp
   signal.addEventListener("abort", onAbort, { once: true });
   const reaped = async () => {
     const onOverflow = () => {/* the first lines name the cause, so the rest is dropped */};
-    const errorOutput = head(child.stderr, maxStderrBytes, onOverflow, options.onStderr);
+    const log = options.log ? readBy(options.log, child.stderr) : child.stderr;
+    const errorOutput = head(log, maxStderrBytes, onOverflow, options.onStderr);
     const status = await child.status;
     isReaped = true;
     signal.removeEventListener("abort", onAbort);
@@ -232,9 +243,22 @@ function killNow(pid: number, withGroup: boolean): void {
   }
 }
 
+/** What `log` keeps of a stream. */
+async function* readBy(log: LogReader, stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
+  try {
+    for await (const part of stream) {
+      const kept = log.read(part);
+      if (kept.length > 0) yield kept;
+    }
+  } finally {
+    const rest = log.end();
+    if (rest.length > 0) yield rest;
+  }
+}
+
 /** The first `maxBytes` of a stream. It is read to its end, so that the writer never blocks. */
 async function head(
-  stream: ReadableStream<Uint8Array>,
+  stream: AsyncIterable<Uint8Array>,
   maxBytes: number,
   onOverflow: () => void,
   onKept?: (part: Uint8Array) => void,

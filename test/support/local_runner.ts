@@ -8,12 +8,12 @@ import type { ToolRunner } from "../../src/media/tools/runner.ts";
 export function localRunner(tools: Tools): ToolRunner {
   return {
     run: (job, options) => {
-      const { program, args, limits } = invocationOf(job, tools);
-      return run(program, args, { ...options, limits });
+      const { program, args, limits, log } = invocationOf(job, tools, options);
+      return run(program, args, { ...options, limits, ...(log && { log }) });
     },
     start: (job, options): RunningTool => {
-      const { program, args, limits, hasStdin, hasStdout } = invocationOf(job, tools);
-      return start(program, args, { ...options, limits, hasStdin, hasStdout });
+      const { program, args, limits, hasStdin, hasStdout, log } = invocationOf(job, tools, options);
+      return start(program, args, { ...options, limits, hasStdin, hasStdout, ...(log && { log }) });
     },
   };
 }

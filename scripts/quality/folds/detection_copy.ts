@@ -97,7 +97,8 @@ export class DetectionCopy {
   /** The faulty frames of each recording, joined to ranges. */
   *faultsOf(recordings: Iterable<Recording>): Generator<FrameRange[]> {
     const detector = new this.#artifacts.ArtifactDetector();
-    for (const { frames, artifactMeasures, cutScores, cutLookahead } of recordings) {
+    for (const recording of recordings) {
+      const { frames, ptsMs, artifactMeasures, reports, cutScores, cutLookahead } = recording;
       const width = artifactMeasures.length / frames;
       const artifactScore = new Float32Array(frames), artifactKind = new Uint8Array(frames);
       detector.reset();
@@ -107,7 +108,8 @@ export class DetectionCopy {
         artifactKind[frame] = detector.kind;
       };
       for (let frame = 0; frame < frames; frame++) {
-        detector.push(artifactMeasures.subarray(frame * width, (frame + 1) * width));
+        const measures = artifactMeasures.subarray(frame * width, (frame + 1) * width);
+        detector.push(measures, ptsMs[frame]!, reports[frame] ?? 0);
         if (frame >= cutLookahead) decide(frame - cutLookahead);
       }
       for (let frame = Math.max(0, frames - cutLookahead); frame < frames; frame++) decide(frame);

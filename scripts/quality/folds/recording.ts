@@ -7,6 +7,7 @@ import { FrameFilter } from "../../../src/media/kernels/frame_filter.ts";
 import { type FrameRow, KernelRows } from "../cuts/kernel_rows.ts";
 import { framesOf, timesOf } from "../cuts/measure_rows.ts";
 import type { LabelledVideo } from "../scores/videos.ts";
+import { reportsOf } from "./reports.ts";
 
 export interface Recording {
   readonly frames: number;
@@ -18,6 +19,8 @@ export interface Recording {
   /** The fields of `RangeMeasures`, each with the same number of values for each frame. */
   readonly rangeMeasures: Readonly<Record<string, Values>>;
   readonly artifactMeasures: Float32Array;
+  /** What the decoder says of each frame: bits of `REPORT`. */
+  readonly reports: Uint8Array;
   /** Frames that may be cuts, each with the row that the cut detector decides on. */
   readonly candidates: readonly FrameRow[];
 }
@@ -34,6 +37,10 @@ const CODE = [
   "../../../src/media/kernels/frame_filter.ts",
   "../cuts/measure_rows.ts",
   "recording.ts",
+  "reports.ts",
+  ...["concealed_frames.ts", "decoder_log.ts", "frame_reports.ts"].map((file) =>
+    `../../../src/media/reports/${file}`
+  ),
 ];
 
 /** Records the videos, `jobs` side by side. The newest recording of each is kept in the folder `cache`. */
@@ -110,6 +117,7 @@ class Recorder {
       cutLookahead: filter.cutLookahead,
       rangeMeasures: Object.fromEntries(ranges.map((column) => [column.name, column.values])),
       artifactMeasures: artifacts.values as Float32Array,
+      reports: await reportsOf(path),
       candidates,
     };
   }

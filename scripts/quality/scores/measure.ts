@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { fileInput } from "../../../src/media/input.ts";
 import { Decoder } from "../../../src/media/recorded/decoder.ts";
-import { ARTIFACT_KINDS, type DetectedRange } from "../../../src/model/frames/detected_range.ts";
+import { artifactKindOf, type DetectedRange } from "../../../src/model/frames/detected_range.ts";
 import type { SamplingPlan } from "../../../src/model/frames/sampling.ts";
 import {
   ARTIFACT_SCORE_THRESHOLD,
@@ -110,7 +110,7 @@ export function faultyRanges(
     const last = ranges.at(-1);
     if (last?.end === frame) last.end++;
     else {
-      const kind = ARTIFACT_KINDS[(artifactKind?.[frame] ?? 0) - 1] ?? "unnamed";
+      const kind = artifactKindOf(artifactKind?.[frame]) ?? "unnamed";
       ranges.push({ start: frame, end: frame + 1, kind });
     }
   }

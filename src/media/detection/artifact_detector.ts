@@ -1,9 +1,10 @@
 /** Decides which frames are at fault and how, from measures of the frames around each: docs/detection.md#artifacts. */
 
-import { ARTIFACT_KINDS, type ArtifactKind } from "../../model/frames/detected_range.ts";
+import { artifactCode, type ArtifactKind } from "../../model/frames/detected_range.ts";
 import { ArtifactMeasures } from "./artifact_measures.ts";
 import { isolatedRun, mayBeginRun } from "./isolated_frames.ts";
 import { flickerStrength, mayAlternate, swapStrength } from "./alternating_frames.ts";
+import { ReportedDamage } from "../reports/reported_damage.ts";
 import { LastingFault } from "./lasting_fault.ts";
 
 /** How many later frames a decision looks at. */
@@ -20,6 +21,7 @@ export class ArtifactDetector {
   kind = 0;
 
   readonly #measures = new ArtifactMeasures();
+  readonly #reported = new ReportedDamage(this.#measures);
   readonly #lasting = new LastingFault(this.#measures);
   #decided = 0;
   /** Frames up to this one belong to a run that was found. */
@@ -29,13 +31,16 @@ export class ArtifactDetector {
 
   reset(): void {
     this.#measures.reset();
+    this.#reported.reset();
     this.#lasting.reset();
     this.#decided = 0;
     this.#runEnd = -1;
   }
 
-  push(measures: Float32Array): void {
+  /** `report` is what the decoder says of the frame: bits of `REPORT`, 0 for nothing. */
+  push(measures: Float32Array, ptsMs: number, report: number): void {
     this.#measures.push(measures);
+    this.#reported.push(report, ptsMs);
   }
 
   /** Frames that were decided. */
@@ -58,7 +63,13 @@ export class ArtifactDetector {
     const frame = this.#decided++;
     this.score = 0;
     this.kind = 0;
+    const reported = this.#reported.step(frame, isCut);
     const lasting = this.#lasting.step(frame, isCut);
+    if (reported > 0) {
+      this.score = reported;
+      this.kind = artifactCode("decode_damage");
+      return;
+    }
     if (lasting > 0) return this.#found(this.#lasting.kind, lasting);
     if (isCut || frame === 0) {
       this.#runEnd = -1;
@@ -82,6 +93,6 @@ export class ArtifactDetector {
   /** `strength` is 1 where a rule just holds. */
   #found(kind: ArtifactKind, strength: number): void {
     this.score = 1 - 0.5 / strength;
-    this.kind = 1 + ARTIFACT_KINDS.indexOf(kind);
+    this.kind = artifactCode(kind);
   }
 }

@@ -182,11 +182,14 @@ export class FrameFilter {
     this.#isFinished = false;
   }
 
-  /** Analyses the FRAME_BYTES that start `offset` bytes into `staging`, at any alignment. `ptsMs` is media time. */
-  push(offset: number, ptsMs: number, isRow = true): void {
+  /**
+   * Analyses the FRAME_BYTES that start `offset` bytes into `staging`, at any alignment. `ptsMs` is media time, `report` what the
+   * decoder says of the frame.
+   */
+  push(offset: number, ptsMs: number, isRow = true, report = 0): void {
     if (!(offset >= 0 && offset <= this.staging.length - FRAME_BYTES)) throw outside(offset);
     this.#module.push(offset, ptsMs, isRow ? 1 : 0);
-    this.#artifacts.push(this.artifactMeasures);
+    this.#artifacts.push(this.artifactMeasures, ptsMs, report);
     this.#isRow[this.#frames % this.#ringSize] = isRow ? 1 : 0;
     if (isRow) this.#rows++;
     this.#frames++;
@@ -222,7 +225,7 @@ export class FrameFilter {
    */
   isCutOpen(index: number): boolean {
     this.#checkRow(index);
-    if (index < this.#frames - this.cutLookahead || this.#isFinished) {
+    if (this.#isFinal(index)) {
       return this.#ring.cutScore[index % this.#ringSize]! >= CUT_SCORE_THRESHOLD;
     }
     return this.#module.isCutOpen(index) !== 0;
@@ -237,8 +240,7 @@ export class FrameFilter {
   /** The cut score of frame `index` as it would be if no frame followed. */
   cutScoreSoFar(index: number): number {
     this.#checkRow(index);
-    const isFinal = index < this.#frames - this.cutLookahead || this.#isFinished;
-    return isFinal
+    return this.#isFinal(index)
       ? this.#ring.cutScore[index % this.#ringSize]!
       : Math.fround(this.#module.scoreSoFar(index));
   }
@@ -246,8 +248,7 @@ export class FrameFilter {
   /** Whether later frames may still show that frame `index` is at fault; false is final. The frames before it were judged. */
   isArtifactOpen(index: number): boolean {
     this.#checkRow(index);
-    const isFinal = index < this.#frames - this.cutLookahead || this.#isFinished;
-    return !isFinal && this.#artifacts.isOpen(index);
+    return !this.#isFinal(index) && this.#artifacts.isOpen(index);
   }
 
   /**
@@ -306,6 +307,11 @@ export class FrameFilter {
       this.#ring.artifactKind[slot] = this.#artifacts.kind;
       this.#collector.add(this.#ring, this.#ringHash, slot, this.#isRow[slot] === 1);
     }
+  }
+
+  /** Whether the cut score of a frame no longer changes. */
+  #isFinal(index: number): boolean {
+    return index < this.#frames - this.cutLookahead || this.#isFinished;
   }
 
   #checkRow(index: number): void {

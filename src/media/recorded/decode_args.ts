@@ -30,12 +30,15 @@ export interface JpegSize {
 
 /**
  * The arguments before the outputs. With `seekS` above 0, decoding begins at the last key frame before that time; frames keep
- * their times.
+ * their times. `log` is what ffmpeg logs.
  */
-export function inputArgs({ input }: DecodeSubject, seekS = 0): string[] {
+export function inputArgs(
+  { input }: DecodeSubject,
+  { seekS = 0, log = ["-v", "error"] }: { readonly seekS?: number; readonly log?: readonly string[] } = {},
+): string[] {
   const seek = ["-ss", seekS.toFixed(3), "-noaccurate_seek", "-copyts", "-start_at_zero"];
   return [
-    ...["-nostdin", "-v", "error", "-cpuflags", `+${SLOW_GATHER}`],
+    ...["-nostdin", ...log, "-cpuflags", `+${SLOW_GATHER}`],
     ...(seekS > 0 ? seek : []),
     ...[...inputOptions(input), "-i", inputUrl(input)],
   ];

@@ -5,6 +5,7 @@ import type { World } from "../../base/world.ts";
 import type { SamplingPlan } from "../../model/frames/sampling.ts";
 import type { DetectedRange } from "../../model/frames/detected_range.ts";
 import { Fifo } from "../fifo.ts";
+import { newReports } from "../reports/frame_reports.ts";
 import { readJpegs, type TimedJpeg } from "../formats/jpeg_stream.ts";
 import type { Outcome, RunningTool } from "../process.ts";
 import type { JobOf } from "../tools/job.ts";
@@ -26,6 +27,8 @@ export interface DecodeRunOptions {
   readonly job: (pipe: string) => JobOf<"decode">;
   /** Chooses the frames that become rows; null is every frame, and then the job ends by itself. */
   readonly sampling: SamplingPlan | null;
+  /** Whether the decoder says something of each frame: only where all frames go into the pipe. */
+  readonly hasReports: boolean;
   /** Whether it matters if there would be more rows than `maxRows`. */
   readonly looksAhead: boolean;
   /** Rows come in batches of this size. */
@@ -102,6 +105,7 @@ export class DecodeRun implements AsyncDisposable {
   static async start(host: DecodeHost, options: DecodeRunOptions): Promise<DecodeRun> {
     const { runner, tempDir, world, pool } = host;
     const { signal, batchRows, maxRows, sampling, looksAhead } = options;
+    const reports = options.hasReports ? newReports() : null;
     const control = new SharedArrayBuffer(CONTROL.bytes);
     let run: DecodeRun | null = null;
     await using owned = new AsyncDisposableStack();
@@ -109,7 +113,14 @@ export class DecodeRun implements AsyncDisposable {
     owned.defer(() => pool.giveBack(worker));
     const fifo = owned.use(await Fifo.make({ runner, directory: tempDir, world, signal }));
     const reading = worker.read(
-      { fifoPath: fifo.path, sampling, maxRows, looksAhead, stream: { control, batchRows, maxRows } },
+      {
+        fifoPath: fifo.path,
+        sampling,
+        maxRows,
+        looksAhead,
+        reports,
+        stream: { control, batchRows, maxRows },
+      },
       (batch) => run!.#onRows(batch),
     );
     // If the guard were closed before the worker has opened the pipe, the worker would wait for a writer for ever.
@@ -118,7 +129,11 @@ export class DecodeRun implements AsyncDisposable {
       fifo.closeGuard();
       await reading.finished.catch(() => {/* `wait` throws it */});
     });
-    const tool = runner.start(options.job(fifo.path), { signal, maxStderrBytes: DECODE_ERROR_BYTES });
+    const tool = runner.start(options.job(fifo.path), {
+      signal,
+      maxStderrBytes: DECODE_ERROR_BYTES,
+      ...(reports && { reports }),
+    });
     const parts = { control: new Int32Array(control), owned: owned.move(), tool, fifo, reading };
     run = new DecodeRun(host, parts, options);
     return run;

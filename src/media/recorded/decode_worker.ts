@@ -4,6 +4,7 @@ import "../../base/worker_globals.ts";
 import type { DetectedRange } from "../../model/frames/detected_range.ts";
 import type { SamplingPlan } from "../../model/frames/sampling.ts";
 import type { SignalColumns } from "../../model/frames/signals.ts";
+import { ReportReader } from "../reports/frame_reports.ts";
 import { FRAME_BYTES, FrameFilter } from "../kernels/frame_filter.ts";
 import type { CollectedRows } from "../kernels/row_collector.ts";
 import { RangeDetectors } from "../detection/range_detectors.ts";
@@ -20,6 +21,8 @@ export interface DecodeOrder {
   readonly maxRows: number;
   /** Whether the reading goes on after the last row, to see whether another would come. */
   readonly looksAhead: boolean;
+  /** What the decoder says of each frame in the pipe; null where it says nothing. See `frame_reports.ts`. */
+  readonly reports: SharedArrayBuffer | null;
   /** With it, rows are sent in batches, as far as they are granted; without it, all at the end. */
   readonly stream?: StreamOrder;
 }
@@ -93,6 +96,7 @@ scope.postMessage({ kind: "ready" });
 function readFrames(fifo: Deno.FsFile, order: DecodeOrder, stream: RowStream | null): boolean {
   const staging = filter.staging;
   const { maxRows, looksAhead } = order;
+  const reports = order.reports && new ReportReader(order.reports);
   const rate = order.sampling && SteadyRate.of(order.sampling);
   let firstPts = NaN;
   let lastMs = 0;
@@ -105,6 +109,7 @@ function readFrames(fifo: Deno.FsFile, order: DecodeOrder, stream: RowStream | n
     for (let next = reader.read(staging, at, end); next !== -1; next = reader.read(staging, at, end)) {
       at = next;
       if (!reader.hasFrame) continue;
+      const report = reports?.take() ?? 0;
       const { framePts, timeBaseNumerator: numerator, timeBaseDenominator: denominator } = reader;
       const isRow = rate === null || rate.takes(framePts, numerator, denominator);
       if (filter.rows >= maxRows) {
@@ -119,7 +124,7 @@ function readFrames(fifo: Deno.FsFile, order: DecodeOrder, stream: RowStream | n
       }
       const ms = (framePts - firstPts) * 1000 * numerator / denominator;
       if (ms > lastMs) lastMs = ms;
-      filter.push(reader.frameOffset, lastMs, isRow);
+      filter.push(reader.frameOffset, lastMs, isRow, report);
       ranges.push(filter.rangeMeasures, lastMs);
       if (stream?.isDue && !stream.goesOn()) return hasMore;
       if (rate && !looksAhead && filter.rows >= maxRows) return false;

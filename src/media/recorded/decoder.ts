@@ -13,6 +13,7 @@ import type { DetectedRange } from "../../model/frames/detected_range.ts";
 import type { SamplingPlan } from "../../model/frames/sampling.ts";
 import type { SignalColumns } from "../../model/frames/signals.ts";
 import { Fifo } from "../fifo.ts";
+import { newReports } from "../reports/frame_reports.ts";
 import type { MediaInput } from "../input.ts";
 import { mediaFault } from "../media_fault.ts";
 import { type MediaInfo, probeMedia } from "../probe.ts";
@@ -223,6 +224,7 @@ export class Decoder implements AsyncDisposable {
     try {
       await using fifo = await Fifo.make({ runner, directory: tempDir, world, signal });
       const deadlineMs = decodeDeadlineMs(subject);
+      const reports = newReports();
       const job = {
         kind: "decode" as const,
         subject: subjectOf(subject),
@@ -234,7 +236,7 @@ export class Decoder implements AsyncDisposable {
       const { outcome, ...rows } = await readWhile(
         worker,
         fifo,
-        { sampling: subject.plan, maxRows: subject.maxFrames, looksAhead: !isEndless(subject) },
+        { sampling: subject.plan, maxRows: subject.maxFrames, looksAhead: !isEndless(subject), reports },
         (workerEnded) =>
           runner.run(job, {
             world,
@@ -242,6 +244,7 @@ export class Decoder implements AsyncDisposable {
             deadlineMs,
             maxStdoutBytes: 0,
             maxStderrBytes: DECODE_ERROR_BYTES,
+            reports,
           }),
       );
       const limit = `decoding took longer than ${deadlineMs / 1000} s`;

@@ -229,7 +229,7 @@ class Connection {
       const job = await checkedJob(order.job, places, streams);
       using passage = await this.#passageOf(job, signal);
       if (job.kind === "encode_clip" || job.kind === "copy_clip") makeFile(job.file);
-      const { program, args, launch } = this.#invocationOf(job, passage);
+      const { program, args, launch } = this.#invocationOf(order, job, passage);
       const { deadlineMs, maxStdoutBytes, input } = order;
       const bounds = {
         world,
@@ -245,7 +245,7 @@ class Connection {
     const job = await checkedJob(order.job, places, streams);
     const ends = this.#socketsOf(order);
     using passage = await this.#passageOf(job, signal);
-    const { program, args, launch } = this.#invocationOf(job, passage, ends);
+    const { program, args, launch } = this.#invocationOf(order, job, passage, ends);
     const tool = start(program, args, {
       ...{
         ...launch,
@@ -271,13 +271,25 @@ class Connection {
     return await forwarder.open({ socket, port: Number(new URL(url!).port) }, signal);
   }
 
-  #invocationOf(job: RunJob | StreamJob, passage: Passage | null, ends?: Ends) {
+  #invocationOf(
+    { reports }: Pick<Extract<BrokerOrder, { type: "run" | "start" }>, "reports">,
+    job: RunJob | StreamJob,
+    passage: Passage | null,
+    ends?: Ends,
+  ) {
     const { tools, cage } = this.#options;
-    const { program, args, limits, touches } = invocationOf(job, tools, ends);
+    const { program, args, limits, touches, log } = invocationOf(job, tools, {
+      reports,
+      ...(ends && { ends }),
+    });
     return {
       program,
       args,
-      launch: { limits, enclosure: enclosureOf(cage, program, touches, passage?.words) },
+      launch: {
+        limits,
+        enclosure: enclosureOf(cage, program, touches, passage?.words),
+        ...(log && { log }),
+      },
     };
   }
 

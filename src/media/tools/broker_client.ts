@@ -40,7 +40,7 @@ export class BrokerClient implements ToolRunner, Disposable {
 
   async run(job: RunJob, { signal, deadlineMs, input, ...bounds }: JobOptions): Promise<Outcome> {
     signal.throwIfAborted();
-    const { maxStdoutBytes, maxStderrBytes, nice = 0 } = bounds;
+    const { maxStdoutBytes, maxStderrBytes, reports = null, nice = 0 } = bounds;
     const id = this.#number();
     const outcome = this.#outcome(id);
     const order = {
@@ -49,6 +49,7 @@ export class BrokerClient implements ToolRunner, Disposable {
       deadlineMs,
       maxStdoutBytes,
       maxStderrBytes,
+      reports,
       nice,
       input: input ?? null,
     };
@@ -63,7 +64,8 @@ export class BrokerClient implements ToolRunner, Disposable {
     }
   }
 
-  start(job: StreamJob, { signal, maxStderrBytes, onStderr, nice = 0 }: StreamOptions): RunningTool {
+  start(job: StreamJob, options: StreamOptions): RunningTool {
+    const { signal, maxStderrBytes, onStderr, reports = null, nice = 0 } = options;
     signal.throwIfAborted();
     const { hasInput, hasOutput } = endsOf(job);
     const input = hasInput ? this.#listen() : null;
@@ -71,7 +73,7 @@ export class BrokerClient implements ToolRunner, Disposable {
     const id = this.#number();
     const outcome = this.#outcome(id, onStderr);
     this.#send(id, {
-      ...{ type: "start", job, maxStderrBytes, nice, wantsStderr: onStderr !== undefined },
+      ...{ type: "start", job, maxStderrBytes, reports, nice, wantsStderr: onStderr !== undefined },
       ...{ input: input?.path ?? null, output: output?.path ?? null },
     });
     const kill: RunningTool["kill"] = (why) => this.#send(id, { type: "kill", why });

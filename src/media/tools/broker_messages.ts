@@ -1,12 +1,15 @@
 /** The messages between the sandboxed Workers and the broker, which alone may start programs. */
 
 import { z } from "zod";
+import { REPORT_BYTES } from "../reports/frame_reports.ts";
 import type { Outcome } from "../process.ts";
 import { runJob, streamJob } from "./job.ts";
 
 const id = z.int().min(1).max(Number.MAX_SAFE_INTEGER);
 /** More than the longest WAV; everything longer comes through a pipe, a socket or a file. */
 const maxStdoutBytes = z.int().min(0).max(8 << 20);
+const reports = z.instanceof(SharedArrayBuffer).refine(({ byteLength }) => byteLength === REPORT_BYTES)
+  .nullable().default(null);
 const nice = z.int().min(0).max(19).default(0);
 const maxStderrBytes = z.int().min(0).max(64 << 10);
 /** More than the longest window of Opus. */
@@ -24,6 +27,7 @@ const brokerOrder = z.discriminatedUnion("type", [
     deadlineMs: z.int().min(1).max(DEADLINE_MAX_MS),
     maxStdoutBytes,
     maxStderrBytes,
+    reports,
     nice,
     input: z.instanceof(Uint8Array).refine(({ length }) => length <= INPUT_BYTES_MAX).nullable(),
   }),
@@ -33,6 +37,7 @@ const brokerOrder = z.discriminatedUnion("type", [
     id,
     job: streamJob,
     maxStderrBytes,
+    reports,
     nice,
     input: z.string().max(4096).nullable(),
     output: z.string().max(4096).nullable(),

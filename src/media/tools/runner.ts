@@ -15,6 +15,8 @@ export interface JobOptions {
   readonly maxStderrBytes: number;
   /** The bytes of its input; absent is none. */
   readonly input?: Uint8Array<ArrayBuffer>;
+  /** Where the reports of a decode's frames go; see `frame_reports.ts`. Absent for none; other jobs have none. */
+  readonly reports?: SharedArrayBuffer;
   /** From 0, the default, to 19: how much the program leaves the processors to others. */
   readonly nice?: number;
 }
@@ -25,6 +27,8 @@ export interface StreamOptions {
   readonly maxStderrBytes: number;
   /** Called with each part of the error output, as far as it is kept, as soon as it comes. */
   readonly onStderr?: (part: Uint8Array) => void;
+  /** As in {@link JobOptions}. */
+  readonly reports?: SharedArrayBuffer;
   /** As in {@link JobOptions}. */
   readonly nice?: number;
 }

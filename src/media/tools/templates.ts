@@ -7,6 +7,7 @@ import { LIMITS } from "../../model/limits.ts";
 import { SIDECAR_SAMPLE_RATE_HZ } from "../../model/sidecars/wav.ts";
 import { VIDEO_CLOCK_HZ } from "../formats/clock.ts";
 import { inputOptions, inputUrl, type MediaInput, probeOptions } from "../input.ts";
+import { DecoderLog, REPORTING } from "../reports/decoder_log.ts";
 import type { ResourceLimits } from "../process.ts";
 import { type FrameSelection, inputArgs, jpegOutput, planeOutput } from "../recorded/decode_args.ts";
 import { quantizerOf, selectText } from "../recorded/frame_choice.ts";
@@ -22,6 +23,8 @@ export interface Invocation {
   readonly touches: Touches;
   readonly hasStdin: boolean;
   readonly hasStdout: boolean;
+  /** Reads what it logs; absent where its log has errors only. */
+  readonly log?: DecoderLog;
 }
 
 /** What a program opens, besides itself, its libraries and its standard streams. All paths are real paths. */
@@ -63,17 +66,39 @@ export function endsOf(job: RunJob | StreamJob): { hasInput: boolean; hasOutput:
 }
 
 /** What is started for a job. Every argument is a constant of this project, a number, or a path or address of the job. */
-export function invocationOf(job: ToolJob, tools: Tools, ends: Ends = STANDARD_ENDS): Invocation {
+export function invocationOf(
+  job: ToolJob,
+  tools: Tools,
+  { ends = STANDARD_ENDS, reports = null }: {
+    readonly ends?: Ends;
+    /** Where a decode reports of its frames; ignored for other jobs. */
+    readonly reports?: SharedArrayBuffer | null;
+  } = {},
+): Invocation {
+  const log = reports && logOf(job, reports);
   const { hasInput, hasOutput } = endsOf(job);
   const { work, cpuSeconds, fileBytes } = boundsOf(job);
   return {
     program: job.kind === "make_pipe" ? tools.mkfifo : job.kind === "probe" ? tools.ffprobe : tools.ffmpeg,
-    args: argsOf(job, ends),
+    args: argsOf(job, ends, log !== null),
     limits: toolLimits(work, { prlimit: tools.prlimit, cpuSeconds, fileBytes }),
     touches: touchesOf(job, ends),
     hasStdin: hasInput && ends === STANDARD_ENDS,
     hasStdout: hasOutput && ends === STANDARD_ENDS,
+    ...(log && { log }),
   };
+}
+
+function logOf(job: ToolJob, reports: SharedArrayBuffer): DecoderLog | null {
+  switch (job.kind) {
+    case "decode":
+      return new DecoderLog(reports, { keepsInfo: false });
+    case "live_decode":
+    case "live_pull":
+      return new DecoderLog(reports, { keepsInfo: true });
+    default:
+      return null;
+  }
 }
 
 const SOCKET = "unix:";
@@ -160,7 +185,7 @@ function boundsOf(job: ToolJob): Bounds {
   }
 }
 
-function argsOf(job: ToolJob, ends: Ends): string[] {
+function argsOf(job: ToolJob, ends: Ends, isReported: boolean): string[] {
   switch (job.kind) {
     case "make_pipe":
       return ["-m", "600", "--", job.path];
@@ -169,7 +194,7 @@ function argsOf(job: ToolJob, ends: Ends): string[] {
     case "list_decoders":
       return ["-nostdin", "-v", "error", "-decoders"];
     case "decode":
-      return decodeArgs(job, ends);
+      return decodeArgs(job, ends, isReported);
     case "first_frame":
       return firstFrameArgs(job, ends);
     case "wav":
@@ -183,9 +208,9 @@ function argsOf(job: ToolJob, ends: Ends): string[] {
     case "opus_samples":
       return opusArgs(ends);
     case "live_decode":
-      return liveDecodeArgs(job, ends);
+      return liveDecodeArgs(job, ends, isReported);
     case "live_pull":
-      return livePullArgs(job, ends);
+      return livePullArgs(job, ends, isReported);
     case "encode_jpegs":
       return jpegArgs(job, ends);
   }
@@ -207,9 +232,10 @@ function probeArgs({ input }: JobOf<"probe">): string[] {
   ];
 }
 
-function decodeArgs({ subject, seekS, planes, jpegs }: JobOf<"decode">, { output }: Ends): string[] {
+function decodeArgs(job: JobOf<"decode">, { output }: Ends, isReported: boolean): string[] {
+  const { subject, seekS, planes, jpegs } = job;
   return [
-    ...inputArgs(subject, seekS),
+    ...inputArgs(subject, { seekS, log: isReported ? REPORTING : ["-v", "error"] }),
     ...(jpegs ? jpegOutput(subject, { ...jpegs, ...selectionOf(jpegs.select), output }) : []),
     ...planeOutput(subject, {
       fifoPath: planes.pipe,
@@ -304,7 +330,11 @@ function opusArgs({ input, output }: Ends): string[] {
   ];
 }
 
-function liveDecodeArgs({ codec, maxFrame }: JobOf<"live_decode">, { input, output }: Ends): string[] {
+function liveDecodeArgs(
+  { codec, maxFrame }: JobOf<"live_decode">,
+  { input, output }: Ends,
+  isReported: boolean,
+): string[] {
   // Not every version of ffmpeg recognises H.265 in IVF.
   const decoder = codec === "h265" ? ["-c:v", "hevc"] : [];
   return liveArgs({
@@ -314,10 +344,11 @@ function liveDecodeArgs({ codec, maxFrame }: JobOf<"live_decode">, { input, outp
     keepsTimes: true,
     maxFrame,
     output,
+    isReported,
   });
 }
 
-function livePullArgs(job: JobOf<"live_pull">, { output }: Ends): string[] {
+function livePullArgs(job: JobOf<"live_pull">, { output }: Ends, isReported: boolean): string[] {
   const { input, streamIndex, isPaced, maxFrame, soundPipe } = job;
   const args = liveArgs({
     input: [...inputOptions(input), ...(isPaced ? ["-re"] : []), "-i", inputUrl(input)],
@@ -325,6 +356,7 @@ function livePullArgs(job: JobOf<"live_pull">, { output }: Ends): string[] {
     keepsTimes: false,
     maxFrame,
     output,
+    isReported,
   });
   return soundPipe === null ? args : [...args, ...soundArgs(soundPipe)];
 }
@@ -339,7 +371,7 @@ function soundArgs(pipe: string): string[] {
 }
 
 /** One frame out for each unit in, without delay: see `LiveFfmpeg`. */
-function liveArgs({ input, stream, keepsTimes, maxFrame, output }: {
+function liveArgs({ input, stream, keepsTimes, maxFrame, output, isReported }: {
   readonly input: readonly string[];
   /** ffmpeg's name of the stream that is decoded, such as `0:v:0`. */
   readonly stream: string;
@@ -347,9 +379,11 @@ function liveArgs({ input, stream, keepsTimes, maxFrame, output }: {
   readonly keepsTimes: boolean;
   readonly maxFrame: Extent;
   readonly output: string;
+  readonly isReported: boolean;
 }): string[] {
   return [
-    ...["-nostdin", "-hide_banner", "-nostats", "-v", "info", "-threads", "1", ...input],
+    ...["-nostdin", "-hide_banner", "-nostats", ...(isReported ? REPORTING : ["-v", "info"])],
+    ...["-threads", "1", ...input],
     ...["-map", stream, "-an", "-sn", "-dn", "-map_metadata", "-1", "-map_chapters", "-1"],
     ...["-threads", "1", "-filter_threads", "1", ...(keepsTimes ? ["-copyts"] : [])],
     ...["-fps_mode", "passthrough", "-enc_time_base", "-1", "-vf", liveScale(maxFrame)],

@@ -29,3 +29,12 @@ export const ARTIFACT_KINDS = [
 ] as const;
 
 export type ArtifactKind = typeof ARTIFACT_KINDS[number];
+
+/** A kind as a number in columns: 0 for none, else 1 + its index in ARTIFACT_KINDS. */
+export function artifactCode(kind: ArtifactKind | undefined): number {
+  return kind === undefined ? 0 : 1 + ARTIFACT_KINDS.indexOf(kind);
+}
+
+export function artifactKindOf(code: number | undefined): ArtifactKind | undefined {
+  return ARTIFACT_KINDS[(code ?? 0) - 1];
+}

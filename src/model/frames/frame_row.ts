@@ -1,6 +1,6 @@
 /** The `metadata[]` row of one analyzed frame, and the event type that follows from its gate reason. */
 
-import { ARTIFACT_KINDS, type ArtifactKind } from "./detected_range.ts";
+import { type ArtifactKind, artifactKindOf } from "./detected_range.ts";
 import { COORDINATE_SCHEMA, type ImageCoordinates } from "./coordinates.ts";
 import { hex8, spanId } from "../identifiers.ts";
 import type { Labels } from "./label_map.ts";
@@ -188,7 +188,7 @@ function reasonOf(gate: RowColumns["gate"], row: number): GateReason {
 
 /** Says the kind of an artifact, and the time of a cut that lies between the row before and this one. */
 function describe(reason: GateReason, signals: RowColumns["signals"], row: number): string {
-  const kind = ARTIFACT_KINDS[(signals.artifactKind?.[row] ?? 0) - 1];
+  const kind = artifactKindOf(signals.artifactKind?.[row]);
   if (kind && EVENT_TYPE_OF[reason] === "artifact_suspected") return DESCRIPTION_OF_ARTIFACT[kind];
   const cutPtsMs = signals.cutPtsMs?.[row] ?? NaN;
   if (reason === "scene_cut" && cutPtsMs < signals.ptsMs[row]!) {

@@ -1,6 +1,6 @@
 /** `frames_decoded.signals[]` as JSON text and back without loss: 64-bit hashes are never converted to doubles. */
 
-import { ARTIFACT_KINDS, type ArtifactKind } from "./detected_range.ts";
+import { artifactCode, type ArtifactKind, artifactKindOf } from "./detected_range.ts";
 import type { SignalColumns } from "./signals.ts";
 
 /** Six decimals: finer than the steps of a mean over the reduced plane, and a third of the text of a full double. */
@@ -30,7 +30,7 @@ function cutTimeJson({ cutPtsMs }: SignalColumns, row: number): string {
 
 function artifactJson({ artifactScore, artifactKind }: SignalColumns, row: number): string {
   if (!artifactScore) return "";
-  const kind = ARTIFACT_KINDS[(artifactKind?.[row] ?? 0) - 1];
+  const kind = artifactKindOf(artifactKind?.[row]);
   return `,"artifact_score":${compact(artifactScore[row]!)}` + (kind ? `,"artifact_kind":"${kind}"` : "");
 }
 
@@ -176,9 +176,4 @@ export function fillRows(
     if (signals.artifactScore) signals.artifactScore[index] = row.artifact_score ?? NaN;
     if (signals.artifactKind) signals.artifactKind[index] = artifactCode(row.artifact_kind);
   });
-}
-
-/** As in `SignalColumns.artifactKind`. */
-function artifactCode(kind: ArtifactKind | undefined): number {
-  return kind === undefined ? 0 : 1 + ARTIFACT_KINDS.indexOf(kind);
 }

@@ -97,7 +97,7 @@ for (const [kind, [job, opened]] of Object.entries(JOBS)) {
     const isStream = streamJob.safeParse(job).success;
     assert.deepEqual((isStream ? streamJob : runJob).parse(job), job);
     const ends = isStream ? socketEnds("/tmp/in", "/tmp/out") : STANDARD_ENDS;
-    const { program, args, touches } = invocationOf(job, tools(), ends);
+    const { program, args, touches } = invocationOf(job, tools(), { ends });
     assert.ok(Object.values(tools()).includes(program));
     for (const arg of args) assert.doesNotMatch(arg, /TEXT|passwd|NaN|Infinity|undefined|null|\[object/);
     const { reads, writes, makesIn, usesLoopback } = touches;

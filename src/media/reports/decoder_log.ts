@@ -1,0 +1,258 @@
+/** Reads ffmpeg's log while it runs: what the decoder says of each frame becomes a report, errors are kept as text. */
+
+import { ConcealedFrames } from "./concealed_frames.ts";
+import { REPORT, ReportWriter } from "./frame_reports.ts";
+
+/**
+ * Makes ffmpeg log, with the level of each line, all that is read here. `repeat`: equal lines are not counted together. The
+ * lines of the decoder are at the level `info`, and of lost references H.264 speaks at the level `debug` only.
+ */
+export const REPORTING = ["-nostats", "-v", "repeat+level+debug", "-debug_ts"];
+
+/** The longest line that is looked at; of longer ones the rest goes where their beginning went. */
+const LINE_BYTES = 16 << 10;
+const NEWLINE = 10, SPACE = 32, OPEN = 91, CLOSE = 93, DIGIT_0 = 48, LETTER_A = 97, MINUS = 45;
+/** `AV_PICTURE_TYPE_B`. */
+const BIDIRECTIONAL = 3;
+
+const FRAME = bytesOf("decoder -> ");
+/** Versions 5 and 6.0: the time as it is in packets. Later versions read packets far ahead, in another thread. */
+const FRAME_PTS = bytesOf(" best_effort_ts:");
+const PACKET = bytesOf("demuxer+ffmpeg -> ");
+const PACKET_PTS = bytesOf(" pkt_pts:");
+const H264 = bytesOf("[h264 @ 0x");
+const HEADER = bytesOf("nal_unit_type: ");
+const CONCEALING = bytesOf("concealing ");
+const KEYFRAME = bytesOf(" keyframe:");
+const FRAME_TYPE = bytesOf(" frame_type:");
+const CORRUPT = bytesOf("corrupt decoded frame");
+const CORRUPT_IN_STREAM = bytesOf("corrupt decoded frame in stream ");
+/** How decoders say that a frame refers to one that did not come. Each begins its message. */
+const LOST_REFERENCE = [
+  "Frame num gap",
+  "reference picture missing",
+  "Missing reference picture",
+  "Could not find ref with POC",
+].map(bytesOf);
+/** How the lines begin that `-debug_ts` adds for packets and frames. */
+const TIMES = ["decoder", "demuxer", "encoder", "filter", "muxer"].map(bytesOf);
+
+/** Panic, fatal, error, warning and info; anything above is `detail`. */
+type LineLevel = "error" | "warning" | "info" | "detail";
+const LEVELS: Readonly<Record<string, LineLevel>> = {
+  panic: "error",
+  fatal: "error",
+  error: "error",
+  warning: "warning",
+  info: "info",
+  verbose: "detail",
+  debug: "detail",
+  trace: "detail",
+};
+const LEVEL_NAMES = Object.entries(LEVELS).map(([name, level]) => ({ name: bytesOf(`${name}]`), level }));
+
+/**
+ * ```
+ *   stderr ──→ [h264 @ 0x55d0] [debug] Frame num gap 9 7                        ─→ report: a reference is lost
+ *              [warning] film.ts: corrupt decoded frame in stream 0             ─→ report: corrupt
+ *              [info] decoder -> pts:... keyframe:0 frame_type:2 ...            ─→ the report of the next frame is whole
+ *              [h264 @ 0x55d0] [error] error while decoding MB 3 4              ─→ kept: [h264 @ 0x55d0] error while ...
+ *              everything else                                                  ─→ dropped
+ * ```
+ *
+ * The lines of a frame, except those of lost references, come from one thread and in this order, before the frame itself is written.
+ * Errors are kept as they are without levels. An endless stream needs no more memory than its longest line.
+ */
+export class DecoderLog {
+  readonly #reports: ReportWriter;
+  readonly #keepsInfo: boolean;
+  /** The start of a line that was not complete. */
+  readonly #line = new Uint8Array(LINE_BYTES);
+  #lineBytes = 0;
+  /** Whether the beginning of the present line was judged, because it was too long. */
+  #isInside = false;
+  /** Whether the present line is kept, or the last one: a line without a level belongs to it. */
+  #isKept = false;
+  readonly #concealed = new ConcealedFrames();
+  /** Of the next frame. */
+  #report: number = REPORT.isReported;
+  #kept: Uint8Array[] = [];
+
+  /** With `keepsInfo`, information about inputs and outputs is kept as well, with warnings. */
+  constructor(reports: SharedArrayBuffer, { keepsInfo }: { readonly keepsInfo: boolean }) {
+    this.#reports = new ReportWriter(reports);
+    this.#keepsInfo = keepsInfo;
+  }
+
+  /** Takes the next bytes. Returns what is kept of the lines that have ended; usually nothing. */
+  read(part: Uint8Array): Uint8Array {
+    for (let at = 0; at < part.length;) {
+      const newline = part.indexOf(NEWLINE, at);
+      const end = newline === -1 ? part.length : newline + 1;
+      this.#take(part, at, end, newline !== -1);
+      at = end;
+    }
+    return this.#takeKept();
+  }
+
+  /** The log has ended; returns what is kept of a last line without an end. */
+  end(): Uint8Array {
+    if (this.#lineBytes > 0) this.#judge(this.#line, 0, this.#lineBytes);
+    this.#lineBytes = 0;
+    this.#reports.end();
+    return this.#takeKept();
+  }
+
+  #take(part: Uint8Array, at: number, end: number, isEnd: boolean): void {
+    if (this.#isInside) {
+      if (this.#isKept) this.#keep(part, at, end);
+      this.#isInside = !isEnd;
+      return;
+    }
+    if (isEnd && this.#lineBytes === 0) return this.#judge(part, at, end);
+    const taken = Math.min(end - at, LINE_BYTES - this.#lineBytes);
+    this.#line.set(part.subarray(at, at + taken), this.#lineBytes);
+    this.#lineBytes += taken;
+    if (!isEnd && this.#lineBytes < LINE_BYTES) return;
+    this.#judge(this.#line, 0, this.#lineBytes);
+    this.#lineBytes = 0;
+    const rest = at + taken;
+    this.#isInside = !(isEnd && rest === end);
+    if (this.#isInside && rest < end) this.#take(part, rest, end, isEnd);
+  }
+
+  /** A line, or as much of a long one as is looked at. */
+  #judge(bytes: Uint8Array, start: number, end: number): void {
+    let at = start;
+    while (at < end && bytes[at] === OPEN) {
+      const level = levelAt(bytes, at + 1, end);
+      const close = bytes.indexOf(CLOSE, at);
+      if (close === -1 || close + 2 > end || bytes[close + 1] !== SPACE) break;
+      if (level !== null) return this.#judgeMessage(level, bytes, { start, level: at, text: close + 2, end });
+      at = close + 2;
+    }
+    if (this.#isKept) this.#keep(bytes, start, end);
+  }
+
+  #judgeMessage(level: LineLevel, bytes: Uint8Array, place: LinePlace): void {
+    const { start, text, end } = place;
+    if (level === "info") this.#noteInfo(bytes, place);
+    else if (level === "warning") {
+      if (isCorrupt(bytes, place)) this.#report |= REPORT.isCorrupt;
+    } else if (place.level > start && LOST_REFERENCE.some((words) => beginsWith(bytes, text, end, words))) {
+      this.#report |= REPORT.isReferenceLost;
+    } else if (beginsWith(bytes, text, end, HEADER) && beginsWith(bytes, start, end, H264)) {
+      this.#concealed.header(hexAt(bytes, start + H264.length, end));
+    }
+    this.#isKept = level === "error" || (this.#keepsInfo && level !== "detail" && !isTime(bytes, text, end));
+    if (!this.#isKept) return;
+    this.#keep(bytes, start, place.level);
+    this.#keep(bytes, text, end);
+  }
+
+  #noteInfo(bytes: Uint8Array, { start, text, end }: LinePlace): void {
+    if (beginsWith(bytes, text, end, FRAME)) this.#endReport(bytes, text, end);
+    else if (beginsWith(bytes, text, end, PACKET)) {
+      this.#concealed.packet(numberAfter(bytes, PACKET_PTS, text, end));
+    } else if (beginsWith(bytes, text, end, CONCEALING) && beginsWith(bytes, start, end, H264)) {
+      this.#concealed.conceal(hexAt(bytes, start + H264.length, end));
+    }
+  }
+
+  #endReport(bytes: Uint8Array, text: number, end: number): void {
+    if (this.#concealed.take(numberAfter(bytes, FRAME_PTS, text, end))) this.#report |= REPORT.isCorrupt;
+    if (numberAfter(bytes, KEYFRAME, text, end) === 1) this.#report |= REPORT.isKey;
+    if (numberAfter(bytes, FRAME_TYPE, text, end) === BIDIRECTIONAL) this.#report |= REPORT.isBidirectional;
+    this.#reports.add(this.#report);
+    this.#report = REPORT.isReported;
+  }
+
+  #keep(bytes: Uint8Array, start: number, end: number): void {
+    if (end > start) this.#kept.push(bytes.slice(start, end));
+  }
+
+  #takeKept(): Uint8Array {
+    const kept = this.#kept;
+    if (kept.length === 0) return NOTHING;
+    this.#kept = [];
+    const whole = new Uint8Array(kept.reduce((bytes, piece) => bytes + piece.length, 0));
+    let at = 0;
+    for (const piece of kept) {
+      whole.set(piece, at);
+      at += piece.length;
+    }
+    return whole;
+  }
+}
+
+/** Where in the bytes a line begins, its level, its text, and its end. */
+interface LinePlace {
+  readonly start: number;
+  readonly level: number;
+  readonly text: number;
+  readonly end: number;
+}
+
+const NOTHING = new Uint8Array();
+
+function bytesOf(text: string): Uint8Array {
+  return new TextEncoder().encode(text);
+}
+
+/** The level that is named after the bracket before `at`; null where it is something else, such as `h264 @ 0x55d0`. */
+function levelAt(bytes: Uint8Array, at: number, end: number): LineLevel | null {
+  for (const { name, level } of LEVEL_NAMES) if (beginsWith(bytes, at, end, name)) return level;
+  return null;
+}
+
+function isTime(bytes: Uint8Array, at: number, end: number): boolean {
+  return TIMES.some((word) => beginsWith(bytes, at, end, word));
+}
+
+/** Said by a decoder; in version 5 behind the name of the input, which may be anything, and before the number of the stream. */
+function isCorrupt(bytes: Uint8Array, { start, level, text, end }: LinePlace): boolean {
+  if (level > start) return beginsWith(bytes, text, end, CORRUPT);
+  let last = end - 1;
+  if (bytes[last] === NEWLINE) last--;
+  while (bytes[last]! >= DIGIT_0 && bytes[last]! <= DIGIT_0 + 9) last--;
+  const words = last + 1 - CORRUPT_IN_STREAM.length;
+  return words >= text && beginsWith(bytes, words, end, CORRUPT_IN_STREAM);
+}
+
+function beginsWith(bytes: Uint8Array, at: number, end: number, words: Uint8Array): boolean {
+  if (end - at < words.length) return false;
+  for (let i = 0; i < words.length; i++) if (bytes[at + i] !== words[i]) return false;
+  return true;
+}
+
+function indexOf(bytes: Uint8Array, words: Uint8Array, at: number, end: number): number {
+  for (let i = at; i <= end - words.length; i++) if (beginsWith(bytes, i, end, words)) return i;
+  return -1;
+}
+
+/** The whole number behind the words; NaN without one. */
+function numberAfter(bytes: Uint8Array, words: Uint8Array, at: number, end: number): number {
+  const found = indexOf(bytes, words, at, end);
+  if (found === -1) return NaN;
+  const first = found + words.length;
+  const isNegative = bytes[first] === MINUS;
+  let value = NaN;
+  for (let i = isNegative ? first + 1 : first; i < end; i++) {
+    const digit = bytes[i]! - DIGIT_0;
+    if (digit < 0 || digit > 9) break;
+    value = (Number.isNaN(value) ? 0 : value * 10) + digit;
+  }
+  return isNegative ? -value : value;
+}
+
+/** The number in small hexadecimal digits from `at` on. */
+function hexAt(bytes: Uint8Array, at: number, end: number): number {
+  let value = 0;
+  for (let i = at; i < end; i++) {
+    const byte = bytes[i]!;
+    if (byte >= DIGIT_0 && byte <= DIGIT_0 + 9) value = value * 16 + byte - DIGIT_0;
+    else if (byte >= LETTER_A && byte <= LETTER_A + 5) value = value * 16 + 10 + byte - LETTER_A;
+    else break;
+  }
+  return value;
+}

@@ -1,0 +1,105 @@
+/** What ffmpeg's decoder says of each frame, in shared memory: whoever reads its log writes, whoever reads its frames reads. */
+
+/** Bits of a report. A frame of which nothing is known has none of them. */
+export const REPORT = {
+  isReported: 1,
+  /** Parts of it could not be decoded and were invented. */
+  isCorrupt: 2,
+  /** It refers to no other frame. */
+  isKey: 4,
+  /** It was made of a frame before it and one behind it. */
+  isBidirectional: 8,
+  /** Since the frame before it was given, the decoder has missed a frame that another one refers to. */
+  isReferenceLost: 16,
+} as const;
+
+/** Frames whose reports are kept: far more than fit the pipe and ffmpeg's queues. */
+const SLOTS = 4096;
+const STATE_BYTES = 4;
+export const REPORT_BYTES = STATE_BYTES + SLOTS;
+/** Set in the state when no more reports will come; the bits below it are the number of reports. */
+const ENDED = 1 << 30;
+/** Longest wait for a report of a frame that has come: a busy machine may read the log late. */
+const WAIT_MS = 2_000;
+
+/**
+ * ```
+ *   | state, Int32: reports so far, and ENDED | slot of frame 0 | 1 | ... | 4095 |    frame n is in slot n % 4096
+ * ```
+ */
+export function newReports(): SharedArrayBuffer {
+  return new SharedArrayBuffer(REPORT_BYTES);
+}
+
+/** The writing side. It never reads what the other side could have changed. */
+export class ReportWriter {
+  readonly #state: Int32Array;
+  readonly #slots: Uint8Array;
+  #count = 0;
+
+  constructor(reports: SharedArrayBuffer) {
+    this.#state = new Int32Array(reports, 0, 1);
+    this.#slots = new Uint8Array(reports, STATE_BYTES, SLOTS);
+  }
+
+  /** Takes the report of the next frame, bits of `REPORT`. */
+  add(report: number): void {
+    if (this.#count >= ENDED - 1) return;
+    this.#slots[this.#count % SLOTS] = report;
+    this.#tell(++this.#count);
+  }
+
+  /** No more reports follow. */
+  end(): void {
+    this.#tell(this.#count | ENDED);
+  }
+
+  #tell(state: number): void {
+    Atomics.store(this.#state, 0, state);
+    Atomics.notify(this.#state, 0);
+  }
+}
+
+/** The reading side, frame by frame. */
+export class ReportReader {
+  readonly #state: Int32Array;
+  readonly #slots: Uint8Array;
+  #next = 0;
+  /** A report did not come in time: from then on nobody waits, and no frame has one. */
+  #isLost = false;
+
+  constructor(reports: SharedArrayBuffer) {
+    this.#state = new Int32Array(reports, 0, 1);
+    this.#slots = new Uint8Array(reports, STATE_BYTES, SLOTS);
+  }
+
+  /** The report of the next frame, which has come. Blocks until it is there; 0 if there is none. */
+  take(): number {
+    for (;;) {
+      const state = Atomics.load(this.#state, 0);
+      if (this.#isLost || !this.#isAwaited(state)) return this.#takeFrom(state);
+      if (Atomics.wait(this.#state, 0, state, WAIT_MS) === "timed-out") this.#isLost = true;
+    }
+  }
+
+  /** The report of the next frame, as far as it is there already. */
+  takeNow(): number {
+    return this.#takeFrom(Atomics.load(this.#state, 0));
+  }
+
+  /** Whether the report of the next frame is still to come, for whom may not block. */
+  get isAwaited(): boolean {
+    return this.#isAwaited(Atomics.load(this.#state, 0));
+  }
+
+  #isAwaited(state: number): boolean {
+    return (state & ENDED) === 0 && state <= this.#next;
+  }
+
+  #takeFrom(state: number): number {
+    const frame = this.#next++;
+    const count = state & ~ENDED;
+    const isKept = frame < count && count - frame <= SLOTS;
+    return isKept && !this.#isLost ? this.#slots[frame % SLOTS]! : 0;
+  }
+}

@@ -1,0 +1,146 @@
+/** Films with damaged bytes and lost packets: the frames that come out different are decode damage, and no others. */
+
+import { equal, ok } from "node:assert/strict";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { fileInput } from "../../../src/media/input.ts";
+import type { Decoder } from "../../../src/media/recorded/decoder.ts";
+import { artifactKindOf } from "../../../src/model/frames/detected_range.ts";
+import { ARTIFACT_SCORE_THRESHOLD } from "../../../src/model/frames/signals.ts";
+import { make, NEVER, openDecoder, probeOnce, TempFolder, tools } from "../../support/media.ts";
+
+const FILM = fileURLToPath(new URL("../../../fixtures/clips/bbb120.mp4", import.meta.url));
+const WIDTH = 214, HEIGHT = 120;
+/** Mean difference of luma from which on a frame is damaged, and up to which it is whole. */
+const DAMAGED = 1, WHOLE = 0.02;
+const EVERY_FRAME = { policy: "source_fps_adaptive" as const, sampleFps: 60, sourceFps: 60 };
+
+const CODECS = {
+  "H.264 with frames in between": { extension: "mp4", args: ["-c:v", "libx264", "-bf", "2", "-g", "48"] },
+  "H.264": { extension: "ts", args: ["-c:v", "libx264", "-preset", "veryfast", "-bf", "0", "-g", "48"] },
+  "MPEG-4": { extension: "avi", args: ["-c:v", "mpeg4", "-q:v", "4", "-g", "48"] },
+};
+type Codec = keyof typeof CODECS;
+
+for (const codec of Object.keys(CODECS) as Codec[]) {
+  Deno.test(`${codec}: frames that are decoded from damaged bytes are found, the same ones each time`, async () => {
+    using folder = new TempFolder();
+    await using decoder = await openDecoder(folder);
+    const whole = encoded(folder, codec);
+    const bytes = Deno.readFileSync(whole);
+    for (const packet of [30, 31, 90, 151]) {
+      const { pos, size } = packetsOf(whole)[packet]!;
+      for (let at = pos + 48; at < pos + size; at += 23) bytes[at] = bytes[at]! ^ 0x5a;
+    }
+    const damaged = folder.file(`damaged.${CODECS[codec].extension}`, bytes);
+    const found = await damageIn(decoder, damaged);
+    check(found, await differences(damaged, whole));
+    equal((await damageIn(decoder, damaged)).join(), found.join());
+    equal((await damageIn(decoder, whole)).filter(Boolean).length, 0);
+  });
+}
+
+Deno.test("H.264: frames that refer to lost ones are found, up to the next key frame", async () => {
+  for (const codec of ["H.264", "H.264 with frames in between"] as const) {
+    using folder = new TempFolder();
+    await using decoder = await openDecoder(folder);
+    const whole = encoded(folder, codec);
+    const damaged = join(folder.path, `damaged.${CODECS[codec].extension}`);
+    make(damaged, "-i", whole, "-c", "copy", "-bsf:v", "noise=drop='between(n,30,32)+between(n,152,154)'");
+    check(await damageIn(decoder, damaged), await differences(damaged, whole));
+  }
+});
+
+Deno.test("a film that skips frames is whole", async () => {
+  using folder = new TempFolder();
+  await using decoder = await openDecoder(folder);
+  for (const codec of ["libx264", "mpeg4"]) {
+    const select = "select='lt(mod(n*n*7,31),24)'";
+    const path = join(folder.path, `${codec}.mp4`);
+    make(path, "-t", "8", "-i", FILM, "-an", "-vf", select, "-fps_mode", "vfr", "-c:v", codec, "-g", "48");
+    equal((await damageIn(decoder, path)).filter(Boolean).length, 0);
+  }
+});
+
+Deno.test("an ffmpeg that says nothing of its frames, or floods its log, decodes as well", async () => {
+  using folder = new TempFolder();
+  const path = make(join(folder.path, "film.mp4"), "-t", "2", "-i", FILM, "-an", "-c:v", "mpeg4");
+  const real = tools().ffmpeg;
+  const silent = folder.script("silent", `exec ${real} "$@" 2>/dev/null`);
+  const flooding = folder.script(
+    "flooding",
+    `yes '[h264 @ 0x1] [error] error while decoding MB 3 4, bytestream -5' | head -c 50000000 >&2\nexec ${real} "$@"`,
+  );
+  for (const ffmpeg of [silent, flooding]) {
+    await using decoder = await openDecoder(folder, { tools: { ffmpeg } });
+    const frames = await damageIn(decoder, path);
+    equal(frames.length, 48);
+    equal(frames.filter(Boolean).length, 0);
+  }
+});
+
+/** Which frames are decode damage. */
+async function damageIn(decoder: Decoder, path: string): Promise<boolean[]> {
+  const info = await probeOnce(decoder, path);
+  const { signals } = await decoder.decodeSignals({
+    ...{ input: fileInput(path), info, plan: EVERY_FRAME, maxFrames: 10_000, signal: NEVER },
+  });
+  return Array.from(
+    signals.artifactScore!,
+    (score, frame) =>
+      score >= ARTIFACT_SCORE_THRESHOLD && artifactKindOf(signals.artifactKind![frame]) === "decode_damage",
+  );
+}
+
+/** Nine of ten frames that were found are damaged, and nine of ten damaged ones were found. */
+function check(found: readonly boolean[], differences: readonly number[]): void {
+  equal(found.length, differences.length);
+  const count = (holds: (frame: number) => boolean) => differences.filter((_, frame) => holds(frame)).length;
+  const damaged = count((frame) => differences[frame]! > DAMAGED);
+  ok(damaged >= 20, `${damaged} frames are damaged`);
+  const missed = count((frame) => differences[frame]! > DAMAGED && !found[frame]);
+  ok(missed <= 0.1 * damaged, `${missed} of ${damaged} damaged frames are missed`);
+  const invented = count((frame) => differences[frame]! <= WHOLE && found[frame]!);
+  ok(invented <= 0.1 * damaged, `${invented} whole frames are called damaged`);
+}
+
+function encoded(folder: TempFolder, codec: Codec): string {
+  const { extension, args } = CODECS[codec];
+  return make(join(folder.path, `whole.${extension}`), "-ss", "2", "-t", "8", "-i", FILM, "-an", ...args);
+}
+
+function packetsOf(path: string): { pos: number; size: number }[] {
+  const { stdout } = new Deno.Command(tools().ffprobe, {
+    args: ["-v", "error", "-show_packets", "-show_entries", "packet=pos,size", "-of", "json", path],
+  }).outputSync();
+  const { packets } = JSON.parse(new TextDecoder().decode(stdout)) as {
+    packets: { pos: string; size: string }[];
+  };
+  return packets.map(({ pos, size }) => ({ pos: Number(pos), size: Number(size) }));
+}
+
+/** For each frame how much it differs from the frame of the same time in the whole film. */
+async function differences(damaged: string, whole: string): Promise<number[]> {
+  const [film, frames] = await Promise.all([lumaOf(whole), lumaOf(damaged)]);
+  return frames.map(({ timeS, luma }) => {
+    const { luma: right } = film.reduce((a, b) =>
+      Math.abs(a.timeS - timeS) <= Math.abs(b.timeS - timeS) ? a : b
+    );
+    return luma.reduce((sum, sample, i) => sum + Math.abs(sample - right[i]!), 0) / luma.length;
+  });
+}
+
+async function lumaOf(path: string): Promise<{ timeS: number; luma: Uint8Array }[]> {
+  const filter = "showinfo=checksum=0,extractplanes=y";
+  const { stdout, stderr } = await new Deno.Command(tools().ffmpeg, {
+    args: [
+      ...["-v", "info", "-nostats", "-i", path, "-vf", filter, "-fps_mode", "passthrough"],
+      ...["-f", "rawvideo", "pipe:1"],
+    ],
+  }).output();
+  const times = new TextDecoder().decode(stderr).matchAll(/showinfo.* n: *\d+ pts: *\S+ pts_time:(\S+)/g);
+  return Array.from(times, ([, time], frame) => ({
+    timeS: Number(time),
+    luma: stdout.subarray(frame * WIDTH * HEIGHT, (frame + 1) * WIDTH * HEIGHT),
+  }));
+}

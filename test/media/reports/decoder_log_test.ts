@@ -1,0 +1,143 @@
+/** What is read out of ffmpeg's log, in the words of its versions 5 and 7. */
+
+import { deepEqual, equal, ok } from "node:assert/strict";
+import { DecoderLog } from "../../../src/media/reports/decoder_log.ts";
+import { newReports, REPORT, ReportReader } from "../../../src/media/reports/frame_reports.ts";
+
+const TIMES_5 = "frame_pts:3600 frame_pts_time:0.04 best_effort_ts:3600 best_effort_ts_time:0.04";
+const frame5 = (key: number, type: number, pts = 3600) =>
+  `[info] decoder -> ist_index:0 type:video ${
+    TIMES_5.replaceAll("3600", String(pts))
+  } keyframe:${key} frame_type:${type} time_base:1/90000`;
+const frame7 = (key: number, type: number) =>
+  "[vist#0:0/h264 @ 0x55d0c0] [dec:h264 @ 0x55d0c8] [info] decoder -> pts:3600 pts_time:0.04 pkt_dts:3600 " +
+  `pkt_dts_time:0.04 duration:3600 duration_time:0.04 keyframe:${key} frame_type:${type} time_base:1/90000`;
+
+/** The reports of all frames, and the text that is kept. */
+function read(text: string, { keepsInfo = false, step = Infinity } = {}) {
+  const reports = newReports();
+  const log = new DecoderLog(reports, { keepsInfo });
+  const bytes = new TextEncoder().encode(text);
+  let kept = "";
+  const take = (part: Uint8Array) => kept += new TextDecoder().decode(part);
+  for (let at = 0; at < bytes.length; at += step) take(log.read(bytes.slice(at, at + step)));
+  take(log.end());
+  const reader = new ReportReader(reports);
+  const frames: number[] = [];
+  for (let report = reader.take(); report !== 0; report = reader.take()) frames.push(report);
+  return { frames, kept };
+}
+
+const { isReported, isCorrupt, isKey, isBidirectional, isReferenceLost } = REPORT;
+
+Deno.test("each line of the decoder is a frame, with what was said before it", () => {
+  const five = [
+    frame5(1, 1),
+    "[h264 @ 0x55b3c5310100] [debug] Frame num gap 10 8",
+    frame5(0, 2),
+    "[warning] /media/film.ts: corrupt decoded frame in stream 0",
+    frame5(0, 3),
+    frame5(0, 2),
+  ];
+  const seven = [
+    frame7(1, 1),
+    "[hevc @ 0x55b3] [error] Could not find ref with POC 12",
+    frame7(0, 2),
+    "[vist#0:0/h264 @ 0x55d0c0] [dec:h264 @ 0x55d0c8] [warning] corrupt decoded frame",
+    frame7(0, 3),
+    frame7(0, 2),
+  ];
+  const expected = [
+    isReported | isKey,
+    isReported | isReferenceLost,
+    isReported | isCorrupt | isBidirectional,
+    isReported,
+  ];
+  for (const lines of [five, seven]) {
+    const text = `${lines.join("\n")}\n`;
+    for (const step of [Infinity, 1, 7, 100]) deepEqual(read(text, { step }).frames, expected);
+  }
+});
+
+Deno.test("a frame that a thread has concealed is corrupt, although the decoder's own flag came too late", () => {
+  const packet = (pts: number) =>
+    `[info] demuxer+ffmpeg -> ist_index:0 type:video pkt_pts:${pts} pkt_pts_time:1`;
+  const header = (thread: string) =>
+    `[h264 @ 0x${thread}] [debug] nal_unit_type: 1(Coded slice), nal_ref_idc: 2`;
+  const { frames } = read([
+    ...[
+      packet(0),
+      header("a0"),
+      header("a0"),
+      packet(120),
+      header("b0"),
+      packet(40),
+      header("c0"),
+      packet(80),
+      header("a0"),
+      packet(160),
+      header("b0"),
+    ],
+    "[h264 @ 0xc0] [info] concealing 20 DC, 20 AC, 20 MV errors in B frame",
+    ...[frame5(1, 1, 0), frame5(0, 3, 40), frame5(0, 3, 80), frame5(0, 2, 120)],
+    "[h264 @ 0xb0] [info] concealing 5 DC, 5 AC, 5 MV errors in P frame",
+    frame5(0, 2, 160),
+  ].join("\n"));
+  deepEqual(frames.map((report) => (report & isCorrupt) !== 0), [false, true, false, false, true]);
+});
+
+Deno.test("errors are kept as without levels, and nothing else, least of all addresses", () => {
+  const text = [
+    "[debug] Opening 'rtsp://user:secret@camera/' for reading",
+    "[tcp @ 0x55] [debug] request:",
+    "Authorization: Basic secret",
+    "[error] rtsp://127.0.0.1/: Invalid data found when processing input",
+    "  of which this is the second line",
+    "[mov,mp4 @ 0x56] [fatal] moov atom not found",
+    "[info]   Stream #0:0: Video: h264, yuv420p, 640x360, 25 fps",
+    "[warning] something",
+    "[info] demuxer -> ist_index:0 type:video next_dts:0",
+    "[error] without an end",
+  ].join("\n");
+  const errors = [
+    "rtsp://127.0.0.1/: Invalid data found when processing input",
+    "  of which this is the second line",
+    "[mov,mp4 @ 0x56] moov atom not found",
+  ];
+  for (const step of [Infinity, 1, 13]) {
+    equal(read(text, { step }).kept, [...errors, "without an end"].join("\n"));
+    equal(
+      read(text, { step, keepsInfo: true }).kept,
+      [...errors, "  Stream #0:0: Video: h264, yuv420p, 640x360, 25 fps", "something", "without an end"].join(
+        "\n",
+      ),
+    );
+  }
+});
+
+Deno.test("names and metadata that look like lines of the decoder are no frames and damage nothing", () => {
+  const { frames } = read([
+    "[info] Input #0, mov, from 'a decoder -> keyframe:1.mp4':",
+    "[info]     title           : [info] decoder -> keyframe:1 frame_type:1",
+    "[warning] corrupt decoded frame in stream 0.mp4: corrupt input packet in stream 0",
+    "[h264 @ 0x1] [info] decoder",
+    "[error] Frame num gap of a film",
+    frame5(0, 2),
+  ].join("\n"));
+  deepEqual(frames, [isReported]);
+});
+
+Deno.test("a line without an end needs no more memory than is looked at, and what follows it is read", () => {
+  const reports = newReports();
+  const log = new DecoderLog(reports, { keepsInfo: false });
+  const mebibyte = new Uint8Array(1 << 20).fill(120);
+  for (let i = 0; i < 64; i++) equal(log.read(mebibyte).length, 0);
+  const encode = (text: string) => new TextEncoder().encode(text);
+  equal(log.read(encode(`\n${frame5(1, 1)}\n`)).length, 0);
+  ok(log.read(encode("[error] ")).length === 0);
+  for (let i = 0; i < 8; i++) log.read(mebibyte);
+  log.read(encode(`\n${frame5(0, 2)}\n`));
+  log.end();
+  const reader = new ReportReader(reports);
+  deepEqual([reader.take(), reader.take(), reader.take()], [isReported | isKey, isReported, 0]);
+});
