@@ -65,6 +65,9 @@ const NONE: Readonly<Record<string, (n: number) => Picture>> = {
   "a dark scene": (n) => relit(landscape(1, n), (luma) => 16 + (luma - 16) * 0.08),
   "a small bright thing in the dark": (n) =>
     withBox(plain(16), { x: 40 + n, y: 60, width: 5, height: 4 }, 200),
+  "a sky of faint stars": () =>
+    Array.from({ length: 24 }, (_, n) => ({ x: 13 * n, y: 7 * n + 5, width: 1, height: 1 }))
+      .reduce((sky, star) => withBox(sky, star, 33), plain(16)),
   "a dark blue": () => plain(18, 150, 118),
 };
 
