@@ -8,6 +8,7 @@ import {
   PLANE_WIDTH,
 } from "../../../src/media/kernels/frame_filter.ts";
 import { hammingDistance, referenceSignals } from "../../support/kernels/filter_reference.ts";
+import { MEASURED_COLUMNS } from "../../support/recorded_media.ts";
 import { seededRandom } from "../../support/seeded_random.ts";
 
 const filter = await FrameFilter.load();
@@ -199,17 +200,7 @@ Deno.test("a row is compared with the row before it, and tells of the strongest 
     const columns = filter.columns();
     assert.equal(columns.count, rows.length);
     assert.deepEqual([...columns.ptsMs], rows.map((frame) => frame * 40));
-    for (
-      const name of [
-        "perceptualHash",
-        "lumaMean",
-        "flickerScore",
-        "ghostingScore",
-        "noiseVarianceScore",
-      ] as const
-    ) {
-      assert.deepEqual(columns[name], alone[name], name);
-    }
+    for (const name of MEASURED_COLUMNS) assert.deepEqual(columns[name], alone[name], name);
     rows.forEach((frame, row) => {
       const last = row === rows.length - 1 ? frames.length - 1 : frame;
       const interval = all.cutScore.subarray(row === 0 ? 0 : rows[row - 1]! + 1, last + 1);

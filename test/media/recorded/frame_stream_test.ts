@@ -10,7 +10,6 @@ import type {
 import { fileInput, rtspInput } from "../../../src/media/input.ts";
 import { chosenPositions } from "../../../src/model/reason/chunks.ts";
 import { planSampling, type SamplingRequest } from "../../../src/model/frames/sampling.ts";
-import type { SignalColumns } from "../../../src/model/frames/signals.ts";
 import { serveRtsp } from "../../support/live/rtsp_server.ts";
 import {
   exists,
@@ -19,12 +18,24 @@ import {
   makeTurned,
   NEVER,
   openDecoder,
-  probeOnce,
   steppedWorld,
   TempFolder,
   tools,
   world,
 } from "../../support/media.ts";
+import {
+  allChunks,
+  checkNothingLeft,
+  decodeRequest,
+  joinedColumn,
+  jpegFile,
+  makeNumbered,
+  makeOfTwoSizes,
+  meansOf,
+  numberOf,
+  ROW_COLUMNS,
+  shownNumbers,
+} from "../../support/recorded_media.ts";
 import { needing, SHARED_CLIPS, SHARED_CLIPS_FOLDER } from "../../support/needs.ts";
 import { until } from "../../support/until.ts";
 import { childProcesses } from "../../support/own_process.ts";
@@ -37,34 +48,14 @@ interface TestOptions extends Partial<Omit<FrameStreamRequest, "input" | "info" 
 }
 
 async function stream(decoder: Decoder, path: string, options: TestOptions = {}): Promise<FrameStream> {
-  const { sampling = {}, ...rest } = options;
-  const info = await probeOnce(decoder, path);
-  return await decoder.streamFrames({
-    input: fileInput(path),
-    info,
-    plan: planSampling(sampling, info.video?.averageFps ?? null, "ingest"),
-    maxFrames: 500_000,
-    signal: NEVER,
-    chunks: { by: "count", size: 25 },
-    ...rest,
-  });
-}
-
-async function all(frames: FrameStream): Promise<DecodedChunk[]> {
-  const chunks: DecodedChunk[] = [];
-  for (let chunk = await frames.next(); chunk; chunk = await frames.next()) chunks.push(chunk);
-  return chunks;
+  const { sampling, ...rest } = options;
+  const request = await decodeRequest(decoder, path, { sampling });
+  return await decoder.streamFrames({ ...request, chunks: { by: "count", size: 25 }, ...rest });
 }
 
 async function chunksOf(decoder: Decoder, path: string, options: TestOptions = {}): Promise<DecodedChunk[]> {
   await using frames = await stream(decoder, path, options);
-  return await all(frames);
-}
-
-/** No process with the folder in its command line is left, and no pipe. */
-function checkNothingLeft(folder: TempFolder): void {
-  deepEqual(childProcesses(join(folder.path, "temp")), []);
-  deepEqual([...Deno.readDirSync(join(folder.path, "temp"))], []);
+  return await allChunks(frames);
 }
 
 function isFault(error: unknown, expected: RegExp): true {
@@ -72,35 +63,6 @@ function isFault(error: unknown, expected: RegExp): true {
   equal(error.details[0]!.field, "source_uri");
   match(error.message, expected);
   return true;
-}
-
-/** Each frame of a numbered clip is uniform gray, this much lighter than the one before, so that a JPEG shows its number. */
-const STEP = 2;
-
-function makeNumbered(path: string, frames: number, ...args: string[]): string {
-  const gray = `geq=lum='16+${STEP}*N':cb=128:cr=128`;
-  const source = ["-f", "lavfi", "-i", `color=black:s=64x48:r=25,${gray}`, "-frames:v", String(frames)];
-  return make(path, ...source, ...(args.length > 0 ? args : ["-c:v", "mpeg4", "-q:v", "2"]));
-}
-
-function jpegFile(folder: TempFolder, jpegs: readonly Uint8Array[]): string {
-  const path = folder.file("pictures.mjpeg");
-  using file = Deno.openSync(path, { write: true });
-  for (const jpeg of jpegs) file.writeSync(jpeg);
-  return path;
-}
-
-/** Decodes JPEGs, all of one size, with ffmpeg: their mean luma. */
-function meansOf(folder: TempFolder, jpegs: readonly Uint8Array[]): number[] {
-  if (jpegs.length === 0) return [];
-  const { stdout, success } = new Deno.Command(tools().ffmpeg, {
-    args: [
-      ...["-v", "error", "-f", "mjpeg", "-i", jpegFile(folder, jpegs)],
-      ...["-vf", "extractplanes=y,scale=1:1:flags=area:in_range=full:out_range=full", "-f", "rawvideo", "-"],
-    ],
-  }).outputSync();
-  ok(success && stdout.length === jpegs.length, `${stdout.length} of ${jpegs.length} JPEGs can be read`);
-  return [...stdout];
 }
 
 /** Size of baseline JPEGs, all of one size. */
@@ -116,28 +78,13 @@ function extentOf(folder: TempFolder, jpegs: readonly Uint8Array[]): string {
 
 /** The frame numbers that the JPEGs of a numbered clip show. */
 function shownFrames(folder: TempFolder, chunks: readonly DecodedChunk[]): number[] {
-  const jpegs = chunks.flatMap(({ images }) => images.map(({ jpeg }) => jpeg));
-  return meansOf(folder, jpegs).map((mean) => Math.round(mean * 219 / 255 / STEP));
+  return shownNumbers(folder, chunks.flatMap(({ images }) => images.map(({ jpeg }) => jpeg)));
 }
-
-function joined(chunks: readonly DecodedChunk[], column: Exclude<keyof SignalColumns, "count">) {
-  return chunks.flatMap(({ signals }): (number | bigint)[] => [...signals[column]!]);
-}
-
-const COLUMNS = [
-  "ptsMs",
-  "perceptualHash",
-  "lumaMean",
-  "flickerScore",
-  "ghostingScore",
-  "noiseVarianceScore",
-  "cutScore",
-] as const;
 
 type CheckStream = (
   path: string,
   options?: TestOptions,
-  columns?: readonly typeof COLUMNS[number][],
+  columns?: readonly typeof ROW_COLUMNS[number][],
 ) => Promise<boolean>;
 
 /** Passes `work` a check, which runs as a step: a streamed file has the signals of a whole decode, bit for bit. */
@@ -147,18 +94,16 @@ async function withStreamCheck(
 ): Promise<void> {
   using folder = new TempFolder();
   await using decoder = await openDecoder(folder);
-  await work((path, options = {}, columns = COLUMNS) =>
+  await work((path, options = {}, columns = ROW_COLUMNS) =>
     t.step(`${path.split("/").pop()} ${JSON.stringify({ ...options, signal: undefined })}`, async () => {
-      const { sampling = {}, maxFrames = 500_000, crop } = options;
-      const info = await probeOnce(decoder, path);
-      const plan = planSampling(sampling, info.video!.averageFps, "ingest");
-      const whole = await decoder.decodeSignals({
-        ...{ input: fileInput(path), info, plan, maxFrames, signal: NEVER },
-        ...(crop && { crop }),
-      });
+      const { sampling, maxFrames, crop } = options;
+      const request = await decodeRequest(decoder, path, { sampling, maxFrames });
+      const whole = await decoder.decodeSignals({ ...request, ...(crop && { crop }) });
       await using frames = await stream(decoder, path, options);
-      const chunks = await all(frames);
-      for (const column of columns) deepEqual(joined(chunks, column), [...whole.signals[column]!], column);
+      const chunks = await allChunks(frames);
+      for (const column of columns) {
+        deepEqual(joinedColumn(chunks, column), [...whole.signals[column]!], column);
+      }
       chunks.forEach((chunk, index) => {
         equal(chunk.index, index);
         equal(chunk.firstFrame, chunks.slice(0, index).reduce((sum, { signals }) => sum + signals.count, 0));
@@ -235,7 +180,7 @@ Deno.test("JPEGs are of exactly the chosen frames, in the last chunk too", LONG_
     checkNothingLeft(folder);
   };
   const bFrames = ["-c:v", "mpeg4", "-bf", "2", "-g", "12", "-q:v", "2"];
-  const clip = makeNumbered(join(folder.path, "clip.mp4"), 58, ...bFrames);
+  const clip = makeNumbered(join(folder.path, "clip.mp4"), 58, bFrames);
   for (const perChunk of [1, 2, 3, 4]) {
     await check(clip, 58, 25, perChunk);
     await check(clip, 58, 5, perChunk);
@@ -277,7 +222,7 @@ Deno.test("JPEGs are of exactly the chosen frames, in the last chunk too", LONG_
   const uneven = makeNumbered(
     join(folder.path, "uneven.mkv"),
     58,
-    ...["-vf", "setpts='(N*3+mod(N,3))/75/TB'", "-fps_mode", "passthrough", "-c:v", "ffv1"],
+    ["-vf", "setpts='(N*3+mod(N,3))/75/TB'", "-fps_mode", "passthrough", "-c:v", "ffv1"],
   );
   await check(uneven, 58, 25, 3);
   await check(uneven, 58, 7, 2);
@@ -296,7 +241,7 @@ Deno.test("JPEGs that need a second decode show the right frames, also where the
   const clip = makeNumbered(
     join(folder.path, "clip.mp4"),
     108,
-    ...["-c:v", "mpeg4", "-g", "12", "-bf", "2", "-q:v", "2"],
+    ["-c:v", "mpeg4", "-g", "12", "-bf", "2", "-q:v", "2"],
   );
   const sound = ["-f", "lavfi", "-i", "sine=d=40", "-c:a", "aac"];
   const path = make(join(folder.path, "sounding.mp4"), "-i", clip, ...sound, "-c:v", "copy");
@@ -409,22 +354,14 @@ Deno.test("windows begin with the first frame after the last window, and end at 
 Deno.test("in a video that changes its size on the way, the JPEGs still show the chosen frames", async () => {
   using folder = new TempFolder();
   await using decoder = await openDecoder(folder);
-  const parts = ["64x48", "96x64"].map((size, part) => {
-    const gray = `geq=lum='16+${STEP}*(N+${part * 31})':cb=128:cr=128`;
-    return make(
-      join(folder.path, `${size}.ts`),
-      ...["-f", "lavfi", "-i", `color=black:s=${size}:r=25,${gray}`, "-frames:v", "31"],
-      ...["-c:v", "mpeg2video", "-q:v", "1", "-f", "mpegts", "-output_ts_offset", String(1 + part * 31 / 25)],
-    );
-  });
-  const path = folder.file("both.ts", new Uint8Array(parts.flatMap((part) => [...Deno.readFileSync(part)])));
+  const path = makeOfTwoSizes(folder, 31);
   for (const perChunk of [1, 2, 3]) {
     const chunks = await chunksOf(decoder, path, {
       chunks: { by: "count", size: 8 },
       images: { perChunk, maxEdge: null },
     });
     // A frame is lost where the parts meet, so the number of each frame is read from its signals.
-    const luma = joined(chunks, "lumaMean").map((mean) => Math.round((Number(mean) * 255 - 16) / STEP));
+    const luma = joinedColumn(chunks, "lumaMean").map(numberOf);
     const chosen = chunks.flatMap(({ images }) => images.map(({ frameIndex }) => luma[frameIndex]!));
     const counts = chunks.map(({ signals }) => chosenPositions(signals.count, perChunk).length);
     deepEqual(chunks.map(({ images }) => images.length), counts);
@@ -453,7 +390,7 @@ Deno.test("while nobody asks, ffmpeg waits and uses no processor", async () => {
     await new Promise((resolve) => setTimeout(resolve, 300));
   }
   ok(ticks < 100, `${ticks} hundredths of a second for a small part of 20,000 frames`);
-  const rest = await all(frames);
+  const rest = await allChunks(frames);
   equal(rest.length, 799);
   ok(rest.every(({ images }) => images.length === 2));
 });
@@ -597,7 +534,7 @@ Deno.test("an endless source gives chunks as its frames come, until its deadline
   const chunks = { by: "count", size: 10 } as const;
   const images = { perChunk: 2, maxEdge: 64 };
   await using cut = await decoder.streamFrames({ ...request, maxFrames: 23, chunks, images });
-  deepEqual((await all(cut)).map(({ images }) => images.map(({ frameIndex }) => frameIndex)), [
+  deepEqual((await allChunks(cut)).map(({ images }) => images.map(({ frameIndex }) => frameIndex)), [
     [0, 9],
     [10, 19],
     [20, 22],
@@ -605,7 +542,7 @@ Deno.test("an endless source gives chunks as its frames come, until its deadline
   await using endless = await decoder.streamFrames({ ...request, maxFrames: 500_000, chunks, images });
   equal((await endless.next())!.images.length, 2);
   elapse.forEach((pass) => pass());
-  const rest = await all(endless);
+  const rest = await allChunks(endless);
   for (const { signals, images } of rest) equal(images.length, chosenPositions(signals.count, 2).length);
   deepEqual(childProcesses("rtsp://"), []);
 });

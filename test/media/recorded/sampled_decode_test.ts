@@ -1,13 +1,21 @@
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { join } from "node:path";
-import { planSampling } from "../../../src/model/frames/sampling.ts";
-import type { SignalColumns } from "../../../src/model/frames/signals.ts";
-import { fileInput } from "../../../src/media/input.ts";
-import { type DecodedSignals, Decoder } from "../../../src/media/recorded/decoder.ts";
+import type { DecodedSignals, Decoder } from "../../../src/media/recorded/decoder.ts";
 import type { DecodedChunk, FrameStreamRequest } from "../../../src/media/recorded/frame_stream.ts";
 import { chosenPositions } from "../../../src/model/reason/chunks.ts";
-import { childProcesses } from "../../support/own_process.ts";
-import { make, NEVER, openDecoder, probeOnce, TempFolder, tools } from "../../support/media.ts";
+import { make, openDecoder, TempFolder, tools } from "../../support/media.ts";
+import {
+  allChunks,
+  checkNothingLeft,
+  decodeRequest,
+  joinedColumn,
+  makeNumbered,
+  makeOfTwoSizes,
+  MEASURED_COLUMNS,
+  numberOf,
+  ROW_COLUMNS,
+  shownNumbers,
+} from "../../support/recorded_media.ts";
 
 interface Sampling {
   /** Absent: every frame. */
@@ -15,11 +23,9 @@ interface Sampling {
   readonly maxFrames?: number;
 }
 
-async function requestOf(decoder: Decoder, path: string, { fps, maxFrames = 500_000 }: Sampling) {
-  const info = await probeOnce(decoder, path);
+function requestOf(decoder: Decoder, path: string, { fps, maxFrames }: Sampling) {
   const sampling = fps === undefined ? {} : { policy: "fixed", fixedFps: fps };
-  const plan = planSampling(sampling, info.video!.averageFps, "ingest");
-  return { input: fileInput(path), info, plan, maxFrames, signal: NEVER };
+  return decodeRequest(decoder, path, { sampling, maxFrames });
 }
 
 async function decode(decoder: Decoder, path: string, sampling: Sampling = {}): Promise<DecodedSignals> {
@@ -33,25 +39,15 @@ async function chunksOf(
 ): Promise<{ chunks: DecodedChunk[]; isTruncated: boolean }> {
   const request = await requestOf(decoder, path, sampling);
   await using stream = await decoder.streamFrames({ ...request, chunks, ...(images && { images }) });
-  const all: DecodedChunk[] = [];
-  for (let chunk = await stream.next(); chunk; chunk = await stream.next()) all.push(chunk);
-  return { chunks: all, isTruncated: stream.isTruncated };
+  return { chunks: await allChunks(stream), isTruncated: stream.isTruncated };
 }
 
-function column(signals: readonly SignalColumns[], name: Exclude<keyof SignalColumns, "count">) {
-  return signals.flatMap((columns): (number | bigint)[] => [...columns[name]!]);
+/** The rows of a decode are the same, whether they come at once or in chunks. */
+function checkSameRows(chunks: readonly DecodedChunk[], whole: DecodedSignals, what: string): void {
+  for (const column of [...ROW_COLUMNS, "cutPtsMs"] as const) {
+    deepEqual(joinedColumn(chunks, column), joinedColumn([whole], column), `${what}, ${column}`);
+  }
 }
-
-const ROW_COLUMNS = [
-  "ptsMs",
-  "perceptualHash",
-  "lumaMean",
-  "flickerScore",
-  "ghostingScore",
-  "noiseVarianceScore",
-  "cutScore",
-  "cutPtsMs",
-] as const;
 
 /** Pictures of three kinds, 25 frames a second; the second begins at 2.36 s, the third at 6.52 s; 9.48 s in all. */
 function makeThreeShots(path: string, ...filters: string[]): string {
@@ -80,7 +76,8 @@ Deno.test("a row tells of the cut since the row before, with its exact time, and
     6520,
   ]);
   const check = async (fps: number, rowsMs: number[], cuts: Record<number, number>) => {
-    const { signals, isTruncated } = await decode(decoder, path, { fps });
+    const whole = await decode(decoder, path, { fps });
+    const { signals, isTruncated } = whole;
     deepEqual([...signals.ptsMs].map(Math.round), rowsMs);
     equal(isTruncated, false);
     signals.cutPtsMs!.forEach((ms, row) => {
@@ -91,10 +88,7 @@ Deno.test("a row tells of the cut since the row before, with its exact time, and
     });
     for (const chunks of [{ by: "count", size: 3 }, { by: "window", windowMs: 2500, endMs: null }] as const) {
       const streamed = await chunksOf(decoder, path, { fps, chunks });
-      const all = streamed.chunks.map(({ signals }) => signals);
-      for (const name of ROW_COLUMNS) {
-        deepEqual(column(all, name), column([signals], name), `${fps} fps, ${name}`);
-      }
+      checkSameRows(streamed.chunks, whole, `${fps} fps`);
       equal(streamed.isTruncated, false);
     }
   };
@@ -116,17 +110,8 @@ Deno.test("the signals of rows are those of a video that has only their frames",
   const { signals } = await decode(decoder, path, { fps: 5 });
   const alone = (await decode(decoder, fifth)).signals;
   equal(signals.count, 48);
-  for (
-    const name of [
-      "ptsMs",
-      "perceptualHash",
-      "lumaMean",
-      "flickerScore",
-      "ghostingScore",
-      "noiseVarianceScore",
-    ] as const
-  ) {
-    deepEqual([...signals[name]], [...alone[name]], name);
+  for (const column of ["ptsMs", ...MEASURED_COLUMNS] as const) {
+    deepEqual([...signals[column]], [...alone[column]], column);
   }
 });
 
@@ -141,15 +126,8 @@ Deno.test("sampled rows are bounded, and ffmpeg ends when there are enough", asy
     deepEqual([decoded.signals.count, decoded.isTruncated], [Math.min(10, maxFrames), isTruncated]);
     const chunks = { by: "count", size: 4 } as const;
     const streamed = await chunksOf(decoder, path, { fps: 1, maxFrames, chunks });
-    const all = streamed.chunks.map(({ signals }) => signals);
     equal(streamed.isTruncated, isTruncated);
-    for (const name of ROW_COLUMNS) {
-      deepEqual(
-        column(all, name),
-        column([decoded.signals], name),
-        `${maxFrames}, ${name}`,
-      );
-    }
+    checkSameRows(streamed.chunks, decoded, `${maxFrames} frames`);
   }
   // A picture of an hour: decoding all of it would take minutes.
   const long = make(
@@ -165,36 +143,8 @@ Deno.test("sampled rows are bounded, and ffmpeg ends when there are enough", asy
   const hour = make(join(folder.path, "hour.mkv"), "-f", "concat", "-safe", "0", "-i", joined, "-c", "copy");
   const { signals, isTruncated } = await decode(decoder, hour, { fps: 1, maxFrames: 2 });
   deepEqual([signals.count, isTruncated], [2, true]);
-  deepEqual(childProcesses(join(folder.path, "temp")), []);
-  deepEqual([...Deno.readDirSync(join(folder.path, "temp"))], []);
+  checkNothingLeft(folder);
 });
-
-/** Each frame is uniform gray, two levels lighter than the one before. */
-function makeNumbered(
-  path: string,
-  frames: number,
-  args: readonly string[],
-  first = 0,
-  size = "64x48",
-): string {
-  const gray = `color=black:s=${size}:r=25,geq=lum='16+2*(N+${first})':cb=128:cr=128`;
-  return make(path, "-f", "lavfi", "-i", gray, "-frames:v", String(frames), ...args);
-}
-
-/** The numbers of the frames that JPEGs show. */
-function shown(folder: TempFolder, jpegs: readonly Uint8Array[]): number[] {
-  const path = folder.file("pictures.mjpeg");
-  using file = Deno.openSync(path, { write: true });
-  for (const jpeg of jpegs) file.writeSync(jpeg);
-  const { stdout } = new Deno.Command(tools().ffmpeg, {
-    args: [
-      ...["-v", "error", "-f", "mjpeg", "-i", path],
-      ...["-vf", "extractplanes=y,scale=1:1:flags=area:in_range=full:out_range=full", "-f", "rawvideo", "-"],
-    ],
-  }).outputSync();
-  equal(stdout.length, jpegs.length);
-  return [...stdout].map((mean) => Math.round(mean * 219 / 255 / 2));
-}
 
 Deno.test("each JPEG of sampled media shows the frame of its row, also at uneven rates", async (t) => {
   using folder = new TempFolder();
@@ -213,16 +163,15 @@ Deno.test("each JPEG of sampled media shows the frame of its row, also at uneven
           chunks: { by: "count", size },
           images,
         });
-        const luma = column(chunks.map(({ signals }) => signals), "lumaMean")
-          .map((mean) => Math.round((Number(mean) * 255 - 16) / 2));
+        const numbers = joinedColumn(chunks, "lumaMean").map(numberOf);
         deepEqual(
           chunks.map(({ images }) => images.length),
           chunks.map(({ signals }) => chosenPositions(signals.count, perChunk).length),
         );
         const pictures = chunks.flatMap(({ images }) => images);
         deepEqual(
-          shown(folder, pictures.map(({ jpeg }) => jpeg)),
-          pictures.map(({ frameIndex }) => luma[frameIndex]),
+          shownNumbers(folder, pictures.map(({ jpeg }) => jpeg)),
+          pictures.map(({ frameIndex }) => numbers[frameIndex]),
         );
         equal(
           Deno.readTextFileSync(log).trim().split("\n").length <= decodes,
@@ -250,15 +199,5 @@ Deno.test("each JPEG of sampled media shows the frame of its row, also at uneven
     8,
   );
   // ffmpeg begins to count periods again where the size changes, the decode Worker does not.
-  const parts = ["64x48", "96x64"].map((size, part) =>
-    makeNumbered(
-      join(folder.path, `${size}.ts`),
-      52,
-      ["-c:v", "mpeg2video", "-q:v", "1", "-f", "mpegts", "-output_ts_offset", String(1 + part * 52 / 25)],
-      part * 52,
-      size,
-    )
-  );
-  const both = folder.file("both.ts", new Uint8Array(parts.flatMap((part) => [...Deno.readFileSync(part)])));
-  await check(both, 4, { decodes: 100 });
+  await check(makeOfTwoSizes(folder, 52), 4, { decodes: 100 });
 });
