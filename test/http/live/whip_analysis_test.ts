@@ -12,8 +12,9 @@ import {
   deleteSession,
   type LiveTest,
   metric,
+  NO_CAP,
   publish,
-  type Published,
+  show,
   startLive,
 } from "../../support/live/live.ts";
 import { frameFacts, jpegOf, NO_COUNTS } from "../../support/live/fake_live_workers.ts";
@@ -23,18 +24,16 @@ import { KEY_A, KEY_B } from "../../support/service.ts";
 import { until } from "../../support/until.ts";
 import { DOCK_ZONE, dockProgram } from "../../support/policy_fixtures.ts";
 
-const NO_CAP = { max_output_tokens_per_second: 0 };
-
 const ZONE = { ...DOCK_ZONE, policy_version: 4 };
-
-/** Sends `count` pictures, each after the one before was acknowledged. */
-async function show(session: Published, first: number, count: number): Promise<void> {
-  for (let index = first; index < first + count; index++) {
-    const before = session.worker.acknowledged.pictures;
-    session.worker.picture(index);
-    await until(`picture ${index}`, () => session.worker.acknowledged.pictures > before);
-  }
-}
+/** What a detector has found. */
+const BLACK = {
+  type: "black",
+  startFrame: 0,
+  endFrame: 9,
+  startPtsMs: 0,
+  endPtsMs: 300,
+  confidence: 1,
+} as const;
 
 /** A service whose model gives these answers in turn, and then the last one again and again. */
 async function described(
@@ -351,16 +350,9 @@ Deno.test("a loop is reported once, by the gate or by the novelty sidecar", asyn
 Deno.test("a range of a live session is a marker of its run, in the session's own frames and times", async () => {
   await using test = await startLive();
   const session = await publish(test);
-  const range = {
-    type: "freeze",
-    startFrame: 12,
-    endFrame: 61,
-    startPtsMs: 90480.4,
-    endPtsMs: 92480.6,
-    confidence: 0.91234567,
-  } as const;
-  session.worker.report({ kind: "range", range });
-  session.worker.report({ kind: "range", range: { ...range, type: "black" } });
+  const place = { startFrame: 12, endFrame: 61, startPtsMs: 90480.4, endPtsMs: 92480.6 };
+  session.worker.report({ kind: "range", range: { ...place, type: "freeze", confidence: 0.91234567 } });
+  session.worker.report({ kind: "range", range: BLACK });
   const events = await eventsOf(test, session.runId);
   assert.deepEqual(kindsOf(events), ["run_created", "marker_emitted*2"]);
   const [freeze, black] = payloads(events, "marker_emitted");
@@ -386,15 +378,7 @@ Deno.test("a range of a live session is a marker of its run, in the session's ow
 Deno.test("markers of a session beyond 120 a minute are dropped and counted", async () => {
   await using test = await startLive();
   const session = await publish(test);
-  const range = {
-    type: "flash",
-    startFrame: 2,
-    endFrame: 3,
-    startPtsMs: 80,
-    endPtsMs: 120,
-    confidence: 1,
-  } as const;
-  for (let index = 0; index < 130; index++) session.worker.report({ kind: "range", range });
+  for (let index = 0; index < 130; index++) session.worker.report({ kind: "range", range: BLACK });
   const written = payloads(await eventsOf(test, session.runId), "marker_emitted");
   assert.deepEqual([written.length, written.at(-1).marker_id], [120, "mk-00000077"]);
   assert.equal(await metric(test, "service_pipeline_live_markers_dropped_total"), 10);
@@ -403,17 +387,9 @@ Deno.test("markers of a session beyond 120 a minute are dropped and counted", as
 Deno.test("what lasts until a live session ends is a marker before the run's end", async () => {
   await using test = await startLive({}, { workers: { closesAtOnce: false } });
   const session = await publish(test);
-  const range = {
-    type: "black",
-    startFrame: 0,
-    endFrame: 9,
-    startPtsMs: 0,
-    endPtsMs: 300,
-    confidence: 1,
-  } as const;
   const deleted = deleteSession(test, session);
   await until("asked to close", () => session.worker.isAskedToClose);
-  session.worker.report({ kind: "range", range });
+  session.worker.report({ kind: "range", range: BLACK });
   session.worker.report({ kind: "closed" });
   assert.equal((await deleted).status, 200);
   const kinds = kindsOf(await eventsOf(test, session.runId));

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { openLog } from "../../../src/base/log.ts";
-import { deleteSession, metric, publish, type Published, startLive } from "../../support/live/live.ts";
+import { deleteSession, metric, NO_CAP, publish, show, startLive } from "../../support/live/live.ts";
 import { frameFacts, jpegOf, NO_COUNTS } from "../../support/live/fake_live_workers.ts";
 import { axis, embedded, openEmbeddingDouble } from "../../support/sidecars/embedding_sidecar.ts";
 import { held, type ModelServer, startModelServer } from "../../support/models/model_server.ts";
@@ -10,21 +10,11 @@ import { eventsOf, kindsOf, payloads } from "../../support/models/reason.ts";
 import type { TestService } from "../../support/service.ts";
 import { until } from "../../support/until.ts";
 
-const NO_CAP = { max_output_tokens_per_second: 0 };
 const UNDESCRIBED = "service_pipeline_keyframes_undescribed_total";
 
 function backend(model: ModelServer, fields: readonly string[] = []): string {
   return ["[[backends]]", 'type = "openai_compat"', 'name = "vllm"', `base_url = "${model.url}"`, ...fields]
     .join("\n");
-}
-
-/** Shows so many pictures one after the other, each when the one before was dealt with. */
-async function show(session: Published, first: number, count: number): Promise<void> {
-  for (let index = first; index < first + count; index++) {
-    const before = session.worker.acknowledged.pictures;
-    session.worker.picture(index);
-    await until(`picture ${index}`, () => session.worker.acknowledged.pictures > before);
-  }
 }
 
 /** The reasons that were counted. */

@@ -8,8 +8,11 @@ import {
   offerText,
 } from "./fake_live_workers.ts";
 import { type Answer, KEY_A, startService, type TestOptions, type TestService } from "../service.ts";
+import { until } from "../until.ts";
 
 export const WHIP = "/v1/stream/whip";
+/** For `attach`: the model may be asked at any time. */
+export const NO_CAP = { max_output_tokens_per_second: 0 };
 
 export interface LiveTest extends TestService {
   readonly workers: FakeLiveWorkers;
@@ -82,6 +85,15 @@ export async function publish(test: LiveTest, publishing: Publishing = {}): Prom
     etag: headers.get("etag")!,
     worker: test.workers.last,
   };
+}
+
+/** Shows so many pictures one after the other, each when the one before was dealt with. */
+export async function show({ worker }: Published, first: number, count: number): Promise<void> {
+  for (let index = first; index < first + count; index++) {
+    const before = worker.acknowledged.pictures;
+    worker.picture(index);
+    await until(`picture ${index}`, () => worker.acknowledged.pictures > before);
+  }
 }
 
 export function deleteSession(
