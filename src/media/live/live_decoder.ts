@@ -32,6 +32,8 @@ export interface DecodedFrame {
   /** `rtpTimestamp` / 90, rounded. */
   readonly ptsMs: number;
   readonly arrivedMs: number;
+  /** What the decoder says of it: bits of `REPORT`. */
+  readonly report: number;
   /** Available until `RING_FRAMES - 1` more frames have come. */
   readonly pixels: FramePixels;
 }
@@ -280,7 +282,7 @@ export class LiveDecoder implements AsyncDisposable {
         world,
         job: { kind: "live_decode", codec, maxFrame },
         ring: this.#ring,
-        onPixels: (pixels, rtpTimestamp) => this.#emit(pixels, rtpTimestamp),
+        onPixels: (pixels, rtpTimestamp, report) => this.#emit(pixels, rtpTimestamp, report),
         signal: this.#closing.signal,
       });
     } catch (error) {
@@ -300,7 +302,7 @@ export class LiveDecoder implements AsyncDisposable {
     await ffmpeg.ended;
   }
 
-  #emit(pixels: FramePixels, rtpTimestamp: number): void {
+  #emit(pixels: FramePixels, rtpTimestamp: number, report: number): void {
     const at = this.#inFlight.findIndex((unit) => unit.rtpTimestamp === rtpTimestamp);
     // Times are exact. So a frame without a unit belongs to a unit that was dropped, or was invented by the decoder.
     if (at === -1) return;
@@ -316,6 +318,7 @@ export class LiveDecoder implements AsyncDisposable {
       rtpTimestamp,
       ptsMs: Math.round(rtpTimestamp / VIDEO_TICKS_PER_MS),
       arrivedMs: unit.arrivedMs,
+      report,
       pixels,
     });
   }

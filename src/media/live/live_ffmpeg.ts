@@ -1,10 +1,11 @@
 /** One ffmpeg that decodes a live input: it gives each frame as soon as it is decoded, with its exact time. */
 
-import { hasEndedWithin } from "../../base/wait.ts";
+import { hasEndedWithin, pause } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import type { Extent } from "../../model/frames/coordinates.ts";
 import { VIDEO_CLOCK_HZ } from "../formats/clock.ts";
 import type { Outcome, RunningTool } from "../process.ts";
+import { newReports, ReportReader } from "../reports/frame_reports.ts";
 import type { JobOf } from "../tools/job.ts";
 import type { ToolRunner } from "../tools/runner.ts";
 import { type FramePixels, type FrameRing, RING_READ_BYTES } from "./frame_ring.ts";
@@ -17,8 +18,11 @@ export interface LiveFfmpegOptions {
   /** The size of the pictures as displayed, before scaling; where it is not known, what ffmpeg says of its input counts. */
   readonly sourceExtent?: Extent;
   readonly ring: FrameRing;
-  /** Called while the output is read, so it must not wait. `rtpTimestamp` is the time in units of 1/90000 s. */
-  readonly onPixels: (pixels: FramePixels, rtpTimestamp: number) => void;
+  /**
+   * Called while the output is read, so it must not wait. `rtpTimestamp` is the time in units of 1/90000 s, `report` what the
+   * decoder says of the frame: bits of `REPORT`.
+   */
+  readonly onPixels: (pixels: FramePixels, rtpTimestamp: number, report: number) => void;
   readonly signal: AbortSignal;
 }
 
@@ -36,11 +40,17 @@ export class LiveFfmpeg {
 
   readonly #tool: RunningTool;
   readonly #described: StreamDescription;
+  readonly #reports: ReportReader;
   readonly #writer: WritableStreamDefaultWriter<Uint8Array> | null;
 
-  private constructor(tool: RunningTool, described: StreamDescription, options: LiveFfmpegOptions) {
+  private constructor(
+    tool: RunningTool,
+    { described, reports }: { described: StreamDescription; reports: SharedArrayBuffer },
+    options: LiveFfmpegOptions,
+  ) {
     this.#tool = tool;
     this.#described = described;
+    this.#reports = new ReportReader(reports);
     this.#writer = tool.stdin?.getWriter() ?? null;
     // A failed write rejects for the caller of `write`, and the end of the process is in `ended`.
     this.#writer?.closed.catch(() => {});
@@ -51,12 +61,14 @@ export class LiveFfmpeg {
   static start(options: LiveFfmpegOptions): LiveFfmpeg {
     const { runner, job, signal } = options;
     const described = new StreamDescription();
+    const reports = newReports();
     const tool = runner.start(job, {
       signal,
+      reports,
       maxStderrBytes: ERROR_BYTES,
       onStderr: (part) => described.read(part),
     });
-    return new LiveFfmpeg(tool, described, options);
+    return new LiveFfmpeg(tool, { described, reports }, options);
   }
 
   /** Resolves when ffmpeg's pipe has taken the bytes; rejects when ffmpeg has ended. One write at a time. */
@@ -82,12 +94,23 @@ export class LiveFfmpeg {
     return failure === null ? ended : { ...ended, stderr: `${ended.stderr}\n${failure}` };
   }
 
-  async #read({ ring, world, sourceExtent, onPixels }: LiveFfmpegOptions): Promise<void> {
+  /** What the decoder says of a frame comes before its bytes, but through another pipe. False if it does not come in time. */
+  async #isReported(world: World, signal: AbortSignal): Promise<boolean> {
+    for (let ms = 0; ms < REPORT_WAIT_MS && this.#reports.isAwaited; ms += REPORT_POLL_MS) {
+      await pause(world, REPORT_POLL_MS, signal);
+    }
+    return !this.#reports.isAwaited;
+  }
+
+  async #read({ ring, world, sourceExtent, onPixels, signal }: LiveFfmpegOptions): Promise<void> {
     ring.reset();
     const reader = this.#tool.stdout!.getReader({ mode: "byob" });
     let buffer = new Uint8Array(RING_READ_BYTES);
     let isDescribed = false;
-    const described = this.#described;
+    let isLate = false;
+    /** So many bytes end no more than one frame. */
+    let pieceBytes = PIECE_BYTES;
+    const described = this.#described, reports = this.#reports;
     try {
       for (;;) {
         const { value, done } = await reader.read(buffer);
@@ -99,9 +122,16 @@ export class LiveFfmpeg {
           isFullRange: described.isFullRange,
           sourceExtent: sourceExtent ?? described.inputExtent,
         };
-        ring.push(value, stream, (pixels, { pts, numerator, denominator }) => {
-          onPixels(pixels, Math.round(pts * numerator * VIDEO_CLOCK_HZ / denominator));
-        });
+        for (let at = 0; at < value.length;) {
+          if (reports.isAwaited && !isLate) isLate = !await this.#isReported(world, signal);
+          else isLate &&= reports.isAwaited;
+          const piece = value.subarray(at, at + pieceBytes);
+          at += piece.length;
+          ring.push(piece, stream, (pixels, { pts, numerator, denominator }) => {
+            pieceBytes = Math.max(PIECE_BYTES, pixels.width * pixels.height);
+            onPixels(pixels, Math.round(pts * numerator * VIDEO_CLOCK_HZ / denominator), reports.takeNow());
+          });
+        }
         buffer = new Uint8Array(value.buffer as ArrayBuffer);
       }
     } finally {
@@ -129,7 +159,7 @@ class StreamDescription {
   read(part: Uint8Array): void {
     if (this.#text === null) return;
     this.#text += this.#decoder.decode(part, { stream: true });
-    const range = /Video: rawvideo \([^\n]*?yuvj?420p\b(?:\((\w+)|[^\n]*\n)/.exec(this.#text);
+    const range = /Video: rawvideo[^\n]*?yuvj?420p\b(?:\((\w+)|[^\n]*\n)/.exec(this.#text);
     if (!range) return;
     this.isFullRange = range[1] === "pc";
     const size = /Stream #0:\d+[^\n]*?: Video: [^\n]*?, (\d+)x(\d+)[, ]/.exec(this.#text);
@@ -139,6 +169,11 @@ class StreamDescription {
   }
 }
 
+/** Longest wait for a report; a late one is not waited for again until it has come. */
+const REPORT_WAIT_MS = 60;
+const REPORT_POLL_MS = 2;
+/** A frame of 32x32 is longer. */
+const PIECE_BYTES = 1024;
 /** An ffmpeg that describes its output differently is taken for limited range, which nearly all video has. */
 const DESCRIPTION_WAIT_MS = 200;
 const ERROR_BYTES = 16 << 10;

@@ -72,13 +72,14 @@ export class PulledDecoder implements AsyncDisposable {
       job: { kind: "live_pull", input, isPaced, streamIndex, maxFrame, soundPipe },
       ...(sourceExtent && { sourceExtent }),
       ring: new FrameRing(RING_FRAMES),
-      onPixels: (pixels, rtpTimestamp) => {
+      onPixels: (pixels, rtpTimestamp, report) => {
         this.#lastFrameMs = world.monotonicMs();
         onFrame({
           frameIndex: this.counts.decoded++,
           rtpTimestamp,
           ptsMs: Math.round(rtpTimestamp / VIDEO_TICKS_PER_MS),
           arrivedMs: world.now(),
+          report,
           pixels,
         });
       },

@@ -71,8 +71,11 @@ export class DecoderLog {
   #lineBytes = 0;
   /** Whether the beginning of the present line was judged, because it was too long. */
   #isInside = false;
-  /** Whether the present line is kept, or the last one: a line without a level belongs to it. */
-  #isKept = false;
+  /**
+   * Whether the present line is kept, or the last one: a line without a level belongs to it. Before the first level nobody speaks but what
+   * starts ffmpeg.
+   */
+  #isKept = true;
   readonly #concealed = new ConcealedFrames();
   /** Of the next frame. */
   #report: number = REPORT.isReported;

@@ -65,7 +65,7 @@ class TestAnalysis implements Disposable {
 
   push(pixels: FramePixels, frameIndex = this.#frames): DecodedFrame {
     const ptsMs = this.#frames++ * 33;
-    const frame = { frameIndex, rtpTimestamp: ptsMs * 90, ptsMs, arrivedMs: 0, pixels };
+    const frame = { frameIndex, rtpTimestamp: ptsMs * 90, ptsMs, arrivedMs: 0, report: 0, pixels };
     this.analysis.push(frame);
     return frame;
   }

@@ -88,6 +88,7 @@ Deno.test("a frame that a thread has concealed is corrupt, although the decoder'
 
 Deno.test("errors are kept as without levels, and nothing else, least of all addresses", () => {
   const text = [
+    "prlimit: a warning",
     "[debug] Opening 'rtsp://user:secret@camera/' for reading",
     "[tcp @ 0x55] [debug] request:",
     "Authorization: Basic secret",
@@ -100,6 +101,7 @@ Deno.test("errors are kept as without levels, and nothing else, least of all add
     "[error] without an end",
   ].join("\n");
   const errors = [
+    "prlimit: a warning",
     "rtsp://127.0.0.1/: Invalid data found when processing input",
     "  of which this is the second line",
     "[mov,mp4 @ 0x56] moov atom not found",
@@ -131,6 +133,7 @@ Deno.test("a line without an end needs no more memory than is looked at, and wha
   const reports = newReports();
   const log = new DecoderLog(reports, { keepsInfo: false });
   const mebibyte = new Uint8Array(1 << 20).fill(120);
+  equal(log.read(new TextEncoder().encode("[debug] ")).length, 0);
   for (let i = 0; i < 64; i++) equal(log.read(mebibyte).length, 0);
   const encode = (text: string) => new TextEncoder().encode(text);
   equal(log.read(encode(`\n${frame5(1, 1)}\n`)).length, 0);
