@@ -8,11 +8,14 @@ import { confidenceOf, type RangeDetector, type RangeSink } from "./range_sink.t
 const MEAN_MAX = 23;
 /** Luma levels between the darkest and the brightest cell: more is the end of a fade, or a dark scene. */
 const CELL_RANGE_MAX = 4;
+/** Black goes on with so much more of both: a codec rounds a level up and down. */
+const MEAN_KEPT = 2;
+const CELL_RANGE_KEPT = 1;
 /** The same where the picture stands still, and by how much a cell may change there. */
 const STILL_RANGE_MAX = 7;
 const STILL_CHANGE_MAX = 0.6;
 /** Samples above 28, of 57,600: more is something bright in the dark. */
-const BRIGHT_SAMPLES_MAX = 17;
+const BRIGHT_SAMPLES_MAX = 8;
 /** Levels from neutral that the chroma of a cell may be. */
 const CHROMA_MAX = 6;
 
@@ -35,8 +38,10 @@ export class BlackDetector implements RangeDetector {
 
   push(history: FrameHistory): void {
     const frame = history.count - 1;
-    const darkness = darknessOf(history, frame);
-    const isPlain = history.brightest(frame) - history.darkest(frame) <= CELL_RANGE_MAX;
+    const goesOn = this.#start >= 0;
+    const darkness = darknessOf(history, frame, goesOn ? MEAN_MAX + MEAN_KEPT : MEAN_MAX);
+    const rangeMax = goesOn ? CELL_RANGE_MAX + CELL_RANGE_KEPT : CELL_RANGE_MAX;
+    const isPlain = history.brightest(frame) - history.darkest(frame) <= rangeMax;
     const isStill = this.#dark >= 0 && history.largestChange(frame) <= STILL_CHANGE_MAX;
     if (darkness < 0 || !isPlain && !isStill) {
       this.finish(history, frame - 1);
@@ -61,9 +66,9 @@ export class BlackDetector implements RangeDetector {
 }
 
 /** How far from the bounds a black frame is, in [0,1]; -1 for a frame that is not black. */
-function darknessOf(history: FrameHistory, frame: number): number {
+function darknessOf(history: FrameHistory, frame: number, meanMax: number): number {
   const mean = history.lumaMean(frame);
-  if (mean > MEAN_MAX) return -1;
+  if (mean > meanMax) return -1;
   const range = history.brightest(frame) - history.darkest(frame);
   const bright = history.brightSamples(frame);
   if (range > STILL_RANGE_MAX || bright > BRIGHT_SAMPLES_MAX) return -1;
@@ -73,8 +78,7 @@ function darknessOf(history: FrameHistory, frame: number): number {
     if (Math.abs(sums[at + cell]! / CELL_SAMPLES - 128) > CHROMA_MAX) return -1;
   }
   return Math.min(
-    1,
-    (MEAN_MAX - mean) / 4,
+    Math.max(0, MEAN_MAX - mean) / 4,
     1 - range / STILL_RANGE_MAX,
     1 - bright / (BRIGHT_SAMPLES_MAX + 1),
   );

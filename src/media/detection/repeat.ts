@@ -25,8 +25,12 @@ const LEAST_LAG_MS = 150;
 const LONGEST_LAG = 300;
 const LONGEST_LAG_MS = 12_000;
 const SEEK_FRAMES = 4;
-const FOLLOWED = 8;
+/** So far back it is looked where a lag that is taken up begins to fit. */
+const TRACED_FRAMES = 32;
+const FOLLOWED = 12;
 const NEAR_LAGS = 2;
+/** A lag takes the place of one so near if it fits better by this. */
+const NEAR_SHARE = 0.7;
 /** Mean difference of blocks in levels of a frame that fits. */
 const FIT_MAX = 1.5;
 /** Of the frames of the lag, so many must fit. */
@@ -37,6 +41,8 @@ const RATIO_MAX = 0.3;
 const VARIATION_MIN = 0.25;
 /** Of the frames that fit, so many must tell it: one flash over a still picture tells nothing. */
 const TELLING_MIN = 0.7;
+/** A lag is given up when, after a while, fewer tell it: what plays again may begin with a moment of rest. */
+const TELLING_HOPE = 0.4;
 const DOUBTFUL_FRAMES = 8;
 const MISSES_MAX = 2;
 /** A frame no longer fits if it differs by so much more than those before. */
@@ -137,9 +143,11 @@ export class RepeatDetector implements RangeDetector {
     if (difference <= limit) {
       this.#count(follow, frame, difference);
       if (follow.fitting < DOUBTFUL_FRAMES) return;
-      const isGood = follow.telling >= TELLING_MIN * follow.fitting;
-      if (!isGood && follow !== this.#sure && follow.fitting >= DOUBTFUL_FRAMES + lag / 4) follow.lag = 0;
-      if (isGood && !this.#sure && follow.fitting >= LEAST_FITTING * lag) this.#sure = follow;
+      const { fitting, telling } = follow;
+      const isHopeless = telling < TELLING_HOPE * fitting && fitting >= DOUBTFUL_FRAMES + lag / 4;
+      if (isHopeless && follow !== this.#sure) follow.lag = 0;
+      const isGood = telling >= TELLING_MIN * fitting;
+      if (isGood && !this.#sure && fitting >= LEAST_FITTING * lag) this.#sure = follow;
       return;
     }
     if (++follow.misses <= MISSES_MAX) return;
@@ -180,7 +188,7 @@ export class RepeatDetector implements RangeDetector {
         if (best >= 0 && fit >= fits[best]!) continue;
         if (nowMs - this.#ptsMs[(frame - lag) & (RING - 1)]! < LEAST_LAG_MS) continue;
         const near = this.#near(lag);
-        if (near && (near.lag === lag || fit > 0.5 * near.difference / near.fitting)) continue;
+        if (near && (near.lag === lag || fit > NEAR_SHARE * near.difference / near.fitting)) continue;
         best = lag;
       }
       if (best < 0) return;
@@ -203,14 +211,14 @@ export class RepeatDetector implements RangeDetector {
     return null;
   }
 
-  /** Begins with a frame, and with those right before it that fit as well. */
+  /** Begins with the first of the frames right before this one that fit as well. */
   #follow(follow: Follow, lag: number, frame: number, difference: number): void {
     follow.lag = lag;
     follow.first = frame;
     follow.fitting = follow.misses = follow.telling = 0;
     follow.difference = follow.variation = 0;
     const limit = Math.min(FIT_MAX, MISFIT_FLOOR + MISFIT * difference);
-    for (let earlier = frame - 1; earlier > frame - 2 * SEEK_FRAMES; earlier--) {
+    for (let earlier = frame - 1; earlier > frame - TRACED_FRAMES; earlier--) {
       if (earlier - lag < 0 || this.#difference(earlier, earlier - lag, limit) > limit) break;
       follow.first = earlier;
     }
