@@ -118,9 +118,9 @@ async function constantsOf(file: string): Promise<FileConstant[]> {
   return constantsIn(await Deno.readTextFile(join(ROOT, file))).map((constant) => ({ ...constant, file }));
 }
 
-/** Those of the same name as the file; all where there are none. */
+/** Those named after the file, `freeze_test.ts` and `freeze_bounds_test.ts` of `freeze.ts`; all where there are none. */
 function testsOf(file: string): readonly string[] {
-  const own = tests.filter((test) => basename(test) === basename(file).replace(".ts", "_test.ts"));
+  const own = tests.filter((test) => basename(test).startsWith(basename(file).replace(".ts", "_")));
   return own.length > 0 ? own : tests;
 }
 

@@ -204,9 +204,10 @@ export class FreezeDetector implements RangeDetector {
     const at = history.movesAt(frame);
     const { moved, step } = this.#before;
     // A codec may show two or three pictures in turn, which are alike but for its noise.
-    const returned = Math.min(distanceOf(history, frame, frame - 2), distanceOf(history, frame, frame - 3));
+    const nearest = Math.min(distanceOf(history, frame, frame - 2), distanceOf(history, frame, frame - 3));
+    const returned = step > 0 ? nearest / step : Infinity;
     this.#sums[MOVED]! += history.moved(frame);
-    this.#sums[REST]! += Math.min(history.moved(frame) / moved, returned / step);
+    this.#sums[REST]! += Math.min(history.moved(frame) / moved, returned);
     for (let cell = 0; cell < LUMA_CELLS; cell++) this.#movesWithin[cell]! += moves[at + cell]!;
     this.#lastStill = frame;
     if (++this.#framesWithin >= LEAD_FRAMES && !this.#hasAnchor) {

@@ -219,7 +219,8 @@ export class RepeatDetector implements RangeDetector {
     follow.difference = follow.variation = 0;
     const limit = Math.min(FIT_MAX, MISFIT_FLOOR + MISFIT * difference);
     for (let earlier = frame - 1; earlier > frame - TRACED_FRAMES; earlier--) {
-      if (earlier - lag < 0 || this.#difference(earlier, earlier - lag, limit) > limit) break;
+      if (earlier < Math.max(lag, this.#floor)) break;
+      if (this.#difference(earlier, earlier - lag, limit) > limit) break;
       follow.first = earlier;
     }
     for (let n = follow.first; n <= frame; n++) {
