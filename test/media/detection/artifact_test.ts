@@ -37,16 +37,12 @@ function faults(film: DrawnFilm): string[] {
 }
 
 /** A pan of 60 frames; from frame 25 on, `frames` of them are spoiled. */
-async function spoiled(frames: number, spoil: (picture: Picture, n: number) => Picture): Promise<string[]> {
-  const film = await DrawnFilm.start();
-  film.play(60, (n) => n >= 25 && n < 25 + frames ? spoil(pan(n), n - 25) : pan(n));
-  return faults(film);
+function spoiled(frames: number, spoil: (picture: Picture, n: number) => Picture): Promise<string[]> {
+  return faultsIn(60, (n) => n >= 25 && n < 25 + frames ? spoil(pan(n), n - 25) : pan(n));
 }
 
-async function clean(frames: number, draw: (n: number) => Picture): Promise<string[]> {
-  const film = await DrawnFilm.start();
-  film.play(frames, draw);
-  return faults(film);
+async function faultsIn(frames: number, draw: (n: number) => Picture): Promise<string[]> {
+  return faults(await DrawnFilm.of([[frames, draw]]));
 }
 
 /** Rows of luma from `top` on of one level, with chroma of another. */
@@ -71,9 +67,7 @@ Deno.test("artifacts: one or two frames of another picture are foreign, three ar
 });
 
 Deno.test("artifacts: frames that changed places", async () => {
-  const film = await DrawnFilm.start();
-  film.play(60, (n) => pan(n >= 24 && n < 36 ? n ^ 1 : n));
-  assert.deepEqual(faults(film), ["foreign_frame 26-35"]);
+  assert.deepEqual(await faultsIn(60, (n) => pan(n >= 24 && n < 36 ? n ^ 1 : n)), ["foreign_frame 26-35"]);
 });
 
 Deno.test("artifacts: brightness that alternates, each frame or every second", async () => {
@@ -123,21 +117,25 @@ Deno.test("artifacts: a burst of noise, and of white lines", async () => {
 
 Deno.test("artifacts: cuts, a flash, a strobe, a fade, a dissolve, pans and a lamp are none", async () => {
   const bright = (n: number) => relit(pan(n), (luma) => luma * 1.6 + 40);
-  assert.deepEqual(await clean(90, (n) => landscape(1 + Math.floor(n / 15), n)), [], "cuts");
-  assert.deepEqual(await clean(60, (n) => n === 30 || n === 31 ? plain(240) : pan(n)), [], "white flash");
-  assert.deepEqual(await clean(60, (n) => n % 7 === 0 && n > 20 ? bright(n) : pan(n)), [], "strobe");
-  assert.deepEqual(await clean(60, (n) => mixed(pan(n), plain(16), Math.min(1, n / 40))), [], "fade");
+  assert.deepEqual(await faultsIn(90, (n) => landscape(1 + Math.floor(n / 15), n)), [], "cuts");
+  assert.deepEqual(await faultsIn(60, (n) => n === 30 || n === 31 ? plain(240) : pan(n)), [], "white flash");
+  assert.deepEqual(await faultsIn(60, (n) => n % 7 === 0 && n > 20 ? bright(n) : pan(n)), [], "strobe");
+  assert.deepEqual(await faultsIn(60, (n) => mixed(pan(n), plain(16), Math.min(1, n / 40))), [], "fade");
   const dissolve = (n: number) => mixed(pan(n), landscape(4, n), Math.max(0, Math.min(1, (n - 20) / 20)));
-  assert.deepEqual(await clean(60, dissolve), [], "dissolve");
-  assert.deepEqual(await clean(60, (n) => landscape(1, 40 * n)), [], "whip pan");
-  assert.deepEqual(await clean(60, (n) => n < 30 ? pan(n) : relit(pan(n), (luma) => luma * 0.6)), [], "lamp");
+  assert.deepEqual(await faultsIn(60, dissolve), [], "dissolve");
+  assert.deepEqual(await faultsIn(60, (n) => landscape(1, 40 * n)), [], "whip pan");
+  assert.deepEqual(
+    await faultsIn(60, (n) => n < 30 ? pan(n) : relit(pan(n), (luma) => luma * 0.6)),
+    [],
+    "lamp",
+  );
 });
 
 Deno.test("artifacts: noise from the first frame on, low light, a still picture and text that appears are none", async () => {
-  assert.deepEqual(await clean(60, (n) => noisy(pan(n), 20, n)), [], "noise");
+  assert.deepEqual(await faultsIn(60, (n) => noisy(pan(n), 20, n)), [], "noise");
   const dark = (n: number) => noisy(relit(pan(n), (luma) => 16 + luma / 12), 4, n);
-  assert.deepEqual(await clean(60, dark), [], "low light");
-  assert.deepEqual(await clean(60, () => landscape(2)), [], "still");
+  assert.deepEqual(await faultsIn(60, dark), [], "low light");
+  assert.deepEqual(await faultsIn(60, () => landscape(2)), [], "still");
   const titled = (n: number) => {
     let picture = pan(n);
     for (let x = 40; n >= 30 && x < 280; x += 9) {
@@ -145,7 +143,7 @@ Deno.test("artifacts: noise from the first frame on, low light, a still picture 
     }
     return picture;
   };
-  assert.deepEqual(await clean(60, titled), [], "text");
+  assert.deepEqual(await faultsIn(60, titled), [], "text");
 });
 
 Deno.test("artifacts: of sampled frames a row tells the worst one since the row before", async () => {

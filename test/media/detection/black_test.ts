@@ -13,10 +13,11 @@ import {
 } from "../../support/kernels/drawn_film.ts";
 
 async function between(frames: number, black: (n: number) => Picture, framesPerSecond = 25) {
-  const film = await DrawnFilm.start(framesPerSecond, ["black"]);
-  film.play(10, (n) => landscape(1, 2 * n));
-  film.play(frames, black);
-  film.play(10, (n) => landscape(2, 2 * n));
+  const film = await DrawnFilm.of([
+    [10, (n) => landscape(1, 2 * n)],
+    [frames, black],
+    [10, (n) => landscape(2, 2 * n)],
+  ], { framesPerSecond, wanted: ["black"] });
   return film.end();
 }
 
@@ -54,9 +55,10 @@ Deno.test("black: the dark ends of fades are left out", async () => {
 });
 
 Deno.test("black: it ends with the stream", async () => {
-  const film = await DrawnFilm.start();
-  film.play(5, () => landscape(1));
-  film.play(10, () => plain(16));
+  const film = await DrawnFilm.of([
+    [5, () => landscape(1)],
+    [10, () => plain(16)],
+  ]);
   assert.deepEqual(told(film.end("black")), ["black 5-14"]);
 });
 

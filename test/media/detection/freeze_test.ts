@@ -13,14 +13,12 @@ import {
 } from "../../support/kernels/drawn_film.ts";
 
 const pan = (n: number) => landscape(1, 2 * n);
+const stand = () => pan(29);
+const goOn = (n: number) => pan(30 + n);
 
 /** 30 frames of motion, the last one `frames` times more, and motion again. */
-async function frozen(frames: number, framesPerSecond: number): Promise<DrawnFilm> {
-  const film = await DrawnFilm.start(framesPerSecond);
-  film.play(30, pan);
-  film.play(frames, () => pan(29));
-  film.play(30, (n) => pan(30 + n));
-  return film;
+function frozen(frames: number, framesPerSecond: number): Promise<DrawnFilm> {
+  return DrawnFilm.of([[30, pan], [frames, stand], [30, goOn]], { framesPerSecond });
 }
 
 for (const framesPerSecond of [10, 25, 60]) {
@@ -44,22 +42,24 @@ Deno.test("freeze: five frames of 40 ms are one, four are not, nor twelve of 60 
 });
 
 Deno.test("freeze: the codec's noise, and a keyframe that draws the picture again, do not end it", async () => {
-  const film = await DrawnFilm.start();
-  film.play(30, pan);
-  film.play(10, (n) => noisy(pan(29), 0.6, n));
-  film.play(10, () => noisy(pan(29), 3, 50));
-  film.play(30, (n) => pan(30 + n));
+  const film = await DrawnFilm.of([
+    [30, pan],
+    [10, (n) => noisy(pan(29), 0.6, n)],
+    [10, () => noisy(pan(29), 3, 50)],
+    [30, goOn],
+  ]);
   assert.deepEqual(told(film.end()), ["freeze 30-49"]);
 });
 
 Deno.test("freeze: a keyframe that takes two frames does not end it, one that takes three does", async () => {
   for (const [frames, expected] of [[2, ["freeze 30-51"]], [3, ["freeze 30-39", "freeze 43-52"]]] as const) {
-    const film = await DrawnFilm.start();
-    film.play(30, pan);
-    film.play(10, () => pan(29));
-    film.play(frames, (n) => noisy(pan(29), 3, n));
-    film.play(10, () => noisy(pan(29), 3, frames - 1));
-    film.play(30, (n) => pan(30 + n));
+    const film = await DrawnFilm.of([
+      [30, pan],
+      [10, stand],
+      [frames, (n) => noisy(pan(29), 3, n)],
+      [10, () => noisy(pan(29), 3, frames - 1)],
+      [30, goOn],
+    ]);
     assert.deepEqual(told(film.end()).slice(0, 1), expected.slice(0, 1));
   }
 });
@@ -67,36 +67,40 @@ Deno.test("freeze: a keyframe that takes two frames does not end it, one that ta
 Deno.test("freeze: after fast motion the codec leaves more, after slow motion that is motion", async () => {
   for (const [speed, expected] of [[12, ["freeze 30-49"]], [1, []]] as const) {
     const fast = (n: number) => landscape(1, speed * n);
-    const film = await DrawnFilm.start();
-    film.play(30, fast);
-    film.play(20, (n) => noisy(fast(29), 0.85, n));
-    film.play(30, (n) => fast(30 + n));
+    const film = await DrawnFilm.of([
+      [30, fast],
+      [20, (n) => noisy(fast(29), 0.85, n)],
+      [30, (n) => fast(30 + n)],
+    ]);
     assert.deepEqual(told(film.end("freeze")), [...expected]);
   }
 });
 
 Deno.test("freeze: sensor noise that stops for 600 ms is one", async () => {
   const room = (n: number) => noisy(landscape(2), 0.6, n);
-  const film = await DrawnFilm.start();
-  film.play(40, room);
-  film.play(16, () => room(39));
-  film.play(40, (n) => room(40 + n));
+  const film = await DrawnFilm.of([
+    [40, room],
+    [16, () => room(39)],
+    [40, (n) => room(40 + n)],
+  ]);
   assert.deepEqual(told(film.end("freeze")), ["freeze 40-55"]);
 });
 
 Deno.test("freeze: one that a cut ends", async () => {
-  const film = await DrawnFilm.start();
-  film.play(30, pan);
-  film.play(12, () => pan(29));
-  film.play(30, (n) => landscape(3, 2 * n));
+  const film = await DrawnFilm.of([
+    [30, pan],
+    [12, stand],
+    [30, (n) => landscape(3, 2 * n)],
+  ]);
   assert.deepEqual(told(film.end("freeze")), ["freeze 30-41"]);
 });
 
 Deno.test("freeze: a picture that stays until the end is one after a second", async () => {
   for (const [frames, expected] of [[24, []], [26, ["freeze 30-55"]]] as const) {
-    const film = await DrawnFilm.start();
-    film.play(30, pan);
-    film.play(frames, () => pan(29));
+    const film = await DrawnFilm.of([
+      [30, pan],
+      [frames, stand],
+    ]);
     assert.deepEqual(told(film.end()), [...expected]);
   }
 });

@@ -110,6 +110,9 @@ export function noisy(picture: Picture, reach: number, seed: number): Picture {
   return relit(picture, (luma) => luma + (random() * 2 - 1) * reach);
 }
 
+/** So many pictures, drawn from their number in the part. */
+export type Part = readonly [frames: number, draw: (n: number) => Picture];
+
 /** Frames are pushed one by one; their times follow from the rate. */
 export class DrawnFilm {
   readonly filter: FrameFilter;
@@ -124,6 +127,16 @@ export class DrawnFilm {
 
   static async start(framesPerSecond = 25, wanted?: readonly Detector[]): Promise<DrawnFilm> {
     return new DrawnFilm(await FrameFilter.load(), framesPerSecond, wanted);
+  }
+
+  /** A film of parts, which are played one after the other. */
+  static async of(
+    parts: readonly Part[],
+    { framesPerSecond = 25, wanted }: { framesPerSecond?: number; wanted?: readonly Detector[] } = {},
+  ): Promise<DrawnFilm> {
+    const film = await DrawnFilm.start(framesPerSecond, wanted);
+    for (const [frames, draw] of parts) film.play(frames, draw);
+    return film;
   }
 
   /** Frames so far: the number of the next one. */
