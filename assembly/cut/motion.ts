@@ -29,6 +29,13 @@ export function residual(later: i32, earlier: i32, reach: i32): f32 {
       spread = i32x4.add(spread, twoApart(l4, mean, l5, mean));
       const own = sum4(spread);
       let best = own + 48 * 48 * 2;
+      texture += own;
+      // What has not moved at all needs no search.
+      const there = b + row * 80 + column * 2;
+      let still = twoApart(l0, v128.load(there), l1, v128.load(there, 80));
+      still = i32x4.add(still, twoApart(l2, v128.load(there, 160), l3, v128.load(there, 240)));
+      still = i32x4.add(still, twoApart(l4, v128.load(there, 320), l5, v128.load(there, 400)));
+      if (!v128.any_true(still)) continue;
       const yEnd = min(row + reach, 24), xEnd = min(column + reach, 32);
       for (let y = max(row - reach, 0); y <= yEnd; y++) {
         for (let x = max(column - reach, 0); x <= xEnd; x++) {
@@ -40,7 +47,6 @@ export function residual(later: i32, earlier: i32, reach: i32): f32 {
         }
       }
       left += best;
-      texture += own;
     }
   }
   return <f32> left / (<f32> texture + <f32> (1200 * 48 * 0.6));
