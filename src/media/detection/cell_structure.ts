@@ -45,11 +45,16 @@ export function likenessWithin(
 
 /** Mean absolute difference of the cells of two frames, luma and chroma, in levels. */
 export function distanceOf(history: FrameHistory, one: number, other: number): number {
+  return cellsApart(history, one, other) / (CELLS * CELL_SAMPLES);
+}
+
+/** The same as a sum, a whole number, which needs no memory of its own. */
+export function cellsApart(history: FrameHistory, one: number, other: number): number {
   const { sums } = history;
   const a = history.cellsAt(one), b = history.cellsAt(other);
   let sum = 0;
   for (let cell = 0; cell < CELLS; cell++) sum += Math.abs(sums[a + cell]! - sums[b + cell]!);
-  return sum / (CELLS * CELL_SAMPLES);
+  return sum;
 }
 
 /** The sum of products of the steps to the right and downwards of two frames, in levels; the other frame is moved. */

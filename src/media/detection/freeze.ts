@@ -1,6 +1,6 @@
 /** Finds stretches in which a moving picture stands still: frames that repeat, exactly or but for the codec's noise. */
 
-import { distanceOf } from "./cell_structure.ts";
+import { cellsApart, distanceOf } from "./cell_structure.ts";
 import { CELL_SAMPLES, CELLS, type FrameHistory, LUMA_CELLS } from "./frame_history.ts";
 import { MotionBefore } from "./motion_before.ts";
 import { confidenceOf, type CutScores, type RangeDetector, type RangeSink } from "./range_sink.ts";
@@ -153,7 +153,8 @@ export class FreezeDetector implements RangeDetector {
     const moved = history.moved(frame), change = history.largestChange(frame);
     if (moved > MOVED_MAX || change > LEAD_MAX) return;
     const before = this.#before;
-    if (before.look(history, frame) < LEAST_MOVED) return;
+    before.look(history, frame);
+    if (before.moved < LEAST_MOVED) return;
     this.#movedLimit = Math.min(MOVED_MAX, MOVED_SHARE * before.moved);
     if (moved > this.#movedLimit) return;
     before.take(history, frame, this.#movedLimit);
@@ -204,8 +205,8 @@ export class FreezeDetector implements RangeDetector {
     const at = history.movesAt(frame);
     const { moved, step } = this.#before;
     // A codec may show two or three pictures in turn, which are alike but for its noise.
-    const nearest = Math.min(distanceOf(history, frame, frame - 2), distanceOf(history, frame, frame - 3));
-    const returned = step > 0 ? nearest / step : Infinity;
+    const apart = Math.min(cellsApart(history, frame, frame - 2), cellsApart(history, frame, frame - 3));
+    const returned = step > 0 ? apart / (CELLS * CELL_SAMPLES * step) : Infinity;
     this.#sums[MOVED]! += history.moved(frame);
     this.#sums[REST]! += Math.min(history.moved(frame) / moved, returned);
     for (let cell = 0; cell < LUMA_CELLS; cell++) this.#movesWithin[cell]! += moves[at + cell]!;

@@ -29,11 +29,15 @@ export class MotionBefore {
   readonly #sorted = new Float64Array(FRAMES_MAX);
 
   /** The motion before `frame`, of which only `moved` is set; 0 where too little is known. */
-  look(history: FrameHistory, frame: number): number {
+  look(history: FrameHistory, frame: number): void {
     const count = countBefore(history, frame);
-    if (count < KNOWN_MIN) return this.moved = 0;
-    for (let n = 0; n < count; n++) this.#insert(n, history.moved(frame - 1 - n));
-    return this.moved = this.#sorted[Math.floor(QUANTILE * (count - 1))]!;
+    this.moved = 0;
+    if (count < KNOWN_MIN) return;
+    for (let n = 0; n < count; n++) {
+      this.#sorted[n] = history.moved(frame - 1 - n);
+      this.#settle(n);
+    }
+    this.moved = this.#sorted[Math.floor(QUANTILE * (count - 1))]!;
   }
 
   /** All of it; a frame is still that moved by at most `limit`. */
@@ -41,11 +45,20 @@ export class MotionBefore {
     const count = countBefore(history, frame);
     const place = Math.floor(QUANTILE * (count - 1));
     const sorted = this.#sorted;
-    for (let n = 0; n < count; n++) this.#insert(n, history.largestChange(frame - 1 - n));
+    for (let n = 0; n < count; n++) {
+      this.#sorted[n] = history.largestChange(frame - 1 - n);
+      this.#settle(n);
+    }
     this.change = sorted[place]!;
-    for (let n = 0; n < count; n++) this.#insert(n, history.step(frame - 1 - n));
+    for (let n = 0; n < count; n++) {
+      this.#sorted[n] = history.step(frame - 1 - n);
+      this.#settle(n);
+    }
     this.step = sorted[place]!;
-    for (let n = 0; n < LAST_FRAMES; n++) this.#insert(n, history.moved(Math.max(1, frame - 1 - n)));
+    for (let n = 0; n < LAST_FRAMES; n++) {
+      this.#sorted[n] = history.moved(Math.max(1, frame - 1 - n));
+      this.#settle(n);
+    }
     this.last = sorted[LAST_FRAMES - 1]!;
     this.lastMiddle = sorted[1]!;
     this.cellMoves.fill(0);
@@ -63,10 +76,11 @@ export class MotionBefore {
     this.movingShare = moving / count;
   }
 
-  /** Puts a value among the first `count` ones, which are sorted. */
-  #insert(count: number, value: number): void {
+  /** Moves the value at `place` to where it belongs among those before it, which are sorted. */
+  #settle(place: number): void {
     const sorted = this.#sorted;
-    let at = count;
+    const value = sorted[place]!;
+    let at = place;
     while (at > 0 && sorted[at - 1]! > value) sorted[at] = sorted[--at]!;
     sorted[at] = value;
   }

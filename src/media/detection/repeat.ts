@@ -17,6 +17,10 @@ import { confidenceOf, type RangeDetector, type RangeSink } from "./range_sink.t
  */
 const BLOCK_COLUMNS = LUMA_COLUMNS / 2;
 const BLOCKS = BLOCK_COLUMNS * LUMA_ROWS / 2;
+/** Differences of frames are whole numbers, sums over the blocks: so much is a level. Whole numbers need no memory of their own. */
+const LEVEL = BLOCKS * CELL_SAMPLES;
+/** More than any difference. */
+const FAR = 0x3fffffff;
 /** Power of two, and more than the longest lag. */
 const RING = 512;
 
@@ -58,9 +62,8 @@ interface Follow {
   last: number;
   fitting: number;
   misses: number;
-  /** Sums over the frames that fit: differences at the lag, and at the places between. */
-  difference: number;
-  variation: number;
+  /** Where `#sums` has the sums over the frames that fit: differences at the lag, then at the places between. */
+  readonly at: number;
   /** Frames of those that resemble the one at the lag far more than those between. */
   telling: number;
 }
@@ -69,15 +72,15 @@ export class RepeatDetector implements RangeDetector {
   readonly #sink: RangeSink;
   readonly #blocks = new Uint16Array(RING * BLOCKS);
   readonly #ptsMs = new Float64Array(RING);
-  readonly #fits = new Float64Array(LONGEST_LAG + 2);
-  readonly #followed: Follow[] = Array.from({ length: FOLLOWED }, () => ({
+  readonly #fits = new Int32Array(LONGEST_LAG + 2);
+  readonly #sums = new Float64Array(2 * FOLLOWED);
+  readonly #followed: Follow[] = Array.from({ length: FOLLOWED }, (_, n) => ({
     lag: 0,
     first: 0,
     last: 0,
     fitting: 0,
     misses: 0,
-    difference: 0,
-    variation: 0,
+    at: 2 * n,
     telling: 0,
   }));
   /** The one that is a repeat already. */
@@ -122,23 +125,26 @@ export class RepeatDetector implements RangeDetector {
     this.#ptsMs[frame & (RING - 1)] = history.ptsMs(frame);
   }
 
-  /** Mean difference of the blocks, in levels; Infinity as soon as it is above `most`. */
+  /** The difference of two frames; FAR as soon as it is above `most`, a whole number. */
   #difference(one: number, other: number, most: number): number {
     const blocks = this.#blocks;
     const a = (one & (RING - 1)) * BLOCKS, b = (other & (RING - 1)) * BLOCKS;
-    const limit = most * BLOCKS * CELL_SAMPLES;
     let sum = 0;
     for (let block = 0; block < BLOCKS; block++) {
       sum += Math.abs(blocks[a + block]! - blocks[b + block]!);
-      if (sum > limit) return Infinity;
+      if (sum > most) return FAR;
     }
-    return sum / (BLOCKS * CELL_SAMPLES);
+    return sum;
+  }
+
+  /** What a frame that goes on may differ by, where the mean of those before is `mean`. */
+  #limit(mean: number): number {
+    return Math.floor(Math.min(FIT_MAX * LEVEL, MISFIT_FLOOR * LEVEL + MISFIT * mean));
   }
 
   #step(follow: Follow, frame: number): void {
     const { lag } = follow;
-    const mean = follow.difference / follow.fitting;
-    const limit = Math.min(FIT_MAX, MISFIT_FLOOR + MISFIT * mean);
+    const limit = this.#limit(this.#sums[follow.at]! / follow.fitting);
     const difference = this.#difference(frame, frame - lag, limit);
     if (difference <= limit) {
       this.#count(follow, frame, difference);
@@ -160,13 +166,13 @@ export class RepeatDetector implements RangeDetector {
     follow.fitting++;
     follow.misses = 0;
     follow.last = frame;
-    follow.difference += difference;
-    const quarter = this.#difference(frame, frame - Math.round(lag / 4), Infinity);
-    const half = this.#difference(frame, frame - Math.round(lag / 2), Infinity);
-    const threeQuarters = this.#difference(frame, frame - Math.round(lag * 3 / 4), Infinity);
+    this.#sums[follow.at]! += difference;
+    const quarter = this.#difference(frame, frame - Math.round(lag / 4), FAR);
+    const half = this.#difference(frame, frame - Math.round(lag / 2), FAR);
+    const threeQuarters = this.#difference(frame, frame - Math.round(lag * 3 / 4), FAR);
     const between = Math.max(Math.min(quarter, half), Math.min(Math.max(quarter, half), threeQuarters));
-    follow.variation += between;
-    if (between >= VARIATION_MIN && difference <= RATIO_MAX * between) follow.telling++;
+    this.#sums[follow.at + 1]! += between;
+    if (between >= VARIATION_MIN * LEVEL && difference <= RATIO_MAX * between) follow.telling++;
   }
 
   /** Takes up the lags whose frames resemble this one most, each better than the lags beside it. */
@@ -174,21 +180,21 @@ export class RepeatDetector implements RangeDetector {
     const fits = this.#fits;
     const nowMs = this.#ptsMs[frame & (RING - 1)]!;
     let longest = Math.min(LONGEST_LAG, frame - 1);
-    fits[LEAST_LAG - 1] = Infinity;
+    fits[LEAST_LAG - 1] = FAR;
     for (let lag = LEAST_LAG; lag <= longest; lag++) {
-      fits[lag] = this.#difference(frame, frame - lag, FIT_MAX);
+      fits[lag] = this.#difference(frame, frame - lag, FIT_MAX * LEVEL);
       if (nowMs - this.#ptsMs[(frame - lag) & (RING - 1)]! > LONGEST_LAG_MS) longest = lag;
     }
-    fits[longest + 1] = Infinity;
+    fits[longest + 1] = FAR;
     for (let places = 0; places < FOLLOWED; places++) {
       let best = -1;
       for (let lag = LEAST_LAG; lag <= longest; lag++) {
         const fit = fits[lag]!;
-        if (fit > FIT_MAX || fit > fits[lag - 1]! || fit > fits[lag + 1]!) continue;
+        if (fit === FAR || fit > fits[lag - 1]! || fit > fits[lag + 1]!) continue;
         if (best >= 0 && fit >= fits[best]!) continue;
         if (nowMs - this.#ptsMs[(frame - lag) & (RING - 1)]! < LEAST_LAG_MS) continue;
         const near = this.#near(lag);
-        if (near && (near.lag === lag || fit > NEAR_SHARE * near.difference / near.fitting)) continue;
+        if (near && (near.lag === lag || fit > NEAR_SHARE * this.#sums[near.at]! / near.fitting)) continue;
         best = lag;
       }
       if (best < 0) return;
@@ -216,23 +222,24 @@ export class RepeatDetector implements RangeDetector {
     follow.lag = lag;
     follow.first = frame;
     follow.fitting = follow.misses = follow.telling = 0;
-    follow.difference = follow.variation = 0;
-    const limit = Math.min(FIT_MAX, MISFIT_FLOOR + MISFIT * difference);
+    this.#sums.fill(0, follow.at, follow.at + 2);
+    const limit = this.#limit(difference);
     for (let earlier = frame - 1; earlier > frame - TRACED_FRAMES; earlier--) {
       if (earlier < Math.max(lag, this.#floor)) break;
       if (this.#difference(earlier, earlier - lag, limit) > limit) break;
       follow.first = earlier;
     }
     for (let n = follow.first; n <= frame; n++) {
-      this.#count(follow, n, this.#difference(n, n - lag, Infinity));
+      this.#count(follow, n, this.#difference(n, n - lag, FAR));
     }
   }
 
   #tell(follow: Follow): void {
-    const { lag, first, last } = follow;
+    const { lag, first, last, at } = follow;
+    const difference = this.#sums[at]!, variation = this.#sums[at + 1]!;
     const start = Math.max(this.#floor, first - lag);
-    const ratio = follow.difference / follow.variation;
-    const margin = Math.min(1 - ratio / RATIO_MAX, follow.variation / follow.fitting / VARIATION_MIN - 1);
+    const ratio = difference / variation;
+    const margin = Math.min(1 - ratio / RATIO_MAX, variation / follow.fitting / (VARIATION_MIN * LEVEL) - 1);
     const startMs = this.#ptsMs[start & (RING - 1)]!;
     this.#sink.add("repeat", start, last, startMs, this.#ptsMs[last & (RING - 1)]!, confidenceOf(margin));
     this.#floor = last + 1;
