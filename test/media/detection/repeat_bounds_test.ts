@@ -80,7 +80,7 @@ const BOUNDS: Readonly<Record<string, Bound>> = {
     loop: (missing) => ({ period: 40, again: 80, offset: (n) => n >= 50 && n < 50 + missing ? NaN : 0 }),
   },
   "a frame differs by three times as much as those before": {
-    ...{ inside: 0.95, outside: 1.15, found: ["repeat 20-139"], other: ["repeat 20-129"] },
+    ...{ inside: 0.95, outside: 1.05, found: ["repeat 20-139"], other: ["repeat 20-129"] },
     loop: (offset) => ({ period: 40, again: 80, offset: (n) => n < 70 ? 0.3 : offset }),
   },
   "a frame differs by 0.15 levels": {
