@@ -36,7 +36,7 @@ export class ConcealedFrames {
     this.#packets++;
   }
 
-  /** A thread reads the headers of a packet. */
+  /** A thread reads the headers of a packet, or finds none. */
   header(thread: number): void {
     if (this.#packets === 0) return;
     const newest = this.#packets - 1;
@@ -45,6 +45,14 @@ export class ConcealedFrames {
     this.#taken = isAlone ? newest : Math.min(newest, Math.max(this.#taken + 1, newest - 1));
     this.#taker = thread;
     this.#threadPts[this.#placeOf(thread)] = this.#packetPts[this.#taken % KEPT]!;
+  }
+
+  /**
+   * Whether all concealed frames are known here, since several threads decode packets with times. With one thread ffmpeg's flag is
+   * right; with several it may be too late, or come with a frame that another thread hands on meanwhile.
+   */
+  get isDecisive(): boolean {
+    return this.#threadCount > 1 && !Number.isNaN(this.#packetPts[this.#taken % KEPT]!);
   }
 
   /** A thread conceals parts of the frame that it decodes. */

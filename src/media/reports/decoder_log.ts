@@ -21,7 +21,8 @@ const FRAME_PTS = bytesOf(" best_effort_ts:");
 const PACKET = bytesOf("demuxer+ffmpeg -> ");
 const PACKET_PTS = bytesOf(" pkt_pts:");
 const H264 = bytesOf("[h264 @ 0x");
-const HEADER = bytesOf("nal_unit_type: ");
+/** A thread splits its packet: each unit, or why there is none. */
+const SPLITTING = ["nal_unit_type: ", "Invalid NAL unit ", "Error splitting the input"].map(bytesOf);
 const CONCEALING = bytesOf("concealing ");
 const KEYFRAME = bytesOf(" keyframe:");
 const FRAME_TYPE = bytesOf(" frame_type:");
@@ -129,8 +130,9 @@ export class DecoderLog {
     let at = start;
     while (at < end && bytes[at] === OPEN) {
       const level = levelAt(bytes, at + 1, end);
-      const close = bytes.indexOf(CLOSE, at);
-      if (close === -1 || close + 2 > end || bytes[close + 1] !== SPACE) break;
+      let close = at + 1;
+      while (close < end && bytes[close] !== CLOSE) close++;
+      if (close + 2 > end || bytes[close + 1] !== SPACE) break;
       if (level !== null) return this.#judgeMessage(level, bytes, { start, level: at, text: close + 2, end });
       at = close + 2;
     }
@@ -139,13 +141,14 @@ export class DecoderLog {
 
   #judgeMessage(level: LineLevel, bytes: Uint8Array, place: LinePlace): void {
     const { start, text, end } = place;
-    if (level === "info") this.#noteInfo(bytes, place);
+    const isSplitting = beginsWith(bytes, start, end, H264) &&
+      SPLITTING.some((words) => beginsWith(bytes, text, end, words));
+    if (isSplitting) this.#concealed.header(hexAt(bytes, start + H264.length, end));
+    else if (level === "info") this.#noteInfo(bytes, place);
     else if (level === "warning") {
       if (isCorrupt(bytes, place)) this.#report |= REPORT.isCorrupt;
     } else if (place.level > start && LOST_REFERENCE.some((words) => beginsWith(bytes, text, end, words))) {
       this.#report |= REPORT.isReferenceLost;
-    } else if (beginsWith(bytes, text, end, HEADER) && beginsWith(bytes, start, end, H264)) {
-      this.#concealed.header(hexAt(bytes, start + H264.length, end));
     }
     this.#isKept = level === "error" || (this.#keepsInfo && level !== "detail" && !isTime(bytes, text, end));
     if (!this.#isKept) return;
@@ -163,7 +166,9 @@ export class DecoderLog {
   }
 
   #endReport(bytes: Uint8Array, text: number, end: number): void {
-    if (this.#concealed.take(numberAfter(bytes, FRAME_PTS, text, end))) this.#report |= REPORT.isCorrupt;
+    const isConcealed = this.#concealed.take(numberAfter(bytes, FRAME_PTS, text, end));
+    if (isConcealed) this.#report |= REPORT.isCorrupt;
+    else if (this.#concealed.isDecisive) this.#report &= ~REPORT.isCorrupt;
     if (numberAfter(bytes, KEYFRAME, text, end) === 1) this.#report |= REPORT.isKey;
     if (numberAfter(bytes, FRAME_TYPE, text, end) === BIDIRECTIONAL) this.#report |= REPORT.isBidirectional;
     this.#reports.add(this.#report);

@@ -13,6 +13,11 @@ const frame7 = (key: number, type: number) =>
   "[vist#0:0/h264 @ 0x55d0c0] [dec:h264 @ 0x55d0c8] [info] decoder -> pts:3600 pts_time:0.04 pkt_dts:3600 " +
   `pkt_dts_time:0.04 duration:3600 duration_time:0.04 keyframe:${key} frame_type:${type} time_base:1/90000`;
 
+const packet = (pts: number | string) =>
+  `[info] demuxer+ffmpeg -> ist_index:0 type:video pkt_pts:${pts} pkt_pts_time:1`;
+const header = (thread: string) =>
+  `[h264 @ 0x${thread}] [debug] nal_unit_type: 1(Coded slice), nal_ref_idc: 2`;
+
 /** The reports of all frames, and the text that is kept. */
 function read(text: string, { keepsInfo = false, step = Infinity } = {}) {
   const reports = newReports();
@@ -60,10 +65,6 @@ Deno.test("each line of the decoder is a frame, with what was said before it", (
 });
 
 Deno.test("a frame that a thread has concealed is corrupt, although the decoder's own flag came too late", () => {
-  const packet = (pts: number) =>
-    `[info] demuxer+ffmpeg -> ist_index:0 type:video pkt_pts:${pts} pkt_pts_time:1`;
-  const header = (thread: string) =>
-    `[h264 @ 0x${thread}] [debug] nal_unit_type: 1(Coded slice), nal_ref_idc: 2`;
   const { frames } = read([
     ...[
       packet(0),
@@ -84,6 +85,29 @@ Deno.test("a frame that a thread has concealed is corrupt, although the decoder'
     frame5(0, 2, 160),
   ].join("\n"));
   deepEqual(frames.map((report) => (report & isCorrupt) !== 0), [false, true, false, false, true]);
+});
+
+Deno.test("with several threads the decoder's flag alone says nothing of a frame, as it may come with another one", () => {
+  const flagged = (pts: (n: number) => number | string, threads: readonly string[]) => {
+    const taken = threads.flatMap((thread, n) => [packet(pts(n)), header(thread)]);
+    return read([...taken, "[warning] film: corrupt decoded frame in stream 0", frame5(0, 2, 0)].join("\n"))
+      .frames;
+  };
+  deepEqual(flagged((n) => n * 40, ["a0", "b0", "a0"]), [isReported]);
+  deepEqual(flagged((n) => n * 40, ["a0", "a0", "a0"]), [isReported | isCorrupt]);
+  deepEqual(flagged(() => "NOPTS", ["a0", "b0", "a0"]), [isReported | isCorrupt]);
+});
+
+Deno.test("a packet in which a thread finds nothing at all is taken nevertheless", () => {
+  for (const why of ["Invalid NAL unit size (40 > 20).", "Error splitting the input into NAL units."]) {
+    const { frames } = read([
+      ...[packet(0), header("a0"), packet(40), header("b0"), packet(80), packet(120)],
+      `[h264 @ 0xc0] [error] ${why}`,
+      ...[header("a0"), "[h264 @ 0xa0] [info] concealing 5 DC, 5 AC, 5 MV errors in P frame"],
+      ...[frame5(1, 1, 0), frame5(0, 2, 40), frame5(0, 2, 120)],
+    ].join("\n"));
+    deepEqual(frames.map((report) => (report & isCorrupt) !== 0), [false, false, true]);
+  }
 });
 
 Deno.test("errors are kept as without levels, and nothing else, least of all addresses", () => {
