@@ -6,6 +6,7 @@
 import v8 from "node:v8";
 import { RangeDetectors } from "../../src/media/detection/range_detectors.ts";
 import { FRAME_BYTES, FrameFilter } from "../../src/media/kernels/frame_filter.ts";
+import { percentile } from "./support.ts";
 
 /** An animation with cuts, a static camera, a screen recording: the first ten seconds of each. */
 const CLIPS = ["bbb480.mp4", "intel_bottle.mp4", "own_screenrec.mp4"];
@@ -122,8 +123,7 @@ function pushManyWithObjects(filter: FrameFilter, pushes: number, kept: unknown[
 }
 
 function percentiles(durationsMs: Float64Array): Percentiles {
-  const sorted = durationsMs.slice().sort();
-  const at = (share: number) => Math.round(sorted[Math.floor(share * (sorted.length - 1))]! * 1e6);
+  const at = (share: number) => Math.round(percentile(durationsMs, share) * 1e6);
   return { p50Ns: at(0.5), p95Ns: at(0.95), p99Ns: at(0.99) };
 }
 

@@ -13,7 +13,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { startServer } from "../server.ts";
 import { type Attack, ATTACKS, LONGEST_CLIP } from "./attack_list.ts";
-import { CLIP_CACHE, pause, TemporaryFolder } from "./support.ts";
+import { CLIP_CACHE, pause, percentile, TemporaryFolder } from "./support.ts";
 
 const API_KEY = "bench-key";
 
@@ -83,8 +83,8 @@ async function measureLoops(attacks: readonly Attack[], durationMs: number): Pro
     const end = performance.now() + durationMs;
     let count = 0;
     for (; count === 0 || performance.now() < end; count++) await attackOnce(attack);
-    const waits = (await pulse.stop()).toSorted((one, other) => one - other);
-    const at = (share: number) => waits[Math.floor((waits.length - 1) * share)]!.toFixed(0).padStart(6);
+    const waits = await pulse.stop();
+    const at = (share: number) => percentile(waits, share).toFixed(0).padStart(6);
     const grownMb = (statusBytes("VmHWM") - baseBytes) / 1e6;
     console.log(
       `${attack.name.padEnd(40)} ${String(count).padStart(5)}   ${at(0.5)} ${at(0.99)} ${at(1)}   ${

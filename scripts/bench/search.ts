@@ -14,7 +14,7 @@ import { parseArgs } from "node:util";
 import { yieldToEventLoop } from "../../src/base/wait.ts";
 import { SearchIndex } from "../../src/store/search/search_index.ts";
 import { Timeline } from "../../src/store/log/timeline.ts";
-import { measureInChild, quietWorld, TemporaryFolder } from "./support.ts";
+import { measureInChild, percentile, quietWorld, TemporaryFolder } from "./support.ts";
 
 const { values } = parseArgs({
   args: Deno.args,
@@ -101,7 +101,7 @@ async function measure(dataDir: string): Promise<void> {
       times.push(performance.now() - startedMs);
       totals.push(total);
     }
-    print(`${kind}, ms`, times, `${at(totals, 0.5)} matches at p50`);
+    print(`${kind}, ms`, times, `${percentile(totals, 0.5)} matches at p50`);
     const scans = Array.from({ length: 5 }, () => timedScan(texts, query()));
     print("  limit: each text searched, ms", scans);
   }
@@ -175,12 +175,10 @@ function wordOf(word: () => string, lengthMin: number): string {
 function print(name: string, numbers: readonly number[], more = ""): void {
   const figures = numbers.length === 1
     ? numbers[0]!.toFixed(1).padStart(9)
-    : `${at(numbers, 0.5).toFixed(2).padStart(9)} p50${at(numbers, 0.95).toFixed(2).padStart(9)} p95`;
+    : `${percentile(numbers, 0.5).toFixed(2).padStart(9)} p50${
+      percentile(numbers, 0.95).toFixed(2).padStart(9)
+    } p95`;
   console.log(`${name.padEnd(36)}${figures}   ${more}`.trimEnd());
-}
-
-function at(numbers: readonly number[], share: number): number {
-  return numbers.toSorted((a, b) => a - b)[Math.min(numbers.length - 1, Math.floor(numbers.length * share))]!;
 }
 
 function below(limit: number): number {

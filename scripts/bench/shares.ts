@@ -13,7 +13,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { startServer } from "../server.ts";
-import { median, pause, TemporaryFolder, timed } from "./support.ts";
+import { median, pause, percentile, TemporaryFolder, timed } from "./support.ts";
 
 const [GREEDY, OTHER] = ["key-of-the-greedy", "key-of-the-other"];
 const CLIP = fileURLToPath(new URL("../../fixtures/clips/intel_bottle.mp4", import.meta.url));
@@ -131,10 +131,6 @@ async function measure(url: string, clip: string): Promise<Round> {
   }
   await ask(`/v1/runs/${run_id}`, { method: "DELETE", headers });
   return round;
-}
-
-function percentile(numbers: readonly number[], share: number): number {
-  return numbers.toSorted((a, b) => a - b)[Math.min(numbers.length - 1, Math.floor(numbers.length * share))]!;
 }
 
 /** Floods until the process is killed. */

@@ -12,7 +12,7 @@
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { type Server, startListening, startServer } from "../server.ts";
-import { median, pause, TemporaryFolder } from "./support.ts";
+import { median, pause, percentile, TemporaryFolder } from "./support.ts";
 
 const API_KEY = "bench-key";
 const EVENTS_PER_SECOND = 10;
@@ -159,14 +159,11 @@ for (const name of ["bare Deno.serve", "the service"]) {
 
   const latencies = await latency(target, clients, seq);
   seq += latencies.length;
-  const sorted = latencies.toSorted((a, b) =>
-    a - b
-  );
   const at = (share: number) =>
-    sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]!.toFixed(1);
+    percentile(latencies, share).toFixed(1);
   report(
     `POST to all ${count} clients, ${EVENTS_PER_SECOND} events/s`,
-    `median ${at(0.5)} ms   p99 ${at(0.99)} ms   most ${at(1)} ms   of ${sorted.length}`,
+    `median ${at(0.5)} ms   p99 ${at(0.99)} ms   most ${at(1)} ms   of ${latencies.length}`,
   );
   for (const client of clients) client[Symbol.dispose]();
   await pause(500);

@@ -1,4 +1,4 @@
-/** Shared parts of the benchmarks: a temporary folder, a world without log messages, the median, child processes. */
+/** Shared parts of the benchmarks: a temporary folder, a world without log messages, percentiles, child processes. */
 
 import { fileURLToPath } from "node:url";
 import type { Log } from "../../src/base/log.ts";
@@ -28,8 +28,14 @@ export function quietWorld(): World {
   return realWorld(log);
 }
 
-export function median(numbers: readonly number[]): number {
-  return numbers.toSorted((a, b) => a - b)[numbers.length >> 1]!;
+export function median(numbers: Iterable<number>): number {
+  return percentile(numbers, 0.5);
+}
+
+/** The number at this share of the sorted ones: 0 is the least, 1 the largest; NaN of none. */
+export function percentile(numbers: Iterable<number>, share: number): number {
+  const sorted = Float64Array.from(numbers).sort();
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? NaN;
 }
 
 /** How many milliseconds `work` takes. */

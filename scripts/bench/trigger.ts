@@ -19,7 +19,7 @@ import { fillColumns } from "../../src/model/triggers/samples.ts";
 import { tableOf } from "../../src/model/triggers/program_table.ts";
 import type { ValidProgram } from "../../src/model/triggers/validate.ts";
 import { startListening, startServer } from "../server.ts";
-import { TemporaryFolder } from "./support.ts";
+import { percentile, TemporaryFolder } from "./support.ts";
 
 const { values } = parseArgs({ args: Deno.args, options: { rounds: { type: "string", default: "60" } } });
 const SAMPLES = 10_000;
@@ -195,12 +195,7 @@ async function timeRequests(name: string, url: string, body: string): Promise<st
 }
 
 function print(name: string, numbers: readonly number[], digits: number, more = ""): void {
-  const at = (share: number) => {
-    const sorted = numbers.toSorted((a, b) => a - b);
-    return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]!.toFixed(digits).padStart(
-      9,
-    );
-  };
+  const at = (share: number) => percentile(numbers, share).toFixed(digits).padStart(9);
   const figures = numbers.length === 1 ? at(0) : `${at(0.5)} p50${at(0.95)} p95`;
   console.log(`${name.padEnd(50)}${figures}   ${more}`.trimEnd());
 }

@@ -15,14 +15,8 @@ import { residentBytes } from "../../../test/support/own_process.ts";
 import { until } from "../../../test/support/until.ts";
 import { CLIPS } from "../../../test/support/service.ts";
 import { SseClient } from "../../../test/support/http/sse_client.ts";
-import {
-  machine,
-  openLiveBench,
-  pauseSeconds,
-  percentile,
-  processorTime,
-  secondsOf,
-} from "./live_support.ts";
+import { machine, openLiveBench, pauseSeconds, processorTime, secondsOf } from "./live_support.ts";
+import { percentile } from "../support.ts";
 
 const { values } = parseArgs({
   args: Deno.args,

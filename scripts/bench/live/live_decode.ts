@@ -12,7 +12,7 @@ import { parseArgs } from "node:util";
 import { JpegEncoderPool } from "../../../src/media/live/jpeg_encoder.ts";
 import { LiveDecoder, liveMemoryBytes } from "../../../src/media/live/live_decoder.ts";
 import { LiveAnalysis } from "../../../src/media/live/live_analysis.ts";
-import { pause, quietWorld, TemporaryFolder } from "../support.ts";
+import { pause, percentile, quietWorld, TemporaryFolder } from "../support.ts";
 
 const { values } = parseArgs({
   args: Deno.args,
@@ -150,9 +150,7 @@ function cpuMs(fields: readonly string[]): number {
 }
 
 function quantiles(numbers: readonly number[]): string {
-  const sorted = numbers.toSorted((a, b) => a - b);
-  const at = (share: number) =>
-    sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]!.toFixed(1);
+  const at = (share: number) => percentile(numbers, share).toFixed(1);
   return `p50 ${at(0.5)}, p95 ${at(0.95)}, max ${at(1)}`;
 }
 

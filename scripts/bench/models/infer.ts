@@ -13,7 +13,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { startListening, startServer } from "../../server.ts";
-import { TemporaryFolder } from "../support.ts";
+import { percentile, TemporaryFolder } from "../support.ts";
 
 const API_KEY = "bench-key";
 const MODEL = "Qwen/Qwen3-VL-4B-Instruct";
@@ -73,9 +73,7 @@ for (let round = 0; round <= Number(values.rounds); round++) {
 
 let bare: { p50: number; p99: number } | undefined;
 for (const [name, all] of Object.entries(latenciesMs)) {
-  const sorted = all.toSorted((a, b) => a - b);
-  const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]!;
-  const [p50, p99] = [at(0.5), at(0.99)];
+  const [p50, p99] = [percentile(all, 0.5), percentile(all, 0.99)];
   const line = `${name.padEnd(25)} p50 ${p50.toFixed(2)} ms   p99 ${p99.toFixed(2)} ms   ${all.length} calls`;
   if (!bare) {
     bare = { p50, p99 };

@@ -10,6 +10,7 @@ import { basename, join } from "node:path";
 import { cosineDistance, type Quantized, quantized } from "../../../src/model/live/novelty.ts";
 import { JpegDecoder } from "../../../src/sidecar/embedding/jpeg_decoder.ts";
 import { describePicture } from "../../../src/sidecar/embedding/picture_descriptor.ts";
+import { percentile } from "../support.ts";
 
 const THRESHOLD = 0.01;
 /** A picture every 200 ms, like the keyframes of a stream with much motion. */
@@ -124,9 +125,7 @@ function stepsOf(pictures: readonly Picture[], step: number): number[] {
 
 function summary(distances: readonly number[]): string {
   if (distances.length === 0) return "none";
-  const sorted = distances.toSorted((one, other) => one - other);
-  const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))]!;
-  const below = sorted.filter((distance) => distance <= THRESHOLD).length / sorted.length;
-  const percentiles = [0.05, 0.5, 0.95].map((share) => at(share).toFixed(4)).join(" / ");
+  const below = distances.filter((distance) => distance <= THRESHOLD).length / distances.length;
+  const percentiles = [0.05, 0.5, 0.95].map((share) => percentile(distances, share).toFixed(4)).join(" / ");
   return `p5/p50/p95 ${percentiles}, ${(100 * below).toFixed(0)} % reused, n=${distances.length}`;
 }
