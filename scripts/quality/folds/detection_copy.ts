@@ -98,8 +98,9 @@ export class DetectionCopy {
   *faultsOf(recordings: Iterable<Recording>): Generator<FrameRange[]> {
     const detector = new this.#artifacts.ArtifactDetector();
     for (const recording of recordings) {
-      const { frames, ptsMs, artifactMeasures, reports, cutScores, cutLookahead } = recording;
+      const { frames, ptsMs, artifactMeasures, rangeMeasures, reports, cutScores, cutLookahead } = recording;
       const width = artifactMeasures.length / frames;
+      const cellSums = rangeMeasures.cellSums as Uint16Array, cellWidth = cellSums.length / frames;
       const artifactScore = new Float32Array(frames), artifactKind = new Uint8Array(frames);
       detector.reset();
       const decide = (frame: number) => {
@@ -109,7 +110,8 @@ export class DetectionCopy {
       };
       for (let frame = 0; frame < frames; frame++) {
         const measures = artifactMeasures.subarray(frame * width, (frame + 1) * width);
-        detector.push(measures, ptsMs[frame]!, reports[frame] ?? 0);
+        const cells = cellSums.subarray(frame * cellWidth, (frame + 1) * cellWidth);
+        detector.push(measures, cells, ptsMs[frame]!, reports[frame] ?? 0);
         if (frame >= cutLookahead) decide(frame - cutLookahead);
       }
       for (let frame = Math.max(0, frames - cutLookahead); frame < frames; frame++) decide(frame);

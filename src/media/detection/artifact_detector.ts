@@ -4,8 +4,11 @@ import { artifactCode, type ArtifactKind } from "../../model/frames/detected_ran
 import { ArtifactMeasures } from "./artifact_measures.ts";
 import { isolatedRun, mayBeginRun } from "./isolated_frames.ts";
 import { flickerStrength, mayAlternate, swapStrength } from "./alternating_frames.ts";
+import { CutsOfDamage } from "./cuts_of_damage.ts";
 import { ReportedDamage } from "../reports/reported_damage.ts";
 import { LastingFault } from "./lasting_fault.ts";
+
+const DECODE_DAMAGE = artifactCode("decode_damage");
 
 /** How many later frames a decision looks at. */
 export const ARTIFACT_LOOKAHEAD = 5;
@@ -19,10 +22,13 @@ export class ArtifactDetector {
   score = 0;
   /** 0 for none, else 1 + the index in ARTIFACT_KINDS. */
   kind = 0;
+  /** Whether a cut there would be none, because damage only begins or ends. */
+  isNoCut = false;
 
   readonly #measures = new ArtifactMeasures();
   readonly #reported = new ReportedDamage(this.#measures);
   readonly #lasting = new LastingFault(this.#measures);
+  readonly #cuts = new CutsOfDamage();
   #decided = 0;
   /** Frames up to this one belong to a run that was found. */
   #runEnd = -1;
@@ -33,13 +39,15 @@ export class ArtifactDetector {
     this.#measures.reset();
     this.#reported.reset();
     this.#lasting.reset();
+    this.#cuts.reset();
     this.#decided = 0;
     this.#runEnd = -1;
   }
 
-  /** `report` is what the decoder says of the frame: bits of `REPORT`, 0 for nothing. */
-  push(measures: Float32Array, ptsMs: number, report: number): void {
+  /** `report` is what the decoder says of the frame: bits of `REPORT`, 0 for nothing; `cellSums` are those of `RangeMeasures`. */
+  push(measures: Float32Array, cellSums: Uint16Array, ptsMs: number, report: number): void {
     this.#measures.push(measures);
+    this.#cuts.push(cellSums);
     this.#reported.push(report, ptsMs);
   }
 
@@ -58,16 +66,22 @@ export class ArtifactDetector {
     return mayBeginRun(measures, frame) || mayAlternate(measures, frame);
   }
 
-  /** Decides the next frame; then `score` and `kind` are its own. */
+  /** Decides the next frame; then `score`, `kind` and `isNoCut` are its own. */
   decide(isCut: boolean): void {
     const frame = this.#decided++;
+    this.#judge(frame, isCut);
+    const isDamaged = this.kind === DECODE_DAMAGE;
+    this.isNoCut = this.#cuts.isNone(frame, isCut, isDamaged, this.#lasting.hasBegun(frame));
+  }
+
+  #judge(frame: number, isCut: boolean): void {
     this.score = 0;
     this.kind = 0;
     const reported = this.#reported.step(frame, isCut);
     const lasting = this.#lasting.step(frame, isCut);
     if (reported > 0) {
       this.score = reported;
-      this.kind = artifactCode("decode_damage");
+      this.kind = DECODE_DAMAGE;
       return;
     }
     if (lasting > 0) return this.#found(this.#lasting.kind, lasting);

@@ -89,21 +89,35 @@ export class LastingFault {
   step(frame: number, isCut: boolean): number {
     if (isCut) this.#lastCut = frame;
     if (isCut || frame === 0) this.#sign = null;
-    if (isCut && frame > 0 && this.#measures.at("gray", frame) > GRAY_CLEAR) this.#beginGray(frame);
+    if (isCut && frame > 0) this.#beginLost(frame);
     if (isCut || frame === 0) return this.#sign === null ? 0 : this.#strength;
     if (this.#sign === null) this.#begin(frame);
     else if (this.#hasEnded(frame, this.#sign)) this.#sign = null;
     return this.#sign === null ? 0 : this.#strength;
   }
 
+  /** Whether the frame is the first one of a fault. */
+  hasBegun(frame: number): boolean {
+    return this.#sign !== null && this.#start === frame;
+  }
+
+  /** So much was lost that it may look like a new shot. */
+  #beginLost(frame: number): void {
+    if (this.#beginGreen(frame)) return;
+    if (this.#measures.at("gray", frame) > GRAY_CLEAR) this.#beginGray(frame);
+  }
+
+  #beginGreen(frame: number): boolean {
+    const measures = this.#measures;
+    const green = measures.at("green", frame) - measures.largestBefore("green", frame, 4);
+    if (green <= GREEN_MIN || measures.change(frame) <= CHANGE_MIN) return false;
+    this.#found("green", frame, measures.at("green", frame - 1), green, green / GREEN_MIN);
+    return true;
+  }
+
   #begin(frame: number): void {
     const measures = this.#measures;
-    if (this.#beginGray(frame)) return;
-    const change = measures.change(frame);
-    const green = measures.at("green", frame) - measures.largestBefore("green", frame, 4);
-    if (green > GREEN_MIN && change > CHANGE_MIN) {
-      return this.#found("green", frame, measures.at("green", frame - 1), green, green / GREEN_MIN);
-    }
+    if (this.#beginGray(frame) || this.#beginGreen(frame)) return;
     if (this.#isChromaStep(frame)) {
       const chroma = measures.at("chroma1", frame);
       const goesOn = frame + 1 < measures.count &&

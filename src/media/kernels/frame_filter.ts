@@ -189,7 +189,7 @@ export class FrameFilter {
   push(offset: number, ptsMs: number, isRow = true, report = 0): void {
     if (!(offset >= 0 && offset <= this.staging.length - FRAME_BYTES)) throw outside(offset);
     this.#module.push(offset, ptsMs, isRow ? 1 : 0);
-    this.#artifacts.push(this.artifactMeasures, ptsMs, report);
+    this.#artifacts.push(this.artifactMeasures, this.rangeMeasures.cellSums, ptsMs, report);
     this.#isRow[this.#frames % this.#ringSize] = isRow ? 1 : 0;
     if (isRow) this.#rows++;
     this.#frames++;
@@ -253,7 +253,7 @@ export class FrameFilter {
 
   /**
    * Judges the next frame by those that have come, for streams without rows; rows are judged when they are final. Frames are judged
-   * once and in order. `into` gets the scores at its row 0.
+   * once and in order. `into` gets the scores at its row 0; a cut that damage only looks like loses its own.
    */
   judgeArtifact(index: number, isCut: boolean, into: FilterColumns): void {
     if (this.#collector || index !== this.#artifacts.decided) {
@@ -262,6 +262,9 @@ export class FrameFilter {
     this.#artifacts.decide(isCut);
     into.artifactScore[0] = this.#artifacts.score;
     into.artifactKind[0] = this.#artifacts.kind;
+    if (!this.#artifacts.isNoCut) return;
+    into.cutScore[0] = 0;
+    if (this.#isFinal(index)) this.#ring.cutScore[index % this.#ringSize] = 0;
   }
 
   /** All rows since `reset`, after `finish`. The filter keeps none of them. */
@@ -305,6 +308,7 @@ export class FrameFilter {
       this.#artifacts.decide(this.#ring.cutScore[slot]! >= CUT_SCORE_THRESHOLD);
       this.#ring.artifactScore[slot] = this.#artifacts.score;
       this.#ring.artifactKind[slot] = this.#artifacts.kind;
+      if (this.#artifacts.isNoCut) this.#ring.cutScore[slot] = 0;
       this.#collector.add(this.#ring, this.#ringHash, slot, this.#isRow[slot] === 1);
     }
   }

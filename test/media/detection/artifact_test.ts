@@ -160,3 +160,15 @@ Deno.test("artifacts: of sampled frames a row tells the worst one since the row 
     ...[true, false],
   ]);
 });
+
+Deno.test("artifacts: a picture that is lost and comes back is no cut; a new shot behind it is one", async () => {
+  const green = (picture: Picture) => lowerPart(picture, 20, 0, 0);
+  for (const shot of [1, 5]) {
+    const film = await DrawnFilm.start();
+    film.play(60, (n) => n < 25 ? landscape(1) : n < 33 ? green(landscape(1)) : landscape(shot));
+    film.end();
+    const { count, cutScore } = film.filter.columns();
+    const cuts = Array.from({ length: count }, (_, n) => n).filter((n) => cutScore[n]! >= 0.5);
+    assert.deepEqual(cuts, shot === 1 ? [] : [33]);
+  }
+});
