@@ -3,7 +3,7 @@
 import { apart, sum4, sum8 } from "./lanes";
 
 /*
- * A fault is decided in src/media/detection/artifact_detector.ts from 17 numbers a frame. See docs/detection.md#artifacts.
+ * A fault is decided in src/media/detection/faults/artifact_detector.ts from 17 numbers a frame. See docs/detection.md#artifacts.
  * The frame is reduced to small planes, which are kept for the newest four frames (frame i in slot i % 4):
  *
  *   FINE    80x45 means of 4x4 luma samples        to look for a part of the picture in the frame before
@@ -34,7 +34,7 @@ const CORRELATION_FLOOR: f32 = 2;
 /** A block of luma is looked for in the frame before only when the whole picture moved by more levels than this. */
 const SEARCH_FROM: f32 = 4;
 
-/** The measures, in the order of MEASURES in src/media/detection/artifact_measures.ts. */
+/** The measures, in the order of MEASURES in src/media/detection/faults/artifact_measures.ts. */
 export const ARTIFACT_MEASURES: usize = memory.data(17 * 4, 16);
 
 const FINE: usize = memory.data(4 * 3600, 16);

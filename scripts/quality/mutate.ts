@@ -136,7 +136,9 @@ async function kernelFiles(): Promise<string[]> {
     for (const [, path] of source.matchAll(/from "(\.[^"]+)"/g)) await follow(join(file, "..", `${path}.ts`));
   };
   await follow("assembly/frame_filter.ts");
-  for (const name of await namesIn("src/media/detection")) files.push(join("src/media/detection", name));
+  for (const folder of ["src/media/detection", "src/media/detection/faults"]) {
+    files.push(...(await namesIn(folder)).map((name) => join(folder, name)));
+  }
   return files;
 }
 

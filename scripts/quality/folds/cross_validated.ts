@@ -26,7 +26,7 @@ const MAKERS: Readonly<Record<RangeFigure, (videos: readonly FoldedVideo[]) => P
   freezes: byConstants("freezes", "freeze.ts", "freeze"),
   black: byConstants("black", "black.ts", "black"),
   loops: byConstants("loops", "repeat.ts", "repeat"),
-  artifacts: byConstants("artifacts", "artifact_detector.ts"),
+  artifacts: byConstants("artifacts", "faults/artifact_detector.ts"),
 };
 
 /**

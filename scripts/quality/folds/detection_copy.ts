@@ -1,6 +1,6 @@
 /** The detectors of the service as a copy whose named numbers can be changed, run on recordings. */
 
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import type { Detector } from "../../../src/model/frames/detected_range.ts";
 import { CUT_SCORE_THRESHOLD } from "../../../src/model/frames/signals.ts";
@@ -11,7 +11,7 @@ import type { Recording } from "./recording.ts";
 
 const DETECTION = fileURLToPath(new URL("../../../src/media/detection/", import.meta.url));
 /** Where all detectors of ranges get their measures; its numbers are those of the kernel. */
-const SHARED = ["frame_history.ts", "range_sink.ts", "artifact_measures.ts"];
+const SHARED = ["frame_history.ts", "range_sink.ts", "faults/artifact_measures.ts"];
 
 /** A named number of one file of the detectors. */
 export interface DetectorConstant extends Constant {
@@ -26,13 +26,13 @@ export class DetectionCopy {
   readonly #sources: ReadonlyMap<string, string>;
   readonly #modules: ReadonlyMap<string, Changeable>;
   readonly #ranges: typeof import("../../../src/media/detection/range_detectors.ts");
-  readonly #artifacts: typeof import("../../../src/media/detection/artifact_detector.ts");
+  readonly #artifacts: typeof import("../../../src/media/detection/faults/artifact_detector.ts");
 
   private constructor(sources: ReadonlyMap<string, string>, modules: ReadonlyMap<string, Changeable>) {
     this.#sources = sources;
     this.#modules = modules;
     this.#ranges = modules.get("range_detectors.ts") as never;
-    this.#artifacts = modules.get("artifact_detector.ts") as never;
+    this.#artifacts = modules.get("faults/artifact_detector.ts") as never;
   }
 
   /** `changes` has other texts for some files, such as weights that were fitted anew: names in `src/media/detection`. */
@@ -40,10 +40,13 @@ export class DetectionCopy {
     const folder = await Deno.makeTempDir({ prefix: "service-detection-" });
     try {
       const sources = new Map<string, string>();
-      for await (const { name, isFile } of Deno.readDir(DETECTION)) {
-        if (isFile) sources.set(name, changes[name] ?? await Deno.readTextFile(join(DETECTION, name)));
+      for await (const name of filesIn("")) {
+        sources.set(name, changes[name] ?? await Deno.readTextFile(join(DETECTION, name)));
       }
-      for (const [name, source] of sources) await Deno.writeTextFile(join(folder, name), changeable(source));
+      for (const [name, source] of sources) {
+        await Deno.mkdir(dirname(join(folder, name)), { recursive: true });
+        await Deno.writeTextFile(join(folder, name), changeable(name, source));
+      }
       const modules = new Map<string, Changeable>();
       for (const name of sources.keys()) {
         modules.set(name, await import(pathToFileURL(join(folder, name)).href) as Changeable);
@@ -58,8 +61,9 @@ export class DetectionCopy {
   constantsOf(entry: string): DetectorConstant[] {
     const files = new Set<string>([entry]);
     for (const file of files) {
-      for (const [, name] of this.#sources.get(file)!.matchAll(/from "\.\/([^"]+)"/g)) {
-        if (!SHARED.includes(name!)) files.add(name!);
+      for (const [, path] of this.#sources.get(file)!.matchAll(/from "(\.\.?\/[^"]+)"/g)) {
+        const name = join(dirname(file), path!);
+        if (this.#sources.has(name) && !SHARED.includes(name)) files.add(name);
       }
     }
     return [...files].flatMap((file) =>
@@ -120,14 +124,26 @@ export class DetectionCopy {
   }
 }
 
+/** Paths of the files in a folder of the detectors and in those below it, from `DETECTION` on. */
+async function* filesIn(folder: string): AsyncGenerator<string> {
+  for await (const { name, isDirectory } of Deno.readDir(join(DETECTION, folder))) {
+    const path = join(folder, name);
+    if (isDirectory) yield* filesIn(path);
+    else yield path;
+  }
+}
+
 /** The source with named numbers that `setConstant` changes; files outside the folder are those of the project. */
-function changeable(source: string): string {
+function changeable(name: string, source: string): string {
   const cases = constantsIn(source).map(({ name, at, text }) => {
     const rest = source.slice(at + text.length, source.indexOf(";", at));
     return `case "${name}": ${name} = value${rest}; break;`;
   });
   const body = source
-    .replaceAll(/from "(\.\.\/[^"]+)"/g, (_, path) => `from "${pathToFileURL(join(DETECTION, path)).href}"`)
+    .replaceAll(/from "(\.\.\/[^"]+)"/g, (text, path) => {
+      const target = join(dirname(name), path);
+      return target.startsWith("..") ? `from "${pathToFileURL(join(DETECTION, target)).href}"` : text;
+    })
     .replaceAll(/^((?:export )?)const ([A-Z][A-Z0-9_]*(?:: \w+)? = -?[\d_.]+[;\s])/gm, "$1let $2");
   return `${body}\nexport function setConstant(name: string, value: number): void {\n  switch (name) { ${
     cases.join(" ")

@@ -2,8 +2,8 @@
 
 import { CUT_SCORE_THRESHOLD } from "../../model/frames/signals.ts";
 import { CELLS, LUMA_CELLS, PROFILE_VALUES, type RangeMeasures } from "../detection/frame_history.ts";
-import { ArtifactDetector } from "../detection/artifact_detector.ts";
-import { MEASURE_COUNT } from "../detection/artifact_measures.ts";
+import { ArtifactDetector } from "../detection/faults/artifact_detector.ts";
+import { MEASURE_COUNT } from "../detection/faults/artifact_measures.ts";
 import type { FilterColumns } from "./filter_columns.ts";
 import { type ExportKinds, loadKernel } from "./load_kernel.ts";
 import { type CollectedRows, RowCollector } from "./row_collector.ts";

@@ -1,7 +1,7 @@
 /** Damage that the decoder itself reports: frames that it had to invent in parts, and all that was made of them. */
 
 import { REPORT } from "./frame_reports.ts";
-import type { ArtifactMeasures } from "../detection/artifact_measures.ts";
+import type { ArtifactMeasures } from "../detection/faults/artifact_measures.ts";
 
 /** How many frames are kept, a power of two, with the look-ahead. */
 const KEPT = 64;

@@ -1,11 +1,11 @@
 /** Decides which frames are at fault and how, from measures of the frames around each: docs/detection.md#artifacts. */
 
-import { artifactCode, type ArtifactKind } from "../../model/frames/detected_range.ts";
+import { artifactCode, type ArtifactKind } from "../../../model/frames/detected_range.ts";
 import { ArtifactMeasures } from "./artifact_measures.ts";
 import { isolatedRun, mayBeginRun } from "./isolated_frames.ts";
 import { flickerStrength, mayAlternate, swapStrength } from "./alternating_frames.ts";
 import { CutsOfDamage } from "./cuts_of_damage.ts";
-import { ReportedDamage } from "../reports/reported_damage.ts";
+import { ReportedDamage } from "../../reports/reported_damage.ts";
 import { LastingFault } from "./lasting_fault.ts";
 
 const DECODE_DAMAGE = artifactCode("decode_damage");

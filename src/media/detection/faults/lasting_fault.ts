@@ -1,6 +1,6 @@
 /** Faults that begin at once, last for a while, and are seen in the frame itself: gray, green, wrong colours, noise, torn lines. */
 
-import type { ArtifactKind } from "../../model/frames/detected_range.ts";
+import type { ArtifactKind } from "../../../model/frames/detected_range.ts";
 import type { ArtifactMeasures } from "./artifact_measures.ts";
 
 /** What gives a fault away, and so what its end is decided on. */

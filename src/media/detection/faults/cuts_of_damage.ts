@@ -1,6 +1,6 @@
 /** Cuts that are none: where lost parts of the picture appear, and where the picture from before them comes back. */
 
-import { LUMA_CELLS } from "./frame_history.ts";
+import { LUMA_CELLS } from "../frame_history.ts";
 
 /** How many frames are kept, a power of two: those that wait for their decision, and the one before. */
 const KEPT = 16;
