@@ -28,7 +28,7 @@ const { values } = parseArgs({
 
 await makeLongestClip();
 
-using folder = new TemporaryFolder();
+const folder = new TemporaryFolder();
 const dataDir = join(folder.path, "data");
 await using service = await startServer({
   SERVICE_API_KEYS: API_KEY,
@@ -54,6 +54,7 @@ const attacks = ATTACKS.filter((each) => values.only === undefined || each.name.
 if (values.seconds === undefined) await measureOnce(attacks);
 else await measureLoops(attacks, Number(values.seconds) * 1000);
 await service[Symbol.asyncDispose]();
+folder[Symbol.dispose]();
 Deno.exit(0);
 
 async function measureOnce(attacks: readonly Attack[]): Promise<void> {
