@@ -1,5 +1,6 @@
 /** Ingest: decodes a source into the signals of sampled frames, and appends them to the timeline. */
 
+import { freeMemory } from "../base/bytes.ts";
 import type { Metrics } from "../base/metrics.ts";
 import { yieldToEventLoop } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
@@ -85,6 +86,7 @@ export class Ingest {
       const facts = { caller, streamId, sourceUri: source.uri, plan, decoded };
       using framesDecoded = timeline.newPayload();
       await writeFramesDecoded(framesDecoded, facts);
+      freeMemory(Object.values(decoded.signals).filter((column) => typeof column !== "number"));
       handle.signal.throwIfAborted();
 
       this.#commit(caller, runId, { body, sourceUri: source.uri, plan, decoded, framesDecoded });

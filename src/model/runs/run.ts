@@ -1,5 +1,6 @@
 /** A run: the fold of its events in sequence order, and the status that follows from it. */
 
+import { freeMemory } from "../../base/bytes.ts";
 import { PUBLIC_PRINCIPAL } from "../identifiers.ts";
 
 /** An event to be written; the timeline adds the sequence number and the time. */
@@ -54,9 +55,9 @@ export class PreparedPayload implements Disposable {
     this.#pieces.push(piece);
   }
 
-  /** Gives back the memory of the pieces that were kept, at once: what waits for the garbage collector is megabytes. */
+  /** Gives back the memory of the pieces that were kept. */
   protected release(): void {
-    for (const { buffer } of this.#pieces.splice(0)) if (buffer instanceof ArrayBuffer) buffer.transfer(0);
+    freeMemory(this.#pieces.splice(0));
   }
 
   /** Nothing can be read afterwards. */
