@@ -51,12 +51,12 @@ const LAST_MIDDLE_MIN = 0.1;
 /** How many times the motion within is that just before it: what comes to rest slows down. */
 const DROP_MIN = 5;
 /** What is left of the motion while the picture stands: of fast, of clear and of faint motion. */
-const REST_FAST_MAX = 0.13;
-const REST_MAX = 0.1;
-const REST_FAINT_MAX = 0.075;
+const REST_FAST_MAX = 0.085;
+const REST_MAX = 0.07;
+const REST_FAINT_MAX = 0.06;
 /** Levels by which the picture drifts between keyframes, mean of the cells. */
-const DRIFT_MAX = 0.6;
-const DRIFT_FAINT_MAX = 0.3;
+const DRIFT_MAX = 0.42;
+const DRIFT_FAINT_MAX = 0.2;
 /** Share of the luma cells that move before and stop; and how many of them move again, in the frames after it. */
 const STOPPED_MIN = 0.22;
 const STOPPED_FAINT_MIN = 0.35;
@@ -71,7 +71,7 @@ const CELL_RESTS = 0.25;
 /** Levels between the darkest and the brightest cell; a flat picture cannot freeze. */
 const FLAT_RANGE = 12;
 
-const LEAST_FRAMES = 4;
+const LEAST_FRAMES = 5;
 const LEAST_MS = 190;
 /** Where the codec leaves more than CLEAN_REST levels, where a cut ends it, where the stream ends. */
 const CLEAN_REST = 0.1;

@@ -23,26 +23,26 @@ const BOUNDS: Readonly<Record<string, FreezeBound>> = {
     film: (frames) => ({ before: { moved: 0.36 }, still: { frames } }),
     found: ["freeze 30-42"],
   },
-  "of fast motion 13 % is left": {
-    ...{ inside: 0.12, outside: 0.155 },
+  "of fast motion 8.5 % is left": {
+    ...{ inside: 0.084, outside: 0.1 },
     film: (rest) => ({ before: { change: 3 }, still: { moved: () => 5 * rest, offset: restless(rest, 3) } }),
   },
-  "of motion below 1.5 levels 10 % is left": {
+  "of motion below 1.5 levels 7 % is left": {
     ...{ inside: 1.6, outside: 1.4 },
     film: (moved) => ({
       before: { moved, change: 3 },
-      still: { moved: () => moved * 0.115, offset: restless(0.115, 3) },
+      still: { moved: () => moved * 0.082, offset: restless(0.082, 3) },
     }),
   },
-  "of slow motion 10 % is left": {
-    ...{ inside: 0.092, outside: 0.108 },
+  "of slow motion 7 % is left": {
+    ...{ inside: 0.069, outside: 0.083 },
     film: (rest) => ({
       before: { moved: 1, change: 3 },
       still: { moved: () => rest, offset: restless(rest, 3) },
     }),
   },
-  "of faint motion 7.5 % is left": {
-    ...{ inside: 0.068, outside: 0.082 },
+  "of faint motion 6 % is left": {
+    ...{ inside: 0.058, outside: 0.072 },
     film: (rest) => ({
       before: { moved: 0.5, change: 3 },
       still: { moved: () => rest / 2, offset: restless(rest, 3) },
@@ -67,18 +67,18 @@ const BOUNDS: Readonly<Record<string, FreezeBound>> = {
     film: (share) => ({ before: { moved: 10, at: (n) => n >= 28 ? 10 * share : 10 } }),
   },
   "the last frames before have five times what is left": {
-    ...{ inside: 0.55, outside: 0.45 },
+    ...{ inside: 0.42, outside: 0.33 },
     film: (share) => ({
       before: { change: 3, at: (n) => n >= 27 ? 5 * share : 5 },
-      still: { moved: () => 0.5, offset: restless(0.1, 3) },
+      still: { moved: () => 0.4, offset: restless(0.08, 3) },
     }),
   },
-  "the picture drifts by 0.6 levels": {
-    ...{ inside: 0.55, outside: 0.65 },
+  "the picture drifts by 0.42 levels": {
+    ...{ inside: 0.38, outside: 0.46 },
     film: (drift) => ({ still: { offset: (n) => drift * Math.max(0, n - 4) / 15 } }),
   },
-  "after faint motion the picture drifts by 0.3 levels": {
-    ...{ inside: 0.27, outside: 0.33 },
+  "after faint motion the picture drifts by 0.2 levels": {
+    ...{ inside: 0.18, outside: 0.22 },
     film: (drift) => ({ before: { moved: 0.5 }, still: { offset: (n) => drift * Math.max(0, n - 4) / 15 } }),
   },
   "22 % of the cells stop": {
@@ -114,10 +114,10 @@ const BOUNDS: Readonly<Record<string, FreezeBound>> = {
     ...{ inside: 13, outside: 11 },
     film: (range) => ({ range, before: { change: 0 } }),
   },
-  "four frames": {
-    ...{ inside: 4, outside: 3 },
+  "five frames": {
+    ...{ inside: 5, outside: 4 },
     film: (frames) => ({ framesPerSecond: 10, still: { frames } }),
-    found: ["freeze 30-33"],
+    found: ["freeze 30-34"],
   },
   "190 ms": {
     ...{ inside: 10, outside: 9 },
