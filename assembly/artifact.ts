@@ -1,15 +1,22 @@
 /** What faults of single frames are decided on: measures of the newest frame, alone and beside the three before it. */
 
+import { measureEdges } from "./artifact/edges";
+import { measureAt, put } from "./artifact/measures";
+import { measureNovelty } from "./artifact/novelty";
 import { apart, sum4, sum8 } from "./lanes";
 
+export { ARTIFACT_MEASURES } from "./artifact/measures";
+
 /*
- * A fault is decided in src/media/detection/faults/artifact_detector.ts from 17 numbers a frame. See docs/detection.md#artifacts.
+ * A fault is decided in src/media/detection/faults/artifact_detector.ts from 31 numbers a frame. See docs/detection.md#artifacts.
  * The frame is reduced to small planes, which are kept for the newest four frames (frame i in slot i % 4):
  *
  *   FINE    80x45 means of 4x4 luma samples        to look for a part of the picture in the frame before
  *   COARSE  40x22 means of 2x2 of those; and 40x22 means of 4x4 samples of U and of V: whole pictures are compared on these
  *   SPIKES  20x9 blocks of 16x20 luma samples: sum of how far samples stick out of both their neighbours in a row or column
  *   LINES   180 rows: sum of the steps between a row and the one above that have no like beside them
+ *
+ * Straight edges are in artifact/edges.ts, and which parts of the picture are new in artifact/novelty.ts.
  *
  * All sums are exact in integers; a measure is one division away from a sum, but for the correlation.
  */
@@ -33,9 +40,6 @@ const STEP_FLOOR: i8 = 5;
 const CORRELATION_FLOOR: f32 = 2;
 /** A block of luma is looked for in the frame before only when the whole picture moved by more levels than this. */
 const SEARCH_FROM: f32 = 4;
-
-/** The measures, in the order of MEASURES in src/media/detection/faults/artifact_measures.ts. */
-export const ARTIFACT_MEASURES: usize = memory.data(17 * 4, 16);
 
 const FINE: usize = memory.data(4 * 3600, 16);
 const COARSE: usize = memory.data(3 * 4 * 896, 16);
@@ -69,20 +73,19 @@ export function artifactPush(frame: usize): void {
   measureAlone(slot);
   const known = min(frames, SLOTS - 1);
   for (let lag = 1; lag < SLOTS; lag++) compare(slot, lag, lag <= known);
-  if (frames > 0) compareTexture(slot, (slot + SLOTS - 1) & (SLOTS - 1));
+  compareTexture(slot, (slot + SLOTS - (frames > 0 ? 1 : 0)) & (SLOTS - 1));
+  measureEdges(frame, slot & 1, frames == 0);
+  measureNovelty(slot & 1, fineBefore(0), fineBefore(1), fineBefore(2), fineBefore(3));
   frames++;
+}
+
+/** The fine plane of the frame that came `lag` frames before the newest, or of the first one. */
+function fineBefore(lag: i32): usize {
+  return FINE + ((frames - min(frames, lag)) & (SLOTS - 1)) * FINE_BYTES;
 }
 
 function coarseOf(plane: i32, slot: i32): usize {
   return COARSE + (plane * SLOTS + slot) * COARSE_BYTES;
-}
-
-function put(index: i32, value: f32): void {
-  store<f32>(ARTIFACT_MEASURES + (index << 2), value);
-}
-
-function measureAt(index: i32): f32 {
-  return load<f32>(ARTIFACT_MEASURES + (index << 2));
 }
 
 /** Rounded means of 4x4 samples: `rows` rows of `pairs` times eight. */

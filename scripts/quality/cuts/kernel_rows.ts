@@ -76,14 +76,21 @@ export class KernelRows {
   }
 }
 
-/** Rows of a drawn film in which every measure counts: noise, steps of light and colour, parts that move, bars. */
+/** Rows of the film that every measure counts in. */
 export function kernelSum(kernel: KernelRows): string {
   const sum = createHash("sha256");
-  const random = seededRandom(12);
-  const frame = new Uint8Array(FRAME_BYTES);
   kernel.reset();
   const add = (measured: FrameRow | null) =>
     measured && sum.update(`${measured.frame}:`).update(measured.row);
+  for (const { frame, ptsMs } of measuredFilm()) add(kernel.push(frame, ptsMs));
+  kernel.finish().forEach(add);
+  return sum.digest("hex");
+}
+
+/** Frames of a drawn film in which every measure counts: noise, steps of light and colour, parts that move, bars. */
+export function* measuredFilm(): Generator<{ readonly frame: Uint8Array; readonly ptsMs: number }> {
+  const random = seededRandom(12);
+  const frame = new Uint8Array(FRAME_BYTES);
   let [phase, level, bars] = [0, 100, 0];
   for (let i = 0; i < 240; i++) {
     const dice = random();
@@ -100,10 +107,8 @@ export function kernelSum(kernel: KernelRows): string {
       frame[at] = isLuma ? y < bars ? 16 : level + 30 * wave + 6 * random() : 128 + 20 * wave;
     }
     if (dice > 0.98) frame.fill(dice > 0.99 ? 128 : 235);
-    add(kernel.push(frame, i * (i < 120 ? 40 : 18)));
+    yield { frame, ptsMs: i * (i < 120 ? 40 : 18) };
   }
-  kernel.finish().forEach(add);
-  return sum.digest("hex");
 }
 
 /** Up and down between -1 and 1 with a period of 1, in operations that are exact everywhere. */

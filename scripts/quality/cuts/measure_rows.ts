@@ -68,9 +68,10 @@ interface Source {
   readonly times: readonly number[];
 }
 
-async function* sourcesOf(
+/** The frames of labelled videos as the service reduces them, then those of drawn films. */
+export async function* sourcesOf(
   videos: readonly LabelledVideo[],
-  drawn: Iterable<DrawnVideo>,
+  drawn: Iterable<DrawnVideo> = [],
 ): AsyncGenerator<Source> {
   for (const { path, truth } of videos) yield { truth, frames: framesOf(path), times: await timesOf(path) };
   for (const { truth, frames } of drawn) yield { truth, frames, times: [] };

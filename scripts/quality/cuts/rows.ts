@@ -1,4 +1,12 @@
-/** The measured candidates of labelled videos, as one compressed file: what the cut detector is fitted on. */
+/** The measures of labelled videos, as one compressed file: what a detector is fitted on. */
+
+/** A header of any form, and rows of numbers. */
+export interface Rows {
+  /** Numbers in a row. */
+  readonly width: number;
+  /** The rows, one after the other. */
+  readonly values: Uint8Array<ArrayBuffer>;
+}
 
 /** What is asked of a candidate: it is a cut, or is none, or both answers are right. */
 export type Label = 0 | 1 | 2;
@@ -17,22 +25,19 @@ export interface VideoRows {
   readonly after: readonly number[];
 }
 
-export interface CutRows {
-  /** Numbers in a row. */
-  readonly width: number;
+/** The candidates of all videos, one after the other. */
+export interface CutRows extends Rows {
   /** Sum of the rows of a drawn film: a kernel that measures otherwise gives another one. */
   readonly kernelSum: string;
   /** Clips of one origin show the same things; see `edits/files/origins.ts`. */
   readonly origins: readonly string[];
   readonly videos: readonly VideoRows[];
-  /** The rows of all videos, one after the other. */
-  readonly values: Uint8Array<ArrayBuffer>;
 }
 
 const LENGTH_BYTES = 4;
 
 /** Column by column, because equal numbers lie together then and compress better. */
-export async function writeRows(path: string | URL, { values, ...header }: CutRows): Promise<void> {
+export async function writeRows(path: string | URL, { values, ...header }: Rows): Promise<void> {
   const text = new TextEncoder().encode(JSON.stringify(header));
   const bytes = new Uint8Array(LENGTH_BYTES + text.length + values.length);
   new DataView(bytes.buffer).setUint32(0, text.length);
@@ -42,17 +47,14 @@ export async function writeRows(path: string | URL, { values, ...header }: CutRo
   await Deno.writeFile(path, packed);
 }
 
-export async function readRows(path: string | URL): Promise<CutRows> {
+export async function readRows<R extends Rows = CutRows>(path: string | URL): Promise<R> {
   const packed = new Blob([await Deno.readFile(path)]).stream();
   const unpacked = packed.pipeThrough(new DecompressionStream("gzip"));
   const bytes = new Uint8Array(await new Response(unpacked).arrayBuffer());
   const end = LENGTH_BYTES + new DataView(bytes.buffer).getUint32(0);
-  const header = JSON.parse(new TextDecoder().decode(bytes.subarray(LENGTH_BYTES, end))) as Omit<
-    CutRows,
-    "values"
-  >;
+  const header = JSON.parse(new TextDecoder().decode(bytes.subarray(LENGTH_BYTES, end))) as Rows;
   const columns = bytes.subarray(end);
-  return { ...header, values: turned(columns, columns.length / header.width, header.width) };
+  return { ...header, values: turned(columns, columns.length / header.width, header.width) } as R;
 }
 
 /** `across` values in a line become `along` values in a line. */

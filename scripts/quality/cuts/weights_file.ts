@@ -69,7 +69,7 @@ export function weightsText(weights: Weights): string {
   ].join("\n").replaceAll("*/\n\n", "*/\n").trimEnd() + "\n";
 }
 
-function wrapped(numbers: readonly number[]): string {
+export function wrapped(numbers: readonly number[]): string {
   const lines: string[] = [];
   let line = " ";
   for (const number of numbers) {

@@ -115,6 +115,32 @@ Deno.test("artifacts: a burst of noise, and of white lines", async () => {
   assert.deepEqual(await spoiled(4, lines), ["noise_burst 25-28"]);
 });
 
+Deno.test("artifacts: rows of wrong blocks in a picture are decode damage, until they heal", async () => {
+  const still = (n: number) => noisy(landscape(1), 6, n);
+  const damaged = (n: number) => {
+    const random = seededRandom(7);
+    let result = still(n);
+    for (let row = 0; row < 20; row++) {
+      const x = Math.floor(random() * 28) * 8, y = Math.floor(random() * 29) * 6;
+      for (let block = 0; block < 16; block++) {
+        result = withBox(result, { x: x + block * 8, y, width: 8, height: 6 }, Math.floor(random() * 256));
+      }
+    }
+    return result;
+  };
+  const found = await faultsIn(80, (n) => n >= 40 && n < 52 ? damaged(n) : still(n));
+  assert.deepEqual(found, ["decode_damage 40-51"]);
+});
+
+Deno.test("artifacts: a foreign frame that is only brighter is found, a shaken camera is none", async () => {
+  const brighter = () => relit(landscape(5), (luma) => 235 - luma / 2);
+  const dark = (n: number) => relit(pan(n), (luma) => luma / 2);
+  assert.deepEqual(await faultsIn(60, dark), []);
+  assert.deepEqual(await faultsIn(60, (n) => n === 25 ? brighter() : dark(n)), ["foreign_frame 25-25"]);
+  const random = seededRandom(3);
+  assert.deepEqual(await faultsIn(90, () => landscape(1, Math.floor(random() * 60))), []);
+});
+
 Deno.test("artifacts: cuts, a flash, a strobe, a fade, a dissolve, pans and a lamp are none", async () => {
   const bright = (n: number) => relit(pan(n), (luma) => luma * 1.6 + 40);
   assert.deepEqual(await faultsIn(90, (n) => landscape(1 + Math.floor(n / 15), n)), [], "cuts");

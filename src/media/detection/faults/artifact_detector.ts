@@ -2,6 +2,7 @@
 
 import { artifactCode, type ArtifactKind } from "../../../model/frames/detected_range.ts";
 import { ArtifactMeasures } from "./artifact_measures.ts";
+import { DamagedParts } from "../../damage/damaged_parts.ts";
 import { isolatedRun, mayBeginRun } from "./isolated_frames.ts";
 import { flickerStrength, mayAlternate, swapStrength } from "./alternating_frames.ts";
 import { CutsOfDamage } from "./cuts_of_damage.ts";
@@ -29,6 +30,7 @@ export class ArtifactDetector {
   readonly #reported = new ReportedDamage(this.#measures);
   readonly #lasting = new LastingFault(this.#measures);
   readonly #cuts = new CutsOfDamage();
+  readonly #damaged = new DamagedParts();
   #decided = 0;
   /** Frames up to this one belong to a run that was found. */
   #runEnd = -1;
@@ -40,6 +42,7 @@ export class ArtifactDetector {
     this.#reported.reset();
     this.#lasting.reset();
     this.#cuts.reset();
+    this.#damaged.reset();
     this.#decided = 0;
     this.#runEnd = -1;
   }
@@ -49,6 +52,7 @@ export class ArtifactDetector {
     this.#measures.push(measures);
     this.#cuts.push(cellSums);
     this.#reported.push(report, ptsMs);
+    this.#damaged.push(measures);
   }
 
   /** Frames that were decided. */
@@ -62,7 +66,7 @@ export class ArtifactDetector {
    */
   isOpen(frame: number): boolean {
     const measures = this.#measures;
-    if (this.#lasting.isOpen(frame)) return true;
+    if (this.#lasting.isOpen(frame) || this.#damaged.isOpen(frame)) return true;
     return mayBeginRun(measures, frame) || mayAlternate(measures, frame);
   }
 
@@ -79,6 +83,7 @@ export class ArtifactDetector {
     this.kind = 0;
     const reported = this.#reported.step(frame, isCut);
     const lasting = this.#lasting.step(frame, isCut);
+    const damage = this.#damaged.step(frame, isCut);
     if (reported > 0) {
       this.score = reported;
       this.kind = DECODE_DAMAGE;
@@ -101,7 +106,8 @@ export class ArtifactDetector {
     const flicker = flickerStrength(this.#measures, frame);
     if (flicker > 0) return this.#found("flicker", flicker);
     const swap = swapStrength(this.#measures, frame);
-    if (swap > 0) this.#found("foreign_frame", swap);
+    if (swap > 0) return this.#found("foreign_frame", swap);
+    if (damage > 0) this.#found("decode_damage", damage);
   }
 
   /** `strength` is 1 where a rule just holds. */

@@ -27,11 +27,30 @@ export const MEASURES = {
   newLine: 15,
   /** Difference of luma to the frame before that motion does not explain. */
   unexplained: 16,
+  /** Straight edges along rows: all, those that are new, and those that are gone; in thousandths of the places. */
+  edgesAcross: 17,
+  edgesAcrossNew: 18,
+  edgesAcrossGone: 19,
+  /** The same down columns. */
+  edgesDown: 20,
+  edgesDownNew: 21,
+  edgesDownGone: 22,
+  /** Thousandths of the picture that are new by more than 6 and 12 levels, or gone. */
+  novel: 23,
+  novelMuch: 24,
+  gone: 25,
+  goneMuch: 26,
+  /** Thousandths that are new between rows that are not, on both sides, or on one. */
+  strips: 27,
+  stripsBeside: 28,
+  /** Thousandths that changed, and are as two and three frames before. */
+  returned2: 29,
+  returned3: 30,
 } as const;
 
 export type Measure = keyof typeof MEASURES;
 
-export const MEASURE_COUNT = 17;
+export const MEASURE_COUNT = 31;
 
 /** How many frames are kept, a power of two: the longest look back and the look-ahead. */
 const KEPT = 64;

@@ -19,12 +19,17 @@ const LEFT_MAX = 0.36;
 const LOSS_MIN = 0.25;
 /** Least difference that motion does not explain: a shaken camera only moves the picture. */
 const UNEXPLAINED_MIN = 6;
-/** How much larger than other changes nearby, unless the structure is lost by LOSS_CLEAR: in a shaken film all frames differ. */
+/** How much larger than other changes nearby: in a shaken film all frames differ. */
 const UNUSUAL = 1.8;
-const LOSS_CLEAR = 0.6;
 /** Change of the mean over the mean change: nearly all of the picture became brighter (a flash), or darker (a blink). */
 const LIFT_MAX = 0.9;
 const DROP_MAX = 0.97;
+/**
+ * A brighter or darker picture is another one where so much of the structure is lost and both have so much contrast: light keeps
+ * the structure, or leaves a plain picture.
+ */
+const RELIT_LOSS_MIN = 0.75;
+const RELIT_CONTRAST_MIN = 10;
 
 const result: IsolatedRun = { frames: 0, strength: 0, isChroma: false };
 
@@ -49,7 +54,9 @@ export function mayBeginRun(measures: ArtifactMeasures, start: number): boolean 
   if (measures.at("unexplained", start) < UNEXPLAINED_MIN) return false;
   const lift = (measures.at("lumaMean", start) - measures.at("lumaMean", start - 1)) /
     Math.max(measures.at("luma1", start), 0.001);
-  return lift <= LIFT_MAX && lift >= -DROP_MAX;
+  if (lift <= LIFT_MAX && lift >= -DROP_MAX) return true;
+  const contrast = Math.min(measures.at("contrast", start), measures.at("contrast", start - 1));
+  return 1 - measures.at("correlation", start) >= RELIT_LOSS_MIN && contrast >= RELIT_CONTRAST_MIN;
 }
 
 /** 0 where it is no run. */
@@ -68,8 +75,7 @@ function strengthOf(measures: ArtifactMeasures, start: number, frames: number): 
     const second = measures.at("luma2", start + 1) + measures.at("chroma2", start + 1);
     if (second < 2 * left) return 0;
   }
-  const isUnusual = change > UNUSUAL * usualChange(measures, start, after);
-  if (!isUnusual && loss < LOSS_CLEAR) return 0;
+  if (change <= UNUSUAL * usualChange(measures, start, after)) return 0;
   return Math.min(change / CHANGE_MIN, LEFT_MAX * change / Math.max(left, 0.1), 4);
 }
 

@@ -1,0 +1,141 @@
+/** Straight edges along rows and columns: the borders of damaged blocks, at any place, and everything else that is straight. */
+
+import { apart } from "../lanes";
+import { put } from "./measures";
+
+/*
+ * A sample is part of an edge when its step to the sample before it is EDGE_FLOOR levels larger than the steps two samples
+ * before and behind: reducing the picture spreads an edge over two steps. The samples of an edge are counted
+ *
+ *   ACROSS  in 180 rows of 10 stretches: the first 16 of each 32 samples
+ *   DOWN    in 9 bands of 320 columns: every fourth of the 20 rows of a band
+ *
+ * for the newest two frames (frame i in slot i % 2).
+ */
+
+/** How much larger than the steps nearby, in levels. */
+const EDGE_FLOOR: i8 = 7;
+/** Samples of a stretch, and of a column of a band, from which on it is an edge, and below which it is clearly none. */
+const ACROSS_MIN: i8 = 10;
+const ACROSS_NONE: i8 = 5;
+const DOWN_MIN: i8 = 3;
+const DOWN_NONE: i8 = 2;
+
+const WIDTH: i32 = 320;
+const HEIGHT: i32 = 180;
+const STRETCHES: i32 = 10;
+const BANDS: i32 = 9;
+/** 8 bytes more than there are stretches, which are 0. */
+const ACROSS_BYTES: i32 = 180 * 10 + 8;
+const DOWN_BYTES: i32 = 9 * 320;
+/** Between the slots, for the neighbours of the first and the last counts. */
+const PAD: i32 = 32;
+const ACROSS: usize = memory.data(2 * 1808 + 3 * 32, 16);
+const DOWN: usize = memory.data(2 * 2880 + 3 * 32, 16);
+
+/** Measures 17 to 22: thousandths of edges, of new ones and of those that are gone, along rows and then down columns. */
+export function measureEdges(luma: usize, slot: i32, isFirst: bool): void {
+  const across = ACROSS + PAD + slot * (ACROSS_BYTES + PAD), down = DOWN + PAD + slot * (DOWN_BYTES + PAD);
+  findAcross(luma, across);
+  findDown(luma, down);
+  const other = isFirst ? slot : slot ^ 1;
+  compareEdges(
+    across,
+    ACROSS + PAD + other * (ACROSS_BYTES + PAD),
+    ACROSS_BYTES,
+    STRETCHES,
+    ACROSS_MIN,
+    ACROSS_NONE,
+  );
+  putShares(17, STRETCHES * HEIGHT);
+  compareEdges(down, DOWN + PAD + other * (DOWN_BYTES + PAD), DOWN_BYTES, 1, DOWN_MIN, DOWN_NONE);
+  putShares(20, DOWN_BYTES);
+}
+
+/** In rows 3 to 177, which have steps two rows before and behind. */
+function findAcross(luma: usize, out: usize): void {
+  for (let stretch: i32 = 0; stretch < STRETCHES; stretch++) {
+    let at = luma + (stretch << 5);
+    const row = v128.load(at, 3 * WIDTH);
+    let next = v128.load(at, 4 * WIDTH);
+    const second = v128.load(at, WIDTH), third = v128.load(at, 2 * WIDTH);
+    let twoBefore = apart(second, v128.load(at));
+    let before = apart(third, second);
+    let step = apart(row, third);
+    let after = apart(next, row);
+    at += 3 * WIDTH;
+    for (let y: i32 = 3; y <= HEIGHT - 3; y++) {
+      const afterNext = v128.load(at, 2 * WIDTH);
+      const twoAfter = apart(afterNext, next);
+      store<u8>(
+        out + y * STRETCHES + stretch,
+        <u8> popcnt<i32>(i8x16.bitmask(onEdge(step, twoBefore, twoAfter))),
+      );
+      twoBefore = before;
+      before = step;
+      step = after;
+      after = twoAfter;
+      next = afterNext;
+      at += WIDTH;
+    }
+  }
+}
+
+/** In columns 3 to 317, which have steps two columns before and behind. */
+function findDown(luma: usize, out: usize): void {
+  for (let band: i32 = 0; band < BANDS; band++) {
+    for (let x: i32 = 0; x < WIDTH; x += 16) {
+      let edges = i8x16.splat(0);
+      for (let line: i32 = 0; line < 20; line += 4) {
+        const at = luma + (band * 20 + line) * WIDTH + x;
+        const left = v128.load(at - 1), right = v128.load(at + 1);
+        const before = apart(v128.load(at - 2), v128.load(at - 3)), behind = apart(v128.load(at + 2), right);
+        edges = i8x16.sub(edges, onEdge(apart(v128.load(at), left), before, behind));
+      }
+      v128.store(out + band * WIDTH + x, edges);
+    }
+    store<u16>(out + band * WIDTH, 0);
+    store<u8>(out + band * WIDTH + 2, 0);
+    store<u16>(out + band * WIDTH + WIDTH - 2, 0);
+  }
+}
+
+/** The samples whose step is larger than those on either side. */
+// @ts-ignore: decorator
+
+function onEdge(step: v128, before: v128, behind: v128): v128 {
+  const lone = i8x16.sub_sat_u(step, i8x16.max_u(before, behind));
+  return i8x16.gt_u(lone, i8x16.splat(EDGE_FLOOR));
+}
+
+let edges: i32 = 0;
+let added: i32 = 0;
+let gone: i32 = 0;
+
+/** An edge is new where the frame before had none in the same place nor in the places `stride` before and behind it. */
+function compareEdges(now: usize, before: usize, bytes: i32, stride: i32, least: i8, none: i8): void {
+  edges = 0;
+  added = 0;
+  gone = 0;
+  const edge = i8x16.splat(least), clear = i8x16.splat(none);
+  for (let i = 0; i < bytes; i += 16) {
+    const own = v128.load(now + i), old = v128.load(before + i);
+    const isEdge = i8x16.ge_u(own, edge), wasEdge = i8x16.ge_u(old, edge);
+    if (!v128.any_true(v128.or(isEdge, wasEdge))) continue;
+    const most = i8x16.max_u(own, i8x16.max_u(v128.load(now + i - stride), v128.load(now + i + stride)));
+    const mostBefore = i8x16.max_u(
+      old,
+      i8x16.max_u(v128.load(before + i - stride), v128.load(before + i + stride)),
+    );
+    edges += popcnt<i32>(i8x16.bitmask(isEdge));
+    added += popcnt<i32>(i8x16.bitmask(v128.and(isEdge, i8x16.lt_u(mostBefore, clear))));
+    gone += popcnt<i32>(i8x16.bitmask(v128.and(wasEdge, i8x16.lt_u(most, clear))));
+  }
+}
+
+function putShares(index: i32, places: i32): void {
+  const scale: f32 = 1000 / <f32> places;
+  put(index, <f32> edges * scale);
+  put(index + 1, <f32> added * scale);
+  put(index + 2, <f32> gone * scale);
+}

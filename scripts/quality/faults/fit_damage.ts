@@ -1,0 +1,154 @@
+/** Fits the trees of the detector of damaged parts, and judges them, also on sources that took no part. */
+
+import { DAMAGE_FEATURES, DAMAGE_REACH, DamageHistory } from "../../../src/media/damage/damage_features.ts";
+import { DAMAGE_LOOKAHEAD, DamagedParts } from "../../../src/media/damage/damaged_parts.ts";
+import type { DamageWeights } from "../../../src/media/damage/damage_trees.ts";
+import { seededRandom } from "../../../test/support/seeded_random.ts";
+import { fit, type FitOptions } from "../cuts/boosting.ts";
+import { weightsOf, wrapped } from "../cuts/weights_file.ts";
+import { addCounts, type Counts, tallyFrames } from "../scores/score.ts";
+import type { FaultRows, FaultVideo, Span } from "./rows.ts";
+
+const SEED = 7;
+const OPTIONS: Omit<FitOptions, "random"> = {
+  ...{ trees: 120, leaves: 8, rate: 0.1, leastSamples: 30, shrinkage: 5, features: 0.2 },
+};
+/** Of the sound frames of a video every second is used. */
+const SOUND_STEP = 2;
+
+/** The trees that are fitted on all videos, or on those of which `isUsed` says so. */
+export function fitDamage(
+  { videos, values, width }: FaultRows,
+  isUsed: (video: FaultVideo) => boolean = () => true,
+): DamageWeights {
+  const all = videos.reduce((frames, video) => frames + video.frames, 0);
+  const numbers = new Uint8Array(all * DAMAGE_FEATURES);
+  const labels: number[] = [];
+  const history = new DamageHistory();
+  let first = 0;
+  for (const video of videos) {
+    const { frames, shots, damaged, doubtful } = video;
+    history.reset();
+    let shot = 0;
+    for (let frame = 0; frame < frames && isUsed(video); frame++) {
+      while (history.count < Math.min(frames, frame + DAMAGE_REACH + 1)) {
+        history.pushCodes(values, (first + history.count) * width);
+      }
+      if (shots.includes(frame)) shot = frame;
+      const isDamaged = isIn(damaged, frame);
+      if (!isDamaged && (isIn(doubtful, frame) || frame % SOUND_STEP !== 0)) continue;
+      history.features(frame, shot, numbers.subarray(labels.length * DAMAGE_FEATURES));
+      labels.push(isDamaged ? 1 : 0);
+    }
+    first += frames;
+  }
+  const samples = {
+    ...{ width: DAMAGE_FEATURES, values: numbers, labels: Uint8Array.from(labels) },
+    weights: new Float64Array(labels.length).fill(1),
+  };
+  const rows = Int32Array.from(labels.keys());
+  const { bias, roots, features, thresholds, low, high, leaves } = weightsOf(
+    fit(samples, rows, { ...OPTIONS, random: seededRandom(SEED) }),
+  );
+  return {
+    bias,
+    roots: Int16Array.from(roots),
+    features: Uint8Array.from(features),
+    thresholds: Uint8Array.from(thresholds),
+    low: Int16Array.from(low),
+    high: Int16Array.from(high),
+    leaves: Int16Array.from(leaves),
+  };
+}
+
+function isIn(spans: readonly Span[], frame: number): boolean {
+  return spans.some(([start, end]) => frame >= start && frame < end);
+}
+
+export interface Judged {
+  /** Frames. */
+  readonly counts: Counts;
+  /** Markers of videos without any fault, and how many frames those have. */
+  readonly falseMarkers: number;
+  readonly cleanFrames: number;
+}
+
+/** What is found in each kind of video by the trees that `weightsFor` gives for it. */
+export function judgeDamage(
+  { videos, values, width }: FaultRows,
+  weightsFor: (video: FaultVideo) => DamageWeights,
+): Map<string, Judged> {
+  const judged = new Map<string, Judged>();
+  let first = 0;
+  for (const video of videos) {
+    const said = damagedSpans(video, values.subarray(first * width), width, weightsFor(video));
+    first += video.frames;
+    const isClean = video.damaged.length + video.doubtful.length === 0;
+    const before = judged.get(video.kind);
+    judged.set(video.kind, {
+      counts: addCounts(
+        before?.counts,
+        tallyFrames(...[video.damaged, said, video.doubtful].map(rangesOf) as Three),
+      ),
+      falseMarkers: (before?.falseMarkers ?? 0) + (isClean ? said.length : 0),
+      cleanFrames: (before?.cleanFrames ?? 0) + (isClean ? video.frames : 0),
+    });
+  }
+  return judged;
+}
+
+type Ranges = { readonly start: number; readonly end: number }[];
+type Three = [Ranges, Ranges, Ranges];
+
+function rangesOf(spans: readonly Span[]): Ranges {
+  return spans.map(([start, end]) => ({ start, end }));
+}
+
+function damagedSpans(
+  { frames, shots }: FaultVideo,
+  codes: Uint8Array,
+  width: number,
+  weights: DamageWeights,
+): Span[] {
+  const detector = new DamagedParts(weights);
+  const spans: [number, number][] = [];
+  for (let frame = 0, pushed = 0; frame < frames; frame++) {
+    for (; pushed < Math.min(frames, frame + DAMAGE_LOOKAHEAD + 1); pushed++) {
+      detector.pushCodes(codes, pushed * width);
+    }
+    if (detector.step(frame, shots.includes(frame)) === 0) continue;
+    const last = spans.at(-1);
+    if (last?.[1] === frame) last[1]++;
+    else spans.push([frame, frame + 1]);
+  }
+  return spans;
+}
+
+/** Each video judged by trees that were fitted on the other groups; what is drawn has no group and is judged by those of all. */
+export function judgeApart(rows: FaultRows): Map<string, Judged> {
+  const groups = [...new Set(rows.videos.map(({ group }) => group))];
+  const weights = new Map(
+    groups.map((group) => [group, fitDamage(rows, (video) => group === null || video.group !== group)]),
+  );
+  return judgeDamage(rows, ({ group }) => weights.get(group)!);
+}
+
+/** The text of `src/media/damage/damage_weights.ts`. */
+export function damageWeightsText(weights: DamageWeights): string {
+  const array = (name: keyof DamageWeights, type: string) =>
+    `  ${name}: ${type}.of(\n${wrapped([...weights[name] as Int16Array])}\n  ),`;
+  return [
+    "/** The fitted trees of the detector of damaged parts: made by `scripts/quality/fit_faults.ts`, not by hand. */",
+    "// deno-fmt-ignore-file\n",
+    'import type { DamageWeights } from "./damage_trees.ts";\n',
+    "export const DAMAGE_WEIGHTS: DamageWeights = {",
+    `  bias: ${weights.bias},`,
+    array("roots", "Int16Array"),
+    array("features", "Uint8Array"),
+    array("thresholds", "Uint8Array"),
+    array("low", "Int16Array"),
+    array("high", "Int16Array"),
+    array("leaves", "Int16Array"),
+    "};\n",
+  ].join("\n");
+}

@@ -1,0 +1,26 @@
+/** What the detector of damaged parts is fitted on: all frames of labelled videos, as codes of their measures. */
+
+import type { Rows } from "../cuts/rows.ts";
+
+/** First frame, and the one after the last. */
+export type Span = readonly [start: number, end: number];
+
+export interface FaultVideo {
+  readonly name: string;
+  readonly kind: string;
+  /** Videos of different groups share no source; null: everything is drawn. */
+  readonly group: number | null;
+  readonly frames: number;
+  /** Where the kernel says that a shot begins. */
+  readonly shots: readonly number[];
+  readonly damaged: readonly Span[];
+  /** Neither answer is asked for: faults of other kinds, and damage too faint to be seen. */
+  readonly doubtful: readonly Span[];
+}
+
+/** A row for each frame. */
+export interface FaultRows extends Rows {
+  /** Sum of the measures of a drawn film: a kernel that measures otherwise gives another one. */
+  readonly kernelSum: string;
+  readonly videos: readonly FaultVideo[];
+}

@@ -1,0 +1,136 @@
+/** What damaged parts of the picture are decided on: measures of a frame beside those of the shot around it, 0..255 each. */
+
+import { MEASURE_COUNT, MEASURES } from "../detection/faults/artifact_measures.ts";
+
+/** The measures, by their place, and what they are multiplied with so that 1 is about the least amount that matters. */
+const SCALES: readonly (readonly [index: number, scale: number])[] = [
+  [MEASURES.edgesAcross, 1],
+  [MEASURES.edgesAcrossNew, 1],
+  [MEASURES.edgesAcrossGone, 1],
+  [MEASURES.edgesDown, 1],
+  [MEASURES.edgesDownGone, 1],
+  [MEASURES.novel, 1],
+  [MEASURES.novelMuch, 1],
+  [MEASURES.gone, 1],
+  [MEASURES.goneMuch, 1],
+  [MEASURES.strips, 1],
+  [MEASURES.stripsBeside, 1],
+  [MEASURES.returned3, 1],
+  [MEASURES.spikesAcross, 50],
+  [MEASURES.spikesDown, 50],
+  [MEASURES.newLine, 10],
+  [MEASURES.luma1, 4],
+  [MEASURES.luma3, 4],
+  [MEASURES.chroma1, 8],
+  [MEASURES.unexplained, 8],
+  [MEASURES.flat, 500],
+  [MEASURES.lumaMean, 4],
+  [MEASURES.contrast, 4],
+  [MEASURES.correlation, -400],
+];
+
+/** Bytes of the codes of a frame. */
+export const DAMAGE_CODES = SCALES.length;
+const PER_MEASURE = 8;
+/** Numbers of a frame. */
+export const DAMAGE_FEATURES = DAMAGE_CODES * PER_MEASURE + 1;
+/** Frames that are looked at behind a frame, and before it. */
+export const DAMAGE_REACH = 3;
+
+/** What is usual in a shot is the median of the frames this far before; the nearest may be damaged already. */
+const USUAL_FROM = 6, USUAL_TO = 30, USUAL_STEP = 3;
+const USUAL_COUNT = (USUAL_TO - USUAL_FROM) / USUAL_STEP + 1;
+const LONGEST_SINCE_CUT = 60;
+/** Codes of a unit, of which the root is taken: so a difference of codes matters alike where there is much and where there is little. */
+const CODES = 8;
+/** Frames that are kept, in slot i % KEPT: the longest look back and the look-ahead. */
+const KEPT = 64;
+
+const usual = new Uint8Array(USUAL_COUNT);
+
+/** The newest frames as codes, a byte for each measure. Allocates nothing per frame. */
+export class DamageHistory {
+  /** Frames since the start. */
+  count = 0;
+  readonly #codes = new Uint8Array(KEPT * DAMAGE_CODES);
+
+  reset(): void {
+    this.count = 0;
+  }
+
+  /** Adds the measures of the next frame. */
+  push(measures: Float32Array): void {
+    if (measures.length !== MEASURE_COUNT) {
+      throw new RangeError(`Not the measures of a frame: ${measures.length}`);
+    }
+    const at = this.count % KEPT * DAMAGE_CODES;
+    for (let i = 0; i < DAMAGE_CODES; i++) {
+      const index = SCALES[i]![0], scale = SCALES[i]![1];
+      // A correlation counts by what is missing to 1.
+      const amount = scale < 0 ? (measures[index]! - 1) * scale : measures[index]! * scale;
+      this.#codes[at + i] = Math.min(255, Math.floor(CODES * Math.sqrt(Math.max(0, amount))));
+    }
+    this.count++;
+  }
+
+  /** Adds a frame that was coded before, from `codes` at `from` on. */
+  pushCodes(codes: Uint8Array, from: number): void {
+    const at = this.count % KEPT * DAMAGE_CODES;
+    for (let i = 0; i < DAMAGE_CODES; i++) this.#codes[at + i] = codes[from + i]!;
+    this.count++;
+  }
+
+  /** Copies the codes of the newest frame. */
+  newest(): Uint8Array {
+    const at = (this.count - 1) % KEPT * DAMAGE_CODES;
+    return this.#codes.slice(at, at + DAMAGE_CODES);
+  }
+
+  /**
+   * Fills `into` with the DAMAGE_FEATURES numbers of a frame of the shot that began with `shotStart`. Frames that have not come yet
+   * count as the newest one.
+   */
+  features(frame: number, shotStart: number, into: Uint8Array): void {
+    let out = 0;
+    for (let i = 0; i < DAMAGE_CODES; i++) {
+      const now = this.#at(frame, i);
+      for (let n = 0; n < USUAL_COUNT; n++) {
+        insert(n, this.#at(Math.max(shotStart, frame - USUAL_FROM - n * USUAL_STEP), i));
+      }
+      const median = usual[USUAL_COUNT >> 1]!;
+      let before = 0, behind = 0, leastBehind = 255;
+      for (let far = 1; far <= DAMAGE_REACH; far++) {
+        before = Math.max(before, this.#at(Math.max(shotStart, frame - far), i));
+        const later = this.#at(frame + far, i);
+        behind = Math.max(behind, later);
+        leastBehind = Math.min(leastBehind, later);
+      }
+      into[out++] = beside(now, median);
+      into[out++] = beside(now, usual[USUAL_COUNT - 1]!);
+      into[out++] = beside(now, leastBehind);
+      into[out++] = beside(before, median);
+      into[out++] = beside(behind, median);
+      into[out++] = beside(this.#at(Math.max(shotStart, frame - 1), i), median);
+      into[out++] = now;
+      into[out++] = median;
+    }
+    into[out] = Math.min(LONGEST_SINCE_CUT, frame - shotStart);
+  }
+
+  #at(frame: number, index: number): number {
+    const known = Math.max(0, Math.min(frame, this.count - 1));
+    return this.#codes[known % KEPT * DAMAGE_CODES + index]!;
+  }
+}
+
+/** How much more one code is than another, around 128. */
+function beside(code: number, other: number): number {
+  return Math.max(0, Math.min(255, 128 + code - other));
+}
+
+/** Keeps the first `count` + 1 codes of `usual` in order. */
+function insert(count: number, code: number): void {
+  let at = count;
+  for (; at > 0 && usual[at - 1]! > code; at--) usual[at] = usual[at - 1]!;
+  usual[at] = code;
+}

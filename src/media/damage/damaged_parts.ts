@@ -1,0 +1,103 @@
+/** Parts of the picture that are damaged: blocks, stripes and slices that do not belong there, by fitted trees. */
+
+import { DAMAGE_FEATURES, DAMAGE_REACH, DamageHistory } from "./damage_features.ts";
+import { damageOdds, type DamageWeights } from "./damage_trees.ts";
+import { DAMAGE_WEIGHTS } from "./damage_weights.ts";
+
+/** Damage begins where the mean logarithm of the odds of three frames is BEGINS and each is BEGINS_EACH: one frame alone is not enough. */
+const BEGINS = 2;
+const BEGINS_EACH = 0.3;
+const BEGIN_FRAMES = 3;
+/** It ends with the first frame below. */
+const GOES_ON = -1;
+/** Frames after which damage counts as what the picture is like now. */
+const LONGEST = 60;
+/** In a live stream a frame waits for later ones only from these odds on. */
+const OPEN = -2;
+/** Odds above BEGINS that make a fault as clear again. */
+const CLEARER = 2;
+/** Odds of the newest frames, in slot i % KEPT. */
+const KEPT = 8;
+
+/** Frames behind a frame that its judgement looks at. */
+export const DAMAGE_LOOKAHEAD = DAMAGE_REACH + BEGIN_FRAMES - 1;
+
+/** Frames are pushed in order and judged in order, each with those that have come until then. Allocates nothing per frame. */
+export class DamagedParts {
+  readonly #history = new DamageHistory();
+  readonly #weights: DamageWeights;
+  readonly #features = new Uint8Array(DAMAGE_FEATURES);
+  readonly #odds = new Float64Array(KEPT);
+  /** Frames below this one have their odds. */
+  #known = 0;
+  #shotStart = 0;
+  /** The first damaged frame; -1 where none is. */
+  #start = -1;
+  #strength = 0;
+
+  constructor(weights: DamageWeights = DAMAGE_WEIGHTS) {
+    this.#weights = weights;
+  }
+
+  reset(): void {
+    this.#history.reset();
+    this.#known = 0;
+    this.#shotStart = 0;
+    this.#start = -1;
+  }
+
+  push(measures: Float32Array): void {
+    this.#history.push(measures);
+  }
+
+  /** Adds a frame as the codes of its measures. */
+  pushCodes(codes: Uint8Array, from: number): void {
+    this.#history.pushCodes(codes, from);
+  }
+
+  /** Whether later frames may change what is said of this one, which is the next to be judged. */
+  isOpen(frame: number): boolean {
+    return this.#start >= 0 || this.#oddsNow(frame) > OPEN;
+  }
+
+  /** Goes on to the next frame. Returns 0, or how clearly the frame is damaged: 1 where it just is. */
+  step(frame: number, isCut: boolean): number {
+    if (isCut || frame === 0) {
+      this.#known = frame;
+      this.#shotStart = frame;
+      this.#start = -1;
+      return 0;
+    }
+    if (this.#start < 0) this.#begin(frame);
+    else if (this.#oddsOf(frame) < GOES_ON || frame - this.#start >= LONGEST) this.#start = -1;
+    return this.#start < 0 ? 0 : this.#strength;
+  }
+
+  #begin(frame: number): void {
+    let sum = 0;
+    for (let later = 0; later < BEGIN_FRAMES; later++) {
+      if (frame + later >= this.#history.count) return;
+      const odds = this.#oddsOf(frame + later);
+      if (odds < BEGINS_EACH) return;
+      sum += odds;
+    }
+    const more = sum / BEGIN_FRAMES - BEGINS;
+    if (more < 0) return;
+    this.#start = frame;
+    this.#strength = Math.min(4, 1 + more / CLEARER);
+  }
+
+  /** The odds of a frame are decided once, with the frames that have come by then; asked for in order. */
+  #oddsOf(frame: number): number {
+    if (frame >= this.#known) {
+      this.#odds[frame % KEPT] = this.#oddsNow(frame);
+      this.#known = frame + 1;
+    }
+    return this.#odds[frame % KEPT]!;
+  }
+
+  #oddsNow(frame: number): number {
+    this.#history.features(frame, this.#shotStart, this.#features);
+    return damageOdds(this.#weights, this.#features);
+  }
+}
