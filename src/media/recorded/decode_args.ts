@@ -33,15 +33,26 @@ export interface JpegSize {
  * their times. `log` is what ffmpeg logs.
  */
 export function inputArgs(
-  { input }: DecodeSubject,
+  { input, info }: DecodeSubject,
   { seekS = 0, log = ["-v", "error"] }: { readonly seekS?: number; readonly log?: readonly string[] } = {},
 ): string[] {
   const seek = ["-ss", seekS.toFixed(3), "-noaccurate_seek", "-copyts", "-start_at_zero"];
   return [
     ...["-nostdin", ...log, "-cpuflags", `+${SLOW_GATHER}`],
+    ...(isDecodedByOneThread(info) ? ["-threads", "1"] : []),
     ...(seekS > 0 ? seek : []),
     ...[...inputOptions(input), "-i", inputUrl(input)],
   ];
+}
+
+/**
+ * Whether ffmpeg would give other damaged frames each time with several threads: one of them hands on a frame before another one has
+ * set its flag, and the log does not tell whose frame it conceals. That of H.264 tells it by the times of packets, which these containers
+ * do not have.
+ */
+function isDecodedByOneThread({ formatName, video }: MediaInfo): boolean {
+  return ["mpeg4", "rv30", "rv40"].includes(video!.codec) ||
+    (video!.codec === "h264" && ["avi", "h264"].includes(formatName));
 }
 
 /**

@@ -1,12 +1,12 @@
 /** Films with damaged bytes and lost packets: the frames that come out different are decode damage, and no others. */
 
-import { equal, ok } from "node:assert/strict";
+import { deepEqual, equal, ok } from "node:assert/strict";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { fileInput } from "../../../src/media/input.ts";
 import type { Decoder } from "../../../src/media/recorded/decoder.ts";
 import { artifactKindOf } from "../../../src/model/frames/detected_range.ts";
-import { ARTIFACT_SCORE_THRESHOLD } from "../../../src/model/frames/signals.ts";
+import { ARTIFACT_SCORE_THRESHOLD, type SignalColumns } from "../../../src/model/frames/signals.ts";
 import { make, NEVER, openDecoder, probeOnce, TempFolder, tools } from "../../support/media.ts";
 
 const FILM = fileURLToPath(new URL("../../../fixtures/clips/bbb120.mp4", import.meta.url));
@@ -37,6 +37,22 @@ for (const codec of Object.keys(CODECS) as Codec[]) {
     check(found, await differences(damaged, whole));
     equal((await damageIn(decoder, damaged)).join(), found.join());
     equal((await damageIn(decoder, whole)).filter(Boolean).length, 0);
+  });
+}
+
+for (const [codec, extension] of [["mpeg4", "avi"], ["libx264", "avi"], ["libx264", "h264"]] as const) {
+  Deno.test(`${codec} in ${extension}, with frames in between: the same frames are damaged each time`, async () => {
+    using folder = new TempFolder();
+    await using decoder = await openDecoder(folder);
+    const args = ["-ss", "2", "-t", "8", "-i", FILM, "-an", "-c:v", codec, "-bf", "2", "-g", "60"];
+    const path = make(join(folder.path, `film.${extension}`), ...args);
+    const bytes = Deno.readFileSync(path);
+    for (let at = bytes.length >> 4; at < bytes.length * 0.9; at += 1500) bytes[at] = bytes[at]! ^ 0x5a;
+    const damaged = folder.file(`damaged.${extension}`, bytes);
+    const runs: Float32Array[] = [];
+    for (let run = 0; run < 4; run++) runs.push((await signalsOf(decoder, damaged)).artifactScore!.slice());
+    for (const run of runs) deepEqual(run, runs[0]);
+    ok(runs[0]!.filter((score) => score >= ARTIFACT_SCORE_THRESHOLD).length >= 20);
   });
 }
 
@@ -81,15 +97,20 @@ Deno.test("an ffmpeg that says nothing of its frames, or floods its log, decodes
 
 /** Which frames are decode damage. */
 async function damageIn(decoder: Decoder, path: string): Promise<boolean[]> {
-  const info = await probeOnce(decoder, path);
-  const { signals } = await decoder.decodeSignals({
-    ...{ input: fileInput(path), info, plan: EVERY_FRAME, maxFrames: 10_000, signal: NEVER },
-  });
+  const signals = await signalsOf(decoder, path);
   return Array.from(
     signals.artifactScore!,
     (score, frame) =>
       score >= ARTIFACT_SCORE_THRESHOLD && artifactKindOf(signals.artifactKind![frame]) === "decode_damage",
   );
+}
+
+async function signalsOf(decoder: Decoder, path: string): Promise<SignalColumns> {
+  const info = await probeOnce(decoder, path);
+  const { signals } = await decoder.decodeSignals({
+    ...{ input: fileInput(path), info, plan: EVERY_FRAME, maxFrames: 10_000, signal: NEVER },
+  });
+  return signals;
 }
 
 /** Nine of ten frames that were found are damaged, and nine of ten damaged ones were found. */
