@@ -10,7 +10,7 @@ import { measureRows } from "./cuts/measure_rows.ts";
 import { readRows, writeRows } from "./cuts/rows.ts";
 import { fitRows, judge, oddsApart, oddsOf } from "./cuts/validate.ts";
 import { weightsText } from "./cuts/weights_file.ts";
-import { addCounts, type Counts, rates } from "./scores/score.ts";
+import { fittedTable } from "./scores/fitted_table.ts";
 import { findVideos } from "./scores/videos.ts";
 
 const ROWS = new URL("../../fixtures/quality/cut_rows.bin.gz", import.meta.url);
@@ -40,16 +40,5 @@ const weights = fitRows(rows);
 await Deno.writeTextFile(WEIGHTS, weightsText(weights));
 const inSample = judge(rows, oddsOf(rows, weights));
 const apart = judge(rows, oddsApart(rows, rows, FOLDS));
-const total = (counts: Map<string, Counts>) => [...counts.values()].reduce(addCounts);
-console.log(`${"kind".padEnd(24)} fitted  other sources   hits false missed`);
-for (const kind of [...apart.keys()].sort()) print(kind, inSample.get(kind)!, apart.get(kind)!);
-print("all", total(inSample), total(apart));
+console.log(fittedTable(inSample, apart));
 console.log("Build the kernel now: ./scripts/deno task wasm");
-
-function print(name: string, fitted: Counts, other: Counts): void {
-  const { hits, falseAlarms, misses } = other;
-  console.log(
-    `${name.padEnd(24)} ${rates(fitted).f1.toFixed(3)}  ${rates(other).f1.toFixed(3).padEnd(14)}` +
-      `${[hits, falseAlarms, misses].map((n) => `${n}`.padStart(6)).join("")}`,
-  );
-}

@@ -13,26 +13,32 @@ export type Label = 0 | 1 | 2;
 export const EITHER = 2;
 
 /** A video and its candidates, in order. Lists have one value for each candidate. */
-export interface VideoRows {
+export interface LabelledVideoRows {
   readonly name: string;
   readonly kind: string;
-  /** The true cuts. */
-  readonly cuts: readonly number[];
-  readonly frames: readonly number[];
   readonly labels: readonly Label[];
   /** Index of the origin that is shown before the frame, and from it on. */
   readonly before: readonly number[];
   readonly after: readonly number[];
 }
 
+/** Of candidates for cuts. */
+export interface VideoRows extends LabelledVideoRows {
+  /** The true cuts. */
+  readonly cuts: readonly number[];
+  readonly frames: readonly number[];
+}
+
 /** The candidates of all videos, one after the other. */
-export interface CutRows extends Rows {
-  /** Sum of the rows of a drawn film: a kernel that measures otherwise gives another one. */
+export interface LabelledRows<Video extends LabelledVideoRows = LabelledVideoRows> extends Rows {
+  /** Sum of the rows of a drawn film: where something is measured otherwise it is another one. */
   readonly kernelSum: string;
   /** Clips of one origin show the same things; see `edits/files/origins.ts`. */
   readonly origins: readonly string[];
-  readonly videos: readonly VideoRows[];
+  readonly videos: readonly Video[];
 }
+
+export type CutRows = LabelledRows<VideoRows>;
 
 const LENGTH_BYTES = 4;
 

@@ -1,24 +1,35 @@
 /** Fits the cut detector and judges it, also on sources that took no part in the fit. */
 
+import { type FittedTrees, oddsByTrees } from "../../../src/media/detection/gradual/fitted_trees.ts";
 import { seededRandom } from "../../../test/support/seeded_random.ts";
 import { groupOf } from "../edits/files/origins.ts";
 import { addCounts, type Counts, tallyCuts } from "../scores/score.ts";
 import { fit, type FitOptions, type Samples } from "./boosting.ts";
-import { type CutRows, EITHER } from "./rows.ts";
-import { decide, type Weights, weightsOf } from "./weights_file.ts";
+import { type CutRows, EITHER, type LabelledRows } from "./rows.ts";
+import { weightsOf } from "./weights_file.ts";
 
 const SEED = 7;
 /** Of cuts that are nearer to each other only the surest counts; LEAST_SHOT in `assembly/cut.ts`. */
 const LEAST_SHOT = 3;
-const OPTIONS: Omit<FitOptions, "random"> = {
-  ...{ trees: 150, leaves: 12, rate: 0.08, leastSamples: 5, shrinkage: 1, features: 0.4 },
-};
+/** How trees are fitted. */
+export interface Fitting {
+  readonly options: Omit<FitOptions, "random">;
+  /** How much a row counts that is not what is looked for; one that is counts 1. */
+  readonly otherWeight: number;
+}
 
 /** Faults are rare among the candidates, and what follows one looks like a cut: so a false one counts more than a missed one. */
-const OTHER_WEIGHT = 2.5;
+const CUTS: Fitting = {
+  options: { trees: 150, leaves: 12, rate: 0.08, leastSamples: 5, shrinkage: 1, features: 0.4 },
+  otherWeight: 2.5,
+};
 
 /** The trees that are fitted on all rows, or on those of which `isUsed` says so. */
-export function fitRows(rows: CutRows, isUsed: (row: number) => boolean = () => true): Weights {
+export function fitRows(
+  rows: LabelledRows,
+  isUsed: (row: number) => boolean = () => true,
+  { options, otherWeight } = CUTS,
+): FittedTrees {
   const labels = Uint8Array.from(rows.videos.flatMap(({ labels }) => labels));
   const used: number[] = [];
   labels.forEach((label, row) => {
@@ -26,15 +37,15 @@ export function fitRows(rows: CutRows, isUsed: (row: number) => boolean = () => 
   });
   const samples: Samples = {
     ...{ width: rows.width, values: rows.values, labels },
-    weights: Float64Array.from(labels, (label) => label === 1 ? 1 : OTHER_WEIGHT),
+    weights: Float64Array.from(labels, (label) => label === 1 ? 1 : otherWeight),
   };
-  return weightsOf(fit(samples, Int32Array.from(used), { ...OPTIONS, random: seededRandom(SEED) }));
+  return weightsOf(fit(samples, Int32Array.from(used), { ...options, random: seededRandom(SEED) }));
 }
 
 /** The logarithm of the odds of each row. */
-export function oddsOf(rows: CutRows, weights: Weights): Float64Array {
+export function oddsOf(rows: LabelledRows, trees: FittedTrees): Float64Array {
   const count = rows.values.length / rows.width;
-  return Float64Array.from({ length: count }, (_, row) => decide(weights, rows.values, row * rows.width));
+  return Float64Array.from({ length: count }, (_, row) => oddsByTrees(trees, rows.values, row * rows.width));
 }
 
 /**
@@ -42,8 +53,13 @@ export function oddsOf(rows: CutRows, weights: Weights): Float64Array {
  * `fittedOn` without any origin of the folds of what is shown before it and after it. So no number of the trees comes
  * from a source that they judge; the measures themselves are the same for all.
  */
-export function oddsApart(judged: CutRows, fittedOn: CutRows, folds: number): Float64Array {
-  const [own, theirs] = [sidesOf(judged, folds), sidesOf(fittedOn, folds)];
+export function oddsApart(
+  judged: LabelledRows,
+  fittedOn: LabelledRows,
+  folds: number,
+  fitting = CUTS,
+): Float64Array {
+  const own = sidesOf(judged, folds);
   const odds = new Float64Array(own.before.length);
   for (let a = 0; a < folds; a++) {
     for (let b = a; b < folds; b++) {
@@ -51,17 +67,26 @@ export function oddsApart(judged: CutRows, fittedOn: CutRows, folds: number): Fl
         own.before[row] === a && own.after[row] === b || own.before[row] === b && own.after[row] === a
       );
       if (rows.length === 0) continue;
-      const isApart = (row: number) =>
-        [a, b].every((fold) => theirs.before[row] !== fold && theirs.after[row] !== fold);
-      const weights = fitRows(fittedOn, isApart);
-      for (const row of rows) odds[row] = decide(weights, judged.values, row * judged.width);
+      const trees = fitWithout(fittedOn, new Set([a, b]), folds, fitting);
+      for (const row of rows) odds[row] = oddsByTrees(trees, judged.values, row * judged.width);
     }
   }
   return odds;
 }
 
+/** The trees that are fitted on rows of which neither side is of these folds. */
+export function fitWithout(
+  rows: LabelledRows,
+  left: ReadonlySet<number>,
+  folds: number,
+  fitting = CUTS,
+): FittedTrees {
+  const { before, after } = sidesOf(rows, folds);
+  return fitRows(rows, (row) => !left.has(before[row]!) && !left.has(after[row]!), fitting);
+}
+
 /** The folds of what is shown before and after each row. */
-function sidesOf({ origins, videos }: CutRows, folds: number) {
+function sidesOf({ origins, videos }: LabelledRows, folds: number) {
   const fold = origins.map((origin) => groupOf(origin, folds));
   return {
     before: videos.flatMap(({ before }) => before.map((origin) => fold[origin]!)),

@@ -1,22 +1,10 @@
-/** Writes fitted trees as `assembly/cut/weights.ts`: whole numbers only, so the kernel and this fit agree exactly. */
+/** Writes fitted trees as source code: whole numbers only, so that what is shipped and this fit agree exactly. */
 
+import { type FittedTrees, LEAF_ONE } from "../../../src/media/detection/gradual/fitted_trees.ts";
 import type { Model } from "./boosting.ts";
 
-/** One unit of the logarithm of the odds; LEAF_ONE in `assembly/cut/decision.ts`. */
-const LEAF_ONE = 4096;
-
-/** The trees in the form of the kernel: nodes of all trees in one list, leaves as -1 - index. */
-export interface Weights {
-  readonly bias: number;
-  readonly roots: readonly number[];
-  readonly features: readonly number[];
-  readonly thresholds: readonly number[];
-  readonly low: readonly number[];
-  readonly high: readonly number[];
-  readonly leaves: readonly number[];
-}
-
-export function weightsOf(model: Model): Weights {
+/** The trees in the form of the kernel, whose LEAF_ONE in `assembly/cut/decision.ts` is the same. */
+export function weightsOf(model: Model): FittedTrees {
   const roots: number[] = [], features: number[] = [], thresholds: number[] = [];
   const low: number[] = [], high: number[] = [], leaves: number[] = [];
   for (const tree of model.trees) {
@@ -36,22 +24,19 @@ export function weightsOf(model: Model): Weights {
   return { bias: Math.round(model.bias * LEAF_ONE), roots, features, thresholds, low, high, leaves };
 }
 
-/** The logarithm of the odds, as the kernel computes it. */
-export function decide(weights: Weights, values: Uint8Array, at: number): number {
-  let sum = weights.bias;
-  for (const root of weights.roots) {
-    let node = root;
-    while (node >= 0) {
-      const isHigh = values[at + weights.features[node]!]! > weights.thresholds[node]!;
-      node = (isHigh ? weights.high : weights.low)[node]!;
-    }
-    sum += weights.leaves[-1 - node]!;
-  }
-  return sum / LEAF_ONE;
+/** The text of `src/media/detection/gradual/weights.ts`. */
+export function transitionTreesText(trees: FittedTrees): string {
+  const lists = (["roots", "features", "thresholds", "low", "high", "leaves"] as const)
+    .map((name) => `  ${name}: [\n${wrapped(trees[name])}\n  ],\n`);
+  return [
+    "/** The fitted trees of gradual transitions: made by `scripts/quality/fit_gradual.ts`, not by hand. */\n// deno-fmt-ignore-file\n",
+    'import type { FittedTrees } from "./fitted_trees.ts";\n',
+    `export const TRANSITION_TREES: FittedTrees = {\n  bias: ${trees.bias},\n${lists.join("")}};\n`,
+  ].join("\n");
 }
 
 /** The text of `assembly/cut/weights.ts`. */
-export function weightsText(weights: Weights): string {
+export function weightsText(weights: FittedTrees): string {
   const array = (name: string, type: string, numbers: readonly number[]) =>
     `export const ${name}: usize = memory.data<${type}>([\n${wrapped(numbers)}\n]);\n`;
   return [

@@ -7,6 +7,7 @@ import type { Detector } from "../../../src/model/frames/detected_range.ts";
 import { ChosenConstants } from "./chosen_constants.ts";
 import { cutsApart } from "./cuts.ts";
 import { DetectionCopy } from "./detection_copy.ts";
+import { gradualApart } from "./gradual.ts";
 import { type FoldSet, joined, VideoFolds } from "./fold_sets.ts";
 import type { FoldedVideo } from "./range_tally.ts";
 import type { RecordedVideo, Recording } from "./recording.ts";
@@ -20,8 +21,10 @@ export interface Maker {
 }
 
 /** A detector that is fitted has an entry that fits it anew. */
-const MAKERS: Readonly<Record<RangeFigure, (videos: readonly FoldedVideo[]) => Promise<Maker>>> = {
-  gradual: byConstants("gradual", "gradual.ts", "gradual_transition"),
+const MAKERS: Readonly<
+  Record<RangeFigure, (videos: readonly FoldedVideo[], folds: number) => Promise<Maker>>
+> = {
+  gradual: gradualApart,
   flashes: byConstants("flashes", "flash.ts", "flash"),
   freezes: byConstants("freezes", "freeze.ts", "freeze"),
   black: byConstants("black", "black.ts", "black"),
@@ -46,7 +49,7 @@ export async function crossValidated(
   const ranges = new Map<RangeFigure, (readonly FrameRange[])[]>();
   for (const figure of RANGE_FIGURES) {
     const startedMs = performance.now();
-    const maker = await MAKERS[figure](folded);
+    const maker = await MAKERS[figure](folded, folds);
     ranges.set(figure, await rangesApart(folded, figure, maker));
     say(`${figure}: ${maker.summary()}; ${((performance.now() - startedMs) / 1000).toFixed(0)} s`);
   }

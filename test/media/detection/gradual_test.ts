@@ -1,6 +1,7 @@
 /** Gradual transitions: one picture becomes another step by step; and movement that only looks so. */
 
 import assert from "node:assert/strict";
+import type { DetectedRange } from "../../../src/model/frames/detected_range.ts";
 import {
   DrawnFilm,
   HEIGHT,
@@ -14,6 +15,8 @@ import {
   WIDTH,
   withBox,
 } from "../../support/kernels/drawn_film.ts";
+
+const LUMA = WIDTH * HEIGHT;
 
 /** How `from` becomes `to` at a progress between 0 and 1. */
 type Change = (from: Picture, to: Picture, progress: number) => Picture;
@@ -32,6 +35,23 @@ const wipe: Change = (from, to, progress) => {
   return picture;
 };
 
+/** The new picture moves in from the left: behind the old one that it pushes out, or over it. */
+function slide(pushes: boolean): Change {
+  return (from, to, progress) => {
+    const place = 2 * Math.round(progress * WIDTH / 2);
+    const picture = from.slice();
+    for (
+      const [at, end, width, moved] of [[0, LUMA, WIDTH, place], [LUMA, from.length, WIDTH / 2, place / 2]]
+    ) {
+      for (let row = at!; row < end!; row += width!) {
+        if (pushes) picture.set(from.subarray(row, row + width! - moved!), row + moved!);
+        picture.set(to.subarray(row + width! - moved!, row + width!), row);
+      }
+    }
+    return picture;
+  };
+}
+
 /** 40 frames of a landscape with some noise, `frames` mixed frames, 40 frames of another landscape. */
 async function between(frames: number, change: Change, framesPerSecond = 25): Promise<DrawnFilm> {
   const film = await DrawnFilm.start(framesPerSecond, ["gradual_transition"]);
@@ -42,7 +62,7 @@ async function between(frames: number, change: Change, framesPerSecond = 25): Pr
   return film;
 }
 
-for (const [name, change] of Object.entries({ dissolve, wipe })) {
+for (const [name, change] of Object.entries({ dissolve, wipe, push: slide(true) })) {
   for (const framesPerSecond of [12, 25, 60]) {
     Deno.test(`gradual: a ${name} of 0.8 s at ${framesPerSecond} frames a second, exact to the frame`, async () => {
       const frames = Math.round(0.8 * framesPerSecond);
@@ -54,6 +74,13 @@ for (const [name, change] of Object.entries({ dissolve, wipe })) {
     });
   }
 }
+
+Deno.test("gradual: a slide over the old picture, of which the first frames show little", async () => {
+  const [{ startFrame, endFrame }, ...others] = (await between(20, slide(false))).end() as [DetectedRange];
+  assert.deepEqual(others, []);
+  assert.ok(startFrame >= 40 && startFrame <= 45, `begins at ${startFrame}`);
+  assert.ok(endFrame >= 57 && endFrame <= 60, `ends at ${endFrame}`);
+});
 
 Deno.test("gradual: a dissolve of 6 frames, and one of two seconds", async () => {
   assert.deepEqual(told((await between(6, dissolve)).end()), ["gradual_transition 40-45"]);
