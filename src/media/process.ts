@@ -1,6 +1,6 @@
 /** The only place that starts subprocesses. Each is bounded in time, output and resources, and is always reaped. */
 
-import { timer } from "../base/wait.ts";
+import { gatherFor, timer } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 
 /** Limits that the kernel enforces, in case our own deadline does not work. `toolLimits` makes them. */
@@ -243,12 +243,18 @@ function killNow(pid: number, withGroup: boolean): void {
   }
 }
 
+/** A log is read again after this time if what came was short: the pipe takes 45 frames' worth of ffmpeg's log. */
+const LOG_PAUSE_MS = 2;
+const LOG_PIECE_BYTES = 16 << 10;
+
 /** What `log` keeps of a stream. */
 async function* readBy(log: LogReader, stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
   try {
     for await (const part of stream) {
       const kept = log.read(part);
       if (kept.length > 0) yield kept;
+      // A program writes its log in pieces of a few bytes, and each reading costs more than all that is done with a piece.
+      if (part.length < LOG_PIECE_BYTES) await gatherFor(LOG_PAUSE_MS);
     }
   } finally {
     const rest = log.end();

@@ -115,7 +115,8 @@ export class DetectionCopy {
       for (let frame = 0; frame < frames; frame++) {
         const measures = artifactMeasures.subarray(frame * width, (frame + 1) * width);
         const cells = cellSums.subarray(frame * cellWidth, (frame + 1) * cellWidth);
-        detector.push(measures, cells, ptsMs[frame]!, reports[frame] ?? 0);
+        detector.report(reports[frame] ?? 0);
+        detector.push(measures, cells, ptsMs[frame]!);
         if (frame >= cutLookahead) decide(frame - cutLookahead);
       }
       for (let frame = Math.max(0, frames - cutLookahead); frame < frames; frame++) decide(frame);

@@ -183,17 +183,25 @@ export class FrameFilter {
   }
 
   /**
-   * Analyses the FRAME_BYTES that start `offset` bytes into `staging`, at any alignment. `ptsMs` is media time, `report` what the
-   * decoder says of the frame.
+   * Analyses the FRAME_BYTES that start `offset` bytes into `staging`, at any alignment. `ptsMs` is media time. What the
+   * decoder says of the frame may follow.
    */
-  push(offset: number, ptsMs: number, isRow = true, report = 0): void {
+  push(offset: number, ptsMs: number, isRow = true): void {
     if (!(offset >= 0 && offset <= this.staging.length - FRAME_BYTES)) throw outside(offset);
     this.#module.push(offset, ptsMs, isRow ? 1 : 0);
-    this.#artifacts.push(this.artifactMeasures, this.rangeMeasures.cellSums, ptsMs, report);
+    this.#artifacts.push(this.artifactMeasures, this.rangeMeasures.cellSums, ptsMs);
     this.#isRow[this.#frames % this.#ringSize] = isRow ? 1 : 0;
     if (isRow) this.#rows++;
     this.#frames++;
     this.#collect(this.#frames - this.cutLookahead);
+  }
+
+  /**
+   * Takes what the decoder says of the next frame that has no report yet: bits of `REPORT`, 0 for nothing. A frame whose report has not
+   * come when it is judged, `cutLookahead` frames later or by `judgeArtifact`, has none.
+   */
+  report(report: number): void {
+    this.#artifacts.report(report);
   }
 
   /** No more frames come: makes the newest cut scores final. `reset` must be called before the next push. */

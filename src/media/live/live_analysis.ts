@@ -201,7 +201,8 @@ export class LiveAnalysis implements Disposable {
     const { filter, reducer } = this.#kernels;
     reducer.reduce(frame.pixels.bytes, frame.pixels, place.region, this.#reduced);
     const row = filter.count;
-    filter.push(0, frame.ptsMs, true, frame.report);
+    filter.report(frame.report);
+    filter.push(0, frame.ptsMs);
     this.#ranges?.push(filter.rangeMeasures, frame.frameIndex, frame.ptsMs);
     this.#waiting.push({ frame, place, row, pushedMs: this.#options.world.monotonicMs() });
     if (this.#waiting.length > WAITING_MAX) this.#assumeKept();

@@ -58,6 +58,12 @@ const CARRY_BYTES = 128 * 1024;
 /** The capacity of a pipe, so that one read never gives more. */
 const READ_BYTES = 64 * 1024;
 
+/**
+ * So many frames later the report of a frame is asked for: ffmpeg's log is read in larger pieces, a little later than the frames. Less
+ * than the frames that a decision waits for, because it looks at reports behind the frame too.
+ */
+const REPORT_DELAY = 3;
+
 /** The part of the Worker's global scope that is used here. */
 interface DecodeWorkerScope {
   postMessage(report: DecodeReport, moved?: readonly Transferable[]): void;
@@ -77,9 +83,10 @@ scope.onmessage = ({ data: order }) => {
     filter.reset();
     ranges.reset();
     reader.reset();
-    const stream = order.stream ? new RowStream(order.stream) : null;
-    const hasMore = readFrames(fifo, order, stream);
-    filter.finish();
+    const reports = order.reports && new ReportReader(order.reports);
+    const stream = order.stream ? new RowStream(order.stream, reports) : null;
+    const hasMore = readFrames(fifo, order, stream, reports);
+    finish(reports);
     stream?.post();
     const signals = stream ? filter.takeFinalRows() : filter.columns();
     scope.postMessage({ kind: "done", signals, ranges: ranges.finish(), hasMore }, buffersOf(signals));
@@ -93,10 +100,14 @@ scope.postMessage({ kind: "ready" });
  * The hot loop: allocates nothing. A frame that is cut off by the end of the stream is dropped: the decoder was stopped.
  * Returns whether a row would have come after the last one.
  */
-function readFrames(fifo: Deno.FsFile, order: DecodeOrder, stream: RowStream | null): boolean {
+function readFrames(
+  fifo: Deno.FsFile,
+  order: DecodeOrder,
+  stream: RowStream | null,
+  reports: ReportReader | null,
+): boolean {
   const staging = filter.staging;
   const { maxRows, looksAhead } = order;
-  const reports = order.reports && new ReportReader(order.reports);
   const rate = order.sampling && SteadyRate.of(order.sampling);
   let firstPts = NaN;
   let lastMs = 0;
@@ -109,7 +120,6 @@ function readFrames(fifo: Deno.FsFile, order: DecodeOrder, stream: RowStream | n
     for (let next = reader.read(staging, at, end); next !== -1; next = reader.read(staging, at, end)) {
       at = next;
       if (!reader.hasFrame) continue;
-      const report = reports?.take() ?? 0;
       const { framePts, timeBaseNumerator: numerator, timeBaseDenominator: denominator } = reader;
       const isRow = rate === null || rate.takes(framePts, numerator, denominator);
       if (filter.rows >= maxRows) {
@@ -124,7 +134,8 @@ function readFrames(fifo: Deno.FsFile, order: DecodeOrder, stream: RowStream | n
       }
       const ms = (framePts - firstPts) * 1000 * numerator / denominator;
       if (ms > lastMs) lastMs = ms;
-      filter.push(reader.frameOffset, lastMs, isRow, report);
+      if (reports && filter.count >= REPORT_DELAY) filter.report(reports.take());
+      filter.push(reader.frameOffset, lastMs, isRow);
       ranges.push(filter.rangeMeasures, lastMs);
       if (stream?.isDue && !stream.goesOn()) return hasMore;
       if (rate && !looksAhead && filter.rows >= maxRows) return false;
@@ -136,16 +147,24 @@ function readFrames(fifo: Deno.FsFile, order: DecodeOrder, stream: RowStream | n
   return hasMore;
 }
 
+/** Takes the reports of the newest frames, and ends the stream of frames; not again where it has ended. */
+function finish(reports: ReportReader | null): void {
+  while (reports && reports.taken < filter.count) filter.report(reports.take());
+  filter.finish();
+}
+
 /** Sends final rows while a stream is read. Stops the reading, and so ffmpeg, until more rows are granted. */
 class RowStream {
   startS = NaN;
   readonly #order: StreamOrder;
+  readonly #reports: ReportReader | null;
   readonly #control: Int32Array;
   /** Rows that may be read before it is looked how many are granted. */
   #readable: number;
 
-  constructor(order: StreamOrder) {
+  constructor(order: StreamOrder, reports: ReportReader | null) {
     this.#order = order;
+    this.#reports = reports;
     // A first batch needs no grant.
     this.#readable = Math.min(order.batchRows + filter.cutLookahead, order.maxRows);
     this.#control = new Int32Array(order.control);
@@ -164,7 +183,7 @@ class RowStream {
   goesOn(): boolean {
     const { batchRows, maxRows } = this.#order;
     const isLast = filter.rows >= maxRows;
-    if (isLast) filter.finish();
+    if (isLast) finish(this.#reports);
     if (isLast || filter.finalRows >= batchRows) this.post();
     for (;;) {
       const granted = Atomics.load(this.#control, CONTROL.granted);

@@ -87,6 +87,11 @@ export class ReportReader {
     return this.#takeFrom(Atomics.load(this.#state, 0));
   }
 
+  /** Reports that were taken. */
+  get taken(): number {
+    return this.#next;
+  }
+
   /** Whether the report of the next frame is still to come, for whom may not block. */
   get isAwaited(): boolean {
     return this.#isAwaited(Atomics.load(this.#state, 0));

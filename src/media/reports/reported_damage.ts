@@ -46,7 +46,9 @@ export class ReportedDamage {
   readonly #reports = new Uint8Array(KEPT);
   readonly #ptsMs = new Float64Array(KEPT);
   readonly #steps = new Float64Array(STEPS);
+  /** Frames that were pushed, and those of them whose reports have come. */
   #count = 0;
+  #reported = 0;
   /** When the damage began that goes on; NaN for none. */
   #sinceMs = NaN;
   /** The newest frame before which a reference was lost that is not yet explained by a gap. */
@@ -58,20 +60,24 @@ export class ReportedDamage {
 
   reset(): void {
     this.#count = 0;
+    this.#reported = 0;
     this.#sinceMs = NaN;
     this.#lostAt = -Infinity;
   }
 
-  /** Takes the report of the next frame, bits of `REPORT`. */
-  push(report: number, ptsMs: number): void {
-    this.#reports[this.#count % KEPT] = report;
-    this.#ptsMs[this.#count % KEPT] = ptsMs;
-    this.#count++;
+  /** Takes the time of the next frame. Its report follows, at the latest before the frame is judged. */
+  push(ptsMs: number): void {
+    this.#ptsMs[this.#count++ % KEPT] = ptsMs;
   }
 
-  /** Judges the next frame, with the frames that have come. Returns 0, or how sure it is that the frame is damaged. */
+  /** Takes the report of the next frame that has none yet, bits of `REPORT`. */
+  report(report: number): void {
+    this.#reports[this.#reported++ % KEPT] = report;
+  }
+
+  /** Judges the next frame, with the reports that have come. Returns 0, or how sure it is that the frame is damaged. */
   step(frame: number, isCut: boolean): number {
-    const report = this.#reports[frame % KEPT]!;
+    const report = frame < this.#reported ? this.#reports[frame % KEPT]! : 0;
     if (report === 0) return 0;
     const ms = this.#ptsMs[frame % KEPT]!;
     const isBetween = (report & REPORT.isBidirectional) !== 0;
@@ -93,7 +99,7 @@ export class ReportedDamage {
 
   /** Whether what is invented in a frame differs from what was there, as far as the motion around it tells. */
   #isSeen(frame: number): boolean {
-    const next = frame + 1 < this.#count && (this.#reports[(frame + 1) % KEPT]! & REPORT.isKey) === 0
+    const next = frame + 1 < this.#reported && (this.#reports[(frame + 1) % KEPT]! & REPORT.isKey) === 0
       ? this.#measures.at("luma1", frame + 1)
       : 0;
     return Math.max(next, this.#motion(frame)) > CONCEALED_MIN;
@@ -121,7 +127,7 @@ export class ReportedDamage {
 
   /** Whether the frame of which this one and those before it were made is corrupt. */
   #nextIsCorrupt(frame: number): boolean {
-    for (let next = frame + 1; next <= frame + AHEAD && next < this.#count; next++) {
+    for (let next = frame + 1; next <= frame + AHEAD && next < this.#reported; next++) {
       const report = this.#reports[next % KEPT]!;
       if ((report & REPORT.isBidirectional) !== 0) continue;
       return (report & REPORT.isCorrupt) !== 0 && (report & REPORT.isKey) === 0 && this.#isSeen(next);

@@ -47,12 +47,17 @@ export class ArtifactDetector {
     this.#runEnd = -1;
   }
 
-  /** `report` is what the decoder says of the frame: bits of `REPORT`, 0 for nothing; `cellSums` are those of `RangeMeasures`. */
-  push(measures: Float32Array, cellSums: Uint16Array, ptsMs: number, report: number): void {
+  /** `cellSums` are those of `RangeMeasures`. */
+  push(measures: Float32Array, cellSums: Uint16Array, ptsMs: number): void {
     this.#measures.push(measures);
     this.#cuts.push(cellSums);
-    this.#reported.push(report, ptsMs);
+    this.#reported.push(ptsMs);
     this.#damaged.push(measures);
+  }
+
+  /** What the decoder says of the next frame that has no report yet: bits of `REPORT`, 0 for nothing. */
+  report(report: number): void {
+    this.#reported.report(report);
   }
 
   /** Frames that were decided. */
