@@ -254,15 +254,15 @@ Deno.test("frames of a caller may have an artifact score from 0 to 1, a kind tha
   assert.match(String(await send(row(0, { cut_pts_ms: 0.5 }))), /^frames \[0\]\.cut_pts_ms: must be /);
 });
 
-/** A film of 24 frames a second with a flying bird that stands still from frame 34 to 69, and black from frame 104 to 139. */
+/** A film of 24 frames a second with a moving camera that stands still from frame 34 to 69, and black from frame 104 to 139. */
 function stillAndBlack(folder: string): string {
-  const bird =
-    `[0:v]trim=start_frame=384:end_frame=418,settb=1/24,setpts=N,setsar=1,tpad=stop_mode=clone:stop=36[held]`;
-  const after = `[1:v]trim=start_frame=418:end_frame=452,settb=1/24,setpts=N,setsar=1[after]`;
+  const held =
+    `[0:v]trim=start_frame=100:end_frame=134,settb=1/24,setpts=N,setsar=1,tpad=stop_mode=clone:stop=36[held]`;
+  const after = `[1:v]trim=start_frame=134:end_frame=168,settb=1/24,setpts=N,setsar=1[after]`;
   const black = `color=black:s=214x120:r=24,format=yuv420p,trim=end_frame=36,settb=1/24,setsar=1[black]`;
   const joined = `[held][after][black][end]concat=n=4,settb=1/24,setpts=N[joined]`;
   const end = `[2:v]trim=start_frame=560:end_frame=584,settb=1/24,setpts=N,setsar=1[end]`;
-  const graph = [bird, after, black, end, joined].join(";");
+  const graph = [held, after, black, end, joined].join(";");
   const inputs = Array.from({ length: 3 }, () => ["-i", join(CLIPS, "bbb120.mp4")]).flat();
   const encoder = ["-c:v", "libx264", "-preset", "veryfast", "-crf", "20", "-pix_fmt", "yuv420p", "-an"];
   return make(
