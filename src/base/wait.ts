@@ -95,7 +95,7 @@ export async function hasEndedWithin(
 
 /** Lets everything run that is ready now, so that long work does not delay other requests. */
 export function yieldToEventLoop(): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, 0));
+  return gatherFor(0);
 }
 
 /** Lets a few milliseconds pass, for work that is cheaper in larger pieces. Nothing ends it early. */

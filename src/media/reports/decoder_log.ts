@@ -1,5 +1,6 @@
 /** Reads ffmpeg's log while it runs: what the decoder says of each frame becomes a report, errors are kept as text. */
 
+import { joinedBytes } from "../../base/bytes.ts";
 import { ConcealedFrames } from "./concealed_frames.ts";
 import { REPORT, ReportWriter } from "./frame_reports.ts";
 
@@ -183,13 +184,7 @@ export class DecoderLog {
     const kept = this.#kept;
     if (kept.length === 0) return NOTHING;
     this.#kept = [];
-    const whole = new Uint8Array(kept.reduce((bytes, piece) => bytes + piece.length, 0));
-    let at = 0;
-    for (const piece of kept) {
-      whole.set(piece, at);
-      at += piece.length;
-    }
-    return whole;
+    return joinedBytes(...kept);
   }
 }
 
