@@ -3,6 +3,14 @@
 import { measureEdges } from "./artifact/edges";
 import { measureAt, put } from "./artifact/measures";
 import { measureNovelty } from "./artifact/novelty";
+import {
+  flatBlocks,
+  grownShare,
+  measureTexture,
+  newLineStep,
+  spikesAcross,
+  spikesDown,
+} from "./artifact/texture";
 import { apart, sum4, sum8 } from "./lanes";
 
 export { ARTIFACT_MEASURES } from "./artifact/measures";
@@ -13,10 +21,8 @@ export { ARTIFACT_MEASURES } from "./artifact/measures";
  *
  *   FINE    80x45 means of 4x4 luma samples        to look for a part of the picture in the frame before
  *   COARSE  40x22 means of 2x2 of those; and 40x22 means of 4x4 samples of U and of V: whole pictures are compared on these
- *   SPIKES  20x9 blocks of 16x20 luma samples: sum of how far samples stick out of both their neighbours in a row or column
- *   LINES   180 rows: sum of the steps between a row and the one above that have no like beside them
  *
- * Straight edges are in artifact/edges.ts, and which parts of the picture are new in artifact/novelty.ts.
+ * Texture is in artifact/texture.ts, straight edges in artifact/edges.ts, and which parts of the picture are new in artifact/novelty.ts.
  *
  * All sums are exact in integers; a measure is one division away from a sum, but for the correlation.
  */
@@ -25,17 +31,13 @@ const SLOTS: i32 = 4;
 const FINE_BYTES: i32 = 80 * 45;
 const COARSE_BYTES: i32 = 896;
 const COARSE_CELLS: i32 = 880;
-const BLOCKS: i32 = 180;
 const BLOCK_COLUMNS: i32 = 20;
 const BLOCK_ROWS: i32 = 9;
-const ROWS: i32 = 180;
 const LUMA_SAMPLES: i32 = 320 * 180;
 /** The rows are 320 samples; U and V begin after the planes before them. */
 const U_AT: usize = 57_600;
 const V_AT: usize = 72_000;
 
-/** Differences up to this are no step. */
-const STEP_FLOOR: i8 = 5;
 /** Squared luma levels that are added to both variances of a correlation, so that noise does not correlate. */
 const CORRELATION_FLOOR: f32 = 2;
 /** A block of luma is looked for in the frame before only when the whole picture moved by more levels than this. */
@@ -45,17 +47,8 @@ const FINE: usize = memory.data(4 * 3600, 16);
 const COARSE: usize = memory.data(3 * 4 * 896, 16);
 const SUM: usize = memory.data(4 * 4, 16);
 const SQUARES: usize = memory.data(4 * 4, 16);
-const SPIKES: usize = memory.data(4 * 180 * 4, 16);
-const LINES: usize = memory.data(4 * 180 * 4, 16);
-/** Of one row of blocks: for each of its 20 rows of samples the steps of 8 places of columns. */
-const LINE_PARTS: usize = memory.data(20 * 16, 16);
-
-/** The most spikes in a row of blocks and in those above and below it, with room for a block on either side that stays 0. */
-const MOST: usize = memory.data(4 * 4 + 20 * 4 + 4 * 4, 16);
 
 let frames: i32 = 0;
-let spikesAcross: i32 = 0;
-let spikesDown: i32 = 0;
 
 /** Removes all frames. */
 export function artifactReset(): void {
@@ -69,7 +62,7 @@ export function artifactPush(frame: usize): void {
   halve(FINE + slot * FINE_BYTES, coarseOf(0, slot));
   reduceFour(frame + U_AT, 160, 22, 5, coarseOf(1, slot));
   reduceFour(frame + V_AT, 160, 22, 5, coarseOf(2, slot));
-  measureTexture(frame, slot);
+  measureTexture(frame, slot & 1);
   measureAlone(slot);
   const known = min(frames, SLOTS - 1);
   for (let lag = 1; lag < SLOTS; lag++) compare(slot, lag, lag <= known);
@@ -121,70 +114,6 @@ function halve(fine: usize, out: usize): void {
   }
 }
 
-/** Fills SPIKES and LINES. Along rows every second row is looked at, down columns all of them. */
-function measureTexture(luma: usize, slot: i32): void {
-  const spikes = SPIKES + slot * BLOCKS * 4;
-  const lines = LINES + slot * ROWS * 4;
-  spikesAcross = 0;
-  spikesDown = 0;
-  for (let row = 0; row < BLOCK_ROWS; row++) {
-    memory.fill(LINE_PARTS, 0, 320);
-    for (let column = 0; column < BLOCK_COLUMNS; column++) {
-      const at = luma + row * 6400 + (column << 4);
-      const across = spikesAlong(at, column);
-      const down = spikesBelow(at, row);
-      spikesAcross += across;
-      spikesDown += down;
-      store<i32>(spikes + ((row * BLOCK_COLUMNS + column) << 2), 2 * across + down);
-    }
-    for (let line = 0; line < 20; line++) {
-      store<i32>(lines + ((row * 20 + line) << 2), sum8(v128.load(LINE_PARTS + (line << 4))));
-    }
-  }
-}
-
-function spikesAlong(block: usize, column: i32): i32 {
-  let spikes = i16x8.splat(0);
-  for (let line = 0; line < 20; line += 2) {
-    const at = block + line * 320;
-    const own = v128.load(at);
-    // At the edges of the picture a sample stands for its missing neighbour, so it is no spike.
-    const left = column > 0
-      ? v128.load(at - 1)
-      : v128.shuffle<i8>(own, own, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14);
-    const right = column < BLOCK_COLUMNS - 1
-      ? v128.load(at + 1)
-      : v128.shuffle<i8>(own, own, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 15);
-    const spike = i8x16.min_u(apart(own, left), apart(own, right));
-    spikes = i16x8.add(spikes, i16x8.extadd_pairwise_i8x16_u(spike));
-  }
-  return sum8(spikes);
-}
-
-function spikesBelow(block: usize, row: i32): i32 {
-  const from = row == 0 ? 2 : 0;
-  const to = row == BLOCK_ROWS - 1 ? 19 : 20;
-  const floor = i8x16.splat(STEP_FLOOR);
-  let at = block + from * 320;
-  let own = v128.load(at);
-  let before = apart(v128.load(at - 320), v128.load(at - 640));
-  let step = apart(own, v128.load(at - 320));
-  let spikes = i16x8.splat(0);
-  for (let line = from; line < to; line++) {
-    const next = v128.load(at + 320);
-    const after = apart(next, own);
-    spikes = i16x8.add(spikes, i16x8.extadd_pairwise_i8x16_u(i8x16.min_u(step, after)));
-    const lone = i8x16.sub_sat_u(i8x16.sub_sat_u(step, i8x16.max_u(before, after)), floor);
-    const part = LINE_PARTS + (line << 4);
-    v128.store(part, i16x8.add(v128.load(part), i16x8.extadd_pairwise_i8x16_u(lone)));
-    before = step;
-    step = after;
-    own = next;
-    at += 320;
-  }
-  return sum8(spikes);
-}
-
 /** Measures 0 to 6. */
 function measureAlone(slot: i32): void {
   const luma = coarseOf(0, slot), u = coarseOf(1, slot), v = coarseOf(2, slot);
@@ -212,19 +141,13 @@ function measureAlone(slot: i32): void {
   const sum = sum4(sums), square = sum4(squares);
   store<i32>(SUM + (slot << 2), sum);
   store<i32>(SQUARES + (slot << 2), square);
-  let flat = i32x4.splat(0);
-  const spikes = SPIKES + slot * BLOCKS * 4;
-  for (let block = 0; block < BLOCKS * 4; block += 16) {
-    // A true lane is -1.
-    flat = i32x4.sub(flat, i32x4.lt_s(v128.load(spikes + block), i32x4.splat(60)));
-  }
   put(0, <f32> spikesAcross / <f32> (LUMA_SAMPLES / 2));
   put(1, <f32> spikesDown / <f32> LUMA_SAMPLES);
   put(2, <f32> sum / <f32> COARSE_CELLS);
   put(3, sqrt<f32>(variance(sum, square) / <f32> COARSE_CELLS));
   put(4, <f32> sum8(gray) / <f32> COARSE_CELLS);
   put(5, <f32> sum8(green) / <f32> COARSE_CELLS);
-  put(6, <f32> sum4(flat) / <f32> BLOCKS);
+  put(6, <f32> flatBlocks(slot & 1) / <f32> (BLOCK_COLUMNS * BLOCK_ROWS));
 }
 
 /** Times the number of cells. */
@@ -263,49 +186,10 @@ function compare(slot: i32, lag: i32, isKnown: bool): void {
 
 /** Measures 14 to 16. */
 function compareTexture(slot: i32, other: i32): void {
-  put(14, <f32> grownBlocks(SPIKES + slot * BLOCKS * 4, SPIKES + other * BLOCKS * 4) / <f32> BLOCKS);
-  put(15, <f32> newLine(LINES + slot * ROWS * 4, LINES + other * ROWS * 4) / 320);
+  put(14, grownShare(slot & 1, other & 1));
+  put(15, newLineStep(slot & 1, other & 1));
   const moved = measureAt(7);
   put(16, moved > SEARCH_FROM ? unexplained(FINE + slot * FINE_BYTES, FINE + other * FINE_BYTES) : moved);
-}
-
-/** How many blocks have more spikes than they and those around them had before, as what was there may have moved here. */
-function grownBlocks(spikes: usize, before: usize): i32 {
-  let grown = i32x4.splat(0);
-  for (let row: i32 = 0; row < BLOCK_ROWS; row++) {
-    const above = before + max(0, row - 1) * BLOCK_COLUMNS * 4;
-    const here = before + row * BLOCK_COLUMNS * 4;
-    const below = before + min(BLOCK_ROWS - 1, row + 1) * BLOCK_COLUMNS * 4;
-    for (let at = 0; at < BLOCK_COLUMNS * 4; at += 16) {
-      const most = i32x4.max_s(
-        v128.load(above + at),
-        i32x4.max_s(v128.load(here + at), v128.load(below + at)),
-      );
-      v128.store(MOST + 16 + at, most);
-    }
-    for (let at = 0; at < BLOCK_COLUMNS * 4; at += 16) {
-      const own = v128.load(spikes + row * BLOCK_COLUMNS * 4 + at);
-      let most = i32x4.max_s(v128.load(MOST + at, 12), v128.load(MOST + at, 20));
-      most = i32x4.max_s(most, v128.load(MOST + at, 16));
-      const quarterMore = i32x4.shr_s(i32x4.add(most, i32x4.shl(most, 2)), 2);
-      grown = i32x4.sub(grown, i32x4.gt_s(own, i32x4.add(quarterMore, i32x4.splat(150))));
-    }
-  }
-  return sum4(grown);
-}
-
-/** By how much the lines of a row are more than those of the three rows there before, at most; of rows 1 to 178. */
-function newLine(lines: usize, before: usize): i32 {
-  let most = i32x4.splat(0);
-  for (let row: usize = 1; row < <usize> ROWS - 1; row += 4) {
-    // The last four rows were in part in the vector before.
-    const at = min(row, <usize> ROWS - 5) << 2;
-    const sides = i32x4.max_s(v128.load(before + at - 4), v128.load(before + at + 4));
-    const were = i32x4.max_s(v128.load(before + at), sides);
-    most = i32x4.max_s(most, i32x4.sub(v128.load(lines + at), were));
-  }
-  most = i32x4.max_s(most, v128.shuffle<i32>(most, most, 2, 3, 0, 1));
-  return max(i32x4.extract_lane(most, 0), i32x4.extract_lane(most, 1));
 }
 
 /**

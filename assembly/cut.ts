@@ -37,7 +37,12 @@ export function cutReset(): void {
   pairsReset();
 }
 
-/** Adds the next frame, 320x180 yuv420p at any alignment; the score of the frame CUT_LOOKAHEAD before is final. */
+/** Where the fine cells of luma of the next frame must be when it is added. */
+export function nextFineCells(): usize {
+  return FINE + (frames & (SLOTS - 1)) * FINE_BYTES;
+}
+
+/** Adds the next frame, 320x180 yuv420p at any alignment, whose fine cells are at `nextFineCells`; the score of the frame CUT_LOOKAHEAD before is final. */
 export function cutPush(frame: usize, ptsMs: f64): void {
   const slot = frames & (SLOTS - 1);
   reduceFrame(frame, slot);

@@ -10,14 +10,16 @@ import {
   cutScoreSoFar,
   cutSettled,
   newestFineCells,
+  nextFineCells,
 } from "./cut";
-import { lumaSquareSum, lumaSum, measurePlane, PLANE_BYTES } from "./luma";
+import { CELL_MOVES, lumaSquareSum, lumaSum, measurePlane, PLANE_BYTES } from "./luma";
 import { hashCells, prepareHash } from "./phash";
 import { measureRanges } from "./range_measures";
 
 export { ARTIFACT_MEASURES } from "./artifact";
 export { CUT_LOOKAHEAD, CUT_ROW_BYTES, cutRow, NEWEST_PROFILES } from "./cut";
-export { BRIGHT_SAMPLES, CELL_MOVES, CELL_SUMS } from "./range_measures";
+export { CELL_MOVES };
+export { BRIGHT_SAMPLES, CELL_SUMS } from "./range_measures";
 
 /*
  * The rows are in a ring buffer with a column for each signal; frame i is in slot i % RING_ROWS. The caller copies rows
@@ -65,7 +67,7 @@ export function reset(): void {
 /** Analyses the next frame, which starts at `offset` bytes in STAGING. Later frames are compared with it if it `isRow`. */
 export function push(offset: usize, ptsMs: f64, isRow: bool): void {
   const plane = STAGING + offset;
-  measurePlane(plane);
+  measurePlane(plane, nextFineCells(), frames == 0);
   const sum = lumaSum();
   const hash = hashCells();
   const slot: usize = (frames & (RING_ROWS - 1)) << 2;
@@ -85,7 +87,7 @@ export function push(offset: usize, ptsMs: f64, isRow: bool): void {
   }
   artifactPush(plane);
   cutPush(plane, ptsMs);
-  measureRanges(plane, newestFineCells(), sum, frames == 0);
+  measureRanges(plane, newestFineCells(), sum);
   frames++;
   settleCutScores();
 }

@@ -1,5 +1,20 @@
 /** Sums over the lanes of a vector, and how far the lanes of two vectors are apart. */
 
+/*
+ * Constants for loops: V8 makes a constant of the code anew at each use, by three instructions, while one that was loaded before
+ * the loop stays in its register.
+ */
+export const ONE_WORDS: usize = memory.data<i16>([1, 1, 1, 1, 1, 1, 1, 1], 16);
+/** The lower byte of each word. */
+export const LOW_BYTES: usize = memory.data<i16>([255, 255, 255, 255, 255, 255, 255, 255], 16);
+/** All lanes, all but the first, and all but the last of sixteen. */
+// deno-fmt-ignore
+export const LANE_MASKS: usize = memory.data<i8>([
+  -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,
+  0, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,
+  -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 0,
+], 16);
+
 /** The sum of four words of 32 bits. */
 export function sum4(words: v128): i32 {
   const pairs = i32x4.add(words, v128.shuffle<i32>(words, words, 2, 3, 0, 1));

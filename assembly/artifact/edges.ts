@@ -4,7 +4,7 @@ import { apart } from "../lanes";
 import { put } from "./measures";
 
 /*
- * A sample is part of an edge when its step to the sample before it is EDGE_FLOOR levels larger than the steps two samples
+ * A sample is part of an edge when its step to the sample before it is EDGE_LEAST levels larger than the steps two samples
  * before and behind: reducing the picture spreads an edge over two steps. The samples of an edge are counted
  *
  *   ACROSS  in 180 rows of 10 stretches: the first 16 of each 32 samples
@@ -13,8 +13,8 @@ import { put } from "./measures";
  * for the newest two frames (frame i in slot i % 2).
  */
 
-/** How much larger than the steps nearby, in levels. */
-const EDGE_FLOOR: i8 = 7;
+/** Larger than the steps nearby by at least so many levels. */
+export const EDGE_LEAST: usize = memory.data<u8>([8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8], 16);
 /** Samples of a stretch, and of a column of a band, from which on it is an edge, and below which it is clearly none. */
 const ACROSS_MIN: i8 = 10;
 const ACROSS_NONE: i8 = 5;
@@ -23,7 +23,7 @@ const DOWN_NONE: i8 = 2;
 
 const WIDTH: i32 = 320;
 const HEIGHT: i32 = 180;
-const STRETCHES: i32 = 10;
+export const STRETCHES: i32 = 10;
 const BANDS: i32 = 9;
 /** 8 bytes more than there are stretches, which are 0. */
 const ACROSS_BYTES: i32 = 180 * 10 + 8;
@@ -35,13 +35,12 @@ const DOWN: usize = memory.data(2 * 2880 + 3 * 32, 16);
 
 /** Measures 17 to 22: thousandths of edges, of new ones and of those that are gone, along rows and then down columns. */
 export function measureEdges(luma: usize, slot: i32, isFirst: bool): void {
-  const across = ACROSS + PAD + slot * (ACROSS_BYTES + PAD), down = DOWN + PAD + slot * (DOWN_BYTES + PAD);
-  findAcross(luma, across);
+  const across = acrossOf(slot), down = DOWN + PAD + slot * (DOWN_BYTES + PAD);
   findDown(luma, down);
   const other = isFirst ? slot : slot ^ 1;
   compareEdges(
     across,
-    ACROSS + PAD + other * (ACROSS_BYTES + PAD),
+    acrossOf(other),
     ACROSS_BYTES,
     STRETCHES,
     ACROSS_MIN,
@@ -52,33 +51,9 @@ export function measureEdges(luma: usize, slot: i32, isFirst: bool): void {
   putShares(20, DOWN_BYTES);
 }
 
-/** In rows 3 to 177, which have steps two rows before and behind. */
-function findAcross(luma: usize, out: usize): void {
-  for (let stretch: i32 = 0; stretch < STRETCHES; stretch++) {
-    let at = luma + (stretch << 5);
-    const row = v128.load(at, 3 * WIDTH);
-    let next = v128.load(at, 4 * WIDTH);
-    const second = v128.load(at, WIDTH), third = v128.load(at, 2 * WIDTH);
-    let twoBefore = apart(second, v128.load(at));
-    let before = apart(third, second);
-    let step = apart(row, third);
-    let after = apart(next, row);
-    at += 3 * WIDTH;
-    for (let y: i32 = 3; y <= HEIGHT - 3; y++) {
-      const afterNext = v128.load(at, 2 * WIDTH);
-      const twoAfter = apart(afterNext, next);
-      store<u8>(
-        out + y * STRETCHES + stretch,
-        <u8> popcnt<i32>(i8x16.bitmask(onEdge(step, twoBefore, twoAfter))),
-      );
-      twoBefore = before;
-      before = step;
-      step = after;
-      after = twoAfter;
-      next = afterNext;
-      at += WIDTH;
-    }
-  }
+/** Where the counts of edges along rows are, to be filled for rows 3 to 177, which have steps two rows before and behind. */
+export function acrossOf(slot: i32): usize {
+  return ACROSS + PAD + slot * (ACROSS_BYTES + PAD);
 }
 
 /** In columns 3 to 317, which have steps two columns before and behind. */
@@ -105,7 +80,7 @@ function findDown(luma: usize, out: usize): void {
 
 function onEdge(step: v128, before: v128, behind: v128): v128 {
   const lone = i8x16.sub_sat_u(step, i8x16.max_u(before, behind));
-  return i8x16.gt_u(lone, i8x16.splat(EDGE_FLOOR));
+  return i8x16.ge_u(lone, v128.load(EDGE_LEAST));
 }
 
 let edges: i32 = 0;

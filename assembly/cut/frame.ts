@@ -28,16 +28,14 @@ import {
 } from "./layout";
 import { sum4, sum8, sums4 } from "../lanes";
 
-const PLANE_ROW_BYTES: i32 = 320;
 const CHROMA_ROW_BYTES: i32 = 160;
 const U_PLANE: i32 = 320 * 180;
 const V_PLANE: i32 = 320 * 180 + 160 * 90;
 
-/** Reduces the 320x180 yuv420p frame at `frame` (any alignment) into `slot`. */
+/** Reduces the 320x180 yuv420p frame at `frame` (any alignment) into `slot`, which has its fine cells already. */
 export function reduceFrame(frame: usize, slot: i32): void {
   const fine = FINE + slot * FINE_BYTES;
   const middle = MIDDLE + slot * MIDDLE_BYTES;
-  reduceFine(frame, fine);
   reduceMiddle(fine, middle);
   reduceCells(fine, CELLS + slot * CELLS_BYTES);
   reduceChroma(frame, CHROMA + slot * CHROMA_BYTES);
@@ -48,16 +46,6 @@ export function reduceFrame(frame: usize, slot: i32): void {
   measureLosses(middle, CHROMA + slot * CHROMA_BYTES, slot);
   measureBins(slot);
   measureBlocks(slot);
-}
-
-/** 320x180 samples -> 80x60 sums of 4x3. */
-function reduceFine(plane: usize, fine: usize): void {
-  for (let row = 0; row < 60; row++) {
-    const rows = plane + row * 3 * PLANE_ROW_BYTES;
-    for (let x = 0; x < 10; x++) {
-      v128.store(fine + row * 160 + x * 16, sums4x3(rows + x * 32, PLANE_ROW_BYTES));
-    }
-  }
 }
 
 /** 3 rows of 32 samples -> 8 sums of 4x3. */
