@@ -136,7 +136,7 @@ async function kernelFiles(): Promise<string[]> {
     for (const [, path] of source.matchAll(/from "(\.[^"]+)"/g)) await follow(join(file, "..", `${path}.ts`));
   };
   await follow("assembly/frame_filter.ts");
-  for (const folder of ["src/media/detection", "src/media/detection/faults"]) {
+  for (const folder of ["src/media/detection", "src/media/detection/faults", "src/media/detection/freeze"]) {
     files.push(...(await namesIn(folder)).map((name) => join(folder, name)));
   }
   return files;

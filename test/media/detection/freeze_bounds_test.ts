@@ -60,11 +60,17 @@ const BOUNDS: Readonly<Record<string, FreezeBound>> = {
   },
   "the last frames before have 30 % of the motion": {
     ...{ inside: 0.33, outside: 0.27 },
-    film: (share) => ({ before: { moved: 10, at: (n) => n >= 27 ? 10 * share : 10 } }),
+    film: (share) => ({
+      before: { moved: 10, at: (n) => n >= 27 ? 10 * share : 10 },
+      still: { moved: () => 0.05 },
+    }),
   },
   "the middle one of the last frames has 10 % of the motion": {
     ...{ inside: 0.115, outside: 0.085 },
-    film: (share) => ({ before: { moved: 10, at: (n) => n >= 28 ? 10 * share : 10 } }),
+    film: (share) => ({
+      before: { moved: 10, at: (n) => n >= 28 ? 10 * share : 10 },
+      still: { moved: () => 0.05 },
+    }),
   },
   "the last frames before have five times what is left": {
     ...{ inside: 0.42, outside: 0.33 },
@@ -75,7 +81,23 @@ const BOUNDS: Readonly<Record<string, FreezeBound>> = {
   },
   "the picture drifts by 0.42 levels": {
     ...{ inside: 0.38, outside: 0.46 },
+    film: (drift) => ({
+      still: { offset: (n, cell) => cell % 20 === 0 ? 20 * drift * Math.max(0, n - 4) / 15 : 0 },
+    }),
+  },
+  "everywhere alike it drifts by a level": {
+    ...{ inside: 0.95, outside: 1.05 },
     film: (drift) => ({ still: { offset: (n) => drift * Math.max(0, n - 4) / 15 } }),
+  },
+  "no cell drifts by more than five levels then": {
+    ...{ inside: 4.9, outside: 5.1 },
+    film: (drift) => ({
+      still: { offset: (n, cell) => (cell % 8 === 0 ? drift : 0.2) * Math.max(0, n - 4) / 15 },
+    }),
+  },
+  "and the motion before has 1.5 levels": {
+    ...{ inside: 1.6, outside: 1.4 },
+    film: (moved) => ({ before: { moved }, still: { offset: (n) => 0.6 * Math.max(0, n - 4) / 15 } }),
   },
   "after faint motion the picture drifts by 0.2 levels": {
     ...{ inside: 0.18, outside: 0.22 },
@@ -106,8 +128,8 @@ const BOUNDS: Readonly<Record<string, FreezeBound>> = {
     ...{ inside: 0.44, outside: 0.36 },
     film: (share) => ({ after: { moved: 5 * share } }),
   },
-  "the motion comes back within five frames": {
-    ...{ inside: 4, outside: 5 },
+  "the motion comes back within eight frames": {
+    ...{ inside: 7, outside: 8 },
     film: (frames) => ({ after: { at: (n) => n < frames ? 1.4 : 5 } }),
   },
   "the darkest and the brightest cell are 12 levels apart": {
@@ -194,6 +216,42 @@ const BOUNDS: Readonly<Record<string, FreezeBound>> = {
       still: { frames: 100 },
     }),
     found: ["freeze 120-219"],
+  },
+  "what stops after the motion died down repeats exactly in 60 % of the frames": {
+    ...{ inside: 6, outside: 5 },
+    film: (exact) => ({
+      before: { moved: 10, at: (n) => n >= 22 ? 1 : 10 },
+      still: { frames: 21, moved: (n) => n * exact % 10 < exact ? 0 : 0.05 },
+    }),
+    found: ["freeze 30-50"],
+  },
+  "then the motion is that of the middle one of six frames": {
+    ...{ inside: 4, outside: 3 },
+    film: (moving) => ({
+      before: { moved: 10, at: (n) => n < 24 ? 10 : n >= 30 - moving ? 0.9 : 0.1 },
+      after: { moved: 1 },
+    }),
+  },
+  "then a still frame has 15 % of it": {
+    ...{ inside: 0.13, outside: 0.17 },
+    film: (share) => ({
+      before: { moved: 10, at: (n) => n >= 22 ? 1 : 10 },
+      still: { moved: (n) => n >= 8 && n < 11 ? share : 0 },
+      after: { moved: 1 },
+    }),
+  },
+  "a frame that moves three times as much as the others says nothing of the cells": {
+    ...{ inside: 3.3, outside: 2.9 },
+    film: (redrawn) => ({
+      before: {
+        share: 0.5,
+        at: (n) => n % 12 === 5 ? redrawn / 2 : 1,
+        others: (n) => n % 12 === 5 ? redrawn : 0.09,
+      },
+      still: { frames: 30 },
+      after: { moved: 1, share: 0.5 },
+    }),
+    found: ["freeze 30-59"],
   },
   "four frames of motion are known": {
     ...{ inside: 5, outside: 4 },

@@ -84,6 +84,22 @@ const BOUNDS: Readonly<Record<string, FreezeBound>> = {
     film: (step) => ({ still: { moved: keyframe(2), offset: redrawn(step) } }),
     other: ["freeze 30-39"],
   },
+  "eight frames a keyframe": {
+    ...{ inside: 16, outside: 15 },
+    film: (frames) => ({
+      before: { moved: 3 },
+      still: { frames, moved: (n) => n === 3 || n === 7 || n === 11 ? 2 : 0.05 },
+    }),
+    found: ["freeze 30-45"],
+  },
+  "what is less than 35 % of the motion before does not count as one": {
+    ...{ inside: 6.1, outside: 5.3 },
+    film: (moved) => ({
+      before: { moved },
+      still: { frames: 12, moved: (n) => n === 3 || n === 6 || n === 9 ? 2 : 0.05 },
+    }),
+    found: ["freeze 30-41"],
+  },
   "a coarse keyframe lies between frames that repeat but for 0.02 levels": {
     ...{ inside: 0.017, outside: 0.024 },
     film: (rest) => ({ still: { moved: keyframe(4, rest) } }),

@@ -86,6 +86,17 @@ Deno.test("freeze: sensor noise that stops for 600 ms is one", async () => {
   assert.deepEqual(told(film.end("freeze")), ["freeze 40-55"]);
 });
 
+Deno.test("freeze: one after half a second in which the motion nearly dies down", async () => {
+  const slow = (n: number) => landscape(1, 200 + n);
+  const film = await DrawnFilm.of([
+    [30, (n) => landscape(1, 12 * n)],
+    [9, slow],
+    [20, () => slow(8)],
+    [30, (n) => slow(9 + n)],
+  ]);
+  assert.deepEqual(told(film.end("freeze")), ["freeze 39-58"]);
+});
+
 Deno.test("freeze: one that a cut ends", async () => {
   const film = await DrawnFilm.of([
     [30, pan],

@@ -11,8 +11,8 @@ export interface Motion {
   readonly moved?: number;
   readonly change?: number;
   readonly share?: number;
-  /** Motion of the other cells. */
-  readonly others?: number;
+  /** Motion of the other cells, of a frame by its number. */
+  readonly others?: number | ((n: number) => number);
   /** Another motion of a frame, by its number. */
   readonly at?: (n: number) => number | undefined;
 }
@@ -46,9 +46,10 @@ function freezesIn({ before = {}, still = {}, after = {}, range = 120, ...option
     film.play(frames, (n) => {
       const moves = (cell: number) => cell < share * LUMA_CELLS;
       const own = at?.(n) ?? moved;
+      const rest = typeof others === "number" ? others : others(n);
       mean = (cell) =>
         base(cell) + (moves(cell) || cell >= LUMA_CELLS ? change / 2 * scattered(first + n, cell) : 0);
-      return { mean, moved: (cell) => moves(cell) ? own / share : others };
+      return { mean, moved: (cell) => moves(cell) ? own / share : rest };
     });
   };
   move(before, 0);

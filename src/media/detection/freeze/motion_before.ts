@@ -1,6 +1,6 @@
 /** How a picture moved just before a frame: what a stretch that stands still is compared with. */
 
-import { type FrameHistory, LUMA_CELLS } from "./frame_history.ts";
+import { type FrameHistory, LUMA_CELLS } from "../frame_history.ts";
 
 /** The time that counts as just before; at a low rate so many frames do. */
 const BEFORE_MS = 500;
@@ -10,7 +10,11 @@ const FRAMES_MAX = 60;
 const KNOWN_MIN = 4;
 /** Of the frames sorted by motion the one that stands for all: where each is shown twice or thrice, one that moves. */
 const QUANTILE = 0.8;
+/** Where only the last frames count, the middle one. */
+const BRIEF_QUANTILE = 0.5;
 const LAST_FRAMES = 3;
+/** A frame that moved so many times as much is a keyframe or a cut, which says nothing of single cells. */
+const REDRAWN = 3;
 
 export class MotionBefore {
   /** Mean absolute difference of luma samples to the frame before, in levels, of a frame that stands for all of them. */
@@ -21,29 +25,35 @@ export class MotionBefore {
   /** The most and the middle motion of the last three frames. */
   last = 0;
   lastMiddle = 0;
-  /** Share of the frames that moved more than the limit, and the longest row of others. */
+  /** Share of the frames of the half second that moved more than the limit, and the longest row of others. */
   movingShare = 0;
   hold = 0;
   /** Sum of the absolute differences of each luma cell, mean of the frames. */
   readonly cellMoves = new Float64Array(LUMA_CELLS);
   readonly #sorted = new Float64Array(FRAMES_MAX);
+  readonly #isBrief: boolean;
+
+  /** `isBrief`: only the last frames count. */
+  constructor(isBrief: boolean) {
+    this.#isBrief = isBrief;
+  }
 
   /** The motion before `frame`, of which only `moved` is set; 0 where too little is known. */
   look(history: FrameHistory, frame: number): void {
-    const count = countBefore(history, frame);
+    const count = countBefore(history, frame, this.#isBrief ? 0 : BEFORE_MS);
     this.moved = 0;
     if (count < KNOWN_MIN) return;
     for (let n = 0; n < count; n++) {
       this.#sorted[n] = history.moved(frame - 1 - n);
       this.#settle(n);
     }
-    this.moved = this.#sorted[Math.floor(QUANTILE * (count - 1))]!;
+    this.moved = this.#sorted[this.#place(count)]!;
   }
 
   /** All of it; a frame is still that moved by at most `limit`. */
   take(history: FrameHistory, frame: number, limit: number): void {
-    const count = countBefore(history, frame);
-    const place = Math.floor(QUANTILE * (count - 1));
+    const count = countBefore(history, frame, this.#isBrief ? 0 : BEFORE_MS);
+    const place = this.#place(count);
     const sorted = this.#sorted;
     for (let n = 0; n < count; n++) {
       this.#sorted[n] = history.largestChange(frame - 1 - n);
@@ -63,17 +73,32 @@ export class MotionBefore {
     this.lastMiddle = sorted[1]!;
     this.cellMoves.fill(0);
     const { moves } = history;
+    let counted = 0;
+    for (let i = frame - count; i < frame; i++) {
+      if (history.moved(i) > REDRAWN * this.moved) continue;
+      counted++;
+      const at = history.movesAt(i);
+      for (let cell = 0; cell < LUMA_CELLS; cell++) this.cellMoves[cell]! += moves[at + cell]!;
+    }
+    for (let cell = 0; cell < LUMA_CELLS; cell++) this.cellMoves[cell]! /= counted;
+    this.#takeHolds(history, frame, limit);
+  }
+
+  #takeHolds(history: FrameHistory, frame: number, limit: number): void {
+    const count = countBefore(history, frame, BEFORE_MS);
     let moving = 0, hold = 0;
     this.hold = 0;
     for (let i = frame - count; i < frame; i++) {
-      const at = history.movesAt(i);
-      for (let cell = 0; cell < LUMA_CELLS; cell++) this.cellMoves[cell]! += moves[at + cell]! / count;
       const isStill = history.moved(i) <= limit;
       if (!isStill) moving++;
       hold = isStill ? hold + 1 : 0;
       this.hold = Math.max(this.hold, hold);
     }
     this.movingShare = moving / count;
+  }
+
+  #place(count: number): number {
+    return Math.floor((this.#isBrief ? BRIEF_QUANTILE : QUANTILE) * (count - 1));
   }
 
   /** Moves the value at `place` to where it belongs among those before it, which are sorted. */
@@ -86,14 +111,14 @@ export class MotionBefore {
   }
 }
 
-/** The frame 0 has no motion. */
-function countBefore(history: FrameHistory, frame: number): number {
-  const sinceMs = history.ptsMs(frame) - BEFORE_MS;
+/** Frames of the time before, six at least. The frame 0 has no motion. */
+function countBefore(history: FrameHistory, frame: number, timeMs: number): number {
+  const fromMs = history.ptsMs(frame) - timeMs;
   let count = 0;
   while (count < FRAMES_MAX) {
     const i = frame - 1 - count;
     if (i < 1 || i <= history.oldest) break;
-    if (history.ptsMs(i) < sinceMs && count >= FRAMES_MIN) break;
+    if (history.ptsMs(i) < fromMs && count >= FRAMES_MIN) break;
     count++;
   }
   return count;

@@ -1,0 +1,356 @@
+/** Follows stretches in which a picture stands still, and tells which of them were frozen. */
+
+import { cellsApart, distanceOf } from "../cell_structure.ts";
+import { CELL_SAMPLES, CELLS, type FrameHistory, LUMA_CELLS } from "../frame_history.ts";
+import { confidenceOf, type CutScores } from "../range_sink.ts";
+import { MotionBefore } from "./motion_before.ts";
+import { PictureDrift } from "./picture_drift.ts";
+
+/*
+ *     moving   | still still (keyframe) still ... still |  moving
+ *   `---------'                                         `--------'
+ *   MotionBefore                                        AFTER_FRAMES
+ *
+ * What is still is measured by the motion before: a codec leaves the more the more moved. A stretch of still frames is
+ * a freeze if the picture moved until it, stopped at once in many places, stayed what it was, and moves again at
+ * once, in much the same cells. So a slide, a screen, an empty room, and a subject that comes to rest are none.
+ */
+/** A frame is still that moved by so much of the motion before at most, and by so many levels a sample. */
+const MOVED_SHARE = 0.35;
+/** After motion that is known from the last frames only. */
+const BRIEF_SHARE = 0.15;
+const MOVED_MAX = 1.2;
+/** No cell changes its mean by more than that share of the largest change before; the first frames may by more. */
+const CHANGE_SHARE = 0.15;
+const CHANGE_MIN = 1;
+const CHANGE_MAX = 2.2;
+const LEAD_FRAMES = 4;
+const LEAD_SHARE = 0.25;
+const LEAD_MAX = 4;
+/** Up to two frames between still ones may be a keyframe, which draws the picture anew: levels a sample, of a cell, of all cells. */
+const KEYFRAMES_MAX = 2;
+const KEYFRAME_MOVED_MAX = 3;
+const KEYFRAME_CHANGE_MAX = 3.5;
+const KEYFRAME_STEP_MAX = 0.5;
+/** A frame that moved by less repeats exactly; between such frames a keyframe may be coarse. */
+const EXACT_MAX = 0.02;
+const COARSE_MOVED_MAX = 5;
+const COARSE_CHANGE_MAX = 9;
+const COARSE_STEP_MAX = 1;
+/** Neither moves by more than so many times the motion before. */
+const KEYFRAME_SHARE = 4;
+/** So many frames a keyframe that could be motion; where there are more, it is a film drawn in steps. */
+const FRAMES_A_KEYFRAME = 8;
+
+/** Motion before, in levels a sample; below CLEAR_MOVED it is faint, and more is asked of everything else. */
+const LEAST_MOVED = 0.15;
+const CLEAR_MOVED = 0.6;
+const FAST_MOVED = 1.5;
+/** Of the frames before, so many moved; less is a low rate whose frames are shown more than once. */
+const MOVING_MIN = 0.48;
+/** So many times as long as the longest hold before. */
+const HOLDS_MIN = 2.5;
+/** Motion of the last frames before, as a share of that of all. */
+const LAST_MIN = 0.3;
+const LAST_MIDDLE_MIN = 0.1;
+/** How many times the motion within is that just before it: what comes to rest slows down. */
+const DROP_MIN = 5;
+/** What is left of the motion while the picture stands: of fast, of clear and of faint motion. */
+const REST_FAST_MAX = 0.085;
+const REST_MAX = 0.07;
+const REST_FAINT_MAX = 0.06;
+/** After motion that is known from the last frames only, so many of the frames within repeat exactly. */
+const BRIEF_EXACT_MIN = 0.6;
+/** Levels by which the picture drifts between keyframes, mean of the cells. */
+const DRIFT_MAX = 0.42;
+const DRIFT_FAINT_MAX = 0.2;
+/** After fast motion a codec mends the picture for long, everywhere alike: mean of the cells, and of any one. */
+const DRIFT_EVEN_MAX = 1;
+const DRIFT_CELL_MAX = 5;
+/** Share of the luma cells that move before and stop; and how many of them move again, in the frames after it. */
+const STOPPED_MIN = 0.22;
+const STOPPED_FAINT_MIN = 0.35;
+const STOPPED_OPEN_MIN = 0.44;
+const RESUMED_MIN = 0.6;
+const RESUMED_MOVED_MIN = 0.4;
+const AFTER_FRAMES = 8;
+/** A cell moves with so many levels a sample, or with that share of a fainter motion. */
+const CELL_MOVES = 0.1 * CELL_SAMPLES;
+/** A cell has stopped that moves by this share at most. */
+const CELL_RESTS = 0.25;
+/** Levels between the darkest and the brightest cell; a flat picture cannot freeze. */
+const FLAT_RANGE = 12;
+
+const LEAST_FRAMES = 5;
+const LEAST_MS = 190;
+/** Where the codec leaves more than CLEAN_REST levels, where a cut ends it, where the stream ends. */
+const CLEAN_REST = 0.1;
+const LEAST_NOISY_MS = 250;
+const LEAST_TO_CUT_MS = 300;
+const LEAST_TO_END_MS = 1000;
+/** Faint motion must be missing the longer the fainter it was: levels a sample times milliseconds. */
+const LEAST_FAINT_LEVEL_MS = 170;
+/** A stretch that begins so few frames after a cut is a still shot. */
+const CUT_REACH = 5;
+/** So much more motion after it than before is a cut; there, so little is left of the motion. */
+const CUT_OFF = 20;
+const CUT_REST_MAX = 0.03;
+
+/** Places of the sums over still frames. */
+const MOVED = 0;
+const REST = 1;
+
+/** A stretch that was frozen; the last frame is inside. */
+export interface Frozen {
+  readonly startFrame: number;
+  readonly lastFrame: number;
+  readonly startMs: number;
+  readonly endMs: number;
+  readonly confidence: number;
+}
+
+/**
+ * One stretch at a time, measured by the motion of the half second before it, or where that is `isBrief` of the last frames,
+ * which tells more where the motion had nearly died down.
+ */
+export class StillStretch {
+  readonly #cuts: CutScores;
+  readonly #onFrozen: (frozen: Frozen) => void;
+  readonly #isBrief: boolean;
+  /** First still frame; -1 while the picture moves. */
+  #start = -1;
+  /** First frame that moved after a stretch; -1 while none waits for its verdict. */
+  #end = -1;
+  #startMs = 0;
+  /** Time of the frame before it, which shows the same picture. */
+  #shownMs = 0;
+  #lastStill = -1;
+  #movedLimit = 0;
+  #changeLimit = 0;
+  #leadLimit = 0;
+  readonly #before: MotionBefore;
+  /** Still frames without the first one, which carries the codec's rest of the motion. */
+  #framesWithin = 0;
+  readonly #sums = new Float64Array(2);
+  readonly #movesWithin = new Float64Array(LUMA_CELLS);
+  readonly #drift = new PictureDrift();
+  /** Frames within that repeat exactly. */
+  #exact = 0;
+  /** Keyframes within. */
+  #redrawn = 0;
+
+  constructor(cuts: CutScores, isBrief: boolean, onFrozen: (frozen: Frozen) => void) {
+    this.#cuts = cuts;
+    this.#onFrozen = onFrozen;
+    this.#before = new MotionBefore(isBrief);
+    this.#isBrief = isBrief;
+  }
+
+  /** First still frame of the stretch that is not decided; -1: there is none. */
+  get start(): number {
+    return this.#start;
+  }
+
+  reset(): void {
+    this.#start = this.#end = -1;
+  }
+
+  push(history: FrameHistory): void {
+    const frame = history.count - 1;
+    if (frame === 0) return;
+    if (this.#end >= 0) {
+      if (frame < this.#end + AFTER_FRAMES) return;
+      this.#judge(history, frame);
+    }
+    if (this.#start < 0) return this.#mayBegin(history, frame);
+    if (this.#isStill(history, frame)) {
+      if (this.#lastStill === frame - 1) return this.#count(history, frame);
+      if (this.#isKeyframe(history, frame)) {
+        this.#drift.measure(history, this.#lastStill);
+        if (this.#couldBeMotion(history, frame - 1)) this.#redrawn++;
+        return this.#count(history, frame);
+      }
+    } else if (frame - this.#lastStill <= KEYFRAMES_MAX) return;
+    this.#end = this.#lastStill + 1;
+    if (this.#margin(history) >= 0) return;
+    this.reset();
+    this.#mayBegin(history, frame);
+  }
+
+  finish(history: FrameHistory): void {
+    if (this.#start >= 0) this.#judge(history, history.count);
+    this.reset();
+  }
+
+  #mayBegin(history: FrameHistory, frame: number): void {
+    const moved = history.moved(frame), change = history.largestChange(frame);
+    if (moved > MOVED_MAX || change > LEAD_MAX) return;
+    const before = this.#before;
+    before.look(history, frame);
+    if (before.moved < LEAST_MOVED) return;
+    const share = this.#isBrief ? BRIEF_SHARE : MOVED_SHARE;
+    this.#movedLimit = Math.min(MOVED_MAX, share * before.moved);
+    if (moved > this.#movedLimit) return;
+    before.take(history, frame, this.#movedLimit);
+    this.#changeLimit = Math.min(CHANGE_MAX, Math.max(CHANGE_MIN, CHANGE_SHARE * before.change));
+    this.#leadLimit = Math.max(this.#changeLimit, Math.min(LEAD_MAX, LEAD_SHARE * before.change));
+    if (change > this.#leadLimit) return;
+    this.#start = this.#lastStill = frame;
+    this.#startMs = history.ptsMs(frame);
+    this.#shownMs = history.ptsMs(frame - 1);
+    this.#framesWithin = 0;
+    this.#sums.fill(0);
+    this.#movesWithin.fill(0);
+    this.#drift.reset();
+    this.#redrawn = this.#exact = 0;
+  }
+
+  #isStill(history: FrameHistory, frame: number): boolean {
+    const limit = frame < this.#start + LEAD_FRAMES ? this.#leadLimit : this.#changeLimit;
+    return history.moved(frame) <= this.#movedLimit && history.largestChange(frame) <= limit;
+  }
+
+  /** Whether the frames between the last still one and this one only drew the same picture anew. */
+  #isKeyframe(history: FrameHistory, frame: number): boolean {
+    const last = this.#lastStill;
+    let moved = 0, change = 0;
+    for (let i = last + 1; i < frame; i++) {
+      moved = Math.max(moved, history.moved(i));
+      change = Math.max(change, history.largestChange(i));
+    }
+    const step = distanceOf(history, last, frame);
+    const share = KEYFRAME_SHARE * this.#before.moved;
+    const isExact = history.moved(last) <= EXACT_MAX && history.moved(frame) <= EXACT_MAX;
+    const coarseMax = Math.min(COARSE_MOVED_MAX, share);
+    if (isExact && step < COARSE_STEP_MAX && moved <= coarseMax && change <= COARSE_CHANGE_MAX) return true;
+    // What comes back to the same picture may have changed more meanwhile.
+    const changeMax = step < KEYFRAME_STEP_MAX / 2 ? 2 * KEYFRAME_CHANGE_MAX : KEYFRAME_CHANGE_MAX;
+    return step < KEYFRAME_STEP_MAX && moved <= Math.min(KEYFRAME_MOVED_MAX, Math.max(1, share)) &&
+      change <= changeMax;
+  }
+
+  /** What is little beside fast motion before it, a codec's rest can be. */
+  #couldBeMotion(history: FrameHistory, frame: number): boolean {
+    return history.moved(frame) > MOVED_SHARE * this.#before.moved ||
+      history.largestChange(frame) > this.#changeLimit;
+  }
+
+  #count(history: FrameHistory, frame: number): void {
+    const { moves } = history;
+    const at = history.movesAt(frame);
+    const { moved, step } = this.#before;
+    // A codec may show two or three pictures in turn, which are alike but for its noise.
+    const apart = Math.min(cellsApart(history, frame, frame - 2), cellsApart(history, frame, frame - 3));
+    const returned = step > 0 ? apart / (CELLS * CELL_SAMPLES * step) : Infinity;
+    if (history.moved(frame) <= EXACT_MAX) this.#exact++;
+    this.#sums[MOVED]! += history.moved(frame);
+    this.#sums[REST]! += Math.min(history.moved(frame) / moved, returned);
+    for (let cell = 0; cell < LUMA_CELLS; cell++) this.#movesWithin[cell]! += moves[at + cell]!;
+    this.#lastStill = frame;
+    if (++this.#framesWithin >= LEAD_FRAMES) this.#drift.anchor(history, frame);
+  }
+
+  #isLong(history: FrameHistory, leastMs: number): boolean {
+    return this.#lastStill + 1 - this.#start >= LEAST_FRAMES &&
+      history.ptsMs(this.#lastStill) - this.#shownMs >= leastMs;
+  }
+
+  /** `until` is the frame after the last one that is known. */
+  #judge(history: FrameHistory, until: number): void {
+    const last = this.#lastStill;
+    let margin = this.#margin(history);
+    if (this.#end >= 0) margin = Math.min(margin, this.#resumption(history, until));
+    if (margin >= 0) {
+      const endMs = history.ptsMs(last);
+      this.#onFrozen({
+        startFrame: this.#start,
+        lastFrame: last,
+        startMs: this.#startMs,
+        endMs,
+        confidence: confidenceOf(margin),
+      });
+    }
+    this.reset();
+  }
+
+  /** How far the stretch and what was before it are inside the bounds, see `confidenceOf`; -1 outside. */
+  #margin(history: FrameHistory): number {
+    this.#drift.measure(history, this.#lastStill);
+    const { moved, last, lastMiddle, movingShare, hold } = this.#before;
+    const end = this.#lastStill + 1, frames = Math.max(1, this.#framesWithin);
+    const isFaint = moved < CLEAR_MOVED, isOpen = this.#end < 0;
+    const rest = this.#rest;
+    const restMax = isFaint ? REST_FAINT_MAX : moved < FAST_MOVED ? REST_MAX : REST_FAST_MAX;
+    const isNoisy = this.#sums[MOVED]! / frames > CLEAN_REST;
+    const leastMs = isFaint ? LEAST_FAINT_LEVEL_MS / moved : isNoisy ? LEAST_NOISY_MS : LEAST_MS;
+    if (!this.#isLong(history, leastMs)) return -1;
+    if (isOpen && !this.#isLong(history, LEAST_TO_END_MS)) return -1;
+    if (movingShare < MOVING_MIN || end - this.#start < HOLDS_MIN * (hold + 1)) return -1;
+    if (last < LAST_MIN * moved || lastMiddle < LAST_MIDDLE_MIN * moved) return -1;
+    if (rest > restMax || last < DROP_MIN * rest * moved) return -1;
+    if (this.#drift.mean > this.#driftMax) return -1;
+    if (history.brightest(end - 1) - history.darkest(end - 1) < FLAT_RANGE || this.#hasCut()) return -1;
+    if ((this.#redrawn - 1) * FRAMES_A_KEYFRAME > end - this.#start) return -1;
+    if (this.#isBrief && this.#exact < BRIEF_EXACT_MIN * (end - this.#start - 1)) return -1;
+    const stopped = this.#stopped();
+    const stoppedMin = isOpen ? STOPPED_OPEN_MIN : isFaint ? STOPPED_FAINT_MIN : STOPPED_MIN;
+    if (stopped < stoppedMin) return -1;
+    return Math.min((stopped - stoppedMin) / 0.4, 1 - rest / restMax, moved - LEAST_MOVED);
+  }
+
+  get #driftMax(): number {
+    const { moved } = this.#before;
+    if (moved < CLEAR_MOVED) return DRIFT_FAINT_MAX;
+    return moved > FAST_MOVED && this.#drift.largest < DRIFT_CELL_MAX ? DRIFT_EVEN_MAX : DRIFT_MAX;
+  }
+
+  /** Whether it begins with a cut, or a few frames after one. */
+  #hasCut(): boolean {
+    for (let frame = this.#start - CUT_REACH; frame <= this.#start + 1; frame++) {
+      if (this.#cuts.cutScore(frame) >= 0.5) return true;
+    }
+    return false;
+  }
+
+  /** What is left of the motion. */
+  get #rest(): number {
+    return this.#sums[REST]! / Math.max(1, this.#framesWithin);
+  }
+
+  /** From this sum on a cell moves. */
+  get #cellMoves(): number {
+    return CELL_MOVES * Math.min(1, this.#before.moved);
+  }
+
+  /** Share of the luma cells that moved before and rest. */
+  #stopped(): number {
+    let stopped = 0;
+    for (let cell = 0; cell < LUMA_CELLS; cell++) {
+      const before = this.#before.cellMoves[cell]!;
+      const within = this.#movesWithin[cell]! / Math.max(1, this.#framesWithin);
+      if (before >= this.#cellMoves && within <= CELL_RESTS * before) stopped++;
+    }
+    return stopped / LUMA_CELLS;
+  }
+
+  /** By what margin the picture moves again after it; -1 where it does not. */
+  #resumption(history: FrameHistory, until: number): number {
+    const { moved } = this.#before;
+    const { moves } = history;
+    const end = this.#end, last = Math.min(until, end + AFTER_FRAMES);
+    let resumed = 0, most = 0;
+    for (let cell = 0; cell < LUMA_CELLS; cell++) {
+      let frame = end;
+      while (frame < last && moves[history.movesAt(frame) + cell]! < this.#cellMoves) frame++;
+      if (frame < last) resumed++;
+    }
+    for (let frame = end; frame < last; frame++) most = Math.max(most, history.moved(frame));
+    resumed /= LUMA_CELLS;
+    const stopped = this.#stopped();
+    if (resumed < RESUMED_MIN * stopped || most < RESUMED_MOVED_MIN * moved) return -1;
+    const isCutOff = most > CUT_OFF * moved;
+    if (isCutOff && this.#rest > CUT_REST_MAX) return -1;
+    if ((isCutOff || this.#cuts.cutScore(end) >= 0.5) && !this.#isLong(history, LEAST_TO_CUT_MS)) return -1;
+    return (resumed / stopped - RESUMED_MIN) / 0.2;
+  }
+}
