@@ -103,6 +103,16 @@ export function gatherFor(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
+/** Lets at most `ms` pass, until another thread has changed the value at `at` of shared memory from `value` and notified. */
+export async function unlessChanged(
+  shared: Int32Array<SharedArrayBuffer>,
+  at: number,
+  value: number,
+  ms: number,
+): Promise<void> {
+  await Atomics.waitAsync(shared, at, value, ms).value;
+}
+
 /** The reason with which a sleep is stopped; made once, as making an exception is slow. */
 const DISPOSED = new DOMException("The wait is over", "AbortError");
 

@@ -24,7 +24,7 @@ export class Fifo implements AsyncDisposable {
 
   /** Makes a pipe that only this user may open, under a random name. */
   static async make(
-    options: { runner: ToolRunner; directory: string; world: World; signal: AbortSignal },
+    options: { runner: Pick<ToolRunner, "run">; directory: string; world: World; signal: AbortSignal },
   ): Promise<Fifo> {
     const name = `media-${options.world.randomBytes(12).toHex()}.fifo`;
     const path = join(options.directory, name);

@@ -46,6 +46,8 @@ export interface RunOptions {
   readonly maxStderrBytes: number;
   /** The bytes of its stdin; absent is no stdin. */
   readonly input?: Uint8Array;
+  /** Its environment, besides `LC_ALL`; default nothing. */
+  readonly environment?: Readonly<Record<string, string>>;
   readonly log?: LogReader;
   readonly limits?: ResourceLimits;
   /** It starts the program; absent for none. */
@@ -69,7 +71,7 @@ export interface Outcome {
 }
 
 /**
- * Runs `program` (an absolute path) to its end. Its environment is empty and its stdin is `input` or nothing. Rejects only
+ * Runs `program` (an absolute path) to its end. Its environment is `environment` and its stdin is `input` or nothing. Rejects only
  * when the program cannot be started or `signal` aborts; everything else is an `Outcome`.
  */
 export async function run(program: string, args: readonly string[], options: RunOptions): Promise<Outcome> {

@@ -1,13 +1,13 @@
 /** What ffmpeg's decoder says of each frame of a video. */
 
 import { DecoderLog, REPORTING } from "../../../src/media/reports/decoder_log.ts";
-import { newReports, ReportReader } from "../../../src/media/reports/frame_reports.ts";
+import { newReports, ReportReader, ReportWriter } from "../../../src/media/reports/frame_reports.ts";
 
 /** Bits of `REPORT` for each frame; nothing for a file of reduced frames. */
 export async function reportsOf(path: string): Promise<Uint8Array> {
   if (path.endsWith(".yuv")) return new Uint8Array();
   const shared = newReports();
-  const log = new DecoderLog(shared, { keepsInfo: false });
+  const log = new DecoderLog(new ReportWriter(shared), { keepsInfo: false });
   const reader = new ReportReader(shared);
   const ffmpeg = new Deno.Command("ffmpeg", {
     args: [

@@ -2,13 +2,24 @@
 
 import { joinedBytes } from "../../base/bytes.ts";
 import { ConcealedFrames } from "./concealed_frames.ts";
-import { REPORT, ReportWriter } from "./frame_reports.ts";
+import { REPORT, type ReportWriter } from "./frame_reports.ts";
 
 /**
- * Makes ffmpeg log, with the level of each line, all that is read here. `repeat`: equal lines are not counted together. The
- * lines of the decoder are at the level `info`, and of lost references H.264 speaks at the level `debug` only.
+ * Makes ffmpeg log to its error output, with the level of each line, all that is read here. `repeat`: equal lines are not counted
+ * together. The lines of the decoder are at the level `info`, and of lost references H.264 speaks at the level `debug` only.
  */
 export const REPORTING = ["-nostats", "-v", "repeat+level+debug", "-debug_ts"];
+
+/** The same where all of it goes to the file of {@link reportsTo}, and errors to the error output as well. */
+export const REPORTING_TO_FILE = ["-nostats", "-v", "repeat+level+error", "-debug_ts"];
+/** `AV_LOG_DEBUG`. */
+const DEBUG_LEVEL = 48;
+
+/** Variables of the environment that make ffmpeg write its log to a file or a pipe as well: a line at a time, not in pieces of a line. */
+export function reportsTo(path: string): Readonly<Record<string, string>> {
+  const name = path.replace(/[\\':]/g, "\\$&").replaceAll("%", "%%");
+  return { FFREPORT: `file=${name}:level=${DEBUG_LEVEL}` };
+}
 
 /** The longest line that is looked at; of longer ones the rest goes where their beginning went. */
 const LINE_BYTES = 16 << 10;
@@ -66,7 +77,7 @@ const LEVEL_NAMES = Object.entries(LEVELS).map(([name, level]) => ({ name: bytes
  * Errors are kept as they are without levels. An endless stream needs no more memory than its longest line.
  */
 export class DecoderLog {
-  readonly #reports: ReportWriter;
+  readonly #reports: ReportWriter | null;
   readonly #keepsInfo: boolean;
   /** The start of a line that was not complete. */
   readonly #line = new Uint8Array(LINE_BYTES);
@@ -83,9 +94,9 @@ export class DecoderLog {
   #report: number = REPORT.isReported;
   #kept: Uint8Array[] = [];
 
-  /** With `keepsInfo`, information about inputs and outputs is kept as well, with warnings. */
-  constructor(reports: SharedArrayBuffer, { keepsInfo }: { readonly keepsInfo: boolean }) {
-    this.#reports = new ReportWriter(reports);
+  /** Without reports, it says what is kept only. With `keepsInfo`, information about inputs and outputs is kept as well, with warnings. */
+  constructor(reports: ReportWriter | null, { keepsInfo }: { readonly keepsInfo: boolean }) {
+    this.#reports = reports;
     this.#keepsInfo = keepsInfo;
   }
 
@@ -104,7 +115,7 @@ export class DecoderLog {
   end(): Uint8Array {
     if (this.#lineBytes > 0) this.#judge(this.#line, 0, this.#lineBytes);
     this.#lineBytes = 0;
-    this.#reports.end();
+    this.#reports?.end();
     return this.#takeKept();
   }
 
@@ -172,7 +183,7 @@ export class DecoderLog {
     else if (this.#concealed.isDecisive) this.#report &= ~REPORT.isCorrupt;
     if (numberAfter(bytes, KEYFRAME, text, end) === 1) this.#report |= REPORT.isKey;
     if (numberAfter(bytes, FRAME_TYPE, text, end) === BIDIRECTIONAL) this.#report |= REPORT.isBidirectional;
-    this.#reports.add(this.#report);
+    this.#reports?.add(this.#report);
     this.#report = REPORT.isReported;
   }
 

@@ -1,5 +1,7 @@
 /** What ffmpeg's decoder says of each frame, in shared memory: whoever reads its log writes, whoever reads its frames reads. */
 
+import { unlessChanged } from "../../base/wait.ts";
+
 /** Bits of a report. A frame of which nothing is known has none of them. */
 export const REPORT = {
   isReported: 1,
@@ -15,7 +17,9 @@ export const REPORT = {
 
 /** Frames whose reports are kept: far more than fit the pipe and ffmpeg's queues. */
 const SLOTS = 4096;
-const STATE_BYTES = 4;
+/** Places of the two numbers before the slots. */
+const STATE = 0, WANTED = 1;
+const STATE_BYTES = 8;
 export const REPORT_BYTES = STATE_BYTES + SLOTS;
 /** Set in the state when no more reports will come; the bits below it are the number of reports. */
 const ENDED = 1 << 30;
@@ -24,22 +28,30 @@ const WAIT_MS = 2_000;
 
 /**
  * ```
- *   | state, Int32: reports so far, and ENDED | slot of frame 0 | 1 | ... | 4095 |    frame n is in slot n % 4096
+ *   | state, Int32: reports so far, and ENDED | wanted, Int32 | slot of frame 0 | 1 | ... | 4095 |    frame n is in slot n % 4096
  * ```
+ *
+ * `wanted` is the number of reports that a blocked reader waits for.
  */
 export function newReports(): SharedArrayBuffer {
   return new SharedArrayBuffer(REPORT_BYTES);
 }
 
-/** The writing side. It never reads what the other side could have changed. */
+/** The writing side. Of what the other side could have changed it believes nothing: a wrong wish costs time only. */
 export class ReportWriter {
-  readonly #state: Int32Array;
+  readonly #state: Int32Array<SharedArrayBuffer>;
   readonly #slots: Uint8Array;
   #count = 0;
 
   constructor(reports: SharedArrayBuffer) {
-    this.#state = new Int32Array(reports, 0, 1);
+    this.#state = new Int32Array(reports, 0, 2);
     this.#slots = new Uint8Array(reports, STATE_BYTES, SLOTS);
+  }
+
+  /** Returns when the reader waits for a report that is not there, and after `ms` at the latest. */
+  async wait(ms: number): Promise<void> {
+    const wanted = Atomics.load(this.#state, WANTED);
+    if (wanted <= this.#count) await unlessChanged(this.#state, WANTED, wanted, ms);
   }
 
   /** Takes the report of the next frame, bits of `REPORT`. */
@@ -55,36 +67,38 @@ export class ReportWriter {
   }
 
   #tell(state: number): void {
-    Atomics.store(this.#state, 0, state);
-    Atomics.notify(this.#state, 0);
+    Atomics.store(this.#state, STATE, state);
+    Atomics.notify(this.#state, STATE);
   }
 }
 
 /** The reading side, frame by frame. */
 export class ReportReader {
-  readonly #state: Int32Array;
+  readonly #state: Int32Array<SharedArrayBuffer>;
   readonly #slots: Uint8Array;
   #next = 0;
   /** A report did not come in time: from then on nobody waits, and no frame has one. */
   #isLost = false;
 
   constructor(reports: SharedArrayBuffer) {
-    this.#state = new Int32Array(reports, 0, 1);
+    this.#state = new Int32Array(reports, 0, 2);
     this.#slots = new Uint8Array(reports, STATE_BYTES, SLOTS);
   }
 
   /** The report of the next frame, which has come. Blocks until it is there; 0 if there is none. */
   take(): number {
     for (;;) {
-      const state = Atomics.load(this.#state, 0);
+      const state = Atomics.load(this.#state, STATE);
       if (this.#isLost || !this.#isAwaited(state)) return this.#takeFrom(state);
-      if (Atomics.wait(this.#state, 0, state, WAIT_MS) === "timed-out") this.#isLost = true;
+      Atomics.store(this.#state, WANTED, this.#next + 1);
+      Atomics.notify(this.#state, WANTED);
+      if (Atomics.wait(this.#state, STATE, state, WAIT_MS) === "timed-out") this.#isLost = true;
     }
   }
 
   /** The report of the next frame, as far as it is there already. */
   takeNow(): number {
-    return this.#takeFrom(Atomics.load(this.#state, 0));
+    return this.#takeFrom(Atomics.load(this.#state, STATE));
   }
 
   /** Reports that were taken. */
@@ -94,7 +108,7 @@ export class ReportReader {
 
   /** Whether the report of the next frame is still to come, for whom may not block. */
   get isAwaited(): boolean {
-    return this.#isAwaited(Atomics.load(this.#state, 0));
+    return this.#isAwaited(Atomics.load(this.#state, STATE));
   }
 
   #isAwaited(state: number): boolean {

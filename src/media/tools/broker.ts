@@ -5,11 +5,14 @@ import { timer } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import { type Outcome, type Priority, run, start } from "../process.ts";
 import { type BrokerAnswer, type BrokerOrder, orderIn } from "./broker_messages.ts";
+import { Fifo } from "../fifo.ts";
+import { LogPipe } from "../reports/log_pipe.ts";
 import { type Cage, enclosureOf, streamsOf } from "./cage.ts";
 import { Forwarder, type Passage } from "./forwarder.ts";
 import type { RunJob, StreamJob, ToolJob } from "./job.ts";
+import type { ToolRunner } from "./runner.ts";
 import { checkedJob, checkSocket, type JobPlaces, JobRefused } from "./job_paths.ts";
-import { type Ends, endsOf, inputOf, invocationOf, socketEnds } from "./templates.ts";
+import { type Ends, endsOf, inputOf, invocationOf, type Reporting, socketEnds } from "./templates.ts";
 
 export interface BrokerOptions {
   readonly tools: Tools;
@@ -100,6 +103,9 @@ export class Broker implements AsyncDisposable {
   }
 }
 
+/** An order for which a program is started. */
+type Performed = Extract<BrokerOrder, { type: "run" | "start" }>;
+
 /** Which Worker is at the other end: the one of the service, or one of live sessions. */
 type Side = "service" | "live";
 
@@ -184,7 +190,7 @@ class Connection {
     }
   }
 
-  #begin(order: Extract<BrokerOrder, { type: "run" | "start" }>): void {
+  #begin(order: Performed): void {
     const { id } = order;
     if (this.#kills.has(id)) return this.#refuse(id, "a job of this number runs already");
     const stop = new AbortController();
@@ -213,7 +219,7 @@ class Connection {
   }
 
   async #perform(
-    order: Extract<BrokerOrder, { type: "run" | "start" }>,
+    order: Performed,
     signal: AbortSignal,
     why: () => Outcome["end"],
   ): Promise<void> {
@@ -229,7 +235,10 @@ class Connection {
       const job = await checkedJob(order.job, places, streams);
       using passage = await this.#passageOf(job, signal);
       if (job.kind === "encode_clip" || job.kind === "copy_clip") makeFile(job.file);
-      const { program, args, launch } = this.#invocationOf(order, job, passage);
+      await using logPipe = await this.#logPipeOf(order, signal);
+      const { program, args, launch } = this.#invocationOf(job, passage, {
+        reporting: reportingOf(order, logPipe),
+      });
       const { deadlineMs, maxStdoutBytes, input } = order;
       const bounds = {
         world,
@@ -245,7 +254,9 @@ class Connection {
     const job = await checkedJob(order.job, places, streams);
     const ends = this.#socketsOf(order);
     using passage = await this.#passageOf(job, signal);
-    const { program, args, launch } = this.#invocationOf(order, job, passage, ends);
+    await using logPipe = await this.#logPipeOf(order, signal);
+    const reporting = reportingOf(order, logPipe);
+    const { program, args, launch } = this.#invocationOf(job, passage, { ends, reporting });
     const tool = start(program, args, {
       ...{
         ...launch,
@@ -271,17 +282,21 @@ class Connection {
     return await forwarder.open({ socket, port: Number(new URL(url!).port) }, signal);
   }
 
+  /** For recorded media; the decoders of live ones say little, and at once. */
+  async #logPipeOf({ job, reports }: Performed, signal: AbortSignal): Promise<LogPipe | null> {
+    if (!reports || job.kind !== "decode") return null;
+    const { tools, places: { tempDir: directory }, world } = this.#options;
+    const fifo = await Fifo.make({ runner: pipeMaker(tools), directory, world, signal });
+    return new LogPipe(fifo, reports, world);
+  }
+
   #invocationOf(
-    { reports }: Pick<Extract<BrokerOrder, { type: "run" | "start" }>, "reports">,
     job: RunJob | StreamJob,
     passage: Passage | null,
-    ends?: Ends,
+    given: { readonly ends?: Ends; readonly reporting: Reporting | null },
   ) {
     const { tools, cage } = this.#options;
-    const { program, args, limits, touches, log } = invocationOf(job, tools, {
-      reports,
-      ...(ends && { ends }),
-    });
+    const { program, args, limits, touches, log, environment } = invocationOf(job, tools, given);
     return {
       program,
       args,
@@ -289,6 +304,7 @@ class Connection {
         limits,
         enclosure: enclosureOf(cage, program, touches, passage?.words),
         ...(log && { log }),
+        ...(environment && { environment }),
       },
     };
   }
@@ -317,6 +333,20 @@ class Connection {
     const moved = answer.type === "done" ? [answer.outcome.stdout.buffer as ArrayBuffer] : [];
     this.#port.postMessage(answer, moved);
   }
+}
+
+function reportingOf({ reports }: Performed, logPipe: LogPipe | null): Reporting | null {
+  return reports && { reports, logPipe: logPipe?.path ?? null };
+}
+
+/** Makes pipes of its own, for the Fifo. */
+function pipeMaker(tools: Tools): Pick<ToolRunner, "run"> {
+  return {
+    run: (job, options) => {
+      const { program, args, limits } = invocationOf(job, tools);
+      return run(program, args, { ...options, limits });
+    },
+  };
 }
 
 /** A live Worker that was taken over cannot read recorded media: it gets streams of the relays only. */

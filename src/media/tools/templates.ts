@@ -7,7 +7,8 @@ import { LIMITS } from "../../model/limits.ts";
 import { SIDECAR_SAMPLE_RATE_HZ } from "../../model/sidecars/wav.ts";
 import { VIDEO_CLOCK_HZ } from "../formats/clock.ts";
 import { inputOptions, inputUrl, type MediaInput, probeOptions } from "../input.ts";
-import { DecoderLog, REPORTING } from "../reports/decoder_log.ts";
+import { DecoderLog, REPORTING, REPORTING_TO_FILE, reportsTo } from "../reports/decoder_log.ts";
+import { ReportWriter } from "../reports/frame_reports.ts";
 import type { ResourceLimits } from "../process.ts";
 import { type FrameSelection, inputArgs, jpegOutput, planeOutput } from "../recorded/decode_args.ts";
 import { quantizerOf, selectText } from "../recorded/frame_choice.ts";
@@ -23,8 +24,17 @@ export interface Invocation {
   readonly touches: Touches;
   readonly hasStdin: boolean;
   readonly hasStdout: boolean;
-  /** Reads what it logs; absent where its log has errors only. */
+  /** Besides what every program gets. */
+  readonly environment?: Readonly<Record<string, string>>;
+  /** Reads its error output; absent where that has errors only. */
   readonly log?: DecoderLog;
+}
+
+/** Where a decode tells of its frames. */
+export interface Reporting {
+  readonly reports: SharedArrayBuffer;
+  /** A pipe that takes the log, which is read there; null where its error output is read. */
+  readonly logPipe: string | null;
 }
 
 /** What a program opens, besides itself, its libraries and its standard streams. All paths are real paths. */
@@ -69,36 +79,41 @@ export function endsOf(job: RunJob | StreamJob): { hasInput: boolean; hasOutput:
 export function invocationOf(
   job: ToolJob,
   tools: Tools,
-  { ends = STANDARD_ENDS, reports = null }: {
+  { ends = STANDARD_ENDS, reporting = null }: {
     readonly ends?: Ends;
-    /** Where a decode reports of its frames; ignored for other jobs. */
-    readonly reports?: SharedArrayBuffer | null;
+    /** For jobs that {@link saysOfFrames}; ignored for others. */
+    readonly reporting?: Reporting | null;
   } = {},
 ): Invocation {
-  const log = reports && logOf(job, reports);
+  const told = saysOfFrames(job) ? reporting : null;
   const { hasInput, hasOutput } = endsOf(job);
   const { work, cpuSeconds, fileBytes } = boundsOf(job);
   return {
     program: job.kind === "make_pipe" ? tools.mkfifo : job.kind === "probe" ? tools.ffprobe : tools.ffmpeg,
-    args: argsOf(job, ends, log !== null),
+    args: argsOf(job, ends, logWords(told)),
     limits: toolLimits(work, { prlimit: tools.prlimit, cpuSeconds, fileBytes }),
-    touches: touchesOf(job, ends),
+    touches: touchesOf(job, ends, told),
     hasStdin: hasInput && ends === STANDARD_ENDS,
     hasStdout: hasOutput && ends === STANDARD_ENDS,
-    ...(log && { log }),
+    ...(told?.logPipe && { environment: reportsTo(told.logPipe) }),
+    ...(told && { log: logOf(job, told) }),
   };
 }
 
-function logOf(job: ToolJob, reports: SharedArrayBuffer): DecoderLog | null {
-  switch (job.kind) {
-    case "decode":
-      return new DecoderLog(reports, { keepsInfo: false });
-    case "live_decode":
-    case "live_pull":
-      return new DecoderLog(reports, { keepsInfo: true });
-    default:
-      return null;
-  }
+/** Whether a job's decoder can tell something of each frame. */
+export function saysOfFrames({ kind }: ToolJob): boolean {
+  return kind === "decode" || kind === "live_decode" || kind === "live_pull";
+}
+
+/** What ffmpeg logs; null for no reports. */
+function logWords(told: Reporting | null): readonly string[] | null {
+  return told && (told.logPipe === null ? REPORTING : REPORTING_TO_FILE);
+}
+
+function logOf({ kind }: ToolJob, { reports, logPipe }: Reporting): DecoderLog {
+  return new DecoderLog(logPipe === null ? new ReportWriter(reports) : null, {
+    keepsInfo: kind !== "decode",
+  });
 }
 
 const SOCKET = "unix:";
@@ -108,14 +123,14 @@ export function socketEnds(input: string | null, output: string | null): Ends {
   return { input: `${SOCKET}${input}`, output: `${SOCKET}${output}` };
 }
 
-function touchesOf(job: ToolJob, ends: Ends): Touches {
+function touchesOf(job: ToolJob, ends: Ends, told: Reporting | null): Touches {
   const { hasInput, hasOutput } = endsOf(job);
   const used = [...(hasInput ? [ends.input] : []), ...(hasOutput ? [ends.output] : [])];
   const sockets = used.filter((end) => end.startsWith(SOCKET)).map((end) => end.slice(SOCKET.length));
   const input = inputOf(job);
   return {
     reads: input?.path ? [input.path] : [],
-    writes: [...sockets, ...filesOf(job)],
+    writes: [...sockets, ...filesOf(job), ...(told?.logPipe ? [told.logPipe] : [])],
     makesIn: job.kind === "make_pipe" ? dirname(job.path) : null,
     usesLoopback: input !== null && input.path === null,
   };
@@ -185,7 +200,7 @@ function boundsOf(job: ToolJob): Bounds {
   }
 }
 
-function argsOf(job: ToolJob, ends: Ends, isReported: boolean): string[] {
+function argsOf(job: ToolJob, ends: Ends, log: readonly string[] | null): string[] {
   switch (job.kind) {
     case "make_pipe":
       return ["-m", "600", "--", job.path];
@@ -194,7 +209,7 @@ function argsOf(job: ToolJob, ends: Ends, isReported: boolean): string[] {
     case "list_decoders":
       return ["-nostdin", "-v", "error", "-decoders"];
     case "decode":
-      return decodeArgs(job, ends, isReported);
+      return decodeArgs(job, ends, log);
     case "first_frame":
       return firstFrameArgs(job, ends);
     case "wav":
@@ -208,9 +223,9 @@ function argsOf(job: ToolJob, ends: Ends, isReported: boolean): string[] {
     case "opus_samples":
       return opusArgs(ends);
     case "live_decode":
-      return liveDecodeArgs(job, ends, isReported);
+      return liveDecodeArgs(job, ends, log);
     case "live_pull":
-      return livePullArgs(job, ends, isReported);
+      return livePullArgs(job, ends, log);
     case "encode_jpegs":
       return jpegArgs(job, ends);
   }
@@ -232,10 +247,10 @@ function probeArgs({ input }: JobOf<"probe">): string[] {
   ];
 }
 
-function decodeArgs(job: JobOf<"decode">, { output }: Ends, isReported: boolean): string[] {
+function decodeArgs(job: JobOf<"decode">, { output }: Ends, log: readonly string[] | null): string[] {
   const { subject, seekS, planes, jpegs } = job;
   return [
-    ...inputArgs(subject, { seekS, log: isReported ? REPORTING : ["-v", "error"] }),
+    ...inputArgs(subject, { seekS, ...(log && { log }) }),
     ...(jpegs ? jpegOutput(subject, { ...jpegs, ...selectionOf(jpegs.select), output }) : []),
     ...planeOutput(subject, {
       fifoPath: planes.pipe,
@@ -333,7 +348,7 @@ function opusArgs({ input, output }: Ends): string[] {
 function liveDecodeArgs(
   { codec, maxFrame }: JobOf<"live_decode">,
   { input, output }: Ends,
-  isReported: boolean,
+  log: readonly string[] | null,
 ): string[] {
   // Not every version of ffmpeg recognises H.265 in IVF.
   const decoder = codec === "h265" ? ["-c:v", "hevc"] : [];
@@ -344,11 +359,11 @@ function liveDecodeArgs(
     keepsTimes: true,
     maxFrame,
     output,
-    isReported,
+    log,
   });
 }
 
-function livePullArgs(job: JobOf<"live_pull">, { output }: Ends, isReported: boolean): string[] {
+function livePullArgs(job: JobOf<"live_pull">, { output }: Ends, log: readonly string[] | null): string[] {
   const { input, streamIndex, isPaced, maxFrame, soundPipe } = job;
   const args = liveArgs({
     input: [...inputOptions(input), ...(isPaced ? ["-re"] : []), "-i", inputUrl(input)],
@@ -356,7 +371,7 @@ function livePullArgs(job: JobOf<"live_pull">, { output }: Ends, isReported: boo
     keepsTimes: false,
     maxFrame,
     output,
-    isReported,
+    log,
   });
   return soundPipe === null ? args : [...args, ...soundArgs(soundPipe)];
 }
@@ -371,7 +386,7 @@ function soundArgs(pipe: string): string[] {
 }
 
 /** One frame out for each unit in, without delay: see `LiveFfmpeg`. */
-function liveArgs({ input, stream, keepsTimes, maxFrame, output, isReported }: {
+function liveArgs({ input, stream, keepsTimes, maxFrame, output, log }: {
   readonly input: readonly string[];
   /** ffmpeg's name of the stream that is decoded, such as `0:v:0`. */
   readonly stream: string;
@@ -379,10 +394,10 @@ function liveArgs({ input, stream, keepsTimes, maxFrame, output, isReported }: {
   readonly keepsTimes: boolean;
   readonly maxFrame: Extent;
   readonly output: string;
-  readonly isReported: boolean;
+  readonly log: readonly string[] | null;
 }): string[] {
   return [
-    ...["-nostdin", "-hide_banner", "-nostats", ...(isReported ? REPORTING : ["-v", "info"])],
+    ...["-nostdin", "-hide_banner", "-nostats", ...(log ?? ["-v", "info"])],
     ...["-threads", "1", ...input],
     ...["-map", stream, "-an", "-sn", "-dn", "-map_metadata", "-1", "-map_chapters", "-1"],
     ...["-threads", "1", "-filter_threads", "1", ...(keepsTimes ? ["-copyts"] : [])],

@@ -2,7 +2,7 @@
 
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { DecoderLog } from "../../../src/media/reports/decoder_log.ts";
-import { newReports, REPORT, ReportReader } from "../../../src/media/reports/frame_reports.ts";
+import { newReports, REPORT, ReportReader, ReportWriter } from "../../../src/media/reports/frame_reports.ts";
 
 const TIMES_5 = "frame_pts:3600 frame_pts_time:0.04 best_effort_ts:3600 best_effort_ts_time:0.04";
 const frame5 = (key: number, type: number, pts = 3600) =>
@@ -21,7 +21,7 @@ const header = (thread: string) =>
 /** The reports of all frames, and the text that is kept. */
 function read(text: string, { keepsInfo = false, step = Infinity } = {}) {
   const reports = newReports();
-  const log = new DecoderLog(reports, { keepsInfo });
+  const log = new DecoderLog(new ReportWriter(reports), { keepsInfo });
   const bytes = new TextEncoder().encode(text);
   let kept = "";
   const take = (part: Uint8Array) => kept += new TextDecoder().decode(part);
@@ -155,7 +155,7 @@ Deno.test("names and metadata that look like lines of the decoder are no frames 
 
 Deno.test("a line without an end needs no more memory than is looked at, and what follows it is read", () => {
   const reports = newReports();
-  const log = new DecoderLog(reports, { keepsInfo: false });
+  const log = new DecoderLog(new ReportWriter(reports), { keepsInfo: false });
   const mebibyte = new Uint8Array(1 << 20).fill(120);
   equal(log.read(new TextEncoder().encode("[debug] ")).length, 0);
   for (let i = 0; i < 64; i++) equal(log.read(mebibyte).length, 0);
