@@ -103,7 +103,7 @@ export function gatherFor(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
-/** Lets at most `ms` pass, until another thread has changed the value at `at` of shared memory from `value` and notified. */
+/** Lets at most `ms` pass, until another thread has changed the value at `at` of shared memory from `value` and notified. Does not keep a process running. */
 export async function unlessChanged(
   shared: Int32Array<SharedArrayBuffer>,
   at: number,

@@ -200,6 +200,8 @@ class Connection {
       stop.abort();
     });
     const running = this.#perform(order, stop.signal, () => why)
+      // Whoever asked finds nothing of it left.
+      .then((outcome) => this.#answer({ type: "done", id, outcome }))
       .catch((error) => {
         const message = error instanceof Error ? error.message : String(error);
         if (error instanceof JobRefused) this.#refuse(id, message);
@@ -222,7 +224,7 @@ class Connection {
     order: Performed,
     signal: AbortSignal,
     why: () => Outcome["end"],
-  ): Promise<void> {
+  ): Promise<Outcome> {
     const { side, places, tools, cage, world } = this.#options;
     const streams = streamsOf(cage).by;
     const { id, maxStderrBytes } = order;
@@ -248,8 +250,7 @@ class Connection {
         maxStderrBytes,
         ...priority,
       };
-      const outcome = await run(program, args, { ...bounds, ...launch, ...(input !== null && { input }) });
-      return this.#answer({ type: "done", id, outcome });
+      return await run(program, args, { ...bounds, ...launch, ...(input !== null && { input }) });
     }
     const job = await checkedJob(order.job, places, streams);
     const ends = this.#socketsOf(order);
@@ -271,7 +272,7 @@ class Connection {
     using _life = timer(world, LIFE_MAX_MS, () => tool.kill("out_of_time"));
     const ended = await tool.ended;
     const end = signal.aborted ? why() : ended.end;
-    this.#answer({ type: "done", id, outcome: { ...ended, end, stdout: new Uint8Array() } });
+    return { ...ended, end, stdout: new Uint8Array() };
   }
 
   /** The network of a job that reads from a relay; null where it has none or that of the machine. */
