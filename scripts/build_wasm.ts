@@ -11,6 +11,7 @@ export const MODULES = [
   { entry: "assembly/frame_filter.ts", output: "wasm/frame_filter.wasm", memoryPages: 32 },
   { entry: "assembly/gate.ts", output: "wasm/gate.wasm", memoryPages: 16 },
   { entry: "assembly/reduce.ts", output: "wasm/reduce.wasm", memoryPages: 8 },
+  { entry: "assembly/repeat.ts", output: "wasm/repeat.wasm", memoryPages: 2 },
   { entry: "assembly/trigger.ts", output: "wasm/trigger.wasm", memoryPages: 48, isScalar: true },
   { entry: "assembly/zone.ts", output: "wasm/zone.wasm", memoryPages: 4, isScalar: true },
 ] as const satisfies readonly WasmModule[];

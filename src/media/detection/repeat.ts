@@ -1,6 +1,7 @@
 /** Finds repeats: a stretch that plays again at once, one time or more, as a broken player or a loop does. */
 
 import type { FrameHistory } from "./frame_history.ts";
+import { BLOCK_STRIDE, FAR, RepeatKernel } from "../kernels/repeat_kernel.ts";
 import { CELL_SAMPLES, LUMA_COLUMNS, LUMA_ROWS } from "./frame_history.ts";
 import { confidenceOf, type RangeDetector, type RangeSink } from "./range_sink.ts";
 
@@ -19,11 +20,6 @@ const BLOCK_COLUMNS = LUMA_COLUMNS / 2;
 const BLOCKS = BLOCK_COLUMNS * LUMA_ROWS / 2;
 /** Differences of frames are whole numbers, sums over the blocks: so much is a level. Whole numbers need no memory of their own. */
 const LEVEL = BLOCKS * CELL_SAMPLES;
-/** More than any difference. */
-const FAR = 0x3fffffff;
-/** Power of two, and more than the longest lag. */
-const RING = 512;
-
 const LEAST_LAG = 8;
 const LEAST_LAG_MS = 150;
 const LONGEST_LAG = 300;
@@ -70,9 +66,10 @@ interface Follow {
 
 export class RepeatDetector implements RangeDetector {
   readonly #sink: RangeSink;
-  readonly #blocks = new Uint16Array(RING * BLOCKS);
-  readonly #ptsMs = new Float64Array(RING);
-  readonly #fits = new Int32Array(LONGEST_LAG + 2);
+  readonly #kernel = new RepeatKernel();
+  /** Frame i in slot i & `#last`, more of them than the longest lag. */
+  readonly #last = this.#kernel.ring - 1;
+  readonly #ptsMs = new Float64Array(this.#kernel.ring);
   readonly #sums = new Float64Array(2 * FOLLOWED);
   readonly #followed: Follow[] = Array.from({ length: FOLLOWED }, (_, n) => ({
     lag: 0,
@@ -113,28 +110,17 @@ export class RepeatDetector implements RangeDetector {
   #keep(history: FrameHistory, frame: number): void {
     const { sums } = history;
     const from = history.cellsAt(frame);
-    const to = (frame & (RING - 1)) * BLOCKS;
+    const { blocks } = this.#kernel;
+    const to = (frame & this.#last) * BLOCK_STRIDE;
     for (let row = 0, block = to; row < LUMA_ROWS; row += 2) {
       for (let column = 0; column < LUMA_COLUMNS; column += 2, block++) {
         const cell = from + row * LUMA_COLUMNS + column;
         const sum = sums[cell]! + sums[cell + 1]! + sums[cell + LUMA_COLUMNS]! +
           sums[cell + LUMA_COLUMNS + 1]!;
-        this.#blocks[block] = sum >> 2;
+        blocks[block] = sum >> 2;
       }
     }
-    this.#ptsMs[frame & (RING - 1)] = history.ptsMs(frame);
-  }
-
-  /** The difference of two frames; FAR as soon as it is above `most`, a whole number. */
-  #difference(one: number, other: number, most: number): number {
-    const blocks = this.#blocks;
-    const a = (one & (RING - 1)) * BLOCKS, b = (other & (RING - 1)) * BLOCKS;
-    let sum = 0;
-    for (let block = 0; block < BLOCKS; block++) {
-      sum += Math.abs(blocks[a + block]! - blocks[b + block]!);
-      if (sum > most) return FAR;
-    }
-    return sum;
+    this.#ptsMs[frame & this.#last] = history.ptsMs(frame);
   }
 
   /** What a frame that goes on may differ by, where the mean of those before is `mean`. */
@@ -145,7 +131,7 @@ export class RepeatDetector implements RangeDetector {
   #step(follow: Follow, frame: number): void {
     const { lag } = follow;
     const limit = this.#limit(this.#sums[follow.at]! / follow.fitting);
-    const difference = this.#difference(frame, frame - lag, limit);
+    const difference = this.#kernel.difference(frame, frame - lag);
     if (difference <= limit) {
       this.#count(follow, frame, difference);
       if (follow.fitting < DOUBTFUL_FRAMES) return;
@@ -167,9 +153,10 @@ export class RepeatDetector implements RangeDetector {
     follow.misses = 0;
     follow.last = frame;
     this.#sums[follow.at]! += difference;
-    const quarter = this.#difference(frame, frame - Math.round(lag / 4), FAR);
-    const half = this.#difference(frame, frame - Math.round(lag / 2), FAR);
-    const threeQuarters = this.#difference(frame, frame - Math.round(lag * 3 / 4), FAR);
+    const kernel = this.#kernel;
+    const quarter = kernel.difference(frame, frame - Math.round(lag / 4));
+    const half = kernel.difference(frame, frame - Math.round(lag / 2));
+    const threeQuarters = kernel.difference(frame, frame - Math.round(lag * 3 / 4));
     const between = Math.max(Math.min(quarter, half), Math.min(Math.max(quarter, half), threeQuarters));
     this.#sums[follow.at + 1]! += between;
     if (between >= VARIATION_MIN * LEVEL && difference <= RATIO_MAX * between) follow.telling++;
@@ -177,22 +164,21 @@ export class RepeatDetector implements RangeDetector {
 
   /** Takes up the lags whose frames resemble this one most, each better than the lags beside it. */
   #seek(frame: number): void {
-    const fits = this.#fits;
-    const nowMs = this.#ptsMs[frame & (RING - 1)]!;
+    const { fits } = this.#kernel;
+    const nowMs = this.#ptsMs[frame & this.#last]!;
     let longest = Math.min(LONGEST_LAG, frame - 1);
-    fits[LEAST_LAG - 1] = FAR;
-    for (let lag = LEAST_LAG; lag <= longest; lag++) {
-      fits[lag] = this.#difference(frame, frame - lag, FIT_MAX * LEVEL);
-      if (nowMs - this.#ptsMs[(frame - lag) & (RING - 1)]! > LONGEST_LAG_MS) longest = lag;
+    while (longest > LEAST_LAG && nowMs - this.#ptsMs[(frame - longest + 1) & this.#last]! > LONGEST_LAG_MS) {
+      longest--;
     }
-    fits[longest + 1] = FAR;
+    this.#kernel.seek(frame, LEAST_LAG, longest, FIT_MAX * LEVEL);
+    fits[LEAST_LAG - 1] = fits[longest + 1] = FAR;
     for (let places = 0; places < FOLLOWED; places++) {
       let best = -1;
       for (let lag = LEAST_LAG; lag <= longest; lag++) {
         const fit = fits[lag]!;
         if (fit === FAR || fit > fits[lag - 1]! || fit > fits[lag + 1]!) continue;
         if (best >= 0 && fit >= fits[best]!) continue;
-        if (nowMs - this.#ptsMs[(frame - lag) & (RING - 1)]! < LEAST_LAG_MS) continue;
+        if (nowMs - this.#ptsMs[(frame - lag) & this.#last]! < LEAST_LAG_MS) continue;
         const near = this.#near(lag);
         if (near && (near.lag === lag || fit > NEAR_SHARE * this.#sums[near.at]! / near.fitting)) continue;
         best = lag;
@@ -226,11 +212,11 @@ export class RepeatDetector implements RangeDetector {
     const limit = this.#limit(difference);
     for (let earlier = frame - 1; earlier > frame - TRACED_FRAMES; earlier--) {
       if (earlier < Math.max(lag, this.#floor)) break;
-      if (this.#difference(earlier, earlier - lag, limit) > limit) break;
+      if (this.#kernel.difference(earlier, earlier - lag) > limit) break;
       follow.first = earlier;
     }
     for (let n = follow.first; n <= frame; n++) {
-      this.#count(follow, n, this.#difference(n, n - lag, FAR));
+      this.#count(follow, n, this.#kernel.difference(n, n - lag));
     }
   }
 
@@ -240,8 +226,8 @@ export class RepeatDetector implements RangeDetector {
     const start = Math.max(this.#floor, first - lag);
     const ratio = difference / variation;
     const margin = Math.min(1 - ratio / RATIO_MAX, variation / follow.fitting / (VARIATION_MIN * LEVEL) - 1);
-    const startMs = this.#ptsMs[start & (RING - 1)]!;
-    this.#sink.add("repeat", start, last, startMs, this.#ptsMs[last & (RING - 1)]!, confidenceOf(margin));
+    const startMs = this.#ptsMs[start & this.#last]!;
+    this.#sink.add("repeat", start, last, startMs, this.#ptsMs[last & this.#last]!, confidenceOf(margin));
     this.#floor = last + 1;
     for (const other of this.#followed) other.lag = 0;
     this.#sure = null;
