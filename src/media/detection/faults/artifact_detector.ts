@@ -5,6 +5,7 @@ import { ArtifactMeasures } from "./artifact_measures.ts";
 import { DamagedParts } from "../../damage/damaged_parts.ts";
 import { isolatedRun, mayBeginRun } from "./isolated_frames.ts";
 import { flickerStrength, mayAlternate, swapStrength } from "./alternating_frames.ts";
+import { DisorderedFrames } from "./disordered_frames.ts";
 import { CutsOfDamage } from "./cuts_of_damage.ts";
 import { ReportedDamage } from "../../reports/reported_damage.ts";
 import { LastingFault } from "./lasting_fault.ts";
@@ -29,6 +30,7 @@ export class ArtifactDetector {
   readonly #measures = new ArtifactMeasures();
   readonly #reported = new ReportedDamage(this.#measures);
   readonly #lasting = new LastingFault(this.#measures);
+  readonly #disordered = new DisorderedFrames(this.#measures);
   readonly #cuts = new CutsOfDamage();
   readonly #damaged = new DamagedParts();
   #decided = 0;
@@ -41,6 +43,7 @@ export class ArtifactDetector {
     this.#measures.reset();
     this.#reported.reset();
     this.#lasting.reset();
+    this.#disordered.reset();
     this.#cuts.reset();
     this.#damaged.reset();
     this.#decided = 0;
@@ -88,6 +91,7 @@ export class ArtifactDetector {
     this.kind = 0;
     const reported = this.#reported.step(frame, isCut);
     const lasting = this.#lasting.step(frame, isCut);
+    const disorder = this.#disordered.step(frame, isCut);
     const damage = this.#damaged.step(frame, isCut);
     if (reported > 0) {
       this.score = reported;
@@ -110,7 +114,7 @@ export class ArtifactDetector {
     if (frame <= this.#runEnd) return this.#found(this.#runKind, this.#runStrength);
     const flicker = flickerStrength(this.#measures, frame);
     if (flicker > 0) return this.#found("flicker", flicker);
-    const swap = swapStrength(this.#measures, frame);
+    const swap = Math.max(disorder, swapStrength(this.#measures, frame));
     if (swap > 0) return this.#found("foreign_frame", swap);
     if (damage > 0) this.#found("decode_damage", damage);
   }

@@ -1,0 +1,139 @@
+/** Frames in the wrong order: what moved evenly goes forth and back between places that were just shown. */
+
+import type { ArtifactMeasures } from "./artifact_measures.ts";
+
+/** A frame that is nearer to one further back contradicts the order, where it changed by so many levels. */
+const STEP_MIN = 1;
+/** Levels of noise that are added to both differences. */
+const NOISE = 0.7;
+/** Most of the change that light may explain: brightness that returns is no order. */
+const LIGHT_MAX = 0.5;
+/** Least logarithm of how much nearer, and of all in a stretch together. */
+const NEARER_MIN = 0.1;
+const EVIDENCE_MIN = 1.1;
+const CONTRADICTIONS_MIN = 3;
+
+/** Frames before a stretch that must have moved evenly, in one direction. */
+const CALM_FRAMES = 6;
+/** Each of them is further from the one two before than from the one before, and from that three before: least logarithms. */
+const ONWARD_MIN = 0.1;
+const FURTHER_MIN = 0.08;
+/** The largest of their steps over the smallest. */
+const EVEN_MAX = 5;
+
+/** The largest step of the stretch in steps of the frames before: a motion that turns round makes none. */
+const FAR_MIN = 1.5;
+/** How far, in those steps, each frame is from the nearest of the three before: what is shown once is another picture. */
+const NEAR_MAX = 3.5;
+
+/** A stretch is given up when it was not clear after so many frames. */
+const DOUBTFUL_FRAMES = 8;
+const LOOKAHEAD = 5;
+/** A stretch goes on while frames contradict the order so many frames later: the two behind its last frame do too. */
+const NEXT_FROM = 2, NEXT_TO = 4;
+/** Frames after which it counts as what the picture is like. */
+const LONGEST = 90;
+
+/** Frames are judged in order, each with those that have come until then. Allocates nothing per frame. */
+export class DisorderedFrames {
+  readonly #measures: ArtifactMeasures;
+  #shotStart = 0;
+  /** The first frame of a stretch that is doubtful or goes on; -1 where none is. */
+  #start = -1;
+  /** The usual step before it. */
+  #step = 0;
+  /** 0 while it is doubtful. */
+  #strength = 0;
+
+  constructor(measures: ArtifactMeasures) {
+    this.#measures = measures;
+  }
+
+  reset(): void {
+    this.#shotStart = 0;
+    this.#start = -1;
+  }
+
+  /** Goes on to the next frame. Returns 0, or how clearly the frame is out of order: 1 where the rule just holds. */
+  step(frame: number, isCut: boolean): number {
+    if (isCut || frame === 0) {
+      this.#shotStart = frame;
+      this.#start = -1;
+      return 0;
+    }
+    if (this.#start >= 0 && this.#hasEnded(frame)) this.#start = -1;
+    if (this.#start < 0 && this.#mayBegin(frame)) {
+      this.#start = frame;
+      this.#strength = 0;
+    }
+    if (this.#start < 0) return 0;
+    if (this.#strength === 0) this.#strength = this.#strengthUntil(frame + LOOKAHEAD);
+    return this.#strength;
+  }
+
+  #hasEnded(frame: number): boolean {
+    if (this.#strength === 0) return frame - this.#start > DOUBTFUL_FRAMES;
+    if (frame - this.#start > LONGEST) return true;
+    for (let next = NEXT_FROM; next <= NEXT_TO; next++) {
+      if (this.#nearer(frame + next) > NEARER_MIN) return false;
+    }
+    return true;
+  }
+
+  /** The first of two frames that changed places only steps further; the second frame behind it contradicts the order. */
+  #mayBegin(frame: number): boolean {
+    const now = this.#nearer(frame) > NEARER_MIN;
+    if (!now && this.#nearer(frame + 2) <= NEARER_MIN) return false;
+    if (!this.#isCalmBefore(frame)) return false;
+    return now || this.#measures.at("luma1", frame) > FAR_MIN * this.#step;
+  }
+
+  #isCalmBefore(frame: number): boolean {
+    if (frame - CALM_FRAMES <= this.#shotStart) return false;
+    const measures = this.#measures;
+    let largest = 0, smallest = Infinity, sum = 0;
+    for (let at = frame - CALM_FRAMES; at < frame; at++) {
+      const step = measures.at("luma1", at), two = measures.at("luma2", at) + NOISE;
+      if (Math.log(two / (step + NOISE)) < ONWARD_MIN) return false;
+      if (Math.log((measures.at("luma3", at) + NOISE) / two) < FURTHER_MIN) return false;
+      largest = Math.max(largest, step);
+      smallest = Math.min(smallest, step);
+      sum += step;
+    }
+    this.#step = Math.max(NOISE, sum / CALM_FRAMES);
+    return largest <= EVEN_MAX * Math.max(NOISE, smallest);
+  }
+
+  #strengthUntil(last: number): number {
+    const measures = this.#measures;
+    let contradictions = 0, evidence = 0, farthest = 0;
+    const end = Math.min(last, measures.count - 1);
+    for (let at = this.#start; at <= end; at++) {
+      const nearer = this.#nearer(at);
+      if (nearer > NEARER_MIN) contradictions++;
+      evidence += nearer;
+      const step = measures.at("luma1", at);
+      farthest = Math.max(farthest, step);
+      const nearest = Math.min(step, measures.at("luma2", at), measures.at("luma3", at));
+      if (nearest > NEAR_MAX * this.#step) return 0;
+    }
+    if (contradictions < CONTRADICTIONS_MIN || farthest <= FAR_MIN * this.#step) return 0;
+    return evidence < EVIDENCE_MIN ? 0 : Math.min(4, evidence / EVIDENCE_MIN);
+  }
+
+  /** The logarithm of how much nearer the frame is to one further back; 0 where it is not. */
+  #nearer(frame: number): number {
+    const measures = this.#measures;
+    if (frame - this.#shotStart < 4 || frame >= measures.count) return 0;
+    const one = measures.at("luma1", frame);
+    if (one <= STEP_MIN) return 0;
+    const two = measures.at("luma2", frame);
+    const nearer = Math.max(
+      (one + NOISE) / (two + NOISE),
+      (two + NOISE) / (measures.at("luma3", frame) + NOISE),
+    );
+    if (nearer <= 1) return 0;
+    const lift = measures.at("lumaMean", frame) - measures.at("lumaMean", frame - 1);
+    return Math.abs(lift) < LIGHT_MAX * one ? Math.log(nearer) : 0;
+  }
+}
