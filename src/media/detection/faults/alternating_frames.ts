@@ -2,16 +2,25 @@
 
 import type { ArtifactMeasures } from "./artifact_measures.ts";
 
-/** Least step of the mean luma, as a share of the darker frame, which counts as 16 at least. */
-const STEP_MIN = 0.035;
+/** Least step of the mean luma, as a share of the darker frame, which counts as 16 at least; of one, and of all on average. */
+const STEP_MIN = 0.045;
+const MEAN_STEP_MIN = 0.08;
 const DARK = 16;
 /** Most loss of correlation at a step: the picture itself stays. */
-const STEP_LOSS_MAX = 0.12;
+const STEP_LOSS_MAX = 0.25;
 /** The same of all steps on average. */
-const MEAN_LOSS_MAX = 0.06;
+const MEAN_LOSS_MAX = 0.17;
+/** Light changes nearly all of the picture in one direction, motion does not: least change of the mean over the mean change. */
+const LIGHT_MIN = 0.82;
 /** Steps up and down in turn, at most STEP_GAP frames apart. A strobe is dark for longer. */
 const STEPS_MIN = 5;
 const STEP_GAP = 2;
+/** So many are enough where they come at one distance, lie on both sides of the light before them, and are nothing but light. */
+const EVEN_STEPS_MIN = 3;
+const EVEN_STEP_MIN = 0.06;
+const EVEN_LIGHT_MIN = 0.9;
+/** How far the second step goes beyond the light before, as a part of it. */
+const BEYOND_MIN = 0.2;
 /** How far back steps are counted. */
 const REACH = 24;
 
@@ -23,40 +32,89 @@ export function mayAlternate(measures: ArtifactMeasures, frame: number): boolean
   return false;
 }
 
+/** What is known of steps that follow each other. */
+interface Steps {
+  count: number;
+  /** The first one, and the one behind it or -1. */
+  first: number;
+  second: number;
+  /** Frames from one to the next where that is always the same, else 0. */
+  gap: number;
+  least: number;
+  sum: number;
+  loss: number;
+  /** Sums of how far the mean and the samples changed. */
+  lift: number;
+  change: number;
+}
+
+const steps: Steps = {
+  ...{ count: 0, first: 0, second: -1, gap: -1, least: 0, sum: 0, loss: 0, lift: 0, change: 0 },
+};
+
 /** How clearly the frame is part of a flicker: 1 where the rule just holds, 0 for no. */
 export function flickerStrength(measures: ArtifactMeasures, frame: number): number {
-  let last = 0;
-  for (let at = frame; at > frame - STEP_GAP && last === 0; at--) last = stepAt(measures, at);
+  let last = 0, at = frame;
+  for (; at > frame - STEP_GAP; at--) {
+    last = stepAt(measures, at);
+    if (last !== 0) break;
+  }
   if (last === 0) return 0;
-  let first = frame;
-  while (stepAt(measures, first) === 0) first--;
-  let steps = 1;
-  let isFollowed = false;
-  let least = Math.abs(last);
-  let loss = lossAt(measures, first);
-  for (let at = first, sign = last;;) {
+  steps.count = 0;
+  steps.second = steps.gap = -1;
+  steps.least = Infinity;
+  steps.sum = steps.loss = steps.lift = steps.change = 0;
+  const begin = at;
+  addStep(measures, at, last);
+  for (let sign = last;;) {
     const next = nextStep(measures, at, 1, sign);
     if (next < 0) break;
+    addGap(next - at);
+    if (at === begin) steps.second = next;
     at = next;
-    if (at <= frame) break;
-    isFollowed = true;
     sign = stepAt(measures, at);
-    least = Math.min(least, Math.abs(sign));
-    loss += lossAt(measures, at);
-    steps++;
+    addStep(measures, at, sign);
   }
   // Behind the last step the picture is as it was.
-  if (!isFollowed) return 0;
-  for (let at = first, sign = last; frame - at < REACH;) {
+  if (at <= frame) return 0;
+  at = begin;
+  for (let sign = last; frame - at < REACH;) {
     const before = nextStep(measures, at, -1, sign);
     if (before < 0) break;
+    addGap(at - before);
+    steps.second = at;
     at = before;
     sign = stepAt(measures, at);
-    least = Math.min(least, Math.abs(sign));
-    loss += lossAt(measures, at);
-    steps++;
+    addStep(measures, at, sign);
   }
-  return steps < STEPS_MIN || loss > MEAN_LOSS_MAX * steps ? 0 : Math.min(least / STEP_MIN, 4);
+  steps.first = at;
+  return isFlicker(measures) ? Math.min(steps.least / STEP_MIN, 4) : 0;
+}
+
+function addStep(measures: ArtifactMeasures, at: number, step: number): void {
+  steps.count++;
+  steps.least = Math.min(steps.least, Math.abs(step));
+  steps.sum += Math.abs(step);
+  steps.loss += lossAt(measures, at);
+  steps.lift += Math.abs(measures.at("lumaMean", at) - measures.at("lumaMean", at - 1));
+  steps.change += measures.at("luma1", at);
+}
+
+function addGap(gap: number): void {
+  steps.gap = steps.gap === -1 || steps.gap === gap ? gap : 0;
+}
+
+function isFlicker(measures: ArtifactMeasures): boolean {
+  const { count, first, second, gap, least, sum, loss, lift, change } = steps;
+  if (loss > MEAN_LOSS_MAX * count || sum < MEAN_STEP_MIN * count || lift < LIGHT_MIN * change) return false;
+  if (count >= STEPS_MIN) return true;
+  if (count < EVEN_STEPS_MIN || gap === 0 || least < EVEN_STEP_MIN || lift < EVEN_LIGHT_MIN * change) {
+    return false;
+  }
+  // A flash or two begin and end with the light before.
+  const before = measures.at("lumaMean", first - 1);
+  const one = measures.at("lumaMean", first) - before, two = measures.at("lumaMean", second) - before;
+  return one * two < 0 && Math.abs(two) > BEYOND_MIN * Math.abs(one - two);
 }
 
 /** The nearest step in this direction; -1 unless it is near and goes the other way. */
