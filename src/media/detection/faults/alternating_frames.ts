@@ -63,7 +63,8 @@ export function flickerStrength(measures: ArtifactMeasures, frame: number): numb
   steps.count = 0;
   steps.second = steps.gap = -1;
   steps.least = Infinity;
-  steps.sum = steps.loss = steps.lift = steps.change = 0;
+  steps.sum = steps.loss = 0;
+  steps.lift = steps.change = 0;
   const begin = at;
   addStep(measures, at, last);
   for (let sign = last;;) {

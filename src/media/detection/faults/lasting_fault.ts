@@ -32,16 +32,35 @@ const GREEN_MIN = 0.03;
 /** Chroma changes this much, and this many times as much as luma, in a picture of this contrast that keeps its structure. */
 const CHROMA_MIN = 5;
 const CHROMA_OVER_LUMA = 2.5;
-const CHROMA_ABRUPT = 3.5;
+const CHROMA_ABRUPT = 3.2;
 const CHROMA_LOSS_MAX = 0.1;
+/** So much chroma, so many times as much as luma, is clear beside motion too: then more structure may be lost. */
+const CHROMA_CLEAR = 20;
+const CLEAR_OVER_LUMA = 4;
+const CLEAR_LOSS_MAX = 0.25;
 /** What changes once more by so much of it, without going back, is a fade. */
 const CHROMA_STEP_MAX = 0.6;
-const CONTRAST_MIN = 10;
+const CONTRAST_MIN = 6;
+/** A coloured flash covers the picture: a part of the contrast that must be left. */
+const CONTRAST_KEPT = 0.6;
+/**
+ * A coarse encoder leaves chroma as it is for a while though luma changes, and then makes up for it: where chroma changed by less than
+ * CHROMA_STILL, and luma by more than LUMA_MOVES, a step must be larger than CHROMA_COARSE.
+ */
+const CHROMA_STILL = 0.04;
+const LUMA_MOVES = 0.3;
+const CHROMA_COARSE = 12;
 
 /** Spikes grow by this factor in this share of the blocks, more than a change of light explains. */
 const SALT_GROWTH = 1.6;
 const SALT_SPREAD = 0.6;
 const SALT_MORE = 2.5;
+/**
+ * Thousandths of the picture that salt and pepper makes new, beside so many times what was new before: a key frame that brings grain
+ * back makes fine texture everywhere and nothing new.
+ */
+const SALT_NOVEL = 12;
+const SALT_NOVEL_MORE = 1.5;
 /** Spikes down columns grow by this factor, and more than those along rows; a strong line appears. */
 const LINES_GROWTH = 1.3;
 const LINES_OVER_ACROSS = 1.25;
@@ -49,6 +68,13 @@ const LINES_SPREAD = 0.36;
 const LINE_MIN = 5;
 /** Where spikes grow so much more down columns than along rows, thin lines are clear without a step. */
 const LINES_CLEAR = 2;
+/** A few lines are clear where spikes down columns grow by this, in some blocks, and so many new edges along rows appear where none did. */
+const FEW_LINES_GROWTH = 2.2;
+const FEW_LINES_SPREAD = 0.15;
+const FEW_LINES_EDGES = 35;
+const FEW_LINES_BEFORE = 4;
+/** And where the next frame is not twice as far from the one before them: blinds that open go on. */
+const FEW_LINES_ONWARD = 1.4;
 const NOISE_LOSS_MAX = 0.5;
 /** Least correlation of the three frames before: a shaken camera blurs some frames and others not. */
 const CALM_MIN = 0.8;
@@ -135,11 +161,16 @@ export class LastingFault {
   /** Chroma changes abruptly, and little else. */
   #isChromaStep(frame: number): boolean {
     const measures = this.#measures;
-    const chroma = measures.at("chroma1", frame);
-    return chroma > CHROMA_MIN && chroma > CHROMA_OVER_LUMA * measures.at("luma1", frame) &&
-      chroma > CHROMA_ABRUPT * measures.largestBefore("chroma1", frame, 3) &&
-      1 - measures.at("correlation", frame) < CHROMA_LOSS_MAX &&
-      measures.at("contrast", frame) > CONTRAST_MIN;
+    const chroma = measures.at("chroma1", frame), luma = measures.at("luma1", frame);
+    if (chroma <= CHROMA_MIN || chroma <= CHROMA_OVER_LUMA * luma) return false;
+    const contrast = measures.at("contrast", frame);
+    if (contrast <= Math.max(CONTRAST_MIN, CONTRAST_KEPT * measures.at("contrast", frame - 1))) return false;
+    const before = measures.largestBefore("chroma1", frame, 3);
+    if (chroma <= CHROMA_ABRUPT * before) return false;
+    const isCoarse = before < CHROMA_STILL && measures.largestBefore("luma1", frame, 3) > LUMA_MOVES;
+    if (isCoarse && chroma < CHROMA_COARSE) return false;
+    const isClear = chroma > CHROMA_CLEAR && chroma > CLEAR_OVER_LUMA * luma;
+    return 1 - measures.at("correlation", frame) < (isClear ? CLEAR_LOSS_MAX : CHROMA_LOSS_MAX);
   }
 
   #beginGray(frame: number): boolean {
@@ -165,15 +196,29 @@ export class LastingFault {
     const spread = measures.at("grown", frame);
     const salt = Math.min(across, down) / (SALT_GROWTH * this.#lightGrowth(frame));
     const more = measures.at("spikesAcross", frame) - acrossBefore;
-    if (salt > 1 && spread > SALT_SPREAD && more > SALT_MORE) {
+    if (salt > 1 && spread > SALT_SPREAD && more > SALT_MORE && this.#isNovel(frame)) {
       return this.#found("salt", frame, acrossBefore, more, salt);
     }
     const line = measures.at("newLine", frame) - 2 * measures.largestBefore("newLine", frame, 3);
     const lines = Math.min(down / LINES_GROWTH, down / (LINES_OVER_ACROSS * across));
     const isLine = line > LINE_MIN || down > LINES_CLEAR * across;
-    if (lines > 1 && spread > LINES_SPREAD && isLine) {
+    const isMany = spread > LINES_SPREAD && isLine;
+    if (lines > 1 && (isMany || (down > FEW_LINES_GROWTH && this.#areFewLines(frame, spread)))) {
       this.#found("lines", frame, downBefore, measures.at("spikesDown", frame) - downBefore, lines);
     }
+  }
+
+  #isNovel(frame: number): boolean {
+    const before = this.#measures.largestBefore("novel", frame, 3);
+    return this.#measures.at("novel", frame) > SALT_NOVEL + SALT_NOVEL_MORE * before;
+  }
+
+  #areFewLines(frame: number, spread: number): boolean {
+    const measures = this.#measures;
+    if (spread < FEW_LINES_SPREAD || measures.at("edgesAcrossNew", frame) < FEW_LINES_EDGES) return false;
+    if (measures.largestBefore("edgesAcrossNew", frame, 3) > FEW_LINES_BEFORE) return false;
+    return frame + 1 < measures.count &&
+      measures.at("luma2", frame + 1) < FEW_LINES_ONWARD * measures.at("luma1", frame);
   }
 
   /** How much a change of light alone makes spikes grow: as contrast and brightness do. */

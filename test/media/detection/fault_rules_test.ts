@@ -1,0 +1,117 @@
+/** The rules of faults beside what only looks like one: light, motion, flashes, coarse encoders, grain, and blinds. */
+
+import assert from "node:assert/strict";
+import {
+  HEIGHT,
+  landscape,
+  mixed,
+  noisy,
+  type Picture,
+  plain,
+  relit,
+  WIDTH,
+  withBox,
+} from "../../support/kernels/drawn_film.ts";
+import { faultsIn } from "../../support/kernels/found_faults.ts";
+import { seededRandom } from "../../support/seeded_random.ts";
+
+const LUMA = WIDTH * HEIGHT;
+const pan = (n: number, speed = 2) => landscape(1, speed * n);
+
+/** Both chroma planes by `map`. */
+function recoloured(picture: Picture, map: (sample: number) => number): Picture {
+  return Uint8Array.from(picture, (sample, at) => at < LUMA ? sample : map(sample));
+}
+
+Deno.test("fault rules: an old frame that is shown again every third frame is out of order, from the first one to the last", async () => {
+  const shown = (n: number) => n >= 30 && n <= 42 && n % 3 === 0 ? pan(n - 4) : pan(n);
+  assert.deepEqual(await faultsIn(70, shown), ["foreign_frame 30-42"]);
+});
+
+Deno.test("fault rules: one old frame is out of order too", async () => {
+  assert.deepEqual(await faultsIn(60, (n) => n === 30 ? pan(n - 4) : pan(n)), ["foreign_frame 30-30"]);
+});
+
+Deno.test("fault rules: a pan that turns round, one that halts, and a shaken camera are in order", async () => {
+  assert.deepEqual(await faultsIn(60, (n) => pan(30 - Math.abs(30 - n))), [], "turns");
+  assert.deepEqual(await faultsIn(60, (n) => pan(n < 30 ? n : n < 35 ? 30 : n - 5)), [], "halts");
+  const random = seededRandom(9);
+  const places = Array.from({ length: 150 }, () => [random() * 14, random() * 14] as const);
+  assert.deepEqual(await faultsIn(150, (n) => landscape(1, ...places[n]!)), [], "shaken");
+  const late = (n: number) => n < 40 ? pan(n) : landscape(1, 80 + places[n]![0], places[n]![1]);
+  assert.deepEqual(await faultsIn(150, late), [], "shaken behind a pan");
+});
+
+Deno.test("fault rules: light that alternates is a flicker beside fast motion too", async () => {
+  const lit = (n: number) => {
+    const gain = n < 30 || n >= 46 ? 1 : n % 2 === 0 ? 1.25 : 0.8;
+    return relit(pan(n, 6), (luma) => gain * luma);
+  };
+  assert.deepEqual(await faultsIn(70, lit), ["flicker 30-45"]);
+});
+
+Deno.test("fault rules: a camera that is shaken across a bright place, and two flashes, are no flicker", async () => {
+  const bright = (n: number) => {
+    const x = n < 20 ? 0 : n % 2 === 0 ? 60 : 110;
+    return withBox(landscape(1, 2 * n), { x, y: 0, width: n % 2 === 0 ? 120 : 150, height: 180 }, 210);
+  };
+  assert.deepEqual((await faultsIn(60, bright)).filter((text) => text.startsWith("flicker")), [], "shaken");
+  const twice = (n: number) => relit(pan(n), (luma) => n === 30 || n === 32 ? luma * 1.4 + 20 : luma);
+  assert.deepEqual(await faultsIn(60, twice), [], "flashes");
+});
+
+Deno.test("fault rules: chroma that a coarse encoder catches up with is no fault, chroma that is stuck in fast motion is", async () => {
+  const gray = (n: number) => recoloured(pan(n, 1), () => n < 30 ? 128 : 131);
+  assert.deepEqual(await faultsIn(60, gray), []);
+  const stuck = (n: number) => n >= 30 && n < 40 ? recoloured(pan(n, 9), () => 30) : pan(n, 9);
+  assert.deepEqual(await faultsIn(60, stuck), ["chroma_fault 30-39"]);
+});
+
+Deno.test("fault rules: a coloured flash over a page is no fault of chroma", async () => {
+  const page = relit(landscape(1), (luma) => 170 + luma / 8);
+  const coloured = mixed(page, plain(187, 95, 165), 0.85);
+  assert.deepEqual(await faultsIn(60, (n) => n === 30 ? coloured : page), []);
+});
+
+Deno.test("fault rules: grain that comes back with a key frame is no burst of noise", async () => {
+  const grain = (n: number) => noisy(pan(n, 1), n === 30 ? 11 : 3, n);
+  assert.deepEqual(await faultsIn(60, grain), []);
+});
+
+Deno.test("fault rules: a few torn lines are a burst, blinds that open are none", async () => {
+  const lines = (n: number, from: number, height: number) => {
+    let picture = landscape(1, n);
+    for (let row = from; row < HEIGHT - height; row += 26) {
+      picture = withBox(picture, { x: 20, y: row, width: 240, height }, 20);
+    }
+    return picture;
+  };
+  const torn = (n: number) => n >= 30 && n < 33 ? lines(n, 3 + 11 * (n - 30), 1) : landscape(1, n);
+  assert.deepEqual(await faultsIn(60, torn), ["noise_burst 30-32"]);
+  const blinds = (n: number) => {
+    let picture = landscape(1, n);
+    for (let row = 3; n >= 30 && n < 56 && row < HEIGHT - 26; row += 26) {
+      picture = withBox(picture, { x: 0, y: row, width: 320, height: n - 29 }, 20);
+    }
+    return n < 56 ? picture : plain(20);
+  };
+  const bursts = (await faultsIn(60, blinds)).filter((text) => text.startsWith("noise_burst"));
+  assert.deepEqual(bursts, [], "blinds");
+});
+
+Deno.test("fault rules: a flash that is brightest in its middle is no foreign frame", async () => {
+  const glow = relit(landscape(1), () => 0);
+  for (let at = 0; at < LUMA; at++) {
+    const x = at % WIDTH - 200, y = Math.floor(at / WIDTH) - 60;
+    glow[at] = Math.max(0, 1 - (Math.hypot(x, y) / 250) ** 3) * 255;
+  }
+  const dark = (n: number) => relit(pan(n), (luma) => luma / 3);
+  const flash = (n: number) => {
+    const picture = dark(n);
+    return Uint8Array.from(
+      picture,
+      (sample, at) => at < LUMA ? sample + (240 - sample) * 0.85 * glow[at]! / 255 : sample,
+    );
+  };
+  assert.deepEqual(await faultsIn(60, (n) => n === 30 || n === 31 ? flash(n) : dark(n)), []);
+});

@@ -1,0 +1,23 @@
+/** The faults that are found in drawn films. */
+
+import assert from "node:assert/strict";
+import { ARTIFACT_KINDS } from "../../../src/model/frames/detected_range.ts";
+import { ARTIFACT_SCORE_THRESHOLD } from "../../../src/model/frames/signals.ts";
+import { DrawnFilm, type Picture } from "./drawn_film.ts";
+
+/** Those in a film of so many pictures, drawn from their number: "flicker 20-31" for a run of faulty frames of one kind. */
+export async function faultsIn(frames: number, draw: (n: number) => Picture): Promise<string[]> {
+  const film = await DrawnFilm.of([[frames, draw]]);
+  film.end();
+  const { count, artifactScore, artifactKind } = film.filter.columns();
+  const found: string[] = [];
+  for (let start = 0; start < count;) {
+    let end = start + 1;
+    const isFault = artifactScore[start]! >= ARTIFACT_SCORE_THRESHOLD;
+    while (isFault && artifactKind[end] === artifactKind[start]) end++;
+    if (isFault) found.push(`${ARTIFACT_KINDS[artifactKind[start]! - 1]} ${start}-${end - 1}`);
+    assert.equal(isFault, artifactKind[start] !== 0, `frame ${start}`);
+    start = end;
+  }
+  return found;
+}
