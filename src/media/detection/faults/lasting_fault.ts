@@ -73,8 +73,8 @@ const FEW_LINES_GROWTH = 2.2;
 const FEW_LINES_SPREAD = 0.15;
 const FEW_LINES_EDGES = 35;
 const FEW_LINES_BEFORE = 4;
-/** And where the next frame is not twice as far from the one before them: blinds that open go on. */
-const FEW_LINES_ONWARD = 1.4;
+/** The next frame is not twice as far from the one before the lines as they are: blinds that open go on. */
+const LINES_ONWARD = 1.7;
 const NOISE_LOSS_MAX = 0.5;
 /** Least correlation of the three frames before: a shaken camera blurs some frames and others not. */
 const CALM_MIN = 0.8;
@@ -203,7 +203,8 @@ export class LastingFault {
     const lines = Math.min(down / LINES_GROWTH, down / (LINES_OVER_ACROSS * across));
     const isLine = line > LINE_MIN || down > LINES_CLEAR * across;
     const isMany = spread > LINES_SPREAD && isLine;
-    if (lines > 1 && (isMany || (down > FEW_LINES_GROWTH && this.#areFewLines(frame, spread)))) {
+    const areFew = down > FEW_LINES_GROWTH && spread > FEW_LINES_SPREAD && this.#areNewEdges(frame);
+    if (lines > 1 && (isMany || areFew) && !this.#goesOnward(frame)) {
       this.#found("lines", frame, downBefore, measures.at("spikesDown", frame) - downBefore, lines);
     }
   }
@@ -213,12 +214,16 @@ export class LastingFault {
     return this.#measures.at("novel", frame) > SALT_NOVEL + SALT_NOVEL_MORE * before;
   }
 
-  #areFewLines(frame: number, spread: number): boolean {
+  #areNewEdges(frame: number): boolean {
     const measures = this.#measures;
-    if (spread < FEW_LINES_SPREAD || measures.at("edgesAcrossNew", frame) < FEW_LINES_EDGES) return false;
-    if (measures.largestBefore("edgesAcrossNew", frame, 3) > FEW_LINES_BEFORE) return false;
+    return measures.at("edgesAcrossNew", frame) > FEW_LINES_EDGES &&
+      measures.largestBefore("edgesAcrossNew", frame, 3) <= FEW_LINES_BEFORE;
+  }
+
+  #goesOnward(frame: number): boolean {
+    const measures = this.#measures;
     return frame + 1 < measures.count &&
-      measures.at("luma2", frame + 1) < FEW_LINES_ONWARD * measures.at("luma1", frame);
+      measures.at("luma2", frame + 1) > LINES_ONWARD * measures.at("luma1", frame);
   }
 
   /** How much a change of light alone makes spikes grow: as contrast and brightness do. */
