@@ -33,7 +33,7 @@ export function mayAlternate(measures: ArtifactMeasures, frame: number): boolean
 }
 
 /** What is known of steps that follow each other. */
-interface Steps {
+interface LightSteps {
   count: number;
   /** The first one, and the one behind it or -1. */
   first: number;
@@ -48,7 +48,7 @@ interface Steps {
   change: number;
 }
 
-const steps: Steps = {
+const steps: LightSteps = {
   ...{ count: 0, first: 0, second: -1, gap: -1, least: 0, sum: 0, loss: 0, lift: 0, change: 0 },
 };
 
