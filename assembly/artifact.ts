@@ -11,7 +11,7 @@ import {
   spikesAcross,
   spikesDown,
 } from "./artifact/texture";
-import { apart, sum4, sum8 } from "./lanes";
+import { apart, ONE_WORDS, sum4, sum8 } from "./lanes";
 
 export { ARTIFACT_MEASURES } from "./artifact/measures";
 
@@ -40,6 +40,12 @@ const V_AT: usize = 72_000;
 
 /** Squared luma levels that are added to both variances of a correlation, so that noise does not correlate. */
 const CORRELATION_FLOOR: f32 = 2;
+const EIGHTS: usize = memory.data<i16>([8, 8, 8, 8, 8, 8, 8, 8], 16);
+/** Where a block is looked for: fine cells to the right and down, in pairs. */
+// deno-fmt-ignore
+const PLACES: usize = memory.data<i8>([
+  -1, -1, 0, -1, 1, -1, -1, 0, 0, 0, 1, 0, -1, 1, 0, 1, 1, 1, -2, 0, 2, 0, 0, -2, 0, 2,
+]);
 /** A block of luma is looked for in the frame before only when the whole picture moved by more levels than this. */
 const SEARCH_FROM: f32 = 4;
 
@@ -83,22 +89,32 @@ function coarseOf(plane: i32, slot: i32): usize {
 
 /** Rounded means of 4x4 samples: `rows` rows of `pairs` times eight. */
 function reduceFour(plane: usize, stride: usize, rows: i32, pairs: i32, out: usize): void {
+  const ones = v128.load(ONE_WORDS), half = v128.load(EIGHTS);
   for (let row = 0; row < rows; row++) {
-    const first = plane + <usize> (row << 2) * stride;
-    for (let pair = 0; pair < pairs; pair++) {
-      const at = first + (pair << 5);
-      const words = i16x8.narrow_i32x4_u(fourMeans(at, stride), fourMeans(at + 16, stride));
-      v128.store64_lane(out + ((row * pairs + pair) << 3), i8x16.narrow_i16x8_u(words, words), 0);
+    let at = plane + <usize> (row << 2) * stride;
+    const until = out + (pairs << 3);
+    for (; out < until; out += 8) {
+      const second = at + stride, third = second + stride, fourth = third + stride;
+      const left = fourRows(v128.load(at), v128.load(second), v128.load(third), v128.load(fourth));
+      const right = fourRows(
+        v128.load(at, 16),
+        v128.load(second, 16),
+        v128.load(third, 16),
+        v128.load(fourth, 16),
+      );
+      const sums = i16x8.narrow_i32x4_u(i32x4.dot_i16x8_s(left, ones), i32x4.dot_i16x8_s(right, ones));
+      const means = i16x8.shr_u(i16x8.add(sums, half), 4);
+      v128.store64_lane(out, i8x16.narrow_i16x8_u(means, means), 0);
+      at += 32;
     }
   }
 }
 
-function fourMeans(at: usize, stride: usize): v128 {
-  let sums = i16x8.extadd_pairwise_i8x16_u(v128.load(at));
-  sums = i16x8.add(sums, i16x8.extadd_pairwise_i8x16_u(v128.load(at + stride)));
-  sums = i16x8.add(sums, i16x8.extadd_pairwise_i8x16_u(v128.load(at + 2 * stride)));
-  sums = i16x8.add(sums, i16x8.extadd_pairwise_i8x16_u(v128.load(at + 3 * stride)));
-  return i32x4.shr_u(i32x4.add(i32x4.dot_i16x8_s(sums, i16x8.splat(1)), i32x4.splat(8)), 4);
+/** Sums of 2x4 samples. */
+function fourRows(first: v128, second: v128, third: v128, fourth: v128): v128 {
+  const upper = i16x8.add(i16x8.extadd_pairwise_i8x16_u(first), i16x8.extadd_pairwise_i8x16_u(second));
+  const lower = i16x8.add(i16x8.extadd_pairwise_i8x16_u(third), i16x8.extadd_pairwise_i8x16_u(fourth));
+  return i16x8.add(upper, lower);
 }
 
 /** Rounded means of 2x2 samples of an 80x45 plane, whose last row is left out. */
@@ -197,6 +213,7 @@ function compareTexture(slot: i32, other: i32): void {
  * around it: 4 samples in every direction, and 8 along rows and columns.
  */
 function unexplained(fine: usize, before: usize): f32 {
+  const ones = v128.load(ONE_WORDS);
   let total = i32x4.splat(0);
   for (let row = 0; row < BLOCK_ROWS; row++) {
     for (let column = 0; column < BLOCK_COLUMNS; column += 4) {
@@ -204,18 +221,16 @@ function unexplained(fine: usize, before: usize): f32 {
       const first = v128.load(own), second = v128.load(own, 80), third = v128.load(own, 160);
       const fourth = v128.load(own, 240), fifth = v128.load(own, 320);
       let least = i32x4.splat(i32.MAX_VALUE);
-      for (let place = 0; place < 13; place++) {
-        const dx = place < 9 ? place % 3 - 1 : place == 9 ? -2 : place == 10 ? 2 : 0;
-        const dy = place < 9 ? place / 3 - 1 : place == 11 ? -2 : place == 12 ? 2 : 0;
-        const x = (column << 2) + dx, y = row * 5 + dy;
-        if (x < 0 || x + 16 > 80 || y < 0 || y + 5 > 45) continue;
+      for (let place = PLACES; place < PLACES + 26; place += 2) {
+        const x = (column << 2) + load<i8>(place), y = row * 5 + load<i8>(place, 1);
+        if (x < 0 || x > 64 || y < 0 || y > 40) continue;
         const other = before + y * 80 + x;
         let sums = i16x8.extadd_pairwise_i8x16_u(apart(first, v128.load(other)));
         sums = i16x8.add(sums, i16x8.extadd_pairwise_i8x16_u(apart(second, v128.load(other, 80))));
         sums = i16x8.add(sums, i16x8.extadd_pairwise_i8x16_u(apart(third, v128.load(other, 160))));
         sums = i16x8.add(sums, i16x8.extadd_pairwise_i8x16_u(apart(fourth, v128.load(other, 240))));
         sums = i16x8.add(sums, i16x8.extadd_pairwise_i8x16_u(apart(fifth, v128.load(other, 320))));
-        least = i32x4.min_s(least, i32x4.extadd_pairwise_i16x8_u(sums));
+        least = i32x4.min_s(least, i32x4.dot_i16x8_s(sums, ones));
       }
       total = i32x4.add(total, least);
     }

@@ -1,5 +1,6 @@
 /** The 64-bit DCT hash of a 32x36 grid of centred cells, in integers only, so it is equal on every machine. */
 
+import { sum4, sums4 } from "./lanes";
 import { CELL_COLUMNS, CELL_ROWS, CELLS } from "./luma";
 
 /*
@@ -8,11 +9,14 @@ import { CELL_COLUMNS, CELL_ROWS, CELLS } from "./luma";
  *   bit 0       always 0: (0, 0) is the mean, which says only how bright the picture is
  *   bits 1..63  1 if and only if coefficient > median of the 63 + FLOOR
  *
- *   CELLS 36 x 32 x i16 --COSINE_X--> ROWS 36 x 8 x i32 --COSINE_Y >> 18--> COEFFICIENTS 64 x i32
+ *   CELLS 36 x 32 x i16 --COSINE_X--> ROWS 36 x 8 x f64 --COSINE_Y >> 18--> COEFFICIENTS 64 x i32
+ *
+ * A cosine of even frequency is the same at both ends of a row, one of odd frequency is its opposite: so a row is folded into
+ * the sums and the differences of its two halves, and so are the columns; half the products are enough.
  *
  * Cosines are rounded to 1/8192. Their rows for u, v > 0 sum to exactly 0 by symmetry, so adding the same brightness
- * everywhere changes no coefficient. Bounds: 6375 * 8192 * 32 < 2^31 for ROWS; the vertical sum is exact in 49 bits of
- * an i64; >> 18 leaves 8 fractional bits (8192 * 8192 = 2^26) and fits an i32. See docs/frames.md#signals.
+ * everywhere changes no coefficient. Bounds: 6375 * 8192 * 32 < 2^31 for ROWS; the vertical sum needs 49 bits, and so is exact
+ * in an f64; >> 18 leaves 8 fractional bits (8192 * 8192 = 2^26) and fits an i32. See docs/frames.md#signals.
  */
 
 /**
@@ -23,8 +27,9 @@ import { CELL_COLUMNS, CELL_ROWS, CELLS } from "./luma";
 const FLOOR: i32 = 921_600;
 
 const COSINE_X: usize = memory.data(8 * 32 * 2, 16); // i16
-const COSINE_Y: usize = memory.data(8 * 36 * 4, 16); // i32
-const ROWS: usize = memory.data(36 * 8 * 4, 16);
+const COSINE_Y: usize = memory.data(8 * 36 * 8, 16); // f64
+const ROWS: usize = memory.data(36 * 8 * 8, 16);
+const ROW_BYTES: usize = 8 * 8;
 const COEFFICIENTS: usize = memory.data(64 * 4, 16);
 
 /** round(8192 * cos(k * pi / 64)), k = 0..32. */
@@ -50,7 +55,7 @@ export function prepareHash(): void {
     }
     for (let y: i32 = 0; y < 36; y++) {
       const cosine = cosineAt(QUARTER_OF_72, 72, (2 * y + 1) * frequency);
-      store<i32>(COSINE_Y + ((frequency * 36 + y) << 2), cosine);
+      store<f64>(COSINE_Y + ((frequency * 36 + y) << 3), <f64> cosine);
     }
   }
 }
@@ -79,44 +84,59 @@ export function hashCells(): u64 {
 function transformRows(): void {
   for (let y: usize = 0; y < CELL_ROWS; y++) {
     const cells = CELLS + y * CELL_COLUMNS * 2;
-    const first = v128.load(cells);
-    const second = v128.load(cells + 16);
-    const third = v128.load(cells + 32);
-    const fourth = v128.load(cells + 48);
-    for (let u: usize = 0; u < 8; u++) {
-      const cosines = COSINE_X + u * CELL_COLUMNS * 2;
-      const left = i32x4.add(
-        i32x4.dot_i16x8_s(first, v128.load(cosines)),
-        i32x4.dot_i16x8_s(second, v128.load(cosines + 16)),
+    const first = v128.load(cells), second = v128.load(cells, 16);
+    const third = reversed(v128.load(cells, 32)), fourth = reversed(v128.load(cells, 48));
+    const row = ROWS + y * ROW_BYTES;
+    // At most 2 x 6375 = 12750 in the sums and differences.
+    const evenLeft = i16x8.add(first, fourth), evenRight = i16x8.add(second, third);
+    const oddLeft = i16x8.sub(first, fourth), oddRight = i16x8.sub(second, third);
+    for (let half: usize = 0; half < 2; half++) {
+      const cosines = COSINE_X + half * 4 * CELL_COLUMNS * 2;
+      const sums = sums4(
+        dots(evenLeft, evenRight, cosines),
+        dots(oddLeft, oddRight, cosines + CELL_COLUMNS * 2),
+        dots(evenLeft, evenRight, cosines + 2 * CELL_COLUMNS * 2),
+        dots(oddLeft, oddRight, cosines + 3 * CELL_COLUMNS * 2),
       );
-      const right = i32x4.add(
-        i32x4.dot_i16x8_s(third, v128.load(cosines + 32)),
-        i32x4.dot_i16x8_s(fourth, v128.load(cosines + 48)),
-      );
-      store<i32>(ROWS + (y * 8 + u) * 4, sumOfLanes(i32x4.add(left, right)));
+      v128.store(row + half * 32, f64x2.convert_low_i32x4_s(sums));
+      v128.store(row + half * 32, f64x2.convert_low_i32x4_s(v128.shuffle<i64>(sums, sums, 1, 0)), 16);
     }
   }
 }
 
-function sumOfLanes(lanes: v128): i32 {
-  return (i32x4.extract_lane(lanes, 0) + i32x4.extract_lane(lanes, 1)) +
-    (i32x4.extract_lane(lanes, 2) + i32x4.extract_lane(lanes, 3));
+function reversed(words: v128): v128 {
+  return v128.shuffle<i16>(words, words, 7, 6, 5, 4, 3, 2, 1, 0);
+}
+
+/** The products of half a row, 16 cells, with the first 16 of the cosines, in four partial sums. */
+function dots(left: v128, right: v128, cosines: usize): v128 {
+  return i32x4.add(
+    i32x4.dot_i16x8_s(left, v128.load(cosines)),
+    i32x4.dot_i16x8_s(right, v128.load(cosines, 16)),
+  );
 }
 
 function transformColumns(): void {
+  // The upper half of ROWS becomes the sums of the rows that are equally far from the ends, the lower half the differences.
+  for (let at: usize = 0; at < CELL_ROWS / 2 * ROW_BYTES; at += 16) {
+    const row = at & ~(ROW_BYTES - 1);
+    const upper = ROWS + at, lower = ROWS + (CELL_ROWS - 1) * ROW_BYTES - row + (at - row);
+    const a = v128.load(upper), b = v128.load(lower);
+    v128.store(upper, f64x2.add(a, b));
+    v128.store(lower, f64x2.sub(a, b));
+  }
   for (let v: usize = 0; v < 8; v++) {
-    let u01 = i64x2.splat(0);
-    let u23 = i64x2.splat(0);
-    let u45 = i64x2.splat(0);
-    let u67 = i64x2.splat(0);
-    for (let y: usize = 0; y < CELL_ROWS; y++) {
-      const cosine = v128.load32_splat(COSINE_Y + (v * CELL_ROWS + y) * 4);
-      const low = v128.load(ROWS + y * 32);
-      const high = v128.load(ROWS + y * 32 + 16);
-      u01 = i64x2.add(u01, i64x2.extmul_low_i32x4_s(low, cosine));
-      u23 = i64x2.add(u23, i64x2.extmul_high_i32x4_s(low, cosine));
-      u45 = i64x2.add(u45, i64x2.extmul_low_i32x4_s(high, cosine));
-      u67 = i64x2.add(u67, i64x2.extmul_high_i32x4_s(high, cosine));
+    let u01 = f64x2.splat(0), u23 = u01, u45 = u01, u67 = u01;
+    const cosines = COSINE_Y + v * CELL_ROWS * 8;
+    let row = (v & 1) == 0 ? ROWS : ROWS + (CELL_ROWS - 1) * ROW_BYTES;
+    const step: isize = (v & 1) == 0 ? ROW_BYTES : -<isize> ROW_BYTES;
+    for (let at = cosines; at < cosines + CELL_ROWS / 2 * 8; at += 8) {
+      const cosine = v128.load64_splat(at);
+      u01 = f64x2.add(u01, f64x2.mul(v128.load(row), cosine));
+      u23 = f64x2.add(u23, f64x2.mul(v128.load(row, 16), cosine));
+      u45 = f64x2.add(u45, f64x2.mul(v128.load(row, 32), cosine));
+      u67 = f64x2.add(u67, f64x2.mul(v128.load(row, 48), cosine));
+      row += step;
     }
     const coefficients = COEFFICIENTS + v * 32;
     v128.store(coefficients, narrow(u01, u23));
@@ -126,7 +146,10 @@ function transformColumns(): void {
 
 /** Four exact sums without their lowest 18 bits, as i32. */
 function narrow(first: v128, second: v128): v128 {
-  return v128.shuffle<i32>(i64x2.shr_s(first, 18), i64x2.shr_s(second, 18), 0, 2, 4, 6);
+  const part = f64x2.splat(1.0 / 262_144);
+  const low = i32x4.trunc_sat_f64x2_s_zero(f64x2.floor(f64x2.mul(first, part)));
+  const high = i32x4.trunc_sat_f64x2_s_zero(f64x2.floor(f64x2.mul(second, part)));
+  return v128.shuffle<i32>(low, high, 0, 1, 4, 5);
 }
 
 /**
@@ -152,5 +175,5 @@ function countUpTo(limit: i32): i32 {
     // A true lane is -1.
     counts = i32x4.sub(counts, i32x4.le_s(v128.load(COEFFICIENTS + i), limits));
   }
-  return sumOfLanes(counts);
+  return sum4(counts);
 }

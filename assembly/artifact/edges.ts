@@ -28,6 +28,8 @@ const BANDS: i32 = 9;
 /** 8 bytes more than there are stretches, which are 0. */
 const ACROSS_BYTES: i32 = 180 * 10 + 8;
 const DOWN_BYTES: i32 = 9 * 320;
+/** The steps along one row, with room on both sides. */
+const STEPS: usize = memory.data(16 + 320 + 16, 16);
 /** Between the slots, for the neighbours of the first and the last counts. */
 const PAD: i32 = 32;
 const ACROSS: usize = memory.data(2 * 1808 + 3 * 32, 16);
@@ -58,29 +60,29 @@ export function acrossOf(slot: i32): usize {
 
 /** In columns 3 to 317, which have steps two columns before and behind. */
 function findDown(luma: usize, out: usize): void {
+  const least = v128.load(EDGE_LEAST);
   for (let band: i32 = 0; band < BANDS; band++) {
-    for (let x: i32 = 0; x < WIDTH; x += 16) {
-      let edges = i8x16.splat(0);
-      for (let line: i32 = 0; line < 20; line += 4) {
-        const at = luma + (band * 20 + line) * WIDTH + x;
-        const left = v128.load(at - 1), right = v128.load(at + 1);
-        const before = apart(v128.load(at - 2), v128.load(at - 3)), behind = apart(v128.load(at + 2), right);
-        edges = i8x16.sub(edges, onEdge(apart(v128.load(at), left), before, behind));
+    const counts = out + band * WIDTH;
+    for (let line: i32 = 0; line < 20; line += 4) {
+      const row = luma + (band * 20 + line) * WIDTH;
+      for (let x: i32 = 0; x < WIDTH; x += 32) {
+        const at = row + x;
+        v128.store(STEPS + 16 + x, apart(v128.load(at), v128.load(at - 1)));
+        v128.store(STEPS + 16 + x, apart(v128.load(at, 16), v128.load(at + 15)), 16);
       }
-      v128.store(out + band * WIDTH + x, edges);
+      for (let x: i32 = 0; x < WIDTH; x += 16) {
+        const step = STEPS + x;
+        const beside = i8x16.max_u(v128.load(step, 14), v128.load(step, 18));
+        // A true lane is -1.
+        const found = i8x16.ge_u(i8x16.sub_sat_u(v128.load(step, 16), beside), least);
+        const before = line == 0 ? i8x16.splat(0) : v128.load(counts + x);
+        v128.store(counts + x, i8x16.sub(before, found));
+      }
     }
-    store<u16>(out + band * WIDTH, 0);
-    store<u8>(out + band * WIDTH + 2, 0);
-    store<u16>(out + band * WIDTH + WIDTH - 2, 0);
+    store<u16>(counts, 0);
+    store<u8>(counts, 0, 2);
+    store<u16>(counts, 0, WIDTH - 2);
   }
-}
-
-/** The samples whose step is larger than those on either side. */
-// @ts-ignore: decorator
-
-function onEdge(step: v128, before: v128, behind: v128): v128 {
-  const lone = i8x16.sub_sat_u(step, i8x16.max_u(before, behind));
-  return i8x16.ge_u(lone, v128.load(EDGE_LEAST));
 }
 
 let edges: i32 = 0;

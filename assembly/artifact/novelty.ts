@@ -1,6 +1,6 @@
 /** Which parts of the picture are new, gone, or as they were two and three frames before. */
 
-import { apart } from "../lanes";
+import { apart, sum8 } from "../lanes";
 import { put } from "./measures";
 
 /*
@@ -13,15 +13,20 @@ const WIDTH: i32 = 80;
 const HEIGHT: i32 = 45;
 const CELLS: i32 = 80 * 45;
 
-/** Levels. */
-const SOME: i8 = 6;
-const MUCH: i8 = 12;
-/** A cell in a strip is new by more than this, while the cells two rows above and below are by less than that. */
-const STRIP: i8 = 8;
-const STRIP_BESIDE: i8 = 3;
-/** A cell has returned that changed by more than this, and now differs from an older one by at most that. */
-const RETURN: i8 = 10;
-const RETURN_LEFT: i8 = 2;
+/** A cell in a strip is new by this at least, while the cells two rows above and below are by that at most. */
+const STRIP: i8 = 9;
+const STRIP_BESIDE: i8 = 2;
+/**
+ * Levels: a cell is new or gone from the first on, much so from the second; it has returned that changed by the third or more, and
+ * differs from an older one by the fourth at most.
+ */
+// deno-fmt-ignore
+const LIMITS: usize = memory.data<u8>([
+  7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7,
+  13, 13, 13, 13, 13, 13, 13, 13, 13, 13, 13, 13, 13, 13, 13, 13,
+  11, 11, 11, 11, 11, 11, 11, 11, 11, 11, 11, 11, 11, 11, 11, 11,
+  2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2,
+], 16);
 
 /** The largest and the least of the 3x3 cells, of two frames (frame i in slot i % 2). */
 const HIGHEST: usize = memory.data(2 * 3600, 16);
@@ -47,30 +52,35 @@ export function measureNovelty(
     memory.copy(highestBefore, highest, CELLS);
     memory.copy(lowestBefore, lowest, CELLS);
   }
-  const some = i8x16.splat(SOME), much = i8x16.splat(MUCH);
-  let newSome = 0, newMuch = 0, goneSome = 0, goneMuch = 0, returned2 = 0, returned3 = 0;
+  const some = v128.load(LIMITS), much = v128.load(LIMITS, 16);
+  const change = v128.load(LIMITS, 32), left = v128.load(LIMITS, 48);
+  // 225 vectors: the counts of a lane fit a byte.
+  let newSome = i8x16.splat(0), newMuch = newSome, goneSome = newSome, goneMuch = newSome;
+  let returned2 = newSome, returned3 = newSome;
   for (let i = 0; i < CELLS; i += 16) {
     const cells = v128.load(own + i), before = v128.load(last + i);
-    const change = i8x16.gt_u(apart(cells, before), i8x16.splat(RETURN));
     const added = outside(cells, v128.load(highestBefore + i), v128.load(lowestBefore + i));
     const gone = outside(before, v128.load(highest + i), v128.load(lowest + i));
     v128.store(NEW + 2 * WIDTH + i, added);
-    newSome += places(i8x16.gt_u(added, some));
-    newMuch += places(i8x16.gt_u(added, much));
-    goneSome += places(i8x16.gt_u(gone, some));
-    goneMuch += places(i8x16.gt_u(gone, much));
-    if (!v128.any_true(change)) continue;
-    const left = i8x16.splat(RETURN_LEFT);
-    returned2 += places(v128.and(change, i8x16.le_u(apart(cells, v128.load(second + i)), left)));
-    returned3 += places(v128.and(change, i8x16.le_u(apart(cells, v128.load(third + i)), left)));
+    // A true lane is -1.
+    newSome = i8x16.sub(newSome, i8x16.ge_u(added, some));
+    newMuch = i8x16.sub(newMuch, i8x16.ge_u(added, much));
+    goneSome = i8x16.sub(goneSome, i8x16.ge_u(gone, some));
+    goneMuch = i8x16.sub(goneMuch, i8x16.ge_u(gone, much));
+    const hasChanged = i8x16.ge_u(apart(cells, before), change);
+    if (!v128.any_true(hasChanged)) continue;
+    const is2 = i8x16.le_u(apart(cells, v128.load(second + i)), left);
+    const is3 = i8x16.le_u(apart(cells, v128.load(third + i)), left);
+    returned2 = i8x16.sub(returned2, v128.and(hasChanged, is2));
+    returned3 = i8x16.sub(returned3, v128.and(hasChanged, is3));
   }
-  putShare(23, newSome);
-  putShare(24, newMuch);
-  putShare(25, goneSome);
-  putShare(26, goneMuch);
+  putShare(23, lanesOf(newSome));
+  putShare(24, lanesOf(newMuch));
+  putShare(25, lanesOf(goneSome));
+  putShare(26, lanesOf(goneMuch));
   measureStrips();
-  putShare(29, returned2);
-  putShare(30, returned3);
+  putShare(29, lanesOf(returned2));
+  putShare(30, lanesOf(returned3));
 }
 
 /** Measures 27 and 28: new cells between rows that are not new, on both sides, or on one. */
@@ -78,10 +88,10 @@ function measureStrips(): void {
   let between = 0, beside = 0;
   const strip = i8x16.splat(STRIP), calm = i8x16.splat(STRIP_BESIDE);
   for (let i = 0; i < CELLS; i += 16) {
-    const isNew = i8x16.gt_u(v128.load(NEW + 2 * WIDTH + i), strip);
+    const isNew = i8x16.ge_u(v128.load(NEW + 2 * WIDTH + i), strip);
     if (!v128.any_true(isNew)) continue;
-    const above = i8x16.lt_u(v128.load(NEW + i), calm);
-    const below = i8x16.lt_u(v128.load(NEW + 4 * WIDTH + i), calm);
+    const above = i8x16.le_u(v128.load(NEW + i), calm);
+    const below = i8x16.le_u(v128.load(NEW + 4 * WIDTH + i), calm);
     between += places(v128.and(isNew, v128.and(above, below)));
     beside += places(v128.and(isNew, v128.or(above, below)));
   }
@@ -112,13 +122,15 @@ function findRanges(cells: usize, highest: usize, lowest: usize): void {
   }
 }
 
-// @ts-ignore: decorator
-
+/** By how much cells lie outside a range. */
 function outside(cells: v128, highest: v128, lowest: v128): v128 {
   return v128.or(i8x16.sub_sat_u(cells, highest), i8x16.sub_sat_u(lowest, cells));
 }
 
-// @ts-ignore: decorator
+/** The sum of the lanes of counts. */
+function lanesOf(counts: v128): i32 {
+  return sum8(i16x8.extadd_pairwise_i8x16_u(counts));
+}
 
 function places(mask: v128): i32 {
   return popcnt<i32>(i8x16.bitmask(mask));

@@ -53,6 +53,7 @@ export class DamageHistory {
   /** Frames since the start. */
   count = 0;
   readonly #codes = new Uint8Array(KEPT * DAMAGE_CODES);
+  readonly #places = new Int32Array(USUAL_COUNT);
 
   reset(): void {
     this.count = 0;
@@ -91,41 +92,45 @@ export class DamageHistory {
    * count as the newest one.
    */
   features(frame: number, shotStart: number, into: Uint8Array): void {
+    const codes = this.#codes, places = this.#places;
+    for (let n = 0; n < USUAL_COUNT; n++) {
+      places[n] = this.#placeOf(Math.max(shotStart, frame - USUAL_FROM - n * USUAL_STEP));
+    }
+    const own = this.#placeOf(frame), last = this.#placeOf(Math.max(shotStart, frame - 1));
+    const second = this.#placeOf(Math.max(shotStart, frame - 2)),
+      third = this.#placeOf(Math.max(shotStart, frame - 3));
+    const next = this.#placeOf(frame + 1),
+      afterNext = this.#placeOf(frame + 2),
+      later = this.#placeOf(frame + 3);
     let out = 0;
     for (let i = 0; i < DAMAGE_CODES; i++) {
-      const now = this.#at(frame, i);
-      for (let n = 0; n < USUAL_COUNT; n++) {
-        insert(n, this.#at(Math.max(shotStart, frame - USUAL_FROM - n * USUAL_STEP), i));
-      }
+      const now = codes[own + i]!, just = codes[last + i]!;
+      for (let n = 0; n < USUAL_COUNT; n++) insert(n, codes[places[n]! + i]!);
       const median = usual[USUAL_COUNT >> 1]!;
-      let before = 0, behind = 0, leastBehind = 255;
-      for (let far = 1; far <= DAMAGE_REACH; far++) {
-        before = Math.max(before, this.#at(Math.max(shotStart, frame - far), i));
-        const later = this.#at(frame + far, i);
-        behind = Math.max(behind, later);
-        leastBehind = Math.min(leastBehind, later);
-      }
+      const before = Math.max(just, codes[second + i]!, codes[third + i]!);
+      const one = codes[next + i]!, two = codes[afterNext + i]!, three = codes[later + i]!;
       into[out++] = beside(now, median);
       into[out++] = beside(now, usual[USUAL_COUNT - 1]!);
-      into[out++] = beside(now, leastBehind);
+      into[out++] = beside(now, Math.min(one, two, three));
       into[out++] = beside(before, median);
-      into[out++] = beside(behind, median);
-      into[out++] = beside(this.#at(Math.max(shotStart, frame - 1), i), median);
+      into[out++] = beside(Math.max(one, two, three), median);
+      into[out++] = beside(just, median);
       into[out++] = now;
       into[out++] = median;
     }
     into[out] = Math.min(LONGEST_SINCE_CUT, frame - shotStart);
   }
 
-  #at(frame: number, index: number): number {
-    const known = Math.max(0, Math.min(frame, this.count - 1));
-    return this.#codes[known % KEPT * DAMAGE_CODES + index]!;
+  /** Where the codes of a frame are; of one outside the stream, those of the first or the newest frame. */
+  #placeOf(frame: number): number {
+    return Math.max(0, Math.min(frame, this.count - 1)) % KEPT * DAMAGE_CODES;
   }
 }
 
 /** How much more one code is than another, around 128. */
 function beside(code: number, other: number): number {
-  return Math.max(0, Math.min(255, 128 + code - other));
+  const more = 128 + code - other;
+  return more < 0 ? 0 : more > 255 ? 255 : more;
 }
 
 /** Keeps the first `count` + 1 codes of `usual` in order. */

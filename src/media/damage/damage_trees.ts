@@ -15,16 +15,38 @@ export interface DamageWeights {
 
 /** One unit of the logarithm of the odds in the weights. */
 const LEAF_ONE = 4096;
-/** The logarithm of the odds that a frame with these numbers is damaged. */
-export function damageOdds(
-  { bias, roots, features, thresholds, low, high, leaves }: DamageWeights,
-  row: Uint8Array,
-): number {
-  let sum = bias;
-  for (let tree = 0; tree < roots.length; tree++) {
-    let node = roots[tree]!;
-    while (node >= 0) node = row[features[node]!]! > thresholds[node]! ? high[node]! : low[node]!;
-    sum += leaves[-1 - node]!;
+
+/** Decides by trees, and no further than is needed. */
+export class DamageTrees {
+  readonly #weights: DamageWeights;
+  /** What the trees from each one on add at most. */
+  readonly #most: Int32Array;
+
+  constructor(weights: DamageWeights) {
+    this.#weights = weights;
+    this.#most = new Int32Array(weights.roots.length + 1);
+    for (let tree = weights.roots.length - 1; tree >= 0; tree--) {
+      this.#most[tree] = this.#most[tree + 1]! + mostOf(weights, weights.roots[tree]!);
+    }
   }
-  return sum / LEAF_ONE;
+
+  /** The logarithm of the odds that a frame with these numbers is damaged; where they are below `least`, any number that is. */
+  odds(row: Uint8Array, least: number): number {
+    const { bias, roots, features, thresholds, low, high, leaves } = this.#weights;
+    const most = this.#most, enough = least * LEAF_ONE;
+    let sum = bias;
+    for (let tree = 0; tree < roots.length; tree++) {
+      if (sum + most[tree]! < enough) return -Infinity;
+      let node = roots[tree]!;
+      while (node >= 0) node = row[features[node]!]! > thresholds[node]! ? high[node]! : low[node]!;
+      sum += leaves[-1 - node]!;
+    }
+    return sum / LEAF_ONE;
+  }
+}
+
+/** The largest leaf below a node. */
+function mostOf(weights: DamageWeights, node: number): number {
+  if (node < 0) return weights.leaves[-1 - node]!;
+  return Math.max(mostOf(weights, weights.low[node]!), mostOf(weights, weights.high[node]!));
 }

@@ -1,7 +1,7 @@
 /** Parts of the picture that are damaged: blocks, stripes and slices that do not belong there, by fitted trees. */
 
 import { DAMAGE_FEATURES, DAMAGE_REACH, DamageHistory } from "./damage_features.ts";
-import { damageOdds, type DamageWeights } from "./damage_trees.ts";
+import { DamageTrees, type DamageWeights } from "./damage_trees.ts";
 import { DAMAGE_WEIGHTS } from "./damage_weights.ts";
 
 /** Damage begins where the mean logarithm of the odds of three frames is BEGINS and each is BEGINS_EACH: one frame alone is not enough. */
@@ -25,7 +25,7 @@ export const DAMAGE_LOOKAHEAD = DAMAGE_REACH + BEGIN_FRAMES - 1;
 /** Frames are pushed in order and judged in order, each with those that have come until then. Allocates nothing per frame. */
 export class DamagedParts {
   readonly #history = new DamageHistory();
-  readonly #weights: DamageWeights;
+  readonly #trees: DamageTrees;
   readonly #features = new Uint8Array(DAMAGE_FEATURES);
   readonly #odds = new Float64Array(KEPT);
   /** Frames below this one have their odds. */
@@ -36,7 +36,7 @@ export class DamagedParts {
   #strength = 0;
 
   constructor(weights: DamageWeights = DAMAGE_WEIGHTS) {
-    this.#weights = weights;
+    this.#trees = new DamageTrees(weights);
   }
 
   reset(): void {
@@ -57,7 +57,7 @@ export class DamagedParts {
 
   /** Whether later frames may change what is said of this one, which is the next to be judged. */
   isOpen(frame: number): boolean {
-    return this.#start >= 0 || this.#oddsNow(frame) > OPEN;
+    return this.#start >= 0 || this.#oddsNow(frame, OPEN) > OPEN;
   }
 
   /** Goes on to the next frame. Returns 0, or how clearly the frame is damaged: 1 where it just is. */
@@ -90,14 +90,15 @@ export class DamagedParts {
   /** The odds of a frame are decided once, with the frames that have come by then; asked for in order. */
   #oddsOf(frame: number): number {
     if (frame >= this.#known) {
-      this.#odds[frame % KEPT] = this.#oddsNow(frame);
+      this.#odds[frame % KEPT] = this.#oddsNow(frame, GOES_ON);
       this.#known = frame + 1;
     }
     return this.#odds[frame % KEPT]!;
   }
 
-  #oddsNow(frame: number): number {
+  /** Below `least` any number that is. */
+  #oddsNow(frame: number, least: number): number {
     this.#history.features(frame, this.#shotStart, this.#features);
-    return damageOdds(this.#weights, this.#features);
+    return this.#trees.odds(this.#features, least);
   }
 }
