@@ -50,11 +50,7 @@ export function distanceOf(history: FrameHistory, one: number, other: number): n
 
 /** The same as a sum, a whole number, which needs no memory of its own. */
 export function cellsApart(history: FrameHistory, one: number, other: number): number {
-  const { sums } = history;
-  const a = history.cellsAt(one), b = history.cellsAt(other);
-  let sum = 0;
-  for (let cell = 0; cell < CELLS; cell++) sum += Math.abs(sums[a + cell]! - sums[b + cell]!);
-  return sum;
+  return history.apart(one, other);
 }
 
 /** The sum of products of the steps to the right and downwards of two frames, in levels; the other frame is moved. */

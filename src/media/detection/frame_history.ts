@@ -1,13 +1,14 @@
 /** The measures of the newest frames, which all detectors of ranges read. Allocates nothing per frame. */
 
+import { CELLS, HistoryKernel, LUMA_CELLS, PROFILE_VALUES, STATS } from "../kernels/history_kernel.ts";
+
 /** Cells of one frame: 20x12 of luma, then 10x6 of each chroma plane; each has 240 samples. */
-export const CELLS = 360;
+export { CELLS, LUMA_CELLS };
+/** Mean luma of 80 columns in three bands, then of 60 rows in four bands with 64 values each, the last four empty. */
+export { PROFILE_VALUES };
 export const LUMA_COLUMNS = 20;
 export const LUMA_ROWS = 12;
-export const LUMA_CELLS = 240;
 export const CELL_SAMPLES = 240;
-/** Mean luma of 80 columns in three bands, then of 60 rows in four bands with 64 values each, the last four empty. */
-export const PROFILE_VALUES = 496;
 const LUMA_SAMPLES = LUMA_CELLS * CELL_SAMPLES;
 
 /** The measures of one frame, as the kernel leaves them; overwritten by the next frame. */
@@ -29,9 +30,7 @@ export const HISTORY_FRAMES = 256;
 export class FrameHistory {
   /** Frames since the start. */
   count = 0;
-  readonly #cells = new Uint16Array(HISTORY_FRAMES * CELLS);
-  readonly #moves = new Uint16Array(HISTORY_FRAMES * LUMA_CELLS);
-  readonly #profiles = new Int16Array(HISTORY_FRAMES * PROFILE_VALUES);
+  readonly #kernel = new HistoryKernel();
   readonly #ptsMs = new Float64Array(HISTORY_FRAMES);
   readonly #lumaMean = new Float64Array(HISTORY_FRAMES);
   readonly #moved = new Float64Array(HISTORY_FRAMES);
@@ -43,35 +42,18 @@ export class FrameHistory {
 
   push({ cellSums, cellMoves, brightSamples, profiles }: RangeMeasures, ptsMs: number): void {
     const slot = this.count % HISTORY_FRAMES;
-    const at = slot * CELLS;
-    const before = (this.count === 0 ? slot : (this.count - 1) % HISTORY_FRAMES) * CELLS;
-    const cells = this.#cells;
-    cells.set(cellSums, at);
-    this.#moves.set(cellMoves, slot * LUMA_CELLS);
-    this.#profiles.set(profiles, slot * PROFILE_VALUES);
-    let sum = 0, moved = 0, step = 0, change = 0, least = 65535, most = 0;
-    for (let cell = 0; cell < LUMA_CELLS; cell++) {
-      const value = cellSums[cell]!;
-      sum += value;
-      moved += cellMoves[cell]!;
-      if (value < least) least = value;
-      if (value > most) most = value;
-      const difference = Math.abs(value - cells[before + cell]!);
-      step += difference;
-      if (difference > change) change = difference;
-    }
-    for (let cell = LUMA_CELLS; cell < CELLS; cell++) {
-      const difference = Math.abs(cellSums[cell]! - cells[before + cell]!);
-      step += difference;
-      if (difference > change) change = difference;
-    }
+    const kernel = this.#kernel, { stats } = kernel;
+    kernel.cells.set(cellSums, slot * CELLS);
+    kernel.moves.set(cellMoves, slot * LUMA_CELLS);
+    kernel.profiles.set(profiles, slot * PROFILE_VALUES);
+    kernel.measure(slot, this.count === 0 ? slot : (this.count - 1) % HISTORY_FRAMES);
     this.#ptsMs[slot] = ptsMs;
-    this.#lumaMean[slot] = sum / LUMA_SAMPLES;
-    this.#moved[slot] = moved / LUMA_SAMPLES;
-    this.#step[slot] = step / (CELLS * CELL_SAMPLES);
-    this.#largestChange[slot] = change / CELL_SAMPLES;
-    this.#darkest[slot] = least / CELL_SAMPLES;
-    this.#brightest[slot] = most / CELL_SAMPLES;
+    this.#lumaMean[slot] = stats[STATS.sum]! / LUMA_SAMPLES;
+    this.#moved[slot] = stats[STATS.moved]! / LUMA_SAMPLES;
+    this.#step[slot] = stats[STATS.step]! / (CELLS * CELL_SAMPLES);
+    this.#largestChange[slot] = stats[STATS.change]! / CELL_SAMPLES;
+    this.#darkest[slot] = stats[STATS.least]! / CELL_SAMPLES;
+    this.#brightest[slot] = stats[STATS.most]! / CELL_SAMPLES;
     this.#brightSamples[slot] = brightSamples[0]!;
     this.count++;
   }
@@ -137,15 +119,20 @@ export class FrameHistory {
     return frame % HISTORY_FRAMES * PROFILE_VALUES;
   }
 
+  /** The sum of the differences of all cells of two frames. */
+  apart(one: number, other: number): number {
+    return this.#kernel.apart(one % HISTORY_FRAMES, other % HISTORY_FRAMES);
+  }
+
   get profiles(): Int16Array {
-    return this.#profiles;
+    return this.#kernel.profiles;
   }
 
   get sums(): Uint16Array {
-    return this.#cells;
+    return this.#kernel.cells;
   }
 
   get moves(): Uint16Array {
-    return this.#moves;
+    return this.#kernel.moves;
   }
 }

@@ -1,0 +1,80 @@
+/** What is the same for all cells of the newest frames that ranges are found in: sums over the cells of one frame, and of two. */
+
+import { sum4 } from "./lanes";
+
+/*
+ * Frame i is in slot i % FRAMES; the caller writes its cells and moves there.
+ *
+ *   CELLS     256 x 360 x u16   sums of cells: 240 of luma, then 120 of chroma
+ *   MOVES     256 x 240 x u16   how much the samples of each luma cell moved
+ *   PROFILES  256 x 496 x i16   mean luma of columns and rows
+ *   STATS     6 x i32           of the frame that was measured last, see `measure`
+ */
+
+export const FRAMES: i32 = 256;
+export const CELLS: usize = memory.data(256 * 360 * 2, 16);
+export const MOVES: usize = memory.data(256 * 240 * 2, 16);
+export const PROFILES: usize = memory.data(256 * 496 * 2, 16);
+export const STATS: usize = memory.data(6 * 4, 16);
+
+const LUMA_BYTES: usize = 240 * 2;
+const CELL_BYTES: usize = 360 * 2;
+
+/**
+ * Writes STATS of a frame beside the one before it: the sum of its luma cells and of its moves, the sum of the changes of all cells and
+ * the largest, and the least and the largest luma cell.
+ */
+export function measure(slot: i32, before: i32): void {
+  const cells = CELLS + slot * CELL_BYTES,
+    others = CELLS + before * CELL_BYTES,
+    moves = MOVES + slot * LUMA_BYTES;
+  let sums = i32x4.splat(0), moved = sums, steps = sums;
+  let least = i16x8.splat(-1), most = i16x8.splat(0), change = most;
+  for (let at: usize = 0; at < LUMA_BYTES; at += 16) {
+    const own = v128.load(cells + at);
+    const difference = wordsApart(own, v128.load(others + at));
+    sums = i32x4.add(sums, i32x4.extadd_pairwise_i16x8_u(own));
+    moved = i32x4.add(moved, i32x4.extadd_pairwise_i16x8_u(v128.load(moves + at)));
+    steps = i32x4.add(steps, i32x4.extadd_pairwise_i16x8_u(difference));
+    least = i16x8.min_u(least, own);
+    most = i16x8.max_u(most, own);
+    change = i16x8.max_u(change, difference);
+  }
+  for (let at = LUMA_BYTES; at < CELL_BYTES; at += 16) {
+    const difference = wordsApart(v128.load(cells + at), v128.load(others + at));
+    steps = i32x4.add(steps, i32x4.extadd_pairwise_i16x8_u(difference));
+    change = i16x8.max_u(change, difference);
+  }
+  store<i32>(STATS, sum4(sums));
+  store<i32>(STATS, sum4(moved), 4);
+  store<i32>(STATS, sum4(steps), 8);
+  store<i32>(STATS, largest(change), 12);
+  store<i32>(STATS, 0xffff - largest(v128.not(least)), 16);
+  store<i32>(STATS, largest(most), 20);
+}
+
+/** The sum of the differences of all cells of the frames in two slots. */
+export function apart(one: i32, other: i32): i32 {
+  const a = CELLS + one * CELL_BYTES, b = CELLS + other * CELL_BYTES;
+  let steps = i32x4.splat(0);
+  for (let at: usize = 0; at < CELL_BYTES; at += 48) {
+    const first = wordsApart(v128.load(a + at), v128.load(b + at));
+    const second = wordsApart(v128.load(a + at, 16), v128.load(b + at, 16));
+    const third = wordsApart(v128.load(a + at, 32), v128.load(b + at, 32));
+    steps = i32x4.add(steps, i32x4.extadd_pairwise_i16x8_u(first));
+    steps = i32x4.add(steps, i32x4.extadd_pairwise_i16x8_u(second));
+    steps = i32x4.add(steps, i32x4.extadd_pairwise_i16x8_u(third));
+  }
+  return sum4(steps);
+}
+
+function wordsApart(a: v128, b: v128): v128 {
+  return v128.or(i16x8.sub_sat_u(a, b), i16x8.sub_sat_u(b, a));
+}
+
+/** The largest of eight words without a sign. */
+function largest(words: v128): i32 {
+  let most = i16x8.max_u(words, v128.shuffle<i64>(words, words, 1, 0));
+  most = i16x8.max_u(most, v128.shuffle<i32>(most, most, 1, 0, 3, 2));
+  return max(<i32> i16x8.extract_lane_u(most, 0), <i32> i16x8.extract_lane_u(most, 1));
+}
