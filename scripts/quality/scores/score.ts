@@ -47,6 +47,7 @@ export interface VideoTally {
 
 const TOLERANCE_FRAMES = 1;
 const LEAST_OVERLAP = 0.5;
+const AGAIN_SECONDS = 12;
 
 /**
  * Compares predictions with the truth. An unmatched prediction is ignored inside a gradual change, and where the
@@ -145,8 +146,8 @@ export interface Asked {
 
 /**
  * Both answers are right: a freeze where nothing moves, where the picture is black or where damage holds it; black at the dark
- * end of a fade; a flash within a fault or damage; a repeat where nothing moves; a fault next to missing frames and where
- * damage is too faint to be asked for.
+ * end of a fade; a flash within a fault or damage; a repeat where nothing moves, or where shots show the same frames; a fault
+ * next to missing frames and where damage is too faint to be asked for.
  */
 export function askedOf(truth: Truth): Readonly<Record<RangeFigure, Asked>> {
   const { gradual = [], flashes = [], freezes = [], black = [], loops = [], artifacts = [] } = truth;
@@ -158,9 +159,18 @@ export function askedOf(truth: Truth): Readonly<Record<RangeFigure, Asked>> {
     flashes: { wanted: flashes, doubtful: faults },
     freezes: { wanted: freezes, doubtful: [...still, ...black, ...faults, ...loops] },
     black: { wanted: black, doubtful: gradual },
-    loops: { wanted: loops, doubtful: [...still, ...freezes, ...black] },
+    loops: { wanted: loops, doubtful: [...still, ...freezes, ...black, ...shownAgain(truth)] },
     artifacts: { wanted: faults, doubtful: [...faint, ...edges] },
   };
+}
+
+/** From a shot of a clip to the end of the next one that begins with the same frame, in a while: the edit repeats it. */
+function shownAgain({ shots = [], frames = 0, fps = 25 }: Truth): FrameRange[] {
+  return shots.flatMap(({ start, src, src_t }, at) => {
+    const again = shots.findIndex((shot, n) => n > at && shot.src === src && shot.src_t === src_t);
+    if (again < 0 || src.startsWith("drawn") || shots[again]!.start - start > AGAIN_SECONDS * fps) return [];
+    return [{ start, end: shots[again + 1]?.start ?? frames }];
+  });
 }
 
 /** Whether the video has no fault at all, however faint. */

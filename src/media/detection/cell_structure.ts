@@ -53,6 +53,16 @@ export function cellsApart(history: FrameHistory, one: number, other: number): n
   return history.apart(one, other);
 }
 
+/** How many cells of two frames, luma and chroma, differ by more than `levels`. */
+export function changedCells(history: FrameHistory, one: number, other: number, levels: number): number {
+  const { sums } = history;
+  const a = history.cellsAt(one), b = history.cellsAt(other);
+  const most = levels * CELL_SAMPLES;
+  let changed = 0;
+  for (let cell = 0; cell < CELLS; cell++) if (Math.abs(sums[a + cell]! - sums[b + cell]!) > most) changed++;
+  return changed;
+}
+
 /** The sum of products of the steps to the right and downwards of two frames, in levels; the other frame is moved. */
 function stepsBetween(sums: Uint16Array, one: number, other: number, right: number, down: number): number {
   let product = 0;

@@ -1,8 +1,14 @@
 /** Finds freezes: stretches in which a moving picture stands still, exactly or but for the codec's noise. */
 
+import { CUT_SCORE_THRESHOLD } from "../../model/frames/signals.ts";
 import type { FrameHistory } from "./frame_history.ts";
 import type { CutScores, RangeDetector, RangeSink } from "./range_sink.ts";
 import { type Frozen, StillStretch } from "./freeze/still_stretch.ts";
+
+/** Longer ago than anything that is looked at. */
+const NO_CUT = -100;
+/** Of a frame as old as that it will not be known any more. */
+const UNDECIDED_MAX = 64;
 
 /*
  *        ┌→ StillStretch, measured by the half second before ───→ told
@@ -11,8 +17,12 @@ import { type Frozen, StillStretch } from "./freeze/still_stretch.ts";
  */
 export class FreezeDetector implements RangeDetector {
   readonly #sink: RangeSink;
+  readonly #cuts: CutScores;
   readonly #usual: StillStretch;
   readonly #brief: StillStretch;
+  /** The newest frame that is known to begin a shot, and the first one of which that is not known. */
+  #cut = NO_CUT;
+  #undecided = 0;
   /** Found by the last frames only, and not told yet. */
   readonly #waiting: Frozen[] = [];
   /** Frames before it belong to a freeze that was told. */
@@ -20,6 +30,7 @@ export class FreezeDetector implements RangeDetector {
 
   constructor(sink: RangeSink, cuts: CutScores) {
     this.#sink = sink;
+    this.#cuts = cuts;
     this.#usual = new StillStretch(cuts, false, (frozen) => this.#tell(frozen));
     this.#brief = new StillStretch(cuts, true, (frozen) => void this.#waiting.push(frozen));
   }
@@ -27,12 +38,17 @@ export class FreezeDetector implements RangeDetector {
   reset(): void {
     this.#usual.reset();
     this.#brief.reset();
-    this.#waiting.length = this.#told = 0;
+    this.#waiting.length =
+      this.#told =
+      this.#cut =
+      this.#undecided =
+        0;
   }
 
   push(history: FrameHistory): void {
-    this.#usual.push(history);
-    this.#brief.push(history);
+    this.#follow(history.count - 1);
+    this.#usual.push(history, this.#cut);
+    this.#brief.push(history, this.#cut);
     this.#tellWaiting();
   }
 
@@ -42,6 +58,15 @@ export class FreezeDetector implements RangeDetector {
     this.#brief.finish(history);
     this.#tellWaiting();
     this.reset();
+  }
+
+  #follow(frame: number): void {
+    while (this.#undecided < frame) {
+      const score = this.#cuts.cutScore(this.#undecided);
+      if (Number.isNaN(score) && frame - this.#undecided < UNDECIDED_MAX) return;
+      if (score >= CUT_SCORE_THRESHOLD) this.#cut = this.#undecided;
+      this.#undecided++;
+    }
   }
 
   /** Unless the other one may still tell the same. */

@@ -33,6 +33,8 @@ const NEAR_LAGS = 2;
 const NEAR_SHARE = 0.7;
 /** Mean difference of blocks in levels of a frame that fits. */
 const FIT_MAX = 1.5;
+/** Or that share of the differences to the frames between, the least of them: a codec leaves the more the more moves. */
+const FIT_SHARE = 0.06;
 /** Of the frames of the lag, so many must fit. */
 const LEAST_FITTING = 0.85;
 /** The mean difference to the frame `lag` before, as a share of the differences to the frames between. */
@@ -49,6 +51,9 @@ const MISSES_MAX = 2;
 const MISFIT = 3;
 const MISFIT_FLOOR = 0.15;
 
+/** Sums for each lag. */
+const SUMS = 3;
+
 /** A lag that is followed. */
 interface Follow {
   /** 0: not in use. */
@@ -58,7 +63,7 @@ interface Follow {
   last: number;
   fitting: number;
   misses: number;
-  /** Where `#sums` has the sums over the frames that fit: differences at the lag, then at the places between. */
+  /** Where `#sums` has the sums over the frames that fit: differences at the lag, and at the places between the middle and the least one. */
   readonly at: number;
   /** Frames of those that resemble the one at the lag far more than those between. */
   telling: number;
@@ -70,14 +75,14 @@ export class RepeatDetector implements RangeDetector {
   /** Frame i in slot i & `#last`, more of them than the longest lag. */
   readonly #last = this.#kernel.ring - 1;
   readonly #ptsMs = new Float64Array(this.#kernel.ring);
-  readonly #sums = new Float64Array(2 * FOLLOWED);
+  readonly #sums = new Float64Array(SUMS * FOLLOWED);
   readonly #followed: Follow[] = Array.from({ length: FOLLOWED }, (_, n) => ({
     lag: 0,
     first: 0,
     last: 0,
     fitting: 0,
     misses: 0,
-    at: 2 * n,
+    at: SUMS * n,
     telling: 0,
   }));
   /** The one that is a repeat already. */
@@ -123,14 +128,20 @@ export class RepeatDetector implements RangeDetector {
     this.#ptsMs[frame & this.#last] = history.ptsMs(frame);
   }
 
-  /** What a frame that goes on may differ by, where the mean of those before is `mean`. */
-  #limit(mean: number): number {
-    return Math.floor(Math.min(FIT_MAX * LEVEL, MISFIT_FLOOR * LEVEL + MISFIT * mean));
+  /** The most by which a frame that fits differs, where the frames between do by `between`. */
+  #fitMax(between: number): number {
+    return Math.floor(Math.max(FIT_MAX * LEVEL, FIT_SHARE * between));
+  }
+
+  /** The same of a frame that goes on, where the mean of those before is `mean`. */
+  #limit(mean: number, between: number): number {
+    return Math.floor(Math.min(this.#fitMax(between), MISFIT_FLOOR * LEVEL + MISFIT * mean));
   }
 
   #step(follow: Follow, frame: number): void {
     const { lag } = follow;
-    const limit = this.#limit(this.#sums[follow.at]! / follow.fitting);
+    const { at, fitting } = follow;
+    const limit = this.#limit(this.#sums[at]! / fitting, this.#sums[at + 2]! / fitting);
     const difference = this.#kernel.difference(frame, frame - lag);
     if (difference <= limit) {
       this.#count(follow, frame, difference);
@@ -159,7 +170,17 @@ export class RepeatDetector implements RangeDetector {
     const threeQuarters = kernel.difference(frame, frame - Math.round(lag * 3 / 4));
     const between = Math.max(Math.min(quarter, half), Math.min(Math.max(quarter, half), threeQuarters));
     this.#sums[follow.at + 1]! += between;
+    this.#sums[follow.at + 2]! += Math.min(quarter, half, threeQuarters);
     if (between >= VARIATION_MIN * LEVEL && difference <= RATIO_MAX * between) follow.telling++;
+  }
+
+  /** The least difference to the frames a quarter, half and three quarters of a lag before. */
+  #least(frame: number, lag: number): number {
+    let least = FAR;
+    for (let quarter = 1; quarter < 4; quarter++) {
+      least = Math.min(least, this.#kernel.difference(frame, frame - Math.round(lag * quarter / 4)));
+    }
+    return least;
   }
 
   /** Takes up the lags whose frames resemble this one most, each better than the lags beside it. */
@@ -170,7 +191,7 @@ export class RepeatDetector implements RangeDetector {
     while (longest > LEAST_LAG && nowMs - this.#ptsMs[(frame - longest + 1) & this.#last]! > LONGEST_LAG_MS) {
       longest--;
     }
-    this.#kernel.seek(frame, LEAST_LAG, longest, FIT_MAX * LEVEL);
+    this.#kernel.seek(frame, LEAST_LAG, longest, this.#fitMax(this.#least(frame, LEAST_LAG)));
     fits[LEAST_LAG - 1] = fits[longest + 1] = FAR;
     for (let places = 0; places < FOLLOWED; places++) {
       let best = -1;
@@ -208,8 +229,8 @@ export class RepeatDetector implements RangeDetector {
     follow.lag = lag;
     follow.first = frame;
     follow.fitting = follow.misses = follow.telling = 0;
-    this.#sums.fill(0, follow.at, follow.at + 2);
-    const limit = this.#limit(difference);
+    this.#sums.fill(0, follow.at, follow.at + SUMS);
+    const limit = this.#limit(difference, this.#least(frame, lag));
     for (let earlier = frame - 1; earlier > frame - TRACED_FRAMES; earlier--) {
       if (earlier < Math.max(lag, this.#floor)) break;
       if (this.#kernel.difference(earlier, earlier - lag) > limit) break;

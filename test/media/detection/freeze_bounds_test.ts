@@ -10,7 +10,7 @@ const restless = (ratio: number, change = 6) => (n: number, cell: number) =>
 const BOUNDS: Readonly<Record<string, FreezeBound>> = {
   "motion before has 0.15 levels": {
     ...{ inside: 0.16, outside: 0.14 },
-    film: (moved) => ({ before: { moved }, still: { frames: 60 } }),
+    film: (moved) => ({ before: { moved, change: 0.1 }, still: { frames: 60 } }),
     found: ["freeze 30-89"],
   },
   "motion is faint below 0.6 levels, and must be missing for longer": {
@@ -105,11 +105,11 @@ const BOUNDS: Readonly<Record<string, FreezeBound>> = {
   },
   "22 % of the cells stop": {
     ...{ inside: 0.24, outside: 0.2 },
-    film: (share) => ({ before: { share } }),
+    film: (share) => ({ before: { share }, still: { moved: () => 0.05 } }),
   },
   "after faint motion 35 % of the cells stop": {
     ...{ inside: 0.38, outside: 0.32 },
-    film: (share) => ({ before: { moved: 0.5, share } }),
+    film: (share) => ({ before: { moved: 0.5, share }, still: { moved: () => 0.025 } }),
   },
   "44 % of the cells stop where the stream ends": {
     ...{ inside: 0.47, outside: 0.41 },
@@ -122,15 +122,18 @@ const BOUNDS: Readonly<Record<string, FreezeBound>> = {
   },
   "60 % of the cells move again": {
     ...{ inside: 0.64, outside: 0.56 },
-    film: (share) => ({ after: { share } }),
+    film: (share) => ({ still: { moved: () => 0.05 }, after: { share } }),
   },
   "40 % of the motion comes back": {
     ...{ inside: 0.44, outside: 0.36 },
-    film: (share) => ({ after: { moved: 5 * share } }),
+    film: (share) => ({ still: { moved: () => 0.05 }, after: { moved: 5 * share } }),
   },
   "the motion comes back within eight frames": {
     ...{ inside: 7, outside: 8 },
-    film: (frames) => ({ after: { at: (n) => n < frames ? 1.4 : 5 } }),
+    film: (frames) => ({
+      still: { moved: () => 0.05 },
+      after: { at: (n) => n < frames ? 1.4 : 5 },
+    }),
   },
   "the darkest and the brightest cell are 12 levels apart": {
     ...{ inside: 13, outside: 11 },
@@ -248,10 +251,57 @@ const BOUNDS: Readonly<Record<string, FreezeBound>> = {
         at: (n) => n % 12 === 5 ? redrawn / 2 : 1,
         others: (n) => n % 12 === 5 ? redrawn : 0.09,
       },
-      still: { frames: 30 },
+      still: { frames: 30, moved: () => 0.025 },
       after: { moved: 1, share: 0.5 },
     }),
     found: ["freeze 30-59"],
+  },
+  "where 80 % of the frames repeat exactly, 18 % of the cells stop": {
+    ...{ inside: 0.2, outside: 0.16 },
+    film: (share) => ({ before: { share } }),
+  },
+  "then 35 % of the cells move again": {
+    ...{ inside: 0.37, outside: 0.33 },
+    film: (share) => ({ after: { share } }),
+  },
+  "then 15 % of the motion comes back": {
+    ...{ inside: 0.16, outside: 0.14 },
+    film: (share) => ({ after: { moved: 5 * share } }),
+  },
+  "then faint motion must be missing for 70 ms divided by its levels, if it changes a cell by 0.8 levels": {
+    ...{ inside: 0.84, outside: 0.76 },
+    film: (change) => ({ before: { moved: 0.3, change }, still: { frames: 12 } }),
+    found: ["freeze 30-41"],
+  },
+  "that is so from 80 % on": {
+    ...{ inside: 0.85, outside: 0.75 },
+    film: (exact) => ({
+      still: { frames: 21, moved: (n) => n * exact % 1 < exact ? 0 : 0.05 },
+      after: { share: 0.45 },
+    }),
+    found: ["freeze 30-50"],
+  },
+  "and for ten frames": {
+    ...{ inside: 11, outside: 10 },
+    film: (frames) => ({ still: { frames }, after: { share: 0.45 } }),
+    found: ["freeze 30-40"],
+  },
+  "and where one frame in a row was still before": {
+    ...{ inside: 1, outside: 2 },
+    film: (hold) => ({
+      before: { at: (n) => n >= 22 && n < 22 + hold ? 0 : 5 },
+      after: { share: 0.45 },
+    }),
+  },
+  "what was before a cut does not count": {
+    ...{ inside: 22, outside: 2 },
+    film: (cut) => ({
+      cuts: [cut],
+      before: { change: 0.4, at: (n) => n <= 22 ? 40 : 0.5 },
+      still: { moved: () => 0.025 },
+      after: { moved: 0.5, change: 0.4 },
+    }),
+    other: ["freeze 23-79"],
   },
   "four frames of motion are known": {
     ...{ inside: 5, outside: 4 },

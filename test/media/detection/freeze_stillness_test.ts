@@ -9,6 +9,9 @@ const KEYFRAME = 10;
 const keyframe = (moved: number, rest = 0.05) => (n: number) => n === KEYFRAME ? moved : rest;
 const redrawn = (step: number, change = step) => (n: number, cell: number) =>
   n < KEYFRAME ? 0 : cell === 7 ? change : cell % 2 ? step : -step;
+/** From then on so many cells are brighter by some levels, and one more by `change`. */
+const partly = (cells: number, levels: number, change: number) => (n: number, cell: number) =>
+  n < KEYFRAME ? 0 : cell === 7 ? change : cell >= 20 && cell < 20 + cells ? levels : 0;
 const BOUNDS: Readonly<Record<string, FreezeBound>> = {
   "a still frame has 35 % of the motion before": {
     ...{ inside: 0.32, outside: 0.38 },
@@ -18,8 +21,8 @@ const BOUNDS: Readonly<Record<string, FreezeBound>> = {
     ...{ inside: 1.1, outside: 1.3 },
     film: (moved) => ({ still: { moved: () => moved, share: 0.5 } }),
   },
-  "no cell changes by more than a level": {
-    ...{ inside: 0.9, outside: 1.1 },
+  "no cell changes by more than 1.3 levels": {
+    ...{ inside: 1.2, outside: 1.4 },
     film: (change) => ({ before: { change: 3 }, still: { offset: blinking(change) } }),
   },
   "no cell changes by more than 15 % of the change before": {
@@ -112,11 +115,39 @@ const BOUNDS: Readonly<Record<string, FreezeBound>> = {
   },
   "a coarse keyframe changes no cell by more than 9 levels": {
     ...{ inside: 8.5, outside: 9.5 },
-    film: (change) => ({ still: { moved: keyframe(4, 0), offset: redrawn(0.4, change) } }),
+    film: (change) => ({ still: { moved: keyframe(4, 0), offset: partly(60, 2.5, change) } }),
     other: ["freeze 30-39"],
   },
-  "a coarse keyframe changes the cells by a level": {
-    ...{ inside: 0.93, outside: 1.07 },
+  "right after it moves 15 % of it": {
+    ...{ inside: 0.14, outside: 0.16 },
+    film: (share) => ({
+      still: {
+        moved: (n) => n === KEYFRAME ? 4 : n === KEYFRAME + 1 ? 4 * share : 0,
+        offset: redrawn(0.4),
+      },
+    }),
+    other: ["freeze 30-39"],
+  },
+  "54 cells may change at once": {
+    ...{ inside: 53, outside: 56 },
+    film: (cells) => ({ still: { moved: keyframe(4, 0), offset: partly(cells - 1, 10, 30) } }),
+    other: ["freeze 30-39"],
+  },
+  "if one does by eight levels": {
+    ...{ inside: 8.2, outside: 7.8 },
+    film: (change) => ({
+      before: { moved: 10 },
+      still: { moved: keyframe(6, 0), offset: partly(40, 3, change) },
+    }),
+    other: ["freeze 30-39"],
+  },
+  "those that change by two levels count": {
+    ...{ inside: 1.9, outside: 2.1 },
+    film: (levels) => ({ still: { moved: keyframe(4, 0), offset: partly(60, levels, 30) } }),
+    other: ["freeze 30-39"],
+  },
+  "a coarse keyframe changes the cells by 1.5 levels": {
+    ...{ inside: 1.43, outside: 1.57 },
     film: (step) => ({ still: { moved: keyframe(4, 0), offset: redrawn(step) } }),
     other: ["freeze 30-39"],
   },

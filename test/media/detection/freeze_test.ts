@@ -116,6 +116,12 @@ Deno.test("freeze: a picture that stays until the end is one after a second", as
   }
 });
 
+Deno.test("freeze: a subtitle that comes and goes does not end it", async () => {
+  const subtitled = () => withBox(pan(29), { x: 40, y: 150, width: 240, height: 14 }, 230);
+  const film = await DrawnFilm.of([[30, pan], [10, stand], [12, subtitled], [10, stand], [30, goOn]]);
+  assert.deepEqual(told(film.end("freeze")), ["freeze 30-61"]);
+});
+
 const NONE: Readonly<Record<string, (film: DrawnFilm) => void>> = {
   "a slide between two moving shots": (film) => {
     film.play(30, pan);
@@ -153,6 +159,12 @@ const NONE: Readonly<Record<string, (film: DrawnFilm) => void>> = {
     film.play(30, (n) => landscape(4, 2 * n));
   },
   "6 frames a second shown at 30": (film) => film.play(120, (n) => pan(5 * Math.floor(n / 5))),
+  "a title between two fades": (film) => {
+    const title = withBox(plain(220), { x: 60, y: 60, width: 200, height: 40 }, 60);
+    film.play(20, (n) => relit(title, (luma) => 235 + (luma - 235) * n / 20));
+    film.play(40, () => title);
+    film.play(20, (n) => relit(title, (luma) => luma + (235 - luma) * n / 20));
+  },
   "a fade to white that stays white": (film) => {
     film.play(30, pan);
     film.play(20, (n) => relit(pan(30 + n), (luma) => luma + (235 - luma) * (n + 1) / 20));

@@ -59,6 +59,10 @@ const BOUNDS: Readonly<Record<string, Bound>> = {
     ...{ inside: 1.4, outside: 1.6, found: ["repeat 20-99"] },
     loop: (offset) => ({ period: 40, offset: () => offset }),
   },
+  "after much motion they differ by 6 % of that of the frames between": {
+    ...{ inside: 3.2, outside: 4.2, found: ["repeat 20-99"] },
+    loop: (offset) => ({ period: 40, reach: 90, offset: () => offset }),
+  },
   "85 % of the frames play again": {
     ...{ inside: 36, outside: 32, found: ["repeat 20-95"] },
     loop: (again) => ({ period: 40, again }),

@@ -69,6 +69,22 @@ Deno.test("a prediction that lies half where both answers are right is no false 
   assert.equal(tallyRanges([], [{ start: 106, end: 116 }], doubtful).falseAlarms, 1);
 });
 
+Deno.test("a repeat is no false alarm where shots begin with the same frame of a clip", () => {
+  const shots = [
+    { start: 0, src: "a.mp4", src_t: 1 },
+    { start: 40, src: "a.mp4", src_t: 1 },
+    { start: 80, src: "drawn:text", src_t: 0 },
+    { start: 120, src: "drawn:text", src_t: 0 },
+    { start: 500, src: "a.mp4", src_t: 1 },
+  ];
+  const falseAlarms = (start: number, end: number) =>
+    tallyVideo({ ...NOTHING, frames: 600, fps: 25, shots }, { loops: [{ start, end }] }).counts.loops!
+      .falseAlarms;
+  assert.equal(falseAlarms(0, 80), 0);
+  assert.equal(falseAlarms(80, 160), 1);
+  assert.equal(falseAlarms(520, 600), 1);
+});
+
 Deno.test("faults are counted frame by frame, doubtful frames not at all", () => {
   const truth = [{ start: 10, end: 20 }];
   const predicted = [{ start: 8, end: 14 }, { start: 12, end: 16 }];

@@ -25,9 +25,13 @@ export class MotionBefore {
   /** The most and the middle motion of the last three frames. */
   last = 0;
   lastMiddle = 0;
+  /** How much of the motion of these is a change of the mean luma: nearly all of it in a fade. */
+  lightShare = 0;
   /** Share of the frames of the half second that moved more than the limit, and the longest row of others. */
   movingShare = 0;
   hold = 0;
+  /** Whether a cut lies within the half second; what is before it does not count. */
+  hasCut = false;
   /** Sum of the absolute differences of each luma cell, mean of the frames. */
   readonly cellMoves = new Float64Array(LUMA_CELLS);
   readonly #sorted = new Float64Array(FRAMES_MAX);
@@ -38,9 +42,9 @@ export class MotionBefore {
     this.#isBrief = isBrief;
   }
 
-  /** The motion before `frame`, of which only `moved` is set; 0 where too little is known. */
-  look(history: FrameHistory, frame: number): void {
-    const count = countBefore(history, frame, this.#isBrief ? 0 : BEFORE_MS);
+  /** The motion before `frame` in the shot that begins with `cut`, of which only `moved` is set; 0 where too little is known. */
+  look(history: FrameHistory, frame: number, cut: number): void {
+    const count = countBefore(history, frame, cut, this.#isBrief ? 0 : BEFORE_MS);
     this.moved = 0;
     if (count < KNOWN_MIN) return;
     for (let n = 0; n < count; n++) {
@@ -51,8 +55,8 @@ export class MotionBefore {
   }
 
   /** All of it; a frame is still that moved by at most `limit`. */
-  take(history: FrameHistory, frame: number, limit: number): void {
-    const count = countBefore(history, frame, this.#isBrief ? 0 : BEFORE_MS);
+  take(history: FrameHistory, frame: number, cut: number, limit: number): void {
+    const count = countBefore(history, frame, cut, this.#isBrief ? 0 : BEFORE_MS);
     const place = this.#place(count);
     const sorted = this.#sorted;
     for (let n = 0; n < count; n++) {
@@ -69,6 +73,7 @@ export class MotionBefore {
       this.#sorted[n] = history.moved(Math.max(1, frame - 1 - n));
       this.#settle(n);
     }
+    this.lightShare = lightShareOf(history, frame);
     this.last = sorted[LAST_FRAMES - 1]!;
     this.lastMiddle = sorted[1]!;
     this.cellMoves.fill(0);
@@ -81,11 +86,11 @@ export class MotionBefore {
       for (let cell = 0; cell < LUMA_CELLS; cell++) this.cellMoves[cell]! += moves[at + cell]!;
     }
     for (let cell = 0; cell < LUMA_CELLS; cell++) this.cellMoves[cell]! /= counted;
-    this.#takeHolds(history, frame, limit);
+    this.#takeHolds(history, frame, cut, limit);
   }
 
-  #takeHolds(history: FrameHistory, frame: number, limit: number): void {
-    const count = countBefore(history, frame, BEFORE_MS);
+  #takeHolds(history: FrameHistory, frame: number, cut: number, limit: number): void {
+    const count = countBefore(history, frame, cut, BEFORE_MS);
     let moving = 0, hold = 0;
     this.hold = 0;
     for (let i = frame - count; i < frame; i++) {
@@ -95,6 +100,7 @@ export class MotionBefore {
       this.hold = Math.max(this.hold, hold);
     }
     this.movingShare = moving / count;
+    this.hasCut = frame - count === cut + 1;
   }
 
   #place(count: number): number {
@@ -111,13 +117,22 @@ export class MotionBefore {
   }
 }
 
-/** Frames of the time before, six at least. The frame 0 has no motion. */
-function countBefore(history: FrameHistory, frame: number, timeMs: number): number {
+function lightShareOf(history: FrameHistory, frame: number): number {
+  let light = 0, moved = 0;
+  for (let i = Math.max(1, frame - LAST_FRAMES); i < frame; i++) {
+    light += Math.abs(history.lumaMean(i) - history.lumaMean(i - 1));
+    moved += history.moved(i);
+  }
+  return moved > 0 ? light / moved : 0;
+}
+
+/** Frames of the time before, six at least, in the same shot. The frame 0 has no motion, nor has the first one after a cut. */
+function countBefore(history: FrameHistory, frame: number, cut: number, timeMs: number): number {
   const fromMs = history.ptsMs(frame) - timeMs;
   let count = 0;
   while (count < FRAMES_MAX) {
     const i = frame - 1 - count;
-    if (i < 1 || i <= history.oldest) break;
+    if (i < 1 || i <= cut || i <= history.oldest) break;
     if (history.ptsMs(i) < fromMs && count >= FRAMES_MIN) break;
     count++;
   }

@@ -1,10 +1,11 @@
 /** Follows stretches in which a picture stands still, and tells which of them were frozen. */
 
-import { cellsApart, distanceOf } from "../cell_structure.ts";
+import { cellsApart } from "../cell_structure.ts";
 import { CELL_SAMPLES, CELLS, type FrameHistory, LUMA_CELLS } from "../frame_history.ts";
 import { confidenceOf, type CutScores } from "../range_sink.ts";
 import { MotionBefore } from "./motion_before.ts";
 import { PictureDrift } from "./picture_drift.ts";
+import { isRedrawn } from "./redrawn_picture.ts";
 
 /*
  *     moving   | still still (keyframe) still ... still |  moving
@@ -22,25 +23,17 @@ const BRIEF_SHARE = 0.15;
 const MOVED_MAX = 1.2;
 /** No cell changes its mean by more than that share of the largest change before; the first frames may by more. */
 const CHANGE_SHARE = 0.15;
-const CHANGE_MIN = 1;
+const CHANGE_MIN = 1.3;
 const CHANGE_MAX = 2.2;
 const LEAD_FRAMES = 4;
 const LEAD_SHARE = 0.25;
 const LEAD_MAX = 4;
-/** Up to two frames between still ones may be a keyframe, which draws the picture anew: levels a sample, of a cell, of all cells. */
+/** Up to two frames between still ones may have redrawn the picture. */
 const KEYFRAMES_MAX = 2;
-const KEYFRAME_MOVED_MAX = 3;
-const KEYFRAME_CHANGE_MAX = 3.5;
-const KEYFRAME_STEP_MAX = 0.5;
-/** A frame that moved by less repeats exactly; between such frames a keyframe may be coarse. */
-const EXACT_MAX = 0.02;
-const COARSE_MOVED_MAX = 5;
-const COARSE_CHANGE_MAX = 9;
-const COARSE_STEP_MAX = 1;
-/** Neither moves by more than so many times the motion before. */
-const KEYFRAME_SHARE = 4;
 /** So many frames a keyframe that could be motion; where there are more, it is a film drawn in steps. */
 const FRAMES_A_KEYFRAME = 8;
+/** A frame that moved by less repeats exactly. */
+const EXACT_MAX = 0.02;
 
 /** Motion before, in levels a sample; below CLEAR_MOVED it is faint, and more is asked of everything else. */
 const LEAST_MOVED = 0.15;
@@ -53,6 +46,8 @@ const HOLDS_MIN = 2.5;
 /** Motion of the last frames before, as a share of that of all. */
 const LAST_MIN = 0.3;
 const LAST_MIDDLE_MIN = 0.1;
+/** Of it so much is a change of the mean luma; more is a fade, after which a title stands. */
+const LIGHT_MAX = 0.9;
 /** How many times the motion within is that just before it: what comes to rest slows down. */
 const DROP_MIN = 5;
 /** What is left of the motion while the picture stands: of fast, of clear and of faint motion. */
@@ -74,6 +69,13 @@ const STOPPED_OPEN_MIN = 0.44;
 const RESUMED_MIN = 0.6;
 const RESUMED_MOVED_MIN = 0.4;
 const AFTER_FRAMES = 8;
+/** Where so many of the frames repeat exactly, ten at least, and before them one in a row at most, less is asked of the cells. */
+const SURE_MIN = 0.8;
+const SURE_FRAMES = 10;
+const SURE_HOLD = 1;
+const STOPPED_SURE_MIN = 0.18;
+const RESUMED_SURE_MIN = 0.35;
+const RESUMED_MOVED_SURE_MIN = 0.15;
 /** A cell moves with so many levels a sample, or with that share of a fainter motion. */
 const CELL_MOVES = 0.1 * CELL_SAMPLES;
 /** A cell has stopped that moves by this share at most. */
@@ -90,6 +92,8 @@ const LEAST_TO_CUT_MS = 300;
 const LEAST_TO_END_MS = 1000;
 /** Faint motion must be missing the longer the fainter it was: levels a sample times milliseconds. */
 const LEAST_FAINT_LEVEL_MS = 170;
+const LEAST_SURE_LEVEL_MS = 70;
+const SURE_CHANGE_MIN = 0.8;
 /** A stretch that begins so few frames after a cut is a still shot. */
 const CUT_REACH = 5;
 /** So much more motion after it than before is a cut; there, so little is left of the motion. */
@@ -155,17 +159,19 @@ export class StillStretch {
     this.#start = this.#end = -1;
   }
 
-  push(history: FrameHistory): void {
+  /** `cut` is the first frame of the newest shot that is known to be one. */
+  push(history: FrameHistory, cut: number): void {
     const frame = history.count - 1;
     if (frame === 0) return;
     if (this.#end >= 0) {
       if (frame < this.#end + AFTER_FRAMES) return;
       this.#judge(history, frame);
     }
-    if (this.#start < 0) return this.#mayBegin(history, frame);
+    if (this.#start >= 0 && cut >= this.#start - CUT_REACH && cut <= this.#start + 1) this.reset();
+    if (this.#start < 0) return this.#mayBegin(history, frame, cut);
     if (this.#isStill(history, frame)) {
       if (this.#lastStill === frame - 1) return this.#count(history, frame);
-      if (this.#isKeyframe(history, frame)) {
+      if (isRedrawn(history, this.#lastStill, frame, this.#before.moved)) {
         this.#drift.measure(history, this.#lastStill);
         if (this.#couldBeMotion(history, frame - 1)) this.#redrawn++;
         return this.#count(history, frame);
@@ -174,7 +180,7 @@ export class StillStretch {
     this.#end = this.#lastStill + 1;
     if (this.#margin(history) >= 0) return;
     this.reset();
-    this.#mayBegin(history, frame);
+    this.#mayBegin(history, frame, cut);
   }
 
   finish(history: FrameHistory): void {
@@ -182,16 +188,18 @@ export class StillStretch {
     this.reset();
   }
 
-  #mayBegin(history: FrameHistory, frame: number): void {
+  #mayBegin(history: FrameHistory, frame: number, cut: number): void {
     const moved = history.moved(frame), change = history.largestChange(frame);
     if (moved > MOVED_MAX || change > LEAD_MAX) return;
     const before = this.#before;
-    before.look(history, frame);
+    before.look(history, frame, cut);
     if (before.moved < LEAST_MOVED) return;
     const share = this.#isBrief ? BRIEF_SHARE : MOVED_SHARE;
     this.#movedLimit = Math.min(MOVED_MAX, share * before.moved);
     if (moved > this.#movedLimit) return;
-    before.take(history, frame, this.#movedLimit);
+    before.take(history, frame, cut, this.#movedLimit);
+    // A still shot that moved for a moment after its cut, as the codec mended it.
+    if (before.hasCut && history.moved(frame - 1) <= this.#movedLimit) return;
     this.#changeLimit = Math.min(CHANGE_MAX, Math.max(CHANGE_MIN, CHANGE_SHARE * before.change));
     this.#leadLimit = Math.max(this.#changeLimit, Math.min(LEAD_MAX, LEAD_SHARE * before.change));
     if (change > this.#leadLimit) return;
@@ -208,25 +216,6 @@ export class StillStretch {
   #isStill(history: FrameHistory, frame: number): boolean {
     const limit = frame < this.#start + LEAD_FRAMES ? this.#leadLimit : this.#changeLimit;
     return history.moved(frame) <= this.#movedLimit && history.largestChange(frame) <= limit;
-  }
-
-  /** Whether the frames between the last still one and this one only drew the same picture anew. */
-  #isKeyframe(history: FrameHistory, frame: number): boolean {
-    const last = this.#lastStill;
-    let moved = 0, change = 0;
-    for (let i = last + 1; i < frame; i++) {
-      moved = Math.max(moved, history.moved(i));
-      change = Math.max(change, history.largestChange(i));
-    }
-    const step = distanceOf(history, last, frame);
-    const share = KEYFRAME_SHARE * this.#before.moved;
-    const isExact = history.moved(last) <= EXACT_MAX && history.moved(frame) <= EXACT_MAX;
-    const coarseMax = Math.min(COARSE_MOVED_MAX, share);
-    if (isExact && step < COARSE_STEP_MAX && moved <= coarseMax && change <= COARSE_CHANGE_MAX) return true;
-    // What comes back to the same picture may have changed more meanwhile.
-    const changeMax = step < KEYFRAME_STEP_MAX / 2 ? 2 * KEYFRAME_CHANGE_MAX : KEYFRAME_CHANGE_MAX;
-    return step < KEYFRAME_STEP_MAX && moved <= Math.min(KEYFRAME_MOVED_MAX, Math.max(1, share)) &&
-      change <= changeMax;
   }
 
   /** What is little beside fast motion before it, a codec's rest can be. */
@@ -276,26 +265,45 @@ export class StillStretch {
   /** How far the stretch and what was before it are inside the bounds, see `confidenceOf`; -1 outside. */
   #margin(history: FrameHistory): number {
     this.#drift.measure(history, this.#lastStill);
-    const { moved, last, lastMiddle, movingShare, hold } = this.#before;
-    const end = this.#lastStill + 1, frames = Math.max(1, this.#framesWithin);
+    const { moved, last, lastMiddle, lightShare, movingShare, hold } = this.#before;
+    const end = this.#lastStill + 1;
     const isFaint = moved < CLEAR_MOVED, isOpen = this.#end < 0;
     const rest = this.#rest;
     const restMax = isFaint ? REST_FAINT_MAX : moved < FAST_MOVED ? REST_MAX : REST_FAST_MAX;
-    const isNoisy = this.#sums[MOVED]! / frames > CLEAN_REST;
-    const leastMs = isFaint ? LEAST_FAINT_LEVEL_MS / moved : isNoisy ? LEAST_NOISY_MS : LEAST_MS;
-    if (!this.#isLong(history, leastMs)) return -1;
+    if (!this.#isLong(history, this.#leastMs)) return -1;
     if (isOpen && !this.#isLong(history, LEAST_TO_END_MS)) return -1;
     if (movingShare < MOVING_MIN || end - this.#start < HOLDS_MIN * (hold + 1)) return -1;
     if (last < LAST_MIN * moved || lastMiddle < LAST_MIDDLE_MIN * moved) return -1;
+    if (lightShare > LIGHT_MAX) return -1;
     if (rest > restMax || last < DROP_MIN * rest * moved) return -1;
     if (this.#drift.mean > this.#driftMax) return -1;
     if (history.brightest(end - 1) - history.darkest(end - 1) < FLAT_RANGE || this.#hasCut()) return -1;
     if ((this.#redrawn - 1) * FRAMES_A_KEYFRAME > end - this.#start) return -1;
     if (this.#isBrief && this.#exact < BRIEF_EXACT_MIN * (end - this.#start - 1)) return -1;
     const stopped = this.#stopped();
-    const stoppedMin = isOpen ? STOPPED_OPEN_MIN : isFaint ? STOPPED_FAINT_MIN : STOPPED_MIN;
+    const stoppedMin = this.#stoppedMin;
     if (stopped < stoppedMin) return -1;
     return Math.min((stopped - stoppedMin) / 0.4, 1 - rest / restMax, moved - LEAST_MOVED);
+  }
+
+  /** Whether so many frames repeat exactly, and none did before, that nothing but a freeze does so. */
+  get #isSure(): boolean {
+    const frames = this.#lastStill - this.#start;
+    return this.#before.hold <= SURE_HOLD && frames >= SURE_FRAMES && this.#exact >= SURE_MIN * frames;
+  }
+
+  get #leastMs(): number {
+    const { moved, change } = this.#before;
+    // Noise, which changes no cell, may be left out by a codec for a while.
+    const isSure = this.#isSure && change >= SURE_CHANGE_MIN;
+    if (moved < CLEAR_MOVED) return (isSure ? LEAST_SURE_LEVEL_MS : LEAST_FAINT_LEVEL_MS) / moved;
+    return this.#sums[MOVED]! / Math.max(1, this.#framesWithin) > CLEAN_REST ? LEAST_NOISY_MS : LEAST_MS;
+  }
+
+  get #stoppedMin(): number {
+    if (this.#end < 0) return STOPPED_OPEN_MIN;
+    if (this.#isSure) return STOPPED_SURE_MIN;
+    return this.#before.moved < CLEAR_MOVED ? STOPPED_FAINT_MIN : STOPPED_MIN;
   }
 
   get #driftMax(): number {
@@ -347,10 +355,12 @@ export class StillStretch {
     for (let frame = end; frame < last; frame++) most = Math.max(most, history.moved(frame));
     resumed /= LUMA_CELLS;
     const stopped = this.#stopped();
-    if (resumed < RESUMED_MIN * stopped || most < RESUMED_MOVED_MIN * moved) return -1;
+    const resumedMin = this.#isSure ? RESUMED_SURE_MIN : RESUMED_MIN;
+    const movedMin = this.#isSure ? RESUMED_MOVED_SURE_MIN : RESUMED_MOVED_MIN;
+    if (resumed < resumedMin * stopped || most < movedMin * moved) return -1;
     const isCutOff = most > CUT_OFF * moved;
     if (isCutOff && this.#rest > CUT_REST_MAX) return -1;
     if ((isCutOff || this.#cuts.cutScore(end) >= 0.5) && !this.#isLong(history, LEAST_TO_CUT_MS)) return -1;
-    return (resumed / stopped - RESUMED_MIN) / 0.2;
+    return (resumed / stopped - resumedMin) / 0.2;
   }
 }

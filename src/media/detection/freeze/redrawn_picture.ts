@@ -1,0 +1,42 @@
+/** Tells whether frames between two that stand still only drew the same picture anew, or changed a part that lies over it. */
+
+import { changedCells, distanceOf } from "../cell_structure.ts";
+import type { FrameHistory } from "../frame_history.ts";
+
+/** What a keyframe moves in levels a sample, changes a cell, and changes all cells on average. */
+const MOVED_MAX = 3;
+const CHANGE_MAX = 3.5;
+const STEP_MAX = 0.5;
+/** It moves by no more than so many times the motion before. */
+const BEFORE_SHARE = 4;
+/** After a frame that repeats exactly a keyframe may be coarser. */
+const EXACT_MAX = 0.02;
+const COARSE_MOVED_MAX = 5;
+const COARSE_CHANGE_MAX = 9;
+const COARSE_STEP_MAX = 1.5;
+/** Right after it, so much of what it moved may move; or the frame repeats exactly. */
+const COARSE_REST = 0.15;
+/** Then a part may change too, as a subtitle does: some cells by so many levels, and so many cells by more than two. */
+const PART_CHANGE_MIN = 8;
+const PART_MAX = 54;
+const PART_LEVELS = 2;
+
+/** Of the frames between `last` and `frame`; the motion before is in levels a sample. */
+export function isRedrawn(history: FrameHistory, last: number, frame: number, movedBefore: number): boolean {
+  let moved = 0, change = 0;
+  for (let i = last + 1; i < frame; i++) {
+    moved = Math.max(moved, history.moved(i));
+    change = Math.max(change, history.largestChange(i));
+  }
+  const step = distanceOf(history, last, frame);
+  const share = BEFORE_SHARE * movedBefore;
+  const restMax = Math.max(EXACT_MAX, COARSE_REST * moved);
+  if (history.moved(last) <= EXACT_MAX && history.moved(frame) <= restMax) {
+    const movedMax = Math.min(COARSE_MOVED_MAX, share);
+    if (step < COARSE_STEP_MAX && moved <= movedMax && change <= COARSE_CHANGE_MAX) return true;
+    if (change >= PART_CHANGE_MIN && changedCells(history, last, frame, PART_LEVELS) <= PART_MAX) return true;
+  }
+  // What comes back to the same picture may have changed more meanwhile.
+  const changeMax = step < STEP_MAX / 2 ? 2 * CHANGE_MAX : CHANGE_MAX;
+  return step < STEP_MAX && moved <= Math.min(MOVED_MAX, Math.max(1, share)) && change <= changeMax;
+}
