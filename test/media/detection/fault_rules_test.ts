@@ -42,6 +42,19 @@ Deno.test("fault rules: a pan that turns round, one that halts, and a shaken cam
   assert.deepEqual(await faultsIn(150, late), [], "shaken behind a pan");
 });
 
+Deno.test("fault rules: frames that change places for long are out of order to the last one, also where a few are hard to tell", async () => {
+  const place = (n: number) => 2 * n + (n > 40 ? 12 : 0);
+  const swapped = (n: number) => landscape(1, place(n >= 30 && n < 54 ? n ^ 1 : n));
+  assert.deepEqual(await faultsIn(80, swapped), ["foreign_frame 30-53"]);
+});
+
+Deno.test("fault rules: the light of an old film, which breathes, is neither a flicker nor out of order", async () => {
+  const random = seededRandom(5);
+  const gains = Array.from({ length: 300 }, () => 1 + 0.05 * (random() + random() + random() - 1.5));
+  const film = (n: number) => relit(landscape(1, n / 8), (luma) => gains[n]! * luma);
+  assert.deepEqual(await faultsIn(300, film), []);
+});
+
 Deno.test("fault rules: light that alternates is a flicker beside fast motion too", async () => {
   const lit = (n: number) => {
     const gain = n < 30 || n >= 46 ? 1 : n % 2 === 0 ? 1.25 : 0.8;
@@ -65,6 +78,12 @@ Deno.test("fault rules: chroma that a coarse encoder catches up with is no fault
   assert.deepEqual(await faultsIn(60, gray), []);
   const stuck = (n: number) => n >= 30 && n < 40 ? recoloured(pan(n, 9), () => 30) : pan(n, 9);
   assert.deepEqual(await faultsIn(60, stuck), ["chroma_fault 30-39"]);
+});
+
+Deno.test("fault rules: glaring chroma is a fault in a picture of little contrast too, and the way back is none", async () => {
+  const misty = (n: number) => relit(pan(n), (luma) => 110 + luma / 8);
+  const spoiled = (n: number) => n >= 30 && n < 36 ? recoloured(misty(n), () => 255) : misty(n);
+  assert.deepEqual(await faultsIn(100, spoiled), ["chroma_fault 30-35"]);
 });
 
 Deno.test("fault rules: a coloured flash over a page is no fault of chroma", async () => {

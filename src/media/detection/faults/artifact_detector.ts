@@ -4,7 +4,7 @@ import { artifactCode, type ArtifactKind } from "../../../model/frames/detected_
 import { ArtifactMeasures } from "./artifact_measures.ts";
 import { DamagedParts } from "../../damage/damaged_parts.ts";
 import { isolatedRun, mayBeginRun } from "./isolated_frames.ts";
-import { flickerStrength, mayAlternate, swapStrength } from "./alternating_frames.ts";
+import { flickerStrength, mayFlicker } from "./flickering_light.ts";
 import { DisorderedFrames } from "./disordered_frames.ts";
 import { CutsOfDamage } from "./cuts_of_damage.ts";
 import { ReportedDamage } from "../../reports/reported_damage.ts";
@@ -75,7 +75,7 @@ export class ArtifactDetector {
   isOpen(frame: number): boolean {
     const measures = this.#measures;
     if (this.#lasting.isOpen(frame) || this.#damaged.isOpen(frame)) return true;
-    return mayBeginRun(measures, frame) || mayAlternate(measures, frame);
+    return this.#disordered.isOpen(frame) || mayBeginRun(measures, frame) || mayFlicker(measures, frame);
   }
 
   /** Decides the next frame; then `score`, `kind` and `isNoCut` are its own. */
@@ -114,8 +114,7 @@ export class ArtifactDetector {
     if (frame <= this.#runEnd) return this.#found(this.#runKind, this.#runStrength);
     const flicker = flickerStrength(this.#measures, frame);
     if (flicker > 0) return this.#found("flicker", flicker);
-    const swap = Math.max(disorder, swapStrength(this.#measures, frame));
-    if (swap > 0) return this.#found("foreign_frame", swap);
+    if (disorder > 0) return this.#found("foreign_frame", disorder);
     if (damage > 0) this.#found("decode_damage", damage);
   }
 

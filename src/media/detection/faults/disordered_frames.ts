@@ -1,13 +1,14 @@
 /** Frames in the wrong order: what moved evenly goes forth and back between places that were just shown. */
 
 import type { ArtifactMeasures } from "./artifact_measures.ts";
+import { mayBeFar, swapStrength } from "./swapped_frames.ts";
 
 /** A frame that is nearer to one further back contradicts the order, where it changed by so many levels. */
 const STEP_MIN = 1;
 /** Levels of noise that are added to both differences. */
 const NOISE = 0.7;
 /** Most of the change that light may explain: brightness that returns is no order. */
-const LIGHT_MAX = 0.5;
+const LIGHT_MAX = 0.75;
 /** Least logarithm of how much nearer, and of all in a stretch together. */
 const NEARER_MIN = 0.1;
 const EVIDENCE_MIN = 1.1;
@@ -23,6 +24,10 @@ const EVEN_MAX = 5;
 
 /** The largest step of the stretch in steps of the frames before: a motion that turns round makes none. */
 const FAR_MIN = 1.5;
+/** Less is enough where so many frames contradict so clearly. */
+const LONG_CONTRADICTIONS_MIN = 5;
+const LONG_EVIDENCE_MIN = 1.6;
+const LONG_FAR_MIN = 1.25;
 /** How far, in those steps, each frame is from the nearest of the three before: what is shown once is another picture. */
 const NEAR_MAX = 3.5;
 
@@ -54,6 +59,11 @@ export class DisorderedFrames {
     this.#start = -1;
   }
 
+  /** Whether later frames may show that the frame is out of order. */
+  isOpen(frame: number): boolean {
+    return mayBeFar(this.#measures, frame) || mayBeFar(this.#measures, frame - 1);
+  }
+
   /** Goes on to the next frame. Returns 0, or how clearly the frame is out of order: 1 where the rule just holds. */
   step(frame: number, isCut: boolean): number {
     if (isCut || frame === 0) {
@@ -66,9 +76,14 @@ export class DisorderedFrames {
       this.#start = frame;
       this.#strength = 0;
     }
-    if (this.#start < 0) return 0;
-    if (this.#strength === 0) this.#strength = this.#strengthUntil(frame + LOOKAHEAD);
-    return this.#strength;
+    if (this.#start >= 0 && this.#strength === 0) this.#strength = this.#strengthUntil(frame + LOOKAHEAD);
+    if (this.#start >= 0 && this.#strength > 0) return this.#strength;
+    const swap = swapStrength(this.#measures, frame);
+    if (swap > 0) {
+      this.#start = frame;
+      this.#strength = swap;
+    }
+    return swap;
   }
 
   #hasEnded(frame: number): boolean {
@@ -85,7 +100,7 @@ export class DisorderedFrames {
     const now = this.#nearer(frame) > NEARER_MIN;
     if (!now && this.#nearer(frame + 2) <= NEARER_MIN) return false;
     if (!this.#isCalmBefore(frame)) return false;
-    return now || this.#measures.at("luma1", frame) > FAR_MIN * this.#step;
+    return now || this.#measures.at("luma1", frame) > LONG_FAR_MIN * this.#step;
   }
 
   #isCalmBefore(frame: number): boolean {
@@ -117,7 +132,10 @@ export class DisorderedFrames {
       const nearest = Math.min(step, measures.at("luma2", at), measures.at("luma3", at));
       if (nearest > NEAR_MAX * this.#step) return 0;
     }
-    if (contradictions < CONTRADICTIONS_MIN || farthest <= FAR_MIN * this.#step) return 0;
+    const isFar = farthest > FAR_MIN * this.#step;
+    const isLong = contradictions >= LONG_CONTRADICTIONS_MIN && evidence > LONG_EVIDENCE_MIN &&
+      farthest > LONG_FAR_MIN * this.#step;
+    if (contradictions < CONTRADICTIONS_MIN || !(isFar || isLong)) return 0;
     return evidence < EVIDENCE_MIN ? 0 : Math.min(4, evidence / EVIDENCE_MIN);
   }
 

@@ -41,6 +41,10 @@ const CLEAR_LOSS_MAX = 0.25;
 /** What changes once more by so much of it, without going back, is a fade. */
 const CHROMA_STEP_MAX = 0.6;
 const CONTRAST_MIN = 6;
+/** So much chroma is clear in a picture of less contrast too, if luma stays: less is a plain colour. */
+const CHROMA_GLARING = 60;
+const GLARING_LUMA_MAX = 3;
+const GLARING_CONTRAST_MIN = 3;
 /** A coloured flash covers the picture: a part of the contrast that must be left. */
 const CONTRAST_KEPT = 0.6;
 /**
@@ -163,8 +167,10 @@ export class LastingFault {
     const measures = this.#measures;
     const chroma = measures.at("chroma1", frame), luma = measures.at("luma1", frame);
     if (chroma <= CHROMA_MIN || chroma <= CHROMA_OVER_LUMA * luma) return false;
+    const isGlaring = chroma > CHROMA_GLARING && luma < GLARING_LUMA_MAX;
+    const least = isGlaring ? GLARING_CONTRAST_MIN : CONTRAST_MIN;
     const contrast = measures.at("contrast", frame);
-    if (contrast <= Math.max(CONTRAST_MIN, CONTRAST_KEPT * measures.at("contrast", frame - 1))) return false;
+    if (contrast <= Math.max(least, CONTRAST_KEPT * measures.at("contrast", frame - 1))) return false;
     const before = measures.largestBefore("chroma1", frame, 3);
     if (chroma <= CHROMA_ABRUPT * before) return false;
     const isCoarse = before < CHROMA_STILL && measures.largestBefore("luma1", frame, 3) > LUMA_MOVES;
