@@ -1,5 +1,6 @@
 /** What faults of single frames are decided on: measures of the newest frame, alone and beside the three before it. */
 
+import { measureBorders, resetBorders } from "./artifact/block_borders";
 import { measureEdges } from "./artifact/edges";
 import { measureAt, put } from "./artifact/measures";
 import { measureNovelty } from "./artifact/novelty";
@@ -58,6 +59,7 @@ let frames: i32 = 0;
 
 /** Removes all frames. */
 export function artifactReset(): void {
+  resetBorders();
   frames = 0;
 }
 
@@ -75,6 +77,7 @@ export function artifactPush(frame: usize): void {
   compareTexture(slot, (slot + SLOTS - (frames > 0 ? 1 : 0)) & (SLOTS - 1));
   measureEdges(frame, slot & 1, frames == 0);
   measureNovelty(slot & 1, fineBefore(0), fineBefore(1), fineBefore(2), fineBefore(3));
+  measureBorders(frame);
   frames++;
 }
 

@@ -17,6 +17,7 @@ import { hashCells, prepareHash } from "./phash";
 import { measureRanges } from "./range_measures";
 
 export { ARTIFACT_MEASURES } from "./artifact";
+export { setPictureSize } from "./artifact/block_borders";
 export { CUT_LOOKAHEAD, CUT_ROW_BYTES, cutRow, NEWEST_PROFILES } from "./cut";
 export { CELL_MOVES };
 export { BRIGHT_SAMPLES, CELL_SUMS } from "./range_measures";

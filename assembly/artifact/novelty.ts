@@ -37,6 +37,11 @@ const TALL_LOWEST: usize = memory.data(3600 + 32, 16);
 /** By how much each cell is new, with two rows before and behind. */
 const NEW: usize = memory.data(3600 + 320, 16);
 
+/** By how much each of the 80x45 cells of the newest frame is new, in levels. */
+export function newCells(): usize {
+  return NEW + 2 * WIDTH;
+}
+
 /** Measures 23 to 30. The planes of cells are those of the newest frame and the three before it. */
 export function measureNovelty(
   slot: i32,

@@ -19,6 +19,7 @@ interface Exports {
   readonly CUT_SCORE: WebAssembly.Global;
   readonly ARTIFACT_MEASURES: WebAssembly.Global;
   reset(): void;
+  setPictureSize(width: number, height: number): void;
   push(offset: number, ptsMs: number, isRow: number): void;
   finish(): number;
 }
@@ -37,7 +38,7 @@ export async function measureFaults(
   const measured: FaultVideo[] = [], rows: Uint8Array[] = [];
   const used = videos.filter(({ truth }) => !DAMAGED_FILES.test(kindOf(truth)));
   for await (const { truth, frames, times } of sourcesOf(used)) {
-    kernel.reset();
+    kernel.reset(truth);
     for await (const frame of frames) {
       rows.push(kernel.push(frame, times[kernel.count] ?? kernel.count * 1000 / (truth.fps ?? 25)));
     }
@@ -90,7 +91,7 @@ export class FaultKernel {
       await loadKernel<Exports>("frame_filter", {
         ...{ memory: "memory", STAGING: "global", RING_ROWS: "global", CUT_LOOKAHEAD: "global" },
         ...{ CUT_SCORE: "global", ARTIFACT_MEASURES: "global" },
-        ...{ reset: "function", push: "function", finish: "function" },
+        ...{ reset: "function", setPictureSize: "function", push: "function", finish: "function" },
       }),
     );
   }
@@ -100,8 +101,10 @@ export class FaultKernel {
     return this.#history.count;
   }
 
-  reset(): void {
+  /** Starts a new video, of this size where it is known. */
+  reset({ width = 0, height = 0 }: Pick<Truth, "width" | "height"> = {}): void {
     this.#kernel.reset();
+    this.#kernel.setPictureSize(width, height);
     this.#history.reset();
     this.#shots = [];
     this.#settled = 0;

@@ -3,9 +3,11 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { deserialize, serialize } from "node:v8";
+import type { Region } from "../../../src/model/frames/coordinates.ts";
 import { FrameFilter } from "../../../src/media/kernels/frame_filter.ts";
 import { type FrameRow, KernelRows } from "../cuts/kernel_rows.ts";
 import { framesOf, timesOf } from "../cuts/measure_rows.ts";
+import type { Truth } from "../scores/truth.ts";
 import type { LabelledVideo } from "../scores/videos.ts";
 import { reportsOf } from "./reports.ts";
 
@@ -95,6 +97,7 @@ class Recorder {
     const artifacts = new Column("", filter.artifactMeasures);
     const candidates: FrameRow[] = [];
     filter.reset();
+    filter.setRegion(regionOf(truth));
     kernel.reset();
     for await (const frame of framesOf(path)) {
       const ms = times[ptsMs.length] ?? ptsMs.length * 1000 / (truth.fps ?? 25);
@@ -121,6 +124,11 @@ class Recorder {
       candidates,
     };
   }
+}
+
+/** The whole picture, where its size is known. */
+export function regionOf({ width, height }: Pick<Truth, "width" | "height">): Region | null {
+  return width === undefined || height === undefined ? null : { x: 0, y: 0, width, height };
 }
 
 /** Copies of the newest values of each frame, one after the other. */

@@ -46,6 +46,8 @@ export interface CutTruth {
 export interface Truth extends CutTruth {
   readonly kind?: string;
   readonly group?: number;
+  readonly width?: number;
+  readonly height?: number;
   readonly frames?: number;
   readonly fps?: number;
   readonly flashes?: readonly NamedRange[];

@@ -27,7 +27,21 @@ const SCALES: readonly (readonly [index: number, scale: number])[] = [
   [MEASURES.lumaMean, 4],
   [MEASURES.contrast, 4],
   [MEASURES.correlation, -400],
+  [MEASURES.borders, 1],
+  [MEASURES.borderGrid, 50],
+  [MEASURES.heldBorders, 1],
+  [MEASURES.heldGrid, 50],
+  [MEASURES.lostBorders, 1],
 ];
+
+/** Where the codes of a few measures are. */
+const [BORDER_GRID, HELD, LOST] = ([MEASURES.borderGrid, MEASURES.heldBorders, MEASURES.lostBorders] as const)
+  .map((measure) => SCALES.findIndex(([index]) => index === measure)) as [number, number, number];
+
+/** Damage heals where at least so many borders that were held are missing at once, this share of them, and no new ones come on a grid. */
+const HEALED_BORDERS = 8;
+const HEALED_SHARE = 0.6;
+const HEALED_GRID_MAX = 1.5;
 
 /** Bytes of the codes of a frame. */
 export const DAMAGE_CODES = SCALES.length;
@@ -124,6 +138,17 @@ export class DamageHistory {
   /** Where the codes of a frame are; of one outside the stream, those of the first or the newest frame. */
   #placeOf(frame: number): number {
     return Math.max(0, Math.min(frame, this.count - 1)) % KEPT * DAMAGE_CODES;
+  }
+
+  /** Whether the borders of damaged blocks are missing from this frame on. */
+  heals(frame: number): boolean {
+    const lost = (this.#at(frame, LOST) / CODES) ** 2, held = (this.#at(frame, HELD) / CODES) ** 2;
+    const grid = (this.#at(frame, BORDER_GRID) / CODES) ** 2 / SCALES[BORDER_GRID]![1];
+    return lost >= HEALED_BORDERS - 0.5 && lost >= HEALED_SHARE * (lost + held) && grid < HEALED_GRID_MAX;
+  }
+
+  #at(frame: number, index: number): number {
+    return this.#codes[this.#placeOf(frame) + index]!;
   }
 }
 

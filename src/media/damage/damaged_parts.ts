@@ -69,7 +69,9 @@ export class DamagedParts {
       return 0;
     }
     if (this.#start < 0) this.#begin(frame);
-    else if (this.#oddsOf(frame) < GOES_ON || frame - this.#start >= LONGEST) this.#start = -1;
+    else if (this.#oddsOf(frame) < GOES_ON || this.#history.heals(frame) || frame - this.#start >= LONGEST) {
+      this.#start = -1;
+    }
     return this.#start < 0 ? 0 : this.#strength;
   }
 

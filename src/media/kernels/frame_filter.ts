@@ -1,5 +1,6 @@
 /** FrameFilter, the hot path: computes the signals of each reduced frame. Allocates nothing per frame. */
 
+import type { Region } from "../../model/frames/coordinates.ts";
 import { CUT_SCORE_THRESHOLD } from "../../model/frames/signals.ts";
 import { CELLS, LUMA_CELLS, PROFILE_VALUES, type RangeMeasures } from "../detection/frame_history.ts";
 import { ArtifactDetector } from "../detection/faults/artifact_detector.ts";
@@ -16,6 +17,9 @@ export const CHROMA_WIDTH = PLANE_WIDTH / 2;
 export const CHROMA_HEIGHT = PLANE_HEIGHT / 2;
 /** A frame is yuv420p: the planes Y, U and V one after the other, without padding. */
 export const FRAME_BYTES = PLANE_BYTES + 2 * CHROMA_WIDTH * CHROMA_HEIGHT;
+
+/** Samples of the largest blocks whose borders are looked for. */
+const BLOCK_SIZE = 16;
 
 /** One frame's signals. The caller owns the object and `readRow` fills it again, so that reading allocates nothing. */
 export interface FrameSignals {
@@ -69,6 +73,7 @@ interface FilterExports {
   finish(): number;
   isCutOpen(frame: number): number;
   scoreSoFar(frame: number): number;
+  setPictureSize(width: number, height: number): void;
 }
 
 const EXPORTS: ExportKinds<FilterExports> = {
@@ -94,6 +99,7 @@ const EXPORTS: ExportKinds<FilterExports> = {
   finish: "function",
   isCutOpen: "function",
   scoreSoFar: "function",
+  setPictureSize: "function",
 };
 
 /**
@@ -168,6 +174,16 @@ export class FrameFilter {
   /** Those of them that are rows. */
   get rows(): number {
     return this.#rows;
+  }
+
+  /**
+   * What part of which picture the next frames were reduced from, for damage that shows a codec's blocks. Null: not known. It stays
+   * when a new stream is started.
+   */
+  setRegion(region: Region | null): void {
+    // A part that does not begin on the grid of the largest blocks has a grid of its own.
+    const isOnGrid = region !== null && region.x % BLOCK_SIZE === 0 && region.y % BLOCK_SIZE === 0;
+    this.#module.setPictureSize(isOnGrid ? region.width : 0, isOnGrid ? region.height : 0);
   }
 
   /** Starts a new stream: the next frame is its first one. */

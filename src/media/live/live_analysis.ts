@@ -270,6 +270,7 @@ export class LiveAnalysis implements Disposable {
       const analysis_extent = { width: analysedWidth, height: analysedHeight };
       const coordinates = { ...croppedFrame(sourceExtent, crop), analysis_extent };
       this.#place = { coordinates, region, frameExtent: { width, height } };
+      this.#kernels.filter.setRegion(coordinates.resolved_region);
     } catch {
       this.#place = null;
     }

@@ -1,6 +1,7 @@
 /** One ffmpeg that decodes rows of signals and JPEGs on demand: its full pipe stops it while no more rows are granted. */
 
 import { hasEndedWithin, timer } from "../../base/wait.ts";
+import type { Region } from "../../model/frames/coordinates.ts";
 import type { World } from "../../base/world.ts";
 import type { SamplingPlan } from "../../model/frames/sampling.ts";
 import type { DetectedRange } from "../../model/frames/detected_range.ts";
@@ -27,6 +28,8 @@ export interface DecodeRunOptions {
   readonly job: (pipe: string) => JobOf<"decode">;
   /** Chooses the frames that become rows; null is every frame, and then the job ends by itself. */
   readonly sampling: SamplingPlan | null;
+  /** What the planes are reduced from. */
+  readonly region: Region;
   /** Whether the decoder says something of each frame: only where all frames go into the pipe. */
   readonly hasReports: boolean;
   /** Whether it matters if there would be more rows than `maxRows`. */
@@ -104,7 +107,7 @@ export class DecodeRun implements AsyncDisposable {
 
   static async start(host: DecodeHost, options: DecodeRunOptions): Promise<DecodeRun> {
     const { runner, tempDir, world, pool } = host;
-    const { signal, batchRows, maxRows, sampling, looksAhead } = options;
+    const { signal, batchRows, maxRows, sampling, region, looksAhead } = options;
     const reports = options.hasReports ? newReports() : null;
     const control = new SharedArrayBuffer(CONTROL.bytes);
     let run: DecodeRun | null = null;
@@ -116,6 +119,7 @@ export class DecodeRun implements AsyncDisposable {
       {
         fifoPath: fifo.path,
         sampling,
+        region,
         maxRows,
         looksAhead,
         reports,

@@ -1,6 +1,7 @@
 /** The decode Worker: reads reduced frames from a named pipe into the frame filter's memory. Blocks while it reads. */
 
 import "../../base/worker_globals.ts";
+import type { Region } from "../../model/frames/coordinates.ts";
 import type { DetectedRange } from "../../model/frames/detected_range.ts";
 import type { SamplingPlan } from "../../model/frames/sampling.ts";
 import type { SignalColumns } from "../../model/frames/signals.ts";
@@ -17,6 +18,8 @@ export interface DecodeOrder {
   readonly fifoPath: string;
   /** Chooses the frames that become rows; null is every frame, and then the stream is read to its end. */
   readonly sampling: SamplingPlan | null;
+  /** What the frames are reduced from. */
+  readonly region: Region;
   /** Longest number of rows. Nothing more is judged; see `looksAhead`. */
   readonly maxRows: number;
   /** Whether the reading goes on after the last row, to see whether another would come. */
@@ -81,6 +84,7 @@ scope.onmessage = ({ data: order }) => {
     using fifo = Deno.openSync(order.fifoPath, { read: true });
     scope.postMessage({ kind: "opened" });
     filter.reset();
+    filter.setRegion(order.region);
     ranges.reset();
     reader.reset();
     const reports = order.reports && new ReportReader(order.reports);

@@ -236,7 +236,13 @@ export class Decoder implements AsyncDisposable {
       const { outcome, ...rows } = await readWhile(
         worker,
         fifo,
-        { sampling: subject.plan, maxRows: subject.maxFrames, looksAhead: !isEndless(subject), reports },
+        {
+          sampling: subject.plan,
+          region: subject.coordinates.resolved_region,
+          maxRows: subject.maxFrames,
+          looksAhead: !isEndless(subject),
+          reports,
+        },
         (workerEnded) =>
           runner.run(job, {
             world,

@@ -109,7 +109,8 @@ Deno.test("artifacts: rows of wrong blocks in a picture are decode damage, until
     }
     return result;
   };
-  const found = await faultsIn(80, (n) => n >= 40 && n < 52 ? damaged(n) : still(n));
+  const draw = (n: number) => n >= 40 && n < 52 ? damaged(n) : still(n);
+  const found = await faultsIn(80, draw, { width: 640, height: 480 });
   assert.deepEqual(found, ["decode_damage 40-51"]);
 });
 

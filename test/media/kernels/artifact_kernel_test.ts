@@ -12,12 +12,13 @@ interface Exports {
   readonly STAGING: WebAssembly.Global;
   readonly ARTIFACT_MEASURES: WebAssembly.Global;
   reset(): void;
+  setPictureSize(width: number, height: number): void;
   push(offset: number, ptsMs: number, isRow: number): void;
 }
 
 const kernel = await loadKernel<Exports>("frame_filter", {
   ...{ memory: "memory", STAGING: "global", ARTIFACT_MEASURES: "global" },
-  ...{ reset: "function", push: "function" },
+  ...{ reset: "function", setPictureSize: "function", push: "function" },
 });
 const memory = kernel.memory.buffer;
 const staging = new Uint8Array(memory, kernel.STAGING.value as number);
@@ -66,4 +67,62 @@ Deno.test("the first frame of a stream has edges of its own, and none that is ne
   const [across, ...others] = measured(blocky(landscape(1), 4));
   assert.ok(across! > 20);
   assert.deepEqual(others.filter((_, at) => at !== 2), new Array(12).fill(0));
+});
+
+/** Twelve blocks of 8x6 samples, which are 16x16 of a picture of 640x480, `shift` samples off their grid. */
+function withBlocks(picture: Picture, shift: number): Picture {
+  const random = seededRandom(3);
+  let result = picture;
+  for (let n = 0; n < 12; n++) {
+    const x = 8 * Math.floor(2 + random() * 35) + shift, y = 6 * Math.floor(2 + random() * 25) + shift;
+    result = withBox(result, { x, y, width: 8, height: 6 }, n % 2 === 0 ? 250 : 5);
+  }
+  return result;
+}
+
+interface Borders {
+  readonly borders: number;
+  readonly borderGrid: number;
+  readonly heldBorders: number;
+  readonly heldGrid: number;
+  readonly lostBorders: number;
+}
+
+/** The borders in frames of a picture that stands still, with blocks in those from the fourth to the seventh. */
+function bordersOf(size: readonly [width: number, height: number], shift: number): Borders[] {
+  kernel.setPictureSize(...size);
+  kernel.reset();
+  const found: Borders[] = [];
+  for (let n = 0; n < 10; n++) {
+    const still = noisy(landscape(1), 4, n);
+    measured(n >= 4 && n < 8 ? withBlocks(still, shift) : still);
+    const at = (measure: keyof Borders) => measures[MEASURES[measure]]!;
+    found.push({
+      ...{ borders: at("borders"), borderGrid: at("borderGrid"), heldBorders: at("heldBorders") },
+      ...{ heldGrid: at("heldGrid"), lostBorders: at("lostBorders") },
+    });
+  }
+  kernel.setPictureSize(0, 0);
+  return found;
+}
+
+Deno.test("borders of new blocks lie on the grid of their picture, and are held while they are there", () => {
+  const found = bordersOf([640, 480], 0);
+  assert.ok(found.slice(0, 4).every(({ borderGrid, heldBorders }) => borderGrid < 1 && heldBorders === 0));
+  assert.ok(found[4]!.borders > 20 && found[4]!.borderGrid > 3, JSON.stringify(found[4]));
+  for (const { heldBorders, heldGrid } of found.slice(5, 8)) {
+    assert.ok(heldBorders > 0.9 * found[4]!.borders && heldGrid > 3);
+  }
+  assert.ok(found[8]!.lostBorders > 0.8 * found[4]!.borders);
+  assert.ok(found[9]!.heldBorders < 0.2 * found[4]!.borders);
+});
+
+Deno.test("borders that lie on no grid are not held, nor any where the size of the picture is not known", () => {
+  for (const found of [bordersOf([640, 480], 3), bordersOf([500, 300], 0), bordersOf([0, 0], 0)]) {
+    assert.ok(found[4]!.borders > 20);
+    assert.ok(
+      found.every(({ borderGrid, heldBorders }) => borderGrid < 2.4 && heldBorders === 0),
+      JSON.stringify(found),
+    );
+  }
 });

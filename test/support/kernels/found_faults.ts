@@ -1,13 +1,23 @@
 /** The faults that are found in drawn films. */
 
 import assert from "node:assert/strict";
+import type { Extent } from "../../../src/model/frames/coordinates.ts";
 import { ARTIFACT_KINDS } from "../../../src/model/frames/detected_range.ts";
 import { ARTIFACT_SCORE_THRESHOLD } from "../../../src/model/frames/signals.ts";
-import { DrawnFilm, type Picture } from "./drawn_film.ts";
+import { DrawnFilm, HEIGHT, type Picture, WIDTH } from "./drawn_film.ts";
 
-/** Those in a film of so many pictures, drawn from their number: "flicker 20-31" for a run of faulty frames of one kind. */
-export async function faultsIn(frames: number, draw: (n: number) => Picture): Promise<string[]> {
-  const film = await DrawnFilm.of([[frames, draw]]);
+/**
+ * Those in a film of so many pictures, drawn from their number: "flicker 20-31" for a run of faulty frames of one kind. `size` is that
+ * of the pictures before they were reduced.
+ */
+export async function faultsIn(
+  frames: number,
+  draw: (n: number) => Picture,
+  size: Extent = { width: WIDTH, height: HEIGHT },
+): Promise<string[]> {
+  const film = await DrawnFilm.start();
+  film.filter.setRegion({ x: 0, y: 0, ...size });
+  film.play(frames, draw);
   film.end();
   const { count, artifactScore, artifactKind } = film.filter.columns();
   const found: string[] = [];

@@ -46,11 +46,18 @@ export const MEASURES = {
   /** Thousandths that changed, and are as two and three frames before. */
   returned2: 29,
   returned3: 30,
+  /** Short straight borders where the picture is new: how many, and how clearly they lie on a grid of blocks; 1 is chance. */
+  borders: 31,
+  borderGrid: 32,
+  /** Such borders of frames before that are still there, how clearly they lie on a grid, and how many are newly missing. */
+  heldBorders: 33,
+  heldGrid: 34,
+  lostBorders: 35,
 } as const;
 
 export type Measure = keyof typeof MEASURES;
 
-export const MEASURE_COUNT = 31;
+export const MEASURE_COUNT = 36;
 
 /** How many frames are kept, a power of two: the longest look back and the look-ahead. */
 const KEPT = 64;
