@@ -303,6 +303,20 @@ const BOUNDS: Readonly<Record<string, FreezeBound>> = {
     }),
     other: ["freeze 23-79"],
   },
+  "a picture of two frames before repeats, where that between differs by 0.02 levels a cell": {
+    ...{ inside: 0.024, outside: 0.016 },
+    film: (step) => ({
+      before: { moved: 0.5 },
+      still: { moved: () => 0.15, offset: (n) => step * (n % 2) },
+    }),
+  },
+  "and it differs from that by 0.004 levels at most": {
+    ...{ inside: 0.0035, outside: 0.006 },
+    film: (drift) => ({
+      before: { moved: 0.5 },
+      still: { moved: () => 0.15, offset: (n) => 0.04 * (n % 2) + drift * (n >> 1 & 1) },
+    }),
+  },
   "four frames of motion are known": {
     ...{ inside: 5, outside: 4 },
     film: (frames) => ({ before: { frames } }),

@@ -133,6 +133,19 @@ const BOUNDS: Readonly<Record<string, FreezeBound>> = {
     film: (cells) => ({ still: { moved: keyframe(4, 0), offset: partly(cells - 1, 10, 30) } }),
     other: ["freeze 30-39"],
   },
+  "with 3 % of the motion before": {
+    ...{ inside: 0.028, outside: 0.032 },
+    film: (rest) => ({
+      before: { moved: 8 },
+      still: { moved: keyframe(4, 8 * rest), offset: partly(40, 10, 30) },
+    }),
+    other: ["freeze 30-39"],
+  },
+  "after less than five levels the frame before it repeats": {
+    ...{ inside: 5.2, outside: 4.8 },
+    film: (moved) => ({ before: { moved }, still: { moved: keyframe(4, 0.1), offset: partly(40, 10, 30) } }),
+    other: ["freeze 30-39"],
+  },
   "if one does by eight levels": {
     ...{ inside: 8.2, outside: 7.8 },
     film: (change) => ({

@@ -14,9 +14,12 @@ const EXACT_MAX = 0.02;
 const COARSE_MOVED_MAX = 5;
 const COARSE_CHANGE_MAX = 9;
 const COARSE_STEP_MAX = 1.5;
-/** Right after it, so much of what it moved may move; or the frame repeats exactly. */
+/** Right after it, so much of what it moved may move, but then it is bound by the motion before too. */
 const COARSE_REST = 0.15;
-/** Then a part may change too, as a subtitle does: some cells by so many levels, and so many cells by more than two. */
+/** Where so much of the motion before is left, and after slower motion nothing before it, a part may change, as a subtitle does. */
+const PART_REST = 0.03;
+const PART_FAST = 5;
+/** Some cell changes by so many levels, and so many cells by more than two. */
 const PART_CHANGE_MIN = 8;
 const PART_MAX = 54;
 const PART_LEVELS = 2;
@@ -30,10 +33,13 @@ export function isRedrawn(history: FrameHistory, last: number, frame: number, mo
   }
   const step = distanceOf(history, last, frame);
   const share = BEFORE_SHARE * movedBefore;
-  const restMax = Math.max(EXACT_MAX, COARSE_REST * moved);
-  if (history.moved(last) <= EXACT_MAX && history.moved(frame) <= restMax) {
-    const movedMax = Math.min(COARSE_MOVED_MAX, share);
+  const stillBefore = history.moved(last), stillAfter = history.moved(frame);
+  if (stillBefore <= EXACT_MAX && stillAfter <= Math.max(EXACT_MAX, COARSE_REST * moved)) {
+    const movedMax = stillAfter <= EXACT_MAX ? COARSE_MOVED_MAX : Math.min(COARSE_MOVED_MAX, share);
     if (step < COARSE_STEP_MAX && moved <= movedMax && change <= COARSE_CHANGE_MAX) return true;
+  }
+  const partRest = Math.max(EXACT_MAX, PART_REST * movedBefore);
+  if (stillBefore <= (movedBefore < PART_FAST ? EXACT_MAX : partRest) && stillAfter <= partRest) {
     if (change >= PART_CHANGE_MIN && changedCells(history, last, frame, PART_LEVELS) <= PART_MAX) return true;
   }
   // What comes back to the same picture may have changed more meanwhile.

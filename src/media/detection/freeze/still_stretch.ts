@@ -34,6 +34,10 @@ const KEYFRAMES_MAX = 2;
 const FRAMES_A_KEYFRAME = 8;
 /** A frame that moved by less repeats exactly. */
 const EXACT_MAX = 0.02;
+/** A frame repeats that of two or three before it which differs by so little, a sum over the cells. */
+const RETURN_MAX = 0.004 * CELLS * CELL_SAMPLES;
+/** And by so many levels a cell at least from that between. */
+const RETURN_STEP_MIN = 0.02;
 
 /** Motion before, in levels a sample; below CLEAR_MOVED it is faint, and more is asked of everything else. */
 const LEAST_MOVED = 0.15;
@@ -231,10 +235,13 @@ export class StillStretch {
     // A codec may show two or three pictures in turn, which are alike but for its noise.
     const apart = Math.min(cellsApart(history, frame, frame - 2), cellsApart(history, frame, frame - 3));
     const returned = step > 0 ? apart / (CELLS * CELL_SAMPLES * step) : Infinity;
-    if (history.moved(frame) <= EXACT_MAX) this.#exact++;
+    const isReturn = apart <= RETURN_MAX && history.step(frame) >= RETURN_STEP_MIN;
+    if (isReturn || history.moved(frame) <= EXACT_MAX) this.#exact++;
     this.#sums[MOVED]! += history.moved(frame);
     this.#sums[REST]! += Math.min(history.moved(frame) / moved, returned);
-    for (let cell = 0; cell < LUMA_CELLS; cell++) this.#movesWithin[cell]! += moves[at + cell]!;
+    if (!isReturn) {
+      for (let cell = 0; cell < LUMA_CELLS; cell++) this.#movesWithin[cell]! += moves[at + cell]!;
+    }
     this.#lastStill = frame;
     if (++this.#framesWithin >= LEAD_FRAMES) this.#drift.anchor(history, frame);
   }
