@@ -2,6 +2,7 @@
 
 import { decide, LEAF_ONE } from "./cut/decision";
 import { isCandidate } from "./cut/candidate";
+import { earlyPush, isOut } from "./cut/early";
 import { FEATURES, measureFeatures, ROW, setTime } from "./cut/features";
 import { reduceFrame } from "./cut/frame";
 import { FINE, FINE_BYTES, PROFILE_BYTES, PROFILES, SLOTS } from "./cut/layout";
@@ -49,6 +50,7 @@ export function cutPush(frame: usize, ptsMs: f64): void {
   memory.copy(NEWEST_PROFILES, PROFILES + slot * PROFILE_BYTES, PROFILE_BYTES);
   setTime(frames, ptsMs);
   pairsPush(frames);
+  earlyPush(frames);
   frames++;
   prepare();
   if (frames > CUT_LOOKAHEAD) settle();
@@ -76,10 +78,10 @@ export function cutScore(index: i32): f32 {
 
 /**
  * Whether the final score of the frame, one of the newest CUT_LOOKAHEAD, may be .5 or more. Further frames can only
- * rule a candidate out, so the answer false does not change later. Most frames get it at once.
+ * rule a candidate out, so the answer false does not change later. Most frames get it at once, and most others within two frames.
  */
 export function cutIsOpen(frame: i32): bool {
-  return isCandidate(frame);
+  return !isOut(frame) && isCandidate(frame);
 }
 
 /** The final score that the frame, one of the newest CUT_LOOKAHEAD, would get if no frame followed. */
@@ -98,7 +100,7 @@ function settle(): void {
 /** The logarithm of the odds that the frame is a cut, as far as frames are known. */
 function oddsOf(frame: i32): f32 {
   if (frame < settled) return load<f32>(ODDS + ((frame & (SCORE_RING - 1)) << 2));
-  if (!isCandidate(frame)) return NO_CHANCE;
+  if (isOut(frame) || !isCandidate(frame)) return NO_CHANCE;
   measureFeatures(frame);
   return <f32> decide(ROW) / LEAF_ONE;
 }

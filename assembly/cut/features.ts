@@ -20,6 +20,9 @@ const TIMES: usize = memory.data(32 * 8, 16);
 const SCALES = memory.data<f32>([0.3, 0.15, 0.2, 0.15, 0.2, 0.3, 0.3, 0.4, 0.1, 0.6, 0.6]);
 export const FLOORS = memory.data<f32>([0.05, 0.02, 0.02, 0.01, 0.03, 0.05, 0.02, 0.05, 0.02, 0.05, 0.05]);
 
+/** Where the numbers of motion are in a row, and how many. */
+export const MOTION_FEATURES_AT: i32 = 9 * 15;
+export const MOTION_FEATURES: i32 = 2 * 7;
 export const FEATURES: i32 = 9 * 15 + 2 * 7 + 20;
 export const ROW: usize = memory.data(9 * 15 + 2 * 7 + 20, 16);
 let filled: usize = 0;

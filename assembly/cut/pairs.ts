@@ -19,6 +19,13 @@ const MOTIONS_KNOWN: usize = memory.data(32 * 4, 16);
 /** The newest frame; -1 when there is none. */
 export let newest: i32 = -1;
 
+/** Whether `between` measures nothing: what is not known is NaN then. */
+let onlyKnown: bool = false;
+
+export function pairsOnlyKnown(value: bool): void {
+  onlyKnown = value;
+}
+
 export function pairsReset(): void {
   newest = -1;
 }
@@ -55,9 +62,10 @@ function motions(later: i32, lag: i32): usize {
   return at;
 }
 
-/** NaN where one of the two frames does not exist. */
+/** NaN where one of the two frames does not exist, or where nothing is to be measured. */
 export function between(measure: i32, later: i32, lag: i32): f32 {
   if (later > newest || later - lag < 0) return f32.NaN;
+  if (onlyKnown && !isSettled(measure, later, lag)) return f32.NaN;
   if (measure < MOTION) return load<f32>(distances(later, lag) + (measure << 2));
   return load<f32>(motions(later, lag) + ((measure - MOTION) << 2));
 }

@@ -1,6 +1,7 @@
 /** Divides the work for a decision among the frames that come before it, so that no single frame costs much. */
 
 import { isCandidate } from "./candidate";
+import { isOut, judgeEarly } from "./early";
 import { stepAt } from "./features";
 import { between, isSettled, MOTION, newest } from "./pairs";
 
@@ -9,38 +10,47 @@ const LOOKAHEAD: i32 = 5;
 /** Motion takes so many times as long as the other distances of a pair. */
 const MOTION_COST: i32 = 4;
 
-/** What a decision asks for: a measure, the later frame of the pair, counted from the candidate, and the lag to the earlier. */
+/**
+ * What a decision asks for: a measure, the later frame of the pair, counted from the candidate, and the lag to the earlier. The first
+ * ones are near, and enough to leave out most candidates.
+ */
 // deno-fmt-ignore
 const NEEDS: usize = memory.data<i8>([
-  0, 0, 2, 0, 0, 3, 0, -1, 2, 0, 1, 4, 9, 0, 1, 0, 2, 2,
-  0, 0, 4, 0, 0, 6, 9, 0, 2, 0, 0, 9, 9, -1, 1, 0, 2, 5,
+  0, 0, 2, 0, 0, 3, 0, -1, 2, 0, 1, 4, 0, 2, 2, 0, 2, 5,
+  9, 0, 1, 0, 0, 4, 0, 0, 6, 9, 0, 2, 0, 0, 9, 9, -1, 1,
   0, 0, 12, 0, 3, 4, 9, 1, 1, 0, 0, 18, 0, 3, 6, 0, 0, 25,
   9, 1, 2, 0, 5, 6, 0, 5, 8,
 ]);
 const NEEDS_COUNT: i32 = 21;
+const NEAR_COUNT: i32 = 6;
+/** So many frames behind the candidate the near ones are known. */
+const NEAR_FRAMES: i32 = 2;
 /** The same where every second frame is compared. */
 // deno-fmt-ignore
 const FAST_NEEDS: usize = memory.data<i8>([
-  0, 0, 2, 0, 0, 3, 0, -1, 2, 0, 1, 4, 9, 0, 1, 0, 2, 2,
-  0, 0, 4, 0, 0, 6, 9, 0, 2, 0, 0, 9, 9, -1, 2, 0, -3, 2,
-  0, -5, 2, 0, -7, 2, 0, 2, 5, 0, 0, 12, 0, 3, 4, 0, 3, 2,
-  9, 3, 2, 0, 0, 18, 0, 3, 6, 0, 0, 25, 9, 1, 2, 0, 5, 6,
-  0, 5, 2, 0, 5, 8,
+  0, 0, 2, 0, 0, 3, 0, -1, 2, 0, 1, 4, 0, 2, 2, 0, -3, 2,
+  0, -5, 2, 0, -7, 2, 0, 2, 5, 0, 3, 2,
+  9, 0, 1, 0, 0, 4, 0, 0, 6, 9, 0, 2, 0, 0, 9, 9, -1, 2,
+  0, 0, 12, 0, 3, 4, 9, 3, 2, 0, 0, 18, 0, 3, 6, 0, 0, 25,
+  9, 1, 2, 0, 5, 6, 0, 5, 2, 0, 5, 8,
 ]);
 const FAST_NEEDS_COUNT: i32 = 26;
+const FAST_NEAR_COUNT: i32 = 10;
+const FAST_NEAR_FRAMES: i32 = 3;
 
 /** Measures, for each frame that may be a cut, its share of what is left: later frames get the rest, and may rule it out. */
 export function prepare(): void {
   for (let ahead = LOOKAHEAD; ahead > 0; ahead--) {
     const frame = newest - ahead;
-    if (frame < 1 || !isCandidate(frame)) continue;
+    if (frame < 1 || isOut(frame) || !isCandidate(frame)) continue;
     const isFast = stepAt(frame) > 1;
-    measureShare(
-      frame,
-      LOOKAHEAD + 1 - ahead,
-      isFast ? FAST_NEEDS : NEEDS,
-      isFast ? FAST_NEEDS_COUNT : NEEDS_COUNT,
-    );
+    const needs = isFast ? FAST_NEEDS : NEEDS;
+    const near = isFast ? FAST_NEAR_FRAMES : NEAR_FRAMES;
+    if (ahead <= near) {
+      measureShare(frame, near + 1 - ahead, needs, isFast ? FAST_NEAR_COUNT : NEAR_COUNT);
+      if (ahead < near || judgeEarly(frame)) continue;
+    }
+    measureShare(frame, LOOKAHEAD + 1 - ahead, needs, isFast ? FAST_NEEDS_COUNT : NEEDS_COUNT);
   }
 }
 

@@ -304,3 +304,17 @@ Deno.test("a frame that cannot become a cut is known at once, and stays out", ()
     10,
   ]);
 });
+
+Deno.test("a part of the picture that changes is out two frames later, a cut stays open until it is final", () => {
+  const openAfter = (later: Picture): boolean[] => {
+    filter.reset();
+    return Array.from({ length: 17 }, (_, index) => {
+      filter.staging.set(index < 12 ? landscape(1) : later);
+      filter.push(0, index * 40);
+      return index < 12 || filter.isCutOpen(12);
+    }).slice(12);
+  };
+  const part = withBox(landscape(1), { x: 30, y: 20, width: 120, height: 96 }, 200);
+  assert.deepEqual(openAfter(part), [true, true, false, false, false]);
+  assert.deepEqual(openAfter(landscape(2)), [true, true, true, true, true]);
+});
