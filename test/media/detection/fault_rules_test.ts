@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import {
+  DrawnFilm,
   HEIGHT,
   landscape,
   mixed,
@@ -63,6 +64,13 @@ Deno.test("fault rules: light that alternates is a flicker beside fast motion to
   assert.deepEqual(await faultsIn(70, lit), ["flicker 30-45"]);
 });
 
+Deno.test("fault rules: a flicker that holds each light for two frames, not quite steadily, is found whole", async () => {
+  const random = seededRandom(4);
+  const gains = Array.from({ length: 16 }, (_, n) => 1 + (n % 4 < 2 ? 1 : -1) * (0.2 + 0.07 * random()));
+  const lit = (n: number) => relit(pan(n), (luma) => (gains[n - 30] ?? 1) * luma);
+  assert.deepEqual(await faultsIn(70, lit), ["flicker 30-45"]);
+});
+
 Deno.test("fault rules: a camera that is shaken across a bright place, and two flashes, are no flicker", async () => {
   const bright = (n: number) => {
     const x = n < 20 ? 0 : n % 2 === 0 ? 60 : 110;
@@ -116,6 +124,33 @@ Deno.test("fault rules: a few torn lines are a burst, blinds that open are none"
   };
   const bursts = (await faultsIn(60, blinds)).filter((text) => text.startsWith("noise_burst"));
   assert.deepEqual(bursts, [], "blinds");
+});
+
+Deno.test("fault rules: lines that take a dark picture away are a burst, and neither their first frame nor the next picture is a cut", async () => {
+  const random = seededRandom(2);
+  const dark = (n: number) => relit(pan(n, 1), (luma) => luma / 5);
+  const torn = (n: number) => {
+    let picture = dark(n);
+    for (let row = 1; row < HEIGHT; row += 4 + Math.floor(3 * random())) {
+      const x = Math.floor(120 * random());
+      picture = withBox(picture, { x, y: row, width: 320 - x - Math.floor(100 * random()), height: 1 }, 230);
+    }
+    return picture;
+  };
+  const film = await DrawnFilm.of([[70, (n) => n >= 30 && n < 36 ? torn(n) : dark(n)]]);
+  film.end();
+  const { cutScore, artifactScore } = film.filter.columns();
+  const from = (scores: Float32Array) => [...scores.keys()].filter((n) => scores[n]! >= 0.5);
+  assert.deepEqual(from(artifactScore), [30, 31, 32, 33, 34, 35]);
+  assert.deepEqual(from(cutScore), []);
+});
+
+Deno.test("fault rules: a little salt and pepper is a burst", async () => {
+  const salted = (n: number) => {
+    const random = seededRandom(n);
+    return relit(pan(n), (luma) => random() < 0.04 ? (random() < 0.5 ? 16 : 235) : luma);
+  };
+  assert.deepEqual(await faultsIn(60, (n) => n >= 30 && n < 35 ? salted(n) : pan(n)), ["noise_burst 30-34"]);
 });
 
 Deno.test("fault rules: a flash that is brightest in its middle is no foreign frame", async () => {

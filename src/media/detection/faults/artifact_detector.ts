@@ -11,6 +11,7 @@ import { ReportedDamage } from "../../reports/reported_damage.ts";
 import { LastingFault } from "./lasting_fault.ts";
 
 const DECODE_DAMAGE = artifactCode("decode_damage");
+const NOISE_BURST = artifactCode("noise_burst");
 
 /** How many later frames a decision looks at. */
 export const ARTIFACT_LOOKAHEAD = 5;
@@ -82,7 +83,7 @@ export class ArtifactDetector {
   decide(isCut: boolean): void {
     const frame = this.#decided++;
     this.#judge(frame, isCut);
-    const isDamaged = this.kind === DECODE_DAMAGE;
+    const isDamaged = this.kind === DECODE_DAMAGE || this.kind === NOISE_BURST;
     this.isNoCut = this.#cuts.isNone(frame, isCut, isDamaged, this.#lasting.hasBegun(frame));
   }
 

@@ -4,17 +4,19 @@ import type { ArtifactMeasures } from "./artifact_measures.ts";
 
 /** Least step of the mean luma, as a share of the darker frame, which counts as 16 at least; of one, and of all on average. */
 const STEP_MIN = 0.045;
-const MEAN_STEP_MIN = 0.08;
+const MEAN_STEP_MIN = 0.09;
 const DARK = 16;
 /** Most loss of correlation at a step: the picture itself stays. */
 const STEP_LOSS_MAX = 0.25;
 /** The same of all steps on average. */
 const MEAN_LOSS_MAX = 0.17;
 /** Light changes nearly all of the picture in one direction, motion does not: least change of the mean over the mean change. */
-const LIGHT_MIN = 0.82;
+const LIGHT_MIN = 0.86;
 /** Steps up and down in turn, at most STEP_GAP frames apart. A strobe is dark for longer. */
 const STEPS_MIN = 5;
 const STEP_GAP = 2;
+/** Light that is held is not quite steady: a step counts that is this part of the one beside it, in the other direction. */
+const STEP_PART = 0.2;
 /** So many are enough where they come at one distance, lie on both sides of the light before them, and are nothing but light. */
 const EVEN_STEPS_MIN = 3;
 const EVEN_STEP_MIN = 0.06;
@@ -55,9 +57,11 @@ export function mayFlicker(measures: ArtifactMeasures, frame: number): boolean {
 /** How clearly the frame is part of a flicker: 1 where the rule just holds, 0 for no. */
 export function flickerStrength(measures: ArtifactMeasures, frame: number): number {
   let last = 0, at = frame;
-  for (; at > frame - STEP_GAP; at--) {
-    last = stepAt(measures, at);
-    if (last !== 0) break;
+  for (let near = frame; near > frame - STEP_GAP; near--) {
+    const step = stepAt(measures, near);
+    if (Math.abs(step) <= Math.abs(last)) continue;
+    last = step;
+    at = near;
   }
   if (last === 0) return 0;
   steps.count = 0;
@@ -118,13 +122,13 @@ function isFlicker(measures: ArtifactMeasures): boolean {
   return one * two < 0 && Math.abs(two) > BEYOND_MIN * Math.abs(one - two);
 }
 
-/** The nearest step in this direction; -1 unless it is near and goes the other way. */
+/** The nearest step in this direction that goes the other way; -1 where none is near. */
 function nextStep(measures: ArtifactMeasures, from: number, direction: 1 | -1, sign: number): number {
   for (let gap = 1; gap <= STEP_GAP; gap++) {
     const at = from + gap * direction;
     if (at < 1 || at >= measures.count) return -1;
     const step = stepAt(measures, at);
-    if (step !== 0) return step * sign < 0 ? at : -1;
+    if (step * sign < 0 && Math.abs(step) >= STEP_PART * Math.abs(sign)) return at;
   }
   return -1;
 }

@@ -2,6 +2,7 @@
 
 import type { ArtifactKind } from "../../../model/frames/detected_range.ts";
 import type { ArtifactMeasures } from "./artifact_measures.ts";
+import { areChangingLines, noiseAt } from "./noise_onset.ts";
 
 /** What gives a fault away, and so what its end is decided on. */
 type Sign = "gray" | "green" | "chroma" | "salt" | "lines";
@@ -55,36 +56,6 @@ const CHROMA_STILL = 0.04;
 const LUMA_MOVES = 0.3;
 const CHROMA_COARSE = 12;
 
-/** Spikes grow by this factor in this share of the blocks, more than a change of light explains. */
-const SALT_GROWTH = 1.6;
-const SALT_SPREAD = 0.6;
-const SALT_MORE = 2.5;
-/**
- * Thousandths of the picture that salt and pepper makes new, beside so many times what was new before: a key frame that brings grain
- * back makes fine texture everywhere and nothing new.
- */
-const SALT_NOVEL = 12;
-const SALT_NOVEL_MORE = 1.5;
-/** Spikes down columns grow by this factor, and more than those along rows; a strong line appears. */
-const LINES_GROWTH = 1.3;
-const LINES_OVER_ACROSS = 1.25;
-const LINES_SPREAD = 0.36;
-const LINE_MIN = 5;
-/** Where spikes grow so much more down columns than along rows, thin lines are clear without a step. */
-const LINES_CLEAR = 2;
-/** A few lines are clear where spikes down columns grow by this, in some blocks, and so many new edges along rows appear where none did. */
-const FEW_LINES_GROWTH = 2.2;
-const FEW_LINES_SPREAD = 0.15;
-const FEW_LINES_EDGES = 35;
-const FEW_LINES_BEFORE = 4;
-/** The next frame is not twice as far from the one before the lines as they are: blinds that open go on. */
-const LINES_ONWARD = 1.7;
-const NOISE_LOSS_MAX = 0.5;
-/** Least correlation of the three frames before: a shaken camera blurs some frames and others not. */
-const CALM_MIN = 0.8;
-/** All of the picture becomes darker where a flash ends. */
-const DARKER_MAX = 0.9;
-
 /** The part of a sign's rise below which it has gone. */
 const GONE = 0.35;
 
@@ -100,6 +71,8 @@ export class LastingFault {
   #rise = 0;
   #strength = 0;
   #lastCut = -9;
+  /** The cut before that. */
+  #cutBefore = -9;
 
   constructor(measures: ArtifactMeasures) {
     this.#measures = measures;
@@ -108,6 +81,7 @@ export class LastingFault {
   reset(): void {
     this.#sign = null;
     this.#lastCut = -9;
+    this.#cutBefore = -9;
   }
 
   /** Whether the next frame may still change what is said of this one. */
@@ -117,7 +91,10 @@ export class LastingFault {
 
   /** Goes on to the next frame. Returns 0, or how clearly the frame is at fault: 1 where a rule just holds. */
   step(frame: number, isCut: boolean): number {
-    if (isCut) this.#lastCut = frame;
+    if (isCut) {
+      this.#cutBefore = this.#lastCut;
+      this.#lastCut = frame;
+    }
     if (isCut || frame === 0) this.#sign = null;
     if (isCut && frame > 0) this.#beginLost(frame);
     if (isCut || frame === 0) return this.#sign === null ? 0 : this.#strength;
@@ -126,7 +103,7 @@ export class LastingFault {
     return this.#sign === null ? 0 : this.#strength;
   }
 
-  /** Whether the frame is the first one of a fault. */
+  /** Whether the frame is the first one of a fault that may look like a cut. */
   hasBegun(frame: number): boolean {
     return this.#sign !== null && this.#start === frame;
   }
@@ -134,7 +111,8 @@ export class LastingFault {
   /** So much was lost that it may look like a new shot. */
   #beginLost(frame: number): void {
     if (this.#beginGreen(frame)) return;
-    if (this.#measures.at("gray", frame) > GRAY_CLEAR) this.#beginGray(frame);
+    if (this.#measures.at("gray", frame) > GRAY_CLEAR && this.#beginGray(frame)) return;
+    if (frame - this.#cutBefore > 1 && areChangingLines(this.#measures, frame)) this.#beginNoise(frame);
   }
 
   #beginGreen(frame: number): boolean {
@@ -155,11 +133,7 @@ export class LastingFault {
       const isBack = measures.at("chroma2", frame + 1) < 0.4 * chroma;
       if (!goesOn || isBack) return this.#found("chroma", frame, 0, chroma, chroma / CHROMA_MIN);
     }
-    const loss = 1 - measures.at("correlation", frame);
-    const isCalm = measures.leastBefore("correlation", frame, 3) > CALM_MIN;
-    const lift = measures.at("lumaMean", frame) - measures.at("lumaMean", frame - 1);
-    const isDarker = lift < -DARKER_MAX * measures.at("luma1", frame);
-    if (frame - this.#lastCut > 1 && loss < NOISE_LOSS_MAX && isCalm && !isDarker) this.#beginNoise(frame);
+    if (frame - this.#lastCut > 1) this.#beginNoise(frame);
   }
 
   /** Chroma changes abruptly, and little else. */
@@ -194,53 +168,8 @@ export class LastingFault {
   }
 
   #beginNoise(frame: number): void {
-    const measures = this.#measures;
-    const acrossBefore = measures.largestBefore("spikesAcross", frame, 3);
-    const downBefore = measures.largestBefore("spikesDown", frame, 3);
-    const across = measures.at("spikesAcross", frame) / Math.max(acrossBefore, 0.6);
-    const down = measures.at("spikesDown", frame) / Math.max(downBefore, 0.6);
-    const spread = measures.at("grown", frame);
-    const salt = Math.min(across, down) / (SALT_GROWTH * this.#lightGrowth(frame));
-    const more = measures.at("spikesAcross", frame) - acrossBefore;
-    if (salt > 1 && spread > SALT_SPREAD && more > SALT_MORE && this.#isNovel(frame)) {
-      return this.#found("salt", frame, acrossBefore, more, salt);
-    }
-    const line = measures.at("newLine", frame) - 2 * measures.largestBefore("newLine", frame, 3);
-    const lines = Math.min(down / LINES_GROWTH, down / (LINES_OVER_ACROSS * across));
-    const isLine = line > LINE_MIN || down > LINES_CLEAR * across;
-    const isMany = spread > LINES_SPREAD && isLine;
-    const areFew = down > FEW_LINES_GROWTH && spread > FEW_LINES_SPREAD && this.#areNewEdges(frame);
-    if (lines > 1 && (isMany || areFew) && !this.#goesOnward(frame)) {
-      this.#found("lines", frame, downBefore, measures.at("spikesDown", frame) - downBefore, lines);
-    }
-  }
-
-  #isNovel(frame: number): boolean {
-    const before = this.#measures.largestBefore("novel", frame, 3);
-    return this.#measures.at("novel", frame) > SALT_NOVEL + SALT_NOVEL_MORE * before;
-  }
-
-  #areNewEdges(frame: number): boolean {
-    const measures = this.#measures;
-    return measures.at("edgesAcrossNew", frame) > FEW_LINES_EDGES &&
-      measures.largestBefore("edgesAcrossNew", frame, 3) <= FEW_LINES_BEFORE;
-  }
-
-  #goesOnward(frame: number): boolean {
-    const measures = this.#measures;
-    return frame + 1 < measures.count &&
-      measures.at("luma2", frame + 1) > LINES_ONWARD * measures.at("luma1", frame);
-  }
-
-  /** How much a change of light alone makes spikes grow: as contrast and brightness do. */
-  #lightGrowth(frame: number): number {
-    const grown = (measure: "contrast" | "lumaMean", floor: number) =>
-      this.#measures.at(measure, frame) /
-      Math.max(
-        floor,
-        Math.min(this.#measures.at(measure, frame - 1), this.#measures.at(measure, frame - 2)),
-      );
-    return Math.max(1, grown("contrast", 2), grown("lumaMean", 8));
+    const { sign, before, rise, strength } = noiseAt(this.#measures, frame);
+    if (sign !== null) this.#found(sign, frame, before, rise, strength);
   }
 
   #found(sign: Sign, frame: number, before: number, rise: number, strength: number): void {
