@@ -1,7 +1,7 @@
 /** Finds repeats: a stretch that plays again at once, one time or more, as a broken player or a loop does. */
 
 import type { FrameHistory } from "./frame_history.ts";
-import { BLOCK_STRIDE, FAR, RepeatKernel } from "../kernels/repeat_kernel.ts";
+import { BLOCK_STRIDE, COUNTS, RepeatKernel } from "../kernels/repeat_kernel.ts";
 import { CELL_SAMPLES, LUMA_COLUMNS, LUMA_ROWS } from "./frame_history.ts";
 import { confidenceOf, type RangeDetector, type RangeSink } from "./range_sink.ts";
 
@@ -144,7 +144,7 @@ export class RepeatDetector implements RangeDetector {
     const limit = this.#limit(this.#sums[at]! / fitting, this.#sums[at + 2]! / fitting);
     const difference = this.#kernel.difference(frame, frame - lag);
     if (difference <= limit) {
-      this.#count(follow, frame, difference);
+      this.#count(follow, frame, frame);
       if (follow.fitting < DOUBTFUL_FRAMES) return;
       const { fitting, telling } = follow;
       const isHopeless = telling < TELLING_HOPE * fitting && fitting >= DOUBTFUL_FRAMES + lag / 4;
@@ -158,46 +158,33 @@ export class RepeatDetector implements RangeDetector {
     follow.lag = 0;
   }
 
-  #count(follow: Follow, frame: number, difference: number): void {
-    const { lag } = follow;
-    follow.fitting++;
+  /** Adds the frames from `first` to `last`, which fit. */
+  #count(follow: Follow, first: number, last: number): void {
+    const { counts } = this.#kernel;
+    this.#kernel.count(first, last, follow.lag, VARIATION_MIN * LEVEL, RATIO_MAX);
+    follow.fitting += last - first + 1;
     follow.misses = 0;
-    follow.last = frame;
-    this.#sums[follow.at]! += difference;
-    const kernel = this.#kernel;
-    const quarter = kernel.difference(frame, frame - Math.round(lag / 4));
-    const half = kernel.difference(frame, frame - Math.round(lag / 2));
-    const threeQuarters = kernel.difference(frame, frame - Math.round(lag * 3 / 4));
-    const between = Math.max(Math.min(quarter, half), Math.min(Math.max(quarter, half), threeQuarters));
-    this.#sums[follow.at + 1]! += between;
-    this.#sums[follow.at + 2]! += Math.min(quarter, half, threeQuarters);
-    if (between >= VARIATION_MIN * LEVEL && difference <= RATIO_MAX * between) follow.telling++;
-  }
-
-  /** The least difference to the frames a quarter, half and three quarters of a lag before. */
-  #least(frame: number, lag: number): number {
-    let least = FAR;
-    for (let quarter = 1; quarter < 4; quarter++) {
-      least = Math.min(least, this.#kernel.difference(frame, frame - Math.round(lag * quarter / 4)));
-    }
-    return least;
+    follow.last = last;
+    this.#sums[follow.at]! += counts[COUNTS.difference]!;
+    this.#sums[follow.at + 1]! += counts[COUNTS.middle]!;
+    this.#sums[follow.at + 2]! += counts[COUNTS.least]!;
+    follow.telling += counts[COUNTS.telling]!;
   }
 
   /** Takes up the lags whose frames resemble this one most, each better than the lags beside it. */
   #seek(frame: number): void {
-    const { fits } = this.#kernel;
+    const { fits, minima } = this.#kernel;
     const nowMs = this.#ptsMs[frame & this.#last]!;
     let longest = Math.min(LONGEST_LAG, frame - 1);
     while (longest > LEAST_LAG && nowMs - this.#ptsMs[(frame - longest + 1) & this.#last]! > LONGEST_LAG_MS) {
       longest--;
     }
-    this.#kernel.seek(frame, LEAST_LAG, longest, this.#fitMax(this.#least(frame, LEAST_LAG)));
-    fits[LEAST_LAG - 1] = fits[longest + 1] = FAR;
+    const most = this.#fitMax(this.#kernel.least(frame, LEAST_LAG));
+    const count = this.#kernel.seek(frame, LEAST_LAG, longest, most);
     for (let places = 0; places < FOLLOWED; places++) {
       let best = -1;
-      for (let lag = LEAST_LAG; lag <= longest; lag++) {
-        const fit = fits[lag]!;
-        if (fit === FAR || fit > fits[lag - 1]! || fit > fits[lag + 1]!) continue;
+      for (let n = 0; n < count; n++) {
+        const lag = minima[n]!, fit = fits[lag]!;
         if (best >= 0 && fit >= fits[best]!) continue;
         if (nowMs - this.#ptsMs[(frame - lag) & this.#last]! < LEAST_LAG_MS) continue;
         const near = this.#near(lag);
@@ -230,15 +217,10 @@ export class RepeatDetector implements RangeDetector {
     follow.first = frame;
     follow.fitting = follow.misses = follow.telling = 0;
     this.#sums.fill(0, follow.at, follow.at + SUMS);
-    const limit = this.#limit(difference, this.#least(frame, lag));
-    for (let earlier = frame - 1; earlier > frame - TRACED_FRAMES; earlier--) {
-      if (earlier < Math.max(lag, this.#floor)) break;
-      if (this.#kernel.difference(earlier, earlier - lag) > limit) break;
-      follow.first = earlier;
-    }
-    for (let n = follow.first; n <= frame; n++) {
-      this.#count(follow, n, this.#kernel.difference(n, n - lag));
-    }
+    const limit = this.#limit(difference, this.#kernel.least(frame, lag));
+    const earliest = Math.max(lag, this.#floor, frame - TRACED_FRAMES + 1);
+    follow.first = this.#kernel.trace(frame, lag, limit, earliest);
+    this.#count(follow, follow.first, frame);
   }
 
   #tell(follow: Follow): void {

@@ -10,8 +10,13 @@ interface RepeatExports {
   readonly RING: WebAssembly.Global;
   readonly BLOCKS: WebAssembly.Global;
   readonly FITS: WebAssembly.Global;
+  readonly MINIMA: WebAssembly.Global;
+  readonly COUNTS: WebAssembly.Global;
   difference(one: number, other: number): number;
-  seek(frame: number, first: number, last: number, most: number): void;
+  least(frame: number, lag: number): number;
+  count(first: number, last: number, lag: number, variation: number, share: number): void;
+  trace(frame: number, lag: number, most: number, earliest: number): number;
+  seek(frame: number, first: number, last: number, most: number): number;
 }
 
 const EXPORTS: ExportKinds<RepeatExports> = {
@@ -19,13 +24,24 @@ const EXPORTS: ExportKinds<RepeatExports> = {
   RING: "global",
   BLOCKS: "global",
   FITS: "global",
+  MINIMA: "global",
+  COUNTS: "global",
   difference: "function",
+  least: "function",
+  count: "function",
+  trace: "function",
   seek: "function",
 };
 
 /** Differences above what is asked for, in `fits`; more than any difference. */
 export const FAR = 0x3fffffff;
 const LAGS = 304;
+
+/**
+ * Places in `counts`: sums over the frames of the differences to the frame a lag before, of the middle one of those to the three frames
+ * between, and of the least of these; then how many of the frames tell the lag.
+ */
+export const COUNTS = { difference: 0, middle: 1, least: 2, telling: 3 } as const;
 
 /** Allocates nothing per frame. */
 export class RepeatKernel {
@@ -35,6 +51,10 @@ export class RepeatKernel {
   readonly ring: number;
   /** After `seek`: by lag, the difference to the frame so many before. */
   readonly fits: Int32Array<ArrayBuffer>;
+  /** The lags of `fits` that are no worse than those beside them. */
+  readonly minima: Uint16Array<ArrayBuffer>;
+  /** After `count`, see COUNTS. */
+  readonly counts: Int32Array<ArrayBuffer>;
   readonly #module: RepeatExports;
 
   constructor() {
@@ -44,6 +64,8 @@ export class RepeatKernel {
     this.ring = module.RING.value as number;
     this.blocks = new Uint16Array(buffer, module.BLOCKS.value as number, this.ring * BLOCK_STRIDE);
     this.fits = new Int32Array(buffer, module.FITS.value as number, LAGS);
+    this.minima = new Uint16Array(buffer, module.MINIMA.value as number, LAGS);
+    this.counts = new Int32Array(buffer, module.COUNTS.value as number, 4);
   }
 
   /** The sum of the differences of all blocks of two frames of the newest `ring`. */
@@ -51,8 +73,26 @@ export class RepeatKernel {
     return this.#module.difference(one, other);
   }
 
-  /** Fills `fits` for the lags from `first` to `last`, 302 at most; differences above `most` become FAR. */
-  seek(frame: number, first: number, last: number, most: number): void {
-    this.#module.seek(frame, first, last, most);
+  /** The least difference of a frame to those a quarter, half and three quarters of a lag before. */
+  least(frame: number, lag: number): number {
+    return this.#module.least(frame, lag);
+  }
+
+  /**
+   * Fills `counts` for the frames from `first` to `last`. A frame tells the lag where the middle one of its differences to the frames between
+   * is `variation` at least, and that to the frame `lag` before is that `share` of it at most.
+   */
+  count(first: number, last: number, lag: number, variation: number, share: number): void {
+    this.#module.count(first, last, lag, variation, share);
+  }
+
+  /** The first of the frames right before `frame`, none before `earliest`, that differ by `most` at most from those `lag` before them. */
+  trace(frame: number, lag: number, most: number, earliest: number): number {
+    return this.#module.trace(frame, lag, most, earliest);
+  }
+
+  /** Fills `fits` for the lags from `first` to `last`, 302 at most; differences above `most` become FAR. Returns how many `minima` there are. */
+  seek(frame: number, first: number, last: number, most: number): number {
+    return this.#module.seek(frame, first, last, most);
   }
 }
