@@ -22,7 +22,7 @@ export interface Recording {
   readonly rangeMeasures: Readonly<Record<string, Values>>;
   readonly artifactMeasures: Float32Array;
   /** What the decoder says of each frame: bits of `REPORT`. */
-  readonly reports: Uint8Array;
+  readonly reports: Uint16Array;
   /** Frames that may be cuts, each with the row that the cut detector decides on. */
   readonly candidates: readonly FrameRow[];
 }

@@ -4,8 +4,8 @@ import { DecoderLog, REPORTING } from "../../../src/media/reports/decoder_log.ts
 import { newReports, ReportReader, ReportWriter } from "../../../src/media/reports/frame_reports.ts";
 
 /** Bits of `REPORT` for each frame; nothing for a file of reduced frames. */
-export async function reportsOf(path: string): Promise<Uint8Array> {
-  if (path.endsWith(".yuv")) return new Uint8Array();
+export async function reportsOf(path: string): Promise<Uint16Array> {
+  if (path.endsWith(".yuv")) return new Uint16Array();
   const shared = newReports();
   const log = new DecoderLog(new ReportWriter(shared), { keepsInfo: false });
   const reader = new ReportReader(shared);
@@ -33,5 +33,5 @@ export async function reportsOf(path: string): Promise<Uint8Array> {
     while (!reader.isAwaited) reports.push(reader.takeNow());
   }
   await ffmpeg.status;
-  return Uint8Array.from(reports);
+  return Uint16Array.from(reports);
 }

@@ -24,8 +24,8 @@ export function reportsTo(path: string): Readonly<Record<string, string>> {
 /** The longest line that is looked at; of longer ones the rest goes where their beginning went. */
 const LINE_BYTES = 16 << 10;
 const NEWLINE = 10, SPACE = 32, OPEN = 91, CLOSE = 93, DIGIT_0 = 48, LETTER_A = 97, MINUS = 45;
-/** `AV_PICTURE_TYPE_B`. */
-const BIDIRECTIONAL = 3;
+/** `AV_PICTURE_TYPE_I` and `AV_PICTURE_TYPE_B`. */
+const INTRA = 1, BIDIRECTIONAL = 3;
 
 const FRAME = bytesOf("decoder -> ");
 /** Versions 5 and 6.0: the time as it is in packets. Later versions read packets far ahead, in another thread. */
@@ -33,8 +33,15 @@ const FRAME_PTS = bytesOf(" best_effort_ts:");
 const PACKET = bytesOf("demuxer+ffmpeg -> ");
 const PACKET_PTS = bytesOf(" pkt_pts:");
 const H264 = bytesOf("[h264 @ 0x");
+/** Decoders that say what they miss, or give no frame that is made of it. */
+const TELLING = [H264, bytesOf("[hevc @ 0x"), bytesOf("[libdav1d @ 0x")];
 /** A thread splits its packet: each unit, or why there is none. */
 const SPLITTING = ["nal_unit_type: ", "Invalid NAL unit ", "Error splitting the input"].map(bytesOf);
+/** A message for the decoder that comes before slices. */
+const ANNOUNCEMENT = bytesOf("nal_unit_type: 6(SEI)");
+const STREAM = bytesOf("  Stream #");
+/** The profiles from High on, in the list of the input's streams. */
+const CAREFUL = bytesOf(": Video: h264 (High");
 const CONCEALING = bytesOf("concealing ");
 const KEYFRAME = bytesOf(" keyframe:");
 const FRAME_TYPE = bytesOf(" frame_type:");
@@ -90,6 +97,8 @@ export class DecoderLog {
    */
   #isKept = true;
   readonly #concealed = new ConcealedFrames();
+  /** Bits that each report has. */
+  #common: number = REPORT.isReported;
   /** Of the next frame. */
   #report: number = REPORT.isReported;
   #kept: Uint8Array[] = [];
@@ -155,6 +164,7 @@ export class DecoderLog {
     const { start, text, end } = place;
     const isSplitting = beginsWith(bytes, start, end, H264) &&
       SPLITTING.some((words) => beginsWith(bytes, text, end, words));
+    if (level === "detail") this.#noteDecoder(bytes, place);
     if (isSplitting) this.#concealed.header(hexAt(bytes, start + H264.length, end));
     else if (level === "info") this.#noteInfo(bytes, place);
     else if (level === "warning") {
@@ -168,12 +178,22 @@ export class DecoderLog {
     this.#keep(bytes, text, end);
   }
 
+  #noteDecoder(bytes: Uint8Array, { start, text, end }: LinePlace): void {
+    if ((this.#common & REPORT.tellsLosses) === 0) {
+      const tells = TELLING.some((name) => beginsWith(bytes, start, end, name));
+      if (tells) this.#common |= REPORT.tellsLosses;
+    }
+    if (beginsWith(bytes, text, end, ANNOUNCEMENT)) this.#report |= REPORT.isAnnounced;
+  }
+
   #noteInfo(bytes: Uint8Array, { start, text, end }: LinePlace): void {
     if (beginsWith(bytes, text, end, FRAME)) this.#endReport(bytes, text, end);
     else if (beginsWith(bytes, text, end, PACKET)) {
       this.#concealed.packet(numberAfter(bytes, PACKET_PTS, text, end));
     } else if (beginsWith(bytes, text, end, CONCEALING) && beginsWith(bytes, start, end, H264)) {
       this.#concealed.conceal(hexAt(bytes, start + H264.length, end));
+    } else if (beginsWith(bytes, text, end, STREAM) && indexOf(bytes, CAREFUL, text, end) !== -1) {
+      this.#common |= REPORT.isCareful;
     }
   }
 
@@ -182,8 +202,10 @@ export class DecoderLog {
     if (isConcealed) this.#report |= REPORT.isCorrupt;
     else if (this.#concealed.isDecisive) this.#report &= ~REPORT.isCorrupt;
     if (numberAfter(bytes, KEYFRAME, text, end) === 1) this.#report |= REPORT.isKey;
-    if (numberAfter(bytes, FRAME_TYPE, text, end) === BIDIRECTIONAL) this.#report |= REPORT.isBidirectional;
-    this.#reports?.add(this.#report);
+    const type = numberAfter(bytes, FRAME_TYPE, text, end);
+    if (type === BIDIRECTIONAL) this.#report |= REPORT.isBidirectional;
+    if (type === INTRA) this.#report |= REPORT.isIntra;
+    this.#reports?.add(this.#report | this.#common);
     this.#report = REPORT.isReported;
   }
 

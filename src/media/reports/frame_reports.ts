@@ -13,6 +13,14 @@ export const REPORT = {
   isBidirectional: 8,
   /** Since the frame before it was given, the decoder has missed a frame that another one refers to. */
   isReferenceLost: 16,
+  /** All of it is coded without other frames, though later ones may refer to what was before it, unless it is a key frame. */
+  isIntra: 32,
+  /** Its decoder says when a frame is missed that another one refers to. */
+  tellsLosses: 64,
+  /** Its encoder takes care, so that a new shot refers to little of what was before it. */
+  isCareful: 128,
+  /** Something is said before it about the stream, such as that a renewal of the picture begins, bit by bit. */
+  isAnnounced: 256,
 } as const;
 
 /** Frames whose reports are kept: far more than fit the pipe and ffmpeg's queues. */
@@ -20,7 +28,7 @@ const SLOTS = 4096;
 /** Places of the two numbers before the slots. */
 const STATE = 0, WANTED = 1;
 const STATE_BYTES = 8;
-export const REPORT_BYTES = STATE_BYTES + SLOTS;
+export const REPORT_BYTES = STATE_BYTES + 2 * SLOTS;
 /** Set in the state when no more reports will come; the bits below it are the number of reports. */
 const ENDED = 1 << 30;
 /** Longest wait for a report of a frame that has come: a busy machine may read the log late. */
@@ -28,7 +36,7 @@ const WAIT_MS = 2_000;
 
 /**
  * ```
- *   | state, Int32: reports so far, and ENDED | wanted, Int32 | slot of frame 0 | 1 | ... | 4095 |    frame n is in slot n % 4096
+ *   | state, Int32: reports so far, and ENDED | wanted, Int32 | slot of frame 0, Uint16 | 1 | ... | 4095 |    frame n is in slot n % 4096
  * ```
  *
  * `wanted` is the number of reports that a blocked reader waits for.
@@ -40,12 +48,12 @@ export function newReports(): SharedArrayBuffer {
 /** The writing side. Of what the other side could have changed it believes nothing: a wrong wish costs time only. */
 export class ReportWriter {
   readonly #state: Int32Array<SharedArrayBuffer>;
-  readonly #slots: Uint8Array;
+  readonly #slots: Uint16Array;
   #count = 0;
 
   constructor(reports: SharedArrayBuffer) {
     this.#state = new Int32Array(reports, 0, 2);
-    this.#slots = new Uint8Array(reports, STATE_BYTES, SLOTS);
+    this.#slots = new Uint16Array(reports, STATE_BYTES, SLOTS);
   }
 
   /** Returns when the reader waits for a report that is not there, and after `ms` at the latest. */
@@ -75,14 +83,14 @@ export class ReportWriter {
 /** The reading side, frame by frame. */
 export class ReportReader {
   readonly #state: Int32Array<SharedArrayBuffer>;
-  readonly #slots: Uint8Array;
+  readonly #slots: Uint16Array;
   #next = 0;
   /** A report did not come in time: from then on nobody waits, and no frame has one. */
   #isLost = false;
 
   constructor(reports: SharedArrayBuffer) {
     this.#state = new Int32Array(reports, 0, 2);
-    this.#slots = new Uint8Array(reports, STATE_BYTES, SLOTS);
+    this.#slots = new Uint16Array(reports, STATE_BYTES, SLOTS);
   }
 
   /** The report of the next frame, which has come. Blocks until it is there; 0 if there is none. */

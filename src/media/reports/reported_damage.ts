@@ -1,30 +1,20 @@
 /** Damage that the decoder itself reports: frames that it had to invent in parts, and all that was made of them. */
 
 import { REPORT } from "./frame_reports.ts";
+import { LostFrames } from "./lost_frames.ts";
 import type { ArtifactMeasures } from "../detection/faults/artifact_measures.ts";
 
-/** How many frames are kept, a power of two, with the look-ahead. */
-const KEPT = 64;
 /** Frames behind a damaged one that may have been made of it before it is shown: no encoder makes more in a row. */
 const AHEAD = 5;
-/** The steps between frames before a gap from which the steady one is taken, an odd number. */
-const STEPS = 9;
-/** A gap is longer than the steady step by this factor. */
-const GAP = 1.5;
-/**
- * A decoder with many threads, which also sorts the frames, misses a reference so many frames before the frame behind the gap
- * is shown.
- */
-const LOSS_FRAMES = 32;
 /** Damage lasts no longer: a stream that never begins anew renews its picture bit by bit. */
 const LONGEST_MS = 12_000;
 
-/**
- * Mean change of luma between frames from which on it shows that parts were invented, or that references are wrong: what does not
- * move is invented as it was, and a still picture that is lost is like the one before.
- */
+/** A stream that says something so often does not announce renewals. */
+const ANNOUNCED_FRAMES = 5;
+/** One renewal may have begun before the damage, and the next one begins where this one ends. */
+const RENEWALS = 2;
+/** Mean change of luma from which on it shows that parts were invented: what does not move is invented as it was. */
 const CONCEALED_MIN = 0.15;
-const LOST_MIN = 0.1;
 
 /** How sure it is. */
 const OWN_SCORE = 0.98;
@@ -38,97 +28,86 @@ const EARLIER_SCORE = 0.8;
  *   damaged      x  x  x  x  x  x                up to the next key frame, and the frames in between that were made of it
  * ```
  *
- * Where whole frames are lost, decoders invent nothing: they decode what follows with wrong references. Some report that, and the
- * time steps over what was lost. A new shot, which refers to little, ends damage like a key frame. Frames are pushed and judged in order. Allocates nothing per frame.
+ * Where whole frames are lost, decoders invent nothing: they decode what follows with wrong references (`LostFrames`). Damage ends like
+ * this with a frame that refers to no other, with a new shot of a careful encoder, and with the second renewal that is announced.
+ * Frames are pushed and judged in order. Allocates nothing per frame.
  */
 export class ReportedDamage {
   readonly #measures: ArtifactMeasures;
-  readonly #reports = new Uint8Array(KEPT);
-  readonly #ptsMs = new Float64Array(KEPT);
-  readonly #steps = new Float64Array(STEPS);
-  /** Frames that were pushed, and those of them whose reports have come. */
-  #count = 0;
-  #reported = 0;
+  readonly #lost: LostFrames;
   /** When the damage began that goes on; NaN for none. */
   #sinceMs = NaN;
-  /** The newest frame before which a reference was lost that is not yet explained by a gap. */
-  #lostAt = -Infinity;
+  /** Renewals since then, and the newest frame before which something was announced. */
+  #renewals = 0;
+  #announcedAt = -Infinity;
 
   constructor(measures: ArtifactMeasures) {
     this.#measures = measures;
+    this.#lost = new LostFrames(measures);
   }
 
   reset(): void {
-    this.#count = 0;
-    this.#reported = 0;
+    this.#lost.reset();
     this.#sinceMs = NaN;
-    this.#lostAt = -Infinity;
+    this.#renewals = 0;
+    this.#announcedAt = -Infinity;
   }
 
   /** Takes the time of the next frame. Its report follows, at the latest before the frame is judged. */
   push(ptsMs: number): void {
-    this.#ptsMs[this.#count++ % KEPT] = ptsMs;
+    this.#lost.push(ptsMs);
   }
 
   /** Takes the report of the next frame that has none yet, bits of `REPORT`. */
   report(report: number): void {
-    this.#reports[this.#reported++ % KEPT] = report;
+    this.#lost.report(report);
+  }
+
+  /** Whether the frames behind it may yet show that the next frame to be judged is damaged. */
+  isOpen(frame: number): boolean {
+    return this.#lost.isOpen(frame);
   }
 
   /** Judges the next frame, with the reports that have come. Returns 0, or how sure it is that the frame is damaged. */
   step(frame: number, isCut: boolean): number {
-    const report = frame < this.#reported ? this.#reports[frame % KEPT]! : 0;
+    const report = this.#lost.reportOf(frame);
+    const isLost = this.#lost.step(frame);
     if (report === 0) return 0;
-    const ms = this.#ptsMs[frame % KEPT]!;
     const isBetween = (report & REPORT.isBidirectional) !== 0;
-    const isKey = (report & REPORT.isKey) !== 0;
-    if ((report & REPORT.isReferenceLost) !== 0) this.#lostAt = frame;
-    if (isKey || isCut || ms - this.#sinceMs > LONGEST_MS) this.#sinceMs = NaN;
-    if (!isKey && this.#isBehindLoss(frame)) this.#sinceMs = ms;
+    if (this.#isEnd(frame, report, isCut)) this.#sinceMs = NaN;
     const isCorrupt = (report & REPORT.isCorrupt) !== 0 && this.#isSeen(frame);
-    if (isCorrupt && !isBetween) this.#sinceMs = ms;
+    if (isLost || (isCorrupt && !isBetween)) {
+      this.#sinceMs = this.#lost.ptsMs(frame);
+      this.#renewals = 0;
+    }
     if (isCorrupt) return OWN_SCORE;
     if (!Number.isNaN(this.#sinceMs)) return LATER_SCORE;
     return isBetween && this.#nextIsCorrupt(frame) ? EARLIER_SCORE : 0;
   }
 
-  /** Whether frames were lost just before this one that others refer to, and it is seen. */
-  #isBehindLoss(frame: number): boolean {
-    return frame - this.#lostAt <= LOSS_FRAMES && this.#isBehindGap(frame) && this.#motion(frame) > LOST_MIN;
+  /** Whether damage before a frame is over with it. */
+  #isEnd(frame: number, report: number, isCut: boolean): boolean {
+    if ((report & REPORT.isAnnounced) !== 0) {
+      if (frame - this.#announcedAt > ANNOUNCED_FRAMES) this.#renewals++;
+      this.#announcedAt = frame;
+    }
+    if ((report & (REPORT.isKey | REPORT.isIntra)) !== 0) return true;
+    if (isCut && (report & REPORT.isCareful) !== 0) return true;
+    return this.#renewals >= RENEWALS || this.#lost.ptsMs(frame) - this.#sinceMs > LONGEST_MS;
   }
 
   /** Whether what is invented in a frame differs from what was there, as far as the motion around it tells. */
   #isSeen(frame: number): boolean {
-    const next = frame + 1 < this.#reported && (this.#reports[(frame + 1) % KEPT]! & REPORT.isKey) === 0
-      ? this.#measures.at("luma1", frame + 1)
-      : 0;
-    return Math.max(next, this.#motion(frame)) > CONCEALED_MIN;
-  }
-
-  /** Change of luma in this frame, or usual change in those before it. */
-  #motion(frame: number): number {
-    const one = this.#measures.at("luma1", frame - 1);
-    const two = this.#measures.at("luma1", frame - 2);
-    const three = this.#measures.at("luma1", frame - 3);
-    const median = Math.max(Math.min(one, two), Math.min(Math.max(one, two), three));
-    return Math.max(this.#measures.at("luma1", frame), median);
-  }
-
-  #isBehindGap(frame: number): boolean {
-    if (frame <= STEPS) return false;
-    const steps = this.#steps;
-    for (let i = 0; i < STEPS; i++) steps[i] = this.#step(frame - 1 - i);
-    return this.#step(frame) > GAP * steps.sort()[STEPS >> 1]!;
-  }
-
-  #step(frame: number): number {
-    return this.#ptsMs[frame % KEPT]! - this.#ptsMs[(frame - 1) % KEPT]!;
+    const later = this.#lost.reportOf(frame + 1);
+    const next = later !== 0 && (later & REPORT.isKey) === 0 ? this.#measures.at("luma1", frame + 1) : 0;
+    return Math.max(next, this.#lost.motion(frame)) > CONCEALED_MIN;
   }
 
   /** Whether the frame of which this one and those before it were made is corrupt. */
   #nextIsCorrupt(frame: number): boolean {
-    for (let next = frame + 1; next <= frame + AHEAD && next < this.#reported; next++) {
-      const report = this.#reports[next % KEPT]!;
+    for (let next = frame + 1; next <= frame + AHEAD; next++) {
+      const report = this.#lost.reportOf(next);
+      if (report === 0) return false;
       if ((report & REPORT.isBidirectional) !== 0) continue;
       return (report & REPORT.isCorrupt) !== 0 && (report & REPORT.isKey) === 0 && this.#isSeen(next);
     }

@@ -33,7 +33,10 @@ function read(text: string, { keepsInfo = false, step = Infinity } = {}) {
   return { frames, kept };
 }
 
-const { isReported, isCorrupt, isKey, isBidirectional, isReferenceLost } = REPORT;
+const { isReported, isCorrupt, isKey, isBidirectional, isReferenceLost, isIntra, tellsLosses } = REPORT;
+const { isCareful, isAnnounced } = REPORT;
+/** What is said of each frame of an H.264 stream that threads split. */
+const isH264 = isReported | tellsLosses;
 
 Deno.test("each line of the decoder is a frame, with what was said before it", () => {
   const five = [
@@ -52,16 +55,33 @@ Deno.test("each line of the decoder is a frame, with what was said before it", (
     frame7(0, 3),
     frame7(0, 2),
   ];
-  const expected = [
-    isReported | isKey,
-    isReported | isReferenceLost,
-    isReported | isCorrupt | isBidirectional,
-    isReported,
+  const expected = (tells: number) => [
+    isReported | isKey | isIntra,
+    isReported | isReferenceLost | tells,
+    isReported | isCorrupt | isBidirectional | tells,
+    isReported | tells,
   ];
-  for (const lines of [five, seven]) {
+  for (const [lines, tells] of [[five, tellsLosses], [seven, 0]] as const) {
     const text = `${lines.join("\n")}\n`;
-    for (const step of [Infinity, 1, 7, 100]) deepEqual(read(text, { step }).frames, expected);
+    for (const step of [Infinity, 1, 7, 100]) deepEqual(read(text, { step }).frames, expected(tells));
   }
+});
+
+Deno.test("a stream of a careful encoder, frames that are coded alone, and announcements are told", () => {
+  const stream = (profile: string) => `[info]   Stream #0:0(und): Video: h264 (${profile}) (avc1), yuv420p`;
+  const sei = "[h264 @ 0xa0] [debug] nal_unit_type: 6(SEI), nal_ref_idc: 0";
+  const lines = [header("a0"), frame5(1, 1), sei, frame5(0, 2), frame5(0, 1)];
+  const expected = [isKey | isIntra, isAnnounced, isIntra].map((report) => report | isH264);
+  deepEqual(read([stream("Main"), ...lines].join("\n")).frames, expected);
+  for (const profile of ["High", "High 10"]) {
+    deepEqual(
+      read([stream(profile), ...lines].join("\n")).frames,
+      expected.map((report) => report | isCareful),
+    );
+  }
+  const hevc = "[hevc @ 0xa0] [debug] nal_unit_type: 6(RADL_N), nuh_layer_id: 0, temporal_id: 0";
+  deepEqual(read([hevc, frame5(0, 2)].join("\n")).frames, [isReported | tellsLosses]);
+  deepEqual(read(["[vp8 @ 0xa0] [debug] something", frame5(0, 2)].join("\n")).frames, [isReported]);
 });
 
 Deno.test("a frame that a thread has concealed is corrupt, although the decoder's own flag came too late", () => {
@@ -93,9 +113,9 @@ Deno.test("with several threads the decoder's flag alone says nothing of a frame
     return read([...taken, "[warning] film: corrupt decoded frame in stream 0", frame5(0, 2, 0)].join("\n"))
       .frames;
   };
-  deepEqual(flagged((n) => n * 40, ["a0", "b0", "a0"]), [isReported]);
-  deepEqual(flagged((n) => n * 40, ["a0", "a0", "a0"]), [isReported | isCorrupt]);
-  deepEqual(flagged(() => "NOPTS", ["a0", "b0", "a0"]), [isReported | isCorrupt]);
+  deepEqual(flagged((n) => n * 40, ["a0", "b0", "a0"]), [isH264]);
+  deepEqual(flagged((n) => n * 40, ["a0", "a0", "a0"]), [isH264 | isCorrupt]);
+  deepEqual(flagged(() => "NOPTS", ["a0", "b0", "a0"]), [isH264 | isCorrupt]);
 });
 
 Deno.test("a packet in which a thread finds nothing at all is taken nevertheless", () => {
@@ -166,5 +186,5 @@ Deno.test("a line without an end needs no more memory than is looked at, and wha
   log.read(encode(`\n${frame5(0, 2)}\n`));
   log.end();
   const reader = new ReportReader(reports);
-  deepEqual([reader.take(), reader.take(), reader.take()], [isReported | isKey, isReported, 0]);
+  deepEqual([reader.take(), reader.take(), reader.take()], [isReported | isKey | isIntra, isReported, 0]);
 });

@@ -75,7 +75,9 @@ export class ArtifactDetector {
    */
   isOpen(frame: number): boolean {
     const measures = this.#measures;
-    if (this.#lasting.isOpen(frame) || this.#damaged.isOpen(frame)) return true;
+    if (this.#lasting.isOpen(frame) || this.#damaged.isOpen(frame) || this.#reported.isOpen(frame)) {
+      return true;
+    }
     return this.#disordered.isOpen(frame) || mayBeginRun(measures, frame) || mayFlicker(measures, frame);
   }
 

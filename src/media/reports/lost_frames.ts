@@ -1,0 +1,194 @@
+/** Where frames are missing that others were made of: a gap in time, what kinds of frames are around it, and how the picture goes on. */
+
+import { REPORT } from "./frame_reports.ts";
+import type { ArtifactMeasures } from "../detection/faults/artifact_measures.ts";
+
+/** How many frames are kept, a power of two, with the look-ahead. */
+const KEPT = 64;
+/** Later frames that belong to a row of frames made of both neighbours: no encoder makes more in a row. */
+const AHEAD = 5;
+/** The steps between frames before a gap from which the steady one is taken, an odd number. */
+const STEPS = 9;
+/** A gap is longer than the steady step by this factor. */
+const GAP = 1.5;
+/** Steps that differ by less than this share of the steady one leave it as it is. */
+const UNSTEADY = 0.3;
+/**
+ * A decoder with many threads, which also sorts the frames, misses a reference so many frames before the frame behind the gap
+ * is shown.
+ */
+const LOSS_FRAMES = 32;
+/** Mean change of luma between frames from which on it shows that references are wrong. */
+const LOST_MIN = 0.1;
+
+/** Where no decoder tells of it, longer gaps are pauses. */
+const SILENT_STEPS_MAX = 12;
+/** A stream with more than one gap in so many frames before leaves frames out. */
+const RARE_FRAMES = 30;
+const SILENT_MIN = 0.15;
+/** Frames of which the usual change is taken. */
+const USUAL = 4;
+/** Straight edges that come with a frame, in thousandths of the places: at least, and for each level of its change of luma. */
+const EDGES_MIN = 3;
+const EDGES_FOR_CHANGE = 2;
+/** What is lost goes on to be missed: a frame changes at most this times as much as those behind it. */
+const LIKE_LATER = 1.3;
+/** The same beside the frames before it; and beside their change over two steps, which is what a picture shows that was left out. */
+const LIKE_ONE_STEP = 1.15;
+const LIKE_TWO_STEPS = 0.64;
+/** Two steps of a motion that goes on steadily change the picture at most this times as much as one. */
+const STEADY_TWO_STEPS = 2.2;
+
+/**
+ * ```
+ *   shown     P B B P B B . B B P B B P        .: missing
+ *   in a row            2     + 2 + 1          more than two frames between others never came before: the missing one is a P
+ * ```
+ *
+ * H.264 and HEVC tell that a reference is missing, though not which frame it makes wrong. Other decoders say nothing. Then a gap may
+ * be a frame that the encoder left out, and the picture behind it is as it should be: it has moved on by two steps at once. Where a
+ * frame was lost it moves on by one step, or what is drawn does not fit what is there, with straight edges around it, and goes on so.
+ *
+ * Frames are pushed and judged in order. Allocates nothing per frame.
+ */
+export class LostFrames {
+  readonly #measures: ArtifactMeasures;
+  readonly #ptsMs = new Float64Array(KEPT);
+  readonly #reports = new Uint16Array(KEPT);
+  readonly #steps = new Float64Array(STEPS);
+  /** Frames whose reports have come. */
+  #reported = 0;
+  #pushed = 0;
+  #steadyMs = NaN;
+  /** Frames made of both neighbours in a row up to the last frame that was judged, and the most in a row. */
+  #row = 0;
+  #longestRow = 0;
+  /** The newest frame before which a reference was missed, and the last two frames behind gaps. */
+  #missedAt = -Infinity;
+  #gapAt = -Infinity;
+  #gapBefore = -Infinity;
+
+  constructor(measures: ArtifactMeasures) {
+    this.#measures = measures;
+  }
+
+  reset(): void {
+    this.#reported = 0;
+    this.#pushed = 0;
+    this.#steadyMs = NaN;
+    this.#row = 0;
+    this.#longestRow = 0;
+    this.#missedAt = -Infinity;
+    this.#gapAt = -Infinity;
+    this.#gapBefore = -Infinity;
+  }
+
+  /** Takes the time of the next frame. */
+  push(ptsMs: number): void {
+    this.#ptsMs[this.#pushed++ % KEPT] = ptsMs;
+  }
+
+  /** Takes the report of the next frame that has none yet, bits of `REPORT`. */
+  report(report: number): void {
+    this.#reports[this.#reported++ % KEPT] = report;
+  }
+
+  ptsMs(frame: number): number {
+    return this.#ptsMs[frame % KEPT]!;
+  }
+
+  /** Bits of `REPORT`; 0 where no report has come. */
+  reportOf(frame: number): number {
+    return frame < this.#reported ? this.#reports[frame % KEPT]! : 0;
+  }
+
+  /** Judges the next frame: whether frames were lost just before it that it was made of, and it is seen. */
+  step(frame: number): boolean {
+    const report = this.reportOf(frame);
+    if ((report & REPORT.isReferenceLost) !== 0) this.#missedAt = frame;
+    const missing = this.#missingBefore(frame);
+    const isWhole = (report & (REPORT.isKey | REPORT.isIntra)) !== 0;
+    const isLost = missing > 0 && !isWhole && this.#isReferenceAmong(frame, missing) &&
+      ((report & REPORT.tellsLosses) !== 0
+        ? frame - this.#missedAt <= LOSS_FRAMES && this.motion(frame) > LOST_MIN
+        : this.#isLostInSilence(frame, missing));
+    if (missing > 0) {
+      this.#row = 0;
+      this.#gapBefore = this.#gapAt;
+      this.#gapAt = frame;
+    }
+    this.#row = (report & REPORT.isBidirectional) !== 0 ? this.#row + 1 : 0;
+    this.#longestRow = Math.max(this.#longestRow, this.#row);
+    return isLost;
+  }
+
+  /** Change of luma in this frame, or usual change in those before it. */
+  motion(frame: number): number {
+    const one = this.#measures.at("luma1", frame - 1);
+    const two = this.#measures.at("luma1", frame - 2);
+    const three = this.#measures.at("luma1", frame - 3);
+    const median = Math.max(Math.min(one, two), Math.min(Math.max(one, two), three));
+    return Math.max(this.#measures.at("luma1", frame), median);
+  }
+
+  /** How many steady steps are missing before a frame; 0 where there is no gap. */
+  #missingBefore(frame: number): number {
+    if (frame <= STEPS) return 0;
+    const step = this.#stepMs(frame);
+    if (Math.abs(step - this.#steadyMs) <= UNSTEADY * this.#steadyMs) return 0;
+    const steps = this.#steps;
+    for (let i = 0; i < STEPS; i++) steps[i] = this.#stepMs(frame - 1 - i);
+    this.#steadyMs = steps.sort()[STEPS >> 1]!;
+    return this.#isGap(frame) ? Math.max(1, Math.round(step / this.#steadyMs) - 1) : 0;
+  }
+
+  #stepMs(frame: number): number {
+    return this.#ptsMs[frame % KEPT]! - this.#ptsMs[(frame - 1) % KEPT]!;
+  }
+
+  #isGap(frame: number): boolean {
+    return this.#stepMs(frame) > GAP * this.#steadyMs;
+  }
+
+  /** Whether more frames are missing than those between two others that may have stood there, of which nothing is made. */
+  #isReferenceAmong(frame: number, missing: number): boolean {
+    let row = this.#row + missing;
+    for (let next = frame; next <= frame + AHEAD && next < this.#pushed; next++) {
+      if ((this.reportOf(next) & REPORT.isBidirectional) === 0 || (next > frame && this.#isGap(next))) break;
+      row++;
+    }
+    return row > this.#longestRow;
+  }
+
+  /** Whether the frames behind it may yet show that frames were lost before a frame, of whose loss no decoder tells. */
+  isOpen(frame: number): boolean {
+    const report = this.reportOf(frame);
+    if (report === 0 || (report & (REPORT.tellsLosses | REPORT.isKey | REPORT.isIntra)) !== 0) return false;
+    return frame > STEPS && this.#isGap(frame) && frame - this.#gapBefore > RARE_FRAMES;
+  }
+
+  #isLostInSilence(frame: number, missing: number): boolean {
+    if (missing >= SILENT_STEPS_MAX || frame - this.#gapBefore <= RARE_FRAMES) return false;
+    if (this.motion(frame) <= SILENT_MIN) return false;
+    const measures = this.#measures;
+    const change = measures.at("luma1", frame);
+    if (change > LIKE_LATER * this.#usual("luma1", frame + 1)) return false;
+    const edges = measures.at("edgesAcrossNew", frame) + measures.at("edgesDownNew", frame);
+    if (missing > 1 || edges >= Math.max(EDGES_MIN, EDGES_FOR_CHANGE * change)) return true;
+    if (frame - this.#gapAt <= RARE_FRAMES) return false;
+    const one = this.#usual("luma1", frame - USUAL), two = this.#usual("luma2", frame - USUAL);
+    return two <= STEADY_TWO_STEPS * one && change <= LIKE_ONE_STEP * one && change <= LIKE_TWO_STEPS * two;
+  }
+
+  /** The mean of the middle two of the values of four frames. */
+  #usual(measure: "luma1" | "luma2", first: number): number {
+    let sum = 0, least = Infinity, largest = -Infinity;
+    for (let frame = first; frame < first + USUAL; frame++) {
+      const value = this.#measures.at(measure, frame);
+      sum += value;
+      least = Math.min(least, value);
+      largest = Math.max(largest, value);
+    }
+    return (sum - least - largest) / (USUAL - 2);
+  }
+}
