@@ -6,8 +6,8 @@ import { SLOTS } from "./layout";
 import { pairsOnlyKnown } from "./pairs";
 
 /**
- * A candidate is out where the logarithm of its odds is below this while nothing is said to be motion. Those of true cuts are -2 at
- * least (docs/detection.md#cuts).
+ * A candidate is out where the logarithm of its odds is below this while nothing is said to be motion. Those of true cuts are
+ * larger (docs/detection.md#cuts).
  */
 const OUT: f32 = -4;
 

@@ -1,11 +1,13 @@
 /** Drawn films with known cuts, for what labelled videos have too little of: pictures that stand, plain colours, white, single frames. */
 
 import {
+  HEIGHT,
   landscape,
   noisy,
   type Picture,
   plain,
   relit,
+  WIDTH,
   withBox,
 } from "../../../test/support/kernels/drawn_film.ts";
 import { seededRandom } from "../../../test/support/seeded_random.ts";
@@ -20,10 +22,82 @@ type Random = () => number;
 /** A shot: its picture at each frame. */
 type Shot = (n: number) => Picture;
 
+const LUMA = WIDTH * HEIGHT;
+const PLANES = [
+  { at: 0, width: WIDTH, scale: 1 },
+  ...[LUMA, LUMA + LUMA / 4].map((at) => ({ at, width: WIDTH / 2, scale: 2 })),
+];
 const RATES = [12, 24, 25, 25, 30, 30, 50, 60];
 
 export function* drawnFilms(count: number, seed: number): Generator<DrawnVideo> {
   for (let film = 0; film < count; film++) yield drawnFilm(`drawn_${film}`, seededRandom(seed * 1000 + film));
+}
+
+/** Films between bars, or in a window that stays, on plain ground: what is seen is replaced at a cut, much of the picture is not. */
+export function* windowFilms(count: number, seed: number): Generator<DrawnVideo> {
+  for (let film = 0; film < count; film++) {
+    yield windowFilm(`window_${film}`, seededRandom(seed * 1000 + film));
+  }
+}
+
+function windowFilm(name: string, random: Random): DrawnVideo {
+  const int = (least: number, most: number) => least + Math.floor(random() * (most - least + 1));
+  const frames: Picture[] = [], cuts: number[] = [];
+  const isBarred = random() < 0.6, isGray = random() < 0.5;
+  const ground = plain(isBarred ? (random() < 0.7 ? 16 : int(20, 40)) : int(30, 225));
+  const noise = random() < 0.5 ? 0 : int(1, 5), gain = 0.5 + 0.5 * random();
+  const sides = random() < 0.6 ? 0 : int(4, isBarred ? 112 : 80), ends = random() < 0.5 ? 0 : int(6, 54);
+  const top = isBarred ? ends : int(0, 60), bottom = isBarred ? HEIGHT - ends : top + int(55, 110);
+  for (let shot = 0; shot < 12; shot++) {
+    if (shot > 0) cuts.push(frames.length);
+    const seed = int(1, 40), place = int(0, 900), speed = random() < 0.6 ? 0 : int(-12, 12);
+    const still = random() < 0.6
+      ? patches(random, int(8, 40))
+      : relit(landscape(seed, place), (luma) => luma * gain);
+    // Damage: the lower part is lost for some frames, or to the end of the shot.
+    const lostFrom = random() < 0.2 ? int(5, 9) : Infinity, lostUntil = lostFrom + int(2, 12);
+    const lostTop = int(45, 140), lostLuma = random() < 0.5 ? 128 : int(16, 235);
+    const length = lostFrom < Infinity ? int(lostUntil, lostUntil + 12) : int(8, 24);
+    for (let n = 0; n < length; n++) {
+      const moved = speed === 0 ? still : relit(landscape(seed, place + n * speed), (luma) => luma * gain);
+      const picture = ground.slice();
+      for (const { at, width, scale } of PLANES) {
+        if (isGray && scale > 1) continue;
+        for (let y = Math.floor(top / scale); y < Math.floor(bottom / scale); y++) {
+          const from = at + y * width + Math.floor(sides / scale),
+            to = at + (y + 1) * width - Math.floor(sides / scale);
+          picture.set(moved.subarray(from, to), from);
+        }
+      }
+      if (n >= lostFrom && n < lostUntil) {
+        picture.fill(lostLuma, lostTop * WIDTH, LUMA);
+        const chromaRow = (lostTop >> 1) * WIDTH / 2;
+        for (const at of [LUMA, LUMA + LUMA / 4]) picture.fill(128, at + chromaRow, at + LUMA / 4);
+      }
+      frames.push(noise > 0 ? noisy(picture, noise, frames.length) : picture);
+    }
+  }
+  const shots = [{ start: 0, src: "drawn:window", src_t: 0 }];
+  return {
+    truth: { name, video: name, kind: "drawn", fps: RATES[int(0, RATES.length - 1)]!, cuts, shots },
+    frames,
+  };
+}
+
+/** Smooth random patches of so many samples, without colour. */
+function patches(random: Random, size: number): Picture {
+  const picture = plain(0), columns = Math.ceil(WIDTH / size) + 1;
+  const knots = Array.from({ length: columns * (Math.ceil(HEIGHT / size) + 1) }, () => 40 + 180 * random());
+  for (let y = 0; y < HEIGHT; y++) {
+    const row = Math.floor(y / size) * columns, down = y / size % 1;
+    for (let x = 0; x < WIDTH; x++) {
+      const at = row + Math.floor(x / size), right = x / size % 1;
+      const upper = knots[at]! * (1 - right) + knots[at + 1]! * right;
+      const lower = knots[at + columns]! * (1 - right) + knots[at + columns + 1]! * right;
+      picture[y * WIDTH + x] = upper * (1 - down) + lower * down;
+    }
+  }
+  return picture;
 }
 
 function drawnFilm(name: string, random: Random): DrawnVideo {

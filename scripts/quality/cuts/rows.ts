@@ -71,3 +71,21 @@ function turned(values: Uint8Array, across: number, along: number): Uint8Array<A
   }
   return result;
 }
+
+/** All videos of both, one after the other. Both must be measured by the same kernel. */
+export function joinedRows(first: CutRows, second: CutRows): CutRows {
+  if (first.kernelSum !== second.kernelSum) throw new Error("The rows to join were measured otherwise");
+  const origins = [...new Set([...first.origins, ...second.origins])];
+  const videosOf = ({ videos, origins: own }: CutRows) => {
+    const places = own.map((origin) => origins.indexOf(origin));
+    return videos.map((video): VideoRows => ({
+      ...video,
+      before: video.before.map((origin) => places[origin]!),
+      after: video.after.map((origin) => places[origin]!),
+    }));
+  };
+  const values = new Uint8Array(first.values.length + second.values.length);
+  values.set(first.values);
+  values.set(second.values, first.values.length);
+  return { ...first, origins, videos: [...videosOf(first), ...videosOf(second)], values };
+}
