@@ -164,10 +164,13 @@ export function askedOf(truth: Truth): Readonly<Record<RangeFigure, Asked>> {
   };
 }
 
-/** From a shot of a clip to the end of the next one that begins with the same frame, in a while: the edit repeats it. */
+/** From a shot of a clip to the end of the next one that begins in the first half of it, in a while: the edit repeats it. */
 function shownAgain({ shots = [], frames = 0, fps = 25 }: Truth): FrameRange[] {
   return shots.flatMap(({ start, src, src_t }, at) => {
-    const again = shots.findIndex((shot, n) => n > at && shot.src === src && shot.src_t === src_t);
+    const half = ((shots[at + 1]?.start ?? frames) - start) / fps / 2;
+    const again = shots.findIndex((shot, n) =>
+      n > at && shot.src === src && Math.abs(shot.src_t - src_t) < half
+    );
     if (again < 0 || src.startsWith("drawn") || shots[again]!.start - start > AGAIN_SECONDS * fps) return [];
     return [{ start, end: shots[again + 1]?.start ?? frames }];
   });

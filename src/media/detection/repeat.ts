@@ -38,9 +38,9 @@ const FIT_SHARE = 0.06;
 /** Of the frames of the lag, so many must fit. */
 const LEAST_FITTING = 0.85;
 /** The mean difference to the frame `lag` before, as a share of the differences to the frames between. */
-const RATIO_MAX = 0.3;
+const RATIO_MAX = 0.35;
 /** Levels by which the frames between differ at least; a still picture does not repeat. */
-const VARIATION_MIN = 0.25;
+const VARIATION_MIN = 0.12;
 /** Of the frames that fit, so many must tell it: one flash over a still picture tells nothing. */
 const TELLING_MIN = 0.7;
 /** A lag is given up when, after a while, fewer tell it: what plays again may begin with a moment of rest. */
@@ -49,7 +49,7 @@ const DOUBTFUL_FRAMES = 8;
 const MISSES_MAX = 2;
 /** A frame no longer fits if it differs by so much more than those before. */
 const MISFIT = 3;
-const MISFIT_FLOOR = 0.15;
+const MISFIT_FLOOR = 0.1;
 
 /** Sums for each lag. */
 const SUMS = 3;

@@ -159,6 +159,21 @@ const BOUNDS: Readonly<Record<string, FreezeBound>> = {
     film: (rest) => ({ framesPerSecond: 50, still: { frames: 11, moved: () => rest } }),
     found: ["freeze 30-40"],
   },
+  "there 30 % of what is usual is left at most": {
+    ...{ inside: 0.27, outside: 0.33 },
+    film: (rest) => ({
+      before: { at: (n) => n >= 25 ? 15 : 2 },
+      still: { moved: () => 2 * rest },
+      after: { moved: 15 },
+    }),
+  },
+  "usual is what 70 % of the frames of a second have at most": {
+    ...{ inside: 9, outside: 6 },
+    film: (fast) => ({
+      before: { at: (n) => n >= 30 - fast ? 5 : 1 },
+      still: { moved: () => 0.4 },
+    }),
+  },
   "300 ms where a cut ends it": {
     ...{ inside: 8, outside: 7 },
     film: (frames) => ({ cuts: [30 + frames], still: { frames } }),
@@ -199,7 +214,7 @@ const BOUNDS: Readonly<Record<string, FreezeBound>> = {
     ...{ inside: 4, outside: 2 },
     film: (fast) => ({
       before: { at: (n) => n % 10 < fast ? 5 : 1.5 },
-      still: { moved: () => 1, share: 0.5 },
+      still: { moved: (n) => n % 2 ? 0.85 : 0, share: 0.5 },
     }),
   },
   "half a second is before": {

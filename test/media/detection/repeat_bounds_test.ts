@@ -67,12 +67,12 @@ const BOUNDS: Readonly<Record<string, Bound>> = {
     ...{ inside: 36, outside: 32, found: ["repeat 20-95"] },
     loop: (again) => ({ period: 40, again }),
   },
-  "they differ by 30 % of what the frames between do": {
-    ...{ inside: 0.25, outside: 0.36, found: ["repeat 20-99"] },
+  "they differ by 35 % of what the frames between do": {
+    ...{ inside: 0.3, outside: 0.42, found: ["repeat 20-99"] },
     loop: (ratio) => ({ period: 40, reach: 1.5 / ratio, offset: () => 1 }),
   },
-  "the frames between differ by 0.25 levels": {
-    ...{ inside: 0.3, outside: 0.2, found: ["repeat 20-99"] },
+  "the frames between differ by 0.12 levels": {
+    ...{ inside: 0.14, outside: 0.1, found: ["repeat 20-99"] },
     loop: (between) => ({ period: 40, reach: 1.5 * between }),
   },
   "70 % of the frames differ from those between": {
@@ -84,11 +84,11 @@ const BOUNDS: Readonly<Record<string, Bound>> = {
     loop: (missing) => ({ period: 40, again: 80, offset: (n) => n >= 50 && n < 50 + missing ? NaN : 0 }),
   },
   "a frame differs by three times as much as those before": {
-    ...{ inside: 0.95, outside: 1.05, found: ["repeat 20-139"], other: ["repeat 20-129"] },
+    ...{ inside: 0.9, outside: 1.05, found: ["repeat 20-139"], other: ["repeat 20-129"] },
     loop: (offset) => ({ period: 40, again: 80, offset: (n) => n < 70 ? 0.3 : offset }),
   },
-  "a frame differs by 0.15 levels": {
-    ...{ inside: 0.13, outside: 0.17, found: ["repeat 20-139"], other: ["repeat 20-129"] },
+  "a frame differs by 0.1 levels": {
+    ...{ inside: 0.08, outside: 0.12, found: ["repeat 20-139"], other: ["repeat 20-129"] },
     loop: (offset) => ({ period: 40, again: 80, offset: (n) => n < 70 ? 0 : offset }),
   },
 };

@@ -69,19 +69,22 @@ Deno.test("a prediction that lies half where both answers are right is no false 
   assert.equal(tallyRanges([], [{ start: 106, end: 116 }], doubtful).falseAlarms, 1);
 });
 
-Deno.test("a repeat is no false alarm where shots begin with the same frame of a clip", () => {
+Deno.test("a repeat is no false alarm where shots show the same frames of a clip", () => {
   const shots = [
     { start: 0, src: "a.mp4", src_t: 1 },
-    { start: 40, src: "a.mp4", src_t: 1 },
+    { start: 40, src: "a.mp4", src_t: 1.7 },
     { start: 80, src: "drawn:text", src_t: 0 },
     { start: 120, src: "drawn:text", src_t: 0 },
-    { start: 500, src: "a.mp4", src_t: 1 },
+    { start: 160, src: "b.mp4", src_t: 1 },
+    { start: 200, src: "b.mp4", src_t: 2 },
+    { start: 500, src: "a.mp4", src_t: 1.7 },
   ];
   const falseAlarms = (start: number, end: number) =>
     tallyVideo({ ...NOTHING, frames: 600, fps: 25, shots }, { loops: [{ start, end }] }).counts.loops!
       .falseAlarms;
   assert.equal(falseAlarms(0, 80), 0);
   assert.equal(falseAlarms(80, 160), 1);
+  assert.equal(falseAlarms(160, 240), 1);
   assert.equal(falseAlarms(520, 600), 1);
 });
 

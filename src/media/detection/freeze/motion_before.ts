@@ -6,6 +6,9 @@ import { type FrameHistory, LUMA_CELLS } from "../frame_history.ts";
 const BEFORE_MS = 500;
 const FRAMES_MIN = 6;
 const FRAMES_MAX = 60;
+/** What is usual is that of so long, and of so many of its frames at least. */
+const USUAL_MS = 1000;
+const USUAL_QUANTILE = 0.7;
 /** Fewer frames than this tell nothing. */
 const KNOWN_MIN = 4;
 /** Of the frames sorted by motion the one that stands for all: where each is shown twice or thrice, one that moves. */
@@ -30,6 +33,8 @@ export class MotionBefore {
   /** Share of the frames of the half second that moved more than the limit, and the longest row of others. */
   movingShare = 0;
   hold = 0;
+  /** What most frames of the last second move at most, faults and transitions in it left aside. */
+  usual = 0;
   /** Whether a cut lies within the half second; what is before it does not count. */
   hasCut = false;
   /** Sum of the absolute differences of each luma cell, mean of the frames. */
@@ -87,6 +92,12 @@ export class MotionBefore {
     }
     for (let cell = 0; cell < LUMA_CELLS; cell++) this.cellMoves[cell]! /= counted;
     this.#takeHolds(history, frame, cut, limit);
+    const long = countBefore(history, frame, cut, USUAL_MS);
+    for (let n = 0; n < long; n++) {
+      sorted[n] = history.moved(frame - 1 - n);
+      this.#settle(n);
+    }
+    this.usual = sorted[Math.floor(USUAL_QUANTILE * (long - 1))]!;
   }
 
   #takeHolds(history: FrameHistory, frame: number, cut: number, limit: number): void {

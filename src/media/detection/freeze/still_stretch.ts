@@ -92,6 +92,8 @@ const LEAST_MS = 190;
 /** Where the codec leaves more than CLEAN_REST levels, where a cut ends it, where the stream ends. */
 const CLEAN_REST = 0.1;
 const LEAST_NOISY_MS = 250;
+/** There it is so much of what is usual at most: a burst of faults before it is no motion. */
+const USUAL_SHARE = 0.3;
 const LEAST_TO_CUT_MS = 300;
 const LEAST_TO_END_MS = 1000;
 /** Faint motion must be missing the longer the fainter it was: levels a sample times milliseconds. */
@@ -283,6 +285,8 @@ export class StillStretch {
     if (last < LAST_MIN * moved || lastMiddle < LAST_MIDDLE_MIN * moved) return -1;
     if (lightShare > LIGHT_MAX) return -1;
     if (rest > restMax || last < DROP_MIN * rest * moved) return -1;
+    const within = this.#sums[MOVED]! / Math.max(1, this.#framesWithin);
+    if (within > CLEAN_REST && within > USUAL_SHARE * this.#before.usual) return -1;
     if (this.#drift.mean > this.#driftMax) return -1;
     if (history.brightest(end - 1) - history.darkest(end - 1) < FLAT_RANGE || this.#hasCut()) return -1;
     if ((this.#redrawn - 1) * FRAMES_A_KEYFRAME > end - this.#start) return -1;
