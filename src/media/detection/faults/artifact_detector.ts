@@ -34,6 +34,7 @@ export class ArtifactDetector {
   readonly #disordered = new DisorderedFrames(this.#measures);
   readonly #cuts = new CutsOfDamage();
   readonly #damaged = new DamagedParts();
+  #wasReported = false;
   #decided = 0;
   /** Frames up to this one belong to a run that was found. */
   #runEnd = -1;
@@ -47,6 +48,7 @@ export class ArtifactDetector {
     this.#disordered.reset();
     this.#cuts.reset();
     this.#damaged.reset();
+    this.#wasReported = false;
     this.#decided = 0;
     this.#runEnd = -1;
   }
@@ -93,7 +95,9 @@ export class ArtifactDetector {
     this.score = 0;
     this.kind = 0;
     const reported = this.#reported.step(frame, isCut);
-    const lasting = this.#lasting.step(frame, isCut);
+    // Behind reported damage the picture comes back, which is as abrupt as a fault.
+    const lasting = this.#lasting.step(frame, isCut || reported > 0 || this.#wasReported);
+    this.#wasReported = reported > 0;
     const disorder = this.#disordered.step(frame, isCut);
     const damage = this.#damaged.step(frame, isCut);
     if (reported > 0) {
