@@ -1,6 +1,6 @@
 /** How gradual transitions are fitted, and what the odds of their stretches find. */
 
-import { ChosenStretches, LEAST_ODDS } from "../../../src/media/detection/gradual/transition_choice.ts";
+import { ChosenStretches, LEAST_HALF_ODDS } from "../../../src/media/detection/gradual/transition_choice.ts";
 import { isOnlyRelit, isPlainIn } from "../../../src/media/detection/gradual/transition_row.ts";
 import type { Fitting } from "../cuts/validate.ts";
 import { addCounts, type Counts, tallyRanges } from "../scores/score.ts";
@@ -28,7 +28,7 @@ export function judgeStretches(rows: StretchRows, odds: Float64Array): Map<strin
       const row = first + at, end = ends[at]!;
       chosen.settle(end * 1000 / fps - 1);
       const values = rows.values.subarray(row * rows.width, (row + 1) * rows.width);
-      if (odds[row]! <= LEAST_ODDS || isOnlyRelit(values)) return;
+      if (odds[row]! <= LEAST_HALF_ODDS || isOnlyRelit(values)) return;
       chosen.add({
         ...{ start, end, odds: odds[row]! },
         ...{ startMs: start * 1000 / fps, lastMs: (end - 1) * 1000 / fps, endMs: end * 1000 / fps },

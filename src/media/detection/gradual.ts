@@ -5,7 +5,7 @@ import type { FrameHistory } from "./frame_history.ts";
 import { TRANSITION_TREES } from "./gradual/weights.ts";
 import type { RangeDetector, RangeSink } from "./range_sink.ts";
 import { BREAK_DELAY_FRAMES, BREAK_DELAY_MS, StepBreaks } from "./gradual/step_breaks.ts";
-import { ChosenStretches, LEAST_ODDS } from "./gradual/transition_choice.ts";
+import { ChosenStretches, LEAST_HALF_ODDS } from "./gradual/transition_choice.ts";
 import { isOnlyRelit, isPlain, LONGEST_MS, SURROUNDINGS, TransitionRow } from "./gradual/transition_row.ts";
 
 /*
@@ -79,7 +79,7 @@ export class GradualDetector implements RangeDetector {
       if (history.ptsMs(end - 1) - history.ptsMs(start - 1) > LONGEST_MS) return;
       if (!this.#row.measure(history, start, end)) continue;
       const odds = this.#judge(this.#row.values, start, end);
-      if (odds > LEAST_ODDS && !isOnlyRelit(this.#row.values)) this.#add(history, start, end, odds);
+      if (odds > LEAST_HALF_ODDS && !isOnlyRelit(this.#row.values)) this.#add(history, start, end, odds);
     }
   }
 

@@ -20,7 +20,7 @@ function chosen(...stretches: Stretch[]): string[] {
 }
 
 Deno.test("of stretches that overlap the surest counts, and others beside it", () => {
-  assert.deepEqual(chosen(stretch(10, 30, 1), stretch(20, 40, 3), stretch(41, 50, 0.5)), ["20-39", "41-49"]);
+  assert.deepEqual(chosen(stretch(10, 30, 1), stretch(20, 40, 3), stretch(41, 50, 0.6)), ["20-39", "41-49"]);
   assert.deepEqual(chosen(stretch(10, 20, 1), stretch(20, 30, 2)), ["20-29"]);
 });
 
@@ -32,18 +32,29 @@ Deno.test("a fade out and a fade in are one with at most half a second between",
   assert.deepEqual(chosen(stretch(10, 20, 2), stretch(32, 40, 1, "start")), ["10-19", "32-39"]);
 });
 
+Deno.test("an unsure half of a fade counts beside a sure one, on either side, and only there", () => {
+  const out = stretch(10, 20, 2, "end"), into = stretch(25, 35, -1, "start");
+  assert.deepEqual(chosen(out, into), ["10-34"]);
+  assert.deepEqual(chosen(stretch(10, 20, -1, "end"), stretch(25, 35, 2, "start")), ["10-34"]);
+  assert.deepEqual(chosen(stretch(10, 20, 2, "end"), stretch(20, 30, -1, "start")), ["10-29"]);
+  assert.deepEqual(chosen(stretch(10, 20, -1, "end"), into), []);
+  assert.deepEqual(chosen(stretch(10, 20, 2), into), ["10-19"]);
+  assert.deepEqual(chosen(out, stretch(25, 35, -1)), ["10-19"]);
+  assert.deepEqual(chosen(out, stretch(33, 43, -1, "start")), ["10-19"]);
+});
+
 Deno.test("a stretch is given when no other can overlap it, a fade when no other half can follow", () => {
   const found: string[] = [];
   const choice = new ChosenStretches({ add: (_, start, end) => found.push(`${start}-${end}`) });
   choice.add(stretch(10, 20, 2));
-  choice.settle(20 * 40 + 2500);
+  choice.settle(20 * 40 + 3010);
   assert.deepEqual(found, []);
-  choice.settle(20 * 40 + 2501);
+  choice.settle(20 * 40 + 3011);
   assert.deepEqual(found, ["10-19"]);
   choice.add(stretch(110, 120, 2, "end"));
-  choice.settle(120 * 40 + 2501);
   choice.settle(120 * 40 + 3010);
   assert.deepEqual(found, ["10-19"]);
+  choice.settle(120 * 40 + 3011);
   choice.settle(120 * 40 + 3011);
   assert.deepEqual(found, ["10-19", "110-119"]);
 });

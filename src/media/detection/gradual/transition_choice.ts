@@ -5,10 +5,14 @@ import { LONGEST_MS } from "./transition_row.ts";
 
 /** The logarithm of the odds that a transition needs; cross-validated F1 is flat here, and what is wrong is seen more than what is missed. */
 export const LEAST_ODDS = 0.5;
+/** Half of a fade needs only this where the other half is sure: something must come before and after a plain picture. */
+export const LEAST_HALF_ODDS = -1.5;
 /** A fade out and a fade in from the same plain picture with at most this between are one. */
 const HOLD_MS = 510;
 /** The odds at which the confidence is about 0.85. */
 const SOFTNESS = 4;
+/** How long after a stretch one may end that it is a half of a fade with. */
+const HALF_WAIT_MS = HOLD_MS + LONGEST_MS;
 /** So many stretches are compared at once; of more the least sure are left out. */
 const MOST = 200;
 
@@ -29,6 +33,8 @@ export interface Stretch {
 export class ChosenStretches {
   readonly #sink: RangeSink;
   #likely: Stretch[] = [];
+  /** Halves of fades that count only beside a sure one. */
+  #halves: Stretch[] = [];
   #lastMs = 0;
   /** A transition that may be the first half of a fade. */
   #held: Stretch | null = null;
@@ -39,27 +45,27 @@ export class ChosenStretches {
 
   reset(): void {
     this.#likely = [];
+    this.#halves = [];
     this.#lastMs = 0;
     this.#held = null;
   }
 
+  /** Takes a stretch with more than `LEAST_HALF_ODDS`. */
   add(stretch: Stretch): void {
-    const likely = this.#likely;
-    this.#lastMs = Math.max(this.#lastMs, stretch.endMs);
-    if (likely.length < MOST) {
-      likely.push(stretch);
-      return;
-    }
-    let least = 0;
-    for (let at = 1; at < MOST; at++) if (likely[at]!.odds < likely[least]!.odds) least = at;
-    if (likely[least]!.odds < stretch.odds) likely[least] = stretch;
+    if (stretch.odds > LEAST_ODDS) {
+      this.#lastMs = Math.max(this.#lastMs, stretch.endMs);
+      keepSurest(this.#likely, stretch);
+    } else if (stretch.startsPlain !== stretch.endsPlain) keepSurest(this.#halves, stretch);
   }
 
   /** No stretch that ends before `nowMs` will be added. */
   settle(nowMs: number): void {
     if (this.#likely.length > 0) {
-      if (nowMs - this.#lastMs > LONGEST_MS) this.#choose();
-    } else if (this.#held && nowMs - this.#held.endMs > HOLD_MS + LONGEST_MS) this.#give();
+      if (nowMs - this.#lastMs > HALF_WAIT_MS) this.#choose();
+      return;
+    }
+    if (this.#held && nowMs - this.#held.endMs > HALF_WAIT_MS) this.#give();
+    if (this.#halves.length > 0 && nowMs - this.#halves[0]!.endMs > 2 * HALF_WAIT_MS) this.#halves.shift();
   }
 
   finish(): void {
@@ -70,18 +76,21 @@ export class ChosenStretches {
   /** Of stretches that overlap the surest counts. */
   #choose(): void {
     const chosen: Stretch[] = [];
-    for (
-      const stretch of this.#likely.sort((a, b) => b.odds - a.odds || a.start - b.start || a.end - b.end)
-    ) {
-      if (chosen.every(({ start, end }) => stretch.start > end || stretch.end < start)) chosen.push(stretch);
+    for (const stretch of this.#likely.sort(bySurest)) {
+      if (chosen.every((other) => areApart(stretch, other))) chosen.push(stretch);
     }
     this.#likely = [];
+    for (const half of this.#halves.sort(bySurest)) {
+      const isOther = chosen.some((sure) => sure.odds > LEAST_ODDS && arePlainBetween(half, sure));
+      if (isOther && chosen.every((other) => areApart(half, other))) chosen.push(half);
+    }
+    this.#halves = [];
     for (const stretch of chosen.sort((a, b) => a.start - b.start)) this.#join(stretch);
   }
 
   #join(stretch: Stretch): void {
     const held = this.#held;
-    if (held && held.endsPlain && stretch.startsPlain && stretch.startMs - held.endMs <= HOLD_MS) {
+    if (held && isFadeThrough(held, stretch)) {
       const odds = Math.max(held.odds, stretch.odds);
       this.#held = { ...stretch, start: held.start, startMs: held.startMs, odds };
     } else {
@@ -98,4 +107,32 @@ export class ChosenStretches {
     this.#sink.add("gradual_transition", held.start, held.end - 1, held.startMs, held.lastMs, confidence);
     this.#held = null;
   }
+}
+
+function keepSurest(kept: Stretch[], stretch: Stretch): void {
+  if (kept.length < MOST) {
+    kept.push(stretch);
+    return;
+  }
+  let least = 0;
+  for (let at = 1; at < MOST; at++) if (kept[at]!.odds < kept[least]!.odds) least = at;
+  if (kept[least]!.odds < stretch.odds) kept[least] = stretch;
+}
+
+function bySurest(a: Stretch, b: Stretch): number {
+  return b.odds - a.odds || a.start - b.start || a.end - b.end;
+}
+
+function areApart(one: Stretch, other: Stretch): boolean {
+  return one.start > other.end || one.end < other.start || arePlainBetween(one, other);
+}
+
+/** Whether the two are the halves of a fade, whichever comes first. */
+function arePlainBetween(one: Stretch, other: Stretch): boolean {
+  return isFadeThrough(one, other) || isFadeThrough(other, one);
+}
+
+function isFadeThrough(out: Stretch, into: Stretch): boolean {
+  const holdMs = into.startMs - out.endMs;
+  return out.endsPlain && into.startsPlain && holdMs >= 0 && holdMs <= HOLD_MS;
 }
