@@ -17,8 +17,8 @@ Deno.test("the trees of gradual transitions are those that the committed rows gi
   );
   assert.ok(transitionTreesText(trees) === committed, "run scripts/quality/fit_gradual.ts");
   const total = [...judgeStretches(rows, oddsOf(rows, trees)).values()].reduce(addCounts);
-  assert.ok(total.hits > 800);
-  assert.ok(rates(total).f1 > 0.87);
+  assert.ok(total.hits > 700);
+  assert.ok(rates(total).f1 > 0.9);
 });
 
 Deno.test("stretches are measured as they were for the committed rows", async () => {

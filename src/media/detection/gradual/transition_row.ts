@@ -28,17 +28,21 @@ const LOW = 0.4;
 /** Frames at which the way of a cell is looked at. */
 const WAY_POINTS = 20;
 const SIEVE = -900;
+const FINER_SIEVE = -12800;
 
 /** The numbers of a row, in order; the first ones are measured of each stretch, the others where those are promising. */
 export const NUMBERS = [
   ...["most", "efficiency", "distance", "ms", "frames", "other", "before", "after"] as const,
   ...["changes_before", "changes_after", "returns"] as const,
+  ...["unsteady", "mix", "parts", "off_time", "bends", "contrast"] as const,
+  ...["straight", "sudden", "color"] as const,
   ...["far_before", "far_after", "first", "last", "head", "tail", "uneven"] as const,
   ...["likeness", "plain_a", "plain_b", "luma_a", "luma_b", "sorted", "sorted_color"] as const,
-  ...["mix", "parts", "calm", "calm_outside", "moved_before", "moved_after", "straight", "color"] as const,
+  ...["calm", "calm_outside", "moved_before", "moved_after"] as const,
   ...["slide", "slide_moved", "slide_middle", "wipe", "pan", "sharpness"] as const,
 ];
 export const ROW_NUMBERS = NUMBERS.length;
+const FIRST_NUMBERS = NUMBERS.indexOf("unsteady");
 const PLAIN_BEFORE = NUMBERS.indexOf("plain_a");
 const PLAIN_AFTER = NUMBERS.indexOf("plain_b");
 const LIKENESS = NUMBERS.indexOf("likeness");
@@ -84,10 +88,12 @@ export class TransitionRow {
     if (end - start < LEAST_FRAMES) return false;
     const ms = history.ptsMs(other) - history.ptsMs(one);
     if (ms < LEAST_MS || ms > LONGEST_MS) return false;
-    let way = 0, most = 0, moved = 0;
+    let way = 0, squares = 0, most = 0, moved = 0;
     for (let frame = start; frame < end; frame++) {
-      way += history.step(frame);
-      most = Math.max(most, history.step(frame));
+      const step = history.step(frame);
+      way += step;
+      squares += step * step;
+      most = Math.max(most, step);
       moved += history.moved(frame);
     }
     if (most > STEP_MAX * way) return false;
@@ -111,6 +117,11 @@ export class TransitionRow {
     this.#ratio(distanceOf(history, other, after) / distance);
     this.#ratio(distanceOf(history, before, after) / distance);
     if (!this.#isPromising()) return false;
+    const mean = way / (end - start);
+    this.#ratio(Math.sqrt(Math.max(0, squares / (end - start) - mean * mean)) / (mean + 0.02));
+    this.#measureMixes(history, one, other);
+    this.#measureCells(history, one, other);
+    if (!this.#isStillPromising()) return false;
     this.#measureSteps(history, start, end);
     this.#share(likenessShare(likenessWithin(history, one, other, 3, 2)));
     this.#level(roughnessOf(history, one), ROUGHNESS_SCALE);
@@ -118,9 +129,7 @@ export class TransitionRow {
     this.#level(history.lumaMean(one), 1);
     this.#level(history.lumaMean(other), 1);
     this.#measureSorted(history, one, other, distance);
-    this.#measureMixes(history, one, other);
     this.#measureMotion(history, start, end, moved, way);
-    this.#measureCells(history, one, other);
     const fit = this.#fit;
     fit.measure(history, one, other);
     this.#share(fit.slide);
@@ -138,6 +147,16 @@ export class TransitionRow {
     const against = 65 * most! + 22 * ms! + 17 * Math.min(before!, after!) +
       20 * Math.min(changesBefore!, changesAfter!);
     return 24 * Math.min(128, distance!) + 17 * other! + 18 * Math.min(128, efficiency!) - against > SIEVE;
+  }
+
+  /** A finer sieve by the first twenty: half of what comes here passes it, of transitions 98 in 100. */
+  #isStillPromising(): boolean {
+    const { values } = this, at = FIRST_NUMBERS;
+    const [most, , distance, , frames, other, , , changesBefore, changesAfter] = values;
+    const unsteady = values[at], bends = values[at + 4], contrast = values[at + 5], sudden = values[at + 7];
+    const against = 58 * most! + 44 * frames! + 47 * Math.min(changesBefore!, changesAfter!) +
+      51 * unsteady! + 8 * bends! + 34 * contrast!;
+    return 33 * Math.min(128, distance!) + 12 * other! + 6 * sudden! - against > FINER_SIEVE;
   }
 
   /** How the steps of the stretch stand to those around it, and to each other. */
@@ -181,7 +200,8 @@ export class TransitionRow {
 
   /**
    * How far frames between are from what a straight way leads through, as a share of the distance of the two: from a mix of
-   * them, and from pictures of which each cell is from the one or from the other. The worst of three.
+   * them, from pictures of which each cell is from the one or from the other, and from the mix that their time asks for; the
+   * worst of three. How much the way bends from a quarter to the next, and the contrast of the middle beside both ends.
    */
   #measureMixes(history: FrameHistory, one: number, other: number): void {
     const { sums } = history;
@@ -192,9 +212,12 @@ export class TransitionRow {
       square += way * way;
       distance += Math.abs(way);
     }
-    let fromMix = 0, fromParts = 0;
+    let fromMix = 0, fromParts = 0, fromTime = 0, bends = 0;
     for (let part = 1; part < 4; part++) {
-      const x = history.cellsAt(one + Math.round((other - one) * part / 4));
+      const frame = quarterOf(one, other, part);
+      const before = history.cellsAt(quarterOf(one, other, part - 1));
+      const x = history.cellsAt(frame);
+      const after = history.cellsAt(quarterOf(one, other, part + 1));
       let along = 0, offMix = 0, offParts = 0;
       for (let cell = 0; cell < CELLS; cell++) {
         along += (sums[x + cell]! - sums[a + cell]!) * (sums[b + cell]! - sums[a + cell]!);
@@ -204,12 +227,18 @@ export class TransitionRow {
         const fromOne = sums[x + cell]! - sums[a + cell]!;
         offMix += Math.abs(fromOne - along * (sums[b + cell]! - sums[a + cell]!));
         offParts += Math.min(Math.abs(fromOne), Math.abs(sums[x + cell]! - sums[b + cell]!));
+        bends += Math.abs(sums[before + cell]! - 2 * sums[x + cell]! + sums[after + cell]!);
       }
       fromMix = Math.max(fromMix, offMix / distance);
       fromParts = Math.max(fromParts, offParts / distance);
+      fromTime = Math.max(fromTime, Math.abs(along - (frame - one) / (other - one)));
     }
     this.#share(fromMix);
     this.#share(fromParts * 2);
+    this.#share(fromTime * 2);
+    this.#ratio(bends / distance);
+    const ends = roughnessOf(history, one) + roughnessOf(history, other);
+    this.#ratio(2 * roughnessOf(history, quarterOf(one, other, 2)) / (ends + 0.5));
   }
 
   /** How much samples move beside what their cells do, inside and outside. */
@@ -231,7 +260,10 @@ export class TransitionRow {
     this.#ratio(after / Math.max(1, until - end) / mean);
   }
 
-  /** The share of the changed cells that went most of their way without turning back, and of colour in all change. */
+  /**
+   * Of the changed cells, the share that went most of their way without turning back, and how much of a cell's way is one
+   * step, beside the steps of noise; and the share of colour in all change.
+   */
   #measureCells(history: FrameHistory, one: number, other: number): void {
     const { sums } = history;
     const a = history.cellsAt(one), b = history.cellsAt(other);
@@ -239,23 +271,27 @@ export class TransitionRow {
     for (let n = 1; n <= points; n++) {
       this.#places[n] = history.cellsAt(one + Math.round((other - one) * n / points));
     }
-    let straight = 0, changed = 0, color = 0, all = 0;
+    let straight = 0, sudden = 0, changed = 0, color = 0, all = 0;
     for (let cell = 0; cell < CELLS; cell++) {
       const apart = Math.abs(sums[b + cell]! - sums[a + cell]!);
       all += apart;
       if (cell >= LUMA_CELLS) color += apart;
       if (apart <= OTHER * CELL_SAMPLES) continue;
-      let way = 0;
+      let way = 0, most = 0;
       let last = sums[a + cell]!;
       for (let n = 1; n <= points; n++) {
         const value = sums[this.#places[n]! + cell]!;
-        way += Math.abs(value - last);
+        const step = Math.abs(value - last);
+        way += step;
+        if (step > most) most = step;
         last = value;
       }
       changed++;
+      sudden += most / way;
       if (apart >= 0.8 * way) straight++;
     }
     this.#share(straight / Math.max(1, changed));
+    this.#share(sudden / Math.max(1, changed) * Math.sqrt(points) / 4);
     this.#share(color / all);
   }
 
@@ -290,6 +326,10 @@ export class TransitionRow {
   #level(value: number, scale: number): void {
     this.values[this.#at++] = Math.max(0, Math.min(255, Math.round(scale * value)));
   }
+}
+
+function quarterOf(one: number, other: number, quarters: number): number {
+  return one + Math.round((other - one) * quarters / 4);
 }
 
 /** The share of cells that are others. */
