@@ -169,3 +169,14 @@ Deno.test("fault rules: a flash that is brightest in its middle is no foreign fr
   };
   assert.deepEqual(await faultsIn(60, (n) => n === 30 || n === 31 ? flash(n) : dark(n)), []);
 });
+
+Deno.test("fault rules: frames that are held in a smooth motion are found, until it is smooth again", async () => {
+  const held = (n: number) => pan(n >= 30 && n < 50 ? n & ~1 : n);
+  assert.deepEqual(await faultsIn(80, held), ["foreign_frame 30-49"]);
+});
+
+Deno.test("fault rules: a film of half the rate, one that halts at times, and one that grows slower are not held", async () => {
+  assert.deepEqual(await faultsIn(80, (n) => pan(n & ~1)), [], "half the rate");
+  assert.deepEqual(await faultsIn(120, (n) => pan(n - Math.floor(n / 9))), [], "halts at times");
+  assert.deepEqual(await faultsIn(80, (n) => pan(n < 40 ? 2 * n : 80 + (n - 40 & ~1) / 2)), [], "slower");
+});

@@ -8,6 +8,7 @@ import { flickerStrength, mayFlicker } from "./flickering_light.ts";
 import { DisorderedFrames } from "./disordered_frames.ts";
 import { CutsOfDamage } from "./cuts_of_damage.ts";
 import { ReportedDamage } from "../../reports/reported_damage.ts";
+import { JudderingFrames } from "./juddering_frames.ts";
 import { LastingFault } from "./lasting_fault.ts";
 
 const DECODE_DAMAGE = artifactCode("decode_damage");
@@ -32,6 +33,7 @@ export class ArtifactDetector {
   readonly #reported = new ReportedDamage(this.#measures);
   readonly #lasting = new LastingFault(this.#measures);
   readonly #disordered = new DisorderedFrames(this.#measures);
+  readonly #juddering = new JudderingFrames(this.#measures);
   readonly #cuts = new CutsOfDamage();
   readonly #damaged = new DamagedParts();
   #wasReported = false;
@@ -46,6 +48,7 @@ export class ArtifactDetector {
     this.#reported.reset();
     this.#lasting.reset();
     this.#disordered.reset();
+    this.#juddering.reset();
     this.#cuts.reset();
     this.#damaged.reset();
     this.#wasReported = false;
@@ -58,6 +61,7 @@ export class ArtifactDetector {
     this.#measures.push(measures);
     this.#cuts.push(cellSums);
     this.#reported.push(ptsMs);
+    this.#juddering.push(ptsMs);
     this.#damaged.push(measures);
   }
 
@@ -80,6 +84,7 @@ export class ArtifactDetector {
     if (this.#lasting.isOpen(frame) || this.#damaged.isOpen(frame) || this.#reported.isOpen(frame)) {
       return true;
     }
+    if (this.#juddering.isOpen(frame)) return true;
     return this.#disordered.isOpen(frame) || mayBeginRun(measures, frame) || mayFlicker(measures, frame);
   }
 
@@ -99,6 +104,7 @@ export class ArtifactDetector {
     const lasting = this.#lasting.step(frame, isCut || reported > 0 || this.#wasReported);
     this.#wasReported = reported > 0;
     const disorder = this.#disordered.step(frame, isCut);
+    const judder = this.#juddering.step(frame, isCut);
     const damage = this.#damaged.step(frame, isCut);
     if (reported > 0) {
       this.score = reported;
@@ -122,7 +128,8 @@ export class ArtifactDetector {
     const flicker = flickerStrength(this.#measures, frame);
     if (flicker > 0) return this.#found("flicker", flicker);
     if (disorder > 0) return this.#found("foreign_frame", disorder);
-    if (damage > 0) this.#found("decode_damage", damage);
+    if (damage > 0) return this.#found("decode_damage", damage);
+    if (judder > 0) this.#found("foreign_frame", judder);
   }
 
   /** `strength` is 1 where a rule just holds. */
