@@ -11,16 +11,23 @@ import {
   setNumber,
   WHITE,
 } from "./layout";
-import { sum4 } from "../lanes";
+import { ONE_WORDS, sum4 } from "../lanes";
 
+/** What `thirds` multiplies with; where the bins of colour begin; and the last of them. */
+// deno-fmt-ignore
+const THIRDS: usize = memory.data<i16>([
+  43, 43, 43, 43, 43, 43, 43, 43,
+  768, 768, 768, 768, 768, 768, 768, 768,
+  15, 15, 15, 15, 15, 15, 15, 15,
+], 16);
 /** The bin of each cell: of 1200 cells of luma, or of 600 of colour. */
 const PLACES: usize = memory.data(1200, 16);
-/** Counts of luma, four histograms that add up: equal cells in a row would wait for each other in one. */
-const RAW_LUMA: usize = memory.data(4 * 32 * 2, 16);
+/** Counts of luma, eight histograms that add up: equal cells in a row would wait for each other in one. */
+const RAW_LUMA: usize = memory.data(8 * 32 * 2, 16);
 /** An empty bin, 32 bins, an empty bin, and what whole vectors read beyond. */
 const LUMA: usize = memory.data(34 * 2 + 32, 16);
-/** Two histograms of 16x16 bins that add up. */
-const RAW_COLOR: usize = memory.data(2 * 256 * 2, 16);
+/** Four histograms of 16x16 bins that add up. */
+const RAW_COLOR: usize = memory.data(4 * 256 * 2, 16);
 /** 18 rows of 16 bins: an empty row above and below. */
 const COLOR: usize = memory.data(18 * 16 * 2 + 32, 16);
 
@@ -48,34 +55,40 @@ function smoothed(at: usize): v128 {
 
 /** Bins of eight levels, 384 in the units of the cells. Returns the sum of the cells. */
 function placeLuma(middle: usize): i32 {
+  const factor = v128.load(THIRDS), ones = v128.load(ONE_WORDS);
   let sums = i32x4.splat(0);
   for (let at = 0; at < 1200; at += 16) {
     const left = v128.load(middle + (at << 1));
     const right = v128.load(middle + (at << 1), 16);
     // Two cells of at most 12240 fit an i16.
-    sums = i32x4.add(sums, i32x4.dot_i16x8_s(i16x8.add(left, right), i16x8.splat(1)));
-    v128.store(PLACES + at, i8x16.narrow_i16x8_u(thirds(left, 7), thirds(right, 7)));
+    sums = i32x4.add(sums, i32x4.dot_i16x8_s(i16x8.add(left, right), ones));
+    v128.store(PLACES + at, i8x16.narrow_i16x8_u(thirds(left, 7, factor), thirds(right, 7, factor)));
   }
   return sum4(sums);
 }
 
 /** Lanes / (3 << shift), rounded down: exact for quotients up to 42. */
-function thirds(lanes: v128, shift: i32): v128 {
-  return i16x8.shr_u(i16x8.mul(i16x8.shr_u(lanes, shift), i16x8.splat(43)), 7);
+function thirds(lanes: v128, shift: i32, factor: v128): v128 {
+  return i16x8.shr_u(i16x8.mul(i16x8.shr_u(lanes, shift), factor), 7);
 }
 
 function countLuma(slot: i32): void {
-  memory.fill(RAW_LUMA, 0, 256);
-  for (let cell: usize = 0; cell < 1200; cell += 4) {
-    count(RAW_LUMA, load<u8>(PLACES + cell));
-    count(RAW_LUMA + 64, load<u8>(PLACES + cell, 1));
-    count(RAW_LUMA + 128, load<u8>(PLACES + cell, 2));
-    count(RAW_LUMA + 192, load<u8>(PLACES + cell, 3));
+  memory.fill(RAW_LUMA, 0, 512);
+  for (let cell: usize = 0; cell < 1200; cell += 8) {
+    const places = load<u64>(PLACES + cell);
+    count(RAW_LUMA, <usize> (places & 255));
+    count(RAW_LUMA + 64, <usize> ((places >> 8) & 255));
+    count(RAW_LUMA + 128, <usize> ((places >> 16) & 255));
+    count(RAW_LUMA + 192, <usize> ((places >> 24) & 255));
+    count(RAW_LUMA + 256, <usize> ((places >> 32) & 255));
+    count(RAW_LUMA + 320, <usize> ((places >> 40) & 255));
+    count(RAW_LUMA + 384, <usize> ((places >> 48) & 255));
+    count(RAW_LUMA + 448, <usize> (places >> 56));
   }
   for (let at = 0; at < 64; at += 16) {
-    const upper = i16x8.add(v128.load(RAW_LUMA + at), v128.load(RAW_LUMA + at, 64));
-    const lower = i16x8.add(v128.load(RAW_LUMA + at, 128), v128.load(RAW_LUMA + at, 192));
-    v128.store(LUMA + 2 + at, i16x8.add(upper, lower));
+    let sum = v128.load(RAW_LUMA + at);
+    for (let other = 64; other < 512; other += 64) sum = i16x8.add(sum, v128.load(RAW_LUMA + at + other));
+    v128.store(LUMA + 2 + at, sum);
   }
   setNumber(slot, WHITE, <f32> (lumaBin(29) + lumaBin(30) + lumaBin(31)) / 1200);
   setNumber(slot, BLACK, <f32> (lumaBin(0) + lumaBin(1) + lumaBin(2)) / 1200);
@@ -92,32 +105,39 @@ function lumaBin(bin: usize): i32 {
 
 /** Every second cell of U and of V, in bins of eight levels from 64 to 192, 96 and 768 in the units of the cells. */
 function placeColor(): void {
+  const factor = v128.load(THIRDS), floor = v128.load(THIRDS, 16), last = v128.load(THIRDS, 32);
   for (let at = 0; at < 600; at += 8) {
     const cells = COLOR_CELLS + (at << 2);
-    const left = colorPlaces(v128.load(cells), v128.load(cells, 2400));
-    const right = colorPlaces(v128.load(cells, 16), v128.load(cells, 2416));
-    const places = i16x8.narrow_i32x4_u(left, right);
+    const u = everySecond(v128.load(cells), v128.load(cells, 16));
+    const v = everySecond(v128.load(cells, 2400), v128.load(cells, 2416));
+    const places = v128.or(
+      i16x8.shl(colorBins(u, floor, factor, last), 4),
+      colorBins(v, floor, factor, last),
+    );
     v128.store64_lane(PLACES + at, i8x16.narrow_i16x8_u(places, places), 0);
   }
 }
 
-function colorPlaces(u: v128, v: v128): v128 {
-  const places = v128.or(i16x8.shl(colorBins(u), 4), colorBins(v));
-  return v128.and(places, i32x4.splat(0xffff));
+function everySecond(left: v128, right: v128): v128 {
+  return v128.shuffle<i16>(left, right, 0, 2, 4, 6, 8, 10, 12, 14);
 }
 
-function colorBins(cells: v128): v128 {
-  const above = i16x8.max_s(i16x8.sub(cells, i16x8.splat(768)), i16x8.splat(0));
-  return i16x8.min_s(thirds(above, 5), i16x8.splat(15));
+function colorBins(cells: v128, floor: v128, factor: v128, last: v128): v128 {
+  return i16x8.min_s(thirds(i16x8.sub_sat_u(cells, floor), 5, factor), last);
 }
 
 function countColor(): void {
-  memory.fill(RAW_COLOR, 0, 1024);
-  for (let cell: usize = 0; cell < 600; cell += 2) {
-    count(RAW_COLOR, load<u8>(PLACES + cell));
-    count(RAW_COLOR + 512, load<u8>(PLACES + cell, 1));
+  memory.fill(RAW_COLOR, 0, 2048);
+  for (let cell: usize = 0; cell < 600; cell += 4) {
+    const places = load<u32>(PLACES + cell);
+    count(RAW_COLOR, places & 255);
+    count(RAW_COLOR + 512, (places >> 8) & 255);
+    count(RAW_COLOR + 1024, (places >> 16) & 255);
+    count(RAW_COLOR + 1536, places >> 24);
   }
   for (let at = 0; at < 512; at += 16) {
-    v128.store(COLOR + 32 + at, i16x8.add(v128.load(RAW_COLOR + at), v128.load(RAW_COLOR + at, 512)));
+    const upper = i16x8.add(v128.load(RAW_COLOR + at), v128.load(RAW_COLOR + at, 512));
+    const lower = i16x8.add(v128.load(RAW_COLOR + at, 1024), v128.load(RAW_COLOR + at, 1536));
+    v128.store(COLOR + 32 + at, i16x8.add(upper, lower));
   }
 }
