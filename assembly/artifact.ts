@@ -1,6 +1,7 @@
 /** What faults of single frames are decided on: measures of the newest frame, alone and beside the three before it. */
 
 import { measureBorders, resetBorders } from "./artifact/block_borders";
+import { measureCombing, resetCombing } from "./artifact/combing";
 import { measureEdges } from "./artifact/edges";
 import { measureAt, put } from "./artifact/measures";
 import { measureNovelty } from "./artifact/novelty";
@@ -17,13 +18,14 @@ import { apart, ONE_WORDS, sum4, sum8 } from "./lanes";
 export { ARTIFACT_MEASURES } from "./artifact/measures";
 
 /*
- * A fault is decided in src/media/detection/faults/artifact_detector.ts from 31 numbers a frame. See docs/detection.md#artifacts.
+ * A fault is decided in src/media/detection/faults/artifact_detector.ts from 39 numbers a frame. See docs/detection.md#artifacts.
  * The frame is reduced to small planes, which are kept for the newest four frames (frame i in slot i % 4):
  *
  *   FINE    80x45 means of 4x4 luma samples        to look for a part of the picture in the frame before
  *   COARSE  40x22 means of 2x2 of those; and 40x22 means of 4x4 samples of U and of V: whole pictures are compared on these
  *
- * Texture is in artifact/texture.ts, straight edges in artifact/edges.ts, and which parts of the picture are new in artifact/novelty.ts.
+ * Texture is in artifact/texture.ts, straight edges in artifact/edges.ts, which parts of the picture are new in artifact/novelty.ts, and
+ * combing, which only lines that were not averaged show, in artifact/combing.ts.
  *
  * All sums are exact in integers; a measure is one division away from a sum, but for the correlation.
  */
@@ -61,10 +63,12 @@ let frames: i32 = 0;
 export function artifactReset(): void {
   resetBorders();
   frames = 0;
+  resetCombing();
 }
 
-/** Measures the next frame, 320x180 yuv420p at any alignment. */
-export function artifactPush(frame: usize): void {
+/** Measures the next frame, 320x180 yuv420p at any alignment, and its lines, see `measureCombing`. */
+export function artifactPush(frame: usize, lines: usize): void {
+  measureCombing(lines);
   const slot = frames & (SLOTS - 1);
   reduceFour(frame, 320, 45, 10, FINE + slot * FINE_BYTES);
   halve(FINE + slot * FINE_BYTES, coarseOf(0, slot));

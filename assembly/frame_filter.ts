@@ -1,6 +1,7 @@
 /** The signals of each decoded frame. This is the hot path: it never allocates. */
 
 import { artifactPush, artifactReset } from "./artifact";
+import { LINES_BYTES } from "./artifact/combing";
 import {
   cutFinish,
   cutIsOpen,
@@ -65,8 +66,11 @@ export function reset(): void {
   artifactReset();
 }
 
-/** Analyses the next frame, which starts at `offset` bytes in STAGING. Later frames are compared with it if it `isRow`. */
-export function push(offset: usize, ptsMs: f64, isRow: bool): void {
+/**
+ * Analyses the next frame, which starts at `offset` bytes in STAGING. Later frames are compared with it if it `isRow`. With
+ * `hasLines`, 32 lines of the picture that nothing was averaged of come before it, 320 samples each.
+ */
+export function push(offset: usize, ptsMs: f64, isRow: bool, hasLines: bool): void {
   const plane = STAGING + offset;
   measurePlane(plane, nextFineCells(), frames == 0);
   const sum = lumaSum();
@@ -86,7 +90,7 @@ export function push(offset: usize, ptsMs: f64, isRow: bool): void {
     rowSum = sum;
     rowHash = hash;
   }
-  artifactPush(plane);
+  artifactPush(plane, hasLines ? plane - LINES_BYTES : 0);
   cutPush(plane, ptsMs);
   measureRanges(plane, newestFineCells(), sum);
   frames++;

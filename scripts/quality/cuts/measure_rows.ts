@@ -1,6 +1,12 @@
 /** Measures the candidates of labelled videos with the kernel of the service. */
 
 import { FRAME_BYTES, PLANE_HEIGHT, PLANE_WIDTH } from "../../../src/media/kernels/frame_filter.ts";
+import {
+  LINES_BYTES,
+  STACKED_FRAME_BYTES,
+  stackingFilters,
+  unstack,
+} from "../../../src/media/kernels/picture_lines.ts";
 import { FrameReader } from "../edits/files/programs.ts";
 import { tallyCuts } from "../scores/score.ts";
 import type { CutTruth, Truth } from "../scores/truth.ts";
@@ -86,16 +92,25 @@ function labelOf(truth: CutTruth, frame: number): Label {
 
 /** Frames as the service reduces them, each in the same buffer; a file `<name>.yuv` has them already. */
 export async function* framesOf(path: string): AsyncGenerator<Uint8Array> {
+  for await (const frame of linedFramesOf(path)) yield frame.subarray(LINES_BYTES);
+}
+
+/** The same with the lines before each; those of reduced frames tell nothing. */
+export async function* linedFramesOf(path: string): AsyncGenerator<Uint8Array> {
   const input = path.endsWith(".yuv")
     ? ["-f", "rawvideo", "-pixel_format", "yuv420p", "-video_size", `${PLANE_WIDTH}x${PLANE_HEIGHT}`]
     : [];
   const size = `scale=${PLANE_WIDTH}:${PLANE_HEIGHT}:flags=area:in_range=full:out_range=full`;
   await using reader = new FrameReader([
     ...["-v", "quiet", ...input, "-i", path, "-map", "0:v:0"],
-    ...["-vf", `${size},format=yuv420p`, "-fps_mode", "passthrough"],
+    ...["-vf", stackingFilters([size, "format=yuv420p"]), "-fps_mode", "passthrough"],
   ]);
-  const frame = new Uint8Array(FRAME_BYTES);
-  while (await reader.read(frame)) yield frame;
+  const stacked = new Uint8Array(STACKED_FRAME_BYTES);
+  const lined = stacked.subarray(0, LINES_BYTES + FRAME_BYTES);
+  while (await reader.read(stacked)) {
+    unstack(stacked, 0);
+    yield lined;
+  }
 }
 
 /** Media times in milliseconds: those of ffprobe, or for reduced frames those of `<name>.pts.json`. */

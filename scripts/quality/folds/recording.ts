@@ -5,8 +5,9 @@ import { join } from "node:path";
 import { deserialize, serialize } from "node:v8";
 import type { Region } from "../../../src/model/frames/coordinates.ts";
 import { FrameFilter } from "../../../src/media/kernels/frame_filter.ts";
+import { LINES_BYTES } from "../../../src/media/kernels/picture_lines.ts";
 import { type FrameRow, KernelRows } from "../cuts/kernel_rows.ts";
-import { framesOf, timesOf } from "../cuts/measure_rows.ts";
+import { linedFramesOf, timesOf } from "../cuts/measure_rows.ts";
 import type { Truth } from "../scores/truth.ts";
 import type { LabelledVideo } from "../scores/videos.ts";
 import { reportsOf } from "./reports.ts";
@@ -37,6 +38,7 @@ type Values = Uint8Array | Uint16Array | Int16Array | Int32Array | Float32Array 
 const CODE = [
   "../../../wasm/frame_filter.wasm",
   "../../../src/media/kernels/frame_filter.ts",
+  "../../../src/media/kernels/picture_lines.ts",
   "../cuts/measure_rows.ts",
   "recording.ts",
   "reports.ts",
@@ -99,15 +101,15 @@ class Recorder {
     filter.reset();
     filter.setRegion(regionOf(truth));
     kernel.reset();
-    for await (const frame of framesOf(path)) {
+    for await (const frame of linedFramesOf(path)) {
       const ms = times[ptsMs.length] ?? ptsMs.length * 1000 / (truth.fps ?? 25);
       ptsMs.push(Math.max(ms, ptsMs.at(-1) ?? 0));
       filter.staging.set(frame);
-      filter.push(0, ptsMs.at(-1)!);
+      filter.push(LINES_BYTES, ptsMs.at(-1)!, true, true);
       for (const column of [...ranges, artifacts]) column.add();
       const decided = filter.count - 1 - filter.cutLookahead;
       if (decided >= 0) cutScores.push(filter.cutScore(decided));
-      const candidate = kernel.push(frame, ptsMs.at(-1)!);
+      const candidate = kernel.push(frame.subarray(LINES_BYTES), ptsMs.at(-1)!);
       if (candidate) candidates.push(candidate);
     }
     filter.finish();

@@ -69,7 +69,7 @@ interface FilterExports {
   readonly NEWEST_PROFILES: WebAssembly.Global;
   readonly ARTIFACT_MEASURES: WebAssembly.Global;
   reset(): void;
-  push(offset: number, ptsMs: number, isRow: number): void;
+  push(offset: number, ptsMs: number, isRow: number, hasLines: number): void;
   finish(): number;
   isCutOpen(frame: number): number;
   scoreSoFar(frame: number): number;
@@ -199,12 +199,12 @@ export class FrameFilter {
   }
 
   /**
-   * Analyses the FRAME_BYTES that start `offset` bytes into `staging`, at any alignment. `ptsMs` is media time. What the
-   * decoder says of the frame may follow.
+   * Analyses the FRAME_BYTES that start `offset` bytes into `staging`, at any alignment. `ptsMs` is media time. With `hasLines`,
+   * the lines of `picture_lines.ts` are right before the frame. What the decoder says of the frame may follow.
    */
-  push(offset: number, ptsMs: number, isRow = true): void {
+  push(offset: number, ptsMs: number, isRow = true, hasLines = false): void {
     if (!(offset >= 0 && offset <= this.staging.length - FRAME_BYTES)) throw outside(offset);
-    this.#module.push(offset, ptsMs, isRow ? 1 : 0);
+    this.#module.push(offset, ptsMs, isRow ? 1 : 0, hasLines ? 1 : 0);
     this.#artifacts.push(this.artifactMeasures, this.rangeMeasures.cellSums, ptsMs);
     this.#isRow[this.#frames % this.#ringSize] = isRow ? 1 : 0;
     if (isRow) this.#rows++;

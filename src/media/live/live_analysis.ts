@@ -26,6 +26,7 @@ import { validProgram } from "../../model/triggers/validate.ts";
 import type { RestrictedZone } from "../../model/policies/zone.ts";
 import { emptyFrameSignals, FRAME_BYTES, FrameFilter, type FrameSignals } from "../kernels/frame_filter.ts";
 import { type FilterColumns, newColumns } from "../kernels/filter_columns.ts";
+import { copyLines, LINES_BYTES } from "../kernels/picture_lines.ts";
 import { GateKernel } from "../kernels/gate_kernel.ts";
 import type { FramePixels } from "./frame_ring.ts";
 import { type DecodedFrame, RING_FRAMES } from "./live_decoder.ts";
@@ -139,6 +140,7 @@ export class LiveAnalysis implements Disposable {
   readonly #options: LiveAnalysisOptions;
   readonly #kernels: Kernels;
   readonly #loop = new LoopDetector();
+  readonly #lines: Uint8Array;
   readonly #reduced: Uint8Array;
   readonly #signals = emptyFrameSignals();
   /** The gate takes columns: one row, which is reused for each frame. */
@@ -165,7 +167,8 @@ export class LiveAnalysis implements Disposable {
     this.#options = options;
     this.#kernels = kernels;
     this.#ranges = options.onRange ? new LiveRanges(kernels.filter, options.onRange) : null;
-    this.#reduced = kernels.filter.staging.subarray(0, FRAME_BYTES);
+    this.#lines = kernels.filter.staging.subarray(0, LINES_BYTES);
+    this.#reduced = kernels.filter.staging.subarray(LINES_BYTES, LINES_BYTES + FRAME_BYTES);
   }
 
   /** Compiles the kernels and gives them memory of their own. */
@@ -200,9 +203,10 @@ export class LiveAnalysis implements Disposable {
     }
     const { filter, reducer } = this.#kernels;
     reducer.reduce(frame.pixels.bytes, frame.pixels, place.region, this.#reduced);
+    copyLines(frame.pixels.bytes, frame.pixels.width, place.region, this.#lines);
     const row = filter.count;
     filter.report(frame.report);
-    filter.push(0, frame.ptsMs);
+    filter.push(LINES_BYTES, frame.ptsMs, true, true);
     this.#ranges?.push(filter.rangeMeasures, frame.frameIndex, frame.ptsMs);
     this.#waiting.push({ frame, place, row, pushedMs: this.#options.world.monotonicMs() });
     if (this.#waiting.length > WAITING_MAX) this.#assumeKept();

@@ -3,6 +3,7 @@
 import type { ImageCoordinates } from "../../model/frames/coordinates.ts";
 import type { SamplingPlan } from "../../model/frames/sampling.ts";
 import { PLANE_HEIGHT, PLANE_WIDTH } from "../kernels/frame_filter.ts";
+import { stackingFilters } from "../kernels/picture_lines.ts";
 import { inputOptions, inputUrl, type MediaInput } from "../input.ts";
 import type { MediaInfo } from "../probe.ts";
 import { SteadyRate } from "./steady_rate.ts";
@@ -70,8 +71,8 @@ export interface FrameSelection {
 }
 
 /**
- * Writes frames, reduced to 320x180 yuv420p, into the pipe at `fifoPath`: all decoded ones, of which the decode Worker chooses
- * those that keep to the rate, or those of the selection.
+ * Writes frames, reduced to 320x180 yuv420p below some lines of the picture as they are, into the pipe at `fifoPath`: all decoded ones,
+ * of which the decode Worker chooses those that keep to the rate, or those of the selection.
  */
 export function planeOutput(
   subject: DecodeSubject,
@@ -160,10 +161,12 @@ function planeScaling(subject: DecodeSubject): string[] {
   return [
     ...(HAS_LUMA_PLANE.test(pixelFormat) ? [] : toPlanes(pixelFormat)),
     ...cropping(subject),
-    `scale=${PLANE_WIDTH}:${PLANE_HEIGHT}:flags=area:${sameRange}`,
-    // More than 8 bits of gray would give chroma that is dithered around 128.
-    ...(IS_GRAY.test(pixelFormat) ? ["format=gray", `scale=${sameRange}`] : []),
-    "format=yuv420p",
+    stackingFilters([
+      `scale=${PLANE_WIDTH}:${PLANE_HEIGHT}:flags=area:${sameRange}`,
+      // More than 8 bits of gray would give chroma that is dithered around 128.
+      ...(IS_GRAY.test(pixelFormat) ? ["format=gray", `scale=${sameRange}`] : []),
+      "format=yuv420p",
+    ]),
   ];
 }
 

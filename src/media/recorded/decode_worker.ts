@@ -6,7 +6,8 @@ import type { DetectedRange } from "../../model/frames/detected_range.ts";
 import type { SamplingPlan } from "../../model/frames/sampling.ts";
 import type { SignalColumns } from "../../model/frames/signals.ts";
 import { ReportReader } from "../reports/frame_reports.ts";
-import { FRAME_BYTES, FrameFilter } from "../kernels/frame_filter.ts";
+import { FrameFilter } from "../kernels/frame_filter.ts";
+import { STACKED_FRAME_BYTES, unstack } from "../kernels/picture_lines.ts";
 import type { CollectedRows } from "../kernels/row_collector.ts";
 import { RangeDetectors } from "../detection/range_detectors.ts";
 import { NutReader } from "../formats/nut.ts";
@@ -131,7 +132,7 @@ function readFrames(
         if (rate && hasMore) return true;
         continue;
       }
-      if (reader.frameBytes !== FRAME_BYTES) throw new Error(`a frame of ${reader.frameBytes} bytes`);
+      if (reader.frameBytes !== STACKED_FRAME_BYTES) throw new Error(`a frame of ${reader.frameBytes} bytes`);
       if (Number.isNaN(firstPts)) {
         firstPts = framePts;
         if (stream) stream.startS = firstPts * numerator / denominator;
@@ -139,7 +140,7 @@ function readFrames(
       const ms = (framePts - firstPts) * 1000 * numerator / denominator;
       if (ms > lastMs) lastMs = ms;
       if (reports && filter.count >= REPORT_DELAY) filter.report(reports.take());
-      filter.push(reader.frameOffset, lastMs, isRow);
+      filter.push(unstack(staging, reader.frameOffset), lastMs, isRow, true);
       ranges.push(filter.rangeMeasures, lastMs);
       if (stream?.isDue && !stream.goesOn()) return hasMore;
       if (rate && !looksAhead && filter.rows >= maxRows) return false;

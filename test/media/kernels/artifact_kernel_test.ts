@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import { MEASURE_COUNT, MEASURES } from "../../../src/media/detection/faults/artifact_measures.ts";
 import { loadKernel } from "../../../src/media/kernels/load_kernel.ts";
-import { referenceCounts } from "../../support/kernels/artifact_reference.ts";
+import { referenceCombing, referenceCounts } from "../../support/kernels/artifact_reference.ts";
+import { LINES_BYTES } from "../../../src/media/kernels/picture_lines.ts";
 import { landscape, noisy, type Picture, withBox } from "../../support/kernels/drawn_film.ts";
 import { seededRandom } from "../../support/seeded_random.ts";
 
@@ -13,7 +14,7 @@ interface Exports {
   readonly ARTIFACT_MEASURES: WebAssembly.Global;
   reset(): void;
   setPictureSize(width: number, height: number): void;
-  push(offset: number, ptsMs: number, isRow: number): void;
+  push(offset: number, ptsMs: number, isRow: number, hasLines?: number): void;
 }
 
 const kernel = await loadKernel<Exports>("frame_filter", {
@@ -125,4 +126,53 @@ Deno.test("borders that lie on no grid are not held, nor any where the size of t
       JSON.stringify(found),
     );
   }
+});
+
+Deno.test("combing is that of its definition, on lines that move, stand, and are of two moments", () => {
+  kernel.reset();
+  const frames: Uint8Array[] = [];
+  let compared = 0;
+  for (let n = 0; n < 40; n++) {
+    const own = landscape(2, 3 * n), moved = landscape(2, 3 * n - (n % 5) * 2);
+    const other = n % 7 === 3 ? noisy(moved, 30, n) : moved;
+    const lines = n === 22 ? frames[21]! : woven(own, n > 30 ? own : other);
+    frames.push(lines);
+    staging.set(lines);
+    staging.set(own, LINES_BYTES);
+    kernel.push(LINES_BYTES, 40 * n, 1, 1);
+    const { alternation, apart, before } = referenceCombing(frames.slice(-4));
+    const found = [
+      measures[MEASURES.alternation],
+      measures[MEASURES.fieldsApart],
+      measures[MEASURES.fieldsBefore],
+    ];
+    assert.deepEqual(found, [alternation, apart, before].map(Math.fround), `frame ${n}`);
+    if (apart !== 0) compared++;
+  }
+  assert.ok(compared > 15, `${compared}`);
+});
+
+/** Lines of two pictures in turn. */
+function woven(even: Picture, odd: Picture): Uint8Array {
+  return Uint8Array.from(
+    { length: LINES_BYTES },
+    (_, at) => (Math.floor(at / 320) % 2 === 0 ? even : odd)[at]!,
+  );
+}
+
+Deno.test("a frame without lines is not combed, and nothing is compared across it", () => {
+  kernel.reset();
+  const pan = (n: number) => woven(landscape(2, 9 * n), landscape(2, 9 * n + 4));
+  const push = (lines: Uint8Array | null) => {
+    if (lines) staging.set(lines);
+    staging.set(landscape(2), LINES_BYTES);
+    kernel.push(LINES_BYTES, 0, 1, lines ? 1 : 0);
+    return [measures[MEASURES.alternation]!, measures[MEASURES.fieldsApart]!];
+  };
+  push(pan(0));
+  const [alternation, apart] = push(pan(1));
+  assert.ok(alternation! > 1 && apart !== 0, `${alternation} ${apart}`);
+  assert.deepEqual(push(null), [0, 0]);
+  const [again, alone] = push(pan(1));
+  assert.deepEqual([again, alone], [alternation, 0]);
 });

@@ -457,3 +457,15 @@ Deno.test("what lasts until a stream is interrupted or ends, ends there", async 
     ["black", 20, 39],
   ]);
 });
+
+Deno.test("combing of live pictures is found, and their plain motion is not", async () => {
+  const size = { width: 640, height: 360 };
+  const hills = (x: number, y: number) => 120 + 60 * Math.sin(x / 9) + 40 * Math.cos(y / 31 + x / 50);
+  const picture = (n: number, isWoven: boolean) =>
+    framePixels(size, (x, y) => hills(x + 4 * (isWoven && y % 2 === 1 ? n - 1 : n), y));
+  using test = await TestAnalysis.load();
+  for (let n = 0; n < 60; n++) test.push(picture(n, n >= 20 && n < 40));
+  const faulty = test.decisions.filter(({ gateReason }) => gateReason === "temporal_fault")
+    .map(({ frame }) => frame.frameIndex);
+  assert.deepEqual(faulty, Array.from({ length: 20 }, (_, n) => 20 + n));
+});

@@ -4,11 +4,17 @@ import { croppedFrame, FULL_REGION, type NormalizedRegion } from "../../../src/m
 import { NutReader } from "../../../src/media/formats/nut.ts";
 import { fileInput } from "../../../src/media/input.ts";
 import { FRAME_BYTES, PLANE_BYTES } from "../../../src/media/kernels/frame_filter.ts";
+import {
+  copyLines,
+  LINES_BYTES,
+  STACKED_FRAME_BYTES,
+  unstack,
+} from "../../../src/media/kernels/picture_lines.ts";
 import { inputArgs, planeOutput } from "../../../src/media/recorded/decode_args.ts";
 import { make, openDecoder, probeOnce, TempFolder, tools } from "../../support/media.ts";
 
-/** The frames that the decode Worker gets. */
-async function framesOf(
+/** The frames that the decode Worker gets, each behind its lines. */
+async function linedFramesOf(
   folder: TempFolder,
   path: string,
   { crop = FULL_REGION }: { readonly crop?: NormalizedRegion } = {},
@@ -34,10 +40,15 @@ async function framesOf(
     at = reader.read(bytes, at, bytes.length);
     ok(at >= 0, "a whole file");
     if (!reader.hasFrame) continue;
-    deepEqual([reader.width, reader.height, reader.frameBytes], [320, 180, FRAME_BYTES]);
-    frames.push(bytes.slice(reader.frameOffset, reader.frameOffset + FRAME_BYTES));
+    deepEqual([reader.width, reader.height, reader.frameBytes], [320, 212, STACKED_FRAME_BYTES]);
+    const frame = unstack(bytes, reader.frameOffset);
+    frames.push(bytes.slice(frame - LINES_BYTES, frame + FRAME_BYTES));
   }
   return frames;
+}
+
+async function framesOf(...args: Parameters<typeof linedFramesOf>): Promise<Uint8Array[]> {
+  return (await linedFramesOf(...args)).map((frame) => frame.subarray(LINES_BYTES));
 }
 
 function ffmpeg(args: string[]): Uint8Array {
@@ -122,6 +133,24 @@ Deno.test("frames are 320x180 yuv420p with the samples as they are, in every pix
   for (const format of ["gray", "gray10le", "ya8"]) await check(format, "ffv1", GRAY);
   await check("yuv420p", "ffv1", LIMITED, { crop: { x: 0.25, y: 0.25, width: 0.5, height: 0.5 } });
   await check("pal8", "gif", FULL);
+});
+
+Deno.test("the lines that come with frames are those that live pictures give, of any size and region", async () => {
+  using folder = new TempFolder();
+  const region = { x: 0.25, y: 0.1, width: 0.5, height: 0.8 };
+  const sizes = [[642, 358], [1280, 720], [320, 180], [178, 50], [64, 10]] as const;
+  for (const [width, height] of sizes) {
+    for (const crop of [FULL_REGION, region]) {
+      const path = join(folder.path, `${width}.mkv`);
+      const noise = `color=gray:s=${width}x${height}:r=5:d=0.4,noise=alls=90:all_seed=7,format=yuv420p`;
+      make(path, "-f", "lavfi", "-i", noise, "-c:v", "ffv1");
+      const luma = ffmpeg(["-v", "error", "-i", path, "-vf", "extractplanes=y", "-f", "rawvideo", "-"]);
+      const expected = new Uint8Array(LINES_BYTES);
+      copyLines(luma, width, croppedFrame({ width, height }, crop).resolved_region, expected);
+      const [first] = await linedFramesOf(folder, path, { crop });
+      deepEqual(first!.subarray(0, LINES_BYTES), expected, `${width}x${height}`);
+    }
+  }
 });
 
 Deno.test("a sensor's own pattern is converted", async () => {

@@ -100,3 +100,46 @@ function around(cells: number[], at: number): number[] {
 function outside(value: number, range: number[]): number {
   return Math.max(0, value - Math.max(...range), Math.min(...range) - value);
 }
+
+/** Lines of 320 samples in groups of four, and the measures of combing of the newest of some frames of them. */
+export function referenceCombing(
+  frames: readonly Uint8Array[],
+): { alternation: number; apart: number; before: number } {
+  const lines = (lag: number) => frames[Math.max(0, frames.length - 1 - lag)]!;
+  const places = Array.from(
+    { length: 8 * WIDTH },
+    (_, at) => Math.floor(at / WIDTH) * 4 * WIDTH + at % WIDTH,
+  );
+  const steps = (frame: Uint8Array, place: number) =>
+    [0, 1, 2].map((n) => frame[place + (n + 1) * WIDTH]! - frame[place + n * WIDTH]!);
+  /** Above 0 where lines go up, down and up, below it where they go down, up and down. */
+  const way = (frame: Uint8Array, place: number) => {
+    const [one, two, three] = steps(frame, place);
+    const up = Math.min(one!, -two!, three!) - 2, down = Math.min(-one!, two!, -three!) - 2;
+    return up > 0 ? up : down > 0 ? -down : 0;
+  };
+  const ways = places.map((place) => way(lines(0), place));
+  const sum = ways.reduce((all, one) => all + Math.abs(one), 0);
+  const alternation = sum / places.length;
+  if (sum < 256) return { alternation, apart: 0, before: 0 };
+  const newly = places.filter((place, n) =>
+    ways[n] !== 0 && (frames.length === 1 || Math.sign(way(lines(1), place)) !== Math.sign(ways[n]!))
+  );
+  const difference = (lag: number, line: number) =>
+    newly.reduce((all, place) => {
+      const at = place + line * WIDTH, other = lines(lag);
+      const mean = (other[at - WIDTH]! + other[at + WIDTH]! + 1) >> 1;
+      return all + Math.abs(lines(0)[at]! - mean);
+    }, 0);
+  const odd = difference(0, 1), even = difference(0, 2);
+  const lags = [1, 2, 3].map((lag) => {
+    const oddOlder = difference(lag, 1), evenOlder = difference(lag, 2);
+    const all = Math.max(odd + even, oddOlder + evenOlder) + 1280;
+    return {
+      apart: (evenOlder - even - oddOlder + odd) / all,
+      before: (odd + even - oddOlder - evenOlder) / all,
+    };
+  });
+  const apart = lags.reduce((most, lag) => Math.abs(lag.apart) > Math.abs(most) ? lag.apart : most, 0);
+  return { alternation, apart, before: lags[0]!.before };
+}

@@ -4,6 +4,7 @@ import type { DetectedRange, Detector } from "../../../src/model/frames/detected
 import { seededRandom } from "../seeded_random.ts";
 import { RangeDetectors } from "../../../src/media/detection/range_detectors.ts";
 import { FRAME_BYTES, FrameFilter } from "../../../src/media/kernels/frame_filter.ts";
+import { copyLines, LINES_BYTES } from "../../../src/media/kernels/picture_lines.ts";
 
 export const WIDTH = 320;
 export const HEIGHT = 180;
@@ -146,8 +147,9 @@ export class DrawnFilm {
 
   show(picture: Picture): void {
     const ms = this.at * this.#msPerFrame;
-    this.filter.staging.set(picture);
-    this.filter.push(0, ms);
+    copyLines(picture, WIDTH, { x: 0, y: 0, width: WIDTH, height: HEIGHT }, this.filter.staging);
+    this.filter.staging.set(picture, LINES_BYTES);
+    this.filter.push(LINES_BYTES, ms, true, true);
     this.detectors.push(this.filter.rangeMeasures, ms);
   }
 

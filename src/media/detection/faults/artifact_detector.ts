@@ -5,6 +5,7 @@ import { ArtifactMeasures } from "./artifact_measures.ts";
 import { DamagedParts } from "../../damage/damaged_parts.ts";
 import { isolatedRun, mayBeginRun } from "./isolated_frames.ts";
 import { flickerStrength, mayFlicker } from "./flickering_light.ts";
+import { CombedFrames } from "./combed_frames.ts";
 import { DisorderedFrames } from "./disordered_frames.ts";
 import { CutsOfDamage } from "./cuts_of_damage.ts";
 import { ReportedDamage } from "../../reports/reported_damage.ts";
@@ -42,6 +43,7 @@ export class ArtifactDetector {
   #runEnd = -1;
   #runStrength = 0;
   #runKind: ArtifactKind = "foreign_frame";
+  readonly #combed = new CombedFrames(this.#measures);
 
   reset(): void {
     this.#measures.reset();
@@ -54,6 +56,7 @@ export class ArtifactDetector {
     this.#wasReported = false;
     this.#decided = 0;
     this.#runEnd = -1;
+    this.#combed.reset();
   }
 
   /** `cellSums` are those of `RangeMeasures`. */
@@ -81,6 +84,7 @@ export class ArtifactDetector {
    */
   isOpen(frame: number): boolean {
     const measures = this.#measures;
+    if (this.#combed.isOpen(frame)) return true;
     if (this.#lasting.isOpen(frame) || this.#damaged.isOpen(frame) || this.#reported.isOpen(frame)) {
       return true;
     }
@@ -106,11 +110,13 @@ export class ArtifactDetector {
     const disorder = this.#disordered.step(frame, isCut);
     const judder = this.#juddering.step(frame, isCut);
     const damage = this.#damaged.step(frame, isCut);
+    const combed = this.#combed.step(frame, isCut);
     if (reported > 0) {
       this.score = reported;
       this.kind = DECODE_DAMAGE;
       return;
     }
+    if (combed > 0) return this.#found("combing", combed);
     if (lasting > 0) return this.#found(this.#lasting.kind, lasting);
     if (isCut || frame === 0) {
       this.#runEnd = -1;

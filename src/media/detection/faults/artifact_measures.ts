@@ -53,11 +53,19 @@ export const MEASURES = {
   heldBorders: 33,
   heldGrid: 34,
   lostBorders: 35,
+  /** Mean of how far neighbouring lines go up and down in turn, in levels; 0 where no lines were measured. */
+  alternation: 36,
+  /**
+   * Where lines alternate: how much more the one field differs from an older frame than the other does, as a share of what the fields
+   * differ by, positive where the other field is the older one; and by how much less both differ from the frame before than from each other.
+   */
+  fieldsApart: 37,
+  fieldsBefore: 38,
 } as const;
 
 export type Measure = keyof typeof MEASURES;
 
-export const MEASURE_COUNT = 36;
+export const MEASURE_COUNT = 39;
 
 /** How many frames are kept, a power of two: the longest look back and the look-ahead. */
 const KEPT = 64;

@@ -1,0 +1,104 @@
+/** Frames whose two fields show different moments, by measures of lines that nothing was averaged of: docs/detection.md#combing. */
+
+import type { ArtifactMeasures } from "./artifact_measures.ts";
+
+/** Frames in a row that tell together: whether the fields are of two moments, and always in the same way. */
+const TOGETHER = 4;
+/** Least alternation of lines in each of them, in levels. */
+const ALTERNATION_MIN = 0.15;
+/** Least mean by which one field is older than the other: in all frames the same one, or in turn (a wrong order of fields). */
+const APART_MIN = 0.28;
+/** The same, in turn, of how much nearer both fields are to the frame before than to each other: so frames of a wrong order are, every second one. */
+const IN_TURN_MIN = 0.36;
+/** Lines that alternate at once and so many times as much as in the frames before are no pattern of the scene, and then this is enough. */
+const SUDDEN = 8;
+const SUDDEN_FROM = 1.2;
+const SUDDEN_MIN = 0.17;
+/** How far back the lines before are looked for. */
+const BEFORE_FRAMES = 4;
+/** Frames of a shot that cannot be compared with three others of it. */
+const SHOT_BEGIN = 3;
+/** Frames between combed ones in which nothing moves, so that no comb is seen. */
+const STILL_MAX = 2;
+/** A frame that tells less than this is not combed, whatever follows. */
+const OPEN_MIN = 0.08;
+
+/** Judges frames in order. Allocates nothing per frame. */
+export class CombedFrames {
+  readonly #measures: ArtifactMeasures;
+  /** Frames up to this one are combed. */
+  #end = -1;
+  #strength = 0;
+  /** The first frame of the shot. */
+  #shot = 0;
+  /** The most alternation just before the present run of frames that alternate; NaN outside of one. */
+  #before = NaN;
+
+  constructor(measures: ArtifactMeasures) {
+    this.#measures = measures;
+  }
+
+  reset(): void {
+    this.#end = -1;
+    this.#shot = 0;
+    this.#before = NaN;
+  }
+
+  /** Whether frames behind it may yet show that a frame, which is the next to be judged, is combed. */
+  isOpen(frame: number): boolean {
+    if (frame <= this.#end || this.#measures.at("alternation", frame) < ALTERNATION_MIN) return false;
+    return Math.abs(this.#measures.at("fieldsApart", frame)) >= OPEN_MIN ||
+      Math.abs(this.#measures.at("fieldsBefore", frame)) >= OPEN_MIN;
+  }
+
+  /** Judges the next frame with those that have come: 0, or how clearly it is combed, 1 where the rule just holds. */
+  step(frame: number, isCut: boolean): number {
+    if (isCut) {
+      this.#end = frame - 1;
+      this.#shot = frame;
+    }
+    this.#noteBefore(frame, isCut);
+    const isBehind = frame === this.#end + 1 || frame < this.#shot + SHOT_BEGIN;
+    for (let start = frame; start <= frame + (isBehind ? STILL_MAX : 0); start++) {
+      const strength = this.#strengthOf(start);
+      if (strength === 0) continue;
+      this.#strength = strength;
+      this.#end = Math.max(this.#end, start + TOGETHER - 1);
+      break;
+    }
+    return frame <= this.#end ? this.#strength : 0;
+  }
+
+  #noteBefore(frame: number, isCut: boolean): void {
+    if (this.#measures.at("alternation", frame) < ALTERNATION_MIN) this.#before = NaN;
+    else if (isCut || frame === 0) this.#before = Infinity;
+    else if (Number.isNaN(this.#before)) {
+      this.#before = this.#measures.largestBefore("alternation", frame, Math.min(frame, BEFORE_FRAMES));
+    }
+  }
+
+  /** Of the frames from `start` on. */
+  #strengthOf(start: number): number {
+    const measures = this.#measures;
+    if (start + TOGETHER > measures.count || start < this.#shot + SHOT_BEGIN) return 0;
+    let apart = 0, apartInTurn = 0, beforeInTurn = 0, least = Infinity;
+    for (let n = 0; n < TOGETHER; n++) {
+      const sign = n % 2 === 0 ? 1 : -1;
+      const own = measures.at("fieldsApart", start + n);
+      apart += own;
+      apartInTurn += sign * own;
+      beforeInTurn += sign * measures.at("fieldsBefore", start + n);
+      least = Math.min(least, measures.at("alternation", start + n));
+    }
+    if (least < ALTERNATION_MIN) return 0;
+    const isApart = Math.max(Math.abs(apart), Math.abs(apartInTurn)) / TOGETHER;
+    const isInTurn = Math.abs(beforeInTurn) / TOGETHER;
+    const isSudden = least >= Math.max(SUDDEN_FROM, SUDDEN * this.#before);
+    const strength = Math.max(
+      isApart / APART_MIN,
+      isInTurn / IN_TURN_MIN,
+      isSudden ? Math.max(isApart, isInTurn) / SUDDEN_MIN : 0,
+    );
+    return strength < 1 ? 0 : Math.min(strength, 4);
+  }
+}
