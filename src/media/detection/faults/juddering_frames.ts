@@ -51,10 +51,11 @@ export class JudderingFrames {
     this.#ms = ptsMs;
   }
 
-  /** Whether later frames may show that the frame is held: it is like the one before, which moved. */
+  /** Whether later frames may show that the frame is held: it is the first one that is like the one before. */
   isOpen(frame: number): boolean {
-    const before = this.#measures.at("luma1", frame - 1);
-    return before >= STEP_MIN && this.#measures.at("luma1", frame) <= REPEAT_MAX * before;
+    const before = this.#measures.at("luma1", frame - 1), least = REPEAT_MAX * before;
+    return before >= STEP_MIN && this.#measures.at("luma1", frame) <= least &&
+      this.#measures.at("luma1", frame - 2) > least;
   }
 
   /** Goes on to the next frame. Returns 1 where it is one of those that are held, else 0. */
