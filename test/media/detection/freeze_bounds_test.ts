@@ -176,8 +176,13 @@ const BOUNDS: Readonly<Record<string, FreezeBound>> = {
   },
   "300 ms where a cut ends it": {
     ...{ inside: 8, outside: 7 },
-    film: (frames) => ({ cuts: [30 + frames], still: { frames } }),
+    film: (frames) => ({ cuts: [30 + frames], still: { frames, moved: () => 0.02 } }),
     found: ["freeze 30-37"],
+  },
+  "and 190 ms where it repeats exactly": {
+    ...{ inside: 5, outside: 4 },
+    film: (frames) => ({ cuts: [30 + frames], still: { frames } }),
+    found: ["freeze 30-34"],
   },
   "a second where the stream ends": {
     ...{ inside: 25, outside: 24 },
@@ -190,7 +195,11 @@ const BOUNDS: Readonly<Record<string, FreezeBound>> = {
   },
   "20 times the motion before is a cut": {
     ...{ inside: 19, outside: 21 },
-    film: (factor) => ({ before: { moved: 1 }, still: { frames: 7 }, after: { moved: factor } }),
+    film: (factor) => ({
+      before: { moved: 1 },
+      still: { frames: 7, moved: () => 0.02 },
+      after: { moved: factor },
+    }),
     found: ["freeze 30-36"],
   },
   "before such a cut 3 % of the motion is left": {

@@ -299,8 +299,12 @@ export class StillStretch {
 
   /** Whether so many frames repeat exactly, and none did before, that nothing but a freeze does so. */
   get #isSure(): boolean {
-    const frames = this.#lastStill - this.#start;
-    return this.#before.hold <= SURE_HOLD && frames >= SURE_FRAMES && this.#exact >= SURE_MIN * frames;
+    return this.#isExact && this.#lastStill - this.#start >= SURE_FRAMES;
+  }
+
+  /** Whether nearly all its frames repeat exactly, and none did before. */
+  get #isExact(): boolean {
+    return this.#before.hold <= SURE_HOLD && this.#exact >= SURE_MIN * (this.#lastStill - this.#start);
   }
 
   get #leastMs(): number {
@@ -371,7 +375,9 @@ export class StillStretch {
     if (resumed < resumedMin * stopped || most < movedMin * moved) return -1;
     const isCutOff = most > CUT_OFF * moved;
     if (isCutOff && this.#rest > CUT_REST_MAX) return -1;
-    if ((isCutOff || this.#cuts.cutScore(end) >= 0.5) && !this.#isLong(history, LEAST_TO_CUT_MS)) return -1;
+    const isToCut = isCutOff || this.#cuts.cutScore(end) >= 0.5;
+    // The jump over what a freeze has left out may look like a cut.
+    if (isToCut && !this.#isExact && !this.#isLong(history, LEAST_TO_CUT_MS)) return -1;
     return (resumed / stopped - resumedMin) / 0.2;
   }
 }
