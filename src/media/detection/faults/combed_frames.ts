@@ -59,7 +59,8 @@ export class CombedFrames {
     }
     this.#noteBefore(frame, isCut);
     const isBehind = frame === this.#end + 1 || frame < this.#shot + SHOT_BEGIN;
-    for (let start = frame; start <= frame + (isBehind ? STILL_MAX : 0); start++) {
+    // A frame that is judged at once is also of the runs that began before it, which later frames have completed.
+    for (let start = frame - TOGETHER + 1; start <= frame + (isBehind ? STILL_MAX : 0); start++) {
       const strength = this.#strengthOf(start);
       if (strength === 0) continue;
       this.#strength = strength;
@@ -81,6 +82,7 @@ export class CombedFrames {
   #strengthOf(start: number): number {
     const measures = this.#measures;
     if (start + TOGETHER > measures.count || start < this.#shot + SHOT_BEGIN) return 0;
+    if (measures.at("alternation", start) < ALTERNATION_MIN) return 0;
     let apart = 0, apartInTurn = 0, beforeInTurn = 0, least = Infinity;
     for (let n = 0; n < TOGETHER; n++) {
       const sign = n % 2 === 0 ? 1 : -1;
