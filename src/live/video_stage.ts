@@ -97,8 +97,13 @@ export class VideoStage implements AsyncDisposable {
     this.#analysis.interrupt();
   }
 
-  /** Waits for the JPEGs that are being made; later frames are no longer decided. */
+  /** Decides the last frames, and waits for the JPEGs that are being made. */
   async [Symbol.asyncDispose](): Promise<void> {
+    try {
+      this.#analysis.finish();
+    } catch (error) {
+      this.#options.onFault("analysis", error);
+    }
     this.#analysis[Symbol.dispose]();
     while (this.#making.size > 0) await Promise.all(this.#making);
   }

@@ -251,6 +251,16 @@ export class LiveAnalysis implements Disposable {
     this.#rowBehindGap = this.#kernels.filter.count;
   }
 
+  /** No more frames come: those that wait are decided with what has come. */
+  finish(): void {
+    this.#isDeciding = true;
+    for (let next = this.#waiting.shift(); next; next = this.#waiting.shift()) {
+      this.#assumeKept();
+      this.#judge(next, this.#kernels.filter.cutScoreSoFar(next.row));
+    }
+    this.#isDeciding = false;
+  }
+
   /** Frames that still wait are no longer decided. */
   [Symbol.dispose](): void {
     if (!this.#isDisposed) this.#ranges?.end();
