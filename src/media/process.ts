@@ -71,7 +71,7 @@ export interface Outcome {
 }
 
 /**
- * Runs `program` (an absolute path) to its end. Its environment is `environment` and its stdin is `input` or nothing. Rejects only
+ * Runs `program` (an absolute path) to its end. Its environment is `LC_ALL` and `environment`, its stdin is `input` or nothing. Rejects only
  * when the program cannot be started or `signal` aborts; everything else is an `Outcome`.
  */
 export async function run(program: string, args: readonly string[], options: RunOptions): Promise<Outcome> {

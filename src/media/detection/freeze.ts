@@ -38,11 +38,8 @@ export class FreezeDetector implements RangeDetector {
   reset(): void {
     this.#usual.reset();
     this.#brief.reset();
-    this.#waiting.length =
-      this.#told =
-      this.#cut =
-      this.#undecided =
-        0;
+    this.#waiting.length = this.#told = this.#undecided = 0;
+    this.#cut = NO_CUT;
   }
 
   push(history: FrameHistory): void {

@@ -18,7 +18,7 @@ export const STACKED_FRAME_BYTES = FRAME_BYTES + LINES_BYTES + 2 * LINES_CHROMA_
 export function stackingFilters(reduction: readonly string[]): string {
   const bands = Array.from({ length: BANDS }, (_, band) => {
     // The filter keeps the band inside the picture. If that has fewer lines, some come twice.
-    const crop = `crop=iw:'min(${BAND_LINES},ih)':0:'floor(ih*${band + 1}/6)*2-${BAND_LINES / 2}'`;
+    const crop = `crop=iw:'min(${BAND_LINES},ih)':0:'floor(ih*${band + 1}/6)*2-${BAND_LINES / 2}':exact=1`;
     const scale = `scale=${PLANE_WIDTH}:${BAND_LINES}:flags=neighbor:in_range=full:out_range=full`;
     return { name: `[band${band}]`, filters: `[at${band}]${crop},${scale},format=yuv420p[band${band}]` };
   });

@@ -73,7 +73,7 @@ const LEVEL_NAMES = Object.entries(LEVELS).map(([name, level]) => ({ name: bytes
 
 /**
  * ```
- *   stderr ──→ [h264 @ 0x55d0] [debug] Frame num gap 9 7                        ─→ report: a reference is lost
+ *   log ─────→ [h264 @ 0x55d0] [debug] Frame num gap 9 7                        ─→ report: a reference is lost
  *              [warning] film.ts: corrupt decoded frame in stream 0             ─→ report: corrupt
  *              [info] decoder -> pts:... keyframe:0 frame_type:2 ...            ─→ the report of the next frame is whole
  *              [h264 @ 0x55d0] [error] error while decoding MB 3 4              ─→ kept: [h264 @ 0x55d0] error while ...

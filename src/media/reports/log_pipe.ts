@@ -26,12 +26,15 @@ export class LogPipe implements AsyncDisposable {
   readonly #fifo: Fifo;
   readonly #reading: Promise<void>;
   readonly #world: World;
+  readonly #onClosed: () => void;
 
-  /** Takes over the pipe, whose guard is open. */
-  constructor(fifo: Fifo, reports: SharedArrayBuffer, world: World) {
+  /** Takes over the pipe, whose guard is open. `onClosed` is called when nothing of it is left. */
+  constructor(fifo: Fifo, reports: SharedArrayBuffer, world: World, onClosed: () => void = () => {}) {
     this.#fifo = fifo;
+    this.#onClosed = onClosed;
     this.#world = world;
     this.#reading = readAll(Deno.openSync(fifo.path, { read: true }), new ReportWriter(reports));
+    this.#reading.catch(() => {/* the reports have ended with it */});
   }
 
   get path(): string {
@@ -43,6 +46,7 @@ export class LogPipe implements AsyncDisposable {
     this.#fifo.closeGuard();
     await hasEndedWithin(this.#world, REST_MS, this.#reading);
     await this.#fifo[Symbol.asyncDispose]();
+    this.#reading.finally(this.#onClosed).catch(() => {/* see the constructor */});
   }
 }
 

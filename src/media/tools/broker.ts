@@ -5,12 +5,11 @@ import { timer } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import { type Outcome, type Priority, run, start } from "../process.ts";
 import { type BrokerAnswer, type BrokerOrder, orderIn } from "./broker_messages.ts";
-import { Fifo } from "../fifo.ts";
-import { LogPipe } from "../reports/log_pipe.ts";
+import type { LogPipe } from "../reports/log_pipe.ts";
 import { type Cage, enclosureOf, streamsOf } from "./cage.ts";
 import { Forwarder, type Passage } from "./forwarder.ts";
 import type { RunJob, StreamJob, ToolJob } from "./job.ts";
-import type { ToolRunner } from "./runner.ts";
+import { LogPipes } from "./log_pipes.ts";
 import { checkedJob, checkSocket, type JobPlaces, JobRefused } from "./job_paths.ts";
 import { type Ends, endsOf, inputOf, invocationOf, type Reporting, socketEnds } from "./templates.ts";
 
@@ -52,12 +51,14 @@ export class Broker implements AsyncDisposable {
   readonly #programsMax: number;
   readonly #programs = { service: 0, live: 0 };
   readonly #forwarder: Forwarder | null;
+  readonly #logPipes: LogPipes;
   #isClosed = false;
 
   constructor(options: BrokerOptions) {
     this.#options = options;
     this.#programsMax = options.programsMax ?? PROGRAMS_MAX_DEFAULT;
     const { cage, places: { socketDir }, world } = options;
+    this.#logPipes = new LogPipes(options);
     const streams = streamsOf(cage);
     this.#forwarder = streams.by === "forwarder"
       ? new Forwarder({ tools: streams.forwarder, socketDir, world })
@@ -74,6 +75,7 @@ export class Broker implements AsyncDisposable {
     this.#isClosed = true;
     await Promise.all(Array.from(this.#connections, (connection) => connection.close()));
     await this.#forwarder?.[Symbol.asyncDispose]();
+    await this.#logPipes[Symbol.asyncDispose]();
   }
 
   #connect(port: MessagePort, side: Side): Connection {
@@ -81,6 +83,7 @@ export class Broker implements AsyncDisposable {
       ...this.#options,
       side,
       forwarder: this.#forwarder,
+      logPipes: this.#logPipes,
       onConnect: (other) => {
         if (side === "live" || this.#isClosed || this.#connections.size >= CONNECTIONS_MAX) return null;
         return this.#connect(other, "live");
@@ -113,6 +116,7 @@ interface ConnectionOptions extends BrokerOptions {
   readonly side: Side;
   /** Null where the cage has none. */
   readonly forwarder: Forwarder | null;
+  readonly logPipes: LogPipes;
   /** Serves another Worker; null where that is not allowed. */
   readonly onConnect: (port: MessagePort) => Connection | null;
   readonly admit: () => Disposable;
@@ -283,12 +287,10 @@ class Connection {
     return await forwarder.open({ socket, port: Number(new URL(url!).port) }, signal);
   }
 
-  /** For recorded media; the decoders of live ones say little, and at once. */
+  /** For recorded media, as long as there are few; the decoders of live ones say little, and at once. */
   async #logPipeOf({ job, reports }: Performed, signal: AbortSignal): Promise<LogPipe | null> {
     if (!reports || job.kind !== "decode") return null;
-    const { tools, places: { tempDir: directory }, world } = this.#options;
-    const fifo = await Fifo.make({ runner: pipeMaker(tools), directory, world, signal });
-    return new LogPipe(fifo, reports, world);
+    return await this.#options.logPipes.make(reports, signal);
   }
 
   #invocationOf(
@@ -338,16 +340,6 @@ class Connection {
 
 function reportingOf({ reports }: Performed, logPipe: LogPipe | null): Reporting | null {
   return reports && { reports, logPipe: logPipe?.path ?? null };
-}
-
-/** Makes pipes of its own, for the Fifo. */
-function pipeMaker(tools: Tools): Pick<ToolRunner, "run"> {
-  return {
-    run: (job, options) => {
-      const { program, args, limits } = invocationOf(job, tools);
-      return run(program, args, { ...options, limits });
-    },
-  };
 }
 
 /** A live Worker that was taken over cannot read recorded media: it gets streams of the relays only. */

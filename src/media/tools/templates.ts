@@ -81,7 +81,7 @@ export function invocationOf(
   tools: Tools,
   { ends = STANDARD_ENDS, reporting = null }: {
     readonly ends?: Ends;
-    /** For jobs that {@link saysOfFrames}; ignored for others. */
+    /** For jobs that `saysOfFrames`; ignored for others. */
     readonly reporting?: Reporting | null;
   } = {},
 ): Invocation {
@@ -101,7 +101,7 @@ export function invocationOf(
 }
 
 /** Whether a job's decoder can tell something of each frame. */
-export function saysOfFrames({ kind }: ToolJob): boolean {
+function saysOfFrames({ kind }: ToolJob): boolean {
   return kind === "decode" || kind === "live_decode" || kind === "live_pull";
 }
 

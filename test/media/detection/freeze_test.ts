@@ -11,6 +11,7 @@ import {
   told,
   withBox,
 } from "../../support/kernels/drawn_film.ts";
+import { MeasuredFilm, scattered } from "../../support/kernels/measured_film.ts";
 
 const pan = (n: number) => landscape(1, 2 * n);
 const stand = () => pan(29);
@@ -187,4 +188,19 @@ Deno.test("freeze: nothing of an earlier stream is left", async () => {
   film.detectors.reset();
   film.play(3, (n): Picture => pan(n));
   assert.deepEqual(film.end(), []);
+});
+
+Deno.test("freeze: in a second stream the same is found as in the first", () => {
+  const film = new MeasuredFilm("freeze");
+  const level = (n: number) => (cell: number) => 120 + (cell % 2 ? 60 : -60) + 3 * scattered(n, cell);
+  const play = () => {
+    film.play(5, (n) => ({ mean: level(n), moved: () => 5 }));
+    film.play(12, () => ({ mean: level(4), moved: () => 0 }));
+    film.play(30, (n) => ({ mean: level(5 + n), moved: () => 5 }));
+    return film.end();
+  };
+  const first = play();
+  film.again();
+  assert.deepEqual(play(), first);
+  assert.deepEqual(first, ["freeze 5-16"]);
 });

@@ -52,6 +52,13 @@ export class MeasuredFilm {
     return this;
   }
 
+  /** Begins another stream with the same detectors. */
+  again(): this {
+    this.#detectors.reset();
+    this.at = 0;
+    return this;
+  }
+
   /** "freeze 30-50", with the first and the last frame. */
   end(): string[] {
     return told(this.#detectors.finish());

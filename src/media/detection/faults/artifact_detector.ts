@@ -15,9 +15,6 @@ import { LastingFault } from "./lasting_fault.ts";
 const DECODE_DAMAGE = artifactCode("decode_damage");
 const NOISE_BURST = artifactCode("noise_burst");
 
-/** How many later frames a decision looks at. */
-export const ARTIFACT_LOOKAHEAD = 5;
-
 /**
  * A fault begins and ends at once, and the picture goes on as before. Frames are pushed in order and decided in order, each with the
  * frames that have come until then. Allocates nothing per frame.

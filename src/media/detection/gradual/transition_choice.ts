@@ -4,7 +4,7 @@ import type { RangeSink } from "../range_sink.ts";
 import { LONGEST_MS } from "./transition_row.ts";
 
 /** The logarithm of the odds that a transition needs; cross-validated F1 is flat here, and what is wrong is seen more than what is missed. */
-export const LEAST_ODDS = 1;
+const LEAST_ODDS = 1;
 /** Half of a fade needs only this where the other half is sure: something must come before and after a plain picture. */
 export const LEAST_HALF_ODDS = -1;
 /** A fade out and a fade in from the same plain picture with at most this between are one. */
