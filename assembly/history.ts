@@ -1,6 +1,6 @@
 /** What is the same for all cells of the newest frames that ranges are found in: sums over the cells of one frame, and of two. */
 
-import { sum4 } from "./lanes";
+import { sum4, wordsApart } from "./lanes";
 
 /*
  * Frame i is in slot i % FRAMES; the caller writes its cells and moves there.
@@ -66,10 +66,6 @@ export function apart(one: i32, other: i32): i32 {
     steps = i32x4.add(steps, i32x4.extadd_pairwise_i16x8_u(third));
   }
   return sum4(steps);
-}
-
-function wordsApart(a: v128, b: v128): v128 {
-  return v128.or(i16x8.sub_sat_u(a, b), i16x8.sub_sat_u(b, a));
 }
 
 /** The largest of eight words without a sign. */

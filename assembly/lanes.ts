@@ -31,6 +31,11 @@ export function apart(a: v128, b: v128): v128 {
   return v128.or(i8x16.sub_sat_u(a, b), i8x16.sub_sat_u(b, a));
 }
 
+/** |a - b| of eight unsigned words. */
+export function wordsApart(a: v128, b: v128): v128 {
+  return v128.or(i16x8.sub_sat_u(a, b), i16x8.sub_sat_u(b, a));
+}
+
 /** The sums of the four words of `a`, of `b`, of `c` and of `d`. */
 export function sums4(a: v128, b: v128, c: v128, d: v128): v128 {
   const ab = i32x4.add(v128.shuffle<i32>(a, b, 0, 4, 1, 5), v128.shuffle<i32>(a, b, 2, 6, 3, 7));

@@ -1,5 +1,7 @@
 /** How far the newest frame is from earlier ones: what repeats are found by. */
 
+import { sum4, wordsApart } from "./lanes";
+
 /*
  * A frame is 60 blocks of luma, u16 each, written by the caller; frame i is in place i % RING, and has four empty blocks behind, so
  * that it is eight whole vectors.
@@ -28,9 +30,8 @@ export function difference(one: i32, other: i32): i32 {
 /** The least difference of a frame to those a quarter, half and three quarters of a lag before. */
 export function least(frame: i32, lag: i32): i32 {
   const own = placeOf(frame);
-  const quarter = apart(own, placeOf(frame - ((lag + 2) >> 2)));
-  const half = apart(own, placeOf(frame - ((lag + 1) >> 1)));
-  return min(quarter, min(half, apart(own, placeOf(frame - ((3 * lag + 2) >> 2)))));
+  const quarter = apart(own, placeBetween(frame, lag, 1)), half = apart(own, placeBetween(frame, lag, 2));
+  return min(quarter, min(half, apart(own, placeBetween(frame, lag, 3))));
 }
 
 /**
@@ -43,9 +44,8 @@ export function count(first: i32, last: i32, lag: i32, variation: i32, share: f6
   for (let frame = first; frame <= last; frame++) {
     const own = placeOf(frame);
     const difference = apart(own, placeOf(frame - lag));
-    const quarter = apart(own, placeOf(frame - ((lag + 2) >> 2)));
-    const half = apart(own, placeOf(frame - ((lag + 1) >> 1)));
-    const threeQuarters = apart(own, placeOf(frame - ((3 * lag + 2) >> 2)));
+    const quarter = apart(own, placeBetween(frame, lag, 1)), half = apart(own, placeBetween(frame, lag, 2));
+    const threeQuarters = apart(own, placeBetween(frame, lag, 3));
     const middle = max(min(quarter, half), min(max(quarter, half), threeQuarters));
     differences += difference;
     middles += middle;
@@ -89,6 +89,11 @@ function placeOf(frame: i32): usize {
   return BLOCKS + (frame & (RING - 1)) * FRAME_BYTES;
 }
 
+/** Of the frame so many quarters of a lag before, rounded. */
+function placeBetween(frame: i32, lag: i32, quarters: i32): usize {
+  return placeOf(frame - ((quarters * lag + 2) >> 2));
+}
+
 function apart(a: usize, b: usize): i32 {
   // Differences of blocks are words of 16 bits without a sign; two of them are added up at once in 32 bits.
   let sums = i32x4.add(
@@ -101,10 +106,9 @@ function apart(a: usize, b: usize): i32 {
   sums = i32x4.add(sums, pairsApart(v128.load(a, 80), v128.load(b, 80)));
   sums = i32x4.add(sums, pairsApart(v128.load(a, 96), v128.load(b, 96)));
   sums = i32x4.add(sums, pairsApart(v128.load(a, 112), v128.load(b, 112)));
-  const halves = i32x4.add(sums, v128.shuffle<i32>(sums, sums, 2, 3, 0, 1));
-  return i32x4.extract_lane(halves, 0) + i32x4.extract_lane(halves, 1);
+  return sum4(sums);
 }
 
 function pairsApart(a: v128, b: v128): v128 {
-  return i32x4.extadd_pairwise_i16x8_u(v128.or(i16x8.sub_sat_u(a, b), i16x8.sub_sat_u(b, a)));
+  return i32x4.extadd_pairwise_i16x8_u(wordsApart(a, b));
 }

@@ -45,12 +45,7 @@ export function likenessWithin(
 
 /** Mean absolute difference of the cells of two frames, luma and chroma, in levels. */
 export function distanceOf(history: FrameHistory, one: number, other: number): number {
-  return cellsApart(history, one, other) / (CELLS * CELL_SAMPLES);
-}
-
-/** The same as a sum, a whole number, which needs no memory of its own. */
-export function cellsApart(history: FrameHistory, one: number, other: number): number {
-  return history.apart(one, other);
+  return history.apart(one, other) / (CELLS * CELL_SAMPLES);
 }
 
 /** How many cells of two frames, luma and chroma, differ by more than `levels`. */

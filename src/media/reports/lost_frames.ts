@@ -6,7 +6,7 @@ import type { ArtifactMeasures } from "../detection/faults/artifact_measures.ts"
 /** How many frames are kept, a power of two, with the look-ahead. */
 const KEPT = 64;
 /** Later frames that belong to a row of frames made of both neighbours: no encoder makes more in a row. */
-const AHEAD = 5;
+export const AHEAD = 5;
 /** The steps between frames before a gap from which the steady one is taken, an odd number. */
 const STEPS = 9;
 /** A gap is longer than the steady step by this factor. */

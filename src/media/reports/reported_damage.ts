@@ -1,11 +1,9 @@
 /** Damage that the decoder itself reports: frames that it had to invent in parts, and all that was made of them. */
 
 import { REPORT } from "./frame_reports.ts";
-import { LostFrames } from "./lost_frames.ts";
+import { AHEAD, LostFrames } from "./lost_frames.ts";
 import type { ArtifactMeasures } from "../detection/faults/artifact_measures.ts";
 
-/** Frames behind a damaged one that may have been made of it before it is shown: no encoder makes more in a row. */
-const AHEAD = 5;
 /** Damage lasts no longer: a stream that never begins anew renews its picture bit by bit. */
 const LONGEST_MS = 12_000;
 

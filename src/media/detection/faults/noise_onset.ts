@@ -69,8 +69,8 @@ export function noiseAt(measures: ArtifactMeasures, frame: number): NoiseOnset {
   if (!isCalm || isDarker || (loss >= NOISE_LOSS_MAX && !areManyLines(measures, frame))) return onset;
   const acrossBefore = measures.largestBefore("spikesAcross", frame, 3);
   const downBefore = measures.largestBefore("spikesDown", frame, 3);
-  const across = measures.at("spikesAcross", frame) / Math.max(acrossBefore, SPIKES_FLOOR);
-  const down = measures.at("spikesDown", frame) / Math.max(downBefore, SPIKES_FLOOR);
+  const across = spikeGrowth(measures, "spikesAcross", frame, acrossBefore);
+  const down = spikeGrowth(measures, "spikesDown", frame, downBefore);
   const salt = Math.min(across, down) / (SALT_GROWTH * lightGrowth(measures, frame));
   const more = measures.at("spikesAcross", frame) - acrossBefore;
   if (isSalt(measures, frame, salt, more)) return found("salt", acrossBefore, more, salt);
@@ -120,9 +120,24 @@ function areLines(measures: ArtifactMeasures, frame: number, across: number, dow
 
 function areManyLines(measures: ArtifactMeasures, frame: number): boolean {
   if (measures.at("edgesAcrossNew", frame) < MANY_LINES_EDGES) return false;
-  const grown = (measure: "spikesAcross" | "spikesDown") =>
-    measures.at(measure, frame) / Math.max(SPIKES_FLOOR, measures.largestBefore(measure, frame, 3));
-  return grown("spikesDown") > MANY_LINES_OVER_ACROSS * Math.max(1, grown("spikesAcross"));
+  const across = spikeGrowth(
+    measures,
+    "spikesAcross",
+    frame,
+    measures.largestBefore("spikesAcross", frame, 3),
+  );
+  const down = spikeGrowth(measures, "spikesDown", frame, measures.largestBefore("spikesDown", frame, 3));
+  return down > MANY_LINES_OVER_ACROSS * Math.max(1, across);
+}
+
+/** By what factor spikes grew beside those `before`. */
+function spikeGrowth(
+  measures: ArtifactMeasures,
+  measure: "spikesAcross" | "spikesDown",
+  frame: number,
+  before: number,
+): number {
+  return measures.at(measure, frame) / Math.max(SPIKES_FLOOR, before);
 }
 
 function goesOnward(measures: ArtifactMeasures, frame: number): boolean {

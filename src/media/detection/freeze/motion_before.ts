@@ -52,35 +52,19 @@ export class MotionBefore {
     const count = countBefore(history, frame, cut, this.#isBrief ? 0 : BEFORE_MS);
     this.moved = 0;
     if (count < KNOWN_MIN) return;
-    for (let n = 0; n < count; n++) {
-      this.#sorted[n] = history.moved(frame - 1 - n);
-      this.#settle(n);
-    }
-    this.moved = this.#sorted[this.#place(count)]!;
+    this.moved = this.#sort(history, "moved", frame, count)[this.#place(count)]!;
   }
 
   /** All of it; a frame is still that moved by at most `limit`. */
   take(history: FrameHistory, frame: number, cut: number, limit: number): void {
     const count = countBefore(history, frame, cut, this.#isBrief ? 0 : BEFORE_MS);
     const place = this.#place(count);
-    const sorted = this.#sorted;
-    for (let n = 0; n < count; n++) {
-      this.#sorted[n] = history.largestChange(frame - 1 - n);
-      this.#settle(n);
-    }
-    this.change = sorted[place]!;
-    for (let n = 0; n < count; n++) {
-      this.#sorted[n] = history.step(frame - 1 - n);
-      this.#settle(n);
-    }
-    this.step = sorted[place]!;
-    for (let n = 0; n < LAST_FRAMES; n++) {
-      this.#sorted[n] = history.moved(Math.max(1, frame - 1 - n));
-      this.#settle(n);
-    }
+    this.change = this.#sort(history, "largestChange", frame, count)[place]!;
+    this.step = this.#sort(history, "step", frame, count)[place]!;
+    const lastSorted = this.#sort(history, "moved", frame, LAST_FRAMES);
+    this.last = lastSorted[LAST_FRAMES - 1]!;
+    this.lastMiddle = lastSorted[1]!;
     this.lightShare = lightShareOf(history, frame);
-    this.last = sorted[LAST_FRAMES - 1]!;
-    this.lastMiddle = sorted[1]!;
     this.cellMoves.fill(0);
     const { moves } = history;
     let counted = 0;
@@ -93,11 +77,7 @@ export class MotionBefore {
     for (let cell = 0; cell < LUMA_CELLS; cell++) this.cellMoves[cell]! /= counted;
     this.#takeHolds(history, frame, cut, limit);
     const long = countBefore(history, frame, cut, USUAL_MS);
-    for (let n = 0; n < long; n++) {
-      sorted[n] = history.moved(frame - 1 - n);
-      this.#settle(n);
-    }
-    this.usual = sorted[Math.floor(USUAL_QUANTILE * (long - 1))]!;
+    this.usual = this.#sort(history, "moved", frame, long)[Math.floor(USUAL_QUANTILE * (long - 1))]!;
   }
 
   #takeHolds(history: FrameHistory, frame: number, cut: number, limit: number): void {
@@ -118,13 +98,21 @@ export class MotionBefore {
     return Math.floor((this.#isBrief ? BRIEF_QUANTILE : QUANTILE) * (count - 1));
   }
 
-  /** Moves the value at `place` to where it belongs among those before it, which are sorted. */
-  #settle(place: number): void {
+  /** What the `count` frames before `frame` measure, from the least to the most; overwritten by the next call. */
+  #sort(
+    history: FrameHistory,
+    measure: "moved" | "largestChange" | "step",
+    frame: number,
+    count: number,
+  ): Float64Array {
     const sorted = this.#sorted;
-    const value = sorted[place]!;
-    let at = place;
-    while (at > 0 && sorted[at - 1]! > value) sorted[at] = sorted[--at]!;
-    sorted[at] = value;
+    for (let n = 0; n < count; n++) {
+      const value = history[measure](frame - 1 - n);
+      let at = n;
+      while (at > 0 && sorted[at - 1]! > value) sorted[at] = sorted[--at]!;
+      sorted[at] = value;
+    }
+    return sorted;
   }
 }
 

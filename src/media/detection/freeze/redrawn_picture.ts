@@ -9,8 +9,8 @@ const CHANGE_MAX = 3.5;
 const STEP_MAX = 0.5;
 /** It moves by no more than so many times the motion before. */
 const BEFORE_SHARE = 4;
-/** After a frame that repeats exactly a keyframe may be coarser. */
-const EXACT_MAX = 0.02;
+/** A frame that moved by less repeats exactly; after it a keyframe may be coarser. */
+export const EXACT_MAX = 0.02;
 const COARSE_MOVED_MAX = 5;
 const COARSE_CHANGE_MAX = 9;
 const COARSE_STEP_MAX = 1.5;

@@ -1,11 +1,11 @@
 /** Follows stretches in which a picture stands still, and tells which of them were frozen. */
 
-import { cellsApart } from "../cell_structure.ts";
+import { CUT_SCORE_THRESHOLD } from "../../../model/frames/signals.ts";
 import { CELL_SAMPLES, CELLS, type FrameHistory, LUMA_CELLS } from "../frame_history.ts";
 import { confidenceOf, type CutScores } from "../range_sink.ts";
 import { MotionBefore } from "./motion_before.ts";
 import { PictureDrift } from "./picture_drift.ts";
-import { isRedrawn } from "./redrawn_picture.ts";
+import { EXACT_MAX, isRedrawn } from "./redrawn_picture.ts";
 
 /*
  *     moving   | still still (keyframe) still ... still |  moving
@@ -32,8 +32,6 @@ const LEAD_MAX = 4;
 const KEYFRAMES_MAX = 2;
 /** So many frames a keyframe that could be motion; where there are more, it is a film drawn in steps. */
 const FRAMES_A_KEYFRAME = 8;
-/** A frame that moved by less repeats exactly. */
-const EXACT_MAX = 0.02;
 /** A frame repeats that of two or three before it which differs by so little, a sum over the cells. */
 const RETURN_MAX = 0.004 * CELLS * CELL_SAMPLES;
 /** And by so many levels a cell at least from that between. */
@@ -235,7 +233,7 @@ export class StillStretch {
     const at = history.movesAt(frame);
     const { moved, step } = this.#before;
     // A codec may show two or three pictures in turn, which are alike but for its noise.
-    const apart = Math.min(cellsApart(history, frame, frame - 2), cellsApart(history, frame, frame - 3));
+    const apart = Math.min(history.apart(frame, frame - 2), history.apart(frame, frame - 3));
     const returned = step > 0 ? apart / (CELLS * CELL_SAMPLES * step) : Infinity;
     const isReturn = apart <= RETURN_MAX && history.step(frame) >= RETURN_STEP_MIN;
     if (isReturn || history.moved(frame) <= EXACT_MAX) this.#exact++;
@@ -285,7 +283,7 @@ export class StillStretch {
     if (last < LAST_MIN * moved || lastMiddle < LAST_MIDDLE_MIN * moved) return -1;
     if (lightShare > LIGHT_MAX) return -1;
     if (rest > restMax || last < DROP_MIN * rest * moved) return -1;
-    const within = this.#sums[MOVED]! / Math.max(1, this.#framesWithin);
+    const within = this.#meanWithin(MOVED);
     if (within > CLEAN_REST && within > USUAL_SHARE * this.#before.usual) return -1;
     if (this.#drift.mean > this.#driftMax) return -1;
     if (history.brightest(end - 1) - history.darkest(end - 1) < FLAT_RANGE || this.#hasCut()) return -1;
@@ -312,7 +310,7 @@ export class StillStretch {
     // Noise, which changes no cell, may be left out by a codec for a while.
     const isSure = this.#isSure && change >= SURE_CHANGE_MIN;
     if (moved < CLEAR_MOVED) return (isSure ? LEAST_SURE_LEVEL_MS : LEAST_FAINT_LEVEL_MS) / moved;
-    return this.#sums[MOVED]! / Math.max(1, this.#framesWithin) > CLEAN_REST ? LEAST_NOISY_MS : LEAST_MS;
+    return this.#meanWithin(MOVED) > CLEAN_REST ? LEAST_NOISY_MS : LEAST_MS;
   }
 
   get #stoppedMin(): number {
@@ -330,14 +328,18 @@ export class StillStretch {
   /** Whether it begins with a cut, or a few frames after one. */
   #hasCut(): boolean {
     for (let frame = this.#start - CUT_REACH; frame <= this.#start + 1; frame++) {
-      if (this.#cuts.cutScore(frame) >= 0.5) return true;
+      if (this.#cuts.cutScore(frame) >= CUT_SCORE_THRESHOLD) return true;
     }
     return false;
   }
 
   /** What is left of the motion. */
   get #rest(): number {
-    return this.#sums[REST]! / Math.max(1, this.#framesWithin);
+    return this.#meanWithin(REST);
+  }
+
+  #meanWithin(sum: typeof MOVED | typeof REST): number {
+    return this.#sums[sum]! / Math.max(1, this.#framesWithin);
   }
 
   /** From this sum on a cell moves. */
@@ -375,7 +377,7 @@ export class StillStretch {
     if (resumed < resumedMin * stopped || most < movedMin * moved) return -1;
     const isCutOff = most > CUT_OFF * moved;
     if (isCutOff && this.#rest > CUT_REST_MAX) return -1;
-    const isToCut = isCutOff || this.#cuts.cutScore(end) >= 0.5;
+    const isToCut = isCutOff || this.#cuts.cutScore(end) >= CUT_SCORE_THRESHOLD;
     // The jump over what a freeze has left out may look like a cut.
     if (isToCut && !this.#isExact && !this.#isLong(history, LEAST_TO_CUT_MS)) return -1;
     return (resumed / stopped - resumedMin) / 0.2;
