@@ -1,33 +1,22 @@
 /** What is the same for all cells of the newest frames that ranges are found in: sums over the cells of one frame, and of two. */
 
 import { sum4, wordsApart } from "./lanes";
+import { CELL_BYTES, cellsOf, LUMA_BYTES, movesOf } from "./ranges/layout";
 
-/*
- * Frame i is in slot i % FRAMES; the caller writes its cells and moves there.
- *
- *   CELLS     256 x 360 x u16   sums of cells: 240 of luma, then 120 of chroma
- *   MOVES     256 x 240 x u16   how much the samples of each luma cell moved
- *   PROFILES  256 x 496 x i16   mean luma of columns and rows
- *   STATS     6 x i32           of the frame that was measured last, see `measure`
- */
+export { CELLS, FRAMES, MOVES, NUMBERS, PROFILES } from "./ranges/layout";
+export { addMoves, CELL_SUMS, changed, clearMoves, measureMixes, measureWays } from "./ranges/cell_ways";
+export { fitSlide } from "./ranges/slide_fit";
+export { likeness, roughness } from "./ranges/structure";
 
-export const FRAMES: i32 = 256;
-export const CELLS: usize = memory.data(256 * 360 * 2, 16);
-export const MOVES: usize = memory.data(256 * 240 * 2, 16);
-export const PROFILES: usize = memory.data(256 * 496 * 2, 16);
+/** Of the frame that was measured last: 6 x i32, see `measure`. */
 export const STATS: usize = memory.data(6 * 4, 16);
-
-const LUMA_BYTES: usize = 240 * 2;
-const CELL_BYTES: usize = 360 * 2;
 
 /**
  * Writes STATS of a frame beside the one before it: the sum of its luma cells and of its moves, the sum of the changes of all cells and
  * the largest, and the least and the largest luma cell.
  */
-export function measure(slot: i32, before: i32): void {
-  const cells = CELLS + slot * CELL_BYTES,
-    others = CELLS + before * CELL_BYTES,
-    moves = MOVES + slot * LUMA_BYTES;
+export function measure(frame: i32, before: i32): void {
+  const cells = cellsOf(frame), others = cellsOf(before), moves = movesOf(frame);
   let sums = i32x4.splat(0), moved = sums, steps = sums;
   let least = i16x8.splat(-1), most = i16x8.splat(0), change = most;
   for (let at: usize = 0; at < LUMA_BYTES; at += 16) {
@@ -53,9 +42,9 @@ export function measure(slot: i32, before: i32): void {
   store<i32>(STATS, largest(most), 20);
 }
 
-/** The sum of the differences of all cells of the frames in two slots. */
+/** The sum of the differences of all cells of two frames. */
 export function apart(one: i32, other: i32): i32 {
-  const a = CELLS + one * CELL_BYTES, b = CELLS + other * CELL_BYTES;
+  const a = cellsOf(one), b = cellsOf(other);
   let steps = i32x4.splat(0);
   for (let at: usize = 0; at < CELL_BYTES; at += 48) {
     const first = wordsApart(v128.load(a + at), v128.load(b + at));

@@ -30,7 +30,8 @@ export const HISTORY_FRAMES = 256;
 export class FrameHistory {
   /** Frames since the start. */
   count = 0;
-  readonly #kernel = new HistoryKernel();
+  /** What sums over the cells of the frames that are kept; it takes frames by their number. */
+  readonly kernel = new HistoryKernel();
   readonly #ptsMs = new Float64Array(HISTORY_FRAMES);
   readonly #lumaMean = new Float64Array(HISTORY_FRAMES);
   readonly #moved = new Float64Array(HISTORY_FRAMES);
@@ -42,11 +43,11 @@ export class FrameHistory {
 
   push({ cellSums, cellMoves, brightSamples, profiles }: RangeMeasures, ptsMs: number): void {
     const slot = this.count % HISTORY_FRAMES;
-    const kernel = this.#kernel, { stats } = kernel;
+    const { kernel } = this, { stats } = kernel;
     kernel.cells.set(cellSums, slot * CELLS);
     kernel.moves.set(cellMoves, slot * LUMA_CELLS);
     kernel.profiles.set(profiles, slot * PROFILE_VALUES);
-    kernel.measure(slot, this.count === 0 ? slot : (this.count - 1) % HISTORY_FRAMES);
+    kernel.measure(this.count, Math.max(0, this.count - 1));
     this.#ptsMs[slot] = ptsMs;
     this.#lumaMean[slot] = stats[STATS.sum]! / LUMA_SAMPLES;
     this.#moved[slot] = stats[STATS.moved]! / LUMA_SAMPLES;
@@ -121,18 +122,18 @@ export class FrameHistory {
 
   /** The sum of the differences of all cells of two frames. */
   apart(one: number, other: number): number {
-    return this.#kernel.apart(one % HISTORY_FRAMES, other % HISTORY_FRAMES);
+    return this.kernel.apart(one, other);
   }
 
   get profiles(): Int16Array {
-    return this.#kernel.profiles;
+    return this.kernel.profiles;
   }
 
   get sums(): Uint16Array {
-    return this.#kernel.cells;
+    return this.kernel.cells;
   }
 
   get moves(): Uint16Array {
-    return this.#kernel.moves;
+    return this.kernel.moves;
   }
 }

@@ -12,10 +12,17 @@ import { isOnlyRelit, isPlain, LONGEST_MS, SURROUNDINGS, TransitionRow } from ".
  *   frames ─→ StepBreaks: where one may begin or end ─→ each pair of them: TransitionRow ─→ trees: odds
  *                                                                                             │
  *                             sink ←─ ChosenStretches: the best that do not overlap, fades joined
+ *
+ * A break may end many stretches, so they are judged over some frames, in the order of their ends.
  */
 
 /** Frames after a break that must be there before stretches that end with it are judged. */
 const DELAY_FRAMES = Math.max(BREAK_DELAY_FRAMES, SURROUNDINGS);
+/** So much of EFFORT goes into a frame, and as much more for each so many frames that stretches are judged late. */
+const FRAME_EFFORT = 24;
+const LATE_FRAMES = 4;
+/** More breaks are not judged late. */
+const WAITING = 32;
 /** A transition begins and ends where the steps become smaller than this share of their median. */
 const EDGE = 0.4;
 /** A step that is larger than so many such edges belongs to something else. */
@@ -31,8 +38,15 @@ export class GradualDetector implements RangeDetector {
   readonly #breaks = new StepBreaks();
   readonly #row = new TransitionRow();
   readonly #chosen: ChosenStretches;
-  /** Stretches that end up to here were judged. */
-  #judged = 0;
+  /** Breaks up to here were judged or wait. */
+  #due = 0;
+  /** Breaks whose stretches are judged next, and until when none could end just before each of them was due. */
+  readonly #waiting = new Int32Array(WAITING);
+  readonly #settledMs = new Float64Array(WAITING);
+  #count = 0;
+  /** The start that was judged last of the first break that waits, or that break itself. */
+  #start = 0;
+  #nowMs = -Infinity;
 
   constructor(sink: RangeSink, judge: StretchJudge = (values) => oddsByTrees(TRANSITION_TREES, values)) {
     this.#judge = judge;
@@ -42,7 +56,8 @@ export class GradualDetector implements RangeDetector {
   reset(): void {
     this.#breaks.reset();
     this.#chosen.reset();
-    this.#judged = 0;
+    this.#due = this.#count = 0;
+    this.#nowMs = -Infinity;
   }
 
   push(history: FrameHistory): void {
@@ -51,36 +66,74 @@ export class GradualDetector implements RangeDetector {
     const nowMs = history.ptsMs(newest);
     const { frames, length } = this.#breaks;
     let first = length;
-    while (first > 0 && frames[first - 1]! > this.#judged) first--;
+    while (first > 0 && frames[first - 1]! > this.#due) first--;
     for (let at = first; at < length; at++) {
       const end = frames[at]!;
       if (newest - end < DELAY_FRAMES || nowMs - history.ptsMs(end) <= BREAK_DELAY_MS) break;
-      this.#judgeUntil(history, at);
+      this.#await(history, end);
     }
-    if (newest < DELAY_FRAMES) return;
-    this.#chosen.settle(Math.min(nowMs - BREAK_DELAY_MS, history.ptsMs(newest - DELAY_FRAMES)));
+    if (newest >= DELAY_FRAMES) {
+      this.#nowMs = Math.min(nowMs - BREAK_DELAY_MS, history.ptsMs(newest - DELAY_FRAMES));
+    }
+    const lateFrames = this.#count === 0 ? 0 : newest - DELAY_FRAMES - this.#waiting[0]!;
+    this.#work(history, FRAME_EFFORT * (1 + lateFrames / LATE_FRAMES));
+    if (this.#count === 0) this.#chosen.settle(this.#nowMs);
   }
 
   finish(history: FrameHistory): void {
     this.#breaks.finish(history);
     const { frames, length } = this.#breaks;
-    for (let at = 0; at < length; at++) if (frames[at]! > this.#judged) this.#judgeUntil(history, at);
+    for (let at = 0; at < length; at++) if (frames[at]! > this.#due) this.#await(history, frames[at]!);
+    this.#work(history, Infinity);
     this.#chosen.finish();
   }
 
-  /** Judges all stretches that end with the break `at`. */
-  #judgeUntil(history: FrameHistory, at: number): void {
-    const { frames } = this.#breaks;
-    const end = frames[at]!;
-    this.#judged = end;
-    for (let other = at - 1; other >= 0; other--) {
-      const start = frames[other]!;
-      if (start - 1 <= history.oldest && history.oldest > 0) return;
-      if (history.ptsMs(end - 1) - history.ptsMs(start - 1) > LONGEST_MS) return;
-      if (!this.#row.measure(history, start, end)) continue;
-      const odds = this.#judge(this.#row.values, start, end);
-      if (odds > LEAST_HALF_ODDS && !isOnlyRelit(this.#row.values)) this.#add(history, start, end, odds);
+  #await(history: FrameHistory, end: number): void {
+    if (this.#count === WAITING) this.#work(history, Infinity);
+    this.#due = end;
+    if (this.#count === 0) this.#begin(history, end);
+    this.#waiting[this.#count] = end;
+    this.#settledMs[this.#count++] = this.#nowMs;
+  }
+
+  #begin(history: FrameHistory, end: number): void {
+    this.#start = end;
+    this.#row.begin(history, end);
+  }
+
+  /** Judges stretches that end with the breaks that wait, about as many as the effort is for. */
+  #work(history: FrameHistory, effort: number): void {
+    while (this.#count > 0 && effort > 0) {
+      const start = this.#breaks.before(this.#start), end = this.#waiting[0]!;
+      if (this.#isOut(history, start, end)) {
+        this.#goOn(history);
+        continue;
+      }
+      this.#start = start;
+      if (this.#row.measure(history, start)) this.#judgeRow(history, start, end);
+      effort -= this.#row.effort;
     }
+  }
+
+  /** Goes on to the next break that waits. */
+  #goOn(history: FrameHistory): void {
+    this.#count--;
+    if (this.#count === 0) return;
+    this.#waiting.copyWithin(0, 1);
+    this.#settledMs.copyWithin(0, 1);
+    this.#chosen.settle(this.#settledMs[0]!);
+    this.#begin(history, this.#waiting[0]!);
+  }
+
+  /** Whether no stretch from `start` on, or from an earlier frame, can be measured. */
+  #isOut(history: FrameHistory, start: number, end: number): boolean {
+    if (start < 0 || start - 1 <= history.oldest && history.oldest > 0) return true;
+    return history.ptsMs(end - 1) - history.ptsMs(start - 1) > LONGEST_MS;
+  }
+
+  #judgeRow(history: FrameHistory, start: number, end: number): void {
+    const odds = this.#judge(this.#row.values, start, end);
+    if (odds > LEAST_HALF_ODDS && !isOnlyRelit(this.#row.values)) this.#add(history, start, end, odds);
   }
 
   #add(history: FrameHistory, from: number, until: number, odds: number): void {

@@ -9,8 +9,18 @@ interface HistoryExports {
   readonly MOVES: WebAssembly.Global;
   readonly PROFILES: WebAssembly.Global;
   readonly STATS: WebAssembly.Global;
-  measure(slot: number, before: number): void;
+  readonly NUMBERS: WebAssembly.Global;
+  readonly CELL_SUMS: WebAssembly.Global;
+  measure(frame: number, before: number): void;
   apart(one: number, other: number): number;
+  changed(one: number, other: number, most: number): number;
+  measureWays(one: number, other: number, most: number): void;
+  measureMixes(one: number, other: number): void;
+  fitSlide(one: number, other: number): void;
+  roughness(frame: number): number;
+  likeness(one: number, other: number, across: number, along: number): number;
+  clearMoves(): void;
+  addMoves(frame: number): void;
 }
 
 const EXPORTS: ExportKinds<HistoryExports> = {
@@ -20,8 +30,18 @@ const EXPORTS: ExportKinds<HistoryExports> = {
   MOVES: "global",
   PROFILES: "global",
   STATS: "global",
+  NUMBERS: "global",
+  CELL_SUMS: "global",
   measure: "function",
   apart: "function",
+  changed: "function",
+  measureWays: "function",
+  measureMixes: "function",
+  fitSlide: "function",
+  roughness: "function",
+  likeness: "function",
+  clearMoves: "function",
+  addMoves: "function",
 };
 
 /** Values of one frame in each of the three views. */
@@ -32,7 +52,15 @@ export const PROFILE_VALUES = 496;
 /** Places in `stats`: sums over the cells of the frame that was measured last, the largest change of a cell, the least and the largest. */
 export const STATS = { sum: 0, moved: 1, step: 2, change: 3, least: 4, most: 5 } as const;
 
-/** Room for 256 frames by slot, which the caller fills. Allocates nothing per frame. */
+/** Places in `numbers` after `measureWays`: cells that differ and how many of them went straight; then sums: see there. */
+export const WAYS = { changed: 0, straight: 1, sudden: 2, color: 3, all: 4 } as const;
+/** After `measureMixes`. */
+export const MIXES = { fromMix: 0, fromParts: 1, fromTime: 2, bends: 3 } as const;
+/** After `fitSlide`. */
+export const SLIDE = { slide: 0, moved: 1, middle: 2, wipe: 3, pan: 4, sharpness: 5 } as const;
+const NUMBERS = 8;
+
+/** Room for 256 frames, frame i in slot i % 256, which the caller fills. Allocates nothing per frame. */
 export class HistoryKernel {
   readonly frames: number;
   /** CELLS values for each slot: 240 of luma, then those of chroma. */
@@ -43,6 +71,10 @@ export class HistoryKernel {
   readonly profiles: Int16Array<ArrayBuffer>;
   /** See STATS. */
   readonly stats: Int32Array<ArrayBuffer>;
+  /** See WAYS, MIXES and SLIDE. */
+  readonly numbers: Float64Array<ArrayBuffer>;
+  /** After `addMoves`: of each luma cell, the sum of its moves. */
+  readonly cellSums: Uint32Array<ArrayBuffer>;
   readonly #module: HistoryExports;
 
   constructor() {
@@ -54,15 +86,73 @@ export class HistoryKernel {
     this.moves = new Uint16Array(buffer, module.MOVES.value as number, frames * LUMA_CELLS);
     this.profiles = new Int16Array(buffer, module.PROFILES.value as number, frames * PROFILE_VALUES);
     this.stats = new Int32Array(buffer, module.STATS.value as number, 6);
+    this.numbers = new Float64Array(buffer, module.NUMBERS.value as number, NUMBERS);
+    this.cellSums = new Uint32Array(buffer, module.CELL_SUMS.value as number, LUMA_CELLS);
   }
 
-  /** Fills `stats` for the frame in a slot, beside the one in `before`. */
-  measure(slot: number, before: number): void {
-    this.#module.measure(slot, before);
+  /** Fills `stats` for a frame, beside the one before. */
+  measure(frame: number, before: number): void {
+    this.#module.measure(frame, before);
   }
 
-  /** The sum of the differences of all cells of the frames in two slots. */
+  /** The sum of the differences of all cells of two frames. */
   apart(one: number, other: number): number {
     return this.#module.apart(one, other);
+  }
+
+  /** How many cells, luma and chroma, differ by more than `most` between two frames; `most` is below 65535. */
+  changed(one: number, other: number, most: number): number {
+    return this.#module.changed(one, other, most);
+  }
+
+  /**
+   * Of the cells that differ by more than `most` between two frames: fills `numbers` with how many there are, how many of them went most
+   * of their way without turning back, and the sum of the longest step of each as a share of its way. Then the sums of the differences of
+   * the chroma cells, and of all.
+   */
+  measureWays(one: number, other: number, most: number): void {
+    this.#module.measureWays(one, other, most);
+  }
+
+  /**
+   * Fills `numbers` with how far the frames a quarter, half and three quarters of the way between two are from what a straight way leads
+   * through, the worst of them, as shares of the distance of the two: from a mix of both; from a picture of which each cell is from the
+   * one or from the other; and how far the mix is from that which their time asks for. Then how much the way bends.
+   */
+  measureMixes(one: number, other: number): void {
+    this.#module.measureMixes(one, other);
+  }
+
+  /**
+   * Fits the frames between two pictures: fills `numbers` with what is left of them after the best push, cover or uncover, how far that one
+   * moved from the first to the last frame that was looked at, and how far it was in the middle one, of the picture; with what is left
+   * after the best straight wipe, and if only one of the two pictures moves, as far as it is still seen; and with how sharp the frames
+   * are beside the two pictures. What is left is a share of the difference of the two.
+   */
+  fitSlide(one: number, other: number): void {
+    this.#module.fitSlide(one, other);
+  }
+
+  /** Root of the mean squared steps between neighbouring luma cells, in levels; 0 for a picture of one brightness. */
+  roughness(frame: number): number {
+    return this.#module.roughness(frame);
+  }
+
+  /**
+   * How much the structure of two frames is alike for the best of places up to `across` cells sideways and `along` up or down, in [-1,1] or
+   * a little more; steps of a level count little.
+   */
+  likeness(one: number, other: number, across: number, along: number): number {
+    return this.#module.likeness(one, other, across, along);
+  }
+
+  /** Begins `cellSums` anew. */
+  clearMoves(): void {
+    this.#module.clearMoves();
+  }
+
+  /** Adds the moves of a frame to `cellSums`. */
+  addMoves(frame: number): void {
+    this.#module.addMoves(frame);
   }
 }

@@ -74,6 +74,13 @@ export class StepBreaks {
     this.#add(history.count);
   }
 
+  /** The newest break before a frame; -1 where there is none. */
+  before(frame: number): number {
+    let at = this.length - 1;
+    while (at >= 0 && this.frames[at]! >= frame) at--;
+    return at < 0 ? -1 : this.frames[at]!;
+  }
+
   /** Whether the window around `centre` is on a straight way; `newest` is the last frame that may lie in it. */
   #look(history: FrameHistory, centre: number, newest: number): void {
     const centreMs = history.ptsMs(centre);

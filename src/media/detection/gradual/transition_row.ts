@@ -1,9 +1,9 @@
 /** What is measured of a stretch of frames to say whether one picture becomes another in it, as numbers from 0 to 255. */
 
-import { distanceOf, likenessWithin, roughnessOf } from "../cell_structure.ts";
+import { changedCells, distanceOf, likenessWithin, roughnessOf } from "../cell_structure.ts";
 import type { FrameHistory } from "../frame_history.ts";
 import { CELL_SAMPLES, CELLS, HISTORY_FRAMES, LUMA_CELLS } from "../frame_history.ts";
-import { SlideFit } from "./slide_fit.ts";
+import { MIXES, SLIDE, WAYS } from "../../kernels/history_kernel.ts";
 
 /*
  *            s-1 | s ............ e-1 | e
@@ -43,6 +43,8 @@ export const NUMBERS = [
 ];
 export const ROW_NUMBERS = NUMBERS.length;
 const FIRST_NUMBERS = NUMBERS.indexOf("unsteady");
+const BEFORE = NUMBERS.indexOf("before");
+const CHANGES_BEFORE = NUMBERS.indexOf("changes_before");
 const PLAIN_BEFORE = NUMBERS.indexOf("plain_a");
 const PLAIN_AFTER = NUMBERS.indexOf("plain_b");
 const LIKENESS = NUMBERS.indexOf("likeness");
@@ -70,21 +72,41 @@ export function isPlain(history: FrameHistory, frame: number): boolean {
   return roughnessOf(history, frame) < PLAIN_STEP;
 }
 
+/** How much was measured of a stretch. */
+export const EFFORT = { little: 1, half: 12, whole: 40 } as const;
+
+/** Measures the stretches that end at one place, from the latest start to the earliest. */
 export class TransitionRow {
   /** The numbers of the stretch that was measured last. */
   readonly values = new Uint8Array(ROW_NUMBERS);
   /** The median of its steps. */
   core = 0;
-  readonly #places = new Int32Array(WAY_POINTS + 1);
-  readonly #fit = new SlideFit();
+  /** How much of it was measured, one of EFFORT. */
+  effort: number = EFFORT.little;
+  /** Its steps, from the least to the most. */
+  readonly #steps = new Float64Array(HISTORY_FRAMES);
   readonly #sorted = new Float64Array(HISTORY_FRAMES);
   readonly #cellsA = new Uint16Array(CELLS);
   readonly #cellsB = new Uint16Array(CELLS);
+  #end = 0;
+  /** The first frame whose step is in `#steps`. */
+  #from = 0;
+  /** The median of the steps behind the end. */
+  #after = 0;
   #at = 0;
 
-  /** Measures a stretch; false if it cannot be a transition, then `values` say nothing. */
-  measure(history: FrameHistory, start: number, end: number): boolean {
+  /** Stretches end at this frame from now on. */
+  begin(history: FrameHistory, end: number): void {
+    this.#end = this.#from = end;
+    this.#after = this.#median(history, end, Math.min(history.count, end + SURROUNDINGS));
+  }
+
+  /** Measures a stretch, which begins before those that were measured; false if it cannot be a transition, then `values` say nothing. */
+  measure(history: FrameHistory, start: number): boolean {
+    const end = this.#end;
     const one = start - 1, other = end - 1;
+    this.effort = EFFORT.little;
+    this.#addSteps(history, start);
     if (end - start < LEAST_FRAMES) return false;
     const ms = history.ptsMs(other) - history.ptsMs(one);
     if (ms < LEAST_MS || ms > LONGEST_MS) return false;
@@ -106,22 +128,28 @@ export class TransitionRow {
     this.#level(distance, 4);
     this.#level(ms, 0.1);
     this.#level(end - start, 2);
-    this.#share(otherShare(history, one, other));
-    const core = this.core = this.#median(history, start, end) + 0.01;
-    const outside = Math.min(history.count, end + SURROUNDINGS);
+    this.#share(changedCells(history, one, other, OTHER) / CELLS);
+    let promise = this.#promiseOfPictures();
+    if (promise <= SIEVE) return false;
+    const core = this.core = this.#steps[(end - start) >> 1]! + 0.01;
     this.#ratio(this.#median(history, start - SURROUNDINGS, start) / core);
-    this.#ratio(this.#median(history, end, outside) / core);
+    this.#ratio(this.#after / core);
+    promise -= 17 * Math.min(this.values[BEFORE]!, this.values[BEFORE + 1]!);
+    if (promise <= SIEVE) return false;
     const before = Math.max(history.oldest, one - SURROUNDINGS);
     const after = Math.min(history.count - 1, other + SURROUNDINGS);
     this.#ratio(distanceOf(history, before, one) / distance);
     this.#ratio(distanceOf(history, other, after) / distance);
+    promise -= 20 * Math.min(this.values[CHANGES_BEFORE]!, this.values[CHANGES_BEFORE + 1]!);
+    if (promise <= SIEVE) return false;
     this.#ratio(distanceOf(history, before, after) / distance);
-    if (!this.#isPromising()) return false;
+    this.effort = EFFORT.half;
     const mean = way / (end - start);
     this.#ratio(Math.sqrt(Math.max(0, squares / (end - start) - mean * mean)) / (mean + 0.02));
     this.#measureMixes(history, one, other);
-    this.#measureCells(history, one, other);
+    this.#measureWays(history, one, other);
     if (!this.#isStillPromising()) return false;
+    this.effort = EFFORT.whole;
     this.#measureSteps(history, start, end);
     this.#share(likenessShare(likenessWithin(history, one, other, 3, 2)));
     this.#level(roughnessOf(history, one), ROUGHNESS_SCALE);
@@ -130,42 +158,52 @@ export class TransitionRow {
     this.#level(history.lumaMean(other), 1);
     this.#measureSorted(history, one, other, distance);
     this.#measureMotion(history, start, end, moved, way);
-    const fit = this.#fit;
-    fit.measure(history, one, other);
-    this.#share(fit.slide);
-    this.#share((1 + fit.moved) / 2);
-    this.#share(fit.middle);
-    this.#share(fit.wipe);
-    this.#share(fit.pan);
-    this.#ratio(fit.sharpness);
+    this.#measureSlide(history, one, other);
     return true;
   }
 
-  /** A sieve by the first numbers: a fifth of all stretches passes it. */
-  #isPromising(): boolean {
-    const [most, efficiency, distance, ms, , other, before, after, changesBefore, changesAfter] = this.values;
-    const against = 65 * most! + 22 * ms! + 17 * Math.min(before!, after!) +
-      20 * Math.min(changesBefore!, changesAfter!);
-    return 24 * Math.min(128, distance!) + 17 * other! + 18 * Math.min(128, efficiency!) - against > SIEVE;
+  /** Keeps the steps from a frame on in order. */
+  #addSteps(history: FrameHistory, start: number): void {
+    const steps = this.#steps;
+    for (; this.#from > start; this.#from--) {
+      const step = history.step(this.#from - 1);
+      let at = this.#end - this.#from;
+      for (; at > 0 && steps[at - 1]! > step; at--) steps[at] = steps[at - 1]!;
+      steps[at] = step;
+    }
+  }
+
+  /**
+   * A sieve by the first numbers, which a fifth of all stretches passes: above SIEVE after what the frames around the stretch count
+   * against it. This is how much the two pictures promise.
+   */
+  #promiseOfPictures(): number {
+    const { values } = this;
+    const most = values[0]!,
+      efficiency = values[1]!,
+      distance = values[2]!,
+      ms = values[3]!,
+      other = values[5]!;
+    return 24 * Math.min(128, distance) + 17 * other + 18 * Math.min(128, efficiency) - 65 * most - 22 * ms;
   }
 
   /** A finer sieve by the first twenty: half of what comes here passes it, of transitions 98 in 100. */
   #isStillPromising(): boolean {
     const { values } = this, at = FIRST_NUMBERS;
-    const [most, , distance, , frames, other, , , changesBefore, changesAfter] = values;
-    const unsteady = values[at], bends = values[at + 4], contrast = values[at + 5], sudden = values[at + 7];
-    const against = 58 * most! + 44 * frames! + 47 * Math.min(changesBefore!, changesAfter!) +
-      51 * unsteady! + 8 * bends! + 34 * contrast!;
-    return 33 * Math.min(128, distance!) + 12 * other! + 6 * sudden! - against > FINER_SIEVE;
+    const most = values[0]!, distance = values[2]!, frames = values[4]!, other = values[5]!;
+    const changes = Math.min(values[CHANGES_BEFORE]!, values[CHANGES_BEFORE + 1]!);
+    const unsteady = values[at]!, bends = values[at + 4]!;
+    const contrast = values[at + 5]!, sudden = values[at + 7]!;
+    const against = 58 * most + 44 * frames + 47 * changes + 51 * unsteady + 8 * bends + 34 * contrast;
+    return 33 * Math.min(128, distance) + 12 * other + 6 * sudden - against > FINER_SIEVE;
   }
 
   /** How the steps of the stretch stand to those around it, and to each other. */
   #measureSteps(history: FrameHistory, start: number, end: number): void {
-    const { core } = this;
-    this.#median(history, start, end);
-    const quartile = this.#sorted[Math.floor((end - start) * 0.75)]!;
+    const { core } = this, steps = this.#steps;
+    const quartile = steps[Math.floor((end - start) * 0.75)]!;
     let low = 0;
-    while (low < end - start && this.#sorted[low]! < LOW * quartile) low++;
+    while (low < end - start && steps[low]! < LOW * quartile) low++;
     const outside = Math.min(history.count, end + SURROUNDINGS);
     this.#ratio(this.#largest(history, start - SURROUNDINGS, start) / core);
     this.#ratio(this.#largest(history, end, outside) / core);
@@ -199,46 +237,18 @@ export class TransitionRow {
   }
 
   /**
-   * How far frames between are from what a straight way leads through, as a share of the distance of the two: from a mix of
-   * them, from pictures of which each cell is from the one or from the other, and from the mix that their time asks for; the
-   * worst of three. How much the way bends from a quarter to the next, and the contrast of the middle beside both ends.
+   * How far frames between are from what a straight way leads through, the worst of three; how much the way bends from a quarter to
+   * the next, and the contrast of the middle beside both ends.
    */
   #measureMixes(history: FrameHistory, one: number, other: number): void {
-    const { sums } = history;
-    const a = history.cellsAt(one), b = history.cellsAt(other);
-    let square = 0, distance = 0;
-    for (let cell = 0; cell < CELLS; cell++) {
-      const way = sums[b + cell]! - sums[a + cell]!;
-      square += way * way;
-      distance += Math.abs(way);
-    }
-    let fromMix = 0, fromParts = 0, fromTime = 0, bends = 0;
-    for (let part = 1; part < 4; part++) {
-      const frame = quarterOf(one, other, part);
-      const before = history.cellsAt(quarterOf(one, other, part - 1));
-      const x = history.cellsAt(frame);
-      const after = history.cellsAt(quarterOf(one, other, part + 1));
-      let along = 0, offMix = 0, offParts = 0;
-      for (let cell = 0; cell < CELLS; cell++) {
-        along += (sums[x + cell]! - sums[a + cell]!) * (sums[b + cell]! - sums[a + cell]!);
-      }
-      along /= square;
-      for (let cell = 0; cell < CELLS; cell++) {
-        const fromOne = sums[x + cell]! - sums[a + cell]!;
-        offMix += Math.abs(fromOne - along * (sums[b + cell]! - sums[a + cell]!));
-        offParts += Math.min(Math.abs(fromOne), Math.abs(sums[x + cell]! - sums[b + cell]!));
-        bends += Math.abs(sums[before + cell]! - 2 * sums[x + cell]! + sums[after + cell]!);
-      }
-      fromMix = Math.max(fromMix, offMix / distance);
-      fromParts = Math.max(fromParts, offParts / distance);
-      fromTime = Math.max(fromTime, Math.abs(along - (frame - one) / (other - one)));
-    }
-    this.#share(fromMix);
-    this.#share(fromParts * 2);
-    this.#share(fromTime * 2);
-    this.#ratio(bends / distance);
+    const { kernel } = history, { numbers } = kernel;
+    kernel.measureMixes(one, other);
+    this.#share(numbers[MIXES.fromMix]!);
+    this.#share(numbers[MIXES.fromParts]! * 2);
+    this.#share(numbers[MIXES.fromTime]! * 2);
+    this.#ratio(numbers[MIXES.bends]!);
     const ends = roughnessOf(history, one) + roughnessOf(history, other);
-    this.#ratio(2 * roughnessOf(history, quarterOf(one, other, 2)) / (ends + 0.5));
+    this.#ratio(2 * roughnessOf(history, one + Math.round((other - one) / 2)) / (ends + 0.5));
   }
 
   /** How much samples move beside what their cells do, inside and outside. */
@@ -264,45 +274,38 @@ export class TransitionRow {
    * Of the changed cells, the share that went most of their way without turning back, and how much of a cell's way is one
    * step, beside the steps of noise; and the share of colour in all change.
    */
-  #measureCells(history: FrameHistory, one: number, other: number): void {
-    const { sums } = history;
-    const a = history.cellsAt(one), b = history.cellsAt(other);
-    const points = Math.min(WAY_POINTS, other - one);
-    for (let n = 1; n <= points; n++) {
-      this.#places[n] = history.cellsAt(one + Math.round((other - one) * n / points));
-    }
-    let straight = 0, sudden = 0, changed = 0, color = 0, all = 0;
-    for (let cell = 0; cell < CELLS; cell++) {
-      const apart = Math.abs(sums[b + cell]! - sums[a + cell]!);
-      all += apart;
-      if (cell >= LUMA_CELLS) color += apart;
-      if (apart <= OTHER * CELL_SAMPLES) continue;
-      let way = 0, most = 0;
-      let last = sums[a + cell]!;
-      for (let n = 1; n <= points; n++) {
-        const value = sums[this.#places[n]! + cell]!;
-        const step = Math.abs(value - last);
-        way += step;
-        if (step > most) most = step;
-        last = value;
-      }
-      changed++;
-      sudden += most / way;
-      if (apart >= 0.8 * way) straight++;
-    }
-    this.#share(straight / Math.max(1, changed));
-    this.#share(sudden / Math.max(1, changed) * Math.sqrt(points) / 4);
-    this.#share(color / all);
+  #measureWays(history: FrameHistory, one: number, other: number): void {
+    const { kernel } = history, { numbers } = kernel;
+    kernel.measureWays(one, other, OTHER * CELL_SAMPLES);
+    const changed = Math.max(1, numbers[WAYS.changed]!), points = Math.min(WAY_POINTS, other - one);
+    this.#share(numbers[WAYS.straight]! / changed);
+    this.#share(numbers[WAYS.sudden]! / changed * Math.sqrt(points) / 4);
+    this.#share(numbers[WAYS.color]! / numbers[WAYS.all]!);
   }
 
-  /** The median of the steps of the frames `from` to `until` (exclusive); 0 for none; leaves them sorted. */
+  /** How well the one picture slides into the other. */
+  #measureSlide(history: FrameHistory, one: number, other: number): void {
+    const { kernel } = history, { numbers } = kernel;
+    kernel.fitSlide(one, other);
+    this.#share(numbers[SLIDE.slide]!);
+    this.#share((1 + numbers[SLIDE.moved]!) / 2);
+    this.#share(numbers[SLIDE.middle]!);
+    this.#share(numbers[SLIDE.wipe]!);
+    this.#share(numbers[SLIDE.pan]!);
+    this.#ratio(numbers[SLIDE.sharpness]!);
+  }
+
+  /** The median of the steps of the frames `from` to `until` (exclusive), which are a few; 0 for none. */
   #median(history: FrameHistory, from: number, until: number): number {
+    const sorted = this.#sorted;
     let count = 0;
-    for (let frame = Math.max(from, history.oldest + 1); frame < until; frame++) {
-      this.#sorted[count++] = history.step(frame);
+    for (let frame = Math.max(from, history.oldest + 1); frame < until; frame++, count++) {
+      const step = history.step(frame);
+      let at = count;
+      for (; at > 0 && sorted[at - 1]! > step; at--) sorted[at] = sorted[at - 1]!;
+      sorted[at] = step;
     }
-    if (count === 0) return 0;
-    return this.#sorted.subarray(0, count).sort()[count >> 1]!;
+    return count === 0 ? 0 : sorted[count >> 1]!;
   }
 
   #largest(history: FrameHistory, from: number, until: number): number {
@@ -326,19 +329,4 @@ export class TransitionRow {
   #level(value: number, scale: number): void {
     this.values[this.#at++] = Math.max(0, Math.min(255, Math.round(scale * value)));
   }
-}
-
-function quarterOf(one: number, other: number, quarters: number): number {
-  return one + Math.round((other - one) * quarters / 4);
-}
-
-/** The share of cells that are others. */
-function otherShare(history: FrameHistory, one: number, other: number): number {
-  const { sums } = history;
-  const a = history.cellsAt(one), b = history.cellsAt(other);
-  let others = 0;
-  for (let cell = 0; cell < CELLS; cell++) {
-    if (Math.abs(sums[a + cell]! - sums[b + cell]!) > OTHER * CELL_SAMPLES) others++;
-  }
-  return others / CELLS;
 }

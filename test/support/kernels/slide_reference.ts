@@ -1,23 +1,12 @@
-/** How well one picture slides into another: bands of luma of frames between them, compared with both pictures side by side. */
+/** The slow twin of assembly/ranges/slide_fit.ts, one place after the other. */
 
-import type { FrameHistory } from "../frame_history.ts";
+import { type HistoryKernel, PROFILE_VALUES } from "../../../src/media/kernels/history_kernel.ts";
 
-/*
- * A band profile is the mean luma along one axis: 40 columns in three bands, or 30 rows in four. A place `d` of `length` on it:
- *
- *           d
- *   push    | B moves in behind A, which moves out     B[x + length - d] | A[x - d]
- *   cover   | B moves in over A                        B[x + length - d] | A[x]
- *   uncover | A moves out from over B                  B[x]              | A[x - d]
- *   wipe    | neither moves                            B[x]              | A[x]
- *
- * and the same in the other direction. For each of them and each frame that is looked at the best place counts.
- */
 const SHAPES = 8;
 /** Shapes are numbered: push, cover, uncover, wipe; then the same backwards. */
 const WIPE = 3;
 /** Frames between the two that are looked at. */
-export const SLIDE_FRAMES = 3;
+const SLIDE_FRAMES = 3;
 /** Added to the difference of the pictures, 7.5 a level, so that like ones do not divide by nothing. */
 const NOISE = 8;
 /** A picture that only moves is recognised while this share of it is seen. */
@@ -37,7 +26,7 @@ const DOWN: Axis = { from: 240, stride: 64, bands: 4, length: 30 };
 const MOST = 40;
 
 /** The fit of one stretch; overwritten by the next one. Residuals are shares of the difference of the two pictures. */
-export class SlideFit {
+export class SlideReference {
   /** What is left of the frames between after the best push, cover or uncover. */
   slide = 1;
   /** How far that one moved from the first to the last frame that was looked at, of the picture. */
@@ -63,7 +52,7 @@ export class SlideFit {
   #pan = 0;
 
   /** Fits the frames between `one` and `other`. */
-  measure(history: FrameHistory, one: number, other: number): void {
+  measure(history: HistoryKernel, one: number, other: number): void {
     this.slide =
       this.wipe =
       this.pan =
@@ -73,7 +62,7 @@ export class SlideFit {
     this.#measureAxis(history, one, other, DOWN);
   }
 
-  #measureAxis(history: FrameHistory, one: number, other: number, axis: Axis): void {
+  #measureAxis(history: HistoryKernel, one: number, other: number, axis: Axis): void {
     const { length, bands } = axis;
     read(history, one, axis, this.#a);
     read(history, other, axis, this.#b);
@@ -162,13 +151,13 @@ export class SlideFit {
 
 /** The profile of a frame, band after band. */
 function read(
-  history: FrameHistory,
+  history: HistoryKernel,
   frame: number,
   { from, stride, bands, length }: Axis,
   into: Float64Array,
 ) {
   const { profiles } = history;
-  const start = history.profilesAt(frame) + from;
+  const start = frame % history.frames * PROFILE_VALUES + from;
   for (let band = 0; band < bands; band++) {
     let at = start + band * stride;
     for (let x = 0; x < length; x++, at += 2) {
