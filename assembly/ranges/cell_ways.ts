@@ -1,15 +1,6 @@
 /** The ways that cells go from what they are in one frame to what they are in another one. */
 
-import {
-  CELL_BYTES,
-  CELLS_OF_ALL,
-  cellsOf,
-  LUMA_BYTES,
-  LUMA_CELLS,
-  movesOf,
-  placeBetween,
-  putNumber,
-} from "./layout";
+import { CELL_BYTES, CELLS_OF_ALL, cellsOf, LUMA_BYTES, movesOf, placeBetween, putNumber } from "./layout";
 import { sum4, wordsApart } from "../lanes";
 
 /** Frames at which the way of a cell is looked at. */
@@ -24,8 +15,9 @@ const WAYS: usize = memory.data(360 * 4, 16);
 const STEPS: usize = memory.data(360 * 2, 16);
 /** Of each cell of two frames, the change from the one to the other. */
 const TURNS: usize = memory.data(360 * 8, 16);
-/** Of each luma cell, a sum over frames. */
-export const CELL_SUMS: usize = memory.data(240 * 4, 16);
+/** Of each luma cell, sums over frames: four places of 240 u32. */
+export const CELL_SUMS: usize = memory.data(4 * 240 * 4, 16);
+const SUMS_BYTES: i32 = 240 * 4;
 
 /** How many cells, luma and chroma, differ by more than `most` between two frames; `most` is below 65535. */
 export function changed(one: i32, other: i32, most: i32): i32 {
@@ -178,16 +170,16 @@ function bendOf(before: usize, x: usize, after: usize): i32 {
   return sum4(sums);
 }
 
-/** Begins the sums in CELL_SUMS anew. */
-export function clearMoves(): void {
-  memory.fill(CELL_SUMS, 0, LUMA_CELLS * 4);
+/** Begins the sums of a place in CELL_SUMS anew. */
+export function clearMoves(place: i32): void {
+  memory.fill(CELL_SUMS + place * SUMS_BYTES, 0, SUMS_BYTES);
 }
 
-/** Adds the moves of a frame to CELL_SUMS. */
-export function addMoves(frame: i32): void {
-  const moves = movesOf(frame);
+/** Adds the moves of a frame to the sums of a place. */
+export function addMoves(place: i32, frame: i32): void {
+  const moves = movesOf(frame), sums = CELL_SUMS + place * SUMS_BYTES;
   for (let at: usize = 0; at < LUMA_BYTES; at += 8) {
-    const sums = CELL_SUMS + 2 * at;
-    v128.store(sums, i32x4.add(v128.load(sums), v128.load16x4_u(moves + at)));
+    const own = sums + 2 * at;
+    v128.store(own, i32x4.add(v128.load(own), v128.load16x4_u(moves + at)));
   }
 }

@@ -85,6 +85,8 @@ export class RepeatDetector implements RangeDetector {
     at: SUMS * n,
     telling: 0,
   }));
+  /** By lag, the first one of `#followed` that is this lag or nearly so; -1 where there is none. */
+  readonly #near = new Int8Array(LONGEST_LAG + NEAR_LAGS + 1);
   /** The one that is a repeat already. */
   #sure: Follow | null = null;
   /** Frames before it belong to a repeat that was told. */
@@ -103,7 +105,7 @@ export class RepeatDetector implements RangeDetector {
   push(history: FrameHistory): void {
     const frame = history.count - 1;
     this.#keep(history, frame);
-    for (const follow of this.#followed) if (follow.lag > 0) this.#step(follow, frame);
+    for (let n = 0; n < FOLLOWED; n++) if (this.#followed[n]!.lag > 0) this.#step(this.#followed[n]!, frame);
     if (!this.#sure && frame % SEEK_FRAMES === 0 && frame > LEAST_LAG) this.#seek(frame);
   }
 
@@ -142,9 +144,9 @@ export class RepeatDetector implements RangeDetector {
     const { lag } = follow;
     const { at, fitting } = follow;
     const limit = this.#limit(this.#sums[at]! / fitting, this.#sums[at + 2]! / fitting);
-    const difference = this.#kernel.difference(frame, frame - lag);
+    const difference = this.#kernel.step(frame, lag, limit, VARIATION_MIN * LEVEL, RATIO_MAX);
     if (difference <= limit) {
-      this.#count(follow, frame, frame);
+      this.#add(follow, frame, frame);
       if (follow.fitting < DOUBTFUL_FRAMES) return;
       const { fitting, telling } = follow;
       const isHopeless = telling < TELLING_HOPE * fitting && fitting >= DOUBTFUL_FRAMES + lag / 4;
@@ -158,10 +160,9 @@ export class RepeatDetector implements RangeDetector {
     follow.lag = 0;
   }
 
-  /** Adds the frames from `first` to `last`, which fit. */
-  #count(follow: Follow, first: number, last: number): void {
+  /** Adds the frames from `first` to `last`, which fit and were counted. */
+  #add(follow: Follow, first: number, last: number): void {
     const { counts } = this.#kernel;
-    this.#kernel.count(first, last, follow.lag, VARIATION_MIN * LEVEL, RATIO_MAX);
     follow.fitting += last - first + 1;
     follow.misses = 0;
     follow.last = last;
@@ -181,29 +182,42 @@ export class RepeatDetector implements RangeDetector {
     }
     const most = this.#fitMax(this.#kernel.least(frame, LEAST_LAG));
     const count = this.#kernel.seek(frame, LEAST_LAG, longest, most);
+    let nearest = 0;
+    while (
+      nearest < count && nowMs - this.#ptsMs[(frame - minima[nearest]!) & this.#last]! < LEAST_LAG_MS
+    ) nearest++;
     for (let places = 0; places < FOLLOWED; places++) {
-      let best = -1;
-      for (let n = 0; n < count; n++) {
+      this.#markNear();
+      let best = -1, least = Infinity;
+      for (let n = nearest; n < count; n++) {
         const lag = minima[n]!, fit = fits[lag]!;
-        if (best >= 0 && fit >= fits[best]!) continue;
-        if (nowMs - this.#ptsMs[(frame - lag) & this.#last]! < LEAST_LAG_MS) continue;
-        const near = this.#near(lag);
-        if (near && (near.lag === lag || fit > NEAR_SHARE * this.#sums[near.at]! / near.fitting)) continue;
+        if (fit >= least) continue;
+        const at = this.#near[lag]!;
+        if (at >= 0 && !this.#isBetter(this.#followed[at]!, lag, fit)) continue;
         best = lag;
+        least = fit;
       }
       if (best < 0) return;
-      const place = this.#near(best) ?? this.#free();
+      const at = this.#near[best]!;
+      const place = at >= 0 ? this.#followed[at]! : this.#free();
       if (!place) return;
-      this.#follow(place, best, frame, fits[best]!);
+      this.#follow(place, best, frame, least);
     }
   }
 
-  /** The followed lag that is this one or nearly so: in slow motion the lags beside the right one fit too. */
-  #near(lag: number): Follow | null {
-    for (const follow of this.#followed) {
-      if (follow.lag > 0 && Math.abs(follow.lag - lag) <= NEAR_LAGS) return follow;
+  /** Whether a lag that fits so well takes the place of one near it. */
+  #isBetter(near: Follow, lag: number, fit: number): boolean {
+    return near.lag !== lag && fit <= NEAR_SHARE * this.#sums[near.at]! / near.fitting;
+  }
+
+  /** Fills `#near`: in slow motion the lags beside the right one fit too. */
+  #markNear(): void {
+    const near = this.#near;
+    near.fill(-1);
+    for (let at = FOLLOWED - 1; at >= 0; at--) {
+      const { lag } = this.#followed[at]!;
+      if (lag > 0) { for (let n = lag - NEAR_LAGS; n <= lag + NEAR_LAGS; n++) near[n] = at; }
     }
-    return null;
   }
 
   #free(): Follow | null {
@@ -219,8 +233,8 @@ export class RepeatDetector implements RangeDetector {
     this.#sums.fill(0, follow.at, follow.at + SUMS);
     const limit = this.#limit(difference, this.#kernel.least(frame, lag));
     const earliest = Math.max(lag, this.#floor, frame - TRACED_FRAMES + 1);
-    follow.first = this.#kernel.trace(frame, lag, limit, earliest);
-    this.#count(follow, follow.first, frame);
+    follow.first = this.#kernel.trace(frame, lag, limit, earliest, VARIATION_MIN * LEVEL, RATIO_MAX);
+    this.#add(follow, follow.first, frame);
   }
 
   #tell(follow: Follow): void {

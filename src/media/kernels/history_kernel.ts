@@ -19,8 +19,8 @@ interface HistoryExports {
   fitSlide(one: number, other: number): void;
   roughness(frame: number): number;
   likeness(one: number, other: number, across: number, along: number): number;
-  clearMoves(): void;
-  addMoves(frame: number): void;
+  clearMoves(place: number): void;
+  addMoves(place: number, frame: number): void;
 }
 
 const EXPORTS: ExportKinds<HistoryExports> = {
@@ -59,6 +59,7 @@ export const MIXES = { fromMix: 0, fromParts: 1, fromTime: 2, bends: 3 } as cons
 /** After `fitSlide`. */
 export const SLIDE = { slide: 0, moved: 1, middle: 2, wipe: 3, pan: 4, sharpness: 5 } as const;
 const NUMBERS = 8;
+const SUM_PLACES = 4;
 
 /** Room for 256 frames, frame i in slot i % 256, which the caller fills. Allocates nothing per frame. */
 export class HistoryKernel {
@@ -73,8 +74,8 @@ export class HistoryKernel {
   readonly stats: Int32Array<ArrayBuffer>;
   /** See WAYS, MIXES and SLIDE. */
   readonly numbers: Float64Array<ArrayBuffer>;
-  /** After `addMoves`: of each luma cell, the sum of its moves. */
-  readonly cellSums: Uint32Array<ArrayBuffer>;
+  /** After `addMoves`: for each place, of each luma cell the sum of its moves. */
+  readonly cellSums: readonly Uint32Array<ArrayBuffer>[];
   readonly #module: HistoryExports;
 
   constructor() {
@@ -87,7 +88,11 @@ export class HistoryKernel {
     this.profiles = new Int16Array(buffer, module.PROFILES.value as number, frames * PROFILE_VALUES);
     this.stats = new Int32Array(buffer, module.STATS.value as number, 6);
     this.numbers = new Float64Array(buffer, module.NUMBERS.value as number, NUMBERS);
-    this.cellSums = new Uint32Array(buffer, module.CELL_SUMS.value as number, LUMA_CELLS);
+    this.cellSums = Array.from(
+      { length: SUM_PLACES },
+      (_, place) =>
+        new Uint32Array(buffer, module.CELL_SUMS.value as number + place * LUMA_CELLS * 4, LUMA_CELLS),
+    );
   }
 
   /** Fills `stats` for a frame, beside the one before. */
@@ -146,13 +151,13 @@ export class HistoryKernel {
     return this.#module.likeness(one, other, across, along);
   }
 
-  /** Begins `cellSums` anew. */
-  clearMoves(): void {
-    this.#module.clearMoves();
+  /** Begins the `cellSums` of a place anew. */
+  clearMoves(place: number): void {
+    this.#module.clearMoves(place);
   }
 
-  /** Adds the moves of a frame to `cellSums`. */
-  addMoves(frame: number): void {
-    this.#module.addMoves(frame);
+  /** Adds the moves of a frame to the `cellSums` of a place. */
+  addMoves(place: number, frame: number): void {
+    this.#module.addMoves(place, frame);
   }
 }

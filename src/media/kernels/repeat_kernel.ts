@@ -12,10 +12,16 @@ interface RepeatExports {
   readonly FITS: WebAssembly.Global;
   readonly MINIMA: WebAssembly.Global;
   readonly COUNTS: WebAssembly.Global;
-  difference(one: number, other: number): number;
   least(frame: number, lag: number): number;
-  count(first: number, last: number, lag: number, variation: number, share: number): void;
-  trace(frame: number, lag: number, most: number, earliest: number): number;
+  step(frame: number, lag: number, most: number, variation: number, share: number): number;
+  trace(
+    frame: number,
+    lag: number,
+    most: number,
+    earliest: number,
+    variation: number,
+    share: number,
+  ): number;
   seek(frame: number, first: number, last: number, most: number): number;
 }
 
@@ -26,9 +32,8 @@ const EXPORTS: ExportKinds<RepeatExports> = {
   FITS: "global",
   MINIMA: "global",
   COUNTS: "global",
-  difference: "function",
   least: "function",
-  count: "function",
+  step: "function",
   trace: "function",
   seek: "function",
 };
@@ -68,27 +73,33 @@ export class RepeatKernel {
     this.counts = new Int32Array(buffer, module.COUNTS.value as number, 4);
   }
 
-  /** The sum of the differences of all blocks of two frames of the newest `ring`. */
-  difference(one: number, other: number): number {
-    return this.#module.difference(one, other);
-  }
-
   /** The least difference of a frame to those a quarter, half and three quarters of a lag before. */
   least(frame: number, lag: number): number {
     return this.#module.least(frame, lag);
   }
 
   /**
-   * Fills `counts` for the frames from `first` to `last`. A frame tells the lag where the middle one of its differences to the frames between
-   * is `variation` at least, and that to the frame `lag` before is that `share` of it at most.
+   * The sum of the differences of all blocks of a frame to those of the one `lag` before, both of the newest `ring`. Where that is `most` at
+   * most, fills `counts` for this frame: it tells the lag where the middle one of its differences to the frames between is `variation` at
+   * least, and that to the frame `lag` before is that `share` of it at most.
    */
-  count(first: number, last: number, lag: number, variation: number, share: number): void {
-    this.#module.count(first, last, lag, variation, share);
+  step(frame: number, lag: number, most: number, variation: number, share: number): number {
+    return this.#module.step(frame, lag, most, variation, share);
   }
 
-  /** The first of the frames right before `frame`, none before `earliest`, that differ by `most` at most from those `lag` before them. */
-  trace(frame: number, lag: number, most: number, earliest: number): number {
-    return this.#module.trace(frame, lag, most, earliest);
+  /**
+   * The first of the frames right before `frame`, none before `earliest`, that differ by `most` at most from those `lag` before them. Fills
+   * `counts` for the frames from there to `frame`.
+   */
+  trace(
+    frame: number,
+    lag: number,
+    most: number,
+    earliest: number,
+    variation: number,
+    share: number,
+  ): number {
+    return this.#module.trace(frame, lag, most, earliest, variation, share);
   }
 
   /** Fills `fits` for the lags from `first` to `last`, 302 at most; differences above `most` become FAR. Returns how many `minima` there are. */

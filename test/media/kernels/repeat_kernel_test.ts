@@ -30,7 +30,7 @@ Deno.test("differences and fits of random blocks are the sums of the differences
     assert.deepEqual([...kernel.minima.subarray(0, count)], lags.filter(isMinimum));
     for (let lag = 8; lag <= 300; lag++) {
       const sum = expected(lag);
-      assert.equal(kernel.difference(frame, frame - lag), sum, `frame ${frame}, lag ${lag}`);
+      assert.equal(kernel.step(frame, lag, -1, 0, 0), sum, `frame ${frame}, lag ${lag}`);
       assert.equal(kernel.fits[lag], sum > most ? FAR : sum);
     }
   }
@@ -39,8 +39,8 @@ Deno.test("differences and fits of random blocks are the sums of the differences
 Deno.test("blocks that are as far apart as can be do not overflow", () => {
   const kernel = new RepeatKernel();
   kernel.blocks.fill(65_535, 0, BLOCKS);
-  assert.equal(kernel.difference(0, 1), BLOCKS * 65_535);
-  assert.equal(kernel.difference(1, 0), BLOCKS * 65_535);
+  assert.equal(kernel.step(1, 1, -1, 0, 0), BLOCKS * 65_535);
+  assert.equal(kernel.step(512, 511, -1, 0, 0), BLOCKS * 65_535);
 });
 
 Deno.test("a run of frames is counted and traced by its definition", () => {
@@ -69,11 +69,20 @@ Deno.test("a run of frames is counted and traced by its definition", () => {
       const added = [own, middle!, least!, middle! >= 150_000 && own <= 0.3 * middle! ? 1 : 0];
       added.forEach((value, at) => counts[at]! += value);
     }
-    kernel.count(140, 200, lag, 150_000, 0.3);
+    assert.equal(kernel.trace(200, lag, 2 ** 30, 140, 150_000, 0.3), 140);
     assert.deepEqual([...kernel.counts], counts, `lag ${lag}`);
+    const own = apart(171, 171 - lag);
+    kernel.trace(171, lag, -1, 140, 150_000, 0.3);
+    const ofOne = [...kernel.counts];
+    assert.equal(ofOne[0], own);
+    kernel.counts.fill(-1);
+    assert.equal(kernel.step(171, lag, own - 1, 150_000, 0.3), own);
+    assert.deepEqual([...kernel.counts], [-1, -1, -1, -1], "a frame that differs by more is not counted");
+    assert.equal(kernel.step(171, lag, own, 150_000, 0.3), own);
+    assert.deepEqual([...kernel.counts], ofOne);
     if (lag === 23) assert.ok(counts[3]! >= 40, `${counts[3]} tell it`);
   }
-  assert.equal(kernel.trace(200, 23, 20_000, 100), 150);
-  assert.equal(kernel.trace(200, 23, 20_000, 171), 171);
-  assert.equal(kernel.trace(200, 24, 20_000, 100), 200);
+  assert.equal(kernel.trace(200, 23, 20_000, 100, 0, 0), 150);
+  assert.equal(kernel.trace(200, 23, 20_000, 171, 0, 0), 171);
+  assert.equal(kernel.trace(200, 24, 20_000, 100, 0, 0), 200);
 });

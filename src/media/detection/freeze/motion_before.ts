@@ -1,6 +1,6 @@
 /** How a picture moved just before a frame: what a stretch that stands still is compared with. */
 
-import { type FrameHistory, LUMA_CELLS } from "../frame_history.ts";
+import type { FrameHistory } from "../frame_history.ts";
 
 /** The time that counts as just before; at a low rate so many frames do. */
 const BEFORE_MS = 500;
@@ -37,21 +37,26 @@ export class MotionBefore {
   usual = 0;
   /** Whether a cut lies within the half second; what is before it does not count. */
   hasCut = false;
-  /** Sum of the absolute differences of each luma cell, mean of the frames. */
-  readonly cellMoves = new Float64Array(LUMA_CELLS);
+  /** Where the history has the sums of the absolute differences of each luma cell, and of how many frames. */
+  readonly place: number;
+  counted = 0;
   readonly #sorted = new Float64Array(FRAMES_MAX);
   readonly #isBrief: boolean;
 
   /** `isBrief`: only the last frames count. */
   constructor(isBrief: boolean) {
     this.#isBrief = isBrief;
+    this.place = isBrief ? 1 : 0;
   }
 
-  /** The motion before `frame` in the shot that begins with `cut`, of which only `moved` is set; 0 where too little is known. */
-  look(history: FrameHistory, frame: number, cut: number): void {
+  /**
+   * The motion before `frame` in the shot that begins with `cut`, of which only `moved` is set; 0 where too little is known, or where
+   * `moved` is more than that share of any motion there.
+   */
+  look(history: FrameHistory, frame: number, cut: number, moved: number, share: number): void {
     const count = countBefore(history, frame, cut, this.#isBrief ? 0 : BEFORE_MS);
     this.moved = 0;
-    if (count < KNOWN_MIN) return;
+    if (count < KNOWN_MIN || share * largest(history, frame, count) < moved) return;
     this.moved = this.#sort(history, "moved", frame, count)[this.#place(count)]!;
   }
 
@@ -65,16 +70,14 @@ export class MotionBefore {
     this.last = lastSorted[LAST_FRAMES - 1]!;
     this.lastMiddle = lastSorted[1]!;
     this.lightShare = lightShareOf(history, frame);
-    this.cellMoves.fill(0);
-    const { moves } = history;
-    let counted = 0;
+    const { kernel } = history;
+    kernel.clearMoves(this.place);
+    this.counted = 0;
     for (let i = frame - count; i < frame; i++) {
       if (history.moved(i) > REDRAWN * this.moved) continue;
-      counted++;
-      const at = history.movesAt(i);
-      for (let cell = 0; cell < LUMA_CELLS; cell++) this.cellMoves[cell]! += moves[at + cell]!;
+      this.counted++;
+      kernel.addMoves(this.place, i);
     }
-    for (let cell = 0; cell < LUMA_CELLS; cell++) this.cellMoves[cell]! /= counted;
     this.#takeHolds(history, frame, cut, limit);
     const long = countBefore(history, frame, cut, USUAL_MS);
     this.usual = this.#sort(history, "moved", frame, long)[Math.floor(USUAL_QUANTILE * (long - 1))]!;
@@ -114,6 +117,13 @@ export class MotionBefore {
     }
     return sorted;
   }
+}
+
+/** The most that one of the `count` frames before a frame moved. */
+function largest(history: FrameHistory, frame: number, count: number): number {
+  let most = 0;
+  for (let i = frame - count; i < frame; i++) most = Math.max(most, history.moved(i));
+  return most;
 }
 
 function lightShareOf(history: FrameHistory, frame: number): number {

@@ -108,6 +108,11 @@ const CUT_REST_MAX = 0.03;
 const MOVED = 0;
 const REST = 1;
 
+/** In the history's sums of moves, places from those before the stretch to those within. */
+const WITHIN = 2;
+/** Moves of more frames do not count: their sums stay below 2^32. */
+const MOVES_COUNTED = 60_000;
+
 /** A stretch that was frozen; the last frame is inside. */
 export interface Frozen {
   readonly startFrame: number;
@@ -140,7 +145,8 @@ export class StillStretch {
   /** Still frames without the first one, which carries the codec's rest of the motion. */
   #framesWithin = 0;
   readonly #sums = new Float64Array(2);
-  readonly #movesWithin = new Float64Array(LUMA_CELLS);
+  /** Those of them whose moves are in the sums beside those of `#before`. */
+  #movesWithin = 0;
   readonly #drift = new PictureDrift();
   /** Frames within that repeat exactly. */
   #exact = 0;
@@ -196,9 +202,9 @@ export class StillStretch {
     const moved = history.moved(frame), change = history.largestChange(frame);
     if (moved > MOVED_MAX || change > LEAD_MAX) return;
     const before = this.#before;
-    before.look(history, frame, cut);
-    if (before.moved < LEAST_MOVED) return;
     const share = this.#isBrief ? BRIEF_SHARE : MOVED_SHARE;
+    before.look(history, frame, cut, moved, share);
+    if (before.moved < LEAST_MOVED) return;
     this.#movedLimit = Math.min(MOVED_MAX, share * before.moved);
     if (moved > this.#movedLimit) return;
     before.take(history, frame, cut, this.#movedLimit);
@@ -212,7 +218,8 @@ export class StillStretch {
     this.#shownMs = history.ptsMs(frame - 1);
     this.#framesWithin = 0;
     this.#sums.fill(0);
-    this.#movesWithin.fill(0);
+    history.kernel.clearMoves(this.#before.place + WITHIN);
+    this.#movesWithin = 0;
     this.#drift.reset();
     this.#redrawn = this.#exact = 0;
   }
@@ -229,8 +236,6 @@ export class StillStretch {
   }
 
   #count(history: FrameHistory, frame: number): void {
-    const { moves } = history;
-    const at = history.movesAt(frame);
     const { moved, step } = this.#before;
     // A codec may show two or three pictures in turn, which are alike but for its noise.
     const apart = Math.min(history.apart(frame, frame - 2), history.apart(frame, frame - 3));
@@ -239,8 +244,8 @@ export class StillStretch {
     if (isReturn || history.moved(frame) <= EXACT_MAX) this.#exact++;
     this.#sums[MOVED]! += history.moved(frame);
     this.#sums[REST]! += Math.min(history.moved(frame) / moved, returned);
-    if (!isReturn) {
-      for (let cell = 0; cell < LUMA_CELLS; cell++) this.#movesWithin[cell]! += moves[at + cell]!;
+    if (!isReturn && this.#movesWithin++ < MOVES_COUNTED) {
+      history.kernel.addMoves(this.#before.place + WITHIN, frame);
     }
     this.#lastStill = frame;
     if (++this.#framesWithin >= LEAD_FRAMES) this.#drift.anchor(history, frame);
@@ -289,7 +294,7 @@ export class StillStretch {
     if (history.brightest(end - 1) - history.darkest(end - 1) < FLAT_RANGE || this.#hasCut()) return -1;
     if ((this.#redrawn - 1) * FRAMES_A_KEYFRAME > end - this.#start) return -1;
     if (this.#isBrief && this.#exact < BRIEF_EXACT_MIN * (end - this.#start - 1)) return -1;
-    const stopped = this.#stopped();
+    const stopped = this.#stopped(history);
     const stoppedMin = this.#stoppedMin;
     if (stopped < stoppedMin) return -1;
     return Math.min((stopped - stoppedMin) / 0.4, 1 - rest / restMax, moved - LEAST_MOVED);
@@ -348,11 +353,15 @@ export class StillStretch {
   }
 
   /** Share of the luma cells that moved before and rest. */
-  #stopped(): number {
+  #stopped(history: FrameHistory): number {
+    const { place, counted } = this.#before;
+    const movesBefore = history.kernel.cellSums[place]!,
+      movesWithin = history.kernel.cellSums[place + WITHIN]!;
+    const framesWithin = Math.max(1, Math.min(this.#framesWithin, MOVES_COUNTED));
     let stopped = 0;
     for (let cell = 0; cell < LUMA_CELLS; cell++) {
-      const before = this.#before.cellMoves[cell]!;
-      const within = this.#movesWithin[cell]! / Math.max(1, this.#framesWithin);
+      const before = movesBefore[cell]! / counted;
+      const within = movesWithin[cell]! / framesWithin;
       if (before >= this.#cellMoves && within <= CELL_RESTS * before) stopped++;
     }
     return stopped / LUMA_CELLS;
@@ -371,7 +380,7 @@ export class StillStretch {
     }
     for (let frame = end; frame < last; frame++) most = Math.max(most, history.moved(frame));
     resumed /= LUMA_CELLS;
-    const stopped = this.#stopped();
+    const stopped = this.#stopped(history);
     const resumedMin = this.#isSure ? RESUMED_SURE_MIN : RESUMED_MIN;
     const movedMin = this.#isSure ? RESUMED_MOVED_SURE_MIN : RESUMED_MOVED_MIN;
     if (resumed < resumedMin * stopped || most < movedMin * moved) return -1;
