@@ -66,6 +66,12 @@ export class ReportedDamage {
     return this.#lost.isOpen(frame);
   }
 
+  /** Whether the decoder says of the frame, and not of the one before it, that it refers to no other. */
+  beginsAnew(frame: number): boolean {
+    return (this.#lost.reportOf(frame) & REPORT.isKey) !== 0 &&
+      (this.#lost.reportOf(frame - 1) & REPORT.isKey) === 0;
+  }
+
   /** Judges the next frame, with the reports that have come. Returns 0, or how sure it is that the frame is damaged. */
   step(frame: number, isCut: boolean): number {
     const report = this.#lost.reportOf(frame);

@@ -102,7 +102,8 @@ export class ArtifactDetector {
     this.kind = 0;
     const reported = this.#reported.step(frame, isCut);
     // Behind reported damage the picture comes back, which is as abrupt as a fault.
-    const lasting = this.#lasting.step(frame, isCut || reported > 0 || this.#wasReported);
+    const isCutOff = isCut || reported > 0 || this.#wasReported;
+    const lasting = this.#lasting.step(frame, isCutOff, this.#reported.beginsAnew(frame));
     this.#wasReported = reported > 0;
     const disorder = this.#disordered.step(frame, isCut);
     const judder = this.#juddering.step(frame, isCut);

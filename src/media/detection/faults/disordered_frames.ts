@@ -1,6 +1,7 @@
 /** Frames in the wrong order: what moved evenly goes forth and back between places that were just shown. */
 
 import type { ArtifactMeasures } from "./artifact_measures.ts";
+import { returnStrength } from "./returning_frames.ts";
 import { mayBeFar, swapStrength } from "./swapped_frames.ts";
 
 /** A frame that is nearer to one further back contradicts the order, where it changed by so many levels. */
@@ -11,7 +12,7 @@ const NOISE = 0.7;
 const LIGHT_MAX = 0.75;
 /** Least logarithm of how much nearer, and of all in a stretch together. */
 const NEARER_MIN = 0.1;
-const EVIDENCE_MIN = 1.1;
+const EVIDENCE_MIN = 0.9;
 const CONTRADICTIONS_MIN = 3;
 
 /** Frames before a stretch that must have moved evenly, in one direction. */
@@ -30,6 +31,8 @@ const LONG_EVIDENCE_MIN = 1.6;
 const LONG_FAR_MIN = 1.25;
 /** How far, in those steps, each frame is from the nearest of the three before: what is shown once is another picture. */
 const NEAR_MAX = 3.5;
+/** It may be further where it is nearer to one further back by this part. */
+const NEAR_PART = 0.7;
 
 /** A stretch is given up when it was not clear after so many frames. */
 const DOUBTFUL_FRAMES = 8;
@@ -78,7 +81,8 @@ export class DisorderedFrames {
     }
     if (this.#start >= 0 && this.#strength === 0) this.#strength = this.#strengthUntil(frame + LOOKAHEAD);
     if (this.#start >= 0 && this.#strength > 0) return this.#strength;
-    const swap = swapStrength(this.#measures, frame);
+    const swap = swapStrength(this.#measures, frame) ||
+      returnStrength(this.#measures, frame, this.#shotStart);
     if (swap > 0) {
       this.#start = frame;
       this.#strength = swap;
@@ -130,7 +134,7 @@ export class DisorderedFrames {
       const step = measures.at("luma1", at);
       farthest = Math.max(farthest, step);
       const nearest = Math.min(step, measures.at("luma2", at), measures.at("luma3", at));
-      if (nearest > NEAR_MAX * this.#step) return 0;
+      if (nearest > NEAR_MAX * this.#step && nearest > NEAR_PART * step) return 0;
     }
     const isFar = farthest > FAR_MIN * this.#step;
     const isLong = contradictions >= LONG_CONTRADICTIONS_MIN && evidence > LONG_EVIDENCE_MIN &&

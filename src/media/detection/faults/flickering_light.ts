@@ -6,8 +6,10 @@ import type { ArtifactMeasures } from "./artifact_measures.ts";
 const STEP_MIN = 0.045;
 const MEAN_STEP_MIN = 0.09;
 const DARK = 16;
+/** Least contrast, in levels: of a picture without any, an encoder rounds the level up and down. */
+const CONTRAST_MIN = 1.5;
 /** Most loss of correlation at a step: the picture itself stays. */
-const STEP_LOSS_MAX = 0.25;
+const STEP_LOSS_MAX = 0.32;
 /** The same of all steps on average. */
 const MEAN_LOSS_MAX = 0.17;
 /** Light changes nearly all of the picture in one direction, motion does not: least change of the mean over the mean change. */
@@ -138,7 +140,7 @@ function stepAt(measures: ArtifactMeasures, frame: number): number {
   if (frame < 1) return 0;
   const mean = measures.at("lumaMean", frame), before = measures.at("lumaMean", frame - 1);
   const step = (mean - before) / Math.max(DARK, Math.min(mean, before));
-  if (Math.abs(step) <= STEP_MIN) return 0;
+  if (Math.abs(step) <= STEP_MIN || measures.at("contrast", frame) < CONTRAST_MIN) return 0;
   return lossAt(measures, frame) < STEP_LOSS_MAX ? step : 0;
 }
 

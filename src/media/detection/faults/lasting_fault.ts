@@ -2,7 +2,8 @@
 
 import type { ArtifactKind } from "../../../model/frames/detected_range.ts";
 import type { ArtifactMeasures } from "./artifact_measures.ts";
-import { areChangingLines, noiseAt } from "./noise_onset.ts";
+import { chromaStep } from "./chroma_step.ts";
+import { areChangingLines, mayBeLines, noiseAt } from "./noise_onset.ts";
 
 /** What gives a fault away, and so what its end is decided on. */
 type Sign = "gray" | "green" | "chroma" | "salt" | "lines";
@@ -30,34 +31,24 @@ const GRAY_CLEAR = 0.6;
 const GRAY_LOSS_MIN = 0.03;
 const GREEN_MIN = 0.03;
 
-/** Chroma changes this much, and this many times as much as luma, in a picture of this contrast that keeps its structure. */
-const CHROMA_MIN = 5;
-const CHROMA_OVER_LUMA = 2.5;
-const CHROMA_ABRUPT = 3.2;
-const CHROMA_LOSS_MAX = 0.1;
-/** So much chroma, so many times as much as luma, is clear beside motion too: then more structure may be lost. */
-const CHROMA_CLEAR = 20;
-const CLEAR_OVER_LUMA = 4;
-const CLEAR_LOSS_MAX = 0.25;
 /** What changes once more by so much of it, without going back, is a fade. */
 const CHROMA_STEP_MAX = 0.6;
-const CONTRAST_MIN = 6;
-/** So much chroma is clear in a picture of less contrast too, if luma stays: less is a plain colour. */
-const CHROMA_GLARING = 60;
-const GLARING_LUMA_MAX = 3;
-const GLARING_CONTRAST_MIN = 3;
-/** A coloured flash covers the picture: a part of the contrast that must be left. */
-const CONTRAST_KEPT = 0.6;
-/**
- * A coarse encoder leaves chroma as it is for a while though luma changes, and then makes up for it: where chroma changed by less than
- * CHROMA_STILL, and luma by more than LUMA_MOVES, a step must be larger than CHROMA_COARSE.
- */
-const CHROMA_STILL = 0.04;
-const LUMA_MOVES = 0.3;
-const CHROMA_COARSE = 12;
+/** Chroma that changes so much once more, and so many times as much as luma and as in the frame before, goes back. */
+const CHROMA_BACK = 0.4;
+const CHROMA_BACK_OVER_LUMA = 1.5;
+const CHROMA_BACK_ABRUPT = 2;
+/** So many times as much is another fault: the one before began where a faint one ended that was not seen. */
+const CHROMA_NEXT = 2.5;
+/** Behind a single frame: most of the step that is left between the frames on both sides. */
+const CHROMA_BACK_LEFT = 0.6;
+/** Loss of correlation with which the picture is another one, if chroma changes by this part of the step too. */
+const CHROMA_OTHER_LOSS = 0.35;
+const CHROMA_OTHER = 0.2;
 
 /** The part of a sign's rise below which it has gone. */
 const GONE = 0.35;
+/** Noise may be weaker from its second frame on, as an encoder with few bits leaves it: it is there above this part of the first rise. */
+const SALT_GONE = 0.15;
 
 /** A fault of one stream: none, or one that goes on. */
 export class LastingFault {
@@ -86,11 +77,16 @@ export class LastingFault {
 
   /** Whether the next frame may still change what is said of this one. */
   isOpen(frame: number): boolean {
-    return this.#sign === "gray" || (this.#sign === null && this.#isChromaStep(frame));
+    return this.#sign === "gray" ||
+      (this.#sign === null &&
+        (chromaStep(this.#measures, frame, false) > 0 || mayBeLines(this.#measures, frame)));
   }
 
-  /** Goes on to the next frame. Returns 0, or how clearly the frame is at fault: 1 where a rule just holds. */
-  step(frame: number, isCut: boolean): number {
+  /**
+   * Goes on to the next frame. Returns 0, or how clearly the frame is at fault: 1 where a rule just holds. `isKey`: it is a key frame, and
+   * the one before it is none.
+   */
+  step(frame: number, isCut: boolean, isKey: boolean): number {
     if (isCut) {
       this.#cutBefore = this.#lastCut;
       this.#lastCut = frame;
@@ -98,8 +94,12 @@ export class LastingFault {
     if (isCut || frame === 0) this.#sign = null;
     if (isCut && frame > 0) this.#beginLost(frame);
     if (isCut || frame === 0) return this.#sign === null ? 0 : this.#strength;
-    if (this.#sign === null) this.#begin(frame);
-    else if (this.#hasEnded(frame, this.#sign)) this.#sign = null;
+    if (this.#sign !== null && this.#hasEnded(frame, this.#sign)) {
+      const isOther = this.#sign === "chroma" &&
+        this.#measures.at("chroma1", frame) > CHROMA_NEXT * this.#rise;
+      this.#sign = null;
+      if (isOther) this.#begin(frame, isKey);
+    } else if (this.#sign === null) this.#begin(frame, isKey);
     return this.#sign === null ? 0 : this.#strength;
   }
 
@@ -123,34 +123,18 @@ export class LastingFault {
     return true;
   }
 
-  #begin(frame: number): void {
+  #begin(frame: number, isKey: boolean): void {
     const measures = this.#measures;
     if (this.#beginGray(frame) || this.#beginGreen(frame)) return;
-    if (this.#isChromaStep(frame)) {
+    const step = chromaStep(measures, frame, isKey);
+    if (step > 0) {
       const chroma = measures.at("chroma1", frame);
       const goesOn = frame + 1 < measures.count &&
         measures.at("chroma1", frame + 1) > CHROMA_STEP_MAX * chroma;
       const isBack = measures.at("chroma2", frame + 1) < 0.4 * chroma;
-      if (!goesOn || isBack) return this.#found("chroma", frame, 0, chroma, chroma / CHROMA_MIN);
+      if (!goesOn || isBack) return this.#found("chroma", frame, 0, chroma, step);
     }
     if (frame - this.#lastCut > 1) this.#beginNoise(frame);
-  }
-
-  /** Chroma changes abruptly, and little else. */
-  #isChromaStep(frame: number): boolean {
-    const measures = this.#measures;
-    const chroma = measures.at("chroma1", frame), luma = measures.at("luma1", frame);
-    if (chroma <= CHROMA_MIN || chroma <= CHROMA_OVER_LUMA * luma) return false;
-    const isGlaring = chroma > CHROMA_GLARING && luma < GLARING_LUMA_MAX;
-    const least = isGlaring ? GLARING_CONTRAST_MIN : CONTRAST_MIN;
-    const contrast = measures.at("contrast", frame);
-    if (contrast <= Math.max(least, CONTRAST_KEPT * measures.at("contrast", frame - 1))) return false;
-    const before = measures.largestBefore("chroma1", frame, 3);
-    if (chroma <= CHROMA_ABRUPT * before) return false;
-    const isCoarse = before < CHROMA_STILL && measures.largestBefore("luma1", frame, 3) > LUMA_MOVES;
-    if (isCoarse && chroma < CHROMA_COARSE) return false;
-    const isClear = chroma > CHROMA_CLEAR && chroma > CLEAR_OVER_LUMA * luma;
-    return 1 - measures.at("correlation", frame) < (isClear ? CLEAR_LOSS_MAX : CHROMA_LOSS_MAX);
   }
 
   #beginGray(frame: number): boolean {
@@ -191,15 +175,32 @@ export class LastingFault {
       case "green":
         return measures.at("green", frame) < rest;
       case "salt":
-        return measures.at("spikesAcross", frame) < rest;
+        return this.#saltHasEnded(frame);
       case "lines":
         return measures.at("spikesDown", frame) < rest;
-      case "chroma": {
-        const chroma = measures.at("chroma1", frame);
-        const isBack = chroma > 0.4 * this.#rise && chroma > 1.5 * measures.at("luma1", frame);
-        return isBack || 1 - measures.at("correlation", frame) > 0.35;
-      }
+      case "chroma":
+        return this.#chromaHasEnded(frame);
     }
+  }
+
+  /** Of what was left in the frame before, little is; of the first one, as good as nothing. */
+  #saltHasEnded(frame: number): boolean {
+    const measures = this.#measures;
+    const left = frame - 1 === this.#start ? 0 : measures.at("spikesAcross", frame - 1) - this.#before;
+    return measures.at("spikesAcross", frame) - this.#before < Math.max(SALT_GONE * this.#rise, GONE * left);
+  }
+
+  /** Chroma changes back, or the picture is another one. */
+  #chromaHasEnded(frame: number): boolean {
+    const measures = this.#measures;
+    const chroma = measures.at("chroma1", frame);
+    const isAbrupt = frame - 1 === this.#start
+      ? measures.at("chroma2", frame) < CHROMA_BACK_LEFT * this.#rise
+      : chroma > CHROMA_BACK_ABRUPT * measures.at("chroma1", frame - 1);
+    const isBack = isAbrupt && chroma > CHROMA_BACK * this.#rise &&
+      chroma > CHROMA_BACK_OVER_LUMA * measures.at("luma1", frame);
+    return isBack ||
+      (1 - measures.at("correlation", frame) > CHROMA_OTHER_LOSS && chroma > CHROMA_OTHER * this.#rise);
   }
 
   /**

@@ -1,0 +1,82 @@
+/** Colours that change all at once while the picture stays: planes that are swapped, shifted or stuck. */
+
+import type { ArtifactMeasures } from "./artifact_measures.ts";
+
+/** Least change of chroma, in levels. */
+const CHROMA_MIN = 3.4;
+/** So many times as much as luma, and as in the three frames before with MORE on top. */
+const OVER_LUMA = 1.9;
+const ABRUPT = 3.4;
+const MORE = 0.15;
+/** What chroma changes more than before is so many times what luma does: a key frame draws both anew. */
+const OVER_LUMA_RISE = 5.5;
+/** Less is clear where so little moves beside it. */
+const FAINT_MIN = 2.2;
+const FAINT_OVER_LUMA = 5;
+const FAINT_ABRUPT = 4.5;
+const FAINT_OVER_LUMA_RISE = 12;
+/** Where chroma stood nearly still before, so much of it is clear though luma rises too: by less than this part, as in pictures that come in jumps. */
+const STILL_MIN = 6;
+const STILL_ABRUPT = 10;
+const STILL_OVER_LUMA = 2.4;
+const STILL_OVER_LUMA_RISE = 2;
+/** Texture stays: the larger of the spikes before and now over the smaller. */
+const TEXTURE_MAX = 1.25;
+const TEXTURE_FLOOR = 0.6;
+/** So much more structure may be lost than in the three frames before, which motion costs. */
+const LOSS_MAX = 0.1;
+/** Least contrast of luma, in levels, and the part that must be left: a coloured flash covers the picture. */
+const CONTRAST_MIN = 6;
+const CONTRAST_KEPT = 0.6;
+/** So much chroma is clear in a picture of less contrast too, if luma stays: less is a plain colour. */
+const GLARING = 60;
+const GLARING_LUMA_MAX = 3;
+const GLARING_CONTRAST_MIN = 3;
+/**
+ * A coarse encoder leaves chroma as it is for a while though luma changes, and then makes up for it: where chroma changed by less than
+ * COARSE_STILL, and luma by more than COARSE_MOVES, a step must be larger than COARSE_MIN. So must one of a key frame, unless texture stays
+ * as it was by this factor, and luma changes no more than before.
+ */
+const COARSE_STILL = 0.04;
+const COARSE_MOVES = 0.3;
+const COARSE_MIN = 12;
+const KEY_TEXTURE_MAX = 1.02;
+
+/**
+ * How clearly chroma changes abruptly, and nothing else: 1 where the rule just holds, 0 for no. `isKey`: the frame, and not the one before
+ * it, refers to no other.
+ */
+export function chromaStep(measures: ArtifactMeasures, frame: number, isKey: boolean): number {
+  const chroma = measures.at("chroma1", frame), luma = measures.at("luma1", frame);
+  if (chroma <= FAINT_MIN || chroma <= OVER_LUMA * luma) return 0;
+  const isGlaring = chroma > GLARING && luma < GLARING_LUMA_MAX;
+  const least = isGlaring ? GLARING_CONTRAST_MIN : CONTRAST_MIN;
+  const contrast = measures.at("contrast", frame);
+  if (contrast <= Math.max(least, CONTRAST_KEPT * measures.at("contrast", frame - 1))) return 0;
+  const chromaBefore = measures.largestBefore("chroma1", frame, 3);
+  const lumaBefore = measures.largestBefore("luma1", frame, 3);
+  const isCoarse = chromaBefore < COARSE_STILL && lumaBefore > COARSE_MOVES;
+  const texture = textureChange(measures, frame);
+  const isRedrawn = isKey && (luma > lumaBefore || texture > KEY_TEXTURE_MAX);
+  if ((isCoarse || isRedrawn) && chroma < COARSE_MIN) return 0;
+  const loss = measures.leastBefore("correlation", frame, 3) - measures.at("correlation", frame);
+  if (loss >= LOSS_MAX || texture > TEXTURE_MAX) return 0;
+  const abrupt = chroma / (chromaBefore + MORE);
+  const overRise = (chroma - chromaBefore) / (Math.max(0, luma - lumaBefore) + MORE);
+  const strength = Math.min(chroma / CHROMA_MIN, abrupt / ABRUPT, overRise / OVER_LUMA_RISE);
+  if (strength > 1) return strength;
+  const isFaint = chroma > FAINT_OVER_LUMA * luma && abrupt > FAINT_ABRUPT && overRise > FAINT_OVER_LUMA_RISE;
+  const isFromStill = chroma > Math.max(STILL_MIN, STILL_OVER_LUMA * luma) && abrupt > STILL_ABRUPT &&
+    overRise > STILL_OVER_LUMA_RISE;
+  return isFaint || isFromStill ? 1 : 0;
+}
+
+/** The texture of this frame and of the one before: the larger over the smaller. */
+function textureChange(measures: ArtifactMeasures, frame: number): number {
+  const now = textureAt(measures, frame), before = textureAt(measures, frame - 1);
+  return Math.max(now, before) / Math.min(now, before);
+}
+
+function textureAt(measures: ArtifactMeasures, frame: number): number {
+  return TEXTURE_FLOOR + measures.at("spikesAcross", frame) + measures.at("spikesDown", frame);
+}

@@ -1,0 +1,95 @@
+/** Faults that change little or lie beside motion: colours, lines, salt and old frames, and what looks like them. */
+
+import assert from "node:assert/strict";
+import {
+  DrawnFilm,
+  HEIGHT,
+  landscape,
+  noisy,
+  type Picture,
+  plain,
+  relit,
+  WIDTH,
+  withBox,
+} from "../../support/kernels/drawn_film.ts";
+import { faultsIn } from "../../support/kernels/found_faults.ts";
+import { REPORT } from "../../../src/media/reports/frame_reports.ts";
+import { seededRandom } from "../../support/seeded_random.ts";
+
+const LUMA = WIDTH * HEIGHT;
+const pan = (n: number, speed = 2) => landscape(1, speed * n);
+const isIn = (n: number, start: number, end: number) => n >= start && n < end;
+
+/** Both chroma planes lighter by so many levels. */
+function tinted(picture: Picture, levels: number): Picture {
+  return Uint8Array.from(picture, (sample, at) => at < LUMA ? sample : sample + levels);
+}
+
+/** So little colour that motion hardly shows in it. */
+function pale(picture: Picture): Picture {
+  return Uint8Array.from(picture, (sample, at) => at < LUMA ? sample : 128 + (sample - 128) / 8);
+}
+
+/** Bright lines, one row high. */
+function lined(picture: Picture, rows: readonly number[]): Picture {
+  return rows.reduce((lines, y) => withBox(lines, { x: 20, y, width: 120, height: 1 }, 230), picture);
+}
+
+/** A part of the samples is black or white. */
+function salted(picture: Picture, part: number, seed: number): Picture {
+  const random = seededRandom(seed);
+  return relit(picture, (luma) => random() < part ? (random() < 0.5 ? 16 : 235) : luma);
+}
+
+Deno.test("slight faults: a faint change of chroma that comes at once and goes is a fault, in a pan and in a still picture", async () => {
+  const spoiled = (speed: number, levels: number) => (n: number) =>
+    isIn(n, 30, 40) ? tinted(pale(pan(n, speed)), levels) : pale(pan(n, speed));
+  assert.deepEqual(await faultsIn(80, spoiled(2, 5)), ["chroma_fault 30-39"], "pan");
+  assert.deepEqual(await faultsIn(80, spoiled(0, 2)), ["chroma_fault 30-39"], "still");
+  assert.deepEqual(await faultsIn(80, (n) => n === 30 ? tinted(pan(0), 2) : pan(0)), ["chroma_fault 30-30"]);
+});
+
+Deno.test("slight faults: wrong colours go on while the picture changes, and end where they go", async () => {
+  const shown = (n: number) => pale(landscape(1, n < 34 ? n : n < 37 ? 34 + 16 * (n - 33) : 46 + n));
+  const spoiled = (n: number) => isIn(n, 30, 50) ? tinted(shown(n), 60) : shown(n);
+  assert.deepEqual(await faultsIn(110, spoiled), ["chroma_fault 30-49"]);
+});
+
+Deno.test("slight faults: chroma that a key frame draws anew is none", async () => {
+  const film = await DrawnFilm.start();
+  const shown = (n: number) => n % 12 === 6 ? tinted(relit(pan(0), (luma) => luma + 1), 4) : pan(0);
+  for (let n = 0; n < 60; n++) {
+    film.filter.report(REPORT.isReported | (n % 12 === 6 ? REPORT.isKey | REPORT.isIntra : 0));
+    film.show(shown(n));
+  }
+  film.end();
+  assert.deepEqual([...film.filter.columns().artifactScore].filter((score) => score >= 0.5), []);
+});
+
+Deno.test("slight faults: a few lines that change with each frame are a burst, text that stays is none", async () => {
+  const still = noisy(landscape(1), 10, 1);
+  const rows = (n: number) => [5, 40, 77, 121, 160].map((row) => row + 3 * (n % 5));
+  assert.deepEqual(await faultsIn(60, (n) => isIn(n, 30, 36) ? lined(still, rows(n)) : still), [
+    "noise_burst 30-35",
+  ]);
+  assert.deepEqual(await faultsIn(60, (n) => n < 30 ? still : lined(still, rows(0))), [], "stays");
+});
+
+Deno.test("slight faults: salt and pepper is found whole where it is weaker from its second frame on", async () => {
+  const spoiled = (n: number) => isIn(n, 30, 36) ? salted(pan(0), n === 30 ? 0.1 : 0.02, n) : pan(0);
+  assert.deepEqual(await faultsIn(60, spoiled), ["noise_burst 30-35"]);
+});
+
+Deno.test("slight faults: black that an encoder rounds up and down is no flicker", async () => {
+  assert.deepEqual(await faultsIn(60, (n) => plain(n > 20 && n % 3 === 0 ? 20 : 16)), []);
+});
+
+Deno.test("slight faults: old frames are found where the picture halts at every third frame, and where the motion grows", async () => {
+  const mixedUp = (show: (n: number) => Picture, back: number) => (n: number) =>
+    isIn(n, 30, 44) && n % 2 === 0 ? show(n - back) : show(n);
+  const halting = (n: number) => pan(n - Math.floor(n / 3));
+  assert.deepEqual(await faultsIn(80, halting), [], "in order");
+  assert.deepEqual(await faultsIn(80, mixedUp(halting, 5)), ["foreign_frame 30-42"], "halting");
+  const faster = (n: number) => pan(n + (n < 20 ? 0 : (n - 20) ** 2 / 48));
+  assert.deepEqual(await faultsIn(60, mixedUp(faster, 7)), ["foreign_frame 30-41"], "faster");
+});
