@@ -7,6 +7,7 @@ import {
   stackingFilters,
   unstack,
 } from "../../../src/media/kernels/picture_lines.ts";
+import { reductionFilters } from "../../../src/media/kernels/taken_lines.ts";
 import { FrameReader } from "../edits/files/programs.ts";
 import { tallyCuts } from "../scores/score.ts";
 import type { CutTruth, Truth } from "../scores/truth.ts";
@@ -100,10 +101,14 @@ export async function* linedFramesOf(path: string): AsyncGenerator<Uint8Array> {
   const input = path.endsWith(".yuv")
     ? ["-f", "rawvideo", "-pixel_format", "yuv420p", "-video_size", `${PLANE_WIDTH}x${PLANE_HEIGHT}`]
     : [];
-  const size = `scale=${PLANE_WIDTH}:${PLANE_HEIGHT}:flags=area:in_range=full:out_range=full`;
   await using reader = new FrameReader([
     ...["-v", "quiet", ...input, "-i", path, "-map", "0:v:0"],
-    ...["-vf", stackingFilters([size, "format=yuv420p"]), "-fps_mode", "passthrough"],
+    ...[
+      "-vf",
+      stackingFilters([...reductionFilters(await heightOf(path)), "format=yuv420p"]),
+      "-fps_mode",
+      "passthrough",
+    ],
   ]);
   const stacked = new Uint8Array(STACKED_FRAME_BYTES);
   const lined = stacked.subarray(0, LINES_BYTES + FRAME_BYTES);
@@ -111,6 +116,20 @@ export async function* linedFramesOf(path: string): AsyncGenerator<Uint8Array> {
     unstack(stacked, 0);
     yield lined;
   }
+}
+
+/** Of the picture as it is displayed. */
+async function heightOf(path: string): Promise<number> {
+  if (path.endsWith(".yuv")) return PLANE_HEIGHT;
+  const entries = "stream=width,height:stream_side_data=rotation";
+  const { stdout } = await new Deno.Command("ffprobe", {
+    args: ["-v", "quiet", "-select_streams", "v:0", "-show_entries", entries, "-of", "json", path],
+    stdin: "null",
+  }).output();
+  const [{ width, height, side_data_list: sideData = [] }] =
+    JSON.parse(new TextDecoder().decode(stdout)).streams;
+  const isTurned = sideData.some(({ rotation = 0 }: { rotation?: number }) => rotation % 180 !== 0);
+  return isTurned ? width : height;
 }
 
 /** Media times in milliseconds: those of ffprobe, or for reduced frames those of `<name>.pts.json`. */

@@ -39,6 +39,7 @@ const CODE = [
   "../../../wasm/frame_filter.wasm",
   "../../../src/media/kernels/frame_filter.ts",
   "../../../src/media/kernels/picture_lines.ts",
+  "../../../src/media/kernels/taken_lines.ts",
   "../cuts/measure_rows.ts",
   "recording.ts",
   "reports.ts",

@@ -29,6 +29,8 @@ const EDGE = 0.4;
 const CUT_STEP = 8;
 /** Frames by which a stretch may grow. */
 const GROWTH = 6;
+/** A picture that the video begins or ends with must be shown for so many frames to be the first or second one; a plain one need not. */
+const SHOWN_FRAMES = 2;
 
 /** The logarithm of the odds that a stretch with these numbers is a transition; `end` is the frame after the second picture. */
 export type StretchJudge = (values: Uint8Array, start: number, end: number) => number;
@@ -143,13 +145,15 @@ export class GradualDetector implements RangeDetector {
     while (end > start + 2 && history.step(end - 1) < least) end--;
     while (from - start < GROWTH && start > history.oldest + 1 && isStep(history, start - 1, least)) start--;
     while (end - until < GROWTH && end < history.count && isStep(history, end, least)) end++;
+    const startsPlain = isPlain(history, start - 1), endsPlain = isPlain(history, end - 1);
+    // Movement at the end of a video looks like a change to a picture that nobody sees.
+    if (start < SHOWN_FRAMES && !startsPlain) return;
+    if (history.count - (end - 1) < SHOWN_FRAMES && !endsPlain) return;
     this.#chosen.add({
-      ...{ start, end: end - 1, odds },
+      ...{ start, end: end - 1, odds, startsPlain, endsPlain },
       startMs: history.ptsMs(start),
       lastMs: history.ptsMs(end - 2),
       endMs: history.ptsMs(end - 1),
-      startsPlain: isPlain(history, start - 1),
-      endsPlain: isPlain(history, end - 1),
     });
   }
 }

@@ -61,12 +61,12 @@ export class PlaneReducer {
   }
 
   /**
-   * Scales `region` of the plane `source`, whose rows have `stride` bytes, into the first bytes of `target`. Throws a RangeError
-   * for a region outside the plane, or one with an edge above 8192.
+   * Scales `region` of the plane `source`, whose rows have `stride` bytes, into the first bytes of `target`. Of each `step` rows of the
+   * region only the first is taken. Throws a RangeError for a region outside the plane, or one with an edge above 8192.
    */
-  reduce(source: Uint8Array, stride: number, region: Region, target: Uint8Array): void {
-    const { x, y, width, height } = region;
-    this.#configure(source, stride, region);
+  reduce(source: Uint8Array, stride: number, region: Region, target: Uint8Array, step = 1): void {
+    const height = Math.ceil(region.height / step);
+    this.#configure(source, stride, region, height);
     // As many output rows at a time as their source rows fit into the band.
     const rows = this.#result.height;
     for (let from = 0; from < rows;) {
@@ -76,26 +76,46 @@ export class PlaneReducer {
       while (to < rows && this.#rowFirst[to]! + this.#rowCount[to]! <= fits) to++;
       if (to === from) throw outside(stride, region);
       const end = this.#rowFirst[to - 1]! + this.#rowCount[to - 1]!;
-      // The last row of a plane may end before the stride does.
-      const bytes = (end - first - 1) * stride + x + width;
-      const start = (y + first) * stride;
-      this.#band.set(source.subarray(start, start + bytes));
-      this.#module.reduce(from, to, stride, x);
+      this.#copyRows(source, stride, region, first, end, step);
+      this.#module.reduce(from, to, stride, region.x);
       from = to;
     }
     target.set(this.#plane);
   }
 
-  #configure(source: Uint8Array, stride: number, region: Region): void {
+  /** Copies the taken rows `first` to `end` (exclusive) of a region into the band. */
+  #copyRows(
+    source: Uint8Array,
+    stride: number,
+    { x, y, width }: Region,
+    first: number,
+    end: number,
+    step: number,
+  ): void {
+    // The last row of a plane may end before the stride does.
+    const used = x + width;
+    if (step === 1) {
+      const start = (y + first) * stride;
+      this.#band.set(source.subarray(start, start + (end - first - 1) * stride + used));
+      return;
+    }
+    for (let row = first; row < end; row++) {
+      const start = (y + row * step) * stride;
+      this.#band.set(source.subarray(start, start + used), (row - first) * stride);
+    }
+  }
+
+  /** `taken` rows of the region are averaged. */
+  #configure(source: Uint8Array, stride: number, region: Region, taken: number): void {
     const { x, y, width, height } = region;
     const edgeMax = this.#module.EDGE_MAX.value as number;
     const isInside = x >= 0 && y >= 0 && width >= 1 && height >= 1 && x + width <= stride &&
       (y + height - 1) * stride + x + width <= source.length;
     if (!isInside || Math.max(stride, height) > edgeMax) throw outside(stride, region);
-    if (width === this.#width && height === this.#height) return;
-    this.#module.configure(width, height, this.#result.width, this.#result.height);
+    if (width === this.#width && taken === this.#height) return;
+    this.#module.configure(width, taken, this.#result.width, this.#result.height);
     this.#width = width;
-    this.#height = height;
+    this.#height = taken;
   }
 }
 

@@ -2,8 +2,8 @@
 
 import type { ImageCoordinates } from "../../model/frames/coordinates.ts";
 import type { SamplingPlan } from "../../model/frames/sampling.ts";
-import { PLANE_HEIGHT, PLANE_WIDTH } from "../kernels/frame_filter.ts";
 import { stackingFilters } from "../kernels/picture_lines.ts";
+import { reductionFilters } from "../kernels/taken_lines.ts";
 import { inputOptions, inputUrl, type MediaInput } from "../input.ts";
 import type { MediaInfo } from "../probe.ts";
 import { SteadyRate } from "./steady_rate.ts";
@@ -162,7 +162,7 @@ function planeScaling(subject: DecodeSubject): string[] {
     ...(HAS_LUMA_PLANE.test(pixelFormat) ? [] : toPlanes(pixelFormat)),
     ...cropping(subject),
     stackingFilters([
-      `scale=${PLANE_WIDTH}:${PLANE_HEIGHT}:flags=area:${sameRange}`,
+      ...reductionFilters(subject.coordinates.resolved_region.height),
       // More than 8 bits of gray would give chroma that is dithered around 128.
       ...(IS_GRAY.test(pixelFormat) ? ["format=gray", `scale=${sameRange}`] : []),
       "format=yuv420p",

@@ -113,6 +113,27 @@ Deno.test("gradual: a fade in at the start, after some black", async () => {
   assert.deepEqual(told(film.end()), ["gradual_transition 8-22"]);
 });
 
+Deno.test("gradual: a fade in whose first frame alone is black", async () => {
+  const film = await DrawnFilm.start(25, ["gradual_transition"]);
+  film.play(16, (n) => mixed(plain(16), landscape(1), n / 16));
+  film.play(30, (n) => noisy(landscape(1), 3, n));
+  assert.deepEqual(told(film.end()), ["gradual_transition 1-15"]);
+});
+
+Deno.test("gradual: not a change from a picture of which a video shows only its first frame, or to one of which only its last", async () => {
+  for (const [before, after] of [[1, 40], [40, 1], [2, 40]] as const) {
+    const film = await DrawnFilm.start(25, ["gradual_transition"]);
+    film.play(before, () => landscape(1));
+    film.play(20, (n) => noisy(mixed(landscape(1), landscape(4), (n + 1) / 21), 3, n));
+    film.play(after, (n) => noisy(landscape(4), 3, n));
+    assert.deepEqual(
+      told(film.end()),
+      before === 2 ? ["gradual_transition 2-21"] : [],
+      `${before}, ${after}`,
+    );
+  }
+});
+
 const NONE: Readonly<Record<string, (n: number) => Picture>> = {
   "a hard cut": (n) => landscape(n < 40 ? 1 : 4, n / 4),
   "a slow pan": (n) => landscape(1, n),

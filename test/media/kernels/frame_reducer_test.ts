@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import type { Region } from "../../../src/model/frames/coordinates.ts";
 import { FRAME_BYTES, PLANE_BYTES } from "../../../src/media/kernels/frame_filter.ts";
 import { FrameReducer } from "../../../src/media/kernels/frame_reducer.ts";
+import { lineStep, reductionFilters } from "../../../src/media/kernels/taken_lines.ts";
 import { referenceReduce } from "../../support/kernels/reduce_reference.ts";
 import { seededRandom } from "../../support/seeded_random.ts";
 import { TempFolder, tools } from "../../support/media.ts";
@@ -25,7 +26,7 @@ const whole = (width: number, height: number): Region => ({ x: 0, y: 0, width, h
 
 Deno.test("all three planes of a picture are reduced exactly as the reference implementation does it", () => {
   for (
-    const [width, height] of [[640, 480], [641, 481], [1279, 719], [320, 180], [160, 120], [3, 3]] as const
+    const [width, height] of [[640, 480], [641, 481], [1279, 539], [320, 180], [160, 120], [3, 3]] as const
   ) {
     const bytes = picture(width, height, width);
     const [half, lines] = [Math.ceil(width / 2), Math.ceil(height / 2)];
@@ -67,6 +68,38 @@ Deno.test("a region that changes, and one at odd positions, is what ffmpeg crops
   check({ x: 1, y: 1, width: 642, height: 480 });
   check({ x: 301, y: 201, width: 90, height: 60 });
   check(whole(width, height));
+});
+
+Deno.test("of a high picture each reduced line is the mean of one and a half lines or more, the same that ffmpeg takes", () => {
+  assert.deepEqual([180, 539, 540, 720, 1079, 1080, 2160, 4320].map(lineStep), [1, 1, 2, 2, 2, 4, 8, 16]);
+  using folder = new TempFolder();
+  for (const [width, height] of [[640, 541], [1920, 1080], [641, 1083], [322, 2161], [64, 4403]] as const) {
+    const bytes = picture(width, height, height);
+    const path = folder.file(`${height}.yuv`, bytes);
+    for (const region of [whole(width, height), { x: 3, y: 1, width: width - 4, height: height - 2 }]) {
+      const crop = `crop=${region.width}:${region.height}:${region.x}:${region.y}:exact=1`;
+      const { stdout } = new Deno.Command(tools().ffmpeg, {
+        args: [
+          ...["-v", "error", "-f", "rawvideo", "-pixel_format", "yuv420p", "-video_size"],
+          ...[`${width}x${height}`, "-i", path, "-f", "rawvideo"],
+          ...["-vf", [crop, ...reductionFilters(region.height), "format=yuv420p"].join(","), "-"],
+        ],
+      }).outputSync();
+      assert.equal(stdout.length, FRAME_BYTES);
+      const worst = reduced(bytes, width, height, region)
+        .reduce((most, sample, at) => Math.max(most, Math.abs(sample - stdout[at]!)), 0);
+      assert.ok(worst <= 1, `${region.width}x${region.height} of ${width}x${height}: ${worst} levels`);
+    }
+    // Lines that are not taken do not count.
+    const step = lineStep(height);
+    const changed = bytes.map((sample, at) =>
+      at < width * height && Math.floor(at / width) % step > 0 ? 0 : sample
+    );
+    assert.deepEqual(
+      reduced(changed, width, height, whole(width, height)),
+      reduced(bytes, width, height, whole(width, height)),
+    );
+  }
 });
 
 Deno.test("a region outside the picture is refused", () => {
