@@ -4,7 +4,8 @@ import { apart, sum8 } from "../lanes";
 import { put } from "./measures";
 
 /*
- * The lines come in groups of four neighbours, 320 samples each. Those of the newest four frames are kept: frame i in slot i % 4.
+ * The lines come in groups of four neighbours, 320 samples each: first line a of all groups, then b, c, and d. Those of the newest
+ * four frames are kept: frame i in slot i % 4.
  *
  *   a  ---- x ----      A sample place is combed where all steps between the four lines go up and down in turn, each by more
  *   b  ------ x --      than TREMOR levels. Of four lines a and c belong to one field, b and d to the other.
@@ -16,11 +17,13 @@ import { put } from "./measures";
  * moment, an older frame is nearer to one of them.
  */
 
-const LINE: i32 = 320;
-const GROUP: i32 = 4 * LINE;
-const GROUPS: i32 = 8;
-export const LINES_BYTES: usize = 32 * 320;
+/** One line of each group. */
+const LINE: i32 = 8 * 320;
+const LINES_ALL: i32 = 4 * LINE;
+export const LINES_BYTES: usize = LINES_ALL;
 const SLOTS: i32 = 4;
+/** So many samples are added up in sixteen bits a lane. */
+const PART: i32 = 320;
 const SAMPLES: f32 = 320 * 8;
 /** Steps up to this are noise. */
 const TREMOR: i8 = 2;
@@ -32,7 +35,7 @@ const FLOOR: f32 = 1280;
 const LINES: usize = memory.data(4 * 8 * 4 * 320, 16);
 /** Of the newest two frames: 0 where a place is not combed, UP where line b is above its neighbours, else DOWN. */
 const COMBED: usize = memory.data(2 * 8 * 320, 16);
-const COMBED_BYTES: i32 = GROUPS * LINE;
+const COMBED_BYTES: i32 = LINE;
 const UP: i8 = 0x0f;
 const DOWN: i8 = -16;
 /** 255 where a place is combed in another way than in the frame before: what stands there is no comb. */
@@ -53,7 +56,7 @@ export function measureCombing(lines: usize): void {
   put(38, 0);
   if (lines == 0) return resetCombing();
   const own = linesBefore(0);
-  memory.copy(own, lines, GROUPS * GROUP);
+  memory.copy(own, lines, LINES_ALL);
   const combed = alternation(own);
   put(36, <f32> combed / SAMPLES);
   if (combed >= COMPARED_FROM) {
@@ -65,7 +68,7 @@ export function measureCombing(lines: usize): void {
 
 /** The lines of the frame that came `lag` frames before the newest, or of the first one. */
 function linesBefore(lag: i32): usize {
-  return LINES + ((frames - min(frames, lag)) & (SLOTS - 1)) * (GROUPS * GROUP);
+  return LINES + ((frames - min(frames, lag)) & (SLOTS - 1)) * LINES_ALL;
 }
 
 /** Fills COMBED of the newest frame; returns by how many levels beyond TREMOR the lines go up and down in turn. */
@@ -75,12 +78,11 @@ function alternation(lines: usize): i32 {
   const ups = i8x16.splat(UP), downs = i8x16.splat(DOWN);
   const marks = combedBefore(0);
   let total = 0;
-  for (let group = 0; group < GROUPS; group++) {
-    const first = lines + group * GROUP;
+  for (let part = 0; part < LINE; part += PART) {
     let sums = i16x8.splat(0);
-    for (let at = 0; at < LINE; at += 16) {
-      const a = v128.load(first + at), b = v128.load(first + at, 320);
-      const c = v128.load(first + at, 640), d = v128.load(first + at, 960);
+    for (let at = part; at < part + PART; at += 16) {
+      const a = v128.load(lines + at), b = v128.load(lines + at, 1 * LINE);
+      const c = v128.load(lines + at, 2 * LINE), d = v128.load(lines + at, 3 * LINE);
       const up = i8x16.min_u(
         i8x16.sub_sat_u(b, a),
         i8x16.min_u(i8x16.sub_sat_u(b, c), i8x16.sub_sat_u(d, c)),
@@ -91,7 +93,7 @@ function alternation(lines: usize): i32 {
       );
       const steps = i8x16.sub_sat_u(i8x16.max_u(up, down), tremor);
       const way = v128.bitselect(downs, ups, i8x16.eq(up, none));
-      v128.store(marks + group * LINE + at, v128.and(way, i8x16.ne(steps, none)));
+      v128.store(marks + at, v128.and(way, i8x16.ne(steps, none)));
       sums = i16x8.add(sums, i16x8.extadd_pairwise_i8x16_u(steps));
     }
     total += sum8(sums);
@@ -132,13 +134,12 @@ function compareFields(own: usize): void {
 function fieldDifference(own: usize, other: usize, line: i32): f32 {
   const between = line * LINE;
   let total = 0;
-  for (let group = 0; group < GROUPS; group++) {
-    const first = group * GROUP + between;
+  for (let part = 0; part < LINE; part += PART) {
     let sums = i16x8.splat(0);
-    for (let at = 0; at < LINE; at += 16) {
-      const beside = other + first + at;
+    for (let at = part; at < part + PART; at += 16) {
+      const beside = other + between + at;
       const mean = i8x16.avgr_u(v128.load(beside - LINE), v128.load(beside + LINE));
-      const step = v128.and(apart(v128.load(own + first + at), mean), v128.load(NEWLY + group * LINE + at));
+      const step = v128.and(apart(v128.load(own + between + at), mean), v128.load(NEWLY + at));
       sums = i16x8.add(sums, i16x8.extadd_pairwise_i8x16_u(step));
     }
     total += sum8(sums);

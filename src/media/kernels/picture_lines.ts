@@ -3,10 +3,10 @@
 import type { Region } from "../../model/frames/coordinates.ts";
 import { FRAME_BYTES, PLANE_BYTES, PLANE_WIDTH } from "./frame_filter.ts";
 
-/** Two bands of neighbouring lines, around a third and two thirds of the height, 320 samples of each line. */
-const BANDS = 2;
-const BAND_LINES = 16;
-export const LINES_BYTES = BANDS * BAND_LINES * PLANE_WIDTH;
+/** Groups of four neighbouring lines, spread evenly over the height; 320 samples of each line. */
+const GROUPS = 8;
+const NEIGHBOURS = 4;
+export const LINES_BYTES = GROUPS * NEIGHBOURS * PLANE_WIDTH;
 
 /** Half as many lines and samples of each chroma plane, which nobody needs. */
 const LINES_CHROMA_BYTES = LINES_BYTES / 4;
@@ -14,20 +14,24 @@ const CHROMA_BYTES = PLANE_BYTES / 4;
 /** A yuv420p picture of the lines with the frame below them, as ffmpeg writes it. */
 export const STACKED_FRAME_BYTES = FRAME_BYTES + LINES_BYTES + 2 * LINES_CHROMA_BYTES;
 
-/** The filters of ffmpeg that make a stacked frame of a picture; `reduction` are those that make the frame alone. */
+/**
+ * The filters of ffmpeg that make a stacked frame of a picture; `reduction` are those that make the frame alone. Fields of fields are
+ * each fourth line, for which nothing is copied; the scaler takes one line of each group from them.
+ */
 export function stackingFilters(reduction: readonly string[]): string {
-  const bands = Array.from({ length: BANDS }, (_, band) => {
-    // The filter keeps the band inside the picture. If that has fewer lines, some come twice.
-    const crop = `crop=iw:'min(${BAND_LINES},ih)':0:'floor(ih*${band + 1}/6)*2-${BAND_LINES / 2}':exact=1`;
-    const scale = `scale=${PLANE_WIDTH}:${BAND_LINES}:flags=neighbor:in_range=full:out_range=full`;
-    return { name: `[band${band}]`, filters: `[at${band}]${crop},${scale},format=yuv420p[band${band}]` };
-  });
-  const names = bands.map(({ name }) => name).join("");
+  const scale = `scale=${PLANE_WIDTH}:${GROUPS}:flags=neighbor:in_range=full:out_range=full,format=yuv420p`;
   return [
-    `split=${BANDS + 1}${names.replaceAll("band", "at")}[whole]`,
-    ...bands.map(({ filters }) => filters),
+    "split[all][whole]",
+    // Lines of a picture that has fewer than four come more than once.
+    "[all]scale=iw:'max(ih,4)':flags=neighbor,crop=iw:'floor(ih/4)*4':0:0:exact=1,split[all0][all1]",
+    "[all0]field=top,split[even0][even1]",
+    "[all1]field=bottom,split[odd0][odd1]",
+    `[even0]field=top,${scale}[a]`,
+    `[odd0]field=top,${scale}[b]`,
+    `[even1]field=bottom,${scale}[c]`,
+    `[odd1]field=bottom,${scale}[d]`,
     `[whole]${reduction.join(",")}[frame]`,
-    `${names}[frame]vstack=${BANDS + 1}`,
+    "[a][b][c][d][frame]vstack=5",
   ].join(";");
 }
 
@@ -47,24 +51,31 @@ export function unstack(bytes: Uint8Array, offset: number): number {
   return frame;
 }
 
-/** Copies the lines of `region` of a luma plane, whose rows have `stride` bytes, into `target`: those that ffmpeg takes. */
+/**
+ * Copies the lines of `region` of a luma plane, whose rows have `stride` bytes, into `target`: those that ffmpeg takes, the first
+ * line of each group, then the second ones, and so on.
+ */
 export function copyLines(
   source: Uint8Array,
   stride: number,
   { x, y, width, height }: Region,
   target: Uint8Array,
 ): void {
-  const taken = Math.min(BAND_LINES, height);
+  const quarter = Math.max(1, height >> 2);
   let at = 0;
-  for (let band = 0; band < BANDS; band++) {
-    const wanted = Math.floor(height * (band + 1) / 6) * 2 - BAND_LINES / 2;
-    const first = Math.max(0, Math.min(wanted, height - taken));
-    for (let line = 0; line < BAND_LINES; line++) {
-      const row = first + Math.floor((2 * line + 1) * taken / (2 * BAND_LINES));
+  for (let line = 0; line < NEIGHBOURS; line++) {
+    for (let group = 0; group < GROUPS; group++) {
+      const place = NEIGHBOURS * middleOf(group, quarter, GROUPS) + line;
+      const row = height < NEIGHBOURS ? middleOf(line, height, NEIGHBOURS) : place;
       const start = (y + row) * stride + x;
       for (let column = 0; column < PLANE_WIDTH; column++) {
-        target[at++] = source[start + Math.floor((2 * column + 1) * width / (2 * PLANE_WIDTH))]!;
+        target[at++] = source[start + middleOf(column, width, PLANE_WIDTH)]!;
       }
     }
   }
+}
+
+/** The place in the middle of one of `parts` equal parts of `size` places. */
+function middleOf(part: number, size: number, parts: number): number {
+  return Math.floor((2 * part + 1) * size / (2 * parts));
 }

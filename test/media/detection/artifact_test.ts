@@ -66,6 +66,8 @@ Deno.test("artifacts: decoder gray and a lost lower part are decode damage, unti
   assert.deepEqual(await spoiled(8, () => plain(128)), ["decode_damage 25-32"]);
   assert.deepEqual(await spoiled(8, (picture) => lowerPart(picture, 60, 128, 128)), ["decode_damage 25-32"]);
   assert.deepEqual(await spoiled(8, (picture) => lowerPart(picture, 90, 0, 0)), ["decode_damage 25-32"]);
+  const receding = (picture: Picture, n: number) => lowerPart(picture, 20 + 20 * n, 128, 128);
+  assert.deepEqual(await spoiled(8, receding), ["decode_damage 25-32"]);
 });
 
 Deno.test("artifacts: a chroma plane that is stuck, and planes that are swapped", async () => {

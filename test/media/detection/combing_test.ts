@@ -1,6 +1,12 @@
 /** Combing: frames of two moments are found, and patterns, text, noise and cuts are none. */
 
 import assert from "node:assert/strict";
+import {
+  ArtifactMeasures,
+  MEASURE_COUNT,
+  MEASURES,
+} from "../../../src/media/detection/faults/artifact_measures.ts";
+import { CombedFrames } from "../../../src/media/detection/faults/combed_frames.ts";
 import { ARTIFACT_KINDS } from "../../../src/model/frames/detected_range.ts";
 import {
   DrawnFilm,
@@ -76,6 +82,82 @@ Deno.test("a comb under noise is found, and one that rests for two frames goes o
     return n === 30 || n === 31 ? pan(29) : wovenPan(1)(at);
   };
   assert.deepEqual(await combedIn(60, resting), ["combing 20-41"]);
+});
+
+/** The upper `rows` of one picture, and below them another one. */
+function below(upper: Picture, rows: number, lower: Picture): Picture {
+  const picture = lower.slice();
+  picture.set(upper.subarray(0, rows * WIDTH));
+  return picture;
+}
+
+Deno.test("a comb of a part of the height is found, wherever it is", async () => {
+  for (const [from, to] of [[0, 36], [72, 108], [144, 180]] as const) {
+    const part = (n: number) => below(below(pan(0), from, wovenPan(2)(n)), to, pan(0));
+    assert.deepEqual(await combedIn(60, part), ["combing 20-39"], `rows ${from} to ${to}`);
+  }
+});
+
+/** Whether each frame is combed where these were measured: alternation, fields apart, fields before. */
+function judged(
+  frames: readonly (readonly [number, number, number])[],
+  cuts: readonly number[] = [],
+): string {
+  const measures = new ArtifactMeasures(), detector = new CombedFrames(measures);
+  const row = new Float32Array(MEASURE_COUNT);
+  let found = "";
+  const step = () => found += detector.step(found.length, cuts.includes(found.length)) > 0 ? "x" : ".";
+  for (const [alternation, apart, before] of frames) {
+    row[MEASURES.alternation] = alternation;
+    row[MEASURES.fieldsApart] = apart;
+    row[MEASURES.fieldsBefore] = before;
+    measures.push(row);
+    if (measures.count > 5) step();
+  }
+  while (found.length < measures.count) step();
+  return found;
+}
+
+const times = <T>(count: number, value: T): T[] => Array.from({ length: count }, () => value);
+
+Deno.test("lines that alternate at once need less to be combing: the same field is always a little older", () => {
+  const still = times(8, [0.01, 0, 0] as const);
+  const check = (frame: readonly [number, number, number]) =>
+    judged([...still, ...times(8, frame), ...still]);
+  assert.equal(check([0.2, 0.09, 0.13]), "........xxxxxxxx........");
+  assert.equal(check([0.2, -0.09, 0.13]), "........xxxxxxxx........");
+  assert.equal(check([0.2, 0.05, 0.13]), ".".repeat(24));
+  assert.equal(check([0.2, 0.09, 0.08]), ".".repeat(24));
+  const restless = times(8, [0.03, 0, 0] as const);
+  assert.equal(judged([...restless, ...times(8, [0.2, 0.09, 0.13] as const)]), ".".repeat(16));
+  const inTurn = times(8, 0).map((_, n) => [0.2, n % 2 === 0 ? 0.09 : -0.09, 0.13] as const);
+  assert.equal(judged([...still, ...inTurn]), ".".repeat(16));
+});
+
+Deno.test("less is enough to be combing in eight frames in a row, as soon as five later ones show them", () => {
+  const film = (frames: number, apart: number) =>
+    judged([...times(3, [0.3, 0, 0] as const), ...times(frames, [0.3, apart, 0] as const)]);
+  assert.equal(film(8, -0.22), ".....xxxxxx");
+  assert.equal(film(20, 0.22), "....." + "x".repeat(18));
+  assert.equal(film(7, 0.22), ".".repeat(10));
+  assert.equal(film(20, 0.18), ".".repeat(23));
+});
+
+Deno.test("a comb that came at once goes on while its lines alternate", () => {
+  const film = (...rest: number[]) =>
+    judged([
+      ...times(8, [0.02, 0, 0] as const),
+      ...times(5, [1, 0.4, 0.3] as const),
+      ...rest.map((alternation) => [alternation, 0.02, 0.02] as const),
+    ]);
+  assert.equal(film(0.3, 0.2, 0.16, 0.01, 0.01), "........xxxxxxxx..");
+  assert.equal(film(0.3, 0.1, 0.3, 0.01, 0.01), "........xxxxxx....");
+});
+
+Deno.test("what differs across a new picture says nothing of the fields", () => {
+  const noise = times(8, 0).map((_, n) => [2, 0.01, n % 2 === 0 ? 0.3 : 0.24] as const);
+  const cut = [1.8, 0, -0.8] as const;
+  assert.equal(judged([...noise, cut, ...noise], [8]), ".".repeat(17));
 });
 
 /** Rows that are light in turn of `period`, on moving hills, `speed` rows a frame down. */

@@ -93,3 +93,12 @@ Deno.test("slight faults: old frames are found where the picture halts at every 
   const faster = (n: number) => pan(n + (n < 20 ? 0 : (n - 20) ** 2 / 48));
   assert.deepEqual(await faultsIn(60, mixedUp(faster, 7)), ["foreign_frame 30-41"], "faster");
 });
+
+Deno.test("slight faults: one dark frame of another picture without texture is foreign, a blink is none", async () => {
+  const bright = (n: number) => relit(pan(n), (luma) => 120 + luma / 2);
+  const ramp = plain(16);
+  for (let at = 0; at < LUMA; at++) ramp[at] = 16 + (at % WIDTH) / 4;
+  assert.deepEqual(await faultsIn(60, (n) => n === 30 ? ramp : bright(n)), ["foreign_frame 30-30"]);
+  const blink = (n: number) => relit(bright(n), (luma) => luma / 3);
+  assert.deepEqual(await faultsIn(60, (n) => n === 30 ? blink(n) : bright(n)), []);
+});

@@ -138,7 +138,7 @@ Deno.test("frames are 320x180 yuv420p with the samples as they are, in every pix
 Deno.test("the lines that come with frames are those that live pictures give, of any size and region", async () => {
   using folder = new TempFolder();
   const region = { x: 0.25, y: 0.1, width: 0.5, height: 0.8 };
-  const sizes = [[642, 358], [1280, 720], [320, 180], [178, 50], [64, 10]] as const;
+  const sizes = [[642, 358], [1280, 720], [320, 180], [178, 50], [64, 10], [20, 4]] as const;
   for (const [width, height] of sizes) {
     for (const crop of [FULL_REGION, region]) {
       const path = join(folder.path, `${width}.mkv`);

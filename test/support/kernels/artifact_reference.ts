@@ -101,17 +101,15 @@ function outside(value: number, range: number[]): number {
   return Math.max(0, value - Math.max(...range), Math.min(...range) - value);
 }
 
-/** Lines of 320 samples in groups of four, and the measures of combing of the newest of some frames of them. */
+/** The measures of combing of the newest of some frames of lines: the first lines of eight groups, the second ones, and so on. */
 export function referenceCombing(
   frames: readonly Uint8Array[],
 ): { alternation: number; apart: number; before: number } {
   const lines = (lag: number) => frames[Math.max(0, frames.length - 1 - lag)]!;
-  const places = Array.from(
-    { length: 8 * WIDTH },
-    (_, at) => Math.floor(at / WIDTH) * 4 * WIDTH + at % WIDTH,
-  );
+  const next = 8 * WIDTH;
+  const places = Array.from({ length: next }, (_, at) => at);
   const steps = (frame: Uint8Array, place: number) =>
-    [0, 1, 2].map((n) => frame[place + (n + 1) * WIDTH]! - frame[place + n * WIDTH]!);
+    [0, 1, 2].map((n) => frame[place + (n + 1) * next]! - frame[place + n * next]!);
   /** Above 0 where lines go up, down and up, below it where they go down, up and down. */
   const way = (frame: Uint8Array, place: number) => {
     const [one, two, three] = steps(frame, place);
@@ -127,8 +125,8 @@ export function referenceCombing(
   );
   const difference = (lag: number, line: number) =>
     newly.reduce((all, place) => {
-      const at = place + line * WIDTH, other = lines(lag);
-      const mean = (other[at - WIDTH]! + other[at + WIDTH]! + 1) >> 1;
+      const at = place + line * next, other = lines(lag);
+      const mean = (other[at - next]! + other[at + next]! + 1) >> 1;
       return all + Math.abs(lines(0)[at]! - mean);
     }, 0);
   const odd = difference(0, 1), even = difference(0, 2);

@@ -10,10 +10,21 @@ const ALTERNATION_MIN = 0.15;
 const APART_MIN = 0.28;
 /** The same, in turn, of how much nearer both fields are to the frame before than to each other: so frames of a wrong order are, every second one. */
 const IN_TURN_MIN = 0.36;
+/** Less is enough in so many frames: the least of each of them, in the same direction, and their mean. */
+const LONG_TOGETHER = 8;
+const LONG_APART_LEAST = 0.13;
+const LONG_APART_MIN = 0.2;
 /** Lines that alternate at once and so many times as much as in the frames before are no pattern of the scene, and then this is enough. */
 const SUDDEN = 8;
 const SUDDEN_FROM = 1.2;
 const SUDDEN_MIN = 0.17;
+/** Where they are fewer: the same field is the older one in all frames, and both are nearer to the frame before, by these means. */
+const STEADY_APART_MIN = 0.07;
+const STEADY_BEFORE_MIN = 0.1;
+/** Lines that are further from the frame before than from each other, by this, are of a new picture. */
+const NEW_PICTURE = -0.7;
+/** Such a comb goes on while its lines alternate so many times as much as those before it. */
+const GOES_ON = 3;
 /** How far back the lines before are looked for. */
 const BEFORE_FRAMES = 4;
 /** Frames of a shot that cannot be compared with three others of it. */
@@ -33,6 +44,8 @@ export class CombedFrames {
   #shot = 0;
   /** The most alternation just before the present run of frames that alternate; NaN outside of one. */
   #before = NaN;
+  /** Whether frames of that run are combed, and it came at once. */
+  #isSuddenComb = false;
 
   constructor(measures: ArtifactMeasures) {
     this.#measures = measures;
@@ -42,6 +55,7 @@ export class CombedFrames {
     this.#end = -1;
     this.#shot = 0;
     this.#before = NaN;
+    this.#isSuddenComb = false;
   }
 
   /** Whether frames behind it may yet show that a frame, which is the next to be judged, is combed. */
@@ -65,9 +79,44 @@ export class CombedFrames {
       if (strength === 0) continue;
       this.#strength = strength;
       this.#end = Math.max(this.#end, start + TOGETHER - 1);
+      this.#isSuddenComb = this.#isSudden(this.#measures.at("alternation", frame));
       break;
     }
+    if (frame > this.#end) {
+      for (let start = frame - LONG_TOGETHER + 1; start <= frame && frame > this.#end; start++) {
+        const strength = this.#longStrengthOf(start);
+        if (strength === 0) continue;
+        this.#strength = strength;
+        this.#end = start + LONG_TOGETHER - 1;
+      }
+    }
+    if (this.#isSuddenComb && frame === this.#end + 1 && this.#goesOn(frame)) this.#end = frame;
     return frame <= this.#end ? this.#strength : 0;
+  }
+
+  /** Of more frames from `start` on, in which the same field is the older one. */
+  #longStrengthOf(start: number): number {
+    const measures = this.#measures;
+    if (start + LONG_TOGETHER > measures.count || start < this.#shot + SHOT_BEGIN) return 0;
+    const sign = Math.sign(measures.at("fieldsApart", start));
+    let apart = 0;
+    for (let n = 0; n < LONG_TOGETHER; n++) {
+      const own = sign * measures.at("fieldsApart", start + n);
+      const isNew = n > 0 && measures.at("fieldsBefore", start + n) < NEW_PICTURE;
+      if (isNew || own < LONG_APART_LEAST) return 0;
+      if (measures.at("alternation", start + n) < ALTERNATION_MIN) return 0;
+      apart += own;
+    }
+    const strength = apart / LONG_TOGETHER / LONG_APART_MIN;
+    return strength < 1 ? 0 : Math.min(strength, 4);
+  }
+
+  #isSudden(alternation: number): boolean {
+    return alternation >= SUDDEN * this.#before;
+  }
+
+  #goesOn(frame: number): boolean {
+    return this.#measures.at("alternation", frame) >= Math.max(ALTERNATION_MIN, GOES_ON * this.#before);
   }
 
   #noteBefore(frame: number, isCut: boolean): void {
@@ -83,23 +132,30 @@ export class CombedFrames {
     const measures = this.#measures;
     if (start + TOGETHER > measures.count || start < this.#shot + SHOT_BEGIN) return 0;
     if (measures.at("alternation", start) < ALTERNATION_MIN) return 0;
-    let apart = 0, apartInTurn = 0, beforeInTurn = 0, least = Infinity;
+    let apart = 0, apartInTurn = 0, before = 0, beforeInTurn = 0, least = Infinity, upper = 0;
     for (let n = 0; n < TOGETHER; n++) {
       const sign = n % 2 === 0 ? 1 : -1;
-      const own = measures.at("fieldsApart", start + n);
+      const own = measures.at("fieldsApart", start + n), ownBefore = measures.at("fieldsBefore", start + n);
+      if (n > 0 && ownBefore < NEW_PICTURE) return 0;
       apart += own;
       apartInTurn += sign * own;
-      beforeInTurn += sign * measures.at("fieldsBefore", start + n);
+      before += ownBefore;
+      beforeInTurn += sign * ownBefore;
       least = Math.min(least, measures.at("alternation", start + n));
+      if (own > 0) upper++;
     }
     if (least < ALTERNATION_MIN) return 0;
     const isApart = Math.max(Math.abs(apart), Math.abs(apartInTurn)) / TOGETHER;
     const isInTurn = Math.abs(beforeInTurn) / TOGETHER;
-    const isSudden = least >= Math.max(SUDDEN_FROM, SUDDEN * this.#before);
+    const isSudden = this.#isSudden(least);
+    const isSteady = isSudden && (upper === 0 || upper === TOGETHER);
     const strength = Math.max(
       isApart / APART_MIN,
       isInTurn / IN_TURN_MIN,
-      isSudden ? Math.max(isApart, isInTurn) / SUDDEN_MIN : 0,
+      isSudden && least >= SUDDEN_FROM ? Math.max(isApart, isInTurn) / SUDDEN_MIN : 0,
+      isSteady
+        ? Math.min(Math.abs(apart) / TOGETHER / STEADY_APART_MIN, before / TOGETHER / STEADY_BEFORE_MIN)
+        : 0,
     );
     return strength < 1 ? 0 : Math.min(strength, 4);
   }

@@ -26,8 +26,8 @@ const LIFT_MAX = 0.9;
 const DROP_MAX = 0.97;
 /**
  * A brighter or darker picture is another one where so much of the structure is lost and both have so much contrast: light keeps
- * the structure, or leaves a plain picture. And where all of it, without exception, became brighter or
- * darker, it has as much fine texture as before: light covers texture.
+ * the structure, or leaves a plain picture. And where all of it, without exception, became
+ * brighter, it has as much fine texture as before: light covers texture.
  */
 const RELIT_LOSS_MIN = 0.75;
 const RELIT_CONTRAST_MIN = 10;
@@ -59,7 +59,7 @@ export function mayBeginRun(measures: ArtifactMeasures, start: number): boolean 
     Math.max(measures.at("luma1", start), 0.001);
   if (lift <= LIFT_MAX && lift >= -DROP_MAX) return true;
   const texture = RELIT_TEXTURE_MIN * measures.at("spikesAcross", start - 1);
-  if (Math.abs(lift) > RELIT_ALL && measures.at("spikesAcross", start) < texture) return false;
+  if (lift > RELIT_ALL && measures.at("spikesAcross", start) < texture) return false;
   const contrast = Math.min(measures.at("contrast", start), measures.at("contrast", start - 1));
   return 1 - measures.at("correlation", start) >= RELIT_LOSS_MIN && contrast >= RELIT_CONTRAST_MIN;
 }

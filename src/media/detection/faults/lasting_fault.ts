@@ -49,6 +49,9 @@ const CHROMA_OTHER = 0.2;
 const GONE = 0.35;
 /** Noise may be weaker from its second frame on, as an encoder with few bits leaves it: it is there above this part of the first rise. */
 const SALT_GONE = 0.15;
+/** Gray has gone, however slowly, where contrast and the share of plain blocks are as before it, within a part and a share. */
+const CONTRAST_BACK = 0.06;
+const FLAT_BACK = 0.05;
 
 /** A fault of one stream: none, or one that goes on. */
 export class LastingFault {
@@ -59,6 +62,8 @@ export class LastingFault {
   #sign: Sign | null = null;
   #start = 0;
   #before = 0;
+  #contrastBefore = 0;
+  #flatBefore = 0;
   #rise = 0;
   #strength = 0;
   #lastCut = -9;
@@ -160,6 +165,8 @@ export class LastingFault {
     this.#sign = sign;
     this.#start = frame;
     this.#before = before;
+    this.#contrastBefore = this.#measures.at("contrast", frame - 1);
+    this.#flatBefore = this.#measures.at("flat", frame - 1);
     this.#rise = rise;
     this.#strength = Math.max(1, Math.min(strength, 4));
     this.kind = KIND_OF[sign];
@@ -211,10 +218,17 @@ export class LastingFault {
     const measures = this.#measures;
     const change = measures.change(frame);
     const gray = measures.at("gray", frame), grayBefore = measures.at("gray", frame - 1);
+    if (gray <= this.#before + 0.02 && this.#isAsBefore(frame)) return true;
     if (change <= Math.max(5, 0.3 * this.#rise)) return false;
     if (gray >= this.#before + 0.5 * (grayBefore - this.#before) + 0.02) return false;
     const isClear = change > 2.5 * measures.change(frame - 1) || gray <= this.#before + 0.02;
     return isClear && change > 3 * Math.min(measures.change(frame - 1), measures.change(frame + 1));
+  }
+
+  #isAsBefore(frame: number): boolean {
+    const contrast = this.#measures.at("contrast", frame) - this.#contrastBefore;
+    const flat = this.#measures.at("flat", frame) - this.#flatBefore;
+    return Math.abs(contrast) <= CONTRAST_BACK * this.#contrastBefore && Math.abs(flat) <= FLAT_BACK;
   }
 }
 

@@ -78,8 +78,7 @@ const onset: NoiseOnset = { sign: null, before: 0, rise: 0, strength: 0 };
 /** The burst that begins with this frame. The object is the same in every call. */
 export function noiseAt(measures: ArtifactMeasures, frame: number): NoiseOnset {
   onset.sign = null;
-  const hasEdges = measures.at("edgesAcrossNew", frame) > STEADY_EDGES;
-  if (measures.at("grown", frame) <= FEW_LINES_SPREAD && !hasEdges) return onset;
+  if (measures.at("grown", frame) <= FEW_LINES_SPREAD && !mayBeLines(measures, frame)) return onset;
   const loss = 1 - measures.at("correlation", frame);
   const isCalm = measures.leastBefore("correlation", frame, 3) > CALM_MIN;
   const lift = measures.at("lumaMean", frame) - measures.at("lumaMean", frame - 1);
@@ -157,6 +156,7 @@ function areLines(measures: ArtifactMeasures, frame: number, across: number, dow
 /** How clearly lines appear in a picture that was steady: 1 where the rule just holds. */
 function steadyLines(measures: ArtifactMeasures, frame: number): number {
   const before = measures.largestBefore("spikesDown", frame, 3);
+  if (measures.at("spikesDown", frame) <= before) return 0;
   if (measures.leastBefore("spikesDown", frame, 3) < STEADY * before) return 0;
   const down = (measures.at("spikesDown", frame) + SPIKES_MORE) / (before + SPIKES_MORE);
   const across = (measures.at("spikesAcross", frame) + SPIKES_MORE) /

@@ -6,13 +6,13 @@ import type { ArtifactMeasures } from "./artifact_measures.ts";
 const WINDOW = 6, USUAL_FRAMES = 10;
 /** So many of them return: thousandths of the picture, and so many times as many as were usual. */
 const RETURNS_MIN = 3;
-const RETURNED_MIN = 15;
-const RETURNED_MORE = 2.5;
+const RETURNED_MIN = 10;
+const RETURNED_MORE = 3;
 /** So many of them are nearer to the frame two before than to the one before: most of that difference. */
 const NEARER_MIN = 3;
 const NEARER_MAX = 0.8;
 /** The largest step over those before; a frame with a step like them is none of the first. */
-const FURTHER_MIN = 1.3;
+const FURTHER_MIN = 1.4;
 const FIRST_MIN = 1.15;
 const STEP_MIN = 1;
 /** Least step before, on average: what begins to move says nothing. */
@@ -22,9 +22,11 @@ const LIGHT_MAX = 0.6;
 
 /** How clearly old frames come back from this frame on: 1 where the rule just holds, 0 for no. */
 export function returnStrength(measures: ArtifactMeasures, first: number, shotStart: number): number {
+  const step = measures.at("luma1", first);
+  const isFar = step > FIRST_MIN * measures.at("luma1", first - 1);
+  if (step < STEP_MIN || !(isFar || isNearer(measures, first))) return 0;
   if (first - USUAL_FRAMES <= shotStart || first + WINDOW > measures.count) return 0;
   const usualStep = measures.largestBefore("luma1", first, WINDOW);
-  const step = measures.at("luma1", first);
   if (!movesBefore(measures, first) || !(step > FIRST_MIN * usualStep || isNearer(measures, first))) return 0;
   let returns = 0, nearer = 0, farthest = 0, light = 0;
   const least = RETURNED_MIN + RETURNED_MORE * measures.largestBefore("returned2", first, USUAL_FRAMES);
