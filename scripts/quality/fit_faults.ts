@@ -1,12 +1,12 @@
 /**
- * Fits the detector of damaged parts: `./scripts/deno run -A scripts/quality/fit_faults.ts [--measure FOLDER...]`. Without options
+ * Fits the detector of damaged parts: `./scripts/deno run -A scripts/quality/fit_faults.ts [--measure|--add FOLDER...]`. Without options
  * it reads `fixtures/quality/fault_rows.bin.gz`, writes `src/media/damage/damage_weights.ts` and prints which frames the trees find
  * in the videos that they were fitted on, and in those of sources that took no part. See docs/detection.md#artifacts.
  */
 
 import { parseArgs } from "node:util";
 import { readRows, writeRows } from "./cuts/rows.ts";
-import { damageWeightsText, fitDamage, judgeApart, type Judged, judgeDamage } from "./faults/fit_damage.ts";
+import { damageWeightsText, fitFaults, judgeApart, type Judged, judgeDamage } from "./faults/fit_damage.ts";
 import { measureFaults } from "./faults/measure_faults.ts";
 import type { FaultRows } from "./faults/rows.ts";
 import { rates } from "./scores/score.ts";
@@ -18,16 +18,28 @@ const WEIGHTS = new URL("../../src/media/damage/damage_weights.ts", import.meta.
 const { values, positionals } = parseArgs({
   args: Deno.args,
   allowPositionals: true,
-  options: { measure: { type: "boolean", default: false } },
+  options: { measure: { type: "boolean", default: false }, add: { type: "boolean", default: false } },
 });
 
-if (values.measure) await writeRows(ROWS, await measureFaults(await findVideos(positionals)));
+if (values.measure || values.add) {
+  const measured = await measureFaults(await findVideos(positionals));
+  await writeRows(ROWS, values.add ? both(await readRows<FaultRows>(ROWS), measured) : measured);
+}
 const rows = await readRows<FaultRows>(ROWS);
-const weights = fitDamage(rows);
+const weights = fitFaults(rows);
 await Deno.writeTextFile(WEIGHTS, damageWeightsText(weights));
 const fitted = judgeDamage(rows, () => weights), apart = judgeApart(rows);
 console.log("kind              fitted P      R   others P      R   false markers: fitted, others, in frames");
 for (const kind of [...apart.keys()].sort()) print(kind, fitted.get(kind)!, apart.get(kind)!);
+
+/** Those that are there, and others after them. */
+function both(rows: FaultRows, more: FaultRows): FaultRows {
+  if (rows.kernelSum !== more.kernelSum) throw new Error("The kernel measures otherwise: use --measure");
+  const values = new Uint8Array(rows.values.length + more.values.length);
+  values.set(rows.values);
+  values.set(more.values, rows.values.length);
+  return { ...rows, videos: [...rows.videos, ...more.videos], values };
+}
 
 function print(kind: string, own: Judged, other: Judged): void {
   const cells = [own, other].flatMap(({ counts }) => [rates(counts).precision, rates(counts).recall]);

@@ -15,11 +15,53 @@ const OPTIONS: Omit<FitOptions, "random"> = {
 };
 /** Of the sound frames of a video every second is used. */
 const SOUND_STEP = 2;
+/** Of the frames within drawn damage, every third shows what has not healed. */
+const DRAWN_STEP = 3;
+const HEALING_TREES = 60;
+
+/** The trees of the detector of damaged parts, by what they tell. */
+export interface FaultWeights {
+  /** Where damage is. */
+  readonly damage: DamageWeights;
+  /** The same where decoders do not notice changed bytes, so that it may be damage of that as well. */
+  readonly silent: DamageWeights;
+  /** Where damage that was found there is over before a frame is made of no other. */
+  readonly healing: DamageWeights;
+}
 
 /** The trees that are fitted on all videos, or on those of which `isUsed` says so. */
-export function fitDamage(
-  { videos, values, width }: FaultRows,
+export function fitFaults(
+  rows: FaultRows,
   isUsed: (video: FaultVideo) => boolean = () => true,
+): FaultWeights {
+  return {
+    damage: fitTrees(rows, (video) => !video.lasting && isUsed(video), OPTIONS, isDamagedAt),
+    silent: fitTrees(rows, isUsed, OPTIONS, isDamagedAt),
+    healing: fitTrees(rows, isUsed, { ...OPTIONS, trees: HEALING_TREES }, isHealedAt),
+  };
+}
+
+/** Whether a frame is damaged; null where it is not asked for. */
+function isDamagedAt({ damaged, doubtful }: FaultVideo, frame: number): boolean | null {
+  if (isIn(damaged, frame)) return true;
+  return isIn(doubtful, frame) || frame % SOUND_STEP !== 0 ? null : false;
+}
+
+/** Whether damage is over with a frame; null where none was just before. Drawn damage ends, damage that was decoded lasts. */
+function isHealedAt({ shots, damaged, lasting }: FaultVideo, frame: number): boolean | null {
+  if (shots.includes(frame)) return null;
+  if (lasting) return lasting.some(([start, end]) => frame > start + 1 && frame < end) ? false : null;
+  if (damaged.some(([, end]) => end === frame) && !isIn(damaged, frame)) return true;
+  return frame % DRAWN_STEP === 0 && damaged.some(([start, end]) => frame > start + 1 && frame < end)
+    ? false
+    : null;
+}
+
+function fitTrees(
+  { videos, values, width }: FaultRows,
+  isUsed: (video: FaultVideo) => boolean,
+  options: Omit<FitOptions, "random">,
+  labelAt: (video: FaultVideo, frame: number) => boolean | null,
 ): DamageWeights {
   const all = videos.reduce((frames, video) => frames + video.frames, 0);
   const numbers = new Uint8Array(all * DAMAGE_FEATURES);
@@ -27,7 +69,7 @@ export function fitDamage(
   const history = new DamageHistory();
   let first = 0;
   for (const video of videos) {
-    const { frames, shots, damaged, doubtful } = video;
+    const { frames, shots } = video;
     history.reset();
     let shot = 0;
     for (let frame = 0; frame < frames && isUsed(video); frame++) {
@@ -35,10 +77,10 @@ export function fitDamage(
         history.pushCodes(values, (first + history.count) * width);
       }
       if (shots.includes(frame)) shot = frame;
-      const isDamaged = isIn(damaged, frame);
-      if (!isDamaged && (isIn(doubtful, frame) || frame % SOUND_STEP !== 0)) continue;
+      const label = labelAt(video, frame);
+      if (label === null) continue;
       history.features(frame, shot, numbers.subarray(labels.length * DAMAGE_FEATURES));
-      labels.push(isDamaged ? 1 : 0);
+      labels.push(label ? 1 : 0);
     }
     first += frames;
   }
@@ -48,7 +90,7 @@ export function fitDamage(
   };
   const rows = Int32Array.from(labels.keys());
   const { bias, roots, features, thresholds, low, high, leaves } = weightsOf(
-    fit(samples, rows, { ...OPTIONS, random: seededRandom(SEED) }),
+    fit(samples, rows, { ...options, random: seededRandom(SEED) }),
   );
   return {
     bias,
@@ -76,7 +118,7 @@ export interface Judged {
 /** What is found in each kind of video by the trees that `weightsFor` gives for it. */
 export function judgeDamage(
   { videos, values, width }: FaultRows,
-  weightsFor: (video: FaultVideo) => DamageWeights,
+  weightsFor: (video: FaultVideo) => FaultWeights,
 ): Map<string, Judged> {
   const judged = new Map<string, Judged>();
   let first = 0;
@@ -105,10 +147,10 @@ function rangesOf(spans: readonly Span[]): Ranges {
 }
 
 function damagedSpans(
-  { frames, shots }: FaultVideo,
+  { frames, shots, lasting }: FaultVideo,
   codes: Uint8Array,
   width: number,
-  weights: DamageWeights,
+  weights: FaultWeights,
 ): Span[] {
   const detector = new DamagedParts(weights);
   const spans: [number, number][] = [];
@@ -116,7 +158,7 @@ function damagedSpans(
     for (; pushed < Math.min(frames, frame + DAMAGE_LOOKAHEAD + 1); pushed++) {
       detector.pushCodes(codes, pushed * width);
     }
-    if (detector.step(frame, shots.includes(frame)) === 0) continue;
+    if (detector.step(frame, shots.includes(frame), lasting !== undefined) === 0) continue;
     const last = spans.at(-1);
     if (last?.[1] === frame) last[1]++;
     else spans.push([frame, frame + 1]);
@@ -128,20 +170,28 @@ function damagedSpans(
 export function judgeApart(rows: FaultRows): Map<string, Judged> {
   const groups = [...new Set(rows.videos.map(({ group }) => group))];
   const weights = new Map(
-    groups.map((group) => [group, fitDamage(rows, (video) => group === null || video.group !== group)]),
+    groups.map((group) => [group, fitFaults(rows, (video) => group === null || video.group !== group)]),
   );
   return judgeDamage(rows, ({ group }) => weights.get(group)!);
 }
 
 /** The text of `src/media/damage/damage_weights.ts`. */
-export function damageWeightsText(weights: DamageWeights): string {
-  const array = (name: keyof DamageWeights, type: string) =>
-    `  ${name}: ${type}.of(\n${wrapped([...weights[name] as Int16Array])}\n  ),`;
+export function damageWeightsText({ damage, silent, healing }: FaultWeights): string {
   return [
     "/** The fitted trees of the detector of damaged parts: made by `scripts/quality/fit_faults.ts`, not by hand. */",
     "// deno-fmt-ignore-file\n",
     'import type { DamageWeights } from "./damage_trees.ts";\n',
-    "export const DAMAGE_WEIGHTS: DamageWeights = {",
+    ...treesText("DAMAGE_WEIGHTS", damage),
+    ...treesText("SILENT_WEIGHTS", silent),
+    ...treesText("HEALING_WEIGHTS", healing),
+  ].join("\n").trimEnd() + "\n";
+}
+
+function treesText(name: string, weights: DamageWeights): string[] {
+  const array = (name: keyof DamageWeights, type: string) =>
+    `  ${name}: ${type}.of(\n${wrapped([...weights[name] as Int16Array])}\n  ),`;
+  return [
+    `export const ${name}: DamageWeights = {`,
     `  bias: ${weights.bias},`,
     array("roots", "Int16Array"),
     array("features", "Uint8Array"),
@@ -150,5 +200,5 @@ export function damageWeightsText(weights: DamageWeights): string {
     array("high", "Int16Array"),
     array("leaves", "Int16Array"),
     "};\n",
-  ].join("\n");
+  ];
 }

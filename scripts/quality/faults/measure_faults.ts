@@ -26,26 +26,37 @@ interface Exports {
 
 /** Drawn faults that the trees look for; the others have rules, or cannot be seen in reduced frames. */
 const DAMAGE = /^(blocks|slice_|smear|burst_)/;
-/** Nobody can say which frames of a damaged file look damaged. */
+/** Nobody can say which frames of a damaged file look damaged, unless much of the picture is. */
 const DAMAGED_FILES = /^(damaged_bytes|lost_packets)$/;
+/** Codecs whose decoders make a picture of any bytes. */
+const SILENT = /^(hevc|vp8)$/;
+/** Mean difference of luma of damage that is clear. */
+const CLEAR_MAD = 4;
+/** So many frames of it are new to the picture. */
+const NEW_FRAMES = 30;
 
-/** The rows of the videos; those of damaged files are left out. `say` gets a line for each. */
+type FaultSpans = Pick<FaultVideo, "damaged" | "doubtful" | "lasting">;
+
+/** The rows of the videos; damaged files are left out, but for changed bytes of which no decoder tells. `say` gets a line for each. */
 export async function measureFaults(
   videos: readonly LabelledVideo[],
   say: (line: string) => void = console.log,
 ): Promise<FaultRows> {
   const kernel = await FaultKernel.load();
   const measured: FaultVideo[] = [], rows: Uint8Array[] = [];
-  const used = videos.filter(({ truth }) => !DAMAGED_FILES.test(kindOf(truth)));
+  const used = videos.filter(({ truth }) => !DAMAGED_FILES.test(kindOf(truth)) || isSilent(truth));
   for await (const { truth, frames, times } of sourcesOf(used)) {
     kernel.reset(truth);
     for await (const frame of frames) {
       rows.push(kernel.push(frame, times[kernel.count] ?? kernel.count * 1000 / (truth.fps ?? 25)));
     }
-    const shots = kernel.finish();
+    const cuts = kernel.finish();
+    const spans: FaultSpans = isSilent(truth) ? lastingSpansOf(truth) : spansOf(truth);
+    const ends = (spans.lasting ?? []).map(([, end]) => end);
+    const shots = [...new Set([...cuts, ...ends])].sort((a, b) => a - b);
     measured.push({
       ...{ name: truth.name, kind: kindOf(truth), group: truth.group ?? null },
-      ...{ frames: kernel.count, shots, ...spansOf(truth) },
+      ...{ frames: kernel.count, shots, ...spans },
     });
     say(`${truth.name}: ${kernel.count} frames`);
   }
@@ -54,7 +65,23 @@ export async function measureFaults(
   return { width: DAMAGE_CODES, kernelSum: faultKernelSum(kernel), videos: measured, values };
 }
 
-function spansOf({ artifacts = [], corruption = [], faint = [], jumps = [] }: Truth) {
+function isSilent(truth: Truth): boolean {
+  return kindOf(truth) === "damaged_bytes" && SILENT.test(truth.codec ?? "");
+}
+
+/** Damage that is decoded lasts; it is asked for while it is new. */
+function lastingSpansOf({ corruption = [], faint = [] }: Truth): FaultSpans {
+  const damaged: Span[] = [], lasting: Span[] = [];
+  const doubtful: Span[] = [...faint, ...corruption].map(({ start, end }) => [start, end]);
+  for (const { start, end, max_mad = 0 } of corruption) {
+    if (max_mad < CLEAR_MAD) continue;
+    damaged.push([start, Math.min(end, start + NEW_FRAMES)]);
+    lasting.push([start, end]);
+  }
+  return { damaged, doubtful, lasting };
+}
+
+function spansOf({ artifacts = [], corruption = [], faint = [], jumps = [] }: Truth): FaultSpans {
   const damaged: Span[] = [];
   const doubtful: Span[] = [...faint, ...corruption].map(({ start, end }) => [start, end]);
   for (const frame of jumps) doubtful.push([frame - 1, frame + 2]);

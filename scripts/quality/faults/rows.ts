@@ -16,6 +16,8 @@ export interface FaultVideo {
   readonly damaged: readonly Span[];
   /** Neither answer is asked for: faults of other kinds, and damage too faint to be seen. */
   readonly doubtful: readonly Span[];
+  /** Damage that was decoded, of changed bytes, and lasts until a frame is made of no other: all of it. None where damage is drawn. */
+  readonly lasting?: readonly Span[];
 }
 
 /** A row for each frame. */

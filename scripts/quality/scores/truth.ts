@@ -8,6 +8,8 @@ export interface FrameRange {
 
 export interface NamedRange extends FrameRange {
   readonly kind?: string;
+  /** Of damage in a file: the largest mean difference of luma of a frame to the undamaged one. */
+  readonly max_mad?: number;
 }
 
 /** A stretch that plays `copies` times, the first one included. */
@@ -45,6 +47,7 @@ export interface CutTruth {
 
 export interface Truth extends CutTruth {
   readonly kind?: string;
+  readonly codec?: string;
   readonly group?: number;
   readonly width?: number;
   readonly height?: number;

@@ -2,7 +2,7 @@
 
 import { DAMAGE_FEATURES, DAMAGE_REACH, DamageHistory } from "./damage_features.ts";
 import { DamageTrees, type DamageWeights } from "./damage_trees.ts";
-import { DAMAGE_WEIGHTS } from "./damage_weights.ts";
+import { DAMAGE_WEIGHTS, HEALING_WEIGHTS, SILENT_WEIGHTS } from "./damage_weights.ts";
 
 /** Damage begins where the mean logarithm of the odds of three frames is BEGINS and each is BEGINS_EACH: one frame alone is not enough. */
 const BEGINS = 1.85;
@@ -16,6 +16,8 @@ const LONGEST = 60;
 const OPEN = -2;
 /** Odds above BEGINS that make a fault as clear again. */
 const CLEARER = 2;
+/** Damage that would last is over where the logarithm of the odds of that is so much. */
+const HEALED = 0.8;
 /** Odds of the newest frames, in slot i % KEPT. */
 const KEPT = 8;
 
@@ -25,7 +27,11 @@ export const DAMAGE_LOOKAHEAD = DAMAGE_REACH + BEGIN_FRAMES - 1;
 /** Frames are pushed in order and judged in order, each with those that have come until then. Allocates nothing per frame. */
 export class DamagedParts {
   readonly #history = new DamageHistory();
-  readonly #trees: DamageTrees;
+  readonly #usual: DamageTrees;
+  readonly #silent: DamageTrees;
+  readonly #healing: DamageTrees;
+  /** Those that are asked. */
+  #trees: DamageTrees;
   readonly #features = new Uint8Array(DAMAGE_FEATURES);
   readonly #odds = new Float64Array(KEPT);
   /** Frames below this one have their odds. */
@@ -35,8 +41,17 @@ export class DamagedParts {
   #start = -1;
   #strength = 0;
 
-  constructor(weights: DamageWeights = DAMAGE_WEIGHTS) {
-    this.#trees = new DamageTrees(weights);
+  constructor({ damage = DAMAGE_WEIGHTS, silent = SILENT_WEIGHTS, healing = HEALING_WEIGHTS }: {
+    readonly damage?: DamageWeights;
+    /** Those of streams whose decoder does not notice changed bytes. */
+    readonly silent?: DamageWeights;
+    /** Those that tell where damage is over that would last. */
+    readonly healing?: DamageWeights;
+  } = {}) {
+    this.#usual = new DamageTrees(damage);
+    this.#silent = new DamageTrees(silent);
+    this.#healing = new DamageTrees(healing);
+    this.#trees = this.#usual;
   }
 
   reset(): void {
@@ -60,8 +75,12 @@ export class DamagedParts {
     return this.#start >= 0 || this.#oddsNow(frame, OPEN) > OPEN;
   }
 
-  /** Goes on to the next frame. Returns 0, or how clearly the frame is damaged: 1 where it just is. */
-  step(frame: number, isCut: boolean): number {
+  /**
+   * Goes on to the next frame. Returns 0, or how clearly the frame is damaged: 1 where it just is. `isSilent`: the decoder does not notice
+   * changed bytes.
+   */
+  step(frame: number, isCut: boolean, isSilent: boolean): number {
+    this.#trees = isSilent ? this.#silent : this.#usual;
     if (isCut || frame === 0) {
       this.#known = frame;
       this.#shotStart = frame;
@@ -73,6 +92,12 @@ export class DamagedParts {
       this.#start = -1;
     }
     return this.#start < 0 ? 0 : this.#strength;
+  }
+
+  /** Whether damage that lasted until the frame before is over with a frame, because the picture comes back. */
+  isOver(frame: number): boolean {
+    this.#history.features(frame, this.#shotStart, this.#features);
+    return this.#healing.odds(this.#features, HEALED) >= HEALED;
   }
 
   #begin(frame: number): void {

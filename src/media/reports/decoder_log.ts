@@ -35,6 +35,8 @@ const PACKET_PTS = bytesOf(" pkt_pts:");
 const H264 = bytesOf("[h264 @ 0x");
 /** Decoders that say what they miss, or give no frame that is made of it. */
 const TELLING = [H264, bytesOf("[hevc @ 0x"), bytesOf("[libdav1d @ 0x")];
+/** Decoders that make a picture of any bytes. */
+const SILENT = [bytesOf("[hevc @ 0x"), bytesOf("[vp8 @ 0x")];
 /** A thread splits its packet: each unit, or why there is none. */
 const SPLITTING = ["nal_unit_type: ", "Invalid NAL unit ", "Error splitting the input"].map(bytesOf);
 /** A message for the decoder that comes before slices. */
@@ -182,6 +184,10 @@ export class DecoderLog {
     if ((this.#common & REPORT.tellsLosses) === 0) {
       const tells = TELLING.some((name) => beginsWith(bytes, start, end, name));
       if (tells) this.#common |= REPORT.tellsLosses;
+    }
+    if ((this.#common & REPORT.isSilent) === 0) {
+      const isSilent = SILENT.some((name) => beginsWith(bytes, start, end, name));
+      if (isSilent) this.#common |= REPORT.isSilent;
     }
     if (beginsWith(bytes, text, end, ANNOUNCEMENT)) this.#report |= REPORT.isAnnounced;
   }

@@ -21,6 +21,8 @@ export const REPORT = {
   isCareful: 128,
   /** Something is said before it about the stream, such as that a renewal of the picture begins, bit by bit. */
   isAnnounced: 256,
+  /** Its decoder takes changed bytes for what was sent, and says nothing. */
+  isSilent: 512,
 } as const;
 
 /** Frames whose reports are kept: far more than fit the pipe and ffmpeg's queues. */

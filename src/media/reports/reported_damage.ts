@@ -35,6 +35,8 @@ export class ReportedDamage {
   readonly #lost: LostFrames;
   /** When the damage began that goes on; NaN for none. */
   #sinceMs = NaN;
+  /** Whether only the picture told of it. */
+  #isShown = false;
   /** Renewals since then, and the newest frame before which something was announced. */
   #renewals = 0;
   #announcedAt = -Infinity;
@@ -47,6 +49,7 @@ export class ReportedDamage {
   reset(): void {
     this.#lost.reset();
     this.#sinceMs = NaN;
+    this.#isShown = false;
     this.#renewals = 0;
     this.#announcedAt = -Infinity;
   }
@@ -81,12 +84,39 @@ export class ReportedDamage {
     if (this.#isEnd(frame, report, isCut)) this.#sinceMs = NaN;
     const isCorrupt = (report & REPORT.isCorrupt) !== 0 && this.#isSeen(frame);
     if (isLost || (isCorrupt && !isBetween)) {
+      this.#isShown = false;
       this.#sinceMs = this.#lost.ptsMs(frame);
       this.#renewals = 0;
     }
     if (isCorrupt) return OWN_SCORE;
     if (!Number.isNaN(this.#sinceMs)) return LATER_SCORE;
     return isBetween && this.#nextIsCorrupt(frame) ? EARLIER_SCORE : 0;
+  }
+
+  /**
+   * The picture shows that a frame is damaged, the one that was judged last. Where the decoder does not notice changed bytes, what is made
+   * of the frame is damaged too.
+   */
+  show(frame: number): void {
+    if (!Number.isNaN(this.#sinceMs) || !this.isSilent(frame)) return;
+    this.#sinceMs = this.#lost.ptsMs(frame);
+    this.#renewals = 0;
+    this.#isShown = true;
+  }
+
+  /** Whether the decoder of a frame would not notice changed bytes. */
+  isSilent(frame: number): boolean {
+    return (this.#lost.reportOf(frame) & REPORT.isSilent) !== 0;
+  }
+
+  /** Whether only the picture tells of the damage that goes on. */
+  get isShown(): boolean {
+    return this.#isShown && !Number.isNaN(this.#sinceMs);
+  }
+
+  /** The picture shows that damage of which only the picture told is over. */
+  heal(): void {
+    this.#sinceMs = NaN;
   }
 
   /** Whether damage before a frame is over with it. */

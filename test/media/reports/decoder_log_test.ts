@@ -34,7 +34,7 @@ function read(text: string, { keepsInfo = false, step = Infinity } = {}) {
 }
 
 const { isReported, isCorrupt, isKey, isBidirectional, isReferenceLost, isIntra, tellsLosses } = REPORT;
-const { isCareful, isAnnounced } = REPORT;
+const { isCareful, isAnnounced, isSilent } = REPORT;
 /** What is said of each frame of an H.264 stream that threads split. */
 const isH264 = isReported | tellsLosses;
 
@@ -80,8 +80,11 @@ Deno.test("a stream of a careful encoder, frames that are coded alone, and annou
     );
   }
   const hevc = "[hevc @ 0xa0] [debug] nal_unit_type: 6(RADL_N), nuh_layer_id: 0, temporal_id: 0";
-  deepEqual(read([hevc, frame5(0, 2)].join("\n")).frames, [isReported | tellsLosses]);
-  deepEqual(read(["[vp8 @ 0xa0] [debug] something", frame5(0, 2)].join("\n")).frames, [isReported]);
+  deepEqual(read([hevc, frame5(0, 2)].join("\n")).frames, [isReported | tellsLosses | isSilent]);
+  deepEqual(read(["[vp8 @ 0xa0] [debug] something", frame5(0, 2)].join("\n")).frames, [
+    isReported | isSilent,
+  ]);
+  deepEqual(read(["[vp9 @ 0xa0] [debug] something", frame5(0, 2)].join("\n")).frames, [isReported]);
 });
 
 Deno.test("a frame that a thread has concealed is corrupt, although the decoder's own flag came too late", () => {

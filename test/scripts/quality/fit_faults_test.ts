@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { readRows } from "../../../scripts/quality/cuts/rows.ts";
-import { damageWeightsText, fitDamage, judgeDamage } from "../../../scripts/quality/faults/fit_damage.ts";
+import { damageWeightsText, fitFaults, judgeDamage } from "../../../scripts/quality/faults/fit_damage.ts";
 import { FaultKernel, faultKernelSum } from "../../../scripts/quality/faults/measure_faults.ts";
 import type { FaultRows } from "../../../scripts/quality/faults/rows.ts";
 import { addCounts, rates } from "../../../scripts/quality/scores/score.ts";
@@ -9,7 +9,7 @@ const ROOT = new URL("../../../", import.meta.url);
 const rows = await readRows<FaultRows>(new URL("fixtures/quality/fault_rows.bin.gz", ROOT));
 
 Deno.test("the trees of damaged parts are those that the committed rows give", async () => {
-  const weights = fitDamage(rows);
+  const weights = fitFaults(rows);
   const committed = await Deno.readTextFile(new URL("src/media/damage/damage_weights.ts", ROOT));
   assert.equal(damageWeightsText(weights) === committed, true, "run scripts/quality/fit_faults.ts");
   const judged = judgeDamage(rows, () => weights);

@@ -8,16 +8,20 @@ import { DrawnFilm, HEIGHT, type Picture, WIDTH } from "./drawn_film.ts";
 
 /**
  * Those in a film of so many pictures, drawn from their number: "flicker 20-31" for a run of faulty frames of one kind. `size` is that
- * of the pictures before they were reduced.
+ * of the pictures before they were reduced; `reportOf` is what the decoder says of a frame, bits of `REPORT`.
  */
 export async function faultsIn(
   frames: number,
   draw: (n: number) => Picture,
   size: Extent = { width: WIDTH, height: HEIGHT },
+  reportOf: (n: number) => number = () => 0,
 ): Promise<string[]> {
   const film = await DrawnFilm.start();
   film.filter.setRegion({ x: 0, y: 0, ...size });
-  film.play(frames, draw);
+  film.play(frames, (n) => {
+    film.filter.report(reportOf(n));
+    return draw(n);
+  });
   film.end();
   const { count, artifactScore, artifactKind } = film.filter.columns();
   const found: string[] = [];

@@ -81,7 +81,7 @@ export class ArtifactDetector {
    */
   isOpen(frame: number): boolean {
     const measures = this.#measures;
-    if (this.#combed.isOpen(frame)) return true;
+    if (this.#combed.isOpen(frame) || this.#reported.isShown) return true;
     if (this.#lasting.isOpen(frame) || this.#damaged.isOpen(frame) || this.#reported.isOpen(frame)) {
       return true;
     }
@@ -100,15 +100,18 @@ export class ArtifactDetector {
   #judge(frame: number, isCut: boolean): void {
     this.score = 0;
     this.kind = 0;
+    if (this.#reported.isShown && !isCut && this.#damaged.isOver(frame)) this.#reported.heal();
     const reported = this.#reported.step(frame, isCut);
+    const isRefreshed = this.#wasReported && reported === 0;
     // Behind reported damage the picture comes back, which is as abrupt as a fault.
     const isCutOff = isCut || reported > 0 || this.#wasReported;
     const lasting = this.#lasting.step(frame, isCutOff, this.#reported.beginsAnew(frame));
     this.#wasReported = reported > 0;
     const disorder = this.#disordered.step(frame, isCut);
     const judder = this.#juddering.step(frame, isCut);
-    const damage = this.#damaged.step(frame, isCut);
+    const damage = this.#damaged.step(frame, isCut || isRefreshed, this.#reported.isSilent(frame));
     const combed = this.#combed.step(frame, isCut);
+    if (damage > 0) this.#reported.show(frame);
     if (reported > 0) {
       this.score = reported;
       this.kind = DECODE_DAMAGE;
