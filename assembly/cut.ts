@@ -9,6 +9,7 @@ import { FINE, FINE_BYTES, PROFILE_BYTES, PROFILES, SLOTS } from "./cut/layout";
 import { pairsPush, pairsReset } from "./cut/pairs";
 import { prepare } from "./cut/prepare";
 
+export { prepareDecision } from "./cut/decision";
 export const CUT_LOOKAHEAD: i32 = 5;
 
 /**

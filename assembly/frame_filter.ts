@@ -12,6 +12,7 @@ import {
   cutSettled,
   newestFineCells,
   nextFineCells,
+  prepareDecision,
 } from "./cut";
 import { CELL_MOVES, lumaSquareSum, lumaSum, measurePlane, PLANE_BYTES } from "./luma";
 import { hashCells, prepareHash } from "./phash";
@@ -55,6 +56,7 @@ let rowSum: u32 = 0;
 let rowHash: u64 = 0;
 
 prepareHash();
+prepareDecision();
 cutReset();
 
 /** Removes all frames. */

@@ -1,6 +1,6 @@
 /** Candidates that are none as far as near frames tell: what takes longest is not measured for them. */
 
-import { decide, LEAF_ONE } from "./decision";
+import { isAtLeast, LEAF_ONE } from "./decision";
 import { measureFeatures, MOTION_FEATURES, MOTION_FEATURES_AT, ROW } from "./features";
 import { SLOTS } from "./layout";
 import { pairsOnlyKnown } from "./pairs";
@@ -30,7 +30,7 @@ export function judgeEarly(frame: i32): bool {
   measureFeatures(frame);
   pairsOnlyKnown(false);
   memory.fill(ROW + MOTION_FEATURES_AT, 255, MOTION_FEATURES);
-  if (<f32> decide(ROW) / LEAF_ONE >= OUT) return false;
+  if (isAtLeast(ROW, <i32> (OUT * LEAF_ONE))) return false;
   store<u8>(IS_OUT + (frame & (SLOTS - 1)), 1);
   return true;
 }

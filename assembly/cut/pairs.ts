@@ -9,7 +9,22 @@ export const MOTION: i32 = MEASURES;
 
 /** Distances of frame `later` and the frame `lag` before it, for each measure; known ones have their bit in KNOWN. */
 const LAGS: i32 = 32;
-const DISTANCES: usize = memory.data(32 * 32 * 9 * 4, 16);
+const DISTANCES: usize = memory.data(32 * 32 * 9 * 4 + 16, 16);
+/** The distances of a pair that is not known. */
+export const NOTHING: usize = memory.data<u32>([
+  0x7fc00000,
+  0x7fc00000,
+  0x7fc00000,
+  0x7fc00000,
+  0x7fc00000,
+  0x7fc00000,
+  0x7fc00000,
+  0x7fc00000,
+  0x7fc00000,
+  0x7fc00000,
+  0x7fc00000,
+  0x7fc00000,
+], 16);
 const KNOWN: usize = memory.data(32 * 4, 16);
 /** The same for the two measures of motion, lags 1 to 3. */
 const MOTION_LAGS: i32 = 4;
@@ -68,6 +83,12 @@ export function between(measure: i32, later: i32, lag: i32): f32 {
   if (onlyKnown && !isSettled(measure, later, lag)) return f32.NaN;
   if (measure < MOTION) return load<f32>(distances(later, lag) + (measure << 2));
   return load<f32>(motions(later, lag) + ((measure - MOTION) << 2));
+}
+
+/** Address of the distances as by `between`, all measures but those of motion; they may be read in whole vectors. */
+export function allBetween(later: i32, lag: i32): usize {
+  if (later > newest || later - lag < 0 || (onlyKnown && !isSettled(0, later, lag))) return NOTHING;
+  return distances(later, lag);
 }
 
 /** Whether nothing is left to measure for `between`, now or later. */
