@@ -10,6 +10,7 @@ import { join } from "node:path";
 export const MODULES = [
   { entry: "assembly/frame_filter.ts", output: "wasm/frame_filter.wasm", memoryPages: 34 },
   { entry: "assembly/gate.ts", output: "wasm/gate.wasm", memoryPages: 16 },
+  { entry: "assembly/damage.ts", output: "wasm/damage.wasm", memoryPages: 1 },
   { entry: "assembly/history.ts", output: "wasm/history.wasm", memoryPages: 9 },
   { entry: "assembly/reduce.ts", output: "wasm/reduce.wasm", memoryPages: 8 },
   { entry: "assembly/repeat.ts", output: "wasm/repeat.wasm", memoryPages: 2 },

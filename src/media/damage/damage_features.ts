@@ -1,6 +1,7 @@
 /** What damaged parts of the picture are decided on: measures of a frame beside those of the shot around it, 0..255 each. */
 
 import { MEASURE_COUNT, MEASURES } from "../detection/faults/artifact_measures.ts";
+import { CODE_STRIDE, DamageKernel, PER_MEASURE } from "../kernels/damage_kernel.ts";
 
 /** The measures, by their place, and what they are multiplied with so that 1 is about the least amount that matters. */
 const SCALES: readonly (readonly [index: number, scale: number])[] = [
@@ -45,29 +46,21 @@ const HEALED_GRID_MAX = 1.5;
 
 /** Bytes of the codes of a frame. */
 export const DAMAGE_CODES = SCALES.length;
-const PER_MEASURE = 8;
 /** Numbers of a frame. */
 export const DAMAGE_FEATURES = DAMAGE_CODES * PER_MEASURE + 1;
 /** Frames that are looked at behind a frame, and before it. */
 export const DAMAGE_REACH = 3;
 
-/** What is usual in a shot is the median of the frames this far before; the nearest may be damaged already. */
-const USUAL_FROM = 6, USUAL_TO = 30, USUAL_STEP = 3;
-const USUAL_COUNT = (USUAL_TO - USUAL_FROM) / USUAL_STEP + 1;
 const LONGEST_SINCE_CUT = 60;
 /** Codes of a unit, of which the root is taken: so a difference of codes matters alike where there is much and where there is little. */
 const CODES = 8;
-/** Frames that are kept, in slot i % KEPT: the longest look back and the look-ahead. */
-const KEPT = 64;
-
-const usual = new Uint8Array(USUAL_COUNT);
-
 /** The newest frames as codes, a byte for each measure. Allocates nothing per frame. */
 export class DamageHistory {
   /** Frames since the start. */
   count = 0;
-  readonly #codes = new Uint8Array(KEPT * DAMAGE_CODES);
-  readonly #places = new Int32Array(USUAL_COUNT);
+  readonly #kernel = new DamageKernel();
+  readonly #codes = this.#kernel.codes;
+  readonly #measured = this.#kernel.features.subarray(0, DAMAGE_FEATURES - 1);
 
   reset(): void {
     this.count = 0;
@@ -78,7 +71,7 @@ export class DamageHistory {
     if (measures.length !== MEASURE_COUNT) {
       throw new RangeError(`Not the measures of a frame: ${measures.length}`);
     }
-    const at = this.count % KEPT * DAMAGE_CODES;
+    const at = this.#placeOf(this.count);
     for (let i = 0; i < DAMAGE_CODES; i++) {
       const index = SCALES[i]![0], scale = SCALES[i]![1];
       // A correlation counts by what is missing to 1.
@@ -90,14 +83,14 @@ export class DamageHistory {
 
   /** Adds a frame that was coded before, from `codes` at `from` on. */
   pushCodes(codes: Uint8Array, from: number): void {
-    const at = this.count % KEPT * DAMAGE_CODES;
+    const at = this.#placeOf(this.count);
     for (let i = 0; i < DAMAGE_CODES; i++) this.#codes[at + i] = codes[from + i]!;
     this.count++;
   }
 
   /** Copies the codes of the newest frame. */
   newest(): Uint8Array {
-    const at = (this.count - 1) % KEPT * DAMAGE_CODES;
+    const at = this.#placeOf(this.count - 1);
     return this.#codes.slice(at, at + DAMAGE_CODES);
   }
 
@@ -106,38 +99,13 @@ export class DamageHistory {
    * count as the newest one.
    */
   features(frame: number, shotStart: number, into: Uint8Array): void {
-    const codes = this.#codes, places = this.#places;
-    for (let n = 0; n < USUAL_COUNT; n++) {
-      places[n] = this.#placeOf(Math.max(shotStart, frame - USUAL_FROM - n * USUAL_STEP));
-    }
-    const own = this.#placeOf(frame), last = this.#placeOf(Math.max(shotStart, frame - 1));
-    const second = this.#placeOf(Math.max(shotStart, frame - 2)),
-      third = this.#placeOf(Math.max(shotStart, frame - 3));
-    const next = this.#placeOf(frame + 1),
-      afterNext = this.#placeOf(frame + 2),
-      later = this.#placeOf(frame + 3);
-    let out = 0;
-    for (let i = 0; i < DAMAGE_CODES; i++) {
-      const now = codes[own + i]!, just = codes[last + i]!;
-      for (let n = 0; n < USUAL_COUNT; n++) insert(n, codes[places[n]! + i]!);
-      const median = usual[USUAL_COUNT >> 1]!;
-      const before = Math.max(just, codes[second + i]!, codes[third + i]!);
-      const one = codes[next + i]!, two = codes[afterNext + i]!, three = codes[later + i]!;
-      into[out++] = beside(now, median);
-      into[out++] = beside(now, usual[USUAL_COUNT - 1]!);
-      into[out++] = beside(now, Math.min(one, two, three));
-      into[out++] = beside(before, median);
-      into[out++] = beside(Math.max(one, two, three), median);
-      into[out++] = beside(just, median);
-      into[out++] = now;
-      into[out++] = median;
-    }
-    into[out] = Math.min(LONGEST_SINCE_CUT, frame - shotStart);
+    this.#kernel.measureFeatures(frame, shotStart, this.count);
+    into.set(this.#measured);
+    into[DAMAGE_FEATURES - 1] = Math.min(LONGEST_SINCE_CUT, frame - shotStart);
   }
 
-  /** Where the codes of a frame are; of one outside the stream, those of the first or the newest frame. */
   #placeOf(frame: number): number {
-    return Math.max(0, Math.min(frame, this.count - 1)) % KEPT * DAMAGE_CODES;
+    return frame % this.#kernel.kept * CODE_STRIDE;
   }
 
   /** Whether the borders of damaged blocks are missing from this frame on. */
@@ -147,20 +115,8 @@ export class DamageHistory {
     return lost >= HEALED_BORDERS - 0.5 && lost >= HEALED_SHARE * (lost + held) && grid < HEALED_GRID_MAX;
   }
 
+  /** Of a frame outside the stream, that of the first or the newest frame. */
   #at(frame: number, index: number): number {
-    return this.#codes[this.#placeOf(frame) + index]!;
+    return this.#codes[this.#placeOf(Math.max(0, Math.min(frame, this.count - 1))) + index]!;
   }
-}
-
-/** How much more one code is than another, around 128. */
-function beside(code: number, other: number): number {
-  const more = 128 + code - other;
-  return more < 0 ? 0 : more > 255 ? 255 : more;
-}
-
-/** Keeps the first `count` + 1 codes of `usual` in order. */
-function insert(count: number, code: number): void {
-  let at = count;
-  for (; at > 0 && usual[at - 1]! > code; at--) usual[at] = usual[at - 1]!;
-  usual[at] = code;
 }

@@ -1,6 +1,6 @@
 /** Cuts that are none: where lost parts of the picture appear, and where the picture from before them comes back. */
 
-import { LUMA_CELLS } from "../frame_history.ts";
+import { CELLS, LUMA_CELLS } from "../frame_history.ts";
 
 /** How many frames are kept, a power of two: those that wait for their decision, and the one before. */
 const KEPT = 16;
@@ -13,7 +13,7 @@ const ALIKE = 0.85;
 export class CutsOfDamage {
   #count = 0;
   #wasDamaged = false;
-  readonly #cells = new Uint16Array(KEPT * LUMA_CELLS);
+  readonly #cells = new Uint16Array(KEPT * CELLS);
   /** Of the last frame before the damage. */
   readonly #before = new Uint16Array(LUMA_CELLS);
 
@@ -22,10 +22,9 @@ export class CutsOfDamage {
     this.#wasDamaged = false;
   }
 
-  /** Takes the luma cells of the next frame, first of all in `cellSums`. */
+  /** Takes the cells of the next frame; those of luma, which come first, are compared. */
   push(cellSums: Uint16Array): void {
-    const at = (this.#count++ % KEPT) * LUMA_CELLS;
-    for (let cell = 0; cell < LUMA_CELLS; cell++) this.#cells[at + cell] = cellSums[cell]!;
+    this.#cells.set(cellSums, (this.#count++ % KEPT) * CELLS);
   }
 
   /** Whether a cut at the frame is none. `isLost`: it is the first one with lost parts. */
@@ -34,14 +33,14 @@ export class CutsOfDamage {
     const isEnd = isCut && this.#wasDamaged && !isDamaged;
     this.#wasDamaged = isDamaged;
     if (isBegin && frame > 0) {
-      const at = ((frame - 1) % KEPT) * LUMA_CELLS;
+      const at = ((frame - 1) % KEPT) * CELLS;
       for (let cell = 0; cell < LUMA_CELLS; cell++) this.#before[cell] = this.#cells[at + cell]!;
     }
     return isCut && (isBegin && isLost || isEnd && this.#isBack(frame));
   }
 
   #isBack(frame: number): boolean {
-    const at = (frame % KEPT) * LUMA_CELLS, last = ((frame - 1) % KEPT) * LUMA_CELLS;
+    const at = (frame % KEPT) * CELLS, last = ((frame - 1) % KEPT) * CELLS;
     let step = 0, rest = 0, sum = 0, sumBefore = 0;
     for (let cell = 0; cell < LUMA_CELLS; cell++) {
       const value = this.#cells[at + cell]!, before = this.#before[cell]!;

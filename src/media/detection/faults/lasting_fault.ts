@@ -122,6 +122,7 @@ export class LastingFault {
 
   #beginGreen(frame: number): boolean {
     const measures = this.#measures;
+    if (measures.at("green", frame) <= GREEN_MIN) return false;
     const green = measures.at("green", frame) - measures.largestBefore("green", frame, 4);
     if (green <= GREEN_MIN || measures.change(frame) <= CHANGE_MIN) return false;
     this.#found("green", frame, measures.at("green", frame - 1), green, green / GREEN_MIN);
@@ -144,9 +145,10 @@ export class LastingFault {
 
   #beginGray(frame: number): boolean {
     const measures = this.#measures;
+    const gray = measures.at("gray", frame);
+    if (gray <= GRAY_MIN) return false;
     const change = measures.change(frame);
     const isAbrupt = change > ABRUPT * largestChangeBefore(measures, frame, 3);
-    const gray = measures.at("gray", frame);
     const more = gray - measures.largestBefore("gray", frame, 4);
     const isFlat = measures.at("flat", frame) > GRAY_FLAT_MIN * gray;
     // A plain ground that becomes darker is gray too, but nothing is lost.
