@@ -6,7 +6,7 @@ import type { ArtifactMeasures } from "./artifact_measures.ts";
 const CHROMA_MIN = 3.4;
 /** So many times as much as luma, and as in the three frames before with MORE on top. */
 const OVER_LUMA = 1.9;
-const ABRUPT = 3.4;
+const ABRUPT = 3;
 const MORE = 0.15;
 /** What chroma changes more than before is so many times what luma does: a key frame draws both anew. */
 const OVER_LUMA_RISE = 5.5;

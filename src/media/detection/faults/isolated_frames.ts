@@ -26,12 +26,12 @@ const LIFT_MAX = 0.9;
 const DROP_MAX = 0.97;
 /**
  * A brighter or darker picture is another one where so much of the structure is lost and both have so much contrast: light keeps
- * the structure, or leaves a plain picture. And where all of it, without exception, became
+ * the structure, or leaves a plain picture. And where all of it but a part of RELIT_REST became
  * brighter, it has as much fine texture as before: light covers texture.
  */
 const RELIT_LOSS_MIN = 0.75;
 const RELIT_CONTRAST_MIN = 10;
-const RELIT_ALL = 0.985;
+const RELIT_REST = 0.015;
 const RELIT_TEXTURE_MIN = 0.7;
 
 const result: IsolatedRun = { frames: 0, strength: 0, isChroma: false };
@@ -59,7 +59,7 @@ export function mayBeginRun(measures: ArtifactMeasures, start: number): boolean 
     Math.max(measures.at("luma1", start), 0.001);
   if (lift <= LIFT_MAX && lift >= -DROP_MAX) return true;
   const texture = RELIT_TEXTURE_MIN * measures.at("spikesAcross", start - 1);
-  if (lift > RELIT_ALL && measures.at("spikesAcross", start) < texture) return false;
+  if (lift > 1 - RELIT_REST && measures.at("spikesAcross", start) < texture) return false;
   const contrast = Math.min(measures.at("contrast", start), measures.at("contrast", start - 1));
   return 1 - measures.at("correlation", start) >= RELIT_LOSS_MIN && contrast >= RELIT_CONTRAST_MIN;
 }
