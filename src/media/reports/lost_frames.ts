@@ -19,7 +19,7 @@ const UNSTEADY = 0.3;
  */
 const LOSS_FRAMES = 32;
 /** Mean change of luma between frames from which on it shows that references are wrong. */
-const LOST_MIN = 0.1;
+const LOST_MIN = 0.06;
 
 /** Where no decoder tells of it, longer gaps are pauses. */
 const SILENT_STEPS_MAX = 12;
@@ -52,6 +52,11 @@ const STEADY_TWO_STEPS = 2.2;
  * Frames are pushed and judged in order. Allocates nothing per frame.
  */
 export class LostFrames {
+  /**
+   * Whether the frame that was judged last, and those before it up to a gap, lie between two others, one of them is missed, and nothing else is
+   * made of them.
+   */
+  isLostBetween = false;
   readonly #measures: ArtifactMeasures;
   readonly #ptsMs = new Float64Array(KEPT);
   readonly #reports = new Uint16Array(KEPT);
@@ -76,6 +81,7 @@ export class LostFrames {
     this.#reported = 0;
     this.#pushed = 0;
     this.#steadyMs = NaN;
+    this.isLostBetween = false;
     this.#row = 0;
     this.#longestRow = 0;
     this.#missedAt = -Infinity;
@@ -108,16 +114,18 @@ export class LostFrames {
     if ((report & REPORT.isReferenceLost) !== 0) this.#missedAt = frame;
     const missing = this.#missingBefore(frame);
     const isWhole = (report & (REPORT.isKey | REPORT.isIntra)) !== 0;
+    const isBetween = (report & REPORT.isBidirectional) !== 0;
+    const isTold = (report & REPORT.tellsLosses) !== 0;
+    const isMissed = isTold && frame - this.#missedAt <= LOSS_FRAMES && this.motion(frame) > LOST_MIN;
     const isLost = missing > 0 && !isWhole && this.#isReferenceAmong(frame, missing) &&
-      ((report & REPORT.tellsLosses) !== 0
-        ? frame - this.#missedAt <= LOSS_FRAMES && this.motion(frame) > LOST_MIN
-        : this.#isLostInSilence(frame, missing));
+      (isTold ? isMissed : this.#isLostInSilence(frame, missing));
+    this.isLostBetween = isBetween && !isLost && (this.isLostBetween || (missing > 0 && isMissed));
     if (missing > 0) {
       this.#row = 0;
       this.#gapBefore = this.#gapAt;
       this.#gapAt = frame;
     }
-    this.#row = (report & REPORT.isBidirectional) !== 0 ? this.#row + 1 : 0;
+    this.#row = isBetween ? this.#row + 1 : 0;
     this.#longestRow = Math.max(this.#longestRow, this.#row);
     return isLost;
   }

@@ -6,13 +6,15 @@ import type { ArtifactMeasures } from "../detection/faults/artifact_measures.ts"
 
 /** Damage lasts no longer: a stream that never begins anew renews its picture bit by bit. */
 const LONGEST_MS = 12_000;
+/** What was invented in parts of a frame is drawn over sooner, bit by bit. */
+const CONCEALED_LONGEST_MS = 4_000;
 
 /** A stream that says something so often does not announce renewals. */
 const ANNOUNCED_FRAMES = 5;
 /** One renewal may have begun before the damage, and the next one begins where this one ends. */
 const RENEWALS = 2;
 /** Mean change of luma from which on it shows that parts were invented: what does not move is invented as it was. */
-const CONCEALED_MIN = 0.15;
+const CONCEALED_MIN = 0.1;
 
 /** How sure it is. */
 const OWN_SCORE = 0.98;
@@ -33,11 +35,11 @@ const EARLIER_SCORE = 0.8;
 export class ReportedDamage {
   readonly #measures: ArtifactMeasures;
   readonly #lost: LostFrames;
-  /** When the damage began that goes on; NaN for none. */
-  #sinceMs = NaN;
+  /** Until when the damage lasts that goes on, at most; NaN for none. */
+  #untilMs = NaN;
   /** Whether only the picture told of it. */
   #isShown = false;
-  /** Renewals since then, and the newest frame before which something was announced. */
+  /** Renewals since it began, and the newest frame before which something was announced. */
   #renewals = 0;
   #announcedAt = -Infinity;
 
@@ -48,7 +50,7 @@ export class ReportedDamage {
 
   reset(): void {
     this.#lost.reset();
-    this.#sinceMs = NaN;
+    this.#untilMs = NaN;
     this.#isShown = false;
     this.#renewals = 0;
     this.#announcedAt = -Infinity;
@@ -81,16 +83,15 @@ export class ReportedDamage {
     const isLost = this.#lost.step(frame);
     if (report === 0) return 0;
     const isBetween = (report & REPORT.isBidirectional) !== 0;
-    if (this.#isEnd(frame, report, isCut)) this.#sinceMs = NaN;
+    if (this.#isEnd(frame, report, isCut)) this.#untilMs = NaN;
     const isCorrupt = (report & REPORT.isCorrupt) !== 0 && this.#isSeen(frame);
     if (isLost || (isCorrupt && !isBetween)) {
       this.#isShown = false;
-      this.#sinceMs = this.#lost.ptsMs(frame);
-      this.#renewals = 0;
+      this.#lastUntil(this.#lost.ptsMs(frame) + (isLost ? LONGEST_MS : CONCEALED_LONGEST_MS));
     }
     if (isCorrupt) return OWN_SCORE;
-    if (!Number.isNaN(this.#sinceMs)) return LATER_SCORE;
-    return isBetween && this.#nextIsCorrupt(frame) ? EARLIER_SCORE : 0;
+    if (!Number.isNaN(this.#untilMs)) return LATER_SCORE;
+    return this.#lost.isLostBetween || (isBetween && this.#nextIsCorrupt(frame)) ? EARLIER_SCORE : 0;
   }
 
   /**
@@ -98,10 +99,14 @@ export class ReportedDamage {
    * of the frame is damaged too.
    */
   show(frame: number): void {
-    if (!Number.isNaN(this.#sinceMs) || !this.isSilent(frame)) return;
-    this.#sinceMs = this.#lost.ptsMs(frame);
-    this.#renewals = 0;
+    if (!Number.isNaN(this.#untilMs) || !this.isSilent(frame)) return;
+    this.#lastUntil(this.#lost.ptsMs(frame) + LONGEST_MS);
     this.#isShown = true;
+  }
+
+  #lastUntil(untilMs: number): void {
+    this.#untilMs = Number.isNaN(this.#untilMs) ? untilMs : Math.max(this.#untilMs, untilMs);
+    this.#renewals = 0;
   }
 
   /** Whether the decoder of a frame would not notice changed bytes. */
@@ -111,12 +116,12 @@ export class ReportedDamage {
 
   /** Whether only the picture tells of the damage that goes on. */
   get isShown(): boolean {
-    return this.#isShown && !Number.isNaN(this.#sinceMs);
+    return this.#isShown && !Number.isNaN(this.#untilMs);
   }
 
   /** The picture shows that damage of which only the picture told is over. */
   heal(): void {
-    this.#sinceMs = NaN;
+    this.#untilMs = NaN;
   }
 
   /** Whether damage before a frame is over with it. */
@@ -127,7 +132,7 @@ export class ReportedDamage {
     }
     if ((report & (REPORT.isKey | REPORT.isIntra)) !== 0) return true;
     if (isCut && (report & REPORT.isCareful) !== 0) return true;
-    return this.#renewals >= RENEWALS || this.#lost.ptsMs(frame) - this.#sinceMs > LONGEST_MS;
+    return this.#renewals >= RENEWALS || this.#lost.ptsMs(frame) > this.#untilMs;
   }
 
   /** Whether what is invented in a frame differs from what was there, as far as the motion around it tells. */

@@ -1,0 +1,57 @@
+/** Which frames are damaged by what decoders report, by the times of frames and by how much the picture changes. */
+
+import assert from "node:assert/strict";
+import {
+  ArtifactMeasures,
+  MEASURE_COUNT,
+  MEASURES,
+} from "../../../src/media/detection/faults/artifact_measures.ts";
+import { REPORT } from "../../../src/media/reports/frame_reports.ts";
+import { AHEAD } from "../../../src/media/reports/lost_frames.ts";
+import { ReportedDamage } from "../../../src/media/reports/reported_damage.ts";
+
+const FRAME_MS = 40;
+const { isReported, isKey, isIntra, isBidirectional, isCorrupt, isReferenceLost, tellsLosses } = REPORT;
+/** K: key frame, P: made of frames before it, B: of both neighbours, x: made in parts, !: misses a reference, .: nothing comes. */
+const BITS: Readonly<Record<string, number>> = {
+  K: isKey | isIntra,
+  P: 0,
+  B: isBidirectional,
+  x: isCorrupt,
+  "!": isReferenceLost,
+};
+
+/** A "D" for each damaged frame and a "-" for each other one, of a stream whose luma changes by so many levels a frame. */
+function damageOf(stream: string, change: number): string {
+  const measures = new ArtifactMeasures(), damage = new ReportedDamage(measures);
+  let found = "";
+  const judge = () => found += damage.step(found.length, false) > 0 ? "D" : "-";
+  [...stream].forEach((kind, at) => {
+    if (kind === ".") return;
+    const values = new Float32Array(MEASURE_COUNT);
+    values[MEASURES.luma1] = change;
+    measures.push(values);
+    damage.push(at * FRAME_MS);
+    damage.report(isReported | tellsLosses | BITS[kind]!);
+    if (measures.count > AHEAD) judge();
+  });
+  while (found.length < measures.count) judge();
+  return found;
+}
+
+Deno.test("reported damage: frames between others behind a gap are damaged if the decoder missed one of them, and nothing later", () => {
+  const start = "KBBBPBBBPBBB";
+  assert.equal(damageOf(`${start}!.BBPBBBP`, 1), "-".repeat(13) + "DD-----", "told");
+  assert.equal(damageOf(`${start}P.BBPBBBP`, 1), "-".repeat(20), "a frame that nothing was made of");
+  assert.equal(damageOf(`${start}!.BBPBBBP`, 0.05), "-".repeat(20), "nothing moves");
+});
+
+Deno.test("reported damage: what was invented in parts is drawn over after four seconds, lost references after twelve", () => {
+  const later = "P".repeat(350);
+  const invented = damageOf(`K${"P".repeat(19)}x${later}`, 1);
+  assert.equal(invented.indexOf("D"), 20);
+  assert.equal(invented.lastIndexOf("D"), 20 + 4000 / FRAME_MS);
+  const lost = damageOf(`K${"P".repeat(19)}!.P${later}`, 1);
+  assert.equal(lost.indexOf("D"), 21);
+  assert.equal(lost.lastIndexOf("D"), 21 + 12_000 / FRAME_MS);
+});
