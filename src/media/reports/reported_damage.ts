@@ -14,7 +14,7 @@ const ANNOUNCED_FRAMES = 5;
 /** One renewal may have begun before the damage, and the next one begins where this one ends. */
 const RENEWALS = 2;
 /** Mean change of luma from which on it shows that parts were invented: what does not move is invented as it was. */
-const CONCEALED_MIN = 0.1;
+const CONCEALED_MIN = 0.13;
 
 /** How sure it is. */
 const OWN_SCORE = 0.98;
@@ -131,7 +131,9 @@ export class ReportedDamage {
       this.#announcedAt = frame;
     }
     if ((report & (REPORT.isKey | REPORT.isIntra)) !== 0) return true;
-    if (isCut && (report & REPORT.isCareful) !== 0) return true;
+    // The first frame of the shot may be the one that was corrupt: then all of the shot is made of it.
+    const wasCorrupt = (this.#lost.reportOf(frame - 1) & REPORT.isCorrupt) !== 0;
+    if (isCut && (report & REPORT.isCareful) !== 0 && !wasCorrupt) return true;
     return this.#renewals >= RENEWALS || this.#lost.ptsMs(frame) > this.#untilMs;
   }
 

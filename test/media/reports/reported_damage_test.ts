@@ -11,11 +11,13 @@ import { AHEAD } from "../../../src/media/reports/lost_frames.ts";
 import { ReportedDamage } from "../../../src/media/reports/reported_damage.ts";
 
 const FRAME_MS = 40;
-const { isReported, isKey, isIntra, isBidirectional, isCorrupt, isReferenceLost, tellsLosses } = REPORT;
-/** K: key frame, P: made of frames before it, B: of both neighbours, x: made in parts, !: misses a reference, .: nothing comes. */
+const { isReported, isKey, isIntra, isBidirectional, isCorrupt, isReferenceLost, tellsLosses, isCareful } =
+  REPORT;
+/** K: key frame, P: made of frames before it, B: of both neighbours, x: made in parts, !: misses a reference, C: a cut, .: nothing comes. */
 const BITS: Readonly<Record<string, number>> = {
   K: isKey | isIntra,
   P: 0,
+  C: isCareful,
   B: isBidirectional,
   x: isCorrupt,
   "!": isReferenceLost,
@@ -25,7 +27,8 @@ const BITS: Readonly<Record<string, number>> = {
 function damageOf(stream: string, change: number): string {
   const measures = new ArtifactMeasures(), damage = new ReportedDamage(measures);
   let found = "";
-  const judge = () => found += damage.step(found.length, false) > 0 ? "D" : "-";
+  const shown = stream.replaceAll(".", "");
+  const judge = () => found += damage.step(found.length, shown[found.length] === "C") > 0 ? "D" : "-";
   [...stream].forEach((kind, at) => {
     if (kind === ".") return;
     const values = new Float32Array(MEASURE_COUNT);
@@ -54,4 +57,9 @@ Deno.test("reported damage: what was invented in parts is drawn over after four 
   const lost = damageOf(`K${"P".repeat(19)}!.P${later}`, 1);
   assert.equal(lost.indexOf("D"), 21);
   assert.equal(lost.lastIndexOf("D"), 21 + 12_000 / FRAME_MS);
+});
+
+Deno.test("reported damage: a new shot of a careful encoder ends it, unless the frame just before it was corrupt", () => {
+  assert.equal(damageOf("KPPPPxPCPPPKPP", 1), "-----DD-------");
+  assert.equal(damageOf("KPPPPxCPPPPKPP", 1), "-----DDDDDD---");
 });
