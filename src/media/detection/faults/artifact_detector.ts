@@ -111,7 +111,8 @@ export class ArtifactDetector {
     const judder = this.#juddering.step(frame, isCut);
     const damage = this.#damaged.step(frame, isCut || isRefreshed, this.#reported.isSilent(frame));
     const combed = this.#combed.step(frame, isCut);
-    if (damage > 0) this.#reported.show(frame);
+    // What shows itself what it is was in the picture before it was encoded.
+    if (damage > 0 && lasting === 0 && combed === 0) this.#reported.show(frame);
     if (reported > 0) {
       this.score = reported;
       this.kind = DECODE_DAMAGE;
