@@ -173,10 +173,25 @@ Deno.test("fault rules: a flash that is brightest in its middle is no foreign fr
 Deno.test("fault rules: frames that are held in a smooth motion are found, until it is smooth again", async () => {
   const held = (n: number) => pan(n >= 30 && n < 50 ? n & ~1 : n);
   assert.deepEqual(await faultsIn(80, held), ["foreign_frame 30-49"]);
+  const slow = (n: number) => pan(n >= 30 && n < 50 ? n & ~1 : n, 1);
+  const faint = (n: number) => mixed(plain(120), slow(n), 0.3);
+  assert.deepEqual(await faultsIn(80, faint), ["foreign_frame 30-49"], "faint");
+  const early = (n: number) => n < 20 ? landscape(5, n) : pan(n >= 32 && n < 50 ? n & ~1 : n);
+  assert.deepEqual(await faultsIn(80, early), ["foreign_frame 32-49"], "behind a cut");
+});
+
+Deno.test("fault rules: frames of a film of fifty frames a second are held too, and not where its motion only slows down", async () => {
+  const held = (n: number) => pan(n >= 30 && n < 50 ? n & ~1 : n);
+  const size = { width: WIDTH, height: HEIGHT }, reports = () => 0;
+  assert.deepEqual(await faultsIn(80, held, size, reports, 50), ["foreign_frame 30-49"]);
+  const slower = (n: number) => landscape(1, n < 30 ? 6 * n : 180 + (n - 30 & ~1) * 13 / 4);
+  assert.deepEqual(await faultsIn(70, slower, size, reports, 50), []);
 });
 
 Deno.test("fault rules: a film of half the rate, one that halts at times, and one that grows slower are not held", async () => {
   assert.deepEqual(await faultsIn(80, (n) => pan(n & ~1)), [], "half the rate");
   assert.deepEqual(await faultsIn(120, (n) => pan(n - Math.floor(n / 9))), [], "halts at times");
   assert.deepEqual(await faultsIn(80, (n) => pan(n < 40 ? 2 * n : 80 + (n - 40 & ~1) / 2)), [], "slower");
+  const rests = (n: number) => pan(n < 40 ? n : 40 + 4 * Math.floor(Math.max(0, n - 43) / 2));
+  assert.deepEqual(await faultsIn(80, rests), [], "rests, then half the rate");
 });

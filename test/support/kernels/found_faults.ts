@@ -15,8 +15,9 @@ export async function faultsIn(
   draw: (n: number) => Picture,
   size: Extent = { width: WIDTH, height: HEIGHT },
   reportOf: (n: number) => number = () => 0,
+  framesPerSecond = 25,
 ): Promise<string[]> {
-  const film = await DrawnFilm.start();
+  const film = await DrawnFilm.start(framesPerSecond);
   film.filter.setRegion({ x: 0, y: 0, ...size });
   film.play(frames, (n) => {
     film.filter.report(reportOf(n));

@@ -2,12 +2,16 @@
 
 import type { ArtifactMeasures } from "./artifact_measures.ts";
 
-/** Frames in a row that tell together: whether the fields are of two moments, and always in the same way. */
+/** Frames in a row that tell together whether the fields are of two moments, always in the same way; and whether they are in turn. */
 const TOGETHER = 4;
+const TOGETHER_IN_TURN = 6;
 /** Least alternation of lines in each of them, in levels. */
 const ALTERNATION_MIN = 0.15;
 /** Least mean by which one field is older than the other: in all frames the same one, or in turn (a wrong order of fields). */
 const APART_MIN = 0.28;
+/** In turn it is so in each frame, by this at least; otherwise no frame says the opposite, by this. */
+const APART_IN_TURN_LEAST = 0.04;
+const OPPOSITE_MAX = 0.1;
 /** The same, in turn, of how much nearer both fields are to the frame before than to each other: so frames of a wrong order are, every second one. */
 const IN_TURN_MIN = 0.36;
 /** Less is enough in so many frames: the least of each of them, in the same direction, and their mean. */
@@ -75,10 +79,10 @@ export class CombedFrames {
     const isBehind = frame === this.#end + 1 || frame < this.#shot + SHOT_BEGIN;
     // A frame that is judged at once is also of the runs that began before it, which later frames have completed.
     for (let start = frame - TOGETHER + 1; start <= frame + (isBehind ? STILL_MAX : 0); start++) {
-      const strength = this.#strengthOf(start);
-      if (strength === 0) continue;
-      this.#strength = strength;
-      this.#end = Math.max(this.#end, start + TOGETHER - 1);
+      const strength = this.#strengthOf(start), inTurn = this.#strengthInTurnOf(start);
+      if (strength === 0 && inTurn === 0) continue;
+      this.#strength = Math.max(strength, inTurn);
+      this.#end = Math.max(this.#end, start + (inTurn > 0 ? TOGETHER_IN_TURN : TOGETHER) - 1);
       this.#isSuddenComb = this.#isSudden(this.#measures.at("alternation", frame));
       break;
     }
@@ -127,35 +131,58 @@ export class CombedFrames {
     }
   }
 
-  /** Of the frames from `start` on. */
+  /** Of the frames from `start` on: always the same field is the older one. */
   #strengthOf(start: number): number {
     const measures = this.#measures;
     if (start + TOGETHER > measures.count || start < this.#shot + SHOT_BEGIN) return 0;
     if (measures.at("alternation", start) < ALTERNATION_MIN) return 0;
-    let apart = 0, apartInTurn = 0, before = 0, beforeInTurn = 0, least = Infinity, upper = 0;
+    let apart = 0, before = 0, least = Infinity, lower = Infinity, upper = -Infinity;
     for (let n = 0; n < TOGETHER; n++) {
-      const sign = n % 2 === 0 ? 1 : -1;
       const own = measures.at("fieldsApart", start + n), ownBefore = measures.at("fieldsBefore", start + n);
       if (n > 0 && ownBefore < NEW_PICTURE) return 0;
       apart += own;
-      apartInTurn += sign * own;
       before += ownBefore;
-      beforeInTurn += sign * ownBefore;
+      lower = Math.min(lower, own);
+      upper = Math.max(upper, own);
       least = Math.min(least, measures.at("alternation", start + n));
-      if (own > 0) upper++;
     }
-    if (least < ALTERNATION_MIN) return 0;
-    const isApart = Math.max(Math.abs(apart), Math.abs(apartInTurn)) / TOGETHER;
-    const isInTurn = Math.abs(beforeInTurn) / TOGETHER;
+    if (least < ALTERNATION_MIN || Math.min(-lower, upper) > OPPOSITE_MAX) return 0;
+    const isApart = Math.abs(apart) / TOGETHER, isBefore = before / TOGETHER;
     const isSudden = this.#isSudden(least);
-    const isSteady = isSudden && (upper === 0 || upper === TOGETHER);
+    const isSteady = isSudden && (lower > 0 || upper < 0);
     const strength = Math.max(
       isApart / APART_MIN,
-      isInTurn / IN_TURN_MIN,
-      isSudden && least >= SUDDEN_FROM ? Math.max(isApart, isInTurn) / SUDDEN_MIN : 0,
-      isSteady
-        ? Math.min(Math.abs(apart) / TOGETHER / STEADY_APART_MIN, before / TOGETHER / STEADY_BEFORE_MIN)
-        : 0,
+      isSudden && least >= SUDDEN_FROM ? isApart / SUDDEN_MIN : 0,
+      isSteady ? Math.min(isApart / STEADY_APART_MIN, isBefore / STEADY_BEFORE_MIN) : 0,
+    );
+    return strength < 1 ? 0 : Math.min(strength, 4);
+  }
+
+  /** Of the frames from `start` on: the one field is the older one, and then the other one. */
+  #strengthInTurnOf(start: number): number {
+    const measures = this.#measures;
+    if (start + TOGETHER_IN_TURN > measures.count || start < this.#shot + SHOT_BEGIN) return 0;
+    if (measures.at("alternation", start) < ALTERNATION_MIN) return 0;
+    let apart = 0, before = 0, least = Infinity, lower = Infinity, upper = -Infinity;
+    for (let n = 0; n < TOGETHER_IN_TURN; n++) {
+      const sign = n % 2 === 0 ? 1 : -1;
+      const own = sign * measures.at("fieldsApart", start + n);
+      const ownBefore = measures.at("fieldsBefore", start + n);
+      if (n > 0 && ownBefore < NEW_PICTURE) return 0;
+      apart += own;
+      before += sign * ownBefore;
+      lower = Math.min(lower, own);
+      upper = Math.max(upper, own);
+      least = Math.min(least, measures.at("alternation", start + n));
+    }
+    if (least < ALTERNATION_MIN) return 0;
+    const isInTurn = lower > APART_IN_TURN_LEAST || upper < -APART_IN_TURN_LEAST;
+    const isApart = isInTurn ? Math.abs(apart) / TOGETHER_IN_TURN : 0;
+    const isBefore = Math.abs(before) / TOGETHER_IN_TURN;
+    const strength = Math.max(
+      isApart / APART_MIN,
+      isBefore / IN_TURN_MIN,
+      this.#isSudden(least) && least >= SUDDEN_FROM ? Math.max(isApart, isBefore) / SUDDEN_MIN : 0,
     );
     return strength < 1 ? 0 : Math.min(strength, 4);
   }

@@ -3,25 +3,26 @@
 import type { ArtifactMeasures } from "./artifact_measures.ts";
 
 /** A frame that is shown again differs by at most this part of the steps before and behind it, which have so many levels. */
-const REPEAT_MAX = 0.2;
-const STEP_MIN = 1;
+const REPEAT_MAX = 0.25;
+const STEP_MIN = 0.5;
 /** Each step leads so many times as far as the usual one before: two frames at once. */
 const FURTHER_MIN = 1.2;
 /** The larger of two steps over the smaller one. */
 const EVEN_MAX = 4;
 
 /** Frames of the same shot that must have moved smoothly: usual steps are those of the nearest. */
-const SMOOTH_FRAMES = 24, USUAL_FRAMES = 10, SMOOTH_LEAST = 8;
+const SMOOTH_FRAMES = 16, USUAL_FRAMES = 10, SMOOTH_LEAST = 10;
 /** None of their steps is so many times the usual one: behind an effect other pictures come. */
 const JUMP_MIN = 5;
-/** So many of them may be alike, those by this part of the steps on either side. */
+/** So many of them may be alike, those by this part of the steps on either side, or by that of the usual step. */
 const ALIKE_FRAMES = 2;
-const ALIKE_MAX = 0.4;
+const ALIKE_MAX = 0.3;
+const ALIKE_USUAL_MAX = 0.15;
 const USUAL_MIN = 0.3;
 /** A plain picture has steps of whole levels: standard deviation of luma. */
 const CONTRAST_MIN = 8;
-/** Pictures that come faster were often made for half the rate. */
-const LEAST_MS = 27;
+/** Films of which pictures come faster were often made for half the rate. */
+const LEAST_MS = 15;
 /** Frames after which it counts as how the picture moves. */
 const LONGEST = 60;
 
@@ -79,12 +80,13 @@ export class JudderingFrames {
     if (!this.#repeats(first, REPEAT_MAX)) return false;
     if (!this.#repeats(first + 2, REPEAT_MAX) || !this.#repeats(first + 4, REPEAT_MAX)) return false;
     const one = measures.at("luma1", first + 1), two = measures.at("luma1", first + 3);
-    if (Math.min(one, two) < STEP_MIN || this.#stepMs < LEAST_MS) return false;
+    const least = Math.min(measures.at("luma1", first - 1), one, two);
+    if (least < STEP_MIN || this.#stepMs < LEAST_MS) return false;
     if (measures.at("contrast", frame) < CONTRAST_MIN) return false;
     if (Math.max(one, two) > EVEN_MAX * Math.min(one, two)) return false;
     const usual = this.#usualStep(frame);
     return usual >= USUAL_MIN && (one + two) / 2 >= FURTHER_MIN * usual &&
-      this.#isSmoothBefore(first - 1, JUMP_MIN * usual);
+      this.#isSmoothBefore(first - 1, usual);
   }
 
   /** The median of the steps just before. */
@@ -100,11 +102,12 @@ export class JudderingFrames {
     return steps[count >> 1]!;
   }
 
-  #isSmoothBefore(end: number, jump: number): boolean {
+  #isSmoothBefore(end: number, usual: number): boolean {
     let alike = 0;
     for (let at = Math.max(this.#shotStart + 2, end - SMOOTH_FRAMES); at < end; at++) {
-      if (this.#measures.at("luma1", at) >= jump) return false;
-      if (this.#repeats(at, ALIKE_MAX)) alike++;
+      const step = this.#measures.at("luma1", at);
+      if (step >= JUMP_MIN * usual) return false;
+      if (step <= ALIKE_USUAL_MAX * usual || this.#repeats(at, ALIKE_MAX)) alike++;
     }
     return alike <= ALIKE_FRAMES;
   }
