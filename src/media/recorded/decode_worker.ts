@@ -1,6 +1,8 @@
 /** The decode Worker: reads reduced frames from a named pipe into the frame filter's memory. Blocks while it reads. */
 
 import "../../base/worker_globals.ts";
+import { quietLog } from "../../base/log.ts";
+import { realWorld } from "../../base/world.ts";
 import type { Region } from "../../model/frames/coordinates.ts";
 import type { DetectedRange } from "../../model/frames/detected_range.ts";
 import type { SamplingPlan } from "../../model/frames/sampling.ts";
@@ -50,17 +52,22 @@ export type DecodeReport =
   | { readonly kind: "failed"; readonly message: string };
 
 /**
- * How the staging area is used. Unparsed bytes of one read are moved to just before the place of the next read, so that a
- * frame is always contiguous and every read goes into the same view.
+ * How the staging area is used. Reads are put one behind the other until they are a batch, whose frames are judged together, as what
+ * judges them is in the processor's caches then. Bytes that are left over are moved to just before the place of the next batch, so that
+ * a frame is always contiguous.
  *
  * ```
- *   0                    CARRY_BYTES                     + READ_BYTES
- *   | ..... unparsed ....|#### read from the pipe ##### ........|
+ *   0                    CARRY_BYTES                                       + BATCH_BYTES
+ *   | ..... left over ...|#### read ####|#### read ####|#### read ####|.........|
  * ```
  */
 const CARRY_BYTES = 128 * 1024;
+/** Seven frames; one read more has room behind them. */
+const BATCH_BYTES = 720 * 1024;
 /** The capacity of a pipe, so that one read never gives more. */
 const READ_BYTES = 64 * 1024;
+/** Where a read takes longer, the source is slow, and its frames are judged as they come. */
+const SLOW_READ_MS = 20;
 
 /**
  * So many frames later the report of a frame is asked for: ffmpeg's log is read in larger pieces, a little later than the frames. Less
@@ -78,7 +85,7 @@ const scope = globalThis as typeof globalThis & DecodeWorkerScope;
 const filter = await FrameFilter.load();
 const ranges = new RangeDetectors(filter);
 const reader = new NutReader();
-const readView = filter.staging.subarray(CARRY_BYTES, CARRY_BYTES + READ_BYTES);
+const world = realWorld(quietLog());
 
 scope.onmessage = ({ data: order }) => {
   try {
@@ -102,8 +109,8 @@ scope.onmessage = ({ data: order }) => {
 scope.postMessage({ kind: "ready" });
 
 /**
- * The hot loop: allocates nothing. A frame that is cut off by the end of the stream is dropped: the decoder was stopped.
- * Returns whether a row would have come after the last one.
+ * The hot loop: allocates nothing but a view for each read. A frame that is cut off by the end of the stream is dropped: the
+ * decoder was stopped. Returns whether a row would have come after the last one.
  */
 function readFrames(
   fifo: Deno.FsFile,
@@ -117,11 +124,18 @@ function readFrames(
   let firstPts = NaN;
   let lastMs = 0;
   let hasMore = false;
-  /** The unparsed bytes are `[at, CARRY_BYTES + got)`. `at` may be after them, while a skipped element is not complete. */
-  let at = CARRY_BYTES;
-  for (let got = fifo.readSync(readView); got !== null; got = fifo.readSync(readView)) {
-    const end = CARRY_BYTES + got;
-    stream?.noteRead();
+  /** The unparsed bytes are `[at, end)`. `at` may be after them, while a skipped element is not complete. */
+  let at = CARRY_BYTES, end = CARRY_BYTES;
+  for (let isOpen = true; isOpen;) {
+    const startMs = world.monotonicMs();
+    const got = fifo.readSync(staging.subarray(end, end + READ_BYTES));
+    if (got === null) isOpen = false;
+    else {
+      stream?.noteRead();
+      end += got;
+    }
+    const isSlow = world.monotonicMs() - startMs > SLOW_READ_MS;
+    if (isOpen && !isSlow && end < CARRY_BYTES + BATCH_BYTES) continue;
     for (let next = reader.read(staging, at, end); next !== -1; next = reader.read(staging, at, end)) {
       at = next;
       if (!reader.hasFrame) continue;
@@ -148,6 +162,7 @@ function readFrames(
     if (end - at > CARRY_BYTES) throw new Error("an element that does not fit the staging area");
     if (at < end) staging.copyWithin(CARRY_BYTES - (end - at), at, end);
     at = CARRY_BYTES - (end - at);
+    end = CARRY_BYTES;
   }
   return hasMore;
 }

@@ -1,0 +1,67 @@
+/** The decode Worker reads frames in batches, and those of a slow source as they come. */
+
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { DecodeWorkerPool } from "../../../src/media/recorded/worker_pool.ts";
+import { CONTROL } from "../../../src/media/recorded/stream_order.ts";
+import { STACKED_FRAME_BYTES, stackingFilters } from "../../../src/media/kernels/picture_lines.ts";
+import { TempFolder } from "../../support/media.ts";
+
+const FRAMES = 14;
+/** As a camera's frames come. */
+const FRAME_MS = 40;
+/** After so many of them the first rows must be here: five frames are the look-ahead, and two may still be on their way. */
+const ASKED_AFTER = 10;
+const EXPECTED_ROWS = 3;
+
+/** A NUT stream of stacked frames, as ffmpeg writes it for the Worker. */
+async function stackedStream(): Promise<Uint8Array> {
+  const reduction = stackingFilters(["scale=320:180:flags=area", "format=yuv420p"]);
+  const args = ["-v", "error", "-nostdin", "-f", "lavfi", "-i", "testsrc2=s=640x360:r=25", "-vf", reduction];
+  const output = ["-frames:v", `${FRAMES}`, "-c:v", "rawvideo", "-f", "nut", "-write_index", "0", "pipe:1"];
+  return (await new Deno.Command("ffmpeg", { args: [...args, ...output] }).output()).stdout;
+}
+
+Deno.test("frames that come at once are all judged, and those of a slow source while it goes on", async () => {
+  using folder = new TempFolder();
+  using pool = new DecodeWorkerPool([folder.path]);
+  const stream = await stackedStream();
+  const path = join(folder.path, "frames.fifo");
+  assert.ok((await new Deno.Command("mkfifo", { args: [path] }).output()).success);
+  const worker = await pool.take();
+  try {
+    for (const pauseMs of [0, FRAME_MS]) {
+      const control = new SharedArrayBuffer(CONTROL.bytes);
+      Atomics.store(new Int32Array(control), CONTROL.granted, FRAMES);
+      let rows = 0;
+      const whole = { x: 0, y: 0, width: 640, height: 360 };
+      const reading = worker.read({
+        ...{
+          fifoPath: path,
+          sampling: null,
+          region: whole,
+          maxRows: FRAMES,
+          looksAhead: false,
+          reports: null,
+        },
+        stream: { control, batchRows: 1, maxRows: FRAMES },
+      }, (batch) => rows += batch.count);
+      using fifo = await Deno.open(path, { write: true });
+      await reading.opened;
+      const writer = fifo.writable.getWriter();
+      for (let frame = 0; frame < FRAMES; frame++) {
+        const end = frame === FRAMES - 1 ? stream.length : (frame + 1) * STACKED_FRAME_BYTES;
+        await writer.write(stream.subarray(frame * STACKED_FRAME_BYTES, end));
+        if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
+        if (pauseMs > 0 && frame === ASKED_AFTER) {
+          assert.ok(rows >= EXPECTED_ROWS, `${rows} rows after ${ASKED_AFTER} frames`);
+        }
+      }
+      await writer.close();
+      await reading.finished;
+      assert.equal(rows, FRAMES, `with pauses of ${pauseMs} ms`);
+    }
+  } finally {
+    pool.giveBack(worker);
+  }
+});
