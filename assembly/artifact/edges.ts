@@ -28,8 +28,10 @@ const BANDS: i32 = 9;
 /** 8 bytes more than there are stretches, which are 0. */
 const ACROSS_BYTES: i32 = 180 * 10 + 8;
 const DOWN_BYTES: i32 = 9 * 320;
-/** The steps along one row, with room on both sides. */
-const STEPS: usize = memory.data(16 + 320 + 16, 16);
+/** The steps along the rows of a band that are looked at, with room on both sides of each. */
+const BAND_ROWS: i32 = 5;
+const STEPS_BYTES: i32 = 16 + 320 + 16;
+const STEPS: usize = memory.data(5 * 352, 16);
 /** Between the slots, for the neighbours of the first and the last counts. */
 const PAD: i32 = 32;
 const ACROSS: usize = memory.data(2 * 1808 + 3 * 32, 16);
@@ -62,27 +64,34 @@ export function acrossOf(slot: i32): usize {
 function findDown(luma: usize, out: usize): void {
   const least = v128.load(EDGE_LEAST);
   for (let band: i32 = 0; band < BANDS; band++) {
-    const counts = out + band * WIDTH;
-    for (let line: i32 = 0; line < 20; line += 4) {
-      const row = luma + (band * 20 + line) * WIDTH;
+    for (let line: i32 = 0; line < BAND_ROWS; line++) {
+      const row = luma + (band * 20 + 4 * line) * WIDTH, steps = STEPS + line * STEPS_BYTES + 16;
       for (let x: i32 = 0; x < WIDTH; x += 32) {
         const at = row + x;
-        v128.store(STEPS + 16 + x, apart(v128.load(at), v128.load(at - 1)));
-        v128.store(STEPS + 16 + x, apart(v128.load(at, 16), v128.load(at + 15)), 16);
+        v128.store(steps + x, apart(v128.load(at), v128.load(at - 1)));
+        v128.store(steps + x, apart(v128.load(at, 16), v128.load(at + 15)), 16);
       }
-      for (let x: i32 = 0; x < WIDTH; x += 16) {
-        const step = STEPS + x;
-        const beside = i8x16.max_u(v128.load(step, 14), v128.load(step, 18));
-        // A true lane is -1.
-        const found = i8x16.ge_u(i8x16.sub_sat_u(v128.load(step, 16), beside), least);
-        const before = line == 0 ? i8x16.splat(0) : v128.load(counts + x);
-        v128.store(counts + x, i8x16.sub(before, found));
-      }
+    }
+    const counts = out + band * WIDTH;
+    for (let x: i32 = 0; x < WIDTH; x += 16) {
+      const steps = STEPS + x;
+      // A true lane is -1.
+      let found = i8x16.add(foundAt(steps, least), foundAt(steps + STEPS_BYTES, least));
+      found = i8x16.add(found, foundAt(steps + 2 * STEPS_BYTES, least));
+      found = i8x16.add(found, foundAt(steps + 3 * STEPS_BYTES, least));
+      found = i8x16.add(found, foundAt(steps + 4 * STEPS_BYTES, least));
+      v128.store(counts + x, i8x16.neg(found));
     }
     store<u16>(counts, 0);
     store<u8>(counts, 0, 2);
     store<u16>(counts, 0, WIDTH - 2);
   }
+}
+
+/** Which of sixteen steps are those of an edge; the first is 16 bytes behind `steps`. */
+function foundAt(steps: usize, least: v128): v128 {
+  const beside = i8x16.max_u(v128.load(steps, 14), v128.load(steps, 18));
+  return i8x16.ge_u(i8x16.sub_sat_u(v128.load(steps, 16), beside), least);
 }
 
 let edges: i32 = 0;

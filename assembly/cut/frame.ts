@@ -180,17 +180,18 @@ function measureTexture(fine: usize, means: usize, slot: i32): void {
   for (let row = 0; row < 10; row++) {
     for (let x = 0; x < 10; x++) {
       const at = fine + row * 960 + x * 16;
-      let column = i16x8.add(v128.load(at), v128.load(at + 160));
-      column = i16x8.add(column, i16x8.add(v128.load(at + 320), v128.load(at + 480)));
-      column = i16x8.add(column, i16x8.add(v128.load(at + 640), v128.load(at + 800)));
-      const mean = sum8(column) / 48;
+      const l0 = v128.load(at), l1 = v128.load(at, 160), l2 = v128.load(at, 320);
+      const l3 = v128.load(at, 480), l4 = v128.load(at, 640), l5 = v128.load(at, 800);
+      const upper = i16x8.add(i16x8.add(l0, l1), l2), lower = i16x8.add(i16x8.add(l3, l4), l5);
+      const mean = sum8(i16x8.add(upper, lower)) / 48;
       store<i16>(means + (row * 10 + x) * 2, <i16> mean);
       const center = i16x8.splat(<i16> mean);
       // Six differences of at most 3060 fit an i16.
-      let apart = i16x8.splat(0);
-      for (let line = at; line < at + 960; line += 160) {
-        apart = i16x8.add(apart, i16x8.abs(i16x8.sub(v128.load(line), center)));
-      }
+      let apart = i16x8.add(i16x8.abs(i16x8.sub(l0, center)), i16x8.abs(i16x8.sub(l1, center)));
+      apart = i16x8.add(apart, i16x8.abs(i16x8.sub(l2, center)));
+      apart = i16x8.add(apart, i16x8.abs(i16x8.sub(l3, center)));
+      apart = i16x8.add(apart, i16x8.abs(i16x8.sub(l4, center)));
+      apart = i16x8.add(apart, i16x8.abs(i16x8.sub(l5, center)));
       spread = i32x4.add(spread, i32x4.dot_i16x8_s(apart, i16x8.splat(1)));
     }
   }
