@@ -9,15 +9,15 @@ const BEGINS = 1.85;
 const BEGINS_EACH = 0.3;
 const BEGIN_FRAMES = 3;
 /** It ends with the first frame below. */
-const GOES_ON = -1;
+const GOES_ON = -2;
 /** Frames after which damage counts as what the picture is like now. */
 const LONGEST = 60;
 /** In a live stream a frame waits for later ones only from these odds on. */
 const OPEN = -2;
 /** Odds above BEGINS that make a fault as clear again. */
 const CLEARER = 2;
-/** Damage that would last is over where the logarithm of the odds of that is so much. */
-const HEALED = 0.8;
+/** Damage is over where the logarithm of the odds of that is so much, because the picture comes back. */
+const HEALED = 0;
 /** Odds of the newest frames, in slot i % KEPT. */
 const KEPT = 8;
 
@@ -88,16 +88,18 @@ export class DamagedParts {
       return 0;
     }
     if (this.#start < 0) this.#begin(frame);
-    else if (this.#oddsOf(frame) < GOES_ON || this.#history.heals(frame) || frame - this.#start >= LONGEST) {
-      this.#start = -1;
-    }
+    else if (this.#oddsOf(frame) < GOES_ON || this.#hasEnded(frame)) this.#start = -1;
     return this.#start < 0 ? 0 : this.#strength;
   }
 
-  /** Whether damage that lasted until the frame before is over with a frame, because the picture comes back. */
+  /** Whether damage that lasted until the frame before is over with a frame: by trees of their own. */
   isOver(frame: number): boolean {
     this.#history.features(frame, this.#shotStart, this.#features);
     return this.#healing.odds(this.#features, HEALED) >= HEALED;
+  }
+
+  #hasEnded(frame: number): boolean {
+    return frame - this.#start >= LONGEST || this.#history.heals(frame) || this.isOver(frame);
   }
 
   #begin(frame: number): void {
