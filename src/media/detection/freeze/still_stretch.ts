@@ -109,7 +109,7 @@ const MOVED = 0;
 const REST = 1;
 
 /** In the history's sums of moves, places from those before the stretch to those within. */
-const WITHIN = 2;
+const WITHIN_OFFSET = 2;
 /** Moves of more frames do not count: their sums stay below 2^32. */
 const MOVES_COUNTED = 60_000;
 
@@ -218,7 +218,7 @@ export class StillStretch {
     this.#shownMs = history.ptsMs(frame - 1);
     this.#framesWithin = 0;
     this.#sums.fill(0);
-    history.kernel.clearMoves(this.#before.place + WITHIN);
+    history.kernel.clearMoves(this.#before.place + WITHIN_OFFSET);
     this.#movesWithin = 0;
     this.#drift.reset();
     this.#redrawn = this.#exact = 0;
@@ -245,7 +245,7 @@ export class StillStretch {
     this.#sums[MOVED]! += history.moved(frame);
     this.#sums[REST]! += Math.min(history.moved(frame) / moved, returned);
     if (!isReturn && this.#movesWithin++ < MOVES_COUNTED) {
-      history.kernel.addMoves(this.#before.place + WITHIN, frame);
+      history.kernel.addMoves(this.#before.place + WITHIN_OFFSET, frame);
     }
     this.#lastStill = frame;
     if (++this.#framesWithin >= LEAD_FRAMES) this.#drift.anchor(history, frame);
@@ -356,7 +356,7 @@ export class StillStretch {
   #stopped(history: FrameHistory): number {
     const { place, counted } = this.#before;
     const movesBefore = history.kernel.cellSums[place]!,
-      movesWithin = history.kernel.cellSums[place + WITHIN]!;
+      movesWithin = history.kernel.cellSums[place + WITHIN_OFFSET]!;
     const framesWithin = Math.max(1, Math.min(this.#framesWithin, MOVES_COUNTED));
     let stopped = 0;
     for (let cell = 0; cell < LUMA_CELLS; cell++) {
