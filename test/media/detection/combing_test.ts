@@ -98,19 +98,23 @@ Deno.test("a comb of a part of the height is found, wherever it is", async () =>
   }
 });
 
-/** Whether each frame is combed where these were measured: alternation, fields apart, fields before. */
+/** Alternation, fields apart, fields before; and how far samples stick out along rows. */
+type Measured = readonly [number, number, number, number?];
+
+/** Whether each frame is combed where these were measured. */
 function judged(
-  frames: readonly (readonly [number, number, number])[],
+  frames: readonly Measured[],
   cuts: readonly number[] = [],
 ): string {
   const measures = new ArtifactMeasures(), detector = new CombedFrames(measures);
   const row = new Float32Array(MEASURE_COUNT);
   let found = "";
   const step = () => found += detector.step(found.length, cuts.includes(found.length)) > 0 ? "x" : ".";
-  for (const [alternation, apart, before] of frames) {
+  for (const [alternation, apart, before, spikesAcross = 0] of frames) {
     row[MEASURES.alternation] = alternation;
     row[MEASURES.fieldsApart] = apart;
     row[MEASURES.fieldsBefore] = before;
+    row[MEASURES.spikesAcross] = spikesAcross;
     measures.push(row);
     if (measures.count > 5) step();
   }
@@ -152,6 +156,28 @@ Deno.test("a comb that came at once goes on while its lines alternate", () => {
     ]);
   assert.equal(film(0.3, 0.2, 0.16, 0.01, 0.01), "........xxxxxxxx..");
   assert.equal(film(0.3, 0.1, 0.3, 0.01, 0.01), "........xxxxxx....");
+});
+
+Deno.test("fine texture that alternates a little while it moves is no combing, unless it came at once", () => {
+  const film = (alternation: number, apart: number, inTurn = 1) =>
+    judged(times(20, 0).map((_, n) => [alternation, apart * inTurn ** n, 0.2, 8] as const));
+  assert.equal(film(0.5, -0.35), ".".repeat(20));
+  assert.equal(film(0.5, -0.25), ".".repeat(20));
+  assert.equal(film(0.5, 0.35, -1), ".".repeat(20));
+  assert.equal(film(2, -0.35), "." + "x".repeat(19));
+  const still = times(8, [0.01, 0, 0, 8] as const);
+  assert.equal(judged([...still, ...times(8, [0.5, 0.35, 0.2, 8] as const)]), "........xxxxxxxx");
+});
+
+Deno.test("a pattern that came at once and moves later on is no combing", () => {
+  const film = (waits: number) => {
+    const waiting = times(waits, [6, 0, 0] as const).map((_, n) =>
+      [6, n % 2 === 0 ? 0.03 : -0.03, 0.2] as const
+    );
+    return judged([...times(8, [0, 0, 0] as const), ...waiting, ...times(12, [6, -0.09, 0.2] as const)]);
+  };
+  assert.equal(film(30), ".".repeat(50));
+  assert.match(film(4), /^\.{8,12}x{12,}$/);
 });
 
 Deno.test("what differs across a new picture says nothing of the fields", () => {

@@ -22,6 +22,10 @@ const LONG_APART_MIN = 0.2;
 const SUDDEN = 8;
 const SUDDEN_FROM = 1.2;
 const SUDDEN_MIN = 0.17;
+/** Such a comb shows itself within so many frames after its lines began to alternate: a pattern that came and moves later is none. */
+const SUDDEN_WITHIN = 8;
+/** Small text that moves alternates by less than this share of how far samples stick out along rows; only what came at once may do so. */
+const FINE_SHARE = 0.2;
 /** Where they are fewer: the same field is the older one in all frames, and both are nearer to the frame before, by these means. */
 const STEADY_APART_MIN = 0.07;
 const STEADY_BEFORE_MIN = 0.1;
@@ -48,6 +52,8 @@ export class CombedFrames {
   #shot = 0;
   /** The most alternation just before the present run of frames that alternate; NaN outside of one. */
   #before = NaN;
+  /** The first frame of that run. */
+  #run = 0;
   /** Whether frames of that run are combed, and it came at once. */
   #isSuddenComb = false;
 
@@ -59,6 +65,7 @@ export class CombedFrames {
     this.#end = -1;
     this.#shot = 0;
     this.#before = NaN;
+    this.#run = 0;
     this.#isSuddenComb = false;
   }
 
@@ -83,7 +90,7 @@ export class CombedFrames {
       if (strength === 0 && inTurn === 0) continue;
       this.#strength = Math.max(strength, inTurn);
       this.#end = Math.max(this.#end, start + (inTurn > 0 ? TOGETHER_IN_TURN : TOGETHER) - 1);
-      this.#isSuddenComb = this.#isSudden(this.#measures.at("alternation", frame));
+      this.#isSuddenComb = this.#isSudden(start, this.#measures.at("alternation", frame));
       break;
     }
     if (frame > this.#end) {
@@ -111,12 +118,25 @@ export class CombedFrames {
       if (measures.at("alternation", start + n) < ALTERNATION_MIN) return 0;
       apart += own;
     }
+    if (this.#isFine(start, LONG_TOGETHER)) return 0;
     const strength = apart / LONG_TOGETHER / LONG_APART_MIN;
     return strength < 1 ? 0 : Math.min(strength, 4);
   }
 
-  #isSudden(alternation: number): boolean {
-    return alternation >= SUDDEN * this.#before;
+  /** Whether the lines of frames from `start` on, which alternate by this, began to at once and just before, or in a sudden comb. */
+  #isSudden(start: number, alternation: number): boolean {
+    if (!(alternation >= SUDDEN * this.#before)) return false;
+    return start <= this.#run + SUDDEN_WITHIN || (this.#isSuddenComb && start <= this.#end + 1 + STILL_MAX);
+  }
+
+  /** Whether the frames from `start` on alternate no more than fine texture does that moves, such as small text. */
+  #isFine(start: number, frames: number): boolean {
+    let alternation = 0, spikes = 0;
+    for (let frame = start; frame < start + frames; frame++) {
+      alternation += this.#measures.at("alternation", frame);
+      spikes += this.#measures.at("spikesAcross", frame);
+    }
+    return alternation < FINE_SHARE * spikes;
   }
 
   #goesOn(frame: number): boolean {
@@ -127,6 +147,7 @@ export class CombedFrames {
     if (this.#measures.at("alternation", frame) < ALTERNATION_MIN) this.#before = NaN;
     else if (isCut || frame === 0) this.#before = Infinity;
     else if (Number.isNaN(this.#before)) {
+      this.#run = frame;
       this.#before = this.#measures.largestBefore("alternation", frame, Math.min(frame, BEFORE_FRAMES));
     }
   }
@@ -148,7 +169,8 @@ export class CombedFrames {
     }
     if (least < ALTERNATION_MIN || Math.min(-lower, upper) > OPPOSITE_MAX) return 0;
     const isApart = Math.abs(apart) / TOGETHER, isBefore = before / TOGETHER;
-    const isSudden = this.#isSudden(least);
+    const isSudden = this.#isSudden(start, least);
+    if (!isSudden && this.#isFine(start, TOGETHER)) return 0;
     const isSteady = isSudden && (lower > 0 || upper < 0);
     const strength = Math.max(
       isApart / APART_MIN,
@@ -179,10 +201,12 @@ export class CombedFrames {
     const isInTurn = lower > APART_IN_TURN_LEAST || upper < -APART_IN_TURN_LEAST;
     const isApart = isInTurn ? Math.abs(apart) / TOGETHER_IN_TURN : 0;
     const isBefore = Math.abs(before) / TOGETHER_IN_TURN;
+    const isSudden = this.#isSudden(start, least);
+    if (!isSudden && this.#isFine(start, TOGETHER_IN_TURN)) return 0;
     const strength = Math.max(
       isApart / APART_MIN,
       isBefore / IN_TURN_MIN,
-      this.#isSudden(least) && least >= SUDDEN_FROM ? Math.max(isApart, isBefore) / SUDDEN_MIN : 0,
+      isSudden && least >= SUDDEN_FROM ? Math.max(isApart, isBefore) / SUDDEN_MIN : 0,
     );
     return strength < 1 ? 0 : Math.min(strength, 4);
   }
