@@ -35,6 +35,8 @@ export async function resolveLocalSource(sourceUri: string, policy: SourcePolicy
   if (path === null) {
     throw mediaFault("no such file is visible to this caller in the upload folder or an ingest root");
   }
+  // ffmpeg's log, which is read line by line, has the name.
+  if (CONTROL_CHARACTERS.test(path)) throw mediaFault("its path must not contain control characters");
   const facts = await attempt(() => Deno.stat(path));
   // A pipe or a device would block or never end.
   if (!facts?.isFile) throw mediaFault("is not a regular file");
@@ -56,6 +58,8 @@ export async function refusePointers(path: string): Promise<Uint8Array> {
 }
 
 const HEAD_BYTES = 4096;
+// deno-lint-ignore no-control-regex -- that is what it looks for
+const CONTROL_CHARACTERS = /[\x00-\x1f\x7f]/;
 
 const POINTERS: readonly (readonly [RegExp, string])[] = [
   [/^#EXTM3U/i, "an M3U or HLS playlist"],
