@@ -48,6 +48,7 @@ export interface VideoTally {
 const TOLERANCE_FRAMES = 1;
 const LEAST_OVERLAP = 0.5;
 const AGAIN_SECONDS = 12;
+const NEAR_SECONDS = 1 / 6;
 
 /**
  * Compares predictions with the truth. An unmatched prediction is ignored inside a gradual change, and where the
@@ -145,7 +146,7 @@ export interface Asked {
 }
 
 /**
- * Both answers are right: a freeze where nothing moves, where the picture is black or where damage holds it; black at the dark
+ * Both answers are right: a freeze where nothing moves, also an edited one between such parts, where the picture is black or where damage holds it; black at the dark
  * end of a fade; a flash within a fault or damage; a repeat where nothing moves, or where shots show the same frames; a fault
  * next to missing frames and where damage is too faint to be asked for.
  */
@@ -157,11 +158,26 @@ export function askedOf(truth: Truth): Readonly<Record<RangeFigure, Asked>> {
   return {
     gradual: { wanted: gradual, doubtful: [] },
     flashes: { wanted: flashes, doubtful: faults },
-    freezes: { wanted: freezes, doubtful: [...still, ...black, ...faults, ...loops] },
+    freezes: {
+      wanted: freezes.filter((range) => !isAmongStill(truth, range)),
+      doubtful: [
+        ...[...still, ...freezes.filter((range) => isAmongStill(truth, range))],
+        ...[...black, ...faults, ...loops],
+      ],
+    },
     black: { wanted: black, doubtful: gradual },
     loops: { wanted: loops, doubtful: [...still, ...freezes, ...black, ...shownAgain(truth)] },
     artifacts: { wanted: faults, doubtful: [...faint, ...edges] },
   };
+}
+
+/** Whether nothing moves right before the range, nor right after it. */
+function isAmongStill({ static: still = [], fps = 25 }: Truth, { start, end }: FrameRange): boolean {
+  const reach = Math.round(NEAR_SECONDS * fps);
+  const isNear = (range: FrameRange, frame: number) =>
+    range.start - reach <= frame && frame <= range.end + reach;
+  return still.some((range) => range.end <= start && isNear(range, start)) &&
+    still.some((range) => range.start >= end && isNear(range, end));
 }
 
 /** From a shot of a clip to the end of the next one that begins in the first half of it, in a while: the edit repeats it. */

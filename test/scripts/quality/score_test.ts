@@ -10,7 +10,7 @@ import {
   tallyVideo,
 } from "../../../scripts/quality/scores/score.ts";
 import { scoreTable, totalsOf, totalTable } from "../../../scripts/quality/scores/score_table.ts";
-import type { Truth } from "../../../scripts/quality/scores/truth.ts";
+import type { FrameRange, Truth } from "../../../scripts/quality/scores/truth.ts";
 
 const NOTHING: Truth = { name: "one", video: "one.mp4", cuts: [] };
 
@@ -125,6 +125,22 @@ Deno.test("a video is scored in what was predicted of it, damage counts as a fau
     artifact_frames: { hits: 20, falseAlarms: 2, misses: 0 },
   });
   assert.equal(clean.seconds, 0);
+});
+
+Deno.test("a freeze between still parts need not be found, one beside motion must be", () => {
+  const frozen = { start: 50, end: 70 };
+  const tallyOf = (still: FrameRange[], freezes: FrameRange[]) =>
+    tallyVideo({ ...NOTHING, frames: 200, fps: 24, freezes: [frozen], static: still }, { freezes }).counts
+      .freezes;
+  const before = { start: 10, end: 50 }, after = { start: 74, end: 90 };
+  assert.deepEqual(tallyOf([before, after], []), { hits: 0, falseAlarms: 0, misses: 0 });
+  assert.deepEqual(tallyOf([before, after], [frozen]), { hits: 0, falseAlarms: 0, misses: 0 });
+  for (
+    const still of [[before], [after], [before, { start: 75, end: 90 }], [{ start: 10, end: 45 }, after]]
+  ) {
+    assert.deepEqual(tallyOf(still, []), { hits: 0, falseAlarms: 0, misses: 1 });
+    assert.deepEqual(tallyOf(still, [frozen]), { hits: 1, falseAlarms: 0, misses: 0 });
+  }
 });
 
 Deno.test("artifact markers on a video without faults are counted by the time that they take to appear", () => {
