@@ -30,11 +30,7 @@ const BARE = `
   const secured = {
     ...plain,
     "x-content-type-options": "nosniff",
-    "x-frame-options": "DENY",
-    "referrer-policy": "no-referrer",
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
-    "strict-transport-security": "max-age=63072000; includeSubDomains",
-    "permissions-policy": "camera=(), microphone=(), geolocation=()",
     "cache-control": "no-store",
   };
   const state = JSON.stringify({ request_id: "req-0000000000000001", run_id: "run-" + "0".repeat(32), state: "pending" });

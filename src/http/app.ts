@@ -23,7 +23,7 @@ import { LIVE_ROUTES } from "./routes/live.ts";
 import { POLICY_ROUTES } from "./routes/policies.ts";
 import { READ_ROUTES } from "./routes/events.ts";
 import { REASON_ROUTES } from "./routes/reason.ts";
-import { plainText, refusal, Rejection } from "./reply.ts";
+import { expectTls, plainText, refusal, Rejection } from "./reply.ts";
 import { RUN_ROUTES } from "./routes/runs.ts";
 import { SEARCH_ROUTES } from "./routes/search.ts";
 import { SSE_ROUTES } from "./sse.ts";
@@ -179,6 +179,7 @@ export function createApp(options: AppOptions): App {
   function finished(request: Request, response: Response): Response {
     const final = compressed(request, response);
     limits.cors.expose(request, final);
+    expectTls(request, final);
     return final;
   }
 

@@ -3,16 +3,21 @@
 import { RateLimited } from "../base/sharing/rate_limit.ts";
 import type { Refusal } from "../base/refusal.ts";
 
-/** Headers of every response. One constant list per content type, so that a response builds no headers of its own. */
+/**
+ * Headers of every response. One constant list per content type, so that a response builds no headers of its own. They are few and
+ * short: a small response is then sent at once, head and body together.
+ */
 export const COMMON_HEADERS = {
   "x-content-type-options": "nosniff",
-  "x-frame-options": "DENY",
-  "referrer-policy": "no-referrer",
   "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
-  "strict-transport-security": "max-age=63072000; includeSubDomains",
-  "permissions-policy": "camera=(), microphone=(), geolocation=()",
   "cache-control": "no-store",
 } as const;
+
+/** Says that the service is asked over TLS only, where the request says that it came so: the service itself has none. */
+export function expectTls({ headers }: Request, response: Response): void {
+  if (headers.get("x-forwarded-proto") !== "https") return;
+  response.headers.set("strict-transport-security", "max-age=63072000; includeSubDomains");
+}
 
 const JSON_HEADERS = Object.entries({ "content-type": "application/json", ...COMMON_HEADERS });
 const TEXT_HEADERS = Object.entries({ "content-type": "text/plain; charset=utf-8", ...COMMON_HEADERS });

@@ -119,17 +119,31 @@ Deno.test("a JSON media type may carry parameters or a suffix", async () => {
   }
 });
 
-Deno.test("every answer carries the security headers", async () => {
+Deno.test("every answer carries the security headers, and a small one is sent at once: its head and body have at most 512 bytes", async () => {
   await using test = await startService();
   for (const path of ["/v1/health", "/v1/runs", "/v1/nothing", "/v1/metrics", "/v1/runs/x"]) {
     const { headers } = await test.call("GET", path);
     assert.equal(headers.get("x-content-type-options"), "nosniff", path);
-    assert.equal(headers.get("x-frame-options"), "DENY");
-    assert.equal(headers.get("referrer-policy"), "no-referrer");
     assert.equal(headers.get("content-security-policy"), "default-src 'none'; frame-ancestors 'none'");
-    assert.equal(headers.get("strict-transport-security"), "max-age=63072000; includeSubDomains");
-    assert.equal(headers.get("permissions-policy"), "camera=(), microphone=(), geolocation=()");
     assert.equal(headers.get("cache-control"), "no-store");
+    assert.equal(headers.get("strict-transport-security"), null);
+  }
+  const { run_id } = (await test.call("POST", "/v1/runs", {})).json;
+  for (const path of ["/v1/health", `/v1/runs/${run_id}/state`]) {
+    const { headers, text } = await test.call("GET", path);
+    const head = [...headers].reduce((sum, [name, value]) => sum + name.length + value.length + 4, 19);
+    assert.ok(head + text.length <= 512, `${path}: ${head} and ${text.length} bytes`);
+  }
+});
+
+Deno.test("browsers are told to use TLS alone only where the request came over TLS", async () => {
+  await using test = await startService();
+  const hstsOf = async (path: string, headers: Record<string, string>) =>
+    (await test.send(path, { headers })).headers.get("strict-transport-security");
+  for (const path of ["/v1/health", "/v1/runs"]) {
+    assert.equal(await hstsOf(path, { "x-forwarded-proto": "https" }), "max-age=63072000; includeSubDomains");
+    assert.equal(await hstsOf(path, { "x-forwarded-proto": "http" }), null);
+    assert.equal(await hstsOf(path, {}), null);
   }
 });
 
