@@ -23,12 +23,13 @@ export const NEVER_ABORTED: AbortSignal = new AbortController().signal;
 export class Deadline implements Disposable {
   readonly #controller = new AbortController();
   readonly #over = new AbortController();
+  readonly #parent: AbortSignal;
+  readonly #onParent = () => this.#controller.abort(this.#parent.reason);
 
   constructor(world: Sleeper, timeoutMs: number, parent: AbortSignal = NEVER_ABORTED) {
-    if (parent.aborted) this.#controller.abort(parent.reason);
-    parent.addEventListener("abort", () => this.#controller.abort(parent.reason), {
-      signal: this.#over.signal,
-    });
+    this.#parent = parent;
+    if (parent.aborted) this.#onParent();
+    else if (parent !== NEVER_ABORTED) parent.addEventListener("abort", this.#onParent);
     const onTimeout = () => this.#controller.abort(outOfTime(timeoutMs));
     world.sleep(timeoutMs, this.#over.signal).then(onTimeout, () => {/* disposed before */});
   }
@@ -38,6 +39,7 @@ export class Deadline implements Disposable {
   }
 
   [Symbol.dispose](): void {
+    this.#parent.removeEventListener("abort", this.#onParent);
     this.#over.abort(DISPOSED);
   }
 }

@@ -47,7 +47,7 @@ export async function pinnedRequest(request: PinnedRequest): Promise<PinnedRespo
   const { agent, url } = request;
   const deadline = new Deadline(request.world, request.timeoutMs, request.signal);
   try {
-    let failure = new RequestFailed("connect", "it has no address");
+    let failure: RequestFailed | null = null;
     for (const address of agent.inOrder(url, request.addresses)) {
       try {
         const message = await exchange(request, address, deadline.signal);
@@ -62,7 +62,7 @@ export async function pinnedRequest(request: PinnedRequest): Promise<PinnedRespo
         failure = error;
       }
     }
-    throw failure;
+    throw failure ?? new RequestFailed("connect", "it has no address");
   } catch (error) {
     deadline[Symbol.dispose]();
     throw error;
@@ -183,7 +183,14 @@ function headOf(
       outgoing.destroy();
     };
     signal.addEventListener("abort", onAbort, { once: true });
-    const stopListening = () => signal.removeEventListener("abort", onAbort);
+    const onClose = () => {
+      stopListening();
+      reject(new RequestFailed(isConnected() ? "reset" : "connect", "the connection was closed"));
+    };
+    const stopListening = () => {
+      signal.removeEventListener("abort", onAbort);
+      outgoing.off("close", onClose);
+    };
     outgoing.once("response", (message) => {
       stopListening();
       resolve(message);
@@ -204,10 +211,7 @@ function headOf(
       stopListening();
       reject(failureOf(error, isConnected()));
     });
-    outgoing.once("close", () => {
-      stopListening();
-      reject(new RequestFailed(isConnected() ? "reset" : "connect", "the connection was closed"));
-    });
+    outgoing.once("close", onClose);
   });
 }
 
