@@ -20,6 +20,10 @@ const STILL_MIN = 6;
 const STILL_ABRUPT = 10;
 const STILL_OVER_LUMA = 2.4;
 const STILL_OVER_LUMA_RISE = 2;
+/** Where luma stood nearly still before, and so many thousandths of the picture are new, a coloured thing appears: it changes chroma by this at most. */
+const APPEARS_STILL = 0.5;
+const APPEARS_MIN = 30;
+const APPEARS_CHROMA_MAX = 20;
 /** Texture stays: the larger of the spikes before and now over the smaller. */
 const TEXTURE_MAX = 1.25;
 const TEXTURE_FLOOR = 0.6;
@@ -55,6 +59,8 @@ export function chromaStep(measures: ArtifactMeasures, frame: number, isKey: boo
   if (contrast <= Math.max(least, CONTRAST_KEPT * measures.at("contrast", frame - 1))) return 0;
   const chromaBefore = measures.largestBefore("chroma1", frame, 3);
   const lumaBefore = measures.largestBefore("luma1", frame, 3);
+  const hasAppeared = lumaBefore < APPEARS_STILL && measures.at("novel", frame) > APPEARS_MIN;
+  if (hasAppeared && chroma < APPEARS_CHROMA_MAX) return 0;
   const isCoarse = chromaBefore < COARSE_STILL && lumaBefore > COARSE_MOVES;
   const texture = textureChange(measures, frame);
   const isRedrawn = isKey && (luma > lumaBefore || texture > KEY_TEXTURE_MAX);

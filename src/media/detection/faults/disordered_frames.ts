@@ -22,6 +22,8 @@ const ONWARD_MIN = 0.1;
 const FURTHER_MIN = 0.08;
 /** The largest of their steps over the smallest. */
 const EVEN_MAX = 5;
+/** Light explains at most this part of any of their steps: in a film whose light flickers, places that look alike say little. */
+const CALM_LIGHT_MAX = 0.75;
 
 /** The largest step of the stretch in steps of the frames before: a motion that turns round makes none. */
 const FAR_MIN = 1.5;
@@ -115,6 +117,8 @@ export class DisorderedFrames {
       const step = measures.at("luma1", at), two = measures.at("luma2", at) + NOISE;
       if (Math.log(two / (step + NOISE)) < ONWARD_MIN) return false;
       if (Math.log((measures.at("luma3", at) + NOISE) / two) < FURTHER_MIN) return false;
+      const lift = measures.at("lumaMean", at) - measures.at("lumaMean", at - 1);
+      if (step > STEP_MIN && Math.abs(lift) > CALM_LIGHT_MAX * step) return false;
       largest = Math.max(largest, step);
       smallest = Math.min(smallest, step);
       sum += step;

@@ -33,6 +33,10 @@ const RELIT_LOSS_MIN = 0.75;
 const RELIT_CONTRAST_MIN = 10;
 const RELIT_REST = 0.015;
 const RELIT_TEXTURE_MIN = 0.7;
+/** Bright light that covers a part only, or has a colour, leaves this part of contrast and texture, at most, and most of the structure. */
+const VEIL_LIFT_MIN = 0.6;
+const VEIL_LOSS_MAX = 0.5;
+const VEIL_CONTRAST_MAX = 0.6;
 
 const result: IsolatedRun = { frames: 0, strength: 0, isChroma: false };
 
@@ -57,11 +61,19 @@ export function mayBeginRun(measures: ArtifactMeasures, start: number): boolean 
   if (measures.at("unexplained", start) < UNEXPLAINED_MIN) return false;
   const lift = (measures.at("lumaMean", start) - measures.at("lumaMean", start - 1)) /
     Math.max(measures.at("luma1", start), 0.001);
+  const isCovered = measures.at("spikesAcross", start) <
+    RELIT_TEXTURE_MIN * measures.at("spikesAcross", start - 1);
+  if (lift > VEIL_LIFT_MIN && isCovered && isVeiled(measures, start)) return false;
   if (lift <= LIFT_MAX && lift >= -DROP_MAX) return true;
-  const texture = RELIT_TEXTURE_MIN * measures.at("spikesAcross", start - 1);
-  if (lift > 1 - RELIT_REST && measures.at("spikesAcross", start) < texture) return false;
+  if (lift > 1 - RELIT_REST && isCovered) return false;
   const contrast = Math.min(measures.at("contrast", start), measures.at("contrast", start - 1));
   return 1 - measures.at("correlation", start) >= RELIT_LOSS_MIN && contrast >= RELIT_CONTRAST_MIN;
+}
+
+/** Whether the structure shows through, with less contrast. */
+function isVeiled(measures: ArtifactMeasures, frame: number): boolean {
+  return 1 - measures.at("correlation", frame) < VEIL_LOSS_MAX &&
+    measures.at("contrast", frame) < VEIL_CONTRAST_MAX * measures.at("contrast", frame - 1);
 }
 
 /** 0 where it is no run. */

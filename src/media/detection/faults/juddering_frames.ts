@@ -5,6 +5,8 @@ import type { ArtifactMeasures } from "./artifact_measures.ts";
 /** A frame that is shown again differs by at most this part of the steps before and behind it, which have so many levels. */
 const REPEAT_MAX = 0.25;
 const STEP_MIN = 0.5;
+/** The step behind the newest frame, which is not known yet, counts as this part of the one before. */
+const UNKNOWN_STEP = 0.6;
 /** Each step leads so many times as far as the usual one before: two frames at once. */
 const FURTHER_MIN = 1.2;
 /** The larger of two steps over the smaller one. */
@@ -115,7 +117,8 @@ export class JudderingFrames {
   /** Whether the step to a frame is at most so large beside those before and behind it. */
   #repeats(frame: number, most: number): boolean {
     const before = this.#measures.at("luma1", frame - 1);
-    const behind = frame + 1 < this.#measures.count ? this.#measures.at("luma1", frame + 1) : before;
+    const isNewest = frame + 1 >= this.#measures.count;
+    const behind = isNewest ? UNKNOWN_STEP * before : this.#measures.at("luma1", frame + 1);
     return this.#measures.at("luma1", frame) <= most * Math.min(before, behind);
   }
 }

@@ -15,8 +15,9 @@ const NEARER_MAX = 0.8;
 const FURTHER_MIN = 1.4;
 const FIRST_MIN = 1.15;
 const STEP_MIN = 1;
-/** Least step before, on average: what begins to move says nothing. */
+/** Least step before, on average, and so many frames of the usual ones have a step: what begins to move says nothing, however fast. */
 const USUAL_MIN = 2;
+const MOVING_MIN = 5;
 /** Most of the change, on average, that light explains. */
 const LIGHT_MAX = 0.6;
 
@@ -43,9 +44,13 @@ export function returnStrength(measures: ArtifactMeasures, first: number, shotSt
 }
 
 function movesBefore(measures: ArtifactMeasures, first: number): boolean {
-  let sum = 0;
-  for (let at = first - WINDOW; at < first; at++) sum += measures.at("luma1", at);
-  return sum > USUAL_MIN * WINDOW;
+  let sum = 0, moving = 0;
+  for (let back = 1; back <= USUAL_FRAMES; back++) {
+    const step = measures.at("luma1", first - back);
+    if (back <= WINDOW) sum += step;
+    if (step >= STEP_MIN) moving++;
+  }
+  return sum > USUAL_MIN * WINDOW && moving >= MOVING_MIN;
 }
 
 function isNearer(measures: ArtifactMeasures, frame: number): boolean {
