@@ -14,6 +14,7 @@ import {
 } from "../../support/kernels/drawn_film.ts";
 import { faultsIn } from "../../support/kernels/found_faults.ts";
 import { ARTIFACT_KINDS } from "../../../src/model/frames/detected_range.ts";
+import { FrameFilter } from "../../../src/media/kernels/frame_filter.ts";
 import { REPORT } from "../../../src/media/reports/frame_reports.ts";
 import { seededRandom } from "../../support/seeded_random.ts";
 
@@ -116,4 +117,34 @@ Deno.test("slight faults: a burst that was encoded is one to its end, also where
     ARTIFACT_KINDS[artifactKind[n]! - 1] === "noise_burst"
   );
   assert.deepEqual(bursts, [30, 31, 32, 33, 34, 35]);
+});
+
+Deno.test("slight faults: a second stream in the same filter is judged as if it were the first, in whatever fault that one ended", async () => {
+  const filter = await FrameFilter.load();
+  const judged = (draw: (n: number) => Picture, reportOf: (n: number) => number = () => 0) => {
+    filter.reset();
+    for (let n = 0; n < 40; n++) {
+      filter.staging.set(draw(n));
+      filter.report(reportOf(n));
+      filter.push(0, 40 * n);
+    }
+    filter.finish();
+    const { artifactScore, artifactKind, cutScore } = filter.columns();
+    return { artifactScore, artifactKind, cutScore };
+  };
+  const next = (n: number) => isIn(n, 20, 26) ? tinted(pan(n), 12) : pan(n);
+  const fresh = judged(next);
+  assert.ok(fresh.artifactKind.some((kind) => kind > 0));
+  const endings: Record<string, [draw: (n: number) => Picture, reportOf?: (n: number) => number]> = {
+    "held frames": [(n) => pan(n < 12 ? n : n - n % 2, 4)],
+    "wrong colours": [(n) => n < 30 ? pan(n) : tinted(pan(n), 12)],
+    flicker: [(n) => n < 16 ? pan(0) : relit(pan(0), (luma) => luma * (n % 2 ? 1 : 0.7))],
+    salt: [(n) => n < 36 ? pan(n) : salted(pan(n), 0.1, n)],
+    "swapped frames": [(n) => pan(n < 12 ? n : n + (n % 2 ? -1 : 1), 4)],
+    "reported damage": [pan, (n) => n === 36 ? REPORT.isReported | REPORT.isCorrupt : REPORT.isReported],
+  };
+  for (const [name, [draw, reportOf]] of Object.entries(endings)) {
+    assert.ok(judged(draw, reportOf).artifactKind.some((kind) => kind > 0), `${name}: no fault`);
+    assert.deepEqual(judged(next), fresh, name);
+  }
 });
