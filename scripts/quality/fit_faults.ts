@@ -5,7 +5,7 @@
  */
 
 import { parseArgs } from "node:util";
-import { readRows, writeRows } from "./cuts/rows.ts";
+import { appendedRows, readRows, writeRows } from "./cuts/rows.ts";
 import { damageWeightsText, fitFaults, judgeApart, type Judged, judgeDamage } from "./faults/fit_damage.ts";
 import { measureFaults } from "./faults/measure_faults.ts";
 import type { FaultRows } from "./faults/rows.ts";
@@ -23,7 +23,7 @@ const { values, positionals } = parseArgs({
 
 if (values.measure || values.add) {
   const measured = await measureFaults(await findVideos(positionals));
-  await writeRows(ROWS, values.add ? both(await readRows<FaultRows>(ROWS), measured) : measured);
+  await writeRows(ROWS, values.add ? appendedRows(await readRows<FaultRows>(ROWS), measured) : measured);
 }
 const rows = await readRows<FaultRows>(ROWS);
 const weights = fitFaults(rows);
@@ -31,15 +31,6 @@ await Deno.writeTextFile(WEIGHTS, damageWeightsText(weights));
 const fitted = judgeDamage(rows, () => weights), apart = judgeApart(rows);
 console.log("kind              fitted P      R   others P      R   false markers: fitted, others, in frames");
 for (const kind of [...apart.keys()].sort()) print(kind, fitted.get(kind)!, apart.get(kind)!);
-
-/** Those that are there, and others after them. */
-function both(rows: FaultRows, more: FaultRows): FaultRows {
-  if (rows.kernelSum !== more.kernelSum) throw new Error("The kernel measures otherwise: use --measure");
-  const values = new Uint8Array(rows.values.length + more.values.length);
-  values.set(rows.values);
-  values.set(more.values, rows.values.length);
-  return { ...rows, videos: [...rows.videos, ...more.videos], values };
-}
 
 function print(kind: string, own: Judged, other: Judged): void {
   const cells = [own, other].flatMap(({ counts }) => [rates(counts).precision, rates(counts).recall]);

@@ -72,9 +72,23 @@ function turned(values: Uint8Array, across: number, along: number): Uint8Array<A
   return result;
 }
 
-/** All videos of both, one after the other. Both must be measured by the same kernel. */
-export function joinedRows(first: CutRows, second: CutRows): CutRows {
+/** Rows with the sum of the measures of a drawn film, and the videos that they are of. */
+interface MeasuredRows extends Rows {
+  readonly kernelSum: string;
+  readonly videos: readonly unknown[];
+}
+
+/** All videos of both, one after the other, where they do not refer to origins. Both must be measured by the same kernel. */
+export function appendedRows<R extends MeasuredRows>(first: R, second: R): R {
   if (first.kernelSum !== second.kernelSum) throw new Error("The rows to join were measured otherwise");
+  const values = new Uint8Array(first.values.length + second.values.length);
+  values.set(first.values);
+  values.set(second.values, first.values.length);
+  return { ...first, videos: [...first.videos, ...second.videos], values };
+}
+
+/** The same with the origins of both, as candidates have them. */
+export function joinedRows(first: CutRows, second: CutRows): CutRows {
   const origins = [...new Set([...first.origins, ...second.origins])];
   const videosOf = ({ videos, origins: own }: CutRows) => {
     const places = own.map((origin) => origins.indexOf(origin));
@@ -84,8 +98,8 @@ export function joinedRows(first: CutRows, second: CutRows): CutRows {
       after: video.after.map((origin) => places[origin]!),
     }));
   };
-  const values = new Uint8Array(first.values.length + second.values.length);
-  values.set(first.values);
-  values.set(second.values, first.values.length);
-  return { ...first, origins, videos: [...videosOf(first), ...videosOf(second)], values };
+  return appendedRows(
+    { ...first, origins, videos: videosOf(first) },
+    { ...second, origins, videos: videosOf(second) },
+  );
 }

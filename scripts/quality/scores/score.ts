@@ -154,17 +154,15 @@ export function askedOf(truth: Truth): Readonly<Record<RangeFigure, Asked>> {
   const { gradual = [], flashes = [], freezes = [], black = [], loops = [], artifacts = [] } = truth;
   const { corruption = [], faint = [], jumps = [], static: still = [] } = truth;
   const faults = [...artifacts, ...corruption];
+  const { seen = [], unseen = [] } = Object.groupBy(
+    freezes,
+    (range) => isAmongStill(truth, range) ? "unseen" : "seen",
+  );
   const edges = jumps.map((frame) => ({ start: frame - 1, end: frame + 1 + TOLERANCE_FRAMES }));
   return {
     gradual: { wanted: gradual, doubtful: [] },
     flashes: { wanted: flashes, doubtful: faults },
-    freezes: {
-      wanted: freezes.filter((range) => !isAmongStill(truth, range)),
-      doubtful: [
-        ...[...still, ...freezes.filter((range) => isAmongStill(truth, range))],
-        ...[...black, ...faults, ...loops],
-      ],
-    },
+    freezes: { wanted: seen, doubtful: [...still, ...unseen, ...black, ...faults, ...loops] },
     black: { wanted: black, doubtful: gradual },
     loops: { wanted: loops, doubtful: [...still, ...freezes, ...black, ...shownAgain(truth)] },
     artifacts: { wanted: faults, doubtful: [...faint, ...edges] },

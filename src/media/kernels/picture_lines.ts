@@ -61,11 +61,10 @@ export function copyLines(
   { x, y, width, height }: Region,
   target: Uint8Array,
 ): void {
-  const quarter = Math.max(1, height >> 2);
   let at = 0;
   for (let line = 0; line < NEIGHBOURS; line++) {
     for (let group = 0; group < GROUPS; group++) {
-      const place = NEIGHBOURS * middleOf(group, quarter, GROUPS) + line;
+      const place = NEIGHBOURS * middleOf(group, height >> 2, GROUPS) + line;
       const row = height < NEIGHBOURS ? middleOf(line, height, NEIGHBOURS) : place;
       const start = (y + row) * stride + x;
       for (let column = 0; column < PLANE_WIDTH; column++) {

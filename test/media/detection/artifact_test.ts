@@ -14,6 +14,7 @@ import {
   type Picture,
   plain,
   relit,
+  salted,
   WIDTH,
   withBox,
 } from "../../support/kernels/drawn_film.ts";
@@ -34,11 +35,6 @@ function lowerPart(picture: Picture, top: number, luma: number, chroma: number):
     result.fill(chroma, plane + top / 2 * WIDTH / 2, plane + LUMA / 4);
   }
   return result;
-}
-
-function salted(picture: Picture, share: number, seed: number): Picture {
-  const random = seededRandom(seed);
-  return relit(picture, (luma) => random() < share ? (random() < 0.5 ? 16 : 235) : luma);
 }
 
 Deno.test("artifacts: one or two frames of another picture are foreign, three are not", async () => {

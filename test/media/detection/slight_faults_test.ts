@@ -9,6 +9,7 @@ import {
   type Picture,
   plain,
   relit,
+  salted,
   WIDTH,
   withBox,
 } from "../../support/kernels/drawn_film.ts";
@@ -16,7 +17,6 @@ import { faultsIn } from "../../support/kernels/found_faults.ts";
 import { ARTIFACT_KINDS } from "../../../src/model/frames/detected_range.ts";
 import { FrameFilter } from "../../../src/media/kernels/frame_filter.ts";
 import { REPORT } from "../../../src/media/reports/frame_reports.ts";
-import { seededRandom } from "../../support/seeded_random.ts";
 
 const LUMA = WIDTH * HEIGHT;
 const pan = (n: number, speed = 2) => landscape(1, speed * n);
@@ -35,12 +35,6 @@ function pale(picture: Picture): Picture {
 /** Bright lines, one row high. */
 function lined(picture: Picture, rows: readonly number[]): Picture {
   return rows.reduce((lines, y) => withBox(lines, { x: 20, y, width: 120, height: 1 }, 230), picture);
-}
-
-/** A part of the samples is black or white. */
-function salted(picture: Picture, part: number, seed: number): Picture {
-  const random = seededRandom(seed);
-  return relit(picture, (luma) => random() < part ? (random() < 0.5 ? 16 : 235) : luma);
 }
 
 Deno.test("slight faults: a faint change of chroma that comes at once and goes is a fault, in a pan and in a still picture", async () => {

@@ -111,6 +111,12 @@ export function noisy(picture: Picture, reach: number, seed: number): Picture {
   return relit(picture, (luma) => luma + (random() * 2 - 1) * reach);
 }
 
+/** A part of the luma samples is black or white, the same for the same seed. */
+export function salted(picture: Picture, part: number, seed: number): Picture {
+  const random = seededRandom(seed);
+  return relit(picture, (luma) => random() < part ? (random() < 0.5 ? 16 : 235) : luma);
+}
+
 /** So many pictures, drawn from their number in the part. */
 export type Part = readonly [frames: number, draw: (n: number) => Picture];
 

@@ -56,6 +56,15 @@ export class CombedFrames {
   #run = 0;
   /** Whether frames of that run are combed, and it came at once. */
   #isSuddenComb = false;
+  /**
+   * Of the frames that were compared last: sums of how much one field is the older one, and of how much nearer both are to the frame before;
+   * the least and the most of the first, and the least alternation.
+   */
+  #apart = 0;
+  #nearer = 0;
+  #lower = 0;
+  #upper = 0;
+  #least = 0;
 
   constructor(measures: ArtifactMeasures) {
     this.#measures = measures;
@@ -107,20 +116,11 @@ export class CombedFrames {
 
   /** Of more frames from `start` on, in which the same field is the older one. */
   #longStrengthOf(start: number): number {
-    const measures = this.#measures;
-    if (start + LONG_TOGETHER > measures.count || start < this.#shot + SHOT_BEGIN) return 0;
-    const sign = Math.sign(measures.at("fieldsApart", start));
-    let apart = 0;
-    for (let n = 0; n < LONG_TOGETHER; n++) {
-      const own = sign * measures.at("fieldsApart", start + n);
-      const isNew = n > 0 && measures.at("fieldsBefore", start + n) < NEW_PICTURE;
-      if (isNew || own < LONG_APART_LEAST) return 0;
-      if (measures.at("alternation", start + n) < ALTERNATION_MIN) return 0;
-      apart += own;
+    if (!this.#compare(start, LONG_TOGETHER, false)) return 0;
+    if (Math.max(this.#lower, -this.#upper) < LONG_APART_LEAST || this.#isFine(start, LONG_TOGETHER)) {
+      return 0;
     }
-    if (this.#isFine(start, LONG_TOGETHER)) return 0;
-    const strength = apart / LONG_TOGETHER / LONG_APART_MIN;
-    return strength < 1 ? 0 : Math.min(strength, 4);
+    return clearness(Math.abs(this.#apart) / LONG_TOGETHER / LONG_APART_MIN);
   }
 
   /** Whether the lines of frames from `start` on, which alternate by this, began to at once and just before, or in a sudden comb. */
@@ -154,60 +154,62 @@ export class CombedFrames {
 
   /** Of the frames from `start` on: always the same field is the older one. */
   #strengthOf(start: number): number {
-    const measures = this.#measures;
-    if (start + TOGETHER > measures.count || start < this.#shot + SHOT_BEGIN) return 0;
-    if (measures.at("alternation", start) < ALTERNATION_MIN) return 0;
-    let apart = 0, before = 0, least = Infinity, lower = Infinity, upper = -Infinity;
-    for (let n = 0; n < TOGETHER; n++) {
-      const own = measures.at("fieldsApart", start + n), ownBefore = measures.at("fieldsBefore", start + n);
-      if (n > 0 && ownBefore < NEW_PICTURE) return 0;
-      apart += own;
-      before += ownBefore;
-      lower = Math.min(lower, own);
-      upper = Math.max(upper, own);
-      least = Math.min(least, measures.at("alternation", start + n));
+    if (!this.#compare(start, TOGETHER, false) || Math.min(-this.#lower, this.#upper) > OPPOSITE_MAX) {
+      return 0;
     }
-    if (least < ALTERNATION_MIN || Math.min(-lower, upper) > OPPOSITE_MAX) return 0;
-    const isApart = Math.abs(apart) / TOGETHER, isBefore = before / TOGETHER;
-    const isSudden = this.#isSudden(start, least);
+    const apart = Math.abs(this.#apart) / TOGETHER, nearer = this.#nearer / TOGETHER;
+    const isSudden = this.#isSudden(start, this.#least);
     if (!isSudden && this.#isFine(start, TOGETHER)) return 0;
-    const isSteady = isSudden && (lower > 0 || upper < 0);
-    const strength = Math.max(
-      isApart / APART_MIN,
-      isSudden && least >= SUDDEN_FROM ? isApart / SUDDEN_MIN : 0,
-      isSteady ? Math.min(isApart / STEADY_APART_MIN, isBefore / STEADY_BEFORE_MIN) : 0,
-    );
-    return strength < 1 ? 0 : Math.min(strength, 4);
+    const isSteady = isSudden && (this.#lower > 0 || this.#upper < 0);
+    return clearness(Math.max(
+      apart / APART_MIN,
+      isSudden && this.#least >= SUDDEN_FROM ? apart / SUDDEN_MIN : 0,
+      isSteady ? Math.min(apart / STEADY_APART_MIN, nearer / STEADY_BEFORE_MIN) : 0,
+    ));
   }
 
   /** Of the frames from `start` on: the one field is the older one, and then the other one. */
   #strengthInTurnOf(start: number): number {
-    const measures = this.#measures;
-    if (start + TOGETHER_IN_TURN > measures.count || start < this.#shot + SHOT_BEGIN) return 0;
-    if (measures.at("alternation", start) < ALTERNATION_MIN) return 0;
-    let apart = 0, before = 0, least = Infinity, lower = Infinity, upper = -Infinity;
-    for (let n = 0; n < TOGETHER_IN_TURN; n++) {
-      const sign = n % 2 === 0 ? 1 : -1;
-      const own = sign * measures.at("fieldsApart", start + n);
-      const ownBefore = measures.at("fieldsBefore", start + n);
-      if (n > 0 && ownBefore < NEW_PICTURE) return 0;
-      apart += own;
-      before += sign * ownBefore;
-      lower = Math.min(lower, own);
-      upper = Math.max(upper, own);
-      least = Math.min(least, measures.at("alternation", start + n));
-    }
-    if (least < ALTERNATION_MIN) return 0;
-    const isInTurn = lower > APART_IN_TURN_LEAST || upper < -APART_IN_TURN_LEAST;
-    const isApart = isInTurn ? Math.abs(apart) / TOGETHER_IN_TURN : 0;
-    const isBefore = Math.abs(before) / TOGETHER_IN_TURN;
-    const isSudden = this.#isSudden(start, least);
+    if (!this.#compare(start, TOGETHER_IN_TURN, true)) return 0;
+    const isInTurn = this.#lower > APART_IN_TURN_LEAST || this.#upper < -APART_IN_TURN_LEAST;
+    const apart = isInTurn ? Math.abs(this.#apart) / TOGETHER_IN_TURN : 0;
+    const nearer = Math.abs(this.#nearer) / TOGETHER_IN_TURN;
+    const isSudden = this.#isSudden(start, this.#least);
     if (!isSudden && this.#isFine(start, TOGETHER_IN_TURN)) return 0;
-    const strength = Math.max(
-      isApart / APART_MIN,
-      isBefore / IN_TURN_MIN,
-      isSudden && least >= SUDDEN_FROM ? Math.max(isApart, isBefore) / SUDDEN_MIN : 0,
-    );
-    return strength < 1 ? 0 : Math.min(strength, 4);
+    return clearness(Math.max(
+      apart / APART_MIN,
+      nearer / IN_TURN_MIN,
+      isSudden && this.#least >= SUDDEN_FROM ? Math.max(apart, nearer) / SUDDEN_MIN : 0,
+    ));
   }
+
+  /**
+   * Compares the fields of so many frames from `start` on; `inTurn`: of every second one the other way round. False where they have not
+   * come, are not of one picture, or their lines do not alternate.
+   */
+  #compare(start: number, frames: number, inTurn: boolean): boolean {
+    const measures = this.#measures;
+    if (start + frames > measures.count || start < this.#shot + SHOT_BEGIN) return false;
+    if (measures.at("alternation", start) < ALTERNATION_MIN) return false;
+    this.#apart = this.#nearer = 0;
+    this.#lower = this.#least = Infinity;
+    this.#upper = -Infinity;
+    for (let n = 0; n < frames; n++) {
+      const sign = inTurn && n % 2 === 1 ? -1 : 1;
+      const apart = sign * measures.at("fieldsApart", start + n);
+      const nearer = measures.at("fieldsBefore", start + n);
+      if (n > 0 && nearer < NEW_PICTURE) return false;
+      this.#apart += apart;
+      this.#nearer += sign * nearer;
+      this.#lower = Math.min(this.#lower, apart);
+      this.#upper = Math.max(this.#upper, apart);
+      this.#least = Math.min(this.#least, measures.at("alternation", start + n));
+    }
+    return this.#least >= ALTERNATION_MIN;
+  }
+}
+
+/** 0 where no rule holds, which it just does with 1; at most 4. */
+function clearness(strength: number): number {
+  return strength < 1 ? 0 : Math.min(strength, 4);
 }
