@@ -38,6 +38,60 @@ export function percentile(numbers: Iterable<number>, share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? NaN;
 }
 
+/** What a script measured, beside what it is compared with. Only the ratio of the two says something on another machine. */
+export interface Figure {
+  /** Stays the same from run to run, as figures are compared by it: `http: health, requests`. */
+  readonly name: string;
+  /** Such as `ms`, `/s` or `MB`. */
+  readonly unit: string;
+  readonly better: "less" | "more";
+  /** One for each round, in their order; the rounds that warm up are left out. */
+  readonly ours: readonly number[];
+  /**
+   * What bounds it, from the same rounds and in the same unit: a bare server, a bare decode, a bare write. Null where
+   * there is nothing to compare with, so that no ratio is told.
+   */
+  readonly limit: { readonly name: string; readonly values: readonly number[] } | null;
+}
+
+/** The file to which `task bench` lets scripts append their figures, one as JSON on each line. */
+export const FIGURES_FILE = "BENCH_FIGURES_FILE";
+
+/** Prints a figure, and hands it to `task bench` when that runs this script. */
+export function report(figure: Figure): void {
+  console.log(figureLine(figure));
+  const file = Deno.env.get(FIGURES_FILE);
+  if (file !== undefined) Deno.writeTextFileSync(file, `${JSON.stringify(figure)}\n`, { append: true });
+}
+
+/** `http: health, requests   51200 /s (49800 to 52000), bare Deno.serve 80100: ratio 0.64 (0.61 to 0.66)`. */
+function figureLine({ name, unit, ours, limit }: Figure): string {
+  const own = `${name.padEnd(50)} ${shortNumber(median(ours))} ${unit} (${rangeOf(ours)})`;
+  if (limit === null) return own;
+  const ratios = ratiosOf({ ours, limit });
+  return `${own}, ${limit.name} ${shortNumber(median(limit.values))}: ratio ${shortNumber(median(ratios))} (${
+    rangeOf(ratios)
+  })`;
+}
+
+/** The ratio of each round, as both were measured one after the other. */
+export function ratiosOf({ ours, limit }: Pick<Figure, "ours" | "limit">): number[] {
+  if (limit === null) return [];
+  if (limit.values.length !== ours.length) {
+    throw new Error(`${ours.length} rounds beside ${limit.values.length} of ${limit.name}`);
+  }
+  return ours.map((value, round) => value / limit.values[round]!);
+}
+
+function rangeOf(numbers: readonly number[]): string {
+  return `${shortNumber(Math.min(...numbers))} to ${shortNumber(Math.max(...numbers))}`;
+}
+
+/** Three digits, and all of those before the point: 0.0123, 1.23, 12.3, 12345. */
+export function shortNumber(value: number): string {
+  return Math.abs(value) >= 100 ? value.toFixed(0) : String(Number(value.toPrecision(3)));
+}
+
 /** How many milliseconds `work` takes. */
 export async function timed(work: () => void | Promise<void>): Promise<number> {
   const startedMs = performance.now();
