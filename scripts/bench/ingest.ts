@@ -4,19 +4,20 @@
  *     A  ffmpeg -v error -nostdin -i CLIP -f null -       the minimum: decoding alone
  *     B  POST /v1/runs/:id/ingest                          request, ffprobe, ffmpeg, pipe, signals, commit, answer
  *
- * A and B alternate, so that other load on the machine affects both. Prints medians over the rounds, and the ratio B /
- * A with its range. CPU time is that of all processes: B is what the server, ffprobe and ffmpeg used together. The clips of 30 seconds are made once, in a cache folder: the first ten seconds of bbb480,
- * intel_bottle and own_screenrec of fixtures/clips, scaled and padded to 1080p and to 720p at 25 frames a second,
- * joined, x264 medium. That of two minutes is the one of 1080p four times, without another encode.
+ * B is measured twice: of a file that the service has not seen, by a new time of its last change, and of the same file again.
+ * All alternate, so that other load on the machine affects them alike. CPU time is that of all processes: B is what the server,
+ * ffprobe and ffmpeg used together. The clips of 30 seconds are made once, in a cache folder: the first ten seconds of bbb480,
+ * intel_bottle and own_screenrec of fixtures/clips, scaled and padded at 25 frames a second, joined, x264 medium. That of two
+ * minutes is the one of 1080p four times, without another encode.
  *
- *     ./scripts/deno run -A scripts/bench/ingest.ts [--cache FOLDER] [--rounds 7]
+ *     ./scripts/deno run -A scripts/bench/ingest.ts [--cache FOLDER] [--rounds 7] [--only 1080p,480p]
  */
 
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { fileURLToPath } from "node:url";
 import { startServer } from "../server.ts";
-import { CLIP_CACHE, median, TemporaryFolder, timed } from "./support.ts";
+import { CLIP_CACHE, report, TemporaryFolder, timed } from "./support.ts";
 
 const CLIPS = fileURLToPath(new URL("../../fixtures/clips/", import.meta.url));
 const SOURCES = ["bbb480.mp4", "intel_bottle.mp4", "own_screenrec.mp4"];
@@ -39,6 +40,7 @@ const SIZES: readonly Size[] = [
   { name: "1080p", width: 1920, height: 1080, times: 1 },
   { name: "1080p-2min", width: 1920, height: 1080, times: 4 },
   { name: "720p", width: 1280, height: 720, times: 1 },
+  { name: "480p", width: 854, height: 480, times: 1 },
 ];
 
 const { values } = parseArgs({
@@ -46,6 +48,7 @@ const { values } = parseArgs({
   options: {
     cache: { type: "string", default: CLIP_CACHE },
     rounds: { type: "string", default: "7" },
+    only: { type: "string", default: SIZES.map(({ name }) => name).join(",") },
   },
 });
 Deno.mkdirSync(values.cache, { recursive: true });
@@ -56,7 +59,9 @@ await using server = await startServer({
   SERVICE_INGEST_FILE_ROOTS: values.cache,
 });
 const { run_id } = await post("/v1/runs", {});
-for (const size of SIZES) await compare(size, await benchClip(size));
+for (const size of SIZES) {
+  if (values.only.split(",").includes(size.name)) await compare(size, await benchClip(size));
+}
 
 /** One way to decode: how long it took, and the CPU time that it used. */
 interface Cost {
@@ -65,28 +70,34 @@ interface Cost {
 }
 
 /** The first round is not counted: it warms the file cache and the code. */
-async function compare(size: Size, clip: string): Promise<void> {
-  const rounds: { decode: Cost; ingest: Cost }[] = [];
-  let frames = 0;
+async function compare({ name }: Size, clip: string): Promise<void> {
+  const rounds: Record<"decode" | "first" | "again", Cost>[] = [];
+  let frames: number | undefined;
+  const ingest = async () => {
+    const body = { source_uri: clip, max_frames: 500_000 };
+    const { decoded_frames } = await post(`/v1/runs/${run_id}/ingest`, body);
+    if ((frames ??= decoded_frames) !== decoded_frames) {
+      throw new Error(`${decoded_frames} frames, not ${frames}`);
+    }
+  };
   for (let round = 0; round <= Number(values.rounds); round++) {
     const decode = await cost(null, () => ffmpeg(["-i", clip, "-f", "null", "-"]));
-    const ingest = await cost(server.pid, async () => {
-      const answer = await post(`/v1/runs/${run_id}/ingest`, { source_uri: clip, max_frames: 500_000 });
-      frames = answer.decoded_frames;
-    });
-    if (round > 0) rounds.push({ decode, ingest });
+    const changed = new Date(Date.now() - 60_000);
+    Deno.utimeSync(clip, changed, changed);
+    const first = await cost(server.pid, ingest);
+    const again = await cost(server.pid, ingest);
+    if (round > 0) rounds.push({ decode, first, again });
   }
-  for (const [key, name] of [["ms", "time"], ["cpuMs", "CPU time"]] as const) {
-    const ratios = rounds.map(({ decode, ingest }) => ingest[key] / decode[key]);
-    console.log(
-      `${size.name.padEnd(10)} ${name}: null decode ${
-        median(rounds.map(({ decode }) => decode[key])).toFixed(0)
-      } ms, ` +
-        `ingest ${median(rounds.map(({ ingest }) => ingest[key])).toFixed(0)} ms for ${frames} frames, ` +
-        `ratio ${median(ratios).toFixed(3)} (${Math.min(...ratios).toFixed(3)} to ${
-          Math.max(...ratios).toFixed(3)
-        })`,
-    );
+  for (const [which, what] of [["first", "new file"], ["again", "known file"]] as const) {
+    for (const [key, unit] of [["ms", "time"], ["cpuMs", "CPU time"]] as const) {
+      report({
+        name: `ingest: ${name}, ${unit}, ${what}`,
+        unit: "ms",
+        better: "less",
+        ours: rounds.map((round) => round[which][key]),
+        limit: { name: "null decode", values: rounds.map(({ decode }) => decode[key]) },
+      });
+    }
   }
 }
 

@@ -5,7 +5,17 @@ import type { Log } from "../../src/base/log.ts";
 import { realWorld, type World } from "../../src/base/world.ts";
 
 /** Where clips that take long to make are kept for the next time. */
-export const CLIP_CACHE = fileURLToPath(new URL("../../.tools/bench-clips", import.meta.url));
+export const CLIP_CACHE = fileURLToPath(new URL("bench-clips", toolsFolder()));
+
+/** Without symbolic links, as the service reads no clip through one. */
+function toolsFolder(): URL {
+  const folder = new URL("../../.tools/", import.meta.url);
+  try {
+    return new URL(`${Deno.realPathSync(folder)}/`, folder);
+  } catch {
+    return folder;
+  }
+}
 
 export class TemporaryFolder implements Disposable {
   readonly path = Deno.makeTempDirSync({ prefix: "service-bench-" });

@@ -1,0 +1,53 @@
+/** Compares the ratios of a run of benchmarks with earlier ones. */
+
+import type { BenchResult, FigureResult } from "./result.ts";
+
+/** A figure is lost when it has less than two thirds of what it had. */
+export const LOST_AT = 1.5;
+
+export interface Compared {
+  readonly name: string;
+  readonly script: string;
+  /** The ratio to the limit, before and in this run; null where this run has none. */
+  readonly before: number;
+  readonly ratio: number | null;
+  /** How many times worse the ratio is: below 1 it is better; infinite where this run has none. */
+  readonly worse: number;
+}
+
+/**
+ * All figures with a ratio that the scripts of this run had measured before. A figure that its script does not measure any more is
+ * infinitely worse, so that none disappears unseen.
+ */
+export function compared(before: BenchResult, result: Pick<BenchResult, "scripts" | "figures">): Compared[] {
+  const ran = new Set(result.scripts.filter(({ fault }) => fault === null).map(({ script }) => script));
+  const measured = new Map(result.figures.map((figure) => [figure.name, figure]));
+  return before.figures.flatMap(({ name, script, better, ratio }) => {
+    if (ratio === null || !ran.has(script)) return [];
+    const after = measured.get(name)?.ratio?.median ?? null;
+    return [{
+      name,
+      script,
+      before: ratio.median,
+      ratio: after,
+      worse: timesWorse(better, ratio.median, after),
+    }];
+  });
+}
+
+export function isLost({ worse }: Compared): boolean {
+  return worse > LOST_AT;
+}
+
+function timesWorse(better: FigureResult["better"], before: number, after: number | null): number {
+  // A ratio that is no positive number says that something was not measured.
+  if (after === null || !(after > 0) || !Number.isFinite(after)) return Infinity;
+  return better === "more" ? before / after : after / before;
+}
+
+/** `http: health: ratio 0.41, was 0.68: 1.66 times worse`. */
+export function comparisonLine({ name, before, ratio, worse }: Compared): string {
+  if (ratio === null) return `${name}: not measured any more, was ${before}`;
+  const change = worse > 1 ? `${worse.toFixed(2)} times worse` : `${(1 / worse).toFixed(2)} times as good`;
+  return `${name}: ratio ${ratio}, was ${before}: ${change}`;
+}

@@ -1,0 +1,52 @@
+/** TABLE of the benchmarks that `task bench` runs, in this order. */
+
+export interface BenchScript {
+  /** In scripts/bench. */
+  readonly path: string;
+  /** Its arguments in a quick run, which does the same work in fewer rounds; null where it takes too long for that. */
+  readonly quick: readonly string[] | null;
+}
+
+export const SCRIPTS: readonly BenchScript[] = [
+  { path: "filter.ts", quick: [] },
+  { path: "ingest.ts", quick: ["--rounds", "3", "--only", "1080p,480p"] },
+  { path: "models/reason.ts", quick: null },
+  { path: "frames.ts", quick: null },
+  { path: "live/live_decode.ts", quick: null },
+  { path: "live/live.ts", quick: null },
+  { path: "live/live_churn.ts", quick: null },
+  { path: "extract.ts", quick: null },
+  { path: "rtsp_tunnel.ts", quick: ["--seconds", "2", "--rounds", "2"] },
+  { path: "tool_start.ts", quick: null },
+  { path: "forwarder.ts", quick: null },
+  { path: "commit.ts", quick: ["--rounds", "3"] },
+  { path: "start.ts", quick: ["--rounds", "5"] },
+  { path: "restart.ts", quick: ["--rounds", "2"] },
+  { path: "http.ts", quick: ["--rounds", "3", "--seconds", "1"] },
+  { path: "search.ts", quick: null },
+  { path: "sse.ts", quick: ["--events", "60", "--seconds", "2"] },
+  { path: "upload.ts", quick: ["--rounds", "3"] },
+  { path: "webhook.ts", quick: ["--rounds", "2", "--seconds", "4"] },
+  { path: "shares.ts", quick: null },
+  { path: "models/infer.ts", quick: ["--rounds", "3", "--seconds", "1"] },
+  { path: "trigger.ts", quick: ["--rounds", "30"] },
+];
+
+/** Those with these names, with or without `.ts`; all of them for none. Throws for a name that is none. */
+export function chosenScripts(
+  all: readonly BenchScript[],
+  { only, isQuick }: { readonly only: readonly string[]; readonly isQuick: boolean },
+): BenchScript[] {
+  const nameOf = (path: string) => path.replace(/\.ts$/, "");
+  const names = new Set(only.map(nameOf));
+  const isNamed = ({ path }: BenchScript) =>
+    names.has(nameOf(path)) || names.has(nameOf(path.split("/").at(-1)!));
+  const chosen = names.size === 0
+    ? all.filter(({ quick }) => !isQuick || quick !== null)
+    : all.filter(isNamed);
+  const unknown = [...names].filter((name) =>
+    !all.some(({ path }) => [path, path.split("/").at(-1)!].map(nameOf).includes(name))
+  );
+  if (unknown.length > 0) throw new Error(`no benchmark is called ${unknown.join(", ")}`);
+  return [...chosen];
+}
