@@ -2,6 +2,9 @@
 
 import type { Log } from "./base/log.ts";
 
+/** The argument of a compiled service that makes it the process of `forwarder_process.ts`. */
+export const FORWARD_STREAMS = "--forward-streams";
+
 /** Follows the arguments of a process whose settings are on its standard input. */
 const ON_STDIN = "--environment-on-stdin";
 

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { type Config, secretFileVariables } from "./base/config.ts";
 import { utf8Length } from "./base/bytes.ts";
 import type { CageTools, Places, Tools } from "./base/program_paths.ts";
-import { FORWARD_STREAMS } from "./forwarder_process.ts";
+import { FORWARD_STREAMS } from "./clean_process.ts";
 import type { ForwarderCommand } from "./media/tools/forwarder.ts";
 import { SOCKET_NAME_BYTES, SOCKET_PATH_BYTES_MAX } from "./media/tools/job_paths.ts";
 import {

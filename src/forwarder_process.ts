@@ -3,9 +3,6 @@
 import { linesOf } from "./base/bytes.ts";
 import type { ForwarderAnswer, ForwarderOrder } from "./media/tools/forwarder.ts";
 
-/** The argument of a compiled service that makes it this process. */
-export const FORWARD_STREAMS = "--forward-streams";
-
 /** More than ffmpeg opens for a playlist of a hundred variants. */
 const CONNECTIONS_MAX = 256;
 /** Of all jobs together. */

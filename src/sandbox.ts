@@ -5,7 +5,7 @@ import type { Places, Tools } from "./base/program_paths.ts";
 import type { ConnectionsSeen, LookAtConnections } from "./http/connections.ts";
 import type { BackendFile } from "./model/infer/backend_file.ts";
 import type { Broker } from "./media/tools/broker.ts";
-import type { Cage } from "./media/tools/cage.ts";
+import { type Cage, type CageLevel, type StreamsBy, streamsOf } from "./media/tools/cage.ts";
 import type { LabelMaps } from "./model/frames/label_map.ts";
 import { lookAtConnections } from "./tcp_connections.ts";
 
@@ -14,8 +14,8 @@ export interface Start {
   readonly config: Config;
   /** The programs that the broker may start; the service itself may start none. */
   readonly tools: Tools;
-  /** In which the broker runs ffmpeg and ffprobe. */
-  readonly cage: Cage;
+  /** In which the broker runs ffmpeg and ffprobe; null where it is found while the service runs. */
+  readonly cage: Cage | null;
   readonly places: Places;
   /** How labels are renamed; absent or null for not at all. */
   readonly labelMaps?: LabelMaps | null;
@@ -38,8 +38,15 @@ export type ServiceNotice =
 /** A message of the process to the sandboxed service. */
 export type ServiceOrder =
   | StartOrder
+  | { readonly type: "cage"; readonly cage: CageFacts }
   | { readonly type: "connections"; readonly question: number; readonly seen: ConnectionsSeen | null }
   | { readonly type: "close" };
+
+/** What the sandboxed service knows of the cage. */
+export interface CageFacts {
+  readonly level: CageLevel;
+  readonly streams: StreamsBy;
+}
 
 export interface StartOrder {
   readonly type: "start";
@@ -82,16 +89,14 @@ export function permissionsOf(
   };
 }
 
-/** Starts `entry` as the sandboxed service and sends it what it needs. `broker` serves it until it is disposed. */
-export function startSandboxed(entry: URL, start: Start, broker: Broker): Worker {
+/** Loads `entry` as the sandboxed service, which waits for the order to start. */
+export function loadSandboxed(entry: URL, start: Start): Worker {
   const worker = new Worker(entry.href, {
     type: "module",
     name: "service",
     deno: { permissions: permissionsOf(start) },
   });
   answerAboutConnections(worker);
-  const order = startOrder(start, broker);
-  worker.postMessage(order, [order.broker]);
   return worker;
 }
 
@@ -135,4 +140,8 @@ export class ConnectionQuestions {
     this.#asked.get(question)?.(seen);
     this.#asked.delete(question);
   }
+}
+
+export function factsOf(cage: Cage): CageFacts {
+  return { level: cage.level, streams: streamsOf(cage).by };
 }

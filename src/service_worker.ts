@@ -5,8 +5,14 @@ import { BackgroundOutput, openLog, quietLog } from "./base/log.ts";
 import { hasEndedWithin } from "./base/wait.ts";
 import { realWorld } from "./base/world.ts";
 import { BrokerClient } from "./media/tools/broker_client.ts";
-import { streamsOf } from "./media/tools/cage.ts";
-import { ConnectionQuestions, type ServiceNotice, type ServiceOrder, type StartOrder } from "./sandbox.ts";
+import {
+  type CageFacts,
+  ConnectionQuestions,
+  factsOf,
+  type ServiceNotice,
+  type ServiceOrder,
+  type StartOrder,
+} from "./sandbox.ts";
 import { openService, type Service } from "./service/service.ts";
 
 /** The part of the Worker's global scope that is used here. */
@@ -20,12 +26,14 @@ const LOG_FLUSH_MS = 1000;
 
 const output = new BackgroundOutput();
 const scope = globalThis as typeof globalThis & ServiceWorkerScope;
+const cage = Promise.withResolvers<CageFacts>();
 const service = Promise.withResolvers<Service>();
 service.promise.catch(() => {}); // `start` reports it
 
 scope.onmessage = ({ data: order }) => {
   if (order.type === "start") void start(order);
   else if (order.type === "connections") connections.answer(order);
+  else if (order.type === "cage") cage.resolve(order.cage);
   else void close();
 };
 
@@ -33,14 +41,15 @@ const connections = new ConnectionQuestions((notice) => scope.postMessage(notice
 
 async function start({ start, broker: port }: StartOrder): Promise<void> {
   const { config, places, labelMaps = null, backendFile } = start;
+  if (start.cage) cage.resolve(factsOf(start.cage));
   try {
     const world = realWorld(openLog(config.logFilter, output));
     const broker = new BrokerClient({ port, socketDir: places.socketDir, world });
     const opened = await openService({
       config,
       broker,
-      cageLevel: start.cage.level,
-      streams: streamsOf(start.cage).by,
+      cageLevel: cage.promise.then(({ level }) => level),
+      streams: cage.promise.then(({ streams }) => streams),
       places,
       labelMaps,
       backends: backendFile?.backends ?? [],

@@ -2,7 +2,9 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { startServer } from "../scripts/server.ts";
 import { startModelServer } from "./support/models/model_server.ts";
+import { programOnPath } from "./support/needs.ts";
 import { CLIPS, MODEL, PROJECT_ROOT } from "./support/service.ts";
+import { until } from "./support/until.ts";
 
 interface Ended {
   code: number;
@@ -89,6 +91,77 @@ Deno.test("the log says how decoders are caged, and a cage that is required and 
     stderr,
     /SERVICE_DECODER_CAGE must not be required .*bubblewrap: .*; unshare: .*or set it to auto/,
   );
+});
+
+/**
+ * A folder whose `bwrap`, with which the trials of the cage begin, waits until `open` is called. It is the machine's own, or one
+ * that does not work where the machine has none.
+ */
+class SlowCage implements Disposable {
+  readonly #folder = Deno.makeTempDirSync({ prefix: "service-main-" });
+  readonly env: Record<string, string>;
+
+  constructor() {
+    const bwrap = programOnPath("bwrap") ?? "false";
+    const begun = join(this.#folder, "begun");
+    const wait = `touch ${begun}\nwhile [ ! -e ${this.#folder}/open ]; do sleep 0.02; done`;
+    const path = join(this.#folder, "bwrap");
+    Deno.writeTextFileSync(path, `#!/bin/sh\n${wait}\nexec ${bwrap} "$@"\n`, { mode: 0o755 });
+    this.env = { PATH: `${this.#folder}:${Deno.env.get("PATH")}` };
+  }
+
+  open(): void {
+    Deno.writeTextFileSync(join(this.#folder, "open"), "");
+  }
+
+  async begun(): Promise<void> {
+    await until("the trials have begun", () => namesIn(this.#folder).includes("begun"));
+  }
+
+  [Symbol.dispose](): void {
+    this.open();
+    Deno.removeSync(this.#folder, { recursive: true });
+  }
+}
+
+const namesIn = (folder: string) => Array.from(Deno.readDirSync(folder), ({ name }) => name);
+
+Deno.test("the service answers before its cage is known, and the first job waits for that", async () => {
+  using cage = new SlowCage();
+  const env = { ...cage.env, SERVICE_INGEST_FILE_ROOTS: CLIPS };
+  const ended = await runMain(env, async (url) => {
+    const headers = { "x-api-key": "k", "content-type": "application/json" };
+    const post = async (path: string, body: unknown) => {
+      const response = await fetch(`${url}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
+      assert.equal(response.status, 200, path);
+      return await response.json();
+    };
+    await cage.begun();
+    const { run_id } = await post("/v1/runs", {});
+    let hasDecoded = false;
+    const ingest = post(`/v1/runs/${run_id}/ingest`, { source_uri: join(CLIPS, "intel_bottle.mp4") })
+      .then((answer) => {
+        hasDecoded = true;
+        return answer;
+      });
+    for (let asked = 0; asked < 20; asked++) {
+      assert.equal((await (await fetch(`${url}/v1/health`)).json()).status, "ok");
+    }
+    assert.equal(hasDecoded, false);
+    cage.open();
+    assert.equal((await ingest).decoded_frames, 512);
+  });
+  assert.equal(ended.code, 0, ended.stderr);
+  const lines = ended.stdout.trim().split("\n");
+  const lineOf = (text: string) => lines.findIndex((line) => line.includes(text));
+  assert.ok(lineOf("listening on ") < lineOf("decoder cage: "), ended.stdout);
+});
+
+Deno.test("a service that is closed while its cage is tried ends, with what it has started for that", async () => {
+  using cage = new SlowCage();
+  const { code, stdout, stderr } = await runMain(cage.env, () => cage.begun());
+  assert.equal(code, 0, stderr);
+  assert.doesNotMatch(stdout, /decoder cage|ERROR/);
 });
 
 Deno.test("faults of variables, programs, folders and files are reported at once, and no secret with them", async () => {

@@ -4,7 +4,7 @@ import { readConfig } from "../src/base/config.ts";
 import { quietLog } from "../src/base/log.ts";
 import { realWorld } from "../src/base/world.ts";
 import { Broker } from "../src/media/tools/broker.ts";
-import { type Start, startSandboxed } from "../src/sandbox.ts";
+import { loadSandboxed, type Start, startOrder } from "../src/sandbox.ts";
 import { findTools } from "../src/environment.ts";
 import { CLIPS, PROJECT_ROOT } from "./support/service.ts";
 import { machineCage } from "./support/cages.ts";
@@ -44,10 +44,11 @@ async function probeFromInside(): Promise<{ probes: Record<string, Probe>; root:
     ],
     stdin: "null",
   }).outputSync();
+  const cage = await machineCage(tools);
   const start: Start = {
     config,
     tools,
-    cage: await machineCage(tools),
+    cage,
     places: {
       dataDir: join(root, "data"),
       uploadRoot: join(root, "uploads"),
@@ -58,8 +59,10 @@ async function probeFromInside(): Promise<{ probes: Record<string, Probe>; root:
     },
   };
   const before = namesIn(root);
-  await using broker = new Broker({ ...start, world: realWorld(quietLog()) });
-  const worker = startSandboxed(new URL("./support/probe_worker.ts", import.meta.url), start, broker);
+  await using broker = new Broker({ ...start, cage, world: realWorld(quietLog()) });
+  const worker = loadSandboxed(new URL("./support/probe_worker.ts", import.meta.url), start);
+  const order = startOrder(start, broker);
+  worker.postMessage(order, [order.broker]);
   try {
     const probes = await new Promise<Record<string, Probe>>((resolve, reject) => {
       worker.onmessage = ({ data }) => resolve(data);

@@ -3,6 +3,7 @@
 import { join } from "node:path";
 import { PermitQueue } from "../base/sharing/permit_queue.ts";
 import { Refusal } from "../base/refusal.ts";
+import { unlessAborted } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 import { fetchedInput, fileInput, hlsInput, type MediaInput, rtspInput } from "../media/input.ts";
 import type { StreamsBy } from "../media/tools/cage.ts";
@@ -28,7 +29,7 @@ export interface SourcesOptions {
   /** For fetched files, which are removed after use. */
   readonly tempDir: string;
   /** How ffmpeg reaches relays and tunnels. */
-  readonly streams: StreamsBy;
+  readonly streams: StreamsBy | Promise<StreamsBy>;
   /** For the Unix sockets of relays and tunnels behind a forwarder. */
   readonly socketDir: string;
   readonly toggles: RemoteSourceToggles & {
@@ -86,7 +87,7 @@ export class Sources implements Disposable {
     }
     const uri = sourceUri.trim();
     if (remote.kind === "file") return await this.#fetch(remote, uri, { principalKey, signal });
-    const socket = this.#newSocket();
+    const socket = await this.#newSocket(signal);
     if (remote.kind === "hls") {
       const relay = await HlsRelay.open(remote.url, this.#context(signal), socket);
       return opened(uri, hlsInput(relay.url, socket), relay);
@@ -115,8 +116,9 @@ export class Sources implements Disposable {
   }
 
   /** The path of a Unix socket for a relay or a tunnel; null where it listens on the machine's loopback. */
-  #newSocket(): string | null {
-    const { streams, socketDir, world } = this.#options;
+  async #newSocket(signal: AbortSignal): Promise<string | null> {
+    const { socketDir, world } = this.#options;
+    const streams = await unlessAborted(Promise.resolve(this.#options.streams), signal);
     if (streams === "none") {
       throw sourceFault(
         "HLS and RTSP sources are not admitted by this service: SERVICE_DECODER_CAGE requires that its decoders have no " +

@@ -48,14 +48,18 @@ export interface LiveStart {
   /** The folder for the sockets through which programs are fed and read. */
   readonly tempDir: string;
   readonly socketDir: string;
-  /** What ffmpeg decodes besides VP8 and H.264; default nothing. */
-  readonly decodes?: readonly VideoCodec[];
 }
 
 /** `start` comes once, before all others, in answer to `ready`. Orders for a session that has ended are ignored. */
 export type LiveOrder =
   | { readonly kind: "start"; readonly start: LiveStart; readonly broker: MessagePort }
-  | { readonly kind: "offer"; readonly settings: SessionSettings; readonly offer: string }
+  | {
+    readonly kind: "offer";
+    readonly settings: SessionSettings;
+    readonly offer: string;
+    /** What ffmpeg decodes besides VP8 and H.264; default nothing. */
+    readonly decodes?: readonly VideoCodec[];
+  }
   /** A live input that ffmpeg reads itself. Sent again, with another input, after a `gap`. */
   | {
     readonly kind: "pull";

@@ -107,7 +107,7 @@ export class WorkerSession {
   /** Never rejects. */
   async #open(order: OpeningOrder): Promise<void> {
     try {
-      if (order.kind === "offer") await this.#answer(order.offer);
+      if (order.kind === "offer") await this.#answer(order);
       else await this.#pull(order);
     } catch (error) {
       if (order.kind === "offer") await this.#refuse(500, messageOf(error));
@@ -116,8 +116,8 @@ export class WorkerSession {
     if (!this.#isRefused) void this.#tick();
   }
 
-  async #answer(text: string): Promise<void> {
-    const verdict = readOffer(text, new Set(this.#host.decodes ?? []));
+  async #answer({ offer: text, decodes = [] }: Extract<OpeningOrder, { kind: "offer" }>): Promise<void> {
+    const verdict = readOffer(text, new Set(decodes));
     if (!verdict.isServed) return await this.#refuse(verdict.status, verdict.message);
     const { offer } = verdict;
     if (offer.video) await this.#startVideo(offer.video.codec);

@@ -16,14 +16,13 @@ import type { RunWork } from "../flow/runs/run_work.ts";
 import type { Sources } from "../flow/sources.ts";
 import type { IceSettings } from "../live/messages.ts";
 import { LiveWorkerPool, type LiveWorkers } from "../live/worker_pool.ts";
-import { liveCodecs } from "../media/live/live_codecs.ts";
+import { LiveCodecs } from "../media/live/live_codecs.ts";
 import type { BrokerClient } from "../media/tools/broker_client.ts";
 import type { LabelMaps } from "../model/frames/label_map.ts";
 import { quoted } from "../model/field_rules.ts";
 import type { BackendSettings } from "../model/infer/backend_file.ts";
 import type { AttachContext } from "../model/live/attach.ts";
 import { type LiveModels, liveModels } from "../model/live/live_models.ts";
-import type { VideoCodec } from "../model/live/offer.ts";
 import { noProviderDescription } from "../model/live/prompt.ts";
 import type { RestrictedZone } from "../model/policies/zone.ts";
 import { TriggerDatagramSender } from "../remote/trigger_datagram_sender.ts";
@@ -61,16 +60,15 @@ export interface LiveOptions {
   readonly metrics: Metrics;
 }
 
-export async function openLive(opening: AsyncDisposableStack, options: LiveOptions): Promise<Live> {
+export function openLive(opening: AsyncDisposableStack, options: LiveOptions): Live {
   const { config, restrictedZone, store: { timeline }, media, sources, work, isShared, world, metrics } =
     options;
   failRunsLeftOpen(timeline, world);
   const { activeStreamLimit, streamTtlMs } = config;
   const revisions = new PolicyRevisions(timeline);
   const registry = new LiveRegistry({ work, isShared, metrics, world });
-  const decodes = await liveCodecs({ runner: options.broker, world });
   const ice = iceOf(config);
-  const sessions = openSessions(opening, { ...options, registry, decodes, ice });
+  const sessions = openSessions(opening, { ...options, registry, ice });
   const attach: AttachContext = {
     crop: config.webrtc.crop ?? null,
     zone: restrictedZone,
@@ -86,7 +84,7 @@ export async function openLive(opening: AsyncDisposableStack, options: LiveOptio
       metrics,
       world,
       attach,
-      decodes: new Set(decodes),
+      codecs: new LiveCodecs({ runner: options.broker, world }),
       ice,
       activeStreamLimit,
       streamTtlMs,
@@ -110,7 +108,6 @@ export async function openLive(opening: AsyncDisposableStack, options: LiveOptio
 
 interface SessionsOptions extends LiveOptions {
   readonly registry: LiveRegistry;
-  readonly decodes: readonly VideoCodec[];
   readonly ice: IceSettings;
 }
 
@@ -172,10 +169,10 @@ function openSessions(opening: AsyncDisposableStack, options: SessionsOptions): 
 const LIVE_WORKERS_MAX = 8;
 
 function openWorkers(
-  { broker, places: { tempDir, socketDir, codeDirs }, decodes, world }: SessionsOptions,
+  { broker, places: { tempDir, socketDir, codeDirs }, world }: SessionsOptions,
 ): LiveWorkerPool {
   return new LiveWorkerPool({
-    start: { tempDir, socketDir, decodes },
+    start: { tempDir, socketDir },
     connect: () => broker.connect(),
     readable: codeDirs,
     world,

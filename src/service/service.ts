@@ -1,6 +1,7 @@
 /** Builds every long-lived object once, in reading order on one disposal stack, and closes them in the opposite order. */
 
 import { type Config, hasSeveralPrincipals } from "../base/config.ts";
+import { FAMILIES } from "../base/metric_families.ts";
 import { Metrics } from "../base/metrics.ts";
 import type { Places } from "../base/program_paths.ts";
 import type { World } from "../base/world.ts";
@@ -31,10 +32,10 @@ export interface ServiceOptions {
   readonly config: Config;
   /** Starts the programs. */
   readonly broker: BrokerClient;
-  /** How the broker's programs are caged; the metrics tell it. */
-  readonly cageLevel?: CageLevel;
-  /** Which network its programs have for streams; that of the machine when absent. */
-  readonly streams?: StreamsBy;
+  /** How the broker's programs are caged; the metrics tell it, and a scrape waits for it. */
+  readonly cageLevel?: CageLevel | Promise<CageLevel>;
+  /** Which network its programs have for streams; that of the machine when absent. Sources that are streams wait for it. */
+  readonly streams?: StreamsBy | Promise<StreamsBy>;
   readonly places: Places;
   /** How labels are renamed; absent or null for not at all. */
   readonly labelMaps?: LabelMaps | null;
@@ -68,7 +69,11 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   const { liveWorkers, world } = options;
   await using opening = new AsyncDisposableStack();
   const metrics = new Metrics();
-  metrics.set("service_decoder_cage", { level: options.cageLevel ?? "off" }, 1);
+  for (const level of FAMILIES.service_decoder_cage.labels.level) {
+    metrics.observeValue("service_decoder_cage", { level }, async () => {
+      return await (options.cageLevel ?? "off") === level ? 1 : 0;
+    });
+  }
   metrics.observeValue("service_log_lines_dropped_total", options.droppedLogLines ?? (() => 0));
   const outbound = trusted(options.outbound ?? {});
   const { dataDir, tempDir, socketDir, ingestRoots, uploadRoot } = places;
@@ -96,7 +101,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   const models = openModels(opening, { config, backends, outbound, isShared, world, metrics });
   const follower = new Follower({ timeline, world, metrics, wire: SSE_WIRE });
   const webhooks = openWebhooks(opening, { config, timeline, dataDir, outbound, isShared, world, metrics });
-  const live = await openLive(opening, {
+  const live = openLive(opening, {
     config,
     labelMaps,
     broker,

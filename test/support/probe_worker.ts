@@ -5,7 +5,7 @@ import { quietLog } from "../../src/base/log.ts";
 import { realWorld } from "../../src/base/world.ts";
 import type { BrokerAnswer } from "../../src/media/tools/broker_messages.ts";
 import { BrokerClient } from "../../src/media/tools/broker_client.ts";
-import { streamsOf } from "../../src/media/tools/cage.ts";
+import { NO_CAGE, streamsOf } from "../../src/media/tools/cage.ts";
 import type { ServiceOrder, Start, StartOrder } from "../../src/sandbox.ts";
 import { checkedAddresses } from "../../src/remote/guard/address_guard.ts";
 import { trustedRoots } from "../../src/remote/guard/trusted_roots.ts";
@@ -38,7 +38,7 @@ async function probeAll({ start, broker: port }: StartOrder): Promise<Record<str
   const world = realWorld(quietLog());
   const broker = new BrokerClient({ port, socketDir: start.places.socketDir, world });
   const service = await openService({
-    ...{ ...start, streams: streamsOf(start.cage).by, broker, world, outbound },
+    ...{ ...start, streams: streamsOf(start.cage ?? NO_CAGE).by, broker, world, outbound },
   });
   try {
     return {

@@ -6,6 +6,7 @@ import type { Places } from "../../src/base/program_paths.ts";
 import { quietLog } from "../../src/base/log.ts";
 import { realWorld } from "../../src/base/world.ts";
 import { Broker } from "../../src/media/tools/broker.ts";
+import { NO_CAGE } from "../../src/media/tools/cage.ts";
 import {
   answerAboutConnections,
   permissionsOf,
@@ -70,7 +71,7 @@ export class SandboxedHost {
   /** The port of the service. */
   async open(start: Start): Promise<number> {
     await this.#broker?.[Symbol.asyncDispose]();
-    this.#broker = new Broker({ ...start, world: realWorld(quietLog()) });
+    this.#broker = new Broker({ ...start, cage: start.cage ?? NO_CAGE, world: realWorld(quietLog()) });
     const order = startOrder(start, this.#broker);
     const notice = await this.#ask(order, [order.broker]);
     if (notice.type !== "listening") throw new Error(messageOf(notice));

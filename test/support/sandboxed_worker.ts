@@ -6,7 +6,7 @@ import {
   type ServiceOrder,
   type StartOrder,
 } from "../../src/sandbox.ts";
-import { streamsOf } from "../../src/media/tools/cage.ts";
+import { NO_CAGE, streamsOf } from "../../src/media/tools/cage.ts";
 import type { Service } from "../../src/service/service.ts";
 
 interface WorkerScope {
@@ -48,7 +48,7 @@ async function start({ start, broker: port }: StartOrder): Promise<Service> {
   ]);
   const world = realWorld(quietLog());
   return await openService({
-    ...{ config, places, labelMaps, world, streams: streamsOf(start.cage).by },
+    ...{ config, places, labelMaps, world, streams: streamsOf(start.cage ?? NO_CAGE).by },
     broker: new BrokerClient({ port, socketDir: places.socketDir, world }),
     backends: backendFile?.backends ?? [],
     restrictedZone: backendFile?.restrictedZone ?? null,

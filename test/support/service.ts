@@ -7,7 +7,7 @@ import { type Log, quietLog } from "../../src/base/log.ts";
 import { realWorld, type World } from "../../src/base/world.ts";
 import type { LiveWorkers } from "../../src/live/worker_pool.ts";
 import type { Outbound } from "../../src/remote/guard/outbound.ts";
-import { type Cage, type CageLevel, streamsOf } from "../../src/media/tools/cage.ts";
+import { type Cage, type CageLevel, NO_CAGE, streamsOf } from "../../src/media/tools/cage.ts";
 import { openService, type Service } from "../../src/service/service.ts";
 import { lookAtConnections } from "../../src/tcp_connections.ts";
 import { findTools, readBackends, readLabelMaps } from "../../src/environment.ts";
@@ -144,7 +144,7 @@ async function startInProcess(
   const opener: Opener = {
     root,
     async open({ config, tools, cage: cageOfRun, places, labelMaps = null, backendFile }) {
-      const { cage = cageOfRun } = options;
+      const cage = options.cage ?? cageOfRun ?? NO_CAGE;
       broker = new TestBroker(tools, places, cage);
       service = await openService({
         ...{ config, broker: broker.client, places, labelMaps, world, outbound, lookAtConnections },

@@ -4,6 +4,7 @@ import type { Metrics } from "../../base/metrics.ts";
 import { Refusal } from "../../base/refusal.ts";
 import type { World } from "../../base/world.ts";
 import type { IceSettings } from "../../live/messages.ts";
+import type { LiveCodecs } from "../../media/live/live_codecs.ts";
 import type { PromptBody } from "../../model/api/live.ts";
 import { event } from "../../model/events/event_table.ts";
 import { FieldRules } from "../../model/field_rules.ts";
@@ -31,8 +32,7 @@ export interface WhipOptions {
   readonly metrics: Metrics;
   readonly world: World;
   readonly attach: AttachContext;
-  /** The codecs that the installed ffmpeg decodes, besides VP8 and H.264. */
-  readonly decodes: ReadonlySet<VideoCodec>;
+  readonly codecs: Pick<LiveCodecs, "list">;
   readonly ice: IceSettings;
   readonly activeStreamLimit: number;
   readonly streamTtlMs: number;
@@ -76,7 +76,8 @@ export class Whip {
     withQuotaRefused(() => this.#options.timeline.requireRoom(caller.principalKey));
     if (offerText.trim() === "") throw new LiveRefused(400, "the offer is empty");
     const requested = withAttachRefused(() => parseAttach(attachHeader));
-    const offer = this.#negotiable(offerText);
+    const decodes = await this.#options.codecs.list();
+    const offer = negotiable(offerText, decodes);
     const attach = withAttachRefused(() => checkAttach(requested, this.#options.attach));
     if (attach.localAudio && !sessions.hasAudioSidecar) {
       throw new LiveRefused(503, "local_audio needs an audio sidecar and none is configured");
@@ -93,7 +94,7 @@ export class Whip {
       principalKey: caller.principalKey,
       source: "whip",
     };
-    const opening = { kind: "offer", offer: offerText } as const;
+    const opening = { kind: "offer", offer: offerText, decodes } as const;
     const session = sessions.create({ identity, attach, policy: null, maxFrame, opening }, reservation);
     unused.move(); // the session frees the reservation
     session.open();
@@ -164,12 +165,6 @@ export class Whip {
 
   #etag(session: LiveSession): string {
     return `"${session.sessionId}-${this.#iceRestarts.get(session) ?? 0}"`;
-  }
-
-  #negotiable(offerText: string): Offer {
-    const verdict = readOffer(offerText, this.#options.decodes);
-    if (!verdict.isServed) throw new LiveRefused(verdict.status, verdict.message);
-    return verdict.offer;
   }
 
   #checkStreams(view: TimelineView, { principalKey }: Caller): void {
@@ -247,4 +242,10 @@ function checkedChange({ prompt, output_schema: given = null }: PromptBody): Req
   const outputSchema = given === null ? null : checkedSchema("output_schema", given, rules) ?? null;
   rules.check();
   return { prompt, outputSchema };
+}
+
+function negotiable(offerText: string, decodes: readonly VideoCodec[]): Offer {
+  const verdict = readOffer(offerText, new Set(decodes));
+  if (!verdict.isServed) throw new LiveRefused(verdict.status, verdict.message);
+  return verdict.offer;
 }

@@ -18,7 +18,25 @@ const DECODERS: Readonly<Record<string, VideoCodec>> = {
 const DEADLINE_MS = 5_000;
 const LIST_BYTES_MAX = 256 << 10;
 
-/** Empty where ffmpeg does not answer: VP8 and H.264 are enough for a service to start. */
+/** Asks ffmpeg when it is first needed, with the first offer: the answer takes longer than the start of the service. */
+export class LiveCodecs {
+  readonly #options: { readonly runner: ToolRunner; readonly world: World };
+  #asked: Promise<readonly VideoCodec[]> | null = null;
+
+  constructor(options: { readonly runner: ToolRunner; readonly world: World }) {
+    this.#options = options;
+  }
+
+  /** Besides VP8 and H.264, which every ffmpeg decodes. Empty where ffmpeg does not answer; the next call asks it again. */
+  async list(): Promise<readonly VideoCodec[]> {
+    const asked = this.#asked ??= liveCodecs(this.#options).catch(() => []);
+    const codecs = await asked;
+    if (codecs.length === 0 && this.#asked === asked) this.#asked = null;
+    return codecs;
+  }
+}
+
+/** Empty where ffmpeg does not answer. */
 export async function liveCodecs(
   { runner, world }: { readonly runner: ToolRunner; readonly world: World },
 ): Promise<VideoCodec[]> {

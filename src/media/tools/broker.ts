@@ -1,7 +1,7 @@
 /** Starts programs for the sandboxed Workers, which may start none: only jobs of known kinds, with checked paths. */
 
 import type { Tools } from "../../base/program_paths.ts";
-import { timer } from "../../base/wait.ts";
+import { timer, unlessAborted } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import { type Outcome, type Priority, run, start } from "../process.ts";
 import { type BrokerAnswer, type BrokerOrder, orderIn } from "./broker_messages.ts";
@@ -16,8 +16,8 @@ import { type Ends, endsOf, inputOf, invocationOf, type Reporting, socketEnds } 
 export interface BrokerOptions {
   readonly tools: Tools;
   readonly places: JobPlaces;
-  /** In which ffmpeg and ffprobe run. */
-  readonly cage: Cage;
+  /** In which ffmpeg and ffprobe run; or finds it, for the first job, and every job waits until it is found. */
+  readonly cage: Cage | (() => Promise<Cage>);
   readonly world: World;
   /** Programs at the same time for all Workers; the default is far above each bound of the service. */
   readonly programsMax?: number;
@@ -50,19 +50,15 @@ export class Broker implements AsyncDisposable {
   readonly #connections = new Set<Connection>();
   readonly #programsMax: number;
   readonly #programs = { service: 0, live: 0 };
-  readonly #forwarder: Forwarder | null;
   readonly #logPipes: LogPipes;
+  /** From the first job on. */
+  #surroundings: Promise<Surroundings> | null = null;
   #isClosed = false;
 
   constructor(options: BrokerOptions) {
     this.#options = options;
     this.#programsMax = options.programsMax ?? PROGRAMS_MAX_DEFAULT;
-    const { cage, places: { socketDir }, world } = options;
     this.#logPipes = new LogPipes(options);
-    const streams = streamsOf(cage);
-    this.#forwarder = streams.by === "forwarder"
-      ? new Forwarder({ tools: streams.forwarder, socketDir, world })
-      : null;
   }
 
   /** Serves the service's Worker at the other end of `port`. Closing kills what runs for it. */
@@ -74,15 +70,23 @@ export class Broker implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true;
     await Promise.all(Array.from(this.#connections, (connection) => connection.close()));
-    await this.#forwarder?.[Symbol.asyncDispose]();
+    await this.#surroundings?.then(({ forwarder }) => forwarder?.[Symbol.asyncDispose](), () => {});
     await this.#logPipes[Symbol.asyncDispose]();
+  }
+
+  async #surround(): Promise<Surroundings> {
+    const { cage: given, places: { socketDir }, world } = this.#options;
+    const cage = typeof given === "function" ? await given() : given;
+    const streams = streamsOf(cage);
+    if (streams.by !== "forwarder") return { cage, forwarder: null };
+    return { cage, forwarder: new Forwarder({ tools: streams.forwarder, socketDir, world }) };
   }
 
   #connect(port: MessagePort, side: Side): Connection {
     const connection: Connection = new Connection(port, {
       ...this.#options,
       side,
-      forwarder: this.#forwarder,
+      surroundings: () => this.#surroundings ??= this.#surround(),
       logPipes: this.#logPipes,
       onConnect: (other) => {
         if (side === "live" || this.#isClosed || this.#connections.size >= CONNECTIONS_MAX) return null;
@@ -106,6 +110,13 @@ export class Broker implements AsyncDisposable {
   }
 }
 
+/** What programs run in. */
+interface Surroundings {
+  readonly cage: Cage;
+  /** Null where the cage has none. */
+  readonly forwarder: Forwarder | null;
+}
+
 /** An order for which a program is started. */
 type Performed = Extract<BrokerOrder, { type: "run" | "start" }>;
 
@@ -114,8 +125,7 @@ type Side = "service" | "live";
 
 interface ConnectionOptions extends BrokerOptions {
   readonly side: Side;
-  /** Null where the cage has none. */
-  readonly forwarder: Forwarder | null;
+  readonly surroundings: () => Promise<Surroundings>;
   readonly logPipes: LogPipes;
   /** Serves another Worker; null where that is not allowed. */
   readonly onConnect: (port: MessagePort) => Connection | null;
@@ -229,20 +239,21 @@ class Connection {
     signal: AbortSignal,
     why: () => Outcome["end"],
   ): Promise<Outcome> {
-    const { side, places, tools, cage, world } = this.#options;
-    const streams = streamsOf(cage).by;
+    const { side, places, tools, world } = this.#options;
     const { id, maxStderrBytes } = order;
     const priority = priorityOf(order.nice, tools);
     if (side === "live" && !isLiveJob(order.job)) {
       throw new JobRefused(`no ${order.job.kind} for this Worker`);
     }
     using _place = this.#options.admit();
+    const around = await unlessAborted(this.#options.surroundings(), signal);
+    const streams = streamsOf(around.cage).by;
     if (order.type === "run") {
       const job = await checkedJob(order.job, places, streams);
-      using passage = await this.#passageOf(job, signal);
+      using passage = await passageOf(job, around, signal);
       if (job.kind === "encode_clip" || job.kind === "copy_clip") makeFile(job.file);
       await using logPipe = await this.#logPipeOf(order, signal);
-      const { program, args, launch } = this.#invocationOf(job, passage, {
+      const { program, args, launch } = this.#invocationOf(job, around.cage, passage, {
         reporting: reportingOf(order, logPipe),
       });
       const { deadlineMs, maxStdoutBytes, input } = order;
@@ -258,10 +269,10 @@ class Connection {
     }
     const job = await checkedJob(order.job, places, streams);
     const ends = this.#socketsOf(order);
-    using passage = await this.#passageOf(job, signal);
+    using passage = await passageOf(job, around, signal);
     await using logPipe = await this.#logPipeOf(order, signal);
     const reporting = reportingOf(order, logPipe);
-    const { program, args, launch } = this.#invocationOf(job, passage, { ends, reporting });
+    const { program, args, launch } = this.#invocationOf(job, around.cage, passage, { ends, reporting });
     const tool = start(program, args, {
       ...{
         ...launch,
@@ -279,14 +290,6 @@ class Connection {
     return { ...ended, end, stdout: new Uint8Array() };
   }
 
-  /** The network of a job that reads from a relay; null where it has none or that of the machine. */
-  async #passageOf(job: RunJob | StreamJob, signal: AbortSignal): Promise<Passage | null> {
-    const { forwarder } = this.#options;
-    const { socket = null, url = null } = inputOf(job) ?? {};
-    if (forwarder === null || socket === null) return null;
-    return await forwarder.open({ socket, port: Number(new URL(url!).port) }, signal);
-  }
-
   /** For recorded media, as long as there are few; the decoders of live ones say little, and at once. */
   async #logPipeOf({ job, reports }: Performed, signal: AbortSignal): Promise<LogPipe | null> {
     if (!reports || job.kind !== "decode") return null;
@@ -295,10 +298,11 @@ class Connection {
 
   #invocationOf(
     job: RunJob | StreamJob,
+    cage: Cage,
     passage: Passage | null,
     given: { readonly ends?: Ends; readonly reporting: Reporting | null },
   ) {
-    const { tools, cage } = this.#options;
+    const { tools } = this.#options;
     const { program, args, limits, touches, log, environment } = invocationOf(job, tools, given);
     return {
       program,
@@ -336,6 +340,17 @@ class Connection {
     const moved = answer.type === "done" ? [answer.outcome.stdout.buffer as ArrayBuffer] : [];
     this.#port.postMessage(answer, moved);
   }
+}
+
+/** The network of a job that reads from a relay; null where it has none or that of the machine. */
+async function passageOf(
+  job: RunJob | StreamJob,
+  { forwarder }: Surroundings,
+  signal: AbortSignal,
+): Promise<Passage | null> {
+  const { socket = null, url = null } = inputOf(job) ?? {};
+  if (forwarder === null || socket === null) return null;
+  return await forwarder.open({ socket, port: Number(new URL(url!).port) }, signal);
 }
 
 function reportingOf({ reports }: Performed, logPipe: LogPipe | null): Reporting | null {

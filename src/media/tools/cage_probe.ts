@@ -22,6 +22,8 @@ export interface CageProbe {
   /** The folder of the sockets of relays. */
   readonly socketDir: string;
   readonly world: World;
+  /** Ends the trials; then there is no cage, but its reason. */
+  readonly signal?: AbortSignal;
 }
 
 export interface FoundCage {
@@ -41,6 +43,15 @@ const OUTPUT_BYTES_MAX = 64 * 1024;
 
 /** The strongest level that works here. */
 export async function findCage(probe: CageProbe): Promise<FoundCage> {
+  const { signal = NEVER_ABORTED } = probe;
+  const found = await strongest({ ...probe, signal });
+  signal.throwIfAborted(); // what failed as it was ended says nothing about the machine
+  return found;
+}
+
+type StoppableProbe = CageProbe & { readonly signal: AbortSignal };
+
+async function strongest(probe: StoppableProbe): Promise<FoundCage> {
   if (probe.mode === "off") return { cage: NO_CAGE, misses: [], streamsMiss: null };
   const misses: string[] = [];
   for (const [name, level] of Object.entries({ bubblewrap, unshare })) {
@@ -58,7 +69,8 @@ type NamespaceCage = Extract<Cage, { level: "bubblewrap" | "unshare" }>;
 /** The cage with the strongest network for streams that works, tried with the forwarder's process itself. */
 async function withForwarder(
   cage: NamespaceCage,
-  { mode, tools, cageTools: { unshare, setpriv, nsenter }, forwarderCommand, socketDir, world }: CageProbe,
+  { mode, tools, cageTools: { unshare, setpriv, nsenter }, forwarderCommand, socketDir, world, signal }:
+    StoppableProbe,
 ): Promise<Pick<FoundCage, "cage" | "streamsMiss">> {
   try {
     const missing = Object.entries({ unshare, setpriv, nsenter }).flatMap(([name, path]) =>
@@ -68,8 +80,8 @@ async function withForwarder(
     const found = { unshare, setpriv, nsenter, command: forwarderCommand } as ForwarderTools;
     await using forwarder = new Forwarder({ tools: found, socketDir, world });
     const socket = `${socketDir}/${socketName(world.randomBytes(8))}`;
-    using passage = await forwarder.open({ socket, port: TRIAL_PORT }, NEVER_ABORTED);
-    await trial(cage, tools.ffprobe, { tools, world, usesLoopback: true, joining: passage.words });
+    using passage = await forwarder.open({ socket, port: TRIAL_PORT }, signal);
+    await trial(cage, tools.ffprobe, { tools, world, signal, usesLoopback: true, joining: passage.words });
     return { cage: { ...cage, streams: { by: "forwarder", forwarder: found } }, streamsMiss: null };
   } catch (error) {
     const streams: Streams = { by: mode === "required" ? "none" : "machine" };
@@ -80,7 +92,9 @@ async function withForwarder(
   }
 }
 
-async function bubblewrap({ tools, cageTools, filterDir, world }: CageProbe): Promise<NamespaceCage> {
+async function bubblewrap(
+  { tools, cageTools, filterDir, world, signal }: StoppableProbe,
+): Promise<NamespaceCage> {
   const { bwrap, sh } = cageTools;
   if (bwrap === null || sh === null) throw new Miss("it is not installed");
   const filter = (network: "none" | "loopback") => `${filterDir}/${Deno.build.arch}-${network}.bpf`;
@@ -88,12 +102,11 @@ async function bubblewrap({ tools, cageTools, filterDir, world }: CageProbe): Pr
   const system = await systemFilesOf([tools.ffmpeg, tools.ffprobe], world);
   return await tried(
     { level: "bubblewrap", sh, bwrap, filters, system, streams: { by: "machine" } },
-    tools,
-    world,
+    { tools, world, signal },
   );
 }
 
-async function unshare({ tools, cageTools, world }: CageProbe): Promise<NamespaceCage> {
+async function unshare({ tools, cageTools, world, signal }: StoppableProbe): Promise<NamespaceCage> {
   const { sh, unshare, setpriv, mount, umount, pivotRoot, mkdir } = cageTools;
   const missing = Object.entries({ sh, unshare, setpriv, mount, umount, pivot_root: pivotRoot, mkdir })
     .flatMap(([name, path]) => path === null ? [name] : []);
@@ -108,7 +121,11 @@ async function unshare({ tools, cageTools, world }: CageProbe): Promise<Namespac
     ...(prlimit === null ? [] : [prlimit]),
   ];
   const system = await systemFilesOf(inside, world);
-  return await tried({ level: "unshare", tools: found, system, streams: { by: "machine" } }, tools, world);
+  return await tried({ level: "unshare", tools: found, system, streams: { by: "machine" } }, {
+    tools,
+    world,
+    signal,
+  });
 }
 
 /** no_new_privs, and of root's capabilities only the one by which it reads the files of other users. */
@@ -117,12 +134,12 @@ const NO_PRIVILEGES = [
   ...["--bounding-set=-all,+dac_override", "--inh-caps=-all", "--ambient-caps=-all"],
 ];
 
-async function limitsOnly({ tools, cageTools: { setpriv }, world }: CageProbe): Promise<Cage> {
+async function limitsOnly({ tools, cageTools: { setpriv }, world, signal }: StoppableProbe): Promise<Cage> {
   if (setpriv === null) return { level: "limits", setpriv: [] };
   // Only root may give up capabilities; another user has none.
   for (const options of [NO_PRIVILEGES, NO_PRIVILEGES.slice(0, 3), ["--no-new-privs"]]) {
     try {
-      return await tried({ level: "limits", setpriv: [setpriv, ...options, "--"] }, tools, world);
+      return await tried({ level: "limits", setpriv: [setpriv, ...options, "--"] }, { tools, world, signal });
     } catch (error) {
       if (!(error instanceof Miss)) throw error;
     }
@@ -131,10 +148,14 @@ async function limitsOnly({ tools, cageTools: { setpriv }, world }: CageProbe): 
 }
 
 /** The cage, if both programs run in it, and with both kinds of network. */
-async function tried<C extends Cage>(cage: C, tools: Tools, world: World): Promise<C> {
+async function tried<C extends Cage>(
+  cage: C,
+  machine: Pick<StoppableProbe, "tools" | "world" | "signal">,
+): Promise<C> {
+  const { tools } = machine;
   await Promise.all([
-    trial(cage, tools.ffmpeg, { tools, world, usesLoopback: false }),
-    trial(cage, tools.ffprobe, { tools, world, usesLoopback: true }),
+    trial(cage, tools.ffmpeg, { ...machine, usesLoopback: false }),
+    trial(cage, tools.ffprobe, { ...machine, usesLoopback: true }),
   ]);
   return cage;
 }
@@ -142,6 +163,7 @@ async function tried<C extends Cage>(cage: C, tools: Tools, world: World): Promi
 interface Trial {
   readonly tools: Tools;
   readonly world: World;
+  readonly signal: AbortSignal;
   readonly usesLoopback: boolean;
   readonly joining?: readonly string[];
 }
@@ -150,11 +172,11 @@ interface Trial {
 async function trial(
   cage: Cage,
   program: string,
-  { tools: { prlimit }, world, usesLoopback, joining }: Trial,
+  { tools: { prlimit }, world, signal, usesLoopback, joining }: Trial,
 ): Promise<void> {
   const touches = { reads: [], writes: [], makesIn: null, usesLoopback };
   const { end, code, stderr } = await run(program, ["-version"], {
-    ...{ world, signal: NEVER_ABORTED, deadlineMs: TRIAL_DEADLINE_MS },
+    ...{ world, signal, deadlineMs: TRIAL_DEADLINE_MS },
     ...{ maxStdoutBytes: OUTPUT_BYTES_MAX, maxStderrBytes: OUTPUT_BYTES_MAX },
     limits: { prlimit, cpuSeconds: TRIAL_DEADLINE_MS / 1000, addressSpaceBytes: 2 ** 32 },
     enclosure: enclosureOf(cage, program, touches, joining),

@@ -1,6 +1,7 @@
+import { join } from "node:path";
 import { localRunner } from "../../support/local_runner.ts";
-import { deepEqual, ok } from "node:assert/strict";
-import { liveCodecs } from "../../../src/media/live/live_codecs.ts";
+import { deepEqual, equal, ok } from "node:assert/strict";
+import { LiveCodecs, liveCodecs } from "../../../src/media/live/live_codecs.ts";
 import { TempFolder, tools, world } from "../../support/media.ts";
 
 async function check(lines: string, expected: readonly string[]) {
@@ -20,6 +21,21 @@ Deno.test("decoders that run on the processor alone count, each codec once", asy
 Deno.test("an ffmpeg that does not list its decoders adds no codec", async () => {
   await check("exit 1", []);
   await check("echo nonsense", []);
+});
+
+Deno.test("ffmpeg is asked once, and again only where it gave no answer", async () => {
+  using folder = new TempFolder();
+  const asked = join(folder.path, "asked"); // a folder, as a program may not write files
+  Deno.mkdirSync(asked);
+  const ffmpeg = folder.script(
+    "ffmpeg",
+    `mkdir ${asked}/$$; [ $(ls ${asked} | wc -l) -gt 1 ] || exit 1; echo ' VFS..D hevc   HEVC'`,
+  );
+  const codecs = new LiveCodecs({ runner: localRunner({ ...tools(), ffmpeg }), world: world() });
+  deepEqual(await Promise.all([codecs.list(), codecs.list()]), [[], []]);
+  deepEqual(await Promise.all([codecs.list(), codecs.list()]), [["h265"], ["h265"]]);
+  deepEqual(await codecs.list(), ["h265"]);
+  equal([...Deno.readDirSync(asked)].length, 2);
 });
 
 /** Whether the machine's ffmpeg has the decoder, according to its help. */

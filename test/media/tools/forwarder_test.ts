@@ -3,7 +3,7 @@
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { FORWARD_STREAMS } from "../../../src/forwarder_process.ts";
+import { FORWARD_STREAMS } from "../../../src/clean_process.ts";
 import { hlsInput, type MediaInput } from "../../../src/media/input.ts";
 import { run } from "../../../src/media/process.ts";
 import { type Cage, enclosureOf, streamsOf } from "../../../src/media/tools/cage.ts";

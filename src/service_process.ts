@@ -1,0 +1,151 @@
+/** The process: starts the service in its sandbox and the broker of its programs, closes both on a signal, gives the exit code. */
+
+import { type Config, ConfigFaults, readVariables } from "./base/config.ts";
+import { BackgroundOutput, openLog, quietLog } from "./base/log.ts";
+import { hasEndedWithin, timer } from "./base/wait.ts";
+import { realWorld, type World } from "./base/world.ts";
+import { type Environment, warnOfExposure } from "./clean_process.ts";
+import {
+  adoptUploads,
+  findTools,
+  preparePlaces,
+  readBackends,
+  readLabelMaps,
+  readSecretFiles,
+  removeSocketDir,
+} from "./environment.ts";
+import type { Programs } from "./programs.ts";
+import {
+  factsOf,
+  loadSandboxed,
+  type ServiceNotice,
+  type ServiceOrder,
+  type Start,
+  startOrder,
+} from "./sandbox.ts";
+
+/** How long closing may take after a signal; after that the process exits anyway. */
+const CLOSE_DEADLINE_MS = 15_000;
+
+const EXIT_FAILED = 1;
+/** How long the process waits at its end for its last log lines to be read. */
+const LOG_FLUSH_MS = 1000;
+
+/** Runs the service until it is told to close. Returns the exit code. */
+export async function runService(environment: Environment): Promise<number> {
+  const output = new BackgroundOutput();
+  const code = await main(environment, output);
+  await hasEndedWithin(realWorld(quietLog()), LOG_FLUSH_MS, output.flushed());
+  return code;
+}
+
+async function main(environment: Environment, output: BackgroundOutput): Promise<number> {
+  try {
+    const start = readStart(environment.variables);
+    try {
+      return await serve(
+        start,
+        environment,
+        realWorld(openLog(start.config.logFilter, output).child("main")),
+      );
+    } finally {
+      removeSocketDir(start.places);
+    }
+  } catch (error) {
+    if (!(error instanceof ConfigFaults)) throw error;
+    console.error(error.message);
+    return EXIT_FAILED;
+  }
+}
+
+/**
+ * ```
+ *   process   load the sandboxed Worker ── load the broker ── order to start ──────────── find the cage ── tell it
+ *   Worker    ........ load the service .......................... open ── listening ── first jobs wait for the cage
+ * ```
+ * Throws {@link ConfigFaults} where the setting requires a cage that the machine does not allow; then nothing has listened.
+ */
+async function serve(start: Start, environment: Environment, world: World): Promise<number> {
+  const { log } = world;
+  const exit = Promise.withResolvers<number>();
+  const fail = (message: string) => {
+    log.error(message);
+    exit.resolve(EXIT_FAILED);
+  };
+  const worker = loadSandboxed(new URL("./service_worker.ts", import.meta.url), start);
+  worker.onerror = (event) => {
+    event.preventDefault();
+    fail(`the service ended unexpectedly: ${event.message}`);
+  };
+  const { openPrograms } = await import("./programs.ts");
+  await using programs = openPrograms(start, world);
+  worker.onmessage = ({ data: notice }: MessageEvent<ServiceNotice>) => {
+    if (notice.type === "listening") tellCage(worker, programs, fail);
+    if (notice.type === "closed") exit.resolve(0);
+    if (notice.type === "failed") fail(notice.message);
+  };
+  // Nobody else waits for the cage, so that its trials do not slow down the start.
+  if (start.config.decoderCage === "required") await programs.cage();
+  for (const warning of start.config.warnings) log.warn(warning);
+  warnOfExposure(log, environment);
+  const { uploadRoot } = start.places;
+  try {
+    const adopted = adoptUploads(start.places);
+    if (adopted > 0) log.info("uploads of an earlier version were moved", { uploads: adopted, uploadRoot });
+  } catch (error) {
+    log.error("cannot move the uploads of an earlier version", { uploadRoot, error: String(error) });
+  }
+  const order = startOrder(start, programs.broker);
+  worker.postMessage(order, [order.broker]);
+  closeOnSignal(worker, world, exit.resolve);
+  return await exit.promise;
+}
+
+/**
+ * The configuration, and what the sandboxed service cannot find or read itself. Throws {@link ConfigFaults} with the faults
+ * of the variables and those of programs, folders and files together.
+ */
+function readStart(given: Readonly<Record<string, string>>): Start {
+  const faults: string[] = [];
+  const variables = readSecretFiles(given, faults);
+  const { config, faults: variableFaults } = readVariables(variables);
+  faults.push(...variableFaults);
+  const environment = {
+    tools: findTools(config, faults),
+    places: preparePlaces(config, faults),
+    labelMaps: readLabelMaps(config, faults),
+    backendFile: readBackends(config, variables, faults),
+  };
+  if (faults.length > 0) {
+    removeSocketDir(environment.places);
+    throw new ConfigFaults(faults);
+  }
+  return { config: config as Config, cage: null, ...environment };
+}
+
+/** Finds the cage, unless it is known, and tells it to the service. */
+function tellCage(worker: Worker, programs: Programs, fail: (message: string) => void): void {
+  programs.cage().then(
+    ({ cage }) => worker.postMessage({ type: "cage", cage: factsOf(cage) } satisfies ServiceOrder),
+    (error) => {
+      if (!programs.isClosed) fail(`the cage of decoders cannot be found: ${error}`);
+    },
+  );
+}
+
+/** The first signal closes the service, a second one exits at once. */
+function closeOnSignal(worker: Worker, world: World, exit: (code: number) => void): void {
+  let isClosing = false;
+  const onSignal = () => {
+    if (isClosing) return exit(EXIT_FAILED);
+    isClosing = true;
+    world.log.info("closing");
+    worker.postMessage({ type: "close" } satisfies ServiceOrder);
+    timer(world, CLOSE_DEADLINE_MS, () => {
+      world.log.error(`not closed after ${CLOSE_DEADLINE_MS} ms, exiting anyway`);
+      exit(EXIT_FAILED);
+    });
+  };
+  Deno.addSignalListener("SIGINT", onSignal);
+  Deno.addSignalListener("SIGTERM", onSignal);
+}
