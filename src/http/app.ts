@@ -10,14 +10,14 @@ import { requestId } from "../model/identifiers.ts";
 import { LIMITS } from "../model/limits.ts";
 import { ANALYSIS_ROUTES } from "./routes/analysis.ts";
 import { BLOB_ROUTES } from "./routes/blobs.ts";
-import type { Route, UseCases } from "./call.ts";
+import type { Route, RouteCall, UseCases } from "./call.ts";
 import { compressed } from "./compress.ts";
 import { ClientGone, type Connections } from "./connections.ts";
 import { Cors } from "./cors.ts";
 import { FEEDBACK_ROUTES } from "./routes/feedback.ts";
 import { FILE_ROUTES } from "./routes/files.ts";
 import { BrowserGuard, type BrowserGuardOptions } from "./browser_guard.ts";
-import { type Admission, Guard, type GuardOptions } from "./guard.ts";
+import { type Admission, Guard, type GuardOptions, tenantOf } from "./guard.ts";
 import { INFER_ROUTES } from "./routes/infer.ts";
 import { LIVE_ROUTES } from "./routes/live.ts";
 import { POLICY_ROUTES } from "./routes/policies.ts";
@@ -130,6 +130,7 @@ export function createApp(options: AppOptions): App {
     if (req.method === "HEAD") env.whole = response;
     return response;
   });
+  const Call = callsOf({ ...options.useCases, world: options.world });
   let requests = 0;
 
   return {
@@ -184,7 +185,7 @@ export function createApp(options: AppOptions): App {
   }
 
   function answer(route: Route, caller: Caller, request: HonoRequest): Response | Promise<Response> {
-    const response = route.handle({ ...options.useCases, caller, request, world: options.world });
+    const response = route.handle(new Call(caller, request));
     return route.method === "GET" ? response : afterSync(response);
   }
 
@@ -220,6 +221,17 @@ export function createApp(options: AppOptions): App {
   }
 }
 
+/** The calls of routes. What all of them share is in their prototype, so that a call has two fields of its own. */
+function callsOf(
+  shared: Omit<RouteCall, "caller" | "request">,
+): new (caller: Caller, request: HonoRequest) => RouteCall {
+  class Call {
+    constructor(readonly caller: Caller, readonly request: HonoRequest) {}
+  }
+  Object.assign(Call.prototype, shared);
+  return Call as unknown as ReturnType<typeof callsOf>;
+}
+
 function answeredAtOnce(caller: Disposable, response: Response): Response {
   caller[Symbol.dispose]();
   return response;
@@ -240,7 +252,6 @@ function pathOf(url: string): string {
 /** The caller of one request; it has no principal until the guard has admitted it. */
 class RequestCaller implements Caller, Disposable {
   principalKey = "";
-  tenantId: string | null = null;
   readonly #request: Request;
   readonly #watching: { readonly client: Deno.NetAddr; readonly connections: Connections } | undefined;
   #signal: AbortSignal | undefined;
@@ -272,9 +283,13 @@ class RequestCaller implements Caller, Disposable {
     return AbortSignal.any([signal, watch.signal]);
   }
 
-  setPrincipal({ principalKey, tenantId }: Admission): void {
+  /** A getter, as few requests need it. */
+  get tenantId(): string | null {
+    return tenantOf(this.#request.headers);
+  }
+
+  setPrincipal({ principalKey }: Admission): void {
     this.principalKey = principalKey;
-    this.tenantId = tenantId;
   }
 }
 

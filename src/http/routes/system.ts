@@ -3,14 +3,14 @@
 import { refuse } from "../../base/refusal.ts";
 import { schemaText } from "../../model/schemas/published.ts";
 import { parameter, type Route } from "../call.ts";
-import { json, jsonText, plainText } from "../reply.ts";
+import { constantJson, jsonText, plainText } from "../reply.ts";
 
 export const SYSTEM_ROUTES: readonly Route[] = [
   {
     method: "GET",
     path: "/v1/health",
     summary: "Says that the HTTP server is up.",
-    handle: () => json({ status: "ok" }),
+    handle: constantJson({ status: "ok" }),
   },
   {
     method: "GET",
