@@ -1,6 +1,6 @@
 /** Waiting with an end: the one module that races work against time or against a signal. */
 
-import type { World } from "./world.ts";
+import type { SleepSignal, World } from "./world.ts";
 
 /** What a wait needs of the world. */
 export type Sleeper = Pick<World, "sleep">;
@@ -22,7 +22,7 @@ export const NEVER_ABORTED: AbortSignal = new AbortController().signal;
  */
 export class Deadline implements Disposable {
   readonly #controller = new AbortController();
-  readonly #over = new AbortController();
+  readonly #over = new SleepEnd();
   readonly #parent: AbortSignal;
   readonly #onParent = () => this.#controller.abort(this.#parent.reason);
 
@@ -31,7 +31,7 @@ export class Deadline implements Disposable {
     if (parent.aborted) this.#onParent();
     else if (parent !== NEVER_ABORTED) parent.addEventListener("abort", this.#onParent);
     const onTimeout = () => this.#controller.abort(outOfTime(timeoutMs));
-    world.sleep(timeoutMs, this.#over.signal).then(onTimeout, () => {/* disposed before */});
+    world.sleep(timeoutMs, this.#over).then(onTimeout, () => {/* disposed before */});
   }
 
   get signal(): AbortSignal {
@@ -40,18 +40,39 @@ export class Deadline implements Disposable {
 
   [Symbol.dispose](): void {
     this.#parent.removeEventListener("abort", this.#onParent);
-    this.#over.abort(DISPOSED);
+    this.#over.end();
   }
 }
 
 /** Calls `onTimeout` once after `ms`, unless it was disposed before. */
 export function timer(world: Sleeper, ms: number, onTimeout: () => void): Disposable {
-  const over = new AbortController();
-  world.sleep(ms, over.signal).then(() => {
+  const over = new SleepEnd();
+  world.sleep(ms, over).then(() => {
     // Between the end of the sleep and this callback other code may have disposed the timer.
-    if (!over.signal.aborted) onTimeout();
+    if (!over.aborted) onTimeout();
   }, () => {/* disposed before */});
-  return { [Symbol.dispose]: () => over.abort(DISPOSED) };
+  return { [Symbol.dispose]: () => over.end() };
+}
+
+/** Ends one sleep early. An AbortController would do, at five times the cost: most timers of a request are stopped. */
+class SleepEnd implements SleepSignal {
+  aborted = false;
+  readonly reason = DISPOSED;
+  #listener: (() => void) | undefined;
+
+  addEventListener(_type: "abort", listener: () => void): void {
+    this.#listener = listener;
+  }
+
+  removeEventListener(): void {
+    this.#listener = undefined;
+  }
+
+  end(): void {
+    if (this.aborted) return;
+    this.aborted = true;
+    this.#listener?.();
+  }
 }
 
 /** Sleeps for `ms`: true when the time has passed, false as soon as `signal` aborts. Never rejects. */

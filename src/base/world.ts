@@ -10,8 +10,16 @@ export interface World {
   /** `length` bytes from the system's secure generator. */
   randomBytes(length: number): Uint8Array<ArrayBuffer>;
   /** Resolves after `ms`, or rejects with the signal's reason as soon as it aborts. */
-  sleep(ms: number, signal?: AbortSignal): Promise<void>;
+  sleep(ms: number, signal?: SleepSignal): Promise<void>;
   readonly log: Log;
+}
+
+/** What a sleep needs of the signal that ends it early. An AbortSignal has it. */
+export interface SleepSignal {
+  readonly aborted: boolean;
+  readonly reason: unknown;
+  addEventListener(type: "abort", listener: () => void, options?: { readonly once?: boolean }): void;
+  removeEventListener(type: "abort", listener: () => void): void;
 }
 
 export function realWorld(log: Log): World {
@@ -24,7 +32,7 @@ export function realWorld(log: Log): World {
   };
 }
 
-function sleep(ms: number, signal?: AbortSignal): Promise<void> {
+function sleep(ms: number, signal?: SleepSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason);
     const timer = setTimeout(() => {

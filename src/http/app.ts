@@ -143,10 +143,22 @@ export function createApp(options: AppOptions): App {
       );
       const response = admitted(caller, request);
       return response instanceof Promise
-        ? response.then((late) => finished(request, late)).finally(() => caller[Symbol.dispose]())
+        ? answeredLate(caller, request, response)
         : answeredAtOnce(caller, finished(request, response));
     },
   };
+
+  async function answeredLate(
+    caller: Disposable,
+    request: Request,
+    response: Promise<Response>,
+  ): Promise<Response> {
+    try {
+      return finished(request, await response);
+    } finally {
+      caller[Symbol.dispose]();
+    }
+  }
 
   /** The order of the checks: global limit, host and origin, `OPTIONS`, key, the principal's limit, then the routes. See docs/api.md#authentication. */
   function admitted(caller: RequestCaller, request: Request): Response | Promise<Response> {

@@ -53,6 +53,7 @@ export async function readJson<T>(
  * opening bracket outside of strings.
  */
 function requireFewValues(text: string, isExact: boolean): void {
+  if (text.length <= HARMLESS_CHARACTERS) return;
   const maximum = isExact && hasLongInteger(text)
     ? LIMITS.body.jsonValuesExactMax
     : LIMITS.body.jsonValuesMax;
@@ -79,6 +80,8 @@ function requireFewValues(text: string, isExact: boolean): void {
   }
 }
 
+/** A text this short cannot have too many of anything. */
+const HARMLESS_CHARACTERS = Math.min(LIMITS.body.jsonLevelsMax, LIMITS.body.jsonFieldsMax);
 const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c];
 const [OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] = [0x5b, 0x5d, 0x7b, 0x7d];
 
