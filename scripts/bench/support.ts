@@ -133,6 +133,24 @@ export async function measureInChild<T>(
   return { ...measured, rssMb: rssKb / 1024 };
 }
 
+/** Milliseconds of processor time that a process has taken so far, all its threads together. */
+export function cpuMs(pid: number): number {
+  let nanoseconds = 0;
+  for (const { name } of Deno.readDirSync(`/proc/${pid}/task`)) {
+    try {
+      nanoseconds += Number(Deno.readTextFileSync(`/proc/${pid}/task/${name}/schedstat`).split(" ")[0]);
+    } catch (error) {
+      if (!(error instanceof Deno.errors.NotFound)) throw error; // a thread that has just ended
+    }
+  }
+  return nanoseconds / 1e6;
+}
+
+/** How busy the machine was: the load of the last minute. */
+export function load(): string {
+  return Deno.readTextFileSync("/proc/loadavg").split(" ")[0]!;
+}
+
 export function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -4,7 +4,8 @@
  *
  * The model server and the service are processes of their own. This process calls the model server directly, as the
  * service does, and then the service, alternating, so that other load on the machine affects both. The model server
- * answers after `--delay` milliseconds, so the difference of the latencies is the overhead. Prints p50 and p99.
+ * answers after `--delay` milliseconds, so the difference of the latencies is the overhead. Prints p50 and p99, and the
+ * processor time of a call, compared with that of a bare proxy: with `--delay 0` nothing else is in it.
  *
  *     ./scripts/deno run -A scripts/bench/models/infer.ts [--rounds 8] [--seconds 2] [--delay 50]
  */
@@ -13,7 +14,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { startListening, startServer } from "../../server.ts";
-import { percentile, TemporaryFolder } from "../support.ts";
+import { cpuMs, load, median, percentile, TemporaryFolder } from "../support.ts";
 
 const API_KEY = "bench-key";
 const MODEL = "Qwen/Qwen3-VL-4B-Instruct";
@@ -34,6 +35,10 @@ await using model = await startListening(
   [fileURLToPath(new URL("infer_model.ts", import.meta.url)), values.delay],
   {},
 );
+await using proxy = await startListening(
+  [fileURLToPath(new URL("infer_proxy.ts", import.meta.url)), model.url],
+  {},
+);
 await using service = await startServer({
   SERVICE_API_KEYS: API_KEY,
   SERVICE_DATA_DIR: join(folder.path, "data"),
@@ -45,43 +50,50 @@ const created = await fetch(`${service.url}/v1/runs`, { method: "POST", headers,
 const { run_id } = await created.json();
 
 const asked = { model: MODEL, prompt: PROMPT };
-const calls = {
-  "the model server alone": () =>
-    fetch(`${model.url}/v1/chat/completions`, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({
-        model: MODEL,
-        messages: [{ role: "user", content: PROMPT }],
-        max_tokens: 256,
-        temperature: 0,
-      }),
-    }),
-  "POST /v1/infer": () =>
-    fetch(`${service.url}/v1/infer`, { method: "POST", headers, body: JSON.stringify(asked) }),
-  "POST /v1/infer on a run": () =>
-    fetch(`${service.url}/v1/infer`, { method: "POST", headers, body: JSON.stringify({ ...asked, run_id }) }),
+const completion = {
+  method: "POST",
+  headers: { "content-type": "application/json" },
+  body: JSON.stringify({
+    model: MODEL,
+    messages: [{ role: "user", content: PROMPT }],
+    max_tokens: 256,
+    temperature: 0,
+  }),
+};
+const infer = (body: object) =>
+  fetch(`${service.url}/v1/infer`, { method: "POST", headers, body: JSON.stringify(body) });
+const targets: Record<string, [pid: number, call: () => Promise<Response>]> = {
+  "the model server alone": [model.pid, () => fetch(`${model.url}/v1/chat/completions`, completion)],
+  "a bare proxy": [proxy.pid, () => fetch(`${proxy.url}/v1/chat/completions`, completion)],
+  "POST /v1/infer": [service.pid, () => infer(asked)],
+  "POST /v1/infer on a run": [service.pid, () => infer({ ...asked, run_id })],
 };
 
-const latenciesMs: Record<string, number[]> = {};
+const measured: Record<string, { latenciesMs: number[]; cpuUs: number[] }> = {};
 for (let round = 0; round <= Number(values.rounds); round++) {
-  for (const [name, call] of Object.entries(calls)) {
-    const measured = await latenciesOf(call, Number(values.seconds));
-    if (round > 0) (latenciesMs[name] ??= []).push(...measured); // the first round is a warm-up
+  for (const [name, [pid, call]] of Object.entries(targets)) {
+    const beforeMs = cpuMs(pid);
+    const latenciesMs = await latenciesOf(call, Number(values.seconds));
+    if (round === 0) continue; // a warm-up
+    const of = measured[name] ??= { latenciesMs: [], cpuUs: [] };
+    of.latenciesMs.push(...latenciesMs);
+    of.cpuUs.push((cpuMs(pid) - beforeMs) * 1000 / latenciesMs.length);
   }
 }
 
-let bare: { p50: number; p99: number } | undefined;
-for (const [name, all] of Object.entries(latenciesMs)) {
-  const [p50, p99] = [percentile(all, 0.5), percentile(all, 0.99)];
-  const line = `${name.padEnd(25)} p50 ${p50.toFixed(2)} ms   p99 ${p99.toFixed(2)} ms   ${all.length} calls`;
-  if (!bare) {
-    bare = { p50, p99 };
-    console.log(line);
-  } else {
-    console.log(`${line}   overhead ${(p50 - bare.p50).toFixed(2)} / ${(p99 - bare.p99).toFixed(2)} ms`);
-  }
+const p = (name: string, share: number) => percentile(measured[name]!.latenciesMs, share);
+const cpu = (name: string) => median(measured[name]!.cpuUs);
+for (const [name, { latenciesMs }] of Object.entries(measured)) {
+  const over = (share: number) => (p(name, share) - p("the model server alone", share)).toFixed(2);
+  console.log(
+    `${name.padEnd(24)} p50 ${p(name, 0.5).toFixed(2)} ms   p99 ${p(name, 0.99).toFixed(2)} ms   ` +
+      `overhead ${over(0.5)} / ${over(0.99)} ms   ${cpu(name).toFixed(0)} µs of CPU a call, ` +
+      `${(cpu(name) / cpu("a bare proxy")).toFixed(2)} of the proxy   ${latenciesMs.length} calls`,
+  );
 }
+console.log(`load ${load()}`);
+for (const server of [service, proxy, model]) await server[Symbol.asyncDispose]();
+Deno.exit(0);
 
 /** Milliseconds of all calls by `CONCURRENT` callers, each with one call at a time. */
 async function latenciesOf(call: () => Promise<Response>, seconds: number): Promise<number[]> {
