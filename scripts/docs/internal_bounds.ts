@@ -37,6 +37,8 @@ const BOUNDS: readonly (readonly [string, string, string])[] = [
   ["remote/sources/rtsp_tunnel.ts", "CONNECT_TIMEOUT_MS", "Connecting to an RTSP server"],
   ["media/recorded/decoder.ts", "STREAMS_PER_DECODE", "Endless sources at once, for each processor"],
   ["media/recorded/decoder.ts", "WAITERS_MAX", "Callers that may wait for a decode; one more is 503"],
+  ["media/probed_files.ts", "FILES_MAX", "Files whose content is known without another probe"],
+  ["media/probed_files.ts", "KEPT_MS", "How long it is known, if the file does not change"],
   ["media/recorded/decode_bounds.ts", "DEADLINE_MAX_MS", "Decoding one source"],
   ["media/recorded/decode_bounds.ts", "ENDLESS_DEADLINE_MAX_MS", "Reading a source without an end"],
   ["media/recorded/frame_stream.ts", "STALL_MS", "A decoder of `reason` that gives no frame"],

@@ -6,7 +6,8 @@ import { frameRate } from "../model/frames/frame_rate.ts";
 import { LIMITS } from "../model/limits.ts";
 import type { MediaInput } from "./input.ts";
 import { mediaFault, reasonIn } from "./media_fault.ts";
-import { refusePointers } from "./source.ts";
+import type { ProbedFiles } from "./probed_files.ts";
+import { fileFacts, refusePointers } from "./source.ts";
 import type { ToolRunner } from "./tools/runner.ts";
 
 export interface VideoStream {
@@ -45,11 +46,27 @@ export interface ProbeContext {
   readonly signal: AbortSignal;
   /** Longest probe; default LIMITS.ingest.probeTimeoutMs. */
   readonly deadlineMs?: number;
+  /** Files that need no program to look into them; absent for none. */
+  readonly known?: ProbedFiles<MediaInfo>;
 }
 
 /** Reads what an input contains. Refuses (422 `source_uri`) what is empty, a playlist, or no media container. */
 export async function probeMedia(input: MediaInput, context: ProbeContext): Promise<MediaInfo> {
-  const head = input.path === null ? undefined : await refusePointers(input.path);
+  const { path, kind } = input;
+  if (path === null) return await probeWith(input, context);
+  const { head, facts } = await refusePointers(path);
+  // What was fetched from a server is a new file each time.
+  const known = kind === "file" ? context.known : undefined;
+  const found = known?.find(facts);
+  if (found) return found;
+  const info = await probeWith(input, context, head);
+  const after = known && await fileFacts(path);
+  if (after) known.keep(facts, after, info);
+  return info;
+}
+
+/** `head` is the start of a file, for the reason of a refusal. */
+async function probeWith(input: MediaInput, context: ProbeContext, head?: Uint8Array): Promise<MediaInfo> {
   const deadlineMs = context.deadlineMs ?? LIMITS.ingest.probeTimeoutMs;
   const outcome = await context.runner.run({ kind: "probe", input }, {
     world: context.world,

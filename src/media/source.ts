@@ -37,24 +37,27 @@ export async function resolveLocalSource(sourceUri: string, policy: SourcePolicy
   }
   // ffmpeg's log, which is read line by line, has the name.
   if (CONTROL_CHARACTERS.test(path)) throw mediaFault("its path must not contain control characters");
-  const facts = await attempt(() => Deno.stat(path));
+  const facts = await fileFacts(path);
   // A pipe or a device would block or never end.
   if (!facts?.isFile) throw mediaFault("is not a regular file");
   return { path, uri };
 }
 
-/**
- * Refuses an empty file and every playlist, because a demuxer that follows a playlist would open other files. Returns the
- * start of the file.
- */
-export async function refusePointers(path: string): Promise<Uint8Array> {
-  const head = await attempt(() => readHead(path));
-  if (head === null) throw mediaFault("it cannot be read");
-  if (head.length === 0) throw mediaFault("the file is empty");
-  const text = new TextDecoder("latin1").decode(head).replace(/^\u00ef\u00bb\u00bf/, "").trimStart();
+/** The start of an opened file, and what the file system says of it. */
+export interface FileStart {
+  readonly head: Uint8Array;
+  readonly facts: Deno.FileInfo;
+}
+
+/** Refuses an empty file and every playlist, because a demuxer that follows a playlist would open other files. */
+export async function refusePointers(path: string): Promise<FileStart> {
+  const start = await attempt(() => readStart(path));
+  if (start === null) throw mediaFault("it cannot be read");
+  if (start.head.length === 0) throw mediaFault("the file is empty");
+  const text = new TextDecoder("latin1").decode(start.head).replace(/^\u00ef\u00bb\u00bf/, "").trimStart();
   const pointer = POINTERS.find(([pattern]) => pattern.test(text));
   if (pointer) throw mediaFault(`it is ${pointer[1]}, not a media file`);
-  return head;
+  return start;
 }
 
 const HEAD_BYTES = 4096;
@@ -135,8 +138,14 @@ function isSystemError(error: unknown): boolean {
   return error instanceof Error && typeof (error as { code?: unknown }).code === "string";
 }
 
-async function readHead(path: string): Promise<Uint8Array> {
+/** What the file system says of a file; null where it does not. */
+export async function fileFacts(path: string): Promise<Deno.FileInfo | null> {
+  return await attempt(() => Deno.stat(path));
+}
+
+async function readStart(path: string): Promise<FileStart> {
   using file = await Deno.open(path, { read: true });
+  const facts = await file.stat();
   const head = new Uint8Array(HEAD_BYTES);
   let filled = 0;
   while (filled < HEAD_BYTES) {
@@ -144,5 +153,5 @@ async function readHead(path: string): Promise<Uint8Array> {
     if (got === null) break;
     filled += got;
   }
-  return head.subarray(0, filled);
+  return { head: head.subarray(0, filled), facts };
 }

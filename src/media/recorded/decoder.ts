@@ -17,6 +17,7 @@ import { newReports } from "../reports/frame_reports.ts";
 import type { MediaInput } from "../input.ts";
 import { mediaFault } from "../media_fault.ts";
 import { type MediaInfo, probeMedia } from "../probe.ts";
+import { ProbedFiles } from "../probed_files.ts";
 import type { Outcome } from "../process.ts";
 import { niced, type ToolRunner } from "../tools/runner.ts";
 import { type DecodeSubject, subjectOf } from "./decode_args.ts";
@@ -96,12 +97,14 @@ export class Decoder implements AsyncDisposable {
   /** For endless sources and streams, which are as fast as their source or consumer: long, but with little CPU time. */
   readonly #streams: PermitQueue;
   readonly #pool: DecodeWorkerPool;
+  readonly #known: ProbedFiles<MediaInfo>;
   readonly #closing = new AbortController();
   readonly #running = new Set<Promise<unknown>>();
 
   private constructor(options: DecoderOptions) {
     this.#options = options;
     this.#pool = new DecodeWorkerPool([options.tempDir]);
+    this.#known = new ProbedFiles(options.world);
     const { maxConcurrent, isShared = false } = options;
     const common = { waiterLimit: WAITERS_MAX, refusal: "provider_saturated", isShared } as const;
     this.#decodes = new PermitQueue({ ...common, limit: maxConcurrent, what: "decodes" });
@@ -120,7 +123,7 @@ export class Decoder implements AsyncDisposable {
     return decoder;
   }
 
-  /** What the input contains; refuses what is no media container. */
+  /** What the input contains; refuses what is no media container. A file that has not changed is looked into once. */
   probe(
     input: MediaInput,
     signal: AbortSignal,
@@ -134,6 +137,7 @@ export class Decoder implements AsyncDisposable {
         runner: niced(runner, piece?.nice ?? 0),
         world,
         signal: either,
+        known: this.#known,
         ...(deadlineMs !== undefined && { deadlineMs }),
       });
     });
