@@ -22,6 +22,11 @@ export const FAR: i32 = 0x3fffffff;
 
 const FRAME_BYTES: i32 = 128;
 
+/** The difference of two frames. */
+export function differenceOf(frame: i32, other: i32): i32 {
+  return apart(placeOf(frame), placeOf(other));
+}
+
 /** The least difference of a frame to those a quarter, half and three quarters of a lag before. */
 export function least(frame: i32, lag: i32): i32 {
   const own = placeOf(frame);

@@ -43,6 +43,8 @@ const RATIO_MAX = 0.35;
 const VARIATION_MIN = 0.12;
 /** Of the frames that fit, so many must tell it: one flash over a still picture tells nothing. */
 const TELLING_MIN = 0.7;
+/** Light that goes up and down over a still picture repeats nothing: of the difference to the frames between it explains this part at most. */
+const LIGHT_MAX = 0.8;
 /** A lag is given up when, after a while, fewer tell it: what plays again may begin with a moment of rest. */
 const TELLING_HOPE = 0.4;
 const DOUBTFUL_FRAMES = 8;
@@ -75,6 +77,8 @@ export class RepeatDetector implements RangeDetector {
   /** Frame i in slot i & `#last`, more of them than the longest lag. */
   readonly #last = this.#kernel.ring - 1;
   readonly #ptsMs = new Float64Array(this.#kernel.ring);
+  /** Sums over the blocks of each frame. */
+  readonly #light = new Float64Array(this.#kernel.ring);
   readonly #sums = new Float64Array(SUMS * FOLLOWED);
   readonly #followed: Follow[] = Array.from({ length: FOLLOWED }, (_, n) => ({
     lag: 0,
@@ -119,14 +123,17 @@ export class RepeatDetector implements RangeDetector {
     const from = history.cellsAt(frame);
     const { blocks } = this.#kernel;
     const to = (frame & this.#last) * BLOCK_STRIDE;
+    let light = 0;
     for (let row = 0, block = to; row < LUMA_ROWS; row += 2) {
       for (let column = 0; column < LUMA_COLUMNS; column += 2, block++) {
         const cell = from + row * LUMA_COLUMNS + column;
         const sum = sums[cell]! + sums[cell + 1]! + sums[cell + LUMA_COLUMNS]! +
           sums[cell + LUMA_COLUMNS + 1]!;
         blocks[block] = sum >> 2;
+        light += sum >> 2;
       }
     }
+    this.#light[frame & this.#last] = light;
     this.#ptsMs[frame & this.#last] = history.ptsMs(frame);
   }
 
@@ -151,13 +158,26 @@ export class RepeatDetector implements RangeDetector {
       const { fitting, telling } = follow;
       const isHopeless = telling < TELLING_HOPE * fitting && fitting >= DOUBTFUL_FRAMES + lag / 4;
       if (isHopeless && follow !== this.#sure) follow.lag = 0;
-      const isGood = telling >= TELLING_MIN * fitting;
-      if (isGood && !this.#sure && fitting >= LEAST_FITTING * lag) this.#sure = follow;
+      if (this.#sure || telling < TELLING_MIN * fitting || fitting < LEAST_FITTING * lag) return;
+      if (this.#isLight(follow)) follow.lag = 0;
+      else this.#sure = follow;
       return;
     }
     if (++follow.misses <= MISSES_MAX) return;
     if (follow === this.#sure) this.#tell(follow);
     follow.lag = 0;
+  }
+
+  /** Whether nothing but light tells the frames of a lag from those half of it before. */
+  #isLight({ lag, last, fitting }: Follow): boolean {
+    const half = (lag + 1) >> 1;
+    let light = 0, difference = 0;
+    for (let frame = last; frame > last - Math.min(fitting, lag); frame--) {
+      const other = frame - half;
+      light += Math.abs(this.#light[frame & this.#last]! - this.#light[other & this.#last]!);
+      difference += this.#kernel.differenceOf(frame, other);
+    }
+    return light > LIGHT_MAX * difference;
   }
 
   /** Adds the frames from `first` to `last`, which fit and were counted. */

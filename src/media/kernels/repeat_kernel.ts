@@ -12,6 +12,7 @@ interface RepeatExports {
   readonly FITS: WebAssembly.Global;
   readonly MINIMA: WebAssembly.Global;
   readonly COUNTS: WebAssembly.Global;
+  differenceOf(frame: number, other: number): number;
   least(frame: number, lag: number): number;
   step(frame: number, lag: number, most: number, variation: number, share: number): number;
   trace(
@@ -32,6 +33,7 @@ const EXPORTS: ExportKinds<RepeatExports> = {
   FITS: "global",
   MINIMA: "global",
   COUNTS: "global",
+  differenceOf: "function",
   least: "function",
   step: "function",
   trace: "function",
@@ -71,6 +73,11 @@ export class RepeatKernel {
     this.fits = new Int32Array(buffer, module.FITS.value as number, LAGS);
     this.minima = new Uint16Array(buffer, module.MINIMA.value as number, LAGS);
     this.counts = new Int32Array(buffer, module.COUNTS.value as number, 4);
+  }
+
+  /** The sum of the differences of all blocks of two frames, both of the newest `ring`. */
+  differenceOf(frame: number, other: number): number {
+    return this.#module.differenceOf(frame, other);
   }
 
   /** The least difference of a frame to those a quarter, half and three quarters of a lag before. */
