@@ -63,3 +63,30 @@ Deno.test("reported damage: a new shot of a careful encoder ends it, unless the 
   assert.equal(damageOf("KPPPPxPCPPPKPP", 1), "-----DD-------");
   assert.equal(damageOf("KPPPPxCPPPPKPP", 1), "-----DDDDDD---");
 });
+
+/** Whether a gap of one frame counts as a loss where the decoder tells nothing: changes over one and two steps before it, then behind it. */
+function isLostBehind(before: readonly (readonly [one: number, two: number])[], behind: number): boolean {
+  const measures = new ArtifactMeasures(), damage = new ReportedDamage(measures);
+  const start = 30, frames = start + 12;
+  for (let frame = 0; frame < frames; frame++) {
+    const values = new Float32Array(MEASURE_COUNT);
+    const [one, two] = frame < start ? before[frame % before.length]! : [behind, 2 * behind];
+    values[MEASURES.luma1] = one;
+    values[MEASURES.luma2] = two;
+    measures.push(values);
+    damage.push((frame < start ? frame : frame + 1) * FRAME_MS);
+    damage.report(isReported | (frame === 0 ? isKey | isIntra : 0));
+  }
+  return Array.from({ length: frames }, (_, frame) => damage.step(frame, false) > 0)[start]!;
+}
+
+Deno.test("reported damage: where no decoder tells, a gap in even motion is a loss if the picture moved on by one step only", () => {
+  assert.equal(isLostBehind([[2, 3.8]], 2), true);
+  assert.equal(isLostBehind([[2, 3.8]], 3), false, "it moved on by more: the frame was left out");
+  assert.equal(isLostBehind([[2, 2.2]], 1.3), false, "a shaken camera goes back");
+  assert.equal(
+    isLostBehind([[2, 3.8], [2, 3.8], [7, 8], [2, 3.8]], 2),
+    false,
+    "a shaken camera moves unevenly",
+  );
+});
