@@ -132,6 +132,11 @@ Deno.test("lines that alternate at once need less to be combing: the same field 
   assert.equal(check([0.2, -0.09, 0.13]), "........xxxxxxxx........");
   assert.equal(check([0.2, 0.05, 0.13]), ".".repeat(24));
   assert.equal(check([0.2, 0.09, 0.08]), ".".repeat(24));
+  const blended = [...still, [0.06, 0, 0] as const, [0.19, 0.05, 0.1] as const];
+  assert.match(
+    judged([...blended, ...times(8, [0.4, 0.09, 0.13] as const), ...still]),
+    /^\.{9,10}x{8,9}\.{8}$/,
+  );
   const restless = times(8, [0.03, 0, 0] as const);
   assert.equal(judged([...restless, ...times(8, [0.2, 0.09, 0.13] as const)]), ".".repeat(16));
   const inTurn = times(8, 0).map((_, n) => [0.2, n % 2 === 0 ? 0.09 : -0.09, 0.13] as const);

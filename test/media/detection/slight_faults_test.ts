@@ -2,6 +2,12 @@
 
 import assert from "node:assert/strict";
 import {
+  ArtifactMeasures,
+  MEASURE_COUNT,
+  MEASURES,
+} from "../../../src/media/detection/faults/artifact_measures.ts";
+import { LastingFault } from "../../../src/media/detection/faults/lasting_fault.ts";
+import {
   DrawnFilm,
   HEIGHT,
   landscape,
@@ -60,6 +66,27 @@ Deno.test("slight faults: chroma that a key frame draws anew is none", async () 
   }
   film.end();
   assert.deepEqual([...film.filter.columns().artifactScore].filter((score) => score >= 0.5), []);
+});
+
+Deno.test("slight faults: fine texture that comes with a key frame is a burst where much of the picture is new", () => {
+  const begins = (novel: number, isKey: boolean) => {
+    const measures = new ArtifactMeasures(), fault = new LastingFault(measures);
+    for (let n = 0; n <= 30; n++) {
+      const row = new Float32Array(MEASURE_COUNT);
+      row[MEASURES.spikesAcross] = row[MEASURES.spikesDown] = n < 30 ? 1.7 : 5;
+      row[MEASURES.grown] = n < 30 ? 0 : 0.78;
+      row[MEASURES.novel] = n < 30 ? 3 : novel;
+      row[MEASURES.correlation] = 0.97;
+      row[MEASURES.luma1] = 4;
+      row[MEASURES.contrast] = 30;
+      measures.push(row);
+      if (fault.step(n, false, isKey && n === 30) > 0) return true;
+    }
+    return false;
+  };
+  assert.equal(begins(24, false), true);
+  assert.equal(begins(24, true), false, "grain that comes back");
+  assert.equal(begins(200, true), true);
 });
 
 Deno.test("slight faults: a few lines that change with each frame are a burst, text that stays is none", async () => {

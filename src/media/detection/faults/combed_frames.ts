@@ -33,8 +33,9 @@ const STEADY_BEFORE_MIN = 0.1;
 const NEW_PICTURE = -0.7;
 /** Such a comb goes on while its lines alternate so many times as much as those before it. */
 const GOES_ON = 3;
-/** How far back the lines before are looked for. */
+/** How far back the lines before are looked for, and how many frames are left out: an encoder draws them with those that follow. */
 const BEFORE_FRAMES = 4;
+const BLENDED_FRAMES = 2;
 /** Frames of a shot that cannot be compared with three others of it. */
 const SHOT_BEGIN = 3;
 /** Frames between combed ones in which nothing moves, so that no comb is seen. */
@@ -148,7 +149,8 @@ export class CombedFrames {
     else if (isCut || frame === 0) this.#before = Infinity;
     else if (Number.isNaN(this.#before)) {
       this.#run = frame;
-      this.#before = this.#measures.largestBefore("alternation", frame, Math.min(frame, BEFORE_FRAMES));
+      const last = Math.max(0, frame - BLENDED_FRAMES);
+      this.#before = this.#measures.largestBefore("alternation", last, Math.min(last, BEFORE_FRAMES));
     }
   }
 

@@ -49,6 +49,8 @@ const CHROMA_OTHER = 0.2;
 const GONE = 0.35;
 /** Noise may be weaker from its second frame on, as an encoder with few bits leaves it: it is there above this part of the first rise. */
 const SALT_GONE = 0.15;
+/** A key frame brings grain back: salt and pepper that comes with one makes so many thousandths of the picture new. */
+const SALT_KEY_NOVEL = 80;
 /** Gray has gone, however slowly, where contrast and the share of plain blocks are as before it, within a part and a share. */
 const CONTRAST_BACK = 0.06;
 const FLAT_BACK = 0.05;
@@ -117,7 +119,9 @@ export class LastingFault {
   #beginLost(frame: number): void {
     if (this.#beginGreen(frame)) return;
     if (this.#measures.at("gray", frame) > GRAY_CLEAR && this.#beginGray(frame)) return;
-    if (frame - this.#cutBefore > 1 && areChangingLines(this.#measures, frame)) this.#beginNoise(frame);
+    if (frame - this.#cutBefore > 1 && areChangingLines(this.#measures, frame)) {
+      this.#beginNoise(frame, false);
+    }
   }
 
   #beginGreen(frame: number): boolean {
@@ -140,7 +144,7 @@ export class LastingFault {
       const isBack = measures.at("chroma2", frame + 1) < 0.4 * chroma;
       if (!goesOn || isBack) return this.#found("chroma", frame, 0, chroma, step);
     }
-    if (frame - this.#lastCut > 1) this.#beginNoise(frame);
+    if (frame - this.#lastCut > 1) this.#beginNoise(frame, isKey);
   }
 
   #beginGray(frame: number): boolean {
@@ -158,9 +162,10 @@ export class LastingFault {
     return true;
   }
 
-  #beginNoise(frame: number): void {
+  #beginNoise(frame: number, isKey: boolean): void {
     const { sign, before, rise, strength } = noiseAt(this.#measures, frame);
-    if (sign !== null) this.#found(sign, frame, before, rise, strength);
+    const isGrain = isKey && sign === "salt" && this.#measures.at("novel", frame) < SALT_KEY_NOVEL;
+    if (sign !== null && !isGrain) this.#found(sign, frame, before, rise, strength);
   }
 
   #found(sign: Sign, frame: number, before: number, rise: number, strength: number): void {
