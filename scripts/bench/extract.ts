@@ -48,7 +48,7 @@ const faults: string[] = [];
 const tools = findTools({ ffmpegPath: "ffmpeg", ffprobePath: "ffprobe" }, faults);
 if (faults.length > 0) throw new Error(faults.join("; "));
 const shared = { runner: localRunner(tools), tempDir: folder.path, world: quietWorld(), maxConcurrent: 2 };
-await using decoder = await Decoder.open(shared);
+await using decoder = new Decoder(shared);
 await using extractor = new Extractor(shared);
 const input = fileInput(recording);
 const signal = new AbortController().signal;

@@ -41,7 +41,7 @@ const { values } = parseArgs({
 });
 Deno.mkdirSync(values.cache, { recursive: true });
 using folder = new TemporaryFolder();
-await using decoder = await Decoder.open({
+await using decoder = new Decoder({
   runner: localRunner(tools()),
   tempDir: folder.path,
   world: quietWorld(),

@@ -80,7 +80,7 @@ async function read(
 
 const decoders = new Map<ToolRunner, Decoder>();
 for (const [, runner] of RUNNERS) {
-  decoders.set(runner, brokers.use(await Decoder.open({ runner, tempDir, world, maxConcurrent: 1 })));
+  decoders.set(runner, brokers.use(new Decoder({ runner, tempDir, world, maxConcurrent: 1 })));
 }
 
 /** What an ingest has done: a probe, a named pipe, and a decode into signals. */

@@ -39,6 +39,8 @@ const BOUNDS: readonly (readonly [string, string, string])[] = [
   ["media/recorded/decoder.ts", "WAITERS_MAX", "Callers that may wait for a decode; one more is 503"],
   ["media/probed_files.ts", "FILES_MAX", "Files whose content is known without another probe"],
   ["media/probed_files.ts", "KEPT_MS", "How long it is known, if the file does not change"],
+  ["media/recorded/worker_pool.ts", "IDLE_MS", "A decode Worker without work; then it ends"],
+  ["live/worker_pool.ts", "IDLE_MS", "A live Worker without a session; then it ends"],
   ["media/recorded/decode_bounds.ts", "DEADLINE_MAX_MS", "Decoding one source"],
   ["media/recorded/decode_bounds.ts", "ENDLESS_DEADLINE_MAX_MS", "Reading a source without an end"],
   ["media/recorded/frame_stream.ts", "STALL_MS", "A decoder of `reason` that gives no frame"],

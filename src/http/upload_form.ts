@@ -1,6 +1,6 @@
 /** Reads an upload form chunk by chunk: neither the form nor the file in it is ever in memory as a whole. */
 
-import { Busboy } from "@fastify/busboy";
+import type { Busboy } from "@fastify/busboy";
 import { type Sleeper, timer } from "../base/wait.ts";
 import { LIMITS } from "../model/limits.ts";
 import type { BodyCall } from "./body.ts";
@@ -45,7 +45,9 @@ export async function firstFilePart(
   },
 ): Promise<FilePart | undefined> {
   if (Number(request.headers.get("content-length")) > limits.bodyBytes) throw tooLarge(limits.bodyBytes);
-  const form = new FormParser(formType(request.headers.get("content-type")), field);
+  const contentType = formType(request.headers.get("content-type"));
+  const { Busboy: Parser } = await import("@fastify/busboy"); // with the first form
+  const form = new FormParser(Parser, contentType, field);
   const chunks = bodyChunks(request.body, limits, world);
   try {
     while (form.filename === undefined) {
@@ -152,8 +154,8 @@ class FormParser {
   #isCutShort = false;
   #hasTooManyParts = false;
 
-  constructor(contentType: string, field: string) {
-    this.#parser = new Busboy({
+  constructor(Parser: typeof Busboy, contentType: string, field: string) {
+    this.#parser = new Parser({
       headers: { "content-type": contentType },
       // The wanted part is a file whatever type it declares. As no other fields or files are allowed, the rest is skipped.
       isPartAFile: (name) => name === field,

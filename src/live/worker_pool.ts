@@ -54,6 +54,8 @@ export interface LiveWorkerPoolOptions {
   readonly workersMax: number;
 }
 
+/** A Worker without a session ends after this time: it takes some 50 MB. */
+const IDLE_MS = 60_000;
 /** How long a Worker may take to start, and to close its sessions when the service ends. */
 const START_MS = 15_000;
 const CLOSE_MS = 10_000;
@@ -61,6 +63,7 @@ const CLOSE_MS = 10_000;
 /**
  * ```
  *   open ──▶ the Worker with the fewest sessions (a new one while there are fewer than `workersMax` and none is idle)
+ *   a Worker without a session for `IDLE_MS` ──▶ it ends
  *   a Worker that fails ──▶ each of its sessions: `ended` (worker_fault), `closed`; the next `open` starts another
  * ```
  */
@@ -112,6 +115,8 @@ class LiveWorker {
   /** Orders that came before the Worker had loaded; null from then on. */
   #early: LiveOrder[] | null = [];
   readonly #loading: Disposable;
+  /** While it has no session. */
+  #idling: Disposable | null = null;
   readonly #broker: BrokerConnection;
   #hasEnded = false;
 
@@ -168,6 +173,7 @@ class LiveWorker {
     const session: OpenSession = { onReport, closed: Promise.withResolvers<void>() };
     let isClosing = false;
     this.#sessions.set(sessionId, session);
+    this.#idling?.[Symbol.dispose]();
     this.#post({ ...opening, settings });
     return {
       send: (order) => {
@@ -226,6 +232,9 @@ class LiveWorker {
   #forget(sessionId: string): void {
     this.#sessions.get(sessionId)?.closed.resolve();
     this.#sessions.delete(sessionId);
+    if (this.#sessions.size > 0 || this.#hasEnded) return;
+    this.#idling?.[Symbol.dispose]();
+    this.#idling = timer(this.#options.world, IDLE_MS, () => this.#end("it has no session"));
   }
 
   /** Ends the Worker, and with it all its sessions. */
@@ -235,6 +244,7 @@ class LiveWorker {
     const fault = { stage: "decode", reason } as const; // the first stage of all that were in the Worker
     this.#hasEnded = true;
     this.#loading[Symbol.dispose]();
+    this.#idling?.[Symbol.dispose]();
     this.#worker.terminate();
     this.#broker.close();
     this.#onEnd();

@@ -38,7 +38,7 @@ export async function openMedia(
     isShared,
     ...(isShared && { work: new RunningWork() }),
   };
-  const decoder = opening.use(await Decoder.open(common));
+  const decoder = opening.use(new Decoder(common));
   const extractor = opening.use(new Extractor({ ...common, metrics }));
   return { decoder, extractor, gate: await GateKernel.load() };
 }

@@ -7,7 +7,7 @@ import { Inference } from "../flow/infer/inference.ts";
 import type { BackendSettings } from "../model/infer/backend_file.ts";
 import type { TrustedOutbound } from "../remote/guard/outbound.ts";
 import { Providers } from "../remote/models/providers.ts";
-import { AudioSidecar } from "../remote/sidecars/audio_sidecar.ts";
+import type { AudioSidecar } from "../remote/sidecars/audio_sidecar.ts";
 
 export interface Models {
   /** The caller disposes it, before what its calls belong to. */
@@ -26,15 +26,22 @@ export interface ModelsOptions {
   readonly isShared: boolean;
 }
 
-export function openModels(
+export async function openModels(
   opening: AsyncDisposableStack,
   { config, backends, outbound, world, metrics, isShared }: ModelsOptions,
-): Models {
+): Promise<Models> {
   const providers = opening.use(new Providers({ backends, world, outbound }));
   const inference = new Inference({ providers, limits: config.inference, metrics, world });
+  return { inference, audioSidecar: await openAudioSidecar(opening, { config, world, metrics, isShared }) };
+}
+
+/** Its protocol is loaded only where one is configured. */
+async function openAudioSidecar(
+  opening: AsyncDisposableStack,
+  { config, world, metrics, isShared }: Omit<ModelsOptions, "backends" | "outbound">,
+): Promise<AudioSidecar | null> {
   const { address } = config.audioSidecar;
-  const audioSidecar = address === undefined
-    ? null
-    : opening.use(new AudioSidecar({ address, world, metrics, isShared }));
-  return { inference, audioSidecar };
+  if (address === undefined) return null;
+  const { AudioSidecar } = await import("../remote/sidecars/audio_sidecar.ts");
+  return opening.use(new AudioSidecar({ address, world, metrics, isShared }));
 }

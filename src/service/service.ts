@@ -98,7 +98,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   const sources = opening.use(
     new Sources({ world, local, ...folders, streams, toggles: config, outbound, isShared }),
   );
-  const models = openModels(opening, { config, backends, outbound, isShared, world, metrics });
+  const models = await openModels(opening, { config, backends, outbound, isShared, world, metrics });
   const follower = new Follower({ timeline, world, metrics, wire: SSE_WIRE });
   const webhooks = openWebhooks(opening, { config, timeline, dataDir, outbound, isShared, world, metrics });
   const live = openLive(opening, {

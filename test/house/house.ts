@@ -128,7 +128,6 @@ export const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   hono: ["http"],
   "@fastify/busboy": ["http"],
   zod: ["model", "http", "media", "remote"],
-  "prom-client": ["base"],
   ajv: ["model"],
   werift: ["rtc"],
   postgres: ["remote"],

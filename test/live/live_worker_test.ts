@@ -18,6 +18,7 @@ import { PublisherMedia, testVideo } from "../support/live/live_publisher.ts";
 import { make, TempFolder } from "../support/media.ts";
 import { offerText } from "../support/live/fake_live_workers.ts";
 import { childProcesses } from "../support/own_process.ts";
+import { ManualClock } from "../support/manual_clock.ts";
 import { until } from "../support/until.ts";
 
 const media = new PublisherMedia();
@@ -63,13 +64,18 @@ class Workers implements AsyncDisposable {
   });
   readonly #pool: LiveWorkerPool;
   #sessions = 0;
+  /** Workers that were started. */
+  started = 0;
 
-  constructor() {
+  constructor(world = WORLD) {
     this.#pool = new LiveWorkerPool({
       start: { tempDir: this.#folder.path, socketDir: this.#folder.path },
-      connect: () => this.#broker.connect(),
+      connect: () => {
+        this.started++;
+        return this.#broker.connect();
+      },
       readable: [],
-      world: WORLD,
+      world,
       workersMax: 1,
     });
   }
@@ -279,6 +285,25 @@ Deno.test("a session whose trigger cannot run is ended, and another session is n
   await broken.waitFor("closed");
   healthy.port.send({ kind: "restart_ice", fragment: "", orderId: 1 });
   await healthy.waitFor("ice_restarted");
+});
+
+Deno.test("a Worker without a session for a minute ends, and the next session starts another", async () => {
+  const clock = new ManualClock();
+  await using workers = new Workers({ ...WORLD, sleep: (ms, signal) => clock.sleep(ms, signal) });
+  const once = async () => {
+    const { port, waitFor } = workers.open({ kind: "offer", offer: offerText() });
+    await waitFor("answered");
+    await clock.advance(120_000); // with a session it stays
+    await port.close();
+    return workers.started;
+  };
+  assert.equal(await once(), 1);
+  await clock.advance(59_999);
+  assert.equal(await once(), 1);
+  await clock.advance(59_999);
+  assert.equal(await once(), 1);
+  await clock.advance(60_000);
+  assert.equal(await once(), 2);
 });
 
 Deno.test("no program is left when the Workers are closed with open sessions", async () => {

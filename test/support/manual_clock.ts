@@ -1,6 +1,6 @@
 /** A clock that stands still until the test moves it, with the sleeps that wait for it. */
 
-import type { World } from "../../src/base/world.ts";
+import type { SleepSignal, World } from "../../src/base/world.ts";
 
 export class ManualClock implements Pick<World, "monotonicMs" | "sleep"> {
   #nowMs = 0;
@@ -15,7 +15,7 @@ export class ManualClock implements Pick<World, "monotonicMs" | "sleep"> {
     return this.#sleepers.size;
   }
 
-  sleep(ms: number, signal?: AbortSignal): Promise<void> {
+  sleep(ms: number, signal?: SleepSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);
       const sleeper = { atMs: this.#nowMs + ms, wake: resolve };

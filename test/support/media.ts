@@ -83,10 +83,10 @@ export class TempFolder implements Disposable {
 export function openDecoder(
   folder: TempFolder,
   changed: { tools?: Partial<Tools>; world?: World; maxConcurrent?: number } = {},
-): Promise<Decoder> {
+): Decoder {
   const tempDir = join(folder.path, "temp");
   Deno.mkdirSync(tempDir, { recursive: true });
-  return Decoder.open({
+  return new Decoder({
     tempDir,
     world: changed.world ?? world(),
     maxConcurrent: changed.maxConcurrent ?? 1,

@@ -49,7 +49,7 @@ export async function measureAll(
   const tempDir = await Deno.makeTempDir({ prefix: "service-quality-" });
   const results: Measured[] = new Array(paths.length);
   try {
-    await using decoder = await Decoder.open({
+    await using decoder = new Decoder({
       runner: localRunner(TOOLS),
       tempDir,
       world: quietWorld(),

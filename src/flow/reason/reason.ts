@@ -106,12 +106,14 @@ export class Reason {
    */
   async run(caller: Caller, runId: string, body: ReasonBody): Promise<Reasoned> {
     const { timeline, world, work, inference, streamTtlMs } = this.#options;
+    const compileSchema = body.output_schema == null ? null : await schemaCompiler();
     actionableRun(timeline.view, caller, runId, { nowMs: world.now(), ttlMs: streamTtlMs }, ACTION);
     timeline.requireRoom(caller.principalKey);
     const plan = readReason(body, {
       requestId: caller.requestId,
       hasProvider: inference.isConfigured,
       hasBinaryMedia: (model) => inference.hasBinaryMedia(model),
+      compileSchema,
     });
     this.#checkAvailable(plan);
 
@@ -357,4 +359,9 @@ function* lastEvents(
     ...counts,
     index_name: plan.indexName,
   });
+}
+
+/** Loaded with the first request that has a schema: the compiler takes longer to load than most of the service. */
+async function schemaCompiler() {
+  return (await import("../../model/reason/output_schema.ts")).compileOutputSchema;
 }

@@ -101,9 +101,10 @@ export class Decoder implements AsyncDisposable {
   readonly #closing = new AbortController();
   readonly #running = new Set<Promise<unknown>>();
 
-  private constructor(options: DecoderOptions) {
+  /** Its Workers start with the first decode, and end some time after the last one. */
+  constructor(options: DecoderOptions) {
     this.#options = options;
-    this.#pool = new DecodeWorkerPool([options.tempDir]);
+    this.#pool = new DecodeWorkerPool([options.tempDir], options.world);
     this.#known = new ProbedFiles(options.world);
     const { maxConcurrent, isShared = false } = options;
     const common = { waiterLimit: WAITERS_MAX, refusal: "provider_saturated", isShared } as const;
@@ -114,13 +115,6 @@ export class Decoder implements AsyncDisposable {
       what: "streams",
     });
     this.#probes = new PermitQueue({ ...common, limit: maxConcurrent * PROBES_PER_DECODE, what: "probes" });
-  }
-
-  /** Starts a first worker, so that a machine that cannot run one fails now. */
-  static async open(options: DecoderOptions): Promise<Decoder> {
-    const decoder = new Decoder(options);
-    decoder.#pool.giveBack(await decoder.#pool.take());
-    return decoder;
   }
 
   /** What the input contains; refuses what is no media container. A file that has not changed is looked into once. */

@@ -1,32 +1,48 @@
 /** The main thread's side of the decode Workers: each has one order at a time, and a Worker that fails is replaced. */
 
+import { type Sleeper, timer } from "../../base/wait.ts";
 import type { DetectedRange } from "../../model/frames/detected_range.ts";
 import type { SignalColumns } from "../../model/frames/signals.ts";
 import type { DecodeOrder, DecodeReport } from "./decode_worker.ts";
 import type { RowBatch } from "./stream_order.ts";
 
-/** Keeps idle workers, because each new one starts a thread and compiles a module. */
+/** A Worker without an order ends after this time: each takes the memory of a runtime, and a new one starts in 0.1 s. */
+const IDLE_MS = 60_000;
+
+/** Keeps idle workers for a while, because each new one starts a thread and compiles a module. */
 export class DecodeWorkerPool implements Disposable {
-  readonly #idle: DecodeWorker[] = [];
+  /** The one that was given back last is at the end, and is taken first, so that the others can end. */
+  readonly #idle: { readonly worker: DecodeWorker; readonly ending: Disposable }[] = [];
   readonly #readable: readonly string[];
+  readonly #world: Sleeper;
 
   /** `readable` are the folders that the workers may read besides their own code. */
-  constructor(readable: readonly string[]) {
+  constructor(readable: readonly string[], world: Sleeper) {
     this.#readable = readable;
+    this.#world = world;
   }
 
   async take(): Promise<DecodeWorker> {
-    return this.#idle.pop() ?? await DecodeWorker.start(this.#readable);
+    const idle = this.#idle.pop();
+    idle?.ending[Symbol.dispose]();
+    return idle?.worker ?? await DecodeWorker.start(this.#readable);
   }
 
   giveBack(worker: DecodeWorker): void {
-    if (worker.isBroken) worker[Symbol.dispose]();
-    else this.#idle.push(worker);
+    if (worker.isBroken) return worker[Symbol.dispose]();
+    const ending = timer(this.#world, IDLE_MS, () => {
+      this.#idle.splice(this.#idle.findIndex((idle) => idle.worker === worker), 1);
+      worker[Symbol.dispose]();
+    });
+    this.#idle.push({ worker, ending });
   }
 
   /** Ends the idle workers; all others must have been given back. */
   [Symbol.dispose](): void {
-    for (const worker of this.#idle.splice(0)) worker[Symbol.dispose]();
+    for (const { worker, ending } of this.#idle.splice(0)) {
+      ending[Symbol.dispose]();
+      worker[Symbol.dispose]();
+    }
   }
 }
 

@@ -12,7 +12,7 @@ import type { AudioProfile, SpeechEngine } from "../sidecars/local_audio.ts";
 import type { Mode } from "../runs/mode.ts";
 import { parseSamplingPolicy, type SamplingRequest } from "../frames/sampling.ts";
 import type { MediaMode, MediaResolution } from "./media_mode.ts";
-import { compileOutputSchema, type OutputSchema } from "./output_schema.ts";
+import type { CompiledSchema, OutputSchema } from "./output_schema.ts";
 
 /** What the rules need besides the body. */
 export interface ReasonFacts {
@@ -21,6 +21,8 @@ export interface ReasonFacts {
   readonly hasProvider: boolean;
   /** Whether the backend that would serve `model` accepts clips. */
   hasBinaryMedia(model: string): boolean;
+  /** `compileOutputSchema`, whose compiler is large; null for a body without a schema. */
+  readonly compileSchema: ((schema: unknown) => CompiledSchema) | null;
 }
 
 /** How the sampled frames are divided into chunks. See docs/reason.md#chunks. */
@@ -150,7 +152,7 @@ export function readReason(body: ReasonBody, facts: ReasonFacts): ReasonPlan {
     (native || clip ? LIMITS.reason.semanticTimeoutMsNative : LIMITS.reason.semanticTimeoutMsFrames);
   rules.range("semantic_timeout_ms", timeoutMs, LIMITS.reason.semanticTimeoutMs);
   const prompt = readPrompt(rules, body.semantic_prompt);
-  const outputSchema = readOutputSchema(rules, body.output_schema);
+  const outputSchema = readOutputSchema(rules, body.output_schema, facts);
   const streamId = rules.name("stream_id", body.stream_id) ?? DEFAULT_STREAM_ID;
   const traceId = rules.name("trace_id", body.trace_id) ?? defaultTraceId(facts.requestId);
   const indexName = rules.name("index_name", body.index_name);
@@ -275,9 +277,13 @@ function readPrompt(rules: FieldRules, text: string | null | undefined): string 
   return prompt;
 }
 
-function readOutputSchema(rules: FieldRules, value: unknown): OutputSchema | null {
+function readOutputSchema(
+  rules: FieldRules,
+  value: unknown,
+  { compileSchema }: ReasonFacts,
+): OutputSchema | null {
   if (value == null) return null;
-  const compiled = compileOutputSchema(value);
+  const compiled = compileSchema!(value);
   if (compiled.ok) return compiled.outputSchema;
   rules.fault("output_schema", compiled.fault);
   return null;

@@ -332,7 +332,7 @@ async function recordedMotion(path: string): Promise<number[]> {
   const { signal } = new AbortController();
   const input = fileInput(path);
   using folder = new TemporaryFolder();
-  await using decoder = await Decoder.open({
+  await using decoder = new Decoder({
     runner: localRunner(tools),
     tempDir: folder.path,
     world,

@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { DecodeWorkerPool } from "../../../src/media/recorded/worker_pool.ts";
 import { CONTROL } from "../../../src/media/recorded/stream_order.ts";
 import { STACKED_FRAME_BYTES, stackingFilters } from "../../../src/media/kernels/picture_lines.ts";
-import { TempFolder } from "../../support/media.ts";
+import { ManualClock } from "../../support/manual_clock.ts";
+import { TempFolder, world } from "../../support/media.ts";
 
 const FRAMES = 14;
 /** As a camera's frames come. */
@@ -24,7 +25,7 @@ async function stackedStream(): Promise<Uint8Array> {
 
 Deno.test("frames that come at once are all judged, and those of a slow source while it goes on", async () => {
   using folder = new TempFolder();
-  using pool = new DecodeWorkerPool([folder.path]);
+  using pool = new DecodeWorkerPool([folder.path], world());
   const stream = await stackedStream();
   const path = join(folder.path, "frames.fifo");
   assert.ok((await new Deno.Command("mkfifo", { args: [path] }).output()).success);
@@ -64,4 +65,25 @@ Deno.test("frames that come at once are all judged, and those of a slow source w
   } finally {
     pool.giveBack(worker);
   }
+});
+
+Deno.test("a Worker is taken again within a minute, and ends after that", async () => {
+  const clock = new ManualClock();
+  using pool = new DecodeWorkerPool([], clock);
+  const first = await pool.take();
+  const other = await pool.take();
+  pool.giveBack(other);
+  pool.giveBack(first);
+  await clock.advance(59_000);
+  assert.equal(await pool.take(), first, "the one that was given back last");
+  await clock.advance(1_000);
+  assert.deepEqual([first.isBroken, other.isBroken], [false, true]);
+  pool.giveBack(first);
+  await clock.advance(59_999);
+  assert.equal(first.isBroken, false);
+  await clock.advance(1);
+  assert.equal(first.isBroken, true);
+  const next = await pool.take();
+  assert.equal(next.isBroken, false);
+  pool.giveBack(next);
 });

@@ -31,7 +31,7 @@ Deno.test("an endless source gives the frames that came by the deadline; without
       signal?.addEventListener("abort", () => reject(signal.reason), { once: true });
     });
   };
-  await using decoder = await Decoder.open({
+  await using decoder = new Decoder({
     runner: localRunner(tools()),
     tempDir: folder.path,
     world: { ...real, sleep },

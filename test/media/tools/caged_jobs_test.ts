@@ -151,7 +151,7 @@ async function resultsIn(level: CageLevel, media: Media): Promise<Results> {
   await stream({ ...pull, input: relayed }, { name: "live_pull of a relay" });
   await run({ kind: "probe", input: relayed }, { name: "probe of a relay" });
 
-  const decoder = await Decoder.open({ runner: client, tempDir, world: world(), maxConcurrent: 1 });
+  const decoder = new Decoder({ runner: client, tempDir, world: world(), maxConcurrent: 1 });
   const plan = planSampling({}, info.video!.averageFps, "ingest");
   const { signals } = await decoder.decodeSignals({ input, info, plan, maxFrames: 1000, signal: NEVER });
   await add(

@@ -32,9 +32,9 @@ class ExtractorBench implements AsyncDisposable {
 
   private constructor(readonly extractor: Extractor, readonly decoder: Decoder) {}
 
-  static async open(
+  static open(
     changed: { tools?: Partial<Tools>; world?: World; maxConcurrent?: number; clipBytesMax?: number } = {},
-  ): Promise<ExtractorBench> {
+  ): ExtractorBench {
     const bench = new ExtractorBench(null!, null!);
     Deno.mkdirSync(bench.tempDir);
     const shared = { tempDir: bench.tempDir, world: world(), maxConcurrent: 2, runner: localRunner(tools()) };
@@ -51,7 +51,7 @@ class ExtractorBench implements AsyncDisposable {
       },
       metrics: bench.metrics,
     });
-    const decoder = bench.#opened.use(await Decoder.open(shared));
+    const decoder = bench.#opened.use(new Decoder(shared));
     bench.#opened.use(extractor);
     return Object.assign(bench, { extractor, decoder });
   }
@@ -181,7 +181,7 @@ Deno.test(
   "a clip begins with exactly the frame at its start, and sound and video stay in sync",
   LONG_TEST,
   async (t) => {
-    await using bench = await ExtractorBench.open();
+    await using bench = ExtractorBench.open();
     const plain = makeTimed(bench.path("plain.mp4"));
     const shifted = (name: string, videoS: number, audioS: number, ...args: string[]) =>
       make(
@@ -257,7 +257,7 @@ function isWav(bytes: Uint8Array) {
 }
 
 Deno.test("a clip is an MP4 that every player supports: index first, H.264 in 4:2:0, one mono AAC track", async () => {
-  await using bench = await ExtractorBench.open();
+  await using bench = ExtractorBench.open();
   const check = async (name: string, args: string[], extent: string, options: Partial<ClipRequest> = {}) => {
     const source = make(bench.path(name), ...args);
     const clip = await bench.clip(source, { startMs: 200, durationMs: 600, ...options });
@@ -326,7 +326,7 @@ function matches(text: string, pattern: RegExp): void {
 }
 
 Deno.test("a crop is exact, in the frame as it is displayed", async () => {
-  await using bench = await ExtractorBench.open();
+  await using bench = ExtractorBench.open();
   const halves = "color=black:s=160x120:r=5:d=2,drawbox=x=80:w=80:h=120:color=white:t=fill";
   const flat = make(bench.path("flat.mp4"), "-f", "lavfi", "-i", halves, "-c:v", "mpeg4", "-q:v", "2");
   const turned = makeTurned(bench.path("turned.mp4"), flat, 90);
@@ -354,7 +354,7 @@ Deno.test("a crop is exact, in the frame as it is displayed", async () => {
 });
 
 Deno.test("all tracks have their share in the mix, and gaps are silent", async () => {
-  await using bench = await ExtractorBench.open();
+  await using bench = ExtractorBench.open();
   const tone = (
     hz: number,
     length: number,
@@ -395,7 +395,7 @@ Deno.test("all tracks have their share in the mix, and gaps are silent", async (
 });
 
 Deno.test("every window gives the right frames and sound, however short or close to the end", async () => {
-  await using bench = await ExtractorBench.open();
+  await using bench = ExtractorBench.open();
   const source = makeTimed(bench.path("plain.mp4"));
   const info = await bench.probe(source);
   const check = async (
@@ -458,7 +458,7 @@ Deno.test(
   "video alone is copied where the copy is exactly the window, and encoded elsewhere",
   LONG_TEST,
   async () => {
-    await using bench = await ExtractorBench.open();
+    await using bench = ExtractorBench.open();
     const source = (name: string, ...args: string[]) =>
       make(
         bench.path(name),
@@ -522,7 +522,7 @@ Deno.test(
 );
 
 Deno.test("packets are listed once for many windows of a source", LONG_TEST, async () => {
-  await using bench = await ExtractorBench.open();
+  await using bench = ExtractorBench.open();
   const source = make(
     bench.path("long.mp4"),
     ...["-f", "lavfi", "-i", "testsrc=s=160x120:r=10:d=150", "-c:v", "libx264", "-preset", "ultrafast"],
@@ -537,7 +537,7 @@ Deno.test("packets are listed once for many windows of a source", LONG_TEST, asy
 });
 
 Deno.test("a failed extraction gives its reason and leaves nothing behind", async () => {
-  await using bench = await ExtractorBench.open({ clipBytesMax: 20_000 });
+  await using bench = ExtractorBench.open({ clipBytesMax: 20_000 });
   const source = makeTimed(bench.path("plain.mp4"));
   const info = await bench.probe(source);
   const noisy = make(
@@ -591,7 +591,7 @@ async function hanging(changed: { world?: World; maxConcurrent?: number } = {}) 
     `case "$*" in *framecrc*) ;; *) echo >> ${started}; exec ${tools().ffmpeg} -re "$@";; esac
     exec ${tools().ffmpeg} "$@"`,
   );
-  const bench = await ExtractorBench.open({ ...changed, tools: { ffmpeg, prlimit: null } });
+  const bench = ExtractorBench.open({ ...changed, tools: { ffmpeg, prlimit: null } });
   const source = make(
     bench.path("long.mp4"),
     ...["-f", "lavfi", "-i", "testsrc2=s=64x48:r=25:d=60", "-f", "lavfi", "-i", "sine=d=60", "-c:v", "mpeg4"],
@@ -654,7 +654,7 @@ Deno.test("extracting at the end of a long file reads no more of it than at its 
     `for word; do [ "$word" = error ] && word=verbose; set -- "$@" "$word"; shift; done
     exec ${tools().ffmpeg} "$@" 2>> ${log}`,
   );
-  await using bench = await ExtractorBench.open({ tools: { ffmpeg, prlimit: null } });
+  await using bench = ExtractorBench.open({ tools: { ffmpeg, prlimit: null } });
   const source = make(
     bench.path("long.mp4"),
     ...["-f", "lavfi", "-i", "testsrc2=s=160x120:r=25:d=300", "-f", "lavfi", "-i", "sine=d=300"],

@@ -9,6 +9,7 @@ import {
   type ReasonFacts,
   type ReasonPlan,
 } from "../../../src/model/reason/request.ts";
+import { compileOutputSchema } from "../../../src/model/reason/output_schema.ts";
 import { firstPass, secondPass } from "../../../src/model/reason/schemas.ts";
 
 const MODEL = "Qwen/Qwen3-VL-4B-Instruct";
@@ -18,6 +19,7 @@ const FACTS: ReasonFacts = {
   requestId: "req-000000000000002a",
   hasProvider: true,
   hasBinaryMedia: (model) => model === CLOUD,
+  compileSchema: compileOutputSchema,
 };
 
 function plan(fields: Record<string, unknown> = {}, facts: Partial<ReasonFacts> = {}): ReasonPlan {
