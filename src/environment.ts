@@ -1,4 +1,4 @@
-/** Finds the programs and folders that the sandboxed service may use, creates its own folders, reads its files. */
+/** Finds the programs and folders that the sandboxed service may use, creates its own folders, reads the files of secrets. */
 
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import { tmpdir } from "node:os";
@@ -9,15 +9,7 @@ import type { CageTools, Places, Tools } from "./base/program_paths.ts";
 import { FORWARD_STREAMS } from "./clean_process.ts";
 import type { ForwarderCommand } from "./media/tools/forwarder.ts";
 import { SOCKET_NAME_BYTES, SOCKET_PATH_BYTES_MAX } from "./media/tools/job_paths.ts";
-import {
-  BackendFaults,
-  type BackendFile,
-  backendsOfVariables,
-  NO_BACKENDS,
-  parseBackendFile,
-} from "./model/infer/backend_file.ts";
 import { adoptFormerUploads, claimUploadRoot, UploadRootFault } from "./store/upload_root.ts";
-import { type LabelMaps, parseLabelMaps } from "./model/frames/label_map.ts";
 
 /** Where earlier versions kept uploads, under the system's temporary folder. See docs/deployment.md#upload-root. */
 const FORMER_UPLOAD_ROOT = "service-uploads";
@@ -231,84 +223,6 @@ export function adoptUploads({ dataDir, uploadRoot }: Pick<Places, "dataDir" | "
   return adoptFormerUploads(join(Deno.env.get("TMPDIR") ?? tmpdir(), FORMER_UPLOAD_ROOT), uploadRoot);
 }
 
-/** Reads the label maps, which the sandboxed service may not read. Adds what is wrong with them to `faults`. */
-export function readLabelMaps(
-  { labelMapsPath }: Partial<Pick<Config, "labelMapsPath">>,
-  faults: string[],
-): LabelMaps | null {
-  if (!labelMapsPath) return null;
-  try {
-    return parseLabelMaps(Deno.readTextFileSync(labelMapsPath));
-  } catch (error) {
-    const path = JSON.stringify(labelMapsPath);
-    faults.push(
-      `SERVICE_TENANT_LABEL_MAPS_PATH must name a file of label maps, got ${path}: ${reason(error)}; ` +
-        "correct it, or remove the variable to leave labels as they are",
-    );
-    return null;
-  }
-}
-
-/**
- * The backends of the two URL variables, or else of the backend file, whose texts may name variables of `env`. A missing
- * file means no backends. Adds what is wrong to `faults`. See docs/configuration.md#backend-file.
- */
-export function readBackends(
-  config: Partial<
-    Pick<
-      Config,
-      "vllmBaseUrl" | "vllmApiKey" | "sglangBaseUrl" | "sglangApiKey" | "backendFile" | "webrtc"
-    >
-  >,
-  env: Readonly<Record<string, string | undefined>>,
-  faults: string[],
-): BackendFile {
-  try {
-    const backends = backendsOfVariables(config) ?? backendsOfFile();
-    const crop = config.webrtc?.crop;
-    const region = backends.restrictedZone?.region;
-    const sides = ["x", "y", "width", "height"] as const;
-    if (crop && region && sides.some((side) => crop[side] !== region[side])) {
-      faults.push(
-        "SERVICE_WEBRTC_CROP must be equal to restricted_zone.region of the backend file, as both are set; remove one of them",
-      );
-    }
-    return backends;
-  } catch (error) {
-    if (!(error instanceof BackendFaults)) throw error;
-    faults.push(...error.faults);
-    return NO_BACKENDS;
-  }
-
-  function backendsOfFile(): BackendFile {
-    const isUrlSet = env.SERVICE_VLLM_BASE_URL !== undefined || env.SERVICE_SGLANG_BASE_URL !== undefined;
-    if (isUrlSet || config.backendFile === undefined) return NO_BACKENDS;
-    return readBackendFile(config.backendFile, env);
-  }
-}
-
-/** Errors: `BackendFaults`, each prefixed with the name of the file. */
-function readBackendFile(path: string, env: Readonly<Record<string, string | undefined>>): BackendFile {
-  const place = `SERVICE_CONFIG ${JSON.stringify(path)}`;
-  let text;
-  try {
-    text = new TextDecoder("utf-8", { fatal: true }).decode(Deno.readFileSync(path));
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return NO_BACKENDS;
-    throw new BackendFaults([
-      `${place} must be a file of UTF-8 text that can be read: ${
-        reason(error)
-      }; correct it, or remove SERVICE_CONFIG to do without`,
-    ]);
-  }
-  try {
-    return parseBackendFile(text, env);
-  } catch (error) {
-    if (!(error instanceof BackendFaults)) throw error;
-    throw new BackendFaults(error.faults.map((fault) => `${place}: ${fault}; correct the file`));
-  }
-}
-
 function reason(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
@@ -320,6 +234,16 @@ function find(program: string, moreFolders: readonly string[] = []): string | un
     : [...(Deno.env.get("PATH") ?? "").split(":"), ...moreFolders].filter((dir) => dir !== "")
       .map((dir) => join(dir, program));
   return candidates.find(isExecutableFile);
+}
+
+/** Whether something is at the path, or may be: of a path that cannot be looked at, its reader tells why. */
+export function isThere(path: string): boolean {
+  try {
+    Deno.lstatSync(path);
+    return true;
+  } catch (error) {
+    return !(error instanceof Deno.errors.NotFound);
+  }
 }
 
 function isExecutableFile(path: string): boolean {

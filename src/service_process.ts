@@ -8,9 +8,8 @@ import { type Environment, warnOfExposure } from "./clean_process.ts";
 import {
   adoptUploads,
   findTools,
+  isThere,
   preparePlaces,
-  readBackends,
-  readLabelMaps,
   readSecretFiles,
   removeSocketDir,
 } from "./environment.ts";
@@ -41,7 +40,7 @@ export async function runService(environment: Environment): Promise<number> {
 
 async function main(environment: Environment, output: BackgroundOutput): Promise<number> {
   try {
-    const start = readStart(environment.variables);
+    const start = await readStart(environment.variables);
     try {
       return await serve(
         start,
@@ -105,7 +104,7 @@ async function serve(start: Start, environment: Environment, world: World): Prom
  * The configuration, and what the sandboxed service cannot find or read itself. Throws {@link ConfigFaults} with the faults
  * of the variables and those of programs, folders and files together.
  */
-function readStart(given: Readonly<Record<string, string>>): Start {
+async function readStart(given: Readonly<Record<string, string>>): Promise<Start> {
   const faults: string[] = [];
   const variables = readSecretFiles(given, faults);
   const { config, faults: variableFaults } = readVariables(variables);
@@ -113,14 +112,37 @@ function readStart(given: Readonly<Record<string, string>>): Start {
   const environment = {
     tools: findTools(config, faults),
     places: preparePlaces(config, faults),
-    labelMaps: readLabelMaps(config, faults),
-    backendFile: readBackends(config, variables, faults),
+    ...(namesFiles(config, variables) && await readFiles(config, variables, faults)),
   };
   if (faults.length > 0) {
     removeSocketDir(environment.places);
     throw new ConfigFaults(faults);
   }
   return { config: config as Config, cage: null, ...environment };
+}
+
+/** Whether there is anything for `setting_files.ts` to read. */
+function namesFiles(
+  { labelMapsPath, backendFile }: Partial<Config>,
+  { SERVICE_VLLM_BASE_URL, SERVICE_SGLANG_BASE_URL }: Readonly<Record<string, string>>,
+): boolean {
+  const isNamed = [labelMapsPath, SERVICE_VLLM_BASE_URL, SERVICE_SGLANG_BASE_URL].some((name) =>
+    name !== undefined
+  );
+  return isNamed || (backendFile !== undefined && isThere(backendFile));
+}
+
+/** Loads the parsers, which take as long to load as the rest of the process. */
+async function readFiles(
+  config: Partial<Config>,
+  variables: Readonly<Record<string, string>>,
+  faults: string[],
+): Promise<Pick<Start, "labelMaps" | "backendFile">> {
+  const { readBackends, readLabelMaps } = await import("./setting_files.ts");
+  return {
+    labelMaps: readLabelMaps(config, faults),
+    backendFile: readBackends(config, variables, faults),
+  };
 }
 
 /** Finds the cage, unless it is known, and tells it to the service. */

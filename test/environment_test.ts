@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { readConfig } from "../src/base/config.ts";
-import { readBackends, readSecretFiles } from "../src/environment.ts";
+import { readSecretFiles } from "../src/environment.ts";
+import { readBackends } from "../src/setting_files.ts";
 import { TemporaryFolder } from "./support/folders.ts";
 import { startModelServer } from "./support/models/model_server.ts";
 import { startService } from "./support/service.ts";

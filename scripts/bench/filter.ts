@@ -5,7 +5,8 @@
 
 import v8 from "node:v8";
 import { RangeDetectors } from "../../src/media/detection/range_detectors.ts";
-import { FRAME_BYTES, FrameFilter } from "../../src/media/kernels/frame_filter.ts";
+import { FrameFilter } from "../../src/media/kernels/frame_filter.ts";
+import { FRAME_BYTES } from "../../src/media/kernels/frame_planes.ts";
 import { percentile } from "./support.ts";
 
 /** An animation with cuts, a static camera, a screen recording: the first ten seconds of each. */

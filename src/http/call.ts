@@ -45,7 +45,7 @@ export interface UseCases {
   readonly liveSources: LiveSources;
   readonly metrics: Metrics;
   /** Published JSON Schemas by file name. */
-  readonly schemas: ReadonlyMap<string, object>;
+  readonly schemas: () => ReadonlyMap<string, object>;
 }
 
 /** One request to one route. */

@@ -75,7 +75,7 @@ export async function openUseCases(
     whip: live.whip,
     liveSources: live.liveSources,
     metrics,
-    schemas: publishedSchemas(),
+    schemas: schemasOnce(),
   };
 }
 
@@ -110,4 +110,10 @@ function analysisUseCases(
     policies: new Policies({ timeline, revisions, sessions: live.registry }),
     policyReplay: new PolicyReplay({ timeline, revisions, work, decoder, sources, gate, thresholds }),
   };
+}
+
+/** The published schemas, made when they are first asked for. */
+function schemasOnce(): () => ReadonlyMap<string, object> {
+  let made: ReadonlyMap<string, object> | null = null;
+  return () => made ??= publishedSchemas();
 }

@@ -7,7 +7,7 @@ import {
   FRAME_BYTES,
   PLANE_BYTES,
   PLANE_WIDTH,
-} from "../../../src/media/kernels/frame_filter.ts";
+} from "../../../src/media/kernels/frame_planes.ts";
 import { loadKernel } from "../../../src/media/kernels/load_kernel.ts";
 
 interface Exports {

@@ -1,6 +1,6 @@
 /** Measures the candidates of labelled videos with the kernel of the service. */
 
-import { FRAME_BYTES, PLANE_HEIGHT, PLANE_WIDTH } from "../../../src/media/kernels/frame_filter.ts";
+import { FRAME_BYTES, PLANE_HEIGHT, PLANE_WIDTH } from "../../../src/media/kernels/frame_planes.ts";
 import {
   LINES_BYTES,
   STACKED_FRAME_BYTES,

@@ -23,7 +23,7 @@ export const SYSTEM_ROUTES: readonly Route[] = [
     path: "/schemas/:name",
     summary: "Serves a published JSON Schema.",
     handle: (call) => {
-      const schema = call.schemas.get(parameter(call, "name"));
+      const schema = call.schemas().get(parameter(call, "name"));
       if (!schema) throw refuse.notFound("Schema", "name");
       return jsonText(schemaText(schema));
     },

@@ -6,17 +6,9 @@ import { CELLS, LUMA_CELLS, PROFILE_VALUES, type RangeMeasures } from "../detect
 import { ArtifactDetector } from "../detection/faults/artifact_detector.ts";
 import { MEASURE_COUNT } from "../detection/faults/artifact_measures.ts";
 import type { FilterColumns } from "./filter_columns.ts";
+import { FRAME_BYTES } from "./frame_planes.ts";
 import { type ExportKinds, loadKernel } from "./load_kernel.ts";
 import { type CollectedRows, RowCollector } from "./row_collector.ts";
-
-export const PLANE_WIDTH = 320;
-export const PLANE_HEIGHT = 180;
-/** Of the luma plane. */
-export const PLANE_BYTES = PLANE_WIDTH * PLANE_HEIGHT;
-export const CHROMA_WIDTH = PLANE_WIDTH / 2;
-export const CHROMA_HEIGHT = PLANE_HEIGHT / 2;
-/** A frame is yuv420p: the planes Y, U and V one after the other, without padding. */
-export const FRAME_BYTES = PLANE_BYTES + 2 * CHROMA_WIDTH * CHROMA_HEIGHT;
 
 /** Samples of the largest blocks whose borders are looked for. */
 const BLOCK_SIZE = 16;

@@ -1,7 +1,7 @@
 /** Makes the frames of the frame filter out of live pictures: the region of each of the three planes is scaled. */
 
 import type { Extent, Region } from "../../model/frames/coordinates.ts";
-import { CHROMA_HEIGHT, CHROMA_WIDTH, PLANE_BYTES, PLANE_HEIGHT, PLANE_WIDTH } from "./frame_filter.ts";
+import { CHROMA_HEIGHT, CHROMA_WIDTH, PLANE_BYTES, PLANE_HEIGHT, PLANE_WIDTH } from "./frame_planes.ts";
 import { PlaneReducer } from "./plane_reducer.ts";
 import { lineStep } from "./taken_lines.ts";
 

@@ -1,7 +1,7 @@
 /** Lines of the picture that nothing was averaged of, which come before each reduced frame: docs/detection.md#combing. */
 
 import type { Region } from "../../model/frames/coordinates.ts";
-import { FRAME_BYTES, PLANE_BYTES, PLANE_WIDTH } from "./frame_filter.ts";
+import { FRAME_BYTES, PLANE_BYTES, PLANE_WIDTH } from "./frame_planes.ts";
 
 /** Groups of four neighbouring lines, spread evenly over the height; 320 samples of each line. */
 const GROUPS = 8;

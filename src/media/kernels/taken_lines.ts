@@ -1,6 +1,6 @@
 /** Which lines of a high picture its reduced frame is made of. */
 
-import { PLANE_HEIGHT, PLANE_WIDTH } from "./frame_filter.ts";
+import { PLANE_HEIGHT, PLANE_WIDTH } from "./frame_planes.ts";
 
 /** So many lines of a picture at least, if it has them, are averaged for a line of its reduced frame. */
 const LINES_EACH = 1.5;

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
+import { FrameFilter } from "../../../src/media/kernels/frame_filter.ts";
 import {
   FRAME_BYTES,
-  FrameFilter,
   PLANE_BYTES,
   PLANE_HEIGHT,
   PLANE_WIDTH,
-} from "../../../src/media/kernels/frame_filter.ts";
+} from "../../../src/media/kernels/frame_planes.ts";
 import { CUT_SCORE_THRESHOLD } from "../../../src/model/frames/signals.ts";
 import {
   landscape,

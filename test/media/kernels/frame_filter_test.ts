@@ -1,12 +1,11 @@
 import assert from "node:assert/strict";
+import { emptyFrameSignals, FrameFilter } from "../../../src/media/kernels/frame_filter.ts";
 import {
-  emptyFrameSignals,
   FRAME_BYTES,
-  FrameFilter,
   PLANE_BYTES,
   PLANE_HEIGHT,
   PLANE_WIDTH,
-} from "../../../src/media/kernels/frame_filter.ts";
+} from "../../../src/media/kernels/frame_planes.ts";
 import { hammingDistance, referenceSignals } from "../../support/kernels/filter_reference.ts";
 import { MEASURED_COLUMNS } from "../../support/recorded_media.ts";
 import { seededRandom } from "../../support/seeded_random.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { Region } from "../../../src/model/frames/coordinates.ts";
-import { FRAME_BYTES, PLANE_BYTES } from "../../../src/media/kernels/frame_filter.ts";
+import { FRAME_BYTES, PLANE_BYTES } from "../../../src/media/kernels/frame_planes.ts";
 import { FrameReducer } from "../../../src/media/kernels/frame_reducer.ts";
 import { lineStep, reductionFilters } from "../../../src/media/kernels/taken_lines.ts";
 import { referenceReduce } from "../../support/kernels/reduce_reference.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { PLANE_BYTES, PLANE_HEIGHT, PLANE_WIDTH } from "../../../src/media/kernels/frame_filter.ts";
+import { PLANE_BYTES, PLANE_HEIGHT, PLANE_WIDTH } from "../../../src/media/kernels/frame_planes.ts";
 import { PlaneReducer } from "../../../src/media/kernels/plane_reducer.ts";
 import { referenceReduce } from "../../support/kernels/reduce_reference.ts";
 import { seededRandom } from "../../support/seeded_random.ts";

@@ -1,10 +1,6 @@
 import assert from "node:assert/strict";
-import {
-  FrameFilter,
-  PLANE_BYTES,
-  PLANE_HEIGHT,
-  PLANE_WIDTH,
-} from "../../../src/media/kernels/frame_filter.ts";
+import { FrameFilter } from "../../../src/media/kernels/frame_filter.ts";
+import { PLANE_BYTES, PLANE_HEIGHT, PLANE_WIDTH } from "../../../src/media/kernels/frame_planes.ts";
 import { GateKernel } from "../../../src/media/kernels/gate_kernel.ts";
 import {
   type FrameDecision,

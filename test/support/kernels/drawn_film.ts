@@ -3,7 +3,8 @@
 import type { DetectedRange, Detector } from "../../../src/model/frames/detected_range.ts";
 import { seededRandom } from "../seeded_random.ts";
 import { RangeDetectors } from "../../../src/media/detection/range_detectors.ts";
-import { FRAME_BYTES, FrameFilter } from "../../../src/media/kernels/frame_filter.ts";
+import { FrameFilter } from "../../../src/media/kernels/frame_filter.ts";
+import { FRAME_BYTES } from "../../../src/media/kernels/frame_planes.ts";
 import { copyLines, LINES_BYTES } from "../../../src/media/kernels/picture_lines.ts";
 
 export const WIDTH = 320;
