@@ -267,7 +267,7 @@ class RequestCaller implements Caller, Disposable {
   readonly #request: Request;
   readonly #watching: { readonly client: Deno.NetAddr; readonly connections: Connections } | undefined;
   #signal: AbortSignal | undefined;
-  #watch: Disposable | undefined;
+  #watch: ReturnType<Connections["watch"]> | undefined;
 
   constructor(
     readonly requestId: string,
@@ -290,9 +290,8 @@ class RequestCaller implements Caller, Disposable {
   #signalOfClient(): AbortSignal {
     const { signal, body } = this.#request;
     if (body === null || this.#watching === undefined) return signal;
-    const watch = this.#watching.connections.watch(this.#watching.client);
-    this.#watch = watch;
-    return AbortSignal.any([signal, watch.signal]);
+    this.#watch = this.#watching.connections.watch(this.#watching.client, signal);
+    return this.#watch.signal;
   }
 
   /** A getter, as few requests need it. */

@@ -28,6 +28,8 @@ export class ClientGone extends Error {
 const PAUSE_MIN_MS = 500;
 const PAUSE_MAX_MS = 1_500;
 const PAUSE_FOR_LOOK = 20;
+/** A look is made for requests that have waited this long: most are answered before. */
+const WAITED_MIN_MS = 250;
 const LOOK_DEADLINE_MS = 2_000;
 const LATE = Symbol("a look that is late");
 
@@ -37,12 +39,12 @@ const REMEMBERED_MAX = 16_384;
 /**
  * Deno 2.9 reads ahead at most 512 bytes of a HTTP/1.1 connection while a request is under way, so it does not see the end
  * of a connection behind a longer body (measured on 22 November 2026). While such requests wait, the system is asked for
- * their connections up to twice a second; other requests cost nothing.
+ * their connections up to twice a second; other requests, and those that are answered soon, cost nothing.
  */
 export class Connections implements AsyncDisposable {
   readonly #world: Pick<World, "sleep" | "log" | "monotonicMs">;
   readonly #lookAt: LookAtConnections;
-  readonly #waiting = new Map<string, Set<AbortController>>();
+  readonly #waiting = new Map<string, Set<Watch>>();
   /** Oldest first. */
   readonly #counted = new Set<string>();
   #total = 0;
@@ -59,19 +61,25 @@ export class Connections implements AsyncDisposable {
     this.#world = world;
   }
 
-  /** A signal that aborts when the client at this address is gone. Dispose it when its request is answered. */
-  watch(address: Deno.NetAddr): Disposable & { readonly signal: AbortSignal } {
+  /**
+   * A signal that aborts when the client at this address is gone, or with the signal of its `request`. Dispose it when its
+   * request is answered.
+   */
+  watch(address: Deno.NetAddr, request: AbortSignal): Disposable & { readonly signal: AbortSignal } {
     const client = nameOf(address);
     const controller = new AbortController();
+    if (request.aborted) controller.abort(request.reason);
+    else request.addEventListener("abort", () => controller.abort(request.reason));
     const ofClient = this.#waiting.get(client) ?? new Set();
-    this.#waiting.set(client, ofClient.add(controller));
+    const watch = { controller, sinceMs: this.#world.monotonicMs() };
+    this.#waiting.set(client, ofClient.add(watch));
     this.#schedule();
     return {
       signal: controller.signal,
+      // A timer that runs is left: the next request needs it again.
       [Symbol.dispose]: () => {
-        ofClient.delete(controller);
+        ofClient.delete(watch);
         if (ofClient.size === 0 && this.#waiting.get(client) === ofClient) this.#waiting.delete(client);
-        if (this.#waiting.size === 0) this.#stop();
       },
     };
   }
@@ -116,14 +124,16 @@ export class Connections implements AsyncDisposable {
   }
 
   async #endThoseGone(): Promise<void> {
-    // A client may begin another request meanwhile, so those that are asked about are kept.
-    const asked = new Map([...this.#waiting].map(([client, controllers]) => [client, [...controllers]]));
     const startMs = this.#world.monotonicMs();
+    const hasWaited = ({ sinceMs }: Watch) => startMs - sinceMs >= WAITED_MIN_MS;
+    if (!this.#waiting.values().some((watches) => watches.values().some(hasWaited))) return;
+    // A client may begin another request meanwhile, so those that are asked about are kept.
+    const asked = new Map([...this.#waiting].map(([client, watches]) => [client, [...watches]]));
     const seen = await this.#look([...asked.keys()]);
     const tookMs = this.#world.monotonicMs() - startMs;
     this.#pauseMs = Math.min(Math.max(PAUSE_MIN_MS, tookMs * PAUSE_FOR_LOOK), PAUSE_MAX_MS);
     for (const client of seen?.gone ?? []) {
-      for (const controller of asked.get(client) ?? []) {
+      for (const { controller } of asked.get(client) ?? []) {
         controller.abort(new ClientGone("the client has disconnected"));
       }
     }
@@ -156,6 +166,12 @@ export class Connections implements AsyncDisposable {
     this.#timer?.[Symbol.dispose]();
     this.#timer = undefined;
   }
+}
+
+/** One request under way. */
+interface Watch {
+  readonly controller: AbortController;
+  readonly sinceMs: number;
 }
 
 function nameOf({ hostname, port }: Deno.NetAddr): string {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { quietLog } from "../../src/base/log.ts";
 import { Connections, type LookAtConnections } from "../../src/http/connections.ts";
+import { NEVER_ABORTED } from "../../src/base/wait.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 
 function watched(lookAt: LookAtConnections) {
@@ -21,7 +22,7 @@ Deno.test("a look at the connections that is late is told apart from a system wi
   let look: LookAtConnections = () => new Promise(() => {});
   const { connections, clock, warnings } = watched((port, clients) => look(port, clients));
   await using _closed = connections;
-  using watch = connections.watch(CLIENT);
+  using watch = connections.watch(CLIENT, NEVER_ABORTED);
   for (let second = 0; second < 10; second++) await clock.advance(1000);
   assert.equal(warnings.length, 1, warnings.join());
   assert.match(warnings[0]!, /took longer than 2000 ms/);
@@ -35,4 +36,33 @@ Deno.test("a look at the connections that is late is told apart from a system wi
   look = (_port, clients) => Promise.resolve({ open: 0, gone: clients });
   for (let second = 0; second < 3; second++) await clock.advance(1000);
   assert.ok(watch.signal.aborted);
+});
+
+Deno.test("nobody looks for clients whose requests are answered soon, and one of a request that waits is found gone", async () => {
+  let looks = 0;
+  const { connections, clock } = watched((_port, clients) => {
+    looks++;
+    return Promise.resolve({ open: 1, gone: clients });
+  });
+  await using _closed = connections;
+  for (let request = 0; request < 50; request++) {
+    using _watch = connections.watch(CLIENT, NEVER_ABORTED);
+    await clock.advance(100);
+  }
+  assert.equal(looks, 0);
+  using watch = connections.watch(CLIENT, NEVER_ABORTED);
+  await clock.advance(2000);
+  assert.ok(watch.signal.aborted);
+});
+
+Deno.test("a request that is watched ends with its own signal too, and with its reason", async () => {
+  const { connections } = watched(() => Promise.resolve({ open: 0, gone: [] }));
+  await using _closed = connections;
+  const request = new AbortController();
+  using watch = connections.watch(CLIENT, request.signal);
+  const reason = new Error("the client has disconnected");
+  request.abort(reason);
+  assert.equal(watch.signal.reason, reason);
+  using late = connections.watch(CLIENT, request.signal);
+  assert.equal(late.signal.reason, reason);
 });

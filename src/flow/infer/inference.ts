@@ -98,10 +98,13 @@ export class Inference implements Disposable {
   async ask(request: InferenceRequest, options: InferenceCall): Promise<InferenceAnswer> {
     const { providers, world } = this.#options;
     providers.requireServed(request.model); // before admission, as no waiting helps
-    const closing = new AbortController();
-    this.#underWay.add(closing);
+    const call = new AbortController();
+    const { signal } = call;
+    const onAbort = () => call.abort(options.signal.reason);
+    if (options.signal.aborted) onAbort();
+    else options.signal.addEventListener("abort", onAbort);
+    this.#underWay.add(call);
     try {
-      const signal = AbortSignal.any([options.signal, closing.signal]);
       using permit = await this.#admitted(request, options, signal);
       const timeoutMs = Math.min(options.timeoutMs, options.deadlineMs - permit.waitedMs);
       const startedMs = world.monotonicMs();
@@ -118,10 +121,12 @@ export class Inference implements Disposable {
         throw error;
       }
     } catch (error) {
-      if (error instanceof InferenceFailed && !closing.signal.aborted) this.#countFailure(error, options);
+      const isClosing = signal.reason instanceof InferenceFailed;
+      if (error instanceof InferenceFailed && !isClosing) this.#countFailure(error, options);
       throw error;
     } finally {
-      this.#underWay.delete(closing);
+      options.signal.removeEventListener("abort", onAbort);
+      this.#underWay.delete(call);
     }
   }
 

@@ -74,14 +74,17 @@ function fallbackCandidates({ id, tier }: CatalogModel): readonly string[] {
 
 const EXPERIMENTAL_FALLBACK = "Qwen/Qwen3-VL-4B-Instruct";
 
-/** Every accepted spelling in lower case, with its canonical id. */
+/** Every accepted spelling in lower case, and the canonical ids as they are, with the canonical id. */
 const CANONICAL: ReadonlyMap<string, string> = new Map(
-  CATALOG.flatMap(({ id, aliases }) => [id, ...aliases].map((name) => [asciiLowerCase(name), id] as const)),
+  CATALOG.flatMap(({ id, aliases }) => [
+    [id, id] as const,
+    ...[id, ...aliases].map((name) => [asciiLowerCase(name), id] as const),
+  ]),
 );
 
 /** The canonical id for `id` in any ASCII case; undefined when the catalog has no such model. */
 export function canonicalModel(id: string): string | undefined {
-  return CANONICAL.get(asciiLowerCase(id));
+  return CANONICAL.get(id) ?? CANONICAL.get(asciiLowerCase(id));
 }
 
 /** Changes A to Z only, so that no other letter is mapped to one in the name of a model. */

@@ -61,7 +61,6 @@ export class PinnedAgent implements Disposable {
     address: string,
     options: Pick<RequestOptions, "method" | "path" | "headers">,
   ): ClientRequest {
-    const name = nameOf(url);
     const isSecure = url.protocol === "https:";
     const target = {
       ...options,
@@ -69,6 +68,7 @@ export class PinnedAgent implements Disposable {
       port: Number(url.port) || (isSecure ? 443 : 80),
     };
     if (!isSecure) return httpRequest({ ...target, agent: this.#plain });
+    const name = nameOf(url);
     // The TLS handshake can name a host only; a certificate for an address is verified against `host`.
     return httpsRequest({ ...target, agent: this.#secure, ...(isAddress(name) ? {} : { servername: name }) });
   }
@@ -103,6 +103,7 @@ export class PinnedAgent implements Disposable {
 
   /** Remembers that `address` answered. */
   rememberAnswer({ origin }: URL, address: string): void {
+    if (this.#lastAnswered.get(origin) === address) return;
     if (this.#lastAnswered.size >= ORIGINS_REMEMBERED_MAX) this.#lastAnswered.clear();
     this.#lastAnswered.set(origin, address);
   }

@@ -3,7 +3,7 @@
 import { Buffer } from "node:buffer";
 import type { ClientRequest, IncomingMessage } from "node:http";
 import type { World } from "../../base/world.ts";
-import { Deadline, OutOfTime, timer } from "../../base/wait.ts";
+import { timer } from "../../base/wait.ts";
 import type { PinnedAgent } from "./pinned_agent.ts";
 import { failureOf, RequestFailed } from "./request_failed.ts";
 
@@ -19,7 +19,7 @@ export interface PinnedRequest {
   /** Sent as given, after `Host`, and after `Content-Length` where there is a body. */
   readonly headers: Readonly<Record<string, string>>;
   /** Sent as given. */
-  readonly body?: Uint8Array;
+  readonly body?: Uint8Array | string;
   /**
    * Never sends the request twice, even when a kept connection is found to be closed: for callers that count attempts.
    */
@@ -45,18 +45,14 @@ export interface PinnedResponse {
  */
 export async function pinnedRequest(request: PinnedRequest): Promise<PinnedResponse> {
   const { agent, url } = request;
-  const deadline = new Deadline(request.world, request.timeoutMs, request.signal);
+  const end = new RequestEnd(request);
   try {
     let failure: RequestFailed | null = null;
     for (const address of agent.inOrder(url, request.addresses)) {
       try {
-        const message = await exchange(request, address, deadline.signal);
+        const message = await exchange(request, address, end);
         agent.rememberAnswer(url, address);
-        return {
-          status: message.statusCode!,
-          headers: headersOf(message),
-          body: new PinnedBody(message, deadline),
-        };
+        return new Answer(message, end);
       } catch (error) {
         if (!(error instanceof RequestFailed && error.kind === "connect")) throw error;
         failure = error;
@@ -64,8 +60,67 @@ export async function pinnedRequest(request: PinnedRequest): Promise<PinnedRespo
     }
     throw failure ?? new RequestFailed("connect", "it has no address");
   } catch (error) {
-    deadline[Symbol.dispose]();
+    end[Symbol.dispose]();
     throw error;
+  }
+}
+
+class Answer implements PinnedResponse {
+  readonly status: number;
+  readonly body: PinnedBody;
+  readonly #message: IncomingMessage;
+
+  constructor(message: IncomingMessage, end: RequestEnd) {
+    this.status = message.statusCode!;
+    this.body = new PinnedBody(message, end);
+    this.#message = message;
+  }
+
+  /** A getter, as few callers look at them. */
+  get headers(): Headers {
+    return headersOf(this.#message);
+  }
+}
+
+/**
+ * Ends a request that takes too long, or whose caller aborts. One function at a time is told: first the one that waits for
+ * the head of the answer, then the body's.
+ */
+class RequestEnd implements Disposable {
+  /** Why it ended; undefined while it is under way. */
+  reason: Error | undefined;
+  readonly #signal: AbortSignal;
+  readonly #timer: Disposable;
+  #onEnd: ((reason: Error) => void) | undefined;
+  readonly #onAbort = () => this.#end(this.#signal.reason);
+
+  constructor({ world, timeoutMs, signal }: Pick<PinnedRequest, "world" | "timeoutMs" | "signal">) {
+    this.#signal = signal;
+    this.#timer = timer(
+      world,
+      timeoutMs,
+      () => this.#end(new RequestFailed("timeout", "it took too long to answer")),
+    );
+    if (signal.aborted) this.#onAbort();
+    else signal.addEventListener("abort", this.#onAbort);
+  }
+
+  /** From now on `onEnd` is told and nobody else. */
+  tell(onEnd: (reason: Error) => void): void {
+    this.#onEnd = onEnd;
+    if (this.reason !== undefined) onEnd(this.reason);
+  }
+
+  [Symbol.dispose](): void {
+    this.#onEnd = undefined;
+    this.#timer[Symbol.dispose]();
+    this.#signal.removeEventListener("abort", this.#onAbort);
+  }
+
+  #end(reason: Error): void {
+    if (this.reason !== undefined) return;
+    this.reason = reason;
+    this.#onEnd?.(reason);
   }
 }
 
@@ -74,15 +129,14 @@ export async function pinnedRequest(request: PinnedRequest): Promise<PinnedRespo
  */
 export class PinnedBody implements AsyncIterable<Uint8Array> {
   readonly #message: IncomingMessage;
-  readonly #deadline: Deadline;
+  readonly #end: RequestEnd;
 
-  /** Owns `deadline` from now on. */
-  constructor(message: IncomingMessage, deadline: Deadline) {
+  /** Owns `end` from now on. */
+  constructor(message: IncomingMessage, end: RequestEnd) {
     this.#message = message;
-    this.#deadline = deadline;
-    const onAbort = () => message.destroy(abortError(deadline.signal));
-    deadline.signal.addEventListener("abort", onAbort, { once: true });
-    message.once("close", () => deadline[Symbol.dispose]());
+    this.#end = end;
+    end.tell((reason) => message.destroy(reason));
+    message.once("close", () => end[Symbol.dispose]());
     message.on("error", () => {/* the reader gets it */});
   }
 
@@ -90,22 +144,52 @@ export class PinnedBody implements AsyncIterable<Uint8Array> {
   async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array<ArrayBuffer>> {
     try {
       for await (const chunk of this.#message) yield chunk;
-      if (!this.#message.complete) throw new RequestFailed("reset", "the connection was cut");
+      if (!this.#message.complete) throw cut();
     } catch (error) {
-      throw this.#deadline.signal.aborted ? abortError(this.#deadline.signal) : failureOf(error);
+      throw this.#end.reason ?? failureOf(error);
     } finally {
       this.cancel();
     }
   }
 
+  /**
+   * All chunks, or those up to the first that makes them longer than `maxBytes`: then the connection is closed. It costs
+   * less than the loop.
+   */
+  collect(maxBytes: number): Promise<Uint8Array[]> {
+    const message = this.#message;
+    return new Promise((resolve, reject) => {
+      const chunks: Uint8Array[] = [];
+      let bytes = 0;
+      let isOver = false;
+      const fail = (error: () => unknown) => {
+        if (isOver) return;
+        isOver = true;
+        this.cancel();
+        reject(this.#end.reason ?? failureOf(error()));
+      };
+      const succeed = () => {
+        isOver = true;
+        this.cancel();
+        resolve(chunks);
+      };
+      message.on("data", (chunk: Uint8Array) => {
+        if (isOver) return;
+        chunks.push(chunk);
+        bytes += chunk.length;
+        if (bytes > maxBytes) succeed();
+      });
+      message.once("end", () => message.complete ? succeed() : fail(cut));
+      message.once("error", (error) => fail(() => error));
+      message.once("close", () => fail(cut));
+      if (message.destroyed) fail(cut);
+    });
+  }
+
   /** Reads and drops the rest, so that the connection can be used again. A rest over `maxBytes` closes it instead. */
   async drain(maxBytes: number): Promise<void> {
-    let bytes = 0;
     try {
-      for await (const chunk of this) {
-        bytes += chunk.length;
-        if (bytes > maxBytes) return;
-      }
+      await this.collect(maxBytes);
     } catch (error) {
       if (!(error instanceof RequestFailed)) throw error; // the rest is not needed
     }
@@ -114,21 +198,25 @@ export class PinnedBody implements AsyncIterable<Uint8Array> {
   /** Closes the connection, unless the whole body was read. */
   cancel(): void {
     this.#message.destroy();
-    this.#deadline[Symbol.dispose]();
+    this.#end[Symbol.dispose]();
   }
+}
+
+function cut(): RequestFailed {
+  return new RequestFailed("reset", "the connection was cut");
 }
 
 /** One request to one address, up to the status line and headers of the answer. */
 async function exchange(
   request: PinnedRequest,
   address: string,
-  signal: AbortSignal,
+  end: RequestEnd,
 ): Promise<IncomingMessage> {
   while (true) {
-    if (signal.aborted) throw abortError(signal);
+    if (end.reason !== undefined) throw end.reason;
     const sent = send(request, address);
     try {
-      return await headOf(sent.outgoing, sent.isConnected, signal);
+      return await headOf(sent.outgoing, sent.isConnected, end);
     } catch (error) {
       const isStale = sent.isReused() && error instanceof RequestFailed && error.kind === "reset";
       if (!isStale || request.isSentOnce) throw error;
@@ -144,28 +232,31 @@ function send(request: PinnedRequest, address: string) {
     headers: {
       host: url.host,
       ...headers,
-      ...(body && { "content-length": String(body.length) }),
+      ...(body !== undefined && { "content-length": String(Buffer.byteLength(body)) }),
     },
   });
   let connected = false;
   let reused = false;
-  const onTimeout = () => outgoing.destroy(new RequestFailed("connect", "it does not accept a connection"));
-  const connectTimer = connectTimeoutMs === undefined ? undefined : timer(world, connectTimeoutMs, onTimeout);
-  outgoing.once("close", () => connectTimer?.[Symbol.dispose]());
-  const onConnected = () => {
-    connected = true;
-    connectTimer?.[Symbol.dispose]();
-  };
-  const ready = url.protocol === "https:" ? "secureConnect" : "connect";
   outgoing.once("socket", (socket) => {
     reused = outgoing.reusedSocket;
     // If this is true, the runtime itself sends the request again when the connection ends, even when it was destroyed
     // on purpose (denoland/deno#36786). `exchange` decides whether to try again.
     outgoing.reusedSocket = false;
-    if (reused) onConnected();
-    else socket.once(ready, onConnected);
+    connected = reused;
+    if (reused) return;
+    const onTimeout = () => outgoing.destroy(new RequestFailed("connect", "it does not accept a connection"));
+    const connectTimer = connectTimeoutMs === undefined
+      ? undefined
+      : timer(world, connectTimeoutMs, onTimeout);
+    outgoing.once("close", () => connectTimer?.[Symbol.dispose]());
+    socket.once(url.protocol === "https:" ? "secureConnect" : "connect", () => {
+      connected = true;
+      connectTimer?.[Symbol.dispose]();
+    });
   });
-  outgoing.end(body && Buffer.from(body.buffer, body.byteOffset, body.byteLength));
+  outgoing.end(
+    body instanceof Uint8Array ? Buffer.from(body.buffer, body.byteOffset, body.byteLength) : body,
+  );
   return { outgoing, isConnected: () => connected, isReused: () => reused };
 }
 
@@ -175,22 +266,18 @@ const INFORMATIONAL_MAX = 8;
 function headOf(
   outgoing: ClientRequest,
   isConnected: () => boolean,
-  signal: AbortSignal,
+  end: RequestEnd,
 ): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
-    const onAbort = () => {
-      reject(abortError(signal));
+    end.tell((reason) => {
+      reject(reason);
       outgoing.destroy();
-    };
-    signal.addEventListener("abort", onAbort, { once: true });
+    });
     const onClose = () => {
       stopListening();
       reject(new RequestFailed(isConnected() ? "reset" : "connect", "the connection was closed"));
     };
-    const stopListening = () => {
-      signal.removeEventListener("abort", onAbort);
-      outgoing.off("close", onClose);
-    };
+    const stopListening = () => void outgoing.off("close", onClose);
     outgoing.once("response", (message) => {
       stopListening();
       resolve(message);
@@ -213,13 +300,6 @@ function headOf(
     });
     outgoing.once("close", onClose);
   });
-}
-
-/** The deadline becomes a `RequestFailed`; an abort by the caller stays the caller's reason. */
-function abortError(signal: AbortSignal): Error {
-  return signal.reason instanceof OutOfTime
-    ? new RequestFailed("timeout", "it took too long to answer")
-    : signal.reason;
 }
 
 function headersOf(message: IncomingMessage): Headers {

@@ -118,7 +118,7 @@ export class Gemini implements Backend {
 
   /** Two requests: the first announces the upload, the second sends the whole clip. */
   async #upload({ bytes }: InferenceVideo, budget: TimeBudget): Promise<UploadedFile> {
-    const { headers } = await this.#endpoint.exchange({
+    const { answer: { headers } } = await this.#endpoint.exchange({
       ...this.#remaining(budget),
       method: "POST",
       url: this.#url("/upload/v1beta/files"),

@@ -4,7 +4,7 @@ import { joinedBytes } from "../../base/bytes.ts";
 import { InferenceFailed, type InferenceFailure, type ProviderKind } from "../../model/infer/inference.ts";
 import { AddressRefused, operatorAddresses } from "../guard/address_guard.ts";
 import type { Backend, BackendContext } from "./backend.ts";
-import { type PinnedBody, pinnedRequest } from "../guard/pinned_request.ts";
+import { type PinnedBody, pinnedRequest, type PinnedResponse } from "../guard/pinned_request.ts";
 import { RequestFailed } from "../guard/request_failed.ts";
 
 export interface Exchange {
@@ -12,13 +12,13 @@ export interface Exchange {
   /** With its query. It may contain a key, so no error and no log message shows it. */
   readonly url: URL;
   readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: Uint8Array;
+  readonly body?: Uint8Array | string;
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
 }
 
 export interface ExchangeAnswer {
-  readonly headers: Headers;
+  readonly answer: Pick<PinnedResponse, "headers">;
   readonly bytes: Uint8Array<ArrayBuffer>;
 }
 
@@ -55,14 +55,14 @@ export class ModelEndpoint {
         addresses,
         method,
         headers: { accept: "application/json", "accept-encoding": "identity", ...headers },
-        ...(body && { body }),
+        ...(body !== undefined && { body }),
         connectTimeoutMs: CONNECT_MS,
         timeoutMs: Math.max(1, endMs - world.monotonicMs()),
         signal,
       });
       const isGood = answer.status >= 200 && answer.status < 300;
       const bytes = await this.#readBody(answer.body, isGood ? ANSWER_BYTES_MAX : REFUSAL_BYTES_MAX, isGood);
-      if (isGood) return { headers: answer.headers, bytes };
+      if (isGood) return { answer, bytes };
       throw this.#refused(answer.status, bytes);
     } catch (error) {
       if (error instanceof InferenceFailed) throw error;
@@ -115,16 +115,12 @@ export class ModelEndpoint {
     bytesMax: number,
     mustBeWhole: boolean,
   ): Promise<Uint8Array<ArrayBuffer>> {
-    const chunks: Uint8Array[] = [];
-    let length = 0;
-    for await (const chunk of body) {
-      length += chunk.length;
-      if (length > bytesMax) {
-        if (mustBeWhole) throw this.unreadable(`its answer is longer than ${bytesMax} bytes`);
-        break;
-      }
-      chunks.push(chunk);
+    const chunks = await body.collect(bytesMax);
+    const length = chunks.reduce((sum, chunk) => sum + chunk.length, 0);
+    if (length > bytesMax && mustBeWhole) {
+      throw this.unreadable(`its answer is longer than ${bytesMax} bytes`);
     }
+    if (length > bytesMax) chunks.pop();
     return joinedBytes(...chunks);
   }
 

@@ -17,6 +17,7 @@ export class OpenaiCompat implements Backend {
   readonly #settings: OpenaiCompatSettings;
   readonly #world: World;
   readonly #endpoint: ModelEndpoint;
+  readonly #completions: URL;
   readonly #headers: Readonly<Record<string, string>>;
 
   constructor(settings: OpenaiCompatSettings, context: BackendContext) {
@@ -25,6 +26,7 @@ export class OpenaiCompat implements Backend {
     this.#settings = settings;
     this.#world = context.world;
     this.#endpoint = new ModelEndpoint(this, context);
+    this.#completions = this.#url("/v1/chat/completions");
     this.#headers = settings.apiKey === null ? {} : { authorization: `Bearer ${settings.apiKey}` };
   }
 
@@ -38,7 +40,7 @@ export class OpenaiCompat implements Backend {
     const answer = ANSWER.safeParse(
       await this.#endpoint.json({
         method: "POST",
-        url: this.#url("/v1/chat/completions"),
+        url: this.#completions,
         headers: { ...this.#headers, "content-type": "application/json" },
         body,
         timeoutMs: endMs - this.#world.monotonicMs(),

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { joinedBytes } from "../../../src/base/bytes.ts";
 import { quietLog } from "../../../src/base/log.ts";
 import { realWorld } from "../../../src/base/world.ts";
 import { PinnedAgent } from "../../../src/remote/guard/pinned_agent.ts";
@@ -35,6 +36,13 @@ async function text({ body }: PinnedResponse): Promise<string> {
   for await (const chunk of body) whole += decoder.decode(chunk, { stream: true });
   return whole;
 }
+
+async function collected({ body }: PinnedResponse): Promise<string> {
+  return new TextDecoder().decode(joinedBytes(...await body.collect(1000)));
+}
+
+/** In a loop, and all at once. */
+const WAYS_TO_READ = [text, collected];
 
 async function failure(promise: Promise<unknown>): Promise<RequestFailed> {
   const error = await promise.then(() => assert.fail("it did not fail"), (error) => error);
@@ -185,10 +193,12 @@ Deno.test("redirects and errors are answers like any other", async () => {
 Deno.test("answers that are cut, endless or not HTTP fail with a kind", async () => {
   using agent = agentTrusting();
   const check = async (bytes: string, expected: string, afterwards?: () => unknown) => {
-    await using server = serveRaw(bytes, afterwards);
-    const asked = request(agent, `http://media.test:${server.port}/`, { timeoutMs: 300 });
-    const { kind } = await failure(asked.then(text));
-    assert.equal(kind, expected, JSON.stringify(bytes.slice(0, 40)));
+    for (const read of WAYS_TO_READ) {
+      await using server = serveRaw(bytes, afterwards);
+      const asked = request(agent, `http://media.test:${server.port}/`, { timeoutMs: 300 });
+      const { kind } = await failure(asked.then(read));
+      assert.equal(kind, expected, JSON.stringify(bytes.slice(0, 40)));
+    }
   };
   const hold = () => new Promise(() => {});
   const head = "HTTP/1.1 200 OK\r\n";
@@ -231,22 +241,47 @@ Deno.test("a server may announce its answer some times, and not without end", as
 Deno.test("an answer without a length ends with its connection", async () => {
   await using server = serveRaw("HTTP/1.0 200 OK\r\n\r\nabc");
   using agent = agentTrusting();
-  assert.equal(await text(await request(agent, `http://media.test:${server.port}/`)), "abc");
+  for (const read of WAYS_TO_READ) {
+    assert.equal(await read(await request(agent, `http://media.test:${server.port}/`)), "abc");
+  }
+});
+
+Deno.test("what is collected ends with the first chunk beyond the limit, and the connection is closed", async () => {
+  await using server = serve(() => new Response("x".repeat(900_000)));
+  using agent = agentTrusting();
+  const { body } = await request(agent, `https://media.test:${server.port}/`);
+  const lengths = (await body.collect(100_000)).map((chunk) => chunk.length);
+  const length = lengths.reduce((sum, each) => sum + each, 0);
+  assert.ok(length > 100_000 && length - lengths.at(-1)! <= 100_000, String(lengths));
+  (await request(agent, `https://media.test:${server.port}/`)).body.cancel();
+  assert.equal(server.connections.size, 2);
+});
+
+Deno.test("a text is sent as UTF-8, with its length in bytes", async () => {
+  await using server = serve(async (asked) =>
+    new Response(`${asked.headers.get("content-length")} ${await asked.text()}`)
+  );
+  using agent = agentTrusting();
+  const url = `https://media.test:${server.port}/`;
+  const sent = await request(agent, url, { method: "POST", body: "größer als 1 €" });
+  assert.equal(await collected(sent), "18 größer als 1 €");
+  assert.equal(await collected(await request(agent, url, { method: "POST", body: "" })), "0 ");
 });
 
 Deno.test("an abort by the caller ends a request at any point, with the caller's reason", async () => {
   using agent = agentTrusting();
   const hold = () => new Promise(() => {});
   const check = async (bytes: string, when: "before" | "during") => {
-    await using server = serveRaw(bytes, hold);
-    const controller = new AbortController();
-    const reason = new Error("the run ended");
-    if (when === "before") controller.abort(reason);
-    const asked = request(agent, `http://media.test:${server.port}/`, { signal: controller.signal }).then(
-      text,
-    );
-    setTimeout(() => controller.abort(reason), 50);
-    await assert.rejects(asked, (error) => error === reason);
+    for (const read of WAYS_TO_READ) {
+      await using server = serveRaw(bytes, hold);
+      const controller = new AbortController();
+      const reason = new Error("the run ended");
+      if (when === "before") controller.abort(reason);
+      const { signal } = controller;
+      const asked = request(agent, `http://media.test:${server.port}/`, { signal }).then(read);
+      setTimeout(() => controller.abort(reason), 50);
+      await assert.rejects(asked, (error) => error === reason);
+    }
   };
   await check("", "before");
   await check("", "during");
