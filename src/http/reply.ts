@@ -86,6 +86,27 @@ export function jsonStream(chunks: Iterable<string> | AsyncIterable<string>): Re
   return new CompressibleResponse(body, { headers: JSON_HEADERS as [string, string][] });
 }
 
+/** The same of chunks that may be few: a single one is a response that is sent at once. */
+export async function jsonChunks(chunks: AsyncIterable<string>): Promise<Response> {
+  const iterator = chunks[Symbol.asyncIterator]();
+  const first = await iterator.next();
+  const second = await iterator.next();
+  if (second.done) return jsonText(first.done ? "" : first.value);
+  return jsonStream(startingWith([first.value, second.value], iterator));
+}
+
+async function* startingWith(
+  begun: readonly string[],
+  iterator: AsyncIterator<string>,
+): AsyncIterable<string> {
+  try {
+    yield* begun;
+    for (let next = await iterator.next(); !next.done; next = await iterator.next()) yield next.value;
+  } finally {
+    await iterator.return?.();
+  }
+}
+
 /** A response of any content type whose body is read as fast as the client takes it; never compressed. */
 export function streamed(
   body: ReadableStream<Uint8Array>,

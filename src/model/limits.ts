@@ -265,6 +265,12 @@ export const LIMITS = deepFrozen({
   /** All events of one commit: the rows of the longest decode, and room for their run. */
   timeline: {
     commitBytesMax: 256 * 2 ** 20,
+    /** Of the last events that are kept in memory, of all runs together. */
+    recentBytesMax: 4 * 2 ** 20,
+    /** Of one run. At least half as many are kept where there is room. */
+    recentEventsMax: 256,
+    /** A longer payload is read from the log. */
+    recentPayloadCharactersMax: 4096,
   },
 
   /** Request bodies and URLs. */

@@ -4,7 +4,7 @@ import type { LongEntry, TimelineEntry } from "../../flow/events/reads.ts";
 import { QUERY_BODY } from "../../model/api/reads.ts";
 import { readJson } from "../body.ts";
 import { parameter, type Route, type RouteCall } from "../call.ts";
-import { jsonStream, Rejection } from "../reply.ts";
+import { jsonChunks, Rejection } from "../reply.ts";
 
 export const READ_ROUTES: readonly Route[] = [
   {
@@ -15,7 +15,7 @@ export const READ_ROUTES: readonly Route[] = [
       const runId = parameter(call, "id");
       const batches = call.reads.events(call.caller, runId, call.request.query("index"));
       const head = `{"request_id":"${call.caller.requestId}","run_id":${JSON.stringify(runId)},"events":[`;
-      return jsonStream(eventsJson(head, batches));
+      return jsonChunks(eventsJson(head, batches));
     },
   },
   {
@@ -32,7 +32,7 @@ export const READ_ROUTES: readonly Route[] = [
         toFrame: frameNumber(call, "to_frame"),
       });
       const head = `{"request_id":"${call.caller.requestId}","run_id":${JSON.stringify(runId)},"markers":[`;
-      return jsonStream(markersJson(head, batches));
+      return jsonChunks(markersJson(head, batches));
     },
   },
   {
@@ -44,10 +44,13 @@ export const READ_ROUTES: readonly Route[] = [
       const batches = call.reads.query(call.caller, body);
       const query = { run_id: body.run_id, kind: body.kind ?? null, from_seq: body.from_seq ?? null };
       const head = `{"request_id":"${call.caller.requestId}","query":${JSON.stringify(query)},"matches":[`;
-      return jsonStream(eventsJson(head, batches));
+      return jsonChunks(eventsJson(head, batches));
     },
   },
 ];
+
+/** A chunk has at least so many characters, or is the last one. */
+const CHUNK_CHARACTERS = 65_536;
 
 async function* eventsJson(
   head: string,
@@ -66,6 +69,7 @@ async function* eventsJson(
         text = "}";
       } else text += `${stored.payload}}`;
     }
+    if (text.length < CHUNK_CHARACTERS) continue;
     yield text;
     text = "";
   }
@@ -84,6 +88,7 @@ async function* markersJson(
       text += isFirst ? payload : `,${payload}`;
       isFirst = false;
     }
+    if (text.length < CHUNK_CHARACTERS) continue;
     yield text;
     text = "";
   }

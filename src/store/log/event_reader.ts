@@ -115,13 +115,15 @@ export class EventReader {
     readAhead: ReadAhead,
   ): AsyncIterable<readonly (StoredEvent | LongEvent)[]> {
     const budget = budgetOf(query);
+    let isFirst = true;
     for (const plan of this.#plans(query, budget, this.#alongRun(run, query))) {
+      if (!isFirst) await yieldToEventLoop();
+      isFirst = false;
       await readAhead.warm(plan);
       const long = isLong(plan) ? await this.longEvent(plan[0]!.seqs[0]!) : undefined;
       if (long === undefined) {
         const events = this.#fetchPlanned(plan, query, budget, run.runId);
         if (events.length > 0) yield events;
-        await yieldToEventLoop();
       } else if (query.kinds === undefined || matcherOf(query.kinds)(long.kind)) {
         budget.left -= 1;
         yield [long];

@@ -14,6 +14,7 @@ import { type EventQuery, EventReader, type LongEvent, type StoredEvent } from "
 import { DirectoryLock } from "./lock.ts";
 import { bodyColumns, RecordBatch } from "./record.ts";
 import { ReadAhead } from "./read_ahead.ts";
+import { RecentEvents } from "../recent_events.ts";
 import { type LogEnd, replay } from "./replay.ts";
 import { type CommittedEvent, NotificationRing, type Subscription } from "./notification_ring.ts";
 import { findSegments, type SegmentReader, SegmentWriter } from "./segment.ts";
@@ -93,6 +94,7 @@ export class Timeline implements AsyncDisposable {
   readonly #ring = new NotificationRing();
   readonly #observers = new Set<CommitObserver>();
   readonly #batch = new RecordBatch();
+  readonly #recent = new RecentEvents();
   #writer: SegmentWriter | undefined;
   #nextSeq: number;
   /** How much of the log the last snapshot covers. */
@@ -188,10 +190,11 @@ export class Timeline implements AsyncDisposable {
     let position = this.#write();
     const committed: CommittedEvent[] = [];
     for (let number = 0; number < events.length; number++) {
-      const { runId, kind: rawKind } = events[number]!;
+      const { runId, kind: rawKind, streamId } = events[number]!;
       const kind = rawKind.toWellFormed();
       const event = { seq: this.#nextSeq++, ptsMs, kind, runId };
       const run = this.#register.entry(runId);
+      this.#keepRecent(run, event, streamId, payloads[number]!);
       const recordBytes = this.#batch.recordBytes[number]!;
       this.#fold(run, event, payloads[number]!, { position, recordBytes });
       for (const observe of this.#observers) observe(run, event.seq, kind, payloads[number]!);
@@ -234,7 +237,9 @@ export class Timeline implements AsyncDisposable {
    */
   read(runId: string, query: EventQuery = {}): Iterable<readonly StoredEvent[]> {
     const run = this.#register.find(runId);
-    return run === undefined ? [] : this.#reader.readRun(run, query);
+    if (run === undefined) return [];
+    const recent = this.#recent.read(runId, query);
+    return recent === undefined ? this.#reader.readRun(run, query) : recent.length === 0 ? [] : [recent];
   }
 
   /**
@@ -249,7 +254,13 @@ export class Timeline implements AsyncDisposable {
   /** Like `readAhead`, but an event of more than about 1 MiB comes alone, and its payload in pieces. */
   readInPieces(runId: string, query: EventQuery = {}): AsyncIterable<readonly (StoredEvent | LongEvent)[]> {
     const run = this.#register.find(runId);
-    return run === undefined ? none() : this.#reader.readRunInPieces(run, query, this.#readAhead);
+    if (run === undefined) return none();
+    const recent = this.#recent.read(runId, query);
+    return recent === undefined
+      ? this.#reader.readRunInPieces(run, query, this.#readAhead)
+      : recent.length === 0
+      ? none()
+      : one(recent);
   }
 
   /**
@@ -258,7 +269,13 @@ export class Timeline implements AsyncDisposable {
    */
   readFirst(runId: string, query: EventQuery = {}): readonly StoredEvent[] | number | undefined {
     const run = this.#register.find(runId);
-    return run === undefined ? undefined : this.#reader.firstOfRun(run, query);
+    if (run === undefined) return undefined;
+    const recent = this.#recent.read(runId, query);
+    return recent === undefined
+      ? this.#reader.firstOfRun(run, query)
+      : recent.length === 0
+      ? undefined
+      : recent;
   }
 
   /** One event, with its payload in pieces where it has more than about 1 MiB; undefined when the log does not have it. */
@@ -440,6 +457,23 @@ export class Timeline implements AsyncDisposable {
     this.#snapshotPosition = position;
   }
 
+  /** Before it is folded into its run. */
+  #keepRecent(
+    run: Run,
+    event: CommittedEvent,
+    streamId: string | undefined,
+    payload: string | PreparedPayload,
+  ): void {
+    const isKept = typeof payload === "string" &&
+      payload.length <= LIMITS.timeline.recentPayloadCharactersMax && event.kind !== "run_deleted";
+    if (!isKept) return this.#recent.forget(run.runId);
+    this.#recent.add(run, {
+      ...event,
+      streamId: streamId?.toWellFormed() ?? DEFAULT_STREAM_ID,
+      payload,
+    });
+  }
+
   #fold(
     run: Run,
     { seq, ptsMs, kind }: CommittedEvent,
@@ -495,6 +529,10 @@ function readTimeline(directory: string, log: Log, onDamage: TimelineOptions["on
 }
 
 async function* none(): AsyncIterable<readonly StoredEvent[]> {}
+
+async function* one(batch: readonly StoredEvent[]): AsyncIterable<readonly StoredEvent[]> {
+  yield batch;
+}
 
 function payloadJson(kind: string, payload: unknown): string | PreparedPayload {
   if (payload instanceof PreparedPayload) {
