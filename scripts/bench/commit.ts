@@ -8,7 +8,7 @@
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { Timeline } from "../../src/store/log/timeline.ts";
-import { median, quietWorld, TemporaryFolder, timed } from "./support.ts";
+import { median, quietWorld, report, TemporaryFolder, timed } from "./support.ts";
 
 const { values } = parseArgs({
   args: Deno.args,
@@ -31,8 +31,14 @@ for (let round = 0; round <= Number(values.rounds); round++) {
   if (round > 0) commitMs.push(ms);
   if (round > 0) bareMs.push(bare);
 }
-report("timeline.commit", median(commitMs));
-report("bare writeSync of as many bytes", median(bareMs));
+show("timeline.commit", median(commitMs));
+show("bare writeSync of as many bytes", median(bareMs));
+const perSecond = (ms: number) => events / ms * 1000;
+report({
+  ...{ name: `commit: events${sync === "group" ? ", synced in groups" : ""}`, unit: "/s", better: "more" },
+  ours: commitMs.map(perSecond),
+  limit: { name: "bare writeSync", values: bareMs.map(perSecond) },
+});
 console.log(`share of the limit          ${(median(bareMs) / median(commitMs) * 100).toFixed(0)} %`);
 
 async function commits(dataDir: string): Promise<{ ms: number; bytes: number }> {
@@ -64,7 +70,7 @@ async function bareWrites(folder: string, recordBytes: number): Promise<number> 
   });
 }
 
-function report(what: string, ms: number): void {
+function show(what: string, ms: number): void {
   const rate = Math.round(events / ms * 1000).toLocaleString("en");
   console.log(`${what.padEnd(32)}${rate.padStart(12)} /s  ${(ms / events * 1000).toFixed(2)} µs each`);
 }

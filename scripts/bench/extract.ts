@@ -25,7 +25,7 @@ import { Extractor } from "../../src/media/windows/extractor.ts";
 import { fileInput } from "../../src/media/input.ts";
 import { fullFrame } from "../../src/model/frames/coordinates.ts";
 import { findTools } from "../../src/environment.ts";
-import { CLIP_CACHE, median, quietWorld, TemporaryFolder } from "./support.ts";
+import { CLIP_CACHE, median, quietWorld, report, TemporaryFolder } from "./support.ts";
 
 const SOURCE = fileURLToPath(new URL("../../fixtures/clips/own_screenrec.mp4", import.meta.url));
 const PIECE_SECONDS = 20;
@@ -107,6 +107,10 @@ async function compareCopy(): Promise<void> {
     times.encoded.push((await encoding.clip(request)).extractionMs);
   }
   const { copied, encoded } = times;
+  report({
+    ...{ name: "extract: mute, 2 s, copied", unit: "ms", better: "less", ours: copied },
+    limit: { name: "encoded", values: encoded },
+  });
   console.log(`mute, 2 s  copied ${median(copied).toFixed(0)} ms, encoded ${median(encoded).toFixed(0)} ms`);
 }
 
@@ -125,6 +129,10 @@ async function compare(
     early.push(first.extractionMs);
     late.push(last.extractionMs);
   }
+  report({
+    ...{ name: `extract: ${name}, late in the file`, unit: "ms", better: "less", ours: late },
+    limit: { name: "early in it", values: early },
+  });
   console.log(
     `${name.padEnd(10)} early ${median(early).toFixed(0)} ms, late ${median(late).toFixed(0)} ms, ` +
       `${(size / 1024).toFixed(0)} KiB`,

@@ -7,6 +7,7 @@ import { cageOf, forwarderOf } from "../../test/support/cages.ts";
 import { TempFolder } from "../../test/support/media.ts";
 import { programOnPath } from "../../test/support/needs.ts";
 import { childProcesses } from "../../test/support/own_process.ts";
+import { report } from "./support.ts";
 
 const CURL = programOnPath("curl");
 if (CURL === null) throw new Error("curl is not installed");
@@ -75,10 +76,13 @@ async function fetched(words: readonly string[], url: string): Promise<number> {
 const direct = `http://127.0.0.1:${onLoopback.addr.port}`;
 const through = "http://127.0.0.1:8000";
 console.log(`at rest: ${memory()}`);
+const rates: Record<"direct" | "through", number[]> = { direct: [], through: [] };
 for (let round = 0; round < 3; round++) {
-  console.log(`direct: ${(MEGABYTES / await fetched([], `${direct}/fast`)).toFixed(0)} MiB/s`);
+  rates.direct.push(MEGABYTES / await fetched([], `${direct}/fast`));
+  console.log(`direct: ${rates.direct.at(-1)!.toFixed(0)} MiB/s`);
   const cpu = cpuSeconds();
   const seconds = await fetched(passage.words, `${through}/fast`);
+  rates.through.push(MEGABYTES / seconds);
   console.log(
     `through it: ${(MEGABYTES / seconds).toFixed(0)} MiB/s, ${
       (cpuSeconds() - cpu).toFixed(2)
@@ -92,4 +96,8 @@ console.log(
     seconds.toFixed(1)
   } s`,
 );
+report({
+  ...{ name: "forwarder: most that it passes on", unit: "MiB/s", better: "more", ours: rates.through },
+  limit: { name: "direct", values: rates.direct },
+});
 console.log(`after it: ${memory()}; load ${Deno.loadavg()[0]!.toFixed(1)}`);

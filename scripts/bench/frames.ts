@@ -21,7 +21,7 @@ import { Decoder } from "../../src/media/recorded/decoder.ts";
 import { fileInput } from "../../src/media/input.ts";
 import type { MediaInfo } from "../../src/media/probe.ts";
 import { planSampling } from "../../src/model/frames/sampling.ts";
-import { CLIP_CACHE, median, quietWorld, TemporaryFolder, timed } from "./support.ts";
+import { CLIP_CACHE, median, quietWorld, report, TemporaryFolder, timed } from "./support.ts";
 
 const CLIP = fileURLToPath(new URL("../../fixtures/clips/bbb480.mp4", import.meta.url));
 const SIZES = [
@@ -71,6 +71,16 @@ async function compare(name: string, path: string): Promise<void> {
       first: full.firstMs,
     };
     if (round > 0) rounds.push(row);
+  }
+  const limit = { name: "null decode", values: rounds.map((row) => row.null) };
+  const what = {
+    signals: "signals at once",
+    chunks: "signals in chunks",
+    pictures: "chunks with pictures",
+  } as const;
+  for (const key of ["signals", "chunks", "pictures"] as const) {
+    const ours = rounds.map((row) => row[key]);
+    report({ name: `frames: ${name}, ${what[key]}, time`, unit: "ms", better: "less", ours, limit });
   }
   const ms = (key: keyof typeof rounds[number]) => median(rounds.map((row) => row[key])).toFixed(0);
   const ratio = (key: keyof typeof rounds[number]) =>

@@ -11,7 +11,7 @@
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { startListening, startServer } from "../server.ts";
-import { median } from "./support.ts";
+import { median, report } from "./support.ts";
 
 const API_KEY = "bench-key";
 const CONNECTIONS = 32;
@@ -79,6 +79,19 @@ for (const [name, all] of Object.entries(rates)) {
   console.log(
     `${name.padEnd(26)} ${rate.toFixed(0).padStart(7)} requests/s   ${(rate / bareRate).toFixed(2)} of bare`,
   );
+}
+for (
+  const name of [
+    "the same with our headers",
+    "GET /v1/health",
+    "GET /v1/runs (none)",
+    "GET /v1/runs/:id/state",
+  ]
+) {
+  report({
+    ...{ name: `http: ${name}`, unit: "/s", better: "more", ours: rates[name]! },
+    limit: { name: "bare Deno.serve", values: rates["bare Deno.serve"]! },
+  });
 }
 await bare[Symbol.asyncDispose]();
 await service[Symbol.asyncDispose]();

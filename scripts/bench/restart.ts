@@ -13,7 +13,7 @@ import { parseArgs } from "node:util";
 import { crc32 } from "node:zlib";
 import { yieldToEventLoop } from "../../src/base/wait.ts";
 import { Timeline } from "../../src/store/log/timeline.ts";
-import { measureInChild, median, quietWorld, TemporaryFolder, timed } from "./support.ts";
+import { measureInChild, median, quietWorld, report, TemporaryFolder, timed } from "./support.ts";
 
 const { values } = parseArgs({
   args: Deno.args,
@@ -61,6 +61,25 @@ async function main(): Promise<void> {
     add("limit: read and CRC, ms", await timed(() => readLog(folder.path, (chunk) => void crc32(chunk))));
   }
   add("an idle process, MB", (await child("idle")).rssMb);
+  const readMs = figures["limit: read the segments, ms"]!;
+  for (const [what, unit] of [["open with snapshot", "ms"], ["open without snapshot", "ms"]] as const) {
+    report({
+      ...{ name: `restart: ${what}, ${events} events`, unit, better: "less", ours: figures[`${what}, ms`]! },
+      limit: { name: "reading the segments", values: readMs },
+    });
+  }
+  report({
+    ...{
+      name: "restart: memory of the timeline",
+      unit: "MB",
+      better: "less",
+      ours: figures["memory after it, MB"]!,
+    },
+    limit: {
+      name: "an idle process",
+      values: figures["memory after it, MB"]!.map(() => figures["an idle process, MB"]![0]!),
+    },
+  });
   for (const [name, all] of Object.entries(figures)) {
     console.log(
       `${name.padEnd(34)}${median(all).toFixed(1).padStart(9)}   of ${

@@ -11,7 +11,7 @@ import { parseArgs } from "node:util";
 import { NEVER_ABORTED } from "../../src/base/wait.ts";
 import { PinnedAgent } from "../../src/remote/guard/pinned_agent.ts";
 import { RtspTunnel } from "../../src/remote/sources/rtsp_tunnel.ts";
-import { median, quietWorld } from "./support.ts";
+import { median, quietWorld, report } from "./support.ts";
 
 const { values } = parseArgs({
   args: Deno.args,
@@ -88,6 +88,10 @@ async function compare(name: string, order: { burst: number; isPaced: boolean })
       rates[way].push(bytes * 8 / 1e6 / SECONDS);
     }
   }
+  report({
+    ...{ name: `rtsp tunnel: ${name}, processor for 50 Mbit/s`, unit: "% of a core", better: "less" },
+    ...{ ours: shares.tunnel, limit: { name: "relay", values: shares.relay } },
+  });
   const told = (["relay", "tunnel"] as const).map((way) =>
     `${way} ${median(shares[way]).toFixed(1)} % of a core at 50 Mbit/s, ${
       median(rates[way]).toFixed(0)

@@ -14,7 +14,7 @@ import { parseArgs } from "node:util";
 import { yieldToEventLoop } from "../../src/base/wait.ts";
 import { SearchIndex } from "../../src/store/search/search_index.ts";
 import { Timeline } from "../../src/store/log/timeline.ts";
-import { measureInChild, percentile, quietWorld, TemporaryFolder } from "./support.ts";
+import { measureInChild, median, percentile, quietWorld, report, TemporaryFolder } from "./support.ts";
 
 const { values } = parseArgs({
   args: Deno.args,
@@ -48,6 +48,8 @@ async function main(): Promise<void> {
   print("memory without the index, MB", [without.rssMb]);
   print("memory with it, after a start, MB", [stored.rssMb]);
   print("the index adds, MB", [stored.rssMb - without.rssMb]);
+  const adds = [stored.rssMb - without.rssMb];
+  report({ name: "search: memory of the index", unit: "MB", better: "less", ours: adds, limit: null });
   print("index file, MB", [Deno.statSync(join(folder.path, "search-index")).size / 1e6]);
   print("timeline open, ms", [stored.openMs]);
   print("searches answered after, ms", [stored.readyMs]);
@@ -104,6 +106,10 @@ async function measure(dataDir: string): Promise<void> {
     print(`${kind}, ms`, times, `${percentile(totals, 0.5)} matches at p50`);
     const scans = Array.from({ length: 5 }, () => timedScan(texts, query()));
     print("  limit: each text searched, ms", scans);
+    report({
+      ...{ name: `search: ${kind}, p50`, unit: "ms", better: "less", ours: [median(times)] },
+      limit: { name: "each text searched", values: [median(scans)] },
+    });
   }
 }
 

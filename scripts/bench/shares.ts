@@ -13,7 +13,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { startServer } from "../server.ts";
-import { median, pause, percentile, TemporaryFolder, timed } from "./support.ts";
+import { median, pause, percentile, report, TemporaryFolder, timed } from "./support.ts";
 
 const [GREEDY, OTHER] = ["key-of-the-greedy", "key-of-the-other"];
 const CLIP = fileURLToPath(new URL("../../fixtures/clips/intel_bottle.mp4", import.meta.url));
@@ -83,6 +83,11 @@ async function compare(): Promise<void> {
   for (const name of Object.keys(alone[0]!)) {
     const of = (rounds: readonly Round[], share: number) =>
       median(rounds.map((round) => percentile(round[name]!, share)));
+    const p99s = (rounds: readonly Round[]) => rounds.map((round) => percentile(round[name]!, 0.99));
+    report({
+      ...{ name: `shares: ${name} in a flood of another principal, p99`, unit: "ms", better: "less" },
+      ...{ ours: p99s(flooded), limit: { name: "without it", values: p99s(alone) } },
+    });
     const [before, during] = [of(alone, 0.99), of(flooded, 0.99)];
     const p50 = `p50 ${of(alone, 0.5).toFixed(1)} / ${of(flooded, 0.5).toFixed(1)}`;
     const p99 = `p99 ${before.toFixed(1)} / ${during.toFixed(1)}`;

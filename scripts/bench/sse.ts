@@ -12,7 +12,7 @@
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { type Server, startListening, startServer } from "../server.ts";
-import { median, pause, percentile, TemporaryFolder } from "./support.ts";
+import { type Figure, median, pause, percentile, report, TemporaryFolder } from "./support.ts";
 
 const API_KEY = "bench-key";
 const EVENTS_PER_SECOND = 10;
@@ -135,12 +135,20 @@ const bareFile = join(folder.path, "bare.ts");
 Deno.writeTextFileSync(bareFile, BARE);
 const count = Number(values.clients);
 
+/** What was measured at each server, by the name of the figure. */
+const figures: Record<string, Pick<Figure, "unit" | "better"> & { readonly values: (readonly number[])[] }> =
+  {};
+/** Of the bare server first, then of the service. */
+function note(name: string, unit: string, better: Figure["better"], values: readonly number[]): void {
+  (figures[name] ??= { unit, better, values: [] }).values.push(values);
+}
+
 for (const name of ["bare Deno.serve", "the service"]) {
   await using server = await (name === "the service"
     ? startServer({ SERVICE_API_KEYS: API_KEY, SERVICE_DATA_DIR: join(folder.path, "data") })
     : startListening([bareFile], {}));
   const target = name === "the service" ? await serviceTarget(server) : { server, stream: "/", event: "/" };
-  const report = (what: string, figure: string) =>
+  const show = (what: string, figure: string) =>
     console.log(`${name.padEnd(16)} ${what.padEnd(44)} ${figure}`);
   // A warm-up, so that the memory for code that is loaded and compiled once is not counted for the clients.
   let seq = name === "the service" ? 1 : 0;
@@ -152,16 +160,18 @@ for (const name of ["bare Deno.serve", "the service"]) {
     clients.push(await Client.open(new URL(server.url), target.stream, seq));
   }
   await pause(1000);
-  report(
-    `memory per idle client, ${count} clients`,
-    `${((residentKiB(server.pid) - before) / count).toFixed(1)} KiB`,
-  );
+  const perClient = (residentKiB(server.pid) - before) / count;
+  note("memory of an idle client", "KiB", "less", [perClient]);
+  show(`memory per idle client, ${count} clients`, `${perClient.toFixed(1)} KiB`);
 
   const latencies = await latency(target, clients, seq);
   seq += latencies.length;
   const at = (share: number) =>
     percentile(latencies, share).toFixed(1);
-  report(
+  for (const [what, share] of [["p50", 0.5], ["p99", 0.99]] as const) {
+    note(`POST to all of ${count} clients, ${what}`, "ms", "less", [percentile(latencies, share)]);
+  }
+  show(
     `POST to all ${count} clients, ${EVENTS_PER_SECOND} events/s`,
     `median ${at(0.5)} ms   p99 ${at(0.99)} ms   most ${at(1)} ms   of ${latencies.length}`,
   );
@@ -174,7 +184,8 @@ for (const name of ["bare Deno.serve", "the service"]) {
     seq = delivered.lastSeq;
     rounds.push(delivered);
   }
-  report(
+  note(`events to ${THROUGHPUT_CLIENTS} clients`, "/s", "more", rounds.map((round) => round.perSecond));
+  show(
     `events/s to ${THROUGHPUT_CLIENTS} clients, each id checked`,
     `${median(rounds.map((round) => round.perSecond)).toFixed(0)} (${
       median(rounds.map((round) => round.events)).toFixed(0)
@@ -182,8 +193,17 @@ for (const name of ["bare Deno.serve", "the service"]) {
   );
   if (name === "the service") {
     const replayed = await replay(target, seq);
-    report(`events/s replayed from the log to ${THROUGHPUT_CLIENTS} clients`, replayed.toFixed(0));
+    show(`events/s replayed from the log to ${THROUGHPUT_CLIENTS} clients`, replayed.toFixed(0));
   }
+}
+for (const [name, { unit, better, values: [limit, ours] }] of Object.entries(figures)) {
+  report({
+    name: `sse: ${name}`,
+    unit,
+    better,
+    ours: ours!,
+    limit: { name: "bare Deno.serve", values: limit! },
+  });
 }
 Deno.exit(0);
 

@@ -11,6 +11,7 @@ import { make, makeClip, TempFolder } from "../../test/support/media.ts";
 import { type Cage, streamsOf } from "../../src/media/tools/cage.ts";
 import { cageOf } from "../../test/support/cages.ts";
 import { TestBroker } from "../../test/support/test_broker.ts";
+import { report } from "./support.ts";
 
 const STARTS = 30;
 const STREAMS = 8;
@@ -124,6 +125,10 @@ for (const [what, [rounds, measure]] of Object.entries(MEASURED)) {
   const bare = times.bare!;
   console.log(`${what}, bare: ${median(bare).toFixed(1)} ms`);
   for (const [name] of RUNNERS.slice(1)) {
+    report({
+      ...{ name: `tools: ${what}, ${name}`, unit: "ms", better: "less", ours: times[name]! },
+      limit: { name: "started directly", values: bare },
+    });
     const more = median(bare.map((ms, round) => times[name]![round]! - ms));
     console.log(
       `${what}, ${name}: ${median(times[name]!).toFixed(1)} ms, median difference of ${rounds} pairs ${

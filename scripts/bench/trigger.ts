@@ -19,7 +19,7 @@ import { fillColumns } from "../../src/model/triggers/samples.ts";
 import { tableOf } from "../../src/model/triggers/program_table.ts";
 import type { ValidProgram } from "../../src/model/triggers/validate.ts";
 import { startListening, startServer } from "../server.ts";
-import { percentile, TemporaryFolder } from "./support.ts";
+import { median, percentile, report, TemporaryFolder } from "./support.ts";
 
 const { values } = parseArgs({ args: Deno.args, options: { rounds: { type: "string", default: "60" } } });
 const SAMPLES = 10_000;
@@ -70,6 +70,13 @@ function benchStep(): void {
     leastBytes = Math.min(leastBytes, Math.abs(heapBytes() - before));
   }
   print("one step of the example, ns", nanoseconds, 1);
+  report({
+    name: "trigger: one step of 11 instructions",
+    unit: "ns",
+    better: "less",
+    ours: nanoseconds,
+    limit: null,
+  });
   print("the same, instructions / s in millions", nanoseconds.map((ns) => 11_000 / ns), 0);
   // Reading the clock and the heap allocates some bytes too; an allocation of a step would be there 100,000 times.
   print(`heap bytes a step leaves, least of ${nanoseconds.length} rounds`, [leastBytes / STEPS_PER_ROUND], 3);
@@ -145,7 +152,7 @@ async function benchRequests(): Promise<void> {
   const example = compileTrigger(EXAMPLE);
   const url = `${service.url}/v1/triggers/evaluate`;
   const body = JSON.stringify({ program: example, samples: plain });
-  const answer = await timeRequests(`evaluate ${SAMPLES} samples, ms`, url, body);
+  const { text: answer, p50: ours } = await timeRequests(`evaluate ${SAMPLES} samples, ms`, url, body);
   await timeRequests(
     "the same with two observations each, ms",
     url,
@@ -156,7 +163,11 @@ async function benchRequests(): Promise<void> {
   const bareFile = join(folder.path, "bare.ts");
   Deno.writeTextFileSync(bareFile, bareServer(answerFile));
   await using bare = await startListening([bareFile], {});
-  await timeRequests("  limit: parse the body, answer as long, ms", bare.url, body);
+  const limit = await timeRequests("  limit: parse the body, answer as long, ms", bare.url, body);
+  report({
+    ...{ name: `trigger: evaluate ${SAMPLES} samples, p50`, unit: "ms", better: "less", ours: [ours] },
+    limit: { name: "parse and answer", values: [limit.p50] },
+  });
 }
 
 function bareServer(answerFile: string): string {
@@ -170,8 +181,8 @@ function bareServer(answerFile: string): string {
   `;
 }
 
-/** Requests one after the other; the text of the last answer. */
-async function timeRequests(name: string, url: string, body: string): Promise<string> {
+/** Requests one after the other; their median, and the text of the last answer. */
+async function timeRequests(name: string, url: string, body: string): Promise<{ text: string; p50: number }> {
   const milliseconds: number[] = [];
   let text = "";
   for (let round = -5; round < Number(values.rounds); round++) {
@@ -191,7 +202,7 @@ async function timeRequests(name: string, url: string, body: string): Promise<st
     1,
     `${(body.length / 1e6).toFixed(1)} MB to and ${(text.length / 1e6).toFixed(1)} MB back`,
   );
-  return text;
+  return { text, p50: median(milliseconds) };
 }
 
 function print(name: string, numbers: readonly number[], digits: number, more = ""): void {

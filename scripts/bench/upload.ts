@@ -11,7 +11,7 @@
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { type Server, startListening, startServer } from "../server.ts";
-import { median, TemporaryFolder, timed } from "./support.ts";
+import { median, report, TemporaryFolder, timed } from "./support.ts";
 
 const API_KEY = "bench-key";
 const BOUNDARY = "boundary-of-the-bench";
@@ -79,6 +79,20 @@ for (const [name, rounds] of Object.entries(results)) {
   const throughput = filmBytes / 1e6 / (median(rounds.map(({ ms }) => ms)) / 1000);
   const grown = Math.max(...rounds.map(({ grownBytes }) => grownBytes)) / 1e6;
   console.log(`${name.padEnd(20)} ${throughput.toFixed(0).padStart(6)} MB/s  +${grown.toFixed(1)} MB`);
+}
+const rateOf = (name: string) => results[name]!.map(({ ms }) => filmBytes / 1e3 / ms);
+for (
+  const [name, bareName] of [["upload", "upload, bare"], ["download", "download, bare"], [
+    "download of a range",
+    "download, bare",
+  ]] as const
+) {
+  report({
+    ...{ name: `upload: ${name}`, unit: "MB/s", better: "more", ours: rateOf(name) },
+    limit: { name: "bare Deno.serve", values: rateOf(bareName) },
+  });
+  const grown = results[name]!.map(({ grownBytes }) => grownBytes / 1e6);
+  report({ name: `upload: ${name}, memory`, unit: "MB", better: "less", ours: grown, limit: null });
 }
 console.log(`${"copy of the file".padEnd(20)} ${(filmBytes / 1e3 / copied).toFixed(0).padStart(6)} MB/s`);
 

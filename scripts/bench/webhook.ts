@@ -13,7 +13,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { startListening, startServer } from "../server.ts";
-import { median, pause, percentile, TemporaryFolder } from "./support.ts";
+import { median, pause, percentile, report, TemporaryFolder } from "./support.ts";
 
 const API_KEY = "bench-key";
 const HANGING = 10;
@@ -60,12 +60,22 @@ console.log(
   } of it`,
 );
 
+report({
+  ...{ name: "webhook: deliveries in order", unit: "/s", better: "more", ours: deliveries },
+  limit: { name: "bare sequential fetch", values: bare },
+});
+
 const lags = await lagsWhileOthersHang(Number(values.seconds));
 const at = (share: number) => percentile(lags, share).toFixed(1);
 console.log(
   `lag while ${HANGING} hooks hang    p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, worst ${at(1)} ms, ` +
     `${lags.length} events   (p99 at most 2000 ms, goal 500 ms)`,
 );
+
+report({
+  ...{ name: "webhook: lag while ten hooks hang, p99", unit: "ms", better: "less" },
+  ...{ ours: [percentile(lags, 0.99)], limit: null },
+});
 
 /** Deliveries per second of `count` events that were all committed before. */
 async function throughput(count: number): Promise<number> {

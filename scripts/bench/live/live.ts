@@ -16,7 +16,7 @@ import { until } from "../../../test/support/until.ts";
 import { CLIPS } from "../../../test/support/service.ts";
 import { SseClient } from "../../../test/support/http/sse_client.ts";
 import { machine, openLiveBench, pauseSeconds, processorTime, secondsOf } from "./live_support.ts";
-import { percentile } from "../support.ts";
+import { percentile, report } from "../support.ts";
 
 const { values } = parseArgs({
   args: Deno.args,
@@ -84,6 +84,10 @@ async function latencies(): Promise<void> {
   const signals = bench.reports.flatMap(({ report }) =>
     report.kind === "counts" ? report.counts.decodeLatenciesUs.map((us) => us / 1_000) : []
   );
+  for (const [name, times] of Object.entries({ signals, "keyframe_stored": stored })) {
+    const ours = [percentile(times, 0.5)];
+    report({ name: `live: last packet to ${name}, p50`, unit: "ms", better: "less", ours, limit: null });
+  }
   show(
     "last packet of a frame to its signals",
     `p50 ${ms(signals, 0.5)}, p95 ${ms(signals, 0.95)} of ${signals.length}`,
@@ -102,6 +106,10 @@ async function processor(): Promise<void> {
     await pauseSeconds(3);
     const { service, ffmpeg, publishers } = await usage([publisher]);
     const percent = (share: number) => `${(share * 100).toFixed(1)} %`;
+    report({
+      ...{ name: `live: processor of one session of ${name}`, unit: "% of a core", better: "less" },
+      ...{ ours: [(service + ffmpeg) * 100], limit: null },
+    });
     show(
       `processor, one session of ${name}, 30 frames a second`,
       `${percent(service + ffmpeg)} (service ${percent(service)}, ffmpeg ${percent(ffmpeg)}; publisher ${
@@ -142,6 +150,10 @@ async function connecting(): Promise<void> {
   const took = bench.reports.flatMap(({ report, atMs, offeredMs }) =>
     report.kind === "connected" ? [atMs - offeredMs] : []
   );
+  report({
+    ...{ name: "live: offer to connected, p50", unit: "ms", better: "less" },
+    ...{ ours: [percentile(took, 0.5)], limit: null },
+  });
   show("POST of the offer to connected", `p50 ${ms(took, 0.5)}, p95 ${ms(took, 0.95)} of ${took.length}`);
 }
 

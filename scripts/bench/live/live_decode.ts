@@ -12,7 +12,7 @@ import { parseArgs } from "node:util";
 import { JpegEncoderPool } from "../../../src/media/live/jpeg_encoder.ts";
 import { LiveDecoder, liveMemoryBytes } from "../../../src/media/live/live_decoder.ts";
 import { LiveAnalysis } from "../../../src/media/live/live_analysis.ts";
-import { pause, percentile, quietWorld, TemporaryFolder } from "../support.ts";
+import { pause, percentile, quietWorld, report, TemporaryFolder } from "../support.ts";
 
 const { values } = parseArgs({
   args: Deno.args,
@@ -96,6 +96,16 @@ async function bench(what: string, size: { width: number; height: number }, bitr
   }
   const now = used();
   const share = (of: "own" | "ffmpeg") => (100 * (now[of] - warm[of]) / (now.atMs - warm.atMs)).toFixed(1);
+  for (const [name, times] of Object.entries({ signals: signalsMs!, decision: decisionMs! })) {
+    const ours = [percentile(times.slice(WARM_UP_FRAMES), 0.5)];
+    report({
+      name: `live decode: ${what}, unit to ${name}, p50`,
+      unit: "ms",
+      better: "less",
+      ours,
+      limit: null,
+    });
+  }
   console.log(`${what}: ${decoder.counts.decoded} of ${units.length} units gave a picture`);
   console.log(`  CPU, % of one processor: Deno ${share("own")}, ffmpeg ${share("ffmpeg")}`);
   console.log(`  unit in to signals, ms: ${quantiles(signalsMs!.slice(WARM_UP_FRAMES))}`);

@@ -14,7 +14,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { startListening, startServer } from "../../server.ts";
-import { cpuMs, load, median, percentile, TemporaryFolder } from "../support.ts";
+import { cpuMs, load, median, percentile, report, TemporaryFolder } from "../support.ts";
 
 const API_KEY = "bench-key";
 const MODEL = "Qwen/Qwen3-VL-4B-Instruct";
@@ -90,6 +90,19 @@ for (const [name, { latenciesMs }] of Object.entries(measured)) {
       `overhead ${over(0.5)} / ${over(0.99)} ms   ${cpu(name).toFixed(0)} µs of CPU a call, ` +
       `${(cpu(name) / cpu("a bare proxy")).toFixed(2)} of the proxy   ${latenciesMs.length} calls`,
   );
+}
+report({
+  ...{
+    name: "infer: CPU time of a call",
+    unit: "µs",
+    better: "less",
+    ours: measured["POST /v1/infer"]!.cpuUs,
+  },
+  limit: { name: "bare proxy", values: measured["a bare proxy"]!.cpuUs },
+});
+for (const [what, share] of [["p50", 0.5], ["p99", 0.99]] as const) {
+  const ours = [p("POST /v1/infer", share) - p("the model server alone", share)];
+  report({ name: `infer: overhead, 8 at once, ${what}`, unit: "ms", better: "less", ours, limit: null });
 }
 console.log(`load ${load()}`);
 for (const server of [service, proxy, model]) await server[Symbol.asyncDispose]();
