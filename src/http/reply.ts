@@ -25,7 +25,15 @@ const TEXT_HEADERS = Object.entries({ "content-type": "text/plain; charset=utf-8
 const EMPTY_HEADERS = Object.entries(COMMON_HEADERS);
 
 /** A response that is long enough to compress; `http/compress.ts` checks what the request accepts. */
-export class CompressibleResponse extends Response {}
+export class CompressibleResponse extends Response {
+  /** Its whole body, where that is at hand. */
+  readonly wholeBody: string | null;
+
+  constructor(body: string | ReadableStream<Uint8Array>, init: ResponseInit) {
+    super(body, init);
+    this.wholeBody = typeof body === "string" ? body : null;
+  }
+}
 
 /** Characters from which compression saves more than it costs: a shorter response fits into one packet anyway. */
 const COMPRESSIBLE_CHARACTERS = 1024;

@@ -23,6 +23,7 @@ export const SCRIPTS: readonly BenchScript[] = [
   { path: "start.ts", quick: ["--rounds", "5"] },
   { path: "restart.ts", quick: ["--rounds", "2"] },
   { path: "http.ts", quick: ["--rounds", "3", "--seconds", "1"] },
+  { path: "tail.ts", quick: ["--rounds", "3", "--calls", "50"] },
   { path: "search.ts", quick: null },
   { path: "sse.ts", quick: ["--events", "60", "--seconds", "2"] },
   { path: "upload.ts", quick: ["--rounds", "3"] },
