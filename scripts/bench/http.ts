@@ -1,17 +1,18 @@
 /**
- * Small GET requests per second to the service, compared with bare `Deno.serve`.
+ * Small requests per second to the service, and its processor time for one, compared with bare `Deno.serve`.
  *
  * Each server is a process of its own, and the client is this process: 32 keep-alive connections with one request at a
  * time on each, no pipelining. The servers alternate, so that other load on the machine affects both. Prints medians
- * over the rounds.
+ * over the rounds. The client takes more time for a request than a bare server, so the ratio of the processor times is the
+ * stricter one.
  *
  *     ./scripts/deno run -A scripts/bench/http.ts [--rounds 5] [--seconds 2]
  */
 
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { startListening, startServer } from "../server.ts";
-import { median, report } from "./support.ts";
+import { type Server, startListening, startServer } from "../server.ts";
+import { cpuMs, load, median, report } from "./support.ts";
 
 const API_KEY = "bench-key";
 const CONNECTIONS = 32;
@@ -46,6 +47,7 @@ await using bare = await startListening([bareFile], {});
 await using service = await startServer({
   SERVICE_API_KEYS: `${API_KEY},another-key`,
   SERVICE_DATA_DIR: join(dataDir, "data"),
+  SERVICE_ACTIVE_STREAM_LIMIT: String(2 * CONNECTIONS),
 });
 const created = await fetch(`${service.url}/v1/runs`, {
   method: "POST",
@@ -54,75 +56,112 @@ const created = await fetch(`${service.url}/v1/runs`, {
 });
 const { run_id } = await created.json();
 
-const targets: Record<string, [url: string, path: string, key?: string]> = {
-  "bare Deno.serve": [bare.url, "/"],
-  "the same with our headers": [bare.url, "/secured"],
-  "GET /v1/health": [service.url, "/v1/health"],
-  "GET /v1/runs (none)": [service.url, "/v1/runs", "another-key"],
-  "GET /v1/runs/:id/state": [service.url, `/v1/runs/${run_id}/state`],
+/** What a client does again and again; returns when all of it is answered. */
+type Exchange = (connection: Deno.TcpConn, buffer: Uint8Array) => Promise<unknown>;
+
+const get = (url: string, path: string, key = API_KEY): Exchange => {
+  const request = requestText("GET", url, path, key);
+  return (connection, buffer) => exchanged(connection, buffer, request);
 };
-const rates: Record<string, number[]> = {};
+const createAndDelete: Exchange = async (connection, buffer) => {
+  const made = await exchanged(
+    connection,
+    buffer,
+    requestText("POST", service.url, "/v1/runs", API_KEY, "{}"),
+  );
+  const path = `/v1/runs/${JSON.parse(made).run_id}`;
+  await exchanged(connection, buffer, requestText("DELETE", service.url, path, API_KEY));
+};
+const targets: Record<string, [server: Server, exchange: Exchange]> = {
+  "bare Deno.serve": [bare, get(bare.url, "/")],
+  "the same with our headers": [bare, get(bare.url, "/secured")],
+  "GET /v1/health": [service, get(service.url, "/v1/health")],
+  "GET /v1/runs (none)": [service, get(service.url, "/v1/runs", "another-key")],
+  "GET /v1/runs/:id/state": [service, get(service.url, `/v1/runs/${run_id}/state`)],
+  "GET /v1/runs/:id": [service, get(service.url, `/v1/runs/${run_id}`)],
+  "create and delete a run": [service, createAndDelete],
+};
+/** What a native, multi-threaded server of the same interface did, over bare `Deno.serve` in the same run. */
+const NATIVE: Record<string, number> = {
+  "GET /v1/runs/:id": 37.8 / 177,
+  "create and delete a run": 27.1 / 177,
+};
+
+const measured: Record<string, { rates: number[]; cpuUs: number[] }> = {};
 for (let round = 0; round <= Number(values.rounds); round++) {
-  for (const [name, [url, path, key]] of Object.entries(targets)) {
-    const rate = await requestsPerSecond(
-      new URL(url),
-      path,
-      key ?? API_KEY,
-      round === 0 ? 1 : Number(values.seconds),
-    );
-    if (round > 0) (rates[name] ??= []).push(rate); // the first round is a warm-up
+  for (const [name, [server, exchange]] of Object.entries(targets)) {
+    const beforeMs = cpuMs(server.pid);
+    const seconds = round === 0 ? 1 : Number(values.seconds);
+    const { count, tookMs } = await repeated(new URL(server.url), exchange, seconds);
+    if (round === 0) continue; // a warm-up
+    const of = measured[name] ??= { rates: [], cpuUs: [] };
+    of.rates.push(count / tookMs * 1000);
+    of.cpuUs.push((cpuMs(server.pid) - beforeMs) * 1000 / count);
   }
 }
-const bareRate = median(rates["bare Deno.serve"]!);
-for (const [name, all] of Object.entries(rates)) {
-  const rate = median(all);
-  console.log(
-    `${name.padEnd(26)} ${rate.toFixed(0).padStart(7)} requests/s   ${(rate / bareRate).toFixed(2)} of bare`,
-  );
-}
-for (
-  const name of [
-    "the same with our headers",
-    "GET /v1/health",
-    "GET /v1/runs (none)",
-    "GET /v1/runs/:id/state",
-  ]
-) {
+const bareFigures = measured["bare Deno.serve"]!;
+for (const [name, { rates, cpuUs }] of Object.entries(measured)) {
+  if (name === "bare Deno.serve") continue;
   report({
-    ...{ name: `http: ${name}`, unit: "/s", better: "more", ours: rates[name]! },
-    limit: { name: "bare Deno.serve", values: rates["bare Deno.serve"]! },
+    ...{ name: `http: ${name}`, unit: "/s", better: "more", ours: rates },
+    limit: { name: "bare Deno.serve", values: bareFigures.rates },
   });
+  report({
+    ...{ name: `http: ${name}, CPU time`, unit: "µs", better: "less", ours: cpuUs },
+    limit: { name: "bare Deno.serve", values: bareFigures.cpuUs },
+  });
+  if (NATIVE[name] === undefined) continue;
+  const scaled = (ratio: number) => (ratio / NATIVE[name]!).toFixed(2);
+  const byRate = median(rates) / median(bareFigures.rates);
+  const byCpu = median(bareFigures.cpuUs) / median(cpuUs);
+  console.log(`  over a native server: ${scaled(byRate)} by requests, ${scaled(byCpu)} by processor time`);
 }
+console.log(`load ${load()}`);
 await bare[Symbol.asyncDispose]();
 await service[Symbol.asyncDispose]();
 Deno.removeSync(dataDir, { recursive: true });
 Deno.exit(0);
 
-async function requestsPerSecond(url: URL, path: string, key: string, seconds: number): Promise<number> {
-  const request = new TextEncoder().encode(
-    `GET ${path} HTTP/1.1\r\nhost: ${url.host}\r\nx-api-key: ${key}\r\n\r\n`,
+function requestText(method: string, url: string, path: string, key: string, body = ""): Uint8Array {
+  const length = body === "" ? "" : `content-type: application/json\r\ncontent-length: ${body.length}\r\n`;
+  return new TextEncoder().encode(
+    `${method} ${path} HTTP/1.1\r\nhost: ${new URL(url).host}\r\nx-api-key: ${key}\r\n${length}\r\n${body}`,
   );
-  const start = performance.now();
-  const end = start + seconds * 1000;
+}
+
+async function exchanged(
+  connection: Deno.TcpConn,
+  buffer: Uint8Array,
+  request: Uint8Array,
+): Promise<string> {
+  await connection.write(request);
+  return await readAnswer(connection, buffer);
+}
+
+/** How often all connections together did the exchange. */
+async function repeated(
+  url: URL,
+  exchange: Exchange,
+  seconds: number,
+): Promise<{ count: number; tookMs: number }> {
+  const startMs = performance.now();
+  const endMs = startMs + seconds * 1000;
   const counts = await Promise.all(Array.from({ length: CONNECTIONS }, async () => {
     using connection = await Deno.connect({ hostname: url.hostname, port: Number(url.port) });
     connection.setNoDelay(true);
     const buffer = new Uint8Array(8192);
-    let answered = 0;
-    while (performance.now() < end) {
-      await connection.write(request);
-      await readAnswer(connection, buffer);
-      answered += 1;
-    }
-    return answered;
+    let count = 0;
+    for (; performance.now() < endMs; count++) await exchange(connection, buffer);
+    return count;
   }));
-  return counts.reduce((sum, count) => sum + count, 0) / ((performance.now() - start) / 1000);
+  return { count: counts.reduce((sum, count) => sum + count, 0), tookMs: performance.now() - startMs };
 }
 
-/** Reads one whole answer with a content-length; any status except 200 ends the benchmark. */
-async function readAnswer(connection: Deno.Conn, buffer: Uint8Array): Promise<void> {
+/** The body of one whole answer with a content-length; any status except 200 ends the benchmark. */
+async function readAnswer(connection: Deno.Conn, buffer: Uint8Array): Promise<string> {
   let length = 0;
   let expected = Infinity;
+  let bodyStart = 0;
   while (length < expected) {
     const read = await connection.read(buffer.subarray(length));
     if (read === null) throw new Error("the server closed a connection");
@@ -132,6 +171,8 @@ async function readAnswer(connection: Deno.Conn, buffer: Uint8Array): Promise<vo
     const headEnd = text.indexOf("\r\n\r\n");
     if (headEnd < 0) continue;
     if (!text.startsWith("HTTP/1.1 200")) throw new Error(`unexpected answer: ${text}`);
-    expected = headEnd + 4 + Number(/content-length: (\d+)/i.exec(text)?.[1] ?? NaN);
+    bodyStart = headEnd + 4;
+    expected = bodyStart + Number(/content-length: (\d+)/i.exec(text)?.[1] ?? NaN);
   }
+  return new TextDecoder().decode(buffer.subarray(bodyStart, length));
 }
