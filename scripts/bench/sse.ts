@@ -1,29 +1,34 @@
 /**
- * Event streams: the latency from a commit to a thousand clients, the events per second to a hundred clients, and the
- * memory of an idle client, compared with bare `Deno.serve` that sends prepared bytes to the same clients.
+ * Event streams: the latency from a commit to the last of 500 clients, the memory of a client that is idle and of one that
+ * had 1,000 events, and the events per second to a hundred clients, compared with bare `Deno.serve` that broadcasts
+ * prepared bytes to as many clients, by turns.
  *
  * Each server is a process of its own, and the clients are this process: raw connections that check that every id
  * follows the one before. The latency is measured from before the POST that creates the event until the last client has
  * received it.
  *
- *     ./scripts/deno run -A scripts/bench/sse.ts [--clients 1000] [--events 200] [--seconds 5]
+ *     ./scripts/deno run -A scripts/bench/sse.ts [--clients 500] [--events 400] [--seconds 5]
  */
 
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { type Server, startListening, startServer } from "../server.ts";
-import { type Figure, median, pause, percentile, report, TemporaryFolder } from "./support.ts";
+import { type Figure, load, median, pause, percentile, report, TemporaryFolder } from "./support.ts";
 
 const API_KEY = "bench-key";
-const EVENTS_PER_SECOND = 10;
+const EVENTS_PER_SECOND = 20;
+/** As many at one server, then as many at the other. */
+const EVENTS_BY_TURNS = 10;
+/** So many had every client when its memory is measured. */
+const EVENTS_OF_MEMORY = 1000;
 const THROUGHPUT_CLIENTS = 100;
 const POSTERS = 8;
 
 const { values } = parseArgs({
   args: Deno.args,
   options: {
-    clients: { type: "string", default: "1000" },
-    events: { type: "string", default: "200" },
+    clients: { type: "string", default: "500" },
+    events: { type: "string", default: "400" },
     seconds: { type: "string", default: "5" },
   },
 });
@@ -143,59 +148,91 @@ function note(name: string, unit: string, better: Figure["better"], values: read
   (figures[name] ??= { unit, better, values: [] }).values.push(values);
 }
 
-for (const name of ["bare Deno.serve", "the service"]) {
-  await using server = await (name === "the service"
-    ? startServer({ SERVICE_API_KEYS: API_KEY, SERVICE_DATA_DIR: join(folder.path, "data") })
-    : startListening([bareFile], {}));
-  const target = name === "the service" ? await serviceTarget(server) : { server, stream: "/", event: "/" };
-  const show = (what: string, figure: string) =>
-    console.log(`${name.padEnd(16)} ${what.padEnd(44)} ${figure}`);
+/** One of the two servers, with what was measured so far. */
+interface Side {
+  readonly name: string;
+  readonly target: Target;
+  readonly clients: Client[];
+  /** Of the last event. */
+  seq: number;
+  residentBefore: number;
+}
+
+await using bare = await startListening([bareFile], {});
+await using service = await startServer({
+  SERVICE_API_KEYS: API_KEY,
+  SERVICE_DATA_DIR: join(folder.path, "data"),
+});
+const sides: Side[] = [
+  { name: "bare Deno.serve", target: { server: bare, stream: "/", event: "/" }, seq: 0, ...newClients() },
+  { name: "the service", target: await serviceTarget(service), seq: 1, ...newClients() },
+];
+function newClients() {
+  return { clients: [] as Client[], residentBefore: 0 };
+}
+const show = ({ name }: Side, what: string, figure: string) =>
+  console.log(`${name.padEnd(16)} ${what.padEnd(44)} ${figure}`);
+
+for (const side of sides) {
+  const { target, clients } = side;
   // A warm-up, so that the memory for code that is loaded and compiled once is not counted for the clients.
-  let seq = name === "the service" ? 1 : 0;
-  seq = (await throughput(target, 20, seq, 1)).lastSeq;
-
-  const before = residentKiB(server.pid);
-  const clients: Client[] = [];
+  side.seq = (await throughput(target, 20, side.seq, 1)).lastSeq;
+  side.residentBefore = residentKiB(target.server.pid);
   for (let number = 0; number < count; number++) {
-    clients.push(await Client.open(new URL(server.url), target.stream, seq));
-  }
-  await pause(1000);
-  const perClient = (residentKiB(server.pid) - before) / count;
-  note("memory of an idle client", "KiB", "less", [perClient]);
-  show(`memory per idle client, ${count} clients`, `${perClient.toFixed(1)} KiB`);
-
-  const latencies = await latency(target, clients, seq);
-  seq += latencies.length;
-  const at = (share: number) =>
-    percentile(latencies, share).toFixed(1);
-  for (const [what, share] of [["p50", 0.5], ["p99", 0.99]] as const) {
-    note(`POST to all of ${count} clients, ${what}`, "ms", "less", [percentile(latencies, share)]);
-  }
-  show(
-    `POST to all ${count} clients, ${EVENTS_PER_SECOND} events/s`,
-    `median ${at(0.5)} ms   p99 ${at(0.99)} ms   most ${at(1)} ms   of ${latencies.length}`,
-  );
-  for (const client of clients) client[Symbol.dispose]();
-  await pause(500);
-
-  const rounds = [];
-  for (let round = 0; round < 3; round++) {
-    const delivered = await throughput(target, THROUGHPUT_CLIENTS, seq, Number(values.seconds));
-    seq = delivered.lastSeq;
-    rounds.push(delivered);
-  }
-  note(`events to ${THROUGHPUT_CLIENTS} clients`, "/s", "more", rounds.map((round) => round.perSecond));
-  show(
-    `events/s to ${THROUGHPUT_CLIENTS} clients, each id checked`,
-    `${median(rounds.map((round) => round.perSecond)).toFixed(0)} (${
-      median(rounds.map((round) => round.events)).toFixed(0)
-    } events a round)`,
-  );
-  if (name === "the service") {
-    const replayed = await replay(target, seq);
-    show(`events/s replayed from the log to ${THROUGHPUT_CLIENTS} clients`, replayed.toFixed(0));
+    clients.push(await Client.open(new URL(target.server.url), target.stream, side.seq));
   }
 }
+await pause(1000);
+for (const side of sides) noteMemory(side, "an idle client");
+
+const followed = sides.map((side) => follow(side));
+const latencies: number[][] = sides.map(() => []);
+while (latencies[0]!.length < Number(values.events)) {
+  for (const [index, everywhere] of followed.entries()) {
+    for (let number = 0; number < EVENTS_BY_TURNS; number++) latencies[index]!.push(await everywhere());
+  }
+}
+for (const [index, side] of sides.entries()) {
+  const all = latencies[index]!;
+  for (const [what, share] of [["p50", 0.5], ["p99", 0.99]] as const) {
+    note(`POST to the last of ${count} clients, ${what}`, "ms", "less", [percentile(all, share)]);
+  }
+  const at = (share: number) => percentile(all, share).toFixed(1);
+  show(
+    side,
+    `POST to the last of ${count} clients, ${EVENTS_PER_SECOND} events/s`,
+    `median ${at(0.5)} ms   p99 ${at(0.99)} ms   most ${at(1)} ms   of ${all.length}`,
+  );
+}
+for (const [index, everywhere] of followed.entries()) {
+  while (latencies[index]!.length < EVENTS_OF_MEMORY) latencies[index]!.push(await everywhere());
+}
+await pause(1000);
+for (const side of sides) noteMemory(side, `a client after ${EVENTS_OF_MEMORY} events`);
+for (const { clients } of sides) for (const client of clients) client[Symbol.dispose]();
+await pause(500);
+
+const rounds: Awaited<ReturnType<typeof throughput>>[][] = sides.map(() => []);
+for (let round = 0; round < 3; round++) {
+  for (const [index, side] of sides.entries()) {
+    const delivered = await throughput(side.target, THROUGHPUT_CLIENTS, side.seq, Number(values.seconds));
+    side.seq = delivered.lastSeq;
+    rounds[index]!.push(delivered);
+  }
+}
+for (const [index, side] of sides.entries()) {
+  const all = rounds[index]!;
+  note(`events to ${THROUGHPUT_CLIENTS} clients`, "/s", "more", all.map((round) => round.perSecond));
+  show(
+    side,
+    `events/s to ${THROUGHPUT_CLIENTS} clients, each id checked`,
+    `${median(all.map((round) => round.perSecond)).toFixed(0)} (${
+      median(all.map((round) => round.events)).toFixed(0)
+    } events a round)`,
+  );
+}
+const replayed = await replay(sides[1]!.target, sides[1]!.seq);
+show(sides[1]!, `events/s replayed from the log to ${THROUGHPUT_CLIENTS} clients`, replayed.toFixed(0));
 for (const [name, { unit, better, values: [limit, ours] }] of Object.entries(figures)) {
   report({
     name: `sse: ${name}`,
@@ -205,7 +242,15 @@ for (const [name, { unit, better, values: [limit, ours] }] of Object.entries(fig
     limit: { name: "bare Deno.serve", values: limit! },
   });
 }
+console.log(`load ${load()}`);
+for (const { target } of sides) await target.server[Symbol.asyncDispose]();
 Deno.exit(0);
+
+function noteMemory(side: Side, of: string): void {
+  const perClient = (residentKiB(side.target.server.pid) - side.residentBefore) / count;
+  note(`memory of ${of}`, "KiB", "less", [perClient]);
+  show(side, `memory of ${of}, ${count} clients`, `${perClient.toFixed(1)} KiB`);
+}
 
 async function serviceTarget(server: Server): Promise<Target> {
   const headers = { "x-api-key": API_KEY, "content-type": "application/json" };
@@ -214,28 +259,28 @@ async function serviceTarget(server: Server): Promise<Target> {
   return { server, stream: `/v1/runs/${run_id}/events/stream`, event: `/v1/runs/${run_id}/keepalive` };
 }
 
-/** For each event, milliseconds from the POST that creates it until the last client has received it. */
-async function latency(target: Target, clients: readonly Client[], seq: number): Promise<number[]> {
-  const latencies: number[] = [];
+/** Each call creates an event: milliseconds from its POST until the last client has received it, then a pause. */
+function follow(side: Side): () => Promise<number> {
+  const { target, clients } = side;
   let missing = 0;
   let arrived = () => {};
   const following = clients.map((client) =>
     client.follow(({ lastId }) => {
-      if (lastId === seq && --missing === 0) arrived();
+      if (lastId === side.seq && --missing === 0) arrived();
     })
   );
   void Promise.all(following).catch(failed);
-  for (let number = 0; number < Number(values.events); number++) {
+  return async () => {
     const startedMs = performance.now();
-    seq++;
+    side.seq++;
     missing = clients.length;
     const everywhere = new Promise<void>((resolve) => arrived = resolve);
     await post(target);
     await everywhere;
-    latencies.push(performance.now() - startedMs);
-    await pause(Math.max(0, 1000 / EVENTS_PER_SECOND - (performance.now() - startedMs)));
-  }
-  return latencies;
+    const tookMs = performance.now() - startedMs;
+    await pause(Math.max(0, 1000 / EVENTS_PER_SECOND - tookMs));
+    return tookMs;
+  };
 }
 
 /**
