@@ -36,8 +36,8 @@ const LIKE_LATER = 1.3;
 /** The same beside the frames before it; and beside their change over two steps, which is what a picture shows that was left out. */
 const LIKE_ONE_STEP = 1.15;
 const LIKE_TWO_STEPS = 0.64;
-/** What tells of a loss is steady motion: of four frames before the gap the largest change is at most so many times the least. */
-const STEADY_CHANGE = 3;
+/** Edges tell of it in even motion: of four frames before the gap the largest change is at most so many times the least. */
+const EVEN_CHANGE = 3;
 /** Two steps of a motion that goes on steadily change the picture at most this times as much as one. */
 const STEADY_TWO_STEPS = 2.2;
 /** And at least so many times as much: what shakes goes back. */
@@ -181,12 +181,13 @@ export class LostFrames {
 
   #isLostInSilence(frame: number, missing: number): boolean {
     if (missing >= SILENT_STEPS_MAX || frame - this.#gapBefore <= RARE_FRAMES) return false;
-    if (this.motion(frame) <= SILENT_MIN || !this.#isSteadyBefore(frame)) return false;
+    if (this.motion(frame) <= SILENT_MIN) return false;
     const measures = this.#measures;
     const change = measures.at("luma1", frame);
     if (change > LIKE_LATER * this.#usual("luma1", frame + 1)) return false;
     const edges = measures.at("edgesAcrossNew", frame) + measures.at("edgesDownNew", frame);
-    if (missing > 1 || edges >= Math.max(EDGES_MIN, EDGES_FOR_CHANGE * change)) return true;
+    const isDrawnWrong = edges >= Math.max(EDGES_MIN, EDGES_FOR_CHANGE * change) && this.#isEvenBefore(frame);
+    if (missing > 1 || isDrawnWrong) return true;
     if (frame - this.#gapAt <= RARE_FRAMES) return false;
     const one = this.#usual("luma1", frame - USUAL), two = this.#usual("luma2", frame - USUAL);
     const isOnward = two <= STEADY_TWO_STEPS * one && two >= STEADY_TWO_STEPS_LEAST * one;
@@ -194,10 +195,10 @@ export class LostFrames {
   }
 
   /** Whether the picture moved evenly: a shaken camera moves by anything from frame to frame, with a gap and without. */
-  #isSteadyBefore(frame: number): boolean {
+  #isEvenBefore(frame: number): boolean {
     const change = (back: number) => this.#measures.at("luma1", frame - back);
     const least = Math.min(change(1), change(2), change(3), change(4));
-    return Math.max(change(1), change(2), change(3), change(4)) <= STEADY_CHANGE * least;
+    return Math.max(change(1), change(2), change(3), change(4)) <= EVEN_CHANGE * least;
   }
 
   /** The mean of the middle two of the values of four frames. */

@@ -49,6 +49,16 @@ Deno.test("fault rules: frames that change places for long are out of order to t
   assert.deepEqual(await faultsIn(80, swapped), ["foreign_frame 30-53"]);
 });
 
+Deno.test("fault rules: an old film that jumps in its gate while its light changes is in order", async () => {
+  const random = seededRandom(2);
+  const jumps = Array.from({ length: 120 }, () => [random(), random(), random()] as const);
+  const film = (n: number) => {
+    const [x, y, light] = jumps[n]!;
+    return relit(landscape(1, n + 8 * x, 8 * y), (luma) => (0.94 + 0.12 * light) * luma);
+  };
+  assert.deepEqual(await faultsIn(120, film), []);
+});
+
 Deno.test("fault rules: the light of an old film, which breathes, is neither a flicker nor out of order", async () => {
   const random = seededRandom(5);
   const gains = Array.from({ length: 300 }, () => 1 + 0.05 * (random() + random() + random() - 1.5));

@@ -1,6 +1,7 @@
 /** Faults that change little or lie beside motion: colours, lines, salt and old frames, and what looks like them. */
 
 import assert from "node:assert/strict";
+import { noiseAt } from "../../../src/media/detection/faults/noise_onset.ts";
 import {
   ArtifactMeasures,
   MEASURE_COUNT,
@@ -68,25 +69,47 @@ Deno.test("slight faults: chroma that a key frame draws anew is none", async () 
   assert.deepEqual([...film.filter.columns().artifactScore].filter((score) => score >= 0.5), []);
 });
 
-Deno.test("slight faults: fine texture that comes with a key frame is a burst where much of the picture is new", () => {
-  const begins = (novel: number, isKey: boolean) => {
+Deno.test("slight faults: fine texture that comes with a key frame is a burst where much of the picture is new, or if it lasts", () => {
+  const begins = (novel: number, isKey: boolean, lasts: boolean) => {
     const measures = new ArtifactMeasures(), fault = new LastingFault(measures);
-    for (let n = 0; n <= 30; n++) {
+    for (let n = 0; n <= 31; n++) {
+      const isSalted = n === 30 || (n === 31 && lasts);
       const row = new Float32Array(MEASURE_COUNT);
-      row[MEASURES.spikesAcross] = row[MEASURES.spikesDown] = n < 30 ? 1.7 : 5;
-      row[MEASURES.grown] = n < 30 ? 0 : 0.78;
-      row[MEASURES.novel] = n < 30 ? 3 : novel;
+      row[MEASURES.spikesAcross] = row[MEASURES.spikesDown] = isSalted ? 5 : 1.7;
+      row[MEASURES.grown] = n === 30 ? 0.78 : 0;
+      row[MEASURES.novel] = n === 30 ? novel : 3;
       row[MEASURES.correlation] = 0.97;
       row[MEASURES.luma1] = 4;
       row[MEASURES.contrast] = 30;
       measures.push(row);
-      if (fault.step(n, false, isKey && n === 30) > 0) return true;
     }
+    for (let n = 0; n <= 30; n++) if (fault.step(n, false, isKey && n === 30) > 0) return true;
     return false;
   };
-  assert.equal(begins(24, false), true);
-  assert.equal(begins(24, true), false, "grain that comes back");
-  assert.equal(begins(200, true), true);
+  assert.equal(begins(24, false, false), true);
+  assert.equal(begins(24, true, false), false, "grain that comes back");
+  assert.equal(begins(24, true, true), true);
+  assert.equal(begins(200, true, false), true);
+});
+
+Deno.test("slight faults: texture that comes in both directions behind a plain picture is a new picture and no lines", () => {
+  const sign = (across: number) => {
+    const measures = new ArtifactMeasures();
+    for (let n = 0; n <= 10; n++) {
+      const row = new Float32Array(MEASURE_COUNT);
+      row[MEASURES.spikesAcross] = n < 10 ? 0.1 : across;
+      row[MEASURES.spikesDown] = n < 10 ? 0.1 : 2.75;
+      row[MEASURES.grown] = n < 10 ? 0 : 0.57;
+      row[MEASURES.newLine] = n < 10 ? 0 : 6;
+      row[MEASURES.correlation] = n < 10 ? 1 : 0.64;
+      row[MEASURES.luma1] = n < 10 ? 0 : 30;
+      row[MEASURES.contrast] = 40;
+      measures.push(row);
+    }
+    return noiseAt(measures, 10).sign;
+  };
+  assert.equal(sign(1.9), null);
+  assert.equal(sign(0.5), "lines");
 });
 
 Deno.test("slight faults: a few lines that change with each frame are a burst, text that stays is none", async () => {

@@ -64,8 +64,15 @@ Deno.test("reported damage: a new shot of a careful encoder ends it, unless the 
   assert.equal(damageOf("KPPPPxCPPPPKPP", 1), "-----DDDDDD---");
 });
 
-/** Whether a gap of one frame counts as a loss where the decoder tells nothing: changes over one and two steps before it, then behind it. */
-function isLostBehind(before: readonly (readonly [one: number, two: number])[], behind: number): boolean {
+/**
+ * Whether a gap of one frame counts as a loss where the decoder tells nothing: changes over one and two steps before it, then behind it,
+ * and the new edges of the frame there.
+ */
+function isLostBehind(
+  before: readonly (readonly [one: number, two: number])[],
+  behind: number,
+  edges = 0,
+): boolean {
   const measures = new ArtifactMeasures(), damage = new ReportedDamage(measures);
   const start = 30, frames = start + 12;
   for (let frame = 0; frame < frames; frame++) {
@@ -73,6 +80,7 @@ function isLostBehind(before: readonly (readonly [one: number, two: number])[], 
     const [one, two] = frame < start ? before[frame % before.length]! : [behind, 2 * behind];
     values[MEASURES.luma1] = one;
     values[MEASURES.luma2] = two;
+    if (frame === start) values[MEASURES.edgesAcrossNew] = edges;
     measures.push(values);
     damage.push((frame < start ? frame : frame + 1) * FRAME_MS);
     damage.report(isReported | (frame === 0 ? isKey | isIntra : 0));
@@ -84,8 +92,9 @@ Deno.test("reported damage: where no decoder tells, a gap in even motion is a lo
   assert.equal(isLostBehind([[2, 3.8]], 2), true);
   assert.equal(isLostBehind([[2, 3.8]], 3), false, "it moved on by more: the frame was left out");
   assert.equal(isLostBehind([[2, 2.2]], 1.3), false, "a shaken camera goes back");
+  assert.equal(isLostBehind([[2, 2.2]], 2, 10), true, "what is drawn does not fit what is there");
   assert.equal(
-    isLostBehind([[2, 3.8], [2, 3.8], [7, 8], [2, 3.8]], 2),
+    isLostBehind([[2, 2.2], [2, 2.2], [7, 8], [2, 2.2]], 2, 10),
     false,
     "a shaken camera moves unevenly",
   );

@@ -36,6 +36,10 @@ const NEAR_MAX = 3.5;
 /** It may be further where it is nearer to one further back by this part. */
 const NEAR_PART = 0.7;
 
+/** Of the change of so many frames before, light explains this part at most, on average: old film and a shaken camera look back by chance. */
+const STEADY_FRAMES = 10;
+const STEADY_LIGHT_MAX = 0.25;
+
 /** A stretch is given up when it was not clear after so many frames. */
 const DOUBTFUL_FRAMES = 8;
 const LOOKAHEAD = 5;
@@ -77,7 +81,7 @@ export class DisorderedFrames {
       return 0;
     }
     if (this.#start >= 0 && this.#hasEnded(frame)) this.#start = -1;
-    if (this.#start < 0 && this.#mayBegin(frame)) {
+    if (this.#start < 0 && this.#mayBegin(frame) && this.#isSteadyBefore(frame)) {
       this.#start = frame;
       this.#strength = 0;
     }
@@ -85,11 +89,22 @@ export class DisorderedFrames {
     if (this.#start >= 0 && this.#strength > 0) return this.#strength;
     const swap = swapStrength(this.#measures, frame) ||
       returnStrength(this.#measures, frame, this.#shotStart);
-    if (swap > 0) {
-      this.#start = frame;
-      this.#strength = swap;
-    }
+    if (swap === 0 || !this.#isSteadyBefore(frame)) return 0;
+    this.#start = frame;
+    this.#strength = swap;
     return swap;
+  }
+
+  /** Whether little of what changed before was light. */
+  #isSteadyBefore(frame: number): boolean {
+    const measures = this.#measures;
+    const first = Math.max(this.#shotStart + 1, frame - STEADY_FRAMES);
+    let light = 0;
+    for (let at = first; at < frame; at++) {
+      const lift = measures.at("lumaMean", at) - measures.at("lumaMean", at - 1);
+      light += Math.abs(lift) / Math.max(STEP_MIN, measures.at("luma1", at));
+    }
+    return light <= STEADY_LIGHT_MAX * (frame - first);
   }
 
   #hasEnded(frame: number): boolean {

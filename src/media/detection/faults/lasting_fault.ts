@@ -49,7 +49,7 @@ const CHROMA_OTHER = 0.2;
 const GONE = 0.35;
 /** Noise may be weaker from its second frame on, as an encoder with few bits leaves it: it is there above this part of the first rise. */
 const SALT_GONE = 0.15;
-/** A key frame brings grain back: salt and pepper that comes with one makes so many thousandths of the picture new. */
+/** A key frame brings grain back: salt and pepper that comes with one lasts, or makes so many thousandths of the picture new. */
 const SALT_KEY_NOVEL = 80;
 /** Gray has gone, however slowly, where contrast and the share of plain blocks are as before it, within a part and a share. */
 const CONTRAST_BACK = 0.06;
@@ -86,7 +86,8 @@ export class LastingFault {
   isOpen(frame: number): boolean {
     return this.#sign === "gray" ||
       (this.#sign === null &&
-        (chromaStep(this.#measures, frame, false) > 0 || mayBeLines(this.#measures, frame)));
+        (chromaStep(this.#measures, frame, false) > 0 || mayBeLines(this.#measures, frame) ||
+          noiseAt(this.#measures, frame).sign === "salt"));
   }
 
   /**
@@ -164,7 +165,8 @@ export class LastingFault {
 
   #beginNoise(frame: number, isKey: boolean): void {
     const { sign, before, rise, strength } = noiseAt(this.#measures, frame);
-    const isGrain = isKey && sign === "salt" && this.#measures.at("novel", frame) < SALT_KEY_NOVEL;
+    const isGrain = isKey && sign === "salt" && this.#measures.at("novel", frame) < SALT_KEY_NOVEL &&
+      this.#measures.at("spikesAcross", frame + 1) < before + GONE * rise;
     if (sign !== null && !isGrain) this.#found(sign, frame, before, rise, strength);
   }
 

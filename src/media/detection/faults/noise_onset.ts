@@ -33,6 +33,8 @@ const LINES_SPREAD = 0.36;
 const LINE_MIN = 5;
 /** Where spikes grow so much more down columns than along rows, thin lines are clear without a step. */
 const LINES_CLEAR = 2;
+/** Where spikes along rows grow by more than this too, the picture is another one. */
+const LINES_ACROSS_MAX = 2;
 /** Little salt and pepper is clear where so much is new, beside so many times what was new before, and the picture changes little. */
 const LITTLE_SALT_GROWTH = 1.1;
 const LITTLE_SALT_SPREAD = 0.2;
@@ -146,7 +148,7 @@ function areLines(measures: ArtifactMeasures, frame: number, across: number, dow
   const spread = measures.at("grown", frame);
   if (spread > LINES_SPREAD) {
     const line = measures.at("newLine", frame) - 2 * measures.largestBefore("newLine", frame, 3);
-    if (line > LINE_MIN || down > LINES_CLEAR * across) return true;
+    if ((line > LINE_MIN && across <= LINES_ACROSS_MAX) || down > LINES_CLEAR * across) return true;
   }
   return down > FEW_LINES_GROWTH && spread > FEW_LINES_SPREAD &&
     measures.at("edgesAcrossNew", frame) > FEW_LINES_EDGES &&
