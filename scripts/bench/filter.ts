@@ -1,6 +1,7 @@
 /**
  * The time of `FrameFilter.push` and of the detectors with decoded video, and what `push` allocates: `./scripts/deno run -A scripts/bench/filter.ts`.
- * Prints a table; with `--json` only the two figures that a release is checked for, as JSON.
+ * Prints a table; with `--json` only the two figures that a release is checked for, as JSON. With
+ * `--quick` the allocation is counted roughly.
  */
 
 import v8 from "node:v8";
@@ -14,6 +15,8 @@ const CLIPS = ["bbb480.mp4", "intel_bottle.mp4", "own_screenrec.mp4"];
 const CLIP_SECONDS = 10;
 const TIMED_PUSHES = 30_000;
 const COUNTED_PUSHES = 100_000;
+/** The least of so many rounds is the allocation; one round says more than there is. */
+const COUNTED_ROUNDS = 10;
 
 export interface Percentiles {
   readonly p50Ns: number;
@@ -36,16 +39,17 @@ export interface FilterBench {
 }
 
 /** Decodes the clips, measures the time, counts the allocations. */
-export async function benchFilter(): Promise<FilterBench> {
+export async function benchFilter(rounds = COUNTED_ROUNDS): Promise<FilterBench> {
   const planes = (await Promise.all(CLIPS.map(decode))).flat();
   const filter = await FrameFilter.load();
   time(filter, planes, 5_000);
   filter.reset();
   const timed = time(filter, planes, TIMED_PUSHES);
   const kept: unknown[] = new Array(16).fill(undefined);
-  const allocatedBytes = leastAllocatedBytes(filter, (pushes) => pushMany(filter, pushes));
+  const allocatedBytes = leastAllocatedBytes(filter, rounds, (pushes) => pushMany(filter, pushes));
   const controlAllocatedBytes = leastAllocatedBytes(
     filter,
+    rounds,
     (pushes) => pushManyWithObjects(filter, pushes, kept),
   );
   return { planes: planes.length, ...timed, allocatedBytes, controlAllocatedBytes };
@@ -83,12 +87,12 @@ function time(filter: FrameFilter, planes: Uint8Array[], pushes: number) {
 }
 
 /**
- * The minimum of ten rounds. What the hot path allocates is in every round. What V8's compilers and caches allocate in
+ * The minimum of the rounds. What the hot path allocates is in every round. What V8's compilers and caches allocate in
  * the same process, mostly in the first rounds, is missing in at least one round.
  */
-function leastAllocatedBytes(filter: FrameFilter, push: (pushes: number) => void): number {
+function leastAllocatedBytes(filter: FrameFilter, rounds: number, push: (pushes: number) => void): number {
   let least = Infinity;
-  for (let round = 0; round < 10; round++) {
+  for (let round = 0; round < rounds; round++) {
     filter.reset();
     least = Math.min(least, countAllocatedBytes(push));
   }
@@ -178,20 +182,22 @@ function releaseFigures(result: FilterBench): string {
 }
 
 /** Against a copy of the same frame; percentiles of all pushes are one round. */
-function reportAll({ push, frame, copy, allocatedBytes }: FilterBench): void {
+function reportAll({ push, frame, copy, allocatedBytes }: FilterBench, isQuick: boolean): void {
   const limit = { name: "copy of the frame", values: [copy.p50Ns / 1000] };
   for (
     const [what, { p50Ns }] of Object.entries({ "one frame": push, "one frame with all detectors": frame })
   ) {
     report({ name: `filter: ${what}, p50`, unit: "µs", better: "less", ours: [p50Ns / 1000], limit });
   }
+  if (isQuick) return;
   const ours = [allocatedBytes / COUNTED_PUSHES];
   report({ name: "filter: heap left by a frame", unit: "bytes", better: "less", ours, limit: null });
 }
 
 if (import.meta.main) {
-  const result = await benchFilter();
+  const isQuick = Deno.args.includes("--quick");
+  const result = await benchFilter(isQuick ? 1 : COUNTED_ROUNDS);
   const isForRelease = Deno.args.includes("--json");
   console.log(isForRelease ? releaseFigures(result) : table(result));
-  if (!isForRelease) reportAll(result);
+  if (!isForRelease) reportAll(result, isQuick);
 }

@@ -79,6 +79,13 @@ Deno.test("a figure is lost when it has less than two thirds of what it had", ()
   }
 });
 
+Deno.test("a figure that differs much from round to round is lost only where it is worse than its worst round", () => {
+  for (const [after, expected] of [[31, false], [29, true]] as const) {
+    const [one] = compared(result([figure("x", [30, 60, 90])]), result([figure("x", [after])]));
+    assert.equal(isLost(one!), expected, String(after));
+  }
+});
+
 Deno.test("what was not run is not compared, what is measured no more is lost, and what is new is neither", () => {
   const before = result([
     figure("kept", [50]),

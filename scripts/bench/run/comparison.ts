@@ -2,7 +2,10 @@
 
 import type { BenchResult, FigureResult } from "./result.ts";
 
-/** A figure is lost when it has less than two thirds of what it had. */
+/**
+ * A figure is lost when it has less than two thirds of what it had. One that differed more than that from round to round even then is lost
+ * where it is worse than in the worst of those rounds.
+ */
 export const LOST_AT = 1.5;
 
 export interface Compared {
@@ -13,6 +16,8 @@ export interface Compared {
   readonly ratio: number | null;
   /** How many times worse the ratio is: below 1 it is better; infinite where this run has none. */
   readonly worse: number;
+  /** Whether it is worse than in any round before. */
+  readonly isWorst: boolean;
 }
 
 /**
@@ -35,8 +40,8 @@ export function compared(before: BenchResult, result: Pick<BenchResult, "scripts
   });
 }
 
-export function isLost({ worse }: Compared): boolean {
-  return worse > LOST_AT;
+export function isLost({ worse, isWorst }: Compared): boolean {
+  return worse > LOST_AT && isWorst;
 }
 
 function timesWorse(better: FigureResult["better"], before: number, after: number | null): number {
