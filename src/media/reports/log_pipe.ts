@@ -8,15 +8,18 @@ import { ReportWriter } from "./frame_reports.ts";
 
 /** The capacity of a pipe: about 45 frames' worth of ffmpeg's log. */
 const PIECE_BYTES = 64 << 10;
-/** The log is read after this time even if nobody waits for a report, as a full pipe stops ffmpeg. */
+/** The log is read after this time even if nobody waits for a report, as a full pipe stops ffmpeg; later where there is little in it. */
 const PAUSE_MS = 10;
+const PAUSE_MAX_MS = 40;
+/** Less than two frames' worth, which nobody waits for yet, and more than three. */
+const LITTLE_BYTES = 2 << 10, MUCH_BYTES = 4 << 10;
 /** Longest wait for the rest of the log when the program has ended: it is in the pipe. */
 const REST_MS = 5_000;
 
 /**
  * ```
  *   ffmpeg ──a line at a time──→ pipe ──all that is there──→ DecoderLog ──→ reports (shared memory) ──→ Worker
- *                                  ↑ every 10 ms, or when the Worker waits for a report
+ *                                  ↑ every 10 to 40 ms, or when the Worker waits for a report
  * ```
  *
  * Error output wakes the isolate that started the program for each piece of a line, some twenty times a frame, however seldom it is read.
@@ -54,12 +57,23 @@ async function readAll(pipe: Deno.FsFile, reports: ReportWriter): Promise<void> 
   using _pipe = pipe;
   const log = new DecoderLog(reports, { keepsInfo: false });
   const piece = new Uint8Array(PIECE_BYTES);
+  let pauseMs = PAUSE_MS;
   try {
     for (let got = await pipe.read(piece); got !== null; got = await pipe.read(piece)) {
       log.read(piece.subarray(0, got));
-      await reports.wait(PAUSE_MS);
+      pauseMs = nextPause(pauseMs, got);
+      await reports.wait(pauseMs);
     }
   } finally {
     log.end();
   }
+}
+
+/**
+ * How long the next pause is after one in which `gotBytes` were logged. A decoder of a busy machine or of a camera logs little, and each
+ * reading costs more than what is read.
+ */
+export function nextPause(pauseMs: number, gotBytes: number): number {
+  if (gotBytes > MUCH_BYTES) return PAUSE_MS;
+  return gotBytes < LITTLE_BYTES ? Math.min(2 * pauseMs, PAUSE_MAX_MS) : pauseMs;
 }

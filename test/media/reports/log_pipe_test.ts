@@ -11,7 +11,7 @@ import {
   reportsTo,
 } from "../../../src/media/reports/decoder_log.ts";
 import { newReports, ReportReader, ReportWriter } from "../../../src/media/reports/frame_reports.ts";
-import { LogPipe } from "../../../src/media/reports/log_pipe.ts";
+import { LogPipe, nextPause } from "../../../src/media/reports/log_pipe.ts";
 import { localRunner } from "../../support/local_runner.ts";
 import { NEVER, TempFolder, tools, world } from "../../support/media.ts";
 
@@ -115,4 +115,19 @@ Deno.test("whoever waits for a report ends the pause of the writer", async () =>
   await writer.wait(20);
   clearTimeout(running);
   ok(performance.now() - before >= 15);
+});
+
+Deno.test("pauses are longer while little is logged, and short again as soon as much is", () => {
+  const rows: [pauseMs: number, gotBytes: number, next: number][] = [
+    [10, 1_000, 20],
+    [20, 1_000, 40],
+    [40, 1, 40],
+    [20, 3_000, 20],
+    [40, 4_096, 40],
+    [40, 4_097, 10],
+    [10, 65_536, 10],
+  ];
+  for (const [pauseMs, gotBytes, next] of rows) {
+    equal(nextPause(pauseMs, gotBytes), next, `${pauseMs}, ${gotBytes}`);
+  }
 });
