@@ -2,16 +2,17 @@
  * Runs the benchmarks of scripts/bench on this machine, one after the other, and puts their figures beside their limits:
  *
  *     ./scripts/deno task bench [--only http,ingest] [--quick] [--passes 1]
- *         [--json FILE] [--markdown FILE] [--compare FILE]
+ *         [--json FILE] [--keep FILE] [--markdown FILE] [--compare FILE]
  *
- * `--quick` runs those that are quick, in fewer rounds. `--json` writes the result, `--markdown` a table of it. `--compare` compares the
+ * `--quick` runs those that are quick, in fewer rounds. `--json` writes the result, `--markdown` a table of it; with `--keep` the figures of other
+ * scripts come from an earlier result. `--compare` compares the
  * ratios with those of an earlier result; a script with a figure that lost a third is run again before that counts. Fails when a
  * script failed or a figure is lost; the other scripts still run. See docs/performance.md#how-to-measure.
  */
 
 import { parseArgs } from "node:util";
 import { compared, comparisonLine } from "./run/comparison.ts";
-import { type BenchResult, figureResults, machineAtHand } from "./run/result.ts";
+import { type BenchResult, figureResults, machineAtHand, mergedResults } from "./run/result.ts";
 import { lostFigures, type RunnerOptions, runScripts } from "./run/runner.ts";
 import { chosenScripts, SCRIPTS } from "./run/scripts.ts";
 import { markdownOf } from "./run/table.ts";
@@ -25,14 +26,15 @@ const { values } = parseArgs({
     quick: { type: "boolean", default: false },
     passes: { type: "string", default: "1" },
     json: { type: "string" },
+    keep: { type: "string" },
     markdown: { type: "string" },
     compare: { type: "string" },
   },
 });
 const isQuick = values.quick;
-const before: BenchResult | null = values.compare === undefined
-  ? null
-  : JSON.parse(Deno.readTextFileSync(values.compare));
+const resultIn = (file: string): BenchResult => JSON.parse(Deno.readTextFileSync(file));
+const before = values.compare === undefined ? null : resultIn(values.compare);
+const kept = values.keep === undefined ? null : resultIn(values.keep);
 const only = values.only.split(",").filter((name) => name !== "");
 const scripts = chosenScripts(SCRIPTS, { only, isQuick });
 const options: RunnerOptions = {
@@ -52,9 +54,10 @@ const result: BenchResult = {
   scripts: measured.scripts,
   figures: figureResults(measured.figures),
 };
-const markdown = markdownOf(result);
+const whole = kept === null ? result : mergedResults(kept, result, SCRIPTS.map(({ path }) => path));
+const markdown = markdownOf(whole);
 console.log(`\n${markdown}\n`);
-if (values.json !== undefined) Deno.writeTextFileSync(values.json, `${JSON.stringify(result, null, 2)}\n`);
+if (values.json !== undefined) Deno.writeTextFileSync(values.json, `${JSON.stringify(whole, null, 2)}\n`);
 if (values.markdown !== undefined) Deno.writeTextFileSync(values.markdown, `${markdown}\n`);
 
 const faults = measured.scripts.filter(({ fault }) => fault !== null);

@@ -6,6 +6,7 @@ import { REFUSALS } from "../../src/base/refusal.ts";
 import { ROUTES } from "../../src/http/app.ts";
 import { type EventRow, EVENTS } from "../../src/model/events/event_table.ts";
 import { LIMITS } from "../../src/model/limits.ts";
+import { markdownOf } from "../bench/run/table.ts";
 import { code, table } from "./markdown.ts";
 import { internalBoundsTable } from "./internal_bounds.ts";
 import { GROUPS, payloadSections, sharedSections } from "./payloads.ts";
@@ -24,7 +25,15 @@ export const GENERATED: Readonly<Record<string, () => string>> = {
   "payloads live": () => payloadSections("live"),
   "payloads policy": () => payloadSections("policy"),
   "payload objects": sharedSections,
+  ratios: ratiosTable,
 };
+
+/** The last committed run of the benchmarks. */
+function ratiosTable(): string {
+  return markdownOf(
+    JSON.parse(Deno.readTextFileSync(new URL("../../fixtures/bench/ratios.json", import.meta.url))),
+  );
+}
 
 interface RouteFacts {
   readonly method: string;

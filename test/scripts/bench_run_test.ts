@@ -4,7 +4,12 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { compared, comparisonLine, isLost } from "../../scripts/bench/run/comparison.ts";
-import { type BenchResult, figureResults, machineAtHand } from "../../scripts/bench/run/result.ts";
+import {
+  type BenchResult,
+  figureResults,
+  machineAtHand,
+  mergedResults,
+} from "../../scripts/bench/run/result.ts";
 import {
   lostFigures,
   type Measured,
@@ -54,6 +59,32 @@ Deno.test("rounds of several passes are one figure, with the median of their rat
       ratio: { median: 0.3, least: 0.3, most: 0.3 },
     },
   ]);
+});
+
+Deno.test("figures of scripts that were not run again are kept, in the order of the scripts", () => {
+  const of = (script: string, name: string, ours: number) => ({ ...figure(name, [ours]), script });
+  const earlier = result([
+    of("a.ts", "a", 10),
+    of("b.ts", "b", 20),
+    of("b.ts", "gone", 20),
+    of("c.ts", "c", 30),
+  ], [
+    ...["a.ts", "b.ts", "c.ts"].map((script) => ended(script)),
+  ]);
+  const again = result([of("b.ts", "b", 25)], [ended("b.ts", "exit code 1")]);
+  const { scripts, figures } = mergedResults(earlier, again, ["a.ts", "b.ts", "c.ts"]);
+  assert.deepEqual(scripts.map(({ script, fault }) => [script, fault]), [
+    ["a.ts", null],
+    ["b.ts", "exit code 1"],
+    ["c.ts", null],
+  ]);
+  assert.deepEqual(figures.map(({ name, ratio }) => [name, ratio!.median]), [["a", 0.1], ["b", 0.25], [
+    "c",
+    0.3,
+  ]]);
+  assert.throws(() => mergedResults({ ...earlier, isQuick: true }, again, []), /another kind of run/);
+  const machine = { ...earlier.machine, processors: 64 };
+  assert.throws(() => mergedResults({ ...earlier, machine }, again, []), /another machine/);
 });
 
 Deno.test("two different figures of one name are a fault of the scripts", () => {
@@ -171,6 +202,15 @@ Deno.test("scripts are chosen by name, with or without folder and ending; a quic
 
 Deno.test("every benchmark of the table is there", () => {
   for (const { path } of SCRIPTS) Deno.statSync(new URL(`../../scripts/bench/${path}`, import.meta.url));
+});
+
+Deno.test("the committed ratios are a quick run in which nothing failed", () => {
+  const file = new URL("../../fixtures/bench/ratios.json", import.meta.url);
+  const committed: BenchResult = JSON.parse(Deno.readTextFileSync(file));
+  const quick = new Set(chosenScripts(SCRIPTS, { only: [], isQuick: true }).map(({ path }) => path));
+  assert.deepEqual(committed.scripts.filter(({ script, fault }) => fault !== null || !quick.has(script)), []);
+  assert.ok(committed.isQuick);
+  assert.deepEqual(compared(committed, committed).filter(({ worse }) => worse !== 1), []);
 });
 
 Deno.test("the machine is named", async () => {

@@ -30,12 +30,11 @@ export function compared(before: BenchResult, result: Pick<BenchResult, "scripts
   return before.figures.flatMap(({ name, script, better, ratio }) => {
     if (ratio === null || !ran.has(script)) return [];
     const after = measured.get(name)?.ratio?.median ?? null;
+    const worst = better === "more" ? ratio.least : ratio.most;
     return [{
-      name,
-      script,
-      before: ratio.median,
-      ratio: after,
+      ...{ name, script, before: ratio.median, ratio: after },
       worse: timesWorse(better, ratio.median, after),
+      isWorst: timesWorse(better, worst, after) > 1,
     }];
   });
 }

@@ -76,6 +76,29 @@ export function figureResults(measured: readonly { script: string; figure: Figur
   });
 }
 
+/**
+ * A result with those of other scripts of an earlier one, in the order of `order`: after a change that moves a few figures, the others
+ * need not be measured again. Throws where they are not of the same kind of run, or of another machine.
+ */
+export function mergedResults(
+  earlier: BenchResult,
+  result: BenchResult,
+  order: readonly string[],
+): BenchResult {
+  const isSame = earlier.isQuick === result.isQuick &&
+    JSON.stringify(earlier.machine) === JSON.stringify(result.machine);
+  if (!isSame) throw new Error("the earlier result is of another machine or another kind of run");
+  const ran = new Set(result.scripts.map(({ script }) => script));
+  const sorted = <T extends { readonly script: string }>(before: readonly T[], after: readonly T[]): T[] =>
+    [...before.filter(({ script }) => !ran.has(script)), ...after]
+      .toSorted((a, b) => order.indexOf(a.script) - order.indexOf(b.script));
+  return {
+    ...result,
+    scripts: sorted(earlier.scripts, result.scripts),
+    figures: sorted(earlier.figures, result.figures),
+  };
+}
+
 function spreadOf(numbers: readonly number[]): Spread {
   return {
     median: rounded(median(numbers)),

@@ -27,7 +27,7 @@ export const SCRIPTS: readonly BenchScript[] = [
   { path: "search.ts", quick: null },
   { path: "sse.ts", quick: ["--events", "60", "--seconds", "2"] },
   { path: "upload.ts", quick: ["--rounds", "3"] },
-  { path: "webhook.ts", quick: ["--rounds", "3", "--seconds", "4"] },
+  { path: "webhook.ts", quick: ["--events", "1500", "--rounds", "3", "--seconds", "4"] },
   { path: "shares.ts", quick: null },
   { path: "models/infer.ts", quick: ["--rounds", "3", "--seconds", "1"] },
   { path: "trigger.ts", quick: ["--rounds", "30"] },
