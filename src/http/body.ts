@@ -80,8 +80,8 @@ function requireFewValues(text: string, isExact: boolean): void {
   }
 }
 
-/** A text this short cannot have too many of anything. */
-const HARMLESS_CHARACTERS = Math.min(LIMITS.body.jsonLevelsMax, LIMITS.body.jsonFieldsMax);
+/** A text this short cannot have too many of anything: a level takes two characters, and a field more. */
+const HARMLESS_CHARACTERS = 2 * Math.min(LIMITS.body.jsonLevelsMax, LIMITS.body.jsonFieldsMax);
 const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c];
 const [OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] = [0x5b, 0x5d, 0x7b, 0x7d];
 
@@ -101,8 +101,7 @@ export async function readText(
   if (declared > limitBytes) throw tooLarge(limitBytes);
   if (request.body === null) return "";
   const reader = request.body.getReader();
-  const decoder = new TextDecoder("utf-8", { fatal: true });
-  let text = "";
+  const text = new StrictText();
   let length = 0;
   let isLate = false;
   using _timeout = timer(world, readMs, () => {
@@ -113,9 +112,9 @@ export async function readText(
     for (let part = await reader.read(); !part.done; part = await reader.read()) {
       length += part.value.byteLength;
       if (length > limitBytes) throw tooLarge(limitBytes);
-      text += decoder.decode(part.value, { stream: true });
+      text.add(part.value);
     }
-    if (!isLate) return text + decoder.decode();
+    if (!isLate) return text.end();
   } catch (error) {
     reader.cancel().catch(() => {});
     if (error instanceof Rejection) throw error;
@@ -127,6 +126,33 @@ export async function readText(
     }
   }
   throw new Rejection(408, `The body did not arrive within ${readMs} ms`);
+}
+
+const STRICT_UTF8 = new TextDecoder("utf-8", { fatal: true });
+
+/** Decodes parts as they come, and most bodies, which are one part, without a decoder of their own. Throws a TypeError. */
+class StrictText {
+  #first: Uint8Array = new Uint8Array();
+  #decoder: TextDecoder | undefined;
+  #text = "";
+
+  add(part: Uint8Array): void {
+    if (this.#first.length === 0) {
+      this.#first = part;
+      return;
+    }
+    if (this.#decoder === undefined) {
+      this.#decoder = new TextDecoder("utf-8", { fatal: true });
+      this.#text = this.#decoder.decode(this.#first, { stream: true });
+    }
+    this.#text += this.#decoder.decode(part, { stream: true });
+  }
+
+  end(): string {
+    return this.#decoder === undefined
+      ? STRICT_UTF8.decode(this.#first)
+      : this.#text + this.#decoder.decode();
+  }
 }
 
 function tooLarge(limitBytes: number): Rejection {

@@ -171,3 +171,31 @@ async function assertFaults(body: string, schema: z.ZodType): Promise<number> {
   }
   throw new Error("it was admitted");
 }
+
+Deno.test("a body is the same text in however many parts it comes, and one that is not UTF-8 is 400 in any of them", async () => {
+  const inParts = (bytes: Uint8Array, size: number) => {
+    const parts = Array.from(
+      { length: Math.ceil(bytes.length / size) },
+      (_, at) => bytes.subarray(at * size, (at + 1) * size),
+    );
+    return new ReadableStream<Uint8Array>({
+      start(controller) {
+        for (const part of [new Uint8Array(), ...parts]) controller.enqueue(part);
+        controller.close();
+      },
+    });
+  };
+  const value = { text: "größer als 1 € \u{1f980}" };
+  const bytes = new TextEncoder().encode(JSON.stringify(value));
+  const broken = bytes.map((byte) => byte === 0xc3 ? 0xff : byte);
+  const cut = bytes.subarray(0, bytes.indexOf(0xc3) + 1); // ends within a character
+  for (const size of [1, 2, 3, 7, bytes.length]) {
+    assert.deepEqual(await readJson(request(inParts(bytes, size)), ANY), value);
+    for (const wrong of [broken, cut]) {
+      await assert.rejects(
+        readJson(request(inParts(wrong, size)), ANY),
+        (error) => error instanceof Rejection && error.status === 400 && /UTF-8/.test(error.message),
+      );
+    }
+  }
+});
