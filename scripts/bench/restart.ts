@@ -11,8 +11,8 @@
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { crc32 } from "node:zlib";
-import { yieldToEventLoop } from "../../src/base/wait.ts";
 import { Timeline } from "../../src/store/log/timeline.ts";
+import { fillTimeline, runId } from "./filled_timeline.ts";
 import { measureInChild, median, quietWorld, report, TemporaryFolder, timed } from "./support.ts";
 
 const { values } = parseArgs({
@@ -26,8 +26,6 @@ const { values } = parseArgs({
     open: { type: "string", default: "" },
   },
 });
-const runId = (number: number) => `run-${number.toString(16).padStart(32, "0")}`;
-
 if (values.open !== "") await openOnly(values.open);
 else await main();
 
@@ -40,7 +38,10 @@ async function dropCaches(): Promise<void> {
 async function main(): Promise<void> {
   using folder = new TemporaryFolder();
   const events = Number(values.events);
-  const bytes = await fill(folder.path, events, Number(values.runs));
+  const bytes = await fillTimeline({
+    ...{ dataDir: folder.path, events, runs: Number(values.runs) },
+    principalOf: (run) => `api-key:${run % 20}`,
+  });
   console.log(`${events} events of ${values.runs} runs, ${(bytes / 1e6).toFixed(0)} MB`);
   const figures: Record<string, number[]> = {};
   const add = (name: string, value: number) => (figures[name] ??= []).push(value);
@@ -87,56 +88,6 @@ async function main(): Promise<void> {
       }`,
     );
   }
-}
-
-/** Events like those of a service that analyzes files: most are markers of about 300 bytes. */
-async function fill(dataDir: string, events: number, runs: number): Promise<number> {
-  await using timeline = await Timeline.open({ dataDir, world: quietWorld(), sync: "none" });
-  for (let seq = 1; seq <= events; seq++) {
-    const run = seq % runs;
-    const first = seq <= runs;
-    timeline.commit(() => [first ? creation(run) : seq <= 2 * runs ? ingest(run) : marker(run, seq)]);
-    // Yields, so that full segments are synced in between, as in the service.
-    if (seq % 10_000 === 0) await yieldToEventLoop();
-  }
-  return timeline.stats.bytes;
-}
-
-function creation(run: number) {
-  const payload = {
-    request_id: "req-0000000000000001",
-    mode: "balanced",
-    model: null,
-    principal_key: `api-key:${run % 20}`,
-    tenant_id: null,
-  };
-  return { kind: "run_created", runId: runId(run), payload };
-}
-
-function ingest(run: number) {
-  const payload = {
-    request_id: "req-0000000000000002",
-    source_uri: `/srv/media/${run}.mp4`,
-    status: "processing",
-  };
-  return { kind: "ingest_received", runId: runId(run), payload };
-}
-
-function marker(run: number, seq: number) {
-  const payload = {
-    marker_id: `mk-${(seq % 4096).toString(16).padStart(8, "0")}`,
-    run_id: runId(run),
-    stream_id: "stream-0",
-    event_type: "keyframe_keep",
-    status: "exact",
-    start_frame: seq % 5000,
-    end_frame: seq % 5000 + 12,
-    start_pts_ms: seq * 33,
-    end_pts_ms: seq * 33 + 396,
-    confidence: 0.7361538410186768,
-    supersedes_marker_id: null,
-  };
-  return { kind: "marker_emitted", runId: runId(run), payload };
 }
 
 interface Opened {
