@@ -2,6 +2,7 @@
 
 import { type Config, ConfigFaults, readVariables } from "./base/config.ts";
 import { BackgroundOutput, openLog, quietLog } from "./base/log.ts";
+import { giveBackMemory } from "./spare_memory.ts";
 import { hasEndedWithin, timer } from "./base/wait.ts";
 import { realWorld, type World } from "./base/world.ts";
 import { type Environment, warnOfExposure } from "./clean_process.ts";
@@ -148,7 +149,10 @@ async function readFiles(
 /** Finds the cage, unless it is known, and tells it to the service. */
 function tellCage(worker: Worker, programs: Programs, fail: (message: string) => void): void {
   programs.cage().then(
-    ({ cage }) => worker.postMessage({ type: "cage", cage: factsOf(cage) } satisfies ServiceOrder),
+    ({ cage }) => {
+      worker.postMessage({ type: "cage", cage: factsOf(cage) } satisfies ServiceOrder);
+      giveBackMemory(); // the start is over, and this thread serves no requests
+    },
     (error) => {
       if (!programs.isClosed) fail(`the cage of decoders cannot be found: ${error}`);
     },

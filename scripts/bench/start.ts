@@ -4,7 +4,7 @@
  * what memory it has when it has nothing to do. Beside it a bare `Deno.serve`, the least that a service can be here. They alternate,
  * so that other load on the machine affects all of them. Processor time is that of all threads of the process.
  *
- *     ./scripts/deno run -A scripts/bench/start.ts [--rounds 15] [--events 1000000] [--runs 2000]
+ *     ./scripts/deno run -A scripts/bench/start.ts [--rounds 10] [--events 1000000] [--runs 2000]
  */
 
 import { join } from "node:path";
@@ -19,8 +19,8 @@ const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
 const CONFIG = fileURLToPath(new URL("../../deno.json", import.meta.url));
 /** Everything but foreign functions, without which the process cannot replace itself. */
 const WITHOUT_FFI = ["read", "write", "run", "net", "env", "sys"].map((name) => `--allow-${name}`);
-/** By then the trials of the cage have ended. */
-const IDLE_AFTER_MS = 3000;
+/** By then the trials of the cage have ended, and the service has given back what its start left in memory. */
+const IDLE_AFTER_MS = 10_000;
 /** What the kernel counts processor time in. */
 const TICK_MS = 10;
 const READ_RUN = 7;
@@ -28,7 +28,7 @@ const READ_RUN = 7;
 const { values } = parseArgs({
   args: Deno.args,
   options: {
-    rounds: { type: "string", default: "15" },
+    rounds: { type: "string", default: "10" },
     events: { type: "string", default: "1000000" },
     runs: { type: "string", default: "2000" },
   },

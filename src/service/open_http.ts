@@ -12,6 +12,8 @@ export interface Http {
   readonly app: App;
   readonly hostname: string;
   readonly port: number;
+  /** How many came in so far. */
+  requests(): number;
 }
 
 export interface HttpOptions {
@@ -35,18 +37,22 @@ export function openHttp(
   metrics.observeValue("service_http_connections_total", () => connections.total);
   const limits = openRequestLimits(config, world);
   const app = createApp({ guard: config, limits, connections, useCases, world, synced });
-  const server = listen(config, app);
+  let requests = 0;
+  const server = listen(config, (request, address) => {
+    requests++;
+    return app.respond(request, address);
+  });
   opening.defer(() => closeServer(server, world));
   const { hostname, port } = server.addr as Deno.NetAddr;
   connections.port = port;
-  return { app, hostname, port };
+  return { app, hostname, port, requests: () => requests };
 }
 
-function listen({ bindAddr }: Pick<Config, "bindAddr">, app: App): Deno.HttpServer {
+function listen({ bindAddr }: Pick<Config, "bindAddr">, respond: App["respond"]): Deno.HttpServer {
   try {
     return Deno.serve(
       { ...bindAddr, onListen() {} },
-      (request, { remoteAddr }) => app.respond(request, remoteAddr as Deno.NetAddr),
+      (request, { remoteAddr }) => respond(request, remoteAddr as Deno.NetAddr),
     );
   } catch (error) {
     const { hostname, port } = bindAddr;

@@ -4,6 +4,7 @@ import { type Config, hasSeveralPrincipals } from "../base/config.ts";
 import { FAMILIES } from "../base/metric_families.ts";
 import { Metrics } from "../base/metrics.ts";
 import type { Places } from "../base/program_paths.ts";
+import { giveBackMemory, onceQuiet } from "../spare_memory.ts";
 import type { World } from "../base/world.ts";
 import { Follower } from "../flow/events/follower.ts";
 import { Feedback } from "../flow/feedback.ts";
@@ -143,6 +144,8 @@ export async function openService(options: ServiceOptions): Promise<Service> {
     metrics,
     lookAtConnections: options.lookAtConnections,
   });
+  const count = () => http.requests() + timeline.view.lastSeq;
+  opening.use(onceQuiet(world, { windowMs: QUIET_MS, count, then: giveBackMemory }));
 
   // Disposed before the server, in the opposite order:
   opening.use(models.inference); // the server would wait for the calls that belong to no run
@@ -151,6 +154,9 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   opening.use(follower); // an event stream never ends by itself, and the server waits for every response
   return running(opening.move(), http, timeline, world);
 }
+
+/** Without a request or an event for so long, the start counts as over, and what it left in memory is given back. */
+const QUIET_MS = 3_000;
 
 /** Reads the certificates once: they are hundreds, for media sources and webhooks alike. */
 function trusted(outbound: Outbound): TrustedOutbound {
