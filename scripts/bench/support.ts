@@ -21,7 +21,11 @@ export class TemporaryFolder implements Disposable {
   readonly path = Deno.makeTempDirSync({ prefix: "service-bench-" });
 
   [Symbol.dispose](): void {
-    Deno.removeSync(this.path, { recursive: true });
+    try {
+      Deno.removeSync(this.path, { recursive: true });
+    } catch (error) {
+      if (!(error instanceof Deno.errors.NotFound)) throw error;
+    }
   }
 }
 

@@ -243,6 +243,16 @@ Deno.test("a script that fails is named, what it had measured is kept, and the o
   assert.ok(said.includes("fails.ts failed: exit code 3"));
 });
 
+Deno.test("a script that removes its figures is named, and the next one runs", async () => {
+  using folder = new TemporaryFolder();
+  const removes = `Deno.removeSync(Deno.env.get("BENCH_FIGURES_FILE"));`;
+  Deno.writeTextFileSync(join(folder.path, "removes.ts"), removes);
+  Deno.writeTextFileSync(join(folder.path, "works.ts"), "");
+  const all = ["removes.ts", "works.ts"].map((path) => ({ path, quick: null }));
+  const { scripts } = await runScripts(all, runnerOptions(folder.path));
+  assert.deepEqual(scripts.map(({ fault }) => fault), ["the file of its figures is gone", null]);
+});
+
 Deno.test("a script that hangs is ended", async () => {
   using folder = new TemporaryFolder();
   Deno.writeTextFileSync(join(folder.path, "hangs.ts"), "setInterval(() => {}, 1000);");

@@ -61,14 +61,16 @@ async function runScript(
   }, deadlineMs);
   const { code, signal } = await child.status;
   clearTimeout(timer);
-  const fault = isLate
+  const lines = linesOf(file);
+  const fault = lines === null
+    ? "the file of its figures is gone"
+    : isLate
     ? `it took longer than ${deadlineMs / 1000} s`
     : code === 0
     ? null
     : signal === null
     ? `exit code ${code}`
     : `ended by ${signal}`;
-  const lines = Deno.readTextFileSync(file).split("\n").filter((line) => line !== "");
   return {
     result: {
       script: path,
@@ -76,8 +78,18 @@ async function runScript(
       seconds: Math.round((performance.now() - startedMs) / 100) / 10,
       load: [before, load()],
     },
-    figures: lines.map((line) => JSON.parse(line)),
+    figures: (lines ?? []).map((line) => JSON.parse(line)),
   };
+}
+
+/** Null where somebody removed it. */
+function linesOf(file: string): string[] | null {
+  try {
+    return Deno.readTextFileSync(file).split("\n").filter((line) => line !== "");
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return null;
+    throw error;
+  }
 }
 
 function load(): number {
