@@ -44,7 +44,7 @@ const VARIATION_MIN = 0.12;
 /** Of the frames that fit, so many must tell it: one flash over a still picture tells nothing. */
 const TELLING_MIN = 0.7;
 /** Light that goes up and down over a still picture repeats nothing: of the difference to the frames between it explains this part at most. */
-const LIGHT_MAX = 0.8;
+const LIGHT_MAX = 0.97;
 /** A lag is given up when, after a while, fewer tell it: what plays again may begin with a moment of rest. */
 const TELLING_HOPE = 0.4;
 const DOUBTFUL_FRAMES = 8;
@@ -168,14 +168,15 @@ export class RepeatDetector implements RangeDetector {
     follow.lag = 0;
   }
 
-  /** Whether nothing but light tells the frames of a lag from those half of it before. */
+  /** Whether nothing but light tells the frames of a lag from those a quarter, half and three quarters of it before. */
   #isLight({ lag, last, fitting }: Follow): boolean {
-    const half = (lag + 1) >> 1;
     let light = 0, difference = 0;
     for (let frame = last; frame > last - Math.min(fitting, lag); frame--) {
-      const other = frame - half;
-      light += Math.abs(this.#light[frame & this.#last]! - this.#light[other & this.#last]!);
-      difference += this.#kernel.differenceOf(frame, other);
+      for (let quarters = 1; quarters <= 3; quarters++) {
+        const other = frame - ((quarters * lag + 2) >> 2);
+        light += Math.abs(this.#light[frame & this.#last]! - this.#light[other & this.#last]!);
+        difference += this.#kernel.differenceOf(frame, other);
+      }
     }
     return light > LIGHT_MAX * difference;
   }

@@ -8,6 +8,7 @@ import {
   noisy,
   type Picture,
   plain,
+  relit,
   told,
   withBox,
 } from "../../support/kernels/drawn_film.ts";
@@ -56,7 +57,7 @@ const NONE: Readonly<Record<string, (n: number) => Picture>> = {
   "a cursor that blinks": (n) =>
     n % 30 < 15 ? landscape(2) : withBox(landscape(2), { x: 90, y: 80, width: 3, height: 14 }, 20),
   "light that flickers over a still picture, again and again in the same way": (n) =>
-    mixed(landscape(2), plain(16), [0, 0.1, 0.05, 0.2, 0, 0.15, 0.05, 0.1, 0.2, 0.02][n % 10]!),
+    relit(landscape(2), (luma) => luma - [0, 16, 8, 24, 0, 20, 4, 12, 24, 2][n % 10]!),
   "flashes over a still picture": (n) => n % 10 === 0 ? mixed(landscape(2), plain(240), 0.6) : landscape(2),
   "a pan": (n) => landscape(2, 3 * n),
   "two cameras in turn": (n) => Math.floor(n / 20) % 2 === 0 ? landscape(1, n) : landscape(2, n),
