@@ -5,7 +5,7 @@ import { DamageTrees, type DamageWeights } from "./damage_trees.ts";
 import { DAMAGE_WEIGHTS, HEALING_WEIGHTS, SILENT_WEIGHTS } from "./damage_weights.ts";
 
 /** Damage begins where the mean logarithm of the odds of three frames is BEGINS and each is BEGINS_EACH: one frame alone is not enough. */
-const BEGINS = 2.55;
+const BEGINS = 2.2;
 const BEGINS_EACH = 0.3;
 const BEGIN_FRAMES = 3;
 /** It ends with the first frame below. */

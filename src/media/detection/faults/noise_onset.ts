@@ -69,6 +69,8 @@ const MANY_LINES_OVER_ACROSS = 3;
 const MANY_LINES_EDGES = 60;
 /** Least correlation of the three frames before: a shaken camera blurs some frames and others not, though not so many times as much. */
 const CALM_MIN = 0.8;
+/** Lines of the scene come and go with its shaking: for lines so much. */
+const CALM_LINES_MIN = 0.88;
 const SALT_CLEAR = 3;
 /** All of the picture becomes darker where a flash ends. */
 const DARKER_MAX = 0.9;
@@ -95,7 +97,7 @@ export function noiseAt(measures: ArtifactMeasures, frame: number): NoiseOnset {
   if ((isCalm || salt > SALT_CLEAR) && isSalt(measures, frame, salt, more)) {
     return found("salt", acrossBefore, more, salt);
   }
-  if (!isCalm) return onset;
+  if (measures.leastBefore("correlation", frame, 3) <= CALM_LINES_MIN) return onset;
   const lines = Math.min(down / LINES_GROWTH, down / (LINES_OVER_ACROSS * across));
   if (lines > 1 && areLines(measures, frame, across, down) && !goesOnward(measures, frame)) {
     return found("lines", downBefore, measures.at("spikesDown", frame) - downBefore, lines);
