@@ -1,5 +1,6 @@
 /** The metrics of the process: typed counting in the families of the table, and the text for a scrape. */
 
+import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import { FAMILIES, type Family } from "./metric_families.ts";
 
 type Families = typeof FAMILIES;
@@ -31,132 +32,81 @@ type ValueArguments<F extends FamilyName, V> = LabelsOf<F> extends undefined ? [
  *     metrics.observeValue("service_timeline_events_total", () => timeline.lastSeq);
  */
 export class Metrics {
-  readonly #families = new Map<string, OpenFamily>(
-    Object.entries(FAMILIES).map(([name, family]) => [name, new OpenFamily(name, family)]),
-  );
+  readonly #registry = new Registry();
+  readonly #counters = new Map<string, Counter>();
+  readonly #gauges = new Map<string, Gauge>();
+  readonly #histograms = new Map<string, Histogram>();
+  /** By family: functions that give values owned by other modules, called at every scrape. */
+  readonly #readers = new Map<string, { labels: LabelValues; read: ReadValue }[]>();
+
+  constructor() {
+    for (const [name, family] of Object.entries(FAMILIES)) this.#open(name, family);
+  }
 
   /** Adds to a counter, one by default. The amount must not be negative. */
   add<F extends CounterName>(family: F, ...rest: AddArguments<F>): void {
-    const [labels, amount = 1] = labelsAndValue<number>(rest);
-    if (!(amount >= 0)) throw new RangeError(`Cannot add ${amount} to the counter ${family}`);
-    this.#families.get(family)!.seriesOf(labels).value += amount;
+    const [labels, amount] = labelsAndValue<number>(rest);
+    this.#counters.get(family)!.inc(labels, amount ?? 1);
   }
 
   /** Sets a gauge. */
   set<F extends GaugeName>(family: F, ...rest: ValueArguments<F, number>): void {
     const [labels, value] = labelsAndValue<number>(rest);
-    this.#families.get(family)!.seriesOf(labels).value = value!;
+    this.#gauges.get(family)!.set(labels, value!);
   }
 
   /** Adds one measurement to a histogram, in the unit at the end of the name of the family. */
   observe<F extends HistogramName>(family: F, ...rest: ValueArguments<F, number>): void {
     const [labels, value] = labelsAndValue<number>(rest);
-    this.#families.get(family)!.observe(labels, value!);
+    this.#histograms.get(family)!.observe(labels, value!);
   }
 
   /** Registers `read`, called at every scrape, for the value of a counter or gauge that another module owns. */
   observeValue<F extends CounterName | GaugeName>(family: F, ...rest: ValueArguments<F, ReadValue>): void {
     const [labels, read] = labelsAndValue<ReadValue>(rest);
-    this.#families.get(family)!.seriesOf(labels).read = read!;
+    const readers = this.#readers.get(family) ?? [];
+    readers.push({ labels, read: read! });
+    this.#readers.set(family, readers);
   }
 
   /** The Prometheus text exposition, with HELP and TYPE lines. */
-  async text(): Promise<string> {
-    const families = await Promise.all(Array.from(this.#families.values(), (family) => family.text()));
-    return families.join("\n");
+  text(): Promise<string> {
+    return this.#registry.metrics();
   }
-}
 
-/** One combination of the labels of a family. */
-interface Series {
-  /** As in the text: `provider="vllm",status="ok"`. */
-  readonly labels: string;
-  /** Of a counter or gauge; of a histogram the sum of what was observed. */
-  value: number;
-  /** Gives the value at every scrape; null where it is counted here. */
-  read: ReadValue | null;
-  /** Of a histogram: how often a value was at most each bound and above the one before; the last is above all bounds. */
-  readonly counts: number[];
-}
-
-class OpenFamily {
-  readonly #name: string;
-  readonly #family: Family;
-  readonly #labelNames: readonly string[];
-  readonly #bounds: readonly number[];
-  /** By the values of the labels. */
-  readonly #series = new Map<string, Series>();
-
-  constructor(name: string, family: Family) {
-    this.#name = name;
-    this.#family = family;
-    this.#labelNames = Object.keys(family.labels ?? {});
-    this.#bounds = family.buckets ?? [];
-    for (const labels of labelCombinations(family.labels ?? {})) {
-      this.#series.set(this.#keyOf(labels), {
-        labels: this.#labelNames.map((label) => `${label}="${labels[label]}"`).join(","),
-        value: family.initialValue ?? 0,
-        read: null,
-        counts: Array(family.type === "histogram" ? this.#bounds.length + 1 : 0).fill(0),
+  #open(name: string, family: Family): void {
+    const labelNames = Object.keys(family.labels ?? {});
+    const shared = { name, help: family.help, labelNames, registers: [this.#registry] };
+    const combinations = labelCombinations(family.labels ?? {});
+    const readers = () => this.#readers.get(name) ?? [];
+    if (family.type === "counter") {
+      const counter = new Counter({
+        ...shared,
+        async collect() {
+          for (const { labels, read } of readers()) {
+            const value = await read();
+            this.remove(labels);
+            this.inc(labels, value);
+          }
+        },
       });
+      for (const labels of combinations) counter.inc(labels, 0);
+      this.#counters.set(name, counter);
+    } else if (family.type === "gauge") {
+      const gauge = new Gauge({
+        ...shared,
+        async collect() {
+          for (const { labels, read } of readers()) this.set(labels, await read());
+        },
+      });
+      for (const labels of combinations) gauge.set(labels, family.initialValue ?? 0);
+      this.#gauges.set(name, gauge);
+    } else {
+      const histogram = new Histogram({ ...shared, buckets: [...family.buckets ?? []] });
+      for (const labels of combinations) histogram.zero(labels);
+      this.#histograms.set(name, histogram);
     }
   }
-
-  seriesOf(labels: LabelValues): Series {
-    const series = this.#series.get(this.#keyOf(labels));
-    if (!series) throw new Error(`${this.#name} has no labels ${JSON.stringify(labels)}`);
-    return series;
-  }
-
-  observe(labels: LabelValues, value: number): void {
-    if (!Number.isFinite(value)) throw new TypeError(`Cannot observe ${value} for ${this.#name}`);
-    const series = this.seriesOf(labels);
-    const bucket = this.#bounds.findIndex((bound) => value <= bound);
-    series.value += value;
-    series.counts[bucket === -1 ? this.#bounds.length : bucket]!++;
-  }
-
-  async text(): Promise<string> {
-    const { type, help } = this.#family;
-    let text = `# HELP ${this.#name} ${escaped(help)}\n# TYPE ${this.#name} ${type}\n`;
-    for (const series of this.#series.values()) {
-      if (series.read) series.value = await series.read();
-      text += type === "histogram" ? this.#bucketLines(series) : this.#line("", series.labels, series.value);
-    }
-    return text;
-  }
-
-  #bucketLines({ labels, value, counts }: Series): string {
-    let total = 0;
-    let lines = "";
-    counts.forEach((count, bucket) => {
-      total += count;
-      const bound = `le="${this.#bounds[bucket] ?? "+Inf"}"`;
-      lines += this.#line("_bucket", labels === "" ? bound : `${bound},${labels}`, total);
-    });
-    return lines + this.#line("_sum", labels, value) + this.#line("_count", labels, total);
-  }
-
-  #line(suffix: string, labels: string, value: number): string {
-    return `${this.#name}${suffix}${labels === "" ? "" : `{${labels}}`} ${numberText(value)}\n`;
-  }
-
-  #keyOf(labels: LabelValues): string {
-    const names = this.#labelNames;
-    if (names.length === 0) return "";
-    if (names.length === 1) return labels[names[0]!]!;
-    return names.map((name) => labels[name]).join("\n");
-  }
-}
-
-/** As the format has numbers that are not finite. */
-function numberText(value: number): string {
-  if (Number.isNaN(value)) return "NaN";
-  return Number.isFinite(value) ? String(value) : value < 0 ? "-Inf" : "+Inf";
-}
-
-function escaped(help: string): string {
-  return help.replace(/[\\\n]/g, (character) => character === "\n" ? "\\n" : "\\\\");
 }
 
 /** Gives a value of another module; one that has to ask for it waits with a deadline of its own. */

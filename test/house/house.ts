@@ -128,6 +128,7 @@ export const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   hono: ["http"],
   "@fastify/busboy": ["http"],
   zod: ["model", "http", "media", "remote"],
+  "prom-client": ["base"],
   ajv: ["model"],
   werift: ["rtc"],
   postgres: ["remote"],
