@@ -141,10 +141,10 @@ Deno.test("an encoder that is not used ends", async () => {
 Deno.test("without a JPEG there is an error in time, and the number of waiting frames is bounded", async () => {
   using folder = new TempFolder();
   const one = framePixels({ width: 64, height: 64 }, () => 90);
-  const check = async (ffmpeg: string, expected: RegExp) => {
+  const check = async (ffmpeg: string, expected: RegExp, speed: number) => {
     await using jpegs = encoders({
       runner: localRunner({ ...tools(), ffmpeg, prlimit: null }),
-      world: fastWorld(20),
+      world: fastWorld(speed),
     });
     const all = await Promise.allSettled(Array.from({ length: 20 }, () => jpegs.encode(one, whole(one))));
     for (const [at, result] of all.entries()) {
@@ -154,9 +154,10 @@ Deno.test("without a JPEG there is an error in time, and the number of waiting f
       assert.match(reason.message, at < 16 ? expected : /16 frames are waiting/);
     }
   };
-  await check(folder.script("hangs", "exec cat > /dev/null"), /too long|has ended/);
-  await check(folder.script("ends", "exit 1"), /has ended/);
-  await check(folder.script("talks", "echo this is no NUT file; exec sleep 60"), /has ended/);
+  await check(folder.script("hangs", "exec cat > /dev/null"), /too long|has ended/, 20);
+  // These fail by themselves, however long that takes on a busy machine.
+  await check(folder.script("ends", "exit 1"), /has ended/, 1);
+  await check(folder.script("talks", "echo this is no NUT file; exec sleep 60"), /has ended/, 1);
   assert.deepEqual(children(), []);
 });
 

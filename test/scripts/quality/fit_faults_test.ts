@@ -8,7 +8,9 @@ import { addCounts, rates } from "../../../scripts/quality/scores/score.ts";
 const ROOT = new URL("../../../", import.meta.url);
 const rows = await readRows<FaultRows>(new URL("fixtures/quality/fault_rows.bin.gz", ROOT));
 
-Deno.test("the trees of damaged parts are those that the committed rows give", async () => {
+const name = "the trees of damaged parts are those that the committed rows give";
+// Fitting takes most of a minute, and longer beside other tests.
+Deno.test({ name, timeout: 300_000 }, async () => {
   const weights = fitFaults(rows);
   const committed = await Deno.readTextFile(new URL("src/media/damage/damage_weights.ts", ROOT));
   assert.equal(damageWeightsText(weights) === committed, true, "run scripts/quality/fit_faults.ts");
