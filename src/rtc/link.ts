@@ -25,6 +25,7 @@ import type { Offer } from "../model/live/offer.ts";
 import { ipv4Number } from "../base/ip_address.ts";
 import { candidateGuard, type CandidateRules } from "./candidate_guard.ts";
 import { closeNotify, isCloseNotify, mayBeAlert } from "./dtls_alert.ts";
+import { isRepeatedFlight } from "./repeated_flight.ts";
 import { followRollover, type RolloverState } from "./receive/rollover.ts";
 
 export interface LinkSettings {
@@ -348,7 +349,7 @@ export class Link {
   /** STUN begins with a byte below 4 (RFC 7983). werift itself checks the answers to our own requests. */
   #isAccepted(data: Buffer, address: readonly [string, number]): boolean {
     if (data.length < 4) return false;
-    if (data[0]! > 3) return this.#isKnown(address);
+    if (data[0]! > 3) return this.#isKnown(address) && !this.#isRepeated(data);
     const isRequest = (data.readUInt16BE(0) & 0x0110) === 0;
     if (!isRequest) return true;
     const message = parseMessage(data);
@@ -358,6 +359,12 @@ export class Link {
     this.#addAddress(address);
     this.#noteReceived();
     return true;
+  }
+
+  #isRepeated(data: Buffer): boolean {
+    const { role, dtls } = this.#dtls;
+    return dtls !== undefined &&
+      isRepeatedFlight(data, { role: role === "client" ? "client" : "server", flight: dtls.dtls.flight });
   }
 
   #isKnown(address: readonly [string, number]): boolean {

@@ -172,6 +172,13 @@ Deno.test("frames arrive byte for byte with their exact timestamps, and so does 
   assert.equal(session.peer!.counts.lost, 0);
 });
 
+for (const [role, setup] of [["client", "actpass"], ["server", "active"]] as const) {
+  Deno.test(`a DTLS ${role} whose answer took long is reminded, and frames still arrive`, async () => {
+    const session = await publish(["--video", SMALL, "--setup", setup, "--remind"]);
+    assertWhole(session, [await readVideo(SMALL)]);
+  });
+}
+
 Deno.test("5 % loss, reordering and duplicates over the wrap of sequence and time lose no frame", async () => {
   await Promise.all([[], ["--plain"]].map(async (plain) => {
     const session = await publish([

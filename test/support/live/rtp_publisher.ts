@@ -25,6 +25,8 @@
  * | `--no-ssrc`         | no `a=ssrc` lines in the offer                                                     |
  * | `--trickle`         | candidates follow the offer in a PATCH                                             |
  * | `--restart-at N`    | ICE is restarted by a PATCH before frame N                                         |
+ * | `--setup ROLE`      | `actpass` (default): the service is the DTLS client; `active`: it is the server      |
+ * | `--remind`          | the messages that began the DTLS handshake are sent again before the end of it       |
  * | `--end HOW`         | `delete` (default: DELETE, then close_notify), `close-notify`, `vanish`, `stay` (until stdin ends) |
  * |                     | `forge`: a close_notify that is not authentic, then nothing more                     |
  *
@@ -88,6 +90,8 @@ const { values: options } = parseArgs({
     "no-ssrc": { type: "boolean", default: false },
     trickle: { type: "boolean", default: false },
     "restart-at": { type: "string", default: "-1" },
+    setup: { type: "string", default: "actpass" },
+    remind: { type: "boolean", default: false },
     end: { type: "string", default: "delete" },
   },
 });
@@ -107,6 +111,7 @@ gatherer.connection.stunServer = undefined;
 const ice = new RTCIceTransport(gatherer);
 const dtls = new RTCDtlsTransport({}, ice, await RTCDtlsTransport.SetupCertificate(), [0x0007, 0x0001]);
 gatherer.connection.iceControlling = true;
+if (options.remind) remind();
 await ice.gather();
 const location = await negotiate();
 dtls.onRtcp.subscribe(answerRequest);
@@ -141,6 +146,22 @@ await sendGarbage();
 await Promise.all([sendVideos(), ...tracks.map(sendAudio)]);
 report("sent", { frames: timestamps.length, packets, lost, retransmissions, audioPackets, timestamps });
 await end();
+
+/** Sends hellos and, as a DTLS server, all of flight 4 once more, in one datagram right before the change to encryption. */
+function remind(): void {
+  const HANDSHAKE = 22, CHANGE_CIPHER_SPEC = 20, CLIENT_HELLO = 1;
+  const { connection } = ice;
+  const send = connection.send.bind(connection);
+  const sent: Buffer[] = [];
+  connection.send = async (data) => {
+    if (data[0] === CHANGE_CIPHER_SPEC && sent.length > 0) await send(Buffer.concat(sent.splice(0)));
+    const isEncrypted = data.readUInt16BE(3) !== 0;
+    if (data[0] === HANDSHAKE && !isEncrypted && (dtls.role === "server" || data[13] === CLIENT_HELLO)) {
+      sent.push(Buffer.from(data));
+    }
+    await send(data);
+  };
+}
 
 async function sendVideos(): Promise<void> {
   const step = Math.round(90_000 / Number(options.fps));
@@ -394,7 +415,7 @@ function offer(): string {
     `a=ice-ufrag:${usernameFragment}`,
     `a=ice-pwd:${password}`,
     `a=fingerprint:sha-256 ${value}`,
-    "a=setup:actpass",
+    `a=setup:${options.setup}`,
     `a=mid:${mid}`,
     `a=extmap:${MID_EXTENSION} urn:ietf:params:rtp-hdrext:sdes:mid`,
     "a=sendonly",
