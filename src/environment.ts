@@ -223,7 +223,8 @@ export function adoptUploads({ dataDir, uploadRoot }: Pick<Places, "dataDir" | "
   return adoptFormerUploads(join(Deno.env.get("TMPDIR") ?? tmpdir(), FORMER_UPLOAD_ROOT), uploadRoot);
 }
 
-function reason(error: unknown): string {
+/** What an error says. */
+export function reason(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 

@@ -1,6 +1,7 @@
 /** Reads the files that settings name and the sandboxed service may not read: label maps and model backends. */
 
 import type { Config } from "./base/config.ts";
+import { reason } from "./environment.ts";
 import {
   BackendFaults,
   type BackendFile,
@@ -86,8 +87,4 @@ function readBackendFile(path: string, env: Readonly<Record<string, string | und
     if (!(error instanceof BackendFaults)) throw error;
     throw new BackendFaults(error.faults.map((fault) => `${place}: ${fault}; correct the file`));
   }
-}
-
-function reason(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

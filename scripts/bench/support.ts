@@ -151,8 +151,8 @@ export function cpuMs(pid: number): number {
 }
 
 /** How busy the machine was: the load of the last minute. */
-export function load(): string {
-  return Deno.readTextFileSync("/proc/loadavg").split(" ")[0]!;
+export function load(): number {
+  return Math.round(Deno.loadavg()[0]! * 10) / 10;
 }
 
 export function pause(ms: number): Promise<void> {

@@ -23,13 +23,10 @@ export const NEVER_ABORTED: AbortSignal = new AbortController().signal;
 export class Deadline implements Disposable {
   readonly #controller = new AbortController();
   readonly #over = new SleepEnd();
-  readonly #parent: AbortSignal;
-  readonly #onParent = () => this.#controller.abort(this.#parent.reason);
+  readonly #following: Disposable;
 
   constructor(world: Sleeper, timeoutMs: number, parent: AbortSignal = NEVER_ABORTED) {
-    this.#parent = parent;
-    if (parent.aborted) this.#onParent();
-    else if (parent !== NEVER_ABORTED) parent.addEventListener("abort", this.#onParent);
+    this.#following = abortWith(parent, this.#controller);
     const onTimeout = () => this.#controller.abort(outOfTime(timeoutMs));
     world.sleep(timeoutMs, this.#over).then(onTimeout, () => {/* disposed before */});
   }
@@ -39,9 +36,17 @@ export class Deadline implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    this.#parent.removeEventListener("abort", this.#onParent);
+    this.#following[Symbol.dispose]();
     this.#over.end();
   }
+}
+
+/** Aborts `controller` with the reason of `signal` when that aborts, until it is disposed. `AbortSignal.any` costs more. */
+export function abortWith(signal: AbortSignal, controller: AbortController): Disposable {
+  const onAbort = () => controller.abort(signal.reason);
+  if (signal.aborted) onAbort();
+  else if (signal !== NEVER_ABORTED) signal.addEventListener("abort", onAbort);
+  return { [Symbol.dispose]: () => signal.removeEventListener("abort", onAbort) };
 }
 
 /** Calls `onTimeout` once after `ms`, unless it was disposed before. */

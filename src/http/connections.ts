@@ -1,6 +1,6 @@
 /** The connections of HTTP clients: who hangs up while a request is under way, how many are open, how many there were. */
 
-import { OutOfTime, timer, within } from "../base/wait.ts";
+import { abortWith, OutOfTime, timer, within } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 
 /** What a look at the system's list of connections to one port says. */
@@ -68,8 +68,7 @@ export class Connections implements AsyncDisposable {
   watch(address: Deno.NetAddr, request: AbortSignal): Disposable & { readonly signal: AbortSignal } {
     const client = nameOf(address);
     const controller = new AbortController();
-    if (request.aborted) controller.abort(request.reason);
-    else request.addEventListener("abort", () => controller.abort(request.reason));
+    abortWith(request, controller); // for good: a body may be written long after the answer has begun
     const ofClient = this.#waiting.get(client) ?? new Set();
     const watch = { controller, sinceMs: this.#world.monotonicMs() };
     this.#waiting.set(client, ofClient.add(watch));

@@ -1,7 +1,7 @@
 /** Runs scripts of benchmarks one after the other, and collects their figures; one that fails or hangs does not stop the others. */
 
 import { fileURLToPath } from "node:url";
-import { type Figure, FIGURES_FILE, TemporaryFolder } from "../support.ts";
+import { type Figure, FIGURES_FILE, load, TemporaryFolder } from "../support.ts";
 import { type Compared, compared, isLost } from "./comparison.ts";
 import { type BenchResult, figureResults, type ScriptResult } from "./result.ts";
 import type { BenchScript } from "./scripts.ts";
@@ -90,10 +90,6 @@ function linesOf(file: string): string[] | null {
     if (error instanceof Deno.errors.NotFound) return null;
     throw error;
   }
-}
-
-function load(): number {
-  return Math.round(Deno.loadavg()[0]! * 10) / 10;
 }
 
 /** How often a script is run again when a figure of it seems to be lost. */

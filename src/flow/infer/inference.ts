@@ -9,6 +9,7 @@ import {
   type LatencyClass,
 } from "../../base/sharing/admission.ts";
 import type { Metrics } from "../../base/metrics.ts";
+import { abortWith } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import type { CatalogEntry } from "../../model/infer/catalog.ts";
 import {
@@ -100,9 +101,7 @@ export class Inference implements Disposable {
     providers.requireServed(request.model); // before admission, as no waiting helps
     const call = new AbortController();
     const { signal } = call;
-    const onAbort = () => call.abort(options.signal.reason);
-    if (options.signal.aborted) onAbort();
-    else options.signal.addEventListener("abort", onAbort);
+    using _following = abortWith(options.signal, call);
     this.#underWay.add(call);
     try {
       using permit = await this.#admitted(request, options, signal);
@@ -125,7 +124,6 @@ export class Inference implements Disposable {
       if (error instanceof InferenceFailed && !isClosing) this.#countFailure(error, options);
       throw error;
     } finally {
-      options.signal.removeEventListener("abort", onAbort);
       this.#underWay.delete(call);
     }
   }

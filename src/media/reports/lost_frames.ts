@@ -196,9 +196,9 @@ export class LostFrames {
 
   /** Whether the picture moved evenly: a shaken camera moves by anything from frame to frame, with a gap and without. */
   #isEvenBefore(frame: number): boolean {
-    const change = (back: number) => this.#measures.at("luma1", frame - back);
-    const least = Math.min(change(1), change(2), change(3), change(4));
-    return Math.max(change(1), change(2), change(3), change(4)) <= EVEN_CHANGE * least;
+    const measures = this.#measures;
+    return measures.largestBefore("luma1", frame, USUAL) <=
+      EVEN_CHANGE * measures.leastBefore("luma1", frame, USUAL);
   }
 
   /** The mean of the middle two of the values of four frames. */

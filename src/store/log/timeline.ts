@@ -239,7 +239,8 @@ export class Timeline implements AsyncDisposable {
     const run = this.#register.find(runId);
     if (run === undefined) return [];
     const recent = this.#recent.read(runId, query);
-    return recent === undefined ? this.#reader.readRun(run, query) : recent.length === 0 ? [] : [recent];
+    if (recent === undefined) return this.#reader.readRun(run, query);
+    return recent.length === 0 ? [] : [recent];
   }
 
   /**
@@ -248,19 +249,15 @@ export class Timeline implements AsyncDisposable {
    */
   readAhead(runId: string, query: EventQuery = {}): AsyncIterable<readonly StoredEvent[]> {
     const run = this.#register.find(runId);
-    return run === undefined ? none() : this.#reader.readRunAhead(run, query, this.#readAhead);
+    return run === undefined ? inOneBatch([]) : this.#reader.readRunAhead(run, query, this.#readAhead);
   }
 
   /** Like `readAhead`, but an event of more than about 1 MiB comes alone, and its payload in pieces. */
   readInPieces(runId: string, query: EventQuery = {}): AsyncIterable<readonly (StoredEvent | LongEvent)[]> {
     const run = this.#register.find(runId);
-    if (run === undefined) return none();
+    if (run === undefined) return inOneBatch([]);
     const recent = this.#recent.read(runId, query);
-    return recent === undefined
-      ? this.#reader.readRunInPieces(run, query, this.#readAhead)
-      : recent.length === 0
-      ? none()
-      : one(recent);
+    return recent ? inOneBatch(recent) : this.#reader.readRunInPieces(run, query, this.#readAhead);
   }
 
   /**
@@ -271,11 +268,8 @@ export class Timeline implements AsyncDisposable {
     const run = this.#register.find(runId);
     if (run === undefined) return undefined;
     const recent = this.#recent.read(runId, query);
-    return recent === undefined
-      ? this.#reader.firstOfRun(run, query)
-      : recent.length === 0
-      ? undefined
-      : recent;
+    if (recent === undefined) return this.#reader.firstOfRun(run, query);
+    return recent.length === 0 ? undefined : recent;
   }
 
   /** One event, with its payload in pieces where it has more than about 1 MiB; undefined when the log does not have it. */
@@ -528,10 +522,9 @@ function readTimeline(directory: string, log: Log, onDamage: TimelineOptions["on
   return { log, damage, register, index, segments, writer, end, snapshotPosition };
 }
 
-async function* none(): AsyncIterable<readonly StoredEvent[]> {}
-
-async function* one(batch: readonly StoredEvent[]): AsyncIterable<readonly StoredEvent[]> {
-  yield batch;
+/** No batch where there are no events. */
+async function* inOneBatch(events: readonly StoredEvent[]): AsyncIterable<readonly StoredEvent[]> {
+  if (events.length > 0) yield events;
 }
 
 function payloadJson(kind: string, payload: unknown): string | PreparedPayload {

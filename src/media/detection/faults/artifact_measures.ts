@@ -97,6 +97,11 @@ export class ArtifactMeasures {
     return this.at("luma1", frame) + this.at("chroma1", frame);
   }
 
+  /** By how much a frame is brighter than the one before: below 0 where it is darker. */
+  lift(frame: number): number {
+    return this.at("lumaMean", frame) - this.at("lumaMean", frame - 1);
+  }
+
   /** The largest value in the frames before `frame`. */
   largestBefore(measure: Measure, frame: number, frames: number): number {
     let largest = -Infinity;

@@ -101,7 +101,7 @@ export class DisorderedFrames {
     const first = Math.max(this.#shotStart + 1, frame - STEADY_FRAMES);
     let light = 0;
     for (let at = first; at < frame; at++) {
-      const lift = measures.at("lumaMean", at) - measures.at("lumaMean", at - 1);
+      const lift = measures.lift(at);
       light += Math.abs(lift) / Math.max(STEP_MIN, measures.at("luma1", at));
     }
     return light <= STEADY_LIGHT_MAX * (frame - first);
@@ -132,7 +132,7 @@ export class DisorderedFrames {
       const step = measures.at("luma1", at), two = measures.at("luma2", at) + NOISE;
       if (Math.log(two / (step + NOISE)) < ONWARD_MIN) return false;
       if (Math.log((measures.at("luma3", at) + NOISE) / two) < FURTHER_MIN) return false;
-      const lift = measures.at("lumaMean", at) - measures.at("lumaMean", at - 1);
+      const lift = measures.lift(at);
       if (step > STEP_MIN && Math.abs(lift) > CALM_LIGHT_MAX * step) return false;
       largest = Math.max(largest, step);
       smallest = Math.min(smallest, step);
@@ -174,7 +174,7 @@ export class DisorderedFrames {
       (two + NOISE) / (measures.at("luma3", frame) + NOISE),
     );
     if (nearer <= 1) return 0;
-    const lift = measures.at("lumaMean", frame) - measures.at("lumaMean", frame - 1);
+    const lift = measures.lift(frame);
     return Math.abs(lift) < LIGHT_MAX * one ? Math.log(nearer) : 0;
   }
 }

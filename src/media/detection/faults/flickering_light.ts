@@ -103,7 +103,7 @@ function addStep(measures: ArtifactMeasures, at: number, step: number): void {
   steps.least = Math.min(steps.least, Math.abs(step));
   steps.sum += Math.abs(step);
   steps.loss += lossAt(measures, at);
-  steps.lift += Math.abs(measures.at("lumaMean", at) - measures.at("lumaMean", at - 1));
+  steps.lift += Math.abs(measures.lift(at));
   steps.change += measures.at("luma1", at);
 }
 

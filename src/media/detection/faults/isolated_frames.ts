@@ -59,7 +59,7 @@ export function isolatedRun(measures: ArtifactMeasures, start: number): Isolated
 export function mayBeginRun(measures: ArtifactMeasures, start: number): boolean {
   if (measures.change(start) < CHANGE_MIN || 1 - measures.at("correlation", start) < LOSS_MIN) return false;
   if (measures.at("unexplained", start) < UNEXPLAINED_MIN) return false;
-  const lift = (measures.at("lumaMean", start) - measures.at("lumaMean", start - 1)) /
+  const lift = measures.lift(start) /
     Math.max(measures.at("luma1", start), 0.001);
   const isCovered = measures.at("spikesAcross", start) <
     RELIT_TEXTURE_MIN * measures.at("spikesAcross", start - 1);

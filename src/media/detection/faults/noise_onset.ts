@@ -84,8 +84,8 @@ export function noiseAt(measures: ArtifactMeasures, frame: number): NoiseOnset {
   onset.sign = null;
   if (measures.at("grown", frame) <= FEW_LINES_SPREAD && !mayBeLines(measures, frame)) return onset;
   const loss = 1 - measures.at("correlation", frame);
-  const isCalm = measures.leastBefore("correlation", frame, 3) > CALM_MIN;
-  const lift = measures.at("lumaMean", frame) - measures.at("lumaMean", frame - 1);
+  const calm = measures.leastBefore("correlation", frame, 3);
+  const lift = measures.lift(frame);
   const isDarker = lift < -DARKER_MAX * measures.at("luma1", frame);
   if (isDarker || (loss >= NOISE_LOSS_MAX && !areManyLines(measures, frame))) return onset;
   const acrossBefore = measures.largestBefore("spikesAcross", frame, 3);
@@ -94,10 +94,10 @@ export function noiseAt(measures: ArtifactMeasures, frame: number): NoiseOnset {
   const down = spikeGrowth(measures, "spikesDown", frame, downBefore);
   const salt = Math.min(across, down) / (SALT_GROWTH * lightGrowth(measures, frame));
   const more = measures.at("spikesAcross", frame) - acrossBefore;
-  if ((isCalm || salt > SALT_CLEAR) && isSalt(measures, frame, salt, more)) {
+  if ((calm > CALM_MIN || salt > SALT_CLEAR) && isSalt(measures, frame, salt, more)) {
     return found("salt", acrossBefore, more, salt);
   }
-  if (measures.leastBefore("correlation", frame, 3) <= CALM_LINES_MIN) return onset;
+  if (calm <= CALM_LINES_MIN) return onset;
   const lines = Math.min(down / LINES_GROWTH, down / (LINES_OVER_ACROSS * across));
   if (lines > 1 && areLines(measures, frame, across, down) && !goesOnward(measures, frame)) {
     return found("lines", downBefore, measures.at("spikesDown", frame) - downBefore, lines);

@@ -36,7 +36,7 @@ export function returnStrength(measures: ArtifactMeasures, first: number, shotSt
     if (measures.at("returned2", at) > least) returns++;
     if (isNearer(measures, at)) nearer++;
     farthest = Math.max(farthest, change);
-    light += Math.abs(measures.at("lumaMean", at) - measures.at("lumaMean", at - 1)) /
+    light += Math.abs(measures.lift(at)) /
       Math.max(change, STEP_MIN);
   }
   if (returns < RETURNS_MIN || nearer < NEARER_MIN || light > LIGHT_MAX * WINDOW) return 0;

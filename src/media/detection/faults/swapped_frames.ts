@@ -50,7 +50,7 @@ function swapAt(measures: ArtifactMeasures, first: number): number {
   if (first < 2 || first + 2 >= measures.count) return 0;
   const to = measures.at("luma1", first), near = measures.at("luma1", first + 1);
   if (near <= NEAR_MIN || !mayBeFar(measures, first)) return 0;
-  const lift = measures.at("lumaMean", first) - measures.at("lumaMean", first - 1);
+  const lift = measures.lift(first);
   if (Math.abs(lift) >= SWAP_LIGHT_MAX * to) return 0;
   const far = Math.min(to, measures.at("luma1", first + 2));
   const acrossThree = measures.at("luma3", first + 1);
