@@ -1,4 +1,4 @@
-/** Compresses JSON responses with gzip where the client accepts it and they are long enough. Never SSE, never media. */
+/** Compresses JSON and lists in other formats with gzip where the client accepts it and they are long enough. Never SSE, never media. */
 
 import { gzipSync } from "node:zlib";
 import { CompressibleResponse } from "./reply.ts";

@@ -43,7 +43,11 @@ export function jsonText(body: string, status = 200): Response {
   if (body.length >= COMPRESSIBLE_CHARACTERS) {
     return new CompressibleResponse(body, { status, headers: JSON_HEADERS as [string, string][] });
   }
-  const response = new Response(body, { status, headers: JSON_TYPE });
+  return shortText(body, status, JSON_TYPE);
+}
+
+function shortText(body: string, status: number, type: Readonly<Record<"content-type", string>>): Response {
+  const response = new Response(body, { status, headers: type });
   addCommonHeaders(response.headers);
   return response;
 }
@@ -77,11 +81,15 @@ export function plainText(body: string, status = 200, extra: Record<string, stri
  * part for the whole.
  */
 export function jsonStream(chunks: Iterable<string> | AsyncIterable<string>): Response {
+  return new CompressibleResponse(bodyOf(chunks), { headers: JSON_HEADERS as [string, string][] });
+}
+
+function bodyOf(chunks: Iterable<string> | AsyncIterable<string>): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   const iterator = Symbol.asyncIterator in chunks
     ? chunks[Symbol.asyncIterator]()
     : chunks[Symbol.iterator]();
-  const body = new ReadableStream<Uint8Array>({
+  return new ReadableStream<Uint8Array>({
     async pull(controller) {
       const { done, value } = await iterator.next();
       if (done) controller.close();
@@ -91,16 +99,27 @@ export function jsonStream(chunks: Iterable<string> | AsyncIterable<string>): Re
       await iterator.return?.();
     },
   });
-  return new CompressibleResponse(body, { headers: JSON_HEADERS as [string, string][] });
 }
 
 /** The same of chunks that may be few: a single one is a response that is sent at once. */
-export async function jsonChunks(chunks: AsyncIterable<string>): Promise<Response> {
+export function jsonChunks(chunks: AsyncIterable<string>): Promise<Response> {
+  return textChunks(chunks, JSON_TYPE["content-type"]);
+}
+
+/** The same of text of any content type. */
+export async function textChunks(chunks: AsyncIterable<string>, contentType: string): Promise<Response> {
+  const type = { "content-type": contentType };
+  const headers = Object.entries({ ...type, ...COMMON_HEADERS });
   const iterator = chunks[Symbol.asyncIterator]();
   const first = await iterator.next();
   const second = await iterator.next();
-  if (second.done) return jsonText(first.done ? "" : first.value);
-  return jsonStream(startingWith([first.value, second.value], iterator));
+  if (!second.done) {
+    return new CompressibleResponse(bodyOf(startingWith([first.value, second.value], iterator)), { headers });
+  }
+  const whole = first.done ? "" : first.value;
+  return whole.length < COMPRESSIBLE_CHARACTERS
+    ? shortText(whole, 200, type)
+    : new CompressibleResponse(whole, { headers });
 }
 
 async function* startingWith(

@@ -36,6 +36,8 @@ export interface LongEntry extends Omit<TimelineEntry, "payload"> {
 
 const MARKERS_PER_BATCH = 256;
 const MARKER_KINDS: ReadonlySet<string> = new Set(["marker_emitted"]);
+/** Those that say how many frames a second their source has. */
+const RATE_KINDS: ReadonlySet<string> = new Set(["frames_decoded", "analysis_generated"]);
 
 export class EventReads {
   readonly #timeline: Timeline;
@@ -53,6 +55,23 @@ export class EventReads {
     const run = ownedRun(this.#timeline.view, caller, runId);
     const batches = this.#timeline.readInPieces(run.runId);
     return index === undefined ? batches : ofIndex(batches, index);
+  }
+
+  /**
+   * The frame rate of the run's sources, as ingest and reason found it; null where one of them shows none, where they have
+   * several, and without any.
+   */
+  async sourceFps(caller: Caller, runId: string): Promise<number | null> {
+    const run = ownedRun(this.#timeline.view, caller, runId);
+    const rates = new Set<number | null>();
+    for await (const batch of this.#timeline.readInPieces(run.runId, { kinds: RATE_KINDS })) {
+      for (const stored of batch) {
+        const fps = rateIn("pieces" in stored ? await headOf(stored.pieces) : stored.payload);
+        if (fps !== undefined) rates.add(fps);
+      }
+    }
+    const [rate = null] = rates;
+    return rates.size === 1 ? rate : null;
   }
 
   /** Batches of the run's events of one kind (or all) from a seq on. */
@@ -128,6 +147,18 @@ const INDEX_NAME = '"index_name"';
 function indexNameOf(payload: string): unknown {
   if (!payload.includes(INDEX_NAME)) return undefined;
   return (JSON.parse(payload) as { index_name?: unknown }).index_name;
+}
+
+/** The first piece, in which the fields of a decode are that come before its rows. */
+async function headOf(pieces: AsyncIterable<string>): Promise<string> {
+  for await (const piece of pieces) return piece;
+  return "";
+}
+
+/** The payload's source_fps, without parsing the rows behind it; undefined without one, as of a caller's frames. */
+function rateIn(payload: string): number | null | undefined {
+  const found = /"source_fps":\s*(null|[\d.eE+-]+)/.exec(payload); // in a text its quotes would have backslashes
+  return found ? JSON.parse(found[1]!) as number | null : undefined;
 }
 
 function matches(marker: Marker, filter: MarkerFilter): boolean {

@@ -1,0 +1,74 @@
+/** Writes a long list as text, chunk by chunk, in one of several formats. See docs/api.md#formats. */
+
+import type { RouteCall } from "../call.ts";
+import { textChunks } from "../reply.ts";
+import { preferredType } from "./accept.ts";
+
+/** How a list is written: a head, its entries with something between them, a tail. */
+export interface ListForm<Entry> {
+  readonly head: string;
+  readonly between: string;
+  readonly tail: string;
+  /** The text of an entry; of a long one in pieces. */
+  entry(stored: Entry): string | AsyncIterable<string>;
+}
+
+/** A media type that a list is served as. */
+export interface ListFormat<Entry> {
+  /** With its parameters, as the answer names it. */
+  readonly contentType: string;
+  /** The form of one answer; a format may have to read something of the run for it. */
+  form(call: RouteCall, runId: string): ListForm<Entry> | Promise<ListForm<Entry>>;
+}
+
+/** The formats by media type, the default one first. */
+export type ListFormats<Entry> = readonly [
+  readonly [mediaType: string, ListFormat<Entry>],
+  ...(readonly [mediaType: string, ListFormat<Entry>])[],
+];
+
+/** A chunk has at least so many characters, or is the last one. */
+const CHUNK_CHARACTERS = 65_536;
+
+/** The list in the format that the request asks for. */
+export async function listResponse<Entry>(
+  call: RouteCall,
+  { runId, formats, batches }: {
+    readonly runId: string;
+    readonly formats: ListFormats<Entry>;
+    readonly batches: AsyncIterable<readonly Entry[]>;
+  },
+): Promise<Response> {
+  const [[first], ...others] = formats;
+  const type = preferredType(call.request.header("accept"), [first, ...others.map(([type]) => type)]);
+  const [, format] = formats.find(([mediaType]) => mediaType === type)!;
+  const response = await textChunks(listText(await format.form(call, runId), batches), format.contentType);
+  response.headers.append("vary", "accept");
+  return response;
+}
+
+export async function* listText<Entry>(
+  form: ListForm<Entry>,
+  batches: AsyncIterable<readonly Entry[]>,
+): AsyncIterable<string> {
+  let text = form.head;
+  let between = "";
+  for await (const batch of batches) {
+    for (const stored of batch) {
+      text += between;
+      between = form.between;
+      const entry = form.entry(stored);
+      if (typeof entry === "string") text += entry;
+      else {
+        if (text !== "") yield text;
+        yield* entry;
+        text = "";
+      }
+    }
+    if (text.length < CHUNK_CHARACTERS) continue;
+    yield text;
+    text = "";
+  }
+  const rest = text + form.tail;
+  if (rest !== "") yield rest;
+}

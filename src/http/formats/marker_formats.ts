@@ -1,0 +1,81 @@
+/** The formats of a list of markers: JSON, CSV, JSON lines, WebVTT and EDL. See docs/api.md#formats. */
+
+import type { TimelineEntry } from "../../flow/events/reads.ts";
+import type { Marker } from "../../model/frames/marker.ts";
+import { cell, csvLine, freeCell } from "./csv.ts";
+import { edlEvents, edlHead } from "./edl.ts";
+import type { ListFormats } from "./list_text.ts";
+import { vttCue } from "./web_vtt.ts";
+
+/** A marker as its event has it. */
+type StoredMarker = Marker & { readonly index_name?: string; readonly session_id?: string };
+
+/** The cells by the names of their columns, in order. */
+const COLUMNS: Readonly<Record<keyof StoredMarker, (marker: StoredMarker) => string>> = {
+  marker_id: (marker) => cell(marker.marker_id),
+  run_id: (marker) => cell(marker.run_id),
+  stream_id: (marker) => freeCell(marker.stream_id),
+  event_type: (marker) => freeCell(marker.event_type),
+  status: (marker) => cell(marker.status),
+  start_frame: (marker) => cell(marker.start_frame),
+  end_frame: (marker) => cell(marker.end_frame),
+  start_pts_ms: (marker) => cell(marker.start_pts_ms),
+  end_pts_ms: (marker) => cell(marker.end_pts_ms),
+  confidence: (marker) => cell(marker.confidence),
+  supersedes_marker_id: (marker) => cell(marker.supersedes_marker_id),
+  index_name: (marker) => freeCell(marker.index_name ?? ""),
+  session_id: (marker) => cell(marker.session_id),
+};
+
+const NOTHING_AROUND = { head: "", between: "", tail: "" } as const;
+
+/** Payloads of JSON and JSON lines are not parsed, so that no digit of a large number is lost. */
+export const MARKER_FORMATS: ListFormats<TimelineEntry> = [
+  ["application/json", {
+    contentType: "application/json",
+    form: ({ caller }, runId) => ({
+      head: `{"request_id":"${caller.requestId}","run_id":${JSON.stringify(runId)},"markers":[`,
+      ...{ between: ",", tail: "]}" },
+      entry: ({ payload }) => payload,
+    }),
+  }],
+  ["text/csv", {
+    contentType: "text/csv; charset=utf-8; header=present",
+    form: () => ({
+      ...NOTHING_AROUND,
+      head: csvLine(Object.keys(COLUMNS)),
+      entry: (stored) => {
+        const marker = markerOf(stored);
+        return csvLine(Object.values(COLUMNS).map((text) => text(marker)));
+      },
+    }),
+  }],
+  ["application/x-ndjson", {
+    contentType: "application/x-ndjson",
+    form: () => ({ ...NOTHING_AROUND, entry: ({ payload }) => `${payload}\n` }),
+  }],
+  ["text/vtt", {
+    contentType: "text/vtt; charset=utf-8",
+    form: () => ({
+      ...NOTHING_AROUND,
+      head: "WEBVTT\n",
+      entry: (stored) => vttCue(markerOf(stored), stored.seq),
+    }),
+  }],
+  ["text/x-edl", {
+    contentType: "text/x-edl; charset=utf-8",
+    form: async (call, runId) => {
+      const fps = await call.reads.sourceFps(call.caller, runId);
+      const event = edlEvents(fps);
+      return {
+        ...NOTHING_AROUND,
+        head: edlHead(runId, fps),
+        entry: (stored) => event(markerOf(stored)),
+      };
+    },
+  }],
+];
+
+function markerOf({ payload }: TimelineEntry): StoredMarker {
+  return JSON.parse(payload) as StoredMarker;
+}

@@ -1,0 +1,33 @@
+/** A marker as a cue of WebVTT. See docs/api.md#webvtt. */
+
+import type { Marker } from "../../model/frames/marker.ts";
+import { onOneTextLine } from "./one_text_line.ts";
+
+/**
+ * Ids of markers repeat across passes and those of cues may not, so `seq`, the number of the marker's event, is part of the id.
+ * A cue may not end when it begins: that of a marker of one frame lasts a millisecond.
+ *
+ *     mk-00000002@17
+ *     00:00:00.100 --> 00:00:00.101
+ *     scene_cut (exact, 0.58275)
+ */
+export function vttCue(marker: Marker, seq: number): string {
+  const { marker_id, event_type, status, start_pts_ms, end_pts_ms, confidence } = marker;
+  const end = Math.max(end_pts_ms, start_pts_ms + 1);
+  const text = `${onOneTextLine(event_type)} (${status}, ${confidence})`;
+  return `\n${marker_id}@${seq}\n${vttTime(start_pts_ms)} --> ${vttTime(end)}\n${escaped(text)}\n`;
+}
+
+/** `HH:MM:SS.mmm`; more digits of hours where they need them. */
+function vttTime(ms: number): string {
+  const two = (value: number) => String(Math.floor(value)).padStart(2, "0");
+  const time = [ms / 3_600_000, ms / 60_000 % 60, ms / 1000 % 60].map(two).join(":");
+  return `${time}.${String(ms % 1000).padStart(3, "0")}`;
+}
+
+const ESCAPES: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;" };
+
+/** Without `-->` or a tag in it. */
+function escaped(text: string): string {
+  return text.replaceAll(/[&<>]/g, (character) => ESCAPES[character]!);
+}

@@ -1,0 +1,356 @@
+/** Events and markers as CSV, JSON lines, WebVTT and EDL, each read back and compared with the JSON answer. */
+
+import assert from "node:assert/strict";
+import { preferredType } from "../../../src/http/formats/accept.ts";
+import type { Marker } from "../../../src/model/frames/marker.ts";
+import { PreparedPayload } from "../../../src/model/runs/run.ts";
+import { UNKNOWN_RUN } from "../../support/policy_fixtures.ts";
+import { KEY_A, newRun, REACHES_IN, startService, type TestService } from "../../support/service.ts";
+
+const CSV = "text/csv";
+const LINES = "application/x-ndjson";
+const VTT = "text/vtt";
+const EDL = "text/x-edl";
+
+/** Texts that end, quote or run something in one of the formats. */
+const AWKWARD = [
+  'he said "cut", then\r\nleft',
+  "=HYPERLINK(1)",
+  "-1+2",
+  "@sum",
+  "＝1",
+  "'already quoted",
+  "\ttab",
+  "a --> b",
+  "<b>&amp;</b>",
+  "line\n\nbreak",
+  "\u2028日本語 🎬 ü",
+  "",
+];
+
+function marker(index: number, more: Partial<Marker> & { index_name?: string } = {}) {
+  return {
+    marker_id: `mk-${index.toString(16).padStart(8, "0")}`,
+    run_id: "run",
+    stream_id: "stream-0",
+    event_type: "scene_cut",
+    status: "exact",
+    start_frame: index,
+    end_frame: index,
+    start_pts_ms: index * 33,
+    end_pts_ms: index * 33,
+    confidence: 0.58275,
+    supersedes_marker_id: null,
+    ...more,
+  };
+}
+
+function putMarkers(test: TestService, runId: string, markers: readonly object[]): void {
+  test.service.timeline.commit(() =>
+    markers.map((payload) => ({ kind: "marker_emitted", runId, payload: { ...payload, run_id: runId } }))
+  );
+}
+
+/** A decode of a source with this rate, with so many bytes behind it. */
+function putDecode(test: TestService, runId: string, source_fps: number | null, bytes = 0): void {
+  const head = { source_uri: '"source_fps":1', source_fps, signals: "x".repeat(bytes) };
+  const payload = new PreparedPayload(new TextEncoder().encode(JSON.stringify(head)));
+  test.service.timeline.commit(() => [{ kind: "frames_decoded", runId, payload }]);
+}
+
+async function read(test: TestService, path: string, accept: string, method = "GET") {
+  return await test.send(path, { method, headers: { "x-api-key": KEY_A, accept } });
+}
+
+/** RFC 4180, without mercy: every line ends with CRLF, and quotes stand around a whole cell only. */
+function parseCsv(text: string): Record<string, string>[] {
+  const rows: string[][] = [];
+  for (let at = 0; at < text.length;) {
+    const row: string[] = [];
+    for (let isOpen = true; isOpen;) {
+      const found = /"((?:[^"]|"")*)"(,|\r\n)|([^",\r\n]*)(,|\r\n)/y;
+      found.lastIndex = at;
+      const cell = found.exec(text);
+      assert.ok(cell, `no cell at ${at}: ${text.slice(at, at + 40)}`);
+      row.push(cell[1]?.replaceAll('""', '"') ?? cell[3]!);
+      at = found.lastIndex;
+      isOpen = (cell[2] ?? cell[4]) === ",";
+    }
+    rows.push(row);
+  }
+  const [names, ...lines] = rows;
+  return lines.map((line) => {
+    assert.equal(line.length, names!.length);
+    return Object.fromEntries(line.map((cell, index) => [names![index]!, cell]));
+  });
+}
+
+function parseLines(text: string): unknown[] {
+  if (text === "") return [];
+  assert.ok(text.endsWith("\n"));
+  return text.slice(0, -1).split("\n").map((line) => JSON.parse(line));
+}
+
+/** A cell of free text without the apostrophe that a spreadsheet needs. */
+const unguarded = (text: string) => text.startsWith("'") ? text.slice(1) : text;
+const orNull = (text: string) => text === "" ? null : text;
+
+function markersOfCsv(text: string): unknown[] {
+  return parseCsv(text).map(({ index_name, session_id, ...row }) => ({
+    ...row,
+    ...{ stream_id: unguarded(row.stream_id!), event_type: unguarded(row.event_type!) },
+    ...Object.fromEntries(
+      ["start_frame", "end_frame", "start_pts_ms", "end_pts_ms", "confidence"].map((name) => [
+        name,
+        Number(row[name]),
+      ]),
+    ),
+    supersedes_marker_id: orNull(row.supersedes_marker_id!),
+    ...(index_name !== "" && { index_name: unguarded(index_name!) }),
+    ...(session_id !== "" && { session_id }),
+  }));
+}
+
+/** What is left of a text in a format that has one line for it. */
+const onOneLine = (text: string) => text.replaceAll(/[\r\n\t\u2028]/g, " ");
+
+function msOf(time: string): number {
+  const [, hours, minutes, seconds, ms] = /^(\d{2,}):([0-5]\d):([0-5]\d)\.(\d{3})$/.exec(time)!;
+  return ((Number(hours) * 60 + Number(minutes)) * 60 + Number(seconds)) * 1000 + Number(ms);
+}
+
+function cuesOf(text: string) {
+  const [head, ...blocks] = text.split("\n\n");
+  assert.equal(head!.trimEnd(), "WEBVTT");
+  return blocks.map((block) => {
+    const [id, times, cueText, ...rest] = block.replace(/\n$/, "").split("\n");
+    assert.deepEqual(rest, []);
+    assert.doesNotMatch(cueText!, /[<>]/);
+    const [start, end] = times!.split(" --> ").map(msOf);
+    const plain = cueText!.replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&");
+    return { id, start, end, text: plain };
+  });
+}
+
+function edlOf(text: string) {
+  assert.ok(text.endsWith("\r\n"));
+  const lines = text.slice(0, -2).split("\r\n");
+  const events = [];
+  for (let at = 4; at < lines.length; at += 5) {
+    const [number, reel, track, cut, ...times] = lines[at]!.split(/ +/);
+    assert.deepEqual([reel, track, cut], ["AX", "V", "C"]);
+    assert.deepEqual(times.slice(0, 2), times.slice(2));
+    const comments = lines.slice(at + 1, at + 5);
+    events.push({ number, from: times[0], to: times[1], comments });
+  }
+  return { head: lines.slice(0, 4), events };
+}
+
+Deno.test("markers are the same in every format, whatever their texts are", async () => {
+  await using test = await startService({}, REACHES_IN);
+  const runId = await newRun(test);
+  putDecode(test, runId, 30_000 / 1001);
+  const markers = [
+    ...AWKWARD.map((event_type, index) => marker(index, { event_type, stream_id: `${event_type}x` })),
+    marker(20, { start_pts_ms: 3_599_999, end_pts_ms: 360_000_123, confidence: 4.375e-7 }),
+    marker(21, { status: "finalized", supersedes_marker_id: "mk-00000001", index_name: "=a,b" }),
+  ];
+  putMarkers(test, runId, markers);
+  const path = `/v1/runs/${runId}/markers`;
+  const { json, headers } = await read(test, path, "application/json");
+  assert.equal(headers.get("content-type"), "application/json");
+  assert.equal(json.markers.length, markers.length);
+
+  const csv = await read(test, path, CSV);
+  assert.equal(csv.headers.get("content-type"), "text/csv; charset=utf-8; header=present");
+  assert.deepEqual(markersOfCsv(csv.text), json.markers);
+  for (const { event_type, stream_id, index_name } of parseCsv(csv.text)) {
+    for (const cell of [event_type, stream_id, index_name]) assert.doesNotMatch(cell!, /^[=+\-@\t\r＝]/);
+  }
+
+  const lines = await read(test, path, LINES);
+  assert.equal(lines.headers.get("content-type"), "application/x-ndjson");
+  assert.deepEqual(parseLines(lines.text), json.markers);
+
+  const vtt = await read(test, path, VTT);
+  assert.equal(vtt.headers.get("content-type"), "text/vtt; charset=utf-8");
+  const cues = cuesOf(vtt.text);
+  assert.equal(new Set(cues.map(({ id }) => id)).size, markers.length);
+  assert.deepEqual(
+    cues.map(({ id, ...cue }) => ({ id: id!.split("@")[0], ...cue })),
+    json.markers.map((found: Marker) => ({
+      id: found.marker_id,
+      start: found.start_pts_ms,
+      end: Math.max(found.end_pts_ms, found.start_pts_ms + 1),
+      text: `${onOneLine(found.event_type)} (${found.status}, ${found.confidence})`,
+    })),
+  );
+
+  const edl = await read(test, path, EDL);
+  assert.equal(edl.headers.get("content-type"), "text/x-edl; charset=utf-8");
+  const { head, events } = edlOf(edl.text);
+  assert.deepEqual(head, [
+    `TITLE: ${runId}`,
+    "FCM: NON-DROP FRAME",
+    "",
+    "* FRAME RATE: 30000/1001 (SOURCE)",
+  ]);
+  assert.deepEqual(
+    events.map(({ comments }) => comments),
+    json.markers.map((found: Marker, index: number) => [
+      `* FROM CLIP NAME: ${onOneLine(found.stream_id)}`,
+      `* LOC: ${events[index]!.from} WHITE   ${onOneLine(found.event_type)}`,
+      `* MARKER: ${found.marker_id} ${found.status} ${found.confidence}`,
+      `* PTS MS: ${found.start_pts_ms} ${found.end_pts_ms}`,
+    ]),
+  );
+  assert.deepEqual([events[0]!.number, events[0]!.from, events[0]!.to], [
+    "001",
+    "00:00:00:00",
+    "00:00:00:01",
+  ]);
+  assert.deepEqual([events[2]!.from, events[2]!.to], ["00:00:00:02", "00:00:00:03"]);
+});
+
+Deno.test("events are the same in every format, long ones too", async () => {
+  await using test = await startService({}, REACHES_IN);
+  const runId = await newRun(test);
+  for (const description of AWKWARD) {
+    test.service.timeline.commit(() => [{ kind: "vlm", runId, payload: { description, index_name: "a" } }]);
+  }
+  const long = { rows: '"quoted", and\nbroken 🎬 '.repeat(100_000), hash: 1, index_name: "a" };
+  const text = JSON.stringify(long).replace('"hash":1', '"hash":18446744073709551615');
+  const payload = new PreparedPayload(new TextEncoder().encode(text));
+  test.service.timeline.commit(() => [{ kind: "frames_decoded", runId, payload }]);
+  test.service.timeline.commit(() => [{ kind: "vlm", runId, payload: { n: -1.5 } }]);
+  for (const query of ["", "?index=a", "?index=none"]) {
+    const path = `/v1/runs/${runId}/events${query}`;
+    const { json } = await read(test, path, "*/*");
+    const csv = await read(test, path, CSV);
+    assert.ok(csv.text.startsWith("seq,pts_ms,kind,payload\r\n"));
+    const rows = parseCsv(csv.text);
+    assert.deepEqual(
+      rows.map(({ seq, pts_ms, kind, payload }) => ({
+        ...{ seq: Number(seq), pts_ms: Number(pts_ms), kind, payload: JSON.parse(payload!) },
+      })),
+      json.events,
+    );
+    const lines = await read(test, path, LINES);
+    assert.deepEqual(parseLines(lines.text), json.events);
+    assert.equal(lines.text.includes("18446744073709551615"), query !== "?index=none");
+    if (query !== "?index=none") assert.equal(rows.at(query ? -1 : -2)!.payload, text);
+  }
+});
+
+Deno.test("filters work in every format, and an empty list is one", async () => {
+  await using test = await startService({}, REACHES_IN);
+  const runId = await newRun(test);
+  putMarkers(test, runId, [0, 1, 2, 3].map((index) => marker(index)));
+  const idsIn = async (query: string) => {
+    const of = async (accept: string) => (await read(test, `/v1/runs/${runId}/markers${query}`, accept)).text;
+    const [csv, lines, vtt, edl] = [await of(CSV), await of(LINES), await of(VTT), await of(EDL)];
+    return [
+      parseCsv(csv).map(({ marker_id }) => marker_id),
+      (parseLines(lines) as Marker[]).map(({ marker_id }) => marker_id),
+      cuesOf(vtt).map(({ id }) => id!.split("@")[0]),
+      edlOf(edl).events.map(({ comments }) => comments[2]!.split(" ")[2]),
+    ].map((ids) => ids.map((id) => Number(id!.slice(-1))));
+  };
+  const check = async (query: string, expected: number[]) =>
+    assert.deepEqual(await idsIn(query), [expected, expected, expected, expected], query);
+  await check("", [0, 1, 2, 3]);
+  await check("?from_frame=1&to_frame=2", [1, 2]);
+  await check("?status=provisional", []);
+});
+
+Deno.test("an EDL counts at the one rate of the run's sources, else at 25", async () => {
+  await using test = await startService({}, REACHES_IN);
+  const check = async (rates: readonly (number | null)[], line: string, start: string, bytes?: number) => {
+    const runId = await newRun(test);
+    for (const rate of rates) putDecode(test, runId, rate, bytes);
+    putMarkers(test, runId, [marker(0, { start_pts_ms: 1500, end_pts_ms: 2000 })]);
+    const { head, events } = edlOf((await read(test, `/v1/runs/${runId}/markers`, EDL)).text);
+    assert.deepEqual([head[3], events[0]!.from], [`* FRAME RATE: ${line}`, start]);
+    assert.equal((await test.call("DELETE", `/v1/runs/${runId}`)).status < 300, true);
+  };
+  await check([], "25 (DEFAULT)", "00:00:01:13");
+  await check([null], "25 (DEFAULT)", "00:00:01:13");
+  await check([24], "24 (SOURCE)", "00:00:01:12");
+  await check([24, 24], "24 (SOURCE)", "00:00:01:12", 3_000_000);
+  await check([24, 30], "25 (DEFAULT)", "00:00:01:13");
+  await check([24, null], "25 (DEFAULT)", "00:00:01:13");
+  await check([23.42], "25 (DEFAULT)", "00:00:01:13");
+});
+
+Deno.test("the header decides, the answer says so, and HEAD answers like GET", async () => {
+  await using test = await startService();
+  const runId = await newRun(test);
+  const check = async (route: string, accept: string, expected: string) => {
+    const path = `/v1/runs/${runId}/${route}`;
+    for (const method of ["GET", "HEAD"]) {
+      const answer = await read(test, path, accept, method);
+      assert.equal(answer.status, 200);
+      assert.equal(answer.headers.get("content-type")?.split(";")[0], expected, `${method} ${accept}`);
+      assert.match(answer.headers.get("vary")!, /\baccept\b(?!-)/);
+      assert.equal(answer.headers.get("cache-control"), "no-store");
+    }
+  };
+  for (const route of ["events", "markers"]) {
+    await check(route, "*/*", "application/json");
+    await check(route, "application/json", "application/json");
+    await check(route, CSV, CSV);
+    await check(route, LINES, LINES);
+    await check(route, "text/csv;q=0.4, application/x-ndjson;q=0.6", LINES);
+    await check(route, "image/png", "application/json");
+  }
+  await check("markers", VTT, VTT);
+  await check("markers", EDL, EDL);
+  await check("events", VTT, "application/json");
+  for (const route of ["events", "markers"]) {
+    const missing = await read(test, `/v1/runs/${UNKNOWN_RUN}/${route}`, CSV);
+    assert.equal(missing.json.error.code, "not_found");
+  }
+  assert.equal((await read(test, `/v1/runs/${runId}/markers?from_frame=x`, EDL)).status, 400);
+});
+
+Deno.test("the best media type is the one that the standard says", () => {
+  const served = ["application/json", "text/csv", "application/x-ndjson"] as const;
+  const check = (header: string | undefined, expected: typeof served[number]) =>
+    assert.equal(preferredType(header, served), expected, String(header));
+  check(undefined, "application/json");
+  check("", "application/json");
+  check("*/*", "application/json");
+  check("text/html, application/xml;q=0.9, */*;q=0.8", "application/json");
+  check("application/json, text/plain, */*", "application/json");
+  check("text/csv, */*", "text/csv");
+  check("*/*, text/csv", "text/csv");
+  check("text/csv;q=0.5, */*", "application/json");
+  check("text/*", "text/csv");
+  check("TEXT/CSV", "text/csv");
+  check("text/csv; header=absent", "text/csv");
+  check('text/csv; x="a,b;q=0"; q=0.5, application/x-ndjson;q=0.4', "text/csv");
+  check("text/csv;q=0, text/*", "application/json");
+  check("application/json;q=0, */*", "text/csv");
+  check("application/*;q=0.5, application/x-ndjson", "application/x-ndjson");
+  check("application/x-ndjson, text/csv", "application/x-ndjson");
+  check("application/json;q=0.001, text/csv;q=0.002", "text/csv");
+  check("text/plain", "application/json");
+  check("application/json;q=0", "application/json");
+  check(";;,,q=1", "application/json");
+});
+
+Deno.test("a long list is compressed where the client accepts it", async () => {
+  await using test = await startService({}, REACHES_IN);
+  const runId = await newRun(test);
+  putMarkers(test, runId, Array.from({ length: 2000 }, (_, index) => marker(index)));
+  for (const accept of [CSV, LINES, VTT, EDL]) {
+    const of = async (encoding: string) => {
+      const headers = { "x-api-key": KEY_A, accept, "accept-encoding": encoding };
+      const answer = await test.send(`/v1/runs/${runId}/markers`, { headers });
+      assert.equal(answer.headers.get("content-encoding"), encoding === "gzip" ? "gzip" : null);
+      assert.equal(answer.headers.get("vary"), "accept, accept-encoding");
+      return answer.text;
+    };
+    assert.equal(await of("gzip"), await of("identity"));
+  }
+});
