@@ -7,6 +7,8 @@ import { DAMAGE_WEIGHTS, HEALING_WEIGHTS, SILENT_WEIGHTS } from "./damage_weight
 /** Damage begins where the mean logarithm of the odds of three frames is BEGINS and each is BEGINS_EACH: one frame alone is not enough. */
 const BEGINS = 2.2;
 const BEGINS_EACH = 0.3;
+/** Odds above BEGINS where the decoder says that the frame is made of no other: it draws the whole picture anew, grain and edges too. */
+const BEGINS_ANEW = 2;
 const BEGIN_FRAMES = 3;
 /** It ends with the first frame below. */
 const GOES_ON = -2;
@@ -77,9 +79,9 @@ export class DamagedParts {
 
   /**
    * Goes on to the next frame. Returns 0, or how clearly the frame is damaged: 1 where it just is. `isSilent`: the decoder does not notice
-   * changed bytes.
+   * changed bytes. `beginsAnew`: it says that the frame is made of no other.
    */
-  step(frame: number, isCut: boolean, isSilent: boolean): number {
+  step(frame: number, isCut: boolean, isSilent: boolean, beginsAnew = false): number {
     this.#trees = isSilent ? this.#silent : this.#usual;
     if (isCut || frame === 0) {
       this.#known = frame;
@@ -87,7 +89,7 @@ export class DamagedParts {
       this.#start = -1;
       return 0;
     }
-    if (this.#start < 0) this.#begin(frame);
+    if (this.#start < 0) this.#begin(frame, beginsAnew ? BEGINS + BEGINS_ANEW : BEGINS);
     else if (this.#oddsOf(frame) < GOES_ON || this.#hasEnded(frame)) this.#start = -1;
     return this.#start < 0 ? 0 : this.#strength;
   }
@@ -102,7 +104,7 @@ export class DamagedParts {
     return frame - this.#start >= LONGEST || this.#history.heals(frame) || this.isOver(frame);
   }
 
-  #begin(frame: number): void {
+  #begin(frame: number, least: number): void {
     let sum = 0;
     for (let later = 0; later < BEGIN_FRAMES; later++) {
       if (frame + later >= this.#history.count) return;
@@ -110,7 +112,7 @@ export class DamagedParts {
       if (odds < BEGINS_EACH) return;
       sum += odds;
     }
-    const more = sum / BEGIN_FRAMES - BEGINS;
+    const more = sum / BEGIN_FRAMES - least;
     if (more < 0) return;
     this.#start = frame;
     this.#strength = Math.min(4, 1 + more / CLEARER);

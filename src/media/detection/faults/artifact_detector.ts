@@ -105,11 +105,13 @@ export class ArtifactDetector {
     const isRefreshed = this.#wasReported && reported === 0;
     // Behind reported damage the picture comes back, which is as abrupt as a fault.
     const isCutOff = isCut || reported > 0 || this.#wasReported;
-    const lasting = this.#lasting.step(frame, isCutOff, this.#reported.beginsAnew(frame));
+    const beginsAnew = this.#reported.beginsAnew(frame);
+    const lasting = this.#lasting.step(frame, isCutOff, beginsAnew);
     this.#wasReported = reported > 0;
     const disorder = this.#disordered.step(frame, isCut);
     const judder = this.#juddering.step(frame, isCut);
-    const damage = this.#damaged.step(frame, isCut || isRefreshed, this.#reported.isSilent(frame));
+    const isSilent = this.#reported.isSilent(frame);
+    const damage = this.#damaged.step(frame, isCut || isRefreshed, isSilent, beginsAnew);
     const combed = this.#combed.step(frame, isCut);
     // What shows itself what it is was in the picture before it was encoded.
     if (damage > 0 && lasting === 0 && combed === 0) this.#reported.show(frame);
