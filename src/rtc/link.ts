@@ -364,7 +364,7 @@ export class Link {
   #isRepeated(data: Buffer): boolean {
     const { role, dtls } = this.#dtls;
     return dtls !== undefined &&
-      isRepeatedFlight(data, { role: role === "client" ? "client" : "server", flight: dtls.dtls.flight });
+      isRepeatedFlight(data, role === "client" ? role : "server", dtls.dtls.flight);
   }
 
   #isKnown(address: readonly [string, number]): boolean {
