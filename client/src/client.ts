@@ -1,0 +1,506 @@
+/** The client: one method for each thing that the service does. */
+
+import { type Analysis, type AnalyzeOptions, analyzeSource } from "./analysis.ts";
+import type { SubscribeOptions } from "./events/subscription.ts";
+import { subscribedEvents, watchedEvents } from "./events/watch.ts";
+import {
+  type Call,
+  type ClientOptions,
+  Connection,
+  type KeyedOptions,
+  type RequestOptions,
+} from "./http/connection.ts";
+import { path, query } from "./http/paths.ts";
+import { Deadline, pause } from "./http/waiting.ts";
+import { batchResults, type InferResult, inferResult } from "./inference.ts";
+import type * as api from "./types.ts";
+import { type FileStream, upload, type UploadProgress } from "./upload.ts";
+import {
+  type IceAnswer,
+  type IceOptions,
+  sendIce,
+  sendOffer,
+  sessionPath,
+  type WhipAnswer,
+} from "./whip/session_requests.ts";
+
+/** Which markers are wanted; all unless given. */
+export interface MarkerFilter {
+  status?: string;
+  event_type?: string;
+  /** Markers that end at this frame or after it. */
+  from_frame?: number;
+  /** Markers that begin at this frame or before it. */
+  to_frame?: number;
+}
+
+export type EventFormat = "csv" | "ndjson";
+export type MarkerFormat = EventFormat | "vtt" | "edl";
+
+const MEDIA_TYPES: Readonly<Record<MarkerFormat, string>> = {
+  csv: "text/csv",
+  ndjson: "application/x-ndjson",
+  vtt: "text/vtt",
+  edl: "text/x-edl",
+};
+
+/**
+ * One service and one caller. Every method takes an AbortSignal in its last argument. GET and DELETE are sent again when they
+ * fail in passing, and so are the methods that take an `idempotencyKey`, with the same key.
+ */
+export class Client {
+  readonly #connection: Connection;
+
+  /** `baseUrl` is the address of the service without `/v1`; one slash at its end is removed. */
+  constructor(baseUrl: string, options: ClientOptions = {}) {
+    this.#connection = new Connection(baseUrl, options);
+  }
+
+  /** The address of the service. */
+  get baseUrl(): string {
+    return this.#connection.baseUrl;
+  }
+
+  // Runs.
+
+  /** Uploads a file where `source` is one, creates a run, ingests and analyzes. */
+  analyze(source: string | Blob | FileStream, options?: AnalyzeOptions): Promise<Analysis> {
+    return analyzeSource(this, source, options);
+  }
+
+  createRun(request: api.CreateRunRequest = {}, options?: KeyedOptions): Promise<api.CreatedRun> {
+    return this.#post("/v1/runs", request, options, KEYED);
+  }
+
+  /** Oldest first, without deleted ones. */
+  listRuns(options?: RequestOptions): Promise<api.Run[]> {
+    return this.#get("/v1/runs", options);
+  }
+
+  getRun(runId: string, options?: RequestOptions): Promise<api.Run> {
+    return this.#get(path`/v1/runs/${runId}`, options);
+  }
+
+  async deleteRun(runId: string, options?: RequestOptions): Promise<void> {
+    await this.#delete(path`/v1/runs/${runId}`, options);
+  }
+
+  /** Cancels what is under way for the run, too. */
+  async stopRun(runId: string, options?: RequestOptions): Promise<void> {
+    await this.#post(path`/v1/runs/${runId}/stop`, undefined, options);
+  }
+
+  /** Refreshes the time after which the run expires. */
+  async keepaliveRun(runId: string, options?: RequestOptions): Promise<void> {
+    await this.#post(path`/v1/runs/${runId}/keepalive`, undefined, options);
+  }
+
+  async getRunState(runId: string, options?: RequestOptions): Promise<api.RunStatus> {
+    return (await this.#get<{ state: api.RunStatus }>(path`/v1/runs/${runId}/state`, options)).state;
+  }
+
+  /** Decodes a source into measured frames. Answers when the source is decoded. */
+  ingestRun(runId: string, request: api.IngestRequest, options?: KeyedOptions): Promise<api.IngestResponse> {
+    return this.#post(path`/v1/runs/${runId}/ingest`, request, options, KEYED_AND_LONG);
+  }
+
+  /** Derives rows and markers from the run's latest decode, or from the frames of the request. */
+  analyzeRun(
+    runId: string,
+    request: api.AnalyzeRequest,
+    options?: KeyedOptions,
+  ): Promise<api.AnalyzeResponse> {
+    return this.#post(path`/v1/runs/${runId}/analyze`, request, options, KEYED_AND_LONG);
+  }
+
+  /** Analyzes a source chunk by chunk with a model. Answers at the end; the events of a chunk come before. */
+  reason(runId: string, request: api.ReasonRequest, options?: KeyedOptions): Promise<api.ReasonResponse> {
+    return this.#post(path`/v1/runs/${runId}/reason`, request, options, KEYED_AND_LONG);
+  }
+
+  // What is known of a run.
+
+  /** All events, or those whose payload has this `index_name`. */
+  async getEvents(runId: string, index?: string, options?: RequestOptions): Promise<api.TimelineEvent[]> {
+    const answer = await this.#get<{ events: api.TimelineEvent[] }>(eventsPath(runId, index), options, LONG);
+    return answer.events;
+  }
+
+  /** The events as CSV or JSON lines. */
+  getEventsText(
+    runId: string,
+    format: EventFormat,
+    index?: string,
+    options?: RequestOptions,
+  ): Promise<string> {
+    return this.#text(eventsPath(runId, index), format, options);
+  }
+
+  async getMarkers(runId: string, filter?: MarkerFilter, options?: RequestOptions): Promise<api.Marker[]> {
+    const answer = await this.#get<{ markers: api.Marker[] }>(markersPath(runId, filter), options, LONG);
+    return answer.markers;
+  }
+
+  /** The markers as CSV, JSON lines, WebVTT or EDL. */
+  getMarkersText(
+    runId: string,
+    format: MarkerFormat,
+    filter?: MarkerFilter,
+    options?: RequestOptions,
+  ): Promise<string> {
+    return this.#text(markersPath(runId, filter), format, options);
+  }
+
+  /** What models said about the run, chunk by chunk. */
+  async getInteractions(runId: string, index?: string, options?: RequestOptions): Promise<api.Interaction[]> {
+    const place = path`/v1/runs/${runId}/interactions` + query({ index });
+    return (await this.#get<{ interactions: api.Interaction[] }>(place, options, LONG)).interactions;
+  }
+
+  /** A stored JPEG that an event of the run names. */
+  getKeyframe(runId: string, sha256: string, options?: RequestOptions): Promise<Blob> {
+    return this.#blob(path`/v1/runs/${runId}/keyframes/${sha256}`, options);
+  }
+
+  /** A stored MP4 or WAV that an event of the run names. */
+  getMedia(runId: string, sha256: string, options?: RequestOptions): Promise<Blob> {
+    return this.#blob(path`/v1/runs/${runId}/media/${sha256}`, options);
+  }
+
+  /** One event after the other of those that are there now. */
+  async *streamEvents(
+    runId: string,
+    index?: string,
+    options?: RequestOptions,
+  ): AsyncGenerator<api.TimelineEvent, void> {
+    yield* await this.getEvents(runId, index, options);
+  }
+
+  /** One marker after the other of those that are there now. */
+  async *streamMarkers(
+    runId: string,
+    filter?: MarkerFilter,
+    options?: RequestOptions,
+  ): AsyncGenerator<api.Marker, void> {
+    yield* await this.getMarkers(runId, filter, options);
+  }
+
+  /**
+   * The events of the run as they are written, each once. Survives broken connections and restarts of the service; ends when
+   * the run is deleted or the loop is left. Throws HttpError where the service refuses.
+   */
+  subscribeEvents(runId: string, options: SubscribeOptions = {}): AsyncGenerator<api.TimelineEvent, void> {
+    return subscribedEvents(this.#connection, runId, options);
+  }
+
+  /** All events of the run, past and to come, until it is terminal. */
+  watch(
+    runId: string,
+    options: Omit<SubscribeOptions, "kind" | "reconnect"> = {},
+  ): AsyncGenerator<api.TimelineEvent, void> {
+    return watchedEvents(this.#connection, runId, options);
+  }
+
+  /** Events by kind and from a sequence number on. */
+  query(request: api.QueryRequest, options?: RequestOptions): Promise<api.QueryResponse> {
+    return this.#post("/v1/query", request, options, LONG);
+  }
+
+  /** Events whose description has the text. */
+  search(
+    text: string,
+    wishes: { run_id?: string; limit?: number } = {},
+    options?: RequestOptions,
+  ): Promise<api.SearchResponse> {
+    return this.#post("/v1/search", { query: text, ...wishes }, options);
+  }
+
+  // Files.
+
+  /** Stores a video file; its `file_path` is a `source_uri`. Sent once. */
+  uploadFile(
+    file: Blob | FileStream,
+    onProgress?: UploadProgress,
+    options?: RequestOptions,
+  ): Promise<api.UploadResponse> {
+    return upload(this.#connection, file, onProgress, options);
+  }
+
+  /** An upload of the caller, or a file of an ingest root, by its bare name. */
+  getFile(filename: string, options?: RequestOptions): Promise<Blob> {
+    return this.#blob(path`/v1/files/${filename}`, options);
+  }
+
+  // Webhooks.
+
+  /** The answer has the `signing_secret`, which is given this once. */
+  createWebhook(
+    runId: string,
+    request: api.WebhookRequest,
+    options?: KeyedOptions,
+  ): Promise<api.CreatedWebhook> {
+    return this.#post(path`/v1/runs/${runId}/webhooks`, request, options, KEYED);
+  }
+
+  async listWebhooks(runId: string, options?: RequestOptions): Promise<api.Webhook[]> {
+    return (await this.#get<{ webhooks: api.Webhook[] }>(path`/v1/runs/${runId}/webhooks`, options)).webhooks;
+  }
+
+  async deleteWebhook(runId: string, webhookId: string, options?: RequestOptions): Promise<void> {
+    await this.#delete(path`/v1/runs/${runId}/webhooks/${webhookId}`, options);
+  }
+
+  /** Sends events again that the webhook is past. */
+  redeliverWebhook(
+    runId: string,
+    webhookId: string,
+    request: api.RedeliverRequest = {},
+    options?: RequestOptions,
+  ): Promise<api.RedeliverResponse> {
+    return this.#post(path`/v1/runs/${runId}/webhooks/${webhookId}/redeliver`, request, options);
+  }
+
+  // Models.
+
+  async infer(request: api.InferRequest, options?: KeyedOptions): Promise<InferResult> {
+    const start = performance.now();
+    const result = await this.#post<api.InferResponse>("/v1/infer", request, options, KEYED_AND_LONG);
+    return inferResult(request, { id: result.request_id, latencyMs: since(start), result });
+  }
+
+  /** In the order of the requests; an entry that failed has `ok: false` and its `error`. */
+  async inferBatch(
+    requests: readonly api.InferRequest[],
+    wishes: { max_parallel?: number } = {},
+    options?: RequestOptions,
+  ): Promise<InferResult[]> {
+    const start = performance.now();
+    const answer = await this.#post<api.InferBatchResponse>(
+      "/v1/infer/batch",
+      { requests, ...wishes },
+      options,
+      LONG,
+    );
+    return batchResults(requests, answer, since(start));
+  }
+
+  async listModels(options?: RequestOptions): Promise<api.Model[]> {
+    return (await this.#get<{ models: api.Model[] }>("/v1/models", options)).models;
+  }
+
+  // Feedback.
+
+  submitFeedback(
+    runId: string,
+    request: api.FeedbackRequest,
+    options?: KeyedOptions,
+  ): Promise<api.FeedbackResponse> {
+    return this.#post(path`/v1/runs/${runId}/feedback`, request, options, KEYED);
+  }
+
+  /** The feedback on all runs of the caller. */
+  async listFeedback(options?: RequestOptions): Promise<api.Feedback[]> {
+    return (await this.#get<{ feedback: api.Feedback[] }>("/v1/feedback", options)).feedback;
+  }
+
+  // Policies.
+
+  createPolicy(
+    runId: string,
+    request: api.PolicyRequest,
+    options?: KeyedOptions,
+  ): Promise<api.PolicyResponse> {
+    return this.#post(path`/v1/runs/${runId}/policies`, request, options, KEYED);
+  }
+
+  listPolicies(runId: string, options?: RequestOptions): Promise<api.PoliciesResponse> {
+    return this.#get(path`/v1/runs/${runId}/policies`, options);
+  }
+
+  getPolicy(runId: string, revision: number, options?: RequestOptions): Promise<api.PolicyResponse> {
+    return this.#get(path`/v1/runs/${runId}/policies/${revision}`, options);
+  }
+
+  /** Moves a revision to its next stage. */
+  activatePolicy(
+    runId: string,
+    revision: number,
+    request: api.ActivatePolicyRequest,
+    options?: RequestOptions,
+  ): Promise<api.ApplicationResponse> {
+    return this.#post(path`/v1/runs/${runId}/policies/${revision}/activate`, request, options);
+  }
+
+  /** Makes a revision active that was active before. */
+  rollbackPolicy(
+    runId: string,
+    revision: number,
+    request: api.RollbackPolicyRequest = {},
+    options?: RequestOptions,
+  ): Promise<api.ApplicationResponse> {
+    return this.#post(path`/v1/runs/${runId}/policies/${revision}/rollback`, request, options);
+  }
+
+  /** Evaluates a revision against stored events or media. */
+  replayPolicy(
+    runId: string,
+    revision: number,
+    request: api.ReplayPolicyRequest = {},
+    options?: RequestOptions,
+  ): Promise<api.ReplayPolicyResponse> {
+    return this.#post(path`/v1/runs/${runId}/policies/${revision}/replay`, request, options, LONG);
+  }
+
+  // Triggers.
+
+  compileTrigger(source: string, options?: RequestOptions): Promise<api.CompileTriggerResponse> {
+    return this.#post("/v1/triggers/compile", { source }, options);
+  }
+
+  validateTrigger(
+    program: api.TriggerProgram,
+    options?: RequestOptions,
+  ): Promise<api.ValidateTriggerResponse> {
+    return this.#post("/v1/triggers/validate", program, options);
+  }
+
+  /** Runs a program over samples, from a fresh state. */
+  evaluateTrigger(
+    program: api.TriggerProgram,
+    samples: readonly api.TriggerSample[],
+    options?: RequestOptions,
+  ): Promise<api.EvaluateTriggerResponse> {
+    return this.#post("/v1/triggers/evaluate", { program, samples }, options);
+  }
+
+  // Live sessions.
+
+  /** Makes a run watch an RTSP or HLS source. */
+  openLiveSource(
+    runId: string,
+    request: api.LiveSourceRequest,
+    options?: RequestOptions,
+  ): Promise<api.LiveSource> {
+    return this.#post(path`/v1/runs/${runId}/live`, request, options);
+  }
+
+  closeLiveSource(runId: string, options?: RequestOptions): Promise<api.ClosedLiveSource> {
+    return this.#delete(path`/v1/runs/${runId}/live`, options);
+  }
+
+  /** Opens a live session from a WebRTC offer. */
+  whipOffer(sdp: string, attach?: api.AttachConfig, options?: RequestOptions): Promise<WhipAnswer> {
+    return sendOffer(this.#connection, sdp, attach, options);
+  }
+
+  /** Sends a candidate line or an RFC 8840 fragment; the answer of an ICE restart, else undefined. */
+  whipIce(sessionId: string, candidate: string, options?: IceOptions): Promise<IceAnswer | undefined> {
+    return sendIce(this.#connection, sessionId, candidate, options);
+  }
+
+  /** Takes effect between two pictures. An empty or null prompt is the built-in one. */
+  async whipUpdatePrompt(sessionId: string, prompt: api.Prompt, options?: RequestOptions): Promise<void> {
+    await this.#connection.json(
+      { method: "PATCH", path: `${sessionPath(sessionId)}/prompt`, json: prompt },
+      options,
+    );
+  }
+
+  /** Ends a live session and completes its run. */
+  async whipTerminate(sessionId: string, options?: RequestOptions): Promise<void> {
+    await this.#delete(sessionPath(sessionId), options);
+  }
+
+  // The service.
+
+  health(options?: RequestOptions): Promise<{ status: string }> {
+    return this.#get("/v1/health", options);
+  }
+
+  /** Asks until the service answers; false when it has not after `totalTimeoutMs`. Only an abort rejects. */
+  async waitUntilHealthy(
+    pollIntervalMs = 1000,
+    totalTimeoutMs = 60_000,
+    { signal }: RequestOptions = {},
+  ): Promise<boolean> {
+    signal?.throwIfAborted();
+    const deadline = new Deadline(totalTimeoutMs, signal);
+    try {
+      for (;;) {
+        try {
+          await this.#connection.once({ method: "GET", path: "/v1/health" }, { signal: deadline.signal });
+          return true;
+        } catch {
+          await pause(pollIntervalMs, deadline.signal);
+        }
+      }
+    } catch {
+      signal?.throwIfAborted();
+      return false;
+    } finally {
+      deadline.end();
+    }
+  }
+
+  /** Prometheus text. */
+  metrics(options?: RequestOptions): Promise<string> {
+    return this.#connection.text(
+      { method: "GET", path: "/v1/metrics", headers: { accept: "text/plain" } },
+      options,
+    );
+  }
+
+  /** The description of the whole API, OpenAPI 3.1. */
+  openapi(options?: RequestOptions): Promise<api.JsonObject> {
+    return this.#get("/openapi.json", options);
+  }
+
+  /** A published JSON Schema by its name, such as `event_envelope.schema.json`. */
+  getSchema(name: string, options?: RequestOptions): Promise<api.JsonObject> {
+    return this.#get(path`/schemas/${name}`, options);
+  }
+
+  #get<T>(place: string, options?: RequestOptions, wishes: CallWishes = {}): Promise<T> {
+    return this.#connection.json({ method: "GET", path: place, ...wishes }, options);
+  }
+
+  #post<T>(place: string, json: unknown, options?: KeyedOptions, wishes: CallWishes = {}): Promise<T> {
+    return this.#connection.json({ method: "POST", path: place, json, ...wishes }, options);
+  }
+
+  #delete<T>(place: string, options?: RequestOptions): Promise<T> {
+    return this.#connection.json({ method: "DELETE", path: place }, options);
+  }
+
+  #text(place: string, format: MarkerFormat, options?: RequestOptions): Promise<string> {
+    const accept = MEDIA_TYPES[format];
+    if (!accept) {
+      throw new TypeError(`format must be one of ${Object.keys(MEDIA_TYPES).join(", ")}, got ${format}`);
+    }
+    return this.#connection.text({ method: "GET", path: place, headers: { accept }, ...LONG }, options);
+  }
+
+  #blob(place: string, options?: RequestOptions): Promise<Blob> {
+    return this.#connection.blob(
+      { method: "GET", path: place, headers: { accept: "*/*" }, ...LONG },
+      options,
+    );
+  }
+}
+
+type CallWishes = Pick<Call, "isKeyed" | "isLong">;
+const KEYED: CallWishes = { isKeyed: true };
+const LONG: CallWishes = { isLong: true };
+const KEYED_AND_LONG: CallWishes = { isKeyed: true, isLong: true };
+
+function eventsPath(runId: string, index: string | undefined): string {
+  return path`/v1/runs/${runId}/events` + query({ index });
+}
+
+function markersPath(runId: string, filter: MarkerFilter = {}): string {
+  return path`/v1/runs/${runId}/markers` + query({ ...filter });
+}
+
+function since(startMs: number): number {
+  return Math.round(performance.now() - startMs);
+}
