@@ -3,7 +3,7 @@
 #   Deno    the pinned version: the one on PATH if it has that version, else from npm into .tools/
 #   ffmpeg  with the system's package manager, unless SERVICE_FFMPEG_PATH and SERVICE_FFPROBE_PATH name one
 #
-# Afterwards DENO is the path of the pinned Deno. Except for the ffmpeg package, everything is written to .tools/.
+# Afterwards DENO is the path of the pinned Deno. With SETUP=deno nothing else is looked at. Except for the ffmpeg package, everything is written to .tools/.
 
 DENO_VERSION=2.9.6
 # SHA-256 of the program in the npm package, by the machine that `uname -sm` names; others are checked by their version only.
@@ -90,8 +90,10 @@ have_ffmpeg() {
   command -v "${SERVICE_FFMPEG_PATH:-ffmpeg}" >/dev/null && command -v "${SERVICE_FFPROBE_PATH:-ffprobe}" >/dev/null
 }
 
-require_named_program SERVICE_FFMPEG_PATH
-require_named_program SERVICE_FFPROBE_PATH
+if [ "${SETUP:-all}" != deno ]; then
+  require_named_program SERVICE_FFMPEG_PATH
+  require_named_program SERVICE_FFPROBE_PATH
+fi
 
 DENO=$(find_deno) || {
   refuse_changed_deno
@@ -99,6 +101,7 @@ DENO=$(find_deno) || {
   DENO=$(find_deno) || { refuse_changed_deno; fail "Deno was installed but does not start on this machine."; }
 }
 export DENO
+[ "${SETUP:-all}" != deno ] || return 0
 
 if ! have_ffmpeg; then
   say "installing ffmpeg with the system's package manager (once)"

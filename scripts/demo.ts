@@ -2,9 +2,10 @@
 
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { makeAlteredFilm } from "./contact_sheet/altered_film.ts";
-import { clock, type Mark, MARK_TYPES, marksOf } from "./contact_sheet/marks.ts";
-import { contactSheet, type MarkedFilm } from "./contact_sheet/sheet.ts";
+import { MARK_TYPES, marksOf } from "../cli/contact_sheet/marks.ts";
+import { contactSheet, type MarkedFilm } from "../cli/contact_sheet/sheet.ts";
+import { timelineLines } from "../cli/output/timeline.ts";
+import { makeAlteredFilm } from "./altered_film.ts";
 import { startServer } from "./server.ts";
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -13,8 +14,6 @@ const SHEET = join(ROOT, ".demo", "contact-sheet.html");
 const API_KEY = "demo-key";
 const MODEL = "Qwen/Qwen3-VL-4B-Instruct";
 const FFMPEG = Deno.env.get("SERVICE_FFMPEG_PATH") || "ffmpeg";
-/** Columns of the drawn timeline. */
-const STRIP_COLUMNS = 80;
 
 const keep = Deno.args.includes("--keep");
 const dataDir = Deno.makeTempDirSync({ prefix: "service-demo-" });
@@ -140,32 +139,10 @@ function caller(shows: boolean) {
   };
 }
 
-/** A lane for each type that occurs, and a table of all marks. */
-function printTimeline({ marks, frames, fps }: Watched): void {
-  const column = (frame: number) => Math.min(STRIP_COLUMNS - 1, Math.floor(frame / frames * STRIP_COLUMNS));
+function printTimeline(watched: Watched): void {
   console.log();
-  for (const type of MARK_TYPES) {
-    const ofType = marks.filter(({ event_type }) => event_type === type);
-    if (ofType.length === 0) continue;
-    const lane = Array.from({ length: STRIP_COLUMNS }, () => "·");
-    for (const { start_frame: start, end_frame: end } of ofType) {
-      for (let at = column(start); at <= column(end); at++) lane[at] = type === "scene_cut" ? "┃" : "━";
-    }
-    console.log(`   ${type.padEnd(20)}${lane.join("")}`);
-  }
-  const end = clock(frames / fps * 1000);
-  console.log(`   ${"".padEnd(20)}0:00${end.padStart(STRIP_COLUMNS - 4)}\n`);
-  console.log("   from        to          frames       confidence  event type");
-  for (const mark of marks) console.log(`   ${tableLine(mark)}`);
+  for (const line of timelineLines(watched)) console.log(line === "" ? "" : `   ${line}`);
   console.log();
-}
-
-function tableLine(
-  { start_pts_ms, end_pts_ms, start_frame, end_frame, confidence, event_type, note }: Mark,
-): string {
-  const frames = start_frame === end_frame ? `${start_frame}` : `${start_frame}-${end_frame}`;
-  return clock(start_pts_ms).padEnd(12) + clock(end_pts_ms).padEnd(12) + frames.padEnd(13) +
-    confidence.toFixed(2).padEnd(12) + event_type + (note ? ` (${note.split(":")[0]})` : "");
 }
 
 async function untilInterrupted(url: string): Promise<void> {

@@ -1,5 +1,7 @@
 /** TABLE of the generated sections of docs/: the name in the marker, and the text that the code's tables give. */
 
+import { EXIT_CODES } from "../../cli/exit_codes.ts";
+import { COMMANDS } from "../../cli/table/commands.ts";
 import { SETTINGS } from "../../src/base/settings.ts";
 import { FAMILIES, type Family } from "../../src/base/metric_families.ts";
 import { REFUSALS } from "../../src/base/refusal.ts";
@@ -26,7 +28,26 @@ export const GENERATED: Readonly<Record<string, () => string>> = {
   "payloads policy": () => payloadSections("policy"),
   "payload objects": sharedSections,
   ratios: ratiosTable,
+  "cli commands": cliCommandsTable,
+  "cli exit codes": cliExitCodesTable,
 };
+
+function cliCommandsTable(): string {
+  return table(
+    ["Command", "What it does"],
+    COMMANDS.filter(({ isHidden }) => !isHidden).map(({ path, args, summary }) => [
+      code([path, ...(args ?? []).map(({ name }) => name)].join(" ")),
+      summary,
+    ]),
+  );
+}
+
+function cliExitCodesTable(): string {
+  return table(
+    ["Code", "When"],
+    Object.values(EXIT_CODES).map(({ code, meaning }) => [String(code), meaning]),
+  );
+}
 
 /** The last committed run of the benchmarks. */
 function ratiosTable(): string {

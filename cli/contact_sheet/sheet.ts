@@ -1,4 +1,4 @@
-/** The contact sheet of the demo: one HTML file with the strip of each film, its marks above it, and the frames of every mark. */
+/** A contact sheet: one HTML file with the strip of each film, its marks above it, and the frames of every mark. */
 
 import { clock, type Mark, type MarkType } from "./marks.ts";
 import { SHEET_STYLE } from "./sheet_style.ts";
@@ -70,8 +70,8 @@ async function filmSection(ffmpeg: string, film: MarkedFilm): Promise<string> {
   ];
   const pictures = await thumbnails(ffmpeg, film.path, frames);
   return `<section>
-<h2>${film.title}</h2>
-<p class="about">${film.about} ${
+<h2>${escaped(film.title)}</h2>
+<p class="about">${escaped(film.about)} ${
     clock(film.frames / film.fps * 1000)
   }, ${film.frames} frames at ${film.fps} a second. ${counts(film.marks)}</p>
 ${rows.map((row, index) => rowHtml(row, cells[index]!, film, pictures)).join("\n")}
@@ -238,7 +238,7 @@ function cardHtml(mark: Mark, number: number, film: MarkedFilm, pictures: Pictur
   return `<li class="${type}">
 <h3><u></u>${number} ${NAME_OF[type]} <span>${time}</span></h3>
 <div class="frames">${figures.join("")}</div>
-<p>${said(mark)}</p>
+<p>${escaped(said(mark))}</p>
 </li>`;
 }
 
@@ -251,6 +251,11 @@ function said({ event_type: type, status, confidence, note }: Mark): string {
 function image(pictures: Pictures, frame: number): string {
   const picture = pictures.get(frame);
   return picture ? `<img alt="frame ${frame}" src="${picture}">` : "";
+}
+
+/** Names of files and texts of the service as HTML text. */
+function escaped(text: string): string {
+  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }
 
 function percent(share: number): string {

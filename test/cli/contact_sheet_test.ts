@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { type Alteration, makeAlteredFilm } from "../../scripts/contact_sheet/altered_film.ts";
-import { type Mark, marksOf } from "../../scripts/contact_sheet/marks.ts";
-import { contactSheet } from "../../scripts/contact_sheet/sheet.ts";
+import { type Alteration, makeAlteredFilm } from "../../scripts/altered_film.ts";
+import { type Mark, marksOf } from "../../cli/contact_sheet/marks.ts";
+import { contactSheet } from "../../cli/contact_sheet/sheet.ts";
 import { CLIPS, MODEL, newRun, startService, type TestService } from "../support/service.ts";
 import { LONG_TEST } from "../support/long_tests.ts";
 import { tools } from "../support/media.ts";

@@ -2,7 +2,7 @@
 
 import { join } from "node:path";
 
-const CLIPS = join(import.meta.dirname!, "..", "..", "fixtures", "clips");
+const CLIPS = join(import.meta.dirname!, "..", "fixtures", "clips");
 const FILM = join(CLIPS, "bbb480.mp4");
 const BOTTLES = join(CLIPS, "intel_bottle.mp4");
 const WIDTH = 854;

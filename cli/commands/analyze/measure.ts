@@ -1,0 +1,86 @@
+/** `analyze` without a model: every frame is measured, and what follows from that is printed. */
+
+import type { Client } from "../../../client/mod.ts";
+import { clock, type Mark, marksOf } from "../../contact_sheet/marks.ts";
+import { Progress } from "../../output/progress.ts";
+import { timelineLines } from "../../output/timeline.ts";
+import { visible } from "../../output/visible.ts";
+import type { Flags, Session } from "../../session.ts";
+import type { AnalyzedSource } from "./source.ts";
+import { DEFAULT_MODEL, ingestRequest } from "./requests.ts";
+import { writeSheet } from "./sheet_file.ts";
+
+const LANE_COLUMNS_MAX = 80;
+/** Name and margin of a lane. */
+const LANE_INDENT = 21;
+const NOTE_AT_MOST = 200;
+
+export async function measure(
+  session: Session,
+  client: Client,
+  source: AnalyzedSource,
+  flags: Flags,
+): Promise<void> {
+  const { out, signal } = session;
+  const { mode, model = DEFAULT_MODEL } = flags;
+  const { run_id } = await client.createRun({ model, ...(mode !== undefined && { mode }) }, { signal });
+  try {
+    const ingested = await timed(
+      session,
+      `decoding ${source.title}`,
+      () => client.ingestRun(run_id, ingestRequest(source.source_uri, flags), { signal }),
+    );
+    const { decoded_frames: frames, sample_fps: fps, truncated } = ingested;
+    out.note(`decoded ${frames} frames at ${fps} a second, ${clock(frames / fps * 1000)} of video`);
+    if (truncated) out.warn(`only the first ${frames} frames: --max-frames ended it before the source did`);
+    const analyzed = await timed(
+      session,
+      "looking for marks",
+      () => client.analyzeRun(run_id, { model, ...(mode !== undefined && { mode }) }, { signal }),
+    );
+    const markers = await client.getMarkers(run_id, {}, { signal });
+    const marks = marksOf(markers, (frame) => noteOf(analyzed.metadata, frame));
+    const sheet = flags.sheet as string | undefined;
+    if (sheet !== undefined) {
+      await timed(
+        session,
+        "cutting out pictures",
+        () => writeSheet(sheet, { title: source.title, path: source.file!, frames, fps, marks }),
+      );
+    }
+    print(session, { run_id, ingested, markers, marks, sheet });
+  } catch (error) {
+    // Nothing is in it that would be missed. What matters is the failure.
+    await client.deleteRun(run_id).catch(() => {});
+    throw error;
+  }
+}
+
+interface Measured {
+  readonly run_id: string;
+  readonly ingested: { decoded_frames: number; sample_fps: number };
+  readonly markers: readonly unknown[];
+  readonly marks: readonly Mark[];
+  readonly sheet: string | undefined;
+}
+
+function print({ out }: Session, { run_id, ingested, markers, marks, sheet }: Measured): void {
+  if (out.isJson) return out.json({ run_id, ingest: ingested, markers, sheet: sheet ?? null });
+  if (out.isQuiet) return out.line(run_id);
+  const columns = Math.max(20, Math.min(LANE_COLUMNS_MAX, out.columns - LANE_INDENT));
+  const timeline = { marks, frames: ingested.decoded_frames, fps: ingested.sample_fps };
+  timelineLines(timeline, columns).forEach((line) => out.line(line));
+  out.line("");
+  out.line(`${run_id}: ${marks.length} marks of ${markers.length} markers`);
+  if (sheet !== undefined) out.line(`contact sheet: ${visible(sheet)}`);
+}
+
+function noteOf(rows: readonly object[], frame: number): string {
+  const row = rows[frame] as { annotations?: { events?: { description?: string }[] } } | undefined;
+  return (row?.annotations?.events?.[0]?.description ?? "").slice(0, NOTE_AT_MOST);
+}
+
+async function timed<T>({ out }: Session, what: string, work: () => Promise<T>): Promise<T> {
+  using _progress = new Progress(out, { what });
+  return await work();
+}

@@ -1,0 +1,144 @@
+/** `analyze` with a model: asks chunk by chunk, shows how far it is, and prints what was said. */
+
+import type { Client } from "../../../client/mod.ts";
+import { clock } from "../../contact_sheet/marks.ts";
+import { CliError } from "../../failure.ts";
+import { Progress } from "../../output/progress.ts";
+import { tableLines } from "../../output/table.ts";
+import type { Flags, Session } from "../../session.ts";
+import type { AnalyzedSource } from "./source.ts";
+import { chunkFrames, DEFAULT_MODEL, ingestRequest, reasonRequest } from "./requests.ts";
+
+const POLL_MS = 750;
+
+export async function reasonAbout(
+  session: Session,
+  client: Client,
+  source: AnalyzedSource,
+  flags: Flags,
+): Promise<void> {
+  const { out, signal } = session;
+  const model = flags.model ?? await readyModel(session, client, flags);
+  const request = reasonRequest(source.source_uri, model, flags);
+  const { mode } = flags;
+  const { run_id } = await client.createRun({ model, ...(mode !== undefined && { mode }) }, { signal });
+  try {
+    let chunks: number | null = null;
+    if (flags.withIngest) {
+      using _progress = new Progress(out, { what: `decoding ${source.title}` });
+      const { decoded_frames } = await client.ingestRun(
+        run_id,
+        ingestRequest(source.source_uri, {
+          ...flags,
+          samplingPolicy: request.sampling_policy,
+        }),
+        { signal },
+      );
+      const size = chunkFrames(flags);
+      if (size !== undefined) chunks = Math.ceil(decoded_frames / size);
+    }
+    const answer = await withChunkProgress(
+      session,
+      { client, run_id, model, chunks },
+      () => client.reason(run_id, request, { signal }),
+    );
+    const { metadata, ...rest } = answer;
+    const interactions = await client.getInteractions(run_id, undefined, { signal });
+    if (out.isJson) {
+      return out.json({ ...rest, ...(flags.includeFrameMetadata && { metadata }), interactions });
+    }
+    if (out.isQuiet) return out.line(run_id);
+    await printInteractions(session, interactions);
+    const { tokens, markers_emitted, decoded_frames } = answer;
+    out.line(
+      `${run_id}: ${decoded_frames} frames, ${tokens.chunks_analyzed} chunks, ${markers_emitted} markers, ` +
+        `${tokens.total_tokens} tokens, asked ${model}`,
+    );
+  } catch (error) {
+    out.note(`${run_id} is kept; \`runs rm ${run_id}\` removes it`);
+    throw error;
+  }
+}
+
+async function printInteractions(
+  { out }: Session,
+  interactions: readonly Record<string, unknown>[],
+): Promise<void> {
+  if (interactions.length === 0) return out.line("No model said anything.");
+  const rows = interactions.map((item) => [
+    clock(Number(item.pts_start_ms)),
+    clock(Number(item.pts_end_ms)),
+    String(item.event_type ?? item.kind ?? ""),
+    saidIn(item),
+  ]);
+  const columns = [{ title: "FROM", isRight: true }, { title: "TO", isRight: true }, { title: "TYPE" }, {
+    title: "WHAT WAS SAID",
+  }];
+  const lines = await tableLines(columns, rows, { paint: out.paint, columns: Infinity });
+  lines.forEach((line) => out.line(line));
+  out.line("");
+}
+
+/** Of an answer of another shape, the JSON without what stands in the other columns. */
+function saidIn(item: Record<string, unknown>): string {
+  const { chunk_index: _, pts_start_ms: _from, pts_end_ms: _to, ...rest } = item;
+  const text = item.description || item.summary || item.object_label;
+  return typeof text === "string" && text !== "" ? text : JSON.stringify(rest);
+}
+
+/** The first model that can be reached; without one the standard model, which the server then falls back from. */
+async function readyModel({ out, signal }: Session, client: Client, { vlm }: Flags): Promise<string> {
+  if (vlm === false) return DEFAULT_MODEL;
+  const models = await client.listModels({ signal });
+  const ready = models.filter(({ availability }) => availability === "ready");
+  const model = ready.find(({ id }) => id === DEFAULT_MODEL) ?? ready[0] ??
+    models.find(({ availability }) => availability === "saturated");
+  if (!model) {
+    throw new CliError("server", "no model can be reached", "`models` lists them; --no-vlm asks none");
+  }
+  out.note(`asking ${model.id}`);
+  return model.id;
+}
+
+interface Reasoning {
+  readonly client: Client;
+  readonly run_id: string;
+  readonly model: string;
+  /** How many there will be, where that is known. */
+  readonly chunks: number | null;
+}
+
+/** Runs `work`, and meanwhile counts the chunks that the run's events tell of. */
+async function withChunkProgress<T>(
+  { out, signal }: Session,
+  { client, run_id, chunks }: Reasoning,
+  work: () => Promise<T>,
+): Promise<T> {
+  using progress = new Progress(out, {
+    what: "asking the model",
+    amount: (count) => `${Math.round(count)} chunks`,
+    rate: (perSecond) => `${perSecond.toFixed(2)} chunks/s`,
+  });
+  let done = 0;
+  let from_seq = 0;
+  let isAsking = false;
+  const poll = setInterval(async () => {
+    if (isAsking) return;
+    isAsking = true;
+    try {
+      const found = await client.query({ run_id, kind: "semantic_chunk_inferred", from_seq }, { signal });
+      done += found.matches.length;
+      from_seq = (found.matches.at(-1)?.seq ?? from_seq - 1) + 1;
+      progress.update(done, chunks);
+    } catch {
+      // It is only told how far the work is; whether it fails, its own answer says.
+    } finally {
+      isAsking = false;
+    }
+  }, POLL_MS);
+  try {
+    return await work();
+  } finally {
+    clearInterval(poll);
+  }
+}

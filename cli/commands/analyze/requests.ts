@@ -1,0 +1,120 @@
+/** What `analyze` asks of the server, made of its flags. */
+
+import { CliError } from "../../failure.ts";
+import type { Flags } from "../../session.ts";
+
+/** Names a row of signals; no model is asked without a prompt. */
+export const DEFAULT_MODEL = "Qwen/Qwen3-VL-4B-Instruct";
+const MAX_FRAMES = 120_000;
+const CHUNK_SIZE = 25;
+const FPS = 1;
+const MODEL_TIMEOUT_MS = 30_000;
+
+/** Flags that only `reason` knows. */
+const REASON_FLAGS = [
+  ...[
+    "prompt",
+    "chunkSize",
+    "semanticTimeoutMs",
+    "indexName",
+    "crop",
+    "media",
+    "mediaWindowMs",
+    "mediaResolution",
+  ],
+  ...["localAudio", "audioProfile", "speechEngine", "audioMinConfidence", "audioMaxEvents", "voiceFeedback"],
+  ...["includeFrameMetadata", "withIngest"],
+];
+const AUDIO_FLAGS = ["audioProfile", "speechEngine", "audioMinConfidence", "audioMaxEvents", "voiceFeedback"];
+
+/** Whether the flags ask for more than rows and markers. */
+export function wantsReason(flags: Flags): boolean {
+  return flags.vlm === false || flags.persistEvidence === false ||
+    REASON_FLAGS.some((name) => flags[name] !== undefined);
+}
+
+export function ingestRequest(
+  source_uri: string,
+  { samplingPolicy, fixedFps, maxFrames = MAX_FRAMES }: Flags,
+) {
+  const policy = samplingPolicy ?? (fixedFps === undefined ? undefined : "fixed");
+  return {
+    source_uri,
+    max_frames: maxFrames,
+    ...(policy !== undefined && { sampling_policy: policy }),
+    ...(policy === "fixed" && { fixed_fps: fixedFps ?? FPS }),
+  };
+}
+
+export function reasonRequest(source_uri: string, model: string, flags: Flags) {
+  const policy = flags.samplingPolicy ?? "fixed";
+  const isNative = flags.media !== undefined && flags.media !== "frames";
+  if (isNative && flags.chunkSize !== undefined) {
+    throw new CliError("usage", "--chunk-size goes with --media frames only; clips have --media-window-ms");
+  }
+  return {
+    source_uri,
+    model,
+    ...(flags.mode !== undefined && { mode: flags.mode }),
+    sampling_policy: policy,
+    ...(policy === "fixed" && { fixed_fps: flags.fixedFps ?? FPS }),
+    max_frames: flags.maxFrames ?? MAX_FRAMES,
+    ...(!isNative && { chunk_size: flags.chunkSize ?? CHUNK_SIZE }),
+    semantic_timeout_ms: flags.semanticTimeoutMs ?? MODEL_TIMEOUT_MS,
+    ...(flags.prompt !== undefined && { semantic_prompt: flags.prompt }),
+    ...(flags.indexName !== undefined && { index_name: flags.indexName }),
+    ...(flags.crop !== undefined && { crop: flags.crop }),
+    ...(flags.vlm === false && { semantic_inference: false }),
+    include_frame_metadata: flags.includeFrameMetadata === true,
+    ...mediaOf(flags),
+    ...audioOf(flags),
+  };
+}
+
+/** Frames of a chunk, where the request has chunks of frames. */
+export function chunkFrames({ media, chunkSize = CHUNK_SIZE }: Flags): number | undefined {
+  return media === undefined || media === "frames" ? chunkSize : undefined;
+}
+
+function mediaOf({ media, mediaWindowMs, mediaResolution, persistEvidence }: Flags) {
+  if (media === undefined) {
+    const flag = mediaWindowMs !== undefined
+      ? "--media-window-ms"
+      : mediaResolution !== undefined
+      ? "--media-resolution"
+      : persistEvidence === false
+      ? "--no-persist-evidence"
+      : undefined;
+    if (flag) throw new CliError("usage", `${flag} goes with --media video or audio-video`);
+    return {};
+  }
+  const isNative = media !== "frames";
+  return {
+    media: {
+      mode: media.replace("-", "_"),
+      ...(mediaWindowMs !== undefined && { window_ms: mediaWindowMs }),
+      ...(isNative && { resolution: mediaResolution ?? "low" }),
+      ...(persistEvidence === false && { persist_evidence: false }),
+    },
+  };
+}
+
+function audioOf(flags: Flags) {
+  if (!flags.localAudio) {
+    const given = AUDIO_FLAGS.find((name) => flags[name] !== undefined);
+    if (given) {
+      const flag = given.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+      throw new CliError("usage", `--${flag} goes with --local-audio`);
+    }
+    return {};
+  }
+  return {
+    local_audio: {
+      profile: flags.audioProfile ?? "general",
+      speech_engine: flags.speechEngine ?? "auto",
+      min_confidence: flags.audioMinConfidence ?? 0.35,
+      max_events: flags.audioMaxEvents ?? 32,
+      ...(flags.voiceFeedback && { voice_feedback: true }),
+    },
+  };
+}

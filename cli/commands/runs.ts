@@ -1,0 +1,81 @@
+/** `runs …` but the export, and `states`. */
+
+import { paintStatus } from "../output/colour.ts";
+import type { Handler } from "../session.ts";
+import { RUN_STATES } from "../table/choices.ts";
+
+export const listRuns: Handler = async ({ client, out, signal }, _args, { status }) => {
+  const all = await (await client()).listRuns({ signal });
+  const runs = status === undefined ? all : all.filter((run) => run.status === status);
+  await out.list(
+    runs,
+    [
+      { title: "RUN" },
+      { title: "STATUS", paint: (text) => paintStatus(out.paint, text) },
+      { title: "MODE" },
+      { title: "CREATED" },
+      { title: "UPDATED" },
+      { title: "SOURCE" },
+    ],
+    runs.map((run) => [
+      ...[run.run_id, run.status, run.mode, shortTime(run.created_at), shortTime(run.updated_at)],
+      run.source_uri,
+    ]),
+    status === undefined ? "no runs" : `no run is ${status}`,
+  );
+};
+
+export const showRun: Handler = async ({ client, out, signal }, [id]) => {
+  const run = await (await client()).getRun(id!, { signal });
+  out.record(run, Object.entries(run) as [string, string][], run.run_id);
+};
+
+export const createRun: Handler = async ({ client, out, signal }, _args, { mode, model }) => {
+  const run = await (await client()).createRun({
+    ...(mode !== undefined && { mode }),
+    ...(model !== undefined && { model }),
+  }, { signal });
+  const { run_id, status, mode: kept, model: label } = run;
+  out.record(run, [["run_id", run_id], ["status", status], ["mode", kept], ["model", label]], run_id);
+};
+
+export const stopRun: Handler = async ({ client, out, signal }, [id]) => {
+  await (await client()).stopRun(id!, { signal });
+  out.record({ run_id: id, status: "cancelled" }, [["run_id", id], ["status", "cancelled"]], id!);
+};
+
+export const keepaliveRun: Handler = async ({ client, out, signal }, [id]) => {
+  await (await client()).keepaliveRun(id!, { signal });
+  out.record({ run_id: id, state: "processing" }, [["run_id", id], ["state", "processing"]], id!);
+};
+
+export const deleteRun: Handler = async ({ client, out, signal }, [id]) => {
+  await (await client()).deleteRun(id!, { signal });
+  out.record({ run_id: id, deleted: true }, [["run_id", id], ["deleted", "yes"]], id!);
+};
+
+export const listStates: Handler = async ({ client, out, signal }) => {
+  const runs = await (await client()).listRuns({ signal });
+  const states = RUN_STATES.map(([state, is_terminal, meaning]) => ({
+    state,
+    runs: runs.filter(({ status }) => status === state).length,
+    is_terminal,
+    meaning,
+  }));
+  await out.list(
+    states,
+    [
+      { title: "STATE", paint: (text) => paintStatus(out.paint, text) },
+      { title: "RUNS", isRight: true },
+      { title: "TERMINAL" },
+      { title: "MEANING" },
+    ],
+    states.map(({ state, runs, is_terminal, meaning }) => [state, runs, is_terminal ? "yes" : "no", meaning]),
+    "",
+  );
+};
+
+/** `2026-11-22 10:14:18Z`. */
+function shortTime(iso: string): string {
+  return iso.replace("T", " ").replace(/\.\d+Z$/, "Z");
+}

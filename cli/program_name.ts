@@ -1,0 +1,3 @@
+/** The name of the program in help, examples and completions. */
+
+export const PROGRAM = "service-cli";

@@ -1,0 +1,75 @@
+/** Commands about runs: list, show, create, stop, keep alive, delete, export. */
+
+import { MODES } from "./choices.ts";
+import { type CommandRow, RUN } from "./row.ts";
+
+const runs = () => import("../commands/runs.ts");
+
+const CREATE_OPTIONS = [
+  { flags: "--mode <mode>", summary: "kept with the run", choices: MODES },
+  { flags: "--model <id>", summary: "kept with the run; an id of `models`" },
+] as const;
+
+export const RUN_COMMANDS: readonly CommandRow[] = [
+  {
+    path: "runs list",
+    summary: "List your runs, oldest first",
+    options: [{ flags: "--status <status>", summary: "only runs of this status" }],
+    examples: ["runs list", "runs list --status processing --json"],
+    load: async () => (await runs()).listRuns,
+  },
+  {
+    path: "runs show",
+    summary: "Show one run",
+    args: [RUN],
+    examples: ["runs show run-17508a2e934bfe0d9d9129dbeee13435"],
+    load: async () => (await runs()).showRun,
+  },
+  {
+    path: "runs create",
+    summary: "Create a run",
+    options: CREATE_OPTIONS,
+    examples: ["runs create", "RUN=$(service-cli --quiet runs create --mode detailed)"],
+    load: async () => (await runs()).createRun,
+  },
+  {
+    path: "run-create",
+    summary: "Create a run",
+    options: CREATE_OPTIONS,
+    examples: ["run-create"],
+    isHidden: true,
+    load: async () => (await runs()).createRun,
+  },
+  {
+    path: "runs stop",
+    summary: "Stop a run and cancel the work under way for it",
+    args: [RUN],
+    examples: ["runs stop $RUN"],
+    load: async () => (await runs()).stopRun,
+  },
+  {
+    path: "runs keepalive",
+    summary: "Refresh the idle time of a run",
+    args: [RUN],
+    examples: ["runs keepalive $RUN"],
+    load: async () => (await runs()).keepaliveRun,
+  },
+  {
+    path: "runs rm",
+    summary: "Delete a run; from then on it reads as missing",
+    args: [RUN],
+    examples: [
+      "runs rm $RUN",
+      "service-cli --quiet runs list --status failed | xargs -n1 service-cli runs rm",
+    ],
+    load: async () => (await runs()).deleteRun,
+  },
+  {
+    path: "runs export",
+    summary: "Write all of a run into a folder: events, markers in three formats, pictures and clips",
+    args: [RUN, { name: "<folder>", summary: "a folder that is not there yet", isPath: true }],
+    options: [{ flags: "--no-media", summary: "leave pictures and clips out" }],
+    examples: ["runs export $RUN ./run", "runs export $RUN ./run --no-media"],
+    load: async () => (await import("../commands/export/export.ts")).exportRun,
+  },
+];

@@ -1,0 +1,66 @@
+/** Commands about the server and this program: health, models, doctor, config, completions. */
+
+import { CONFIG_KEYS } from "../settings/config_file.ts";
+import { SHELLS } from "./choices.ts";
+import type { CommandRow } from "./row.ts";
+
+const config = () => import("../commands/config.ts");
+const system = () => import("../commands/system.ts");
+
+const KEY = { name: "<key>", summary: "which setting", choices: CONFIG_KEYS };
+
+export const SYSTEM_COMMANDS: readonly CommandRow[] = [
+  {
+    path: "health",
+    summary: "Ask whether the server answers; needs no key",
+    examples: ["health", "health --url https://video.example.org"],
+    load: async () => (await system()).health,
+  },
+  {
+    path: "models",
+    summary: "List the model catalog and which models can be reached now",
+    options: [{ flags: "--ready", summary: "only models that can be reached" }],
+    examples: ["models", "models --ready --json"],
+    load: async () => (await system()).models,
+  },
+  {
+    path: "config show",
+    summary: "Show the settings in force and where each is from; the key is masked",
+    examples: ["config show"],
+    load: async () => (await config()).showConfig,
+  },
+  {
+    path: "config set",
+    summary: "Keep a setting in the config file",
+    args: [KEY, { name: "<value>", summary: "`-` reads it from stdin, so that no shell history has it" }],
+    examples: ["config set api_url https://video.example.org", "config set api_key - < key.txt"],
+    load: async () => (await config()).setConfig,
+  },
+  {
+    path: "config unset",
+    summary: "Remove a setting from the config file",
+    args: [KEY],
+    examples: ["config unset tenant_id"],
+    load: async () => (await config()).unsetConfig,
+  },
+  {
+    path: "completions",
+    summary: "Print a script that completes commands and flags in a shell",
+    args: [{ name: "<shell>", summary: "which shell", choices: SHELLS }],
+    options: [{ flags: "--name <name>", summary: "under which name the program is called here" }],
+    examples: [
+      'eval "$(service-cli completions bash)"',
+      'eval "$(service-cli completions zsh)"',
+      "service-cli completions fish | source",
+    ],
+    load: async () => (await import("../commands/completions.ts")).completions,
+  },
+  {
+    path: "edge",
+    summary: "Not part of this program",
+    examples: ["edge status"],
+    isHidden: true,
+    isOpen: true,
+    load: async () => (await system()).edge,
+  },
+];

@@ -1,0 +1,61 @@
+/** Commands about webhooks. */
+
+import { type CommandRow, list, RUN, whole } from "./row.ts";
+
+const webhooks = () => import("../commands/webhooks/webhooks.ts");
+const WEBHOOK = { name: "<webhook>", summary: "id of a webhook" };
+const EVENTS = { flags: "--events <kinds>", summary: "only these kinds, with commas between", read: list };
+
+export const WEBHOOK_COMMANDS: readonly CommandRow[] = [
+  {
+    path: "webhooks list",
+    summary: "List the webhooks of a run with the state of their deliveries",
+    args: [RUN],
+    examples: ["webhooks list $RUN"],
+    load: async () => (await webhooks()).listWebhooks,
+  },
+  {
+    path: "webhooks add",
+    summary:
+      "Have the events of a run delivered to a URL; prints the signing secret, which is shown only now",
+    args: [RUN, { name: "<url>", summary: "an https address that the server can reach" }],
+    options: [EVENTS],
+    examples: ["webhooks add $RUN https://example.org/hook --events marker_emitted,run_completed"],
+    load: async () => (await webhooks()).addWebhook,
+  },
+  {
+    path: "webhooks rm",
+    summary: "Remove a webhook",
+    args: [RUN, WEBHOOK],
+    examples: ["webhooks rm $RUN wh_d4a6c89bbff432740bd623fb"],
+    load: async () => (await webhooks()).removeWebhook,
+  },
+  {
+    path: "webhooks redeliver",
+    summary: "Have events sent again that the webhook is past",
+    args: [RUN, WEBHOOK],
+    options: [
+      { flags: "--from-seq <n>", summary: "first event", read: whole(0) },
+      { flags: "--to-seq <n>", summary: "last event", read: whole(0) },
+    ],
+    examples: ["webhooks redeliver $RUN wh_d4a6c89bbff432740bd623fb --from-seq 76"],
+    load: async () => (await webhooks()).redeliverWebhook,
+  },
+  {
+    path: "webhooks listen",
+    summary: "Receive deliveries on this machine, check their signatures and print them, until Ctrl-C",
+    options: [
+      { flags: "--run <run>", summary: "register with this run, and remove the webhook at the end" },
+      { flags: "--secret <hex>", summary: "signing secret of a webhook that is registered already" },
+      { flags: "--port <n>", summary: "port to listen on; a free one unless given", read: whole(0, 65_535) },
+      { flags: "--host <address>", summary: "address to listen on", standard: "127.0.0.1" },
+      { flags: "--public-url <url>", summary: "the address under which the server reaches this machine" },
+      EVENTS,
+    ],
+    examples: [
+      "webhooks listen --run $RUN",
+      "webhooks listen --run $RUN --port 9000 --public-url https://tunnel.example.org/hook",
+    ],
+    load: async () => (await import("../commands/webhooks/listen.ts")).listen,
+  },
+];
