@@ -23,3 +23,5 @@ export type { FileStream, UploadProgress } from "./src/upload.ts";
 export { type VerifyOptions, verifyWebhook, type WebhookHeaders } from "./src/webhook.ts";
 export type { IceServer } from "./src/whip/ice_servers.ts";
 export type { IceAnswer, IceOptions, WhipAnswer } from "./src/whip/session_requests.ts";
+export { type PublishOptions, PublishSession, type PublishState } from "./src/whip/publish.ts";
+export type { Codec, Media, MediaTrack, PeerConnection } from "./src/whip/rtc.ts";

@@ -15,6 +15,8 @@ import { Deadline, pause } from "./http/waiting.ts";
 import { batchResults, type InferResult, inferResult } from "./inference.ts";
 import type * as api from "./types.ts";
 import { type FileStream, upload, type UploadProgress } from "./upload.ts";
+import { publishMedia, type PublishOptions, type PublishSession } from "./whip/publish.ts";
+import type { Media } from "./whip/rtc.ts";
 import {
   type IceAnswer,
   type IceOptions,
@@ -386,6 +388,11 @@ export class Client {
 
   closeLiveSource(runId: string, options?: RequestOptions): Promise<api.ClosedLiveSource> {
     return this.#delete(path`/v1/runs/${runId}/live`, options);
+  }
+
+  /** Publishes the tracks of a MediaStream from a browser. Resolves when the service has answered. */
+  publish(media: Media, attach?: api.AttachConfig, options?: PublishOptions): Promise<PublishSession> {
+    return publishMedia(this.#connection, media, attach, options);
   }
 
   /** Opens a live session from a WebRTC offer. */

@@ -21,6 +21,9 @@ export const SMALL_DISK: Need = { isMet: canMountSmallDisk, reason: "no right to
 
 export const PRLIMIT = program("prlimit");
 export const ESPEAK = program("espeak-ng");
+export const NODE = program("node");
+/** Which no script installs. */
+export const BUN = program("bun");
 
 /** Path of an installed Chromium. */
 export const CHROMIUM_PATH = ["chromium", "chromium-browser", "google-chrome"]
@@ -45,10 +48,10 @@ export function needing(need: Need, name: string): { readonly name: string; read
 
 /**
  * Whether CI accepts that the test of this name is skipped. A tool can be installed, so that its absence is a failure
- * there. Clips that are not in the repository, and the right to mount, are not for every machine.
+ * there. Clips that are not in the repository, the right to mount, and Bun are not for every machine.
  */
 export function isSkipAllowed(testName: string): boolean {
-  return [SHARED_CLIPS, SMALL_DISK].some((need) => testName.endsWith(note(need)));
+  return [SHARED_CLIPS, SMALL_DISK, BUN].some((need) => testName.endsWith(note(need)));
 }
 
 function note(need: Need): string {

@@ -1,0 +1,163 @@
+/** Builds the client library into dist/client/: one ES module, its types, and what a package needs; then packs it. */
+
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import * as esbuild from "esbuild";
+import ts from "typescript";
+
+const ROOT = fileURLToPath(new URL("../", import.meta.url));
+const CLIENT = join(ROOT, "client");
+/** What a page has to load. */
+export const GZIPPED_BYTES_MAX = 20 * 1024;
+/** What Node.js 18 and the browsers of 2022 understand. */
+const TARGET = ["es2022", "node18"];
+
+export interface Built {
+  /** Folder of the package. */
+  readonly folder: string;
+  /** Path of the tarball. */
+  readonly tarball: string;
+  readonly gzippedBytes: number;
+}
+
+/** Builds and packs everything below `dist`, in place of what is there. Throws when the library is too large. */
+export async function buildClient(dist: string): Promise<Built> {
+  const folder = join(dist, "client");
+  Deno.mkdirSync(dist, { recursive: true });
+  removeIfThere(folder);
+  Deno.mkdirSync(folder);
+  await bundle(join(CLIENT, "mod.ts"), join(folder, "client.js"));
+  writeTypes(join(folder, "types"));
+  Deno.copyFileSync(join(CLIENT, "README.md"), join(folder, "README.md"));
+  Deno.copyFileSync(join(ROOT, "LICENSE"), join(folder, "LICENSE"));
+  const manifest = JSON.parse(
+    Deno.readTextFileSync(join(CLIENT, "manifest.json")),
+  );
+  Deno.writeTextFileSync(
+    join(folder, "package.json"),
+    `${JSON.stringify({ ...manifest, gitHead: commit() }, null, 2)}\n`,
+  );
+  const gzippedBytes = await gzipped(join(folder, "client.js"));
+  if (gzippedBytes > GZIPPED_BYTES_MAX) {
+    throw new Error(
+      `client.js has ${gzippedBytes} bytes gzipped, more than ${GZIPPED_BYTES_MAX}`,
+    );
+  }
+  return { folder, tarball: pack(folder, dist), gzippedBytes };
+}
+
+/** One file with all that `entry` imports. */
+export async function bundle(entry: string, file: string): Promise<void> {
+  try {
+    await esbuild.build({
+      entryPoints: [entry],
+      outfile: file,
+      bundle: true,
+      minify: true,
+      sourcemap: "linked",
+      format: "esm",
+      target: TARGET,
+      logLevel: "error",
+    });
+  } finally {
+    await esbuild.stop();
+  }
+}
+
+/** Declarations of every file, as TypeScript writes them, whose imports name what a compiler then looks for. */
+function writeTypes(folder: string): void {
+  const program = ts.createProgram([join(CLIENT, "mod.ts")], {
+    target: ts.ScriptTarget.ES2022,
+    module: ts.ModuleKind.NodeNext,
+    moduleResolution: ts.ModuleResolutionKind.NodeNext,
+    lib: [
+      "lib.es2023.d.ts",
+      "lib.dom.d.ts",
+      "lib.dom.iterable.d.ts",
+      "lib.dom.asynciterable.d.ts",
+    ],
+    types: [],
+    strict: true,
+    noUncheckedIndexedAccess: true,
+    allowImportingTsExtensions: true,
+    declaration: true,
+    emitDeclarationOnly: true,
+    stripInternal: true,
+    rootDir: CLIENT,
+    outDir: folder,
+  });
+  const { diagnostics } = program.emit(undefined, (path, text) => {
+    Deno.mkdirSync(join(path, ".."), { recursive: true });
+    Deno.writeTextFileSync(
+      path,
+      text.replace(/(from |import\()"(\.[^"]*)\.ts"/g, '$1"$2.js"'),
+    );
+  });
+  const faults = [...ts.getPreEmitDiagnostics(program), ...diagnostics];
+  if (faults.length > 0) {
+    throw new Error(ts.formatDiagnostics(faults, {
+      getCurrentDirectory: () => ROOT,
+      getCanonicalFileName: (name) => name,
+      getNewLine: () => "\n",
+    }));
+  }
+}
+
+async function gzipped(file: string): Promise<number> {
+  const stream = new Blob([Deno.readFileSync(file)]).stream().pipeThrough(
+    new CompressionStream("gzip"),
+  );
+  return (await new Response(stream).bytes()).length;
+}
+
+/** The commit of the sources, with `-dirty` where they were changed since; `unknown` outside a repository. */
+function commit(): string {
+  const git = (...args: string[]) => {
+    const { success, stdout } = new Deno.Command("git", {
+      args: ["-C", ROOT, ...args],
+      stderr: "null",
+    }).outputSync();
+    return success ? new TextDecoder().decode(stdout).trim() : null;
+  };
+  const head = git("rev-parse", "HEAD");
+  if (head === null) return "unknown";
+  return git("status", "--porcelain", "--", "client") === "" ? head : `${head}-dirty`;
+}
+
+/** `npm pack`, which asks no registry. */
+function pack(folder: string, dist: string): string {
+  const { success, stdout, stderr } = new Deno.Command("npm", {
+    args: [
+      "pack",
+      folder,
+      "--pack-destination",
+      dist,
+      "--offline",
+      "--ignore-scripts",
+      "--json",
+    ],
+    cwd: dist,
+  }).outputSync();
+  if (!success) {
+    throw new Error(`npm pack failed:\n${new TextDecoder().decode(stderr)}`);
+  }
+  const [{ filename }] = JSON.parse(new TextDecoder().decode(stdout));
+  return join(dist, filename);
+}
+
+function removeIfThere(path: string): void {
+  try {
+    Deno.removeSync(path, { recursive: true });
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+  }
+}
+
+if (import.meta.main) {
+  const { folder, tarball, gzippedBytes } = await buildClient(
+    join(ROOT, "dist"),
+  );
+  console.log(
+    `${folder}\n${tarball}\nclient.js: ${gzippedBytes} bytes gzipped of ${GZIPPED_BYTES_MAX}`,
+  );
+}

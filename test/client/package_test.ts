@@ -1,0 +1,192 @@
+/** The package that scripts/build-client makes: small, well formed, and usable by every runtime and by TypeScript. */
+
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { checkPackage, createPackageFromTarballData } from "@arethetypeswrong/core";
+import * as esbuild from "esbuild";
+import { publint } from "publint";
+import ts from "typescript";
+import { buildClient, type Built, GZIPPED_BYTES_MAX } from "../../scripts/build_client.ts";
+import { LONG_TEST } from "../support/long_tests.ts";
+import { BUN, needing, NODE } from "../support/needs.ts";
+import { prepare } from "./place.ts";
+import { METHODS, NOT_YET } from "./methods.ts";
+
+const NAME = "video-analysis-client";
+
+/** The package unpacked where an installation puts it, beside a program that calls every method. */
+interface Installed extends Built {
+  readonly scratch: string;
+}
+
+let installed: Installed | undefined;
+
+Deno.test.beforeAll(async () => {
+  const dist = Deno.realPathSync(
+    Deno.makeTempDirSync({ prefix: "client-test-" }),
+  );
+  const built = await buildClient(dist);
+  const scratch = join(dist, "scratch");
+  const home = join(scratch, "node_modules", NAME);
+  Deno.mkdirSync(home, { recursive: true });
+  run("tar", ["-xzf", built.tarball, "-C", home, "--strip-components", "1"]);
+  Deno.writeTextFileSync(
+    join(scratch, "package.json"),
+    '{"type": "module"}',
+  );
+  const imports = { [NAME]: "../client/client.js" };
+  Deno.writeTextFileSync(join(scratch, "deno.json"), JSON.stringify({ imports }));
+  await esbuild.build({
+    entryPoints: [fileURLToPath(new URL("./every_method.ts", import.meta.url))],
+    outfile: join(scratch, "every_method.js"),
+    format: "esm",
+    logLevel: "error",
+  });
+  await esbuild.stop();
+  Deno.writeTextFileSync(join(scratch, "main.js"), MAIN);
+  installed = { ...built, scratch };
+});
+
+Deno.test.afterAll(() => Deno.removeSync(join(installed!.folder, ".."), { recursive: true }));
+
+const MAIN = `import * as library from "${NAME}";
+import { callEveryMethod } from "./every_method.js";
+const place = JSON.parse(process.argv[2]);
+console.log(JSON.stringify(await callEveryMethod(library, place)));
+`;
+
+Deno.test("the library is small and its package names its version and commit", () => {
+  const { folder, gzippedBytes } = installed!;
+  assert.ok(
+    gzippedBytes > 1000 && gzippedBytes <= GZIPPED_BYTES_MAX,
+    String(gzippedBytes),
+  );
+  const { version, gitHead } = JSON.parse(
+    Deno.readTextFileSync(join(folder, "package.json")),
+  );
+  assert.match(version, /^\d+\.\d+\.\d+$/);
+  assert.match(gitHead, /^[0-9a-f]{40}(-dirty)?$|^unknown$/);
+  for (const name of ["README.md", "LICENSE", "client.js", "types/mod.d.ts"]) {
+    assert.ok(Deno.statSync(join(folder, name)).size > 0, name);
+  }
+});
+
+Deno.test("publint has nothing to say about the package", async () => {
+  const { messages } = await publint({
+    pkgDir: installed!.folder,
+    strict: true,
+    pack: false,
+  });
+  assert.deepEqual(messages, []);
+});
+
+Deno.test("the types are what every way of resolution finds", async () => {
+  const tarball = createPackageFromTarballData(
+    Deno.readFileSync(installed!.tarball),
+  );
+  const result = await checkPackage(tarball);
+  assert.ok(result.types);
+  // A program of CommonJS cannot \`require\` a package that is an ES module alone, and is told so.
+  const faults = result.problems.filter(({ kind }) => kind !== "CJSResolvesToESM");
+  assert.deepEqual(faults, []);
+});
+
+Deno.test({
+  ...needing(
+    { isMet: () => NODE !== null, reason: "node is not installed" },
+    "every method works in Node.js",
+  ),
+  ...LONG_TEST,
+  fn: () => callEveryMethodWith("node"),
+});
+
+Deno.test({
+  ...needing(
+    { isMet: () => BUN !== null, reason: "bun is not installed" },
+    "every method works in Bun",
+  ),
+  ...LONG_TEST,
+  fn: () => callEveryMethodWith("bun"),
+});
+
+Deno.test({
+  name: "every method works in Deno, from the package",
+  ...LONG_TEST,
+  fn: () =>
+    callEveryMethodWith(
+      Deno.execPath(),
+      "run",
+      "--quiet",
+      "--allow-net",
+    ),
+});
+
+for (
+  const [name, options] of [
+    ["node16", {
+      module: ts.ModuleKind.Node16,
+      moduleResolution: ts.ModuleResolutionKind.Node16,
+    }],
+    ["bundler", {
+      module: ts.ModuleKind.ESNext,
+      moduleResolution: ts.ModuleResolutionKind.Bundler,
+    }],
+  ] as const
+) {
+  Deno.test(`a program compiles against the types with moduleResolution ${name}`, () => {
+    const file = join(installed!.scratch, "consumer.ts");
+    Deno.writeTextFileSync(file, CONSUMER);
+    const program = ts.createProgram([file], {
+      ...options,
+      target: ts.ScriptTarget.ES2022,
+      strict: true,
+      exactOptionalPropertyTypes: true,
+      noEmit: true,
+      types: [],
+    });
+    const faults = ts.getPreEmitDiagnostics(program).map(({ messageText }) =>
+      ts.flattenDiagnosticMessageText(messageText, "\n")
+    );
+    assert.deepEqual(faults, [
+      "Type 'number' is not assignable to type 'string'.",
+    ]);
+  });
+}
+
+/** Has one fault, so that a check that sees nothing fails. */
+const CONSUMER = `import { Client, isHttpError, verifyWebhook, type Marker, type Run } from "${NAME}";
+const client = new Client("http://127.0.0.1:8080", { apiKey: "k" });
+const run: Run = await client.getRun("run-1", { signal: new AbortController().signal });
+const markers: Marker[] = await client.getMarkers(run.run_id, { event_type: "scene_cut" });
+for await (const { seq, kind } of client.subscribeEvents(run.run_id)) console.log(seq + 1, kind.length);
+const camera: MediaStream = await navigator.mediaDevices.getUserMedia({ video: true });
+const session = await client.publish(camera, { prompt: "Look." }, { onState: (state) => console.log(state) });
+await session.close();
+try {
+  await client.createRun({ mode: "balanced" }, { idempotencyKey: "k" });
+} catch (error) {
+  if (isHttpError(error)) console.log(error.status + 1, error.apiError?.details[0]?.field);
+}
+await verifyWebhook(new Headers(), new Uint8Array(), "00");
+export const wrong: string = markers[0]!.start_frame;
+`;
+
+async function callEveryMethodWith(
+  program: string,
+  ...args: string[]
+): Promise<void> {
+  await using prepared = await prepare();
+  const { success, stdout, stderr } = await new Deno.Command(program, {
+    args: [...args, "main.js", JSON.stringify(prepared.place)],
+    cwd: installed!.scratch,
+  }).output();
+  assert.ok(success, new TextDecoder().decode(stderr));
+  const called = JSON.parse(new TextDecoder().decode(stdout));
+  assert.deepEqual(METHODS.filter((name) => !called.includes(name)), NOT_YET);
+}
+
+function run(program: string, args: string[]): void {
+  const { success, stderr } = new Deno.Command(program, { args }).outputSync();
+  assert.ok(success, new TextDecoder().decode(stderr));
+}
