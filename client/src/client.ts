@@ -257,9 +257,9 @@ export class Client {
     runId: string,
     webhookId: string,
     request: api.RedeliverRequest = {},
-    options?: RequestOptions,
+    options?: KeyedOptions,
   ): Promise<api.RedeliverResponse> {
-    return this.#post(path`/v1/runs/${runId}/webhooks/${webhookId}/redeliver`, request, options);
+    return this.#post(path`/v1/runs/${runId}/webhooks/${webhookId}/redeliver`, request, options, KEYED);
   }
 
   // Models.
@@ -274,14 +274,14 @@ export class Client {
   async inferBatch(
     requests: readonly api.InferRequest[],
     wishes: { max_parallel?: number } = {},
-    options?: RequestOptions,
+    options?: KeyedOptions,
   ): Promise<InferResult[]> {
     const start = performance.now();
     const answer = await this.#post<api.InferBatchResponse>(
       "/v1/infer/batch",
       { requests, ...wishes },
       options,
-      LONG,
+      KEYED_AND_LONG,
     );
     return batchResults(requests, answer, since(start));
   }
@@ -328,9 +328,9 @@ export class Client {
     runId: string,
     revision: number,
     request: api.ActivatePolicyRequest,
-    options?: RequestOptions,
+    options?: KeyedOptions,
   ): Promise<api.ApplicationResponse> {
-    return this.#post(path`/v1/runs/${runId}/policies/${revision}/activate`, request, options);
+    return this.#post(path`/v1/runs/${runId}/policies/${revision}/activate`, request, options, KEYED);
   }
 
   /** Makes a revision active that was active before. */
@@ -338,9 +338,9 @@ export class Client {
     runId: string,
     revision: number,
     request: api.RollbackPolicyRequest = {},
-    options?: RequestOptions,
+    options?: KeyedOptions,
   ): Promise<api.ApplicationResponse> {
-    return this.#post(path`/v1/runs/${runId}/policies/${revision}/rollback`, request, options);
+    return this.#post(path`/v1/runs/${runId}/policies/${revision}/rollback`, request, options, KEYED);
   }
 
   /** Evaluates a revision against stored events or media. */
@@ -348,9 +348,9 @@ export class Client {
     runId: string,
     revision: number,
     request: api.ReplayPolicyRequest = {},
-    options?: RequestOptions,
+    options?: KeyedOptions,
   ): Promise<api.ReplayPolicyResponse> {
-    return this.#post(path`/v1/runs/${runId}/policies/${revision}/replay`, request, options, LONG);
+    return this.#post(path`/v1/runs/${runId}/policies/${revision}/replay`, request, options, KEYED_AND_LONG);
   }
 
   // Triggers.

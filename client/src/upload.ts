@@ -61,14 +61,15 @@ async function sendByFetch(
   deadline: Deadline,
 ): Promise<string> {
   const { stream, size = null } = file instanceof Blob ? { stream: file.stream(), size: file.size } : file;
+  const reader = stream.getReader();
   const boundary = `part-${Math.random().toString(36).slice(2)}${Date.now()}`;
-  const body = multipart(stream, { boundary, name: nameOf(file), size, onProgress });
+  const body = multipart(reader, { boundary, name: nameOf(file), size, onProgress });
   const headers = { "content-type": `multipart/form-data; boundary=${boundary}` };
   try {
     return await (await connection.open({ ...CALL, body, headers }, deadline)).text();
   } finally {
-    // Where the service refused before it had everything, the file is left alone.
-    if (!stream.locked) await stream.cancel().catch(() => {});
+    // The service may refuse before it has everything.
+    await reader.cancel().catch(() => {});
   }
 }
 
@@ -80,10 +81,12 @@ interface Part {
 }
 
 /** The form with the one file, read as fast as the connection takes it. */
-function multipart(file: ReadableStream<Uint8Array>, part: Part): ReadableStream<Uint8Array> {
+function multipart(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  part: Part,
+): ReadableStream<Uint8Array> {
   const text = new TextEncoder();
   const name = part.name.replace(/["\r\n]/g, encodeURIComponent);
-  const reader = file.getReader();
   let loaded = 0;
   return new ReadableStream({
     start(controller) {

@@ -93,19 +93,13 @@ Deno.test("the types are what every way of resolution finds", async () => {
 });
 
 Deno.test({
-  ...needing(
-    { isMet: () => NODE !== null, reason: "node is not installed" },
-    "every method works in Node.js",
-  ),
+  ...needing(NODE, "every method works in Node.js"),
   ...LONG_TEST,
   fn: () => callEveryMethodWith("node"),
 });
 
 Deno.test({
-  ...needing(
-    { isMet: () => BUN !== null, reason: "bun is not installed" },
-    "every method works in Bun",
-  ),
+  ...needing(BUN, "every method works in Bun"),
   ...LONG_TEST,
   fn: () => callEveryMethodWith("bun"),
 });

@@ -6,18 +6,14 @@ import { HttpError, NetworkError } from "./errors.ts";
 const LONGEST_PAUSE_MS = 30_000;
 
 /**
- * A broken connection, 429 and 5xx. Not 507: the caller stores as much as it may, and no time changes that. 409 where the
- * same request with the same key is still being worked on: its answer comes later.
+ * A broken connection, 429 and 5xx. Not 507: the caller stores as much as it may, and no time changes that. A 409 that says
+ * when to come back is that of a request whose first attempt is still being worked on.
  */
 export function isWorthRetrying(error: unknown): error is HttpError | NetworkError {
   if (error instanceof NetworkError) return true;
   if (!(error instanceof HttpError)) return false;
-  return error.status === 429 || (error.status >= 500 && error.status !== 507) || isStillRunning(error);
-}
-
-function isStillRunning({ status, apiError }: HttpError): boolean {
-  return status === 409 &&
-    apiError?.details.some(({ field }) => field.toLowerCase() === "idempotency-key") === true;
+  const { status, retryAfterMs } = error;
+  return status === 429 || (status >= 500 && status !== 507) || (status === 409 && retryAfterMs !== null);
 }
 
 /** What the service asks for, else `baseMs` doubled with each attempt and a random part of `baseMs`; at most 30 s. */
