@@ -39,6 +39,8 @@ export const FAMILIES = {
     "Writes that were refused as their principal stores too much",
   ),
 
+  service_idempotency_keys: gauge("Idempotency keys that are kept"),
+  service_idempotency_replays_total: counter("Requests that got the kept answer to their idempotency key"),
   service_http_connections: gauge(
     "TCP connections to the service that are open now, also those that have sent no request",
   ),

@@ -32,7 +32,7 @@ export const REFUSALS = {
     status: 409,
     code: "conflict",
     when:
-      "The request contradicts the present state: a run has ended, a limit is reached, a revision is not the newest.",
+      "The request contradicts the present state: a run has ended, a limit is reached, a revision is not the newest, an idempotency key is in use.",
   },
   misdirected_request: {
     status: 421,
@@ -48,7 +48,7 @@ export const REFUSALS = {
     status: 429,
     code: "rate_limited",
     when:
-      "More requests a second, or more event streams at once, than the limit; `Retry-After` says when to come back.",
+      "More requests a second, event streams at once or idempotency keys than the limit; `Retry-After` says when to come back.",
   },
   internal_error: {
     status: 500,
@@ -121,6 +121,18 @@ export class Refusal extends Error {
     super(message);
     this.status = REFUSALS[kind].status;
     this.code = REFUSALS[kind].code;
+  }
+}
+
+/** A refusal that ends by itself, with the number of whole seconds after which a request can succeed. */
+export class RefusalForNow extends Refusal {
+  constructor(
+    readonly retryAfterSeconds: number,
+    kind: RefusalKind,
+    message: string,
+    details?: readonly FieldFault[],
+  ) {
+    super(kind, message, details);
   }
 }
 

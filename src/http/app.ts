@@ -6,17 +6,19 @@ import { PrincipalBuckets, TokenBucket } from "../base/sharing/rate_limit.ts";
 import { Refusal, refuse } from "../base/refusal.ts";
 import type { World } from "../base/world.ts";
 import type { Caller } from "../flow/caller.ts";
+import { IDEMPOTENCY_KEY } from "../model/idempotency_key.ts";
 import { requestId } from "../model/identifiers.ts";
 import { LIMITS } from "../model/limits.ts";
 import { ANALYSIS_ROUTES } from "./routes/analysis.ts";
 import { BLOB_ROUTES } from "./routes/blobs.ts";
-import type { Route, RouteCall, UseCases } from "./call.ts";
+import type { Once, Route, RouteCall, UseCases } from "./call.ts";
 import { compressed } from "./compress.ts";
 import { ClientGone, type Connections } from "./connections.ts";
 import { Cors } from "./cors.ts";
 import { FEEDBACK_ROUTES } from "./routes/feedback.ts";
 import { FILE_ROUTES } from "./routes/files.ts";
 import { BrowserGuard, type BrowserGuardOptions } from "./browser_guard.ts";
+import { answerOnce } from "./idempotency.ts";
 import { type Admission, Guard, type GuardOptions, tenantOf } from "./guard.ts";
 import { INFER_ROUTES } from "./routes/infer.ts";
 import { LIVE_ROUTES } from "./routes/live.ts";
@@ -197,7 +199,12 @@ export function createApp(options: AppOptions): App {
   }
 
   function answer(route: Route, caller: Caller, request: HonoRequest): Response | Promise<Response> {
-    const response = route.handle(new Call(caller, request));
+    const call = new Call(caller, request);
+    if (takesKeys(route)) {
+      const key = request.raw.headers.get(IDEMPOTENCY_KEY);
+      if (key !== null) return answerOnce(route, key, call, options.synced);
+    }
+    const response = route.handle(call);
     return route.method === "GET" ? response : afterSync(response);
   }
 
@@ -231,6 +238,10 @@ export function createApp(options: AppOptions): App {
     }
     return refusal(refuse.because("internal_error", "An internal error occurred"), requestId);
   }
+}
+
+function takesKeys(route: Route): route is Route & { readonly once: Once } {
+  return route.once !== undefined;
 }
 
 /** The calls of routes. What all of them share is in their prototype, so that a call has two fields of its own. */

@@ -15,12 +15,14 @@ const FAULTS_MAX = 64;
 export interface BodyCall {
   readonly request: { readonly raw: Request };
   readonly world: Sleeper;
+  /** See RouteCall. */
+  readonly begin?: (text: string, body: unknown) => Promise<void>;
 }
 
 /**
  * The body, checked against `schema`. 415, 413 and 400 are plain text (docs/api.md#plain-rejections); a wrong shape is 422
  * with a detail for each field, at most {@link FAULTS_MAX}. With `isExact`, an integer that a double cannot hold is a
- * bigint; without it every number is a double.
+ * bigint; without it every number is a double. The answer to an idempotency key that was used before is thrown.
  */
 export async function readJson<T>(
   call: BodyCall,
@@ -44,6 +46,7 @@ export async function readJson<T>(
       parsed.error.issues.slice(0, FAULTS_MAX).flatMap(faultsOf).slice(0, FAULTS_MAX),
     );
   }
+  await call.begin?.(text, parsed.data);
   return parsed.data;
 }
 

@@ -11,8 +11,9 @@ export const CORS_METHODS = "GET,POST,PATCH,DELETE,OPTIONS";
  * publishers send the tag of their session as `etag`.
  */
 const REQUEST_HEADERS =
-  "content-type,x-api-key,authorization,x-tenant-id,x-attach-config,last-event-id,if-match,etag";
-const EXPOSED_HEADERS = "location,x-service-run-id,link,etag,accept-post,access-control-allow-methods";
+  "content-type,x-api-key,authorization,x-tenant-id,x-attach-config,last-event-id,if-match,etag,idempotency-key";
+const EXPOSED_HEADERS =
+  "location,x-service-run-id,link,etag,accept-post,access-control-allow-methods,idempotency-replayed";
 
 export class Cors {
   readonly #origins: ReadonlySet<string>;

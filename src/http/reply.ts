@@ -1,7 +1,6 @@
 /** Responses: the headers that every one has, JSON, the error envelope, and rejections in plain text. */
 
-import { RateLimited } from "../base/sharing/rate_limit.ts";
-import type { Refusal } from "../base/refusal.ts";
+import { type Refusal, RefusalForNow } from "../base/refusal.ts";
 
 /**
  * Headers of every response. One constant list per content type, so that a response builds no headers of its own. They are few and
@@ -102,24 +101,31 @@ function bodyOf(chunks: Iterable<string> | AsyncIterable<string>): ReadableStrea
 }
 
 /** The same of chunks that may be few: a single one is a response that is sent at once. */
-export function jsonChunks(chunks: AsyncIterable<string>): Promise<Response> {
-  return textChunks(chunks, JSON_TYPE["content-type"]);
+export function jsonChunks(chunks: AsyncIterable<string>, status = 200): Promise<Response> {
+  return textChunks(chunks, JSON_TYPE["content-type"], status);
 }
 
 /** The same of text of any content type. */
-export async function textChunks(chunks: AsyncIterable<string>, contentType: string): Promise<Response> {
+export async function textChunks(
+  chunks: AsyncIterable<string>,
+  contentType: string,
+  status = 200,
+): Promise<Response> {
   const type = { "content-type": contentType };
   const headers = Object.entries({ ...type, ...COMMON_HEADERS });
   const iterator = chunks[Symbol.asyncIterator]();
   const first = await iterator.next();
   const second = await iterator.next();
   if (!second.done) {
-    return new CompressibleResponse(bodyOf(startingWith([first.value, second.value], iterator)), { headers });
+    return new CompressibleResponse(bodyOf(startingWith([first.value, second.value], iterator)), {
+      status,
+      headers,
+    });
   }
   const whole = first.done ? "" : first.value;
   return whole.length < COMPRESSIBLE_CHARACTERS
-    ? shortText(whole, 200, type)
-    : new CompressibleResponse(whole, { headers });
+    ? shortText(whole, status, type)
+    : new CompressibleResponse(whole, { status, headers });
 }
 
 async function* startingWith(
@@ -143,11 +149,13 @@ export function streamed(
   return new Response(body, { headers: { "content-type": contentType, ...COMMON_HEADERS, ...extra } });
 }
 
-/** The JSON error envelope; `details` is always an array. A rate limit adds `retry-after`. See docs/api.md#errors. */
+/** The JSON error envelope; `details` is always an array. A refusal that ends by itself adds `retry-after`. See docs/api.md#errors. */
 export function refusal(refused: Refusal, requestId: string): Response {
   const { code, message, details } = refused;
   const response = json({ error: { code, message, request_id: requestId, details } }, refused.status);
-  if (refused instanceof RateLimited) response.headers.set("retry-after", String(refused.retryAfterSeconds));
+  if (refused instanceof RefusalForNow) {
+    response.headers.set("retry-after", String(refused.retryAfterSeconds));
+  }
   return response;
 }
 

@@ -289,6 +289,17 @@ export const LIMITS = deepFrozen({
     urlCharacters: 8192,
   },
 
+  /** The header Idempotency-Key. The bounds on keys and bytes are for each principal. */
+  idempotency: {
+    keyCharacters: range(1, 128),
+    keptMs: 86_400_000,
+    keysMax: 8_192,
+    /** Of one answer; of a longer one only the key is kept. */
+    answerBytesMax: 64 * 2 ** 20,
+    /** Of all answers; where a new one needs room, the oldest are dropped and their keys stay. */
+    bytesMax: 256 * 2 ** 20,
+  },
+
   upload: {
     probeTimeoutMs: 10_000,
     /** Of the caller's name; with the prefix of its owner before it, it stays below what file systems take. */

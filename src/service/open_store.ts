@@ -4,6 +4,7 @@ import type { Metrics } from "../base/metrics.ts";
 import type { Places } from "../base/program_paths.ts";
 import type { World } from "../base/world.ts";
 import { Blobs } from "../store/blobs.ts";
+import { KeptAnswers } from "../store/kept_answers.ts";
 import type { TimelineOptions } from "../store/log/timeline.ts";
 import { StoredBytes } from "../store/stored_bytes.ts";
 import { SearchIndex } from "../store/search/search_index.ts";
@@ -16,6 +17,7 @@ export interface Store {
   readonly searchIndex: SearchIndex;
   readonly blobs: Blobs;
   readonly uploads: Uploads;
+  readonly answers: KeptAnswers;
 }
 
 export interface StoreOptions {
@@ -38,11 +40,16 @@ export async function openStore(
     StoredBytes.open({ dataDir, uploadRoot, timeline, quotaBytes, world, metrics }),
   );
   timeline.limitBy(stored);
+  const syncs = walSync === "group";
+  const answers = opening.use(KeptAnswers.open({ dataDir, syncs, view: timeline.view, stored, world }));
+  opening.use(timeline.observe(({ runId }, _seq, kind) => {
+    if (kind === "run_deleted") answers.forgetRun(runId);
+  }));
   const uploads = Uploads.open(uploadRoot, world, stored);
   const blobs = Blobs.open(dataDir, world, stored);
   metrics.observeValue("service_timeline_events_total", () => timeline.view.lastSeq);
   metrics.observeValue("service_timeline_damaged_records_total", () => timeline.stats.damagedRecords);
   metrics.observeValue("service_timeline_append_failures_total", () => timeline.stats.appendFailures);
   const searchIndex = opening.use(SearchIndex.open({ timeline, dataDir, world }));
-  return { timeline, searchIndex, blobs, uploads };
+  return { timeline, searchIndex, blobs, uploads, answers };
 }

@@ -9,6 +9,7 @@ import type { Follower } from "../flow/events/follower.ts";
 import type { Feedback } from "../flow/feedback.ts";
 import { BlobReads } from "../flow/files/blobs.ts";
 import { Files } from "../flow/files/files.ts";
+import { Idempotency } from "../flow/idempotency.ts";
 import { Infer } from "../flow/infer/infer.ts";
 import { Ingest } from "../flow/ingest.ts";
 import { Policies } from "../flow/policies/policies.ts";
@@ -57,7 +58,7 @@ export async function openUseCases(
 ): Promise<UseCases> {
   const { config, local, feedback, follower, webhooks, store, media, live, metrics } = options;
   const { models: { inference }, work, isShared, world } = options;
-  const { timeline, searchIndex, uploads } = store;
+  const { timeline, searchIndex, uploads, answers } = store;
   const { activeStreamLimit, streamTtlMs, inference: { perPrincipalLimit } } = config;
   return {
     runs: new Runs({ timeline, world, metrics, work, activeStreamLimit, streamTtlMs }),
@@ -74,6 +75,7 @@ export async function openUseCases(
     webhooks,
     whip: live.whip,
     liveSources: live.liveSources,
+    idempotency: new Idempotency({ timeline, answers, world, metrics }),
     metrics,
     schemas: schemasOnce(),
   };

@@ -1,4 +1,4 @@
-/** What each principal stores, in log records, blobs and uploads, and the quota on it. See docs/security.md#storage-quota. */
+/** What each principal stores, in log records, blobs, uploads and kept answers, and the quota on it. See docs/security.md#storage-quota. */
 
 import { join } from "node:path";
 import { refuse } from "../base/refusal.ts";
@@ -32,6 +32,7 @@ const RECOUNT_MS = 60_000;
  *     blobs         the ledger, which is written again with one line for each principal; without it, the blobs that events name,
  *                   each counted for the run that named it first
  *     uploads       the files in the upload root
+ *     answers       the files of idempotency keys, counted by their owner, KeptAnswers
  *
  * and from then on as it is written. A crash between a blob and its line loses that count, nothing else does.
  */
@@ -41,6 +42,7 @@ export class StoredBytes implements Disposable {
   readonly #blobs: Map<string, number>;
   /** By the prefix of the owner. */
   #uploads: Map<string, number>;
+  readonly #answers = new Map<string, number>();
   readonly #growing = new Map<string, number>();
   readonly #ledger: Deno.FsFile | undefined;
   #countedMs: number;
@@ -73,6 +75,7 @@ export class StoredBytes implements Disposable {
     return this.#options.timeline.view.logBytes(principalKey) +
       (this.#blobs.get(principalKey) ?? 0) +
       (this.#uploads.get(ownerPrefix(principalKey)) ?? 0) +
+      (this.#answers.get(principalKey) ?? 0) +
       (this.#growing.get(principalKey) ?? 0);
   }
 
@@ -119,6 +122,11 @@ export class StoredBytes implements Disposable {
   /** `bytes` is negative where a smaller file replaced a larger one. */
   addUpload(principalKey: string, bytes: number): void {
     if (this.#ledger !== undefined) this.#add(this.#uploads, ownerPrefix(principalKey), bytes);
+  }
+
+  /** Of an idempotency key and its answer; `bytes` is negative when they are removed. */
+  addAnswer(principalKey: string, bytes: number): void {
+    if (this.#ledger !== undefined) this.#add(this.#answers, principalKey, bytes);
   }
 
   [Symbol.dispose](): void {

@@ -20,7 +20,7 @@ Deno.test("a preflight of a listed origin is allowed without a key, any other is
   assert.equal(allowed.headers.get("access-control-allow-methods"), "GET,POST,PATCH,DELETE,OPTIONS");
   assert.equal(
     allowed.headers.get("access-control-allow-headers"),
-    "content-type,x-api-key,authorization,x-tenant-id,x-attach-config,last-event-id,if-match,etag",
+    "content-type,x-api-key,authorization,x-tenant-id,x-attach-config,last-event-id,if-match,etag,idempotency-key",
   );
   assert.equal(allowed.headers.get("access-control-max-age"), "600");
 
@@ -52,7 +52,7 @@ Deno.test("actual answers to a listed origin can be read by it, refusals too; ot
       assert.equal(headers.get("access-control-allow-origin"), PAGE, path);
       assert.equal(
         headers.get("access-control-expose-headers"),
-        "location,x-service-run-id,link,etag,accept-post,access-control-allow-methods",
+        "location,x-service-run-id,link,etag,accept-post,access-control-allow-methods,idempotency-replayed",
       );
       assert.match(headers.get("vary") ?? "", /origin/);
     }

@@ -1,14 +1,14 @@
 /** Token buckets: the limits on requests a second, for all callers together and for each. See docs/api.md#rate-limits. */
 
-import { Refusal } from "../refusal.ts";
+import { RefusalForNow } from "../refusal.ts";
 
 /** 429, with the number of whole seconds after which a request can succeed. */
-export class RateLimited extends Refusal {
+export class RateLimited extends RefusalForNow {
   constructor(
-    readonly retryAfterSeconds: number,
+    retryAfterSeconds: number,
     message = "Cannot serve this request now as the limit of requests a second is reached",
   ) {
-    super("rate_limited", message);
+    super(retryAfterSeconds, "rate_limited", message);
   }
 }
 

@@ -11,6 +11,7 @@ import type { Mode } from "../../model/runs/mode.ts";
 import { type RunStatus, type RunView, statusOf } from "../../model/runs/run.ts";
 import type { Timeline } from "../../store/log/timeline.ts";
 import type { Caller } from "../caller.ts";
+import type { WorkEvent } from "../idempotency.ts";
 import { actionableRun, ownedRun, ownedRunOrTombstone } from "./ownership.ts";
 import type { RunWork } from "./run_work.ts";
 
@@ -31,6 +32,19 @@ export interface CreatedRun {
   readonly status: "pending";
   readonly mode: Mode;
   readonly model: string | null;
+}
+
+/** The answer to the request that created a run, from its `run_created`. */
+export function recreated({ runId, payload }: WorkEvent, requestId: string): CreatedRun {
+  return createdRun(runId, requestId, JSON.parse(payload));
+}
+
+function createdRun(
+  runId: string,
+  requestId: string,
+  { mode, model }: Pick<CreatedRun, "mode" | "model">,
+): CreatedRun {
+  return { run_id: runId, request_id: requestId, status: "pending", mode, model };
 }
 
 export interface RunsOptions {
@@ -74,7 +88,7 @@ export class Runs {
       })];
     });
     metrics.add("service_runs_created_total");
-    return { run_id: runId, request_id: caller.requestId, status: "pending", mode, model };
+    return createdRun(runId, caller.requestId, { mode, model });
   }
 
   /** The caller's runs in order of creation, deleted ones excluded. */

@@ -2,7 +2,7 @@
 
 import { isWithinShare } from "../../base/sharing/fair_share.ts";
 import type { Metrics } from "../../base/metrics.ts";
-import { refuse } from "../../base/refusal.ts";
+import { type Refusal, refuse } from "../../base/refusal.ts";
 import { TaskGroup } from "../../base/tasks.ts";
 import { OutOfTime, within } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
@@ -90,10 +90,8 @@ export class HookRegistry implements AsyncDisposable {
    * principal has its share of them.
    */
   requireRoom(principalKey: string): Delivering {
-    const { sending, isShared } = this.#options;
-    const unavailable = (why: string) =>
-      refuse.because("webhooks_unavailable", `Webhooks are unavailable: ${why}`);
-    if (sending === undefined) throw unavailable("the service has no webhook secret");
+    const { isShared } = this.#options;
+    const sending = this.#requireSending();
     if (this.deliveries === undefined) throw unavailable("the delivery log cannot be opened");
     if (this.#hooks.size >= LIMITS.webhook.hooksMax) {
       throw unavailable(`the limit of ${LIMITS.webhook.hooksMax} webhooks is reached`);
@@ -105,6 +103,11 @@ export class HookRegistry implements AsyncDisposable {
       );
     }
     return { deliveries: this.deliveries, sending };
+  }
+
+  /** The secret that the keys of all hooks follow from; 503 `webhooks_unavailable` without one. */
+  requireSecret(): string {
+    return this.#requireSending().secret;
   }
 
   /** 404 on `webhook_id`. */
@@ -165,6 +168,12 @@ export class HookRegistry implements AsyncDisposable {
     }
   }
 
+  #requireSending(): WebhookSending {
+    const { sending } = this.#options;
+    if (sending === undefined) throw unavailable("the service has no webhook secret");
+    return sending;
+  }
+
   #countOf(principalKey: string): number {
     const { view } = this.#options.timeline;
     return this.#hooks.values()
@@ -194,6 +203,10 @@ export class HookRegistry implements AsyncDisposable {
 const resolveToPublic: Resolve = () => Promise.resolve(["1.1.1.1"]);
 
 /** A delivery log that cannot be opened switches webhooks off; the rest of the service still starts. */
+function unavailable(why: string): Refusal {
+  return refuse.because("webhooks_unavailable", `Webhooks are unavailable: ${why}`);
+}
+
 function openDeliveries({ sending, dataDir, world }: HookRegistryOptions): DeliveryLog | undefined {
   if (sending === undefined) return undefined;
   try {

@@ -66,6 +66,11 @@ export class Webhooks {
     };
   }
 
+  /** What signs the deliveries of a webhook, as its registration answered. Errors: 503 `webhooks_unavailable`. */
+  signingSecret(runId: string, webhookId: string): string {
+    return signingKey(this.#options.hooks.requireSecret(), runId, webhookId).toHex();
+  }
+
   /** The run's hooks by id; none while webhooks are off. Errors: 422 or 404 on `run_id`. */
   list(caller: Caller, runId: string): ListedWebhook[] {
     const { timeline, hooks } = this.#options;

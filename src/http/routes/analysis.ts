@@ -13,6 +13,7 @@ export const ANALYSIS_ROUTES: readonly Route[] = [
     method: "POST",
     path: "/v1/runs/:id/ingest",
     summary: "Decodes a source into sampled frames with signals.",
+    once: { kinds: ["ingest_received"] },
     handle: async (call) => {
       const body = await readJson(call, INGEST_BODY);
       return json(await call.ingest.run(call.caller, parameter(call, "id"), body));
@@ -22,6 +23,7 @@ export const ANALYSIS_ROUTES: readonly Route[] = [
     method: "POST",
     path: "/v1/runs/:id/analyze",
     summary: "Derives rows and markers from signals.",
+    once: { kinds: ["marker_emitted", "analysis_generated"] },
     handle: async (call) => {
       const body = await readJson(call, ANALYZE_BODY);
       return jsonStream(analysisJson(await call.analyze.run(call.caller, parameter(call, "id"), body)));

@@ -11,6 +11,7 @@ export const FEEDBACK_ROUTES: readonly Route[] = [
     method: "POST",
     path: "/v1/runs/:id/feedback",
     summary: "Records an operator's rating of a run.",
+    once: { kinds: ["operator_feedback_submitted"] },
     handle: async (call) => {
       const runId = parameter(call, "id");
       const feedbackId = call.feedback.submit(

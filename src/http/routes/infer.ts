@@ -10,6 +10,7 @@ export const INFER_ROUTES: readonly Route[] = [
     method: "POST",
     path: "/v1/infer",
     summary: "Asks a model one question.",
+    once: { kinds: ["inference_completed"] },
     handle: async (call) => {
       const body = await readJson(call, INFER_BODY);
       return json(await call.infer.one(call.caller, body));
@@ -19,6 +20,7 @@ export const INFER_ROUTES: readonly Route[] = [
     method: "POST",
     path: "/v1/infer/batch",
     summary: "Asks a model up to 256 questions.",
+    once: { kinds: ["inference_completed"] },
     handle: async (call) => {
       const body = await readJson(call, INFER_BATCH_BODY);
       return json(await call.infer.batch(call.caller, body));

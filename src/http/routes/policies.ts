@@ -16,6 +16,7 @@ export const POLICY_ROUTES: readonly Route[] = [
     method: "POST",
     path: "/v1/runs/:id/policies",
     summary: "Creates a policy revision.",
+    once: { kinds: ["policy_revision_created"] },
     handle: async (call) => {
       const body = await readJson(call, CREATE_POLICY_BODY);
       const policy = call.policies.create(call.caller, parameter(call, "id"), body);
@@ -41,6 +42,7 @@ export const POLICY_ROUTES: readonly Route[] = [
     method: "POST",
     path: "/v1/runs/:id/policies/:revision/activate",
     summary: "Moves a policy revision to its next stage.",
+    once: { kinds: ["policy_deployment_requested"] },
     handle: async (call) => {
       const number = revision(call);
       const body = await readJson(call, ACTIVATE_POLICY_BODY);
@@ -52,6 +54,7 @@ export const POLICY_ROUTES: readonly Route[] = [
     method: "POST",
     path: "/v1/runs/:id/policies/:revision/rollback",
     summary: "Makes an earlier policy revision active again.",
+    once: { kinds: ["policy_rollback_requested"] },
     handle: async (call) => {
       const number = revision(call);
       const body = await readJson(call, ROLLBACK_POLICY_BODY);
@@ -63,6 +66,7 @@ export const POLICY_ROUTES: readonly Route[] = [
     method: "POST",
     path: "/v1/runs/:id/policies/:revision/replay",
     summary: "Evaluates a policy revision against stored events or media.",
+    once: { kinds: ["policy_replay_evaluated"] },
     handle: async (call) => {
       const number = revision(call);
       const body = await readJson(call, REPLAY_POLICY_BODY);

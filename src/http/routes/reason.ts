@@ -13,6 +13,7 @@ export const REASON_ROUTES: readonly Route[] = [
     method: "POST",
     path: "/v1/runs/:id/reason",
     summary: "Analyzes a source chunk by chunk with a model.",
+    once: { kinds: ["ingest_received"] },
     handle: async (call) => {
       const body = await readJson(call, REASON_BODY);
       return jsonStream(reasonJson(await call.reason.run(call.caller, parameter(call, "id"), body)));

@@ -1,5 +1,6 @@
 /** Routes of the run lifecycle. */
 
+import { recreated } from "../../flow/runs/runs.ts";
 import { CREATE_RUN_BODY } from "../../model/api/runs.ts";
 import { readJson } from "../body.ts";
 import { parameter, type Route } from "../call.ts";
@@ -10,6 +11,7 @@ export const RUN_ROUTES: readonly Route[] = [
     method: "POST",
     path: "/v1/runs",
     summary: "Creates a run.",
+    once: { kinds: ["run_created"], rebuild: recreated },
     handle: async (call) => json(call.runs.create(call.caller, await readJson(call, CREATE_RUN_BODY))),
   },
   {

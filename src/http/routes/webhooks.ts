@@ -10,6 +10,14 @@ export const WEBHOOK_ROUTES: readonly Route[] = [
     method: "POST",
     path: "/v1/runs/:id/webhooks",
     summary: "Registers a webhook for a run.",
+    once: {
+      kinds: ["webhook_registered"],
+      secret: {
+        field: "signing_secret",
+        derive: (call, answer) =>
+          call.webhooks.signingSecret(parameter(call, "id"), String(answer.webhook_id)),
+      },
+    },
     handle: async (call) => {
       const body = await readJson(call, REGISTER_WEBHOOK_BODY);
       const registered = await call.webhooks.register(call.caller, parameter(call, "id"), body);
@@ -40,6 +48,7 @@ export const WEBHOOK_ROUTES: readonly Route[] = [
     method: "POST",
     path: "/v1/runs/:id/webhooks/:webhook_id/redeliver",
     summary: "Sends a range of events to a webhook again.",
+    once: { kinds: [] },
     handle: async (call) => {
       const body = await readJson(call, REDELIVER_BODY);
       const [runId, webhookId] = [parameter(call, "id"), parameter(call, "webhook_id")];
