@@ -34,7 +34,7 @@ export interface LongEntry extends Omit<TimelineEntry, "payload"> {
   readonly pieces: AsyncIterable<string>;
 }
 
-const MARKERS_PER_BATCH = 256;
+const MARKERS_PER_BATCH = 1024;
 const MARKER_KINDS: ReadonlySet<string> = new Set(["marker_emitted"]);
 /** Those that say how many frames a second their source has. */
 const RATE_KINDS: ReadonlySet<string> = new Set(["frames_decoded", "analysis_generated"]);
@@ -97,20 +97,25 @@ export class EventReads {
 
   async *#markersOf(runId: string, filter: MarkerFilter): AsyncIterable<readonly TimelineEntry[]> {
     const order = new MarkerOrder();
+    let sinceTurn = 0;
     for await (const batch of this.#timeline.readAhead(runId, { kinds: MARKER_KINDS })) {
       for (const { seq, payload } of batch) {
         const marker = JSON.parse(payload) as Marker;
         if (matches(marker, filter)) order.add(marker, seq);
       }
+      sinceTurn += batch.length;
+      if (sinceTurn < MARKERS_PER_BATCH) continue;
+      sinceTurn = 0;
       await yieldToEventLoop();
     }
     const seqs = await order.seqs();
     for (let start = 0; start < seqs.length; start += MARKERS_PER_BATCH) {
-      const batch = Array.from(
-        seqs.subarray(start, start + MARKERS_PER_BATCH),
-        (seq) => this.#timeline.readOne(seq),
-      );
-      yield batch.filter((stored) => stored !== undefined); // damaged since
+      const wanted = seqs.subarray(start, start + MARKERS_PER_BATCH);
+      const found = new Map<number, TimelineEntry>();
+      for (const batch of this.#timeline.readNumbers(runId, wanted.toSorted())) {
+        for (const stored of batch) found.set(stored.seq, stored);
+      }
+      yield Array.from(wanted, (seq) => found.get(seq)).filter((stored) => stored !== undefined); // damaged since
       await yieldToEventLoop();
     }
   }

@@ -292,6 +292,11 @@ export class Timeline implements AsyncDisposable {
     return this.#reader.readOne(seq);
   }
 
+  /** Batches of the events of a run with these numbers, which ascend: near ones are read together. */
+  readNumbers(runId: string, seqs: ArrayLike<number>): Iterable<readonly StoredEvent[]> {
+    return this.#reader.readNumbers(runId, seqs);
+  }
+
   /** The payload's JSON text as it is in the log, to be parsed in a worker; undefined when the log does not have it. */
   readPayload(seq: number): Uint8Array<ArrayBuffer> | undefined {
     return this.#reader.readPayload(seq);

@@ -156,6 +156,21 @@ Deno.test("batches are small, and a reading ends where the log ended when it sta
   assert.deepEqual(sizes, [256, 256, 89, 1]);
 });
 
+Deno.test("events are read by their numbers in batches, near and far, short and long", async () => {
+  using bench = new Bench();
+  await using timeline = await bench.open();
+  for (let seq = 1; seq <= 600; seq++) timeline.commit(() => [event("vlm", { seq })]);
+  const big = { text: "x".repeat(700_000) };
+  timeline.commit(() => [event("frames_decoded", big), event("frames_decoded", big)]);
+  const wanted = [1, 2, 3, ...Array.from({ length: 290 }, (_, index) => 11 + 2 * index), 600, 601, 602];
+  const batches = [...timeline.readNumbers(RUN, wanted)];
+  assert.deepEqual(batches.flat().map(({ seq }) => seq), wanted);
+  assert.deepEqual(batches.map(({ length }) => length), [256, 39, 1]);
+  assert.equal(batches[0]![3]!.payload, '{"seq":11}');
+  assert.equal(batches.at(-1)![0]!.payload, JSON.stringify(big));
+  assert.deepEqual([...timeline.readNumbers(RUN, [])], []);
+});
+
 Deno.test("one event is read by its number, and its payload as bytes", async () => {
   using bench = new Bench();
   await using timeline = await bench.open();
