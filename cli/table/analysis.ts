@@ -81,4 +81,24 @@ export const ANALYSIS_COMMANDS: readonly CommandRow[] = [
     examples: ["upload clip.mp4", "analyze --source-uri $(service-cli --quiet upload clip.mp4)"],
     load: async () => (await import("../commands/upload.ts")).upload,
   },
+  {
+    path: "live",
+    summary: "Publish a file over WebRTC as a camera would, or have the server watch a camera",
+    args: [{
+      name: "<source>",
+      summary: "a video on this machine, or an rtsp, rtsps or HLS address",
+      isPath: true,
+    }],
+    options: [
+      { flags: "--prompt <text>", summary: "what a model is asked of each picture" },
+      { flags: "--crop <x,y,w,h>", summary: "the part of the picture to look at, as fractions", read: crop },
+      { flags: "--trigger <file>", summary: "a compiled trigger program", isPath: true },
+      { flags: "--loop", summary: "publish the file again and again, until Ctrl-C" },
+    ],
+    examples: [
+      "live clip.mp4 --prompt 'Describe the picture.'",
+      "live rtsps://camera.example.org/1 --json",
+    ],
+    load: async () => (await import("../commands/live/live.ts")).live,
+  },
 ];

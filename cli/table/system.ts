@@ -24,6 +24,16 @@ export const SYSTEM_COMMANDS: readonly CommandRow[] = [
     load: async () => (await system()).models,
   },
   {
+    path: "doctor",
+    summary: "Check everything that a caller needs, and say what to do about what is at fault",
+    options: [
+      { flags: "--no-model-call", summary: "do not ask a model about a picture" },
+      { flags: "--model <id>", summary: "ask this model; the first one that is ready unless given" },
+    ],
+    examples: ["doctor", "doctor --no-model-call --json"],
+    load: async () => (await import("../commands/doctor/doctor.ts")).doctor,
+  },
+  {
     path: "config show",
     summary: "Show the settings in force and where each is from; the key is masked",
     examples: ["config show"],

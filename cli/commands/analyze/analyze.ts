@@ -7,7 +7,7 @@ import { uploadFile } from "../upload.ts";
 import { measure } from "./measure.ts";
 import { reasonAbout } from "./reason.ts";
 import { wantsReason } from "./requests.ts";
-import { findFfmpeg } from "./sheet_file.ts";
+import { findFfmpeg } from "../ffmpeg.ts";
 
 /** Decoding and models take as long as they do; Ctrl-C ends them. */
 const TIMEOUT_MS = 6 * 3_600_000;

@@ -1,7 +1,7 @@
 /** Writes the contact sheet of an analyzed file, with pictures that ffmpeg on this machine cuts out. */
 
 import type { Mark } from "../../contact_sheet/marks.ts";
-import { CliError } from "../../failure.ts";
+import { findFfmpeg } from "../ffmpeg.ts";
 import { writeWhole } from "../whole_file.ts";
 
 /** Half an hour at 30 frames a second: a row of the sheet is ten seconds. */
@@ -24,19 +24,4 @@ export async function writeSheet(path: string, film: SheetFilm): Promise<void> {
   const { contactSheet } = await import("../../contact_sheet/sheet.ts");
   const html = await contactSheet(await findFfmpeg(), [{ ...film, frames, marks, about, done: null }]);
   await writeWhole(path, html);
-}
-
-/** The ffmpeg of this machine, or a failure that says what to do. */
-export async function findFfmpeg(): Promise<string> {
-  const ffmpeg = Deno.env.get("SERVICE_FFMPEG_PATH") || "ffmpeg";
-  try {
-    await new Deno.Command(ffmpeg, { args: ["-version"], stdout: "null", stderr: "null" }).output();
-  } catch (error) {
-    throw new CliError(
-      "failed",
-      `ffmpeg cannot be started on this machine: ${(error as Error).message}`,
-      "install ffmpeg, or name it in SERVICE_FFMPEG_PATH",
-    );
-  }
-  return ffmpeg;
 }

@@ -1,5 +1,7 @@
 /** Finds in the lines of events which pictures and clips they name; docs/events.md#kinds lists the fields. */
 
+import { Buffer } from "node:buffer";
+
 export interface Blob {
   /** The last part of the route that serves it. */
   readonly kind: "keyframes" | "media";
@@ -8,13 +10,16 @@ export interface Blob {
 }
 
 /** No event that names a blob is longer. One that is longer is passed over without being kept. */
-const LINE_CHARACTERS_MAX = 8 * 1024 * 1024;
+const LINE_BYTES_MAX = 8 * 1024 * 1024;
 const SHA256 = /^[0-9a-f]{64}$/;
+const LINE_END = 0x0a;
+/** Lines without it are not parsed, and not even made into text. */
+const MARK = Buffer.from('_sha256":"');
 
 export class BlobFinder {
   readonly #found = new Map<string, Blob>();
-  readonly #decoder = new TextDecoder();
-  #pieces: string[] = [];
+  /** The beginning of the line that has not ended yet. */
+  #pieces: Buffer[] = [];
   #kept = 0;
   /** Lines so far. */
   events = 0;
@@ -24,31 +29,31 @@ export class BlobFinder {
   }
 
   push(bytes: Uint8Array): void {
-    const text = this.#decoder.decode(bytes, { stream: true });
+    const piece = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     let start = 0;
-    for (let end = text.indexOf("\n"); end >= 0; end = text.indexOf("\n", start)) {
-      this.#keep(text.slice(start, end));
-      this.#line();
+    for (let end = piece.indexOf(LINE_END); end >= 0; end = piece.indexOf(LINE_END, start)) {
+      this.#line(piece.subarray(start, end));
       start = end + 1;
     }
-    this.#keep(text.slice(start));
+    if (start === piece.length) return;
+    this.#kept += piece.length - start;
+    // The piece belongs to the stream, which may fill it again.
+    if (this.#kept <= LINE_BYTES_MAX) this.#pieces.push(Buffer.from(piece.subarray(start)));
+    else this.#pieces = [];
   }
 
-  #keep(piece: string): void {
-    this.#kept += piece.length;
-    if (this.#kept > LINE_CHARACTERS_MAX) this.#pieces = [];
-    else if (piece !== "") this.#pieces.push(piece);
-  }
-
-  #line(): void {
-    const line = this.#pieces.length === 1 ? this.#pieces[0]! : this.#pieces.join("");
+  #line(rest: Buffer): void {
+    this.events++;
+    const isKept = this.#kept <= LINE_BYTES_MAX;
+    const line = this.#pieces.length === 0 ? rest : Buffer.concat([...this.#pieces, rest]);
     this.#pieces = [];
     this.#kept = 0;
-    this.events++;
-    if (!line.includes('_sha256":"')) return;
-    const { payload } = JSON.parse(line);
-    const { evidence, feedback_audio } = payload;
-    this.#add("keyframes", payload.image_sha256, "image/jpeg");
+    if (isKept && line.includes(MARK)) this.#read(line.toString());
+  }
+
+  #read(line: string): void {
+    const { evidence, feedback_audio, image_sha256 } = JSON.parse(line).payload;
+    this.#add("keyframes", image_sha256, "image/jpeg");
     this.#add("keyframes", evidence?.image_sha256, "image/jpeg");
     this.#add("media", evidence?.media_sha256, evidence?.media_type);
     this.#add("media", feedback_audio?.media_sha256, feedback_audio?.media_type);

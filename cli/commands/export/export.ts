@@ -54,37 +54,54 @@ async function checkTarget(target: string): Promise<void> {
 }
 
 async function saveAll(session: Session, id: string, folder: string, withMedia: boolean) {
-  const { client, out, settings, signal } = session;
-  const run = await (await client()).getRun(id, { signal });
+  const run = await (await session.client()).getRun(id, { signal: session.signal });
   await Deno.writeTextFile(join(folder, "run.json"), `${JSON.stringify(run, null, 2)}\n`);
   const path = `/v1/runs/${encodeURIComponent(id)}`;
   const finder = new BlobFinder();
-  const event_bytes = await (async () => {
-    using progress = new Progress(out, { what: "events", amount: megabytes });
-    let bytes = 0;
-    return await saveStream(settings, {
-      path: `${path}/events`,
-      accept: "application/x-ndjson",
-      file: join(folder, "events.ndjson"),
-      signal,
-      onPiece: (piece) => {
-        finder.push(piece);
-        progress.update(bytes += piece.length);
-      },
-    });
-  })();
-  for (const [file, accept] of FORMATS) {
-    await saveStream(settings, { path: `${path}/markers`, accept, file: join(folder, file), signal });
-  }
+  const event_bytes = await saveLists(session, path, folder, finder);
   const blobs = withMedia ? finder.blobs : [];
-  const missing = await saveBlobs(session, path, folder, blobs);
-  const count = (kind: string) =>
-    blobs.filter((blob) => blob.kind === kind).length - missing.filter((blob) => blob.kind === kind).length;
+  const missing = new Set(await saveBlobs(session, path, folder, blobs));
+  const countOf = (kind: string) => blobs.filter((blob) => blob.kind === kind && !missing.has(blob)).length;
   return {
     events: finder.events,
     event_bytes,
-    keyframes: count("keyframes"),
-    clips: count("media"),
-    missing: missing.map(({ sha256 }) => sha256),
+    keyframes: countOf("keyframes"),
+    clips: countOf("media"),
+    missing: Array.from(missing, ({ sha256 }) => sha256),
   };
+}
+
+/** All lists at once, as the server waits between parts of each; the bytes of the events. */
+async function saveLists(
+  session: Session,
+  path: string,
+  folder: string,
+  finder: BlobFinder,
+): Promise<number> {
+  const { out, settings } = session;
+  using progress = new Progress(out, { what: "events and markers", amount: megabytes });
+  const failing = new AbortController();
+  const signal = AbortSignal.any([session.signal, failing.signal]);
+  let bytes = 0;
+  const save = (list: string, accept: string, file: string, onPiece?: (piece: Uint8Array) => void) =>
+    saveStream(settings, {
+      path: `${path}/${list}`,
+      accept,
+      file: join(folder, file),
+      signal,
+      onPiece: (piece) => {
+        onPiece?.(piece);
+        progress.update(bytes += piece.length);
+      },
+    }).catch((error) => {
+      failing.abort(error);
+      throw error;
+    });
+  const ends = await Promise.allSettled([
+    save("events", "application/x-ndjson", "events.ndjson", (piece) => finder.push(piece)),
+    ...FORMATS.map(([file, accept]) => save("markers", accept, file)),
+  ]);
+  session.signal.throwIfAborted();
+  failing.signal.throwIfAborted();
+  return (ends[0] as PromiseFulfilledResult<number>).value;
 }
