@@ -2,6 +2,13 @@
 
 export { Client, type EventFormat, type MarkerFilter, type MarkerFormat } from "./src/client.ts";
 export type { Analysis, AnalyzeOptions } from "./src/analysis.ts";
+export {
+  type EventKind,
+  type EventOf,
+  type EventPayloads,
+  isEvent,
+  type RunEvent,
+} from "./src/events/event_types.ts";
 export type { SubscribeOptions } from "./src/events/subscription.ts";
 export type { ClientOptions, KeyedOptions, RequestOptions } from "./src/http/connection.ts";
 export {

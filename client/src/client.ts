@@ -1,6 +1,7 @@
 /** The client: one method for each thing that the service does. */
 
 import { type Analysis, type AnalyzeOptions, analyzeSource } from "./analysis.ts";
+import type { RunEvent } from "./events/event_types.ts";
 import type { SubscribeOptions } from "./events/subscription.ts";
 import { subscribedEvents, watchedEvents } from "./events/watch.ts";
 import {
@@ -199,7 +200,7 @@ export class Client {
   watch(
     runId: string,
     options: Omit<SubscribeOptions, "kind" | "reconnect"> = {},
-  ): AsyncGenerator<api.TimelineEvent, void> {
+  ): AsyncGenerator<RunEvent, void> {
     return watchedEvents(this.#connection, runId, options);
   }
 

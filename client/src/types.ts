@@ -1,5 +1,10 @@
 /** What the service takes and gives, as its routes say it. */
 
+import type { components } from "./api_types.ts";
+
+/** The schemas that the service publishes, by name. */
+export type Schemas = components["schemas"];
+
 /** `completed`, `failed`, `cancelled` and `expired` are terminal. */
 export type RunStatus = "pending" | "processing" | "completed" | "failed" | "cancelled" | "expired";
 export type Mode = "balanced" | "detailed" | "efficiency" | "custom";
@@ -54,7 +59,7 @@ export interface AnalyzeRequest {
   mode?: Mode | null;
   stream_id?: string | null;
   trace_id?: string | null;
-  frames?: JsonObject[] | null;
+  frames?: FrameSignals[] | null;
   sampling_policy?: string | null;
   fixed_fps?: number | null;
   window_size?: number | null;
@@ -66,7 +71,7 @@ export interface AnalyzeResponse {
   request_id: string;
   run_id: string;
   generated: number;
-  metadata: JsonObject[];
+  metadata: FrameMetadata[];
   markers: Marker[];
 }
 
@@ -88,24 +93,15 @@ export interface ReasonResponse {
   lag_p99_ms: number;
   tokens: Tokens & { inference_latency_ms: number; chunks_analyzed: number };
   frame_metadata_included: boolean;
-  metadata: JsonObject[];
+  metadata: FrameMetadata[];
   markers: Marker[];
 }
 
-export interface Marker {
-  marker_id: string;
-  run_id: string;
-  stream_id: string;
-  event_type: string;
-  status: string;
-  start_frame: number;
-  end_frame: number;
-  start_pts_ms: number;
-  end_pts_ms: number;
-  confidence: number;
-  supersedes_marker_id: string | null;
-  [name: string]: unknown;
-}
+export type Marker = Schemas["marker_emitted"];
+/** A row of a frame. */
+export type FrameMetadata = Schemas["frame_metadata"];
+/** What was measured of a frame. */
+export type FrameSignals = Schemas["frames_decoded"]["signals"][number];
 
 export interface TimelineEvent {
   seq: number;
@@ -275,7 +271,7 @@ export interface Model {
   fallback_candidates: string[];
 }
 
-export type TriggerProgram = JsonObject;
+export type TriggerProgram = Schemas["trigger_program"];
 export type TriggerSample = JsonObject;
 
 export interface CompileTriggerResponse {

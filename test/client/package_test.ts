@@ -149,11 +149,19 @@ for (
 }
 
 /** Has one fault, so that a check that sees nothing fails. */
-const CONSUMER = `import { Client, isHttpError, verifyWebhook, type Marker, type Run } from "${NAME}";
+const CONSUMER =
+  `import { Client, isEvent, isHttpError, verifyWebhook, type Marker, type Run } from "${NAME}";
 const client = new Client("http://127.0.0.1:8080", { apiKey: "k" });
 const run: Run = await client.getRun("run-1", { signal: new AbortController().signal });
 const markers: Marker[] = await client.getMarkers(run.run_id, { event_type: "scene_cut" });
 for await (const { seq, kind } of client.subscribeEvents(run.run_id)) console.log(seq + 1, kind.length);
+for await (const event of client.watch(run.run_id)) {
+  if (event.kind === "vlm") console.log(event.payload.description.length);
+  else if (isEvent(event, "trigger.*")) console.log(event.payload.evidence.image_sha256);
+  else if (event.kind === "frames_decoded") console.log(BigInt(event.payload.signals[0]!.perceptual_hash));
+}
+const [first] = await client.getEvents(run.run_id);
+if (first && isEvent(first, "run_failed")) console.log(first.payload.reason);
 const camera: MediaStream = await navigator.mediaDevices.getUserMedia({ video: true });
 const session = await client.publish(camera, { prompt: "Look." }, { onState: (state) => console.log(state) });
 await session.close();

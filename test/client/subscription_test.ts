@@ -1,7 +1,14 @@
 /** The events of a run as they come: each once, over broken connections, restarts and silence, until an end. */
 
 import assert from "node:assert/strict";
-import { Client, HttpError, isNetworkError, ParseError, type TimelineEvent } from "../../client/mod.ts";
+import {
+  Client,
+  HttpError,
+  isNetworkError,
+  ParseError,
+  type RunEvent,
+  type TimelineEvent,
+} from "../../client/mod.ts";
 import { KEY_A, MOVES_CLOCK, startService, type TestService } from "../support/service.ts";
 import { until } from "../support/until.ts";
 import { type Asked, refusal, rejection, type Scripted, startScripted } from "./scripted_service.ts";
@@ -197,7 +204,7 @@ Deno.test("watching ends when the run is terminal, was so before, or expires", a
   assert.ok(absent instanceof HttpError && absent.isNotFound);
 });
 
-async function kindsOf(events: AsyncIterable<TimelineEvent>): Promise<string[]> {
+async function kindsOf(events: AsyncIterable<RunEvent>): Promise<string[]> {
   const kinds: string[] = [];
   for await (const { kind } of events) kinds.push(kind);
   return kinds;

@@ -4,6 +4,7 @@ import type { Connection } from "../http/connection.ts";
 import { HttpError } from "../http/errors.ts";
 import { path } from "../http/paths.ts";
 import type { RunStatus, TimelineEvent } from "../types.ts";
+import type { RunEvent } from "./event_types.ts";
 import { subscribe, type SubscribeOptions } from "./subscription.ts";
 
 /** After one of these a run is terminal, or gone. */
@@ -28,19 +29,19 @@ export async function* watchedEvents(
   connection: Connection,
   runId: string,
   options: SubscribeOptions,
-): AsyncGenerator<TimelineEvent, void> {
+): AsyncGenerator<RunEvent, void> {
   const { signal } = options;
   if (isOver(await statusOf(connection, runId, signal, "must exist"))) {
     const { events } = await connection.json<{ events: TimelineEvent[] }>({
       method: "GET",
       path: path`/v1/runs/${runId}/events`,
     }, { ...(signal && { signal }) });
-    yield* events.filter(({ seq }) => seq > (options.after ?? 0));
+    yield* events.filter(({ seq }) => seq > (options.after ?? 0)) as RunEvent[];
     return;
   }
   for await (const event of subscribe(connection, runId, options)) {
     if (event !== null) {
-      yield event;
+      yield event as RunEvent;
       if (LAST_KINDS.includes(event.kind)) return;
     } else if (isOver(await statusOf(connection, runId, signal))) return;
   }
