@@ -26,7 +26,7 @@ export async function buildClient(dist: string): Promise<Built> {
   Deno.mkdirSync(dist, { recursive: true });
   removeIfThere(folder);
   Deno.mkdirSync(folder);
-  await bundle(join(CLIENT, "mod.ts"), join(folder, "client.js"));
+  bundle(join(CLIENT, "mod.ts"), join(folder, "client.js"));
   writeTypes(join(folder, "types"));
   Deno.copyFileSync(join(CLIENT, "README.md"), join(folder, "README.md"));
   Deno.copyFileSync(join(ROOT, "LICENSE"), join(folder, "LICENSE"));
@@ -47,21 +47,17 @@ export async function buildClient(dist: string): Promise<Built> {
 }
 
 /** One file with all that `entry` imports. */
-export async function bundle(entry: string, file: string): Promise<void> {
-  try {
-    await esbuild.build({
-      entryPoints: [entry],
-      outfile: file,
-      bundle: true,
-      minify: true,
-      sourcemap: "linked",
-      format: "esm",
-      target: TARGET,
-      logLevel: "error",
-    });
-  } finally {
-    await esbuild.stop();
-  }
+export function bundle(entry: string, file: string): void {
+  esbuild.buildSync({
+    entryPoints: [entry],
+    outfile: file,
+    bundle: true,
+    minify: true,
+    sourcemap: "linked",
+    format: "esm",
+    target: TARGET,
+    logLevel: "error",
+  });
 }
 
 /** Declarations of every file, as TypeScript writes them, whose imports name what a compiler then looks for. */

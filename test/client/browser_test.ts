@@ -148,7 +148,7 @@ async function openStudio(): Promise<Studio> {
   await using opening = new AsyncDisposableStack();
   const folder = opening.use(new TemporaryFolder());
   const file = join(folder.path, "client.js");
-  await bundle(fileURLToPath(new URL("../../client/mod.ts", import.meta.url)), file);
+  bundle(fileURLToPath(new URL("../../client/mod.ts", import.meta.url)), file);
   const script = Deno.readTextFileSync(file);
   const pages = Deno.serve(
     { hostname: "127.0.0.1", port: 0, onListen() {} },

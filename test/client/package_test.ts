@@ -37,13 +37,12 @@ Deno.test.beforeAll(async () => {
   );
   const imports = { [NAME]: "../client/client.js" };
   Deno.writeTextFileSync(join(scratch, "deno.json"), JSON.stringify({ imports }));
-  await esbuild.build({
+  esbuild.buildSync({
     entryPoints: [fileURLToPath(new URL("./every_method.ts", import.meta.url))],
     outfile: join(scratch, "every_method.js"),
     format: "esm",
     logLevel: "error",
   });
-  await esbuild.stop();
   Deno.writeTextFileSync(join(scratch, "main.js"), MAIN);
   installed = { ...built, scratch };
 });
