@@ -1,7 +1,7 @@
 /** Routes about the service itself: health, metrics, and the published JSON Schemas. */
 
 import { refuse } from "../../base/refusal.ts";
-import { schemaText } from "../../model/schemas/published.ts";
+import { schemaText } from "../../model/schemas/json_schema.ts";
 import { parameter, type Route } from "../call.ts";
 import { constantJson, jsonText, plainText } from "../reply.ts";
 

@@ -1,0 +1,63 @@
+/** TABLE of the operations on files and of those about the service itself, by method and path. */
+
+import { z } from "zod";
+import { HEALTH, UPLOADED } from "../../../model/api/answers/system.ts";
+import { jsonObject } from "../../../model/events/payload_shapes.ts";
+import { answersFile, answersJson, FILE_HEADERS, jsonBody, type Operation } from "../operation.ts";
+
+const UPLOAD_FORM = z.strictObject({
+  file: z.string().meta({ contentMediaType: "application/octet-stream" }).describe("The file with its name"),
+});
+
+export const FILE_OPERATIONS: Readonly<Record<string, Operation>> = {
+  "POST /v1/upload": {
+    id: "uploadFile",
+    tag: "files",
+    body: { "multipart/form-data": UPLOAD_FORM },
+    answers: answersJson(UPLOADED, "The file is stored"),
+    failures: [400, 408, 413, 415, 422, 500],
+  },
+  "GET /v1/files/:filename": {
+    id: "getFile",
+    tag: "files",
+    headers: FILE_HEADERS,
+    answers: answersFile("video/*"),
+    failures: [400, 404, 412, 416],
+  },
+  "GET /v1/runs/:id/keyframes/:sha256": {
+    id: "getKeyframe",
+    tag: "files",
+    headers: FILE_HEADERS,
+    answers: answersFile("image/jpeg"),
+    failures: [404, 412, 416, 422],
+  },
+  "GET /v1/runs/:id/media/:sha256": {
+    id: "getMedia",
+    tag: "files",
+    headers: FILE_HEADERS,
+    answers: answersFile("video/mp4", "audio/wav"),
+    failures: [404, 412, 416, 422],
+  },
+  "GET /v1/health": {
+    id: "health",
+    tag: "system",
+    access: "open",
+    answers: answersJson(HEALTH, "The server is up"),
+    failures: [],
+  },
+  "GET /v1/metrics": {
+    id: "getMetrics",
+    tag: "system",
+    access: "metrics",
+    answers: {
+      200: { description: "Metrics in the Prometheus text format", content: { "text/plain": "text" } },
+    },
+    failures: [503],
+  },
+  "GET /schemas/:name": {
+    id: "getSchema",
+    tag: "system",
+    answers: { 200: { description: "A JSON Schema, draft 2020-12", content: jsonBody(jsonObject) } },
+    failures: [404],
+  },
+};

@@ -1,0 +1,67 @@
+/** TABLE of the operations on live sessions, by method and path. */
+
+import { z } from "zod";
+import { CLOSED_LIVE_SOURCE, LIVE_SOURCE, UPDATED_PROMPT } from "../../../model/api/answers/live.ts";
+import { LIVE_SOURCE_BODY, PROMPT_BODY } from "../../../model/api/live.ts";
+import { answersJson, jsonBody, type Operation } from "../operation.ts";
+
+const SDP = { "application/sdp": z.string().min(1) };
+const ICE_FRAGMENT = { "application/trickle-ice-sdpfrag": z.string() };
+
+export const LIVE_OPERATIONS: Readonly<Record<string, Operation>> = {
+  "POST /v1/stream/whip": {
+    id: "whipOffer",
+    tag: "live",
+    body: SDP,
+    headers: ["x-attach-config"],
+    answers: {
+      201: {
+        description: "The answer to the offer; the session is at `location`",
+        content: SDP,
+        headers: ["location", "x-service-run-id", "etag", "link"],
+      },
+    },
+    failures: [400, 409, 415, 500, 503],
+    refusesInText: true,
+  },
+  "PATCH /v1/stream/whip/:sess": {
+    id: "whipIce",
+    tag: "live",
+    body: ICE_FRAGMENT,
+    headers: ["if-match"],
+    answers: {
+      204: { description: "The candidates are taken" },
+      200: { description: "ICE was restarted", content: ICE_FRAGMENT, headers: ["etag"] },
+    },
+    failures: [400, 404, 412, 422],
+    refusesInText: true,
+  },
+  "DELETE /v1/stream/whip/:sess": {
+    id: "whipTerminate",
+    tag: "live",
+    answers: { 200: { description: "The session is over" } },
+    failures: [404, 500],
+    refusesInText: true,
+  },
+  "PATCH /v1/stream/whip/:sess/prompt": {
+    id: "whipUpdatePrompt",
+    tag: "live",
+    body: jsonBody(PROMPT_BODY),
+    answers: answersJson(UPDATED_PROMPT, "The session has taken the prompt"),
+    failures: [400, 403, 404, 409, 415, 422, 503],
+    refusesInText: true,
+  },
+  "POST /v1/runs/:id/live": {
+    id: "openLiveSource",
+    tag: "live",
+    body: jsonBody(LIVE_SOURCE_BODY),
+    answers: answersJson(LIVE_SOURCE, "The session that watches the source"),
+    failures: [404, 409, 422, 500, 503],
+  },
+  "DELETE /v1/runs/:id/live": {
+    id: "closeLiveSource",
+    tag: "live",
+    answers: answersJson(CLOSED_LIVE_SOURCE, "The session is over"),
+    failures: [404, 422, 500],
+  },
+};

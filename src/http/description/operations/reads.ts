@@ -1,0 +1,87 @@
+/** TABLE of the operations that read events, markers and what models said, by method and path. */
+
+import { z } from "zod";
+import { EVENTS_READ, INTERACTIONS, MARKERS_READ } from "../../../model/api/answers/reads.ts";
+import { FOUND, QUERIED } from "../../../model/api/answers/reads.ts";
+import { QUERY_BODY } from "../../../model/api/reads.ts";
+import { SEARCH_BODY } from "../../../model/api/search.ts";
+import { count } from "../../../model/events/payload_shapes.ts";
+import { answersJson, JSON_TYPE, jsonBody, type Operation } from "../operation.ts";
+
+const INDEX = { description: "Only those of this `index_name`", schema: z.string() };
+
+export const READ_OPERATIONS: Readonly<Record<string, Operation>> = {
+  "GET /v1/runs/:id/events": {
+    id: "getEvents",
+    tag: "events",
+    query: { index: INDEX },
+    headers: ["accept"],
+    answers: {
+      200: {
+        description: "The events in their order, in the format that `accept` asks for",
+        content: { [JSON_TYPE]: EVENTS_READ, "text/csv": "text", "application/x-ndjson": "text" },
+      },
+    },
+    failures: [404, 422, 500],
+  },
+  "GET /v1/runs/:id/events/stream": {
+    id: "subscribeEvents",
+    tag: "events",
+    query: {
+      after: { description: "Only events behind this sequence number", schema: count },
+      kind: { description: "Only events of this kind", schema: z.string() },
+    },
+    headers: ["last-event-id"],
+    answers: {
+      200: {
+        description:
+          "Server-sent events: `id` is the sequence number, `event` the kind, `data` a CloudEvent; " +
+          "comments keep the connection alive",
+        content: { "text/event-stream": "text" },
+      },
+    },
+    failures: [400, 404, 422, 500],
+  },
+  "GET /v1/runs/:id/markers": {
+    id: "getMarkers",
+    tag: "events",
+    query: {
+      status: { description: "Only markers of this status", schema: z.string() },
+      event_type: { description: "Only markers of this type", schema: z.string() },
+      from_frame: { description: "Only markers that end at this frame or later", schema: count },
+      to_frame: { description: "Only markers that start at this frame or earlier", schema: count },
+    },
+    headers: ["accept"],
+    answers: {
+      200: {
+        description: "The markers of all passes, in the format that `accept` asks for",
+        content: {
+          [JSON_TYPE]: MARKERS_READ,
+          ...{ "text/csv": "text", "application/x-ndjson": "text", "text/vtt": "text", "text/x-edl": "text" },
+        },
+      },
+    },
+    failures: [400, 404, 422, 500],
+  },
+  "GET /v1/runs/:id/interactions": {
+    id: "getInteractions",
+    tag: "search",
+    query: { index: INDEX },
+    answers: answersJson(INTERACTIONS, "What models said, in the order in which chunks were first written"),
+    failures: [404, 422, 500],
+  },
+  "POST /v1/query": {
+    id: "query",
+    tag: "events",
+    body: jsonBody(QUERY_BODY),
+    answers: answersJson(QUERIED, "The events that match"),
+    failures: [404, 422, 500],
+  },
+  "POST /v1/search": {
+    id: "search",
+    tag: "search",
+    body: jsonBody(SEARCH_BODY),
+    answers: answersJson(FOUND, "The events whose text contains what was asked for"),
+    failures: [404, 422, 500],
+  },
+};

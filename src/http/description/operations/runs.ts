@@ -1,0 +1,58 @@
+/** TABLE of the operations on runs, by method and path. */
+
+import { CREATE_RUN_BODY } from "../../../model/api/runs.ts";
+import {
+  CREATED_RUN,
+  DELETED_RUN,
+  RUN,
+  RUN_STATE,
+  RUNS,
+  STOPPED_RUN,
+} from "../../../model/api/answers/runs.ts";
+import { answersJson, jsonBody, type Operation } from "../operation.ts";
+
+export const RUN_OPERATIONS: Readonly<Record<string, Operation>> = {
+  "POST /v1/runs": {
+    id: "createRun",
+    tag: "runs",
+    body: jsonBody(CREATE_RUN_BODY),
+    answers: answersJson(CREATED_RUN, "The new run"),
+    failures: [409, 422, 500],
+  },
+  "GET /v1/runs": {
+    id: "listRuns",
+    tag: "runs",
+    answers: answersJson(RUNS, "The caller's runs, oldest first, without deleted ones"),
+    failures: [500],
+  },
+  "GET /v1/runs/:id": {
+    id: "getRun",
+    tag: "runs",
+    answers: answersJson(RUN, "The run"),
+    failures: [404, 422, 500],
+  },
+  "DELETE /v1/runs/:id": {
+    id: "deleteRun",
+    tag: "runs",
+    answers: answersJson(DELETED_RUN, "The run is deleted, now or before"),
+    failures: [404, 422, 500],
+  },
+  "POST /v1/runs/:id/stop": {
+    id: "stopRun",
+    tag: "runs",
+    answers: answersJson(STOPPED_RUN, "The run is stopped"),
+    failures: [404, 409, 422, 500],
+  },
+  "POST /v1/runs/:id/keepalive": {
+    id: "keepaliveRun",
+    tag: "runs",
+    answers: answersJson(RUN_STATE, "The idle time of the run starts anew"),
+    failures: [404, 409, 422, 500],
+  },
+  "GET /v1/runs/:id/state": {
+    id: "getRunState",
+    tag: "runs",
+    answers: answersJson(RUN_STATE, "The status of the run"),
+    failures: [404, 422, 500],
+  },
+};

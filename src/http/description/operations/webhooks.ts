@@ -1,0 +1,61 @@
+/** TABLE of the operations on webhooks and feedback, by method and path. */
+
+import { FEEDBACK_LIST, FEEDBACK_SUBMITTED } from "../../../model/api/answers/system.ts";
+import {
+  CREATED_WEBHOOK,
+  DELETED_WEBHOOK,
+  REDELIVERY,
+  WEBHOOKS,
+} from "../../../model/api/answers/webhooks.ts";
+import { FEEDBACK_BODY } from "../../../model/api/feedback.ts";
+import { REDELIVER_BODY, REGISTER_WEBHOOK_BODY } from "../../../model/api/webhooks.ts";
+import { answersJson, jsonBody, type Operation } from "../operation.ts";
+
+export const WEBHOOK_OPERATIONS: Readonly<Record<string, Operation>> = {
+  "POST /v1/runs/:id/webhooks": {
+    id: "createWebhook",
+    tag: "webhooks",
+    body: jsonBody(REGISTER_WEBHOOK_BODY),
+    answers: {
+      201: {
+        description: "The webhook with its secret, which is told only here",
+        content: jsonBody(CREATED_WEBHOOK),
+      },
+    },
+    failures: [404, 422, 500, 503],
+  },
+  "GET /v1/runs/:id/webhooks": {
+    id: "listWebhooks",
+    tag: "webhooks",
+    answers: answersJson(WEBHOOKS, "The webhooks of the run with their delivery state"),
+    failures: [404, 422, 500],
+  },
+  "DELETE /v1/runs/:id/webhooks/:webhook_id": {
+    id: "deleteWebhook",
+    tag: "webhooks",
+    answers: answersJson(DELETED_WEBHOOK, "The webhook is removed"),
+    failures: [404, 422, 500],
+  },
+  "POST /v1/runs/:id/webhooks/:webhook_id/redeliver": {
+    id: "redeliverWebhook",
+    tag: "webhooks",
+    body: jsonBody(REDELIVER_BODY),
+    answers: {
+      202: { description: "The events that are sent again", content: jsonBody(REDELIVERY) },
+    },
+    failures: [404, 409, 422, 500, 503],
+  },
+  "POST /v1/runs/:id/feedback": {
+    id: "submitFeedback",
+    tag: "feedback",
+    body: jsonBody(FEEDBACK_BODY),
+    answers: answersJson(FEEDBACK_SUBMITTED, "The rating is committed"),
+    failures: [404, 422, 500],
+  },
+  "GET /v1/feedback": {
+    id: "listFeedback",
+    tag: "feedback",
+    answers: answersJson(FEEDBACK_LIST, "The feedback on the caller's runs"),
+    failures: [500],
+  },
+};

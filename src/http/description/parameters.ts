@@ -1,0 +1,67 @@
+/** TABLES of the parameters that routes share: parts of paths, headers of requests, headers of answers. */
+
+import { z } from "zod";
+import { count, sha256, text } from "../../model/events/payload_shapes.ts";
+import { LIMITS } from "../../model/limits.ts";
+import { runId, sessionId, webhookId } from "../../model/api/answers/answer_fields.ts";
+
+/** What a part of a path, a query value or a header is. */
+export interface ParameterRow {
+  readonly description: string;
+  readonly schema: z.ZodType;
+}
+
+/** By the name behind the colon in the path of a route. */
+export const PATH_PARAMETERS: Readonly<Record<string, ParameterRow>> = {
+  id: { description: "Id of the run", schema: runId },
+  webhook_id: { description: "Id of the webhook", schema: webhookId },
+  revision: { description: "Number of the policy revision", schema: count },
+  sess: { description: "Id of the live session", schema: sessionId },
+  filename: { description: "Bare name of a video file", schema: text },
+  sha256: { description: "Hash of the content, lower-case hex", schema: sha256 },
+  name: { description: "File name of the schema", schema: text },
+  file: { description: "File name", schema: text },
+};
+
+export const REQUEST_HEADERS = {
+  accept: { description: "The format; the first of the answer's media types without it", schema: z.string() },
+  "x-attach-config": {
+    description:
+      "The configuration of the session: JSON in base64url without padding, with the fields of AttachConfig",
+    schema: z.string().max(LIMITS.whip.attachHeaderBytesMax),
+  },
+  "last-event-id": { description: "Resumes the stream behind this sequence number", schema: z.string() },
+  range: { description: "One range of bytes, RFC 9110 section 14", schema: z.string() },
+  "if-range": { description: "Answers the range only if the file is still this version", schema: z.string() },
+  "if-match": { description: "The version that is meant; 412 for another one", schema: z.string() },
+  "if-none-match": {
+    description: "The version that the caller has; 304 if it is current",
+    schema: z.string(),
+  },
+  "if-modified-since": { description: "304 if the file is no newer", schema: z.string() },
+  "if-unmodified-since": { description: "412 if the file is newer", schema: z.string() },
+} as const satisfies Readonly<Record<string, ParameterRow>>;
+
+export type RequestHeader = keyof typeof REQUEST_HEADERS;
+
+export const ANSWER_HEADERS = {
+  "accept-ranges": { description: "`bytes`", schema: z.literal("bytes") },
+  "content-range": { description: "The range that the body is", schema: text },
+  etag: { description: "The version", schema: text },
+  "last-modified": { description: "Of a file that can change", schema: text },
+  location: { description: "Path of the live session", schema: text },
+  "x-service-run-id": { description: "The run that the session writes to", schema: runId },
+  link: {
+    description: "STUN and TURN servers, RFC 9725 section 4.6, where some are configured",
+    schema: text,
+  },
+  "retry-after": {
+    description: "Seconds after which a retry may succeed",
+    schema: z.string().regex(/^\d+$/),
+  },
+} as const satisfies Readonly<Record<string, ParameterRow>>;
+
+export type HeaderName = keyof typeof ANSWER_HEADERS;
+
+/** Headers that an answer may be without: what they tell is not there. */
+export const OPTIONAL_HEADERS: ReadonlySet<HeaderName> = new Set(["last-modified", "link"]);

@@ -1,0 +1,21 @@
+/** The fields that several answers share. Answers may get more fields: their schemas are open. */
+
+import { z } from "zod";
+import { count, open } from "../../events/payload_shapes.ts";
+
+export const requestId = z.string().regex(/^req-[0-9a-f]{16}$/);
+export const runId = z.string().regex(/^run-([0-9a-fA-F]{16}|[0-9a-fA-F]{32})$/);
+export const sessionId = z.string().regex(/^sess-[0-9a-f]{16}$/);
+export const webhookId = z.string().regex(/^wh_[0-9a-f]{24}$/);
+/** A time in UTC with three fraction digits. */
+export const timestamp = z.iso.datetime({ precision: 3 });
+
+/** The last four are terminal. */
+export const runStatus = z.enum(["pending", "processing", "completed", "failed", "cancelled", "expired"]);
+
+export const tokens = open({
+  prompt_tokens: count,
+  completion_tokens: count,
+  thinking_tokens: count,
+  total_tokens: count,
+});

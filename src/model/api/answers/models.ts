@@ -1,0 +1,75 @@
+/** Answers of direct inference, of the model catalog and of triggers: their shapes. See docs/models.md#infer. */
+
+import { z } from "zod";
+import { count, durationMs, open, positive, text } from "../../events/payload_shapes.ts";
+import { PROVIDER_KINDS } from "../../infer/inference.ts";
+import { triggerProgram } from "../../triggers/program.ts";
+import { requestId, runId, tokens } from "./answer_fields.ts";
+
+const providerKind = z.enum(PROVIDER_KINDS);
+
+export const INFERRED = open({
+  request_id: requestId,
+  run_id: runId.nullable(),
+  provider: providerKind,
+  model: text,
+  fallback_used: z.boolean(),
+  output_text: z.string(),
+  finish_reason: z.string().nullable(),
+  inference_latency_ms: durationMs,
+  tokens,
+});
+
+export const BATCH_ITEM = open({
+  index: count.describe("Place of the question in the request"),
+  ok: z.boolean(),
+  result: INFERRED.nullable(),
+  error: open({ code: text, message: text }).nullable(),
+});
+
+export const INFERRED_BATCH = open({
+  request_id: requestId,
+  processed: count,
+  succeeded: count,
+  failed: count,
+  results: z.array(BATCH_ITEM),
+});
+
+export const MODEL = open({
+  id: text,
+  tier: z.enum(["medium", "small", "experimental", "cloud"]),
+  availability: z.enum(["ready", "saturated", "unavailable"]),
+  providers_available: z.array(providerKind),
+  fallback_candidates: z.array(text),
+});
+
+export const MODELS = open({ request_id: requestId, models: z.array(MODEL) });
+
+export const COMPILED_TRIGGER = open({
+  request_id: requestId,
+  program: triggerProgram,
+  instruction_count: positive,
+  state_slots: count,
+});
+
+export const VALID_TRIGGER = open({
+  request_id: requestId,
+  valid: z.literal(true),
+  isa_version: positive,
+  program_id: text,
+  program_version: positive,
+  instruction_count: positive,
+  state_slots: count,
+});
+
+export const EVALUATED_TRIGGER = open({
+  request_id: requestId,
+  program_id: text,
+  program_version: positive,
+  results: z.array(open({
+    pts_ms: count,
+    fired: z.boolean(),
+    missing_signal: z.boolean().describe("Whether a signal of the program was not in the sample"),
+    actions: z.array(open({ op: z.enum(["emit", "capture", "notify"]) })),
+  })),
+});

@@ -1,0 +1,33 @@
+/** Answers of the policy routes: their shapes. See docs/triggers-policies.md#policies. */
+
+import { z } from "zod";
+import { application, policyReplayEvaluated, restrictedZone } from "../../events/policy_payloads.ts";
+import { count, jsonObject, open, positive, text } from "../../events/payload_shapes.ts";
+import { requestId, runId } from "./answer_fields.ts";
+
+export const POLICY = open({
+  revision: positive.describe("The sequence number of the event that created it"),
+  parent_revision: positive.nullable(),
+  status: z.enum(["draft", "shadow", "canary", "active", "retired", "rolled_back"]),
+  prompt: text.nullable(),
+  output_schema: jsonObject.nullable(),
+  parameters: open({ restricted_zone: restrictedZone.optional() }),
+  created_at_ms: count.describe("Epoch milliseconds"),
+  updated_at_ms: count.describe("When the status last changed, epoch milliseconds"),
+  effective_generation: positive.nullable(),
+  effective_on_current_generation: z.boolean(),
+  deferred_fields: z.array(text),
+});
+
+export const POLICY_READ = open({ request_id: requestId, run_id: runId, policy: POLICY });
+
+export const POLICIES = open({ request_id: requestId, run_id: runId, policies: z.array(POLICY) });
+
+export const APPLIED_POLICY = open({ request_id: requestId, run_id: runId, policy: POLICY, application });
+
+export const REPLAYED_POLICY = open({
+  request_id: requestId,
+  run_id: runId,
+  evaluation_id: positive.describe("The sequence number of the event of the evaluation"),
+  evaluation: policyReplayEvaluated,
+});

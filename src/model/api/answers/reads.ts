@@ -1,0 +1,45 @@
+/** Answers of the routes that read the timeline: their shapes. See docs/api.md#reading-events. */
+
+import { z } from "zod";
+import { count, jsonObject, jsonValue, open, positive, text } from "../../events/payload_shapes.ts";
+import { STORED_MARKER } from "./analysis.ts";
+import { requestId, runId } from "./answer_fields.ts";
+
+/** The payload of each kind is described in `webhooks`; one that is no JSON object reads as `{ raw }`. */
+export const TIMELINE_EVENT = open({
+  seq: positive.describe("Grows within one data directory; usable as a cursor"),
+  pts_ms: count.describe("Wall-clock epoch milliseconds of the append, not media time"),
+  kind: text,
+  payload: jsonObject,
+});
+
+export const EVENTS_READ = open({ request_id: requestId, run_id: runId, events: z.array(TIMELINE_EVENT) });
+
+export const MARKERS_READ = open({ request_id: requestId, run_id: runId, markers: z.array(STORED_MARKER) });
+
+export const QUERIED = open({
+  request_id: requestId,
+  query: open({ run_id: runId, kind: z.string().nullable(), from_seq: count.nullable() }),
+  matches: z.array(TIMELINE_EVENT),
+});
+
+export const SEARCH_HIT = open({
+  seq: positive,
+  run_id: runId,
+  pts_ms: count.describe("Media time where the payload has one, else the time of the append; milliseconds"),
+  kind: text,
+  description: z.string(),
+  index_name: z.string().nullable(),
+});
+
+export const FOUND = open({
+  request_id: requestId,
+  scanned: count.describe("Events of the runs that were searched"),
+  total_hits: count.describe("Matches before the limit"),
+  hits: z.array(SEARCH_HIT).describe("In sequence order"),
+});
+
+/** Beside these the fields of the model's own output, which go before them. */
+export const INTERACTION = open({ chunk_index: jsonValue, pts_start_ms: jsonValue, pts_end_ms: jsonValue });
+
+export const INTERACTIONS = open({ run_id: runId, count, interactions: z.array(INTERACTION) });

@@ -1,0 +1,31 @@
+/** Answers of the run routes: their shapes. See docs/api.md#runs. */
+
+import { z } from "zod";
+import { mode, open, text } from "../../events/payload_shapes.ts";
+import { requestId, runId, runStatus, timestamp } from "./answer_fields.ts";
+
+export const CREATED_RUN = open({
+  run_id: runId,
+  request_id: requestId,
+  status: z.literal("pending"),
+  mode,
+  model: text.nullable().describe("The canonical id; null when none was given"),
+});
+
+export const RUN = open({
+  run_id: runId,
+  status: runStatus,
+  mode: z.string().describe("Empty for a run that a WHIP offer made"),
+  model: z.string().describe("Empty when none was given"),
+  source_uri: z.string().describe("Of the first source; empty before it"),
+  created_at: timestamp,
+  updated_at: timestamp.describe("Of the last event"),
+});
+
+export const RUNS = z.array(RUN);
+
+export const DELETED_RUN = open({ request_id: requestId, run_id: runId });
+
+export const STOPPED_RUN = open({ request_id: requestId, run_id: runId, status: z.literal("cancelled") });
+
+export const RUN_STATE = open({ request_id: requestId, run_id: runId, state: runStatus });

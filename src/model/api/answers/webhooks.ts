@@ -1,0 +1,55 @@
+/** Answers of the webhook routes: their shapes. See docs/events.md#webhooks. */
+
+import { z } from "zod";
+import { count, open, positive, text } from "../../events/payload_shapes.ts";
+import { requestId, runId, webhookId } from "./answer_fields.ts";
+
+const webhookFields = {
+  webhook_id: webhookId,
+  url: text,
+  event_kinds: z.array(text).describe("Empty for every kind that is not bookkeeping"),
+  registered_seq: positive,
+};
+
+/** The only answer that contains the secret. */
+export const CREATED_WEBHOOK = open({
+  request_id: requestId,
+  run_id: runId,
+  ...webhookFields,
+  signing_secret: z.string().regex(/^[0-9a-f]{64}$/),
+});
+
+export const WEBHOOK = open({
+  ...webhookFields,
+  last_terminal_seq: count.describe("Every event up to here is delivered, given up, or not for this webhook"),
+  delivered: count,
+  dead_letters: count,
+  last_error: z.string().nullable(),
+  state: z.literal("active"),
+  recent_dead_letters: z.array(open({
+    seq: positive,
+    error: z.string(),
+    attempts: z.array(count).describe("When each attempt began, epoch milliseconds"),
+  })),
+  redelivery: open({ from_seq: count, to_seq: count }).nullable().describe(
+    "The events that are still to be sent again",
+  ),
+});
+
+export const WEBHOOKS = open({ request_id: requestId, run_id: runId, webhooks: z.array(WEBHOOK) });
+
+export const DELETED_WEBHOOK = open({
+  request_id: requestId,
+  run_id: runId,
+  webhook_id: webhookId,
+  deleted: z.literal(true),
+});
+
+export const REDELIVERY = open({
+  request_id: requestId,
+  run_id: runId,
+  webhook_id: webhookId,
+  from_seq: count,
+  to_seq: count,
+  scheduled: count.describe("How many events are sent again"),
+});
