@@ -3,7 +3,8 @@
 #   Deno    the pinned version: the one on PATH if it has that version, else from npm into .tools/
 #   ffmpeg  with the system's package manager, unless SERVICE_FFMPEG_PATH and SERVICE_FFPROBE_PATH name one
 #
-# Afterwards DENO is the path of the pinned Deno. With SETUP=deno nothing else is looked at. Except for the ffmpeg package, everything is written to .tools/.
+# Afterwards DENO is the path of the pinned Deno. With SETUP=deno nothing else is looked at. Except for the ffmpeg package, everything is
+# written to .tools/ and, the web pages, to dist/.
 
 DENO_VERSION=2.9.6
 # SHA-256 of the program in the npm package, by the machine that `uname -sm` names; others are checked by their version only.
@@ -117,4 +118,13 @@ if [ "$(cat "$TOOLS_DIR/fetched" 2>/dev/null)" != "$packages_stamp" ] || [ ! -d 
     fail "the packages of deno.lock could not be fetched"
   mkdir -p "$TOOLS_DIR"
   printf '%s\n' "$packages_stamp" >"$TOOLS_DIR/fetched"
+fi
+
+# The web pages that the service serves.
+pages_stamp=$(cd "$PROJECT_ROOT" && cat pages/*/* scripts/build_pages.ts deno.lock | cksum)
+if [ "$(cat "$PROJECT_ROOT/dist/pages/built" 2>/dev/null)" != "$pages_stamp" ]; then
+  say "building the web pages (once)"
+  (cd "$PROJECT_ROOT" && "$DENO" run --quiet --frozen --allow-all scripts/build_pages.ts) >&2 ||
+    fail "the web pages could not be built"
+  printf '%s\n' "$pages_stamp" >"$PROJECT_ROOT/dist/pages/built"
 fi

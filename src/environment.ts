@@ -139,6 +139,7 @@ export function preparePlaces(
     socketDir: socketDir(tempDir),
     ingestRoots: (config.ingestFileRoots ?? []).map(ingestRoot),
     codeDirs: [here, join(here, "..", "wasm")],
+    pagesDir: join(here, "..", "dist", "pages"),
   };
 
   function owned(name: string, path: string): string {

@@ -70,10 +70,10 @@ export interface StartOrder {
 export function permissionsOf(
   { config, places }: Pick<Start, "config" | "places">,
 ): Deno.PermissionOptionsObject {
-  const { dataDir, uploadRoot, tempDir, socketDir, ingestRoots, codeDirs } = places;
+  const { dataDir, uploadRoot, tempDir, socketDir, ingestRoots, codeDirs, pagesDir } = places;
   const own = [...new Set([dataDir, uploadRoot, tempDir, socketDir])];
   return {
-    read: [...own, ...ingestRoots, ...codeDirs],
+    read: [...own, ...ingestRoots, ...codeDirs, pagesDir],
     // Sending to a Unix socket needs the permission to write to its path.
     write: [
       ...own,

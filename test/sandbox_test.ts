@@ -56,6 +56,7 @@ async function probeFromInside(): Promise<{ probes: Record<string, Probe>; root:
       socketDir: join(root, "data", "tmp"),
       ingestRoots: [join(root, "media")],
       codeDirs: [join(PROJECT_ROOT, "src"), join(PROJECT_ROOT, "wasm")],
+      pagesDir: join(PROJECT_ROOT, "dist", "pages"),
     },
   };
   const before = namesIn(root);

@@ -36,4 +36,6 @@ export interface Places {
   readonly ingestRoots: readonly string[];
   /** The service's own code and kernels. */
   readonly codeDirs: readonly string[];
+  /** The web pages, as `scripts/build_pages.ts` builds them; it need not exist. */
+  readonly pagesDir: string;
 }

@@ -8,6 +8,7 @@ import type { BlobReads } from "../flow/files/blobs.ts";
 import type { Caller } from "../flow/caller.ts";
 import type { Files } from "../flow/files/files.ts";
 import type { EventKind } from "../model/events/event_table.ts";
+import type { Pages } from "../flow/files/pages.ts";
 import type { Follower } from "../flow/events/follower.ts";
 import type { Ingest } from "../flow/ingest.ts";
 import type { Feedback } from "../flow/feedback.ts";
@@ -36,6 +37,7 @@ export interface UseCases {
   readonly feedback: Feedback;
   readonly files: Files;
   readonly blobs: BlobReads;
+  readonly pages: Pages;
   readonly follower: Follower;
   readonly webhooks: Webhooks;
   readonly infer: Infer;

@@ -15,7 +15,7 @@ export interface GuardOptions {
 /** The principal of a request that was admitted. */
 export interface Admission {
   readonly principalKey: string;
-  /** Whether a key was required and valid; false for health and in open mode. */
+  /** Whether a key was required and valid; false for health, web pages and in open mode. */
   readonly isAuthenticated: boolean;
 }
 
@@ -44,7 +44,7 @@ export class Guard {
   /** Throws 401, or 503 `metrics_unavailable`; unknown routes are guarded like any other. */
   admit(path: string, headers: Headers): Admission {
     const { requireApiKey, requireTenantId, metricsRequireApiKey } = this.#options;
-    if (path === HEALTH_PATH) return OPEN;
+    if (path === HEALTH_PATH || isPage(path)) return OPEN;
     const isGuardedMetrics = path === METRICS_PATH && metricsRequireApiKey;
     if (isGuardedMetrics && this.#keys.length === 0) {
       throw refuse.because(
@@ -80,7 +80,12 @@ export class Guard {
   }
 }
 
-/** Without a key: health, and everything in open mode. */
+/** The web pages, which have no data in them: what they show they ask for with the key of the person who looks. */
+function isPage(path: string): boolean {
+  return path.startsWith("/docs") && (path.length === 5 || path[5] === "/");
+}
+
+/** Without a key: health, the web pages, and everything in open mode. */
 const OPEN: Admission = { principalKey: PUBLIC_PRINCIPAL, isAuthenticated: false };
 
 /** Looks at every byte, whatever the bytes before it were. The system's function does the same and costs ten times as much for a key. */

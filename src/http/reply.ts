@@ -12,6 +12,20 @@ export const COMMON_HEADERS = {
   "cache-control": "no-store",
 } as const;
 
+/**
+ * Headers of the files of web pages instead: everything that a page loads comes from the service itself, as files, and no other
+ * page may show it in a frame. `data:` is for the pictures in style sheets.
+ */
+export const PAGE_HEADERS = {
+  "x-content-type-options": "nosniff",
+  "content-security-policy":
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  "x-frame-options": "DENY",
+  "referrer-policy": "no-referrer",
+  "permissions-policy": "camera=(), microphone=(), geolocation=()",
+} as const;
+
 /** Says that the service is asked over TLS only, where the request says that it came so: the service itself has none. */
 export function expectTls({ headers }: Request, response: Response): void {
   if (headers.get("x-forwarded-proto") !== "https") return;

@@ -10,6 +10,7 @@ import type { Feedback } from "../flow/feedback.ts";
 import { BlobReads } from "../flow/files/blobs.ts";
 import { Files } from "../flow/files/files.ts";
 import { Idempotency } from "../flow/idempotency.ts";
+import { Pages } from "../flow/files/pages.ts";
 import { Infer } from "../flow/infer/infer.ts";
 import { Ingest } from "../flow/ingest.ts";
 import { Policies } from "../flow/policies/policies.ts";
@@ -37,6 +38,8 @@ export interface UseCaseOptions {
   readonly labelMaps: LabelMaps | null;
   /** Where local source files may lie. */
   readonly local: Omit<SourcePolicy, "principalKey">;
+  /** Where the built web pages lie. */
+  readonly pagesDir: string;
   readonly feedback: Feedback;
   readonly follower: Follower;
   readonly webhooks: Webhooks;
@@ -71,6 +74,7 @@ export async function openUseCases(
     feedback,
     files: opening.use(new Files({ world, uploads, decoder: media.decoder, sources: local, isShared })),
     blobs: new BlobReads(timeline, store.blobs),
+    pages: new Pages(options.pagesDir),
     follower,
     webhooks,
     whip: live.whip,

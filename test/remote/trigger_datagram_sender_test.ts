@@ -107,6 +107,7 @@ Deno.test("the sandboxed service reaches the configured socket and no other one"
       socketDir: "/nowhere",
       ingestRoots: [],
       codeDirs: [],
+      pagesDir: "/nowhere",
     },
   });
   const sentTo = async (path: string) => {

@@ -17,6 +17,7 @@ import {
 } from "../../src/sandbox.ts";
 
 const ENTRY = new URL("./sandboxed_worker.ts", import.meta.url);
+const PAGES_DIR = fileURLToPath(new URL("../../dist/pages", import.meta.url));
 const CODE_DIRS = ["src", "wasm"].map((name) => fileURLToPath(new URL(`../../${name}`, import.meta.url)));
 
 /** Folders of one service, all of them in `root`. */
@@ -32,6 +33,7 @@ export function placesIn(root: string, ingestRoots: readonly string[]): Places {
     socketDir: folder("tmp"),
     ingestRoots: [folder("media"), ...ingestRoots],
     codeDirs: CODE_DIRS,
+    pagesDir: PAGES_DIR,
   };
 }
 

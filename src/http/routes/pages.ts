@@ -1,0 +1,41 @@
+/** Routes of the web pages: static files without data, which need no key. See docs/api.md#web-pages. */
+
+import { createHash } from "node:crypto";
+import { precondition } from "../../model/files/precondition.ts";
+import { acceptsGzip } from "../compress.ts";
+import { parameter, type Route, type RouteCall } from "../call.ts";
+import { PAGE_HEADERS, plainText } from "../reply.ts";
+
+export const PAGE_ROUTES: readonly Route[] = [
+  {
+    method: "GET",
+    path: "/docs",
+    summary: "Serves the API reference as a web page.",
+    handle: (call) => pageFile(call, "docs"),
+  },
+  {
+    method: "GET",
+    path: "/docs/:file",
+    summary: "Serves a script or a style sheet of the API reference.",
+    handle: (call) => pageFile(call, "docs", parameter(call, "file")),
+  },
+];
+
+/** A file of a page: kept by browsers for ever where its name has its hash, else asked for again each time. */
+async function pageFile({ pages, request }: RouteCall, page: string, name?: string): Promise<Response> {
+  const takesGzip = acceptsGzip(request.header("accept-encoding") ?? null);
+  const { bytes, mediaType, isImmutable } = await pages.read(page, name, takesGzip);
+  const etag = `"${createHash("sha256").update(bytes).digest("hex")}"`;
+  const headers = new Headers({
+    ...PAGE_HEADERS,
+    "cache-control": isImmutable ? "public, max-age=31536000, immutable" : "no-cache",
+    vary: "accept-encoding",
+    etag,
+  });
+  const outcome = precondition(request.raw.headers, { etag, modifiedMs: null });
+  if (outcome === "failed") return plainText("The file has changed", 412);
+  if (outcome === "not_modified") return new Response(null, { status: 304, headers });
+  headers.set("content-type", mediaType);
+  if (takesGzip) headers.set("content-encoding", "gzip");
+  return new Response(bytes, { headers });
+}
