@@ -32,6 +32,15 @@ export function buildPages(source: string, target: string): void {
   }
 }
 
+/** The API description, made by `build_schemas.ts`, as a page of one file. */
+function writeDescription(root: string, target: string): void {
+  Deno.mkdirSync(join(target, "openapi"), { recursive: true });
+  writeCompressed(
+    join(target, "openapi", "openapi.json"),
+    Deno.readFileSync(join(root, "schemas", "openapi.json")),
+  );
+}
+
 function writePage(paths: readonly string[], page: string, folder: string): void {
   const named = new Map<string, string>();
   for (const path of paths.filter((path) => basename(path) !== INDEX)) {
@@ -65,4 +74,5 @@ function writeCompressed(path: string, bytes: Uint8Array): void {
 if (import.meta.main) {
   const root = fileURLToPath(new URL("../", import.meta.url));
   buildPages(join(root, "pages"), join(root, "dist", "pages"));
+  writeDescription(root, join(root, "dist", "pages"));
 }

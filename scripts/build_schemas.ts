@@ -1,10 +1,17 @@
-/** Writes schemas/ from the tables in src/model; with --check it fails unless schemas/ is up to date. */
+/** Writes schemas/ from the tables of src/; with --check it fails unless schemas/ is up to date. */
 
-import { publishedSchemas, schemaText } from "../src/model/schemas/published.ts";
+import { schemaText } from "../src/model/schemas/json_schema.ts";
+import { openApi } from "../src/http/description/openapi.ts";
+import { publishedSchemas } from "../src/model/schemas/published.ts";
+
+/** The published schemas and the API description, by file name. */
+function freshFiles(): ReadonlyMap<string, object> {
+  return new Map([...publishedSchemas(), ["openapi.json", openApi()]]);
+}
 
 /** What is wrong with each file that is missing, different or not needed; empty when all files are up to date. */
 export function schemaFaults(directory: URL): string[] {
-  const fresh = publishedSchemas();
+  const fresh = freshFiles();
   const committed = new Map(committedNames(directory).map((name) => [name, readText(directory, name)]));
   return [
     ...[...fresh].flatMap(([name, schema]) => {
@@ -19,7 +26,7 @@ export function schemaFaults(directory: URL): string[] {
 
 /** Writes all schemas to `directory`, removes other JSON files from it, and returns the number of schemas. */
 function writeSchemas(directory: URL): number {
-  const fresh = publishedSchemas();
+  const fresh = freshFiles();
   Deno.mkdirSync(directory, { recursive: true });
   for (const [name, schema] of fresh) Deno.writeTextFileSync(new URL(name, directory), schemaText(schema));
   for (const name of committedNames(directory)) {

@@ -80,9 +80,9 @@ export class Guard {
   }
 }
 
-/** The web pages, which have no data in them: what they show they ask for with the key of the person who looks. */
+/** The web pages and the API description, which have no data in them: what they show they ask for with the key of the person who looks. */
 function isPage(path: string): boolean {
-  return path.startsWith("/docs") && (path.length === 5 || path[5] === "/");
+  return path === "/docs" || path.startsWith("/docs/") || path === "/openapi.json";
 }
 
 /** Without a key: health, the web pages, and everything in open mode. */

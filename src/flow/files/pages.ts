@@ -16,10 +16,12 @@ export interface PageFile {
 const INDEX = "index.html";
 /** No folder, no hidden file: a name stays within its page. */
 const FILE_NAME = /^[\w-]+(\.[\w-]+)*\.(\w+)$/;
+const HASHED_NAME = /\.[0-9a-f]{16}\.\w+$/;
 const MEDIA_TYPES: Readonly<Record<string, string>> = {
   html: "text/html; charset=utf-8",
   js: "text/javascript; charset=utf-8",
   css: "text/css; charset=utf-8",
+  json: "application/json",
 };
 
 export class Pages {
@@ -37,7 +39,7 @@ export class Pages {
     if (mediaType === undefined) throw refuse.notFound("File", "file");
     const compressed = await this.#compressed(page, file);
     const bytes = takesGzip ? compressed : new Uint8Array(gunzipSync(compressed));
-    return { mediaType, bytes, isImmutable: file !== INDEX };
+    return { mediaType, bytes, isImmutable: HASHED_NAME.test(file) };
   }
 
   async #compressed(page: string, name: string): Promise<Uint8Array<ArrayBuffer>> {

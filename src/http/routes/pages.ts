@@ -1,12 +1,18 @@
-/** Routes of the web pages: static files without data, which need no key. See docs/api.md#web-pages. */
+/** Routes of the web pages and of the API description: static files without data, which need no key. See docs/api.md#web-pages. */
 
 import { createHash } from "node:crypto";
 import { precondition } from "../../model/files/precondition.ts";
 import { acceptsGzip } from "../compress.ts";
 import { parameter, type Route, type RouteCall } from "../call.ts";
-import { PAGE_HEADERS, plainText } from "../reply.ts";
+import { COMMON_HEADERS, PAGE_HEADERS, plainText } from "../reply.ts";
 
 export const PAGE_ROUTES: readonly Route[] = [
+  {
+    method: "GET",
+    path: "/openapi.json",
+    summary: "Serves the description of this API, OpenAPI 3.1.",
+    handle: (call) => pageFile(call, "openapi", "openapi.json"),
+  },
   {
     method: "GET",
     path: "/docs",
@@ -27,7 +33,7 @@ async function pageFile({ pages, request }: RouteCall, page: string, name?: stri
   const { bytes, mediaType, isImmutable } = await pages.read(page, name, takesGzip);
   const etag = `"${createHash("sha256").update(bytes).digest("hex")}"`;
   const headers = new Headers({
-    ...PAGE_HEADERS,
+    ...(mediaType === "application/json" ? COMMON_HEADERS : PAGE_HEADERS),
     "cache-control": isImmutable ? "public, max-age=31536000, immutable" : "no-cache",
     vary: "accept-encoding",
     etag,

@@ -3,11 +3,25 @@
 import { z } from "zod";
 import { HEALTH, UPLOADED } from "../../../model/api/answers/system.ts";
 import { jsonObject } from "../../../model/events/payload_shapes.ts";
-import { answersFile, answersJson, FILE_HEADERS, jsonBody, type Operation } from "../operation.ts";
+import { answersFile, answersJson, FILE_HEADERS, JSON_TYPE, jsonBody, type Operation } from "../operation.ts";
+import type { RequestHeader } from "../parameters.ts";
 
 const UPLOAD_FORM = z.strictObject({
   file: z.string().meta({ contentMediaType: "application/octet-stream" }).describe("The file with its name"),
 });
+
+const PAGE_REQUEST_HEADERS: readonly RequestHeader[] = ["if-match", "if-none-match"];
+
+function answersPage(...mediaTypes: readonly string[]): Operation["answers"] {
+  return {
+    200: {
+      description: "The file",
+      content: Object.fromEntries(mediaTypes.map((type) => [type, type === JSON_TYPE ? jsonObject : "text"])),
+      headers: ["etag"],
+    },
+    304: { description: "The copy of the caller is current", headers: ["etag"] },
+  };
+}
 
 export const FILE_OPERATIONS: Readonly<Record<string, Operation>> = {
   "POST /v1/upload": {
@@ -53,6 +67,30 @@ export const FILE_OPERATIONS: Readonly<Record<string, Operation>> = {
       200: { description: "Metrics in the Prometheus text format", content: { "text/plain": "text" } },
     },
     failures: [503],
+  },
+  "GET /openapi.json": {
+    id: "getApiDescription",
+    tag: "system",
+    access: "open",
+    headers: PAGE_REQUEST_HEADERS,
+    answers: answersPage("application/json"),
+    failures: [404, 412],
+  },
+  "GET /docs": {
+    id: "getReferencePage",
+    tag: "system",
+    access: "open",
+    headers: PAGE_REQUEST_HEADERS,
+    answers: answersPage("text/html"),
+    failures: [404, 412],
+  },
+  "GET /docs/:file": {
+    id: "getReferencePageFile",
+    tag: "system",
+    access: "open",
+    headers: PAGE_REQUEST_HEADERS,
+    answers: answersPage("text/javascript", "text/css"),
+    failures: [404, 412],
   },
   "GET /schemas/:name": {
     id: "getSchema",

@@ -8,7 +8,9 @@ export const runId = z.string().regex(/^run-([0-9a-fA-F]{16}|[0-9a-fA-F]{32})$/)
 export const sessionId = z.string().regex(/^sess-[0-9a-f]{16}$/);
 export const webhookId = z.string().regex(/^wh_[0-9a-f]{24}$/);
 /** A time in UTC with three fraction digits. */
-export const timestamp = z.iso.datetime({ precision: 3 });
+export const timestamp = z.string().regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/).meta({
+  format: "date-time",
+});
 
 /** The last four are terminal. */
 export const runStatus = z.enum(["pending", "processing", "completed", "failed", "cancelled", "expired"]);
