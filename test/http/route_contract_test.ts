@@ -30,6 +30,7 @@ const IDS: Readonly<Record<string, string>> = {
   filename: "film.mp4",
   sha256: "f".repeat(64),
   name: "cloudevent.schema.json",
+  file: "page.css",
 };
 
 const nameOf = ({ method, path }: RouteRow) => `${method} ${path}`;
@@ -186,6 +187,9 @@ async function callAll(
   await get("/v1/health", "/v1/health");
   await get("/v1/metrics", "/v1/metrics");
   await get("/schemas/:name", `/schemas/${IDS.name}`);
+  await get("/openapi.json", "/openapi.json");
+  const page = await get("/docs", "/docs");
+  await get("/docs/:file", `/${/docs\/page\.\w+\.css/.exec(page.text)![0]}`);
   await check("POST /v1/runs/:id/stop", test.call("POST", `${run}/stop`));
   await remove("/v1/runs/:id", run);
 }

@@ -4,6 +4,7 @@ import type { ZodType } from "zod";
 import { REFUSALS } from "../../base/refusal.ts";
 import { VERSION } from "../../base/version.ts";
 import { EVENTS, eventTypeOf } from "../../model/events/event_table.ts";
+import { IDEMPOTENCY_KEY } from "../../model/idempotency_key.ts";
 import { bare, jsonSchemaOf, namedJsonSchemas } from "../../model/schemas/json_schema.ts";
 import { ROUTES } from "../app.ts";
 import type { Route } from "../call.ts";
@@ -39,11 +40,12 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
 const WRITTEN_BODIES = [JSON_TYPE, "application/sdp", "application/trickle-ice-sdpfrag"];
 
 /** Every status that a route may refuse with: those of its operation, and those that come before its handler. */
-export function refusalsOf({ method }: Route, { failures, body, access }: Operation): number[] {
+export function refusalsOf({ method, once }: Route, { failures, body, access }: Operation): number[] {
   const media = Object.keys(body ?? {});
   const statuses = [
     ...[...failures, 403, 414, 421, 429],
     ...(access === "open" ? [] : [401]),
+    ...(once ? [409, 422] : []),
     ...(access === undefined && method !== "GET" ? [507] : []),
     ...(media.includes(JSON_TYPE) ? [415] : []),
     ...(media.some((type) => WRITTEN_BODIES.includes(type)) ? [400, 408, 413] : []),
@@ -115,7 +117,9 @@ function described(route: Route, operation: Operation, names: Names): object {
   const parameters = [
     ...parts,
     ...asked,
-    ...headers.map((name) => ({ $ref: `#/components/parameters/${name}` })),
+    ...[...headers, ...(route.once ? [IDEMPOTENCY_KEY] : [])].map((name) => ({
+      $ref: `#/components/parameters/${name}`,
+    })),
   ];
   return {
     operationId: id,

@@ -2,6 +2,7 @@
 
 import { z } from "zod";
 import { count, sha256, text } from "../../model/events/payload_shapes.ts";
+import { IDEMPOTENCY_KEY } from "../../model/idempotency_key.ts";
 import { LIMITS } from "../../model/limits.ts";
 import { runId, sessionId, webhookId } from "../../model/api/answers/answer_fields.ts";
 
@@ -30,6 +31,12 @@ export const REQUEST_HEADERS = {
       "The configuration of the session: JSON in base64url without padding, with the fields of AttachConfig",
     schema: z.string().max(LIMITS.whip.attachHeaderBytesMax),
   },
+  [IDEMPOTENCY_KEY]: {
+    description: "The same key and body within 24 hours get the first answer again",
+    schema: z.string().min(LIMITS.idempotency.keyCharacters.minimum).max(
+      LIMITS.idempotency.keyCharacters.maximum,
+    ).regex(/^[!-~]+$/),
+  },
   "last-event-id": { description: "Resumes the stream behind this sequence number", schema: z.string() },
   range: { description: "One range of bytes, RFC 9110 section 14", schema: z.string() },
   "if-range": { description: "Answers the range only if the file is still this version", schema: z.string() },
@@ -49,6 +56,10 @@ export const ANSWER_HEADERS = {
   "content-range": { description: "The range that the body is", schema: text },
   etag: { description: "The version", schema: text },
   "last-modified": { description: "Of a file that can change", schema: text },
+  "idempotency-replayed": {
+    description: "Where the answer was given before, to the same idempotency key",
+    schema: z.literal("true"),
+  },
   location: { description: "Path of the live session", schema: text },
   "x-service-run-id": { description: "The run that the session writes to", schema: runId },
   link: {
@@ -64,4 +75,8 @@ export const ANSWER_HEADERS = {
 export type HeaderName = keyof typeof ANSWER_HEADERS;
 
 /** Headers that an answer may be without: what they tell is not there. */
-export const OPTIONAL_HEADERS: ReadonlySet<HeaderName> = new Set(["last-modified", "link"]);
+export const OPTIONAL_HEADERS: ReadonlySet<HeaderName> = new Set([
+  "last-modified",
+  "link",
+  "idempotency-replayed",
+]);

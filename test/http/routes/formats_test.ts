@@ -25,7 +25,7 @@ const AWKWARD = [
   "<b>&amp;</b>",
   "line\n\nbreak",
   "\u2028日本語 🎬 ü",
-  "",
+  " ",
 ];
 
 function marker(index: number, more: Partial<Marker> & { index_name?: string } = {}) {

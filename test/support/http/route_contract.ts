@@ -1,6 +1,7 @@
-/** Holds every answer that a test gets from a service to the row of its route in fixtures/contract/routes.json. */
+/** Holds every answer that a test gets from a service to its route in fixtures/contract/routes.json and in the API description. */
 
 import { CONTRACT, type RouteRow } from "../../house/contract.ts";
+import { faultOfBody, faultOfHead } from "./described_answers.ts";
 
 const ROUTES = CONTRACT.routes.map((row) => ({
   row,
@@ -43,11 +44,24 @@ globalThis.fetch = async (input, init) => {
   const { origin, pathname } = new URL(input instanceof Request ? input.url : input);
   if (origins.has(origin)) {
     const method = init?.method ?? (input instanceof Request ? input.method : "GET");
-    const fault = faultOfAnswer(method, pathname, response.status);
-    if (fault !== null) throw new Error(fault);
+    const fault = faultOfAnswer(method, pathname, response.status) ?? faultOfHead(method, pathname, response);
+    if (fault !== null) throw new Error(`${method} ${pathname}: ${fault}`);
+    if (method !== "HEAD") checkWhenRead(response, (body) => faultOfBody(method, pathname, response, body));
   }
   return response;
 };
+
+/** Looks at the body when the test reads it, so that a test may also leave it, or read it slowly. */
+function checkWhenRead(response: Response, faultOf: (body: string) => string | null): void {
+  const read = response.text.bind(response);
+  response.text = async () => {
+    const body = await read();
+    const fault = faultOf(body);
+    if (fault !== null) throw new Error(`${response.url}: ${fault}`);
+    return body;
+  };
+  response.json = async () => JSON.parse(await response.text());
+}
 
 /** Answers of the service at this URL are checked from now on. */
 export function watchAnswers(url: string): void {

@@ -1,0 +1,121 @@
+/** The API description: every route is in it as its row says, it is valid, and types can be made of it. */
+
+import assert from "node:assert/strict";
+import { OPERATIONS, refusalsOf } from "../../../src/http/description/openapi.ts";
+import { ROUTES } from "../../../src/http/app.ts";
+import { REFUSALS } from "../../../src/base/refusal.ts";
+import { EVENTS } from "../../../src/model/events/event_table.ts";
+import { CONTRACT } from "../../house/contract.ts";
+import { DESCRIPTION, faultOfBody, faultOfHead } from "../../support/http/described_answers.ts";
+import { statusesOf } from "../../support/http/route_contract.ts";
+import { KEY_A, startService } from "../../support/service.ts";
+
+/** Of every route in open mode only, so that the rows do not have them: a foreign origin, a foreign host. */
+const OPEN_MODE = [403, 421];
+
+const numbers = (statuses: Iterable<number>) => [...new Set(statuses)].toSorted((a, b) => a - b);
+
+Deno.test("every route is described with the statuses of its row, and nothing else is described", () => {
+  for (const row of CONTRACT.routes) {
+    const path = row.path.replaceAll(/:(\w+)/g, "{$1}");
+    const operation = DESCRIPTION.paths[path]?.[row.method.toLowerCase()];
+    assert.ok(operation, `${row.method} ${row.path} is not described`);
+    const described = Object.keys(operation.responses).map(Number);
+    assert.deepEqual(
+      numbers(described),
+      numbers([...statusesOf(row), ...OPEN_MODE]),
+      `${row.method} ${row.path}`,
+    );
+  }
+  const count = Object.values(DESCRIPTION.paths).flatMap((operations) => Object.keys(operations)).length;
+  assert.equal(count, CONTRACT.routes.length);
+  assert.equal(Object.keys(OPERATIONS).length, CONTRACT.routes.length, "a description without a route");
+});
+
+Deno.test("no two operations have one name", () => {
+  const ids = Object.values(OPERATIONS).map(({ id }) => id);
+  assert.deepEqual(ids.filter((id, at) => ids.indexOf(id) !== at), []);
+});
+
+Deno.test("every part of a path is a parameter, and every refusal has the codes of its status", () => {
+  for (const route of ROUTES) {
+    const path = route.path.replaceAll(/:(\w+)/g, "{$1}");
+    // deno-lint-ignore no-explicit-any -- the description is plain JSON
+    const operation = DESCRIPTION.paths[path]![route.method.toLowerCase()] as any;
+    const parts = (operation.parameters ?? []).filter((part: { in?: string }) => part.in === "path");
+    assert.deepEqual(
+      parts.map(({ name }: { name: string }) => name),
+      [...route.path.matchAll(/:(\w+)/g)].map(([, name]) => name),
+      path,
+    );
+    for (const status of refusalsOf(route, OPERATIONS[`${route.method} ${route.path}`]!)) {
+      const name = operation.responses[status].$ref.split("/").pop();
+      const codes = Object.values(REFUSALS).filter((row) => row.status === status).map(({ code }) => code);
+      const text = JSON.stringify(DESCRIPTION.components.responses[name]);
+      for (const code of codes) assert.ok(text.includes(`"${code}"`), `${path} ${status} ${code}`);
+    }
+  }
+});
+
+Deno.test("every kind of event has its payload, and a webhook unless it is bookkeeping", () => {
+  // deno-lint-ignore no-explicit-any -- the description is plain JSON
+  const { webhooks, components } = DESCRIPTION as any;
+  const kinds = Object.keys(EVENTS);
+  assert.deepEqual(Object.keys(components.schemas.EventPayloads.properties), kinds);
+  const delivered = Object.entries(EVENTS).filter(([, { bookkeeping }]) => !bookkeeping).map(([kind]) =>
+    kind
+  );
+  assert.deepEqual(Object.keys(webhooks), delivered);
+});
+
+Deno.test("every reference in the description leads to something", () => {
+  const faults: string[] = [];
+  const look = (value: unknown): void => {
+    if (typeof value !== "object" || value === null) return;
+    const { $ref } = value as { $ref?: unknown };
+    if (typeof $ref === "string") {
+      const parts = $ref.replace("#/", "").split("/").map((part) => part.replaceAll("~1", "/"));
+      // deno-lint-ignore no-explicit-any -- the description is plain JSON
+      if (parts.reduce((at: any, part) => at?.[part], DESCRIPTION) === undefined) faults.push($ref);
+    }
+    Object.values(value).forEach(look);
+  };
+  look(DESCRIPTION);
+  assert.deepEqual(faults, []);
+});
+
+Deno.test("an answer that is not as described is found", () => {
+  const answer = (status: number, type: string | null, headers: Record<string, string> = {}) =>
+    new Response(null, { status, headers: { ...headers, ...(type && { "content-type": type }) } });
+  const json = answer(200, "application/json");
+  const run = { run_id: `run-${"0".repeat(32)}`, status: "pending", mode: "", model: "", source_uri: "" };
+  const times = { created_at: "2026-11-23T10:00:00.000Z", updated_at: "2026-11-23T10:00:00.000Z" };
+  const path = `/v1/runs/${run.run_id}`;
+  assert.equal(faultOfBody("GET", path, json, JSON.stringify({ ...run, ...times, new_field: 1 })), null);
+  assert.match(faultOfBody("GET", path, json, JSON.stringify(run))!, /created_at/);
+  assert.match(
+    faultOfBody("GET", path, json, JSON.stringify({ ...run, ...times, status: "done" }))!,
+    /status/,
+  );
+  const envelope = {
+    error: { code: "conflict", message: "x", request_id: `req-${"0".repeat(16)}`, details: [] },
+  };
+  const missing = answer(404, "application/json");
+  assert.match(faultOfBody("GET", path, missing, JSON.stringify(envelope))!, /code/);
+  assert.match(faultOfHead("GET", path, answer(418, null))!, /418 is not described/);
+  assert.match(faultOfHead("GET", path, answer(200, "text/html"))!, /media type text\/html/);
+  assert.match(faultOfHead("GET", "/docs", answer(200, "text/html"))!, /no header etag/);
+});
+
+Deno.test("the description is served without a key, the same as the file, and the version of the service is in it", async () => {
+  await using test = await startService();
+  const served = await fetch(`${test.url}/openapi.json`);
+  assert.equal(served.headers.get("content-type"), "application/json");
+  assert.equal(served.headers.get("content-security-policy"), "default-src 'none'; frame-ancestors 'none'");
+  assert.deepEqual(await served.json(), DESCRIPTION);
+  const etag = served.headers.get("etag")!;
+  const again = await fetch(`${test.url}/openapi.json`, {
+    headers: { "if-none-match": etag, "x-api-key": KEY_A },
+  });
+  assert.equal(again.status, 304);
+});
