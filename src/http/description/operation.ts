@@ -58,6 +58,11 @@ export interface Operation {
 
 export const JSON_TYPE = "application/json";
 
+/** The reference to a named schema. */
+export function refTo(name: string): string {
+  return `#/components/schemas/${name}`;
+}
+
 /** A JSON body. */
 export function jsonBody(schema: ZodType): Content {
   return { [JSON_TYPE]: schema };

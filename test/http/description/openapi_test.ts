@@ -1,7 +1,8 @@
 /** The API description: every route is in it as its row says, it is valid, and types can be made of it. */
 
 import assert from "node:assert/strict";
-import { OPERATIONS, refusalsOf } from "../../../src/http/description/openapi.ts";
+import { OPERATIONS } from "../../../src/http/description/openapi.ts";
+import { refusalsOf } from "../../../src/http/description/refusals.ts";
 import { ROUTES } from "../../../src/http/app.ts";
 import { REFUSALS } from "../../../src/base/refusal.ts";
 import { EVENTS } from "../../../src/model/events/event_table.ts";
