@@ -5,7 +5,7 @@ import { openApi } from "../src/http/description/openapi.ts";
 import { publishedSchemas } from "../src/model/schemas/published.ts";
 
 /** The published schemas and the API description, by file name. */
-function freshFiles(): ReadonlyMap<string, object> {
+export function freshFiles(): ReadonlyMap<string, object> {
   return new Map([...publishedSchemas(), ["openapi.json", openApi()]]);
 }
 

@@ -22,7 +22,7 @@ import { answerOnce } from "./idempotency.ts";
 import { type Admission, Guard, type GuardOptions, tenantOf } from "./guard.ts";
 import { INFER_ROUTES } from "./routes/infer.ts";
 import { LIVE_ROUTES } from "./routes/live.ts";
-import { PAGE_ROUTES } from "./routes/pages.ts";
+import { PAGE_ROUTES } from "./pages.ts";
 import { POLICY_ROUTES } from "./routes/policies.ts";
 import { READ_ROUTES } from "./routes/events.ts";
 import { REASON_ROUTES } from "./routes/reason.ts";

@@ -15,7 +15,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   composition: ["base", "model", "store", "media", "rtc", "remote", "live", "flow", "http"],
 };
 
-/** Files that nobody imports: a person, a Worker or a browser starts them. */
+/** Files that nobody imports: a person, a Worker or a browser starts them, or a script makes a file of them. */
 export const ENTRIES: readonly RegExp[] = [
   /^main\.ts$/,
   /^service_worker\.ts$/,
@@ -23,6 +23,7 @@ export const ENTRIES: readonly RegExp[] = [
   /^live\/live_worker\.ts$/,
   /^sidecar\/audio\/audio_main\.ts$/,
   /^sidecar\/embedding\/embedding_main\.ts$/,
+  /^http\/description\/openapi\.ts$/,
 ];
 
 /** What one or a few rooms may do and nobody else. `code` is the text of a file without its comments. */

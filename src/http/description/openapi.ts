@@ -1,14 +1,13 @@
 /** The API description, OpenAPI 3.1, made from the route table, the descriptions of the operations and the zod shapes. */
 
 import type { ZodType } from "zod";
-import { VERSION } from "../../base/version.ts";
 import { IDEMPOTENCY_KEY } from "../../model/idempotency_key.ts";
 import { bare, jsonSchemaOf, namedJsonSchemas } from "../../model/schemas/json_schema.ts";
 import { ROUTES } from "../app.ts";
 import type { Route } from "../call.ts";
 import { namedShapes } from "./components.ts";
 import { eventWebhooks } from "./event_webhooks.ts";
-import { type Answer, type Content, type Operation, refTo, TAGS } from "./operation.ts";
+import { type AnswerRow, type Content, type Operation, refTo, TAGS } from "./operation.ts";
 import { ANALYSIS_OPERATIONS } from "./operations/analysis.ts";
 import { FILE_OPERATIONS } from "./operations/files.ts";
 import { LIVE_OPERATIONS } from "./operations/live.ts";
@@ -18,12 +17,13 @@ import { RUN_OPERATIONS } from "./operations/runs.ts";
 import { WEBHOOK_OPERATIONS } from "./operations/webhooks.ts";
 import {
   ANSWER_HEADERS,
-  type HeaderName,
+  type AnswerHeaderName,
   OPTIONAL_HEADERS,
   type ParameterRow,
   PATH_PARAMETERS,
   REQUEST_HEADERS,
 } from "./parameters.ts";
+import { VERSION } from "./version.ts";
 import { refusalName, refusalResponses, refusalsOf } from "./refusals.ts";
 
 /** By method and path, as `Route` has them. */
@@ -72,7 +72,7 @@ export function openApi(): object {
       headers: Object.fromEntries(
         Object.entries(ANSWER_HEADERS).map(([name, row]) => [
           name,
-          { ...parameter(row), required: !OPTIONAL_HEADERS.has(name as HeaderName) },
+          { ...parameter(row), required: !OPTIONAL_HEADERS.has(name as AnswerHeaderName) },
         ]),
       ),
       parameters: Object.fromEntries(
@@ -125,7 +125,7 @@ function parameter({ description, schema }: ParameterRow): object {
   return { description, schema: bare(jsonSchemaOf(schema)) };
 }
 
-function answered({ description, content, headers }: Answer, names: Names): object {
+function answered({ description, content, headers }: AnswerRow, names: Names): object {
   return {
     description,
     ...(headers && {

@@ -1,7 +1,7 @@
 /** How a route is described: what it takes and answers, from the schemas that read and write it. */
 
 import type { ZodType } from "zod";
-import type { HeaderName, RequestHeader } from "./parameters.ts";
+import type { AnswerHeaderName, RequestHeaderName } from "./parameters.ts";
 
 /** The features of the service, which group the routes. */
 export const TAGS = {
@@ -26,11 +26,11 @@ export type Tag = keyof typeof TAGS;
 /** A body or an answer that is no JSON: the schema of its text, or `binary`. */
 export type Content = Readonly<Record<string, ZodType | "text" | "binary">>;
 
-export interface Answer {
+export interface AnswerRow {
   readonly description: string;
   /** By media type; nothing for an answer without a body. */
   readonly content?: Content;
-  readonly headers?: readonly HeaderName[];
+  readonly headers?: readonly AnswerHeaderName[];
 }
 
 export interface QueryParameter {
@@ -45,9 +45,9 @@ export interface Operation {
   /** By media type; nothing for a route that reads no body. */
   readonly body?: Content;
   readonly query?: Readonly<Record<string, QueryParameter>>;
-  readonly headers?: readonly RequestHeader[];
+  readonly headers?: readonly RequestHeaderName[];
   /** By status. */
-  readonly answers: Readonly<Record<number, Answer>>;
+  readonly answers: Readonly<Record<number, AnswerRow>>;
   /** Statuses of the handler itself, beside those that every route has. */
   readonly failures: readonly number[];
   /** Whether its refusals are plain text, as those of WHIP are. */
@@ -63,18 +63,18 @@ export function refTo(name: string): string {
   return `#/components/schemas/${name}`;
 }
 
-/** A JSON body. */
-export function jsonBody(schema: ZodType): Content {
+/** Content that is JSON of this shape. */
+export function jsonContent(schema: ZodType): Content {
   return { [JSON_TYPE]: schema };
 }
 
 /** 200 with JSON. */
-export function answersJson(schema: ZodType, description: string): Readonly<Record<number, Answer>> {
+export function answersJson(schema: ZodType, description: string): Readonly<Record<number, AnswerRow>> {
   return { 200: { description, content: { [JSON_TYPE]: schema } } };
 }
 
 /** A file of one of these types: whole, one range of it, or not again. See docs/api.md#ranges-and-conditions. */
-export function answersFile(...mediaTypes: readonly string[]): Readonly<Record<number, Answer>> {
+export function answersFile(...mediaTypes: readonly string[]): Readonly<Record<number, AnswerRow>> {
   const content: Content = Object.fromEntries(mediaTypes.map((type) => [type, "binary"]));
   return {
     200: { description: "The whole file", content, headers: ["accept-ranges", "etag", "last-modified"] },
@@ -84,7 +84,7 @@ export function answersFile(...mediaTypes: readonly string[]): Readonly<Record<n
 }
 
 /** The headers of a request for a file. */
-export const FILE_HEADERS: readonly RequestHeader[] = [
+export const FILE_HEADERS: readonly RequestHeaderName[] = [
   "range",
   "if-range",
   "if-match",

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { count, sha256, text } from "../../model/events/payload_shapes.ts";
 import { IDEMPOTENCY_KEY } from "../../model/idempotency_key.ts";
 import { LIMITS } from "../../model/limits.ts";
-import { runId, sessionId, webhookId } from "../../model/api/answers/answer_fields.ts";
+import { runIdField, sessionIdField, webhookIdField } from "../../model/api/answers/answer_fields.ts";
 
 /** What a part of a path, a query value or a header is. */
 export interface ParameterRow {
@@ -14,10 +14,10 @@ export interface ParameterRow {
 
 /** By the name behind the colon in the path of a route. */
 export const PATH_PARAMETERS: Readonly<Record<string, ParameterRow>> = {
-  id: { description: "Id of the run", schema: runId },
-  webhook_id: { description: "Id of the webhook", schema: webhookId },
+  id: { description: "Id of the run", schema: runIdField },
+  webhook_id: { description: "Id of the webhook", schema: webhookIdField },
   revision: { description: "Number of the policy revision", schema: count },
-  sess: { description: "Id of the live session", schema: sessionId },
+  sess: { description: "Id of the live session", schema: sessionIdField },
   filename: { description: "Bare name of a video file", schema: text },
   sha256: { description: "Hash of the content, lower-case hex", schema: sha256 },
   name: { description: "File name of the schema", schema: text },
@@ -49,7 +49,7 @@ export const REQUEST_HEADERS = {
   "if-unmodified-since": { description: "412 if the file is newer", schema: z.string() },
 } as const satisfies Readonly<Record<string, ParameterRow>>;
 
-export type RequestHeader = keyof typeof REQUEST_HEADERS;
+export type RequestHeaderName = keyof typeof REQUEST_HEADERS;
 
 export const ANSWER_HEADERS = {
   "accept-ranges": { description: "`bytes`", schema: z.literal("bytes") },
@@ -61,7 +61,7 @@ export const ANSWER_HEADERS = {
     schema: z.literal("true"),
   },
   location: { description: "Path of the live session", schema: text },
-  "x-service-run-id": { description: "The run that the session writes to", schema: runId },
+  "x-service-run-id": { description: "The run that the session writes to", schema: runIdField },
   link: {
     description: "STUN and TURN servers, RFC 9725 section 4.6, where some are configured",
     schema: text,
@@ -72,10 +72,10 @@ export const ANSWER_HEADERS = {
   },
 } as const satisfies Readonly<Record<string, ParameterRow>>;
 
-export type HeaderName = keyof typeof ANSWER_HEADERS;
+export type AnswerHeaderName = keyof typeof ANSWER_HEADERS;
 
 /** Headers that an answer may be without: what they tell is not there. */
-export const OPTIONAL_HEADERS: ReadonlySet<HeaderName> = new Set([
+export const OPTIONAL_HEADERS: ReadonlySet<AnswerHeaderName> = new Set([
   "last-modified",
   "link",
   "idempotency-replayed",

@@ -97,5 +97,5 @@ function validatorOf(pointer: string): ValidateFunction {
 }
 
 function essence(headers: Headers): string | null {
-  return headers.get("content-type")?.split(";")[0]!.trim() ?? null;
+  return headers.get("content-type")?.replace(/;.*/, "").trim() ?? null;
 }

@@ -5,41 +5,41 @@ import { ANALYZED, INGESTED, REASONED } from "../../../model/api/answers/analysi
 import { INFERRED, INFERRED_BATCH, MODELS } from "../../../model/api/answers/models.ts";
 import { INFER_BATCH_BODY, INFER_BODY } from "../../../model/api/infer.ts";
 import { REASON_BODY } from "../../../model/api/reason.ts";
-import { answersJson, jsonBody, type Operation } from "../operation.ts";
+import { answersJson, jsonContent, type Operation } from "../operation.ts";
 
 export const ANALYSIS_OPERATIONS: Readonly<Record<string, Operation>> = {
   "POST /v1/runs/:id/ingest": {
     id: "ingestRun",
     tag: "ingest",
-    body: jsonBody(INGEST_BODY),
+    body: jsonContent(INGEST_BODY),
     answers: answersJson(INGESTED, "What was decoded"),
     failures: [404, 409, 422, 500, 503],
   },
   "POST /v1/runs/:id/analyze": {
     id: "analyzeRun",
     tag: "analyze",
-    body: jsonBody(ANALYZE_BODY),
+    body: jsonContent(ANALYZE_BODY),
     answers: answersJson(ANALYZED, "A row for each frame, and the markers"),
     failures: [404, 409, 422, 500],
   },
   "POST /v1/runs/:id/reason": {
     id: "reason",
     tag: "reason",
-    body: jsonBody(REASON_BODY),
+    body: jsonContent(REASON_BODY),
     answers: answersJson(REASONED, "What was computed, and the markers"),
     failures: [404, 409, 422, 500, 503],
   },
   "POST /v1/infer": {
     id: "infer",
     tag: "infer",
-    body: jsonBody(INFER_BODY),
+    body: jsonContent(INFER_BODY),
     answers: answersJson(INFERRED, "The answer of the model"),
     failures: [404, 409, 422, 500, 503],
   },
   "POST /v1/infer/batch": {
     id: "inferBatch",
     tag: "infer",
-    body: jsonBody(INFER_BATCH_BODY),
+    body: jsonContent(INFER_BATCH_BODY),
     answers: answersJson(INFERRED_BATCH, "An item for each question, in their order"),
     failures: [404, 409, 422, 500],
   },

@@ -3,14 +3,21 @@
 import { z } from "zod";
 import { HEALTH, UPLOADED } from "../../../model/api/answers/system.ts";
 import { jsonObject } from "../../../model/events/payload_shapes.ts";
-import { answersFile, answersJson, FILE_HEADERS, JSON_TYPE, jsonBody, type Operation } from "../operation.ts";
-import type { RequestHeader } from "../parameters.ts";
+import {
+  answersFile,
+  answersJson,
+  FILE_HEADERS,
+  JSON_TYPE,
+  jsonContent,
+  type Operation,
+} from "../operation.ts";
+import type { RequestHeaderName } from "../parameters.ts";
 
 const UPLOAD_FORM = z.strictObject({
   file: z.string().meta({ contentMediaType: "application/octet-stream" }).describe("The file with its name"),
 });
 
-const PAGE_REQUEST_HEADERS: readonly RequestHeader[] = ["if-match", "if-none-match"];
+const PAGE_REQUEST_HEADERS: readonly RequestHeaderName[] = ["if-match", "if-none-match"];
 
 function answersPage(...mediaTypes: readonly string[]): Operation["answers"] {
   return {
@@ -95,7 +102,7 @@ export const FILE_OPERATIONS: Readonly<Record<string, Operation>> = {
   "GET /schemas/:name": {
     id: "getSchema",
     tag: "system",
-    answers: { 200: { description: "A JSON Schema, draft 2020-12", content: jsonBody(jsonObject) } },
+    answers: { 200: { description: "A JSON Schema, draft 2020-12", content: jsonContent(jsonObject) } },
     failures: [404],
   },
 };

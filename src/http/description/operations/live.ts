@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { CLOSED_LIVE_SOURCE, LIVE_SOURCE, UPDATED_PROMPT } from "../../../model/api/answers/live.ts";
 import { LIVE_SOURCE_BODY, PROMPT_BODY } from "../../../model/api/live.ts";
-import { answersJson, jsonBody, type Operation } from "../operation.ts";
+import { answersJson, jsonContent, type Operation } from "../operation.ts";
 
 const SDP = { "application/sdp": z.string().min(1) };
 const ICE_FRAGMENT = { "application/trickle-ice-sdpfrag": z.string() };
@@ -46,7 +46,7 @@ export const LIVE_OPERATIONS: Readonly<Record<string, Operation>> = {
   "PATCH /v1/stream/whip/:sess/prompt": {
     id: "whipUpdatePrompt",
     tag: "live",
-    body: jsonBody(PROMPT_BODY),
+    body: jsonContent(PROMPT_BODY),
     answers: answersJson(UPDATED_PROMPT, "The session has taken the prompt"),
     failures: [400, 403, 404, 409, 415, 422, 503],
     refusesInText: true,
@@ -54,7 +54,7 @@ export const LIVE_OPERATIONS: Readonly<Record<string, Operation>> = {
   "POST /v1/runs/:id/live": {
     id: "openLiveSource",
     tag: "live",
-    body: jsonBody(LIVE_SOURCE_BODY),
+    body: jsonContent(LIVE_SOURCE_BODY),
     answers: answersJson(LIVE_SOURCE, "The session that watches the source"),
     failures: [404, 409, 422, 500, 503],
   },

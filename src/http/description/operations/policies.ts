@@ -15,34 +15,34 @@ import {
 } from "../../../model/api/answers/policies.ts";
 import { COMPILE_BODY, EVALUATE_BODY } from "../../../model/api/triggers.ts";
 import { triggerProgram } from "../../../model/triggers/program.ts";
-import { answersJson, jsonBody, type Operation } from "../operation.ts";
+import { answersJson, jsonContent, type Operation } from "../operation.ts";
 
 export const POLICY_OPERATIONS: Readonly<Record<string, Operation>> = {
   "POST /v1/triggers/compile": {
     id: "compileTrigger",
     tag: "triggers",
-    body: jsonBody(COMPILE_BODY),
+    body: jsonContent(COMPILE_BODY),
     answers: answersJson(COMPILED_TRIGGER, "The compiled program"),
     failures: [422],
   },
   "POST /v1/triggers/validate": {
     id: "validateTrigger",
     tag: "triggers",
-    body: jsonBody(triggerProgram),
+    body: jsonContent(triggerProgram),
     answers: answersJson(VALID_TRIGGER, "The program is valid"),
     failures: [422],
   },
   "POST /v1/triggers/evaluate": {
     id: "evaluateTrigger",
     tag: "triggers",
-    body: jsonBody(EVALUATE_BODY),
+    body: jsonContent(EVALUATE_BODY),
     answers: answersJson(EVALUATED_TRIGGER, "A result for each sample"),
     failures: [422],
   },
   "POST /v1/runs/:id/policies": {
     id: "createPolicy",
     tag: "policies",
-    body: jsonBody(CREATE_POLICY_BODY),
+    body: jsonContent(CREATE_POLICY_BODY),
     answers: answersJson(POLICY_READ, "The new draft"),
     failures: [404, 409, 422, 500],
   },
@@ -61,7 +61,7 @@ export const POLICY_OPERATIONS: Readonly<Record<string, Operation>> = {
   "POST /v1/runs/:id/policies/:revision/activate": {
     id: "activatePolicy",
     tag: "policies",
-    body: jsonBody(ACTIVATE_POLICY_BODY),
+    body: jsonContent(ACTIVATE_POLICY_BODY),
     answers: answersJson(
       APPLIED_POLICY,
       "The revision in its new stage, and how the live session applied it",
@@ -71,14 +71,14 @@ export const POLICY_OPERATIONS: Readonly<Record<string, Operation>> = {
   "POST /v1/runs/:id/policies/:revision/rollback": {
     id: "rollbackPolicy",
     tag: "policies",
-    body: jsonBody(ROLLBACK_POLICY_BODY),
+    body: jsonContent(ROLLBACK_POLICY_BODY),
     answers: answersJson(APPLIED_POLICY, "The revision is active again, and how the live session applied it"),
     failures: [400, 404, 409, 422, 500, 503],
   },
   "POST /v1/runs/:id/policies/:revision/replay": {
     id: "replayPolicy",
     tag: "policies",
-    body: jsonBody(REPLAY_POLICY_BODY),
+    body: jsonContent(REPLAY_POLICY_BODY),
     answers: answersJson(REPLAYED_POLICY, "What the revision would have reported"),
     failures: [400, 404, 409, 422, 500, 503],
   },

@@ -6,7 +6,7 @@ import { FOUND, QUERIED } from "../../../model/api/answers/reads.ts";
 import { QUERY_BODY } from "../../../model/api/reads.ts";
 import { SEARCH_BODY } from "../../../model/api/search.ts";
 import { count } from "../../../model/events/payload_shapes.ts";
-import { answersJson, JSON_TYPE, jsonBody, type Operation } from "../operation.ts";
+import { answersJson, JSON_TYPE, jsonContent, type Operation } from "../operation.ts";
 
 const INDEX = { description: "Only those of this `index_name`", schema: z.string() };
 
@@ -73,14 +73,14 @@ export const READ_OPERATIONS: Readonly<Record<string, Operation>> = {
   "POST /v1/query": {
     id: "query",
     tag: "events",
-    body: jsonBody(QUERY_BODY),
+    body: jsonContent(QUERY_BODY),
     answers: answersJson(QUERIED, "The events that match"),
     failures: [404, 422, 500],
   },
   "POST /v1/search": {
     id: "search",
     tag: "search",
-    body: jsonBody(SEARCH_BODY),
+    body: jsonContent(SEARCH_BODY),
     answers: answersJson(FOUND, "The events whose text contains what was asked for"),
     failures: [404, 422, 500],
   },

@@ -9,13 +9,13 @@ import {
   RUNS,
   STOPPED_RUN,
 } from "../../../model/api/answers/runs.ts";
-import { answersJson, jsonBody, type Operation } from "../operation.ts";
+import { answersJson, jsonContent, type Operation } from "../operation.ts";
 
 export const RUN_OPERATIONS: Readonly<Record<string, Operation>> = {
   "POST /v1/runs": {
     id: "createRun",
     tag: "runs",
-    body: jsonBody(CREATE_RUN_BODY),
+    body: jsonContent(CREATE_RUN_BODY),
     answers: answersJson(CREATED_RUN, "The new run"),
     failures: [409, 422, 500],
   },

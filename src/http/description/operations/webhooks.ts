@@ -9,17 +9,17 @@ import {
 } from "../../../model/api/answers/webhooks.ts";
 import { FEEDBACK_BODY } from "../../../model/api/feedback.ts";
 import { REDELIVER_BODY, REGISTER_WEBHOOK_BODY } from "../../../model/api/webhooks.ts";
-import { answersJson, jsonBody, type Operation } from "../operation.ts";
+import { answersJson, jsonContent, type Operation } from "../operation.ts";
 
 export const WEBHOOK_OPERATIONS: Readonly<Record<string, Operation>> = {
   "POST /v1/runs/:id/webhooks": {
     id: "createWebhook",
     tag: "webhooks",
-    body: jsonBody(REGISTER_WEBHOOK_BODY),
+    body: jsonContent(REGISTER_WEBHOOK_BODY),
     answers: {
       201: {
         description: "The webhook with its secret, which is told only here",
-        content: jsonBody(CREATED_WEBHOOK),
+        content: jsonContent(CREATED_WEBHOOK),
       },
     },
     failures: [404, 422, 500, 503],
@@ -39,16 +39,16 @@ export const WEBHOOK_OPERATIONS: Readonly<Record<string, Operation>> = {
   "POST /v1/runs/:id/webhooks/:webhook_id/redeliver": {
     id: "redeliverWebhook",
     tag: "webhooks",
-    body: jsonBody(REDELIVER_BODY),
+    body: jsonContent(REDELIVER_BODY),
     answers: {
-      202: { description: "The events that are sent again", content: jsonBody(REDELIVERY) },
+      202: { description: "The events that are sent again", content: jsonContent(REDELIVERY) },
     },
     failures: [404, 409, 422, 500, 503],
   },
   "POST /v1/runs/:id/feedback": {
     id: "submitFeedback",
     tag: "feedback",
-    body: jsonBody(FEEDBACK_BODY),
+    body: jsonContent(FEEDBACK_BODY),
     answers: answersJson(FEEDBACK_SUBMITTED, "The rating is committed"),
     failures: [404, 422, 500],
   },

@@ -1,4 +1,4 @@
-/** Answers of ingest, analyze and reason: their shapes. See docs/api.md#ingest and docs/reason.md#answer. */
+/** Answers of ingest, analyze and reason: their shapes. See docs/api.md#ingest and docs/reason.md#request. */
 
 import { z } from "zod";
 import {
@@ -14,11 +14,11 @@ import {
 } from "../../events/payload_shapes.ts";
 import { markerEmitted } from "../../events/analysis_payloads.ts";
 import { frameMetadata } from "../../schemas/frame_metadata.ts";
-import { requestId, runId } from "./answer_fields.ts";
+import { requestIdField, runIdField } from "./answer_fields.ts";
 
 export const INGESTED = open({
-  request_id: requestId,
-  run_id: runId,
+  request_id: requestIdField,
+  run_id: runIdField,
   status: z.literal("processing"),
   decoded_frames: positive.describe("Frames that were kept and have signals"),
   truncated: z.boolean().describe("Whether `max_frames` ended the decode, and not the source"),
@@ -32,16 +32,16 @@ export const INGESTED = open({
 export const MARKER = open(markerFields);
 
 export const ANALYZED = open({
-  request_id: requestId,
-  run_id: runId,
+  request_id: requestIdField,
+  run_id: runIdField,
   generated: count.describe("How many rows `metadata` has"),
   metadata: z.array(frameMetadata),
   markers: z.array(MARKER),
 });
 
 export const REASONED = open({
-  request_id: requestId,
-  run_id: runId,
+  request_id: requestIdField,
+  run_id: runIdField,
   generated: count.describe("How many rows were computed, whether or not `metadata` has them"),
   markers_emitted: count,
   decoded_frames: count,

@@ -3,10 +3,10 @@
 import { z } from "zod";
 import { count, open } from "../../events/payload_shapes.ts";
 
-export const requestId = z.string().regex(/^req-[0-9a-f]{16}$/);
-export const runId = z.string().regex(/^run-([0-9a-fA-F]{16}|[0-9a-fA-F]{32})$/);
-export const sessionId = z.string().regex(/^sess-[0-9a-f]{16}$/);
-export const webhookId = z.string().regex(/^wh_[0-9a-f]{24}$/);
+export const requestIdField = z.string().regex(/^req-[0-9a-f]{16}$/);
+export const runIdField = z.string().regex(/^run-([0-9a-fA-F]{16}|[0-9a-fA-F]{32})$/);
+export const sessionIdField = z.string().regex(/^sess-[0-9a-f]{16}$/);
+export const webhookIdField = z.string().regex(/^wh_[0-9a-f]{24}$/);
 /** A time in UTC with three fraction digits. */
 export const timestamp = z.string().regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/).meta({
   format: "date-time",

@@ -4,13 +4,13 @@ import { z } from "zod";
 import { count, durationMs, open, positive, text } from "../../events/payload_shapes.ts";
 import { PROVIDER_KINDS } from "../../infer/inference.ts";
 import { triggerProgram } from "../../triggers/program.ts";
-import { requestId, runId, tokens } from "./answer_fields.ts";
+import { requestIdField, runIdField, tokens } from "./answer_fields.ts";
 
 const providerKind = z.enum(PROVIDER_KINDS);
 
 export const INFERRED = open({
-  request_id: requestId,
-  run_id: runId.nullable(),
+  request_id: requestIdField,
+  run_id: runIdField.nullable(),
   provider: providerKind,
   model: text,
   fallback_used: z.boolean(),
@@ -28,7 +28,7 @@ export const BATCH_ITEM = open({
 });
 
 export const INFERRED_BATCH = open({
-  request_id: requestId,
+  request_id: requestIdField,
   processed: count,
   succeeded: count,
   failed: count,
@@ -43,17 +43,17 @@ export const MODEL = open({
   fallback_candidates: z.array(text),
 });
 
-export const MODELS = open({ request_id: requestId, models: z.array(MODEL) });
+export const MODELS = open({ request_id: requestIdField, models: z.array(MODEL) });
 
 export const COMPILED_TRIGGER = open({
-  request_id: requestId,
+  request_id: requestIdField,
   program: triggerProgram,
   instruction_count: positive,
   state_slots: count,
 });
 
 export const VALID_TRIGGER = open({
-  request_id: requestId,
+  request_id: requestIdField,
   valid: z.literal(true),
   isa_version: positive,
   program_id: text,
@@ -63,7 +63,7 @@ export const VALID_TRIGGER = open({
 });
 
 export const EVALUATED_TRIGGER = open({
-  request_id: requestId,
+  request_id: requestIdField,
   program_id: text,
   program_version: positive,
   results: z.array(open({

@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { application, policyReplayEvaluated, restrictedZone } from "../../events/policy_payloads.ts";
 import { count, jsonObject, open, positive, text } from "../../events/payload_shapes.ts";
-import { requestId, runId } from "./answer_fields.ts";
+import { requestIdField, runIdField } from "./answer_fields.ts";
 
 export const POLICY = open({
   revision: positive.describe("The sequence number of the event that created it"),
@@ -19,15 +19,20 @@ export const POLICY = open({
   deferred_fields: z.array(text),
 });
 
-export const POLICY_READ = open({ request_id: requestId, run_id: runId, policy: POLICY });
+export const POLICY_READ = open({ request_id: requestIdField, run_id: runIdField, policy: POLICY });
 
-export const POLICIES = open({ request_id: requestId, run_id: runId, policies: z.array(POLICY) });
+export const POLICIES = open({ request_id: requestIdField, run_id: runIdField, policies: z.array(POLICY) });
 
-export const APPLIED_POLICY = open({ request_id: requestId, run_id: runId, policy: POLICY, application });
+export const APPLIED_POLICY = open({
+  request_id: requestIdField,
+  run_id: runIdField,
+  policy: POLICY,
+  application,
+});
 
 export const REPLAYED_POLICY = open({
-  request_id: requestId,
-  run_id: runId,
+  request_id: requestIdField,
+  run_id: runIdField,
   evaluation_id: positive.describe("The sequence number of the event of the evaluation"),
   evaluation: policyReplayEvaluated,
 });

@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { count, jsonObject, jsonValue, open, positive, text } from "../../events/payload_shapes.ts";
 import { STORED_MARKER } from "./analysis.ts";
-import { requestId, runId } from "./answer_fields.ts";
+import { requestIdField, runIdField } from "./answer_fields.ts";
 
 /** The payload of each kind is described in `webhooks`; one that is no JSON object reads as `{ raw }`. */
 export const TIMELINE_EVENT = open({
@@ -13,19 +13,27 @@ export const TIMELINE_EVENT = open({
   payload: jsonObject,
 });
 
-export const EVENTS_READ = open({ request_id: requestId, run_id: runId, events: z.array(TIMELINE_EVENT) });
+export const EVENTS_READ = open({
+  request_id: requestIdField,
+  run_id: runIdField,
+  events: z.array(TIMELINE_EVENT),
+});
 
-export const MARKERS_READ = open({ request_id: requestId, run_id: runId, markers: z.array(STORED_MARKER) });
+export const MARKERS_READ = open({
+  request_id: requestIdField,
+  run_id: runIdField,
+  markers: z.array(STORED_MARKER),
+});
 
 export const QUERIED = open({
-  request_id: requestId,
-  query: open({ run_id: runId, kind: z.string().nullable(), from_seq: count.nullable() }),
+  request_id: requestIdField,
+  query: open({ run_id: runIdField, kind: z.string().nullable(), from_seq: count.nullable() }),
   matches: z.array(TIMELINE_EVENT),
 });
 
 export const SEARCH_HIT = open({
   seq: positive,
-  run_id: runId,
+  run_id: runIdField,
   pts_ms: count.describe("Media time where the payload has one, else the time of the append; milliseconds"),
   kind: text,
   description: z.string(),
@@ -33,7 +41,7 @@ export const SEARCH_HIT = open({
 });
 
 export const FOUND = open({
-  request_id: requestId,
+  request_id: requestIdField,
   scanned: count.describe("Events of the runs that were searched"),
   total_hits: count.describe("Matches before the limit"),
   hits: z.array(SEARCH_HIT).describe("In sequence order"),
@@ -42,4 +50,4 @@ export const FOUND = open({
 /** Beside these the fields of the model's own output, which go before them. */
 export const INTERACTION = open({ chunk_index: jsonValue, pts_start_ms: jsonValue, pts_end_ms: jsonValue });
 
-export const INTERACTIONS = open({ run_id: runId, count, interactions: z.array(INTERACTION) });
+export const INTERACTIONS = open({ run_id: runIdField, count, interactions: z.array(INTERACTION) });

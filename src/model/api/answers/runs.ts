@@ -2,18 +2,18 @@
 
 import { z } from "zod";
 import { mode, open, text } from "../../events/payload_shapes.ts";
-import { requestId, runId, runStatus, timestamp } from "./answer_fields.ts";
+import { requestIdField, runIdField, runStatus, timestamp } from "./answer_fields.ts";
 
 export const CREATED_RUN = open({
-  run_id: runId,
-  request_id: requestId,
+  run_id: runIdField,
+  request_id: requestIdField,
   status: z.literal("pending"),
   mode,
   model: text.nullable().describe("The canonical id; null when none was given"),
 });
 
 export const RUN = open({
-  run_id: runId,
+  run_id: runIdField,
   status: runStatus,
   mode: z.string().describe("Empty for a run that a WHIP offer made"),
   model: z.string().describe("Empty when none was given"),
@@ -24,8 +24,12 @@ export const RUN = open({
 
 export const RUNS = z.array(RUN);
 
-export const DELETED_RUN = open({ request_id: requestId, run_id: runId });
+export const DELETED_RUN = open({ request_id: requestIdField, run_id: runIdField });
 
-export const STOPPED_RUN = open({ request_id: requestId, run_id: runId, status: z.literal("cancelled") });
+export const STOPPED_RUN = open({
+  request_id: requestIdField,
+  run_id: runIdField,
+  status: z.literal("cancelled"),
+});
 
-export const RUN_STATE = open({ request_id: requestId, run_id: runId, state: runStatus });
+export const RUN_STATE = open({ request_id: requestIdField, run_id: runIdField, state: runStatus });

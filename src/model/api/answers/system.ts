@@ -4,7 +4,7 @@ import { z } from "zod";
 import { REFUSALS } from "../../../base/refusal.ts";
 import { count, open, positive, text } from "../../events/payload_shapes.ts";
 import { LIMITS } from "../../limits.ts";
-import { requestId, runId } from "./answer_fields.ts";
+import { requestIdField, runIdField } from "./answer_fields.ts";
 
 export const HEALTH = open({ status: z.literal("ok") });
 
@@ -13,8 +13,8 @@ export const UPLOADED = open({ file_path: text.describe("A `source_uri`") });
 const { minimum, maximum } = LIMITS.feedback.rating;
 
 export const FEEDBACK_SUBMITTED = open({
-  request_id: requestId,
-  run_id: runId,
+  request_id: requestIdField,
+  run_id: runIdField,
   feedback_id: positive,
   status: z.literal("submitted"),
   storage: z.literal("local_wal"),
@@ -23,7 +23,7 @@ export const FEEDBACK_SUBMITTED = open({
 
 export const FEEDBACK = open({
   id: positive.describe("The sequence number of its event"),
-  run_id: runId,
+  run_id: runIdField,
   session_id: z.string(),
   rating: z.int().min(minimum).max(maximum),
   category: text,
@@ -33,7 +33,7 @@ export const FEEDBACK = open({
 });
 
 export const FEEDBACK_LIST = open({
-  request_id: requestId,
+  request_id: requestIdField,
   feedback: z.array(FEEDBACK),
   storage: z.literal("local_wal"),
 });
@@ -43,7 +43,7 @@ export const ERROR_ENVELOPE = open({
   error: open({
     code: z.enum([...new Set(Object.values(REFUSALS).map(({ code }) => code))]),
     message: text.describe("For people; it may change"),
-    request_id: requestId,
+    request_id: requestIdField,
     details: z.array(open({ field: z.string(), message: text })).describe(
       "The fields that break a rule; at most 64",
     ),

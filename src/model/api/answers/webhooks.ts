@@ -2,10 +2,10 @@
 
 import { z } from "zod";
 import { count, open, positive, text } from "../../events/payload_shapes.ts";
-import { requestId, runId, webhookId } from "./answer_fields.ts";
+import { requestIdField, runIdField, webhookIdField } from "./answer_fields.ts";
 
 const webhookFields = {
-  webhook_id: webhookId,
+  webhook_id: webhookIdField,
   url: text,
   event_kinds: z.array(text).describe("Empty for every kind that is not bookkeeping"),
   registered_seq: positive,
@@ -13,8 +13,8 @@ const webhookFields = {
 
 /** The only answer that contains the secret. */
 export const CREATED_WEBHOOK = open({
-  request_id: requestId,
-  run_id: runId,
+  request_id: requestIdField,
+  run_id: runIdField,
   ...webhookFields,
   signing_secret: z.string().regex(/^[0-9a-f]{64}$/),
 });
@@ -36,19 +36,19 @@ export const WEBHOOK = open({
   ),
 });
 
-export const WEBHOOKS = open({ request_id: requestId, run_id: runId, webhooks: z.array(WEBHOOK) });
+export const WEBHOOKS = open({ request_id: requestIdField, run_id: runIdField, webhooks: z.array(WEBHOOK) });
 
 export const DELETED_WEBHOOK = open({
-  request_id: requestId,
-  run_id: runId,
-  webhook_id: webhookId,
+  request_id: requestIdField,
+  run_id: runIdField,
+  webhook_id: webhookIdField,
   deleted: z.literal(true),
 });
 
 export const REDELIVERY = open({
-  request_id: requestId,
-  run_id: runId,
-  webhook_id: webhookId,
+  request_id: requestIdField,
+  run_id: runIdField,
+  webhook_id: webhookIdField,
   from_seq: count,
   to_seq: count,
   scheduled: count.describe("How many events are sent again"),

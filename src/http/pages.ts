@@ -1,10 +1,10 @@
 /** Routes of the web pages and of the API description: static files without data, which need no key. See docs/api.md#web-pages. */
 
 import { createHash } from "node:crypto";
-import { precondition } from "../../model/files/precondition.ts";
-import { acceptsGzip } from "../compress.ts";
-import { parameter, type Route, type RouteCall } from "../call.ts";
-import { COMMON_HEADERS, PAGE_HEADERS, plainText } from "../reply.ts";
+import { precondition } from "../model/files/precondition.ts";
+import { acceptsGzip } from "./compress.ts";
+import { parameter, type Route, type RouteCall } from "./call.ts";
+import { COMMON_HEADERS, PAGE_HEADERS, plainText } from "./reply.ts";
 
 export const PAGE_ROUTES: readonly Route[] = [
   {
