@@ -293,7 +293,9 @@ export const LIMITS = deepFrozen({
   idempotency: {
     keyCharacters: range(1, 128),
     keptMs: 86_400_000,
-    keysMax: 8_192,
+    /** Beyond it the oldest keys are forgotten, but none that is younger than `keptMsMin`: then a new key is refused. */
+    keysMax: 16_384,
+    keptMsMin: 600_000,
     /** Of one answer; of a longer one only the key is kept. */
     answerBytesMax: 64 * 2 ** 20,
     /** Of all answers; where a new one needs room, the oldest are dropped and their keys stay. */

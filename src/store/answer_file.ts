@@ -57,17 +57,20 @@ export function createAnswerFile(path: string, use: KeyUse): number {
 /** Undefined for a file whose head is not whole: its request had not begun. */
 export function readAnswerFile(path: string): AnswerFile | undefined {
   using file = Deno.openSync(path, { read: true });
-  const { size } = file.statSync();
-  const start = readAt(file, 0, Math.min(size, HEAD_BYTES_MAX));
+  const first = readAt(file, 0, FIRST_BYTES);
+  const isWhole = first.length < FIRST_BYTES; // as most are: then the file is not asked again
+  const start = isWhole || first.includes(LINE_BREAK) ? first : readAt(file, 0, HEAD_BYTES_MAX);
+  const sizeBytes = isWhole ? start.length : file.statSync().size;
   const headBytes = start.indexOf(LINE_BREAK) + 1;
   const use = parseCheckedLine<KeyUse>(start.subarray(0, headBytes));
   if (use === undefined) return undefined;
-  return { use, headBytes, end: readEnd(file, headBytes, size), sizeBytes: size };
+  const from = Math.max(headBytes, sizeBytes - END_BYTES_MAX);
+  const last = isWhole ? start.subarray(from) : readAt(file, from, sizeBytes - from);
+  return { use, headBytes, end: endIn(last, from, headBytes), sizeBytes };
 }
 
-function readEnd(file: Deno.FsFile, headBytes: number, size: number): AnswerEnd | undefined {
-  const from = Math.max(headBytes, size - END_BYTES_MAX);
-  const last = readAt(file, from, size - from);
+/** `last` begins at `from` in the file. */
+function endIn(last: Uint8Array, from: number, headBytes: number): AnswerEnd | undefined {
   const lineFrom = last.lastIndexOf(LINE_BREAK, -2) + 1;
   const end = lineFrom === 0 ? undefined : parseCheckedLine<AnswerEnd>(last.subarray(lineFrom));
   if (end === undefined || "isDropped" in end) return end;
@@ -93,16 +96,18 @@ export class AnswerWriter implements Disposable {
   }
 
   async add(piece: Uint8Array): Promise<void> {
-    for (let left = piece; left.length > 0;) left = left.subarray(await this.#file.write(left));
+    if (piece.length <= SHORT_BYTES) writeWhole(this.#file, piece);
+    else for (let left = piece; left.length > 0;) left = left.subarray(await this.#file.write(left));
     this.#bytes += piece.length;
     this.#crc32 = crc32(piece, this.#crc32);
   }
 
-  /** Returns the size of the file. */
+  /** Returns the bytes of the end. */
   async end(status: number, syncs: boolean): Promise<number> {
-    writeWhole(this.#file, endLine({ status, bytes: this.#bytes, crc32: this.#crc32 }));
+    const line = endLine({ status, bytes: this.#bytes, crc32: this.#crc32 });
+    writeWhole(this.#file, line);
     if (syncs) await this.#file.syncData();
-    return (await this.#file.stat()).size;
+    return line.length;
   }
 
   [Symbol.dispose](): void {
@@ -144,7 +149,10 @@ export async function* answerPieces(
 
 /** Of the longest head: it names the runs of a batch, 256 at most. */
 const HEAD_BYTES_MAX = 32 * 1024;
+const FIRST_BYTES = 4 * 1024;
 const END_BYTES_MAX = 256;
+/** Written at once: to hand it to another thread would take longer. */
+const SHORT_BYTES = 64 * 1024;
 const PIECE_BYTES = 64 * 1024;
 const LINE_BREAK = 0x0a;
 
@@ -171,6 +179,7 @@ function writeWhole(file: Deno.FsFile, bytes: Uint8Array): void {
   for (let left = bytes; left.length > 0;) left = left.subarray(file.writeSync(left));
 }
 
+/** Fewer bytes at the end of the file. */
 function readAt(file: Deno.FsFile, from: number, count: number): Uint8Array {
   const bytes = new Uint8Array(count);
   file.seekSync(from, Deno.SeekMode.Start);

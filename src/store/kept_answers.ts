@@ -59,7 +59,8 @@ type Pieces = AsyncIterable<Uint8Array<ArrayBuffer>>;
 
 /** What one principal has. */
 interface KeptShare {
-  keys: number;
+  /** The oldest first. */
+  readonly keys: Set<OwnKey>;
   bytes: number;
 }
 
@@ -123,8 +124,8 @@ export class KeptAnswers implements AsyncDisposable {
   }
 
   /**
-   * A new key, running. From the call on, `find` finds it. Errors: 429 when the principal has as many keys as it may, 507
-   * `storage_quota`, 503 `storage_unavailable`.
+   * A new key, running. From the call on, `find` finds it. Where the principal has as many as it may, its oldest one is
+   * forgotten. Errors: 429 when that is too young, 507 `storage_quota`, 503 `storage_unavailable`.
    */
   async begin(use: KeyUse): Promise<KeptKey> {
     this.#requireShare(use.principalKey);
@@ -176,7 +177,7 @@ export class KeptAnswers implements AsyncDisposable {
         pending = undefined;
       }
       const end = { bytes: writer.bytes, crc32: writer.crc32 };
-      this.#grow(key, await writer.end(status, this.#options.syncs) - key.sizeBytes);
+      this.#grow(key, await writer.end(status, this.#options.syncs));
       key.state = { kind: "answered", status, ...end };
       return written <= HELD_BYTES_MAX ? inOrder(held) : answerPieces(this.#pathOf(key), key.headBytes, end);
     } catch (error) {
@@ -234,8 +235,8 @@ export class KeptAnswers implements AsyncDisposable {
     }
     this.#grow(key, -key.sizeBytes);
     const share = this.#shareOf(key.use.principalKey);
-    share.keys -= 1;
-    if (share.keys === 0) this.#shares.delete(key.use.principalKey);
+    share.keys.delete(key);
+    if (share.keys.size === 0) this.#shares.delete(key.use.principalKey);
     this.#removeFile(this.#pathOf(key));
   }
 
@@ -268,7 +269,7 @@ export class KeptAnswers implements AsyncDisposable {
       else ofRun.add(key);
     }
     const share = this.#shareOf(principalKey);
-    share.keys += 1;
+    share.keys.add(key);
     share.bytes += key.sizeBytes;
     this.#options.stored.addAnswer(principalKey, key.sizeBytes);
   }
@@ -281,21 +282,22 @@ export class KeptAnswers implements AsyncDisposable {
 
   #shareOf(principalKey: string): KeptShare {
     let share = this.#shares.get(principalKey);
-    if (share === undefined) this.#shares.set(principalKey, share = { keys: 0, bytes: 0 });
+    if (share === undefined) this.#shares.set(principalKey, share = { keys: new Set(), bytes: 0 });
     return share;
   }
 
   #requireShare(principalKey: string): void {
-    const { keysMax } = this.#bounds;
-    const { keptMs } = LIMITS.idempotency;
-    if ((this.#shares.get(principalKey)?.keys ?? 0) < keysMax) return;
-    const oldest = this.#keys.values().find(({ use }) => use.principalKey === principalKey)!;
-    const leftMs = oldest.use.begunMs + keptMs - this.#options.world.now();
+    const keys = this.#shares.get(principalKey)?.keys;
+    if (keys === undefined || keys.size < this.#bounds.keysMax) return;
+    const [oldest] = keys;
+    const { keptMsMin } = LIMITS.idempotency;
+    const leftMs = oldest!.use.begunMs + keptMsMin - this.#options.world.now();
+    if (leftMs <= 0 && oldest!.state.kind !== "running") return this.remove(oldest!);
     throw new RateLimited(
       Math.max(1, Math.ceil(leftMs / 1000)),
-      `Cannot take another idempotency key: ${keysMax} of yours are kept, each for ${
-        keptMs / 3_600_000
-      } hours`,
+      `Cannot take another idempotency key now: ${this.#bounds.keysMax} of yours were used within ${
+        keptMsMin / 60_000
+      } minutes`,
     );
   }
 
@@ -308,8 +310,8 @@ export class KeptAnswers implements AsyncDisposable {
     this.#options.stored.requireRoom(principalKey, bytes);
     const share = this.#shareOf(principalKey);
     if (share.bytes + bytes <= bytesMax) return;
-    for (const key of this.#keys.values()) {
-      if (key.use.principalKey !== principalKey || key.state.kind !== "answered") continue;
+    for (const key of share.keys) {
+      if (key.state.kind !== "answered") continue;
       this.#drop(key);
       if (share.bytes + bytes <= bytesMax) return;
     }
