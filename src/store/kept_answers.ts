@@ -290,7 +290,7 @@ export class KeptAnswers implements AsyncDisposable {
     const keys = this.#shares.get(principalKey)?.keys;
     if (keys === undefined || keys.size < this.#bounds.keysMax) return;
     const [oldest] = keys;
-    const { keptMsMin } = LIMITS.idempotency;
+    const keptMsMin = LIMITS.idempotency.keptMsMin;
     const leftMs = oldest!.use.begunMs + keptMsMin - this.#options.world.now();
     if (leftMs <= 0 && oldest!.state.kind !== "running") return this.remove(oldest!);
     throw new RateLimited(
