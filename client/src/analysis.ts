@@ -8,14 +8,13 @@ import type {
   CreateRunRequest,
   IngestRequest,
   Marker,
-  Mode,
   TimelineEvent,
   UploadResponse,
 } from "./types.ts";
 import type { FileStream, UploadProgress } from "./upload.ts";
 
 export interface AnalyzeOptions extends RequestOptions {
-  mode?: Mode;
+  mode?: string;
   /** Labels the rows; no model is asked. */
   model?: string;
   samplingPolicy?: string;

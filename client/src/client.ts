@@ -316,7 +316,7 @@ export class Client {
     return this.#post(path`/v1/runs/${runId}/policies`, request, options, KEYED);
   }
 
-  listPolicies(runId: string, options?: RequestOptions): Promise<api.PoliciesResponse> {
+  listPolicies(runId: string, options?: RequestOptions): Promise<api.PolicyList> {
     return this.#get(path`/v1/runs/${runId}/policies`, options);
   }
 
@@ -407,7 +407,11 @@ export class Client {
   }
 
   /** Takes effect between two pictures. An empty or null prompt is the built-in one. */
-  async whipUpdatePrompt(sessionId: string, prompt: api.Prompt, options?: RequestOptions): Promise<void> {
+  async whipUpdatePrompt(
+    sessionId: string,
+    prompt: api.PromptRequest,
+    options?: RequestOptions,
+  ): Promise<void> {
     await this.#connection.json(
       { method: "PATCH", path: `${sessionPath(sessionId)}/prompt`, json: prompt },
       options,
@@ -421,7 +425,7 @@ export class Client {
 
   // The service.
 
-  health(options?: RequestOptions): Promise<{ status: string }> {
+  health(options?: RequestOptions): Promise<api.Health> {
     return this.#get("/v1/health", options);
   }
 

@@ -13,7 +13,7 @@ export const CORS_METHODS = "GET,POST,PATCH,DELETE,OPTIONS";
 const REQUEST_HEADERS =
   "content-type,x-api-key,authorization,x-tenant-id,x-attach-config,last-event-id,if-match,etag,idempotency-key";
 const EXPOSED_HEADERS =
-  "location,x-service-run-id,link,etag,accept-post,access-control-allow-methods,idempotency-replayed";
+  "location,x-service-run-id,link,etag,accept-post,access-control-allow-methods,idempotency-replayed,retry-after";
 
 export class Cors {
   readonly #origins: ReadonlySet<string>;

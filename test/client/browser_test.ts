@@ -78,7 +78,7 @@ Deno.test({
     const refusal = await studio.page.evaluate(async () => {
       const page = globalThis as unknown as Window;
       const camera = await page.navigator.mediaDevices.getUserMedia({ video: true });
-      const error = await page.client.publish(camera, { no_such_field: 1 }).catch((error) => error);
+      const error = await page.client.publish(camera, { no_such_field: 1 } as never).catch((error) => error);
       return { status: error.status, message: error.message };
     });
     assert.equal(refusal.status, 400);

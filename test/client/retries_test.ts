@@ -13,6 +13,7 @@ import {
   RetryExhaustedError,
 } from "../../client/mod.ts";
 import { pauseMs, readRetryAfter } from "../../client/src/http/retries.ts";
+import { KEY_A, startService } from "../support/service.ts";
 import { refusal, rejection, startScripted } from "./scripted_service.ts";
 
 const QUICK: ClientOptions = { retryBaseDelayMs: 1 };
@@ -228,3 +229,21 @@ function countingSignal() {
   };
   return { controller, listeners: () => listeners.size };
 }
+
+Deno.test("a call whose answer was lost does its work once", async () => {
+  await using test = await startService();
+  let lost = 0;
+  const client = new Client(test.url, {
+    ...QUICK,
+    apiKey: KEY_A,
+    async fetch(input, init) {
+      const response = await fetch(input, init);
+      if (init?.method !== "POST" || lost++ > 0) return response;
+      await response.text();
+      throw new TypeError("the connection broke");
+    },
+  });
+  const { run_id } = await client.createRun();
+  assert.equal(lost, 2);
+  assert.deepEqual((await client.listRuns()).map((run) => run.run_id), [run_id]);
+});

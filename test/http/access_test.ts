@@ -52,7 +52,7 @@ Deno.test("actual answers to a listed origin can be read by it, refusals too; ot
       assert.equal(headers.get("access-control-allow-origin"), PAGE, path);
       assert.equal(
         headers.get("access-control-expose-headers"),
-        "location,x-service-run-id,link,etag,accept-post,access-control-allow-methods,idempotency-replayed",
+        "location,x-service-run-id,link,etag,accept-post,access-control-allow-methods,idempotency-replayed,retry-after",
       );
       assert.match(headers.get("vary") ?? "", /origin/);
     }

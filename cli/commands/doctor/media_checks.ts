@@ -95,7 +95,7 @@ async function trySidecar(
   analysis: Analysis,
 ): Promise<Finding> {
   const check = "audio sidecar";
-  const media = { mode: "audio_video", window_ms: SECONDS * 1000, persist_evidence: false };
+  const media = { mode: "audio_video" as const, window_ms: SECONDS * 1000, persist_evidence: false };
   try {
     await client.reason(run_id, {
       ...analysis,

@@ -3,9 +3,7 @@
 import type { Schemas, TimelineEvent } from "../types.ts";
 
 /** Payload by kind. All kinds that start with `trigger.` have that of `trigger.*`. */
-export type EventPayloads =
-  & Omit<Schemas, "frame_metadata" | "trigger_program" | "trigger">
-  & { "trigger.*": Schemas["trigger"] };
+export type EventPayloads = Schemas["EventPayloads"];
 
 export type EventKind = keyof EventPayloads;
 

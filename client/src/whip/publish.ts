@@ -2,7 +2,7 @@
 
 import type { Connection, RequestOptions } from "../http/connection.ts";
 import { NetworkError, ServiceError } from "../http/errors.ts";
-import type { AttachConfig, Prompt } from "../types.ts";
+import type { AttachConfig, PromptRequest } from "../types.ts";
 import { fragmentOf, restartedAnswer } from "./fragment.ts";
 import type { IceServer } from "./ice_servers.ts";
 import type { IceCandidate, Media, PeerConnection, RtcGlobals } from "./rtc.ts";
@@ -59,7 +59,7 @@ export class PublishSession {
   }
 
   /** Changes what the model is asked, between two pictures. */
-  async updatePrompt(prompt: Prompt, options?: RequestOptions): Promise<void> {
+  async updatePrompt(prompt: PromptRequest, options?: RequestOptions): Promise<void> {
     const call = {
       method: "PATCH",
       path: `${sessionPath(this.sessionId)}/prompt`,
