@@ -36,6 +36,7 @@ export async function callEveryMethod(
   same(await client.health(), { status: "ok" });
   holds((await client.metrics()).includes("# HELP "));
   holds((await client.listModels()).some(({ id }) => id === place.model));
+  holds(String((await client.openapi()).openapi).startsWith("3.1"));
   holds("$schema" in await client.getSchema("event_envelope.schema.json"));
 
   // Runs.

@@ -31,7 +31,8 @@ Deno.test("the rows have the parameters of the methods, and mark those that take
 
 Deno.test("every route has a method", () => {
   const listed = new Set(ROWS.flatMap(({ route }) => /^`([A-Z]+ [^`]+)`$/.exec(route)?.[1] ?? []));
-  const missing = ROUTES.map(({ method, path }) => `${method} ${path}`).filter((route) => !listed.has(route));
+  const missing = ROUTES.filter(({ path }) => !path.startsWith("/docs")) // A page for people.
+    .map(({ method, path }) => `${method} ${path}`).filter((route) => !listed.has(route));
   assert.deepEqual(missing, []);
 });
 
