@@ -93,10 +93,15 @@ function withField(json: string, field: string, value: string | null): string {
   return JSON.stringify({ ...JSON.parse(json), [field]: value });
 }
 
+interface Named {
+  readonly run_id?: unknown;
+}
+
 /** The run of the path, and those that the body names: when one of them is deleted, the answer goes with it. */
 function runIdsOf(call: RouteCall, fields: unknown): string[] {
-  const { run_id: one, requests = [] } = fields as { run_id?: unknown; requests?: { run_id?: unknown }[] };
-  const all = [call.request.param("id"), one, ...requests.map(({ run_id }) => run_id)];
+  const { run_id: one, requests = [] } = fields as Named & { requests?: (Named | null)[] };
+  // The items of a list that is too long are not checked: they may be anything.
+  const all = [call.request.param("id"), one, ...requests.map((item) => item?.run_id)];
   return [...new Set(all.filter((runId) => typeof runId === "string"))];
 }
 

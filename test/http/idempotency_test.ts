@@ -425,3 +425,12 @@ function fetchUnwatched(test: TestService, path: string, sending: Sending): Prom
     sending,
   );
 }
+
+Deno.test("a batch that is too long is refused for its length with a key too, whatever its items are", async () => {
+  await using model = startModelServer({ answer: () => "A forklift." });
+  await using test = await startService({ SERVICE_VLLM_BASE_URL: model.url });
+  const requests = Array(LIMITS.infer.batchRequests.maximum + 1).fill(null);
+  const refused = await post(test, "/v1/infer/batch", { requests });
+  assert.equal(refused.status, 422, refused.text);
+  assert.deepEqual(refused.json.error.details.map(({ field }: { field: string }) => field), ["requests"]);
+});

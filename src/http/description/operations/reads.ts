@@ -10,6 +10,15 @@ import { answersJson, JSON_TYPE, jsonContent, type Operation } from "../operatio
 
 const INDEX = { description: "Only those of this `index_name`", schema: z.string() };
 
+/** One message of the event stream, as a reader of server-sent events gives it. */
+const SENT_EVENT = z.object({
+  id: z.string().regex(/^\d+$/).describe("The sequence number of the event"),
+  event: z.string().min(1).describe("The kind of the event"),
+  data: z.string().describe("The event as JSON, see CloudEvent").meta({
+    contentMediaType: "application/json",
+  }),
+});
+
 export const READ_OPERATIONS: Readonly<Record<string, Operation>> = {
   "GET /v1/runs/:id/events": {
     id: "getEvents",
@@ -37,7 +46,7 @@ export const READ_OPERATIONS: Readonly<Record<string, Operation>> = {
         description:
           "Server-sent events: `id` is the sequence number, `event` the kind, `data` a CloudEvent; " +
           "comments keep the connection alive",
-        content: { "text/event-stream": "text" },
+        content: { "text/event-stream": SENT_EVENT },
       },
     },
     failures: [400, 404, 422, 500],
