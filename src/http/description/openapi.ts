@@ -110,7 +110,9 @@ function described(route: Route, operation: Operation, names: Names): object {
     ...(body && { requestBody: { required: true, content: contentOf(body, names) } }),
     responses: {
       ...Object.fromEntries(
-        Object.entries(answers).map(([status, answer]) => [status, answered(answer, names)]),
+        Object.entries(answers).map((
+          [status, answer],
+        ) => [status, answered(route.once ? repeatable(answer) : answer, names)]),
       ),
       ...Object.fromEntries(
         refusalsOf(route, operation).map((status) => [status, {
@@ -123,6 +125,11 @@ function described(route: Route, operation: Operation, names: Names): object {
 
 function parameter({ description, schema }: ParameterRow): object {
   return { description, schema: bare(jsonSchemaOf(schema)) };
+}
+
+/** The same answer, as a repeated request may get it too. */
+function repeatable(answer: AnswerRow): AnswerRow {
+  return { ...answer, headers: [...answer.headers ?? [], "idempotency-replayed"] };
 }
 
 function answered({ description, content, headers }: AnswerRow, names: Names): object {
