@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import * as esbuild from "esbuild";
 import ts from "typescript";
+import { VERSION } from "../src/http/description/version.ts";
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url));
 const CLIENT = join(ROOT, "client");
@@ -30,12 +31,10 @@ export async function buildClient(dist: string): Promise<Built> {
   writeTypes(join(folder, "types"));
   Deno.copyFileSync(join(CLIENT, "README.md"), join(folder, "README.md"));
   Deno.copyFileSync(join(ROOT, "LICENSE"), join(folder, "LICENSE"));
-  const manifest = JSON.parse(
-    Deno.readTextFileSync(join(CLIENT, "manifest.json")),
-  );
+  const { name, ...manifest } = JSON.parse(Deno.readTextFileSync(join(CLIENT, "manifest.json")));
   Deno.writeTextFileSync(
     join(folder, "package.json"),
-    `${JSON.stringify({ ...manifest, gitHead: commit() }, null, 2)}\n`,
+    `${JSON.stringify({ name, version: VERSION, ...manifest, gitHead: commit() }, null, 2)}\n`,
   );
   const gzippedBytes = await gzipped(join(folder, "client.js"));
   if (gzippedBytes > GZIPPED_BYTES_MAX) {

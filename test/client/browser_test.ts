@@ -76,18 +76,29 @@ Deno.test({
   async fn() {
     await using studio = await openStudio();
     const refusal = await studio.page.evaluate(async () => {
-      const page = globalThis as unknown as Window;
+      // deno-lint-ignore no-explicit-any -- a class of the browser
+      const page = globalThis as unknown as Window & { RTCPeerConnection: any };
+      const made: { signalingState: string }[] = [];
+      page.RTCPeerConnection = class extends page.RTCPeerConnection {
+        // deno-lint-ignore no-explicit-any -- as above
+        constructor(configuration: any) {
+          super(configuration);
+          made.push(this as never);
+        }
+      };
       const camera = await page.navigator.mediaDevices.getUserMedia({ video: true });
       const error = await page.client.publish(camera, { no_such_field: 1 } as never).catch((error) => error);
-      return { status: error.status, message: error.message };
+      const states = made.map(({ signalingState }) => signalingState);
+      return { status: error.status, message: error.message, states };
     });
+    assert.deepEqual(refusal.states, ["closed"]);
     assert.equal(refusal.status, 400);
     assert.match(refusal.message, /^POST \/v1\/stream\/whip: 400 .*no_such_field/);
   },
 });
 
 Deno.test({
-  ...needing(CHROMIUM, "a page uploads with progress, follows its run over a restart, and can abort both"),
+  ...needing(CHROMIUM, "a page uploads with progress, follows its run to its end, and can abort"),
   ...LONG_TEST,
   async fn() {
     await using studio = await openStudio();
@@ -129,6 +140,16 @@ Deno.test({
   },
 });
 
+/** The library in one file, built once. */
+let script = "";
+
+Deno.test.beforeAll(() => {
+  using folder = new TemporaryFolder();
+  const file = join(folder.path, "client.js");
+  bundle(fileURLToPath(new URL("../../client/mod.ts", import.meta.url)), file);
+  script = Deno.readTextFileSync(file);
+});
+
 /** Runs in the page. */
 async function framesSent(): Promise<number> {
   const stats = await (globalThis as unknown as Window).session.peer.getStats() as Map<
@@ -146,10 +167,6 @@ interface Studio extends AsyncDisposable {
 /** A page with the library, of an origin that the service allows, in a browser with a camera of its own. */
 async function openStudio(): Promise<Studio> {
   await using opening = new AsyncDisposableStack();
-  const folder = opening.use(new TemporaryFolder());
-  const file = join(folder.path, "client.js");
-  bundle(fileURLToPath(new URL("../../client/mod.ts", import.meta.url)), file);
-  const script = Deno.readTextFileSync(file);
   const pages = Deno.serve(
     { hostname: "127.0.0.1", port: 0, onListen() {} },
     (request) =>
