@@ -10,7 +10,7 @@ import type { KeptAnswers, KeptKey } from "../store/kept_answers.ts";
 import type { Caller } from "./caller.ts";
 
 export interface IdempotencyOptions {
-  readonly timeline: Pick<Timeline, "view" | "readAll">;
+  readonly timeline: Pick<Timeline, "view" | "readAll" | "synced">;
   readonly answers: KeptAnswers;
   readonly world: World;
   readonly metrics: Metrics;
@@ -119,7 +119,7 @@ export class Idempotency {
   }
 
   async #rebuilt(key: KeptKey, { kinds, rebuild }: KeyedWork): Promise<AnswerAgain | undefined> {
-    const { answers } = this.#options;
+    const { answers, timeline } = this.#options;
     const found = this.#eventOf(key, kinds);
     if (found === undefined) {
       answers.remove(key);
@@ -132,6 +132,8 @@ export class Idempotency {
           `${found.runId}: read the events of the run, and use a new key to do the work again`,
       );
     }
+    await timeline.synced(); // what was committed may not be on the disk: a failed sync may be why it was interrupted
+    if (key.state.kind !== "interrupted") throw runningNow();
     const text = JSON.stringify(rebuild(found, key.use.requestId));
     await answers.resume(key);
     return { status: 200, body: await answers.keep(key, 200, inOnePiece(text)) };
