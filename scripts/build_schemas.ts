@@ -6,7 +6,10 @@ import { publishedSchemas } from "../src/model/schemas/published.ts";
 
 /** The published schemas and the API description, by file name. */
 export function freshFiles(): ReadonlyMap<string, object> {
-  return new Map([...publishedSchemas(), ["openapi.json", openApi()]]);
+  const examples = JSON.parse(
+    Deno.readTextFileSync(new URL("../fixtures/api_examples.json", import.meta.url)),
+  );
+  return new Map([...publishedSchemas(), ["openapi.json", openApi(examples)]]);
 }
 
 /** What is wrong with each file that is missing, different or not needed; empty when all files are up to date. */

@@ -7,7 +7,15 @@ import { ROUTES } from "../app.ts";
 import type { Route } from "../call.ts";
 import { namedShapes } from "./components.ts";
 import { eventWebhooks } from "./event_webhooks.ts";
-import { type AnswerRow, type Content, type Operation, refTo, TAGS } from "./operation.ts";
+import {
+  type AnswerRow,
+  type Content,
+  type Example,
+  JSON_TYPE,
+  type Operation,
+  refTo,
+  TAGS,
+} from "./operation.ts";
 import { ANALYSIS_OPERATIONS } from "./operations/analysis.ts";
 import { FILE_OPERATIONS } from "./operations/files.ts";
 import { LIVE_OPERATIONS } from "./operations/live.ts";
@@ -37,16 +45,23 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   ...LIVE_OPERATIONS,
 };
 
-/** The whole description. Making it takes some tens of milliseconds; `schemas/openapi.json` is a copy. */
-export function openApi(): object {
+/**
+ * The whole description, with real requests and answers by method and path of their routes; `schemas/openapi.json` is a copy.
+ * Errors: a route that is not described.
+ */
+export function openApi(examples: Readonly<Record<string, Example>>): object {
   const shapes = namedShapes();
   const names = new Map(Object.entries(shapes).map(([name, shape]) => [shape, name]));
   const paths: Record<string, Record<string, object>> = {};
   for (const route of ROUTES) {
-    const operation = OPERATIONS[`${route.method} ${route.path}`];
-    if (!operation) throw new Error(`${route.method} ${route.path} has no description in http/description/`);
+    const key = `${route.method} ${route.path}`;
+    const operation = OPERATIONS[key];
+    if (!operation) throw new Error(`${key} has no description in http/description/`);
     const path = route.path.replaceAll(/:(\w+)/g, "{$1}");
-    (paths[path] ??= {})[route.method.toLowerCase()] = described(route, operation, names);
+    (paths[path] ??= {})[route.method.toLowerCase()] = described(route, operation, {
+      names,
+      example: examples[key],
+    });
   }
   return {
     openapi: "3.1.0",
@@ -85,9 +100,13 @@ export function openApi(): object {
   };
 }
 
-type Names = ReadonlyMap<ZodType, string>;
+interface Context {
+  /** Names of shapes. */
+  readonly names: ReadonlyMap<ZodType, string>;
+  readonly example: Example | undefined;
+}
 
-function described(route: Route, operation: Operation, names: Names): object {
+function described(route: Route, operation: Operation, context: Context): object {
   const { id, tag, body, query = {}, headers = [], answers, access, refusesInText } = operation;
   const parts = [...route.path.matchAll(/:(\w+)/g)].map(([, name]) => ({
     ...{ name, in: "path", required: true },
@@ -107,12 +126,14 @@ function described(route: Route, operation: Operation, names: Names): object {
     summary: route.summary,
     ...(access === "open" && { security: [] }),
     ...(parameters.length > 0 && { parameters }),
-    ...(body && { requestBody: { required: true, content: contentOf(body, names) } }),
+    ...(body &&
+      { requestBody: { required: true, content: contentOf(body, context.names, context.example?.request) } }),
     responses: {
       ...Object.fromEntries(
-        Object.entries(answers).map((
-          [status, answer],
-        ) => [status, answered(route.once ? repeatable(answer) : answer, names)]),
+        Object.entries(answers).map(([status, answer]) => [
+          status,
+          answered(route.once ? replayable(answer) : answer, context, Number(status)),
+        ]),
       ),
       ...Object.fromEntries(
         refusalsOf(route, operation).map((status) => [status, {
@@ -123,32 +144,41 @@ function described(route: Route, operation: Operation, names: Names): object {
   };
 }
 
+/** An answer that may be given again, to the same idempotency key. */
+function replayable(answer: AnswerRow): AnswerRow {
+  return { ...answer, headers: [...answer.headers ?? [], "idempotency-replayed"] };
+}
+
 function parameter({ description, schema }: ParameterRow): object {
   return { description, schema: bare(jsonSchemaOf(schema)) };
 }
 
-/** The same answer, as a repeated request may get it too. */
-function repeatable(answer: AnswerRow): AnswerRow {
-  return { ...answer, headers: [...answer.headers ?? [], "idempotency-replayed"] };
-}
-
-function answered({ description, content, headers }: AnswerRow, names: Names): object {
+function answered(
+  { description, content, headers }: AnswerRow,
+  { names, example }: Context,
+  status: number,
+): object {
   return {
     description,
     ...(headers && {
       headers: Object.fromEntries(headers.map((name) => [name, { $ref: `#/components/headers/${name}` }])),
     }),
-    ...(content && { content: contentOf(content, names) }),
+    ...(content &&
+      { content: contentOf(content, names, example?.status === status ? example.answer : undefined) }),
   };
 }
 
-function contentOf(content: Content, names: Names): object {
+/** The example, where there is one, is of the JSON among them. */
+function contentOf(content: Content, names: Context["names"], example?: unknown): object {
   return Object.fromEntries(
     Object.entries(content).map(([type, schema]) => {
       if (schema === "binary") return [type, {}];
       if (schema === "text") return [type, { schema: { type: "string" } }];
       const name = names.get(schema);
-      return [type, { schema: name ? { $ref: refTo(name) } : bare(jsonSchemaOf(schema)) }];
+      return [type, {
+        schema: name ? { $ref: refTo(name) } : bare(jsonSchemaOf(schema)),
+        ...(type === JSON_TYPE && example !== undefined && { example }),
+      }];
     }),
   );
 }

@@ -56,6 +56,14 @@ export interface Operation {
   readonly access?: "open" | "metrics";
 }
 
+/** A request that was answered, as the examples of a route. */
+export interface Example {
+  /** Absent for a route without a JSON body. */
+  readonly request?: unknown;
+  readonly status: number;
+  readonly answer: unknown;
+}
+
 export const JSON_TYPE = "application/json";
 
 /** The reference to a named schema. */

@@ -1,7 +1,9 @@
 /** The API description: every route is in it as its row says, it is valid, and types can be made of it. */
 
 import assert from "node:assert/strict";
+import type { ZodType } from "zod";
 import { OPERATIONS } from "../../../src/http/description/openapi.ts";
+import { type Example, JSON_TYPE } from "../../../src/http/description/operation.ts";
 import { refusalsOf } from "../../../src/http/description/refusals.ts";
 import { ROUTES } from "../../../src/http/app.ts";
 import { REFUSALS } from "../../../src/base/refusal.ts";
@@ -83,6 +85,29 @@ Deno.test("every reference in the description leads to something", () => {
   };
   look(DESCRIPTION);
   assert.deepEqual(faults, []);
+});
+
+Deno.test("every JSON route has an example, and every example is as described", () => {
+  const examples: Record<string, Example> = JSON.parse(
+    Deno.readTextFileSync(new URL("../../../fixtures/api_examples.json", import.meta.url)),
+  );
+  for (const { method, path } of ROUTES) {
+    const key = `${method} ${path}`;
+    const operation = OPERATIONS[key]!;
+    const isJson = Object.values(operation.answers).some(({ content }) => content?.[JSON_TYPE]);
+    assert.equal(key in examples, isJson && path !== "/openapi.json", key);
+    if (!isJson || path === "/openapi.json") continue;
+    const { request, status, answer } = examples[key]!;
+    const response = new Response(null, { status, headers: { "content-type": JSON_TYPE } });
+    assert.equal(
+      faultOfBody(method, path.replaceAll(/:\w+/g, "x"), response, JSON.stringify(answer)),
+      null,
+      key,
+    );
+    const body = operation.body?.[JSON_TYPE] as ZodType | undefined;
+    assert.equal(request !== undefined, body !== undefined, key);
+    if (body) assert.ok(body.safeParse(request).success, key);
+  }
 });
 
 Deno.test("an answer that is not as described is found", () => {

@@ -2,6 +2,7 @@
 
 import { CONTRACT, type RouteRow } from "../../house/contract.ts";
 import { faultOfBody, faultOfHead } from "./described_answers.ts";
+import { recordExample } from "./recorded_examples.ts";
 
 const ROUTES = CONTRACT.routes.map((row) => ({
   row,
@@ -46,7 +47,13 @@ globalThis.fetch = async (input, init) => {
     const method = init?.method ?? (input instanceof Request ? input.method : "GET");
     const fault = faultOfAnswer(method, pathname, response.status) ?? faultOfHead(method, pathname, response);
     if (fault !== null) throw new Error(`${method} ${pathname}: ${fault}`);
-    if (method !== "HEAD") checkWhenRead(response, (body) => faultOfBody(method, pathname, response, body));
+    if (method !== "HEAD") {
+      checkWhenRead(response, (body) => {
+        const row = routeOf(method, pathname);
+        if (row) recordExample(`${row.method} ${row.path}`, init?.body, response, body);
+        return faultOfBody(method, pathname, response, body);
+      });
+    }
   }
   return response;
 };
