@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import * as esbuild from "esbuild";
-import ts from "typescript";
+import { declarationsOf } from "./client_declarations.ts";
 import { VERSION } from "../src/http/description/version.ts";
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url));
@@ -28,7 +28,7 @@ export async function buildClient(dist: string): Promise<Built> {
   removeIfThere(folder);
   Deno.mkdirSync(folder);
   bundle(join(CLIENT, "mod.ts"), join(folder, "client.js"));
-  writeTypes(join(folder, "types"));
+  Deno.writeTextFileSync(join(folder, "client.d.ts"), declarationsOf(CLIENT));
   Deno.copyFileSync(join(CLIENT, "README.md"), join(folder, "README.md"));
   Deno.copyFileSync(join(ROOT, "LICENSE"), join(folder, "LICENSE"));
   const { name, ...manifest } = JSON.parse(Deno.readTextFileSync(join(CLIENT, "manifest.json")));
@@ -55,47 +55,9 @@ export function bundle(entry: string, file: string): void {
     sourcemap: "linked",
     format: "esm",
     target: TARGET,
+    banner: { js: '// @ts-self-types="./client.d.ts"' }, // Where Deno finds the types of a file.
     logLevel: "error",
   });
-}
-
-/** Declarations of every file, as TypeScript writes them, whose imports name what a compiler then looks for. */
-function writeTypes(folder: string): void {
-  const program = ts.createProgram([join(CLIENT, "mod.ts")], {
-    target: ts.ScriptTarget.ES2022,
-    module: ts.ModuleKind.NodeNext,
-    moduleResolution: ts.ModuleResolutionKind.NodeNext,
-    lib: [
-      "lib.es2023.d.ts",
-      "lib.dom.d.ts",
-      "lib.dom.iterable.d.ts",
-      "lib.dom.asynciterable.d.ts",
-    ],
-    types: [],
-    strict: true,
-    noUncheckedIndexedAccess: true,
-    allowImportingTsExtensions: true,
-    declaration: true,
-    emitDeclarationOnly: true,
-    stripInternal: true,
-    rootDir: CLIENT,
-    outDir: folder,
-  });
-  const { diagnostics } = program.emit(undefined, (path, text) => {
-    Deno.mkdirSync(join(path, ".."), { recursive: true });
-    Deno.writeTextFileSync(
-      path,
-      text.replace(/(from |import\()"(\.[^"]*)\.ts"/g, '$1"$2.js"'),
-    );
-  });
-  const faults = [...ts.getPreEmitDiagnostics(program), ...diagnostics];
-  if (faults.length > 0) {
-    throw new Error(ts.formatDiagnostics(faults, {
-      getCurrentDirectory: () => ROOT,
-      getCanonicalFileName: (name) => name,
-      getNewLine: () => "\n",
-    }));
-  }
 }
 
 async function gzipped(file: string): Promise<number> {

@@ -46,9 +46,10 @@ interface Steps {
   analyzeRun(runId: string, request: AnalyzeRequest, options: RequestOptions): Promise<AnalyzeResponse>;
   getEvents(runId: string, index?: string, options?: RequestOptions): Promise<TimelineEvent[]>;
   getMarkers(runId: string, filter?: undefined, options?: RequestOptions): Promise<Marker[]>;
-  deleteRun(runId: string): Promise<void>;
+  deleteRun(runId: string, options: RequestOptions): Promise<void>;
 }
 
+const CLEANUP_MS = 2000;
 const MODEL = "Qwen/Qwen3-VL-4B-Instruct";
 
 /** `source` is a `source_uri` or a file. A run whose ingest or analysis fails is deleted. */
@@ -83,8 +84,8 @@ export async function analyzeSource(
       markers: (options) => client.getMarkers(runId, undefined, options),
     };
   } catch (error) {
-    // The failure is what the caller needs to know; without a connection the run expires by itself.
-    await client.deleteRun(runId).catch(() => {});
+    // The failure is what the caller needs to know, and soon; a run that is left expires by itself.
+    await client.deleteRun(runId, { timeoutMs: CLEANUP_MS, maxRetries: 0 }).catch(() => {});
     throw error;
   }
 }

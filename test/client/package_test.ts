@@ -36,6 +36,7 @@ Deno.test.beforeAll(async () => {
     join(scratch, "package.json"),
     '{"type": "module"}',
   );
+  Deno.writeTextFileSync(join(scratch, "consumer.ts"), CONSUMER);
   const imports = { [NAME]: "../client/client.js" };
   Deno.writeTextFileSync(join(scratch, "deno.json"), JSON.stringify({ imports }));
   esbuild.buildSync({
@@ -67,7 +68,7 @@ Deno.test("the library is small and its package names its version and commit", (
   );
   assert.equal(version, VERSION);
   assert.match(gitHead, /^[0-9a-f]{40}(-dirty)?$|^unknown$/);
-  for (const name of ["README.md", "LICENSE", "client.js", "types/mod.d.ts"]) {
+  for (const name of ["README.md", "LICENSE", "client.js", "client.d.ts"]) {
     assert.ok(Deno.statSync(join(folder, name)).size > 0, name);
   }
 });
@@ -116,18 +117,12 @@ Deno.test({
     ),
 });
 
-for (
-  const [name, options] of [
-    ["node16", {
-      module: ts.ModuleKind.Node16,
-      moduleResolution: ts.ModuleResolutionKind.Node16,
-    }],
-    ["bundler", {
-      module: ts.ModuleKind.ESNext,
-      moduleResolution: ts.ModuleResolutionKind.Bundler,
-    }],
-  ] as const
-) {
+const RESOLUTIONS = {
+  node16: { module: ts.ModuleKind.Node16, moduleResolution: ts.ModuleResolutionKind.Node16 },
+  bundler: { module: ts.ModuleKind.ESNext, moduleResolution: ts.ModuleResolutionKind.Bundler },
+};
+
+for (const [name, options] of Object.entries(RESOLUTIONS)) {
   Deno.test(`a program compiles against the types with moduleResolution ${name}`, () => {
     const file = join(installed!.scratch, "consumer.ts");
     Deno.writeTextFileSync(file, CONSUMER);
@@ -148,6 +143,75 @@ for (
   });
 }
 
+Deno.test("Deno finds the types beside the file", async () => {
+  const { success, stderr } = await new Deno.Command(Deno.execPath(), {
+    args: ["check", "consumer.ts"],
+    cwd: installed!.scratch,
+    env: { NO_COLOR: "1" },
+  }).output();
+  const said = new TextDecoder().decode(stderr);
+  assert.ok(!success && said.includes(CONSUMER_FAULT), said);
+  // Deno has no types of browsers.
+  const others = said.match(/^TS\d+ \[ERROR\]: .*/gm)!.filter((line) =>
+    !/MediaStream|mediaDevices/.test(line) && !line.includes(CONSUMER_FAULT)
+  );
+  assert.deepEqual(others, []);
+});
+
+Deno.test("the examples of the pages compile", () => {
+  const pages = ["docs/client.md", "client/README.md"].map((name) =>
+    Deno.readTextFileSync(new URL(`../../${name}`, import.meta.url))
+  );
+  const examples = pages.flatMap((page) =>
+    Array.from(page.matchAll(/```ts\n(.*?)```/gs), ([, code]) => code!)
+  );
+  assert.ok(examples.length >= 5);
+  const files = examples.map((code, index) => {
+    const imports = code.match(/^import .*\n/gm)?.join("") ?? "";
+    const body = code.replaceAll(/^import .*\n/gm, "");
+    const given = Object.entries(GIVEN).filter(([name]) =>
+      !new RegExp(`const \\{?.*\\b${name}\\b.* = `).test(body)
+    );
+    const parameters = given.map(([name, type]) => `${name}: ${type}`).join(", ");
+    const file = `example${index}.ts`;
+    Deno.writeTextFileSync(
+      join(installed!.scratch, file),
+      `${imports}export async function example(${parameters}) {\n${body}\n  return undefined;\n}\n`,
+    );
+    return file;
+  });
+  Deno.writeTextFileSync(join(installed!.scratch, "node.d.ts"), NODE_MODULES);
+  assert.deepEqual(faultsOf([...files, "node.d.ts"], RESOLUTIONS.bundler), []);
+});
+
+/** What an example may use without making it. */
+const GIVEN = {
+  client: `import("${NAME}").Client`,
+  runId: "string",
+  request: "Request",
+  rawBody: "Uint8Array",
+  signingSecret: "string",
+};
+const NODE_MODULES = `declare module "node:fs" { export function createReadStream(path: string): unknown; }
+declare module "node:stream" { export const Readable: { toWeb(stream: unknown): unknown }; }
+`;
+
+/** What TypeScript says of these files of the scratch folder. */
+function faultsOf(files: string[], options: ts.CompilerOptions): string[] {
+  const program = ts.createProgram(files.map((file) => join(installed!.scratch, file)), {
+    ...options,
+    target: ts.ScriptTarget.ES2022,
+    strict: true,
+    exactOptionalPropertyTypes: true,
+    noEmit: true,
+    types: [],
+  });
+  return ts.getPreEmitDiagnostics(program).map(({ messageText }) =>
+    ts.flattenDiagnosticMessageText(messageText, "\n")
+  );
+}
+
+const CONSUMER_FAULT = "Type 'number' is not assignable to type 'string'.";
 /** Has one fault, so that a check that sees nothing fails. */
 const CONSUMER =
   `import { Client, isEvent, isHttpError, verifyWebhook, type Marker, type Run } from "${NAME}";

@@ -42,6 +42,8 @@ export interface RequestOptions {
   signal?: AbortSignal;
   /** In place of the client's `timeoutMs`. */
   timeoutMs?: number;
+  /** In place of the client's `maxRetries`. */
+  maxRetries?: number;
 }
 
 /** What the methods take whose repetition the service recognises. */
@@ -130,13 +132,14 @@ export class Connection {
     const key = isKeyed
       ? headerText("idempotencyKey", options.idempotencyKey ?? await randomKey())
       : undefined;
+    const { maxRetries = this.maxRetries } = options;
     const isRepeatable = method === "GET" || method === "DELETE" || key !== undefined;
     for (let attempt = 1;; attempt++) {
       try {
         return await this.#attempt(sent, key);
       } catch (error) {
         if (!isRepeatable || !isWorthRetrying(error)) throw error;
-        if (attempt > this.maxRetries) throw new RetryExhaustedError(attempt, error);
+        if (attempt > maxRetries) throw new RetryExhaustedError(attempt, error);
         await pause(pauseMs(attempt, this.retryBaseDelayMs, error), options.signal);
       }
     }
