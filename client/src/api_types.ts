@@ -3,23 +3,35 @@
 export interface components {
     schemas: {
         CreateRunRequest: {
+            /** @description balanced, detailed, efficiency, custom, in any case */
             mode?: string | null;
             model?: string | null;
         };
         IngestRequest: {
+            /** @description A file of an ingest root or an upload, or the URL of a remote source; at most 4096 bytes */
             source_uri: string;
+            /** @description `source_fps_adaptive` (or `adaptive`), which keeps every frame, or `fixed` */
             sampling_policy?: string | null;
+            /** @description Frames a second; required under `fixed` unless `sample_fps` is given */
             fixed_fps?: number | null;
+            /** @description Goes before `fixed_fps` */
             sample_fps?: number | null;
+            /** @description Frames that are kept; 512 unless given */
             max_frames?: number | null;
+            /** @description Not blank, at most 256 bytes, without control characters */
             stream_id?: string | null;
         };
         AnalyzeRequest: {
+            /** @description An id of the model catalog or an alias, in any case */
             model: string;
+            /** @description balanced, detailed, efficiency, custom, in any case */
             mode?: string | null;
+            /** @description Not blank, at most 256 bytes, without control characters */
             stream_id?: string | null;
+            /** @description `source_fps_adaptive` (or `adaptive`), which keeps every frame, or `fixed` */
             sampling_policy?: string | null;
             fixed_fps?: number | null;
+            /** @description Not blank, at most 256 bytes, without control characters */
             trace_id?: string | null;
             frames?: {
                 frame_index: number;
@@ -35,24 +47,37 @@ export interface components {
                 /** @enum {string} */
                 artifact_kind?: "decode_damage" | "flicker" | "foreign_frame" | "combing" | "chroma_fault" | "noise_burst";
             }[] | null;
+            /** @description Frames that novelty looks back; 16 unless given */
             window_size?: number | null;
+            /** @description 250 unless given */
             segment_ms?: number | null;
-            detectors?: string[] | null;
+            detectors?: ("gradual_transition" | "flash" | "freeze" | "black" | "repeat")[] | null;
         };
         ReasonRequest: {
+            /** @description A file of an ingest root or an upload, or the URL of a remote source; at most 4096 bytes */
             source_uri: string;
+            /** @description An id of the model catalog or an alias, in any case */
             model: string;
+            /** @description balanced, detailed, efficiency, custom, in any case */
             mode?: string | null;
+            /** @description Not blank, at most 256 bytes, without control characters */
             stream_id?: string | null;
+            /** @description `source_fps_adaptive` (or `adaptive`), which keeps every frame, or `fixed` */
             sampling_policy?: string | null;
+            /** @description Frames a second under `fixed`; 1 unless given */
             fixed_fps?: number | null;
+            /** @description Frames that are kept; 120000 unless given */
             max_frames?: number | null;
+            /** @description Frames of a chunk; 25 unless given */
             chunk_size?: number | null;
+            /** @description Frames that novelty looks back; 16 unless given */
             window_size?: number | null;
             segment_ms?: number | null;
             marker_correction_window_frames?: (number) | null;
             semantic_inference?: boolean | null;
+            /** @description Pictures that the model gets of a chunk; 2 unless given */
             semantic_frames_per_chunk?: number | null;
+            /** @description Longest edge of pictures, pixels; as they are unless given */
             semantic_frame_max_edge?: number | null;
             crop?: {
                 x: number;
@@ -60,13 +85,20 @@ export interface components {
                 width: number;
                 height: number;
             } | null;
+            /** @description 1500, and 30000 with clips, unless given */
             semantic_timeout_ms?: number | null;
+            /** @description 1 to 4096 bytes when trimmed; a built-in one unless given */
             semantic_prompt?: string | null;
             output_schema?: unknown;
+            /** @description Not blank, at most 256 bytes, without control characters */
             first_pass_model?: string | null;
+            /** @description Not blank, at most 256 bytes, without control characters */
             second_pass_model?: string | null;
+            /** @description Limited to 0 to 1; a chunk below it is asked a second time */
             second_pass_threshold?: number | null;
+            /** @description Not blank, at most 256 bytes, without control characters */
             trace_id?: string | null;
+            /** @description Not blank, at most 256 bytes, without control characters */
             index_name?: string | null;
             temporal_chain?: boolean | null;
             visual_diff?: boolean | null;
@@ -82,11 +114,13 @@ export interface components {
             local_audio?: {
                 profile?: ("general" | "gameplay" | "screen_recording" | "physical_world") | null;
                 speech_engine?: ("none" | "auto" | "sensevoice" | "moonshine" | "qwen3_asr" | "lfm2_5_audio" | "whisper") | null;
+                /** @description 0.35 unless given */
                 min_confidence?: number | null;
+                /** @description 32 unless given */
                 max_events?: number | null;
                 voice_feedback?: boolean | null;
             } | null;
-            detectors?: string[] | null;
+            detectors?: ("gradual_transition" | "flash" | "freeze" | "black" | "repeat")[] | null;
             include_frame_metadata?: boolean | null;
             vlm_concurrency?: number | null;
         };
@@ -96,17 +130,23 @@ export interface components {
             from_seq?: number | null;
         };
         SearchRequest: {
+            /** @description At most 1024 bytes when trimmed; any case */
             query: string;
             run_id?: string | null;
+            /** @description 50 unless given */
             limit?: number | null;
         };
         FeedbackRequest: {
             rating: number;
+            /** @description Not blank, at most 64 bytes */
             category: string;
+            /** @description At most 65536 bytes */
             feedback?: string | null;
         };
         WebhookRequest: {
+            /** @description An https URL of a public host, at most 2048 bytes */
             url: string;
+            /** @description Every kind that is not bookkeeping unless given */
             event_kinds?: string[] | null;
         };
         RedeliverRequest: {
@@ -114,10 +154,13 @@ export interface components {
             to_seq?: number | null;
         };
         InferRequest: {
+            /** @description An id of the model catalog or an alias, in any case */
             model: string;
+            /** @description 1 to 32768 bytes when trimmed */
             prompt: string;
             run_id?: string | null;
             max_tokens?: number | null;
+            /** @description 0 unless given */
             temperature?: number | null;
             timeout_ms?: number | null;
             allow_fallback?: boolean | null;
@@ -126,10 +169,13 @@ export interface components {
         };
         InferBatchRequest: {
             requests: {
+                /** @description An id of the model catalog or an alias, in any case */
                 model: string;
+                /** @description 1 to 32768 bytes when trimmed */
                 prompt: string;
                 run_id?: string | null;
                 max_tokens?: number | null;
+                /** @description 0 unless given */
                 temperature?: number | null;
                 timeout_ms?: number | null;
                 allow_fallback?: boolean | null;
@@ -202,7 +248,8 @@ export interface components {
             } | null;
         };
         ActivatePolicyRequest: {
-            stage: string;
+            /** @enum {string} */
+            stage: "shadow" | "canary" | "active";
             expected_generation?: number | null;
         };
         RollbackPolicyRequest: {

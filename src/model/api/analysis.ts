@@ -2,18 +2,28 @@
 
 import { z } from "zod";
 import { boundedList } from "../bounded_list.ts";
-import { ARTIFACT_KINDS } from "../frames/detected_range.ts";
+import { ARTIFACT_KINDS, DETECTORS } from "../frames/detected_range.ts";
+import {
+  callName,
+  countWithin,
+  modelId,
+  runMode,
+  samplingPolicyName,
+  sourceUri,
+} from "./described_fields.ts";
 import { LIMITS } from "../limits.ts";
 
 const MAX_U64 = 18446744073709551615n;
 
 export const INGEST_BODY = z.strictObject({
-  source_uri: z.string(),
-  sampling_policy: z.string().nullish(),
-  fixed_fps: z.number().nullish(),
-  sample_fps: z.number().nullish(),
-  max_frames: z.int().nonnegative().nullish(),
-  stream_id: z.string().nullish(),
+  source_uri: sourceUri,
+  sampling_policy: samplingPolicyName,
+  fixed_fps: z.number().meta({ ...LIMITS.sampling.fps }).nullish().describe(
+    "Frames a second; required under `fixed` unless `sample_fps` is given",
+  ),
+  sample_fps: z.number().meta({ ...LIMITS.sampling.fps }).nullish().describe("Goes before `fixed_fps`"),
+  max_frames: countWithin(LIMITS.ingest.maxFrames, LIMITS.ingest.maxFramesDefault, "Frames that are kept"),
+  stream_id: callName,
 });
 
 export type IngestBody = z.infer<typeof INGEST_BODY>;
@@ -25,33 +35,39 @@ const UNSIGNED_64 = z.union([
 ], { error: "must be an integer from 0 to 18446744073709551615" });
 
 /** The rules say which names there are, in one message for the whole list. */
-export const DETECTOR_NAMES = boundedList(z.string());
+export const DETECTOR_NAMES = boundedList(z.string().meta({ enum: [...DETECTORS] }));
+
+const SCORE = z.number().meta({ minimum: 0, maximum: 1 });
 
 /** See docs/api.md#analyze. */
 const CALLER_FRAME = z.strictObject({
   frame_index: z.int().nonnegative(),
   pts_ms: z.int().nonnegative(),
   perceptual_hash: UNSIGNED_64,
-  luma_mean: z.number(),
-  flicker_score: z.number(),
-  ghosting_score: z.number(),
-  noise_variance_score: z.number(),
-  cut_score: z.number().optional(),
+  luma_mean: SCORE,
+  flicker_score: SCORE,
+  ghosting_score: SCORE,
+  noise_variance_score: SCORE,
+  cut_score: SCORE.optional(),
   cut_pts_ms: z.int().nonnegative().optional(),
-  artifact_score: z.number().optional(),
+  artifact_score: SCORE.optional(),
   artifact_kind: z.enum(ARTIFACT_KINDS).optional(),
 });
 
 export const ANALYZE_BODY = z.strictObject({
-  model: z.string(),
-  mode: z.string().nullish(),
-  stream_id: z.string().nullish(),
-  sampling_policy: z.string().nullish(),
-  fixed_fps: z.number().nullish(),
-  trace_id: z.string().nullish(),
+  model: modelId,
+  mode: runMode,
+  stream_id: callName,
+  sampling_policy: samplingPolicyName,
+  fixed_fps: z.number().meta({ ...LIMITS.sampling.fps }).nullish(),
+  trace_id: callName,
   frames: boundedList(CALLER_FRAME, LIMITS.analyze.framesMax).nullish(),
-  window_size: z.int().nonnegative().nullish(),
-  segment_ms: z.int().nonnegative().nullish(),
+  window_size: countWithin(
+    LIMITS.analyze.windowSize,
+    LIMITS.analyze.windowSizeDefault,
+    "Frames that novelty looks back",
+  ),
+  segment_ms: countWithin(LIMITS.analyze.segmentMs, LIMITS.analyze.segmentMsDefault),
   detectors: DETECTOR_NAMES.nullish(),
 });
 

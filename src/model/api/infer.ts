@@ -2,15 +2,18 @@
 
 import { z } from "zod";
 import { boundedList } from "../bounded_list.ts";
+import { modelId, numberWithin } from "./described_fields.ts";
 import { LIMITS } from "../limits.ts";
 
 export const INFER_BODY = z.strictObject({
-  model: z.string(),
-  prompt: z.string(),
+  model: modelId,
+  prompt: z.string().describe(
+    `${LIMITS.infer.promptBytes.minimum} to ${LIMITS.infer.promptBytes.maximum} bytes when trimmed`,
+  ),
   run_id: z.string().nullish(),
-  max_tokens: z.int().nullish(),
-  temperature: z.number().nullish(),
-  timeout_ms: z.int().nullish(),
+  max_tokens: z.int().meta({ ...LIMITS.infer.maxTokens }).nullish(),
+  temperature: numberWithin(LIMITS.infer.temperature, LIMITS.infer.temperatureDefault),
+  timeout_ms: z.int().meta({ ...LIMITS.infer.timeoutMs }).nullish(),
   allow_fallback: z.boolean().nullish(),
   primary_provider: z.string().nullish(),
   output_schema: z.record(z.string(), z.unknown()).nullish(),
@@ -18,7 +21,7 @@ export const INFER_BODY = z.strictObject({
 
 export const INFER_BATCH_BODY = z.strictObject({
   requests: boundedList(INFER_BODY, LIMITS.infer.batchRequests.maximum),
-  max_parallel: z.int().nullish(),
+  max_parallel: z.int().meta({ ...LIMITS.infer.batchParallel }).nullish(),
 });
 
 export type InferBody = z.infer<typeof INFER_BODY>;

@@ -1,6 +1,7 @@
 /** Request bodies of the policy routes: their shapes. The rules about values are checked by the flow. */
 
 import { z } from "zod";
+import { POLICY_STAGES } from "../policies/policy.ts";
 
 const SEQ = z.int().nonnegative();
 
@@ -25,7 +26,10 @@ export const CREATE_POLICY_BODY = z.strictObject({
 });
 export type CreatePolicyBody = z.infer<typeof CREATE_POLICY_BODY>;
 
-export const ACTIVATE_POLICY_BODY = z.strictObject({ stage: z.string(), expected_generation: SEQ.nullish() });
+export const ACTIVATE_POLICY_BODY = z.strictObject({
+  stage: z.string().meta({ enum: [...POLICY_STAGES] }),
+  expected_generation: SEQ.nullish(),
+});
 export type ActivatePolicyBody = z.infer<typeof ACTIVATE_POLICY_BODY>;
 
 export const ROLLBACK_POLICY_BODY = z.strictObject({ expected_generation: SEQ.nullish() });

@@ -4,6 +4,16 @@ import { z } from "zod";
 import { DETECTOR_NAMES } from "./analysis.ts";
 import { AUDIO_PROFILES, SPEECH_ENGINES } from "../sidecars/local_audio.ts";
 import { MEDIA_MODES, MEDIA_RESOLUTIONS } from "../reason/media_mode.ts";
+import { LIMITS } from "../limits.ts";
+import {
+  callName,
+  countWithin,
+  modelId,
+  numberWithin,
+  runMode,
+  samplingPolicyName,
+  sourceUri,
+} from "./described_fields.ts";
 
 /** The parser makes a bigint of an integer beyond 2^53. */
 const UNSIGNED = z.union([z.int().nonnegative(), z.bigint().nonnegative()], {
@@ -17,7 +27,7 @@ const CROP = z.strictObject({ x: z.number(), y: z.number(), width: z.number(), h
 
 const MEDIA = z.strictObject({
   mode: z.enum(MEDIA_MODES),
-  window_ms: z.int().nonnegative().nullish(),
+  window_ms: z.int().nonnegative().meta({ ...LIMITS.mediaWindow.lengthMs }).nullish(),
   resolution: z.enum(MEDIA_RESOLUTIONS).nullish(),
   persist_evidence: z.boolean().nullish(),
 });
@@ -25,40 +35,64 @@ const MEDIA = z.strictObject({
 const LOCAL_AUDIO = z.strictObject({
   profile: z.enum(AUDIO_PROFILES).nullish(),
   speech_engine: z.enum(SPEECH_ENGINES).nullish(),
-  min_confidence: z.number().nullish(),
-  max_events: z.int().nonnegative().nullish(),
+  min_confidence: numberWithin(LIMITS.localAudio.confidence, LIMITS.localAudio.confidenceDefault),
+  max_events: countWithin(LIMITS.localAudio.events, LIMITS.localAudio.eventsDefault),
   voice_feedback: z.boolean().nullish(),
 });
 
 export const REASON_BODY = z.strictObject({
-  source_uri: z.string(),
-  model: z.string(),
-  mode: z.string().nullish(),
-  stream_id: z.string().nullish(),
-  sampling_policy: z.string().nullish(),
-  fixed_fps: z.number().nullish(),
-  max_frames: z.int().nonnegative().nullish(),
-  chunk_size: z.int().nonnegative().nullish(),
-  window_size: z.int().nonnegative().nullish(),
-  segment_ms: z.int().nonnegative().nullish(),
+  source_uri: sourceUri,
+  model: modelId,
+  mode: runMode,
+  stream_id: callName,
+  sampling_policy: samplingPolicyName,
+  fixed_fps: numberWithin(
+    LIMITS.sampling.fps,
+    LIMITS.sampling.fixedFpsReason,
+    "Frames a second under `fixed`",
+  ),
+  max_frames: countWithin(LIMITS.reason.maxFrames, LIMITS.reason.maxFramesDefault, "Frames that are kept"),
+  chunk_size: countWithin(LIMITS.reason.chunkSize, LIMITS.reason.chunkSizeDefault, "Frames of a chunk"),
+  window_size: countWithin(
+    LIMITS.reason.windowSize,
+    LIMITS.reason.windowSizeDefault,
+    "Frames that novelty looks back",
+  ),
+  segment_ms: z.int().nonnegative().meta({ minimum: LIMITS.reason.segmentMsMin }).nullish(),
   marker_correction_window_frames: UNSIGNED.nullish(),
   semantic_inference: z.boolean().nullish(),
-  semantic_frames_per_chunk: z.int().nonnegative().nullish(),
-  semantic_frame_max_edge: z.int().nonnegative().nullish(),
+  semantic_frames_per_chunk: countWithin(
+    LIMITS.reason.framesPerChunk,
+    LIMITS.reason.framesPerChunkDefault,
+    "Pictures that the model gets of a chunk",
+  ),
+  semantic_frame_max_edge: countWithin(
+    LIMITS.reason.frameEdgePixels,
+    "as they are",
+    "Longest edge of pictures, pixels",
+  ),
   crop: CROP.nullish(),
-  semantic_timeout_ms: z.int().nonnegative().nullish(),
-  semantic_prompt: z.string().nullish(),
+  semantic_timeout_ms: countWithin(
+    LIMITS.reason.semanticTimeoutMs,
+    `${LIMITS.reason.semanticTimeoutMsFrames}, and ${LIMITS.reason.semanticTimeoutMsNative} with clips,`,
+  ),
+  semantic_prompt: z.string().nullish().describe(
+    `1 to ${LIMITS.reason.promptBytesMax} bytes when trimmed; a built-in one unless given`,
+  ),
   // Any JSON: `compileOutputSchema` checks it, with a bound on its depth that zod does not have.
   output_schema: z.unknown().optional(),
-  first_pass_model: z.string().nullish(),
-  second_pass_model: z.string().nullish(),
-  second_pass_threshold: z.number().nullish(),
-  trace_id: z.string().nullish(),
-  index_name: z.string().nullish(),
+  first_pass_model: callName,
+  second_pass_model: callName,
+  second_pass_threshold: z.number().nullish().describe(
+    "Limited to 0 to 1; a chunk below it is asked a second time",
+  ),
+  trace_id: callName,
+  index_name: callName,
   temporal_chain: z.boolean().nullish(),
   visual_diff: z.boolean().nullish(),
   video_clip_mode: z.boolean().nullish(),
-  video_clip_duration_s: z.number().nullish(),
+  video_clip_duration_s: z.number().meta({ exclusiveMinimum: 0, maximum: LIMITS.reason.clipSeconds })
+    .nullish(),
   media: MEDIA.nullish(),
   local_audio: LOCAL_AUDIO.nullish(),
   detectors: DETECTOR_NAMES.nullish(),

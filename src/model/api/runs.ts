@@ -1,10 +1,11 @@
 /** Request bodies of the run routes: their shapes. The rules about values are checked by the flow. */
 
 import { z } from "zod";
+import { modelId, runMode } from "./described_fields.ts";
 
 export const CREATE_RUN_BODY = z.strictObject({
-  mode: z.string().nullish(),
-  model: z.string().nullish(),
+  mode: runMode,
+  model: modelId.nullish(),
 });
 
 export type CreateRunBody = z.infer<typeof CREATE_RUN_BODY>;

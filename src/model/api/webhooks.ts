@@ -6,8 +6,12 @@ import { LIMITS } from "../limits.ts";
 import type { DeadLetter } from "../webhooks/delivery.ts";
 
 export const REGISTER_WEBHOOK_BODY = z.strictObject({
-  url: z.string(),
-  event_kinds: boundedList(z.string(), LIMITS.webhook.eventKindsMax).nullish(),
+  url: z.string().describe(
+    `An https URL of a public host, at most ${LIMITS.webhook.urlBytesMax} bytes`,
+  ),
+  event_kinds: boundedList(z.string(), LIMITS.webhook.eventKindsMax).nullish().describe(
+    "Every kind that is not bookkeeping unless given",
+  ),
 });
 
 export type RegisterWebhookBody = z.infer<typeof REGISTER_WEBHOOK_BODY>;
