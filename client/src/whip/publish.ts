@@ -1,7 +1,7 @@
 /** Publishing from a browser: the tracks of a MediaStream become a live session of the service (WHIP, RFC 9725). */
 
 import type { Connection, RequestOptions } from "../http/connection.ts";
-import { NetworkError, ServiceError } from "../http/errors.ts";
+import { NetworkError } from "../http/errors.ts";
 import type { AttachConfig, PromptRequest } from "../types.ts";
 import { fragmentOf, restartedAnswer } from "./fragment.ts";
 import type { IceServer } from "./ice_servers.ts";
@@ -37,7 +37,8 @@ export class PublishSession {
   #isClosed = false;
   /** Candidates that are to be sent; null is the end of them. */
   #candidates: (IceCandidate | null)[] = [];
-  #isTrickling = false;
+  /** The last of the requests about ICE: they are sent one after the other. */
+  #sending: Promise<unknown> = Promise.resolve();
 
   /** Made by `publish`, once the service has answered the offer. */
   constructor(
@@ -69,32 +70,10 @@ export class PublishSession {
   }
 
   /** Finds a new way to the service, as after a change of network. Media goes on when the state is `connected` again. */
-  async restartIce(options: RequestOptions = {}): Promise<void> {
-    const offer = await this.peer.createOffer({ iceRestart: true });
-    this.#candidates = [];
-    this.#isTrickling = true; // Candidates of the new session wait until the service knows it.
-    try {
-      await this.peer.setLocalDescription(offer);
-      const answer = await sendIce(
-        this.#connection,
-        this.sessionId,
-        fragmentOf(offer.sdp ?? "", []),
-        {
-          ...options,
-          ifMatch: "*",
-        },
-      );
-      if (!answer) throw new NetworkError("the service did not restart ICE");
-      this.#answer = restartedAnswer(this.#answer, answer.fragment);
-      this.#etag = answer.etag;
-      await this.peer.setRemoteDescription({
-        type: "answer",
-        sdp: this.#answer,
-      });
-    } finally {
-      this.#isTrickling = false;
-    }
-    await this.#trickle();
+  restartIce(options?: RequestOptions): Promise<void> {
+    const restarted = this.#sending.then(() => this.#restart(options));
+    this.#sending = restarted.catch(() => {});
+    return restarted;
   }
 
   /** Ends the session, which completes its run, and the connection. The tracks go on: they are the caller's. */
@@ -114,31 +93,30 @@ export class PublishSession {
   /** Takes a candidate that the browser has found. */
   add(candidate: IceCandidate | null): void {
     this.#candidates.push(candidate);
-    void this.#trickle();
+    this.#sending = this.#sending.then(() => this.#sendCandidates());
   }
 
-  /** Sends what has come, one request at a time. What the service does not get, it learns from the browser's own checks. */
-  async #trickle(): Promise<void> {
-    if (this.#isTrickling) return;
-    this.#isTrickling = true;
-    try {
-      while (this.#candidates.length > 0 && !this.#isClosed) {
-        const body = fragmentOf(
-          this.peer.localDescription?.sdp ?? "",
-          this.#candidates.splice(0, CANDIDATES),
-        );
-        await sendIce(
-          this.#connection,
-          this.sessionId,
-          body,
-          this.#etag === null ? {} : { ifMatch: this.#etag },
-        );
-      }
-    } catch (error) {
-      if (!(error instanceof ServiceError)) throw error;
-    } finally {
-      this.#isTrickling = false;
+  /** Sends all that have come. What the service does not get, it learns from the browser's own checks. */
+  async #sendCandidates(): Promise<void> {
+    while (this.#candidates.length > 0 && !this.#isClosed) {
+      const body = fragmentOf(this.peer.localDescription?.sdp ?? "", this.#candidates.splice(0, CANDIDATES));
+      const ifMatch = this.#etag === null ? {} : { ifMatch: this.#etag };
+      await sendIce(this.#connection, this.sessionId, body, ifMatch).catch(() => {});
     }
+  }
+
+  /** Candidates that are found meanwhile are sent afterwards, when the service knows the new credentials. */
+  async #restart(options?: RequestOptions): Promise<void> {
+    options?.signal?.throwIfAborted();
+    const offer = await this.peer.createOffer({ iceRestart: true });
+    this.#candidates = [];
+    await this.peer.setLocalDescription(offer);
+    const fragment = fragmentOf(offer.sdp ?? "", []);
+    const answer = await sendIce(this.#connection, this.sessionId, fragment, { ...options, ifMatch: "*" });
+    if (!answer) throw new NetworkError("the service did not restart ICE");
+    this.#answer = restartedAnswer(this.#answer, answer.fragment);
+    this.#etag = answer.etag;
+    await this.peer.setRemoteDescription({ type: "answer", sdp: this.#answer });
   }
 }
 
