@@ -73,6 +73,16 @@ Deno.test("a failure that lasts is not repeated, and one that is being worked on
   }
 });
 
+Deno.test("waiting for an earlier attempt uses up none, and ends with the time of the call", async () => {
+  const running = () => refusal(409, "conflict", { headers: { "retry-after": "0" } });
+  await using service = startScripted((index) => index < 9 ? running() : Response.json({}));
+  await new Client(service.url, { ...QUICK, maxRetries: 1 }).createRun();
+  assert.equal(service.asked.length, 10);
+  await using endless = startScripted(running);
+  const error = await rejection(new Client(endless.url, { ...QUICK, timeoutMs: 100 }).createRun());
+  assert.ok(error instanceof RetryExhaustedError && isHttpError(error.lastError), String(error));
+});
+
 Deno.test("the last failure is told when all attempts are used, also when there is only one", async () => {
   await using service = startScripted(() => refusal(503, "storage_unavailable"));
   for (const maxRetries of [0, 2]) {

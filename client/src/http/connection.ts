@@ -10,7 +10,7 @@ import {
   ServiceError,
 } from "./errors.ts";
 import { randomKey } from "./random_key.ts";
-import { isWorthRetrying, pauseMs, readRetryAfter } from "./retries.ts";
+import { isStillRunning, isWorthRetrying, pauseMs, readRetryAfter } from "./retries.ts";
 import { Deadline, pause } from "./waiting.ts";
 
 export interface ClientOptions {
@@ -134,12 +134,15 @@ export class Connection {
       : undefined;
     const { maxRetries = this.maxRetries } = options;
     const isRepeatable = method === "GET" || method === "DELETE" || key !== undefined;
+    const endMs = performance.now() + this.timeoutOf(sent, options);
     for (let attempt = 1;; attempt++) {
       try {
         return await this.#attempt(sent, key);
       } catch (error) {
         if (!isRepeatable || !isWorthRetrying(error)) throw error;
-        if (attempt > maxRetries) throw new RetryExhaustedError(attempt, error);
+        // Waiting for an earlier attempt is none itself; it ends with the time that one attempt may take.
+        if (isStillRunning(error) && performance.now() < endMs) attempt -= 1;
+        else if (attempt > maxRetries) throw new RetryExhaustedError(attempt, error);
         await pause(pauseMs(attempt, this.retryBaseDelayMs, error), options.signal);
       }
     }

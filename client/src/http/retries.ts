@@ -5,15 +5,17 @@ import { HttpError, NetworkError } from "./errors.ts";
 /** No pause is longer, whatever the service asks for. */
 const LONGEST_PAUSE_MS = 30_000;
 
-/**
- * A broken connection, 429 and 5xx. Not 507: the caller stores as much as it may, and no time changes that. A 409 that says
- * when to come back is that of a request whose first attempt is still being worked on.
- */
+/** A broken connection, 429, 5xx and work that is still going on. Not 507: no time makes room for a caller that stores too much. */
 export function isWorthRetrying(error: unknown): error is HttpError | NetworkError {
   if (error instanceof NetworkError) return true;
   if (!(error instanceof HttpError)) return false;
-  const { status, retryAfterMs } = error;
-  return status === 429 || (status >= 500 && status !== 507) || (status === 409 && retryAfterMs !== null);
+  const { status } = error;
+  return status === 429 || (status >= 500 && status !== 507) || isStillRunning(error);
+}
+
+/** Whether the service is still working on an earlier attempt of the same call: only then a 409 says when to come back. */
+export function isStillRunning(error: unknown): boolean {
+  return error instanceof HttpError && error.status === 409 && error.retryAfterMs !== null;
 }
 
 /** What the service asks for, else `baseMs` doubled with each attempt and a random part of `baseMs`; at most 30 s. */
