@@ -136,6 +136,9 @@ Deno.test("a service that cannot be reached is a network error, and no message h
   });
   const refused = rejection(new Client(gone.url).createRun({}, { idempotencyKey: "a\nb" }));
   assert.ok(await refused instanceof TypeError);
+  const cyclic: Record<string, unknown> = {};
+  cyclic.output_schema = cyclic;
+  assert.ok(await rejection(new Client(gone.url).createPolicy(RUN, cyclic)) instanceof TypeError);
   assert.doesNotMatch(Deno.inspect(new Client(gone.url, { apiKey: "secret-key" })), /secret-key/);
 });
 

@@ -129,6 +129,7 @@ export class Connection {
   /** Sends a request, again where that is safe and may help. */
   async send<T>(sent: Sent<T>): Promise<T> {
     const { method, isKeyed, options = {} } = sent;
+    const written = withBody(sent);
     const key = isKeyed
       ? headerText("idempotencyKey", options.idempotencyKey ?? await randomKey())
       : undefined;
@@ -137,7 +138,7 @@ export class Connection {
     const endMs = performance.now() + this.timeoutOf(sent, options);
     for (let attempt = 1;; attempt++) {
       try {
-        return await this.#attempt(sent, key);
+        return await this.#attempt(written, key);
       } catch (error) {
         if (!isRepeatable || !isWorthRetrying(error)) throw error;
         // Waiting for an earlier attempt is none itself; it ends with the time that one attempt may take.
@@ -155,11 +156,10 @@ export class Connection {
       headers: {
         accept: "application/json",
         ...this.#headers,
-        ...(call.json !== undefined && { "content-type": "application/json" }),
         ...(key !== undefined && { "idempotency-key": key }),
         ...call.headers,
       },
-      body: call.json === undefined ? call.body ?? null : toJson(call.json),
+      body: call.body ?? null,
       signal: deadline.signal,
       redirect: "error", // A redirect would take the API key to another place.
       ...(call.body instanceof ReadableStream && { duplex: "half" }),
@@ -195,6 +195,16 @@ export class Connection {
       throw failed(nameOf(sent), error, { signal, timeoutMs: deadline.isOver ? timeoutMs : undefined });
     }
   }
+}
+
+/** Written once for all attempts. What JSON cannot say is a fault of the caller, and none of the network. */
+function withBody<T>(sent: Sent<T>): Sent<T> {
+  if (sent.json === undefined) return sent;
+  return {
+    ...sent,
+    body: toJson(sent.json),
+    headers: { ...sent.headers, "content-type": "application/json" },
+  };
 }
 
 /** What a failed attempt is thrown as: the signal's reason, an error of the client as it is, else NetworkError. */
