@@ -23,7 +23,7 @@ export function refusalsOf({ method, once }: Route, { failures, body, access }: 
 /** Refusals that come as plain text from every route. */
 const PLAIN_ONLY = [408, 412, 413, 414, 415, 416];
 /** Refusals that come from before the handler, so that they have the envelope on every route. */
-const ENVELOPE_ONLY = [401, 421, 429, 507];
+const ENVELOPE_ONLY = [401, 421, 429];
 
 /** The name of the response of a status; of a route that refuses in text, it may have that too. */
 export function refusalName(status: number, isPlain: boolean): string {
