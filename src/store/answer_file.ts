@@ -1,6 +1,7 @@
 /** The file of one idempotency key: what the key was used for, and the answer once there is one. */
 
 import { crc32 } from "node:zlib";
+import { readAt } from "./file_bytes.ts";
 
 /** What a key was used for. No part of the request can be read from it. */
 export interface KeyUse {
@@ -177,17 +178,4 @@ function parseCheckedLine<T>(line: Uint8Array): T | undefined {
 
 function writeWhole(file: Deno.FsFile, bytes: Uint8Array): void {
   for (let left = bytes; left.length > 0;) left = left.subarray(file.writeSync(left));
-}
-
-/** Fewer bytes at the end of the file. */
-function readAt(file: Deno.FsFile, from: number, count: number): Uint8Array {
-  const bytes = new Uint8Array(count);
-  file.seekSync(from, Deno.SeekMode.Start);
-  let filled = 0;
-  while (filled < count) {
-    const read = file.readSync(bytes.subarray(filled));
-    if (!read) break;
-    filled += read;
-  }
-  return bytes.subarray(0, filled);
 }

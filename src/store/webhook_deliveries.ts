@@ -8,6 +8,7 @@ import { DamageReport } from "./log/damage.ts";
 import { bodyColumns, columnText, isTornRecord, type ParsedRecord, RecordBatch } from "./log/record.ts";
 import { SegmentWriter } from "./log/segment.ts";
 import { linesIn, scanSegment } from "./log/segment_scan.ts";
+import { readAt } from "./file_bytes.ts";
 
 export interface DeliveryLogOptions {
   /** The caller must own its lock. */
@@ -215,7 +216,7 @@ function readDeliveries(dataDir: string, log: Log): ReadDeliveries {
   const addDamage = (from: number, to: number, records: number) =>
     report.add(
       { segment: FILE_NAME, offset: from, bytes: to - from, records, what: "bytes that are no record" },
-      (bytesMax) => bytesOf(file, from, Math.min(to - from, bytesMax)),
+      (bytesMax) => readAt(file, from, Math.min(to - from, bytesMax)),
     );
   const end = scanSegment(file, size, 0, 0, {
     record: (bytes, record) => {
@@ -234,7 +235,7 @@ function readDeliveries(dataDir: string, log: Log): ReadDeliveries {
     lastNumber += lines.count;
   }
   if (lines.end < size) {
-    const tail = bytesOf(file, lines.end, size - lines.end);
+    const tail = readAt(file, lines.end, size - lines.end);
     if (!isTornRecord(tail)) addDamage(lines.end, size, 0);
     log.warn("cut a torn write from the end of the webhook delivery log", { bytes: tail.length });
     file.truncateSync(lines.end);
@@ -270,16 +271,4 @@ function removeIfThere(path: string): void {
   } catch (error) {
     if (!(error instanceof Deno.errors.NotFound)) throw error;
   }
-}
-
-function bytesOf(file: Deno.FsFile, from: number, count: number): Uint8Array {
-  const bytes = new Uint8Array(count);
-  file.seekSync(from, Deno.SeekMode.Start);
-  let filled = 0;
-  while (filled < count) {
-    const read = file.readSync(bytes.subarray(filled));
-    if (!read) break;
-    filled += read;
-  }
-  return bytes.subarray(0, filled);
 }
