@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { eventsOf, SAMPLED, startReason } from "../support/models/reason.ts";
+import { openAudioDouble } from "../support/sidecars/audio_sidecar.ts";
 import { TempFolder } from "../support/media.ts";
 import { KEY_A, newRun } from "../support/service.ts";
 
@@ -30,7 +31,9 @@ Deno.test({
   name: `${SECONDS} seconds of requests, seed ${SEED}`,
   timeout: (SECONDS + 240) * 1000,
   async fn() {
+    await using sidecar = openAudioDouble();
     await using service = await startReason({}, {
+      SERVICE_AUDIO_SIDECAR_ADDR: sidecar.address,
       SERVICE_ACTIVE_STREAM_LIMIT: "1024",
       SERVICE_WEBHOOK_SECRET: "0".repeat(64),
       SERVICE_WEBRTC_STUN_SERVERS: "",

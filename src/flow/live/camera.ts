@@ -8,6 +8,7 @@ import type { LiveSourceBody } from "../../model/api/live.ts";
 import type { Extent } from "../../model/frames/coordinates.ts";
 import { event } from "../../model/events/event_table.ts";
 import {
+  type AttachBody,
   type AttachConfig,
   type AttachContext,
   type AttachPolicy,
@@ -146,12 +147,17 @@ export class LiveSources {
   }
 
   #attach({ source_uri: _, ...body }: LiveSourceBody, policy: AttachPolicy | null): AttachConfig {
-    if (body.local_audio && !this.#options.sessions.hasAudioSidecar) {
+    const attach = this.#checkedAttach(body, policy);
+    if (attach.localAudio && !this.#options.sessions.hasAudioSidecar) {
       throw refuse.because(
         "audio_sidecar_unavailable",
         "Cannot analyze local audio as SERVICE_AUDIO_SIDECAR_ADDR is not set",
       );
     }
+    return attach;
+  }
+
+  #checkedAttach(body: AttachBody, policy: AttachPolicy | null): AttachConfig {
     try {
       return checkAttach(body, { ...this.#options.attach, policy });
     } catch (error) {

@@ -162,6 +162,8 @@ Deno.test("what cannot be watched is refused by its field, and the run stays as 
   await check({ clip_mode: { target_fps: 0 } }, "clip_mode.target_fps");
   const deaf = await watch(test, runId, { source_uri, local_audio: {} });
   assert.deepEqual([deaf.status, deaf.json.error.code], [503, "audio_sidecar_unavailable"]);
+  // the rules of the fields come before what the service has
+  await check({ local_audio: {}, clip_mode: { target_fps: 0 } }, "clip_mode.target_fps");
   await check({ prompts: "x" }, "prompts");
   assert.deepEqual(kindsOf(await eventsOf(test, runId)), ["run_created"]);
   assert.equal(test.workers.sessions.length, 0);
