@@ -6,6 +6,10 @@ import { refTo } from "./operation.ts";
 const DELIVERY_HEADERS: Readonly<Record<string, string>> = {
   "x-service-event-id": "`<run_id>:<seq>`, the same for each attempt and redelivery: deduplicate by it",
   "x-service-signature": "`v1=` and the hex HMAC-SHA256 of the body under the webhook's secret",
+  "webhook-id": "As `x-service-event-id`, for a receiver of Standard Webhooks",
+  "webhook-timestamp": "Seconds since 1970 at the start of the attempt",
+  "webhook-signature":
+    "`v1,` and the base64 HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` under the webhook's secret",
 };
 
 /** What a webhook's receiver gets for each kind of event; an event stream sends the same bodies as `data`. */

@@ -116,9 +116,11 @@ function described(route: Route, operation: Operation, context: Context): object
   const parameters = [
     ...parts,
     ...asked,
-    ...[...headers, ...(route.once ? [IDEMPOTENCY_KEY] : [])].map((name) => ({
-      $ref: `#/components/parameters/${name}`,
-    })),
+    ...[
+      ...headers,
+      ...(access === undefined ? ["x-tenant-id"] : []),
+      ...(route.once ? [IDEMPOTENCY_KEY] : []),
+    ].map((name) => ({ $ref: `#/components/parameters/${name}` })),
   ];
   return {
     operationId: id,

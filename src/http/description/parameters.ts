@@ -26,6 +26,11 @@ export const PATH_PARAMETERS: Readonly<Record<string, ParameterRow>> = {
 
 export const REQUEST_HEADERS = {
   accept: { description: "The format; the first of the answer's media types without it", schema: z.string() },
+  "x-tenant-id": {
+    description:
+      "Recorded with a run and nothing else; needed on every route with a key where the operator says so",
+    schema: z.string().max(LIMITS.name.bytesMax).regex(/^[ -~]*$/),
+  },
   "x-attach-config": {
     description:
       "The configuration of the session: JSON in base64url without padding, with the fields of AttachConfig",
@@ -53,7 +58,7 @@ export type RequestHeaderName = keyof typeof REQUEST_HEADERS;
 
 export const ANSWER_HEADERS = {
   "accept-ranges": { description: "`bytes`", schema: z.literal("bytes") },
-  "content-range": { description: "The range that the body is", schema: text },
+  "content-range": { description: "The range that the body is; `bytes */<size>` with 416", schema: text },
   etag: { description: "The version", schema: text },
   "last-modified": { description: "Of a file that can change", schema: text },
   "idempotency-replayed": {

@@ -3,6 +3,7 @@
 import { REFUSALS } from "../../base/refusal.ts";
 import type { Route } from "../call.ts";
 import { JSON_TYPE, type Operation, refTo } from "./operation.ts";
+import type { AnswerHeaderName } from "./parameters.ts";
 
 const WRITTEN_BODIES = [JSON_TYPE, "application/sdp", "application/trickle-ice-sdpfrag"];
 
@@ -46,18 +47,22 @@ export function refusalResponses(): Record<string, object> {
   );
 }
 
+/** The header that every refusal of a status has. */
+const HEADERS: Readonly<Record<number, AnswerHeaderName>> = { 416: "content-range", 429: "retry-after" };
+
 function refusalResponse(status: number, { inText }: { inText: boolean }): object {
   const rows = Object.values(REFUSALS).filter((row) => row.status === status);
   const codes = [...new Set(rows.map(({ code }) => code))];
   const coded = { properties: { error: { properties: { code: { enum: codes } } } } };
   const reasons = rows.map(({ code, when }) => `\`${code}\`: ${when}`);
+  const header = HEADERS[status];
   return {
     description: [
       ...reasons,
       ...(inText ? [PLAIN_REASONS[status] ?? "In plain text from a live session."] : []),
     ]
       .join("\n\n"),
-    ...(status === 429 && { headers: { "retry-after": { $ref: "#/components/headers/retry-after" } } }),
+    ...(header && { headers: { [header]: { $ref: `#/components/headers/${header}` } } }),
     content: {
       ...(rows.length > 0 &&
         { [JSON_TYPE]: { schema: { allOf: [{ $ref: refTo("ErrorEnvelope") }, coded] } } }),
