@@ -1,6 +1,6 @@
 /** Routes of the web pages and of the API description: static files without data, which need no key. See docs/api.md#web-pages. */
 
-import { createHash } from "node:crypto";
+import { gunzipSync } from "node:zlib";
 import { precondition } from "../model/files/precondition.ts";
 import { acceptsGzip } from "./compress.ts";
 import { parameter, type Route, type RouteCall } from "./call.ts";
@@ -27,11 +27,14 @@ export const PAGE_ROUTES: readonly Route[] = [
   },
 ];
 
-/** A file of a page: kept by browsers for ever where its name has its hash, else asked for again each time. */
+/**
+ * A file of a page: kept by browsers for ever where its name has its hash, else asked for again each time. A caller that does not
+ * take gzip gets it uncompressed, which costs the service some milliseconds for the largest one.
+ */
 async function pageFile({ pages, request }: RouteCall, page: string, name?: string): Promise<Response> {
   const takesGzip = acceptsGzip(request.header("accept-encoding") ?? null);
-  const { bytes, mediaType, isImmutable } = await pages.read(page, name, takesGzip);
-  const etag = `"${createHash("sha256").update(bytes).digest("hex")}"`;
+  const { mediaType, compressed, version, isImmutable } = await pages.read(page, name);
+  const etag = `"${version}${takesGzip ? "-gzip" : ""}"`;
   const headers = new Headers({
     ...(mediaType === "application/json" ? COMMON_HEADERS : PAGE_HEADERS),
     "cache-control": isImmutable ? "public, max-age=31536000, immutable" : "no-cache",
@@ -42,6 +45,7 @@ async function pageFile({ pages, request }: RouteCall, page: string, name?: stri
   if (outcome === "failed") return plainText("The file has changed", 412);
   if (outcome === "not_modified") return new Response(null, { status: 304, headers });
   headers.set("content-type", mediaType);
-  if (takesGzip) headers.set("content-encoding", "gzip");
-  return new Response(bytes, { headers });
+  if (!takesGzip) return new Response(new Uint8Array(gunzipSync(compressed)), { headers });
+  headers.set("content-encoding", "gzip");
+  return new Response(compressed, { headers });
 }
