@@ -1,0 +1,147 @@
+/** `analyze`, `upload`, `runs export`, `watch` and `doctor`, run as a user runs them against a real server. */
+
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { CliUser } from "../support/cli/cli.ts";
+import { eventsOf, FILM, kindsOf, startReason } from "../support/models/reason.ts";
+import { LONG_TEST } from "../support/long_tests.ts";
+import { CLIPS, MODEL, newRun, startService, type TestService } from "../support/service.ts";
+
+const BOTTLE = join(CLIPS, "intel_bottle.mp4");
+
+async function textOf({ url }: TestService, key: string, path: string, accept: string): Promise<string> {
+  return await (await fetch(`${url}${path}`, { headers: { "x-api-key": key, accept } })).text();
+}
+
+/** The files below a folder with their lengths, sorted. */
+function filesIn(folder: string): string[] {
+  return [...Deno.readDirSync(folder)].flatMap(({ name, isDirectory }) =>
+    isDirectory ? filesIn(join(folder, name)).map((path) => `${name}/${path}`) : [name]
+  ).toSorted();
+}
+
+Deno.test({
+  name: "analyze uploads a file, prints its marks and writes their pictures",
+  ...LONG_TEST,
+  async fn() {
+    await using test = await startService();
+    using user = new CliUser(test.url);
+    const sheet = join(user.home, "sheet.html");
+    const done = await user.run(["analyze", FILM, "--sheet", sheet]);
+    assert.equal(done.code, 0, done.stderr);
+    assert.match(done.stdout, /^0:11\.875 +0:11\.875 +285 +0\.\d\d +scene_cut$/m);
+    const [run] = (await test.call("GET", "/v1/runs")).json;
+    assert.match(done.stdout + done.stderr, new RegExp(run.run_id));
+    const html = Deno.readTextFileSync(sheet);
+    assert.match(html, /<img[^>]+src="data:image\/jpeg;base64,/);
+    assert.doesNotMatch(html, /https?:\/\/(?!127\.0\.0\.1)/);
+
+    const missing = await user.run(["analyze", join(user.home, "none.mp4")]);
+    assert.equal(missing.code, 1, missing.stderr);
+    assert.match(missing.stderr, /none\.mp4/);
+    const folder = await user.run(["analyze", user.home]);
+    assert.notEqual(folder.code, 0);
+    assert.equal((await test.call("GET", "/v1/runs")).json.length, 1, "no run is left of what failed");
+  },
+});
+
+Deno.test("analyze with a prompt asks a model, and watch prints the same events", async () => {
+  await using reason = await startReason();
+  const { test } = reason;
+  using user = new CliUser(test.url);
+  const answered = await user.json([
+    ...[
+      "analyze",
+      BOTTLE,
+      "--prompt",
+      "What is there?",
+      "--model",
+      MODEL,
+      "--fixed-fps",
+      "1",
+      "--max-frames",
+      "5",
+    ],
+  ]);
+  assert.equal(reason.model.requests.length > 0, true);
+  assert.match(reason.model.requests[0]!.prompt, /What is there\?/);
+  const events = await eventsOf(test, answered.run_id);
+  assert.ok(
+    kindsOf(events).some((kind) => kind.startsWith("semantic_chunk_inferred")),
+    kindsOf(events).join(" "),
+  );
+  const watched = await user.run(["watch", answered.run_id, "--json"]);
+  assert.equal(watched.code, 0, watched.stderr);
+  const printed = watched.stdout.trimEnd().split("\n").map((line) => JSON.parse(line));
+  assert.deepEqual(printed.map(({ seq, kind }) => [seq, kind]), events.map(({ seq, kind }) => [seq, kind]));
+});
+
+Deno.test("watch ends with Ctrl-C, and a run that is over ends it by itself", async () => {
+  await using test = await startService();
+  using user = new CliUser(test.url);
+  const run = await newRun(test);
+  const child = user.start(["watch", run]);
+  await child.stdin.close();
+  const reader = child.stdout.getReader();
+  const first = new TextDecoder().decode((await reader.read()).value);
+  assert.match(first, /run_created/);
+  child.kill("SIGINT");
+  reader.releaseLock();
+  const [{ code }] = await Promise.all([child.status, child.stdout.cancel(), child.stderr.cancel()]);
+  assert.equal(code, 130);
+  await test.call("POST", `/v1/runs/${run}/stop`);
+  const ended = await user.run(["watch", run]);
+  assert.equal(ended.code, 0);
+  assert.match(ended.stderr, new RegExp(`${run} has ended`));
+});
+
+Deno.test("an export has what the API has, and leaves nothing where it fails", async () => {
+  await using reason = await startReason();
+  const { test } = reason;
+  using user = new CliUser(test.url);
+  const { runId } = await reason.reason();
+  const folder = join(user.home, "exported");
+  const done = await user.run(["runs", "export", runId, folder]);
+  assert.equal(done.code, 0, done.stderr);
+  const formats = {
+    "events.ndjson": ["events", "application/x-ndjson"],
+    "markers.csv": ["markers", "text/csv"],
+    "markers.vtt": ["markers", "text/vtt"],
+    "markers.edl": ["markers", "text/x-edl"],
+  };
+  for (const [name, [list, accept]] of Object.entries(formats)) {
+    const expected = await textOf(test, user.key!, `/v1/runs/${runId}/${list}`, accept!);
+    assert.equal(Deno.readTextFileSync(join(folder, name)), expected, name);
+  }
+  assert.deepEqual(
+    JSON.parse(Deno.readTextFileSync(join(folder, "run.json"))),
+    (await test.call("GET", `/v1/runs/${runId}`)).json,
+  );
+  const before = filesIn(folder);
+  const again = await user.run(["runs", "export", runId, folder]);
+  assert.notEqual(again.code, 0, "a folder that is there is not written into");
+  assert.deepEqual(filesIn(folder), before);
+  const nothing = await user.run(["runs", "export", `run-${"0".repeat(32)}`, join(user.home, "none")]);
+  assert.equal(nothing.code, 5);
+  assert.deepEqual(
+    filesIn(user.home).filter((path) => !path.startsWith("exported/") && /none|part|tmp/.test(path)),
+    [],
+  );
+});
+
+Deno.test("upload prints the source_uri, and doctor says what is at fault and what to do", async () => {
+  await using test = await startService();
+  using user = new CliUser(test.url);
+  const uri = (await user.run(["-q", "upload", BOTTLE])).stdout.trim();
+  assert.ok(uri.startsWith(test.uploadRoot), uri);
+  const { findings, failures } = await user.json(["doctor", "--no-model-call"]);
+  assert.equal(failures, 0, JSON.stringify(findings));
+  const verdictOf = (name: string) =>
+    findings.find(({ check }: { check: string }) => check === name)?.verdict;
+  for (const check of ["server", "key", "decoding", "WebRTC"]) assert.equal(verdictOf(check), "ok", check);
+  using stranger = new CliUser(test.url, "no-such-key");
+  const refused = await stranger.run(["doctor", "--no-model-call"]);
+  assert.notEqual(refused.code, 0);
+  assert.match(refused.stdout, /^FAILURE +key /m);
+  assert.doesNotMatch(refused.stdout + refused.stderr, /no-such-key/);
+});

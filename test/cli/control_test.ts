@@ -1,0 +1,153 @@
+/** `triggers`, `policies`, `feedback`, `webhooks` and `live`, run as a user runs them against a real server. */
+
+import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
+import { join } from "node:path";
+import { CliUser } from "../support/cli/cli.ts";
+import { LONG_TEST } from "../support/long_tests.ts";
+import { eventsOf, FILM, kindsOf, startReason } from "../support/models/reason.ts";
+import { newRun, startService } from "../support/service.ts";
+
+const SOURCE = "trigger entry version 1\nwhen motion_score >= 0.5\nemit entered\nend\n";
+
+Deno.test("a trigger is compiled, validated and evaluated, and a fault names its place", async () => {
+  await using test = await startService();
+  using user = new CliUser(test.url);
+  const [source, program, samples] = ["entry.trigger", "entry.json", "samples.json"].map((name) =>
+    join(user.home, name)
+  ) as [string, string, string];
+  Deno.writeTextFileSync(source, SOURCE);
+  const compiled = await user.run(["triggers", "compile", source, "--output", program]);
+  assert.equal(compiled.code, 0, compiled.stderr);
+  assert.equal(JSON.parse(Deno.readTextFileSync(program)).program_id, "entry");
+  assert.equal((await user.json(["triggers", "validate", program])).valid, true);
+  Deno.writeTextFileSync(
+    samples,
+    JSON.stringify([{ pts_ms: 0, motion_score: 0.1 }, { pts_ms: 40, motion_score: 0.9 }]),
+  );
+  const { results } = await user.json(["triggers", "evaluate", program, samples]);
+  assert.deepEqual(results.map(({ fired }: { fired: boolean }) => fired), [false, true]);
+  Deno.writeTextFileSync(source, "trigger entry version 1\nwhen nonsense\n");
+  const wrong = await user.run(["triggers", "compile", source]);
+  assert.equal(wrong.code, 6);
+  assert.match(wrong.stderr, /line 2/);
+});
+
+Deno.test("a policy goes from a draft to active and back to the one before", async () => {
+  await using test = await startService();
+  using user = new CliUser(test.url);
+  const run = await newRun(test);
+  const draft = async (prompt: string) => {
+    const created = await user.json(["policies", "create", run, "--prompt", prompt]);
+    const revision = String(created.policy?.revision ?? created.revision);
+    for (const stage of ["shadow", "canary", "active"]) {
+      const moved = await user.run(["policies", "activate", run, revision, "--stage", stage]);
+      assert.equal(moved.code, 0, moved.stderr);
+    }
+    return revision;
+  };
+  const first = await draft("Look at the door.");
+  await draft("Look at the gate.");
+  assert.equal((await user.run(["policies", "rollback", run, first])).code, 0);
+  const { policies } = (await test.call("GET", `/v1/runs/${run}/policies`)).json;
+  assert.deepEqual(policies.map(({ status }: { status: string }) => status), ["active", "rolled_back"]);
+  const listed = await user.run(["policies", "list", run]);
+  assert.match(listed.stdout, /active/);
+  const skipped = await user.run(["policies", "activate", run, "999999", "--stage", "active"]);
+  assert.equal(skipped.code, 5);
+});
+
+Deno.test("feedback is submitted and listed", async () => {
+  await using test = await startService();
+  using user = new CliUser(test.url);
+  const run = await newRun(test);
+  const given = await user.run([
+    "feedback",
+    "submit",
+    run,
+    "--rating",
+    "8",
+    "--category",
+    "accuracy",
+    "--note",
+    "good",
+  ]);
+  assert.equal(given.code, 0, given.stderr);
+  const [item] = (await test.call("GET", "/v1/feedback")).json.feedback;
+  assert.deepEqual([item.rating, item.category, item.feedback], [8, "accuracy", "good"]);
+  assert.match((await user.run(["feedback", "list"])).stdout, /accuracy/);
+  assert.equal((await user.run(["feedback", "submit", run, "--rating", "11", "--category", "x"])).code, 2);
+});
+
+Deno.test("webhooks are added, listed and removed, and listen takes only what is signed", async () => {
+  await using test = await startService({
+    SERVICE_WEBHOOK_SECRET: "a root secret of at least thirty-two bytes",
+  });
+  using user = new CliUser(test.url);
+  const run = await newRun(test);
+  const added = await user.json(["webhooks", "add", run, "https://1.1.1.1/hook"]);
+  assert.match(added.signing_secret, /^[0-9a-f]{64}$/);
+  const listed = await user.run(["webhooks", "list", run]);
+  assert.match(listed.stdout, new RegExp(added.webhook_id));
+  assert.doesNotMatch(listed.stdout, new RegExp(added.signing_secret));
+  assert.equal((await user.run(["webhooks", "rm", run, added.webhook_id])).code, 0);
+  assert.deepEqual((await test.call("GET", `/v1/runs/${run}/webhooks`)).json.webhooks, []);
+
+  const child = user.start(["webhooks", "listen", "--secret", added.signing_secret, "--json"]);
+  await child.stdin.close();
+  const notes = child.stderr.getReader();
+  const note = new TextDecoder().decode((await notes.read()).value);
+  const url = /http:\/\/127\.0\.0\.1:\d+\//.exec(note)![0];
+  const body = JSON.stringify({
+    ...{ specversion: "1.0", id: `${run}:7`, source: `/v1/runs/${run}`, subject: "stream-0" },
+    ...{ type: "dev.service.timeline.run_created", datacontenttype: "application/json" },
+    ...{ sequence: 7, pts_ms: 1, data: {} },
+  });
+  const key = Uint8Array.fromHex(added.signing_secret);
+  const seconds = String(Math.floor(Date.now() / 1000));
+  const mac = (text: string) => createHmac("sha256", key).update(text);
+  const deliver = async (signature: string) => {
+    const answer = await fetch(url, {
+      method: "POST",
+      headers: {
+        ...{ "content-type": "application/cloudevents+json", "x-service-event-id": `${run}:7` },
+        ...{ "x-service-signature": signature, "webhook-id": `${run}:7`, "webhook-timestamp": seconds },
+        "webhook-signature": `v1,${mac(`${run}:7.${seconds}.${body}`).digest("base64")}`,
+      },
+      body,
+    });
+    await answer.body?.cancel();
+    return answer.status;
+  };
+  assert.ok(await deliver(`v1=${"0".repeat(64)}`) >= 400);
+  assert.ok(await deliver(`v1=${mac(body).digest("hex")}`) < 300);
+  const printed = child.stdout.getReader();
+  const line = new TextDecoder().decode((await printed.read()).value);
+  assert.match(line, /"run_created"|timeline\.run_created/);
+  child.kill("SIGINT");
+  notes.releaseLock();
+  printed.releaseLock();
+  const [{ code }] = await Promise.all([child.status, child.stdout.cancel(), child.stderr.cancel()]);
+  assert.equal(code, 130);
+});
+
+Deno.test({
+  name: "live publishes a file to its end, and its run completes",
+  ...LONG_TEST,
+  async fn() {
+    await using reason = await startReason({}, { SERVICE_WEBRTC_STUN_SERVERS: "" });
+    const { test } = reason;
+    using user = new CliUser(test.url);
+    const clip = join(user.home, "short.mp4");
+    const cut = await new Deno.Command("ffmpeg", {
+      args: ["-v", "error", "-ss", "8", "-i", FILM, "-t", "4", "-an", clip],
+    }).output();
+    assert.ok(cut.success);
+    const done = await user.run(["live", clip, "--prompt", "What is there?"]);
+    assert.equal(done.code, 0, done.stderr);
+    const [run] = (await test.call("GET", "/v1/runs")).json;
+    const events = await eventsOf(test, run.run_id);
+    assert.equal(events.at(-1)!.kind, "run_completed", kindsOf(events).join(" "));
+    assert.ok(kindsOf(events).some((kind) => kind.startsWith("keyframe_stored")), kindsOf(events).join(" "));
+  },
+});
