@@ -12,7 +12,7 @@ export function refusalsOf({ method, once }: Route, { failures, body, access }: 
   const media = Object.keys(body ?? {});
   const statuses = [
     ...[...failures, 403, 414, 421, 429],
-    ...(access === "open" ? [] : [401]),
+    ...(access === "open" ? [] : [401, 422]), // 422 also for a tenant id that is too long
     ...(once ? [409, 422] : []),
     ...(access === undefined && method !== "GET" ? [507] : []),
     ...(media.includes(JSON_TYPE) ? [415] : []),
