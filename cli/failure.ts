@@ -53,6 +53,13 @@ export function unreachable(url: string, cause: unknown): CliError {
   const isLate = cause instanceof Error &&
     (cause.name === "TimeoutError" || / no answer within \d+ ms$/.test(cause.message));
   const why = isLate ? "it did not answer in time" : rootMessage(cause);
+  if (/redirect/i.test(why)) {
+    return new CliError(
+      "unreachable",
+      `${url} answers with a redirect, which is not followed as the API key would go with it`,
+      "give the address that it leads to with --url or SERVICE_API_URL",
+    );
+  }
   return new CliError(
     "unreachable",
     `cannot reach ${url}: ${why}`,

@@ -20,6 +20,29 @@ Deno.test("health needs no key, and tells an address at which nobody answers fro
   assert.match(nobody.stderr, /^error: cannot reach http:\/\/127\.0\.0\.1:\d+: connection refused\nhint: /);
 });
 
+Deno.test("a redirect is not followed, so that the key goes nowhere else", async () => {
+  const asked: (string | null)[] = [];
+  await using elsewhere = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, (request) => {
+    asked.push(request.headers.get("x-api-key"));
+    return Response.json([]);
+  });
+  await using server = Deno.serve(
+    { hostname: "127.0.0.1", port: 0, onListen() {} },
+    () =>
+      new Response(null, {
+        status: 302,
+        headers: { location: `http://127.0.0.1:${elsewhere.addr.port}/v1/runs` },
+      }),
+  );
+  using user = new CliUser(`http://127.0.0.1:${server.addr.port}`);
+  for (const command of [["runs", "list"], ["events", `run-${"0".repeat(32)}`]]) {
+    const { code, stderr } = await user.run(command);
+    assert.equal(code, 3);
+    assert.match(stderr, /^error: http:\/\/127\.0\.0\.1:\d+ answers with a redirect, which is not followed/);
+  }
+  assert.deepEqual(asked, []);
+});
+
 Deno.test("a run is created, listed, shown, kept alive, stopped and deleted", async () => {
   await using test = await startService();
   using user = new CliUser(test.url);
