@@ -18,13 +18,22 @@ const CHECKS = [
   ...["missing_required_header", "use_after_free", "ignored_auth"],
 ];
 
-/** An offer that cannot be read is 500, see docs/live.md#whip. */
+/**
+ * Refusals of 500 and more that are meant: an offer that cannot be read is 500, see docs/live.md#whip; a webhook beyond the share
+ * of one caller is 503, and the run goes on long enough to register that many.
+ */
 const CONFIG = `
 [[operations]]
 include-name = "POST /v1/stream/whip"
 
 [operations.checks.not_a_server_error]
 expected-statuses = ["2xx", "4xx", 500]
+
+[[operations]]
+include-name = "POST /v1/runs/{id}/webhooks"
+
+[operations.checks.not_a_server_error]
+expected-statuses = ["2xx", "4xx", 503]
 `;
 
 Deno.test({
