@@ -12,7 +12,7 @@ Deno.test({
     using folder = new TemporaryFolder();
     const root = folder.path;
     const program = join(root, ".tools/npm/node_modules/@deno/linux-x64-glibc/deno");
-    for (const path of [join(root, "scripts"), join(program, "..")]) {
+    for (const path of [join(root, "scripts"), join(root, ".tools/deno_cache/npm"), join(program, "..")]) {
       Deno.mkdirSync(path, { recursive: true });
     }
     for (const name of ["scripts/cli", "scripts/bootstrap.sh", "deno.json", "deno.lock"]) {
