@@ -121,7 +121,7 @@ if [ "$(cat "$TOOLS_DIR/fetched" 2>/dev/null)" != "$packages_stamp" ] || [ ! -d 
 fi
 
 # The web pages that the service serves.
-pages_stamp=$(cd "$PROJECT_ROOT" && cat pages/*/* schemas/openapi.json scripts/build_pages.ts deno.lock | cksum)
+pages_stamp=$(cd "$PROJECT_ROOT" && cat pages/*/* $(find console client/src client/mod.ts -type f | sort) schemas/openapi.json scripts/build_pages.ts scripts/build_console.ts deno.lock | cksum)
 if [ "$(cat "$PROJECT_ROOT/dist/pages/built" 2>/dev/null)" != "$pages_stamp" ]; then
   say "building the web pages (once)"
   (cd "$PROJECT_ROOT" && "$DENO" run --quiet --frozen --allow-all scripts/build_pages.ts) >&2 ||

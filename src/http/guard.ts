@@ -82,8 +82,11 @@ export class Guard {
 
 /** The web pages and the API description, which have no data in them: what they show they ask for with the key of the person who looks. */
 function isPage(path: string): boolean {
-  return path === "/docs" || path.startsWith("/docs/") || path === "/openapi.json";
+  return path === "/" || path === "/openapi.json" ||
+    PAGES.some((page) => path === page || path.startsWith(`${page}/`));
 }
+
+const PAGES = ["/docs", "/console"];
 
 /** Without a key: health, the web pages, and everything in open mode. */
 const OPEN: Admission = { principalKey: PUBLIC_PRINCIPAL, isAuthenticated: false };

@@ -4,7 +4,7 @@ import { gunzipSync } from "node:zlib";
 import { precondition } from "../model/files/precondition.ts";
 import { acceptsGzip } from "./compress.ts";
 import { parameter, type Route, type RouteCall } from "./call.ts";
-import { COMMON_HEADERS, PAGE_HEADERS, plainText } from "./reply.ts";
+import { COMMON_HEADERS, CONSOLE_HEADERS, PAGE_HEADERS, plainText } from "./reply.ts";
 
 export const PAGE_ROUTES: readonly Route[] = [
   {
@@ -25,7 +25,47 @@ export const PAGE_ROUTES: readonly Route[] = [
     summary: "Serves a script or a style sheet of the API reference.",
     handle: (call) => pageFile(call, "docs", parameter(call, "file")),
   },
+  {
+    method: "GET",
+    path: "/console/",
+    summary: "Serves the console, a web page.",
+    handle: (call) => pageFile(call, "console"),
+  },
+  {
+    method: "GET",
+    path: "/console/:file",
+    summary: "Serves a script or a style sheet of the console.",
+    handle: (call) => pageFile(call, "console", parameter(call, "file")),
+  },
+  {
+    method: "GET",
+    path: "/console",
+    summary: "Sends a browser to the console.",
+    handle: () => Promise.resolve(toConsole("console/")),
+  },
+  {
+    method: "GET",
+    path: "/",
+    summary: "Sends a browser to the console; every other caller gets 404.",
+    handle: ({ request }) => Promise.resolve(isBrowser(request) ? toConsole("console/") : plainText("", 404)),
+  },
 ];
+
+/** The page is relative, so that it is found below the path of a proxy, too. */
+function toConsole(place: string): Response {
+  return new Response(null, { status: 302, headers: { ...COMMON_HEADERS, location: place } });
+}
+
+/** Whether a person looks: only browsers ask for HTML by name. */
+function isBrowser(request: RouteCall["request"]): boolean {
+  return (request.header("accept") ?? "").includes("text/html");
+}
+
+/** The headers of each page; the others have those of every answer. */
+const HEADERS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  docs: PAGE_HEADERS,
+  console: CONSOLE_HEADERS,
+};
 
 /**
  * A file of a page: kept by browsers for ever where its name has its hash, else asked for again each time. A caller that does not
@@ -36,7 +76,7 @@ async function pageFile({ pages, request }: RouteCall, page: string, name?: stri
   const { mediaType, compressed, version, isImmutable } = await pages.read(page, name);
   const etag = `"${version}${takesGzip ? "-gzip" : ""}"`;
   const headers = new Headers({
-    ...(mediaType === "application/json" ? COMMON_HEADERS : PAGE_HEADERS),
+    ...(HEADERS[page] ?? COMMON_HEADERS),
     "cache-control": isImmutable ? "public, max-age=31536000, immutable" : "no-cache",
     vary: "accept-encoding",
     etag,

@@ -26,6 +26,18 @@ export const PAGE_HEADERS = {
   "permissions-policy": "camera=(), microphone=(), geolocation=()",
 } as const;
 
+/**
+ * Of the console, which also shows pictures and films that it has fetched, has a service worker that fetches them, and may use
+ * the camera, the microphone and the screen when the person allows it.
+ */
+export const CONSOLE_HEADERS = {
+  ...PAGE_HEADERS,
+  "content-security-policy":
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src 'self' blob:; " +
+    "connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  "permissions-policy": "camera=(self), microphone=(self), display-capture=(self), geolocation=()",
+} as const;
+
 /** Says that the service is asked over TLS only, where the request says that it came so: the service itself has none. */
 export function expectTls({ headers }: Request, response: Response): void {
   if (headers.get("x-forwarded-proto") !== "https") return;

@@ -42,7 +42,7 @@ function pathOf({ path }: RouteRow, runId: string): string {
 
 /** The status of a request whose body is not read. */
 async function statusOf(test: TestService, path: string, init: RequestInit): Promise<number> {
-  const response = await fetch(`${test.url}${path}`, init);
+  const response = await fetch(`${test.url}${path}`, { redirect: "manual", ...init });
   await response.body?.cancel();
   return response.status;
 }
@@ -190,6 +190,11 @@ async function callAll(
   await get("/openapi.json", "/openapi.json");
   const page = await get("/docs", "/docs");
   await get("/docs/:file", `/${/docs\/page\.\w+\.css/.exec(page.text)![0]}`);
+  const consolePage = await get("/console/", "/console/");
+  await get("/console/:file", `/console/${/main\.\w+\.css/.exec(consolePage.text)![0]}`);
+  const asBrowser = { headers: { accept: "text/html" }, redirect: "manual" } as const;
+  await check("GET /console", test.send("/console", asBrowser));
+  await check("GET /", test.send("/", asBrowser));
   await check("POST /v1/runs/:id/stop", test.call("POST", `${run}/stop`));
   await remove("/v1/runs/:id", run);
 }

@@ -1,0 +1,70 @@
+/** All runs of the caller, the newest first. */
+
+import type { Run } from "../../../client/mod.ts";
+import { client } from "../../service/session.ts";
+import { useLoaded } from "../../service/loaded.ts";
+import { go, hrefOf } from "../../shell/place.ts";
+import { counted } from "../../text/numbers.ts";
+import { sourceName } from "../../text/names.ts";
+import { Ago, Id, Status } from "../../ui/value.tsx";
+import { EmptyNote, Shown } from "../../ui/states.tsx";
+import { type Column, Table } from "../../ui/table.tsx";
+
+/** Runs that are made elsewhere show up after so long. */
+const RELOAD_MS = 5_000;
+
+const COLUMNS: readonly Column<Run>[] = [
+  {
+    title: "Source",
+    cell: (run) => <a href={hrefOf(["runs", run.run_id])}>{sourceName(run.source_uri)}</a>,
+    sortBy: (run) => sourceName(run.source_uri),
+  },
+  { title: "State", cell: (run) => <Status of={run.status} />, sortBy: (run) => run.status },
+  { title: "Model", cell: (run) => run.model, sortBy: (run) => run.model, isExtra: true },
+  {
+    title: "Last event",
+    cell: (run) => <Ago ms={Date.parse(run.updated_at)} />,
+    sortBy: (run) => Date.parse(run.updated_at),
+    isNumber: true,
+  },
+  {
+    title: "Created",
+    cell: (run) => <Ago ms={Date.parse(run.created_at)} />,
+    sortBy: (run) => Date.parse(run.created_at),
+    isNumber: true,
+    isExtra: true,
+  },
+  { title: "Run", cell: (run) => <Id value={run.run_id} />, isExtra: true },
+];
+
+export function Runs() {
+  const runs = useLoaded((signal) => client.value.listRuns({ signal }), [client.value], RELOAD_MS);
+  return (
+    <section class="page">
+      <header class="page-head">
+        <h1>Runs</h1>
+        {runs.value && runs.value.length > 0 && <span class="dim">{counted(runs.value.length, "run")}</span>}
+      </header>
+      <Shown of={runs}>
+        {(list) =>
+          list.length === 0
+            ? (
+              <EmptyNote title="No runs yet">
+                <p>A run is made for each film or stream that is analyzed.</p>
+              </EmptyNote>
+            )
+            : (
+              <Table
+                name="runs"
+                rows={list}
+                columns={COLUMNS}
+                keyOf={(run) => run.run_id}
+                textOf={(run) => `${sourceName(run.source_uri)} ${run.run_id} ${run.model} ${run.status}`}
+                onOpen={(run) => go(["runs", run.run_id])}
+                sort={{ title: "Created", isDown: true }}
+              />
+            )}
+      </Shown>
+    </section>
+  );
+}

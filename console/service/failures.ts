@@ -1,0 +1,47 @@
+/** What a person reads when something failed: what happened, whether it is tried again, and what can be done. */
+
+import { isHttpError, isNetworkError, RetryExhaustedError } from "../../client/mod.ts";
+
+export interface FailureText {
+  readonly what: string;
+  readonly todo: string;
+  /** Under which the service's log has the request; null where there was no answer. */
+  readonly requestId: string | null;
+  /** Faults of single fields, as the service tells them. */
+  readonly fields: readonly { readonly field: string; readonly message: string }[];
+}
+
+const TODO: Readonly<Record<number, string>> = {
+  401: "Enter a key that the service accepts.",
+  403: "Ask the operator to allow this origin.",
+  404: "It may have been deleted, or belong to another key.",
+  409: "Look at its present state, then try again.",
+  413: "Send less at once.",
+  429: "Wait a moment, then try again.",
+  503: "Try again in a moment; the system page tells what is busy.",
+  507: "Make room: delete runs or uploads, or raise the quota.",
+};
+
+/** Of anything that was thrown. */
+export function failureText(failure: unknown): FailureText {
+  const error = failure instanceof RetryExhaustedError ? failure.lastError : failure;
+  if (isHttpError(error)) {
+    const details = error.apiError?.details ?? [];
+    return {
+      what: error.apiError?.message ?? `The service answered ${error.status}`,
+      todo: TODO[error.status] ?? (error.status >= 500 ? "Try again; the service's log has the reason." : ""),
+      requestId: error.requestId ?? null,
+      fields: details.map(({ field, message }) => ({ field, message })),
+    };
+  }
+  if (isNetworkError(error)) {
+    return {
+      what: "The service does not answer.",
+      todo: "It is asked again by itself.",
+      requestId: null,
+      fields: [],
+    };
+  }
+  const what = error instanceof Error ? error.message : String(error);
+  return { what, todo: "", requestId: null, fields: [] };
+}

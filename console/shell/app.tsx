@@ -1,0 +1,126 @@
+/** The frame of every page: the rail of pages, the bar above with search and the state of the connection. */
+
+import { useEffect, useRef } from "preact/hooks";
+import { awaySinceMs, hasKey, sessionState, signOut } from "../service/session.ts";
+import { clock, durationText } from "../text/time.ts";
+import { Toasts } from "../ui/toast.tsx";
+import { ConfirmDialog } from "../ui/confirm.tsx";
+import { KeyHelp, listenForKeys, useKeys } from "./keys.tsx";
+import { pageOf, PAGES } from "./pages.ts";
+import { go, hrefOf, place } from "./place.ts";
+import { SignIn } from "./sign_in.tsx";
+
+export function App() {
+  useEffect(listenForKeys, []);
+  if (sessionState.value === "refused") return <SignIn />;
+  if (sessionState.value === "checking") return <Checking />;
+  const { path, query } = place.value;
+  const page = pageOf(path);
+  return (
+    <div class="frame">
+      <a class="skip" href="#main" onClick={skipToMain}>Skip to the page</a>
+      <Rail current={page?.rail} />
+      <Bar />
+      <main id="main" tabIndex={-1}>
+        {page ? <page.Page key={page.keyOf?.(path)} path={path} query={query} /> : <UnknownPage />}
+      </main>
+      <Toasts />
+      <ConfirmDialog />
+      <KeyHelp />
+    </div>
+  );
+}
+
+function skipToMain(event: Event): void {
+  event.preventDefault(); // the address after `#` names the page
+  document.getElementById("main")?.focus();
+}
+
+function Rail({ current }: { current: string | undefined }) {
+  return (
+    <nav class="rail" aria-label="Pages">
+      {PAGES.filter(({ rail }) => rail !== undefined).map(({ rail, path, mark }) => (
+        <a key={rail} href={hrefOf(path)} aria-current={rail === current ? "page" : undefined}>
+          <span class="rail-mark" aria-hidden="true">{mark}</span>
+          <span>{rail}</span>
+        </a>
+      ))}
+    </nav>
+  );
+}
+
+function Bar() {
+  return (
+    <header class="bar">
+      <SearchBox />
+      <Connection />
+      {hasKey.value && <button type="button" class="quiet" onClick={signOut}>Forget key</button>}
+    </header>
+  );
+}
+
+const FOCUS_SEARCH = "search";
+
+function SearchBox() {
+  const box = useRef<HTMLInputElement>(null);
+  useKeys("Everywhere", useSearchKeys(box));
+  const isSearch = place.value.path[0] === "search";
+  return (
+    <form
+      role="search"
+      class="search-box"
+      onSubmit={(event) => {
+        event.preventDefault();
+        const text = box.current!.value.trim();
+        if (text !== "") go(["search"], { q: text });
+      }}
+    >
+      <input
+        ref={box}
+        type="search"
+        aria-label="Search descriptions"
+        placeholder="Search descriptions  /"
+        value={isSearch ? place.value.query.get("q") ?? "" : ""}
+      />
+    </form>
+  );
+}
+
+function useSearchKeys(box: { current: HTMLInputElement | null }) {
+  const actions = useRef([{ keys: ["/"], does: FOCUS_SEARCH, run: () => box.current?.focus() }]);
+  return actions.current;
+}
+
+/** Whether the service answers; said aloud when it changes. */
+function Connection() {
+  const since = awaySinceMs.value;
+  return (
+    <span class={`connection ${since === null ? "is-up" : "is-away"}`} role="status">
+      {since === null ? "● connected" : `○ no answer since ${clock(since)}, asking again`}
+      {since !== null && <span class="hidden">, for {durationText(Date.now() - since)}</span>}
+    </span>
+  );
+}
+
+function Checking() {
+  return (
+    <main class="sign-in">
+      <p role="status">
+        {awaySinceMs.value === null
+          ? "Asking the service …"
+          : "The service does not answer. Asking again every 2 s."}
+      </p>
+    </main>
+  );
+}
+
+function UnknownPage() {
+  return (
+    <section class="page">
+      <h1>There is no such page</h1>
+      <p>
+        The address names a page that the console does not have. <a href={hrefOf([])}>Go to the overview</a>.
+      </p>
+    </section>
+  );
+}

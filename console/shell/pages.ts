@@ -1,0 +1,31 @@
+/** All pages of the console. A page that is not listed here does not exist. */
+
+import type { ComponentType } from "preact";
+import { Runs } from "../pages/runs/runs.tsx";
+import type { Place } from "./place.ts";
+
+export interface PageEntry {
+  /** First parts of the address: `["runs"]`; a page may have further parts after them. */
+  readonly path: readonly string[];
+  /** Its name in the rail, for the pages that the rail lists; those below another page have the name of that. */
+  readonly rail?: string;
+  /** One character before the name in the rail. */
+  readonly mark?: string;
+  /** What makes two addresses different pages, so that no state goes from one to the other; the entry unless given. */
+  readonly keyOf?: (path: readonly string[]) => string;
+  readonly Page: ComponentType<Place>;
+}
+
+/** In the order of the rail. */
+export const PAGES: readonly PageEntry[] = [
+  { path: ["runs"], rail: "Runs", mark: "▤", Page: Runs },
+];
+
+/** The page with the longest address that begins like this one; the first page for none. */
+export function pageOf(path: readonly string[]): PageEntry | undefined {
+  if (path.length === 0) return PAGES[0];
+  const fits = PAGES.filter((entry) =>
+    entry.path.length > 0 && entry.path.every((part, at) => part === path[at])
+  );
+  return fits.sort((one, other) => other.path.length - one.path.length)[0];
+}

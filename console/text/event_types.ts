@@ -1,0 +1,55 @@
+/** How each kind of mark looks, the same everywhere: a colour, and a shape so that nobody needs the colour. */
+
+export interface MarkLook {
+  readonly name: string;
+  readonly shape: string;
+  /** Light and dark pages have the same. */
+  readonly colour: string;
+}
+
+const GREY = "#7A7F87";
+
+/** All looks, by the type of the event. */
+export const MARK_LOOKS: Readonly<Record<string, MarkLook>> = {
+  scene_cut: { name: "cut", shape: "┃", colour: "#0072B2" },
+  gradual_transition: { name: "gradual transition", shape: "◢", colour: "#56B4E9" },
+  artifact_suspected: { name: "artifact", shape: "✕", colour: "#D55E00" },
+  flash: { name: "flash", shape: "✦", colour: "#F0E442" },
+  freeze: { name: "freeze", shape: "▮", colour: "#7F7FFF" },
+  black: { name: "black", shape: "■", colour: GREY },
+  repeat: { name: "repeat", shape: "↻", colour: "#999933" },
+  zone: { name: "zone", shape: "▲", colour: "#E69F00" },
+  trigger: { name: "trigger", shape: "◆", colour: "#CC79A7" },
+  description: { name: "description", shape: "●", colour: "#009E73" },
+  moment: { name: "moment", shape: "◐", colour: "#44AA99" },
+  keyframe: { name: "keyframe", shape: "╷", colour: GREY },
+  gap: { name: "gap", shape: "▨", colour: GREY },
+  other: { name: "other", shape: "○", colour: GREY },
+};
+
+/** By the kind of the event: those that have a media time of their own. */
+const BY_KIND: Readonly<Record<string, string>> = {
+  restricted_zone_activity_entered: "zone",
+  semantic_chunk_inferred: "description",
+  vlm: "description",
+  vlm_tiered: "description",
+  clip_vlm: "description",
+  clip_vlm_tiered: "description",
+  state_transition: "description",
+  multimodal_moment: "moment",
+  keyframe_stored: "keyframe",
+  source_gap: "gap",
+};
+
+/** The look of a marker's `event_type`; an operator's own labels look like `other`, under their name. */
+export function lookOfMarker(eventType: string): MarkLook {
+  if (eventType === "keyframe_keep") return MARK_LOOKS.keyframe!;
+  return MARK_LOOKS[eventType] ?? { ...MARK_LOOKS.other!, name: eventType.replaceAll("_", " ") };
+}
+
+/** The look of an event of this kind that is no marker. */
+export function lookOfEvent(kind: string): MarkLook {
+  if (kind.startsWith("trigger.")) return MARK_LOOKS.trigger!;
+  const look = MARK_LOOKS[BY_KIND[kind] ?? ""];
+  return look ?? { ...MARK_LOOKS.other!, name: kind.replaceAll("_", " ") };
+}

@@ -1,0 +1,111 @@
+/** The console in a real browser, for tests: signed in, watched for faults, checked for accessibility, and photographed. */
+
+import assert from "node:assert/strict";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import type { Page } from "playwright-core";
+import "axe-core";
+import { openWatchedPage } from "./browser.ts";
+import { KEY_A, PROJECT_ROOT, type TestService } from "./service.ts";
+
+/** Where screenshots are written, to be looked at by a person. */
+const SCREENSHOTS = join(PROJECT_ROOT, "test-output", "console");
+const WIDE = { width: 1440, height: 900 };
+const NARROW = { width: 390, height: 844 };
+const WAIT_MS = 20_000;
+
+export interface ConsolePage extends AsyncDisposable {
+  readonly page: Page;
+  /** Shows another page of the console: `/runs/run-1?t=2000`. */
+  show(place: string): Promise<void>;
+  /** Fails on serious findings of axe, in the light and in the dark. */
+  checkAccessible(): Promise<void>;
+  /** Writes test-output/console/<name>-1440.png and -390.png, and fails where the narrow page is wider than its window. */
+  photograph(name: string): Promise<void>;
+  /** Fails where the page has reported a fault other than these, or has asked another host. */
+  checkQuiet(expected?: RegExp): void;
+}
+
+/** Opens the console of a service at a place and signs in with a key; null for none. */
+export async function openConsole(
+  test: Pick<TestService, "url">,
+  { place = "/", key = KEY_A, args = [] }: { place?: string; key?: string | null; args?: readonly string[] } =
+    {},
+): Promise<ConsolePage> {
+  await using opening = new AsyncDisposableStack();
+  const watched = opening.use(await openWatchedPage(`${test.url}/console/#${place}`, args));
+  const { page } = watched;
+  page.setDefaultTimeout(WAIT_MS);
+  await page.setViewportSize(WIDE);
+  if (key !== null) await signIn(page, key);
+  const owned = opening.move();
+  return {
+    page,
+    show: async (to) => {
+      await page.evaluate(
+        (hash) => void ((globalThis as unknown as { location: { hash: string } }).location.hash = hash),
+        `#${to}`,
+      );
+    },
+    checkAccessible: () => checkAccessible(page),
+    photograph: (name) => photograph(page, name),
+    checkQuiet: (expected) => {
+      // Chromium reports a refused key as an error of its own.
+      const faults = watched.faults.filter((fault) =>
+        !/401 \(Unauthorized\)/.test(fault) && !expected?.test(fault)
+      );
+      assert.deepEqual(faults, []);
+      assert.deepEqual([...watched.hosts], [new URL(test.url).host]);
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+/** Enters a key into the form, and waits until the service has taken it. */
+export async function signIn(page: Page, key: string): Promise<void> {
+  await page.getByLabel("API key").fill(key);
+  await page.getByRole("button", { name: "Open the console" }).click();
+  await page.getByRole("navigation", { name: "Pages" }).waitFor();
+}
+
+const AXE = Deno.readTextFileSync(createRequire(import.meta.url).resolve("axe-core"));
+
+interface Finding {
+  readonly id: string;
+  readonly impact: string;
+  readonly nodes: readonly { readonly html: string }[];
+}
+
+/** Runs in the page. */
+async function runAxe(): Promise<Finding[]> {
+  // deno-lint-ignore no-explicit-any -- a global of the page
+  return (await (globalThis as any).axe.run({ resultTypes: ["violations"] })).violations;
+}
+
+async function checkAccessible(page: Page): Promise<void> {
+  await page.evaluate(AXE);
+  for (const colorScheme of ["light", "dark"] as const) {
+    await page.emulateMedia({ colorScheme });
+    const findings = (await page.evaluate(runAxe)).filter(({ impact }) =>
+      impact === "serious" || impact === "critical"
+    )
+      .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(" | ")}`);
+    assert.deepEqual(findings, [], colorScheme);
+  }
+  await page.emulateMedia({ colorScheme: null });
+}
+
+async function photograph(page: Page, name: string): Promise<void> {
+  Deno.mkdirSync(SCREENSHOTS, { recursive: true });
+  await page.screenshot({ path: join(SCREENSHOTS, `${name}-1440.png`) });
+  await page.setViewportSize(NARROW);
+  await page.waitForTimeout(300); // until what depends on the size is drawn anew
+  const overhang = await page.evaluate(() => {
+    // deno-lint-ignore no-explicit-any -- a global of the page
+    const { scrollWidth, clientWidth } = (globalThis as any).document.documentElement;
+    return scrollWidth - clientWidth;
+  });
+  assert.ok(overhang <= 0, `${name} is ${overhang} px wider than a window of ${NARROW.width} px`);
+  await page.screenshot({ path: join(SCREENSHOTS, `${name}-390.png`) });
+  await page.setViewportSize(WIDE);
+}
