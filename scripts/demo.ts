@@ -146,7 +146,9 @@ function printTimeline(watched: Watched): void {
 }
 
 async function untilInterrupted(url: string): Promise<void> {
-  console.log(`The server stays at ${url} with the key "${API_KEY}" until Ctrl-C.`);
+  console.log(
+    `The server stays until Ctrl-C. Look at the two films: ${url}/console/ with the key "${API_KEY}".`,
+  );
   const interrupted = Promise.withResolvers<void>();
   Deno.addSignalListener("SIGINT", () => interrupted.resolve());
   Deno.addSignalListener("SIGTERM", () => interrupted.resolve());
