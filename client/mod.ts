@@ -1,6 +1,12 @@
 /** A client of the video analysis service, for browsers, Node.js 18 and newer, Deno and Bun. */
 
-export { Client, type EventFormat, type MarkerFilter, type MarkerFormat } from "./src/client.ts";
+export {
+  Client,
+  type EventFormat,
+  type MarkerFilter,
+  type MarkerFormat,
+  type SignalsRange,
+} from "./src/client.ts";
 export type { Analysis, AnalyzeOptions } from "./src/analysis.ts";
 export {
   type EventKind,

@@ -565,6 +565,26 @@ export interface components {
             run_id: string;
             markers: components["schemas"]["StoredMarker"][];
         };
+        SignalsResponse: {
+            request_id: string;
+            run_id: string;
+            /** @description The `frames_decoded` event; null for a run that has decoded nothing */
+            source_seq: number | null;
+            /** @description Frames of the range */
+            frames: number;
+            /** @description Media time of the first frame of each bin that has frames, milliseconds */
+            pts_ms: number[];
+            /** @description Frames of each bin */
+            counts: number[];
+            /** @description By the name of the signal; null where no frame of a bin has it */
+            signals: {
+                [key: string]: {
+                    min: (number | null)[];
+                    max: (number | null)[];
+                    mean: (number | null)[];
+                };
+            };
+        };
         QueryResponse: {
             request_id: string;
             query: {

@@ -37,6 +37,17 @@ export interface MarkerFilter {
   to_frame?: number;
 }
 
+/** Which frames of a decode are wanted, and in how many bins; all frames in 512 unless given. */
+export interface SignalsRange {
+  /** Media times, milliseconds, both included. */
+  from_ms?: number;
+  to_ms?: number;
+  /** 1 to 4096. */
+  points?: number;
+  /** The `seq` of a `frames_decoded` event; the latest unless given. */
+  source_seq?: number;
+}
+
 export type EventFormat = "csv" | "ndjson";
 export type MarkerFormat = EventFormat | "vtt" | "edl";
 
@@ -152,6 +163,11 @@ export class Client {
     options?: RequestOptions,
   ): Promise<string> {
     return this.#text(markersPath(runId, filter), format, options);
+  }
+
+  /** The signals of a decode in bins, for a plot. */
+  getSignals(runId: string, range: SignalsRange = {}, options?: RequestOptions): Promise<api.Signals> {
+    return this.#get(path`/v1/runs/${runId}/signals` + query({ ...range }), options);
   }
 
   /** What models said about the run, chunk by chunk. */

@@ -30,6 +30,8 @@ export type FrameSignals = Schemas["EventPayloads"]["frames_decoded"]["signals"]
 export type TimelineEvent = Schemas["TimelineEvent"];
 /** What a model said about a chunk, with whatever fields it chose. */
 export type Interaction = Schemas["Interaction"] & JsonObject;
+/** Signals in bins; all arrays are of one length. */
+export type Signals = Schemas["SignalsResponse"];
 export type QueryRequest = Schemas["QueryRequest"];
 export type QueryResponse = Schemas["QueryResponse"];
 export type SearchHit = Schemas["SearchHit"];

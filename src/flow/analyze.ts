@@ -23,16 +23,10 @@ import {
   type GateThresholds,
   type SignalColumns,
 } from "../model/frames/signals.ts";
-import {
-  columnsOf,
-  emptyColumns,
-  fillRows,
-  type FrameColumns,
-  type SignalRow,
-  StoredSignals,
-} from "../model/frames/signals_json.ts";
+import { columnsOf, type FrameColumns } from "../model/frames/signals_json.ts";
 import type { Timeline } from "../store/log/timeline.ts";
 import type { Caller } from "./caller.ts";
+import { readDecoded } from "./decoded_signals.ts";
 import { actionableRun, stillActionableRun } from "./runs/ownership.ts";
 
 export interface AnalyzeOptions {
@@ -180,35 +174,20 @@ export class Analyze {
 
   /** Signals, policy and rate of the run's latest decode; the sampling fields of the request are ignored. */
   async #decodedFrames(run: RunView): Promise<SourceFrames> {
-    const stored = new StoredSignals();
-    let columns: FrameColumns | undefined;
-    let read = 0;
-    const take = (rows: readonly SignalRow[]) => {
-      if (rows.length === 0) return;
-      const { decoded_frames: count } = stored.head as unknown as DecodedHead;
-      const { cut_score, artifact_score } = rows[0]!;
-      const has = { cutScore: cut_score !== undefined, artifactScore: artifact_score !== undefined };
-      columns ??= emptyColumns(count, has);
-      fillRows(columns, read, rows);
-      read += rows.length;
-    };
-    for await (const piece of this.#options.timeline.readPieces(run.latestFramesDecodedSeq)) {
-      take(stored.add(piece));
-    }
-    take(stored.end());
-    if (stored.head === null) {
+    const decoded = await readDecoded(this.#options.timeline, run.latestFramesDecodedSeq);
+    if (decoded === null) {
       throw refuse.invalid(
         "frames",
         "are needed as the run has no decoded frames; ingest a source first or send frames",
       );
     }
-    const payload = stored.head as unknown as DecodedHead;
+    const { head, columns } = decoded;
     return {
-      ...columns ?? columnsOf([]),
-      samplingPolicy: payload.sampling_policy,
-      sampleFps: payload.sample_fps,
-      coordinates: payload.coordinates,
-      ranges: payload.ranges ?? [],
+      ...columns,
+      samplingPolicy: head.sampling_policy,
+      sampleFps: head.sample_fps,
+      coordinates: head.coordinates,
+      ranges: head.ranges ?? [],
     };
   }
 }
@@ -243,16 +222,6 @@ async function segmentMarkers(
   }
   await yieldToEventLoop();
   return builder.end();
-}
-
-/** The payload of `frames_decoded` without its rows. */
-interface DecodedHead {
-  readonly decoded_frames: number;
-  readonly sampling_policy: SamplingPolicy;
-  readonly sample_fps: number;
-  readonly coordinates: ImageCoordinates;
-  /** Absent in a log that was written before there were detectors. */
-  readonly ranges?: readonly RowRange[];
 }
 
 function checkedPolicy(rules: FieldRules, body: AnalyzeBody): SamplingPolicy {

@@ -19,6 +19,7 @@ import type { Whip } from "../flow/live/whip.ts";
 import type { LiveSources } from "../flow/live/camera.ts";
 import type { Policies } from "../flow/policies/policies.ts";
 import type { PolicyReplay } from "../flow/policies/replay.ts";
+import type { SignalReads } from "../flow/decoded_signals.ts";
 import type { EventReads } from "../flow/events/reads.ts";
 import type { Reason } from "../flow/reason/reason.ts";
 import type { Runs } from "../flow/runs/runs.ts";
@@ -32,6 +33,7 @@ export interface UseCases {
   readonly ingest: Ingest;
   readonly analyze: Analyze;
   readonly reads: EventReads;
+  readonly signals: SignalReads;
   readonly search: Search;
   readonly interactions: Interactions;
   readonly feedback: Feedback;

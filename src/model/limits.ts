@@ -52,6 +52,12 @@ export const LIMITS = deepFrozen({
     segmentMsDefault: 250,
   },
 
+  /** Signals of a decode in bins. */
+  signals: {
+    points: range(1, 4096),
+    pointsDefault: 512,
+  },
+
   /** What the detectors of decoded frames find. */
   detection: {
     /** Ranges of one decode; of more, those that begin first are kept. */

@@ -4,6 +4,7 @@ import type { Config } from "../base/config.ts";
 import type { Metrics } from "../base/metrics.ts";
 import type { World } from "../base/world.ts";
 import { Analyze } from "../flow/analyze.ts";
+import { SignalReads } from "../flow/decoded_signals.ts";
 import { EventReads } from "../flow/events/reads.ts";
 import type { Follower } from "../flow/events/follower.ts";
 import type { Feedback } from "../flow/feedback.ts";
@@ -69,6 +70,7 @@ export async function openUseCases(
     ...analysisUseCases(options),
     triggers: new Triggers(await TriggerKernel.load()),
     reads: new EventReads(timeline),
+    signals: new SignalReads(timeline),
     search: new Search(timeline, searchIndex),
     interactions: new Interactions(timeline),
     feedback,

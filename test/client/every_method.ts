@@ -70,6 +70,8 @@ export async function callEveryMethod(
   same((await collected(client.streamEvents(run_id))).length, events.length);
   same((await collected(client.streamMarkers(run_id))).length, markers.length);
   same((await client.query({ run_id, kind: "run_created" })).matches.length, 1);
+  const signals = await client.getSignals(run_id, { points: 2 });
+  same([signals.source_seq !== null, signals.pts_ms.length], [true, 2]);
   same((await client.getInteractions(run_id)).length, 0);
   for await (const event of client.subscribeEvents(run_id, { kind: "frames_decoded" })) {
     same(event, events[3]);

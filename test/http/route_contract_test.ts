@@ -195,6 +195,7 @@ async function callAll(
   const asBrowser = { headers: { accept: "text/html" }, redirect: "manual" } as const;
   await check("GET /console", test.send("/console", asBrowser));
   await check("GET /", test.send("/", asBrowser));
+  await get("/v1/runs/:id/signals", `${run}/signals?points=16`);
   await check("POST /v1/runs/:id/stop", test.call("POST", `${run}/stop`));
   await remove("/v1/runs/:id", run);
 }

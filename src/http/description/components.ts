@@ -69,6 +69,7 @@ const ANSWERS: Readonly<Record<string, ZodType>> = {
   TimelineEvent: reads.TIMELINE_EVENT,
   EventsResponse: reads.EVENTS_READ,
   MarkersResponse: reads.MARKERS_READ,
+  SignalsResponse: reads.SIGNALS_READ,
   QueryResponse: reads.QUERIED,
   SearchHit: reads.SEARCH_HIT,
   SearchResponse: reads.FOUND,

@@ -6,7 +6,7 @@ import { parameter, type Route, type RouteCall } from "../call.ts";
 import { EVENT_FORMATS, eventsJson } from "../formats/event_formats.ts";
 import { listResponse, listText } from "../formats/list_text.ts";
 import { MARKER_FORMATS } from "../formats/marker_formats.ts";
-import { jsonChunks, Rejection } from "../reply.ts";
+import { json, jsonChunks, Rejection } from "../reply.ts";
 
 export const READ_ROUTES: readonly Route[] = [
   {
@@ -29,10 +29,27 @@ export const READ_ROUTES: readonly Route[] = [
       const batches = call.reads.markers(call.caller, runId, {
         status: request.query("status"),
         eventType: request.query("event_type"),
-        fromFrame: frameNumber(call, "from_frame"),
-        toFrame: frameNumber(call, "to_frame"),
+        fromFrame: wholeNumber(call, "from_frame"),
+        toFrame: wholeNumber(call, "to_frame"),
       });
       return listResponse(call, { runId, formats: MARKER_FORMATS, batches });
+    },
+  },
+  {
+    method: "GET",
+    path: "/v1/runs/:id/signals",
+    summary: "Reads the signals of a decode in bins.",
+    handle: async (call) => {
+      const runId = parameter(call, "id");
+      const { sourceSeq, bins } = await call.signals.bins(call.caller, runId, {
+        fromMs: wholeNumber(call, "from_ms"),
+        toMs: wholeNumber(call, "to_ms"),
+        points: wholeNumber(call, "points"),
+        sourceSeq: wholeNumber(call, "source_seq"),
+      });
+      const { frames, ptsMs: pts_ms, counts, signals } = bins;
+      const head = { request_id: call.caller.requestId, run_id: runId, source_seq: sourceSeq };
+      return json({ ...head, frames, pts_ms, counts, signals });
     },
   },
   {
@@ -50,7 +67,7 @@ export const READ_ROUTES: readonly Route[] = [
 ];
 
 /** 400 as plain text for a value that does not parse. See docs/api.md#plain-rejections. */
-function frameNumber(call: RouteCall, name: string): number | undefined {
+function wholeNumber(call: RouteCall, name: string): number | undefined {
   const text = call.request.query(name);
   if (text === undefined) return undefined;
   if (!/^\d{1,15}$/.test(text)) throw new Rejection(400, `${name} must be a whole number from 0`);

@@ -1,11 +1,12 @@
 /** TABLE of the operations that read events, markers and what models said, by method and path. */
 
 import { z } from "zod";
-import { EVENTS_READ, INTERACTIONS, MARKERS_READ } from "../../../model/api/answers/reads.ts";
+import { EVENTS_READ, INTERACTIONS, MARKERS_READ, SIGNALS_READ } from "../../../model/api/answers/reads.ts";
 import { FOUND, QUERIED } from "../../../model/api/answers/reads.ts";
 import { QUERY_BODY } from "../../../model/api/reads.ts";
 import { SEARCH_BODY } from "../../../model/api/search.ts";
-import { count } from "../../../model/events/payload_shapes.ts";
+import { count, positive } from "../../../model/events/payload_shapes.ts";
+import { LIMITS } from "../../../model/limits.ts";
 import { answersJson, JSON_TYPE, jsonContent, type Operation } from "../operation.ts";
 
 const INDEX = { description: "Only those of this `index_name`", schema: z.string() };
@@ -70,6 +71,24 @@ export const READ_OPERATIONS: Readonly<Record<string, Operation>> = {
         },
       },
     },
+    failures: [400, 404, 422, 500],
+  },
+  "GET /v1/runs/:id/signals": {
+    id: "getSignals",
+    tag: "events",
+    query: {
+      from_ms: { description: "Only frames from this media time on, milliseconds", schema: count },
+      to_ms: { description: "Only frames up to this media time", schema: count },
+      points: {
+        description: `Bins at most; ${LIMITS.signals.pointsDefault} unless given`,
+        schema: z.int().min(LIMITS.signals.points.minimum).max(LIMITS.signals.points.maximum),
+      },
+      source_seq: {
+        description: "A `frames_decoded` event of the run; the latest unless given",
+        schema: positive,
+      },
+    },
+    answers: answersJson(SIGNALS_READ, "The signals in bins of equal media time"),
     failures: [400, 404, 422, 500],
   },
   "GET /v1/runs/:id/interactions": {

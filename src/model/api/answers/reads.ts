@@ -25,6 +25,27 @@ export const MARKERS_READ = open({
   markers: z.array(STORED_MARKER),
 });
 
+const BINS = open({
+  min: z.array(z.number().nullable()),
+  max: z.array(z.number().nullable()),
+  mean: z.array(z.number().nullable()),
+});
+
+/** All arrays are of one length. */
+export const SIGNALS_READ = open({
+  request_id: requestIdField,
+  run_id: runIdField,
+  source_seq: positive.nullable().describe(
+    "The `frames_decoded` event; null for a run that has decoded nothing",
+  ),
+  frames: count.describe("Frames of the range"),
+  pts_ms: z.array(count).describe("Media time of the first frame of each bin that has frames, milliseconds"),
+  counts: z.array(positive).describe("Frames of each bin"),
+  signals: z.record(z.string(), BINS).describe(
+    "By the name of the signal; null where no frame of a bin has it",
+  ),
+});
+
 export const QUERIED = open({
   request_id: requestIdField,
   query: open({ run_id: runIdField, kind: z.string().nullable(), from_seq: count.nullable() }),
