@@ -31,13 +31,13 @@ export interface DecodedHead {
   readonly ranges?: readonly RowRange[];
 }
 
-export interface DecodedSignals {
+export interface StoredDecode {
   readonly head: DecodedHead;
   readonly columns: FrameColumns;
 }
 
 /** The decode that the event `seq` tells of; null when the log has no such event. */
-export async function readDecoded(timeline: Timeline, seq: number): Promise<DecodedSignals | null> {
+export async function readDecoded(timeline: Timeline, seq: number): Promise<StoredDecode | null> {
   const stored = new StoredSignals();
   let columns: FrameColumns | undefined;
   let read = 0;
