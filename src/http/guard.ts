@@ -44,7 +44,7 @@ export class Guard {
   /** Throws 401, or 503 `metrics_unavailable`; unknown routes are guarded like any other. */
   admit(path: string, headers: Headers): Admission {
     const { requireApiKey, requireTenantId, metricsRequireApiKey } = this.#options;
-    if (path === HEALTH_PATH || isPage(path)) return OPEN;
+    if (path === HEALTH_PATH || isPage(path) || (path === "/" && isBrowser(headers))) return OPEN;
     const isGuardedMetrics = path === METRICS_PATH && metricsRequireApiKey;
     if (isGuardedMetrics && this.#keys.length === 0) {
       throw refuse.because(
@@ -82,11 +82,15 @@ export class Guard {
 
 /** The web pages and the API description, which have no data in them: what they show they ask for with the key of the person who looks. */
 function isPage(path: string): boolean {
-  return path === "/" || path === "/openapi.json" ||
-    PAGES.some((page) => path === page || path.startsWith(`${page}/`));
+  return path === "/openapi.json" || PAGES.some((page) => path === page || path.startsWith(`${page}/`));
 }
 
 const PAGES = ["/docs", "/console"];
+
+/** Whether a person looks: only browsers ask for HTML by name. They are sent from `/` to the console, which asks for the key. */
+export function isBrowser(headers: Headers): boolean {
+  return (headers.get("accept") ?? "").includes("text/html");
+}
 
 /** Without a key: health, the web pages, and everything in open mode. */
 const OPEN: Admission = { principalKey: PUBLIC_PRINCIPAL, isAuthenticated: false };

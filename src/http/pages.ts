@@ -4,6 +4,7 @@ import { gunzipSync } from "node:zlib";
 import { precondition } from "../model/files/precondition.ts";
 import { acceptsGzip } from "./compress.ts";
 import { parameter, type Route, type RouteCall } from "./call.ts";
+import { isBrowser } from "./guard.ts";
 import { COMMON_HEADERS, CONSOLE_HEADERS, PAGE_HEADERS, plainText } from "./reply.ts";
 
 export const PAGE_ROUTES: readonly Route[] = [
@@ -46,19 +47,15 @@ export const PAGE_ROUTES: readonly Route[] = [
   {
     method: "GET",
     path: "/",
-    summary: "Sends a browser to the console; every other caller gets 404.",
-    handle: ({ request }) => Promise.resolve(isBrowser(request) ? toConsole("console/") : plainText("", 404)),
+    summary: "Sends a browser to the console; every other caller with a key gets 404.",
+    handle: ({ request }) =>
+      Promise.resolve(isBrowser(request.raw.headers) ? toConsole("console/") : plainText("", 404)),
   },
 ];
 
 /** The page is relative, so that it is found below the path of a proxy, too. */
 function toConsole(place: string): Response {
   return new Response(null, { status: 302, headers: { ...COMMON_HEADERS, location: place } });
-}
-
-/** Whether a person looks: only browsers ask for HTML by name. */
-function isBrowser(request: RouteCall["request"]): boolean {
-  return (request.header("accept") ?? "").includes("text/html");
 }
 
 /** The headers of each page; the others have those of every answer. */

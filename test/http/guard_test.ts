@@ -13,6 +13,13 @@ Deno.test("every route but health needs a key, and an unknown route without one 
     }
   }
   assert.equal((await test.call("GET", "/v1/runs")).status, 200);
+  assert.equal((await test.call("GET", "/")).status, 404);
+  const browser = await fetch(`${test.url}/`, {
+    headers: { accept: "text/html,*/*;q=0.8" },
+    redirect: "manual",
+  });
+  assert.deepEqual([browser.status, browser.headers.get("location")], [302, "console/"]);
+  await browser.body?.cancel();
 });
 
 Deno.test("a key may come as a bearer token, and one that contradicts x-api-key is none", async () => {

@@ -125,7 +125,6 @@ export const FILE_OPERATIONS: Readonly<Record<string, Operation>> = {
   "GET /": {
     id: "getRoot",
     tag: "system",
-    access: "open",
     answers: { 302: { description: "For a caller that accepts `text/html`: the console is at `console/`" } },
     failures: [404],
   },
