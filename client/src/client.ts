@@ -48,6 +48,16 @@ export interface SignalsRange {
   source_seq?: number;
 }
 
+/** Which events are wanted; all unless given. */
+export interface EventFilter {
+  /** Only events whose payload has this `index_name`. */
+  index?: string;
+  /** Included. */
+  from_seq?: number;
+  /** A kind that is left out, such as `frames_decoded`, whose signals are most of a run. */
+  without_kind?: string;
+}
+
 export type EventFormat = "csv" | "ndjson";
 export type MarkerFormat = EventFormat | "vtt" | "edl";
 
@@ -186,13 +196,20 @@ export class Client {
     return this.#blob(path`/v1/runs/${runId}/media/${sha256}`, options);
   }
 
-  /** One event after the other of those that are there now. */
-  async *streamEvents(
+  /** One event after the other of those that are there now, while they are read: memory holds a piece of the answer. */
+  streamEvents(
     runId: string,
-    index?: string,
+    filter: string | EventFilter = {},
     options?: RequestOptions,
   ): AsyncGenerator<api.TimelineEvent, void> {
-    yield* await this.getEvents(runId, index, options);
+    const wishes = typeof filter === "string" ? { index: filter } : filter;
+    const call = {
+      method: "GET",
+      path: path`/v1/runs/${runId}/events` + query({ ...wishes }),
+      headers: { accept: MEDIA_TYPES.ndjson! },
+      ...LONG,
+    } as const;
+    return this.#connection.jsonLines(call, options);
   }
 
   /** One marker after the other of those that are there now. */

@@ -121,6 +121,33 @@ export class Connection {
     return this.send({ ...call, options, read: (response) => response.blob() });
   }
 
+  /** The values of an answer with one JSON value a line, while it is read. One attempt; the time is that for the next piece. */
+  async *jsonLines<T>(call: Call, options: RequestOptions = {}): AsyncGenerator<T, void> {
+    const { signal } = options;
+    signal?.throwIfAborted();
+    const timeoutMs = this.timeoutOf(call, options);
+    const deadline = new Deadline(timeoutMs, signal);
+    try {
+      const response = await this.open(call, deadline);
+      const reader = (response.body ?? new Blob().stream()).getReader();
+      const decoder = new TextDecoder();
+      let rest = "";
+      for (;;) {
+        const { done, value } = await reader.read();
+        const lines = (rest + decoder.decode(value, { stream: !done })).split("\n");
+        rest = done ? "" : lines.pop()!;
+        deadline.restart(Infinity); // what the consumer does is not silence of the service
+        for (const line of lines) if (line !== "") yield this.parse<T>(call, line);
+        if (done) return;
+        deadline.restart(timeoutMs);
+      }
+    } catch (error) {
+      throw failed(nameOf(call), error, { signal, timeoutMs: deadline.isOver ? timeoutMs : undefined });
+    } finally {
+      deadline.end(true);
+    }
+  }
+
   /** One attempt, whose answer is not looked at. */
   async once(call: Call, options: RequestOptions): Promise<void> {
     await this.#attempt({ ...call, options, read: (response) => response.text() }, undefined);

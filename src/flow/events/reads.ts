@@ -20,6 +20,15 @@ export interface MarkerFilter {
   readonly toFrame?: number | undefined;
 }
 
+export interface EventFilter {
+  /** Only events whose payload has exactly this `index_name`. */
+  readonly index?: string | undefined;
+  /** Included. */
+  readonly fromSeq?: number | undefined;
+  /** A kind that is left out, such as `frames_decoded`, whose signals are most of a run. */
+  readonly withoutKind?: string | undefined;
+}
+
 /** One event as it is read; the payload is the JSON text exactly as it was written. */
 export interface TimelineEntry {
   readonly seq: number;
@@ -46,14 +55,17 @@ export class EventReads {
     this.#timeline = timeline;
   }
 
-  /** Batches of the run's events in seq order, bookkeeping kinds included; `index` keeps one index's events. */
+  /** Batches of the run's events in seq order, bookkeeping kinds included. */
   events(
     caller: Caller,
     runId: string,
-    index?: string,
+    { index, fromSeq = 0, withoutKind }: EventFilter = {},
   ): AsyncIterable<readonly (TimelineEntry | LongEntry)[]> {
     const run = ownedRun(this.#timeline.view, caller, runId);
-    const batches = this.#timeline.readInPieces(run.runId);
+    const batches = this.#timeline.readInPieces(run.runId, {
+      fromSeq,
+      ...(withoutKind !== undefined && { kinds: (kind) => kind !== withoutKind }),
+    });
     return index === undefined ? batches : ofIndex(batches, index);
   }
 

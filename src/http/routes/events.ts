@@ -15,7 +15,11 @@ export const READ_ROUTES: readonly Route[] = [
     summary: "Reads the events of a run.",
     handle: (call) => {
       const runId = parameter(call, "id");
-      const batches = call.reads.events(call.caller, runId, call.request.query("index"));
+      const batches = call.reads.events(call.caller, runId, {
+        index: call.request.query("index"),
+        fromSeq: wholeNumber(call, "from_seq"),
+        withoutKind: call.request.query("without_kind"),
+      });
       return listResponse(call, { runId, formats: EVENT_FORMATS, batches });
     },
   },

@@ -24,7 +24,14 @@ export const READ_OPERATIONS: Readonly<Record<string, Operation>> = {
   "GET /v1/runs/:id/events": {
     id: "getEvents",
     tag: "events",
-    query: { index: INDEX },
+    query: {
+      index: INDEX,
+      from_seq: { description: "Only events from this sequence number on", schema: count },
+      without_kind: {
+        description: "Leaves this kind out, such as `frames_decoded`, whose signals are most of a run",
+        schema: z.string(),
+      },
+    },
     headers: ["accept"],
     answers: {
       200: {
@@ -32,7 +39,7 @@ export const READ_OPERATIONS: Readonly<Record<string, Operation>> = {
         content: { [JSON_TYPE]: EVENTS_READ, "text/csv": "text", "application/x-ndjson": "text" },
       },
     },
-    failures: [404, 422, 500],
+    failures: [400, 404, 422, 500],
   },
   "GET /v1/runs/:id/events/stream": {
     id: "subscribeEvents",
