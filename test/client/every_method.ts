@@ -68,6 +68,10 @@ export async function callEveryMethod(
   holds((await client.getEventsText(run_id, "csv")).startsWith("seq,pts_ms,kind,payload"));
   same((await client.getEventsText(run_id, "ndjson", "no such index")).length, 0);
   same((await collected(client.streamEvents(run_id))).length, events.length);
+  const later = await collected(client.streamEvents(run_id, { from_seq: 3, without_kind: "frames_decoded" }));
+  same(later, events.filter(({ seq, kind }) => seq >= 3 && kind !== "frames_decoded"));
+  holds(later.length > 0);
+  same((await collected(client.streamEvents(run_id, "no such index"))).length, 0);
   same((await collected(client.streamMarkers(run_id))).length, markers.length);
   same((await client.query({ run_id, kind: "run_created" })).matches.length, 1);
   const signals = await client.getSignals(run_id, { points: 2 });

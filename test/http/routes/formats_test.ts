@@ -263,6 +263,32 @@ Deno.test("filters work in every format, and an empty list is one", async () => 
   await check("?status=provisional", []);
 });
 
+Deno.test("events are read from a sequence number on and without a kind, in every format", async () => {
+  await using test = await startService();
+  const run = `/v1/runs/${await newRun(test)}`;
+  for (const _ of [1, 2]) await test.call("POST", `${run}/keepalive`);
+  const { json: { events } } = await test.call("GET", `${run}/events`);
+  const wanted = events.filter(({ seq, kind }: { seq: number; kind: string }) =>
+    seq >= 2 && kind !== "run_created"
+  );
+  const part = `${run}/events?from_seq=2&without_kind=run_created`;
+  assert.ok(wanted.length > 0 && wanted.length < events.length);
+  assert.deepEqual((await test.call("GET", part)).json.events, wanted);
+  const { text } = await test.send(part, { headers: { "x-api-key": KEY_A, accept: LINES } });
+  assert.deepEqual(text.trim().split("\n").map((line: string) => JSON.parse(line)), wanted);
+  assert.equal(
+    (await test.call("GET", `${run}/events?without_kind=keepalive_refreshed`)).json.events.length,
+    1,
+  );
+  assert.deepEqual((await test.call("GET", `${run}/events?from_seq=999999`)).json.events, []);
+  for (const wrong of ["-1", "x", "1.5", "1".repeat(16)]) {
+    assert.equal(
+      (await test.send(`${run}/events?from_seq=${wrong}`, { headers: { "x-api-key": KEY_A } })).status,
+      400,
+    );
+  }
+});
+
 Deno.test("an EDL counts at the one rate of the run's sources, else at 25", async () => {
   await using test = await startService({}, REACHES_IN);
   const check = async (rates: readonly (number | null)[], line: string, start: string, bytes?: number) => {
