@@ -6,21 +6,31 @@ const ANSWER_WAIT_MS = 2000;
 const MEDIA = ["image", "video", "audio"];
 
 self.addEventListener("install", () => self.skipWaiting());
-self.addEventListener("activate", (event) => event.waitUntil(self.clients.claim()));
-self.addEventListener("message", ({ source, data }) => data?.forget && known.delete(source?.id));
+self.addEventListener(
+  "activate",
+  (event) => event.waitUntil(self.clients.claim()),
+);
+self.addEventListener(
+  "message",
+  ({ source, data }) => data?.forget && known.delete(source?.id),
+);
 
 self.addEventListener("fetch", (event) => {
   const { request, clientId } = event;
   const { origin, pathname } = new URL(request.url);
   const isOurs = origin === self.location.origin && pathname.includes("/v1/");
-  if (isOurs && request.method === "GET" && MEDIA.includes(request.destination)) {
+  if (
+    isOurs && request.method === "GET" && MEDIA.includes(request.destination)
+  ) {
     event.respondWith(withHeaders(request, clientId));
   }
 });
 
 async function withHeaders(request, clientId) {
   const headers = new Headers(request.headers); // with the range that a player asks for
-  for (const [name, value] of Object.entries(await headersOf(clientId))) headers.set(name, value);
+  for (const [name, value] of Object.entries(await headersOf(clientId))) {
+    headers.set(name, value);
+  }
   return await fetch(request.url, {
     headers,
     mode: "same-origin",

@@ -570,6 +570,10 @@ export interface components {
             run_id: string;
             /** @description The `frames_decoded` event; null for a run that has decoded nothing */
             source_seq: number | null;
+            /** @description Sampled frames a second of media time; null without a decode */
+            sample_fps: number | null;
+            /** @description Media time of the last frame of the whole decode, milliseconds; null without one */
+            last_pts_ms: number | null;
             /** @description Frames of the range */
             frames: number;
             /** @description Media time of the first frame of each bin that has frames, milliseconds */

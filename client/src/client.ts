@@ -58,10 +58,12 @@ export interface EventFilter {
   without_kind?: string;
 }
 
-export type EventFormat = "csv" | "ndjson";
+/** `json` is the answer as it was sent, with all digits of its integers. */
+export type EventFormat = "json" | "csv" | "ndjson";
 export type MarkerFormat = EventFormat | "vtt" | "edl";
 
 const MEDIA_TYPES: Readonly<Record<MarkerFormat, string>> = {
+  json: "application/json",
   csv: "text/csv",
   ndjson: "application/x-ndjson",
   vtt: "text/vtt",
@@ -150,7 +152,7 @@ export class Client {
     return answer.events;
   }
 
-  /** The events as CSV or JSON lines. */
+  /** The events as JSON, CSV or JSON lines. */
   getEventsText(
     runId: string,
     format: EventFormat,
@@ -165,7 +167,7 @@ export class Client {
     return answer.markers;
   }
 
-  /** The markers as CSV, JSON lines, WebVTT or EDL. */
+  /** The markers as JSON, CSV, JSON lines, WebVTT or EDL. */
   getMarkersText(
     runId: string,
     format: MarkerFormat,

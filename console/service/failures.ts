@@ -8,7 +8,10 @@ export interface FailureText {
   /** Under which the service's log has the request; null where there was no answer. */
   readonly requestId: string | null;
   /** Faults of single fields, as the service tells them. */
-  readonly fields: readonly { readonly field: string; readonly message: string }[];
+  readonly fields: readonly {
+    readonly field: string;
+    readonly message: string;
+  }[];
 }
 
 const TODO: Readonly<Record<number, string>> = {
@@ -29,7 +32,8 @@ export function failureText(failure: unknown): FailureText {
     const details = error.apiError?.details ?? [];
     return {
       what: error.apiError?.message ?? `The service answered ${error.status}`,
-      todo: TODO[error.status] ?? (error.status >= 500 ? "Try again; the service's log has the reason." : ""),
+      todo: TODO[error.status] ??
+        (error.status >= 500 ? "Try again; the service's log has the reason." : ""),
       requestId: error.requestId ?? null,
       fields: details.map(({ field, message }) => ({ field, message })),
     };

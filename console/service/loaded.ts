@@ -26,7 +26,9 @@ export function useLoaded<T>(
   inputs: readonly unknown[],
   everyMs?: number,
 ): Loaded<T> {
-  const [state, setState] = useState<{ value?: T; failure?: unknown; isSlow: boolean }>({ isSlow: false });
+  const [state, setState] = useState<
+    { value?: T; failure?: unknown; isSlow: boolean }
+  >({ isSlow: false });
   const [asked, setAsked] = useState(0);
   const inputKey = useRef<readonly unknown[]>(inputs);
   const returned = returns.value;
@@ -41,7 +43,9 @@ export function useLoaded<T>(
     );
     load(ending.signal).then(
       (value) => ending.signal.aborted || setState({ value, isSlow: false }),
-      (failure) => ending.signal.aborted || setState((last) => ({ ...last, failure, isSlow: false })),
+      (failure) =>
+        ending.signal.aborted ||
+        setState((last) => ({ ...last, failure, isSlow: false })),
     ).finally(() => clearTimeout(slow));
     return () => {
       clearTimeout(slow);
@@ -50,7 +54,10 @@ export function useLoaded<T>(
   }, [...inputs, asked, returned]);
   useEffect(() => {
     if (everyMs === undefined) return;
-    const timer = setInterval(() => document.hidden || setAsked((count) => count + 1), everyMs);
+    const timer = setInterval(
+      () => document.hidden || setAsked((count) => count + 1),
+      everyMs,
+    );
     return () => clearInterval(timer);
   }, [everyMs]);
   return {

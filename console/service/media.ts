@@ -22,7 +22,9 @@ effect(() => {
  * The address of a file of the service, such as `/v1/files/clip.mp4`; undefined until it is known, and for null. `failure` is
  * why the file could not be fetched, where it is fetched as a whole.
  */
-export function useMedia(path: string | null): { readonly url?: string; readonly failure?: unknown } {
+export function useMedia(
+  path: string | null,
+): { readonly url?: string; readonly failure?: unknown } {
   const [state, setState] = useState<{ url?: string; failure?: unknown }>({});
   useEffect(() => {
     setState({});
@@ -45,6 +47,19 @@ export function useMedia(path: string | null): { readonly url?: string; readonly
     };
   }, [path]);
   return state;
+}
+
+/** Why an element could not play a file that it was given: it is not there, or the browser does not know its format. */
+export async function filmFault(
+  path: string,
+): Promise<"missing" | "unplayable"> {
+  const asked = {
+    method: "HEAD",
+    headers: identityHeaders(),
+    redirect: "error",
+  } as const;
+  const response = await fetch(SERVICE_URL + path, asked).catch(() => null);
+  return response?.ok ? "unplayable" : "missing";
 }
 
 async function fetchedBlob(path: string, signal: AbortSignal): Promise<Blob> {
@@ -76,7 +91,10 @@ async function startWorker(): Promise<boolean> {
   }
   if (container.controller) return true;
   return await new Promise((resolve) => {
-    const timer = setTimeout(() => resolve(container.controller !== null), WORKER_WAIT_MS);
+    const timer = setTimeout(
+      () => resolve(container.controller !== null),
+      WORKER_WAIT_MS,
+    );
     container.addEventListener("controllerchange", () => {
       clearTimeout(timer);
       resolve(true);

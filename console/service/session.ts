@@ -14,7 +14,8 @@ export interface Credentials {
 
 const STORED = "console.credentials";
 /** The service itself, one folder above the page: it may lie below a path of a proxy. */
-export const SERVICE_URL = new URL("..", document.baseURI.replace(/#.*/, "")).href.replace(/\/$/, "");
+export const SERVICE_URL = new URL("..", document.baseURI.replace(/#.*/, ""))
+  .href.replace(/\/$/, "");
 /** Pause between two questions whether the service answers again. */
 const RETRY_MS = 2_000;
 
@@ -90,7 +91,10 @@ async function check(): Promise<void> {
 }
 
 /** Notes of every request whether the service answers, and whether it takes the key. */
-async function watchedFetch(input: RequestInfo | URL, init?: RequestInit): Promise<Response> {
+async function watchedFetch(
+  input: RequestInfo | URL,
+  init?: RequestInit,
+): Promise<Response> {
   const asked = credentials.value;
   let response: Response;
   try {
@@ -100,12 +104,19 @@ async function watchedFetch(input: RequestInfo | URL, init?: RequestInit): Promi
     throw error;
   }
   noteAnswer();
-  if (response.status === 401 && credentials.value === asked) await noteRefusal(response.clone(), asked);
+  if (response.status === 401 && credentials.value === asked) {
+    await noteRefusal(response.clone(), asked);
+  }
   return response;
 }
 
-async function noteRefusal(response: Response, { apiKey }: Credentials): Promise<void> {
-  const { error } = await response.json().catch(() => ({})) as { error?: { message?: string } };
+async function noteRefusal(
+  response: Response,
+  { apiKey }: Credentials,
+): Promise<void> {
+  const { error } = await response.json().catch(() => ({})) as {
+    error?: { message?: string };
+  };
   batch(() => {
     refusedBecause.value = apiKey === "" ? null : error?.message ?? "The service refused the key";
     sessionState.value = "refused";
@@ -132,7 +143,9 @@ function noteAnswer(): void {
 
 function stored(): Credentials {
   try {
-    const { apiKey, tenantId } = JSON.parse(sessionStorage.getItem(STORED) ?? "{}");
+    const { apiKey, tenantId } = JSON.parse(
+      sessionStorage.getItem(STORED) ?? "{}",
+    );
     return { apiKey: String(apiKey ?? ""), tenantId: String(tenantId ?? "") };
   } catch {
     return { apiKey: "", tenantId: "" };

@@ -39,8 +39,14 @@ function skipToMain(event: Event): void {
 function Rail({ current }: { current: string | undefined }) {
   return (
     <nav class="rail" aria-label="Pages">
-      {PAGES.filter(({ rail }) => rail !== undefined).map(({ rail, path, mark }) => (
-        <a key={rail} href={hrefOf(path)} aria-current={rail === current ? "page" : undefined}>
+      {PAGES.filter(({ mark }) => mark !== undefined).map((
+        { rail, path, mark },
+      ) => (
+        <a
+          key={rail}
+          href={hrefOf(path)}
+          aria-current={rail === current ? "page" : undefined}
+        >
           <span class="rail-mark" aria-hidden="true">{mark}</span>
           <span>{rail}</span>
         </a>
@@ -54,7 +60,11 @@ function Bar() {
     <header class="bar">
       <SearchBox />
       <Connection />
-      {hasKey.value && <button type="button" class="quiet" onClick={signOut}>Forget key</button>}
+      {hasKey.value && (
+        <button type="button" class="quiet" onClick={signOut}>
+          Forget key
+        </button>
+      )}
     </header>
   );
 }
@@ -87,7 +97,11 @@ function SearchBox() {
 }
 
 function useSearchKeys(box: { current: HTMLInputElement | null }) {
-  const actions = useRef([{ keys: ["/"], does: FOCUS_SEARCH, run: () => box.current?.focus() }]);
+  const actions = useRef([{
+    keys: ["/"],
+    does: FOCUS_SEARCH,
+    run: () => box.current?.focus(),
+  }]);
   return actions.current;
 }
 
@@ -95,7 +109,10 @@ function useSearchKeys(box: { current: HTMLInputElement | null }) {
 function Connection() {
   const since = awaySinceMs.value;
   return (
-    <span class={`connection ${since === null ? "is-up" : "is-away"}`} role="status">
+    <span
+      class={`connection ${since === null ? "is-up" : "is-away"}`}
+      role="status"
+    >
       {since === null ? "● connected" : `○ no answer since ${clock(since)}, asking again`}
       {since !== null && <span class="hidden">, for {durationText(Date.now() - since)}</span>}
     </span>

@@ -10,7 +10,8 @@ export interface KeyAction {
   readonly keys: readonly string[];
   /** What it does, for the list of keys: `next mark`. */
   readonly does: string;
-  readonly run: () => void;
+  /** Is given which of the keys it was. */
+  readonly run: (key: string) => void;
 }
 
 interface KeyGroup {
@@ -33,27 +34,37 @@ export function useKeys(title: string, actions: readonly KeyAction[]): void {
 /** Listens for the whole page; once. */
 export function listenForKeys(): void {
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
-    if (isTyping(event.target) || document.querySelector("dialog[open]")) return;
+    if (
+      event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented
+    ) return;
+    if (isTyping(event.target) || document.querySelector("dialog[open]")) {
+      return;
+    }
     if (event.key === "?") {
       isHelpOpen.value = true;
       return;
     }
     const name = event.shiftKey && event.key.length > 1 ? `Shift+${event.key}` : event.key;
     // The page that came last has its way.
-    const action = groups.peek().flatMap(({ actions }) => actions).findLast(({ keys }) =>
-      keys.includes(name)
-    );
-    if (!action || (isControl(event.target) && (name === " " || name === "Enter"))) return;
+    const action = groups.peek().flatMap(({ actions }) => actions).findLast((
+      { keys },
+    ) => keys.includes(name));
+    if (
+      !action || (isControl(event.target) && (name === " " || name === "Enter"))
+    ) return;
     event.preventDefault();
-    action.run();
+    action.run(name);
   });
 }
 
 /** The list of all keys, over the page. */
 export function KeyHelp() {
   return (
-    <Dialog title="Keys and marks" isOpen={isHelpOpen.value} onClose={() => isHelpOpen.value = false}>
+    <Dialog
+      title="Keys and marks"
+      isOpen={isHelpOpen.value}
+      onClose={() => isHelpOpen.value = false}
+    >
       {groups.value.map(({ title, actions }) => (
         <section key={title}>
           <h3>{title}</h3>
@@ -72,7 +83,10 @@ export function KeyHelp() {
         <ul class="legend">
           {Object.values(MARK_LOOKS).map(({ name, shape, colour }) => (
             <li key={name}>
-              <span class="mark" style={{ color: colour }} aria-hidden="true">{shape}</span> {name}
+              <span class="mark" style={{ color: colour }} aria-hidden="true">
+                {shape}
+              </span>{" "}
+              {name}
             </li>
           ))}
         </ul>
@@ -99,9 +113,12 @@ function shown(key: string): string {
 function isTyping(target: EventTarget | null): boolean {
   return target instanceof HTMLElement &&
     (target.isContentEditable ||
-      target.matches("textarea, select, input:not([type=checkbox], [type=radio])"));
+      target.matches(
+        "textarea, select, input:not([type=checkbox], [type=radio])",
+      ));
 }
 
 function isControl(target: EventTarget | null): boolean {
-  return target instanceof HTMLElement && target.matches("button, a, summary, input, video");
+  return target instanceof HTMLElement &&
+    target.matches("button, a, summary, input, video");
 }

@@ -1,15 +1,16 @@
 /** All pages of the console. A page that is not listed here does not exist. */
 
 import type { ComponentType } from "preact";
+import { RunPage } from "../pages/run/run_page.tsx";
 import { Runs } from "../pages/runs/runs.tsx";
 import type { Place } from "./place.ts";
 
 export interface PageEntry {
-  /** First parts of the address: `["runs"]`; a page may have further parts after them. */
+  /** First parts of the address: `["runs"]`; a page may have further parts after them. `*` stands for any part. */
   readonly path: readonly string[];
-  /** Its name in the rail, for the pages that the rail lists; those below another page have the name of that. */
+  /** The name in the rail, of the page itself or of the one that it lies below. */
   readonly rail?: string;
-  /** One character before the name in the rail. */
+  /** One character before the name in the rail; a page without one is not listed there. */
   readonly mark?: string;
   /** What makes two addresses different pages, so that no state goes from one to the other; the entry unless given. */
   readonly keyOf?: (path: readonly string[]) => string;
@@ -19,13 +20,20 @@ export interface PageEntry {
 /** In the order of the rail. */
 export const PAGES: readonly PageEntry[] = [
   { path: ["runs"], rail: "Runs", mark: "▤", Page: Runs },
+  {
+    path: ["runs", "*"],
+    rail: "Runs",
+    keyOf: ([, runId]) => `run ${runId}`,
+    Page: RunPage,
+  },
 ];
 
 /** The page with the longest address that begins like this one; the first page for none. */
 export function pageOf(path: readonly string[]): PageEntry | undefined {
   if (path.length === 0) return PAGES[0];
   const fits = PAGES.filter((entry) =>
-    entry.path.length > 0 && entry.path.every((part, at) => part === path[at])
+    entry.path.length > 0 &&
+    entry.path.every((part, at) => part === path[at] || (part === "*" && path[at] !== undefined))
   );
   return fits.sort((one, other) => other.path.length - one.path.length)[0];
 }

@@ -13,17 +13,25 @@ export const place = signal<Place>(read());
 globalThis.addEventListener("hashchange", () => void (place.value = read()));
 
 /** What a link to a place has as its `href`. */
-export function hrefOf(path: readonly string[], query: Readonly<Record<string, string>> = {}): string {
+export function hrefOf(
+  path: readonly string[],
+  query: Readonly<Record<string, string>> = {},
+): string {
   const search = new URLSearchParams(query).toString();
   return `#/${path.map(encodeURIComponent).join("/")}${search === "" ? "" : `?${search}`}`;
 }
 
-export function go(path: readonly string[], query: Readonly<Record<string, string>> = {}): void {
+export function go(
+  path: readonly string[],
+  query: Readonly<Record<string, string>> = {},
+): void {
   location.hash = hrefOf(path, query);
 }
 
 /** Changes parts of the query of the present page; null takes one away. Makes no step in the browser's history. */
-export function setQuery(changes: Readonly<Record<string, string | null>>): void {
+export function setQuery(
+  changes: Readonly<Record<string, string | null>>,
+): void {
   const { path, query } = place.peek();
   const changed = new URLSearchParams(query);
   for (const [name, value] of Object.entries(changes)) {
@@ -36,8 +44,13 @@ export function setQuery(changes: Readonly<Record<string, string | null>>): void
 }
 
 function read(): Place {
-  const [path = "", search = ""] = location.hash.replace(/^#\/?/, "").split(/\?(.*)/s);
-  return { path: path.split("/").filter(Boolean).map(decoded), query: new URLSearchParams(search) };
+  const [path = "", search = ""] = location.hash.replace(/^#\/?/, "").split(
+    /\?(.*)/s,
+  );
+  return {
+    path: path.split("/").filter(Boolean).map(decoded),
+    query: new URLSearchParams(search),
+  };
 }
 
 function decoded(part: string): string {

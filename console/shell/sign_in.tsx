@@ -18,7 +18,9 @@ export function SignIn() {
         }}
       >
         <h1>Console</h1>
-        <p>This service wants an API key. It stays in this tab and is forgotten when the tab is closed.</p>
+        <p>
+          This service wants an API key. It stays in this tab and is forgotten when the tab is closed.
+        </p>
         <TextField
           label="API key"
           type="password"
@@ -34,7 +36,11 @@ export function SignIn() {
           onInput={setTenantId}
           autocomplete="off"
         />
-        {refused !== null && <p class="fault" role="alert">The service refused the key: {refused}</p>}
+        {refused !== null && (
+          <p class="fault" role="alert">
+            The service refused the key: {refused}
+          </p>
+        )}
         <button type="submit" class="primary">Open the console</button>
       </form>
     </main>

@@ -12,7 +12,11 @@ const GREY = "#7A7F87";
 /** All looks, by the type of the event. */
 export const MARK_LOOKS: Readonly<Record<string, MarkLook>> = {
   scene_cut: { name: "cut", shape: "┃", colour: "#0072B2" },
-  gradual_transition: { name: "gradual transition", shape: "◢", colour: "#56B4E9" },
+  gradual_transition: {
+    name: "gradual transition",
+    shape: "◢",
+    colour: "#56B4E9",
+  },
   artifact_suspected: { name: "artifact", shape: "✕", colour: "#D55E00" },
   flash: { name: "flash", shape: "✦", colour: "#F0E442" },
   freeze: { name: "freeze", shape: "▮", colour: "#7F7FFF" },
@@ -41,10 +45,22 @@ const BY_KIND: Readonly<Record<string, string>> = {
   source_gap: "gap",
 };
 
+/** The lane of a marker on a timeline, a key of `MARK_LOOKS`. */
+export function laneOfMarker(eventType: string): string {
+  if (eventType === "keyframe_keep") return "keyframe";
+  return eventType in MARK_LOOKS ? eventType : "other";
+}
+
+/** The lane of an event of this kind that is no marker; null for one without a media time of its own. */
+export function laneOfEvent(kind: string): string | null {
+  return kind.startsWith("trigger.") ? "trigger" : BY_KIND[kind] ?? null;
+}
+
 /** The look of a marker's `event_type`; an operator's own labels look like `other`, under their name. */
 export function lookOfMarker(eventType: string): MarkLook {
   if (eventType === "keyframe_keep") return MARK_LOOKS.keyframe!;
-  return MARK_LOOKS[eventType] ?? { ...MARK_LOOKS.other!, name: eventType.replaceAll("_", " ") };
+  return MARK_LOOKS[eventType] ??
+    { ...MARK_LOOKS.other!, name: eventType.replaceAll("_", " ") };
 }
 
 /** The look of an event of this kind that is no marker. */

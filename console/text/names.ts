@@ -9,8 +9,13 @@ export function shortId(id: string): string {
 export function sourceName(sourceUri: string): string {
   if (sourceUri === "") return "no source yet";
   const url = /^[a-z]+:\/\//i.test(sourceUri) ? URL.parse(sourceUri) : null;
-  if (url && url.protocol !== "file:") return `${url.host}${url.pathname === "/" ? "" : url.pathname}`;
-  return decodeURIComponentSafely(sourceUri.replace(/^.*\//, "")).replace(/^[0-9a-f]{64}__/, "");
+  if (url && url.protocol !== "file:") {
+    return `${url.host}${url.pathname === "/" ? "" : url.pathname}`;
+  }
+  return decodeURIComponentSafely(sourceUri.replace(/^.*\//, "")).replace(
+    /^[0-9a-f]{64}__/,
+    "",
+  );
 }
 
 /** `scene_cut` as words: `scene cut`. */

@@ -12,7 +12,10 @@ export function mediaTime(ms: number): string {
 }
 
 const CLOCK = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
-const DATE_AND_CLOCK = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const DATE_AND_CLOCK = new Intl.DateTimeFormat(undefined, {
+  dateStyle: "medium",
+  timeStyle: "medium",
+});
 
 /** Wall-clock time in the reader's zone, epoch milliseconds. */
 export function clock(ms: number): string {

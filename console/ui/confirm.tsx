@@ -26,11 +26,17 @@ export function ConfirmDialog() {
     asked?.answer(isYes);
   };
   return (
-    <Dialog title={asked?.title ?? ""} isOpen={asked !== null} onClose={() => end(false)}>
+    <Dialog
+      title={asked?.title ?? ""}
+      isOpen={asked !== null}
+      onClose={() => end(false)}
+    >
       <p>{asked?.text}</p>
       <footer>
         <button type="button" onClick={() => end(false)}>Keep</button>
-        <button type="button" class="danger" onClick={() => end(true)}>{asked?.action}</button>
+        <button type="button" class="danger" onClick={() => end(true)}>
+          {asked?.action}
+        </button>
       </footer>
     </Dialog>
   );

@@ -26,7 +26,14 @@ export function Dialog({ title, isOpen, onClose, children }: DialogProps) {
     >
       <header>
         <h2 id={titleId}>{title}</h2>
-        <button type="button" class="quiet" aria-label="Close" onClick={onClose}>✕</button>
+        <button
+          type="button"
+          class="quiet"
+          aria-label="Close"
+          onClick={onClose}
+        >
+          ✕
+        </button>
       </header>
       {isOpen && children}
     </dialog>

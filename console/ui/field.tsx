@@ -23,7 +23,15 @@ export interface TextFieldProps extends FieldText {
 
 export function TextField(props: TextFieldProps) {
   const id = useId();
-  const { value, onInput, rows, isMono, isRequired, autocomplete, placeholder } = props;
+  const {
+    value,
+    onInput,
+    rows,
+    isMono,
+    isRequired,
+    autocomplete,
+    placeholder,
+  } = props;
   const shared = {
     id,
     value,
@@ -59,9 +67,16 @@ export function ChoiceField(props: ChoiceFieldProps) {
   const change = (event: Event) => props.onChange((event.target as HTMLSelectElement).value);
   return (
     <Labelled id={id} {...props}>
-      <select id={id} value={props.value} aria-describedby={`${id}-more`} onChange={change}>
+      <select
+        id={id}
+        value={props.value}
+        aria-describedby={`${id}-more`}
+        onChange={change}
+      >
         {props.choices.map(({ value, text, isDisabled }) => (
-          <option key={value} value={value} disabled={isDisabled}>{text}</option>
+          <option key={value} value={value} disabled={isDisabled}>
+            {text}
+          </option>
         ))}
       </select>
     </Labelled>
@@ -69,7 +84,10 @@ export function ChoiceField(props: ChoiceFieldProps) {
 }
 
 function Labelled(
-  { id, label, hint, fault, children }: FieldText & { id: string; children: ComponentChildren },
+  { id, label, hint, fault, children }: FieldText & {
+    id: string;
+    children: ComponentChildren;
+  },
 ) {
   return (
     <div class="field">

@@ -5,7 +5,9 @@ import type { Loaded } from "../service/loaded.ts";
 import { failureText } from "../service/failures.ts";
 
 /** Why something failed, what can be done, and the id of the request. */
-export function FailureNote({ failure, onRetry }: { failure: unknown; onRetry?: () => void }) {
+export function FailureNote(
+  { failure, onRetry }: { failure: unknown; onRetry?: () => void },
+) {
   const { what, todo, requestId, fields } = failureText(failure);
   return (
     <div class="note fault" role="alert">
@@ -33,7 +35,9 @@ export function FailureNote({ failure, onRetry }: { failure: unknown; onRetry?: 
 }
 
 /** There is nothing yet: says what to do. */
-export function EmptyNote({ title, children }: { title: string; children?: ComponentChildren }) {
+export function EmptyNote(
+  { title, children }: { title: string; children?: ComponentChildren },
+) {
   return (
     <div class="note empty">
       <h2>{title}</h2>
@@ -43,7 +47,12 @@ export function EmptyNote({ title, children }: { title: string; children?: Compo
 }
 
 /** The value where it is there, also while it is asked for again; else what is the matter. */
-export function Shown<T>({ of, children }: { of: Loaded<T>; children: (value: T) => ComponentChildren }) {
+export function Shown<T>(
+  { of, children }: {
+    of: Loaded<T>;
+    children: (value: T) => ComponentChildren;
+  },
+) {
   if (of.value !== undefined) {
     return (
       <>
@@ -52,7 +61,9 @@ export function Shown<T>({ of, children }: { of: Loaded<T>; children: (value: T)
       </>
     );
   }
-  if (of.failure !== undefined) return <FailureNote failure={of.failure} onRetry={of.reload} />;
+  if (of.failure !== undefined) {
+    return <FailureNote failure={of.failure} onRetry={of.reload} />;
+  }
   return of.isSlow ? <Waiting /> : null;
 }
 

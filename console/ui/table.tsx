@@ -66,8 +66,9 @@ export function Table<Row>(props: TableProps<Row>) {
     if (step !== undefined) move(active + step);
     else if (event.key === "Home") move(0);
     else if (event.key === "End") move(shown.length - 1);
-    else if (event.key === "Enter" && shown[active] !== undefined) onOpen?.(shown[active]);
-    else return;
+    else if (event.key === "Enter" && shown[active] !== undefined) {
+      onOpen?.(shown[active]);
+    } else return;
     event.preventDefault();
     event.stopPropagation();
   };
@@ -97,7 +98,12 @@ export function Table<Row>(props: TableProps<Row>) {
           <thead>
             <tr>
               {columns.map((column) => (
-                <Heading key={column.title} column={column} sort={sort} onSort={setSort} />
+                <Heading
+                  key={column.title}
+                  column={column}
+                  sort={sort}
+                  onSort={setSort}
+                />
               ))}
             </tr>
           </thead>
@@ -111,15 +117,22 @@ export function Table<Row>(props: TableProps<Row>) {
                 onClick={(event) => opensRow(event) && onOpen?.(row)}
               >
                 {columns.map(({ title, cell, isNumber, isExtra }) => (
-                  <td key={title} class={classOf(isNumber, isExtra)}>{cell(row)}</td>
+                  <td key={title} class={classOf(isNumber, isExtra)}>
+                    {cell(row)}
+                  </td>
                 ))}
               </tr>
             ))}
-            <Spacer rows={Math.max(0, shown.length - first - drawn.length)} columns={columns.length} />
+            <Spacer
+              rows={Math.max(0, shown.length - first - drawn.length)}
+              columns={columns.length}
+            />
           </tbody>
         </table>
         {shown.length === 0 && rows.length > 0 && (
-          <p class="hint">Nothing in {rows.length} {props.name} has this text.</p>
+          <p class="hint">
+            Nothing in {rows.length} {props.name} has this text.
+          </p>
         )}
       </div>
     </div>
@@ -146,7 +159,9 @@ function Heading<Row>({ column, sort, onSort }: HeadingProps<Row>) {
             onClick={() => onSort({ title, isDown: isSorted && !sort.isDown })}
           >
             {title}
-            <span aria-hidden="true">{isSorted ? (sort.isDown ? " ▾" : " ▴") : ""}</span>
+            <span aria-hidden="true">
+              {isSorted ? (sort.isDown ? " ▾" : " ▴") : ""}
+            </span>
           </button>
         )
         : title}
@@ -163,8 +178,12 @@ function Spacer({ rows, columns }: { rows: number; columns: number }) {
   );
 }
 
-function classOf(isNumber: boolean | undefined, isExtra: boolean | undefined): string | undefined {
-  return [isNumber && "number", isExtra && "extra"].filter(Boolean).join(" ") || undefined;
+function classOf(
+  isNumber: boolean | undefined,
+  isExtra: boolean | undefined,
+): string | undefined {
+  return [isNumber && "number", isExtra && "extra"].filter(Boolean).join(" ") ||
+    undefined;
 }
 
 /** A click on a link or button in the row is meant for that. */

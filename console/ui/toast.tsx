@@ -20,9 +20,15 @@ export function tell(text: string): void {
 /** A fault stays until it is closed. */
 export function tellFailure(what: string, failure: unknown): void {
   const { what: reason, todo, requestId, fields } = failureText(failure);
-  const named = fields.map(({ field, message }) => `${field} ${message}`).join("; ");
+  const named = fields.map(({ field, message }) => `${field} ${message}`).join(
+    "; ",
+  );
   const request = requestId === null ? "" : ` (${requestId})`;
-  add([`${what}: ${named === "" ? reason : named}${request}.`, todo].join(" ").replace("..", "."), true);
+  add(
+    [`${what}: ${named === "" ? reason : named}${request}.`, todo].join(" ")
+      .replace("..", "."),
+    true,
+  );
 }
 
 function add(text: string, isFault: boolean): void {
@@ -41,7 +47,14 @@ export function Toasts() {
       {notes.value.map(({ id, text, isFault }) => (
         <p key={id} class={isFault ? "toast fault" : "toast"}>
           <span>{text}</span>
-          <button type="button" class="quiet" aria-label="Close note" onClick={() => remove(id)}>✕</button>
+          <button
+            type="button"
+            class="quiet"
+            aria-label="Close note"
+            onClick={() => remove(id)}
+          >
+            ✕
+          </button>
         </p>
       ))}
     </div>

@@ -8,7 +8,12 @@ import { tell } from "./toast.tsx";
 /** An id without its middle; whole on hover, and a click copies it whole. */
 export function Id({ value }: { value: string }) {
   return (
-    <button type="button" class="id mono" title={`${value}: click to copy`} onClick={() => copy(value)}>
+    <button
+      type="button"
+      class="id mono"
+      title={`${value}: click to copy`}
+      onClick={() => copy(value)}
+    >
       {shortId(value)}
     </button>
   );
@@ -30,10 +35,20 @@ export function MediaTime({ ms }: { ms: number }) {
 
 /** Wall-clock time, as long ago; the date on hover. */
 export function Ago({ ms }: { ms: number }) {
-  return <time class="number" dateTime={new Date(ms).toISOString()} title={dateAndClock(ms)}>{ago(ms)}</time>;
+  return (
+    <time
+      class="number"
+      dateTime={new Date(ms).toISOString()}
+      title={dateAndClock(ms)}
+    >
+      {ago(ms)}
+    </time>
+  );
 }
 
-const STATES: Readonly<Record<string, { readonly mark: string; readonly tone: string }>> = {
+const STATES: Readonly<
+  Record<string, { readonly mark: string; readonly tone: string }>
+> = {
   pending: { mark: "○", tone: "calm" },
   processing: { mark: "◐", tone: "busy" },
   completed: { mark: "●", tone: "good" },

@@ -59,10 +59,19 @@ export async function readDecoded(timeline: Timeline, seq: number): Promise<Stor
 /** Bins of a decode, and the event that they are of; null for a run that has decoded nothing. */
 export interface BinnedDecode {
   readonly sourceSeq: number | null;
+  /** Frames a second of media time that were sampled; null without a decode. */
+  readonly sampleFps: number | null;
+  /** Media time of the last frame of the whole decode; null without one. */
+  readonly lastPtsMs: number | null;
   readonly bins: SignalBins;
 }
 
-const NOTHING: BinnedDecode = { sourceSeq: null, bins: { frames: 0, ptsMs: [], counts: [], signals: {} } };
+const NOTHING: BinnedDecode = {
+  sourceSeq: null,
+  sampleFps: null,
+  lastPtsMs: null,
+  bins: { frames: 0, ptsMs: [], counts: [], signals: {} },
+};
 const DECODED: ReadonlySet<string> = new Set(["frames_decoded"]);
 
 /**
@@ -71,7 +80,7 @@ const DECODED: ReadonlySet<string> = new Set(["frames_decoded"]);
  */
 export class SignalReads {
   readonly #timeline: Timeline;
-  #kept: { readonly seq: number; readonly columns: Promise<FrameColumns | null> } | null = null;
+  #kept: { readonly seq: number; readonly decode: Promise<StoredDecode | null> } | null = null;
 
   constructor(timeline: Timeline) {
     this.#timeline = timeline;
@@ -87,9 +96,15 @@ export class SignalReads {
     rules.check();
     const seq = query.sourceSeq ?? run.latestFramesDecodedSeq;
     if (query.sourceSeq !== undefined) await this.#requireDecode(run, query.sourceSeq);
-    const columns = seq === 0 ? null : await this.#columns(seq);
-    if (columns === null) return NOTHING;
-    return { sourceSeq: seq, bins: signalBins(columns.signals, { fromMs, toMs, points }) };
+    const decode = seq === 0 ? null : await this.#decode(seq);
+    if (decode === null) return NOTHING;
+    const { signals } = decode.columns;
+    return {
+      sourceSeq: seq,
+      sampleFps: decode.head.sample_fps,
+      lastPtsMs: signals.count === 0 ? null : signals.ptsMs[signals.count - 1]!,
+      bins: signalBins(signals, { fromMs, toMs, points }),
+    };
   }
 
   /** Refuses what is no decode of this run. */
@@ -103,18 +118,13 @@ export class SignalReads {
   }
 
   /** Requests at the same time share one read. */
-  async #columns(seq: number): Promise<FrameColumns | null> {
-    if (this.#kept?.seq !== seq) {
-      this.#kept = {
-        seq,
-        columns: readDecoded(this.#timeline, seq).then((decoded) => decoded?.columns ?? null),
-      };
-    }
-    const { columns } = this.#kept;
+  async #decode(seq: number): Promise<StoredDecode | null> {
+    if (this.#kept?.seq !== seq) this.#kept = { seq, decode: readDecoded(this.#timeline, seq) };
+    const { decode } = this.#kept;
     try {
-      return await columns;
+      return await decode;
     } catch (error) {
-      if (this.#kept?.columns === columns) this.#kept = null; // the next request tries again
+      if (this.#kept?.decode === decode) this.#kept = null; // the next request tries again
       throw error;
     }
   }

@@ -19,7 +19,7 @@ export const SSE_ROUTES: readonly Route[] = [
       const body = new EventBody(call, {
         lastEventId: request.header("last-event-id"),
         after,
-        kind: request.query("kind"),
+        filter: { kind: request.query("kind"), withoutKind: request.query("without_kind") },
       });
       return streamed(body.stream, "text/event-stream", { "x-accel-buffering": "no" });
     },

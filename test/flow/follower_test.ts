@@ -43,7 +43,7 @@ class Reader implements Receiver {
   isEnded = false;
 
   constructor(follower: Follower, readonly runId: string, readonly after: number, readonly kind?: string) {
-    this.listener = follower.follow(CALLER, runId, { after, kind }, this);
+    this.listener = follower.follow(CALLER, runId, { after, filter: { kind } }, this);
   }
 
   request(): void {

@@ -162,6 +162,8 @@ Deno.test("what cannot be a cursor or a kind is turned away before anything is s
   await badField(["kind"], `?kind=${"k".repeat(97)}`);
   await badField(["kind"], `?kind=${"%C3%A9".repeat(49)}`);
   await badField(["Last-Event-ID", "kind"], "?kind=", "x");
+  await badField(["without_kind"], "?without_kind=");
+  await badField(["kind", "without_kind"], `?kind=&without_kind=${"k".repeat(97)}`);
   assert.equal(await metric(test, "service_sse_subscribers_active"), 0);
   for (const kind of ["k", "k".repeat(96), "%C3%A9".repeat(48)]) {
     await (await SseClient.open(test, runId, { query: `?kind=${kind}` }))[Symbol.asyncDispose]();
@@ -213,6 +215,19 @@ Deno.test("the kind filter is exact, and what it leaves out does not hold the cu
   await untilMetric(test, "service_sse_subscribers_active", 3);
   append(test, runId, ["vl"]);
   assert.deepEqual(await none.ids(1), [2657]);
+});
+
+Deno.test("a kind is left out, in what is replayed and in what comes", async () => {
+  await using test = await startService();
+  const runId = await newRun(test);
+  await test.call("POST", `/v1/runs/${runId}/keepalive`);
+  await using client = await SseClient.open(test, runId, { query: "?without_kind=keepalive_refreshed" });
+  assert.equal((await client.next())?.event, "run_created");
+  await test.call("POST", `/v1/runs/${runId}/keepalive`);
+  await test.call("POST", `/v1/runs/${runId}/stop`);
+  assert.equal((await client.next())?.event, "stop_requested");
+  await using all = await SseClient.open(test, runId, { query: "?after=1" });
+  assert.equal((await all.next())?.event, "keepalive_refreshed");
 });
 
 Deno.test("bookkeeping is streamed like every other kind, and neither a stop nor a delete ends the stream", async () => {

@@ -11,6 +11,7 @@ export interface StreamWishes {
   /** Events with a greater `seq` are sent. */
   readonly after: number;
   readonly kind?: string | undefined;
+  readonly withoutKind?: string | undefined;
   /** Without one byte for so long, the connection counts as broken. The service writes every 15 s at least. */
   readonly idleTimeoutMs: number;
   readonly maxEventCharacters: number;
@@ -23,10 +24,10 @@ export async function* openEventStream(
   runId: string,
   wishes: StreamWishes,
 ): AsyncGenerator<TimelineEvent | null, void> {
-  const { after, kind, idleTimeoutMs, signal } = wishes;
+  const { after, kind, withoutKind, idleTimeoutMs, signal } = wishes;
   const call: Call = {
     method: "GET",
-    path: path`/v1/runs/${runId}/events/stream` + query({ after, kind }),
+    path: path`/v1/runs/${runId}/events/stream` + query({ after, kind, without_kind: withoutKind }),
     headers: { accept: "text/event-stream", ...(after > 0 && { "last-event-id": String(after) }) },
   };
   let timeoutMs = connection.timeoutOf(call);

@@ -12,6 +12,8 @@ export interface SubscribeOptions {
   after?: number;
   /** Only events of exactly this kind. */
   kind?: string;
+  /** Every kind but this one. */
+  withoutKind?: string;
   /** Whether to connect again when the connection breaks or ends; true. */
   reconnect?: boolean;
   /** Pause before the first new connection; it doubles with each failed one, to 30 s at most, plus a random part; 500. */
@@ -33,7 +35,7 @@ export async function* subscribe(
   runId: string,
   options: SubscribeOptions,
 ): AsyncGenerator<TimelineEvent | null, void> {
-  const { after = 0, kind, reconnect = true, reconnectDelayMs = 500, signal } = options;
+  const { after = 0, kind, withoutKind, reconnect = true, reconnectDelayMs = 500, signal } = options;
   const { idleTimeoutMs = 45_000, maxEventCharacters = 4 * 1024 * 1024 } = options;
   if (!Number.isSafeInteger(after) || after < 0) {
     throw new TypeError(`after must be an integer from 0, got ${after}`);
@@ -44,7 +46,7 @@ export async function* subscribe(
   for (;;) {
     let broken: unknown;
     try {
-      const wishes = { after: cursor, kind, idleTimeoutMs, maxEventCharacters, signal };
+      const wishes = { after: cursor, kind, withoutKind, idleTimeoutMs, maxEventCharacters, signal };
       for await (const event of openEventStream(connection, runId, wishes)) {
         hasConnected = true;
         failures = 0;

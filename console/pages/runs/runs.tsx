@@ -19,8 +19,17 @@ const COLUMNS: readonly Column<Run>[] = [
     cell: (run) => <a href={hrefOf(["runs", run.run_id])}>{sourceName(run.source_uri)}</a>,
     sortBy: (run) => sourceName(run.source_uri),
   },
-  { title: "State", cell: (run) => <Status of={run.status} />, sortBy: (run) => run.status },
-  { title: "Model", cell: (run) => run.model, sortBy: (run) => run.model, isExtra: true },
+  {
+    title: "State",
+    cell: (run) => <Status of={run.status} />,
+    sortBy: (run) => run.status,
+  },
+  {
+    title: "Model",
+    cell: (run) => run.model,
+    sortBy: (run) => run.model,
+    isExtra: true,
+  },
   {
     title: "Last event",
     cell: (run) => <Ago ms={Date.parse(run.updated_at)} />,
@@ -38,7 +47,9 @@ const COLUMNS: readonly Column<Run>[] = [
 ];
 
 export function Runs() {
-  const runs = useLoaded((signal) => client.value.listRuns({ signal }), [client.value], RELOAD_MS);
+  const runs = useLoaded((signal) => client.value.listRuns({ signal }), [
+    client.value,
+  ], RELOAD_MS);
   return (
     <section class="page">
       <header class="page-head">

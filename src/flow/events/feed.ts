@@ -1,4 +1,4 @@
-/** The new events of one run, of one kind or all: read and encoded once for all listeners. Never waits for a listener. */
+/** The new events of one run, of all kinds or some: read and encoded once for all listeners. Never waits for a listener. */
 
 import { yieldToEventLoop } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
@@ -6,7 +6,7 @@ import { LIMITS } from "../../model/limits.ts";
 import type { Timeline } from "../../store/log/timeline.ts";
 import type { LongEvent, StoredEvent } from "../../store/log/event_reader.ts";
 import type { Subscription } from "../../store/log/notification_ring.ts";
-import type { FeedPosition, Listener, ListenersFeed } from "./listener.ts";
+import type { FeedPosition, KindFilter, Listener, ListenersFeed } from "./listener.ts";
 
 /** Encodes events. */
 export interface Wire {
@@ -20,7 +20,7 @@ export interface FeedOptions {
   readonly world: World;
   readonly wire: Wire;
   readonly runId: string;
-  readonly kind: string | undefined;
+  readonly filter: KindFilter;
   /** The notification ring has overwritten what the feed had not read, which concerns so many listeners. */
   readonly onLag: (listeners: number) => void;
   /** The queue of a listener was full. */
@@ -39,7 +39,8 @@ const REST_MS_MAX = 20;
 export class Feed implements ListenersFeed {
   readonly #options: FeedOptions;
   readonly #subscription: Subscription;
-  readonly #kinds: ReadonlySet<string> | undefined;
+  /** Undefined for all kinds. */
+  readonly #isWanted: ((kind: string) => boolean) | undefined;
   readonly #listeners = new Set<Listener>();
   /** Every wanted event up to this one is in a batch, or was in the log before the feed started. */
   #headSeq: number;
@@ -48,10 +49,12 @@ export class Feed implements ListenersFeed {
   /** Subscribes before any listener reads the log, so every event that is appended from now on is in a batch. */
   constructor(options: FeedOptions) {
     this.#options = options;
-    const { timeline, runId, kind } = options;
+    const { timeline, runId, filter: { kind, withoutKind } } = options;
     this.#subscription = timeline.subscribe(runId);
     this.#headSeq = timeline.view.run(runId)?.lastSeq ?? 0;
-    this.#kinds = kind === undefined ? undefined : new Set([kind]);
+    this.#isWanted = kind === undefined && withoutKind === undefined
+      ? undefined
+      : (other) => (kind === undefined || other === kind) && other !== withoutKind;
   }
 
   get newest(): FeedPosition {
@@ -66,7 +69,7 @@ export class Feed implements ListenersFeed {
   read(seq: number): readonly StoredEvent[] | number | undefined {
     const { timeline, runId } = this.#options;
     const query = { fromSeq: seq + 1, limit: LIMITS.sse.replayBatchEvents };
-    const kinds = this.#kinds;
+    const kinds = this.#isWanted;
     return timeline.readFirst(runId, kinds === undefined ? query : { ...query, kinds });
   }
 
@@ -77,7 +80,7 @@ export class Feed implements ListenersFeed {
   async *longMessage(seq: number): AsyncGenerator<Uint8Array<ArrayBuffer>> {
     const { timeline, wire } = this.#options;
     const event = await timeline.readOneInPieces(seq);
-    if (event === undefined || this.#kinds?.has(event.kind) === false) return;
+    if (event === undefined || this.#isWanted?.(event.kind) === false) return;
     if ("pieces" in event) yield* wire.longMessage(event);
     else yield wire.messages([event]);
   }

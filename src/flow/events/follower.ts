@@ -10,7 +10,7 @@ import { LIMITS } from "../../model/limits.ts";
 import type { Timeline } from "../../store/log/timeline.ts";
 import type { Caller } from "../caller.ts";
 import { Feed, type Wire } from "./feed.ts";
-import { Listener, type Listeners, type Receiver } from "./listener.ts";
+import { type KindFilter, Listener, type Listeners, type Receiver } from "./listener.ts";
 import { ownedRun } from "../runs/ownership.ts";
 import { KeepaliveTimer } from "./keepalive_timer.ts";
 
@@ -24,8 +24,8 @@ export interface FollowQuery {
   readonly lastEventId?: string | undefined;
   /** Only events with a greater seq; 0 replays everything. */
   readonly after: number;
-  /** Only events of exactly this kind; other events move the cursor all the same. See docs/events.md#event-stream. */
-  readonly kind?: string | undefined;
+  /** Other events move the cursor all the same. See docs/events.md#event-stream. */
+  readonly filter: KindFilter;
 }
 
 export interface FollowerOptions {
@@ -36,7 +36,7 @@ export interface FollowerOptions {
 }
 
 /**
- * The owner of all listeners. Listeners to the same run and kind share a feed:
+ * The owner of all listeners. Listeners to the same run and kinds share a feed:
  *
  *     commit ─▶ ring ─▶ feed: reads the log once, encodes the messages once
  *                         │ batch ▶ batch ▶ batch            at most 16 that a listener has not taken
@@ -83,11 +83,13 @@ export class Follower implements AsyncDisposable, Listeners {
     if (cursor === undefined) {
       rules.fault("Last-Event-ID", `must be an unsigned integer: got ${quoted(query.lastEventId!)}`);
     }
-    if (query.kind !== undefined) {
+    const { kind, withoutKind } = query.filter;
+    for (const [name, value] of [["kind", kind], ["without_kind", withoutKind]] as const) {
+      if (value === undefined) continue;
       const { minimum, maximum } = LIMITS.sse.kindBytes;
-      const bytes = utf8Length(query.kind);
+      const bytes = utf8Length(value);
       if (bytes < minimum || bytes > maximum) {
-        rules.fault("kind", `must be ${minimum} to ${maximum} bytes: got ${bytes}`);
+        rules.fault(name, `must be ${minimum} to ${maximum} bytes: got ${bytes}`);
       }
     }
     rules.check();
@@ -101,7 +103,7 @@ export class Follower implements AsyncDisposable, Listeners {
     return new Listener(this, receiver, {
       principalKey,
       runId: run.runId,
-      kind: query.kind,
+      filter: query.filter,
       cursor: cursor!,
     });
   }
@@ -114,10 +116,10 @@ export class Follower implements AsyncDisposable, Listeners {
   }
 
   join(listener: Listener): Feed | undefined {
-    const { principalKey, runId, kind } = listener;
+    const { principalKey, runId, filter } = listener;
     // Full again: many that were admitted at the same time may start together.
     if (this.#isClosed || this.#isFull(principalKey)) return undefined;
-    const key = `${runId} ${kind ?? ""}`;
+    const key = JSON.stringify([runId, filter.kind, filter.withoutKind]);
     let feed = this.#feeds.get(key);
     if (feed === undefined) {
       const { timeline, world, metrics, wire } = this.#options;
@@ -126,7 +128,7 @@ export class Follower implements AsyncDisposable, Listeners {
         world,
         wire,
         runId,
-        kind,
+        filter,
         onLag: (listeners) => void (this.#counts.lagged += listeners),
         onStall: () => void this.#counts.stalls++,
         onSent: (latencyMs) => metrics.observe("service_sse_commit_to_send_latency_ms", latencyMs),

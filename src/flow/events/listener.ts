@@ -2,6 +2,14 @@
 
 import type { StoredEvent } from "../../store/log/event_reader.ts";
 
+/** Which events of a run a listener gets; all unless given. */
+export interface KindFilter {
+  /** Only events of exactly this kind. */
+  readonly kind?: string | undefined;
+  /** Every kind but this one. */
+  readonly withoutKind?: string | undefined;
+}
+
 /** Where the bytes go. `send` is called at most once after each {@link Listener.request}. */
 export interface Receiver {
   send(bytes: Uint8Array<ArrayBuffer>): void;
@@ -76,7 +84,7 @@ interface LongMessage {
 export class Listener {
   readonly principalKey: string;
   readonly runId: string;
-  readonly kind: string | undefined;
+  readonly filter: KindFilter;
   readonly #listeners: Listeners;
   readonly #receiver: Receiver;
   #feed: ListenersFeed | undefined;
@@ -94,11 +102,10 @@ export class Listener {
   constructor(
     listeners: Listeners,
     receiver: Receiver,
-    { principalKey, runId, kind, cursor }: {
+    { principalKey, runId, filter, cursor }: {
       readonly principalKey: string;
       readonly runId: string;
-      /** Only events of this kind; all when undefined. */
-      readonly kind: string | undefined;
+      readonly filter: KindFilter;
       readonly cursor: number;
     },
   ) {
@@ -106,7 +113,7 @@ export class Listener {
     this.#receiver = receiver;
     this.principalKey = principalKey;
     this.runId = runId;
-    this.kind = kind;
+    this.filter = filter;
     this.#cursor = cursor;
   }
 

@@ -45,7 +45,7 @@ export const READ_ROUTES: readonly Route[] = [
     summary: "Reads the signals of a decode in bins.",
     handle: async (call) => {
       const runId = parameter(call, "id");
-      const { sourceSeq, bins } = await call.signals.bins(call.caller, runId, {
+      const { sourceSeq, sampleFps, lastPtsMs, bins } = await call.signals.bins(call.caller, runId, {
         fromMs: wholeNumber(call, "from_ms"),
         toMs: wholeNumber(call, "to_ms"),
         points: wholeNumber(call, "points"),
@@ -53,7 +53,8 @@ export const READ_ROUTES: readonly Route[] = [
       });
       const { frames, ptsMs: pts_ms, counts, signals } = bins;
       const head = { request_id: call.caller.requestId, run_id: runId, source_seq: sourceSeq };
-      return json({ ...head, frames, pts_ms, counts, signals });
+      const whole = { sample_fps: sampleFps, last_pts_ms: lastPtsMs };
+      return json({ ...head, ...whole, frames, pts_ms, counts, signals });
     },
   },
   {

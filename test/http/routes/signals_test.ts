@@ -10,7 +10,12 @@ Deno.test("the bins of a real clip are those of its decoded frames", async () =>
   await using test = await startService();
   const run = `/v1/runs/${await newRun(test)}`;
   const empty = await test.call("GET", `${run}/signals`);
-  assert.deepEqual([empty.status, empty.json.source_seq, empty.json.pts_ms], [200, null, []]);
+  assert.deepEqual([empty.status, empty.json.source_seq, empty.json.last_pts_ms, empty.json.pts_ms], [
+    200,
+    null,
+    null,
+    [],
+  ]);
 
   for (const max_frames of [48, 96]) {
     const { status } = await test.call("POST", `${run}/ingest`, { source_uri: CLIP, max_frames });
@@ -21,7 +26,8 @@ Deno.test("the bins of a real clip are those of its decoded frames", async () =>
   const decodes = events.filter(({ kind }: any) => kind === "frames_decoded");
   const latest = (await test.call("GET", `${run}/signals?points=8`)).json;
   assert.equal(latest.source_seq, decodes[1].seq);
-  assert.equal(latest.frames, 96);
+  assert.deepEqual([latest.frames, latest.sample_fps], [96, decodes[1].payload.sample_fps]);
+  assert.equal(latest.last_pts_ms, decodes[1].payload.signals.at(-1).pts_ms);
   assert.equal(latest.pts_ms.length, 8);
   const lumas = decodes[1].payload.signals.map(({ luma_mean }: { luma_mean: number }) => luma_mean);
   const { luma_mean } = latest.signals;

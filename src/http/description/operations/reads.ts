@@ -47,6 +47,7 @@ export const READ_OPERATIONS: Readonly<Record<string, Operation>> = {
     query: {
       after: { description: "Only events behind this sequence number", schema: count },
       kind: { description: "Only events of this kind", schema: z.string() },
+      without_kind: { description: "Every kind but this one", schema: z.string() },
     },
     headers: ["last-event-id"],
     answers: {

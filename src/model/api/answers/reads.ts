@@ -38,6 +38,12 @@ export const SIGNALS_READ = open({
   source_seq: positive.nullable().describe(
     "The `frames_decoded` event; null for a run that has decoded nothing",
   ),
+  sample_fps: z.number().positive().nullable().describe(
+    "Sampled frames a second of media time; null without a decode",
+  ),
+  last_pts_ms: count.nullable().describe(
+    "Media time of the last frame of the whole decode, milliseconds; null without one",
+  ),
   frames: count.describe("Frames of the range"),
   pts_ms: z.array(count).describe("Media time of the first frame of each bin that has frames, milliseconds"),
   counts: z.array(positive).describe("Frames of each bin"),

@@ -1,0 +1,56 @@
+/** The stored pictures, clips and sounds that an event names. */
+
+import type { TimelineEvent } from "../../../../client/mod.ts";
+import { useMedia } from "../../../service/media.ts";
+import { type Clip, clipsOf, type Picture, pictureOf } from "./event_facts.ts";
+
+export function Evidence(
+  { runId, event }: { runId: string; event: TimelineEvent },
+) {
+  const picture = pictureOf(event);
+  const clips = clipsOf(event);
+  if (!picture && clips.length === 0) return null;
+  return (
+    <section class="evidence" aria-label="Evidence">
+      {picture && <EvidencePicture key={picture.sha256} runId={runId} picture={picture} />}
+      {clips.map((clip) => <EvidenceClip key={clip.sha256} runId={runId} clip={clip} />)}
+    </section>
+  );
+}
+
+function EvidencePicture(
+  { runId, picture: { sha256, about } }: { runId: string; picture: Picture },
+) {
+  const { url, failure } = useMedia(`/v1/runs/${runId}/keyframes/${sha256}`);
+  if (failure !== undefined) {
+    return <p class="hint">The picture is no longer on the service.</p>;
+  }
+  return (
+    <div class="evidence-picture">
+      {url !== undefined && <img src={url} alt={about} />}
+    </div>
+  );
+}
+
+function EvidenceClip(
+  { runId, clip: { sha256, isSound, about } }: { runId: string; clip: Clip },
+) {
+  const { url, failure } = useMedia(`/v1/runs/${runId}/media/${sha256}`);
+  if (failure !== undefined) {
+    return <p class="hint">The clip is no longer on the service.</p>;
+  }
+  return (
+    <figure>
+      {isSound ? <audio src={url} controls preload="metadata" aria-label={about} /> : (
+        <video
+          src={url}
+          controls
+          playsInline
+          preload="metadata"
+          aria-label={about}
+        />
+      )}
+      <figcaption class="hint">{about}</figcaption>
+    </figure>
+  );
+}

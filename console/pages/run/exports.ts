@@ -1,0 +1,77 @@
+/** The events and markers of a run as files that the reader keeps. */
+
+import type { EventFormat, MarkerFilter, MarkerFormat } from "../../../client/mod.ts";
+import { client } from "../../service/session.ts";
+import { shortId, sourceName } from "../../text/names.ts";
+import { tell, tellFailure } from "../../ui/toast.tsx";
+
+export interface ExportedRun {
+  readonly runId: string;
+  readonly sourceUri: string;
+}
+
+export const EVENT_FORMATS: readonly {
+  readonly format: EventFormat;
+  readonly text: string;
+}[] = [
+  { format: "json", text: "JSON" },
+  { format: "ndjson", text: "JSON lines" },
+  { format: "csv", text: "CSV" },
+];
+
+export const MARKER_FORMATS: readonly {
+  readonly format: MarkerFormat;
+  readonly text: string;
+}[] = [
+  { format: "csv", text: "CSV" },
+  { format: "ndjson", text: "JSON lines" },
+  { format: "vtt", text: "WebVTT, for players" },
+  { format: "edl", text: "EDL, for editors" },
+];
+
+export async function exportEvents(
+  run: ExportedRun,
+  format: EventFormat,
+): Promise<void> {
+  await save(
+    run,
+    "events",
+    format,
+    () => client.peek().getEventsText(run.runId, format),
+  );
+}
+
+export async function exportMarkers(
+  run: ExportedRun,
+  format: MarkerFormat,
+  filter: MarkerFilter = {},
+): Promise<void> {
+  await save(
+    run,
+    "markers",
+    format,
+    () => client.peek().getMarkersText(run.runId, format, filter),
+  );
+}
+
+async function save(
+  { runId, sourceUri }: ExportedRun,
+  what: string,
+  format: MarkerFormat,
+  load: () => Promise<string>,
+): Promise<void> {
+  const film = sourceUri === "" ? "" : `${sourceName(sourceUri).replace(/\.\w+$/, "")}-`;
+  const name = `${film}${shortId(runId).replace("…", "-")}-${what}.${format}`
+    .replace(/[^\w.-]+/g, "_");
+  try {
+    const url = URL.createObjectURL(new Blob([await load()]));
+    const link = document.createElement("a");
+    link.href = url;
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(url), 60_000); // the browser may still be reading it
+    tell(`Saved ${name}`);
+  } catch (failure) {
+    tellFailure(`The ${what} were not saved`, failure);
+  }
+}

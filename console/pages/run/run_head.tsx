@@ -1,0 +1,115 @@
+/** The head of a run: what it is, how it stands, and what can be done with it. */
+
+import type { Signal } from "@preact/signals";
+import type { MarkerFilter, Run } from "../../../client/mod.ts";
+import { client } from "../../service/session.ts";
+import { sourceName } from "../../text/names.ts";
+import { mediaTime } from "../../text/time.ts";
+import { confirm } from "../../ui/confirm.tsx";
+import { Menu } from "../../ui/menu.tsx";
+import { tell, tellFailure } from "../../ui/toast.tsx";
+import { copy, Id, Status } from "../../ui/value.tsx";
+import { go } from "../../shell/place.ts";
+import { EVENT_FORMATS, exportEvents, exportMarkers, MARKER_FORMATS } from "./exports.ts";
+import type { RunHistory } from "./history.ts";
+import { isOver, stateText } from "./run_state.ts";
+
+export interface RunHeadProps {
+  readonly run: Run;
+  readonly history: RunHistory;
+  readonly durationMs: Signal<number>;
+  readonly fps: Signal<number | null>;
+  /** The stretch that the reader chose on the timeline, as numbers of frames; null for the whole run. */
+  readonly range: MarkerFilter | null;
+  readonly onChanged: () => void;
+  readonly onRate: () => void;
+  readonly link: () => string;
+}
+
+export function RunHead(props: RunHeadProps) {
+  const { run, history, durationMs, fps } = props;
+  const { what, todo, isFault } = stateText(run, history);
+  const rate = fps.value;
+  return (
+    <header class="run-head">
+      <div class="page-head">
+        <h1 title={run.source_uri}>{sourceName(run.source_uri)}</h1>
+        <Id value={run.run_id} />
+        {durationMs.value > 0 && <span class="number">{mediaTime(durationMs.value)}</span>}
+        {rate !== null && <span class="number">{Math.round(rate * 1000) / 1000} fps</span>}
+        <Status of={run.status} />
+        <Actions {...props} />
+      </div>
+      <p class={isFault ? "fault" : "dim"} role="status">
+        {what} {todo}
+      </p>
+    </header>
+  );
+}
+
+function Actions({ run, range, onChanged, onRate, link }: RunHeadProps) {
+  const name = sourceName(run.source_uri);
+  const exported = { runId: run.run_id, sourceUri: run.source_uri };
+  const stop = async () => {
+    const isWanted = await confirm({
+      title: "Stop this run?",
+      text:
+        `${name} (${run.run_id}): what is under way is cancelled, what was found stays. It cannot go on afterwards.`,
+      action: "Stop run",
+    });
+    if (!isWanted) return;
+    await client.value.stopRun(run.run_id).then(
+      () => tell("The run was stopped"),
+      (failure) => tellFailure("The run was not stopped", failure),
+    );
+    onChanged();
+  };
+  const remove = async () => {
+    const isWanted = await confirm({
+      title: "Delete this run?",
+      text:
+        `${name} (${run.run_id}): its events, markers and pictures can no longer be read. This cannot be undone.`,
+      action: "Delete run",
+    });
+    if (!isWanted) return;
+    try {
+      await client.value.deleteRun(run.run_id);
+      tell(`Deleted ${name}`);
+      go(["runs"]);
+    } catch (failure) {
+      tellFailure("The run was not deleted", failure);
+    }
+  };
+  const markers = (filter: MarkerFilter, more: string) =>
+    MARKER_FORMATS.map(({ format, text }) => ({
+      text: `${text}${more}`,
+      run: () => void exportMarkers(exported, format, filter),
+    }));
+  return (
+    <div class="actions">
+      {!isOver(run) && <button type="button" onClick={stop}>Stop</button>}
+      <Menu
+        label="Export"
+        groups={[
+          ...(range
+            ? [{
+              title: "Markers of the chosen stretch",
+              items: markers(range, ", stretch"),
+            }]
+            : []),
+          { title: "Markers", items: markers({}, "") },
+          {
+            title: "Events",
+            items: EVENT_FORMATS.map(({ format, text }) => ({
+              text,
+              run: () => void exportEvents(exported, format),
+            })),
+          },
+        ]}
+      />
+      <button type="button" onClick={onRate}>Rate</button>
+      <button type="button" onClick={() => copy(link())}>Copy link</button>
+      <button type="button" class="danger" onClick={remove}>Delete</button>
+    </div>
+  );
+}
