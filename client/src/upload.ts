@@ -33,7 +33,7 @@ export async function upload(
   signal?.throwIfAborted();
   const deadline = new Deadline(timeoutMs, signal);
   try {
-    const sendIt = file instanceof Blob && hasRequestProgress(connection) ? sendByXhr : sendByFetch;
+    const sendIt = file instanceof Blob && hasRequestProgress() ? sendByXhr : sendByFetch;
     const answer = connection.parse<UploadResponse>(
       CALL,
       await sendIt(connection, file, onProgress, deadline),
@@ -48,10 +48,9 @@ export async function upload(
   }
 }
 
-/** Only XMLHttpRequest tells a page how much of a body is sent. */
-function hasRequestProgress(connection: Connection): boolean {
-  return !connection.hasOwnFetch &&
-    typeof (globalThis as { XMLHttpRequest?: unknown }).XMLHttpRequest === "function";
+/** Only XMLHttpRequest tells a page how much of a body is sent; `fetch` of browsers sends no stream over HTTP/1.1. */
+function hasRequestProgress(): boolean {
+  return typeof (globalThis as { XMLHttpRequest?: unknown }).XMLHttpRequest === "function";
 }
 
 async function sendByFetch(

@@ -1,6 +1,7 @@
 /** All pages of the console. A page that is not listed here does not exist. */
 
 import type { ComponentType } from "preact";
+import { NewAnalysis } from "../pages/new/new_analysis.tsx";
 import { RunPage } from "../pages/run/run_page.tsx";
 import { Runs } from "../pages/runs/runs.tsx";
 import type { Place } from "./place.ts";
@@ -20,6 +21,7 @@ export interface PageEntry {
 /** In the order of the rail. */
 export const PAGES: readonly PageEntry[] = [
   { path: ["runs"], rail: "Runs", mark: "▤", Page: Runs },
+  { path: ["new"], rail: "New analysis", mark: "+", Page: NewAnalysis },
   {
     path: ["runs", "*"],
     rail: "Runs",

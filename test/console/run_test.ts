@@ -99,6 +99,7 @@ Deno.test({
     await page.getByRole("button", { name: "WebVTT, for players" }).click();
     const saved = await Deno.readTextFile(await (await download).path());
     assert.match(saved, /^WEBVTT/);
+    await page.getByRole("button", { name: "Close note" }).click();
     await shown.checkAccessible();
     await shown.photograph("run");
     shown.checkQuiet();

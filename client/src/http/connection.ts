@@ -79,7 +79,6 @@ export class Connection {
   readonly baseUrl: string;
   readonly maxRetries: number;
   readonly retryBaseDelayMs: number;
-  readonly hasOwnFetch: boolean;
   readonly #timeoutMs: number | undefined;
   readonly #exactIntegers: boolean;
   readonly #headers: Readonly<Record<string, string>>;
@@ -95,7 +94,6 @@ export class Connection {
       ...(options.apiKey !== undefined && { "x-api-key": headerText("apiKey", options.apiKey) }),
       ...(options.tenantId !== undefined && { "x-tenant-id": headerText("tenantId", options.tenantId) }),
     };
-    this.hasOwnFetch = options.fetch !== undefined;
     this.#fetch = options.fetch ?? ((input, init) => fetch(input, init));
   }
 

@@ -62,6 +62,9 @@ export function Runs() {
             ? (
               <EmptyNote title="No runs yet">
                 <p>A run is made for each film or stream that is analyzed.</p>
+                <p>
+                  <a href={hrefOf(["new"])}>Analyze a film</a>
+                </p>
               </EmptyNote>
             )
             : (
