@@ -4,6 +4,7 @@ import type { ComponentType } from "preact";
 import { NewAnalysis } from "../pages/new/new_analysis.tsx";
 import { RunPage } from "../pages/run/run_page.tsx";
 import { Runs } from "../pages/runs/runs.tsx";
+import { Search } from "../pages/search/search.tsx";
 import type { Place } from "./place.ts";
 
 export interface PageEntry {
@@ -28,6 +29,7 @@ export const PAGES: readonly PageEntry[] = [
     keyOf: ([, runId]) => `run ${runId}`,
     Page: RunPage,
   },
+  { path: ["search"], rail: "Search", mark: "⌕", Page: Search },
 ];
 
 /** The page with the longest address that begins like this one; the first page for none. */

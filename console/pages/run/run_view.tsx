@@ -18,7 +18,7 @@ import { EmptyRun } from "./empty_run.tsx";
 import { FeedbackDialog, type Rated } from "./feedback_dialog.tsx";
 import { FilterBar } from "./filter_bar.tsx";
 import { HISTORY_KINDS, historyOf, pictureSize } from "./history.ts";
-import { filmOf } from "./player/film.ts";
+import { filmOf } from "../../service/film.ts";
 import { Playback } from "./player/playback.ts";
 import { Player } from "./player/player.tsx";
 import { RunHead } from "./run_head.tsx";

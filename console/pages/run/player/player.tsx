@@ -7,7 +7,7 @@ import { filmFault, useMedia } from "../../../service/media.ts";
 import { mediaTime } from "../../../text/time.ts";
 import { Waiting } from "../../../ui/states.tsx";
 import type { Region } from "../details/event_facts.ts";
-import type { Film } from "./film.ts";
+import type { Film } from "../../../service/film.ts";
 import type { Playback } from "./playback.ts";
 import { Still, type StillSource } from "./still.tsx";
 
