@@ -82,8 +82,8 @@ export function permissionsOf(
     run: false,
     net: true,
     env: false,
-    // Live media offers publishers the addresses of the network interfaces.
-    sys: ["ca", "networkInterfaces", "cpus"],
+    // Live media offers publishers the addresses of the network interfaces; GET /v1/system tells the room on the disk.
+    sys: ["ca", "networkInterfaces", "cpus", "statfs"],
     ffi: false,
     import: false,
   };

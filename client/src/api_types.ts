@@ -663,6 +663,31 @@ export interface components {
             /** @constant */
             status: "ok";
         };
+        SystemSetting: {
+            /** @description The variable, see docs/configuration.md#settings */
+            name: string;
+            meaning: string;
+            /** @description Whether it differs from its default */
+            is_set: boolean;
+            is_secret: boolean;
+            /** @description Null for a secret, for one that is unset, and where the service has several principals */
+            value: string | null;
+        };
+        System: {
+            request_id: string;
+            version: string;
+            /** @description Version of the runtime */
+            deno: string;
+            /** @description Epoch milliseconds */
+            started_at_ms: number;
+            /** @description Null where the system does not tell */
+            disk: {
+                /** @description What the file system of the data directory has for more */
+                free_bytes: number;
+                total_bytes: number;
+            } | null;
+            settings: components["schemas"]["SystemSetting"][];
+        };
         ErrorEnvelope: {
             error: {
                 /** @enum {string} */
@@ -716,6 +741,38 @@ export interface components {
             request_id: string;
             run_id: string;
             webhooks: components["schemas"]["Webhook"][];
+        };
+        WebhookOfRun: {
+            webhook_id: string;
+            url: string;
+            /** @description Empty for every kind that is not bookkeeping */
+            event_kinds: string[];
+            registered_seq: number;
+            /** @description Every event up to here is delivered, given up, or not for this webhook */
+            last_terminal_seq: number;
+            delivered: number;
+            dead_letters: number;
+            last_error: string | null;
+            /** @constant */
+            state: "active";
+            recent_dead_letters: {
+                seq: number;
+                error: string;
+                /** @description When each attempt began, epoch milliseconds */
+                attempts: number[];
+            }[];
+            /** @description The events that are still to be sent again */
+            redelivery: {
+                from_seq: number;
+                to_seq: number;
+            } | null;
+            run_id: string;
+            /** @description The newest event of the run: the webhook is behind until `last_terminal_seq` has come there */
+            run_last_seq: number;
+        };
+        AllWebhooks: {
+            request_id: string;
+            webhooks: components["schemas"]["WebhookOfRun"][];
         };
         DeletedWebhook: {
             request_id: string;

@@ -284,6 +284,11 @@ export class Client {
     return (await this.#get<{ webhooks: api.Webhook[] }>(path`/v1/runs/${runId}/webhooks`, options)).webhooks;
   }
 
+  /** Those of all runs of the caller, the newest first. */
+  async listAllWebhooks(options?: RequestOptions): Promise<api.WebhookOfRun[]> {
+    return (await this.#get<{ webhooks: api.WebhookOfRun[] }>("/v1/webhooks", options)).webhooks;
+  }
+
   async deleteWebhook(runId: string, webhookId: string, options?: RequestOptions): Promise<void> {
     await this.#delete(path`/v1/runs/${runId}/webhooks/${webhookId}`, options);
   }
@@ -487,6 +492,11 @@ export class Client {
     } finally {
       deadline.end();
     }
+  }
+
+  /** Versions, the disk, and the settings without their secrets. */
+  getSystem(options?: RequestOptions): Promise<api.System> {
+    return this.#get("/v1/system", options);
   }
 
   /** Prometheus text. */

@@ -46,6 +46,7 @@ export type UploadResponse = Schemas["UploadResponse"];
 export type WebhookRequest = Schemas["WebhookRequest"];
 export type CreatedWebhook = Schemas["CreatedWebhook"];
 export type Webhook = Schemas["Webhook"];
+export type WebhookOfRun = Schemas["WebhookOfRun"];
 export type RedeliverRequest = Schemas["RedeliverRequest"];
 export type RedeliverResponse = Schemas["RedeliverResponse"];
 
@@ -78,3 +79,5 @@ export type LiveSource = Schemas["LiveSource"];
 export type ClosedLiveSource = Schemas["ClosedLiveSource"];
 export type PromptRequest = Schemas["PromptRequest"];
 export type Health = Schemas["Health"];
+export type System = Schemas["System"];
+export type SystemSetting = Schemas["SystemSetting"];

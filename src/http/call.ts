@@ -24,6 +24,7 @@ import type { EventReads } from "../flow/events/reads.ts";
 import type { Reason } from "../flow/reason/reason.ts";
 import type { Runs } from "../flow/runs/runs.ts";
 import type { Search } from "../flow/search.ts";
+import type { System } from "../flow/system.ts";
 import type { Triggers } from "../flow/triggers.ts";
 import type { Webhooks } from "../flow/webhooks/webhooks.ts";
 
@@ -50,6 +51,7 @@ export interface UseCases {
   readonly whip: Whip;
   readonly liveSources: LiveSources;
   readonly idempotency: Idempotency;
+  readonly system: System;
   readonly metrics: Metrics;
   /** Published JSON Schemas by file name. */
   readonly schemas: () => ReadonlyMap<string, object>;

@@ -123,6 +123,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
     config,
     labelMaps,
     local,
+    dataDir,
     pagesDir: places.pagesDir,
     feedback,
     follower,

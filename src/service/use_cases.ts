@@ -22,9 +22,11 @@ import { Runs } from "../flow/runs/runs.ts";
 import type { RunWork } from "../flow/runs/run_work.ts";
 import { Search } from "../flow/search.ts";
 import type { Sources } from "../flow/sources.ts";
+import { System } from "../flow/system.ts";
 import { Triggers } from "../flow/triggers.ts";
 import type { Webhooks } from "../flow/webhooks/webhooks.ts";
 import type { UseCases } from "../http/call.ts";
+import { VERSION } from "../http/description/version.ts";
 import { TriggerKernel } from "../media/kernels/trigger_kernel.ts";
 import type { SourcePolicy } from "../media/source.ts";
 import type { LabelMaps } from "../model/frames/label_map.ts";
@@ -39,6 +41,7 @@ export interface UseCaseOptions {
   readonly labelMaps: LabelMaps | null;
   /** Where local source files may lie. */
   readonly local: Omit<SourcePolicy, "principalKey">;
+  readonly dataDir: string;
   /** Where the built web pages lie. */
   readonly pagesDir: string;
   readonly feedback: Feedback;
@@ -82,6 +85,7 @@ export async function openUseCases(
     whip: live.whip,
     liveSources: live.liveSources,
     idempotency: new Idempotency({ timeline, answers, world, metrics }),
+    system: new System({ config, dataDir: options.dataDir, version: VERSION, isShared, world }),
     metrics,
     schemas: schemasOnce(),
   };

@@ -35,6 +35,7 @@ export async function callEveryMethod(
   same(await client.waitUntilHealthy(10, 5000), true);
   same(await client.health(), { status: "ok" });
   holds((await client.metrics()).includes("# HELP "));
+  holds((await client.getSystem()).settings.some(({ name }) => name === "SERVICE_DATA_DIR"));
   holds((await client.listModels()).some(({ id }) => id === place.model));
   holds(String((await client.openapi()).openapi).startsWith("3.1"));
   holds("$schema" in await client.getSchema("event_envelope.schema.json"));
@@ -99,6 +100,10 @@ export async function callEveryMethod(
   });
   same(signing_secret.length, 64);
   same((await client.listWebhooks(run_id)).map((hook) => hook.webhook_id), [webhook_id]);
+  same((await client.listAllWebhooks()).map((hook) => [hook.run_id, hook.webhook_id]), [[
+    run_id,
+    webhook_id,
+  ]]);
   same((await client.redeliverWebhook(run_id, webhook_id)).scheduled, 0);
   same(await client.deleteWebhook(run_id, webhook_id), undefined);
 

@@ -126,6 +126,7 @@ async function callAll(
   const hook = { url: "https://1.1.1.1/hook" };
   const { webhook_id } = (await post("/v1/runs/:id/webhooks", `${run}/webhooks`, hook)).json;
   await get("/v1/runs/:id/webhooks", `${run}/webhooks`);
+  await get("/v1/webhooks", "/v1/webhooks");
   await post("/v1/runs/:id/webhooks/:webhook_id/redeliver", `${run}/webhooks/${webhook_id}/redeliver`);
   await remove("/v1/runs/:id/webhooks/:webhook_id", `${run}/webhooks/${webhook_id}`);
 
@@ -185,6 +186,7 @@ async function callAll(
     (await check("POST /v1/upload", test.send("/v1/upload", { method: "POST", headers, body: form }))).json;
   await get("/v1/files/:filename", `/v1/files/${file_path.split("/").pop()}`);
   await get("/v1/health", "/v1/health");
+  await get("/v1/system", "/v1/system");
   await get("/v1/metrics", "/v1/metrics");
   await get("/schemas/:name", `/schemas/${IDS.name}`);
   await get("/openapi.json", "/openapi.json");

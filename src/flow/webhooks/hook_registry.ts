@@ -121,6 +121,14 @@ export class HookRegistry implements AsyncDisposable {
     return [...this.#hooks.values()].filter(({ hook }) => hook.runId === runId);
   }
 
+  /** Also those of deleted runs, whose last events may still be on their way. */
+  ofPrincipal(principalKey: string): RegisteredHook[] {
+    const { view } = this.#options.timeline;
+    return [...this.#hooks.values()].filter(({ hook }) =>
+      view.run(hook.runId)?.principalKey === principalKey
+    );
+  }
+
   /** Registers the hook and starts its worker. */
   add(hook: Webhook, { deliveries, sending }: Delivering): void {
     const { world, timeline, metrics, retryDelaysMs } = this.#options;
@@ -175,10 +183,7 @@ export class HookRegistry implements AsyncDisposable {
   }
 
   #countOf(principalKey: string): number {
-    const { view } = this.#options.timeline;
-    return this.#hooks.values()
-      .filter(({ hook }) => view.run(hook.runId)?.principalKey === principalKey)
-      .reduce((count) => count + 1, 0);
+    return this.ofPrincipal(principalKey).length;
   }
 
   /** Starts the worker of a hook that was registered before this process started. */

@@ -8,6 +8,7 @@ import type {
   RegisteredWebhook,
   RegisterWebhookBody,
   ScheduledRedelivery,
+  WebhookOfRun,
 } from "../../model/api/webhooks.ts";
 import { event } from "../../model/events/event_table.ts";
 import type { DeliveryState } from "../../model/webhooks/delivery.ts";
@@ -80,6 +81,22 @@ export class Webhooks {
     return hooks.ofRun(runId)
       .map((registered) => listed(registered, deliveries.stateOf(runId, registered.hook.webhookId)))
       .sort((left, right) => left.webhook_id < right.webhook_id ? -1 : 1);
+  }
+
+  /** The hooks of all runs of the caller that are not deleted, the newest registration first; none while webhooks are off. */
+  listAll(caller: Caller): WebhookOfRun[] {
+    const { timeline: { view }, hooks } = this.#options;
+    const { deliveries } = hooks;
+    if (deliveries === undefined) return [];
+    return hooks.ofPrincipal(caller.principalKey)
+      .map((registered) => ({ registered, run: view.run(registered.hook.runId)! }))
+      .filter(({ run }) => !run.deleted)
+      .map(({ registered, run }) => ({
+        run_id: run.runId,
+        run_last_seq: run.lastSeq,
+        ...listed(registered, deliveries.stateOf(run.runId, registered.hook.webhookId)),
+      }))
+      .sort((left, right) => right.registered_seq - left.registered_seq);
   }
 
   /** Ends the hook's worker at once. Errors: 422 or 404 on `run_id`, 404 on `webhook_id`. */

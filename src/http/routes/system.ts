@@ -3,7 +3,7 @@
 import { refuse } from "../../base/refusal.ts";
 import { schemaText } from "../../model/schemas/json_schema.ts";
 import { parameter, type Route } from "../call.ts";
-import { constantJson, jsonText, plainText } from "../reply.ts";
+import { constantJson, json, jsonText, plainText } from "../reply.ts";
 
 export const SYSTEM_ROUTES: readonly Route[] = [
   {
@@ -17,6 +17,12 @@ export const SYSTEM_ROUTES: readonly Route[] = [
     path: "/v1/metrics",
     summary: "Serves metrics as Prometheus text.",
     handle: async ({ metrics }) => plainText(await metrics.text()),
+  },
+  {
+    method: "GET",
+    path: "/v1/system",
+    summary: "Tells the versions, the disk and the settings of the service, without secrets.",
+    handle: async ({ caller, system }) => json({ request_id: caller.requestId, ...await system.look() }),
   },
   {
     method: "GET",

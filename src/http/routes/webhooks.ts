@@ -35,6 +35,13 @@ export const WEBHOOK_ROUTES: readonly Route[] = [
     },
   },
   {
+    method: "GET",
+    path: "/v1/webhooks",
+    summary: "Lists the webhooks of all runs of the caller with their delivery state.",
+    handle: ({ caller, webhooks }) =>
+      json({ request_id: caller.requestId, webhooks: webhooks.listAll(caller) }),
+  },
+  {
     method: "DELETE",
     path: "/v1/runs/:id/webhooks/:webhook_id",
     summary: "Removes a webhook.",

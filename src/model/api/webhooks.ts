@@ -54,6 +54,13 @@ export interface ListedWebhook {
   readonly redelivery: { readonly from_seq: number; readonly to_seq: number } | null;
 }
 
+/** An entry of the list of all webhooks of a caller. */
+export interface WebhookOfRun extends ListedWebhook {
+  readonly run_id: string;
+  /** The newest event of the run. */
+  readonly run_last_seq: number;
+}
+
 export interface ScheduledRedelivery {
   readonly run_id: string;
   readonly webhook_id: string;

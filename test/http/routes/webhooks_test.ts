@@ -775,3 +775,34 @@ function* filesIn(folder: string): Generator<string> {
     else yield join(folder, name);
   }
 }
+
+Deno.test("the list of all webhooks has those of the caller's runs that are not deleted, the newest first", async () => {
+  await using test = await startService(LOCAL);
+  await using receiver = await Receiver.start();
+  const [first, second, deleted, foreign] = [
+    await newRun(test),
+    await newRun(test),
+    await newRun(test),
+    await newRun(test, KEY_B),
+  ];
+  const { webhook_id: one } = await hookOf(test, first, receiver.url);
+  const { webhook_id: two } = await hookOf(test, second, receiver.url, ["keepalive_refreshed"]);
+  await hookOf(test, deleted, receiver.url);
+  await test.call("DELETE", `/v1/runs/${deleted}`);
+  const other = await test.call("POST", `/v1/runs/${foreign}/webhooks`, { url: receiver.url }, KEY_B);
+  assert.equal(other.status, 201);
+  await keepAlive(test, first);
+  await entryOnce(test, first, (entry) => entry.delivered > 0);
+  const { json } = await test.call("GET", "/v1/webhooks");
+  assert.deepEqual(
+    json.webhooks.map((entry: Record<string, unknown>) => [entry.run_id, entry.webhook_id]),
+    [[second, two], [first, one]],
+  );
+  const [, entry] = json.webhooks;
+  const { run_last_seq, run_id: _, ...listedAlone } = entry;
+  assert.deepEqual(listedAlone, (await listOf(test, first))[0]);
+  const events = (await test.call("GET", `/v1/runs/${first}/events`)).json.events;
+  assert.equal(run_last_seq, events.at(-1).seq);
+  const ofOther = await test.call("GET", "/v1/webhooks", undefined, KEY_B);
+  assert.deepEqual(ofOther.json.webhooks.map(({ run_id }: { run_id: string }) => run_id), [foreign]);
+});

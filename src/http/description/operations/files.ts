@@ -1,7 +1,7 @@
 /** TABLE of the operations on files and of those about the service itself, by method and path. */
 
 import { z } from "zod";
-import { HEALTH, UPLOADED } from "../../../model/api/answers/system.ts";
+import { HEALTH, SYSTEM, UPLOADED } from "../../../model/api/answers/system.ts";
 import { jsonObject } from "../../../model/events/payload_shapes.ts";
 import {
   answersFile,
@@ -65,6 +65,12 @@ export const FILE_OPERATIONS: Readonly<Record<string, Operation>> = {
     access: "open",
     answers: answersJson(HEALTH, "The server is up"),
     failures: [],
+  },
+  "GET /v1/system": {
+    id: "getSystem",
+    tag: "system",
+    answers: answersJson(SYSTEM, "Versions, the disk, and the settings without their secrets"),
+    failures: [500],
   },
   "GET /v1/metrics": {
     id: "getMetrics",

@@ -2,6 +2,7 @@
 
 import { FEEDBACK_LIST, FEEDBACK_SUBMITTED } from "../../../model/api/answers/system.ts";
 import {
+  ALL_WEBHOOKS,
   CREATED_WEBHOOK,
   DELETED_WEBHOOK,
   REDELIVERY,
@@ -29,6 +30,12 @@ export const WEBHOOK_OPERATIONS: Readonly<Record<string, Operation>> = {
     tag: "webhooks",
     answers: answersJson(WEBHOOKS, "The webhooks of the run with their delivery state"),
     failures: [404, 422, 500],
+  },
+  "GET /v1/webhooks": {
+    id: "listAllWebhooks",
+    tag: "webhooks",
+    answers: answersJson(ALL_WEBHOOKS, "The webhooks of all runs of the caller, the newest first"),
+    failures: [500],
   },
   "DELETE /v1/runs/:id/webhooks/:webhook_id": {
     id: "deleteWebhook",

@@ -8,6 +8,28 @@ import { requestIdField, runIdField } from "./answer_fields.ts";
 
 export const HEALTH = open({ status: z.literal("ok") });
 
+export const SYSTEM_SETTING = open({
+  name: text.describe("The variable, see docs/configuration.md#settings"),
+  meaning: text,
+  is_set: z.boolean().describe("Whether it differs from its default"),
+  is_secret: z.boolean(),
+  value: z.string().nullable().describe(
+    "Null for a secret, for one that is unset, and where the service has several principals",
+  ),
+});
+
+export const SYSTEM = open({
+  request_id: requestIdField,
+  version: text,
+  deno: text.describe("Version of the runtime"),
+  started_at_ms: count.describe("Epoch milliseconds"),
+  disk: open({
+    free_bytes: count.describe("What the file system of the data directory has for more"),
+    total_bytes: count,
+  }).nullable().describe("Null where the system does not tell"),
+  settings: z.array(SYSTEM_SETTING),
+});
+
 export const UPLOADED = open({ file_path: text.describe("A `source_uri`") });
 
 const { minimum, maximum } = LIMITS.feedback.rating;

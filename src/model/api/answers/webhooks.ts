@@ -38,6 +38,15 @@ export const WEBHOOK = open({
 
 export const WEBHOOKS = open({ request_id: requestIdField, run_id: runIdField, webhooks: z.array(WEBHOOK) });
 
+export const WEBHOOK_OF_RUN = WEBHOOK.extend({
+  run_id: runIdField,
+  run_last_seq: positive.describe(
+    "The newest event of the run: the webhook is behind until `last_terminal_seq` has come there",
+  ),
+});
+
+export const ALL_WEBHOOKS = open({ request_id: requestIdField, webhooks: z.array(WEBHOOK_OF_RUN) });
+
 export const DELETED_WEBHOOK = open({
   request_id: requestIdField,
   run_id: runIdField,
