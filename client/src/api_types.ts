@@ -191,6 +191,12 @@ export interface components {
             program: components["schemas"]["TriggerProgram"];
             samples: unknown[];
         };
+        EvaluateTriggerOnRunRequest: {
+            program: components["schemas"]["TriggerProgram"];
+            from_ms?: number | null;
+            to_ms?: number | null;
+            source_seq?: number | null;
+        };
         TriggerSample: {
             pts_ms: number;
             motion_score?: number | null;
@@ -946,6 +952,32 @@ export interface components {
                     /** @enum {string} */
                     op: "emit" | "capture" | "notify";
                 }[];
+            }[];
+        };
+        EvaluateTriggerOnRunResponse: {
+            request_id: string;
+            run_id: string;
+            program_id: string;
+            program_version: number;
+            /** @description The `frames_decoded` event; null for a run that has decoded nothing */
+            source_seq: number | null;
+            /** @description Frames that were stepped */
+            frames: number;
+            /** @description Frames that have not all signals of the program */
+            missing_signal_frames: number;
+            fired_total: number;
+            /** @description The first firings, in the order of time */
+            fired: {
+                frame_index: number;
+                pts_ms: number;
+                motion_score: number;
+                novelty_score: number;
+                confidence: number;
+            }[];
+            /** @description What each firing does */
+            actions: {
+                /** @enum {string} */
+                op: "emit" | "capture" | "notify";
             }[];
         };
         Policy: {

@@ -416,6 +416,15 @@ export class Client {
     return this.#post("/v1/triggers/evaluate", { program, samples }, options);
   }
 
+  /** Runs a program over what the run's decode has measured, from a fresh state. */
+  evaluateTriggerOnRun(
+    runId: string,
+    request: api.EvaluateTriggerOnRunRequest,
+    options?: RequestOptions,
+  ): Promise<api.EvaluateTriggerOnRunResponse> {
+    return this.#post(path`/v1/runs/${runId}/triggers/evaluate`, request, options, LONG);
+  }
+
   // Live sessions.
 
   /** Makes a run watch an RTSP or HLS source. */

@@ -61,6 +61,8 @@ export type TriggerSample = Schemas["TriggerSample"];
 export type CompileTriggerResponse = Schemas["CompileTriggerResponse"];
 export type ValidateTriggerResponse = Schemas["ValidateTriggerResponse"];
 export type EvaluateTriggerResponse = Schemas["EvaluateTriggerResponse"];
+export type EvaluateTriggerOnRunRequest = Schemas["EvaluateTriggerOnRunRequest"];
+export type EvaluateTriggerOnRunResponse = Schemas["EvaluateTriggerOnRunResponse"];
 
 export type PolicyRequest = Schemas["PolicyRequest"];
 export type Policy = Schemas["Policy"];

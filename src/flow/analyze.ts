@@ -4,7 +4,7 @@ import type { Metrics } from "../base/metrics.ts";
 import { refuse } from "../base/refusal.ts";
 import { yieldToEventLoop } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
-import { GateKernel } from "../media/kernels/gate_kernel.ts";
+import type { GateKernel } from "../media/kernels/gate_kernel.ts";
 import type { AnalyzeBody, CallerFrame } from "../model/api/analysis.ts";
 import { COORDINATE_SCHEMA, type ImageCoordinates } from "../model/frames/coordinates.ts";
 import { event } from "../model/events/event_table.ts";
@@ -23,10 +23,11 @@ import {
   type GateThresholds,
   type SignalColumns,
 } from "../model/frames/signals.ts";
-import { columnsOf, type FrameColumns } from "../model/frames/signals_json.ts";
+import { columnsOf } from "../model/frames/signals_json.ts";
 import type { Timeline } from "../store/log/timeline.ts";
 import type { Caller } from "./caller.ts";
 import { readDecoded } from "./decoded_signals.ts";
+import { FRAMES_PER_TURN, gated } from "./gated_frames.ts";
 import { actionableRun, stillActionableRun } from "./runs/ownership.ts";
 
 export interface AnalyzeOptions {
@@ -189,24 +190,6 @@ export class Analyze {
       coordinates: head.coordinates,
       ranges: head.ranges ?? [],
     };
-  }
-}
-
-/** Frames after which others get a turn. */
-const FRAMES_PER_TURN = 8192;
-
-/** Many frames are decided in a gate of their own, as others use the shared one in between. */
-async function gated(
-  { signals, frameIndex }: FrameColumns,
-  thresholds: GateThresholds,
-  windowSize: number,
-  shared: GateKernel,
-): Promise<GateColumns> {
-  if (signals.count <= FRAMES_PER_TURN) return shared.run(signals, frameIndex, thresholds, windowSize);
-  const blocks = (await GateKernel.load()).blocks(signals, frameIndex, thresholds, windowSize);
-  for (let step = blocks.next();; step = blocks.next()) {
-    if (step.done) return step.value;
-    await yieldToEventLoop();
   }
 }
 

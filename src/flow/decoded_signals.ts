@@ -1,12 +1,14 @@
-/** Reads the signals of a decode back from the log, for an analysis and for plots. */
+/** Reads the signals of a decode back from the log, for an analysis, for plots and for triggers. */
 
 import { refuse } from "../base/refusal.ts";
-import type { SignalsQuery } from "../model/api/reads.ts";
+import type { GateKernel } from "../media/kernels/gate_kernel.ts";
+import type { DecodeRange, SignalsQuery } from "../model/api/reads.ts";
 import { FieldRules } from "../model/field_rules.ts";
 import type { ImageCoordinates } from "../model/frames/coordinates.ts";
 import type { RowRange } from "../model/frames/row_range.ts";
 import type { SamplingPolicy } from "../model/frames/sampling.ts";
 import { type SignalBins, signalBins } from "../model/frames/signal_bins.ts";
+import type { ContextScores, GateThresholds, SignalColumns } from "../model/frames/signals.ts";
 import {
   columnsOf,
   emptyColumns,
@@ -19,6 +21,7 @@ import { LIMITS } from "../model/limits.ts";
 import type { RunView } from "../model/runs/run.ts";
 import type { Timeline } from "../store/log/timeline.ts";
 import type { Caller } from "./caller.ts";
+import { gated } from "./gated_frames.ts";
 import { ownedRun } from "./runs/ownership.ts";
 
 /** The payload of `frames_decoded` without its rows. */
@@ -56,6 +59,14 @@ export async function readDecoded(timeline: Timeline, seq: number): Promise<Stor
   return { head: stored.head as unknown as DecodedHead, columns: columns ?? columnsOf([]) };
 }
 
+/** A decode with the scores of its context pass, as it is kept for those who ask again. */
+export interface MeasuredDecode {
+  /** Of its `frames_decoded` event. */
+  readonly seq: number;
+  readonly sampleFps: number;
+  readonly columns: SignalColumns & ContextScores;
+}
+
 /** Bins of a decode, and the event that they are of; null for a run that has decoded nothing. */
 export interface BinnedDecode {
   readonly sourceSeq: number | null;
@@ -74,42 +85,66 @@ const NOTHING: BinnedDecode = {
 };
 const DECODED: ReadonlySet<string> = new Set(["frames_decoded"]);
 
+export interface SignalReadsOptions {
+  readonly timeline: Timeline;
+  readonly gate: GateKernel;
+  readonly thresholds: GateThresholds;
+}
+
 /**
- * Bins of the signals of a run. The columns of the last decode that was asked for are kept, 36 bytes a frame, as whoever looks
+ * Signals of the decodes of runs. The columns of the last decode that was asked for are kept, 48 bytes a frame, as whoever looks
  * at a plot asks again with each movement.
  */
 export class SignalReads {
-  readonly #timeline: Timeline;
-  #kept: { readonly seq: number; readonly decode: Promise<StoredDecode | null> } | null = null;
+  readonly #options: SignalReadsOptions;
+  #kept: { readonly seq: number; readonly decode: Promise<MeasuredDecode | null> } | null = null;
 
-  constructor(timeline: Timeline) {
-    this.#timeline = timeline;
+  constructor(options: SignalReadsOptions) {
+    this.#options = options;
   }
 
   /** Errors: 404, 422 on `from_ms`, `to_ms`, `points`, `source_seq`. */
   async bins(caller: Caller, runId: string, query: SignalsQuery): Promise<BinnedDecode> {
-    const run = ownedRun(this.#timeline.view, caller, runId);
     const { fromMs = 0, toMs = Number.MAX_SAFE_INTEGER, points = LIMITS.signals.pointsDefault } = query;
-    const rules = new FieldRules();
-    rules.range("points", points, LIMITS.signals.points);
-    if (fromMs > toMs) rules.fault("from_ms", `must not be above to_ms: got ${fromMs} and ${toMs}`);
-    rules.check();
-    const seq = query.sourceSeq ?? run.latestFramesDecodedSeq;
-    if (query.sourceSeq !== undefined) await this.#requireDecode(run, query.sourceSeq);
-    const decode = seq === 0 ? null : await this.#decode(seq);
+    const decode = await this.measured(caller, runId, query, (rules) => {
+      rules.range("points", points, LIMITS.signals.points);
+    });
     if (decode === null) return NOTHING;
-    const { signals } = decode.columns;
+    const { seq, sampleFps, columns } = decode;
     return {
       sourceSeq: seq,
-      sampleFps: decode.head.sample_fps,
-      lastPtsMs: signals.count === 0 ? null : signals.ptsMs[signals.count - 1]!,
-      bins: signalBins(signals, { fromMs, toMs, points }),
+      sampleFps,
+      lastPtsMs: columns.count === 0 ? null : columns.ptsMs[columns.count - 1]!,
+      bins: signalBins(columns, { fromMs, toMs, points }),
     };
+  }
+
+  /**
+   * The decode that is asked about, or null for a run without one. `check` adds the faults of further fields. Errors: 404,
+   * 422 on `from_ms`, `source_seq`.
+   */
+  async measured(
+    caller: Caller,
+    runId: string,
+    { fromMs, toMs, sourceSeq }: DecodeRange,
+    check: (rules: FieldRules) => void = () => {},
+  ): Promise<MeasuredDecode | null> {
+    const run = ownedRun(this.#options.timeline.view, caller, runId);
+    const rules = new FieldRules();
+    check(rules);
+    if (fromMs !== undefined && toMs !== undefined && fromMs > toMs) {
+      rules.fault("from_ms", `must not be above to_ms: got ${fromMs} and ${toMs}`);
+    }
+    rules.check();
+    const seq = sourceSeq ?? run.latestFramesDecodedSeq;
+    if (sourceSeq !== undefined) await this.#requireDecode(run, sourceSeq);
+    return seq === 0 ? null : await this.#decode(seq);
   }
 
   /** Refuses what is no decode of this run. */
   async #requireDecode(run: RunView, seq: number): Promise<void> {
-    for await (const [found] of this.#timeline.readInPieces(run.runId, { fromSeq: seq, kinds: DECODED })) {
+    const { timeline } = this.#options;
+    for await (const [found] of timeline.readInPieces(run.runId, { fromSeq: seq, kinds: DECODED })) {
       if (found === undefined) continue;
       if (found.seq === seq) return;
       break;
@@ -118,8 +153,8 @@ export class SignalReads {
   }
 
   /** Requests at the same time share one read. */
-  async #decode(seq: number): Promise<StoredDecode | null> {
-    if (this.#kept?.seq !== seq) this.#kept = { seq, decode: readDecoded(this.#timeline, seq) };
+  async #decode(seq: number): Promise<MeasuredDecode | null> {
+    if (this.#kept?.seq !== seq) this.#kept = { seq, decode: this.#measure(seq) };
     const { decode } = this.#kept;
     try {
       return await decode;
@@ -127,5 +162,24 @@ export class SignalReads {
       if (this.#kept?.decode === decode) this.#kept = null; // the next request tries again
       throw error;
     }
+  }
+
+  async #measure(seq: number): Promise<MeasuredDecode | null> {
+    const { timeline, gate, thresholds } = this.#options;
+    const decode = await readDecoded(timeline, seq);
+    if (decode === null) return null;
+    const { head, columns } = decode;
+    const { motion, novelty, confidence } = await gated(
+      columns,
+      thresholds,
+      LIMITS.analyze.windowSizeDefault,
+      gate,
+    );
+    const scores = {
+      motionScore: Float32Array.from(motion),
+      noveltyScore: Float32Array.from(novelty),
+      contextConfidence: Float32Array.from(confidence),
+    };
+    return { seq, sampleFps: head.sample_fps, columns: { ...columns.signals, ...scores } };
   }
 }

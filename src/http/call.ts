@@ -23,6 +23,7 @@ import type { SignalReads } from "../flow/decoded_signals.ts";
 import type { EventReads } from "../flow/events/reads.ts";
 import type { Reason } from "../flow/reason/reason.ts";
 import type { Runs } from "../flow/runs/runs.ts";
+import type { RecordedTriggers } from "../flow/recorded_triggers.ts";
 import type { Search } from "../flow/search.ts";
 import type { System } from "../flow/system.ts";
 import type { Triggers } from "../flow/triggers.ts";
@@ -46,6 +47,7 @@ export interface UseCases {
   readonly infer: Infer;
   readonly reason: Reason;
   readonly triggers: Triggers;
+  readonly recordedTriggers: RecordedTriggers;
   readonly policies: Policies;
   readonly policyReplay: PolicyReplay;
   readonly whip: Whip;

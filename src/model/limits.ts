@@ -197,6 +197,8 @@ export const LIMITS = deepFrozen({
     sustainFrames: range(1, 10_000),
     cooldownMsMax: 86_400_000,
     captureMsMax: 60_000,
+    /** Firings that one evaluation over a run lists; its count covers those beyond them too. */
+    firingsMax: 1_024,
   },
 
   policy: {

@@ -20,6 +20,7 @@ import { Interactions } from "../flow/reason/interactions.ts";
 import { Reason } from "../flow/reason/reason.ts";
 import { Runs } from "../flow/runs/runs.ts";
 import type { RunWork } from "../flow/runs/run_work.ts";
+import { RecordedTriggers } from "../flow/recorded_triggers.ts";
 import { Search } from "../flow/search.ts";
 import type { Sources } from "../flow/sources.ts";
 import { System } from "../flow/system.ts";
@@ -67,13 +68,15 @@ export async function openUseCases(
   const { models: { inference }, work, isShared, world } = options;
   const { timeline, searchIndex, uploads, answers } = store;
   const { activeStreamLimit, streamTtlMs, inference: { perPrincipalLimit } } = config;
+  const signals = new SignalReads({ timeline, gate: media.gate, thresholds: config.gateThresholds });
   return {
     runs: new Runs({ timeline, world, metrics, work, activeStreamLimit, streamTtlMs }),
     infer: new Infer({ timeline, world, work, inference, streamTtlMs, perPrincipalLimit }),
     ...analysisUseCases(options),
     triggers: new Triggers(await TriggerKernel.load()),
+    recordedTriggers: new RecordedTriggers(signals),
     reads: new EventReads(timeline),
-    signals: new SignalReads(timeline),
+    signals,
     search: new Search(timeline, searchIndex),
     interactions: new Interactions(timeline),
     feedback,

@@ -158,6 +158,7 @@ export async function callEveryMethod(
   const { program } = await client.compileTrigger(source);
   same((await client.validateTrigger(program)).valid, true);
   const { results } = await client.evaluateTrigger(program, [{ pts_ms: 0, motion_score: 0.9 }]);
+  holds((await client.evaluateTriggerOnRun(run_id, { program, from_ms: 0 })).frames > 0);
   same(results.map(({ fired }) => fired), [true]);
 
   // Live sessions.

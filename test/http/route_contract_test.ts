@@ -156,6 +156,7 @@ async function callAll(
     program,
     samples: [{ pts_ms: 0, motion_score: 1 }],
   });
+  await post("/v1/runs/:id/triggers/evaluate", `${run}/triggers/evaluate`, { program });
   await post("/v1/query", "/v1/query", { run_id: runId });
   await post("/v1/search", "/v1/search", { query: "rabbit" });
   const question = { model: MODEL, prompt: "What is this?" };

@@ -1,11 +1,12 @@
 /** Routes of trigger programs. */
 
+import type { RecordedEvaluation } from "../../flow/recorded_triggers.ts";
 import type { TriggerEvaluation } from "../../flow/triggers.ts";
-import { COMPILE_BODY, EVALUATE_BODY } from "../../model/api/triggers.ts";
+import { COMPILE_BODY, EVALUATE_BODY, EVALUATE_ON_RUN_BODY } from "../../model/api/triggers.ts";
 import { triggerProgram } from "../../model/triggers/program.ts";
 import { FIRED, MISSING_SIGNAL } from "../../model/triggers/program_table.ts";
 import { readJson } from "../body.ts";
-import type { Route } from "../call.ts";
+import { parameter, type Route } from "../call.ts";
 import { json, jsonStream } from "../reply.ts";
 
 export const TRIGGER_ROUTES: readonly Route[] = [
@@ -51,7 +52,44 @@ export const TRIGGER_ROUTES: readonly Route[] = [
       return jsonStream(evaluationJson(call.caller.requestId, call.triggers.evaluate(body)));
     },
   },
+  {
+    method: "POST",
+    path: "/v1/runs/:id/triggers/evaluate",
+    summary: "Runs a trigger program over what a run's decode has measured.",
+    handle: async (call) => {
+      const body = await readJson(call, EVALUATE_ON_RUN_BODY, THRESHOLDS);
+      const runId = parameter(call, "id");
+      const evaluation = await call.recordedTriggers.evaluate(call.caller, runId, body);
+      return json({ request_id: call.caller.requestId, run_id: runId, ...recordedJson(evaluation) });
+    },
+  },
 ];
+
+function recordedJson(
+  { program, sourceSeq, frames, missingFrames, firedTotal, fired, actions }: RecordedEvaluation,
+) {
+  return {
+    program_id: program.program_id,
+    program_version: program.version,
+    source_seq: sourceSeq,
+    frames,
+    missing_signal_frames: missingFrames,
+    fired_total: firedTotal,
+    fired: fired.map(({ frameIndex, ptsMs, motionScore, noveltyScore, confidence }) => ({
+      frame_index: frameIndex,
+      pts_ms: ptsMs,
+      motion_score: rounded(motionScore),
+      novelty_score: rounded(noveltyScore),
+      confidence: rounded(confidence),
+    })),
+    actions,
+  };
+}
+
+/** Seven decimals hold a 32-bit score. */
+function rounded(score: number): number {
+  return Math.round(score * 1e7) / 1e7;
+}
 
 /** Thresholds become 32-bit floats, so no digit needs to be exact; the compiler writes values such as 1e20 in full. */
 const THRESHOLDS = { isExact: false };

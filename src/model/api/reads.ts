@@ -10,12 +10,16 @@ export const QUERY_BODY = z.strictObject({
 
 export type QueryBody = z.infer<typeof QUERY_BODY>;
 
-/** Which signals are wanted, and in how many bins; the whole decode unless given. */
-export interface SignalsQuery {
+/** Which frames of which decode are wanted; the whole of the latest unless given. */
+export interface DecodeRange {
   /** Media times, milliseconds, both included. */
   readonly fromMs?: number | undefined;
   readonly toMs?: number | undefined;
-  readonly points?: number | undefined;
   /** A `frames_decoded` event of the run; the latest unless given. */
   readonly sourceSeq?: number | undefined;
+}
+
+/** Which signals are wanted, and in how many bins. */
+export interface SignalsQuery extends DecodeRange {
+  readonly points?: number | undefined;
 }

@@ -16,5 +16,15 @@ const samples = z.array(z.unknown())
 
 export const EVALUATE_BODY = z.strictObject({ program: triggerProgram, samples });
 
+const WHOLE = z.int().nonnegative();
+
+export const EVALUATE_ON_RUN_BODY = z.strictObject({
+  program: triggerProgram,
+  from_ms: WHOLE.nullish(),
+  to_ms: WHOLE.nullish(),
+  source_seq: WHOLE.nullish(),
+});
+
+export type EvaluateOnRunBody = z.infer<typeof EVALUATE_ON_RUN_BODY>;
 export type CompileBody = z.infer<typeof COMPILE_BODY>;
 export type EvaluateBody = z.infer<typeof EVALUATE_BODY>;

@@ -1,6 +1,6 @@
 /** Signals of many frames in few bins: the least, the greatest and the mean value of each, so that a plot of hours costs kilobytes. */
 
-import type { SignalColumns } from "./signals.ts";
+import type { ContextScores, SignalColumns } from "./signals.ts";
 
 /** The scores that are binned, by their names in answers. */
 const SCORES = {
@@ -10,7 +10,13 @@ const SCORES = {
   noise_variance_score: "noiseVarianceScore",
   cut_score: "cutScore",
   artifact_score: "artifactScore",
-} as const satisfies Readonly<Record<string, keyof SignalColumns>>;
+  motion_score: "motionScore",
+  novelty_score: "noveltyScore",
+  confidence: "contextConfidence",
+} as const satisfies Readonly<Record<string, keyof BinnedColumns>>;
+
+/** What was measured of frames, with or without their context pass. */
+export type BinnedColumns = SignalColumns & Partial<ContextScores>;
 
 export type BinnedScore = keyof typeof SCORES;
 
@@ -38,13 +44,12 @@ export interface SignalBins {
  * out; where there are no more frames than bins, each frame is a bin of its own.
  */
 export function signalBins(
-  signals: SignalColumns,
-  { fromMs, toMs, points }: { fromMs: number; toMs: number; points: number },
+  signals: BinnedColumns,
+  { fromMs, toMs, points }: TimeRange & { points: number },
 ): SignalBins {
   const { ptsMs } = signals;
-  const first = lowerBound(ptsMs, signals.count, fromMs);
-  const end = lowerBound(ptsMs, signals.count, toMs, "after equal ones");
-  const frames = Math.max(0, end - first);
+  const { first, end } = framesBetween(signals, { fromMs, toMs });
+  const frames = end - first;
   const starts = frames <= points
     ? Array.from({ length: frames }, (_, frame) => first + frame)
     : binStarts(ptsMs, { first, end, points });
@@ -59,6 +64,21 @@ export function signalBins(
     counts: starts.map((start, bin) => ends[bin]! - start),
     signals: Object.fromEntries(columns),
   };
+}
+
+/** Media times, milliseconds, both included. */
+export interface TimeRange {
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
+/** The frames of a range: the first one, and the one behind the last. */
+export function framesBetween(
+  { ptsMs, count }: SignalColumns,
+  { fromMs, toMs }: TimeRange,
+): { first: number; end: number } {
+  const first = lowerBound(ptsMs, count, fromMs);
+  return { first, end: Math.max(first, lowerBound(ptsMs, count, toMs, "after equal ones")) };
 }
 
 /** The first frame of each bin that has one. */

@@ -66,6 +66,13 @@ export interface GateColumns {
   readonly confidence: Float64Array;
 }
 
+/** The scores of the context pass under the names that triggers load. Columns of length `count`. */
+export interface ContextScores {
+  readonly motionScore: Float32Array;
+  readonly noveltyScore: Float32Array;
+  readonly contextConfidence: Float32Array;
+}
+
 /** A frame with at least this cut score has the reason `scene_cut`. See docs/frames.md#cut-score. */
 export const CUT_SCORE_THRESHOLD = 0.5;
 

@@ -6,14 +6,19 @@ import {
   REPLAY_POLICY_BODY,
   ROLLBACK_POLICY_BODY,
 } from "../../../model/api/policies.ts";
-import { COMPILED_TRIGGER, EVALUATED_TRIGGER, VALID_TRIGGER } from "../../../model/api/answers/models.ts";
+import {
+  COMPILED_TRIGGER,
+  EVALUATED_ON_RUN,
+  EVALUATED_TRIGGER,
+  VALID_TRIGGER,
+} from "../../../model/api/answers/models.ts";
 import {
   APPLIED_POLICY,
   POLICIES,
   POLICY_READ,
   REPLAYED_POLICY,
 } from "../../../model/api/answers/policies.ts";
-import { COMPILE_BODY, EVALUATE_BODY } from "../../../model/api/triggers.ts";
+import { COMPILE_BODY, EVALUATE_BODY, EVALUATE_ON_RUN_BODY } from "../../../model/api/triggers.ts";
 import { triggerProgram } from "../../../model/triggers/program.ts";
 import { answersJson, jsonContent, type Operation } from "../operation.ts";
 
@@ -38,6 +43,13 @@ export const POLICY_OPERATIONS: Readonly<Record<string, Operation>> = {
     body: jsonContent(EVALUATE_BODY),
     answers: answersJson(EVALUATED_TRIGGER, "A result for each sample"),
     failures: [422],
+  },
+  "POST /v1/runs/:id/triggers/evaluate": {
+    id: "evaluateTriggerOnRun",
+    tag: "triggers",
+    body: jsonContent(EVALUATE_ON_RUN_BODY),
+    answers: answersJson(EVALUATED_ON_RUN, "Where the program fires"),
+    failures: [404, 422, 500],
   },
   "POST /v1/runs/:id/policies": {
     id: "createPolicy",

@@ -73,3 +73,26 @@ export const EVALUATED_TRIGGER = open({
     actions: z.array(open({ op: z.enum(["emit", "capture", "notify"]) })),
   })),
 });
+
+const SCORE = z.number().min(0).max(1);
+
+export const EVALUATED_ON_RUN = open({
+  request_id: requestIdField,
+  run_id: runIdField,
+  program_id: text,
+  program_version: positive,
+  source_seq: positive.nullable().describe(
+    "The `frames_decoded` event; null for a run that has decoded nothing",
+  ),
+  frames: count.describe("Frames that were stepped"),
+  missing_signal_frames: count.describe("Frames that have not all signals of the program"),
+  fired_total: count,
+  fired: z.array(open({
+    frame_index: count,
+    pts_ms: count,
+    motion_score: SCORE,
+    novelty_score: SCORE,
+    confidence: SCORE,
+  })).describe("The first firings, in the order of time"),
+  actions: z.array(open({ op: z.enum(["emit", "capture", "notify"]) })).describe("What each firing does"),
+});
