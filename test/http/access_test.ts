@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { acceptsGzip } from "../../src/http/compress.ts";
+import { acceptsGzip, compressed } from "../../src/http/compress.ts";
+import { CompressibleResponse } from "../../src/http/reply.ts";
 import { KEY_A, KEY_B, newRun, startService, type TestService } from "../support/service.ts";
 
 const PAGE = "https://console.example.com";
@@ -155,6 +156,26 @@ Deno.test("what a client accepts is read as the standard says", () => {
   check("*, gzip;q=0", false);
   check("identity", false);
   check("xgzip", false);
+});
+
+Deno.test("a compressed list is read no further than its client reads, and no more once the client is gone", async () => {
+  let pulls = 0;
+  const { promise: gone, resolve: leave } = Promise.withResolvers<unknown>();
+  const endless = new ReadableStream<Uint8Array>({
+    pull: (controller) => {
+      pulls++;
+      controller.enqueue(crypto.getRandomValues(new Uint8Array(65_536)));
+    },
+    cancel: leave,
+  });
+  const request = new Request("http://127.0.0.1/", { headers: { "accept-encoding": "gzip" } });
+  const reader = compressed(request, new CompressibleResponse(endless, {})).body!.getReader();
+  const reads = 10;
+  for (let read = 0; read < reads; read++) await reader.read();
+  await new Promise((resolve) => setTimeout(resolve, 0));
+  assert.ok(pulls <= reads + 4, `${pulls} chunks for ${reads} reads`);
+  await reader.cancel("gone");
+  assert.equal(await gone, "gone");
 });
 
 Deno.test("a URL that is longer than any of ours is 414", async () => {
