@@ -31,6 +31,7 @@ export const SCRIPTS: readonly BenchScript[] = [
   { path: "shares.ts", quick: null },
   { path: "models/infer.ts", quick: ["--rounds", "3", "--seconds", "1"] },
   { path: "trigger.ts", quick: ["--rounds", "30"] },
+  { path: "console.ts", quick: null },
 ];
 
 /** Those with these names, with or without `.ts`; all of them for none. Throws for a name that is none. */
