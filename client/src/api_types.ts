@@ -694,6 +694,19 @@ export interface components {
             } | null;
             settings: components["schemas"]["SystemSetting"][];
         };
+        SystemHealth: {
+            request_id: string;
+            /** @enum {string} */
+            result: "faulted" | "saturated" | "healthy" | "idle";
+            reasons: {
+                /** @enum {string} */
+                code: "worker_fault" | "detached_worker" | "inference_waiting" | "capacity_full" | "admission_rejected" | "sessions_running" | "no_session";
+                /** @description For people; programs go by `code` */
+                text: string;
+                /** @description When it happened, epoch milliseconds; null for what lasts */
+                at_ms: number | null;
+            }[];
+        };
         ErrorEnvelope: {
             error: {
                 /** @enum {string} */
@@ -1125,6 +1138,109 @@ export interface components {
             session_id: string;
             /** @enum {string} */
             status: "pending" | "processing" | "completed" | "failed" | "cancelled" | "expired";
+        };
+        LiveSession: {
+            run_id: string;
+            session_id: string;
+            generation: number;
+            /**
+             * @description A publisher, or a source that the service pulls
+             * @enum {string}
+             */
+            source: "whip" | "live";
+            /** @description Empty for a publisher */
+            source_uri: string;
+            /** @enum {string} */
+            state: "connecting" | "live" | "interrupted" | "ending";
+            /** @description Epoch milliseconds, as all times here but those of `signals` */
+            opened_at_ms: number;
+            connected_at_ms: number | null;
+            /** @description When frames were last decoded, to the second */
+            last_frame_at_ms: number | null;
+            /** @description Of a pulled source that gives no frames */
+            gap: {
+                since_ms: number;
+                attempts: number;
+                /** @description Null while an attempt is under way */
+                next_attempt_at_ms: number | null;
+            } | null;
+            /** @description Since the session was opened, counted once a second */
+            frames: {
+                /** @description Access units of a publisher; 0 of a pulled source */
+                received: number;
+                decoded: number;
+                dropped: number;
+                /** @description Frames that the gate kept */
+                kept: number;
+            };
+            /** @description Null for the built-in one */
+            prompt: string | null;
+            restricted_zone: components["schemas"]["RestrictedZone"] | null;
+            /** @description The newest event of the run */
+            last_seq: number;
+            /** @description The newest stored picture, and the event that names it */
+            picture: {
+                seq: number;
+                sha256: string;
+            } | null;
+        };
+        LiveSessionList: {
+            request_id: string;
+            sessions: components["schemas"]["LiveSession"][];
+        };
+        WatchedSession: {
+            run_id: string;
+            session_id: string;
+            generation: number;
+            /**
+             * @description A publisher, or a source that the service pulls
+             * @enum {string}
+             */
+            source: "whip" | "live";
+            /** @description Empty for a publisher */
+            source_uri: string;
+            /** @enum {string} */
+            state: "connecting" | "live" | "interrupted" | "ending";
+            /** @description Epoch milliseconds, as all times here but those of `signals` */
+            opened_at_ms: number;
+            connected_at_ms: number | null;
+            /** @description When frames were last decoded, to the second */
+            last_frame_at_ms: number | null;
+            /** @description Of a pulled source that gives no frames */
+            gap: {
+                since_ms: number;
+                attempts: number;
+                /** @description Null while an attempt is under way */
+                next_attempt_at_ms: number | null;
+            } | null;
+            /** @description Since the session was opened, counted once a second */
+            frames: {
+                /** @description Access units of a publisher; 0 of a pulled source */
+                received: number;
+                decoded: number;
+                dropped: number;
+                /** @description Frames that the gate kept */
+                kept: number;
+            };
+            /** @description Null for the built-in one */
+            prompt: string | null;
+            restricted_zone: components["schemas"]["RestrictedZone"] | null;
+            /** @description The newest event of the run */
+            last_seq: number;
+            /** @description The newest stored picture, and the event that names it */
+            picture: {
+                seq: number;
+                sha256: string;
+            } | null;
+            request_id: string;
+            /** @description Columns of one length, of the last minute at most */
+            signals: {
+                /** @description Media time of the first frame of each 100 ms */
+                pts_ms: number[];
+                /** @description The largest of those frames */
+                motion: number[];
+                novelty: number[];
+            };
         };
         Prompt: {
             session_id: string;

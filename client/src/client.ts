@@ -440,6 +440,20 @@ export class Client {
     return this.#delete(path`/v1/runs/${runId}/live`, options);
   }
 
+  /** The caller's open live sessions, the oldest first. */
+  async listLiveSessions(options?: RequestOptions): Promise<api.LiveSession[]> {
+    return (await this.#get<{ sessions: api.LiveSession[] }>("/v1/live", options)).sessions;
+  }
+
+  /** The open live session of a run, with its signals behind a media time. */
+  getLiveSession(
+    runId: string,
+    range: { after_ms?: number } = {},
+    options?: RequestOptions,
+  ): Promise<api.WatchedSession> {
+    return this.#get(path`/v1/runs/${runId}/live` + query(range), options);
+  }
+
   /** Publishes the tracks of a MediaStream from a browser. Resolves when the service has answered. */
   publish(media: Media, attach?: api.AttachConfig, options?: PublishOptions): Promise<PublishSession> {
     return publishMedia(this.#connection, media, attach, options);
@@ -506,6 +520,11 @@ export class Client {
   /** Versions, the disk, and the settings without their secrets. */
   getSystem(options?: RequestOptions): Promise<api.System> {
     return this.#get("/v1/system", options);
+  }
+
+  /** Whether live sessions and model calls are well, and why. */
+  getSystemHealth(options?: RequestOptions): Promise<api.SystemHealth> {
+    return this.#get("/v1/system/health", options);
   }
 
   /** Prometheus text. */

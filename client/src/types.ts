@@ -79,7 +79,12 @@ export type AttachConfig = Schemas["AttachConfig"];
 export type LiveSourceRequest = Schemas["LiveSourceRequest"];
 export type LiveSource = Schemas["LiveSource"];
 export type ClosedLiveSource = Schemas["ClosedLiveSource"];
+/** An open live session. */
+export type LiveSession = Schemas["LiveSession"];
+/** The same with its signals. */
+export type WatchedSession = Schemas["WatchedSession"];
 export type PromptRequest = Schemas["PromptRequest"];
 export type Health = Schemas["Health"];
 export type System = Schemas["System"];
+export type SystemHealth = Schemas["SystemHealth"];
 export type SystemSetting = Schemas["SystemSetting"];

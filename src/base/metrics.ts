@@ -69,6 +69,12 @@ export class Metrics {
     this.#readers.set(family, readers);
   }
 
+  /** The present value of a gauge without labels, as a scrape would have it. */
+  async value(family: GaugeName): Promise<number> {
+    const { values } = await this.#gauges.get(family)!.get();
+    return values[0]?.value ?? 0;
+  }
+
   /** The Prometheus text exposition, with HELP and TYPE lines. */
   text(): Promise<string> {
     return this.#registry.metrics();

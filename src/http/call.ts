@@ -12,11 +12,13 @@ import type { Pages } from "../flow/files/pages.ts";
 import type { Follower } from "../flow/events/follower.ts";
 import type { Ingest } from "../flow/ingest.ts";
 import type { Feedback } from "../flow/feedback.ts";
+import type { HealthView } from "../flow/health.ts";
 import type { Infer } from "../flow/infer/infer.ts";
 import type { Interactions } from "../flow/reason/interactions.ts";
 import type { Idempotency, WorkEvent } from "../flow/idempotency.ts";
 import type { Whip } from "../flow/live/whip.ts";
 import type { LiveSources } from "../flow/live/camera.ts";
+import type { LiveLooks } from "../flow/live/looks.ts";
 import type { Policies } from "../flow/policies/policies.ts";
 import type { PolicyReplay } from "../flow/policies/replay.ts";
 import type { SignalReads } from "../flow/decoded_signals.ts";
@@ -28,6 +30,7 @@ import type { Search } from "../flow/search.ts";
 import type { System } from "../flow/system.ts";
 import type { Triggers } from "../flow/triggers.ts";
 import type { Webhooks } from "../flow/webhooks/webhooks.ts";
+import { Rejection } from "./reply.ts";
 
 /** Everything that the service can do, as the routes call it. */
 export interface UseCases {
@@ -52,8 +55,10 @@ export interface UseCases {
   readonly policyReplay: PolicyReplay;
   readonly whip: Whip;
   readonly liveSources: LiveSources;
+  readonly liveLooks: LiveLooks;
   readonly idempotency: Idempotency;
   readonly system: System;
+  readonly healthView: HealthView;
   readonly metrics: Metrics;
   /** Published JSON Schemas by file name. */
   readonly schemas: () => ReadonlyMap<string, object>;
@@ -99,4 +104,12 @@ export interface Once {
 /** The path parameter `name`, which the route's path has. */
 export function parameter(call: RouteCall, name: string): string {
   return call.request.param(name) ?? "";
+}
+
+/** A query value. 400 as plain text for a value that does not parse. See docs/api.md#plain-rejections. */
+export function wholeNumber(call: RouteCall, name: string): number | undefined {
+  const text = call.request.query(name);
+  if (text === undefined) return undefined;
+  if (!/^\d{1,15}$/.test(text)) throw new Rejection(400, `${name} must be a whole number from 0`);
+  return Number(text);
 }

@@ -146,6 +146,7 @@ export type SessionReport =
   /** The first frame after a gap. */
   | { readonly kind: "resumed"; readonly sessionId: string }
   | { readonly kind: "counts"; readonly sessionId: string; readonly counts: LiveCounts }
+  | { readonly kind: "samples"; readonly sessionId: string; readonly samples: readonly SignalSample[] }
   | {
     readonly kind: "ice_restarted";
     readonly sessionId: string;
@@ -243,6 +244,14 @@ export interface AudioWindow {
   /** Milliseconds from the track's first RTP time. */
   readonly startPtsMs: number;
   readonly endPtsMs: number;
+}
+
+/** What was measured of the frames of 100 ms; the largest values of them. See docs/live.md#state-of-a-session. */
+export interface SignalSample {
+  /** Of the first frame. */
+  readonly ptsMs: number;
+  readonly motion: number;
+  readonly novelty: number;
 }
 
 /** What happened since the last report of this kind; all fields but the latencies are sums. */

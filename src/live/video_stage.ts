@@ -7,6 +7,7 @@ import { type FrameDecision, LiveAnalysis } from "../media/live/live_analysis.ts
 import type { Region } from "../model/frames/coordinates.ts";
 import { ClipWindow } from "../model/live/clip.ts";
 import type { SessionCounts } from "./session_counts.ts";
+import type { SignalSamples } from "./signal_samples.ts";
 import type { FrameFacts, LivePicture, SessionSettings } from "./messages.ts";
 import type { Outbox } from "./outbox.ts";
 
@@ -16,6 +17,7 @@ export interface VideoStageOptions {
   readonly encoders: JpegEncoderPool;
   readonly outbox: Outbox;
   readonly counts: SessionCounts;
+  readonly samples: SignalSamples;
   /** A bug: no frame of a publisher can cause it. */
   readonly onFault: (stage: "analysis" | "clip_accumulator", error: unknown) => void;
 }
@@ -117,8 +119,10 @@ export class VideoStage implements AsyncDisposable {
   }
 
   #onDecision(decision: FrameDecision): void {
-    const { counts, outbox } = this.#options;
+    const { counts, samples, outbox } = this.#options;
     counts.add("gateFramesAnalyzed");
+    const { motion, novelty, frame: { ptsMs } } = decision;
+    samples.observe({ ptsMs, motion, novelty });
     if (decision.isKept) counts.add("gateKeyframesSelected");
     if (decision.isTriggerSignalMissing) counts.add("triggerMissingSignal");
     if (decision.hasEnteredLoop) outbox.send({ kind: "loop_detected", frame: factsOf(decision) });

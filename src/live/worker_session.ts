@@ -22,6 +22,7 @@ import type {
 } from "./messages.ts";
 import { Outbox, type PostReport } from "./outbox.ts";
 import { PulledSource } from "./pulled_source.ts";
+import { SignalSamples } from "./signal_samples.ts";
 import { VideoStage } from "./video_stage.ts";
 
 /** What all sessions of a Worker share. */
@@ -55,6 +56,7 @@ export class WorkerSession {
   readonly #settings: SessionSettings;
   readonly #outbox: Outbox;
   readonly #counts = new SessionCounts();
+  readonly #samples = new SignalSamples();
   readonly #bitrate = new BitrateController();
   readonly #audio: AudioStage;
   #opening: Promise<void> = Promise.resolve();
@@ -200,6 +202,7 @@ export class WorkerSession {
       encoders: this.#host.encoders(),
       outbox: this.#outbox,
       counts: this.#counts,
+      samples: this.#samples,
       onFault: (stage, error) => this.#fail({ stage, reason: "panic" }, error),
     });
     return this.#video;
@@ -286,6 +289,8 @@ export class WorkerSession {
     this.#counts.add("framesDropped", now.dropped - before.dropped + now.broken - before.broken);
     const counts = this.#counts.take();
     if (counts) this.#report({ kind: "counts", counts });
+    const samples = this.#samples.take();
+    if (samples.length > 0) this.#report({ kind: "samples", samples });
     return now.dropped - before.dropped;
   }
 

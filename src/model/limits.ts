@@ -241,6 +241,8 @@ export const LIMITS = deepFrozen({
     clipFramesMax: 64,
     /** Markers of one session; a source that flickers for hours must not fill the timeline. */
     markersPerMinute: 120,
+    /** Motion and novelty of a session that are kept for those who watch it: one minute. */
+    signalSamples: 600,
     /** 0 means no cap. */
     outputTokensPerSecond: range(0, OUTPUT_TOKENS_PER_SECOND_MAX),
   },

@@ -6,7 +6,7 @@ import type { Places } from "../base/program_paths.ts";
 import type { World } from "../base/world.ts";
 import { LiveSources } from "../flow/live/camera.ts";
 import { MediaCapacity } from "../flow/live/capacity.ts";
-import { SemanticNovelty } from "../flow/live/novelty.ts";
+import { SemanticNovelty } from "../flow/live/describing/novelty.ts";
 import { LiveRegistry } from "../flow/live/registry.ts";
 import { failRunsLeftOpen } from "../flow/live/restart.ts";
 import { LiveSessionFactory } from "../flow/live/session_factory.ts";

@@ -10,9 +10,11 @@ import type { Follower } from "../flow/events/follower.ts";
 import type { Feedback } from "../flow/feedback.ts";
 import { BlobReads } from "../flow/files/blobs.ts";
 import { Files } from "../flow/files/files.ts";
+import { HealthView } from "../flow/health.ts";
 import { Idempotency } from "../flow/idempotency.ts";
 import { Pages } from "../flow/files/pages.ts";
 import { Infer } from "../flow/infer/infer.ts";
+import { LiveLooks } from "../flow/live/looks.ts";
 import { Ingest } from "../flow/ingest.ts";
 import { Policies } from "../flow/policies/policies.ts";
 import { PolicyReplay } from "../flow/policies/replay.ts";
@@ -87,7 +89,9 @@ export async function openUseCases(
     webhooks,
     whip: live.whip,
     liveSources: live.liveSources,
+    liveLooks: new LiveLooks(timeline, live.registry),
     idempotency: new Idempotency({ timeline, answers, world, metrics }),
+    healthView: new HealthView({ metrics, registry: live.registry, world }),
     system: new System({ config, dataDir: options.dataDir, version: VERSION, isShared, world }),
     metrics,
     schemas: schemasOnce(),

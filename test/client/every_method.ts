@@ -36,6 +36,7 @@ export async function callEveryMethod(
   same(await client.health(), { status: "ok" });
   holds((await client.metrics()).includes("# HELP "));
   holds((await client.getSystem()).settings.some(({ name }) => name === "SERVICE_DATA_DIR"));
+  same((await client.getSystemHealth()).result, "idle");
   holds((await client.listModels()).some(({ id }) => id === place.model));
   holds(String((await client.openapi()).openapi).startsWith("3.1"));
   holds("$schema" in await client.getSchema("event_envelope.schema.json"));
@@ -173,6 +174,9 @@ export async function callEveryMethod(
   same(await client.getRunState(live.runId!), "completed");
   const { run_id: filmed } = await client.createRun();
   same((await client.openLiveSource(filmed, { source_uri: place.camera })).status, "processing");
+  same((await client.listLiveSessions()).map(({ run_id }) => run_id), [filmed]);
+  const session = await client.getLiveSession(filmed, { after_ms: 1_000_000 });
+  same([session.source_uri, session.signals.pts_ms], [place.camera, []]);
   same((await client.closeLiveSource(filmed)).status, "completed");
 
   // Ends.

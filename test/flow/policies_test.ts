@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { Refusal } from "../../src/base/refusal.ts";
 import type { Caller } from "../../src/flow/caller.ts";
-import { NotAcknowledged, type PromptChange } from "../../src/flow/live/describer.ts";
+import { NotAcknowledged, type PromptChange } from "../../src/flow/live/describing/describer.ts";
 import type { OpenSessions, PromptableSession } from "../../src/flow/live/registry.ts";
 import { Policies } from "../../src/flow/policies/policies.ts";
 import { PolicyRevisions } from "../../src/flow/policies/revisions.ts";

@@ -178,6 +178,8 @@ async function callAll(
   await check(`DELETE ${whip}/:sess`, deleteSession(test, session));
   const watching = await newRun(test);
   await post("/v1/runs/:id/live", `/v1/runs/${watching}/live`, { source_uri: camera });
+  await get("/v1/live", "/v1/live");
+  await get("/v1/runs/:id/live", `/v1/runs/${watching}/live`);
   await remove("/v1/runs/:id/live", `/v1/runs/${watching}/live`);
 
   const form = new FormData();
@@ -188,6 +190,7 @@ async function callAll(
   await get("/v1/files/:filename", `/v1/files/${file_path.split("/").pop()}`);
   await get("/v1/health", "/v1/health");
   await get("/v1/system", "/v1/system");
+  await get("/v1/system/health", "/v1/system/health");
   await get("/v1/metrics", "/v1/metrics");
   await get("/schemas/:name", `/schemas/${IDS.name}`);
   await get("/openapi.json", "/openapi.json");

@@ -120,6 +120,12 @@ const AUDIO_BYTES = LIMITS.live.audioUnitsQueued * LIMITS.live.audioUnitBytesMax
 /** Receiving and decoding sound. */
 const AUDIO_THREADS = 2;
 
+/** Of a session of 1280x720 that shows the model keyframes: with less than this left, capacity counts as full. */
+export const LEAST_RESERVATION: Reservation = reservationOf({ width: 1280, height: 720 }, {
+  ...{ prompt: null, tokensPerSecond: 0, crop: null },
+  ...{ clip: null, zone: null, trigger: null, localAudio: null },
+});
+
 function jpegsHeld({ clip }: AttachConfig, hasEvidence: boolean): number {
   if (clip) {
     return CLIPS_HELD * Math.min(LIMITS.live.clipFramesMax, framesOf(clip.targetFps, clip.clipSeconds));

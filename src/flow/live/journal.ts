@@ -5,12 +5,13 @@ import { Refusal } from "../../base/refusal.ts";
 import { pause } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import type { LiveCounts } from "../../live/messages.ts";
-import { event } from "../../model/events/event_table.ts";
+import { event, grantedBlobs } from "../../model/events/event_table.ts";
 import type { LiveSource } from "../../model/events/run_payloads.ts";
 import { isTerminal, type NewEvent } from "../../model/runs/run.ts";
 import type { BlobRef, Blobs } from "../../store/blobs.ts";
 import type { Timeline } from "../../store/log/timeline.ts";
 import type { CommittedEvent } from "../../store/log/notification_ring.ts";
+import type { SessionActivity } from "./activity.ts";
 
 /** How the events of a session identify it. */
 export interface SessionIdentity {
@@ -31,6 +32,7 @@ export interface LiveJournalOptions {
   readonly metrics: Metrics;
   readonly world: World;
   readonly identity: SessionIdentity;
+  readonly activity: SessionActivity;
   /** Called when an event or a picture is refused as the principal stores too much; may be called again. */
   readonly onQuotaReached: () => void;
 }
@@ -68,12 +70,19 @@ export class LiveJournal {
    */
   append(events: readonly NewEvent[]): readonly CommittedEvent[] {
     try {
-      return this.#options.timeline.commit(() => this.isOpen ? events : []);
+      const written = this.#options.timeline.commit(() => this.isOpen ? events : []);
+      for (const [at, { seq }] of written.entries()) this.#notePicture(events[at]!, seq);
+      return written;
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       this.#endAtQuota(error);
       return [];
     }
+  }
+
+  #notePicture({ kind, payload }: NewEvent, seq: number): void {
+    const picture = grantedBlobs(kind, payload).find(({ route }) => route === "keyframes");
+    if (picture) this.#options.activity.onPicture({ seq, sha256: picture.sha256 });
   }
 
   /** Stores a picture; null where the disk refuses it, or the quota, at which the session ends. */
@@ -135,7 +144,8 @@ export class LiveJournal {
 
   /** Adds what the session's Worker counted since its last report. */
   count(counts: LiveCounts): void {
-    const { metrics } = this.#options;
+    const { metrics, activity, world } = this.#options;
+    activity.onCounts(counts, world.now());
     for (const [name, metric] of METRIC_OF_COUNT) metrics.add(metric, counts[name]);
     for (const [name, reason] of REASON_OF_COUNT) this.dropped(reason, counts[name]);
     for (const us of counts.decodeLatenciesUs) metrics.observe("service_pipeline_decode_latency_us", us);

@@ -32,7 +32,18 @@ export interface ReconnectedSession {
 /** Since when the session has had no input, and how many attempts to reconnect there were since. */
 interface Gap {
   readonly sinceMs: number;
+  /** The same as epoch milliseconds. */
+  readonly sinceEpochMs: number;
   attempts: number;
+  /** When the next attempt begins, epoch milliseconds; null while one is under way. */
+  nextAttemptMs: number | null;
+}
+
+/** A gap as those see it who watch the session; times are epoch milliseconds. */
+export interface SourceGap {
+  readonly sinceMs: number;
+  readonly attempts: number;
+  readonly nextAttemptMs: number | null;
 }
 
 /**
@@ -75,13 +86,21 @@ export class Reconnector implements AsyncDisposable {
     }
   }
 
+  /** Null while the source gives frames. */
+  get gap(): SourceGap | null {
+    if (!this.#gap) return null;
+    const { sinceEpochMs: sinceMs, attempts, nextAttemptMs } = this.#gap;
+    return { sinceMs, attempts, nextAttemptMs };
+  }
+
   /** The Worker has lost its input. */
   onGap({ journal, world, identity: { runId, sessionId } }: ReconnectedSession, report: {
     readonly reason: string;
     readonly lastPtsMs: number | null;
   }): void {
     if (!this.#gap) {
-      this.#gap = { sinceMs: world.monotonicMs(), attempts: 0 };
+      const sinceEpochMs = world.now();
+      this.#gap = { sinceMs: world.monotonicMs(), sinceEpochMs, attempts: 0, nextAttemptMs: null };
       const { reason, lastPtsMs: pts_ms } = report;
       journal.append([event("source_gap", runId, { session_id: sessionId, reason, pts_ms })]);
     }
@@ -118,7 +137,10 @@ export class Reconnector implements AsyncDisposable {
   }
 
   async #attempt(gap: Gap, { world, send }: ReconnectedSession, signal: AbortSignal): Promise<void> {
-    await world.sleep(Math.min(WAIT_LONGEST_MS, WAIT_FIRST_MS * 2 ** Math.min(10, gap.attempts)), signal);
+    const waitMs = Math.min(WAIT_LONGEST_MS, WAIT_FIRST_MS * 2 ** Math.min(10, gap.attempts));
+    gap.nextAttemptMs = world.now() + waitMs;
+    await world.sleep(waitMs, signal);
+    gap.nextAttemptMs = null;
     gap.attempts++;
     this.#current = await this.#find(AbortSignal.any([this.#life.signal, signal])).catch(() => null);
     if (this.#current) send({ kind: "pull", input: this.#current.input, info: this.#current.info });

@@ -8,7 +8,7 @@ import { LIMITS } from "../../model/limits.ts";
 import type { RestrictedZone } from "../../model/policies/zone.ts";
 import type { Caller } from "../caller.ts";
 import type { RunWork, RunWorkHandle } from "../runs/run_work.ts";
-import type { PromptChange } from "./describer.ts";
+import type { PromptChange } from "./describing/describer.ts";
 import { LiveRefused, type LiveSession } from "./session.ts";
 
 export interface LiveRegistryOptions {
@@ -122,6 +122,16 @@ export class LiveRegistry implements OpenSessions {
   /** The session of the run, even one that is ending. */
   ofRun(runId: string): LiveSession | null {
     return this.#sessions.values().find(({ identity }) => identity.runId === runId) ?? null;
+  }
+
+  /** The sessions of a principal, the oldest first. */
+  ofPrincipal(principalKey: string): LiveSession[] {
+    return [...this.#sessions.values().filter(({ identity }) => identity.principalKey === principalKey)];
+  }
+
+  /** Sessions whose Worker has not released them in time. */
+  get detached(): number {
+    return this.#sessions.values().filter(({ isDetached }) => isDetached).reduce((count) => count + 1, 0);
   }
 
   /**

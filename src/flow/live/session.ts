@@ -26,6 +26,7 @@ import {
 } from "../../model/live/observation_event.ts";
 import type { RestrictedZone } from "../../model/policies/zone.ts";
 import { triggerActions } from "../../model/triggers/trigger_event.ts";
+import type { SessionActivity } from "./activity.ts";
 import type { LiveAudio } from "./audio.ts";
 import {
   type DescribedPicture,
@@ -33,11 +34,11 @@ import {
   type LiveClip,
   NotAcknowledged,
   type PromptChange,
-} from "./describer.ts";
+} from "./describing/describer.ts";
 import type { EvidenceWriter } from "./evidence.ts";
 import type { Ending, LiveJournal, SessionIdentity } from "./journal.ts";
 import { LiveQueue } from "./queue.ts";
-import type { ReconnectedSession, Reconnector } from "./reconnect.ts";
+import type { ReconnectedSession, Reconnector, SourceGap } from "./reconnect.ts";
 
 export type LiveStatus = 400 | 403 | 404 | 409 | 412 | 415 | 422 | 500 | 503 | 507;
 
@@ -72,6 +73,7 @@ export interface LiveSessionOptions {
   readonly opening: Opening;
   readonly workers: LiveWorkers;
   readonly journal: LiveJournal;
+  readonly activity: SessionActivity;
   readonly describer: Describer;
   readonly evidence: EvidenceWriter;
   /** Renames the types of markers for the principal. */
@@ -118,6 +120,9 @@ export class LiveSession {
   #reconnector: Reconnector | null = null;
   #ending: Ending | null = null;
   #isOnTimeline = false;
+  /** When it was opened, and when its publisher was connected, epoch milliseconds. */
+  readonly #openedMs: number;
+  #connectedMs: number | null = null;
   #isFaulty = false;
   #isDetached = false;
   /** Resolves when a closed connection is no longer waited for; null without one. */
@@ -132,6 +137,7 @@ export class LiveSession {
 
   constructor(options: LiveSessionOptions) {
     this.#options = options;
+    this.#openedMs = options.world.now();
     this.#answer.promise.catch(() => {}); // `answer` handles the rejection
   }
 
@@ -157,6 +163,29 @@ export class LiveSession {
 
   get isEnding(): boolean {
     return this.#ending !== null;
+  }
+
+  get activity(): SessionActivity {
+    return this.#options.activity;
+  }
+
+  /** What the model is asked now; null for the built-in prompt. */
+  get prompt(): string | null {
+    return this.#options.describer.prompt;
+  }
+
+  get openedMs(): number {
+    return this.#openedMs;
+  }
+
+  /** Null while a publisher is not connected; a pulled source is from the start. */
+  get connectedMs(): number | null {
+    return this.#reconnector ? this.#openedMs : this.#connectedMs;
+  }
+
+  /** Of a pulled source that gives no frames. */
+  get gap(): SourceGap | null {
+    return this.#reconnector?.gap ?? null;
   }
 
   /** The session has ended, but its Worker has not released it in time: its reservation is still held. */
@@ -300,6 +329,8 @@ export class LiveSession {
         return this.#reconnector?.onResumed(this.#reconnected());
       case "counts":
         return this.#options.journal.count(report.counts);
+      case "samples":
+        return this.#options.activity.onSamples(report.samples);
       case "ice_restarted":
         return this.#iceRestarts.get(report.orderId)?.resolve(report.fragment);
       case "ended":
@@ -312,7 +343,8 @@ export class LiveSession {
 
   /** From here on the run reads `processing`; that of a pulled source does since `live_source_opened`. */
   #onConnected({ tookMs }: ReportOf<"connected">): void {
-    const { journal, identity: { runId, sessionId, generation } } = this.#options;
+    const { journal, world, identity: { runId, sessionId, generation } } = this.#options;
+    this.#connectedMs = world.now();
     journal.append([
       event("publisher_connected", runId, {
         session_id: sessionId,

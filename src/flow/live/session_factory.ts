@@ -15,13 +15,14 @@ import type { AudioSidecar } from "../../remote/sidecars/audio_sidecar.ts";
 import type { TriggerDatagramSender } from "../../remote/trigger_datagram_sender.ts";
 import type { Blobs } from "../../store/blobs.ts";
 import type { Timeline } from "../../store/log/timeline.ts";
+import { SessionActivity } from "./activity.ts";
 import { LiveSession } from "./session.ts";
 import type { Inference } from "../infer/inference.ts";
 import { LiveAudio } from "./audio.ts";
-import { Describer } from "./describer.ts";
+import { Describer } from "./describing/describer.ts";
 import { EvidenceWriter } from "./evidence.ts";
-import type { SemanticNovelty } from "./novelty.ts";
-import { LiveQuestions } from "./questions.ts";
+import type { SemanticNovelty } from "./describing/novelty.ts";
+import { LiveQuestions } from "./describing/questions.ts";
 import type { LiveRegistry } from "./registry.ts";
 import { LiveJournal, type SessionIdentity } from "./journal.ts";
 import { type MediaCapacity, reservationOf } from "./capacity.ts";
@@ -93,8 +94,9 @@ export class LiveSessionFactory {
   create(plan: LiveSessionPlan, reservation: Disposable): LiveSession {
     const { metrics, world, registry, workers, blobs, timeline, datagrams } = this.#options;
     const { identity, attach, policy, opening } = plan;
+    const activity = new SessionActivity();
     const journal = new LiveJournal({
-      ...{ timeline, blobs, metrics, world, identity },
+      ...{ timeline, blobs, metrics, world, identity, activity },
       onQuotaReached: () => void session.end({ rank: 1, why: "failed", reason: "storage_quota" }),
     });
     const session: LiveSession = new LiveSession({
@@ -104,6 +106,7 @@ export class LiveSessionFactory {
       opening,
       workers,
       journal,
+      activity,
       describer: this.#describer(plan, journal),
       evidence: new EvidenceWriter({
         identity,

@@ -19,7 +19,7 @@ import type { Timeline } from "../../store/log/timeline.ts";
 import type { TimelineView } from "../../model/runs/run_register.ts";
 import type { Caller } from "../caller.ts";
 import { CapacityExhausted } from "./capacity.ts";
-import { NotAcknowledged, type PromptChange } from "./describer.ts";
+import { NotAcknowledged, type PromptChange } from "./describing/describer.ts";
 import type { SessionIdentity } from "./journal.ts";
 import type { LiveRegistry } from "./registry.ts";
 import { LiveRefused, type LiveSession } from "./session.ts";

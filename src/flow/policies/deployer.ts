@@ -7,7 +7,7 @@ import { isSameZone, type RestrictedZone } from "../../model/policies/zone.ts";
 import type { NewEvent, RunView } from "../../model/runs/run.ts";
 import type { Timeline } from "../../store/log/timeline.ts";
 import type { Caller } from "../caller.ts";
-import { NotAcknowledged } from "../live/describer.ts";
+import { NotAcknowledged } from "../live/describing/describer.ts";
 import type { OpenSessions, PromptableSession } from "../live/registry.ts";
 import { ownedRun } from "../runs/ownership.ts";
 import type { Policy, PolicyContent, PolicyRevisions } from "./revisions.ts";

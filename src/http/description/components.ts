@@ -83,6 +83,7 @@ const ANSWERS: Readonly<Record<string, ZodType>> = {
   Health: system.HEALTH,
   SystemSetting: system.SYSTEM_SETTING,
   System: system.SYSTEM,
+  SystemHealth: system.SYSTEM_HEALTH,
   ErrorEnvelope: system.ERROR_ENVELOPE,
   CreatedWebhook: answeredWebhooks.CREATED_WEBHOOK,
   Webhook: answeredWebhooks.WEBHOOK,
@@ -109,6 +110,9 @@ const ANSWERS: Readonly<Record<string, ZodType>> = {
   ReplayPolicyResponse: answeredPolicies.REPLAYED_POLICY,
   LiveSource: answeredLive.LIVE_SOURCE,
   ClosedLiveSource: answeredLive.CLOSED_LIVE_SOURCE,
+  LiveSession: answeredLive.LIVE_SESSION,
+  LiveSessionList: answeredLive.LIVE_SESSIONS,
+  WatchedSession: answeredLive.WATCHED_SESSION,
   Prompt: answeredLive.UPDATED_PROMPT,
   CloudEvent: cloudEventEnvelope,
 };

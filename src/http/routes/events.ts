@@ -2,11 +2,11 @@
 
 import { QUERY_BODY } from "../../model/api/reads.ts";
 import { readJson } from "../body.ts";
-import { parameter, type Route, type RouteCall } from "../call.ts";
+import { parameter, type Route, wholeNumber } from "../call.ts";
 import { EVENT_FORMATS, eventsJson } from "../formats/event_formats.ts";
 import { listResponse, listText } from "../formats/list_text.ts";
 import { MARKER_FORMATS } from "../formats/marker_formats.ts";
-import { json, jsonChunks, Rejection } from "../reply.ts";
+import { json, jsonChunks } from "../reply.ts";
 
 export const READ_ROUTES: readonly Route[] = [
   {
@@ -70,11 +70,3 @@ export const READ_ROUTES: readonly Route[] = [
     },
   },
 ];
-
-/** 400 as plain text for a value that does not parse. See docs/api.md#plain-rejections. */
-function wholeNumber(call: RouteCall, name: string): number | undefined {
-  const text = call.request.query(name);
-  if (text === undefined) return undefined;
-  if (!/^\d{1,15}$/.test(text)) throw new Rejection(400, `${name} must be a whole number from 0`);
-  return Number(text);
-}

@@ -2,7 +2,7 @@
 
 import { LIVE_SOURCE_BODY } from "../../model/api/live.ts";
 import { readJson } from "../body.ts";
-import { parameter, type Route } from "../call.ts";
+import { parameter, type Route, wholeNumber } from "../call.ts";
 import { json } from "../reply.ts";
 
 export const LIVE_ROUTES: readonly Route[] = [
@@ -22,6 +22,26 @@ export const LIVE_ROUTES: readonly Route[] = [
         source_uri: opened.sourceUri,
         status: "processing",
       });
+    },
+  },
+  {
+    method: "GET",
+    path: "/v1/live",
+    summary: "Lists the caller's open live sessions, oldest first.",
+    handle: ({ caller, liveLooks }) =>
+      json({ request_id: caller.requestId, sessions: liveLooks.list(caller) }),
+  },
+  {
+    method: "GET",
+    path: "/v1/runs/:id/live",
+    summary: "Reads the open live session of a run, with its signals of the last minute.",
+    handle: (call) => {
+      const look = call.liveLooks.ofRun(
+        call.caller,
+        parameter(call, "id"),
+        wholeNumber(call, "after_ms") ?? -1,
+      );
+      return json({ request_id: call.caller.requestId, ...look });
     },
   },
   {

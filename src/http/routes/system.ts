@@ -26,6 +26,13 @@ export const SYSTEM_ROUTES: readonly Route[] = [
   },
   {
     method: "GET",
+    path: "/v1/system/health",
+    summary: "Tells whether live sessions and model calls are well, and why.",
+    handle: async ({ caller, healthView }) =>
+      json({ request_id: caller.requestId, ...await healthView.look() }),
+  },
+  {
+    method: "GET",
     path: "/schemas/:name",
     summary: "Serves a published JSON Schema.",
     handle: (call) => {

@@ -110,7 +110,12 @@ Deno.test("a source that gives no more is asked again, and the gap is on the tim
   worker.report({ kind: "resumed" });
   const [order] = worker.orders;
   assert.ok(order!.kind === "pull" && order!.info.video?.width === 160);
+  const look = async () => (await test.call("GET", `/v1/runs/${runId}/live`)).json;
+  assert.deepEqual([(await look()).state, (await look()).gap], ["live", null]);
   worker.report({ kind: "gap", reason: "again", lastPtsMs: null });
+  const { state, gap } = await look();
+  assert.deepEqual([state, gap.attempts], ["interrupted", 0]);
+  assert.ok(gap.next_attempt_at_ms === null || gap.next_attempt_at_ms > gap.since_ms);
   const events = await eventsOf(test, runId);
   assert.deepEqual(kindsOf(events), [
     "run_created",

@@ -1,7 +1,7 @@
 /** TABLE of the operations on files and of those about the service itself, by method and path. */
 
 import { z } from "zod";
-import { HEALTH, SYSTEM, UPLOADED } from "../../../model/api/answers/system.ts";
+import { HEALTH, SYSTEM, SYSTEM_HEALTH, UPLOADED } from "../../../model/api/answers/system.ts";
 import { jsonObject } from "../../../model/events/payload_shapes.ts";
 import {
   answersFile,
@@ -70,6 +70,12 @@ export const FILE_OPERATIONS: Readonly<Record<string, Operation>> = {
     id: "getSystem",
     tag: "system",
     answers: answersJson(SYSTEM, "Versions, the disk, and the settings without their secrets"),
+    failures: [500],
+  },
+  "GET /v1/system/health": {
+    id: "getSystemHealth",
+    tag: "system",
+    answers: answersJson(SYSTEM_HEALTH, "Whether live sessions and model calls are well, with the reasons"),
     failures: [500],
   },
   "GET /v1/metrics": {

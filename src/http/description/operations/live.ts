@@ -1,7 +1,14 @@
 /** TABLE of the operations on live sessions, by method and path. */
 
 import { z } from "zod";
-import { CLOSED_LIVE_SOURCE, LIVE_SOURCE, UPDATED_PROMPT } from "../../../model/api/answers/live.ts";
+import {
+  CLOSED_LIVE_SOURCE,
+  LIVE_SESSIONS,
+  LIVE_SOURCE,
+  UPDATED_PROMPT,
+  WATCHED_SESSION,
+} from "../../../model/api/answers/live.ts";
+import { count } from "../../../model/events/payload_shapes.ts";
 import { LIVE_SOURCE_BODY, PROMPT_BODY } from "../../../model/api/live.ts";
 import { answersJson, jsonContent, type Operation } from "../operation.ts";
 
@@ -57,6 +64,21 @@ export const LIVE_OPERATIONS: Readonly<Record<string, Operation>> = {
     body: jsonContent(LIVE_SOURCE_BODY),
     answers: answersJson(LIVE_SOURCE, "The session that watches the source"),
     failures: [404, 409, 422, 500, 503],
+  },
+  "GET /v1/live": {
+    id: "listLiveSessions",
+    tag: "live",
+    answers: answersJson(LIVE_SESSIONS, "The open sessions of the caller"),
+    failures: [500],
+  },
+  "GET /v1/runs/:id/live": {
+    id: "getLiveSession",
+    tag: "live",
+    query: {
+      after_ms: { description: "Only signals behind this media time, milliseconds", schema: count },
+    },
+    answers: answersJson(WATCHED_SESSION, "The open session of the run"),
+    failures: [400, 404, 422, 500],
   },
   "DELETE /v1/runs/:id/live": {
     id: "closeLiveSource",

@@ -1,7 +1,8 @@
 /** Answers of the routes of live sessions: their shapes. See docs/live.md#whip. */
 
 import { z } from "zod";
-import { jsonObject, open, positive, text } from "../../events/payload_shapes.ts";
+import { restrictedZone } from "../../events/policy_payloads.ts";
+import { count, jsonObject, open, positive, sha256, text, unit } from "../../events/payload_shapes.ts";
 import { requestIdField, runIdField, runStatus, sessionIdField } from "./answer_fields.ts";
 
 export const LIVE_SOURCE = open({
@@ -24,4 +25,44 @@ export const UPDATED_PROMPT = open({
   session_id: sessionIdField,
   prompt: z.string().nullable().describe("Null for the built-in one"),
   output_schema: jsonObject.nullable(),
+});
+
+export const LIVE_SESSION = open({
+  run_id: runIdField,
+  session_id: sessionIdField,
+  generation: positive,
+  source: z.enum(["whip", "live"]).describe("A publisher, or a source that the service pulls"),
+  source_uri: z.string().describe("Empty for a publisher"),
+  state: z.enum(["connecting", "live", "interrupted", "ending"]),
+  opened_at_ms: count.describe("Epoch milliseconds, as all times here but those of `signals`"),
+  connected_at_ms: count.nullable(),
+  last_frame_at_ms: count.nullable().describe("When frames were last decoded, to the second"),
+  gap: open({
+    since_ms: count,
+    attempts: count,
+    next_attempt_at_ms: count.nullable().describe("Null while an attempt is under way"),
+  }).nullable().describe("Of a pulled source that gives no frames"),
+  frames: open({
+    received: count.describe("Access units of a publisher; 0 of a pulled source"),
+    decoded: count,
+    dropped: count,
+    kept: count.describe("Frames that the gate kept"),
+  }).describe("Since the session was opened, counted once a second"),
+  prompt: z.string().nullable().describe("Null for the built-in one"),
+  restricted_zone: restrictedZone.nullable(),
+  last_seq: positive.describe("The newest event of the run"),
+  picture: open({ seq: positive, sha256 }).nullable().describe(
+    "The newest stored picture, and the event that names it",
+  ),
+});
+
+export const LIVE_SESSIONS = open({ request_id: requestIdField, sessions: z.array(LIVE_SESSION) });
+
+export const WATCHED_SESSION = LIVE_SESSION.extend({
+  request_id: requestIdField,
+  signals: open({
+    pts_ms: z.array(count).describe("Media time of the first frame of each 100 ms"),
+    motion: z.array(unit).describe("The largest of those frames"),
+    novelty: z.array(unit),
+  }).describe("Columns of one length, of the last minute at most"),
 });

@@ -30,6 +30,24 @@ export const SYSTEM = open({
   settings: z.array(SYSTEM_SETTING),
 });
 
+export const SYSTEM_HEALTH = open({
+  request_id: requestIdField,
+  result: z.enum(["faulted", "saturated", "healthy", "idle"]),
+  reasons: z.array(open({
+    code: z.enum([
+      "worker_fault",
+      "detached_worker",
+      "inference_waiting",
+      "capacity_full",
+      "admission_rejected",
+      "sessions_running",
+      "no_session",
+    ]),
+    text: text.describe("For people; programs go by `code`"),
+    at_ms: count.nullable().describe("When it happened, epoch milliseconds; null for what lasts"),
+  })).min(1),
+});
+
 export const UPLOADED = open({ file_path: text.describe("A `source_uri`") });
 
 const { minimum, maximum } = LIMITS.feedback.rating;

@@ -1,9 +1,9 @@
 /** Asks the embedding sidecar whether a keyframe needs a new description, and counts the results over all sessions. */
 
-import type { Metrics } from "../../base/metrics.ts";
-import { isAnotherState } from "../../model/live/description.ts";
-import { Novelty, type NoveltySettings, type Quantized, quantized } from "../../model/live/novelty.ts";
-import { type EmbeddingSidecar, EmbeddingUnavailable } from "../../remote/sidecars/embedding_sidecar.ts";
+import type { Metrics } from "../../../base/metrics.ts";
+import { isAnotherState } from "../../../model/live/description.ts";
+import { Novelty, type NoveltySettings, type Quantized, quantized } from "../../../model/live/novelty.ts";
+import { type EmbeddingSidecar, EmbeddingUnavailable } from "../../../remote/sidecars/embedding_sidecar.ts";
 
 /** What to do with a keyframe. `commit` makes it the anchor that later keyframes are compared with. */
 export interface NoveltyStep {

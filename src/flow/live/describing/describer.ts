@@ -1,24 +1,24 @@
 /** Describes a session's keyframes or clips, one after the other, and applies new prompts in between. */
 
-import type { Metrics } from "../../base/metrics.ts";
-import { timer } from "../../base/wait.ts";
-import type { World } from "../../base/world.ts";
-import type { FrameFacts } from "../../live/messages.ts";
-import { event } from "../../model/events/event_table.ts";
-import { InferenceFailed, type InferenceFailure } from "../../model/infer/inference.ts";
-import { LIMITS } from "../../model/limits.ts";
-import { Descriptions } from "../../model/live/description.ts";
-import { clipPrompt, keyframePrompt } from "../../model/live/prompt.ts";
+import type { Metrics } from "../../../base/metrics.ts";
+import { timer } from "../../../base/wait.ts";
+import type { World } from "../../../base/world.ts";
+import type { FrameFacts } from "../../../live/messages.ts";
+import { event } from "../../../model/events/event_table.ts";
+import { InferenceFailed, type InferenceFailure } from "../../../model/infer/inference.ts";
+import { LIMITS } from "../../../model/limits.ts";
+import { Descriptions } from "../../../model/live/description.ts";
+import { clipPrompt, keyframePrompt } from "../../../model/live/prompt.ts";
 import {
   CLIP_CONFIDENCE,
   type KeyframeEventType,
   keyframeStoredPayload,
   observationPayload,
-} from "../../model/live/observation_event.ts";
-import type { NewEvent } from "../../model/runs/run.ts";
+} from "../../../model/live/observation_event.ts";
+import type { NewEvent } from "../../../model/runs/run.ts";
 import type { SessionNovelty } from "./novelty.ts";
 import type { LiveQuestions, LiveReply } from "./questions.ts";
-import type { LiveJournal, SessionIdentity, Undescribed } from "./journal.ts";
+import type { LiveJournal, SessionIdentity, Undescribed } from "../journal.ts";
 
 export interface PromptChange {
   /** Null goes back to the built-in prompt; absent keeps the present one. */
@@ -85,6 +85,11 @@ export class Describer {
   constructor(options: DescriberOptions) {
     this.#options = options;
     this.#change = { prompt: options.prompt, outputSchema: options.outputSchema };
+  }
+
+  /** What the model is asked now; null for the built-in prompt. */
+  get prompt(): string | null {
+    return this.#change.prompt;
   }
 
   /**

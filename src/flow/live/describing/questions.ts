@@ -1,15 +1,15 @@
 /** What a live session asks the models: the first model about every picture, the second where the first is unsure. */
 
-import type { LatencyClass } from "../../base/sharing/admission.ts";
-import type { Metrics } from "../../base/metrics.ts";
-import type { World } from "../../base/world.ts";
-import { InferenceFailed, type InferenceRequest } from "../../model/infer/inference.ts";
-import type { LiveModels } from "../../model/live/live_models.ts";
-import { TokenRate } from "../../model/live/token_rate.ts";
-import { needsSecondPass } from "../../model/reason/answer.ts";
-import { TIER_LABEL_ANSWER } from "../../model/reason/schemas.ts";
-import type { Inference } from "../infer/inference.ts";
-import type { SessionIdentity } from "./journal.ts";
+import type { LatencyClass } from "../../../base/sharing/admission.ts";
+import type { Metrics } from "../../../base/metrics.ts";
+import type { World } from "../../../base/world.ts";
+import { InferenceFailed, type InferenceRequest } from "../../../model/infer/inference.ts";
+import type { LiveModels } from "../../../model/live/live_models.ts";
+import { TokenRate } from "../../../model/live/token_rate.ts";
+import { needsSecondPass } from "../../../model/reason/answer.ts";
+import { TIER_LABEL_ANSWER } from "../../../model/reason/schemas.ts";
+import type { Inference } from "../../infer/inference.ts";
+import type { SessionIdentity } from "../journal.ts";
 
 /** How long a question of one kind may take, and how urgent it is. See docs/models.md#admission. */
 interface QuestionLimits {
