@@ -673,11 +673,30 @@ export interface components {
             /** @description The variable, see docs/configuration.md#settings */
             name: string;
             meaning: string;
+            /** @description What holds where the variable is not set; null for nothing */
+            default: string | null;
+            /** @description What the service does instead, for a setting that is checked and changes nothing yet */
+            no_effect: string | null;
             /** @description Whether it differs from its default */
             is_set: boolean;
             is_secret: boolean;
             /** @description Null for a secret, for one that is unset, and where the service has several principals */
             value: string | null;
+        };
+        SystemBackend: {
+            /** @description Null where the service has several principals, like `model` */
+            name: string | null;
+            /** @enum {string} */
+            provider: "vllm" | "sglang" | "gemini" | "mlx";
+            /** @description The one model that it serves; null for every model */
+            model: string | null;
+            /**
+             * @description `closed` while it works, `open` while it is skipped, `half_open` when the next call decides
+             * @enum {string}
+             */
+            circuit: "closed" | "open" | "half_open";
+            /** @description When an open circuit lets a call through again, epoch milliseconds */
+            probe_at_ms: number | null;
         };
         System: {
             request_id: string;
@@ -691,7 +710,25 @@ export interface components {
                 /** @description What the file system of the data directory has for more */
                 free_bytes: number;
                 total_bytes: number;
+                /** @description Of all principals together; null until the first count has ended */
+                used: {
+                    /** @description Log of events */
+                    timeline_bytes: number;
+                    /** @description Stored pictures */
+                    keyframe_bytes: number;
+                    /** @description Stored clips and sound */
+                    media_bytes: number;
+                    upload_bytes: number;
+                    /** @description Search index, delivery log, kept answers and temporary files */
+                    other_bytes: number;
+                    /** @description Epoch milliseconds */
+                    counted_at_ms: number;
+                    /** @description False where there are so many files that not all were counted */
+                    is_complete: boolean;
+                } | null;
             } | null;
+            /** @description Model backends, in the order of the configuration */
+            backends: components["schemas"]["SystemBackend"][];
             settings: components["schemas"]["SystemSetting"][];
         };
         SystemHealth: {
@@ -742,6 +779,16 @@ export interface components {
             delivered: number;
             dead_letters: number;
             last_error: string | null;
+            /** @description When the first attempt since the last success began, where it failed, epoch milliseconds */
+            failing_since_ms: number | null;
+            /** @description The event that failed and is tried again */
+            retry: {
+                seq: number;
+                /** @description When each attempt began, epoch milliseconds */
+                attempts: number[];
+                /** @description Epoch milliseconds; null while an attempt is under way */
+                next_attempt_ms: number | null;
+            } | null;
             /** @constant */
             state: "active";
             recent_dead_letters: {
@@ -772,6 +819,16 @@ export interface components {
             delivered: number;
             dead_letters: number;
             last_error: string | null;
+            /** @description When the first attempt since the last success began, where it failed, epoch milliseconds */
+            failing_since_ms: number | null;
+            /** @description The event that failed and is tried again */
+            retry: {
+                seq: number;
+                /** @description When each attempt began, epoch milliseconds */
+                attempts: number[];
+                /** @description Epoch milliseconds; null while an attempt is under way */
+                next_attempt_ms: number | null;
+            } | null;
             /** @constant */
             state: "active";
             recent_dead_letters: {
@@ -799,6 +856,37 @@ export interface components {
             webhook_id: string;
             /** @constant */
             deleted: true;
+        };
+        Delivery: {
+            seq: number;
+            /** @description Null where a version that did not note it has sent the event */
+            kind: string | null;
+            /** @enum {string} */
+            outcome: "delivered" | "dead_letter";
+            error: string | null;
+            /** @description When each attempt began, epoch milliseconds */
+            attempts: number[];
+            /** @description How long the last attempt took */
+            took_ms: number | null;
+        };
+        DeliveryList: {
+            request_id: string;
+            run_id: string;
+            webhook_id: string;
+            deliveries: components["schemas"]["Delivery"][];
+        };
+        SentDelivery: {
+            request_id: string;
+            run_id: string;
+            webhook_id: string;
+            seq: number;
+            kind: string;
+            /** @description Of the last attempt; null where its time is not known any more, or nothing was sent */
+            headers: {
+                [key: string]: string;
+            } | null;
+            /** @description Exactly what is sent; null where it is too long for that */
+            body: string | null;
         };
         RedeliverResponse: {
             request_id: string;

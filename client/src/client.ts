@@ -303,6 +303,26 @@ export class Client {
     return this.#post(path`/v1/runs/${runId}/webhooks/${webhookId}/redeliver`, request, options, KEYED);
   }
 
+  /** The last deliveries of a webhook with their attempts, the newest first. */
+  async listDeliveries(
+    runId: string,
+    webhookId: string,
+    options?: RequestOptions,
+  ): Promise<api.Delivery[]> {
+    const place = path`/v1/runs/${runId}/webhooks/${webhookId}/deliveries`;
+    return (await this.#get<{ deliveries: api.Delivery[] }>(place, options)).deliveries;
+  }
+
+  /** What was sent for an event, byte by byte, with the headers of the last attempt. */
+  getDelivery(
+    runId: string,
+    webhookId: string,
+    seq: number,
+    options?: RequestOptions,
+  ): Promise<api.SentDelivery> {
+    return this.#get(path`/v1/runs/${runId}/webhooks/${webhookId}/deliveries/${seq}`, options);
+  }
+
   // Models.
 
   async infer(request: api.InferRequest, options?: KeyedOptions): Promise<InferResult> {

@@ -47,6 +47,9 @@ export type WebhookRequest = Schemas["WebhookRequest"];
 export type CreatedWebhook = Schemas["CreatedWebhook"];
 export type Webhook = Schemas["Webhook"];
 export type WebhookOfRun = Schemas["WebhookOfRun"];
+/** What became of an event for a webhook. */
+export type Delivery = Schemas["Delivery"];
+export type SentDelivery = Schemas["SentDelivery"];
 export type RedeliverRequest = Schemas["RedeliverRequest"];
 export type RedeliverResponse = Schemas["RedeliverResponse"];
 
@@ -87,4 +90,5 @@ export type PromptRequest = Schemas["PromptRequest"];
 export type Health = Schemas["Health"];
 export type System = Schemas["System"];
 export type SystemHealth = Schemas["SystemHealth"];
+export type SystemBackend = Schemas["SystemBackend"];
 export type SystemSetting = Schemas["SystemSetting"];

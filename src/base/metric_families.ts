@@ -92,6 +92,8 @@ export const FAMILIES = {
   ),
   service_infer_admission_active_tokens: gauge("Output tokens that model calls have reserved now"),
   service_infer_admission_active_bytes: gauge("Media bytes that model calls have reserved now"),
+  service_infer_admission_active_limit: gauge("Model calls that may be under way together"),
+  service_infer_admission_waiting_limit: gauge("Model calls that may wait for admission together"),
   service_infer_admission_token_limit: gauge("Output tokens that model calls may reserve together"),
   service_infer_admission_byte_limit: gauge("Media bytes that model calls may reserve together"),
   service_infer_admission_deadline_missed_total: counter(

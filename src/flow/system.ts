@@ -4,13 +4,18 @@ import type { Config } from "../base/config.ts";
 import type { Setting } from "../base/setting_parsers.ts";
 import { SETTINGS } from "../base/settings.ts";
 import type { World } from "../base/world.ts";
+import type { BackendLook } from "../remote/models/providers.ts";
 import { type DiskRoom, diskRoom } from "../store/disk_room.ts";
+import { DiskUse, type UsedBytes } from "../store/disk_use.ts";
+import type { Inference } from "./infer/inference.ts";
 
 export interface SystemOptions {
   readonly config: Config;
   readonly dataDir: string;
+  readonly uploadRoot: string;
+  readonly inference: Inference;
   readonly version: string;
-  /** Whether the service has several principals: none learns the values of the settings then. */
+  /** Whether the service has several principals: none learns the values of the settings then, nor the names of backends. */
   readonly isShared: boolean;
   readonly world: World;
 }
@@ -21,43 +26,75 @@ export interface SystemLook {
   /** Epoch milliseconds. */
   readonly started_at_ms: number;
   /** Of the file system of the data directory; null where the system does not tell. */
-  readonly disk: DiskRoom | null;
+  readonly disk: DiskRoom & { readonly used: UsedBytes | null } | null;
+  readonly backends: readonly ListedBackend[];
   readonly settings: readonly SettingLook[];
+}
+
+interface ListedBackend {
+  readonly name: string | null;
+  readonly provider: BackendLook["kind"];
+  readonly model: string | null;
+  readonly circuit: BackendLook["circuit"];
+  /** Epoch milliseconds. */
+  readonly probe_at_ms: number | null;
 }
 
 interface SettingLook {
   readonly name: string;
   readonly meaning: string;
+  readonly default: string | null;
+  /** What the service does instead of what the setting says; null for one that has its effect. */
+  readonly no_effect: string | null;
   readonly is_set: boolean;
   readonly is_secret: boolean;
   readonly value: string | null;
 }
 
-export class System {
+export class System implements AsyncDisposable {
   readonly #options: SystemOptions;
+  readonly #use: DiskUse;
   readonly #startedMs: number;
   readonly #settings: readonly SettingLook[];
 
   constructor(options: SystemOptions) {
     this.#options = options;
     this.#startedMs = options.world.now();
+    this.#use = new DiskUse(options);
     this.#settings = Object.entries(SETTINGS).map(([name, row]) => look(name, row, options));
   }
 
   async look(): Promise<SystemLook> {
+    const [room, used] = await Promise.all([diskRoom(this.#options.dataDir), this.#use.look()]);
     return {
       version: this.#options.version,
       deno: Deno.version.deno,
       started_at_ms: this.#startedMs,
-      disk: await diskRoom(this.#options.dataDir),
+      disk: room === null ? null : { ...room, used },
+      backends: this.#backends(),
       settings: this.#settings,
     };
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#use[Symbol.asyncDispose]();
+  }
+
+  #backends(): ListedBackend[] {
+    const { inference, isShared } = this.#options;
+    return inference.backends().map(({ name, kind, model, circuit, probeMs }) => ({
+      name: isShared ? null : name,
+      provider: kind,
+      model: isShared ? null : model,
+      circuit,
+      probe_at_ms: probeMs,
+    }));
   }
 }
 
 function look(
   name: string,
-  { field, meaning, isSecret, parser, ...row }: Setting<string, unknown>,
+  { field, meaning, isSecret, parser, noEffect, ...row }: Setting<string, unknown>,
   { config, isShared }: SystemOptions,
 ): SettingLook {
   const value = valueText(valueAt(config, field));
@@ -65,6 +102,8 @@ function look(
   return {
     name,
     meaning,
+    default: row.default === undefined || row.default === "" ? null : row.default,
+    no_effect: noEffect ?? null,
     is_set: value !== valueText(byDefault),
     is_secret: isSecret,
     value: isSecret || isShared ? null : value,

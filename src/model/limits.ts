@@ -161,6 +161,11 @@ export const LIMITS = deepFrozen({
     textBytesMax: 65_536,
   },
 
+  diskUse: {
+    filesMax: 500_000,
+    recountMs: 60_000,
+    waitMs: 1_000,
+  },
   webhook: {
     eventKindsMax: 32,
     kindBytes: range(1, 96),
@@ -173,6 +178,7 @@ export const LIMITS = deepFrozen({
     errorCharactersMax: 256,
     workerRestartMs: 2_000,
     recentDeadLettersMax: 16,
+    recentDeliveriesMax: 50,
     closeDeadlineMs: 5_000,
   },
 

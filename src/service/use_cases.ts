@@ -92,7 +92,17 @@ export async function openUseCases(
     liveLooks: new LiveLooks(timeline, live.registry),
     idempotency: new Idempotency({ timeline, answers, world, metrics }),
     healthView: new HealthView({ metrics, registry: live.registry, world }),
-    system: new System({ config, dataDir: options.dataDir, version: VERSION, isShared, world }),
+    system: opening.use(
+      new System({
+        config,
+        dataDir: options.dataDir,
+        uploadRoot: local.uploadRoot,
+        inference,
+        version: VERSION,
+        isShared,
+        world,
+      }),
+    ),
     metrics,
     schemas: schemasOnce(),
   };

@@ -106,6 +106,8 @@ export async function callEveryMethod(
     webhook_id,
   ]]);
   same((await client.redeliverWebhook(run_id, webhook_id)).scheduled, 0);
+  same(await client.listDeliveries(run_id, webhook_id), []);
+  await refused(404, client.getDelivery(run_id, webhook_id, 1));
   same(await client.deleteWebhook(run_id, webhook_id), undefined);
 
   // Files and analysis in one call.

@@ -7,6 +7,7 @@ import type { Webhook } from "../../src/model/webhooks/webhook.ts";
 import type { SendFault } from "../../src/remote/webhook_sender.ts";
 import { DeliveryLog } from "../../src/store/webhook_deliveries.ts";
 import { Bench, created, event, RUN } from "../support/timeline.ts";
+import { until } from "../support/until.ts";
 
 const HOOK: Webhook = {
   webhookId: `wh_${"0".repeat(24)}`,
@@ -143,4 +144,11 @@ Deno.test("retries wait for the configured delays, in their order", async () => 
   assert.deepEqual(sleeps.filter((ms) => ms > 0), [1, 2, 3]);
   const [letter] = test.deliveries.stateOf(RUN, HOOK.webhookId).recentDeadLetters;
   assert.equal(letter!.error.length, LIMITS.webhook.errorCharactersMax);
+  await until(() => test.deliveries.stateOf(RUN, HOOK.webhookId).delivered === 1);
+  const { recentDeliveries, failingSinceMs } = test.deliveries.stateOf(RUN, HOOK.webhookId);
+  assert.deepEqual(
+    recentDeliveries.map(({ seq, kind, error, attempts }) => [seq, kind, error === null, attempts.length]),
+    [[2, "vlm", false, 4], [3, "vlm", true, 1]],
+  );
+  assert.equal(failingSinceMs, null);
 });

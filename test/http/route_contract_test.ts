@@ -21,6 +21,7 @@ import {
   startService,
   type TestService,
 } from "../support/service.ts";
+import { until } from "../support/until.ts";
 
 const CLIP = join(CLIPS, "intel_bottle.mp4");
 const IDS: Readonly<Record<string, string>> = {
@@ -128,6 +129,7 @@ async function callAll(
   await get("/v1/runs/:id/webhooks", `${run}/webhooks`);
   await get("/v1/webhooks", "/v1/webhooks");
   await post("/v1/runs/:id/webhooks/:webhook_id/redeliver", `${run}/webhooks/${webhook_id}/redeliver`);
+  await deliveries(test, `${run}/webhooks/${webhook_id}/deliveries`, get);
   await remove("/v1/runs/:id/webhooks/:webhook_id", `${run}/webhooks/${webhook_id}`);
 
   const policy = async (parent: number | null) => {
@@ -204,6 +206,25 @@ async function callAll(
   await get("/v1/runs/:id/signals", `${run}/signals?points=16`);
   await check("POST /v1/runs/:id/stop", test.call("POST", `${run}/stop`));
   await remove("/v1/runs/:id", run);
+}
+
+/** An event that could not be delivered. */
+async function deliveries(
+  test: TestService,
+  path: string,
+  get: (route: string, path: string) => Promise<unknown>,
+): Promise<void> {
+  const run = path.replace(/\/webhooks.*/, "");
+  assert.equal((await test.call("POST", `${run}/keepalive`)).status, 200);
+  const { json: { events } } = await test.call("GET", `${run}/events`);
+  const { seq } = events.at(-1);
+  await until(async () => {
+    const [{ retry, last_terminal_seq }] = (await test.call("GET", `${run}/webhooks`)).json.webhooks;
+    return retry !== null || last_terminal_seq >= seq;
+  });
+  const route = "/v1/runs/:id/webhooks/:webhook_id/deliveries";
+  await get(route, path);
+  await get(`${route}/:seq`, `${path}/${seq}`);
 }
 
 async function streamed(

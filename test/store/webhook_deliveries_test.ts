@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { LIMITS } from "../../src/model/limits.ts";
 import type { DeliveryRecord } from "../../src/model/webhooks/delivery.ts";
 import { DeliveryLog } from "../../src/store/webhook_deliveries.ts";
 import { randomFrom, RUN, silentWorld } from "../support/timeline.ts";
@@ -82,9 +83,11 @@ Deno.test("counters, cursor, errors and unfinished deliveries are rebuilt from t
     {
       await using log = place.open();
       for (const each of records) log.append(RUN, each);
-      assert.deepEqual({ ...log.stateOf(RUN, HOOK) }, { ...empty, ...expected });
+      const { recentDeliveries: _, failingSinceMs: __, ...state } = log.stateOf(RUN, HOOK);
+      assert.deepEqual(state, { ...empty, ...expected });
     }
-    assert.deepEqual(await place.state(), { ...empty, ...expected });
+    const { recentDeliveries: _, failingSinceMs: __, ...state } = await place.state();
+    assert.deepEqual(state, { ...empty, ...expected });
     assert.deepEqual(place.lines, []);
   };
   const letter = (seq: number) => ({ seq, error: "e", attempts: [seq] });
@@ -150,6 +153,37 @@ Deno.test("counters, cursor, errors and unfinished deliveries are rebuilt from t
     lastError: "e",
     recentDeadLetters: many.slice(4).map(letter),
   });
+});
+
+Deno.test("the last outcomes are kept with their attempts, and since when deliveries fail", async () => {
+  const check = async (records: DeliveryRecord[], failingSinceMs: number | null, outcomes: object[]) => {
+    using place = new Place();
+    {
+      await using log = place.open();
+      for (const each of records) log.append(RUN, each);
+    }
+    const state = await place.state();
+    assert.equal(state.failingSinceMs, failingSinceMs);
+    assert.deepEqual(state.recentDeliveries, outcomes);
+  };
+  const dead = record("dead_letter", 5, { error: "e", attempts: [10, 20], took_ms: 3, kind: "vlm" });
+  const gone = { seq: 5, kind: "vlm", error: "e", attempts: [10, 20], tookMs: 3 };
+  const again = record("delivered", 5, { attempts: [90], took_ms: 4, kind: "vlm" });
+  const home = { seq: 5, kind: "vlm", error: null, attempts: [90], tookMs: 4 };
+  await check([], null, []);
+  await check([record("delivered", 4)], null, [{
+    ...{ seq: 4, kind: null, error: null, attempts: [], tookMs: null },
+  }]);
+  await check([record("retry", 5, { error: "e", attempts: [10] })], 10, []);
+  await check([record("retry", 5, { error: "e", attempts: [10] }), dead], 10, [gone]);
+  await check([dead, record("retry", 6, { error: "e", attempts: [50] })], 10, [gone]);
+  await check([dead, record("redeliver", 5, { to_seq: 5 }), again], null, [gone, home]);
+  const many = Array.from({ length: LIMITS.webhook.recentDeliveriesMax + 3 }, (_, at) => at + 1);
+  await check(
+    many.map((seq) => record("delivered", seq, { attempts: [seq], took_ms: 1, kind: "vlm" })),
+    null,
+    many.slice(3).map((seq) => ({ seq, kind: "vlm", error: null, attempts: [seq], tookMs: 1 })),
+  );
 });
 
 Deno.test("wherever the end of the log is cut, it opens with the whole records before, and appends after them", async () => {
@@ -268,10 +302,11 @@ Deno.test("the log is compacted when it has outgrown its content, and nothing is
 Deno.test("records that come during a compaction are in the new log, and a failed compaction loses nothing", async () => {
   using place = new Place();
   const log = place.open(1000);
+  for (let at = 1; at <= 20; at++) log.append(RUN, record("retry", 1, { error: "e", attempts: [at] }));
   for (let seq = 1; seq <= 20; seq++) log.append(RUN, record("delivered", seq));
   await log.compacted();
   assert.deepEqual([log.stateOf(RUN, HOOK).delivered, log.stateOf(RUN, HOOK).cursorSeq], [20, 20]);
-  assert.ok(place.text.split("\n").length < 20);
+  assert.ok(place.text.split("\n").length < 40);
   for (let seq = 21; seq <= 23; seq++) log.append(RUN, record("delivered", seq));
   await log.close();
   Deno.writeTextFileSync(`${place.path}.new`, "half of a rewritten log");

@@ -20,7 +20,7 @@ import {
   PROVIDER_KINDS,
   type ProviderKind,
 } from "../../model/infer/inference.ts";
-import type { Providers } from "../../remote/models/providers.ts";
+import type { BackendLook, Providers } from "../../remote/models/providers.ts";
 
 export interface InferenceOptions {
   readonly providers: Providers;
@@ -90,6 +90,11 @@ export class Inference implements Disposable {
   /** Every model with the state of its backends as of now. */
   catalog(signal: AbortSignal): Promise<CatalogEntry[]> {
     return this.#options.providers.catalog(signal);
+  }
+
+  /** The backends, and whether they are skipped now. */
+  backends(): BackendLook[] {
+    return this.#options.providers.look();
   }
 
   /**
@@ -185,6 +190,8 @@ export class Inference implements Disposable {
     const { metrics, limits } = this.#options;
     const admission = this.#admission;
     const { stats } = admission;
+    metrics.set("service_infer_admission_active_limit", limits.globalLimit);
+    metrics.set("service_infer_admission_waiting_limit", limits.waiterLimit);
     metrics.set("service_infer_admission_token_limit", limits.tokenBudget);
     metrics.set("service_infer_admission_byte_limit", limits.byteBudget);
     metrics.observeValue("service_infer_admission_active", () => admission.active);

@@ -55,6 +55,7 @@ export class WebhookWorker {
    * are not recorded one by one.
    */
   #cursorSeq: number;
+  #nextAttemptMs: number | null = null;
   /** Resolved when a redelivery was scheduled. */
   #redeliveryScheduled = Promise.withResolvers<void>();
 
@@ -68,6 +69,11 @@ export class WebhookWorker {
 
   get cursorSeq(): number {
     return this.#cursorSeq;
+  }
+
+  /** When the event that failed is tried again, epoch milliseconds; null while none waits for that. */
+  get nextAttemptMs(): number | null {
+    return this.#nextAttemptMs;
   }
 
   /**
@@ -177,46 +183,65 @@ export class WebhookWorker {
     signal: AbortSignal,
   ): Promise<"delivered" | "refused" | "exhausted"> {
     const { world, metrics, retryDelaysMs } = this.#options;
-    const { seq } = event;
-    if (isTooLong(event)) return this.#refuse(seq, bodyBytesOf(event));
+    const { seq, kind } = event;
+    if (isTooLong(event)) return this.#refuse(event, bodyBytesOf(event));
     const body = this.#encoder.encode(cloudEvent(event));
-    if (body.length > LIMITS.webhook.bodyBytesMax) return this.#refuse(seq, body.length);
+    if (body.length > LIMITS.webhook.bodyBytesMax) return this.#refuse(event, body.length);
     // Attempts from before a restart count.
     const attempts = this.#state.retry?.seq === seq ? [...this.#state.retry.attempts] : [];
     while (true) {
       if (attempts.length > 0) {
-        await world.sleep(retryDelaysMs[attempts.length - 1] ?? 0, signal);
+        await this.#waitForRetry(retryDelaysMs[attempts.length - 1] ?? 0, signal);
         metrics.add("service_webhook_retries_total");
       }
-      attempts.push(Math.floor(world.now()));
+      const atMs = Math.floor(world.now());
+      attempts.push(atMs);
       metrics.add("service_webhook_attempts_total");
-      const fault = await this.#attempt(event, body, signal);
+      const startedMs = world.monotonicMs();
+      const fault = await this.#attempt(event, body, atMs, signal);
+      const ended = { attempts: [...attempts], took_ms: Math.round(world.monotonicMs() - startedMs), kind };
       if (fault === undefined) {
-        this.#record({ seq, state: "delivered", error: null });
+        this.#record({ seq, state: "delivered", error: null, ...ended });
         metrics.add("service_webhook_delivered_total");
         return "delivered";
       }
       const error = fault.slice(0, LIMITS.webhook.errorCharactersMax);
       if (attempts.length > LIMITS.webhook.retries) {
-        this.#deadLetter(seq, error, attempts);
+        this.#deadLetter({ seq, error, ...ended });
         return "exhausted";
       }
       this.#record({ seq, state: "retry", error, attempts: [...attempts] });
     }
   }
 
-  #refuse(seq: number, bodyBytes: number): "refused" {
-    this.#deadLetter(seq, `event of ${bodyBytes} bytes is longer than ${LIMITS.webhook.bodyBytesMax}`, []);
+  async #waitForRetry(delayMs: number, signal: AbortSignal): Promise<void> {
+    const { world } = this.#options;
+    this.#nextAttemptMs = Math.floor(world.now() + delayMs);
+    try {
+      await world.sleep(delayMs, signal);
+    } finally {
+      this.#nextAttemptMs = null;
+    }
+  }
+
+  #refuse({ seq, kind }: StoredEvent | LongEvent, bodyBytes: number): "refused" {
+    const error = `event of ${bodyBytes} bytes is longer than ${LIMITS.webhook.bodyBytesMax}`;
+    this.#deadLetter({ seq, error, attempts: [], kind });
     return "refused";
   }
 
-  #attempt({ runId, seq }: StoredEvent, body: Uint8Array, signal: AbortSignal): Promise<SendFault> {
-    const { key, world, sender } = this.#options;
-    return sender.post(deliveryHeaders(key, `${runId}:${seq}`, world.now(), body), body, signal);
+  #attempt(
+    { runId, seq }: StoredEvent,
+    body: Uint8Array,
+    atMs: number,
+    signal: AbortSignal,
+  ): Promise<SendFault> {
+    const { key, sender } = this.#options;
+    return sender.post(deliveryHeaders(key, `${runId}:${seq}`, atMs, body), body, signal);
   }
 
-  #deadLetter(seq: number, error: string, attempts: readonly number[]): void {
-    this.#record({ seq, state: "dead_letter", error, attempts });
+  #deadLetter(letter: Omit<DeliveryRecord, "webhook_id" | "state">): void {
+    this.#record({ ...letter, state: "dead_letter" });
     this.#options.metrics.add("service_webhook_dead_letters_total");
   }
 
@@ -241,10 +266,10 @@ export class WebhookWorker {
    * cursor moves back to the end of the timeline.
    */
   #resetCursor(): void {
-    const { cursorSeq, lastError, delivered, deadLetters } = this.#state;
+    const { cursorSeq, lastError, failingSinceMs, delivered, deadLetters } = this.#state;
     const seqs = { webhook_id: this.#options.hook.webhookId, from_seq: cursorSeq, to_seq: this.#cursorSeq };
     this.#log.warn("a webhook's cursor was past the end of the timeline and was moved back", seqs);
-    const totals = { delivered, dead_letters: deadLetters };
+    const totals = { delivered, dead_letters: deadLetters, failing_since_ms: failingSinceMs };
     this.#record({ seq: this.#cursorSeq, state: "checkpoint", error: lastError, ...totals });
   }
 

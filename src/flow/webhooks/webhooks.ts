@@ -3,11 +3,13 @@
 import { refuse } from "../../base/refusal.ts";
 import type { World } from "../../base/world.ts";
 import type {
+  ListedDelivery,
   ListedWebhook,
   RedeliverBody,
   RegisteredWebhook,
   RegisterWebhookBody,
   ScheduledRedelivery,
+  SentDelivery,
   WebhookOfRun,
 } from "../../model/api/webhooks.ts";
 import { event } from "../../model/events/event_table.ts";
@@ -20,6 +22,7 @@ import type { Timeline } from "../../store/log/timeline.ts";
 import type { DeliveryLog } from "../../store/webhook_deliveries.ts";
 import type { Caller } from "../caller.ts";
 import { ownedRun } from "../runs/ownership.ts";
+import { DeliveryReads } from "./deliveries.ts";
 import type { HookRegistry, RegisteredHook } from "./hook_registry.ts";
 import { RedeliveryScheduler } from "./redelivery.ts";
 
@@ -34,11 +37,13 @@ export interface WebhooksOptions {
 export class Webhooks {
   readonly #options: WebhooksOptions;
   readonly #redeliveries: RedeliveryScheduler;
+  readonly #deliveries: DeliveryReads;
 
   constructor(options: WebhooksOptions) {
     this.#options = options;
     const { timeline, world, hooks } = options;
     this.#redeliveries = new RedeliveryScheduler({ timeline, world, hooks });
+    this.#deliveries = new DeliveryReads({ timeline, hooks });
   }
 
   /**
@@ -118,6 +123,16 @@ export class Webhooks {
     return this.#redeliveries.schedule(caller, runId, webhookId, body);
   }
 
+  /** See {@link DeliveryReads.list}. */
+  deliveries(caller: Caller, runId: string, webhookId: string): ListedDelivery[] {
+    return this.#deliveries.list(caller, runId, webhookId);
+  }
+
+  /** See {@link DeliveryReads.read}. */
+  delivery(caller: Caller, runId: string, webhookId: string, seq: number): Promise<SentDelivery> {
+    return this.#deliveries.read(caller, runId, webhookId, seq);
+  }
+
   async #checkHost(url: string, signal: AbortSignal): Promise<void> {
     try {
       await checkWebhookTarget(url, this.#options.hooks.guard, signal);
@@ -154,7 +169,7 @@ export class Webhooks {
 }
 
 function listed({ hook, worker }: RegisteredHook, state: DeliveryState): ListedWebhook {
-  const { redelivery } = state;
+  const { redelivery, retry } = state;
   return {
     webhook_id: hook.webhookId,
     url: hook.url,
@@ -164,6 +179,8 @@ function listed({ hook, worker }: RegisteredHook, state: DeliveryState): ListedW
     delivered: state.delivered,
     dead_letters: state.deadLetters,
     last_error: state.lastError,
+    failing_since_ms: state.failingSinceMs,
+    retry: retry ? { ...retry, next_attempt_ms: worker?.nextAttemptMs ?? null } : null,
     state: "active",
     recent_dead_letters: state.recentDeadLetters,
     redelivery: redelivery ? { from_seq: redelivery.fromSeq, to_seq: redelivery.toSeq } : null,

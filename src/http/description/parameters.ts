@@ -16,6 +16,7 @@ export interface ParameterRow {
 export const PATH_PARAMETERS: Readonly<Record<string, ParameterRow>> = {
   id: { description: "Id of the run", schema: runIdField },
   webhook_id: { description: "Id of the webhook", schema: webhookIdField },
+  seq: { description: "Sequence number of the event", schema: count },
   revision: { description: "Number of the policy revision", schema: count },
   sess: { description: "Id of the live session", schema: sessionIdField },
   filename: { description: "Bare name of a video file", schema: text },

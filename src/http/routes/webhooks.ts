@@ -2,8 +2,8 @@
 
 import { REDELIVER_BODY, REGISTER_WEBHOOK_BODY } from "../../model/api/webhooks.ts";
 import { readJson } from "../body.ts";
-import { parameter, type Route } from "../call.ts";
-import { json } from "../reply.ts";
+import { parameter, type Route, type RouteCall } from "../call.ts";
+import { json, Rejection } from "../reply.ts";
 
 export const WEBHOOK_ROUTES: readonly Route[] = [
   {
@@ -63,4 +63,30 @@ export const WEBHOOK_ROUTES: readonly Route[] = [
       return json({ request_id: call.caller.requestId, ...scheduled }, 202);
     },
   },
+  {
+    method: "GET",
+    path: "/v1/runs/:id/webhooks/:webhook_id/deliveries",
+    summary: "Lists the last deliveries of a webhook.",
+    handle: (call) => {
+      const [runId, webhookId] = [parameter(call, "id"), parameter(call, "webhook_id")];
+      const deliveries = call.webhooks.deliveries(call.caller, runId, webhookId);
+      return json({ request_id: call.caller.requestId, run_id: runId, webhook_id: webhookId, deliveries });
+    },
+  },
+  {
+    method: "GET",
+    path: "/v1/runs/:id/webhooks/:webhook_id/deliveries/:seq",
+    summary: "Reads what was sent to a webhook for an event.",
+    handle: async (call) => {
+      const [runId, webhookId] = [parameter(call, "id"), parameter(call, "webhook_id")];
+      const sent = await call.webhooks.delivery(call.caller, runId, webhookId, sequence(call));
+      return json({ request_id: call.caller.requestId, run_id: runId, webhook_id: webhookId, ...sent });
+    },
+  },
 ];
+
+function sequence(call: RouteCall): number {
+  const text = parameter(call, "seq");
+  if (!/^\d{1,15}$/.test(text)) throw new Rejection(400, "seq must be a whole number");
+  return Number(text);
+}

@@ -46,6 +46,15 @@ export interface ListedWebhook {
   readonly delivered: number;
   readonly dead_letters: number;
   readonly last_error: string | null;
+  /** When the first attempt since the last success began, where it failed; epoch milliseconds. */
+  readonly failing_since_ms: number | null;
+  /** The event that is being tried again. */
+  readonly retry: {
+    readonly seq: number;
+    readonly attempts: readonly number[];
+    /** Null while an attempt is under way. */
+    readonly next_attempt_ms: number | null;
+  } | null;
   /** Always `active`: a webhook is listed once its registration is committed. */
   readonly state: "active";
   /** The newest ones; see LIMITS.webhook.recentDeadLettersMax. */
@@ -69,4 +78,26 @@ export interface ScheduledRedelivery {
   readonly to_seq: number;
   /** How many events are sent again. */
   readonly scheduled: number;
+}
+
+/** The outcome of one event; see LIMITS.webhook.recentDeliveriesMax. */
+export interface ListedDelivery {
+  readonly seq: number;
+  /** Null where an older version of the service wrote the record. */
+  readonly kind: string | null;
+  readonly outcome: "delivered" | "dead_letter";
+  readonly error: string | null;
+  readonly attempts: readonly number[];
+  /** Of the last attempt. */
+  readonly took_ms: number | null;
+}
+
+/** What was sent. */
+export interface SentDelivery {
+  readonly seq: number;
+  readonly kind: string;
+  /** Of the last attempt; null where its time is not known any more, or nothing was sent. */
+  readonly headers: Readonly<Record<string, string>> | null;
+  /** Null where it is too long to be sent. */
+  readonly body: string | null;
 }

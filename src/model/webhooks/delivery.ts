@@ -6,8 +6,8 @@ import { LIMITS } from "../limits.ts";
  * One record of the delivery log. The right column has the additional fields of a state. See docs/protocols.md#delivery-log.
  *
  *   retry        an attempt failed and will be repeated         attempts
- *   delivered    the receiver accepted the event
- *   dead_letter  the event was given up                         attempts
+ *   delivered    the receiver accepted the event                attempts, took_ms, kind
+ *   dead_letter  the event was given up                         attempts, took_ms, kind
  *   checkpoint   no event up to seq needs a delivery; with the totals it replaces the whole state before it
  *   redeliver    matching events from seq to to_seq are sent again  to_seq
  */
@@ -18,10 +18,15 @@ export interface DeliveryRecord {
   readonly error: string | null;
   /** When each attempt so far began, epoch milliseconds. */
   readonly attempts?: readonly number[];
+  /** How long the last attempt took. */
+  readonly took_ms?: number;
+  /** Kind of the event. */
+  readonly kind?: string;
   readonly to_seq?: number;
   /** Totals of a checkpoint that replaces the state; its `error` is then the last error. */
   readonly delivered?: number;
   readonly dead_letters?: number;
+  readonly failing_since_ms?: number | null;
 }
 
 /** An event that was given up. */
@@ -30,6 +35,18 @@ export interface DeadLetter {
   readonly error: string;
   /** When each attempt began, epoch milliseconds; empty for a body that is too long to be sent. */
   readonly attempts: readonly number[];
+}
+
+/** What became of an event: delivered where `error` is null, else given up. */
+export interface Delivery {
+  readonly seq: number;
+  /** Null in records of versions that did not write it. */
+  readonly kind: string | null;
+  readonly error: string | null;
+  /** When each attempt began, epoch milliseconds. */
+  readonly attempts: readonly number[];
+  /** How long the last attempt took; null where there was none, and in records of versions that did not write it. */
+  readonly tookMs: number | null;
 }
 
 /** A range of events that is sent again; both ends belong to it. */
@@ -48,6 +65,10 @@ export class DeliveryState {
   lastError: string | null = null;
   /** The newest ones, by seq; one that was delivered again is removed. */
   recentDeadLetters: readonly DeadLetter[] = [];
+  /** The last outcomes, the oldest first. An event that was sent again is there once for each time. */
+  recentDeliveries: readonly Delivery[] = [];
+  /** When the first attempt since the last success began, where it failed; null while deliveries succeed. */
+  failingSinceMs: number | null = null;
   /** The event that is being retried, and the start times of its attempts. */
   retry: { readonly seq: number; readonly attempts: readonly number[] } | undefined;
   /** The events that are still to be sent again; never beyond the cursor. */
@@ -60,17 +81,20 @@ export class DeliveryState {
     switch (record.state) {
       case "retry":
         this.retry = { seq, attempts };
-        this.lastError = error;
+        this.#fail(error, attempts);
         break;
       case "delivered":
         this.delivered++;
         this.lastError = null;
+        this.failingSinceMs = null;
+        this.#keepDelivery(record, null);
         this.#forgetDeadLetter(seq);
         this.#finish(seq);
         break;
       case "dead_letter":
         this.deadLetters++;
-        this.lastError = error;
+        this.#fail(error, attempts);
+        this.#keepDelivery(record, error ?? "");
         this.#forgetDeadLetter(seq);
         this.#keepDeadLetter({ seq, error: error ?? "", attempts });
         this.#finish(seq);
@@ -92,13 +116,29 @@ export class DeliveryState {
       state,
       error,
     });
-    const { cursorSeq, delivered, deadLetters, lastError, retry, redelivery } = this;
-    const records: DeliveryRecord[] = this.recentDeadLetters.map(({ seq, error, attempts }) => ({
+    const { cursorSeq, delivered, deadLetters, lastError, failingSinceMs, retry, redelivery } = this;
+    const { recentDeadLetters, recentDeliveries } = this;
+    // Where a dead letter is none of the last outcomes, so many came after it that it is none of them again.
+    const older = recentDeadLetters.filter(({ seq }) => !recentDeliveries.some((other) => other.seq === seq));
+    const records: DeliveryRecord[] = older.map(({ seq, error, attempts }) => ({
       ...of(seq, "dead_letter", error),
       attempts,
     }));
+    for (const { seq, kind, error, attempts, tookMs } of recentDeliveries) {
+      records.push({
+        ...of(seq, error === null ? "delivered" : "dead_letter", error),
+        attempts,
+        ...(tookMs !== null && { took_ms: tookMs }),
+        ...(kind !== null && { kind }),
+      });
+    }
     if (retry) records.push({ ...of(retry.seq, "retry", lastError), attempts: retry.attempts });
-    records.push({ ...of(cursorSeq, "checkpoint", lastError), delivered, dead_letters: deadLetters });
+    records.push({
+      ...of(cursorSeq, "checkpoint", lastError),
+      delivered,
+      dead_letters: deadLetters,
+      failing_since_ms: failingSinceMs,
+    });
     if (redelivery) records.push({ ...of(redelivery.fromSeq, "redeliver", null), to_seq: redelivery.toSeq });
     return records;
   }
@@ -116,7 +156,7 @@ export class DeliveryState {
     this.redelivery = fromSeq <= toSeq && toSeq <= this.cursorSeq ? range : undefined;
   }
 
-  #checkpoint({ seq, error, delivered, dead_letters }: DeliveryRecord): void {
+  #checkpoint({ seq, error, delivered, dead_letters, failing_since_ms }: DeliveryRecord): void {
     if (delivered === undefined || dead_letters === undefined) {
       this.cursorSeq = Math.max(this.cursorSeq, seq);
       return;
@@ -125,7 +165,20 @@ export class DeliveryState {
     this.delivered = delivered;
     this.deadLetters = dead_letters;
     this.lastError = error;
+    this.failingSinceMs = failing_since_ms ?? null;
     this.redelivery = undefined;
+  }
+
+  #fail(error: string | null, attempts: readonly number[]): void {
+    this.lastError = error;
+    this.failingSinceMs ??= attempts[0] ?? null;
+  }
+
+  #keepDelivery({ seq, kind, attempts, took_ms }: DeliveryRecord, error: string | null): void {
+    const delivery = { seq, kind: kind ?? null, error, attempts: attempts ?? [], tookMs: took_ms ?? null };
+    this.recentDeliveries = [...this.recentDeliveries, delivery].slice(
+      -LIMITS.webhook.recentDeliveriesMax,
+    );
   }
 
   #forgetDeadLetter(seq: number): void {

@@ -22,6 +22,13 @@ export class CircuitBreaker {
     return this.#open !== null && (nowMs < this.#open.untilMs || this.#isProbing);
   }
 
+  /** Where the breaker is, and when its probe may come: a monotonic time, 0 where that has passed. */
+  look(nowMs: number): CircuitLook {
+    if (this.#open === null) return { state: "closed", untilMs: 0 };
+    if (nowMs < this.#open.untilMs) return { state: "open", untilMs: this.#open.untilMs };
+    return { state: "half_open", untilMs: 0 };
+  }
+
   /** Starts one call; the caller reports its result. A call that starts although the breaker is open is not a probe. */
   enter(nowMs: number): CircuitCall {
     const isProbe = this.#open !== null && !this.isOpen(nowMs);
@@ -51,6 +58,11 @@ export class CircuitBreaker {
       this.#open = { untilMs: nowMs + forMs, forMs };
     }
   }
+}
+
+export interface CircuitLook {
+  readonly state: "closed" | "open" | "half_open";
+  readonly untilMs: number;
 }
 
 /** One call of the backend. Only the first result that is reported counts. */

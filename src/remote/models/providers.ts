@@ -9,10 +9,11 @@ import {
   InferenceFailed,
   type InferenceRequest,
   isRetryable,
+  type ProviderKind,
 } from "../../model/infer/inference.ts";
 import { LIMITS } from "../../model/limits.ts";
 import type { Backend, BackendAnswer } from "./backend.ts";
-import { CircuitBreaker, type CircuitCall } from "./circuit_breaker.ts";
+import { CircuitBreaker, type CircuitCall, type CircuitLook } from "./circuit_breaker.ts";
 import { Gemini } from "./gemini.ts";
 import { Base64 } from "./json_body.ts";
 import { LatencyAlarm } from "./latency_alarm.ts";
@@ -27,7 +28,19 @@ export interface ProvidersOptions {
   readonly outbound: Pick<Outbound, "resolve" | "reroute"> & { readonly roots: readonly string[] };
 }
 
+/** A backend as an operator sees it. */
+export interface BackendLook {
+  readonly name: string;
+  readonly kind: ProviderKind;
+  /** The one model that it serves; null for every model. */
+  readonly model: string | null;
+  readonly circuit: CircuitLook["state"];
+  /** When an open circuit lets a call through again, epoch milliseconds; else null. */
+  readonly probeMs: number | null;
+}
+
 interface Candidate {
+  readonly model: string | null;
   readonly backend: Backend;
   readonly circuit: CircuitBreaker;
 }
@@ -58,7 +71,7 @@ export class Providers implements AsyncDisposable {
       const backend = settings.type === "gemini"
         ? new Gemini(settings, context)
         : new OpenaiCompat(settings, context);
-      return { settings, candidate: { backend, circuit: new CircuitBreaker() } };
+      return { settings, candidate: { model: settings.model, backend, circuit: new CircuitBreaker() } };
     });
     this.#candidates = configured.map(({ candidate }) => candidate);
     this.#byModel = new Map(CATALOG.map(({ id }) => [id, servingModel(id, configured)]));
@@ -148,6 +161,16 @@ export class Providers implements AsyncDisposable {
         new Set(this.#byModel.get(model)!.filter((one) => reachable.has(one)).map((one) => one.backend.kind)),
       this.#alarm.alarmed(this.#world.monotonicMs()),
     );
+  }
+
+  /** The backends in the order of the configuration, and whether they are skipped now. Asks none of them. */
+  look(): BackendLook[] {
+    const nowMs = this.#world.monotonicMs();
+    return this.#candidates.map(({ backend: { name, kind }, model, circuit }) => {
+      const { state, untilMs } = circuit.look(nowMs);
+      const probeMs = state === "open" ? Math.round(this.#world.now() + untilMs - nowMs) : null;
+      return { name, kind, model, circuit: state, probeMs };
+    });
   }
 
   /** Waits for requests that follow answers, such as the deletion of clips, then closes all connections. */

@@ -82,6 +82,8 @@ Deno.test("a hook is registered with its own secret, and listed with all that be
     delivered: 0,
     dead_letters: 0,
     last_error: null,
+    failing_since_ms: null,
+    retry: null,
     state: "active",
     recent_dead_letters: [],
     redelivery: null,
@@ -95,6 +97,56 @@ Deno.test("a hook is registered with its own secret, and listed with all that be
     [webhook_id, other.webhook_id].sort(),
   );
   assert.equal(await metric(test, "service_webhooks_configured"), 2);
+});
+
+Deno.test("the deliveries of a hook are listed with their attempts, and what was sent can be read", async () => {
+  await using test = await startService({ ...LOCAL, SERVICE_WEBHOOK_RETRY_DELAYS_MS: "1,1,60000" });
+  await using receiver = await Receiver.start();
+  const runId = await newRun(test);
+  const { webhook_id, signing_secret } = await hookOf(test, runId, receiver.url, ["keepalive_refreshed"]);
+  const place = `/v1/runs/${runId}/webhooks/${webhook_id}/deliveries`;
+  const read = (tail = "", key = KEY_A) => test.call("GET", `${place}${tail}`, undefined, key);
+  assert.deepEqual((await read()).json.deliveries, []);
+  const before = Date.now();
+  await keepAlive(test, runId);
+  const first = (await entryOnce(test, runId, ({ delivered }) => delivered === 1)).last_terminal_seq;
+  const { json: { deliveries: [delivery, ...others] } } = await read();
+  const { attempts, took_ms, ...rest } = delivery;
+  assert.deepEqual(rest, { seq: first, kind: "keepalive_refreshed", outcome: "delivered", error: null });
+  assert.equal(others.length, 0);
+  assert.ok(attempts.length === 1 && attempts[0] >= before && took_ms < 5000, JSON.stringify(delivery));
+  const [received] = receiver.received;
+  const sent = (await read(`/${first}`)).json;
+  assert.equal(sent.body, new TextDecoder().decode(received!.body));
+  for (const [name, value] of Object.entries(sent.headers)) {
+    assert.equal(received!.headers[name], value, name);
+  }
+  const asSent = { ...received!, headers: { ...received!.headers, ...sent.headers } };
+  assert.deepEqual(signatureFaults(asSent, signing_secret), []);
+
+  // A receiver that fails: since when, and when the next attempt comes.
+  receiver.answer = () => 500;
+  await keepAlive(test, runId);
+  const { retry, failing_since_ms } = await entryOnce(
+    test,
+    runId,
+    (entry) => entry.retry?.attempts.length === 3 && entry.retry.next_attempt_ms !== null,
+  );
+  assert.equal(failing_since_ms, retry.attempts[0]);
+  assert.ok(retry.next_attempt_ms - retry.attempts[2] >= 60_000, JSON.stringify(retry));
+  assert.equal((await read(`/${retry.seq}`)).json.kind, "keepalive_refreshed");
+  assert.equal((await read()).json.deliveries.length, 1, "an event that is tried again has no outcome yet");
+
+  // It survives a restart; what was not sent, and what is another's, is not there.
+  await test.restart();
+  assert.deepEqual((await read()).json.deliveries, [delivery]);
+  for (const tail of ["/1", `/${retry.seq + 1}`, "/999999999999999"]) {
+    assert.equal((await read(tail)).status, 404, tail);
+  }
+  assert.equal((await read("/one")).status, 400);
+  assert.equal((await read("", KEY_B)).status, 404);
+  assert.equal((await read(`/${first}`, KEY_B)).status, 404);
+  assert.equal((await test.call("GET", place.replace(webhook_id, UNKNOWN_HOOK))).status, 404);
 });
 
 Deno.test("what may not be registered is refused, in the order run, url, kinds", async () => {

@@ -5,7 +5,9 @@ import {
   ALL_WEBHOOKS,
   CREATED_WEBHOOK,
   DELETED_WEBHOOK,
+  DELIVERIES,
   REDELIVERY,
+  SENT_DELIVERY,
   WEBHOOKS,
 } from "../../../model/api/answers/webhooks.ts";
 import { FEEDBACK_BODY } from "../../../model/api/feedback.ts";
@@ -51,6 +53,18 @@ export const WEBHOOK_OPERATIONS: Readonly<Record<string, Operation>> = {
       202: { description: "The events that are sent again", content: jsonContent(REDELIVERY) },
     },
     failures: [404, 409, 422, 500, 503],
+  },
+  "GET /v1/runs/:id/webhooks/:webhook_id/deliveries": {
+    id: "listDeliveries",
+    tag: "webhooks",
+    answers: answersJson(DELIVERIES, "The last deliveries with their attempts, the newest first"),
+    failures: [404, 422, 500],
+  },
+  "GET /v1/runs/:id/webhooks/:webhook_id/deliveries/:seq": {
+    id: "getDelivery",
+    tag: "webhooks",
+    answers: answersJson(SENT_DELIVERY, "The body as it is sent, and the headers of the last attempt"),
+    failures: [400, 404, 422, 500, 503],
   },
   "POST /v1/runs/:id/feedback": {
     id: "submitFeedback",

@@ -3,6 +3,7 @@
 import { z } from "zod";
 import { REFUSALS } from "../../../base/refusal.ts";
 import { count, open, positive, text } from "../../events/payload_shapes.ts";
+import { PROVIDER_KINDS } from "../../infer/inference.ts";
 import { LIMITS } from "../../limits.ts";
 import { requestIdField, runIdField } from "./answer_fields.ts";
 
@@ -11,10 +12,26 @@ export const HEALTH = open({ status: z.literal("ok") });
 export const SYSTEM_SETTING = open({
   name: text.describe("The variable, see docs/configuration.md#settings"),
   meaning: text,
+  default: z.string().nullable().describe("What holds where the variable is not set; null for nothing"),
+  no_effect: z.string().nullable().describe(
+    "What the service does instead, for a setting that is checked and changes nothing yet",
+  ),
   is_set: z.boolean().describe("Whether it differs from its default"),
   is_secret: z.boolean(),
   value: z.string().nullable().describe(
     "Null for a secret, for one that is unset, and where the service has several principals",
+  ),
+});
+
+export const SYSTEM_BACKEND = open({
+  name: text.nullable().describe("Null where the service has several principals, like `model`"),
+  provider: z.enum(PROVIDER_KINDS),
+  model: text.nullable().describe("The one model that it serves; null for every model"),
+  circuit: z.enum(["closed", "open", "half_open"]).describe(
+    "`closed` while it works, `open` while it is skipped, `half_open` when the next call decides",
+  ),
+  probe_at_ms: count.nullable().describe(
+    "When an open circuit lets a call through again, epoch milliseconds",
   ),
 });
 
@@ -26,7 +43,17 @@ export const SYSTEM = open({
   disk: open({
     free_bytes: count.describe("What the file system of the data directory has for more"),
     total_bytes: count,
+    used: open({
+      timeline_bytes: count.describe("Log of events"),
+      keyframe_bytes: count.describe("Stored pictures"),
+      media_bytes: count.describe("Stored clips and sound"),
+      upload_bytes: count,
+      other_bytes: count.describe("Search index, delivery log, kept answers and temporary files"),
+      counted_at_ms: count.describe("Epoch milliseconds"),
+      is_complete: z.boolean().describe("False where there are so many files that not all were counted"),
+    }).nullable().describe("Of all principals together; null until the first count has ended"),
   }).nullable().describe("Null where the system does not tell"),
+  backends: z.array(SYSTEM_BACKEND).describe("Model backends, in the order of the configuration"),
   settings: z.array(SYSTEM_SETTING),
 });
 

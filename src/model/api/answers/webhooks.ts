@@ -25,6 +25,14 @@ export const WEBHOOK = open({
   delivered: count,
   dead_letters: count,
   last_error: z.string().nullable(),
+  failing_since_ms: count.nullable().describe(
+    "When the first attempt since the last success began, where it failed, epoch milliseconds",
+  ),
+  retry: open({
+    seq: positive,
+    attempts: z.array(count).describe("When each attempt began, epoch milliseconds"),
+    next_attempt_ms: count.nullable().describe("Epoch milliseconds; null while an attempt is under way"),
+  }).nullable().describe("The event that failed and is tried again"),
   state: z.literal("active"),
   recent_dead_letters: z.array(open({
     seq: positive,
@@ -61,4 +69,32 @@ export const REDELIVERY = open({
   from_seq: count,
   to_seq: count,
   scheduled: count.describe("How many events are sent again"),
+});
+
+export const DELIVERY = open({
+  seq: positive,
+  kind: text.nullable().describe("Null where a version that did not note it has sent the event"),
+  outcome: z.enum(["delivered", "dead_letter"]),
+  error: z.string().nullable(),
+  attempts: z.array(count).describe("When each attempt began, epoch milliseconds"),
+  took_ms: count.nullable().describe("How long the last attempt took"),
+});
+
+export const DELIVERIES = open({
+  request_id: requestIdField,
+  run_id: runIdField,
+  webhook_id: webhookIdField,
+  deliveries: z.array(DELIVERY),
+});
+
+export const SENT_DELIVERY = open({
+  request_id: requestIdField,
+  run_id: runIdField,
+  webhook_id: webhookIdField,
+  seq: positive,
+  kind: text,
+  headers: z.record(z.string(), z.string()).nullable().describe(
+    "Of the last attempt; null where its time is not known any more, or nothing was sent",
+  ),
+  body: z.string().nullable().describe("Exactly what is sent; null where it is too long for that"),
 });

@@ -1,0 +1,104 @@
+/** What became of the last deliveries of a webhook, and what was sent. */
+
+import { utf8Length } from "../../base/bytes.ts";
+import { refuse } from "../../base/refusal.ts";
+import type { ListedDelivery, SentDelivery } from "../../model/api/webhooks.ts";
+import { cloudEvent, cloudEventBytes } from "../../model/events/cloudevent.ts";
+import { LIMITS } from "../../model/limits.ts";
+import type { DeliveryState } from "../../model/webhooks/delivery.ts";
+import { deliveryHeaders, signingKey } from "../../model/webhooks/signature.ts";
+import { matches, mayMatch, type Webhook } from "../../model/webhooks/webhook.ts";
+import type { StoredEvent } from "../../store/log/event_reader.ts";
+import type { Timeline } from "../../store/log/timeline.ts";
+import type { Caller } from "../caller.ts";
+import { ownedRun } from "../runs/ownership.ts";
+import type { HookRegistry } from "./hook_registry.ts";
+
+export interface DeliveryReadsOptions {
+  readonly timeline: Timeline;
+  readonly hooks: HookRegistry;
+}
+
+/** See docs/events.md#deliveries. */
+export class DeliveryReads {
+  readonly #options: DeliveryReadsOptions;
+
+  constructor(options: DeliveryReadsOptions) {
+    this.#options = options;
+  }
+
+  /** The newest first; none while webhooks are off. Errors: 422 or 404 on `run_id`, 404 on `webhook_id`. */
+  list(caller: Caller, runId: string, webhookId: string): ListedDelivery[] {
+    this.#hook(caller, runId, webhookId);
+    const state = this.#options.hooks.deliveries?.stateOf(runId, webhookId);
+    return (state?.recentDeliveries ?? []).map(({ seq, kind, error, attempts, tookMs }) => ({
+      seq,
+      kind,
+      outcome: error === null ? "delivered" as const : "dead_letter" as const,
+      error,
+      attempts,
+      took_ms: tookMs,
+    })).reverse();
+  }
+
+  /**
+   * The body of an event as it is sent to the webhook, and the headers of the last attempt. Errors: 422 or 404 on `run_id`,
+   * 404 on `webhook_id`, 404 on `seq` for an event that was not sent, 503 while webhooks are off.
+   */
+  async read(caller: Caller, runId: string, webhookId: string, seq: number): Promise<SentDelivery> {
+    const hook = this.#hook(caller, runId, webhookId);
+    const { hooks } = this.#options;
+    const key = signingKey(hooks.requireSecret(), runId, webhookId);
+    const state = hooks.deliveries?.stateOf(runId, webhookId);
+    if (state === undefined || !isReached(hook, state, seq)) throw notSent();
+    const event = await this.#event(runId, seq);
+    if (event === undefined || !isFor(hook, event)) throw notSent();
+    const { kind, payload } = event;
+    if (payload === null) return { seq, kind, headers: null, body: null };
+    const body = cloudEvent({ ...event, payload });
+    const atMs = lastAttemptMs(state, seq);
+    if (atMs === undefined) return { seq, kind, headers: null, body };
+    const headers = deliveryHeaders(key, `${runId}:${seq}`, atMs, new TextEncoder().encode(body));
+    return { seq, kind, headers, body };
+  }
+
+  #hook(caller: Caller, runId: string, webhookId: string): Webhook {
+    const { timeline, hooks } = this.#options;
+    ownedRun(timeline.view, caller, runId);
+    return hooks.find(runId, webhookId).hook;
+  }
+
+  /** With a payload of null where the body would be longer than what is sent. */
+  async #event(runId: string, seq: number): Promise<Sendable | undefined> {
+    const { timeline } = this.#options;
+    const found = timeline.readFirst(runId, { fromSeq: seq, toSeq: seq });
+    const event = typeof found === "number" ? await timeline.readOneInPieces(found) : found?.[0];
+    if (event === undefined) return undefined;
+    if (!("payload" in event)) return { ...event, payload: null };
+    const isTooLong = cloudEventBytes(event, utf8Length(event.payload)) > LIMITS.webhook.bodyBytesMax;
+    return isTooLong ? { ...event, payload: null } : event;
+  }
+}
+
+type Sendable = Omit<StoredEvent, "payload"> & { readonly payload: string | null };
+
+function notSent() {
+  return refuse.notFound("Delivery", "seq");
+}
+
+/** Whether the webhook is past the event, or is trying it. */
+function isReached({ registeredSeq }: Webhook, { cursorSeq, retry }: DeliveryState, seq: number): boolean {
+  return seq > registeredSeq && (seq <= cursorSeq || seq === retry?.seq);
+}
+
+function isFor(hook: Webhook, { kind, payload }: Sendable): boolean {
+  return payload === null ? mayMatch(hook, kind) : matches(hook, { kind, payload });
+}
+
+/** When the last attempt began; undefined where that is not known any more. */
+function lastAttemptMs({ retry, recentDeliveries, recentDeadLetters }: DeliveryState, seq: number) {
+  const last = retry?.seq === seq
+    ? retry
+    : [...recentDeadLetters, ...recentDeliveries].findLast((one) => one.seq === seq);
+  return last?.attempts.at(-1);
+}
