@@ -11,6 +11,7 @@ import { RunRegister, type TimelineView } from "../../model/runs/run_register.ts
 import { type Damage, DamageReport } from "./damage.ts";
 import { EventIndex, MAX_SEQ } from "./event_index.ts";
 import { type EventQuery, EventReader, type LongEvent, type StoredEvent } from "./event_reader.ts";
+import { requireKnownFormat } from "../data_format.ts";
 import { DirectoryLock } from "./lock.ts";
 import { bodyColumns, RecordBatch } from "./record.ts";
 import { ReadAhead } from "./read_ahead.ts";
@@ -118,6 +119,7 @@ export class Timeline implements AsyncDisposable {
     Deno.mkdirSync(directory, { recursive: true, mode: 0o700 });
     const lock = DirectoryLock.acquire(dataDir);
     try {
+      requireKnownFormat(dataDir);
       const read = readTimeline(directory, world.log.child("timeline"), options.onDamage);
       const timeline = new Timeline(options, directory, lock, read);
       timeline.#log.info("timeline open", {

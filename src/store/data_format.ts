@@ -1,0 +1,55 @@
+/** The format version of a data directory: one that a newer program has written is not opened, so that nothing of it is misread. */
+
+import { join } from "node:path";
+
+/**
+ * What this program writes, and the highest that it reads. It grows with a change after which earlier programs would misread a
+ * data directory; files that can be made again (snapshot, search index) have versions of their own. See docs/upgrading.md.
+ */
+export const DATA_FORMAT = 1;
+
+/** A directory without this file was written before there was one, in format 1. */
+const FILE = "format";
+const BYTES_MAX = 16;
+
+/**
+ * Writes the version into a directory that has none. Call it with the directory locked, and before anything in it is read.
+ * Errors: the directory's version is higher than {@link DATA_FORMAT}, or its file holds none.
+ */
+export function requireKnownFormat(dataDir: string): void {
+  const path = join(dataDir, FILE);
+  const text = readShort(path);
+  if (text === null) return writeFormat(dataDir);
+  if (!/^[1-9]\d{0,8}\n?$/.test(text)) {
+    throw new Error(
+      `Cannot open the data directory: ${path} must hold its format version, a number, got ${
+        JSON.stringify(text)
+      }`,
+    );
+  }
+  const format = Number(text);
+  if (format <= DATA_FORMAT) return;
+  throw new Error(
+    `Cannot open the data directory: ${dataDir} has format ${format}, and this version of the service reads up to ` +
+      `${DATA_FORMAT}; start the version that wrote it, or one that is newer, or restore a backup of before the upgrade`,
+  );
+}
+
+/** Null where there is no such file. */
+function readShort(path: string): string | null {
+  try {
+    using file = Deno.openSync(path);
+    const bytes = new Uint8Array(BYTES_MAX);
+    return new TextDecoder().decode(bytes.subarray(0, file.readSync(bytes) ?? 0));
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return null;
+    throw error;
+  }
+}
+
+/** Under another name first, so that a crash leaves the whole file or none. */
+function writeFormat(dataDir: string): void {
+  const path = join(dataDir, FILE);
+  Deno.writeTextFileSync(`${path}.new`, `${DATA_FORMAT}\n`, { mode: 0o600 });
+  Deno.renameSync(`${path}.new`, path);
+}
