@@ -1123,6 +1123,8 @@ export interface components {
         PolicyList: {
             request_id: string;
             run_id: string;
+            /** @description Of the open live session of the run; null without one */
+            generation: number | null;
             policies: components["schemas"]["Policy"][];
         };
         ApplicationResponse: {

@@ -33,11 +33,13 @@ export interface PoliciesOptions {
 export class Policies {
   readonly #timeline: Timeline;
   readonly #revisions: PolicyRevisions;
+  readonly #sessions: OpenSessions;
   readonly #deployer: PolicyDeployer;
 
   constructor({ timeline, revisions, sessions }: PoliciesOptions) {
     this.#timeline = timeline;
     this.#revisions = revisions;
+    this.#sessions = sessions;
     this.#deployer = new PolicyDeployer({ timeline, revisions, sessions });
   }
 
@@ -62,6 +64,12 @@ export class Policies {
   *list(caller: Caller, runId: string): Iterable<Policy> {
     const run = ownedRun(this.#timeline.view, caller, runId);
     for (const revision of [...this.#revisions.book(run).all()]) yield this.#revisions.policy(run, revision);
+  }
+
+  /** Of the open live session of the run; null without one. Errors: 422 and 404 on the run. */
+  generation(caller: Caller, runId: string): number | null {
+    ownedRun(this.#timeline.view, caller, runId);
+    return this.#sessions.find(runId)?.generation ?? null;
   }
 
   /** Errors: 422 and 404 on the run, 404 on `revision`. */

@@ -93,9 +93,11 @@ function revision(call: RouteCall): number {
 
 /** One revision per chunk, as each may hold a long prompt. Checks the run before the first byte is written. */
 function policiesJson(call: RouteCall): Iterable<string> {
-  const policies = call.policies.list(call.caller, parameter(call, "id"))[Symbol.iterator]();
+  const runId = parameter(call, "id");
+  const policies = call.policies.list(call.caller, runId)[Symbol.iterator]();
   const first = policies.next();
-  return chunks(`${JSON.stringify(identity(call)).slice(0, -1)},"policies":[`, first, policies);
+  const head = { ...identity(call), generation: call.policies.generation(call.caller, runId) };
+  return chunks(`${JSON.stringify(head).slice(0, -1)},"policies":[`, first, policies);
 }
 
 function* chunks(

@@ -75,6 +75,8 @@ Deno.test("the generation must be named, and be the one that is open", async () 
   await using test = await startLive();
   const session = await publish(test);
   const revision = await draft(test, session, { prompt: "x" });
+  const listed = async () => (await test.call("GET", `/v1/runs/${session.runId}/policies`)).json.generation;
+  assert.equal(await listed(), 1);
   const check = async (body: object, reason: RegExp) => {
     const { status, json } = await move(test, session, revision, "activate", { stage: "active", ...body });
     assert.deepEqual([status, json.error.details[0].field], [409, "expected_generation"]);
@@ -85,6 +87,7 @@ Deno.test("the generation must be named, and be the one that is open", async () 
   await check({}, /^expected_generation_required$/);
   await check({ expected_generation: 2 }, /^stale_generation: /);
   await deleteSession(test, session);
+  assert.equal(await listed(), null);
   await check({ expected_generation: 1 }, /^generation_closed: /);
 });
 

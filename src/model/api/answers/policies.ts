@@ -21,7 +21,12 @@ export const POLICY = open({
 
 export const POLICY_READ = open({ request_id: requestIdField, run_id: runIdField, policy: POLICY });
 
-export const POLICIES = open({ request_id: requestIdField, run_id: runIdField, policies: z.array(POLICY) });
+export const POLICIES = open({
+  request_id: requestIdField,
+  run_id: runIdField,
+  generation: positive.nullable().describe("Of the open live session of the run; null without one"),
+  policies: z.array(POLICY),
+});
 
 export const APPLIED_POLICY = open({
   request_id: requestIdField,
