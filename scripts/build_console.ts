@@ -16,6 +16,7 @@ const PACKAGES = [
   "@preact/signals",
   "@preact/signals-core",
   "uplot",
+  "diff",
 ];
 /** The browsers of 2024: `light-dark()` and popovers are in all of them. */
 const TARGET = ["chrome123", "firefox125", "safari17.5"];

@@ -5,6 +5,7 @@ import { NewAnalysis } from "../pages/new/new_analysis.tsx";
 import { RunPage } from "../pages/run/run_page.tsx";
 import { Runs } from "../pages/runs/runs.tsx";
 import { Search } from "../pages/search/search.tsx";
+import { Triggers } from "../pages/triggers/triggers.tsx";
 import type { Place } from "./place.ts";
 
 export interface PageEntry {
@@ -30,6 +31,7 @@ export const PAGES: readonly PageEntry[] = [
     Page: RunPage,
   },
   { path: ["search"], rail: "Search", mark: "⌕", Page: Search },
+  { path: ["triggers"], rail: "Triggers", mark: "◆", Page: Triggers },
 ];
 
 /** The page with the longest address that begins like this one; the first page for none. */

@@ -17,7 +17,10 @@ const SLICE_MS = 12;
 const GATHER_MS = 50;
 
 /** Opens the marks of a run; `close` ends it. Events of the kinds that are `kept` are there whole, too. */
-export function openRunMarks(runId: string, kept: readonly string[] = []): RunMarks {
+export function openRunMarks(
+  runId: string,
+  kept: readonly string[] = [],
+): RunMarks {
   return new RunMarks(runId, kept);
 }
 
@@ -250,7 +253,9 @@ export class RunMarks {
       if (this.#present.size !== this.#lanes.peek().length) {
         this.#lanes.value = Object.keys(MARK_LOOKS).filter((lane) => this.#present.has(lane));
       }
-      if (this.#kept.peek().length !== this.#keptEvents.length) this.#kept.value = [...this.#keptEvents];
+      if (this.#kept.peek().length !== this.#keptEvents.length) {
+        this.#kept.value = [...this.#keptEvents];
+      }
       this.#count.value = this.store.count;
     });
   }

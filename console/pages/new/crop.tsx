@@ -33,7 +33,10 @@ export function CropField({ file, crop, onChange }: CropFieldProps) {
     const box = (event.currentTarget as HTMLElement).getBoundingClientRect();
     const share = (at: number, from: number, length: number) =>
       Math.min(1, Math.max(0, (at - from) / length));
-    return { x: share(event.clientX, box.left, box.width), y: share(event.clientY, box.top, box.height) };
+    return {
+      x: share(event.clientX, box.left, box.width),
+      y: share(event.clientY, box.top, box.height),
+    };
   };
   const drawn = (event: PointerEvent) => start.current && between(start.current, place(event));
   return (
@@ -49,7 +52,9 @@ export function CropField({ file, crop, onChange }: CropFieldProps) {
           }}
           onPointerMove={(event) => {
             const next = drawn(event);
-            if (next && next.width >= LEAST && next.height >= LEAST) onChange(next);
+            if (next && next.width >= LEAST && next.height >= LEAST) {
+              onChange(next);
+            }
           }}
           onPointerUp={() => start.current = null}
         >
@@ -60,7 +65,10 @@ export function CropField({ file, crop, onChange }: CropFieldProps) {
             preload="auto"
             aria-label="A frame of the film"
             onLoadedMetadata={({ currentTarget }) => {
-              currentTarget.currentTime = Math.min(PREVIEW_S, currentTarget.duration / 3 || 0);
+              currentTarget.currentTime = Math.min(
+                PREVIEW_S,
+                currentTarget.duration / 3 || 0,
+              );
             }}
             onError={() => setCanPlay(false)}
           />
@@ -97,7 +105,12 @@ export function CropField({ file, crop, onChange }: CropFieldProps) {
             />
           </label>
         ))}
-        <button type="button" class="quiet" disabled={crop === null} onClick={() => onChange(null)}>
+        <button
+          type="button"
+          class="quiet"
+          disabled={crop === null}
+          onClick={() => onChange(null)}
+        >
           Whole picture
         </button>
       </div>
@@ -120,7 +133,10 @@ function useFileUrl(file: File | null): string | null {
   return url;
 }
 
-function between(one: { x: number; y: number }, other: { x: number; y: number }): Crop {
+function between(
+  one: { x: number; y: number },
+  other: { x: number; y: number },
+): Crop {
   return rounded({
     x: Math.min(one.x, other.x),
     y: Math.min(one.y, other.y),
@@ -133,14 +149,27 @@ function between(one: { x: number; y: number }, other: { x: number; y: number })
 function withSide(crop: Crop, side: keyof Crop, value: number): Crop {
   const next = {
     ...crop,
-    [side]: Math.min(1, Math.max(side === "width" || side === "height" ? LEAST : 0, value || 0)),
+    [side]: Math.min(
+      1,
+      Math.max(side === "width" || side === "height" ? LEAST : 0, value || 0),
+    ),
   };
   const x = Math.min(next.x, 1 - LEAST);
   const y = Math.min(next.y, 1 - LEAST);
-  return rounded({ x, y, width: Math.min(next.width, 1 - x), height: Math.min(next.height, 1 - y) });
+  return rounded({
+    x,
+    y,
+    width: Math.min(next.width, 1 - x),
+    height: Math.min(next.height, 1 - y),
+  });
 }
 
 function rounded({ x, y, width, height }: Crop): Crop {
   const short = (share: number) => Math.round(share * 1e4) / 1e4;
-  return { x: short(x), y: short(y), width: short(width), height: short(height) };
+  return {
+    x: short(x),
+    y: short(y),
+    width: short(width),
+    height: short(height),
+  };
 }

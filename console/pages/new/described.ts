@@ -8,9 +8,14 @@ export interface Described {
   readonly endMs: number;
 }
 
-export async function* describedEvents(runId: string, signal: AbortSignal): AsyncGenerator<Described, void> {
+export async function* describedEvents(
+  runId: string,
+  signal: AbortSignal,
+): AsyncGenerator<Described, void> {
   const wishes = { kind: "semantic_chunk_inferred", signal };
-  for await (const { payload } of client.peek().subscribeEvents(runId, wishes)) {
+  for await (
+    const { payload } of client.peek().subscribeEvents(runId, wishes)
+  ) {
     const { description, summary, pts_end_ms } = payload;
     const words = [description, summary].find((text) => typeof text === "string" && text !== "");
     yield {

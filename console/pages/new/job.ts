@@ -23,7 +23,13 @@ export interface Prompted {
 
 export interface Job {
   readonly name: string;
-  readonly step: "upload" | "decode" | "describe" | "done" | "failed" | "cancelled";
+  readonly step:
+    | "upload"
+    | "decode"
+    | "describe"
+    | "done"
+    | "failed"
+    | "cancelled";
   readonly runId: string | null;
   /** Bytes of an upload. */
   readonly sent: number;
@@ -71,7 +77,9 @@ export async function startJob(wishes: Wishes): Promise<string | null> {
     change({ step: "done" });
     return runId;
   } catch (failure) {
-    change(mine.signal.aborted ? { step: "cancelled" } : { step: "failed", failure });
+    change(
+      mine.signal.aborted ? { step: "cancelled" } : { step: "failed", failure },
+    );
     return null;
   }
 }
@@ -100,7 +108,9 @@ async function work(
   const { run_id: runId } = await service.createRun({ model }, { signal });
   change({ runId });
   if (prompted === null) {
-    await service.ingestRun(runId, { source_uri, max_frames: FRAMES_MAX }, { signal });
+    await service.ingestRun(runId, { source_uri, max_frames: FRAMES_MAX }, {
+      signal,
+    });
     await service.analyzeRun(runId, { model }, { signal });
     return runId;
   }

@@ -25,7 +25,9 @@ export function JobProgress({ of }: { of: Job }) {
         {step === "upload" && size > 0 && <span class="number">: {bytesText(sent)} of {bytesText(size)}
         </span>}
         {step === "describe" && (
-          <span class="number">: {counted(chunks, "chunk")}, up to {mediaTime(lastMs)}</span>
+          <span class="number">
+            : {counted(chunks, "chunk")}, up to {mediaTime(lastMs)}
+          </span>
         )}
       </p>
       {isRunning(of) && (

@@ -40,7 +40,9 @@ function WishesForm() {
   const [schema, setSchema] = useState("");
   const [crop, setCrop] = useState<Crop | null>(null);
   const [isTried, setTried] = useState(false);
-  const models = useLoaded((signal) => client.value.listModels({ signal }), [client.value]);
+  const models = useLoaded((signal) => client.value.listModels({ signal }), [
+    client.value,
+  ]);
   const faults = {
     source: file === null && address.trim() === "" ? "Choose a film or name a source." : undefined,
     model: isPrompted && model === "" ? "Choose a model." : undefined,
@@ -54,7 +56,8 @@ function WishesForm() {
     event.preventDefault();
     setTried(true);
     const isFaulty = faults.source ||
-      (isPrompted && Object.values(faults).some((fault) => fault !== undefined));
+      (isPrompted &&
+        Object.values(faults).some((fault) => fault !== undefined));
     if (isFaulty) return;
     const runId = await startJob({
       source: file ?? address.trim(),
@@ -74,12 +77,22 @@ function WishesForm() {
   };
   return (
     <form class="form" onSubmit={start} noValidate>
-      <SourceChoice file={file} address={address} onFile={setFile} onAddress={setAddress} />
+      <SourceChoice
+        file={file}
+        address={address}
+        onFile={setFile}
+        onAddress={setAddress}
+      />
       {isTried && faults.source && <p class="fault" role="alert">{faults.source}</p>}
       <fieldset class="ways">
         <legend>What is to be found</legend>
         <label>
-          <input type="radio" name="way" checked={!isPrompted} onChange={() => setPrompted(false)} />
+          <input
+            type="radio"
+            name="way"
+            checked={!isPrompted}
+            onChange={() => setPrompted(false)}
+          />
           <span>
             <strong>Cuts, faults, flashes, freezes, black</strong>
             <small>
@@ -88,10 +101,17 @@ function WishesForm() {
           </span>
         </label>
         <label>
-          <input type="radio" name="way" checked={isPrompted} onChange={() => setPrompted(true)} />
+          <input
+            type="radio"
+            name="way"
+            checked={isPrompted}
+            onChange={() => setPrompted(true)}
+          />
           <span>
             <strong>Words about it</strong>
-            <small>A vision-language model looks at it chunk by chunk and answers your question.</small>
+            <small>
+              A vision-language model looks at it chunk by chunk and answers your question.
+            </small>
           </span>
         </label>
       </fieldset>
@@ -166,7 +186,8 @@ function schemaFault(text: string): string | undefined {
   if (text.trim() === "") return undefined;
   try {
     const value = JSON.parse(text);
-    const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
+    const isObject = typeof value === "object" && value !== null &&
+      !Array.isArray(value);
     return isObject ? undefined : "It must be a JSON object.";
   } catch (error) {
     return error instanceof Error ? error.message : "It is no JSON.";

@@ -11,7 +11,9 @@ export interface SourceChoiceProps {
   readonly onAddress: (address: string) => void;
 }
 
-export function SourceChoice({ file, address, onFile, onAddress }: SourceChoiceProps) {
+export function SourceChoice(
+  { file, address, onFile, onAddress }: SourceChoiceProps,
+) {
   const input = useRef<HTMLInputElement>(null);
   const [isOver, setOver] = useState(false);
   return (
@@ -42,13 +44,17 @@ export function SourceChoice({ file, address, onFile, onAddress }: SourceChoiceP
           ? (
             <p>
               <strong>{file.name}</strong> <span class="number dim">{bytesText(file.size)}</span>{" "}
-              <button type="button" class="quiet" onClick={() => onFile(null)}>Take another</button>
+              <button type="button" class="quiet" onClick={() => onFile(null)}>
+                Take another
+              </button>
             </p>
           )
           : (
             <>
               <p>Drop a film here</p>
-              <button type="button" onClick={() => input.current!.click()}>Choose a file …</button>
+              <button type="button" onClick={() => input.current!.click()}>
+                Choose a file …
+              </button>
             </>
           )}
       </div>

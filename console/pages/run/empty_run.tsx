@@ -72,7 +72,11 @@ function Decoded({ run, onChanged }: EmptyRunProps) {
       <p>The frames are measured. An analysis makes marks of them.</p>
       {isBusy
         ? <p role="status">Looking for cuts and faults …</p>
-        : <button type="button" class="primary" onClick={analyze}>Analyze</button>}
+        : (
+          <button type="button" class="primary" onClick={analyze}>
+            Analyze
+          </button>
+        )}
       {failure !== undefined && <FailureNote failure={failure} />}
     </EmptyNote>
   );

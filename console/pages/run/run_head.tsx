@@ -10,6 +10,7 @@ import { Menu } from "../../ui/menu.tsx";
 import { tell, tellFailure } from "../../ui/toast.tsx";
 import { copy, Id, Status } from "../../ui/value.tsx";
 import { go } from "../../shell/place.ts";
+import type { Stretch } from "../../timeline/view.ts";
 import { EVENT_FORMATS, exportEvents, exportMarkers, MARKER_FORMATS } from "./exports.ts";
 import type { RunHistory } from "./history.ts";
 import { isOver, stateText } from "./run_state.ts";
@@ -21,6 +22,8 @@ export interface RunHeadProps {
   readonly fps: Signal<number | null>;
   /** The stretch that the reader chose on the timeline, as numbers of frames; null for the whole run. */
   readonly range: MarkerFilter | null;
+  /** The same in media time. */
+  readonly stretch: Stretch | null;
   readonly onChanged: () => void;
   readonly onRate: () => void;
   readonly link: () => string;
@@ -47,7 +50,7 @@ export function RunHead(props: RunHeadProps) {
   );
 }
 
-function Actions({ run, range, onChanged, onRate, link }: RunHeadProps) {
+function Actions({ run, range, stretch, onChanged, onRate, link }: RunHeadProps) {
   const name = sourceName(run.source_uri);
   const exported = { runId: run.run_id, sourceUri: run.source_uri };
   const stop = async () => {
@@ -108,8 +111,17 @@ function Actions({ run, range, onChanged, onRate, link }: RunHeadProps) {
         ]}
       />
       <button type="button" onClick={onRate}>Rate</button>
+      <button type="button" onClick={() => go(["triggers"], triggerQuery(run, stretch))}>
+        Try a trigger
+      </button>
       <button type="button" onClick={() => copy(link())}>Copy link</button>
       <button type="button" class="danger" onClick={remove}>Delete</button>
     </div>
   );
+}
+
+/** The page of triggers, over this run or the stretch that was chosen. */
+function triggerQuery({ run_id }: Run, stretch: Stretch | null): Record<string, string> {
+  if (stretch === null) return { run: run_id };
+  return { run: run_id, in: String(Math.round(stretch.fromMs)), out: String(Math.round(stretch.toMs)) };
 }

@@ -78,7 +78,19 @@ export function runKeys(
 }
 
 /** The playhead stays where it is in the window, or comes into its middle. */
-function zoom(view: TimelineView, { startMs, durationMs }: RunMarks, factor: number): void {
-  const whole = { fromMs: startMs.peek(), toMs: Math.max(startMs.peek() + 1, durationMs.peek()) };
-  view.window.value = zoomed(view.window.peek() ?? whole, whole, factor, view.playheadMs.peek());
+function zoom(
+  view: TimelineView,
+  { startMs, durationMs }: RunMarks,
+  factor: number,
+): void {
+  const whole = {
+    fromMs: startMs.peek(),
+    toMs: Math.max(startMs.peek() + 1, durationMs.peek()),
+  };
+  view.window.value = zoomed(
+    view.window.peek() ?? whole,
+    whole,
+    factor,
+    view.playheadMs.peek(),
+  );
 }

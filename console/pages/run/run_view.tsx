@@ -90,6 +90,7 @@ export function RunView({ run, query, onChanged }: RunViewProps) {
         durationMs={marks.durationMs}
         fps={marks.fps}
         range={rangeOf(view.range.value, marks.fps.value)}
+        stretch={view.range.value}
         onChanged={onChanged}
         onRate={() => setRated("run")}
         link={() => location.href}
@@ -178,7 +179,10 @@ function NothingChosen({ marks }: { marks: RunMarks }) {
 }
 
 /** The frames of the stretch that the reader chose; null without one, or where frames cannot be counted. */
-function rangeOf(range: Stretch | null, fps: number | null): MarkerFilter | null {
+function rangeOf(
+  range: Stretch | null,
+  fps: number | null,
+): MarkerFilter | null {
   if (range === null || fps === null) return null;
   const frameAt = (ms: number) => Math.max(0, Math.round(ms * fps / 1000));
   return { from_frame: frameAt(range.fromMs), to_frame: frameAt(range.toMs) };

@@ -41,15 +41,30 @@ export function HitPicture(props: HitPictureProps) {
 }
 
 function StoredPicture({ hit: { run_id, seq } }: { hit: SearchHit }) {
-  const sha256 = useLoaded((signal) => pictureOf(run_id, seq, signal), [run_id, seq]);
-  const { url } = useMedia(sha256.value ? `/v1/runs/${run_id}/keyframes/${sha256.value}` : null);
+  const sha256 = useLoaded((signal) => pictureOf(run_id, seq, signal), [
+    run_id,
+    seq,
+  ]);
+  const { url } = useMedia(
+    sha256.value ? `/v1/runs/${run_id}/keyframes/${sha256.value}` : null,
+  );
   return url === undefined ? null : <img src={url} alt="" />;
 }
 
-async function pictureOf(runId: string, seq: number, signal: AbortSignal): Promise<string | null> {
-  for await (const event of client.value.streamEvents(runId, { from_seq: seq }, { signal })) {
+async function pictureOf(
+  runId: string,
+  seq: number,
+  signal: AbortSignal,
+): Promise<string | null> {
+  for await (
+    const event of client.value.streamEvents(runId, { from_seq: seq }, {
+      signal,
+    })
+  ) {
     if (event.seq !== seq) return null;
-    const evidence = event.payload.evidence as { image_sha256?: unknown } | undefined;
+    const evidence = event.payload.evidence as
+      | { image_sha256?: unknown }
+      | undefined;
     const name = event.payload.image_sha256 ?? evidence?.image_sha256;
     return typeof name === "string" ? name : null;
   }

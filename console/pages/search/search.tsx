@@ -29,7 +29,12 @@ export function Search({ query }: Place) {
       <header class="page-head">
         <h1>Search</h1>
         {runId !== null && (
-          <button type="button" onClick={() => go(["search"], { q: text })}>in one run only ✕</button>
+          <button
+            type="button"
+            onClick={() => go(["search"], { q: text })}
+          >
+            in one run only ✕
+          </button>
         )}
       </header>
       {text === ""
@@ -42,7 +47,11 @@ export function Search({ query }: Place) {
             </p>
           </EmptyNote>
         )
-        : <Shown of={found}>{(answer) => <Hits text={text} {...answer} />}</Shown>}
+        : (
+          <Shown of={found}>
+            {(answer) => <Hits text={text} {...answer} />}
+          </Shown>
+        )}
     </section>
   );
 }
@@ -54,10 +63,17 @@ interface Found {
   readonly runs: ReadonlyMap<string, Run>;
 }
 
-async function search(text: string, runId: string | null, signal: AbortSignal): Promise<Found> {
+async function search(
+  text: string,
+  runId: string | null,
+  signal: AbortSignal,
+): Promise<Found> {
   if (text === "") return { hits: [], total: 0, scanned: 0, runs: new Map() };
   const [answer, runs] = await Promise.all([
-    client.value.search(text, { limit: LIMIT, ...(runId !== null && { run_id: runId }) }, { signal }),
+    client.value.search(text, {
+      limit: LIMIT,
+      ...(runId !== null && { run_id: runId }),
+    }, { signal }),
     client.value.listRuns({ signal }),
   ]);
   return {
@@ -86,30 +102,53 @@ function Hits({ text, hits, total, scanned, runs }: Found & { text: string }) {
     <>
       <p class="dim" role="status">
         {counted(total, "hit")} in {counted(scanned, "event")}
-        {total > hits.length && `; the first ${countText(hits.length)} are shown`}
+        {total > hits.length &&
+          `; the first ${countText(hits.length)} are shown`}
       </p>
       <ul class="hits">
         {hits.map((hit) => (
-          <Hit key={`${hit.run_id}:${hit.seq}`} hit={hit} text={text} run={runs.get(hit.run_id)} />
+          <Hit
+            key={`${hit.run_id}:${hit.seq}`}
+            hit={hit}
+            text={text}
+            run={runs.get(hit.run_id)}
+          />
         ))}
       </ul>
     </>
   );
 }
 
-function Hit({ hit, text, run }: { hit: SearchHit; text: string; run: Run | undefined }) {
+function Hit(
+  { hit, text, run }: { hit: SearchHit; text: string; run: Run | undefined },
+) {
   const { seq, run_id, pts_ms, kind, description } = hit;
   const isMedia = pts_ms < WALL_MS;
   const look = lookOfEvent(kind);
-  const link = hrefOf(["runs", run_id], { ...(isMedia && { t: String(pts_ms) }), seq: String(seq) });
+  const link = hrefOf(["runs", run_id], {
+    ...(isMedia && { t: String(pts_ms) }),
+    seq: String(seq),
+  });
   return (
     <li>
       <a class="hit" href={link}>
-        <HitPicture hit={hit} sourceUri={run?.source_uri ?? ""} ms={isMedia ? pts_ms : null} />
+        <HitPicture
+          hit={hit}
+          sourceUri={run?.source_uri ?? ""}
+          ms={isMedia ? pts_ms : null}
+        />
         <span class="hit-text">
           <span class="row">
-            <span class="mark" style={{ color: look.colour }} aria-hidden="true">{look.shape}</span>
-            <strong class="number">{isMedia ? mediaTime(pts_ms) : dateAndClock(pts_ms)}</strong>
+            <span
+              class="mark"
+              style={{ color: look.colour }}
+              aria-hidden="true"
+            >
+              {look.shape}
+            </span>
+            <strong class="number">
+              {isMedia ? mediaTime(pts_ms) : dateAndClock(pts_ms)}
+            </strong>
             <span class="dim">{sourceName(run?.source_uri ?? "")}</span>
           </span>
           <span>{marked(description, text)}</span>

@@ -100,7 +100,12 @@ export function drawDensity(
     if (count === 0) continue;
     const share = Math.min(1, 0.3 + Math.log2(1 + count) / 6);
     const filled = height < 12 ? height - 1 : Math.max(3, Math.round((height - 4) * share));
-    context.fillRect(x, top + height - (height < 12 ? 1 : 2) - filled, 1, filled);
+    context.fillRect(
+      x,
+      top + height - (height < 12 ? 1 : 2) - filled,
+      1,
+      filled,
+    );
   }
 }
 

@@ -1,0 +1,41 @@
+/** A choice of one of the caller's runs, the newest first. */
+
+import { useLoaded } from "../service/loaded.ts";
+import { client } from "../service/session.ts";
+import { shortId, sourceName } from "../text/names.ts";
+import { ago } from "../text/time.ts";
+import { ChoiceField } from "./field.tsx";
+import { Shown } from "./states.tsx";
+
+export interface RunFieldProps {
+  readonly runId: string | null;
+  readonly onChange: (runId: string) => void;
+}
+
+export function RunField({ runId, onChange }: RunFieldProps) {
+  const runs = useLoaded((signal) => client.value.listRuns({ signal }), [
+    client.value,
+  ]);
+  return (
+    <Shown of={runs}>
+      {(list) => (
+        <ChoiceField
+          label="Run"
+          value={runId ?? ""}
+          onChange={onChange}
+          hint={list.length === 0 ? "There are no runs yet: analyze a film first" : undefined}
+          choices={[
+            { value: "", text: "Choose …", isDisabled: true },
+            ...(runId !== null && !list.some(({ run_id }) => run_id === runId)
+              ? [{ value: runId, text: `${shortId(runId)}, not one of yours` }]
+              : []),
+            ...list.toReversed().map(({ run_id, source_uri, created_at }) => ({
+              value: run_id,
+              text: `${sourceName(source_uri)} · ${shortId(run_id)} · ${ago(Date.parse(created_at))}`,
+            })),
+          ]}
+        />
+      )}
+    </Shown>
+  );
+}
