@@ -13,6 +13,7 @@ export interface Family {
 }
 
 const PROVIDERS = ["vllm", "sglang", "gemini", "mlx"] as const;
+const DISK_PLACES = ["data_dir", "upload_root"] as const;
 const MEDIA_LATENCY_MS = [50, 100, 250, 500, 1000, 2500, 5000, 10000] as const;
 
 function counter(help: string) {
@@ -38,6 +39,17 @@ export const FAMILIES = {
   service_storage_quota_refusals_total: counter(
     "Writes that were refused as their principal stores too much",
   ),
+
+  service_disk_free_bytes: {
+    ...gauge(
+      "Bytes that the service may still write to the disk of a folder; NaN where the system does not tell",
+    ),
+    labels: { place: DISK_PLACES },
+  },
+  service_disk_total_bytes: {
+    ...gauge("Bytes of the disk of a folder; NaN where the system does not tell"),
+    labels: { place: DISK_PLACES },
+  },
 
   service_idempotency_keys: gauge("Idempotency keys that are kept"),
   service_idempotency_replays_total: counter("Requests that got the kept answer to their idempotency key"),
@@ -200,6 +212,7 @@ export const FAMILIES = {
   service_pipeline_live_markers_dropped_total: counter(
     "Markers of live sessions beyond the limit for a minute",
   ),
+  service_pipeline_decoder_restarts_total: counter("Restarts of decoders of live sessions"),
   service_pipeline_sessions_created_total: counter("Live sessions opened"),
   service_pipeline_sessions_removed_total: counter("Live sessions ended"),
   service_pipeline_generations_started_total: counter("Generations of live sessions started"),
@@ -209,6 +222,13 @@ export const FAMILIES = {
     "Share of completed comparisons in which the description had changed",
   ),
   service_pipeline_generations_active: gauge("Generations of live sessions that are running now"),
+  service_pipeline_pulled_sources: {
+    ...gauge("Cameras and streams of open live sessions, by whether they give frames"),
+    labels: { state: ["receiving", "lost"] },
+  },
+  service_pipeline_pulled_source_lost_seconds: gauge(
+    "Seconds since the camera or stream that has been lost longest was lost; 0 where none is",
+  ),
   service_pipeline_last_fault_timestamp_seconds: gauge("Time of the last worker fault, Unix seconds"),
   service_pipeline_local_audio_sidecar_active: gauge(
     "Requests in work in the audio sidecar, by its last answer",
@@ -363,6 +383,9 @@ export const FAMILIES = {
     [10, 25, 50, 100, 250, 500, 1000],
   ),
   service_webhooks_configured: gauge("Registered webhooks"),
+  service_webhook_oldest_waiting_seconds: gauge(
+    "Age of the oldest event that a webhook has not delivered or given up; 0 where none waits",
+  ),
   service_webhook_attempts_total: counter("Requests to webhooks, retries included"),
   service_webhook_delivered_total: counter("Events delivered to webhooks"),
   service_webhook_retries_total: counter("Requests to webhooks that were retries"),

@@ -4,6 +4,7 @@ import type { Metrics } from "../base/metrics.ts";
 import type { Places } from "../base/program_paths.ts";
 import type { World } from "../base/world.ts";
 import { Blobs } from "../store/blobs.ts";
+import { diskRoom } from "../store/disk_room.ts";
 import { KeptAnswers } from "../store/kept_answers.ts";
 import type { TimelineOptions } from "../store/log/timeline.ts";
 import { StoredBytes } from "../store/stored_bytes.ts";
@@ -50,6 +51,11 @@ export async function openStore(
   metrics.observeValue("service_timeline_events_total", () => timeline.view.lastSeq);
   metrics.observeValue("service_timeline_damaged_records_total", () => timeline.stats.damagedRecords);
   metrics.observeValue("service_timeline_append_failures_total", () => timeline.stats.appendFailures);
+  for (const [place, folder] of [["data_dir", dataDir], ["upload_root", uploadRoot]] as const) {
+    const read = async (part: "free_bytes" | "total_bytes") => (await diskRoom(folder))?.[part] ?? NaN;
+    metrics.observeValue("service_disk_free_bytes", { place }, () => read("free_bytes"));
+    metrics.observeValue("service_disk_total_bytes", { place }, () => read("total_bytes"));
+  }
   const searchIndex = opening.use(SearchIndex.open({ timeline, dataDir, world }));
   return { timeline, searchIndex, blobs, uploads, answers };
 }

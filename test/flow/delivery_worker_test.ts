@@ -59,6 +59,7 @@ async function start(onSleep: (ms: number) => void = () => {}) {
   return {
     timeline,
     deliveries,
+    worker,
     /** The number of the `count`th event that is posted. */
     async posted(count: number) {
       while (deliveriesSent.length < count) await new Promise<void>((resolve) => wake = resolve);
@@ -151,4 +152,19 @@ Deno.test("retries wait for the configured delays, in their order", async () => 
     [[2, "vlm", false, 4], [3, "vlm", true, 1]],
   );
   assert.equal(failingSinceMs, null);
+});
+
+Deno.test("the age of the event that waits is known until it is delivered or given up", async () => {
+  await using test = await start();
+  assert.equal(test.worker.waitingSinceMs, null);
+  test.timeline.commit(() => [event("vlm"), event("vlm")]);
+  const [written] = [...test.timeline.readAll({ fromSeq: 2 })].flat();
+  const first = await test.posted(1);
+  assert.equal(test.worker.waitingSinceMs, written!.ptsMs);
+  first.answer("503");
+  (await test.posted(2)).answer("503");
+  assert.equal(test.worker.waitingSinceMs, written!.ptsMs, "a retry is the same wait");
+  (await test.posted(3)).answer(undefined);
+  (await test.posted(4)).answer(undefined);
+  await until("nothing waits", () => test.worker.waitingSinceMs === null);
 });

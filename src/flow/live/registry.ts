@@ -60,7 +60,16 @@ export class LiveRegistry implements OpenSessions {
   constructor(options: LiveRegistryOptions) {
     this.#options = options;
     this.#slots = new SharedBudget({ limit: LIMITS.whip.sessionsMax, isShared: options.isShared });
-    options.metrics.observeValue("service_pipeline_generations_active", () => this.#sessions.size);
+    const { metrics, world } = options;
+    metrics.observeValue("service_pipeline_generations_active", () => this.#sessions.size);
+    const sources = (isLost: boolean) => () =>
+      this.#pulledSources().filter(({ gap }) => (gap !== null) === isLost).length;
+    metrics.observeValue("service_pipeline_pulled_sources", { state: "receiving" }, sources(false));
+    metrics.observeValue("service_pipeline_pulled_sources", { state: "lost" }, sources(true));
+    metrics.observeValue("service_pipeline_pulled_source_lost_seconds", () => {
+      const nowMs = world.now();
+      return Math.max(0, ...this.#pulledSources().map(({ gap }) => nowMs - (gap?.sinceMs ?? nowMs))) / 1000;
+    });
   }
 
   /** Aborts when the service closes. */
@@ -157,6 +166,10 @@ export class LiveRegistry implements OpenSessions {
   async close(): Promise<void> {
     this.#closing.abort();
     await Promise.all(Array.from(this.#sessions.values(), (session) => session.endForShutdown()));
+  }
+
+  #pulledSources(): LiveSession[] {
+    return [...this.#sessions.values()].filter(({ identity }) => identity.source === "live");
   }
 
   #forgetOld(): void {

@@ -410,7 +410,8 @@ export class LiveSession {
   }
 
   #onDecoderRestarted({ reason, ptsMs, restarts }: ReportOf<"decoder_restarted">): void {
-    const { journal, world, identity: { runId, sessionId, generation } } = this.#options;
+    const { journal, metrics, world, identity: { runId, sessionId, generation } } = this.#options;
+    metrics.add("service_pipeline_decoder_restarts_total");
     const nowMs = world.now();
     const isRecent = (timeMs: number) => nowMs - timeMs < FAULTY_RESTARTS_MS;
     this.#restartTimesMs = [...this.#restartTimesMs.filter(isRecent), nowMs];

@@ -56,6 +56,7 @@ export class WebhookWorker {
    */
   #cursorSeq: number;
   #nextAttemptMs: number | null = null;
+  #waitingSinceMs: number | null = null;
   /** Resolved when a redelivery was scheduled. */
   #redeliveryScheduled = Promise.withResolvers<void>();
 
@@ -74,6 +75,14 @@ export class WebhookWorker {
   /** When the event that failed is tried again, epoch milliseconds; null while none waits for that. */
   get nextAttemptMs(): number | null {
     return this.#nextAttemptMs;
+  }
+
+  /**
+   * When the event was written for which an outcome is due, epoch milliseconds; null while none is. A failure of the worker does not end the
+   * wait, and an event that is delivered again does not begin one.
+   */
+  get waitingSinceMs(): number | null {
+    return this.#waitingSinceMs;
   }
 
   /**
@@ -139,7 +148,9 @@ export class WebhookWorker {
     for (const event of await this.#nextBatch(this.#cursorSeq + 1, endSeq)) {
       if (isTooLong(event) || matches(hook, event)) {
         isIdle = false;
+        this.#waitingSinceMs = event.ptsMs;
         const outcome = await this.#deliverEvent(event, signal);
+        this.#waitingSinceMs = null;
         if (outcome === "exhausted" && run?.deleted) return this.#dropRest(run.lastSeq);
       }
       this.#cursorSeq = event.seq;

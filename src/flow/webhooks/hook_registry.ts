@@ -69,6 +69,7 @@ export class HookRegistry implements AsyncDisposable {
     const registry = new HookRegistry(options, openDeliveries(options));
     const { timeline, metrics } = options;
     metrics.observeValue("service_webhooks_configured", () => registry.#hooks.size);
+    metrics.observeValue("service_webhook_oldest_waiting_seconds", () => registry.#oldestWaitingSeconds());
     const hooks = new Map<string, Webhook>();
     for (const batch of timeline.readAll({ kinds: WEBHOOK_KINDS })) {
       for (const stored of batch) foldWebhook(hooks, stored);
@@ -180,6 +181,12 @@ export class HookRegistry implements AsyncDisposable {
     const { sending } = this.#options;
     if (sending === undefined) throw unavailable("the service has no webhook secret");
     return sending;
+  }
+
+  #oldestWaitingSeconds(): number {
+    const nowMs = this.#options.world.now();
+    const ages = Array.from(this.#hooks.values(), ({ worker }) => nowMs - (worker?.waitingSinceMs ?? nowMs));
+    return ages.reduce((oldest, ageMs) => Math.max(oldest, ageMs), 0) / 1000;
   }
 
   #countOf(principalKey: string): number {

@@ -105,9 +105,14 @@ Deno.test("a source that gives no more is asked again, and the gap is on the tim
   const pulls = () => worker.orders.filter(({ kind }) => kind === "pull").length;
   worker.report({ kind: "gap", reason: "the connection was closed", lastPtsMs: 1_234 });
   await until("asked again", () => pulls() === 1);
+  const sources = (state: string) => metric(test, "service_pipeline_pulled_sources", `state="${state}"`);
+  assert.deepEqual([await sources("receiving"), await sources("lost")], [0, 1]);
+  assert.ok(await metric(test, "service_pipeline_pulled_source_lost_seconds") > 0);
   worker.report({ kind: "gap", reason: "no frame came", lastPtsMs: 1_234 });
   await until("asked once more", () => pulls() === 2);
   worker.report({ kind: "resumed" });
+  assert.deepEqual([await sources("receiving"), await sources("lost")], [1, 0]);
+  assert.equal(await metric(test, "service_pipeline_pulled_source_lost_seconds"), 0);
   const [order] = worker.orders;
   assert.ok(order!.kind === "pull" && order!.info.video?.width === 160);
   const look = async () => (await test.call("GET", `/v1/runs/${runId}/live`)).json;

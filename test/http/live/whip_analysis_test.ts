@@ -509,6 +509,7 @@ Deno.test("a decoder that was replaced is reported; three within a minute are a 
   assert.ok(await metric(test, "service_pipeline_last_fault_timestamp_seconds") > 1_600_000_000);
   restart(6);
   assert.equal(await faults(), 1, "the next fault takes three more");
+  assert.equal(await metric(test, "service_pipeline_decoder_restarts_total"), 6);
   await deleteSession(test, session);
   const ends = (outcome: string) =>
     metric(test, "service_pipeline_generation_shutdown_total", `outcome="${outcome}"`);

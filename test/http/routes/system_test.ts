@@ -30,6 +30,13 @@ Deno.test("the system tells its versions, the disk and its settings, and never a
   assert.deepEqual(json.backends, []);
   assert.ok(json.disk.used.timeline_bytes >= 0 && json.disk.used.is_complete);
   assert.ok(json.disk.free_bytes > 0 && json.disk.free_bytes <= json.disk.total_bytes);
+  const { text: metrics } = await test.call("GET", "/v1/metrics");
+  for (const place of ["data_dir", "upload_root"]) {
+    const bytes = (family: string) =>
+      Number(new RegExp(`^${family}\\{place="${place}"\\} (\\d+)$`, "m").exec(metrics)?.[1]);
+    const [free, total] = [bytes("service_disk_free_bytes"), bytes("service_disk_total_bytes")];
+    assert.ok(free > 0 && free <= total, `${place}: ${free} of ${total}`);
+  }
   const settings = new Map((json.settings as Shown[]).map((row) => [row.name, row]));
   const valueOf = (name: string) => settings.get(name)?.value;
   assert.equal(valueOf("SERVICE_ACTIVE_STREAM_LIMIT"), "7");

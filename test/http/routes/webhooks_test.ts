@@ -4,7 +4,15 @@ import { startServer } from "../../../scripts/server.ts";
 import { event } from "../../../src/model/events/event_table.ts";
 import { LIMITS } from "../../../src/model/limits.ts";
 import { type Answer, Receiver, signatureFaults } from "../../support/http/receiver.ts";
-import { KEY_A, KEY_B, newRun, REACHES_IN, startService, type TestService } from "../../support/service.ts";
+import {
+  KEY_A,
+  KEY_B,
+  MOVES_CLOCK,
+  newRun,
+  REACHES_IN,
+  startService,
+  type TestService,
+} from "../../support/service.ts";
 import { serve, TEST_ROOT } from "../../support/http/tls_server.ts";
 import { UNKNOWN_RUN } from "../../support/policy_fixtures.ts";
 
@@ -55,7 +63,7 @@ async function entryOnce(
 
 async function metric(test: TestService, name: string): Promise<number> {
   const { text } = await test.call("GET", "/v1/metrics");
-  return Number(new RegExp(`^${name} (\\d+)$`, "m").exec(text)?.[1] ?? NaN);
+  return Number(new RegExp(`^${name} ([\\d.]+)$`, "m").exec(text)?.[1] ?? NaN);
 }
 
 Deno.test("a hook is registered with its own secret, and listed with all that becomes of it", async () => {
@@ -857,4 +865,25 @@ Deno.test("the list of all webhooks has those of the caller's runs that are not 
   assert.equal(run_last_seq, events.at(-1).seq);
   const ofOther = await test.call("GET", "/v1/webhooks", undefined, KEY_B);
   assert.deepEqual(ofOther.json.webhooks.map(({ run_id }: { run_id: string }) => run_id), [foreign]);
+});
+
+Deno.test("the metrics tell for how long the oldest event has waited for its receiver", async () => {
+  await using test = await startService(LOCAL, MOVES_CLOCK);
+  await using receiver = await Receiver.start();
+  const answered = Promise.withResolvers<Answer>();
+  const asked = Promise.withResolvers<void>();
+  receiver.answer = () => {
+    asked.resolve();
+    return answered.promise;
+  };
+  const runId = await newRun(test);
+  await hookOf(test, runId, receiver.url);
+  const waited = () => metric(test, "service_webhook_oldest_waiting_seconds");
+  assert.equal(await waited(), 0);
+  await keepAlive(test, runId);
+  await asked.promise;
+  test.advance(700_000);
+  assert.ok(await waited() >= 700, String(await waited()));
+  answered.resolve(204);
+  while (await waited() !== 0);
 });
