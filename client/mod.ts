@@ -2,6 +2,7 @@
 
 export {
   Client,
+  type EventFilter,
   type EventFormat,
   type MarkerFilter,
   type MarkerFormat,

@@ -390,11 +390,29 @@ export interface components {
             /** @constant */
             status: "cancelled";
         };
+        KeptAlive: {
+            request_id: string;
+            run_id: string;
+            /** @enum {string} */
+            state: "pending" | "processing" | "completed" | "failed" | "cancelled" | "expired";
+        };
         RunState: {
             request_id: string;
             run_id: string;
             /** @enum {string} */
             state: "pending" | "processing" | "completed" | "failed" | "cancelled" | "expired";
+            /** @description How far a decode for the run is; null where none is under way */
+            progress: components["schemas"]["WorkProgress"] | null;
+        };
+        WorkProgress: {
+            /** @enum {string} */
+            work: "ingest" | "reason";
+            /** @description Frames that were decoded */
+            frames: number;
+            /** @description Media time of the last one */
+            pts_ms: number;
+            /** @description Media time at which the work ends, of the source or by `max_frames`; null where it is not known */
+            end_ms: number | null;
         };
         IngestResponse: {
             request_id: string;
@@ -664,6 +682,12 @@ export interface components {
         UploadResponse: {
             /** @description A `source_uri` */
             file_path: string;
+        };
+        DeletedFile: {
+            request_id: string;
+            filename: string;
+            /** @constant */
+            deleted: true;
         };
         Health: {
             /** @constant */

@@ -125,6 +125,11 @@ export class Client {
     return (await this.#get<{ state: api.RunStatus }>(path`/v1/runs/${runId}/state`, options)).state;
   }
 
+  /** How far an ingest or a `reason` of the run is; null where none is under way. */
+  async getRunProgress(runId: string, options?: RequestOptions): Promise<api.WorkProgress | null> {
+    return (await this.#get<api.RunState>(path`/v1/runs/${runId}/state`, options)).progress;
+  }
+
   /** Decodes a source into measured frames. Answers when the source is decoded. */
   ingestRun(runId: string, request: api.IngestRequest, options?: KeyedOptions): Promise<api.IngestResponse> {
     return this.#post(path`/v1/runs/${runId}/ingest`, request, options, KEYED_AND_LONG);
@@ -267,6 +272,11 @@ export class Client {
   /** An upload of the caller, or a file of an ingest root, by its bare name. */
   getFile(filename: string, options?: RequestOptions): Promise<Blob> {
     return this.#blob(path`/v1/files/${filename}`, options);
+  }
+
+  /** Deletes an upload of the caller, by its bare name: the last part of its `file_path`. Events keep the name. */
+  async deleteFile(filename: string, options?: RequestOptions): Promise<void> {
+    await this.#delete(path`/v1/files/${filename}`, options);
   }
 
   // Webhooks.

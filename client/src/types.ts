@@ -9,6 +9,8 @@ export type Schemas = components["schemas"];
 export type JsonObject = { [name: string]: unknown };
 
 /** `completed`, `failed`, `cancelled` and `expired` are terminal. */
+export type RunState = Schemas["RunState"];
+export type WorkProgress = Schemas["WorkProgress"];
 export type RunStatus = Run["status"];
 export type CreateRunRequest = Schemas["CreateRunRequest"];
 export type CreatedRun = Schemas["CreatedRun"];

@@ -114,7 +114,7 @@ export async function onDisk<T>(world: World, work: () => Promise<T>): Promise<T
   } catch (error) {
     if (typeof (error as { code?: unknown }).code !== "string") throw error;
     world.log.error("the disk refused a file", { error: String(error) });
-    throw refuse.because("storage_unavailable", "The file cannot be stored: the disk refused it");
+    throw refuse.because("storage_unavailable", "The file cannot be stored or removed: the disk refused it");
   }
 }
 

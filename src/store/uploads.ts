@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import type { World } from "../base/world.ts";
 import { PUBLIC_PRINCIPAL } from "../model/identifiers.ts";
-import { type GrowingBytes, PartialFile, removeLeftovers } from "./partial_file.ts";
+import { type GrowingBytes, onDisk, PartialFile, removeLeftovers } from "./partial_file.ts";
 
 /** Who counts what principals upload, and refuses what is too much. */
 export interface UploadAccount {
@@ -44,6 +44,23 @@ export class Uploads {
   async create(principalKey: string = PUBLIC_PRINCIPAL): Promise<Upload> {
     const file = await PartialFile.create(this.#root, this.#world, this.#stored?.growing(principalKey));
     return new Upload(this.#root, file, (bytes) => this.#stored?.addUpload(principalKey, bytes));
+  }
+
+  /** False where there is no such file. Who has it open reads it to its end. Refuses with `storage_unavailable`. */
+  remove(name: string, principalKey: string): Promise<boolean> {
+    const path = join(this.#root, name);
+    return onDisk(this.#world, async () => {
+      try {
+        const { isFile, size } = await Deno.lstat(path);
+        if (!isFile) return false;
+        await Deno.remove(path);
+        this.#stored?.addUpload(principalKey, -size);
+        return true;
+      } catch (error) {
+        if (error instanceof Deno.errors.NotFound) return false;
+        throw error;
+      }
+    });
   }
 }
 

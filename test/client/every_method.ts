@@ -48,6 +48,7 @@ export async function callEveryMethod(
   same((await client.getRun(run_id)).status, "pending");
   same(await client.keepaliveRun(run_id), undefined);
   same(await client.getRunState(run_id), "processing");
+  same(await client.getRunProgress(run_id), null);
   const ingested = await client.ingestRun(run_id, { source_uri: place.clip, max_frames: 60 });
   same(ingested.decoded_frames, 60);
   const analyzed = await client.analyzeRun(run_id, { model: place.model });
@@ -119,6 +120,8 @@ export async function callEveryMethod(
   same(progress.at(-1), [bytes.length, bytes.length]);
   const served = await client.getFile(file_path.split("/").at(-1)!);
   same([...new Uint8Array(await served.arrayBuffer())], place.clipBytes);
+  same(await client.deleteFile(file_path.split("/").at(-1)!), undefined);
+  await refused(404, client.getFile(file_path.split("/").at(-1)!));
   const { stream, name } = { stream: file.stream(), name: "stream.mp4" };
   const analysis = await client.analyze({ stream, name }, { maxFrames: 10 });
   same(analysis.analyzeResponse.generated, 10);

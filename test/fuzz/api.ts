@@ -20,7 +20,7 @@ const CHECKS = [
 
 /**
  * Refusals of 500 and more that are meant: an offer that cannot be read is 500, see docs/live.md#whip; a webhook beyond the share
- * of one caller is 503, and the run goes on long enough to register that many.
+ * of one caller is 503, and the run goes on long enough to register that many; a question with a deadline of a millisecond is 503.
  */
 const CONFIG = `
 [[operations]]
@@ -30,7 +30,7 @@ include-name = "POST /v1/stream/whip"
 expected-statuses = ["2xx", "4xx", 500]
 
 [[operations]]
-include-name = "POST /v1/runs/{id}/webhooks"
+include-name = ["POST /v1/runs/{id}/webhooks", "POST /v1/infer"]
 
 [operations.checks.not_a_server_error]
 expected-statuses = ["2xx", "4xx", 503]

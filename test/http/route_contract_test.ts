@@ -190,6 +190,7 @@ async function callAll(
   const { file_path } =
     (await check("POST /v1/upload", test.send("/v1/upload", { method: "POST", headers, body: form }))).json;
   await get("/v1/files/:filename", `/v1/files/${file_path.split("/").pop()}`);
+  await remove("/v1/files/:filename", `/v1/files/${file_path.split("/").pop()}`);
   await get("/v1/health", "/v1/health");
   await get("/v1/system", "/v1/system");
   await get("/v1/system/health", "/v1/system/health");

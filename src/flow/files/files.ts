@@ -77,6 +77,19 @@ export class Files implements Disposable {
     throw refuse.notFound("File", "filename");
   }
 
+  /**
+   * Deletes an upload of the caller; files of ingest roots stay. Errors: 400 `filename`; 404 for every file that is no upload
+   * of the caller; 503 `storage_unavailable`.
+   */
+  async delete({ principalKey }: Caller, filename: string): Promise<void> {
+    requestedVideoType(filename);
+    const name = filename.normalize("NFC"); // as uploads are stored
+    const isOwn = name.startsWith(ownerPrefix(principalKey));
+    if (!isOwn || !await this.#options.uploads.remove(name, principalKey)) {
+      throw refuse.notFound("File", "filename");
+    }
+  }
+
   [Symbol.dispose](): void {
     this.#receiving.close();
   }

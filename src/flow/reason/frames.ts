@@ -47,6 +47,11 @@ export class ReasonFrames {
     return this.#count;
   }
 
+  /** Media time of the last frame, whole milliseconds; 0 before the first one. */
+  get lastPtsMs(): number {
+    return this.#count === 0 ? 0 : Math.round(this.#columns.ptsMs[this.#count - 1]!);
+  }
+
   /** Has the gate decide on the next frames; their signals are not kept. */
   append(measured: SignalColumns): void {
     const { gate, thresholds, windowSize, world } = this.#options;

@@ -18,7 +18,7 @@ import { deriveMarkers, type Marker } from "../../model/frames/marker.ts";
 import { isNative, readReason, type ReasonPlan } from "../../model/reason/request.ts";
 import { rowRanges, withRangeMarkers } from "../../model/frames/row_range.ts";
 import type { NewEvent } from "../../model/runs/run.ts";
-import { planSampling, type SamplingPlan } from "../../model/frames/sampling.ts";
+import { plannedEndMs, planSampling, type SamplingPlan } from "../../model/frames/sampling.ts";
 import type { GateThresholds } from "../../model/frames/signals.ts";
 import type { AudioSidecar } from "../../remote/sidecars/audio_sidecar.ts";
 import type { Blobs } from "../../store/blobs.ts";
@@ -31,7 +31,7 @@ import { analysisGeneratedPayload, chunkGenerated, ingestReceivedPayload } from 
 import { ReasonFrames } from "./frames.ts";
 import { forEachChunk } from "./pipeline.ts";
 import { ChunkRecords, type LagPercentiles, type Spent } from "./chunk_records.ts";
-import type { RunWork } from "../runs/run_work.ts";
+import type { RunWork, RunWorkHandle } from "../runs/run_work.ts";
 import type { OpenedSource, Sources } from "../sources.ts";
 
 export interface ReasonOptions {
@@ -78,6 +78,7 @@ interface ReasonCall {
   readonly stream: FrameStream;
   /** Whether a model is asked at all. */
   readonly isSemantic: boolean;
+  readonly handle: RunWorkHandle;
   readonly signal: AbortSignal;
 }
 
@@ -119,7 +120,7 @@ export class Reason {
 
     using handle = work.begin(runId, caller.signal);
     try {
-      return await this.#reason(caller, runId, plan, handle.signal);
+      return await this.#reason(caller, runId, plan, handle);
     } catch (error) {
       const run = { view: timeline.view, caller, runId, action: ACTION };
       throw explainedFailure(error, handle.signal, run);
@@ -143,7 +144,8 @@ export class Reason {
     }
   }
 
-  async #reason(caller: Caller, runId: string, plan: ReasonPlan, signal: AbortSignal): Promise<Reasoned> {
+  async #reason(caller: Caller, runId: string, plan: ReasonPlan, handle: RunWorkHandle): Promise<Reasoned> {
+    const { signal } = handle;
     const { sources, decoder, inference } = this.#options;
     const { principalKey } = caller;
     await using source = await sources.open(plan.sourceUri, principalKey, signal);
@@ -163,7 +165,18 @@ export class Reason {
       ...(plan.crop && { crop: plan.crop }),
       ...(asksWithImages && { images: { perChunk: plan.imagesPerChunk, maxEdge: plan.maxEdge } }),
     }));
-    return await this.#analyze({ caller, runId, plan, source, info, sampling, stream, isSemantic, signal });
+    return await this.#analyze({
+      caller,
+      runId,
+      plan,
+      source,
+      info,
+      sampling,
+      stream,
+      isSemantic,
+      handle,
+      signal,
+    });
   }
 
   async #analyze(call: ReasonCall): Promise<Reasoned> {
@@ -176,6 +189,8 @@ export class Reason {
       metrics,
       world,
     });
+    const end_ms = plannedEndMs(sampling, plan.maxFrames, call.info.durationMs);
+    call.handle.tells(() => ({ work: "reason", frames: frames.count, pts_ms: frames.lastPtsMs, end_ms }));
     const chunks = new ChunkRecords();
     await this.#chunks(call, frames, chunks);
 

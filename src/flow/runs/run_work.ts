@@ -5,13 +5,31 @@ export class RunEnded extends Error {
   override readonly name = "RunEnded";
 }
 
+/** How far a decode for a run is. */
+export interface WorkProgress {
+  readonly work: "ingest" | "reason";
+  /** Frames that were decoded. */
+  readonly frames: number;
+  /** Media time of the last one. */
+  readonly pts_ms: number;
+  /** Media time at which the work ends; null where it is not known. */
+  readonly end_ms: number | null;
+}
+
 /** One piece of work: pass its signal to everything that waits, and dispose it when the work is done. */
 export interface RunWorkHandle extends Disposable {
   readonly signal: AbortSignal;
+  /** From now on `read` says how far the work is. */
+  tells(read: () => WorkProgress): void;
+}
+
+interface Piece {
+  readonly controller: AbortController;
+  progress: (() => WorkProgress) | null;
 }
 
 export class RunWork {
-  readonly #underWay = new Map<string, Set<AbortController>>();
+  readonly #underWay = new Map<string, Set<Piece>>();
 
   /**
    * The returned signal aborts when the run ends, when `signal` does, or when the service closes. It is no `AbortSignal.any`:
@@ -23,21 +41,31 @@ export class RunWork {
     if (signal.aborted) onAbort();
     else signal.addEventListener("abort", onAbort, { once: true });
     const ofRun = this.#underWay.get(runId) ?? new Set();
-    ofRun.add(controller);
+    const piece: Piece = { controller, progress: null };
+    ofRun.add(piece);
     this.#underWay.set(runId, ofRun);
     return {
       signal: controller.signal,
+      tells: (read) => {
+        piece.progress = read;
+      },
       [Symbol.dispose]: () => {
         signal.removeEventListener("abort", onAbort);
-        ofRun.delete(controller);
+        ofRun.delete(piece);
         if (ofRun.size === 0 && this.#underWay.get(runId) === ofRun) this.#underWay.delete(runId);
       },
     };
   }
 
+  /** Of the newest work that tells it; null where there is none. */
+  progressOf(runId: string): WorkProgress | null {
+    const pieces = [...this.#underWay.get(runId) ?? []];
+    return pieces.findLast(({ progress }) => progress !== null)?.progress?.() ?? null;
+  }
+
   /** Cancels everything under way for `runId`, with {@link RunEnded}. */
   end(runId: string): void {
-    for (const controller of this.#underWay.get(runId) ?? []) {
+    for (const { controller } of this.#underWay.get(runId) ?? []) {
       controller.abort(new RunEnded("the run ended while this was under way"));
     }
   }

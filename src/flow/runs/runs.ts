@@ -13,7 +13,7 @@ import type { Timeline } from "../../store/log/timeline.ts";
 import type { Caller } from "../caller.ts";
 import type { WorkEvent } from "../idempotency.ts";
 import { actionableRun, ownedRun, ownedRunOrTombstone } from "./ownership.ts";
-import type { RunWork } from "./run_work.ts";
+import type { RunWork, WorkProgress } from "./run_work.ts";
 
 /** A run in responses; an unknown value is an empty string. */
 export interface RunSummary {
@@ -102,6 +102,11 @@ export class Runs {
 
   state(caller: Caller, runId: string): RunStatus {
     return this.#status(ownedRun(this.#options.timeline.view, caller, runId));
+  }
+
+  /** How far the decode for the run is; null where none is under way. */
+  progress(caller: Caller, runId: string): WorkProgress | null {
+    return this.#options.work.progressOf(ownedRun(this.#options.timeline.view, caller, runId).runId);
   }
 
   stop(caller: Caller, runId: string): void {

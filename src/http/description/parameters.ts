@@ -76,6 +76,12 @@ export const ANSWER_HEADERS = {
     description: "Seconds after which a retry may succeed",
     schema: z.string().regex(/^\d+$/),
   },
+  /** `retry-after` of a 409, which has other reasons too. See docs/api.md#idempotency-keys. */
+  "retry-after-of-key": {
+    description:
+      "Seconds; only where an earlier request with the same idempotency key is still being worked on",
+    schema: z.string().regex(/^\d+$/),
+  },
 } as const satisfies Readonly<Record<string, ParameterRow>>;
 
 export type AnswerHeaderName = keyof typeof ANSWER_HEADERS;
@@ -85,4 +91,5 @@ export const OPTIONAL_HEADERS: ReadonlySet<AnswerHeaderName> = new Set([
   "last-modified",
   "link",
   "idempotency-replayed",
+  "retry-after-of-key",
 ]);

@@ -63,6 +63,8 @@ function refusalResponse(status: number, { inText }: { inText: boolean }): objec
     ]
       .join("\n\n"),
     ...(header && { headers: { [header]: { $ref: `#/components/headers/${header}` } } }),
+    ...(status === 409 &&
+      { headers: { "retry-after": { $ref: "#/components/headers/retry-after-of-key" } } }),
     content: {
       ...(rows.length > 0 &&
         { [JSON_TYPE]: { schema: { allOf: [{ $ref: refTo("ErrorEnvelope") }, coded] } } }),

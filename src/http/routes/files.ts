@@ -24,4 +24,14 @@ export const FILE_ROUTES: readonly Route[] = [
     handle: async (call) =>
       fileResponse(call.request.raw, await call.files.open(call.caller, parameter(call, "filename"))),
   },
+  {
+    method: "DELETE",
+    path: "/v1/files/:filename",
+    summary: "Deletes an upload of the caller.",
+    handle: async (call) => {
+      const filename = parameter(call, "filename");
+      await call.files.delete(call.caller, filename);
+      return json({ request_id: call.caller.requestId, filename, deleted: true });
+    },
+  },
 ];

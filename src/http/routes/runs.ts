@@ -59,11 +59,12 @@ export const RUN_ROUTES: readonly Route[] = [
   {
     method: "GET",
     path: "/v1/runs/:id/state",
-    summary: "Reads the status of a run.",
+    summary: "Reads the status of a run, and how far a decode for it is.",
     handle: (call) => {
       const runId = parameter(call, "id");
       const state = call.runs.state(call.caller, runId);
-      return json({ request_id: call.caller.requestId, run_id: runId, state });
+      const progress = call.runs.progress(call.caller, runId);
+      return json({ request_id: call.caller.requestId, run_id: runId, state, progress });
     },
   },
 ];

@@ -14,6 +14,7 @@ import type { CollectedRows } from "../kernels/row_collector.ts";
 import { RangeDetectors } from "../detection/range_detectors.ts";
 import { NutReader } from "../formats/nut.ts";
 import { SteadyRate } from "./steady_rate.ts";
+import { writeProgress } from "./decode_progress.ts";
 import { CONTROL, type RowBatch, type StreamOrder } from "./stream_order.ts";
 
 /** An order to the worker: read the NUT stream in this pipe. */
@@ -29,6 +30,8 @@ export interface DecodeOrder {
   readonly looksAhead: boolean;
   /** What the decoder says of each frame in the pipe; null where it says nothing. See `frame_reports.ts`. */
   readonly reports: SharedArrayBuffer | null;
+  /** Where it is told how far the reading is; see `decode_progress.ts`. */
+  readonly progress?: SharedArrayBuffer | undefined;
   /** With it, rows are sent in batches, as far as they are granted; without it, all at the end. */
   readonly stream?: StreamOrder;
 }
@@ -121,6 +124,7 @@ function readFrames(
   const staging = filter.staging;
   const { maxRows, looksAhead } = order;
   const rate = order.sampling && SteadyRate.of(order.sampling);
+  const progress = order.progress && new Int32Array(order.progress);
   let firstPts = NaN;
   let lastMs = 0;
   let hasMore = false;
@@ -159,6 +163,7 @@ function readFrames(
       if (stream?.isDue && !stream.goesOn()) return hasMore;
       if (rate && !looksAhead && filter.rows >= maxRows) return false;
     }
+    if (progress) writeProgress(progress, filter.count, lastMs);
     if (end - at > CARRY_BYTES) throw new Error("an element that does not fit the staging area");
     if (at < end) staging.copyWithin(CARRY_BYTES - (end - at), at, end);
     at = CARRY_BYTES - (end - at);

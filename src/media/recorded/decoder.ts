@@ -63,6 +63,8 @@ export interface DecodeRequest {
   readonly maxFrames: number;
   /** As fractions of the displayed frame; absent is the whole frame. */
   readonly crop?: NormalizedRegion;
+  /** Made by `newProgress`; says how far the decode is. */
+  readonly progress?: SharedArrayBuffer;
   readonly signal: AbortSignal;
 }
 
@@ -214,7 +216,7 @@ export class Decoder implements AsyncDisposable {
 
   async #decode(
     runner: ToolRunner,
-    subject: DecodeSubject & DecodeScope,
+    subject: DecodeSubject & DecodeScope & Pick<DecodeRequest, "progress">,
     signal: AbortSignal,
   ): Promise<ReadRows> {
     const { tempDir, world } = this.#options;
@@ -240,6 +242,7 @@ export class Decoder implements AsyncDisposable {
           maxRows: subject.maxFrames,
           looksAhead: !isEndless(subject),
           reports,
+          progress: subject.progress,
         },
         (workerEnded) =>
           runner.run(job, {

@@ -38,6 +38,16 @@ export function planSampling(
   return { policy, sampleFps, sourceFps };
 }
 
+/** Media time at which a decode of at most so many frames will end; null where that is not known. */
+export function plannedEndMs(
+  { sampleFps }: SamplingPlan,
+  maxFrames: number,
+  durationMs: number | null,
+): number | null {
+  if (durationMs === null) return null;
+  return Math.round(Math.min(durationMs, maxFrames / sampleFps * 1000));
+}
+
 /** The canonical name of a policy, in any case; `adaptive` is an alias, no name means the default. Null: unknown. */
 export function parseSamplingPolicy(name: string | null | undefined): SamplingPolicy | null {
   switch (name?.toLowerCase()) {

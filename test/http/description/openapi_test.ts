@@ -63,6 +63,13 @@ Deno.test("every part of a path is a parameter, and every refusal has the codes 
   }
 });
 
+Deno.test("a refusal that says when to come back is described with the header for it", () => {
+  for (const status of [409, 429]) {
+    const header = DESCRIPTION.components.responses[`Refused${status}`]!.headers?.["retry-after"];
+    assert.ok(header!.$ref.split("/").pop()! in DESCRIPTION.components.headers, String(status));
+  }
+});
+
 Deno.test("every kind of event has its payload, and a webhook unless it is bookkeeping", () => {
   // deno-lint-ignore no-explicit-any -- the description is plain JSON
   const { webhooks, components } = DESCRIPTION as any;

@@ -454,3 +454,36 @@ Deno.test("a download goes on with the version it began with when the file is re
   const second = await get(test, `/v1/files/${name}`);
   assert.deepEqual(second.bytes, Deno.readFileSync(join(CLIPS, "own_screenrec.mp4")));
 });
+
+Deno.test("an upload is deleted by its owner alone, and who is reading it reads on", async () => {
+  await using test = await startService({ SERVICE_STORAGE_QUOTA_BYTES: String(2 * FILM_BYTES + 100_000) });
+  const mine = await uploaded(test);
+  const remove = (name: string, key = KEY_A) =>
+    test.call("DELETE", `/v1/files/${encodeURIComponent(name)}`, undefined, key);
+  Deno.writeTextFileSync(join(test.mediaDir, "shared.mp4"), "shared");
+  Deno.symlinkSync(join(test.mediaDir, "shared.mp4"), join(test.uploadRoot, mine.replace("clip", "link")));
+  for (
+    const [name, key, status] of [
+      [mine, KEY_B, 404],
+      ["shared.mp4", KEY_A, 404],
+      [mine.replace("clip", "link"), KEY_A, 404],
+      [mine.replace("clip", "absent"), KEY_A, 404],
+      ["../shared.mp4", KEY_A, 400],
+      [`${mine}.txt`, KEY_A, 400],
+    ] as const
+  ) {
+    assert.equal((await remove(name, key)).status, status, name);
+  }
+  assert.ok(Deno.statSync(join(test.mediaDir, "shared.mp4")).isFile);
+  const path = `/v1/files/${mine}`;
+  const reading = await fetch(`${test.url}${path}`, { headers: { "x-api-key": KEY_A } });
+  const removed = await remove(mine);
+  assert.deepEqual([removed.status, removed.json.filename, removed.json.deleted], [200, mine, true]);
+  assert.equal((await reading.bytes()).length, FILM_BYTES);
+  assert.equal((await get(test, path)).status, 404);
+  assert.equal((await remove(mine)).status, 404);
+  // Its bytes count for the quota no more: three uploads would not fit.
+  await uploaded(test, { name: "a.mp4" });
+  await remove(await uploaded(test, { name: "Ünder line.mp4" }));
+  await uploaded(test, { name: "b.mp4" });
+});

@@ -324,3 +324,29 @@ Deno.test({
     assertNothingLeft(test);
   },
 });
+
+Deno.test("while a source is decoded the state of its run says how far it is, up to its end or that of max_frames", async () => {
+  await using test = await startService();
+  // The sound of the film ends 22 ms after its pictures.
+  for (const [max_frames, end_ms] of [[1000, 30_022], [480, 20_000]]) {
+    const runId = await newRun(test);
+    const progress = async () => (await test.call("GET", `/v1/runs/${runId}/state`)).json.progress;
+    assert.equal(await progress(), null);
+    const seen: { frames: number; pts_ms: number }[] = [];
+    let isOver = false;
+    const ingested = test.call("POST", `/v1/runs/${runId}/ingest`, { source_uri: FILM, max_frames })
+      .finally(() => isOver = true);
+    await until("the ingest is over", async () => {
+      const now = await progress();
+      if (now !== null) seen.push(now);
+      if (now !== null) assert.deepEqual([now.work, now.end_ms], ["ingest", end_ms]);
+      return isOver;
+    });
+    assert.equal((await ingested).status, 200);
+    const moved = seen.filter(({ frames }) => frames > 0);
+    assert.ok(new Set(moved.map(({ frames }) => frames)).size > 3, JSON.stringify(seen.slice(0, 5)));
+    for (const { frames, pts_ms } of moved) assert.ok(Math.abs(pts_ms - (frames - 1) * 1000 / 24) < 2);
+    assert.deepEqual(moved, moved.toSorted((a, b) => a.frames - b.frames));
+    assert.equal(await progress(), null);
+  }
+});

@@ -1,7 +1,7 @@
 /** TABLE of the operations on files and of those about the service itself, by method and path. */
 
 import { z } from "zod";
-import { HEALTH, SYSTEM, SYSTEM_HEALTH, UPLOADED } from "../../../model/api/answers/system.ts";
+import { DELETED_FILE, HEALTH, SYSTEM, SYSTEM_HEALTH, UPLOADED } from "../../../model/api/answers/system.ts";
 import { jsonObject } from "../../../model/events/payload_shapes.ts";
 import {
   answersFile,
@@ -44,6 +44,12 @@ export const FILE_OPERATIONS: Readonly<Record<string, Operation>> = {
     headers: FILE_HEADERS,
     answers: answersFile("video/*"),
     failures: [400, 404, 412, 416],
+  },
+  "DELETE /v1/files/:filename": {
+    id: "deleteFile",
+    tag: "files",
+    answers: answersJson(DELETED_FILE, "The upload is deleted"),
+    failures: [400, 404, 500],
   },
   "GET /v1/runs/:id/keyframes/:sha256": {
     id: "getKeyframe",
@@ -137,8 +143,11 @@ export const FILE_OPERATIONS: Readonly<Record<string, Operation>> = {
   "GET /": {
     id: "getRoot",
     tag: "system",
-    answers: { 302: { description: "For a caller that accepts `text/html`: the console is at `console/`" } },
-    failures: [404],
+    answers: {
+      302: { description: "For a caller that accepts `text/html`: the console is at `console/`" },
+      404: { description: "For every other caller, without a body" },
+    },
+    failures: [],
   },
   "GET /schemas/:name": {
     id: "getSchema",

@@ -4,6 +4,7 @@ import { CREATE_RUN_BODY } from "../../../model/api/runs.ts";
 import {
   CREATED_RUN,
   DELETED_RUN,
+  KEPT_ALIVE,
   RUN,
   RUN_STATE,
   RUNS,
@@ -46,7 +47,7 @@ export const RUN_OPERATIONS: Readonly<Record<string, Operation>> = {
   "POST /v1/runs/:id/keepalive": {
     id: "keepaliveRun",
     tag: "runs",
-    answers: answersJson(RUN_STATE, "The idle time of the run starts anew"),
+    answers: answersJson(KEPT_ALIVE, "The idle time of the run starts anew"),
     failures: [404, 409, 422, 500],
   },
   "GET /v1/runs/:id/state": {

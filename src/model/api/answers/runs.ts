@@ -1,7 +1,7 @@
 /** Answers of the run routes: their shapes. See docs/api.md#runs. */
 
 import { z } from "zod";
-import { mode, open, text } from "../../events/payload_shapes.ts";
+import { count, mode, open, text } from "../../events/payload_shapes.ts";
 import { requestIdField, runIdField, runStatus, timestamp } from "./answer_fields.ts";
 
 export const CREATED_RUN = open({
@@ -32,4 +32,22 @@ export const STOPPED_RUN = open({
   status: z.literal("cancelled"),
 });
 
-export const RUN_STATE = open({ request_id: requestIdField, run_id: runIdField, state: runStatus });
+export const KEPT_ALIVE = open({ request_id: requestIdField, run_id: runIdField, state: runStatus });
+
+export const WORK_PROGRESS = open({
+  work: z.enum(["ingest", "reason"]),
+  frames: count.describe("Frames that were decoded"),
+  pts_ms: count.describe("Media time of the last one"),
+  end_ms: count.nullable().describe(
+    "Media time at which the work ends, of the source or by `max_frames`; null where it is not known",
+  ),
+});
+
+export const RUN_STATE = open({
+  request_id: requestIdField,
+  run_id: runIdField,
+  state: runStatus,
+  progress: WORK_PROGRESS.nullable().describe(
+    "How far a decode for the run is; null where none is under way",
+  ),
+});

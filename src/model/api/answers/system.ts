@@ -77,6 +77,8 @@ export const SYSTEM_HEALTH = open({
 
 export const UPLOADED = open({ file_path: text.describe("A `source_uri`") });
 
+export const DELETED_FILE = open({ request_id: requestIdField, filename: text, deleted: z.literal(true) });
+
 const { minimum, maximum } = LIMITS.feedback.rating;
 
 export const FEEDBACK_SUBMITTED = open({
