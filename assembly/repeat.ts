@@ -18,7 +18,7 @@ export const FITS: usize = memory.data(304 * 4 + 16, 16);
 export const MINIMA: usize = memory.data(304 * 2, 16);
 export const COUNTS: usize = memory.data(4 * 4, 16);
 /** More than any difference. */
-export const FAR: i32 = 0x3fffffff;
+const FAR: i32 = 0x3fffffff;
 
 const FRAME_BYTES: i32 = 128;
 

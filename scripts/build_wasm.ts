@@ -1,10 +1,12 @@
 /**
  * Builds `wasm/*.wasm` from `assembly/`. With `--check` it builds in memory and fails unless every committed module
- * equals the fresh build byte for byte and, unless it is scalar, uses SIMD.
+ * equals the fresh build byte for byte and, unless it is scalar, uses SIMD. With `--text NAME`, such as `--text gate`, it prints the
+ * committed module as text.
  */
 
 import asc from "assemblyscript/asc";
-import { join } from "node:path";
+import { basename, join } from "node:path";
+import { inspectKernel } from "./inspect_wasm.ts";
 
 /** The size of the memory is fixed, because growing it would detach all views of it in TypeScript. */
 export const MODULES = [
@@ -101,4 +103,21 @@ async function checkAll(): Promise<void> {
   console.log(`wasm/: ${MODULES.length} modules equal a fresh build of assembly/`);
 }
 
-if (import.meta.main) await (Deno.args.includes("--check") ? checkAll() : writeAll());
+async function printText(name: string | undefined): Promise<void> {
+  const names = MODULES.map(({ output }) => nameOf(output));
+  const module = MODULES.find(({ output }) => nameOf(output) === name);
+  if (!module) {
+    console.error(`--text takes one of ${names.join(", ")}, got ${name ?? "nothing"}`);
+    Deno.exit(2);
+  }
+  console.log((await inspectKernel(await Deno.readFile(join(root, module.output)))).text);
+}
+
+function nameOf(output: string): string {
+  return basename(output, ".wasm");
+}
+
+if (import.meta.main) {
+  const [option, name] = Deno.args;
+  await (option === "--check" ? checkAll() : option === "--text" ? printText(name) : writeAll());
+}

@@ -1,5 +1,16 @@
 import assert from "node:assert/strict";
+import { basename } from "node:path";
 import { MODULES, staleness, type WasmModule } from "../../../scripts/build_wasm.ts";
+import { inspectKernel } from "../../../scripts/inspect_wasm.ts";
+
+const ROOT = new URL("../../../", import.meta.url);
+const KERNELS = "src/media/kernels/";
+/** The service's own, and the scripts that read more of a kernel than the service does. */
+const KERNEL_USERS = [
+  ...[...Deno.readDirSync(new URL(KERNELS, ROOT))].map(({ name }) => KERNELS + name),
+  "scripts/quality/cuts/kernel_rows.ts",
+  "scripts/quality/faults/measure_faults.ts",
+];
 
 for (const module of MODULES as readonly WasmModule[]) {
   const uses = module.isScalar ? "" : ", which uses SIMD";
@@ -8,13 +19,38 @@ for (const module of MODULES as readonly WasmModule[]) {
   });
 
   Deno.test(`${module.output} imports nothing and its memory cannot grow`, async () => {
-    const bytes = await Deno.readFile(new URL(`../../../${module.output}`, import.meta.url));
+    const bytes = await Deno.readFile(new URL(module.output, ROOT));
+    const { imports, growsMemory } = await inspectKernel(bytes);
+    assert.deepEqual(imports, []);
+    assert.equal(growsMemory, false);
     const compiled = await WebAssembly.compile(bytes);
-    assert.deepEqual(WebAssembly.Module.imports(compiled), []);
     const memory = (await WebAssembly.instantiate(compiled)).exports.memory as WebAssembly.Memory;
     assert.equal(memory.buffer.byteLength, module.memoryPages * 65_536);
     assert.throws(() => memory.grow(1), RangeError);
   });
+}
+
+Deno.test("what a kernel exports is what the code uses of it, in name and kind", async () => {
+  const used = usedExports();
+  for (const { output } of MODULES) {
+    const { exports, text } = await inspectKernel(await Deno.readFile(new URL(output, ROOT)));
+    assert.deepEqual([...used.get(basename(output, ".wasm")) ?? []].sort(), exports, output);
+    assert.match(text, /^\(module/);
+  }
+});
+
+/** Names of exports by the kernel that they belong to, as the files say that load kernels. */
+function usedExports(): Map<string, Set<string>> {
+  const used = new Map<string, Set<string>>();
+  for (const file of KERNEL_USERS) {
+    const text = Deno.readTextFileSync(new URL(file, ROOT));
+    const kernel = /loadKernel(?:Now)?(?:<\w+>)?\("(\w+)"/.exec(text)?.[1];
+    if (kernel === undefined) continue;
+    const names = used.get(kernel) ?? new Set();
+    used.set(kernel, names);
+    for (const [, name] of text.matchAll(/\b(\w+): "(?:memory|global|function)"/g)) names.add(name!);
+  }
+  return used;
 }
 
 Deno.test("a module that is missing, stale or does not compile is named", async () => {
