@@ -753,6 +753,17 @@ export interface components {
             } | null;
             /** @description Model backends, in the order of the configuration */
             backends: components["schemas"]["SystemBackend"][];
+            /** @description The mirror database; null where none is configured */
+            mirror: {
+                /** @enum {string} */
+                state: "connecting" | "up" | "down";
+                /** @description Since when it is in this state, epoch milliseconds */
+                since_ms: number;
+                /** @description Every event up to here is in the database, or was refused by it */
+                mirrored_seq: number;
+                /** @description How long the oldest event that is missing there has waited; 0 when none is */
+                lag_ms: number;
+            } | null;
             settings: components["schemas"]["SystemSetting"][];
         };
         SystemHealth: {

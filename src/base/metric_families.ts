@@ -339,7 +339,7 @@ export const FAMILIES = {
     1000,
   ]),
   service_pipeline_mirror_emit_latency_ms: histogram(
-    "Time to mirror one record; not measured, as there is no mirror",
+    "Time to write one row to the mirror database: that of its transaction over its rows",
     [
       1,
       5,
@@ -369,6 +369,17 @@ export const FAMILIES = {
     ...gauge("1 for the level at which ffmpeg and ffprobe are caged, 0 for the others"),
     labels: { level: ["bubblewrap", "unshare", "limits", "off"] },
   },
+  service_mirror_up: gauge("1 while the mirror database is connected, 0 while it is away or there is none"),
+  service_mirror_lag_seconds: gauge(
+    "How long the oldest event that is missing in the mirror database has waited, 0 when none is",
+  ),
+  service_mirror_rows_total: counter("Rows written to the mirror database"),
+  service_mirror_rows_refused_total: counter(
+    "Rows that the mirror database refuses for what is in them, and that are left out",
+  ),
+  service_mirror_failures_total: counter(
+    "Connections to the mirror database that failed, ended, or did not write in time",
+  ),
   service_sse_subscribers_active: gauge("Subscribers of event streams that are connected now"),
   service_sse_events_total: counter("Events sent to subscribers of event streams"),
   service_sse_replayed_events_total: counter(

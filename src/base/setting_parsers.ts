@@ -1,5 +1,6 @@
 /** How one environment variable becomes a value: the parsers for the rows of the table of settings. */
 
+import { utf8Length } from "./bytes.ts";
 import { type IpNetwork, ipNetwork } from "./ip_network.ts";
 
 /** Reads one text. `undefined` means that the text breaks the rule; the rule completes "NAME must be …". */
@@ -254,11 +255,42 @@ export const httpUrl: Parser<string> = {
   },
 };
 
+const TLS_MODES = ["disable", "prefer", "require", "verify-full"];
+
 export const postgresUrl: Parser<string> = {
-  rule: "a postgres:// URL",
+  rule: `a postgres:// URL with a user name and no parameter but sslmode (${TLS_MODES.join(", ")})`,
   read: (text) => {
     const url = URL.parse(text.trim());
-    return url && /^postgres(ql)?:$/.test(url.protocol) && url.hostname ? text.trim() : undefined;
+    if (!url || !/^postgres(ql)?:$/.test(url.protocol) || !url.hostname || !url.username || url.hash) {
+      return undefined;
+    }
+    const parameters = [...url.searchParams];
+    if (parameters.length > 1) return undefined;
+    if (!parameters.every(([name, value]) => name === "sslmode" && TLS_MODES.includes(value))) {
+      return undefined;
+    }
+    const parts = [url.username, url.password, url.pathname.slice(1)];
+    return parts.every(isPercentEncoded) && !parts[2]!.includes("/") ? text.trim() : undefined;
+  },
+};
+
+function isPercentEncoded(text: string): boolean {
+  try {
+    return !decodeURIComponent(text).includes("\0");
+  } catch {
+    return false;
+  }
+}
+
+/** Longer names are cut by PostgreSQL. */
+const SCHEMA_NAME_BYTES_MAX = 63;
+
+export const schemaName: Parser<string> = {
+  rule: `a name of 1 to ${SCHEMA_NAME_BYTES_MAX} bytes that does not begin with pg_`,
+  read: (text) => {
+    const name = text.trim();
+    const isName = name !== "" && utf8Length(name) <= SCHEMA_NAME_BYTES_MAX && !/^pg_|\0/.test(name);
+    return isName ? name : undefined;
   },
 };
 

@@ -25,6 +25,7 @@ import {
   path,
   postgresUrl,
   retryDelays,
+  schemaName,
   secondsAsMs,
   secretText,
   setting,
@@ -34,7 +35,6 @@ import {
 const NO_HTTP3 = "there is no HTTP/3 listener";
 const SOFTWARE_DECODING = "ffmpeg decodes on the CPU";
 const ONE_WORKER = "each live stream has exactly one";
-const NO_MIRROR = "records are not copied to a database";
 
 /** A shorter secret counts as unset. See docs/events.md#webhook-signatures. */
 export const WEBHOOK_SECRET_BYTES_MIN = 32;
@@ -494,15 +494,15 @@ export const SETTINGS = {
   SERVICE_MIRROR_URL: optional(
     "mirror.url",
     postgresUrl,
-    "Database that receives a copy of the records",
-    { isSecret: true, noEffect: NO_MIRROR },
+    "PostgreSQL database that receives a copy of feedback and of the descriptions of live sessions",
+    { isSecret: true },
   ),
   SERVICE_MIRROR_MODULE: setting(
     "mirror.module",
     "service",
-    nonBlankText,
-    "Name under which the mirror database keeps its rows",
-    { emptyIsUnset: true, noEffect: NO_MIRROR },
+    schemaName,
+    "Schema of the mirror database that has the tables, made when it is missing",
+    { emptyIsUnset: true },
   ),
   SERVICE_EDGE_MAX_ARTIFACT_BYTES: setting(
     "edgeMaxArtifactBytes",

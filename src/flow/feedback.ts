@@ -8,6 +8,7 @@ import { LIMITS } from "../model/limits.ts";
 import type { StoredEvent } from "../store/log/event_reader.ts";
 import type { Timeline } from "../store/log/timeline.ts";
 import type { Caller } from "./caller.ts";
+import type { Mirror } from "./mirror.ts";
 import { ownedRun } from "./runs/ownership.ts";
 
 const KIND = "operator_feedback_submitted";
@@ -35,11 +36,14 @@ export interface FeedbackItem {
 
 export class Feedback {
   readonly #timeline: Timeline;
+  readonly #mirror: Pick<Mirror, "has"> | null;
   /** Sequence numbers of each principal's feedback, deleted runs included. Read from the log on first use. */
   #seqs: Map<string, number[]> | undefined;
 
-  constructor(timeline: Timeline) {
+  /** `mirror` is null where there is no mirror database. */
+  constructor(timeline: Timeline, mirror: Pick<Mirror, "has"> | null) {
     this.#timeline = timeline;
+    this.#mirror = mirror;
   }
 
   /** Keeps the list up to date until it is disposed. */
@@ -65,6 +69,11 @@ export class Feedback {
       })];
     });
     return committed!.seq;
+  }
+
+  /** Whether the mirror database has the feedback with this id, as far as is known now; see {@link Mirror.has}. */
+  async isMirrored(feedbackId: number): Promise<boolean> {
+    return await this.#mirror?.has(feedbackId) ?? false;
   }
 
   /** Batches of the feedback on the caller's runs, deleted ones excluded, in sequence order. */

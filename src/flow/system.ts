@@ -5,6 +5,7 @@ import type { Setting } from "../base/setting_parsers.ts";
 import { SETTINGS } from "../base/settings.ts";
 import type { World } from "../base/world.ts";
 import type { BackendLook } from "../remote/models/providers.ts";
+import type { Mirror, MirrorLook } from "./mirror.ts";
 import { type DiskRoom, diskRoom } from "../store/disk_room.ts";
 import { DiskUse, type UsedBytes } from "../store/disk_use.ts";
 import type { Inference } from "./infer/inference.ts";
@@ -14,6 +15,8 @@ export interface SystemOptions {
   readonly dataDir: string;
   readonly uploadRoot: string;
   readonly inference: Inference;
+  /** Null where there is no mirror database. */
+  readonly mirror: Pick<Mirror, "look"> | null;
   readonly version: string;
   /** Whether the service has several principals: none learns the values of the settings then, nor the names of backends. */
   readonly isShared: boolean;
@@ -28,6 +31,8 @@ export interface SystemLook {
   /** Of the file system of the data directory; null where the system does not tell. */
   readonly disk: DiskRoom & { readonly used: UsedBytes | null } | null;
   readonly backends: readonly ListedBackend[];
+  /** Null where there is no mirror database. */
+  readonly mirror: MirrorLook | null;
   readonly settings: readonly SettingLook[];
 }
 
@@ -72,6 +77,7 @@ export class System implements AsyncDisposable {
       started_at_ms: this.#startedMs,
       disk: room === null ? null : { ...room, used },
       backends: this.#backends(),
+      mirror: this.#options.mirror?.look() ?? null,
       settings: this.#settings,
     };
   }

@@ -166,6 +166,19 @@ export const LIMITS = deepFrozen({
     recountMs: 60_000,
     waitMs: 1_000,
   },
+
+  mirror: {
+    connectTimeoutMs: 5_000,
+    /** For the rows of one transaction. */
+    writeTimeoutMs: 10_000,
+    /** Waits before the next connection, doubled from the first to the longest. */
+    retryMs: range(250, 30_000),
+    /** How long the answer to feedback waits for its row, where the database was quicker than that last time. */
+    answerWaitMs: 100,
+    /** Answers that wait at once; the next one does not wait. */
+    answersWaiting: 64,
+  },
+
   webhook: {
     eventKindsMax: 32,
     kindBytes: range(1, 96),

@@ -8,6 +8,7 @@ import { giveBackMemory, onceQuiet } from "../spare_memory.ts";
 import type { World } from "../base/world.ts";
 import { Follower } from "../flow/events/follower.ts";
 import { Feedback } from "../flow/feedback.ts";
+import type { Mirror } from "../flow/mirror.ts";
 import { RunWork } from "../flow/runs/run_work.ts";
 import { Sources } from "../flow/sources.ts";
 import type { LookAtConnections } from "../http/connections.ts";
@@ -24,6 +25,7 @@ import type { Timeline } from "../store/log/timeline.ts";
 import { type Http, openHttp } from "./open_http.ts";
 import { openLive } from "./open_live.ts";
 import { openMedia } from "./open_media.ts";
+import type { OpenMirrorOptions } from "./open_mirror.ts";
 import { openModels } from "./open_models.ts";
 import { openStore } from "./open_store.ts";
 import { openWebhooks } from "./open_webhooks.ts";
@@ -88,7 +90,15 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   });
   const { timeline } = store;
   const isShared = hasSeveralPrincipals(config);
-  const feedback = new Feedback(timeline);
+  const mirror = await openMirrorOf(opening, {
+    config,
+    timeline,
+    dataDir,
+    roots: outbound.roots,
+    world,
+    metrics,
+  });
+  const feedback = new Feedback(timeline, mirror);
   opening.use(feedback.observe());
   const media = await openMedia(opening, { runner: broker, tempDir, world, metrics, isShared });
   const work = new RunWork();
@@ -126,6 +136,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
     dataDir,
     pagesDir: places.pagesDir,
     feedback,
+    mirror,
     follower,
     webhooks,
     store,
@@ -155,6 +166,20 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   opening.defer(() => live.registry.close()); // while everything that the sessions' last events need is open
   opening.use(follower); // an event stream never ends by itself, and the server waits for every response
   return running(opening.move(), http, timeline, world);
+}
+
+interface MirrorOfOptions extends Omit<OpenMirrorOptions, "url" | "schema"> {
+  readonly config: Config;
+}
+
+/** Null where no mirror is configured; its package is not loaded then. */
+async function openMirrorOf(
+  opening: AsyncDisposableStack,
+  { config: { mirror: { url, module: schema } }, ...options }: MirrorOfOptions,
+): Promise<Mirror | null> {
+  if (url === undefined) return null;
+  const { openMirror } = await import("./open_mirror.ts");
+  return openMirror(opening, { url, schema, ...options });
 }
 
 /** Without a request or an event for so long, the start counts as over, and what it left in memory is given back. */

@@ -8,6 +8,7 @@ import { SignalReads } from "../flow/decoded_signals.ts";
 import { EventReads } from "../flow/events/reads.ts";
 import type { Follower } from "../flow/events/follower.ts";
 import type { Feedback } from "../flow/feedback.ts";
+import type { Mirror } from "../flow/mirror.ts";
 import { BlobReads } from "../flow/files/blobs.ts";
 import { Files } from "../flow/files/files.ts";
 import { HealthView } from "../flow/health.ts";
@@ -48,6 +49,8 @@ export interface UseCaseOptions {
   /** Where the built web pages lie. */
   readonly pagesDir: string;
   readonly feedback: Feedback;
+  /** Null where there is no mirror database. */
+  readonly mirror: Mirror | null;
   readonly follower: Follower;
   readonly webhooks: Webhooks;
   readonly store: Store;
@@ -66,7 +69,7 @@ export async function openUseCases(
   opening: AsyncDisposableStack,
   options: UseCaseOptions,
 ): Promise<UseCases> {
-  const { config, local, feedback, follower, webhooks, store, media, live, metrics } = options;
+  const { config, local, feedback, mirror, follower, webhooks, store, media, live, metrics } = options;
   const { models: { inference }, work, isShared, world } = options;
   const { timeline, searchIndex, uploads, answers } = store;
   const { activeStreamLimit, streamTtlMs, inference: { perPrincipalLimit } } = config;
@@ -98,6 +101,7 @@ export async function openUseCases(
         dataDir: options.dataDir,
         uploadRoot: local.uploadRoot,
         inference,
+        mirror,
         version: VERSION,
         isShared,
         world,

@@ -84,6 +84,8 @@ Deno.test("a setting is read as its row says", () => {
     "*",
   ]);
   check({ SERVICE_MIRROR_URL: "postgres://u:p@h/db" }, (c) => c.mirror.url, "postgres://u:p@h/db");
+  const tls = "postgresql://u@[::1]:5433?sslmode=verify-full";
+  check({ SERVICE_MIRROR_URL: tls }, (c) => c.mirror.url, tls);
   check({ RUST_LOG: "" }, (c) => c.logFilter, "info");
   check({ RUST_LOG: "warn,http=trace" }, (c) => c.logFilter, "warn,http=trace");
   check({ SERVICE_GATE_FLICKER_THRESHOLD: ".5" }, (c) => c.gateThresholds.flickerThreshold, 0.5);
@@ -171,7 +173,15 @@ Deno.test("a setting that breaks its rule is a fault that names the variable", (
   check("SERVICE_DECODE_BACKEND", "vulkan", "");
   check("SERVICE_TRIGGER_LOCAL_OUTPUT_SOCKET", "run/x.sock", "~/x.sock");
   check("SERVICE_WEBHOOK_RETRY_DELAYS_MS", "1,2,3,4", "a", "-1", ",");
-  check("SERVICE_MIRROR_URL", "http://h", "postgres://", "h:5432");
+  check("SERVICE_MIRROR_URL", "http://h", "postgres://", "h:5432", "postgres://h/db", "postgres://u@h/a/b");
+  check(
+    "SERVICE_MIRROR_URL",
+    "postgres://u@h/db?sslmode=maybe",
+    "postgres://u@h/db?host=/tmp",
+    "postgres://u:%@h",
+  );
+  check("SERVICE_MIRROR_URL", "postgres://u@h/db?sslmode=require&sslmode=disable", "postgres://u@h/db#x");
+  check("SERVICE_MIRROR_MODULE", "pg_own", "x".repeat(64), "é".repeat(32));
   check("SERVICE_WEBRTC_STUN_SERVERS", "stun.example.org");
   check("SERVICE_WEBRTC_TURN_URL", "stun:h");
   check("SERVICE_WAL_SYNC", "always", "");

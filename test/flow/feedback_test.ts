@@ -20,7 +20,7 @@ Deno.test("a list is read in pieces whose memory is bounded, long texts one by o
     runId: RUN,
     payload: { principal_key: PUBLIC_PRINCIPAL },
   }]);
-  const feedback = new Feedback(timeline);
+  const feedback = new Feedback(timeline, null);
   const texts = [
     ...Array.from({ length: 200 }, (_, index) => `short ${index}`),
     ...Array.from({ length: 5 }, (_, index) => String(index) + "\u0001".repeat(65_000)),

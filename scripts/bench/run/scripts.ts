@@ -29,6 +29,7 @@ export const SCRIPTS: readonly BenchScript[] = [
   { path: "upload.ts", quick: ["--rounds", "3"] },
   { path: "webhook.ts", quick: ["--events", "1500", "--rounds", "3", "--seconds", "4"] },
   { path: "shares.ts", quick: null },
+  { path: "dead_peers.ts", quick: ["--rounds", "3", "--seconds", "1"] },
   { path: "models/infer.ts", quick: ["--rounds", "3", "--seconds", "1"] },
   { path: "trigger.ts", quick: ["--rounds", "30"] },
   { path: "console.ts", quick: null },

@@ -25,7 +25,7 @@ export const FEEDBACK_ROUTES: readonly Route[] = [
         feedback_id: feedbackId,
         status: "submitted",
         storage: "local_wal",
-        mirrored_to_database: false,
+        mirrored_to_database: await call.feedback.isMirrored(feedbackId),
       });
     },
   },

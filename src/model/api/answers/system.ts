@@ -54,6 +54,12 @@ export const SYSTEM = open({
     }).nullable().describe("Of all principals together; null until the first count has ended"),
   }).nullable().describe("Null where the system does not tell"),
   backends: z.array(SYSTEM_BACKEND).describe("Model backends, in the order of the configuration"),
+  mirror: open({
+    state: z.enum(["connecting", "up", "down"]),
+    since_ms: count.describe("Since when it is in this state, epoch milliseconds"),
+    mirrored_seq: z.int().min(0).describe("Every event up to here is in the database, or was refused by it"),
+    lag_ms: count.describe("How long the oldest event that is missing there has waited; 0 when none is"),
+  }).nullable().describe("The mirror database; null where none is configured"),
   settings: z.array(SYSTEM_SETTING),
 });
 

@@ -1,0 +1,89 @@
+/** The tables of the mirror database, and the SQL that makes, fills and asks them. See docs/deployment.md#mirror-database. */
+
+import type { MirrorTable } from "./rows.ts";
+
+/** Column to type, without those of the key. `recorded_ms` arrives as a number and is kept as `recorded_at`. */
+const MIRROR_COLUMNS: Readonly<Record<MirrorTable, Readonly<Record<string, string>>>> = {
+  feedback: {
+    run_id: "text",
+    session_id: "text",
+    rating: "bigint",
+    category: "text",
+    feedback: "text",
+  },
+  descriptions: {
+    run_id: "text",
+    session_id: "text",
+    event_type: "text",
+    frame_index: "bigint",
+    pts_ms: "bigint",
+    confidence: "double precision",
+    description: "text",
+  },
+};
+
+export const MIRROR_TABLES = Object.keys(MIRROR_COLUMNS) as readonly MirrorTable[];
+
+/** The statements for the tables in one schema. */
+export class MirrorStatements {
+  readonly #schema: string;
+
+  constructor(schema: string) {
+    this.#schema = quoted(schema);
+  }
+
+  /** `exists` is whether there is such a table that this user may name. */
+  exists(table: MirrorTable): string {
+    return `SELECT to_regclass(${literal(this.#nameOf(table))}) IS NOT NULL AS "exists"`;
+  }
+
+  /** `exists` is whether there is such a schema: to make one again is refused to a user who may make none. */
+  get schemaExists(): string {
+    return `SELECT to_regnamespace(${literal(this.#schema)}) IS NOT NULL AS "exists"`;
+  }
+
+  get createSchema(): string {
+    return `CREATE SCHEMA IF NOT EXISTS ${this.#schema}`;
+  }
+
+  create(table: MirrorTable): string {
+    const columns = Object.entries(MIRROR_COLUMNS[table]).map(([name, type]) => `${name} ${type} NOT NULL`);
+    return `CREATE TABLE IF NOT EXISTS ${
+      this.#nameOf(table)
+    } (instance_id text NOT NULL, seq bigint NOT NULL, ${
+      columns.join(", ")
+    }, recorded_at timestamptz NOT NULL, PRIMARY KEY (instance_id, seq))`;
+  }
+
+  /** Takes the instance id, and the rows as the JSON of an array. Rows that are there already stay as they are. */
+  insert(table: MirrorTable): string {
+    const names = Object.keys(MIRROR_COLUMNS[table]);
+    const types = Object.entries(MIRROR_COLUMNS[table]).map(([name, type]) => `${name} ${type}`);
+    return `INSERT INTO ${this.#nameOf(table)} (instance_id, seq, ${names.join(", ")}, recorded_at) ` +
+      `SELECT $1::text, seq, ${names.join(", ")}, to_timestamp(recorded_ms / 1000.0) ` +
+      `FROM json_to_recordset($2::text::json) AS given(seq bigint, ${
+        types.join(", ")
+      }, recorded_ms bigint) ` +
+      "ON CONFLICT DO NOTHING";
+  }
+
+  /** Takes the instance id; `seq` is the highest number of its rows in any table, as text, or null. */
+  get lastSeq(): string {
+    const highest = MIRROR_TABLES.map((table) =>
+      `(SELECT max(seq) FROM ${this.#nameOf(table)} WHERE instance_id = $1::text)`
+    );
+    return `SELECT greatest(${highest.join(", ")})::text AS seq`;
+  }
+
+  #nameOf(table: MirrorTable): string {
+    return `${this.#schema}.${table}`;
+  }
+}
+
+function quoted(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}
+
+function literal(text: string): string {
+  return `'${text.replaceAll("'", "''")}'`;
+}
