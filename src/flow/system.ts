@@ -6,8 +6,8 @@ import { SETTINGS } from "../base/settings.ts";
 import type { World } from "../base/world.ts";
 import type { BackendLook } from "../remote/models/providers.ts";
 import type { Mirror, MirrorLook } from "./mirror.ts";
-import { type DiskRoom, diskRoom } from "../store/disk_room.ts";
-import { DiskUse, type UsedBytes } from "../store/disk_use.ts";
+import { type DiskRoom, diskRoom } from "../store/space/disk_room.ts";
+import { DiskUse, type UsedBytes } from "../store/space/disk_use.ts";
 import type { Inference } from "./infer/inference.ts";
 
 export interface SystemOptions {

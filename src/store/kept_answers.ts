@@ -18,7 +18,7 @@ import {
   readAnswerFile,
 } from "./answer_file.ts";
 import { onDisk } from "./partial_file.ts";
-import type { StoredBytes } from "./stored_bytes.ts";
+import type { StoredBytes } from "./space/stored_bytes.ts";
 
 export interface KeptAnswersOptions {
   /** The caller must own its lock. */

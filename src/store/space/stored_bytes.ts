@@ -1,14 +1,14 @@
 /** What each principal stores, in log records, blobs, uploads and kept answers, and the quota on it. See docs/security.md#storage-quota. */
 
 import { join } from "node:path";
-import { refuse } from "../base/refusal.ts";
-import type { Metrics } from "../base/metrics.ts";
-import type { World } from "../base/world.ts";
-import { findEvent, grantedBlobs } from "../model/events/event_table.ts";
-import { ownerPrefix, ownerPrefixIn } from "../model/files/file_name.ts";
-import { blobBytes } from "./blobs.ts";
-import type { Timeline } from "./log/timeline.ts";
-import type { GrowingBytes } from "./partial_file.ts";
+import { refuse } from "../../base/refusal.ts";
+import type { Metrics } from "../../base/metrics.ts";
+import type { World } from "../../base/world.ts";
+import { findEvent, grantedBlobs } from "../../model/events/event_table.ts";
+import { ownerPrefix, ownerPrefixIn } from "../../model/files/file_name.ts";
+import { blobBytes } from "../blobs.ts";
+import type { Timeline } from "../log/timeline.ts";
+import type { GrowingBytes } from "../partial_file.ts";
 
 export interface StoredBytesOptions {
   readonly dataDir: string;

@@ -1,9 +1,9 @@
 /** How much the files of the service take, by what they are for: counted in the background, and again after a while. */
 
 import { join, resolve } from "node:path";
-import { hasEndedWithin } from "../base/wait.ts";
-import type { World } from "../base/world.ts";
-import { LIMITS } from "../model/limits.ts";
+import { hasEndedWithin } from "../../base/wait.ts";
+import type { World } from "../../base/world.ts";
+import { LIMITS } from "../../model/limits.ts";
 
 export interface DiskUseOptions {
   readonly dataDir: string;
