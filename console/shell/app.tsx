@@ -5,6 +5,7 @@ import { awaySinceMs, hasKey, sessionState, signOut } from "../service/session.t
 import { clock, durationText } from "../text/time.ts";
 import { Toasts } from "../ui/toast.tsx";
 import { ConfirmDialog } from "../ui/confirm.tsx";
+import { HealthPill } from "./health_pill.tsx";
 import { KeyHelp, listenForKeys, useKeys } from "./keys.tsx";
 import { pageOf, PAGES } from "./pages.ts";
 import { go, hrefOf, place } from "./place.ts";
@@ -59,6 +60,7 @@ function Bar() {
   return (
     <header class="bar">
       <SearchBox />
+      <HealthPill />
       <Connection />
       {hasKey.value && (
         <button type="button" class="quiet" onClick={signOut}>

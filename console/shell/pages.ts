@@ -1,7 +1,10 @@
 /** All pages of the console. A page that is not listed here does not exist. */
 
 import type { ComponentType } from "preact";
+import { LiveSessionPage } from "../pages/live/session_page.tsx";
+import { StartLive } from "../pages/live/start_live.tsx";
 import { NewAnalysis } from "../pages/new/new_analysis.tsx";
+import { Overview } from "../pages/overview/overview.tsx";
 import { RunPage } from "../pages/run/run_page.tsx";
 import { Runs } from "../pages/runs/runs.tsx";
 import { Search } from "../pages/search/search.tsx";
@@ -22,6 +25,7 @@ export interface PageEntry {
 
 /** In the order of the rail. */
 export const PAGES: readonly PageEntry[] = [
+  { path: [], rail: "Overview", mark: "⌂", Page: Overview },
   { path: ["runs"], rail: "Runs", mark: "▤", Page: Runs },
   { path: ["new"], rail: "New analysis", mark: "+", Page: NewAnalysis },
   {
@@ -29,6 +33,13 @@ export const PAGES: readonly PageEntry[] = [
     rail: "Runs",
     keyOf: ([, runId]) => `run ${runId}`,
     Page: RunPage,
+  },
+  { path: ["live"], rail: "Live", mark: "◉", Page: StartLive },
+  {
+    path: ["live", "*"],
+    rail: "Live",
+    keyOf: ([, runId]) => `live ${runId}`,
+    Page: LiveSessionPage,
   },
   { path: ["search"], rail: "Search", mark: "⌕", Page: Search },
   { path: ["triggers"], rail: "Triggers", mark: "◆", Page: Triggers },

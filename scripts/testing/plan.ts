@@ -9,6 +9,7 @@ export const ALONE: Readonly<Record<string, string>> = {
     "a publisher sends in real time, and late packets change what is counted",
   "test/http/live/whip_browser_test.ts": "a browser sends in real time and needs a processor of its own",
   "test/client/browser_test.ts": "a browser sends in real time and needs a processor of its own",
+  "test/console/live_test.ts": "a browser sends in real time and needs a processor of its own",
   "test/http/live/live_source_test.ts":
     "its clock runs ten times as fast, and with it the deadlines of real programs",
   "test/foreign": "publishers send in real time, and some tests keep the machine busy on purpose",

@@ -13,7 +13,7 @@ import { type Column, Table } from "../../ui/table.tsx";
 /** Runs that are made elsewhere show up after so long. */
 const RELOAD_MS = 5_000;
 
-const COLUMNS: readonly Column<Run>[] = [
+export const RUN_COLUMNS: readonly Column<Run>[] = [
   {
     title: "Source",
     cell: (run) => <a href={hrefOf(["runs", run.run_id])}>{sourceName(run.source_uri)}</a>,
@@ -71,7 +71,7 @@ export function Runs() {
               <Table
                 name="runs"
                 rows={list}
-                columns={COLUMNS}
+                columns={RUN_COLUMNS}
                 keyOf={(run) => run.run_id}
                 textOf={(run) => `${sourceName(run.source_uri)} ${run.run_id} ${run.model} ${run.status}`}
                 onOpen={(run) => go(["runs", run.run_id])}

@@ -1,0 +1,157 @@
+/** What a session finds, the newest first; while the list is read, new rows wait behind their number. */
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { TimelineEvent } from "../../../client/mod.ts";
+import { hrefOf } from "../../shell/place.ts";
+import type { Mark } from "../../timeline/mark.ts";
+import { lookOfMark } from "../../timeline/mark_tip.tsx";
+import type { RunMarks } from "../../timeline/run_marks.ts";
+import { lookOfEvent } from "../../text/event_types.ts";
+import { countText } from "../../text/numbers.ts";
+import { clock, mediaTime } from "../../text/time.ts";
+import { eventSentence } from "../run/details/event_text.ts";
+
+export interface EventFeedProps {
+  readonly runId: string;
+  readonly marks: RunMarks;
+}
+
+/** As many as are shown; the page of the run has all of them. */
+const SHOWN = 200;
+
+type Row = { readonly seq: number; readonly mark: Mark } | {
+  readonly seq: number;
+  readonly event: TimelineEvent;
+};
+
+export function EventFeed({ runId, marks }: EventFeedProps) {
+  const count = marks.count.value;
+  const history = marks.kept.value;
+  const list = useRef<HTMLOListElement>(null);
+  const isRead = useRef(false);
+  /** Rows behind this one wait; Infinity while nothing is read. */
+  const [shownSeq, setShownSeq] = useState(Infinity);
+  const rows = rowsOf(marks, count, history);
+  const shown = rows.filter(({ seq }) => seq <= shownSeq);
+  const waiting = rows.length - shown.length;
+  const newest = rows[0]?.seq ?? 0;
+
+  const showAll = () => {
+    setShownSeq(Infinity);
+    if (list.current) list.current.scrollTop = 0;
+  };
+  const stay = () => {
+    isRead.current = true;
+    setShownSeq((seq) => seq === Infinity ? newest : seq);
+  };
+  const leave = () => {
+    isRead.current = false;
+    if ((list.current?.scrollTop ?? 0) === 0) setShownSeq(Infinity);
+  };
+  useEffect(() => {
+    const element = list.current!;
+    const onScroll = () => element.scrollTop > 0 ? stay() : !isRead.current && setShownSeq(Infinity);
+    element.addEventListener("scroll", onScroll);
+    return () => element.removeEventListener("scroll", onScroll);
+  }, [newest]);
+
+  return (
+    <section
+      class="live-feed"
+      aria-labelledby="live-events"
+      onPointerEnter={stay}
+      onPointerLeave={leave}
+      onFocusIn={stay}
+      onFocusOut={leave}
+    >
+      <div class="page-head">
+        <h2 id="live-events">Events</h2>
+        <button
+          type="button"
+          class="quiet"
+          aria-hidden={waiting === 0}
+          disabled={waiting === 0}
+          onClick={showAll}
+        >
+          {waiting > 0 ? `${countText(waiting)} new` : ""}
+        </button>
+        <a href={hrefOf(["runs", runId])}>Timeline of the run</a>
+      </div>
+      {marks.isComplete.value && rows.length === 0 && (
+        <p class="hint">Events appear here as the session finds them.</p>
+      )}
+      <ol
+        ref={list}
+        tabIndex={0}
+        aria-label="Events, the newest first"
+      >
+        {shown.map((row) => <FeedRow key={row.seq} row={row} runId={runId} />)}
+      </ol>
+    </section>
+  );
+}
+
+function FeedRow({ row, runId }: { row: Row; runId: string }) {
+  if ("event" in row) {
+    const { kind, pts_ms } = row.event;
+    const { shape, colour } = lookOfEvent(kind);
+    return (
+      <li>
+        <span class="mark" style={{ color: colour }} aria-hidden="true">
+          {shape}
+        </span>
+        <time class="number dim">{clock(pts_ms)}</time>
+        <span>{eventSentence(row.event)}</span>
+      </li>
+    );
+  }
+  const { mark } = row;
+  const { name, shape, colour } = lookOfMark(mark);
+  const isPlain = mark.label === mark.eventType || mark.label === mark.kind;
+  return (
+    <li>
+      <span class="mark" style={{ color: colour }} aria-hidden="true">
+        {shape}
+      </span>
+      <a
+        class="number"
+        href={hrefOf(["runs", runId], {
+          seq: String(mark.seq),
+          t: String(mark.startMs),
+        })}
+      >
+        {mediaTime(mark.startMs)}
+      </a>
+      <span>
+        <strong>{name}</strong>{" "}
+        {!isPlain && <span class={mark.lane === "keyframe" ? "dim" : ""}>{mark.label}</span>}
+      </span>
+    </li>
+  );
+}
+
+/** Marks, and events without a place in the media, the newest first. */
+function rowsOf(
+  marks: RunMarks,
+  count: number,
+  history: readonly TimelineEvent[],
+): Row[] {
+  const rows: Row[] = history.slice(-SHOWN).map((event) => ({
+    seq: event.seq,
+    event,
+  }));
+  let before: Mark | null = null;
+  for (let index = Math.max(0, count - SHOWN); index < count; index++) {
+    const mark = marks.at(index);
+    const isSame = before?.startMs === mark.startMs && before.label === mark.label;
+    // The picture of a description is stored with it: one row for both.
+    if (!(mark.lane === "keyframe" && isSame)) rows.push({ seq: mark.seq, mark });
+    before = mark;
+  }
+  // A gap of the source is both.
+  const bySeq = new Map(rows.map((row) => [row.seq, row]));
+  return [...bySeq.values()].sort((one, other) => other.seq - one.seq).slice(
+    0,
+    SHOWN,
+  );
+}

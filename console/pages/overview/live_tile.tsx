@@ -1,0 +1,77 @@
+/** One open live session: its last picture, its state, and what happened last. */
+
+import type { LiveSession } from "../../../client/mod.ts";
+import { useLoaded } from "../../service/loaded.ts";
+import { client } from "../../service/session.ts";
+import { useSteadyMedia } from "../../service/steady_media.ts";
+import { hrefOf } from "../../shell/place.ts";
+import { lookOfEvent, lookOfMarker } from "../../text/event_types.ts";
+import { liveName, liveStateText } from "../../text/live_state.ts";
+import { Ago } from "../../ui/value.tsx";
+import { eventSentence, eventWords } from "../run/details/event_text.ts";
+import { textAt } from "../run/payload.ts";
+
+export function LiveTile({ session }: { session: LiveSession }) {
+  const { run_id, picture, last_seq } = session;
+  const url = useSteadyMedia(
+    picture && `/v1/runs/${run_id}/keyframes/${picture.sha256}`,
+  );
+  const last = useLoaded((signal) => eventAt(run_id, last_seq, signal), [
+    client.value,
+    run_id,
+    last_seq,
+  ]);
+  const state = liveStateText(session, Date.now());
+  const name = liveName(session);
+  return (
+    <li class="tile">
+      <a
+        class="tile-picture"
+        href={hrefOf(["live", run_id])}
+        aria-label={`Watch ${name}`}
+      >
+        {url === undefined ? <span>No picture was kept yet.</span> : <img src={url} alt="" />}
+      </a>
+      <div class="tile-text">
+        <p class="row">
+          <a href={hrefOf(["live", run_id])}>{name}</a>
+          <span class={`status is-${state.tone}`}>{state.word}</span>
+        </p>
+        {state.tone !== "good" && <p>{state.sentence}</p>}
+        {last.value && <LastEvent event={last.value} />}
+      </div>
+    </li>
+  );
+}
+
+function LastEvent(
+  { event }: { event: NonNullable<Awaited<ReturnType<typeof eventAt>>> },
+) {
+  const { kind, payload, pts_ms } = event;
+  const look = kind === "marker_emitted"
+    ? lookOfMarker(textAt(payload, "event_type") ?? "")
+    : lookOfEvent(kind);
+  return (
+    <p class="tile-event">
+      <span class="mark" style={{ color: look.colour }} aria-hidden="true">
+        {look.shape}
+      </span>{" "}
+      {eventWords(event) ?? eventSentence(event)}{" "}
+      <span class="dim">
+        <Ago ms={pts_ms} />
+      </span>
+    </p>
+  );
+}
+
+/** Null where it is gone by now. */
+async function eventAt(runId: string, seq: number, signal: AbortSignal) {
+  for await (
+    const event of client.value.streamEvents(runId, { from_seq: seq }, {
+      signal,
+    })
+  ) {
+    return event.seq === seq ? event : null;
+  }
+  return null;
+}

@@ -1,0 +1,164 @@
+/** The overview: the first steps of a new service, live sessions as tiles, and what needs attention. */
+
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import type { Outbound } from "../../src/remote/guard/outbound.ts";
+import { openConsole } from "../support/console_page.ts";
+import { NO_COUNTS } from "../support/live/fake_live_workers.ts";
+import { publish, startLive } from "../support/live/live.ts";
+import { serveRtsp } from "../support/live/rtsp_server.ts";
+import { LONG_TEST } from "../support/long_tests.ts";
+import { make, makeClip, TempFolder } from "../support/media.ts";
+import { CHROMIUM, needing } from "../support/needs.ts";
+import { CLIPS, KEY_A, KEY_B, newRun, startService } from "../support/service.ts";
+
+const REROUTED: Outbound = {
+  resolve: (host) => host === "camera.test" ? Promise.resolve(["93.184.216.34"]) : Promise.reject("unknown"),
+  reroute: () => "127.0.0.1",
+};
+
+Deno.test({
+  ...needing(
+    CHROMIUM,
+    "a new service offers the first steps, and the sample clip is one click from its cuts",
+  ),
+  ...LONG_TEST,
+  async fn() {
+    await using test = await startService({
+      SERVICE_API_KEYS: KEY_A,
+      SERVICE_INGEST_FILE_ROOTS: CLIPS,
+    });
+    await using shown = await openConsole(test);
+    const { page } = shown;
+    await page.getByRole("heading", { name: "Begin with one of these" })
+      .waitFor();
+    await page.getByText(
+      "Nothing needs your attention. No live session is running.",
+    ).waitFor();
+    await page.getByRole("link", { name: /^idle/ }).waitFor();
+    await page.getByText("The same in a terminal").nth(2).click();
+    await page.getByText("./scripts/cli live rtsps://camera.example.org/1")
+      .waitFor();
+    await shown.checkAccessible();
+    await shown.photograph("overview-first");
+
+    await page.getByRole("button", { name: "Analyze the sample clip" }).click();
+    await page.waitForURL(/#\/runs\/run-/);
+    await page.getByRole("heading", { name: "bbb480.mp4" }).waitFor();
+    await page.getByRole("button", { name: /^cut/ }).waitFor();
+    await page.getByRole("navigation", { name: "Pages" }).getByRole("link", {
+      name: "Overview",
+    }).click();
+    await page.getByRole("link", { name: "bbb480.mp4" }).waitFor();
+    await page.getByText("Add something").waitFor();
+    shown.checkQuiet();
+  },
+});
+
+Deno.test({
+  ...needing(
+    CHROMIUM,
+    "live sessions are tiles with their last picture and event, and a camera that is away is told",
+  ),
+  ...LONG_TEST,
+  async fn() {
+    using folder = new TempFolder();
+    const clip = makeClip(join(folder.path, "camera.ts"), {
+      size: "160x120",
+      frames: 50,
+    });
+    await using dock = serveRtsp(Deno.readFileSync(clip), { isEndless: true });
+    await using test = await startLive({
+      SERVICE_ALLOW_UNENCRYPTED_RTSP: "true",
+    }, { outbound: REROUTED });
+    const published = await publish(test);
+    published.worker.report({ kind: "connected", tookMs: 3 });
+    published.worker.report({
+      kind: "counts",
+      counts: { ...NO_COUNTS, framesDecoded: 25 },
+    });
+    published.worker.picture(0, { jpeg: frameOf(folder, 12) });
+    const runId = await newRun(test);
+    const source_uri = `rtsp://camera.test:${dock.port}/dock`;
+    assert.equal(
+      (await test.call("POST", `/v1/runs/${runId}/live`, { source_uri }))
+        .status,
+      200,
+    );
+    const { last: camera } = test.workers;
+    camera.report({
+      kind: "counts",
+      counts: { ...NO_COUNTS, framesDecoded: 25 },
+    });
+    camera.picture(0, { jpeg: frameOf(folder, 20) });
+
+    await using shown = await openConsole(test);
+    const { page } = shown;
+    const tile = page.getByRole("listitem").filter({
+      hasText: "Published stream",
+    });
+    await tile.getByRole("link", { name: "Watch Published stream" }).locator(
+      "img",
+    ).waitFor();
+    await tile.getByText(/A picture was stored|no inference provider/)
+      .waitFor();
+    await page.getByText(
+      "Nothing needs your attention. 2 live sessions are running.",
+    ).waitFor();
+    await page.getByRole("link", { name: /^healthy/ }).waitFor();
+
+    camera.report({
+      kind: "gap",
+      reason: "the connection was closed",
+      lastPtsMs: 40,
+    });
+    camera.report({
+      kind: "gap",
+      reason: "the connection was closed",
+      lastPtsMs: 40,
+    });
+    const away = page.getByRole("listitem").filter({
+      hasText: "Watch camera.test",
+    }).or(
+      page.getByRole("listitem").filter({
+        hasText: `camera.test:${dock.port}/dock`,
+      }),
+    );
+    await away.getByText("interrupted").waitFor();
+    published.worker.report({
+      kind: "ended",
+      cause: "worker_fault",
+      message: "a test",
+      fault: { stage: "decode", reason: "unexpected_exit" },
+    });
+    await page.getByRole("heading", { name: "Needs attention" }).waitFor();
+    await page.getByText(/A worker of a live session has failed, /).first()
+      .waitFor();
+    await page.getByRole("link", { name: /^faulted/ }).waitFor();
+    await shown.checkAccessible();
+    await shown.photograph("overview");
+    await away.getByRole("link", { name: /^Watch/ }).click();
+    await page.waitForURL(new RegExp(`#/live/${runId}`));
+    shown.checkQuiet();
+
+    await using other = await openConsole(test, { key: KEY_B });
+    await other.page.getByRole("heading", { name: "Begin with one of these" })
+      .waitFor();
+    assert.equal(await other.page.getByText("camera.test").count(), 0);
+  },
+});
+
+/** A frame of a film, as a JPEG. */
+function frameOf(folder: TempFolder, second: number): Uint8Array<ArrayBuffer> {
+  const path = join(folder.path, `${second}.jpg`);
+  make(
+    path,
+    "-ss",
+    String(second),
+    "-i",
+    join(CLIPS, "bbb480.mp4"),
+    "-frames:v",
+    "1",
+  );
+  return Deno.readFileSync(path);
+}
