@@ -95,12 +95,12 @@ export class Client {
   }
 
   createRun(request: api.CreateRunRequest = {}, options?: KeyedOptions): Promise<api.CreatedRun> {
-    return this.#post("/v1/runs", request, options, KEYED);
+    return this.#post("/v1/runs", request, options, { ...KEYED, has: "run_id" });
   }
 
   /** Oldest first, without deleted ones. */
   listRuns(options?: RequestOptions): Promise<api.Run[]> {
-    return this.#get("/v1/runs", options);
+    return this.#get("/v1/runs", options, { has: "" });
   }
 
   getRun(runId: string, options?: RequestOptions): Promise<api.Run> {
@@ -122,12 +122,14 @@ export class Client {
   }
 
   async getRunState(runId: string, options?: RequestOptions): Promise<api.RunStatus> {
-    return (await this.#get<{ state: api.RunStatus }>(path`/v1/runs/${runId}/state`, options)).state;
+    return (await this.#get<{ state: api.RunStatus }>(path`/v1/runs/${runId}/state`, options, {
+      has: "state",
+    })).state;
   }
 
   /** How far an ingest or a `reason` of the run is; null where none is under way. */
   async getRunProgress(runId: string, options?: RequestOptions): Promise<api.WorkProgress | null> {
-    return (await this.#get<api.RunState>(path`/v1/runs/${runId}/state`, options)).progress;
+    return (await this.#get<api.RunState>(path`/v1/runs/${runId}/state`, options, { has: "state" })).progress;
   }
 
   /** Decodes a source into measured frames. Answers when the source is decoded. */
@@ -153,7 +155,10 @@ export class Client {
 
   /** All events, or those whose payload has this `index_name`. */
   async getEvents(runId: string, index?: string, options?: RequestOptions): Promise<api.TimelineEvent[]> {
-    const answer = await this.#get<{ events: api.TimelineEvent[] }>(eventsPath(runId, index), options, LONG);
+    const answer = await this.#get<{ events: api.TimelineEvent[] }>(eventsPath(runId, index), options, {
+      ...LONG,
+      has: "events",
+    });
     return answer.events;
   }
 
@@ -168,7 +173,10 @@ export class Client {
   }
 
   async getMarkers(runId: string, filter?: MarkerFilter, options?: RequestOptions): Promise<api.Marker[]> {
-    const answer = await this.#get<{ markers: api.Marker[] }>(markersPath(runId, filter), options, LONG);
+    const answer = await this.#get<{ markers: api.Marker[] }>(markersPath(runId, filter), options, {
+      ...LONG,
+      has: "markers",
+    });
     return answer.markers;
   }
 
@@ -190,7 +198,10 @@ export class Client {
   /** What models said about the run, chunk by chunk. */
   async getInteractions(runId: string, index?: string, options?: RequestOptions): Promise<api.Interaction[]> {
     const place = path`/v1/runs/${runId}/interactions` + query({ index });
-    return (await this.#get<{ interactions: api.Interaction[] }>(place, options, LONG)).interactions;
+    return (await this.#get<{ interactions: api.Interaction[] }>(place, options, {
+      ...LONG,
+      has: "interactions",
+    })).interactions;
   }
 
   /** A stored JPEG that an event of the run names. */
@@ -291,12 +302,15 @@ export class Client {
   }
 
   async listWebhooks(runId: string, options?: RequestOptions): Promise<api.Webhook[]> {
-    return (await this.#get<{ webhooks: api.Webhook[] }>(path`/v1/runs/${runId}/webhooks`, options)).webhooks;
+    return (await this.#get<{ webhooks: api.Webhook[] }>(path`/v1/runs/${runId}/webhooks`, options, {
+      has: "webhooks",
+    })).webhooks;
   }
 
   /** Those of all runs of the caller, the newest first. */
   async listAllWebhooks(options?: RequestOptions): Promise<api.WebhookOfRun[]> {
-    return (await this.#get<{ webhooks: api.WebhookOfRun[] }>("/v1/webhooks", options)).webhooks;
+    return (await this.#get<{ webhooks: api.WebhookOfRun[] }>("/v1/webhooks", options, { has: "webhooks" }))
+      .webhooks;
   }
 
   async deleteWebhook(runId: string, webhookId: string, options?: RequestOptions): Promise<void> {
@@ -320,7 +334,8 @@ export class Client {
     options?: RequestOptions,
   ): Promise<api.Delivery[]> {
     const place = path`/v1/runs/${runId}/webhooks/${webhookId}/deliveries`;
-    return (await this.#get<{ deliveries: api.Delivery[] }>(place, options)).deliveries;
+    return (await this.#get<{ deliveries: api.Delivery[] }>(place, options, { has: "deliveries" }))
+      .deliveries;
   }
 
   /** What was sent for an event, byte by byte, with the headers of the last attempt. */
@@ -358,7 +373,7 @@ export class Client {
   }
 
   async listModels(options?: RequestOptions): Promise<api.Model[]> {
-    return (await this.#get<{ models: api.Model[] }>("/v1/models", options)).models;
+    return (await this.#get<{ models: api.Model[] }>("/v1/models", options, { has: "models" })).models;
   }
 
   // Feedback.
@@ -373,7 +388,8 @@ export class Client {
 
   /** The feedback on all runs of the caller. */
   async listFeedback(options?: RequestOptions): Promise<api.Feedback[]> {
-    return (await this.#get<{ feedback: api.Feedback[] }>("/v1/feedback", options)).feedback;
+    return (await this.#get<{ feedback: api.Feedback[] }>("/v1/feedback", options, { has: "feedback" }))
+      .feedback;
   }
 
   // Policies.
@@ -472,7 +488,8 @@ export class Client {
 
   /** The caller's open live sessions, the oldest first. */
   async listLiveSessions(options?: RequestOptions): Promise<api.LiveSession[]> {
-    return (await this.#get<{ sessions: api.LiveSession[] }>("/v1/live", options)).sessions;
+    return (await this.#get<{ sessions: api.LiveSession[] }>("/v1/live", options, { has: "sessions" }))
+      .sessions;
   }
 
   /** The open live session of a run, with its signals behind a media time. */
@@ -519,7 +536,7 @@ export class Client {
   // The service.
 
   health(options?: RequestOptions): Promise<api.Health> {
-    return this.#get("/v1/health", options);
+    return this.#get("/v1/health", options, { has: "status" });
   }
 
   /** Asks until the service answers; false when it has not after `totalTimeoutMs`. Only an abort rejects. */
@@ -603,7 +620,7 @@ export class Client {
   }
 }
 
-type CallWishes = Pick<Call, "isKeyed" | "isLong">;
+type CallWishes = Pick<Call, "isKeyed" | "isLong" | "has">;
 const KEYED: CallWishes = { isKeyed: true };
 const LONG: CallWishes = { isLong: true };
 const KEYED_AND_LONG: CallWishes = { isKeyed: true, isLong: true };

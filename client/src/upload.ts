@@ -1,5 +1,6 @@
 /** Upload of a file with progress: one multipart body, which the service takes whole or not at all. */
 
+import { REFUSAL_BYTES_MAX, textOf } from "./http/bodies.ts";
 import { type Connection, failed, failureOf, type RequestOptions } from "./http/connection.ts";
 import { ServiceError, UploadError } from "./http/errors.ts";
 import { Deadline } from "./http/waiting.ts";
@@ -65,7 +66,8 @@ async function sendByFetch(
   const body = multipart(reader, { boundary, name: nameOf(file), size, onProgress });
   const headers = { "content-type": `multipart/form-data; boundary=${boundary}` };
   try {
-    return await (await connection.open({ ...CALL, body, headers }, deadline)).text();
+    const response = await connection.open({ ...CALL, body, headers }, deadline);
+    return await textOf(WHAT, response, REFUSAL_BYTES_MAX);
   } finally {
     // The service may refuse before it has everything.
     await reader.cancel().catch(() => {});

@@ -1,11 +1,13 @@
 /** What answers and refusals become: readable errors, exact numbers, genuine deliveries. */
 
 import assert from "node:assert/strict";
-import { Client, HttpError, UploadError, verifyWebhook } from "../../client/mod.ts";
+import { Client, HttpError, ParseError, UploadError, verifyWebhook } from "../../client/mod.ts";
 import { fromJson, toJson } from "../../client/src/http/exact_json.ts";
 import { Receiver } from "../support/http/receiver.ts";
 import { CLIPS, KEY_A, startService } from "../support/service.ts";
 import { rejection, startScripted } from "./scripted_service.ts";
+
+const RUN = `run-${"0".repeat(32)}`;
 
 Deno.test("the message of a refusal names the request, the fields, their rules and the request id", async () => {
   await using test = await startService();
@@ -158,4 +160,51 @@ Deno.test("an analysis that fails deletes the run it made", async () => {
     "POST /v1/runs/run-1/ingest",
     "DELETE /v1/runs/run-1",
   ]);
+});
+
+Deno.test("an answer that is none of the service is a ParseError, and none stays unread for ever", async () => {
+  const bodies = ["null", "7", "[]", "{}", '{"runs":[]}'];
+  await using service = startScripted((index) => new Response(bodies[index % bodies.length]));
+  const client = new Client(service.url);
+  for (const call of [() => client.listModels(), () => client.health(), () => client.getEvents(RUN)]) {
+    for (const body of bodies) {
+      const error = await rejection(call());
+      assert.ok(error instanceof ParseError, `${body}: ${error}`);
+      assert.match(error.message, /is not one of this service/);
+    }
+  }
+  await using page = startScripted(() =>
+    new Response("{}", { headers: { "content-type": "text/html; charset=utf-8" } })
+  );
+  const other = new Client(page.url);
+  for (const events of [other.subscribeEvents(RUN), other.streamEvents(RUN)]) {
+    const error = await rejection(events.next());
+    assert.ok(error instanceof ParseError, String(error));
+    assert.match(error.message, /the type text\/html/);
+  }
+});
+
+Deno.test("of an answer no more is read than maxAnswerBytes, of a refusal 64 KiB, however much comes", async () => {
+  const endless = (status: number, type: string) => {
+    const body = new ReadableStream({
+      pull: (controller) => controller.enqueue(new Uint8Array(65_536).fill(0x61)),
+    });
+    return new Response(body, { status, headers: { "content-type": type } });
+  };
+  let answer = () => endless(200, "application/json");
+  await using service = startScripted(() => answer());
+  const client = new Client(service.url, { maxAnswerBytes: 1_000_000, maxRetries: 0 });
+  for (const call of [() => client.listRuns(), () => client.metrics(), () => client.getFile("a.mp4")]) {
+    const error = await rejection(call());
+    assert.ok(error instanceof ParseError, String(error));
+    assert.match(error.message, /^GET \/\S+: the answer has more than 1000000 bytes$/);
+  }
+  answer = () => endless(200, "application/x-ndjson");
+  const error = await rejection(client.streamEvents(RUN).next());
+  assert.match(String(error), /a line has more than 1000000 characters/);
+  answer = () => endless(404, "text/plain");
+  const refused = await rejection(client.getRun(RUN));
+  assert.ok(refused instanceof HttpError && refused.isNotFound, String(refused));
+  answer = () => new Response(JSON.stringify(["a".repeat(999_990)]));
+  assert.equal((await client.listRuns()).length, 1);
 });

@@ -33,7 +33,7 @@ Deno.test("what fails in passing is sent again where that is safe", async () => 
   ];
   for (const [call, attempts] of cases) {
     const passing = [refusal(503, "storage_unavailable"), refusal(429, "rate_limited")];
-    await using service = startScripted((index) => passing[index] ?? Response.json({}));
+    await using service = startScripted((index) => passing[index] ?? Response.json({ run_id: RUN }));
     const result = call(new Client(service.url, QUICK));
     if (attempts > 1) await result;
     else assert.ok(isHttpError(await rejection(result)));
@@ -43,7 +43,7 @@ Deno.test("what fails in passing is sent again where that is safe", async () => 
 
 Deno.test("all attempts of a call have one idempotency key, and each call has another", async () => {
   await using service = startScripted((index) =>
-    index % 2 === 0 ? refusal(500, "internal_error") : Response.json({})
+    index % 2 === 0 ? refusal(500, "internal_error") : Response.json({ run_id: RUN })
   );
   const client = new Client(service.url, QUICK);
   await client.createRun();
@@ -65,7 +65,7 @@ Deno.test("a failure that lasts is not repeated, and one that is being worked on
     [() => refusal(409, "conflict", { headers: { "retry-after": "0" } }), 2],
   ];
   for (const [first, attempts] of cases) {
-    await using service = startScripted((index) => index === 0 ? first() : Response.json({}));
+    await using service = startScripted((index) => index === 0 ? first() : Response.json({ run_id: RUN }));
     const created = new Client(service.url, QUICK).createRun();
     if (attempts > 1) await created;
     else assert.ok(await rejection(created) instanceof HttpError);
@@ -75,7 +75,7 @@ Deno.test("a failure that lasts is not repeated, and one that is being worked on
 
 Deno.test("waiting for an earlier attempt uses up none, and ends with the time of the call", async () => {
   const running = () => refusal(409, "conflict", { headers: { "retry-after": "0" } });
-  await using service = startScripted((index) => index < 9 ? running() : Response.json({}));
+  await using service = startScripted((index) => index < 9 ? running() : Response.json({ run_id: RUN }));
   await new Client(service.url, { ...QUICK, maxRetries: 1 }).createRun();
   assert.equal(service.asked.length, 10);
   await using endless = startScripted(running);

@@ -1,5 +1,6 @@
 /** One connection to the event stream of a run: the events that come, and when nothing comes any more. */
 
+import { checkType } from "../http/bodies.ts";
 import { type Call, type Connection, failed, nameOf } from "../http/connection.ts";
 import { ParseError } from "../http/errors.ts";
 import { path, query } from "../http/paths.ts";
@@ -35,6 +36,7 @@ export async function* openEventStream(
   const deadline = new Deadline(timeoutMs, signal);
   try {
     const response = await connection.open(call, deadline);
+    checkType(nameOf(call), response, "text/event-stream");
     deadline.restart(timeoutMs = idleTimeoutMs);
     const reader = response.body!.getReader();
     const decoder = new TextDecoder();

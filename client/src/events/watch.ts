@@ -35,6 +35,7 @@ export async function* watchedEvents(
     const { events } = await connection.json<{ events: TimelineEvent[] }>({
       method: "GET",
       path: path`/v1/runs/${runId}/events`,
+      has: "events",
     }, { ...(signal && { signal }) });
     yield* events.filter(({ seq }) => seq > (options.after ?? 0)) as RunEvent[];
     return;
@@ -59,7 +60,7 @@ async function statusOf(
   wish?: "must exist",
 ): Promise<RunStatus | null> {
   try {
-    const call = { method: "GET", path: path`/v1/runs/${runId}/state` } as const;
+    const call = { method: "GET", path: path`/v1/runs/${runId}/state`, has: "state" } as const;
     return (await connection.json<{ state: RunStatus }>(call, { ...(signal && { signal }) })).state;
   } catch (error) {
     if (!wish && error instanceof HttpError && error.isNotFound) return null;

@@ -1,5 +1,6 @@
 /** Requests to one service: headers, deadlines, retries, and the answers as values or errors. */
 
+import { bodyOf, checkType, refusalText, textOf } from "./bodies.ts";
 import { fromJson, toJson } from "./exact_json.ts";
 import {
   HttpError,
@@ -32,6 +33,8 @@ export interface ClientOptions {
    * are lost. `JSON.stringify` refuses a bigint.
    */
   exactIntegers?: boolean;
+  /** An answer, or a line of a stream, of more bytes is a ParseError; 512 MiB, which is near the longest text of most runtimes. */
+  maxAnswerBytes?: number;
   /** Used in place of the global `fetch`. */
   fetch?: typeof fetch;
 }
@@ -59,12 +62,14 @@ export interface Call {
   readonly path: string;
   /** Sent as JSON. */
   readonly json?: unknown;
-  readonly body?: BodyInit;
+  readonly body?: string | ReadableStream<Uint8Array>;
   readonly headers?: Readonly<Record<string, string>>;
   /** Sends an idempotency key, which makes the request safe to repeat. */
   readonly isKeyed?: boolean;
   /** Whether the answer may take as long as its media or its model does. */
   readonly isLong?: boolean;
+  /** A field that the answer must have; empty for an answer that is a list. */
+  readonly has?: string;
 }
 
 /** A call and what its caller wishes. */
@@ -74,11 +79,13 @@ export type Read<T> = (response: Response) => Promise<T>;
 
 const TIMEOUT_MS = 30_000;
 const LONG_TIMEOUT_MS = 600_000;
+const MAX_ANSWER_BYTES = 512 * 1024 * 1024;
 
 export class Connection {
   readonly baseUrl: string;
   readonly maxRetries: number;
   readonly retryBaseDelayMs: number;
+  readonly maxAnswerBytes: number;
   readonly #timeoutMs: number | undefined;
   readonly #exactIntegers: boolean;
   readonly #headers: Readonly<Record<string, string>>;
@@ -89,6 +96,7 @@ export class Connection {
     this.maxRetries = atLeast0("maxRetries", options.maxRetries ?? 3);
     this.retryBaseDelayMs = atLeast0("retryBaseDelayMs", options.retryBaseDelayMs ?? 200);
     this.#timeoutMs = options.timeoutMs === undefined ? undefined : atLeast0("timeoutMs", options.timeoutMs);
+    this.maxAnswerBytes = atLeast0("maxAnswerBytes", options.maxAnswerBytes ?? MAX_ANSWER_BYTES);
     this.#exactIntegers = options.exactIntegers ?? false;
     this.#headers = {
       ...(options.apiKey !== undefined && { "x-api-key": headerText("apiKey", options.apiKey) }),
@@ -107,16 +115,29 @@ export class Connection {
     return this.send({
       ...call,
       options,
-      read: async (response) => this.parse<T>(call, await response.text()),
+      read: async (response) => {
+        const text = await textOf(nameOf(call), response, this.maxAnswerBytes);
+        const value = this.parse<T>(call, text);
+        if (isAnswer(value, call.has)) return value;
+        throw new ParseError(`${nameOf(call)}: the answer is not one of this service`, text);
+      },
     });
   }
 
   text(call: Call, options?: RequestOptions): Promise<string> {
-    return this.send({ ...call, options, read: (response) => response.text() });
+    return this.send({
+      ...call,
+      options,
+      read: (response) => textOf(nameOf(call), response, this.maxAnswerBytes),
+    });
   }
 
   blob(call: Call, options?: RequestOptions): Promise<Blob> {
-    return this.send({ ...call, options, read: (response) => response.blob() });
+    return this.send({
+      ...call,
+      options,
+      read: (response) => bodyOf(nameOf(call), response, this.maxAnswerBytes),
+    });
   }
 
   /** The values of an answer with one JSON value a line, while it is read. One attempt; the time is that for the next piece. */
@@ -127,6 +148,7 @@ export class Connection {
     const deadline = new Deadline(timeoutMs, signal);
     try {
       const response = await this.open(call, deadline);
+      checkType(nameOf(call), response, call.headers!.accept!);
       const reader = (response.body ?? new Blob().stream()).getReader();
       const decoder = new TextDecoder();
       let rest = "";
@@ -134,6 +156,9 @@ export class Connection {
         const { done, value } = await reader.read();
         const lines = (rest + decoder.decode(value, { stream: !done })).split("\n");
         rest = done ? "" : lines.pop()!;
+        if (rest.length > this.maxAnswerBytes) {
+          throw new ParseError(`${nameOf(call)}: a line has more than ${this.maxAnswerBytes} characters`, "");
+        }
         deadline.restart(Infinity); // what the consumer does is not silence of the service
         for (const line of lines) if (line !== "") yield this.parse<T>(call, line);
         if (done) return;
@@ -148,7 +173,7 @@ export class Connection {
 
   /** One attempt, whose answer is not looked at. */
   async once(call: Call, options: RequestOptions): Promise<void> {
-    await this.#attempt({ ...call, options, read: (response) => response.text() }, undefined);
+    await this.#attempt({ ...call, options, read: refusalText }, undefined);
   }
 
   /** Sends a request, again where that is safe and may help. */
@@ -189,7 +214,7 @@ export class Connection {
       redirect: "error", // A redirect would take the API key to another place.
       ...(call.body instanceof ReadableStream && { duplex: "half" }),
     } as RequestInit);
-    if (!response.ok) throw failureOf(nameOf(call), response, await response.text());
+    if (!response.ok) throw failureOf(nameOf(call), response, await refusalText(response));
     return response;
   }
 
@@ -220,6 +245,13 @@ export class Connection {
       throw failed(nameOf(sent), error, { signal, timeoutMs: deadline.isOver ? timeoutMs : undefined });
     }
   }
+}
+
+function isAnswer(value: unknown, field: string | undefined): boolean {
+  if (value === undefined) return field === undefined;
+  if (field === "") return Array.isArray(value);
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return false;
+  return field === undefined || (value as Record<string, unknown>)[field] !== undefined;
 }
 
 /** Written once for all attempts. What JSON cannot say is a fault of the caller, and none of the network. */

@@ -1,10 +1,12 @@
 /** Random idempotency keys, and the cryptography of the runtime. */
 
 /** The Web Crypto of the runtime. Node.js 18 has it in a module only. */
-export async function webCrypto(): Promise<Crypto> {
+export async function webCrypto(): Promise<typeof globalThis.crypto> {
   if (globalThis.crypto) return globalThis.crypto;
   const name = "node:crypto"; // A variable, so that bundlers for browsers leave the import alone.
-  return ((await import(/* @vite-ignore */ /* webpackIgnore: true */ name)) as { webcrypto: Crypto })
+  return ((await import(/* @vite-ignore */ /* webpackIgnore: true */ name)) as {
+    webcrypto: typeof globalThis.crypto;
+  })
     .webcrypto;
 }
 

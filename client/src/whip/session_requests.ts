@@ -1,5 +1,6 @@
 /** The requests of a live session that a publisher opens: offer and ICE. */
 
+import { textOf } from "../http/bodies.ts";
 import { type Connection, nameOf, type RequestOptions } from "../http/connection.ts";
 import { ParseError } from "../http/errors.ts";
 import { path } from "../http/paths.ts";
@@ -52,7 +53,7 @@ export function sendOffer(
     ...call,
     options,
     read: async (response) => {
-      const answerSdp = await response.text();
+      const answerSdp = await textOf(nameOf(call), response, connection.maxAnswerBytes);
       const { headers } = response;
       const sessionId = headers.get("location")?.split("/").at(-1) ?? "";
       if (sessionId === "") throw new ParseError(`${nameOf(call)}: the answer has no Location`, answerSdp);
@@ -76,9 +77,9 @@ export function sendIce(
   fragment: string,
   { ifMatch, ...options }: IceOptions = {},
 ): Promise<IceAnswer | undefined> {
+  const call = { method: "PATCH", path: sessionPath(sessionId) } as const;
   return connection.send({
-    method: "PATCH",
-    path: sessionPath(sessionId),
+    ...call,
     body: fragment,
     headers: {
       accept: "*/*",
@@ -87,7 +88,7 @@ export function sendIce(
     },
     options,
     read: async (response) => {
-      const text = await response.text();
+      const text = await textOf(nameOf(call), response, connection.maxAnswerBytes);
       return response.status === 200 ? { fragment: text, etag: response.headers.get("etag") } : undefined;
     },
   });
