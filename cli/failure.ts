@@ -41,11 +41,10 @@ const HINTS: Readonly<Record<string, string>> = {
 /** A failure made of the server's answer. */
 export function answerError({ status, code, message, requestId }: ErrorAnswer): CliError {
   const facts = [code, `HTTP ${status}`, requestId].filter(Boolean).join(", ");
-  return new CliError(
-    exitOfStatus(status),
-    `${message || "the server refused"} (${facts})`,
-    HINTS[code ?? ""],
-  );
+  const hint = /limit of active runs/.test(message)
+    ? "`runs stop RUN` ends one; `runs list --status processing` and `--status pending` list those that count"
+    : HINTS[code ?? ""];
+  return new CliError(exitOfStatus(status), `${message || "the server refused"} (${facts})`, hint);
 }
 
 /** The server cannot be reached, or not in time. */
@@ -92,13 +91,15 @@ export function failureOf(error: unknown, url: string): CliError {
         requestId: requestId || undefined,
       });
     }
+    case "ParseError":
+      return new CliError("server", error.message, "--url has to name the address of the service itself");
     default:
       return new CliError("failed", rootMessage(error));
   }
 }
 
 function isOfClient({ name }: Error): boolean {
-  return ["HttpError", "NetworkError", "RetryExhaustedError"].includes(name);
+  return ["HttpError", "NetworkError", "ParseError", "RetryExhaustedError"].includes(name);
 }
 
 /** What a user has to know of a failure. */

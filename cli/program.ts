@@ -2,7 +2,7 @@
 
 import { Argument, Command, Option } from "commander";
 import { EXIT_CODES } from "./exit_codes.ts";
-import { PROGRAM } from "./program_name.ts";
+import { PROGRAM, VERSION } from "./program_name.ts";
 import { COMMANDS, GLOBAL_OPTIONS, GROUPS } from "./table/commands.ts";
 import type { CommandRow, OptionRow } from "./table/row.ts";
 import type { Flags } from "./session.ts";
@@ -19,6 +19,7 @@ export function programOf(run: (given: Given) => Promise<void>): Command {
   const program = new Command(PROGRAM)
     .description("Analyze videos with the service and read what it found.")
     .usage("[options] <command>")
+    .version(VERSION, "-V, --version", "print the version of this program")
     .exitOverride()
     .showSuggestionAfterError()
     .showHelpAfterError("hint: --help behind the command shows what it takes")

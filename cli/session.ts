@@ -16,6 +16,8 @@ export class Interrupted extends Error {}
 
 /** Time for one attempt of a short request. */
 const TIMEOUT_MS = 10_000;
+/** What is read in one piece is no longer; what may be, is read line by line. */
+const ANSWER_BYTES_MAX = 128 * 1024 * 1024;
 /** Attempts after the first one. */
 const RETRIES = 2;
 
@@ -55,6 +57,7 @@ export class Session {
       ...(tenantId !== undefined && { tenantId }),
       maxRetries: RETRIES,
       timeoutMs: TIMEOUT_MS,
+      maxAnswerBytes: ANSWER_BYTES_MAX,
       ...options,
     });
   };

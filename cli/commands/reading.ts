@@ -1,6 +1,6 @@
 /** `events`, `markers` and `search`: what is in runs. */
 
-import { linesOf, openStream } from "../http.ts";
+import { linesOf, openStream, piecesOf } from "../http.ts";
 import { clock } from "../contact_sheet/marks.ts";
 import { visible, visibleJson } from "../output/visible.ts";
 import type { Flags, Handler, Session } from "../session.ts";
@@ -22,7 +22,7 @@ export const printEvents: Handler = async (session, [id], { kind, index, fromSeq
   const { out, settings, signal } = session;
   const response = await openStream(settings, { path, accept: NDJSON, signal });
   let count = 0;
-  for await (const line of linesOf(response)) {
+  for await (const line of linesOf(response, { url: settings.url, signal })) {
     // The fields stand in this order, so that most lines need not be parsed.
     const [, seq, eventKind] = /^\{"seq":(\d+),"pts_ms":\d+,"kind":"([^"\\]*)"/.exec(line) ?? [];
     const head = eventKind === undefined ? JSON.parse(line) : { seq: Number(seq), kind: eventKind };
@@ -130,10 +130,10 @@ function timeOf(ms: number): string {
 async function copyText({ out, settings, signal }: Session, path: string, accept: string): Promise<void> {
   const response = await openStream(settings, { path, accept, signal });
   if (out.isTerminal) {
-    for await (const line of linesOf(response)) {
+    for await (const line of linesOf(response, { url: settings.url, signal })) {
       out.line(visible(line.replace(/\r$/, "")));
     }
-  } else for await (const bytes of response.body!) out.bytes(bytes);
+  } else for await (const bytes of piecesOf(response, { url: settings.url, signal })) out.bytes(bytes);
 }
 
 function queryOf(values: Readonly<Record<string, string | number | undefined>>): string {

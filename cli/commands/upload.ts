@@ -19,6 +19,12 @@ export const upload: Handler = async (session, [file]) => {
   else out.line(answer.file_path);
 };
 
+export const removeUpload: Handler = async ({ client, out, signal }, [file]) => {
+  const filename = file!.slice(file!.lastIndexOf("/") + 1);
+  await (await client()).deleteFile(filename, { signal });
+  out.record({ filename, deleted: true }, [["filename", filename], ["deleted", "yes"]], filename);
+};
+
 /** Uploads with a progress bar; what the server would refuse anyway is not sent. */
 export async function uploadFile(
   { out, signal }: Session,

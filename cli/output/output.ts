@@ -40,7 +40,11 @@ export class Output {
 
   /** Columns that a line may take; no limit where stdout is no terminal. */
   get columns(): number {
-    if (!this.isTerminal) return Infinity;
+    return this.isTerminal ? this.noteColumns : Infinity;
+  }
+
+  /** Columns of the terminal, where there is one. */
+  get noteColumns(): number {
     try {
       return Deno.consoleSize().columns || COLUMNS;
     } catch {
@@ -98,12 +102,16 @@ export class Output {
   /** A line on stderr in any case. */
   warn(text: string): void {
     this.flush();
-    writeAll(Deno.stderr, this.#encoder.encode(`${text}\n`));
+    this.raw(`${text}\n`);
   }
 
-  /** A part of a line on stderr, for progress. */
+  /** A part of a line on stderr, for progress. Nobody may be reading it, which changes nothing for the command. */
   raw(text: string): void {
-    writeAll(Deno.stderr, this.#encoder.encode(text));
+    try {
+      writeAll(Deno.stderr, this.#encoder.encode(text));
+    } catch (error) {
+      if (!(error instanceof Deno.errors.BrokenPipe)) throw error;
+    }
   }
 
   /** Writes what was held back; throws `OutputClosed` when nobody reads stdout any more. */

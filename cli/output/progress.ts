@@ -1,6 +1,7 @@
 /** Progress on stderr: a bar where the end is known, else what has been done and how long it has taken. */
 
 import type { Output } from "./output.ts";
+import { visible } from "./visible.ts";
 
 const REDRAW_MS = 100;
 const BAR_COLUMNS = 24;
@@ -51,7 +52,7 @@ export class Progress implements Disposable {
   }
 
   #draw(): void {
-    this.#write(`\r\x1b[K${this.#line()}`);
+    this.#write(`\r\x1b[K${fitting(this.#line(), this.#out.noteColumns)}`);
   }
 
   #line(): string {
@@ -75,6 +76,18 @@ export class Progress implements Disposable {
   #write(text: string): void {
     this.#out.raw(text);
   }
+}
+
+/** As much of a line as a terminal has columns, so that it never wraps; what is not ASCII may take two. */
+function fitting(line: string, columns: number): string {
+  let shown = "";
+  let used = 0;
+  for (const character of visible(line)) {
+    used += character <= "~" ? 1 : 2;
+    if (used >= columns) break;
+    shown += character;
+  }
+  return shown;
 }
 
 /** `12.3 MB`. */

@@ -82,6 +82,13 @@ export const ANALYSIS_COMMANDS: readonly CommandRow[] = [
     load: async () => (await import("../commands/upload.ts")).upload,
   },
   {
+    path: "files rm",
+    summary: "Delete an upload; events keep its name",
+    args: [{ name: "<file>", summary: "its source_uri, or the last part of it" }],
+    examples: ["files rm $(service-cli --quiet upload clip.mp4)"],
+    load: async () => (await import("../commands/upload.ts")).removeUpload,
+  },
+  {
     path: "live",
     summary: "Publish a file over WebRTC as a camera would, or have the server watch a camera",
     args: [{

@@ -19,6 +19,7 @@ export const COMMANDS: readonly CommandRow[] = [
 
 export const GROUPS: readonly GroupRow[] = [
   { name: "runs", alias: "run", summary: "Create, look at, end, delete and export runs" },
+  { name: "files", alias: "file", summary: "Delete uploads" },
   { name: "feedback", summary: "Rate runs" },
   { name: "triggers", alias: "trigger", summary: "Compile, check and try out trigger programs" },
   { name: "policies", alias: "policy", summary: "Draft, activate and replay policy revisions of a run" },

@@ -1,8 +1,9 @@
 /** `analyze`, `upload`, `runs export`, `watch` and `doctor`, run as a user runs them against a real server. */
 
 import assert from "node:assert/strict";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { CliUser } from "../support/cli/cli.ts";
+import { prepare } from "../client/place.ts";
 import { eventsOf, FILM, kindsOf, startReason } from "../support/models/reason.ts";
 import { LONG_TEST } from "../support/long_tests.ts";
 import { CLIPS, MODEL, newRun, startService, type TestService } from "../support/service.ts";
@@ -118,6 +119,12 @@ Deno.test("an export has what the API has, and leaves nothing where it fails", a
     (await test.call("GET", `/v1/runs/${runId}`)).json,
   );
   const before = filesIn(folder);
+  const linked = join(user.home, "linked");
+  Deno.mkdirSync(join(user.home, "behind"));
+  Deno.symlinkSync("behind", linked);
+  const behind = await user.run(["runs", "export", runId, linked]);
+  assert.equal(behind.code, 0, behind.stderr);
+  assert.deepEqual(filesIn(join(user.home, "behind")), before, "a link to an empty folder is that folder");
   const again = await user.run(["runs", "export", runId, folder]);
   assert.notEqual(again.code, 0, "a folder that is there is not written into");
   assert.deepEqual(filesIn(folder), before);
@@ -129,8 +136,34 @@ Deno.test("an export has what the API has, and leaves nothing where it fails", a
   );
 });
 
+Deno.test("an export has the pictures and clips that the events name, and tells of those that are gone", async () => {
+  await using prepared = await prepare();
+  const { test, place: { stored } } = prepared;
+  using user = new CliUser(test.url);
+  const folder = join(user.home, "exported");
+  const done = await user.json(["runs", "export", stored.runId, folder]);
+  assert.deepEqual([done.keyframes, done.clips, done.missing], [1, 1, []]);
+  const read = (path: string) => Deno.readTextFileSync(join(folder, path));
+  assert.equal(read(`keyframes/${stored.jpeg}.jpg`), "a picture");
+  assert.equal(read(`clips/${stored.mp4}.mp4`), "a clip");
+  const blob = filesIn(test.dataDir).find((path) => path.includes(stored.mp4))!;
+  Deno.removeSync(join(test.dataDir, blob));
+  const less = await user.run(["runs", "export", stored.runId, join(user.home, "less")]);
+  assert.equal(less.code, 0, less.stderr);
+  assert.match(less.stderr, new RegExp(`media/${stored.mp4} is gone from the server`));
+  assert.match(less.stdout, /1 keyframes, 0 clips/);
+  Deno.writeTextFileSync(
+    join(test.dataDir, filesIn(test.dataDir).find((path) => path.includes(stored.jpeg))!),
+    "an other",
+  );
+  const wrong = await user.run(["runs", "export", stored.runId, join(user.home, "wrong")]);
+  assert.equal(wrong.code, 7, wrong.stderr);
+  assert.match(wrong.stderr, /arrived with other bytes than its name says/);
+  assert.throws(() => Deno.lstatSync(join(user.home, "wrong")), Deno.errors.NotFound);
+});
+
 Deno.test("upload prints the source_uri, and doctor says what is at fault and what to do", async () => {
-  await using test = await startService();
+  await using test = await startService({ SERVICE_ACTIVE_STREAM_LIMIT: "1" });
   using user = new CliUser(test.url);
   const uri = (await user.run(["-q", "upload", BOTTLE])).stdout.trim();
   assert.ok(uri.startsWith(test.uploadRoot), uri);
@@ -138,7 +171,25 @@ Deno.test("upload prints the source_uri, and doctor says what is at fault and wh
   assert.equal(failures, 0, JSON.stringify(findings));
   const verdictOf = (name: string) =>
     findings.find(({ check }: { check: string }) => check === name)?.verdict;
-  for (const check of ["server", "key", "decoding", "WebRTC"]) assert.equal(verdictOf(check), "ok", check);
+  for (const check of ["server", "key", "version", "decoding", "WebRTC"]) {
+    assert.equal(verdictOf(check), "ok", check);
+  }
+  assert.match(
+    findings.find(({ check }: { check: string }) => check === "server's disk").detail,
+    /^\d+\.\d GB of \d+\.\d GB are free$/,
+  );
+  assert.deepEqual(filesIn(test.uploadRoot), [basename(uri)], "nothing of the doctor is left");
+  assert.deepEqual((await test.call("GET", "/v1/runs")).json, []);
+  await newRun(test);
+  const full = await user.run(["doctor", "--no-model-call"]);
+  assert.equal(full.code, 1, full.stderr);
+  assert.match(full.stdout, /^FAILURE +decoding .*limit of active runs.*\n +-> `runs stop RUN` ends one/m);
+  assert.match(full.stdout, /^ok +event log/m, "it goes on to the end");
+  const analyzed = await user.run(["analyze", BOTTLE]);
+  assert.equal(analyzed.code, 6);
+  assert.match(analyzed.stderr, /\nhint: `runs stop RUN` ends one/);
+  assert.equal((await user.run(["files", "rm", uri])).code, 0);
+  assert.equal((await user.run(["files", "rm", uri])).code, 5);
   using stranger = new CliUser(test.url, "no-such-key");
   const refused = await stranger.run(["doctor", "--no-model-call"]);
   assert.notEqual(refused.code, 0);

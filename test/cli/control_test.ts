@@ -7,6 +7,8 @@ import { CliUser } from "../support/cli/cli.ts";
 import { LONG_TEST } from "../support/long_tests.ts";
 import { eventsOf, FILM, kindsOf, startReason } from "../support/models/reason.ts";
 import { newRun, startService } from "../support/service.ts";
+import { until } from "../support/until.ts";
+import { prepare } from "../client/place.ts";
 
 const SOURCE = "trigger entry version 1\nwhen motion_score >= 0.5\nemit entered\nend\n";
 
@@ -53,6 +55,10 @@ Deno.test("a policy goes from a draft to active and back to the one before", asy
   assert.deepEqual(policies.map(({ status }: { status: string }) => status), ["active", "rolled_back"]);
   const listed = await user.run(["policies", "list", run]);
   assert.match(listed.stdout, /active/);
+  const replayed = await user.json(["policies", "replay", run, first]);
+  assert.deepEqual([replayed.evaluation.source, replayed.evaluation.accepted_events], ["local_wal", 0]);
+  const evaluated = await user.run(["policies", "replay", run, first, "--from-seq", "1"]);
+  assert.match(evaluated.stdout, /^evaluation_id +\d+$/m);
   const skipped = await user.run(["policies", "activate", run, "999999", "--stage", "active"]);
   assert.equal(skipped.code, 5);
 });
@@ -90,6 +96,9 @@ Deno.test("webhooks are added, listed and removed, and listen takes only what is
   const listed = await user.run(["webhooks", "list", run]);
   assert.match(listed.stdout, new RegExp(added.webhook_id));
   assert.doesNotMatch(listed.stdout, new RegExp(added.signing_secret));
+  const again = await user.json(["webhooks", "redeliver", run, added.webhook_id]);
+  assert.deepEqual([again.webhook_id, again.scheduled], [added.webhook_id, 0]);
+  assert.equal((await user.run(["webhooks", "redeliver", run, `wh_${"0".repeat(24)}`])).code, 5);
   assert.equal((await user.run(["webhooks", "rm", run, added.webhook_id])).code, 0);
   assert.deepEqual((await test.call("GET", `/v1/runs/${run}/webhooks`)).json.webhooks, []);
 
@@ -150,4 +159,29 @@ Deno.test({
     assert.equal(events.at(-1)!.kind, "run_completed", kindsOf(events).join(" "));
     assert.ok(kindsOf(events).some((kind) => kind.startsWith("keyframe_stored")), kindsOf(events).join(" "));
   },
+});
+
+Deno.test("live has the server watch a camera until Ctrl-C, and makes no run for a file that is not there", async () => {
+  await using prepared = await prepare();
+  const { test, place } = prepared;
+  using user = new CliUser(test.url);
+  const before = (await test.call("GET", "/v1/runs")).json.length;
+  const absent = await user.run(["live", "none.mp4"]);
+  assert.equal(absent.code, 1);
+  assert.match(absent.stderr, /^error: cannot read none\.mp4: /);
+  assert.equal((await test.call("GET", "/v1/runs")).json.length, before);
+  const child = user.start(["live", place.camera, "--json"]);
+  await child.stdin.close();
+  const printed = child.stdout.getReader();
+  let text = "";
+  await until("the camera is watched", async () => {
+    text += new TextDecoder().decode((await printed.read()).value);
+    return text.includes("live_source_opened");
+  });
+  printed.releaseLock();
+  child.kill("SIGINT");
+  const [{ code }] = await Promise.all([child.status, child.stdout.cancel(), child.stderr.cancel()]);
+  assert.equal(code, 130);
+  const run = (await test.call("GET", "/v1/runs")).json.at(-1);
+  assert.deepEqual([run.status, run.source_uri], ["completed", place.camera]);
 });

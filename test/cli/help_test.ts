@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { VERSION } from "../../src/http/description/version.ts";
 import { EXIT_CODES } from "../../cli/exit_codes.ts";
 import { candidatesOf, FILES } from "../../cli/completion.ts";
 import { exampleLine, programOf } from "../../cli/program.ts";
@@ -62,6 +63,7 @@ Deno.test("the help of every command has its examples, on stdout and with exit c
       assert.match(stdout, /--api-key-file <file>/, "global flags");
     }
   }
+  assert.deepEqual(await user.run(["--version"]), { code: 0, stdout: `${VERSION}\n`, stderr: "" });
   const all = await user.run(["--help"]);
   assert.equal(all.code, 0);
   for (const { code } of Object.values(EXIT_CODES)) {

@@ -5,6 +5,7 @@ import { paintOf } from "../../cli/output/colour.ts";
 import { tableLines } from "../../cli/output/table.ts";
 import { visible, visibleJson } from "../../cli/output/visible.ts";
 import { CliUser } from "../support/cli/cli.ts";
+import { needing, SCRIPT } from "../support/needs.ts";
 import { newRun, startService } from "../support/service.ts";
 
 const PLAIN = { paint: paintOf(false), columns: Infinity };
@@ -43,8 +44,7 @@ Deno.test("the last column is cut where the terminal ends, and never in the midd
 });
 
 Deno.test({
-  name: "colours are used on a terminal alone, and not with NO_COLOR, --no-color or a dumb one",
-  ignore: !hasScript(),
+  ...needing(SCRIPT, "colours are used on a terminal alone, and not with NO_COLOR, --no-color or a dumb one"),
   async fn() {
     await using test = await startService();
     using user = new CliUser(test.url);
@@ -70,12 +70,3 @@ Deno.test({
     assert.ok(!(await user.run(["runs", "list"])).stdout.includes("\x1b["));
   },
 });
-
-function hasScript(): boolean {
-  try {
-    return new Deno.Command("script", { args: ["--version"], stdout: "null", stderr: "null" }).outputSync()
-      .success;
-  } catch {
-    return false;
-  }
-}

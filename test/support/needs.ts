@@ -22,6 +22,8 @@ export const SMALL_DISK: Need = { isMet: canMountSmallDisk, reason: "no right to
 export const PRLIMIT = program("prlimit");
 export const ESPEAK = program("espeak-ng");
 export const NODE = program("node");
+/** Runs a program on a terminal of its own. */
+export const SCRIPT = program("script");
 export const PROMTOOL = program("promtool");
 export const HADOLINT = program("hadolint");
 export const KUBERNETES_VALIDATE = program("kubernetes-validate");

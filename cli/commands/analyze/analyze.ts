@@ -11,12 +11,18 @@ import { findFfmpeg } from "../ffmpeg.ts";
 
 /** Decoding and models take as long as they do; Ctrl-C ends them. */
 const TIMEOUT_MS = 6 * 3_600_000;
+/** A row for each of 120,000 frames. */
+const ANSWER_BYTES_MAX = 512 * 1024 * 1024;
 
 export const analyze: Handler = async (session, [file], flags) => {
   const reasons = wantsReason(flags);
   await checkSource(file, flags, reasons);
   // A request that is sent again after hours would surprise more than it helps.
-  const client = await session.client({ timeoutMs: TIMEOUT_MS, maxRetries: 0 });
+  const client = await session.client({
+    timeoutMs: TIMEOUT_MS,
+    maxRetries: 0,
+    maxAnswerBytes: ANSWER_BYTES_MAX,
+  });
   const source_uri = file === undefined
     ? flags.sourceUri as string
     : (await uploadFile(session, client, file)).file_path;

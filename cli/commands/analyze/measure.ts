@@ -6,6 +6,7 @@ import { Progress } from "../../output/progress.ts";
 import { timelineLines } from "../../output/timeline.ts";
 import { visible } from "../../output/visible.ts";
 import type { Flags, Session } from "../../session.ts";
+import { withDecodeProgress } from "./decode_progress.ts";
 import type { AnalyzedSource } from "./source.ts";
 import { DEFAULT_MODEL, ingestRequest } from "./requests.ts";
 import { writeSheet } from "./sheet_file.ts";
@@ -25,9 +26,9 @@ export async function measure(
   const { mode, model = DEFAULT_MODEL } = flags;
   const { run_id } = await client.createRun({ model, ...(mode !== undefined && { mode }) }, { signal });
   try {
-    const ingested = await timed(
+    const ingested = await withDecodeProgress(
       session,
-      `decoding ${source.title}`,
+      { client, run_id, title: source.title },
       () => client.ingestRun(run_id, ingestRequest(source.source_uri, flags), { signal }),
     );
     const { decoded_frames: frames, sample_fps: fps, truncated } = ingested;

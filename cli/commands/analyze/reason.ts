@@ -6,8 +6,9 @@ import { CliError } from "../../failure.ts";
 import { Progress } from "../../output/progress.ts";
 import { tableLines } from "../../output/table.ts";
 import type { Flags, Session } from "../../session.ts";
+import { asking, withDecodeProgress } from "./decode_progress.ts";
 import type { AnalyzedSource } from "./source.ts";
-import { chunkFrames, DEFAULT_MODEL, ingestRequest, reasonRequest } from "./requests.ts";
+import { DEFAULT_MODEL, ingestRequest, reasonRequest } from "./requests.ts";
 
 const POLL_MS = 750;
 
@@ -23,23 +24,17 @@ export async function reasonAbout(
   const { mode } = flags;
   const { run_id } = await client.createRun({ model, ...(mode !== undefined && { mode }) }, { signal });
   try {
-    let chunks: number | null = null;
     if (flags.withIngest) {
-      using _progress = new Progress(out, { what: `decoding ${source.title}` });
-      const { decoded_frames } = await client.ingestRun(
-        run_id,
-        ingestRequest(source.source_uri, {
-          ...flags,
-          samplingPolicy: request.sampling_policy,
-        }),
-        { signal },
+      const ingest = ingestRequest(source.source_uri, { ...flags, samplingPolicy: request.sampling_policy });
+      await withDecodeProgress(
+        session,
+        { client, run_id, title: source.title },
+        () => client.ingestRun(run_id, ingest, { signal }),
       );
-      const size = chunkFrames(flags);
-      if (size !== undefined) chunks = Math.ceil(decoded_frames / size);
     }
     const answer = await withChunkProgress(
       session,
-      { client, run_id, model, chunks },
+      { client, run_id },
       () => client.reason(run_id, request, { signal }),
     );
     const { metadata, ...rest } = answer;
@@ -100,18 +95,10 @@ async function readyModel({ out, signal }: Session, client: Client, { vlm }: Fla
   return model.id;
 }
 
-interface Reasoning {
-  readonly client: Client;
-  readonly run_id: string;
-  readonly model: string;
-  /** How many there will be, where that is known. */
-  readonly chunks: number | null;
-}
-
 /** Runs `work`, and meanwhile counts the chunks that the run's events tell of. */
 async function withChunkProgress<T>(
   { out, signal }: Session,
-  { client, run_id, chunks }: Reasoning,
+  { client, run_id }: { readonly client: Client; readonly run_id: string },
   work: () => Promise<T>,
 ): Promise<T> {
   using progress = new Progress(out, {
@@ -121,24 +108,19 @@ async function withChunkProgress<T>(
   });
   let done = 0;
   let from_seq = 0;
-  let isAsking = false;
-  const poll = setInterval(async () => {
-    if (isAsking) return;
-    isAsking = true;
-    try {
-      const found = await client.query({ run_id, kind: "semantic_chunk_inferred", from_seq }, { signal });
-      done += found.matches.length;
-      from_seq = (found.matches.at(-1)?.seq ?? from_seq - 1) + 1;
-      progress.update(done, chunks);
-    } catch {
-      // It is only told how far the work is; whether it fails, its own answer says.
-    } finally {
-      isAsking = false;
-    }
-  }, POLL_MS);
-  try {
-    return await work();
-  } finally {
-    clearInterval(poll);
-  }
+  let askedUpToMs = 0;
+  using _asking = asking(POLL_MS, async () => {
+    const { matches } = await client.query({ run_id, kind: "semantic_chunk_inferred", from_seq }, { signal });
+    done += matches.length;
+    from_seq = (matches.at(-1)?.seq ?? from_seq - 1) + 1;
+    askedUpToMs = Math.max(askedUpToMs, ...matches.map(({ payload }) => Number(payload.pts_end_ms ?? 0)));
+    const { end_ms = null } = await client.getRunProgress(run_id, { signal }) ?? {};
+    progress.update(done, chunksIn(end_ms, done, askedUpToMs));
+  });
+  return await work();
+}
+
+/** All chunks are about as long as those that are done; null before the first one, and where the end is not known. */
+function chunksIn(endMs: number | null, done: number, askedUpToMs: number): number | null {
+  return endMs === null || askedUpToMs === 0 ? null : Math.max(done, Math.ceil(endMs / askedUpToMs * done));
 }

@@ -71,11 +71,6 @@ export function reasonRequest(source_uri: string, model: string, flags: Flags) {
   };
 }
 
-/** Frames of a chunk, where the request has chunks of frames. */
-export function chunkFrames({ media, chunkSize = CHUNK_SIZE }: Flags): number | undefined {
-  return media === undefined || media === "frames" ? chunkSize : undefined;
-}
-
 function mediaOf({ media, mediaWindowMs, mediaResolution, persistEvidence }: Flags) {
   if (media === undefined) {
     const flag = mediaWindowMs !== undefined

@@ -7,7 +7,7 @@ import type { Flags, Handler, Session } from "../../session.ts";
 import { failure, type Finding, ok, unseen, type Verdict, warning } from "./finding.ts";
 import { localDisk, localFfmpeg } from "./local_checks.ts";
 import { tryMedia } from "./media_checks.ts";
-import { checkKey, checkMetrics, checkModels, checkServer, checkVersion } from "./server_checks.ts";
+import { checkKey, checkMetrics, checkModels, checkServer, checkSystem } from "./server_checks.ts";
 import { tryWebRtc } from "./webrtc_check.ts";
 
 const NAME_COLUMNS = 18;
@@ -42,11 +42,11 @@ async function* examine(session: Session, flags: Flags): AsyncGenerator<Finding>
     const { message, hint } = error as CliError;
     return yield failure("server", message, hint ?? "");
   }
-  yield await checkVersion(session);
   const client = await session.client();
   const accepted = await checkKey(session, client);
   yield accepted;
   if (accepted.verdict === "failure") return;
+  yield* await checkSystem(session, client);
   const catalog = await checkModels(session, client);
   yield catalog.finding;
   const { out } = session;
@@ -60,7 +60,6 @@ async function* examine(session: Session, flags: Flags): AsyncGenerator<Finding>
   yield* found;
   yield webRtc;
   yield* await checkMetrics(session);
-  yield unseen("server's disk", "how much is free there cannot be seen from here");
   yield unseen("server's ffmpeg", "its version cannot be seen from here; what it decoded above, it can");
   yield unseen("embedding sidecar", "whether it answers shows only in a live session with novelty on");
 }

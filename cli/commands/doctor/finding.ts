@@ -20,3 +20,8 @@ export const failure = (check: string, detail: string, advice: string): Finding 
   ...{ check, verdict: "failure", detail, advice },
 });
 export const unseen = (check: string, detail: string): Finding => ({ check, verdict: "unseen", detail });
+
+/** `79.6 GB`. */
+export function gigabytes(bytes: number): string {
+  return `${(bytes / 1e9).toFixed(1)} GB`;
+}

@@ -2,7 +2,7 @@
 
 import { statfs } from "node:fs/promises";
 import { findFfmpeg } from "../ffmpeg.ts";
-import { type Finding, ok, unseen, warning } from "./finding.ts";
+import { type Finding, gigabytes, ok, unseen, warning } from "./finding.ts";
 
 /** What `live FILE` encodes with. */
 const ENCODERS = ["libvpx", "libopus"];
@@ -41,7 +41,7 @@ export async function localDisk(): Promise<Finding> {
   try {
     const { bavail, bsize } = await statfs(Deno.cwd());
     const free = bavail * bsize;
-    const detail = `${(free / 1e9).toFixed(1)} GB are free in this folder`;
+    const detail = `${gigabytes(free)} are free in this folder`;
     return free < FREE_BYTES_MIN
       ? warning("disk here", detail, "make room before a large export")
       : ok("disk here", detail);

@@ -1,12 +1,12 @@
-/** Tries the server's decoder, models and audio sidecar end to end, with a made film on a run that is deleted afterwards. */
+/** Tries the server's decoder, models and audio sidecar end to end, with a made film on runs that are deleted, as it is. */
 
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import type { Client } from "../../../client/mod.ts";
 import { failureOf } from "../../failure.ts";
 import type { Session } from "../../session.ts";
 import { failure, type Finding, ok, unseen, warning } from "./finding.ts";
 
-/** An upload of the same name replaces the one before, so at most one is left on the server. */
+/** A doctor that was killed leaves it; the next one replaces it, and removes it. */
 const NAME = "service-cli-doctor.mp4";
 const SECONDS = 2;
 const FPS = 5;
@@ -26,34 +26,50 @@ export async function tryMedia(
 ): Promise<readonly Finding[]> {
   const client = await session.client({ timeoutMs: TIMEOUT_MS, maxRetries: 0 });
   const { signal, settings } = session;
-  const runs: string[] = [];
-  const newRun = async () => {
-    const { run_id } = await client.createRun({}, { signal });
-    runs.push(run_id);
-    return run_id;
-  };
-  try {
-    let source_uri: string;
+  const tryOn = async (look: (run_id: string) => Promise<Finding>, check: string) => {
+    let run_id: string | undefined;
     try {
-      source_uri = await uploadFilm(client, ffmpeg, signal);
-      const { decoded_frames } = await client.ingestRun(await newRun(), { source_uri }, { signal });
-      if (decoded_frames !== FRAMES) throw new Error(`${decoded_frames} of ${FRAMES} frames were decoded`);
+      run_id = (await client.createRun({}, { signal })).run_id;
+      return await look(run_id);
     } catch (error) {
       signal.throwIfAborted();
       const { message, hint } = failureOf(error, settings.url);
-      return [failure("decoding", message, hint ?? "the server's log says more under the request id")];
+      return failure(check, message, hint ?? "the server's log says more under the request id");
+    } finally {
+      // One at a time, so that it needs one place among the runs of its caller that may be active.
+      if (run_id !== undefined) await client.deleteRun(run_id).catch(() => {});
     }
-    const findings = [ok("decoding", `the server decoded a film in H.264 with all of its ${FRAMES} frames`)];
-    const analysis = { source_uri, fixed_fps: FPS, sampling_policy: "fixed", include_frame_metadata: false };
+  };
+  let source_uri: string | undefined;
+  try {
+    source_uri = await uploadFilm(client, ffmpeg, signal);
+    const source = { source_uri };
+    const decoded = await tryOn(async (run_id) => {
+      const { decoded_frames } = await client.ingestRun(run_id, source, { signal });
+      if (decoded_frames !== FRAMES) throw new Error(`${decoded_frames} of ${FRAMES} frames were decoded`);
+      return ok("decoding", `the server decoded a film in H.264 with all of its ${FRAMES} frames`);
+    }, "decoding");
+    if (decoded.verdict === "failure") return [decoded];
+    const analysis = {
+      ...source,
+      fixed_fps: FPS,
+      sampling_policy: "fixed",
+      include_frame_metadata: false,
+    };
+    const findings = [decoded];
     if (model !== undefined) {
-      findings.push(await tryModel(session, client, await newRun(), { ...analysis, model }));
+      const asked = { ...analysis, model };
+      findings.push(await tryOn((run_id) => tryModel(session, client, run_id, asked), `model ${model}`));
     }
-    findings.push(
-      await trySidecar(session, client, await newRun(), { ...analysis, model: model ?? STANDARD_MODEL }),
-    );
+    const heard = { ...analysis, model: model ?? STANDARD_MODEL };
+    findings.push(await tryOn((run_id) => trySidecar(session, client, run_id, heard), "audio sidecar"));
     return findings;
+  } catch (error) {
+    signal.throwIfAborted();
+    const { message, hint } = failureOf(error, settings.url);
+    return [failure("decoding", message, hint ?? "the server's log says more under the request id")];
   } finally {
-    for (const run of runs) await client.deleteRun(run).catch(() => {});
+    if (source_uri !== undefined) await client.deleteFile(basename(source_uri)).catch(() => {});
   }
 }
 

@@ -1,20 +1,25 @@
 /** What can be asked of the server without writing anything: does it answer, who is it, which clock, key, models, metrics. */
 
-import type { Client } from "../../../client/mod.ts";
+import type { Client, JsonObject } from "../../../client/mod.ts";
 import { CliError, failureOf } from "../../failure.ts";
-import { openStream } from "../../http.ts";
+import { VERSION } from "../../program_name.ts";
+import { openStream, shortText } from "../../http.ts";
 import type { Session } from "../../session.ts";
-import { failure, type Finding, ok, unseen, warning } from "./finding.ts";
+import { failure, type Finding, gigabytes, ok, unseen, warning } from "./finding.ts";
 
+/** So little room that a server refuses what is large, or soon everything. */
+const DISK_WARNING_BYTES = 10e9;
+const DISK_FAILURE_BYTES = 1e9;
 const CLOCK_WARNING_MS = 5_000;
 /** Signatures of webhooks with an older time are refused as a rule. */
 const CLOCK_FAILURE_MS = 300_000;
 
 /** Whether it answers, and how its clock goes. Throws where it does not answer. */
-export async function checkServer({ settings, signal }: Session): Promise<readonly Finding[]> {
+export async function checkServer(session: Session): Promise<readonly Finding[]> {
+  const { settings, signal } = session;
   const startMs = Date.now();
   const response = await openStream(settings, { path: "/v1/health", accept: "application/json", signal });
-  const { status } = await response.json().catch(() => ({ status: undefined }));
+  const { status } = await answerOf(session, response);
   const tookMs = Date.now() - startMs;
   if (status !== "ok") {
     const advice = "--url has to name the address of the service itself";
@@ -24,6 +29,16 @@ export async function checkServer({ settings, signal }: Session): Promise<readon
     ok("server", `${settings.url} answered in ${tookMs} ms`),
     clock(response.headers.get("date"), startMs + tookMs / 2),
   ];
+}
+
+/** The JSON object of a short answer; empty where it is none. */
+async function answerOf({ settings: { url }, signal }: Session, response: Response): Promise<JsonObject> {
+  const text = await shortText(response, { url, signal });
+  try {
+    return JSON.parse(text) ?? {};
+  } catch {
+    return {};
+  }
 }
 
 /** The header has whole seconds. */
@@ -40,19 +55,33 @@ function clock(date: string | null, nowMs: number): Finding {
   return apartMs > CLOCK_WARNING_MS ? warning("clock", detail, advice) : ok("clock", detail);
 }
 
-export async function checkVersion({ settings, signal }: Session): Promise<Finding> {
+/** Versions and free disk, which a server of another version may not tell. */
+export async function checkSystem({ signal }: Session, client: Client): Promise<readonly Finding[]> {
   try {
-    const response = await openStream(settings, {
-      path: "/openapi.json",
-      accept: "application/json",
-      signal,
-    });
-    const { info } = await response.json();
-    if (typeof info?.version === "string") return ok("version", `the server's API is ${info.version}`);
-  } catch {
+    const { version, deno, disk } = await client.getSystem({ signal });
+    return [
+      version === VERSION
+        ? ok("version", `${version} here and there, on Deno ${deno}`)
+        : warning("version", `${version} there, ${VERSION} here`, "use the program of the server's version"),
+      serverDisk(disk),
+    ];
+  } catch (error) {
     signal.throwIfAborted();
+    const why = error instanceof Error ? error.message : String(error);
+    return [
+      unseen("version", why),
+      unseen("server's disk", "how much is free there cannot be seen from here"),
+    ];
   }
-  return unseen("version", "the server does not tell its version");
+}
+
+function serverDisk(disk: Awaited<ReturnType<Client["getSystem"]>>["disk"]): Finding {
+  const check = "server's disk";
+  if (disk === null) return unseen(check, "its system does not tell how much is free");
+  const detail = `${gigabytes(disk.free_bytes)} of ${gigabytes(disk.total_bytes)} are free`;
+  const advice = "make room there: what cannot be written is refused";
+  if (disk.free_bytes < DISK_FAILURE_BYTES) return failure(check, detail, advice);
+  return disk.free_bytes < DISK_WARNING_BYTES ? warning(check, detail, advice) : ok(check, detail);
 }
 
 /** Whether the key is accepted. */
@@ -106,7 +135,7 @@ export async function checkMetrics({ settings, signal }: Session): Promise<reado
   let text: string;
   try {
     const response = await openStream(settings, { path: "/v1/metrics", accept: "text/plain", signal });
-    text = await response.text();
+    text = await shortText(response, { url: settings.url, signal });
   } catch (error) {
     signal.throwIfAborted();
     const why = error instanceof CliError ? error.message : String(error);

@@ -16,8 +16,7 @@ const FORMATS: readonly (readonly [file: string, mediaType: string])[] = [
 
 export const exportRun: Handler = async (session, [id, folder], { media }) => {
   const { out } = session;
-  const target = resolve(folder!);
-  await checkTarget(target);
+  const target = await checkedTarget(resolve(folder!));
   const temporary = `${target}.${crypto.randomUUID()}.tmp`;
   try {
     await Deno.mkdir(temporary, { recursive: true });
@@ -38,15 +37,17 @@ export const exportRun: Handler = async (session, [id, folder], { media }) => {
   }
 };
 
-/** A folder that is there may be empty: the new one takes its place. */
-async function checkTarget(target: string): Promise<void> {
+/** A folder that is there may be empty: the new one takes its place. Of a link to one it is the folder itself. */
+async function checkedTarget(target: string): Promise<string> {
   try {
     for await (const _ of Deno.readDir(target)) {
       throw new CliError("usage", `${target} is there already, and not empty`);
     }
+    return await Deno.realPath(target);
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) {
-      return void await Deno.mkdir(dirname(target), { recursive: true });
+      await Deno.mkdir(dirname(target), { recursive: true });
+      return target;
     }
     if (error instanceof CliError) throw error;
     throw new CliError("usage", `${target}: ${(error as Error).message}`);

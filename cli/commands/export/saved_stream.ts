@@ -1,7 +1,7 @@
 /** An answer of the server written to a file piece by piece. */
 
-import { CliError, unreachable } from "../../failure.ts";
-import { openStream, type StreamRequest } from "../../http.ts";
+import { CliError } from "../../failure.ts";
+import { openStream, piecesOf, type StreamRequest } from "../../http.ts";
 import type { Settings } from "../../settings/settings.ts";
 
 export interface SavedStream extends StreamRequest {
@@ -15,29 +15,12 @@ export async function saveStream(settings: Settings, request: SavedStream): Prom
   const response = await openStream(settings, request);
   using file = await Deno.open(path, { write: true, createNew: true });
   let bytes = 0;
-  for await (const piece of piecesOf(response, settings.url, signal)) {
+  for await (const piece of piecesOf(response, { url: settings.url, signal })) {
     for (let at = 0; at < piece.length;) at += writePart(file, path, piece.subarray(at));
     bytes += piece.length;
     onPiece?.(piece);
   }
   return bytes;
-}
-
-/** A connection that breaks is told as such; a fault of the disk stays what it is. */
-async function* piecesOf(response: Response, url: string, signal: AbortSignal): AsyncGenerator<Uint8Array> {
-  const reader = response.body!.getReader();
-  try {
-    for (;;) {
-      const { done, value } = await reader.read().catch((error) => {
-        signal.throwIfAborted();
-        throw unreachable(url, error);
-      });
-      if (done) return;
-      yield value;
-    }
-  } finally {
-    await reader.cancel().catch(() => {});
-  }
 }
 
 function writePart(file: Deno.FsFile, path: string, bytes: Uint8Array): number {

@@ -18,6 +18,7 @@ const LAST_PACKETS_MS = 500;
 
 export async function publishFile(session: Session, publication: Publication): Promise<void> {
   const { out, signal } = session;
+  await checkFile(publication.path);
   const ffmpeg = await findFfmpeg();
   await using encoder = await Encoder.open(ffmpeg, publication);
   const client = await session.client();
@@ -44,6 +45,16 @@ export async function publishFile(session: Session, publication: Publication): P
       .catch(() => out.warn(`${runId} could not be ended; \`runs stop ${runId}\` does it`));
     out.note(`${runId} is kept; \`runs rm ${runId}\` removes it`);
   }
+}
+
+/** Before a run is made for it. */
+async function checkFile(path: string): Promise<void> {
+  try {
+    if ((await Deno.stat(path)).isFile) return;
+  } catch (error) {
+    throw new CliError("failed", `cannot read ${path}: ${(error as Error).message}`);
+  }
+  throw new CliError("invalid", `${path} is no file`);
 }
 
 async function connect(peer: Peer, { answerSdp }: WhipAnswer, signal: AbortSignal): Promise<void> {
