@@ -9,6 +9,8 @@ import { RunPage } from "../pages/run/run_page.tsx";
 import { Runs } from "../pages/runs/runs.tsx";
 import { Search } from "../pages/search/search.tsx";
 import { Triggers } from "../pages/triggers/triggers.tsx";
+import { HookPage } from "../pages/webhooks/hook/hook_page.tsx";
+import { Webhooks } from "../pages/webhooks/webhooks.tsx";
 import type { Place } from "./place.ts";
 
 export interface PageEntry {
@@ -43,6 +45,13 @@ export const PAGES: readonly PageEntry[] = [
   },
   { path: ["search"], rail: "Search", mark: "⌕", Page: Search },
   { path: ["triggers"], rail: "Triggers", mark: "◆", Page: Triggers },
+  { path: ["webhooks"], rail: "Webhooks", mark: "↗", Page: Webhooks },
+  {
+    path: ["webhooks", "*"],
+    rail: "Webhooks",
+    keyOf: ([, webhookId]) => `webhook ${webhookId}`,
+    Page: HookPage,
+  },
 ];
 
 /** The page with the longest address that begins like this one; the first page for none. */
