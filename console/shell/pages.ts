@@ -9,6 +9,7 @@ import { RunPage } from "../pages/run/run_page.tsx";
 import { Runs } from "../pages/runs/runs.tsx";
 import { Search } from "../pages/search/search.tsx";
 import { Triggers } from "../pages/triggers/triggers.tsx";
+import { SystemPage } from "../pages/system/system_page.tsx";
 import { HookPage } from "../pages/webhooks/hook/hook_page.tsx";
 import { Webhooks } from "../pages/webhooks/webhooks.tsx";
 import type { Place } from "./place.ts";
@@ -52,6 +53,7 @@ export const PAGES: readonly PageEntry[] = [
     keyOf: ([, webhookId]) => `webhook ${webhookId}`,
     Page: HookPage,
   },
+  { path: ["system"], rail: "System", mark: "⚙", Page: SystemPage },
 ];
 
 /** The page with the longest address that begins like this one; the first page for none. */

@@ -1,0 +1,109 @@
+/** The service itself: its health, models, room, disk, metrics, configuration and versions. */
+
+import { useLoaded } from "../../service/loaded.ts";
+import { client } from "../../service/session.ts";
+import type { Place } from "../../shell/place.ts";
+import { dateAndClock, durationText } from "../../text/time.ts";
+import { useNow } from "../../ui/now.ts";
+import { FailureNote, Shown } from "../../ui/states.tsx";
+import { type Sampled, useMetrics } from "./metrics/sampled.ts";
+import { Sparklines } from "./metrics/sparklines.tsx";
+import { Models } from "./models/models.tsx";
+import { Disk, LiveCapacity, Sidecars } from "./resources.tsx";
+import { Settings } from "./settings.tsx";
+import "./system.css";
+
+const RELOAD_MS = 5_000;
+
+export function SystemPage({ query }: Place) {
+  const system = useLoaded((signal) => client.value.getSystem({ signal }), [client.value], RELOAD_MS);
+  const sampled = useMetrics();
+  const metrics = sampled.last;
+  return (
+    <section class="page system">
+      <header class="page-head">
+        <h1>System</h1>
+        <Health />
+      </header>
+      <Shown of={system}>
+        {(of) => (
+          <>
+            <Models backends={of.backends} metrics={metrics} />
+            <div class="columns">
+              {metrics !== null && <LiveCapacity of={metrics} />}
+              <Disk of={of} />
+              <Sidecars system={of} metrics={metrics} />
+              <Versions version={of.version} deno={of.deno} startedMs={of.started_at_ms} />
+            </div>
+            <MetricPart of={sampled} />
+            <Settings settings={of.settings} query={query} />
+          </>
+        )}
+      </Shown>
+    </section>
+  );
+}
+
+const HEALTH_LOOKS = {
+  healthy: { mark: "●", tone: "good" },
+  idle: { mark: "○", tone: "calm" },
+  saturated: { mark: "◐", tone: "busy" },
+  faulted: { mark: "✕", tone: "bad" },
+} as const;
+
+function Health() {
+  const health = useLoaded((signal) => client.value.getSystemHealth({ signal }), [client.value], RELOAD_MS);
+  if (health.value === undefined) return null;
+  const { result, reasons } = health.value;
+  const { mark, tone } = HEALTH_LOOKS[result];
+  return (
+    <span>
+      <span class={`status is-${tone}`}>
+        <span aria-hidden="true">{mark}</span> {result}
+      </span>{" "}
+      <span class="dim">{reasons.map(({ text }) => text).join("; ")}</span>
+    </span>
+  );
+}
+
+function MetricPart({ of }: { of: Sampled }) {
+  return (
+    <section class="part" aria-label="Metrics">
+      <h2>Metrics</h2>
+      {of.isRefused
+        ? (
+          <p class="note">
+            The service tells its metrics to callers with a key only, and this console was opened without one.
+            The operator can change that with SERVICE_METRICS_REQUIRE_API_KEY=false.
+          </p>
+        )
+        : of.failure !== undefined && of.last === null
+        ? <FailureNote failure={of.failure} />
+        : (
+          <>
+            <p class="hint">
+              Sampled every 2 s while this page is open and can be seen; the last five minutes.
+            </p>
+            <Sparklines of={of} />
+          </>
+        )}
+    </section>
+  );
+}
+
+function Versions({ version, deno, startedMs }: { version: string; deno: string; startedMs: number }) {
+  const now = useNow();
+  return (
+    <section class="part" aria-label="Versions">
+      <h2>Versions</h2>
+      <dl class="facts">
+        <dt>Service</dt>
+        <dd class="number">{version}</dd>
+        <dt>Deno</dt>
+        <dd class="number">{deno}</dd>
+        <dt>Running for</dt>
+        <dd class="number" title={dateAndClock(startedMs)}>{durationText(Math.max(0, now - startedMs))}</dd>
+      </dl>
+    </section>
+  );
+}
