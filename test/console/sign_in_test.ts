@@ -1,10 +1,12 @@
 /** Who may look: the key of the console, a wrong one, two callers with their own runs, and the service away for a moment. */
 
 import assert from "node:assert/strict";
+import { join } from "node:path";
+import type { Page } from "playwright-core";
 import { openConsole, signIn } from "../support/console_page.ts";
 import { LONG_TEST } from "../support/long_tests.ts";
 import { CHROMIUM, needing } from "../support/needs.ts";
-import { KEY_A, KEY_B, newRun, startService } from "../support/service.ts";
+import { CLIPS, KEY_A, KEY_B, MODEL, newRun, startService } from "../support/service.ts";
 
 Deno.test({
   ...needing(
@@ -36,7 +38,9 @@ Deno.test({
     await signIn(page, KEY_B);
     await page.getByText("No runs yet").waitFor();
     assert.equal(await page.locator(`[title^="${runId}"]`).count(), 0);
-    shown.checkQuiet();
+    await shown.show(`/runs/${runId}`);
+    await page.getByText("There is no such run").waitFor();
+    shown.checkQuiet(/404/);
   },
 });
 
@@ -56,5 +60,54 @@ Deno.test({
     await page.locator(`[title^="${runId}"]`).waitFor();
     await page.getByText("● connected").waitFor();
     shown.checkQuiet(/ERR_CONNECTION|ERR_INTERNET_DISCONNECTED/);
+  },
+});
+
+/** The marks of the list, as the reader sees them. */
+async function cuts(page: Page): Promise<string[]> {
+  await page.getByLabel("Text of marks").fill("scene_cut");
+  return await page.getByRole("option").allInnerTexts();
+}
+
+Deno.test({
+  ...needing(
+    CHROMIUM,
+    "an open run page survives a restart of the service: it says so, goes on, and has nothing twice",
+  ),
+  ...LONG_TEST,
+  async fn() {
+    await using test = await startService();
+    const runId = await newRun(test);
+    const source = { source_uri: join(CLIPS, "bbb480.mp4"), max_frames: 2000 };
+    assert.equal((await test.call("POST", `/v1/runs/${runId}/ingest`, source)).status, 200);
+    const analyze = async () => {
+      assert.equal((await test.call("POST", `/v1/runs/${runId}/analyze`, { model: MODEL })).status, 200);
+    };
+    await analyze();
+    await using shown = await openConsole(test, { place: `/runs/${runId}` });
+    const { page } = shown;
+    await page.getByRole("option").first().waitFor();
+    const before = await cuts(page);
+    // deno-lint-ignore no-explicit-any -- a mark that a reload would remove
+    await page.evaluate(() => void ((globalThis as any).isSamePage = true));
+
+    await test.restart(
+      () => page.getByText(/no answer since/).waitFor(),
+      { SERVICE_BIND_ADDR: new URL(test.url).host },
+    );
+    await page.getByText("● connected").waitFor();
+    assert.deepEqual(await cuts(page), before);
+    await analyze(); // its markers come over the event stream
+    const { json: { markers } } = await test.call("GET", `/v1/runs/${runId}/markers?event_type=scene_cut`);
+    await page.getByText(new RegExp(`^${markers.length} of `)).waitFor();
+    const after = await cuts(page);
+    // deno-lint-ignore no-explicit-any -- as above
+    assert.ok(await page.evaluate(() => (globalThis as any).isSamePage));
+
+    await page.reload();
+    await page.getByRole("option").first().waitFor();
+    await page.getByText(new RegExp(`^${markers.length} of `)).waitFor();
+    assert.deepEqual(await cuts(page), after);
+    shown.checkQuiet(/ERR_CONNECTION|ERR_EMPTY_RESPONSE|ERR_INCOMPLETE_CHUNKED/);
   },
 });

@@ -42,7 +42,7 @@ export interface TestService extends AsyncDisposable {
   call(method: string, path: string, body?: unknown, key?: string | null): Promise<Answer>;
   send(path: string, init: RequestInit): Promise<Answer>;
   /** Stops the service, keeps its data directory, lets `meanwhile` change it, and starts again, with `env` from then on. */
-  restart(meanwhile?: () => void, env?: Record<string, string>): Promise<void>;
+  restart(meanwhile?: () => void | Promise<void>, env?: Record<string, string>): Promise<void>;
 }
 
 export interface TestOptions {
@@ -252,7 +252,7 @@ async function startWith(
     },
     async restart(meanwhile = () => {}, changes = {}) {
       await opener.close();
-      meanwhile();
+      await meanwhile();
       env = { ...env, ...changes };
       await open();
     },
