@@ -3,6 +3,7 @@
 import type { System } from "../../../client/mod.ts";
 import { bytesText, counted, countText } from "../../text/numbers.ts";
 import { ago } from "../../text/time.ts";
+import { Ago } from "../../ui/value.tsx";
 import { Gauge } from "./gauge.tsx";
 import type { Metrics } from "./metrics/prometheus.ts";
 
@@ -47,16 +48,28 @@ export function Sidecars({ system, metrics }: { system: System; metrics: Metrics
         <dd>
           {isSet("SERVICE_AUDIO_SIDECAR_ADDR")
             ? audioText(metrics)
-            : "Not configured: sound is not analyzed (SERVICE_AUDIO_SIDECAR_ADDR)."}
+            : <NotSet what="Not configured: sound is not analyzed." name="SERVICE_AUDIO_SIDECAR_ADDR" />}
         </dd>
         <dt>Embedding</dt>
         <dd>
-          {isSet("SERVICE_NOVELTY_EMBEDDING_ADDR")
-            ? embeddingText(metrics)
-            : "Not configured: each keyframe is described anew (SERVICE_NOVELTY_EMBEDDING_ADDR)."}
+          {isSet("SERVICE_NOVELTY_EMBEDDING_ADDR") ? embeddingText(metrics) : (
+            <NotSet
+              what="Not configured: each keyframe is described anew."
+              name="SERVICE_NOVELTY_EMBEDDING_ADDR"
+            />
+          )}
         </dd>
       </dl>
     </section>
+  );
+}
+
+function NotSet({ what, name }: { what: string; name: string }) {
+  return (
+    <>
+      {what}
+      <code class="hint">{name}</code>
+    </>
   );
 }
 
@@ -133,7 +146,14 @@ export function Disk({ of: { disk } }: { of: System }) {
           </dl>
         </>
       )}
-      <p class="hint">Nothing is deleted by age. Deleting a run hides it; its stored files stay.</p>
+      <p class="hint">
+        Nothing is deleted by age.
+        {used !== null && (
+          <>
+            &#32;Counted <Ago ms={used.counted_at_ms} />.
+          </>
+        )}
+      </p>
     </section>
   );
 }

@@ -57,7 +57,7 @@ export function Settings({ settings, query }: SettingsProps) {
 }
 
 function Row({ of: setting, isHidden }: { of: SystemSetting; isHidden: boolean }) {
-  const { name, meaning, is_set, no_effect } = setting;
+  const { name, meaning, is_set, is_secret, no_effect } = setting;
   return (
     <li class={is_set ? "is-set" : undefined}>
       <code>{name}</code>
@@ -65,7 +65,7 @@ function Row({ of: setting, isHidden }: { of: SystemSetting; isHidden: boolean }
         {is_set
           ? <strong>{valueText(setting, isHidden)}</strong>
           : <span class="dim">{defaultText(setting)}</span>}
-        {is_set && <span class="dim">{" "}instead of {defaultText(setting)}</span>}
+        {is_set && !is_secret && <span class="dim">&#32;instead of {defaultText(setting)}</span>}
       </span>
       <span class="setting-meaning dim">
         {withCode(meaning)}

@@ -1,4 +1,4 @@
-/** The service itself: its health, models, room, disk, metrics, configuration and versions. */
+/** The service itself: its models, room, disk, metrics, configuration and versions. */
 
 import { useLoaded } from "../../service/loaded.ts";
 import { client } from "../../service/session.ts";
@@ -8,7 +8,7 @@ import { useNow } from "../../ui/now.ts";
 import { FailureNote, Shown } from "../../ui/states.tsx";
 import { type Sampled, useMetrics } from "./metrics/sampled.ts";
 import { Sparklines } from "./metrics/sparklines.tsx";
-import { Models } from "./models/models.tsx";
+import { ModelPart } from "./models/models.tsx";
 import { Disk, LiveCapacity, Sidecars } from "./resources.tsx";
 import { Settings } from "./settings.tsx";
 import "./system.css";
@@ -23,13 +23,12 @@ export function SystemPage({ query }: Place) {
     <section class="page system">
       <header class="page-head">
         <h1>System</h1>
-        <Health />
       </header>
       <Shown of={system}>
         {(of) => (
           <>
-            <Models backends={of.backends} metrics={metrics} />
-            <div class="columns">
+            <ModelPart backends={of.backends} metrics={metrics} />
+            <div class="cards">
               {metrics !== null && <LiveCapacity of={metrics} />}
               <Disk of={of} />
               <Sidecars system={of} metrics={metrics} />
@@ -41,28 +40,6 @@ export function SystemPage({ query }: Place) {
         )}
       </Shown>
     </section>
-  );
-}
-
-const HEALTH_LOOKS = {
-  healthy: { mark: "●", tone: "good" },
-  idle: { mark: "○", tone: "calm" },
-  saturated: { mark: "◐", tone: "busy" },
-  faulted: { mark: "✕", tone: "bad" },
-} as const;
-
-function Health() {
-  const health = useLoaded((signal) => client.value.getSystemHealth({ signal }), [client.value], RELOAD_MS);
-  if (health.value === undefined) return null;
-  const { result, reasons } = health.value;
-  const { mark, tone } = HEALTH_LOOKS[result];
-  return (
-    <span>
-      <span class={`status is-${tone}`}>
-        <span aria-hidden="true">{mark}</span> {result}
-      </span>{" "}
-      <span class="dim">{reasons.map(({ text }) => text).join("; ")}</span>
-    </span>
   );
 }
 

@@ -28,7 +28,10 @@ export function Backends({ backends }: { backends: readonly SystemBackend[] }) {
         return (
           <li key={at} class="card">
             <strong>{backend.name ?? backend.provider}</strong>
-            <span class="dim">{backend.provider}, {backend.model ?? "every model"}</span>
+            <span class="dim">
+              {backend.name !== null && backend.name !== backend.provider && `${backend.provider}, `}
+              {backend.model ?? "every model"}
+            </span>
             <span class={`status is-${tone}`}>
               <span aria-hidden="true">{mark}</span> {text}
             </span>
@@ -79,18 +82,18 @@ const COLUMNS: readonly Column<Calls>[] = [
     isNumber: true,
   },
   {
-    title: "Instead of another",
+    title: "As fallback",
     cell: ({ fallbacks }) => countText(fallbacks),
     isNumber: true,
     isExtra: true,
   },
-  { title: "Half within", cell: ({ median }) => latency(median), isNumber: true },
-  { title: "95 % within", cell: ({ slow }) => latency(slow), isNumber: true, isExtra: true },
+  { title: "Median", cell: ({ median }) => latency(median), isNumber: true },
+  { title: "95th percentile", cell: ({ slow }) => latency(slow), isNumber: true, isExtra: true },
   { title: "Tokens in", cell: ({ prompt }) => countText(prompt), isNumber: true, isExtra: true },
   { title: "Tokens out", cell: ({ completion }) => countText(completion), isNumber: true, isExtra: true },
   { title: "Thinking", cell: ({ thinking }) => countText(thinking), isNumber: true, isExtra: true },
   {
-    title: "Failures left",
+    title: "Error budget left",
     cell: ({ budget }) => `${scoreText(budget * 100)} %`,
     isNumber: true,
     isExtra: true,
@@ -109,8 +112,8 @@ export function CallTable({ backends, metrics }: { backends: readonly SystemBack
     <>
       <Table name="calls" rows={rows} columns={COLUMNS} keyOf={({ provider }) => provider} />
       <p class="hint">
-        Since the start of the service. Latencies are estimates from a histogram; the failures left are the
-        share of the 1 % of calls that may fail.
+        Since the start of the service. Latencies are estimates from a histogram; the error budget is the 1 %
+        of calls that may fail.
       </p>
     </>
   );

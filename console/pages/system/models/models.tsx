@@ -13,13 +13,13 @@ import { ModelTable } from "./model_table.tsx";
 /** Each question asks all backends. */
 const RELOAD_MS = 15_000;
 
-export interface ModelsProps {
+export interface ModelPartProps {
   readonly backends: readonly SystemBackend[];
   /** Null until they are known, and where they may not be read. */
   readonly metrics: Metrics | null;
 }
 
-export function Models({ backends, metrics }: ModelsProps) {
+export function ModelPart({ backends, metrics }: ModelPartProps) {
   const models = useLoaded((signal) => client.value.listModels({ signal }), [client.value], RELOAD_MS);
   return (
     <section class="part" aria-label="Models">

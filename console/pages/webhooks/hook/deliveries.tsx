@@ -9,7 +9,7 @@ import { type Column, Table } from "../../../ui/table.tsx";
 import { Ago } from "../../../ui/value.tsx";
 
 /** One outcome, or the event that is being tried. */
-interface Row {
+interface OutcomeRow {
   readonly key: string;
   readonly seq: number;
   readonly kind: string | null;
@@ -25,7 +25,7 @@ const LOOKS = {
   trying: { mark: "◐", tone: "busy" },
 } as const;
 
-const COLUMNS: readonly Column<Row>[] = [
+const COLUMNS: readonly Column<OutcomeRow>[] = [
   {
     title: "Event",
     cell: ({ seq }) => (
@@ -84,6 +84,9 @@ const COLUMNS: readonly Column<Row>[] = [
   },
 ];
 
+/** The details say the error themselves. */
+const BESIDE_DETAILS = COLUMNS.filter(({ title }) => title !== "Error");
+
 export interface DeliveriesProps {
   readonly hook: WebhookOfRun;
   readonly deliveries: readonly Delivery[];
@@ -113,7 +116,7 @@ export function Deliveries(
         <Table
           name="deliveries"
           rows={rows}
-          columns={COLUMNS}
+          columns={chosen === null ? COLUMNS : BESIDE_DETAILS}
           keyOf={({ key }) => key}
           textOf={({ seq, kind, state, error }) => `${seq} ${kind ?? ""} ${state} ${error ?? ""}`}
           onOpen={({ seq }) => setQuery({ seq: String(seq) })}
@@ -139,10 +142,10 @@ function noneText(hook: WebhookOfRun, isDeadOnly: boolean): string {
 function rowsOf(
   { retry, recent_dead_letters }: WebhookOfRun,
   deliveries: readonly Delivery[],
-): Row[] {
+): OutcomeRow[] {
   const times = new Map<number, number>();
   const rows = deliveries.map(
-    ({ seq, kind, outcome, error, attempts, took_ms }): Row => {
+    ({ seq, kind, outcome, error, attempts, took_ms }): OutcomeRow => {
       const time = (times.get(seq) ?? 0) + 1;
       times.set(seq, time);
       const state = outcome === "delivered" ? "delivered" : "given up";
@@ -159,7 +162,7 @@ function rowsOf(
   );
   const older = recent_dead_letters.filter(({ seq }) => !times.has(seq))
     .toReversed()
-    .map(({ seq, error, attempts }): Row => ({
+    .map(({ seq, error, attempts }): OutcomeRow => ({
       ...{
         key: `dead ${seq}`,
         seq,
@@ -170,7 +173,7 @@ function rowsOf(
         tookMs: null,
       },
     }));
-  const tried: Row[] = retry === null ? [] : [{
+  const tried: OutcomeRow[] = retry === null ? [] : [{
     ...{
       key: "trying",
       seq: retry.seq,

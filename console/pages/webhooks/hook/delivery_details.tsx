@@ -141,7 +141,7 @@ function Sent({ of: { headers, body } }: { of: SentDelivery }) {
       </div>
       <pre class="code" tabIndex={0}>{printed(body)}</pre>
       <p class="hint">
-        Set out in lines for reading; a signature is over the text as it was sent.
+        Shown with line breaks, to be read; the signature is over the text as it was sent.
       </p>
     </>
   );
