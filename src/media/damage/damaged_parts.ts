@@ -10,6 +10,8 @@ const BEGINS_EACH = 0.3;
 /** Odds above BEGINS where the decoder says that the frame is made of no other: it draws the whole picture anew, grain and edges too. */
 const BEGINS_ANEW = 2;
 const BEGIN_FRAMES = 3;
+/** Odds above BEGINS where the decoder does not notice changed bytes: damage would last for long. */
+const BEGINS_SILENT = 0.6;
 /** It ends with the first frame below. */
 const GOES_ON = -2;
 /** Frames after which damage counts as what the picture is like now. */
@@ -89,7 +91,8 @@ export class DamagedParts {
       this.#start = -1;
       return 0;
     }
-    if (this.#start < 0) this.#begin(frame, beginsAnew ? BEGINS + BEGINS_ANEW : BEGINS);
+    const more = (beginsAnew ? BEGINS_ANEW : 0) + (isSilent ? BEGINS_SILENT : 0);
+    if (this.#start < 0) this.#begin(frame, BEGINS + more);
     else if (this.#oddsOf(frame) < GOES_ON || this.#hasEnded(frame)) this.#start = -1;
     return this.#start < 0 ? 0 : this.#strength;
   }

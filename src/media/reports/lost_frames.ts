@@ -36,12 +36,8 @@ const LIKE_LATER = 1.3;
 /** The same beside the frames before it; and beside their change over two steps, which is what a picture shows that was left out. */
 const LIKE_ONE_STEP = 1.15;
 const LIKE_TWO_STEPS = 0.64;
-/** Edges tell of it in even motion: of four frames before the gap the largest change is at most so many times the least. */
-const EVEN_CHANGE = 3;
 /** Two steps of a motion that goes on steadily change the picture at most this times as much as one. */
 const STEADY_TWO_STEPS = 2.2;
-/** And at least so many times as much: what shakes goes back. */
-const STEADY_TWO_STEPS_LEAST = 1.25;
 
 /**
  * ```
@@ -184,32 +180,14 @@ export class LostFrames {
     if (this.motion(frame) <= SILENT_MIN) return false;
     const measures = this.#measures;
     const change = measures.at("luma1", frame);
-    if (change > LIKE_LATER * this.#usual("luma1", frame + 1)) return false;
+    if (!measures.movesOnward(frame) || change > LIKE_LATER * measures.usual("luma1", frame + 1)) {
+      return false;
+    }
     const edges = measures.at("edgesAcrossNew", frame) + measures.at("edgesDownNew", frame);
-    const isDrawnWrong = edges >= Math.max(EDGES_MIN, EDGES_FOR_CHANGE * change) && this.#isEvenBefore(frame);
+    const isDrawnWrong = edges >= Math.max(EDGES_MIN, EDGES_FOR_CHANGE * change);
     if (missing > 1 || isDrawnWrong) return true;
     if (frame - this.#gapAt <= RARE_FRAMES) return false;
-    const one = this.#usual("luma1", frame - USUAL), two = this.#usual("luma2", frame - USUAL);
-    const isOnward = two <= STEADY_TWO_STEPS * one && two >= STEADY_TWO_STEPS_LEAST * one;
-    return isOnward && change <= LIKE_ONE_STEP * one && change <= LIKE_TWO_STEPS * two;
-  }
-
-  /** Whether the picture moved evenly: a shaken camera moves by anything from frame to frame, with a gap and without. */
-  #isEvenBefore(frame: number): boolean {
-    const measures = this.#measures;
-    return measures.largestBefore("luma1", frame, USUAL) <=
-      EVEN_CHANGE * measures.leastBefore("luma1", frame, USUAL);
-  }
-
-  /** The mean of the middle two of the values of four frames. */
-  #usual(measure: "luma1" | "luma2", first: number): number {
-    let sum = 0, least = Infinity, largest = -Infinity;
-    for (let frame = first; frame < first + USUAL; frame++) {
-      const value = this.#measures.at(measure, frame);
-      sum += value;
-      least = Math.min(least, value);
-      largest = Math.max(largest, value);
-    }
-    return (sum - least - largest) / (USUAL - 2);
+    const one = measures.usual("luma1", frame - USUAL), two = measures.usual("luma2", frame - USUAL);
+    return two <= STEADY_TWO_STEPS * one && change <= LIKE_ONE_STEP * one && change <= LIKE_TWO_STEPS * two;
   }
 }

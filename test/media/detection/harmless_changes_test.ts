@@ -72,3 +72,11 @@ Deno.test("harmless changes: motion that rests twice and then goes on more slowl
   const places = Array.from({ length: 80 }, (_, n) => place += steps[n - 30] ?? 4);
   assert.deepEqual(await faultsIn(80, (n) => landscape(1, places[n])), []);
 });
+
+Deno.test("harmless changes: one frame of a shaken camera that looks far away is not foreign, in a calm shot it is", async () => {
+  const shaken = [0, 7, -6, 5, -7, 6, -5];
+  const film = (shake: number) => (n: number) =>
+    n === 41 ? landscape(1, 60, 40) : landscape(1, Math.round(shake * shaken[n % 7]!));
+  assert.deepEqual(await faultsIn(70, film(0.45)), []);
+  assert.deepEqual(await faultsIn(70, film(0)), ["foreign_frame 41-41"]);
+});

@@ -111,7 +111,12 @@ export class ArtifactDetector {
     const disorder = this.#disordered.step(frame, isCut);
     const judder = this.#juddering.step(frame, isCut);
     const isSilent = this.#reported.isSilent(frame);
-    const damage = this.#damaged.step(frame, isCut || isRefreshed, isSilent, beginsAnew);
+    const damage = this.#damaged.step(
+      frame,
+      isCut || isRefreshed,
+      isSilent,
+      beginsAnew || this.#reported.beginsAnew(frame - 1),
+    );
     const combed = this.#combed.step(frame, isCut);
     // What shows itself what it is was in the picture before it was encoded.
     if (damage > 0 && lasting === 0 && combed === 0) this.#reported.show(frame);

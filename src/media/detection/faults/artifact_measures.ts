@@ -67,6 +67,16 @@ export type Measure = keyof typeof MEASURES;
 
 export const MEASURE_COUNT = 39;
 
+/** Frames of which the usual change is taken. */
+const USUAL = 4;
+/** Three steps lead at least so many times as far as one where the camera is not shaken, and does not stand still: least change in levels. */
+const ONWARD = 1.65;
+const MOVES = 1.5;
+
+/** Frames of which the share of light is taken, and levels that each counts as at least. */
+const LIT_FRAMES = 10;
+const LIT_STEP_MIN = 1;
+
 /** How many frames are kept, a power of two: the longest look back and the look-ahead. */
 const KEPT = 64;
 
@@ -100,6 +110,38 @@ export class ArtifactMeasures {
   /** By how much a frame is brighter than the one before: below 0 where it is darker. */
   lift(frame: number): number {
     return this.at("lumaMean", frame) - this.at("lumaMean", frame - 1);
+  }
+
+  /** The mean of the middle two of the values of four frames from `first` on. */
+  usual(measure: Measure, first: number): number {
+    let sum = 0, least = Infinity, largest = -Infinity;
+    for (let frame = first; frame < first + USUAL; frame++) {
+      const value = this.at(measure, frame);
+      sum += value;
+      least = Math.min(least, value);
+      largest = Math.max(largest, value);
+    }
+    return (sum - least - largest) / (USUAL - 2);
+  }
+
+  /** Whether the motion of the four frames before leads onward: a shaken camera goes back. */
+  movesOnward(frame: number): boolean {
+    return this.usual("luma3", frame - USUAL) >= ONWARD * this.usual("luma1", frame - USUAL);
+  }
+
+  /** Whether the picture of the four frames before moved to and fro. */
+  isShaken(frame: number): boolean {
+    return this.usual("luma1", frame - USUAL) > MOVES && !this.movesOnward(frame);
+  }
+
+  /** The part of what changed before a frame, in the shot that began with `first`, that light explains, on average; 0 where nothing was before. */
+  lightBefore(frame: number, first: number): number {
+    const from = Math.max(first + 1, frame - LIT_FRAMES);
+    let light = 0;
+    for (let at = from; at < frame; at++) {
+      light += Math.abs(this.lift(at)) / Math.max(LIT_STEP_MIN, this.at("luma1", at));
+    }
+    return light / Math.max(1, frame - from);
   }
 
   /** The largest value in the frames before `frame`. */

@@ -1,7 +1,6 @@
 /** Frames in the wrong order: what moved evenly goes forth and back between places that were just shown. */
 
 import type { ArtifactMeasures } from "./artifact_measures.ts";
-import { returnStrength } from "./returning_frames.ts";
 import { mayBeFar, swapStrength } from "./swapped_frames.ts";
 
 /** A frame that is nearer to one further back contradicts the order, where it changed by so many levels. */
@@ -36,8 +35,7 @@ const NEAR_MAX = 3.5;
 /** It may be further where it is nearer to one further back by this part. */
 const NEAR_PART = 0.7;
 
-/** Of the change of so many frames before, light explains this part at most, on average: old film and a shaken camera look back by chance. */
-const STEADY_FRAMES = 10;
+/** Light explains this part at most of what changed before: old film and a shaken camera look back by chance. */
 const STEADY_LIGHT_MAX = 0.25;
 
 /** A stretch is given up when it was not clear after so many frames. */
@@ -87,24 +85,15 @@ export class DisorderedFrames {
     }
     if (this.#start >= 0 && this.#strength === 0) this.#strength = this.#strengthUntil(frame + LOOKAHEAD);
     if (this.#start >= 0 && this.#strength > 0) return this.#strength;
-    const swap = swapStrength(this.#measures, frame) ||
-      returnStrength(this.#measures, frame, this.#shotStart);
+    const swap = swapStrength(this.#measures, frame);
     if (swap === 0 || !this.#isSteadyBefore(frame)) return 0;
     this.#start = frame;
     this.#strength = swap;
     return swap;
   }
 
-  /** Whether little of what changed before was light. */
   #isSteadyBefore(frame: number): boolean {
-    const measures = this.#measures;
-    const first = Math.max(this.#shotStart + 1, frame - STEADY_FRAMES);
-    let light = 0;
-    for (let at = first; at < frame; at++) {
-      const lift = measures.lift(at);
-      light += Math.abs(lift) / Math.max(STEP_MIN, measures.at("luma1", at));
-    }
-    return light <= STEADY_LIGHT_MAX * (frame - first);
+    return this.#measures.lightBefore(frame, this.#shotStart) <= STEADY_LIGHT_MAX;
   }
 
   #hasEnded(frame: number): boolean {

@@ -31,7 +31,7 @@ const DROP_MAX = 0.97;
  */
 const RELIT_LOSS_MIN = 0.75;
 const RELIT_CONTRAST_MIN = 10;
-const RELIT_REST = 0.015;
+const RELIT_REST = 0.04;
 const RELIT_TEXTURE_MIN = 0.7;
 /** Bright light that covers a part only, or has a colour, leaves this part of contrast and texture, at most, and most of the structure. */
 const VEIL_LIFT_MIN = 0.6;
@@ -43,7 +43,7 @@ const result: IsolatedRun = { frames: 0, strength: 0, isChroma: false };
 /** The run that begins with this frame. The object is the same in every call. */
 export function isolatedRun(measures: ArtifactMeasures, start: number): IsolatedRun {
   result.frames = 0;
-  if (start === 0 || !mayBeginRun(measures, start)) return result;
+  if (start === 0 || !mayBeginRun(measures, start) || measures.isShaken(start)) return result;
   for (let frames = 1; frames <= 2 && start + frames < measures.count; frames++) {
     const strength = strengthOf(measures, start, frames);
     if (strength < 1) continue;

@@ -3,7 +3,7 @@
 import type { ArtifactMeasures } from "./artifact_measures.ts";
 
 /** A frame that is shown again differs by at most this part of the steps before and behind it, which have so many levels. */
-const REPEAT_MAX = 0.25;
+const REPEAT_MAX = 0.28;
 const STEP_MIN = 0.5;
 /** The step behind the newest frame, which is not known yet, counts as this part of the one before. */
 const UNKNOWN_STEP = 0.6;
@@ -16,13 +16,19 @@ const EVEN_MAX = 4;
 const SMOOTH_FRAMES = 16, USUAL_FRAMES = 10, SMOOTH_LEAST = 10;
 /** None of their steps is so many times the usual one: behind an effect other pictures come. */
 const JUMP_MIN = 5;
-/** So many of them may be alike, those by this part of the steps on either side, or by that of the usual step. */
+/**
+ * So many of them may be alike, those by this part of the steps on either side, or by that of the usual step. A least step below half of the usual
+ * one is what an encoder leaves of a picture that rests, and does not count.
+ */
 const ALIKE_FRAMES = 2;
 const ALIKE_MAX = 0.3;
 const ALIKE_USUAL_MAX = 0.15;
+const REST_MAX = 0.5;
 const USUAL_MIN = 0.3;
 /** A plain picture has steps of whole levels: standard deviation of luma. */
 const CONTRAST_MIN = 8;
+/** Most of what changed before that light explains: the light of old film goes up and down. */
+const LIGHT_MAX = 0.5;
 /** Films of which pictures come faster were often made for half the rate. */
 const LEAST_MS = 15;
 /** Frames after which it counts as how the picture moves. */
@@ -85,6 +91,7 @@ export class JudderingFrames {
     const least = Math.min(measures.at("luma1", first - 1), one, two);
     if (least < STEP_MIN || this.#stepMs < LEAST_MS) return false;
     if (measures.at("contrast", frame) < CONTRAST_MIN) return false;
+    if (measures.lightBefore(first, this.#shotStart) > LIGHT_MAX) return false;
     if (Math.max(one, two) > EVEN_MAX * Math.min(one, two)) return false;
     const usual = this.#usualStep(frame);
     return usual >= USUAL_MIN && (one + two) / 2 >= FURTHER_MIN * usual &&
@@ -105,20 +112,23 @@ export class JudderingFrames {
   }
 
   #isSmoothBefore(end: number, usual: number): boolean {
+    const first = Math.max(this.#shotStart + 2, end - SMOOTH_FRAMES);
+    const least = this.#measures.leastBefore("luma1", end, end - first);
+    const rest = least < REST_MAX * usual ? least : 0;
     let alike = 0;
-    for (let at = Math.max(this.#shotStart + 2, end - SMOOTH_FRAMES); at < end; at++) {
+    for (let at = first; at < end; at++) {
       const step = this.#measures.at("luma1", at);
       if (step >= JUMP_MIN * usual) return false;
-      if (step <= ALIKE_USUAL_MAX * usual || this.#repeats(at, ALIKE_MAX)) alike++;
+      if (step - rest <= ALIKE_USUAL_MAX * usual || this.#repeats(at, ALIKE_MAX, rest)) alike++;
     }
     return alike <= ALIKE_FRAMES;
   }
 
-  /** Whether the step to a frame is at most so large beside those before and behind it. */
-  #repeats(frame: number, most: number): boolean {
+  /** Whether the step to a frame, beyond what is left of a picture that rests, is at most so large beside those before and behind it. */
+  #repeats(frame: number, most: number, rest = 0): boolean {
     const before = this.#measures.at("luma1", frame - 1);
     const isNewest = frame + 1 >= this.#measures.count;
     const behind = isNewest ? UNKNOWN_STEP * before : this.#measures.at("luma1", frame + 1);
-    return this.#measures.at("luma1", frame) <= most * Math.min(before, behind);
+    return this.#measures.at("luma1", frame) - rest <= most * (Math.min(before, behind) - rest);
   }
 }

@@ -55,8 +55,8 @@ const NOISE_LOSS_MAX = 0.5;
  * rows stay as they were, straight edges along rows are new, and the picture is the same.
  */
 const STEADY = 0.88;
-const STEADY_GROWTH = 1.2;
-const STEADY_OVER_ACROSS = 1.25;
+const STEADY_GROWTH = 1.3;
+const STEADY_OVER_ACROSS = 1.35;
 const STEADY_ACROSS_MIN = 0.7;
 const STEADY_ACROSS_MAX = 1.2;
 const STEADY_EDGES = 10;
@@ -97,7 +97,7 @@ export function noiseAt(measures: ArtifactMeasures, frame: number): NoiseOnset {
   if ((calm > CALM_MIN || salt > SALT_CLEAR) && isSalt(measures, frame, salt, more)) {
     return found("salt", acrossBefore, more, salt);
   }
-  if (calm <= CALM_LINES_MIN) return onset;
+  if (calm <= CALM_LINES_MIN || measures.isShaken(frame)) return onset;
   const lines = Math.min(down / LINES_GROWTH, down / (LINES_OVER_ACROSS * across));
   if (lines > 1 && areLines(measures, frame, across, down) && !goesOnward(measures, frame)) {
     return found("lines", downBefore, measures.at("spikesDown", frame) - downBefore, lines);
