@@ -73,8 +73,8 @@ export function welcome(url: string, apiKeys: string): string {
   ].join("\n");
 }
 
-/** Runs until the service ends; returns its exit code. */
-async function serveDev(): Promise<number> {
+/** Runs the service, whose entry is `main`, until it ends; returns its exit code. */
+async function serveDev(main: string): Promise<number> {
   const given = Deno.env.toObject();
   let settings: Record<string, string>;
   try {
@@ -83,7 +83,6 @@ async function serveDev(): Promise<number> {
     console.error((error as Error).message);
     return EXIT_USAGE;
   }
-  const main = join(ROOT, "src", "main.ts");
   const child = new Deno.Command(Deno.execPath(), {
     args: ["run", "--quiet", "--no-prompt", "--allow-all", "--config", join(ROOT, "deno.json"), main],
     env: settings,
@@ -117,4 +116,4 @@ async function eachLine(stream: ReadableStream<Uint8Array>, take: (line: string)
   if (rest !== "") take(rest);
 }
 
-if (import.meta.main) Deno.exit(await serveDev());
+if (import.meta.main) Deno.exit(await serveDev(Deno.args[0]!));

@@ -1,11 +1,11 @@
 /** Finds the programs and folders that the sandboxed service may use, creates its own folders, reads the files of secrets. */
 
-import { dirname, isAbsolute, join, resolve } from "node:path";
+import { isAbsolute, join, resolve } from "node:path";
 import { tmpdir } from "node:os";
 import { fileURLToPath } from "node:url";
 import { type Config, secretFileVariables } from "./base/config.ts";
 import { utf8Length } from "./base/bytes.ts";
-import type { CageTools, Places, Tools } from "./base/program_paths.ts";
+import { type CageTools, CODE, entryOf, type Places, PROJECT, type Tools } from "./base/program_paths.ts";
 import { FORWARD_STREAMS } from "./clean_process.ts";
 import type { ForwarderCommand } from "./media/tools/forwarder.ts";
 import { SOCKET_NAME_BYTES, SOCKET_PATH_BYTES_MAX } from "./media/tools/job_paths.ts";
@@ -116,8 +116,13 @@ export function forwarderCommand(): ForwarderCommand {
   return {
     program,
     options,
-    entry: fileURLToPath(new URL("./forwarder_process.ts", import.meta.url)),
+    entry: fileURLToPath(entryOf("forwarder")),
   };
+}
+
+/** Without the slash at its end. */
+function folderPath(url: URL): string {
+  return fileURLToPath(url).slice(0, -1);
 }
 
 /** Where programs for administrators are, which users often do not have on PATH. */
@@ -128,7 +133,6 @@ export function preparePlaces(
   config: Partial<Pick<Config, "dataDir" | "uploadRoot" | "ingestFileRoots">>,
   faults: string[],
 ): Places {
-  const here = dirname(fileURLToPath(import.meta.url));
   const hasDataDir = config.dataDir !== undefined;
   const dataDir = hasDataDir ? owned("SERVICE_DATA_DIR", resolve(config.dataDir)) : "";
   const tempDir = hasDataDir ? owned("SERVICE_DATA_DIR", join(dataDir, "tmp")) : "";
@@ -138,8 +142,8 @@ export function preparePlaces(
     tempDir,
     socketDir: socketDir(tempDir),
     ingestRoots: (config.ingestFileRoots ?? []).map(ingestRoot),
-    codeDirs: [here, join(here, "..", "wasm")],
-    pagesDir: join(here, "..", "dist", "pages"),
+    codeDirs: [CODE, new URL("wasm/", PROJECT)].map(folderPath),
+    pagesDir: folderPath(new URL("dist/pages/", PROJECT)),
   };
 
   function owned(name: string, path: string): string {

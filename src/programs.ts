@@ -3,6 +3,7 @@
 import { fileURLToPath } from "node:url";
 import { ConfigFaults } from "./base/config.ts";
 import type { Log } from "./base/log.ts";
+import { PROJECT } from "./base/program_paths.ts";
 import { realWorld, type World } from "./base/world.ts";
 import { findCageTools, forwarderCommand } from "./environment.ts";
 import { Broker } from "./media/tools/broker.ts";
@@ -46,7 +47,7 @@ export function openPrograms(start: Start, world: World): Programs {
 }
 
 /** The system-call filters, which `scripts/build_seccomp.ts` makes. */
-const FILTER_DIR = fileURLToPath(new URL("../seccomp", import.meta.url));
+const FILTER_DIR = fileURLToPath(new URL("seccomp", PROJECT));
 
 async function openCage(
   { config: { decoderCage }, tools, places: { socketDir } }: Start,

@@ -5,6 +5,7 @@ import { BackgroundOutput, openLog, quietLog } from "./base/log.ts";
 import { giveBackMemory } from "./spare_memory.ts";
 import { hasEndedWithin, timer } from "./base/wait.ts";
 import { realWorld, type World } from "./base/world.ts";
+import { entryOf } from "./base/program_paths.ts";
 import { type Environment, warnOfExposure } from "./clean_process.ts";
 import {
   adoptUploads,
@@ -72,7 +73,7 @@ async function serve(start: Start, environment: Environment, world: World): Prom
     log.error(message);
     exit.resolve(EXIT_FAILED);
   };
-  const worker = loadSandboxed(new URL("./service_worker.ts", import.meta.url), start);
+  const worker = loadSandboxed(entryOf("service"), start);
   worker.onerror = (event) => {
     event.preventDefault();
     fail(`the service ended unexpectedly: ${event.message}`);

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { readConfig } from "../src/base/config.ts";
+import { ENTRIES } from "../src/base/program_paths.ts";
 import { quietLog } from "../src/base/log.ts";
 import { realWorld } from "../src/base/world.ts";
 import { Broker } from "../src/media/tools/broker.ts";
@@ -114,16 +115,23 @@ Deno.test("from inside the running service other files, programs and variables a
 });
 
 Deno.test("each Worker takes away first what would store files elsewhere", () => {
-  const entries = [...sourceFiles(join(PROJECT_ROOT, "src"))].flatMap((path) =>
-    [...Deno.readTextFileSync(path).matchAll(/new URL\("(\.[^"]*worker\.ts)", import\.meta\.url\)/g)]
-      .map(([, entry]) => join(dirname(path), entry!))
-  );
-  assert.equal(new Set(entries).size, 3, entries.join());
-  for (const path of entries) {
+  for (const path of sourceFiles(join(PROJECT_ROOT, "src"))) {
+    const text = Deno.readTextFileSync(path);
+    assert.doesNotMatch(text, /new Worker\((?!entry)/, `${path}: entryOf() gives the module`);
+    if (/worker_globals\.ts";$/m.test(text)) assert.ok(isEntry(path), path);
+  }
+  const entries = Object.values(ENTRIES).filter((name) => name.endsWith("_worker"));
+  assert.equal(entries.length, 3);
+  for (const name of entries) {
+    const path = join(PROJECT_ROOT, "src", `${name}.ts`);
     const [first] = Deno.readTextFileSync(path).match(/^import .*$/m) ?? [];
     assert.match(first ?? "", /^import "[./]+\/base\/worker_globals\.ts";$/, path);
   }
 });
+
+function isEntry(path: string): boolean {
+  return Object.values(ENTRIES).some((name) => path.endsWith(`${name}.ts`));
+}
 
 function* sourceFiles(folder: string): Iterable<string> {
   for (const { name, isDirectory } of Deno.readDirSync(folder)) {

@@ -10,12 +10,14 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { buildService } from "../build_service.ts";
 import { SearchIndex } from "../../src/store/search/search_index.ts";
 import { Timeline } from "../../src/store/log/timeline.ts";
 import { fillTimeline, runId } from "./filled_timeline.ts";
 import { pause, quietWorld, report, TemporaryFolder } from "./support.ts";
 
-const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
+/** What `./scripts/serve` starts. */
+const MAIN = fileURLToPath(new URL("../../dist/service/main.mjs", import.meta.url));
 const CONFIG = fileURLToPath(new URL("../../deno.json", import.meta.url));
 /** Everything but foreign functions, without which the process cannot replace itself. */
 const WITHOUT_FFI = ["read", "write", "run", "net", "env", "sys"].map((name) => `--allow-${name}`);
@@ -46,6 +48,7 @@ interface Started {
   readonly pssMb: number;
 }
 
+await buildService();
 using folder = new TemporaryFolder();
 const bareServer = join(folder.path, "bare.ts");
 Deno.writeTextFileSync(

@@ -1,4 +1,26 @@
-/** The folders that the service may use and the programs that it may start, found before it enters its sandbox. */
+/** Where the code of the service lies, and the folders and programs that it may use, found before it enters its sandbox. */
+
+// This file lies two folders below the project in both forms of the code: src/base/, and dist/service/ where it is bundled
+// (scripts/build_service.ts).
+const IS_BUNDLED = import.meta.url.endsWith(".mjs");
+export const PROJECT = new URL("../../", import.meta.url);
+/** The modules of the service. */
+export const CODE = new URL(IS_BUNDLED ? "./" : "../", import.meta.url);
+
+/** The modules that start a Worker or a process, in `CODE`. */
+export const ENTRIES = {
+  main: "main",
+  forwarder: "forwarder_process",
+  service: "service_worker",
+  decode: "media/recorded/decode_worker",
+  live: "live/live_worker",
+} as const;
+
+/** A bundle has all entries in one folder. */
+export function entryOf(name: keyof typeof ENTRIES): URL {
+  const path = ENTRIES[name];
+  return new URL(IS_BUNDLED ? `${path.slice(path.lastIndexOf("/") + 1)}.mjs` : `${path}.ts`, CODE);
+}
 
 /** Absolute paths of the programs that the service may start; null for an optional one that is not installed. */
 export interface Tools {

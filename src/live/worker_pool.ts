@@ -1,5 +1,6 @@
 /** The HTTP thread's side of the live Workers: they are started on demand, and replaced when one fails. */
 
+import { entryOf, PROJECT } from "../base/program_paths.ts";
 import { hasEndedWithin, timer } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 import type { MediaInput } from "../media/input.ts";
@@ -141,12 +142,12 @@ class LiveWorker {
   /** `onEnd` is called once, when the Worker has ended for whatever reason. */
   static start(options: LiveWorkerPoolOptions, onEnd: () => void): LiveWorker {
     const { start, readable } = options;
-    const worker = new Worker(new URL("./live_worker.ts", import.meta.url), {
+    const worker = new Worker(entryOf("live"), {
       type: "module",
       name: "live",
       deno: {
         permissions: {
-          read: [...readable, new URL("../../wasm/", import.meta.url), start.tempDir, start.socketDir],
+          read: [...readable, new URL("wasm/", PROJECT), start.tempDir, start.socketDir],
           write: [start.tempDir, start.socketDir],
           run: false,
           net: true,

@@ -1,5 +1,7 @@
 /** Loads the WebAssembly kernels and checks that a module exports what its TypeScript class expects. */
 
+import { PROJECT } from "../../base/program_paths.ts";
+
 /** `"memory"`, `"global"` or `"function"` for each name in the interface of a module's exports. */
 export type ExportKinds<Exports> = {
   readonly [Name in keyof Exports]: Exports[Name] extends WebAssembly.Memory ? "memory"
@@ -23,7 +25,7 @@ export function loadKernelNow<Exports>(name: string, kinds: ExportKinds<Exports>
 }
 
 function fileOf(name: string): URL {
-  return new URL(`../../../wasm/${name}.wasm`, import.meta.url);
+  return new URL(`wasm/${name}.wasm`, PROJECT);
 }
 
 function checked<Exports>(name: string, exports: WebAssembly.Exports, kinds: ExportKinds<Exports>): Exports {

@@ -1,5 +1,6 @@
 /** The main thread's side of the decode Workers: each has one order at a time, and a Worker that fails is replaced. */
 
+import { entryOf, PROJECT } from "../../base/program_paths.ts";
 import { type Sleeper, timer } from "../../base/wait.ts";
 import type { DetectedRange } from "../../model/frames/detected_range.ts";
 import type { SignalColumns } from "../../model/frames/signals.ts";
@@ -132,9 +133,9 @@ export class DecodeWorker implements Disposable {
 }
 
 function startThread(readable: readonly string[]): Worker {
-  const read = [...readable, new URL("../../../wasm/", import.meta.url)];
+  const read = [...readable, new URL("wasm/", PROJECT)];
   const none = { write: false, net: false, env: false, run: false, ffi: false, sys: false, import: false };
-  return new Worker(new URL("./decode_worker.ts", import.meta.url), {
+  return new Worker(entryOf("decode"), {
     type: "module",
     name: "decode",
     deno: { permissions: { read, ...none } },
