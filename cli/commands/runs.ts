@@ -49,6 +49,16 @@ export const keepaliveRun: Handler = async ({ client, out, signal }, [id]) => {
   out.record({ run_id: id, state: "processing" }, [["run_id", id], ["state", "processing"]], id!);
 };
 
+export const holdRun: Handler = async ({ client, out, signal }, [id]) => {
+  await (await client()).holdRun(id!, { signal });
+  out.record({ run_id: id, on_hold: true }, [["run_id", id], ["on hold", "yes"]], id!);
+};
+
+export const releaseRun: Handler = async ({ client, out, signal }, [id]) => {
+  await (await client()).releaseRun(id!, { signal });
+  out.record({ run_id: id, on_hold: false }, [["run_id", id], ["on hold", "no"]], id!);
+};
+
 export const deleteRun: Handler = async ({ client, out, signal }, [id]) => {
   await (await client()).deleteRun(id!, { signal });
   out.record({ run_id: id, deleted: true }, [["run_id", id], ["deleted", "yes"]], id!);

@@ -1,4 +1,4 @@
-/** Commands about runs: list, show, create, stop, keep alive, delete, export. */
+/** Commands about runs: list, show, create, stop, keep alive, hold, delete, export. */
 
 import { MODES } from "./choices.ts";
 import { type CommandRow, RUN } from "./row.ts";
@@ -53,6 +53,20 @@ export const RUN_COMMANDS: readonly CommandRow[] = [
     args: [RUN],
     examples: ["runs keepalive $RUN"],
     load: async () => (await runs()).keepaliveRun,
+  },
+  {
+    path: "runs hold",
+    summary: "Hold a run: nothing of it is deleted until it is released",
+    args: [RUN],
+    examples: ["runs hold $RUN"],
+    load: async () => (await runs()).holdRun,
+  },
+  {
+    path: "runs release",
+    summary: "End the hold of a run",
+    args: [RUN],
+    examples: ["runs release $RUN"],
+    load: async () => (await runs()).releaseRun,
   },
   {
     path: "runs rm",

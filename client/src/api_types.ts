@@ -371,6 +371,8 @@ export interface components {
             model: string;
             /** @description Of the first source; empty before it */
             source_uri: string;
+            /** @description Whether nothing of it may be deleted */
+            on_hold: boolean;
             /** Format: date-time */
             created_at: string;
             /**
@@ -2013,6 +2015,12 @@ export interface components {
                 source: "whip" | "live";
                 session_id: string;
                 reason: string;
+            };
+            hold_placed: {
+                request_id: string;
+            };
+            hold_released: {
+                request_id: string;
             };
             operator_feedback_submitted: {
                 session_id: string;

@@ -121,6 +121,16 @@ export class Client {
     await this.#post(path`/v1/runs/${runId}/keepalive`, undefined, options);
   }
 
+  /** Nothing of the run is deleted from then on, whether it has ended or not. */
+  async holdRun(runId: string, options?: RequestOptions): Promise<void> {
+    await this.#post(path`/v1/runs/${runId}/hold`, undefined, options);
+  }
+
+  /** Ends the hold. */
+  async releaseRun(runId: string, options?: RequestOptions): Promise<void> {
+    await this.#delete(path`/v1/runs/${runId}/hold`, options);
+  }
+
   async getRunState(runId: string, options?: RequestOptions): Promise<api.RunStatus> {
     return (await this.#get<{ state: api.RunStatus }>(path`/v1/runs/${runId}/state`, options, {
       has: "state",

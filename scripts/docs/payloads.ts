@@ -22,7 +22,14 @@ const KINDS: Readonly<Record<Group, readonly string[]>> = {
       "run_completed",
       "run_failed",
     ],
-    ...["stop_requested", "keepalive_refreshed", "run_deleted", "operator_feedback_submitted"],
+    ...[
+      "stop_requested",
+      "keepalive_refreshed",
+      "hold_placed",
+      "hold_released",
+      "run_deleted",
+      "operator_feedback_submitted",
+    ],
     ...["webhook_registered", "webhook_deleted"],
   ],
   analysis: [

@@ -63,6 +63,9 @@ Deno.test("a run is created, listed, shown, kept alive, stopped and deleted", as
   assert.equal((await user.run(["run", "list", "-q"])).stdout.split("\n")[0], id);
 
   assert.deepEqual(await user.json(["runs", "keepalive", id]), { run_id: id, state: "processing" });
+  assert.deepEqual(await user.json(["runs", "hold", id]), { run_id: id, on_hold: true });
+  assert.equal((await user.run(["runs", "rm", id])).code, 6);
+  assert.deepEqual(await user.json(["runs", "release", id]), { run_id: id, on_hold: false });
   assert.deepEqual((await user.json(["runs", "list", "--status", "processing"])).length, 1);
   const counts = await user.json(["states"]);
   assert.deepEqual(

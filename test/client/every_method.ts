@@ -186,6 +186,9 @@ export async function callEveryMethod(
 
   // Ends.
   same(await client.stopRun(run_id), undefined);
+  same(await client.holdRun(run_id), undefined);
+  same((await client.getRun(run_id)).on_hold, true);
+  same(await client.releaseRun(run_id), undefined);
   same(await client.deleteRun(run_id), undefined);
   await refused(404, client.getRun(run_id));
   return [...called];

@@ -61,7 +61,9 @@ for (const { name: version } of [...Deno.readDirSync(FOLDER)].filter(({ isDirect
     };
     const runs = answerOf(version, "runs");
     assert.equal(runs.length, 2);
-    assert.deepEqual((await get("/v1/runs")).map(withoutStatus), runs.map(withoutStatus));
+    const fields = Object.keys(runs[0]); // later versions have more
+    const known = (run: Json) => Object.fromEntries(fields.map((name) => [name, run[name]]));
+    assert.deepEqual((await get("/v1/runs")).map(known).map(withoutStatus), runs.map(withoutStatus));
     const [analyzed, stopped] = runs;
     assert.equal((await get(`/v1/runs/${stopped.run_id}`)).status, "cancelled");
     for (const name of ["events", "markers"]) {

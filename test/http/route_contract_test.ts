@@ -112,6 +112,8 @@ async function callAll(
     ...{ source_uri: CLIP, model: MODEL, max_frames: 5 },
   });
   await check("POST /v1/runs/:id/keepalive", test.call("POST", `${run}/keepalive`));
+  await check("POST /v1/runs/:id/hold", test.call("POST", `${run}/hold`));
+  await remove("/v1/runs/:id/hold", `${run}/hold`);
   for (const tail of ["events", "markers", "state", "interactions"]) {
     await get(`/v1/runs/:id/${tail}`, `${run}/${tail}`);
   }

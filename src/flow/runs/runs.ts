@@ -22,6 +22,7 @@ export interface RunSummary {
   readonly mode: string;
   readonly model: string;
   readonly source_uri: string;
+  readonly on_hold: boolean;
   readonly created_at: string;
   readonly updated_at: string;
 }
@@ -125,11 +126,32 @@ export class Runs {
     });
   }
 
-  /** The first delete appends the event. A later one by the owner finds the tombstone, appends nothing and succeeds. */
+  /** Holds a run, ended or not, or gives it free. Writes nothing where it is as wanted already. */
+  hold(caller: Caller, runId: string, isWanted: boolean): void {
+    this.#options.timeline.commit((view) => {
+      const run = ownedRun(view, caller, runId);
+      if (run.onHold === isWanted) return [];
+      const payload = { request_id: caller.requestId };
+      return [
+        isWanted ? event("hold_placed", run.runId, payload) : event("hold_released", run.runId, payload),
+      ];
+    });
+  }
+
+  /**
+   * The first delete appends the event. A later one by the owner finds the tombstone, appends nothing and succeeds. Errors:
+   * 409 on `run_id` while the run is on hold.
+   */
   delete(caller: Caller, runId: string): void {
     const { timeline, work } = this.#options;
     timeline.commit((view) => {
       const run = ownedRunOrTombstone(view, caller, runId);
+      if (run.onHold && !run.deleted) {
+        throw refuse.conflict(
+          "run_id",
+          "Cannot delete a run that is on hold: release it with DELETE /v1/runs/:id/hold first",
+        );
+      }
       return run.deleted ? [] : [event("run_deleted", run.runId, { request_id: caller.requestId })];
     });
     work.end(runId);
@@ -152,6 +174,7 @@ export class Runs {
       mode: run.mode,
       model: run.model,
       source_uri: run.sourceUri,
+      on_hold: run.onHold,
       created_at: new Date(run.createdMs).toISOString(),
       updated_at: new Date(run.lastActivityMs).toISOString(),
     };

@@ -56,6 +56,21 @@ export const RUN_ROUTES: readonly Route[] = [
       return json({ request_id: call.caller.requestId, run_id: runId, state: "processing" });
     },
   },
+  ...([["POST", true, "Holds a run: nothing of it is deleted."], [
+    "DELETE",
+    false,
+    "Ends the hold of a run.",
+  ]] as const)
+    .map(([method, isWanted, summary]): Route => ({
+      method,
+      path: "/v1/runs/:id/hold",
+      summary,
+      handle: (call) => {
+        const runId = parameter(call, "id");
+        call.runs.hold(call.caller, runId, isWanted);
+        return json({ request_id: call.caller.requestId, run_id: runId, on_hold: isWanted });
+      },
+    })),
   {
     method: "GET",
     path: "/v1/runs/:id/state",

@@ -69,6 +69,8 @@ export const EVENTS = {
   stop_requested: row("The caller stopped the run.", run.requested),
   keepalive_refreshed: row("The caller refreshed the run's idle time.", run.requested),
   run_deleted: row("The run was deleted; nothing follows it.", run.runDeleted),
+  hold_placed: row("Nothing of the run is deleted from here on, until `hold_released`.", run.requested),
+  hold_released: row("The run may be deleted again.", run.requested),
   operator_feedback_submitted: row("An operator's rating was committed.", run.operatorFeedbackSubmitted),
   webhook_registered: bookkeeping("A webhook was added to the run.", run.webhookRegistered),
   webhook_deleted: bookkeeping("A webhook was removed from the run.", run.webhookDeleted),

@@ -93,9 +93,11 @@ export interface RunView {
   readonly state: FoldedState;
   /** pts of `run_created`, epoch milliseconds. */
   readonly createdMs: number;
-  /** The highest pts of its events, epoch milliseconds. */
+  /** The highest pts of its events, those about a hold left out, epoch milliseconds. */
   readonly lastActivityMs: number;
   readonly deleted: boolean;
+  /** Nothing of a run on hold is deleted: see docs/api.md#hold. */
+  readonly onHold: boolean;
   readonly eventCount: number;
   readonly firstSeq: number;
   readonly lastSeq: number;
@@ -133,6 +135,9 @@ const STATE_AFTER: ReadonlyMap<string, FoldedState> = new Map([
   ["stop_requested", "cancelled"],
 ]);
 
+/** They say what may be deleted, not that somebody works on the run: a hold does not wake an expired one. */
+const HOLD_KINDS: ReadonlySet<string> = new Set(["hold_placed", "hold_released"]);
+
 /** The run that the fold writes to; all other code gets it as a RunView. */
 export class Run implements RunView {
   principalKey = "";
@@ -143,6 +148,7 @@ export class Run implements RunView {
   createdMs = 0;
   lastActivityMs = 0;
   deleted = false;
+  onHold = false;
   eventCount = 0;
   firstSeq = 0;
   lastSeq = 0;
@@ -167,13 +173,14 @@ export class Run implements RunView {
     if (this.eventCount === 0) this.firstSeq = seq;
     this.eventCount++;
     this.lastSeq = seq;
-    if (ptsMs > this.lastActivityMs) this.lastActivityMs = ptsMs;
+    if (ptsMs > this.lastActivityMs && !HOLD_KINDS.has(kind)) this.lastActivityMs = ptsMs;
     this.state = STATE_AFTER.get(kind) ?? this.state;
     if (kind === "run_created") this.#create(ptsMs, payload);
     else if (kind === "ingest_received") this.#ingest(payload);
     else if (kind === "live_source_opened") this.#openLive(payload);
     else if (kind === "frames_decoded") this.latestFramesDecodedSeq = seq;
     else if (kind === "run_deleted") this.deleted = true;
+    else if (HOLD_KINDS.has(kind)) this.onHold = kind === "hold_placed";
   }
 
   /** Only the first one counts: no later event can change the owner of a run. */

@@ -22,7 +22,7 @@ import { type FoundSegment, SegmentReader } from "./segment.ts";
  * may be deleted at any time: the next start then reads the whole log. See docs/protocols.md#snapshot.
  */
 const MAGIC = "timeline";
-const FORMAT_VERSION = 2;
+const FORMAT_VERSION = 3;
 const START_BYTES = 16;
 
 interface SnapshotHeader {
@@ -297,6 +297,7 @@ function rowOf(run: Run, skipList: readonly number[]): RunRow {
     run.isCreated,
     run.hasIngest,
     run.logBytes,
+    run.onHold,
     skipList,
   ];
 }
@@ -320,5 +321,6 @@ function runOf(row: RunRow): { run: Run; skipList: number[] } {
   run.isCreated = row[15] as boolean;
   run.hasIngest = row[16] as boolean;
   run.logBytes = row[17] as number;
-  return { run, skipList: row[18] as number[] };
+  run.onHold = row[18] as boolean;
+  return { run, skipList: row[19] as number[] };
 }

@@ -124,7 +124,14 @@ Deno.test("an answer that is not as described is found", () => {
   const answer = (status: number, type: string | null, headers: Record<string, string> = {}) =>
     new Response(null, { status, headers: { ...headers, ...(type && { "content-type": type }) } });
   const json = answer(200, "application/json");
-  const run = { run_id: `run-${"0".repeat(32)}`, status: "pending", mode: "", model: "", source_uri: "" };
+  const run = {
+    run_id: `run-${"0".repeat(32)}`,
+    status: "pending",
+    mode: "",
+    model: "",
+    source_uri: "",
+    on_hold: false,
+  };
   const times = { created_at: "2026-11-23T10:00:00.000Z", updated_at: "2026-11-23T10:00:00.000Z" };
   const path = `/v1/runs/${run.run_id}`;
   assert.equal(faultOfBody("GET", path, json, JSON.stringify({ ...run, ...times, new_field: 1 })), null);

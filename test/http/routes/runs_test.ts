@@ -35,7 +35,7 @@ Deno.test("a run is created pending, with the mode in lower case and the model a
   assert.equal(empty.json.model, null);
 });
 
-Deno.test("a run summary has exactly the seven keys, and its times are ISO with three fraction digits", async () => {
+Deno.test("a run summary has exactly the eight keys, and its times are ISO with three fraction digits", async () => {
   await using test = await startService();
   const runId = await newRun(test);
   const { json } = await test.call("GET", `/v1/runs/${runId}`);
@@ -45,6 +45,7 @@ Deno.test("a run summary has exactly the seven keys, and its times are ISO with 
     "mode",
     "model",
     "source_uri",
+    "on_hold",
     "created_at",
     "updated_at",
   ]);
@@ -168,6 +169,37 @@ Deno.test("of many deletes one wins, all answer 200, and the run then reads as m
   assert.equal((await test.call("GET", `/v1/runs/${runId}/events`)).status, 404);
 });
 
+Deno.test("a run on hold is not deleted until it is released, after a restart too, and a hold wakes no expired run", async () => {
+  await using test = await startService({ SERVICE_STREAM_TTL_SECS: "60" }, {
+    inProcess: "it moves the clock",
+  });
+  const runId = await newRun(test);
+  const before = (await test.call("GET", `/v1/runs/${runId}`)).json;
+  assert.equal(before.on_hold, false);
+  test.advance(61_000);
+  for (const _ of ["first", "again"]) {
+    const held = await test.call("POST", `/v1/runs/${runId}/hold`);
+    assert.deepEqual([held.status, held.json.run_id, held.json.on_hold], [200, runId, true]);
+  }
+  const refused = await test.call("DELETE", `/v1/runs/${runId}`);
+  assert.deepEqual([refused.status, refused.json.error.code], [409, "conflict"]);
+  assert.match(
+    refused.json.error.details[0].message,
+    /on hold: release it with DELETE \/v1\/runs\/:id\/hold first/,
+  );
+  await test.restart();
+  assert.equal((await test.call("DELETE", `/v1/runs/${runId}`)).status, 409);
+  const { json } = await test.call("GET", `/v1/runs/${runId}`);
+  assert.deepEqual(json, { ...before, status: "expired", on_hold: true });
+  assert.equal((await test.call("POST", `/v1/runs/${runId}/hold`, undefined, KEY_B)).status, 404);
+  const released = await test.call("DELETE", `/v1/runs/${runId}/hold`);
+  assert.deepEqual([released.status, released.json.on_hold], [200, false]);
+  assert.equal((await test.call("DELETE", `/v1/runs/${runId}/hold`)).status, 200);
+  assert.deepEqual(await kindsOf(test, runId), ["run_created", "hold_placed", "hold_released"]);
+  assert.equal((await test.call("DELETE", `/v1/runs/${runId}`)).status, 200);
+  assert.equal((await test.call("POST", `/v1/runs/${runId}/hold`)).status, 404);
+});
+
 Deno.test("a foreign run and a missing one answer alike on every route, and a malformed id is 422", async () => {
   await using test = await startService();
   const runId = await newRun(test);
@@ -176,6 +208,8 @@ Deno.test("a foreign run and a missing one answer alike on every route, and a ma
     ["DELETE", ""],
     ["POST", "/stop"],
     ["POST", "/keepalive"],
+    ["POST", "/hold"],
+    ["DELETE", "/hold"],
     ["GET", "/state"],
     ["GET", "/events"],
     ["GET", "/markers"],

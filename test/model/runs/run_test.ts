@@ -53,7 +53,16 @@ Deno.test("pending and processing are the statuses that are not terminal", () =>
   assert.deepEqual(terminal, ["completed", "failed", "cancelled", "expired"]);
 });
 
-Deno.test("every kind is activity, and time that goes back does not take activity back", () => {
+Deno.test("a hold lasts until it is released, and neither is activity", () => {
+  const run = folded("run_created ingest_received");
+  const { lastActivityMs } = run;
+  for (const [kind, onHold] of [["hold_placed", true], ["vlm", true], ["hold_released", false]] as const) {
+    run.fold(run.lastSeq + 1, kind === "vlm" ? 0 : lastActivityMs + 1000, kind, {});
+    assert.deepEqual([run.onHold, run.state, run.lastActivityMs], [onHold, "processing", lastActivityMs]);
+  }
+});
+
+Deno.test("every other kind is activity, and time that goes back does not take activity back", () => {
   const run = new Run("run-1");
   for (const [seq, ptsMs, expected] of [[1, 100, 100], [2, 50, 100], [3, 200, 200]] as const) {
     run.fold(seq, ptsMs, seq === 1 ? "run_created" : "anything.at.all", {});

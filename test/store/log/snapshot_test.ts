@@ -27,6 +27,7 @@ async function fillMany(bench: Bench): Promise<void> {
     const kinds = ["marker_emitted", "ingest_received", "frames_decoded", "vlm"];
     timeline.commit(() => [event(kinds[number % 4]!, { source_uri: `/clip/${number}` }, runId)]);
   }
+  timeline.commit(() => [event("hold_placed", {}, `${RUN.slice(0, -1)}2`)]);
   timeline.commit(() => [event("run_deleted", {}, `${RUN.slice(0, -1)}3`)]);
 }
 

@@ -4,6 +4,7 @@ import { CREATE_RUN_BODY } from "../../../model/api/runs.ts";
 import {
   CREATED_RUN,
   DELETED_RUN,
+  HELD_RUN,
   KEPT_ALIVE,
   RUN,
   RUN_STATE,
@@ -36,7 +37,7 @@ export const RUN_OPERATIONS: Readonly<Record<string, Operation>> = {
     id: "deleteRun",
     tag: "runs",
     answers: answersJson(DELETED_RUN, "The run is deleted, now or before"),
-    failures: [404, 422, 500],
+    failures: [404, 409, 422, 500],
   },
   "POST /v1/runs/:id/stop": {
     id: "stopRun",
@@ -49,6 +50,18 @@ export const RUN_OPERATIONS: Readonly<Record<string, Operation>> = {
     tag: "runs",
     answers: answersJson(KEPT_ALIVE, "The idle time of the run starts anew"),
     failures: [404, 409, 422, 500],
+  },
+  "POST /v1/runs/:id/hold": {
+    id: "holdRun",
+    tag: "runs",
+    answers: answersJson(HELD_RUN, "The run is on hold, now or before"),
+    failures: [404, 422, 500],
+  },
+  "DELETE /v1/runs/:id/hold": {
+    id: "releaseRun",
+    tag: "runs",
+    answers: answersJson(HELD_RUN, "The run is not on hold, now or before"),
+    failures: [404, 422, 500],
   },
   "GET /v1/runs/:id/state": {
     id: "getRunState",

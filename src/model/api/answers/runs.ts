@@ -18,6 +18,7 @@ export const RUN = open({
   mode: z.string().describe("Empty for a run that a WHIP offer made"),
   model: z.string().describe("Empty when none was given"),
   source_uri: z.string().describe("Of the first source; empty before it"),
+  on_hold: z.boolean().describe("Whether nothing of it may be deleted"),
   created_at: timestamp,
   updated_at: timestamp.describe("Of the last event"),
 });
@@ -31,6 +32,8 @@ export const STOPPED_RUN = open({
   run_id: runIdField,
   status: z.literal("cancelled"),
 });
+
+export const HELD_RUN = open({ request_id: requestIdField, run_id: runIdField, on_hold: z.boolean() });
 
 export const KEPT_ALIVE = open({ request_id: requestIdField, run_id: runIdField, state: runStatus });
 
