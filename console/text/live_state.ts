@@ -1,7 +1,7 @@
 /** How an open live session is, in words. */
 
 import type { LiveSession } from "../../client/mod.ts";
-import { sourceName } from "./names.ts";
+import { PUBLISHED, sourceName } from "./names.ts";
 import { durationText } from "./time.ts";
 
 export interface LiveStateText {
@@ -19,7 +19,7 @@ const SILENT_MS = 5_000;
 export function liveName(
   { source, source_uri }: Pick<LiveSession, "source" | "source_uri">,
 ): string {
-  return source === "whip" ? "Published stream" : sourceName(source_uri);
+  return source === "whip" ? PUBLISHED : sourceName(source_uri);
 }
 
 export function liveStateText(

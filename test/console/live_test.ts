@@ -110,15 +110,18 @@ Deno.test({
     const list = page.getByRole("list", { name: "Events, the newest first" });
     await list.hover();
     const first = await list.getByRole("listitem").first().innerText();
+    const { json: { policy } } = await test.call("POST", `/v1/runs/${runId}/policies`, { prompt: "Look." });
+    await test.call("POST", `/v1/runs/${runId}/policies/${policy.revision}/activate`, { stage: "shadow" });
     await page.getByRole("button", { name: / new$/ }).waitFor();
     assert.equal(await list.getByRole("listitem").first().innerText(), first);
-    await shown.checkAccessible();
-    await shown.photograph("live-published");
     await page.getByRole("button", { name: / new$/ }).click();
     assert.notEqual(
       await list.getByRole("listitem").first().innerText(),
       first,
     );
+
+    await shown.checkAccessible();
+    await shown.photograph("live-published");
 
     // It goes on while other pages are shown.
     await shown.show("/live");

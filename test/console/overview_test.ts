@@ -135,6 +135,7 @@ Deno.test({
     await page.getByText(/A worker of a live session has failed, /).first()
       .waitFor();
     await page.getByRole("link", { name: /^faulted/ }).waitFor();
+    await page.getByRole("table").getByRole("link", { name: "Published stream" }).waitFor();
     await shown.checkAccessible();
     await shown.photograph("overview");
     await away.getByRole("link", { name: /^Watch/ }).click();

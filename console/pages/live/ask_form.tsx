@@ -1,8 +1,9 @@
 /** The question of an open session is changed; the service says when it is in force. */
 
-import { useState } from "preact/hooks";
+import { useMemo, useRef, useState } from "preact/hooks";
 import type { WatchedSession } from "../../../client/mod.ts";
 import { client } from "../../service/session.ts";
+import { useKeys } from "../../shell/keys.tsx";
 import { clock, durationText } from "../../text/time.ts";
 import { FailureNote } from "../../ui/states.tsx";
 import { promptFault, PromptField } from "./prompt_field.tsx";
@@ -27,6 +28,11 @@ export function AskForm({ session, onChanged }: AskFormProps) {
   const [typed, setTyped] = useState<string | null>(null);
   const [outcome, setOutcome] = useState<Outcome | null>(null);
   const text = typed ?? inForce;
+  const form = useRef<HTMLFormElement>(null);
+  useKeys(
+    "Question",
+    useMemo(() => [{ keys: ["q"], does: "change the question", run: () => focusIn(form.current) }], []),
+  );
   const send = async (event: Event) => {
     event.preventDefault();
     if (promptFault(text)) return;
@@ -47,7 +53,7 @@ export function AskForm({ session, onChanged }: AskFormProps) {
     onChanged();
   };
   return (
-    <form class="form" onSubmit={send}>
+    <form ref={form} class="form" onSubmit={send}>
       <PromptField prompt={text} onPrompt={setTyped} />
       <div class="row">
         <button
@@ -72,6 +78,10 @@ export function AskForm({ session, onChanged }: AskFormProps) {
       {outcome?.kind === "failed" && <FailureNote failure={outcome.failure} />}
     </form>
   );
+}
+
+function focusIn(form: HTMLFormElement | null): void {
+  form?.querySelector("textarea")?.focus();
 }
 
 function outcomeText(outcome: Outcome): string {

@@ -5,7 +5,7 @@ import { useLoaded } from "../../service/loaded.ts";
 import { client } from "../../service/session.ts";
 import { hrefOf } from "../../shell/place.ts";
 import { liveName } from "../../text/live_state.ts";
-import { sourceName } from "../../text/names.ts";
+import { runName } from "../../text/names.ts";
 import type { RunMarks } from "../../timeline/run_marks.ts";
 import { EmptyNote, Shown } from "../../ui/states.tsx";
 import { Id, Status } from "../../ui/value.tsx";
@@ -32,11 +32,7 @@ export function EndedSession({ runId, last, marks }: EndedSessionProps) {
     <Shown of={run}>
       {(run) => {
         const { what, todo } = stateText(run, history);
-        const name = last
-          ? liveName(last)
-          : run.source_uri === ""
-          ? "Published stream"
-          : sourceName(run.source_uri);
+        const name = last ? liveName(last) : runName(run);
         return (
           <>
             <header class="page-head">

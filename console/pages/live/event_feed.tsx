@@ -1,7 +1,8 @@
 /** What a session finds, the newest first; while the list is read, new rows wait behind their number. */
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { TimelineEvent } from "../../../client/mod.ts";
+import { useKeys } from "../../shell/keys.tsx";
 import { hrefOf } from "../../shell/place.ts";
 import type { Mark } from "../../timeline/mark.ts";
 import { lookOfMark } from "../../timeline/mark_tip.tsx";
@@ -18,6 +19,8 @@ export interface EventFeedProps {
 
 /** As many as are shown; the page of the run has all of them. */
 const SHOWN = 200;
+/** So many are looked at; more new ones than these are not counted. */
+const LATEST = 1_000;
 
 type Row = { readonly seq: number; readonly mark: Mark } | {
   readonly seq: number;
@@ -32,14 +35,15 @@ export function EventFeed({ runId, marks }: EventFeedProps) {
   /** Rows behind this one wait; Infinity while nothing is read. */
   const [shownSeq, setShownSeq] = useState(Infinity);
   const rows = rowsOf(marks, count, history);
-  const shown = rows.filter(({ seq }) => seq <= shownSeq);
-  const waiting = rows.length - shown.length;
+  const waiting = rows.filter(({ seq }) => seq > shownSeq).length;
+  const shown = rows.slice(waiting, waiting + SHOWN);
   const newest = rows[0]?.seq ?? 0;
 
-  const showAll = () => {
-    setShownSeq(Infinity);
+  const showAll = useCallback(() => {
+    setShownSeq(isRead.current ? newest : Infinity);
     if (list.current) list.current.scrollTop = 0;
-  };
+  }, [newest]);
+  useKeys("Events", useMemo(() => [{ keys: ["n"], does: "show new events", run: showAll }], [showAll]));
   const stay = () => {
     isRead.current = true;
     setShownSeq((seq) => seq === Infinity ? newest : seq);
@@ -59,7 +63,7 @@ export function EventFeed({ runId, marks }: EventFeedProps) {
     <section
       class="live-feed"
       aria-labelledby="live-events"
-      onPointerEnter={stay}
+      onPointerMove={({ movementX, movementY }) => (movementX !== 0 || movementY !== 0) && stay()}
       onPointerLeave={leave}
       onFocusIn={stay}
       onFocusOut={leave}
@@ -136,12 +140,12 @@ function rowsOf(
   count: number,
   history: readonly TimelineEvent[],
 ): Row[] {
-  const rows: Row[] = history.slice(-SHOWN).map((event) => ({
+  const rows: Row[] = history.slice(-LATEST).map((event) => ({
     seq: event.seq,
     event,
   }));
   let before: Mark | null = null;
-  for (let index = Math.max(0, count - SHOWN); index < count; index++) {
+  for (let index = Math.max(0, count - LATEST); index < count; index++) {
     const mark = marks.at(index);
     const isSame = before?.startMs === mark.startMs && before.label === mark.label;
     // The picture of a description is stored with it: one row for both.
@@ -150,8 +154,5 @@ function rowsOf(
   }
   // A gap of the source is both.
   const bySeq = new Map(rows.map((row) => [row.seq, row]));
-  return [...bySeq.values()].sort((one, other) => other.seq - one.seq).slice(
-    0,
-    SHOWN,
-  );
+  return [...bySeq.values()].sort((one, other) => other.seq - one.seq);
 }

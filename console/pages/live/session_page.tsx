@@ -22,8 +22,9 @@ export function LiveSessionPage({ path }: Place) {
   const signals = useMemo(() => new SignalWindow(), [runId]);
   const look = useLoaded(
     async (signal) => {
-      const session = await openSession(runId, signals.lastMs, signal);
-      if (session) signals.add(session.signals);
+      const { afterMs } = signals;
+      const session = await openSession(runId, afterMs, signal);
+      if (session) signals.add(session.signals, afterMs);
       return { session };
     },
     [runId, client.value],

@@ -3,13 +3,13 @@
 import type { Signal } from "@preact/signals";
 import type { MarkerFilter, Run } from "../../../client/mod.ts";
 import { client } from "../../service/session.ts";
-import { sourceName } from "../../text/names.ts";
+import { runName } from "../../text/names.ts";
 import { mediaTime } from "../../text/time.ts";
 import { confirm } from "../../ui/confirm.tsx";
 import { Menu } from "../../ui/menu.tsx";
 import { tell, tellFailure } from "../../ui/toast.tsx";
 import { copy, Id, Status } from "../../ui/value.tsx";
-import { go } from "../../shell/place.ts";
+import { go, hrefOf } from "../../shell/place.ts";
 import type { Stretch } from "../../timeline/view.ts";
 import { EVENT_FORMATS, exportEvents, exportMarkers, MARKER_FORMATS } from "./exports.ts";
 import type { RunHistory } from "./history.ts";
@@ -36,7 +36,7 @@ export function RunHead(props: RunHeadProps) {
   return (
     <header class="run-head">
       <div class="page-head">
-        <h1 title={run.source_uri}>{sourceName(run.source_uri)}</h1>
+        <h1 title={run.source_uri}>{runName(run)}</h1>
         <Id value={run.run_id} />
         {durationMs.value > 0 && <span class="number">{mediaTime(durationMs.value)}</span>}
         {rate !== null && <span class="number">{Math.round(rate * 1000) / 1000} fps</span>}
@@ -50,8 +50,10 @@ export function RunHead(props: RunHeadProps) {
   );
 }
 
-function Actions({ run, range, stretch, onChanged, onRate, link }: RunHeadProps) {
-  const name = sourceName(run.source_uri);
+function Actions(
+  { run, history, range, stretch, onChanged, onRate, link }: RunHeadProps,
+) {
+  const name = runName(run);
   const exported = { runId: run.run_id, sourceUri: run.source_uri };
   const stop = async () => {
     const isWanted = await confirm({
@@ -90,6 +92,7 @@ function Actions({ run, range, stretch, onChanged, onRate, link }: RunHeadProps)
     }));
   return (
     <div class="actions">
+      {!isOver(run) && history.isLive && <a href={hrefOf(["live", run.run_id])}>Watch live</a>}
       {!isOver(run) && <button type="button" onClick={stop}>Stop</button>}
       <Menu
         label="Export"

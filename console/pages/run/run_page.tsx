@@ -4,7 +4,7 @@ import { useEffect } from "preact/hooks";
 import { isHttpError, RetryExhaustedError } from "../../../client/mod.ts";
 import { useLoaded } from "../../service/loaded.ts";
 import { client } from "../../service/session.ts";
-import { sourceName } from "../../text/names.ts";
+import { runName } from "../../text/names.ts";
 import { EmptyNote, FailureNote, Waiting } from "../../ui/states.tsx";
 import { hrefOf, type Place } from "../../shell/place.ts";
 import { RunView } from "./run_view.tsx";
@@ -19,7 +19,7 @@ export function RunPage({ path, query }: Place) {
     runId,
     client.value,
   ], RELOAD_MS);
-  const name = run.value && sourceName(run.value.source_uri);
+  const name = run.value && runName(run.value);
   useEffect(() => {
     if (name === undefined) return;
     const before = document.title;

@@ -5,7 +5,7 @@ import { client } from "../../service/session.ts";
 import { useLoaded } from "../../service/loaded.ts";
 import { go, hrefOf } from "../../shell/place.ts";
 import { counted } from "../../text/numbers.ts";
-import { sourceName } from "../../text/names.ts";
+import { runName } from "../../text/names.ts";
 import { Ago, Id, Status } from "../../ui/value.tsx";
 import { EmptyNote, Shown } from "../../ui/states.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
@@ -16,8 +16,8 @@ const RELOAD_MS = 5_000;
 export const RUN_COLUMNS: readonly Column<Run>[] = [
   {
     title: "Source",
-    cell: (run) => <a href={hrefOf(["runs", run.run_id])}>{sourceName(run.source_uri)}</a>,
-    sortBy: (run) => sourceName(run.source_uri),
+    cell: (run) => <a href={hrefOf(["runs", run.run_id])}>{runName(run)}</a>,
+    sortBy: (run) => runName(run),
   },
   {
     title: "State",
@@ -73,7 +73,7 @@ export function Runs() {
                 rows={list}
                 columns={RUN_COLUMNS}
                 keyOf={(run) => run.run_id}
-                textOf={(run) => `${sourceName(run.source_uri)} ${run.run_id} ${run.model} ${run.status}`}
+                textOf={(run) => `${runName(run)}  ${run.run_id} ${run.model} ${run.status}`}
                 onOpen={(run) => go(["runs", run.run_id])}
                 sort={{ title: "Created", isDown: true }}
               />
