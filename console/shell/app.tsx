@@ -38,8 +38,14 @@ function skipToMain(event: Event): void {
 }
 
 function Rail({ current }: { current: string | undefined }) {
+  const rail = useRef<HTMLElement>(null);
+  useEffect(() => {
+    // Where the page is narrow, the rail is a line that can be moved sideways.
+    const shown = rail.current?.querySelector("[aria-current]");
+    shown?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }, [current]);
   return (
-    <nav class="rail" aria-label="Pages">
+    <nav class="rail" aria-label="Pages" ref={rail}>
       {PAGES.filter(({ mark }) => mark !== undefined).map((
         { rail, path, mark },
       ) => (

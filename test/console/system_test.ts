@@ -1,11 +1,40 @@
 /** The page of the service itself: models and their circuits, room, disk, metrics, configuration without secrets, and callers who may see less. */
 
 import assert from "node:assert/strict";
+import { Metrics } from "../../console/pages/system/metrics/prometheus.ts";
 import { openConsole } from "../support/console_page.ts";
 import { LONG_TEST } from "../support/long_tests.ts";
 import { startModelServer } from "../support/models/model_server.ts";
 import { CHROMIUM, needing } from "../support/needs.ts";
 import { KEY_A, MODEL, newRun, startService } from "../support/service.ts";
+
+/** Ten observations: six up to 10 ms, three more up to 50 ms, one above. */
+const TEXT = `
+# HELP latency_ms Duration
+# TYPE latency_ms histogram
+latency_ms_bucket{le="10",of="a \\"b\\""} 6
+latency_ms_bucket{le="50",of="a \\"b\\""} 9
+latency_ms_bucket{le="+Inf",of="a \\"b\\""} 10
+latency_ms_count{of="a \\"b\\""} 10
+calls_total{status="ok"} 7
+calls_total{status="error"} 2
+free 1.5e+3
+`;
+
+Deno.test("metrics are read from their text, with sums and quantiles", () => {
+  const metrics = new Metrics(TEXT, 0);
+  assert.equal(metrics.sum("calls_total"), 9);
+  assert.equal(metrics.sum("calls_total", { status: "error" }), 2);
+  assert.equal(metrics.sum("free"), 1500);
+  assert.equal(metrics.sum("not_there"), 0);
+  assert.deepEqual(metrics.samples[0]!.labels, { le: "10", of: 'a "b"' });
+  const quantile = (share: number) => metrics.quantile("latency_ms", share, { of: 'a "b"' });
+  assert.deepEqual(quantile(0.3), { value: 5, isAbove: false });
+  assert.deepEqual(quantile(0.6), { value: 10, isAbove: false });
+  assert.deepEqual(quantile(0.8), { value: 10 + 40 * 2 / 3, isAbove: false });
+  assert.deepEqual(quantile(0.95), { value: 50, isAbove: true });
+  assert.equal(metrics.quantile("latency_ms", 0.5, { of: "c" }), null);
+});
 
 const SECRET = "a root secret of at least thirty-two bytes";
 

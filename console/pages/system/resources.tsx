@@ -1,6 +1,7 @@
 /** What the service has room for and what it runs beside it: live sessions, sidecars, the disk. */
 
 import type { System } from "../../../client/mod.ts";
+import { hrefOf } from "../../shell/place.ts";
 import { bytesText, counted, countText } from "../../text/numbers.ts";
 import { ago } from "../../text/time.ts";
 import { Ago } from "../../ui/value.tsx";
@@ -67,8 +68,7 @@ export function Sidecars({ system, metrics }: { system: System; metrics: Metrics
 function NotSet({ what, name }: { what: string; name: string }) {
   return (
     <>
-      {what}
-      <code class="hint">{name}</code>
+      {what} <a href={hrefOf(["system"], { setting: name })}>Its setting</a>
     </>
   );
 }
@@ -123,7 +123,7 @@ export function Disk({ of: { disk } }: { of: System }) {
       <h2>Disk</h2>
       <div class="gauges">
         <Gauge
-          title="Used, by everything on the disk"
+          title="Disk used"
           used={total_bytes - free_bytes}
           limit={total_bytes}
           text={bytesText}

@@ -543,6 +543,11 @@ Deno.test("an event of more than 1 MiB is given up without an attempt", async ()
     entry.last_error,
     `event of ${envelope + 4 * room} bytes is longer than ${LIMITS.webhook.bodyBytesMax}`,
   );
+  for (const [seq, isSent] of [[3, true], [4, false], [5, false], [6, true], [7, false]] as const) {
+    const path = `/v1/runs/${runId}/webhooks/${entry.webhook_id}/deliveries/${seq}`;
+    const { json: { body, headers } } = await test.call("GET", path);
+    assert.deepEqual([body !== null, headers !== null], [isSent, isSent], `event ${seq}`);
+  }
 });
 
 Deno.test("hooks, their secrets, counters and dead letters survive a restart, and so does what was not delivered", async () => {

@@ -18,11 +18,13 @@ import base64, hashlib, hmac, time
 def is_genuine(headers, raw_body: bytes, signing_secret: str) -> bool:
     """raw_body is the body as received; headers takes names in any case."""
     key = bytes.fromhex(signing_secret)
-    event_id, timestamp = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
+    event_id = headers.get("webhook-id", "")
+    timestamp = headers.get("webhook-timestamp", "")
     if not timestamp.isdigit() or abs(time.time() - int(timestamp)) > 300:
         return False
     signed = f"{event_id}.{timestamp}.".encode() + raw_body
-    expected = "v1," + base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode()
+    digest = hmac.digest(key, signed, hashlib.sha256)
+    expected = "v1," + base64.b64encode(digest).decode()
     given = headers.get("webhook-signature", "").split(" ")
     return any(hmac.compare_digest(entry, expected) for entry in given)`;
 
