@@ -4,6 +4,7 @@ import { Hono, type HonoRequest } from "hono";
 import { getPath } from "hono/utils/url";
 import { PrincipalBuckets, TokenBucket } from "../base/sharing/rate_limit.ts";
 import { Refusal, refuse } from "../base/refusal.ts";
+import type { Deadlines } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 import type { Caller } from "../flow/caller.ts";
 import { IDEMPOTENCY_KEY } from "../model/idempotency_key.ts";
@@ -61,6 +62,7 @@ export interface AppOptions {
   readonly connections: Connections;
   readonly useCases: UseCases;
   readonly world: World;
+  readonly bodyDeadlines: Deadlines;
   /** Resolves when everything committed so far is as durable as configured. See docs/deployment.md#durability. */
   readonly synced: () => Promise<void>;
 }
@@ -134,7 +136,8 @@ export function createApp(options: AppOptions): App {
     if (req.method === "HEAD") env.whole = response;
     return response;
   });
-  const Call = callsOf({ ...options.useCases, world: options.world });
+  const { useCases, world, bodyDeadlines } = options;
+  const Call = callsOf({ ...useCases, world, bodyDeadlines });
   let requests = 0;
 
   return {
@@ -172,8 +175,10 @@ export function createApp(options: AppOptions): App {
       browsers.admit(request);
       const preflight = limits.cors.preflight(request);
       if (preflight) return preflight;
-      const described = whipOptions(request.method, pathOf(request.url));
-      if (described) return described;
+      if (request.method === "OPTIONS") {
+        const described = whipOptions(pathOf(request.url));
+        if (described) return described;
+      }
       const admission = guard.admit(getPath(request), request.headers); // the path that the router sees
       if (admission.isAuthenticated) limits.takePrincipal(admission.principalKey);
       caller.setPrincipal(admission);

@@ -2,7 +2,7 @@
 
 import type { ZodType } from "zod";
 import { type FieldFault, refuse } from "../base/refusal.ts";
-import { type Sleeper, timer } from "../base/wait.ts";
+import type { Deadlines, Sleeper } from "../base/wait.ts";
 import { LIMITS } from "../model/limits.ts";
 import { shapeMessage } from "../model/api/shape_message.ts";
 import { hasLongInteger, parseExactJson } from "../model/exact_json.ts";
@@ -15,6 +15,8 @@ const FAULTS_MAX = 64;
 export interface BodyCall {
   readonly request: { readonly raw: Request };
   readonly world: Sleeper;
+  /** By when a body that is read whole must be there. */
+  readonly bodyDeadlines: Deadlines;
   /** See RouteCall. */
   readonly begin?: (text: string, body: unknown) => Promise<void>;
 }
@@ -27,10 +29,10 @@ export interface BodyCall {
 export async function readJson<T>(
   call: BodyCall,
   schema: ZodType<T>,
-  { readMs = LIMITS.body.jsonReadMs, isExact = true }: { readMs?: number; isExact?: boolean } = {},
+  { isExact = true }: { isExact?: boolean } = {},
 ): Promise<T> {
   requireJson(call.request.raw.headers.get("content-type"));
-  const text = await readText(call, { limitBytes: LIMITS.body.jsonBytes, readMs });
+  const text = await readText(call, LIMITS.body.jsonBytes);
   requireFewValues(text, isExact);
   let value: unknown;
   try {
@@ -97,8 +99,8 @@ function requireJson(contentType: string | null): void {
 
 /** The whole body as strict UTF-8. Stops reading as soon as the body is too long, or late. */
 export async function readText(
-  { request: { raw: request }, world }: BodyCall,
-  { limitBytes, readMs }: { limitBytes: number; readMs: number },
+  { request: { raw: request }, bodyDeadlines }: Pick<BodyCall, "request" | "bodyDeadlines">,
+  limitBytes: number,
 ): Promise<string> {
   const declared = Number(request.headers.get("content-length"));
   if (declared > limitBytes) throw tooLarge(limitBytes);
@@ -107,7 +109,7 @@ export async function readText(
   const text = new StrictText();
   let length = 0;
   let isLate = false;
-  using _timeout = timer(world, readMs, () => {
+  using _timeout = bodyDeadlines.start(() => {
     isLate = true;
     reader.cancel().catch(() => {});
   });
@@ -128,7 +130,7 @@ export async function readText(
       );
     }
   }
-  throw new Rejection(408, `The body did not arrive within ${readMs} ms`);
+  throw new Rejection(408, `The body did not arrive within ${bodyDeadlines.ms} ms`);
 }
 
 const STRICT_UTF8 = new TextDecoder("utf-8", { fatal: true });

@@ -2,6 +2,7 @@
 
 import type { HonoRequest } from "hono";
 import type { Metrics } from "../base/metrics.ts";
+import type { Deadlines } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 import type { Analyze } from "../flow/analyze.ts";
 import type { BlobReads } from "../flow/files/blobs.ts";
@@ -69,6 +70,8 @@ export interface RouteCall extends UseCases {
   readonly caller: Caller;
   readonly request: HonoRequest;
   readonly world: World;
+  /** By when a body that is read whole must be there. */
+  readonly bodyDeadlines: Deadlines;
   /** Of a request with an idempotency key: called with its body before the work begins. */
   readonly begin?: (text: string, body: unknown) => Promise<void>;
 }

@@ -36,7 +36,7 @@ export interface FormLimits {
  * ```
  */
 export async function firstFilePart(
-  { request: { raw: request }, world }: BodyCall,
+  { request: { raw: request }, world }: Pick<BodyCall, "request" | "world">,
   field: string,
   limits: FormLimits = {
     bodyBytes: LIMITS.body.uploadBytes,

@@ -2,10 +2,11 @@
 
 import type { Config } from "../base/config.ts";
 import type { Metrics } from "../base/metrics.ts";
-import { hasEndedWithin } from "../base/wait.ts";
+import { Deadlines, hasEndedWithin } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 import { type App, createApp, openRequestLimits } from "../http/app.ts";
 import type { UseCases } from "../http/call.ts";
+import { LIMITS } from "../model/limits.ts";
 import { Connections, type LookAtConnections } from "../http/connections.ts";
 
 export interface Http {
@@ -36,7 +37,8 @@ export function openHttp(
   metrics.observeValue("service_http_connections", () => connections.open());
   metrics.observeValue("service_http_connections_total", () => connections.total);
   const limits = openRequestLimits(config, world);
-  const app = createApp({ guard: config, limits, connections, useCases, world, synced });
+  const bodyDeadlines = opening.use(new Deadlines(world, LIMITS.body.jsonReadMs));
+  const app = createApp({ guard: config, limits, connections, useCases, world, bodyDeadlines, synced });
   let requests = 0;
   const server = listen(config, (request, address) => {
     requests++;

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import {
   Deadline,
+  Deadlines,
   hasEndedWithin,
   NEVER_ABORTED,
   OutOfTime,
@@ -188,4 +189,23 @@ Deno.test("everything that is ready runs before the caller goes on", async () =>
 
 Deno.test("the signal that never aborts has not aborted", () => {
   assert.equal(NEVER_ABORTED.aborted, false);
+});
+
+Deno.test("deadlines of one length end when they are due and were not met, all with one timer", async () => {
+  const clock = new ManualClock();
+  using deadlines = new Deadlines(clock, 100);
+  const ended: string[] = [];
+  deadlines.start(() => ended.push("first"));
+  await clock.advance(60);
+  const met = deadlines.start(() => ended.push("met"));
+  deadlines.start(() => ended.push("second"));
+  assert.equal(clock.sleeping, 1);
+  met[Symbol.dispose]();
+  await clock.advance(40);
+  assert.deepEqual(ended, ["first"]);
+  await clock.advance(59);
+  assert.deepEqual(ended, ["first"]);
+  await clock.advance(1);
+  assert.deepEqual(ended, ["first", "second"]);
+  assert.equal(clock.sleeping, 0);
 });

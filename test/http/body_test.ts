@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { z } from "zod";
 import { Refusal } from "../../src/base/refusal.ts";
+import { Deadlines } from "../../src/base/wait.ts";
 import { readJson } from "../../src/http/body.ts";
 import { boundedList } from "../../src/model/bounded_list.ts";
 import { LIMITS } from "../../src/model/limits.ts";
@@ -8,11 +9,13 @@ import { Rejection } from "../../src/http/reply.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 
 const ANY = z.unknown();
+const READ_MS = 20;
 
 /** A call with this body, on a clock that stands still unless the test moves it. */
 function request(body: BodyInit | null, world = new ManualClock()) {
   const headers = { "content-type": "application/json" };
-  return { request: { raw: new Request("http://x/", { method: "POST", headers, body }) }, world };
+  const raw = new Request("http://x/", { method: "POST", headers, body });
+  return { request: { raw }, world, bodyDeadlines: new Deadlines(world, READ_MS) };
 }
 
 /** A body that never ends, and that records when its reader cancels it. */
@@ -29,10 +32,10 @@ Deno.test("a body that does not arrive in time is 408, and is cancelled", async 
   const { body, cancelled } = endless();
   const clock = new ManualClock();
   const rejected = assert.rejects(
-    readJson(request(body, clock), ANY, { readMs: 20 }),
+    readJson(request(body, clock), ANY),
     (error) => error instanceof Rejection && error.status === 408,
   );
-  await clock.advance(20);
+  await clock.advance(READ_MS);
   await rejected;
   await cancelled;
 });

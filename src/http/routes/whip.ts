@@ -19,7 +19,7 @@ export const WHIP_ROUTES: readonly Route[] = [
     handle: (call) =>
       withPlainErrors(async () => {
         const { whip, caller, request } = call;
-        const offer = await readText(call, TEXT_BODY);
+        const offer = await readText(call, LIMITS.whip.offerBytesMax);
         const accepted = await whip.offer(caller, offer, request.header("x-attach-config") ?? null);
         return new Response(accepted.answer, {
           status: 201,
@@ -41,7 +41,7 @@ export const WHIP_ROUTES: readonly Route[] = [
     handle: (call) =>
       withPlainErrors(async () => {
         const { whip, caller, request } = call;
-        const body = await readText(call, TEXT_BODY);
+        const body = await readText(call, LIMITS.whip.offerBytesMax);
         const ifMatch = request.header("if-match")?.trim() ?? null;
         const { restarted } = await whip.trickle(caller, parameter(call, "sess"), { body, ifMatch });
         if (!restarted) return plainText("", 204);
@@ -77,8 +77,8 @@ export const WHIP_ROUTES: readonly Route[] = [
 ];
 
 /** The answer to `OPTIONS` on a WHIP URL (RFC 9725, 4.2), which needs no key; undefined for other requests. */
-export function whipOptions(method: string, path: string): Response | undefined {
-  if (method !== "OPTIONS" || (path !== WHIP && !SESSION_PATH.test(path))) return undefined;
+export function whipOptions(path: string): Response | undefined {
+  if (path !== WHIP && !SESSION_PATH.test(path)) return undefined;
   return plainText("", 204, {
     "accept-post": "application/sdp",
     "access-control-allow-methods": CORS_METHODS,
@@ -86,7 +86,6 @@ export function whipOptions(method: string, path: string): Response | undefined 
 }
 
 const SESSION_PATH = /^\/v1\/stream\/whip\/[^/]+$/;
-const TEXT_BODY = { limitBytes: LIMITS.whip.offerBytesMax, readMs: LIMITS.body.jsonReadMs };
 
 function updatePrompt(call: RouteCall, body: Parameters<RouteCall["whip"]["updatePrompt"]>[2]) {
   return call.whip.updatePrompt(call.caller, parameter(call, "sess"), body);
