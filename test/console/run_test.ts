@@ -150,6 +150,15 @@ Deno.test({
     await canvas.dblclick({ position: { x: 900, y: 10 } });
     await page.waitForURL((url) => !url.hash.includes("start="));
 
+    // On hold it cannot be deleted.
+    await page.getByRole("button", { name: "Hold" }).click();
+    await page.getByText("on hold", { exact: true }).waitFor();
+    assert.equal((await test.call("GET", `/v1/runs/${runId}`)).json.on_hold, true);
+    assert.ok(await page.getByRole("button", { name: "Delete" }).isDisabled());
+    await page.getByRole("button", { name: "Release" }).click();
+    await page.getByRole("button", { name: "Hold" }).waitFor();
+    assert.ok(await page.getByRole("button", { name: "Delete" }).isEnabled());
+
     // Stopped from the page, with a question before.
     await page.getByRole("button", { name: "Stop" }).click();
     await page.getByRole("button", { name: "Stop run" }).click();

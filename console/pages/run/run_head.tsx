@@ -41,6 +41,7 @@ export function RunHead(props: RunHeadProps) {
         {durationMs.value > 0 && <span class="number">{mediaTime(durationMs.value)}</span>}
         {rate !== null && <span class="number">{Math.round(rate * 1000) / 1000} fps</span>}
         <Status of={run.status} />
+        {run.on_hold && <span title="It cannot be deleted until it is released">on hold</span>}
         <Actions {...props} />
       </div>
       <p class={isFault ? "fault" : "dim"} role="status">
@@ -85,6 +86,21 @@ function Actions(
       tellFailure("The run was not deleted", failure);
     }
   };
+  const hold = async () => {
+    const { run_id, on_hold } = run;
+    try {
+      if (on_hold) await client.value.releaseRun(run_id);
+      else await client.value.holdRun(run_id);
+      tell(
+        on_hold
+          ? "The run may be deleted again"
+          : "The run is on hold: it cannot be deleted until it is released",
+      );
+    } catch (failure) {
+      tellFailure(on_hold ? "The run was not released" : "The run was not held", failure);
+    }
+    onChanged();
+  };
   const markers = (filter: MarkerFilter, more: string) =>
     MARKER_FORMATS.map(({ format, text }) => ({
       text: `${text}${more}`,
@@ -118,7 +134,16 @@ function Actions(
         Try a trigger
       </button>
       <button type="button" onClick={() => copy(link())}>Copy link</button>
-      <button type="button" class="danger" onClick={remove}>Delete</button>
+      <button type="button" onClick={hold}>{run.on_hold ? "Release" : "Hold"}</button>
+      <button
+        type="button"
+        class="danger"
+        disabled={run.on_hold}
+        title={run.on_hold ? "Release the run first" : undefined}
+        onClick={remove}
+      >
+        Delete
+      </button>
     </div>
   );
 }
