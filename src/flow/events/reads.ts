@@ -50,6 +50,8 @@ const RATE_KINDS: ReadonlySet<string> = new Set(["frames_decoded", "analysis_gen
 
 export class EventReads {
   readonly #timeline: Timeline;
+  /** Orders of markers that are being found now, at most one for each request under way. */
+  readonly #orders = new Map<string, Promise<Float64Array>>();
 
   constructor(timeline: Timeline) {
     this.#timeline = timeline;
@@ -108,6 +110,33 @@ export class EventReads {
   }
 
   async *#markersOf(runId: string, filter: MarkerFilter): AsyncIterable<readonly TimelineEntry[]> {
+    const seqs = await this.#orderOf(runId, filter);
+    for (let start = 0; start < seqs.length; start += MARKERS_PER_BATCH) {
+      const wanted = seqs.subarray(start, start + MARKERS_PER_BATCH);
+      const found = new Map<number, TimelineEntry>();
+      for (const batch of this.#timeline.readNumbers(runId, wanted.toSorted())) {
+        for (const stored of batch) found.set(stored.seq, stored);
+      }
+      yield Array.from(wanted, (seq) => found.get(seq)).filter((stored) => stored !== undefined); // damaged since
+      await yieldToEventLoop();
+    }
+  }
+
+  /** Whoever reads the same list at the same time, as in another format, shares the look for its order. */
+  #orderOf(runId: string, filter: MarkerFilter): Promise<Float64Array> {
+    const { status, eventType, fromFrame, toFrame } = filter;
+    const { lastSeq } = this.#timeline.view;
+    const key = JSON.stringify([runId, lastSeq, status, eventType, fromFrame, toFrame]);
+    let order = this.#orders.get(key);
+    if (!order) {
+      order = this.#findOrder(runId, filter).finally(() => this.#orders.delete(key));
+      this.#orders.set(key, order);
+    }
+    return order;
+  }
+
+  /** The sequence numbers of the markers in the order of the list. */
+  async #findOrder(runId: string, filter: MarkerFilter): Promise<Float64Array> {
     const order = new MarkerOrder();
     let sinceTurn = 0;
     for await (const batch of this.#timeline.readAhead(runId, { kinds: MARKER_KINDS })) {
@@ -120,16 +149,7 @@ export class EventReads {
       sinceTurn = 0;
       await yieldToEventLoop();
     }
-    const seqs = await order.seqs();
-    for (let start = 0; start < seqs.length; start += MARKERS_PER_BATCH) {
-      const wanted = seqs.subarray(start, start + MARKERS_PER_BATCH);
-      const found = new Map<number, TimelineEntry>();
-      for (const batch of this.#timeline.readNumbers(runId, wanted.toSorted())) {
-        for (const stored of batch) found.set(stored.seq, stored);
-      }
-      yield Array.from(wanted, (seq) => found.get(seq)).filter((stored) => stored !== undefined); // damaged since
-      await yieldToEventLoop();
-    }
+    return await order.seqs();
   }
 }
 

@@ -10,7 +10,8 @@ export function freeCell(text: string): string {
 
 /** A cell of a number, of a name that the service made, or of nothing. */
 export function cell(value: string | number | null | undefined): string {
-  const text = String(value ?? "");
+  if (typeof value === "number") return String(value);
+  const text = value ?? "";
   return /[",\r\n]/.test(text) ? `"${quotedText(text)}"` : text;
 }
 

@@ -43,5 +43,5 @@ export function edlEvents(fps: number | null): (marker: Marker) => string {
 }
 
 function lines(texts: readonly string[]): string {
-  return texts.map((text) => `${text}\r\n`).join("");
+  return `${texts.join("\r\n")}\r\n`;
 }

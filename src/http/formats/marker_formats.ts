@@ -27,6 +27,8 @@ const COLUMNS: Readonly<Record<keyof StoredMarker, (marker: StoredMarker) => str
   session_id: (marker) => cell(marker.session_id),
 };
 
+const CELLS = Object.values(COLUMNS);
+
 const NOTHING_AROUND = { head: "", between: "", tail: "" } as const;
 
 /** Payloads of JSON and JSON lines are not parsed, so that no digit of a large number is lost. */
@@ -46,7 +48,7 @@ export const MARKER_FORMATS: ListFormats<TimelineEntry> = [
       head: csvLine(Object.keys(COLUMNS)),
       entry: (stored) => {
         const marker = markerOf(stored);
-        return csvLine(Object.values(COLUMNS).map((text) => text(marker)));
+        return csvLine(CELLS.map((text) => text(marker)));
       },
     }),
   }],

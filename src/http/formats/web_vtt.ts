@@ -20,14 +20,18 @@ export function vttCue(marker: Marker, seq: number): string {
 
 /** `HH:MM:SS.mmm`; more digits of hours where they need them. */
 function vttTime(ms: number): string {
-  const two = (value: number) => String(Math.floor(value)).padStart(2, "0");
-  const time = [ms / 3_600_000, ms / 60_000 % 60, ms / 1000 % 60].map(two).join(":");
+  const time = `${twoDigits(ms / 3_600_000)}:${twoDigits(ms / 60_000 % 60)}:${twoDigits(ms / 1000 % 60)}`;
   return `${time}.${String(ms % 1000).padStart(3, "0")}`;
+}
+
+function twoDigits(value: number): string {
+  const whole = Math.floor(value);
+  return whole < 10 ? `0${whole}` : String(whole);
 }
 
 const ESCAPES: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;" };
 
 /** Without `-->` or a tag in it. */
 function escaped(text: string): string {
-  return text.replaceAll(/[&<>]/g, (character) => ESCAPES[character]!);
+  return !/[&<>]/.test(text) ? text : text.replaceAll(/[&<>]/g, (character) => ESCAPES[character]!);
 }

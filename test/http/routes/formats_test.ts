@@ -380,3 +380,36 @@ Deno.test("a long list is compressed where the client accepts it", async () => {
     assert.equal(await of("gzip"), await of("identity"));
   }
 });
+
+Deno.test("readers of one list at the same time get what each gets alone, though markers are written and one goes away", async () => {
+  await using test = await startService({}, REACHES_IN);
+  const runId = await newRun(test);
+  putMarkers(test, runId, Array.from({ length: 6000 }, (_, index) => marker(6000 - index)));
+  const path = `/v1/runs/${runId}/markers`;
+  const types = [LINES, CSV, VTT, EDL];
+  const alone = await Promise.all(
+    [path, `${path}?from_frame=3000`].map(async (place) => (await read(test, place, LINES)).text),
+  );
+  const leaving = new AbortController();
+  const left = fetch(test.url + path, {
+    headers: { "x-api-key": KEY_A, accept: LINES },
+    signal: leaving.signal,
+  })
+    .then((response) => response.text()).catch(() => {});
+  const all = Promise.all([
+    ...types.map((accept) => read(test, path, accept)),
+    read(test, `${path}?from_frame=3000`, LINES),
+  ]);
+  leaving.abort();
+  const [lines, csv, vtt, edl, some] = (await all).map(({ text }) => text);
+  assert.deepEqual([lines, some], alone);
+  assert.equal(parseCsv(csv!).length, 6000);
+  assert.equal(cuesOf(vtt!).length, 6000);
+  assert.equal(edlOf(edl!).events.length, 6000);
+  await left;
+  const before = read(test, path, LINES);
+  putMarkers(test, runId, [marker(7000)]);
+  const after = await read(test, path, LINES);
+  assert.equal(parseLines(after.text).length, 6001);
+  assert.ok(parseLines((await before).text).length >= 6000);
+});
