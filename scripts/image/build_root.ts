@@ -1,0 +1,208 @@
+/** Follows the steps of a Dockerfile on a folder: what `docker build` does, with mmdebstrap and bubblewrap. */
+
+import { dirname, join } from "node:path";
+import { type Stage, type Step, variablesOf } from "./dockerfile.ts";
+
+/** What the last stage says of how its image is run. */
+export interface Image {
+  readonly root: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly workingDir: string;
+  /** `uid:gid`. */
+  readonly user: string;
+  readonly volumes: readonly string[];
+  readonly ports: readonly string[];
+  readonly stopSignal: string;
+  readonly entrypoint: readonly string[];
+  readonly healthCheck: readonly string[];
+}
+
+/** Certificate authorities of this machine, which a step that fetches packages may need where a proxy stands in between. */
+const AUTHORITIES = "/etc/ssl/certs/ca-certificates.crt";
+const AUTHORITIES_INSIDE = "/run/authorities.pem";
+
+const ENVIRONMENT = { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" };
+
+/** Builds all stages below `folder`; `context` is the folder of the Dockerfile. */
+export async function buildImage(stages: readonly Stage[], context: string, folder: string): Promise<Image> {
+  const roots = new Map<string, string>();
+  let image: Image | undefined;
+  for (const [at, stage] of stages.entries()) {
+    const root = join(folder, stage.name ?? `stage-${at}`);
+    await unpackBase(stage.from, root, folder);
+    image = await follow(stage, { root, context, roots });
+    if (stage.name) roots.set(stage.name, root);
+  }
+  return image!;
+}
+
+/** Debian's `minbase` of the release that the tag names: what the image of that tag is made of. */
+async function unpackBase(from: string, root: string, folder: string): Promise<void> {
+  const release = /^debian:(\w+)-\d{8}-slim$/.exec(from)?.[1];
+  if (!release) throw new Error(`the base must be debian:<release>-<date>-slim, got ${from}`);
+  const archive = join(folder, `${release}.tar`);
+  try {
+    Deno.statSync(archive);
+  } catch {
+    await run(["mmdebstrap", "--quiet", "--variant=minbase", release, archive]);
+  }
+  Deno.mkdirSync(root);
+  await run(["tar", "-C", root, "--numeric-owner", "-xf", archive, "--exclude=./dev/*"]);
+  // As in Debian's images: packages are not kept once they are installed.
+  const clean = 'DPkg::Post-Invoke { "rm -f /var/cache/apt/archives/*.deb /var/cache/apt/*.bin"; };\n';
+  Deno.writeTextFileSync(join(root, "etc/apt/apt.conf.d/docker-clean"), clean);
+}
+
+interface Place {
+  readonly root: string;
+  readonly context: string;
+  /** By name of a stage. */
+  readonly roots: ReadonlyMap<string, string>;
+}
+
+async function follow({ steps }: Stage, { root, context, roots }: Place): Promise<Image> {
+  const image = {
+    ...{ root, env: { ...ENVIRONMENT } as Record<string, string>, workingDir: "/", user: "0:0" },
+    ...{ volumes: [] as string[], ports: [] as string[], stopSignal: "SIGTERM" },
+    ...{ entrypoint: [] as readonly string[], healthCheck: [] as readonly string[] },
+  };
+  let shell: readonly string[] = ["/bin/sh", "-c"];
+  for (const step of steps) {
+    console.log(`  ${step.instruction} ${step.text.replace(/\s+/g, " ").slice(0, 110)}`);
+    switch (step.instruction) {
+      case "RUN":
+        await run(inside(image, [...shell, step.text]));
+        break;
+      case "COPY":
+        await copy(step, { root, context, roots }, image.workingDir);
+        break;
+      case "ENV":
+        Object.assign(image.env, variablesOf(step));
+        break;
+      case "WORKDIR":
+        image.workingDir = step.text;
+        Deno.mkdirSync(join(root, step.text), { recursive: true });
+        break;
+      case "SHELL":
+        shell = wordsOf(step);
+        break;
+      case "USER":
+        image.user = step.text;
+        break;
+      case "VOLUME":
+        image.volumes.push(step.text);
+        break;
+      case "EXPOSE":
+        image.ports.push(step.text);
+        break;
+      case "STOPSIGNAL":
+        image.stopSignal = step.text;
+        break;
+      case "ENTRYPOINT":
+        image.entrypoint = wordsOf(step);
+        break;
+      case "HEALTHCHECK":
+        image.healthCheck = wordsOf(step);
+        break;
+      default:
+        throw new Error(`Dockerfile:${step.line}: cannot follow ${step.instruction}`);
+    }
+  }
+  return image;
+}
+
+/** Files of the context are those that git knows, so that nothing of this machine gets in. */
+async function copy(
+  { text, line }: Step,
+  { root, context, roots }: Place,
+  workingDir: string,
+): Promise<void> {
+  const [, stage, paths] = /^(?:--from=(\S+)\s+)?(.+)$/.exec(text)!;
+  const words = paths!.split(/\s+/);
+  const target = words.pop()!;
+  const to = join(root, target.startsWith("/") ? "" : workingDir, target);
+  for (const source of words) {
+    const isInto = target.endsWith("/");
+    if (stage !== undefined) {
+      const from = join(roots.get(stage) ?? "", source);
+      Deno.mkdirSync(isInto ? to : dirname(to), { recursive: true });
+      await run(["cp", "-a", "-T", from, isInto ? join(to, source.split("/").at(-1)!) : to]);
+      continue;
+    }
+    const listed = await output([
+      "git",
+      "-C",
+      context,
+      "ls-files",
+      "-z",
+      "--cached",
+      "--others",
+      "--exclude-standard",
+      "--",
+      source,
+    ]);
+    const files = listed.split("\0").filter((file) => file !== "");
+    if (files.length === 0) throw new Error(`Dockerfile:${line}: nothing to copy: ${source}`);
+    for (const file of files) {
+      const inner = file === source
+        ? (isInto ? source.split("/").at(-1)! : "")
+        : file.slice(source.length + 1);
+      const path = join(to, inner);
+      Deno.mkdirSync(dirname(path), { recursive: true });
+      await run(["cp", "-p", "--no-preserve=ownership", join(context, file), path]);
+    }
+  }
+}
+
+/** The command line of a build step. */
+function inside(
+  { root, env, workingDir }: Pick<Image, "root" | "env" | "workingDir">,
+  command: readonly string[],
+): string[] {
+  const certificates = {
+    ...{ NODE_EXTRA_CA_CERTS: AUTHORITIES_INSIDE, npm_config_cafile: AUTHORITIES_INSIDE },
+    DENO_CERT: AUTHORITIES_INSIDE,
+  };
+  return [
+    ...[
+      "bwrap",
+      "--bind",
+      root,
+      "/",
+      "--dev",
+      "/dev",
+      "--proc",
+      "/proc",
+      "--tmpfs",
+      "/run",
+      "--cap-add",
+      "ALL",
+    ],
+    ...["--ro-bind", AUTHORITIES, AUTHORITIES_INSIDE, "--ro-bind", "/etc/resolv.conf", "/etc/resolv.conf"],
+    ...["--clearenv", "--chdir", workingDir, "--die-with-parent"],
+    ...Object.entries({ ...certificates, ...env, DEBIAN_FRONTEND: "noninteractive" })
+      .flatMap(([name, value]) => ["--setenv", name, value]),
+    ...command,
+  ];
+}
+
+function wordsOf({ words, text, line }: Step): readonly string[] {
+  if (words === null) throw new Error(`Dockerfile:${line}: must be a JSON list: ${text}`);
+  return words;
+}
+
+/** Runs a command; throws with what it said where it fails. */
+export async function run(command: readonly string[]): Promise<void> {
+  await output(command);
+}
+
+async function output([program, ...args]: readonly string[]): Promise<string> {
+  const { success, stdout, stderr } = await new Deno.Command(program!, { args }).output();
+  const text = new TextDecoder().decode(stdout);
+  if (!success) {
+    throw new Error(
+      `${program} failed:\n${text.slice(-2000)}\n${new TextDecoder().decode(stderr).slice(-4000)}`,
+    );
+  }
+  return text;
+}
