@@ -154,6 +154,12 @@ async function copy(
   }
 }
 
+/** Puts further packages of Debian into a built image. */
+export async function installInto(image: Image, packages: readonly string[]): Promise<void> {
+  const install = `apt-get update && apt-get install -y --no-install-recommends ${packages.join(" ")}`;
+  await run(inside(image, ["/bin/sh", "-c", install]));
+}
+
 /** The command line of a build step. */
 function inside(
   { root, env, workingDir }: Pick<Image, "root" | "env" | "workingDir">,

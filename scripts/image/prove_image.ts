@@ -3,8 +3,9 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { buildImage, type Image, run } from "./build_root.ts";
+import { buildImage, type Image, installInto, run } from "./build_root.ts";
 import { readDockerfile } from "./dockerfile.ts";
+import { proveUnit } from "./prove_unit.ts";
 
 const PROJECT = fileURLToPath(new URL("../..", import.meta.url));
 const CLIP = join(PROJECT, "fixtures/clips/bbb480.mp4");
@@ -26,6 +27,11 @@ if (Deno.args[0] === "--run") {
     const image = await buildImage(stages, PROJECT, folder);
     console.log(`built in ${seconds(startedMs)}, ${await mebibytes(image.root)} MiB`);
     await inOwnNetwork(image, folder);
+    if (Deno.args.includes("--systemd")) {
+      await installInto(image, ["systemd", "systemd-sysv", "dbus", "curl"]);
+      const unit = join(PROJECT, "deploy/systemd/video-analysis.service");
+      console.log(await proveUnit(image.root, unit, CLIP));
+    }
     console.log(`the image is proven${isKept ? `; its file system is ${image.root}` : ""}`);
   } finally {
     if (!isKept) await run(["rm", "-rf", "--one-file-system", folder]);

@@ -28,6 +28,7 @@ export const PROMTOOL = program("promtool");
 export const HADOLINT = program("hadolint");
 export const KUBERNETES_VALIDATE = program("kubernetes-validate");
 export const SYSTEMD_ANALYZE = program("systemd-analyze");
+export const OPENSSL = program("openssl");
 /** Which no script installs. */
 export const BUN = program("bun");
 
