@@ -116,6 +116,10 @@ for (const { name, need } of PROXIES) {
       );
       if (tooLong !== null) assert.ok(TOO_LONG.includes(tooLong.status), String(tooLong.status));
       assert.equal((await through.send(WHIP, { method: "OPTIONS" })).status, 204);
+
+      const page = await through.send("/console/", {});
+      assert.equal(page.status, 200);
+      assert.match(page.headers.get("content-security-policy") ?? "", /script-src/);
     },
   });
 
