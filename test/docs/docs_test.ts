@@ -25,7 +25,7 @@ Deno.test("the anchor of a heading is the one that GitHub gives it", () => {
 
 Deno.test("every page and anchor of docs that a file cites is there", () => {
   const faults: string[] = [];
-  const folders = ["src", "test", "scripts", "assembly", "docs", "README.md"];
+  const folders = ["src", "test", "scripts", "assembly", "deploy", "Dockerfile", "docs", "README.md"];
   for (const path of folders.flatMap((name) => [...filesUnder(join(ROOT, name))])) {
     Deno.readTextFileSync(path).split("\n").forEach((line, index) => {
       for (const [cited, page, anchor] of line.matchAll(/\bdocs\/([\w-]+\.md)(?:#([\w-]+))?/g)) {
@@ -87,6 +87,6 @@ function* filesUnder(path: string): Iterable<string> {
   if (Deno.statSync(path).isFile) return yield path;
   for (const entry of Deno.readDirSync(path)) {
     if (entry.isDirectory) yield* filesUnder(join(path, entry.name));
-    else if (/(^[^.]*|\.(md|ts|sh|json))$/.test(entry.name)) yield join(path, entry.name);
+    else if (/(^[^.]*|\.(md|ts|sh|json|yaml|conf|service))$/.test(entry.name)) yield join(path, entry.name);
   }
 }
