@@ -16,9 +16,11 @@ COPY schemas schemas
 COPY pages pages
 COPY console console
 COPY client client
-# The pages need packages that the service does not, so each has a cache of its own.
+# The pages are built with packages that the service does not need: its own are the rest of deno.json, as pinned in deno.lock, in a cache of
+# their own.
 RUN DENO_DIR=/tmp/pages deno run --quiet --frozen --allow-all scripts/build_pages.ts && \
-    DENO_DIR=/opt/deno deno cache --quiet --frozen src/main.ts src/service_worker.ts src/live/live_worker.ts src/media/recorded/decode_worker.ts
+    DENO_DIR=/tmp/pages deno run --quiet --frozen --allow-read=. --allow-write=deno.json scripts/image/service_packages.ts && \
+    DENO_DIR=/opt/deno deno cache --quiet --frozen=false src/main.ts src/service_worker.ts src/live/live_worker.ts src/media/recorded/decode_worker.ts
 
 FROM debian:bookworm-20260824-slim
 # hadolint ignore=DL3008

