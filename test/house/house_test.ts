@@ -80,14 +80,6 @@ for (const [table, { rows, notYet, isUsed }] of Object.entries(TABLES)) {
   });
 }
 
-Deno.test("the committed kernels equal a fresh build of their sources", async () => {
-  const script = new URL("../../scripts/build_wasm.ts", import.meta.url).pathname;
-  const build = new Deno.Command(Deno.execPath(), { args: ["run", "-A", script, "--check"] });
-  const { success, stderr, stdout } = await build.output();
-  const said = new TextDecoder().decode(new Uint8Array([...stdout, ...stderr]));
-  assert.ok(success, `wasm/ differs from a fresh build of assembly/:\n${said}`);
-});
-
 /** Runs `check` over every file, and fails with all that it found. */
 function faultless(check: (file: SourceFile, fault: (index: number, what: string) => void) => void): void {
   const faults: string[] = [];
