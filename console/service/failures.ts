@@ -7,6 +7,8 @@ export interface FailureText {
   readonly todo: string;
   /** Under which the service's log has the request; null where there was no answer. */
   readonly requestId: string | null;
+  /** What the service calls the fault; null where there was no answer. */
+  readonly code: string | null;
   /** Faults of single fields, as the service tells them. */
   readonly fields: readonly {
     readonly field: string;
@@ -35,6 +37,7 @@ export function failureText(failure: unknown): FailureText {
       todo: TODO[error.status] ??
         (error.status >= 500 ? "Try again; the service's log has the reason." : ""),
       requestId: error.requestId ?? null,
+      code: error.apiError?.code ?? null,
       fields: details.map(({ field, message }) => ({ field, message })),
     };
   }
@@ -43,9 +46,10 @@ export function failureText(failure: unknown): FailureText {
       what: "The service does not answer.",
       todo: "It is asked again by itself.",
       requestId: null,
+      code: null,
       fields: [],
     };
   }
   const what = error instanceof Error ? error.message : String(error);
-  return { what, todo: "", requestId: null, fields: [] };
+  return { what, todo: "", requestId: null, code: null, fields: [] };
 }

@@ -5,6 +5,7 @@ import { LiveSessionPage } from "../pages/live/session_page.tsx";
 import { StartLive } from "../pages/live/start_live.tsx";
 import { NewAnalysis } from "../pages/new/new_analysis.tsx";
 import { Overview } from "../pages/overview/overview.tsx";
+import { Policies } from "../pages/policies/policies.tsx";
 import { RunPage } from "../pages/run/run_page.tsx";
 import { Runs } from "../pages/runs/runs.tsx";
 import { Search } from "../pages/search/search.tsx";
@@ -46,6 +47,13 @@ export const PAGES: readonly PageEntry[] = [
   },
   { path: ["search"], rail: "Search", mark: "⌕", Page: Search },
   { path: ["triggers"], rail: "Triggers", mark: "◆", Page: Triggers },
+  {
+    path: ["policies"],
+    rail: "Policies",
+    mark: "▲",
+    keyOf: ([, runId]) => `policies ${runId}`,
+    Page: Policies,
+  },
   { path: ["webhooks"], rail: "Webhooks", mark: "↗", Page: Webhooks },
   {
     path: ["webhooks", "*"],

@@ -17,7 +17,10 @@ export interface ScoreRowProps {
   /** Drawn as dashed lines. */
   readonly thresholds: readonly number[];
   /** Times that are marked with a line of this colour. */
-  readonly marked: { readonly ptsMs: readonly number[]; readonly colour: string };
+  readonly marked: {
+    readonly ptsMs: readonly number[];
+    readonly colour: string;
+  };
 }
 
 /** The picture has these units; it is stretched to the width of the page. */
@@ -76,7 +79,11 @@ export function ScoreRow(
         ))}
       </svg>
       <span class="plot-name">
-        {name} <span class="number">· up to {reached}{told !== "" && ` · compared with ${told}`}</span>
+        {name}{" "}
+        <span class="number">
+          · up to {reached}
+          {told !== "" && ` · compared with ${told}`}
+        </span>
       </span>
     </div>
   );

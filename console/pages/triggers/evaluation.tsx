@@ -242,7 +242,10 @@ function Plot({ bins, answer, program, runId }: TriggerPlotProps) {
           max={signals[name]!.max}
           mean={signals[name]!.mean}
           thresholds={thresholds}
-          marked={{ ptsMs: marks.map(({ pts_ms }) => pts_ms), colour: look.colour }}
+          marked={{
+            ptsMs: marks.map(({ pts_ms }) => pts_ms),
+            colour: look.colour,
+          }}
         />
       ))}
       <PlotTimes range={range} />

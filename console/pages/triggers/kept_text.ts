@@ -16,7 +16,8 @@ export interface EditedText {
 
 /** What the address names, else the last one of this tab, else the first example. */
 export function openText(query: URLSearchParams): EditedText {
-  return namedText(query) ?? storedText() ?? { text: TRIGGER_EXAMPLES[0]!.source, form: "source" };
+  return namedText(query) ?? storedText() ??
+    { text: TRIGGER_EXAMPLES[0]!.source, form: "source" };
 }
 
 /** What the address names; null where it names none. */
@@ -30,7 +31,10 @@ export function keepText(edited: EditedText): boolean {
   const { text, form } = edited;
   sessionStorage.setItem(STORED, JSON.stringify(edited));
   const isShort = encodeURIComponent(text).length <= ADDRESS_CHARACTERS;
-  setQuery({ text: isShort ? text : null, as: isShort && form === "program" ? form : null });
+  setQuery({
+    text: isShort ? text : null,
+    as: isShort && form === "program" ? form : null,
+  });
   return isShort;
 }
 

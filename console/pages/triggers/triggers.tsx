@@ -195,7 +195,9 @@ function FormSwitch({ form, checked, onChange }: FormSwitchProps) {
       <button
         type="button"
         disabled={!good || isStale(checked)}
-        onClick={() => good && onChange({ text: programText(good.program), form: "program" })}
+        onClick={() =>
+          good &&
+          onChange({ text: programText(good.program), form: "program" })}
       >
         Edit as program
       </button>
