@@ -7,7 +7,7 @@ import { sourceName } from "../../text/names.ts";
 import { TextField } from "../../ui/field.tsx";
 import { FailureNote } from "../../ui/states.tsx";
 import { promptFault, PromptField } from "./prompt_field.tsx";
-import { ZoneEditor } from "./zone_editor.tsx";
+import { ZoneEditor } from "../../ui/zone_editor.tsx";
 import { FIRST_ZONE, zoneFaults, ZoneFields, zoneOf, type ZoneWish } from "./zone_wish.tsx";
 
 export function NetworkForm(

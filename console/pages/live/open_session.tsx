@@ -17,7 +17,7 @@ import { endPublication, type Publication, publicationOf } from "./publication.t
 import { ConnectionFacts, SessionFacts } from "./session_facts.tsx";
 import type { SignalWindow } from "./signal_window.ts";
 import { StreamVideo } from "./stream_video.tsx";
-import { ZoneBox } from "./zone_editor.tsx";
+import { ZoneBox } from "../../ui/zone_editor.tsx";
 
 export interface OpenSessionProps {
   readonly session: WatchedSession;

@@ -17,7 +17,7 @@ import {
 import { promptFault, PromptField } from "./prompt_field.tsx";
 import { isPublished, publishedRun, publishStream } from "./publication.ts";
 import { StreamVideo } from "./stream_video.tsx";
-import { ZoneEditor } from "./zone_editor.tsx";
+import { ZoneEditor } from "../../ui/zone_editor.tsx";
 import { FIRST_ZONE, zoneFaults, ZoneFields, zoneOf, type ZoneWish } from "./zone_wish.tsx";
 
 export interface PublishFormProps {

@@ -2,7 +2,7 @@
 
 import type { AttachConfig } from "../../../client/mod.ts";
 import { TextField } from "../../ui/field.tsx";
-import type { ZoneRegion } from "./zone_editor.tsx";
+import type { ZoneRegion } from "../../ui/zone_editor.tsx";
 
 export interface ZoneWish {
   readonly region: ZoneRegion;

@@ -7,7 +7,7 @@ import { readJsonText } from "../../text/json_text.ts";
 import { CodeField } from "../../ui/code_field.tsx";
 import { TextField } from "../../ui/field.tsx";
 import { FailureNote } from "../../ui/states.tsx";
-import { FIRST_ZONE, type Zone, ZoneFields } from "./zone_fields.tsx";
+import { DRAFT_ZONE, PolicyZoneFields, type Zone } from "./zone_fields.tsx";
 
 export interface DraftFormProps {
   readonly run: Run;
@@ -95,7 +95,7 @@ export function DraftForm(
               disabled={zone === undefined}
               onChange={({ currentTarget: { checked } }) =>
                 setParameters(
-                  jsonText(checked ? { restricted_zone: FIRST_ZONE } : {}),
+                  jsonText(checked ? { restricted_zone: DRAFT_ZONE } : {}),
                 )}
             />
             Restricted zone
@@ -130,12 +130,12 @@ export function DraftForm(
             </p>
           )
           : zone !== null && (
-            <ZoneFields
+            <PolicyZoneFields
               run={run}
               zone={{
-                ...FIRST_ZONE,
+                ...DRAFT_ZONE,
                 ...zone,
-                region: { ...FIRST_ZONE.region, ...zone.region },
+                region: { ...DRAFT_ZONE.region, ...zone.region },
               }}
               onChange={(changed) => setParameters(jsonText({ restricted_zone: changed }))}
               faults={zoneFaults(faults)}
@@ -154,7 +154,11 @@ export function DraftForm(
           </div>
         )
         : areShown(faults)
-        ? <p class="fault" role="alert">It was not saved: look at the fields that are marked.</p>
+        ? (
+          <p class="fault" role="alert">
+            It was not saved: look at the fields that are marked.
+          </p>
+        )
         : failure !== undefined && <FailureNote failure={failure} />}
       <div class="row">
         {isStale
@@ -229,5 +233,6 @@ function zoneFaults(
 /** Whether each fault stands at its field. */
 function areShown(faults: Readonly<Record<string, string>>): boolean {
   const fields = Object.keys(faults);
-  return fields.length > 0 && fields.every((field) => /^(prompt|output_schema|zone\..*)$/.test(field));
+  return fields.length > 0 &&
+    fields.every((field) => /^(prompt|output_schema|zone\..*)$/.test(field));
 }

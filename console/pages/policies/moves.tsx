@@ -4,7 +4,7 @@ import { type ApplicationResponse, type Policy } from "../../../client/mod.ts";
 import { failureText } from "../../service/failures.ts";
 import { client } from "../../service/session.ts";
 
-export interface Outcome {
+export interface MoveOutcome {
   readonly text: string;
   readonly isFault: boolean;
   readonly requestId?: string | null;
@@ -12,7 +12,7 @@ export interface Outcome {
 
 export function OutcomeNote(
   { of: { text, isFault, requestId }, onClose }: {
-    of: Outcome;
+    of: MoveOutcome;
     onClose: () => void;
   },
 ) {
@@ -71,7 +71,7 @@ const ONCE = { maxRetries: 0 };
 export async function activate(
   stage: Stage,
   { runId, revision, generation }: MoveOptions,
-): Promise<Outcome> {
+): Promise<MoveOutcome> {
   const named = stage === "active" && generation !== null ? { expected_generation: generation } : {};
   try {
     return told(
@@ -90,7 +90,7 @@ export async function activate(
 
 export async function rollBack(
   { runId, revision, generation }: MoveOptions,
-): Promise<Outcome> {
+): Promise<MoveOutcome> {
   const named = generation === null ? {} : { expected_generation: generation };
   try {
     return told(
@@ -105,7 +105,7 @@ export async function rollBack(
 function told(
   { policy: { revision }, application }: ApplicationResponse,
   stage: Stage,
-): Outcome {
+): MoveOutcome {
   const {
     generation,
     prompt_acknowledged: isAcknowledged,
@@ -140,7 +140,7 @@ function told(
 }
 
 /** A refusal says which rule, and what to do. */
-function refused(failure: unknown, what: string): Outcome {
+function refused(failure: unknown, what: string): MoveOutcome {
   const { what: reason, todo, requestId, code, fields } = failureText(failure);
   const field = fields[0]?.field;
   const why = code === "policy_acknowledgement_timeout"

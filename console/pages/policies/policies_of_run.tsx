@@ -10,7 +10,7 @@ import { EmptyNote, Shown } from "../../ui/states.tsx";
 import { Id, Status } from "../../ui/value.tsx";
 import { Comparison } from "./comparison.tsx";
 import { DraftForm } from "./draft_form.tsx";
-import { type Outcome, OutcomeNote } from "./moves.tsx";
+import { type MoveOutcome, OutcomeNote } from "./moves.tsx";
 import { Replay } from "./replay.tsx";
 import { RevisionDetails } from "./revision_details.tsx";
 import { StageLine } from "./stage_line.tsx";
@@ -69,7 +69,7 @@ interface RevisionsProps extends RunPolicies {
 function Revisions(
   { run, list: { generation, policies }, query, onChanged }: RevisionsProps,
 ) {
-  const [outcome, setOutcome] = useState<Outcome | null>(null);
+  const [outcome, setOutcome] = useState<MoveOutcome | null>(null);
   const chosen = chosenOf(policies, query);
   /** A run without revisions begins with the form, which stays when somebody else is faster. */
   const [isFirst, setFirst] = useState(policies.length === 0);
@@ -77,7 +77,7 @@ function Revisions(
     null;
   const isWriting = isFirst || base !== null;
   const choose = (revision: number) => setQuery({ rev: String(revision), against: null, new: null });
-  const changed = (next: Outcome) => {
+  const changed = (next: MoveOutcome) => {
     setOutcome(next);
     onChanged();
   };

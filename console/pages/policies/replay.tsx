@@ -206,9 +206,15 @@ function Answer(
 }
 
 /** The whole film; of events the time that they span, with some room. */
-function rangeOf(evaluation: ReplayedEvaluation, found: readonly ReplayMark[]): Stretch {
+function rangeOf(
+  evaluation: ReplayedEvaluation,
+  found: readonly ReplayMark[],
+): Stretch {
   if (evaluation.source === "signals") {
-    return { fromMs: 0, toMs: Math.max(1000, evaluation.frames / evaluation.sample_fps * 1000) };
+    return {
+      fromMs: 0,
+      toMs: Math.max(1000, evaluation.frames / evaluation.sample_fps * 1000),
+    };
   }
   const [first, last] = [found[0]?.ms ?? 0, found.at(-1)?.ms ?? 0];
   const roomMs = Math.max(500, (last - first) * ROOM);

@@ -4,7 +4,7 @@ import { scoreText } from "../../text/numbers.ts";
 import { mediaTime } from "../../text/time.ts";
 import { PlotTimes, shareOf } from "../../timeline/score_plot.tsx";
 import type { Stretch } from "../../timeline/view.ts";
-import { type ReplayMark, type Verdict, VERDICTS } from "./verdicts.ts";
+import { type ReplayMark, type ReplayVerdict, VERDICTS } from "./verdicts.ts";
 
 export interface ReplayPlotProps {
   readonly found: readonly ReplayMark[];
@@ -59,7 +59,7 @@ export function ReplayPlot({ found, range, threshold, href }: ReplayPlotProps) {
   );
 }
 
-function Legend({ verdict }: { verdict: Verdict }) {
+function Legend({ verdict }: { verdict: ReplayVerdict }) {
   const { mark, name, tone } = VERDICTS[verdict];
   return (
     <span class={`verdict is-${tone}`}>

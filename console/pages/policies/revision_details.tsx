@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import type { Policy } from "../../../client/mod.ts";
 import { dateAndClock } from "../../text/time.ts";
 import { confirm } from "../../ui/confirm.tsx";
-import { activate, canRollBack, nextStage, type Outcome, rollBack } from "./moves.tsx";
+import { activate, canRollBack, type MoveOutcome, nextStage, rollBack } from "./moves.tsx";
 import { statusText } from "./stage_line.tsx";
 
 export interface RevisionDetailsProps {
@@ -13,7 +13,7 @@ export interface RevisionDetailsProps {
   readonly generation: number | null;
   /** Whether a revision is active: only then the run can go back to another. */
   readonly hasActive: boolean;
-  readonly onOutcome: (outcome: Outcome) => void;
+  readonly onOutcome: (outcome: MoveOutcome) => void;
   readonly onNew: () => void;
 }
 
@@ -112,7 +112,7 @@ function Actions(
   const move = async (
     question: string | null,
     action: string,
-    run: () => Promise<Outcome>,
+    run: () => Promise<MoveOutcome>,
   ) => {
     const isWanted = question === null ||
       await confirm({ title: `${action}?`, text: question, action });

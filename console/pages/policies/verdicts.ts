@@ -1,12 +1,12 @@
 /** What a replay says of each thing that it found, and how that looks: a shape, a word, and a colour on top. */
 
 /** `scoreless` is a stored event that cannot be judged; `entered` is an entry that the film shows. */
-export type Verdict = "accepted" | "rejected" | "scoreless" | "entered";
+export type ReplayVerdict = "accepted" | "rejected" | "scoreless" | "entered";
 
 /** One stored event, or one entry into the zone. */
 export interface ReplayMark {
   readonly key: string;
-  readonly verdict: Verdict;
+  readonly verdict: ReplayVerdict;
   /** Media time, milliseconds. */
   readonly ms: number;
   /** When the zone was left; null for an event, and where it was not left. */
@@ -18,7 +18,7 @@ export interface ReplayMark {
 
 export const VERDICTS: Readonly<
   Record<
-    Verdict,
+    ReplayVerdict,
     {
       readonly mark: string;
       readonly name: string;

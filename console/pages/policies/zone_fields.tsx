@@ -1,13 +1,14 @@
 /** The restricted zone of a draft as a form: its rectangle on a frame of the film, and its numbers. */
 
-import { useRef } from "preact/hooks";
+import { useState } from "preact/hooks";
 import type { Policy, Run } from "../../../client/mod.ts";
 import { filmOf } from "../../service/film.ts";
 import { useMedia } from "../../service/media.ts";
+import { ZoneEditor, type ZoneRegion } from "../../ui/zone_editor.tsx";
 
 export type Zone = NonNullable<Policy["parameters"]["restricted_zone"]>;
 
-export const FIRST_ZONE: Zone = {
+export const DRAFT_ZONE: Zone = {
   policy_id: "zone",
   policy_version: 1,
   device_id: "camera",
@@ -18,7 +19,7 @@ export const FIRST_ZONE: Zone = {
   exit_after_frames: 5,
 };
 
-export interface ZoneFieldsProps {
+export interface PolicyZoneFieldsProps {
   readonly run: Run;
   readonly zone: Zone;
   readonly onChange: (zone: Zone) => void;
@@ -43,17 +44,19 @@ const SIDES = [
   { side: "height", label: "height, %" },
 ] as const;
 
-export function ZoneFields({ run, zone, onChange, faults }: ZoneFieldsProps) {
+export function PolicyZoneFields(
+  { run, zone, onChange, faults }: PolicyZoneFieldsProps,
+) {
   const { region } = zone;
   return (
-    <div class="zone-fields">
-      <ZonePicture
+    <div class="policy-zone">
+      <DraftPicture
         run={run}
         region={region}
-        onDraw={(drawn) => onChange({ ...zone, region: drawn })}
+        onChange={(changed) => onChange({ ...zone, region: changed })}
       />
-      <div class="zone-numbers">
-        <div class="zone-sides">
+      <div class="policy-numbers">
+        <div class="policy-sides">
           {SIDES.map(({ side, label }) => (
             <label key={side}>
               {label}
@@ -75,17 +78,20 @@ export function ZoneFields({ run, zone, onChange, faults }: ZoneFieldsProps) {
         </div>
         {faults.region !== undefined && <p class="fault">The rectangle {faults.region}</p>}
         {NAMES.map(({ field, label }) => (
-          <label key={field} class={field === "device_id" ? "zone-wide" : undefined}>
+          <label
+            key={field}
+            class={field === "device_id" ? "policy-wide" : undefined}
+          >
             {label}
             <input
-              type={(typeof FIRST_ZONE[field] === "number" ? "number" : "text") as "text"}
+              type={(typeof DRAFT_ZONE[field] === "number" ? "number" : "text") as "text"}
               step="any"
               value={zone[field]}
               aria-invalid={faults[field] === undefined ? undefined : true}
               onChange={({ currentTarget: { value } }) =>
                 onChange({
                   ...zone,
-                  [field]: typeof FIRST_ZONE[field] === "number" ? Number(value) : value,
+                  [field]: typeof DRAFT_ZONE[field] === "number" ? Number(value) : value,
                 })}
             />
             {faults[field] !== undefined && <span class="fault">{faults[field]}</span>}
@@ -96,43 +102,24 @@ export function ZoneFields({ run, zone, onChange, faults }: ZoneFieldsProps) {
   );
 }
 
-type ZoneRegion = Zone["region"];
-type Point = { readonly x: number; readonly y: number };
-
-interface ZonePictureProps {
-  readonly run: Run;
-  readonly region: ZoneRegion;
-  readonly onDraw: (region: ZoneRegion) => void;
-}
-
 /** A frame that is not the first: many films begin with black. */
 const FRAME_S = 5;
-/** A smaller rectangle was drawn by accident. */
-const LEAST_SIDE = 0.02;
+/** Of the picture while its film is not there. */
+const USUAL_ASPECT = 16 / 9;
 
-/** Without a film it is an empty picture of 16 by 9. */
-function ZonePicture({ run, region, onDraw }: ZonePictureProps) {
+interface DraftPictureProps {
+  readonly run: Run;
+  readonly region: ZoneRegion;
+  readonly onChange: (region: ZoneRegion) => void;
+}
+
+/** A frame of the run's film, with the zone over it; without a film the zone alone. */
+function DraftPicture({ run, region, onChange }: DraftPictureProps) {
   const film = filmOf(run.source_uri, false);
   const { url } = useMedia("path" in film ? film.path : null);
-  const start = useRef<Point | null>(null);
-  const draw = (event: PointerEvent) => {
-    if (!start.current) return;
-    const drawn = between(start.current, pointOf(event));
-    if (drawn.width >= LEAST_SIDE && drawn.height >= LEAST_SIDE) onDraw(drawn);
-  };
+  const [aspect, setAspect] = useState(USUAL_ASPECT);
   return (
-    <div
-      class="zone-picture"
-      title="Draw the zone, or type its numbers"
-      onPointerDown={(event) => {
-        event.preventDefault();
-        (document.activeElement as HTMLElement | null)?.blur(); // a number that is being typed counts
-        event.currentTarget.setPointerCapture(event.pointerId);
-        start.current = pointOf(event);
-      }}
-      onPointerMove={draw}
-      onPointerUp={() => start.current = null}
-    >
+    <ZoneEditor region={region} onChange={onChange} aspect={aspect}>
       {url !== undefined && (
         <video
           src={`${url}#t=${FRAME_S}`}
@@ -141,40 +128,10 @@ function ZonePicture({ run, region, onDraw }: ZonePictureProps) {
           preload="auto"
           tabIndex={-1}
           aria-hidden="true"
+          onLoadedMetadata={({ currentTarget: { videoWidth, videoHeight } }) =>
+            videoHeight > 0 && setAspect(videoWidth / videoHeight)}
         />
       )}
-      <div
-        class="zone-box"
-        style={{
-          left: `${region.x * 100}%`,
-          top: `${region.y * 100}%`,
-          width: `${region.width * 100}%`,
-          height: `${region.height * 100}%`,
-        }}
-      />
-    </div>
+    </ZoneEditor>
   );
-}
-
-function pointOf(event: PointerEvent): Point {
-  const box = (event.currentTarget as HTMLElement).getBoundingClientRect();
-  const share = (at: number, from: number, length: number) => Math.min(1, Math.max(0, (at - from) / length));
-  return {
-    x: share(event.clientX, box.left, box.width),
-    y: share(event.clientY, box.top, box.height),
-  };
-}
-
-/** In thousandths, and never beyond the edge. */
-function between(one: Point, other: Point): ZoneRegion {
-  const side = (from: number, to: number) => {
-    const start = Math.round(Math.min(from, to) * 1000);
-    return [
-      start / 1000,
-      (Math.round(Math.max(from, to) * 1000) - start) / 1000,
-    ] as const;
-  };
-  const [x, width] = side(one.x, other.x);
-  const [y, height] = side(one.y, other.y);
-  return { x, y, width, height };
 }

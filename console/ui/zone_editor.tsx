@@ -2,6 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useRef } from "preact/hooks";
+import "./zone_editor.css";
 
 /** Fractions of the picture, from its upper left corner. */
 export interface ZoneRegion {
