@@ -27,6 +27,14 @@ export interface ServiceHealth {
 /** What was known last; null before the first answer. */
 export const serviceHealth = signal<ServiceHealth | null>(null);
 
+/** Counts what was done on a page that changes how the service is. */
+const changes = signal(0);
+
+/** Asks for the health of the service now. */
+export function refreshHealth(): void {
+  changes.value += 1;
+}
+
 /** What changes by the second is asked for so often, and what costs the service a probe, or changes by the hour, so seldom. */
 const OFTEN_MS = 10_000;
 const SELDOM_MS = 60_000;
@@ -49,7 +57,7 @@ export function useServiceHealth(page: string): void {
       ]);
       return { health, sessions, webhooks };
     },
-    [asked, page],
+    [asked, page, changes.value],
     OFTEN_MS,
   );
   const seldom = useLoaded(

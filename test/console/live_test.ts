@@ -235,7 +235,7 @@ Deno.test({
     });
     await using shown = await openConsole(test, { place: "/live", args: [FAKE_DEVICE] });
     await shown.page.getByRole("button", { name: "Open the camera" }).click();
-    await shown.page.getByRole("alert").getByText("The browser was not allowed to.").waitFor();
+    await shown.page.getByRole("alert").getByText("The browser may not use the camera.").waitFor();
     await shown.page.getByRole("button", { name: "Try again" }).waitFor();
     await shown.checkAccessible();
     await shown.photograph("live-refused");

@@ -58,7 +58,7 @@ export async function cameras(): Promise<MediaDeviceInfo[]> {
 
 const FAULTS: Readonly<Record<string, CaptureFault>> = {
   NotAllowedError: {
-    what: "The browser was not allowed to.",
+    what: "The browser may not use the camera.",
     todo: "Allow it in the address bar (camera symbol), and in the settings of the system, then try again.",
   },
   NotFoundError: {
@@ -75,7 +75,13 @@ const FAULTS: Readonly<Record<string, CaptureFault>> = {
   },
 };
 
-export function captureFault(error: unknown): CaptureFault {
+const NOT_SHARED: CaptureFault = {
+  what: "No screen was shared.",
+  todo: "Choose a screen or a window when the browser asks; the system may have to allow it, too.",
+};
+
+export function captureFault(kind: CaptureKind, error: unknown): CaptureFault {
+  if (kind === "screen" && error instanceof Error && error.name === "NotAllowedError") return NOT_SHARED;
   const known = error instanceof Error ? FAULTS[error.name] : undefined;
   return known ?? failureText(error);
 }

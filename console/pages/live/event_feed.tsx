@@ -140,10 +140,7 @@ function rowsOf(
   count: number,
   history: readonly TimelineEvent[],
 ): Row[] {
-  const rows: Row[] = history.slice(-LATEST).map((event) => ({
-    seq: event.seq,
-    event,
-  }));
+  const rows: Row[] = [];
   let before: Mark | null = null;
   for (let index = Math.max(0, count - LATEST); index < count; index++) {
     const mark = marks.at(index);
@@ -152,7 +149,8 @@ function rowsOf(
     if (!(mark.lane === "keyframe" && isSame)) rows.push({ seq: mark.seq, mark });
     before = mark;
   }
-  // A gap of the source is both.
+  // A gap of the source is both: its sentence says more.
+  for (const event of history.slice(-LATEST)) rows.push({ seq: event.seq, event });
   const bySeq = new Map(rows.map((row) => [row.seq, row]));
   return [...bySeq.values()].sort((one, other) => other.seq - one.seq);
 }

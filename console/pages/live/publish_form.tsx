@@ -55,7 +55,7 @@ export function PublishForm({ kind, prompt, onPrompt }: PublishFormProps) {
       setStream(opened);
     } catch (error) {
       setStream(null);
-      setFault(captureFault(error));
+      setFault(captureFault(kind, error));
     }
     setBusy(false);
   };

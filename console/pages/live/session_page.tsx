@@ -2,6 +2,7 @@
 
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { isHttpError, RetryExhaustedError, type WatchedSession } from "../../../client/mod.ts";
+import { refreshHealth } from "../../service/health.ts";
 import { useLoaded } from "../../service/loaded.ts";
 import { client } from "../../service/session.ts";
 import { hrefOf, type Place } from "../../shell/place.ts";
@@ -37,8 +38,9 @@ export function LiveSessionPage({ path }: Place) {
   if (session) last.current = session;
   const isOver = look.value !== undefined && session === null;
   useEffect(() => {
+    if (look.value !== undefined) refreshHealth();
     if (isOver) dropPublication(runId);
-  }, [isOver]);
+  }, [isOver, session?.state]);
 
   if (look.value === undefined) {
     return (
