@@ -69,6 +69,10 @@ function packages(isWorker: boolean): esbuild.Plugin {
       build.onLoad({ filter: /.*/, namespace: "builtin" }, ({ path }) => ({
         contents: `export * from ${JSON.stringify(path)};`,
       }));
+      // zod writes messages in fifty languages, half of its text; the service takes none of them but the default.
+      build.onLoad({ filter: /\/zod\/.*\/locales\/index\.js$/ }, () => ({
+        contents: 'export { default as en } from "./en.js";',
+      }));
       build.onLoad({ filter: /.*/, namespace: "metrics" }, ({ path }) => {
         const folder = join(fileURLToPath(import.meta.resolve(path)), "..");
         const lines = METRICS.map((name) =>

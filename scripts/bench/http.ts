@@ -3,8 +3,8 @@
  *
  * Each server is a process of its own, and the client is this process: 32 keep-alive connections with one request at a
  * time on each, no pipelining. The servers alternate, so that other load on the machine affects both. Prints medians
- * over the rounds. The client takes more time for a request than a bare server, so the ratio of the processor times is the
- * stricter one.
+ * over the rounds. Creating and deleting a run are two requests, and count as one. The client takes more time for a request
+ * than a bare server, so the ratio of the processor times is the stricter one.
  *
  *     ./scripts/deno run -A scripts/bench/http.ts [--rounds 5] [--seconds 2]
  */
@@ -114,7 +114,7 @@ for (const [name, { rates, cpuUs }] of Object.entries(measured)) {
   const scaled = (ratio: number) => (ratio / NATIVE[name]!).toFixed(2);
   const byRate = median(rates) / median(bareFigures.rates);
   const byCpu = median(bareFigures.cpuUs) / median(cpuUs);
-  console.log(`  over a native server: ${scaled(byRate)} by requests, ${scaled(byCpu)} by processor time`);
+  console.log(`  over a native server: ${scaled(byRate)} by rate, ${scaled(byCpu)} by processor time`);
 }
 console.log(`load ${load()}`);
 await bare[Symbol.asyncDispose]();

@@ -16,8 +16,9 @@ import { Timeline } from "../../src/store/log/timeline.ts";
 import { fillTimeline, runId } from "./filled_timeline.ts";
 import { pause, quietWorld, report, TemporaryFolder } from "./support.ts";
 
-/** What `./scripts/serve` starts. */
-const MAIN = fileURLToPath(new URL("../../dist/service/main.mjs", import.meta.url));
+/** As `./scripts/serve` starts it. */
+const BUNDLE = fileURLToPath(new URL("../../dist/service_bench", import.meta.url));
+const MAIN = join(BUNDLE, "main.mjs");
 const CONFIG = fileURLToPath(new URL("../../deno.json", import.meta.url));
 /** Everything but foreign functions, without which the process cannot replace itself. */
 const WITHOUT_FFI = ["read", "write", "run", "net", "env", "sys"].map((name) => `--allow-${name}`);
@@ -48,7 +49,7 @@ interface Started {
   readonly pssMb: number;
 }
 
-await buildService();
+await buildService(BUNDLE);
 using folder = new TemporaryFolder();
 const bareServer = join(folder.path, "bare.ts");
 Deno.writeTextFileSync(
