@@ -1,8 +1,18 @@
 /** What changes at once, passes or covers the picture, and is no fault. */
 
 import assert from "node:assert/strict";
-import { HEIGHT, landscape, type Picture, plain, WIDTH, withBox } from "../../support/kernels/drawn_film.ts";
+import { CUT_SCORE_THRESHOLD } from "../../../src/model/frames/signals.ts";
+import {
+  DrawnFilm,
+  HEIGHT,
+  landscape,
+  type Picture,
+  plain,
+  WIDTH,
+  withBox,
+} from "../../support/kernels/drawn_film.ts";
 import { faultsIn } from "../../support/kernels/found_faults.ts";
+import { TEST_SCENES } from "../../support/kernels/test_scenes.ts";
 
 const LUMA = WIDTH * HEIGHT, CHROMA = LUMA / 4;
 const isIn = (n: number, start: number, end: number) => n >= start && n < end;
@@ -79,4 +89,14 @@ Deno.test("harmless changes: one frame of a shaken camera that looks far away is
     n === 41 ? landscape(1, 60, 40) : landscape(1, Math.round(shake * shaken[n % 7]!));
   assert.deepEqual(await faultsIn(70, film(0.45)), []);
   assert.deepEqual(await faultsIn(70, film(0)), ["foreign_frame 41-41"]);
+});
+
+Deno.test("harmless changes: scenes of generators of test pictures have no cut and no fault", async () => {
+  for (const [name, draw] of Object.entries(TEST_SCENES)) {
+    assert.deepEqual(await faultsIn(80, draw), [], name);
+    const film = await DrawnFilm.of([[80, draw]]);
+    film.end();
+    const cuts = film.filter.columns().cutScore.filter((score) => score >= CUT_SCORE_THRESHOLD);
+    assert.equal(cuts.length, 0, name);
+  }
 });

@@ -13,6 +13,7 @@ import type { FramePixels } from "../../../src/media/live/frame_ring.ts";
 import { compileTrigger } from "../../../src/model/triggers/compile.ts";
 import type { DetectedRange } from "../../../src/model/frames/detected_range.ts";
 import { CUT_SCORE_THRESHOLD, GATE_REASONS, type GateThresholds } from "../../../src/model/frames/signals.ts";
+import { TEST_SCENES } from "../../support/kernels/test_scenes.ts";
 import { seededRandom } from "../../support/seeded_random.ts";
 import { framePixels, stream, TestDecoder } from "../../support/live/live_units.ts";
 import { world } from "../../support/media.ts";
@@ -124,6 +125,18 @@ Deno.test("a foreign frame is a fault and not kept, and contrast, a lasting ligh
     "12 temporal_fault",
     "30 periodic_keepalive",
   ]);
+});
+
+Deno.test("scenes of generators of test pictures have no cut and no fault", async () => {
+  for (const [name, draw] of Object.entries(TEST_SCENES)) {
+    using test = await TestAnalysis.load();
+    for (let n = 0; n < 80; n++) {
+      const picture = draw(n);
+      test.push(framePixels(SIZE, (x, y) => picture[y * SIZE.width + x]!));
+    }
+    assert.ok(test.decisions.length >= 75, "all but the newest frames are decided");
+    assert.doesNotMatch(test.reasons, /scene_cut|temporal_fault/, name);
+  }
 });
 
 Deno.test("decisions are equal to those of recorded media", async () => {
