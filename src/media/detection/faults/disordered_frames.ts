@@ -11,7 +11,7 @@ const NOISE = 0.7;
 const LIGHT_MAX = 0.75;
 /** Least logarithm of how much nearer, and of all in a stretch together. */
 const NEARER_MIN = 0.1;
-const EVIDENCE_MIN = 0.9;
+const EVIDENCE_MIN = 1.05;
 const CONTRADICTIONS_MIN = 3;
 
 /** Frames before a stretch that must have moved evenly, in one direction. */
