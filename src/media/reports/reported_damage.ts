@@ -13,6 +13,8 @@ const CONCEALED_LONGEST_MS = 4_000;
 const ANNOUNCED_FRAMES = 5;
 /** One renewal may have begun before the damage, and the next one begins where this one ends. */
 const RENEWALS = 2;
+/** What a careful encoder takes over from the shot before is damaged in the first new shot; in the second one nothing is left of it. */
+const CAREFUL_CUTS = 2;
 /** Mean change of luma from which on it shows that parts were invented: what does not move is invented as it was. */
 const CONCEALED_MIN = 0.13;
 
@@ -29,7 +31,7 @@ const EARLIER_SCORE = 0.8;
  * ```
  *
  * Where whole frames are lost, decoders invent nothing: they decode what follows with wrong references (`LostFrames`). Damage ends like
- * this with a frame that refers to no other, with a new shot of a careful encoder, and with the second renewal that is announced.
+ * this with a frame that refers to no other, with the second new shot of a careful encoder, and with the second renewal that is announced.
  * Frames are pushed and judged in order. Allocates nothing per frame.
  */
 export class ReportedDamage {
@@ -42,6 +44,8 @@ export class ReportedDamage {
   /** Renewals since it began, and the newest frame before which something was announced. */
   #renewals = 0;
   #announcedAt = -Infinity;
+  /** New shots of a careful encoder since it began. */
+  #carefulCuts = 0;
 
   constructor(measures: ArtifactMeasures) {
     this.#measures = measures;
@@ -53,6 +57,7 @@ export class ReportedDamage {
     this.#untilMs = NaN;
     this.#isShown = false;
     this.#renewals = 0;
+    this.#carefulCuts = 0;
     this.#announcedAt = -Infinity;
   }
 
@@ -107,6 +112,7 @@ export class ReportedDamage {
   #lastUntil(untilMs: number): void {
     this.#untilMs = Number.isNaN(this.#untilMs) ? untilMs : Math.max(this.#untilMs, untilMs);
     this.#renewals = 0;
+    this.#carefulCuts = 0;
   }
 
   /** Whether the decoder of a frame would not notice changed bytes. */
@@ -131,10 +137,11 @@ export class ReportedDamage {
       this.#announcedAt = frame;
     }
     if ((report & (REPORT.isKey | REPORT.isIntra)) !== 0) return true;
-    // The first frame of the shot may be the one that was corrupt: then all of the shot is made of it.
+    // The first frame of the shot may be the one that was corrupt: then all of the shot is made of it, and it does not count.
     const wasCorrupt = (this.#lost.reportOf(frame - 1) & REPORT.isCorrupt) !== 0;
-    if (isCut && (report & REPORT.isCareful) !== 0 && !wasCorrupt) return true;
-    return this.#renewals >= RENEWALS || this.#lost.ptsMs(frame) > this.#untilMs;
+    if (isCut && (report & REPORT.isCareful) !== 0 && !wasCorrupt) this.#carefulCuts++;
+    return this.#carefulCuts >= CAREFUL_CUTS || this.#renewals >= RENEWALS ||
+      this.#lost.ptsMs(frame) > this.#untilMs;
   }
 
   /** Whether what is invented in a frame differs from what was there, as far as the motion around it tells. */

@@ -59,9 +59,10 @@ Deno.test("reported damage: what was invented in parts is drawn over after four 
   assert.equal(lost.lastIndexOf("D"), 21 + 12_000 / FRAME_MS);
 });
 
-Deno.test("reported damage: a new shot of a careful encoder ends it, unless the frame just before it was corrupt", () => {
-  assert.equal(damageOf("KPPPPxPCPPPKPP", 1), "-----DD-------");
-  assert.equal(damageOf("KPPPPxCPPPPKPP", 1), "-----DDDDDD---");
+Deno.test("reported damage: the second new shot of a careful encoder ends it, not counting one right behind a corrupt frame", () => {
+  assert.equal(damageOf("KPPPPxPCPPPKPP", 1), "-----DDDDDD---");
+  assert.equal(damageOf("KPPPPxPCPPCPPP", 1), "-----DDDDD----");
+  assert.equal(damageOf("KPPPPxCPPCPPCPP", 1), "-----DDDDDDD---");
 });
 
 /**
