@@ -1,9 +1,9 @@
 /**
- * The latency of requests while the mirror database is dead, over the same service without one.
+ * The latency of requests while the mirror database and the trace collector are dead, over the same service without them.
  *
  * Dead is a peer that takes connections and never answers, which is worse than one that refuses them. Each service is a process of
  * its own; they alternate in short turns, so that other load on the machine affects both. Eight callers each have one request at a
- * time: feedback, which the mirror wants, and the state of a run, which it does not.
+ * time: feedback, which the mirror wants, and the state of a run, which it does not. Every request makes a span.
  *
  *     ./scripts/deno run -A scripts/bench/dead_peers.ts [--rounds 5] [--seconds 3]
  */
@@ -79,6 +79,7 @@ async function turn(
 const without = await start("without", {});
 const dead = await start("dead", {
   SERVICE_MIRROR_URL: `postgres://mirror:secret@127.0.0.1:${silent.addr.port}/mirror`,
+  SERVICE_TRACES_ENDPOINT: `http://127.0.0.1:${silent.addr.port}`,
 });
 
 for (const [name, request] of Object.entries(REQUESTS)) {

@@ -1,4 +1,4 @@
-/** The scope of IP addresses: on the public internet, in the network of the operator, or neither. See docs/security.md#outbound-addresses. */
+/** IP addresses: their scope (on the public internet, in the network of the operator, or neither) and networks of them. See docs/security.md#outbound-addresses. */
 
 /**
  * `public` is routed on the internet; `private` belongs to this machine or to the local network; `unusable` is everything
@@ -101,4 +101,34 @@ export function ipv6Groups(text: string): number[] | null {
   return groups.every((group) => /^[\da-f]{1,4}$/i.test(group))
     ? groups.map((group) => parseInt(group, 16))
     : null;
+}
+
+/** A network in the notation of CIDR, such as 192.168.0.0/16 or fd00::/8. */
+export interface IpNetwork {
+  /** Of its first address: 8 groups of 16 bits; IPv4 as the IPv4-mapped address of IPv6. */
+  readonly first: readonly number[];
+  /** How many leading bits of an address are those of the network, of 128. */
+  readonly prefix: number;
+}
+
+/** Undefined for a text that is no network. Bits of the address after the prefix do not count. */
+export function ipNetwork(text: string): IpNetwork | undefined {
+  const [, address, length] = /^([^/]+)\/(0|[1-9]\d{0,2})$/.exec(text) ?? [];
+  const first = address === undefined ? null : mappedGroups(address);
+  if (!first) return undefined;
+  const offset = address!.includes(":") ? 0 : 96;
+  const prefix = offset + Number(length);
+  return prefix <= 128 ? { first, prefix } : undefined;
+}
+
+/** False for a text that is no address. */
+export function isInNetwork(address: string, { first, prefix }: IpNetwork): boolean {
+  const groups = mappedGroups(address);
+  return groups !== null && hasPrefix(groups, first, prefix);
+}
+
+/** An IPv4-mapped address reaches the IPv4 host, so both spellings are the same address. */
+function mappedGroups(address: string): number[] | null {
+  const v4 = ipv4Number(address);
+  return v4 === null ? ipv6Groups(address) : [0, 0, 0, 0, 0, 0xffff, v4 >>> 16, v4 & 0xffff];
 }

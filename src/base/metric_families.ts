@@ -369,6 +369,10 @@ export const FAMILIES = {
     ...gauge("1 for the level at which ffmpeg and ffprobe are caged, 0 for the others"),
     labels: { level: ["bubblewrap", "unshare", "limits", "off"] },
   },
+  service_trace_spans_exported_total: counter("Spans that the trace collector has received"),
+  service_trace_spans_dropped_total: counter(
+    "Spans dropped as too many waited, or as the trace collector did not take them",
+  ),
   service_mirror_up: gauge("1 while the mirror database is connected, 0 while it is away or there is none"),
   service_mirror_lag_seconds: gauge(
     "How long the oldest event that is missing in the mirror database has waited, 0 when none is",

@@ -512,10 +512,16 @@ export const SETTINGS = {
     { noEffect: "there is no updater for edge devices" },
   ),
   SERVICE_TRACES_ENDPOINT: optional(
-    "tracesEndpoint",
+    "traces.endpoint",
     httpUrl,
     "OTLP gRPC endpoint that receives trace spans",
-    { noEffect: "no trace spans are made" },
+  ),
+  SERVICE_TRACES_SAMPLE_RATIO: setting(
+    "traces.sampleRatio",
+    "1",
+    number("a number from 0 to 1", (value) => value >= 0 && value <= 1),
+    "Of the traces that begin here, how many are recorded; one that a caller began is recorded as its traceparent says",
+    { emptyIsUnset: true },
   ),
   RUST_LOG: setting(
     "logFilter",

@@ -1,6 +1,7 @@
-/** Clocks, random bytes and the log as values, so that tests can replace them; no other module reads a clock. */
+/** Clocks, random bytes, the log and traces as values, so that tests can replace them; no other module reads a clock. */
 
 import type { Log } from "./log.ts";
+import { NO_TRACING, type Tracing } from "./tracing.ts";
 
 export interface World {
   /** Wall-clock time, epoch milliseconds. */
@@ -12,6 +13,7 @@ export interface World {
   /** Resolves after `ms`, or rejects with the signal's reason as soon as it aborts. */
   sleep(ms: number, signal?: SleepSignal): Promise<void>;
   readonly log: Log;
+  readonly tracing: Tracing;
 }
 
 /** What a sleep needs of the signal that ends it early. An AbortSignal has it. */
@@ -29,6 +31,7 @@ export function realWorld(log: Log): World {
     randomBytes: (length) => crypto.getRandomValues(new Uint8Array(length)),
     sleep,
     log,
+    tracing: NO_TRACING,
   };
 }
 

@@ -9,7 +9,7 @@ import { fetchedInput, fileInput, hlsInput, type MediaInput, rtspInput } from ".
 import type { StreamsBy } from "../media/tools/cage.ts";
 import { socketName } from "../media/tools/job_paths.ts";
 import { resolveLocalSource, type SourcePolicy } from "../media/source.ts";
-import type { IpNetwork } from "../base/ip_network.ts";
+import type { IpNetwork } from "../base/ip_address.ts";
 import {
   type RemoteSource,
   remoteSource,

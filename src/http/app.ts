@@ -28,6 +28,7 @@ import { POLICY_ROUTES } from "./routes/policies.ts";
 import { READ_ROUTES } from "./routes/events.ts";
 import { REASON_ROUTES } from "./routes/reason.ts";
 import { expectTls, plainText, refusal, Rejection } from "./reply.ts";
+import { RequestSpans } from "./request_spans.ts";
 import { RUN_ROUTES } from "./routes/runs.ts";
 import { SEARCH_ROUTES } from "./routes/search.ts";
 import { SSE_ROUTES } from "./sse.ts";
@@ -138,6 +139,7 @@ export function createApp(options: AppOptions): App {
   });
   const { useCases, world, bodyDeadlines } = options;
   const Call = callsOf({ ...useCases, world, bodyDeadlines });
+  const spans = new RequestSpans(world.tracing);
   let requests = 0;
 
   return {
@@ -148,7 +150,9 @@ export function createApp(options: AppOptions): App {
         request,
         client && { client, connections: options.connections },
       );
-      const response = admitted(caller, request);
+      const response = spans.isOn
+        ? spans.around(request, caller, () => admitted(caller, request))
+        : admitted(caller, request);
       return response instanceof Promise
         ? answeredLate(caller, request, response)
         : answeredAtOnce(caller, finished(request, response));
@@ -206,6 +210,7 @@ export function createApp(options: AppOptions): App {
   }
 
   function answer(route: Route, caller: Caller, request: HonoRequest): Response | Promise<Response> {
+    if (spans.isOn) spans.matched(request.raw, route.path, request.param("id"));
     const call = new Call(caller, request);
     if (takesKeys(route)) {
       const key = request.raw.headers.get(IDEMPOTENCY_KEY);

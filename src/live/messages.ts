@@ -1,6 +1,6 @@
 /** The messages between the HTTP thread and a live Worker: orders go to the Worker, reports come from it. */
 
-import type { IpNetwork } from "../base/ip_network.ts";
+import type { IpNetwork } from "../base/ip_address.ts";
 import type { MediaInput } from "../media/input.ts";
 import type { MediaInfo } from "../media/probe.ts";
 import type { Extent, ImageCoordinates, NormalizedRegion } from "../model/frames/coordinates.ts";

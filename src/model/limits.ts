@@ -167,6 +167,15 @@ export const LIMITS = deepFrozen({
     waitMs: 1_000,
   },
 
+  traces: {
+    /** Spans that wait to be sent; the next one is dropped. */
+    queueSpans: 2048,
+    batchSpans: 512,
+    /** How long a span waits for others, unless a batch is full. */
+    batchMs: 1_000,
+    exportTimeoutMs: 5_000,
+  },
+
   mirror: {
     connectTimeoutMs: 5_000,
     /** For the rows of one transaction. */

@@ -1,8 +1,7 @@
 /** Decides to which addresses of a publisher's candidates connectivity checks are sent. See docs/live.md#ice. */
 
 import { networkInterfaces } from "node:os";
-import { addressScope } from "../base/ip_address.ts";
-import { type IpNetwork, ipNetwork, isInNetwork } from "../base/ip_network.ts";
+import { addressScope, type IpNetwork, ipNetwork, isInNetwork } from "../base/ip_address.ts";
 
 export interface CandidateRules {
   /** Where the HTTP service listens, as an address; `0.0.0.0` or `::` is everywhere. */

@@ -1,9 +1,8 @@
-/** Packages that look at the environment of the process find an empty one in the sandbox, where looking would be an error. */
+/** To be imported before packages that look at the environment of the process: in the sandbox they find an empty one. */
 
 import process from "node:process";
 
-/** To be called before such a package is loaded. Where the environment may be seen, as in a test, it stays. */
-export function emptyEnvironment(): void {
-  if (Deno.permissions.querySync({ name: "env" }).state === "granted") return;
+// Looking would be an error there. Where the environment may be seen, as in a test, it stays.
+if (Deno.permissions.querySync({ name: "env" }).state !== "granted") {
   Object.defineProperty(process, "env", { value: {}, configurable: true });
 }

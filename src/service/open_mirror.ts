@@ -1,5 +1,6 @@
 /** Opens the mirror: its cursor on the disk, and the connection to its database. Loaded only where there is one. */
 
+import "./empty_environment.ts";
 import type { Metrics } from "../base/metrics.ts";
 import type { World } from "../base/world.ts";
 import { Mirror } from "../flow/mirror.ts";
@@ -7,7 +8,6 @@ import { mirrorTarget, placeOf } from "../model/mirror/target.ts";
 import { MirrorDatabase } from "../remote/mirror_database.ts";
 import { MirrorCursor } from "../store/mirror_cursor.ts";
 import type { Timeline } from "../store/log/timeline.ts";
-import { emptyEnvironment } from "./empty_environment.ts";
 
 export interface OpenMirrorOptions {
   /** SERVICE_MIRROR_URL. */
@@ -25,7 +25,6 @@ export function openMirror(
   opening: AsyncDisposableStack,
   { url, schema, roots, timeline, dataDir, world, metrics }: OpenMirrorOptions,
 ): Mirror {
-  emptyEnvironment();
   const target = mirrorTarget(url);
   const cursor = MirrorCursor.open({ dataDir, place: placeOf(target, schema), world });
   const connect = (signal: AbortSignal) => MirrorDatabase.open({ target, schema, roots }, signal);

@@ -11,6 +11,7 @@ import { Feedback } from "../flow/feedback.ts";
 import type { Mirror } from "../flow/mirror.ts";
 import { RunWork } from "../flow/runs/run_work.ts";
 import { Sources } from "../flow/sources.ts";
+import { VERSION } from "../http/description/version.ts";
 import type { LookAtConnections } from "../http/connections.ts";
 import { SSE_WIRE } from "../http/sse.ts";
 import type { LiveWorkers } from "../live/worker_pool.ts";
@@ -69,7 +70,7 @@ export interface Service extends AsyncDisposable {
 /** Errors: the data directory is owned by another process, the address is taken, a kernel does not load. */
 export async function openService(options: ServiceOptions): Promise<Service> {
   const { config, broker, places, labelMaps = null, backends = [], restrictedZone = null } = options;
-  const { liveWorkers, world } = options;
+  const { liveWorkers } = options;
   await using opening = new AsyncDisposableStack();
   const metrics = new Metrics();
   for (const level of FAMILIES.service_decoder_cage.labels.level) {
@@ -79,6 +80,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   }
   metrics.observeValue("service_log_lines_dropped_total", options.droppedLogLines ?? (() => 0));
   const outbound = trusted(options.outbound ?? {});
+  const world = await tracedWorld(opening, options.world, { config, roots: outbound.roots, metrics });
   const { dataDir, tempDir, socketDir, ingestRoots, uploadRoot } = places;
 
   const store = await openStore(opening, {
@@ -166,6 +168,23 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   opening.defer(() => live.registry.close()); // while everything that the sessions' last events need is open
   opening.use(follower); // an event stream never ends by itself, and the server waits for every response
   return running(opening.move(), http, timeline, world);
+}
+
+/** The same world with traces, where a collector is configured; their packages are not loaded otherwise. */
+async function tracedWorld(
+  opening: AsyncDisposableStack,
+  world: World,
+  { config: { traces: { endpoint, sampleRatio } }, roots, metrics }: Pick<ServiceOptions, "config"> & {
+    readonly roots: readonly string[];
+    readonly metrics: Metrics;
+  },
+): Promise<World> {
+  if (endpoint === undefined) return world;
+  const { openTracing } = await import("./open_tracing.ts");
+  return {
+    ...world,
+    tracing: openTracing(opening, { endpoint, sampleRatio, roots, version: VERSION, world, metrics }),
+  };
 }
 
 interface MirrorOfOptions extends Omit<OpenMirrorOptions, "url" | "schema"> {

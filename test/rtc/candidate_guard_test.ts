@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { ipNetwork } from "../../src/base/ip_network.ts";
+import { ipNetwork } from "../../src/base/ip_address.ts";
 import { candidateGuard, type Interfaces } from "../../src/rtc/candidate_guard.ts";
 
 const INTERFACES: Interfaces = {

@@ -2,6 +2,7 @@
 
 import { join } from "node:path";
 import type { Log } from "../../src/base/log.ts";
+import { NO_TRACING } from "../../src/base/tracing.ts";
 import type { World } from "../../src/base/world.ts";
 import { type NewEvent, PreparedPayload } from "../../src/model/runs/run.ts";
 import { Timeline, type TimelineOptions } from "../../src/store/log/timeline.ts";
@@ -87,6 +88,7 @@ export function silentWorld(now: () => number, lines: string[] = []): World {
     randomBytes: (length) => new Uint8Array(length),
     sleep: () => Promise.resolve(),
     log,
+    tracing: NO_TRACING,
   };
 }
 

@@ -9,6 +9,7 @@ import {
   type LatencyClass,
 } from "../../base/sharing/admission.ts";
 import type { Metrics } from "../../base/metrics.ts";
+import { inSpan } from "../../base/tracing.ts";
 import { abortWith } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import type { CatalogEntry } from "../../model/infer/catalog.ts";
@@ -150,18 +151,21 @@ export class Inference implements Disposable {
     signal: AbortSignal,
   ): Promise<AdmissionPermit> {
     const { principalKey, streamKey, latencyClass, deadlineMs, serviceEstimateMs: estimateMs } = options;
-    const { tokens, bytes } = this.#options.providers.reservation(request);
+    const { providers, world } = this.#options;
+    const { tokens, bytes } = providers.reservation(request);
+    const attributes = { "service.latency_class": latencyClass };
     try {
-      return await this.#admission.acquire({
-        principalKey,
-        streamKey,
-        latencyClass,
-        tokens,
-        bytes,
-        deadlineMs,
-        estimateMs,
-        signal,
-      });
+      return await inSpan(world.tracing, "admission wait", { attributes }, () =>
+        this.#admission.acquire({
+          principalKey,
+          streamKey,
+          latencyClass,
+          tokens,
+          bytes,
+          deadlineMs,
+          estimateMs,
+          signal,
+        }));
     } catch (error) {
       throw error instanceof AdmissionRefused ? new InferenceFailed(error.reason, error.message) : error;
     }

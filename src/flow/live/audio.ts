@@ -2,6 +2,7 @@
 
 import { joinedBytes } from "../../base/bytes.ts";
 import type { Metrics } from "../../base/metrics.ts";
+import { inRootSpan } from "../../base/tracing.ts";
 import type { World } from "../../base/world.ts";
 import type { AudioWindow } from "../../live/messages.ts";
 import { opusWav, OpusWavFailed } from "../../media/formats/opus_wav.ts";
@@ -39,7 +40,18 @@ export class LiveAudio {
   }
 
   /** A window that fails is only counted. Rejects with the reason of the signal. */
-  async analyze(window: AudioWindow, signal: AbortSignal): Promise<void> {
+  analyze(window: AudioWindow, signal: AbortSignal): Promise<void> {
+    const { world, identity: { runId, sessionId } } = this.#options;
+    const attributes = {
+      "service.run.id": runId,
+      "service.request.id": requestIdOf(sessionId),
+      "service.stream.id": STREAM_ID,
+      "service.chunk.index": window.chunkIndex,
+    };
+    return inRootSpan(world.tracing, "audio chunk", { attributes }, () => this.#analyze(window, signal));
+  }
+
+  async #analyze(window: AudioWindow, signal: AbortSignal): Promise<void> {
     const { identity, plan, sidecar, runner, world, timeoutMs, metrics, journal } = this.#options;
     try {
       const { wav, durationMs, decodeMs } = window.format === "pcm"
@@ -81,7 +93,7 @@ export class LiveAudio {
     const { identity: { runId, sessionId }, metrics } = this.#options;
     const { chunkIndex, trackId, startPtsMs, endPtsMs } = window;
     const common = {
-      request_id: `live-audio:${sessionId}`,
+      request_id: requestIdOf(sessionId),
       stream_id: STREAM_ID,
       session_id: sessionId,
       chunk_index: chunkIndex,
@@ -135,4 +147,9 @@ function wavOfBlocks(blocks: readonly Uint8Array<ArrayBuffer>[]) {
   const samples = new Int16Array(joinedBytes(...blocks).buffer);
   const durationMs = samples.length * 1000 / SIDECAR_SAMPLE_RATE_HZ;
   return { wav: wavOf(samples, SIDECAR_SAMPLE_RATE_HZ), durationMs, decodeMs: 0 };
+}
+
+/** Under which events and spans of the session's sound are found, as no request asks for it. */
+function requestIdOf(sessionId: string): string {
+  return `live-audio:${sessionId}`;
 }

@@ -225,7 +225,8 @@ export class LiveSession {
   #start(stage: FaultStage, work: () => Promise<void>): void {
     this.#stages.start(async () => {
       try {
-        await work();
+        // The request that starts the session has its span, and the stages outlive it.
+        await this.#options.world.tracing.within(null, work);
       } catch (error) {
         this.#onBug(stage, error);
         throw error;

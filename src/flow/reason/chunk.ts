@@ -1,6 +1,7 @@
 /** One chunk: takes its pictures, clip or audio, asks the model about them, and makes the events of the result. */
 
 import type { Metrics } from "../../base/metrics.ts";
+import { inSpan } from "../../base/tracing.ts";
 import type { World } from "../../base/world.ts";
 import { type Clip, ExtractionFailed, type Extractor } from "../../media/windows/extractor.ts";
 import type { DecodedChunk, FrameStream } from "../../media/recorded/frame_stream.ts";
@@ -88,9 +89,22 @@ export class ChunkReasoner {
     const { world, isSemantic } = this.#options;
     const startedMs = world.monotonicMs();
     const isAnalyzed = isSemantic || this.#audio !== null;
-    const analyzed = isAnalyzed ? await this.#analyze(chunk, signal) : null;
+    const analyzed = isAnalyzed ? await this.#traced(chunk, () => this.#analyze(chunk, signal)) : null;
     const record = this.#record(chunk, analyzed?.finding ?? null, world.monotonicMs() - startedMs);
     return { record, events: analyzed?.events ?? [] };
+  }
+
+  /** A chunk whose sound is analyzed has a span, with those of the sidecar's calls below it. */
+  #traced<T>({ index }: DecodedChunk, analyze: () => Promise<T>): Promise<T> {
+    const { world, caller, runId, plan } = this.#options;
+    if (this.#audio === null) return analyze();
+    const attributes = {
+      "service.run.id": runId,
+      "service.request.id": caller.requestId,
+      "service.stream.id": plan.streamId,
+      "service.chunk.index": index,
+    };
+    return inSpan(world.tracing, "audio chunk", { attributes }, analyze);
   }
 
   async #analyze(

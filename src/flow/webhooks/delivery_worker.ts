@@ -2,6 +2,7 @@
 
 import type { Log } from "../../base/log.ts";
 import type { Metrics } from "../../base/metrics.ts";
+import { inRootSpan } from "../../base/tracing.ts";
 import type { World } from "../../base/world.ts";
 import { cloudEvent, cloudEventBytes } from "../../model/events/cloudevent.ts";
 import type { DeliveryRecord, DeliveryState } from "../../model/webhooks/delivery.ts";
@@ -205,11 +206,10 @@ export class WebhookWorker {
         await this.#waitForRetry(retryDelaysMs[attempts.length - 1] ?? 0, signal);
         metrics.add("service_webhook_retries_total");
       }
-      const atMs = Math.floor(world.now());
-      attempts.push(atMs);
+      attempts.push(Math.floor(world.now()));
       metrics.add("service_webhook_attempts_total");
       const startedMs = world.monotonicMs();
-      const fault = await this.#attempt(event, body, atMs, signal);
+      const fault = await this.#attempt({ event, body, attempts, signal });
       const ended = { attempts: [...attempts], took_ms: Math.round(world.monotonicMs() - startedMs), kind };
       if (fault === undefined) {
         this.#record({ seq, state: "delivered", error: null, ...ended });
@@ -241,14 +241,25 @@ export class WebhookWorker {
     return "refused";
   }
 
-  #attempt(
-    { runId, seq }: StoredEvent,
-    body: Uint8Array,
-    atMs: number,
-    signal: AbortSignal,
-  ): Promise<SendFault> {
-    const { key, sender } = this.#options;
-    return sender.post(deliveryHeaders(key, `${runId}:${seq}`, atMs, body), body, signal);
+  #attempt({ event: { runId, seq }, body, attempts, signal }: Attempt): Promise<SendFault> {
+    const { key, sender, world: { tracing }, hook } = this.#options;
+    const headers = deliveryHeaders(key, `${runId}:${seq}`, attempts.at(-1)!, body);
+    if (!tracing.isOn) return sender.post(headers, body, signal);
+    const attributes = {
+      "http.request.method": "POST",
+      "http.request.resend_count": attempts.length - 1,
+      "server.address": new URL(hook.url).hostname,
+      "service.run.id": runId,
+      "service.seq": seq,
+      "service.webhook.id": hook.webhookId,
+    };
+    // A trace of its own, as the request that made the event has long been answered.
+    return inRootSpan(tracing, "POST webhook", { kind: "client", attributes }, async (span) => {
+      const traceparent = tracing.traceparent();
+      const fault = await sender.post({ ...headers, ...(traceparent && { traceparent }) }, body, signal);
+      if (fault !== undefined) span.failed("delivery_failed");
+      return fault;
+    });
   }
 
   #deadLetter(letter: Omit<DeliveryRecord, "webhook_id" | "state">): void {
@@ -305,6 +316,14 @@ export class WebhookWorker {
     if (lagged) metrics.add("service_webhook_notification_lag_total");
     else if (events.length > 1) metrics.add("service_webhook_wake_coalesced_total", events.length - 1);
   }
+}
+
+interface Attempt {
+  readonly event: StoredEvent;
+  readonly body: Uint8Array;
+  /** When each was made, this one last. */
+  readonly attempts: readonly number[];
+  readonly signal: AbortSignal;
 }
 
 /** The cursor may run ahead of the delivery log by this many events that did not match. */

@@ -146,14 +146,16 @@ export class HookRegistry implements AsyncDisposable {
     });
     const ending = new AbortController();
     this.#hooks.set(webhookId, { hook, worker, ending });
-    this.#workers.start(async (closing) => {
+    const deliver = async (closing: AbortSignal) => {
       try {
         await worker.run(AbortSignal.any([closing, ending.signal]));
         this.#hooks.delete(webhookId);
       } catch (error) {
         if (!ending.signal.aborted) throw error;
       }
-    });
+    };
+    // The request that registers the hook has its span, and the worker outlives it.
+    world.tracing.within(null, () => this.#workers.start(deliver));
   }
 
   /** Ends the hook's worker at once and forgets the hook. */

@@ -2,6 +2,7 @@
 
 import { PermitQueue } from "../../base/sharing/permit_queue.ts";
 import type { RunningWork } from "../../base/sharing/running_work.ts";
+import { inSpan } from "../../base/tracing.ts";
 import type { World } from "../../base/world.ts";
 import {
   croppedFrame,
@@ -141,6 +142,14 @@ export class Decoder implements AsyncDisposable {
 
   /** Waits for its turn and decodes. Leaves no process, pipe or file behind, however it ends. */
   decodeSignals(request: DecodeRequest): Promise<DecodedSignals> {
+    return inSpan(this.#options.world.tracing, "decode", {}, async (span) => {
+      const decoded = await this.#decodeSignals(request);
+      span.set({ "service.frames": decoded.signals.count });
+      return decoded;
+    });
+  }
+
+  #decodeSignals(request: DecodeRequest): Promise<DecodedSignals> {
     return this.#track(request.signal, async (signal) => {
       const { video } = request.info;
       if (!video) throw mediaFault("it has no video stream");
@@ -169,7 +178,20 @@ export class Decoder implements AsyncDisposable {
    * consumer uses little CPU time, so there are four times as many permits, and they are not those of `decodeSignals`.
    * Refuses as `decodeSignals` does; failures of ffmpeg come from `next`.
    */
-  streamFrames(request: FrameStreamRequest): Promise<FrameStream> {
+  async streamFrames(request: FrameStreamRequest): Promise<FrameStream> {
+    const span = this.#options.world.tracing.child("decode");
+    try {
+      const stream = await this.#streamFrames(request);
+      stream.closed.then(() => span[Symbol.dispose]());
+      return stream;
+    } catch (error) {
+      span.failed(error instanceof Error ? error.name : "error");
+      span[Symbol.dispose]();
+      throw error;
+    }
+  }
+
+  #streamFrames(request: FrameStreamRequest): Promise<FrameStream> {
     return this.#track(request.signal, async (signal) => {
       const { video } = request.info;
       if (!video) throw mediaFault("it has no video stream");

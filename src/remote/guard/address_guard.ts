@@ -2,8 +2,7 @@
 
 import { lookup } from "node:dns";
 import type { World } from "../../base/world.ts";
-import { addressScope, isAddress } from "../../base/ip_address.ts";
-import { type IpNetwork, isInNetwork } from "../../base/ip_network.ts";
+import { addressScope, type IpNetwork, isAddress, isInNetwork } from "../../base/ip_address.ts";
 import { Deadline, OutOfTime, unlessAborted } from "../../base/wait.ts";
 
 /** Every address of a host name; rejects or is empty when there is none. */

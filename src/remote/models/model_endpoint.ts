@@ -46,6 +46,7 @@ export class ModelEndpoint {
     const endMs = world.monotonicMs() + timeoutMs;
     signal.throwIfAborted();
     if (timeoutMs <= 0) throw this.#late();
+    const traceparent = world.tracing.traceparent();
     try {
       const addresses = await this.#addresses(url, Math.min(timeoutMs, RESOLVE_MS), signal);
       const answer = await pinnedRequest({
@@ -54,7 +55,12 @@ export class ModelEndpoint {
         url,
         addresses,
         method,
-        headers: { accept: "application/json", "accept-encoding": "identity", ...headers },
+        headers: {
+          accept: "application/json",
+          "accept-encoding": "identity",
+          ...(traceparent && { traceparent }),
+          ...headers,
+        },
         ...(body !== undefined && { body }),
         connectTimeoutMs: CONNECT_MS,
         timeoutMs: Math.max(1, endMs - world.monotonicMs()),

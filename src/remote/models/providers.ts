@@ -1,6 +1,7 @@
 /** All model backends of the service: which of them are asked for a model, in which order, and which are skipped. */
 
 import type { Log } from "../../base/log.ts";
+import { inSpan } from "../../base/tracing.ts";
 import type { World } from "../../base/world.ts";
 import type { BackendSettings } from "../../model/infer/backend_file.ts";
 import { canonicalModel, CATALOG, catalogEntries, type CatalogEntry } from "../../model/infer/catalog.ts";
@@ -198,7 +199,21 @@ export class Providers implements AsyncDisposable {
     const startedMs = this.#world.monotonicMs();
     const call = circuit.enter(startedMs);
     try {
-      const answer = await backend.ask(request, { timeoutMs, signal });
+      const answer = await inSpan(this.#world.tracing, `chat ${request.model}`, {
+        kind: "client",
+        attributes: {
+          "gen_ai.operation.name": "chat",
+          "gen_ai.provider.name": backend.kind,
+          "gen_ai.request.model": request.model,
+        },
+      }, async (span) => {
+        const answer = await backend.ask(request, { timeoutMs, signal });
+        span.set({
+          "gen_ai.usage.input_tokens": answer.tokens.prompt_tokens,
+          "gen_ai.usage.output_tokens": answer.tokens.completion_tokens,
+        });
+        return answer;
+      });
       this.#report(candidate, () => call.succeeded());
       this.#record(backend, startedMs);
       return answer;

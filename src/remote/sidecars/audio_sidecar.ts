@@ -6,6 +6,7 @@ import type { Metrics } from "../../base/metrics.ts";
 import { Refusal } from "../../base/refusal.ts";
 import type { Address } from "../../base/setting_parsers.ts";
 import { utf8Length } from "../../base/bytes.ts";
+import { inSpan } from "../../base/tracing.ts";
 import type { World } from "../../base/world.ts";
 import {
   type AnalyzeRequest,
@@ -129,10 +130,16 @@ export class AudioSidecar implements Disposable {
       checkWindow(call.wav);
       const request: Omit<AnalyzeRequest, "operation"> = call;
       const startedMs = this.#world.monotonicMs();
-      const result = await this.#call(encodeAnalyze(request, call.wav), call, ({ metadata, audio }) => {
-        if (audio.length > 0) throw new ProtocolFault("Cannot take an analysis that comes with audio");
-        return decodeAnalysis(metadata);
-      });
+      const result = await inSpan(
+        this.#world.tracing,
+        "audio analysis",
+        { kind: "client" },
+        () =>
+          this.#call(encodeAnalyze(request, call.wav), call, ({ metadata, audio }) => {
+            if (audio.length > 0) throw new ProtocolFault("Cannot take an analysis that comes with audio");
+            return decodeAnalysis(metadata);
+          }),
+      );
       const roundTripMs = this.#world.monotonicMs() - startedMs;
       this.#measure(result, roundTripMs, call.extractionMs);
       return { result, roundTripMs };
@@ -151,7 +158,12 @@ export class AudioSidecar implements Disposable {
     metrics.add("service_pipeline_local_audio_tts_attempts_total");
     try {
       checkText(text);
-      const speech = await this.#call(encodeSynthesize(text), call, speechOf);
+      const speech = await inSpan(
+        this.#world.tracing,
+        "speech synthesis",
+        { kind: "client" },
+        () => this.#call(encodeSynthesize(text), call, speechOf),
+      );
       this.#showCapacity(speech.capacity);
       metrics.add("service_pipeline_local_audio_tts_successes_total");
       metrics.add("service_pipeline_local_audio_tts_bytes_total", speech.wav.length);

@@ -2,7 +2,7 @@
 
 import type { World } from "../../base/world.ts";
 import { LIMITS } from "../../model/limits.ts";
-import type { IpNetwork } from "../../base/ip_network.ts";
+import type { IpNetwork } from "../../base/ip_address.ts";
 import { type RemoteSource, sourceFault } from "../../model/sources/remote_source.ts";
 import { AddressRefused, checkedTarget, type Resolve } from "../guard/address_guard.ts";
 import { Deadline, OutOfTime } from "../../base/wait.ts";

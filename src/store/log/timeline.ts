@@ -182,6 +182,20 @@ export class Timeline implements AsyncDisposable {
    * docs/events.md#kinds.
    */
   commit(decide: (view: TimelineView) => readonly NewEvent[]): readonly CommittedEvent[] {
+    const { tracing } = this.#world;
+    if (!tracing.isOn) return this.#commit(decide);
+    using span = tracing.child("commit");
+    try {
+      const committed = this.#commit(decide);
+      span.set({ "service.events": committed.length, "service.seq": committed.at(-1)?.seq });
+      return committed;
+    } catch (error) {
+      span.failed(error instanceof Error ? error.name : "error");
+      throw error;
+    }
+  }
+
+  #commit(decide: (view: TimelineView) => readonly NewEvent[]): readonly CommittedEvent[] {
     if (this.#isClosed) throw new Error("Cannot commit to a timeline that is closed");
     if (this.#isDeciding) throw new Error("Cannot commit inside the decision of another commit");
     this.#sync?.assertUsable();

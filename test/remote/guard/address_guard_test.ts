@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { quietLog } from "../../../src/base/log.ts";
 import { realWorld, type World } from "../../../src/base/world.ts";
-import { addressScope, isPublicAddress } from "../../../src/base/ip_address.ts";
-import { ipNetwork } from "../../../src/base/ip_network.ts";
+import { addressScope, ipNetwork, isPublicAddress } from "../../../src/base/ip_address.ts";
 import {
   AddressRefused,
   checkedAddresses,
