@@ -3,7 +3,7 @@
  *
  * Dead is a peer that takes connections and never answers, which is worse than one that refuses them. Each service is a process of
  * its own; they alternate in short turns, so that other load on the machine affects both. Eight callers each have one request at a
- * time: feedback, which the mirror wants, and the state of a run, which it does not. Every request makes a span.
+ * time and rest between two, so that the service is not saturated: feedback, which the mirror wants, and the state of a run, which it does not. Every request makes a span.
  *
  *     ./scripts/deno run -A scripts/bench/dead_peers.ts [--rounds 5] [--seconds 3]
  */
@@ -11,11 +11,13 @@
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { type Server, startServer } from "../server.ts";
-import { load, percentile, report, TemporaryFolder } from "./support.ts";
+import { load, pause, percentile, report, TemporaryFolder } from "./support.ts";
 
 const API_KEY = "bench-key";
 const CALLERS = 8;
 const TURN_MS = 250;
+/** Between two requests of one caller. */
+const REST_MS = 10;
 
 const { values } = parseArgs({
   args: Deno.args,
@@ -72,6 +74,7 @@ async function turn(
       await answer.arrayBuffer();
       if (answer.status !== 200) throw new Error(`unexpected answer: ${answer.status}`);
       tookMs.push(performance.now() - startedMs);
+      await pause(REST_MS);
     }
   }));
 }
