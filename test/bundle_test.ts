@@ -5,8 +5,11 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { buildService } from "../scripts/build_service.ts";
 import { startListening } from "../scripts/server.ts";
+import { needing, NODE } from "./support/needs.ts";
+import { TraceCollector } from "./support/otlp_collector.ts";
 import { TempFolder } from "./support/media.ts";
 import { CLIPS, MODEL, PROJECT_ROOT } from "./support/service.ts";
+import { until } from "./support/until.ts";
 
 const BUNDLE = join(PROJECT_ROOT, "dist", "service_test");
 const NOTHING = { read: false, write: false, net: false, env: false, run: false, ffi: false, import: false };
@@ -46,6 +49,29 @@ Deno.test("the bundled service decodes, analyzes, serves its pages and keeps its
   } finally {
     await service[Symbol.asyncDispose]();
   }
+});
+
+Deno.test({
+  ...needing(NODE, "the bundled service reaches its mirror database and its trace collector"),
+  async fn() {
+    using folder = new TempFolder();
+    await using collector = await TraceCollector.start();
+    using database = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+    const first = database.accept();
+    await using service = await startListening([join(BUNDLE, "main.mjs")], {
+      SERVICE_DATA_DIR: join(folder.path, "data"),
+      SERVICE_BIND_ADDR: "127.0.0.1:0",
+      SERVICE_API_KEYS: "bundled-key",
+      SERVICE_MIRROR_URL: `postgres://user:secret@127.0.0.1:${database.addr.port}/db?sslmode=disable`,
+      SERVICE_TRACES_ENDPOINT: collector.endpoint,
+    });
+    using connection = await first;
+    const message = new Uint8Array(256);
+    const got = await connection.read(message);
+    assert.match(new TextDecoder().decode(message.subarray(0, got!)), /user\0user\0database\0db\0/);
+    await (await fetch(`${service.url}/v1/health`)).body?.cancel();
+    await until("a span", () => collector.named("GET /v1/health").length === 1);
+  },
 });
 
 Deno.test("each file of a bundled Worker first takes away what the Worker must not have", () => {

@@ -1,6 +1,5 @@
 /** Opens the traces: the spans that are sent to a collector. Loaded only where there is one. */
 
-import "./empty_environment.ts";
 import type { Metrics } from "../base/metrics.ts";
 import type { Tracing } from "../base/tracing.ts";
 import type { World } from "../base/world.ts";

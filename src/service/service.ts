@@ -180,6 +180,7 @@ async function tracedWorld(
   },
 ): Promise<World> {
   if (endpoint === undefined) return world;
+  await import("./empty_environment.ts");
   const { openTracing } = await import("./open_tracing.ts");
   return {
     ...world,
@@ -197,6 +198,7 @@ async function openMirrorOf(
   { config: { mirror: { url, module: schema } }, ...options }: MirrorOfOptions,
 ): Promise<Mirror | null> {
   if (url === undefined) return null;
+  await import("./empty_environment.ts");
   const { openMirror } = await import("./open_mirror.ts");
   return openMirror(opening, { url, schema, ...options });
 }
