@@ -6,7 +6,7 @@ import type { Log } from "./base/log.ts";
 export const FORWARD_STREAMS = "--forward-streams";
 
 /** Follows the arguments of a process whose settings are on its standard input. */
-const ON_STDIN = "--environment-on-stdin";
+export const ENVIRONMENT_ON_STDIN = "--environment-on-stdin";
 
 /** What Deno, the dynamic linker and the search for programs need; everything else is taken out of the environment. */
 const KEPT = new Set([
@@ -55,7 +55,9 @@ export interface Environment {
  * The new process bounds how far its heaps grow, too.
  */
 export function readEnvironmentOnce(): Environment {
-  if (Deno.args.at(-1) === ON_STDIN) return { variables: JSON.parse(allOfStdin()), exposed: null };
+  if (Deno.args.at(-1) === ENVIRONMENT_ON_STDIN) {
+    return { variables: JSON.parse(allOfStdin()), exposed: null };
+  }
   const variables = Deno.env.toObject();
   if (Object.keys(variables).every((name) => KEPT.has(name))) return { variables, exposed: null };
   // Returns only if it fails.
@@ -93,7 +95,7 @@ function startOver(variables: Variables): string {
     if (dup2(readEnd, STDIN) !== STDIN) return "standard input cannot be replaced";
     const commandLine = Deno.readTextFileSync("/proc/self/cmdline").split("\0").slice(0, -1);
     const kept = Object.entries(variables).filter(([name]) => KEPT.has(name));
-    const args = textArray([...commandLine, ON_STDIN]);
+    const args = textArray([...commandLine, ENVIRONMENT_ON_STDIN]);
     const options = [HEAP_OPTIONS, variables[RUNTIME_OPTIONS] ?? []].flat().join(); // the operator's count
     const env = textArray(
       [...kept, [RUNTIME_OPTIONS, options] as const].map(([name, value]) => `${name}=${value}`),

@@ -106,7 +106,7 @@ async function serve(start: Start, environment: Environment, world: World): Prom
  * The configuration, and what the sandboxed service cannot find or read itself. Throws {@link ConfigFaults} with the faults
  * of the variables and those of programs, folders and files together.
  */
-async function readStart(given: Readonly<Record<string, string>>): Promise<Start> {
+export async function readStart(given: Readonly<Record<string, string>>): Promise<Start> {
   const faults: string[] = [];
   const variables = readSecretFiles(given, faults);
   const { config, faults: variableFaults } = readVariables(variables);

@@ -456,3 +456,47 @@ Deno.test("a service whose log nobody reads answers, closes, and has kept the fi
   for (const line of text.split("\n").slice(0, -1)) assert.match(line, /^\d{4}-\S+ [A-Z]+ +service/);
   for (const line of stderr.split("\n").slice(0, -1)) JSON.parse(line);
 });
+
+Deno.test("options tell what the configuration would be, without secrets and without a start", async () => {
+  const folder = Deno.makeTempDirSync({ prefix: "service-main-" });
+  const dataDir = join(folder, "data");
+  const run = async (option: string, env: Record<string, string>) => {
+    const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+      args: ["run", "-A", "--no-prompt", "--quiet", join(PROJECT_ROOT, "src/main.ts"), option],
+      env: { SERVICE_DATA_DIR: dataDir, SERVICE_API_KEYS: "secret-key", ...env },
+    }).output();
+    return { code, stdout: new TextDecoder().decode(stdout), stderr: new TextDecoder().decode(stderr) };
+  };
+  const [right, wrong, printed, version, help, unknown] = await Promise.all([
+    run("--check-config", {}),
+    run("--check-config", { SERVICE_BIND_ADDR: "nowhere", SERVICE_FFMPEG_PATH: "/nonexistent/ffmpeg" }),
+    run("--print-config", {
+      SERVICE_BIND_ADDR: "127.0.0.1:1",
+      SERVICE_WEBHOOK_SECRET_FILE: "/run/secret",
+      SERVICE_VLLM_BASE_URL: "http://user:word@models",
+    }),
+    run("--version", {}),
+    run("--help", {}),
+    run("--unheard-of", {}),
+  ]);
+  assert.deepEqual([right.code, right.stdout], [0, "the configuration has no faults\n"], right.stderr);
+  assert.equal(wrong.code, 1);
+  assert.match(wrong.stderr, /SERVICE_BIND_ADDR must be/);
+  assert.match(wrong.stderr, /SERVICE_FFMPEG_PATH must/);
+  const lines = printed.stdout.split("\n");
+  for (
+    const line of [
+      'SERVICE_BIND_ADDR = "127.0.0.1:1"  (environment; default "127.0.0.1:8080")',
+      'SERVICE_API_KEYS = (not shown)  (environment; default "")',
+      'SERVICE_WEBHOOK_SECRET = (not shown)  (file "/run/secret"; default unset)',
+      "SERVICE_VLLM_BASE_URL = (not shown)  (environment; default unset)",
+      'SERVICE_WAL_SYNC = "none"  (default)',
+    ]
+  ) assert.ok(lines.includes(line), `${line}\n\n${printed.stdout}`);
+  assert.doesNotMatch(printed.stdout, /secret-key|user:word/);
+  assert.match(version.stdout, /^\d+\.\d+\.\d+\n$/);
+  assert.match(help.stdout, /--check-config/);
+  assert.equal(unknown.code, 2);
+  assert.match(unknown.stderr, /unknown argument '--unheard-of'/);
+  Deno.removeSync(folder, { recursive: true });
+});

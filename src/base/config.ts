@@ -98,6 +98,31 @@ function isUnknown(name: string): boolean {
     !secretFileVariables().some(([fileVariable]) => fileVariable === name);
 }
 
+/** One setting as it would be read: texts for a person, without secrets. */
+export interface ShownSetting {
+  readonly name: SettingName;
+  readonly value: string;
+  readonly usual: string;
+  readonly source: string;
+}
+
+/** Every setting with where its text comes from. Files of secrets are named and not read. */
+export function shownSettings(env: Readonly<Record<string, string | undefined>>): ShownSetting[] {
+  return (Object.entries(SETTINGS) as [SettingName, Setting<string, unknown>][]).map(([name, row]) => {
+    const given = env[name];
+    const isGiven = given !== undefined && !(row.emptyIsUnset && given.trim() === "");
+    const file = row.isSecret ? env[`${name}${OF_FILE}`]?.trim() : undefined;
+    const shown = (text: string | undefined) => {
+      if (text === undefined) return "unset";
+      return text === "" || mayBeShown(row, text) ? JSON.stringify(text) : "(not shown)";
+    };
+    const usual = shown(row.default);
+    if (isGiven) return { name, value: shown(given), usual, source: "environment" };
+    if (file) return { name, value: "(not shown)", usual, source: `file ${JSON.stringify(file)}` };
+    return { name, value: usual, usual, source: "default" };
+  });
+}
+
 /** Whether there are several principals, so that none of them may take everything. See docs/security.md#shares. */
 export function hasSeveralPrincipals({ requireApiKey, apiKeys }: Config): boolean {
   return requireApiKey && new Set(apiKeys).size > 1;
@@ -136,14 +161,18 @@ function faultsBetween(read: Partial<Config>): string[] {
 }
 
 function faultLine(name: string, row: Setting<string, unknown>, got: string): string {
-  // A URL that is no secret itself may contain a password.
-  const isShown = !row.isSecret && !got.includes("@");
+  const isShown = mayBeShown(row, got);
   const short = got.length > 80 ? `${got.slice(0, 80)}…` : got;
   const part = isShown ? row.parser.faultyPart?.(got)?.slice(0, 80) : undefined;
   const fault = `${name} must be ${row.parser.rule}, got ${
     isShown ? JSON.stringify(short) : "a value that is not shown"
   }${part === undefined || part === got ? "" : `: ${JSON.stringify(part)} is none`}`;
   return `${fault}; ${wayOut(row)}`;
+}
+
+/** Whether the text of a setting holds no secret: a URL that is no secret itself may contain a password. */
+function mayBeShown({ isSecret }: Setting<string, unknown>, text: string): boolean {
+  return !isSecret && !text.includes("@");
 }
 
 /** What the operator can do besides giving a text that keeps the rule. */

@@ -1,6 +1,6 @@
 /** Where the code of the service lies, and the folders and programs that it may use, found before it enters its sandbox. */
 
-// This file lies two folders below the project in both forms of the code: src/base/, and dist/service/ where it is bundled
+// This file lies two folders below the project in both forms of the code: src/base/, and dist/bundle/ where it is bundled
 // (scripts/build_service.ts).
 const IS_BUNDLED = import.meta.url.endsWith(".mjs");
 export const PROJECT = new URL("../../", import.meta.url);

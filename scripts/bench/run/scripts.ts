@@ -21,6 +21,7 @@ export const SCRIPTS: readonly BenchScript[] = [
   { path: "forwarder.ts", quick: null },
   { path: "commit.ts", quick: ["--rounds", "3"] },
   { path: "start.ts", quick: ["--rounds", "5"] },
+  { path: "single_file.ts", quick: null },
   { path: "restart.ts", quick: ["--rounds", "3"] },
   { path: "http.ts", quick: ["--rounds", "3", "--seconds", "1"] },
   { path: "tail.ts", quick: ["--rounds", "3", "--calls", "50"] },

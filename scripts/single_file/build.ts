@@ -1,0 +1,227 @@
+/**
+ * Builds the single files of `scripts/build`: a head (start.sh), behind it the program with all that it reads, and Deno, both
+ * compressed. Nothing in them depends on when, where or by whom they were built. Beside each lies what it is made of.
+ *
+ *     ./scripts/build [service] [service-cli]
+ */
+
+import { createHash } from "node:crypto";
+import { join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+import { VERSION } from "../../src/http/description/version.ts";
+import { buildBundle, buildService } from "../build_service.ts";
+import { billOfMaterials } from "./bill_of_materials.ts";
+import { installPackages } from "./packages.ts";
+
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+const HEAD = fileURLToPath(new URL("start.sh", import.meta.url));
+const HASH_CHARACTERS = 16;
+
+interface Program {
+  /** Files and folders of the project that it reads, as they are. */
+  readonly reads: readonly string[];
+  /** Packages whose files are in what it reads. */
+  readonly packagesInFiles: readonly string[];
+  readonly permissions: string;
+  /** Shell commands before the start. */
+  readonly exports: string;
+  readonly bundle: (target: string, packages: string) => Promise<string[]>;
+}
+
+const PROGRAMS: Readonly<Record<string, Program>> = {
+  service: {
+    reads: ["wasm", "seccomp", "dist/pages"],
+    packagesInFiles: ["preact", "@preact/signals", "@preact/signals-core", "uplot", "swagger-ui-dist"],
+    permissions: "--allow-all",
+    exports: "",
+    bundle: (target, packages) => buildService(target, { packages }),
+  },
+  "service-cli": {
+    reads: [],
+    packagesInFiles: [],
+    permissions: "--allow-net --allow-env --allow-read --allow-write --allow-sys " +
+      '--allow-run="ffmpeg,ffprobe${SERVICE_FFMPEG_PATH:+,$SERVICE_FFMPEG_PATH}${SERVICE_FFPROBE_PATH:+,$SERVICE_FFPROBE_PATH}"',
+    exports: 'SERVICE_CLI_STARTER=$(readlink -f -- "$self")\nexport SERVICE_CLI_STARTER',
+    bundle: (target, packages) => buildBundle(["cli/main"], target, { packages }),
+  },
+};
+
+/** Writes `<target>/<name>` and `<target>/<name>.cdx.json`. Errors: the first step that fails. */
+export async function buildSingleFile(name: string, target: string = join(ROOT, "dist")): Promise<void> {
+  const program = PROGRAMS[name];
+  if (program === undefined) {
+    throw new Error(`there is no program '${name}'; there are ${Object.keys(PROGRAMS).join(", ")}`);
+  }
+  const packages = await installPackages(ROOT);
+  const staged = join(ROOT, "dist", `staged-${name}`);
+  removeAll(staged);
+  const inputs = await program.bundle(join(staged, "dist", "bundle"), packages);
+  for (const path of program.reads) copyFolder(join(ROOT, path), join(staged, path));
+  const { unstable } = JSON.parse(Deno.readTextFileSync(join(ROOT, "deno.json")));
+  Deno.writeTextFileSync(join(staged, "deno.json"), `${JSON.stringify({ unstable })}\n`);
+
+  const runtimePath = Deno.execPath();
+  const runtime = Deno.readFileSync(runtimePath);
+  const runtimePayload = await packedRuntime(runtimePath, sha256(runtime));
+  const files = filesBelow(staged);
+  const codeSha256 = await sums("sha256sum", staged, files);
+  const codePayload = await packedCode(staged, files);
+  const head = filled(Deno.readTextFileSync(HEAD), {
+    NAME: name,
+    CODE_FOLDER: `${name}-${VERSION}-${short(sha256(new TextEncoder().encode(codeSha256)))}`,
+    RUNTIME_FOLDER: `deno-${Deno.version.deno}-${short(sha256(runtime))}`,
+    CODE_BYTES: String(codePayload.length),
+    RUNTIME_BYTES: String(runtimePayload.length),
+    CODE_B2: await sums("b2sum", staged, files),
+    CODE_SHA256: codeSha256,
+    RUNTIME_B2: (await output("b2sum", ["-l", "256"], { input: runtime })).replace(/-\s*$/, "deno"),
+    RUNTIME_SHA256: `${sha256(runtime)}  deno`,
+    EXPORTS: program.exports,
+    PERMISSIONS: program.permissions,
+  });
+  removeAll(staged);
+
+  Deno.mkdirSync(target, { recursive: true });
+  const path = join(target, name);
+  if (isFolder(path)) removeAll(path);
+  using file = Deno.openSync(`${path}.new`, { write: true, create: true, truncate: true });
+  for (const part of [new TextEncoder().encode(head), codePayload, runtimePayload]) writeWhole(file, part);
+  Deno.chmodSync(`${path}.new`, 0o755);
+  Deno.renameSync(`${path}.new`, path);
+  Deno.writeTextFileSync(
+    `${path}.cdx.json`,
+    billOfMaterials({
+      name,
+      version: VERSION,
+      runtime: { version: Deno.version.deno, target: Deno.build.target, sha256: sha256(runtime) },
+      lock: JSON.parse(Deno.readTextFileSync(join(ROOT, "deno.lock"))),
+      bundled: packagesOf(inputs),
+      inFiles: program.packagesInFiles,
+    }),
+  );
+}
+
+/** Names and versions of the packages to which files of a bundle belong. */
+function packagesOf(inputs: readonly string[]): string[] {
+  const found = new Set<string>();
+  for (const path of inputs) {
+    const folder = /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.exec(path)?.[0];
+    if (folder === undefined) continue;
+    const { name, version } = JSON.parse(Deno.readTextFileSync(join(ROOT, folder, "package.json")));
+    found.add(`${name}@${version}`);
+  }
+  return [...found];
+}
+
+/** Compressing Deno takes ten seconds, so what came out is kept. */
+async function packedRuntime(path: string, hash: string): Promise<Uint8Array<ArrayBuffer>> {
+  const kept = join(ROOT, ".tools", "packed", `${hash}.gz`);
+  if (!isFile(kept)) {
+    Deno.mkdirSync(join(kept, ".."), { recursive: true });
+    const packed = await outputBytes("gzip", ["-n", "-9", "-c", path]);
+    const made = `${kept}.${Deno.pid}`;
+    Deno.writeFileSync(made, packed);
+    Deno.renameSync(made, kept);
+  }
+  return Deno.readFileSync(kept);
+}
+
+async function packedCode(folder: string, files: readonly string[]): Promise<Uint8Array<ArrayBuffer>> {
+  const archive = await outputBytes("tar", [
+    ...["-C", folder, "--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner"],
+    ...["--mode=u=r", "--format=ustar", "-c", "-f", "-", "--", ...files],
+  ]);
+  return await outputBytes("gzip", ["-n", "-9"], { input: archive });
+}
+
+/** Lines as `sha256sum --check` and `b2sum --check` read them. */
+async function sums(
+  program: "sha256sum" | "b2sum",
+  folder: string,
+  files: readonly string[],
+): Promise<string> {
+  const options = program === "b2sum" ? ["-l", "256"] : [];
+  return (await output(program, [...options, "--", ...files], { folder })).trimEnd();
+}
+
+function filled(text: string, values: Readonly<Record<string, string>>): string {
+  return text.replace(/@([A-Z0-9_]+)@/g, (_, name) => values[name]!);
+}
+
+/** Paths from the folder, sorted. */
+function filesBelow(folder: string, from = folder): string[] {
+  return [...Deno.readDirSync(folder)].flatMap(({ name, isDirectory }) => {
+    const path = join(folder, name);
+    return isDirectory ? filesBelow(path, from) : [relative(from, path)];
+  }).sort();
+}
+
+function copyFolder(from: string, to: string): void {
+  for (const path of filesBelow(from)) {
+    // Says for which sources the pages were built, and is not served.
+    if (path === "built") continue;
+    Deno.mkdirSync(join(to, path, ".."), { recursive: true });
+    Deno.copyFileSync(join(from, path), join(to, path));
+  }
+}
+
+async function output(program: string, args: readonly string[], options: RunOptions): Promise<string> {
+  return new TextDecoder().decode(await outputBytes(program, args, options));
+}
+
+interface RunOptions {
+  readonly input?: Uint8Array<ArrayBuffer>;
+  readonly folder?: string;
+}
+
+async function outputBytes(
+  program: string,
+  args: readonly string[],
+  { input, folder = ROOT }: RunOptions = {},
+): Promise<Uint8Array<ArrayBuffer>> {
+  const child = new Deno.Command(program, {
+    args: [...args],
+    cwd: folder,
+    env: { LC_ALL: "C" },
+    stdin: input === undefined ? "null" : "piped",
+    stdout: "piped",
+    stderr: "inherit",
+  }).spawn();
+  const [{ success, stdout }] = await Promise.all([
+    child.output(),
+    input === undefined ? undefined : new Blob([input]).stream().pipeTo(child.stdin),
+  ]);
+  if (!success) throw new Error(`${program} failed`);
+  return stdout;
+}
+
+function writeWhole(file: Deno.FsFile, bytes: Uint8Array): void {
+  for (let at = 0; at < bytes.length;) at += file.writeSync(bytes.subarray(at));
+}
+
+function removeAll(path: string): void {
+  Deno.mkdirSync(path, { recursive: true });
+  Deno.removeSync(path, { recursive: true });
+}
+
+const sha256 = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex");
+const short = (hash: string) => hash.slice(0, HASH_CHARACTERS);
+const isFile = (path: string) => statOf(path)?.isFile === true;
+const isFolder = (path: string) => statOf(path)?.isDirectory === true;
+
+function statOf(path: string): Deno.FileInfo | null {
+  try {
+    return Deno.statSync(path);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return null;
+    throw error;
+  }
+}
+
+if (import.meta.main) {
+  for (const name of Deno.args.length > 0 ? Deno.args : Object.keys(PROGRAMS)) {
+    await buildSingleFile(name);
+    const path = join(ROOT, "dist", name);
+    console.log(`${relative(Deno.cwd(), path)}  ${(Deno.statSync(path).size / 1e6).toFixed(1)} MB`);
+  }
+}

@@ -1,0 +1,126 @@
+#!/bin/sh
+# One file with a program and Deno. It unpacks both once for each user, compares every byte with its hash before each start, and starts.
+set -eu
+
+name=@NAME@
+code=@CODE_FOLDER@
+runtime=@RUNTIME_FOLDER@
+code_bytes=@CODE_BYTES@
+runtime_bytes=@RUNTIME_BYTES@
+# What is unpacked, by two hash functions: BLAKE2b takes a third of the time, and not every system has it.
+code_b2='@CODE_B2@'
+runtime_b2='@RUNTIME_B2@'
+code_sha256='@CODE_SHA256@'
+runtime_sha256='@RUNTIME_SHA256@'
+
+fail() {
+  printf '%s: %s\n' "$name" "$1" >&2
+  exit 1
+}
+
+# Others may not write to FOLDER; a sticky one, such as /tmp, keeps them from moving what is not theirs.
+refuse_parent_open_to_others() {
+  facts=$(stat -L -c '%u %a' -- "$1") || fail "cannot look at $1"
+  case $facts in "$user "* | "0 "*) ;; *) fail "$1 belongs to another user; set XDG_CACHE_HOME to a folder of your own" ;; esac
+  mode=0${facts#* }
+  [ $((mode & 022)) -eq 0 ] || [ $((mode & 01000)) -ne 0 ] ||
+    fail "others may write to $1; take that away: chmod go-w $1"
+}
+
+refuse_open_to_others() {
+  [ ! -L "$1" ] || fail "$1 is a link; remove it"
+  [ -d "$1" ] || fail "$1 is not a folder; remove it"
+  case $(stat -c '%u %a' -- "$1") in
+    "$user 700") ;;
+    "$user "*) fail "$1 is open to others, who may have changed it; remove it: rm -r $1" ;;
+    *) fail "$1 belongs to another user; set XDG_CACHE_HOME to a folder of your own" ;;
+  esac
+}
+
+# has_recorded_bytes FOLDER BLAKE2B SHA256
+has_recorded_bytes() (
+  cd "$1" 2>/dev/null || return 1
+  if command -v b2sum >/dev/null; then
+    printf '%s\n' "$2" | b2sum --check --strict --status -
+  else
+    printf '%s\n' "$3" | sha256sum --check --strict --status -
+  fi
+)
+
+# The folder has its name only once it is complete, so that a crash, or two first starts at once, leave no part of it.
+move_into_place() {
+  has_recorded_bytes "$new" "$2" "$3" || fail "$0 cannot be unpacked into $base: it is damaged, or the disk is full"
+  mv -T -- "$new" "$base/$1" 2>/dev/null || [ -d "$base/$1" ] || fail "cannot create $base/$1"
+  rm -rf -- "$new"
+}
+
+make_new() {
+  new=$(mktemp -d "$base/new.XXXXXXXXXX") || fail "cannot create a folder in $base"
+}
+
+unpack_code() {
+  make_new
+  tail -c $((runtime_bytes + code_bytes)) -- "$self" | head -c "$code_bytes" | gzip -dc |
+    tar -x -f - -C "$new" --no-same-owner || true
+  move_into_place "$code" "$code_b2" "$code_sha256"
+}
+
+unpack_runtime() {
+  make_new
+  tail -c "$runtime_bytes" -- "$self" | gzip -dc >"$new/deno" || true
+  chmod 0500 "$new/deno"
+  move_into_place "$runtime" "$runtime_b2" "$runtime_sha256"
+}
+
+clean_cache() {
+  for folder in "$base"/*; do
+    case $folder in "$base/$code" | "$base/$runtime" | "$notes" | "$base/*") ;; *) rm -rf -- "$folder" ;; esac
+  done
+}
+
+case $0 in */*) self=$0 ;; *) self=$(command -v -- "$0") ;; esac
+cache=${XDG_CACHE_HOME:-${HOME:+$HOME/.cache}}
+case $cache in
+  /*) ;;
+  *) fail "it unpacks itself into a cache folder: set XDG_CACHE_HOME, or HOME, to an absolute path" ;;
+esac
+base=$cache/service
+notes=$base/$runtime.notes
+user=$(id -u)
+
+if [ ! -d "$base/$code" ] || [ ! -d "$base/$runtime" ]; then
+  (umask 077 && mkdir -p -- "$base") || fail "cannot create $base; set XDG_CACHE_HOME to a folder in which this user may write"
+  refuse_parent_open_to_others "$cache"
+  refuse_open_to_others "$base"
+  new=
+  trap '[ -z "$new" ] || rm -rf -- "$new"' EXIT
+  trap 'exit 1' HUP INT TERM
+  callers_umask=$(umask)
+  umask 077
+  [ -d "$base/$code" ] || unpack_code
+  [ -d "$base/$runtime" ] || unpack_runtime
+  umask "$callers_umask"
+  trap - EXIT HUP INT TERM
+fi
+refuse_parent_open_to_others "$cache"
+[ -d "$notes" ] || (umask 077 && mkdir -p -- "$notes") || fail "cannot create $notes"
+for folder in "$base" "$base/$code" "$base/$runtime" "$notes"; do refuse_open_to_others "$folder"; done
+for part in code runtime; do
+  case $part in
+    code) set_folder=$base/$code b2=$code_b2 sha256=$code_sha256 ;;
+    runtime) set_folder=$base/$runtime b2=$runtime_b2 sha256=$runtime_sha256 ;;
+  esac
+  has_recorded_bytes "$set_folder" "$b2" "$sha256" ||
+    fail "$set_folder was changed or damaged: its bytes are not those of this program; remove it: rm -r $set_folder"
+done
+if [ "${1-}" = --clean-cache ]; then
+  clean_cache
+  exit 0
+fi
+
+# Deno notes there which module imports which, without code. Compiled code is not kept, as nobody could check it.
+export DENO_DIR="$notes" DENO_NO_UPDATE_CHECK=1
+folder=$base/$code
+@EXPORTS@
+exec "$base/$runtime/deno" run --quiet --no-prompt --no-code-cache --no-lock --no-remote --no-npm --cached-only \
+  --config "$folder/deno.json" @PERMISSIONS@ "$folder/dist/bundle/main.mjs" "$@"

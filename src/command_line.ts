@@ -1,0 +1,63 @@
+/** The options of the service that do not start it: what it is, and what its configuration would be. */
+
+import { ConfigFaults, shownSettings } from "./base/config.ts";
+import type { Environment } from "./clean_process.ts";
+import { removeSocketDir } from "./environment.ts";
+import { VERSION } from "./http/description/version.ts";
+import { readStart } from "./service_process.ts";
+
+const EXIT_FAULTS = 1;
+const EXIT_USAGE = 2;
+
+const HELP = `Usage: service [option]
+
+Serves video analysis over HTTP until it gets SIGTERM or SIGINT. Its settings are environment variables.
+
+Options:
+  --check-config   checks the settings, programs, folders and files as a start does, and tells all faults; makes the folders
+  --print-config   prints each setting with its value, its default and where it comes from; secrets are not shown
+  --version        prints the version
+  --help           prints this text
+`;
+
+/** Does what the arguments ask. Returns the exit code. */
+export async function obey(args: readonly string[], variables: Environment["variables"]): Promise<number> {
+  const [option, ...rest] = args;
+  if (rest.length === 0 && option !== undefined && Object.hasOwn(OPTIONS, option)) {
+    return await OPTIONS[option as keyof typeof OPTIONS](variables);
+  }
+  console.error(`unknown argument '${args.join(" ")}'\n\n${HELP.trimEnd()}`);
+  return EXIT_USAGE;
+}
+
+const OPTIONS = {
+  "--check-config": checkConfig,
+  "--print-config": (variables: Environment["variables"]) => {
+    for (const { name, value, usual, source } of shownSettings(variables)) {
+      console.log(`${name} = ${value}  (${source === "default" ? source : `${source}; default ${usual}`})`);
+    }
+    return 0;
+  },
+  "--version": () => {
+    console.log(VERSION);
+    return 0;
+  },
+  "--help": () => {
+    console.log(HELP.trimEnd());
+    return 0;
+  },
+};
+
+async function checkConfig(variables: Environment["variables"]): Promise<number> {
+  try {
+    const { config, places } = await readStart(variables);
+    removeSocketDir(places);
+    for (const warning of config.warnings) console.error(`warning: ${warning}`);
+    console.log("the configuration has no faults");
+    return 0;
+  } catch (error) {
+    if (!(error instanceof ConfigFaults)) throw error;
+    console.error(error.message);
+    return EXIT_FAULTS;
+  }
+}

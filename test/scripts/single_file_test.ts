@@ -1,0 +1,218 @@
+/** The single files of `scripts/build`: each runs where neither Deno nor Node is, and starts nothing that it has not checked. */
+
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { buildSingleFile } from "../../scripts/single_file/build.ts";
+import { TemporaryFolder } from "../support/folders.ts";
+import { programOnPath } from "../support/needs.ts";
+import { CLIPS } from "../support/service.ts";
+
+const KEY = "single-file-key";
+/** All that the files may use; `bwrap` and the like make the cage, where they are there. */
+const PROGRAMS = [
+  ...["sh", "cat", "chmod", "gzip", "head", "id", "mkdir", "mktemp", "mv", "readlink", "rm", "sha256sum"],
+  ...[
+    "stat",
+    "tail",
+    "tar",
+    "ffmpeg",
+    "ffprobe",
+    "mkfifo",
+    "prlimit",
+    "bwrap",
+    "unshare",
+    "nsenter",
+    "setpriv",
+  ],
+  ...["mount", "umount", "b2sum"],
+];
+
+// The tests go on with what the first one has built.
+const folder = new TemporaryFolder();
+const inFolder = (...names: string[]) => join(folder.path, ...names);
+const service = inFolder("service");
+const cache = inFolder("home", ".cache", "service");
+Deno.mkdirSync(inFolder("home"));
+Deno.mkdirSync(inFolder("bin"));
+for (const name of PROGRAMS) {
+  const path = programOnPath(name);
+  if (path !== null) Deno.symlinkSync(path, inFolder("bin", name));
+}
+addEventListener("unload", () => folder[Symbol.dispose]());
+
+const env = {
+  PATH: inFolder("bin"),
+  HOME: inFolder("home"),
+  SERVICE_API_KEYS: KEY,
+  SERVICE_BIND_ADDR: "127.0.0.1:0",
+  SERVICE_DATA_DIR: inFolder("data"),
+  SERVICE_INGEST_FILE_ROOTS: CLIPS,
+};
+const run = async (program: string, args: string[], more: Record<string, string> = {}) => {
+  const { code, stdout, stderr } = await new Deno.Command(program, {
+    args,
+    clearEnv: true,
+    env: { ...env, ...more },
+  }).output();
+  const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
+  return { code, stdout: text(stdout), stderr: text(stderr) };
+};
+const entries = () => [...Deno.readDirSync(cache)].map(({ name }) => name).sort();
+const entry = (start: string) => join(cache, entries().find((name) => name.startsWith(start))!);
+
+Deno.test("two builds are equal, byte for byte, and so are the lists of their parts", async () => {
+  await buildSingleFile("service", folder.path);
+  await buildSingleFile("service", inFolder("again"));
+  for (const name of ["service", "service.cdx.json"]) {
+    assert.ok(
+      equal(Deno.readFileSync(inFolder(name)), Deno.readFileSync(inFolder("again", name))),
+      name,
+    );
+  }
+  const { bomFormat, components } = JSON.parse(Deno.readTextFileSync(inFolder("service.cdx.json")));
+  assert.equal(bomFormat, "CycloneDX");
+  const names = components.map(({ name }: { name: string }) => name);
+  for (const name of ["deno", "werift", "zod", "preact"]) assert.ok(names.includes(name), name);
+  assert.ok(!names.includes("typescript"));
+  for (const { purl, hashes: [{ content }] } of components) {
+    assert.match(purl, /^pkg:(npm|github)\/.+@v?\d/);
+    assert.match(content, /^[0-9a-f]{64,128}$/);
+  }
+});
+
+Deno.test("two first starts at once leave one whole cache", async () => {
+  const both = await Promise.all([run(service, ["--version"]), run(service, ["--version"])]);
+  for (const { code, stdout, stderr } of both) {
+    assert.deepEqual([code, stderr], [0, ""]);
+    assert.match(stdout, /^\d+\.\d+\.\d+\n$/);
+  }
+  assert.deepEqual(entries().map((name) => name.replace(/-.*?(\.notes)?$/, "$1")), [
+    "deno",
+    "deno.notes",
+    "service",
+  ]);
+  for (const name of entries()) assert.equal(Deno.statSync(join(cache, name)).mode! & 0o777, 0o700, name);
+});
+
+Deno.test("it serves, decodes, and has its pages; its settings are not in its environment", async () => {
+  await using server = await startService(service, env);
+  const call = async (path: string, body?: unknown) => {
+    const response = await fetch(`${server.url}${path}`, {
+      method: body === undefined ? "GET" : "POST",
+      headers: { "x-api-key": KEY, "content-type": "application/json" },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    assert.equal(response.status, 200, text);
+    return text;
+  };
+  await call("/v1/health");
+  const { run_id } = JSON.parse(await call("/v1/runs", {}));
+  const source_uri = join(CLIPS, "intel_bottle.mp4");
+  assert.equal(JSON.parse(await call(`/v1/runs/${run_id}/ingest`, { source_uri })).decoded_frames, 512);
+  assert.match(await call("/console/"), /<html/);
+  const environment = Deno.readTextFileSync(`/proc/${server.pid}/environ`);
+  assert.doesNotMatch(environment, new RegExp(`${KEY}|SERVICE_`));
+  assert.equal(Deno.readLinkSync(`/proc/${server.pid}/exe`), join(entry("deno-"), "deno"));
+  if (programOnPath("bwrap") !== null) {
+    assert.match(await call("/v1/metrics"), /service_decoder_cage\{level="(bubblewrap|unshare)"\} 1/);
+  }
+});
+
+Deno.test("the command line shares the unpacked Deno, and does without b2sum", async () => {
+  await buildSingleFile("service-cli", folder.path);
+  Deno.removeSync(inFolder("bin", "b2sum"));
+  const version = await run(inFolder("service-cli"), ["--version"]);
+  assert.deepEqual([version.code, version.stderr], [0, ""]);
+  assert.equal(entries().filter((name) => /^deno-.*[0-9a-f]$/.test(name)).length, 1);
+  await using server = await startService(service, env);
+  const listed = await run(inFolder("service-cli"), ["runs", "list", "--json", "--url", server.url], {
+    SERVICE_API_KEY: KEY,
+  });
+  assert.match(listed.stdout, /"run_id"/, listed.stderr);
+});
+
+Deno.test("a changed byte, of the code or of Deno, ends the start with the way out", async () => {
+  for (const path of [join(entry("service-0"), "wasm", "gate.wasm"), join(entry("deno-"), "deno")]) {
+    const { mode } = Deno.statSync(path);
+    Deno.chmodSync(path, 0o600);
+    const restore = changeByte(path);
+    const refused = await run(service, ["--version"]);
+    assert.deepEqual([refused.code, refused.stdout], [1, ""]);
+    assert.match(refused.stderr, /was changed or damaged: .*; remove it: rm -r /);
+    restore();
+    Deno.chmodSync(path, mode! & 0o777);
+    assert.equal((await run(service, ["--version"])).code, 0);
+  }
+});
+
+Deno.test("a folder of the cache that is open to others, or a link, is refused", async () => {
+  for (const path of [cache, entry("service-0"), entry("deno-")]) {
+    Deno.chmodSync(path, 0o777);
+    const refused = await run(service, ["--version"]);
+    assert.deepEqual([refused.code, refused.stdout], [1, ""]);
+    assert.match(refused.stderr, /is open to others/);
+    Deno.chmodSync(path, 0o700);
+  }
+  Deno.chmodSync(join(cache, ".."), 0o777);
+  assert.match((await run(service, ["--version"])).stderr, /others may write to .*chmod go-w/);
+  Deno.chmodSync(join(cache, ".."), 0o700);
+  Deno.renameSync(cache, `${cache}-moved`);
+  Deno.symlinkSync(`${cache}-moved`, cache);
+  assert.match((await run(service, ["--version"])).stderr, /is a link/);
+  Deno.removeSync(cache);
+  Deno.renameSync(`${cache}-moved`, cache);
+});
+
+Deno.test("--clean-cache leaves what this file needs; a truncated file unpacks nothing", async () => {
+  Deno.mkdirSync(join(cache, "service-0.0.1-0000000000000000"));
+  assert.equal((await run(service, ["--clean-cache"])).code, 0);
+  assert.equal(entries().length, 3);
+  const bytes = Deno.readFileSync(service);
+  Deno.writeFileSync(inFolder("short"), bytes.subarray(0, bytes.length - 1e6), { mode: 0o755 });
+  const other = inFolder("other");
+  const refused = await run(inFolder("short"), ["--version"], { XDG_CACHE_HOME: other });
+  assert.equal(refused.code, 1);
+  assert.match(refused.stderr, /cannot be unpacked into/);
+  assert.deepEqual([...Deno.readDirSync(join(other, "service"))].map(({ name }) => name), []);
+});
+async function startService(program: string, env: Record<string, string>) {
+  const child = new Deno.Command(program, { clearEnv: true, env, stdout: "piped", stderr: "null" }).spawn();
+  const listening = Promise.withResolvers<string>();
+  const reading = (async () => {
+    let text = "";
+    for await (const chunk of child.stdout.pipeThrough(new TextDecoderStream())) {
+      text += chunk;
+      const url = /listening on (http:\S+)\n/.exec(text)?.[1];
+      if (url) listening.resolve(url);
+    }
+    listening.reject(new Error(`the service did not start:\n${text}`));
+  })();
+  return {
+    url: await listening.promise,
+    pid: child.pid,
+    async [Symbol.asyncDispose]() {
+      child.kill("SIGTERM");
+      await Promise.all([child.status, reading]);
+    },
+  };
+}
+
+/** Changes the last byte of a file; returns what changes it back. */
+function changeByte(path: string): () => void {
+  using file = Deno.openSync(path, { read: true, write: true });
+  const at = file.seekSync(-1, Deno.SeekMode.End);
+  const byte = new Uint8Array(1);
+  file.readSync(byte);
+  const write = (value: number) => {
+    using again = Deno.openSync(path, { write: true });
+    again.seekSync(at, Deno.SeekMode.Start);
+    again.writeSync(Uint8Array.of(value));
+  };
+  write(byte[0]! ^ 1);
+  return () => write(byte[0]!);
+}
+
+function equal(a: Uint8Array, b: Uint8Array): boolean {
+  return a.length === b.length && a.every((byte, at) => byte === b[at]);
+}
