@@ -4,8 +4,10 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { buildSingleFile } from "../../scripts/single_file/build.ts";
 import { TemporaryFolder } from "../support/folders.ts";
-import { programOnPath } from "../support/needs.ts";
+import { needing, NODE, programOnPath } from "../support/needs.ts";
+import { TraceCollector } from "../support/otlp_collector.ts";
 import { CLIPS } from "../support/service.ts";
+import { until } from "../support/until.ts";
 
 const KEY = "single-file-key";
 /** All that the files may use; `bwrap` and the like make the cage, where they are there. */
@@ -117,6 +119,26 @@ Deno.test("it serves, decodes, and has its pages; its settings are not in its en
   if (programOnPath("bwrap") !== null) {
     assert.match(await call("/v1/metrics"), /service_decoder_cage\{level="(bubblewrap|unshare)"\} 1/);
   }
+});
+
+Deno.test({
+  ...needing(NODE, "it has the packages for a mirror database and a trace collector"),
+  async fn() {
+    await using collector = await TraceCollector.start();
+    using database = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+    const first = database.accept();
+    await using server = await startService(service, {
+      ...env,
+      SERVICE_MIRROR_URL: `postgres://user:secret@127.0.0.1:${database.addr.port}/db?sslmode=disable`,
+      SERVICE_TRACES_ENDPOINT: collector.endpoint,
+    });
+    using connection = await first;
+    const message = new Uint8Array(256);
+    const got = await connection.read(message);
+    assert.match(new TextDecoder().decode(message.subarray(0, got!)), /user\0user\0database\0db\0/);
+    await (await fetch(`${server.url}/v1/health`)).body?.cancel();
+    await until("a span", () => collector.named("GET /v1/health").length === 1);
+  },
 });
 
 Deno.test("the command line shares the unpacked Deno, and does without b2sum", async () => {
