@@ -214,9 +214,13 @@ export class Client {
     })).interactions;
   }
 
-  /** A stored JPEG that an event of the run names. */
-  getKeyframe(runId: string, sha256: string, options?: RequestOptions): Promise<Blob> {
-    return this.#blob(path`/v1/runs/${runId}/keyframes/${sha256}`, options);
+  /** A stored JPEG that an event of the run names; of at most `width` pixels across (32 to 1280) where that is given. */
+  getKeyframe(
+    runId: string,
+    sha256: string,
+    { width, ...options }: RequestOptions & { width?: number } = {},
+  ): Promise<Blob> {
+    return this.#blob(path`/v1/runs/${runId}/keyframes/${sha256}` + query({ width }), options);
   }
 
   /** A stored MP4 or WAV that an event of the run names. */

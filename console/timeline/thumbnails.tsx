@@ -66,7 +66,7 @@ function ThumbButton(
     onChoose: (seq: number) => void;
   },
 ) {
-  const { url } = useMedia(`/v1/runs/${runId}/keyframes/${sha256}`);
+  const { url } = useMedia(`/v1/runs/${runId}/keyframes/${sha256}?width=${2 * THUMB_WIDTH}`);
   return (
     <button
       type="button"

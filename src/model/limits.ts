@@ -360,6 +360,15 @@ export const LIMITS = deepFrozen({
     referencesRemembered: 262_144,
   },
 
+  picture: {
+    /** Pixels, of a stored picture that is asked for in a smaller size. */
+    width: range(32, 1280),
+    scaleTimeoutMs: 10_000,
+    pictureBytesMax: 4 * 2 ** 20,
+    /** Of all smaller pictures that are kept in memory. */
+    keptBytesMax: 32 * 2 ** 20,
+  },
+
   cors: {
     preflightMaxAgeSeconds: 600,
   },

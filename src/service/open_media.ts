@@ -8,10 +8,12 @@ import { GateKernel } from "../media/kernels/gate_kernel.ts";
 import { Decoder } from "../media/recorded/decoder.ts";
 import type { ToolRunner } from "../media/tools/runner.ts";
 import { Extractor } from "../media/windows/extractor.ts";
+import { PictureScaler } from "../media/picture_scaler.ts";
 
 export interface Media {
   readonly decoder: Decoder;
   readonly extractor: Extractor;
+  readonly pictures: PictureScaler;
   readonly gate: GateKernel;
 }
 
@@ -40,7 +42,8 @@ export async function openMedia(
   };
   const decoder = opening.use(new Decoder(common));
   const extractor = opening.use(new Extractor({ ...common, metrics }));
-  return { decoder, extractor, gate: await GateKernel.load() };
+  const pictures = opening.use(new PictureScaler({ runner, world, isShared }));
+  return { decoder, extractor, pictures, gate: await GateKernel.load() };
 }
 
 /**

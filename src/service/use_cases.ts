@@ -86,7 +86,7 @@ export async function openUseCases(
     interactions: new Interactions(timeline),
     feedback,
     files: opening.use(new Files({ world, uploads, decoder: media.decoder, sources: local, isShared })),
-    blobs: new BlobReads(timeline, store.blobs),
+    blobs: new BlobReads(timeline, store.blobs, media.pictures),
     pages: new Pages(options.pagesDir),
     follower,
     webhooks,

@@ -11,10 +11,13 @@ import { Ago } from "../../ui/value.tsx";
 import { eventSentence, eventWords } from "../run/details/event_text.ts";
 import { textAt } from "../run/payload.ts";
 
+/** Twice its width on the page, for screens of many pixels. */
+const TILE_WIDTH = 640;
+
 export function LiveTile({ session }: { session: LiveSession }) {
   const { run_id, picture, last_seq } = session;
   const url = useSteadyMedia(
-    picture && `/v1/runs/${run_id}/keyframes/${picture.sha256}`,
+    picture && `/v1/runs/${run_id}/keyframes/${picture.sha256}?width=${TILE_WIDTH}`,
   );
   const last = useLoaded((signal) => eventAt(run_id, last_seq, signal), [
     client.value,

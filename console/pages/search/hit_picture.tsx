@@ -14,6 +14,8 @@ export interface HitPictureProps {
   readonly ms: number | null;
 }
 
+/** Twice its width on the page, for screens of many pixels. */
+const PICTURE_WIDTH = 320;
 /** These kinds of events name a stored picture. */
 const WITH_PICTURE = /^(keyframe_stored|restricted_zone_activity_entered|trigger\..*)$/;
 
@@ -46,7 +48,7 @@ function StoredPicture({ hit: { run_id, seq } }: { hit: SearchHit }) {
     seq,
   ]);
   const { url } = useMedia(
-    sha256.value ? `/v1/runs/${run_id}/keyframes/${sha256.value}` : null,
+    sha256.value ? `/v1/runs/${run_id}/keyframes/${sha256.value}?width=${PICTURE_WIDTH}` : null,
   );
   return url === undefined ? null : <img src={url} alt="" />;
 }

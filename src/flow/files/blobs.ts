@@ -4,6 +4,8 @@ import { refuse } from "../../base/refusal.ts";
 import type { GrantedBlob } from "../../model/events/event_table.ts";
 import type { Blobs } from "../../store/blobs.ts";
 import type { Timeline } from "../../store/log/timeline.ts";
+import { LIMITS } from "../../model/limits.ts";
+import type { PictureScaler } from "../../media/picture_scaler.ts";
 import { BlobGrants } from "./blob_grants.ts";
 import type { Caller } from "../caller.ts";
 import { describeOpenFile, type OpenFile } from "./open_file.ts";
@@ -13,10 +15,12 @@ export class BlobReads {
   readonly #timeline: Timeline;
   readonly #blobs: Blobs;
   readonly #grants: BlobGrants;
+  readonly #pictures: PictureScaler;
 
-  constructor(timeline: Timeline, blobs: Blobs) {
+  constructor(timeline: Timeline, blobs: Blobs, pictures: PictureScaler) {
     this.#timeline = timeline;
     this.#blobs = blobs;
+    this.#pictures = pictures;
     this.#grants = new BlobGrants(timeline);
   }
 
@@ -40,5 +44,32 @@ export class BlobReads {
     const described = await describeOpenFile(file, terms);
     if (!described) throw refuse.notFound("Blob", "sha256");
     return described;
+  }
+
+  /**
+   * The same picture as a JPEG of at most `width` pixels. Errors: those of `open`, 422 `width`, 503 where too many are being
+   * made.
+   */
+  async smaller(
+    caller: Caller,
+    runId: string,
+    sha256: string,
+    width: number,
+  ): Promise<Uint8Array<ArrayBuffer>> {
+    const { minimum, maximum } = LIMITS.picture.width;
+    if (width < minimum || width > maximum) {
+      throw refuse.invalid("width", `must be from ${minimum} to ${maximum}`);
+    }
+    using open = await this.open(caller, runId, "keyframes", sha256);
+    const read = async () => {
+      const bytes = new Uint8Array(open.sizeBytes);
+      for (let filled = 0, count: number | null = 0; filled < bytes.length; filled += count) {
+        count = await open.file.read(bytes.subarray(filled));
+        if (count === null) throw new Error("Cannot read a stored picture as it is shorter than it was");
+      }
+      return bytes;
+    };
+    const { principalKey } = caller;
+    return await this.#pictures.smaller({ principalKey, sha256: sha256.toLowerCase(), width, read });
   }
 }

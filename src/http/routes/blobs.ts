@@ -1,8 +1,10 @@
 /** Routes of retained blobs. */
 
 import type { GrantedBlob } from "../../model/events/event_table.ts";
-import { parameter, type Route } from "../call.ts";
+import { parameter, type Route, type RouteCall, wholeNumber } from "../call.ts";
 import { fileResponse } from "../file_response.ts";
+import { COMMON_HEADERS, plainText } from "../reply.ts";
+import { precondition } from "../../model/files/precondition.ts";
 
 export const BLOB_ROUTES: readonly Route[] = [
   blobRoute("keyframes", "Serves a stored JPEG that the run names."),
@@ -16,7 +18,30 @@ function blobRoute(route: GrantedBlob["route"], summary: string): Route {
     summary,
     handle: async (call) => {
       const [runId, sha256] = [parameter(call, "id"), parameter(call, "sha256")];
+      const width = route === "keyframes" ? wholeNumber(call, "width") : undefined;
+      if (width !== undefined) return await smallerPicture(call, runId, sha256, width);
       return fileResponse(call.request.raw, await call.blobs.open(call.caller, runId, route, sha256));
     },
   };
+}
+
+/** It follows from the picture and the width alone, so both are its version; unlike the picture it has no ranges. */
+async function smallerPicture(
+  call: RouteCall,
+  runId: string,
+  sha256: string,
+  width: number,
+): Promise<Response> {
+  const picture = await call.blobs.smaller(call.caller, runId, sha256, width);
+  const etag = `"${sha256.toLowerCase()}-${width}"`;
+  const headers = {
+    ...COMMON_HEADERS,
+    "cache-control": "private, max-age=31536000, immutable",
+    etag,
+    "accept-ranges": "none",
+  };
+  const outcome = precondition(call.request.raw.headers, { etag, modifiedMs: null });
+  if (outcome === "failed") return plainText("The file has changed", 412);
+  if (outcome === "not_modified") return new Response(null, { status: 304, headers });
+  return new Response(picture, { headers: { ...headers, "content-type": "image/jpeg" } });
 }

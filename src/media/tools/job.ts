@@ -1,6 +1,7 @@
 /** What a program may be started for, as data: the broker checks a job by these schemas and makes the arguments itself. */
 
 import { z } from "zod";
+import { LIMITS } from "../../model/limits.ts";
 
 /** Above what any caller may ask for, and small enough for ffmpeg's own numbers. */
 const count = z.int().min(0).max(2 ** 31 - 1);
@@ -105,6 +106,8 @@ const RUN_JOBS = [
     ...clip,
     range: z.strictObject({ seekMs: timeMs, packets: positive }),
   }),
+  /** A JPEG, which is its input, at most so wide. */
+  z.strictObject({ kind: z.literal("scale_picture"), width: positive.max(LIMITS.picture.width.maximum) }),
   /** Samples of Ogg Opus, which is its input. */
   z.strictObject({ kind: z.literal("opus_samples") }),
 ] as const;

@@ -61,6 +61,7 @@ export async function checkedJob<Job extends RunJob | StreamJob>(
         subject: { ...job.subject, input: await checkedInput(job.subject.input, places, streams) },
       };
     case "list_decoders":
+    case "scale_picture":
     case "opus_samples":
     case "live_decode":
     case "encode_jpegs":

@@ -66,6 +66,7 @@ export function endsOf(job: RunJob | StreamJob): { hasInput: boolean; hasOutput:
       return { hasInput: false, hasOutput: false };
     case "live_decode":
     case "encode_jpegs":
+    case "scale_picture":
     case "opus_samples":
       return { hasInput: true, hasOutput: true };
     case "decode":
@@ -167,6 +168,7 @@ interface Bounds {
 const PROBE_CPU_SECONDS = 20;
 const QUERY_CPU_SECONDS = 5;
 const OPUS_CPU_SECONDS = 10;
+const PICTURE_CPU_SECONDS = 5;
 /** ffmpeg writes a whole packet before it checks the length of the file; the kernel's limit is above that. */
 const FILE_SLACK_BYTES = 64 << 10;
 
@@ -195,6 +197,8 @@ function boundsOf(job: ToolJob): Bounds {
     case "live_decode":
     case "live_pull":
       return { work: "live", cpuSeconds: SESSION_CPU_SECONDS };
+    case "scale_picture":
+      return { work: "jpeg", cpuSeconds: PICTURE_CPU_SECONDS };
     case "encode_jpegs":
       return { work: "jpeg", cpuSeconds: SESSION_CPU_SECONDS };
   }
@@ -220,6 +224,8 @@ function argsOf(job: ToolJob, ends: Ends, log: readonly string[] | null): string
       return listPacketsArgs(job, ends);
     case "copy_clip":
       return copyClipArgs(job, ends);
+    case "scale_picture":
+      return pictureArgs(job, ends);
     case "opus_samples":
       return opusArgs(ends);
     case "live_decode":
@@ -335,6 +341,25 @@ function clipFile({ file, clipBytesMax }: Pick<JobOf<"copy_clip">, "file" | "cli
   return [
     ...["-map_metadata", "-1", "-map_chapters", "-1", "-movflags", "+faststart"],
     ...["-fs", String(clipBytesMax + FILE_SLACK_BYTES), "-f", "mp4", "-y", `file:${file}`],
+  ];
+}
+
+/** The height follows, even. A picture is never made wider. */
+function pictureArgs({ width }: JobOf<"scale_picture">, { input, output }: Ends): string[] {
+  return [
+    ...["-nostdin", "-v", "error", "-threads", "1", "-f", "jpeg_pipe", "-i", input],
+    ...["-map", "0:v:0", "-frames:v", "1", "-threads", "1", "-filter_threads", "1"],
+    ...["-vf", `scale=w='min(iw,${width})':h=-2:flags=area`, "-c:v", "mjpeg"],
+    ...[
+      "-q:v",
+      String(quantizerOf(LIMITS.live.jpegQuality)),
+      "-flags:v",
+      "+bitexact",
+      "-f",
+      "mjpeg",
+      "-y",
+      output,
+    ],
   ];
 }
 

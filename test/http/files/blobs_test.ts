@@ -8,6 +8,7 @@ import { type BlobKind, type BlobRef, Blobs } from "../../../src/store/blobs.ts"
 import { openFiles, RawConnection, rawRequest } from "../../support/http/raw_http.ts";
 import { KEY_A, KEY_B, newRun, REACHES_IN, startService, type TestService } from "../../support/service.ts";
 import { until } from "../../support/until.ts";
+import { make } from "../../support/media.ts";
 
 const ABSENT = "f".repeat(64);
 
@@ -301,3 +302,51 @@ Deno.test("a caller that goes away in the middle of a blob closes it", async () 
   connection[Symbol.dispose]();
   await until("the blob is closed", () => openFiles(blob.sha256) === 0);
 });
+
+Deno.test("a stored picture is given in a smaller size, made once, under the same rules as the picture", async () => {
+  await using test = await startService({}, REACHES_IN);
+  const runId = await newRun(test);
+  const file = join(test.dataDir, "picture.jpg");
+  make(file, "-f", "lavfi", "-i", "testsrc2=s=640x360", "-frames:v", "1", "-update", "1");
+  const blobs = Blobs.open(test.dataDir, realWorld(quietLog()));
+  const stored = await blobs.put(Deno.readFileSync(file), "jpeg");
+  commit(test, runId, "keyframe_stored", image(stored));
+  const path = `${runId}/keyframes/${stored.sha256}`;
+  const picture = async (width: number | string, init: RequestInit = {}, key = KEY_A) => {
+    const headers = { "x-api-key": key, ...init.headers };
+    const response = await fetch(`${test.url}/v1/runs/${path}?width=${width}`, { ...init, headers });
+    return { status: response.status, headers: response.headers, bytes: await response.bytes() };
+  };
+  const small = await picture(160);
+  assert.equal(small.status, 200);
+  assert.deepEqual(sizeOfJpeg(small.bytes), { width: 160, height: 90 });
+  assert.ok(small.bytes.length < stored.sizeBytes / 4, `${small.bytes.length} of ${stored.sizeBytes} bytes`);
+  assert.equal(small.headers.get("content-type"), "image/jpeg");
+  assert.equal(small.headers.get("cache-control"), "private, max-age=31536000, immutable");
+  const etag = small.headers.get("etag")!;
+  assert.equal(etag, `"${stored.sha256}-160"`);
+  assert.equal((await picture(160, { headers: { "if-none-match": etag } })).status, 304);
+  assert.equal((await picture(160, { headers: { "if-match": '"another"' } })).status, 412);
+  const [head, ...others] = await Promise.all([picture(160, { method: "HEAD" }), picture(160), picture(160)]);
+  assert.equal(head!.status, 200);
+  for (const { bytes } of others) assert.deepEqual(bytes, small.bytes);
+  assert.deepEqual(sizeOfJpeg((await picture(1280)).bytes), { width: 640, height: 360 });
+  assert.deepEqual(sizeOfJpeg((await picture(33)).bytes), { width: 33, height: 18 });
+
+  assert.equal((await picture(31)).status, 422);
+  assert.equal((await picture(1281)).status, 422);
+  assert.equal((await picture("wide")).status, 400);
+  assert.equal((await picture(160, {}, KEY_B)).status, 404);
+  const broken = await put(test, "no picture", "jpeg");
+  commit(test, runId, "keyframe_stored", image(broken));
+  const refused = await get(test, `${runId}/keyframes/${broken.sha256}?width=160`);
+  assert.deepEqual([refused.status, JSON.parse(refused.text).error.code], [500, "internal_error"]);
+});
+
+/** Of its start of frame: two bytes each behind its length and its precision. */
+function sizeOfJpeg(bytes: Uint8Array): { width: number; height: number } {
+  const view = new DataView(bytes.buffer, bytes.byteOffset);
+  let at = 2;
+  while (![0xffc0, 0xffc1, 0xffc2].includes(view.getUint16(at))) at += 2 + view.getUint16(at + 2);
+  return { height: view.getUint16(at + 5), width: view.getUint16(at + 7) };
+}

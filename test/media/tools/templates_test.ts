@@ -75,6 +75,7 @@ const JOBS: { readonly [Kind in ToolJob["kind"]]: readonly [Extract<ToolJob, { k
     { ...CLIP_JOB, kind: "copy_clip", range: { seekMs: 5, packets: 25 } },
     `reads ${FILE}; writes ${CLIP}`,
   ],
+  scale_picture: [{ kind: "scale_picture", width: 160 }, ""],
   opus_samples: [{ kind: "opus_samples" }, ""],
   decode: [DECODE, `reads ${FILE}; writes out ${PIPE}`],
   live_decode: [{ kind: "live_decode", codec: "h265", maxFrame: FRAME }, "writes in out"],

@@ -2,6 +2,7 @@
 
 import { z } from "zod";
 import { DELETED_FILE, HEALTH, SYSTEM, SYSTEM_HEALTH, UPLOADED } from "../../../model/api/answers/system.ts";
+import { LIMITS } from "../../../model/limits.ts";
 import { jsonObject } from "../../../model/events/payload_shapes.ts";
 import {
   answersFile,
@@ -54,9 +55,15 @@ export const FILE_OPERATIONS: Readonly<Record<string, Operation>> = {
   "GET /v1/runs/:id/keyframes/:sha256": {
     id: "getKeyframe",
     tag: "files",
+    query: {
+      width: {
+        description: "A JPEG of at most so many pixels across, made of the stored one; it has no ranges",
+        schema: z.int().min(LIMITS.picture.width.minimum).max(LIMITS.picture.width.maximum),
+      },
+    },
     headers: FILE_HEADERS,
     answers: answersFile("image/jpeg"),
-    failures: [404, 412, 416, 422],
+    failures: [400, 404, 412, 416, 422, 500, 503],
   },
   "GET /v1/runs/:id/media/:sha256": {
     id: "getMedia",
