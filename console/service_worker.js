@@ -4,6 +4,7 @@
 const known = new Map();
 const ANSWER_WAIT_MS = 2000;
 const MEDIA = ["image", "video", "audio"];
+const FILES = new URL("../v1/", self.location).href;
 
 self.addEventListener("install", () => self.skipWaiting());
 self.addEventListener(
@@ -17,8 +18,7 @@ self.addEventListener(
 
 self.addEventListener("fetch", (event) => {
   const { request, clientId } = event;
-  const { origin, pathname } = new URL(request.url);
-  const isOurs = origin === self.location.origin && pathname.includes("/v1/");
+  const isOurs = request.url.startsWith(FILES);
   if (
     isOurs && request.method === "GET" && MEDIA.includes(request.destination)
   ) {
@@ -47,10 +47,10 @@ async function headersOf(clientId) {
   const channel = new MessageChannel();
   const answered = new Promise((resolve) => {
     channel.port1.onmessage = ({ data }) => resolve(data);
-    setTimeout(() => resolve({}), ANSWER_WAIT_MS);
+    setTimeout(() => resolve(null), ANSWER_WAIT_MS);
   });
   page.postMessage("headers", [channel.port2]);
   const headers = await answered;
-  known.set(clientId, headers);
-  return headers;
+  if (headers) known.set(clientId, headers); // a page that is busy is asked again
+  return headers ?? {};
 }

@@ -7,7 +7,7 @@ import { liveName, liveStateText } from "../text/live_state.ts";
 import { bytesText, counted } from "../text/numbers.ts";
 import { ago, durationText } from "../text/time.ts";
 import { useLoaded } from "./loaded.ts";
-import { client } from "./session.ts";
+import { client, whenCallerChanges } from "./session.ts";
 
 /** Something that somebody should look at. */
 export interface HealthNote {
@@ -26,6 +26,7 @@ export interface ServiceHealth {
 
 /** What was known last; null before the first answer. */
 export const serviceHealth = signal<ServiceHealth | null>(null);
+whenCallerChanges(() => void (serviceHealth.value = null));
 
 /** Counts what was done on a page that changes how the service is. */
 const changes = signal(0);

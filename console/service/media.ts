@@ -5,18 +5,20 @@
 
 import { effect } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
-import { client, hasKey, identityHeaders, SERVICE_URL } from "./session.ts";
+import { client, hasKey, identityHeaders, SERVICE_URL, whenCallerChanges } from "./session.ts";
 
 /** How long a page waits for its service worker before it fetches files as a whole. */
 const WORKER_WAIT_MS = 3_000;
 
 let workerReady: Promise<boolean> | undefined;
 
-// A service worker that holds another key asks for the new one.
+// Before the first picture is shown.
 effect(() => {
   if (hasKey.value) workerReady ??= startWorker();
-  navigator.serviceWorker?.controller?.postMessage({ forget: true });
 });
+// A service worker that holds the last key asks for the new one.
+whenCallerChanges(forgetHeaders);
+forgetHeaders();
 
 /**
  * The address of a file of the service, such as `/v1/files/clip.mp4`; undefined until it is known, and for null. `failure` is
@@ -74,6 +76,10 @@ async function fetchedBlob(path: string, signal: AbortSignal): Promise<Blob> {
   });
   if (!response.ok) throw new Error(`The service answered ${response.status}`);
   return await response.blob();
+}
+
+function forgetHeaders(): void {
+  navigator.serviceWorker?.controller?.postMessage({ forget: true });
 }
 
 /** Whether a service worker serves this page. */

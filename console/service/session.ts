@@ -27,7 +27,10 @@ export const refusedBecause = signal<string | null>(null);
 /** Counts how often the service came back, so that whoever shows its data asks for it again. */
 export const returns = signal(0);
 
+/** What a header can carry; a text that was copied may have other characters, which nobody sees. */
+const SENDABLE = /^[\x21-\x7e]*$/;
 const credentials = signal<Credentials>(stored());
+const forgetters: (() => void)[] = [];
 
 export const client = computed(() => {
   const { apiKey, tenantId } = credentials.value;
@@ -51,6 +54,16 @@ export function identityHeaders(): Record<string, string> {
   };
 }
 
+/** Whether a key or a tenant id can be sent at all. */
+export function isSendable(text: string): boolean {
+  return SENDABLE.test(text);
+}
+
+/** Calls `forget` when another key is entered, or none any more: the next caller must not see what was the last one's. */
+export function whenCallerChanges(forget: () => void): void {
+  forgetters.push(forget);
+}
+
 /** Asks whether the stored key, or none, is enough. Goes on until the service answers. */
 export function startSession(): void {
   void check();
@@ -58,7 +71,7 @@ export function startSession(): void {
 
 export function signIn(entered: Credentials): void {
   sessionStorage.setItem(STORED, JSON.stringify(entered));
-  credentials.value = entered;
+  setCredentials(entered);
   sessionState.value = "checking";
   void check();
 }
@@ -67,10 +80,17 @@ export function signIn(entered: Credentials): void {
 export function signOut(): void {
   sessionStorage.removeItem(STORED);
   batch(() => {
-    credentials.value = { apiKey: "", tenantId: "" };
+    setCredentials({ apiKey: "", tenantId: "" });
     refusedBecause.value = null;
     sessionState.value = "refused";
   });
+}
+
+function setCredentials(next: Credentials): void {
+  const { apiKey, tenantId } = credentials.peek();
+  const isOther = next.apiKey !== apiKey || next.tenantId !== tenantId;
+  credentials.value = next;
+  if (isOther) { for (const forget of forgetters) forget(); }
 }
 
 async function check(): Promise<void> {
@@ -80,6 +100,13 @@ async function check(): Promise<void> {
   } catch (error) {
     if (client.value !== asked) return;
     if (isHttpError(error) && error.status === 401) return; // watchedFetch has noted it
+    if (isHttpError(error) && error.status === 422) { // a tenant id that can be none
+      batch(() => {
+        refusedBecause.value = error.apiError?.message ?? "The service refused the tenant id";
+        sessionState.value = "refused";
+      });
+      return;
+    }
     setTimeout(check, RETRY_MS);
     return;
   }
@@ -151,8 +178,10 @@ function stored(): Credentials {
     const { apiKey, tenantId } = JSON.parse(
       sessionStorage.getItem(STORED) ?? "{}",
     );
-    return { apiKey: String(apiKey ?? ""), tenantId: String(tenantId ?? "") };
+    const kept = { apiKey: String(apiKey ?? ""), tenantId: String(tenantId ?? "") };
+    if (isSendable(kept.apiKey) && isSendable(kept.tenantId)) return kept;
   } catch {
-    return { apiKey: "", tenantId: "" };
+    // it was written by something else
   }
+  return { apiKey: "", tenantId: "" };
 }

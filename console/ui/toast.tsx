@@ -2,6 +2,7 @@
 
 import { signal } from "@preact/signals";
 import { failureText } from "../service/failures.ts";
+import { whenCallerChanges } from "../service/session.ts";
 
 interface Note {
   readonly id: number;
@@ -12,6 +13,7 @@ interface Note {
 const notes = signal<readonly Note[]>([]);
 const SHOWN_MS = 8_000;
 let lastId = 0;
+whenCallerChanges(() => void (notes.value = []));
 
 export function tell(text: string): void {
   add(text, false);

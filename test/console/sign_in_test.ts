@@ -27,6 +27,11 @@ Deno.test({
     await page.getByRole("button", { name: "Open the console" }).click();
     assert.match(await page.getByRole("alert").textContent() ?? "", /refused the key/);
 
+    // What no header can carry is not sent: copied along, and not to be seen.
+    await page.getByLabel("API key").fill(`${KEY_A}\u200b`);
+    await page.getByText("a character that cannot be seen").waitFor();
+    await page.getByRole("button", { name: "Open the console" }).click();
+
     await signIn(page, KEY_A);
     await page.locator(`[title^="${runId}"]`).waitFor();
     assert.doesNotMatch(page.url(), new RegExp(KEY_A));
@@ -34,13 +39,44 @@ Deno.test({
     await page.reload(); // the key is kept in this tab
     await page.locator(`[title^="${runId}"]`).waitFor();
 
+    await shown.show("/triggers");
+    await page.getByLabel("Source").fill("what A alone has written");
+    await page.waitForURL(/what/);
+    await shown.show("/runs");
     await page.getByRole("button", { name: "Forget key" }).click();
+    assert.equal(await page.evaluate("sessionStorage.length"), 0);
     await signIn(page, KEY_B);
     await page.getByText("No runs yet").waitFor();
     assert.equal(await page.locator(`[title^="${runId}"]`).count(), 0);
     await shown.show(`/runs/${runId}`);
     await page.getByText("There is no such run").waitFor();
-    shown.checkQuiet(/404/);
+    shown.checkQuiet(/404|422/);
+  },
+});
+
+/** Whether a film plays in the page: an element cannot send a key, so that the service worker adds it. */
+function plays(page: Page): Promise<boolean> {
+  return page.evaluate(`navigator.serviceWorker.ready.then(() => new Promise((resolve) => {
+    const film = document.createElement("video");
+    film.onloadedmetadata = () => resolve(true);
+    film.onerror = () => resolve(false);
+    film.src = "/v1/files/bbb120.mp4";
+  }))`);
+}
+
+Deno.test({
+  ...needing(CHROMIUM, "where the service takes another key than before, films are asked for with that one"),
+  ...LONG_TEST,
+  async fn() {
+    await using test = await startService();
+    await using shown = await openConsole(test, { place: "/runs" });
+    const { page } = shown;
+    await page.waitForFunction("navigator.serviceWorker.controller !== null");
+    assert.ok(await plays(page));
+    await test.restart(() => {}, { SERVICE_BIND_ADDR: new URL(test.url).host, SERVICE_API_KEYS: KEY_B });
+    await page.getByRole("alert").filter({ hasText: "refused the key" }).waitFor();
+    await signIn(page, KEY_B);
+    assert.ok(await plays(page));
   },
 });
 

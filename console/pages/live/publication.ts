@@ -2,7 +2,7 @@
 
 import { signal } from "@preact/signals";
 import type { AttachConfig, PublishSession, PublishState } from "../../../client/mod.ts";
-import { client } from "../../service/session.ts";
+import { client, whenCallerChanges } from "../../service/session.ts";
 import { stopTracks } from "./capture.ts";
 
 export interface Publication {
@@ -13,6 +13,9 @@ export interface Publication {
 }
 
 const current = signal<Publication | null>(null);
+
+// The camera of one caller is not left on for the next one.
+whenCallerChanges(() => void endPublication().catch(() => {}));
 
 /** The publication of this tab when its run is this one. */
 export function publicationOf(runId: string): Publication | null {

@@ -2,7 +2,7 @@
 
 import { type ReadonlySignal, signal } from "@preact/signals";
 import type { Crop } from "./crop.tsx";
-import { client } from "../../service/session.ts";
+import { client, whenCallerChanges } from "../../service/session.ts";
 import { describedEvents } from "./described.ts";
 
 /** What is to be analyzed, and how. */
@@ -46,6 +46,12 @@ const FRAMES_MAX = 500_000;
 
 const present = signal<Job | null>(null);
 let ending: AbortController | null = null;
+
+whenCallerChanges(() => {
+  ending?.abort();
+  ending = null;
+  present.value = null;
+});
 
 export const job: ReadonlySignal<Job | null> = present;
 

@@ -1,12 +1,15 @@
 /** Where the text of a trigger is kept: in the address while it is short enough to be sent to somebody, else in this tab. */
 
 import { setQuery } from "../../shell/place.ts";
+import { whenCallerChanges } from "../../service/session.ts";
 import type { TriggerForm } from "./checked_program.ts";
 import { TRIGGER_EXAMPLES } from "./examples.ts";
 
 const STORED = "console.trigger";
 /** Longer addresses are cut by mail programs and chats. */
 const ADDRESS_CHARACTERS = 1500;
+
+whenCallerChanges(() => sessionStorage.removeItem(STORED));
 
 /** What is in the editor. */
 export interface EditedText {

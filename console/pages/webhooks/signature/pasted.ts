@@ -2,6 +2,7 @@
 
 import { signal } from "@preact/signals";
 import { verifyWebhook } from "../../../../client/mod.ts";
+import { whenCallerChanges } from "../../../service/session.ts";
 import { durationText } from "../../../text/time.ts";
 
 export interface Pasted {
@@ -9,7 +10,9 @@ export interface Pasted {
   readonly body: string;
 }
 
-export const pasted = signal<Pasted>({ headers: "", body: "" });
+const NOTHING: Pasted = { headers: "", body: "" };
+export const pasted = signal<Pasted>(NOTHING);
+whenCallerChanges(() => void (pasted.value = NOTHING));
 /** Counts the wishes to check a delivery, so that the box comes into view. */
 export const checkWishes = signal(0);
 
