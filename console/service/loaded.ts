@@ -41,7 +41,8 @@ export function useLoaded<T>(
       () => setState((last) => ({ ...last, isSlow: last.value === undefined })),
       SLOW_MS,
     );
-    load(ending.signal).then(
+    // What `load` throws at once is a failure like every other.
+    (async () => await load(ending.signal))().then(
       (value) => ending.signal.aborted || setState({ value, isSlow: false }),
       (failure) =>
         ending.signal.aborted ||

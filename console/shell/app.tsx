@@ -1,6 +1,7 @@
 /** The frame of every page: the rail of pages, the bar above with search and the state of the connection. */
 
-import { useEffect, useRef } from "preact/hooks";
+import type { ComponentChildren } from "preact";
+import { useEffect, useErrorBoundary, useRef } from "preact/hooks";
 import { awaySinceMs, hasKey, sessionState, signOut } from "../service/session.ts";
 import { clock, durationText } from "../text/time.ts";
 import { Toasts } from "../ui/toast.tsx";
@@ -23,12 +24,35 @@ export function App() {
       <Rail current={page?.rail} />
       <Bar />
       <main id="main" tabIndex={-1}>
-        {page ? <page.Page key={page.keyOf?.(path)} path={path} query={query} /> : <UnknownPage />}
+        <Guarded key={path.join("/")}>
+          {page ? <page.Page key={page.keyOf?.(path)} path={path} query={query} /> : <UnknownPage />}
+        </Guarded>
       </main>
       <Toasts />
       <ConfirmDialog />
       <KeyHelp />
     </div>
+  );
+}
+
+/** A page with a fault of its own says so; the rail and the bar go on. */
+function Guarded({ children }: { children: ComponentChildren }) {
+  const [fault] = useErrorBoundary((error) => console.error(error));
+  if (fault === undefined) return <>{children}</>;
+  return (
+    <section class="page">
+      <h1>This page does not work</h1>
+      <div class="note fault" role="alert">
+        <p>
+          <strong>The console has a fault: {fault instanceof Error ? fault.message : String(fault)}</strong>
+          {" "}
+          Nothing was changed on the service. Load the console again; where that does not help, the address
+          may name something that cannot be shown.
+        </p>
+        <button type="button" onClick={() => location.reload()}>Load again</button>{" "}
+        <a href={hrefOf([])}>Go to the overview</a>
+      </div>
+    </section>
   );
 }
 
@@ -82,7 +106,10 @@ const FOCUS_SEARCH = "search";
 function SearchBox() {
   const box = useRef<HTMLInputElement>(null);
   useKeys("Everywhere", useSearchKeys(box));
-  const isSearch = place.value.path[0] === "search";
+  const { path: [page], query } = place.value;
+  const asked = page === "search" ? query.get("q") ?? "" : "";
+  // Only what is asked changes: the address changes for many reasons while somebody types.
+  useEffect(() => void (box.current!.value = asked), [asked]);
   return (
     <form
       role="search"
@@ -98,7 +125,6 @@ function SearchBox() {
         type="search"
         aria-label="Search descriptions"
         placeholder="Search descriptions  /"
-        value={isSearch ? place.value.query.get("q") ?? "" : ""}
       />
     </form>
   );

@@ -46,7 +46,18 @@ export function Timeline(
     fromMs: marks.startMs.value,
     toMs: Math.max(marks.durationMs.value, marks.startMs.value + LEAST_MS),
   }));
-  const window = useComputed(() => view.window.value ?? whole.value);
+  const window = useComputed(() => {
+    const wished = view.window.value;
+    if (wished === null) return whole.value;
+    // An address may name anything; until all is loaded it is not known how long the run is.
+    return marks.isComplete.value
+      ? within(
+        whole.value,
+        wished.fromMs,
+        Math.min(wished.toMs - wished.fromMs, whole.value.toMs - whole.value.fromMs),
+      )
+      : wished;
+  });
   const signals = usePlottedSignals(runId, {
     window: view.window.value,
     decodes: marks.decodes.value,
@@ -183,6 +194,7 @@ function drawWhenChanged(
       marks.count.value,
       marks.lanes.value,
       marks.durationMs.value,
+      marks.isComplete.value,
       marks.fps.value,
     ];
     void [

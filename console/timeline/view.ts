@@ -35,7 +35,7 @@ export function openView(query: URLSearchParams): TimelineView {
   return {
     playheadMs: signal(numberIn(query, "t") ?? 0),
     window: signal(stretchIn(query, "start", "end")),
-    selectedSeq: signal(numberIn(query, "seq")),
+    selectedSeq: signal(wholeNumberIn(query, "seq")),
     range: signal(stretchIn(query, "in", "out")),
     filter: signal(isPlain ? ALL_MARKS : filter),
   };
@@ -92,7 +92,12 @@ export function within(
 function numberIn(query: URLSearchParams, name: string): number | null {
   const text = query.get(name);
   const value = text === null || text === "" ? NaN : Number(text);
-  return Number.isFinite(value) && value >= 0 ? value : null;
+  return value >= 0 && value <= Number.MAX_SAFE_INTEGER ? value : null;
+}
+
+function wholeNumberIn(query: URLSearchParams, name: string): number | null {
+  const value = numberIn(query, name);
+  return Number.isInteger(value) ? value : null;
 }
 
 function stretchIn(

@@ -66,6 +66,14 @@ Deno.test({
     await details.getByText("Raw event").click();
     await details.getByText(cut.marker_id).first().waitFor();
 
+    // What is typed into the search stays while the address of the run changes.
+    await page.getByLabel("Search descriptions").fill("a rabbit");
+    await page.getByRole("button", { name: "Next mark" }).click();
+    await page.waitForURL(/t=157\d\d/);
+    assert.equal(await page.getByLabel("Search descriptions").inputValue(), "a rabbit");
+    await row(page, /cut.*0:11\.875/).click();
+    await page.waitForURL(/[?&]t=11875/);
+
     // Keys: the next mark, a frame on, the lanes on and off.
     assert.equal(await page.getByRole("option").count(), markers.length);
     await page.getByRole("heading", { name: "bbb480.mp4" }).click();
@@ -92,6 +100,11 @@ Deno.test({
     await page.goto(link);
     await page.getByRole("option", { selected: true }).filter({ hasText: "0:11.875" }).waitFor();
     assert.equal(await page.getByRole("option").count(), markers.length);
+    await page.getByRole("button", { name: "Show all" }).click();
+
+    // An address may name anything.
+    await shown.show(`/runs/${runId}?start=0&end=${Number.MAX_SAFE_INTEGER}&t=1e300&seq=1.5&lanes=__proto__`);
+    await page.getByRole("img", { name: /^\d+ marks from 0:00\.000 to 0:29\.958/ }).waitFor();
     await page.getByRole("button", { name: "Show all" }).click();
 
     const download = page.waitForEvent("download");
@@ -180,6 +193,16 @@ Deno.test({
     await shown.show("/runs/run-0");
     await page.getByText("run-0", { exact: true }).waitFor();
     await shown.checkAccessible();
-    shown.checkQuiet(/404|422/);
+    await shown.show("/runs/..");
+    await page.getByText("an id must be a text other than").waitFor();
+
+    // What no page can show does not take the rail away.
+    await page.route("**/v1/runs", (route) => route.fulfill({ json: [{ created_at: "never" }] }));
+    await shown.show("/runs");
+    await page.getByRole("heading", { name: "This page does not work" }).waitFor();
+    await page.unroute("**/v1/runs");
+    await page.getByRole("navigation", { name: "Pages" }).getByText("Search").click();
+    await page.getByRole("heading", { name: "Search", exact: true }).waitFor();
+    shown.checkQuiet(/404|422|Error/);
   },
 });

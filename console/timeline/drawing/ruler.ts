@@ -44,8 +44,9 @@ const FRAME_LABEL_ROOM = 40;
 export function drawRuler(plot: Plot, fps: number | null): void {
   const { context, width, rows: { ruler, gutter }, window, colours } = plot;
   const perMs = (width - gutter) / (window.toMs - window.fromMs);
+  const dayMs = STEPS_MS.at(-1)!;
   const stepMs = STEPS_MS.find((step) => step * perMs >= LABEL_ROOM) ??
-    STEPS_MS.at(-1)!;
+    dayMs * Math.ceil(LABEL_ROOM / (dayMs * perMs));
   context.font = `11px ${colours.font}`;
   context.textAlign = "left";
   context.textBaseline = "alphabetic";
