@@ -88,7 +88,7 @@ function findPackages(isWorker: boolean, packages: string | undefined): esbuild.
     name: "packages",
     setup(build) {
       build.onResolve({ filter: /^[@a-z]/ }, ({ path, importer, kind }) => {
-        if (kind === "entry-point") return undefined;
+        if (kind === "entry-point" || path.startsWith("default-of:")) return undefined;
         if (isBuiltin(path)) {
           const name = path.replace(/^(node:)?/, "node:");
           return kind === "require-call"
@@ -100,12 +100,13 @@ function findPackages(isWorker: boolean, packages: string | undefined): esbuild.
         if (BUNDLED.includes(path)) return { path: fileURLToPath(import.meta.resolve(path)) };
         return importer.startsWith(join(ROOT, "src")) ? { path, external: true } : undefined;
       });
+      // `require("util")` of a package gets what `import util from "node:util"` is.
       build.onLoad({ filter: /.*/, namespace: "builtin" }, ({ path }) => ({
-        contents: `export { default as "module.exports" } from ${JSON.stringify(path)};`,
+        contents: `module.exports = require(${JSON.stringify(`default-of:${path}`)}).default;`,
       }));
-      // zod writes messages in fifty languages, half of its text; the service takes none of them but the default.
-      build.onLoad({ filter: /\/zod\/.*\/locales\/index\.js$/ }, () => ({
-        contents: 'export { default as en } from "./en.js";',
+      build.onResolve({ filter: /^default-of:/ }, ({ path }) => ({ path, namespace: "default" }));
+      build.onLoad({ filter: /.*/, namespace: "default" }, ({ path }) => ({
+        contents: `export { default } from ${JSON.stringify(path.replace("default-of:", ""))};`,
       }));
       build.onLoad({ filter: /.*/, namespace: "metrics" }, ({ path }) => {
         const folder = join(folderOf(path), "..");

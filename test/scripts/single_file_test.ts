@@ -141,7 +141,7 @@ Deno.test({
   },
 });
 
-Deno.test("the command line shares the unpacked Deno, and does without b2sum", async () => {
+Deno.test("the command line shares the unpacked Deno, does without b2sum, and publishes a live session", async () => {
   await buildSingleFile("service-cli", folder.path);
   Deno.removeSync(inFolder("bin", "b2sum"));
   const version = await run(inFolder("service-cli"), ["--version"]);
@@ -152,6 +152,15 @@ Deno.test("the command line shares the unpacked Deno, and does without b2sum", a
     SERVICE_API_KEY: KEY,
   });
   assert.match(listed.stdout, /"run_id"/, listed.stderr);
+  const clip = inFolder("clip.mp4");
+  const cut = await run(inFolder("bin", "ffmpeg"), [
+    ...["-v", "error", "-i", join(CLIPS, "bbb120.mp4"), "-t", "1", "-c", "copy", clip],
+  ]);
+  assert.equal(cut.code, 0, cut.stderr);
+  const live = await run(inFolder("service-cli"), ["live", clip, "--url", server.url], {
+    SERVICE_API_KEY: KEY,
+  });
+  assert.match(live.stdout, /run_completed +\{"source":"whip"/, live.stderr);
 });
 
 Deno.test("a changed byte, of the code or of Deno, ends the start with the way out", async () => {
