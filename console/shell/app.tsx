@@ -14,10 +14,12 @@ import { SignIn } from "./sign_in.tsx";
 
 export function App() {
   useEffect(listenForKeys, []);
-  if (sessionState.value === "refused") return <SignIn />;
-  if (sessionState.value === "checking") return <Checking />;
   const { path, query } = place.value;
   const page = pageOf(path);
+  const title = page?.rail === undefined ? "Console" : `${page.rail} – Console`;
+  useEffect(() => void (document.title = title), [title]);
+  if (sessionState.value === "refused") return <SignIn />;
+  if (sessionState.value === "checking") return <Checking />;
   return (
     <div class="frame">
       <a class="skip" href="#main" onClick={skipToMain}>Skip to the page</a>

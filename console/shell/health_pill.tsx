@@ -1,6 +1,7 @@
 /** How the service is, in the bar above every page: in a word, with the reason; leads to the overview. */
 
 import { serviceHealth, useServiceHealth } from "../service/health.ts";
+import { awaySinceMs } from "../service/session.ts";
 import { counted } from "../text/numbers.ts";
 import { hrefOf, place } from "./place.ts";
 
@@ -17,7 +18,7 @@ const ATTENTION = { word: "attention", shape: "◭", tone: "bad" } as const;
 export function HealthPill() {
   useServiceHealth(place.value.path.join("/"));
   const health = serviceHealth.value;
-  if (health === null) return null;
+  if (health === null || awaySinceMs.value !== null) return null; // what was known may be wrong by now
   const { result, reason, notes } = health;
   const isCalm = notes.length === 0;
   const { word, shape, tone } = isCalm || result === "faulted" || result === "saturated"

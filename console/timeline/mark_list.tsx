@@ -145,7 +145,7 @@ function MarkRow(
       <span class="number dim extra">
         {mark.endMs > mark.startMs ? `– ${mediaTime(mark.endMs)}` : ""}
       </span>
-      <span class="mark-label">{isPlain ? "" : mark.label}</span>
+      <span class="mark-label" dir="auto">{isPlain ? "" : mark.label}</span>
       <span class="dim extra">{mark.status ?? ""}</span>
       <span class="number dim">
         {mark.confidence === null ? "" : scoreText(mark.confidence)}

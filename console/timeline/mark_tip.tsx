@@ -29,7 +29,7 @@ export function MarkTip({ mark, place }: MarkTipProps) {
         {mark.endMs > mark.startMs && ` – ${mediaTime(mark.endMs)}`}
       </span>
       {mark.confidence !== null && <span class="number dim">{scoreText(mark.confidence)}</span>}
-      {!isPlain && <p>{mark.label}</p>}
+      {!isPlain && <p dir="auto">{mark.label}</p>}
     </div>
   );
 }

@@ -56,12 +56,16 @@ Deno.test({
 
 /** Whether a film plays in the page: an element cannot send a key, so that the service worker adds it. */
 function plays(page: Page): Promise<boolean> {
-  return page.evaluate(`navigator.serviceWorker.ready.then(() => new Promise((resolve) => {
+  return page.evaluate(`(async () => {
+    const workers = navigator.serviceWorker;
+    if (!workers.controller) await new Promise((resolve) => workers.addEventListener("controllerchange", resolve));
     const film = document.createElement("video");
-    film.onloadedmetadata = () => resolve(true);
-    film.onerror = () => resolve(false);
-    film.src = "/v1/files/bbb120.mp4";
-  }))`);
+    return await new Promise((resolve) => {
+      film.onloadedmetadata = () => resolve(true);
+      film.onerror = () => resolve(false);
+      film.src = "/v1/files/bbb120.mp4?" + Math.random(); // not from the cache
+    });
+  })()`);
 }
 
 Deno.test({
@@ -71,7 +75,6 @@ Deno.test({
     await using test = await startService();
     await using shown = await openConsole(test, { place: "/runs" });
     const { page } = shown;
-    await page.waitForFunction("navigator.serviceWorker.controller !== null");
     assert.ok(await plays(page));
     await test.restart(() => {}, { SERVICE_BIND_ADDR: new URL(test.url).host, SERVICE_API_KEYS: KEY_B });
     await page.getByRole("alert").filter({ hasText: "refused the key" }).waitFor();
@@ -90,6 +93,7 @@ Deno.test({
     await page.getByText("No runs yet").waitFor();
     await page.context().setOffline(true);
     await page.getByText("no answer since").waitFor();
+    await page.getByText("No live session is running.").waitFor({ state: "detached" }); // it may be wrong by now
     await test.restart(() => {}, { SERVICE_BIND_ADDR: new URL(test.url).host });
     await page.context().setOffline(false);
     const runId = await newRun(test);

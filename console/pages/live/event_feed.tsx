@@ -128,7 +128,7 @@ function FeedRow({ row, runId }: { row: Row; runId: string }) {
       </a>
       <span>
         <strong>{name}</strong>{" "}
-        {!isPlain && <span class={mark.lane === "keyframe" ? "dim" : ""}>{mark.label}</span>}
+        {!isPlain && <span dir="auto" class={mark.lane === "keyframe" ? "dim" : ""}>{mark.label}</span>}
       </span>
     </li>
   );

@@ -36,7 +36,7 @@ export function JobProgress({ of }: { of: Job }) {
           {...(step === "upload" && size > 0 ? { value: sent, max: size } : {})}
         />
       )}
-      {lastWords !== null && <blockquote>{lastWords}</blockquote>}
+      {lastWords !== null && <blockquote dir="auto">{lastWords}</blockquote>}
       {step === "failed" && <FailureNote failure={failure} />}
       <div class="row">
         {isRunning(of) && <button type="button" onClick={cancelJob}>Cancel</button>}

@@ -3,7 +3,7 @@
 import type { Run } from "../../../client/mod.ts";
 import { serviceHealth } from "../../service/health.ts";
 import { useLoaded } from "../../service/loaded.ts";
-import { client } from "../../service/session.ts";
+import { awaySinceMs, client } from "../../service/session.ts";
 import { go, hrefOf } from "../../shell/place.ts";
 import { Shown } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
@@ -58,6 +58,9 @@ export function Overview() {
 
 function Attention() {
   const health = serviceHealth.value;
+  if (awaySinceMs.value !== null) {
+    return <p class="dim" role="status">The service does not answer, so its state is not known.</p>;
+  }
   if (health === null) return null;
   const { result, reason, notes } = health;
   if (notes.length === 0) {

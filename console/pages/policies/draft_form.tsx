@@ -74,7 +74,7 @@ export function DraftForm(
         onInput={setPrompt}
         fault={faults.prompt}
         placeholder="What happens at the dock? Name each vehicle."
-        hint="Required without a restricted zone; without one the session keeps its own"
+        hint="Needed, unless there is a restricted zone; left empty, the session keeps the prompt that it has"
       />
       <CodeField
         label="Form of the answer"

@@ -151,7 +151,7 @@ function Hit(
             </strong>
             <span class="dim">{sourceName(run?.source_uri ?? "")}</span>
           </span>
-          <span>{marked(description, text)}</span>
+          <span dir="auto">{marked(description, text)}</span>
         </span>
       </a>
     </li>

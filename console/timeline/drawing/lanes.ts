@@ -224,5 +224,6 @@ function drawWords(
     text.length > fits ? `${text.slice(0, Math.max(0, fits - 1))}…` : text,
     x,
     y,
+    room, // wider letters are drawn narrower, not over the next mark
   );
 }

@@ -128,7 +128,7 @@ function Words(
   const model = history.modelOf(textAt(event.payload, "request_id"));
   return (
     <figure class="words">
-      {words !== null && <blockquote>{words}</blockquote>}
+      {words !== null && <blockquote dir="auto">{words}</blockquote>}
       {costs !== null && (
         <figcaption class="number">
           {model !== null && <strong>{model}</strong>}
