@@ -218,8 +218,9 @@ export class Client {
   getKeyframe(
     runId: string,
     sha256: string,
-    { width, ...options }: RequestOptions & { width?: number } = {},
+    options: RequestOptions & { width?: number } = {},
   ): Promise<Blob> {
+    const { width } = options;
     return this.#blob(path`/v1/runs/${runId}/keyframes/${sha256}` + query({ width }), options);
   }
 
