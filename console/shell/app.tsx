@@ -18,6 +18,7 @@ export function App() {
   const page = pageOf(path);
   const title = page?.rail === undefined ? "Console" : `${page.rail} – Console`;
   useEffect(() => void (document.title = title), [title]);
+  useEffect(focusLost, [path.join("/")]);
   if (sessionState.value === "refused") return <SignIn />;
   if (sessionState.value === "checking") return <Checking />;
   return (
@@ -35,6 +36,16 @@ export function App() {
       <KeyHelp />
     </div>
   );
+}
+
+/** A link that went away with its page had the focus: the new page gets it, unless something on it took it. */
+function focusLost(): () => void {
+  const timer = setTimeout(() => {
+    if (document.activeElement === document.body) {
+      document.getElementById("main")?.focus({ preventScroll: true });
+    }
+  });
+  return () => clearTimeout(timer);
 }
 
 /** A page with a fault of its own says so; the rail and the bar go on. */

@@ -43,10 +43,15 @@ export function fileResponse(request: Request, open: OpenFile): Response {
   return new Response(body, { status, headers });
 }
 
+/** Where a key may be. */
+export const VARY_BY_KEY = "x-api-key, authorization";
+
 function headersOf({ etag, modifiedMs, cacheControl }: OpenFile): [string, string][] {
   return Object.entries({
     ...COMMON_HEADERS,
     "cache-control": cacheControl,
+    // Another caller of the same browser must not get it out of the browser's cache.
+    ...(cacheControl.startsWith("private") && { vary: VARY_BY_KEY }),
     "accept-ranges": "bytes",
     etag,
     ...(modifiedMs !== null && { "last-modified": httpDate(modifiedMs) }),

@@ -39,6 +39,10 @@ Deno.test({
     await page.reload(); // the key is kept in this tab
     await page.locator(`[title^="${runId}"]`).waitFor();
 
+    // A link that goes away with its page leaves the keyboard at the next page.
+    await page.locator("main table a").first().press("Enter");
+    await page.waitForURL(new RegExp(`#/runs/${runId}`));
+    await page.locator("main:focus").waitFor();
     await shown.show("/triggers");
     await page.getByLabel("Source").fill("what A alone has written");
     await page.waitForURL(/what/);

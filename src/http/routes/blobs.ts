@@ -2,7 +2,7 @@
 
 import type { GrantedBlob } from "../../model/events/event_table.ts";
 import { parameter, type Route, type RouteCall, wholeNumber } from "../call.ts";
-import { fileResponse } from "../file_response.ts";
+import { fileResponse, VARY_BY_KEY } from "../file_response.ts";
 import { COMMON_HEADERS, plainText } from "../reply.ts";
 import { precondition } from "../../model/files/precondition.ts";
 
@@ -38,6 +38,7 @@ async function smallerPicture(
     ...COMMON_HEADERS,
     "cache-control": "private, max-age=31536000, immutable",
     etag,
+    vary: VARY_BY_KEY,
     "accept-ranges": "none",
   };
   const outcome = precondition(call.request.raw.headers, { etag, modifiedMs: null });

@@ -323,6 +323,8 @@ Deno.test("a stored picture is given in a smaller size, made once, under the sam
   assert.ok(small.bytes.length < stored.sizeBytes / 4, `${small.bytes.length} of ${stored.sizeBytes} bytes`);
   assert.equal(small.headers.get("content-type"), "image/jpeg");
   assert.equal(small.headers.get("cache-control"), "private, max-age=31536000, immutable");
+  assert.equal(small.headers.get("vary"), "x-api-key, authorization");
+  assert.equal((await get(test, path)).headers.get("vary"), "x-api-key, authorization");
   const etag = small.headers.get("etag")!;
   assert.equal(etag, `"${stored.sha256}-160"`);
   assert.equal((await picture(160, { headers: { "if-none-match": etag } })).status, 304);
