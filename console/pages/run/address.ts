@@ -3,7 +3,7 @@
 import { batch, effect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { openView, queryOf, type TimelineView } from "../../timeline/view.ts";
-import { setQuery } from "../../shell/place.ts";
+import { place, setQuery } from "../../shell/place.ts";
 
 /** So long after the last change the address names it: browsers take no more than some changes a second. */
 const REST_MS = 400;
@@ -17,6 +17,8 @@ export function useAddress(view: TimelineView, query: URLSearchParams): void {
       const changes = queryOf(view);
       clearTimeout(timer);
       timer = setTimeout(() => {
+        // Another address came meanwhile, which the page is about to follow: it must not be written over.
+        if (asText(openView(place.peek().query)) !== known.current) return;
         known.current = JSON.stringify(changes);
         setQuery(changes);
       }, REST_MS);
