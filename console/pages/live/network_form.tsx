@@ -8,7 +8,7 @@ import { TextField } from "../../ui/field.tsx";
 import { FailureNote } from "../../ui/states.tsx";
 import { promptFault, PromptField } from "./prompt_field.tsx";
 import { ZoneEditor } from "../../ui/zone_editor.tsx";
-import { FIRST_ZONE, zoneFaults, ZoneFields, zoneOf, type ZoneWish } from "./zone_wish.tsx";
+import { ZoneChoice, zoneFaults, zoneOf, type ZoneWish } from "./zone_wish.tsx";
 
 export function NetworkForm(
   { prompt, onPrompt }: { prompt: string; onPrompt: (prompt: string) => void },
@@ -60,15 +60,7 @@ export function NetworkForm(
           autocomplete="off"
         />
         <PromptField prompt={prompt} onPrompt={onPrompt} />
-        <label class="check">
-          <input
-            type="checkbox"
-            checked={zone !== null}
-            onChange={({ currentTarget: { checked } }) => setZone(checked ? FIRST_ZONE : null)}
-          />
-          Watch one zone of the picture
-        </label>
-        {zone && <ZoneFields wish={zone} onChange={setZone} />}
+        <ZoneChoice wish={zone} onChange={setZone} />
         {failure !== undefined && <FailureNote failure={failure} />}
         <div class="row">
           <button type="submit" class="primary" disabled={isBusy}>

@@ -18,7 +18,7 @@ import { promptFault, PromptField } from "./prompt_field.tsx";
 import { isPublished, publishedRun, publishStream } from "./publication.ts";
 import { StreamVideo } from "./stream_video.tsx";
 import { ZoneEditor } from "../../ui/zone_editor.tsx";
-import { FIRST_ZONE, zoneFaults, ZoneFields, zoneOf, type ZoneWish } from "./zone_wish.tsx";
+import { ZoneChoice, zoneFaults, zoneOf, type ZoneWish } from "./zone_wish.tsx";
 
 export interface PublishFormProps {
   readonly kind: CaptureKind;
@@ -114,15 +114,7 @@ export function PublishForm({ kind, prompt, onPrompt }: PublishFormProps) {
           />
         )}
         <PromptField prompt={prompt} onPrompt={onPrompt} />
-        <label class="check">
-          <input
-            type="checkbox"
-            checked={zone !== null}
-            onChange={({ currentTarget: { checked } }) => setZone(checked ? FIRST_ZONE : null)}
-          />
-          Watch one zone of the picture
-        </label>
-        {zone && <ZoneFields wish={zone} onChange={setZone} />}
+        <ZoneChoice wish={zone} onChange={setZone} />
         {publishedRun() !== null && (
           <p class="hint">
             This tab publishes already: that session ends when the new one starts.

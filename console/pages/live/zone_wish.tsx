@@ -13,7 +13,7 @@ export interface ZoneWish {
   readonly exitFrames: string;
 }
 
-export const FIRST_ZONE: ZoneWish = {
+const FIRST_ZONE: ZoneWish = {
   region: { x: 0.25, y: 0.25, width: 0.5, height: 0.5 },
   enterScore: "0.2",
   exitScore: "0.1",
@@ -70,12 +70,35 @@ export function zoneFaults(
   };
 }
 
-export interface ZoneFieldsProps {
+export interface ZoneChoiceProps {
+  /** Null where no zone is wanted. */
+  readonly wish: ZoneWish | null;
+  readonly onChange: (wish: ZoneWish | null) => void;
+}
+
+/** Whether one zone is watched, and which. */
+export function ZoneChoice({ wish, onChange }: ZoneChoiceProps) {
+  return (
+    <>
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={wish !== null}
+          onChange={({ currentTarget: { checked } }) => onChange(checked ? FIRST_ZONE : null)}
+        />
+        Watch one zone of the picture
+      </label>
+      {wish && <ZoneFields wish={wish} onChange={onChange} />}
+    </>
+  );
+}
+
+interface ZoneFieldsProps {
   readonly wish: ZoneWish;
   readonly onChange: (wish: ZoneWish) => void;
 }
 
-export function ZoneFields({ wish, onChange }: ZoneFieldsProps) {
+function ZoneFields({ wish, onChange }: ZoneFieldsProps) {
   const faults = zoneFaults(wish);
   const set = (name: Exclude<keyof ZoneWish, "region">) => (value: string) =>
     onChange({ ...wish, [name]: value });
