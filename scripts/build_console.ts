@@ -15,7 +15,6 @@ const PACKAGES = [
   "preact/jsx-runtime",
   "@preact/signals",
   "@preact/signals-core",
-  "uplot",
   "diff",
 ];
 /** The browsers of 2024: `light-dark()` and popovers are in all of them. */

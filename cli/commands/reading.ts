@@ -110,9 +110,12 @@ export const search: Handler = async ({ client, out, signal }, [text], { run, li
   await out.list(
     answer,
     [{ title: "RUN" }, { title: "SEQ", isRight: true }, { title: "TIME", isRight: true }, { title: "KIND" }, {
-      title: "DESCRIPTION",
-    }],
-    hits.map((hit) => [hit.run_id, hit.seq, timeOf(hit.pts_ms), hit.kind, hit.description]),
+      title: "SCORE",
+      isRight: true,
+    }, { title: "DESCRIPTION" }],
+    hits.map((
+      hit,
+    ) => [hit.run_id, hit.seq, timeOf(hit.pts_ms), hit.kind, hit.score.toFixed(2), hit.description]),
     "nothing was found",
   );
   if (!out.isJson && total_hits > hits.length) {

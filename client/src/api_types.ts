@@ -632,6 +632,10 @@ export interface components {
             kind: string;
             description: string;
             index_name: string | null;
+            /** @description How well the description matches the text; 1 where it is the text and nothing else */
+            score: number;
+            /** @description What the event says of its own certainty; null where it says nothing */
+            confidence: number | null;
         };
         SearchResponse: {
             request_id: string;

@@ -1,6 +1,6 @@
 /** What a person reads when something failed: what happened, whether it is tried again, and what can be done. */
 
-import { isHttpError, isNetworkError, RetryExhaustedError } from "../../client/mod.ts";
+import { type HttpError, isHttpError, isNetworkError, RetryExhaustedError } from "../../client/mod.ts";
 
 export interface FailureText {
   readonly what: string;
@@ -27,13 +27,28 @@ const TODO: Readonly<Record<number, string>> = {
   507: "Make room: delete runs or uploads, or raise the quota.",
 };
 
+/** Whether the service did not answer at all, which the bar of every page tells of already. */
+export function isAwayFailure(failure: unknown): boolean {
+  return isNetworkError(errorOf(failure));
+}
+
+function errorOf(failure: unknown): unknown {
+  return failure instanceof RetryExhaustedError ? failure.lastError : failure;
+}
+
+/** An answer in plain text is the end of the message of its error. */
+function plainText({ message, status }: HttpError): string {
+  const text = message.split(`: ${status} `).slice(1).join(`: ${status} `);
+  return text === "" ? `The service answered ${status}` : text.replace(/[^.!?]$/, "$&.");
+}
+
 /** Of anything that was thrown. */
 export function failureText(failure: unknown): FailureText {
-  const error = failure instanceof RetryExhaustedError ? failure.lastError : failure;
+  const error = errorOf(failure);
   if (isHttpError(error)) {
     const details = error.apiError?.details ?? [];
     return {
-      what: error.apiError?.message ?? `The service answered ${error.status}`,
+      what: error.apiError?.message ?? plainText(error),
       todo: TODO[error.status] ??
         (error.status >= 500 ? "Try again; the service's log has the reason." : ""),
       requestId: error.requestId ?? null,

@@ -8,17 +8,24 @@ export function shortId(id: string): string {
 /** A live session of a publisher. */
 export const PUBLISHED = "Published stream";
 
+/** Control characters, and those that cannot be seen but turn the order of the others around. */
+// deno-lint-ignore no-control-regex -- these are what is looked for
+const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+
+/** A name with a sign for each character that cannot be seen, so that it cannot look like another one. */
+export function seenName(name: string): string {
+  return name.replace(UNSEEN, "\ufffd");
+}
+
 /** The file name of a source, or its host for a stream. */
 export function sourceName(sourceUri: string): string {
   if (sourceUri === "") return "no source yet";
   const url = /^[a-z]+:\/\//i.test(sourceUri) ? URL.parse(sourceUri) : null;
   if (url && url.protocol !== "file:") {
-    return `${url.host}${url.pathname === "/" ? "" : url.pathname}`;
+    return seenName(`${url.host}${url.pathname === "/" ? "" : url.pathname}`);
   }
-  return decodeURIComponentSafely(sourceUri.replace(/^.*\//, "")).replace(
-    /^[0-9a-f]{64}__/,
-    "",
-  );
+  const name = decodeURIComponentSafely(sourceUri.replace(/^.*\//s, ""));
+  return seenName(name.replace(/^[0-9a-f]{64}__/, ""));
 }
 
 /** What a run is of. A run without a mode was made by a publisher, who names no source. */

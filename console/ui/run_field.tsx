@@ -2,7 +2,7 @@
 
 import { useLoaded } from "../service/loaded.ts";
 import { client } from "../service/session.ts";
-import { shortId, sourceName } from "../text/names.ts";
+import { runName, shortId } from "../text/names.ts";
 import { ago } from "../text/time.ts";
 import { ChoiceField } from "./field.tsx";
 import { Shown } from "./states.tsx";
@@ -17,7 +17,7 @@ export function RunField({ runId, onChange }: RunFieldProps) {
     client.value,
   ]);
   return (
-    <Shown of={runs}>
+    <Shown of={runs} whileAway="The runs are listed once the service answers.">
       {(list) => (
         <ChoiceField
           label="Run"
@@ -29,9 +29,9 @@ export function RunField({ runId, onChange }: RunFieldProps) {
             ...(runId !== null && !list.some(({ run_id }) => run_id === runId)
               ? [{ value: runId, text: `${shortId(runId)}, not one of yours` }]
               : []),
-            ...list.toReversed().map(({ run_id, source_uri, created_at }) => ({
-              value: run_id,
-              text: `${sourceName(source_uri)} · ${shortId(run_id)} · ${ago(Date.parse(created_at))}`,
+            ...list.toReversed().map((run) => ({
+              value: run.run_id,
+              text: `${runName(run)} · ${shortId(run.run_id)} · ${ago(Date.parse(run.created_at))}`,
             })),
           ]}
         />

@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import type { Loaded } from "../service/loaded.ts";
-import { failureText } from "../service/failures.ts";
+import { failureText, isAwayFailure } from "../service/failures.ts";
 
 /** Why something failed, what can be done, and the id of the request. */
 export function FailureNote(
@@ -48,11 +48,16 @@ export function EmptyNote(
 
 /** The value where it is there, also while it is asked for again; else what is the matter. */
 export function Shown<T>(
-  { of, children }: {
+  { of, whileAway, children }: {
     of: Loaded<T>;
+    /** Said in place of the failure while the service does not answer, on a page that tells of that elsewhere. */
+    whileAway?: string;
     children: (value: T) => ComponentChildren;
   },
 ) {
+  if (whileAway !== undefined && isAwayFailure(of.failure)) {
+    return <>{of.value === undefined ? <p class="dim">{whileAway}</p> : children(of.value)}</>;
+  }
   if (of.value !== undefined) {
     return (
       <>

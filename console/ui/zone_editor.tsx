@@ -16,6 +16,8 @@ export interface ZoneEditorProps {
   /** Null for none: the picture alone is shown. */
   readonly region: ZoneRegion | null;
   readonly onChange: (region: ZoneRegion) => void;
+  /** What the part is called; a zone unless told. */
+  readonly name?: string;
   /** Width over height of the picture. */
   readonly aspect: number;
   /** The picture. */
@@ -44,7 +46,7 @@ const DIRECTIONS: Readonly<Record<string, readonly [x: number, y: number]>> = {
 };
 
 export function ZoneEditor(
-  { region, onChange, aspect, children }: ZoneEditorProps,
+  { region, onChange, name = "zone", aspect, children }: ZoneEditorProps,
 ) {
   const picture = useRef<HTMLDivElement>(null);
   return (
@@ -56,12 +58,13 @@ export function ZoneEditor(
       {children}
       {region && (
         <>
-          <ZoneBox region={region} name="zone" />
-          <Body region={region} picture={picture} onChange={onChange} />
+          <ZoneBox region={region} name={name} />
+          <Body name={name} region={region} picture={picture} onChange={onChange} />
           {CORNERS.map((corner) => (
             <CornerHandle
               key={corner.name}
               corner={corner}
+              name={name}
               region={region}
               picture={picture}
               onChange={onChange}
@@ -85,13 +88,14 @@ export function ZoneBox(
 }
 
 interface HandleProps {
+  readonly name: string;
   readonly region: ZoneRegion;
   readonly picture: { current: HTMLDivElement | null };
   readonly onChange: (region: ZoneRegion) => void;
 }
 
 /** The whole zone is moved. */
-function Body({ region, picture, onChange }: HandleProps) {
+function Body({ name, region, picture, onChange }: HandleProps) {
   const move = (x: number, y: number) => onChange(moved(region, x, y));
   const start = useRef<{ x: number; y: number; region: ZoneRegion } | null>(
     null,
@@ -101,7 +105,7 @@ function Body({ region, picture, onChange }: HandleProps) {
       type="button"
       class="zone-body"
       style={styleOf(region)}
-      aria-label={`Zone, ${placeText(region.x, region.y)}; arrow keys move it`}
+      aria-label={`The ${name}, ${placeText(region.x, region.y)}; arrow keys move it`}
       onKeyDown={(event) => onArrow(event, move)}
       onPointerDown={(event) => {
         event.currentTarget.setPointerCapture(event.pointerId);
@@ -121,9 +125,9 @@ function Body({ region, picture, onChange }: HandleProps) {
 }
 
 function CornerHandle(
-  { corner, region, picture, onChange }: HandleProps & { corner: Corner },
+  { corner, name, region, picture, onChange }: HandleProps & { corner: Corner },
 ) {
-  const { name, isRight, isLower } = corner;
+  const { name: place, isRight, isLower } = corner;
   const x = region.x + (isRight ? region.width : 0);
   const y = region.y + (isLower ? region.height : 0);
   const isDragged = useRef(false);
@@ -137,7 +141,7 @@ function CornerHandle(
         top: `${y * 100}%`,
         cursor: isRight === isLower ? "nwse-resize" : "nesw-resize",
       }}
-      aria-label={`${name} corner of the zone, ${placeText(x, y)}; arrow keys move it`}
+      aria-label={`${place} corner of the ${name}, ${placeText(x, y)}; arrow keys move it`}
       onKeyDown={(event) => onArrow(event, (byX, byY) => put({ x: x + byX, y: y + byY }))}
       onPointerDown={(event) => {
         event.currentTarget.setPointerCapture(event.pointerId);

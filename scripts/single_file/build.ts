@@ -31,7 +31,7 @@ interface Program {
 const PROGRAMS: Readonly<Record<string, Program>> = {
   service: {
     reads: ["wasm", "seccomp", "dist/pages"],
-    packagesInFiles: ["preact", "@preact/signals", "@preact/signals-core", "uplot", "swagger-ui-dist"],
+    packagesInFiles: ["preact", "@preact/signals", "@preact/signals-core", "swagger-ui-dist"],
     permissions: "--allow-all",
     exports: "",
     bundle: (target, packages) => buildService(target, { packages }),

@@ -3,6 +3,7 @@
 import { utf8Length } from "../base/bytes.ts";
 import type { SearchBody } from "../model/api/search.ts";
 import { describedPayload } from "../model/events/description.ts";
+import { matchScore } from "../model/events/match_score.ts";
 import { FieldRules } from "../model/field_rules.ts";
 import { isRunId } from "../model/identifiers.ts";
 import { LIMITS } from "../model/limits.ts";
@@ -21,6 +22,10 @@ export interface SearchHit {
   /** The description that matched, as it was written. */
   readonly description: string;
   readonly index_name: string | null;
+  /** Above 0 to 1: how well the description matches the text. */
+  readonly score: number;
+  /** What the event says of its own certainty. */
+  readonly confidence: number | null;
 }
 
 export interface SearchResult {
@@ -46,7 +51,7 @@ export class Search {
     const { text, limit, runId } = checked(body);
     if (runId !== undefined) ownedRun(this.#timeline.view, caller, runId);
     const found = await this.#index.find(caller.principalKey, { text, runId, limit });
-    const hits = found.seqs.map((seq) => this.#timeline.readOne(seq)).map(hitOf);
+    const hits = found.seqs.map((seq) => this.#timeline.readOne(seq)).map((event) => hitOf(event, text));
     return {
       scanned: this.#scanned(caller, runId),
       total_hits: found.total,
@@ -79,7 +84,7 @@ function checked(body: SearchBody): { text: string; limit: number; runId: string
 }
 
 /** Undefined for an event that was damaged on the disk after it was indexed. */
-function hitOf(event: StoredEvent | undefined): SearchHit | undefined {
+function hitOf(event: StoredEvent | undefined, text: string): SearchHit | undefined {
   const described = event && describedPayload(event.payload);
   if (!described) return undefined;
   return {
@@ -89,5 +94,7 @@ function hitOf(event: StoredEvent | undefined): SearchHit | undefined {
     kind: event.kind,
     description: described.description,
     index_name: described.indexName,
+    score: matchScore(described.description, text),
+    confidence: described.confidence,
   };
 }

@@ -7,6 +7,7 @@ import { serveRtsp } from "../support/live/rtsp_server.ts";
 import { LONG_TEST } from "../support/long_tests.ts";
 import { make, TempFolder } from "../support/media.ts";
 import { eventsOf, kindsOf, startReason } from "../support/models/reason.ts";
+import { observation, observed, openAudioDouble } from "../support/sidecars/audio_sidecar.ts";
 import { CHROMIUM, needing } from "../support/needs.ts";
 import { CLIPS, startService } from "../support/service.ts";
 import { until } from "../support/until.ts";
@@ -34,7 +35,8 @@ Deno.test({
     const { page } = shown;
     await page.getByRole("button", { name: "Open the camera" }).click();
     await page.getByLabel("What this computer sends").waitFor();
-    await page.getByText("Watch one zone of the picture").click();
+    await page.getByLabel("What is looked at").selectOption("zone");
+    assert.ok(await page.getByLabel("Run a trigger program").isDisabled());
 
     // A corner is dragged, the other one moved by keys.
     const picture = (await page.locator(".zone-picture").boundingBox())!;
@@ -138,6 +140,73 @@ Deno.test({
     await shown.checkAccessible();
     assert.equal(kindsOf(await eventsOf(test, runId)).at(-1), "run_completed");
     shown.checkQuiet(/404/);
+  },
+});
+
+Deno.test({
+  ...needing(
+    CHROMIUM,
+    "a camera is published with its sound, a part of its picture, a trigger and a limit of tokens",
+  ),
+  ...LONG_TEST,
+  async fn() {
+    await using sidecar = openAudioDouble(observed([
+      observation(1_000, 2_000, { kind: "audio_event", label: "beep", confidence: 0.9 }),
+    ]));
+    await using live = await startReason({ answer: () => "It beeps." }, {
+      ...QUIET_ICE,
+      SERVICE_AUDIO_SIDECAR_ADDR: sidecar.address,
+    });
+    const { test } = live;
+    await using shown = await openConsole(test, { place: "/live", args: FAKE_CAMERA });
+    const { page } = shown;
+    await page.getByRole("button", { name: "Open the camera" }).click();
+    await page.getByText("This is what will be sent: no sound, and nothing before you start.").waitFor();
+    await page.getByLabel("Listen to the sound").check();
+    await page.getByText("This is what will be sent, with sound, and nothing before you start.").waitFor();
+    await page.getByLabel("What is heard").selectOption("physical_world");
+    await page.getByLabel("Speech").selectOption("none");
+    await page.getByLabel("Least confidence").fill("0.5");
+    await page.getByLabel("What is looked at").selectOption("part");
+    await page.getByRole("button", { name: /^Upper left corner of the part/ }).press("ArrowRight");
+    await page.getByLabel("Run a trigger program").check();
+    const source = page.getByRole("textbox", { name: "Source" });
+    const program = "trigger any version 1\nwhen motion_score >= 0.0\nedge rising\nemit seen\n";
+    await source.fill(`${program}capture clip 1000ms 1000ms\nend\n`);
+    await page.getByText("Limit of the answers").click();
+    await page.getByLabel("Tokens a second").fill("64.5");
+    await page.getByText("A whole number; 0 for as many as it likes.").waitFor();
+    await page.getByLabel("Tokens a second").fill("64");
+    await shown.checkAccessible();
+    await shown.photograph("live-wishes");
+    // What a live session cannot do is said in the words of the service.
+    const start = page.getByRole("button", { name: "Start", exact: true });
+    await until("it is refused", async () => {
+      await start.click();
+      return await page.getByRole("alert").getByText(/a live session captures keyframes only/).isVisible();
+    });
+    await source.fill(`${program}capture keyframe\nend\n`);
+    await until("it is published", async () => {
+      await start.click({ timeout: 500 }).catch(() => {});
+      return /#\/live\/run-/.test(page.url());
+    });
+    const runId = /run-[0-9a-f]+/.exec(page.url())![0];
+    await page.getByRole("list", { name: "Events, the newest first" }).getByText("trigger").first().waitFor();
+    await until("the sound is heard", () => sidecar.requests.length > 0);
+    const [request] = sidecar.requests;
+    assert.ok(request?.operation === "analyze");
+    assert.deepEqual([request.profile, request.engine, request.minConfidence], [
+      "physical_world",
+      "none",
+      0.5,
+    ]);
+    const fired = (await eventsOf(test, runId)).find(({ kind }) => kind === "trigger.seen")!;
+    const part = { x: 0.26, y: 0.25, width: 0.49, height: 0.5 };
+    assert.deepEqual(fired.payload.coordinates.requested_region, part);
+    await page.getByRole("button", { name: "Stop", exact: true }).click();
+    await page.getByRole("button", { name: "Stop session" }).click();
+    await page.getByText("The publisher ended the session.").waitFor();
+    shown.checkQuiet(/404|400/);
   },
 });
 

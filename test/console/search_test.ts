@@ -34,11 +34,20 @@ Deno.test({
     const hits = page.getByRole("listitem").filter({ has: page.locator("mark") });
     assert.equal(await hits.count(), 6);
     assert.equal(await hits.first().locator("mark").innerText(), "rabbit");
+    // The shorter description first, as more of it is the text; then in the order of the film.
+    const { json } = await reasoned.test.call("POST", "/v1/search", { query: "rabbit" });
+    const scores = json.hits.map(({ score }: { score: number }) => score.toFixed(2)).sort().reverse();
+    const shownScores = await page.locator(".hit-score").allInnerTexts();
+    assert.deepEqual(shownScores.map((text) => text.replace(/[^\d.]/g, "")), scores);
+    await hits.first().getByText(SAID[2]!).waitFor();
     await hits.first().getByText(FILM.split("/").at(-1)!).waitFor();
     await hits.first().locator("video").waitFor();
     await page.waitForTimeout(500); // the films show their frames
     await shown.checkAccessible();
     await shown.photograph("search");
+    await page.getByRole("button", { name: "As written" }).click();
+    await page.waitForURL(/order=written/);
+    await hits.first().getByText(SAID[1]!).waitFor();
     await hits.first().click();
     await page.waitForURL(new RegExp(`#/runs/${runId}`));
     await page.getByRole("region", { name: "Details" }).getByText(SAID[1]!).first().waitFor();

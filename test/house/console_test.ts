@@ -7,7 +7,7 @@ import { importCycles } from "./import_cycles.ts";
 import { foldersOf, sourceFiles } from "./source_tree.ts";
 
 const FILES = sourceFiles(new URL("../../console/", import.meta.url).pathname);
-const PACKAGES = ["preact", "preact/hooks", "@preact/signals", "uplot", "diff"];
+const PACKAGES = ["preact", "preact/hooks", "@preact/signals", "diff"];
 /** Files outside of console/ that it may import. */
 const CLIENT = /^(\.\.\/)+client\/mod\.ts$/;
 /** Parts from the bottom up: each imports those before it. `shell` is the frame, which knows the pages. */

@@ -6,7 +6,7 @@ import { client } from "../../service/session.ts";
 import { useKeys } from "../../shell/keys.tsx";
 import { clock, durationText } from "../../text/time.ts";
 import { FailureNote } from "../../ui/states.tsx";
-import { promptFault, PromptField } from "./prompt_field.tsx";
+import { promptFault, PromptField } from "./wish/prompt_field.tsx";
 
 export interface AskFormProps {
   readonly session: WatchedSession;

@@ -37,7 +37,7 @@ export async function openCapture(
   if (kind === "screen") {
     return await navigator.mediaDevices.getDisplayMedia({
       video: { frameRate: 15 },
-      audio: false,
+      audio: hasSound,
     });
   }
   return await navigator.mediaDevices.getUserMedia({

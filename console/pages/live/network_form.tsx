@@ -6,15 +6,15 @@ import { go } from "../../shell/place.ts";
 import { sourceName } from "../../text/names.ts";
 import { TextField } from "../../ui/field.tsx";
 import { FailureNote } from "../../ui/states.tsx";
-import { promptFault, PromptField } from "./prompt_field.tsx";
 import { ZoneEditor } from "../../ui/zone_editor.tsx";
-import { ZoneChoice, zoneFaults, zoneOf, type ZoneWish } from "./zone_wish.tsx";
+import { SessionFields } from "./wish/session_fields.tsx";
+import { attachOf, isComplete, regionOf, type SessionWish, withRegion } from "./wish/session_wish.ts";
 
 export function NetworkForm(
-  { prompt, onPrompt }: { prompt: string; onPrompt: (prompt: string) => void },
+  { wish, onWish }: { wish: SessionWish; onWish: (wish: SessionWish) => void },
 ) {
   const [address, setAddress] = useState("");
-  const [zone, setZone] = useState<ZoneWish | null>(null);
+  const region = regionOf(wish);
   const [isTried, setTried] = useState(false);
   const [isBusy, setBusy] = useState(false);
   const [failure, setFailure] = useState<unknown>(undefined);
@@ -22,29 +22,28 @@ export function NetworkForm(
   const start = async (event: Event) => {
     event.preventDefault();
     setTried(true);
-    const zoneFault = zone &&
-      Object.values(zoneFaults(zone)).find((fault) => fault !== undefined);
-    if (fault || promptFault(prompt) || zoneFault) return;
+    if (fault || !isComplete(wish)) return;
     setBusy(true);
     setFailure(undefined);
     try {
-      go(["live", await watched(address.trim(), prompt.trim(), zone)]);
+      go(["live", await watched(address.trim(), wish)]);
     } catch (thrown) {
       setFailure(thrown);
       setBusy(false);
     }
   };
   return (
-    <form class={zone ? "live-form" : "live-form is-plain"} onSubmit={start} noValidate>
-      {zone && (
+    <form class={region ? "live-form" : "live-form is-plain"} onSubmit={start} noValidate>
+      {region && (
         <div class="live-picture">
           <ZoneEditor
-            region={zone.region}
+            name={wish.area === "part" ? "part" : "zone"}
+            region={region}
             aspect={16 / 9}
-            onChange={(region) => setZone({ ...zone, region })}
+            onChange={(changed) => onWish(withRegion(wish, changed))}
           >
             <div class="live-curtain">
-              <p>The picture comes once the service watches the camera; the zone may be drawn before.</p>
+              <p>The picture comes once the service watches the camera; the part may be drawn before.</p>
             </div>
           </ZoneEditor>
         </div>
@@ -59,8 +58,7 @@ export function NetworkForm(
           fault={isTried ? fault : undefined}
           autocomplete="off"
         />
-        <PromptField prompt={prompt} onPrompt={onPrompt} />
-        <ZoneChoice wish={zone} onChange={setZone} />
+        <SessionFields wish={wish} onChange={onWish} />
         {failure !== undefined && <FailureNote failure={failure} />}
         <div class="row">
           <button type="submit" class="primary" disabled={isBusy}>
@@ -82,16 +80,14 @@ function addressFault(address: string): string | undefined {
 /** The run that watches the source. Where that is refused, no run is left. */
 async function watched(
   address: string,
-  prompt: string,
-  zone: ZoneWish | null,
+  wish: SessionWish,
 ): Promise<string> {
   const service = client.peek();
   const { run_id: runId } = await service.createRun();
   try {
     await service.openLiveSource(runId, {
       source_uri: address,
-      ...(prompt !== "" && { prompt }),
-      ...(zone && { restricted_zone: zoneOf(zone, sourceName(address)) }),
+      ...attachOf(wish, sourceName(address)),
     }, { timeoutMs: OPEN_MS });
   } catch (error) {
     await service.deleteRun(runId).catch(() => {});

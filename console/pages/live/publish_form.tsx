@@ -14,39 +14,39 @@ import {
   openCapture,
   stopTracks,
 } from "./capture.ts";
-import { promptFault, PromptField } from "./prompt_field.tsx";
 import { isPublished, publishedRun, publishStream } from "./publication.ts";
 import { StreamVideo } from "./stream_video.tsx";
 import { ZoneEditor } from "../../ui/zone_editor.tsx";
-import { ZoneChoice, zoneFaults, zoneOf, type ZoneWish } from "./zone_wish.tsx";
+import { SessionFields } from "./wish/session_fields.tsx";
+import { attachOf, isComplete, regionOf, type SessionWish, withRegion } from "./wish/session_wish.ts";
 
 export interface PublishFormProps {
   readonly kind: CaptureKind;
-  readonly prompt: string;
-  readonly onPrompt: (prompt: string) => void;
+  readonly wish: SessionWish;
+  readonly onWish: (wish: SessionWish) => void;
 }
 
 const WORDS = { camera: "camera", screen: "screen" } as const;
 
-export function PublishForm({ kind, prompt, onPrompt }: PublishFormProps) {
+export function PublishForm({ kind, wish, onWish }: PublishFormProps) {
   const [stream, setStream] = useState<MediaStream | null>(null);
   const [fault, setFault] = useState<CaptureFault | null>(captureBarrier);
   const [failure, setFailure] = useState<unknown>(undefined);
   const [deviceId, setDeviceId] = useState("");
-  const [zone, setZone] = useState<ZoneWish | null>(null);
   const [aspect, setAspect] = useState(16 / 9);
   const [isBusy, setBusy] = useState(false);
   useGivenBack(stream);
   const isBarred = captureBarrier() !== null;
+  const hasSound = wish.sound !== null;
 
-  const open = async (device: string) => {
+  const open = async (device: string, hasSound: boolean) => {
     setFault(null);
     setBusy(true);
     stopTracks(stream);
     try {
       const opened = await openCapture(kind, {
         deviceId: device,
-        hasSound: false,
+        hasSound,
       });
       opened.getVideoTracks()[0]?.addEventListener(
         "ended",
@@ -59,19 +59,21 @@ export function PublishForm({ kind, prompt, onPrompt }: PublishFormProps) {
     }
     setBusy(false);
   };
+  const hasTrack = (stream?.getAudioTracks().length ?? 0) > 0;
+  const change = (changed: SessionWish) => {
+    onWish(changed);
+    const isOther = (changed.sound === null) !== (wish.sound === null);
+    // A microphone is asked for once it is wanted.
+    if (stream && isOther) void open(deviceId, changed.sound !== null);
+  };
   const start = async (event: Event) => {
     event.preventDefault();
-    if (stream === null || promptFault(prompt) || (zone && hasFault(zone))) {
-      return;
-    }
+    if (stream === null || !isComplete(wish)) return;
     setBusy(true);
     setFailure(undefined);
     try {
       const device = stream.getVideoTracks()[0]?.label ?? "";
-      const runId = await publishStream(stream, {
-        ...(prompt.trim() !== "" && { prompt: prompt.trim() }),
-        ...(zone && { restricted_zone: zoneOf(zone, device) }),
-      });
+      const runId = await publishStream(stream, attachOf(wish, device));
       go(["live", runId]);
     } catch (thrown) {
       setFailure(thrown);
@@ -83,9 +85,10 @@ export function PublishForm({ kind, prompt, onPrompt }: PublishFormProps) {
     <form class="live-form" onSubmit={start} noValidate>
       <div class="live-picture">
         <ZoneEditor
-          region={stream && zone && zone.region}
+          name={wish.area === "part" ? "part" : "zone"}
+          region={stream && regionOf(wish)}
           aspect={aspect}
-          onChange={(region) => setZone({ ...zone!, region })}
+          onChange={(region) => onWish(withRegion(wish, region))}
         >
           {stream ? <StreamVideo stream={stream} onAspect={setAspect} /> : (
             <Curtain
@@ -93,13 +96,13 @@ export function PublishForm({ kind, prompt, onPrompt }: PublishFormProps) {
               fault={fault}
               isBusy={isBusy}
               isBarred={isBarred}
-              onOpen={() => void open(deviceId)}
+              onOpen={() => void open(deviceId, hasSound)}
             />
           )}
         </ZoneEditor>
         {stream && (
           <p class="hint">
-            This is what will be sent: no sound, and nothing before you start.
+            This is what will be sent{hasTrack ? ", with sound" : ": no sound"}, and nothing before you start.
           </p>
         )}
       </div>
@@ -109,12 +112,18 @@ export function PublishForm({ kind, prompt, onPrompt }: PublishFormProps) {
             chosen={deviceId}
             onChoose={(id) => {
               setDeviceId(id);
-              void open(id);
+              void open(id, hasSound);
             }}
           />
         )}
-        <PromptField prompt={prompt} onPrompt={onPrompt} />
-        <ZoneChoice wish={zone} onChange={setZone} />
+        <SessionFields wish={wish} onChange={change} />
+        {stream && hasSound && !hasTrack && (
+          <p class="fault" role="alert">
+            {kind === "screen"
+              ? "Your browser shares no sound of what you chose: choose a tab, and allow its sound."
+              : "The browser gives no sound: connect a microphone and allow it."}
+          </p>
+        )}
         {publishedRun() !== null && (
           <p class="hint">
             This tab publishes already: that session ends when the new one starts.
@@ -125,7 +134,7 @@ export function PublishForm({ kind, prompt, onPrompt }: PublishFormProps) {
           <button
             type="submit"
             class="primary"
-            disabled={stream === null || isBusy}
+            disabled={stream === null || isBusy || (hasSound && !hasTrack)}
           >
             {isBusy && stream ? "Starting …" : "Start"}
           </button>
@@ -201,10 +210,6 @@ function CameraChoice(
       ]}
     />
   );
-}
-
-function hasFault(zone: ZoneWish): boolean {
-  return Object.values(zoneFaults(zone)).some((fault) => fault !== undefined);
 }
 
 /** The camera is given back when the form is left, unless it is published by then. */

@@ -7,6 +7,7 @@ import { hrefOf, type Place, setQuery } from "../../shell/place.ts";
 import { liveName, liveStateText } from "../../text/live_state.ts";
 import { NetworkForm } from "./network_form.tsx";
 import { PublishForm } from "./publish_form.tsx";
+import { FIRST_WISH } from "./wish/session_wish.ts";
 import "./live.css";
 
 const RELOAD_MS = 3_000;
@@ -21,8 +22,8 @@ type Way = typeof WAYS[number]["id"];
 export function StartLive({ query }: Place) {
   const asked = query.get("way");
   const chosen: Way = WAYS.find(({ id }) => id === asked)?.id ?? "camera";
-  // What is asked of the model stays when the way is changed.
-  const [prompt, setPrompt] = useState("");
+  // What is wanted stays when the way is changed.
+  const [wish, setWish] = useState(FIRST_WISH);
   return (
     <section class="page live-start">
       <header class="page-head">
@@ -41,12 +42,12 @@ export function StartLive({ query }: Place) {
           </button>
         ))}
       </div>
-      {chosen === "network" ? <NetworkForm prompt={prompt} onPrompt={setPrompt} /> : (
+      {chosen === "network" ? <NetworkForm wish={wish} onWish={setWish} /> : (
         <PublishForm
           key={chosen}
           kind={chosen}
-          prompt={prompt}
-          onPrompt={setPrompt}
+          wish={wish}
+          onWish={setWish}
         />
       )}
     </section>

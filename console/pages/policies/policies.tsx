@@ -4,7 +4,7 @@ import type { Run } from "../../../client/mod.ts";
 import { useLoaded } from "../../service/loaded.ts";
 import { client } from "../../service/session.ts";
 import { go, hrefOf, type Place } from "../../shell/place.ts";
-import { sourceName } from "../../text/names.ts";
+import { runName } from "../../text/names.ts";
 import { EmptyNote, Shown } from "../../ui/states.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
 import { Ago, Id, Status } from "../../ui/value.tsx";
@@ -16,10 +16,10 @@ const COLUMNS: readonly Column<Run>[] = [
     title: "Source",
     cell: (run) => (
       <a href={hrefOf(["policies", run.run_id])}>
-        {sourceName(run.source_uri)}
+        {runName(run)}
       </a>
     ),
-    sortBy: (run) => sourceName(run.source_uri),
+    sortBy: (run) => runName(run),
   },
   {
     title: "State",
@@ -72,7 +72,7 @@ function RunChoice() {
                 rows={list}
                 columns={COLUMNS}
                 keyOf={(run) => run.run_id}
-                textOf={(run) => `${sourceName(run.source_uri)} ${run.run_id} ${run.status}`}
+                textOf={(run) => `${runName(run)} ${run.run_id} ${run.status}`}
                 onOpen={(run) => go(["policies", run.run_id])}
                 sort={{ title: "Created", isDown: true }}
               />

@@ -5,7 +5,7 @@ import type { Policy, PolicyList, Run } from "../../../client/mod.ts";
 import { useLoaded } from "../../service/loaded.ts";
 import { client } from "../../service/session.ts";
 import { hrefOf, setQuery } from "../../shell/place.ts";
-import { sourceName } from "../../text/names.ts";
+import { runName } from "../../text/names.ts";
 import { EmptyNote, Shown } from "../../ui/states.tsx";
 import { Id, Status } from "../../ui/value.tsx";
 import { Comparison } from "./comparison.tsx";
@@ -44,7 +44,7 @@ export function PoliciesOfRun(
         {loaded.value && (
           <>
             <a href={hrefOf(["runs", runId])}>
-              {sourceName(loaded.value.run.source_uri)}
+              {runName(loaded.value.run)}
             </a>
             <Status of={loaded.value.run.status} />
           </>

@@ -6,6 +6,7 @@ import { filmOf } from "../../service/film.ts";
 import { useLoaded } from "../../service/loaded.ts";
 import { useMedia } from "../../service/media.ts";
 import { client } from "../../service/session.ts";
+import { lookOfEvent } from "../../text/event_types.ts";
 
 export interface HitPictureProps {
   readonly hit: SearchHit;
@@ -16,8 +17,8 @@ export interface HitPictureProps {
 
 /** Twice its width on the page, for screens of many pixels. */
 const PICTURE_WIDTH = 320;
-/** These kinds of events name a stored picture. */
-const WITH_PICTURE = /^(keyframe_stored|restricted_zone_activity_entered|trigger\..*)$/;
+/** Where there is no film, one of so many events from the hit on may name the picture that was described. */
+const EVENTS_READ = 12;
 
 export function HitPicture(props: HitPictureProps) {
   const place = useRef<HTMLSpanElement>(null);
@@ -35,14 +36,14 @@ export function HitPicture(props: HitPictureProps) {
   const film = filmOf(sourceUri, false);
   return (
     <span ref={place} class="hit-picture">
-      {isSeen && (WITH_PICTURE.test(hit.kind)
-        ? <StoredPicture hit={hit} />
-        : "path" in film && ms !== null && <FilmPicture path={film.path} ms={ms} />)}
+      {isSeen && ("path" in film && ms !== null
+        ? <FilmPicture path={film.path} ms={ms} />
+        : <StoredPicture hit={hit} />)}
     </span>
   );
 }
 
-function StoredPicture({ hit: { run_id, seq } }: { hit: SearchHit }) {
+function StoredPicture({ hit: { run_id, seq, kind } }: { hit: SearchHit }) {
   const sha256 = useLoaded((signal) => pictureOf(run_id, seq, signal), [
     run_id,
     seq,
@@ -50,25 +51,33 @@ function StoredPicture({ hit: { run_id, seq } }: { hit: SearchHit }) {
   const { url } = useMedia(
     sha256.value ? `/v1/runs/${run_id}/keyframes/${sha256.value}?width=${PICTURE_WIDTH}` : null,
   );
-  return url === undefined ? null : <img src={url} alt="" />;
+  if (url !== undefined) return <img src={url} alt="" />;
+  if (sha256.value !== null && sha256.failure === undefined) return null;
+  const { shape } = lookOfEvent(kind);
+  return <span class="hit-no-picture" title="No picture was kept" aria-hidden="true">{shape}</span>;
 }
 
+/** The description of a keyframe is written before the event that names its picture. Null where none was kept. */
 async function pictureOf(
   runId: string,
   seq: number,
   signal: AbortSignal,
 ): Promise<string | null> {
-  for await (
-    const event of client.value.streamEvents(runId, { from_seq: seq }, {
-      signal,
-    })
-  ) {
-    if (event.seq !== seq) return null;
-    const evidence = event.payload.evidence as
+  const events = client.value.streamEvents(
+    runId,
+    { from_seq: seq, without_kind: "frames_decoded" },
+    { signal },
+  );
+  let count = 0;
+  let described: unknown;
+  for await (const { payload } of events) {
+    if (count === 0) described = payload.pts_ms;
+    const evidence = payload.evidence as
       | { image_sha256?: unknown }
       | undefined;
-    const name = event.payload.image_sha256 ?? evidence?.image_sha256;
-    return typeof name === "string" ? name : null;
+    const name = payload.image_sha256 ?? evidence?.image_sha256;
+    if (typeof name === "string" && payload.pts_ms === described) return name;
+    if (++count === EVENTS_READ) break;
   }
   return null;
 }

@@ -1,19 +1,26 @@
 /** What was said about all runs, searched by text: each hit with its picture, its time and its source, one click from the moment. */
 
+import type { ComponentChildren } from "preact";
+import { useMemo, useState } from "preact/hooks";
 import type { Run, SearchHit } from "../../../client/mod.ts";
 import { useLoaded } from "../../service/loaded.ts";
 import { client } from "../../service/session.ts";
-import { go, hrefOf, type Place } from "../../shell/place.ts";
+import { go, hrefOf, type Place, setQuery } from "../../shell/place.ts";
 import { lookOfEvent } from "../../text/event_types.ts";
-import { sourceName } from "../../text/names.ts";
-import { counted, countText } from "../../text/numbers.ts";
+import { runName, shortId } from "../../text/names.ts";
+import { counted, countText, scoreText } from "../../text/numbers.ts";
 import { dateAndClock, mediaTime } from "../../text/time.ts";
 import { EmptyNote, Shown } from "../../ui/states.tsx";
+import { transitionText } from "../run/details/event_text.ts";
 import { HitPicture } from "./hit_picture.tsx";
 import "./search.css";
 
-/** As many as are shown; the service gives 500 at most. */
-const LIMIT = 100;
+/** As many as the service gives. */
+const LIMIT = 500;
+/** So many more are shown at once. */
+const STEP = 60;
+/** Of a longer text the part around what was found is shown. */
+const EXCERPT = { before: 80, length: 400 };
 /** A time after this is a wall-clock time, of an event without a media time of its own: 30 years of media. */
 const WALL_MS = 946_684_800_000;
 
@@ -31,7 +38,7 @@ export function Search({ query }: Place) {
         {runId !== null && (
           <button
             type="button"
-            onClick={() => go(["search"], { q: text })}
+            onClick={() => setQuery({ run: null })}
           >
             in one run only ✕
           </button>
@@ -49,7 +56,7 @@ export function Search({ query }: Place) {
         )
         : (
           <Shown of={found}>
-            {(answer) => <Hits text={text} {...answer} />}
+            {(answer) => <Hits key={`${runId} ${text}`} text={text} order={query.get("order")} {...answer} />}
           </Shown>
         )}
     </section>
@@ -84,7 +91,19 @@ async function search(
   };
 }
 
-function Hits({ text, hits, total, scanned, runs }: Found & { text: string }) {
+interface HitsProps extends Found {
+  readonly text: string;
+  /** `written` for the order of the log, else the best first. */
+  readonly order: string | null;
+}
+
+function Hits({ text, order, hits, total, scanned, runs }: HitsProps) {
+  const [count, setCount] = useState(STEP);
+  const isWritten = order === "written";
+  const sorted = useMemo(
+    () => isWritten ? hits : hits.toSorted((one, other) => other.score - one.score || one.seq - other.seq),
+    [hits, isWritten],
+  );
   if (hits.length === 0) {
     return (
       <EmptyNote title={`Nothing says “${text}”`}>
@@ -100,13 +119,23 @@ function Hits({ text, hits, total, scanned, runs }: Found & { text: string }) {
   }
   return (
     <>
-      <p class="dim" role="status">
-        {counted(total, "hit")} in {counted(scanned, "event")}
-        {total > hits.length &&
-          `; the first ${countText(hits.length)} are shown`}
-      </p>
+      <div class="row hits-head">
+        <p class="dim" role="status">
+          {counted(total, "hit")} in {counted(scanned, "event")}
+          {total > hits.length &&
+            `; of these the ${countText(hits.length)} that were written first`}
+        </p>
+        <div class="row" role="group" aria-label="Order">
+          <button type="button" aria-pressed={!isWritten} onClick={() => setQuery({ order: null })}>
+            Best first
+          </button>
+          <button type="button" aria-pressed={isWritten} onClick={() => setQuery({ order: "written" })}>
+            As written
+          </button>
+        </div>
+      </div>
       <ul class="hits">
-        {hits.map((hit) => (
+        {sorted.slice(0, count).map((hit) => (
           <Hit
             key={`${hit.run_id}:${hit.seq}`}
             hit={hit}
@@ -115,6 +144,15 @@ function Hits({ text, hits, total, scanned, runs }: Found & { text: string }) {
           />
         ))}
       </ul>
+      {sorted.length > count && (
+        <button
+          type="button"
+          class="hits-more"
+          onClick={() => setCount(count + STEP)}
+        >
+          Show {countText(Math.min(STEP, sorted.length - count))} more of {countText(sorted.length)}
+        </button>
+      )}
     </>
   );
 }
@@ -122,7 +160,7 @@ function Hits({ text, hits, total, scanned, runs }: Found & { text: string }) {
 function Hit(
   { hit, text, run }: { hit: SearchHit; text: string; run: Run | undefined },
 ) {
-  const { seq, run_id, pts_ms, kind, description } = hit;
+  const { seq, run_id, pts_ms, kind, score, confidence } = hit;
   const isMedia = pts_ms < WALL_MS;
   const look = lookOfEvent(kind);
   const link = hrefOf(["runs", run_id], {
@@ -149,24 +187,43 @@ function Hit(
             <strong class="number">
               {isMedia ? mediaTime(pts_ms) : dateAndClock(pts_ms)}
             </strong>
-            <span class="dim">{sourceName(run?.source_uri ?? "")}</span>
+            <span class="dim hit-source">{run ? runName(run) : shortId(run_id)}</span>
+            <span class="hit-score number" title={SCORE_MEANING}>
+              <span class="hit-bar" style={{ width: `${Math.round(score * 36)}px` }} />
+              <span class="hidden">score</span> {score.toFixed(2)}
+            </span>
           </span>
-          <span dir="auto">{marked(description, text)}</span>
+          <span dir="auto">{marked(textOf(hit), text)}</span>
+          {confidence !== null && (
+            <span class="dim number hit-more">{look.name}, confidence {scoreText(confidence)}</span>
+          )}
         </span>
       </a>
     </li>
   );
 }
 
-/** The text with the part that was looked for. */
+const SCORE_MEANING = "How well the description matches the text: 1 where it is the text and nothing else";
+
+function textOf({ kind, description }: SearchHit): string {
+  return kind === "state_transition" ? transitionText(description) : description;
+}
+
+/** The text with the parts that were looked for. */
 function marked(description: string, text: string) {
-  const at = description.toLowerCase().indexOf(text.toLowerCase());
-  if (at < 0) return description;
-  return (
-    <>
-      {description.slice(0, at)}
-      <mark>{description.slice(at, at + text.length)}</mark>
-      {description.slice(at + text.length)}
-    </>
-  );
+  const [searched, wanted] = [description.toLowerCase(), text.toLowerCase()];
+  // A character whose small form is longer would move every place after it.
+  if (searched.length !== description.length) return description.slice(0, EXCERPT.length);
+  const first = Math.max(0, searched.indexOf(wanted));
+  const start = first > EXCERPT.length - wanted.length ? first - EXCERPT.before : 0;
+  const end = Math.min(description.length, start + Math.max(EXCERPT.length, EXCERPT.before + wanted.length));
+  const parts: ComponentChildren[] = [start > 0 && "… "];
+  let done = start;
+  for (let at = first; at >= 0 && at + wanted.length <= end; at = searched.indexOf(wanted, done)) {
+    if (!searched.startsWith(wanted, at)) break;
+    parts.push(description.slice(done, at), <mark>{description.slice(at, at + wanted.length)}</mark>);
+    done = at + wanted.length;
+  }
+  parts.push(description.slice(done, end), end < description.length && " …");
+  return <>{parts}</>;
 }

@@ -5,7 +5,7 @@ import { useLoaded } from "../../service/loaded.ts";
 import { client } from "../../service/session.ts";
 import { hrefOf, setQuery } from "../../shell/place.ts";
 import { MARK_LOOKS } from "../../text/event_types.ts";
-import { sourceName } from "../../text/names.ts";
+import { runName } from "../../text/names.ts";
 import { counted, countText, scoreText } from "../../text/numbers.ts";
 import { mediaTime } from "../../text/time.ts";
 import { AtTime, PlotTimes, ScoreRow } from "../../timeline/score_plot.tsx";
@@ -94,12 +94,12 @@ function OverRun({ runId, program, query, isStale }: OverRunProps) {
   ]);
   return (
     <div class={isStale ? "is-stale" : undefined}>
-      <Shown of={evaluated}>
+      <Shown of={evaluated} whileAway="It is tried out once the service answers.">
         {(answer) =>
           answer.source_seq === null ? <NothingDecoded run={run.value} runId={runId} /> : (
             <>
               <Said answer={answer} program={program} run={run.value} />
-              <Shown of={signals}>
+              <Shown of={signals} whileAway="The plot is drawn once the service answers.">
                 {(bins) => (
                   <Plot
                     bins={bins}
@@ -169,7 +169,7 @@ function Said({ answer, program, run }: SaidProps) {
           <>
             {" of "}
             <a href={hrefOf(["runs", run.run_id])}>
-              {sourceName(run.source_uri)}
+              {runName(run)}
             </a>
           </>
         )}

@@ -41,6 +41,12 @@ export function keepText(edited: EditedText): boolean {
   return isShort;
 }
 
+/** The source that was written last in this tab; null where there is none, or a program was written. */
+export function keptSource(): string | null {
+  const kept = storedText();
+  return kept?.form === "source" && kept.text.trim() !== "" ? kept.text : null;
+}
+
 function storedText(): EditedText | null {
   try {
     const { text, form } = JSON.parse(sessionStorage.getItem(STORED) ?? "{}");

@@ -115,7 +115,9 @@ function State(
   if (isEmpty) said = "Write a source, or begin with an example.";
   else if (!isCurrent) said = good ? "" : "Asking the service …";
   else if (failure !== undefined) {
-    said = good ? "This is the program of the last text that was looked at." : "";
+    said = good
+      ? "This is the program of the last text that was looked at."
+      : "The program is shown once the service has looked at the text.";
   } else if (isFaulty) {
     said = good
       ? "The text has faults. This is the program of the last text without any."

@@ -6,7 +6,7 @@ import { failureText } from "../../service/failures.ts";
 import { useLoaded } from "../../service/loaded.ts";
 import { client } from "../../service/session.ts";
 import { hrefOf } from "../../shell/place.ts";
-import { shortId, sourceName, words } from "../../text/names.ts";
+import { runName, shortId, words } from "../../text/names.ts";
 import { Dialog } from "../../ui/dialog.tsx";
 import { ChoiceField, TextField } from "../../ui/field.tsx";
 import { FailureNote, Shown } from "../../ui/states.tsx";
@@ -112,11 +112,9 @@ function HookForm(
                 fault={isTried && runId === "" ? "Choose the run whose events are sent." : undefined}
                 choices={[
                   { value: "", text: "Choose …" },
-                  ...list.toReversed().map((
-                    { run_id, source_uri, status },
-                  ) => ({
-                    value: run_id,
-                    text: `${sourceName(source_uri)} · ${status} · ${shortId(run_id)}`,
+                  ...list.toReversed().map((run) => ({
+                    value: run.run_id,
+                    text: `${runName(run)} · ${run.status} · ${shortId(run.run_id)}`,
                   })),
                 ]}
               />

@@ -8,6 +8,8 @@ export interface DescribedPayload {
   /** Media time, or undefined when the payload has none. */
   readonly ptsMs: number | undefined;
   readonly indexName: string | null;
+  /** What the event says of its own certainty; null where it says nothing. */
+  readonly confidence: number | null;
 }
 
 /**
@@ -20,10 +22,11 @@ export function describedPayload(json: string): DescribedPayload | undefined {
   const payload = payloadFields(json);
   const description = [payload?.description, payload?.summary].find((text) => typeof text === "string");
   if (payload === undefined || description === undefined) return undefined;
-  const { pts_ms, pts_start_ms, start_pts_ms, index_name } = payload;
+  const { pts_ms, pts_start_ms, start_pts_ms, index_name, confidence } = payload;
   return {
     description,
     ptsMs: [pts_ms, pts_start_ms, start_pts_ms].find((time) => typeof time === "number"),
     indexName: typeof index_name === "string" ? index_name : null,
+    confidence: typeof confidence === "number" ? confidence : null,
   };
 }

@@ -22,7 +22,10 @@ Deno.test("a hit says where and when the text was written, by media time and as 
     assert.match(json.request_id, /^req-/);
     assert.equal(json.scanned, seq);
     assert.equal(json.total_hits, json.hits.length);
-    assert.deepEqual(json.hits.at(-1), { seq, run_id: runId, kind, ...expected });
+    const { score, confidence, ...hit } = json.hits.at(-1);
+    assert.deepEqual(hit, { seq, run_id: runId, kind, ...expected });
+    assert.ok(score > 0 && score <= 1, `got ${score}`);
+    assert.equal(confidence, payload.confidence ?? null);
   };
   const description = "A Needle in the hay";
   await check("vlm", { description, pts_ms: 120 }, { pts_ms: 120, description, index_name: null });
@@ -36,7 +39,7 @@ Deno.test("a hit says where and when the text was written, by media time and as 
     description,
     index_name: null,
   });
-  await check("clip_vlm", { description, pts_ms: 0, start_pts_ms: 7 }, {
+  await check("clip_vlm", { description, pts_ms: 0, start_pts_ms: 7, confidence: 0.9 }, {
     pts_ms: 0,
     description,
     index_name: null,
@@ -52,6 +55,37 @@ Deno.test("a hit says where and when the text was written, by media time and as 
   const last = (await search(test, { query: "needle", run_id: runId })).json.hits.at(-1);
   assert.equal(last.seq, seq);
   assert.ok(last.pts_ms >= envelopeMs && last.pts_ms < envelopeMs + 60_000, `wall clock, got ${last.pts_ms}`);
+});
+
+Deno.test("the score says how well a description matches", async () => {
+  await using test = await startService({}, REACHES_IN);
+  const runId = await newRun(test);
+  for (
+    const description of [
+      "A red bus",
+      "red",
+      "A bus is covered",
+      "A redder bus",
+      "A red bus, a red car",
+      "RED 红红",
+    ]
+  ) append(test, runId, "vlm", { description });
+  const scores = async (query: string) =>
+    Object.fromEntries(
+      (await search(test, { query })).json.hits.map((hit: { description: string; score: number }) => [
+        hit.description,
+        hit.score,
+      ]),
+    );
+  const found = await scores("Red");
+  assert.equal(found.red, 1);
+  // 3 characters are the text, 6 are not; then 6 and 14.
+  assert.equal(found["A red bus"], 0.8);
+  assert.equal(found["A red bus, a red car"], 0.7742);
+  assert.equal(found["A redder bus"], 0.5818);
+  assert.equal(found["A bus is covered"], 0.3892);
+  assert.deepEqual(await scores("RED 红红"), { "RED 红红": 1 });
+  assert.ok((await scores("红"))["RED 红红"] > 0);
 });
 
 Deno.test("the description is what is searched, the summary only where there is none", async () => {

@@ -92,7 +92,7 @@ function analysisText(payload: JsonObject): string {
 }
 
 /** The description of a transition is JSON text. */
-function transitionText(text: string): string {
+export function transitionText(text: string): string {
   try {
     const { from_state, to_state } = JSON.parse(text);
     return `From “${from_state}” to “${to_state}”`;

@@ -65,6 +65,12 @@ export const SEARCH_HIT = open({
   kind: text,
   description: z.string(),
   index_name: z.string().nullable(),
+  score: z.number().positive().max(1).describe(
+    "How well the description matches the text; 1 where it is the text and nothing else",
+  ),
+  confidence: z.number().nullable().describe(
+    "What the event says of its own certainty; null where it says nothing",
+  ),
 });
 
 export const FOUND = open({

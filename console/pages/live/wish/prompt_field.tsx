@@ -1,6 +1,6 @@
 /** What a model is asked of each picture. */
 
-import { TextField } from "../../ui/field.tsx";
+import { TextField } from "../../../ui/field.tsx";
 
 const BYTES_MAX = 32_768;
 

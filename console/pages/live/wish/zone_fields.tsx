@@ -1,8 +1,8 @@
 /** The zone of a session that is about to start: its place, and how much motion enters and leaves it. */
 
-import type { AttachConfig } from "../../../client/mod.ts";
-import { TextField } from "../../ui/field.tsx";
-import type { ZoneRegion } from "../../ui/zone_editor.tsx";
+import type { AttachConfig } from "../../../../client/mod.ts";
+import { TextField } from "../../../ui/field.tsx";
+import type { ZoneRegion } from "../../../ui/zone_editor.tsx";
 
 export interface ZoneWish {
   readonly region: ZoneRegion;
@@ -13,7 +13,7 @@ export interface ZoneWish {
   readonly exitFrames: string;
 }
 
-const FIRST_ZONE: ZoneWish = {
+export const FIRST_ZONE: ZoneWish = {
   region: { x: 0.25, y: 0.25, width: 0.5, height: 0.5 },
   enterScore: "0.2",
   exitScore: "0.1",
@@ -70,35 +70,12 @@ export function zoneFaults(
   };
 }
 
-export interface ZoneChoiceProps {
-  /** Null where no zone is wanted. */
-  readonly wish: ZoneWish | null;
-  readonly onChange: (wish: ZoneWish | null) => void;
-}
-
-/** Whether one zone is watched, and which. */
-export function ZoneChoice({ wish, onChange }: ZoneChoiceProps) {
-  return (
-    <>
-      <label class="check">
-        <input
-          type="checkbox"
-          checked={wish !== null}
-          onChange={({ currentTarget: { checked } }) => onChange(checked ? FIRST_ZONE : null)}
-        />
-        Watch one zone of the picture
-      </label>
-      {wish && <ZoneFields wish={wish} onChange={onChange} />}
-    </>
-  );
-}
-
 interface ZoneFieldsProps {
   readonly wish: ZoneWish;
   readonly onChange: (wish: ZoneWish) => void;
 }
 
-function ZoneFields({ wish, onChange }: ZoneFieldsProps) {
+export function ZoneFields({ wish, onChange }: ZoneFieldsProps) {
   const faults = zoneFaults(wish);
   const set = (name: Exclude<keyof ZoneWish, "region">) => (value: string) =>
     onChange({ ...wish, [name]: value });
@@ -109,24 +86,7 @@ function ZoneFields({ wish, onChange }: ZoneFieldsProps) {
         Drag it, or move its corners with the arrow keys. Only the zone is measured, stored and described;
         lasting motion in it writes an event.
       </p>
-      <div class="zone-sides">
-        {SIDES.map(({ side, text }) => (
-          <label key={side}>
-            {text} %
-            <input
-              type="number"
-              min="0"
-              max="100"
-              value={Math.round(wish.region[side] * 1000) / 10}
-              onChange={({ currentTarget: { value } }) =>
-                onChange({
-                  ...wish,
-                  region: withSide(wish.region, side, Number(value) / 100),
-                })}
-            />
-          </label>
-        ))}
-      </div>
+      <RegionSides region={wish.region} onChange={(region) => onChange({ ...wish, region })} />
       <details>
         <summary>How much motion enters and leaves it</summary>
         <div class="columns">
@@ -163,6 +123,31 @@ function ZoneFields({ wish, onChange }: ZoneFieldsProps) {
         </div>
       </details>
     </fieldset>
+  );
+}
+
+export interface RegionSidesProps {
+  readonly region: ZoneRegion;
+  readonly onChange: (region: ZoneRegion) => void;
+}
+
+/** The four numbers of a part of the picture. */
+export function RegionSides({ region, onChange }: RegionSidesProps) {
+  return (
+    <div class="zone-sides">
+      {SIDES.map(({ side, text }) => (
+        <label key={side}>
+          {text} %
+          <input
+            type="number"
+            min="0"
+            max="100"
+            value={Math.round(region[side] * 1000) / 10}
+            onChange={({ currentTarget: { value } }) => onChange(withSide(region, side, Number(value) / 100))}
+          />
+        </label>
+      ))}
+    </div>
   );
 }
 

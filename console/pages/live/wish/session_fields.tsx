@@ -1,0 +1,115 @@
+/** The fields of a session that is about to start: the question, the part of the picture, pictures or clips, trigger, sound. */
+
+import { ChoiceField, TextField } from "../../../ui/field.tsx";
+import { PromptField } from "./prompt_field.tsx";
+import { type Area, clipFaults, type ClipWish, type SessionWish, tokensFault } from "./session_wish.ts";
+import { SoundFields } from "./sound_fields.tsx";
+import { TriggerFields } from "./trigger_fields.tsx";
+import { RegionSides, ZoneFields } from "./zone_fields.tsx";
+
+export interface SessionFieldsProps {
+  readonly wish: SessionWish;
+  readonly onChange: (wish: SessionWish) => void;
+}
+
+const AREAS: readonly { readonly value: Area; readonly text: string }[] = [
+  { value: "whole", text: "The whole picture" },
+  { value: "part", text: "A part of it" },
+  { value: "zone", text: "A zone: lasting motion in it is an event" },
+];
+
+/** Three frames, so that it comes at once. */
+const FIRST_CLIPS: ClipWish = { framesASecond: "6", seconds: "2", pauseSeconds: "0.5" };
+
+export function SessionFields({ wish, onChange }: SessionFieldsProps) {
+  const { prompt, area, part, zone, clips, trigger, sound, tokensASecond } = wish;
+  const set = (changes: Partial<SessionWish>) => onChange({ ...wish, ...changes });
+  const isZone = area === "zone";
+  return (
+    <>
+      <PromptField prompt={prompt} onPrompt={(changed) => set({ prompt: changed })} />
+      <ChoiceField
+        label="What is looked at"
+        value={area}
+        onChange={(value) => set({ area: value as Area })}
+        choices={AREAS.map((choice) => ({
+          ...choice,
+          isDisabled: choice.value === "zone" && (clips !== null || trigger !== null),
+        }))}
+        hint={area === "whole" && (clips || trigger)
+          ? "A zone goes with neither clips nor a trigger"
+          : area === "part"
+          ? "Only this part is measured, stored and described. Drag it, or type its sides"
+          : undefined}
+      />
+      {area === "part" && <RegionSides region={part} onChange={(changed) => set({ part: changed })} />}
+      {isZone && <ZoneFields wish={zone} onChange={(changed) => set({ zone: changed })} />}
+      <ChoiceField
+        label="What the model gets"
+        value={clips ? "clips" : "pictures"}
+        onChange={(value) => set({ clips: value === "clips" ? FIRST_CLIPS : null })}
+        choices={[
+          { value: "pictures", text: "A picture each time that the scene changes" },
+          {
+            value: "clips",
+            text: "Short clips, one after the other",
+            isDisabled: isZone || trigger !== null,
+          },
+        ]}
+        hint={!clips && (isZone || trigger) ? "Clips go with neither a zone nor a trigger" : undefined}
+      />
+      {clips && <ClipFields wish={clips} onChange={(changed) => set({ clips: changed })} />}
+      <TriggerFields
+        wish={trigger}
+        isBarred={isZone || clips !== null}
+        onChange={(changed) => set({ trigger: changed })}
+      />
+      <SoundFields wish={sound} onChange={(changed) => set({ sound: changed })} />
+      <details>
+        <summary>Limit of the answers</summary>
+        <TextField
+          label="Tokens a second"
+          type="number"
+          value={tokensASecond}
+          onInput={(changed) => set({ tokensASecond: changed })}
+          fault={tokensFault(tokensASecond)}
+          placeholder="as the service is configured"
+          hint="What would go beyond it is not described; 0 for no limit"
+        />
+      </details>
+    </>
+  );
+}
+
+function ClipFields({ wish, onChange }: { wish: ClipWish; onChange: (wish: ClipWish) => void }) {
+  const faults = clipFaults(wish);
+  const set = (name: keyof ClipWish) => (value: string) => onChange({ ...wish, [name]: value });
+  return (
+    <fieldset class="zone-fields">
+      <legend>Clips</legend>
+      <div class="columns">
+        <TextField
+          label="Seconds each"
+          type="number"
+          value={wish.seconds}
+          onInput={set("seconds")}
+          fault={faults.seconds}
+        />
+        <TextField
+          label="Frames a second"
+          type="number"
+          value={wish.framesASecond}
+          onInput={set("framesASecond")}
+          fault={faults.framesASecond}
+        />
+        <TextField
+          label="Seconds between them"
+          type="number"
+          value={wish.pauseSeconds}
+          onInput={set("pauseSeconds")}
+          fault={faults.pauseSeconds}
+        />
+      </div>
+    </fieldset>
+  );
+}
