@@ -5,7 +5,7 @@ import { useMemo, useState } from "preact/hooks";
 import type { Run, SearchHit } from "../../../client/mod.ts";
 import { useLoaded } from "../../service/loaded.ts";
 import { client } from "../../service/session.ts";
-import { go, hrefOf, type Place, setQuery } from "../../shell/place.ts";
+import { hrefOf, type Place, setQuery } from "../../shell/place.ts";
 import { lookOfEvent } from "../../text/event_types.ts";
 import { runName, shortId } from "../../text/names.ts";
 import { counted, countText, scoreText } from "../../text/numbers.ts";
