@@ -29,7 +29,6 @@ export const HADOLINT = program("hadolint");
 export const KUBERNETES_VALIDATE = program("kubernetes-validate");
 export const SYSTEMD_ANALYZE = program("systemd-analyze");
 export const OPENSSL = program("openssl");
-/** Which no script installs. */
 export const BUN = program("bun");
 
 /** Path of an installed Chromium. */
@@ -55,10 +54,10 @@ export function needing(need: Need, name: string): { readonly name: string; read
 
 /**
  * Whether CI accepts that the test of this name is skipped. A tool can be installed, so that its absence is a failure
- * there. Clips that are not in the repository, the right to mount, and Bun are not for every machine.
+ * there. Clips that are not in the repository and the right to mount are not for every machine.
  */
 export function isSkipAllowed(testName: string): boolean {
-  return [SHARED_CLIPS, SMALL_DISK, BUN].some((need) => testName.endsWith(note(need)));
+  return [SHARED_CLIPS, SMALL_DISK].some((need) => testName.endsWith(note(need)));
 }
 
 function note(need: Need): string {
