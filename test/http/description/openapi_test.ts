@@ -10,7 +10,7 @@ import { REFUSALS } from "../../../src/base/refusal.ts";
 import { EVENTS } from "../../../src/model/events/event_table.ts";
 import { CONTRACT } from "../../house/contract.ts";
 import { DESCRIPTION, faultOfBody, faultOfHead } from "../../support/http/described_answers.ts";
-import { statusesOf } from "../../support/http/route_contract.ts";
+import { statusesOf, watchAnswers } from "../../support/http/route_contract.ts";
 import { KEY_A, startService } from "../../support/service.ts";
 
 /** Of every route in open mode only, so that the rows do not have them: a foreign origin, a foreign host. */
@@ -148,6 +148,30 @@ Deno.test("an answer that is not as described is found", () => {
   assert.match(faultOfHead("GET", path, answer(418, null))!, /418 is not described/);
   assert.match(faultOfHead("GET", path, answer(200, "text/html"))!, /media type text\/html/);
   assert.match(faultOfHead("GET", "/docs", answer(200, "text/html"))!, /no header etag/);
+});
+
+Deno.test("an answer is held to its description however a test reads it", async () => {
+  let body = "";
+  await using server = Deno.serve(
+    { hostname: "127.0.0.1", port: 0, onListen: () => {} },
+    () => new Response(body, { headers: { "content-type": "application/json" } }),
+  );
+  const url = `http://127.0.0.1:${server.addr.port}`;
+  watchAnswers(url);
+  const readings: ((response: Response) => Promise<unknown>)[] = [
+    (response) => response.text(),
+    (response) => response.json(),
+    (response) => Array.fromAsync(response.body!),
+  ];
+  for (const read of readings) {
+    body = '{"status": "unwell"}';
+    await assert.rejects(
+      async () => void await read(await fetch(`${url}/v1/health`)),
+      /not as described: \/status/,
+    );
+    body = '{"status": "ok"}';
+    await read(await fetch(`${url}/v1/health`));
+  }
 });
 
 Deno.test("the description is served without a key, the same as the file, and the version of the service is in it", async () => {

@@ -61,13 +61,38 @@ globalThis.fetch = async (input, init) => {
 /** Looks at the body when the test reads it, so that a test may also leave it, or read it slowly. */
 function checkWhenRead(response: Response, faultOf: (body: string) => string | null): void {
   const read = response.text.bind(response);
-  response.text = async () => {
-    const body = await read();
+  const check = (body: string) => {
     const fault = faultOf(body);
     if (fault !== null) throw new Error(`${response.url}: ${fault}`);
     return body;
   };
+  response.text = async () => check(await read());
   response.json = async () => JSON.parse(await response.text());
+  // A stream of events or media has no end to wait for.
+  if (!response.headers.get("content-type")?.startsWith("application/json")) return;
+  let checked: typeof response.body | undefined;
+  Object.defineProperty(response, "body", {
+    get: () =>
+      checked ??= checkedAtItsEnd(
+        Object.getOwnPropertyDescriptor(Response.prototype, "body")!.get!.call(response),
+        check,
+      ),
+  });
+}
+
+/** For a test, or a client, that reads piece by piece: the same bytes, and an error in place of the end where `check` throws. */
+function checkedAtItsEnd(body: Response["body"], check: (text: string) => void): Response["body"] {
+  const decoder = new TextDecoder();
+  let text = "";
+  return body?.pipeThrough(
+    new TransformStream({
+      transform(bytes, controller) {
+        text += decoder.decode(bytes, { stream: true });
+        controller.enqueue(bytes);
+      },
+      flush: () => check(text + decoder.decode()),
+    }),
+  ) ?? null;
 }
 
 /** Answers of the service at this URL are checked from now on. */
