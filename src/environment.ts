@@ -5,7 +5,15 @@ import { tmpdir } from "node:os";
 import { fileURLToPath } from "node:url";
 import { type Config, secretFileVariables } from "./base/config.ts";
 import { utf8Length } from "./base/bytes.ts";
-import { type CageTools, CODE, entryOf, type Places, PROJECT, type Tools } from "./base/program_paths.ts";
+import {
+  type CageTools,
+  CODE,
+  type DecodeDevices,
+  entryOf,
+  type Places,
+  PROJECT,
+  type Tools,
+} from "./base/program_paths.ts";
 import { FORWARD_STREAMS } from "./clean_process.ts";
 import type { ForwarderCommand } from "./media/tools/forwarder.ts";
 import { SOCKET_NAME_BYTES, SOCKET_PATH_BYTES_MAX } from "./media/tools/job_paths.ts";
@@ -63,7 +71,7 @@ function oneLineOf(path: string): string {
 
 /** Looks each program up like a shell would. Adds what is missing to `faults`. */
 export function findTools(
-  config: Partial<Pick<Config, "ffmpegPath" | "ffprobePath">>,
+  config: Partial<Pick<Config, "ffmpegPath" | "ffprobePath" | "nvidiaSmiPath">>,
   faults: string[],
 ): Tools {
   return {
@@ -72,6 +80,8 @@ export function findTools(
     mkfifo: required("mkfifo", "mkfifo"),
     prlimit: find("prlimit") ?? null,
     nice: find("nice") ?? null,
+    nvidiaSmi: (config.nvidiaSmiPath && find(config.nvidiaSmiPath)) ?? null,
+    devices: findDecodeDevices(),
   };
 
   function required(name: string, program: string | undefined): string {
@@ -87,6 +97,32 @@ export function findTools(
       );
     }
     return path ?? program;
+  }
+}
+
+/** Of the NVIDIA cards the first one is used. */
+const NVIDIA_DEVICES = ["/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia0"];
+const GRAPHICS_DEVICES = "/dev/dri";
+
+/** Looks for device files only; whether ffmpeg can use them is found out later (`media/recorded/hardware.ts`). */
+function findDecodeDevices(): DecodeDevices {
+  const node = renderNode();
+  const nvidia = NVIDIA_DEVICES.filter(isThere);
+  return {
+    ...(nvidia.length > 0 && { "nvdec-cuda": nvidia }),
+    ...(node !== undefined && { vaapi: [node] }),
+    ...(Deno.build.os === "darwin" && { videotoolbox: [] }),
+  };
+}
+
+/** The first graphics card that can be used without a screen. */
+function renderNode(): string | undefined {
+  try {
+    const names = Array.from(Deno.readDirSync(GRAPHICS_DEVICES), ({ name }) => name);
+    const [first] = names.filter((name) => name.startsWith("renderD")).sort();
+    return first && join(GRAPHICS_DEVICES, first);
+  } catch {
+    return undefined; // there is none
   }
 }
 

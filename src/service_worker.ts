@@ -40,7 +40,7 @@ scope.onmessage = ({ data: order }) => {
 const connections = new ConnectionQuestions((notice) => scope.postMessage(notice));
 
 async function start({ start, broker: port }: StartOrder): Promise<void> {
-  const { config, places, labelMaps = null, backendFile } = start;
+  const { config, tools, places, labelMaps = null, backendFile } = start;
   if (start.cage) cage.resolve(factsOf(start.cage));
   try {
     const world = realWorld(openLog(config.logFilter, output));
@@ -51,6 +51,7 @@ async function start({ start, broker: port }: StartOrder): Promise<void> {
       cageLevel: cage.promise.then(({ level }) => level),
       streams: cage.promise.then(({ streams }) => streams),
       places,
+      devices: tools.devices ?? {},
       labelMaps,
       backends: backendFile?.backends ?? [],
       restrictedZone: backendFile?.restrictedZone ?? null,

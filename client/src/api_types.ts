@@ -733,6 +733,14 @@ export interface components {
             version: string;
             /** @description Version of the runtime */
             deno: string;
+            /** @description The server's ffmpeg; null where it does not answer */
+            ffmpeg: {
+                version: string | null;
+                /** @description Of the usual ones, those that it decodes on the processor */
+                codecs: string[];
+            } | null;
+            /** @description What decodes recorded video that suits it; null while that is being found */
+            decode_backend: ("cpu-ffmpeg" | "nvdec-cuda" | "vaapi" | "videotoolbox") | null;
             /** @description Epoch milliseconds */
             started_at_ms: number;
             /** @description Null where the system does not tell */
@@ -1487,6 +1495,11 @@ export interface components {
                 width: number;
                 height: number;
                 pixel_format: string;
+                /**
+                 * @description What decoded: docs/deployment.md#hardware-decoding
+                 * @enum {string}
+                 */
+                decode_backend?: "cpu-ffmpeg" | "nvdec-cuda" | "vaapi" | "videotoolbox";
                 /** @constant */
                 coordinate_schema: "service.image.v1";
                 coordinates: {

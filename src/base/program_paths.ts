@@ -22,6 +22,16 @@ export function entryOf(name: keyof typeof ENTRIES): URL {
   return new URL(IS_BUNDLED ? `${path.slice(path.lastIndexOf("/") + 1)}.mjs` : `${path}.ts`, CODE);
 }
 
+/** Hardware that decodes video for ffmpeg. See docs/deployment.md#hardware-decoding. */
+export const HARDWARE_DECODERS = ["nvdec-cuda", "vaapi", "videotoolbox"] as const;
+export type HardwareDecoder = typeof HARDWARE_DECODERS[number];
+
+export const DECODE_BACKENDS = ["cpu-ffmpeg", ...HARDWARE_DECODERS] as const;
+export type DecodeBackend = typeof DECODE_BACKENDS[number];
+
+/** The hardware that a machine may have, with the device files that each kind needs. */
+export type DecodeDevices = Readonly<Partial<Record<HardwareDecoder, readonly string[]>>>;
+
 /** Absolute paths of the programs that the service may start; null for an optional one that is not installed. */
 export interface Tools {
   readonly ffmpeg: string;
@@ -32,6 +42,10 @@ export interface Tools {
   readonly prlimit: string | null;
   /** Lowers a program's priority; without it all have the same. */
   readonly nice?: string | null;
+  /** Lists the NVIDIA graphics cards; null or absent where it is not installed. */
+  readonly nvidiaSmi?: string | null;
+  /** None when absent. */
+  readonly devices?: DecodeDevices;
 }
 
 /** Absolute paths of the programs from which the cage of decoders is built; null for one that is not installed. */

@@ -33,7 +33,6 @@ import {
 } from "./setting_parsers.ts";
 
 const NO_HTTP3 = "there is no HTTP/3 listener";
-const SOFTWARE_DECODING = "ffmpeg decodes on the CPU";
 const ONE_WORKER = "each live stream has exactly one";
 
 /** A shorter secret counts as unset. See docs/events.md#webhook-signatures. */
@@ -313,15 +312,14 @@ export const SETTINGS = {
     "nvidiaSmiPath",
     "nvidia-smi",
     path,
-    "Path or name of the program that reports whether an NVIDIA decoder is available",
-    { noEffect: SOFTWARE_DECODING },
+    "Path or name of the program that lists the NVIDIA graphics cards, which `auto` asks before it tries one",
   ),
   SERVICE_DECODE_BACKEND: setting(
     "decodeBackend",
     "auto",
     decodeBackend(),
-    "What decodes video: `auto`, `cpu`, `nvdec` or `mlx`",
-    { noEffect: SOFTWARE_DECODING },
+    "What decodes recorded video: `cpu`, or the hardware behind `nvdec`, `vaapi` or `videotoolbox`; `auto` is the first of these " +
+      "that works. Where it does not work, the CPU decodes",
   ),
   SERVICE_GATE_KEEPALIVE_EVERY_FRAMES: setting(
     "gateThresholds.keepaliveEveryFrames",
@@ -548,9 +546,10 @@ function decodeBackend() {
     cuda: "nvdec-cuda",
     "nvdec-cuda": "nvdec-cuda",
     gpu: "nvdec-cuda",
-    mlx: "mlx",
-    apple: "mlx",
-    metal: "mlx",
-    videotoolbox: "mlx",
+    vaapi: "vaapi",
+    mlx: "videotoolbox",
+    apple: "videotoolbox",
+    metal: "videotoolbox",
+    videotoolbox: "videotoolbox",
   });
 }

@@ -181,6 +181,7 @@ async function writeFramesDecoded(payload: PreparedPayload, facts: {
     width: decoded.width,
     height: decoded.height,
     pixel_format: decoded.pixelFormat,
+    decode_backend: decoded.decodeBackend,
     coordinate_schema: COORDINATE_SCHEMA,
     coordinates,
     ranges,

@@ -2,8 +2,11 @@
 
 import type { Config } from "../base/config.ts";
 import type { Setting } from "../base/setting_parsers.ts";
+import type { DecodeBackend } from "../base/program_paths.ts";
 import { SETTINGS } from "../base/settings.ts";
 import type { World } from "../base/world.ts";
+import type { AboutFfmpeg, FfmpegFacts } from "../media/ffmpeg_facts.ts";
+import type { Hardware } from "../media/recorded/hardware.ts";
 import type { BackendLook } from "../remote/models/providers.ts";
 import type { Mirror, MirrorLook } from "./mirror.ts";
 import { type DiskRoom, diskRoom } from "../store/space/disk_room.ts";
@@ -17,6 +20,8 @@ export interface SystemOptions {
   readonly inference: Inference;
   /** Null where there is no mirror database. */
   readonly mirror: Pick<Mirror, "look"> | null;
+  readonly ffmpeg: Pick<AboutFfmpeg, "facts">;
+  readonly hardware: Pick<Hardware, "known">;
   readonly version: string;
   /** Whether the service has several principals: none learns the values of the settings then, nor the names of backends. */
   readonly isShared: boolean;
@@ -26,6 +31,10 @@ export interface SystemOptions {
 export interface SystemLook {
   readonly version: string;
   readonly deno: string;
+  /** Null where it does not answer. */
+  readonly ffmpeg: FfmpegFacts | null;
+  /** Null until it is found. */
+  readonly decode_backend: DecodeBackend | null;
   /** Epoch milliseconds. */
   readonly started_at_ms: number;
   /** Of the file system of the data directory; null where the system does not tell. */
@@ -70,10 +79,13 @@ export class System implements AsyncDisposable {
   }
 
   async look(): Promise<SystemLook> {
-    const [room, used] = await Promise.all([diskRoom(this.#options.dataDir), this.#use.look()]);
+    const { dataDir, ffmpeg, hardware } = this.#options;
+    const [room, used, facts] = await Promise.all([diskRoom(dataDir), this.#use.look(), ffmpeg.facts()]);
     return {
       version: this.#options.version,
       deno: Deno.version.deno,
+      ffmpeg: facts,
+      decode_backend: hardware.known,
       started_at_ms: this.#startedMs,
       disk: room === null ? null : { ...room, used },
       backends: this.#backends(),

@@ -15,6 +15,8 @@ interface AddressSpace {
 const ADDRESS_SPACE = {
   /** Probing and decoding a file: 4K takes 0.7 GiB on two processors. */
   decode: { bytes: 8 * GIB, bytesPerProcessor: 256 * MIB },
+  /** Decoding on hardware, whose drivers reserve addresses for the memory of the card and of the machine. */
+  hardware: { bytes: 1024 * GIB, bytesPerProcessor: 0 },
   /** Cutting a window out of a file: decoding and encoding 4K take 1.5 GiB on two processors. */
   window: { bytes: 8 * GIB, bytesPerProcessor: 256 * MIB },
   /** Decoding a live stream, on one thread: 4K takes 0.5 GiB. */

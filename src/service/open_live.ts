@@ -84,7 +84,7 @@ export function openLive(opening: AsyncDisposableStack, options: LiveOptions): L
       metrics,
       world,
       attach,
-      codecs: new LiveCodecs({ runner: options.broker, world }),
+      codecs: new LiveCodecs(options.media.ffmpeg),
       ice,
       activeStreamLimit,
       streamTtlMs,

@@ -1,11 +1,14 @@
 /** Opens what decodes recorded media: the decoder, the extractor and the gate kernel. */
 
 import type { Metrics } from "../base/metrics.ts";
-import type { Places } from "../base/program_paths.ts";
+import type { Config } from "../base/config.ts";
+import type { DecodeDevices, Places } from "../base/program_paths.ts";
 import { RunningWork } from "../base/sharing/running_work.ts";
 import type { World } from "../base/world.ts";
+import { AboutFfmpeg } from "../media/ffmpeg_facts.ts";
 import { GateKernel } from "../media/kernels/gate_kernel.ts";
 import { Decoder } from "../media/recorded/decoder.ts";
+import { Hardware } from "../media/recorded/hardware.ts";
 import type { ToolRunner } from "../media/tools/runner.ts";
 import { Extractor } from "../media/windows/extractor.ts";
 import { PictureScaler } from "../media/picture_scaler.ts";
@@ -15,6 +18,8 @@ export interface Media {
   readonly extractor: Extractor;
   readonly pictures: PictureScaler;
   readonly gate: GateKernel;
+  readonly hardware: Hardware;
+  readonly ffmpeg: AboutFfmpeg;
 }
 
 export interface MediaOptions {
@@ -22,6 +27,9 @@ export interface MediaOptions {
   readonly tempDir: Places["tempDir"];
   readonly world: World;
   readonly metrics: Metrics;
+  /** What should decode, and the hardware that may. */
+  readonly backend: Config["decodeBackend"];
+  readonly devices: DecodeDevices;
   /** Whether the service has several principals. */
   readonly isShared: boolean;
 }
@@ -29,7 +37,7 @@ export interface MediaOptions {
 /** Errors: a kernel that does not load. */
 export async function openMedia(
   opening: AsyncDisposableStack,
-  { runner, tempDir, world, metrics, isShared }: MediaOptions,
+  { runner, tempDir, world, metrics, backend, devices, isShared }: MediaOptions,
 ): Promise<Media> {
   const maxConcurrent = workAtOnce(navigator.hardwareConcurrency, isShared);
   const common = {
@@ -40,10 +48,18 @@ export async function openMedia(
     isShared,
     ...(isShared && { work: new RunningWork() }),
   };
-  const decoder = opening.use(new Decoder(common));
+  const hardware = new Hardware({ asked: backend, devices, runner, world });
+  const decoder = opening.use(new Decoder({ ...common, hardware }));
   const extractor = opening.use(new Extractor({ ...common, metrics }));
   const pictures = opening.use(new PictureScaler({ runner, world, isShared }));
-  return { decoder, extractor, pictures, gate: await GateKernel.load() };
+  return {
+    decoder,
+    extractor,
+    pictures,
+    gate: await GateKernel.load(),
+    hardware,
+    ffmpeg: new AboutFfmpeg({ runner, world }),
+  };
 }
 
 /**

@@ -3,7 +3,7 @@
 import { type Config, hasSeveralPrincipals } from "../base/config.ts";
 import { FAMILIES } from "../base/metric_families.ts";
 import { Metrics } from "../base/metrics.ts";
-import type { Places } from "../base/program_paths.ts";
+import type { DecodeDevices, Places } from "../base/program_paths.ts";
 import { giveBackMemory, onceQuiet } from "../spare_memory.ts";
 import type { World } from "../base/world.ts";
 import { Follower } from "../flow/events/follower.ts";
@@ -41,6 +41,8 @@ export interface ServiceOptions {
   /** Which network its programs have for streams; that of the machine when absent. Sources that are streams wait for it. */
   readonly streams?: StreamsBy | Promise<StreamsBy>;
   readonly places: Places;
+  /** The hardware decoders that this machine may have; none when absent. */
+  readonly devices?: DecodeDevices;
   /** How labels are renamed; absent or null for not at all. */
   readonly labelMaps?: LabelMaps | null;
   /** The model backends, by priority; none when absent. */
@@ -70,7 +72,7 @@ export interface Service extends AsyncDisposable {
 /** Errors: the data directory is owned by another process, the address is taken, a kernel does not load. */
 export async function openService(options: ServiceOptions): Promise<Service> {
   const { config, broker, places, labelMaps = null, backends = [], restrictedZone = null } = options;
-  const { liveWorkers } = options;
+  const { liveWorkers, devices = {} } = options;
   await using opening = new AsyncDisposableStack();
   const metrics = new Metrics();
   for (const level of FAMILIES.service_decoder_cage.labels.level) {
@@ -102,7 +104,16 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   });
   const feedback = new Feedback(timeline, mirror);
   opening.use(feedback.observe());
-  const media = await openMedia(opening, { runner: broker, tempDir, world, metrics, isShared });
+  const { decodeBackend: backend } = config;
+  const media = await openMedia(opening, {
+    runner: broker,
+    tempDir,
+    world,
+    metrics,
+    backend,
+    devices,
+    isShared,
+  });
   const work = new RunWork();
   opening.defer(() => work.endAll()); // work of requests that came while the server closed
   const local = { ingestRoots, uploadRoot };
@@ -167,6 +178,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   opening.defer(() => work.endAll()); // before inference, so that no chunk of a run is recorded as failed
   opening.defer(() => live.registry.close()); // while everything that the sessions' last events need is open
   opening.use(follower); // an event stream never ends by itself, and the server waits for every response
+  void media.hardware.find(); // not waited for: only a decode is
   return running(opening.move(), http, timeline, world);
 }
 

@@ -102,6 +102,8 @@ export async function openUseCases(
         uploadRoot: local.uploadRoot,
         inference,
         mirror,
+        ffmpeg: media.ffmpeg,
+        hardware: media.hardware,
         version: VERSION,
         isShared,
         world,

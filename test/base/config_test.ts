@@ -74,7 +74,7 @@ Deno.test("a setting is read as its row says", () => {
   check({ SERVICE_WEBRTC_STUN_SERVERS: "" }, (c) => c.webrtc.stunServers, []);
   check({ SERVICE_DECODE_BACKEND: "GPU" }, (c) => c.decodeBackend, "nvdec-cuda");
   check({ SERVICE_DECODE_BACKEND: "ffmpeg" }, (c) => c.decodeBackend, "cpu-ffmpeg");
-  check({ SERVICE_DECODE_BACKEND: "metal" }, (c) => c.decodeBackend, "mlx");
+  check({ SERVICE_DECODE_BACKEND: "metal" }, (c) => c.decodeBackend, "videotoolbox");
   check({ SERVICE_WAL_SYNC: "Group" }, (c) => c.walSync, "group");
   check({ SERVICE_CORS_ALLOWED_ORIGINS: "http://a:1,https://b" }, (c) => c.corsAllowedOrigins, [
     "http://a:1",
@@ -288,8 +288,8 @@ Deno.test("the configuration is frozen, its groups and lists too", () => {
 Deno.test("a setting that has no effect yet gives one warning that names it, but only where it is set", () => {
   const warningsOf = (env: Env) => readConfig({ ...KEYS, ...env }).warnings;
   assert.deepEqual(warningsOf({}), []);
-  assert.deepEqual(warningsOf({ SERVICE_DECODE_BACKEND: "nvdec" }), [
-    "SERVICE_DECODE_BACKEND has no effect in this version: ffmpeg decodes on the CPU",
+  assert.deepEqual(warningsOf({ SERVICE_EDGE_MAX_ARTIFACT_BYTES: "5" }), [
+    "SERVICE_EDGE_MAX_ARTIFACT_BYTES has no effect in this version: there is no updater for edge devices",
   ]);
   assert.deepEqual(warningsOf({ SERVICE_MIRROR_URL: " " }), []);
   assert.deepEqual(warningsOf({ SERVICE_FFMPEG_PATH: "ffmpeg" }), []);

@@ -24,7 +24,7 @@ else if (order === "forward") {
   console.log("it reads");
   await new Promise(() => setInterval(() => {}, 60_000));
 } else {
-  const touches = { reads: [], writes: [], makesIn: null, usesLoopback: false };
+  const touches = { reads: [], writes: [], devices: [], isCaged: true, makesIn: null, usesLoopback: false };
   const tool = start(program!, args, {
     ...{ signal: NEVER, hasStdout: true, maxStderrBytes: 1000 },
     enclosure: enclosureOf(await cageOf(level as CageLevel, tools()), program!, touches),

@@ -3,11 +3,12 @@
 import { localRunner } from "./local_runner.ts";
 import { join } from "node:path";
 import type { Log } from "../../src/base/log.ts";
-import type { Tools } from "../../src/base/program_paths.ts";
+import type { DecodeBackend, Tools } from "../../src/base/program_paths.ts";
 import { realWorld, type World } from "../../src/base/world.ts";
 import { fileInput } from "../../src/media/input.ts";
 import type { MediaInfo } from "../../src/media/probe.ts";
 import { Decoder } from "../../src/media/recorded/decoder.ts";
+import { Hardware } from "../../src/media/recorded/hardware.ts";
 
 export const NEVER = new AbortController().signal;
 
@@ -82,16 +83,23 @@ export class TempFolder implements Disposable {
 /** A decoder with its pipes in the folder's `temp`; by default one decode at a time. */
 export function openDecoder(
   folder: TempFolder,
-  changed: { tools?: Partial<Tools>; world?: World; maxConcurrent?: number } = {},
+  changed: {
+    tools?: Partial<Tools>;
+    world?: World;
+    maxConcurrent?: number;
+    /** What should decode; the CPU unless given. */
+    backend?: "auto" | DecodeBackend;
+  } = {},
 ): Decoder {
   const tempDir = join(folder.path, "temp");
   Deno.mkdirSync(tempDir, { recursive: true });
-  return new Decoder({
-    tempDir,
+  const common = {
     world: changed.world ?? world(),
-    maxConcurrent: changed.maxConcurrent ?? 1,
     runner: localRunner({ ...tools(), ...changed.tools }),
-  });
+  };
+  const asked = changed.backend ?? "cpu-ffmpeg";
+  const hardware = new Hardware({ asked, devices: changed.tools?.devices ?? {}, ...common });
+  return new Decoder({ ...common, tempDir, hardware, maxConcurrent: changed.maxConcurrent ?? 1 });
 }
 
 /** Makes a media file with the real ffmpeg. `args` come between the global options and the output path. */

@@ -60,7 +60,6 @@ async function* examine(session: Session, flags: Flags): AsyncGenerator<Finding>
   yield* found;
   yield webRtc;
   yield* await checkMetrics(session);
-  yield unseen("server's ffmpeg", "its version cannot be seen from here; what it decoded above, it can");
   yield unseen("embedding sidecar", "whether it answers shows only in a live session with novelty on");
 }
 

@@ -7,6 +7,8 @@ import { openStream, shortText } from "../../http.ts";
 import type { Session } from "../../session.ts";
 import { failure, type Finding, gigabytes, ok, unseen, warning } from "./finding.ts";
 
+type SystemAnswer = Awaited<ReturnType<Client["getSystem"]>>;
+
 /** So little room that a server refuses what is large, or soon everything. */
 const DISK_WARNING_BYTES = 10e9;
 const DISK_FAILURE_BYTES = 1e9;
@@ -55,14 +57,15 @@ function clock(date: string | null, nowMs: number): Finding {
   return apartMs > CLOCK_WARNING_MS ? warning("clock", detail, advice) : ok("clock", detail);
 }
 
-/** Versions and free disk, which a server of another version may not tell. */
+/** Versions, decoders and free disk, which a server of another version may not tell. */
 export async function checkSystem({ signal }: Session, client: Client): Promise<readonly Finding[]> {
   try {
-    const { version, deno, disk } = await client.getSystem({ signal });
+    const { version, deno, ffmpeg, decode_backend, disk } = await client.getSystem({ signal });
     return [
       version === VERSION
         ? ok("version", `${version} here and there, on Deno ${deno}`)
         : warning("version", `${version} there, ${VERSION} here`, "use the program of the server's version"),
+      serverFfmpeg(ffmpeg, decode_backend),
       serverDisk(disk),
     ];
   } catch (error) {
@@ -70,12 +73,31 @@ export async function checkSystem({ signal }: Session, client: Client): Promise<
     const why = error instanceof Error ? error.message : String(error);
     return [
       unseen("version", why),
+      unseen("server's ffmpeg", "its version and its decoders cannot be seen from here"),
       unseen("server's disk", "how much is free there cannot be seen from here"),
     ];
   }
 }
 
-function serverDisk(disk: Awaited<ReturnType<Client["getSystem"]>>["disk"]): Finding {
+/** Without one of these, recordings or streams of many cameras and phones cannot be decoded. */
+const NEEDED_CODECS = ["h264", "hevc", "vp8", "vp9", "aac", "opus"];
+
+function serverFfmpeg(ffmpeg: SystemAnswer["ffmpeg"], backend: SystemAnswer["decode_backend"]): Finding {
+  const check = "server's ffmpeg";
+  if (ffmpeg === undefined) return unseen(check, "that server does not tell its version and its decoders");
+  if (ffmpeg === null) {
+    return failure(check, "it does not answer", "see the log there; SERVICE_FFMPEG_PATH names the program");
+  }
+  const { version, codecs } = ffmpeg;
+  const detail = `${version ?? "unknown version"} decodes ${codecs.join(", ")}` +
+    (backend ? `; recordings on ${backend}` : "");
+  const missing = NEEDED_CODECS.filter((codec) => !codecs.includes(codec));
+  if (missing.length === 0) return ok(check, detail);
+  const advice = `install an ffmpeg there that decodes ${missing.join(", ")}`;
+  return missing.includes("h264") ? failure(check, detail, advice) : warning(check, detail, advice);
+}
+
+function serverDisk(disk: SystemAnswer["disk"]): Finding {
   const check = "server's disk";
   if (disk === null) return unseen(check, "its system does not tell how much is free");
   const detail = `${gigabytes(disk.free_bytes)} of ${gigabytes(disk.total_bytes)} are free`;

@@ -4,8 +4,10 @@ import type { ImageCoordinates } from "../../model/frames/coordinates.ts";
 import type { SamplingPlan } from "../../model/frames/sampling.ts";
 import { stackingFilters } from "../kernels/picture_lines.ts";
 import { reductionFilters } from "../kernels/taken_lines.ts";
+import type { DecodeDevices, HardwareDecoder } from "../../base/program_paths.ts";
 import { inputOptions, inputUrl, type MediaInput } from "../input.ts";
 import type { MediaInfo } from "../probe.ts";
+import { downloadFilters, hardwareArgs } from "./hardware_args.ts";
 import { SteadyRate } from "./steady_rate.ts";
 
 /** What is decoded, and which rectangle of it is analysed. */
@@ -29,18 +31,27 @@ export interface JpegSize {
   readonly quantizer: number;
 }
 
+interface InputOptions {
+  readonly seekS?: number;
+  readonly log?: readonly string[];
+  /** What decodes; the CPU where it is absent. */
+  readonly hardware?: HardwareDecoder;
+  readonly devices?: DecodeDevices;
+}
+
 /**
  * The arguments before the outputs. With `seekS` above 0, decoding begins at the last key frame before that time; frames keep
  * their times. `log` is what ffmpeg logs.
  */
 export function inputArgs(
   { input, info }: DecodeSubject,
-  { seekS = 0, log = ["-v", "error"] }: { readonly seekS?: number; readonly log?: readonly string[] } = {},
+  { seekS = 0, log = ["-v", "error"], hardware, devices = {} }: InputOptions = {},
 ): string[] {
   const seek = ["-ss", seekS.toFixed(3), "-noaccurate_seek", "-copyts", "-start_at_zero"];
   return [
     ...["-nostdin", ...log, "-cpuflags", `+${SLOW_GATHER}`],
     ...(isDecodedByOneThread(info) ? ["-threads", "1"] : []),
+    ...(hardware ? hardwareArgs(hardware, devices) : []),
     ...(seekS > 0 ? seek : []),
     ...[...inputOptions(input), "-i", inputUrl(input)],
   ];
@@ -76,11 +87,13 @@ export interface FrameSelection {
  */
 export function planeOutput(
   subject: DecodeSubject,
-  { fifoPath, maxFrames, selection }: {
+  { fifoPath, maxFrames, selection, isOnDevice = false }: {
     readonly fifoPath: string;
     /** Null: the reader closes the pipe, or all frames are written. */
     readonly maxFrames: number | null;
     readonly selection: FrameSelection | null;
+    /** Whether decoded frames are in the memory of a device; false unless given. */
+    readonly isOnDevice?: boolean;
   },
 ): string[] {
   return [
@@ -90,7 +103,11 @@ export function planeOutput(
       "-filter_threads",
       "1",
       "-vf",
-      [...(selection ? sampling(subject, selection) : []), ...planeScaling(subject)].join(","),
+      [
+        ...(selection ? sampling(subject, selection) : []),
+        ...(isOnDevice ? downloadFilters(subject.info.video!.pixelFormat) : []),
+        ...planeScaling(subject),
+      ].join(","),
     ],
     ...SOURCE_TIMES,
     // One thread, because the raw "encoder" only copies, and writes as large as the pipe instead of one for each frame:

@@ -1,6 +1,7 @@
 /** Decodes recorded media into signals: ffmpeg writes reduced frames into a pipe, and a decode Worker reads them. */
 
 import { PermitQueue } from "../../base/sharing/permit_queue.ts";
+import type { DecodeBackend, HardwareDecoder } from "../../base/program_paths.ts";
 import type { RunningWork } from "../../base/sharing/running_work.ts";
 import { inSpan } from "../../base/tracing.ts";
 import type { World } from "../../base/world.ts";
@@ -16,7 +17,7 @@ import type { SignalColumns } from "../../model/frames/signals.ts";
 import { Fifo } from "../fifo.ts";
 import { newReports } from "../reports/frame_reports.ts";
 import type { MediaInput } from "../input.ts";
-import { mediaFault } from "../media_fault.ts";
+import { mediaFault, reasonIn } from "../media_fault.ts";
 import { type MediaInfo, probeMedia } from "../probe.ts";
 import { ProbedFiles } from "../probed_files.ts";
 import type { Outcome } from "../process.ts";
@@ -32,6 +33,7 @@ import {
   isEndless,
   refuseFailure,
 } from "./decode_bounds.ts";
+import type { Hardware } from "./hardware.ts";
 import { FrameStream, type FrameStreamRequest } from "./frame_stream.ts";
 import { type DecodeWorker, DecodeWorkerPool, type ReadRows } from "./worker_pool.ts";
 
@@ -44,6 +46,8 @@ export interface DecoderOptions {
   readonly maxConcurrent: number;
   /** Whether the service has several principals; false unless given. */
   readonly isShared?: boolean;
+  /** What decodes sources that have an end, where it can; the CPU alone when absent. */
+  readonly hardware?: Hardware;
   /** Lowers the priority of work that a principal has on top of other work; all work is equal without it. */
   readonly work?: RunningWork;
 }
@@ -82,6 +86,7 @@ export interface DecodedSignals {
   /** Of the source, by ffmpeg's name. */
   readonly pixelFormat: string;
   readonly coordinates: ImageCoordinates;
+  readonly decodeBackend: DecodeBackend;
 }
 
 /**
@@ -160,7 +165,11 @@ export class Decoder implements AsyncDisposable {
       using _place = await gate.acquire({ principalKey: request.principalKey, signal });
       using piece = this.#options.work?.begin(request.principalKey);
       const runner = niced(this.#options.runner, piece?.nice ?? 0);
-      const { signals, ranges, hasMore } = await this.#decode(runner, { ...request, coordinates }, signal);
+      const { signals, ranges, hasMore, decodeBackend } = await this.#decode(
+        runner,
+        { ...request, coordinates },
+        signal,
+      );
       return {
         signals,
         ranges,
@@ -169,6 +178,7 @@ export class Decoder implements AsyncDisposable {
         height: video.height,
         pixelFormat: video.pixelFormat,
         coordinates,
+        decodeBackend,
       };
     });
   }
@@ -236,11 +246,35 @@ export class Decoder implements AsyncDisposable {
     this.#pool[Symbol.dispose]();
   }
 
+  /** What the hardware cannot decode to its end without an error, the CPU decodes from the beginning. */
   async #decode(
     runner: ToolRunner,
-    subject: DecodeSubject & DecodeScope & Pick<DecodeRequest, "progress">,
+    subject: SubjectInScope,
     signal: AbortSignal,
-  ): Promise<ReadRows> {
+  ): Promise<ReadRows & { decodeBackend: DecodeBackend }> {
+    const { hardware } = this.#options;
+    const device = isEndless(subject) ? null : await hardware?.for(subject.info) ?? null;
+    if (hardware && device !== null) {
+      const { outcome, ...rows } = await this.#decodeOn(device, runner, subject, signal);
+      if (rows.signals.count > 0 && (outcome === null || (outcome.end === "exited" && outcome.code === 0))) {
+        hardware.worked();
+        return { ...rows, decodeBackend: device };
+      }
+      hardware.failed(device, reasonIn(outcome?.stderr ?? ""));
+    }
+    const { outcome, ...rows } = await this.#decodeOn(null, runner, subject, signal);
+    const limit = `decoding took longer than ${decodeDeadlineMs(subject) / 1000} s`;
+    if (outcome) refuseFailure(outcome, rows.signals.count, { isEndless: isEndless(subject), limit });
+    return { ...rows, decodeBackend: "cpu-ffmpeg" };
+  }
+
+  /** `device` is null for the CPU. */
+  async #decodeOn(
+    device: HardwareDecoder | null,
+    runner: ToolRunner,
+    subject: SubjectInScope,
+    signal: AbortSignal,
+  ): Promise<DecodedRows> {
     const { tempDir, world } = this.#options;
     const worker = await this.#pool.take();
     try {
@@ -251,11 +285,12 @@ export class Decoder implements AsyncDisposable {
         kind: "decode" as const,
         subject: subjectOf(subject),
         seekS: 0,
+        hardware: device,
         planes: { pipe: fifo.path, maxFrames: framesToDecode(subject), select: null },
         jpegs: null,
         cpuSeconds: decodeCpuSeconds(subject),
       };
-      const { outcome, ...rows } = await readWhile(
+      return await readWhile(
         worker,
         fifo,
         {
@@ -276,9 +311,6 @@ export class Decoder implements AsyncDisposable {
             reports,
           }),
       );
-      const limit = `decoding took longer than ${deadlineMs / 1000} s`;
-      if (outcome) refuseFailure(outcome, rows.signals.count, { isEndless: isEndless(subject), limit });
-      return rows;
     } finally {
       this.#pool.giveBack(worker);
     }
@@ -296,6 +328,11 @@ export class Decoder implements AsyncDisposable {
   }
 }
 
+type SubjectInScope = DecodeSubject & DecodeScope & Pick<DecodeRequest, "progress">;
+
+/** The outcome is null where the worker had all rows before ffmpeg ended. */
+type DecodedRows = ReadRows & { outcome: Outcome | null };
+
 /** Probes are short and wait for the disk more than they compute. */
 const PROBES_PER_DECODE = 2;
 /** As many cameras at 25 frames a second as one processor decodes easily. */
@@ -305,16 +342,13 @@ const STREAM_WAIT_MS = 30_000;
 /** Callers that may wait for a permit. Each is an open request, and the service bounds the number of those earlier. */
 const WAITERS_MAX = 4096;
 
-/**
- * Lets `worker` read from the pipe while `write` writes into it; both have ended when this returns or throws. The outcome is null
- * where the worker had all rows before the writer ended.
- */
+/** Lets `worker` read from the pipe while `write` writes into it; both have ended when this returns or throws. */
 async function readWhile(
   worker: DecodeWorker,
   fifo: Fifo,
   order: Omit<DecodeOrder, "fifoPath">,
   write: (workerEnded: AbortSignal) => Promise<Outcome>,
-): Promise<ReadRows & { outcome: Outcome | null }> {
+): Promise<DecodedRows> {
   const reading = worker.read({ ...order, fifoPath: fifo.path });
   // If the guard were closed before the worker has opened the pipe, the worker would wait for a writer for ever.
   await reading.opened;

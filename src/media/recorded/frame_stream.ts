@@ -168,6 +168,7 @@ export class FrameStream implements AsyncDisposable {
     const run = await DecodeRun.start(host, {
       job: (pipe) => ({
         kind: "decode",
+        hardware: null,
         subject: subjectOf(subject),
         seekS: 0,
         planes: { pipe, maxFrames: framesToDecode(request), select: null },
@@ -336,6 +337,7 @@ export class FrameStream implements AsyncDisposable {
     await using run = await DecodeRun.start(this.#host, {
       job: (pipe) => ({
         kind: "decode",
+        hardware: null,
         subject: subjectOf(subject),
         seekS,
         planes: { pipe, maxFrames, select },

@@ -51,10 +51,10 @@ export type CageLevel = Cage["level"];
 export const NO_CAGE: Cage = { level: "off" };
 
 /** What a caged program opens. */
-export type OpenedInside = Omit<Touches, "makesIn">;
+export type OpenedInside = Omit<Touches, "makesIn" | "isCaged">;
 
 /**
- * What is put around `program` when it is started. mkfifo reads nothing that comes from others, and is not caged. `joining` are
+ * What is put around `program` when it is started. What reads nothing that comes from others is not caged. `joining` are
  * the words of the forwarder that give it the network of a stream.
  */
 export function enclosureOf(
@@ -63,7 +63,7 @@ export function enclosureOf(
   touches: Touches,
   joining: readonly string[] = [],
 ): Enclosure {
-  return cagedBy(touches.makesIn === null ? cage : NO_CAGE, program, touches, joining);
+  return cagedBy(touches.isCaged ? cage : NO_CAGE, program, touches, joining);
 }
 
 function cagedBy(cage: Cage, program: string, opened: OpenedInside, joining: readonly string[]): Enclosure {
@@ -106,7 +106,7 @@ const WITH_FILTER = 'exec "$@" 3< "$0"';
 function bubblewrapWords(
   { sh, bwrap, filters, system }: Extract<Cage, { level: "bubblewrap" }>,
   program: string,
-  { reads, writes, usesLoopback }: OpenedInside,
+  { reads, writes, devices, usesLoopback }: OpenedInside,
 ): string[] {
   const real = system.programs[program] ?? program;
   return [
@@ -118,7 +118,7 @@ function bubblewrapWords(
     ...system.folders.flatMap(({ from, at }) => ["--ro-bind", from, at]),
     ...[...system.files, real, ...reads].flatMap((path) => ["--ro-bind", path, path]),
     ...writes.flatMap((path) => ["--bind", path, path]),
-    ...DEVICES.flatMap((path) => ["--dev-bind", path, path]),
+    ...[...DEVICES, ...devices].flatMap((path) => ["--dev-bind", path, path]),
     ...["--remount-ro", "/", "--", real],
   ];
 }

@@ -174,7 +174,7 @@ async function trial(
   program: string,
   { tools: { prlimit }, world, signal, usesLoopback, joining }: Trial,
 ): Promise<void> {
-  const touches = { reads: [], writes: [], makesIn: null, usesLoopback };
+  const touches = { reads: [], writes: [], devices: [], isCaged: true, makesIn: null, usesLoopback };
   const { end, code, stderr } = await run(program, ["-version"], {
     ...{ world, signal, deadlineMs: TRIAL_DEADLINE_MS },
     ...{ maxStdoutBytes: OUTPUT_BYTES_MAX, maxStderrBytes: OUTPUT_BYTES_MAX },

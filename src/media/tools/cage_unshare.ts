@@ -20,7 +20,7 @@ export const DEVICES = ["/dev/null", "/dev/urandom"];
 
 interface Caged {
   readonly program: string;
-  readonly opened: Omit<Touches, "makesIn">;
+  readonly opened: Omit<Touches, "makesIn" | "isCaged">;
   /** The words that set its limits; they go inside, as making the new root is no work of the program. */
   readonly limits: readonly string[];
 }
@@ -48,7 +48,7 @@ export function unshareWords(
     ...Object.entries(helpers).map(([name, path]) => ({
       ...{ from: path, at: `${HELPERS}/${name}`, options: READ_ONLY },
     })),
-    ...DEVICES.map((path) => ({ from: path, at: path, options: "bind" })),
+    ...[...DEVICES, ...opened.devices].map((path) => ({ from: path, at: path, options: "bind" })),
   ];
   const folders = new Set([
     ...[`/${OLD}`, "/proc/self", HELPERS, ...system.folders.map(({ at }) => at)],

@@ -1,6 +1,7 @@
 /** What a program may be started for, as data: the broker checks a job by these schemas and makes the arguments itself. */
 
 import { z } from "zod";
+import { HARDWARE_DECODERS } from "../../base/program_paths.ts";
 import { LIMITS } from "../../model/limits.ts";
 
 /** Above what any caller may ask for, and small enough for ffmpeg's own numbers. */
@@ -74,6 +75,8 @@ const select = z.discriminatedUnion("by", [
   }),
 ]);
 
+const hardware = z.enum(HARDWARE_DECODERS);
+
 const seek = z.strictObject({ seekMs: timeMs, beginMs: z.number().min(-1e12).max(1e12) });
 /** As long as the longest decode. */
 const deadlineMs = positive.max(1_800_000);
@@ -86,6 +89,10 @@ const RUN_JOBS = [
   /** What an input contains, as JSON. */
   z.strictObject({ kind: z.literal("probe"), input }),
   z.strictObject({ kind: z.literal("list_decoders") }),
+  /** The NVIDIA graphics cards, a line each. */
+  z.strictObject({ kind: z.literal("list_gpus") }),
+  /** Opens a hardware decoder, and nothing else. */
+  z.strictObject({ kind: z.literal("open_device"), hardware }),
   /** The time of the first frame. */
   z.strictObject({ kind: z.literal("first_frame"), input, streamIndex: count.max(10_000), deadlineMs }),
   /** Samples of the sound of a window. */
@@ -117,6 +124,8 @@ const decode = z.strictObject({
   kind: z.literal("decode"),
   subject: z.strictObject({ input, info, plan, coordinates }),
   seekS: z.number().min(0).max(1e9),
+  /** What decodes; null for the CPU. */
+  hardware: hardware.nullable(),
   planes: z.strictObject({ pipe: path, maxFrames: positive.nullable(), select: select.nullable() }),
   jpegs: z.strictObject({
     maxFrames: positive,

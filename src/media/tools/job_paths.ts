@@ -61,6 +61,8 @@ export async function checkedJob<Job extends RunJob | StreamJob>(
         subject: { ...job.subject, input: await checkedInput(job.subject.input, places, streams) },
       };
     case "list_decoders":
+    case "list_gpus":
+    case "open_device":
     case "scale_picture":
     case "opus_samples":
     case "live_decode":

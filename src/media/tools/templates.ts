@@ -1,7 +1,7 @@
 /** TABLE of the programs that run: for each kind of job the program, its arguments and its limits. */
 
 import { dirname } from "node:path";
-import type { Tools } from "../../base/program_paths.ts";
+import type { DecodeDevices, Tools } from "../../base/program_paths.ts";
 import type { Extent } from "../../model/frames/coordinates.ts";
 import { LIMITS } from "../../model/limits.ts";
 import { SIDECAR_SAMPLE_RATE_HZ } from "../../model/sidecars/wav.ts";
@@ -11,6 +11,7 @@ import { DecoderLog, REPORTING, REPORTING_TO_FILE, reportsTo } from "../reports/
 import { ReportWriter } from "../reports/frame_reports.ts";
 import type { ResourceLimits } from "../process.ts";
 import { type FrameSelection, inputArgs, jpegOutput, planeOutput } from "../recorded/decode_args.ts";
+import { deviceArgs } from "../recorded/hardware_args.ts";
 import { quantizerOf, selectText } from "../recorded/frame_choice.ts";
 import { processors, SESSION_CPU_SECONDS, toolLimits, type ToolWork } from "../tool_limits.ts";
 import { audioGraph, CONTAINER_TIMES, seconds, seekArgs, videoGraph } from "../windows/window_filters.ts";
@@ -43,6 +44,10 @@ export interface Touches {
   readonly reads: readonly string[];
   /** The files, pipes and sockets into which it writes; a socket is read from as well. Each exists before the start. */
   readonly writes: readonly string[];
+  /** The device files that it uses. */
+  readonly devices: readonly string[];
+  /** False for a program that reads nothing that comes from others. */
+  readonly isCaged: boolean;
   /** The folder in which it makes a new pipe; null for all programs but mkfifo. */
   readonly makesIn: string | null;
   /** Whether it connects to a relay on 127.0.0.1. */
@@ -90,15 +95,29 @@ export function invocationOf(
   const { hasInput, hasOutput } = endsOf(job);
   const { work, cpuSeconds, fileBytes } = boundsOf(job);
   return {
-    program: job.kind === "make_pipe" ? tools.mkfifo : job.kind === "probe" ? tools.ffprobe : tools.ffmpeg,
-    args: argsOf(job, ends, logWords(told)),
+    program: programOf(job, tools),
+    args: argsOf(job, ends, logWords(told), tools.devices ?? {}),
     limits: toolLimits(work, { prlimit: tools.prlimit, cpuSeconds, fileBytes }),
-    touches: touchesOf(job, ends, told),
+    touches: touchesOf(job, ends, told, tools),
     hasStdin: hasInput && ends === STANDARD_ENDS,
     hasStdout: hasOutput && ends === STANDARD_ENDS,
     ...(told?.logPipe && { environment: reportsTo(told.logPipe) }),
     ...(told && { log: logOf(job, told) }),
   };
+}
+
+function programOf({ kind }: ToolJob, { mkfifo, nvidiaSmi, ffmpeg, ffprobe }: Tools): string {
+  switch (kind) {
+    case "make_pipe":
+      return mkfifo;
+    case "list_gpus":
+      // By its name, which is not found, it fails with a reason.
+      return nvidiaSmi ?? "nvidia-smi";
+    case "probe":
+      return ffprobe;
+    default:
+      return ffmpeg;
+  }
 }
 
 /** Whether a job's decoder can tell something of each frame. */
@@ -124,7 +143,7 @@ export function socketEnds(input: string | null, output: string | null): Ends {
   return { input: `${SOCKET}${input}`, output: `${SOCKET}${output}` };
 }
 
-function touchesOf(job: ToolJob, ends: Ends, told: Reporting | null): Touches {
+function touchesOf(job: ToolJob, ends: Ends, told: Reporting | null, { devices }: Tools): Touches {
   const { hasInput, hasOutput } = endsOf(job);
   const used = [...(hasInput ? [ends.input] : []), ...(hasOutput ? [ends.output] : [])];
   const sockets = used.filter((end) => end.startsWith(SOCKET)).map((end) => end.slice(SOCKET.length));
@@ -132,6 +151,8 @@ function touchesOf(job: ToolJob, ends: Ends, told: Reporting | null): Touches {
   return {
     reads: input?.path ? [input.path] : [],
     writes: [...sockets, ...filesOf(job), ...(told?.logPipe ? [told.logPipe] : [])],
+    devices: ("hardware" in job && job.hardware !== null && devices?.[job.hardware]) || [],
+    isCaged: job.kind !== "make_pipe" && job.kind !== "list_gpus",
     makesIn: job.kind === "make_pipe" ? dirname(job.path) : null,
     usesLoopback: input !== null && input.path === null,
   };
@@ -180,11 +201,14 @@ function boundsOf(job: ToolJob): Bounds {
   switch (job.kind) {
     case "make_pipe":
     case "list_decoders":
+    case "list_gpus":
       return { work: "query", cpuSeconds: QUERY_CPU_SECONDS };
+    case "open_device":
+      return { work: "hardware", cpuSeconds: QUERY_CPU_SECONDS };
     case "probe":
       return { work: "decode", cpuSeconds: PROBE_CPU_SECONDS };
     case "decode":
-      return { work: "decode", cpuSeconds: job.cpuSeconds };
+      return { work: job.hardware === null ? "decode" : "hardware", cpuSeconds: job.cpuSeconds };
     case "first_frame":
     case "list_packets":
     case "wav":
@@ -204,16 +228,26 @@ function boundsOf(job: ToolJob): Bounds {
   }
 }
 
-function argsOf(job: ToolJob, ends: Ends, log: readonly string[] | null): string[] {
+function argsOf(
+  job: ToolJob,
+  ends: Ends,
+  log: readonly string[] | null,
+  devices: DecodeDevices,
+): string[] {
   switch (job.kind) {
     case "make_pipe":
       return ["-m", "600", "--", job.path];
     case "probe":
       return probeArgs(job);
     case "list_decoders":
-      return ["-nostdin", "-v", "error", "-decoders"];
+      // Without `-v error` it tells its version.
+      return ["-nostdin", "-decoders"];
+    case "list_gpus":
+      return ["--list-gpus"];
+    case "open_device":
+      return openDeviceArgs(job, ends, devices);
     case "decode":
-      return decodeArgs(job, ends, log);
+      return decodeArgs(job, ends, log, devices);
     case "first_frame":
       return firstFrameArgs(job, ends);
     case "wav":
@@ -253,15 +287,33 @@ function probeArgs({ input }: JobOf<"probe">): string[] {
   ];
 }
 
-function decodeArgs(job: JobOf<"decode">, { output }: Ends, log: readonly string[] | null): string[] {
-  const { subject, seekS, planes, jpegs } = job;
+/** One frame of no picture at all, as ffmpeg opens a device only for some work. */
+function openDeviceArgs(
+  { hardware }: JobOf<"open_device">,
+  { output }: Ends,
+  devices: DecodeDevices,
+): string[] {
   return [
-    ...inputArgs(subject, { seekS, ...(log && { log }) }),
+    ...["-nostdin", "-v", "error", ...deviceArgs(hardware, devices)],
+    ...["-f", "lavfi", "-i", "color=size=64x64:rate=1", "-frames:v", "1", "-f", "framecrc", "-y", output],
+  ];
+}
+
+function decodeArgs(
+  job: JobOf<"decode">,
+  { output }: Ends,
+  log: readonly string[] | null,
+  devices: DecodeDevices,
+): string[] {
+  const { subject, seekS, planes, jpegs, hardware } = job;
+  return [
+    ...inputArgs(subject, { seekS, ...(log && { log }), ...(hardware && { hardware, devices }) }),
     ...(jpegs ? jpegOutput(subject, { ...jpegs, ...selectionOf(jpegs.select), output }) : []),
     ...planeOutput(subject, {
       fifoPath: planes.pipe,
       maxFrames: planes.maxFrames,
       selection: planes.select && selectionOf(planes.select),
+      isOnDevice: hardware !== null,
     }),
   ];
 }

@@ -1,6 +1,7 @@
 /** Payloads of the events in the life of a run: created, ingested, ended, deleted, its feedback and its webhooks. */
 
 import { z } from "zod";
+import { DECODE_BACKENDS } from "../../base/program_paths.ts";
 import { ARTIFACT_KINDS, DETECTORS } from "../frames/detected_range.ts";
 import { LIMITS } from "../limits.ts";
 import {
@@ -105,6 +106,9 @@ export const framesDecoded = open({
   width: positive,
   height: positive,
   pixel_format: text,
+  decode_backend: z.enum(DECODE_BACKENDS).optional().describe(
+    "What decoded: docs/deployment.md#hardware-decoding",
+  ),
   coordinate_schema: coordinateSchema,
   coordinates,
   ranges: z.array(rowRange).optional(),

@@ -77,7 +77,7 @@ const SOCKETS = [
 const PROCESS = fileURLToPath(new URL("../../support/cage_process.ts", import.meta.url));
 const ENDLESS = "$| = 1; print 1; sleep 1000";
 
-const NOTHING = { reads: [], writes: [], makesIn: null, usesLoopback: false };
+const NOTHING = { reads: [], writes: [], devices: [], isCaged: true, makesIn: null, usesLoopback: false };
 
 interface Inside {
   readonly done: readonly string[];
@@ -111,7 +111,14 @@ async function probe(level: CageLevel, network: "none" | "machine" | "forwarder"
     enclosure: enclosureOf(
       cage,
       PERL,
-      { reads: [input], writes: [output], makesIn: null, usesLoopback: network !== "none" },
+      {
+        reads: [input],
+        writes: [output],
+        devices: [],
+        isCaged: true,
+        makesIn: null,
+        usesLoopback: network !== "none",
+      },
       passage?.words,
     ),
   });

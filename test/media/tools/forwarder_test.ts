@@ -69,7 +69,7 @@ async function dialled(
   words: readonly string[],
   addresses: readonly string[],
 ): Promise<string[]> {
-  const touches = { reads: [], writes: [], makesIn: null, usesLoopback: true };
+  const touches = { reads: [], writes: [], devices: [], isCaged: true, makesIn: null, usesLoopback: true };
   const { stdout, stderr } = await run(PERL, ["-e", DIAL, ...addresses], {
     ...{ ...BOUNDS, enclosure: enclosureOf(cage, PERL, touches, words) },
   });

@@ -11,6 +11,7 @@ const FILE = "/media/film,movie=x.mp4";
 const FILM = { kind: "file", path: FILE, url: null, socket: null } as const;
 const ADDRESS = "http://127.0.0.1:8000/relay/list.m3u8";
 const RELAY = { kind: "hls", path: null, url: ADDRESS, socket: null } as const;
+const DEVICE = "/dev/dri/renderD128";
 const PIPE = "/tmp/media-0123.fifo";
 const CLIP = "/tmp/clip-0123.mp4";
 const FRAME = { width: 320, height: 240 };
@@ -34,7 +35,7 @@ const SEEK = { seekMs: 100, beginMs: 200 };
 const SIZE = { ...FRAME, quantizer: 5 };
 const DECODE = {
   kind: "decode",
-  ...{ seekS: 1.5, cpuSeconds: 5 },
+  ...{ seekS: 1.5, cpuSeconds: 5, hardware: null },
   subject: {
     ...{ info: INFO, coordinates: COORDINATES, input: FILM },
     plan: { policy: "fixed", sampleFps: 2.5, sourceFps: null },
@@ -49,6 +50,8 @@ const JOBS: { readonly [Kind in ToolJob["kind"]]: readonly [Extract<ToolJob, { k
   make_pipe: [{ kind: "make_pipe", path: PIPE }, "makes in /tmp"],
   probe: [{ kind: "probe", input: RELAY }, "loopback"],
   list_decoders: [{ kind: "list_decoders" }, ""],
+  list_gpus: [{ kind: "list_gpus" }, ""],
+  open_device: [{ kind: "open_device", hardware: "vaapi" }, `uses ${DEVICE}`],
   first_frame: [
     { kind: "first_frame", input: FILM, streamIndex: 1, deadlineMs: 1000 },
     `reads ${FILE}`,
@@ -98,15 +101,17 @@ for (const [kind, [job, opened]] of Object.entries(JOBS)) {
     const isStream = streamJob.safeParse(job).success;
     assert.deepEqual((isStream ? streamJob : runJob).parse(job), job);
     const ends = isStream ? socketEnds("/tmp/in", "/tmp/out") : STANDARD_ENDS;
-    const { program, args, touches } = invocationOf(job, tools(), { ends });
-    assert.ok(Object.values(tools()).includes(program));
+    const installed = { ...tools(), nvidiaSmi: "/usr/bin/nvidia-smi", devices: { vaapi: [DEVICE] } };
+    const { program, args, touches } = invocationOf(job, installed, { ends });
+    assert.ok(Object.values(installed).includes(program));
     for (const arg of args) assert.doesNotMatch(arg, /TEXT|passwd|NaN|Infinity|undefined|null|\[object/);
-    const { reads, writes, makesIn, usesLoopback } = touches;
+    const { reads, writes, devices, makesIn, usesLoopback } = touches;
     const all = [
       ...(reads.length > 0 ? [`reads ${reads.join(" ")}`] : []),
       ...(writes.length > 0
         ? [`writes ${writes.map((path) => path.replace(/^\/tmp\/(in|out)$/, "$1")).join(" ")}`]
         : []),
+      ...(devices.length > 0 ? [`uses ${devices.join(" ")}`] : []),
       ...(makesIn !== null ? [`makes in ${makesIn}`] : []),
       ...(usesLoopback ? ["loopback"] : []),
     ];

@@ -1,6 +1,7 @@
 /** Answers about the service itself, of uploads and of feedback, and the error envelope: their shapes. */
 
 import { z } from "zod";
+import { DECODE_BACKENDS } from "../../../base/program_paths.ts";
 import { REFUSALS } from "../../../base/refusal.ts";
 import { count, open, positive, text } from "../../events/payload_shapes.ts";
 import { PROVIDER_KINDS } from "../../infer/inference.ts";
@@ -39,6 +40,13 @@ export const SYSTEM = open({
   request_id: requestIdField,
   version: text,
   deno: text.describe("Version of the runtime"),
+  ffmpeg: open({
+    version: z.string().nullable(),
+    codecs: z.array(text).describe("Of the usual ones, those that it decodes on the processor"),
+  }).nullable().describe("The server's ffmpeg; null where it does not answer"),
+  decode_backend: z.enum(DECODE_BACKENDS).nullable().describe(
+    "What decodes recorded video that suits it; null while that is being found",
+  ),
   started_at_ms: count.describe("Epoch milliseconds"),
   disk: open({
     free_bytes: count.describe("What the file system of the data directory has for more"),
