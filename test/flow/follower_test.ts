@@ -4,10 +4,12 @@ import { realWorld } from "../../src/base/world.ts";
 import { quietLog } from "../../src/base/log.ts";
 import type { Caller } from "../../src/flow/caller.ts";
 import { Follower, type FollowWire } from "../../src/flow/events/follower.ts";
+import { KeepaliveTimer } from "../../src/flow/events/keepalive_timer.ts";
 import type { Listener, Receiver } from "../../src/flow/events/listener.ts";
 import { PUBLIC_PRINCIPAL } from "../../src/model/identifiers.ts";
 import { LIMITS } from "../../src/model/limits.ts";
 import { Timeline } from "../../src/store/log/timeline.ts";
+import { ManualClock } from "../support/manual_clock.ts";
 import { seededRandom } from "../support/seeded_random.ts";
 
 const RUNS = [`run-${"a".repeat(32)}`, `run-${"b".repeat(32)}`];
@@ -135,4 +137,40 @@ Deno.test("readers of every speed, kind and cursor get exactly their events, and
   } finally {
     Deno.removeSync(dataDir, { recursive: true });
   }
+});
+
+Deno.test("a member is called each time that it was idle, an active one is not, and one timer serves all", async () => {
+  const clock = new ManualClock();
+  const calls: [name: string, atMs: number][] = [];
+  const timer = new KeepaliveTimer<{ readonly name: string; activeMs: number }>(
+    {
+      ...realWorld(quietLog()),
+      monotonicMs: () => clock.monotonicMs(),
+      sleep: (ms, end) => clock.sleep(ms, end),
+    },
+    15_000,
+    (member) => {
+      calls.push([member.name, clock.monotonicMs()]);
+      if (calls.length === 4) timer.remove(member);
+      else timer.restart(member);
+    },
+  );
+  const [idle, busy, late] = ["idle", "busy", "late"].map((name) => ({ name, activeMs: 0 }));
+  timer.add(idle!);
+  timer.add(busy!);
+  await clock.advance(5_000);
+  timer.add(late!);
+  for (let second = 5; second < 60; second++) {
+    timer.restart(busy!);
+    await clock.advance(1_000);
+  }
+  assert.deepEqual(calls, [["idle", 15_000], ["late", 20_000], ["idle", 30_000], ["late", 35_000], [
+    "idle",
+    45_000,
+  ], ["idle", 60_000]], "the fourth call removes its member");
+  assert.equal(clock.sleeping, 1);
+  for (const member of [idle, busy]) timer.remove(member!);
+  await clock.advance(60_000);
+  assert.equal(clock.sleeping, 0);
+  assert.equal(calls.length, 6);
 });

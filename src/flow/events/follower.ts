@@ -140,7 +140,7 @@ export class Follower implements AsyncDisposable, Listeners {
     }
     this.#counts.listeners++;
     this.#ofPrincipal.set(principalKey, (this.#ofPrincipal.get(principalKey) ?? 0) + 1);
-    this.#keepalives.restart(listener);
+    this.#keepalives.add(listener);
     return feed;
   }
 

@@ -85,6 +85,8 @@ export class Listener {
   readonly principalKey: string;
   readonly runId: string;
   readonly filter: KindFilter;
+  /** The `monotonicMs` of the last bytes for it. */
+  activeMs = 0;
   readonly #listeners: Listeners;
   readonly #receiver: Receiver;
   #feed: ListenersFeed | undefined;
