@@ -20,10 +20,13 @@ export interface Maker {
   summary(): string;
 }
 
+type Found = (readonly FrameRange[])[];
+
+/** Makes the maker of a detector of `videos`. `transitions` are the gradual ones that were found before. */
+type MakeMaker = (videos: readonly FoldedVideo[], folds: number, transitions: Found) => Promise<Maker>;
+
 /** A detector that is fitted has an entry that fits it anew. */
-const MAKERS: Readonly<
-  Record<RangeFigure, (videos: readonly FoldedVideo[], folds: number) => Promise<Maker>>
-> = {
+const MAKERS: Readonly<Record<RangeFigure, MakeMaker>> = {
   gradual: gradualApart,
   flashes: byConstants("flashes", "flash.ts", "flash"),
   freezes: byConstants("freezes", "freeze.ts", "freeze"),
@@ -34,7 +37,7 @@ const MAKERS: Readonly<
 
 /**
  * Each range is found by a detector that was made without the folds of all that is shown in it and beside it; each frame of a
- * fault by one without the fold of what it shows.
+ * fault by one without the fold of what it shows, outside of the transitions that were found so.
  */
 export async function crossValidated(
   videos: readonly RecordedVideo[],
@@ -46,10 +49,10 @@ export async function crossValidated(
     folds: new VideoFolds(video.truth, video.recording.frames, folds),
   }));
   const cuts = await cutsApart(videos, folds);
-  const ranges = new Map<RangeFigure, (readonly FrameRange[])[]>();
+  const ranges = new Map<RangeFigure, Found>();
   for (const figure of RANGE_FIGURES) {
     const startedMs = performance.now();
-    const maker = await MAKERS[figure](folded, folds);
+    const maker = await MAKERS[figure](folded, folds, ranges.get("gradual") ?? []);
     ranges.set(figure, await rangesApart(folded, figure, maker));
     say(`${figure}: ${maker.summary()}; ${((performance.now() - startedMs) / 1000).toFixed(0)} s`);
   }
@@ -97,11 +100,11 @@ function byConstants(
   figure: RangeFigure,
   entry: string,
   type?: Detector,
-): (videos: readonly FoldedVideo[]) => Promise<Maker> {
-  return async (videos) => {
+): MakeMaker {
+  return async (videos, _folds, transitions) => {
     const copy = await DetectionCopy.load();
     const recordings: readonly Recording[] = videos.map(({ recording }) => recording);
-    const find = () => type ? copy.rangesOf(recordings, type) : copy.faultsOf(recordings);
+    const find = () => type ? copy.rangesOf(recordings, type) : copy.faultsOf(recordings, transitions);
     const constants = new ChosenConstants(copy, { videos, figure, entry, find });
     return {
       findWithout: (left) => Promise.resolve(constants.foundWith(constants.without(left))),

@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import type { Detector } from "../../../src/model/frames/detected_range.ts";
 import { CUT_SCORE_THRESHOLD } from "../../../src/model/frames/signals.ts";
+import { clearTransitionFaults } from "../../../src/model/frames/transition_faults.ts";
 import { type Constant, constantsIn } from "../constants.ts";
 import type { FrameRange } from "../scores/truth.ts";
 import { faultyRanges } from "../scores/measure.ts";
@@ -98,8 +99,12 @@ export class DetectionCopy {
     }
   }
 
-  /** The faulty frames of each recording, joined to ranges. */
-  *faultsOf(recordings: Iterable<Recording>): Generator<FrameRange[]> {
+  /** The faulty frames of each recording, joined to ranges, without those that begin in its gradual transitions. */
+  *faultsOf(
+    recordings: Iterable<Recording>,
+    transitions: readonly (readonly FrameRange[])[],
+  ): Generator<FrameRange[]> {
+    let at = 0;
     const detector = new this.#artifacts.ArtifactDetector();
     for (const recording of recordings) {
       const { frames, ptsMs, artifactMeasures, rangeMeasures, reports, cutScores, cutLookahead } = recording;
@@ -120,6 +125,10 @@ export class DetectionCopy {
         if (frame >= cutLookahead) decide(frame - cutLookahead);
       }
       for (let frame = Math.max(0, frames - cutLookahead); frame < frames; frame++) decide(frame);
+      const ranges = transitions[at++]!.map(({ start, end }) => ({
+        ...{ type: "gradual_transition" as const, startPtsMs: ptsMs[start]!, endPtsMs: ptsMs[end - 1]! },
+      }));
+      clearTransitionFaults({ count: frames, ptsMs, artifactScore, artifactKind }, ranges);
       yield faultyRanges({ artifactScore, artifactKind })!;
     }
   }

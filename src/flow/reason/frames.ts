@@ -3,9 +3,11 @@
 import type { Metrics } from "../../base/metrics.ts";
 import type { World } from "../../base/world.ts";
 import type { GateKernel } from "../../media/kernels/gate_kernel.ts";
+import type { DetectedRange } from "../../model/frames/detected_range.ts";
 import { isKept, type RowColumns } from "../../model/frames/frame_row.ts";
 import { GATE_REASONS, type GateThresholds, type SignalColumns } from "../../model/frames/signals.ts";
 import { asStored } from "../../model/frames/signals_json.ts";
+import { clearTransitionReasons } from "../../model/frames/transition_faults.ts";
 
 export interface ReasonFramesOptions {
   /** Used by this call alone, as its state continues from chunk to chunk. */
@@ -16,12 +18,13 @@ export interface ReasonFramesOptions {
   readonly world: World;
 }
 
-/** Columns that grow by doubling. A frame takes 58 bytes, so that a long film fits into memory together with its chunks. */
+/** Columns that grow by doubling. A frame takes 62 bytes, so that a long film fits into memory together with its chunks. */
 interface Columns {
   readonly frameIndex: Float64Array;
   readonly ptsMs: Float64Array;
   /** NaN where there is no cut. */
   readonly cutPtsMs: Float64Array;
+  readonly artifactScore: Float32Array;
   readonly artifactKind: Uint8Array;
   readonly reason: Uint8Array;
   readonly novelty: Float64Array;
@@ -67,6 +70,7 @@ export class ReasonFrames {
     columns.ptsMs.set(signals.ptsMs, start);
     if (signals.cutPtsMs) columns.cutPtsMs.set(signals.cutPtsMs, start);
     else columns.cutPtsMs.fill(NaN, start, start + signals.count);
+    if (signals.artifactScore) columns.artifactScore.set(signals.artifactScore, start);
     if (signals.artifactKind) columns.artifactKind.set(signals.artifactKind, start);
     columns.reason.set(decided.reason, start);
     columns.novelty.set(decided.novelty, start);
@@ -74,6 +78,12 @@ export class ReasonFrames {
     columns.motion.set(decided.motion, start);
     columns.confidence.set(decided.confidence, start);
     this.#count += signals.count;
+  }
+
+  /** Takes back faults that are none, once all ranges are known. */
+  clearFaultsIn(ranges: readonly DetectedRange[]): void {
+    const { ptsMs, artifactScore, reason } = this.#columns;
+    clearTransitionReasons(reason, { count: this.#count, ptsMs, artifactScore }, ranges);
   }
 
   /** All frames so far, as views of the columns. */
@@ -132,6 +142,7 @@ function newColumns(rows: number): Columns {
     frameIndex: new Float64Array(rows),
     ptsMs: new Float64Array(rows),
     cutPtsMs: new Float64Array(rows),
+    artifactScore: new Float32Array(rows),
     artifactKind: new Uint8Array(rows),
     reason: new Uint8Array(rows),
     novelty: new Float64Array(rows),

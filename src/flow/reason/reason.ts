@@ -207,6 +207,7 @@ export class Reason {
       labels: labelsOf(this.#options.labelMaps, caller.principalKey),
       coordinates: stream.coordinates,
     };
+    frames.clearFaultsIn(stream.ranges);
     const { columns } = frames;
     const owner = {
       runId: call.runId,

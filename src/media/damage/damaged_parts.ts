@@ -5,13 +5,15 @@ import { DamageTrees, type DamageWeights } from "./damage_trees.ts";
 import { DAMAGE_WEIGHTS, HEALING_WEIGHTS, SILENT_WEIGHTS } from "./damage_weights.ts";
 
 /** Damage begins where the mean logarithm of the odds of three frames is BEGINS and each is BEGINS_EACH: one frame alone is not enough. */
-const BEGINS = 2.2;
+const BEGINS = 2.8;
 const BEGINS_EACH = 0.3;
+/** Damage seldom comes alone: so many frames behind clear damage, so much less is enough. */
+const AGAIN_FRAMES = 3000;
+const AGAIN_LESS = 2.5;
+const AGAIN_EACH_LESS = 0.8;
 /** Odds above BEGINS where the decoder says that the frame is made of no other: it draws the whole picture anew, grain and edges too. */
 const BEGINS_ANEW = 2;
 const BEGIN_FRAMES = 3;
-/** Odds above BEGINS where the decoder does not notice changed bytes: damage would last for long. */
-const BEGINS_SILENT = 0.6;
 /** It ends with the first frame below. */
 const GOES_ON = -2;
 /** Frames after which damage counts as what the picture is like now. */
@@ -44,6 +46,8 @@ export class DamagedParts {
   /** The first damaged frame; -1 where none is. */
   #start = -1;
   #strength = 0;
+  /** Behind clear damage: the first frame that it no longer counts for. */
+  #againEnd = 0;
 
   constructor({ damage = DAMAGE_WEIGHTS, silent = SILENT_WEIGHTS, healing = HEALING_WEIGHTS }: {
     readonly damage?: DamageWeights;
@@ -63,6 +67,7 @@ export class DamagedParts {
     this.#known = 0;
     this.#shotStart = 0;
     this.#start = -1;
+    this.#againEnd = 0;
   }
 
   push(measures: Float32Array): void {
@@ -91,8 +96,7 @@ export class DamagedParts {
       this.#start = -1;
       return 0;
     }
-    const more = (beginsAnew ? BEGINS_ANEW : 0) + (isSilent ? BEGINS_SILENT : 0);
-    if (this.#start < 0) this.#begin(frame, BEGINS + more);
+    if (this.#start < 0) this.#begin(frame, BEGINS + (beginsAnew ? BEGINS_ANEW : 0));
     else if (this.#oddsOf(frame) < GOES_ON || this.#hasEnded(frame)) this.#start = -1;
     return this.#start < 0 ? 0 : this.#strength;
   }
@@ -108,17 +112,20 @@ export class DamagedParts {
   }
 
   #begin(frame: number, least: number): void {
+    const isAgain = frame < this.#againEnd;
+    const each = BEGINS_EACH - (isAgain ? AGAIN_EACH_LESS : 0);
     let sum = 0;
     for (let later = 0; later < BEGIN_FRAMES; later++) {
       if (frame + later >= this.#history.count) return;
       const odds = this.#oddsOf(frame + later);
-      if (odds < BEGINS_EACH) return;
+      if (odds < each) return;
       sum += odds;
     }
     const more = sum / BEGIN_FRAMES - least;
-    if (more < 0) return;
+    if (more < (isAgain ? -AGAIN_LESS : 0)) return;
+    if (more >= 0) this.#againEnd = frame + AGAIN_FRAMES;
     this.#start = frame;
-    this.#strength = Math.min(4, 1 + more / CLEARER);
+    this.#strength = Math.max(1, Math.min(4, 1 + more / CLEARER));
   }
 
   /** The odds of a frame are decided once, with the frames that have come by then; asked for in order. */

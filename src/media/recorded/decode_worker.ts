@@ -7,6 +7,7 @@ import type { Region } from "../../model/frames/coordinates.ts";
 import type { DetectedRange } from "../../model/frames/detected_range.ts";
 import type { SamplingPlan } from "../../model/frames/sampling.ts";
 import type { SignalColumns } from "../../model/frames/signals.ts";
+import { clearTransitionFaults } from "../../model/frames/transition_faults.ts";
 import { ReportReader } from "../reports/frame_reports.ts";
 import { FrameFilter } from "../kernels/frame_filter.ts";
 import { STACKED_FRAME_BYTES, unstack } from "../kernels/picture_lines.ts";
@@ -38,7 +39,8 @@ export interface DecodeOrder {
 
 /**
  * What the worker reports: `ready` once, then for each order `opened` when the pipe is open, `rows` if it is a stream, and at
- * last `done` or `failed`. The `signals` of `done` are empty for a stream, whose rows were sent before; its `ranges` are whole.
+ * last `done` or `failed`. The `signals` of `done` are empty for a stream, whose rows were sent before, with the faults in transitions
+ * that were not known then; its `ranges` are whole.
  * With `sampling`, `done` may come before the writer has ended. `failed`: the bytes were not what was asked for; the worker
  * itself continues.
  */
@@ -104,7 +106,9 @@ scope.onmessage = ({ data: order }) => {
     finish(reports);
     stream?.post();
     const signals = stream ? filter.takeFinalRows() : filter.columns();
-    scope.postMessage({ kind: "done", signals, ranges: ranges.finish(), hasMore }, buffersOf(signals));
+    const found = ranges.finish();
+    clearTransitionFaults(signals, found);
+    scope.postMessage({ kind: "done", signals, ranges: found, hasMore }, buffersOf(signals));
   } catch (error) {
     scope.postMessage({ kind: "failed", message: error instanceof Error ? error.message : String(error) });
   }

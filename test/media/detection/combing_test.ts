@@ -98,8 +98,8 @@ Deno.test("a comb of a part of the height is found, wherever it is", async () =>
   }
 });
 
-/** Alternation, fields apart, fields before; and how far samples stick out along rows. */
-type Measured = readonly [number, number, number, number?];
+/** Alternation, fields apart, fields before; how far samples stick out along rows; and contrast. */
+type Measured = readonly [number, number, number, number?, number?];
 
 /** Whether each frame is combed where these were measured. */
 function judged(
@@ -110,11 +110,12 @@ function judged(
   const row = new Float32Array(MEASURE_COUNT);
   let found = "";
   const step = () => found += detector.step(found.length, cuts.includes(found.length)) > 0 ? "x" : ".";
-  for (const [alternation, apart, before, spikesAcross = 0] of frames) {
+  for (const [alternation, apart, before, spikesAcross = 0, contrast = 0] of frames) {
     row[MEASURES.alternation] = alternation;
     row[MEASURES.fieldsApart] = apart;
     row[MEASURES.fieldsBefore] = before;
     row[MEASURES.spikesAcross] = spikesAcross;
+    row[MEASURES.contrast] = contrast;
     measures.push(row);
     if (measures.count > 5) step();
   }
@@ -163,7 +164,7 @@ Deno.test("a comb that came at once goes on while its lines alternate", () => {
   assert.equal(film(0.3, 0.1, 0.3, 0.01, 0.01), "........xxxxxx....");
 });
 
-Deno.test("fine texture that alternates a little while it moves is no combing, unless it came at once", () => {
+Deno.test("fine texture that alternates a little while it moves is no combing, nor where it came at once; more that came at once is", () => {
   const film = (alternation: number, apart: number, inTurn = 1) =>
     judged(times(20, 0).map((_, n) => [alternation, apart * inTurn ** n, 0.2, 8] as const));
   assert.equal(film(0.5, -0.35), ".".repeat(20));
@@ -171,7 +172,17 @@ Deno.test("fine texture that alternates a little while it moves is no combing, u
   assert.equal(film(0.5, 0.35, -1), ".".repeat(20));
   assert.equal(film(2, -0.35), "." + "x".repeat(19));
   const still = times(8, [0.01, 0, 0, 8] as const);
-  assert.equal(judged([...still, ...times(8, [0.5, 0.35, 0.2, 8] as const)]), "........xxxxxxxx");
+  assert.equal(judged([...still, ...times(8, [0.5, 0.35, 0.2, 8] as const)]), ".".repeat(16));
+  assert.equal(judged([...still, ...times(8, [1, 0.35, 0.2, 8] as const)]), "........xxxxxxxx");
+});
+
+Deno.test("fine lines that a flash had covered came at no once: the picture before did not show them", () => {
+  const film = (contrast: number) => {
+    const before = times(8, [0.01, 0, 0, 8, contrast] as const);
+    return judged([...before, ...times(8, [1, 0.35, 0.2, 8, 20] as const)]);
+  };
+  assert.equal(film(11), ".".repeat(16));
+  assert.equal(film(13), "........xxxxxxxx");
 });
 
 Deno.test("a pattern that came at once and moves later on is no combing", () => {

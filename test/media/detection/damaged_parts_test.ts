@@ -31,9 +31,39 @@ function beginOf(odds: number, keyFrame: number | null): number | null {
 }
 
 Deno.test("damage begins with the first frame that is likely enough", () => {
-  assert.deepEqual([2.1, 2.3].map((odds) => beginOf(odds, null)), [null, 1]);
+  assert.deepEqual([2.7, 2.9].map((odds) => beginOf(odds, null)), [null, 1]);
 });
 
 Deno.test("where the whole picture is drawn anew, damage must be much likelier", () => {
-  assert.deepEqual([2.3, 4.1, 4.3].map((odds) => beginOf(odds, 1)), [2, 2, 1]);
+  assert.deepEqual([2.9, 4.7, 4.9].map((odds) => beginOf(odds, 1)), [2, 2, 1]);
+});
+
+/** Where damage of these odds begins behind a cut at frame 6, with damage of other odds before the cut. */
+function secondBeginOf(odds: number, before: number, isReset = false): number | null {
+  const parts = new DamagedParts({
+    damage: constant(before),
+    silent: constant(odds),
+    healing: constant(-9),
+  });
+  const push = () => {
+    for (let frame = 0; frame < FRAMES + DAMAGE_LOOKAHEAD; frame++) {
+      parts.pushCodes(new Uint8Array(DAMAGE_CODES), 0);
+    }
+  };
+  push();
+  for (let frame = 0; frame < 6; frame++) parts.step(frame, frame === 0, false);
+  if (isReset) {
+    parts.reset();
+    push();
+  }
+  for (let frame = isReset ? 0 : 6; frame < FRAMES; frame++) {
+    if (parts.step(frame, frame === 0 || frame === 6, true) > 0) return frame;
+  }
+  return null;
+}
+
+Deno.test("damage comes again: behind clear damage less is enough, until a new stream", () => {
+  assert.deepEqual([0.2, 0.4, 2.7].map((odds) => secondBeginOf(odds, 2.9)), [null, 7, 7]);
+  assert.deepEqual([0.4, 2.7, 2.9].map((odds) => secondBeginOf(odds, 2.7)), [null, null, 7]);
+  assert.equal(secondBeginOf(0.4, 2.9, true), null);
 });

@@ -2,6 +2,12 @@
 
 import assert from "node:assert/strict";
 import {
+  ArtifactMeasures,
+  MEASURE_COUNT,
+  MEASURES,
+} from "../../../src/media/detection/faults/artifact_measures.ts";
+import { chromaStep } from "../../../src/media/detection/faults/chroma_step.ts";
+import {
   DrawnFilm,
   HEIGHT,
   landscape,
@@ -96,6 +102,29 @@ Deno.test("fault rules: chroma that a coarse encoder catches up with is no fault
   assert.deepEqual(await faultsIn(60, gray), []);
   const stuck = (n: number) => n >= 30 && n < 40 ? recoloured(pan(n, 9), () => 30) : pan(n, 9);
   assert.deepEqual(await faultsIn(60, stuck), ["chroma_fault 30-39"]);
+});
+
+/** How clearly the last frame is wrong in its colours, where chroma changed by these and luma by two levels from frame to frame. */
+function chromaStepOf(changes: readonly number[]): number {
+  const measures = new ArtifactMeasures();
+  const row = new Float32Array(MEASURE_COUNT);
+  row[MEASURES.luma1] = 2;
+  row[MEASURES.contrast] = 20;
+  for (const change of changes) {
+    row[MEASURES.chroma1] = change;
+    measures.push(row);
+  }
+  return chromaStep(measures, changes.length - 1, false);
+}
+
+Deno.test("fault rules: chroma that is mended every few frames is no fault, nor where nothing shows yet what is usual", () => {
+  const rest = [1.3, 1.3, 1.3, 1.3, 1.3];
+  assert.ok(chromaStepOf([...rest, ...rest, 6]) > 1);
+  assert.equal(chromaStepOf([...rest, 6, ...rest, 6]), 0);
+  assert.ok(chromaStepOf([...rest, 6, ...rest, ...rest, 6]) > 1, "long ago");
+  assert.ok(chromaStepOf([...rest, 3.9, ...rest, 6]) > 1, "much less before");
+  assert.equal(chromaStepOf([0, 1.3, 6]), 0);
+  assert.ok(chromaStepOf([0, 1.3, 1.3, 1.3, 6]) > 1);
 });
 
 Deno.test("fault rules: glaring chroma is a fault in a picture of little contrast too, and the way back is none", async () => {

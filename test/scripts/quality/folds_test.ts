@@ -70,7 +70,7 @@ Deno.test("on a recording a copy finds what the service finds, and with another 
   const found = () => [...copy.rangesOf([recording, recording], "black")];
   assert.deepEqual(found(), [predictions.black, predictions.black]);
   assert.deepEqual([...copy.rangesOf([recording], "freeze")], [predictions.freezes]);
-  assert.deepEqual([...copy.faultsOf([recording])], [predictions.artifacts]);
+  assert.deepEqual([...copy.faultsOf([recording], [predictions.gradual!])], [predictions.artifacts]);
   const darkest = copy.constantsOf("black.ts").find(({ name }) => name === "MEAN_MAX")!;
   copy.set(darkest, 17);
   assert.deepEqual(found(), [[], []]);

@@ -8,6 +8,13 @@ const CHROMA_MIN = 3.4;
 const OVER_LUMA = 1.9;
 const ABRUPT = 3;
 const MORE = 0.15;
+/**
+ * Encoders draw colours coarsely and mend them in every few frames: a step is no fault that is less than so many times one of so many frames
+ * before which stayed, and none where fewer frames than USUAL_FRAMES show what is usual.
+ */
+const USUAL_FRAMES = 3;
+const MENDED_FRAMES = 8;
+const MENDED = 1.5;
 /** What chroma changes more than before is so many times what luma does: a key frame draws both anew. */
 const OVER_LUMA_RISE = 5.5;
 /** Less is clear where so little moves beside it. */
@@ -52,12 +59,13 @@ const KEY_TEXTURE_MAX = 1.02;
  */
 export function chromaStep(measures: ArtifactMeasures, frame: number, isKey: boolean): number {
   const chroma = measures.at("chroma1", frame), luma = measures.at("luma1", frame);
-  if (chroma <= FAINT_MIN || chroma <= OVER_LUMA * luma) return 0;
+  if (chroma <= FAINT_MIN || chroma <= OVER_LUMA * luma || frame <= USUAL_FRAMES) return 0;
   const isGlaring = chroma > GLARING && luma < GLARING_LUMA_MAX;
   const least = isGlaring ? GLARING_CONTRAST_MIN : CONTRAST_MIN;
   const contrast = measures.at("contrast", frame);
   if (contrast <= Math.max(least, CONTRAST_KEPT * measures.at("contrast", frame - 1))) return 0;
-  const chromaBefore = measures.largestBefore("chroma1", frame, 3);
+  const chromaBefore = measures.largestBefore("chroma1", frame, USUAL_FRAMES);
+  if (chroma < MENDED * mendedBefore(measures, frame)) return 0;
   const lumaBefore = measures.largestBefore("luma1", frame, 3);
   const hasAppeared = lumaBefore < APPEARS_STILL && measures.at("novel", frame) > APPEARS_MIN;
   if (hasAppeared && chroma < APPEARS_CHROMA_MAX) return 0;
@@ -75,6 +83,16 @@ export function chromaStep(measures: ArtifactMeasures, frame: number, isKey: boo
   const isFromStill = chroma > Math.max(STILL_MIN, STILL_OVER_LUMA * luma) && abrupt > STILL_ABRUPT &&
     overRise > STILL_OVER_LUMA_RISE;
   return isFaint || isFromStill ? 1 : 0;
+}
+
+/** The largest step of chroma in the frames before that luma did not make: cuts change both. */
+function mendedBefore(measures: ArtifactMeasures, frame: number): number {
+  let largest = 0;
+  for (let back = USUAL_FRAMES + 1; back <= Math.min(MENDED_FRAMES, frame - 1); back++) {
+    const chroma = measures.at("chroma1", frame - back);
+    if (measures.at("luma1", frame - back) < chroma) largest = Math.max(largest, chroma);
+  }
+  return largest;
 }
 
 /** The texture of this frame and of the one before: the larger over the smaller. */

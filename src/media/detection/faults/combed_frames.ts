@@ -24,8 +24,11 @@ const SUDDEN_FROM = 1.2;
 const SUDDEN_MIN = 0.17;
 /** Such a comb shows itself within so many frames after its lines began to alternate: a pattern that came and moves later is none. */
 const SUDDEN_WITHIN = 8;
-/** Small text that moves alternates by less than this share of how far samples stick out along rows; only what came at once may do so. */
+/** Small text that moves alternates by less than this share of how far samples stick out along rows; what came at once, by less than the second. */
 const FINE_SHARE = 0.2;
+const SUDDEN_FINE_SHARE = 0.08;
+/** A picture with less than this part of the contrast, as a flash leaves it, does not show how much its lines alternate. */
+const CONTRAST_SHOWN = 0.6;
 /** Where they are fewer: the same field is the older one in all frames, and both are nearer to the frame before, by these means. */
 const STEADY_APART_MIN = 0.07;
 const STEADY_BEFORE_MIN = 0.1;
@@ -118,7 +121,7 @@ export class CombedFrames {
   /** Of more frames from `start` on, in which the same field is the older one. */
   #longStrengthOf(start: number): number {
     if (!this.#compare(start, LONG_TOGETHER, false)) return 0;
-    if (Math.max(this.#lower, -this.#upper) < LONG_APART_LEAST || this.#isFine(start, LONG_TOGETHER)) {
+    if (Math.max(this.#lower, -this.#upper) < LONG_APART_LEAST || this.#isFine(start, LONG_TOGETHER, false)) {
       return 0;
     }
     return clearness(Math.abs(this.#apart) / LONG_TOGETHER / LONG_APART_MIN);
@@ -131,13 +134,13 @@ export class CombedFrames {
   }
 
   /** Whether the frames from `start` on alternate no more than fine texture does that moves, such as small text. */
-  #isFine(start: number, frames: number): boolean {
+  #isFine(start: number, frames: number, isSudden: boolean): boolean {
     let alternation = 0, spikes = 0;
     for (let frame = start; frame < start + frames; frame++) {
       alternation += this.#measures.at("alternation", frame);
       spikes += this.#measures.at("spikesAcross", frame);
     }
-    return alternation < FINE_SHARE * spikes;
+    return alternation < (isSudden ? SUDDEN_FINE_SHARE : FINE_SHARE) * spikes;
   }
 
   #goesOn(frame: number): boolean {
@@ -150,7 +153,10 @@ export class CombedFrames {
     else if (Number.isNaN(this.#before)) {
       this.#run = frame;
       const last = Math.max(0, frame - BLENDED_FRAMES);
-      this.#before = this.#measures.largestBefore("alternation", last, Math.min(last, BEFORE_FRAMES));
+      const frames = Math.min(last, BEFORE_FRAMES);
+      const contrast = this.#measures.leastBefore("contrast", frame, BEFORE_FRAMES + BLENDED_FRAMES);
+      const isShown = contrast >= CONTRAST_SHOWN * this.#measures.at("contrast", frame);
+      this.#before = isShown ? this.#measures.largestBefore("alternation", last, frames) : Infinity;
     }
   }
 
@@ -161,7 +167,7 @@ export class CombedFrames {
     }
     const apart = Math.abs(this.#apart) / TOGETHER, nearer = this.#nearer / TOGETHER;
     const isSudden = this.#isSudden(start, this.#least);
-    if (!isSudden && this.#isFine(start, TOGETHER)) return 0;
+    if (this.#isFine(start, TOGETHER, isSudden)) return 0;
     const isSteady = isSudden && (this.#lower > 0 || this.#upper < 0);
     return clearness(Math.max(
       apart / APART_MIN,
@@ -177,7 +183,7 @@ export class CombedFrames {
     const apart = isInTurn ? Math.abs(this.#apart) / TOGETHER_IN_TURN : 0;
     const nearer = Math.abs(this.#nearer) / TOGETHER_IN_TURN;
     const isSudden = this.#isSudden(start, this.#least);
-    if (!isSudden && this.#isFine(start, TOGETHER_IN_TURN)) return 0;
+    if (this.#isFine(start, TOGETHER_IN_TURN, isSudden)) return 0;
     return clearness(Math.max(
       apart / APART_MIN,
       nearer / IN_TURN_MIN,
