@@ -18,8 +18,8 @@ export interface Loaded<T> {
 const SLOW_MS = 200;
 
 /**
- * Asks when the page is shown, whenever one of `inputs` changes, when the service is back, and every `everyMs` while the page
- * can be seen. Of two answers the older one is dropped.
+ * Asks when the page is shown, whenever one of `inputs` changes, when the service is back, and with `everyMs` so often while the
+ * page can be seen, and as soon as it can be seen again. Of two answers the older one is dropped.
  */
 export function useLoaded<T>(
   load: (signal: AbortSignal) => Promise<T>,
@@ -55,11 +55,13 @@ export function useLoaded<T>(
   }, [...inputs, asked, returned]);
   useEffect(() => {
     if (everyMs === undefined) return;
-    const timer = setInterval(
-      () => document.hidden || setAsked((count) => count + 1),
-      everyMs,
-    );
-    return () => clearInterval(timer);
+    const ask = () => document.hidden || setAsked((count) => count + 1);
+    const timer = setInterval(ask, everyMs);
+    document.addEventListener("visibilitychange", ask);
+    return () => {
+      clearInterval(timer);
+      document.removeEventListener("visibilitychange", ask);
+    };
   }, [everyMs]);
   return {
     value: state.value,

@@ -11,8 +11,10 @@ import { SortedMarks } from "./sorted_marks.ts";
 
 /** Holds megabytes of signals, which no mark needs. */
 const WITHOUT = "frames_decoded";
-/** While events are loaded, the page shows what has come and takes input after so long at the latest. */
+/** While events are loaded, the page takes input after so long at the latest. */
 const SLICE_MS = 12;
+/** So often it shows what has come: at once at first, then seldom, as drawing all of it takes the time of reading more. */
+const SHOWN_EVERY_MS = 150;
 /** Events that come in a row are shown together. */
 const GATHER_MS = 50;
 
@@ -184,13 +186,17 @@ export class RunMarks {
 
   async #load(signal: AbortSignal): Promise<void> {
     let sliceStart = performance.now();
+    let shownMs = -Infinity;
     const events = client.peek().streamEvents(this.#runId, {
       without_kind: WITHOUT,
     }, { signal });
     for await (const event of events) {
       this.#take(event);
       if (performance.now() - sliceStart < SLICE_MS) continue;
-      this.#publish();
+      if (sliceStart - shownMs > SHOWN_EVERY_MS) {
+        shownMs = sliceStart;
+        this.#publish();
+      }
       await nextTask();
       sliceStart = performance.now();
     }
@@ -265,7 +271,14 @@ function startOf(marks: SortedMarks, ms: number, direction: 1 | -1): number {
   return direction === 1 ? marks.positionAt(ms, "behind") : marks.positionAt(ms) - 1;
 }
 
-/** Lets the browser draw and take input. */
+/** Lets the browser draw and take input. A timer would wait for 4 ms each time. */
 function nextTask(): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, 0));
+  return new Promise((resolve) => {
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = () => {
+      port1.close();
+      resolve();
+    };
+    port2.postMessage(null);
+  });
 }

@@ -11,7 +11,16 @@ import { KEY_A, PROJECT_ROOT, type TestService } from "./service.ts";
 /** Where screenshots are written, to be looked at by a person. */
 const SCREENSHOTS = join(PROJECT_ROOT, "test-output", "console");
 const WIDE = { width: 1440, height: 900 };
-const NARROW = { width: 390, height: 844 };
+/** From a telephone to a wall: what a page is looked at in. */
+const WINDOWS = [
+  { width: 390, height: 844 },
+  { width: 768, height: 1024 },
+  { width: 2560, height: 1300 },
+  WIDE,
+];
+/** Of the others no pictures are taken unless CONSOLE_SCREENSHOTS is `all`, as each takes a second. */
+const ALWAYS_TAKEN = [390, 1440];
+const ARE_ALL_TAKEN = Deno.env.get("CONSOLE_SCREENSHOTS") === "all";
 const WAIT_MS = 20_000;
 
 export interface ConsolePage extends AsyncDisposable {
@@ -20,10 +29,16 @@ export interface ConsolePage extends AsyncDisposable {
   show(place: string): Promise<void>;
   /** Fails on serious findings of axe, in the light and in the dark. */
   checkAccessible(): Promise<void>;
-  /** Writes test-output/console/<name>-1440.png and -390.png, and fails where the narrow page is wider than its window. */
+  /**
+   * Writes test-output/console/<name>-1440.png and -390.png, with CONSOLE_SCREENSHOTS=all also the other widths and the dark
+   * ones. Fails where the page is wider than its window, from 390 to 2560 pixels.
+   */
   photograph(name: string): Promise<void>;
-  /** Fails where the page has reported a fault other than these, or has asked another host. */
-  checkQuiet(expected?: RegExp): void;
+  /**
+   * Fails where the page has reported a fault other than these, or has asked another host. Refusals of the key are expected as
+   * often as the page was shown without one that the service takes: with `refusals` more of them.
+   */
+  checkQuiet(expected?: RegExp, options?: { refusals?: number }): void;
 }
 
 /** Opens the console of a service at a place and signs in with a key; null for none. */
@@ -49,11 +64,11 @@ export async function openConsole(
     },
     checkAccessible: () => checkAccessible(page),
     photograph: (name) => photograph(page, name),
-    checkQuiet: (expected) => {
-      // Chromium reports a refused key as an error of its own.
-      const faults = watched.faults.filter((fault) =>
-        !/401 \(Unauthorized\)/.test(fault) && !expected?.test(fault)
-      );
+    checkQuiet: (expected, { refusals = 0 } = {}) => {
+      // Chromium reports a refused key as an error of its own. The first page asks whether a key is needed at all.
+      const isRefusal = (fault: string) => /401 \(Unauthorized\)/.test(fault);
+      assert.ok(watched.faults.filter(isRefusal).length <= 1 + refusals, watched.faults.join("\n"));
+      const faults = watched.faults.filter((fault) => !isRefusal(fault) && !expected?.test(fault));
       assert.deepEqual(faults, []);
       // A blob: address names no host.
       assert.deepEqual([...watched.hosts].filter(Boolean), [new URL(test.url).host]);
@@ -98,15 +113,24 @@ async function checkAccessible(page: Page): Promise<void> {
 
 async function photograph(page: Page, name: string): Promise<void> {
   Deno.mkdirSync(SCREENSHOTS, { recursive: true });
-  await page.screenshot({ path: join(SCREENSHOTS, `${name}-1440.png`) });
-  await page.setViewportSize(NARROW);
-  await page.waitForTimeout(300); // until what depends on the size is drawn anew
-  const overhang = await page.evaluate(() => {
-    // deno-lint-ignore no-explicit-any -- a global of the page
-    const { scrollWidth, clientWidth } = (globalThis as any).document.documentElement;
-    return scrollWidth - clientWidth;
-  });
-  assert.ok(overhang <= 0, `${name} is ${overhang} px wider than a window of ${NARROW.width} px`);
-  await page.screenshot({ path: join(SCREENSHOTS, `${name}-390.png`) });
-  await page.setViewportSize(WIDE);
+  for (const size of WINDOWS) {
+    const { width } = size;
+    await page.setViewportSize(size);
+    const isTaken = ARE_ALL_TAKEN || ALWAYS_TAKEN.includes(width);
+    if (isTaken) await page.waitForTimeout(300); // until what depends on the size is drawn anew
+    const overhang = await page.evaluate(async () => {
+      // deno-lint-ignore no-explicit-any -- the globals of the page
+      const { document, requestAnimationFrame } = globalThis as any;
+      for (let frame = 0; frame < 2; frame++) await new Promise((resolve) => requestAnimationFrame(resolve));
+      const { scrollWidth, clientWidth } = document.documentElement;
+      return scrollWidth - clientWidth;
+    });
+    assert.ok(overhang <= 0, `${name} is ${overhang} px wider than a window of ${width} px`);
+    if (!isTaken) continue;
+    await page.screenshot({ path: join(SCREENSHOTS, `${name}-${width}.png`) });
+    if (!ARE_ALL_TAKEN) continue;
+    await page.emulateMedia({ colorScheme: "dark" });
+    await page.screenshot({ path: join(SCREENSHOTS, `${name}-${width}-dark.png`) });
+    await page.emulateMedia({ colorScheme: null });
+  }
 }

@@ -133,6 +133,7 @@ function Actions(
       <button type="button" onClick={() => go(["triggers"], triggerQuery(run, stretch))}>
         Try a trigger
       </button>
+      <button type="button" onClick={() => go(["policies", run.run_id])}>Policies</button>
       <button type="button" onClick={() => copy(link())}>Copy link</button>
       <button type="button" onClick={hold}>{run.on_hold ? "Release" : "Hold"}</button>
       <button

@@ -3,6 +3,7 @@
 import type { TimelineEvent } from "../../../../client/mod.ts";
 import { useLoaded } from "../../../service/loaded.ts";
 import { client } from "../../../service/session.ts";
+import { hrefOf } from "../../../shell/place.ts";
 import { shortId } from "../../../text/names.ts";
 import { clock } from "../../../text/time.ts";
 import type { RunMarks } from "../../../timeline/run_marks.ts";
@@ -70,8 +71,10 @@ function Deliveries({ runId, event }: Pick<ChainProps, "runId" | "event">) {
     <ul class="deliveries">
       {told.map(({ webhook: { webhook_id, url }, text }) => (
         <li key={webhook_id}>
-          Webhook <span class="mono" title={webhook_id}>{shortId(webhook_id)}</span> to{" "}
-          {URL.parse(url)?.host ?? url}: {text}
+          <a href={hrefOf(["webhooks", webhook_id], { seq: String(event.seq) })}>
+            Webhook <span class="mono" title={webhook_id}>{shortId(webhook_id)}</span>
+          </a>{" "}
+          to {URL.parse(url)?.host ?? url}: {text}
         </li>
       ))}
     </ul>
