@@ -2,6 +2,7 @@
 
 import type { JsonObject, TimelineEvent } from "../../client/mod.ts";
 import { laneOfEvent, laneOfMarker } from "../text/event_types.ts";
+import { transitionText } from "../text/transition.ts";
 
 /** One event on the timeline. Times are media time in milliseconds. */
 export interface Mark {
@@ -80,7 +81,11 @@ function labelOf(
     textIn(objectIn(payload, "trigger"), "program_id") ??
     textIn(payload, "reason");
   const isPlain = text === null || text === "";
-  const said = isPlain ? eventType ?? textIn(payload, "event_type") ?? kind : text;
+  const said = isPlain
+    ? eventType ?? textIn(payload, "event_type") ?? kind
+    : kind === "state_transition"
+    ? transitionText(text)
+    : text;
   return said.slice(0, LABEL_CHARACTERS);
 }
 

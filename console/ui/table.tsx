@@ -80,7 +80,7 @@ export function Table<Row>(props: TableProps<Row>) {
           type="search"
           class="filter"
           aria-label={`Filter ${props.name}`}
-          placeholder={`Filter ${rows.length} ${props.name}`}
+          placeholder={`Filter ${props.name}`}
           value={filter}
           onInput={(event) => setFilter((event.target as HTMLInputElement).value)}
         />

@@ -54,7 +54,7 @@ Deno.test({
     assert.equal(await page.locator(`[title^="${runId}"]`).count(), 0);
     await shown.show(`/runs/${runId}`);
     await page.getByText("There is no such run").waitFor();
-    shown.checkQuiet(/404|422/);
+    shown.checkQuiet(/404|422/, { refusals: 1 });
   },
 });
 

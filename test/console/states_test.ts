@@ -115,10 +115,11 @@ async function checkHarmless(page: Page, place: string): Promise<void> {
     const { document, harmed } = globalThis as any;
     const { scrollWidth, clientWidth } = document.documentElement;
     const isWide = scrollWidth > clientWidth;
-    // deno-lint-ignore no-explicit-any -- an element of the page
-    const wide = isWide && [...document.querySelectorAll("main *")].find((one: any) =>
-      one.getBoundingClientRect().right > clientWidth && one.children.length === 0
-    );
+    const wide = isWide &&
+      // deno-lint-ignore no-explicit-any -- an element of the page
+      [...document.querySelectorAll("main *")].find((one: any) =>
+        one.getBoundingClientRect().right > clientWidth && one.children.length === 0
+      );
     return {
       harmed,
       elements: document.querySelectorAll(".hostile, [onerror], main script").length,

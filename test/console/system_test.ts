@@ -121,7 +121,7 @@ Deno.test({
     assert.equal(await page.getByLabel("API key").count(), 0, "it goes on without them");
     await shown.checkAccessible();
     await shown.photograph("system-open");
-    shown.checkQuiet();
+    shown.checkQuiet(/401 \(Unauthorized\) \S+\/v1\/metrics$/);
 
     await using shared = await startService({ SERVICE_ACTIVE_STREAM_LIMIT: "7" });
     await using other = await openConsole(shared, { place: "/system?setting=active_stream" });

@@ -5,7 +5,10 @@ import { CHROMIUM_PATH } from "./needs.ts";
 
 export interface WatchedPage extends AsyncDisposable {
   readonly page: Page;
-  /** Errors that the page or the browser has reported, such as something that the policy of the page does not allow. */
+  /**
+   * Errors that the page or the browser has reported, such as something that the policy of the page does not allow; what could
+   * not be loaded with its address.
+   */
   readonly faults: readonly string[];
   /** The hosts of everything that was asked for. */
   readonly hosts: ReadonlySet<string>;
@@ -22,7 +25,11 @@ export async function openWatchedPage(url: string, args: readonly string[] = [])
   const page = await browser.newPage();
   const faults: string[] = [];
   const hosts = new Set<string>();
-  page.on("console", (message) => void (message.type() === "error" && faults.push(message.text())));
+  page.on("console", (message) => {
+    if (message.type() !== "error") return;
+    const isOfRequest = message.text().startsWith("Failed to load resource");
+    faults.push(isOfRequest ? `${message.text()} ${message.location().url}` : message.text());
+  });
   page.on("pageerror", (error) => void faults.push(error.message));
   page.on("request", (request) => {
     const { protocol, host } = new URL(request.url());

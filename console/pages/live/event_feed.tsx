@@ -141,13 +141,13 @@ function rowsOf(
   history: readonly TimelineEvent[],
 ): Row[] {
   const rows: Row[] = [];
-  let before: Mark | null = null;
+  const described = new Set<string>();
   for (let index = Math.max(0, count - LATEST); index < count; index++) {
     const mark = marks.at(index);
-    const isSame = before?.startMs === mark.startMs && before.label === mark.label;
+    const said = `${mark.startMs} ${mark.label}`;
     // The picture of a description is stored with it: one row for both.
-    if (!(mark.lane === "keyframe" && isSame)) rows.push({ seq: mark.seq, mark });
-    before = mark;
+    if (!(mark.lane === "keyframe" && described.has(said))) rows.push({ seq: mark.seq, mark });
+    described.add(said);
   }
   // A gap of the source is both: its sentence says more.
   for (const event of history.slice(-LATEST)) rows.push({ seq: event.seq, event });

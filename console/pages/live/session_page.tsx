@@ -1,6 +1,6 @@
 /** The page of one live session: whether there is such a run, and whether its session is still open. */
 
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { isHttpError, RetryExhaustedError, type WatchedSession } from "../../../client/mod.ts";
 import { refreshHealth } from "../../service/health.ts";
 import { useLoaded } from "../../service/loaded.ts";
@@ -17,10 +17,13 @@ import "./live.css";
 
 /** The service counts frames and signals once a second. */
 const RELOAD_MS = 1_000;
+/** A run without an open session may get one. */
+const REOPENED_MS = 10_000;
 
 export function LiveSessionPage({ path }: Place) {
   const runId = path[1] ?? "";
   const signals = useMemo(() => new SignalWindow(), [runId]);
+  const [everyMs, setEveryMs] = useState(RELOAD_MS);
   const look = useLoaded(
     async (signal) => {
       const { afterMs } = signals;
@@ -29,7 +32,7 @@ export function LiveSessionPage({ path }: Place) {
       return { session };
     },
     [runId, client.value],
-    RELOAD_MS,
+    everyMs,
   );
   const marks = useMemo(() => openRunMarks(runId, HISTORY_KINDS), [runId]);
   useEffect(() => () => marks.close(), [marks]);
@@ -37,6 +40,7 @@ export function LiveSessionPage({ path }: Place) {
   const session = look.value?.session ?? null;
   if (session) last.current = session;
   const isOver = look.value !== undefined && session === null;
+  useEffect(() => setEveryMs(isOver ? REOPENED_MS : RELOAD_MS), [isOver]);
   useEffect(() => {
     if (look.value !== undefined) refreshHealth();
     if (isOver) dropPublication(runId);

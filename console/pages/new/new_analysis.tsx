@@ -35,7 +35,7 @@ function WishesForm() {
   const [address, setAddress] = useState("");
   const [isPrompted, setPrompted] = useState(false);
   const [prompt, setPrompt] = useState("");
-  const [model, setModel] = useState("");
+  const [chosenModel, setModel] = useState("");
   const [rate, setRate] = useState(RATE.usual);
   const [schema, setSchema] = useState("");
   const [crop, setCrop] = useState<Crop | null>(null);
@@ -43,6 +43,8 @@ function WishesForm() {
   const models = useLoaded((signal) => client.value.listModels({ signal }), [
     client.value,
   ]);
+  const model = chosenModel ||
+    (models.value?.find(({ availability }) => availability === "ready")?.id ?? "");
   const faults = {
     source: file === null && address.trim() === "" ? "Choose a film or name a source." : undefined,
     model: isPrompted && model === "" ? "Choose a model." : undefined,

@@ -4,6 +4,7 @@ import type { Run } from "../../../client/mod.ts";
 import { serviceHealth } from "../../service/health.ts";
 import { useLoaded } from "../../service/loaded.ts";
 import { awaySinceMs, client } from "../../service/session.ts";
+import { countText } from "../../text/numbers.ts";
 import { go, hrefOf } from "../../shell/place.ts";
 import { Shown } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
@@ -88,7 +89,7 @@ function RecentRuns({ runs }: { runs: readonly Run[] }) {
     <section class="overview-part" aria-labelledby="overview-runs">
       <div class="page-head">
         <h2 id="overview-runs">Recent runs</h2>
-        <a href={hrefOf(["runs"])}>All {runs.length}</a>
+        <a href={hrefOf(["runs"])}>All {countText(runs.length)} {runs.length === 1 ? "run" : "runs"}</a>
       </div>
       <Table
         name="recent runs"

@@ -74,6 +74,11 @@ export function RunView({ run, query, onChanged }: RunViewProps) {
     () => marks.onEvent(({ kind }) => CHANGES.includes(kind) && onChanged()),
     [marks],
   );
+  // The clock of a live session begins anywhere.
+  const startMs = marks.startMs.value;
+  useEffect(() => {
+    if (view.playheadMs.peek() < startMs) view.playheadMs.value = startMs;
+  }, [startMs]);
   useAddress(view, query);
   const chosen = useChosen(marks, view);
   const regions = chosen.value ? regionsOf(chosen.value) : [];

@@ -11,7 +11,7 @@ import { runName, shortId } from "../../text/names.ts";
 import { counted, countText, scoreText } from "../../text/numbers.ts";
 import { dateAndClock, mediaTime } from "../../text/time.ts";
 import { EmptyNote, Shown } from "../../ui/states.tsx";
-import { transitionText } from "../run/details/event_text.ts";
+import { transitionText } from "../../text/transition.ts";
 import { HitPicture } from "./hit_picture.tsx";
 import "./search.css";
 
@@ -84,11 +84,18 @@ async function search(
     client.value.listRuns({ signal }),
   ]);
   return {
-    hits: answer.hits,
+    hits: withoutPictures(answer.hits),
     total: answer.total_hits,
     scanned: answer.scanned,
     runs: new Map(runs.map((run) => [run.run_id, run])),
   };
+}
+
+/** A live session stores a picture with the description that it has just written: one hit is enough for both. */
+function withoutPictures(hits: readonly SearchHit[]): readonly SearchHit[] {
+  const keyOf = ({ run_id, pts_ms, description }: SearchHit) => `${run_id} ${pts_ms} ${description}`;
+  const described = new Set(hits.filter(({ kind }) => kind !== "keyframe_stored").map(keyOf));
+  return hits.filter((hit) => hit.kind !== "keyframe_stored" || !described.has(keyOf(hit)));
 }
 
 interface HitsProps extends Found {
@@ -122,8 +129,7 @@ function Hits({ text, order, hits, total, scanned, runs }: HitsProps) {
       <div class="row hits-head">
         <p class="dim" role="status">
           {counted(total, "hit")} in {counted(scanned, "event")}
-          {total > hits.length &&
-            `; of these the ${countText(hits.length)} that were written first`}
+          {total > LIMIT && `; of these the ${countText(LIMIT)} that were written first`}
         </p>
         <div class="row" role="group" aria-label="Order">
           <button type="button" aria-pressed={!isWritten} onClick={() => setQuery({ order: null })}>

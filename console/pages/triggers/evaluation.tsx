@@ -123,9 +123,10 @@ function NothingDecoded(
   return (
     <EmptyNote title="This run has decoded nothing">
       <p>
-        A trigger needs the scores of frames. {run?.source_uri === ""
+        A trigger needs the scores of frames, which an analysis without a model keeps.{" "}
+        {run?.source_uri === "" && run.mode !== ""
           ? "The run has no film yet."
-          : "A live run keeps none; its triggers fire while it runs."}
+          : "Neither a live run nor one that a model described has any."}
       </p>
       <p>
         <a href={hrefOf(["new"])}>Analyze a film</a> or <a href={hrefOf(["runs", runId])}>look at the run</a>.

@@ -3,6 +3,7 @@
 import type { JsonObject, TimelineEvent } from "../../../../client/mod.ts";
 import { words } from "../../../text/names.ts";
 import { durationText, mediaTime } from "../../../text/time.ts";
+import { transitionText } from "../../../text/transition.ts";
 import { numberAt, textAt } from "../payload.ts";
 
 /** Of markers, by their type; `length` is how long the marker is. */
@@ -89,16 +90,6 @@ function markerText(payload: JsonObject): string {
 function analysisText(payload: JsonObject): string {
   const frames = numberAt(payload, "frames") ?? 0;
   return `${frames} frames were analyzed; ${numberAt(payload, "markers") ?? 0} markers came of it.`;
-}
-
-/** The description of a transition is JSON text. */
-export function transitionText(text: string): string {
-  try {
-    const { from_state, to_state } = JSON.parse(text);
-    return `From “${from_state}” to “${to_state}”`;
-  } catch {
-    return text;
-  }
 }
 
 function sentenceCase(text: string): string {
