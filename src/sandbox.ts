@@ -7,6 +7,7 @@ import type { BackendFile } from "./model/infer/backend_file.ts";
 import type { Broker } from "./media/tools/broker.ts";
 import { type Cage, type CageLevel, type StreamsBy, streamsOf } from "./media/tools/cage.ts";
 import type { LabelMaps } from "./model/frames/label_map.ts";
+import type { NamedSource } from "./model/sources/source_file.ts";
 import { lookAtConnections } from "./tcp_connections.ts";
 
 /** Everything that the service needs to start, found before it is sandboxed. */
@@ -21,6 +22,8 @@ export interface Start {
   readonly labelMaps?: LabelMaps | null;
   /** The model backends, by priority, and the zone of live sessions; none when absent. */
   readonly backendFile?: BackendFile;
+  /** The named sources; none when absent. */
+  readonly namedSources?: readonly NamedSource[];
 }
 
 /** A message of the sandboxed service to the process that started it. */
@@ -39,8 +42,13 @@ export type ServiceNotice =
 export type ServiceOrder =
   | StartOrder
   | { readonly type: "cage"; readonly cage: CageFacts }
+  /** The file of named sources was read again. */
+  | { readonly type: "sources"; readonly sources: SourcesRead }
   | { readonly type: "connections"; readonly question: number; readonly seen: ConnectionsSeen | null }
   | { readonly type: "close" };
+
+/** Null where the file cannot be used: then the sources stay as they are. */
+export type SourcesRead = readonly NamedSource[] | null;
 
 /** What the sandboxed service knows of the cage. */
 export interface CageFacts {

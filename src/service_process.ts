@@ -15,6 +15,7 @@ import {
   readSecretFiles,
   removeSocketDir,
 } from "./environment.ts";
+import { followSources } from "./followed_sources.ts";
 import type { Programs } from "./programs.ts";
 import {
   factsOf,
@@ -99,6 +100,10 @@ async function serve(start: Start, environment: Environment, world: World): Prom
   const order = startOrder(start, programs.broker);
   worker.postMessage(order, [order.broker]);
   closeOnSignal(worker, world, exit.resolve);
+  await using _followed = followSources(start, environment.variables, {
+    world,
+    tell: (sources) => worker.postMessage({ type: "sources", sources } satisfies ServiceOrder),
+  });
   return await exit.promise;
 }
 
@@ -125,13 +130,13 @@ export async function readStart(given: Readonly<Record<string, string>>): Promis
 
 /** Whether there is anything for `setting_files.ts` to read. */
 function namesFiles(
-  { labelMapsPath, backendFile }: Partial<Config>,
+  { labelMapsPath, backendFile, sourcesFile }: Partial<Config>,
   { SERVICE_VLLM_BASE_URL, SERVICE_SGLANG_BASE_URL }: Readonly<Record<string, string>>,
 ): boolean {
   const isNamed = [labelMapsPath, SERVICE_VLLM_BASE_URL, SERVICE_SGLANG_BASE_URL].some((name) =>
     name !== undefined
   );
-  return isNamed || (backendFile !== undefined && isThere(backendFile));
+  return isNamed || [backendFile, sourcesFile].some((path) => path !== undefined && isThere(path));
 }
 
 /** Loads the parsers, which take as long to load as the rest of the process. */
@@ -139,11 +144,13 @@ async function readFiles(
   config: Partial<Config>,
   variables: Readonly<Record<string, string>>,
   faults: string[],
-): Promise<Pick<Start, "labelMaps" | "backendFile">> {
-  const { readBackends, readLabelMaps } = await import("./setting_files.ts");
+): Promise<Pick<Start, "labelMaps" | "backendFile" | "namedSources">> {
+  const { readBackends, readLabelMaps, readSourcesAtStart } = await import("./setting_files.ts");
+  const backendFile = readBackends(config, variables, faults);
   return {
     labelMaps: readLabelMaps(config, faults),
-    backendFile: readBackends(config, variables, faults),
+    backendFile,
+    namedSources: readSourcesAtStart(config, variables, backendFile.restrictedZone, faults),
   };
 }
 

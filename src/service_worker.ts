@@ -33,14 +33,16 @@ service.promise.catch(() => {}); // `start` reports it
 scope.onmessage = ({ data: order }) => {
   if (order.type === "start") void start(order);
   else if (order.type === "connections") connections.answer(order);
-  else if (order.type === "cage") cage.resolve(order.cage);
+  else if (order.type === "sources") {
+    void service.promise.then((opened) => opened.applySources(order.sources));
+  } else if (order.type === "cage") cage.resolve(order.cage);
   else void close();
 };
 
 const connections = new ConnectionQuestions((notice) => scope.postMessage(notice));
 
 async function start({ start, broker: port }: StartOrder): Promise<void> {
-  const { config, tools, places, labelMaps = null, backendFile } = start;
+  const { config, tools, places, labelMaps = null, backendFile, namedSources = [] } = start;
   if (start.cage) cage.resolve(factsOf(start.cage));
   try {
     const world = realWorld(openLog(config.logFilter, output));
@@ -55,6 +57,7 @@ async function start({ start, broker: port }: StartOrder): Promise<void> {
       labelMaps,
       backends: backendFile?.backends ?? [],
       restrictedZone: backendFile?.restrictedZone ?? null,
+      namedSources,
       world,
       droppedLogLines: () => output.droppedLines,
       lookAtConnections: connections.ask,

@@ -1,4 +1,4 @@
-/** Reads the files that settings name and the sandboxed service may not read: label maps and model backends. */
+/** Reads the files that settings name and the sandboxed service may not read: label maps, model backends and named sources. */
 
 import type { Config } from "./base/config.ts";
 import { reason } from "./environment.ts";
@@ -10,6 +10,10 @@ import {
   parseBackendFile,
 } from "./model/infer/backend_file.ts";
 import { type LabelMaps, parseLabelMaps } from "./model/frames/label_map.ts";
+import { LIMITS } from "./model/limits.ts";
+import { attachContext } from "./model/live/attach.ts";
+import type { RestrictedZone } from "./model/policies/zone.ts";
+import { type NamedSource, parseSourceFile, SourceFaults } from "./model/sources/source_file.ts";
 
 /** Reads the label maps, which the sandboxed service may not read. Adds what is wrong with them to `faults`. */
 export function readLabelMaps(
@@ -86,5 +90,59 @@ function readBackendFile(path: string, env: Readonly<Record<string, string | und
   } catch (error) {
     if (!(error instanceof BackendFaults)) throw error;
     throw new BackendFaults(error.faults.map((fault) => `${place}: ${fault}; correct the file`));
+  }
+}
+
+type SourceSettings =
+  & Pick<Config, "sourcesFile" | "webrtc" | "triggerLocalOutputSocket">
+  & Pick<Config, "allowInsecureHttp" | "allowUnencryptedRtsp" | "allowRemoteHls">;
+
+/**
+ * The named sources, whose addresses may name variables of `env`; `zone` is that of the backend file. A missing file means none.
+ * Errors: `SourceFaults`, each prefixed with the name of the file. See docs/cameras.md.
+ */
+export function readSources(
+  config: SourceSettings,
+  env: Readonly<Record<string, string | undefined>>,
+  zone: RestrictedZone | null,
+): readonly NamedSource[] {
+  const place = `SERVICE_SOURCES_CONFIG ${JSON.stringify(config.sourcesFile)}`;
+  let text;
+  try {
+    const { size } = Deno.statSync(config.sourcesFile);
+    const most = LIMITS.sources.fileBytesMax;
+    if (size > most) throw new Error(`it has more than ${most} bytes`);
+    text = new TextDecoder("utf-8", { fatal: true }).decode(Deno.readFileSync(config.sourcesFile));
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return [];
+    throw new SourceFaults([
+      `${place} must be a file of UTF-8 text that can be read: ${
+        reason(error)
+      }; correct it, or remove SERVICE_SOURCES_CONFIG to do without`,
+    ]);
+  }
+  try {
+    return parseSourceFile(text, { env, toggles: config, attach: attachContext(config, zone) });
+  } catch (error) {
+    if (!(error instanceof SourceFaults)) throw error;
+    throw new SourceFaults(error.faults.map((fault) => `${place}: ${fault}; correct the file`));
+  }
+}
+
+/** The same at the start, where what is wrong is added to `faults`. */
+export function readSourcesAtStart(
+  config: Partial<Config>,
+  env: Readonly<Record<string, string | undefined>>,
+  zone: RestrictedZone | null,
+  faults: string[],
+): readonly NamedSource[] {
+  // A setting that is missing here is a fault that is reported already.
+  if (config.sourcesFile === undefined || config.webrtc === undefined) return [];
+  try {
+    return readSources(config as SourceSettings, env, zone);
+  } catch (error) {
+    if (!(error instanceof SourceFaults)) throw error;
+    faults.push(...error.faults);
+    return [];
   }
 }

@@ -64,6 +64,46 @@ Deno.test("the process serves, logs that on both streams, and exits with 0 on SI
   assert.ok(lines.some(({ level, message }) => level === "info" && message.startsWith("listening on ")));
 });
 
+Deno.test("the file of sources is followed: a change by the watch, a fault by SIGHUP, and none of them ends the process", async () => {
+  const folder = Deno.makeTempDirSync({ prefix: "service-main-" });
+  const file = join(folder, "sources.toml");
+  const write = (name: string, uri: string) =>
+    Deno.writeTextFileSync(file, `[[sources]]\nname = "${name}"\nuri = "${uri}"\nprincipals = ["*"]\n`);
+  const ended = await runMain({ SERVICE_SOURCES_CONFIG: file, CAM_PASSWORD: "s3cret" }, async (url, pid) => {
+    const get = async (path: string) =>
+      await (await fetch(`${url}${path}`, { headers: { "x-api-key": "k" } })).text();
+    const names = async () =>
+      JSON.parse(await get("/v1/sources")).sources.map(({ name }: { name: string }) => name);
+    assert.deepEqual(await names(), []);
+    write("dock", "rtsps://u:${CAM_PASSWORD}@cam.test/1");
+    await until("the watch has seen it", async () => (await names())[0] === "dock");
+    Deno.writeTextFileSync(file, "[[sources]]\nname = 's3cret'");
+    Deno.kill(pid, "SIGHUP");
+    await until(
+      "the fault is known",
+      async () => (await get("/v1/metrics")).includes("service_sources_file_faulty 1"),
+    );
+    assert.deepEqual(await names(), ["dock"]);
+    write("gate", "rtsps://cam.test/1");
+    Deno.kill(pid, "SIGHUP");
+    await until("it is repaired", async () => (await names())[0] === "gate");
+  });
+  assert.equal(ended.code, 0, ended.stderr);
+  assert.match(
+    ended.stdout,
+    /ERROR service::main: the sources stay as they are: .*sources\[s3cret\]\.uri must be/,
+  );
+  assert.doesNotMatch(ended.stdout, /cam\.test/);
+  Deno.writeTextFileSync(file, "sources = 1");
+  const refused = await runMain({ SERVICE_SOURCES_CONFIG: file });
+  assert.equal(refused.code, 1);
+  assert.match(
+    refused.stderr,
+    /SERVICE_SOURCES_CONFIG ".*": sources must be written as \[\[sources\]\], got 1; correct the file/,
+  );
+  Deno.removeSync(folder, { recursive: true });
+});
+
 Deno.test("the log says how decoders are caged, and a cage that is required and not possible ends the start", async () => {
   const off = await runMain({ SERVICE_DECODER_CAGE: "off" }, async () => {});
   assert.match(

@@ -786,7 +786,7 @@ export interface components {
             result: "faulted" | "saturated" | "healthy" | "idle";
             reasons: {
                 /** @enum {string} */
-                code: "worker_fault" | "detached_worker" | "inference_waiting" | "capacity_full" | "admission_rejected" | "sessions_running" | "no_session";
+                code: "sources_file_faulty" | "camera_down" | "worker_fault" | "detached_worker" | "inference_waiting" | "capacity_full" | "admission_rejected" | "sessions_running" | "no_session";
                 /** @description For people; programs go by `code` */
                 text: string;
                 /** @description When it happened, epoch milliseconds; null for what lasts */
@@ -1381,6 +1381,33 @@ export interface components {
                 novelty: number[];
             };
         };
+        NamedSource: {
+            name: string;
+            /** @description What a `source_uri` may be to name it */
+            source_uri: string;
+            /**
+             * @description How its media come
+             * @enum {string}
+             */
+            kind: "rtsp" | "hls" | "mjpeg" | "file";
+            /** @description Whether it is always watched */
+            live: boolean;
+            /**
+             * @description `disabled`: nobody watches it at the moment; `failed`: it could not be connected to, and is asked again
+             * @enum {string}
+             */
+            state: "connecting" | "live" | "gap" | "disabled" | "failed";
+            /** @description The caller's run that watches it */
+            run_id: string | null;
+            /** @description To the second; null before the first frame */
+            last_frame_age_ms: number | null;
+            /** @description Why it gives no frames; null while it does */
+            reason: string | null;
+        };
+        NamedSourceList: {
+            request_id: string;
+            sources: components["schemas"]["NamedSource"][];
+        };
         Prompt: {
             session_id: string;
             /** @description Null for the built-in one */
@@ -1425,6 +1452,13 @@ export interface components {
                     version: number;
                     isa_version: number;
                 } | null;
+            } | {
+                principal_key: string;
+                session_id: string;
+                /** @constant */
+                source: "live";
+                /** @description The run that this one goes on for, where it rolled over */
+                predecessor_run_id: string | null;
             };
             ingest_received: {
                 request_id: string;
@@ -2007,6 +2041,14 @@ export interface components {
                 frames: number;
                 markers: number;
                 index_name: string | null;
+            } | {
+                /** @constant */
+                source: "live";
+                session_id: string;
+                /** @constant */
+                reason: "rolled_over";
+                /** @description The run in which the session goes on */
+                successor_run_id: string;
             } | {
                 /** @enum {string} */
                 source: "whip" | "live";

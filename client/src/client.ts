@@ -501,6 +501,12 @@ export class Client {
     return this.#delete(path`/v1/runs/${runId}/live`, options);
   }
 
+  /** The named sources that the caller may use, in the order of the operator's file. */
+  async listSources(options?: RequestOptions): Promise<api.NamedSource[]> {
+    return (await this.#get<{ sources: api.NamedSource[] }>("/v1/sources", options, { has: "sources" }))
+      .sources;
+  }
+
   /** The caller's open live sessions, the oldest first. */
   async listLiveSessions(options?: RequestOptions): Promise<api.LiveSession[]> {
     return (await this.#get<{ sessions: api.LiveSession[] }>("/v1/live", options, { has: "sessions" }))

@@ -86,6 +86,7 @@ export type LiveSource = Schemas["LiveSource"];
 export type ClosedLiveSource = Schemas["ClosedLiveSource"];
 /** An open live session. */
 export type LiveSession = Schemas["LiveSession"];
+export type NamedSource = Schemas["NamedSource"];
 /** The same with its signals. */
 export type WatchedSession = Schemas["WatchedSession"];
 export type PromptRequest = Schemas["PromptRequest"];

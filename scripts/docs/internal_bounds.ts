@@ -25,8 +25,8 @@ const BOUNDS: readonly (readonly [string, string, string])[] = [
   ["remote/models/circuit_breaker.ts", "FAILURES_MAX", "Failures in a row after which a backend is left out"],
   ["remote/models/circuit_breaker.ts", "OPEN_MS_FIRST", "How long it is left out first; doubles each time"],
   ["remote/models/circuit_breaker.ts", "OPEN_MS_MAX", "How long it is left out at most"],
-  ["flow/sources.ts", "FETCHES_MAX", "Remote files that are fetched at once"],
-  ["flow/sources.ts", "WAITERS_MAX", "Callers that may wait for a fetch; one more is 503"],
+  ["flow/sources/sources.ts", "FETCHES_MAX", "Remote files that are fetched at once"],
+  ["flow/sources/sources.ts", "WAITERS_MAX", "Callers that may wait for a fetch; one more is 503"],
   ["remote/sources/hls_relay.ts", "PLAYLIST_BYTES_MAX", "An HLS playlist"],
   ["model/sources/hls_playlist.ts", "LINES_MAX", "Lines of an HLS playlist"],
   ["model/sources/hls_playlist.ts", "ADDRESSES_MAX", "Addresses in an HLS playlist"],
@@ -52,7 +52,11 @@ const BOUNDS: readonly (readonly [string, string, string])[] = [
   ["flow/live/session.ts", "ANSWER_MS", "Answering an offer, or an ICE restart"],
   ["flow/live/session.ts", "DRAIN_MS", "Finishing what was reported when a session ends"],
   ["flow/live/session.ts", "JOIN_MS", "Releasing a session"],
-  ["flow/live/reconnect.ts", "WAIT_FIRST_MS", "First wait before a pulled source is asked again; doubles"],
+  [
+    "flow/live/reconnect.ts",
+    "WAIT_SHORTEST_MS",
+    "Shortest wait before a pulled source is asked again; a quarter of the time for which it is lost",
+  ],
   ["flow/live/reconnect.ts", "WAIT_LONGEST_MS", "Longest such wait"],
   [
     "media/live/pulled_decoder.ts",

@@ -56,9 +56,13 @@ export const GROUPS: Readonly<Record<string, Group>> = Object.fromEntries(
 
 /** The forms of a kind that is written in several ways, in the order of its schema. */
 const FORMS: Readonly<Record<string, readonly string[]>> = {
-  run_created: ["Written by `POST /v1/runs`", "Written by a WHIP offer"],
+  run_created: ["Written by `POST /v1/runs`", "Written by a WHIP offer", "Written for an always-on camera"],
   ingest_received: ["Written by ingest", "Written by reason"],
-  run_completed: ["Written by reason", "Written at the end of a live session"],
+  run_completed: [
+    "Written by reason",
+    "Written when an always-on camera goes on in a new run",
+    "Written at the end of a live session",
+  ],
   run_deleted: [
     "Written by `DELETE /v1/runs/:id`",
     "Reserved: this version does not write it",

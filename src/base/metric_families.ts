@@ -229,6 +229,16 @@ export const FAMILIES = {
   service_pipeline_pulled_source_lost_seconds: gauge(
     "Seconds since the camera or stream that has been lost longest was lost; 0 where none is",
   ),
+  service_sources: {
+    ...gauge("Named sources, by state; one that nobody always watches is disabled"),
+    labels: { state: ["connecting", "live", "gap", "disabled", "failed"] },
+  },
+  service_sources_down_seconds: gauge(
+    "Seconds for which the always-on camera that is down longest has given no frames; 0 where none is",
+  ),
+  service_sources_file_faulty: gauge(
+    "1 where the file of named sources could not be used when it was read last",
+  ),
   service_pipeline_last_fault_timestamp_seconds: gauge("Time of the last worker fault, Unix seconds"),
   service_pipeline_local_audio_sidecar_active: gauge(
     "Requests in work in the audio sidecar, by its last answer",

@@ -68,6 +68,12 @@ export const SETTINGS = {
     path,
     "TOML file of model backends; read only when neither endpoint URL is set, and a missing file means no backends",
   ),
+  SERVICE_SOURCES_CONFIG: setting(
+    "sourcesFile",
+    "sources.toml",
+    path,
+    "TOML file of named sources and of cameras that are always watched; read again when it changes, and a missing file means none",
+  ),
   SERVICE_BIND_ADDR: setting(
     "bindAddr",
     "127.0.0.1:8080",

@@ -5,6 +5,7 @@ import type { World } from "../base/world.ts";
 import { LIMITS } from "../model/limits.ts";
 import { LEAST_RESERVATION } from "./live/capacity.ts";
 import type { LiveRegistry } from "./live/registry.ts";
+import type { AlwaysOn } from "./sources/always_on.ts";
 
 export interface HealthLook {
   readonly result: "faulted" | "saturated" | "healthy" | "idle";
@@ -26,6 +27,7 @@ const RECENT_MS = 60_000;
 export interface HealthOptions {
   readonly metrics: Metrics;
   readonly registry: LiveRegistry;
+  readonly alwaysOn: AlwaysOn;
   readonly world: Pick<World, "now">;
 }
 
@@ -37,6 +39,31 @@ export class HealthView {
   }
 
   async look(): Promise<HealthLook> {
+    const { result, reasons } = await this.#ofSessions();
+    return { result, reasons: [...this.#ofCameras(), ...reasons] };
+  }
+
+  /** They do not decide over the result, which is about the service itself. */
+  #ofCameras(): HealthReason[] {
+    const { alwaysOn, world } = this.#options;
+    const down = alwaysOn.down.filter(({ sinceMs }) => world.now() - sinceMs >= RECENT_MS).length;
+    const cameras = down === 1
+      ? "1 camera that is always watched gives"
+      : `${down} cameras that are always watched give`;
+    return [
+      ...alwaysOn.isFileBroken
+        ? [
+          lasting(
+            "sources_file_faulty",
+            "The file of sources has a fault, so an earlier one counts: see the log",
+          ),
+        ]
+        : [],
+      ...down > 0 ? [lasting("camera_down", `${cameras} no frames for over a minute`)] : [],
+    ];
+  }
+
+  async #ofSessions(): Promise<HealthLook> {
     const faults = await this.#faults();
     if (faults.length > 0) return { result: "faulted", reasons: faults };
     const loads = await this.#loads();

@@ -20,7 +20,7 @@ import type { Timeline } from "../store/log/timeline.ts";
 import type { Caller } from "./caller.ts";
 import { actionableRun, explainedFailure, stillActionableRun } from "./runs/ownership.ts";
 import type { RunWork } from "./runs/run_work.ts";
-import type { Sources } from "./sources.ts";
+import type { Sources } from "./sources/sources.ts";
 
 export interface IngestOptions {
   readonly timeline: Timeline;

@@ -20,6 +20,7 @@ import type { Idempotency, WorkEvent } from "../flow/idempotency.ts";
 import type { Whip } from "../flow/live/whip.ts";
 import type { LiveSources } from "../flow/live/camera.ts";
 import type { LiveLooks } from "../flow/live/looks.ts";
+import type { SourceLooks } from "../flow/sources/source_looks.ts";
 import type { Policies } from "../flow/policies/policies.ts";
 import type { PolicyReplay } from "../flow/policies/replay.ts";
 import type { SignalReads } from "../flow/decoded_signals.ts";
@@ -57,6 +58,7 @@ export interface UseCases {
   readonly whip: Whip;
   readonly liveSources: LiveSources;
   readonly liveLooks: LiveLooks;
+  readonly sourceLooks: SourceLooks;
   readonly idempotency: Idempotency;
   readonly system: System;
   readonly healthView: HealthView;

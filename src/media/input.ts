@@ -3,7 +3,7 @@
 import { LIMITS } from "../model/limits.ts";
 
 export interface MediaInput {
-  readonly kind: "file" | "fetched" | "hls" | "rtsp";
+  readonly kind: "file" | "fetched" | "hls" | "rtsp" | "mjpeg";
   /** The local file, whose first bytes are checked before ffmpeg or ffprobe opens it; null for a stream that they fetch. */
   readonly path: string | null;
   /** The address of a stream, on loopback; null for a file. */
@@ -35,6 +35,11 @@ export function rtspInput(url: string, socket: string | null = null): MediaInput
   return { kind: "rtsp", path: null, url, socket };
 }
 
+/** An endless series of JPEGs on loopback: a relay reads them from the camera. Their times are those at which they come. */
+export function mjpegInput(url: string, socket: string | null = null): MediaInput {
+  return { kind: "mjpeg", path: null, url, socket };
+}
+
 /** The argument of `-i`. */
 export function inputUrl({ path, url }: MediaInput): string {
   return path === null ? url! : `file:${path}`;
@@ -50,6 +55,14 @@ export function inputOptions({ kind }: MediaInput): string[] {
       return [
         ...["-protocol_whitelist", "hls,http,tcp", "-max_redirects", "0"],
         ...["-f", "hls", "-format_whitelist", HLS_FORMATS],
+        ...["-rw_timeout", String(READ_TIMEOUT_US)],
+      ];
+    case "mjpeg":
+      return [
+        ...["-protocol_whitelist", "http,tcp", "-max_redirects", "0"],
+        ...["-f", "mpjpeg", "-format_whitelist", "mpjpeg", "-use_wallclock_as_timestamps", "1"],
+        // The first picture says everything, so nobody waits for more of them.
+        ...["-analyzeduration", "0", "-fpsprobesize", "0"],
         ...["-rw_timeout", String(READ_TIMEOUT_US)],
       ];
     case "rtsp":

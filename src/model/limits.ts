@@ -44,6 +44,15 @@ export const LIMITS = deepFrozen({
     probeTimeoutMs: 10_000,
   },
 
+  /** Named sources, and cameras that are always watched. */
+  sources: {
+    namedMax: 256,
+    fileBytesMax: 2 ** 20,
+    /** After how long a camera that is always watched gets a new run. */
+    rolloverMs: range(60_000, 7 * 86_400_000),
+    rolloverMsDefault: 86_400_000,
+  },
+
   analyze: {
     framesMax: 4096,
     windowSize: range(2, 256),

@@ -13,7 +13,9 @@ import { LiveSessionFactory } from "../flow/live/session_factory.ts";
 import { Whip } from "../flow/live/whip.ts";
 import { PolicyRevisions } from "../flow/policies/revisions.ts";
 import type { RunWork } from "../flow/runs/run_work.ts";
-import type { Sources } from "../flow/sources.ts";
+import { AlwaysOn } from "../flow/sources/always_on.ts";
+import type { NamedSources } from "../flow/sources/named_sources.ts";
+import type { Sources } from "../flow/sources/sources.ts";
 import type { IceSettings } from "../live/messages.ts";
 import { LiveWorkerPool, type LiveWorkers } from "../live/worker_pool.ts";
 import { LiveCodecs } from "../media/live/live_codecs.ts";
@@ -21,9 +23,10 @@ import type { BrokerClient } from "../media/tools/broker_client.ts";
 import type { LabelMaps } from "../model/frames/label_map.ts";
 import { quoted } from "../model/field_rules.ts";
 import type { BackendSettings } from "../model/infer/backend_file.ts";
-import type { AttachContext } from "../model/live/attach.ts";
+import { attachContext } from "../model/live/attach.ts";
 import { type LiveModels, liveModels } from "../model/live/live_models.ts";
 import { noProviderDescription } from "../model/live/prompt.ts";
+import { principalKeyOf, PUBLIC_PRINCIPAL } from "../model/identifiers.ts";
 import type { RestrictedZone } from "../model/policies/zone.ts";
 import { TriggerDatagramSender } from "../remote/trigger_datagram_sender.ts";
 import { EmbeddingSidecar } from "../remote/sidecars/embedding_sidecar.ts";
@@ -35,6 +38,8 @@ export interface Live {
   readonly registry: LiveRegistry;
   readonly whip: Whip;
   readonly liveSources: LiveSources;
+  readonly named: NamedSources;
+  readonly alwaysOn: AlwaysOn;
   /** The policies of runs, which the sessions that start later begin with. */
   readonly revisions: PolicyRevisions;
 }
@@ -53,6 +58,7 @@ export interface LiveOptions {
   /** The backends behind `models`. */
   readonly backends: readonly BackendSettings[];
   readonly sources: Sources;
+  readonly named: NamedSources;
   readonly work: RunWork;
   /** Whether the service has several principals. */
   readonly isShared: boolean;
@@ -61,20 +67,41 @@ export interface LiveOptions {
 }
 
 export function openLive(opening: AsyncDisposableStack, options: LiveOptions): Live {
-  const { config, restrictedZone, store: { timeline }, media, sources, work, isShared, world, metrics } =
-    options;
+  const {
+    config,
+    restrictedZone,
+    store: { timeline },
+    media,
+    sources,
+    named,
+    work,
+    isShared,
+    world,
+    metrics,
+  } = options;
+  const log = world.log.child("sources");
   failRunsLeftOpen(timeline, world);
   const { activeStreamLimit, streamTtlMs } = config;
   const revisions = new PolicyRevisions(timeline);
   const registry = new LiveRegistry({ work, isShared, metrics, world });
   const ice = iceOf(config);
   const sessions = openSessions(opening, { ...options, registry, ice });
-  const attach: AttachContext = {
-    crop: config.webrtc.crop ?? null,
-    zone: restrictedZone,
-    tokensPerSecond: config.webrtc.maxOutputTokensPerSecond,
-    hasLocalOutput: config.triggerLocalOutputSocket !== undefined,
-  };
+  const attach = attachContext(config, restrictedZone);
+  const liveSources = new LiveSources({
+    timeline,
+    registry,
+    sessions,
+    sources,
+    decoder: media.decoder,
+    attach,
+    metrics,
+    world,
+    streamTtlMs,
+    revisions,
+  });
+  const firstPrincipal = config.requireApiKey && config.apiKeys.length > 0
+    ? principalKeyOf(config.apiKeys[0]!)
+    : PUBLIC_PRINCIPAL;
   return {
     registry,
     whip: new Whip({
@@ -89,19 +116,9 @@ export function openLive(opening: AsyncDisposableStack, options: LiveOptions): L
       activeStreamLimit,
       streamTtlMs,
     }),
-    liveSources: new LiveSources({
-      timeline,
-      registry,
-      sessions,
-      sources,
-      decoder: media.decoder,
-      toggles: config,
-      attach,
-      metrics,
-      world,
-      streamTtlMs,
-      revisions,
-    }),
+    liveSources,
+    named,
+    alwaysOn: new AlwaysOn({ named, live: liveSources, firstPrincipal, metrics, world: { ...world, log } }),
     revisions,
   };
 }

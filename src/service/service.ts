@@ -10,7 +10,9 @@ import { Follower } from "../flow/events/follower.ts";
 import { Feedback } from "../flow/feedback.ts";
 import type { Mirror } from "../flow/mirror.ts";
 import { RunWork } from "../flow/runs/run_work.ts";
-import { Sources } from "../flow/sources.ts";
+import type { AlwaysOn } from "../flow/sources/always_on.ts";
+import { NamedSources } from "../flow/sources/named_sources.ts";
+import { Sources } from "../flow/sources/sources.ts";
 import { VERSION } from "../http/description/version.ts";
 import type { LookAtConnections } from "../http/connections.ts";
 import { SSE_WIRE } from "../http/sse.ts";
@@ -18,6 +20,7 @@ import type { LiveWorkers } from "../live/worker_pool.ts";
 import type { BrokerClient } from "../media/tools/broker_client.ts";
 import type { CageLevel, StreamsBy } from "../media/tools/cage.ts";
 import type { LabelMaps } from "../model/frames/label_map.ts";
+import type { NamedSource } from "../model/sources/source_file.ts";
 import type { BackendSettings } from "../model/infer/backend_file.ts";
 import type { RestrictedZone } from "../model/policies/zone.ts";
 import type { Outbound, TrustedOutbound } from "../remote/guard/outbound.ts";
@@ -49,6 +52,8 @@ export interface ServiceOptions {
   readonly backends?: readonly BackendSettings[];
   /** The zone of live sessions that bring none of their own; none when absent. */
   readonly restrictedZone?: RestrictedZone | null;
+  /** Of the file of named sources; none when absent. */
+  readonly namedSources?: readonly NamedSource[];
   readonly world: World;
   /** Looks at the system's list of connections; absent where nobody can. */
   readonly lookAtConnections?: LookAtConnections;
@@ -65,6 +70,8 @@ export interface Service extends AsyncDisposable {
   readonly hostname: string;
   readonly port: number;
   readonly timeline: Timeline;
+  /** The file of named sources was read again; null where it cannot be used. Resolves when what has changed is applied. */
+  applySources(sources: readonly NamedSource[] | null): Promise<void>;
   /** Answers a request without a socket. */
   respond(request: Request): Response | Promise<Response>;
 }
@@ -117,10 +124,11 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   const work = new RunWork();
   opening.defer(() => work.endAll()); // work of requests that came while the server closed
   const local = { ingestRoots, uploadRoot };
-  const { streams = "machine" } = options;
+  const { streams = "machine", namedSources = [] } = options;
+  const named = new NamedSources(namedSources);
   const folders = { tempDir, socketDir };
   const sources = opening.use(
-    new Sources({ world, local, ...folders, streams, toggles: config, outbound, isShared }),
+    new Sources({ world, local, ...folders, streams, toggles: config, outbound, named, isShared }),
   );
   const models = await openModels(opening, { config, backends, outbound, isShared, world, metrics });
   const follower = new Follower({ timeline, world, metrics, wire: SSE_WIRE });
@@ -137,6 +145,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
     models,
     backends,
     sources,
+    named,
     work,
     isShared,
     world,
@@ -177,9 +186,11 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   opening.use(models.inference); // the server would wait for the calls that belong to no run
   opening.defer(() => work.endAll()); // before inference, so that no chunk of a run is recorded as failed
   opening.defer(() => live.registry.close()); // while everything that the sessions' last events need is open
+  opening.use(live.alwaysOn); // before the sessions, so that none begins again
   opening.use(follower); // an event stream never ends by itself, and the server waits for every response
   void media.hardware.find(); // not waited for: only a decode is
-  return running(opening.move(), http, timeline, world);
+  live.alwaysOn.start();
+  return running(opening.move(), http, { timeline, alwaysOn: live.alwaysOn }, world);
 }
 
 /** The same world with traces, where a collector is configured; their packages are not loaded otherwise. */
@@ -226,7 +237,7 @@ function trusted(outbound: Outbound): TrustedOutbound {
 function running(
   closing: AsyncDisposableStack,
   { app, hostname, port }: Http,
-  timeline: Timeline,
+  { timeline, alwaysOn }: { readonly timeline: Timeline; readonly alwaysOn: AlwaysOn },
   world: World,
 ): Service {
   const host = hostname.includes(":") ? `[${hostname}]` : hostname;
@@ -235,6 +246,7 @@ function running(
     hostname,
     port,
     timeline,
+    applySources: (sources) => alwaysOn.apply(sources),
     respond: (request) => app.respond(request),
     [Symbol.asyncDispose]: () => closing.disposeAsync(),
   };

@@ -25,7 +25,8 @@ import { Runs } from "../flow/runs/runs.ts";
 import type { RunWork } from "../flow/runs/run_work.ts";
 import { RecordedTriggers } from "../flow/recorded_triggers.ts";
 import { Search } from "../flow/search.ts";
-import type { Sources } from "../flow/sources.ts";
+import { SourceLooks } from "../flow/sources/source_looks.ts";
+import type { Sources } from "../flow/sources/sources.ts";
 import { System } from "../flow/system.ts";
 import { Triggers } from "../flow/triggers.ts";
 import type { Webhooks } from "../flow/webhooks/webhooks.ts";
@@ -93,8 +94,14 @@ export async function openUseCases(
     whip: live.whip,
     liveSources: live.liveSources,
     liveLooks: new LiveLooks(timeline, live.registry),
+    sourceLooks: new SourceLooks({
+      named: live.named,
+      alwaysOn: live.alwaysOn,
+      registry: live.registry,
+      world,
+    }),
     idempotency: new Idempotency({ timeline, answers, world, metrics }),
-    healthView: new HealthView({ metrics, registry: live.registry, world }),
+    healthView: new HealthView({ metrics, registry: live.registry, alwaysOn: live.alwaysOn, world }),
     system: opening.use(
       new System({
         config,

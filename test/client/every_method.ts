@@ -179,6 +179,7 @@ export async function callEveryMethod(
   same(await client.getRunState(live.runId!), "completed");
   const { run_id: filmed } = await client.createRun();
   same((await client.openLiveSource(filmed, { source_uri: place.camera })).status, "processing");
+  same(await client.listSources(), []);
   same((await client.listLiveSessions()).map(({ run_id }) => run_id), [filmed]);
   const session = await client.getLiveSession(filmed, { after_ms: 1_000_000 });
   same([session.source_uri, session.signals.pts_ms], [place.camera, []]);

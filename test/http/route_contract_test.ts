@@ -183,6 +183,7 @@ async function callAll(
   const watching = await newRun(test);
   await post("/v1/runs/:id/live", `/v1/runs/${watching}/live`, { source_uri: camera });
   await get("/v1/live", "/v1/live");
+  await get("/v1/sources", "/v1/sources");
   await get("/v1/runs/:id/live", `/v1/runs/${watching}/live`);
   await remove("/v1/runs/:id/live", `/v1/runs/${watching}/live`);
 
@@ -283,6 +284,7 @@ Deno.test("every route answers a good request with the status of its row", async
         host === "camera.test" ? Promise.resolve(["93.184.216.34"]) : Promise.reject("unknown"),
       reroute: () => "127.0.0.1",
     },
+    sourcesFile: `[[sources]]\nname = "dock"\nuri = "rtsp://camera.test/dock"\nprincipals = ["*"]\n`,
   });
   const succeeded = new Set<string>();
   await callAll(test, `rtsp://camera.test:${camera.port}/dock`, async (route, asked) => {

@@ -39,7 +39,7 @@ scope.onmessage = async ({ data: order }) => {
  * the Worker costs little in a test file that needs none.
  */
 async function start({ start, broker: port }: StartOrder): Promise<Service> {
-  const { config, places, labelMaps = null, backendFile } = start;
+  const { config, places, labelMaps = null, backendFile, namedSources = [] } = start;
   const [{ quietLog }, { realWorld }, { openService }, { BrokerClient }] = await Promise.all([
     import("../../src/base/log.ts"),
     import("../../src/base/world.ts"),
@@ -52,6 +52,7 @@ async function start({ start, broker: port }: StartOrder): Promise<Service> {
     broker: new BrokerClient({ port, socketDir: places.socketDir, world }),
     backends: backendFile?.backends ?? [],
     restrictedZone: backendFile?.restrictedZone ?? null,
+    namedSources,
     lookAtConnections: connections.ask,
   });
 }

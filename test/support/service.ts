@@ -11,7 +11,7 @@ import { type Cage, type CageLevel, NO_CAGE, streamsOf } from "../../src/media/t
 import { openService, type Service } from "../../src/service/service.ts";
 import { lookAtConnections } from "../../src/tcp_connections.ts";
 import { findTools } from "../../src/environment.ts";
-import { readBackends, readLabelMaps } from "../../src/setting_files.ts";
+import { readBackends, readLabelMaps, readSourcesAtStart } from "../../src/setting_files.ts";
 import type { Start } from "../../src/sandbox.ts";
 import { watchAnswers } from "./http/route_contract.ts";
 import { QuickFfmpeg } from "./quick_ffmpeg.ts";
@@ -63,6 +63,8 @@ export interface TestOptions {
   readonly log?: Log;
   /** The text of the TOML file of model backends, whose variables are those of the service; no file unless given. */
   readonly backendFile?: string;
+  /** The text of the file of named sources, whose variables are those of the service; no file unless given. */
+  readonly sourcesFile?: string;
 }
 
 /** For a test that commits events to the timeline of its service, or reads it. */
@@ -144,7 +146,7 @@ async function startInProcess(
   let broker: TestBroker;
   const opener: Opener = {
     root,
-    async open({ config, tools, cage: cageOfRun, places, labelMaps = null, backendFile }) {
+    async open({ config, tools, cage: cageOfRun, places, labelMaps = null, backendFile, namedSources = [] }) {
       const cage = options.cage ?? cageOfRun ?? NO_CAGE;
       broker = new TestBroker(tools, places, cage);
       service = await openService({
@@ -152,6 +154,7 @@ async function startInProcess(
         backends: backendFile?.backends ?? [],
         restrictedZone: backendFile?.restrictedZone ?? null,
         streams: streamsOf(cage).by,
+        namedSources,
         ...(liveWorkers && { liveWorkers: liveWorkers() }),
       });
       return service.port;
@@ -195,17 +198,23 @@ function findStart(root: string, env: Record<string, string>): Start {
   const faults: string[] = [];
   const labelMaps = readLabelMaps(config, faults);
   const backendFile = readBackends(config, env, faults);
+  const namedSources = readSourcesAtStart(config, env, backendFile.restrictedZone, faults);
   if (faults.length > 0) throw new Error(faults.join("\n"));
-  return { config, tools, labelMaps, backendFile, cage: CAGE, places: placesIn(root, [CLIPS]) };
+  return { config, tools, labelMaps, backendFile, namedSources, cage: CAGE, places: placesIn(root, [CLIPS]) };
 }
 
 async function startWith(
   opener: Opener,
   env: Record<string, string>,
-  { backendFile }: TestOptions,
+  { backendFile, sourcesFile }: TestOptions,
 ): Promise<TestService> {
   const { root } = opener;
-  env = { SERVICE_CONFIG: join(root, "service.toml"), ...env };
+  env = {
+    SERVICE_CONFIG: join(root, "service.toml"),
+    SERVICE_SOURCES_CONFIG: join(root, "sources.toml"),
+    ...env,
+  };
+  if (sourcesFile !== undefined) Deno.writeTextFileSync(join(root, "sources.toml"), sourcesFile);
   if (backendFile !== undefined) Deno.writeTextFileSync(join(root, "service.toml"), backendFile);
   let url = "";
   const open = async () => {

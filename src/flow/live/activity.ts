@@ -49,6 +49,11 @@ export class SessionActivity {
     this.#samples = [...this.#samples, ...samples].slice(-LIMITS.live.signalSamples);
   }
 
+  /** The pictures so far belong to a run that has ended. */
+  forgetPicture(): void {
+    this.#picture = null;
+  }
+
   /** The event names a stored picture. */
   onPicture(picture: NamedPicture): void {
     this.#picture = picture;

@@ -1,4 +1,4 @@
-/** Live sources that the service pulls itself, RTSP cameras and HLS streams: opens and ends their sessions. */
+/** Live sources that the service pulls itself, cameras and HLS streams: opens and ends their sessions. */
 
 import type { Metrics } from "../../base/metrics.ts";
 import { refuse } from "../../base/refusal.ts";
@@ -15,19 +15,21 @@ import {
   AttachRefused,
   checkAttach,
 } from "../../model/live/attach.ts";
-import { remoteSource, type RemoteSourceToggles, sourceFault } from "../../model/sources/remote_source.ts";
-import type { RunView } from "../../model/runs/run.ts";
+import { newRunId } from "../../model/identifiers.ts";
+import { sourceFault } from "../../model/sources/remote_source.ts";
+import type { NamedSource } from "../../model/sources/source_file.ts";
+import type { NewEvent, RunView } from "../../model/runs/run.ts";
 import type { Timeline } from "../../store/log/timeline.ts";
 import type { TimelineView } from "../../model/runs/run_register.ts";
 import type { Caller } from "../caller.ts";
 import type { PolicyRevisions } from "../policies/revisions.ts";
 import { actionableRun, ownedRun } from "../runs/ownership.ts";
-import type { Sources } from "../sources.ts";
+import type { LocatedSource, Sources } from "../sources/sources.ts";
 import { CapacityExhausted } from "./capacity.ts";
 import type { SessionIdentity } from "./journal.ts";
-import { type FoundSource, Reconnector } from "./reconnect.ts";
+import { type FindSource, Reconnector } from "./reconnect.ts";
 import type { LiveRegistry } from "./registry.ts";
-import { LiveRefused } from "./session.ts";
+import { LiveRefused, type LiveSession } from "./session.ts";
 import type { LiveSessionFactory } from "./session_factory.ts";
 import { programOf } from "./whip.ts";
 
@@ -37,7 +39,6 @@ export interface LiveSourcesOptions {
   readonly sessions: LiveSessionFactory;
   readonly sources: Sources;
   readonly decoder: Decoder;
-  readonly toggles: RemoteSourceToggles;
   readonly attach: AttachContext;
   readonly metrics: Metrics;
   readonly world: World;
@@ -68,12 +69,13 @@ export class LiveSources {
    * capacity, or no audio sidecar for `local_audio`.
    */
   async open(caller: Caller, runId: string, body: LiveSourceBody): Promise<OpenedLiveSource> {
-    const { timeline, registry, sessions } = this.#options;
+    const { timeline, registry, sources } = this.#options;
+    const { principalKey } = caller;
     this.#attach(body, this.#policyOf(this.#checkRun(timeline.view, caller, runId)));
-    timeline.requireRoom(caller.principalKey);
-    const sourceUri = body.source_uri.trim();
-    this.#checkSource(sourceUri);
-    const find = (signal: AbortSignal) => this.#find(sourceUri, caller, signal);
+    timeline.requireRoom(principalKey);
+    const located = sources.locate(body.source_uri, principalKey, { isWatched: true });
+    const sourceUri = located.uri;
+    const find = this.#finder(located, principalKey);
     await using opening = new AsyncDisposableStack();
     const reconnector = opening.use(
       await Reconnector.open(find, AbortSignal.any([caller.signal, registry.closing])),
@@ -81,36 +83,101 @@ export class LiveSources {
     // Read again, as a revision may have become active while the source was probed; nothing below waits.
     const policy = this.#policyOf(this.#checkRun(timeline.view, caller, runId));
     const attach = this.#attach(body, policy);
+    const plan = { runId, principalKey, sourceUri, attach, policy };
+    const { sessionId, generation } = this.#start(plan, { opening, reconnector }, (identity) => {
+      timeline.commit((view) => {
+        this.#checkRun(view, caller, runId);
+        return [openedEvent({ requestId: caller.requestId, identity, attach })];
+      });
+    });
+    return { sessionId, generation, sourceUri };
+  }
+
+  /**
+   * Starts a session that watches a named source in a new run of the principal, and is not ended while the source is silent.
+   * Errors: those of `open` on `source_uri` and capacity, and the reason of the signal.
+   */
+  async watch(
+    source: NamedSource & { readonly watch: object },
+    principalKey: string,
+    signal: AbortSignal,
+  ): Promise<LiveSession> {
+    const { timeline, registry, sources, world, metrics } = this.#options;
+    const attach = this.#attach({ source_uri: "", ...source.watch.attach }, null);
+    timeline.requireRoom(principalKey);
+    const located = sources.ofNamed(source, { isWatched: true });
+    await using opening = new AsyncDisposableStack();
+    const reconnector = opening.use(
+      await Reconnector.open(
+        this.#finder(located, principalKey),
+        AbortSignal.any([signal, registry.closing]),
+      ),
+    );
+    const runId = newRunId(world.randomBytes);
+    const { uri: sourceUri } = located;
+    const plan = { runId, principalKey, sourceUri, attach, policy: null, isAlwaysOn: true } as const;
+    const session = this.#start(plan, { opening, reconnector }, (identity) => {
+      timeline.commit(() => createdEvents({ identity, attach, predecessor: null }));
+    });
+    metrics.add("service_runs_created_total");
+    return session;
+  }
+
+  /**
+   * The session goes on in a new run, without a pause: every frame belongs to one of the two. Null where the session is ending.
+   * Errors: the refusals of the timeline; then nothing has changed.
+   */
+  rollOver(session: LiveSession, source: NamedSource & { readonly watch: object }): string | null {
+    const { world, registry, metrics } = this.#options;
+    const runId = newRunId(world.randomBytes);
+    const attach = this.#attach({ source_uri: "", ...source.watch.attach }, null);
+    const identity = { ...session.identity, runId };
+    const predecessor = session.identity.runId;
+    if (!session.rollOver(runId, createdEvents({ identity, attach, predecessor }))) return null;
+    registry.rolledOver(session);
+    metrics.add("service_runs_created_total");
+    return runId;
+  }
+
+  /** Reserves what the session needs, lets `commit` write its first events, and starts it: it owns what is in `opening`. */
+  #start(
+    { runId, principalKey, sourceUri, attach, policy, isAlwaysOn }: {
+      readonly runId: string;
+      readonly principalKey: string;
+      readonly sourceUri: string;
+      readonly attach: AttachConfig;
+      readonly policy: AttachPolicy | null;
+      readonly isAlwaysOn?: true;
+    },
+    { opening, reconnector }: {
+      readonly opening: AsyncDisposableStack;
+      readonly reconnector: Reconnector;
+    },
+    commit: (identity: SessionIdentity) => void,
+  ): LiveSession {
+    const { registry, sessions } = this.#options;
     if (attach.localAudio && reconnector.first.info.audioStreams === 0) {
       throw refuse.invalid("local_audio", "needs a source with sound, and this one has none");
     }
     const maxFrame = boundOf(reconnector.first.info.video!);
-    const reservation = opening.use(available(() => sessions.reserve(caller.principalKey, maxFrame, attach)));
+    const reservation = opening.use(available(() => sessions.reserve(principalKey, maxFrame, attach)));
     const identity: SessionIdentity = {
       runId,
       sessionId: available(() => registry.newSessionId()),
       generation: registry.nextGeneration(),
-      principalKey: caller.principalKey,
+      principalKey,
       source: "live",
+      sourceUri,
     };
-    timeline.commit((view) => {
-      this.#checkRun(view, caller, runId);
-      return [event("live_source_opened", runId, {
-        request_id: caller.requestId,
-        session_id: identity.sessionId,
-        source: "live",
-        source_uri: sourceUri,
-        pipeline_generation: identity.generation,
-        trigger_program: programOf(attach.trigger),
-      })];
-    });
+    commit(identity);
     opening.move(); // the session frees the reservation and closes the reconnector
     const first = { kind: "pull", ...reconnector.first } as const;
-    const session = sessions.create({ identity, attach, policy, maxFrame, opening: first }, reservation);
+    const plan = { identity, attach, policy, maxFrame, opening: first, ...(isAlwaysOn && { isAlwaysOn }) };
+    const session = sessions.create(plan, reservation);
     registry.add(session);
     session.run(reconnector);
     session.open();
-    return { sessionId: identity.sessionId, generation: identity.generation, sourceUri };
+    return session;
   }
 
   /**
@@ -165,21 +232,54 @@ export class LiveSources {
     }
   }
 
-  #checkSource(sourceUri: string): void {
-    const remote = remoteSource(sourceUri, this.#options.toggles);
-    if (remote?.kind === "rtsp" || remote?.kind === "hls") return;
-    throw sourceFault("must be an rtsp, rtsps or HLS URL to be watched live");
-  }
-
-  async #find(sourceUri: string, { principalKey }: Caller, signal: AbortSignal): Promise<FoundSource> {
+  /** Errors: 422 `source_uri` for what cannot be watched. */
+  #finder(located: LocatedSource, principalKey: string): FindSource {
     const { sources, decoder } = this.#options;
-    await using opening = new AsyncDisposableStack();
-    const source = opening.use(await sources.open(sourceUri, principalKey, signal));
-    const info = await source.explained(decoder.probe(source.input, signal, { principalKey }));
-    if (!info.video) throw sourceFault("it has no video stream");
-    const held = opening.move();
-    return { input: source.input, info, [Symbol.asyncDispose]: () => held.disposeAsync() };
+    const kind = located.remote?.kind;
+    if (kind !== "rtsp" && kind !== "hls" && kind !== "mjpeg") {
+      throw sourceFault("must be an rtsp, rtsps, HLS, http or https URL to be watched live");
+    }
+    return async (signal) => {
+      await using opening = new AsyncDisposableStack();
+      const source = opening.use(await sources.openLocated(located, principalKey, signal));
+      const info = await source.explained(decoder.probe(source.input, signal, { principalKey }));
+      if (!info.video) throw sourceFault("it has no video stream");
+      const held = opening.move();
+      return { input: source.input, info, [Symbol.asyncDispose]: () => held.disposeAsync() };
+    };
   }
+}
+
+/** The session of an existing run began. */
+function openedEvent({ requestId, identity, attach }: {
+  readonly requestId: string;
+  readonly identity: SessionIdentity;
+  readonly attach: AttachConfig;
+}): NewEvent {
+  const { runId, sessionId, generation, sourceUri } = identity;
+  return event("live_source_opened", runId, {
+    request_id: requestId,
+    session_id: sessionId,
+    source: "live",
+    source_uri: sourceUri,
+    pipeline_generation: generation,
+    trigger_program: programOf(attach.trigger),
+  });
+}
+
+/** The first events of a run that no request made. */
+function createdEvents({ predecessor, ...facts }: {
+  readonly identity: SessionIdentity;
+  readonly attach: AttachConfig;
+  /** The run that it goes on for, or null. */
+  readonly predecessor: string | null;
+}): NewEvent[] {
+  const { runId, sessionId: session_id, principalKey: principal_key } = facts.identity;
+  const created = { principal_key, session_id, source: "live", predecessor_run_id: predecessor } as const;
+  return [
+    event("run_created", runId, created),
+    openedEvent({ ...facts, requestId: `live-source:${session_id}` }),
+  ];
 }
 
 /** No free capacity, slot or session id is 503 here. */

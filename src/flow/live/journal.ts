@@ -15,12 +15,15 @@ import type { SessionActivity } from "./activity.ts";
 
 /** How the events of a session identify it. */
 export interface SessionIdentity {
+  /** Another one after each roll-over: read it when it is needed. */
   readonly runId: string;
   readonly sessionId: string;
   /** Process-wide, from 1. */
   readonly generation: number;
   readonly principalKey: string;
   readonly source: LiveSource;
+  /** As events name it; empty for a publisher. */
+  readonly sourceUri: string;
 }
 
 /** Why a keyframe or a clip got no new description. */
@@ -65,12 +68,16 @@ export class LiveJournal {
   }
 
   /**
-   * Appends all events, or none where the run has ended or the disk refuses them (the timeline counts those failures).
+   * Appends all events to the run of the session, or none where the run has ended or the disk refuses them (the timeline counts those failures).
    * Neither is an error: the session goes on, as no caller waits for the result. Beyond the quota the session ends.
    */
   append(events: readonly NewEvent[]): readonly CommittedEvent[] {
     try {
-      const written = this.#options.timeline.commit(() => this.isOpen ? events : []);
+      // Their maker may have read the run before a roll-over.
+      const { runId } = this.#options.identity;
+      const written = this.#options.timeline.commit(() =>
+        this.isOpen ? events.map((each) => each.runId === runId ? each : { ...each, runId }) : []
+      );
       for (const [at, { seq }] of written.entries()) this.#notePicture(events[at]!, seq);
       return written;
     } catch (error) {
@@ -140,6 +147,19 @@ export class LiveJournal {
   dropped(reason: Undescribed, amount = 1): void {
     this.undescribed(reason, amount);
     this.#options.metrics.add("service_pipeline_keyframes_dropped_total", amount);
+  }
+
+  /**
+   * Completes the run of the session, and goes on in a new one, whose events begin with `first`: both in one commit, so that
+   * every event of the session has a run. Errors: the refusals of the timeline; then nothing has changed.
+   */
+  rollOver(runId: string, first: readonly NewEvent[]): void {
+    const { timeline, identity, activity } = this.#options;
+    const { sessionId: session_id } = identity;
+    const ended = { source: "live", session_id, reason: "rolled_over", successor_run_id: runId } as const;
+    timeline.commit(() => [event("run_completed", identity.runId, ended), ...first]);
+    (identity as { runId: string }).runId = runId;
+    activity.forgetPicture();
   }
 
   /** Adds what the session's Worker counted since its last report. */

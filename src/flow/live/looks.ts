@@ -34,14 +34,14 @@ export class LiveLooks {
   }
 
   #look(session: LiveSession): LiveSessionLook {
-    const { identity: { runId, sessionId, generation, source }, activity, gap } = session;
+    const { identity: { runId, sessionId, generation, source, sourceUri }, activity, gap } = session;
     const run = this.#timeline.view.run(runId)!;
     return {
       run_id: runId,
       session_id: sessionId,
       generation,
       source,
-      source_uri: run.sourceUri,
+      source_uri: sourceUri,
       state: stateOf(session),
       opened_at_ms: session.openedMs,
       connected_at_ms: session.connectedMs,

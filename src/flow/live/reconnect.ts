@@ -1,5 +1,6 @@
 /** Reconnects a pulled live source (a camera or an HLS stream) after each gap; `source_resumed` reports that it is back. */
 
+import { Refusal } from "../../base/refusal.ts";
 import { unlessAborted } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import type { SessionOrder } from "../../live/worker_pool.ts";
@@ -7,10 +8,6 @@ import type { MediaInput } from "../../media/input.ts";
 import type { MediaInfo } from "../../media/probe.ts";
 import { event } from "../../model/events/event_table.ts";
 import type { LiveJournal, SessionIdentity } from "./journal.ts";
-
-/** Back-off: the wait before an attempt doubles with each failed attempt, from the first to the longest. */
-const WAIT_FIRST_MS = 1_000;
-const WAIT_LONGEST_MS = 30_000;
 
 /** A source that was opened and probed. Disposing it closes the connection to it. */
 export interface FoundSource extends AsyncDisposable {
@@ -37,6 +34,8 @@ interface Gap {
   attempts: number;
   /** When the next attempt begins, epoch milliseconds; null while one is under way. */
   nextAttemptMs: number | null;
+  /** Why it began, or why the last attempt failed. */
+  reason: string;
 }
 
 /** A gap as those see it who watch the session; times are epoch milliseconds. */
@@ -44,11 +43,12 @@ export interface SourceGap {
   readonly sinceMs: number;
   readonly attempts: number;
   readonly nextAttemptMs: number | null;
+  readonly reason: string;
 }
 
 /**
  * ```
- *   Worker: "gap" ─▶ source_gap ─▶ wait 1 s, 2 s, 4 s … 30 s ─▶ find the source ─▶ found: "pull" to the Worker
+ *   Worker: "gap" ─▶ source_gap ─▶ wait: see `reconnectWaitMs` ─▶ find the source ─▶ found: "pull" to the Worker
  *                                     ▲                            │ failed
  *                                     └────────────────────────────┘
  *   Worker: "resumed", the first frame after the gap ─▶ source_resumed: the camera is back
@@ -89,8 +89,8 @@ export class Reconnector implements AsyncDisposable {
   /** Null while the source gives frames. */
   get gap(): SourceGap | null {
     if (!this.#gap) return null;
-    const { sinceEpochMs: sinceMs, attempts, nextAttemptMs } = this.#gap;
-    return { sinceMs, attempts, nextAttemptMs };
+    const { sinceEpochMs: sinceMs, attempts, nextAttemptMs, reason } = this.#gap;
+    return { sinceMs, attempts, nextAttemptMs, reason };
   }
 
   /** The Worker has lost its input. */
@@ -100,8 +100,8 @@ export class Reconnector implements AsyncDisposable {
   }): void {
     if (!this.#gap) {
       const sinceEpochMs = world.now();
-      this.#gap = { sinceMs: world.monotonicMs(), sinceEpochMs, attempts: 0, nextAttemptMs: null };
       const { reason, lastPtsMs: pts_ms } = report;
+      this.#gap = { sinceMs: world.monotonicMs(), sinceEpochMs, attempts: 0, nextAttemptMs: null, reason };
       journal.append([event("source_gap", runId, { session_id: sessionId, reason, pts_ms })]);
     }
     this.#due.resolve();
@@ -137,12 +137,15 @@ export class Reconnector implements AsyncDisposable {
   }
 
   async #attempt(gap: Gap, { world, send }: ReconnectedSession, signal: AbortSignal): Promise<void> {
-    const waitMs = Math.min(WAIT_LONGEST_MS, WAIT_FIRST_MS * 2 ** Math.min(10, gap.attempts));
+    const waitMs = reconnectWaitMs(world, world.monotonicMs() - gap.sinceMs);
     gap.nextAttemptMs = world.now() + waitMs;
     await world.sleep(waitMs, signal);
     gap.nextAttemptMs = null;
     gap.attempts++;
-    this.#current = await this.#find(AbortSignal.any([this.#life.signal, signal])).catch(() => null);
+    this.#current = await this.#find(AbortSignal.any([this.#life.signal, signal])).catch((error) => {
+      if (error instanceof Refusal) gap.reason = error.details[0]?.message ?? error.message;
+      return null;
+    });
     if (this.#current) send({ kind: "pull", input: this.#current.input, info: this.#current.info });
   }
 
@@ -151,4 +154,17 @@ export class Reconnector implements AsyncDisposable {
     this.#current = null;
     await source?.[Symbol.asyncDispose]();
   }
+}
+
+const WAIT_SHORTEST_MS = 1_000;
+const WAIT_LONGEST_MS = 30_000;
+
+/**
+ * How long to wait before the next attempt to reach a source that is lost since `lostMs`: a quarter of that, from 1 to 30 s, so
+ * that a source that is back is found soon after a short loss, and rarely asked in a long one. It varies by a quarter, so that
+ * all cameras behind one switch are not asked at once.
+ */
+export function reconnectWaitMs(world: Pick<World, "randomBytes">, lostMs: number): number {
+  const waitMs = Math.min(WAIT_LONGEST_MS, Math.max(WAIT_SHORTEST_MS, lostMs / 4));
+  return waitMs * (1 - world.randomBytes(1)[0]! / 1024);
 }

@@ -113,6 +113,12 @@ export class LiveRegistry implements OpenSessions {
     work.signal.addEventListener("abort", () => void session.endWithRun(), { once: true });
   }
 
+  /** The session has another run from here on, with which it ends. */
+  rolledOver(session: LiveSession): void {
+    this.#work.get(session.sessionId)?.[Symbol.dispose]();
+    this.add(session);
+  }
+
   /** Called when the session has ended and its Worker has released it. */
   remove({ identity: { sessionId, principalKey } }: LiveSession): void {
     if (!this.#sessions.delete(sessionId)) return;

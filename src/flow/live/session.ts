@@ -18,6 +18,7 @@ import type { Labels } from "../../model/frames/label_map.ts";
 import { rangeMarker, rangeOfRows } from "../../model/frames/row_range.ts";
 import { DEFAULT_STREAM_ID } from "../../model/identifiers.ts";
 import { LIMITS } from "../../model/limits.ts";
+import type { NewEvent } from "../../model/runs/run.ts";
 import {
   keyframeEventType,
   LOOP_CONFIDENCE,
@@ -186,6 +187,24 @@ export class LiveSession {
   /** Of a pulled source that gives no frames. */
   get gap(): SourceGap | null {
     return this.#reconnector?.gap ?? null;
+  }
+
+  /** Resolves when it has ended; its Worker may still hold it then. */
+  get ended(): Promise<void> {
+    return this.#ended.promise;
+  }
+
+  /**
+   * Goes on in the run `runId`, which `first` creates, and completes the one before. False where the session is ending. Errors:
+   * the refusals of the timeline; then nothing has changed.
+   */
+  rollOver(runId: string, first: readonly NewEvent[]): boolean {
+    if (this.#ending || !this.#options.journal.isOpen) return false;
+    const { sessionId: session_id } = this.identity;
+    const gap = this.gap;
+    const lost = gap && event("source_gap", runId, { session_id, reason: gap.reason, pts_ms: null });
+    this.#options.journal.rollOver(runId, lost ? [...first, lost] : first);
+    return true;
   }
 
   /** The session has ended, but its Worker has not released it in time: its reservation is still held. */

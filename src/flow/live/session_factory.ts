@@ -64,6 +64,8 @@ export interface LiveSessionPlan {
   /** Larger pictures are scaled down; 0x0 for a session without video. */
   readonly maxFrame: Extent;
   readonly opening: Opening;
+  /** A camera that is always watched may be silent for as long as it likes. */
+  readonly isAlwaysOn?: true;
 }
 
 export class LiveSessionFactory {
@@ -127,7 +129,7 @@ export class LiveSessionFactory {
     return session;
   }
 
-  #settings({ identity, attach, maxFrame }: LiveSessionPlan): SessionSettings {
+  #settings({ identity, attach, maxFrame, isAlwaysOn }: LiveSessionPlan): SessionSettings {
     const { thresholds, ice, mediaIdleMs } = this.#options;
     return {
       sessionId: identity.sessionId,
@@ -141,7 +143,7 @@ export class LiveSessionFactory {
       wantsKeyframes: attach.clip === null,
       wantsAudio: attach.localAudio !== null,
       maxFrame,
-      mediaIdleMs,
+      mediaIdleMs: isAlwaysOn ? LONGEST_TIMER_MS : mediaIdleMs,
       ice,
     };
   }
@@ -172,3 +174,6 @@ export class LiveSessionFactory {
     return new LiveAudio({ identity, journal, plan: localAudio, sidecar, runner, timeoutMs, metrics, world });
   }
 }
+
+/** 24 days. A longer one would end at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;

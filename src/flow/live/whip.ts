@@ -93,6 +93,7 @@ export class Whip {
       generation,
       principalKey: caller.principalKey,
       source: "whip",
+      sourceUri: "",
     };
     const opening = { kind: "offer", offer: offerText, decodes } as const;
     const session = sessions.create({ identity, attach, policy: null, maxFrame, opening }, reservation);

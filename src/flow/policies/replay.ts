@@ -18,7 +18,7 @@ import type { Timeline } from "../../store/log/timeline.ts";
 import type { Caller } from "../caller.ts";
 import { explainedFailure, ownedRun } from "../runs/ownership.ts";
 import type { RunWork } from "../runs/run_work.ts";
-import type { Sources } from "../sources.ts";
+import type { Sources } from "../sources/sources.ts";
 import type { PolicyRevisions } from "./revisions.ts";
 
 /** See docs/triggers-policies.md#policy-replay. */

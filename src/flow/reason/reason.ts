@@ -32,7 +32,7 @@ import { ReasonFrames } from "./frames.ts";
 import { forEachChunk } from "./pipeline.ts";
 import { ChunkRecords, type LagPercentiles, type Spent } from "./chunk_records.ts";
 import type { RunWork, RunWorkHandle } from "../runs/run_work.ts";
-import type { OpenedSource, Sources } from "../sources.ts";
+import type { OpenedSource, Sources } from "../sources/sources.ts";
 
 export interface ReasonOptions {
   readonly timeline: Timeline;

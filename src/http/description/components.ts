@@ -120,6 +120,8 @@ const ANSWERS: Readonly<Record<string, ZodType>> = {
   LiveSession: answeredLive.LIVE_SESSION,
   LiveSessionList: answeredLive.LIVE_SESSIONS,
   WatchedSession: answeredLive.WATCHED_SESSION,
+  NamedSource: answeredLive.NAMED_SOURCE,
+  NamedSourceList: answeredLive.NAMED_SOURCES,
   Prompt: answeredLive.UPDATED_PROMPT,
   CloudEvent: cloudEventEnvelope,
 };

@@ -33,6 +33,13 @@ export const LIVE_ROUTES: readonly Route[] = [
   },
   {
     method: "GET",
+    path: "/v1/sources",
+    summary: "Lists the named sources that the caller may use, with their state.",
+    handle: ({ caller, sourceLooks }) =>
+      json({ request_id: caller.requestId, sources: sourceLooks.list(caller) }),
+  },
+  {
+    method: "GET",
     path: "/v1/runs/:id/live",
     summary: "Reads the open live session of a run, with its signals of the last minute.",
     handle: (call) => {

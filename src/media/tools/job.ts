@@ -18,7 +18,7 @@ const path = z.string().min(1).max(4096);
 const extent = z.strictObject({ width: edge, height: edge });
 
 const input = z.strictObject({
-  kind: z.enum(["file", "fetched", "hls", "rtsp"]),
+  kind: z.enum(["file", "fetched", "hls", "rtsp", "mjpeg"]),
   path: path.nullable(),
   url: z.string().min(1).max(8192).nullable(),
   socket: path.nullable(),

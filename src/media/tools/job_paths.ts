@@ -86,7 +86,7 @@ async function checkedInput(
     throw new JobRefused(`an input of kind ${input.kind} has a path or an address that it must not have`);
   }
   if (!isFile) {
-    if (!RELAYED[input.kind as "hls" | "rtsp"].test(input.url!)) {
+    if (!RELAYED[input.kind as "hls" | "rtsp" | "mjpeg"].test(input.url!)) {
       throw new JobRefused("a stream is read from a relay on loopback only");
     }
     if (streams === "none") throw new JobRefused("this cage has no network for streams");
@@ -112,6 +112,7 @@ async function checkedInput(
 /** The relays of `remote/sources/`. Without a fragment, user name, space or control character. */
 const RELAYED = {
   hls: /^http:\/\/127\.0\.0\.1:\d{1,5}\/[\w.\/-]*$/,
+  mjpeg: /^http:\/\/127\.0\.0\.1:\d{1,5}\/[\w.\/-]*$/,
   rtsp: /^rtsp:\/\/127\.0\.0\.1:\d{1,5}\/[^\s\p{Cc}#@\\]*$/u,
 } as const;
 

@@ -34,7 +34,15 @@ const runCreatedByWhip = open({
   trigger_program: open({ program_id: text, version: positive, isa_version: positive }).nullable(),
 });
 
-export const runCreated = z.union([runCreatedByRequest, runCreatedByWhip]);
+/** A run of a camera that is always watched, which no request made. */
+const runCreatedBySource = open({
+  principal_key: text,
+  session_id: text,
+  source: z.literal("live"),
+  predecessor_run_id: text.nullable().describe("The run that this one goes on for, where it rolled over"),
+});
+
+export const runCreated = z.union([runCreatedByRequest, runCreatedByWhip, runCreatedBySource]);
 
 /** `ingest` is the request body as given, with null for absent fields. */
 const ingestReceivedByIngest = open({
@@ -134,6 +142,14 @@ export type LiveSource = typeof LIVE_SOURCES[number];
 /** See docs/live.md#session-end. */
 export const sessionEnded = open({ source: z.enum(LIVE_SOURCES), session_id: text, reason: text });
 
+/** See docs/cameras.md#always-on-cameras. */
+const rolledOver = open({
+  source: z.literal("live"),
+  session_id: text,
+  reason: z.literal("rolled_over"),
+  successor_run_id: text.describe("The run in which the session goes on"),
+});
+
 /** An existing run began to watch a live source. */
 export const liveSourceOpened = open({
   request_id: text,
@@ -153,7 +169,7 @@ const analysisCompleted = open({
   index_name: z.string().nullable(),
 });
 
-export const runCompleted = z.union([analysisCompleted, sessionEnded]);
+export const runCompleted = z.union([analysisCompleted, rolledOver, sessionEnded]);
 
 /** Payload of an event that names only its request. */
 export const requested = open({ request_id: text });

@@ -1,12 +1,12 @@
 /** The configured model backends, from two variables or from a TOML file. See docs/models.md#backend-file. */
 
-import { parse, TomlError } from "smol-toml";
 import type { Config } from "../../base/config.ts";
 import { httpUrl } from "../../base/setting_parsers.ts";
 import { canonicalModel } from "./catalog.ts";
 import { FieldRules } from "../field_rules.ts";
 import { LIMITS } from "../limits.ts";
 import { checkZone, type RestrictedZone } from "../policies/zone.ts";
+import { isToken, parsedToml, TOKEN_RULE, TomlFault, TomlTable } from "../toml_table.ts";
 
 /** A server with an OpenAI-compatible API; the kind is a label only. */
 export interface OpenaiCompatSettings {
@@ -96,7 +96,7 @@ export function parseBackendFile(
   env: Readonly<Record<string, string | undefined>>,
 ): BackendFile {
   const faults: string[] = [];
-  const file = new Table(parsed(text), "", env, faults);
+  const file = new TomlTable(toml(text), "", env, faults);
   const tables = file.tables("backends");
   const read = tables.map(readBackend);
   const zone = file.table("restricted_zone");
@@ -113,19 +113,16 @@ export function parseBackendFile(
   return { backends: backends.toSorted((one, other) => one.priority - other.priority), restrictedZone };
 }
 
-/** The library quotes the lines around a fault, which may contain a key: only the first line of its message is used. */
-function parsed(text: string): Record<string, unknown> {
+function toml(text: string): Record<string, unknown> {
   try {
-    return parse(text);
+    return parsedToml(text);
   } catch (error) {
-    if (!(error instanceof TomlError)) throw error;
-    const rule = error.message.split("\n")[0]!.replace(/^Invalid TOML document: /, "");
-    throw new BackendFaults([`line ${error.line}, column ${error.column}: not TOML: ${rule}`]);
+    throw error instanceof TomlFault ? new BackendFaults([error.message]) : error;
   }
 }
 
 /** Undefined, with a fault, for a backend of unknown type. */
-function readBackend(table: Table): BackendSettings | undefined {
+function readBackend(table: TomlTable): BackendSettings | undefined {
   const type = table.word("type", ["openai_compat", "gemini"]);
   if (type === undefined) return undefined;
   const name = table.text("name") ?? "";
@@ -137,7 +134,7 @@ function readBackend(table: Table): BackendSettings | undefined {
   return backend;
 }
 
-function readOpenaiCompat(table: Table, name: string, priority: number): OpenaiCompatSettings {
+function readOpenaiCompat(table: TomlTable, name: string, priority: number): OpenaiCompatSettings {
   const baseUrl = readBaseUrl(table, { isRequired: true }) ?? "";
   if (endsInVersion(baseUrl)) table.fault("base_url", VERSION_RULE);
   const model = readModel(table) ?? null;
@@ -161,7 +158,7 @@ function guessedKind(name: string): OpenaiKind {
   return OPENAI_KINDS.find((kind) => name.toLowerCase().includes(kind)) ?? "vllm";
 }
 
-function readGemini(table: Table, name: string, priority: number): GeminiSettings {
+function readGemini(table: TomlTable, name: string, priority: number): GeminiSettings {
   return {
     type: "gemini",
     name,
@@ -172,7 +169,7 @@ function readGemini(table: Table, name: string, priority: number): GeminiSetting
   };
 }
 
-function readBaseUrl(table: Table, { isRequired }: { isRequired: boolean }): string | undefined {
+function readBaseUrl(table: TomlTable, { isRequired }: { isRequired: boolean }): string | undefined {
   const url = table.text("base_url", { isOptional: !isRequired });
   if (url === undefined) return undefined;
   const read = httpUrl.read(url);
@@ -180,7 +177,7 @@ function readBaseUrl(table: Table, { isRequired }: { isRequired: boolean }): str
   return read;
 }
 
-function readModel(table: Table): string | undefined {
+function readModel(table: TomlTable): string | undefined {
   const id = table.text("model", { isOptional: true });
   const model = id === undefined ? undefined : canonicalModel(id);
   if (id !== undefined && model === undefined) table.fault("model", "must be an id of the model catalog");
@@ -190,12 +187,8 @@ function readModel(table: Table): string | undefined {
 const VERSION_RULE = "must not end in /v1, which is added to it";
 const endsInVersion = (url: string) => /\/v1$/i.test(url);
 
-const TOKEN_RULE = "must be a key of printable ASCII characters without spaces";
-/** The characters that a header may contain, so that a bad key fails at the start and not at every request. */
-const isToken = (key: string) => /^[\x21-\x7e]+$/.test(key);
-
 /** The rules are those of every zone. An unreadable field, already a fault, gets a value that breaks none of them. */
-function readZone(table: Table, faults: string[]): RestrictedZone {
+function readZone(table: TomlTable, faults: string[]): RestrictedZone {
   const zone = {
     policy_id: table.text("policy_id") ?? "-",
     policy_version: table.integer("policy_version") ?? 1,
@@ -213,7 +206,7 @@ function readZone(table: Table, faults: string[]): RestrictedZone {
   return zone;
 }
 
-function readRegion(table: Table): RestrictedZone["region"] {
+function readRegion(table: TomlTable): RestrictedZone["region"] {
   const region = table.table("region", { isOptional: false });
   const [x, y, width, height] = ["x", "y", "width", "height"].map((side) => region?.number(side));
   region?.close();
@@ -221,172 +214,4 @@ function readRegion(table: Table): RestrictedZone["region"] {
     return { x: 0, y: 0, width: 1, height: 1 };
   }
   return { x, y, width, height };
-}
-
-interface FieldOptions {
-  readonly isOptional?: boolean;
-}
-
-/**
- * A TOML table that is read field by field; `close` then reports the unknown fields. A fault shows the text of the file,
- * never the value of a variable.
- */
-class Table {
-  readonly #fields: Readonly<Record<string, unknown>>;
-  readonly #place: string;
-  readonly #env: Readonly<Record<string, string | undefined>>;
-  readonly #faults: string[];
-  readonly #read = new Set<string>();
-
-  constructor(
-    fields: Readonly<Record<string, unknown>>,
-    place: string,
-    env: Readonly<Record<string, string | undefined>>,
-    faults: string[],
-  ) {
-    this.#fields = fields;
-    this.#place = place;
-    this.#env = env;
-    this.#faults = faults;
-  }
-
-  has(name: string): boolean {
-    return Object.hasOwn(this.#fields, name);
-  }
-
-  /** The message is the path of the field followed by `rule`. */
-  fault(name: string, rule: string): void {
-    this.#faults.push(`${this.#path(name)} ${rule}${this.#got(name)}`);
-  }
-
-  /** A string that is not blank, with its variables replaced. */
-  text(name: string, { isOptional = false }: FieldOptions = {}): string | undefined {
-    const value = this.#take(name);
-    if (value === undefined && isOptional) return undefined;
-    const text = typeof value === "string" ? this.#filledIn(value) : "";
-    if (text.trim() !== "") return text;
-    this.fault(name, "must be a text that is not blank");
-    return undefined;
-  }
-
-  /** Like `text`, but a variable that is not set is a fault, and the value is never shown. */
-  secret(name: string, { isOptional = false }: FieldOptions = {}): string | undefined {
-    const value = this.#take(name);
-    if (value === undefined && isOptional) return undefined;
-    const text = typeof value === "string" ? this.#filledIn(value) : "";
-    if (isToken(text) && !VARIABLE.test(text)) return text;
-    const unset = typeof value === "string" ? this.#unset(value) : [];
-    this.#faults.push(
-      `${this.#path(name)} ${TOKEN_RULE}, got ${
-        unset.length > 0 ? `${unset.join(", ")}, not set` : value === undefined ? "none" : "another value"
-      }`,
-    );
-    return undefined;
-  }
-
-  word<const T extends string>(
-    name: string,
-    words: readonly T[],
-    { isOptional = false }: FieldOptions = {},
-  ): T | undefined {
-    const value = this.#take(name);
-    if (value === undefined && isOptional) return undefined;
-    const text = typeof value === "string" ? this.#filledIn(value) : undefined;
-    const word = words.find((word) => word === text);
-    if (word === undefined) this.fault(name, `must be one of ${words.join(", ")}`);
-    return word;
-  }
-
-  /** A whole number that a double holds exactly. */
-  integer(name: string, { isOptional = false }: FieldOptions = {}): number | undefined {
-    const value = this.#take(name);
-    if (value === undefined && isOptional) return undefined;
-    if (typeof value === "number" && Number.isSafeInteger(value)) return value;
-    this.fault(name, "must be an integer");
-    return undefined;
-  }
-
-  /** Any number, `inf` and `nan` among them. */
-  number(name: string): number | undefined {
-    const value = this.#take(name);
-    if (typeof value === "number") return value;
-    this.fault(name, "must be a number");
-    return undefined;
-  }
-
-  table(name: string, { isOptional = true }: FieldOptions = {}): Table | undefined {
-    const value = this.#take(name);
-    if (value === undefined && isOptional) return undefined;
-    if (isTable(value)) return this.#inner(value, this.#path(name));
-    this.fault(name, "must be a table");
-    return undefined;
-  }
-
-  /** `[[name]]`; none when there is no such array. */
-  tables(name: string): readonly Table[] {
-    const value = this.#take(name);
-    if (value === undefined) return [];
-    if (Array.isArray(value) && value.every(isTable)) {
-      return value.map((fields, index) => this.#inner(fields, `${this.#path(name)}[${index}]`));
-    }
-    this.fault(name, `must be written as [[${name}]]`);
-    return [];
-  }
-
-  /** Called after the last field was read. */
-  close(): void {
-    for (const name of Object.keys(this.#fields).filter((name) => !this.#read.has(name))) {
-      const known = [...this.#read].join(", ");
-      this.#faults.push(`${this.#path(name)} is not a field, the fields here are ${known}`);
-    }
-  }
-
-  #take(name: string): unknown {
-    this.#read.add(name);
-    return this.has(name) ? this.#fields[name] : undefined;
-  }
-
-  #inner(fields: Readonly<Record<string, unknown>>, place: string): Table {
-    return new Table(fields, place, this.#env, this.#faults);
-  }
-
-  #path(name: string): string {
-    return this.#place === "" ? name : `${this.#place}.${name}`;
-  }
-
-  /** The value as it is written in the file; one that may contain a password, or is long, is not shown. */
-  #got(name: string): string {
-    const value = this.has(name) ? this.#fields[name] : undefined;
-    if (value === undefined) return ", got none";
-    if (typeof value === "object") return `, got ${Array.isArray(value) ? "an array" : "a table or a date"}`;
-    if (typeof value !== "string") return `, got ${value}`;
-    if (value.includes("@") || value.length > SHOWN_CHARACTERS_MAX) return ", got a value that is not shown";
-    const unset = this.#unset(value);
-    return `, got ${JSON.stringify(value)}${
-      unset.length > 0 ? `, where ${unset.join(", ")} is not set` : ""
-    }`;
-  }
-
-  /** Replaces variables once: a value that looks like a variable is not replaced again. */
-  #filledIn(text: string): string {
-    return text.replace(VARIABLES, (whole, name: string) => this.#valueOf(name) ?? whole);
-  }
-
-  #unset(text: string): string[] {
-    return [...text.matchAll(VARIABLES)].map(([, name]) => name!).filter((name) =>
-      this.#valueOf(name) === undefined
-    );
-  }
-
-  #valueOf(name: string): string | undefined {
-    return Object.hasOwn(this.#env, name) ? this.#env[name] : undefined;
-  }
-}
-
-const VARIABLE = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/;
-const VARIABLES = new RegExp(VARIABLE, "g");
-const SHOWN_CHARACTERS_MAX = 120;
-
-function isTable(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Date);
 }

@@ -3,6 +3,7 @@
 import { z } from "zod";
 import { shapeMessage } from "../api/shape_message.ts";
 import { utf8Length } from "../../base/bytes.ts";
+import type { Config } from "../../base/config.ts";
 import { type FieldFault, Refusal } from "../../base/refusal.ts";
 import { ZONE_BODY } from "../api/policies.ts";
 import { cropFault, type NormalizedRegion } from "../frames/coordinates.ts";
@@ -40,6 +41,19 @@ export interface AttachContext {
   readonly hasLocalOutput: boolean;
   /** What the active policy revision of the run sets; absent or null for a run without one. */
   readonly policy?: AttachPolicy | null;
+}
+
+/** What the operator's settings say of live sessions. */
+export function attachContext(
+  { webrtc, triggerLocalOutputSocket }: Pick<Config, "webrtc" | "triggerLocalOutputSocket">,
+  zone: RestrictedZone | null,
+): AttachContext {
+  return {
+    crop: webrtc.crop ?? null,
+    zone,
+    tokensPerSecond: webrtc.maxOutputTokensPerSecond,
+    hasLocalOutput: triggerLocalOutputSocket !== undefined,
+  };
 }
 
 /** What a policy revision sets; it goes before the session's own configuration. Null for what it leaves to that. */

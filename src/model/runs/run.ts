@@ -192,7 +192,8 @@ export class Run implements RunView {
     this.principalKey = text(payload, "principal_key") || PUBLIC_PRINCIPAL;
     this.mode = text(payload, "mode");
     this.model = text(payload, "model");
-    this.source = text(payload, "source") === "whip" ? "whip" : "";
+    const source = text(payload, "source");
+    this.source = source === "whip" || source === "live" ? source : "";
     this.sessionId = text(payload, "session_id");
   }
 

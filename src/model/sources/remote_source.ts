@@ -11,18 +11,23 @@ export interface RemoteSourceToggles {
   readonly allowRemoteHls: boolean;
 }
 
-/** A `file` is fetched before it is decoded; `hls` and `rtsp` are decoded while they are received. */
+/** A `file` is fetched before it is decoded; the others are decoded while they are received. */
 export interface RemoteSource {
-  readonly kind: "file" | "hls" | "rtsp";
+  readonly kind: "file" | "hls" | "rtsp" | "mjpeg";
   /** http, https, rtsp or rtsps; the host is not checked yet. */
   readonly url: URL;
 }
 
 /**
- * Null for a local path or a file URL. `hls:` becomes https, or http where insecure HTTP is admitted. Refuses (422
- * `source_uri`) other schemes, those that the settings do not admit, and a text that is no URL.
+ * Null for a local path or a file URL. `hls:` becomes https, or http where insecure HTTP is admitted. Where the source is
+ * watched live, an http or https URL is that of an endless series of JPEGs. Refuses (422 `source_uri`) other schemes, those that
+ * the settings do not admit, a text that is no URL, and one with a user name or password.
  */
-export function remoteSource(sourceUri: string, toggles: RemoteSourceToggles): RemoteSource | null {
+export function remoteSource(
+  sourceUri: string,
+  toggles: RemoteSourceToggles,
+  { isWatched = false }: { readonly isWatched?: boolean } = {},
+): RemoteSource | null {
   const bytes = utf8Length(sourceUri);
   if (bytes > LIMITS.ingest.sourceUriBytesMax) {
     throw sourceFault(`must be at most ${LIMITS.ingest.sourceUriBytesMax} bytes: got ${bytes}`);
@@ -34,6 +39,12 @@ export function remoteSource(sourceUri: string, toggles: RemoteSourceToggles): R
   const web = toggles.allowInsecureHttp ? "http" : "https";
   const url = URL.parse(scheme === "hls" ? uri.replace(/^hls/i, web) : uri);
   if (!url) throw sourceFault("is not a valid URL");
+  if (url.username !== "" || url.password !== "") {
+    throw sourceFault(
+      "must not contain a user name or password: whoever runs the service keeps them in the file of " +
+        "SERVICE_SOURCES_CONFIG, and callers name the source as source:<name>",
+    );
+  }
   url.hash = "";
   if (scheme === "http" && !toggles.allowInsecureHttp) {
     throw notAdmitted("http", "SERVICE_ALLOW_INSECURE_HTTP");
@@ -42,7 +53,9 @@ export function remoteSource(sourceUri: string, toggles: RemoteSourceToggles): R
     throw notAdmitted("rtsp", "SERVICE_ALLOW_UNENCRYPTED_RTSP");
   }
   if (scheme.startsWith("rtsp")) return { kind: "rtsp", url };
-  if (scheme !== "hls" && !/\.m3u8$/i.test(url.pathname)) return { kind: "file", url };
+  if (scheme !== "hls" && !/\.m3u8$/i.test(url.pathname)) {
+    return { kind: isWatched ? "mjpeg" : "file", url };
+  }
   if (!toggles.allowRemoteHls) throw notAdmitted("remote HLS", "SERVICE_ALLOW_REMOTE_HLS");
   return { kind: "hls", url };
 }

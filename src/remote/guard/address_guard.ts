@@ -23,6 +23,18 @@ export interface AddressGuardOptions {
 /** The message may be shown to the caller: it reveals nothing of the operator's network. */
 export class AddressRefused extends Error {
   override readonly name = "AddressRefused";
+  readonly #host: string | undefined;
+
+  /** `host` is the one that the message names. */
+  constructor(message: string, host?: string) {
+    super(message);
+    this.#host = host;
+  }
+
+  /** The same for a caller who must not learn which host it is. */
+  get withoutHost(): AddressRefused {
+    return this.#host === undefined ? this : new AddressRefused(this.message.replace(this.#host, "its host"));
+  }
 }
 
 /** The addresses of a URL's host. Errors: `AddressRefused`, also for a user name or password in the URL. */
@@ -52,17 +64,17 @@ export async function checkedAddresses(
     return scope === "public" || (scope === "private" && (allowPrivate || isListed(address)));
   };
   if (isAddress(host)) {
-    if (!isAllowed(host)) throw new AddressRefused(`${host} is not a public address`);
+    if (!isAllowed(host)) throw new AddressRefused(`${host} is not a public address`, host);
     return [host];
   }
   const isLocal = !allowPrivate && isLocalName(host);
   if (isLocal && allowedNetworks.length === 0) {
-    throw new AddressRefused(`${host} names this machine or its network, not a public host`);
+    throw new AddressRefused(`${host} names this machine or its network, not a public host`, host);
   }
   const addresses = await resolveHost(host, options);
   const areAllowed = addresses.every((address) => isAllowed(address) && (!isLocal || isListed(address)));
   if (addresses.length === 0 || !areAllowed) {
-    throw new AddressRefused(`${host} cannot be resolved to public addresses`);
+    throw new AddressRefused(`${host} cannot be resolved to public addresses`, host);
   }
   return addresses;
 }
@@ -77,7 +89,7 @@ export async function operatorAddresses(
 ): Promise<readonly string[]> {
   const host = canonicalHost(hostname);
   const addresses = isAddress(host) ? [host] : await resolveHost(host, options);
-  if (addresses.length === 0) throw new AddressRefused(`${host} cannot be resolved`);
+  if (addresses.length === 0) throw new AddressRefused(`${host} cannot be resolved`, host);
   return addresses;
 }
 
@@ -116,7 +128,7 @@ async function resolveHost(
     return [...new Set(await unlessAborted(resolve(host, deadline.signal), deadline.signal))];
   } catch (error) {
     if (error instanceof OutOfTime) {
-      throw new AddressRefused(`${host} cannot be resolved within ${options.timeoutMs / 1000} s`);
+      throw new AddressRefused(`${host} cannot be resolved within ${options.timeoutMs / 1000} s`, host);
     }
     options.signal.throwIfAborted();
     return [];

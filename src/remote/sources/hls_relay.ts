@@ -10,8 +10,8 @@ import { isPlaylist, PlaylistRefused, withUris } from "../../model/sources/hls_p
 import { sourceFault } from "../../model/sources/remote_source.ts";
 import { AddressRefused } from "../guard/address_guard.ts";
 import { listenForFfmpeg } from "./listening.ts";
-import { type FetchContext, sourceAddresses } from "./prefetch.ts";
-import { pinnedRequest, type PinnedResponse } from "../guard/pinned_request.ts";
+import { type FetchContext, sourceRequest } from "./source_request.ts";
+import type { PinnedResponse } from "../guard/pinned_request.ts";
 import { RequestFailed } from "../guard/request_failed.ts";
 
 /**
@@ -150,12 +150,8 @@ export class HlsRelay implements AsyncDisposable {
   /** An answer of 200 or 206; every other one is a failure, redirects included. */
   async #fetch(url: URL, extra: Record<string, string>, timeoutMs: number): Promise<PinnedResponse> {
     if (url.protocol !== this.#first.protocol) throw new RequestFailed("protocol", "it has another scheme");
-    const { world, agent } = this.#context;
     const { signal } = this.#closing;
-    const addresses = await sourceAddresses(url, this.#context, signal);
-    const headers = { "accept": "*/*", "accept-encoding": "identity", ...extra };
-    const request = { world, agent, url, addresses, method: "GET", headers, timeoutMs, signal };
-    const response = await pinnedRequest(request);
+    const response = await sourceRequest(url, this.#context, { headers: extra, timeoutMs, signal });
     if (response.status === 200 || response.status === 206) return response;
     response.body.cancel();
     throw sourceFault(`its server answered HTTP ${response.status}`);

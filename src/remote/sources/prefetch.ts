@@ -1,35 +1,12 @@
 /** Downloads a remote media file completely, from checked addresses only, before it is opened. */
 
-import type { World } from "../../base/world.ts";
 import { LIMITS } from "../../model/limits.ts";
-import type { IpNetwork } from "../../base/ip_address.ts";
 import { type RemoteSource, sourceFault } from "../../model/sources/remote_source.ts";
-import { AddressRefused, checkedTarget, type Resolve } from "../guard/address_guard.ts";
+import { AddressRefused } from "../guard/address_guard.ts";
 import { Deadline, OutOfTime } from "../../base/wait.ts";
-import type { PinnedAgent } from "../guard/pinned_agent.ts";
-import { pinnedRequest, type PinnedResponse } from "../guard/pinned_request.ts";
+import type { PinnedResponse } from "../guard/pinned_request.ts";
 import { RequestFailed } from "../guard/request_failed.ts";
-
-export interface FetchContext {
-  readonly world: World;
-  /** Verifies certificates or not, as SERVICE_ALLOW_INSECURE_TLS says. */
-  readonly agent: PinnedAgent;
-  readonly resolve?: Resolve;
-  /** Media sources there may have private and loopback addresses: SERVICE_MEDIA_ALLOWED_NETWORKS. */
-  readonly allowedNetworks: readonly IpNetwork[];
-  readonly signal: AbortSignal;
-}
-
-/** The addresses of a media source's host, if all of them may be called. Errors: those of `checkedTarget`. */
-export function sourceAddresses(
-  url: URL,
-  { world, allowedNetworks, resolve }: FetchContext,
-  signal: AbortSignal,
-): Promise<readonly string[]> {
-  const timeoutMs = LIMITS.ingest.prefetchTimeoutMs;
-  const guard = { world, allowPrivate: false, allowedNetworks, timeoutMs, signal };
-  return checkedTarget(url, { ...guard, ...(resolve && { resolve }) });
-}
+import { DRAINED_BYTES_MAX, type FetchContext, sourceRequest } from "./source_request.ts";
 
 /** Receives the bytes in order. The next ones are read when its promise resolves. */
 export type Sink = (bytes: Uint8Array) => Promise<void>;
@@ -59,7 +36,10 @@ async function followRedirects(
 ): Promise<PinnedResponse> {
   let url = first;
   for (let redirects = 0; redirects <= LIMITS.ingest.prefetchRedirectsMax; redirects++) {
-    const response = await get(url, context, signal);
+    const response = await sourceRequest(url, context, {
+      timeoutMs: LIMITS.ingest.prefetchTimeoutMs,
+      signal,
+    });
     if (!REDIRECTS.includes(response.status)) return response;
     const location = response.headers.get("location");
     await response.body.drain(DRAINED_BYTES_MAX);
@@ -69,17 +49,6 @@ async function followRedirects(
 }
 
 const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];
-/** The body of a redirect is ignored. A short one is read to its end, so that the connection can be used again. */
-const DRAINED_BYTES_MAX = 64 * 1024;
-
-async function get(url: URL, context: FetchContext, signal: AbortSignal): Promise<PinnedResponse> {
-  const { world, agent } = context;
-  const timeoutMs = LIMITS.ingest.prefetchTimeoutMs;
-  const addresses = await sourceAddresses(url, context, signal);
-  const headers = { "accept": "*/*", "accept-encoding": "identity" };
-  return await pinnedRequest({ world, agent, url, addresses, method: "GET", headers, timeoutMs, signal });
-}
-
 /** The URL of a redirect, if it is allowed. */
 function redirectTarget(from: URL, location: string | null): URL {
   const url = location === null ? null : URL.parse(location, from);

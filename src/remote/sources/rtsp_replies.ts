@@ -30,6 +30,14 @@ export class RtspReplies {
   #shortFrames = 0;
   /** Requests that are not answered. */
   #open = 0;
+  /** Bytes of a body that are still to come, and do not pass. */
+  #dropping = 0;
+  readonly #isAsked: (reply: RtspReply) => boolean;
+
+  /** A reply for which `isAsked` is true does not pass: its request is sent again. */
+  constructor(isAsked: (reply: RtspReply) => boolean = () => false) {
+    this.#isAsked = isAsked;
+  }
 
   /** ffmpeg has sent this many more requests: a reply that answers none is refused, so that nobody has to read a flood of them. */
   requested(count: number): void {
@@ -50,6 +58,12 @@ export class RtspReplies {
         const count = Math.min(this.#passing, bytes.length - at);
         this.#passing -= count;
         at += count;
+        continue;
+      }
+      if (this.#dropping > 0) {
+        const count = Math.min(this.#dropping, bytes.length - at);
+        this.#dropping -= count;
+        from = at += count;
         continue;
       }
       if (bytes[at] === DOLLAR) {
@@ -77,9 +91,14 @@ export class RtspReplies {
       }
       if (at > from) passed.push(bytes.subarray(from, at));
       if (this.#open-- <= 0) throw new RtspRefused("its server answers what nobody asked");
-      const { head, bodyBytes } = rewritten(LATIN1.decode(bytes.subarray(at, end)));
-      passed.push(new TextEncoder().encode(head));
-      this.#passing = bodyBytes;
+      const { head, bodyBytes, ...reply } = rewritten(LATIN1.decode(bytes.subarray(at, end)));
+      if (this.#isAsked(reply)) {
+        this.#open++;
+        this.#dropping = bodyBytes;
+      } else {
+        passed.push(new TextEncoder().encode(head));
+        this.#passing = bodyBytes;
+      }
       at = end;
       from = end;
     }
@@ -114,8 +133,15 @@ function headEnd(bytes: Uint8Array, from: number, searched: number): number {
 
 const NOT_RTSP = "its server does not answer in RTSP";
 
+/** What a reply says of the credentials. */
+export interface RtspReply {
+  readonly code: number;
+  /** The values of `WWW-Authenticate`. */
+  readonly challenges: readonly string[];
+}
+
 /** The head of a reply as ffmpeg gets it, and the length of the body that follows. */
-function rewritten(head: string): { head: string; bodyBytes: number } {
+function rewritten(head: string): RtspReply & { head: string; bodyBytes: number } {
   const [first = "", ...lines] = head.slice(0, -4).split("\r\n");
   const code = Number(STATUS_LINE.exec(first)?.[1] ?? NaN);
   if (code >= 300 && code < 400) throw new RtspRefused("its server redirects to another place");
@@ -135,7 +161,9 @@ function rewritten(head: string): { head: string; bodyBytes: number } {
   const kept = headers.map(([name, value]) =>
     `${HEADERS.get(name)}: ${name === "transport" ? interleaved(value) : value}\r\n`
   );
-  return { head: `RTSP/1.0 ${code} ${code === 200 ? "OK" : "Refused"}\r\n${kept.join("")}\r\n`, bodyBytes };
+  const challenges = headers.filter(([name]) => name === "www-authenticate").map(([, value]) => value);
+  const passed = `RTSP/1.0 ${code} ${code === 200 ? "OK" : "Refused"}\r\n${kept.join("")}\r\n`;
+  return { head: passed, bodyBytes, code, challenges };
 }
 
 const STATUS_LINE = /^RTSP\/1\.0 ([1-9]\d\d)(?: [\x20-\x7e]*)?$/;

@@ -7,7 +7,8 @@ import { sourceFault } from "../../model/sources/remote_source.ts";
 import { AddressRefused, canonicalHost } from "../guard/address_guard.ts";
 import { Deadline, OutOfTime } from "../../base/wait.ts";
 import { listenForFfmpeg } from "./listening.ts";
-import { type FetchContext, sourceAddresses } from "./prefetch.ts";
+import { Authorization } from "../../model/sources/source_credentials.ts";
+import { type FetchContext, LOGIN_REFUSED, sourceAddresses } from "./source_request.ts";
 import { RtspRefused, RtspReplies } from "./rtsp_replies.ts";
 import { failureOf } from "../guard/request_failed.ts";
 
@@ -17,7 +18,7 @@ import { failureOf } from "../guard/request_failed.ts";
  * ```
  *
  * The tunnel is needed because ffmpeg itself (5.1) does not verify the certificate of an rtsps server, and follows
- * redirects to any host. Media is interleaved in the same connection, so a server that only sends over UDP cannot be
+ * redirects to any host. It also keeps the user name and password of a source, which ffmpeg never gets. Media is interleaved in the same connection, so a server that only sends over UDP cannot be
  * read. See docs/live.md#pulled-sources.
  */
 export class RtspTunnel implements AsyncDisposable {
@@ -81,9 +82,13 @@ export class RtspTunnel implements AsyncDisposable {
         this.#fault ??= sourceFault(isExpected ? error.message : "its server's answer could not be read");
         upstream.destroy();
       };
+      const { named, world } = this.#context;
+      const credentials = named?.login?.credentials;
       joinSockets(client, upstream, {
         tunnelOrigin: this.#origin,
         serverOrigin: this.#target.origin,
+        authorization: credentials ? new Authorization(credentials, world.randomBytes(8).toHex()) : null,
+        onLoginRefused: () => void (this.#fault ??= sourceFault(LOGIN_REFUSED)),
         onRefused,
       });
     } catch (error) {
@@ -160,25 +165,46 @@ async function connectToFirst(
 
 const CONNECT_TIMEOUT_MS = 10_000;
 
+interface JoinOptions {
+  readonly tunnelOrigin: string;
+  readonly serverOrigin: string;
+  /** Null for a source without a user name. */
+  readonly authorization: Authorization | null;
+  /** The server does not take the credentials. */
+  readonly onLoginRefused: () => void;
+  readonly onRefused: (error: unknown) => void;
+}
+
 /**
- * Passes bytes on, with two exceptions: in a request the origin of the tunnel is replaced by that of the server, and of the
- * server's answers only what `RtspReplies` lets through reaches ffmpeg.
+ * Passes bytes on, with three exceptions: in a request the origin of the tunnel is replaced by that of the server; of the
+ * server's answers only what `RtspReplies` lets through reaches ffmpeg; where the server asks for the credentials, the last
+ * request is sent again with them, and so are all later ones.
  */
-function joinSockets(
-  client: Socket,
-  upstream: Socket,
-  { tunnelOrigin, serverOrigin, onRefused }: {
-    tunnelOrigin: string;
-    serverOrigin: string;
-    onRefused: (error: unknown) => void;
-  },
-): void {
-  const replies = new RtspReplies();
+function joinSockets(client: Socket, upstream: Socket, options: JoinOptions): void {
+  const { tunnelOrigin, serverOrigin, authorization, onLoginRefused, onRefused } = options;
+  let last = "";
+  const replies = new RtspReplies(({ code, challenges }) => {
+    if (code !== 401) {
+      authorization?.accepted();
+      return false;
+    }
+    if (authorization === null) return false;
+    if (last === "" || !authorization.take(challenges)) {
+      onLoginRefused();
+      return false;
+    }
+    pass(client, upstream, latin1(withAuthorization(last, authorization)));
+    return true;
+  });
   client.on("data", (bytes: Uint8Array) => {
     const text = LATIN1.decode(bytes);
     const requests = text.match(REQUEST_LINE)?.length ?? 0;
     replies.requested(requests);
-    pass(client, upstream, requests > 0 ? latin1(text.replaceAll(tunnelOrigin, serverOrigin)) : bytes);
+    if (requests === 0) return pass(client, upstream, bytes);
+    const sent = text.replaceAll(tunnelOrigin, serverOrigin);
+    if (authorization === null) return pass(client, upstream, latin1(sent));
+    last = sent.slice([...sent.matchAll(REQUEST_LINE)].at(-1)?.index ?? 0);
+    pass(client, upstream, latin1(withAuthorization(sent, authorization)));
   });
   upstream.on("data", (bytes: Uint8Array) => {
     if (upstream.destroyed) return;
@@ -191,6 +217,15 @@ function joinSockets(
     } catch (error) {
       onRefused(error);
     }
+  });
+}
+
+/** The requests of a text with the header `Authorization` after their first lines; unchanged before the server asked. */
+function withAuthorization(requests: string, authorization: Authorization): string {
+  return requests.replace(REQUEST_LINE, (line) => {
+    const [method = "", uri = ""] = line.split(" ");
+    const value = authorization.header({ method, uri });
+    return value === null ? line : `${line}Authorization: ${value}\r\n`;
   });
 }
 

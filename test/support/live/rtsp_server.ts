@@ -1,5 +1,6 @@
 /** A small RTSP server on loopback that plays one MPEG-TS file to every client, as fast as the client reads it. */
 
+import { createHash } from "node:crypto";
 import { TEST_TLS } from "../http/tls_server.ts";
 
 export interface RtspServer extends AsyncDisposable {
@@ -20,6 +21,8 @@ export interface RtspOptions {
   readonly statusLines?: Readonly<Record<string, string>>;
   /** More headers in every answer, each with its end of line. */
   readonly extraHeaders?: string;
+  /** The user name and password without which every request but OPTIONS is answered with 401. */
+  readonly login?: { readonly scheme: "basic" | "digest"; readonly user: string; readonly password: string };
   /** The address of the track in the description; default `track1`. */
   readonly control?: string;
 }
@@ -73,12 +76,15 @@ async function converse(
   connection: Deno.Conn,
   mpegts: Uint8Array,
   requests: string[],
-  { isEndless, describe, statusLines = {}, extraHeaders = "", control = "track1", onSent }: RtspOptions & {
-    onSent: (bytes: number) => void;
-  },
+  { isEndless, describe, statusLines = {}, extraHeaders = "", control = "track1", login, onSent }:
+    & RtspOptions
+    & {
+      onSent: (bytes: number) => void;
+    },
 ): Promise<void> {
   const decoder = new TextDecoder("latin1");
   const buffer = new Uint8Array(16_384);
+  const nonce = crypto.randomUUID();
   let text = "";
   let method = "";
   const reply = (cseq: string, extra = "", body = "", status = "200 OK") =>
@@ -101,6 +107,13 @@ async function converse(
       method = line.split(" ")[0]!;
       const cseq = /^CSeq: (\d+)/mi.exec(request)?.[1] ?? "0";
       requests.push(line);
+      if (login && method !== "OPTIONS" && !isLoggedIn(request, login, nonce)) {
+        const asked = login.scheme === "basic"
+          ? 'Basic realm="camera"'
+          : `Digest realm="camera", nonce="${nonce}", algorithm=MD5, qop="auth"`;
+        await reply(cseq, `WWW-Authenticate: ${asked}\r\n`, "<html>login</html>", "401 Unauthorized");
+        continue;
+      }
       if (method === "DESCRIBE" && describe !== undefined) await reply(cseq, describe, "", "302 Moved");
       else if (method === "DESCRIBE") await reply(cseq, "Content-Type: application/sdp\r\n", sdp(control));
       else if (method === "SETUP") {
@@ -117,6 +130,21 @@ async function converse(
       if (!isEndless) return;
     }
   }
+}
+
+/** RFC 2617, as a camera checks it: the count of a nonce must go up, and the address is that of the request line. */
+function isLoggedIn(request: string, login: NonNullable<RtspOptions["login"]>, nonce: string): boolean {
+  const value = /^Authorization: (.*)$/m.exec(request)?.[1]?.trim() ?? "";
+  if (login.scheme === "basic") return value === `Basic ${btoa(`${login.user}:${login.password}`)}`;
+  const field = (name: string) => new RegExp(`\\b${name}="?([^",]*)`).exec(value)?.[1] ?? "";
+  const [method, uri] = request.split(" ");
+  const md5 = (text: string) => createHash("md5").update(text).digest("hex");
+  const secret = md5(`${login.user}:camera:${login.password}`);
+  const expected = md5(
+    `${secret}:${nonce}:${field("nc")}:${field("cnonce")}:auth:${md5(`${method}:${uri}`)}`,
+  );
+  return value.startsWith("Digest ") && field("nonce") === nonce && field("uri") === uri &&
+    field("response") === expected;
 }
 
 function sdp(control: string): string {

@@ -5,6 +5,7 @@ import {
   CLOSED_LIVE_SOURCE,
   LIVE_SESSIONS,
   LIVE_SOURCE,
+  NAMED_SOURCES,
   UPDATED_PROMPT,
   WATCHED_SESSION,
 } from "../../../model/api/answers/live.ts";
@@ -79,6 +80,12 @@ export const LIVE_OPERATIONS: Readonly<Record<string, Operation>> = {
     },
     answers: answersJson(WATCHED_SESSION, "The open session of the run"),
     failures: [400, 404, 422, 500],
+  },
+  "GET /v1/sources": {
+    id: "listSources",
+    tag: "live",
+    answers: answersJson(NAMED_SOURCES, "The named sources that the caller may use"),
+    failures: [500],
   },
   "DELETE /v1/runs/:id/live": {
     id: "closeLiveSource",

@@ -3,6 +3,8 @@
 import { z } from "zod";
 import { restrictedZone } from "../../events/policy_payloads.ts";
 import { count, jsonObject, open, positive, sha256, text, unit } from "../../events/payload_shapes.ts";
+import { SOURCE_STATES } from "../sources.ts";
+import { SOURCE_KINDS } from "../../sources/source_file.ts";
 import { requestIdField, runIdField, runStatus, sessionIdField } from "./answer_fields.ts";
 
 export const LIVE_SOURCE = open({
@@ -55,6 +57,21 @@ export const LIVE_SESSION = open({
     "The newest stored picture, and the event that names it",
   ),
 });
+
+export const NAMED_SOURCE = open({
+  name: text,
+  source_uri: text.describe("What a `source_uri` may be to name it"),
+  kind: z.enum(SOURCE_KINDS).describe("How its media come"),
+  live: z.boolean().describe("Whether it is always watched"),
+  state: z.enum(SOURCE_STATES).describe(
+    "`disabled`: nobody watches it at the moment; `failed`: it could not be connected to, and is asked again",
+  ),
+  run_id: runIdField.nullable().describe("The caller's run that watches it"),
+  last_frame_age_ms: count.nullable().describe("To the second; null before the first frame"),
+  reason: z.string().nullable().describe("Why it gives no frames; null while it does"),
+});
+
+export const NAMED_SOURCES = open({ request_id: requestIdField, sources: z.array(NAMED_SOURCE) });
 
 export const LIVE_SESSIONS = open({ request_id: requestIdField, sessions: z.array(LIVE_SESSION) });
 

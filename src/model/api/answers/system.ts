@@ -76,6 +76,8 @@ export const SYSTEM_HEALTH = open({
   result: z.enum(["faulted", "saturated", "healthy", "idle"]),
   reasons: z.array(open({
     code: z.enum([
+      "sources_file_faulty",
+      "camera_down",
       "worker_fault",
       "detached_worker",
       "inference_waiting",

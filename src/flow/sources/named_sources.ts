@@ -1,0 +1,31 @@
+/** The sources that the operator's file names, and who may use them. */
+
+import type { NamedSource } from "../../model/sources/source_file.ts";
+
+export class NamedSources {
+  #sources: readonly NamedSource[];
+
+  constructor(sources: readonly NamedSource[]) {
+    this.#sources = sources;
+  }
+
+  /** In the order of the file. */
+  get all(): readonly NamedSource[] {
+    return this.#sources;
+  }
+
+  /** Null for an unknown name, and for a source that the principal may not use, alike. */
+  find(name: string, principalKey: string): NamedSource | null {
+    return this.ofPrincipal(principalKey).find((source) => source.name === name) ?? null;
+  }
+
+  /** Those that the principal may use. */
+  ofPrincipal(principalKey: string): readonly NamedSource[] {
+    return this.#sources.filter(({ principals }) => principals === null || principals.includes(principalKey));
+  }
+
+  /** The file was read again. */
+  replace(sources: readonly NamedSource[]): void {
+    this.#sources = sources;
+  }
+}

@@ -1,0 +1,63 @@
+/** What callers read of the named sources that they may use: kind, state, the run that watches it. */
+
+import type { World } from "../../base/world.ts";
+import type { NamedSourceLook } from "../../model/api/sources.ts";
+import type { NamedSource } from "../../model/sources/source_file.ts";
+import { sourceUriOf } from "../../model/sources/source_name.ts";
+import type { Caller } from "../caller.ts";
+import type { LiveRegistry } from "../live/registry.ts";
+import type { AlwaysOn } from "./always_on.ts";
+import type { NamedSources } from "./named_sources.ts";
+import type { CameraLook } from "./watched_camera.ts";
+
+export interface SourceLooksOptions {
+  readonly named: NamedSources;
+  readonly alwaysOn: AlwaysOn;
+  readonly registry: LiveRegistry;
+  readonly world: Pick<World, "now">;
+}
+
+/** See docs/cameras.md#states. */
+export class SourceLooks {
+  readonly #options: SourceLooksOptions;
+
+  constructor(options: SourceLooksOptions) {
+    this.#options = options;
+  }
+
+  /** Those that the caller may use, in the order of the file. */
+  list({ principalKey }: Pick<Caller, "principalKey">): NamedSourceLook[] {
+    return this.#options.named.ofPrincipal(principalKey).map((source) => this.#look(source, principalKey));
+  }
+
+  #look(source: NamedSource, principalKey: string): NamedSourceLook {
+    const { alwaysOn, world } = this.#options;
+    const { name, kind } = source;
+    const watched = alwaysOn.look(name);
+    const isOwn = alwaysOn.ownerOf(source) === principalKey;
+    const { state, runId, lastFrameMs, reason } = watched ?? this.#lookAtSession(source, principalKey);
+    return {
+      name,
+      source_uri: sourceUriOf(name),
+      kind,
+      live: source.watch !== null,
+      state,
+      run_id: watched === null || isOwn ? runId : null,
+      last_frame_age_ms: lastFrameMs === null ? null : Math.max(0, world.now() - lastFrameMs),
+      reason,
+    };
+  }
+
+  /** Of a source that is not always watched: the newest session of the caller that watches it. */
+  #lookAtSession({ name }: NamedSource, principalKey: string): Omit<CameraLook, "downSinceMs"> {
+    const uri = sourceUriOf(name);
+    const sessions = this.#options.registry.ofPrincipal(principalKey);
+    const session = sessions.findLast(({ identity: { sourceUri } }) => sourceUri === uri);
+    if (!session) {
+      return { state: "disabled", runId: null, lastFrameMs: null, reason: "nobody watches it at the moment" };
+    }
+    const { identity: { runId }, gap, activity: { lastFrameMs } } = session;
+    const state = gap ? "gap" : lastFrameMs === null ? "connecting" : "live";
+    return { state, runId, lastFrameMs, reason: gap?.reason ?? null };
+  }
+}

@@ -1,0 +1,238 @@
+/** Opens a `source_uri`, local or remote, as an input that ffmpeg can decode. See docs/api.md#sources. */
+
+import { join } from "node:path";
+import { PermitQueue } from "../../base/sharing/permit_queue.ts";
+import { Refusal } from "../../base/refusal.ts";
+import { unlessAborted } from "../../base/wait.ts";
+import type { World } from "../../base/world.ts";
+import {
+  fetchedInput,
+  fileInput,
+  hlsInput,
+  type MediaInput,
+  mjpegInput,
+  rtspInput,
+} from "../../media/input.ts";
+import type { StreamsBy } from "../../media/tools/cage.ts";
+import { socketName } from "../../media/tools/job_paths.ts";
+import { resolveLocalSource, type SourcePolicy } from "../../media/source.ts";
+import type { IpNetwork } from "../../base/ip_address.ts";
+import {
+  type RemoteSource,
+  remoteSource,
+  type RemoteSourceToggles,
+  sourceFault,
+} from "../../model/sources/remote_source.ts";
+import { Authorization } from "../../model/sources/source_credentials.ts";
+import type { NamedSource } from "../../model/sources/source_file.ts";
+import { nameInSourceUri, sourceUriOf } from "../../model/sources/source_name.ts";
+import { HlsRelay } from "../../remote/sources/hls_relay.ts";
+import type { TrustedOutbound } from "../../remote/guard/outbound.ts";
+import { PinnedAgent } from "../../remote/guard/pinned_agent.ts";
+import { MjpegRelay } from "../../remote/sources/mjpeg_relay.ts";
+import { prefetch } from "../../remote/sources/prefetch.ts";
+import type { FetchContext, NamedTarget } from "../../remote/sources/source_request.ts";
+import { RtspTunnel } from "../../remote/sources/rtsp_tunnel.ts";
+import { PartialFile } from "../../store/partial_file.ts";
+import type { NamedSources } from "./named_sources.ts";
+
+export interface SourcesOptions {
+  readonly world: World;
+  readonly local: Omit<SourcePolicy, "principalKey">;
+  /** For fetched files, which are removed after use. */
+  readonly tempDir: string;
+  /** How ffmpeg reaches relays and tunnels. */
+  readonly streams: StreamsBy | Promise<StreamsBy>;
+  /** For the Unix sockets of relays and tunnels behind a forwarder. */
+  readonly socketDir: string;
+  readonly toggles: RemoteSourceToggles & {
+    readonly allowInsecureTls: boolean;
+    readonly mediaAllowedNetworks: readonly IpNetwork[];
+  };
+  readonly outbound: TrustedOutbound;
+  readonly named: NamedSources;
+  /** Whether the service has several principals. */
+  readonly isShared: boolean;
+}
+
+/** A source that was found to be admitted, before anybody connects to it. */
+export interface LocatedSource {
+  /** As events and answers name it. */
+  readonly uri: string;
+  /** The URI or path itself, which only the operator knows where the source is a named one. */
+  readonly target: string;
+  /** Null for a local file. */
+  readonly remote: RemoteSource | null;
+  readonly named?: NamedTarget;
+}
+
+/** An opened source. Disposing it removes what was fetched for it and closes the connection to it. */
+export interface OpenedSource extends AsyncDisposable {
+  /** As the caller sent it, trimmed, so `source:<name>` for a named one; events and responses report it. */
+  readonly uri: string;
+  readonly input: MediaInput;
+  /**
+   * The result of `work` on the input. Where ffmpeg failed because the connection to the source was refused or broke, the
+   * error is that of the connection, as ffmpeg itself does not know the reason.
+   */
+  explained<T>(work: Promise<T>): Promise<T>;
+}
+
+export class Sources implements Disposable {
+  readonly #options: SourcesOptions;
+  readonly #agent: PinnedAgent;
+  readonly #allowedNetworks: readonly IpNetwork[];
+  readonly #fetches: PermitQueue;
+
+  constructor(options: SourcesOptions) {
+    this.#options = options;
+    this.#fetches = new PermitQueue({
+      limit: FETCHES_MAX,
+      waiterLimit: WAITERS_MAX,
+      what: "fetches of remote sources",
+      refusal: "provider_saturated",
+      isShared: options.isShared,
+    });
+    const { roots, reroute } = options.outbound;
+    const { allowInsecureTls, mediaAllowedNetworks } = options.toggles;
+    this.#allowedNetworks = mediaAllowedNetworks;
+    this.#agent = new PinnedAgent({ roots, allowInsecureTls, ...(reroute && { reroute }) });
+  }
+
+  /**
+   * Finds a local file, fetches a remote one, or opens a relay or a tunnel to a stream. Errors: 422 `source_uri` for every
+   * fault of the source, 503 `storage_unavailable`, and the reason of `signal`.
+   */
+  async open(sourceUri: string, principalKey: string, signal: AbortSignal): Promise<OpenedSource> {
+    return await this.openLocated(this.locate(sourceUri, principalKey), principalKey, signal);
+  }
+
+  /** What a `source_uri` names. Errors: 422 `source_uri`. An unknown name and one that is not the principal's are the same. */
+  locate(
+    sourceUri: string,
+    principalKey: string,
+    options: { readonly isWatched?: boolean } = {},
+  ): LocatedSource {
+    const { toggles, named } = this.#options;
+    const name = nameInSourceUri(sourceUri);
+    if (name === null) {
+      return { uri: sourceUri.trim(), target: sourceUri, remote: remoteSource(sourceUri, toggles, options) };
+    }
+    const source = named.find(name, principalKey);
+    if (source === null) {
+      throw sourceFault("names no source that this caller may use; GET /v1/sources lists them");
+    }
+    return this.ofNamed(source, options);
+  }
+
+  /** Of a named source. Errors: 422 `source_uri` where the settings do not admit it. */
+  ofNamed(source: NamedSource, options: { readonly isWatched?: boolean } = {}): LocatedSource {
+    const remote = remoteSource(source.uri, this.#options.toggles, options);
+    return {
+      uri: sourceUriOf(source.name),
+      target: source.uri,
+      remote,
+      named: this.#namedTarget(source, remote),
+    };
+  }
+
+  /** The same for what `locate` has found. */
+  async openLocated(
+    { uri, target, remote, named }: LocatedSource,
+    principalKey: string,
+    signal: AbortSignal,
+  ): Promise<OpenedSource> {
+    if (remote === null) {
+      const local = { ...this.#options.local, principalKey };
+      const found = await resolveLocalSource(target, local);
+      return opened(named ? uri : found.uri, fileInput(found.path));
+    }
+    const context = this.#context(signal, named);
+    if (remote.kind === "file") return await this.#fetch(remote, uri, { principalKey, context });
+    const socket = await this.#newSocket(signal);
+    if (remote.kind === "hls") {
+      const relay = await HlsRelay.open(remote.url, context, socket);
+      return opened(uri, hlsInput(relay.url, socket), relay);
+    }
+    if (remote.kind === "mjpeg") {
+      const relay = await MjpegRelay.open(remote.url, context, socket);
+      return opened(uri, mjpegInput(relay.url, socket), relay);
+    }
+    const tunnel = await RtspTunnel.open(remote.url, context, socket);
+    return opened(uri, rtspInput(tunnel.url, socket), tunnel);
+  }
+
+  /** Closes the connections that were kept open. */
+  [Symbol.dispose](): void {
+    this.#fetches.close();
+    this.#agent[Symbol.dispose]();
+  }
+
+  async #fetch(
+    remote: RemoteSource,
+    uri: string,
+    { principalKey, context }: { readonly principalKey: string; readonly context: FetchContext },
+  ): Promise<OpenedSource> {
+    const { world, tempDir } = this.#options;
+    await using fetching = new AsyncDisposableStack();
+    fetching.use(await this.#fetches.acquire({ principalKey, signal: context.signal }));
+    const file = fetching.use(await PartialFile.create(tempDir, world));
+    await prefetch(remote, (bytes) => file.write(bytes), context);
+    return opened(uri, fetchedInput(file.path), fetching.move());
+  }
+
+  /** The path of a Unix socket for a relay or a tunnel; null where it listens on the machine's loopback. */
+  async #newSocket(signal: AbortSignal): Promise<string | null> {
+    const { socketDir, world } = this.#options;
+    const streams = await unlessAborted(Promise.resolve(this.#options.streams), signal);
+    if (streams === "none") {
+      throw sourceFault(
+        "HLS and RTSP sources are not admitted by this service: SERVICE_DECODER_CAGE requires that its decoders have no " +
+          "network, and this machine has no forwarder for them",
+      );
+    }
+    return streams === "forwarder" ? join(socketDir, socketName(world.randomBytes(8))) : null;
+  }
+
+  #namedTarget({ credentials }: NamedSource, remote: RemoteSource | null): NamedTarget {
+    if (credentials === null || remote === null) return { login: null };
+    const http = new Authorization(credentials, this.#options.world.randomBytes(8).toHex());
+    return { login: { credentials, origin: remote.url.origin, http } };
+  }
+
+  #context(signal: AbortSignal, named: NamedTarget | undefined): FetchContext {
+    const { world, outbound: { resolve } } = this.#options;
+    const allowedNetworks = this.#allowedNetworks;
+    const agent = this.#agent;
+    return { world, agent, allowedNetworks, signal, ...(resolve && { resolve }), ...(named && { named }) };
+  }
+}
+
+/**
+ * The bound on remote fetches: remote files that are fetched or decoded at once. Each may take 256 MiB of the disk until it
+ * was decoded.
+ */
+const FETCHES_MAX = 16;
+/** Requests that may wait for a fetch. */
+const WAITERS_MAX = 4096;
+
+/** The relay, tunnel or fetched file of a source, held as long as the source is decoded. */
+interface HeldResource extends AsyncDisposable {
+  /** The first fault of the connection to the source. */
+  readonly fault?: Refusal | undefined;
+}
+
+function opened(uri: string, input: MediaInput, held?: HeldResource): OpenedSource {
+  return {
+    uri,
+    input,
+    async explained(work) {
+      try {
+        return await work;
+      } catch (error) {
+        throw error instanceof Refusal && error.kind === "validation_error" ? held?.fault ?? error : error;
+      }
+    },
+    [Symbol.asyncDispose]: async () => await held?.[Symbol.asyncDispose](),
+  };
+}

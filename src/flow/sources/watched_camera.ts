@@ -1,0 +1,156 @@
+/** One camera that is always watched: connects until it can, goes on for ever, and gets a new run at each roll-over. */
+
+import { Refusal } from "../../base/refusal.ts";
+import { pause, unlessAborted } from "../../base/wait.ts";
+import type { World } from "../../base/world.ts";
+import type { SourceState } from "../../model/api/sources.ts";
+import type { NamedSource } from "../../model/sources/source_file.ts";
+import type { LiveSources } from "../live/camera.ts";
+import { reconnectWaitMs } from "../live/reconnect.ts";
+import type { LiveSession } from "../live/session.ts";
+
+export type AlwaysOnSource = NamedSource & { readonly watch: object };
+
+export interface WatchedCameraOptions {
+  readonly source: AlwaysOnSource;
+  /** Whose runs they are. */
+  readonly principalKey: string;
+  readonly live: LiveSources;
+  readonly world: World;
+}
+
+/** How the source is at the moment. */
+export interface CameraLook {
+  readonly state: SourceState;
+  /** Null without a session. */
+  readonly runId: string | null;
+  /** Epoch milliseconds; null before the first frame of the session. */
+  readonly lastFrameMs: number | null;
+  /** Why it gives no frames; null while it does. */
+  readonly reason: string | null;
+  /** Since when it gives no frames, epoch milliseconds; null while it does. */
+  readonly downSinceMs: number | null;
+}
+
+/** How long to wait until a roll-over is tried again that the disk has refused. */
+const ROLLOVER_RETRY_MS = 10_000;
+
+/**
+ * ```
+ *   connecting ──▶ live ◀──▶ gap            a session; `Reconnector` ends its gaps
+ *     ▲    │        │ its run was ended: stopped or deleted by a caller, quota
+ *     │    └▶ failed ◀┘                     no session; wait, and connect again
+ *     └────────┘
+ * ```
+ * See docs/cameras.md#always-on-cameras.
+ */
+export class WatchedCamera {
+  readonly source: AlwaysOnSource;
+  readonly #options: WatchedCameraOptions;
+  readonly #closing = new AbortController();
+  readonly #running: Promise<void>;
+  #session: LiveSession | null = null;
+  /** Why the last attempt failed; null before that. */
+  #failure: string | null = null;
+  #downSinceMs: number;
+
+  constructor(options: WatchedCameraOptions) {
+    this.#options = options;
+    this.source = options.source;
+    this.#downSinceMs = options.world.now();
+    this.#running = this.#run();
+  }
+
+  look(): CameraLook {
+    const session = this.#session;
+    if (session === null) {
+      const state = this.#failure === null ? "connecting" : "failed";
+      const down = { reason: this.#failure, downSinceMs: this.#downSinceMs };
+      return { state, runId: null, lastFrameMs: null, ...down };
+    }
+    const { identity: { runId }, gap, activity: { lastFrameMs } } = session;
+    const common = { runId, lastFrameMs };
+    if (gap) return { state: "gap", ...common, reason: gap.reason, downSinceMs: gap.sinceMs };
+    return lastFrameMs === null
+      ? { state: "connecting", ...common, reason: null, downSinceMs: session.openedMs }
+      : { state: "live", ...common, reason: null, downSinceMs: null };
+  }
+
+  /** Stops watching, and leaves the session to the service, which closes. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#running;
+  }
+
+  /** Stops watching and completes the run, for the reason. */
+  async end(reason: string): Promise<void> {
+    await this.close();
+    await this.#session?.end({ rank: 2, why: "completed", reason });
+  }
+
+  async #run(): Promise<void> {
+    const { world } = this.#options;
+    const { signal } = this.#closing;
+    while (!signal.aborted) {
+      await this.#watch();
+      if (signal.aborted) return;
+      if (!await pause(world, reconnectWaitMs(world, world.now() - this.#downSinceMs), signal)) return;
+    }
+  }
+
+  /** One session, to its end. */
+  async #watch(): Promise<void> {
+    const { live, principalKey, world } = this.#options;
+    const { signal } = this.#closing;
+    try {
+      this.#session = await live.watch(this.source, principalKey, signal);
+    } catch (error) {
+      if (!signal.aborted) this.#fail(error);
+      return;
+    }
+    const session = this.#session;
+    world.log.info("a camera is watched", { source: this.source.name, run_id: session.identity.runId });
+    const over = new AbortController();
+    const rolling = this.#rollOver(session, AbortSignal.any([over.signal, signal]));
+    await unlessAborted(session.ended, signal).catch(
+      () => {/* the service closes, or the file has changed */},
+    );
+    over.abort();
+    await rolling;
+    if (signal.aborted) return;
+    this.#session = null;
+    this.#failure = "its run was ended; a new one begins soon";
+    // A run that had frames is followed by another one at once.
+    if (session.activity.lastFrameMs !== null) this.#downSinceMs = world.now();
+  }
+
+  #fail(error: unknown): void {
+    const { world } = this.#options;
+    if (!(error instanceof Refusal)) {
+      world.log.error("a camera cannot be watched", { source: this.source.name, error: String(error) });
+    }
+    const reason = reasonOf(error);
+    if (reason === this.#failure) return;
+    this.#failure = reason;
+    world.log.warn("a camera cannot be watched", { source: this.source.name, reason });
+  }
+
+  /** Gives the session a new run again and again, until the signal aborts. */
+  async #rollOver(session: LiveSession, signal: AbortSignal): Promise<void> {
+    const { live, world } = this.#options;
+    for (let waitMs = this.source.watch.rolloverMs; await pause(world, waitMs, signal);) {
+      try {
+        live.rollOver(session, this.source);
+        waitMs = this.source.watch.rolloverMs;
+      } catch (error) {
+        if (!(error instanceof Refusal)) throw error;
+        waitMs = ROLLOVER_RETRY_MS;
+      }
+    }
+  }
+}
+
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Refusal)) return "the service has a fault, see its log";
+  return error.details[0]?.message ?? error.message;
+}

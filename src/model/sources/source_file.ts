@@ -1,0 +1,170 @@
+/** The file of named sources: which cameras and streams callers may name, who may, and which are always watched. See docs/cameras.md. */
+
+import { ATTACH, type AttachBody, type AttachContext, AttachRefused, checkAttach } from "../live/attach.ts";
+import { shapeMessage } from "../api/shape_message.ts";
+import { Refusal } from "../../base/refusal.ts";
+import { LIMITS } from "../limits.ts";
+import { parsedToml, TomlFault, TomlTable } from "../toml_table.ts";
+import { remoteSource, type RemoteSourceToggles } from "./remote_source.ts";
+import type { SourceCredentials } from "./source_credentials.ts";
+import { SOURCE_NAME } from "./source_name.ts";
+
+export const SOURCE_KINDS = ["rtsp", "hls", "mjpeg", "file"] as const;
+/** How its media come: `file` is a local or a remote file, which is read from its start each time. */
+export type SourceKind = typeof SOURCE_KINDS[number];
+
+export interface NamedSource {
+  readonly name: string;
+  readonly kind: SourceKind;
+  /** Without user name and password. It is told to nobody. */
+  readonly uri: string;
+  readonly credentials: SourceCredentials | null;
+  /** The keys of the principals that may use it; null for all. */
+  readonly principals: readonly string[] | null;
+  /** Null for a source that is not always watched. */
+  readonly watch: { readonly attach: AttachBody; readonly rolloverMs: number } | null;
+}
+
+/** Everything that is wrong, one line for each fault, without addresses, credentials and values of variables. */
+export class SourceFaults extends Error {
+  override readonly name = "SourceFaults";
+
+  constructor(readonly faults: readonly string[]) {
+    super(faults.join("; "));
+  }
+}
+
+export interface SourceFileContext {
+  /** The values of `${NAME}`. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly toggles: RemoteSourceToggles;
+  readonly attach: AttachContext;
+}
+
+/** In the order of the file. Errors: `SourceFaults`. */
+export function parseSourceFile(text: string, context: SourceFileContext): readonly NamedSource[] {
+  const faults: string[] = [];
+  const file = new TomlTable(toml(text), "", context.env, faults);
+  const tables = file.tables("sources", ({ name }) => isName(name) ? name : null);
+  const most = LIMITS.sources.namedMax;
+  if (tables.length > most) file.fault("sources", `must be at most ${most} tables`);
+  const sources = tables.slice(0, most).map((table) => readSource(table, context));
+  file.close();
+  sources.forEach(({ name }, index) => {
+    const first = sources.findIndex((other) => other.name === name);
+    if (name !== "" && first < index) {
+      tables[index]!.fault("name", `must differ from that of the source ${first + 1} of the file`);
+    }
+  });
+  if (faults.length > 0) throw new SourceFaults(faults);
+  return sources;
+}
+
+function toml(text: string): Record<string, unknown> {
+  try {
+    return parsedToml(text);
+  } catch (error) {
+    throw error instanceof TomlFault ? new SourceFaults([error.message]) : error;
+  }
+}
+
+const isName = (name: unknown): name is string => typeof name === "string" && SOURCE_NAME.test(name);
+
+/** A field that cannot be read is a fault, and gets a value that nobody uses. */
+function readSource(table: TomlTable, context: SourceFileContext): NamedSource {
+  const name = table.text("name") ?? "";
+  if (name !== "" && !isName(name)) table.fault("name", "must be 1 to 64 of the characters a-z, 0-9 and -");
+  const location = table.location("uri");
+  const principals = readPrincipals(table);
+  const isWatched = table.flag("live");
+  const watch = readWatch(table, isWatched, context.attach);
+  table.close();
+  return { name, principals, watch, ...readLocation(table, location, { isWatched, ...context }) };
+}
+
+function readLocation(
+  table: TomlTable,
+  location: string | undefined,
+  { isWatched, toggles }: { readonly isWatched: boolean; readonly toggles: RemoteSourceToggles },
+): Pick<NamedSource, "kind" | "uri" | "credentials"> {
+  const [, scheme = "", userInfo, rest = ""] = /^([a-z][a-z0-9+.-]*:\/\/)(?:([^/?#]*)@)?(.*)$/is.exec(
+    location ?? "",
+  ) ?? [];
+  const uri = scheme === "" ? location ?? "" : `${scheme}${rest}`;
+  let kind: SourceKind = "file";
+  try {
+    kind = remoteSource(uri, toggles, { isWatched })?.kind ?? "file";
+    if (location !== undefined && isWatched && kind === "file") {
+      table.say("uri", "must be an rtsp, rtsps, HLS, http or https URL, as live is true");
+    }
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+    table.say("uri", error.details[0]!.message);
+  }
+  return { kind, uri, credentials: readCredentials(table, userInfo) };
+}
+
+function readCredentials(table: TomlTable, userInfo: string | undefined): SourceCredentials | null {
+  if (userInfo === undefined) return null;
+  const colon = userInfo.indexOf(":");
+  const parts = colon === -1 ? [userInfo, ""] : [userInfo.slice(0, colon), userInfo.slice(colon + 1)];
+  try {
+    const [user, password] = parts.map(decodeURIComponent) as [string, string];
+    // deno-lint-ignore no-control-regex -- they would end a header
+    if (/[\x00-\x1f\x7f]/.test(user + password)) throw new URIError();
+    return { user, password };
+  } catch (error) {
+    if (!(error instanceof URIError)) throw error;
+    table.say("uri", "must have a user name and a password without control characters, and % as %25");
+    return null;
+  }
+}
+
+function readPrincipals(table: TomlTable): readonly string[] | null {
+  const given = table.texts("principals") ?? ["*"];
+  if (given.length === 1 && given[0] === "*") return null;
+  const hashes = given.map((text) => /^(?:api-key:)?([0-9a-f]{64})$/.exec(text)?.[1]);
+  if (hashes.includes(undefined)) {
+    table.say("principals", `must be ["*"], or SHA-256 hashes of API keys, each of 64 of 0-9 and a-f`);
+  }
+  return hashes.map((hash) => `api-key:${hash}`);
+}
+
+function readWatch(table: TomlTable, isWatched: boolean, context: AttachContext): NamedSource["watch"] {
+  const given = table.given(Object.keys(ATTACH.shape));
+  const rollover = table.text("rollover", { isOptional: true });
+  const watched = [...Object.keys(given), ...rollover === undefined ? [] : ["rollover"]];
+  if (!isWatched) {
+    for (const name of watched) table.say(name, "is a field of sources with live = true, and this has none");
+    return null;
+  }
+  return { attach: readAttach(table, given, context), rolloverMs: readRollover(table, rollover) };
+}
+
+function readAttach(table: TomlTable, given: Record<string, unknown>, context: AttachContext): AttachBody {
+  const parsed = ATTACH.safeParse(given, { error: shapeMessage });
+  if (!parsed.success) {
+    for (const { path, message } of parsed.error.issues) table.say(path.map(String).join("."), message);
+    return {};
+  }
+  try {
+    checkAttach(parsed.data, context);
+  } catch (error) {
+    if (!(error instanceof AttachRefused)) throw error;
+    for (const { field, message } of error.details) table.say(field, message);
+  }
+  return parsed.data;
+}
+
+function readRollover(table: TomlTable, text: string | undefined): number {
+  const { minimum, maximum } = LIMITS.sources.rolloverMs;
+  if (text === undefined) return LIMITS.sources.rolloverMsDefault;
+  const [, amount, unit] = /^([1-9]\d{0,5})([smhd])$/.exec(text) ?? [];
+  const rolloverMs = Number(amount) * (UNIT_MS[unit ?? ""] ?? NaN);
+  if (!(rolloverMs >= minimum && rolloverMs <= maximum)) {
+    table.fault("rollover", "must be a time such as 24h, 90m or 7d, from 1m to 7d");
+  }
+  return rolloverMs;
+}
+
+const UNIT_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };

@@ -1,0 +1,126 @@
+/** A relay on loopback through which ffmpeg reads one camera that sends JPEGs over HTTP, picture after picture. */
+
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { Refusal } from "../../base/refusal.ts";
+import { LIMITS } from "../../model/limits.ts";
+import { boundaryOf, JpegParts, PartsRefused } from "../../model/sources/jpeg_parts.ts";
+import { sourceFault } from "../../model/sources/remote_source.ts";
+import { AddressRefused } from "../guard/address_guard.ts";
+import type { PinnedResponse } from "../guard/pinned_request.ts";
+import { RequestFailed } from "../guard/request_failed.ts";
+import { listenForFfmpeg } from "./listening.ts";
+import { type FetchContext, sourceRequest } from "./source_request.ts";
+
+/**
+ * ```
+ *   ffmpeg ─http, loopback→ relay ─guard, pinned, verified→ the camera
+ *          ←─ the same JPEGs, each with its length; nothing else of what the camera sent
+ * ```
+ *
+ * Needed for the same reasons as the relay of HLS, and because ffmpeg (5.1) believes any length that a camera states.
+ */
+export class MjpegRelay implements AsyncDisposable {
+  /** The URL for ffmpeg. */
+  readonly url: string;
+  readonly #server: Server;
+  readonly #target: URL;
+  readonly #context: FetchContext;
+  readonly #closing = new AbortController();
+  #fault: Refusal | undefined;
+
+  private constructor(target: URL, server: Server, host: string, context: FetchContext) {
+    // The path is a secret, so that other programs of this machine cannot look at the camera through the relay.
+    this.url = `http://${host}/${context.world.randomBytes(16).toHex()}`;
+    this.#target = target;
+    this.#server = server;
+    this.#context = context;
+    server.on("request", (request, response) => void this.#answer(request, response));
+    const { signal } = context;
+    const onAbort = () => this.#closing.abort(signal.reason);
+    if (signal.aborted) onAbort();
+    signal.addEventListener("abort", onAbort, { signal: this.#closing.signal });
+  }
+
+  /**
+   * Asks the camera once as a test, so that a failure is refused with its reason: 422 `source_uri`. It listens on the Unix
+   * socket, or without one on a port of the machine's loopback.
+   */
+  static async open(target: URL, context: FetchContext, socket: string | null = null): Promise<MjpegRelay> {
+    const server = createServer();
+    const relay = new MjpegRelay(target, server, await listenForFfmpeg(server, socket), context);
+    try {
+      (await relay.#ask(LIMITS.ingest.prefetchTimeoutMs)).response.body.cancel();
+      return relay;
+    } catch (error) {
+      await relay[Symbol.asyncDispose]();
+      context.signal.throwIfAborted();
+      throw faultOf(error) ?? error;
+    }
+  }
+
+  /** Why the camera gave no pictures, for the first time it did not; 422 `source_uri`. */
+  get fault(): Refusal | undefined {
+    return this.#fault;
+  }
+
+  /** Ends all requests and stops listening. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closing.abort(new Error("the relay is closing"));
+    this.#server.closeAllConnections();
+    await new Promise<void>((resolve) => this.#server.close(() => resolve()));
+  }
+
+  async #ask(timeoutMs: number): Promise<{ response: PinnedResponse; boundary: string }> {
+    const { signal } = this.#closing;
+    const response = await sourceRequest(this.#target, this.#context, { timeoutMs, signal });
+    const boundary = boundaryOf(response.headers.get("content-type"));
+    if (response.status === 200 && boundary !== null) return { response, boundary };
+    response.body.cancel();
+    throw sourceFault(
+      response.status === 200
+        ? "its server does not send a series of JPEGs (multipart/x-mixed-replace)"
+        : `its server answered HTTP ${response.status}`,
+    );
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    try {
+      const isRight = request.method === "GET" && request.url === new URL(this.url).pathname;
+      if (!isRight) return void response.writeHead(404).end();
+      await this.#pass(response);
+    } catch (error) {
+      // ffmpeg gets an error status or the end, and the caller gets the reason from `fault`.
+      const fault = faultOf(error);
+      if (fault) this.#fault ??= fault;
+      if (response.headersSent) response.destroy();
+      else response.writeHead(502).end();
+    }
+  }
+
+  async #pass(answer: ServerResponse): Promise<void> {
+    const { response: { body }, boundary } = await this.#ask(ENDLESS_MS);
+    answer.once("close", () => body.cancel());
+    answer.writeHead(200, { "content-type": "multipart/x-mixed-replace;boundary=jpeg" });
+    const parts = new JpegParts(boundary);
+    for await (const bytes of body) {
+      for (const jpeg of parts.take(bytes)) {
+        // A picture for which ffmpeg has no time is left out, so that it sees the camera as it is now.
+        if (answer.writableNeedDrain) continue;
+        answer.write(`--jpeg\r\nContent-Type: image/jpeg\r\nContent-Length: ${jpeg.length}\r\n\r\n`);
+        answer.write(jpeg);
+        answer.write("\r\n");
+      }
+    }
+    answer.end();
+  }
+}
+
+/** The longest time that a timer takes, 24 days; then the camera is asked again. */
+const ENDLESS_MS = 2 ** 31 - 1;
+
+/** The refusal for a failure of the camera; undefined when ffmpeg has disconnected, and for a bug. */
+function faultOf(error: unknown): Refusal | undefined {
+  if (error instanceof Refusal) return error;
+  if (error instanceof AddressRefused || error instanceof PartsRefused) return sourceFault(error.message);
+  if (error instanceof RequestFailed) return sourceFault(`it cannot be fetched: ${error.message}`);
+}

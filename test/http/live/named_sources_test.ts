@@ -1,0 +1,277 @@
+/** Named sources and always-on cameras: who may name one, what is told of it, and how it lives on through everything. */
+
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { joinedBytes } from "../../../src/base/bytes.ts";
+import { principalKeyOf } from "../../../src/model/identifiers.ts";
+import type { Outbound } from "../../../src/remote/guard/outbound.ts";
+import { make, makeClip, TempFolder } from "../../support/media.ts";
+import { NO_COUNTS } from "../../support/live/fake_live_workers.ts";
+import { type LiveTest, metric, startLive } from "../../support/live/live.ts";
+import { type RtspOptions, serveRtsp } from "../../support/live/rtsp_server.ts";
+import { eventsOf, kindsOf, payloads } from "../../support/models/reason.ts";
+import { type Answer, KEY_A, KEY_B, newRun, startService, type TestService } from "../../support/service.ts";
+import { until } from "../../support/until.ts";
+import { parseSourceFile } from "../../../src/model/sources/source_file.ts";
+
+const REROUTED: Outbound = {
+  resolve: (host) => host === "camera.test" ? Promise.resolve(["93.184.216.34"]) : Promise.reject("unknown"),
+  reroute: () => "127.0.0.1",
+};
+const RTSP = { SERVICE_ALLOW_UNENCRYPTED_RTSP: "true", CAM_PASSWORD: "t0p:s@cret" };
+const HASH_A = principalKeyOf(KEY_A).slice("api-key:".length);
+const LOGIN = { user: "viewer", password: RTSP.CAM_PASSWORD };
+
+function camera(options: RtspOptions = {}) {
+  using folder = new TempFolder();
+  const clip = makeClip(join(folder.path, "camera.ts"), { size: "160x120", frames: 50 });
+  return serveRtsp(Deno.readFileSync(clip), { isEndless: true, ...options });
+}
+
+function source(name: string, uri: string, more = ""): string {
+  const principals = more.includes("principals") ? "" : `principals = ["${HASH_A}"]\n`;
+  return `[[sources]]\nname = "${name}"\nuri = "${uri}"\n${principals}${more}\n`;
+}
+
+async function looks(test: TestService, key = KEY_A) {
+  const { status, json, text } = await test.call("GET", "/v1/sources", undefined, key);
+  assert.equal(status, 200, text);
+  return json.sources;
+}
+
+async function lookOf(test: TestService, name: string) {
+  return (await looks(test)).find((look: { name: string }) => look.name === name);
+}
+
+function messageOf({ json }: Answer): string {
+  return json.error.details[0].message;
+}
+
+Deno.test("a named source is used by those who may, everywhere a source is, and nothing tells where it is", async () => {
+  await using digest = camera({ login: { scheme: "digest", ...LOGIN } });
+  await using basic = camera({ login: { scheme: "basic", ...LOGIN } });
+  const at = (port: number, login = "viewer:${CAM_PASSWORD}") => `rtsp://${login}@camera.test:${port}/dock`;
+  const sourcesFile = [
+    source("dock", at(digest.port)),
+    source("gate", at(basic.port), 'principals = ["*"]'),
+    source("wrong", at(digest.port, "viewer:no")),
+    source("hidden", "rtsp://127.0.0.1:1/x"),
+    source("lost", "rtsp://nowhere.test/x"),
+  ].join("\n");
+  await using test = await startLive(RTSP, { outbound: REROUTED, sourcesFile });
+  const answers: string[] = [];
+  const call = async (path: string, body: object, key = KEY_A) => {
+    const answer = await test.call("POST", path, body, key);
+    answers.push(answer.text);
+    return answer;
+  };
+  const runId = await newRun(test);
+  const ingested = await call(`/v1/runs/${runId}/ingest`, { source_uri: "source:dock", max_frames: 5 });
+  assert.equal(ingested.status, 200, ingested.text);
+  assert.equal(ingested.json.source_uri, "source:dock");
+  const watched = await call(`/v1/runs/${runId}/live`, { source_uri: " source:gate " });
+  assert.deepEqual([watched.status, watched.json.source_uri], [200, "source:gate"], watched.text);
+
+  const other = await newRun(test);
+  const refused = async (source_uri: string, route = "ingest", key = KEY_A) => {
+    const of = key === KEY_A ? other : (await test.call("POST", "/v1/runs", {}, key)).json.run_id;
+    const answer = await call(`/v1/runs/${of}/${route}`, { source_uri }, key);
+    assert.deepEqual([answer.status, answer.json.error?.details[0].field], [422, "source_uri"], answer.text);
+    return messageOf(answer);
+  };
+  assert.equal(await refused("source:dock", "ingest", KEY_B), await refused("source:nothing"));
+  assert.equal(await refused("source:dock", "live", KEY_B), await refused("source:", "live"));
+  assert.match(await refused("source:wrong"), /its server refuses the user name and the password/);
+  assert.match(await refused("source:wrong", "live"), /its server refuses the user name and the password/);
+  assert.match(await refused("source:hidden"), /^its host is not a public address$/);
+  assert.match(await refused("source:lost", "live"), /^its host cannot be resolved/);
+  for (const route of ["ingest", "live"]) {
+    assert.match(
+      await refused(at(basic.port, "viewer:x"), route),
+      /user name or password.*SERVICE_SOURCES_CONFIG/,
+    );
+  }
+
+  const listed = await looks(test);
+  assert.deepEqual(listed[1], {
+    name: "gate",
+    source_uri: "source:gate",
+    kind: "rtsp",
+    live: false,
+    state: "connecting",
+    run_id: runId,
+    last_frame_age_ms: null,
+    reason: null,
+  });
+  assert.deepEqual([listed.length, listed[0].state, listed[0].run_id], [5, "disabled", null]);
+  assert.deepEqual(
+    (await looks(test, KEY_B)).map(({ name, run_id }: Record<string, unknown>) => [name, run_id]),
+    [[
+      "gate",
+      null,
+    ]],
+  );
+  const told = [...answers, JSON.stringify([listed, await eventsOf(test, runId)])].join("\n");
+  assert.doesNotMatch(told, /camera\.test|nowhere\.test|127\.0\.0\.1|t0p|93\.184/);
+});
+
+/** A service in which `dock` is always watched, by fake Workers. */
+async function startWatching(port: number, more = ""): Promise<LiveTest> {
+  const dock = source("dock", `rtsp://camera.test:${port}/dock`, `live = true\nrollover = "1m"\n${more}`);
+  return await startLive(RTSP, { outbound: REROUTED, timerSpeed: 20, sourcesFile: dock });
+}
+
+Deno.test("an always-on camera rolls over without losing a picture, and goes on when its run is deleted or stopped", async () => {
+  await using dock = camera();
+  await using test = await startWatching(dock.port, 'prompt = "Watch the dock."');
+  await until("watched", () => test.workers.sessions.length === 1);
+  const worker = test.workers.last;
+  const first = (await lookOf(test, "dock")).run_id;
+  let shown = 0;
+  const show = () => worker.picture(shown++);
+  show();
+  worker.report({ kind: "gap", reason: "the connection was closed", lastPtsMs: 1 });
+  const gap = await lookOf(test, "dock");
+  assert.deepEqual([gap.state, gap.reason !== null, gap.run_id], ["gap", true, first]);
+  assert.equal(await metric(test, "service_sources", 'state="gap"'), 1);
+  let second = first;
+  await until("rolled over", async () => {
+    if (worker.acknowledged.pictures === shown) show();
+    return (second = (await lookOf(test, "dock")).run_id) !== first;
+  });
+  worker.report({ kind: "resumed" });
+  await until("all described", () => worker.acknowledged.pictures === shown);
+  const stop = await test.call("POST", `/v1/runs/${second}/stop`);
+  assert.equal(stop.status, 200, stop.text);
+
+  const [before, after] = [await eventsOf(test, first), await eventsOf(test, second)];
+  const [created, opened] = after;
+  const { session_id } = before[0]!.payload;
+  assert.deepEqual(payloads(before, "run_completed"), [
+    { source: "live", session_id, reason: "rolled_over", successor_run_id: second },
+  ]);
+  assert.equal(before.at(-1)!.kind, "run_completed");
+  assert.deepEqual([created!.kind, created!.payload], ["run_created", {
+    principal_key: principalKeyOf(KEY_A),
+    session_id,
+    source: "live",
+    predecessor_run_id: first,
+  }]);
+  assert.deepEqual([opened!.kind, opened!.payload.source_uri], ["live_source_opened", "source:dock"]);
+  assert.deepEqual(kindsOf(after).slice(2, 3), ["source_gap"], "the gap goes on");
+  assert.equal(kindsOf(after).filter((kind) => kind === "source_resumed").length, 1);
+  const pictures = [...before, ...after].filter(({ kind }) => kind === "keyframe_stored");
+  assert.equal(pictures.length, shown, "every picture belongs to one of the two");
+
+  await until("watched again", () => test.workers.sessions.length === 2);
+  const third = (await lookOf(test, "dock")).run_id;
+  assert.ok(third !== second);
+  assert.equal((await test.call("DELETE", `/v1/runs/${third}`)).status, 200);
+  await until("and again", () => test.workers.sessions.length === 3);
+  test.workers.last.report({ kind: "counts", counts: { ...NO_COUNTS, framesDecoded: 3 } });
+  const live = await lookOf(test, "dock");
+  assert.deepEqual([live.state, live.reason, live.last_frame_age_ms < 60_000], ["live", null, true]);
+  assert.equal((await test.call("DELETE", `/v1/runs/${live.run_id}/live`)).json.status, "completed");
+  await until("once more", () => test.workers.sessions.length === 4);
+  const { run_id } = await lookOf(test, "dock");
+  await test.restart();
+  assert.equal(payloads(await eventsOf(test, run_id), "run_failed")[0].reason, "service_stopped");
+  await until("after the restart", async () => (await lookOf(test, "dock")).run_id !== null);
+});
+
+Deno.test("a change of the file restarts what has changed, and a fault in it changes nothing", async () => {
+  await using dock = camera();
+  const uri = `rtsp://camera.test:${dock.port}/dock`;
+  const files = [
+    source("dock", uri, "live = true") + source("gate", uri, "live = true"),
+    source("dock", uri, "live = true") + source("gate", uri, 'live = true\nprompt = "Watch."') +
+    source("film", "/x"),
+    source("dock", uri),
+  ].map((text) =>
+    parseSourceFile(text, {
+      env: {},
+      toggles: { allowInsecureHttp: false, allowUnencryptedRtsp: true, allowRemoteHls: false },
+      attach: { crop: null, zone: null, tokensPerSecond: 0, hasLocalOutput: false },
+    })
+  );
+  await using test = await startLive(RTSP, { outbound: REROUTED, timerSpeed: 20 });
+  const runs = async () =>
+    Object.fromEntries((await looks(test)).map((look: Record<string, string>) => [look.name, look.run_id]));
+  await test.service.applySources(files[0]!);
+  await until("both are watched", () => test.workers.sessions.length === 2);
+  const first = await runs();
+  await test.service.applySources(null);
+  assert.deepEqual(await runs(), first);
+  assert.equal(await metric(test, "service_sources_file_faulty"), 1);
+  const health = (await test.call("GET", "/v1/system/health")).json;
+  assert.deepEqual(
+    [health.result, health.reasons.map(({ code }: { code: string }) => code)],
+    ["healthy", ["sources_file_faulty", "sessions_running"]],
+  );
+  await test.service.applySources(files[1]!);
+  await until("the changed one is watched anew", () => test.workers.sessions.length === 3);
+  await until("with its run", async () => (await runs()).gate !== null);
+  const second = await runs();
+  assert.ok(second.dock === first.dock && second.gate !== first.gate);
+  assert.equal(payloads(await eventsOf(test, first.gate!), "run_completed")[0].reason, "source_changed");
+  assert.equal(await metric(test, "service_sources_file_faulty"), 0);
+  await test.service.applySources(files[2]!);
+  assert.deepEqual(await runs(), { dock: null });
+  assert.equal(payloads(await eventsOf(test, second.gate!), "run_completed")[0].reason, "source_removed");
+  assert.equal(await metric(test, "service_media_capacity_memory_reserved_bytes"), 0);
+});
+
+/** JPEGs over HTTP for a user, picture after picture. */
+function serveJpegs(jpeg: Uint8Array, login: { user: string; password: string }) {
+  const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, (request) => {
+    if (request.headers.get("authorization") !== `Basic ${btoa(`${login.user}:${login.password}`)}`) {
+      return new Response("who?", { status: 401, headers: { "www-authenticate": 'Basic realm="camera"' } });
+    }
+    const head = new TextEncoder().encode("--frame\r\nContent-Type: image/jpeg\r\n\r\n");
+    const body = new ReadableStream<Uint8Array>({
+      pull: async (controller) => {
+        await new Promise((resolve) => setTimeout(resolve, 50));
+        controller.enqueue(joinedBytes(head, jpeg));
+      },
+    });
+    return new Response(body, { headers: { "content-type": "multipart/x-mixed-replace; boundary=frame" } });
+  });
+  return { port: (server.addr as Deno.NetAddr).port, [Symbol.asyncDispose]: () => server.shutdown() };
+}
+
+Deno.test("real cameras are watched side by side: one of JPEGs, one that restarts, and others that are no use", async () => {
+  using folder = new TempFolder();
+  const picture = join(folder.path, "picture.jpg");
+  make(picture, "-f", "lavfi", "-i", "testsrc2=s=160x120", "-frames:v", "1");
+  const clip = makeClip(join(folder.path, "camera.ts"), { size: "160x120", frames: 50 });
+  await using jpegs = serveJpegs(Deno.readFileSync(picture), LOGIN);
+  // It closes after each play, as a camera that restarts.
+  await using dock = serveRtsp(Deno.readFileSync(clip));
+  await using wrong = camera({ login: { scheme: "digest", ...LOGIN } });
+  await using garbage = camera({ statusLines: { DESCRIBE: "SSH-2.0 hello\r\n" } });
+  const rtsp = (port: number) => `rtsp://viewer:no@127.0.0.1:${port}/x`;
+  const sourcesFile = [
+    source("jpegs", `http://viewer:\${CAM_PASSWORD}@127.0.0.1:${jpegs.port}/video.cgi`, "live = true"),
+    source("dock", rtsp(dock.port), "live = true"),
+    source("wrong", rtsp(wrong.port), "live = true"),
+    source("garbage", rtsp(garbage.port), "live = true"),
+  ].join("\n");
+  await using test = await startService({
+    ...RTSP,
+    SERVICE_ALLOW_INSECURE_HTTP: "true",
+    SERVICE_MEDIA_ALLOWED_NETWORKS: "127.0.0.0/8",
+  }, { sourcesFile });
+  let seen: Record<string, { state: string; reason: string | null; run_id: string; kind: string }> = {};
+  const stored = async (name: string) => kindsOf(await eventsOf(test, seen[name]!.run_id));
+  await until("all are known", async () => {
+    seen = Object.fromEntries((await looks(test)).map((look: { name: string }) => [look.name, look]));
+    return seen.jpegs!.state === "live" && seen.dock!.run_id !== null && seen.wrong!.state === "failed" &&
+      seen.garbage!.state === "failed" && (await stored("jpegs")).includes("keyframe_stored") &&
+      (await stored("dock")).includes("source_resumed");
+  });
+  assert.deepEqual([seen.jpegs!.kind, seen.dock!.kind], ["mjpeg", "rtsp"]);
+  assert.match(seen.wrong!.reason!, /refuses the user name and the password/);
+  assert.match(seen.garbage!.reason!, /does not answer in RTSP/);
+  const [frame] = payloads(await eventsOf(test, seen.jpegs!.run_id), "keyframe_stored");
+  assert.deepEqual(frame.coordinates.source_extent, { width: 160, height: 120 });
+});

@@ -1,0 +1,219 @@
+/** The file of named sources: what it may say, and what its faults say; the answers to servers that ask for a password; JPEGs in parts. */
+
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { boundaryOf, JpegParts, PartsRefused } from "../../../src/model/sources/jpeg_parts.ts";
+import { Authorization } from "../../../src/model/sources/source_credentials.ts";
+import { parseSourceFile, SourceFaults } from "../../../src/model/sources/source_file.ts";
+import { nameInSourceUri } from "../../../src/model/sources/source_name.ts";
+
+const HASH = "0123456789abcdef".repeat(4);
+const CONTEXT = {
+  env: { CAM_PASSWORD: "p@ss:/w rd%", CAM_URI: "rtsp://u:p%40@cam.test/2", EMPTY: "" },
+  toggles: { allowInsecureHttp: true, allowUnencryptedRtsp: true, allowRemoteHls: true },
+  attach: { crop: null, zone: null, tokensPerSecond: 0, hasLocalOutput: false },
+};
+
+function parse(text: string, toggles = CONTEXT.toggles) {
+  return parseSourceFile(text, { ...CONTEXT, toggles });
+}
+
+Deno.test("a source has a name, a place, a kind, credentials, principals, and how it is watched", () => {
+  const [dock, film, gate] = parse(`
+    [[sources]]
+    name = "dock"
+    uri = "rtsp://admin:\${CAM_PASSWORD}@cam.test:8554/1?x=1"
+    principals = ["${HASH}", "api-key:${HASH}"]
+    live = true
+    rollover = "90m"
+    prompt = "Watch."
+    clip_mode = { target_fps = 6 }
+    [[sources]]
+    name = "film-2"
+    uri = "/srv/media/film.mp4"
+    principals = ["*"]
+    [[sources]]
+    name = "gate"
+    uri = "http://cam.test/mjpg?n=\${EMPTY}1"
+    principals = ["*"]
+    live = true
+  `);
+  assert.deepEqual(dock, {
+    name: "dock",
+    kind: "rtsp",
+    uri: "rtsp://cam.test:8554/1?x=1",
+    credentials: { user: "admin", password: "p@ss:/w rd%" },
+    principals: [`api-key:${HASH}`, `api-key:${HASH}`],
+    watch: { attach: { prompt: "Watch.", clip_mode: { target_fps: 6 } }, rolloverMs: 5_400_000 },
+  });
+  assert.deepEqual([film!.kind, film!.principals, film!.watch, film!.credentials], [
+    "file",
+    null,
+    null,
+    null,
+  ]);
+  assert.deepEqual([gate!.kind, gate!.uri], ["mjpeg", "http://cam.test/mjpg?n=1"]);
+  assert.deepEqual(gate!.watch, { attach: {}, rolloverMs: 86_400_000 });
+  const [whole] = parse(`[[sources]]\nname = "a"\nuri = "\${CAM_URI}"\nprincipals = ["*"]`);
+  assert.deepEqual([whole!.uri, whole!.credentials], ["rtsp://cam.test/2", { user: "u", password: "p@" }]);
+  assert.deepEqual(parse(""), []);
+});
+
+Deno.test("a fault names the source, the field and the rule, and never the address or a password", () => {
+  const all = { name: "dock", uri: "rtsp://u:secret@cam.test/1", principals: ["*"] };
+  const check = (fields: object, expected: RegExp, toggles = CONTEXT.toggles) => {
+    const lines = Object.entries({ ...all, ...fields }).map(([name, value]) =>
+      value === undefined ? "" : `${name} = ${tomlOf(value)}`
+    );
+    assert.throws(() => parse(`[[sources]]\n${lines.join("\n")}`, toggles), (error) => {
+      assert.ok(error instanceof SourceFaults);
+      assert.match(error.message, expected);
+      assert.doesNotMatch(error.message, /secret|cam\.test/);
+      return true;
+    });
+  };
+  check({ name: undefined }, /^sources\[0\]\.name must be a text that is not blank, got none$/);
+  check(
+    { name: "Dock" },
+    /^sources\[0\]\.name must be 1 to 64 of the characters a-z, 0-9 and -, got "Dock"$/,
+  );
+  check({ uri: undefined }, /^sources\[dock\]\.uri must be a path or a URL, got none$/);
+  check(
+    { uri: "rtsp://${NOBODY}@cam.test/" },
+    /^sources\[dock\]\.uri must be a path or a URL, got NOBODY, not set$/,
+  );
+  check({ uri: "rtmp://u:secret@cam.test/1" }, /^sources\[dock\]\.uri unsupported scheme rtmp$/);
+  check(
+    { uri: "rtsp://u:%zz@cam.test/1" },
+    /^sources\[dock\]\.uri must have a user name and a password without/,
+  );
+  check(
+    {},
+    /^sources\[dock\]\.uri rtsp sources are not admitted by this service; SERVICE_ALLOW_UNENCRYPTED_RTSP/,
+    {
+      ...CONTEXT.toggles,
+      allowUnencryptedRtsp: false,
+    },
+  );
+  check(
+    { uri: "/srv/film.mp4", live: true },
+    /^sources\[dock\]\.uri must be an rtsp, rtsps, HLS, http or https URL/,
+  );
+  check(
+    { principals: undefined },
+    /^sources\[dock\]\.principals must be a list of texts that is not empty, got none$/,
+  );
+  check(
+    { principals: ["my-key"] },
+    /^sources\[dock\]\.principals must be \["\*"\], or SHA-256 hashes of API keys/,
+  );
+  check({ live: "yes" }, /^sources\[dock\]\.live must be true or false, got "yes"$/);
+  check(
+    { prompt: "x" },
+    /^sources\[dock\]\.prompt is a field of sources with live = true, and this has none$/,
+  );
+  check(
+    { live: true, rollover: "30s" },
+    /^sources\[dock\]\.rollover must be a time such as 24h, .* got "30s"$/,
+  );
+  check({ live: true, crop: { x: 0.9, y: 0, width: 0.5, height: 1 } }, /^sources\[dock\]\.crop /);
+  check({ live: true, clip_mode: { fps: 1 } }, /^sources\[dock\]\.clip_mode has the unknown field fps$/);
+  check(
+    { password: "secret" },
+    /^sources\[dock\]\.password is not a field, the fields here are name, uri, principals, live/,
+  );
+  assert.throws(() => parse("[[source]]"), /source is not a field, the fields here are sources/);
+  assert.throws(
+    () => parse("[[sources]\nuri = 'rtsp://u:secret@x'"),
+    /^SourceFaults: line 1, column \d+: not TOML/,
+  );
+  const twice = `[[sources]]\nname = "a"\nuri = "/x"\nprincipals = ["*"]\n`.repeat(2);
+  assert.throws(() => parse(twice), /sources\[a\]\.name must differ from that of the source 1 of the file/);
+});
+
+function tomlOf(value: unknown): string {
+  if (typeof value !== "object" || Array.isArray(value)) return JSON.stringify(value);
+  return `{ ${Object.entries(value!).map(([name, inner]) => `${name} = ${tomlOf(inner)}`).join(", ")} }`;
+}
+
+Deno.test("a source_uri names a source with source:, and nothing else does", () => {
+  assert.deepEqual(
+    [" source:dock ", "source:", "source://x", "/source:dock", "SOURCE:dock"].map(nameInSourceUri),
+    ["dock", "", null, null, "dock"],
+  );
+});
+
+Deno.test("credentials answer the strongest challenge, once, and again only where a nonce was too old", () => {
+  const login = () => new Authorization({ user: "Mufasa", password: "Circle of Life" }, "0a4f113b");
+  const request = { method: "GET", uri: "/dir/index.html" };
+  const md5 = (text: string) => createHash("md5").update(text).digest("hex");
+  const basic = login();
+  assert.equal(basic.header(request), null);
+  assert.ok(basic.take(['Basic realm="x", Digest realm="x", nonce="1", qop="auth-int"']));
+  assert.equal(basic.header(request), `Basic ${btoa("Mufasa:Circle of Life")}`);
+  assert.ok(!basic.take(['Basic realm="x"']), "refused");
+
+  // RFC 2617, section 3.5.
+  const digest = login();
+  const realm = "testrealm@host.com";
+  const nonce = "dcd98b7102dd2f0e8b11d0f600bfb0c093";
+  assert.ok(
+    digest.take([
+      'Basic realm="x"',
+      `Digest realm="${realm}",qop="auth,auth-int",nonce="${nonce}",opaque="5c"`,
+    ]),
+  );
+  const header = digest.header(request)!;
+  const expected = md5(
+    `${md5(`Mufasa:${realm}:Circle of Life`)}:${nonce}:00000001:0a4f113b:auth:${md5("GET:/dir/index.html")}`,
+  );
+  assert.match(
+    header,
+    new RegExp(`response="${expected}", algorithm=MD5, qop=auth, nc=00000001, .* opaque="5c"$`),
+  );
+  assert.match(digest.header(request)!, /nc=00000002/);
+  assert.ok(digest.take([`Digest realm="x", nonce="2", stale=TRUE`]), "only too old");
+  assert.ok(digest.header(request)!.includes('nonce="2"'));
+  assert.ok(!digest.take([`Digest realm="x", nonce="3"`]), "refused");
+  const moody = login();
+  const asked = Array.from(
+    { length: 9 },
+    (_, at) => moody.take([`Digest realm="x", nonce="${at}", stale=true`]),
+  );
+  assert.deepEqual(asked.indexOf(false), 4, "a server that asks for ever");
+});
+
+Deno.test("JPEGs are found with and without lengths, however the bytes come", () => {
+  const bytes = (text: string) => Uint8Array.from(text, (character) => character.charCodeAt(0));
+  const jpegs = ["\xff\xd8one\xff\xd9", "\xff\xd8--other\r\n\r\ntwo\xff\xd9", "\xff\xd83\xff\xd9"];
+  const withLength = jpegs.map((jpeg) => `\r\n--b x\r\nContent-Length: ${jpeg.length}\r\n\r\n${jpeg}`).join(
+    "",
+  );
+  const without = jpegs.map((jpeg) => `--b x\r\nContent-Type: image/jpeg\r\n\r\n${jpeg}`).join("") + "--b x";
+  for (const body of [withLength, without]) {
+    for (const size of [1, 7, 1000]) {
+      const parts = new JpegParts("b x");
+      const found: string[] = [];
+      for (let at = 0; at < body.length; at += size) {
+        for (const jpeg of parts.take(bytes(body.slice(at, at + size)))) {
+          found.push(String.fromCharCode(...jpeg));
+        }
+      }
+      assert.deepEqual(found.map((jpeg) => jpeg.trim()), jpegs, `${size}`);
+    }
+  }
+  const refused = (body: string) => assert.throws(() => new JpegParts("b").take(bytes(body)), PartsRefused);
+  refused(`--b\r\nContent-Length: 4\r\n\r\nGIF8`);
+  refused(`--b\r\nContent-Length: 99999999\r\n\r\n`);
+  refused("x".repeat(9000));
+  assert.deepEqual(
+    [
+      "multipart/x-mixed-replace; boundary=--b",
+      'Multipart/X-Mixed-Replace;boundary="b x"',
+      "image/jpeg",
+      null,
+    ]
+      .map(boundaryOf),
+    ["b", "b x", null, null],
+  );
+});
