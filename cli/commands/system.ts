@@ -1,4 +1,4 @@
-/** `health` and `models`, and `edge`, which belongs to another program. */
+/** `health`, `sources` and `models`, and `edge`, which belongs to another program. */
 
 import { CliError } from "../failure.ts";
 import type { Handler } from "../session.ts";
@@ -26,6 +26,28 @@ export const models: Handler = async ({ client, out, signal }, _args, { ready })
     ready ? "no model can be reached" : "the catalog is empty",
   );
 };
+
+export const sources: Handler = async ({ client, out, signal }) => {
+  const all = await (await client()).listSources({ signal });
+  const state = (text: string) =>
+    text === "live" ? out.paint.green : text === "disabled" ? out.paint.dim : out.paint.yellow;
+  await out.list(
+    all,
+    [
+      ...[{ title: "SOURCE" }, { title: "KIND" }, { title: "STATE", paint: state }, { title: "LAST FRAME" }],
+      ...[{ title: "RUN" }, { title: "REASON" }],
+    ],
+    all.map((source) => [
+      ...[source.source_uri, source.kind, source.state, age(source.last_frame_age_ms)],
+      ...[source.run_id ?? "", source.reason ?? ""],
+    ]),
+    "the server names no sources for you",
+  );
+};
+
+function age(ms: number | null): string {
+  return ms === null ? "" : `${Math.round(ms / 1000)} s ago`;
+}
 
 export const edge: Handler = () => {
   throw new CliError(

@@ -17,6 +17,12 @@ export const SYSTEM_COMMANDS: readonly CommandRow[] = [
     load: async () => (await system()).health,
   },
   {
+    path: "sources",
+    summary: "List the named sources that you may use, with their state",
+    examples: ["sources", "sources --json", "live source:dock"],
+    load: async () => (await system()).sources,
+  },
+  {
     path: "models",
     summary: "List the model catalog and which models can be reached now",
     options: [{ flags: "--ready", summary: "only models that can be reached" }],

@@ -171,7 +171,7 @@ Deno.test("upload prints the source_uri, and doctor says what is at fault and wh
   assert.equal(failures, 0, JSON.stringify(findings));
   const verdictOf = (name: string) =>
     findings.find(({ check }: { check: string }) => check === name)?.verdict;
-  for (const check of ["server", "key", "version", "server's ffmpeg", "decoding", "WebRTC"]) {
+  for (const check of ["server", "key", "version", "sources", "server's ffmpeg", "decoding", "WebRTC"]) {
     assert.equal(verdictOf(check), "ok", check);
   }
   assert.match(

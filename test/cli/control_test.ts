@@ -166,6 +166,9 @@ Deno.test("live has the server watch a camera until Ctrl-C, and makes no run for
   const { test, place } = prepared;
   using user = new CliUser(test.url);
   const before = (await test.call("GET", "/v1/runs")).json.length;
+  assert.match((await user.run(["sources"])).stderr, /names no sources for you/);
+  const unknown = await user.run(["live", "source:none"]);
+  assert.match(unknown.stderr, /names no source that this caller may use/);
   const absent = await user.run(["live", "none.mp4"]);
   assert.equal(absent.code, 1);
   assert.match(absent.stderr, /^error: cannot read none\.mp4: /);

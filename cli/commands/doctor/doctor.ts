@@ -7,7 +7,14 @@ import type { Flags, Handler, Session } from "../../session.ts";
 import { failure, type Finding, ok, unseen, type Verdict, warning } from "./finding.ts";
 import { localDisk, localFfmpeg } from "./local_checks.ts";
 import { tryMedia } from "./media_checks.ts";
-import { checkKey, checkMetrics, checkModels, checkServer, checkSystem } from "./server_checks.ts";
+import {
+  checkKey,
+  checkMetrics,
+  checkModels,
+  checkServer,
+  checkSources,
+  checkSystem,
+} from "./server_checks.ts";
 import { tryWebRtc } from "./webrtc_check.ts";
 
 const NAME_COLUMNS = 18;
@@ -47,6 +54,7 @@ async function* examine(session: Session, flags: Flags): AsyncGenerator<Finding>
   yield accepted;
   if (accepted.verdict === "failure") return;
   yield* await checkSystem(session, client);
+  yield await checkSources(session, client);
   const catalog = await checkModels(session, client);
   yield catalog.finding;
   const { out } = session;

@@ -129,6 +129,33 @@ export async function checkKey({ settings, signal }: Session, client: Client): P
   }
 }
 
+/** The named sources of the caller, which a server of another version may not have. */
+export async function checkSources({ signal }: Session, client: Client): Promise<Finding> {
+  const check = "sources";
+  try {
+    const [sources, { reasons }] = await Promise.all([
+      client.listSources({ signal }),
+      client.getSystemHealth({ signal }),
+    ]);
+    if (reasons.some(({ code }) => code === "sources_file_faulty")) {
+      const advice = "the server's log names the faults of SERVICE_SOURCES_CONFIG";
+      return failure(check, "the file of sources has a fault, so an earlier one counts", advice);
+    }
+    const down = sources.filter(({ state }) => state === "gap" || state === "failed");
+    const detail = `${sources.length} are named for you`;
+    if (down.length === 0) return ok(check, detail);
+    const [{ name, reason }] = down as [typeof down[number]];
+    return warning(
+      check,
+      `${detail}, ${down.length} give no frames; ${name}: ${reason}`,
+      "`sources` lists them all",
+    );
+  } catch (error) {
+    signal.throwIfAborted();
+    return unseen(check, error instanceof Error ? error.message : String(error));
+  }
+}
+
 export async function checkModels(
   session: Session,
   client: Client,

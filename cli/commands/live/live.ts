@@ -6,7 +6,7 @@ import { readJson } from "../text_input.ts";
 import { followRun } from "../watch.ts";
 import { publishFile } from "./publish_file.ts";
 
-const IS_ADDRESS = /^(rtsps?|https?|hls):\/\//i;
+const IS_ADDRESS = /^((rtsps?|https?|hls):\/\/|source:)/i;
 /** The server opens the source before it answers. */
 const OPEN_TIMEOUT_MS = 60_000;
 
