@@ -49,7 +49,10 @@ const ROWS: Readonly<Record<string, readonly Panel[]>> = {
     {
       title: "Cameras that are lost",
       unit: "none",
-      lines: { cameras: 'sum(service_pipeline_pulled_sources{$of, state="lost"})' },
+      lines: {
+        lost: 'sum(service_pipeline_pulled_sources{$of, state="lost"})',
+        "not connected": 'sum(service_sources{$of, state="failed"})',
+      },
       redFrom: 1,
     },
     {
