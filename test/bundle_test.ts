@@ -16,6 +16,10 @@ const NOTHING = { read: false, write: false, net: false, env: false, run: false,
 
 Deno.test("the bundled service decodes, analyzes, serves its pages and keeps its settings out of the environment", async () => {
   await buildService(BUNDLE); // which the next tests look at, too
+  for (const { name } of Deno.readDirSync(BUNDLE)) {
+    const text = Deno.readTextFileSync(join(BUNDLE, name));
+    assert.ok(!text.includes("/locales/he.js"), `${name} has zod's messages in languages that nobody uses`);
+  }
   using folder = new TempFolder();
   const service = await startListening([join(BUNDLE, "main.mjs")], {
     SERVICE_DATA_DIR: join(folder.path, "data"),

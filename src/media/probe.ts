@@ -1,6 +1,6 @@
 /** What a media file or stream contains, as ffprobe reports it. */
 
-import { z } from "zod";
+import * as z from "zod";
 import type { World } from "../base/world.ts";
 import { frameRate } from "../model/frames/frame_rate.ts";
 import { LIMITS } from "../model/limits.ts";

@@ -1,6 +1,7 @@
 /** Lists in request bodies whose faults are bounded: ten thousand wrong items cost no more than the first few. */
 
-import { z, type ZodType } from "zod";
+import * as z from "zod";
+import type { ZodType } from "zod";
 import { shapeMessage } from "./api/shape_message.ts";
 
 /** Faults after which the rest of a list is not looked at: more would not be answered. */

@@ -1,6 +1,6 @@
 /** TABLES of the parameters that routes share: parts of paths, headers of requests, headers of answers. */
 
-import { z } from "zod";
+import * as z from "zod";
 import { count, sha256, text } from "../../model/events/payload_shapes.ts";
 import { IDEMPOTENCY_KEY } from "../../model/idempotency_key.ts";
 import { LIMITS } from "../../model/limits.ts";

@@ -1,6 +1,6 @@
 /** The messages between the sandboxed Workers and the broker, which alone may start programs. */
 
-import { z } from "zod";
+import * as z from "zod";
 import { REPORT_BYTES } from "../reports/frame_reports.ts";
 import type { Outcome } from "../process.ts";
 import { runJob, streamJob } from "./job.ts";

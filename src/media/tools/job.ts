@@ -1,6 +1,6 @@
 /** What a program may be started for, as data: the broker checks a job by these schemas and makes the arguments itself. */
 
-import { z } from "zod";
+import * as z from "zod";
 import { HARDWARE_DECODERS } from "../../base/program_paths.ts";
 import { LIMITS } from "../../model/limits.ts";
 

@@ -1,6 +1,6 @@
 /** Request bodies of ingest and analyze: their shapes. The rules about values are checked by the flows. */
 
-import { z } from "zod";
+import * as z from "zod";
 import { boundedList } from "../bounded_list.ts";
 import { ARTIFACT_KINDS, DETECTORS } from "../frames/detected_range.ts";
 import {

@@ -1,6 +1,6 @@
 /** Fields of request bodies with what the published schemas say of them: the rules themselves are checked by the flows. */
 
-import { z } from "zod";
+import * as z from "zod";
 import { LIMITS, type Range } from "../limits.ts";
 import { MODES } from "../runs/mode.ts";
 

@@ -1,6 +1,6 @@
 /** Request bodies of direct inference: their shapes. The rules about values are checked by the flow. */
 
-import { z } from "zod";
+import * as z from "zod";
 import { boundedList } from "../bounded_list.ts";
 import { modelId, numberWithin } from "./described_fields.ts";
 import { LIMITS } from "../limits.ts";

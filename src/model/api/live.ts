@@ -1,6 +1,6 @@
 /** Request bodies of live sessions: their shapes. The rules about values are in model/live/attach.ts. */
 
-import { z } from "zod";
+import * as z from "zod";
 import { ATTACH } from "../live/attach.ts";
 import type { RestrictedZone } from "../policies/zone.ts";
 

@@ -1,6 +1,6 @@
 /** Request bodies of the policy routes: their shapes. The rules about values are checked by the flow. */
 
-import { z } from "zod";
+import * as z from "zod";
 import { POLICY_STAGES } from "../policies/policy.ts";
 
 const SEQ = z.int().nonnegative();

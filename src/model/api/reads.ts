@@ -1,6 +1,6 @@
 /** Requests of the routes that read the timeline. */
 
-import { z } from "zod";
+import * as z from "zod";
 
 export const QUERY_BODY = z.strictObject({
   run_id: z.string(),

@@ -1,6 +1,6 @@
 /** Request body of reason: its shape. The rules about values are in model/reason/request.ts. */
 
-import { z } from "zod";
+import * as z from "zod";
 import { DETECTOR_NAMES } from "./analysis.ts";
 import { AUDIO_PROFILES, SPEECH_ENGINES } from "../sidecars/local_audio.ts";
 import { MEDIA_MODES, MEDIA_RESOLUTIONS } from "../reason/media_mode.ts";

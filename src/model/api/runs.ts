@@ -1,6 +1,6 @@
 /** Request bodies of the run routes: their shapes. The rules about values are checked by the flow. */
 
-import { z } from "zod";
+import * as z from "zod";
 import { modelId, runMode } from "./described_fields.ts";
 
 export const CREATE_RUN_BODY = z.strictObject({

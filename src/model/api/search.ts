@@ -1,6 +1,6 @@
 /** Request body of a search: its shape. The rules about values are checked by the flow. */
 
-import { z } from "zod";
+import * as z from "zod";
 import { LIMITS } from "../limits.ts";
 
 export const SEARCH_BODY = z.strictObject({

@@ -1,6 +1,6 @@
 /** Request bodies of the trigger routes; the body of validate is the program itself. */
 
-import { z } from "zod";
+import * as z from "zod";
 import { boundedList } from "../bounded_list.ts";
 import { LIMITS } from "../limits.ts";
 import { triggerProgram } from "../triggers/program.ts";

@@ -1,6 +1,6 @@
 /** Request bodies and answers of the webhook routes: their shapes. The rules about values are checked by the flow. */
 
-import { z } from "zod";
+import * as z from "zod";
 import { boundedList } from "../bounded_list.ts";
 import { LIMITS } from "../limits.ts";
 import type { DeadLetter } from "../webhooks/delivery.ts";

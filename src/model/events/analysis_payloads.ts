@@ -1,6 +1,6 @@
 /** Payloads of the events that analyze, reason and live audio write: markers, chunks, moments, totals. */
 
-import { z } from "zod";
+import * as z from "zod";
 import {
   coordinates,
   coordinateSchema,

@@ -1,6 +1,6 @@
 /** Payloads of the events of live sessions. See docs/events.md#live-events. */
 
-import { z } from "zod";
+import * as z from "zod";
 import {
   coordinates,
   coordinateSchema,

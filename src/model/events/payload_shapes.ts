@@ -1,6 +1,6 @@
 /** The zod shapes that several event payloads share: numbers, texts, coordinates, markers, blob references. */
 
-import { z } from "zod";
+import * as z from "zod";
 import { COORDINATE_SCHEMA } from "../frames/coordinates.ts";
 import { MODES } from "../runs/mode.ts";
 

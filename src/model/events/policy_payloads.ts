@@ -1,6 +1,6 @@
 /** Payloads of the records of policies: revisions, deployments, rollbacks, replays. See docs/triggers-policies.md#policies. */
 
-import { z } from "zod";
+import * as z from "zod";
 import {
   coordinates,
   coordinateSchema,

@@ -1,6 +1,6 @@
 /** Payloads of the events in the life of a run: created, ingested, ended, deleted, its feedback and its webhooks. */
 
-import { z } from "zod";
+import * as z from "zod";
 import { DECODE_BACKENDS } from "../../base/program_paths.ts";
 import { ARTIFACT_KINDS, DETECTORS } from "../frames/detected_range.ts";
 import { LIMITS } from "../limits.ts";

@@ -1,6 +1,6 @@
 /** Label maps: an operator renames the labels of events and objects, for all principals or for one. */
 
-import { z } from "zod";
+import * as z from "zod";
 import { shapeMessage } from "../api/shape_message.ts";
 import { PUBLIC_PRINCIPAL } from "../identifiers.ts";
 

@@ -1,6 +1,6 @@
 /** The header `x-attach-config`: the configuration of a live session. See docs/live.md#attach-config. */
 
-import { z } from "zod";
+import * as z from "zod";
 import { shapeMessage } from "../api/shape_message.ts";
 import { utf8Length } from "../../base/bytes.ts";
 import type { Config } from "../../base/config.ts";

@@ -1,6 +1,6 @@
 /** The published shape of one `metadata[]` row of analyze and reason. See docs/frames.md#rows. */
 
-import { z } from "zod";
+import * as z from "zod";
 import { coordinates, coordinateSchema, count, fps, mode, text, unit } from "../events/payload_shapes.ts";
 
 /** Closed at every level: a row must not have other fields. */

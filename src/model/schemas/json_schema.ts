@@ -1,6 +1,6 @@
 /** How a zod shape becomes a JSON Schema, draft 2020-12. */
 
-import { z } from "zod";
+import * as z from "zod";
 import { itemsOf } from "../bounded_list.ts";
 import { U64_END } from "../events/payload_shapes.ts";
 import { exactNumber } from "../exact_json.ts";

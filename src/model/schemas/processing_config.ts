@@ -1,6 +1,6 @@
 /** The published shape of a processing profile, and the profile of each mode. No route reads them. See docs/frames.md#modes. */
 
-import { z } from "zod";
+import * as z from "zod";
 import { type Mode } from "../runs/mode.ts";
 import { mode, unit } from "../events/payload_shapes.ts";
 

@@ -1,6 +1,6 @@
 /** The JSON Schemas that the service publishes, generated from the zod shapes; reads and writes no file. */
 
-import { z } from "zod";
+import * as z from "zod";
 import { count, jsonObject, jsonValue, open, positive, text } from "../events/payload_shapes.ts";
 import { EVENTS } from "../events/event_table.ts";
 import { jsonSchemaOf } from "./json_schema.ts";

@@ -1,7 +1,7 @@
 /** The binary protocol between the service and the audio sidecar; both sides use this file. See docs/protocols.md#audio-sidecar. */
 
 import { decode, encode } from "@msgpack/msgpack";
-import { z } from "zod";
+import * as z from "zod";
 import { utf8Length } from "../../base/bytes.ts";
 import { LIMITS } from "../limits.ts";
 import {

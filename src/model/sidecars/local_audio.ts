@@ -1,6 +1,6 @@
 /** The analysis of a window of audio by the sidecar: profiles, engines, results, failures. See docs/protocols.md#audio-analysis. */
 
-import { z } from "zod";
+import * as z from "zod";
 import { utf8Length } from "../../base/bytes.ts";
 import { LIMITS } from "../limits.ts";
 

@@ -1,6 +1,6 @@
 /** The shape of a trigger program in JSON: signals, instructions, the program. See docs/triggers-policies.md#trigger-program. */
 
-import { z } from "zod";
+import * as z from "zod";
 import { LIMITS } from "../limits.ts";
 import { IDENTIFIER } from "./identifier.ts";
 

@@ -1,6 +1,6 @@
 /** Backends with Google's Gemini protocol: pictures go inside the request, clips are uploaded and later deleted. */
 
-import { z } from "zod";
+import * as z from "zod";
 import { NEVER_ABORTED } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import { GEMINI_BASE_URL, type GeminiSettings } from "../../model/infer/backend_file.ts";

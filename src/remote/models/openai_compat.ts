@@ -1,6 +1,6 @@
 /** Backends with the chat completions protocol of OpenAI: vLLM, SGLang, MLX and others. */
 
-import { z } from "zod";
+import * as z from "zod";
 import type { World } from "../../base/world.ts";
 import type { OpenaiCompatSettings } from "../../model/infer/backend_file.ts";
 import type { InferenceRequest, TokenCounts } from "../../model/infer/inference.ts";

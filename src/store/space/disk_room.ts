@@ -1,7 +1,5 @@
 /** How much room the disk of a folder has. */
 
-import { statfs } from "node:fs/promises";
-
 export interface DiskRoom {
   /** What a user who is not root may still write. */
   readonly free_bytes: number;
@@ -11,6 +9,8 @@ export interface DiskRoom {
 /** Of the file system of a folder; null where the system does not tell. */
 export async function diskRoom(folder: string): Promise<DiskRoom | null> {
   try {
+    // Loaded when it is asked for: the module takes the start as long as all others of the store.
+    const { statfs } = await import("node:fs/promises");
     const { bavail, blocks, bsize } = await statfs(folder);
     return { free_bytes: bavail * bsize, total_bytes: blocks * bsize };
   } catch {

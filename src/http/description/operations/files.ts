@@ -1,6 +1,6 @@
 /** TABLE of the operations on files and of those about the service itself, by method and path. */
 
-import { z } from "zod";
+import * as z from "zod";
 import { DELETED_FILE, HEALTH, SYSTEM, SYSTEM_HEALTH, UPLOADED } from "../../../model/api/answers/system.ts";
 import { LIMITS } from "../../../model/limits.ts";
 import { jsonObject } from "../../../model/events/payload_shapes.ts";

@@ -1,6 +1,6 @@
 /** TABLE of the operations on live sessions, by method and path. */
 
-import { z } from "zod";
+import * as z from "zod";
 import {
   CLOSED_LIVE_SOURCE,
   LIVE_SESSIONS,

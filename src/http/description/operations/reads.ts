@@ -1,6 +1,6 @@
 /** TABLE of the operations that read events, markers and what models said, by method and path. */
 
-import { z } from "zod";
+import * as z from "zod";
 import { EVENTS_READ, INTERACTIONS, MARKERS_READ, SIGNALS_READ } from "../../../model/api/answers/reads.ts";
 import { FOUND, QUERIED } from "../../../model/api/answers/reads.ts";
 import { QUERY_BODY } from "../../../model/api/reads.ts";

@@ -1,6 +1,6 @@
 /** Answers of ingest, analyze and reason: their shapes. See docs/api.md#ingest and docs/reason.md#request. */
 
-import { z } from "zod";
+import * as z from "zod";
 import {
   count,
   durationMs,

@@ -1,6 +1,6 @@
 /** The fields that several answers share. Answers may get more fields: their schemas are open. */
 
-import { z } from "zod";
+import * as z from "zod";
 import { count, open } from "../../events/payload_shapes.ts";
 
 export const requestIdField = z.string().regex(/^req-[0-9a-f]{16}$/);

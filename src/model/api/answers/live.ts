@@ -1,6 +1,6 @@
 /** Answers of the routes of live sessions: their shapes. See docs/live.md#whip. */
 
-import { z } from "zod";
+import * as z from "zod";
 import { restrictedZone } from "../../events/policy_payloads.ts";
 import { count, jsonObject, open, positive, sha256, text, unit } from "../../events/payload_shapes.ts";
 import { SOURCE_STATES } from "../sources.ts";

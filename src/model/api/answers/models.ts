@@ -1,6 +1,6 @@
 /** Answers of direct inference, of the model catalog and of triggers: their shapes. See docs/models.md#infer. */
 
-import { z } from "zod";
+import * as z from "zod";
 import { count, durationMs, open, positive, text } from "../../events/payload_shapes.ts";
 import { PROVIDER_KINDS } from "../../infer/inference.ts";
 import { triggerProgram } from "../../triggers/program.ts";

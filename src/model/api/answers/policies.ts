@@ -1,6 +1,6 @@
 /** Answers of the policy routes: their shapes. See docs/triggers-policies.md#policies. */
 
-import { z } from "zod";
+import * as z from "zod";
 import { application, policyReplayEvaluated, restrictedZone } from "../../events/policy_payloads.ts";
 import { count, jsonObject, open, positive, text } from "../../events/payload_shapes.ts";
 import { requestIdField, runIdField } from "./answer_fields.ts";

@@ -1,6 +1,6 @@
 /** Answers of the routes that read the timeline: their shapes. See docs/api.md#reading-events. */
 
-import { z } from "zod";
+import * as z from "zod";
 import { count, jsonObject, jsonValue, open, positive, text } from "../../events/payload_shapes.ts";
 import { STORED_MARKER } from "./analysis.ts";
 import { requestIdField, runIdField } from "./answer_fields.ts";

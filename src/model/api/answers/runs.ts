@@ -1,6 +1,6 @@
 /** Answers of the run routes: their shapes. See docs/api.md#runs. */
 
-import { z } from "zod";
+import * as z from "zod";
 import { count, mode, open, text } from "../../events/payload_shapes.ts";
 import { requestIdField, runIdField, runStatus, timestamp } from "./answer_fields.ts";
 

@@ -1,6 +1,6 @@
 /** Answers about the service itself, of uploads and of feedback, and the error envelope: their shapes. */
 
-import { z } from "zod";
+import * as z from "zod";
 import { DECODE_BACKENDS } from "../../../base/program_paths.ts";
 import { REFUSALS } from "../../../base/refusal.ts";
 import { count, open, positive, text } from "../../events/payload_shapes.ts";

@@ -1,6 +1,6 @@
 /** Answers of the webhook routes: their shapes. See docs/events.md#webhooks. */
 
-import { z } from "zod";
+import * as z from "zod";
 import { count, open, positive, text } from "../../events/payload_shapes.ts";
 import { requestIdField, runIdField, webhookIdField } from "./answer_fields.ts";
 
