@@ -1,6 +1,9 @@
 /** `triggers compile`, `validate` and `evaluate`. */
 
-import type { Handler } from "../session.ts";
+import type { Handler, Session } from "../session.ts";
+import type { EvaluateTriggerOnRunRequest } from "../../client/mod.ts";
+import { clock } from "../contact_sheet/marks.ts";
+import { CliError } from "../failure.ts";
 import { readJson, readJsonList, readText } from "./text_input.ts";
 
 export const compileTrigger: Handler = async ({ client, out, signal }, [file], { output }) => {
@@ -26,7 +29,18 @@ export const validateTrigger: Handler = async ({ client, out, signal }, [file]) 
   ], program_id);
 };
 
-export const evaluateTrigger: Handler = async ({ client, out, signal }, [program, samples]) => {
+export const evaluateTrigger: Handler = async (session, [program, samples], flags) => {
+  const { client, out, signal } = session;
+  const { run, fromMs: from_ms, toMs: to_ms } = flags;
+  if ((run === undefined) === (samples === undefined)) {
+    throw new CliError("usage", "give either a file of samples or --run RUN");
+  }
+  if (run !== undefined) {
+    return await evaluateOnRun(session, run, { program: await readJson(program!), from_ms, to_ms });
+  }
+  if (from_ms !== undefined || to_ms !== undefined) {
+    throw new CliError("usage", "--from-ms and --to-ms go with --run only");
+  }
   const [code, list] = [await readJson(program!), await readJsonList(samples!)];
   const answer = await (await client()).evaluateTrigger(code, list as never, { signal });
   await out.list(
@@ -43,3 +57,35 @@ export const evaluateTrigger: Handler = async ({ client, out, signal }, [program
     "no results",
   );
 };
+
+async function evaluateOnRun(
+  { client, out, signal }: Session,
+  run: string,
+  request: EvaluateTriggerOnRunRequest,
+): Promise<void> {
+  const answer = await (await client()).evaluateTriggerOnRun(run, request, { signal });
+  const { fired, fired_total, frames, missing_signal_frames } = answer;
+  await out.list(
+    answer,
+    [
+      { title: "TIME" },
+      { title: "FRAME", isRight: true },
+      { title: "MOTION", isRight: true },
+      { title: "NOVELTY", isRight: true },
+    ],
+    fired.map(({ pts_ms, frame_index, motion_score, novelty_score }) => [
+      clock(pts_ms),
+      frame_index,
+      motion_score.toFixed(3),
+      novelty_score.toFixed(3),
+    ]),
+    frames === 0
+      ? "the run has decoded no frames there: `analyze` or an ingest comes first"
+      : "it never fired",
+  );
+  out.note(
+    `fired ${fired_total} times in ${frames} frames` +
+      (fired_total > fired.length ? `, of which the first ${fired.length} are listed` : "") +
+      (missing_signal_frames > 0 ? `; ${missing_signal_frames} frames lack a signal of the program` : ""),
+  );
+}

@@ -49,12 +49,24 @@ export const CONTROL_COMMANDS: readonly CommandRow[] = [
   },
   {
     path: "triggers evaluate",
-    summary: "Run a trigger program over samples",
+    summary: "Run a trigger program over samples, or over what a run has measured",
     args: [
       { name: "<program>", summary: "the program as JSON", isPath: true },
-      { name: "<samples>", summary: "samples as a JSON array or one a line; `-` reads stdin", isPath: true },
+      {
+        name: "[samples]",
+        summary: "samples as a JSON array or one a line; `-` reads stdin; left out with --run",
+        isPath: true,
+      },
     ],
-    examples: ["triggers evaluate dock.json samples.json"],
+    options: [
+      { flags: "--run <run>", summary: "take the frames of the latest decode of this run" },
+      { flags: "--from-ms <ms>", summary: "with --run: the first media time", read: whole(0) },
+      { flags: "--to-ms <ms>", summary: "with --run: the last media time", read: whole(0) },
+    ],
+    examples: [
+      "triggers evaluate dock.json samples.json",
+      "triggers evaluate dock.json --run RUN --from-ms 60000",
+    ],
     load: async () => (await triggers()).evaluateTrigger,
   },
   {

@@ -29,6 +29,17 @@ Deno.test("a trigger is compiled, validated and evaluated, and a fault names its
   );
   const { results } = await user.json(["triggers", "evaluate", program, samples]);
   assert.deepEqual(results.map(({ fired }: { fired: boolean }) => fired), [false, true]);
+  const run = await newRun(test);
+  const before = await user.run(["triggers", "evaluate", program, "--run", run]);
+  assert.match(before.stdout + before.stderr, /has decoded no frames/);
+  await test.call("POST", `/v1/runs/${run}/ingest`, { source_uri: FILM });
+  const measured = await user.json(["triggers", "evaluate", program, "--run", run, "--to-ms", "2000"]);
+  assert.ok(measured.frames > 10 && measured.fired.every(({ pts_ms }: { pts_ms: number }) => pts_ms <= 2000));
+  const shown = await user.run(["triggers", "evaluate", program, "--run", run]);
+  assert.match(shown.stderr, /^fired \d+ times in \d+ frames/m);
+  for (const wrong of [[], [samples, "--run", run], [samples, "--from-ms", "0"]]) {
+    assert.equal((await user.run(["triggers", "evaluate", program, ...wrong])).code, 2, wrong.join(" "));
+  }
   Deno.writeTextFileSync(source, "trigger entry version 1\nwhen nonsense\n");
   const wrong = await user.run(["triggers", "compile", source]);
   assert.equal(wrong.code, 6);
