@@ -79,7 +79,7 @@ function Rail({ current }: { current: string | undefined }) {
   useEffect(() => {
     // Where the page is narrow, the rail is a line that can be moved sideways.
     const shown = rail.current?.querySelector("[aria-current]");
-    shown?.scrollIntoView({ block: "nearest", inline: "nearest" });
+    shown?.scrollIntoView({ block: "nearest", inline: "center" });
   }, [current]);
   return (
     <nav class="rail" aria-label="Pages" ref={rail}>

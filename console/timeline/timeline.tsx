@@ -46,20 +46,9 @@ export function Timeline(
     fromMs: marks.startMs.value,
     toMs: Math.max(marks.durationMs.value, marks.startMs.value + LEAST_MS),
   }));
-  const window = useComputed(() => {
-    const wished = view.window.value;
-    if (wished === null) return whole.value;
-    // An address may name anything; until all is loaded it is not known how long the run is.
-    return marks.isComplete.value
-      ? within(
-        whole.value,
-        wished.fromMs,
-        Math.min(wished.toMs - wished.fromMs, whole.value.toMs - whole.value.fromMs),
-      )
-      : wished;
-  });
+  const window = useComputed(() => windowOf(view.window.value, whole.value, marks.isComplete.value));
   const signals = usePlottedSignals(runId, {
-    window: view.window.value,
+    window: view.window.value && window.value,
     decodes: marks.decodes.value,
   });
   const drawn: Drawn = {
@@ -165,6 +154,13 @@ export function Timeline(
   );
 }
 
+/** An address may name anything; until all is loaded it is not known how long the run is. */
+function windowOf(wished: Stretch | null, whole: Stretch, isComplete: boolean): Stretch {
+  if (wished === null) return whole;
+  if (!isComplete) return wished;
+  return within(whole, wished.fromMs, Math.min(wished.toMs - wished.fromMs, whole.toMs - whole.fromMs));
+}
+
 interface Drawn {
   readonly marks: RunMarks;
   readonly view: TimelineView;
@@ -235,7 +231,7 @@ function draw(
     width,
     rows,
     whole,
-    window: view.window.peek() ?? whole,
+    window: windowOf(view.window.peek(), whole, marks.isComplete.peek()),
     colours,
   };
   context.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);

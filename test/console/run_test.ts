@@ -7,6 +7,7 @@ import { openConsole } from "../support/console_page.ts";
 import { LONG_TEST } from "../support/long_tests.ts";
 import { CHROMIUM, needing } from "../support/needs.ts";
 import { CLIPS, KEY_A, KEY_B, MODEL, newRun, startService, type TestService } from "../support/service.ts";
+import { until } from "../support/until.ts";
 
 /** Uploads a clip and decodes all of its frames. */
 async function decodedUpload(test: TestService, clip = "bbb480.mp4"): Promise<string> {
@@ -31,6 +32,14 @@ function filmMs(page: Page): Promise<number> {
   return page.locator(".screen video").evaluate((video) =>
     (video as unknown as { currentTime: number }).currentTime * 1000
   );
+}
+
+/** What the timeline shows, and whether it plots signals by now. */
+function drawing(page: Page): Promise<{ image: string; signals: boolean }> {
+  return page.locator(".timeline canvas").evaluate((canvas) => {
+    const { height } = canvas.getBoundingClientRect();
+    return { image: (canvas as unknown as { toDataURL(): string }).toDataURL(), signals: height > 200 };
+  });
 }
 
 /** A mark of the list by a part of its text. */
@@ -86,6 +95,13 @@ Deno.test({
     await page.waitForURL(new RegExp(`t=${markers[1].start_pts_ms}`));
     await page.keyboard.press("ArrowRight");
     await page.waitForURL(/t=157\d\d|t=158\d\d/);
+    // A stretch without a mouse: from here to a second later.
+    await page.keyboard.press("i");
+    await page.keyboard.press("Shift+ArrowRight");
+    await page.keyboard.press("o");
+    await page.waitForURL(/in=15\d\d\d&out=16\d\d\d/);
+    await page.keyboard.press("x");
+    await page.waitForURL((url) => !url.hash.includes("in="));
 
     // The list is moved through with the keyboard alone.
     await page.getByRole("listbox").focus();
@@ -106,6 +122,17 @@ Deno.test({
     await shown.show(`/runs/${runId}?start=0&end=${Number.MAX_SAFE_INTEGER}&t=1e300&seq=1.5&lanes=__proto__`);
     await page.getByRole("img", { name: /^\d+ marks from 0:00\.000 to 0:29\.958/ }).waitFor();
     await page.getByRole("button", { name: "Show all" }).click();
+    await shown.show(`/runs/${runId}?start=0&end=29958`);
+    await until("the signals are drawn", async () => (await drawing(page)).signals);
+    const { image } = await drawing(page);
+    await shown.show(`/runs/${runId}?start=0&end=${Number.MAX_SAFE_INTEGER}`);
+    await page.getByRole("heading", { name: "No mark is chosen" }).waitFor();
+    await until("no more is drawn than the run is long", async () => (await drawing(page)).image === image);
+    // From the run to its policies.
+    await page.getByRole("button", { name: "Policies" }).click();
+    await page.getByRole("heading", { name: "No revisions yet" }).waitFor();
+    await shown.show(`/runs/${runId}`);
+    await page.getByRole("option").first().waitFor();
 
     const download = page.waitForEvent("download");
     await page.getByText("Export").click();

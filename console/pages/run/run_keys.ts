@@ -2,7 +2,7 @@
 
 import type { KeyAction } from "../../shell/keys.tsx";
 import type { RunMarks } from "../../timeline/run_marks.ts";
-import { type TimelineView, zoomed } from "../../timeline/view.ts";
+import { type Stretch, type TimelineView, zoomed } from "../../timeline/view.ts";
 import { toggleLane } from "./filter_bar.tsx";
 import type { Playback } from "./player/playback.ts";
 
@@ -67,6 +67,12 @@ export function runKeys(
       run: () => view.window.value = null,
     },
     {
+      keys: ["i", "o"],
+      does: "a stretch begins, or ends, at the playhead",
+      run: (key) => choose(view, marks, key === "i"),
+    },
+    { keys: ["x"], does: "give up the stretch", run: () => view.range.value = null },
+    {
       keys: ["1", "2", "3", "4", "5", "6", "7", "8", "9"],
       does: "lane on and off",
       run: (key) => {
@@ -77,16 +83,27 @@ export function runKeys(
   ];
 }
 
+/** The other end stays where it is, or is that of the run. */
+function choose(view: TimelineView, marks: RunMarks, isStart: boolean): void {
+  const atMs = view.playheadMs.peek();
+  const { fromMs, toMs } = view.range.peek() ?? wholeOf(marks);
+  const chosen = isStart
+    ? { fromMs: atMs, toMs: toMs > atMs ? toMs : wholeOf(marks).toMs }
+    : { fromMs: fromMs < atMs ? fromMs : wholeOf(marks).fromMs, toMs: atMs };
+  if (chosen.toMs > chosen.fromMs) view.range.value = chosen;
+}
+
+function wholeOf({ startMs, durationMs }: RunMarks): Stretch {
+  return { fromMs: startMs.peek(), toMs: Math.max(startMs.peek() + 1, durationMs.peek()) };
+}
+
 /** The playhead stays where it is in the window, or comes into its middle. */
 function zoom(
   view: TimelineView,
-  { startMs, durationMs }: RunMarks,
+  marks: RunMarks,
   factor: number,
 ): void {
-  const whole = {
-    fromMs: startMs.peek(),
-    toMs: Math.max(startMs.peek() + 1, durationMs.peek()),
-  };
+  const whole = wholeOf(marks);
   view.window.value = zoomed(
     view.window.peek() ?? whole,
     whole,

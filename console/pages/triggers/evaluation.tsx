@@ -45,7 +45,7 @@ export function Evaluation({ program, query, isStale }: EvaluationProps) {
         : program === null
         ? (
           <p class="dim">
-            There is no program yet: the text in the editor is empty or has faults.
+            There is no program yet: the text in the editor is empty, has faults, or was not looked at.
           </p>
         )
         : (
