@@ -125,7 +125,16 @@ Deno.test({
     await shown.checkAccessible();
     await shown.photograph("live-published");
 
-    // It goes on while other pages are shown.
+    // A description and its picture are one row.
+    assert.equal(await list.getByText("A green pie turns, seen 0 times.", { exact: true }).count(), 1);
+
+    // It goes on while other pages are shown. Its clock begins anywhere, and so does its timeline.
+    await shown.show(`/runs/${runId}`);
+    const begin = page.getByRole("option").first().locator(".number").first();
+    await until(
+      "the playhead is at the first mark",
+      async () => await page.locator("[data-part=playhead]").innerText() === await begin.innerText(),
+    );
     await shown.show("/live");
     await page.getByRole("listitem").getByRole("link", {
       name: "Published stream",

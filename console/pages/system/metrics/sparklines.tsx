@@ -11,7 +11,16 @@ const WIDTH = 160;
 const HEIGHT = 32;
 
 const COLUMNS: readonly Column<MetricValue>[] = [
-  { title: "Metric", cell: ({ name }) => <code title={name}>{name}</code>, sortBy: ({ name }) => name },
+  {
+    title: "Metric",
+    cell: ({ name, labels }) => (
+      <code title={name}>
+        {name}
+        <span class="narrow-only dim">{labelText(labels)}</span>
+      </code>
+    ),
+    sortBy: ({ name }) => name,
+  },
   {
     title: "Labels",
     cell: ({ labels }) => labelText(labels),
