@@ -88,15 +88,19 @@ export function useServiceHealth(page: string): void {
   }, [often.value, seldom.value]);
 }
 
-function reasonOf({ reasons: [first] }: SystemHealth): string {
+/** Reasons that stand in every result, as they are about cameras and not about the service. */
+const OF_CAMERAS: ReadonlySet<string> = new Set(["sources_file_faulty", "camera_down"]);
+
+function reasonOf({ reasons }: SystemHealth): string {
+  const first = reasons.find(({ code }) => !OF_CAMERAS.has(code));
   return first === undefined ? "" : `${first.text}${first.at_ms === null ? "" : `, ${ago(first.at_ms)}`}.`;
 }
 
 function healthNotes({ result, reasons }: SystemHealth): HealthNote[] {
-  if (result === "healthy" || result === "idle") return [];
-  return reasons.map(({ text, at_ms }) => ({
+  const isWell = result === "healthy" || result === "idle";
+  return reasons.filter(({ code }) => !isWell || OF_CAMERAS.has(code)).map(({ code, text, at_ms }) => ({
     text: `${text}${at_ms === null ? "" : `, ${ago(at_ms)}`}.`,
-    path: ["system"],
+    path: OF_CAMERAS.has(code) ? null : ["system"],
   }));
 }
 

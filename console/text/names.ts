@@ -17,9 +17,11 @@ export function seenName(name: string): string {
   return name.replace(UNSEEN, "\ufffd");
 }
 
-/** The file name of a source, or its host for a stream. */
+/** The file name of a source, its host for a stream, or its own name where the operator has given it one. */
 export function sourceName(sourceUri: string): string {
   if (sourceUri === "") return "no source yet";
+  const named = /^source:(.+)$/.exec(sourceUri);
+  if (named) return seenName(named[1]!);
   const url = /^[a-z]+:\/\//i.test(sourceUri) ? URL.parse(sourceUri) : null;
   if (url && url.protocol !== "file:") {
     return seenName(`${url.host}${url.pathname === "/" ? "" : url.pathname}`);

@@ -117,6 +117,29 @@ Deno.test({
     await page.getByRole("link", { name: /^healthy/ }).waitFor();
     clearInterval(decoding);
 
+    // A camera that is always watched and does not answer has a tile, too, and can be picked on other pages.
+    await test.service.applySources([{
+      ...{
+        name: "gate",
+        kind: "rtsp",
+        uri: "rtsp://camera.test:1/gate",
+        credentials: null,
+        principals: null,
+      },
+      watch: { attach: {}, rolloverMs: 86_400_000 },
+    }]);
+    const gate = page.getByRole("listitem").filter({ hasText: "gate" });
+    await gate.getByText("failed").waitFor();
+    await gate.getByText(/^It cannot be watched: it cannot be fetched/).waitFor();
+    for (const link of ["New analysis", "Live"]) {
+      await page.getByRole("navigation").first().getByRole("link", { name: link, exact: true }).click();
+      if (link === "Live") await page.getByRole("button", { name: "Camera on the network" }).click();
+      await page.getByLabel("Named source").selectOption("source:gate");
+      const address = page.getByLabel(link === "Live" ? "Address" : "or the address of a source");
+      assert.equal(await address.inputValue(), "source:gate");
+    }
+    await page.getByRole("navigation").first().getByRole("link", { name: "Overview", exact: true }).click();
+
     camera.report({
       kind: "gap",
       reason: "the connection was closed",

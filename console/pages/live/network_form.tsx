@@ -5,6 +5,7 @@ import { client } from "../../service/session.ts";
 import { go } from "../../shell/place.ts";
 import { sourceName } from "../../text/names.ts";
 import { TextField } from "../../ui/field.tsx";
+import { SourceField } from "../../ui/source_field.tsx";
 import { FailureNote } from "../../ui/states.tsx";
 import { ZoneEditor } from "../../ui/zone_editor.tsx";
 import { SessionFields } from "./wish/session_fields.tsx";
@@ -49,12 +50,13 @@ export function NetworkForm(
         </div>
       )}
       <div class="form live-fields">
+        <SourceField address={address} onChange={setAddress} isLive />
         <TextField
           label="Address"
           value={address}
           onInput={setAddress}
           placeholder="rtsps://camera.example.org/1"
-          hint="rtsp, rtsps, or an HLS playlist over https; the media comes inside the RTSP connection (TCP)"
+          hint="rtsp, rtsps, an HLS playlist, or JPEGs over https; the media comes inside the RTSP connection (TCP)"
           fault={isTried ? fault : undefined}
           autocomplete="off"
         />
@@ -72,7 +74,7 @@ export function NetworkForm(
 
 function addressFault(address: string): string | undefined {
   if (address === "") return "Enter the address of a camera or a stream.";
-  return /^(rtsps?|https?):\/\/\S+$/i.test(address)
+  return /^((rtsps?|https?):\/\/|source:)\S+$/i.test(address)
     ? undefined
     : "It must begin with rtsp://, rtsps:// or https://.";
 }

@@ -3,6 +3,7 @@
 import { useRef, useState } from "preact/hooks";
 import { bytesText } from "../../text/numbers.ts";
 import { TextField } from "../../ui/field.tsx";
+import { SourceField } from "../../ui/source_field.tsx";
 
 export interface SourceChoiceProps {
   readonly file: File | null;
@@ -58,10 +59,11 @@ export function SourceChoice(
             </>
           )}
       </div>
+      {!file && <SourceField address={address} onChange={onAddress} />}
       {!file && (
         <TextField
           label="or the address of a source"
-          hint="A file of an ingest folder of the service, or http(s), rtsp, rtmp, srt where the service may reach it"
+          hint="A file of an ingest folder of the service, or http(s), HLS, rtsp(s) where the service may reach it"
           value={address}
           onInput={onAddress}
           placeholder="https://example.com/film.mp4"

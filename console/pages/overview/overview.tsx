@@ -11,6 +11,7 @@ import { Table } from "../../ui/table.tsx";
 import { RUN_COLUMNS } from "../runs/runs.tsx";
 import { FirstSteps } from "./first_steps.tsx";
 import { LiveTile } from "./live_tile.tsx";
+import { LostSource } from "./lost_source.tsx";
 import "./overview.css";
 
 const RELOAD_MS = 3_000;
@@ -20,11 +21,16 @@ export function Overview() {
   const loaded = useLoaded(
     async (signal) => {
       const asked = client.value;
-      const [sessions, runs] = await Promise.all([
+      const [sessions, runs, sources] = await Promise.all([
         asked.listLiveSessions({ signal }),
         asked.listRuns({ signal }),
+        asked.listSources({ signal }),
       ]);
-      return { sessions, runs };
+      const lost = sources.filter(({ live, state }) =>
+        live && (state === "failed" || state === "connecting")
+      );
+      const watched = new Set(sessions.map(({ source_uri }) => source_uri));
+      return { sessions, runs, lost: lost.filter(({ source_uri }) => !watched.has(source_uri)) };
     },
     [client.value],
     RELOAD_MS,
@@ -36,13 +42,14 @@ export function Overview() {
       </header>
       <Attention />
       <Shown of={loaded}>
-        {({ sessions, runs }) => (
+        {({ sessions, runs, lost }) => (
           <>
-            {sessions.length > 0 && (
+            {sessions.length + lost.length > 0 && (
               <section class="overview-part" aria-labelledby="overview-live">
                 <h2 id="overview-live">Live now</h2>
                 <ul class="tiles">
                   {sessions.map((session) => <LiveTile key={session.session_id} session={session} />)}
+                  {lost.map((source) => <LostSource key={source.name} source={source} />)}
                 </ul>
               </section>
             )}
