@@ -35,8 +35,9 @@ export function followSources(
       if (text !== told) tell(sources);
       told = text;
     } catch (error) {
-      if (!(error instanceof SourceFaults)) throw error;
-      for (const fault of error.faults) log.error(`the sources stay as they are: ${fault}`);
+      // Whatever the file does, the service goes on.
+      const faults = error instanceof SourceFaults ? error.faults : ["it cannot be read"];
+      for (const fault of faults) log.error(`the sources stay as they are: ${fault}`);
       if (told !== FAULTY) tell(null);
       told = FAULTY;
     }

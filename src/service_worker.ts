@@ -34,7 +34,8 @@ scope.onmessage = ({ data: order }) => {
   if (order.type === "start") void start(order);
   else if (order.type === "connections") connections.answer(order);
   else if (order.type === "sources") {
-    void service.promise.then((opened) => opened.applySources(order.sources));
+    // A service that cannot be opened has said so.
+    service.promise.then((opened) => opened.applySources(order.sources), () => {});
   } else if (order.type === "cage") cage.resolve(order.cage);
   else void close();
 };

@@ -13,6 +13,9 @@ export function filmOf(sourceUri: string, isLive: boolean): Film {
     };
   }
   if (sourceUri === "") return { missing: "There is no film yet." };
+  if (sourceUri.startsWith("source:")) {
+    return { missing: "The film is a source that the operator has named, and was not kept." };
+  }
   const isFile = !/^[a-z]+:\/\//i.test(sourceUri) ||
     sourceUri.startsWith("file://");
   if (!isFile) {

@@ -67,6 +67,8 @@ const ENDS: Readonly<Record<string, string>> = {
   whip_terminated: "The publisher ended the session.",
   live_terminated: "The live source was closed.",
   source_ended: "The source was seen to its end.",
+  source_changed: "The source was changed in the file of sources, and is watched in a new run.",
+  source_removed: "The source is no longer always watched.",
 };
 
 export function stateText(run: Run, history: RunHistory): StateText {
@@ -81,6 +83,9 @@ export function stateText(run: Run, history: RunHistory): StateText {
       return { what, todo, isFault: true };
     }
     case "completed":
+      if (reason === "rolled_over") {
+        return calm(`The camera goes on in the run ${textAt(end!.payload, "successor_run_id")}.`);
+      }
       return calm(ENDS[reason ?? ""] ?? "The analysis is complete.");
     case "cancelled":
       return calm(

@@ -102,17 +102,12 @@ export class LiveSources {
     principalKey: string,
     signal: AbortSignal,
   ): Promise<LiveSession> {
-    const { timeline, registry, sources, world, metrics } = this.#options;
+    const { timeline, sources, world, metrics } = this.#options;
     const attach = this.#attach({ source_uri: "", ...source.watch.attach }, null);
     timeline.requireRoom(principalKey);
     const located = sources.ofNamed(source, { isWatched: true });
     await using opening = new AsyncDisposableStack();
-    const reconnector = opening.use(
-      await Reconnector.open(
-        this.#finder(located, principalKey),
-        AbortSignal.any([signal, registry.closing]),
-      ),
-    );
+    const reconnector = opening.use(await Reconnector.open(this.#finder(located, principalKey), signal));
     const runId = newRunId(world.randomBytes);
     const { uri: sourceUri } = located;
     const plan = { runId, principalKey, sourceUri, attach, policy: null, isAlwaysOn: true } as const;

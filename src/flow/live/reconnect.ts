@@ -123,11 +123,13 @@ export class Reconnector implements AsyncDisposable {
 
   /** Reconnects after each gap until the signal aborts; then rejects with its reason. */
   async run(session: ReconnectedSession, signal: AbortSignal): Promise<never> {
+    // Once, as the runtime keeps such a signal for as long as those that it follows.
+    const attempts = AbortSignal.any([this.#life.signal, signal]);
     while (true) {
       await unlessAborted(this.#due.promise, signal);
       this.#due = Promise.withResolvers<void>();
       await this.#closeCurrent();
-      while (this.#gap && !this.#current) await this.#attempt(this.#gap, session, signal);
+      while (this.#gap && !this.#current) await this.#attempt(this.#gap, session, attempts);
     }
   }
 
@@ -142,7 +144,7 @@ export class Reconnector implements AsyncDisposable {
     await world.sleep(waitMs, signal);
     gap.nextAttemptMs = null;
     gap.attempts++;
-    this.#current = await this.#find(AbortSignal.any([this.#life.signal, signal])).catch((error) => {
+    this.#current = await this.#find(signal).catch((error) => {
       if (error instanceof Refusal) gap.reason = error.details[0]?.message ?? error.message;
       return null;
     });

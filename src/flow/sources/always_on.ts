@@ -74,7 +74,14 @@ export class AlwaysOn implements AsyncDisposable {
   apply(sources: readonly NamedSource[] | null): Promise<void> {
     this.#isFileBroken = sources === null;
     if (sources === null) return this.#changing;
-    return this.#changing = this.#changing.then(() => this.#change(sources));
+    const change = async () => {
+      try {
+        await this.#change(sources);
+      } catch (error) {
+        this.#options.world.log.error("a change of the sources failed", { error: String(error) });
+      }
+    };
+    return this.#changing = this.#changing.then(change);
   }
 
   /** Stops watching; the sessions end with the service. */

@@ -1,7 +1,7 @@
 /** One camera that is always watched: connects until it can, goes on for ever, and gets a new run at each roll-over. */
 
 import { Refusal } from "../../base/refusal.ts";
-import { pause, unlessAborted } from "../../base/wait.ts";
+import { abortWith, pause, unlessAborted } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import type { SourceState } from "../../model/api/sources.ts";
 import type { NamedSource } from "../../model/sources/source_file.ts";
@@ -111,7 +111,8 @@ export class WatchedCamera {
     const session = this.#session;
     world.log.info("a camera is watched", { source: this.source.name, run_id: session.identity.runId });
     const over = new AbortController();
-    const rolling = this.#rollOver(session, AbortSignal.any([over.signal, signal]));
+    using _following = abortWith(signal, over);
+    const rolling = this.#rollOver(session, over.signal);
     await unlessAborted(session.ended, signal).catch(
       () => {/* the service closes, or the file has changed */},
     );
@@ -143,7 +144,10 @@ export class WatchedCamera {
         live.rollOver(session, this.source);
         waitMs = this.source.watch.rolloverMs;
       } catch (error) {
-        if (!(error instanceof Refusal)) throw error;
+        const { name } = this.source;
+        if (!(error instanceof Refusal)) {
+          world.log.error("a camera got no new run", { source: name, error: String(error) });
+        }
         waitMs = ROLLOVER_RETRY_MS;
       }
     }

@@ -25,7 +25,6 @@ export class RtspTunnel implements AsyncDisposable {
   /** The URL for ffmpeg. */
   readonly url: string;
   readonly #server: Server;
-  readonly #origin: string;
   readonly #target: Target;
   readonly #context: FetchContext;
   readonly #closing = new AbortController();
@@ -36,8 +35,8 @@ export class RtspTunnel implements AsyncDisposable {
     this.#server = server;
     this.#target = target;
     this.#context = context;
-    this.#origin = `rtsp://${host}`;
-    this.url = `${this.#origin}${target.path}`;
+    // Not with the path of the source, in which there may be a secret: who looks at the processes sees what ffmpeg opens.
+    this.url = `rtsp://${host}/source`;
     server.on("connection", (client) => void this.#join(client));
   }
 
@@ -85,8 +84,8 @@ export class RtspTunnel implements AsyncDisposable {
       const { named, world } = this.#context;
       const credentials = named?.login?.credentials;
       joinSockets(client, upstream, {
-        tunnelOrigin: this.#origin,
-        serverOrigin: this.#target.origin,
+        tunnelUrl: this.url,
+        serverUrl: `${this.#target.origin}${this.#target.path}`,
         authorization: credentials ? new Authorization(credentials, world.randomBytes(8).toHex()) : null,
         onLoginRefused: () => void (this.#fault ??= sourceFault(LOGIN_REFUSED)),
         onRefused,
@@ -166,8 +165,8 @@ async function connectToFirst(
 const CONNECT_TIMEOUT_MS = 10_000;
 
 interface JoinOptions {
-  readonly tunnelOrigin: string;
-  readonly serverOrigin: string;
+  readonly tunnelUrl: string;
+  readonly serverUrl: string;
   /** Null for a source without a user name. */
   readonly authorization: Authorization | null;
   /** The server does not take the credentials. */
@@ -176,12 +175,12 @@ interface JoinOptions {
 }
 
 /**
- * Passes bytes on, with three exceptions: in a request the origin of the tunnel is replaced by that of the server; of the
+ * Passes bytes on, with three exceptions: in a request the URL of the tunnel is replaced by that of the source; of the
  * server's answers only what `RtspReplies` lets through reaches ffmpeg; where the server asks for the credentials, the last
  * request is sent again with them, and so are all later ones.
  */
 function joinSockets(client: Socket, upstream: Socket, options: JoinOptions): void {
-  const { tunnelOrigin, serverOrigin, authorization, onLoginRefused, onRefused } = options;
+  const { tunnelUrl, serverUrl, authorization, onLoginRefused, onRefused } = options;
   let last = "";
   const replies = new RtspReplies(({ code, challenges }) => {
     if (code !== 401) {
@@ -201,7 +200,7 @@ function joinSockets(client: Socket, upstream: Socket, options: JoinOptions): vo
     const requests = text.match(REQUEST_LINE)?.length ?? 0;
     replies.requested(requests);
     if (requests === 0) return pass(client, upstream, bytes);
-    const sent = text.replaceAll(tunnelOrigin, serverOrigin);
+    const sent = text.replaceAll(tunnelUrl, () => serverUrl);
     if (authorization === null) return pass(client, upstream, latin1(sent));
     last = sent.slice([...sent.matchAll(REQUEST_LINE)].at(-1)?.index ?? 0);
     pass(client, upstream, latin1(withAuthorization(sent, authorization)));
