@@ -53,6 +53,6 @@ export const edge: Handler = () => {
   throw new CliError(
     "usage",
     "edge commands are not part of this program",
-    "the edge updater runs beside the server, as a program and a user of its own",
+    "the edge updater is `scripts/updater`, a program of its own beside the server",
   );
 };

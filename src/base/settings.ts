@@ -512,8 +512,7 @@ export const SETTINGS = {
     "edgeMaxArtifactBytes",
     "34359738368",
     integer(1),
-    "Bytes of the largest model artifact that the updater of edge devices accepts",
-    { noEffect: "there is no updater for edge devices" },
+    "Bytes of the largest model artifact that the updater of edge devices accepts; the updater reads it, and the service does not",
   ),
   SERVICE_TRACES_ENDPOINT: optional(
     "traces.endpoint",

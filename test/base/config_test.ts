@@ -288,9 +288,10 @@ Deno.test("the configuration is frozen, its groups and lists too", () => {
 Deno.test("a setting that has no effect yet gives one warning that names it, but only where it is set", () => {
   const warningsOf = (env: Env) => readConfig({ ...KEYS, ...env }).warnings;
   assert.deepEqual(warningsOf({}), []);
-  assert.deepEqual(warningsOf({ SERVICE_EDGE_MAX_ARTIFACT_BYTES: "5" }), [
-    "SERVICE_EDGE_MAX_ARTIFACT_BYTES has no effect in this version: there is no updater for edge devices",
+  assert.deepEqual(warningsOf({ SERVICE_WEBRTC_DECODE_WORKERS: "5" }), [
+    "SERVICE_WEBRTC_DECODE_WORKERS has no effect in this version: each live stream has exactly one",
   ]);
+  assert.deepEqual(warningsOf({ SERVICE_EDGE_MAX_ARTIFACT_BYTES: "5" }), []);
   assert.deepEqual(warningsOf({ SERVICE_MIRROR_URL: " " }), []);
   assert.deepEqual(warningsOf({ SERVICE_FFMPEG_PATH: "ffmpeg" }), []);
   const secret = "postgres://user:hunter2@db/x";

@@ -11,13 +11,15 @@ import { PACKAGES } from "../house/house.ts";
 import { readVariables, secretFileVariables } from "../../src/base/config.ts";
 import { SETTINGS } from "../../src/base/settings.ts";
 import { readSecretFiles } from "../../src/environment.ts";
+import { LIMITS } from "../../src/model/limits.ts";
+import { STATE_FOLDER_STANDARD } from "../../updater/session.ts";
 import { TempFolder } from "../support/media.ts";
 import { HADOLINT, KUBERNETES_VALIDATE, needing, OPENSSL, SYSTEMD_ANALYZE } from "../support/needs.ts";
 import { PROJECT_ROOT, startService } from "../support/service.ts";
 
 const DEPLOY = join(PROJECT_ROOT, "deploy");
 const BASE = join(DEPLOY, "kubernetes/base");
-const UNIT = join(DEPLOY, "systemd/video-analysis.service");
+const UNITS = ["video-analysis.service", "edge-updater.service"];
 const PORT = 8080;
 const DATA_DIR = "/var/lib/service";
 const HEALTH = "/v1/health";
@@ -256,8 +258,8 @@ Deno.test({
 });
 
 /** The lines of a unit, by name. */
-function unitLines(name: string): string[] {
-  return read("deploy/systemd/video-analysis.service").split("\n")
+function unitLines(name: string, unit = "video-analysis.service"): string[] {
+  return read(`deploy/systemd/${unit}`).split("\n")
     .filter((line) => line.startsWith(`${name}=`)).map((line) => line.slice(name.length + 1));
 }
 
@@ -274,19 +276,48 @@ Deno.test("the systemd unit sets known settings and starts what the image starts
   assert.deepEqual(unitLines("MemoryDenyWriteExecute"), [], "Deno writes the code that it runs");
 });
 
-Deno.test({
-  ...needing(SYSTEMD_ANALYZE, "the exposure of the systemd unit is rated below 3"),
-  fn() {
-    const said = assertSucceeds("systemd-analyze", [
-      "security",
-      "--offline=yes",
-      "--threshold=29",
-      "--no-pager",
-      UNIT,
-    ]);
-    assert.match(said, /Overall exposure level for video-analysis\.service: [0-2]\.\d/);
-  },
+Deno.test("the unit of the edge updater has a user of its own, and gives the program what its script gives it", () => {
+  const lines = (name: string) => unitLines(name, "edge-updater.service");
+  const [user, stateFolder] = [lines("User")[0]!, `/var/lib/${lines("StateDirectory")[0]}`];
+  assert.match(read("deploy/systemd/edge-updater.sysusers"), new RegExp(`^u ${user} `, "m"));
+  assert.ok(lines("Environment").includes(`EDGE_UPDATER_STATE_DIR=${stateFolder}`));
+  assert.equal(STATE_FOLDER_STANDARD, stateFolder);
+  const script = read("scripts/updater");
+  const flags = lines("ExecStart")[0]!.split(" ").filter((word) => word.startsWith("--allow-"));
+  for (const flag of flags) {
+    const written = flag.replace(stateFolder, "$state").replace("/opt/service", "$PROJECT_ROOT");
+    assert.ok(script.includes(written), `${flag} is not in scripts/updater`);
+  }
+  assert.equal(flags.length, 6);
+  const stopSecs = Number(/^\d+/.exec(lines("TimeoutStopSec")[0]!)![0]);
+  assert.ok(stopSecs * 1000 > 2 * LIMITS.edge.hookTimeoutMs, "a hook and a rollback after it may end");
 });
+
+Deno.test("the settings for a small edge device are known ones, below the defaults", () => {
+  const pairs = read("deploy/systemd/edge.env").split("\n").filter((line) => /^\w/.test(line))
+    .map((line) => line.split("=") as [string, string]);
+  assert.deepEqual(settingFaults({ ...Object.fromEntries(pairs), SERVICE_API_KEYS: "key" }), []);
+  assert.equal(pairs.length, 6);
+  for (const [name, value] of pairs) {
+    assert.ok(Number(value) < Number(SETTINGS[name as keyof typeof SETTINGS].default), name);
+  }
+});
+
+for (const unit of UNITS) {
+  Deno.test({
+    ...needing(SYSTEMD_ANALYZE, `the exposure of ${unit} is rated below 3`),
+    fn() {
+      const said = assertSucceeds("systemd-analyze", [
+        "security",
+        "--offline=yes",
+        "--threshold=29",
+        "--no-pager",
+        join(DEPLOY, "systemd", unit),
+      ]);
+      assert.match(said, new RegExp(`Overall exposure level for ${unit}: [0-2]\\.\\d`));
+    },
+  });
+}
 
 Deno.test({
   ...needing(

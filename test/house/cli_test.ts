@@ -1,29 +1,65 @@
-/** The command line stands on the client: it imports that, its own files and its packages, and nothing of the server. */
+/** The programs beside the service: the command line stands on the client, the updater on a few parts of others, each on nothing else. */
 
 import assert from "node:assert/strict";
 import { namesDeclaredTwice } from "./declared_names.ts";
 import { EMPTY_NAMES, FIRST_LINE, FORBIDDEN } from "./house.ts";
 import { importCycles } from "./import_cycles.ts";
-import { foldersOf, lineAt, type SourceFile, sourceFiles } from "./source_tree.ts";
+import { foldersOf, lineAt, type SourceFile, sourceFiles, UPDATER_FILES } from "./source_tree.ts";
 
 const FILES = sourceFiles(new URL("../../cli/", import.meta.url).pathname);
-const PACKAGES = ["commander", "string-width", "werift"];
-/** Files outside of cli/ that it may import. */
-const CLIENT = /^(\.\.\/)+client\/mod\.ts$/;
 
-Deno.test("the command line imports its own files, the client and its packages alone", () => {
-  assert.ok(FILES.length > 20);
-  const paths = FILES.map(({ path }) => path);
-  const isAllowed = (target: string, isOurs: boolean) =>
-    isOurs
-      ? paths.includes(target) || CLIENT.test(target)
-      : target.startsWith("node:") || PACKAGES.includes(target);
-  const strangers = FILES.flatMap(({ path, imports }) =>
-    imports.filter(({ target, isOurs }) => !isAllowed(target, isOurs)).map(({ target }) => [path, target])
-  );
-  assert.deepEqual(strangers, []);
-  assert.deepEqual(importCycles(FILES), []);
-});
+const PROGRAMS: Readonly<Record<string, Program>> = {
+  "the command line": {
+    files: FILES,
+    packages: ["commander", "string-width", "werift"],
+    outside: /^(\.\.\/)+client\/mod\.ts$/,
+  },
+  "the updater": {
+    files: UPDATER_FILES,
+    packages: ["commander", "zod"],
+    outside: /^\.\.\/(cli\/(exit_codes|failure|output\/output)|src\/base\/settings|src\/model\/limits)\.ts$/,
+  },
+};
+
+interface Program {
+  readonly files: readonly SourceFile[];
+  readonly packages: readonly string[];
+  /** Files outside of its folder that it may import. */
+  readonly outside: RegExp;
+}
+
+for (const [name, { files, packages, outside }] of Object.entries(PROGRAMS)) {
+  Deno.test(`${name} imports its own files, its packages and what it may of others`, () => {
+    assert.ok(files.length > 15);
+    const paths = files.map(({ path }) => path);
+    const isAllowed = (target: string, isOurs: boolean) =>
+      isOurs
+        ? paths.includes(target) || outside.test(target)
+        : target.startsWith("node:") || packages.includes(target);
+    const strangers = files.flatMap(({ path, imports }) =>
+      imports.filter(({ target, isOurs }) => !isAllowed(target, isOurs)).map(({ target }) => [path, target])
+    );
+    assert.deepEqual(strangers, []);
+    assert.deepEqual(importCycles(files), []);
+  });
+
+  Deno.test(`every file of ${name} is imported, has a telling name and says what it owns`, () => {
+    const imported = new Set(files.flatMap(({ imports }) => imports.map(({ target }) => target)));
+    const faults = files.flatMap(({ path, text, code }) => [
+      ...(imported.has(path) || path === "main.ts" ? [] : [`${path}: nobody imports this`]),
+      ...(EMPTY_NAMES.test(path) ? [`${path}: the name says nothing`] : []),
+      ...(FIRST_LINE.test(text.split("\n")[0]!) ? [] : [`${path}: the first line is no sentence`]),
+      ...FORBIDDEN.filter(({ rooms }) => rooms === undefined).flatMap(({ what, pattern }) => {
+        const match = pattern.exec(code);
+        return match ? [`${path}:${lineAt(text, match.index)}: ${what}`] : [];
+      }),
+    ]);
+    assert.deepEqual(faults, []);
+    assert.deepEqual(namesDeclaredTwice(files), []);
+    const folders = foldersOf(files).filter(({ files, folders }) => files + folders < 2 || files > 15);
+    assert.deepEqual(folders, []);
+  });
+}
 
 Deno.test("packages that only some commands need are loaded when such a command runs", () => {
   const isLazy = (file: SourceFile, name: string) =>
@@ -31,21 +67,4 @@ Deno.test("packages that only some commands need are loaded when such a command 
   const eager = FILES.filter((file) => !file.path.startsWith("commands/live/"))
     .filter((file) => !isLazy(file, "werift") || !isLazy(file, "string-width"));
   assert.deepEqual(eager.map(({ path }) => path), []);
-});
-
-Deno.test("every file of the command line is imported, has a telling name and says what it owns", () => {
-  const imported = new Set(FILES.flatMap(({ imports }) => imports.map(({ target }) => target)));
-  const faults = FILES.flatMap(({ path, text, code }) => [
-    ...(imported.has(path) || path === "main.ts" ? [] : [`${path}: nobody imports this`]),
-    ...(EMPTY_NAMES.test(path) ? [`${path}: the name says nothing`] : []),
-    ...(FIRST_LINE.test(text.split("\n")[0]!) ? [] : [`${path}: the first line is no sentence`]),
-    ...FORBIDDEN.filter(({ rooms }) => rooms === undefined).flatMap(({ what, pattern }) => {
-      const match = pattern.exec(code);
-      return match ? [`${path}:${lineAt(text, match.index)}: ${what}`] : [];
-    }),
-  ]);
-  assert.deepEqual(faults, []);
-  assert.deepEqual(namesDeclaredTwice(FILES), []);
-  const folders = foldersOf(FILES).filter(({ files, folders }) => files + folders < 2 || files > 15);
-  assert.deepEqual(folders, []);
 });

@@ -47,7 +47,7 @@ Deno.test("the system tells its versions, the disk and its settings, and never a
   assert.equal(settings.get("SERVICE_ACTIVE_STREAM_LIMIT")?.default, "5");
   assert.equal(settings.get("SERVICE_ACTIVE_STREAM_LIMIT")?.no_effect, null);
   assert.equal(settings.get("SERVICE_INGEST_FILE_ROOTS")?.default, null);
-  assert.match(settings.get("SERVICE_EDGE_MAX_ARTIFACT_BYTES")!.no_effect!, /no updater/);
+  assert.match(settings.get("SERVICE_WEBRTC_DECODE_WORKERS")!.no_effect!, /exactly one/);
   assert.equal(valueOf("SERVICE_VLLM_BASE_URL"), null);
   for (const name of ["SERVICE_WEBHOOK_SECRET", "SERVICE_API_KEYS"]) {
     const { is_set, is_secret, value } = settings.get(name)!;
