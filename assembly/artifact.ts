@@ -18,7 +18,7 @@ import { apart, ONE_WORDS, sum4, sum8 } from "./lanes";
 export { ARTIFACT_MEASURES } from "./artifact/measures";
 
 /*
- * A fault is decided in src/media/detection/faults/artifact_detector.ts from 39 numbers a frame. See docs/detection.md#artifacts.
+ * A fault is decided in src/media/detection/faults/artifact_detector.ts from 38 numbers a frame. See docs/detection.md#artifacts.
  * The frame is reduced to small planes, which are kept for the newest four frames (frame i in slot i % 4):
  *
  *   FINE    80x45 means of 4x4 luma samples        to look for a part of the picture in the frame before
@@ -80,7 +80,7 @@ export function artifactPush(frame: usize, lines: usize): void {
   for (let lag = 1; lag < SLOTS; lag++) compare(slot, lag, lag <= known);
   compareTexture(slot, (slot + SLOTS - (frames > 0 ? 1 : 0)) & (SLOTS - 1));
   measureEdges(frame, slot & 1, frames == 0);
-  measureNovelty(slot & 1, fineBefore(0), fineBefore(1), fineBefore(2), fineBefore(3));
+  measureNovelty(slot & 1, fineBefore(0), fineBefore(1), fineBefore(3));
   measureBorders(frame);
   frames++;
 }

@@ -76,7 +76,7 @@ export function setPictureSize(width: i32, height: i32): void {
   held = 0;
 }
 
-/** Measures 31 to 35, after the novelty of the frame. */
+/** Measures 30 to 34, after the novelty of the frame. */
 export function measureBorders(luma: usize): void {
   const lost = held > 0 ? keepHeld(luma) : 0;
   const before = held;
@@ -100,11 +100,11 @@ export function measureBorders(luma: usize): void {
       }
     }
   }
-  put(31, <f32> fresh);
-  put(32, clarity);
-  put(33, <f32> (before - lost));
-  put(34, heldClarity);
-  put(35, <f32> lost);
+  put(30, <f32> fresh);
+  put(31, clarity);
+  put(32, <f32> (before - lost));
+  put(33, heldClarity);
+  put(34, <f32> lost);
 }
 
 /** Removes borders that were missing twice. Returns how many are newly missing. */

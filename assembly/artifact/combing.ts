@@ -49,16 +49,16 @@ export function resetCombing(): void {
   memory.fill(COMBED, 0, 2 * COMBED_BYTES);
 }
 
-/** Measures 36 to 38 of the next frame, by its lines: 32 times 320 samples at any alignment, or 0 where it has none. */
+/** Measures 35 to 37 of the next frame, by its lines: 32 times 320 samples at any alignment, or 0 where it has none. */
 export function measureCombing(lines: usize): void {
+  put(35, 0);
   put(36, 0);
   put(37, 0);
-  put(38, 0);
   if (lines == 0) return resetCombing();
   const own = linesBefore(0);
   memory.copy(own, lines, LINES_ALL);
   const combed = alternation(own);
-  put(36, <f32> combed / SAMPLES);
+  put(35, <f32> combed / SAMPLES);
   if (combed >= COMPARED_FROM) {
     markNew();
     compareFields(own);
@@ -114,7 +114,7 @@ function markNew(): void {
   }
 }
 
-/** Measures 37 and 38. */
+/** Measures 36 and 37. */
 function compareFields(own: usize): void {
   const odd = fieldDifference(own, own, 1), even = fieldDifference(own, own, 2);
   let apartMost: f32 = 0;
@@ -125,9 +125,9 @@ function compareFields(own: usize): void {
     const all = max(odd + even, oddOlder + evenOlder) + FLOOR;
     const between = (evenOlder - even - oddOlder + odd) / all;
     if (abs<f32>(between) > abs<f32>(apartMost)) apartMost = between;
-    if (lag == 1) put(38, (odd + even - oddOlder - evenOlder) / all);
+    if (lag == 1) put(37, (odd + even - oddOlder - evenOlder) / all);
   }
-  put(37, apartMost);
+  put(36, apartMost);
 }
 
 /** How far line 1 or 2 of the groups is, at newly combed places, from the mean of the two lines beside it in another frame. */

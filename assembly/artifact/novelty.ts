@@ -1,4 +1,4 @@
-/** Which parts of the picture are new, gone, or as they were two and three frames before. */
+/** Which parts of the picture are new, gone, or as they were three frames before. */
 
 import { apart, sum8 } from "../lanes";
 import { put } from "./measures";
@@ -42,12 +42,11 @@ export function newCells(): usize {
   return NEW + 2 * WIDTH;
 }
 
-/** Measures 23 to 30. The planes of cells are those of the newest frame and the three before it. */
+/** Measures 23 to 29. The planes of cells are those of the newest frame, of the last one, and of the third one before it. */
 export function measureNovelty(
   slot: i32,
   own: usize,
   last: usize,
-  second: usize,
   third: usize,
 ): void {
   const highest = HIGHEST + slot * CELLS, lowest = LOWEST + slot * CELLS;
@@ -61,7 +60,7 @@ export function measureNovelty(
   const change = v128.load(LIMITS, 32), left = v128.load(LIMITS, 48);
   // 225 vectors: the counts of a lane fit a byte.
   let newSome = i8x16.splat(0), newMuch = newSome, goneSome = newSome, goneMuch = newSome;
-  let returned2 = newSome, returned3 = newSome;
+  let returned = newSome;
   for (let i = 0; i < CELLS; i += 16) {
     const cells = v128.load(own + i), before = v128.load(last + i);
     const added = outside(cells, v128.load(highestBefore + i), v128.load(lowestBefore + i));
@@ -74,18 +73,15 @@ export function measureNovelty(
     goneMuch = i8x16.sub(goneMuch, i8x16.ge_u(gone, much));
     const hasChanged = i8x16.ge_u(apart(cells, before), change);
     if (!v128.any_true(hasChanged)) continue;
-    const is2 = i8x16.le_u(apart(cells, v128.load(second + i)), left);
-    const is3 = i8x16.le_u(apart(cells, v128.load(third + i)), left);
-    returned2 = i8x16.sub(returned2, v128.and(hasChanged, is2));
-    returned3 = i8x16.sub(returned3, v128.and(hasChanged, is3));
+    const isAsBefore = i8x16.le_u(apart(cells, v128.load(third + i)), left);
+    returned = i8x16.sub(returned, v128.and(hasChanged, isAsBefore));
   }
   putShare(23, lanesOf(newSome));
   putShare(24, lanesOf(newMuch));
   putShare(25, lanesOf(goneSome));
   putShare(26, lanesOf(goneMuch));
   measureStrips();
-  putShare(29, lanesOf(returned2));
-  putShare(30, lanesOf(returned3));
+  putShare(29, lanesOf(returned));
 }
 
 /** Measures 27 and 28: new cells between rows that are not new, on both sides, or on one. */

@@ -16,7 +16,7 @@ const SCALES: readonly (readonly [index: number, scale: number])[] = [
   [MEASURES.goneMuch, 1],
   [MEASURES.strips, 1],
   [MEASURES.stripsBeside, 1],
-  [MEASURES.returned3, 1],
+  [MEASURES.returned, 1],
   [MEASURES.spikesAcross, 50],
   [MEASURES.spikesDown, 50],
   [MEASURES.newLine, 10],

@@ -60,7 +60,7 @@ function fineCells(luma: Uint8Array): number[] {
   });
 }
 
-function novelty([own, last, second, third]: number[][]): number[] {
+function novelty([own, last, , third]: number[][]): number[] {
   const places = [...own!.keys()];
   const added = places.map((at) => outside(own![at]!, around(last!, at)));
   const gone = places.map((at) => outside(last![at]!, around(own!, at)));
@@ -69,8 +69,8 @@ function novelty([own, last, second, third]: number[][]): number[] {
   const isStrip = (at: number) => added[at]! > 8;
   const above = (at: number) => isCalm(at - 2 * CELLS_WIDE),
     below = (at: number) => isCalm(at + 2 * CELLS_WIDE);
-  const hasReturned = (at: number, to: number[]) =>
-    Math.abs(own![at]! - last![at]!) > 10 && Math.abs(own![at]! - to[at]!) <= 2;
+  const hasReturned = (at: number) =>
+    Math.abs(own![at]! - last![at]!) > 10 && Math.abs(own![at]! - third![at]!) <= 2;
   return [
     count((at) => added[at]! > 6),
     count((at) => added[at]! > 12),
@@ -78,8 +78,7 @@ function novelty([own, last, second, third]: number[][]): number[] {
     count((at) => gone[at]! > 12),
     count((at) => isStrip(at) && above(at) && below(at)),
     count((at) => isStrip(at) && (above(at) || below(at))),
-    count((at) => hasReturned(at, second!)),
-    count((at) => hasReturned(at, third!)),
+    count(hasReturned),
   ];
 }
 

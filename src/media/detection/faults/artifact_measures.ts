@@ -43,29 +43,28 @@ export const MEASURES = {
   /** Thousandths that are new between rows that are not, on both sides, or on one. */
   strips: 27,
   stripsBeside: 28,
-  /** Thousandths that changed, and are as two and three frames before. */
-  returned2: 29,
-  returned3: 30,
+  /** Thousandths that changed, and are as three frames before. */
+  returned: 29,
   /** Short straight borders where the picture is new: how many, and how clearly they lie on a grid of blocks; 1 is chance. */
-  borders: 31,
-  borderGrid: 32,
+  borders: 30,
+  borderGrid: 31,
   /** Such borders of frames before that are still there, how clearly they lie on a grid, and how many are newly missing. */
-  heldBorders: 33,
-  heldGrid: 34,
-  lostBorders: 35,
+  heldBorders: 32,
+  heldGrid: 33,
+  lostBorders: 34,
   /** Mean of how far neighbouring lines go up and down in turn, in levels; 0 where no lines were measured. */
-  alternation: 36,
+  alternation: 35,
   /**
    * Where lines alternate: how much more the one field differs from an older frame than the other does, as a share of what the fields
    * differ by, positive where the other field is the older one; and by how much less both differ from the frame before than from each other.
    */
-  fieldsApart: 37,
-  fieldsBefore: 38,
+  fieldsApart: 36,
+  fieldsBefore: 37,
 } as const;
 
 export type Measure = keyof typeof MEASURES;
 
-export const MEASURE_COUNT = 39;
+export const MEASURE_COUNT = 38;
 
 /** Frames of which the usual change is taken. */
 const USUAL = 4;
