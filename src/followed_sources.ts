@@ -48,7 +48,9 @@ export function followSources(
     settled = timer(world, SETTLED_MS, () => void read());
   };
   const onHangUp = () => void read();
-  Deno.addSignalListener("SIGHUP", onHangUp);
+  // A terminal that is closed sends it too, and the service in it ends.
+  const hasTerminal = Deno.stdout.isTerminal();
+  if (!hasTerminal) Deno.addSignalListener("SIGHUP", onHangUp);
   const watch = openWatch(dirname(path), log);
   const watching = (async () => {
     const names = [basename(path), MOUNTED_VERSION];
@@ -58,7 +60,7 @@ export function followSources(
   })();
   return {
     [Symbol.asyncDispose]: async () => {
-      Deno.removeSignalListener("SIGHUP", onHangUp);
+      if (!hasTerminal) Deno.removeSignalListener("SIGHUP", onHangUp);
       watch?.close();
       settled?.[Symbol.dispose]();
       await watching;

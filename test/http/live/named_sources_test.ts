@@ -115,6 +115,57 @@ Deno.test("a named source is used by those who may, everywhere a source is, and 
   assert.doesNotMatch(told, /camera\.test|nowhere\.test|127\.0\.0\.1|t0p|93\.184/);
 });
 
+Deno.test("the password of a source goes to its own server alone, and not where that one sends the reader", async () => {
+  using folder = new TempFolder();
+  const clip = Deno.readFileSync(makeClip(join(folder.path, "film.ts"), { size: "160x120", frames: 10 }));
+  const seen: string[] = [];
+  const serve = (name: string, answer: (path: string) => Response) => {
+    const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, (request) => {
+      const { pathname } = new URL(request.url);
+      const login = request.headers.get("authorization");
+      seen.push(`${name} ${pathname} ${login === null ? "-" : atob(login.slice("Basic ".length))}`);
+      const isAsked = name === "own" && login === null;
+      return isAsked
+        ? new Response("who?", { status: 401, headers: { "www-authenticate": 'Basic realm="films"' } })
+        : answer(pathname);
+    });
+    const origin = `camera.test:${(server.addr as Deno.NetAddr).port}`;
+    return { origin, [Symbol.asyncDispose]: () => server.shutdown() };
+  };
+  await using other = serve("other", () => new Response(clip));
+  const playlist =
+    `#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:0.4,\nhttp://${other.origin}/part.ts\n#EXT-X-ENDLIST\n`;
+  await using own = serve(
+    "own",
+    (path) =>
+      path === "/list.m3u8"
+        ? new Response(playlist)
+        : new Response(null, { status: 302, headers: { location: `http://${other.origin}/film.ts` } }),
+  );
+  const at = (path: string) => `http://viewer:\${CAM_PASSWORD}@${own.origin}${path}`;
+  await using test = await startLive({
+    ...RTSP,
+    SERVICE_ALLOW_INSECURE_HTTP: "true",
+    SERVICE_ALLOW_REMOTE_HLS: "true",
+  }, { outbound: REROUTED, sourcesFile: source("film", at("/film.ts")) + source("list", at("/list.m3u8")) });
+  for (const name of ["film", "list"]) {
+    const runId = await newRun(test);
+    const { status, text } = await test.call("POST", `/v1/runs/${runId}/ingest`, {
+      source_uri: `source:${name}`,
+    });
+    assert.equal(status, 200, text);
+  }
+  const login = `${LOGIN.user}:${LOGIN.password}`;
+  assert.deepEqual([...new Set(seen)].sort(), [
+    "other /film.ts -",
+    "other /part.ts -",
+    "own /film.ts -",
+    `own /film.ts ${login}`,
+    "own /list.m3u8 -",
+    `own /list.m3u8 ${login}`,
+  ]);
+});
+
 /** A service in which `dock` is always watched, by fake Workers. */
 async function startWatching(port: number, more = ""): Promise<LiveTest> {
   const dock = source("dock", `rtsp://camera.test:${port}/dock`, `live = true\nrollover = "1m"\n${more}`);
