@@ -37,10 +37,11 @@ COPY --from=build /opt/service/wasm wasm
 COPY --from=build /opt/service/seccomp seccomp
 COPY --from=build /opt/service/dist dist
 COPY deploy/image/healthy /usr/local/bin/healthy
-ENV DENO_DIR=/opt/deno DENO_NO_UPDATE_CHECK=1 SERVICE_BIND_ADDR=0.0.0.0:8080 SERVICE_DATA_DIR=/var/lib/service
+ENV DENO_DIR=/opt/deno DENO_NO_UPDATE_CHECK=1 SERVICE_BIND_ADDR=0.0.0.0:8080 SERVICE_H3_BIND_ADDR=0.0.0.0:8443 \
+    SERVICE_DATA_DIR=/var/lib/service
 USER 10001:10001
 VOLUME /var/lib/service
-EXPOSE 8080
+EXPOSE 8080 8443/udp
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=30s --timeout=5s --start-period=20s --retries=3 CMD ["healthy"]
 ENTRYPOINT ["deno", "run", "--quiet", "--no-prompt", "--cached-only", "--allow-all", "--config", "/opt/service/deno.json", "/opt/service/src/main.ts"]

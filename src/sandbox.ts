@@ -2,6 +2,7 @@
 
 import type { Config } from "./base/config.ts";
 import type { Places, Tools } from "./base/program_paths.ts";
+import type { Certificate } from "./http3/listener.ts";
 import type { ConnectionsSeen, LookAtConnections } from "./http/connections.ts";
 import type { BackendFile } from "./model/infer/backend_file.ts";
 import type { Broker } from "./media/tools/broker.ts";
@@ -24,6 +25,8 @@ export interface Start {
   readonly backendFile?: BackendFile;
   /** The named sources; none when absent. */
   readonly namedSources?: readonly NamedSource[];
+  /** Of the HTTP/3 listener; absent or null where there is none. */
+  readonly certificate?: Certificate | null;
 }
 
 /** A message of the sandboxed service to the process that started it. */

@@ -16,6 +16,7 @@ import {
   removeSocketDir,
 } from "./environment.ts";
 import { followSources } from "./followed_sources.ts";
+import type { Certificate } from "./http3/listener.ts";
 import type { Programs } from "./programs.ts";
 import {
   factsOf,
@@ -120,6 +121,7 @@ export async function readStart(given: Readonly<Record<string, string>>): Promis
     tools: findTools(config, faults),
     places: preparePlaces(config, faults),
     ...(namesFiles(config, variables) && await readFiles(config, variables, faults)),
+    ...(config.transport === "h3" && { certificate: await certificateOf(config, faults) }),
   };
   if (faults.length > 0) {
     removeSocketDir(environment.places);
@@ -152,6 +154,12 @@ async function readFiles(
     backendFile,
     namedSources: readSourcesAtStart(config, variables, backendFile.restrictedZone, faults),
   };
+}
+
+/** Null where the files are faulty. */
+async function certificateOf(config: Partial<Config>, faults: string[]): Promise<Certificate | null> {
+  const { readCertificate } = await import("./certificate_files.ts");
+  return readCertificate(config, faults, realWorld(quietLog()));
 }
 
 /** Finds the cage, unless it is known, and tells it to the service. */

@@ -43,7 +43,8 @@ scope.onmessage = ({ data: order }) => {
 const connections = new ConnectionQuestions((notice) => scope.postMessage(notice));
 
 async function start({ start, broker: port }: StartOrder): Promise<void> {
-  const { config, tools, places, labelMaps = null, backendFile, namedSources = [] } = start;
+  const { config, tools, places, labelMaps = null, backendFile, namedSources = [], certificate = null } =
+    start;
   if (start.cage) cage.resolve(factsOf(start.cage));
   try {
     const world = realWorld(openLog(config.logFilter, output));
@@ -59,6 +60,7 @@ async function start({ start, broker: port }: StartOrder): Promise<void> {
       backends: backendFile?.backends ?? [],
       restrictedZone: backendFile?.restrictedZone ?? null,
       namedSources,
+      certificate,
       world,
       droppedLogLines: () => output.droppedLines,
       lookAtConnections: connections.ask,

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
+import { generateKeyPairSync } from "node:crypto";
 import { join } from "node:path";
+import { readCertificate } from "../src/certificate_files.ts";
 import { readConfig } from "../src/base/config.ts";
 import { readSecretFiles } from "../src/environment.ts";
 import { readBackends } from "../src/setting_files.ts";
@@ -144,4 +146,49 @@ Deno.test("each secret may come from a file instead of its variable, never from 
     SERVICE_BIND_ADDR_FILE: "x",
   });
   assert.deepEqual(config.unknownVariables, ["SERVICE_BIND_ADDR_FILE"]);
+});
+
+Deno.test("the certificate of HTTP/3 is read with its key, and what cannot be used is a fault that names the setting", () => {
+  const folder = Deno.makeTempDirSync({ prefix: "environment-test-" });
+  const tls = join(import.meta.dirname!, "support/http/tls");
+  const otherKey = join(folder, "other.key");
+  const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  Deno.writeTextFileSync(otherKey, privateKey.export({ type: "pkcs8", format: "pem" }) as string);
+  const read = (certificate: string, key: string, now = Date.now()) => {
+    const env = { SERVICE_H3_TLS_CERT_PATH: certificate, SERVICE_H3_TLS_KEY_PATH: key };
+    const faults: string[] = [];
+    const found = readCertificate(readConfig({ SERVICE_API_KEYS: "k", ...env }), faults, { now: () => now });
+    return { found, faults };
+  };
+  const [leaf, key] = [join(tls, "leaf.crt"), join(tls, "leaf.key")];
+  const { found, faults } = read(leaf, key);
+  assert.deepEqual(faults, []);
+  assert.deepEqual(found, { chain: Deno.readTextFileSync(leaf), key: Deno.readTextFileSync(key) });
+  const check = (given: ReturnType<typeof read>, ...patterns: RegExp[]) => {
+    assert.equal(given.found, null);
+    assert.equal(given.faults.length, patterns.length, given.faults.join("\n"));
+    patterns.forEach((pattern, at) => assert.match(given.faults[at]!, pattern));
+    for (const fault of given.faults) {
+      assert.match(fault, /; \.\/scripts\/dev-certs makes both files .* SERVICE_TRANSPORT=h1h2/);
+    }
+  };
+  const CERT = "^SERVICE_H3_TLS_CERT_PATH must name";
+  const KEY = "^SERVICE_H3_TLS_KEY_PATH must";
+  check(
+    read(join(folder, "none.crt"), join(folder, "none.key")),
+    new RegExp(`${CERT} a file with a certificate in PEM, got ".*none.crt": No such file`),
+    new RegExp(`${KEY} name a file with a private key in PEM, got ".*none.key": No such file`),
+  );
+  check(
+    read(key, leaf),
+    new RegExp(`${CERT} a file that can be used`),
+    new RegExp(`${KEY} name a file that can be used`),
+  );
+  check(read(join(tls, "root.crt"), key), /that of an authority, not of a server/);
+  check(read(leaf, key, Date.UTC(2200, 1)), /it was valid until Oct 27 .* 2126 GMT/);
+  check(
+    read(leaf, otherKey),
+    new RegExp(`${KEY} hold the key of the certificate in ".*leaf.crt", got ".*other.key";`),
+  );
+  Deno.removeSync(folder, { recursive: true });
 });

@@ -209,6 +209,8 @@ Deno.test("faults of variables, programs, folders and files are reported at once
     SERVICE_BIND_ADDR: "nowhere",
     SERVICE_STREAM_TTL_SECS: "5",
     SERVICE_TRANSPORT: "h3",
+    SERVICE_H3_TLS_CERT_PATH: "/nonexistent/service.crt",
+    SERVICE_H3_TLS_KEY_PATH: "fixtures/clips/README.md",
     SERVICE_API_KEYS: "",
     SERVICE_MIRROR_URL: "mysql://user:hunter2@db/x",
     SERVICE_FFMPEG_PATH: "/nonexistent/ffmpeg",
@@ -222,7 +224,8 @@ Deno.test("faults of variables, programs, folders and files are reported at once
     const name of [
       "SERVICE_BIND_ADDR",
       "SERVICE_STREAM_TTL_SECS",
-      "SERVICE_TRANSPORT",
+      "SERVICE_H3_TLS_CERT_PATH",
+      "SERVICE_H3_TLS_KEY_PATH",
       "SERVICE_API_KEYS",
       "SERVICE_MIRROR_URL",
       "SERVICE_FFMPEG_PATH",
@@ -231,8 +234,7 @@ Deno.test("faults of variables, programs, folders and files are reported at once
       "SERVICE_WEBHOOK_SECRET_FILE",
     ]
   ) assert.match(stderr, new RegExp(`^${name} must `, "m"));
-  assert.match(stderr, /has 9 fault\(s\)/);
-  assert.match(stderr, /HTTP\/3 .* is not built into this server yet/);
+  assert.match(stderr, /has 10 fault\(s\)/);
   assert.doesNotMatch(stderr, /hunter2/);
 });
 

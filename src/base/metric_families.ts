@@ -54,9 +54,9 @@ export const FAMILIES = {
   service_idempotency_keys: gauge("Idempotency keys that are kept"),
   service_idempotency_replays_total: counter("Requests that got the kept answer to their idempotency key"),
   service_http_connections: gauge(
-    "TCP connections to the service that are open now, also those that have sent no request",
+    "Connections to the service that are open now, also those that have sent no request",
   ),
-  service_http_connections_total: counter("TCP connections that have sent a request"),
+  service_http_connections_total: counter("Connections that have sent a request, and those of HTTP/3"),
 
   service_log_lines_dropped_total: counter(
     "Log lines that were dropped as nobody read standard output or standard error",

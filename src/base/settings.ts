@@ -32,7 +32,6 @@ import {
   sidecarAddress,
 } from "./setting_parsers.ts";
 
-const NO_HTTP3 = "there is no HTTP/3 listener";
 const ONE_WORKER = "each live stream has exactly one";
 
 /** A shorter secret counts as unset. See docs/events.md#webhook-signatures. */
@@ -84,32 +83,28 @@ export const SETTINGS = {
     "transport",
     "h1h2",
     {
-      ...oneOf({ h1: "h1h2", h2: "h1h2", h1h2: "h1h2", http: "h1h2", http2: "h1h2" }),
-      rule: "h1h2, or its aliases h1, h2, http, http2; HTTP/3 (h3, http3) is not built into this server yet",
+      ...oneOf({ h1: "h1h2", h2: "h1h2", h1h2: "h1h2", http: "h1h2", http2: "h1h2", h3: "h3", http3: "h3" }),
+      rule: "h1h2, or its aliases h1, h2, http, http2; or h3, or its alias http3",
     },
-    "`h1h2`: HTTP/1.1 and HTTP/2 on one listener; HTTP/3 is refused at start",
-    { noEffect: "one listener always serves HTTP/1.1 and HTTP/2" },
+    "`h1h2`: HTTP/1.1 and HTTP/2 on one listener; `h3`: HTTP/3 on a second one besides (experimental)",
   ),
-  SERVICE_H3_BIND_ADDR: setting("h3.bindAddr", "127.0.0.1:8443", address, "Address of the HTTP/3 listener", {
-    noEffect: NO_HTTP3,
-  }),
+  SERVICE_H3_BIND_ADDR: setting(
+    "h3.bindAddr",
+    "127.0.0.1:8443",
+    address,
+    "UDP address and port of the HTTP/3 listener, with SERVICE_TRANSPORT=h3",
+  ),
   SERVICE_H3_TLS_CERT_PATH: setting(
     "h3.tlsCertPath",
     "deploy/certs/dev.crt",
     path,
-    "Certificate of the HTTP/3 listener",
-    {
-      noEffect: NO_HTTP3,
-    },
+    "PEM file with the certificate of the HTTP/3 listener, and with those between it and an authority",
   ),
   SERVICE_H3_TLS_KEY_PATH: setting(
     "h3.tlsKeyPath",
     "deploy/certs/dev.key",
     path,
-    "Private key of the HTTP/3 listener",
-    {
-      noEffect: NO_HTTP3,
-    },
+    "PEM file with the private key of that certificate",
   ),
   SERVICE_REQUIRE_API_KEY: setting(
     "requireApiKey",

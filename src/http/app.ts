@@ -66,6 +66,8 @@ export interface AppOptions {
   readonly bodyDeadlines: Deadlines;
   /** Resolves when everything committed so far is as durable as configured. See docs/deployment.md#durability. */
   readonly synced: () => Promise<void>;
+  /** The value of `alt-svc` in answers over TCP: where else the service can be reached; null for nowhere. */
+  readonly alternative: () => string | null;
 }
 
 /** What limits a request besides its API key: the origins that may call, and the rates. */
@@ -109,7 +111,7 @@ interface Env {
 
 /** The whole HTTP surface as one function of a request, for `Deno.serve` and for tests without a socket. */
 export interface App {
-  /** `client` is where the request comes from; without it only the request itself tells that the client is gone. */
+  /** `client` is the other end of a TCP connection; without it only the request itself tells that the client is gone. */
   respond(request: Request, client?: Deno.NetAddr): Response | Promise<Response>;
 }
 
@@ -154,8 +156,8 @@ export function createApp(options: AppOptions): App {
         ? spans.around(request, caller, () => admitted(caller, request))
         : admitted(caller, request);
       return response instanceof Promise
-        ? answeredLate(caller, request, response)
-        : answeredAtOnce(caller, finished(request, response));
+        ? answeredLate(caller, request, response, client)
+        : answeredAtOnce(caller, finished(request, response, client));
     },
   };
 
@@ -163,9 +165,10 @@ export function createApp(options: AppOptions): App {
     caller: Disposable,
     request: Request,
     response: Promise<Response>,
+    client: Deno.NetAddr | undefined,
   ): Promise<Response> {
     try {
-      return finished(request, await response);
+      return finished(request, await response, client);
     } finally {
       caller[Symbol.dispose]();
     }
@@ -202,10 +205,12 @@ export function createApp(options: AppOptions): App {
     return env.whole ?? bare;
   }
 
-  function finished(request: Request, response: Response): Response {
+  function finished(request: Request, response: Response, client: Deno.NetAddr | undefined): Response {
     const final = compressed(request, response);
     limits.cors.expose(request, final);
     expectTls(request, final);
+    const alternative = client && options.alternative();
+    if (alternative) final.headers.set("alt-svc", alternative);
     return final;
   }
 

@@ -38,9 +38,9 @@ export const CONSOLE_HEADERS = {
   "permissions-policy": "camera=(self), microphone=(self), display-capture=(self), geolocation=()",
 } as const;
 
-/** Says that the service is asked over TLS only, where the request says that it came so: the service itself has none. */
-export function expectTls({ headers }: Request, response: Response): void {
-  if (headers.get("x-forwarded-proto") !== "https") return;
+/** Says that the service is asked over TLS only, where the request came so: over HTTP/3, or through a proxy that says it. */
+export function expectTls({ url, headers }: Request, response: Response): void {
+  if (!url.startsWith("https:") && headers.get("x-forwarded-proto") !== "https") return;
   response.headers.set("strict-transport-security", "max-age=63072000; includeSubDomains");
 }
 

@@ -401,6 +401,25 @@ export const LIMITS = deepFrozen({
     watchPauseSecsMax: 3_600,
   },
 
+  http3: {
+    connections: 256,
+    /** Of one IPv4 address, or of one IPv6 network of 64 bits. */
+    connectionsPerAddress: 32,
+    /** Connections whose client has not yet proven its address. */
+    handshakes: 512,
+    /** At once; a client waits before it sends more. */
+    requestsPerConnection: 64,
+    /** Of a request: names and values, and 32 bytes for each field (RFC 9114 4.2.2). */
+    fieldSectionBytes: 32 * 2 ** 10,
+    /** A head that has not arrived by then is refused. */
+    headReadMs: 10_000,
+    /** The rest of a body whose request was answered before is read and dropped for so long, up to the size of an upload. */
+    restReadMs: 30_000,
+    /** Without a request, after which a connection is closed; without a packet, after which it is lost. */
+    idleMs: 60_000,
+    silenceMs: 30_000,
+  },
+
   cors: {
     preflightMaxAgeSeconds: 600,
   },

@@ -1,4 +1,4 @@
-/** Opens the HTTP surface: the app over the use cases, and the server that listens. */
+/** Opens the HTTP surface: the app over the use cases, and the servers that listen. */
 
 import type { Config } from "../base/config.ts";
 import type { Metrics } from "../base/metrics.ts";
@@ -7,6 +7,8 @@ import type { World } from "../base/world.ts";
 import { type App, createApp, openRequestLimits } from "../http/app.ts";
 import type { UseCases } from "../http/call.ts";
 import { LIMITS } from "../model/limits.ts";
+import { notFree } from "./addresses.ts";
+import type { Certificate, Http3Listener } from "../http3/listener.ts";
 import { Connections, type LookAtConnections } from "../http/connections.ts";
 
 export interface Http {
@@ -26,29 +28,45 @@ export interface HttpOptions {
   readonly metrics: Metrics;
   /** Absent where the system's connections are not known. */
   readonly lookAtConnections?: LookAtConnections | undefined;
+  /** Of the HTTP/3 listener; null where there is none. */
+  readonly certificate: Certificate | null;
 }
 
-/** Errors: the address cannot be listened on; the message names it and its setting. */
-export function openHttp(
+/** Errors: an address cannot be listened on; the message names it and its setting. */
+export async function openHttp(
   opening: AsyncDisposableStack,
-  { config, useCases, world, synced, metrics, lookAtConnections }: HttpOptions,
-): Http {
+  { config, useCases, world, synced, metrics, lookAtConnections, certificate }: HttpOptions,
+): Promise<Http> {
   const connections = opening.use(new Connections(lookAtConnections ?? (() => Promise.resolve(null)), world));
-  metrics.observeValue("service_http_connections", () => connections.open());
-  metrics.observeValue("service_http_connections_total", () => connections.total);
+  let http3: Http3Listener | null = null;
+  metrics.observeValue("service_http_connections", async () => await connections.open() + (http3?.open ?? 0));
+  metrics.observeValue("service_http_connections_total", () => connections.total + (http3?.total ?? 0));
   const limits = openRequestLimits(config, world);
   const bodyDeadlines = opening.use(new Deadlines(world, LIMITS.body.jsonReadMs));
-  const app = createApp({ guard: config, limits, connections, useCases, world, bodyDeadlines, synced });
-  let requests = 0;
-  const server = listen(config, (request, address) => {
-    requests++;
-    return app.respond(request, address);
+  const alternative = () => http3 && `h3=":${http3.port}"; ma=${ALTERNATIVE_SECONDS}`;
+  const app = createApp({
+    ...{ guard: config, limits, connections, useCases, world, bodyDeadlines, synced },
+    alternative,
   });
-  opening.defer(() => closeServer(server, world));
+  let requests = 0;
+  const respond: App["respond"] = (request, client) => {
+    requests++;
+    return app.respond(request, client);
+  };
+  if (certificate !== null) {
+    const { openHttp3 } = await import("./open_http3.ts");
+    const { bindAddr: address } = config.h3;
+    http3 = opening.use(openHttp3({ address, certificate, respond: (request) => respond(request), world }));
+  }
+  const server = listen(config, respond);
+  opening.defer(() => Promise.all([closeServer(server, world), http3?.close(CLOSE_GRACE_MS)]).then(() => {}));
   const { hostname, port } = server.addr as Deno.NetAddr;
   connections.port = port;
   return { app, hostname, port, requests: () => requests };
 }
+
+/** For how long a client may keep that HTTP/3 is there. */
+const ALTERNATIVE_SECONDS = 86_400;
 
 function listen({ bindAddr }: Pick<Config, "bindAddr">, respond: App["respond"]): Deno.HttpServer {
   try {
@@ -57,14 +75,7 @@ function listen({ bindAddr }: Pick<Config, "bindAddr">, respond: App["respond"])
       (request, { remoteAddr }) => respond(request, remoteAddr as Deno.NetAddr),
     );
   } catch (error) {
-    const { hostname, port } = bindAddr;
-    const address = hostname.includes(":") ? `[${hostname}]:${port}` : `${hostname}:${port}`;
-    const why = error instanceof Deno.errors.AddrInUse
-      ? "another program listens there already"
-      : (error as Error).message;
-    throw new Error(`SERVICE_BIND_ADDR must be an address that is free, got ${address}: ${why}`, {
-      cause: error,
-    });
+    throw notFree("SERVICE_BIND_ADDR", bindAddr, error);
   }
 }
 

@@ -15,6 +15,7 @@ import { NamedSources } from "../flow/sources/named_sources.ts";
 import { Sources } from "../flow/sources/sources.ts";
 import { VERSION } from "../http/description/version.ts";
 import type { LookAtConnections } from "../http/connections.ts";
+import type { Certificate } from "../http3/listener.ts";
 import { SSE_WIRE } from "../http/sse.ts";
 import type { LiveWorkers } from "../live/worker_pool.ts";
 import type { BrokerClient } from "../media/tools/broker_client.ts";
@@ -26,6 +27,7 @@ import type { RestrictedZone } from "../model/policies/zone.ts";
 import type { Outbound, TrustedOutbound } from "../remote/guard/outbound.ts";
 import { trustedRoots } from "../remote/guard/trusted_roots.ts";
 import type { Timeline } from "../store/log/timeline.ts";
+import { authorityOf } from "./addresses.ts";
 import { type Http, openHttp } from "./open_http.ts";
 import { openLive } from "./open_live.ts";
 import { openMedia } from "./open_media.ts";
@@ -54,6 +56,8 @@ export interface ServiceOptions {
   readonly restrictedZone?: RestrictedZone | null;
   /** Of the file of named sources; none when absent. */
   readonly namedSources?: readonly NamedSource[];
+  /** Of the HTTP/3 listener; absent or null where there is none. */
+  readonly certificate?: Certificate | null;
   readonly world: World;
   /** Looks at the system's list of connections; absent where nobody can. */
   readonly lookAtConnections?: LookAtConnections;
@@ -171,13 +175,14 @@ export async function openService(options: ServiceOptions): Promise<Service> {
     world,
     metrics,
   });
-  const http = openHttp(opening, {
+  const http = await openHttp(opening, {
     config,
     useCases,
     world,
     synced: () => timeline.synced(),
     metrics,
     lookAtConnections: options.lookAtConnections,
+    certificate: options.certificate ?? null,
   });
   const count = () => http.requests() + timeline.view.lastSeq;
   opening.use(onceQuiet(world, { windowMs: QUIET_MS, count, then: giveBackMemory }));
@@ -240,8 +245,7 @@ function running(
   { timeline, alwaysOn }: { readonly timeline: Timeline; readonly alwaysOn: AlwaysOn },
   world: World,
 ): Service {
-  const host = hostname.includes(":") ? `[${hostname}]` : hostname;
-  world.log.info(`listening on http://${host}:${port}`);
+  world.log.info(`listening on http://${authorityOf({ hostname, port })}`);
   return {
     hostname,
     port,

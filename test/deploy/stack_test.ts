@@ -73,7 +73,7 @@ Deno.test("the image runs the service as a user of its own, on the port and in t
   assert.deepEqual(settingFaults({ SERVICE_NO_SUCH: "1", SERVICE_API_KEYS: "key" }), ["SERVICE_NO_SUCH"]);
   assert.equal(IMAGE_ENV.SERVICE_BIND_ADDR, `0.0.0.0:${PORT}`);
   assert.equal(IMAGE_ENV.SERVICE_DATA_DIR, DATA_DIR);
-  assert.deepEqual(stepsOf("EXPOSE").map(({ text }) => text), [String(PORT)]);
+  assert.deepEqual(stepsOf("EXPOSE").map(({ text }) => text), [`${PORT} 8443/udp`]);
   assert.deepEqual(stepsOf("VOLUME").map(({ text }) => text), [DATA_DIR]);
   assert.match(stepsOf("USER").at(-1)!.text, /^[1-9]\d+:[1-9]\d+$/);
   assert.equal(stepsOf("STOPSIGNAL")[0]!.text, "SIGTERM");

@@ -41,17 +41,6 @@ export interface LimitRow {
   readonly at: string;
 }
 
-/** Rows of the expected tables that the service does not use yet; empty once everything is built. */
-export interface NotBuilt {
-  readonly routes: readonly string[];
-  readonly events: readonly string[];
-  readonly metrics: readonly string[];
-  readonly limits: readonly string[];
-  readonly refusals: readonly string[];
-  /** Files of src/ that are there before the first one imports them. */
-  readonly files: readonly string[];
-}
-
 export const CONTRACT = {
   routes: rows<RouteRow>("routes"),
   events: rows<EventRow>("events"),
@@ -59,8 +48,6 @@ export const CONTRACT = {
   metrics: rows<MetricRow>("metrics"),
   limits: rows<LimitRow>("limits"),
 };
-
-export const NOT_BUILT = read("not_built") as NotBuilt;
 
 function rows<T>(name: string): readonly T[] {
   return (read(name) as { rows: T[] }).rows;

@@ -5,10 +5,9 @@ import type { z } from "zod";
 import { readConfig } from "../../src/base/config.ts";
 import { SETTINGS } from "../../src/base/settings.ts";
 import { FAMILIES } from "../../src/base/metric_families.ts";
-import { REFUSALS } from "../../src/base/refusal.ts";
 import { EVENTS } from "../../src/model/events/event_table.ts";
 import { LIMITS } from "../../src/model/limits.ts";
-import { CONTRACT, NOT_BUILT } from "./contract.ts";
+import { CONTRACT } from "./contract.ts";
 
 Deno.test("every setting has the expected name and default", () => {
   const ours = Object.entries(SETTINGS).map(([name, row]) => [name, row.default || null]);
@@ -70,21 +69,6 @@ Deno.test("every event kind has the expected payload fields", () => {
     fields: [...new Set(forms.flat())].sort(),
   }));
   assert.deepEqual(byName(ours), byName(expected));
-});
-
-Deno.test("the list of what is not built names rows of the expected tables only", () => {
-  const named = {
-    routes: CONTRACT.routes.map((row) => `${row.method} ${row.path}`),
-    events: CONTRACT.events.map((row) => row.kind),
-    metrics: CONTRACT.metrics.map((row) => row.name),
-    limits: CONTRACT.limits.map((row) => row.at),
-    refusals: Object.keys(REFUSALS),
-  };
-  for (const [table, names] of Object.entries(named)) {
-    const listed = NOT_BUILT[table as keyof typeof named];
-    assert.deepEqual(listed.filter((name) => !names.includes(name)), [], table);
-    assert.equal(new Set(listed).size, listed.length, `${table}: a row is listed twice`);
-  }
 });
 
 /** The value that `name` has in a configuration where everything else is as it must be; seconds as seconds. */

@@ -9,10 +9,11 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   rtc: ["base", "model"],
   remote: ["base", "model"],
   live: ["base", "model", "rtc", "media"],
+  http3: ["base", "model"],
   flow: ["base", "model", "store", "media", "remote", "live"],
   http: ["base", "model", "flow"],
   sidecar: ["base", "model"],
-  composition: ["base", "model", "store", "media", "rtc", "remote", "live", "flow", "http"],
+  composition: ["base", "model", "store", "media", "rtc", "remote", "live", "flow", "http", "http3"],
 };
 
 /** Files that nobody imports: a person, a Worker or a browser starts them, or a script makes a file of them. */
@@ -71,10 +72,11 @@ export const TOUCHES: readonly {
   {
     // A program that the broker started connects to a Unix socket of the Worker that asked for it.
     what: "serves",
-    pattern: /Deno\.(serve|listen|listenTls|QuicEndpoint)/,
+    pattern: /\bDeno\.(serve|listen|listenTls)\b/,
     rooms: ["composition", "sidecar"],
     files: ["media/tools/broker_client.ts"],
   },
+  { what: "speaks QUIC", pattern: /\bDeno\.(QuicEndpoint\(|connectQuic\b)/, rooms: ["http3"] },
   {
     // The live Worker may not see the environment, and a package that looks at it there would bring the Worker down: its
     // entry puts an empty one in the place before it loads the package.

@@ -19,7 +19,10 @@ export async function openWatchedPage(url: string, args: readonly string[] = [])
   await using opening = new AsyncDisposableStack();
   const browser: Browser = await chromium.launch({
     executablePath: CHROMIUM_PATH!,
-    args: ["--no-sandbox", "--disable-quic", "--disable-background-networking", ...args],
+    args: [
+      ...["--no-sandbox", "--disable-background-networking", ...args],
+      ...(args.includes("--enable-quic") ? [] : ["--disable-quic"]),
+    ],
   });
   opening.defer(() => browser.close());
   const page = await browser.newPage();

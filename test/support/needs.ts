@@ -29,6 +29,10 @@ export const HADOLINT = program("hadolint");
 export const KUBERNETES_VALIDATE = program("kubernetes-validate");
 export const SYSTEMD_ANALYZE = program("systemd-analyze");
 export const OPENSSL = program("openssl");
+export const AIOQUIC: Need = {
+  isMet: () => exists(Deno.env.get("AIOQUIC_PYTHON") ?? ""),
+  reason: "aioquic is not installed",
+};
 export const BUN = program("bun");
 
 /** Path of an installed Chromium. */

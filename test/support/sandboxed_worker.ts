@@ -39,7 +39,7 @@ scope.onmessage = async ({ data: order }) => {
  * the Worker costs little in a test file that needs none.
  */
 async function start({ start, broker: port }: StartOrder): Promise<Service> {
-  const { config, places, labelMaps = null, backendFile, namedSources = [] } = start;
+  const { config, places, labelMaps = null, backendFile, namedSources = [], certificate = null } = start;
   const [{ quietLog }, { realWorld }, { openService }, { BrokerClient }] = await Promise.all([
     import("../../src/base/log.ts"),
     import("../../src/base/world.ts"),
@@ -48,7 +48,7 @@ async function start({ start, broker: port }: StartOrder): Promise<Service> {
   ]);
   const world = realWorld(quietLog());
   return await openService({
-    ...{ config, places, labelMaps, world, streams: streamsOf(start.cage ?? NO_CAGE).by },
+    ...{ config, places, labelMaps, certificate, world, streams: streamsOf(start.cage ?? NO_CAGE).by },
     broker: new BrokerClient({ port, socketDir: places.socketDir, world }),
     backends: backendFile?.backends ?? [],
     restrictedZone: backendFile?.restrictedZone ?? null,

@@ -10,6 +10,7 @@ import type { Outbound } from "../../src/remote/guard/outbound.ts";
 import { type Cage, type CageLevel, NO_CAGE, streamsOf } from "../../src/media/tools/cage.ts";
 import { openService, type Service } from "../../src/service/service.ts";
 import { lookAtConnections } from "../../src/tcp_connections.ts";
+import { readCertificate } from "../../src/certificate_files.ts";
 import { findTools } from "../../src/environment.ts";
 import { readBackends, readLabelMaps, readSourcesAtStart } from "../../src/setting_files.ts";
 import type { Start } from "../../src/sandbox.ts";
@@ -146,11 +147,22 @@ async function startInProcess(
   let broker: TestBroker;
   const opener: Opener = {
     root,
-    async open({ config, tools, cage: cageOfRun, places, labelMaps = null, backendFile, namedSources = [] }) {
+    async open(start) {
+      const { config, tools, cage: cageOfRun, places, labelMaps = null, backendFile } = start;
+      const { namedSources = [], certificate = null } = start;
       const cage = options.cage ?? cageOfRun ?? NO_CAGE;
       broker = new TestBroker(tools, places, cage);
       service = await openService({
-        ...{ config, broker: broker.client, places, labelMaps, world, outbound, lookAtConnections },
+        ...{
+          config,
+          broker: broker.client,
+          places,
+          labelMaps,
+          certificate,
+          world,
+          outbound,
+          lookAtConnections,
+        },
         backends: backendFile?.backends ?? [],
         restrictedZone: backendFile?.restrictedZone ?? null,
         streams: streamsOf(cage).by,
@@ -199,8 +211,20 @@ function findStart(root: string, env: Record<string, string>): Start {
   const labelMaps = readLabelMaps(config, faults);
   const backendFile = readBackends(config, env, faults);
   const namedSources = readSourcesAtStart(config, env, backendFile.restrictedZone, faults);
+  const certificate = config.transport === "h3"
+    ? readCertificate(config, faults, realWorld(quietLog()))
+    : null;
   if (faults.length > 0) throw new Error(faults.join("\n"));
-  return { config, tools, labelMaps, backendFile, namedSources, cage: CAGE, places: placesIn(root, [CLIPS]) };
+  return {
+    config,
+    tools,
+    labelMaps,
+    backendFile,
+    namedSources,
+    certificate,
+    cage: CAGE,
+    places: placesIn(root, [CLIPS]),
+  };
 }
 
 async function startWith(

@@ -1,4 +1,4 @@
-/** Starts a program of others for a test (aiortc, GStreamer), and talks with it in lines of JSON. */
+/** Starts a program of others for a test (aiortc, aioquic, GStreamer), and talks with it in lines of JSON. */
 
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -7,7 +7,20 @@ const FOLDER = fileURLToPath(new URL("./", import.meta.url));
 const ANSWER_DEADLINE_MS = 60_000;
 const KEPT_TEXT_CHARACTERS = 4_096;
 
-export type ForeignName = "aiortc_publisher" | "gstreamer_publisher" | "rtsp_camera" | "upload";
+export type ForeignName =
+  | "aiortc_publisher"
+  | "gstreamer_publisher"
+  | "rtsp_camera"
+  | "upload"
+  | "aioquic_client";
+
+const PYTHONS: Readonly<Record<ForeignName, string>> = {
+  aiortc_publisher: "AIORTC_PYTHON",
+  upload: "AIORTC_PYTHON",
+  aioquic_client: "AIOQUIC_PYTHON",
+  gstreamer_publisher: "GSTREAMER_PYTHON",
+  rtsp_camera: "GSTREAMER_PYTHON",
+};
 
 // deno-lint-ignore no-explicit-any -- each command has an answer of its own
 export type ForeignAnswer = any;
@@ -22,9 +35,8 @@ export class ForeignProgram implements AsyncDisposable {
   #rest = "";
 
   constructor(name: ForeignName) {
-    const python = name.startsWith("aiortc") || name === "upload" ? "AIORTC_PYTHON" : "GSTREAMER_PYTHON";
-    const program = Deno.env.get(python);
-    if (!program) throw new Error(`${python} is not set: start with ./scripts/foreign-clients`);
+    const program = Deno.env.get(PYTHONS[name]);
+    if (!program) throw new Error(`${PYTHONS[name]} is not set: start with ./scripts/foreign-clients`);
     this.#child = new Deno.Command(program, {
       args: ["-B", join(FOLDER, `${name}.py`)],
       stdin: "piped",

@@ -1,0 +1,286 @@
+/** One request and its answer on one stream: the stream becomes a `Request`, and the `Response` becomes frames. */
+
+import { joinedBytes } from "../base/bytes.ts";
+import type { Deadlines } from "../base/wait.ts";
+import { LIMITS } from "../model/limits.ts";
+import { ByteSource } from "./byte_source.ts";
+import { ConnectionFault, RequestFault } from "./faults.ts";
+import { FRAME, frame, frameHead, FrameReader, isUnknown, unexpected } from "./frames.ts";
+import { decodeFields } from "./qpack/field_decoder.ts";
+import { RequestBody } from "./request_body.ts";
+import { type RequestHead, requestHead } from "./request_head.ts";
+import { responseHead } from "./response_head.ts";
+
+/** Answers a request, of whatever transport. */
+export type Respond = (request: Request) => Response | Promise<Response>;
+
+export interface Http3ExchangeOptions {
+  readonly respond: Respond;
+  /** By when the head of a request must be there. */
+  readonly headDeadlines: Deadlines;
+  /** How long the rest of a body is read that nobody needs. */
+  readonly restDeadlines: Deadlines;
+  /** Ends the connection. */
+  readonly fail: (fault: ConnectionFault) => void;
+}
+
+/** Why a request is aborted whose client has given it up, or whose connection is lost. */
+export class RequestAbandoned extends Error {
+  override readonly name = "RequestAbandoned";
+}
+
+/** A longer piece is written behind the head of its frame, a shorter one is copied to it: a write costs more than that. */
+const COPIED_BYTES_MAX = 16 * 1024;
+/** Where nothing but the end of the stream is expected. */
+const END_PIECE_BYTES = 64;
+/** A body that is at hand takes 2 (measured on 24 November 2026). */
+const TURNS_MAX = 4;
+const NO_BYTES = new Uint8Array();
+/** A frame that every receiver ignores. */
+const NOTHING = frame(FRAME.RESERVED, new Uint8Array());
+
+/**
+ * ```
+ *   head (deadline) ── Request ── respond ── HEADERS ── DATA … ── end
+ *        └ fault: an answer of 400, 408, 431 or 501       └ the client stops reading: the request's signal aborts
+ * ```
+ * Deno 2.9 tells that a client has stopped reading only when something is written, so `probe` writes a frame without meaning.
+ */
+export class Http3Exchange {
+  readonly #options: Http3ExchangeOptions;
+  readonly #reader: ReadableStreamBYOBReader;
+  readonly #writer: WritableStreamDefaultWriter<Uint8Array>;
+  readonly #frames: FrameReader;
+  readonly #aborting = new AbortController();
+  #answer: ReadableStreamDefaultReader<Uint8Array> | undefined;
+  #isOver = false;
+  #hasClosed = false;
+  /** Whether the rest of the request is not read, which is not the end of its stream. */
+  #hasStopped = false;
+
+  constructor({ readable, writable }: Deno.QuicBidirectionalStream, options: Http3ExchangeOptions) {
+    this.#options = options;
+    this.#reader = readable.getReader({ mode: "byob" });
+    this.#writer = writable.getWriter();
+    this.#writer.closed.catch(() => {}); // a write tells it
+    this.#frames = new FrameReader(
+      new ByteSource(async (size) => {
+        const { done, value } = await this.#reader.read(new Uint8Array(size));
+        if (this.#hasStopped) throw new RequestAbandoned("the rest of the request is not read");
+        return done ? null : value;
+      }),
+    );
+  }
+
+  /** Whether the answer has begun. */
+  get hasAnswered(): boolean {
+    return this.#answer !== undefined;
+  }
+
+  /** Reads, answers and ends the stream. Never throws. */
+  async run(): Promise<void> {
+    try {
+      await this.#run();
+    } catch (error) {
+      if (error instanceof ConnectionFault) this.#options.fail(error);
+      else if (error instanceof RequestFault) await this.#refuse(error);
+      this.abort(error);
+    } finally {
+      this.#isOver = true;
+      this.#stopReading();
+      await this.#close().catch(() => {}); // the client does not read any more
+    }
+  }
+
+  /** Ends the work of the request, whose client takes no answer any more. */
+  abort(reason: unknown): void {
+    if (this.#isOver || this.#aborting.signal.aborted) return;
+    this.#aborting.abort(reason);
+    this.#answer?.cancel(reason).catch(() => {});
+    this.#stopReading();
+  }
+
+  /** Finds out whether the client still reads, unless something else is being written. */
+  probe(): void {
+    if (this.#isOver || (this.#writer.desiredSize ?? 0) <= 0) return;
+    this.#write(NOTHING).catch((error) => this.abort(error));
+  }
+
+  async #run(): Promise<void> {
+    const head = await this.#readHead();
+    if (head === null) return;
+    const { method, contentLength } = head;
+    const body = new RequestBody(this.#frames, contentLength);
+    const hasBody = method !== "GET" && method !== "HEAD" && contentLength !== 0;
+    const request = this.#requestOf(head, hasBody ? body : null);
+    if (!hasBody) this.#frames.source.pieceBytes = END_PIECE_BYTES;
+    const end = hasBody ? undefined : this.#drop(body);
+    const response = await this.#options.respond(request);
+    if (this.#aborting.signal.aborted) return void response.body?.cancel().catch(() => {});
+    await this.#send(response, method === "HEAD");
+    await (end ?? this.#drop(body));
+  }
+
+  /** Null where the stream ends, or is reset, before anything was asked. */
+  async #readHead(): Promise<RequestHead | null> {
+    let isLate = false;
+    using _deadline = this.#options.headDeadlines.start(() => {
+      isLate = true;
+      this.#stopReading();
+    });
+    try {
+      for (let head = await this.#frames.next(); head !== null; head = await this.#frames.next()) {
+        if (head.type !== FRAME.HEADERS) {
+          if (!isUnknown(head)) throw unexpected(head, "begins a request");
+          await this.#frames.skip(head);
+          continue;
+        }
+        const sizeMax = LIMITS.http3.fieldSectionBytes;
+        if (head.length > sizeMax) throw new RequestFault(431, "The header fields are too long");
+        return requestHead(decodeFields(await this.#frames.whole(head), sizeMax));
+      }
+    } catch (error) {
+      if (!isLate) throw error;
+    }
+    if (isLate) {
+      throw new RequestFault(408, `The request did not arrive within ${LIMITS.http3.headReadMs} ms`);
+    }
+    return null;
+  }
+
+  #requestOf({ method, url, headers }: RequestHead, body: RequestBody | null): Request {
+    const { signal } = this.#aborting;
+    const init = { method, headers };
+    try {
+      if (body === null) return new AbandonableRequest(url, init, signal);
+      const stream = body.stream((error) => {
+        if (error instanceof ConnectionFault) this.#options.fail(error);
+        else if (!(error instanceof RequestFault)) this.abort(abandoned(error));
+      });
+      return new AbandonableRequest(url, { ...init, body: stream, duplex: "half" } as RequestInit, signal);
+    } catch (error) {
+      if (error instanceof TypeError) {
+        throw new RequestFault(400, "The request is malformed: the URL is wrong");
+      }
+      throw error;
+    }
+  }
+
+  async #send(response: Response, isHead: boolean): Promise<void> {
+    const { body } = response;
+    const head = responseHead(response);
+    if (body === null || isHead) {
+      body?.cancel().catch(() => {});
+      await this.#write(head);
+      return await this.#close();
+    }
+    const reader = this.#answer = body.getReader();
+    let next = this.#nextPiece(reader, response);
+    let unwritten = head;
+    if (!await isReady(next)) {
+      await this.#write(head); // an event stream may have nothing to say for long
+      unwritten = NO_BYTES;
+    }
+    for (let piece = await next; !piece.done; piece = await next) {
+      const written = this.#writeData(unwritten, piece.value);
+      unwritten = NO_BYTES;
+      next = this.#nextPiece(reader, response);
+      next.catch(() => {}); // it is awaited unless the write fails
+      await written;
+    }
+    if (unwritten.length > 0) await this.#write(unwritten);
+    await this.#close();
+  }
+
+  /**
+   * An answer that breaks off must not look whole. With a declared length the client sees that it is short; without one the
+   * connection ends, as Deno 2.9 cannot reset a stream.
+   */
+  async #nextPiece(
+    reader: ReadableStreamDefaultReader<Uint8Array>,
+    { headers }: Response,
+  ): Promise<ReadableStreamReadResult<Uint8Array>> {
+    try {
+      return await reader.read();
+    } catch (error) {
+      if (!headers.has("content-length")) {
+        this.#options.fail(new ConnectionFault("H3_INTERNAL_ERROR", "an answer broke off"));
+      }
+      throw error;
+    }
+  }
+
+  /** A DATA frame, behind other bytes. */
+  async #writeData(before: Uint8Array, piece: Uint8Array): Promise<void> {
+    if (piece.length === 0) return before.length > 0 ? await this.#write(before) : undefined;
+    const head = frameHead(FRAME.DATA, piece.length);
+    if (piece.length <= COPIED_BYTES_MAX) return await this.#write(joinedBytes(before, head, piece));
+    // Both are in the queue before anything else can be.
+    await Promise.all([this.#write(joinedBytes(before, head)), this.#write(piece)]);
+  }
+
+  async #write(bytes: Uint8Array): Promise<void> {
+    try {
+      await this.#writer.write(bytes);
+    } catch (error) {
+      throw abandoned(error);
+    }
+  }
+
+  /**
+   * Reads what is left of the request. What is wrong with it changes nothing any more, unless it ends the connection. A client that
+   * is told to stop instead gets code 0, as Deno 2.9 has no other, and for that Chromium does not look at the answer.
+   */
+  async #drop(body: RequestBody): Promise<void> {
+    using _deadline = this.#options.restDeadlines.start(() => this.#stopReading());
+    try {
+      await body.drop(LIMITS.body.uploadBytes);
+    } catch (error) {
+      if (error instanceof ConnectionFault) this.#options.fail(error);
+      else if (!this.#hasStopped && !(error instanceof RequestFault)) this.abort(abandoned(error));
+    }
+  }
+
+  async #close(): Promise<void> {
+    if (this.#hasClosed) return;
+    this.#hasClosed = true;
+    await this.#writer.close();
+  }
+
+  #stopReading(): void {
+    this.#hasStopped = true;
+    this.#reader.cancel().catch(() => {});
+  }
+
+  async #refuse({ status, message }: RequestFault): Promise<void> {
+    const headers = { "content-type": "text/plain; charset=utf-8", "cache-control": "no-store" };
+    await this.#send(new Response(message, { status, headers }), false).catch(() => {});
+  }
+}
+
+/** A request made with a signal gets another one that follows it, which costs as much as all the rest of it. */
+class AbandonableRequest extends Request {
+  readonly #signal: AbortSignal;
+
+  constructor(url: string, init: RequestInit, signal: AbortSignal) {
+    super(url, init);
+    this.#signal = signal;
+  }
+
+  override get signal(): AbortSignal {
+    return this.#signal;
+  }
+}
+
+/** Whether it has ended after a few turns: then the body was at hand, and goes with the head. */
+async function isReady(piece: Promise<unknown>): Promise<boolean> {
+  let hasEnded = false;
+  const end = () => void (hasEnded = true);
+  piece.then(end, end);
+  for (let turn = 0; turn < TURNS_MAX && !hasEnded; turn++) await null;
+  return hasEnded;
+}
+
+function abandoned(error: unknown): RequestAbandoned {
+  return new RequestAbandoned("the client has given up the request", { cause: error });
+}

@@ -1,0 +1,91 @@
+/** The body of a request: the DATA frames of its stream, read as fast as the service takes them. */
+
+import { LIMITS } from "../model/limits.ts";
+import { RequestFault } from "./faults.ts";
+import { FRAME, type FrameReader, isUnknown, unexpected } from "./frames.ts";
+import { decodeFields } from "./qpack/field_decoder.ts";
+import { checkTrailers } from "./request_head.ts";
+
+/** Of a body that comes fast. A larger piece needs fewer turns of the event loop. */
+const PIECE_BYTES = 64 * 1024;
+
+export class RequestBody {
+  readonly #frames: FrameReader;
+  /** As declared; null where it is not. */
+  readonly #expectedBytes: number | null;
+  #receivedBytes = 0;
+  /** Of the DATA frame that was begun. */
+  #leftBytes = 0;
+  #hasTrailers = false;
+  #hasEnded = false;
+  #reading: Promise<Uint8Array | null> = Promise.resolve(null);
+
+  constructor(frames: FrameReader, expectedBytes: number | null) {
+    this.#frames = frames;
+    this.#expectedBytes = expectedBytes;
+  }
+
+  get hasEnded(): boolean {
+    return this.#hasEnded;
+  }
+
+  /** What a handler reads. A piece is read from the connection when the handler asks for one. `onFault` gets what else ends it. */
+  stream(onFault: (error: unknown) => void): ReadableStream<Uint8Array<ArrayBuffer>> {
+    this.#frames.source.pieceBytes = PIECE_BYTES;
+    return new ReadableStream({
+      pull: async (controller) => {
+        try {
+          const piece = await this.next();
+          if (piece === null) controller.close();
+          else controller.enqueue(piece as Uint8Array<ArrayBuffer>);
+        } catch (error) {
+          controller.error(error);
+          onFault(error);
+        }
+      },
+    }, { highWaterMark: 0 });
+  }
+
+  /** The next piece; null at the end. Throws a fault, or what reading the stream throws. */
+  next(): Promise<Uint8Array | null> {
+    this.#reading = this.#reading.then(() => this.#next());
+    return this.#reading;
+  }
+
+  /** Reads and drops the rest, up to so many bytes. */
+  async drop(bytesMax: number): Promise<void> {
+    for (let left = bytesMax; left > 0 && !this.#hasEnded;) {
+      const piece = await this.next();
+      left -= piece?.length ?? 0;
+    }
+  }
+
+  async #next(): Promise<Uint8Array | null> {
+    while (this.#leftBytes === 0) {
+      if (this.#hasEnded) return null;
+      const head = await this.#frames.next();
+      if (head === null) {
+        this.#hasEnded = true;
+        if (this.#expectedBytes !== null && this.#receivedBytes !== this.#expectedBytes) throw wrongLength();
+      } else if (head.type === FRAME.DATA && !this.#hasTrailers) {
+        this.#leftBytes = head.length;
+        const received = this.#receivedBytes += head.length;
+        if (this.#expectedBytes !== null && received > this.#expectedBytes) throw wrongLength();
+      } else if (head.type === FRAME.HEADERS && !this.#hasTrailers) {
+        this.#hasTrailers = true;
+        if (head.length > LIMITS.http3.fieldSectionBytes) {
+          throw new RequestFault(431, "The trailers are too long");
+        }
+        checkTrailers(decodeFields(await this.#frames.whole(head), LIMITS.http3.fieldSectionBytes));
+      } else if (isUnknown(head)) await this.#frames.skip(head);
+      else throw unexpected(head, "stands in a request");
+    }
+    const piece = await this.#frames.part(this.#leftBytes);
+    this.#leftBytes -= piece.length;
+    return piece;
+  }
+}
+
+function wrongLength(): RequestFault {
+  return new RequestFault(400, "The body is not as long as declared");
+}
