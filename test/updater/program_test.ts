@@ -84,7 +84,7 @@ Deno.test({
     assert.equal((await lines.read()).done, true);
     await again.stderr.cancel();
     assert.equal((await again.status).code, 0);
-    assert.deepEqual(device.calls(), ["stage_shadow r-1.onnx r-1", "stage_shadow r-1.onnx r-1"]);
+    assert.deepEqual(device.calls(), ["stage_shadow r-1/model.onnx r-1", "stage_shadow r-1/model.onnx r-1"]);
     assert.equal(Deno.readTextFileSync(log), "begin\nend\nbegin\nend\n");
     assert.deepEqual(device.releases(), { ...NOTHING, candidate: "r-1 in shadow" });
     assert.equal(
@@ -92,7 +92,7 @@ Deno.test({
       1,
       "the artifact did not come again",
     );
-    assert.deepEqual([device.models(), device.parts()], [["r-1.onnx"], []]);
+    assert.deepEqual([device.models(), device.parts()], [["r-1/model.onnx"], []]);
   },
 });
 
@@ -114,11 +114,17 @@ Deno.test({
     await input.close();
     assert.equal((await reporting.output()).code, 0);
     assert.equal(device.releases().candidate, "r-1 in canary");
+    // It ends when a call of the hook that has begun is over.
+    const end = join(device.folder.path, "end");
+    device.hook(`[ $1 != stage_shadow ] || until [ -e "${end}" ]; do sleep 0.02; done`);
     device.publish(await device.manifest(2, "r-2"));
-    await until("the next release", () => device.releases().candidate === "r-2 in shadow");
+    await until("the hook", () => device.calls().at(-1) === "stage_shadow r-2/model.onnx r-2");
     watching.kill("SIGTERM");
+    assert.equal(device.releases().incoming, "r-2");
+    Deno.writeTextFileSync(end, "");
     const { code, stdout } = await watching.output();
     assert.equal(code, 0);
+    assert.equal(device.releases().candidate, "r-2 in shadow");
     const lines = new TextDecoder().decode(stdout).trim().split("\n").map((line) => JSON.parse(line).message);
     assert.deepEqual([lines[0], lines.at(-1)], ["r-1: accepted with sequence 1", "r-2: in shadow"]);
   },
@@ -187,7 +193,7 @@ Deno.test({
     }
     assert.deepEqual([
       modeOf(join(device.state.path, "models")),
-      modeOf(join(device.state.path, "models/r-5.onnx")),
+      modeOf(join(device.state.path, "models/r-5/model.onnx")),
     ], ["755", "444"]);
     const shown = await device.run("status");
     assert.match(shown.stdout, /^candidate {2}r-5 \(sequence 5\) in shadow, goes as far as active$/m);
@@ -213,6 +219,8 @@ Deno.test({
       (await device.run("status")).stderr,
       /state\.json is damaged or of another version: nothing is changed/,
     );
+    Deno.removeSync(join(device.state.path, "state.json"));
+    assert.match((await device.run("status")).stderr, /state\.json is missing: nothing is changed/);
     assert.equal((await device.run("watch", "--interval-secs", "0")).code, 2);
   },
 });

@@ -63,7 +63,7 @@ Deno.test({
     assert.deepEqual(device.releases(), { incoming: null, candidate: null, current: "r-3", previous: "r-2" });
     assert.deepEqual(
       device.models(),
-      ["r-2.onnx", "r-3.onnx"],
+      ["r-2/model.onnx", "r-3/model.onnx"],
       "the files of current and previous are kept alone",
     );
     await device.report("r-3", "active");
@@ -79,21 +79,42 @@ Deno.test({
       current: "r-2",
       previous: null,
     });
-    assert.deepEqual(device.models(), ["r-2.onnx", "r-4.onnx"]);
+    assert.deepEqual(device.models(), ["r-2/model.onnx", "r-4/model.onnx"]);
     assert.deepEqual(device.calls(), [
-      ...["stage_shadow r-1.onnx r-1", "stage_canary r-1.onnx r-1", "activate r-1.onnx r-1"],
-      ...["stage_shadow r-2.onnx r-2", "stage_canary r-2.onnx r-2", "activate r-2.onnx r-2"],
-      ...["stage_shadow r-3.onnx r-3", "stage_canary r-3.onnx r-3", "activate r-3.onnx r-3"],
-      ...["stage_shadow r-4.onnx r-4", "stage_canary r-4.onnx r-4", "rollback r-2.onnx r-2"],
-      "stage_shadow r-4.onnx r-4",
+      ...[
+        "stage_shadow r-1/model.onnx r-1",
+        "stage_canary r-1/model.onnx r-1",
+        "activate r-1/model.onnx r-1",
+      ],
+      ...[
+        "stage_shadow r-2/model.onnx r-2",
+        "stage_canary r-2/model.onnx r-2",
+        "activate r-2/model.onnx r-2",
+      ],
+      ...[
+        "stage_shadow r-3/model.onnx r-3",
+        "stage_canary r-3/model.onnx r-3",
+        "activate r-3/model.onnx r-3",
+      ],
+      ...[
+        "stage_shadow r-4/model.onnx r-4",
+        "stage_canary r-4/model.onnx r-4",
+        "rollback r-2/model.onnx r-2",
+      ],
+      "stage_shadow r-4/model.onnx r-4",
     ]);
     assert.ok(device.said.includes(
       "r-3: rejected, as it failed in active: success_rate: 0.98 is below 0.99, p95_ms: 81 is above 80, rss_bytes: 1000001 is above 1000000",
     ));
     assert.equal(device.server.requests.length, 4, "no artifact came twice");
+    // A newer manifest of the current release takes back what is on its way.
+    await device.updater().apply(await device.manifest(5, "r-2"));
+    assert.deepEqual(device.releases(), { incoming: null, candidate: null, current: "r-2", previous: null });
+    assert.equal(device.calls().at(-1), "rollback r-2/model.onnx r-2");
+    assert.deepEqual(device.models(), ["r-2/model.onnx"]);
     await refuses(
       device,
-      await device.manifest(5, "r-3"),
+      await device.manifest(6, "r-3"),
       "invalid",
       /release_id: r-3 was rejected on this device/,
     );
@@ -119,8 +140,8 @@ Deno.test({
     // Another release takes the place of one that was on its way; the hook is told to leave it.
     await device.updater().apply(await device.manifest(3, "r-2"));
     assert.equal(device.releases().candidate, "r-2 in shadow");
-    assert.deepEqual(device.calls().slice(-2), ["rollback  ", "stage_shadow r-2.onnx r-2"]);
-    assert.deepEqual(device.models(), ["r-2.onnx"]);
+    assert.deepEqual(device.calls().slice(-2), ["rollback  ", "stage_shadow r-2/model.onnx r-2"]);
+    assert.deepEqual(device.models(), ["r-2/model.onnx"]);
     await device.updater().apply(await device.manifest(4, "r-1"));
     assert.equal(device.releases().candidate, "r-1 in shadow", "it was not rejected, and begins again");
     await device.report("r-1", "shadow", { samples: 1000, success_rate: 0.5 });
@@ -288,8 +309,8 @@ Deno.test({
     );
     assert.deepEqual(requests, []);
     await room(HEADROOM + bytes.byteLength);
-    assert.deepEqual([device.models(), device.parts()], [["r-1.onnx"], []]);
-    assert.deepEqual(Deno.readFileSync(join(device.state.path, "models/r-1.onnx")), bytes);
+    assert.deepEqual([device.models(), device.parts()], [["r-1/model.onnx"], []]);
+    assert.deepEqual(Deno.readFileSync(join(device.state.path, "models/r-1/model.onnx")), bytes);
 
     // From a file, under the same rules.
     const { artifact } = device.draft(2, "r-2");
@@ -298,7 +319,7 @@ Deno.test({
     await assert.rejects(device.updater().apply(ofFile), /artifact.sha256/);
     device.folder.file("model.bin", artifactBytes(2));
     await device.updater().apply(ofFile);
-    assert.deepEqual(device.models(), ["r-2.bin"]);
+    assert.deepEqual(device.models(), ["r-2/model.bin"]);
   },
 });
 
@@ -317,8 +338,11 @@ Deno.test({
       /r-2 is rejected, as the hook failed at stage_canary: it ended with exit code 3/,
     );
     assert.deepEqual(device.releases(), { incoming: null, candidate: null, current: "r-1", previous: null });
-    assert.deepEqual(device.calls().slice(-2), ["stage_canary r-2.onnx r-2", "rollback r-1.onnx r-1"]);
-    assert.deepEqual(device.models(), ["r-1.onnx"]);
+    assert.deepEqual(device.calls().slice(-2), [
+      "stage_canary r-2/model.onnx r-2",
+      "rollback r-1/model.onnx r-1",
+    ]);
+    assert.deepEqual(device.models(), ["r-1/model.onnx"]);
 
     device.hook(
       `[ $1 != stage_shadow ] || { sleep 60 & echo $! >"${device.folder.path}/pids"; echo $$ >>"${device.folder.path}/pids"; wait; }`,
@@ -342,10 +366,13 @@ Deno.test({
       device.updater().apply(await device.manifest(5, "r-5")),
       /the hook failed at rollback/,
     );
-    assert.deepEqual(device.calls().slice(calls), ["rollback r-1.onnx r-1"]);
+    assert.deepEqual(device.calls().slice(calls), ["rollback r-1/model.onnx r-1"]);
     device.hook("");
     await device.updater().apply(await device.manifest(5, "r-5"));
-    assert.deepEqual(device.calls().slice(-2), ["rollback r-1.onnx r-1", "stage_shadow r-5.onnx r-5"]);
+    assert.deepEqual(device.calls().slice(-2), [
+      "rollback r-1/model.onnx r-1",
+      "stage_shadow r-5/model.onnx r-5",
+    ]);
     assert.deepEqual(device.state.readState().rejected.map(({ release_id }) => release_id), [
       "r-2",
       "r-3",

@@ -43,13 +43,15 @@ export async function enroll(
     throw new CliError("usage", "--ca must be a file with certificates in PEM");
   }
   folder.make();
-  if (!mayReplace && findEnrollment(folder)) {
+  const isEnrolled = findEnrollment(folder) !== null;
+  if (isEnrolled && !mayReplace) {
     throw new CliError(
       "usage",
       `${folder.path} is enrolled already`,
       "--replace changes the enrollment; the releases stay",
     );
   }
+  if (!isEnrolled) folder.writeFirstState();
   folder.writeFile("enrollment.json", JSON.stringify(checked));
 }
 

@@ -54,7 +54,7 @@ export class StateFolder {
   }
 
   modelPath(manifest: Manifest): string {
-    return join(this.path, "models", modelFileName(manifest));
+    return join(this.path, "models", manifest.release_id, modelFileName(manifest));
   }
 
   partPath({ release_id }: Manifest): string {
@@ -67,18 +67,18 @@ export class StateFolder {
     try {
       text = Deno.readTextFileSync(path);
     } catch (error) {
-      if (error instanceof Deno.errors.NotFound) return NO_RELEASES;
-      throw error;
+      if (!(error instanceof Deno.errors.NotFound)) throw error;
+      // Taken for an empty one it would let the device go back to old manifests.
+      throw this.#unusable(path, "is missing");
     }
     const state = readState(text);
-    if (!state) {
-      throw new CliError(
-        "failed",
-        `${path} is damaged or of another version: nothing is changed`,
-        "put it back from a backup; without it this device would take old manifests again",
-      );
-    }
+    if (!state) throw this.#unusable(path, "is damaged or of another version");
     return state;
+  }
+
+  /** Of a device that is enrolled for the first time. */
+  writeFirstState(): void {
+    this.writeState(NO_RELEASES);
   }
 
   writeState(state: State): void {
@@ -102,14 +102,17 @@ export class StateFolder {
   /** Gives a whole and verified artifact its name as a model. */
   publish(manifest: Manifest): void {
     const path = this.modelPath(manifest);
+    const folder = dirname(path);
+    Deno.mkdirSync(folder, { recursive: true });
+    Deno.chmodSync(folder, 0o755);
     Deno.chmodSync(this.partPath(manifest), 0o444);
     Deno.renameSync(this.partPath(manifest), path);
-    syncFolder(dirname(path));
+    for (const changed of [folder, dirname(folder)]) syncFolder(changed);
   }
 
   /** Removes every artifact that belongs to no release of the state, whole or in part. */
   collect(state: State): void {
-    const kept = new Set(keptReleases(state).map((one) => this.modelPath(one)));
+    const kept = new Set(keptReleases(state).map((one) => dirname(this.modelPath(one))));
     if (state.incoming) kept.add(this.partPath(state.incoming));
     for (const folder of ["models", "download"]) {
       for (const { name } of Deno.readDirSync(join(this.path, folder))) {
@@ -139,6 +142,14 @@ export class StateFolder {
   /** The right to download, or null while another process has it. */
   tryLockDownload(): Disposable | null {
     return this.#tryLock("download.lock");
+  }
+
+  #unusable(path: string, fault: string): CliError {
+    return new CliError(
+      "failed",
+      `${path} ${fault}: nothing is changed`,
+      "put it back from a backup; a device whose folder is removed and that is enrolled anew takes old manifests again",
+    );
   }
 
   /** The system gives a lock back when its process ends, however that happens. */

@@ -105,10 +105,9 @@ export async function verifyManifest(manifest: Manifest, keys: readonly CryptoKe
   );
 }
 
-/** The file of the model inside the folder of models; its ending is that of the artifact, which some programs ask for. */
-export function modelFileName({ release_id, artifact }: Manifest): string {
-  const ending = /\.[A-Za-z0-9]{1,16}$/.exec(new URL(artifact.uri).pathname)?.[0] ?? "";
-  return release_id + ending;
+/** The file of the model in the folder of its release; its ending is that of the artifact, which some programs ask for. */
+export function modelFileName({ artifact }: Manifest): string {
+  return `model${/\.[A-Za-z0-9]{1,16}$/.exec(new URL(artifact.uri).pathname)?.[0] ?? ""}`;
 }
 
 function signedBytes(manifest: Manifest): Uint8Array<ArrayBuffer> {

@@ -73,8 +73,10 @@ export function accepted(state: State, manifest: Manifest, device: DeviceKind): 
     };
   }
   if (state.current?.release_id === release_id) {
+    // It is what is wanted, so that nothing else is on its way any more.
+    const pending = state.candidate ? rollbackOf(state, state.candidate.manifest.release_id) : null;
     return {
-      state: { ...taken, incoming: null, current: manifest },
+      state: { ...taken, incoming: null, current: manifest, pending },
       said: `${release_id}: is current already`,
     };
   }

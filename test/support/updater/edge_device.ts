@@ -56,10 +56,10 @@ export class EdgeDevice implements AsyncDisposable {
 
   /** Replaces the hook: it writes down its call, then runs these shell lines. */
   hook(lines: string): string {
-    return this.folder.script("hook", `echo "$1 \${2##*/} $3" >>"${this.folder.path}/calls"\n${lines}`);
+    return this.folder.script("hook", `echo "$1 \${2#*/models/} $3" >>"${this.folder.path}/calls"\n${lines}`);
   }
 
-  /** Calls of the hook so far: action, file name of the model, release. */
+  /** Calls of the hook so far: action, path of the model in the folder of models, release. */
   calls(): string[] {
     try {
       return Deno.readTextFileSync(join(this.folder.path, "calls")).trimEnd().split("\n");
@@ -69,7 +69,10 @@ export class EdgeDevice implements AsyncDisposable {
   }
 
   models(): string[] {
-    return [...Deno.readDirSync(join(this.state.path, "models"))].map(({ name }) => name).sort();
+    const folder = join(this.state.path, "models");
+    return [...Deno.readDirSync(folder)].flatMap(({ name }) =>
+      [...Deno.readDirSync(join(folder, name))].map((file) => `${name}/${file.name}`)
+    ).sort();
   }
 
   parts(): string[] {
