@@ -94,7 +94,7 @@ Deno.test("a search finds descriptions, tells how many more there are, and can b
   const some = await user.run(["search", "RED", "--run", run, "--limit", "1"]);
   assert.match(
     some.stdout,
-    /^RUN +SEQ +TIME +KIND +DESCRIPTION\nrun-\w+ +\d+ +1:01\.500 +multimodal_moment +A red car\n$/,
+    /^RUN +SEQ +TIME +KIND +SCORE +DESCRIPTION\nrun-\w+ +\d+ +1:01\.500 +multimodal_moment +0\.80 +A red car\n$/,
   );
   assert.equal(some.stderr, "1 of 2 hits; --limit shows more\n");
   const harmless = (await user.run(["search", "31mcar"])).stdout;
