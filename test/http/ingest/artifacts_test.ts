@@ -53,6 +53,21 @@ Deno.test("faults of a real film are markers with their exact frames, and the fi
   ]);
 });
 
+Deno.test("colours that turn for five frames are a marker, but not within a dissolve", async () => {
+  await using test = await startService();
+  const shot = (input: number, start: number, name: string) =>
+    `[${input}:v]trim=start_frame=${start}:end_frame=${start + 90},setpts=N/24/TB,` +
+    `scale=640:360,setsar=1,fps=24,format=yuv420p[${name}]`;
+  const turned = "hue=h=24:enable='between(n,20,24)+between(n,62,66)'";
+  const graph = `${shot(0, 10, "x")};${shot(1, 384, "y")};[x][y]xfade=duration=1.2:offset=2,${turned}`;
+  const path = make(
+    join(test.mediaDir, "dissolve.mp4"),
+    ...["-i", join(CLIPS, "intel_bottle.mp4"), "-i", join(CLIPS, "bbb120.mp4"), "-filter_complex", graph],
+    ...["-c:v", "libx264", "-preset", "veryfast", "-crf", "18", "-pix_fmt", "yuv420p", "-an"],
+  );
+  assert.deepEqual(await faultsOf(test, path), ["chroma_fault 20-24"]);
+});
+
 Deno.test({
   ...needing(
     ffmpegEncoder("libx265"),
