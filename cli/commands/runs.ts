@@ -3,6 +3,7 @@
 import { paintStatus } from "../output/colour.ts";
 import type { Handler } from "../session.ts";
 import { RUN_STATES } from "../table/choices.ts";
+import { writeWhole } from "./whole_file.ts";
 
 export const listRuns: Handler = async ({ client, out, signal }, _args, { status }) => {
   const all = await (await client()).listRuns({ signal });
@@ -47,6 +48,12 @@ export const stopRun: Handler = async ({ client, out, signal }, [id]) => {
 export const keepaliveRun: Handler = async ({ client, out, signal }, [id]) => {
   await (await client()).keepaliveRun(id!, { signal });
   out.record({ run_id: id, state: "processing" }, [["run_id", id], ["state", "processing"]], id!);
+};
+
+export const snapshotRun: Handler = async ({ client, out, signal }, [id, file]) => {
+  const picture = await (await client()).getSnapshot(id!, { signal });
+  await writeWhole(file!, await picture.bytes());
+  out.record({ run_id: id, file, bytes: picture.size }, [["file", file!], ["bytes", picture.size]], file!);
 };
 
 export const holdRun: Handler = async ({ client, out, signal }, [id]) => {

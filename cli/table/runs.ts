@@ -55,6 +55,13 @@ export const RUN_COMMANDS: readonly CommandRow[] = [
     load: async () => (await runs()).keepaliveRun,
   },
   {
+    path: "runs snapshot",
+    summary: "Write what an open live session sees now, a JPEG",
+    args: [RUN, { name: "<file>", summary: "where to", isPath: true }],
+    examples: ["runs snapshot $RUN now.jpg"],
+    load: async () => (await runs()).snapshotRun,
+  },
+  {
     path: "runs hold",
     summary: "Hold a run: nothing of it is deleted until it is released",
     args: [RUN],

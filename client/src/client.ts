@@ -522,6 +522,11 @@ export class Client {
     return this.#get(path`/v1/runs/${runId}/live` + query(range), options);
   }
 
+  /** What the open live session of a run sees now, a JPEG. Throws HttpError with 404 where no frame comes within two seconds. */
+  getSnapshot(runId: string, options?: RequestOptions): Promise<Blob> {
+    return this.#blob(path`/v1/runs/${runId}/snapshot.jpg`, options);
+  }
+
   /** Publishes the tracks of a MediaStream from a browser. Resolves when the service has answered. */
   publish(media: Media, attach?: api.AttachConfig, options?: PublishOptions): Promise<PublishSession> {
     return publishMedia(this.#connection, media, attach, options);

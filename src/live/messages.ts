@@ -75,6 +75,8 @@ export type LiveOrder =
     readonly fragment: string;
     readonly orderId: number;
   }
+  /** Wants the next frame as a JPEG. Sent again only after its `snapshot`, or where a second has passed without one. */
+  | { readonly kind: "snapshot"; readonly sessionId: string }
   /** Gives credits back: this many more of each may be reported. */
   | {
     readonly kind: "acknowledge";
@@ -154,6 +156,7 @@ export type SessionReport =
     /** The fragment of the answer; null when the restart was not possible. */
     readonly fragment: string | null;
   }
+  | { readonly kind: "snapshot"; readonly sessionId: string; readonly snapshot: Snapshot }
   /** The publisher, the source or a fault ended the session; `closed` follows without an order. */
   | {
     readonly kind: "ended";
@@ -202,6 +205,15 @@ export interface FrameFacts {
   readonly confidence: number;
   /** When its last packet came, epoch milliseconds. */
   readonly arrivedMs: number;
+}
+
+/** A frame as a JPEG, of the region that is analysed. */
+export interface Snapshot {
+  readonly ptsMs: number;
+  /** When its last packet came, epoch milliseconds. */
+  readonly arrivedMs: number;
+  /** Moved, not copied; at most `LIMITS.live.jpegBytesMax`. */
+  readonly jpeg: Uint8Array<ArrayBuffer>;
 }
 
 /** A frame as a JPEG, with the reasons why it is reported. */

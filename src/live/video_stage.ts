@@ -46,6 +46,8 @@ export class VideoStage implements AsyncDisposable {
   #clipFramesWaiting = 0;
   #framesTooSmall = 0;
   #lastPtsMs: number | null = null;
+  /** Whether the next frame is wanted as a picture whatever is in it. */
+  #isSnapshotWanted = false;
   /** What the encoder was started for. */
   #prepared: Region | null = null;
 
@@ -78,6 +80,11 @@ export class VideoStage implements AsyncDisposable {
     return this.#lastPtsMs;
   }
 
+  /** Reports the next frame as a JPEG; nothing where that fails. */
+  wantSnapshot(): void {
+    this.#isSnapshotWanted = true;
+  }
+
   /** Takes the next frame of the decoder. */
   take(frame: DecodedFrame): void {
     const { world, counts } = this.#options;
@@ -86,6 +93,7 @@ export class VideoStage implements AsyncDisposable {
     this.#lastPtsMs = frame.ptsMs;
     this.#analysis.push(frame);
     this.#prepareEncoder(frame.pixels.isFullRange);
+    if (this.#isSnapshotWanted) this.#snapshot(frame);
     const gateMs = world.monotonicMs() - startedMs;
     counts.observeFrame((sinceArrivalMs + gateMs) * 1_000, gateMs * 1_000);
     const tooSmall = this.#analysis.framesTooSmall - this.#framesTooSmall;
@@ -116,6 +124,18 @@ export class VideoStage implements AsyncDisposable {
     if (region === null || region === this.#prepared) return;
     this.#prepared = region;
     this.#options.encoders.prepare(region, isFullRange);
+  }
+
+  /** Not of a decision, which comes some frames later. */
+  #snapshot({ pixels, ptsMs, arrivedMs }: DecodedFrame): void {
+    const { region } = this.#analysis;
+    if (region === null) return;
+    this.#isSnapshotWanted = false;
+    const { encoders, outbox } = this.#options;
+    const sent = encoders.encode(pixels, region).then((jpeg) => {
+      if (jpeg) outbox.send({ kind: "snapshot", snapshot: { ptsMs, arrivedMs, jpeg } }, [jpeg.buffer]);
+    }, () => {/* whoever wanted it asks again */});
+    this.#track(sent);
   }
 
   #onDecision(decision: FrameDecision): void {

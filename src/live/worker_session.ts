@@ -67,6 +67,8 @@ export class WorkerSession {
   #decoder: LiveDecoder | null = null;
   #pulled: PulledSource | null = null;
   #video: VideoStage | null = null;
+  /** One was ordered before there was a stage for it. */
+  #isSnapshotWanted = false;
   #isRefused = false;
   #isEnded = false;
   #closing: Promise<void> | null = null;
@@ -99,6 +101,9 @@ export class WorkerSession {
         return this.#peer?.trickle(order.fragment);
       case "restart_ice":
         return void this.#restartIce(order.fragment, order.orderId);
+      case "snapshot":
+        this.#isSnapshotWanted = this.#video === null;
+        return this.#video?.wantSnapshot();
       case "acknowledge":
         return this.#outbox.giveBack(order);
       case "close":
@@ -205,6 +210,7 @@ export class WorkerSession {
       samples: this.#samples,
       onFault: (stage, error) => this.#fail({ stage, reason: "panic" }, error),
     });
+    if (this.#isSnapshotWanted) this.#video.wantSnapshot();
     return this.#video;
   }
 

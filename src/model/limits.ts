@@ -280,6 +280,9 @@ export const LIMITS = deepFrozen({
     markersPerMinute: 120,
     /** Motion and novelty of a session that are kept for those who watch it: one minute. */
     signalSamples: 600,
+    /** A picture of what a session sees is given again for so long, and waits so long for a frame. */
+    snapshotAgeMs: 1_000,
+    snapshotWaitMs: 2_000,
     /** 0 means no cap. */
     outputTokensPerSecond: range(0, OUTPUT_TOKENS_PER_SECOND_MAX),
   },

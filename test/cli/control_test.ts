@@ -193,6 +193,13 @@ Deno.test("live has the server watch a camera until Ctrl-C, and makes no run for
     return text.includes("live_source_opened");
   });
   printed.releaseLock();
+  const { run_id } = (await test.call("GET", "/v1/runs")).json.at(-1);
+  const picture = join(user.home, "now.jpg");
+  await until(
+    "a frame is there",
+    async () => (await user.run(["runs", "snapshot", run_id, picture])).code === 0,
+  );
+  assert.deepEqual([...Deno.readFileSync(picture).subarray(0, 2)], [0xff, 0xd8]);
   child.kill("SIGINT");
   const [{ code }] = await Promise.all([child.status, child.stdout.cancel(), child.stderr.cancel()]);
   assert.equal(code, 130);

@@ -183,7 +183,14 @@ export async function callEveryMethod(
   same((await client.listLiveSessions()).map(({ run_id }) => run_id), [filmed]);
   const session = await client.getLiveSession(filmed, { after_ms: 1_000_000 });
   same([session.source_uri, session.signals.pts_ms], [place.camera, []]);
+  const snapshot = await client.getSnapshot(filmed);
+  same([snapshot.type, ...new Uint8Array(await snapshot.slice(0, 2).arrayBuffer())], [
+    "image/jpeg",
+    0xff,
+    0xd8,
+  ]);
   same((await client.closeLiveSource(filmed)).status, "completed");
+  await refused(404, client.getSnapshot(filmed));
 
   // Ends.
   same(await client.stopRun(run_id), undefined);

@@ -185,6 +185,7 @@ async function callAll(
   await get("/v1/live", "/v1/live");
   await get("/v1/sources", "/v1/sources");
   await get("/v1/runs/:id/live", `/v1/runs/${watching}/live`);
+  await get("/v1/runs/:id/snapshot.jpg", `/v1/runs/${watching}/snapshot.jpg`);
   await remove("/v1/runs/:id/live", `/v1/runs/${watching}/live`);
 
   const form = new FormData();

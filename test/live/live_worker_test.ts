@@ -151,9 +151,14 @@ Deno.test("a session that is closed while it opens closes when it has opened", a
 
 Deno.test("a source of known length is decoded to its end, and then the session ends", async () => {
   await using workers = new Workers();
-  const { reports, waitFor } = workers.open(await pulled(CLIP));
+  const { port, reports, waitFor } = workers.open(await pulled(CLIP));
+  port.send({ kind: "snapshot" });
+  port.send({ kind: "snapshot" });
   await waitFor("closed");
-  assert.match(kinds(reports), /^(picture )+ended closed$/);
+  assert.match(kinds(reports), /^(picture )*snapshot (picture )*ended closed$/);
+  const { snapshot: { jpeg, ptsMs } } = await waitFor("snapshot");
+  assert.deepEqual([...jpeg.subarray(0, 2), ...jpeg.subarray(-2)], [0xff, 0xd8, 0xff, 0xd9]);
+  assert.ok(ptsMs >= 0 && ptsMs < 2_000, `of ${ptsMs} ms`);
   assert.equal((await waitFor("ended")).cause, "source_ended");
   assert.equal(sum(reports, "framesDecoded"), 60);
   assert.equal(sum(reports, "gateFramesAnalyzed"), 60);

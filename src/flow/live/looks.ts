@@ -2,6 +2,7 @@
 
 import { refuse } from "../../base/refusal.ts";
 import type { LiveSessionLook, LiveSignals, WatchedSession } from "../../model/api/live.ts";
+import type { Snapshot } from "../../live/messages.ts";
 import type { Timeline } from "../../store/log/timeline.ts";
 import type { Caller } from "../caller.ts";
 import { ownedRun } from "../runs/ownership.ts";
@@ -31,6 +32,19 @@ export class LiveLooks {
     const session = this.#registry.ofRun(runId);
     if (!session) throw refuse.notFound("Live session", "run_id");
     return { ...this.#look(session), signals: signalsOf(session, afterMs) };
+  }
+
+  /**
+   * What the open session of a run sees: a frame that came less than a second ago. Errors: 422 and 404 on the run, 404 where it
+   * has no open session, or one that gives no frames.
+   */
+  async snapshot(caller: Caller, runId: string): Promise<Snapshot> {
+    ownedRun(this.#timeline.view, caller, runId);
+    const session = this.#registry.ofRun(runId);
+    if (!session) throw refuse.notFound("Live session", "run_id");
+    const snapshot = await session.snapshot(caller.signal);
+    if (!snapshot) throw refuse.notFound("Frame of the live session", "run_id");
+    return snapshot;
   }
 
   #look(session: LiveSession): LiveSessionLook {

@@ -10,6 +10,7 @@ import type {
   LivePicture,
   SessionReport,
   SessionSettings,
+  Snapshot,
 } from "../../live/messages.ts";
 import type { LiveWorkers, Opening, SessionPort } from "../../live/worker_pool.ts";
 import { event } from "../../model/events/event_table.ts";
@@ -40,6 +41,7 @@ import type { EvidenceWriter } from "./evidence.ts";
 import type { Ending, LiveJournal, SessionIdentity } from "./journal.ts";
 import { LiveQueue } from "./queue.ts";
 import type { ReconnectedSession, Reconnector, SourceGap } from "./reconnect.ts";
+import { Snapshots } from "./snapshots.ts";
 
 export type LiveStatus = 400 | 403 | 404 | 409 | 412 | 415 | 422 | 500 | 503 | 507;
 
@@ -117,6 +119,7 @@ export class LiveSession {
   readonly #answer = Promise.withResolvers<string>();
   readonly #iceRestarts = new Map<number, PromiseWithResolvers<string | null>>();
   readonly #ended = Promise.withResolvers<void>();
+  readonly #snapshots: Snapshots;
   #port: SessionPort | null = null;
   #reconnector: Reconnector | null = null;
   #ending: Ending | null = null;
@@ -139,6 +142,10 @@ export class LiveSession {
   constructor(options: LiveSessionOptions) {
     this.#options = options;
     this.#openedMs = options.world.now();
+    this.#snapshots = new Snapshots({
+      world: options.world,
+      order: () => this.#port?.send({ kind: "snapshot" }),
+    });
     this.#answer.promise.catch(() => {}); // `answer` handles the rejection
   }
 
@@ -253,6 +260,11 @@ export class LiveSession {
     });
   }
 
+  /** What it sees now; null where no frame comes in time. */
+  snapshot(signal: AbortSignal): Promise<Snapshot | null> {
+    return this.#snapshots.newest(signal);
+  }
+
   candidate(fragment: string): void {
     this.#port?.send({ kind: "candidate", fragment });
   }
@@ -351,6 +363,8 @@ export class LiveSession {
         return this.#options.journal.count(report.counts);
       case "samples":
         return this.#options.activity.onSamples(report.samples);
+      case "snapshot":
+        return this.#snapshots.onSnapshot(report.snapshot);
       case "ice_restarted":
         return this.#iceRestarts.get(report.orderId)?.resolve(report.fragment);
       case "ended":

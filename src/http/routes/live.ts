@@ -3,7 +3,7 @@
 import { LIVE_SOURCE_BODY } from "../../model/api/live.ts";
 import { readJson } from "../body.ts";
 import { parameter, type Route, wholeNumber } from "../call.ts";
-import { json } from "../reply.ts";
+import { COMMON_HEADERS, json } from "../reply.ts";
 
 export const LIVE_ROUTES: readonly Route[] = [
   {
@@ -49,6 +49,15 @@ export const LIVE_ROUTES: readonly Route[] = [
         wholeNumber(call, "after_ms") ?? -1,
       );
       return json({ request_id: call.caller.requestId, ...look });
+    },
+  },
+  {
+    method: "GET",
+    path: "/v1/runs/:id/snapshot.jpg",
+    summary: "Serves what the open live session of a run sees now, as a JPEG.",
+    handle: async (call) => {
+      const { jpeg } = await call.liveLooks.snapshot(call.caller, parameter(call, "id"));
+      return new Response(jpeg, { headers: { ...COMMON_HEADERS, "content-type": "image/jpeg" } });
     },
   },
   {

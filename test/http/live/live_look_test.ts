@@ -4,8 +4,9 @@ import assert from "node:assert/strict";
 import { NO_COUNTS } from "../../support/live/fake_live_workers.ts";
 import { deleteSession, offer, prompt, publish, show, startLive } from "../../support/live/live.ts";
 import { QUARTER_ZONE } from "../../support/policy_fixtures.ts";
-import { KEY_B } from "../../support/service.ts";
+import { KEY_A, KEY_B } from "../../support/service.ts";
 import type { TestService } from "../../support/service.ts";
+import { until } from "../../support/until.ts";
 
 async function health(test: TestService): Promise<{ result: string; codes: string[] }> {
   const { status, json } = await test.call("GET", "/v1/system/health");
@@ -79,6 +80,43 @@ Deno.test("an open session tells its state, its frames, its signals, its last pi
   await deleteSession(test, published);
   assert.equal((await look()).status, 404);
   assert.deepEqual((await test.call("GET", "/v1/live")).json.sessions, []);
+});
+
+Deno.test("a picture of what a session sees is made once a second, however many want it, and never an old one", async () => {
+  await using test = await startLive();
+  const published = await publish(test);
+  const { runId, worker } = published;
+  worker.seesFrames = false;
+  const path = `/v1/runs/${runId}/snapshot.jpg`;
+  const bytesOf = async (key = KEY_A) => {
+    const response = await fetch(`${test.url}${path}`, { headers: { "x-api-key": key } });
+    const body = new Uint8Array(await response.arrayBuffer());
+    return { status: response.status, type: response.headers.get("content-type"), body: [...body] };
+  };
+  const orders = () => worker.orders.filter(({ kind }) => kind === "snapshot").length;
+  const seen = (first: number, arrivedMs: number) =>
+    worker.report({ kind: "snapshot", snapshot: { ptsMs: 0, arrivedMs, jpeg: new Uint8Array([first, 2]) } });
+
+  assert.equal((await bytesOf(KEY_B)).status, 404);
+  assert.equal(orders(), 0);
+  const both = Promise.all([bytesOf(), bytesOf()]);
+  await until("it is ordered", () => orders() === 1);
+  seen(1, Date.now());
+  const answer = { status: 200, type: "image/jpeg", body: [1, 2] };
+  assert.deepEqual(await both, [answer, answer]);
+  assert.deepEqual(await bytesOf(), answer);
+  assert.equal(orders(), 1, "it is not yet a second old");
+
+  test.advance(1_000);
+  const next = bytesOf();
+  await until("it is ordered again", () => orders() === 2);
+  seen(3, Date.now() + 1_000);
+  assert.deepEqual((await next).body, [3, 2]);
+
+  test.advance(1_000);
+  assert.equal((await bytesOf()).status, 404, "no frame comes");
+  await deleteSession(test, published);
+  assert.equal((await bytesOf()).status, 404);
 });
 
 Deno.test("the signals of a session are bounded: the oldest are forgotten", async () => {

@@ -20,6 +20,8 @@ export class FakeWorkerSession implements SessionPort {
   /** Whether `close` was called. */
   isAskedToClose = false;
   isClosed = false;
+  /** Whether it makes a picture of what it sees when it is asked for one. */
+  seesFrames = true;
   readonly #onReport: (report: SessionReport) => void;
   readonly #closed = Promise.withResolvers<void>();
   readonly #closesAtOnce: boolean;
@@ -71,7 +73,11 @@ export class FakeWorkerSession implements SessionPort {
   }
 
   send(order: SessionOrder): void {
-    if (!this.isClosed) this.orders.push(order);
+    if (this.isClosed) return;
+    this.orders.push(order);
+    if (order.kind !== "snapshot" || !this.seesFrames) return;
+    const snapshot = { ptsMs: 0, arrivedMs: Date.now(), jpeg: jpegOf(0) };
+    queueMicrotask(() => this.report({ kind: "snapshot", snapshot }));
   }
 
   close(): Promise<void> {

@@ -87,6 +87,14 @@ export const LIVE_OPERATIONS: Readonly<Record<string, Operation>> = {
     answers: answersJson(NAMED_SOURCES, "The named sources that the caller may use"),
     failures: [500],
   },
+  "GET /v1/runs/:id/snapshot.jpg": {
+    id: "getSnapshot",
+    tag: "live",
+    answers: {
+      200: { description: "A frame that came less than a second ago", content: { "image/jpeg": "binary" } },
+    },
+    failures: [404, 422, 500],
+  },
   "DELETE /v1/runs/:id/live": {
     id: "closeLiveSource",
     tag: "live",
