@@ -16,7 +16,7 @@ export function boundaryOf(contentType: string | null): string | null {
 
 const HEAD_BYTES_MAX = 8 * 1024;
 const JPEG_BYTES_MAX = 16 * 2 ** 20;
-const HEAD_END = [0x0d, 0x0a, 0x0d, 0x0a];
+const HEAD_END = wantedBytes("\r\n\r\n");
 
 /**
  * ```
@@ -26,7 +26,7 @@ const HEAD_END = [0x0d, 0x0a, 0x0d, 0x0a];
  * A body with `Content-Length` has so many bytes, any other one reaches to the next boundary.
  */
 export class JpegParts {
-  readonly #delimiter: Uint8Array;
+  readonly #delimiter: WantedBytes;
   /** What has not been used yet: the first `#length` bytes. */
   #buffer = new Uint8Array(64 * 1024);
   #length = 0;
@@ -36,7 +36,7 @@ export class JpegParts {
   #body: { readonly bytes: number | null } | null = null;
 
   constructor(boundary: string) {
-    this.#delimiter = new TextEncoder().encode(`--${boundary}`);
+    this.#delimiter = wantedBytes(`--${boundary}`);
   }
 
   /** The JPEGs that are complete with the next bytes. Errors: `PartsRefused`. */
@@ -78,7 +78,7 @@ export class JpegParts {
     const length = /^content-length[ \t]*:[ \t]*(\d{1,9})[ \t]*$/im.exec(head)?.[1];
     if (Number(length) > JPEG_BYTES_MAX) throw tooLarge();
     this.#body = { bytes: length === undefined ? null : Number(length) };
-    return end + HEAD_END.length;
+    return end + HEAD_END.bytes.length;
   }
 
   /** The same. */
@@ -97,8 +97,8 @@ export class JpegParts {
   }
 
   /** Where the next such bytes are; -1 when they have not come. */
-  #find(bytes: Uint8Array, wanted: ArrayLike<number>): number {
-    const from = Math.max(0, this.#searched - wanted.length);
+  #find(bytes: Uint8Array, wanted: WantedBytes): number {
+    const from = Math.max(0, this.#searched - wanted.bytes.length);
     this.#searched = bytes.length;
     return indexOf(bytes, wanted, from);
   }
@@ -108,12 +108,35 @@ function tooLarge(): PartsRefused {
   return new PartsRefused("its server sends a picture that is too large");
 }
 
-function indexOf(bytes: Uint8Array, wanted: ArrayLike<number>, from: number): number {
-  for (let at = bytes.indexOf(wanted[0]!, from); at !== -1; at = bytes.indexOf(wanted[0]!, at + 1)) {
-    if (at + wanted.length > bytes.length) return -1;
-    let same = 1;
-    while (same < wanted.length && bytes[at + same] === wanted[same]) same++;
-    if (same === wanted.length) return at;
+/** What is searched for. */
+interface WantedBytes {
+  readonly bytes: Uint8Array;
+  /** For each beginning of it, by its last byte: how long the longest shorter beginning is that stands at its end. */
+  readonly repeats: readonly number[];
+}
+
+function wantedBytes(text: string): WantedBytes {
+  const bytes = new TextEncoder().encode(text);
+  const repeats = [0];
+  for (let at = 1, same = 0; at < bytes.length; at++) {
+    while (same > 0 && bytes[at] !== bytes[same]) same = repeats[same - 1]!;
+    if (bytes[at] === bytes[same]) same++;
+    repeats.push(same);
+  }
+  return { bytes, repeats };
+}
+
+/** The search of Knuth, Morris and Pratt: a camera that sends nearly the boundary, again and again, costs no more than any other. */
+function indexOf(bytes: Uint8Array, { bytes: wanted, repeats }: WantedBytes, from: number): number {
+  let same = 0;
+  for (let at = from; at < bytes.length; at++) {
+    if (same === 0) {
+      at = bytes.indexOf(wanted[0]!, at);
+      if (at === -1) return -1;
+    }
+    while (same > 0 && bytes[at] !== wanted[same]) same = repeats[same - 1]!;
+    if (bytes[at] === wanted[same]) same++;
+    if (same === wanted.length) return at + 1 - same;
   }
   return -1;
 }

@@ -103,6 +103,8 @@ export class Authorization {
 /** A server that asks again and again is not answered for ever. */
 const ATTEMPTS_MAX = 4;
 const CHALLENGES_MAX = 8;
+/** A longer header counts as none: some hundred characters are usual, and reading one takes longer than its length. */
+const CHALLENGE_CHARACTERS_MAX = 2048;
 
 function quotedText(text: string): string {
   return `"${text.replace(/["\\]/g, "\\$&")}"`;
@@ -110,9 +112,8 @@ function quotedText(text: string): string {
 
 /** SHA-256 before MD5 before Basic; null where none of them is offered. */
 function strongest(challenges: readonly string[]): Challenge | null {
-  const found = challenges.slice(0, CHALLENGES_MAX).flatMap((header) => challengesIn(header)).map(
-    readChallenge,
-  );
+  const short = challenges.filter(({ length }) => length <= CHALLENGE_CHARACTERS_MAX);
+  const found = short.slice(0, CHALLENGES_MAX).flatMap((header) => challengesIn(header)).map(readChallenge);
   const of = (algorithm: string) =>
     found.find((one) => one?.scheme === "digest" && one.algorithm === algorithm);
   return of("SHA-256") ?? of("MD5") ?? found.find((one) => one?.scheme === "basic") ?? null;
@@ -129,7 +130,9 @@ function readChallenge(text: string): Challenge | null {
   if (scheme === "") return null;
   const fields = new Map<string, string>();
   for (
-    const [, name, quoted, plain] of rest.matchAll(/([a-z-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))/gi)
+    const [, name, quoted, plain] of rest.matchAll(
+      /([a-z-]{1,32})\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))/gi,
+    )
   ) {
     fields.set(name!.toLowerCase(), quoted?.replace(/\\(.)/g, "$1") ?? plain ?? "");
   }

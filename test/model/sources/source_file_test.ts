@@ -143,6 +143,17 @@ Deno.test("a source_uri names a source with source:, and nothing else does", () 
   );
 });
 
+Deno.test("of a file with thousands of faults the first are told, each with a bounded length", () => {
+  const unset = `uri = "${"${NOT_SET}".repeat(1000)}"`;
+  const text = `[[sources]]\nname = "a"\nprincipals = ["*"]\n${unset}\n` +
+    Array.from({ length: 9000 }, (_, at) => `k${at} = 1`).join("\n");
+  assert.throws(() => parse(text), (error) => {
+    assert.ok(error instanceof SourceFaults);
+    assert.deepEqual([error.faults.length, error.faults.at(-1)], [51, "8951 more faults"]);
+    return error.faults.every(({ length }) => length <= 1001);
+  });
+});
+
 Deno.test("credentials answer the strongest challenge, once, and again only where a nonce was too old", () => {
   const login = () => new Authorization({ user: "Mufasa", password: "Circle of Life" }, "0a4f113b");
   const request = { method: "GET", uri: "/dir/index.html" };
@@ -181,6 +192,29 @@ Deno.test("credentials answer the strongest challenge, once, and again only wher
     (_, at) => moody.take([`Digest realm="x", nonce="${at}", stale=true`]),
   );
   assert.deepEqual(asked.indexOf(false), 4, "a server that asks for ever");
+  const opaque = (length: number) =>
+    login().take([`Digest realm="x", nonce="1", opaque="${"o".repeat(length)}"`]);
+  assert.deepEqual([opaque(1000), opaque(3000)], [true, false], "a challenge that is far too long");
+});
+
+Deno.test("a body that is nearly the boundary, again and again, is searched in the time of any other", () => {
+  const timeOf = (boundary: string, fill: number) => {
+    const parts = new JpegParts(boundary);
+    parts.take(new TextEncoder().encode("--\r\n\r\n"));
+    const body = new Uint8Array(2 ** 20).fill(fill);
+    const beganMs = performance.now();
+    assert.deepEqual([parts.take(body), parts.take(body)], [[], []]);
+    return performance.now() - beganMs;
+  };
+  const hyphens = `${"-".repeat(97)}x`;
+  const ratios = [1, 2, 3].map(() => timeOf(hyphens, 0x2d) / timeOf("-x", 0x2d));
+  assert.ok(Math.min(...ratios) < 8, `${ratios}`);
+
+  const parts = new JpegParts("aab");
+  const jpeg = "\xff\xd8--aa--aaaab--aaab";
+  const body = Uint8Array.from(`--aab\r\n\r\n${jpeg}--aab`, (character) => character.charCodeAt(0));
+  const found = [...body].flatMap((byte) => parts.take(Uint8Array.of(byte)));
+  assert.deepEqual(found.map((bytes) => String.fromCharCode(...bytes)), [jpeg]);
 });
 
 Deno.test("JPEGs are found with and without lengths, however the bytes come", () => {
