@@ -109,8 +109,10 @@ export function readSources(
   const place = `SERVICE_SOURCES_CONFIG ${JSON.stringify(config.sourcesFile)}`;
   let text;
   try {
-    const { size } = Deno.statSync(config.sourcesFile);
+    const { size, isFile } = Deno.statSync(config.sourcesFile);
     const most = LIMITS.sources.fileBytesMax;
+    // A pipe or a device would be read for ever.
+    if (!isFile) throw new Error("it is not a file");
     if (size > most) throw new Error(`it has more than ${most} bytes`);
     text = new TextDecoder("utf-8", { fatal: true }).decode(Deno.readFileSync(config.sourcesFile));
   } catch (error) {

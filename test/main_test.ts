@@ -87,6 +87,15 @@ Deno.test("the file of sources is followed: a change by the watch, a fault by SI
     write("gate", "rtsps://cam.test/1");
     Deno.kill(pid, "SIGHUP");
     await until("it is repaired", async () => (await names())[0] === "gate");
+    Deno.symlinkSync("/dev/zero", `${file}.new`);
+    Deno.renameSync(`${file}.new`, file);
+    Deno.kill(pid, "SIGHUP");
+    await until(
+      "what is no file is a fault",
+      async () => (await get("/v1/metrics")).includes("service_sources_file_faulty 1"),
+    );
+    assert.deepEqual(await names(), ["gate"]);
+    Deno.removeSync(file);
   });
   assert.equal(ended.code, 0, ended.stderr);
   assert.match(

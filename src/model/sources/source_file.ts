@@ -56,8 +56,20 @@ export function parseSourceFile(text: string, context: SourceFileContext): reado
       tables[index]!.fault("name", `must differ from that of the source ${first + 1} of the file`);
     }
   });
-  if (faults.length > 0) throw new SourceFaults(faults);
+  if (faults.length > 0) throw new SourceFaults(shown(faults));
   return sources;
+}
+
+/** A file that is something else altogether has a fault in every line, and each is a line of the log. */
+const FAULTS_SHOWN_MAX = 50;
+const FAULT_CHARACTERS_MAX = 1000;
+
+function shown(faults: readonly string[]): string[] {
+  const first = faults.slice(0, FAULTS_SHOWN_MAX).map((fault) =>
+    fault.length <= FAULT_CHARACTERS_MAX ? fault : `${fault.slice(0, FAULT_CHARACTERS_MAX)}…`
+  );
+  const more = faults.length - first.length;
+  return more === 0 ? first : [...first, `${more} more faults`];
 }
 
 function toml(text: string): Record<string, unknown> {
