@@ -64,6 +64,11 @@ export async function filmFault(
   return response?.ok ? "unplayable" : "missing";
 }
 
+/** A picture of the service, decoded; to be closed by whoever has drawn it. */
+export async function fetchedPicture(path: string, signal: AbortSignal): Promise<ImageBitmap> {
+  return await createImageBitmap(await fetchedBlob(path, signal));
+}
+
 async function fetchedBlob(path: string, signal: AbortSignal): Promise<Blob> {
   const [, kind, first, second] = /^\/v1\/(?:(files)\/([^/?]+)|.*)$/.exec(path) ?? [];
   if (kind === "files" && second === undefined) {

@@ -33,7 +33,10 @@ Deno.test("a trigger is compiled, validated and evaluated, and a fault names its
   const before = await user.run(["triggers", "evaluate", program, "--run", run]);
   assert.match(before.stdout + before.stderr, /has decoded no frames/);
   await test.call("POST", `/v1/runs/${run}/ingest`, { source_uri: FILM });
+  Deno.writeTextFileSync(source, SOURCE.replace("0.5", "0.0"));
+  assert.equal((await user.run(["triggers", "compile", source, "--output", program])).code, 0);
   const measured = await user.json(["triggers", "evaluate", program, "--run", run, "--to-ms", "2000"]);
+  assert.ok(measured.fired.length > 0);
   assert.ok(measured.frames > 10 && measured.fired.every(({ pts_ms }: { pts_ms: number }) => pts_ms <= 2000));
   const shown = await user.run(["triggers", "evaluate", program, "--run", run]);
   assert.match(shown.stderr, /^fired \d+ times in \d+ frames/m);

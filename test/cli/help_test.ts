@@ -74,8 +74,8 @@ Deno.test("the help of every command has its examples, on stdout and with exit c
 
 const CANDIDATES: readonly (readonly [words: string[], candidates: string[]])[] = [
   [["ru"], ["runs"]],
-  [["runs", "s"], ["show", "stop"]],
-  [["run", "s"], ["show", "stop"]],
+  [["runs", "s"], ["show", "stop", "snapshot"]],
+  [["run", "s"], ["show", "stop", "snapshot"]],
   [["--json", "--url", "http://x", "webhook", "re"], ["redeliver"]],
   [["runs", "create", "--mode", ""], ["balanced", "detailed", "efficiency", "custom"]],
   [["runs", "create", "--mo"], ["--mode", "--model"]],

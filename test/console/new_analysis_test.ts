@@ -7,6 +7,7 @@ import { LONG_TEST } from "../support/long_tests.ts";
 import { SEEN, startReason } from "../support/models/reason.ts";
 import { CHROMIUM, needing } from "../support/needs.ts";
 import { CLIPS, MODEL, startService } from "../support/service.ts";
+import { until } from "../support/until.ts";
 
 const FILM = join(CLIPS, "bbb120.mp4");
 
@@ -58,10 +59,10 @@ Deno.test({
     const { page } = shown;
     await page.locator("input[type=file]").setInputFiles(FILM);
     await page.getByText("Words about it").click();
-    await page.getByRole("button", { name: "Analyze" }).click();
-    await page.getByText("Choose a model.").waitFor();
     await page.getByRole("textbox", { name: "Question" }).fill("Who wakes up?");
-    await page.getByRole("combobox", { name: "Model" }).selectOption(MODEL);
+    const choice = page.getByRole("combobox", { name: "Model" });
+    await until("one that is ready is chosen", async () => await choice.inputValue() !== "");
+    await choice.selectOption(MODEL);
     await page.getByText("Form of the answer").click();
     await page.getByLabel("JSON Schema").fill("{");
     await page.locator(".field, .form").getByText(/JSON at position|Expected|Unexpected/).first().waitFor();

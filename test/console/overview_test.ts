@@ -58,7 +58,7 @@ Deno.test({
 Deno.test({
   ...needing(
     CHROMIUM,
-    "live sessions are tiles with their last picture and event, and a camera that is away is told",
+    "live sessions are tiles with what they see and their last event, and a camera that is away is told",
   ),
   ...LONG_TEST,
   async fn() {
@@ -107,7 +107,7 @@ Deno.test({
       hasText: "Published stream",
     });
     await tile.getByRole("link", { name: "Watch Published stream" }).locator(
-      "img",
+      "canvas",
     ).waitFor();
     await tile.getByText(/A picture was stored|no inference provider/)
       .waitFor();

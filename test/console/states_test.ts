@@ -7,6 +7,7 @@ import { LONG_TEST } from "../support/long_tests.ts";
 import { SAMPLED, seen, startReason } from "../support/models/reason.ts";
 import { CHROMIUM, needing } from "../support/needs.ts";
 import { MODEL, newRun, REACHES_IN, startService, type TestService } from "../support/service.ts";
+import { until } from "../support/until.ts";
 
 /** Each frame is a marker of its own. */
 async function addMarkers(test: TestService, runId: string, count: number): Promise<void> {
@@ -41,13 +42,21 @@ Deno.test({
     await using shown = await openConsole(test, { place: "/runs" });
     const { page } = shown;
     await page.clock.install();
+    const open = new Set<unknown>();
+    let asked = 0;
+    page.on("request", (request) => {
+      asked++;
+      open.add(request);
+    });
+    page.on("requestfinished", (request) => void open.delete(request));
+    page.on("requestfailed", (request) => void open.delete(request));
     await page.reload();
     await page.locator(`[title^="${runId}"]`).waitFor();
-    let asked = 0;
-    page.on("request", () => void asked++);
+    asked = 0;
     await page.clock.runFor(20_000);
     assert.ok(asked >= 4, `${asked} questions in 20 s`);
     await hide(page, true);
+    await until("what was asked is answered", () => open.size === 0);
     const second = await newRun(test);
     asked = 0;
     await page.clock.runFor(60_000);

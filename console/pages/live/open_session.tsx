@@ -3,10 +3,10 @@
 import { useState } from "preact/hooks";
 import type { WatchedSession } from "../../../client/mod.ts";
 import { client } from "../../service/session.ts";
-import { useSteadyMedia } from "../../service/steady_media.ts";
 import { liveName, liveStateText } from "../../text/live_state.ts";
 import type { RunMarks } from "../../timeline/run_marks.ts";
 import { confirm } from "../../ui/confirm.tsx";
+import { LivePicture, seesNow } from "../../ui/live_picture.tsx";
 import { tell, tellFailure } from "../../ui/toast.tsx";
 import { Id } from "../../ui/value.tsx";
 import { AskForm } from "./ask_form.tsx";
@@ -75,18 +75,18 @@ export function OpenSession(
   );
 }
 
+/** How often the picture is drawn anew. */
+const PICTURE_MS = 1_000;
+
 interface PictureProps {
   readonly session: WatchedSession;
   readonly publication: Publication | null;
 }
 
-/** What this tab sends, else the last picture that was kept. */
+/** What this tab sends, else what the session sees. */
 function Picture({ session, publication }: PictureProps) {
   const [aspect, setAspect] = useState(16 / 9);
-  const { run_id, picture, restricted_zone: zone } = session;
-  const url = useSteadyMedia(
-    picture && !publication ? `/v1/runs/${run_id}/keyframes/${picture.sha256}` : null,
-  );
+  const { restricted_zone: zone } = session;
   if (publication) {
     return (
       <div class="zone-picture" style={{ aspectRatio: String(aspect) }}>
@@ -98,19 +98,11 @@ function Picture({ session, publication }: PictureProps) {
   return (
     <figure class="live-still">
       <div class="zone-picture" style={{ aspectRatio: String(aspect) }}>
-        {url === undefined ? <p class="live-curtain">No picture was kept yet.</p> : (
-          <img
-            src={url}
-            alt="The last picture that was kept"
-            onLoad={({ currentTarget: { naturalWidth, naturalHeight } }) => {
-              if (naturalHeight > 0) setAspect(naturalWidth / naturalHeight);
-            }}
-          />
-        )}
+        <LivePicture session={session} everyMs={PICTURE_MS} isNamed onAspect={setAspect} />
       </div>
       <figcaption class="hint">
-        The last picture that was kept{zone && ": of the zone alone"}. A new one comes with the next change of
-        the scene.
+        {seesNow(session) ? "What it sees, once a second" : "The last picture that was kept"}
+        {zone && ": of the zone alone"}.
       </figcaption>
     </figure>
   );

@@ -1,24 +1,21 @@
-/** One open live session: its last picture, its state, and what happened last. */
+/** One open live session: what it sees, its state, and what happened last. */
 
 import type { LiveSession } from "../../../client/mod.ts";
 import { useLoaded } from "../../service/loaded.ts";
 import { client } from "../../service/session.ts";
-import { useSteadyMedia } from "../../service/steady_media.ts";
 import { hrefOf } from "../../shell/place.ts";
 import { lookOfEvent, lookOfMarker } from "../../text/event_types.ts";
 import { liveName, liveStateText } from "../../text/live_state.ts";
+import { LivePicture } from "../../ui/live_picture.tsx";
 import { Ago } from "../../ui/value.tsx";
 import { eventSentence, eventWords } from "../run/details/event_text.ts";
 import { textAt } from "../run/payload.ts";
 
-/** Twice its width on the page, for screens of many pixels. */
-const TILE_WIDTH = 640;
+/** How often the pictures of all tiles are drawn anew. */
+const PICTURE_MS = 2_000;
 
 export function LiveTile({ session }: { session: LiveSession }) {
-  const { run_id, picture, last_seq } = session;
-  const url = useSteadyMedia(
-    picture && `/v1/runs/${run_id}/keyframes/${picture.sha256}?width=${TILE_WIDTH}`,
-  );
+  const { run_id, last_seq } = session;
   const last = useLoaded((signal) => eventAt(run_id, last_seq, signal), [
     client.value,
     run_id,
@@ -33,7 +30,7 @@ export function LiveTile({ session }: { session: LiveSession }) {
         href={hrefOf(["live", run_id])}
         aria-label={`Watch ${name}`}
       >
-        {url === undefined ? <span>No picture was kept yet.</span> : <img src={url} alt="" />}
+        <LivePicture session={session} everyMs={PICTURE_MS} />
       </a>
       <div class="tile-text">
         <p class="row">

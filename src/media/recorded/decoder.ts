@@ -102,6 +102,8 @@ export class Decoder implements AsyncDisposable {
   readonly #options: DecoderOptions;
   readonly #decodes: PermitQueue;
   readonly #probes: PermitQueue;
+  /** Of cameras and playlists: one that is silent waits for nearly as long as a probe may take, and takes no CPU time. */
+  readonly #streamProbes: PermitQueue;
   /** For endless sources and streams, which are as fast as their source or consumer: long, but with little CPU time. */
   readonly #streams: PermitQueue;
   readonly #pool: DecodeWorkerPool;
@@ -123,6 +125,7 @@ export class Decoder implements AsyncDisposable {
       what: "streams",
     });
     this.#probes = new PermitQueue({ ...common, limit: maxConcurrent * PROBES_PER_DECODE, what: "probes" });
+    this.#streamProbes = new PermitQueue({ ...common, limit: STREAM_PROBES, what: "probes of streams" });
   }
 
   /** What the input contains; refuses what is no media container. A file that has not changed is looked into once. */
@@ -133,7 +136,8 @@ export class Decoder implements AsyncDisposable {
   ): Promise<MediaInfo> {
     return this.#track(signal, async (either) => {
       const { runner, world, work } = this.#options;
-      using _place = await this.#probes.acquire({ principalKey, signal: either });
+      const queue = input.path === null ? this.#streamProbes : this.#probes;
+      using _place = await queue.acquire({ principalKey, signal: either });
       using piece = work?.begin(principalKey);
       return await probeMedia(input, {
         runner: niced(runner, piece?.nice ?? 0),
@@ -243,6 +247,7 @@ export class Decoder implements AsyncDisposable {
     this.#decodes.close();
     this.#streams.close();
     this.#probes.close();
+    this.#streamProbes.close();
     this.#pool[Symbol.dispose]();
   }
 
@@ -335,6 +340,8 @@ type DecodedRows = ReadRows & { outcome: Outcome | null };
 
 /** Probes are short and wait for the disk more than they compute. */
 const PROBES_PER_DECODE = 2;
+/** So many silent cameras delay neither another one nor a file; each has a process of some 50 MB meanwhile. */
+const STREAM_PROBES = 32;
 /** As many cameras at 25 frames a second as one processor decodes easily. */
 const STREAMS_PER_DECODE = 4;
 /** Longest wait for a permit: the streams that have one wait for their consumers, which may wait for a slow model. */

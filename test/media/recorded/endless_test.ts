@@ -2,10 +2,10 @@ import { localRunner } from "../../support/local_runner.ts";
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { join } from "node:path";
 import { Decoder } from "../../../src/media/recorded/decoder.ts";
-import { rtspInput } from "../../../src/media/input.ts";
+import { fileInput, rtspInput } from "../../../src/media/input.ts";
 import { planSampling } from "../../../src/model/frames/sampling.ts";
 import { serveRtsp } from "../../support/live/rtsp_server.ts";
-import { make, makeClip, NEVER, TempFolder, tools, world } from "../../support/media.ts";
+import { make, makeClip, NEVER, openDecoder, TempFolder, tools, world } from "../../support/media.ts";
 import { until } from "../../support/until.ts";
 import { childProcesses } from "../../support/own_process.ts";
 
@@ -59,4 +59,23 @@ Deno.test("an endless source gives the frames that came by the deadline; without
     return true;
   });
   deepEqual(childProcesses("rtsp://"), []);
+});
+
+Deno.test("cameras that are silent while they are looked into delay neither each other nor a file", async () => {
+  using folder = new TempFolder();
+  const clip = makeClip(join(folder.path, "clip.mp4"));
+  await using silent = serveRtsp(new Uint8Array(), { isEndless: true });
+  await using decoder = openDecoder(folder);
+  const leaving = new AbortController();
+  const looks = Array.from({ length: 6 }, () => {
+    const input = rtspInput(`rtsp://127.0.0.1:${silent.port}/camera`);
+    return decoder.probe(input, leaving.signal).catch((error) => error);
+  });
+  await until("all are looked into at once", () => {
+    return silent.requests.filter((line) => line.startsWith("PLAY")).length === looks.length;
+  });
+  equal((await decoder.probe(fileInput(clip), NEVER)).video!.width, 320);
+  const left = new Error("nobody waits any more");
+  leaving.abort(left);
+  deepEqual(await Promise.all(looks), looks.map(() => left));
 });
