@@ -21,8 +21,8 @@ export function seesNow(session: LivePictureProps["session"]): boolean {
 }
 
 /**
- * Drawn on a canvas: of a picture in an element a browser keeps the decoded copy long after the next one has come, which is a
- * hundred megabytes after an hour.
+ * Drawn on a canvas, so that the decoded copy can be given back as soon as it was drawn: of a picture in an element a browser keeps
+ * it for longer.
  */
 export function LivePicture({ session, everyMs, isNamed = false, onAspect }: LivePictureProps) {
   const canvas = useRef<HTMLCanvasElement>(null);

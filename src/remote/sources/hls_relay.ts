@@ -3,13 +3,13 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { joinedBytes } from "../../base/bytes.ts";
 import { Refusal } from "../../base/refusal.ts";
-import { yieldToEventLoop } from "../../base/wait.ts";
+import { abortWith, yieldToEventLoop } from "../../base/wait.ts";
 import { LIMITS } from "../../model/limits.ts";
 import { isMediaPart, neededBytes } from "../../model/sources/hls_part.ts";
 import { isPlaylist, PlaylistRefused, withUris } from "../../model/sources/hls_playlist.ts";
 import { sourceFault } from "../../model/sources/remote_source.ts";
 import { AddressRefused } from "../guard/address_guard.ts";
-import { listenForFfmpeg } from "./listening.ts";
+import { listenForFfmpeg, stopListening } from "./listening.ts";
 import { type FetchContext, sourceRequest } from "./source_request.ts";
 import type { PinnedResponse } from "../guard/pinned_request.ts";
 import { RequestFailed } from "../guard/request_failed.ts";
@@ -33,6 +33,7 @@ export class HlsRelay implements AsyncDisposable {
   readonly #first: URL;
   readonly #context: FetchContext;
   readonly #closing = new AbortController();
+  readonly #following: Disposable;
   /** The URLs of the playlists by number. Live playlists have more and more of them, so the oldest are removed. */
   readonly #urls = new Map<number, string>();
   /** Of all of them together. */
@@ -54,10 +55,7 @@ export class HlsRelay implements AsyncDisposable {
     this.#context = context;
     this.url = this.#relayed(first);
     server.on("request", (request, response) => void this.#answer(request, response));
-    const { signal } = context;
-    const onAbort = () => this.#closing.abort(signal.reason);
-    if (signal.aborted) onAbort();
-    signal.addEventListener("abort", onAbort, { signal: this.#closing.signal });
+    this.#following = abortWith(context.signal, this.#closing);
   }
 
   /**
@@ -83,9 +81,9 @@ export class HlsRelay implements AsyncDisposable {
 
   /** Ends all requests and stops listening. */
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#following[Symbol.dispose]();
     this.#closing.abort(new Error("the relay is closing"));
-    this.#server.closeAllConnections();
-    await new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    await stopListening(this.#server);
   }
 
   async #checkPlaylist(): Promise<void> {

@@ -1,5 +1,6 @@
 /** Where a relay or a tunnel listens for ffmpeg: on a Unix socket behind the forwarder, or on the loopback of the machine. */
 
+import type { Server as HttpServer } from "node:http";
 import type { AddressInfo, Server } from "node:net";
 
 /** In the network of one job, where nothing else listens, so it may be the same for all. */
@@ -13,4 +14,10 @@ export async function listenForFfmpeg(server: Server, socket: string | null): Pr
     else server.listen(socket, resolve);
   });
   return `127.0.0.1:${socket === null ? (server.address() as AddressInfo).port : PORT}`;
+}
+
+/** Ends all its connections and waits until it listens no more. */
+export async function stopListening(server: HttpServer): Promise<void> {
+  server.closeAllConnections();
+  await new Promise<void>((resolve) => server.close(() => resolve()));
 }

@@ -2,13 +2,14 @@
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { Refusal } from "../../base/refusal.ts";
+import { abortWith } from "../../base/wait.ts";
 import { LIMITS } from "../../model/limits.ts";
 import { boundaryOf, JpegParts, PartsRefused } from "../../model/sources/jpeg_parts.ts";
 import { sourceFault } from "../../model/sources/remote_source.ts";
 import { AddressRefused } from "../guard/address_guard.ts";
 import type { PinnedResponse } from "../guard/pinned_request.ts";
 import { RequestFailed } from "../guard/request_failed.ts";
-import { listenForFfmpeg } from "./listening.ts";
+import { listenForFfmpeg, stopListening } from "./listening.ts";
 import { type FetchContext, sourceRequest } from "./source_request.ts";
 
 /**
@@ -26,6 +27,7 @@ export class MjpegRelay implements AsyncDisposable {
   readonly #target: URL;
   readonly #context: FetchContext;
   readonly #closing = new AbortController();
+  readonly #following: Disposable;
   #fault: Refusal | undefined;
 
   private constructor(target: URL, server: Server, host: string, context: FetchContext) {
@@ -35,10 +37,7 @@ export class MjpegRelay implements AsyncDisposable {
     this.#server = server;
     this.#context = context;
     server.on("request", (request, response) => void this.#answer(request, response));
-    const { signal } = context;
-    const onAbort = () => this.#closing.abort(signal.reason);
-    if (signal.aborted) onAbort();
-    signal.addEventListener("abort", onAbort, { signal: this.#closing.signal });
+    this.#following = abortWith(context.signal, this.#closing);
   }
 
   /**
@@ -65,9 +64,9 @@ export class MjpegRelay implements AsyncDisposable {
 
   /** Ends all requests and stops listening. */
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#following[Symbol.dispose]();
     this.#closing.abort(new Error("the relay is closing"));
-    this.#server.closeAllConnections();
-    await new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    await stopListening(this.#server);
   }
 
   async #ask(timeoutMs: number): Promise<{ response: PinnedResponse; boundary: string }> {
