@@ -9,7 +9,14 @@ import { SourceField } from "../../ui/source_field.tsx";
 import { FailureNote } from "../../ui/states.tsx";
 import { ZoneEditor } from "../../ui/zone_editor.tsx";
 import { SessionFields } from "./wish/session_fields.tsx";
-import { attachOf, isComplete, regionOf, type SessionWish, withRegion } from "./wish/session_wish.ts";
+import {
+  attachOf,
+  hasNoProgram,
+  isComplete,
+  regionOf,
+  type SessionWish,
+  withRegion,
+} from "./wish/session_wish.ts";
 
 export function NetworkForm(
   { wish, onWish }: { wish: SessionWish; onWish: (wish: SessionWish) => void },
@@ -63,7 +70,7 @@ export function NetworkForm(
         <SessionFields wish={wish} onChange={onWish} />
         {failure !== undefined && <FailureNote failure={failure} />}
         <div class="row">
-          <button type="submit" class="primary" disabled={isBusy}>
+          <button type="submit" class="primary" disabled={isBusy || hasNoProgram(wish)}>
             {isBusy ? "Connecting to the camera …" : "Watch it"}
           </button>
         </div>

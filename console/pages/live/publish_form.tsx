@@ -18,7 +18,14 @@ import { isPublished, publishedRun, publishStream } from "./publication.ts";
 import { StreamVideo } from "./stream_video.tsx";
 import { ZoneEditor } from "../../ui/zone_editor.tsx";
 import { SessionFields } from "./wish/session_fields.tsx";
-import { attachOf, isComplete, regionOf, type SessionWish, withRegion } from "./wish/session_wish.ts";
+import {
+  attachOf,
+  hasNoProgram,
+  isComplete,
+  regionOf,
+  type SessionWish,
+  withRegion,
+} from "./wish/session_wish.ts";
 
 export interface PublishFormProps {
   readonly kind: CaptureKind;
@@ -134,7 +141,7 @@ export function PublishForm({ kind, wish, onWish }: PublishFormProps) {
           <button
             type="submit"
             class="primary"
-            disabled={stream === null || isBusy || (hasSound && !hasTrack)}
+            disabled={stream === null || isBusy || (hasSound && !hasTrack) || hasNoProgram(wish)}
           >
             {isBusy && stream ? "Starting …" : "Start"}
           </button>

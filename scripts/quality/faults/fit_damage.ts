@@ -10,14 +10,15 @@ import { addCounts, type Counts, tallyFrames } from "../scores/score.ts";
 import type { FaultRows, FaultVideo, Span } from "./rows.ts";
 
 const SEED = 7;
-const OPTIONS: Omit<FitOptions, "random"> = {
-  ...{ trees: 120, leaves: 8, rate: 0.1, leastSamples: 30, shrinkage: 5, features: 0.2 },
+const OPTIONS: Omit<FitOptions, "random" | "trees"> = {
+  ...{ leaves: 8, rate: 0.1, leastSamples: 30, shrinkage: 5, features: 0.2 },
 };
 /** Of the sound frames of a video every second is used. */
 const SOUND_STEP = 2;
 /** Of the frames within drawn damage, every third shows what has not healed. */
 const DRAWN_STEP = 3;
-const HEALING_TREES = 60;
+/** How many trees there are of each. */
+export const FAULT_TREES = { damage: 120, silent: 120, healing: 60 } as const;
 
 /** The trees of the detector of damaged parts, by what they tell. */
 export interface FaultWeights {
@@ -29,15 +30,17 @@ export interface FaultWeights {
   readonly healing: DamageWeights;
 }
 
-/** The trees that are fitted on all videos, or on those of which `isUsed` says so. */
+/** The trees that are fitted on all videos, or on those of which `isUsed` says so; with a `share` only the first of each. */
 export function fitFaults(
   rows: FaultRows,
   isUsed: (video: FaultVideo) => boolean = () => true,
+  share = 1,
 ): FaultWeights {
+  const options = (of: keyof FaultWeights) => ({ ...OPTIONS, trees: FAULT_TREES[of] * share });
   return {
-    damage: fitTrees(rows, (video) => !video.lasting && isUsed(video), OPTIONS, isDamagedAt),
-    silent: fitTrees(rows, isUsed, OPTIONS, isDamagedAt),
-    healing: fitTrees(rows, isUsed, { ...OPTIONS, trees: HEALING_TREES }, isHealedAt),
+    damage: fitTrees(rows, (video) => !video.lasting && isUsed(video), options("damage"), isDamagedAt),
+    silent: fitTrees(rows, isUsed, options("silent"), isDamagedAt),
+    healing: fitTrees(rows, isUsed, options("healing"), isHealedAt),
   };
 }
 

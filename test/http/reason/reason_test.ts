@@ -740,14 +740,20 @@ Deno.test("the older clip mode sends a silent clip of each chunk to any backend"
   ]);
 });
 
+/** One of each container, codec and fault; ingest has the others, too. */
+const ODD_CLIPS = [
+  ...["bad_audio_only.mp4", "bad_bitflips.mp4", "bad_empty.mp4", "bad_notvideo.mp4"],
+  ...["bad_truncated_nomoov.mp4", "bad_truncated_tail.mp4", "bbb_rotated.mp4", "bgs_video02.avi"],
+  ...["flower_av1.mp4", "flower_vp9.webm", "mediabunny_hevc.mp4", "mediabunny_vfr_3026x1386.mp4"],
+  ...["tos_battle.webm", "vp8_1432x888.ivf"],
+];
+
 Deno.test({
-  ...needing(SHARED_CLIPS, "every real clip is reasoned on or refused on source_uri"),
+  ...needing(SHARED_CLIPS, "a real clip of any kind is reasoned on or refused on source_uri"),
   ...LONG_TEST,
   async fn() {
     await using at = await startReason();
-    for (
-      const { name } of [...Deno.readDirSync(SHARED_CLIPS_FOLDER)].sort((a, b) => a.name < b.name ? -1 : 1)
-    ) {
+    for (const name of ODD_CLIPS) {
       const source_uri = join(at.test.mediaDir, name);
       Deno.copyFileSync(join(SHARED_CLIPS_FOLDER, name), source_uri);
       const { answer, events } = await at.reason({

@@ -123,7 +123,6 @@ Deno.test(
     withStreamCheck(t, async (check) => {
       const bottle = join(FIXTURES, "intel_bottle.mp4");
       const images = { perChunk: 2, maxEdge: 128 };
-      await check(bottle);
       await check(bottle, { chunks: { by: "count", size: 7 }, images });
       await check(bottle, { chunks: { by: "count", size: 500 }, images: { perChunk: 4, maxEdge: 64 } });
       await check(bottle, { chunks: { by: "window", windowMs: 777, endMs: null } });
@@ -372,7 +371,7 @@ Deno.test("in a video that changes its size on the way, the JPEGs still show the
 Deno.test("while nobody asks, ffmpeg waits and uses no processor", async () => {
   using folder = new TempFolder();
   await using decoder = await openDecoder(folder);
-  const clip = makeClip(join(folder.path, "clip.mp4"), { frames: 20_000, size: "64x48" });
+  const clip = makeClip(join(folder.path, "clip.mp4"), { frames: 6000, size: "64x48" });
   await using frames = await stream(decoder, clip, { images: { perChunk: 2, maxEdge: null } });
   const first = await frames.next();
   equal(first!.signals.count, 25);
@@ -389,9 +388,9 @@ Deno.test("while nobody asks, ffmpeg waits and uses no processor", async () => {
     ticks = cpuTicks();
     await new Promise((resolve) => setTimeout(resolve, 300));
   }
-  ok(ticks < 100, `${ticks} hundredths of a second for a small part of 20,000 frames`);
+  ok(ticks < 100, `${ticks} hundredths of a second for a small part of 6,000 frames`);
   const rest = await allChunks(frames);
-  equal(rest.length, 799);
+  equal(rest.length, 239);
   ok(rest.every(({ images }) => images.length === 2));
 });
 

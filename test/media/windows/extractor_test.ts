@@ -190,11 +190,16 @@ Deno.test(
         ...["-map", "0:v", "-map", "1:a", "-c", "copy", ...args],
       );
     /** `beepMs` counts from the first frame. */
-    const check = (source: string | MediaInput, beepMs: number, toleranceMs = 22) =>
+    const check = (
+      source: string | MediaInput,
+      beepMs: number,
+      toleranceMs = 22,
+      starts = [2967.4, 4799.9],
+    ) =>
       t.step(typeof source === "string" ? source.split("/").pop()! : "HLS on demand", async () => {
         const { signals } = await bench.signals(source);
         const info = await bench.probe(source);
-        for (const startMs of [0, 2967.4, 3033, 4799.9]) {
+        for (const startMs of starts) {
           const clip = await bench.clip(source, { info, startMs, durationMs: 1000 });
           const path = bench.folder.file("clip.mp4", clip.bytes);
           const got = (await bench.signals(path)).signals;
@@ -229,7 +234,7 @@ Deno.test(
           }
         }
       });
-    await check(plain, BEEP_MS);
+    await check(plain, BEEP_MS, 22, [0, 2967.4, 3033, 4799.9]);
     await check(make(bench.path("plain.mkv"), "-i", plain, "-c", "copy"), BEEP_MS);
     await check(make(bench.path("late_start.ts"), "-i", plain, "-c", "copy"), BEEP_MS);
     // AVI has times for sound, but for video only the number of frames.
@@ -500,11 +505,12 @@ Deno.test(
     for (const name of ["moved.mp4", "moved.mkv", "coarse.mp4"]) {
       const timescale = name === "coarse.mp4" ? ["-video_track_timescale", "25"] : [];
       const moved = source(name, "-bf", "3", ...keys("b-adapt=0", "open-gop=0"), ...timescale);
-      await check(moved, 0, 2000, 50, true);
       await check(moved, 2000, 4000, 100, true);
+      await check(moved, 2040, 1960, 49, false);
+      if (name !== "moved.mp4") continue;
+      await check(moved, 0, 2000, 50, true);
       await check(moved, 6000, 60_000, 50, true);
       await check(moved, 2000, 1040, 26, false);
-      await check(moved, 2040, 1960, 49, false);
       await check(moved, 4000, 2080, 52, false);
     }
     // Frames before a key frame may come after it in the order of decoding.

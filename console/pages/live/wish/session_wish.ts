@@ -102,6 +102,11 @@ export function isComplete(wish: SessionWish): boolean {
   return faults.every((fault) => fault === undefined);
 }
 
+/** Whether its trigger has no program: it is being checked, or has faults that are shown beside it. */
+export function hasNoProgram({ trigger }: SessionWish): boolean {
+  return trigger !== null && trigger.program === null;
+}
+
 /** As the service wants it; `device` is the name of the camera in the events of a zone. */
 export function attachOf(wish: SessionWish, device: string): AttachConfig {
   const { prompt, area, part, zone, clips, trigger, sound, tokensASecond } = wish;
