@@ -1,10 +1,26 @@
 /** Commands about webhooks. */
 
-import { type CommandRow, list, RUN, whole } from "./row.ts";
+import { type CommandRow, list, number, type OptionRow, RUN, whole } from "./row.ts";
 
 const webhooks = () => import("../commands/webhooks/webhooks.ts");
 const WEBHOOK = { name: "<webhook>", summary: "id of a webhook" };
 const EVENTS = { flags: "--events <kinds>", summary: "only these kinds, with commas between", read: list };
+
+const CONDITIONS: readonly OptionRow[] = [
+  {
+    flags: "--labels <labels>",
+    summary: "only events that are so labelled, with commas between",
+    read: list,
+  },
+  { flags: "--zones <ids>", summary: "only events of these zones, by policy id", read: list },
+  { flags: "--sources <names>", summary: "only events of these named sources", read: list },
+  { flags: "--min-confidence <n>", summary: "only events with so much confidence", read: number(0, 1) },
+  {
+    flags: "--cooldown <seconds>",
+    summary: "after a delivery, withhold and count more of the same kind and source for so long",
+    read: whole(1, 86_400),
+  },
+];
 
 export const WEBHOOK_COMMANDS: readonly CommandRow[] = [
   {
@@ -19,8 +35,11 @@ export const WEBHOOK_COMMANDS: readonly CommandRow[] = [
     summary:
       "Have the events of a run delivered to a URL; prints the signing secret, which is shown only now",
     args: [RUN, { name: "<url>", summary: "an https address that the server can reach" }],
-    options: [EVENTS],
-    examples: ["webhooks add $RUN https://example.org/hook --events marker_emitted,run_completed"],
+    options: [EVENTS, ...CONDITIONS],
+    examples: [
+      "webhooks add $RUN https://example.org/hook --events marker_emitted,run_completed",
+      "webhooks add $RUN https://example.org/hook --zones dock --min-confidence 0.6 --cooldown 60",
+    ],
     load: async () => (await webhooks()).addWebhook,
   },
   {

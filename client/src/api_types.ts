@@ -148,6 +148,22 @@ export interface components {
             url: string;
             /** @description Every kind that is not bookkeeping unless given */
             event_kinds?: string[] | null;
+            /** @description What holds for a delivered event besides its kind */
+            filter?: {
+                /** @description What the event calls what it saw or heard; one of them */
+                labels?: string[] | null;
+                /** @description Policy ids of zones; one of them */
+                zones?: string[] | null;
+                /** @description Names of named sources; one of them */
+                sources?: string[] | null;
+                min_confidence?: number | null;
+            } | null;
+            cooldown?: {
+                /** @description After a delivery, events with the same key are withheld for so long */
+                interval_ms: number;
+                /** @description What makes the key; kind and source unless given */
+                per?: ("kind" | "label" | "zone" | "source")[] | null;
+            } | null;
         };
         RedeliverRequest: {
             from_seq?: number | null;
@@ -814,6 +830,17 @@ export interface components {
             url: string;
             /** @description Empty for every kind that is not bookkeeping */
             event_kinds: string[];
+            /** @description What holds for a delivered event besides; null for no conditions */
+            filter: {
+                labels?: string[];
+                zones?: string[];
+                sources?: string[];
+                min_confidence?: number;
+            } | null;
+            cooldown: {
+                interval_ms: number;
+                per: ("kind" | "label" | "zone" | "source")[];
+            } | null;
             registered_seq: number;
             signing_secret: string;
         };
@@ -822,11 +849,26 @@ export interface components {
             url: string;
             /** @description Empty for every kind that is not bookkeeping */
             event_kinds: string[];
+            /** @description What holds for a delivered event besides; null for no conditions */
+            filter: {
+                labels?: string[];
+                zones?: string[];
+                sources?: string[];
+                min_confidence?: number;
+            } | null;
+            cooldown: {
+                interval_ms: number;
+                per: ("kind" | "label" | "zone" | "source")[];
+            } | null;
             registered_seq: number;
             /** @description Every event up to here is delivered, given up, or not for this webhook */
             last_terminal_seq: number;
             delivered: number;
             dead_letters: number;
+            /** @description Events that the cooldown has withheld */
+            withheld: number;
+            /** @description Those of them that no delivery has told of yet */
+            withheld_pending: number;
             last_error: string | null;
             /** @description When the first attempt since the last success began, where it failed, epoch milliseconds */
             failing_since_ms: number | null;
@@ -862,11 +904,26 @@ export interface components {
             url: string;
             /** @description Empty for every kind that is not bookkeeping */
             event_kinds: string[];
+            /** @description What holds for a delivered event besides; null for no conditions */
+            filter: {
+                labels?: string[];
+                zones?: string[];
+                sources?: string[];
+                min_confidence?: number;
+            } | null;
+            cooldown: {
+                interval_ms: number;
+                per: ("kind" | "label" | "zone" | "source")[];
+            } | null;
             registered_seq: number;
             /** @description Every event up to here is delivered, given up, or not for this webhook */
             last_terminal_seq: number;
             delivered: number;
             dead_letters: number;
+            /** @description Events that the cooldown has withheld */
+            withheld: number;
+            /** @description Those of them that no delivery has told of yet */
+            withheld_pending: number;
             last_error: string | null;
             /** @description When the first attempt since the last success began, where it failed, epoch milliseconds */
             failing_since_ms: number | null;
@@ -917,6 +974,8 @@ export interface components {
             attempts: number[];
             /** @description How long the last attempt took */
             took_ms: number | null;
+            /** @description How many withheld events the delivery told of */
+            withheld: number;
         };
         DeliveryList: {
             request_id: string;
@@ -2092,6 +2151,16 @@ export interface components {
                 url: string;
                 /** @description Empty for every kind that is not bookkeeping */
                 event_kinds: string[];
+                filter?: {
+                    labels?: string[];
+                    zones?: string[];
+                    sources?: string[];
+                    min_confidence?: number;
+                };
+                cooldown?: {
+                    interval_ms: number;
+                    per: ("kind" | "label" | "zone" | "source")[];
+                };
             };
             webhook_deleted: {
                 webhook_id: string;

@@ -415,6 +415,8 @@ export const FAMILIES = {
   service_webhook_delivered_total: counter("Events delivered to webhooks"),
   service_webhook_retries_total: counter("Requests to webhooks that were retries"),
   service_webhook_dead_letters_total: counter("Events for webhooks that were given up"),
+  service_webhook_filtered_total: counter("Events of the kinds of a webhook that its filter left out"),
+  service_webhook_withheld_total: counter("Events for webhooks that their cooldown withheld"),
   service_webhook_wake_coalesced_total: counter("Notifications of webhook workers merged with a pending one"),
   service_webhook_notification_lag_total: counter(
     "Times that a webhook worker fell behind the ring of notifications and read from the log",

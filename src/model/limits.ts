@@ -211,6 +211,15 @@ export const LIMITS = deepFrozen({
     recentDeadLettersMax: 16,
     recentDeliveriesMax: 50,
     closeDeadlineMs: 5_000,
+    /** Labels, zones or sources of a filter. */
+    filterEntriesMax: 32,
+    filterEntryBytes: range(1, 128),
+    minConfidence: range(0, 1),
+    cooldownMs: range(1_000, 86_400_000),
+    /** Keys of one webhook's cooldown; the one that was unused longest is forgotten. */
+    cooldownKeysMax: 256,
+    /** Of each part of such a key. */
+    cooldownKeyCharacters: 128,
   },
 
   sse: {

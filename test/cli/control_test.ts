@@ -105,7 +105,12 @@ Deno.test("webhooks are added, listed and removed, and listen takes only what is
   });
   using user = new CliUser(test.url);
   const run = await newRun(test);
-  const added = await user.json(["webhooks", "add", run, "https://1.1.1.1/hook"]);
+  const added = await user.json([
+    ...["webhooks", "add", run, "https://1.1.1.1/hook"],
+    ...["--zones", "dock,gate", "--min-confidence", "0.6", "--cooldown", "60"],
+  ]);
+  assert.deepEqual(added.filter, { zones: ["dock", "gate"], min_confidence: 0.6 });
+  assert.deepEqual(added.cooldown, { interval_ms: 60_000, per: ["kind", "source"] });
   assert.match(added.signing_secret, /^[0-9a-f]{64}$/);
   const listed = await user.run(["webhooks", "list", run]);
   assert.match(listed.stdout, new RegExp(added.webhook_id));

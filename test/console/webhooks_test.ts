@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
+import { conditionsText } from "../../console/pages/webhooks/hook_state.ts";
 import { SAMPLES } from "../../console/pages/webhooks/signature/samples.ts";
 import { openConsole } from "../support/console_page.ts";
 import { Receiver } from "../support/http/receiver.ts";
@@ -48,6 +49,11 @@ Deno.test({
     await dialog.getByRole("button", { name: "Make webhook" }).click();
     await dialog.getByText(/must be an https: or http: URL/).waitFor();
     await dialog.getByLabel("Address").fill(receiver.url);
+    await dialog.getByText("Conditions and cooldown").click();
+    await dialog.getByLabel("Least confidence").fill("2");
+    await dialog.getByRole("button", { name: "Make webhook" }).click();
+    await dialog.getByText(/must be from 0 to 1/).waitFor();
+    await dialog.getByLabel("Least confidence").fill("");
     await dialog.getByRole("button", { name: "Make webhook" }).click();
 
     // The secret is shown once, and signs what comes.
@@ -229,5 +235,14 @@ console.log(await isGenuine(headers, body.buffer, secret), await isGenuine(heade
   assert.equal(
     run(Deno.execPath(), ["run", "--quiet", "--check", "--no-config", "--allow-read=.", typescript]),
     "true false",
+  );
+});
+
+Deno.test("the conditions of a webhook are told in words", () => {
+  assert.equal(conditionsText({ filter: null, cooldown: null }), "");
+  const filter = { labels: ["door", "person"], zones: ["dock"], sources: ["gate"], min_confidence: 0 };
+  assert.equal(
+    conditionsText({ filter, cooldown: { interval_ms: 90_000, per: [] } }),
+    "; labelled door or person, in zone dock, of source gate, with confidence 0 or more, once in 90 s for each webhook",
   );
 });

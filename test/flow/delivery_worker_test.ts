@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { Metrics } from "../../src/base/metrics.ts";
 import type { World } from "../../src/base/world.ts";
 import { type Sender, WebhookWorker } from "../../src/flow/webhooks/delivery_worker.ts";
+import { EventMatcher } from "../../src/flow/webhooks/event_matcher.ts";
 import { LIMITS } from "../../src/model/limits.ts";
 import type { Webhook } from "../../src/model/webhooks/webhook.ts";
 import type { SendFault } from "../../src/remote/webhook_sender.ts";
@@ -14,12 +15,14 @@ const HOOK: Webhook = {
   runId: RUN,
   url: "",
   eventKinds: [],
+  filter: null,
+  cooldown: null,
   registeredSeq: 1,
 };
 
 /** A worker on a real timeline and a real delivery log. The test answers each delivery in place of the receiver. */
-async function start(onSleep: (ms: number) => void = () => {}) {
-  const bench = new Bench();
+async function start(onSleep: (ms: number) => void = () => {}, hook = HOOK, dataDir?: string) {
+  const bench = new Bench(dataDir);
   const world: World = {
     ...bench.world,
     sleep: (ms, signal) => {
@@ -30,22 +33,23 @@ async function start(onSleep: (ms: number) => void = () => {}) {
     },
   };
   const timeline = await bench.open();
-  timeline.commit(() => [created()]);
+  if (dataDir === undefined) timeline.commit(() => [created()]);
   const deliveries = DeliveryLog.open({ dataDir: bench.dataDir, world });
   const metrics = new Metrics();
   /** The deliveries in order; the test answers each of them. */
-  const deliveriesSent: { seq: number; answer: (fault: SendFault) => void }[] = [];
+  const deliveriesSent: { seq: number; body: string; answer: (fault: SendFault) => void }[] = [];
   let wake = () => {};
   const sender: Sender = {
-    post: (headers) => {
+    post: (headers, body) => {
       const { promise, resolve } = Promise.withResolvers<SendFault>();
-      deliveriesSent.push({ seq: Number(headers["webhook-id"]!.split(":")[1]), answer: resolve });
+      const seq = Number(headers["webhook-id"]!.split(":")[1]);
+      deliveriesSent.push({ seq, body: new TextDecoder().decode(body), answer: resolve });
       wake();
       return promise;
     },
   };
   const worker = new WebhookWorker({
-    hook: HOOK,
+    hook,
     key: new Uint8Array(32),
     sender,
     timeline,
@@ -57,6 +61,7 @@ async function start(onSleep: (ms: number) => void = () => {}) {
   const stop = new AbortController();
   const running = worker.run(stop.signal).catch((error) => assert.equal(error, stop.signal.reason));
   return {
+    bench,
     timeline,
     deliveries,
     worker,
@@ -69,12 +74,16 @@ async function start(onSleep: (ms: number) => void = () => {}) {
     async metric(name: string) {
       return Number(new RegExp(`^${name} (\\d+)$`, "m").exec(await metrics.text())![1]);
     },
-    async [Symbol.asyncDispose]() {
+    /** Ends it without a last record, as a crash would. */
+    async crash() {
       stop.abort();
       await running;
       await deliveries.close();
       await timeline.close();
-      bench[Symbol.dispose]();
+    },
+    async [Symbol.asyncDispose]() {
+      await this.crash();
+      if (dataDir === undefined) bench[Symbol.dispose]();
     },
   };
 }
@@ -167,4 +176,101 @@ Deno.test("the age of the event that waits is known until it is delivered or giv
   (await test.posted(3)).answer(undefined);
   (await test.posted(4)).answer(undefined);
   await until("nothing waits", () => test.worker.waitingSinceMs === null);
+});
+
+Deno.test("a cooldown withholds events by key and tells how many with the next delivery, after a crash and a dead letter too", async () => {
+  const hook: Webhook = {
+    ...HOOK,
+    filter: { zones: ["dock", "gate"], min_confidence: 0.5 },
+    cooldown: { interval_ms: 60_000, per: ["zone"] },
+  };
+  const seen = (zone: string, confidence = 0.9) =>
+    event("restricted_zone_activity_entered", { confidence, assertion: { policy_id: zone } });
+  const withheldIn = ({ body }: { body: string }) => JSON.parse(body).withheld;
+  await using first = await start(() => {}, hook);
+  const write = (...zones: string[]) => first.timeline.commit(() => zones.map((zone) => seen(zone)));
+  write("dock", "dock", "gate", "dock", "yard");
+  first.timeline.commit(() => [seen("dock", 0.4), event("vlm")]);
+  const dock = await first.posted(1);
+  assert.deepEqual([dock.seq, withheldIn(dock)], [2, undefined]);
+  dock.answer(undefined);
+  const gate = await first.posted(2);
+  assert.deepEqual([gate.seq, withheldIn(gate)], [4, undefined]);
+  gate.answer(undefined);
+  await until("all are judged", () => first.worker.cursorSeq === first.timeline.view.lastSeq);
+  assert.deepEqual([first.worker.withheld, first.worker.withheldPending], [2, 2]);
+  assert.equal(await first.metric("service_webhook_withheld_total"), 2);
+  assert.equal(await first.metric("service_webhook_filtered_total"), 3);
+  await first.crash();
+
+  await using second = await start(() => {}, hook, first.bench.dataDir);
+  await until("all are judged again", () => second.worker.cursorSeq === second.timeline.view.lastSeq);
+  assert.deepEqual([second.worker.withheld, second.worker.withheldPending], [2, 2], "once each");
+  second.bench.nowMs += 60_000;
+  second.timeline.commit(() => [seen("dock"), seen("dock")]);
+  for (let attempt = 1; attempt <= 4; attempt++) {
+    const told = await second.posted(attempt);
+    assert.deepEqual([told.seq, withheldIn(told)], [9, 2]);
+    told.answer("503");
+  }
+  const after = await second.posted(5);
+  assert.deepEqual([after.seq, withheldIn(after)], [10, 2], "what was given up has told nothing");
+  after.answer(undefined);
+  const state = second.deliveries.stateOf(RUN, hook.webhookId);
+  await until("it is recorded", () => state.delivered === 3);
+  assert.deepEqual([state.withheld, state.cooldowns.pending], [2, 0]);
+  assert.deepEqual(state.recentDeliveries.map(({ seq, withheld }) => [seq, withheld]), [[2, 0], [4, 0], [
+    9,
+    2,
+  ], [10, 2]]);
+
+  second.deliveries.append(RUN, {
+    webhook_id: hook.webhookId,
+    seq: 2,
+    state: "redeliver",
+    error: null,
+    to_seq: 8,
+  });
+  second.worker.redeliver();
+  const again: number[] = [];
+  for (let count = 6; count <= 9; count++) {
+    const sent = await second.posted(count);
+    again.push(sent.seq);
+    assert.equal(withheldIn(sent), undefined);
+    sent.answer(undefined);
+  }
+  assert.deepEqual(again, [2, 3, 4, 5], "withheld ones too, and none that the filter leaves out");
+});
+
+Deno.test("an event is of the source that its session, its request or its stream reads", async () => {
+  await using test = await start();
+  const { timeline } = test;
+  const matcher = new EventMatcher({ ...HOOK, filter: { sources: ["dock"] } }, timeline);
+  const verdicts = (...payloads: object[]) =>
+    timeline.commit(() => payloads.map((payload) => event("vlm", payload))).map(({ seq }) =>
+      matcher.judge([...timeline.readAll({ fromSeq: seq, toSeq: seq })].flat()[0]!).verdict
+    );
+  assert.deepEqual(verdicts({ session_id: "s1" }), ["filtered"]);
+  timeline.commit(() => [
+    event("live_source_opened", { session_id: "s1", source_uri: "source:dock" }),
+    event("ingest_received", { request_id: "r1", source_uri: "source:gate", ingest: { stream_id: "cam" } }),
+  ]);
+  assert.deepEqual(
+    verdicts(
+      { session_id: "s1" },
+      { session_id: "s2" },
+      { stream_id: "cam" },
+      { source_uri: "source:dock" },
+      {},
+    ),
+    ["wanted", "filtered", "filtered", "wanted", "filtered"],
+  );
+  timeline.commit(() => [
+    event("ingest_received", { request_id: "r2", source_uri: "source:dock", ingest: { stream_id: null } }),
+  ]);
+  assert.deepEqual(verdicts({ stream_id: "stream-0" }, { request_id: "r2" }, { stream_id: "cam" }), [
+    "wanted",
+    "wanted",
+    "filtered",
+  ]);
 });

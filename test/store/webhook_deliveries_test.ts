@@ -77,16 +77,17 @@ Deno.test("counters, cursor, errors and unfinished deliveries are rebuilt from t
     recentDeadLetters: [],
     retry: undefined,
     redelivery: undefined,
+    withheld: 0,
   };
   const check = async (records: DeliveryRecord[], expected: object) => {
     using place = new Place();
     {
       await using log = place.open();
       for (const each of records) log.append(RUN, each);
-      const { recentDeliveries: _, failingSinceMs: __, ...state } = log.stateOf(RUN, HOOK);
+      const { recentDeliveries: _, failingSinceMs: __, cooldowns: ___, ...state } = log.stateOf(RUN, HOOK);
       assert.deepEqual(state, { ...empty, ...expected });
     }
-    const { recentDeliveries: _, failingSinceMs: __, ...state } = await place.state();
+    const { recentDeliveries: _, failingSinceMs: __, cooldowns: ___, ...state } = await place.state();
     assert.deepEqual(state, { ...empty, ...expected });
     assert.deepEqual(place.lines, []);
   };
@@ -97,7 +98,7 @@ Deno.test("counters, cursor, errors and unfinished deliveries are rebuilt from t
   await check([record("checkpoint", 7), record("checkpoint", 5)], { cursorSeq: 7 });
   await check([record("retry", 5, { error: "e", attempts: [1] })], {
     lastError: "e",
-    retry: { seq: 5, attempts: [1] },
+    retry: { seq: 5, attempts: [1], withheld: 0 },
   });
   await check([record("retry", 5, { error: "e", attempts: [1] }), record("delivered", 5)], {
     cursorSeq: 5,
@@ -167,12 +168,12 @@ Deno.test("the last outcomes are kept with their attempts, and since when delive
     assert.deepEqual(state.recentDeliveries, outcomes);
   };
   const dead = record("dead_letter", 5, { error: "e", attempts: [10, 20], took_ms: 3, kind: "vlm" });
-  const gone = { seq: 5, kind: "vlm", error: "e", attempts: [10, 20], tookMs: 3 };
+  const gone = { seq: 5, kind: "vlm", error: "e", attempts: [10, 20], tookMs: 3, withheld: 0 };
   const again = record("delivered", 5, { attempts: [90], took_ms: 4, kind: "vlm" });
-  const home = { seq: 5, kind: "vlm", error: null, attempts: [90], tookMs: 4 };
+  const home = { seq: 5, kind: "vlm", error: null, attempts: [90], tookMs: 4, withheld: 0 };
   await check([], null, []);
   await check([record("delivered", 4)], null, [{
-    ...{ seq: 4, kind: null, error: null, attempts: [], tookMs: null },
+    ...{ seq: 4, kind: null, error: null, attempts: [], tookMs: null, withheld: 0 },
   }]);
   await check([record("retry", 5, { error: "e", attempts: [10] })], 10, []);
   await check([record("retry", 5, { error: "e", attempts: [10] }), dead], 10, [gone]);
@@ -182,7 +183,7 @@ Deno.test("the last outcomes are kept with their attempts, and since when delive
   await check(
     many.map((seq) => record("delivered", seq, { attempts: [seq], took_ms: 1, kind: "vlm" })),
     null,
-    many.slice(3).map((seq) => ({ seq, kind: "vlm", error: null, attempts: [seq], tookMs: 1 })),
+    many.slice(3).map((seq) => ({ seq, kind: "vlm", error: null, attempts: [seq], tookMs: 1, withheld: 0 })),
   );
 });
 

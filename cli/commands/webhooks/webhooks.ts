@@ -12,24 +12,27 @@ export const listWebhooks: Handler = async ({ client, out, signal }, [id]) => {
       { title: "STATE" },
       { title: "DELIVERED", isRight: true },
       { title: "GIVEN UP", isRight: true },
+      { title: "WITHHELD", isRight: true },
       { title: "UP TO", isRight: true },
       { title: "URL" },
       { title: "LAST ERROR" },
     ],
     all.map((hook) => [
-      ...[hook.webhook_id, hook.state, hook.delivered, hook.dead_letters, hook.last_terminal_seq, hook.url],
-      hook.last_error,
+      ...[hook.webhook_id, hook.state, hook.delivered, hook.dead_letters, hook.withheld],
+      ...[hook.last_terminal_seq, hook.url, hook.last_error],
     ]),
     "no webhooks",
   );
 };
 
-export const addWebhook: Handler = async (session, [id, url], { events }) => {
-  const hook = await register(session, id!, url!, events);
+export const addWebhook: Handler = async (session, [id, url], options) => {
+  const hook = await register(session, id!, url!, options);
   session.out.record(hook, [
     ["webhook_id", hook.webhook_id],
     ["url", hook.url],
     ["event_kinds", hook.event_kinds.join(", ") || "all"],
+    ["filter", hook.filter && JSON.stringify(hook.filter)],
+    ["cooldown", hook.cooldown && `${hook.cooldown.interval_ms / 1000} s`],
     ["signing_secret", hook.signing_secret],
   ], hook.webhook_id);
   if (!session.out.isJson) session.out.note("keep the signing secret: it is not shown again");
@@ -40,10 +43,29 @@ export async function register(
   { client, settings, signal }: Session,
   runId: string,
   url: string,
-  events: readonly string[] | undefined,
+  { events, labels, zones, sources, minConfidence, cooldown }: {
+    readonly events?: readonly string[];
+    readonly labels?: readonly string[];
+    readonly zones?: readonly string[];
+    readonly sources?: readonly string[];
+    readonly minConfidence?: number;
+    readonly cooldown?: number;
+  },
 ) {
   try {
-    const request = { url, ...(events && { event_kinds: [...events] }) };
+    const lists = { labels, zones, sources };
+    const filter = {
+      ...Object.fromEntries(
+        Object.entries(lists).flatMap(([name, list]) => list ? [[name, [...list]] as const] : []),
+      ),
+      ...(minConfidence !== undefined && { min_confidence: minConfidence }),
+    };
+    const request = {
+      url,
+      ...(events && { event_kinds: [...events] }),
+      ...(Object.keys(filter).length > 0 && { filter }),
+      ...(cooldown !== undefined && { cooldown: { interval_ms: cooldown * 1000 } }),
+    };
     return await (await client()).createWebhook(runId, request, { signal });
   } catch (error) {
     const failure = failureOf(error, settings.url);

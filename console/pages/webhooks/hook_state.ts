@@ -78,3 +78,18 @@ export function shortUrl(url: string): string {
     ? url
     : `${parsed.host}${parsed.pathname === "/" ? "" : parsed.pathname}${parsed.search}`;
 }
+
+/** The conditions of a webhook beside the kinds, as the end of a sentence; empty where it has none. */
+export function conditionsText(
+  { filter, cooldown }: Pick<WebhookOfRun, "filter" | "cooldown">,
+): string {
+  const { labels, zones, sources, min_confidence: least } = filter ?? {};
+  const parts = [
+    labels && `labelled ${labels.join(" or ")}`,
+    zones && `in zone ${zones.join(" or ")}`,
+    sources && `of source ${sources.join(" or ")}`,
+    least !== undefined && `with confidence ${least} or more`,
+    cooldown && `once in ${cooldown.interval_ms / 1000} s for each ${cooldown.per.join(", ") || "webhook"}`,
+  ].filter(Boolean);
+  return parts.length === 0 ? "" : `; ${parts.join(", ")}`;
+}

@@ -11,6 +11,7 @@ import { Dialog } from "../../ui/dialog.tsx";
 import { ChoiceField, TextField } from "../../ui/field.tsx";
 import { FailureNote, Shown } from "../../ui/states.tsx";
 import { copy } from "../../ui/value.tsx";
+import { ConditionFields, conditionsOf, NO_CONDITIONS } from "./condition_fields.tsx";
 
 export interface NewHookProps {
   readonly isOpen: boolean;
@@ -68,6 +69,7 @@ function HookForm(
   const [url, setUrl] = useState("");
   const [kinds, setKinds] = useState<readonly string[]>([]);
   const [others, setOthers] = useState("");
+  const [conditions, setConditions] = useState(NO_CONDITIONS);
   const [failure, setFailure] = useState<unknown>(undefined);
   const [isSending, setSending] = useState(false);
   const [isTried, setTried] = useState(false);
@@ -85,6 +87,7 @@ function HookForm(
         await client.value.createWebhook(runId, {
           url,
           event_kinds: [...kinds, ...typed],
+          ...conditionsOf(conditions),
         }),
       );
     } catch (error) {
@@ -153,6 +156,7 @@ function HookForm(
         placeholder="trigger.dock_entry, clip_vlm"
         fault={faultOf("event_kinds")}
       />
+      <ConditionFields of={conditions} onChange={setConditions} faultOf={faultOf} />
       {failure !== undefined && faults.length === 0 && <FailureNote failure={failure} />}
       <footer class="row">
         <button type="submit" class="primary" disabled={isSending}>

@@ -7,11 +7,12 @@ import { cloudEvent, cloudEventBytes } from "../../model/events/cloudevent.ts";
 import { LIMITS } from "../../model/limits.ts";
 import type { DeliveryState } from "../../model/webhooks/delivery.ts";
 import { deliveryHeaders, signingKey } from "../../model/webhooks/signature.ts";
-import { matches, mayMatch, type Webhook } from "../../model/webhooks/webhook.ts";
+import { isForAnyPayload, type Webhook } from "../../model/webhooks/webhook.ts";
 import type { StoredEvent } from "../../store/log/event_reader.ts";
 import type { Timeline } from "../../store/log/timeline.ts";
 import type { Caller } from "../caller.ts";
 import { ownedRun } from "../runs/ownership.ts";
+import { EventMatcher } from "./event_matcher.ts";
 import type { HookRegistry } from "./hook_registry.ts";
 
 export interface DeliveryReadsOptions {
@@ -31,13 +32,14 @@ export class DeliveryReads {
   list(caller: Caller, runId: string, webhookId: string): ListedDelivery[] {
     this.#hook(caller, runId, webhookId);
     const state = this.#options.hooks.deliveries?.stateOf(runId, webhookId);
-    return (state?.recentDeliveries ?? []).map(({ seq, kind, error, attempts, tookMs }) => ({
+    return (state?.recentDeliveries ?? []).map(({ seq, kind, error, attempts, tookMs, withheld }) => ({
       seq,
       kind,
       outcome: error === null ? "delivered" as const : "dead_letter" as const,
       error,
       attempts,
       took_ms: tookMs,
+      withheld,
     })).reverse();
   }
 
@@ -52,11 +54,14 @@ export class DeliveryReads {
     const state = hooks.deliveries?.stateOf(runId, webhookId);
     if (state === undefined || !isReached(hook, state, seq)) throw notSent();
     const event = await this.#event(runId, seq);
-    if (event === undefined || !isFor(hook, event)) throw notSent();
+    if (event === undefined || !this.#isFor(hook, event)) throw notSent();
     const { kind, payload } = event;
     if (payload === null) return { seq, kind, headers: null, body: null };
-    const body = cloudEvent({ ...event, payload });
-    const atMs = lastAttemptMs(state, seq);
+    const last = lastAttempt(state, seq);
+    // Whether a cooldown withheld an event, and what its delivery told, is known of the last outcomes only.
+    if (hook.cooldown && last === undefined) throw notSent();
+    const body = cloudEvent({ ...event, payload }, last && "withheld" in last ? last.withheld : 0);
+    const atMs = last?.attempts.at(-1);
     if (atMs === undefined) return { seq, kind, headers: null, body };
     const headers = deliveryHeaders(key, `${runId}:${seq}`, atMs, new TextEncoder().encode(body));
     return { seq, kind, headers, body };
@@ -66,6 +71,12 @@ export class DeliveryReads {
     const { timeline, hooks } = this.#options;
     ownedRun(timeline.view, caller, runId);
     return hooks.find(runId, webhookId).hook;
+  }
+
+  /** Whether the webhook sends it, or gives it up as it is too long. */
+  #isFor(hook: Webhook, { payload, ...event }: Sendable): boolean {
+    if (payload === null) return isForAnyPayload(hook, event.kind);
+    return new EventMatcher(hook, this.#options.timeline).judge({ ...event, payload }).verdict === "wanted";
   }
 
   /** With a payload of null where the body would be longer than what is sent. */
@@ -91,14 +102,9 @@ function isReached({ registeredSeq }: Webhook, { cursorSeq, retry }: DeliverySta
   return seq > registeredSeq && (seq <= cursorSeq || seq === retry?.seq);
 }
 
-function isFor(hook: Webhook, { kind, payload }: Sendable): boolean {
-  return payload === null ? mayMatch(hook, kind) : matches(hook, { kind, payload });
-}
-
-/** When the last attempt began; undefined where that is not known any more. */
-function lastAttemptMs({ retry, recentDeliveries, recentDeadLetters }: DeliveryState, seq: number) {
-  const last = retry?.seq === seq
+/** What is known of the last attempt; undefined where nothing is any more. */
+function lastAttempt({ retry, recentDeliveries, recentDeadLetters }: DeliveryState, seq: number) {
+  return retry?.seq === seq
     ? retry
     : [...recentDeadLetters, ...recentDeliveries].findLast((one) => one.seq === seq);
-  return last?.attempts.at(-1);
 }

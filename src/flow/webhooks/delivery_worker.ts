@@ -7,13 +7,20 @@ import type { World } from "../../base/world.ts";
 import { cloudEvent, cloudEventBytes } from "../../model/events/cloudevent.ts";
 import type { DeliveryRecord, DeliveryState } from "../../model/webhooks/delivery.ts";
 import { LIMITS } from "../../model/limits.ts";
-import { dependsOnPayload, matches, mayMatch, type Webhook } from "../../model/webhooks/webhook.ts";
+import {
+  type CooldownEntry,
+  cooldownKey,
+  Cooldowns,
+  type CoolingEvent,
+} from "../../model/webhooks/cooldown.ts";
+import { isForAnyPayload, mayMatch, type Webhook } from "../../model/webhooks/webhook.ts";
 import { deliveryHeaders } from "../../model/webhooks/signature.ts";
 import type { SendFault } from "../../remote/webhook_sender.ts";
 import type { DeliveryLog } from "../../store/webhook_deliveries.ts";
 import type { Timeline } from "../../store/log/timeline.ts";
 import type { LongEvent, StoredEvent } from "../../store/log/event_reader.ts";
 import type { Subscription } from "../../store/log/notification_ring.ts";
+import { EventMatcher } from "./event_matcher.ts";
 
 /** Posts one body to the hook's receiver; `WebhookSender` is one. */
 export interface Sender {
@@ -43,6 +50,8 @@ export interface WebhookWorkerOptions {
  *                  ├─ fewer than four so far: retry, delay ──► attempt
  *                  └─ four, or a body over 1 MiB: dead letter
  *
+ *   a new event within the cooldown of its key is counted, and not sent
+ *
  * Every outcome is recorded in the delivery log before the next event starts, so a restart continues where this process
  * ended. New events and a redelivery alternate batch by batch, so that neither waits for all of the other.
  * See docs/events.md#webhook-deliveries.
@@ -51,6 +60,10 @@ export class WebhookWorker {
   readonly #options: WebhookWorkerOptions;
   readonly #log: Log;
   readonly #encoder = new TextEncoder();
+  readonly #matcher: EventMatcher;
+  /** Ahead of the delivery log's by the events between the two cursors. */
+  #cooldowns = new Cooldowns();
+  #withheld: number;
   /**
    * Every event up to here has an outcome. It is ahead of the delivery log's cursor by events that did not match, which
    * are not recorded one by one.
@@ -65,12 +78,25 @@ export class WebhookWorker {
     this.#options = options;
     this.#log = options.world.log.child("webhooks");
     const { hook, timeline } = options;
+    this.#matcher = new EventMatcher(hook, timeline);
+    this.#cooldowns.apply(this.#state.cooldowns.all);
+    this.#withheld = this.#state.withheld;
     // At least the registration and at most the end of the timeline, even if the delivery log has another number.
     this.#cursorSeq = Math.min(Math.max(this.#state.cursorSeq, hook.registeredSeq), timeline.view.lastSeq);
   }
 
   get cursorSeq(): number {
     return this.#cursorSeq;
+  }
+
+  /** Events that the cooldown has withheld. */
+  get withheld(): number {
+    return this.#withheld;
+  }
+
+  /** Those of them that no delivery has told of yet. */
+  get withheldPending(): number {
+    return this.#cooldowns.pending;
   }
 
   /** When the event that failed is tried again, epoch milliseconds; null while none waits for that. */
@@ -147,10 +173,11 @@ export class WebhookWorker {
     await timeline.synced();
     let isIdle = true;
     for (const event of await this.#nextBatch(this.#cursorSeq + 1, endSeq)) {
-      if (isTooLong(event) || matches(hook, event)) {
+      const cooling = this.#admitted(event);
+      if (cooling !== "none") {
         isIdle = false;
         this.#waitingSinceMs = event.ptsMs;
-        const outcome = await this.#deliverEvent(event, signal);
+        const outcome = await this.#deliverEvent(event, cooling, signal);
         this.#waitingSinceMs = null;
         if (outcome === "exhausted" && run?.deleted) return this.#dropRest(run.lastSeq);
       }
@@ -162,12 +189,30 @@ export class WebhookWorker {
     return true;
   }
 
+  /** Whether a new event is sent: what its cooldown goes by, null without a cooldown; `none` where it is not sent. */
+  #admitted(event: StoredEvent | LongEvent): Cooling | null | "none" {
+    const { hook, metrics } = this.#options;
+    if (!("payload" in event)) return this.#isTooLong(event) ? null : "none";
+    const { verdict, cooling } = this.#matcher.judge(event);
+    if (verdict === "filtered") metrics.add("service_webhook_filtered_total");
+    if (verdict !== "wanted") return "none";
+    if (hook.cooldown === null || cooling === null) return null;
+    const key = cooldownKey(hook.cooldown, cooling);
+    if (!this.#cooldowns.withholds(hook.cooldown, key, event.ptsMs)) return { ...cooling, key };
+    this.#withheld++;
+    metrics.add("service_webhook_withheld_total");
+    return "none";
+  }
+
   /** One batch of the redelivery; false when there is none. */
   async #deliverAgain(signal: AbortSignal): Promise<boolean> {
     const { redelivery } = this.#state;
     if (redelivery === undefined) return false;
     for (const event of await this.#nextBatch(redelivery.fromSeq, redelivery.toSeq)) {
-      if (isTooLong(event) || matches(this.#options.hook, event)) await this.#deliverEvent(event, signal);
+      const isWanted = "payload" in event
+        ? this.#matcher.judge(event).verdict === "wanted"
+        : this.#isTooLong(event);
+      if (isWanted) await this.#deliverEvent(event, null, signal);
       else this.#record({ seq: event.seq + 1, state: "redeliver", error: null, to_seq: redelivery.toSeq });
     }
     return true;
@@ -181,7 +226,7 @@ export class WebhookWorker {
     if (typeof batch === "number") {
       const long = await timeline.readOneInPieces(batch);
       if (long === undefined) return await this.#nextBatch(batch + 1, toSeq); // damaged
-      return [isTooLong(long) ? long : await whole(long)];
+      return ["payload" in long || !this.#mustBeRead(long) ? long : await whole(long)];
     }
     if (batch !== undefined) return batch;
     if (fromSeq > this.#cursorSeq) this.#cursorSeq = toSeq;
@@ -192,12 +237,14 @@ export class WebhookWorker {
   /** Attempts until one succeeds or all have failed, and records the outcome. This is where a webhook is retried. */
   async #deliverEvent(
     event: StoredEvent | LongEvent,
+    cooling: Cooling | null,
     signal: AbortSignal,
   ): Promise<"delivered" | "refused" | "exhausted"> {
     const { world, metrics, retryDelaysMs } = this.#options;
     const { seq, kind } = event;
-    if (isTooLong(event)) return this.#refuse(event, bodyBytesOf(event));
-    const body = this.#encoder.encode(cloudEvent(event));
+    if (!("payload" in event)) return this.#refuse(event, bodyBytesOf(event));
+    const withheld = cooling === null ? 0 : this.#cooldowns.withheldOf(cooling.key);
+    const body = this.#encoder.encode(cloudEvent(event, withheld));
     if (body.length > LIMITS.webhook.bodyBytesMax) return this.#refuse(event, body.length);
     // Attempts from before a restart count.
     const attempts = this.#state.retry?.seq === seq ? [...this.#state.retry.attempts] : [];
@@ -210,18 +257,24 @@ export class WebhookWorker {
       metrics.add("service_webhook_attempts_total");
       const startedMs = world.monotonicMs();
       const fault = await this.#attempt({ event, body, attempts, signal });
-      const ended = { attempts: [...attempts], took_ms: Math.round(world.monotonicMs() - startedMs), kind };
+      const told = withheld > 0 ? { withheld } : {};
+      const ended = {
+        attempts: [...attempts],
+        took_ms: Math.round(world.monotonicMs() - startedMs),
+        kind,
+        ...told,
+      };
       if (fault === undefined) {
-        this.#record({ seq, state: "delivered", error: null, ...ended });
+        this.#recordOutcome({ seq, state: "delivered", error: null, ...ended }, cooling);
         metrics.add("service_webhook_delivered_total");
         return "delivered";
       }
       const error = fault.slice(0, LIMITS.webhook.errorCharactersMax);
       if (attempts.length > LIMITS.webhook.retries) {
-        this.#deadLetter({ seq, error, ...ended });
+        this.#deadLetter({ seq, error, ...ended }, cooling);
         return "exhausted";
       }
-      this.#record({ seq, state: "retry", error, attempts: [...attempts] });
+      this.#record({ seq, state: "retry", error, attempts: [...attempts], ...told });
     }
   }
 
@@ -237,7 +290,7 @@ export class WebhookWorker {
 
   #refuse({ seq, kind }: StoredEvent | LongEvent, bodyBytes: number): "refused" {
     const error = `event of ${bodyBytes} bytes is longer than ${LIMITS.webhook.bodyBytesMax}`;
-    this.#deadLetter({ seq, error, attempts: [], kind });
+    this.#deadLetter({ seq, error, attempts: [], kind }, null);
     return "refused";
   }
 
@@ -262,8 +315,8 @@ export class WebhookWorker {
     });
   }
 
-  #deadLetter(letter: Omit<DeliveryRecord, "webhook_id" | "state">): void {
-    this.#record({ ...letter, state: "dead_letter" });
+  #deadLetter(letter: Omit<DeliveryRecord, "webhook_id" | "state">, cooling: Cooling | null): void {
+    this.#recordOutcome({ ...letter, state: "dead_letter" }, cooling);
     this.#options.metrics.add("service_webhook_dead_letters_total");
   }
 
@@ -292,16 +345,47 @@ export class WebhookWorker {
     const seqs = { webhook_id: this.#options.hook.webhookId, from_seq: cursorSeq, to_seq: this.#cursorSeq };
     this.#log.warn("a webhook's cursor was past the end of the timeline and was moved back", seqs);
     const totals = { delivered, dead_letters: deadLetters, failing_since_ms: failingSinceMs };
-    this.#record({ seq: this.#cursorSeq, state: "checkpoint", error: lastError, ...totals });
+    const cooldowns = { cooldowns: this.#state.cooldowns.all, withheld_total: this.#state.withheld };
+    this.#record({ seq: this.#cursorSeq, state: "checkpoint", error: lastError, ...totals, ...cooldowns });
   }
 
   #checkpoint(): void {
-    this.#record({ seq: this.#cursorSeq, state: "checkpoint", error: null });
+    this.#recordWithCooldowns({ seq: this.#cursorSeq, state: "checkpoint", error: null }, []);
+  }
+
+  /** A redelivery, and an event without a cooldown, changes no cooldown. */
+  #recordOutcome(
+    record: Omit<DeliveryRecord, "webhook_id"> & { readonly state: "delivered" | "dead_letter" },
+    cooling: Cooling | null,
+  ): void {
+    if (record.seq <= this.#cursorSeq) return this.#record(record);
+    const after = cooling && this.#cooldowns.after(cooling.key, cooling.ptsMs, record.state);
+    this.#recordWithCooldowns(record, after ? [after] : []);
+  }
+
+  /** For a record that moves the cursor: with it the cooldowns are recorded as they are there. */
+  #recordWithCooldowns(record: Omit<DeliveryRecord, "webhook_id">, after: readonly CooldownEntry[]): void {
+    if (this.#options.hook.cooldown === null) return this.#record(record);
+    const cooldowns = [...this.#cooldowns.changed, ...after];
+    this.#record({ ...record, cooldowns, withheld_total: this.#withheld });
+    this.#cooldowns.apply(after);
   }
 
   #record(record: Omit<DeliveryRecord, "webhook_id">): void {
     const { deliveries, hook } = this.#options;
     deliveries.append(hook.runId, { webhook_id: hook.webhookId, ...record });
+  }
+
+  /** Whether it depends on the payload what becomes of a long event. One that is too long to be sent meets no filter. */
+  #mustBeRead(event: LongEvent): boolean {
+    const { hook } = this.#options;
+    const isSendable = bodyBytesOf(event) <= LIMITS.webhook.bodyBytesMax;
+    return isSendable || (hook.filter === null && !isForAnyPayload(hook, event.kind));
+  }
+
+  /** Whether an event that is not read is given up, as it is too long to be sent. */
+  #isTooLong(event: LongEvent): boolean {
+    return isForAnyPayload(this.#options.hook, event.kind);
   }
 
   get #state(): DeliveryState {
@@ -329,18 +413,14 @@ interface Attempt {
 /** The cursor may run ahead of the delivery log by this many events that did not match. */
 const UNSAVED_EVENTS_MAX = 1024;
 
-/** Whether the event is refused by its size alone, so that it need not be read. */
-function isTooLong(event: StoredEvent | LongEvent): event is LongEvent {
-  return "pieces" in event && !dependsOnPayload(event.kind) &&
-    bodyBytesOf(event) > LIMITS.webhook.bodyBytesMax;
-}
+/** With the key that its cooldown counts by. */
+type Cooling = CoolingEvent & { readonly key: string };
 
 function bodyBytesOf(event: LongEvent): number {
   return cloudEventBytes(event, event.payloadBytes);
 }
 
-async function whole(event: StoredEvent | LongEvent): Promise<StoredEvent> {
-  if ("payload" in event) return event;
+async function whole(event: LongEvent): Promise<StoredEvent> {
   const { pieces, payloadBytes: _, ...columns } = event;
   return { ...columns, payload: (await Array.fromAsync(pieces)).join("") };
 }

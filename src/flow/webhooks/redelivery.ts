@@ -4,10 +4,11 @@ import { refuse } from "../../base/refusal.ts";
 import type { World } from "../../base/world.ts";
 import type { RedeliverBody, ScheduledRedelivery } from "../../model/api/webhooks.ts";
 import type { DeliveryState, Redelivery } from "../../model/webhooks/delivery.ts";
-import { matches, mayMatch, type Webhook } from "../../model/webhooks/webhook.ts";
+import { mayMatch, type Webhook } from "../../model/webhooks/webhook.ts";
 import type { Timeline } from "../../store/log/timeline.ts";
 import type { Caller } from "../caller.ts";
 import { ownedRun } from "../runs/ownership.ts";
+import { EventMatcher } from "./event_matcher.ts";
 import type { HookRegistry } from "./hook_registry.ts";
 
 export interface RedeliverySchedulerOptions {
@@ -25,7 +26,7 @@ export class RedeliveryScheduler {
   }
 
   /**
-   * Schedules the events of the range that the hook matches, delivered or not, under the same event ids; without bounds
+   * Schedules the events of the range that the hook's filter lets through, delivered, given up or withheld, under the same event ids; without bounds
    * that is everything since the registration. Events that the hook has not reached yet are left out, as they are sent
    * anyway. The schedule survives a restart. Errors: 422 or 404 on `run_id`, 404 on `webhook_id`, 422 on `from_seq` when
    * it is past `to_seq`, 409 on `webhook_id` while another redelivery is under way, 503 while webhooks are off.
@@ -80,9 +81,10 @@ export class RedeliveryScheduler {
     let [scheduled, lastSeq] = [0, 0];
     if (fromSeq > toSeq) return { scheduled, lastSeq };
     const kinds = (kind: string) => mayMatch(hook, kind);
+    const matcher = new EventMatcher(hook, timeline);
     for (const batch of timeline.read(hook.runId, { fromSeq, toSeq, kinds })) {
       for (const stored of batch) {
-        if (!matches(hook, stored)) continue;
+        if (matcher.judge(stored).verdict !== "wanted") continue;
         scheduled++;
         lastSeq = stored.seq;
       }

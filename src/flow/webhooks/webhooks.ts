@@ -14,6 +14,9 @@ import type {
 } from "../../model/api/webhooks.ts";
 import { event } from "../../model/events/event_table.ts";
 import type { DeliveryState } from "../../model/webhooks/delivery.ts";
+import { FieldRules } from "../../model/field_rules.ts";
+import { checkedCooldown } from "../../model/webhooks/cooldown.ts";
+import { checkedFilter } from "../../model/webhooks/filter.ts";
 import { signingKey } from "../../model/webhooks/signature.ts";
 import { newWebhookId, type Webhook, webhookKinds, webhookTarget } from "../../model/webhooks/webhook.ts";
 import { AddressRefused } from "../../remote/guard/address_guard.ts";
@@ -47,8 +50,8 @@ export class Webhooks {
   }
 
   /**
-   * Errors, in this order: 422 or 404 on `run_id`, 422 on `url`, 422 on `event_kinds`, 503 `webhooks_unavailable`
-   * without a root secret, without a delivery log, at the limit and beyond the share. A terminal run takes hooks, too.
+   * Errors, in this order: 422 or 404 on `run_id`, 422 on `url`, 422 on `event_kinds`, 422 on every faulty field of
+   * `filter` and `cooldown`, 503 `webhooks_unavailable` without a root secret, without a delivery log, at the limit and beyond the share. A terminal run takes hooks, too.
    */
   async register(caller: Caller, runId: string, body: RegisterWebhookBody): Promise<RegisteredWebhook> {
     const { timeline, world, allowPrivate, hooks } = this.#options;
@@ -56,17 +59,24 @@ export class Webhooks {
     const { url } = webhookTarget(body.url, allowPrivate);
     await this.#checkHost(url, caller.signal);
     const eventKinds = webhookKinds(body.event_kinds ?? []);
+    const rules = new FieldRules();
+    const filter = checkedFilter(body.filter, rules);
+    const cooldown = checkedCooldown(body.cooldown, rules);
+    rules.check();
     // No `await` from here on, so that no other registration takes the last place in between.
     ownedRun(timeline.view, caller, runId);
     const delivering = hooks.requireRoom(caller.principalKey);
     const webhookId = newWebhookId(world.randomBytes);
-    const registeredSeq = this.#commit(delivering.deliveries, { webhookId, runId, url, eventKinds });
-    hooks.add({ webhookId, runId, url, eventKinds, registeredSeq }, delivering);
+    const wanted = { webhookId, runId, url, eventKinds, filter, cooldown };
+    const registeredSeq = this.#commit(delivering.deliveries, wanted);
+    hooks.add({ ...wanted, registeredSeq }, delivering);
     return {
       run_id: runId,
       webhook_id: webhookId,
       url,
       event_kinds: eventKinds,
+      filter,
+      cooldown,
       registered_seq: registeredSeq,
       signing_secret: signingKey(delivering.sending.secret, runId, webhookId).toHex(),
     };
@@ -148,7 +158,7 @@ export class Webhooks {
    */
   #commit(deliveries: DeliveryLog, hook: Omit<Webhook, "registeredSeq">): number {
     const { timeline } = this.#options;
-    const { webhookId, runId, url, eventKinds } = hook;
+    const { webhookId, runId, url, eventKinds, filter, cooldown } = hook;
     try {
       const seq = timeline.view.lastSeq;
       deliveries.append(runId, { webhook_id: webhookId, seq, state: "checkpoint", error: null });
@@ -159,7 +169,13 @@ export class Webhooks {
       );
     }
     try {
-      const payload = { webhook_id: webhookId, url, event_kinds: eventKinds };
+      const payload = {
+        webhook_id: webhookId,
+        url,
+        event_kinds: eventKinds,
+        ...(filter && { filter }),
+        ...(cooldown && { cooldown }),
+      };
       return timeline.commit(() => [event("webhook_registered", runId, payload)])[0]!.seq;
     } catch (error) {
       deliveries.forget(webhookId);
@@ -174,13 +190,19 @@ function listed({ hook, worker }: RegisteredHook, state: DeliveryState): ListedW
     webhook_id: hook.webhookId,
     url: hook.url,
     event_kinds: hook.eventKinds,
+    filter: hook.filter,
+    cooldown: hook.cooldown,
     registered_seq: hook.registeredSeq,
     last_terminal_seq: Math.max(state.cursorSeq, worker?.cursorSeq ?? 0),
     delivered: state.delivered,
     dead_letters: state.deadLetters,
+    withheld: worker?.withheld ?? state.withheld,
+    withheld_pending: worker?.withheldPending ?? state.cooldowns.pending,
     last_error: state.lastError,
     failing_since_ms: state.failingSinceMs,
-    retry: retry ? { ...retry, next_attempt_ms: worker?.nextAttemptMs ?? null } : null,
+    retry: retry
+      ? { seq: retry.seq, attempts: retry.attempts, next_attempt_ms: worker?.nextAttemptMs ?? null }
+      : null,
     state: "active",
     recent_dead_letters: state.recentDeadLetters,
     redelivery: redelivery ? { from_seq: redelivery.fromSeq, to_seq: redelivery.toSeq } : null,

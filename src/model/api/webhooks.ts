@@ -3,7 +3,11 @@
 import * as z from "zod";
 import { boundedList } from "../bounded_list.ts";
 import { LIMITS } from "../limits.ts";
+import { type Cooldown, COOLDOWN_KEYS } from "../webhooks/cooldown.ts";
 import type { DeadLetter } from "../webhooks/delivery.ts";
+import type { WebhookFilter } from "../webhooks/filter.ts";
+
+const FILTER_ENTRIES = boundedList(z.string(), LIMITS.webhook.filterEntriesMax).nullish();
 
 export const REGISTER_WEBHOOK_BODY = z.strictObject({
   url: z.string().describe(
@@ -12,6 +16,18 @@ export const REGISTER_WEBHOOK_BODY = z.strictObject({
   event_kinds: boundedList(z.string(), LIMITS.webhook.eventKindsMax).nullish().describe(
     "Every kind that is not bookkeeping unless given",
   ),
+  filter: z.strictObject({
+    labels: FILTER_ENTRIES.describe("What the event calls what it saw or heard; one of them"),
+    zones: FILTER_ENTRIES.describe("Policy ids of zones; one of them"),
+    sources: FILTER_ENTRIES.describe("Names of named sources; one of them"),
+    min_confidence: z.number().nullish(),
+  }).nullish().describe("What holds for a delivered event besides its kind"),
+  cooldown: z.strictObject({
+    interval_ms: z.int().describe("After a delivery, events with the same key are withheld for so long"),
+    per: boundedList(z.enum(COOLDOWN_KEYS), COOLDOWN_KEYS.length).nullish().describe(
+      "What makes the key; kind and source unless given",
+    ),
+  }).nullish(),
 });
 
 export type RegisterWebhookBody = z.infer<typeof REGISTER_WEBHOOK_BODY>;
@@ -30,6 +46,8 @@ export interface RegisteredWebhook {
   readonly webhook_id: string;
   readonly url: string;
   readonly event_kinds: readonly string[];
+  readonly filter: WebhookFilter | null;
+  readonly cooldown: Cooldown | null;
   readonly registered_seq: number;
   /** 64 hex digits. */
   readonly signing_secret: string;
@@ -40,11 +58,16 @@ export interface ListedWebhook {
   readonly webhook_id: string;
   readonly url: string;
   readonly event_kinds: readonly string[];
+  readonly filter: WebhookFilter | null;
+  readonly cooldown: Cooldown | null;
   readonly registered_seq: number;
   /** Every event up to here is delivered, given up, or not for this webhook. */
   readonly last_terminal_seq: number;
   readonly delivered: number;
   readonly dead_letters: number;
+  /** Events that the cooldown has withheld, and those of them that no delivery has told of yet. */
+  readonly withheld: number;
+  readonly withheld_pending: number;
   readonly last_error: string | null;
   /** When the first attempt since the last success began, where it failed; epoch milliseconds. */
   readonly failing_since_ms: number | null;
@@ -90,6 +113,8 @@ export interface ListedDelivery {
   readonly attempts: readonly number[];
   /** Of the last attempt. */
   readonly took_ms: number | null;
+  /** How many withheld events it told of. */
+  readonly withheld: number;
 }
 
 /** What was sent. */

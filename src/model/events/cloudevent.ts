@@ -17,14 +17,15 @@ export interface LoggedEvent {
 
 /**
  * The envelope as JSON text, with its keys in a fixed order. The text of the payload is inserted unchanged, so 64-bit
- * integers keep every digit. Example, with run `run-1`, seq 7 and stream `stream-0` (see docs/events.md#cloudevents):
+ * integers keep every digit. `withheld` is what the delivery to a webhook
+ * tells of its cooldown; without it there is no such field. Example, with run `run-1`, seq 7 and stream `stream-0` (see docs/events.md#cloudevents):
  *
  *     {"specversion":"1.0","id":"run-1:7","source":"/v1/runs/run-1","type":"dev.service.timeline.vlm",
  *      "subject":"stream-0","datacontenttype":"application/json","sequence":7,"pts_ms":1764316800123,"data":{…}}
  */
-export function cloudEvent(event: LoggedEvent): string {
-  return envelopeHead(event) + (isOwnObject(event.payload) ? event.payload : jsonOrString(event.payload)) +
-    "}";
+export function cloudEvent(event: LoggedEvent, withheld = 0): string {
+  const data = isOwnObject(event.payload) ? event.payload : jsonOrString(event.payload);
+  return envelopeHead(event, withheld) + data + "}";
 }
 
 /** How many bytes the text has, for a payload of so many bytes. */
@@ -33,13 +34,14 @@ export function cloudEventBytes(event: Omit<LoggedEvent, "payload">, payloadByte
 }
 
 /** The text up to the payload; a brace follows the payload. */
-export function envelopeHead(event: Omit<LoggedEvent, "payload">): string {
+export function envelopeHead(event: Omit<LoggedEvent, "payload">, withheld = 0): string {
   return '{"specversion":"1.0","id":' + JSON.stringify(`${event.runId}:${event.seq}`) +
     ',"source":' + JSON.stringify(`/v1/runs/${event.runId}`) +
     ',"type":' + JSON.stringify(eventTypeOf(event.kind)) +
     ',"subject":' + JSON.stringify(event.streamId) +
     ',"datacontenttype":"application/json","sequence":' + event.seq +
     ',"pts_ms":' + event.ptsMs +
+    (withheld > 0 ? ',"withheld":' + withheld : "") +
     ',"data":';
 }
 

@@ -4,6 +4,7 @@ import * as z from "zod";
 import { DECODE_BACKENDS } from "../../base/program_paths.ts";
 import { ARTIFACT_KINDS, DETECTORS } from "../frames/detected_range.ts";
 import { LIMITS } from "../limits.ts";
+import { COOLDOWN_KEYS } from "../webhooks/cooldown.ts";
 import {
   coordinates,
   coordinateSchema,
@@ -185,10 +186,26 @@ export const operatorFeedbackSubmitted = open({
   feedback: z.string(),
 });
 
+/** See docs/events.md#filters. */
+export const webhookFilter = open({
+  labels: z.array(text).optional(),
+  zones: z.array(text).optional(),
+  sources: z.array(text).optional(),
+  min_confidence: unit.optional(),
+});
+
+/** See docs/events.md#cooldown. */
+export const webhookCooldown = open({
+  interval_ms: positive,
+  per: z.array(z.enum(COOLDOWN_KEYS)),
+});
+
 export const webhookRegistered = open({
   webhook_id: text,
   url: text,
   event_kinds: z.array(text).describe("Empty for every kind that is not bookkeeping"),
+  filter: webhookFilter.optional(),
+  cooldown: webhookCooldown.optional(),
 });
 
 export const webhookDeleted = open({ webhook_id: text });

@@ -1,15 +1,18 @@
 /** The deliveries of a webhook: the records of the delivery log, and the state that follows from them. */
 
 import { LIMITS } from "../limits.ts";
+import { type CooldownEntry, Cooldowns } from "./cooldown.ts";
 
 /**
  * One record of the delivery log. The right column has the additional fields of a state. See docs/protocols.md#delivery-log.
  *
- *   retry        an attempt failed and will be repeated         attempts
- *   delivered    the receiver accepted the event                attempts, took_ms, kind
- *   dead_letter  the event was given up                         attempts, took_ms, kind
+ *   retry        an attempt failed and will be repeated         attempts, withheld
+ *   delivered    the receiver accepted the event                attempts, took_ms, kind, withheld
+ *   dead_letter  the event was given up                         attempts, took_ms, kind, withheld
  *   checkpoint   no event up to seq needs a delivery; with the totals it replaces the whole state before it
  *   redeliver    matching events from seq to to_seq are sent again  to_seq
+ *
+ * A record that moves the cursor of a webhook with a cooldown also has `cooldowns` and `withheld_total`.
  */
 export interface DeliveryRecord {
   readonly webhook_id: string;
@@ -23,6 +26,12 @@ export interface DeliveryRecord {
   /** Kind of the event. */
   readonly kind?: string;
   readonly to_seq?: number;
+  /** How many withheld events the delivery told of. */
+  readonly withheld?: number;
+  /** The cooldowns that changed. */
+  readonly cooldowns?: readonly CooldownEntry[];
+  /** Events withheld so far. */
+  readonly withheld_total?: number;
   /** Totals of a checkpoint that replaces the state; its `error` is then the last error. */
   readonly delivered?: number;
   readonly dead_letters?: number;
@@ -47,6 +56,8 @@ export interface Delivery {
   readonly attempts: readonly number[];
   /** How long the last attempt took; null where there was none, and in records of versions that did not write it. */
   readonly tookMs: number | null;
+  /** How many withheld events it told of. */
+  readonly withheld: number;
 }
 
 /** A range of events that is sent again; both ends belong to it. */
@@ -70,17 +81,23 @@ export class DeliveryState {
   /** When the first attempt since the last success began, where it failed; null while deliveries succeed. */
   failingSinceMs: number | null = null;
   /** The event that is being retried, and the start times of its attempts. */
-  retry: { readonly seq: number; readonly attempts: readonly number[] } | undefined;
+  retry:
+    | { readonly seq: number; readonly attempts: readonly number[]; readonly withheld: number }
+    | undefined;
   /** The events that are still to be sent again; never beyond the cursor. */
   redelivery: Redelivery | undefined;
+  /** As of the cursor. */
+  cooldowns = new Cooldowns();
+  /** Events that the cooldown has withheld. */
+  withheld = 0;
 
   constructor(readonly runId: string) {}
 
   fold(record: DeliveryRecord): void {
-    const { seq, error, attempts = [] } = record;
+    const { seq, error, attempts = [], withheld = 0 } = record;
     switch (record.state) {
       case "retry":
-        this.retry = { seq, attempts };
+        this.retry = { seq, attempts, withheld };
         this.#fail(error, attempts);
         break;
       case "delivered":
@@ -106,6 +123,8 @@ export class DeliveryState {
         this.#redeliver({ fromSeq: seq, toSeq: record.to_seq ?? 0 });
         break;
     }
+    this.cooldowns.apply(record.cooldowns ?? []);
+    this.withheld = record.withheld_total ?? this.withheld;
   }
 
   /** The fewest records that, folded in order, give this state again. */
@@ -124,20 +143,26 @@ export class DeliveryState {
       ...of(seq, "dead_letter", error),
       attempts,
     }));
-    for (const { seq, kind, error, attempts, tookMs } of recentDeliveries) {
+    for (const { seq, kind, error, attempts, tookMs, withheld } of recentDeliveries) {
       records.push({
         ...of(seq, error === null ? "delivered" : "dead_letter", error),
         attempts,
         ...(tookMs !== null && { took_ms: tookMs }),
         ...(kind !== null && { kind }),
+        ...(withheld > 0 && { withheld }),
       });
     }
-    if (retry) records.push({ ...of(retry.seq, "retry", lastError), attempts: retry.attempts });
+    if (retry) {
+      const { seq, attempts, withheld } = retry;
+      records.push({ ...of(seq, "retry", lastError), attempts, ...(withheld > 0 && { withheld }) });
+    }
+    const cooldowns = this.cooldowns.all;
     records.push({
       ...of(cursorSeq, "checkpoint", lastError),
       delivered,
       dead_letters: deadLetters,
       failing_since_ms: failingSinceMs,
+      ...(cooldowns.length > 0 && { cooldowns, withheld_total: this.withheld }),
     });
     if (redelivery) records.push({ ...of(redelivery.fromSeq, "redeliver", null), to_seq: redelivery.toSeq });
     return records;
@@ -167,6 +192,8 @@ export class DeliveryState {
     this.lastError = error;
     this.failingSinceMs = failing_since_ms ?? null;
     this.redelivery = undefined;
+    this.cooldowns = new Cooldowns();
+    this.withheld = 0;
   }
 
   #fail(error: string | null, attempts: readonly number[]): void {
@@ -174,8 +201,9 @@ export class DeliveryState {
     this.failingSinceMs ??= attempts[0] ?? null;
   }
 
-  #keepDelivery({ seq, kind, attempts, took_ms }: DeliveryRecord, error: string | null): void {
-    const delivery = { seq, kind: kind ?? null, error, attempts: attempts ?? [], tookMs: took_ms ?? null };
+  #keepDelivery(record: DeliveryRecord, error: string | null): void {
+    const { seq, kind = null, attempts = [], took_ms: tookMs = null, withheld = 0 } = record;
+    const delivery = { seq, kind, error, attempts, tookMs, withheld };
     this.recentDeliveries = [...this.recentDeliveries, delivery].slice(
       -LIMITS.webhook.recentDeliveriesMax,
     );
@@ -198,7 +226,8 @@ export function deliveryRecord(json: string): DeliveryRecord | undefined {
   const isRecord = typeof record === "object" && record !== null &&
     typeof record.webhook_id === "string" && Number.isSafeInteger(record.seq) && STATES.has(record.state) &&
     (record.error === null || typeof record.error === "string") &&
-    (record.attempts === undefined || Array.isArray(record.attempts));
+    (record.attempts === undefined || Array.isArray(record.attempts)) &&
+    (record.cooldowns === undefined || Array.isArray(record.cooldowns));
   return isRecord ? record : undefined;
 }
 

@@ -5,6 +5,8 @@ import { refuse } from "../../base/refusal.ts";
 import { isBookkeeping } from "../events/event_table.ts";
 import { quoted } from "../field_rules.ts";
 import { LIMITS } from "../limits.ts";
+import { type Cooldown, storedCooldown } from "./cooldown.ts";
+import { storedFilter, type WebhookFilter } from "./filter.ts";
 
 /** A webhook as its `webhook_registered` event describes it. */
 export interface Webhook {
@@ -13,6 +15,9 @@ export interface Webhook {
   readonly url: string;
   /** Exact kinds, sorted, each once; empty for every kind that is not bookkeeping. */
   readonly eventKinds: readonly string[];
+  /** Null for no conditions on the content of events. */
+  readonly filter: WebhookFilter | null;
+  readonly cooldown: Cooldown | null;
   /** Events with a higher seq are delivered. */
   readonly registeredSeq: number;
 }
@@ -79,7 +84,7 @@ export function foldWebhook(
   event: { readonly seq: number; readonly runId: string; readonly kind: string; readonly payload: string },
 ): void {
   const payload = parsed(event.payload) as
-    | { webhook_id?: unknown; url?: unknown; event_kinds?: unknown }
+    | { webhook_id?: unknown; url?: unknown; event_kinds?: unknown; filter?: unknown; cooldown?: unknown }
     | null
     | undefined;
   const webhookId = payload?.webhook_id;
@@ -91,7 +96,9 @@ export function foldWebhook(
   }
   if (known !== undefined || typeof payload?.url !== "string" || !isTexts(payload.event_kinds)) return;
   const { url, event_kinds: eventKinds } = payload;
-  hooks.set(webhookId, { webhookId, runId: event.runId, url, eventKinds, registeredSeq: event.seq });
+  const [filter, cooldown] = [storedFilter(payload.filter), storedCooldown(payload.cooldown)];
+  const { runId, seq: registeredSeq } = event;
+  hooks.set(webhookId, { webhookId, runId, url, eventKinds, filter, cooldown, registeredSeq });
 }
 
 /** Whether events of `kind` may match the webhook; for a trigger it also depends on the payload. */
@@ -99,10 +106,9 @@ export function mayMatch(hook: Webhook, kind: string): boolean {
   return !isBookkeeping(kind) && (hook.eventKinds.length === 0 || hook.eventKinds.includes(kind));
 }
 
-/** Whether an event of the run, later than the registration, is delivered to the webhook. */
-export function matches(hook: Webhook, event: { readonly kind: string; readonly payload: string }): boolean {
-  if (!mayMatch(hook, event.kind)) return false;
-  if (!dependsOnPayload(event.kind)) return true;
+/** Whether an event is for webhooks at all, whatever their filters are: a trigger says so in its payload. */
+export function isForWebhooks(event: { readonly kind: string; readonly payload: string }): boolean {
+  if (!event.kind.startsWith("trigger.")) return true;
   const payload = parsed(event.payload) as
     | { trigger?: { actions?: { webhook?: unknown } } }
     | null
@@ -110,9 +116,9 @@ export function matches(hook: Webhook, event: { readonly kind: string; readonly 
   return payload?.trigger?.actions?.webhook === true;
 }
 
-/** Whether `matches` reads the payload of such an event. */
-export function dependsOnPayload(kind: string): boolean {
-  return kind.startsWith("trigger.");
+/** Whether an event of this kind is delivered whatever is in its payload. */
+export function isForAnyPayload(hook: Webhook, kind: string): boolean {
+  return mayMatch(hook, kind) && !kind.startsWith("trigger.") && hook.filter === null;
 }
 
 function parsed(json: string): unknown {

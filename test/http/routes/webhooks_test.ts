@@ -73,6 +73,8 @@ Deno.test("a hook is registered with its own secret, and listed with all that be
   const answer = await test.call("POST", `/v1/runs/${runId}/webhooks`, {
     url: `  ${receiver.url}\n`,
     event_kinds: [" vlm", "marker_emitted", "vlm ", "some_future_kind"],
+    filter: { labels: ["scene_cut"], zones: [], sources: null, min_confidence: 0.5 },
+    cooldown: { interval_ms: 5000, per: ["source", "kind"] },
   });
   assert.equal(answer.status, 201);
   const { request_id, webhook_id, signing_secret, ...rest } = answer.json;
@@ -80,15 +82,19 @@ Deno.test("a hook is registered with its own secret, and listed with all that be
   assert.match(webhook_id, /^wh_[0-9a-f]{24}$/);
   assert.match(signing_secret, /^[0-9a-f]{64}$/);
   const event_kinds = ["marker_emitted", "some_future_kind", "vlm"];
-  assert.deepEqual(rest, { run_id: runId, url: receiver.url, event_kinds, registered_seq: 2 });
+  const filter = { labels: ["scene_cut"], min_confidence: 0.5 };
+  const cooldown = { interval_ms: 5000, per: ["kind", "source"] };
+  const wanted = { url: receiver.url, event_kinds, filter, cooldown };
+  assert.deepEqual(rest, { run_id: runId, ...wanted, registered_seq: 2 });
   assert.deepEqual(await listOf(test, runId), [{
     webhook_id,
-    url: receiver.url,
-    event_kinds,
+    ...wanted,
     registered_seq: 2,
     last_terminal_seq: 2,
     delivered: 0,
     dead_letters: 0,
+    withheld: 0,
+    withheld_pending: 0,
     last_error: null,
     failing_since_ms: null,
     retry: null,
@@ -97,7 +103,7 @@ Deno.test("a hook is registered with its own secret, and listed with all that be
     redelivery: null,
   }]);
   const { json: { events } } = await test.call("GET", `/v1/runs/${runId}/events`);
-  assert.deepEqual(events.at(-1).payload, { webhook_id, url: receiver.url, event_kinds });
+  assert.deepEqual(events.at(-1).payload, { webhook_id, ...wanted });
   const other = await hookOf(test, runId, receiver.url, []);
   assert.notEqual(other.signing_secret, signing_secret);
   assert.deepEqual(
@@ -119,9 +125,10 @@ Deno.test("the deliveries of a hook are listed with their attempts, and what was
   await keepAlive(test, runId);
   const first = (await entryOnce(test, runId, ({ delivered }) => delivered === 1)).last_terminal_seq;
   const { json: { deliveries: [delivery, ...others] } } = await read();
-  const { attempts, took_ms, ...rest } = delivery;
+  const { attempts, took_ms, withheld, ...rest } = delivery;
   assert.deepEqual(rest, { seq: first, kind: "keepalive_refreshed", outcome: "delivered", error: null });
   assert.equal(others.length, 0);
+  assert.equal(withheld, 0);
   assert.ok(attempts.length === 1 && attempts[0] >= before && took_ms < 5000, JSON.stringify(delivery));
   const [received] = receiver.received;
   const sent = (await read(`/${first}`)).json;

@@ -2,12 +2,18 @@ import assert from "node:assert/strict";
 import { Refusal } from "../../../src/base/refusal.ts";
 import {
   foldWebhook,
-  matches,
+  isForAnyPayload,
+  isForWebhooks,
+  mayMatch,
   newWebhookId,
   type Webhook,
   webhookKinds,
   webhookTarget,
 } from "../../../src/model/webhooks/webhook.ts";
+import { LIMITS } from "../../../src/model/limits.ts";
+import { FieldRules } from "../../../src/model/field_rules.ts";
+import { checkedCooldown, cooldownKey, Cooldowns } from "../../../src/model/webhooks/cooldown.ts";
+import { checkedFilter, eventFacts, type GivenFilter, meets } from "../../../src/model/webhooks/filter.ts";
 import { bodySignature, deliveryHeaders, signingKey } from "../../../src/model/webhooks/signature.ts";
 
 const RUN = "run-00000000000000000000000000000001";
@@ -142,6 +148,8 @@ Deno.test("hooks follow from the events that register and delete them, and malfo
     runId: RUN,
     url: "https://a.example/",
     eventKinds: ["vlm"],
+    filter: null,
+    cooldown: null,
     registeredSeq: 2,
   });
   fold(10, "webhook_deleted", { webhook_id: "wh_a" });
@@ -149,15 +157,17 @@ Deno.test("hooks follow from the events that register and delete them, and malfo
 });
 
 Deno.test("an event matches by its exact kind, a trigger by the actions of its program as well", () => {
-  const check = (eventKinds: string[], kind: string, payload: unknown, expected: boolean) =>
+  const check = (eventKinds: string[], kind: string, payload: unknown, expected: boolean) => {
+    const places = { webhookId: HOOK, runId: RUN, url: "", registeredSeq: 1 };
+    const hook: Webhook = { ...places, eventKinds, filter: null, cooldown: null };
+    const stored = { kind, payload: typeof payload === "string" ? payload : JSON.stringify(payload) };
     assert.equal(
-      matches({ webhookId: HOOK, runId: RUN, url: "", eventKinds, registeredSeq: 1 }, {
-        kind,
-        payload: typeof payload === "string" ? payload : JSON.stringify(payload),
-      }),
+      mayMatch(hook, kind) && isForWebhooks(stored),
       expected,
       `${eventKinds} ${kind} ${JSON.stringify(payload)}`,
     );
+    assert.equal(isForAnyPayload(hook, kind), mayMatch(hook, kind) && !kind.startsWith("trigger."), kind);
+  };
   const wish = (webhook: unknown) => ({ trigger: { actions: { webhook } } });
   check([], "vlm", {}, true);
   check([], "a_kind_of_tomorrow", {}, true);
@@ -174,4 +184,95 @@ Deno.test("an event matches by its exact kind, a trigger by the actions of its p
   for (const payload of [wish(false), wish("true"), wish(1), {}, { trigger: null }, "null", "7", "no json"]) {
     check(["trigger.door"], "trigger.door", payload, false);
   }
+});
+
+Deno.test("a filter's conditions all hold for one sighting of the event, and an event that lacks a field does not meet it", () => {
+  const check = (
+    given: GivenFilter,
+    payload: unknown,
+    expected: boolean,
+    sourceUri: string | null = null,
+  ) => {
+    const filter = checkedFilter(given, new FieldRules())!;
+    assert.equal(
+      meets(filter, eventFacts(JSON.stringify(payload)), sourceUri),
+      expected,
+      JSON.stringify([given, payload]),
+    );
+  };
+  const zone = { confidence: 0.7, assertion: { policy_id: "dock" } };
+  const heard = {
+    event_type: "door",
+    confidence: 0.9,
+    local_audio: { observations: [{ label: "speech", kind: "speech", confidence: 0.4 }] },
+    moments: [{ kind: "music", confidence: 0.8 }],
+  };
+  check({ zones: ["dock"] }, zone, true);
+  check({ zones: [" dock ", "gate"] }, zone, true);
+  check({ zones: ["gate"] }, zone, false);
+  check({ zones: ["dock"] }, heard, false);
+  check({ min_confidence: 0.7 }, zone, true);
+  check({ min_confidence: 0.71 }, zone, false);
+  check({ min_confidence: 0 }, { reason: "lost" }, false);
+  check({ zones: ["dock"], min_confidence: 0.71 }, zone, false);
+  check({ labels: ["door"] }, heard, true);
+  check({ labels: ["speech"] }, heard, true);
+  check({ labels: ["music"], min_confidence: 0.8 }, heard, true);
+  check({ labels: ["speech"], min_confidence: 0.5 }, heard, false);
+  check({ labels: ["speech", "door"], min_confidence: 0.5 }, heard, true);
+  check({ labels: ["person"] }, { object_label: "person", confidence: null }, true);
+  check({ labels: ["person"], min_confidence: 0.1 }, { object_label: "person", confidence: null }, false);
+  check({ sources: ["dock"] }, zone, true, "source:dock");
+  check({ sources: ["dock"] }, zone, false, "source:gate");
+  check({ sources: ["dock"] }, zone, false);
+  for (const payload of ["text", 7, null, []]) check({ labels: ["door"] }, payload, false);
+});
+
+Deno.test("each field of a filter and a cooldown that breaks a rule is named", () => {
+  const check = (given: GivenFilter, ...fields: string[]) => {
+    const rules = new FieldRules();
+    checkedFilter(given, rules);
+    assert.deepEqual(rules.faults.map(({ field }) => field), fields, JSON.stringify(given));
+  };
+  check({});
+  check({ labels: [], zones: null });
+  check({ labels: Array(32).fill("a") });
+  check(
+    { labels: Array(33).fill("a"), zones: [""], sources: ["Dock"] },
+    "filter.labels",
+    "filter.zones",
+    "filter.sources",
+  );
+  check({ zones: ["é".repeat(65)] }, "filter.zones");
+  check({ min_confidence: 1.01 }, "filter.min_confidence");
+  check({ min_confidence: NaN }, "filter.min_confidence");
+  for (const [interval_ms, faults] of [[999, 1], [1000, 0], [86_400_000, 0], [86_400_001, 1]] as const) {
+    const rules = new FieldRules();
+    assert.deepEqual(checkedCooldown({ interval_ms }, rules), { interval_ms, per: ["kind", "source"] });
+    assert.equal(rules.faults.length, faults, `${interval_ms}`);
+  }
+  assert.equal(checkedFilter({ labels: [] }, new FieldRules()), null);
+});
+
+Deno.test("a cooldown counts by key, ends with its interval and with a dead letter, and forgets the key that was unused longest", () => {
+  const cooldown = { interval_ms: 1000, per: ["kind", "zone"] } as const;
+  const facts = eventFacts('{"assertion":{"policy_id":"dock"}}');
+  assert.equal(cooldownKey(cooldown, { kind: "k", ptsMs: 0, facts, sourceUri: null }), '["k","dock"]');
+  const cooldowns = new Cooldowns();
+  assert.equal(cooldowns.withholds(cooldown, "a", 0), false);
+  cooldowns.apply([cooldowns.after("a", 0, "delivered")]);
+  assert.deepEqual([0, 999].map((ptsMs) => cooldowns.withholds(cooldown, "a", ptsMs)), [true, true]);
+  assert.equal(cooldowns.withholds(cooldown, "b", 500), false, "another key");
+  assert.equal(cooldowns.withholds(cooldown, "a", -1), false, "the clock was set back");
+  assert.equal(cooldowns.withholds(cooldown, "a", 1000), false);
+  assert.deepEqual(cooldowns.changed, [{ key: "a", since_ms: 0, withheld: 2 }]);
+  cooldowns.apply([cooldowns.after("a", 1000, "dead_letter")]);
+  assert.deepEqual([cooldowns.withheldOf("a"), cooldowns.pending, cooldowns.changed], [2, 2, []]);
+  assert.equal(cooldowns.withholds(cooldown, "a", 1001), false, "the one before was given up");
+  cooldowns.apply([cooldowns.after("a", 1001, "delivered")]);
+  assert.equal(cooldowns.pending, 0);
+  const { cooldownKeysMax } = LIMITS.webhook;
+  for (let at = 0; at < cooldownKeysMax; at++) cooldowns.apply([cooldowns.after(`k${at}`, 0, "delivered")]);
+  assert.equal(cooldowns.all.length, cooldownKeysMax);
+  assert.equal(cooldowns.withholds(cooldown, "a", 1002), false);
 });

@@ -13,7 +13,7 @@ import { EmptyNote, Shown } from "../../../ui/states.tsx";
 import { tell, tellFailure } from "../../../ui/toast.tsx";
 import { Id } from "../../../ui/value.tsx";
 import { HookMark } from "../hook_mark.tsx";
-import { hookSentence, shortUrl } from "../hook_state.ts";
+import { conditionsText, hookSentence, shortUrl } from "../hook_state.ts";
 import { SignatureHelp } from "../signature/signature_help.tsx";
 import { Deliveries } from "./deliveries.tsx";
 import { DeliveryDetails } from "./delivery_details.tsx";
@@ -166,7 +166,7 @@ function Facts({ hook }: { hook: WebhookOfRun }) {
         <a href={hrefOf(["runs", hook.run_id])}>open</a> <Id value={hook.run_id} />
       </dd>
       <dt>Events</dt>
-      <dd>{kinds}, from {hook.registered_seq + 1} on</dd>
+      <dd>{kinds}, from {hook.registered_seq + 1} on{conditionsText(hook)}</dd>
       <dt>Come to</dt>
       <dd class="number">
         event {hook.last_terminal_seq} of {hook.run_last_seq}
@@ -175,6 +175,14 @@ function Facts({ hook }: { hook: WebhookOfRun }) {
       <dd class="number">
         {countText(hook.delivered)}, given up {countText(hook.dead_letters)}
       </dd>
+      {hook.cooldown !== null && (
+        <>
+          <dt>Withheld</dt>
+          <dd class="number">
+            {countText(hook.withheld)}, not told yet {countText(hook.withheld_pending)}
+          </dd>
+        </>
+      )}
       <dt>Webhook</dt>
       <dd>
         <Id value={hook.webhook_id} />

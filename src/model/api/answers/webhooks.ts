@@ -2,12 +2,17 @@
 
 import * as z from "zod";
 import { count, open, positive, text } from "../../events/payload_shapes.ts";
+import { webhookCooldown, webhookFilter } from "../../events/run_payloads.ts";
 import { requestIdField, runIdField, webhookIdField } from "./answer_fields.ts";
 
 const webhookFields = {
   webhook_id: webhookIdField,
   url: text,
   event_kinds: z.array(text).describe("Empty for every kind that is not bookkeeping"),
+  filter: webhookFilter.nullable().describe(
+    "What holds for a delivered event besides; null for no conditions",
+  ),
+  cooldown: webhookCooldown.nullable(),
   registered_seq: positive,
 };
 
@@ -24,6 +29,8 @@ export const WEBHOOK = open({
   last_terminal_seq: count.describe("Every event up to here is delivered, given up, or not for this webhook"),
   delivered: count,
   dead_letters: count,
+  withheld: count.describe("Events that the cooldown has withheld"),
+  withheld_pending: count.describe("Those of them that no delivery has told of yet"),
   last_error: z.string().nullable(),
   failing_since_ms: count.nullable().describe(
     "When the first attempt since the last success began, where it failed, epoch milliseconds",
@@ -78,6 +85,7 @@ export const DELIVERY = open({
   error: z.string().nullable(),
   attempts: z.array(count).describe("When each attempt began, epoch milliseconds"),
   took_ms: count.nullable().describe("How long the last attempt took"),
+  withheld: count.describe("How many withheld events the delivery told of"),
 });
 
 export const DELIVERIES = open({

@@ -1,0 +1,96 @@
+/** Decides for one webhook which events are delivered to it, and finds out for that of which source an event is. */
+
+import { DEFAULT_STREAM_ID } from "../../model/identifiers.ts";
+import type { CoolingEvent } from "../../model/webhooks/cooldown.ts";
+import { type EventFacts, eventFacts, meets } from "../../model/webhooks/filter.ts";
+import { isForWebhooks, mayMatch, type Webhook } from "../../model/webhooks/webhook.ts";
+import type { StoredEvent } from "../../store/log/event_reader.ts";
+import type { Timeline } from "../../store/log/timeline.ts";
+
+export interface Judgement {
+  /** `filtered`: the kind is wanted, and a condition of the filter does not hold. */
+  readonly verdict: "wanted" | "filtered" | "other";
+  /** What the cooldown decides by; null for a webhook without one, and for an event that is not wanted. */
+  readonly cooling: CoolingEvent | null;
+}
+
+const OTHER: Judgement = { verdict: "other", cooling: null };
+
+/** The cooldown itself is not applied here: it concerns first deliveries only. */
+export class EventMatcher {
+  readonly #hook: Webhook;
+  readonly #sources: RunSources;
+
+  constructor(hook: Webhook, timeline: Timeline) {
+    this.#hook = hook;
+    this.#sources = new RunSources(hook.runId, timeline);
+  }
+
+  /** Of an event of the webhook's run, later than its registration. */
+  judge(event: Pick<StoredEvent, "seq" | "kind" | "payload" | "ptsMs">): Judgement {
+    const { filter, cooldown } = this.#hook;
+    if (!mayMatch(this.#hook, event.kind) || !isForWebhooks(event)) return OTHER;
+    if (!filter && !cooldown) return { verdict: "wanted", cooling: null };
+    const facts = eventFacts(event.payload);
+    const sourceUri = this.#sources.of(facts, event.seq);
+    if (filter && !meets(filter, facts, sourceUri)) return { verdict: "filtered", cooling: null };
+    const { kind, ptsMs } = event;
+    return { verdict: "wanted", cooling: cooldown && { kind, ptsMs, facts, sourceUri } };
+  }
+}
+
+/** The kinds of events that name a source together with its session, stream or request. */
+const NAMING_KINDS: ReadonlySet<string> = new Set(["live_source_opened", "ingest_received"]);
+/** Sessions, streams and requests of one run that are remembered. */
+const REMEMBERED_MAX = 1024;
+
+/** Which source the sessions, streams and requests of one run read. */
+class RunSources {
+  readonly #runId: string;
+  readonly #timeline: Timeline;
+  /** By `session:`, `stream:` or `request:` and its name. */
+  readonly #uris = new Map<string, string>();
+  #readSeq = 0;
+
+  constructor(runId: string, timeline: Timeline) {
+    this.#runId = runId;
+    this.#timeline = timeline;
+  }
+
+  /** Null where the event names none, and nothing that belongs to one. */
+  of({ sourceUri, sessionId, requestId, streamId }: EventFacts, seq: number): string | null {
+    if (sourceUri !== null) return sourceUri;
+    this.#readTo(seq);
+    return this.#uris.get(`session:${sessionId}`) ?? this.#uris.get(`request:${requestId}`) ??
+      this.#uris.get(`stream:${streamId}`) ?? null;
+  }
+
+  #readTo(seq: number): void {
+    if (seq <= this.#readSeq) return;
+    const query = { fromSeq: this.#readSeq + 1, toSeq: seq, kinds: NAMING_KINDS };
+    for (const batch of this.#timeline.read(this.#runId, query)) {
+      for (const { kind, payload } of batch) {
+        const { sourceUri, sessionId, requestId } = eventFacts(payload);
+        if (sourceUri === null) continue;
+        if (kind === "live_source_opened") this.#remember(`session:${sessionId}`, sourceUri);
+        else {
+          this.#remember(`request:${requestId}`, sourceUri);
+          this.#remember(`stream:${ingestedStream(payload)}`, sourceUri);
+        }
+      }
+    }
+    this.#readSeq = seq;
+  }
+
+  #remember(name: string, uri: string): void {
+    this.#uris.delete(name);
+    this.#uris.set(name, uri);
+    const [oldest] = this.#uris.keys();
+    if (this.#uris.size > REMEMBERED_MAX) this.#uris.delete(oldest!);
+  }
+}
+
+function ingestedStream(payload: string): string {
+  const { ingest } = JSON.parse(payload) as { ingest?: { stream_id?: string | null } };
+  return ingest?.stream_id ?? DEFAULT_STREAM_ID;
+}
