@@ -1,7 +1,8 @@
-/** The options of the service that do not start it: what it is, and what its configuration would be. */
+/** What the service does instead of starting: it tells what it is and what its configuration would be, or runs a data tool. */
 
 import { ConfigFaults, shownSettings } from "./base/config.ts";
 import type { Environment } from "./clean_process.ts";
+import { isDataTool, runDataTool } from "./data_tool_process.ts";
 import { removeSocketDir } from "./environment.ts";
 import { VERSION } from "./http/description/version.ts";
 import { readStart } from "./service_process.ts";
@@ -9,7 +10,7 @@ import { readStart } from "./service_process.ts";
 const EXIT_FAULTS = 1;
 const EXIT_USAGE = 2;
 
-const HELP = `Usage: service [option]
+const HELP = `Usage: service [option | command]
 
 Serves video analysis over HTTP until it gets SIGTERM or SIGINT. Its settings are environment variables.
 
@@ -18,11 +19,18 @@ Options:
   --print-config   prints each setting with its value, its default and where it comes from; secrets are not shown
   --version        prints the version
   --help           prints this text
+
+Commands, on the data directory of SERVICE_DATA_DIR or --data-dir DIR:
+  verify           checks every record, every blob and every reference; writes nothing, also while the service runs
+  repair           sets damage aside and leaves a sound directory; not while the service runs
+
+Each takes --json. They exit with 0, with 1 where there is damage, with 2 for wrong arguments, with 3 where they cannot do it.
 `;
 
 /** Does what the arguments ask. Returns the exit code. */
 export async function obey(args: readonly string[], variables: Environment["variables"]): Promise<number> {
   const [option, ...rest] = args;
+  if (isDataTool(option)) return await runDataTool(option, rest, variables);
   if (rest.length === 0 && option !== undefined && Object.hasOwn(OPTIONS, option)) {
     return await OPTIONS[option as keyof typeof OPTIONS](variables);
   }

@@ -151,6 +151,21 @@ export function blobBytes(dataDir: string, mediaType: string, sha256: string): n
   }
 }
 
+/** Where a blob of this type lies, relative to the data directory; undefined for a type that no blob has. */
+export function blobPath(mediaType: string, sha256: string): string | undefined {
+  const kind = kindOf(mediaType);
+  return kind && refOf(kind, sha256);
+}
+
+/** The folders of blobs, relative to the data directory, and the extensions of the files in each. */
+export function blobFolders(): Map<string, string[]> {
+  const folders = new Map<string, string[]>();
+  for (const { folder, extension } of Object.values(KINDS)) {
+    folders.set(folder, [...folders.get(folder) ?? [], extension]);
+  }
+  return folders;
+}
+
 function blobRef(kind: BlobKind, sha256: string, sizeBytes: number, created: boolean): BlobRef {
   const { mediaType } = KINDS[kind];
   return { ref: refOf(kind, sha256), mediaType, sizeBytes, sha256, created } as BlobRef;

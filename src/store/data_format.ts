@@ -17,9 +17,14 @@ const BYTES_MAX = 16;
  * Errors: the directory's version is higher than {@link DATA_FORMAT}, or its file holds none.
  */
 export function requireKnownFormat(dataDir: string): void {
+  if (knownFormat(dataDir) === null) writeFormat(dataDir);
+}
+
+/** The version of the directory; null where it has no file of it. Writes nothing. Errors: as {@link requireKnownFormat}. */
+export function knownFormat(dataDir: string): number | null {
   const path = join(dataDir, FILE);
   const text = readShort(path);
-  if (text === null) return writeFormat(dataDir);
+  if (text === null) return null;
   if (!/^[1-9]\d{0,8}\n?$/.test(text)) {
     throw new Error(
       `Cannot open the data directory: ${path} must hold its format version, a number, got ${
@@ -28,7 +33,7 @@ export function requireKnownFormat(dataDir: string): void {
     );
   }
   const format = Number(text);
-  if (format <= DATA_FORMAT) return;
+  if (format <= DATA_FORMAT) return format;
   throw new Error(
     `Cannot open the data directory: ${dataDir} has format ${format}, and this version of the service reads up to ` +
       `${DATA_FORMAT}; start the version that wrote it, or one that is newer, or restore a backup of before the upgrade`,

@@ -118,4 +118,5 @@ export async function onDisk<T>(world: World, work: () => Promise<T>): Promise<T
   }
 }
 
-const PARTIAL_PREFIX = ".part__";
+/** How the name of every unfinished file begins. */
+export const PARTIAL_PREFIX = ".part__";

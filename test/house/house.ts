@@ -13,7 +13,10 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   flow: ["base", "model", "store", "media", "remote", "live"],
   http: ["base", "model", "flow"],
   sidecar: ["base", "model"],
-  composition: ["base", "model", "store", "media", "rtc", "remote", "live", "flow", "http", "http3"],
+  data_tools: ["base", "model", "store", "remote"],
+  composition: [
+    ...["base", "model", "store", "media", "rtc", "remote", "live", "flow", "http", "http3", "data_tools"],
+  ],
 };
 
 /** Files that nobody imports: a person, a Worker or a browser starts them, or a script makes a file of them. */
@@ -22,6 +25,7 @@ export const ENTRIES: readonly RegExp[] = [
   /^service_worker\.ts$/,
   /^media\/recorded\/\w*worker\.ts$/,
   /^live\/live_worker\.ts$/,
+  /^data_tools\/data_tools_worker\.ts$/,
   /^sidecar\/audio\/audio_main\.ts$/,
   /^sidecar\/embedding\/embedding_main\.ts$/,
   /^http\/description\/openapi\.ts$/,

@@ -23,6 +23,7 @@ export const SCRIPTS: readonly BenchScript[] = [
   { path: "start.ts", quick: ["--rounds", "5"] },
   { path: "single_file.ts", quick: null },
   { path: "restart.ts", quick: ["--rounds", "3"] },
+  { path: "verify.ts", quick: ["--rounds", "3"] },
   { path: "http.ts", quick: ["--rounds", "3", "--seconds", "1"] },
   { path: "tail.ts", quick: ["--rounds", "3", "--calls", "50"] },
   { path: "search.ts", quick: null },

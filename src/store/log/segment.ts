@@ -28,7 +28,7 @@ const SEGMENT_NAME = /^(\d{20})(?:-\d+)?\.wal$/;
 const OPEN_FILES_MAX = 64;
 
 /** `attempt` is above 0 when a file of that name exists already: the name then gets `-1`, `-2`, … */
-function segmentName(firstSeq: number, attempt: number): string {
+export function segmentName(firstSeq: number, attempt: number): string {
   return `${String(firstSeq).padStart(20, "0")}${attempt === 0 ? "" : `-${attempt}`}.wal`;
 }
 

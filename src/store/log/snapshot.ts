@@ -187,6 +187,17 @@ function bytesOf(column: Float64Array | Uint32Array | Uint16Array, count: number
   return new Uint8Array(column.buffer as ArrayBuffer, column.byteOffset, count * column.BYTES_PER_ELEMENT);
 }
 
+/** The highest sequence number that the snapshot knows of; null without one. Errors: it is damaged, or of another version. */
+export function seqOfSnapshot(directory: string): number | null {
+  try {
+    using file = Deno.openSync(join(directory, "snapshot"), { read: true });
+    return readFile(file).header.seenSeq;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return null;
+    throw error;
+  }
+}
+
 function readFile(file: Deno.FsFile): { header: SnapshotHeader; index: EventIndex } {
   let checksum = 0;
   const read = (bytes: Uint8Array) => {

@@ -1,0 +1,49 @@
+/** The entry of the Worker in which a data tool runs, with the permissions that this tool needs and no others. */
+
+import "../base/worker_globals.ts";
+import { quietLog } from "../base/log.ts";
+import { realWorld, type World } from "../base/world.ts";
+import { checkDirectory } from "../store/checks/directory_check.ts";
+import { repairDirectory } from "../store/checks/repair.ts";
+import { checkJson, checkLines, repairJson, repairLines } from "./check_report.ts";
+import { TOOL_EXIT, type ToolNotice, type ToolOrder } from "./tool_order.ts";
+
+/** The part of the Worker's global scope that is used here. */
+interface ToolWorkerScope {
+  onmessage: ((message: MessageEvent<ToolOrder>) => void) | null;
+  postMessage(notice: ToolNotice): void;
+}
+
+const scope = globalThis as typeof globalThis & ToolWorkerScope;
+const world = realWorld(quietLog());
+
+scope.onmessage = async ({ data: order }) => {
+  let code: number = TOOL_EXIT.failed;
+  try {
+    code = await obey(order, world);
+  } catch (error) {
+    say("stderr", `cannot ${order.tool}: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  scope.postMessage({ type: "end", code });
+};
+
+async function obey(order: ToolOrder, world: World): Promise<number> {
+  const startedMs = world.monotonicMs();
+  const time = () => ({ tookMs: world.monotonicMs() - startedMs });
+  if (order.tool === "verify") {
+    const check = await checkDirectory(order.places);
+    told(order, checkJson(check, time()), checkLines(check, time()));
+    return check.findings.isSound ? TOOL_EXIT.done : TOOL_EXIT.damaged;
+  }
+  const repair = await repairDirectory(order.places, world);
+  told(order, repairJson(repair, time()), repairLines(repair, time()));
+  return repair.after.findings.isSound ? TOOL_EXIT.done : TOOL_EXIT.damaged;
+}
+
+function told({ asJson }: { readonly asJson: boolean }, json: unknown, lines: readonly string[]): void {
+  say("stdout", asJson ? JSON.stringify(json, null, 2) : lines.join("\n"));
+}
+
+function say(to: "stdout" | "stderr", text: string): void {
+  scope.postMessage({ type: "line", to, text });
+}

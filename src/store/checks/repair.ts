@@ -1,0 +1,175 @@
+/** Makes a damaged data directory sound: what is damaged is set aside, what is lost is written down, nothing is deleted. */
+
+import { join } from "node:path";
+import type { World } from "../../base/world.ts";
+import { DirectoryLock } from "../log/lock.ts";
+import { findSegments, segmentName, writeAll } from "../log/segment.ts";
+import { scanSegment } from "../log/segment_scan.ts";
+import { acceptLosses } from "./accepted_losses.ts";
+import { checkDirectory, type CheckedPlaces, type DirectoryCheck } from "./directory_check.ts";
+import { DELIVERY_FILE } from "./file_check.ts";
+import { type CheckFinding, Findings } from "./findings.ts";
+import { SetAside, syncFolder } from "./set_aside.ts";
+
+export interface Repair {
+  /** What was done, one sentence each. */
+  readonly steps: readonly string[];
+  /** Where the damaged files lie, relative to the data directory; null where there are none. */
+  readonly setAside: string | null;
+  /** Of the directory as it is now. */
+  readonly after: DirectoryCheck;
+}
+
+/** Errors: another process owns the directory. */
+export async function repairDirectory(places: CheckedPlaces, world: World): Promise<Repair> {
+  const { dataDir } = places;
+  using _lock = DirectoryLock.acquire(dataDir);
+  const before = await checkDirectory(places, new Findings(Infinity));
+  const repair = new Repairing(dataDir, world.now());
+  repair.repair(before);
+  return {
+    steps: repair.steps,
+    setAside: repair.aside.isUsed ? repair.aside.folder : null,
+    after: await checkDirectory(places),
+  };
+}
+
+class Repairing {
+  readonly steps: string[] = [];
+  readonly aside: SetAside;
+  readonly #dataDir: string;
+  readonly #lostSeqs: (readonly [number, number])[] = [];
+  readonly #lostBlobs: string[] = [];
+
+  constructor(dataDir: string, nowMs: number) {
+    this.#dataDir = dataDir;
+    this.aside = new SetAside(dataDir, nowMs);
+  }
+
+  repair({ findings, log }: DirectoryCheck): void {
+    const all = [...findings.damage, ...findings.notes];
+    const inSegments = all.filter(({ kind, path }) =>
+      (kind === "damaged_bytes" || kind === "torn_write") && path.startsWith("timeline/")
+    );
+    // Before anything of the log changes, as that is what tells a later check that the losses are known.
+    this.#accept(findings.damage);
+    if (inSegments.length > 0) this.#rewriteSegments(inSegments);
+    const lacksEnd = findings.damage.some(({ seqs }) => seqs !== undefined && seqs[1] > log.lastSeq);
+    if (lacksEnd) {
+      this.#reserveNumbers(Math.max(log.nextSeq, ...findings.damage.map(({ seqs }) => (seqs?.[1] ?? 0) + 1)));
+    }
+    const isSnapshotUsable = inSegments.length === 0 && !lacksEnd &&
+      findings.counts.unusable_snapshot === undefined;
+    if (!isSnapshotUsable) this.#moveIfThere("timeline/snapshot", "the next start makes it again");
+    if (
+      all.some(({ kind, path }) =>
+        path === DELIVERY_FILE && (kind === "damaged_deliveries" || kind === "torn_write")
+      )
+    ) {
+      this.#rewrite(DELIVERY_FILE, 0, Infinity);
+    }
+    for (const finding of findings.damage) this.#repairFile(finding);
+    if (this.aside.isUsed) {
+      this.aside.write("report.json", `${JSON.stringify({ steps: this.steps, findings: all }, null, 2)}\n`);
+    }
+  }
+
+  #accept(damage: readonly CheckFinding[]): void {
+    for (const { kind, path, seqs } of damage) {
+      if (kind === "missing_blob" || kind === "damaged_blob") this.#lostBlobs.push(path);
+      else if (seqs !== undefined) this.#lostSeqs.push(seqs);
+    }
+    if (this.#lostSeqs.length + this.#lostBlobs.length === 0) return;
+    acceptLosses(this.#dataDir, { events: this.#lostSeqs, blobs: this.#lostBlobs });
+    const events = this.#lostSeqs.reduce((sum, [from, to]) => sum + to - from + 1, 0);
+    this.steps.push(
+      `wrote down as lost: ${events} events, ${this.#lostBlobs.length} blobs (accepted-losses.json)`,
+    );
+  }
+
+  /** Leaves the sound records of each damaged segment in it; a commit that was cut off goes as a whole. */
+  #rewriteSegments(damaged: readonly CheckFinding[]): void {
+    const directory = join(this.#dataDir, "timeline");
+    let lastSeq = 0;
+    for (const { name, sizeBytes, unreadable } of findSegments(directory)) {
+      if (unreadable !== "") continue;
+      const own = damaged.filter(({ path }) => path === `timeline/${name}`);
+      const cutFrom = own.find(({ kind }) => kind === "torn_write")?.offset ?? Infinity;
+      if (own.length > 0) {
+        lastSeq = this.#rewrite(`timeline/${name}`, lastSeq, cutFrom);
+        continue;
+      }
+      using file = Deno.openSync(join(directory, name), { read: true });
+      scanSegment(file, sizeBytes, 0, lastSeq, { record: (_, { seq }) => lastSeq = seq, damage: () => {} });
+    }
+  }
+
+  /** Returns the number of the last record. */
+  #rewrite(path: string, afterSeq: number, cutFrom: number): number {
+    const full = join(this.#dataDir, path);
+    let [lastSeq, records] = [afterSeq, 0];
+    {
+      using from = Deno.openSync(full, { read: true });
+      using to = Deno.openSync(`${full}.repaired`, {
+        create: true,
+        truncate: true,
+        write: true,
+        mode: 0o600,
+      });
+      scanSegment(from, from.statSync().size, 0, afterSeq, {
+        record: (bytes, { seq, payloadEnd, sizeBytes }, offset) => {
+          if (offset >= cutFrom) return;
+          writeAll(to, bytes.subarray(payloadEnd - sizeBytes + 1, payloadEnd));
+          writeAll(to, LINE_BREAK);
+          lastSeq = seq;
+          records += 1;
+        },
+        damage: () => {},
+      });
+      to.syncSync();
+    }
+    this.aside.keep(path);
+    Deno.renameSync(`${full}.repaired`, full);
+    syncFolder(join(full, ".."));
+    this.steps.push(`set ${path} aside, and put its ${records} sound records in its place`);
+    return lastSeq;
+  }
+
+  /** The name of an empty segment keeps the numbers of lost events from being given to others. */
+  #reserveNumbers(nextSeq: number): void {
+    const name = segmentName(nextSeq, 0);
+    const path = join(this.#dataDir, "timeline", name);
+    Deno.openSync(path, { create: true, append: true, mode: 0o600 }).close();
+    syncFolder(join(path, ".."));
+    this.steps.push(`began the segment timeline/${name}, so that the numbers before it are not used again`);
+  }
+
+  #repairFile({ kind, path, text }: CheckFinding): void {
+    if (kind === "damaged_blob" || kind === "damaged_answer" || kind === "damaged_format") {
+      this.#moveIfThere(path, text);
+    } else if (kind === "unreadable_file") {
+      if (isRegularFile(join(this.#dataDir, path))) this.steps.push(`left ${path} as it is: ${text}`);
+      else this.#moveIfThere(path, "it is no regular file");
+    }
+  }
+
+  #moveIfThere(path: string, why: string): void {
+    try {
+      this.aside.move(path);
+    } catch (error) {
+      if (error instanceof Deno.errors.NotFound) return;
+      throw error;
+    }
+    this.steps.push(`set ${path} aside: ${why}`);
+  }
+}
+
+const LINE_BREAK = new Uint8Array([0x0a]);
+
+function isRegularFile(path: string): boolean {
+  try {
+    return Deno.statSync(path).isFile;
+  } catch {
+    return true; // whoever may look at it decides
+  }
+}
