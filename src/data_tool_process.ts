@@ -10,11 +10,18 @@ import { TOOL_EXIT, type ToolNotice, type ToolOrder } from "./data_tools/tool_or
 import { reason } from "./environment.ts";
 import type { CheckedPlaces } from "./store/checks/directory_check.ts";
 
-const TOOLS = ["verify", "repair"] as const;
-type DataTool = typeof TOOLS[number];
+/** With the names of the arguments behind it. */
+const TOOLS = {
+  verify: [],
+  repair: [],
+  backup: ["TARGET"],
+  backups: ["TARGET"],
+  restore: ["SOURCE"],
+} as const satisfies Readonly<Record<string, readonly string[]>>;
+type DataTool = keyof typeof TOOLS;
 
 export function isDataTool(name: string | undefined): name is DataTool {
-  return TOOLS.some((tool) => tool === name);
+  return name !== undefined && Object.hasOwn(TOOLS, name);
 }
 
 /** Wrong arguments or settings, in words for the operator. */
@@ -46,15 +53,37 @@ function orderOf(
   args: readonly string[],
   variables: Environment["variables"],
 ): ConfinedOrder {
-  const { options } = readArguments(tool, args);
-  const places = placesOf(options["data-dir"], variables);
+  const { options, positionals } = readArguments(tool, args);
   const asJson = options.json === true;
+  const places = placesOf(options["data-dir"], variables);
+  const { dataDir, uploadRoot } = places;
+  const read = [dataDir, uploadRoot];
+  if (tool === "verify" || tool === "repair") {
+    requireDataDirectory(dataDir);
+    return {
+      order: { tool, places, asJson },
+      permissions: only({ read, write: tool === "repair" ? [dataDir] : false }),
+    };
+  }
+  const folder = targetFolder(tool, positionals[0]!, places);
+  const place = { folder };
+  if (tool === "restore") {
+    makeFolder(dataDir);
+    return {
+      order: {
+        tool,
+        places: { ...places, dataDir: Deno.realPathSync(dataDir) },
+        place,
+        backupId: options.backup,
+        asJson,
+      },
+      permissions: only({ read: [...read, folder], write: read }),
+    };
+  }
+  if (tool === "backup") requireDataDirectory(dataDir);
   return {
-    order: { tool, places, asJson },
-    permissions: only({
-      read: [places.dataDir, places.uploadRoot],
-      write: tool === "repair" ? [places.dataDir] : false,
-    }),
+    order: { tool, places, place, asJson },
+    permissions: only({ read: [...read, folder], write: tool === "backup" ? [folder] : false }),
   };
 }
 
@@ -63,16 +92,22 @@ function readArguments(tool: DataTool, args: readonly string[]) {
     const { values, positionals } = parseArgs({
       args: [...args],
       allowPositionals: true,
-      options: { json: { type: "boolean" }, "data-dir": { type: "string" } },
+      options: {
+        json: { type: "boolean" },
+        "data-dir": { type: "string" },
+        ...(tool === "restore" && { backup: { type: "string" } }),
+      },
     });
-    if (positionals.length > 0) throw new Error(`it takes no argument '${positionals[0]}'`);
-    return { options: values, positionals };
+    const { length } = TOOLS[tool];
+    if (positionals.length < length) throw new Error(`it takes ${TOOLS[tool].join(" and ")}`);
+    if (positionals.length > length) throw new Error(`it takes no argument '${positionals[length]}'`);
+    return { options: values as { json?: boolean; "data-dir"?: string; backup?: string }, positionals };
   } catch (error) {
     throw new UsageFault(`service ${tool}: ${reason(error)}; --help has the commands`);
   }
 }
 
-/** Of an existing data directory. Nothing is made. */
+/** Real paths, as far as they are there. Nothing is made. */
 function placesOf(given: string | undefined, variables: Environment["variables"]): CheckedPlaces {
   const { SERVICE_DATA_DIR, SERVICE_UPLOAD_ROOT } = variables;
   const { config, faults } = readVariables({
@@ -80,26 +115,52 @@ function placesOf(given: string | undefined, variables: Environment["variables"]
     ...{ SERVICE_DATA_DIR: given ?? SERVICE_DATA_DIR, SERVICE_UPLOAD_ROOT },
   });
   if (faults.length > 0) throw new UsageFault(faults.join("\n"));
-  const path = resolve(config.dataDir!);
+  const dataDir = realPath(config.dataDir!);
+  return { dataDir, uploadRoot: realPath(config.uploadRoot ?? join(dataDir, "uploads")) };
+}
+
+function realPath(path: string): string {
   try {
-    const dataDir = Deno.realPathSync(path);
-    if (!Deno.statSync(join(dataDir, "timeline")).isDirectory) throw new Error("timeline is no folder");
-    const uploads = config.uploadRoot === undefined ? join(dataDir, "uploads") : resolve(config.uploadRoot);
-    return { dataDir, uploadRoot: isFolder(uploads) ? Deno.realPathSync(uploads) : uploads };
-  } catch (error) {
-    throw new UsageFault(
-      `${path} is no data directory of this service: ${
-        reason(error)
-      }; set SERVICE_DATA_DIR, or give --data-dir`,
-    );
+    return Deno.realPathSync(path);
+  } catch {
+    return resolve(path);
   }
 }
 
-function isFolder(path: string): boolean {
+function requireDataDirectory(dataDir: string): void {
   try {
-    return Deno.statSync(path).isDirectory;
+    if (Deno.statSync(join(dataDir, "timeline")).isDirectory) return;
   } catch {
-    return false;
+    // said below
+  }
+  throw new UsageFault(
+    `${dataDir} is no data directory of this service, it has no folder timeline; set SERVICE_DATA_DIR, or give --data-dir`,
+  );
+}
+
+/** The real path of a folder for backups, which a first backup makes. It lies outside of what is backed up. */
+function targetFolder(tool: DataTool, target: string, { dataDir, uploadRoot }: CheckedPlaces): string {
+  const path = resolve(target);
+  if (tool === "backup") makeFolder(path);
+  const folder = realPath(path);
+  for (const own of [dataDir, uploadRoot]) {
+    if (folder === own || folder.startsWith(`${own}/`) || own.startsWith(`${folder}/`)) {
+      throw new UsageFault(`${folder} must lie outside of ${own}, and not around it`);
+    }
+  }
+  try {
+    if (Deno.statSync(folder).isDirectory) return folder;
+  } catch (error) {
+    throw new UsageFault(`${target} is no folder with backups: ${reason(error)}`);
+  }
+  throw new UsageFault(`${target} is no folder`);
+}
+
+function makeFolder(path: string): void {
+  try {
+    Deno.mkdirSync(path, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw new UsageFault(`${path} cannot be made: ${reason(error)}`);
   }
 }
 

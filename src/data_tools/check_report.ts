@@ -7,12 +7,12 @@ import type { CheckFinding, Findings } from "../store/checks/findings.ts";
 /** Findings that are printed of each kind; JSON has more of them. */
 const PRINTED_MAX = 20;
 
-export interface CheckTime {
+export interface ToolTime {
   readonly tookMs: number;
 }
 
 /** One JSON object, for programs. See docs/backup.md#verify. */
-export function checkJson(check: DirectoryCheck, { tookMs }: CheckTime): Record<string, unknown> {
+export function checkJson(check: DirectoryCheck, { tookMs }: ToolTime): Record<string, unknown> {
   const { findings, log, blobs, uploads } = check;
   return {
     is_sound: findings.isSound,
@@ -49,7 +49,7 @@ function findingJson({ kind, path, offset, bytes, seqs, text }: CheckFinding) {
 }
 
 /** Lines for a person. */
-export function checkLines(check: DirectoryCheck, { tookMs }: CheckTime): string[] {
+export function checkLines(check: DirectoryCheck, { tookMs }: ToolTime): string[] {
   const { log, blobs, uploads, findings } = check;
   const readBytes = log.bytes + blobs.bytes + uploads.bytes;
   const seconds = tookMs / 1000;
@@ -86,11 +86,11 @@ function findingLines(title: string, list: readonly CheckFinding[], { counts }: 
   return lines;
 }
 
-export function repairJson({ steps, setAside, after }: Repair, time: CheckTime): Record<string, unknown> {
+export function repairJson({ steps, setAside, after }: Repair, time: ToolTime): Record<string, unknown> {
   return { steps, set_aside: setAside, after: checkJson(after, time) };
 }
 
-export function repairLines({ steps, setAside, after }: Repair, time: CheckTime): string[] {
+export function repairLines({ steps, setAside, after }: Repair, time: ToolTime): string[] {
   const where = setAside === null ? [] : [`what was damaged lies in ${setAside} of the data directory`];
   return [
     ...(steps.length === 0 ? ["nothing was to be repaired"] : steps),

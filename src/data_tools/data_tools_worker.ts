@@ -3,8 +3,13 @@
 import "../base/worker_globals.ts";
 import { quietLog } from "../base/log.ts";
 import { realWorld, type World } from "../base/world.ts";
+import { makeBackup } from "../store/backup/backup.ts";
+import { type BackupHead, backupIds, readHead } from "../store/backup/backup_list.ts";
+import { FolderStorage } from "../store/backup/folder_storage.ts";
+import { restoreBackup } from "../store/backup/restore.ts";
 import { checkDirectory } from "../store/checks/directory_check.ts";
 import { repairDirectory } from "../store/checks/repair.ts";
+import { backupReport, backupsReport, restoreReport } from "./backup_report.ts";
 import { checkJson, checkLines, repairJson, repairLines } from "./check_report.ts";
 import { TOOL_EXIT, type ToolNotice, type ToolOrder } from "./tool_order.ts";
 
@@ -30,14 +35,35 @@ scope.onmessage = async ({ data: order }) => {
 async function obey(order: ToolOrder, world: World): Promise<number> {
   const startedMs = world.monotonicMs();
   const time = () => ({ tookMs: world.monotonicMs() - startedMs });
+  const { places } = order;
   if (order.tool === "verify") {
-    const check = await checkDirectory(order.places);
+    const check = await checkDirectory(places);
     told(order, checkJson(check, time()), checkLines(check, time()));
     return check.findings.isSound ? TOOL_EXIT.done : TOOL_EXIT.damaged;
   }
-  const repair = await repairDirectory(order.places, world);
-  told(order, repairJson(repair, time()), repairLines(repair, time()));
-  return repair.after.findings.isSound ? TOOL_EXIT.done : TOOL_EXIT.damaged;
+  if (order.tool === "repair") {
+    const repair = await repairDirectory(places, world);
+    told(order, repairJson(repair, time()), repairLines(repair, time()));
+    return repair.after.findings.isSound ? TOOL_EXIT.done : TOOL_EXIT.damaged;
+  }
+  const storage = new FolderStorage(order.place.folder, world);
+  if (order.tool === "backups") {
+    const heads: BackupHead[] = [];
+    for (const id of await backupIds(storage)) heads.push(await readHead(storage, id));
+    const { json, lines } = backupsReport(heads, storage.name);
+    told(order, json, lines);
+    return TOOL_EXIT.done;
+  }
+  if (order.tool === "backup") {
+    const result = await makeBackup(places, storage, world);
+    const { json, lines } = backupReport(result, storage.name, time());
+    told(order, json, lines);
+    return result.damagedBlobs.length === 0 ? TOOL_EXIT.done : TOOL_EXIT.damaged;
+  }
+  const head = await restoreBackup({ places, storage, id: order.backupId });
+  const { json, lines } = restoreReport(head, places.dataDir, time());
+  told(order, json, lines);
+  return TOOL_EXIT.done;
 }
 
 function told({ asJson }: { readonly asJson: boolean }, json: unknown, lines: readonly string[]): void {

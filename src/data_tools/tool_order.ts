@@ -2,9 +2,27 @@
 
 import type { CheckedPlaces } from "../store/checks/directory_check.ts";
 
+/** Where backups lie. */
+export interface BackupPlace {
+  readonly folder: string;
+}
+
+interface OrderBase {
+  readonly places: CheckedPlaces;
+  readonly asJson: boolean;
+}
+
 export type ToolOrder =
-  | { readonly tool: "verify"; readonly places: CheckedPlaces; readonly asJson: boolean }
-  | { readonly tool: "repair"; readonly places: CheckedPlaces; readonly asJson: boolean };
+  | OrderBase & { readonly tool: "verify" }
+  | OrderBase & { readonly tool: "repair" }
+  | OrderBase & { readonly tool: "backup"; readonly place: BackupPlace }
+  | OrderBase & { readonly tool: "backups"; readonly place: BackupPlace }
+  /** The newest backup without an id. */
+  | OrderBase & {
+    readonly tool: "restore";
+    readonly place: BackupPlace;
+    readonly backupId: string | undefined;
+  };
 
 export type ToolNotice =
   | { readonly type: "line"; readonly to: "stdout" | "stderr"; readonly text: string }

@@ -12,6 +12,9 @@ export const DATA_FORMAT = 1;
 const FILE = "format";
 const BYTES_MAX = 16;
 
+/** A file that is there while a backup is restored into the directory, which is not whole until then. */
+export const RESTORING = "restoring";
+
 /**
  * Writes the version into a directory that has none. Call it with the directory locked, and before anything in it is read.
  * Errors: the directory's version is higher than {@link DATA_FORMAT}, or its file holds none.
@@ -22,6 +25,12 @@ export function requireKnownFormat(dataDir: string): void {
 
 /** The version of the directory; null where it has no file of it. Writes nothing. Errors: as {@link requireKnownFormat}. */
 export function knownFormat(dataDir: string): number | null {
+  if (readShort(join(dataDir, RESTORING)) !== null) {
+    throw new Error(
+      `Cannot open the data directory: the restore of a backup into ${dataDir} was broken off; remove what is in it, ` +
+        "and restore again",
+    );
+  }
   const path = join(dataDir, FILE);
   const text = readShort(path);
   if (text === null) return null;

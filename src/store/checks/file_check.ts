@@ -16,7 +16,7 @@ export function checkFormat(dataDir: string, findings: Findings): number {
     return knownFormat(dataDir) ?? 1;
   } catch (error) {
     const text = whyUnreadable(error);
-    if (/ has format \d+/.test(text)) throw error;
+    if (/ has format \d+| was broken off/.test(text)) throw error;
     findings.damaged("damaged_format", "format", "it holds no version of a format");
     return 1;
   }

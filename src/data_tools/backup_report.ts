@@ -1,0 +1,58 @@
+/** The results of backup, restore and the list of backups, as text and as JSON. */
+
+import type { BackupResult } from "../store/backup/backup.ts";
+import type { BackupHead } from "../store/backup/backup_list.ts";
+import { counted, megabytes, type ToolTime } from "./check_report.ts";
+
+interface Report {
+  readonly json: unknown;
+  readonly lines: readonly string[];
+}
+
+export function backupReport(result: BackupResult, place: string, { tookMs }: ToolTime): Report {
+  const { head, newObjects, newBytes, damagedBlobs } = result;
+  return {
+    json: {
+      ...headJson(head),
+      place,
+      new_objects: newObjects,
+      new_bytes: newBytes,
+      damaged_blobs: damagedBlobs,
+      took_ms: Math.round(tookMs),
+    },
+    lines: [
+      headLine(head),
+      `new in ${place}: ${counted(newObjects, "object")}, ${megabytes(newBytes)}; took ${
+        (tookMs / 1000).toFixed(1)
+      } s`,
+      ...damagedBlobs.map((path) =>
+        `damage: damaged_blob: ${path}: copied as it is, its bytes have another hash`
+      ),
+    ],
+  };
+}
+
+export function backupsReport(heads: readonly BackupHead[], place: string): Report {
+  return {
+    json: { place, backups: heads.map(headJson) },
+    lines: heads.length === 0 ? [`${place} has no whole backup`] : heads.map(headLine),
+  };
+}
+
+export function restoreReport(head: BackupHead, dataDir: string, { tookMs }: ToolTime): Report {
+  return {
+    json: { ...headJson(head), data_dir: dataDir, took_ms: Math.round(tookMs) },
+    lines: [
+      headLine(head),
+      `restored into ${dataDir}, every byte compared with its hash; took ${(tookMs / 1000).toFixed(1)} s`,
+    ],
+  };
+}
+
+function headJson({ id, begun_at, made_at, last_seq, files, bytes }: BackupHead) {
+  return { backup: id, begun_at, made_at, last_seq, files, bytes };
+}
+
+function headLine({ id, last_seq, files, bytes }: BackupHead): string {
+  return `backup ${id}: events up to ${last_seq}, ${counted(files, "file")}, ${megabytes(bytes)}`;
+}

@@ -1,0 +1,201 @@
+/** Makes a backup of a data directory while a service may run on it: consistent, and only of what the place does not have yet. */
+
+import { createHash } from "node:crypto";
+import type { World } from "../../base/world.ts";
+import { BACKUP_PART_BYTES, type BackupStorage } from "../../model/backup_storage.ts";
+import type { CheckedPlaces } from "../checks/directory_check.ts";
+import { knownFormat } from "../data_format.ts";
+import {
+  BACKUP_FORMAT,
+  type BackupFile,
+  type BackupHead,
+  backupIds,
+  type BackupPart,
+  headName,
+  objectName,
+  readHead,
+  readList,
+  sha256Hex,
+} from "./backup_list.ts";
+import { planBackup, type PlannedFile } from "./backup_plan.ts";
+
+export interface BackupResult {
+  readonly head: BackupHead;
+  /** Objects that the place did not have, and their bytes. */
+  readonly newObjects: number;
+  readonly newBytes: number;
+  /** Blobs whose bytes are not those that their names say; they were copied as they are. */
+  readonly damagedBlobs: readonly string[];
+}
+
+/** What is needed may go while it is copied, when events are removed: then the rest is planned anew. */
+const ROUNDS_MAX = 5;
+/** A file that grew in more steps than this is stored in large parts again. */
+const GROWN_PARTS_MAX = 64;
+
+/** Errors: a needed file cannot be read, or the place does not take or give an object. Then there is no new backup. */
+export async function makeBackup(
+  places: CheckedPlaces,
+  storage: BackupStorage,
+  world: World,
+): Promise<BackupResult> {
+  const begunMs = world.now();
+  const dataFormat = knownFormat(places.dataDir) ?? 1;
+  const backup = await Backup.begin(storage);
+  for (let round = 1;; round++) {
+    try {
+      const { files, lastSeq } = planBackup(places);
+      const copied: BackupFile[] = [];
+      for (const file of files) {
+        const one = await backup.copy(file);
+        if (one !== null) copied.push(one);
+      }
+      return await backup.finish({ copied, lastSeq, dataFormat, begunMs, madeMs: world.now() });
+    } catch (error) {
+      const isGone = error instanceof Deno.errors.NotFound;
+      if (!isGone || round === ROUNDS_MAX) throw error;
+    }
+  }
+}
+
+class Backup {
+  readonly #storage: BackupStorage;
+  /** Objects that the place has, with their sizes. */
+  readonly #stored: Map<string, number>;
+  /** The files of the last backup. */
+  readonly #before: ReadonlyMap<string, BackupFile>;
+  readonly #damagedBlobs = new Set<string>();
+  #newObjects = 0;
+  #newBytes = 0;
+
+  static async begin(storage: BackupStorage): Promise<Backup> {
+    const stored = new Map<string, number>();
+    for await (const { name, bytes } of storage.list("objects/")) stored.set(name, bytes);
+    return new Backup(storage, stored, await lastFiles(storage));
+  }
+
+  private constructor(
+    storage: BackupStorage,
+    stored: Map<string, number>,
+    before: ReadonlyMap<string, BackupFile>,
+  ) {
+    this.#storage = storage;
+    this.#stored = stored;
+    this.#before = before;
+  }
+
+  /** Null for a file that is gone and not needed. Throws `NotFound` for one that is. */
+  async copy(planned: PlannedFile): Promise<BackupFile | null> {
+    const { path, from, bytes: most, isNeeded } = planned;
+    try {
+      if (!(await Deno.lstat(from)).isFile) return null;
+      using file = await Deno.open(from, { read: true });
+      const { size, mtime } = await file.stat();
+      const mtimeMs = mtime?.getTime() ?? 0;
+      const before = this.#before.get(path);
+      if (before?.bytes === (most ?? size) && before.mtime_ms === mtimeMs && this.#hasAll(before.parts)) {
+        return before;
+      }
+      const lengths = planned.grows ? grownLengths(before?.parts ?? []) : [];
+      const parts: BackupPart[] = [];
+      const whole = createHash("sha256");
+      let bytes = 0;
+      while (most === null || bytes < most) {
+        const wanted = Math.min(lengths.shift() ?? BACKUP_PART_BYTES, (most ?? Infinity) - bytes);
+        const piece = await readPiece(file, wanted);
+        if (piece.length === 0) break;
+        whole.update(piece);
+        bytes += piece.length;
+        parts.push(await this.#store(piece));
+      }
+      if (most !== null && bytes < most) throw new Error(`${path} ends at ${bytes}, and had ${most} bytes`);
+      this.#compareWithName(path, whole.digest("hex"));
+      return { path, bytes, mtime_ms: mtimeMs, parts };
+    } catch (error) {
+      if (error instanceof Deno.errors.NotFound && !isNeeded) return null;
+      throw error;
+    }
+  }
+
+  /** The head comes last: with it the backup is whole. */
+  async finish(
+    { copied, lastSeq, dataFormat, begunMs, madeMs }: {
+      readonly copied: readonly BackupFile[];
+      readonly lastSeq: number;
+      readonly dataFormat: number;
+      readonly begunMs: number;
+      readonly madeMs: number;
+    },
+  ): Promise<BackupResult> {
+    const text = new TextEncoder().encode(copied.map((file) => `${JSON.stringify(file)}\n`).join(""));
+    const list: BackupPart[] = [];
+    for (let at = 0; at < text.length; at += BACKUP_PART_BYTES) {
+      list.push(await this.#store(text.slice(at, at + BACKUP_PART_BYTES)));
+    }
+    const begun = new Date(begunMs).toISOString();
+    const id = begun.replaceAll(":", "-");
+    const head: BackupHead = {
+      ...{ format: BACKUP_FORMAT, id, begun_at: begun, made_at: new Date(madeMs).toISOString() },
+      ...{ data_format: dataFormat, last_seq: lastSeq, files: copied.length },
+      bytes: copied.reduce((sum, { bytes }) => sum + bytes, 0),
+      list,
+    };
+    await this.#storage.put(headName(id), new TextEncoder().encode(`${JSON.stringify(head, null, 2)}\n`));
+    return {
+      head,
+      newObjects: this.#newObjects,
+      newBytes: this.#newBytes,
+      damagedBlobs: [...this.#damagedBlobs],
+    };
+  }
+
+  async #store(piece: Uint8Array<ArrayBuffer>): Promise<BackupPart> {
+    const sha256 = sha256Hex(piece);
+    const name = objectName(sha256);
+    if (this.#stored.get(name) !== piece.length) {
+      await this.#storage.put(name, piece);
+      this.#stored.set(name, piece.length);
+      this.#newObjects += 1;
+      this.#newBytes += piece.length;
+    }
+    return [sha256, piece.length];
+  }
+
+  #hasAll(parts: readonly BackupPart[]): boolean {
+    return parts.every(([sha256, bytes]) => this.#stored.get(objectName(sha256)) === bytes);
+  }
+
+  #compareWithName(path: string, sha256: string): void {
+    const named = /(?:^|\/)blobs\/[0-9a-f]{2}\/([0-9a-f]{64})\.\w+$/.exec(path)?.[1];
+    if (named !== undefined && named !== sha256) this.#damagedBlobs.add(path);
+  }
+}
+
+/** None where there is no backup yet, or where its list is damaged: then everything is compared with the objects anew. */
+async function lastFiles(storage: BackupStorage): Promise<ReadonlyMap<string, BackupFile>> {
+  const id = (await backupIds(storage)).at(-1);
+  if (id === undefined) return new Map();
+  try {
+    const files = await readList(storage, await readHead(storage, id));
+    return new Map(files.map((file) => [file.path, file]));
+  } catch {
+    return new Map();
+  }
+}
+
+/** What was stored of a file that only grows is stored in the same parts again, so that only the rest is new. */
+function grownLengths(parts: readonly BackupPart[]): number[] {
+  return parts.length > GROWN_PARTS_MAX ? [] : parts.map(([, bytes]) => bytes);
+}
+
+/** `bytes` of it, or fewer at its end. */
+async function readPiece(file: Deno.FsFile, bytes: number): Promise<Uint8Array<ArrayBuffer>> {
+  const piece = new Uint8Array(Math.min(bytes, BACKUP_PART_BYTES));
+  let filled = 0;
+  while (filled < piece.length) {
+    const read = await file.read(piece.subarray(filled));
+    if (!read) break;
+    filled += read;
+  }
+  return piece.subarray(0, filled);
+}

@@ -1,0 +1,95 @@
+/** What one backup consists of: its head, which is written last, and the list of its files, which the head names. */
+
+import { createHash } from "node:crypto";
+import type { BackupStorage } from "../../model/backup_storage.ts";
+
+/**
+ * ```
+ *   objects/<first 2 digits>/<sha256>   parts of files, and of lists of files; named by the hash of their bytes
+ *   backups/<id>.json                   the head of a backup; it comes last, so a backup that was broken off has none
+ * ```
+ *
+ * `id` is the time at which it began, so that names sort by age. See docs/backup.md#format.
+ */
+export interface BackupHead {
+  readonly format: typeof BACKUP_FORMAT;
+  readonly id: string;
+  readonly begun_at: string;
+  readonly made_at: string;
+  /** Format version of the data directory. */
+  readonly data_format: number;
+  /** The last event that it has. */
+  readonly last_seq: number;
+  readonly files: number;
+  readonly bytes: number;
+  /** The list of files: one JSON object a line. */
+  readonly list: readonly BackupPart[];
+}
+
+export type BackupPart = readonly [sha256: string, bytes: number];
+
+export interface BackupFile {
+  /** Relative to the data directory; uploads are below `uploads/`, wherever they lie. */
+  readonly path: string;
+  readonly bytes: number;
+  /** When it was changed last, epoch milliseconds. */
+  readonly mtime_ms: number;
+  readonly parts: readonly BackupPart[];
+}
+
+export const BACKUP_FORMAT = 1;
+const HEADS = "backups/";
+
+export function objectName(sha256: string): string {
+  return `objects/${sha256.slice(0, 2)}/${sha256}`;
+}
+
+export function headName(id: string): string {
+  return `${HEADS}${id}.json`;
+}
+
+export function sha256Hex(bytes: Uint8Array): string {
+  return createHash("sha256").update(bytes).digest("hex");
+}
+
+/** The ids of the whole backups, the oldest first. */
+export async function backupIds(storage: BackupStorage): Promise<string[]> {
+  const ids: string[] = [];
+  for await (const { name } of storage.list(HEADS)) {
+    if (/^backups\/[0-9TZ.-]+\.json$/.test(name)) ids.push(name.slice(HEADS.length, -".json".length));
+  }
+  return ids.sort();
+}
+
+/** Errors: there is no such backup, or a newer version wrote it. */
+export async function readHead(storage: BackupStorage, id: string): Promise<BackupHead> {
+  const bytes = await storage.get(headName(id));
+  if (bytes === null) throw new Error(`${storage.name} has no backup ${id}`);
+  const head = JSON.parse(new TextDecoder().decode(bytes)) as BackupHead;
+  if (head.format !== BACKUP_FORMAT) {
+    throw new Error(`backup ${id} has format ${head.format}, and this version reads ${BACKUP_FORMAT}`);
+  }
+  return head;
+}
+
+/** The files of a backup. Errors: a part of the list is missing or damaged. */
+export async function readList(storage: BackupStorage, { list }: BackupHead): Promise<BackupFile[]> {
+  const decoder = new TextDecoder();
+  let text = "";
+  for (const part of list) text += decoder.decode(await readPart(storage, part), { stream: true });
+  return text.split("\n").filter((line) => line !== "").map((line) => JSON.parse(line) as BackupFile);
+}
+
+/** Errors: it is missing, or its bytes are not those that were stored. */
+export async function readPart(
+  storage: BackupStorage,
+  [sha256, bytes]: BackupPart,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const name = objectName(sha256);
+  const content = await storage.get(name);
+  if (content === null) throw new Error(`${storage.name} has lost ${name}`);
+  if (content.length !== bytes || sha256Hex(content) !== sha256) {
+    throw new Error(`${name} in ${storage.name} is damaged: its bytes have another hash`);
+  }
+  return content;
+}

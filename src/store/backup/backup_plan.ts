@@ -1,0 +1,104 @@
+/** Which files of a data directory belong into a backup, in which order, and how much of each. */
+
+import { join, relative } from "node:path";
+import { filesBelow } from "../checks/blob_check.ts";
+import type { CheckedPlaces } from "../checks/directory_check.ts";
+import { SET_ASIDE } from "../checks/set_aside.ts";
+import { findSegments } from "../log/segment.ts";
+import { scanSegment } from "../log/segment_scan.ts";
+import { PARTIAL_PREFIX } from "../partial_file.ts";
+
+export interface PlannedFile {
+  readonly path: string;
+  /** Where it is now. */
+  readonly from: string;
+  /** How much of it belongs to the backup; null for all that it has when it is read. */
+  readonly bytes: number | null;
+  /** Something of it that was there before stays as it was: it only grows. */
+  readonly grows: boolean;
+  /** Without it the backup would not be whole; others may go while the backup is made, such as an upload. */
+  readonly isNeeded: boolean;
+}
+
+export interface BackupPlan {
+  readonly files: readonly PlannedFile[];
+  readonly lastSeq: number;
+  /** Where the log ends: what comes later is not in the backup. */
+  readonly logEnd: { readonly segment: string; readonly offset: number } | null;
+}
+
+/** What is made again, or is of no use elsewhere. Everything else is kept, also what a later version adds. */
+const LEFT_OUT =
+  /^(lock|tmp\/.*|search-index.*|timeline\/snapshot.*|timeline\/damaged\/.*|damaged\/.*|.*\.(new|repaired|part))$/;
+
+/**
+ * The log ends with a whole commit, and everything that its events name was on the disk before. Keys of requests come first, so
+ * that no answer is kept whose events are not.
+ */
+export function planBackup({ dataDir, uploadRoot }: CheckedPlaces): BackupPlan {
+  const answers = [...filesBelow(dataDir, "idempotency")];
+  const { segments, lastSeq, logEnd } = planLog(dataDir);
+  const others = [...filesBelow(dataDir, "")].filter((path) => belongs(path, { dataDir, uploadRoot }));
+  const plain = (path: string, isNeeded: boolean): PlannedFile => ({
+    ...{ path, from: join(dataDir, path), bytes: null, isNeeded },
+    grows: path.endsWith(".wal"),
+  });
+  const uploads = [...filesBelow(uploadRoot, "")].filter((path) =>
+    !path.split("/").at(-1)!.startsWith(PARTIAL_PREFIX)
+  );
+  return {
+    files: [
+      ...answers.map((path) => plain(path, false)),
+      ...segments,
+      ...others.map((path) => plain(path, /(^|\/)blobs\//.test(path))),
+      ...uploads.map((path) => ({ ...plain(`uploads/${path}`, false), from: join(uploadRoot, path) })),
+    ],
+    lastSeq,
+    logEnd,
+  };
+}
+
+function belongs(path: string, { dataDir, uploadRoot }: CheckedPlaces): boolean {
+  if (LEFT_OUT.test(path) || path.startsWith(`${SET_ASIDE}/`)) return false;
+  if (path.startsWith("idempotency/") || path.endsWith(".wal") && path.startsWith("timeline/")) return false;
+  const fromUploads = relative(uploadRoot, join(dataDir, path));
+  if (!fromUploads.startsWith("../") || path.startsWith("uploads/")) return false;
+  return !path.split("/").at(-1)!.startsWith(PARTIAL_PREFIX);
+}
+
+function planLog(
+  dataDir: string,
+): Pick<BackupPlan, "lastSeq" | "logEnd"> & { readonly segments: PlannedFile[] } {
+  const directory = join(dataDir, "timeline");
+  const found = findSegments(directory);
+  const unreadable = found.find((segment) => segment.unreadable !== "");
+  if (unreadable) Deno.statSync(join(directory, unreadable.name)); // NotFound: it was taken away meanwhile
+  if (unreadable) throw new Error(`timeline/${unreadable.name} cannot be read: ${unreadable.unreadable}`);
+  const segments: PlannedFile[] = [];
+  let [lastSeq, logEnd]: [number, BackupPlan["logEnd"]] = [0, null];
+  found.forEach(({ name, sizeBytes }, number) => {
+    const from = join(directory, name);
+    let bytes = sizeBytes;
+    if (number >= found.length - 2) { // the last one may have no record yet
+      const end = wholeCommits(from, sizeBytes);
+      lastSeq = Math.max(lastSeq, end.seq);
+      if (number === found.length - 1) bytes = end.bytes;
+    }
+    logEnd = { segment: name, offset: bytes };
+    segments.push({ path: `timeline/${name}`, from, bytes, grows: true, isNeeded: true });
+  });
+  return { segments, lastSeq, logEnd };
+}
+
+/** Where the last whole commit ends, and the number of its last event. Damage before it belongs to the copy. */
+function wholeCommits(path: string, sizeBytes: number): { readonly bytes: number; readonly seq: number } {
+  using file = Deno.openSync(path, { read: true });
+  let end = { bytes: 0, seq: 0 };
+  scanSegment(file, sizeBytes, 0, 0, {
+    record: (_, { left, seq, sizeBytes: recordBytes }, offset) => {
+      if (left === 0) end = { bytes: Math.min(sizeBytes, offset + recordBytes), seq };
+    },
+    damage: () => {},
+  });
+  return end;
+}

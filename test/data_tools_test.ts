@@ -1,0 +1,101 @@
+/** The commands on a data directory as an operator starts them: arguments, exit codes, a backup beside a real service. */
+
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { DataDirectory } from "./support/data_directory.ts";
+import { TempFolder } from "./support/media.ts";
+import { PROJECT_ROOT, startService } from "./support/service.ts";
+import { until } from "./support/until.ts";
+
+function command(args: readonly string[], env: Record<string, string> = {}): Deno.Command {
+  return new Deno.Command(Deno.execPath(), {
+    args: ["run", "-A", "--quiet", "--no-prompt", join(PROJECT_ROOT, "src/main.ts"), ...args],
+    env,
+    stdin: "null",
+    stdout: "piped",
+    stderr: "piped",
+  });
+}
+
+async function tool(args: readonly string[], env: Record<string, string> = {}) {
+  const { code, stdout, stderr } = await command(args, env).output();
+  const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
+  return { code, stdout: text(stdout), stderr: text(stderr) };
+}
+
+Deno.test("a backup of a running service is restored into an empty directory, and a service answers from it as before", async () => {
+  await using service = await startService();
+  using folder = new TempFolder();
+  const target = join(folder.path, "backups");
+  const env = { SERVICE_DATA_DIR: service.dataDir, SERVICE_UPLOAD_ROOT: service.uploadRoot };
+  const { json: { run_id } } = await service.call("POST", "/v1/runs", {});
+  await service.call("POST", `/v1/runs/${run_id}/keepalive`);
+  Deno.writeTextFileSync(join(service.uploadRoot, "public__film.mp4"), "an upload");
+  const answers = async () => {
+    const paths = [
+      "/v1/runs",
+      `/v1/runs/${run_id}`,
+      `/v1/runs/${run_id}/events`,
+      `/v1/runs/${run_id}/markers`,
+    ];
+    const texts = await Promise.all(paths.map((path) => service.call("GET", path)));
+    return texts.map(({ text }) => text.replace(/"request_id":"req-[0-9a-f]+"/, ""));
+  };
+  const before = await answers();
+  const made = await tool(["backup", target], env);
+  assert.equal(made.code, 0, made.stderr);
+  const busy = await tool(["repair"], env);
+  assert.deepEqual([busy.code, busy.stdout], [3, ""]);
+  assert.match(
+    busy.stderr,
+    /^cannot repair: Cannot open the data directory: another process \(pid \d+\) owns/,
+  );
+  await service.restart(async () => {
+    for (const place of [service.dataDir, service.uploadRoot]) {
+      for (const { name } of Deno.readDirSync(place)) Deno.removeSync(join(place, name), { recursive: true });
+    }
+    const restored = await tool(["restore", target, "--json"], env);
+    assert.equal(restored.code, 0, restored.stderr);
+    assert.equal(JSON.parse(restored.stdout).last_seq, 2);
+  });
+  assert.deepEqual(await answers(), before);
+  assert.equal(Deno.readTextFileSync(join(service.uploadRoot, "public__film.mp4")), "an upload");
+});
+
+Deno.test("a backup that is killed in the middle is no backup, and arguments that are wrong say what is right", async () => {
+  using directory = await DataDirectory.make();
+  using folder = new TempFolder();
+  const target = join(folder.path, "backups");
+  const options = ["--data-dir", directory.dataDir];
+  using film = Deno.openSync(join(directory.uploadRoot, "public__long.mp4"), {
+    createNew: true,
+    write: true,
+  });
+  for (let piece = 0; piece < 40; piece++) film.writeSync(crypto.getRandomValues(new Uint8Array(65536)));
+  film.truncateSync(2 * 2 ** 30); // it takes long
+  const child = command(["backup", target, ...options]).spawn();
+  await until("an object is stored", () => {
+    try {
+      return [...Deno.readDirSync(join(target, "objects"))].length > 4;
+    } catch {
+      return false;
+    }
+  });
+  child.kill("SIGKILL");
+  assert.equal((await child.output()).code, 137);
+  const listed = await tool(["backups", target, "--json", ...options]);
+  assert.deepEqual(JSON.parse(listed.stdout).backups, [], listed.stderr);
+
+  const wrong: [args: string[], message: RegExp][] = [
+    [["verify", "x"], /service verify: it takes no argument 'x'/],
+    [["backup"], /service backup: it takes TARGET/],
+    [["backup", join(directory.dataDir, "b")], /must lie outside of/],
+    [["restore", join(folder.path, "none")], /is no folder with backups/],
+    [["verify", "--data-dir", folder.path], /is no data directory of this service/],
+  ];
+  for (const [args, message] of wrong) {
+    const ended = await tool(args.includes("--data-dir") ? args : [...args, ...options]);
+    assert.equal(ended.code, 2, ended.stdout);
+    assert.match(ended.stderr, message);
+  }
+});

@@ -1,0 +1,180 @@
+/** Backups of a data directory: consistent beside a writer, incremental, never half, and the same after a restore. */
+
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import type { BackupStorage } from "../../src/model/backup_storage.ts";
+import { makeBackup } from "../../src/store/backup/backup.ts";
+import { backupIds, readHead } from "../../src/store/backup/backup_list.ts";
+import { FolderStorage } from "../../src/store/backup/folder_storage.ts";
+import { restoreBackup } from "../../src/store/backup/restore.ts";
+import { checkDirectory } from "../../src/store/checks/directory_check.ts";
+import { Blobs } from "../../src/store/blobs.ts";
+import { Timeline } from "../../src/store/log/timeline.ts";
+import { DataDirectory, world } from "../support/data_directory.ts";
+import { TempFolder } from "../support/media.ts";
+import { event, RUN } from "../support/timeline.ts";
+
+function storageIn(folder: TempFolder): BackupStorage {
+  return new FolderStorage(join(folder.path, "backups"), world);
+}
+
+/** Restores into a new folder, checks it, and opens its timeline. */
+async function restored(storage: BackupStorage, folder: TempFolder, id?: string): Promise<Timeline> {
+  const dataDir = join(folder.path, `restored-${crypto.randomUUID()}`);
+  const places = { dataDir, uploadRoot: join(dataDir, "uploads") };
+  await restoreBackup({ storage, places, id });
+  const { findings } = await checkDirectory(places);
+  assert.ok(findings.isSound, JSON.stringify(findings.damage));
+  assert.equal(Deno.readTextFileSync(join(places.uploadRoot, "public__film.mp4")), "an upload");
+  return await Timeline.open({ dataDir, world, sync: "none" });
+}
+
+Deno.test("a backup is restored as it was, a second one has only what is new, and an earlier one can still be restored", async () => {
+  using directory = await DataDirectory.make();
+  using folder = new TempFolder();
+  const storage = storageIn(folder);
+  const first = await makeBackup(directory.places, storage, world);
+  assert.deepEqual([first.head.last_seq, first.damagedBlobs], [13, []]);
+  const again = await makeBackup(directory.places, storage, world);
+  assert.deepEqual([again.newObjects, again.newBytes], [0, 0], "nothing is new");
+  {
+    await using timeline = await directory.open();
+    timeline.commit(() => [event("keepalive_refreshed", { request_id: "later" })]);
+  }
+  const grown = await makeBackup(directory.places, storage, world);
+  assert.equal(grown.head.last_seq, 14);
+  assert.ok(
+    grown.newObjects === 2 && grown.newBytes < 1500,
+    `${grown.newObjects} objects, ${grown.newBytes} bytes`,
+  );
+  {
+    await using timeline = await restored(storage, folder);
+    assert.equal(timeline.view.run(RUN)!.eventCount, 14);
+    const [last] = [...timeline.read(RUN, { fromSeq: 14 })].flat();
+    assert.equal(last!.payload, '{"request_id":"later"}');
+  }
+  await using earlier = await restored(storage, folder, first.head.id);
+  assert.equal(earlier.view.run(RUN)!.eventCount, 13);
+});
+
+Deno.test("a backup beside a writer ends with a whole commit, and has every blob that its events name", async () => {
+  using directory = await DataDirectory.make();
+  using folder = new TempFolder();
+  const storage = storageIn(folder);
+  let isWriting = true;
+  await using timeline = await directory.open();
+  const writing = (async () => {
+    const blobs = Blobs.open(directory.dataDir, world);
+    for (let number = 0; isWriting; number++) {
+      const { sha256, mediaType } = await blobs.put(new TextEncoder().encode(`picture ${number}`), "jpeg");
+      timeline.commit(() => [
+        event("keyframe_stored", { image_sha256: sha256, image_media_type: mediaType }),
+        event("marker_emitted", { number }),
+      ]);
+    }
+  })();
+  for (let round = 0; round < 3; round++) {
+    const { head } = await makeBackup(directory.places, storage, world);
+    await using copy = await restored(storage, folder);
+    assert.equal(copy.view.lastSeq, head.last_seq);
+    assert.equal(head.last_seq % 2, 1, "events come in pairs after the first thirteen");
+    assert.equal(copy.stats.damagedRecords, 0);
+  }
+  isWriting = false;
+  await writing;
+});
+
+Deno.test("a backup that is broken off at any object leaves the one before, and the next one goes on with what is there", async () => {
+  using directory = await DataDirectory.make();
+  using folder = new TempFolder();
+  const storage = storageIn(folder);
+  using counted = new TempFolder();
+  const objects = await countObjects(directory, storageIn(counted));
+  for (let most = 0; most < objects; most++) {
+    using broken = new TempFolder();
+    let left = most;
+    const breaking: BackupStorage = {
+      ...{ name: "breaking", list: (prefix) => storageIn(broken).list(prefix) },
+      get: (name) => storageIn(broken).get(name),
+      put: (name, bytes) =>
+        left-- > 0 ? storageIn(broken).put(name, bytes) : Promise.reject(new Error("power off")),
+    };
+    await assert.rejects(makeBackup(directory.places, breaking, world), /power off/);
+    assert.deepEqual(await backupIds(storageIn(broken)), []);
+    const rest = await makeBackup(directory.places, storageIn(broken), world);
+    assert.equal(rest.newObjects, objects - 1 - most, "what was stored is used");
+  }
+  await makeBackup(directory.places, storage, world);
+  assert.equal((await backupIds(storage)).length, 1);
+});
+
+/** The objects of a first backup, its head included. */
+async function countObjects(directory: DataDirectory, storage: BackupStorage): Promise<number> {
+  return (await makeBackup(directory.places, storage, world)).newObjects + 1;
+}
+
+Deno.test("what is not whole is not restored: no backup, a lost or damaged object, a directory in use, one that was broken off", async () => {
+  using directory = await DataDirectory.make();
+  using folder = new TempFolder();
+  const storage = storageIn(folder);
+  const into = (name: string) => {
+    const dataDir = join(folder.path, name);
+    return { storage, places: { dataDir, uploadRoot: join(dataDir, "uploads") } };
+  };
+  await assert.rejects(restoreBackup(into("none")), /has no whole backup/);
+  const { head } = await makeBackup(directory.places, storage, world);
+  await assert.rejects(restoreBackup({ storage, places: directory.places }), /is not empty, it has /);
+  await assert.rejects(restoreBackup({ ...into("none"), id: "2020" }), /has no backup 2020/);
+
+  const [clip] = directory.blobs.filter(({ mediaType }) => mediaType === "video/mp4");
+  const object = join(folder.path, "backups", "objects", clip!.sha256.slice(0, 2), clip!.sha256);
+  Deno.writeTextFileSync(object, "a clap");
+  await assert.rejects(restoreBackup(into("damaged")), /is damaged: its bytes have another hash/);
+  await assert.rejects(restoreBackup(into("damaged")), /is not empty/);
+  const { places: { dataDir } } = into("damaged");
+  await assert.rejects(
+    Timeline.open({ dataDir, world, sync: "none" }),
+    /the restore of a backup .* was broken off/,
+  );
+  await assert.rejects(checkDirectory(into("damaged").places), /was broken off/);
+  Deno.removeSync(object);
+  await assert.rejects(restoreBackup(into("lost")), /has lost objects/);
+  const repaired = await makeBackup(directory.places, storage, world);
+  assert.equal(repaired.newObjects, 1, "a lost object comes again, as its file has not changed");
+  await using _timeline = await restored(storage, folder, head.id);
+});
+
+Deno.test("a damaged blob is said, the head of another format is refused, and temporary files stay away", async () => {
+  using directory = await DataDirectory.make();
+  using folder = new TempFolder();
+  const storage = storageIn(folder);
+  directory.edit(directory.blobs[0]!.ref, (bytes) => bytes.map((byte) => byte ^ 1));
+  for (
+    const path of ["tmp/x", "search-index", "set-aside/1/x", "keyframes/blobs/.part__1", "timeline/x.wal.new"]
+  ) {
+    Deno.mkdirSync(join(directory.path(path), ".."), { recursive: true });
+    Deno.writeTextFileSync(directory.path(path), "temporary");
+  }
+  const { head, damagedBlobs } = await makeBackup(directory.places, storage, world);
+  assert.deepEqual(damagedBlobs, [directory.blobs[0]!.ref]);
+  const text =
+    (await Promise.all(head.list.map(([sha256]) => storage.get(`objects/${sha256.slice(0, 2)}/${sha256}`))))
+      .map((bytes) => new TextDecoder().decode(bytes!)).join("");
+  assert.deepEqual(
+    text.trimEnd().split("\n").map((line) =>
+      JSON.parse(line).path.replace(/\/[0-9a-f]{2}\/[0-9a-f]{64}|\d{15,}/, "")
+    ).sort(),
+    [
+      "format",
+      "keyframes/blobs.jpg",
+      "media/blobs.mp4",
+      "timeline/.wal",
+      "timeline/.wal",
+      "uploads/public__film.mp4",
+      "webhook-delivery.wal",
+    ],
+  );
+  const later = { ...head, id: "2100-01-01T00-00-00.000Z", format: 2 };
+  await storage.put(`backups/${later.id}.json`, new TextEncoder().encode(JSON.stringify(later)));
+  await assert.rejects(readHead(storage, later.id), /has format 2, and this version reads 1/);
+});
