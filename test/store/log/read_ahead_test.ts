@@ -4,6 +4,8 @@ import { quietLog } from "../../../src/base/log.ts";
 import { realWorld } from "../../../src/base/world.ts";
 import { Timeline } from "../../../src/store/log/timeline.ts";
 import type { StoredEvent } from "../../../src/store/log/event_reader.ts";
+import { ReadAhead } from "../../../src/store/log/read_ahead.ts";
+import { SegmentReader } from "../../../src/store/log/segment.ts";
 
 const RUNS = 50;
 const ROUNDS = 300;
@@ -11,7 +13,7 @@ const ROUNDS = 300;
 /** A clock with which every read takes `readMs`: a millisecond as from a disk, or 0 as from the file cache. */
 function world(readMs: number) {
   let nowMs = 0;
-  return { ...realWorld(quietLog()), monotonicMs: () => nowMs += readMs * 4 };
+  return { ...realWorld(quietLog()), monotonicMs: () => nowMs += readMs };
 }
 
 /** Events of many runs in turn with padding between them, so that every event of a run is a range of its own. */
@@ -81,3 +83,34 @@ Deno.test("when a segment is removed while the log is open, only its own events 
     Deno.removeSync(dataDir, { recursive: true });
   }
 });
+
+Deno.test("reads that one by one are quick are not done ahead, though a few of them were slow", async () => {
+  const directory = Deno.makeTempDirSync();
+  try {
+    using segments = new SegmentReader(directory);
+    Deno.writeFileSync(join(directory, "one.wal"), new Uint8Array(2 ** 20));
+    const segment = segments.add("one.wal", 2 ** 20);
+    const ranges = Array.from(
+      { length: 128 },
+      (_, at) => ({ segment, from: at * 8192, to: at * 8192 + 100 }),
+    );
+    const readsOf = async (slowOnes: readonly number[]) => {
+      let nowMs = 0, call = 0;
+      // Every second call ends a reading.
+      const clock = () => nowMs += call++ % 2 === 1 && slowOnes.includes(call >> 1) ? 5 : 0;
+      const before = systemReads();
+      await new ReadAhead(directory, segments, clock).warm(ranges);
+      return systemReads() - before;
+    };
+    assert.ok(await readsOf([]) < ranges.length);
+    assert.ok(await readsOf([1, 2]) < ranges.length);
+    assert.ok(await readsOf([1, 3, 5]) >= ranges.length);
+  } finally {
+    Deno.removeSync(directory, { recursive: true });
+  }
+});
+
+/** How often this process has read from anything. */
+function systemReads(): number {
+  return Number(/^syscr: (\d+)$/m.exec(Deno.readTextFileSync("/proc/self/io"))![1]);
+}
