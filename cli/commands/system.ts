@@ -1,4 +1,4 @@
-/** `health`, `sources` and `models`, and `edge`, which belongs to another program. */
+/** `health`, `sources`, `retention` and `models`, and `edge`, which belongs to another program. */
 
 import { CliError } from "../failure.ts";
 import type { Handler } from "../session.ts";
@@ -42,6 +42,27 @@ export const sources: Handler = async ({ client, out, signal }) => {
       ...[source.run_id ?? "", source.reason ?? ""],
     ]),
     "the server names no sources for you",
+  );
+};
+
+export const retention: Handler = async ({ client, out, signal }) => {
+  const answer = await (await client()).getRetention({ signal });
+  const rows = [
+    ...answer.goes.runs.map((run) => ({ ...run, next: "goes" })),
+    ...answer.stays.runs.map((run) => ({ ...run, next: "stays" })),
+  ];
+  if (out.isJson) return out.json(answer);
+  const next = (text: string) => text === "goes" ? out.paint.yellow : out.paint.green;
+  await out.list(
+    rows,
+    [{ title: "RUN" }, { title: "NEXT", paint: next }, { title: "REASON" }, { title: "BYTES" }, {
+      title: "ENDED",
+    }],
+    rows.map((run) => [
+      ...[run.run_id, run.next, run.reason, String(run.bytes)],
+      new Date(run.ended_at_ms).toISOString(),
+    ]),
+    answer.is_on ? "you have no runs" : "retention is off, and you have no runs",
   );
 };
 

@@ -30,6 +30,12 @@ export const SYSTEM_COMMANDS: readonly CommandRow[] = [
     load: async () => (await system()).models,
   },
   {
+    path: "retention",
+    summary: "Show which of your runs the server removes next by age or size, and why the others stay",
+    examples: ["retention", "retention --json"],
+    load: async () => (await system()).retention,
+  },
+  {
     path: "doctor",
     summary: "Check everything that a caller needs, and say what to do about what is at fault",
     options: [

@@ -389,6 +389,8 @@ export interface components {
             source_uri: string;
             /** @description Whether nothing of it may be deleted */
             on_hold: boolean;
+            /** @description Whether retention removed its events */
+            events_removed: boolean;
             /** Format: date-time */
             created_at: string;
             /**
@@ -809,10 +811,47 @@ export interface components {
                 at_ms: number | null;
             }[];
         };
+        RetentionReport: {
+            request_id: string;
+            /** @description Whether any limit is set */
+            is_on: boolean;
+            /** @description Epoch milliseconds; null before the first pass */
+            last_pass_at_ms: number | null;
+            /** @description Your runs whose events the next pass removes */
+            goes: {
+                count: number;
+                /** @description What their removal gives back */
+                bytes: number;
+                /** @description The oldest first */
+                runs: {
+                    run_id: string;
+                    /** @enum {string} */
+                    reason: "deleted" | "age" | "bytes" | "free_space";
+                    /** @description Of its last activity, epoch milliseconds */
+                    ended_at_ms: number;
+                    bytes: number;
+                }[];
+            };
+            /** @description Your other runs */
+            stays: {
+                count: number;
+                /** @description What their removal gives back */
+                bytes: number;
+                /** @description The oldest first */
+                runs: {
+                    run_id: string;
+                    /** @enum {string} */
+                    reason: "on_hold" | "not_ended" | "webhook_behind" | "mirror_behind" | "within_limits";
+                    /** @description Of its last activity, epoch milliseconds */
+                    ended_at_ms: number;
+                    bytes: number;
+                }[];
+            };
+        };
         ErrorEnvelope: {
             error: {
                 /** @enum {string} */
-                code: "validation_error" | "bad_request" | "unauthorized" | "cors_forbidden" | "not_found" | "conflict" | "misdirected_request" | "rate_limited" | "internal_error" | "metrics_unavailable" | "webhooks_unavailable" | "provider_saturated" | "deadline_missed" | "inference_provider_unavailable" | "audio_sidecar_unavailable" | "policy_acknowledgement_timeout" | "storage_unavailable" | "storage_quota";
+                code: "validation_error" | "bad_request" | "unauthorized" | "cors_forbidden" | "not_found" | "conflict" | "cursor_expired" | "misdirected_request" | "rate_limited" | "internal_error" | "metrics_unavailable" | "webhooks_unavailable" | "provider_saturated" | "deadline_missed" | "inference_provider_unavailable" | "audio_sidecar_unavailable" | "policy_acknowledgement_timeout" | "storage_unavailable" | "storage_quota";
                 /** @description For people; it may change */
                 message: string;
                 request_id: string;
@@ -821,6 +860,8 @@ export interface components {
                     field: string;
                     message: string;
                 }[];
+                /** @description With `cursor_expired`: the first event that is left of the run */
+                first_seq?: number;
             };
         };
         CreatedWebhook: {
@@ -2139,6 +2180,32 @@ export interface components {
             };
             hold_released: {
                 request_id: string;
+            };
+            events_removed: {
+                /** @enum {string} */
+                reason: "deleted" | "age" | "bytes" | "free_space";
+                /** @description How many events were removed */
+                events: number;
+                /** @description The size of their records in the log */
+                bytes: number;
+                /** @description The last one of them */
+                through_seq: number;
+                run: {
+                    principal_key: string;
+                    mode: string;
+                    model: string;
+                    source_uri: string;
+                    /** @enum {string} */
+                    source: "whip" | "live" | "";
+                    session_id: string;
+                    /** @enum {string} */
+                    state: "pending" | "processing" | "completed" | "failed" | "cancelled";
+                    /** @description Epoch milliseconds */
+                    created_ms: number;
+                    /** @description Epoch milliseconds */
+                    last_activity_ms: number;
+                    deleted: boolean;
+                };
             };
             operator_feedback_submitted: {
                 session_id: string;

@@ -600,6 +600,11 @@ export class Client {
     return this.#get("/v1/system/health", options);
   }
 
+  /** Which of your runs retention removes next, and why the others stay; nothing is removed by asking. */
+  getRetention(options?: RequestOptions): Promise<api.RetentionReport> {
+    return this.#get("/v1/system/retention", options);
+  }
+
   /** Prometheus text. */
   metrics(options?: RequestOptions): Promise<string> {
     return this.#connection.text(

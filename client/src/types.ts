@@ -93,5 +93,6 @@ export type PromptRequest = Schemas["PromptRequest"];
 export type Health = Schemas["Health"];
 export type System = Schemas["System"];
 export type SystemHealth = Schemas["SystemHealth"];
+export type RetentionReport = Schemas["RetentionReport"];
 export type SystemBackend = Schemas["SystemBackend"];
 export type SystemSetting = Schemas["SystemSetting"];

@@ -25,6 +25,7 @@ const KINDS: Readonly<Record<Group, readonly string[]>> = {
     ...[
       "stop_requested",
       "keepalive_refreshed",
+      "events_removed",
       "hold_placed",
       "hold_released",
       "run_deleted",

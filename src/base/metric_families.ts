@@ -13,6 +13,7 @@ export interface Family {
 }
 
 const PROVIDERS = ["vllm", "sglang", "gemini", "mlx"] as const;
+const RETAINED = ["runs", "events"] as const;
 const DISK_PLACES = ["data_dir", "upload_root"] as const;
 const MEDIA_LATENCY_MS = [50, 100, 250, 500, 1000, 2500, 5000, 10000] as const;
 
@@ -36,6 +37,17 @@ export const FAMILIES = {
     "Timeline records with a wrong checksum, which were skipped",
   ),
   service_timeline_append_failures_total: counter("Writes to the timeline that failed on the disk"),
+  service_retention_removed_total: {
+    ...counter("What retention has decided to remove, counted before it goes"),
+    labels: { what: RETAINED },
+  },
+  service_retention_removed_bytes_total: {
+    ...counter("Bytes of what retention has decided to remove, counted before they go"),
+    labels: { what: RETAINED },
+  },
+  service_retention_failures_total: counter(
+    "Passes of retention that failed, and files that could not be removed",
+  ),
   service_storage_quota_refusals_total: counter(
     "Writes that were refused as their principal stores too much",
   ),

@@ -34,6 +34,11 @@ export const REFUSALS = {
     when:
       "The request contradicts the present state: a run has ended, a limit is reached, a revision is not the newest, an idempotency key is in use.",
   },
+  cursor_expired: {
+    status: 410,
+    code: "cursor_expired",
+    when: "Retention removed the event at the cursor; `first_seq` is the first one that is left of the run.",
+  },
   misdirected_request: {
     status: 421,
     code: "misdirected_request",
@@ -133,6 +138,15 @@ export class RefusalForNow extends Refusal {
     details?: readonly FieldFault[],
   ) {
     super(kind, message, details);
+  }
+}
+
+/** The event at a cursor was removed. */
+export class CursorExpired extends Refusal {
+  constructor(readonly firstSeq: number) {
+    super("cursor_expired", `Cannot read from there on: the first event that is left is ${firstSeq}`, [
+      { field: "from_seq", message: `must be at least ${firstSeq}` },
+    ]);
   }
 }
 

@@ -203,6 +203,16 @@ export const SETTINGS = {
     integer(2 ** 20),
     "Bytes that each principal may store in uploads, blobs and log records; unset means no limit",
   ),
+  SERVICE_RETENTION_RUN_HOURS: optional(
+    "retention.runHours",
+    integer(1, 876_000),
+    "Hours after the last activity of a run that has ended at which its events are removed; unset means never",
+  ),
+  SERVICE_RETENTION_RUN_BYTES: optional(
+    "retention.runBytes",
+    integer(2 ** 20),
+    "Bytes that the records of all runs may have; beyond, those of the oldest runs that have ended are removed",
+  ),
   SERVICE_MEDIA_MEMORY_BUDGET_BYTES: setting(
     "mediaMemoryBudgetBytes",
     "8589934592",

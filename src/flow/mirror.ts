@@ -7,6 +7,7 @@ import { Deadline, pause, within } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 import { LIMITS } from "../model/limits.ts";
 import { MIRRORED_KINDS, type MirrorRow, mirrorRow } from "../model/mirror/rows.ts";
+import type { RunView } from "../model/runs/run.ts";
 import { MirrorDatabase, MirrorFault } from "../remote/mirror_database.ts";
 import type { MirrorCursor } from "../store/mirror_cursor.ts";
 import type { Timeline } from "../store/log/timeline.ts";
@@ -97,6 +98,12 @@ export class Mirror implements AsyncDisposable {
       mirrored_seq: cursor.seq,
       lag_ms: Math.max(0, Math.floor(waitingMs)),
     };
+  }
+
+  /** Whether the database may lack events of the run. */
+  isBehind({ lastSeq }: RunView): boolean {
+    const isKnown = this.#latestSeq !== Infinity;
+    return lastSeq > this.#options.cursor.seq && (this.#waitingSinceMs !== null || !isKnown);
   }
 
   /**

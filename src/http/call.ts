@@ -26,6 +26,7 @@ import type { PolicyReplay } from "../flow/policies/replay.ts";
 import type { SignalReads } from "../flow/decoded_signals.ts";
 import type { EventReads } from "../flow/events/reads.ts";
 import type { Reason } from "../flow/reason/reason.ts";
+import type { Retention } from "../flow/retention/retention.ts";
 import type { Runs } from "../flow/runs/runs.ts";
 import type { RecordedTriggers } from "../flow/recorded_triggers.ts";
 import type { Search } from "../flow/search.ts";
@@ -61,6 +62,7 @@ export interface UseCases {
   readonly sourceLooks: SourceLooks;
   readonly idempotency: Idempotency;
   readonly system: System;
+  readonly retention: Retention;
   readonly healthView: HealthView;
   readonly metrics: Metrics;
   /** Published JSON Schemas by file name. */

@@ -1,6 +1,6 @@
 /** Responses: the headers that every one has, JSON, the error envelope, and rejections in plain text. */
 
-import { type Refusal, RefusalForNow } from "../base/refusal.ts";
+import { CursorExpired, type Refusal, RefusalForNow } from "../base/refusal.ts";
 
 /**
  * Headers of every response. One constant list per content type, so that a response builds no headers of its own. They are few and
@@ -178,7 +178,11 @@ export function streamed(
 /** The JSON error envelope; `details` is always an array. A refusal that ends by itself adds `retry-after`. See docs/api.md#errors. */
 export function refusal(refused: Refusal, requestId: string): Response {
   const { code, message, details } = refused;
-  const response = json({ error: { code, message, request_id: requestId, details } }, refused.status);
+  const more = refused instanceof CursorExpired ? { first_seq: refused.firstSeq } : {};
+  const response = json(
+    { error: { code, message, request_id: requestId, details, ...more } },
+    refused.status,
+  );
   if (refused instanceof RefusalForNow) {
     response.headers.set("retry-after", String(refused.retryAfterSeconds));
   }

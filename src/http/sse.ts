@@ -33,10 +33,16 @@ export const SSE_ROUTES: readonly Route[] = [
  *     event: run_created
  *     data: {"specversion":"1.0","id":"run-0…:7",…}
  *
+ * A client whose cursor is before events that retention removed first gets one of the type `cursor_expired`, without an `id`.
+ *
  * Many messages are encoded into one array, as a write of one large array costs less than many small ones.
  */
 export const SSE_WIRE: FollowWire = {
   keepalive: new TextEncoder().encode(": keepalive\n\n"),
+  expired: (runId, cursor, firstSeq) => {
+    const data = JSON.stringify({ run_id: runId, cursor, first_seq: firstSeq });
+    return new TextEncoder().encode(`event: cursor_expired\ndata: ${data}\n\n`);
+  },
   messages: (events) => {
     let text = "";
     for (const event of events) {

@@ -176,6 +176,17 @@ export const LIMITS = deepFrozen({
     waitMs: 1_000,
   },
 
+  retention: {
+    /** Of an age setting, and of a source's. */
+    hours: range(1, 876_000),
+    /** From one pass to the next. */
+    passMs: 10 * 60_000,
+    /** After which the events of a deleted run go, where the age of runs is limited. */
+    deletedHours: 24,
+    /** Runs in the report, those that go and those that stay each. */
+    reportedRuns: 1_000,
+  },
+
   traces: {
     /** Spans that wait to be sent; the next one is dropped. */
     queueSpans: 2048,

@@ -3,6 +3,7 @@
 import type { Metrics } from "../base/metrics.ts";
 import type { Places } from "../base/program_paths.ts";
 import type { World } from "../base/world.ts";
+import { EVENTS_REMOVED } from "../model/runs/run.ts";
 import { Blobs } from "../store/blobs.ts";
 import { diskRoom } from "../store/space/disk_room.ts";
 import { KeptAnswers } from "../store/kept_answers.ts";
@@ -44,7 +45,7 @@ export async function openStore(
   const syncs = walSync === "group";
   const answers = opening.use(KeptAnswers.open({ dataDir, syncs, view: timeline.view, stored, world }));
   opening.use(timeline.observe(({ runId }, _seq, kind) => {
-    if (kind === "run_deleted") answers.forgetRun(runId);
+    if (kind === "run_deleted" || kind === EVENTS_REMOVED) answers.forgetRun(runId);
   }));
   const uploads = Uploads.open(uploadRoot, world, stored);
   const blobs = Blobs.open(dataDir, world, stored);

@@ -9,6 +9,8 @@ import type { World } from "../base/world.ts";
 import { Follower } from "../flow/events/follower.ts";
 import { Feedback } from "../flow/feedback.ts";
 import type { Mirror } from "../flow/mirror.ts";
+import { Retention } from "../flow/retention/retention.ts";
+import { RunStanding } from "../flow/retention/run_standing.ts";
 import { RunWork } from "../flow/runs/run_work.ts";
 import type { AlwaysOn } from "../flow/sources/always_on.ts";
 import { NamedSources } from "../flow/sources/named_sources.ts";
@@ -155,6 +157,10 @@ export async function openService(options: ServiceOptions): Promise<Service> {
     world,
     metrics,
   });
+  const { streamTtlMs, retention: rules } = config;
+  const { runHours } = rules;
+  const standing = new RunStanding({ work, webhooks, mirror, named, streamTtlMs, runHours, world });
+  const retention = opening.use(new Retention({ timeline, rules, standing, world, metrics }));
   const useCases = await openUseCases(opening, {
     config,
     labelMaps,
@@ -165,6 +171,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
     mirror,
     follower,
     webhooks,
+    retention,
     store,
     media,
     models,
@@ -195,6 +202,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   opening.use(follower); // an event stream never ends by itself, and the server waits for every response
   void media.hardware.find(); // not waited for: only a decode is
   live.alwaysOn.start();
+  retention.start();
   return running(opening.move(), http, { timeline, alwaysOn: live.alwaysOn }, world);
 }
 

@@ -36,6 +36,7 @@ import { TriggerKernel } from "../media/kernels/trigger_kernel.ts";
 import type { SourcePolicy } from "../media/source.ts";
 import type { LabelMaps } from "../model/frames/label_map.ts";
 import { publishedSchemas } from "../model/schemas/published.ts";
+import type { Retention } from "../flow/retention/retention.ts";
 import type { Live } from "./open_live.ts";
 import type { Media } from "./open_media.ts";
 import type { Models } from "./open_models.ts";
@@ -54,6 +55,7 @@ export interface UseCaseOptions {
   readonly mirror: Mirror | null;
   readonly follower: Follower;
   readonly webhooks: Webhooks;
+  readonly retention: Retention;
   readonly store: Store;
   readonly media: Media;
   readonly models: Models;
@@ -116,6 +118,7 @@ export async function openUseCases(
         world,
       }),
     ),
+    retention: options.retention,
     metrics,
     schemas: schemasOnce(),
   };

@@ -6,7 +6,10 @@ import { join } from "node:path";
  * What this program writes, and the highest that it reads. It grows with a change after which earlier programs would misread a
  * data directory; files that can be made again (snapshot, search index) have versions of their own. See docs/upgrading.md.
  */
-export const DATA_FORMAT = 1;
+export const DATA_FORMAT = 2;
+
+/** What a directory has until retention removes events from its log: earlier programs read it, too. */
+const FIRST_FORMAT = 1;
 
 /** A directory without this file was written before there was one, in format 1. */
 const FILE = "format";
@@ -16,11 +19,11 @@ const BYTES_MAX = 16;
 export const RESTORING = "restoring";
 
 /**
- * Writes the version into a directory that has none. Call it with the directory locked, and before anything in it is read.
+ * Writes the first version into a directory that has none. Call it with the directory locked, and before anything in it is read.
  * Errors: the directory's version is higher than {@link DATA_FORMAT}, or its file holds none.
  */
 export function requireKnownFormat(dataDir: string): void {
-  if (knownFormat(dataDir) === null) writeFormat(dataDir);
+  if (knownFormat(dataDir) === null) writeFormat(dataDir, FIRST_FORMAT);
 }
 
 /** The version of the directory; null where it has no file of it. Writes nothing. Errors: as {@link requireKnownFormat}. */
@@ -49,6 +52,11 @@ export function knownFormat(dataDir: string): number | null {
   );
 }
 
+/** Events are about to be removed from the log: programs that would take the gaps for damage must not open it any more. */
+export function raiseFormat(dataDir: string): void {
+  if (Number(readShort(join(dataDir, FILE))) < DATA_FORMAT) writeFormat(dataDir, DATA_FORMAT);
+}
+
 /** Null where there is no such file. */
 function readShort(path: string): string | null {
   try {
@@ -62,8 +70,12 @@ function readShort(path: string): string | null {
 }
 
 /** Under another name first, so that a crash leaves the whole file or none. */
-function writeFormat(dataDir: string): void {
+function writeFormat(dataDir: string, format: number): void {
   const path = join(dataDir, FILE);
-  Deno.writeTextFileSync(`${path}.new`, `${DATA_FORMAT}\n`, { mode: 0o600 });
+  {
+    using file = Deno.openSync(`${path}.new`, { create: true, truncate: true, write: true, mode: 0o600 });
+    file.writeSync(new TextEncoder().encode(`${format}\n`));
+    file.syncSync();
+  }
   Deno.renameSync(`${path}.new`, path);
 }

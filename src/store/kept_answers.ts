@@ -7,6 +7,7 @@ import { TaskGroup } from "../base/tasks.ts";
 import { pause } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 import { LIMITS } from "../model/limits.ts";
+import { isGone } from "../model/runs/run.ts";
 import type { TimelineView } from "../model/runs/run_register.ts";
 import {
   type AnswerEnd,
@@ -359,7 +360,9 @@ export class KeptAnswers implements AsyncDisposable {
   }
 
   #isOfDeletedRun({ use }: OwnKey): boolean {
-    return use.runIds.some((runId) => this.#options.view.run(runId)?.deleted === true);
+    return use.runIds.map((runId) => this.#options.view.run(runId)).some((run) =>
+      run !== undefined && isGone(run)
+    );
   }
 
   #own(key: KeptKey): OwnKey {

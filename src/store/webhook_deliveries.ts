@@ -262,7 +262,7 @@ function stateIn(states: Map<string, DeliveryState>, runId: string, webhookId: s
 }
 
 function resume(directory: string, name: string, sizeBytes: number, lacksLineBreak: boolean): SegmentWriter {
-  return SegmentWriter.resume(directory, { name, base: 0, sizeBytes }, lacksLineBreak);
+  return SegmentWriter.resume(directory, { name, base: 0, sizeBytes, hasRemoved: false }, lacksLineBreak);
 }
 
 function removeIfThere(path: string): void {

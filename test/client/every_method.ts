@@ -37,6 +37,7 @@ export async function callEveryMethod(
   holds((await client.metrics()).includes("# HELP "));
   holds((await client.getSystem()).settings.some(({ name }) => name === "SERVICE_DATA_DIR"));
   same((await client.getSystemHealth()).result, "idle");
+  same((await client.getRetention()).is_on, false);
   holds((await client.listModels()).some(({ id }) => id === place.model));
   holds(String((await client.openapi()).openapi).startsWith("3.1"));
   holds("$schema" in await client.getSchema("event_envelope.schema.json"));

@@ -125,6 +125,7 @@ Deno.test({
         uri: "rtsp://camera.test:1/gate",
         credentials: null,
         principals: null,
+        retentionHours: null,
       },
       watch: { attach: {}, rolloverMs: 86_400_000 },
     }]);

@@ -26,6 +26,7 @@ let piecesSeen = 0;
 /** Encodes events as their sequence numbers, so that a receiver knows which events it got. */
 const SEQS_WIRE: FollowWire = {
   keepalive: new Uint8Array(0),
+  expired: (_runId, cursor, firstSeq) => new Uint8Array(Uint32Array.from([cursor, firstSeq]).buffer),
   messages: (events) => new Uint8Array(Uint32Array.from(events, ({ seq }) => seq).buffer),
   async *longMessage({ seq, pieces }) {
     for await (const piece of pieces) {

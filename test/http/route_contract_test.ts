@@ -198,6 +198,7 @@ async function callAll(
   await get("/v1/health", "/v1/health");
   await get("/v1/system", "/v1/system");
   await get("/v1/system/health", "/v1/system/health");
+  await get("/v1/system/retention", "/v1/system/retention");
   await get("/v1/metrics", "/v1/metrics");
   await get("/schemas/:name", `/schemas/${IDS.name}`);
   await get("/openapi.json", "/openapi.json");

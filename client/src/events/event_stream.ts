@@ -47,7 +47,10 @@ export async function* openEventStream(
       const messages = parser.push(decoder.decode(value, { stream: true }));
       // What the consumer does with an event is not silence of the service.
       deadline.restart(Infinity);
-      for (const message of messages) yield eventOf(connection, call, message);
+      for (const message of messages) {
+        // What was removed is also in the next event, of the kind `events_removed`.
+        yield message.event === "cursor_expired" ? null : eventOf(connection, call, message);
+      }
       if (messages.length === 0) yield null;
       deadline.restart(idleTimeoutMs);
     }

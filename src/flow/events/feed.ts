@@ -10,6 +10,8 @@ import type { FeedPosition, KindFilter, Listener, ListenersFeed } from "./listen
 
 /** Encodes events. */
 export interface Wire {
+  /** For a listener at `cursor` where the first event that is left of the run is `firstSeq`. */
+  readonly expired: (runId: string, cursor: number, firstSeq: number) => Uint8Array<ArrayBuffer>;
   readonly messages: (events: readonly StoredEvent[]) => Uint8Array<ArrayBuffer>;
   /** One message, in pieces. */
   readonly longMessage: (event: LongEvent) => AsyncIterable<Uint8Array<ArrayBuffer>>;
@@ -71,6 +73,15 @@ export class Feed implements ListenersFeed {
     const query = { fromSeq: seq + 1, limit: LIMITS.sse.replayBatchEvents };
     const kinds = this.#isWanted;
     return timeline.readFirst(runId, kinds === undefined ? query : { ...query, kinds });
+  }
+
+  expired(
+    cursor: number,
+  ): { readonly bytes: Uint8Array<ArrayBuffer>; readonly removedSeq: number } | undefined {
+    const { timeline, runId, wire } = this.#options;
+    const { removedSeq = 0, firstSeq = 0 } = timeline.view.run(runId) ?? {};
+    if (cursor === 0 || cursor >= removedSeq) return undefined;
+    return { bytes: wire.expired(runId, cursor, firstSeq), removedSeq };
   }
 
   messages(events: readonly StoredEvent[]): Uint8Array<ArrayBuffer> {

@@ -50,6 +50,10 @@ export interface ListenersFeed {
    * one that is too long to be read at once.
    */
   read(seq: number): readonly StoredEvent[] | number | undefined;
+  /** The message for a listener whose next events were removed, and the last one of them; undefined where none were. */
+  expired(
+    cursor: number,
+  ): { readonly bytes: Uint8Array<ArrayBuffer>; readonly removedSeq: number } | undefined;
   messages(events: readonly StoredEvent[]): Uint8Array<ArrayBuffer>;
   /** The message of one event of any length, in pieces; none when the event is not wanted or cannot be read. */
   longMessage(seq: number): AsyncIterator<Uint8Array<ArrayBuffer>>;
@@ -209,6 +213,11 @@ export class Listener {
   /** Sends the next events of the log, or continues with the feed when the log has no more. */
   #readLog(): void {
     const feed = this.#feed!;
+    const expired = feed.expired(this.#cursor);
+    if (expired !== undefined) {
+      this.#cursor = expired.removedSeq;
+      return this.#send(expired.bytes, 0, 0);
+    }
     const events = feed.lastSeq > this.#cursor ? feed.read(this.#cursor) : undefined;
     if (events === undefined) {
       this.#cursor = Math.max(this.#cursor, feed.lastSeq);

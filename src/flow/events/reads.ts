@@ -1,11 +1,12 @@
 /** Reads a run's events, markers and queries back from the timeline. See docs/api.md#reading-events. */
 
 import { utf8Length } from "../../base/bytes.ts";
-import { refuse } from "../../base/refusal.ts";
+import { CursorExpired, refuse } from "../../base/refusal.ts";
 import { yieldToEventLoop } from "../../base/wait.ts";
 import type { QueryBody } from "../../model/api/reads.ts";
 import { LIMITS } from "../../model/limits.ts";
 import type { Marker } from "../../model/frames/marker.ts";
+import type { RunView } from "../../model/runs/run.ts";
 import type { Timeline } from "../../store/log/timeline.ts";
 import type { Caller } from "../caller.ts";
 import { ownedRun } from "../runs/ownership.ts";
@@ -64,6 +65,7 @@ export class EventReads {
     { index, fromSeq = 0, withoutKind }: EventFilter = {},
   ): AsyncIterable<readonly (TimelineEntry | LongEntry)[]> {
     const run = ownedRun(this.#timeline.view, caller, runId);
+    requireCursor(run, fromSeq);
     const batches = this.#timeline.readInPieces(run.runId, {
       fromSeq,
       ...(withoutKind !== undefined && { kinds: (kind) => kind !== withoutKind }),
@@ -95,6 +97,7 @@ export class EventReads {
     if (body.kind != null && utf8Length(body.kind) > maximum) {
       throw refuse.invalid("kind", `must be at most ${maximum} bytes`);
     }
+    requireCursor(run, body.from_seq ?? 0);
     return this.#timeline.readInPieces(run.runId, {
       fromSeq: body.from_seq ?? 0,
       ...(body.kind != null && { kinds: new Set([body.kind]) }),
@@ -110,8 +113,13 @@ export class EventReads {
   }
 
   async *#markersOf(runId: string, filter: MarkerFilter): AsyncIterable<readonly TimelineEntry[]> {
+    const { view } = this.#timeline;
+    const removedSeq = view.run(runId)?.removedSeq;
     const seqs = await this.#orderOf(runId, filter);
     for (let start = 0; start < seqs.length; start += MARKERS_PER_BATCH) {
+      if (view.run(runId)?.removedSeq !== removedSeq) {
+        throw new Error("the markers were removed while they were read");
+      }
       const wanted = seqs.subarray(start, start + MARKERS_PER_BATCH);
       const found = new Map<number, TimelineEntry>();
       for (const batch of this.#timeline.readNumbers(runId, wanted.toSorted())) {
@@ -151,6 +159,11 @@ export class EventReads {
     }
     return await order.seqs();
   }
+}
+
+/** A reader who goes on from an event that was removed must know. One who begins with the first gets what is left. */
+function requireCursor({ removedSeq, firstSeq }: RunView, fromSeq: number): void {
+  if (fromSeq > 1 && fromSeq <= removedSeq) throw new CursorExpired(firstSeq);
 }
 
 async function* ofIndex(

@@ -57,6 +57,10 @@ export class RunWork {
     };
   }
 
+  isUnderWay(runId: string): boolean {
+    return this.#underWay.has(runId);
+  }
+
   /** Of the newest work that tells it; null where there is none. */
   progressOf(runId: string): WorkProgress | null {
     const pieces = [...this.#underWay.get(runId) ?? []];

@@ -23,6 +23,7 @@ export interface RunSummary {
   readonly model: string;
   readonly source_uri: string;
   readonly on_hold: boolean;
+  readonly events_removed: boolean;
   readonly created_at: string;
   readonly updated_at: string;
 }
@@ -92,7 +93,7 @@ export class Runs {
     return createdRun(runId, caller.requestId, { mode, model });
   }
 
-  /** The caller's runs in order of creation, deleted ones excluded. */
+  /** The caller's runs in order of creation, those that were deleted or removed by retention excluded. */
   list(caller: Caller): RunSummary[] {
     return Array.from(this.#options.timeline.view.runsOf(caller.principalKey), (run) => this.#summary(run));
   }
@@ -175,6 +176,7 @@ export class Runs {
       model: run.model,
       source_uri: run.sourceUri,
       on_hold: run.onHold,
+      events_removed: run.removedSeq > 0,
       created_at: new Date(run.createdMs).toISOString(),
       updated_at: new Date(run.lastActivityMs).toISOString(),
     };

@@ -9,6 +9,7 @@ import type { World } from "../../base/world.ts";
 import { LIMITS } from "../../model/limits.ts";
 import { signingKey } from "../../model/webhooks/signature.ts";
 import { foldWebhook, type Webhook, WEBHOOK_KINDS } from "../../model/webhooks/webhook.ts";
+import { EVENTS_REMOVED, type RunView } from "../../model/runs/run.ts";
 import type { Resolve } from "../../remote/guard/address_guard.ts";
 import type { PinnedAgent } from "../../remote/guard/pinned_agent.ts";
 import { WebhookSender, type WebhookSenderOptions } from "../../remote/webhook_sender.ts";
@@ -58,9 +59,13 @@ export class HookRegistry implements AsyncDisposable {
   readonly #options: HookRegistryOptions;
   readonly #hooks = new Map<string, RegisteredHook>();
   readonly #workers = new TaskGroup();
+  readonly #observing: Disposable;
 
   private constructor(options: HookRegistryOptions, deliveries: DeliveryLog | undefined) {
     this.#options = options;
+    this.#observing = options.timeline.observe(({ runId }, _seq, kind) => {
+      if (kind === EVENTS_REMOVED) { for (const hook of this.ofRun(runId)) this.remove(hook); }
+    });
     this.deliveries = deliveries;
   }
 
@@ -118,6 +123,11 @@ export class HookRegistry implements AsyncDisposable {
     return registered;
   }
 
+  /** Whether a webhook of the run has not come to its last event. Never while webhooks are off: nothing is delivered then. */
+  isBehind({ runId, lastSeq }: RunView): boolean {
+    return this.ofRun(runId).some(({ worker }) => worker !== undefined && worker.cursorSeq < lastSeq);
+  }
+
   ofRun(runId: string): RegisteredHook[] {
     return [...this.#hooks.values()].filter(({ hook }) => hook.runId === runId);
   }
@@ -168,6 +178,7 @@ export class HookRegistry implements AsyncDisposable {
   /** Ends every worker. A delivery under way is aborted, and sent again after the next start. */
   async [Symbol.asyncDispose](): Promise<void> {
     const { world } = this.#options;
+    this.#observing[Symbol.dispose]();
     try {
       await within(world, LIMITS.webhook.closeDeadlineMs, this.#workers.close()).catch((error) => {
         if (!(error instanceof OutOfTime)) throw error;

@@ -13,6 +13,7 @@ import type {
   WebhookOfRun,
 } from "../../model/api/webhooks.ts";
 import { event } from "../../model/events/event_table.ts";
+import type { RunView } from "../../model/runs/run.ts";
 import type { DeliveryState } from "../../model/webhooks/delivery.ts";
 import { FieldRules } from "../../model/field_rules.ts";
 import { checkedCooldown } from "../../model/webhooks/cooldown.ts";
@@ -96,6 +97,11 @@ export class Webhooks {
     return hooks.ofRun(runId)
       .map((registered) => listed(registered, deliveries.stateOf(runId, registered.hook.webhookId)))
       .sort((left, right) => left.webhook_id < right.webhook_id ? -1 : 1);
+  }
+
+  /** See {@link HookRegistry.isBehind}. */
+  isBehind(run: RunView): boolean {
+    return this.#options.hooks.isBehind(run);
   }
 
   /** The hooks of all runs of the caller that are not deleted, the newest registration first; none while webhooks are off. */

@@ -88,6 +88,7 @@ const ANSWERS: Readonly<Record<string, ZodType>> = {
   SystemBackend: system.SYSTEM_BACKEND,
   System: system.SYSTEM,
   SystemHealth: system.SYSTEM_HEALTH,
+  RetentionReport: system.RETENTION_REPORT,
   ErrorEnvelope: system.ERROR_ENVELOPE,
   CreatedWebhook: answeredWebhooks.CREATED_WEBHOOK,
   Webhook: answeredWebhooks.WEBHOOK,

@@ -33,6 +33,13 @@ export const SYSTEM_ROUTES: readonly Route[] = [
   },
   {
     method: "GET",
+    path: "/v1/system/retention",
+    summary: "Tells which of the caller's runs retention removes next, and why the others stay.",
+    handle: async ({ caller, retention }) =>
+      json({ request_id: caller.requestId, ...await retention.look(caller) }),
+  },
+  {
+    method: "GET",
     path: "/schemas/:name",
     summary: "Serves a published JSON Schema.",
     handle: (call) => {

@@ -71,6 +71,10 @@ export const EVENTS = {
   run_deleted: row("The run was deleted; nothing follows it.", run.runDeleted),
   hold_placed: row("Nothing of the run is deleted from here on, until `hold_released`.", run.requested),
   hold_released: row("The run may be deleted again.", run.requested),
+  events_removed: row(
+    "Retention removed every earlier event of the run, and what only they named.",
+    run.eventsRemoved,
+  ),
   operator_feedback_submitted: row("An operator's rating was committed.", run.operatorFeedbackSubmitted),
   webhook_registered: bookkeeping("A webhook was added to the run.", run.webhookRegistered),
   webhook_deleted: bookkeeping("A webhook was removed from the run.", run.webhookDeleted),

@@ -43,6 +43,32 @@ const runCreatedBySource = open({
   predecessor_run_id: text.nullable().describe("The run that this one goes on for, where it rolled over"),
 });
 
+/** Why retention removes something. */
+export const REMOVAL_REASONS = ["deleted", "age", "bytes", "free_space"] as const;
+export type RemovalReason = typeof REMOVAL_REASONS[number];
+
+/** The state of the run as it followed from the removed events. */
+const removedRun = open({
+  principal_key: text,
+  mode: z.string(),
+  model: z.string(),
+  source_uri: z.string(),
+  source: z.enum(["whip", "live", ""]),
+  session_id: z.string(),
+  state: z.enum(["pending", "processing", "completed", "failed", "cancelled"]),
+  created_ms: count.describe("Epoch milliseconds"),
+  last_activity_ms: count.describe("Epoch milliseconds"),
+  deleted: z.boolean(),
+});
+
+export const eventsRemoved = open({
+  reason: z.enum(REMOVAL_REASONS),
+  events: positive.describe("How many events were removed"),
+  bytes: positive.describe("The size of their records in the log"),
+  through_seq: positive.describe("The last one of them"),
+  run: removedRun,
+});
+
 export const runCreated = z.union([runCreatedByRequest, runCreatedByWhip, runCreatedBySource]);
 
 /** `ingest` is the request body as given, with null for absent fields. */

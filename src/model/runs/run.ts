@@ -96,8 +96,11 @@ export interface RunView {
   /** The highest pts of its events, those about a hold left out, epoch milliseconds. */
   readonly lastActivityMs: number;
   readonly deleted: boolean;
+  /** Its events up to this one were removed by retention; 0 where it has all of them. See docs/retention.md. */
+  readonly removedSeq: number;
   /** Nothing of a run on hold is deleted: see docs/api.md#hold. */
   readonly onHold: boolean;
+  /** Of the events that are left, like the two after it. */
   readonly eventCount: number;
   readonly firstSeq: number;
   readonly lastSeq: number;
@@ -138,6 +141,46 @@ const STATE_AFTER: ReadonlyMap<string, FoldedState> = new Map([
 /** They say what may be deleted, not that somebody works on the run: a hold does not wake an expired one. */
 const HOLD_KINDS: ReadonlySet<string> = new Set(["hold_placed", "hold_released"]);
 
+/** Says that every earlier event of the run was removed, and what of them the run needs. See docs/retention.md. */
+export const EVENTS_REMOVED = "events_removed";
+
+/** They say nothing about work on the run. */
+const PASSIVE_KINDS: ReadonlySet<string> = new Set([...HOLD_KINDS, EVENTS_REMOVED]);
+
+/** What of a run follows from its removed events, as `events_removed` has it. */
+export interface RunSummaryPayload {
+  readonly principal_key: string;
+  readonly mode: string;
+  readonly model: string;
+  readonly source_uri: string;
+  readonly source: RunView["source"];
+  readonly session_id: string;
+  readonly state: FoldedState;
+  readonly created_ms: number;
+  readonly last_activity_ms: number;
+  readonly deleted: boolean;
+}
+
+export function summaryOf(run: RunView): RunSummaryPayload {
+  return {
+    principal_key: run.principalKey,
+    mode: run.mode,
+    model: run.model,
+    source_uri: run.sourceUri,
+    source: run.source,
+    session_id: run.sessionId,
+    state: run.state,
+    created_ms: run.createdMs,
+    last_activity_ms: run.lastActivityMs,
+    deleted: run.deleted,
+  };
+}
+
+/** Whether the run is no longer listed, counted or searched. */
+export function isGone(run: Pick<RunView, "deleted" | "removedSeq">): boolean {
+  return run.deleted || run.removedSeq > 0;
+}
+
 /** The run that the fold writes to; all other code gets it as a RunView. */
 export class Run implements RunView {
   principalKey = "";
@@ -148,6 +191,7 @@ export class Run implements RunView {
   createdMs = 0;
   lastActivityMs = 0;
   deleted = false;
+  removedSeq = 0;
   onHold = false;
   eventCount = 0;
   firstSeq = 0;
@@ -165,7 +209,7 @@ export class Run implements RunView {
   /** Whether `fold` reads the payload of such an event; for other kinds the payload need not be parsed. */
   needsPayloadOf(kind: string): boolean {
     return (kind === "run_created" && !this.isCreated) || (kind === "ingest_received" && !this.hasIngest) ||
-      kind === "live_source_opened";
+      kind === "live_source_opened" || kind === EVENTS_REMOVED;
   }
 
   /** `payload` is read only when `needsPayloadOf` is true for the kind. */
@@ -173,7 +217,7 @@ export class Run implements RunView {
     if (this.eventCount === 0) this.firstSeq = seq;
     this.eventCount++;
     this.lastSeq = seq;
-    if (ptsMs > this.lastActivityMs && !HOLD_KINDS.has(kind)) this.lastActivityMs = ptsMs;
+    if (ptsMs > this.lastActivityMs && !PASSIVE_KINDS.has(kind)) this.lastActivityMs = ptsMs;
     this.state = STATE_AFTER.get(kind) ?? this.state;
     if (kind === "run_created") this.#create(ptsMs, payload);
     else if (kind === "ingest_received") this.#ingest(payload);
@@ -181,6 +225,32 @@ export class Run implements RunView {
     else if (kind === "frames_decoded") this.latestFramesDecodedSeq = seq;
     else if (kind === "run_deleted") this.deleted = true;
     else if (HOLD_KINDS.has(kind)) this.onHold = kind === "hold_placed";
+    else if (kind === EVENTS_REMOVED) this.#remove(seq, payload);
+  }
+
+  /** The event is now the first one; where those before it are not in the log any more, it has what followed from them. */
+  #remove(seq: number, payload: unknown): void {
+    const { run, through_seq: throughSeq = seq - 1 } = (payload ?? {}) as {
+      readonly run?: RunSummaryPayload;
+      readonly through_seq?: number;
+    };
+    this.removedSeq = throughSeq;
+    this.eventCount = 1;
+    this.firstSeq = seq;
+    this.latestFramesDecodedSeq = 0;
+    this.hasIngest = true; // the source of a run that has ended does not change
+    if (this.isCreated || run === undefined) return;
+    this.isCreated = true;
+    this.principalKey = run.principal_key;
+    this.mode = run.mode;
+    this.model = run.model;
+    this.sourceUri = run.source_uri;
+    this.source = run.source;
+    this.sessionId = run.session_id;
+    this.state = run.state;
+    this.createdMs = run.created_ms;
+    this.lastActivityMs = run.last_activity_ms;
+    this.deleted = run.deleted;
   }
 
   /** Only the first one counts: no later event can change the owner of a run. */

@@ -1,18 +1,20 @@
 /** Every run of the log, by id and by principal, and how many of a principal's runs are active. */
 
-import { isTerminal, Run, type RunView, statusOf } from "./run.ts";
+import { EVENTS_REMOVED, isGone, isTerminal, Run, type RunView, statusOf } from "./run.ts";
 
 /** The part of the timeline that a decision may read. */
 export interface TimelineView {
   /** Deleted runs included, with `deleted` true; undefined when the log has no `run_created` for it. */
   run(runId: string): RunView | undefined;
-  /** By creation time, oldest first; deleted runs left out. */
+  /** By creation time, oldest first; deleted and removed runs left out. */
   runsOf(principalKey: string): Iterable<RunView>;
   /** The number of runs that are not deleted, not terminal and not expired. */
   activeCount(principalKey: string, nowMs: number, ttlMs: number): number;
   /** Runs whose live session has no terminal record: it is running, or the process ended before it was written. */
   openLiveRuns(): Iterable<RunView>;
-  /** The size of all records of the principal's runs, of deleted ones too: their records stay. */
+  /** Every run that has an owner, deleted and removed ones included. */
+  everyRun(): Iterable<RunView>;
+  /** The size of all records of the principal's runs, of deleted ones too: their records stay until retention removes them. */
   logBytes(principalKey: string): number;
   /** The sequence number of the newest event, 0 in an empty log. */
   readonly lastSeq: number;
@@ -29,7 +31,7 @@ export class RunRegister implements TimelineView {
   }
 
   *runsOf(principalKey: string): Iterable<RunView> {
-    for (const run of this.#principals.get(principalKey)?.runs ?? []) if (!run.deleted) yield run;
+    for (const run of this.#principals.get(principalKey)?.runs ?? []) if (!isGone(run)) yield run;
   }
 
   activeCount(principalKey: string, nowMs: number, ttlMs: number): number {
@@ -38,7 +40,7 @@ export class RunRegister implements TimelineView {
 
   *openLiveRuns(): Iterable<RunView> {
     for (const run of this.#runs.values()) {
-      if (run.source !== "" && !run.deleted && !isTerminal(run.state)) yield run;
+      if (run.source !== "" && !isGone(run) && !isTerminal(run.state)) yield run;
     }
   }
 
@@ -48,6 +50,10 @@ export class RunRegister implements TimelineView {
 
   get count(): number {
     return this.#runs.size;
+  }
+
+  *everyRun(): Iterable<RunView> {
+    for (const run of this.#runs.values()) if (run.isCreated) yield run;
   }
 
   /** Every run, those without `run_created` included, in the order of their first event. */
@@ -72,13 +78,14 @@ export class RunRegister implements TimelineView {
   /** Folds one event, whose record has so many bytes, into its run and updates the runs of its principal. */
   fold(run: Run, seq: number, ptsMs: number, kind: string, payload: unknown, recordBytes = 0): void {
     const wasCreated = run.isCreated;
-    const wasDeleted = run.deleted;
+    const wasGone = isGone(run);
+    const bytesBefore = run.logBytes;
     run.fold(seq, ptsMs, kind, payload);
-    run.logBytes += recordBytes;
+    run.logBytes = kind === EVENTS_REMOVED ? recordBytes : bytesBefore + recordBytes;
     this.lastSeq = seq;
     if (!run.isCreated) return;
-    if (wasCreated) this.#principals.get(run.principalKey)!.logBytes += recordBytes;
-    if (wasDeleted) return;
+    if (wasCreated) this.#principals.get(run.principalKey)!.logBytes += run.logBytes - bytesBefore;
+    if (wasGone) return;
     if (wasCreated) this.#principals.get(run.principalKey)!.touch(run);
     else this.#principal(run.principalKey).add(run);
   }
@@ -108,7 +115,7 @@ class PrincipalRuns {
   readonly #candidates = new Set<Run>();
   /** Runs that were idle since before this time have been removed from the candidates. */
   #droppedBeforeMs = -Infinity;
-  #deletedCount = 0;
+  #goneCount = 0;
 
   add(run: Run): void {
     this.logBytes += run.logBytes;
@@ -116,12 +123,12 @@ class PrincipalRuns {
     let at = this.runs.length;
     while (at > 0 && this.runs[at - 1]!.createdMs > run.createdMs) at--;
     this.runs.splice(at, 0, run);
-    if (run.deleted) this.#deletedCount++;
+    if (isGone(run)) this.#goneCount++;
     else this.touch(run);
   }
 
   touch(run: Run): void {
-    if (run.deleted) this.#remove(run);
+    if (isGone(run)) this.#remove(run);
     else if (isTerminal(run.state)) this.#candidates.delete(run);
     else this.#candidates.add(run);
   }
@@ -138,16 +145,16 @@ class PrincipalRuns {
 
   /** After the clock went back or the TTL grew, removed runs may be active again. */
   #recollect(): void {
-    for (const run of this.runs) if (!run.deleted && !isTerminal(run.state)) this.#candidates.add(run);
+    for (const run of this.runs) if (!isGone(run) && !isTerminal(run.state)) this.#candidates.add(run);
   }
 
-  /** Deleted runs stay in `runs` until they are half of it, so that the cost of a deletion is constant on average. */
+  /** Deleted and removed runs stay in `runs` until they are half of it, so that the cost of a deletion is constant on average. */
   #remove(run: Run): void {
     this.#candidates.delete(run);
-    this.#deletedCount++;
-    if (this.#deletedCount * 2 <= this.runs.length) return;
+    this.#goneCount++;
+    if (this.#goneCount * 2 <= this.runs.length) return;
     // A new array, because the old one may be iterated at the moment.
-    this.runs = this.runs.filter((each) => !each.deleted);
-    this.#deletedCount = 0;
+    this.runs = this.runs.filter((each) => !isGone(each));
+    this.#goneCount = 0;
   }
 }

@@ -21,6 +21,8 @@ export interface NamedSource {
   readonly credentials: SourceCredentials | null;
   /** The keys of the principals that may use it; null for all. */
   readonly principals: readonly string[] | null;
+  /** Hours after which the events of its runs are removed; null where the general setting holds. */
+  readonly retentionHours: number | null;
   /** Null for a source that is not always watched. */
   readonly watch: { readonly attach: AttachBody; readonly rolloverMs: number } | null;
 }
@@ -90,8 +92,15 @@ function readSource(table: TomlTable, context: SourceFileContext): NamedSource {
   const principals = readPrincipals(table);
   const isWatched = table.flag("live");
   const watch = readWatch(table, isWatched, context.attach);
+  const retentionHours = readRetention(table);
   table.close();
-  return { name, principals, watch, ...readLocation(table, location, { isWatched, ...context }) };
+  return {
+    name,
+    principals,
+    retentionHours,
+    watch,
+    ...readLocation(table, location, { isWatched, ...context }),
+  };
 }
 
 function readLocation(
@@ -140,6 +149,20 @@ function readPrincipals(table: TomlTable): readonly string[] | null {
     table.say("principals", `must be ["*"], or SHA-256 hashes of API keys, each of 64 of 0-9 and a-f`);
   }
   return hashes.map((hash) => `api-key:${hash}`);
+}
+
+/** `retention = { hours = 48 }` */
+function readRetention(table: TomlTable): number | null {
+  const { retention } = table.given(["retention"]);
+  if (retention === undefined) return null;
+  const { minimum, maximum } = LIMITS.retention.hours;
+  const isTable = typeof retention === "object" && retention !== null;
+  const { hours, ...others } = (isTable ? retention : {}) as Readonly<Record<string, unknown>>;
+  const isHours = typeof hours === "number" && Number.isSafeInteger(hours) && hours >= minimum &&
+    hours <= maximum;
+  if (isHours && Object.keys(others).length === 0) return hours;
+  table.say("retention", `must be { hours = … }, with an integer from ${minimum} to ${maximum}`);
+  return null;
 }
 
 function readWatch(table: TomlTable, isWatched: boolean, context: AttachContext): NamedSource["watch"] {

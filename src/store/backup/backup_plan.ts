@@ -29,7 +29,7 @@ export interface BackupPlan {
 
 /** What is made again, or is of no use elsewhere. Everything else is kept, also what a later version adds. */
 const LEFT_OUT =
-  /^(lock|tmp\/.*|search-index.*|timeline\/snapshot.*|timeline\/damaged\/.*|damaged\/.*|.*\.(new|repaired|part))$/;
+  /^(lock|tmp\/.*|search-index.*|timeline\/snapshot.*|timeline\/damaged\/.*|damaged\/.*|.*\.(new|repaired|part|rewrite))$/;
 
 /**
  * The log ends with a whole commit, and everything that its events name was on the disk before. Keys of requests come first, so

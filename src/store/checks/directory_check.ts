@@ -42,7 +42,10 @@ export async function checkDirectory(
       { seqs: [log.nextSeq, seenSeq] },
     );
   }
-  const isStillNamed = (path: string) => isRecordThere(dataDir, log, path);
+  let logAgain: CheckedLog | undefined;
+  const isStillNamed = (path: string) =>
+    isRecordThere(dataDir, log, path) &&
+    (logAgain ??= checkLog(dataDir, accepted, new Findings())).blobs.has(path);
   const blobs = checkBlobs(dataDir, log, { accepted, isStillNamed, findings });
   return {
     dataDir,

@@ -3,12 +3,14 @@
 import { Buffer } from "node:buffer";
 import { join } from "node:path";
 import { BLOB_KEY_END, mayNameBlobs, namedBlobs } from "../../model/events/blob_references.ts";
+import { EVENTS_REMOVED } from "../../model/runs/run.ts";
 import { blobPath } from "../blobs.ts";
 import { readAt } from "../file_bytes.ts";
 import { ByteLookup } from "../log/byte_lookup.ts";
 import { columnText, HEADER_BYTES, isTornRecord, type ParsedRecord } from "../log/record.ts";
 import { findSegments, type FoundSegment, seqOfName } from "../log/segment.ts";
 import { linesIn, type RecordSink, scanSegment, type SegmentEnd } from "../log/segment_scan.ts";
+import { gapEnd } from "../removal/gap_record.ts";
 import { type AcceptedLosses, isAccepted } from "./accepted_losses.ts";
 import { Findings, whyUnreadable } from "./findings.ts";
 
@@ -62,7 +64,10 @@ class LogCheck implements RecordSink {
   readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   readonly #runs = new ByteLookup<true>();
   readonly #kinds = new ByteLookup<CheckedKind>();
-  readonly #blobs = new Map<string, BlobMention>();
+  /** The first mention of each run. */
+  readonly #blobs = new Map<string, Map<string, BlobMention>>();
+  /** The run's events before this one were removed by retention, also where their records are still there. */
+  readonly #removedBefore = new Map<string, number>();
   #segment = "";
   #segments = 0;
   #bytes = 0;
@@ -88,7 +93,7 @@ class LogCheck implements RecordSink {
       runs: this.#runCount,
       lastSeq: this.#lastSeq,
       nextSeq: this.#expectedSeq,
-      blobs: this.#blobs,
+      blobs: this.#namedBlobs(),
     };
   }
 
@@ -99,7 +104,9 @@ class LogCheck implements RecordSink {
   record(bytes: Uint8Array, record: ParsedRecord, offset: number): void {
     const { seq, left } = record;
     if (seq > this.#expectedSeq) this.#missing(this.#expectedSeq, seq - 1, offset);
-    this.#expectedSeq = seq + 1;
+    const removedEnd = gapEnd(bytes, record);
+    this.#expectedSeq = Math.max(seq, removedEnd) + 1;
+    if (removedEnd > 0) return void (this.#open.left = 0);
     this.#lastSeq = seq;
     this.#records += 1;
     if (this.#open.left === 0 || left !== this.#open.left - 1) this.#open.offset = offset;
@@ -108,7 +115,9 @@ class LogCheck implements RecordSink {
       this.#runs.add(bytes, record.runStart, record.runEnd, true);
       this.#runCount += 1;
     }
-    if (this.#kindOf(bytes, record).mayNameBlobs) this.#collect(bytes, record, offset);
+    const kind = this.#kindOf(bytes, record);
+    if (kind.mayNameBlobs) this.#collect(bytes, record, offset);
+    if (kind.removesEvents) this.#removedBefore.set(this.#runOf(bytes, record), seq);
   }
 
   damage(from: number, to: number, nextSeq: number): void {
@@ -194,21 +203,47 @@ class LogCheck implements RecordSink {
     const known = this.#kinds.find(bytes, kindStart, kindEnd);
     if (known !== undefined) return known;
     const kind = columnText(this.#decoder, bytes, kindStart, kindEnd);
-    return this.#kinds.add(bytes, kindStart, kindEnd, { mayNameBlobs: mayNameBlobs(kind) });
+    return this.#kinds.add(bytes, kindStart, kindEnd, {
+      mayNameBlobs: mayNameBlobs(kind),
+      removesEvents: kind === EVENTS_REMOVED,
+    });
   }
 
-  #collect(bytes: Uint8Array, { seq, payloadStart, payloadEnd }: ParsedRecord, offset: number): void {
+  /** The first mention of each blob in an event that was not removed. */
+  #namedBlobs(): Map<string, BlobMention> {
+    const named = new Map<string, BlobMention>();
+    for (const [path, mentions] of this.#blobs) {
+      for (const [runId, mention] of mentions) {
+        if (mention.seq < (this.#removedBefore.get(runId) ?? 0)) continue;
+        if (mention.seq < (named.get(path)?.seq ?? Infinity)) named.set(path, mention);
+      }
+    }
+    return named;
+  }
+
+  #runOf(bytes: Uint8Array, { runStart, runEnd }: ParsedRecord): string {
+    return columnText(this.#decoder, bytes, runStart, runEnd);
+  }
+
+  #collect(bytes: Uint8Array, record: ParsedRecord, offset: number): void {
+    const { seq, payloadStart, payloadEnd } = record;
     const payload = Buffer.from(bytes.buffer, bytes.byteOffset + payloadStart, payloadEnd - payloadStart);
     if (!payload.includes(BLOB_KEY_END)) return;
     for (const { mediaType, sha256 } of namedBlobs(parsed(payload.toString()))) {
       const path = blobPath(mediaType, sha256);
-      if (path === undefined || this.#blobs.has(path)) continue;
-      this.#blobs.set(path, { seq, segment: this.#segment, offset });
+      if (path === undefined) continue;
+      const runId = this.#runOf(bytes, record);
+      const mentions = this.#blobs.get(path) ?? new Map<string, BlobMention>();
+      this.#blobs.set(path, mentions);
+      const mention = mentions.get(runId);
+      const isKept = mention !== undefined && mention.seq >= (this.#removedBefore.get(runId) ?? 0);
+      if (!isKept) mentions.set(runId, { seq, segment: this.#segment, offset });
     }
   }
 }
 
 interface CheckedKind {
+  readonly removesEvents: boolean;
   readonly mayNameBlobs: boolean;
 }
 

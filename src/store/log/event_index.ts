@@ -41,8 +41,39 @@ export class EventIndex {
     chunk.kinds[at] = kindId;
     this.eventCount++;
     if (run.eventCount === 0) return;
-    this.#chunks[run.lastSeq >>> 16]!.next[run.lastSeq & (CHUNK_EVENTS - 1)] = seq;
+    const last = this.#chunks[run.lastSeq >>> 16];
+    if (last !== undefined) last.next[run.lastSeq & (CHUNK_EVENTS - 1)] = seq;
     if (run.eventCount % SKIP_EVENTS === 0) this.#addSkipEntry(run, seq);
+  }
+
+  /** The run's first event is another one now, and no event has followed it yet. */
+  restart(run: Run): void {
+    this.#skipLists.delete(run);
+  }
+
+  /** The record of the event is at another position now. */
+  move(seq: number, position: number): void {
+    this.#chunks[seq >>> 16]!.positions[seq & (CHUNK_EVENTS - 1)] = position + 1;
+  }
+
+  /** The log does not have these events any more, both ends included. */
+  remove(fromSeq: number, toSeq: number): void {
+    for (let seq = fromSeq; seq <= toSeq; seq++) {
+      const chunk = this.#chunks[seq >>> 16];
+      if (chunk === undefined) continue;
+      const at = seq & (CHUNK_EVENTS - 1);
+      if (chunk.positions[at] !== 0) this.eventCount--;
+      chunk.positions[at] = 0;
+    }
+  }
+
+  /** Gives back the memory of events that the log does not have any more; `lastSeq` is the newest event. */
+  shrink(lastSeq: number): void {
+    for (let number = 0; number < lastSeq >>> 16; number++) {
+      if (this.#chunks[number]?.positions.every((position) => position === 0)) {
+        this.#chunks[number] = undefined;
+      }
+    }
   }
 
   kindId(kind: string): number {

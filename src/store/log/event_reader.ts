@@ -67,9 +67,17 @@ export class EventReader {
   readonly #index: EventIndex;
   readonly #segments: SegmentReader;
   readonly #damage: DamageReport;
+  readonly #isLeft: (runId: string, seq: number) => boolean;
   #buffer = new Uint8Array(64 * 1024);
 
-  constructor(index: EventIndex, segments: SegmentReader, damage: DamageReport) {
+  /** `isLeft`: whether the event was not removed; its record may still be in the log. */
+  constructor(
+    index: EventIndex,
+    segments: SegmentReader,
+    damage: DamageReport,
+    isLeft: (runId: string, seq: number) => boolean,
+  ) {
+    this.#isLeft = isLeft;
     this.#index = index;
     this.#segments = segments;
     this.#damage = damage;
@@ -152,7 +160,8 @@ export class EventReader {
 
   readOne(seq: number): StoredEvent | undefined {
     const bytes = this.#fetchOne(seq);
-    return bytes === undefined ? undefined : this.#event(bytes, this.#record);
+    const event = bytes === undefined ? undefined : this.#event(bytes, this.#record);
+    return event === undefined || !this.#isLeft(event.runId, seq) ? undefined : event;
   }
 
   /**
@@ -169,10 +178,11 @@ export class EventReader {
     yield* this.#piecesOf(record);
   }
 
-  async *#piecesOf({ segment, payloadStart, payloadEnd }: LongRecord): AsyncGenerator<string> {
+  async *#piecesOf({ seq, payloadStart, payloadEnd }: LongRecord): AsyncGenerator<string> {
     const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
     for (let at = payloadStart; at < payloadEnd; at += PIECE_BYTES) {
-      const bytes = this.#read(segment, at, Math.min(payloadEnd, at + PIECE_BYTES));
+      const bytes = this.#readOf(seq, at, Math.min(payloadEnd, at + PIECE_BYTES));
+      if (bytes === undefined) throw new EventsRemoved(seq);
       yield decoder.decode(bytes, { stream: true });
       await yieldToEventLoop();
     }
@@ -201,14 +211,26 @@ export class EventReader {
     if (parsed === null || this.#record.seq !== seq || payloadEnd <= head.length) return undefined;
     if (from + payloadEnd > segment.sizeBytes) return undefined;
     const columns = this.#columns(head, this.#record);
+    if (!this.#isLeft(columns.runId, seq)) return undefined;
     let checksum = 0;
     for (let at = 11; at < payloadEnd; at += PIECE_BYTES) {
       const end = Math.min(payloadEnd, at + PIECE_BYTES);
-      checksum = crc32(this.#read(segment, from + at, from + end), checksum);
+      const bytes = this.#readOf(seq, at, end);
+      if (bytes === undefined) return undefined;
+      checksum = crc32(bytes, checksum);
       await yieldToEventLoop();
     }
     if (checksum !== parsed.checksum) return undefined;
-    return { segment, payloadStart: from + payloadStart, payloadEnd: from + payloadEnd, columns };
+    return { seq, payloadStart, payloadEnd, columns };
+  }
+
+  /** Bytes of a record, wherever it is now; undefined where the log does not have it any more. */
+  #readOf(seq: number, from: number, to: number): Uint8Array<ArrayBuffer> | undefined {
+    const position = this.#index.positionOf(seq);
+    if (position < 0) return undefined;
+    const segment = this.#segments.at(position);
+    const start = position - segment.base;
+    return this.#read(segment, start + from, start + to);
   }
 
   readPayload(seq: number): Uint8Array<ArrayBuffer> | undefined {
@@ -218,8 +240,10 @@ export class EventReader {
   #alongRun(run: Run, query: EventQuery): NextSeq {
     const lastSeq = Math.min(query.toSeq ?? Infinity, run.lastSeq);
     const runLastSeq = run.lastSeq;
+    const { removedSeq } = run;
     const wanted = this.#wantedKinds(query);
     return (fromSeq, after) => {
+      if (run.removedSeq !== removedSeq) throw new EventsRemoved(after);
       let seq = after === 0
         ? this.#index.firstFrom(run, fromSeq)
         : after === runLastSeq
@@ -267,6 +291,7 @@ export class EventReader {
       const matches = matcherOf(query.kinds);
       events = events.filter((event) => matches(event.kind));
     }
+    if (runId === undefined) events = events.filter((event) => this.#isLeft(event.runId, event.seq));
     budget.left -= events.length;
     return events;
   }
@@ -277,7 +302,8 @@ export class EventReader {
   #addRead(plan: PlannedRead[], seq: number): number {
     const position = this.#index.positionOf(seq);
     const last = plan.at(-1);
-    const inLast = last !== undefined && position < last.segment.base + last.segment.sizeBytes;
+    const inLast = last !== undefined && position >= last.segment.base &&
+      position < last.segment.base + last.segment.sizeBytes;
     const segment = inLast ? last.segment : this.#segments.at(position);
     const from = position - segment.base;
     const to = this.#endOf(seq, segment, from);
@@ -292,7 +318,7 @@ export class EventReader {
   #endOf(seq: number, segment: Segment, from: number): number {
     const nextPosition = this.#index.positionOf(seq + 1);
     const end = segment.base + segment.sizeBytes;
-    if (nextPosition >= 0) return Math.min(nextPosition, end) - segment.base;
+    if (nextPosition > segment.base + from && nextPosition <= end) return nextPosition - segment.base;
     const claimed = this.#record.claimedBytes(
       this.#read(segment, from, from + HEADER_BYTES),
       0,
@@ -405,9 +431,18 @@ export class EventReader {
   }
 }
 
-/** Where the payload of a long record is, as offsets in its segment. */
+/** Somebody reads events while they are removed: what was read so far must not pass for all. */
+class EventsRemoved extends Error {
+  override readonly name = "EventsRemoved";
+
+  constructor(seq: number) {
+    super(`Cannot read on at event ${seq}: the events of its run were removed meanwhile`);
+  }
+}
+
+/** Where the payload of a long record is, as offsets in it. */
 interface LongRecord {
-  readonly segment: Segment;
+  readonly seq: number;
   readonly payloadStart: number;
   readonly payloadEnd: number;
   readonly columns: Omit<StoredEvent, "payload">;

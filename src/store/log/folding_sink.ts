@@ -1,12 +1,13 @@
 /** Receives the records of one segment during a replay, folds them, and reports the damage between them. */
 
-import type { Run } from "../../model/runs/run.ts";
+import { EVENTS_REMOVED, type Run } from "../../model/runs/run.ts";
 import type { RunRegister } from "../../model/runs/run_register.ts";
 import { ByteLookup } from "./byte_lookup.ts";
 import type { DamageReport } from "./damage.ts";
 import type { EventIndex } from "./event_index.ts";
 import { columnText, HEADER_BYTES, isTornRecord, type ParsedRecord } from "./record.ts";
-import type { Segment } from "./segment.ts";
+import { gapEnd } from "../removal/gap_record.ts";
+import type { Segment, SegmentReader } from "./segment.ts";
 import type { RecordSink } from "./segment_scan.ts";
 
 /** What the records are folded into. */
@@ -14,6 +15,14 @@ export interface FoldTarget {
   readonly register: RunRegister;
   readonly index: EventIndex;
   readonly damage: DamageReport;
+  readonly reader: SegmentReader;
+}
+
+/** To be called before `events_removed` is folded into its run: from then on the run has no event before it. */
+export function startRunAgain(run: Run, { index, reader }: Pick<FoldTarget, "index" | "reader">): void {
+  index.restart(run);
+  const [from, to] = [index.positionOf(run.firstSeq), index.positionOf(run.lastSeq)];
+  if (run.eventCount > 0 && from >= 0 && to >= 0) reader.markRemoved(from, to);
 }
 
 /** Keeps the records of a commit until its last one was read: an incomplete commit must not be folded. */
@@ -40,6 +49,8 @@ export class FoldingSink implements RecordSink {
   record(bytes: Uint8Array, record: ParsedRecord, offset: number): void {
     const { seq, left } = record;
     if (seq > this.#expectedSeq) this.#reportGap(offset, seq);
+    const removedEnd = gapEnd(bytes, record);
+    if (removedEnd > 0) return this.#passRemoved(removedEnd);
     this.#expectedSeq = seq + 1;
     const run = this.#runOf(bytes, record.runStart, record.runEnd);
     const kind = this.#kindOf(bytes, record.kindStart, record.kindEnd);
@@ -82,8 +93,17 @@ export class FoldingSink implements RecordSink {
   }
 
   #fold({ run, seq, ptsMs, kind, offset, payload, sizeBytes }: ReadRecord): void {
+    if (kind.name === EVENTS_REMOVED) startRunAgain(run, this.#into);
     this.#into.index.add(run, seq, this.#segment.base + offset, kind.id);
     this.#into.register.fold(run, seq, ptsMs, kind.name, payload, sizeBytes);
+  }
+
+  /** The events up to this one were removed on purpose. */
+  #passRemoved(toSeq: number): void {
+    this.flush();
+    const { register } = this.#into;
+    this.#expectedSeq = Math.max(this.#expectedSeq, toSeq + 1);
+    register.lastSeq = Math.max(register.lastSeq, toSeq);
   }
 
   #reportGap(offset: number, seq: number): void {

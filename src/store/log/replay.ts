@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import type { Log } from "../../base/log.ts";
 import { FoldingSink, type FoldTarget } from "./folding_sink.ts";
-import { type FoundSegment, type Segment, type SegmentReader, seqOfName } from "./segment.ts";
+import { type FoundSegment, type Segment, seqOfName } from "./segment.ts";
 import { linesIn, type RecordSink, scanSegment, type SegmentEnd } from "./segment_scan.ts";
 
 /** Where the next record goes. */
@@ -17,7 +17,6 @@ export interface LogEnd {
 
 export interface ReplayTarget extends FoldTarget {
   readonly directory: string;
-  readonly reader: SegmentReader;
   readonly log: Log;
 }
 

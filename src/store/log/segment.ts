@@ -5,14 +5,19 @@ import type { RecordBatch } from "./record.ts";
 import { firstSeqOf } from "./segment_scan.ts";
 
 /**
- * One file of the log. A position counts the bytes of all segments in order; the first byte of this one has the
- * position `base`. See docs/protocols.md#segments.
+ * One file of the log. The first byte of this one has the position `base`, and no two segments share a position. A segment
+ * begins where the one before it ends, except for one that was rewritten without removed events: it has positions of its
+ * own above `REWRITTEN_BASE`. See docs/protocols.md#segments.
  */
 export interface Segment {
-  readonly name: string;
+  name: string;
   readonly base: number;
   sizeBytes: number;
+  /** It may have records of events that were removed. */
+  hasRemoved: boolean;
 }
+
+const REWRITTEN_BASE = 2 ** 52;
 
 /** A segment file as it was found in the directory. */
 export interface FoundSegment {
@@ -68,7 +73,11 @@ function sizeOf(path: string): number {
 
 /** Reads the log at given positions; keeps a bounded number of files open. */
 export class SegmentReader implements Disposable {
+  /** In log order. */
   readonly segments: Segment[] = [];
+  /** The same, and those that are about to take the place of another one, by their base. */
+  readonly #byBase: Segment[] = [];
+  #rewritten: { readonly old: Segment; readonly next: Segment } | undefined;
   readonly #directory: string;
   /** Ordered by last use, the least recently used first. */
   readonly #files = new Map<Segment, Deno.FsFile>();
@@ -83,22 +92,66 @@ export class SegmentReader implements Disposable {
     return last === undefined ? 0 : last.base + last.sizeBytes;
   }
 
-  add(name: string, sizeBytes: number): Segment {
-    const segment = { name, base: this.endPosition, sizeBytes };
+  /** The size of all segments. */
+  get sizeBytes(): number {
+    return this.segments.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+  }
+
+  add(name: string, sizeBytes: number, base = this.endPosition): Segment {
+    const segment = { name, base, sizeBytes, hasRemoved: false };
     this.segments.push(segment);
+    this.#register(segment);
     return segment;
+  }
+
+  /** `name` is about to take the place of `old`. Until then it can be read at its positions, as the other can. */
+  addRewritten(old: Segment, name: string, sizeBytes: number): Segment {
+    const last = this.#byBase.at(-1);
+    const base = Math.max(REWRITTEN_BASE, last === undefined ? 0 : last.base + last.sizeBytes);
+    const next = { name, base, sizeBytes, hasRemoved: false };
+    this.#register(next);
+    this.#rewritten = { old, next };
+    return next;
+  }
+
+  /**
+   * What was added last takes the place and the name of the other one, whose positions nobody has any more. Where it does not
+   * get the name, it is read under its own, and the next start finds the other one.
+   */
+  replaceRewritten(): void {
+    const { old, next } = this.#rewritten!;
+    this.#rewritten = undefined;
+    next.hasRemoved = old.hasRemoved;
+    this.segments[this.segments.indexOf(old)] = next;
+    this.#byBase.splice(this.#byBase.indexOf(old), 1);
+    this.#files.get(old)?.close();
+    this.#files.delete(old);
+    Deno.renameSync(join(this.#directory, next.name), join(this.#directory, old.name));
+    next.name = old.name;
+  }
+
+  /** The records from the one position to the other are of a run whose events were removed. */
+  markRemoved(fromPosition: number, toPosition: number): void {
+    const numberOf = (position: number) => {
+      const segment = this.at(position);
+      return this.segments.indexOf(segment === this.#rewritten?.next ? this.#rewritten.old : segment);
+    };
+    const to = numberOf(toPosition);
+    for (let number = numberOf(fromPosition); number <= to; number++) {
+      this.segments[number]!.hasRemoved = true;
+    }
   }
 
   /** The segment that holds `position`, which must be inside the log. */
   at(position: number): Segment {
     let low = 0;
-    let high = this.segments.length - 1;
+    let high = this.#byBase.length - 1;
     while (low < high) {
       const middle = (low + high + 1) >>> 1;
-      if (this.segments[middle]!.base <= position) low = middle;
+      if (this.#byBase[middle]!.base <= position) low = middle;
       else high = middle - 1;
     }
-    return this.segments[low]!;
+    return this.#byBase[low]!;
   }
 
   /** Reads into `target` from `offset` of the segment; returns how many bytes it read. */
@@ -117,6 +170,12 @@ export class SegmentReader implements Disposable {
   [Symbol.dispose](): void {
     for (const file of this.#files.values()) file.close();
     this.#files.clear();
+  }
+
+  #register(segment: Segment): void {
+    let at = this.#byBase.length;
+    while (at > 0 && this.#byBase[at - 1]!.base > segment.base) at--;
+    this.#byBase.splice(at, 0, segment);
   }
 
   #open(segment: Segment): Deno.FsFile {

@@ -7,7 +7,7 @@ import { Run } from "../../model/runs/run.ts";
 import { RunRegister } from "../../model/runs/run_register.ts";
 import { CHUNK_EVENTS, EventIndex, newChunk } from "./event_index.ts";
 import { ParsedRecord } from "./record.ts";
-import { type FoundSegment, SegmentReader } from "./segment.ts";
+import { type FoundSegment, type Segment, SegmentReader } from "./segment.ts";
 
 /*
  *   offset    0   8  "timeline" in ASCII
@@ -22,11 +22,11 @@ import { type FoundSegment, SegmentReader } from "./segment.ts";
  * may be deleted at any time: the next start then reads the whole log. See docs/protocols.md#snapshot.
  */
 const MAGIC = "timeline";
-const FORMAT_VERSION = 3;
+const FORMAT_VERSION = 4;
 const START_BYTES = 16;
 
 interface SnapshotHeader {
-  readonly segments: readonly { readonly name: string; readonly sizeBytes: number }[];
+  readonly segments: readonly Readonly<Segment>[];
   /** The highest sequence number that was given to an event; above `lastSeq` where damage destroyed the last events. */
   readonly seenSeq: number;
   readonly lastSeq: number;
@@ -152,7 +152,7 @@ function headerOf({ register, index, segments, damagedRecords, nextSeq }: Snapsh
   const runs: RunRow[] = [];
   for (const run of register.all()) if (run.eventCount > 0) runs.push(rowOf(run, index.skipListOf(run)));
   return {
-    segments: segments.segments.map(({ name, sizeBytes }) => ({ name, sizeBytes })),
+    segments: segments.segments.map((segment) => ({ ...segment })),
     seenSeq: nextSeq - 1,
     lastSeq: register.lastSeq,
     events: index.eventCount,
@@ -255,12 +255,12 @@ function matchSegments(
   segments: SegmentReader,
 ): void {
   const last = header.segments.length - 1;
-  header.segments.forEach(({ name, sizeBytes }, number) => {
+  header.segments.forEach(({ name, sizeBytes, base, hasRemoved }, number) => {
     const file = found[number];
     const fits = file?.name === name && file.unreadable === "" &&
       (number === last ? file.sizeBytes >= sizeBytes : file.sizeBytes === sizeBytes);
     if (!fits) throw new Error(`segment ${name} has changed`);
-    segments.add(name, sizeBytes);
+    segments.add(name, sizeBytes, base).hasRemoved = hasRemoved;
   });
 }
 
@@ -309,6 +309,7 @@ function rowOf(run: Run, skipList: readonly number[]): RunRow {
     run.hasIngest,
     run.logBytes,
     run.onHold,
+    run.removedSeq,
     skipList,
   ];
 }
@@ -333,5 +334,6 @@ function runOf(row: RunRow): { run: Run; skipList: number[] } {
   run.hasIngest = row[16] as boolean;
   run.logBytes = row[17] as number;
   run.onHold = row[18] as boolean;
-  return { run, skipList: row[19] as number[] };
+  run.removedSeq = row[19] as number;
+  return { run, skipList: row[20] as number[] };
 }

@@ -6,12 +6,20 @@ import type { Log } from "../../base/log.ts";
 import type { World } from "../../base/world.ts";
 import { LIMITS } from "../../model/limits.ts";
 import { DEFAULT_STREAM_ID, PUBLIC_PRINCIPAL } from "../../model/identifiers.ts";
-import { type NewEvent, PreparedPayload, type Run, type RunView } from "../../model/runs/run.ts";
+import {
+  EVENTS_REMOVED,
+  type NewEvent,
+  PreparedPayload,
+  type Run,
+  type RunView,
+} from "../../model/runs/run.ts";
 import { RunRegister, type TimelineView } from "../../model/runs/run_register.ts";
+import { RecordRemoval, removeCopies, type RemovedRecords } from "../removal/record_removal.ts";
 import { type Damage, DamageReport } from "./damage.ts";
 import { EventIndex, MAX_SEQ } from "./event_index.ts";
 import { type EventQuery, EventReader, type LongEvent, type StoredEvent } from "./event_reader.ts";
 import { requireKnownFormat } from "../data_format.ts";
+import { startRunAgain } from "./folding_sink.ts";
 import { DirectoryLock } from "./lock.ts";
 import { bodyColumns, RecordBatch } from "./record.ts";
 import { ReadAhead } from "./read_ahead.ts";
@@ -105,6 +113,8 @@ export class Timeline implements AsyncDisposable {
   #isDeciding = false;
   #quota: StorageQuota | undefined;
   #isClosed = false;
+  readonly #closing = new AbortController();
+  readonly #removal: RecordRemoval;
   #appendFailures = 0;
 
   /**
@@ -149,7 +159,17 @@ export class Timeline implements AsyncDisposable {
     this.#writer = read.writer;
     this.#nextSeq = read.end.nextSeq;
     this.#snapshotPosition = read.snapshotPosition;
-    this.#reader = new EventReader(this.#index, this.#segments, this.#damage);
+    const isLeft = (runId: string, seq: number) => seq >= (this.#register.find(runId)?.firstSeq ?? 0);
+    this.#reader = new EventReader(this.#index, this.#segments, this.#damage, isLeft);
+    this.#removal = new RecordRemoval({
+      dataDir: options.dataDir,
+      directory,
+      index: read.index,
+      segments: read.segments,
+      register: read.register,
+      log: read.log,
+      signal: this.#closing.signal,
+    });
     this.#readAhead = new ReadAhead(directory, this.#segments, () => world.monotonicMs());
     this.#sync = sync === "group" ? new GroupSync(syncData, directory) : undefined;
   }
@@ -163,7 +183,7 @@ export class Timeline implements AsyncDisposable {
       events: this.#index.eventCount,
       damagedRecords: this.#damage.records,
       segments: this.#segments.segments.length,
-      bytes: this.#segments.endPosition,
+      bytes: this.#segments.sizeBytes,
       appendFailures: this.#appendFailures,
     };
   }
@@ -333,10 +353,27 @@ export class Timeline implements AsyncDisposable {
     return { [Symbol.dispose]: () => void this.#observers.delete(observer) };
   }
 
+  /**
+   * Writes the full segments again without the records of removed events, one after the other and in small steps; the service
+   * goes on. A segment that cannot be written again stays as it is. See docs/retention.md#the-log.
+   *
+   * ```
+   *   copy without the records, synced ──► readers move to the copy ──► the copy gets the name of the segment ──► snapshot
+   * ```
+   *
+   * A process that is killed before the copy has its name leaves the segment as it was, and the next start removes the copy.
+   */
+  removeRecords(): Promise<RemovedRecords> {
+    const removing = this.#finishing.then(() => this.#removeRecords());
+    this.#finishing = removing.then(() => {}, () => {});
+    return removing;
+  }
+
   /** Closes all subscriptions, writes the snapshot and releases the directory. Commits throw from now on. */
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
+    this.#closing.abort(new DOMException("The timeline was closed", "AbortError"));
     this.#ring[Symbol.dispose]();
     try {
       await this.#sync?.close();
@@ -374,7 +411,7 @@ export class Timeline implements AsyncDisposable {
     let deletedHere: Set<string> | undefined;
     for (let number = 0; number < events.length; number++) {
       const { runId, kind, payload, streamId } = events[number]!;
-      if (this.#register.find(runId)?.deleted || deletedHere?.has(runId)) {
+      if (kind !== EVENTS_REMOVED && (this.#register.find(runId)?.deleted || deletedHere?.has(runId))) {
         throw refuse.notFound("run", "run_id");
       }
       if (kind === "run_deleted") (deletedHere ??= new Set()).add(runId);
@@ -436,6 +473,11 @@ export class Timeline implements AsyncDisposable {
       const { sizeBytes } = current.segment;
       if (sizeBytes === 0 || sizeBytes + bytes <= this.#segmentBytes) return current;
     }
+    return this.#startSegment();
+  }
+
+  #startSegment(): SegmentWriter {
+    const current = this.#writer;
     const next = SegmentWriter.create(this.#directory, this.#nextSeq, this.#segments);
     this.#sync?.recordNewSegment(current?.file);
     this.#writer = next;
@@ -459,6 +501,26 @@ export class Timeline implements AsyncDisposable {
     }
   }
 
+  async #removeRecords(): Promise<RemovedRecords> {
+    const { segments } = this.#segments;
+    if (this.#isClosed || !segments.some(({ hasRemoved }) => hasRemoved)) {
+      return { events: 0, bytes: 0, failed: 0 };
+    }
+    await this.synced();
+    await this.#writer?.file.syncData(); // no record may go before the event that says so is on the disk
+    this.#endLastSegment();
+    const removed = await this.#removal.run();
+    if (removed.events > 0 && !this.#isClosed) await this.#writeSnapshot();
+    return removed;
+  }
+
+  /** So that the removed events of the segment that is written to can go, too; unless it is so small that it may wait. */
+  #endLastSegment(): void {
+    const last = this.#segments.segments.at(-1);
+    const isWorthIt = last?.hasRemoved && last.sizeBytes >= Math.min(ENDED_BYTES_MIN, this.#segmentBytes / 2);
+    if (isWorthIt && last === this.#writer?.segment) this.#startSegment();
+  }
+
   async #writeSnapshot(): Promise<void> {
     const position = this.#segments.endPosition;
     const state: SnapshotState = {
@@ -480,7 +542,8 @@ export class Timeline implements AsyncDisposable {
     payload: string | PreparedPayload,
   ): void {
     const isKept = typeof payload === "string" &&
-      payload.length <= LIMITS.timeline.recentPayloadCharactersMax && event.kind !== "run_deleted";
+      payload.length <= LIMITS.timeline.recentPayloadCharactersMax && event.kind !== "run_deleted" &&
+      event.kind !== EVENTS_REMOVED;
     if (!isKept) return this.#recent.forget(run.runId);
     this.#recent.add(run, {
       ...event,
@@ -497,10 +560,14 @@ export class Timeline implements AsyncDisposable {
   ): void {
     // The payload is parsed from the text that was written, so that a replay gives exactly the same state.
     const payload = run.needsPayloadOf(kind) ? parsePayload(json) : undefined;
+    if (kind === EVENTS_REMOVED) startRunAgain(run, { index: this.#index, reader: this.#segments });
     this.#index.add(run, seq, position, this.#index.kindId(kind));
     this.#register.fold(run, seq, ptsMs, kind, payload, recordBytes);
   }
 }
+
+/** A smaller segment goes on, so that years of removals do not leave thousands of small ones. */
+const ENDED_BYTES_MIN = 1024 * 1024;
 
 /** Events that are written although their principal may store nothing more. */
 const ALWAYS_WRITTEN: ReadonlySet<string> = new Set([
@@ -508,6 +575,7 @@ const ALWAYS_WRITTEN: ReadonlySet<string> = new Set([
   "run_failed",
   "run_deleted",
   "stop_requested",
+  EVENTS_REMOVED,
   "webhook_deleted",
 ]);
 
@@ -533,6 +601,7 @@ interface ReadTimeline {
 
 function readTimeline(directory: string, log: Log, onDamage: TimelineOptions["onDamage"]): ReadTimeline {
   const damage = new DamageReport(directory, log, onDamage);
+  removeCopies(directory);
   const found = findSegments(directory);
   const snapshot = loadSnapshot(directory, found, log);
   const { register, index, segments } = snapshot;

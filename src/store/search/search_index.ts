@@ -7,7 +7,7 @@ import { refuse } from "../../base/refusal.ts";
 import type { Log } from "../../base/log.ts";
 import type { World } from "../../base/world.ts";
 import { describedPayload } from "../../model/events/description.ts";
-import type { PreparedPayload, RunView } from "../../model/runs/run.ts";
+import { isGone, type PreparedPayload, type RunView } from "../../model/runs/run.ts";
 import { loadIndex, saveIndex, type SearchIndexState } from "./index_file.ts";
 import { PrincipalIndex, type SearchMatches } from "./principal_index.ts";
 import type { Timeline } from "../log/timeline.ts";
@@ -166,7 +166,9 @@ export class SearchIndex implements AsyncDisposable {
       total += principal.eventCount;
       kept += principal.countOf((runId) => this.#isReadable(runId));
     }
-    if (total > COMPACT_EVENTS_MIN && kept * 2 < total) throw new Error("most of it is of deleted runs");
+    if (total > COMPACT_EVENTS_MIN && kept * 2 < total) {
+      throw new Error("most of it is of runs that are gone");
+    }
   }
 
   async #readLog(): Promise<void> {
@@ -199,8 +201,9 @@ export class SearchIndex implements AsyncDisposable {
   }
 
   /** Adds nothing for a deleted run, or for one without an owner, because no principal could find it. */
-  #add({ principalKey, runId, deleted }: RunView, seq: number, json: string): void {
-    if (principalKey === "" || deleted) return;
+  #add(run: RunView, seq: number, json: string): void {
+    const { principalKey, runId } = run;
+    if (principalKey === "" || isGone(run)) return;
     const description = describedPayload(json)?.description;
     // No query matches an empty description.
     if (!description) return;
@@ -211,7 +214,8 @@ export class SearchIndex implements AsyncDisposable {
   }
 
   #isReadable(runId: string): boolean {
-    return this.#timeline.view.run(runId)?.deleted === false;
+    const run = this.#timeline.view.run(runId);
+    return run !== undefined && !isGone(run);
   }
 
   #saveIfDue(): void {

@@ -131,6 +131,7 @@ Deno.test("an answer that is not as described is found", () => {
     model: "",
     source_uri: "",
     on_hold: false,
+    events_removed: false,
   };
   const times = { created_at: "2026-11-23T10:00:00.000Z", updated_at: "2026-11-23T10:00:00.000Z" };
   const path = `/v1/runs/${run.run_id}`;

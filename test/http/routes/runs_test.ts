@@ -35,7 +35,7 @@ Deno.test("a run is created pending, with the mode in lower case and the model a
   assert.equal(empty.json.model, null);
 });
 
-Deno.test("a run summary has exactly the eight keys, and its times are ISO with three fraction digits", async () => {
+Deno.test("a run summary has exactly the nine keys, and its times are ISO with three fraction digits", async () => {
   await using test = await startService();
   const runId = await newRun(test);
   const { json } = await test.call("GET", `/v1/runs/${runId}`);
@@ -46,6 +46,7 @@ Deno.test("a run summary has exactly the eight keys, and its times are ISO with 
     "model",
     "source_uri",
     "on_hold",
+    "events_removed",
     "created_at",
     "updated_at",
   ]);

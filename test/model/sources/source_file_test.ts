@@ -26,6 +26,7 @@ Deno.test("a source has a name, a place, a kind, credentials, principals, and ho
     principals = ["${HASH}", "api-key:${HASH}"]
     live = true
     rollover = "90m"
+    retention = { hours = 48 }
     prompt = "Watch."
     clip_mode = { target_fps = 6 }
     [[sources]]
@@ -44,8 +45,10 @@ Deno.test("a source has a name, a place, a kind, credentials, principals, and ho
     uri: "rtsp://cam.test:8554/1?x=1",
     credentials: { user: "admin", password: "p@ss:/w rd%" },
     principals: [`api-key:${HASH}`, `api-key:${HASH}`],
+    retentionHours: 48,
     watch: { attach: { prompt: "Watch.", clip_mode: { target_fps: 6 } }, rolloverMs: 5_400_000 },
   });
+  assert.equal(film!.retentionHours, null);
   assert.deepEqual([film!.kind, film!.principals, film!.watch, film!.credentials], [
     "file",
     null,
@@ -72,6 +75,10 @@ Deno.test("a fault names the source, the field and the rule, and never the addre
       return true;
     });
   };
+  check(
+    { retention: { hours: 0 } },
+    /^sources\[dock\]\.retention must be \{ hours = … \}, with an integer from 1 to 876000$/,
+  );
   check({ name: undefined }, /^sources\[0\]\.name must be a text that is not blank, got none$/);
   check(
     { name: "Dock" },

@@ -1,7 +1,14 @@
 /** TABLE of the operations on files and of those about the service itself, by method and path. */
 
 import * as z from "zod";
-import { DELETED_FILE, HEALTH, SYSTEM, SYSTEM_HEALTH, UPLOADED } from "../../../model/api/answers/system.ts";
+import {
+  DELETED_FILE,
+  HEALTH,
+  RETENTION_REPORT,
+  SYSTEM,
+  SYSTEM_HEALTH,
+  UPLOADED,
+} from "../../../model/api/answers/system.ts";
 import { LIMITS } from "../../../model/limits.ts";
 import { jsonObject } from "../../../model/events/payload_shapes.ts";
 import {
@@ -89,6 +96,15 @@ export const FILE_OPERATIONS: Readonly<Record<string, Operation>> = {
     id: "getSystemHealth",
     tag: "system",
     answers: answersJson(SYSTEM_HEALTH, "Whether live sessions and model calls are well, with the reasons"),
+    failures: [500],
+  },
+  "GET /v1/system/retention": {
+    id: "getRetention",
+    tag: "system",
+    answers: answersJson(
+      RETENTION_REPORT,
+      "What retention removes next, and why the rest stays; nothing is removed by asking",
+    ),
     failures: [500],
   },
   "GET /v1/metrics": {

@@ -39,7 +39,7 @@ export const READ_OPERATIONS: Readonly<Record<string, Operation>> = {
         content: { [JSON_TYPE]: EVENTS_READ, "text/csv": "text", "application/x-ndjson": "text" },
       },
     },
-    failures: [400, 404, 422, 500],
+    failures: [400, 404, 410, 422, 500],
   },
   "GET /v1/runs/:id/events/stream": {
     id: "subscribeEvents",
@@ -111,7 +111,7 @@ export const READ_OPERATIONS: Readonly<Record<string, Operation>> = {
     tag: "events",
     body: jsonContent(QUERY_BODY),
     answers: answersJson(QUERIED, "The events that match"),
-    failures: [404, 422, 500],
+    failures: [404, 410, 422, 500],
   },
   "POST /v1/search": {
     id: "search",

@@ -19,6 +19,7 @@ export const RUN = open({
   model: z.string().describe("Empty when none was given"),
   source_uri: z.string().describe("Of the first source; empty before it"),
   on_hold: z.boolean().describe("Whether nothing of it may be deleted"),
+  events_removed: z.boolean().describe("Whether retention removed its events"),
   created_at: timestamp,
   updated_at: timestamp.describe("Of the last event"),
 });

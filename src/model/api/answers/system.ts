@@ -3,6 +3,8 @@
 import * as z from "zod";
 import { DECODE_BACKENDS } from "../../../base/program_paths.ts";
 import { REFUSALS } from "../../../base/refusal.ts";
+import { REMOVAL_REASONS } from "../../events/run_payloads.ts";
+import { STAY_REASONS } from "../../runs/removal.ts";
 import { count, open, positive, text } from "../../events/payload_shapes.ts";
 import { PROVIDER_KINDS } from "../../infer/inference.ts";
 import { LIMITS } from "../../limits.ts";
@@ -71,6 +73,27 @@ export const SYSTEM = open({
   settings: z.array(SYSTEM_SETTING),
 });
 
+function reportedRuns(reason: z.ZodType) {
+  return open({
+    count,
+    bytes: count.describe("What their removal gives back"),
+    runs: z.array(open({
+      run_id: runIdField,
+      reason,
+      ended_at_ms: count.describe("Of its last activity, epoch milliseconds"),
+      bytes: count,
+    })).max(LIMITS.retention.reportedRuns).describe("The oldest first"),
+  });
+}
+
+export const RETENTION_REPORT = open({
+  request_id: requestIdField,
+  is_on: z.boolean().describe("Whether any limit is set"),
+  last_pass_at_ms: count.nullable().describe("Epoch milliseconds; null before the first pass"),
+  goes: reportedRuns(z.enum(REMOVAL_REASONS)).describe("Your runs whose events the next pass removes"),
+  stays: reportedRuns(z.enum(STAY_REASONS)).describe("Your other runs"),
+});
+
 export const SYSTEM_HEALTH = open({
   request_id: requestIdField,
   result: z.enum(["faulted", "saturated", "healthy", "idle"]),
@@ -132,5 +155,6 @@ export const ERROR_ENVELOPE = open({
     details: z.array(open({ field: z.string(), message: text })).describe(
       "The fields that break a rule; at most 64",
     ),
+    first_seq: positive.optional().describe("With `cursor_expired`: the first event that is left of the run"),
   }),
 });

@@ -1,0 +1,66 @@
+/** What of a principal's runs goes and what stays, as the report tells it. See docs/retention.md#report. */
+
+import type { RemovalReason } from "../../model/events/run_payloads.ts";
+import { LIMITS } from "../../model/limits.ts";
+import type { RunChoice, StayReason } from "../../model/runs/removal.ts";
+
+/** One run in the report. */
+interface ReportedRun {
+  readonly run_id: string;
+  /** Of its last activity, epoch milliseconds. */
+  readonly ended_at_ms: number;
+  readonly bytes: number;
+}
+
+interface ReportedRuns<Reason> {
+  readonly count: number;
+  readonly bytes: number;
+  /** The oldest first, at most as many as the limit says. */
+  readonly runs: readonly (ReportedRun & { readonly reason: Reason })[];
+}
+
+export interface RetentionLook {
+  readonly is_on: boolean;
+  /** Null before the first pass. */
+  readonly last_pass_at_ms: number | null;
+  readonly goes: ReportedRuns<RemovalReason>;
+  readonly stays: ReportedRuns<StayReason>;
+}
+
+export class RetentionReport {
+  readonly #principalKey: string;
+  readonly #goes = new RunList<RemovalReason>();
+  readonly #stays = new RunList<StayReason>();
+
+  constructor(principalKey: string) {
+    this.#principalKey = principalKey;
+  }
+
+  /** Runs of other principals are not reported. */
+  add(choice: RunChoice): void {
+    if (choice.principalKey !== this.#principalKey) return;
+    if (choice.goes !== null) this.#goes.add(choice, choice.goes);
+    else this.#stays.add(choice, choice.stays ?? "within_limits");
+  }
+
+  look(): Pick<RetentionLook, "goes" | "stays"> {
+    return { goes: this.#goes.look(), stays: this.#stays.look() };
+  }
+}
+
+class RunList<Reason> {
+  #count = 0;
+  #bytes = 0;
+  readonly #runs: (ReportedRun & { readonly reason: Reason })[] = [];
+
+  add({ runId, endedMs, bytes }: RunChoice, reason: Reason): void {
+    this.#count++;
+    this.#bytes += bytes;
+    if (this.#runs.length >= LIMITS.retention.reportedRuns) return;
+    this.#runs.push({ run_id: runId, reason, ended_at_ms: endedMs, bytes });
+  }
+
+  look(): ReportedRuns<Reason> {
+    return { count: this.#count, bytes: this.#bytes, runs: this.#runs };
+  }
+}

@@ -1,0 +1,63 @@
+/** Whether a run may lose its events now, and after what time it does. */
+
+import type { World } from "../../base/world.ts";
+import type { RunFacts } from "../../model/runs/removal.ts";
+import { isTerminal, type RunView, statusOf } from "../../model/runs/run.ts";
+import { sourceUriOf } from "../../model/sources/source_name.ts";
+import type { NamedSources } from "../sources/named_sources.ts";
+import type { RunWork } from "../runs/run_work.ts";
+
+export interface RunStandingOptions {
+  readonly work: Pick<RunWork, "isUnderWay">;
+  readonly webhooks: { isBehind(run: RunView): boolean };
+  /** Null where there is no mirror database. */
+  readonly mirror: { isBehind(run: RunView): boolean } | null;
+  readonly named: Pick<NamedSources, "all">;
+  readonly streamTtlMs: number;
+  readonly runHours: number | undefined;
+  readonly world: World;
+}
+
+export class RunStanding {
+  readonly #options: RunStandingOptions;
+
+  constructor(options: RunStandingOptions) {
+    this.#options = options;
+  }
+
+  /** The hours of named sources by their URI, for many runs at once: the file of sources may change at any time. */
+  sourceHours(): ReadonlyMap<string, number> {
+    const hours = new Map<string, number>();
+    for (const { name, retentionHours } of this.#options.named.all) {
+      if (retentionHours !== null) hours.set(sourceUriOf(name), retentionHours);
+    }
+    return hours;
+  }
+
+  /** `hours` is that of {@link sourceHours}. */
+  factsOf(run: RunView, hours: ReadonlyMap<string, number>): RunFacts {
+    const { runId, principalKey, lastActivityMs: endedMs, logBytes: bytes, deleted } = run;
+    const ageHours = hours.get(run.sourceUri) ?? this.#options.runHours;
+    return {
+      ...{ runId, principalKey, endedMs, bytes, deleted },
+      stays: this.staysFor(run),
+      ageLimitMs: ageHours === undefined ? undefined : ageHours * 3_600_000,
+    };
+  }
+
+  staysFor(run: RunView): RunFacts["stays"] {
+    const { webhooks, mirror } = this.#options;
+    if (run.onHold) return "on_hold";
+    if (!this.#hasEnded(run)) return "not_ended";
+    if (webhooks.isBehind(run)) return "webhook_behind";
+    return mirror?.isBehind(run) ? "mirror_behind" : null;
+  }
+
+  /** An expired run of a live session still has it, and an expired one that is worked on is not idle. */
+  #hasEnded(run: RunView): boolean {
+    const { work, world, streamTtlMs } = this.#options;
+    if (work.isUnderWay(run.runId)) return false;
+    if (run.deleted || isTerminal(run.state)) return true;
+    return run.source === "" && isTerminal(statusOf(run, world.now(), streamTtlMs));
+  }
+}
