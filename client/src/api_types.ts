@@ -322,6 +322,11 @@ export interface components {
                 max_events?: number | null;
                 voice_feedback?: boolean | null;
             } | null;
+            record?: {
+                pre_roll_ms?: number | null;
+                post_roll_ms?: number | null;
+                on?: ("keyframe" | "zone" | "trigger" | "scene_cut")[] | null;
+            } | null;
         };
         PromptRequest: {
             prompt: string | null;
@@ -365,6 +370,11 @@ export interface components {
                 min_confidence?: number | null;
                 max_events?: number | null;
                 voice_feedback?: boolean | null;
+            } | null;
+            record?: {
+                pre_roll_ms?: number | null;
+                post_roll_ms?: number | null;
+                on?: ("keyframe" | "zone" | "trigger" | "scene_cut")[] | null;
             } | null;
         };
         CreatedRun: {
@@ -2670,6 +2680,40 @@ export interface components {
                 image_media_type: "image/jpeg";
                 image_bytes: number;
                 image_sha256: string;
+            };
+            clip_stored: {
+                session_id: string;
+                /** @description Of the MP4, which GET /v1/runs/:id/media/:sha256 serves */
+                sha256: string;
+                bytes: number;
+                /** @description Media time of the first frame */
+                start_pts_ms: number;
+                /** @description Media time at which the last frame ends */
+                end_pts_ms: number;
+                /**
+                 * @description What began the clip; later causes prolong it
+                 * @enum {string}
+                 */
+                cause: "keyframe" | "zone" | "trigger" | "scene_cut";
+                /** @description The event of the cause; null where none was written, or in a run before a roll-over */
+                cause_seq: number | null;
+                cause_pts_ms: number;
+                /** @description By RFC 6381, such as avc1.42e01f, opus */
+                codec: string;
+                /**
+                 * @description not_supported: the source has sound that MP4 cannot carry
+                 * @enum {string}
+                 */
+                sound: "included" | "none" | "not_supported";
+                /** @description The picture of the cause */
+                still: {
+                    /** @description Path of the blob under the data directory */
+                    image_ref: string;
+                    /** @constant */
+                    image_media_type: "image/jpeg";
+                    image_bytes: number;
+                    image_sha256: string;
+                };
             };
             restricted_zone_activity_entered: {
                 session_id: string;

@@ -42,6 +42,7 @@ const BY_KIND: Readonly<Record<string, string>> = {
   state_transition: "description",
   multimodal_moment: "moment",
   keyframe_stored: "keyframe",
+  clip_stored: "keyframe",
   source_gap: "gap",
 };
 

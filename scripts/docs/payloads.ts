@@ -39,7 +39,7 @@ const KINDS: Readonly<Record<Group, readonly string[]>> = {
   ],
   live: [
     ...["vlm", "vlm_tiered", "clip_vlm", "clip_vlm_tiered", "state_transition", "loop_detected"],
-    ...["keyframe_stored", "restricted_zone_activity_entered", "trigger.*"],
+    ...["keyframe_stored", "clip_stored", "restricted_zone_activity_entered", "trigger.*"],
     ...["publisher_connected", "decoder_restarted", "live_source_opened", "source_gap", "source_resumed"],
   ],
   policy: [

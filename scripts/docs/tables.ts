@@ -6,7 +6,7 @@ import { SETTINGS } from "../../src/base/settings.ts";
 import { FAMILIES, type Family } from "../../src/base/metric_families.ts";
 import { REFUSALS } from "../../src/base/refusal.ts";
 import { ROUTES } from "../../src/http/app.ts";
-import { type EventRow, EVENTS } from "../../src/model/events/event_table.ts";
+import { type BlobGrant, type EventRow, EVENTS } from "../../src/model/events/event_table.ts";
 import { LIMITS } from "../../src/model/limits.ts";
 import { markdownOf } from "../bench/run/table.ts";
 import { code, table } from "./markdown.ts";
@@ -142,12 +142,13 @@ function eventsTable(): string {
       `[${kind}](#${anchorOf(kind)})`,
       row.summary + (row.bookkeeping ? " Never delivered to a webhook." : ""),
       GROUPS[kind] ?? "",
-      row.blobs.map(({ route, at }) => `${route}: ${code([...at, hashKey(route)].join("."))}`).join("; "),
+      row.blobs.map((grant) => `${grant.route}: ${code([...grant.at, hashKey(grant)].join("."))}`).join("; "),
     ]),
   );
 }
 
-function hashKey(route: "keyframes" | "media"): string {
+function hashKey({ route, mediaType }: BlobGrant): string {
+  if (mediaType) return "sha256";
   return route === "keyframes" ? "image_sha256" : "media_sha256";
 }
 

@@ -189,6 +189,8 @@ export const FAMILIES = {
   service_pipeline_webrtc_audio_queue_dropped_total: counter(
     "Audio windows and access units dropped because a queue was full",
   ),
+  service_pipeline_recordings_stored_total: counter("Evidence clips that were stored"),
+  service_pipeline_recordings_lost_total: counter("Evidence clips that could not be made or stored"),
   service_pipeline_restricted_zone_assertions_total: counter("Restricted-zone events written"),
   service_pipeline_restricted_zone_evidence_failures_total: counter(
     "Restricted-zone events that were not written, as their evidence could not be stored",

@@ -7,6 +7,8 @@ import type { Extent, ImageCoordinates, NormalizedRegion } from "../model/frames
 import type { DetectedRange } from "../model/frames/detected_range.ts";
 import type { ClipSettings } from "../model/live/clip.ts";
 import type { VideoCodec } from "../model/live/offer.ts";
+import type { ClipCause } from "../model/live/recording/causes.ts";
+import type { ClipSoundState, RecordPlan } from "../model/live/recording/record_plan.ts";
 import type { GateReason, GateThresholds } from "../model/frames/signals.ts";
 import type { TriggerProgram } from "../model/triggers/program.ts";
 import type { RestrictedZone } from "../model/policies/zone.ts";
@@ -28,6 +30,8 @@ export interface SessionSettings {
   /** Whether frames that the gate keeps are reported as pictures; false in clip mode. */
   readonly wantsKeyframes: boolean;
   readonly wantsAudio: boolean;
+  /** Evidence clips, and the most encoded bytes that are kept for them; null for none. */
+  readonly record: RecordPlan & { readonly bytesMax: number } | null;
   /** The size for which admission reserved memory; the decoder scales larger frames down. */
   readonly maxFrame: Extent;
   /** A publisher without a media packet for so long is ended, and a pulled source without any frame so long after its start. */
@@ -86,6 +90,8 @@ export type LiveOrder =
     /** Pictures for a zone or a trigger. */
     readonly evidence: number;
     readonly audioWindows: number;
+    /** Evidence clips. */
+    readonly recordings: number;
   }
   | { readonly kind: "close"; readonly sessionId: string };
 
@@ -129,6 +135,7 @@ export type SessionReport =
     readonly jpegs: readonly Uint8Array<ArrayBuffer>[];
   }
   | { readonly kind: "audio_window"; readonly sessionId: string; readonly window: AudioWindow }
+  | { readonly kind: "recorded"; readonly sessionId: string; readonly clip: RecordedClip }
   | {
     readonly kind: "decoder_restarted";
     readonly sessionId: string;
@@ -244,6 +251,25 @@ export interface TriggerFacts {
   };
 }
 
+/** An evidence clip: the encoded stream around a cause. See docs/live.md#evidence-clips. */
+export interface RecordedClip {
+  /** What began it; later causes only prolong it. */
+  readonly cause: ClipCause;
+  /** The picture of the cause. */
+  readonly frameIndex: number;
+  readonly causePtsMs: number;
+  /** Of the first frame, and the end of the last one. */
+  readonly startPtsMs: number;
+  readonly endPtsMs: number;
+  /** By RFC 6381, such as `avc1.42e01f, opus`. */
+  readonly codec: string;
+  readonly sound: ClipSoundState;
+  /** Moved, not copied. */
+  readonly mp4: Uint8Array<ArrayBuffer>;
+  /** The picture of the cause. Moved, not copied. */
+  readonly jpeg: Uint8Array<ArrayBuffer>;
+}
+
 /** Four seconds of one audio track. See docs/live.md#live-audio. */
 export interface AudioWindow {
   /** What `units` are: Opus packets, or blocks of 20 ms of samples (mono, 16 kHz, 16 bits). */
@@ -287,6 +313,8 @@ export interface LiveCounts {
   readonly audioDurationMs: number;
   readonly audioReceiveErrors: number;
   readonly audioQueueDropped: number;
+  /** Evidence clips that were not made: too many at once, or the stream is not what it says. */
+  readonly recordingsLost: number;
   /** One value a frame. */
   readonly decodeLatenciesUs: readonly number[];
   readonly gateLatenciesUs: readonly number[];

@@ -12,6 +12,8 @@ export interface Credits {
   /** Pictures for a zone or a trigger. */
   readonly evidence: number;
   readonly audioWindows: number;
+  /** Evidence clips. */
+  readonly recordings: number;
 }
 
 /**
@@ -19,7 +21,8 @@ export interface Credits {
  *   keyframe ──────[32 credits]─┐
  *   clip ──────────[1]──────────┤
  *   zone, trigger ─[8 together]─┼──▶ report ──▶ the session on the HTTP thread
- *   audio window ──[2]──────────┘                   │
+ *   audio window ──[2]──────────┤                   │
+ *   evidence clip ─[2]──────────┘                   │
  *        ▲                                          │
  *        └───── acknowledgement gives credits back ◀┘
  * ```
@@ -38,6 +41,7 @@ export class Outbox {
       pictures: hasClips ? CLIPS : LIMITS.live.decodedFramesQueuedKeyframe,
       evidence: LIMITS.live.evidenceQueued,
       audioWindows: LIMITS.live.audioWindowsQueued,
+      recordings: LIMITS.evidence.clipsHeld,
     };
     this.#left = { ...this.#bounds };
   }
@@ -55,7 +59,7 @@ export class Outbox {
 
   /** Gives credits back. More than were taken, or a negative number, is a mistake of the caller and is ignored. */
   giveBack(given: Partial<Credits>): void {
-    for (const kind of ["pictures", "evidence", "audioWindows"] as const) {
+    for (const kind of ["pictures", "evidence", "audioWindows", "recordings"] as const) {
       const amount = Math.max(0, given[kind] ?? 0);
       this.#left[kind] = Math.min(this.#bounds[kind], this.#left[kind] + amount);
     }

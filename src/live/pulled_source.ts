@@ -5,10 +5,12 @@ import type { World } from "../base/world.ts";
 import { VIDEO_TICKS_PER_MS } from "../media/formats/clock.ts";
 import type { MediaInput } from "../media/input.ts";
 import type { DecodedFrame } from "../media/live/live_decoder.ts";
-import { PulledDecoder } from "../media/live/pulled_decoder.ts";
+import { clipSound, clipVideo } from "../media/live/clip_codecs.ts";
+import { PulledDecoder, type PulledDecoderOptions } from "../media/live/pulled_decoder.ts";
 import type { MediaInfo } from "../media/probe.ts";
 import type { ToolRunner } from "../media/tools/runner.ts";
 import type { Extent } from "../model/frames/coordinates.ts";
+import type { ClipStage } from "./clip_stage.ts";
 import type { CutWindow } from "./opus_windows.ts";
 import { PcmWindows } from "./pcm_windows.ts";
 import type { SessionCounts } from "./session_counts.ts";
@@ -26,6 +28,12 @@ export interface PulledSourceOptions {
     readonly tempDir: string;
     /** Called with windows of blocks of 20 ms, with their times in the session. */
     readonly onWindow: (window: CutWindow) => void;
+  } | null;
+  /** Where the packets go as they came; null where they are not wanted. */
+  readonly copy: {
+    /** The folder for named pipes. */
+    readonly tempDir: string;
+    readonly clips: ClipStage;
   } | null;
   /** The connection has ended; `connect` may open another one. */
   readonly onGap: (reason: string, lastPtsMs: number | null) => void;
@@ -86,6 +94,7 @@ export class PulledSource implements AsyncDisposable {
       ...(windows && {
         sound: { tempDir: sound!.tempDir, onBlock: (block) => this.#hear(windows.push(block)) },
       }),
+      ...this.#copied(info),
       ...(info.video && {
         streamIndex: info.video.streamIndex,
         sourceExtent: { width: info.video.width, height: info.video.height },
@@ -93,6 +102,7 @@ export class PulledSource implements AsyncDisposable {
       onFrame: (frame) => {
         if (this.#decoder !== decoder) return;
         if (isFirst) this.#resume(frame);
+        if (isFirst) this.#options.copy?.clips.setOffset(this.#offsetMs);
         isFirst = false;
         this.#emit(frame);
       },
@@ -106,6 +116,30 @@ export class PulledSource implements AsyncDisposable {
       },
     });
     this.#decoder = decoder;
+  }
+
+  /** Clips of a source whose codec MP4 cannot carry are not made; one that was asked for with it is refused before. */
+  #copied({ video, audioStreams, audioCodec = null }: MediaInfo): Pick<PulledDecoderOptions, "copy"> {
+    const { copy } = this.#options;
+    const codec = clipVideo(video?.codec);
+    if (!copy) return {};
+    copy.clips.end();
+    if (codec === null) return {};
+    const { tempDir, clips } = copy;
+    const soundCodec = clipSound(audioCodec);
+    const hasOtherSound = audioStreams > 0 && soundCodec === null;
+    return {
+      copy: {
+        tempDir,
+        withSound: soundCodec !== null,
+        onStreams: ({ video: { codecData }, sound }) =>
+          clips.begin({
+            ...{ codec, codecData, hasOtherSound },
+            sound: sound && soundCodec && { ...sound, codec: soundCodec },
+          }),
+        onUnit: (unit) => clips.push(unit),
+      },
+    };
   }
 
   /** Ends ffmpeg and waits until it is gone. */

@@ -57,5 +57,6 @@ export function zeros(): Record<SessionCounter, number> {
     audioDurationMs: 0,
     audioReceiveErrors: 0,
     audioQueueDropped: 0,
+    recordingsLost: 0,
   };
 }

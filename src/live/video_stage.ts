@@ -18,6 +18,8 @@ export interface VideoStageOptions {
   readonly outbox: Outbox;
   readonly counts: SessionCounts;
   readonly samples: SignalSamples;
+  /** Called with each picture before it is reported and moved. */
+  readonly onPicture?: (picture: LivePicture) => void;
   /** A bug: no frame of a publisher can cause it. */
   readonly onFault: (stage: "analysis" | "clip_accumulator", error: unknown) => void;
 }
@@ -173,6 +175,7 @@ export class VideoStage implements AsyncDisposable {
     if (jpeg) {
       if (isKept) this.#analysis.keep(frameIndex);
       const picture = { frame: factsOf(decision), jpeg, ...reasons };
+      this.#options.onPicture?.(picture);
       return outbox.send({ kind: "picture", picture }, [jpeg.buffer]);
     }
     if (isKept) this.#analysis.discard(frameIndex);

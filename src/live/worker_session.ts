@@ -5,11 +5,18 @@ import type { World } from "../base/world.ts";
 import type { JpegEncoderPool } from "../media/live/jpeg_encoder.ts";
 import { LiveDecoder } from "../media/live/live_decoder.ts";
 import type { ToolRunner } from "../media/tools/runner.ts";
-import { readOffer, type VideoCodec } from "../model/live/offer.ts";
+import { VIDEO_TICKS_PER_MS } from "../media/formats/clock.ts";
+import { opusSamples } from "../media/formats/opus_packet.ts";
+import { clipVideo } from "../media/live/clip_codecs.ts";
+import { LIMITS } from "../model/limits.ts";
+import { type Offer, readOffer, type VideoCodec } from "../model/live/offer.ts";
+import { SoundClock } from "../rtc/receive/sound_clock.ts";
+import type { AudioUnit } from "../rtc/receive/audio_track.ts";
 import type { VideoUnit } from "../rtc/receive/assembler.ts";
 import { Peer, type PeerCounts } from "../rtc/peer.ts";
 import { AudioStage } from "./audio_stage.ts";
 import { BitrateController } from "./bitrate_controller.ts";
+import { ClipStage } from "./clip_stage.ts";
 import { SessionCounts } from "./session_counts.ts";
 import type {
   EndCause,
@@ -40,6 +47,8 @@ export type OpeningOrder = Extract<LiveOrder, { kind: "offer" | "pull" }>;
 export type LaterOrder = Exclude<LiveOrder, { kind: "start" | "offer" }>;
 
 const COUNTS_MS = 1_000;
+/** Ticks. */
+const KEYFRAME_EVERY = LIMITS.evidence.keyframeAskedMs / COUNTS_MS;
 /** How long closing the connection to a publisher may take. */
 const PEER_CLOSE_MS = 3_000;
 
@@ -67,6 +76,9 @@ export class WorkerSession {
   #decoder: LiveDecoder | null = null;
   #pulled: PulledSource | null = null;
   #video: VideoStage | null = null;
+  /** Null without evidence clips. */
+  readonly #clips: ClipStage | null;
+  readonly #soundClock = new SoundClock();
   /** One was ordered before there was a stage for it. */
   #isSnapshotWanted = false;
   #isRefused = false;
@@ -82,6 +94,9 @@ export class WorkerSession {
       outbox: this.#outbox,
       counts: this.#counts,
       isWanted: settings.wantsAudio,
+    });
+    this.#clips = settings.record && new ClipStage({
+      ...{ plan: settings.record, world: host.world, outbox: this.#outbox, counts: this.#counts },
     });
     this.#epochMs = host.world.now() - host.world.monotonicMs();
   }
@@ -124,17 +139,18 @@ export class WorkerSession {
   }
 
   async #answer({ offer: text, decodes = [] }: Extract<OpeningOrder, { kind: "offer" }>): Promise<void> {
-    const verdict = readOffer(text, new Set(decodes));
+    const verdict = readOffer(text, new Set(decodes), { isRecorded: this.#settings.record !== null });
     if (!verdict.isServed) return await this.#refuse(verdict.status, verdict.message);
     const { offer } = verdict;
     if (offer.video) await this.#startVideo(offer.video.codec);
+    this.#startClips(offer);
     const { peer, answer } = await Peer.answer(
       offer,
       { ice: this.#settings.ice, bitrate: this.#bitrate.bitrate, mediaIdleMs: this.#settings.mediaIdleMs },
       {
         onConnected: (tookMs) => this.#report({ kind: "connected", tookMs }),
         onVideoUnit: (unit) => this.#decode(unit),
-        onAudioUnit: (unit) => this.#audio.push(unit),
+        onAudioUnit: (unit) => this.#hear(unit),
         onEnded: (cause, message) => this.#end(cause, message),
       },
       this.#host.world,
@@ -159,8 +175,10 @@ export class WorkerSession {
       sound: this.#settings.wantsAudio
         ? { tempDir, onWindow: (window) => this.#audio.takeSamples(window) }
         : null,
+      copy: this.#clips && { tempDir, clips: this.#clips },
       onGap: (reason, lastPtsMs) => {
         video.interrupt();
+        this.#clips?.interrupt();
         this.#report({ kind: "gap", reason, lastPtsMs });
       },
       onResumed: () => this.#report({ kind: "resumed" }),
@@ -208,6 +226,7 @@ export class WorkerSession {
       outbox: this.#outbox,
       counts: this.#counts,
       samples: this.#samples,
+      onPicture: (picture) => this.#clips?.onPicture(picture),
       onFault: (stage, error) => this.#fail({ stage, reason: "panic" }, error),
     });
     if (this.#isSnapshotWanted) this.#video.wantSnapshot();
@@ -217,6 +236,33 @@ export class WorkerSession {
   #decode({ data, rtpTimestamp, isKeyframe, width, height, lastPacketMs }: VideoUnit): void {
     const arrivedMs = this.#epochMs + lastPacketMs;
     this.#decoder?.push({ data, rtpTimestamp, isKeyframe, width, height, arrivedMs });
+    if (!this.#clips) return;
+    this.#soundClock.onVideo(rtpTimestamp, lastPacketMs);
+    const size = isKeyframe && width !== null && height !== null ? { width, height } : null;
+    const unit = { isVideo: true, isKeyframe, ptsMs: rtpTimestamp / VIDEO_TICKS_PER_MS, size };
+    this.#guarded(() => this.#clips?.push({ ...unit, data }));
+  }
+
+  /** Clips have the sound of the first track. */
+  #hear(unit: AudioUnit): void {
+    this.#audio.push(unit);
+    if (!this.#clips || unit.trackId !== 0 || opusSamples(unit.data) === 0) return;
+    const peer = this.#peer;
+    const marks = { video: peer?.clockMark("video") ?? null, sound: peer?.clockMark(0) ?? null };
+    const ptsMs = this.#soundClock.onSound(unit.rtpTimestamp, this.#host.world.monotonicMs(), marks);
+    if (ptsMs === null) return;
+    const { data } = unit;
+    this.#guarded(() => this.#clips?.push({ isVideo: false, isKeyframe: true, data, ptsMs, size: null }));
+  }
+
+  /** The offer has a codec that MP4 carries, as it is read with that condition. */
+  #startClips({ video, audio }: Offer): void {
+    const codec = clipVideo(video?.codec);
+    if (!this.#clips || codec === null) return;
+    const sound = audio.length > 0
+      ? { codec: "opus", sampleRateHz: 48_000, channels: 2, codecData: new Uint8Array() } as const
+      : null;
+    this.#clips.begin({ codec, codecData: new Uint8Array(), sound, hasOtherSound: false });
   }
 
   async #restartIce(fragment: string, orderId: number): Promise<void> {
@@ -270,12 +316,14 @@ export class WorkerSession {
     await this.#decoder?.[Symbol.asyncDispose]();
     await this.#pulled?.[Symbol.asyncDispose]();
     await this.#video?.[Symbol.asyncDispose]();
+    await this.#clips?.[Symbol.asyncDispose]();
     await this.#host.onReleased(this.#settings.sessionId);
   }
 
-  /** Once a second: reports the counts and adapts the bitrate. */
+  /** Once a second: reports the counts and adapts the bitrate. Clips begin with a key frame, so the publisher is asked for them. */
   async #tick(): Promise<void> {
-    while (await pause(this.#host.world, COUNTS_MS, this.#ticking.signal)) {
+    for (let seconds = 1; await pause(this.#host.world, COUNTS_MS, this.#ticking.signal); seconds++) {
+      if (this.#clips && seconds % KEYFRAME_EVERY === 0) this.#peer?.requestKeyframe();
       const dropped = this.#reportCounts();
       const bitrate = this.#bitrate.step({ dropped, waiting: this.#decoder?.pending ?? 0 });
       if (bitrate !== null) this.#peer?.setBitrate(bitrate);

@@ -38,6 +38,8 @@ export interface MediaInfo {
   readonly audioStreams: number;
   /** Of the first audio stream; 0 when there is none. */
   readonly audioChannels: number;
+  /** Of the first audio stream, as ffmpeg names it; null or absent when there is none. */
+  readonly audioCodec?: string | null;
 }
 
 export interface ProbeContext {
@@ -140,6 +142,7 @@ function mediaInfo({ packets, streams, format }: z.output<typeof probeAnswer>): 
     videoStreams: videos.length,
     audioStreams: audios.length,
     audioChannels: audios[0]?.channels ?? 0,
+    audioCodec: audios[0]?.codec_name ?? null,
   };
 }
 

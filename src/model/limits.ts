@@ -307,6 +307,29 @@ export const LIMITS = deepFrozen({
     outputTokensPerSecond: range(0, OUTPUT_TOKENS_PER_SECOND_MAX),
   },
 
+  /** Evidence clips: `record` of the attach configuration. */
+  evidence: {
+    preRollMs: range(0, 30_000),
+    preRollMsDefault: 5_000,
+    postRollMs: range(0, 60_000),
+    postRollMsDefault: 5_000,
+    /** Of a clip that further causes prolong. */
+    clipMsMax: 120_000,
+    /** Encoded bytes that a session keeps for each second of both rolls: per pixel of its picture, and at least so many. */
+    keptBytesPerSecondPerPixel: 0.5,
+    keptBytesPerSecondMin: 256 * 2 ** 10,
+    /** A clip begins with a key frame, and so much is kept besides for the pictures since then. */
+    keyframeEveryMs: 10_000,
+    /** A publisher is asked for a key frame so often. */
+    keyframeAskedMs: 4_000,
+    /** Clips of a session that are being made or stored. */
+    clipsHeld: 2,
+    /** Stored clips whose cause has not been written yet. */
+    clipsAwaited: 32,
+    /** A source that gives nothing more ends a clip so long after its post-roll. */
+    silenceMs: 2_000,
+  },
+
   /** `clip_mode` of the attach configuration. */
   liveClip: {
     targetFps: range(1, 30),

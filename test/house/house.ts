@@ -138,6 +138,7 @@ export const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   "prom-client": ["base"],
   ajv: ["model"],
   werift: ["rtc"],
+  mediabunny: ["media"],
   postgres: ["remote"],
   "@opentelemetry/api": ["remote"],
   "@opentelemetry/resources": ["remote"],

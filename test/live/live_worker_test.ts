@@ -15,7 +15,7 @@ import { type MediaInfo, probeMedia } from "../../src/media/probe.ts";
 import { findTools } from "../../src/environment.ts";
 import { TemporaryFolder } from "../support/folders.ts";
 import { PublisherMedia, testVideo } from "../support/live/live_publisher.ts";
-import { make, TempFolder } from "../support/media.ts";
+import { frameTimesMs, make, TempFolder } from "../support/media.ts";
 import { offerText } from "../support/live/fake_live_workers.ts";
 import { childProcesses } from "../support/own_process.ts";
 import { ManualClock } from "../support/manual_clock.ts";
@@ -42,6 +42,7 @@ const SETTINGS: Omit<SessionSettings, "sessionId"> = {
   clip: null,
   wantsKeyframes: true,
   wantsAudio: false,
+  record: null,
   maxFrame: { width: 1920, height: 1080 },
   mediaIdleMs: 60_000,
   ice: { stunServers: [], turn: null, candidates: { listenHost: "127.0.0.1", allowedNetworks: [] } },
@@ -285,6 +286,57 @@ Deno.test("the sound of a pulled source comes in windows of samples, at its time
   assert.ok(Math.abs(crossings - 4 * 440) < 20, `${crossings} periods`);
 });
 
+Deno.test("an evidence clip has the packets as they came, from the key frame before its pre-roll to the end of its post-roll", async () => {
+  using folder = new TempFolder();
+  const path = make(
+    join(folder.path, "camera.mkv"),
+    ...["-f", "lavfi", "-i", "testsrc2=s=160x120:r=25:d=3.4", "-f", "lavfi", "-i", "sine=duration=3.4"],
+    ...["-c:v", "libx264", "-preset", "ultrafast", "-bf", "2", "-g", "25", "-sc_threshold", "0"],
+    ...["-pix_fmt", "yuv420p", "-c:a", "aac"],
+  );
+  await using workers = new Workers();
+  const { port, reports, waitFor } = workers.open(await pulled(path), {
+    gateThresholds: { ...SETTINGS.gateThresholds, keepaliveEveryFrames: 40, sceneCutHammingThreshold: 64 },
+    record: { preRollMs: 300, postRollMs: 400, on: ["keyframe"], bytesMax: 2 ** 20 },
+  });
+  await until("two clips have come", () => reports.filter(({ kind }) => kind === "recorded").length === 2);
+  port.send({ kind: "acknowledge", pictures: 0, evidence: 0, audioWindows: 0, recordings: 2 });
+  await waitFor("closed");
+  const clips = reports.flatMap((report) => report.kind === "recorded" ? [report.clip] : []);
+  // Its sound begins with what the encoder put before, and the first picture is not at 0.
+  const firstMs = clips[0]!.startPtsMs;
+  assert.ok(firstMs < 40, `the first picture is at ${firstMs} ms`);
+  assert.deepEqual(
+    clips.map(({ cause, causePtsMs, startPtsMs, endPtsMs, sound }) => [
+      ...[cause, causePtsMs - firstMs, startPtsMs - firstMs, endPtsMs - firstMs, sound],
+    ]),
+    [
+      ["keyframe", 0, 0, 400, "included"],
+      ["keyframe", 1_600, 1_000, 2_000, "included"],
+      // The source ends within the post-roll.
+      ["keyframe", 3_200, 2_000, 3_400, "included"],
+    ],
+  );
+  const source = frameHashes(path);
+  for (const { mp4, jpeg, startPtsMs, endPtsMs, codec } of clips) {
+    assert.match(codec, /^avc1\.[0-9a-f]{6}, mp4a\.40\.2$/);
+    assert.deepEqual([...jpeg.subarray(0, 2)], [0xff, 0xd8]);
+    const clip = join(folder.path, `${startPtsMs}.mp4`);
+    Deno.writeFileSync(clip, mp4);
+    const [from, to] = [(startPtsMs - firstMs) / 40, (endPtsMs - firstMs) / 40];
+    assert.deepEqual(frameHashes(clip), source.slice(from, to));
+    const times = frameTimesMs(clip, 0);
+    assert.deepEqual(times, times.map((_, frame) => frame * 40));
+    const info = await probeMedia(fileInput(clip), {
+      runner: localRunner(TOOLS),
+      world: WORLD,
+      signal: new AbortController().signal,
+    });
+    assert.deepEqual([info.audioCodec, info.audioStreams], ["aac", 1]);
+    assert.ok(Math.abs(info.durationMs! - (endPtsMs - startPtsMs)) < 60, `${info.durationMs} ms`);
+  }
+});
+
 Deno.test("a session whose trigger cannot run is ended, and another session is not", async () => {
   await using workers = new Workers();
   const healthy = workers.open({ kind: "offer", offer: offerText() });
@@ -342,4 +394,24 @@ async function pulled(
 
 function sum(reports: readonly SessionReport[], counter: SessionCounter): number {
   return reports.reduce((all, report) => report.kind === "counts" ? all + report.counts[counter] : all, 0);
+}
+
+/** What is decoded of each frame. */
+function frameHashes(path: string): string[] {
+  const args = [
+    "-v",
+    "error",
+    "-i",
+    path,
+    "-map",
+    "0:v:0",
+    "-fps_mode",
+    "passthrough",
+    "-f",
+    "framemd5",
+    "-",
+  ];
+  const { stdout } = new Deno.Command("ffmpeg", { args }).outputSync();
+  return new TextDecoder().decode(stdout).split("\n").filter((line) => /^0,/.test(line))
+    .map((line) => line.split(",").at(-1)!.trim());
 }

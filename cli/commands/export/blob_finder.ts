@@ -52,9 +52,12 @@ export class BlobFinder {
   }
 
   #read(line: string): void {
-    const { evidence, feedback_audio, image_sha256 } = JSON.parse(line).payload;
+    const { kind, payload } = JSON.parse(line);
+    const { evidence, feedback_audio, image_sha256, still } = payload;
     this.#add("keyframes", image_sha256, "image/jpeg");
     this.#add("keyframes", evidence?.image_sha256, "image/jpeg");
+    this.#add("keyframes", still?.image_sha256, "image/jpeg");
+    if (kind === "clip_stored") this.#add("media", payload.sha256, "video/mp4");
     this.#add("media", evidence?.media_sha256, evidence?.media_type);
     this.#add("media", feedback_audio?.media_sha256, feedback_audio?.media_type);
   }

@@ -3,6 +3,7 @@
 import type { Metrics } from "../../base/metrics.ts";
 import { refuse } from "../../base/refusal.ts";
 import type { World } from "../../base/world.ts";
+import { clipVideo } from "../../media/live/clip_codecs.ts";
 import type { Decoder } from "../../media/recorded/decoder.ts";
 import type { LiveSourceBody } from "../../model/api/live.ts";
 import type { Extent } from "../../model/frames/coordinates.ts";
@@ -153,6 +154,13 @@ export class LiveSources {
     const { registry, sessions } = this.#options;
     if (attach.localAudio && reconnector.first.info.audioStreams === 0) {
       throw refuse.invalid("local_audio", "needs a source with sound, and this one has none");
+    }
+    const { codec } = reconnector.first.info.video!;
+    if (attach.record && clipVideo(codec) === null) {
+      throw refuse.invalid(
+        "record",
+        `needs video as H.264 or H.265, which MP4 carries to browsers, and this is ${codec}`,
+      );
     }
     const maxFrame = boundOf(reconnector.first.info.video!);
     const reservation = opening.use(available(() => sessions.reserve(principalKey, maxFrame, attach)));

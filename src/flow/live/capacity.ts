@@ -8,6 +8,7 @@ import type { Extent } from "../../model/frames/coordinates.ts";
 import { LIMITS } from "../../model/limits.ts";
 import type { AttachConfig } from "../../model/live/attach.ts";
 import { framesOf } from "../../model/live/clip.ts";
+import { keptBytesMax } from "../../model/live/recording/record_plan.ts";
 
 export interface Reservation {
   readonly memoryBytes: number;
@@ -99,9 +100,17 @@ export function reservationOf(picture: Extent, attach: AttachConfig): Reservatio
     REFERENCE_PICTURES_MAX * pictureBytes;
   const jpegs = jpegsHeld(attach, hasEvidence) * Math.min(LIMITS.live.jpegBytesMax, pictureBytes);
   return {
-    memoryBytes: (hasVideo ? decoding + jpegs : 0) + (attach.localAudio ? AUDIO_BYTES : 0),
+    memoryBytes: (hasVideo ? decoding + jpegs : 0) + (attach.localAudio ? AUDIO_BYTES : 0) +
+      recordingBytes(picture, attach),
     threads: hasVideo ? threadsOf(attach, hasEvidence) : AUDIO_THREADS,
   };
+}
+
+/** What is kept, clips that are made or stored, and the file of the one that is being made; with the picture of each. */
+function recordingBytes(picture: Extent, { record }: AttachConfig): number {
+  if (!record) return 0;
+  const { clipsHeld } = LIMITS.evidence;
+  return (1 + clipsHeld + 1) * keptBytesMax(picture, record) + (1 + clipsHeld) * LIMITS.live.jpegBytesMax;
 }
 
 /** 4:2:0. */
@@ -123,7 +132,7 @@ const AUDIO_THREADS = 2;
 /** Of a session of 1280x720 that shows the model keyframes: with less than this left, capacity counts as full. */
 export const LEAST_RESERVATION: Reservation = reservationOf({ width: 1280, height: 720 }, {
   ...{ prompt: null, tokensPerSecond: 0, crop: null },
-  ...{ clip: null, zone: null, trigger: null, localAudio: null },
+  ...{ clip: null, zone: null, trigger: null, localAudio: null, record: null },
 });
 
 function jpegsHeld({ clip }: AttachConfig, hasEvidence: boolean): number {

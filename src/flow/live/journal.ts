@@ -12,6 +12,7 @@ import type { BlobRef, Blobs } from "../../store/blobs.ts";
 import type { Timeline } from "../../store/log/timeline.ts";
 import type { CommittedEvent } from "../../store/log/notification_ring.ts";
 import type { SessionActivity } from "./activity.ts";
+import type { CauseEvents } from "./evidence/cause_events.ts";
 
 /** How the events of a session identify it. */
 export interface SessionIdentity {
@@ -36,6 +37,8 @@ export interface LiveJournalOptions {
   readonly world: World;
   readonly identity: SessionIdentity;
   readonly activity: SessionActivity;
+  /** Told of each event that is written. */
+  readonly causes: CauseEvents;
   /** Called when an event or a picture is refused as the principal stores too much; may be called again. */
   readonly onQuotaReached: () => void;
 }
@@ -78,7 +81,7 @@ export class LiveJournal {
       const written = this.#options.timeline.commit(() =>
         this.isOpen ? events.map((each) => each.runId === runId ? each : { ...each, runId }) : []
       );
-      for (const [at, { seq }] of written.entries()) this.#notePicture(events[at]!, seq);
+      for (const [at, { seq }] of written.entries()) this.#notePicture({ ...events[at]!, runId }, seq);
       return written;
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
@@ -87,7 +90,11 @@ export class LiveJournal {
     }
   }
 
-  #notePicture({ kind, payload }: NewEvent, seq: number): void {
+  #notePicture(written: NewEvent, seq: number): void {
+    const { kind, payload } = written;
+    this.#options.causes.note(written, seq);
+    // The picture of a clip was stored before, with another event.
+    if (kind === "clip_stored") return;
     const picture = grantedBlobs(kind, payload).find(({ route }) => route === "keyframes");
     if (picture) this.#options.activity.onPicture({ seq, sha256: picture.sha256 });
   }
@@ -110,6 +117,18 @@ export class LiveJournal {
       if (!(error instanceof Refusal)) throw error;
       this.#endAtQuota(error);
       metrics.add("service_pipeline_keyframe_blob_failures_total");
+      return null;
+    }
+  }
+
+  /** Stores an evidence clip; null where the disk refuses it, or the quota, at which the session ends. */
+  async storeClip(mp4: Uint8Array): Promise<BlobRef | null> {
+    const { blobs, identity } = this.#options;
+    try {
+      return await blobs.put(mp4, "mp4", identity.principalKey);
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      this.#endAtQuota(error);
       return null;
     }
   }
@@ -195,4 +214,5 @@ const METRIC_OF_COUNT = [
   ["audioDurationMs", "service_pipeline_webrtc_audio_duration_ms_total"],
   ["audioReceiveErrors", "service_pipeline_webrtc_audio_receive_errors_total"],
   ["audioQueueDropped", "service_pipeline_webrtc_audio_queue_dropped_total"],
+  ["recordingsLost", "service_pipeline_recordings_lost_total"],
 ] as const;

@@ -27,9 +27,9 @@ export class LiveQueue<Item> {
     this.#changed.resolve();
   }
 
-  /** Removes the queued items and returns how many there were. */
-  clear(): number {
-    return this.#items.splice(0).length;
+  /** Removes the queued items and returns them. */
+  clear(): readonly Item[] {
+    return this.#items.splice(0);
   }
 
   /** For one consumer. Ends when the queue has ended and is empty, or as soon as the signal aborts. */

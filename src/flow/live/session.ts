@@ -8,6 +8,7 @@ import type {
   AudioWindow,
   FrameFacts,
   LivePicture,
+  RecordedClip,
   SessionReport,
   SessionSettings,
   Snapshot,
@@ -37,7 +38,9 @@ import {
   NotAcknowledged,
   type PromptChange,
 } from "./describing/describer.ts";
-import type { EvidenceWriter } from "./evidence.ts";
+import type { CauseEvents } from "./evidence/cause_events.ts";
+import type { EvidenceClips } from "./evidence/clips.ts";
+import type { EvidenceWriter } from "./evidence/evidence.ts";
 import type { Ending, LiveJournal, SessionIdentity } from "./journal.ts";
 import { LiveQueue } from "./queue.ts";
 import type { ReconnectedSession, Reconnector, SourceGap } from "./reconnect.ts";
@@ -79,6 +82,9 @@ export interface LiveSessionOptions {
   readonly activity: SessionActivity;
   readonly describer: Describer;
   readonly evidence: EvidenceWriter;
+  readonly causes: CauseEvents;
+  /** Null where the session has no evidence clips. */
+  readonly recordings: EvidenceClips | null;
   /** Renames the types of markers for the principal. */
   readonly labels: Labels;
   /** Null where the session has no audio analysis. */
@@ -99,6 +105,7 @@ export interface LiveSessionOptions {
  *           ├─ keyframe ──────▶ [32, drop] ─▶ Describer ─▶ vlm, state_transition, keyframe_stored
  *           ├─ clip ──────────▶ [1, drop] ──▶ Describer ─▶ clip_vlm, keyframe_stored
  *           ├─ audio window ──▶ [2, drop] ──▶ LiveAudio ─▶ semantic_chunk_inferred, multimodal_moment
+ *           ├─ recorded ──────▶ [2] ────────▶ EvidenceClips ─▶ clip_stored
  *           └─ loop, range, restart, gap, counts ──▶ timeline and metrics, at once
  *
  *   end(why) ─▶ the Worker closes ─▶ the stages finish ─▶ terminal event ─▶ the reservation is freed
@@ -116,6 +123,7 @@ export class LiveSession {
   readonly #keyframes = new LiveQueue<QueuedKeyframe>(LIMITS.live.decodedFramesQueuedKeyframe);
   readonly #clips = new LiveQueue<LiveClip>(CLIPS_QUEUED);
   readonly #audio = new LiveQueue<AudioWindow>(LIMITS.live.audioWindowsQueued);
+  readonly #recordings = new LiveQueue<RecordedClip>(LIMITS.evidence.clipsHeld);
   readonly #answer = Promise.withResolvers<string>();
   readonly #iceRestarts = new Map<number, PromiseWithResolvers<string | null>>();
   readonly #ended = Promise.withResolvers<void>();
@@ -245,6 +253,7 @@ export class LiveSession {
     this.#start("vlm", () => this.#describeKeyframes());
     this.#start("vlm", () => this.#describeClips());
     this.#start("audio", () => this.#analyzeAudio());
+    this.#start("event_writer", () => this.#storeRecordings());
     if (reconnector) this.#start("decode", () => this.#reconnect(reconnector));
   }
 
@@ -347,6 +356,8 @@ export class LiveSession {
         return this.#onPicture(report.picture);
       case "clip":
         return this.#onClip(report);
+      case "recorded":
+        return this.#onRecorded(report.clip);
       case "audio_window":
         return this.#onAudioWindow(report.window);
       case "loop_detected":
@@ -389,13 +400,22 @@ export class LiveSession {
   }
 
   #onPicture(picture: LivePicture): void {
-    const { metrics } = this.#options;
+    const { metrics, causes, recordings } = this.#options;
+    if (recordings) causes.expect(picture.frame.frameIndex);
     if (!picture.zone && !picture.trigger) return this.#offerKeyframe(picture);
     if (this.#evidence.offer(picture)) return;
     if (picture.zone) metrics.add("service_pipeline_restricted_zone_queue_dropped_total");
     if (picture.trigger) metrics.add("service_pipeline_trigger_queue_dropped_total");
     this.#acknowledge({ evidence: 1 });
     if (picture.isKeyframe) this.#offerKeyframe({ ...picture, zone: null, trigger: null });
+    else causes.settle(picture.frame.frameIndex);
+  }
+
+  /** The Worker has a credit for each clip that fits into the queue. */
+  #onRecorded(clip: RecordedClip): void {
+    if (this.#recordings.offer(clip)) return;
+    this.#options.metrics.add("service_pipeline_recordings_lost_total");
+    this.#acknowledge({ recordings: 1 });
   }
 
   /** {@link Describer.keyframe} lists every reason why a frame gets no `vlm` event. */
@@ -404,6 +424,7 @@ export class LiveSession {
     const reason = reasonOf(picture, this.#options.settings);
     if (this.#keyframes.offer({ frame, jpeg, ...reason, isCredited: isKeyframe })) return;
     this.#options.journal.dropped(this.#ending ? "session_ended" : "queue_full");
+    this.#options.causes.settle(frame.frameIndex);
     if (isKeyframe) this.#acknowledge({ pictures: 1 });
   }
 
@@ -504,6 +525,7 @@ export class LiveSession {
     const { signal } = this.#aborting;
     for await (const picture of this.#keyframes.items(signal)) {
       await orAborted(this.#options.describer.keyframe(picture, signal), signal);
+      this.#options.causes.settle(picture.frame.frameIndex);
       if (picture.isCredited) this.#acknowledge({ pictures: 1 });
     }
   }
@@ -524,6 +546,17 @@ export class LiveSession {
     }
   }
 
+  /** Not aborted: the last clip comes when the session ends, and is stored as long as the run is open. */
+  async #storeRecordings(): Promise<void> {
+    const { recordings, causes, journal } = this.#options;
+    this.#aborting.signal.addEventListener("abort", () => causes.close(), { once: true });
+    for await (const clip of this.#recordings.items(NEVER)) {
+      if (journal.isOpen) await recordings?.store(clip);
+      this.#acknowledge({ recordings: 1 });
+    }
+    await recordings?.finish();
+  }
+
   async #reconnect(reconnector: Reconnector): Promise<void> {
     const signal = AbortSignal.any([this.#stopReconnecting.signal, this.#aborting.signal]);
     await orAborted(reconnector.run(this.#reconnected(), signal), signal);
@@ -534,8 +567,8 @@ export class LiveSession {
     return { identity, journal, world, send: (order) => this.#port?.send({ ...order, settings }) };
   }
 
-  #acknowledge({ pictures = 0, evidence = 0, audioWindows = 0 }): void {
-    this.#port?.send({ kind: "acknowledge", pictures, evidence, audioWindows });
+  #acknowledge({ pictures = 0, evidence = 0, audioWindows = 0, recordings = 0 }): void {
+    this.#port?.send({ kind: "acknowledge", pictures, evidence, audioWindows, recordings });
   }
 
   /**
@@ -572,7 +605,10 @@ export class LiveSession {
 
   /** Drops the pictures that are not being described yet, so that ending a session does not wait for the model. */
   #dropQueuedPictures(): void {
-    this.#options.journal.dropped("session_ended", this.#keyframes.clear() + this.#clips.clear());
+    const { journal, causes } = this.#options;
+    const keyframes = this.#keyframes.clear();
+    for (const { frame } of keyframes) causes.settle(frame.frameIndex);
+    journal.dropped("session_ended", keyframes.length + this.#clips.clear().length);
   }
 
   async #closeWorker(): Promise<void> {
@@ -597,6 +633,7 @@ export class LiveSession {
     this.#dropQueuedPictures();
     this.#keyframes.end();
     this.#clips.end();
+    this.#recordings.end();
     this.#stopReconnecting.abort();
     const finished = this.#stages.join().catch(() => {}); // #onBug has logged it
     await hasEndedWithin(this.#options.world, DRAIN_MS, finished, this.#aborting.signal);
@@ -629,6 +666,7 @@ type FaultStage = FaultLabels["stage"];
 
 type ReportOf<Kind extends SessionReport["kind"]> = Extract<SessionReport, { kind: Kind }>;
 
+const NEVER = new AbortController().signal;
 const PEER_CLOSED = "peer_closed";
 const ZONE_ACTIVITY = "restricted_zone_activity";
 

@@ -9,6 +9,7 @@ import type { Extent } from "../../model/frames/coordinates.ts";
 import { type LabelMaps, labelsOf } from "../../model/frames/label_map.ts";
 import { LIMITS } from "../../model/limits.ts";
 import type { AttachConfig, AttachPolicy } from "../../model/live/attach.ts";
+import { keptBytesMax } from "../../model/live/recording/record_plan.ts";
 import type { LiveModels } from "../../model/live/live_models.ts";
 import type { GateThresholds } from "../../model/frames/signals.ts";
 import type { AudioSidecar } from "../../remote/sidecars/audio_sidecar.ts";
@@ -20,7 +21,9 @@ import { LiveSession } from "./session.ts";
 import type { Inference } from "../infer/inference.ts";
 import { LiveAudio } from "./audio.ts";
 import { Describer } from "./describing/describer.ts";
-import { EvidenceWriter } from "./evidence.ts";
+import { CauseEvents } from "./evidence/cause_events.ts";
+import { EvidenceClips } from "./evidence/clips.ts";
+import { EvidenceWriter } from "./evidence/evidence.ts";
 import type { SemanticNovelty } from "./describing/novelty.ts";
 import { LiveQuestions } from "./describing/questions.ts";
 import type { LiveRegistry } from "./registry.ts";
@@ -97,8 +100,9 @@ export class LiveSessionFactory {
     const { metrics, world, registry, workers, blobs, timeline, datagrams } = this.#options;
     const { identity, attach, policy, opening } = plan;
     const activity = new SessionActivity();
+    const causes = new CauseEvents();
     const journal = new LiveJournal({
-      ...{ timeline, blobs, metrics, world, identity, activity },
+      ...{ timeline, blobs, metrics, world, identity, activity, causes },
       onQuotaReached: () => void session.end({ rank: 1, why: "failed", reason: "storage_quota" }),
     });
     const session: LiveSession = new LiveSession({
@@ -118,6 +122,8 @@ export class LiveSessionFactory {
         datagrams,
         metrics,
       }),
+      causes,
+      recordings: attach.record && new EvidenceClips({ identity, journal, causes, metrics, world }),
       labels: labelsOf(this.#options.labelMaps, identity.principalKey),
       audio: this.#audio(plan, journal),
       reservation,
@@ -142,6 +148,7 @@ export class LiveSessionFactory {
       clip: attach.clip,
       wantsKeyframes: attach.clip === null,
       wantsAudio: attach.localAudio !== null,
+      record: attach.record && { ...attach.record, bytesMax: keptBytesMax(maxFrame, attach.record) },
       maxFrame,
       mediaIdleMs: isAlwaysOn ? LONGEST_TIMER_MS : mediaIdleMs,
       ice,

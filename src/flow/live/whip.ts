@@ -11,7 +11,7 @@ import { FieldRules } from "../../model/field_rules.ts";
 import { newRunId } from "../../model/identifiers.ts";
 import { LIMITS } from "../../model/limits.ts";
 import { type AttachContext, AttachRefused, checkAttach, parseAttach } from "../../model/live/attach.ts";
-import { type Offer, readOffer, type VideoCodec } from "../../model/live/offer.ts";
+import { type Offer, type OfferNeeds, readOffer, type VideoCodec } from "../../model/live/offer.ts";
 import { pictureBound } from "../../model/live/picture_limits.ts";
 import { checkedSchema } from "../../model/schema_field.ts";
 import type { TriggerProgram } from "../../model/triggers/program.ts";
@@ -77,7 +77,7 @@ export class Whip {
     if (offerText.trim() === "") throw new LiveRefused(400, "the offer is empty");
     const requested = withAttachRefused(() => parseAttach(attachHeader));
     const decodes = await this.#options.codecs.list();
-    const offer = negotiable(offerText, decodes);
+    const offer = negotiable(offerText, decodes, { isRecorded: requested.record != null });
     const attach = withAttachRefused(() => checkAttach(requested, this.#options.attach));
     if (attach.localAudio && !sessions.hasAudioSidecar) {
       throw new LiveRefused(503, "local_audio needs an audio sidecar and none is configured");
@@ -245,8 +245,8 @@ function checkedChange({ prompt, output_schema: given = null }: PromptBody): Req
   return { prompt, outputSchema };
 }
 
-function negotiable(offerText: string, decodes: readonly VideoCodec[]): Offer {
-  const verdict = readOffer(offerText, new Set(decodes));
+function negotiable(offerText: string, decodes: readonly VideoCodec[], needs: OfferNeeds): Offer {
+  const verdict = readOffer(offerText, new Set(decodes), needs);
   if (!verdict.isServed) throw new LiveRefused(verdict.status, verdict.message);
   return verdict.offer;
 }

@@ -1,8 +1,29 @@
-/** Reads one video stream from a NUT container in place, in a window of bytes; allocates nothing per frame. */
+/** Reads a NUT container in place, in a window of bytes: one video stream, or several copied ones; allocates nothing per frame. */
 
 /** The bytes are not the NUT stream that ffmpeg was asked for. */
 export class NutError extends Error {
   override readonly name = "NutError";
+}
+
+/** One stream of a NUT container, by its header. */
+export interface NutStream {
+  readonly isVideo: boolean;
+  /** Seconds = pts * numerator / denominator. */
+  readonly numerator: number;
+  readonly denominator: number;
+  /** The codec's own data, such as parameter sets; empty for none. */
+  readonly codecData: Uint8Array<ArrayBuffer>;
+  /** Pixels of a video stream, else 0. */
+  readonly width: number;
+  readonly height: number;
+  /** Of a sound stream, else 0. */
+  readonly sampleRateHz: number;
+  readonly channels: number;
+}
+
+interface ReadStream extends NutStream {
+  readonly ptsShift: number;
+  lastPts: number;
 }
 
 /**
@@ -19,29 +40,34 @@ export class NutError extends Error {
  * Checksums are skipped: the bytes come through a pipe from a child process and never touch a disk or a network.
  */
 export class NutReader {
-  /** Whether the last `read` parsed a frame; the three fields below then describe it. */
+  /** Whether the last `read` parsed a frame; the fields below then describe it. */
   hasFrame = false;
+  /** Index into `streams`. */
+  frameStream = 0;
+  isKeyframe = false;
+  /** Bytes that belong before the frame's data; always empty for raw video. */
+  frameHead: Uint8Array<ArrayBuffer> = NO_BYTES;
   /** Where the frame's data begins in the bytes that were passed to `read`. */
   frameOffset = 0;
   frameBytes = 0;
   /** In units of the stream's time base. */
   framePts = 0;
-  /** The stream's time base, seconds = pts * numerator / denominator. */
+  /** The time base of the first stream, seconds = pts * numerator / denominator. */
   timeBaseNumerator = 0;
   timeBaseDenominator = 1;
-  /** Size of the stream's frames in pixels; 0 before its header was read. */
+  /** Size of the first stream's frames in pixels; 0 before its header was read. */
   width = 0;
   height = 0;
+
+  readonly #streamsMax: number;
+  readonly #streams: ReadStream[] = [];
 
   readonly #timeBases: { numerator: number; denominator: number }[] = [];
   readonly #codes = new FrameCodes();
   #version = 0;
   #hasMainHeader = false;
-  #hasStream = false;
-  /** Sizes of the elided headers. ffmpeg elides none for raw video, and a frame with an elided header is refused. */
-  #elided: number[] = [0];
-  #ptsShift = 0;
-  #lastPts = 0;
+  /** The headers that frames may leave out. ffmpeg leaves out none for raw video. */
+  #elided: Uint8Array<ArrayBuffer>[] = [NO_BYTES];
   #isBroadcast = false;
 
   /** The window of the current `read`, and whether it ran out of bytes. */
@@ -50,13 +76,22 @@ export class NutReader {
   #to = 0;
   #isShort = false;
 
+  /** By default one stream, which must be video. */
+  constructor({ streamsMax = 1 }: { readonly streamsMax?: number } = {}) {
+    this.#streamsMax = streamsMax;
+  }
+
+  /** Those whose headers were read. */
+  get streams(): readonly NutStream[] {
+    return this.#streams;
+  }
+
   /** Prepares for a new file. */
   reset(): void {
     this.hasFrame = false;
     this.#timeBases.length = 0;
     this.#hasMainHeader = false;
-    this.#hasStream = false;
-    this.#lastPts = 0;
+    this.#streams.length = 0;
     this.width = 0;
     this.height = 0;
   }
@@ -107,16 +142,19 @@ export class NutReader {
     this.#version = this.#number();
     if (this.#version < 2 || this.#version > 4) throw new NutError(`NUT version ${this.#version}`);
     if (this.#version > 3) this.#number(); // minor version
-    if (this.#number() !== 1) throw new NutError("not exactly one stream");
+    const streams = this.#number();
+    if (streams < 1 || streams > this.#streamsMax) {
+      throw new NutError(this.#streamsMax === 1 ? "not exactly one stream" : `${streams} streams`);
+    }
     this.#number(); // max_distance
     this.#timeBases.length = 0;
     for (let left = this.#number(); left > 0 && !this.#isShort; left--) {
       this.#timeBases.push({ numerator: this.#number(), denominator: this.#number() });
     }
     this.#readFrameCodes();
-    this.#elided = [0];
+    this.#elided = [NO_BYTES];
     if (this.#at < end) {
-      for (let left = this.#number(); left > 0 && !this.#isShort; left--) this.#elided.push(this.#skipBlob());
+      for (let left = this.#number(); left > 0 && !this.#isShort; left--) this.#elided.push(this.#blob());
     }
     this.#isBroadcast = this.#at < end && (this.#number() & BROADCAST_MODE) !== 0;
     this.#hasMainHeader = true;
@@ -165,17 +203,26 @@ export class NutReader {
     const streamClass = this.#number();
     this.#skipBlob(); // fourcc
     const timeBase = this.#timeBases[this.#number()];
-    this.#ptsShift = this.#number();
-    if (stream !== 0 || streamClass !== VIDEO_CLASS || !timeBase || this.#ptsShift > 30) {
+    const ptsShift = this.#number();
+    const isVideo = streamClass === VIDEO_CLASS;
+    const isReadable = isVideo || (this.#streamsMax > 1 && streamClass === SOUND_CLASS);
+    if (stream >= this.#streamsMax || !isReadable || !timeBase || ptsShift > 30) {
       throw new NutError("not a video stream");
     }
+    for (let skipped = 0; skipped < 3; skipped++) this.#number(); // distance of times, delay, flags
+    const codecData = this.#blob();
+    const [first, second, third] = [this.#number(), this.#number(), this.#number()];
+    // The headers may come again, and times go on.
+    this.#streams[stream] ??= {
+      ...{ isVideo, ...timeBase, codecData, ptsShift, lastPts: 0 },
+      ...{ width: isVideo ? first : 0, height: isVideo ? second : 0 },
+      ...{ sampleRateHz: isVideo ? 0 : first / Math.max(1, second), channels: isVideo ? 0 : third },
+    };
+    if (stream !== 0) return;
     this.timeBaseNumerator = timeBase.numerator;
     this.timeBaseDenominator = timeBase.denominator;
-    for (let skipped = 0; skipped < 3; skipped++) this.#number(); // distance of times, delay, flags
-    this.#skipBlob(); // codec's own data
-    this.width = this.#number();
-    this.height = this.#number();
-    this.#hasStream = true;
+    this.width = isVideo ? first : 0;
+    this.height = isVideo ? second : 0;
   }
 
   /** The time is coded together with the index of its time base: value = pts * count + index. */
@@ -186,24 +233,30 @@ export class NutReader {
     const count = this.#timeBases.length;
     const index = coded % count;
     const base = this.#timeBases[index];
-    if (!base || !this.#hasStream) throw new NutError("a syncpoint before the headers");
+    if (!base || this.#streams.length === 0) throw new NutError("a syncpoint before the headers");
     const pts = (coded - index) / count;
-    this.#lastPts = base.numerator === this.timeBaseNumerator && base.denominator === this.timeBaseDenominator
-      ? pts
-      : Math.floor(
-        pts * base.numerator * this.timeBaseDenominator / (base.denominator * this.timeBaseNumerator),
-      );
+    for (const stream of this.#streams) {
+      const { numerator, denominator } = stream;
+      stream.lastPts = base.numerator === numerator && base.denominator === denominator
+        ? pts
+        : Math.floor(pts * base.numerator * denominator / (base.denominator * numerator));
+    }
   }
 
   #readFrame(): number {
-    if (!this.#hasStream) throw new NutError("a frame before the headers");
+    if (this.#streams.length === 0) throw new NutError("a frame before the headers");
     const codes = this.#codes;
     const code = this.#bytes[this.#at++]!;
     let flags = codes.flags[code]!;
     if (flags & IS_INVALID) throw new NutError("an invalid frame code");
     if (flags & HAS_CODED_FLAGS) flags ^= this.#number();
-    const stream = flags & HAS_STREAM ? this.#number() : codes.stream[code]!;
-    const pts = flags & HAS_PTS ? this.#fullPts(this.#number()) : this.#lastPts + codes.ptsDelta[code]!;
+    const index = flags & HAS_STREAM ? this.#number() : codes.stream[code]!;
+    const stream = this.#streams[index];
+    if (!stream) {
+      if (this.#isShort) return -1;
+      throw new NutError("a frame of another stream");
+    }
+    const pts = flags & HAS_PTS ? fullPts(this.#number(), stream) : stream.lastPts + codes.ptsDelta[code]!;
     let size = codes.size[code]!;
     if (flags & HAS_SIZE) size += codes.sizeMultiplier[code]! * this.#number();
     if (flags & HAS_MATCH_TIME) this.#signed();
@@ -212,29 +265,21 @@ export class NutReader {
     for (let i = 0; i < reserved && !this.#isShort; i++) this.#number();
     if (flags & HAS_CHECKSUM) this.#uint32();
     if (this.#isShort) return -1;
-    if (stream !== 0) throw new NutError("a frame of another stream");
-    if (this.#elided[elision] !== 0 && size <= MAX_ELIDED_FRAME_BYTES) throw new NutError("an elided header");
+    const head = size > MAX_ELIDED_FRAME_BYTES ? NO_BYTES : this.#elided[elision];
+    if (!head || (head.length > 0 && this.#streamsMax === 1)) throw new NutError("an elided header");
     if (flags & HAS_SIDE_DATA) throw new NutError("a frame with side data");
+    size -= head.length;
     const end = this.#at + size;
     if (end > this.#to) return -1;
-    this.#lastPts = pts;
+    stream.lastPts = pts;
+    this.frameStream = index;
+    this.isKeyframe = (flags & IS_KEYFRAME) !== 0;
+    this.frameHead = head;
     this.framePts = pts;
     this.frameOffset = this.#at;
     this.frameBytes = size;
     this.hasFrame = (flags & IS_END_OF_RELEVANCE) === 0;
     return end;
-  }
-
-  /**
-   * A coded pts below 2^shift has only the low bits: of the values with these low bits, it means the one nearest to the last
-   * pts. A larger one is complete, with 2^shift added.
-   */
-  #fullPts(coded: number): number {
-    const range = 2 ** this.#ptsShift;
-    if (coded >= range) return coded - range;
-    const lowest = this.#lastPts - Math.floor((range - 1) / 2);
-    const offset = (coded - lowest) % range;
-    return lowest + (offset < 0 ? offset + range : offset);
   }
 
   /** Seven bits a byte, most significant first; the high bit says that another byte follows. */
@@ -269,11 +314,30 @@ export class NutReader {
     return bytes[at]! * 0x1000000 + (bytes[at + 1]! << 16 | bytes[at + 2]! << 8 | bytes[at + 3]!);
   }
 
-  #skipBlob(): number {
+  #skipBlob(): void {
     const size = this.#number();
     this.#at += size;
-    return size;
   }
+
+  /** A copy; of one that is not complete, what is there. */
+  #blob(): Uint8Array<ArrayBuffer> {
+    const size = this.#number();
+    const begin = this.#at;
+    this.#at += size;
+    return new Uint8Array(this.#bytes.subarray(begin, this.#at));
+  }
+}
+
+/**
+ * A coded pts below 2^shift has only the low bits: of the values with these low bits, it means the one nearest to the last
+ * pts. A larger one is complete, with 2^shift added.
+ */
+function fullPts(coded: number, { ptsShift, lastPts }: ReadStream): number {
+  const range = 2 ** ptsShift;
+  if (coded >= range) return coded - range;
+  const lowest = lastPts - Math.floor((range - 1) / 2);
+  const offset = (coded - lowest) % range;
+  return lowest + (offset < 0 ? offset + range : offset);
 }
 
 /** The defaults of each frame code, one row a code. */
@@ -294,6 +358,8 @@ const UPPERCASE_N = 0x4e;
 const LONG_ELEMENT_BYTES = 4096;
 const CHECKSUM_BYTES = 4;
 const VIDEO_CLASS = 0;
+const SOUND_CLASS = 1;
+const NO_BYTES = new Uint8Array();
 const BROADCAST_MODE = 1;
 /** Header elision applies only to frames up to this size. */
 const MAX_ELIDED_FRAME_BYTES = 4096;
@@ -323,6 +389,7 @@ function startcodeLow(high: number): number {
 }
 
 /** Frame flags. */
+const IS_KEYFRAME = 1;
 const IS_END_OF_RELEVANCE = 1 << 1;
 const HAS_PTS = 1 << 3;
 const HAS_STREAM = 1 << 4;

@@ -10,6 +10,7 @@ import type { Outcome } from "../process.ts";
 import type { ToolRunner } from "../tools/runner.ts";
 import { FrameRing } from "./frame_ring.ts";
 import { type DecodedFrame, RING_FRAMES } from "./live_decoder.ts";
+import { CopiedPackets, type CopiedPacketsOptions } from "./copied_packets.ts";
 import { PulledSound, type PulledSoundOptions } from "./pulled_sound.ts";
 import { LiveFfmpeg } from "./live_ffmpeg.ts";
 
@@ -26,6 +27,8 @@ export interface PulledDecoderOptions {
   readonly sourceExtent?: Extent;
   /** Where the sound goes; absent where it is not wanted, or the source has none. */
   readonly sound?: PulledSoundOptions;
+  /** Where the packets go as they came; absent where they are not wanted. */
+  readonly copy?: CopiedPacketsOptions & { readonly withSound: boolean };
   /** Called while the output is read: long work in it slows the source down. */
   readonly onFrame: (frame: DecodedFrame) => void;
   /** Called once, unless the decoder is disposed before. The reason names no address. */
@@ -53,23 +56,27 @@ export class PulledDecoder implements AsyncDisposable {
     this.#lastFrameMs = options.world.monotonicMs();
   }
 
-  /** Throws when ffmpeg cannot be started; with sound it is started later, and `onEnded` is called then. */
+  /** Throws when ffmpeg cannot be started; with pipes it is started later, and `onEnded` is called then. */
   static start(options: PulledDecoderOptions): PulledDecoder {
     const decoder = new PulledDecoder(options);
-    decoder.#finished = options.sound
-      ? decoder.#runWithSound(options.sound)
-      : decoder.#run(decoder.#start(null), null);
+    decoder.#finished = options.sound || options.copy
+      ? decoder.#runWithPipes()
+      : decoder.#run(decoder.#start(NO_PIPES), NO_PIPES);
     return decoder;
   }
 
-  #start(sound: PulledSound | null): LiveFfmpeg {
+  #start({ sound, copy }: Pipes): LiveFfmpeg {
     const { runner, world, input, isPaced = false, streamIndex = null, maxFrame, sourceExtent, onFrame } =
       this.#options;
     const soundPipe = sound && sound.pipe;
+    const withSound = this.#options.copy?.withSound ?? false;
     return LiveFfmpeg.start({
       runner,
       world,
-      job: { kind: "live_pull", input, isPaced, streamIndex, maxFrame, soundPipe },
+      job: {
+        ...{ kind: "live_pull", input, isPaced, streamIndex, maxFrame, soundPipe },
+        copy: copy && { pipe: copy.pipe, withSound },
+      },
       ...(sourceExtent && { sourceExtent }),
       ring: new FrameRing(RING_FRAMES),
       onPixels: (pixels, rtpTimestamp, report) => {
@@ -93,28 +100,30 @@ export class PulledDecoder implements AsyncDisposable {
     await this.#finished;
   }
 
-  async #runWithSound(options: PulledSoundOptions): Promise<void> {
-    const { runner, world } = this.#options;
-    let sound: PulledSound | null = null;
+  async #runWithPipes(): Promise<void> {
+    const { runner, world, ...options } = this.#options;
+    const context = { runner, world, signal: this.#closing.signal };
+    const pipes: { -readonly [Name in keyof Pipes]: Pipes[Name] } = { ...NO_PIPES };
     let ffmpeg;
     try {
-      sound = await PulledSound.open(options, { runner, world, signal: this.#closing.signal });
-      ffmpeg = this.#start(sound);
+      if (options.sound) pipes.sound = await PulledSound.open(options.sound, context);
+      if (options.copy) pipes.copy = await CopiedPackets.open(options.copy, context);
+      ffmpeg = this.#start(pipes);
     } catch {
-      await sound?.[Symbol.asyncDispose]();
+      await closed(pipes);
       if (!this.#closing.signal.aborted) this.#options.onEnded("the decoder cannot be started");
       return;
     }
-    await this.#run(ffmpeg, sound);
+    await this.#run(ffmpeg, pipes);
   }
 
-  async #run(ffmpeg: LiveFfmpeg, sound: PulledSound | null): Promise<void> {
+  async #run(ffmpeg: LiveFfmpeg, pipes: Pipes): Promise<void> {
     const ended = new AbortController();
     const watching = this.#watch(ffmpeg, ended.signal);
     const outcome = await ffmpeg.ended;
     ended.abort();
     const wasSilent = await watching;
-    await sound?.[Symbol.asyncDispose]();
+    await closed(pipes);
     if (this.#closing.signal.aborted) return;
     this.#options.onEnded(wasSilent ? "it gave no frame for 30 s" : reasonOf(outcome));
   }
@@ -129,6 +138,18 @@ export class PulledDecoder implements AsyncDisposable {
     }
     return false;
   }
+}
+
+/** What ffmpeg fills besides its output. */
+interface Pipes {
+  readonly sound: PulledSound | null;
+  readonly copy: CopiedPackets | null;
+}
+
+const NO_PIPES: Pipes = { sound: null, copy: null };
+
+async function closed({ sound, copy }: Pipes): Promise<void> {
+  await Promise.all([sound?.[Symbol.asyncDispose](), copy?.[Symbol.asyncDispose]()]);
 }
 
 function reasonOf({ end, code, stderr }: Omit<Outcome, "stdout">): string {

@@ -42,6 +42,7 @@ const info = z.strictObject({
   videoStreams: count,
   audioStreams: z.int().min(0).max(10_000),
   audioChannels: count,
+  audioCodec: z.string().max(64).nullable().optional(),
 });
 
 const coordinates = z.strictObject({
@@ -145,10 +146,14 @@ const STREAM_JOBS = [
     codec: z.enum(["vp8", "h264", "h265", "vp9", "av1"]),
     maxFrame: extent,
   }),
-  /** A source that ffmpeg reads itself, in real time if it is `isPaced`. Samples of its sound go into the pipe, if there is one. */
+  /**
+   * A source that ffmpeg reads itself, in real time if it is `isPaced`. Samples of its sound go into one pipe, its packets as they are
+   * into another, if there are such pipes.
+   */
   z.strictObject({
     ...{ kind: z.literal("live_pull"), input, streamIndex: count.max(10_000).nullable() },
     ...{ isPaced: z.boolean(), maxFrame: extent, soundPipe: path.nullable() },
+    copy: z.strictObject({ pipe: path, withSound: z.boolean() }).nullable().optional(),
   }),
   /** Raw frames in, JPEGs out. */
   z.strictObject({ kind: z.literal("encode_jpegs"), ...extent.shape, isFullRange: z.boolean() }),

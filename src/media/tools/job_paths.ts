@@ -49,6 +49,7 @@ export async function checkedJob<Job extends RunJob | StreamJob>(
       return { ...job, input: await checkedInput(job.input, places, streams) };
     case "live_pull":
       if (job.soundPipe !== null) checkThere(job.soundPipe, "pipe", places);
+      if (job.copy) checkThere(job.copy.pipe, "pipe", places);
       return { ...job, input: await checkedInput(job.input, places, streams) };
     case "encode_clip":
     case "copy_clip":

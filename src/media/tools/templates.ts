@@ -5,7 +5,7 @@ import type { DecodeDevices, Tools } from "../../base/program_paths.ts";
 import type { Extent } from "../../model/frames/coordinates.ts";
 import { LIMITS } from "../../model/limits.ts";
 import { SIDECAR_SAMPLE_RATE_HZ } from "../../model/sidecars/wav.ts";
-import { VIDEO_CLOCK_HZ } from "../formats/clock.ts";
+import { COPY_OFFSET_MS, VIDEO_CLOCK_HZ } from "../formats/clock.ts";
 import { inputOptions, inputUrl, type MediaInput, probeOptions } from "../input.ts";
 import { DecoderLog, REPORTING, REPORTING_TO_FILE, reportsTo } from "../reports/decoder_log.ts";
 import { ReportWriter } from "../reports/frame_reports.ts";
@@ -170,7 +170,7 @@ function filesOf(job: ToolJob): string[] {
     case "decode":
       return [job.planes.pipe];
     case "live_pull":
-      return job.soundPipe === null ? [] : [job.soundPipe];
+      return [job.soundPipe, job.copy?.pipe].filter((pipe) => typeof pipe === "string");
     case "encode_clip":
     case "copy_clip":
       return [job.file];
@@ -441,16 +441,35 @@ function liveDecodeArgs(
 }
 
 function livePullArgs(job: JobOf<"live_pull">, { output }: Ends, log: readonly string[] | null): string[] {
-  const { input, streamIndex, isPaced, maxFrame, soundPipe } = job;
+  const { input, streamIndex, isPaced, maxFrame, soundPipe, copy } = job;
+  const stream = streamIndex === null ? "0:v:0" : `0:${streamIndex}`;
   const args = liveArgs({
     input: [...inputOptions(input), ...(isPaced ? ["-re"] : []), "-i", inputUrl(input)],
-    stream: streamIndex === null ? "0:v:0" : `0:${streamIndex}`,
+    stream,
     keepsTimes: false,
     maxFrame,
     output,
     log,
   });
-  return soundPipe === null ? args : [...args, ...soundArgs(soundPipe)];
+  return [
+    ...args,
+    ...(soundPipe === null ? [] : soundArgs(soundPipe)),
+    ...(copy ? copyArgs(copy, stream) : []),
+  ];
+}
+
+/** How long a packet of one stream waits for the next one of the other, microseconds. */
+const INTERLEAVE_US = 200_000;
+
+/** The packets of the video, and of the first sound stream, from the first keyframe on. See `CopiedPackets`. */
+function copyArgs({ pipe, withSound }: { pipe: string; withSound: boolean }, stream: string): string[] {
+  return [
+    ...["-map", stream, ...(withSound ? ["-map", "0:a:0"] : ["-an"]), "-sn", "-dn"],
+    ...["-map_metadata", "-1", "-map_chapters", "-1", "-c", "copy"],
+    ...["-output_ts_offset", String(COPY_OFFSET_MS / 1000), "-avoid_negative_ts", "disabled"],
+    ...["-max_interleave_delta", String(INTERLEAVE_US), "-flush_packets", "1"],
+    ...["-f", "nut", "-write_index", "0", "-y", `file:${pipe}`],
+  ];
 }
 
 /** The first sound stream, from time 0 of the source on; silence fills gaps. */

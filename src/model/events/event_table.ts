@@ -16,6 +16,8 @@ export interface BlobGrant {
   readonly at: readonly string[];
   /** The reference is valid only when `provenance.pipeline_generation` names the generation that wrote it. */
   readonly needsGeneration?: true;
+  /** The object names its blob by `sha256` alone, and this is what the blob is. */
+  readonly mediaType?: "video/mp4";
 }
 
 /** One kind of event. */
@@ -33,6 +35,8 @@ const KEYFRAME: BlobGrant = { route: "keyframes", at: [] };
 const ZONE_EVIDENCE: BlobGrant = { route: "keyframes", at: ["evidence"] };
 const TRIGGER_EVIDENCE: BlobGrant = { route: "keyframes", at: ["evidence"], needsGeneration: true };
 const CLIP: BlobGrant = { route: "media", at: ["evidence"] };
+const EVIDENCE_CLIP: BlobGrant = { route: "media", at: [], mediaType: "video/mp4" };
+const STILL: BlobGrant = { route: "keyframes", at: ["still"] };
 const SPOKEN_FEEDBACK: BlobGrant = { route: "media", at: ["feedback_audio"] };
 
 /** The row that stands for every `trigger.<event_type>`. */
@@ -125,6 +129,10 @@ export const EVENTS = {
   source_gap: row("A pulled live source delivered no more frames.", live.sourceGap),
   source_resumed: row("A pulled live source delivers frames again.", live.sourceResumed),
   keyframe_stored: row("A keyframe's JPEG was stored.", live.keyframeStored, [KEYFRAME]),
+  clip_stored: row("The stream around a cause was stored as an MP4.", live.clipStored, [
+    EVIDENCE_CLIP,
+    STILL,
+  ]),
   restricted_zone_activity_entered: row(
     "Motion persisted inside the zone for as many frames as the policy requires.",
     live.restrictedZoneActivityEntered,
@@ -190,16 +198,18 @@ export interface GrantedBlob {
  * `payload` is parsed JSON of any shape.
  */
 export function grantedBlobs(kind: string, payload: unknown): GrantedBlob[] {
-  return (findEvent(kind)?.blobs ?? []).flatMap(({ route, at, needsGeneration }) => {
+  return (findEvent(kind)?.blobs ?? []).flatMap(({ route, at, needsGeneration, mediaType: known }) => {
     if (needsGeneration && !Number.isInteger(fieldAt(payload, ["provenance", "pipeline_generation"]))) {
       return [];
     }
     const reference = fieldAt(payload, at);
-    const [shaKey, typeKey] = route === "keyframes"
+    const [shaKey, typeKey] = known
+      ? ["sha256", ""]
+      : route === "keyframes"
       ? ["image_sha256", "image_media_type"]
       : ["media_sha256", "media_type"];
     const sha256 = fieldAt(reference, [shaKey]);
-    const mediaType = fieldAt(reference, [typeKey]);
+    const mediaType = known ?? fieldAt(reference, [typeKey]);
     if (typeof sha256 !== "string" || !/^[0-9a-f]{64}$/.test(sha256) || typeof mediaType !== "string") {
       return [];
     }

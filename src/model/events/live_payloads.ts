@@ -1,6 +1,8 @@
 /** Payloads of the events of live sessions. See docs/events.md#live-events. */
 
 import * as z from "zod";
+import { CLIP_CAUSES } from "../live/recording/causes.ts";
+import { CLIP_SOUND_STATES } from "../live/recording/record_plan.ts";
 import {
   coordinates,
   coordinateSchema,
@@ -10,6 +12,7 @@ import {
   normalizedRegion,
   open,
   positive,
+  sha256,
   text,
   unit,
 } from "./payload_shapes.ts";
@@ -72,6 +75,23 @@ export const sourceResumed = open({
   session_id: text,
   gap_ms: durationMs.describe("Wall time without the source, milliseconds"),
   attempts: positive.describe("Number of connection attempts"),
+});
+
+/** The encoded stream around a cause became an MP4. */
+export const clipStored = open({
+  session_id: text,
+  sha256: sha256.describe("Of the MP4, which GET /v1/runs/:id/media/:sha256 serves"),
+  bytes: positive,
+  start_pts_ms: count.describe("Media time of the first frame"),
+  end_pts_ms: count.describe("Media time at which the last frame ends"),
+  cause: z.enum(CLIP_CAUSES).describe("What began the clip; later causes prolong it"),
+  cause_seq: positive.nullable().describe(
+    "The event of the cause; null where none was written, or in a run before a roll-over",
+  ),
+  cause_pts_ms: count,
+  codec: text.describe("By RFC 6381, such as avc1.42e01f, opus"),
+  sound: z.enum(CLIP_SOUND_STATES).describe("not_supported: the source has sound that MP4 cannot carry"),
+  still: imageEvidence.describe("The picture of the cause"),
 });
 
 /** Motion persisted inside the zone. It is not identified who or what moved, so `subject` is null. */

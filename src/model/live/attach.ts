@@ -19,6 +19,8 @@ import { type Signal, triggerProgram } from "../triggers/program.ts";
 import { judgedProgram, type ValidProgram } from "../triggers/validate.ts";
 import { checkZone, type RestrictedZone } from "../policies/zone.ts";
 import { type ClipSettings, framesOf } from "./clip.ts";
+import { readRecord, RECORD } from "./recording/record_field.ts";
+import type { RecordPlan } from "./recording/record_plan.ts";
 
 /** 400 in plain text. The message names the field and the rule, never the prompt. */
 export class AttachRefused extends Error {
@@ -76,6 +78,8 @@ export interface AttachConfig {
   readonly zone: RestrictedZone | null;
   readonly trigger: ValidProgram | null;
   readonly localAudio: LiveAudioPlan | null;
+  /** Null without evidence clips. */
+  readonly record: RecordPlan | null;
 }
 
 export interface LiveAudioPlan {
@@ -112,6 +116,7 @@ export const ATTACH = z.strictObject({
     max_events: z.int().nonnegative().nullish(),
     voice_feedback: z.boolean().nullish(),
   }).nullish(),
+  record: RECORD.nullish(),
 });
 
 /** A configuration with known fields of the right types; its values may still break rules. */
@@ -144,6 +149,7 @@ export function checkAttach(body: AttachBody, context: AttachContext): AttachCon
   const crop = readCrop(rules, body) ?? context.crop;
   const trigger = readTrigger(rules, body, context);
   const localAudio = readLocalAudio(rules, body);
+  const record = readRecord(rules, body.record, { zone, trigger, clip });
   const promptBytes = utf8Length(body.prompt ?? "");
   const { promptBytesMax } = LIMITS.policy;
   if (promptBytes > promptBytesMax) {
@@ -164,6 +170,7 @@ export function checkAttach(body: AttachBody, context: AttachContext): AttachCon
     zone,
     trigger,
     localAudio,
+    record,
   };
 }
 

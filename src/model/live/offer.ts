@@ -58,23 +58,37 @@ export type OfferVerdict =
 /** Audio sections that are served of one offer: as many as recorded media may have audio streams. */
 const AUDIO_SECTIONS_MAX = LIMITS.mediaWindow.audioStreamsMax;
 
+/** What a session needs of its offer. */
+export interface OfferNeeds {
+  /** Only codecs of evidence clips are served, and there must be video. */
+  readonly isRecorded?: boolean;
+}
+
 /**
  * `decodes` lists the codecs besides VP8 and H.264 that can be decoded. See docs/live.md#codecs.
  *
  * 400: there is no offer. 415: nothing in the offer can be served, or it has more than one video. 500: it is not SDP, or
  * not the SDP of a WebRTC publisher.
  */
-export function readOffer(text: string, decodes: ReadonlySet<VideoCodec>): OfferVerdict {
+export function readOffer(
+  text: string,
+  decodes: ReadonlySet<VideoCodec>,
+  needs: OfferNeeds = {},
+): OfferVerdict {
   if (text.trim() === "") return refused(400, "the offer is empty");
   try {
-    return verdictOn(readSdp(text), decodes);
+    return verdictOn(readSdp(text), decodes, needs);
   } catch (error) {
     if (error instanceof SdpFault) return refused(500, `malformed offer: ${error.message}`);
     throw error;
   }
 }
 
-function verdictOn(session: SdpSession, decodes: ReadonlySet<VideoCodec>): OfferVerdict {
+function verdictOn(
+  session: SdpSession,
+  decodes: ReadonlySet<VideoCodec>,
+  { isRecorded = false }: OfferNeeds,
+): OfferVerdict {
   const group = bundleOf(session);
   const active = session.media.filter(isActive);
   const videos = active.filter(({ kind }) => kind === "video");
@@ -83,7 +97,14 @@ function verdictOn(session: SdpSession, decodes: ReadonlySet<VideoCodec>): Offer
   }
   const bundled = (media: SdpMedia) => group === null || group.includes(midOf(session, media));
   const video = videos.find((media) => bundled(media) && sends(media));
-  const choice = video && videoChoice(video, decodes);
+  const choice = video && videoChoice(video, decodes, isRecorded);
+  if (isRecorded && !choice) {
+    const offered = video ? codecNames(video) : "no video";
+    return refused(
+      415,
+      `record needs H.264 or H.265, which MP4 carries to browsers, and the offer has ${offered}`,
+    );
+  }
   if (video && !choice) return refused(415, `no video codec of the offer is served: ${codecNames(video)}`);
   const audio = active
     .filter((media) => media.kind === "audio" && bundled(media) && sends(media) && opusOf(media) !== null)
@@ -233,10 +254,12 @@ const RANK: Readonly<Record<VideoCodec, number>> = { vp8: 0, h264: 0, vp9: 1, h2
 function videoChoice(
   media: SdpMedia,
   decodes: ReadonlySet<VideoCodec>,
+  isRecorded: boolean,
 ): { codec: VideoCodec; served: ServedCodec } | null {
   const choices = codecsOf(media).flatMap(({ name, served }) => {
     const codec = CODEC_NAMES[name.toUpperCase()];
     if (!codec || served.clockRate !== 90_000 || !isDepacketized(codec, served.fmtp)) return [];
+    if (isRecorded && codec !== "h264" && codec !== "h265") return [];
     return RANK[codec] === 0 || decodes.has(codec) ? [{ codec, served }] : [];
   });
   return choices.sort((one, other) => RANK[one.codec] - RANK[other.codec])[0] ?? null;

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { make, makeClip, TempFolder } from "../../support/media.ts";
+import { frameTimesMs, make, makeClip, TempFolder } from "../../support/media.ts";
 import { eventsOf, kindsOf, payloads, startReason, type StoredEvent } from "../../support/models/reason.ts";
 import { observation, observed, openAudioDouble } from "../../support/sidecars/audio_sidecar.ts";
 import { serveRtsp } from "../../support/live/rtsp_server.ts";
@@ -13,7 +13,11 @@ const SAID = "A test picture.";
 
 Deno.test("a camera that disconnects is requested again, and what it shows is described before and after", async () => {
   using folder = new TempFolder();
-  const clip = makeClip(join(folder.path, "camera.ts"), { size: "160x120", frames: 50 });
+  const clip = make(
+    join(folder.path, "camera.ts"),
+    ...["-f", "lavfi", "-i", "testsrc2=s=160x120:r=25", "-frames:v", "50", "-c:v", "libx264", "-bf", "2"],
+    ...["-g", "10", "-pix_fmt", "yuv420p"],
+  );
   await using camera = serveRtsp(Deno.readFileSync(clip));
   await using live = await startReason({ answer: () => SAID }, {
     SERVICE_ALLOW_UNENCRYPTED_RTSP: "true",
@@ -30,6 +34,7 @@ Deno.test("a camera that disconnects is requested again, and what it shows is de
   const opened = await test.call("POST", `/v1/runs/${runId}/live`, {
     source_uri: `rtsp://camera.test:${camera.port}/dock`,
     prompt: "Watch the dock.",
+    record: { pre_roll_ms: 0, post_roll_ms: 400, on: ["keyframe"] },
   });
   assert.equal(opened.status, 200, opened.text);
 
@@ -48,6 +53,19 @@ Deno.test("a camera that disconnects is requested again, and what it shows is de
   assert.deepEqual(stored[0].coordinates.source_extent, { width: 160, height: 120 });
   const times = stored.map(({ pts_ms }: { pts_ms: number }) => pts_ms);
   assert.deepEqual(times, times.toSorted((one: number, other: number) => one - other));
+  const [recorded] = payloads(events, "clip_stored");
+  const first = events.find(({ kind }) => kind === "keyframe_stored")!;
+  assert.deepEqual(
+    [recorded.cause, recorded.cause_seq, recorded.sound, recorded.start_pts_ms, recorded.end_pts_ms],
+    ["keyframe", first.seq, "none", times[0]!, times[0]! + 400],
+  );
+  assert.equal(recorded.still.image_sha256, first.payload.image_sha256);
+  const media = await fetch(`${test.url}/v1/runs/${runId}/media/${recorded.sha256}`, {
+    headers: { "x-api-key": KEY_A },
+  });
+  const mp4 = join(folder.path, "clip.mp4");
+  Deno.writeFileSync(mp4, new Uint8Array(await media.arrayBuffer()));
+  assert.deepEqual(frameTimesMs(mp4, 0), [0, 40, 80, 120, 160, 200, 240, 280, 320, 360]);
   const [picture] = live.model.requests.at(0)!.images;
   assert.deepEqual([picture!.width, picture!.height], [160, 120]);
   const jpeg = await fetch(`${test.url}/v1/runs/${runId}/keyframes/${stored[0].image_sha256}`, {
@@ -86,13 +104,17 @@ Deno.test("the sound of a camera is analyzed window by window, and its pictures 
   });
   const { test } = live;
   const runId = await newRun(test);
-  const watch = (port: number) =>
+  const watch = (port: number, more = {}) =>
     test.call("POST", `/v1/runs/${runId}/live`, {
       source_uri: `rtsp://camera.test:${port}/dock`,
       local_audio: { profile: "physical_world", max_events: 4 },
+      ...more,
     });
   const refused = await watch(silent.port);
   assert.deepEqual([refused.status, refused.json.error.details[0].field], [422, "local_audio"]);
+  const other = await watch(camera.port, { record: {} });
+  assert.deepEqual([other.status, other.json.error.details[0].field], [422, "record"]);
+  assert.match(other.json.error.details[0].message, /H\.264 or H\.265, .* this is mpeg4/);
   assert.deepEqual(kindsOf(await eventsOf(test, runId)), ["run_created"]);
 
   assert.equal((await watch(camera.port)).status, 200);

@@ -18,6 +18,7 @@ import {
   startLive,
 } from "../../support/live/live.ts";
 import { frameFacts, jpegOf, NO_COUNTS } from "../../support/live/fake_live_workers.ts";
+import type { RecordedClip } from "../../../src/live/messages.ts";
 import { held, type ModelServer, startModelServer } from "../../support/models/model_server.ts";
 import { eventsOf, kindsOf, payloads } from "../../support/models/reason.ts";
 import { KEY_A, KEY_B } from "../../support/service.ts";
@@ -253,6 +254,51 @@ Deno.test("activity in a zone is asserted with its evidence, then described", as
   const { status } = await test.call("GET", `/v1/runs/${session.runId}/keyframes/${stored.image_sha256}`);
   assert.equal(status, 200);
   assert.equal(await metric(test, "service_pipeline_restricted_zone_assertions_total"), 1);
+});
+
+Deno.test("an evidence clip is stored with the picture of its cause, and names the event of that", async () => {
+  await using test = await described({}, ["Somebody walks."]);
+  const on = ["zone", "keyframe"];
+  const session = await publish(test, { attach: { restricted_zone: ZONE, record: { on }, ...NO_CAP } });
+  const { worker, runId, sessionId } = session;
+  assert.deepEqual(worker.settings.record?.on, on);
+  const zone = { score: 0.65625, threshold: 0.6, consecutiveFrames: 2 };
+  const clip = (frameIndex: number, cause: "zone" | "keyframe"): RecordedClip => ({
+    ...{ cause, frameIndex, causePtsMs: 1_000, startPtsMs: 0, endPtsMs: 6_000, sound: "none" },
+    ...{ codec: "avc1.42e01f", mp4: new Uint8Array([frameIndex, 1, 2]), jpeg: jpegOf(frameIndex) },
+  });
+  worker.picture(7, { isKeyframe: false, zone }, { gateReason: "no_trigger" });
+  worker.report({ kind: "recorded", clip: clip(7, "zone") });
+  // Of a picture that has left no event; and one that is on disk before the model has said what its cause shows.
+  worker.report({ kind: "recorded", clip: clip(8, "keyframe") });
+  worker.picture(9);
+  await until("two clips were taken", () => worker.acknowledged.recordings === 2);
+  worker.report({ kind: "recorded", clip: clip(9, "keyframe") });
+  await until("stored", async () => payloads(await eventsOf(test, runId), "clip_stored").length === 3);
+  const events = await eventsOf(test, runId);
+  const seqOf = (kind: string, frame: number) =>
+    events.find((each) => each.kind === kind && each.payload.frame_index === frame)!.seq;
+  const stored = payloads(events, "clip_stored");
+  const byCause = new Map(stored.map((payload) => [payload.cause_seq, payload]));
+  const entered = byCause.get(seqOf("restricted_zone_activity_entered", 7))!;
+  assert.deepEqual(entered, {
+    session_id: sessionId,
+    ...{ sha256: entered.sha256, bytes: 3, start_pts_ms: 0, end_pts_ms: 6_000 },
+    ...{ cause: "zone", cause_seq: entered.cause_seq, cause_pts_ms: 1_000 },
+    ...{ codec: "avc1.42e01f", sound: "none" },
+    still: payloads(events, "restricted_zone_activity_entered")[0].evidence,
+  });
+  assert.ok(byCause.has(null) && byCause.has(seqOf("keyframe_stored", 9)));
+  const fetched = await fetch(`${test.url}/v1/runs/${runId}/media/${entered.sha256}`, {
+    headers: { "x-api-key": KEY_A },
+  });
+  assert.equal(fetched.headers.get("content-type"), "video/mp4");
+  assert.deepEqual([...new Uint8Array(await fetched.arrayBuffer())], [7, 1, 2]);
+  assert.equal(
+    (await test.call("GET", `/v1/runs/${runId}/media/${entered.sha256}`, undefined, KEY_B)).status,
+    404,
+  );
+  assert.equal(await metric(test, "service_pipeline_recordings_stored_total"), 3);
 });
 
 Deno.test("a trigger leaves its picture, its event and its datagram, before anybody describes it", async () => {

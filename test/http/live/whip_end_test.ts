@@ -32,6 +32,7 @@ const PLAIN = {
   zone: null,
   trigger: null,
   localAudio: null,
+  record: null,
 };
 
 /** No memory and no place is reserved for any session. */
@@ -308,6 +309,10 @@ Deno.test("less is reserved for smaller pictures, more for clips, zones and soun
   assert.ok(bytes(1920, 1080) < bytes(1920, 1080, { zone }));
   const clip = { targetFps: 30, clipSeconds: 2, delaySeconds: 0 };
   assert.ok(bytes(1920, 1080) < bytes(1920, 1080, { clip }));
+  const record = { preRollMs: 5_000, postRollMs: 5_000, on: ["keyframe"] };
+  // 4 times 20 s of half a byte a pixel, and three pictures.
+  const recording = bytes(1920, 1080, { record }) - bytes(1920, 1080);
+  assert.equal(recording, 4 * 20 * 1920 * 1080 / 2 + 3 * 2 ** 21);
   assert.ok(bytes(0, 0, { localAudio: {} as never }) < bytes(640, 480, { localAudio: {} as never }));
   const threads = (more = {}) => reservationOf({ width: 640, height: 480 }, { ...PLAIN, ...more }).threads;
   assert.deepEqual([threads(), threads({ zone }), threads({ clip })], [4, 5, 5]);

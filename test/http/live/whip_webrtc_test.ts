@@ -23,7 +23,8 @@ import {
   startReason,
   type StoredEvent,
 } from "../../support/models/reason.ts";
-import { CLIPS } from "../../support/service.ts";
+import { CLIPS, KEY_A } from "../../support/service.ts";
+import { frameTimesMs } from "../../support/media.ts";
 import { ReferenceTrigger } from "../../support/kernels/trigger_reference.ts";
 import { referenceZone } from "../../support/kernels/zone_reference.ts";
 import { until } from "../../support/until.ts";
@@ -225,21 +226,26 @@ Deno.test(
       await using publishing = publisher(live, args, attach);
       await publishing.waitFor("sent");
       await publishing.finished();
-      return await eventsAfter(live, publishing);
+      const events = await eventsAfter(live, publishing);
+      return { runId: await publishing.runId(), events };
     };
     const [watched, triggered, clipped, withSound] = await Promise.all([
-      ended(["--video", BOTTLE], { restricted_zone: ZONE }),
+      ended(["--video", BOTTLE, "--audio", SOUND], {
+        restricted_zone: ZONE,
+        record: { pre_roll_ms: 1_000, post_roll_ms: 500, on: ["zone"] },
+      }),
       ended(["--video", BOTTLE], { trigger_program: program, crop: MIDDLE }),
       ended(["--video", PICTURES], {
         clip_mode: { target_fps: 6, clip_length_seconds: 0.5, delay_seconds: 0.5 },
       }),
       ended(["--audio", SOUND], { local_audio: { profile: "general", speech_engine: "none" } }),
     ]);
-    checkZone(watched, motion);
-    checkTrigger(triggered, motion, program);
-    checkClips(clipped);
-    checkSound(withSound);
-    assert.equal(await metric(live.test, "service_pipeline_webrtc_audio_tracks_total"), 1);
+    checkZone(watched.events, motion);
+    await checkRecording(live, watched);
+    checkTrigger(triggered.events, motion, program);
+    checkClips(clipped.events);
+    checkSound(withSound.events);
+    assert.equal(await metric(live.test, "service_pipeline_webrtc_audio_tracks_total"), 2);
     assert.equal(await metric(live.test, "service_pipeline_webrtc_audio_receive_errors_total"), 0);
   },
 );
@@ -267,6 +273,42 @@ function checkZone(events: readonly StoredEvent[], motion: readonly number[]): v
     assert.deepEqual(coordinates.requested_region, MIDDLE);
     assert.ok(evidence.image_bytes > 1_000);
   }
+}
+
+/** The first clip: its video and its sound have the times that its event says. */
+async function checkRecording(
+  { test }: ReasonTest,
+  { runId, events }: { readonly runId: string; readonly events: readonly StoredEvent[] },
+): Promise<void> {
+  const [clip] = payloads(events, "clip_stored");
+  const entered = events.find(({ kind }) => kind === "restricted_zone_activity_entered")!;
+  assert.deepEqual([clip?.cause, clip?.cause_seq, clip?.sound], ["zone", entered.seq, "included"]);
+  assert.match(clip.codec, /^avc1\.[0-9a-f]{6}, opus$/);
+  const { pts_ms } = entered.payload;
+  const startsAt = pts_ms - clip.start_pts_ms;
+  assert.ok(startsAt >= 1_000 && startsAt < 2_001, `it begins ${startsAt} ms before its cause`);
+  using folder = new TemporaryFolder();
+  const path = join(folder.path, "clip.mp4");
+  const answer = await fetch(`${test.url}/v1/runs/${runId}/media/${clip.sha256}`, {
+    headers: { "x-api-key": KEY_A },
+  });
+  Deno.writeFileSync(path, new Uint8Array(await answer.arrayBuffer()));
+  const frames = frameTimesMs(path, 0);
+  const lengthMs = clip.end_pts_ms - clip.start_pts_ms;
+  assert.ok(Math.abs(frames.length - lengthMs * 30 / 1000) <= 1, `${frames.length} frames in ${lengthMs} ms`);
+  assert.ok(frames.every((time, at) => Math.abs(time - at * 100 / 3) <= 1), `${frames}`);
+  const heard = soundTimesMs(path);
+  // The publisher sends no reports, so its sound is placed by when it came.
+  const [first = NaN, last = NaN] = [heard[0], heard.at(-1)];
+  assert.ok(first < 300 && Math.abs(last + 20 - lengthMs) < 300, `sound from ${first} to ${last} ms`);
+  assert.ok(heard.slice(1).every((time, at) => Math.abs(time - heard[at]! - 20) < 60), `${heard}`);
+}
+
+/** When each packet of sound begins. */
+function soundTimesMs(path: string): number[] {
+  const fields = ["-select_streams", "a:0", "-show_entries", "packet=pts_time", "-of", "csv=p=0"];
+  const { stdout } = new Deno.Command("ffprobe", { args: ["-v", "error", ...fields, path] }).outputSync();
+  return new TextDecoder().decode(stdout).trim().split("\n").map((line) => parseFloat(line) * 1000);
 }
 
 function checkTrigger(

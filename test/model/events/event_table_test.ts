@@ -27,7 +27,7 @@ const KINDS = `run_created ingest_received frames_decoded marker_emitted analysi
   policy_deployment_requested policy_deployment_acknowledged policy_deployment_rejected
   policy_rollback_requested policy_rollback_acknowledged policy_rollback_rejected policy_replay_evaluated
   vlm vlm_tiered clip_vlm clip_vlm_tiered state_transition loop_detected
-  decoder_restarted publisher_connected live_source_opened source_gap source_resumed keyframe_stored
+  decoder_restarted publisher_connected live_source_opened source_gap source_resumed keyframe_stored clip_stored
   restricted_zone_activity_entered trigger.*`.split(/\s+/);
 
 Deno.test("the table has exactly the expected kinds", () => {
@@ -90,6 +90,7 @@ Deno.test("an event makes the blobs readable that its payload refers to, and no 
   const native = sample("semantic_chunk_inferred", 2) as Record<string, object>;
   const cases: [what: string, kind: string, payload: unknown, granted: string[]][] = [
     ["a stored keyframe", "keyframe_stored", sample("keyframe_stored"), [JPEG]],
+    ["an evidence clip", "clip_stored", sample("clip_stored"), [CLIP, JPEG]],
     ["a zone entry", "restricted_zone_activity_entered", zone, [JPEG]],
     ["a trigger", "trigger.dock_entry", trigger, [JPEG]],
     ["a clip and a spoken answer", "semantic_chunk_inferred", native, [CLIP, SPOKEN]],

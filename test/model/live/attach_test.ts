@@ -20,6 +20,7 @@ const NOTHING: AttachConfig = {
   zone: null,
   trigger: null,
   localAudio: null,
+  record: null,
 };
 
 const PROGRAM = compileTrigger(
@@ -80,6 +81,7 @@ Deno.test("without the header, and with nothing in it, the server's defaults hol
       "restricted_zone",
       "trigger_program",
       "local_audio",
+      "record",
     ].map((field) => [field, null])),
     {},
   );
@@ -282,4 +284,25 @@ Deno.test("zones, triggers and clips exclude each other, and a crop must be the 
   refuses({ crop, restricted_zone: DOCK_ZONE }, /crop must equal the region of the restricted zone$/);
   refuses({ crop }, /crop must equal .* the server has one/, { zone: DOCK_ZONE });
   accepts({ crop: DOCK_ZONE.region }, { zone: DOCK_ZONE, crop: DOCK_ZONE.region }, { zone: DOCK_ZONE });
+});
+
+Deno.test("evidence clips: what is recorded, and around which causes", () => {
+  const record = { preRollMs: 5_000, postRollMs: 5_000, on: ["zone", "trigger", "scene_cut"] } as const;
+  accepts({ record: {} }, { record });
+  accepts({ record: { pre_roll_ms: 0, post_roll_ms: 60_000, on: ["keyframe"] } }, {
+    record: { preRollMs: 0, postRollMs: 60_000, on: ["keyframe"] },
+  });
+  accepts(
+    { record: { on: ["zone"] } },
+    { record: { ...record, on: ["zone"] }, zone: DOCK_ZONE, crop: DOCK_ZONE.region },
+    { zone: DOCK_ZONE },
+  );
+  refuses({ record: { pre_roll_ms: -1 } }, /record\.pre_roll_ms must be from 0 to 30000/);
+  refuses({ record: { post_roll_ms: 60_001 } }, /record\.post_roll_ms must be from 0 to 60000/);
+  refuses({ record: { on: ["zone"] } }, /record\.on cannot have "zone" without a restricted zone/);
+  refuses({ record: { on: ["trigger"] } }, /record\.on cannot have "trigger" without trigger_program/);
+  refuses({ record: {}, clip_mode: {} }, /record cannot run with clip_mode/);
+  refusesSyntax(encoded({ record: { on: [] } }), /record/);
+  refusesSyntax(encoded({ record: { on: ["noise"] } }), /record/);
+  refusesSyntax(encoded({ record: { seconds: 5 } }), /"record\.seconds" is not a field/);
 });

@@ -158,6 +158,17 @@ Deno.test("the codec is the first that is served, VP8 and H.264 before the other
   check(["a=rtpmap:102 h264/90000"], "h264", 102);
 });
 
+Deno.test("a session with evidence clips is served what MP4 carries to browsers, or refused", () => {
+  const codecOf = (text: string) => {
+    const verdict = readOffer(text, ALL, { isRecorded: true });
+    return verdict.isServed ? verdict.offer.video?.codec : `${verdict.status} ${verdict.message}`;
+  };
+  assert.equal(codecOf(CHROMIUM), "h264");
+  const vp8 = video("a=rtpmap:96 VP8/90000", "a=rtpmap:97 AV1/90000");
+  assert.match(codecOf(offer([vp8]))!, /^415 record needs H\.264 or H\.265, .* and the offer has VP8, AV1$/);
+  assert.match(codecOf(offer([audio(OPUS)]))!, /^415 record needs .* has no video$/);
+});
+
 Deno.test("sections that are not served are refused in their place, and the answer lists only supported features", () => {
   const text = offer([
     audio("a=rtpmap:0 PCMU/8000"),

@@ -36,14 +36,17 @@ export class FakeWorkerSession implements SessionPort {
     this.#closesAtOnce = closesAtOnce;
   }
 
-  /** How many pictures, pieces of evidence and audio windows were acknowledged. */
-  get acknowledged(): { pictures: number; evidence: number; audioWindows: number } {
-    const sum = { pictures: 0, evidence: 0, audioWindows: 0 };
+  /** How many pictures, pieces of evidence, audio windows and, if any, evidence clips were acknowledged. */
+  get acknowledged(): { pictures: number; evidence: number; audioWindows: number; recordings?: number } {
+    const sum: { pictures: number; evidence: number; audioWindows: number; recordings?: number } = {
+      ...{ pictures: 0, evidence: 0, audioWindows: 0 },
+    };
     for (const order of this.orders) {
       if (order.kind !== "acknowledge") continue;
       sum.pictures += order.pictures;
       sum.evidence += order.evidence;
       sum.audioWindows += order.audioWindows;
+      if (order.recordings > 0) sum.recordings = (sum.recordings ?? 0) + order.recordings;
     }
     return sum;
   }

@@ -109,11 +109,16 @@ function zoneFacts(payload: JsonObject): EventFact[] {
 /** The picture that the event stored, or was decided on. */
 export function pictureOf({ payload }: TimelineEvent): Picture | null {
   const sha256 = textAt(payload, "evidence.image_sha256") ??
-    textAt(payload, "image_sha256");
+    textAt(payload, "image_sha256") ?? textAt(payload, "still.image_sha256");
   return sha256 === null ? null : { sha256, about: textAt(payload, "description") ?? "The stored frame" };
 }
 
-export function clipsOf({ payload }: TimelineEvent): Clip[] {
+export function clipsOf({ kind, payload }: TimelineEvent): Clip[] {
+  const stored = kind === "clip_stored" ? textAt(payload, "sha256") : null;
+  if (stored !== null) {
+    const about = `Clip, ${bytesText(numberAt(payload, "bytes") ?? 0)}`;
+    return [{ sha256: stored, isSound: false, about }];
+  }
   return (["evidence", "feedback_audio"] as const).flatMap((name) => {
     const sha256 = textAt(payload, `${name}.media_sha256`);
     if (sha256 === null) return [];

@@ -19,6 +19,14 @@ const OF_MARKERS: Readonly<Record<string, (length: string) => string>> = {
   context_observation: (length) => `Nothing new for ${length}.`,
 };
 
+/** By `cause` of `clip_stored`. */
+const CLIP_CAUSES: Readonly<Record<string, string>> = {
+  keyframe: "a keyframe",
+  zone: "activity in the zone",
+  trigger: "a trigger",
+  scene_cut: "a cut",
+};
+
 const OF_KINDS: Readonly<Record<string, (payload: JsonObject) => string>> = {
   run_created: () => "The run was created.",
   ingest_received: () => "The source was accepted.",
@@ -42,6 +50,8 @@ const OF_KINDS: Readonly<Record<string, (payload: JsonObject) => string>> = {
   clip_vlm_tiered: () => "A second model described the clip that ends here.",
   state_transition: () => "Two descriptions in a row have little in common.",
   loop_detected: () => "The stream began to repeat itself.",
+  clip_stored: (payload) =>
+    `A clip was stored, because of ${CLIP_CAUSES[textAt(payload, "cause") ?? ""] ?? "an event"}.`,
   keyframe_stored: (payload) =>
     `A picture was stored: ${words(textAt(payload, "event_type") ?? "keyframe")}.`,
   restricted_zone_activity_entered: (payload) =>

@@ -1,0 +1,168 @@
+/** Makes an MP4 of encoded units, as they came: a key frame first, the index before the media. */
+
+import type { Extent } from "../../model/frames/coordinates.ts";
+import { VIDEO_CLOCK_HZ } from "../formats/clock.ts";
+import {
+  type ClipCodec,
+  hasParameterSets,
+  isSizedPrefix,
+  videoCodecName,
+} from "../formats/parameter_sets.ts";
+import type { CopiedUnit } from "./copied_packets.ts";
+
+/** What a clip has to say of the units besides themselves. */
+export interface ClipStreams {
+  readonly codec: ClipCodec;
+  /** The codec's own data of the video stream, such as parameter sets; empty where the units have all. */
+  readonly codecData: Uint8Array<ArrayBuffer>;
+  readonly sound: ClipSound | null;
+}
+
+export interface ClipSound {
+  readonly codec: "aac" | "opus";
+  readonly sampleRateHz: number;
+  readonly channels: number;
+  readonly codecData: Uint8Array<ArrayBuffer>;
+}
+
+export interface ClipFile {
+  readonly mp4: Uint8Array<ArrayBuffer>;
+  /** Of the first frame that is shown, and the end of the last one. */
+  readonly startPtsMs: number;
+  readonly endPtsMs: number;
+  /** As in the parameter `codecs` of a media type (RFC 6381): `avc1.42e01f, opus`. */
+  readonly codec: string;
+  readonly hasSound: boolean;
+}
+
+/** A source of 25 frames a second has one such frame, and the length of a single frame is not known. */
+const LONE_FRAME_MS = 40;
+
+/**
+ * `units` begin with a key frame and are in decoding order. Null where there is no picture in them whose parameters are known.
+ * Rejects for units that are not what they say.
+ */
+export async function clipFile(units: readonly CopiedUnit[], streams: ClipStreams): Promise<ClipFile | null> {
+  const video = shownFrames(units);
+  const size = video.find((unit) => unit.size !== null)?.size;
+  const first = video[0];
+  if (!first || !size) return null;
+  const head = withParameterSets(first.data, streams);
+  const videoCodec = videoCodecName(
+    streams.codec,
+    isSizedPrefix(streams.codecData) ? streams.codecData : head,
+  );
+  if (videoCodec === null) return null;
+  const startPtsMs = first.ptsMs;
+  const sound = streams.sound ? units.filter((unit) => !unit.isVideo && unit.ptsMs >= startPtsMs) : [];
+  const file = await openFile({ ...streams, sound: sound.length > 0 ? streams.sound : null }, {
+    videoCodec,
+    size,
+  });
+  const soundEnds = endsOf(sound.map(({ ptsMs }) => ptsMs));
+  const videoEnds = endsOf(video.map(({ ptsMs }) => ptsMs));
+  let heard = 0;
+  for (const [index, unit] of video.entries()) {
+    const data = index === 0 ? head : unit.data;
+    for (; heard < sound.length && sound[heard]!.ptsMs <= unit.ptsMs; heard++) {
+      await file.addSound(sound[heard]!.data, intervalOf(sound[heard]!.ptsMs, soundEnds, startPtsMs));
+    }
+    await file.addVideo(data, unit.isKeyframe, intervalOf(unit.ptsMs, videoEnds, startPtsMs));
+  }
+  for (; heard < sound.length; heard++) {
+    await file.addSound(sound[heard]!.data, intervalOf(sound[heard]!.ptsMs, soundEnds, startPtsMs));
+  }
+  return {
+    mp4: await file.finish(),
+    startPtsMs: Math.round(startPtsMs),
+    endPtsMs: Math.round(Math.max(...videoEnds.values())),
+    codec: [videoCodec, ...(sound.length > 0 ? [soundCodecName(streams.sound!)] : [])].join(", "),
+    hasSound: sound.length > 0,
+  };
+}
+
+/** Without pictures that are shown before the first key frame: what they refer to is not there. */
+function shownFrames(units: readonly CopiedUnit[]): CopiedUnit[] {
+  const video = units.filter(({ isVideo }) => isVideo);
+  const startMs = video[0]?.ptsMs ?? 0;
+  return video.filter(({ ptsMs }) => ptsMs >= startMs);
+}
+
+/** The end of each unit, by its time: where the next one in time begins. The last one is as long as the one before. */
+function endsOf(times: readonly number[]): Map<number, number> {
+  const sorted = times.toSorted((one, other) => one - other);
+  const stepOf = (index: number) => (sorted[index + 1] ?? NaN) - sorted[index]!;
+  const last = sorted.length > 1 ? stepOf(sorted.length - 2) : LONE_FRAME_MS;
+  return new Map(sorted.map((time, index) => [time, time + (stepOf(index) || last || LONE_FRAME_MS)]));
+}
+
+interface Interval {
+  /** From the start of the clip, seconds. */
+  readonly at: number;
+  readonly duration: number;
+}
+
+function intervalOf(ptsMs: number, ends: ReadonlyMap<number, number>, startPtsMs: number): Interval {
+  return { at: (ptsMs - startPtsMs) / 1000, duration: (ends.get(ptsMs)! - ptsMs) / 1000 };
+}
+
+/** Some sources send their parameter sets beside the stream only. */
+function withParameterSets(
+  data: Uint8Array<ArrayBuffer>,
+  { codec, codecData }: ClipStreams,
+): Uint8Array<ArrayBuffer> {
+  if (codecData.length === 0 || isSizedPrefix(codecData) || hasParameterSets(codec, data)) return data;
+  const both = new Uint8Array(codecData.length + data.length);
+  both.set(codecData);
+  both.set(data, codecData.length);
+  return both;
+}
+
+function soundCodecName({ codec, codecData }: ClipSound): string {
+  if (codec === "opus") return "opus";
+  // The object type is the first five bits of an AudioSpecificConfig.
+  return `mp4a.40.${codecData.length > 0 ? codecData[0]! >> 3 : 2}`;
+}
+
+/** The package is loaded for the first clip, as most sessions never make one. */
+async function openFile(
+  { codec, codecData, sound }: ClipStreams,
+  { videoCodec, size }: { readonly videoCodec: string; readonly size: Extent },
+) {
+  const { BufferTarget, EncodedAudioPacketSource, EncodedPacket, EncodedVideoPacketSource, ...mediabunny } =
+    await import("mediabunny");
+  const target = new BufferTarget();
+  const format = new mediabunny.Mp4OutputFormat({ fastStart: "in-memory" });
+  const output = new mediabunny.Output({ format, target });
+  const video = new EncodedVideoPacketSource(codec === "h264" ? "avc" : "hevc");
+  // A rate of the clock's ticks makes them the unit of time, and no time is rounded to frames.
+  output.addVideoTrack(video, { frameRate: VIDEO_CLOCK_HZ });
+  const heard = sound && new EncodedAudioPacketSource(sound.codec);
+  if (heard) output.addAudioTrack(heard);
+  await output.start();
+  const videoConfig: VideoDecoderConfig = {
+    codec: videoCodec,
+    codedWidth: size.width,
+    codedHeight: size.height,
+    ...(isSizedPrefix(codecData) && { description: codecData }),
+  };
+  const soundConfig: AudioDecoderConfig | null = sound && {
+    codec: soundCodecName(sound),
+    sampleRate: sound.codec === "opus" ? 48_000 : sound.sampleRateHz,
+    numberOfChannels: sound.channels,
+    ...(sound.codec === "aac" && sound.codecData.length > 0 && { description: sound.codecData }),
+  };
+  return {
+    async addVideo(data: Uint8Array, isKeyframe: boolean, { at, duration }: Interval): Promise<void> {
+      const packet = new EncodedPacket(data, isKeyframe ? "key" : "delta", at, duration);
+      await video.add(packet, { decoderConfig: videoConfig });
+    },
+    async addSound(data: Uint8Array, { at, duration }: Interval): Promise<void> {
+      await heard!.add(new EncodedPacket(data, "key", at, duration), { decoderConfig: soundConfig! });
+    },
+    async finish(): Promise<Uint8Array<ArrayBuffer>> {
+      await output.finalize();
+      return new Uint8Array(target.buffer!);
+    },
+  };
+}

@@ -1,0 +1,157 @@
+/** The encoded packets of a pulled live source as they came: ffmpeg copies them into a named pipe beside its decode. */
+
+import type { World } from "../../base/world.ts";
+import type { Extent } from "../../model/frames/coordinates.ts";
+import { LIMITS } from "../../model/limits.ts";
+import { Fifo } from "../fifo.ts";
+import { COPY_OFFSET_MS } from "../formats/clock.ts";
+import { NutError, NutReader, type NutStream } from "../formats/nut.ts";
+import type { ToolRunner } from "../tools/runner.ts";
+
+/** One encoded unit of video or sound, as it came. */
+export interface CopiedUnit {
+  readonly isVideo: boolean;
+  /** Whether decoding can start here; always true for sound. */
+  readonly isKeyframe: boolean;
+  readonly data: Uint8Array<ArrayBuffer>;
+  /** When it is shown or heard, milliseconds with their fraction. */
+  readonly ptsMs: number;
+  /** Of a keyframe whose size is known. */
+  readonly size: Extent | null;
+}
+
+export interface CopiedPacketsOptions {
+  /** The folder for the named pipe. */
+  readonly tempDir: string;
+  /** Called when the headers are read, before the first unit. */
+  readonly onStreams: (streams: { readonly video: NutStream; readonly sound: NutStream | null }) => void;
+  /** Called with each packet in the order in which it came; times are those of the decoded frames. Must neither wait nor throw. */
+  readonly onUnit: (unit: CopiedUnit) => void;
+}
+
+const READ_BYTES = 64 << 10;
+/** A packet is dropped beyond this; the header of a packet is short. */
+const PACKET_BYTES_MAX = LIMITS.live.videoUnitBytesMax + 4096;
+
+export class CopiedPackets implements AsyncDisposable {
+  readonly #fifo: Fifo;
+  readonly #reading: Promise<void>;
+
+  private constructor(fifo: Fifo, pipe: Deno.FsFile, options: CopiedPacketsOptions) {
+    this.#fifo = fifo;
+    this.#reading = read(pipe, options);
+  }
+
+  /** Rejects when the pipe cannot be made, or with the reason of the signal. */
+  static async open(
+    options: CopiedPacketsOptions,
+    { runner, world, signal }: {
+      readonly runner: ToolRunner;
+      readonly world: World;
+      readonly signal: AbortSignal;
+    },
+  ): Promise<CopiedPackets> {
+    await using opening = new AsyncDisposableStack();
+    const fifo = opening.use(await Fifo.make({ runner, directory: options.tempDir, world, signal }));
+    const pipe = await Deno.open(fifo.path, { read: true });
+    opening.move();
+    return new CopiedPackets(fifo, pipe, options);
+  }
+
+  /** The path of the pipe, which ffmpeg fills. */
+  get pipe(): string {
+    return this.#fifo.path;
+  }
+
+  /** Gives on what is left in the pipe. Call it when ffmpeg has ended, as reading ends only then. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#fifo.closeGuard();
+    await this.#reading;
+    await this.#fifo[Symbol.asyncDispose]();
+  }
+}
+
+/** Reads to the end even where the bytes are no longer understood, as ffmpeg must never wait here. */
+async function read(pipe: Deno.FsFile, options: CopiedPacketsOptions): Promise<void> {
+  using _pipe = pipe;
+  const packets = new PacketReader(options);
+  const buffer = new Uint8Array(READ_BYTES);
+  for (;;) {
+    const count = await pipe.read(buffer).catch(() => null);
+    if (count === null) return;
+    packets.push(buffer.subarray(0, count));
+  }
+}
+
+/** Finds the packets in the bytes of a NUT stream, which come in pieces. */
+class PacketReader {
+  readonly #options: CopiedPacketsOptions;
+  readonly #reader = new NutReader({ streamsMax: 2 });
+  #bytes = new Uint8Array(4 * READ_BYTES);
+  /** The unread bytes are `[at, end)`. `at` may be greater than `end`, while a skipped element is not complete. */
+  #at = 0;
+  #end = 0;
+  #isAnnounced = false;
+  #isBroken = false;
+
+  constructor(options: CopiedPacketsOptions) {
+    this.#options = options;
+  }
+
+  push(piece: Uint8Array): void {
+    if (this.#isBroken) return;
+    try {
+      this.#append(piece);
+      this.#readAll();
+    } catch (error) {
+      if (!(error instanceof NutError)) throw error;
+      this.#isBroken = true;
+    }
+  }
+
+  #append(piece: Uint8Array): void {
+    const unread = Math.max(0, this.#end - this.#at);
+    if (this.#end + piece.length > this.#bytes.length) {
+      const wanted = unread + piece.length;
+      if (wanted > PACKET_BYTES_MAX + 2 * READ_BYTES) throw new NutError("a packet that is too long");
+      const bytes = wanted > this.#bytes.length ? new Uint8Array(2 * wanted) : this.#bytes;
+      bytes.set(this.#bytes.subarray(this.#end - unread, this.#end));
+      this.#at = Math.max(0, this.#at - this.#end);
+      this.#end = unread;
+      this.#bytes = bytes;
+    }
+    this.#bytes.set(piece, this.#end);
+    this.#end += piece.length;
+  }
+
+  #readAll(): void {
+    const reader = this.#reader;
+    for (;;) {
+      const next = reader.read(this.#bytes, this.#at, this.#end);
+      if (next === -1) return;
+      this.#at = next;
+      if (reader.hasFrame) this.#give(reader);
+    }
+  }
+
+  #give({ streams, frameStream, frameOffset, frameBytes, frameHead, framePts, isKeyframe }: NutReader): void {
+    const stream = streams[frameStream]!;
+    if (!this.#isAnnounced) {
+      const video = streams.find(({ isVideo }) => isVideo);
+      if (!video) throw new NutError("no video stream");
+      this.#options.onStreams({ video, sound: streams.find(({ isVideo }) => !isVideo) ?? null });
+      this.#isAnnounced = true;
+    }
+    const data = new Uint8Array(frameHead.length + frameBytes);
+    data.set(frameHead);
+    data.set(this.#bytes.subarray(frameOffset, frameOffset + frameBytes), frameHead.length);
+    const { isVideo, width, height, numerator, denominator } = stream;
+    this.#options.onUnit({
+      isVideo,
+      isKeyframe: isKeyframe || !isVideo,
+      data,
+      ptsMs: framePts * numerator * 1000 / denominator - COPY_OFFSET_MS,
+      size: isVideo && isKeyframe ? { width, height } : null,
+    });
+  }
+}

@@ -1,0 +1,84 @@
+/** The newest encoded units of one live session, from key frame to key frame, bounded by bytes. */
+
+import type { CopiedUnit } from "./copied_packets.ts";
+
+export interface UnitRingOptions {
+  readonly bytesMax: number;
+  /** How much of the past is kept at least, if it fits: the ring begins with a key frame that is older. */
+  readonly keepMs: number;
+}
+
+/**
+ * ```
+ *   [ key · · · key · · · · key · · · ]        units in decoding order, sound between them
+ *     ^ oldest      ^ keepMs ago     ^ newest
+ * ```
+ * The ring always begins with a key frame. Beyond `bytesMax` it begins with a later one, and is empty where there is none.
+ */
+export class UnitRing {
+  readonly #options: UnitRingOptions;
+  #units: CopiedUnit[] = [];
+  #bytes = 0;
+  /** Nothing from here on is forgotten for its age. */
+  #heldFromMs = Infinity;
+
+  constructor(options: UnitRingOptions) {
+    this.#options = options;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Whether the unit cannot be added without taking out others that are younger than `keepMs`. */
+  isFullFor({ data }: CopiedUnit): boolean {
+    return this.#bytes + data.length > this.#options.bytesMax;
+  }
+
+  push(unit: CopiedUnit): void {
+    const isKeyframe = unit.isVideo && unit.isKeyframe;
+    if (isKeyframe) this.#forgetBefore(Math.min(unit.ptsMs - this.#options.keepMs, this.#heldFromMs));
+    while (this.isFullFor(unit) && this.#units.length > 0) this.#dropFirstGroup();
+    if (this.#units.length === 0 && (!isKeyframe || this.isFullFor(unit))) return;
+    this.#units.push(unit);
+    this.#bytes += unit.data.length;
+  }
+
+  /** Keeps what is needed from this time on until `release`, if it fits. */
+  hold(fromMs: number): void {
+    this.#heldFromMs = fromMs;
+  }
+
+  release(): void {
+    this.#heldFromMs = Infinity;
+  }
+
+  clear(): void {
+    this.#units = [];
+    this.#bytes = 0;
+  }
+
+  /** The units from the last key frame at or before `fromMs` on, or from the first one; sound of before is left out. */
+  from(fromMs: number): CopiedUnit[] {
+    const at = Math.max(0, this.#lastKeyframeUntil(fromMs));
+    const startMs = this.#units[at]?.ptsMs ?? 0;
+    return this.#units.slice(at).filter(({ isVideo, ptsMs }) => isVideo || ptsMs >= startMs);
+  }
+
+  #lastKeyframeUntil(ptsMs: number): number {
+    return this.#units.findLastIndex((unit) => unit.isVideo && unit.isKeyframe && unit.ptsMs <= ptsMs);
+  }
+
+  #forgetBefore(ptsMs: number): void {
+    this.#drop(Math.max(0, this.#lastKeyframeUntil(ptsMs)));
+  }
+
+  #dropFirstGroup(): void {
+    const next = this.#units.findIndex((unit, index) => index > 0 && unit.isVideo && unit.isKeyframe);
+    this.#drop(next === -1 ? this.#units.length : next);
+  }
+
+  #drop(count: number): void {
+    for (const { data } of this.#units.splice(0, count)) this.#bytes -= data.length;
+  }
+}

@@ -1,0 +1,47 @@
+/** The field `record` of the attach configuration: its shape and its rules. See docs/live.md#evidence-clips. */
+
+import * as z from "zod";
+import type { FieldRules } from "../../field_rules.ts";
+import { LIMITS } from "../../limits.ts";
+import { CLIP_CAUSES, type ClipCause } from "./causes.ts";
+import type { RecordPlan } from "./record_plan.ts";
+
+export const RECORD = z.strictObject({
+  pre_roll_ms: z.int().nullish(),
+  post_roll_ms: z.int().nullish(),
+  on: z.array(z.enum(CLIP_CAUSES)).min(1).max(CLIP_CAUSES.length).nullish(),
+});
+
+/** What else the session has; null for what it does not have. */
+export interface RecordedBeside {
+  readonly zone: object | null;
+  readonly trigger: object | null;
+  readonly clip: object | null;
+}
+
+/** What is not named is recorded as far as the session has it; periodic keyframes only where they are named. */
+const CAUSES_DEFAULT: readonly ClipCause[] = ["zone", "trigger", "scene_cut"];
+
+/** A cause that is named must be possible, so that nobody waits for clips that never come. */
+export function readRecord(
+  rules: FieldRules,
+  asked: z.infer<typeof RECORD> | null | undefined,
+  { zone, trigger, clip }: RecordedBeside,
+): RecordPlan | null {
+  if (!asked) return null;
+  const plan: RecordPlan = {
+    preRollMs: asked.pre_roll_ms ?? LIMITS.evidence.preRollMsDefault,
+    postRollMs: asked.post_roll_ms ?? LIMITS.evidence.postRollMsDefault,
+    on: asked.on ?? CAUSES_DEFAULT,
+  };
+  rules.range("record.pre_roll_ms", plan.preRollMs, LIMITS.evidence.preRollMs);
+  rules.range("record.post_roll_ms", plan.postRollMs, LIMITS.evidence.postRollMs);
+  if (asked.on?.includes("zone") && !zone) {
+    rules.fault("record.on", 'cannot have "zone" without a restricted zone');
+  }
+  if (asked.on?.includes("trigger") && !trigger) {
+    rules.fault("record.on", 'cannot have "trigger" without trigger_program');
+  }
+  if (clip) rules.fault("record", "cannot run with clip_mode, which has no keyframes");
+  return plan;
+}
