@@ -23,9 +23,11 @@ Options:
 Commands, on the data directory of SERVICE_DATA_DIR or --data-dir DIR:
   verify           checks every record, every blob and every reference; writes nothing, also while the service runs
   repair           sets damage aside and leaves a sound directory; not while the service runs
-  backup TARGET    adds a backup to a folder, also while the service runs; only what is new is copied
+  backup TARGET    adds a backup to a folder or s3://BUCKET/PREFIX, also while the service runs; only what is new is copied
   backups TARGET   lists the whole backups there
   restore SOURCE   puts the newest backup, or --backup ID, into an empty data directory, and compares every hash
+  export RUN TARGET  writes an evidence bundle of a run into an empty folder: events, markers, pictures, clips, signed
+  public-key       prints the public key with which bundles are verified
 
 Each takes --json. They exit with 0, with 1 where there is damage, with 2 for wrong arguments, with 3 where they cannot do it.
 `;

@@ -6,8 +6,10 @@ import { parseArgs } from "node:util";
 import { readVariables } from "./base/config.ts";
 import { CODE, entryOf } from "./base/program_paths.ts";
 import type { Environment } from "./clean_process.ts";
-import { TOOL_EXIT, type ToolNotice, type ToolOrder } from "./data_tools/tool_order.ts";
-import { reason } from "./environment.ts";
+import { type BackupPlace, TOOL_EXIT, type ToolNotice, type ToolOrder } from "./data_tools/tool_order.ts";
+import { INSTANCE_KEY_FILE } from "./store/bundle/instance_key.ts";
+import { readSecretFiles, reason } from "./environment.ts";
+import type { S3Place } from "./remote/s3_storage.ts";
 import type { CheckedPlaces } from "./store/checks/directory_check.ts";
 
 /** With the names of the arguments behind it. */
@@ -17,6 +19,8 @@ const TOOLS = {
   backup: ["TARGET"],
   backups: ["TARGET"],
   restore: ["SOURCE"],
+  export: ["RUN", "TARGET"],
+  "public-key": [],
 } as const satisfies Readonly<Record<string, readonly string[]>>;
 type DataTool = keyof typeof TOOLS;
 
@@ -65,26 +69,65 @@ function orderOf(
       permissions: only({ read, write: tool === "repair" ? [dataDir] : false }),
     };
   }
-  const folder = targetFolder(tool, positionals[0]!, places);
-  const place = { folder };
-  if (tool === "restore") {
-    makeFolder(dataDir);
-    return {
-      order: {
-        tool,
-        places: { ...places, dataDir: Deno.realPathSync(dataDir) },
-        place,
-        backupId: options.backup,
-        asJson,
-      },
-      permissions: only({ read: [...read, folder], write: read }),
-    };
+  const keyFile = join(dataDir, INSTANCE_KEY_FILE);
+  if (tool === "public-key") {
+    requireDataDirectory(dataDir);
+    return { order: { tool, places, asJson }, permissions: only({ read, write: [keyFile] }) };
+  }
+  const target = positionals.at(-1)!;
+  if (tool === "export") {
+    requireDataDirectory(dataDir);
+    const folder = targetFolder(tool, target, places);
+    const order = { tool, places, runId: positionals[0]!, target: folder, asJson } as const;
+    return { order, permissions: only({ read: [...read, folder], write: [keyFile, folder] }) };
   }
   if (tool === "backup") requireDataDirectory(dataDir);
+  const place: BackupPlace = target.startsWith("s3:")
+    ? { s3: s3Place(target, variables) }
+    : { folder: targetFolder(tool, target, places) };
+  const folders = "folder" in place ? [place.folder] : [];
+  const net = "s3" in place && [hostOf(place.s3.endpoint)];
+  if (tool === "restore") {
+    makeFolder(dataDir);
+    const made = { ...places, dataDir: Deno.realPathSync(dataDir) };
+    return {
+      order: { tool, places: made, place, backupId: options.backup, asJson },
+      permissions: only({ read: [...read, ...folders], write: read, net }),
+    };
+  }
   return {
     order: { tool, places, place, asJson },
-    permissions: only({ read: [...read, folder], write: tool === "backup" ? [folder] : false }),
+    permissions: only({ read: [...read, ...folders], write: tool === "backup" ? folders : false, net }),
   };
+}
+
+/** Of `s3://bucket/prefix`, with the settings of the storage. */
+function s3Place(target: string, given: Environment["variables"]): S3Place {
+  const [, bucket, prefix] = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,62})(?:\/(.*))?$/.exec(target) ?? [];
+  if (bucket === undefined) throw new UsageFault(`${target} must be s3://BUCKET or s3://BUCKET/PREFIX`);
+  const faults: string[] = [];
+  const own = Object.entries(given).filter(([name]) => name.startsWith("SERVICE_BACKUP_S3_"));
+  const { config, faults: others } = readVariables({
+    SERVICE_REQUIRE_API_KEY: "false",
+    ...readSecretFiles(Object.fromEntries(own), faults),
+  });
+  faults.push(...others);
+  const { endpoint, region, accessKeyId, secretAccessKey } = config.backupS3!;
+  if (faults.length === 0 && (accessKeyId === undefined || secretAccessKey === undefined)) {
+    faults.push(`${target} needs SERVICE_BACKUP_S3_ACCESS_KEY_ID and SERVICE_BACKUP_S3_SECRET_ACCESS_KEY`);
+  }
+  if (faults.length > 0) throw new UsageFault(faults.join("\n"));
+  return {
+    ...{ endpoint, region, bucket },
+    prefix: prefix ? `${prefix.replace(/\/+$/, "")}/` : "",
+    ...{ accessKeyId: accessKeyId!, secretAccessKey: secretAccessKey! },
+  };
+}
+
+/** With its port, as permissions have it. */
+function hostOf(endpoint: string): string {
+  const { hostname, port, protocol } = new URL(endpoint);
+  return `${hostname}:${port || (protocol === "https:" ? 443 : 80)}`;
 }
 
 function readArguments(tool: DataTool, args: readonly string[]) {
@@ -138,10 +181,10 @@ function requireDataDirectory(dataDir: string): void {
   );
 }
 
-/** The real path of a folder for backups, which a first backup makes. It lies outside of what is backed up. */
+/** The real path of a folder, made for a backup or an export. It lies outside of what is backed up. */
 function targetFolder(tool: DataTool, target: string, { dataDir, uploadRoot }: CheckedPlaces): string {
   const path = resolve(target);
-  if (tool === "backup") makeFolder(path);
+  if (tool === "backup" || tool === "export") makeFolder(path);
   const folder = realPath(path);
   for (const own of [dataDir, uploadRoot]) {
     if (folder === own || folder.startsWith(`${own}/`) || own.startsWith(`${folder}/`)) {

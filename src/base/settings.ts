@@ -513,6 +513,30 @@ export const SETTINGS = {
     "Schema of the mirror database that has the tables, made when it is missing",
     { emptyIsUnset: true },
   ),
+  SERVICE_BACKUP_S3_ENDPOINT: setting(
+    "backupS3.endpoint",
+    "https://s3.amazonaws.com",
+    httpUrl,
+    "S3-compatible storage to which `service backup s3://…` writes; the service itself does not read it, nor the next three",
+  ),
+  SERVICE_BACKUP_S3_REGION: setting(
+    "backupS3.region",
+    "us-east-1",
+    nonBlankText,
+    "Region that requests to that storage are signed for",
+  ),
+  SERVICE_BACKUP_S3_ACCESS_KEY_ID: optional(
+    "backupS3.accessKeyId",
+    secretText,
+    "Access key of that storage",
+    { isSecret: true },
+  ),
+  SERVICE_BACKUP_S3_SECRET_ACCESS_KEY: optional(
+    "backupS3.secretAccessKey",
+    secretText,
+    "Secret of that access key",
+    { isSecret: true },
+  ),
   SERVICE_EDGE_MAX_ARTIFACT_BYTES: setting(
     "edgeMaxArtifactBytes",
     "34359738368",

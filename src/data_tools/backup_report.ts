@@ -4,7 +4,8 @@ import type { BackupResult } from "../store/backup/backup.ts";
 import type { BackupHead } from "../store/backup/backup_list.ts";
 import { counted, megabytes, type ToolTime } from "./check_report.ts";
 
-interface Report {
+/** Both forms of a result. */
+export interface Report {
   readonly json: unknown;
   readonly lines: readonly string[];
 }

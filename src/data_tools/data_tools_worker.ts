@@ -3,15 +3,19 @@
 import "../base/worker_globals.ts";
 import { quietLog } from "../base/log.ts";
 import { realWorld, type World } from "../base/world.ts";
+import type { BackupStorage } from "../model/backup_storage.ts";
 import { makeBackup } from "../store/backup/backup.ts";
 import { type BackupHead, backupIds, readHead } from "../store/backup/backup_list.ts";
 import { FolderStorage } from "../store/backup/folder_storage.ts";
 import { restoreBackup } from "../store/backup/restore.ts";
+import { InstanceKey } from "../store/bundle/instance_key.ts";
+import { writeBundle } from "../store/bundle/run_bundle.ts";
 import { checkDirectory } from "../store/checks/directory_check.ts";
 import { repairDirectory } from "../store/checks/repair.ts";
 import { backupReport, backupsReport, restoreReport } from "./backup_report.ts";
+import { bundleReport, publicKeyReport } from "./bundle_report.ts";
 import { checkJson, checkLines, repairJson, repairLines } from "./check_report.ts";
-import { TOOL_EXIT, type ToolNotice, type ToolOrder } from "./tool_order.ts";
+import { type BackupPlace, TOOL_EXIT, type ToolNotice, type ToolOrder } from "./tool_order.ts";
 
 /** The part of the Worker's global scope that is used here. */
 interface ToolWorkerScope {
@@ -46,7 +50,19 @@ async function obey(order: ToolOrder, world: World): Promise<number> {
     told(order, repairJson(repair, time()), repairLines(repair, time()));
     return repair.after.findings.isSound ? TOOL_EXIT.done : TOOL_EXIT.damaged;
   }
-  const storage = new FolderStorage(order.place.folder, world);
+  if (order.tool === "public-key") {
+    const { json, lines } = publicKeyReport(InstanceKey.open(places.dataDir));
+    told(order, json, lines);
+    return TOOL_EXIT.done;
+  }
+  if (order.tool === "export") {
+    const { runId, target } = order;
+    const manifest = writeBundle({ dataDir: places.dataDir, runId, target, world });
+    const { json, lines } = bundleReport(manifest, target, time());
+    told(order, json, lines);
+    return manifest.missing.length + manifest.lost_seqs.length === 0 ? TOOL_EXIT.done : TOOL_EXIT.damaged;
+  }
+  const storage = await storageAt(order.place, world);
   if (order.tool === "backups") {
     const heads: BackupHead[] = [];
     for (const id of await backupIds(storage)) heads.push(await readHead(storage, id));
@@ -64,6 +80,12 @@ async function obey(order: ToolOrder, world: World): Promise<number> {
   const { json, lines } = restoreReport(head, places.dataDir, time());
   told(order, json, lines);
   return TOOL_EXIT.done;
+}
+
+async function storageAt(place: BackupPlace, world: World): Promise<BackupStorage> {
+  if ("folder" in place) return new FolderStorage(place.folder, world);
+  const { S3Storage } = await import("../remote/s3_storage.ts"); // with its package
+  return new S3Storage(place.s3, world);
 }
 
 function told({ asJson }: { readonly asJson: boolean }, json: unknown, lines: readonly string[]): void {

@@ -1,11 +1,10 @@
 /** What the process orders from the Worker of the data tools, and what that tells. */
 
+import type { S3Place } from "../remote/s3_storage.ts";
 import type { CheckedPlaces } from "../store/checks/directory_check.ts";
 
 /** Where backups lie. */
-export interface BackupPlace {
-  readonly folder: string;
-}
+export type BackupPlace = { readonly folder: string } | { readonly s3: S3Place };
 
 interface OrderBase {
   readonly places: CheckedPlaces;
@@ -17,6 +16,8 @@ export type ToolOrder =
   | OrderBase & { readonly tool: "repair" }
   | OrderBase & { readonly tool: "backup"; readonly place: BackupPlace }
   | OrderBase & { readonly tool: "backups"; readonly place: BackupPlace }
+  | OrderBase & { readonly tool: "export"; readonly runId: string; readonly target: string }
+  | OrderBase & { readonly tool: "public-key" }
   /** The newest backup without an id. */
   | OrderBase & {
     readonly tool: "restore";

@@ -9,8 +9,11 @@ import { FolderStorage } from "../../src/store/backup/folder_storage.ts";
 import { restoreBackup } from "../../src/store/backup/restore.ts";
 import { checkDirectory } from "../../src/store/checks/directory_check.ts";
 import { Blobs } from "../../src/store/blobs.ts";
+import { S3Storage } from "../../src/remote/s3_storage.ts";
+import type { SleepSignal } from "../../src/base/world.ts";
 import { Timeline } from "../../src/store/log/timeline.ts";
 import { DataDirectory, world } from "../support/data_directory.ts";
+import { S3_KEYS, S3Server } from "../support/s3_server.ts";
 import { TempFolder } from "../support/media.ts";
 import { event, RUN } from "../support/timeline.ts";
 
@@ -177,4 +180,42 @@ Deno.test("a damaged blob is said, the head of another format is refused, and te
   const later = { ...head, id: "2100-01-01T00-00-00.000Z", format: 2 };
   await storage.put(`backups/${later.id}.json`, new TextEncoder().encode(JSON.stringify(later)));
   await assert.rejects(readHead(storage, later.id), /has format 2, and this version reads 1/);
+});
+
+Deno.test("a backup in S3-compatible storage: signed, listed by pages, repeated after faults, refused with a wrong key that no message has", async () => {
+  using directory = await DataDirectory.make();
+  using folder = new TempFolder();
+  await using server = new S3Server();
+  const quick = {
+    ...world,
+    sleep: (ms: number, signal?: SleepSignal) => world.sleep(ms < 60_000 ? 0 : ms, signal),
+  };
+  const storage = new S3Storage(server.place, quick);
+  server.faults = 2;
+  const { head, newObjects } = await makeBackup(directory.places, storage, world);
+  assert.ok(
+    newObjects > server.pageKeys && [...server.objects.keys()].every((key) => key.startsWith("site a/")),
+  );
+  assert.equal((await makeBackup(directory.places, storage, world)).newObjects, 0);
+  {
+    await using timeline = await restored(storage, folder, head.id);
+    assert.equal(timeline.view.run(RUN)!.eventCount, 13);
+  }
+  const wrong = new S3Storage({ ...server.place, secretAccessKey: "another-secret" }, quick);
+  await assert.rejects(makeBackup(directory.places, wrong, world), ({ message }: Error) => {
+    assert.match(
+      message,
+      /^s3:\/\/backups\/site a\/ did not list an object: status 403 SignatureDoesNotMatch$/,
+    );
+    return true;
+  });
+  server.faults = 100;
+  await assert.rejects(makeBackup(directory.places, storage, world), /status 503 SlowDown/);
+  assert.equal(server.faults, 95, "five attempts");
+  const away = new S3Storage({ ...server.place, endpoint: "http://127.0.0.1:1" }, quick);
+  await assert.rejects(makeBackup(directory.places, away, world), ({ message }: Error) => {
+    assert.match(message, /^http:\/\/127.0.0.1:1 cannot be reached: /);
+    assert.ok(!message.includes(S3_KEYS.secretAccessKey) && !/Signature=/.test(message));
+    return true;
+  });
 });

@@ -6,6 +6,7 @@ import type { CheckedPlaces } from "../checks/directory_check.ts";
 import { SET_ASIDE } from "../checks/set_aside.ts";
 import { findSegments } from "../log/segment.ts";
 import { scanSegment } from "../log/segment_scan.ts";
+import { gapEnd } from "../removal/gap_record.ts";
 import { PARTIAL_PREFIX } from "../partial_file.ts";
 
 export interface PlannedFile {
@@ -95,8 +96,9 @@ function wholeCommits(path: string, sizeBytes: number): { readonly bytes: number
   using file = Deno.openSync(path, { read: true });
   let end = { bytes: 0, seq: 0 };
   scanSegment(file, sizeBytes, 0, 0, {
-    record: (_, { left, seq, sizeBytes: recordBytes }, offset) => {
-      if (left === 0) end = { bytes: Math.min(sizeBytes, offset + recordBytes), seq };
+    record: (bytes, record, offset) => {
+      const seq = Math.max(record.seq, gapEnd(bytes, record));
+      if (record.left === 0) end = { bytes: Math.min(sizeBytes, offset + record.sizeBytes), seq };
     },
     damage: () => {},
   });

@@ -2,6 +2,7 @@
 
 import { join } from "node:path";
 import type { World } from "../../base/world.ts";
+import { raiseFormat } from "../data_format.ts";
 import { DirectoryLock } from "../log/lock.ts";
 import { findSegments, segmentName, writeAll } from "../log/segment.ts";
 import { scanSegment } from "../log/segment_scan.ts";
@@ -147,6 +148,7 @@ class Repairing {
   #repairFile({ kind, path, text }: CheckFinding): void {
     if (kind === "damaged_blob" || kind === "damaged_answer" || kind === "damaged_format") {
       this.#moveIfThere(path, text);
+      if (kind === "damaged_format") raiseFormat(this.#dataDir); // earlier versions might not know what the log has
     } else if (kind === "unreadable_file") {
       if (isRegularFile(join(this.#dataDir, path))) this.steps.push(`left ${path} as it is: ${text}`);
       else this.#moveIfThere(path, "it is no regular file");

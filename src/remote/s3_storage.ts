@@ -1,0 +1,145 @@
+/** An S3-compatible bucket as the place of backups: signed requests, each with a deadline, repeated after faults of the other side. */
+
+import { AwsClient } from "aws4fetch";
+import { createHash } from "node:crypto";
+import { Deadline, pause } from "../base/wait.ts";
+import type { World } from "../base/world.ts";
+import type { BackupObject, BackupStorage } from "../model/backup_storage.ts";
+
+export interface S3Place {
+  /** `https://s3.eu-central-1.amazonaws.com`, or that of another provider. */
+  readonly endpoint: string;
+  readonly region: string;
+  readonly bucket: string;
+  /** Begins the name of every object; empty, or ends with a slash. */
+  readonly prefix: string;
+  readonly accessKeyId: string;
+  readonly secretAccessKey: string;
+}
+
+/** For one attempt: an object of 16 MiB at 1 Mbit/s takes 134 s. */
+const ATTEMPT_MS = 180_000;
+const ATTEMPTS_MAX = 5;
+const FIRST_PAUSE_MS = 500;
+const SERVER_FAULT = 500;
+const TOO_MANY = 429;
+
+interface S3Request {
+  readonly method: "GET" | "PUT";
+  /** Behind the bucket. */
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string>>;
+  readonly body?: Uint8Array<ArrayBuffer>;
+}
+
+interface S3Answer {
+  readonly status: number;
+  readonly body: Uint8Array<ArrayBuffer>;
+}
+
+/**
+ * Addresses have the bucket in their path, which every provider takes. The bytes of each object are covered by the signature, so the
+ * other side refuses what was changed on the way. No message has a key, a signature or a header.
+ */
+export class S3Storage implements BackupStorage {
+  readonly name: string;
+  readonly #place: S3Place;
+  readonly #client: AwsClient;
+  readonly #world: World;
+
+  constructor(place: S3Place, world: World) {
+    const { accessKeyId, secretAccessKey, region } = place;
+    this.name = `s3://${place.bucket}/${place.prefix}`;
+    this.#place = place;
+    this.#client = new AwsClient({ accessKeyId, secretAccessKey, region, service: "s3", retries: 0 });
+    this.#world = world;
+  }
+
+  async *list(prefix: string): AsyncIterable<BackupObject> {
+    let token: string | undefined;
+    do {
+      const query = {
+        ...{ "list-type": "2", "encoding-type": "url", prefix: this.#place.prefix + prefix },
+        ...(token !== undefined && { "continuation-token": token }),
+      };
+      const answer = await this.#send({ method: "GET", path: "", query });
+      if (answer.status !== 200) throw this.#refused("list", answer);
+      const xml = new TextDecoder().decode(answer.body);
+      for (const [, content] of xml.matchAll(/<Contents>(.*?)<\/Contents>/gs)) {
+        const name = decodeURIComponent(elementIn(content!, "Key") ?? "");
+        yield { name: name.slice(this.#place.prefix.length), bytes: Number(elementIn(content!, "Size")) };
+      }
+      token = elementIn(xml, "IsTruncated") === "true" ? elementIn(xml, "NextContinuationToken") : undefined;
+    } while (token !== undefined);
+  }
+
+  async get(name: string): Promise<Uint8Array<ArrayBuffer> | null> {
+    const answer = await this.#send({ method: "GET", path: this.#place.prefix + name });
+    if (answer.status === 404 && codeOf(answer) !== "NoSuchBucket") return null;
+    if (answer.status !== 200) throw this.#refused("read", answer);
+    return answer.body;
+  }
+
+  async put(name: string, body: Uint8Array<ArrayBuffer>): Promise<void> {
+    const answer = await this.#send({ method: "PUT", path: this.#place.prefix + name, body });
+    if (answer.status !== 200) throw this.#refused("store", answer);
+  }
+
+  /** Repeats what may work the next time. */
+  async #send(request: S3Request): Promise<S3Answer> {
+    for (let attempt = 1;; attempt++) {
+      const isLast = attempt === ATTEMPTS_MAX;
+      try {
+        const answer = await this.#attempt(request);
+        if (isLast || answer.status < SERVER_FAULT && answer.status !== TOO_MANY) return answer;
+      } catch (error) {
+        // A message of the runtime has the whole address and nothing of the headers.
+        const why = error instanceof Error ? error.message : String(error);
+        if (isLast) throw new Error(`${this.#place.endpoint} cannot be reached: ${why}`);
+      }
+      await pause(this.#world, FIRST_PAUSE_MS * 2 ** (attempt - 1));
+    }
+  }
+
+  async #attempt({ method, path, query = {}, body }: S3Request): Promise<S3Answer> {
+    const { endpoint, bucket } = this.#place;
+    const url = new URL(
+      `${endpoint}/${bucket}${path === "" ? "" : `/${path.split("/").map(encodeURIComponent).join("/")}`}`,
+    );
+    for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
+    const sha256 = createHash("sha256").update(body ?? "").digest("hex");
+    using deadline = new Deadline(this.#world, ATTEMPT_MS);
+    const signed = await this.#client.sign(url, {
+      method,
+      headers: { "x-amz-content-sha256": sha256 },
+      ...(body !== undefined && { body }),
+    });
+    const response = await fetch(signed, { redirect: "manual", signal: deadline.signal });
+    return { status: response.status, body: await response.bytes() };
+  }
+
+  #refused(what: string, answer: S3Answer): Error {
+    const code = codeOf(answer);
+    return new Error(
+      `${this.name} did not ${what} an object: status ${answer.status}${code ? ` ${code}` : ""}`,
+    );
+  }
+}
+
+/** Of the error in the answer, such as `AccessDenied`. */
+function codeOf({ body }: S3Answer): string | undefined {
+  return /^\w{1,64}$/.exec(elementIn(new TextDecoder().decode(body), "Code") ?? "")?.[0];
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  "&lt;": "<",
+  "&gt;": ">",
+  "&quot;": '"',
+  "&apos;": "'",
+  "&amp;": "&",
+};
+
+function elementIn(xml: string, name: string): string | undefined {
+  const text = new RegExp(`<${name}>([^<]*)</${name}>`).exec(xml)?.[1];
+  return text?.replace(/&(lt|gt|quot|apos|amp);/g, (entity) => ENTITIES[entity]!);
+}
