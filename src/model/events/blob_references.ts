@@ -1,6 +1,6 @@
 /** The blobs that an event names, whether or not they are granted to anybody: every one of them must be on the disk. */
 
-import { findEvent } from "./event_table.ts";
+import { findEvent, grantedBlobs } from "./event_table.ts";
 
 export interface NamedBlob {
   /** 64 lower-case hexadecimal digits. */
@@ -22,8 +22,12 @@ const KEYS: readonly (readonly [sha256: string, mediaType: string])[] = [
   ["media_sha256", "media_type"],
 ];
 
-/** All blobs named anywhere in `payload`, which is parsed JSON of any shape. */
-export function namedBlobs(payload: unknown): NamedBlob[] {
+/** All blobs that an event names: those that it grants, and those named anywhere in `payload`, which is parsed JSON of any shape. */
+export function namedBlobs(kind: string, payload: unknown): NamedBlob[] {
+  return [...grantedBlobs(kind, payload), ...blobsIn(payload)];
+}
+
+function blobsIn(payload: unknown): NamedBlob[] {
   if (typeof payload !== "object" || payload === null) return [];
   const fields = payload as Readonly<Record<string, unknown>>;
   const own = KEYS.flatMap(([shaKey, typeKey]) => {
@@ -32,5 +36,5 @@ export function namedBlobs(payload: unknown): NamedBlob[] {
       ? [{ sha256, mediaType }]
       : [];
   });
-  return [...own, ...Object.values(fields).flatMap(namedBlobs)];
+  return [...own, ...Object.values(fields).flatMap(blobsIn)];
 }

@@ -76,7 +76,7 @@ export function writeBundle({ dataDir, runId, target, world }: BundleOptions): B
       write(`${cloudEvent(event)}\n`);
       if (event.kind === "marker_emitted") markers.push(event.payload);
       if (!mayNameBlobs(event.kind)) return;
-      for (const { sha256, mediaType } of namedBlobs(JSON.parse(event.payload))) {
+      for (const { sha256, mediaType } of namedBlobs(event.kind, JSON.parse(event.payload))) {
         const path = blobPath(mediaType, sha256);
         if (path && !named.has(path)) named.set(path, { sha256, media_type: mediaType, seq: event.seq });
       }

@@ -116,7 +116,7 @@ class LogCheck implements RecordSink {
       this.#runCount += 1;
     }
     const kind = this.#kindOf(bytes, record);
-    if (kind.mayNameBlobs) this.#collect(bytes, record, offset);
+    if (kind.mayNameBlobs) this.#collect(bytes, record, offset, kind.name);
     if (kind.removesEvents) this.#removedBefore.set(this.#runOf(bytes, record), seq);
   }
 
@@ -204,6 +204,7 @@ class LogCheck implements RecordSink {
     if (known !== undefined) return known;
     const kind = columnText(this.#decoder, bytes, kindStart, kindEnd);
     return this.#kinds.add(bytes, kindStart, kindEnd, {
+      name: kind,
       mayNameBlobs: mayNameBlobs(kind),
       removesEvents: kind === EVENTS_REMOVED,
     });
@@ -225,11 +226,11 @@ class LogCheck implements RecordSink {
     return columnText(this.#decoder, bytes, runStart, runEnd);
   }
 
-  #collect(bytes: Uint8Array, record: ParsedRecord, offset: number): void {
+  #collect(bytes: Uint8Array, record: ParsedRecord, offset: number, kind: string): void {
     const { seq, payloadStart, payloadEnd } = record;
     const payload = Buffer.from(bytes.buffer, bytes.byteOffset + payloadStart, payloadEnd - payloadStart);
     if (!payload.includes(BLOB_KEY_END)) return;
-    for (const { mediaType, sha256 } of namedBlobs(parsed(payload.toString()))) {
+    for (const { mediaType, sha256 } of namedBlobs(kind, parsed(payload.toString()))) {
       const path = blobPath(mediaType, sha256);
       if (path === undefined) continue;
       const runId = this.#runOf(bytes, record);
@@ -243,6 +244,7 @@ class LogCheck implements RecordSink {
 }
 
 interface CheckedKind {
+  readonly name: string;
   readonly removesEvents: boolean;
   readonly mayNameBlobs: boolean;
 }
