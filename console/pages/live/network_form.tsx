@@ -13,13 +13,13 @@ import {
   attachOf,
   hasNoProgram,
   isComplete,
+  regionChange,
   regionOf,
   type SessionWish,
-  withRegion,
 } from "./wish/session_wish.ts";
 
 export function NetworkForm(
-  { wish, onWish }: { wish: SessionWish; onWish: (wish: SessionWish) => void },
+  { wish, onWish }: { wish: SessionWish; onWish: (changes: Partial<SessionWish>) => void },
 ) {
   const [address, setAddress] = useState("");
   const region = regionOf(wish);
@@ -48,7 +48,7 @@ export function NetworkForm(
             name={wish.area === "part" ? "part" : "zone"}
             region={region}
             aspect={16 / 9}
-            onChange={(changed) => onWish(withRegion(wish, changed))}
+            onChange={(changed) => onWish(regionChange(wish, changed))}
           >
             <div class="live-curtain">
               <p>The picture comes once the service watches the camera; the part may be drawn before.</p>

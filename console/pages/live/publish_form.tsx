@@ -22,15 +22,15 @@ import {
   attachOf,
   hasNoProgram,
   isComplete,
+  regionChange,
   regionOf,
   type SessionWish,
-  withRegion,
 } from "./wish/session_wish.ts";
 
 export interface PublishFormProps {
   readonly kind: CaptureKind;
   readonly wish: SessionWish;
-  readonly onWish: (wish: SessionWish) => void;
+  readonly onWish: (changes: Partial<SessionWish>) => void;
 }
 
 const WORDS = { camera: "camera", screen: "screen" } as const;
@@ -67,11 +67,11 @@ export function PublishForm({ kind, wish, onWish }: PublishFormProps) {
     setBusy(false);
   };
   const hasTrack = (stream?.getAudioTracks().length ?? 0) > 0;
-  const change = (changed: SessionWish) => {
-    onWish(changed);
-    const isOther = (changed.sound === null) !== (wish.sound === null);
+  const change = (changes: Partial<SessionWish>) => {
+    onWish(changes);
+    const { sound = wish.sound } = changes;
     // A microphone is asked for once it is wanted.
-    if (stream && isOther) void open(deviceId, changed.sound !== null);
+    if (stream && (sound === null) !== (wish.sound === null)) void open(deviceId, sound !== null);
   };
   const start = async (event: Event) => {
     event.preventDefault();
@@ -95,7 +95,7 @@ export function PublishForm({ kind, wish, onWish }: PublishFormProps) {
           name={wish.area === "part" ? "part" : "zone"}
           region={stream && regionOf(wish)}
           aspect={aspect}
-          onChange={(region) => onWish(withRegion(wish, region))}
+          onChange={(region) => onWish(regionChange(wish, region))}
         >
           {stream ? <StreamVideo stream={stream} onAspect={setAspect} /> : (
             <Curtain

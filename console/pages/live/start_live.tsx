@@ -1,13 +1,13 @@
 /** A live session is begun: the camera or the screen of this computer is published, or the service watches a source itself. */
 
-import { useState } from "preact/hooks";
+import { useCallback, useState } from "preact/hooks";
 import { useLoaded } from "../../service/loaded.ts";
 import { client } from "../../service/session.ts";
 import { hrefOf, type Place, setQuery } from "../../shell/place.ts";
 import { liveName, liveStateText } from "../../text/live_state.ts";
 import { NetworkForm } from "./network_form.tsx";
 import { PublishForm } from "./publish_form.tsx";
-import { FIRST_WISH } from "./wish/session_wish.ts";
+import { FIRST_WISH, type SessionWish } from "./wish/session_wish.ts";
 import "./live.css";
 
 const RELOAD_MS = 3_000;
@@ -24,6 +24,10 @@ export function StartLive({ query }: Place) {
   const chosen: Way = WAYS.find(({ id }) => id === asked)?.id ?? "camera";
   // What is wanted stays when the way is changed.
   const [wish, setWish] = useState(FIRST_WISH);
+  const change = useCallback(
+    (changes: Partial<SessionWish>) => setWish((now) => ({ ...now, ...changes })),
+    [],
+  );
   return (
     <section class="page live-start">
       <header class="page-head">
@@ -42,12 +46,12 @@ export function StartLive({ query }: Place) {
           </button>
         ))}
       </div>
-      {chosen === "network" ? <NetworkForm wish={wish} onWish={setWish} /> : (
+      {chosen === "network" ? <NetworkForm wish={wish} onWish={change} /> : (
         <PublishForm
           key={chosen}
           kind={chosen}
           wish={wish}
-          onWish={setWish}
+          onWish={change}
         />
       )}
     </section>

@@ -9,7 +9,8 @@ import { RegionSides, ZoneFields } from "./zone_fields.tsx";
 
 export interface SessionFieldsProps {
   readonly wish: SessionWish;
-  readonly onChange: (wish: SessionWish) => void;
+  /** Gets what changes, all else stays as it is by then: the check of a trigger answers later than fields change. */
+  readonly onChange: (changes: Partial<SessionWish>) => void;
 }
 
 const AREAS: readonly { readonly value: Area; readonly text: string }[] = [
@@ -23,15 +24,14 @@ const FIRST_CLIPS: ClipWish = { framesASecond: "6", seconds: "2", pauseSeconds: 
 
 export function SessionFields({ wish, onChange }: SessionFieldsProps) {
   const { prompt, area, part, zone, clips, trigger, sound, tokensASecond } = wish;
-  const set = (changes: Partial<SessionWish>) => onChange({ ...wish, ...changes });
   const isZone = area === "zone";
   return (
     <>
-      <PromptField prompt={prompt} onPrompt={(changed) => set({ prompt: changed })} />
+      <PromptField prompt={prompt} onPrompt={(changed) => onChange({ prompt: changed })} />
       <ChoiceField
         label="What is looked at"
         value={area}
-        onChange={(value) => set({ area: value as Area })}
+        onChange={(value) => onChange({ area: value as Area })}
         choices={AREAS.map((choice) => ({
           ...choice,
           isDisabled: choice.value === "zone" && (clips !== null || trigger !== null),
@@ -42,12 +42,12 @@ export function SessionFields({ wish, onChange }: SessionFieldsProps) {
           ? "Only this part is measured, stored and described. Drag it, or type its sides"
           : undefined}
       />
-      {area === "part" && <RegionSides region={part} onChange={(changed) => set({ part: changed })} />}
-      {isZone && <ZoneFields wish={zone} onChange={(changed) => set({ zone: changed })} />}
+      {area === "part" && <RegionSides region={part} onChange={(changed) => onChange({ part: changed })} />}
+      {isZone && <ZoneFields wish={zone} onChange={(changed) => onChange({ zone: changed })} />}
       <ChoiceField
         label="What the model gets"
         value={clips ? "clips" : "pictures"}
-        onChange={(value) => set({ clips: value === "clips" ? FIRST_CLIPS : null })}
+        onChange={(value) => onChange({ clips: value === "clips" ? FIRST_CLIPS : null })}
         choices={[
           { value: "pictures", text: "A picture each time that the scene changes" },
           {
@@ -58,20 +58,21 @@ export function SessionFields({ wish, onChange }: SessionFieldsProps) {
         ]}
         hint={!clips && (isZone || trigger) ? "Clips go with neither a zone nor a trigger" : undefined}
       />
-      {clips && <ClipFields wish={clips} onChange={(changed) => set({ clips: changed })} />}
+      {clips && <ClipFields wish={clips} onChange={(changed) => onChange({ clips: changed })} />}
       <TriggerFields
-        wish={trigger}
+        source={trigger}
         isBarred={isZone || clips !== null}
-        onChange={(changed) => set({ trigger: changed })}
+        onSource={(source) => onChange({ trigger: source })}
+        onCompiled={(compiled) => onChange({ compiled })}
       />
-      <SoundFields wish={sound} onChange={(changed) => set({ sound: changed })} />
+      <SoundFields wish={sound} onChange={(changed) => onChange({ sound: changed })} />
       <details>
         <summary>Limit of the answers</summary>
         <TextField
           label="Tokens a second"
           type="number"
           value={tokensASecond}
-          onInput={(changed) => set({ tokensASecond: changed })}
+          onInput={(changed) => onChange({ tokensASecond: changed })}
           fault={tokensFault(tokensASecond)}
           placeholder="as the service is configured"
           hint="What would go beyond it is not described; 0 for no limit"

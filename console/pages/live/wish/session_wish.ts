@@ -15,10 +15,10 @@ export interface ClipWish {
   readonly pauseSeconds: string;
 }
 
-export interface TriggerWish {
+/** What the service has made of a source. */
+export interface CompiledTrigger {
   readonly source: string;
-  /** What the service has made of the source; null while it has faults, or is looked at. */
-  readonly program: TriggerProgram | null;
+  readonly program: TriggerProgram;
 }
 
 type Sound = NonNullable<AttachConfig["local_audio"]>;
@@ -36,7 +36,10 @@ export interface SessionWish {
   readonly zone: ZoneWish;
   /** Null: single pictures are described, not clips. */
   readonly clips: ClipWish | null;
-  readonly trigger: TriggerWish | null;
+  /** The source of a trigger program; null: none runs. */
+  readonly trigger: string | null;
+  /** Of the last source without faults, which may be another one. */
+  readonly compiled: CompiledTrigger | null;
   readonly sound: SoundWish | null;
   /** Empty: as the service is configured. */
   readonly tokensASecond: string;
@@ -49,6 +52,7 @@ export const FIRST_WISH: SessionWish = {
   zone: FIRST_ZONE,
   clips: null,
   trigger: null,
+  compiled: null,
   sound: null,
   tokensASecond: "",
 };
@@ -62,8 +66,9 @@ export function regionOf({ area, part, zone }: SessionWish): ZoneRegion | null {
   return area === "whole" ? null : area === "part" ? part : zone.region;
 }
 
-export function withRegion(wish: SessionWish, region: ZoneRegion): SessionWish {
-  return wish.area === "zone" ? { ...wish, zone: { ...wish.zone, region } } : { ...wish, part: region };
+/** The change that moves it there. */
+export function regionChange({ area, zone }: SessionWish, region: ZoneRegion): Partial<SessionWish> {
+  return area === "zone" ? { zone: { ...zone, region } } : { part: region };
 }
 
 /** By field; undefined where it is as it should be. */
@@ -90,26 +95,31 @@ export function tokensFault(tokens: string): string | undefined {
 
 /** Whether the session can be asked for; each field says its own fault. */
 export function isComplete(wish: SessionWish): boolean {
-  const { prompt, area, zone, clips, trigger, sound, tokensASecond } = wish;
+  const { prompt, area, zone, clips, sound, tokensASecond } = wish;
   const faults = [
     promptFault(prompt),
     ...(area === "zone" ? Object.values(zoneFaults(zone)) : []),
     ...(clips ? Object.values(clipFaults(clips)) : []),
     sound ? confidenceFault(sound) : undefined,
     tokensFault(tokensASecond),
-    trigger?.program === null ? "It has no program." : undefined,
+    hasNoProgram(wish) ? "It has no program." : undefined,
   ];
   return faults.every((fault) => fault === undefined);
 }
 
 /** Whether its trigger has no program: it is being checked, or has faults that are shown beside it. */
-export function hasNoProgram({ trigger }: SessionWish): boolean {
-  return trigger !== null && trigger.program === null;
+export function hasNoProgram(wish: SessionWish): boolean {
+  return wish.trigger !== null && programOf(wish) === null;
+}
+
+function programOf({ trigger, compiled }: SessionWish): TriggerProgram | null {
+  return trigger !== null && compiled?.source === trigger ? compiled.program : null;
 }
 
 /** As the service wants it; `device` is the name of the camera in the events of a zone. */
 export function attachOf(wish: SessionWish, device: string): AttachConfig {
-  const { prompt, area, part, zone, clips, trigger, sound, tokensASecond } = wish;
+  const { prompt, area, part, zone, clips, sound, tokensASecond } = wish;
+  const program = programOf(wish);
   return {
     ...(prompt.trim() !== "" && { prompt: prompt.trim() }),
     ...(area === "part" && { crop: part }),
@@ -121,7 +131,7 @@ export function attachOf(wish: SessionWish, device: string): AttachConfig {
         delay_seconds: Number(clips.pauseSeconds),
       },
     }),
-    ...(trigger?.program && { trigger_program: trigger.program }),
+    ...(program && { trigger_program: program }),
     ...(sound && {
       local_audio: {
         profile: sound.profile,

@@ -8,46 +8,48 @@ import { FailureNote } from "../../../ui/states.tsx";
 import { useCheckedProgram } from "../../triggers/checked_program.ts";
 import { TRIGGER_EXAMPLES } from "../../triggers/examples.ts";
 import { keptSource } from "../../triggers/kept_text.ts";
-import type { TriggerWish } from "./session_wish.ts";
+import type { CompiledTrigger } from "./session_wish.ts";
 
 export interface TriggerFieldsProps {
   /** Null: no program runs. */
-  readonly wish: TriggerWish | null;
+  readonly source: string | null;
   /** A zone or clips are wanted, with which no program runs. */
   readonly isBarred: boolean;
-  readonly onChange: (wish: TriggerWish | null) => void;
+  readonly onSource: (source: string | null) => void;
+  readonly onCompiled: (compiled: CompiledTrigger) => void;
 }
 
 /** A live session keeps a picture of each firing, and has no objects. */
 const LIVE_EXAMPLES = TRIGGER_EXAMPLES.filter(({ source }) => /^capture keyframe$/m.test(source));
 
-export function TriggerFields({ wish, isBarred, onChange }: TriggerFieldsProps) {
+export function TriggerFields({ source, isBarred, onSource, onCompiled }: TriggerFieldsProps) {
   return (
     <>
       <label class="check">
         <input
           type="checkbox"
-          checked={wish !== null}
+          checked={source !== null}
           disabled={isBarred}
           onChange={({ currentTarget: { checked } }) =>
-            onChange(checked ? { source: keptSource() ?? LIVE_EXAMPLES[0]!.source, program: null } : null)}
+            onSource(checked ? keptSource() ?? LIVE_EXAMPLES[0]!.source : null)}
         />
         Run a trigger program
       </label>
       {isBarred && <p class="hint">A trigger goes with neither a zone nor clips</p>}
-      {wish && <Program wish={wish} onChange={onChange} />}
+      {source !== null && <Program source={source} onSource={onSource} onCompiled={onCompiled} />}
     </>
   );
 }
 
-function Program({ wish, onChange }: { wish: TriggerWish; onChange: (wish: TriggerWish) => void }) {
-  const { source } = wish;
+type ProgramProps = Pick<TriggerFieldsProps, "onSource" | "onCompiled"> & { readonly source: string };
+
+function Program({ source, onSource, onCompiled }: ProgramProps) {
   const { good, faults, fault, failure, isCurrent } = useCheckedProgram(source, "source");
   const isGood = isCurrent && faults.length === 0 && fault === undefined && failure === undefined;
   const program = isGood ? good?.program ?? null : null;
   useEffect(() => {
-    if (program !== wish.program) onChange({ source, program });
-  }, [program, wish.program, source]);
+    if (program) onCompiled({ source, program });
+  }, [program, source]);
   const kept = keptSource();
   const choices = [
     ...(kept === null ? [] : [{ name: "The text of the page Triggers", source: kept }]),
@@ -61,7 +63,7 @@ function Program({ wish, onChange }: { wish: TriggerWish; onChange: (wish: Trigg
         value={choices.find((choice) => choice.source === source)?.name ?? ""}
         onChange={(name) => {
           const chosen = choices.find((choice) => choice.name === name);
-          if (chosen) onChange({ source: chosen.source, program: null });
+          if (chosen) onSource(chosen.source);
         }}
         choices={[
           { value: "", text: "Your own text", isDisabled: true },
@@ -73,7 +75,7 @@ function Program({ wish, onChange }: { wish: TriggerWish; onChange: (wish: Trigg
         hint="Of a live session: motion_score, novelty_score and confidence, and capture keyframe once"
         rows={6}
         value={source}
-        onInput={(changed) => onChange({ source: changed, program: null })}
+        onInput={onSource}
         faults={faults}
         fault={fault}
       />
