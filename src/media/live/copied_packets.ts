@@ -1,5 +1,6 @@
 /** The encoded packets of a pulled live source as they came: ffmpeg copies them into a named pipe beside its decode. */
 
+import { pause } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
 import type { Extent } from "../../model/frames/coordinates.ts";
 import { LIMITS } from "../../model/limits.ts";
@@ -30,6 +31,8 @@ export interface CopiedPacketsOptions {
 }
 
 const READ_BYTES = 64 << 10;
+/** A source sends some seventy packets a second, and each read costs more than what it reads. The pipe holds 10 Mbit/s for so long. */
+const REST_MS = 50;
 /** A packet is dropped beyond this; the header of a packet is short. */
 const PACKET_BYTES_MAX = LIMITS.live.videoUnitBytesMax + 4096;
 
@@ -37,9 +40,9 @@ export class CopiedPackets implements AsyncDisposable {
   readonly #fifo: Fifo;
   readonly #reading: Promise<void>;
 
-  private constructor(fifo: Fifo, pipe: Deno.FsFile, options: CopiedPacketsOptions) {
+  private constructor(fifo: Fifo, reading: Promise<void>) {
     this.#fifo = fifo;
-    this.#reading = read(pipe, options);
+    this.#reading = reading;
   }
 
   /** Rejects when the pipe cannot be made, or with the reason of the signal. */
@@ -55,7 +58,7 @@ export class CopiedPackets implements AsyncDisposable {
     const fifo = opening.use(await Fifo.make({ runner, directory: options.tempDir, world, signal }));
     const pipe = await Deno.open(fifo.path, { read: true });
     opening.move();
-    return new CopiedPackets(fifo, pipe, options);
+    return new CopiedPackets(fifo, read(pipe, options, { world, signal }));
   }
 
   /** The path of the pipe, which ffmpeg fills. */
@@ -71,8 +74,12 @@ export class CopiedPackets implements AsyncDisposable {
   }
 }
 
-/** Reads to the end even where the bytes are no longer understood, as ffmpeg must never wait here. */
-async function read(pipe: Deno.FsFile, options: CopiedPacketsOptions): Promise<void> {
+/** Reads to the end even where the bytes are no longer understood, as ffmpeg must never wait here. It rests where little comes. */
+async function read(
+  pipe: Deno.FsFile,
+  options: CopiedPacketsOptions,
+  { world, signal }: { readonly world: World; readonly signal: AbortSignal },
+): Promise<void> {
   using _pipe = pipe;
   const packets = new PacketReader(options);
   const buffer = new Uint8Array(READ_BYTES);
@@ -80,6 +87,7 @@ async function read(pipe: Deno.FsFile, options: CopiedPacketsOptions): Promise<v
     const count = await pipe.read(buffer).catch(() => null);
     if (count === null) return;
     packets.push(buffer.subarray(0, count));
+    if (count < READ_BYTES / 2) await pause(world, REST_MS, signal);
   }
 }
 
