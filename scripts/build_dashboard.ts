@@ -74,6 +74,11 @@ const ROWS: Readonly<Record<string, readonly Panel[]>> = {
       unit: "percentunit",
       lines: { "{{instance}} {{place}}": "service_disk_free_bytes{$of} / service_disk_total_bytes{$of}" },
     },
+    {
+      title: "Removed by retention",
+      unit: "ops",
+      lines: { "{{what}}": "sum by (what) (rate(service_retention_removed_total{$of}[$__rate_interval]))" },
+    },
     { title: "Events written", unit: "ops", lines: { events: rate("service_timeline_events_total") } },
     {
       title: "Refused and failed writes",

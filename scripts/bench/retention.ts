@@ -10,6 +10,8 @@ import { parseArgs } from "node:util";
 import { Metrics } from "../../src/base/metrics.ts";
 import { Retention } from "../../src/flow/retention/retention.ts";
 import { RunStanding } from "../../src/flow/retention/run_standing.ts";
+import { BlobSweep } from "../../src/store/removal/blob_sweep.ts";
+import { diskRoom } from "../../src/store/space/disk_room.ts";
 import { Timeline } from "../../src/store/log/timeline.ts";
 import { fillTimeline, runId } from "./filled_timeline.ts";
 import { median, percentile, quietWorld, report, TemporaryFolder } from "./support.ts";
@@ -41,7 +43,8 @@ for (let round = 0; round < rounds; round++) {
     timeline.commit(() => [{ kind: "run_completed", runId: runId(run), payload: {} }]);
   }
   const bytes = timeline.stats.bytes;
-  const rules = { runHours: 1, runBytes: undefined };
+  const off = { runBytes: undefined, uploadHours: undefined, uploadBytes: undefined, freeBytes: undefined };
+  const rules = { ...off, runHours: 1 };
   const standing = new RunStanding({
     ...{
       work: { isUnderWay: () => false },
@@ -51,7 +54,16 @@ for (let round = 0; round < rounds; round++) {
     },
     ...{ streamTtlMs: 1e9, runHours: 1, world },
   });
-  await using retention = new Retention({ timeline, rules, standing, world, metrics: new Metrics() });
+  await using retention = new Retention({
+    ...{ timeline, rules, standing, world, metrics: new Metrics() },
+    ...{
+      dataDir: folder.path,
+      uploadRoot: folder.path,
+      room: diskRoom,
+      stored: { recountBlobs: async () => {} },
+    },
+    sweep: (onRemoval) => new BlobSweep({ dataDir: folder.path, timeline, world, log: world.log, onRemoval }),
+  });
   const passed = await gapsDuring(() => retention.pass());
   const rested = await gapsDuring(() => world.sleep(passed.tookMs));
   stalls.push(Math.max(...passed.gapsMs));

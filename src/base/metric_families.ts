@@ -13,7 +13,7 @@ export interface Family {
 }
 
 const PROVIDERS = ["vllm", "sglang", "gemini", "mlx"] as const;
-const RETAINED = ["runs", "events"] as const;
+const RETAINED = ["runs", "events", "blobs", "uploads"] as const;
 const DISK_PLACES = ["data_dir", "upload_root"] as const;
 const MEDIA_LATENCY_MS = [50, 100, 250, 500, 1000, 2500, 5000, 10000] as const;
 
@@ -45,6 +45,9 @@ export const FAMILIES = {
     ...counter("Bytes of what retention has decided to remove, counted before they go"),
     labels: { what: RETAINED },
   },
+  service_retention_missing_bytes: gauge(
+    "Bytes below the free room that SERVICE_RETENTION_FREE_BYTES asks for, after the last look; 0 where it is there",
+  ),
   service_retention_failures_total: counter(
     "Passes of retention that failed, and files that could not be removed",
   ),

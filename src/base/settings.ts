@@ -213,6 +213,21 @@ export const SETTINGS = {
     integer(2 ** 20),
     "Bytes that the records of all runs may have; beyond, those of the oldest runs that have ended are removed",
   ),
+  SERVICE_RETENTION_UPLOAD_HOURS: optional(
+    "retention.uploadHours",
+    integer(1, 876_000),
+    "Hours after which an upload is removed that no run needs; unset means never",
+  ),
+  SERVICE_RETENTION_UPLOAD_BYTES: optional(
+    "retention.uploadBytes",
+    integer(2 ** 20),
+    "Bytes that all uploads may have; beyond, the oldest are removed that no run needs",
+  ),
+  SERVICE_RETENTION_FREE_BYTES: optional(
+    "retention.freeBytes",
+    integer(2 ** 20),
+    "Bytes that are to stay free on the disk of the data directory; below, the oldest runs that have ended are removed",
+  ),
   SERVICE_MEDIA_MEMORY_BUDGET_BYTES: setting(
     "mediaMemoryBudgetBytes",
     "8589934592",

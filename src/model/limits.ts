@@ -181,6 +181,10 @@ export const LIMITS = deepFrozen({
     hours: range(1, 876_000),
     /** From one pass to the next. */
     passMs: 10 * 60_000,
+    /** From one look at the room on the disk to the next, where a floor is set. */
+    floorCheckMs: 30_000,
+    /** A blob that no event names goes when it is older: the event may still come. */
+    blobGraceMs: 3_600_000,
     /** After which the events of a deleted run go, where the age of runs is limited. */
     deletedHours: 24,
     /** Runs in the report, those that go and those that stay each. */

@@ -20,6 +20,7 @@ export interface Store {
   readonly blobs: Blobs;
   readonly uploads: Uploads;
   readonly answers: KeptAnswers;
+  readonly stored: StoredBytes;
 }
 
 export interface StoreOptions {
@@ -58,5 +59,5 @@ export async function openStore(
     metrics.observeValue("service_disk_total_bytes", { place }, () => read("total_bytes"));
   }
   const searchIndex = opening.use(SearchIndex.open({ timeline, dataDir, world }));
-  return { timeline, searchIndex, blobs, uploads, answers };
+  return { timeline, searchIndex, blobs, uploads, answers, stored };
 }

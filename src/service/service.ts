@@ -29,6 +29,8 @@ import type { RestrictedZone } from "../model/policies/zone.ts";
 import type { Outbound, TrustedOutbound } from "../remote/guard/outbound.ts";
 import { trustedRoots } from "../remote/guard/trusted_roots.ts";
 import type { Timeline } from "../store/log/timeline.ts";
+import { BlobSweep } from "../store/removal/blob_sweep.ts";
+import { diskRoom } from "../store/space/disk_room.ts";
 import { authorityOf } from "./addresses.ts";
 import { type Http, openHttp } from "./open_http.ts";
 import { openLive } from "./open_live.ts";
@@ -160,7 +162,23 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   const { streamTtlMs, retention: rules } = config;
   const { runHours } = rules;
   const standing = new RunStanding({ work, webhooks, mirror, named, streamTtlMs, runHours, world });
-  const retention = opening.use(new Retention({ timeline, rules, standing, world, metrics }));
+  const retention = opening.use(
+    new Retention({
+      ...{
+        timeline,
+        rules,
+        standing,
+        dataDir,
+        uploadRoot,
+        stored: store.stored,
+        room: diskRoom,
+        world,
+        metrics,
+      },
+      sweep: (onRemoval) =>
+        new BlobSweep({ dataDir, timeline, world, log: world.log.child("retention"), onRemoval }),
+    }),
+  );
   const useCases = await openUseCases(opening, {
     config,
     labelMaps,

@@ -1,4 +1,4 @@
-/** Content-addressed files: the name of each is the SHA-256 of its bytes; it is never changed and never deleted. */
+/** Content-addressed files: the name of each is the SHA-256 of its bytes; it is never changed. */
 
 import { createHash } from "node:crypto";
 import { dirname, join } from "node:path";
@@ -130,8 +130,13 @@ export class Blobs {
    */
   async #has(sha256: string, sizeBytes: number, kind: BlobKind): Promise<boolean> {
     try {
-      const { isFile, size } = await Deno.lstat(join(this.#dataDir, refOf(kind, sha256)));
-      return isFile && size === sizeBytes;
+      const path = join(this.#dataDir, refOf(kind, sha256));
+      const { isFile, size } = await Deno.lstat(path);
+      if (!isFile || size !== sizeBytes) return false;
+      // Young from now on, so that it is not removed as one that no event names before the event that names it.
+      const now = new Date(this.#world.now());
+      await Deno.utime(path, now, now);
+      return true;
     } catch (error) {
       if (error instanceof Deno.errors.NotFound) return false;
       throw error;

@@ -1,5 +1,6 @@
-/** Retention: removes the events of runs that are old or too much, pass by pass, while the service goes on. See docs/retention.md. */
+/** Retention: removes runs and uploads that are old or too much, pass by pass, while the service goes on. See docs/retention.md. */
 
+import { basename } from "node:path";
 import type { Log } from "../../base/log.ts";
 import type { Metrics } from "../../base/metrics.ts";
 import { TaskGroup } from "../../base/tasks.ts";
@@ -11,6 +12,10 @@ import { LIMITS } from "../../model/limits.ts";
 import { RemovalPlan, type RunChoice } from "../../model/runs/removal.ts";
 import { summaryOf } from "../../model/runs/run.ts";
 import type { Timeline } from "../../store/log/timeline.ts";
+import type { BlobSweep } from "../../store/removal/blob_sweep.ts";
+import { oldUploads, removeUpload } from "../../store/removal/old_uploads.ts";
+import type { DiskRoom } from "../../store/space/disk_room.ts";
+import type { StoredBytes } from "../../store/space/stored_bytes.ts";
 import type { Caller } from "../caller.ts";
 import { type RetentionLook, RetentionReport } from "./retention_report.ts";
 import type { RunStanding } from "./run_standing.ts";
@@ -19,20 +24,29 @@ import type { RunStanding } from "./run_standing.ts";
 export interface RetentionRules {
   readonly runHours: number | undefined;
   readonly runBytes: number | undefined;
+  readonly uploadHours: number | undefined;
+  readonly uploadBytes: number | undefined;
+  /** What is to stay free on the disk of the data directory. */
+  readonly freeBytes: number | undefined;
 }
 
 export interface RetentionOptions {
   readonly timeline: Timeline;
   readonly rules: RetentionRules;
   readonly standing: RunStanding;
+  readonly dataDir: string;
+  readonly uploadRoot: string;
+  readonly stored: Pick<StoredBytes, "recountBlobs">;
+  readonly sweep: (onRemoval: (bytes: number) => void) => Pick<BlobSweep, "run">;
+  readonly room: (folder: string) => Promise<Pick<DiskRoom, "free_bytes"> | null>;
   readonly world: World;
   readonly metrics: Metrics;
 }
 
 /**
  * ```
- *   a pass:  look at every run ──► `events_removed` of each that goes, and its metric ──► its records leave the log
- *                                   nobody reads its events any more
+ *   a pass:  look at every run ──► `events_removed` of each that goes, ──► its records ──► blobs that no event names, uploads
+ *                                   and its metric                          leave the log
  * ```
  *
  * A process that is killed in between goes on with what the events say at its next pass: see Timeline.removeRecords.
@@ -43,10 +57,14 @@ export class Retention implements AsyncDisposable {
   readonly #tasks = new TaskGroup();
   #passing: Promise<void> = Promise.resolve();
   #lastPassMs: number | null = null;
+  #lastPassAtMs: number;
+  /** At first, too: a process that was killed may have left blobs that no event names. */
+  #isSweepDue = true;
 
   constructor(options: RetentionOptions) {
     this.#options = options;
     this.#log = options.world.log.child("retention");
+    this.#lastPassAtMs = options.world.monotonicMs();
   }
 
   /** Whether any limit is set. */
@@ -57,16 +75,30 @@ export class Retention implements AsyncDisposable {
 
   /** The first pass is one interval after the start, when the service has read what it needs. */
   start(): void {
+    const { world, rules: { freeBytes } } = this.#options;
     this.#tasks.start(async (signal) => {
-      while (await pause(this.#options.world, LIMITS.retention.passMs, signal)) {
-        if (this.isOn) await this.pass();
+      while (
+        await pause(
+          world,
+          freeBytes === undefined ? LIMITS.retention.passMs : LIMITS.retention.floorCheckMs,
+          signal,
+        )
+      ) {
+        if (!this.isOn) continue;
+        const sinceMs = world.monotonicMs() - this.#lastPassAtMs;
+        const isDue = sinceMs >= LIMITS.retention.passMs - LIMITS.retention.floorCheckMs / 2;
+        await (isDue ? this.pass() : this.#next(() => this.#makeRoom()));
       }
     });
   }
 
   /** Never rejects: what could not be removed goes with a later pass. Two passes do not overlap. */
   pass(): Promise<void> {
-    this.#passing = this.#passing.then(() => this.#pass()).catch((error) => {
+    return this.#next(() => this.#pass());
+  }
+
+  #next(work: () => Promise<void>): Promise<void> {
+    this.#passing = this.#passing.then(work).catch((error) => {
       if (this.#tasks.signal.aborted) return;
       this.#options.metrics.add("service_retention_failures_total");
       this.#log.error("a pass of retention failed", { error: String(error) });
@@ -77,7 +109,7 @@ export class Retention implements AsyncDisposable {
   /** What the next pass would remove of the caller's runs, and why the others stay. Removes nothing. */
   async look(caller: Caller): Promise<RetentionLook> {
     const report = new RetentionReport(caller.principalKey);
-    for await (const choice of this.#choices()) report.add(choice);
+    for await (const choice of this.#choices(await this.#missingBytes())) report.add(choice);
     return { is_on: this.isOn, last_pass_at_ms: this.#lastPassMs, ...report.look() };
   }
 
@@ -87,22 +119,115 @@ export class Retention implements AsyncDisposable {
   }
 
   async #pass(): Promise<void> {
-    const { timeline, world, metrics } = this.#options;
-    let runs = 0;
-    for await (const choice of this.#choices()) {
-      this.#tasks.signal.throwIfAborted();
-      if (choice.goes === null) continue;
-      if (this.#removeRun(choice.runId, choice.goes)) runs++;
-      await yieldToEventLoop();
+    const { world } = this.#options;
+    this.#lastPassAtMs = world.monotonicMs();
+    const runs = await this.#removeRuns({ bytesToFree: 0, most: Infinity });
+    const uploads = await this.#removeUploads();
+    const { events, bytes, blobs } = await this.#removeRest({ isUrgent: false });
+    if (runs + events + blobs + uploads > 0) {
+      this.#log.info("removed what retention says", { runs, events, bytes, blobs, uploads });
     }
-    const { events, bytes, failed } = await timeline.removeRecords();
-    metrics.add("service_retention_failures_total", failed);
-    if (runs > 0 || events > 0) this.#log.info("removed what retention says", { runs, events, bytes });
+    await this.#makeRoom();
     this.#lastPassMs = Math.floor(world.now());
   }
 
+  /** The oldest run first, then two, then four: what they give back is known when it is gone. */
+  async #makeRoom(): Promise<void> {
+    for (let most = 1;; most *= 2) {
+      const missing = await this.#missingBytes();
+      this.#options.metrics.set("service_retention_missing_bytes", missing);
+      if (missing === 0) return;
+      const runs = await this.#removeRuns({ bytesToFree: Infinity, most });
+      if (runs === 0) return;
+      const { events, bytes, blobs } = await this.#removeRest({ isUrgent: true });
+      this.#log.warn("removed the oldest runs, as the disk has too little room", {
+        runs,
+        events,
+        bytes,
+        blobs,
+      });
+    }
+  }
+
+  /** 0 without a floor, and where the system does not tell. */
+  async #missingBytes(): Promise<number> {
+    const { rules: { freeBytes }, dataDir } = this.#options;
+    if (freeBytes === undefined) return 0;
+    const room = await this.#options.room(dataDir);
+    return room === null ? 0 : Math.max(0, freeBytes - room.free_bytes);
+  }
+
+  /** Returns how many it removed. */
+  async #removeRuns(
+    { bytesToFree, most }: { readonly bytesToFree: number; readonly most: number },
+  ): Promise<number> {
+    let runs = 0;
+    for await (const choice of this.#choices(bytesToFree)) {
+      this.#tasks.signal.throwIfAborted();
+      if (choice.goes === null) continue;
+      if (this.#removeRun(choice.runId, choice.goes)) runs++;
+      if (runs >= most) break;
+      await yieldToEventLoop();
+    }
+    if (runs > 0) this.#isSweepDue = true;
+    return runs;
+  }
+
+  /** Of the removed runs: their records, and the blobs that nobody else names. */
+  async #removeRest(
+    { isUrgent }: { readonly isUrgent: boolean },
+  ): Promise<{ readonly events: number; readonly bytes: number; readonly blobs: number }> {
+    const { timeline, metrics, sweep, stored } = this.#options;
+    const { signal } = this.#tasks;
+    const { events, bytes, failed } = await timeline.removeRecords({ isUrgent });
+    metrics.add("service_retention_failures_total", failed);
+    if (!this.#isSweepDue) return { events, bytes, blobs: 0 };
+    const swept = await sweep((size) => {
+      metrics.add("service_retention_removed_total", { what: "blobs" });
+      metrics.add("service_retention_removed_bytes_total", { what: "blobs" }, size);
+    }).run(signal);
+    this.#isSweepDue = false;
+    metrics.add("service_retention_failures_total", swept?.failed ?? 0);
+    const blobs = swept?.blobs ?? 0;
+    if (blobs > 0) await stored.recountBlobs(signal);
+    return { events, bytes: bytes + (swept?.bytes ?? 0), blobs };
+  }
+
+  async #removeUploads(): Promise<number> {
+    const { rules: { uploadHours: hours, uploadBytes: bytes }, uploadRoot, world, metrics } = this.#options;
+    if (hours === undefined && bytes === undefined) return 0;
+    const used = await this.#usedNames();
+    const isUsed = (name: string) => used.has(name);
+    let removed = 0;
+    for (const upload of await oldUploads(uploadRoot, { hours, bytes }, { nowMs: world.now(), isUsed })) {
+      this.#tasks.signal.throwIfAborted();
+      metrics.add("service_retention_removed_total", { what: "uploads" });
+      metrics.add("service_retention_removed_bytes_total", { what: "uploads" }, upload.bytes);
+      try {
+        if (await removeUpload(uploadRoot, upload)) removed++;
+      } catch (error) {
+        metrics.add("service_retention_failures_total");
+        this.#log.error("cannot remove an upload", { error: String(error) });
+      }
+    }
+    return removed;
+  }
+
+  /** File names of the sources of runs that are on hold or have not ended. */
+  async #usedNames(): Promise<ReadonlySet<string>> {
+    const { timeline, standing } = this.#options;
+    const names = new Set<string>();
+    let looked = 0;
+    for (const run of timeline.view.everyRun()) {
+      const stays = run.removedSeq === 0 ? standing.staysFor(run) : null;
+      if (stays === "on_hold" || stays === "not_ended") names.add(basename(run.sourceUri));
+      if (++looked % RUNS_PER_TURN === 0) await yieldToEventLoop();
+    }
+    return names;
+  }
+
   /** All runs that have events, the oldest first; decided in steps, with turns for others in between. */
-  async *#choices(): AsyncGenerator<RunChoice, void> {
+  async *#choices(bytesToFree: number): AsyncGenerator<RunChoice, void> {
     const { timeline, standing, rules, world } = this.#options;
     const hours = standing.sourceHours();
     const isByAge = rules.runHours !== undefined || hours.size > 0;
@@ -110,7 +235,7 @@ export class Retention implements AsyncDisposable {
       nowMs: world.now(),
       deletedLimitMs: isByAge ? LIMITS.retention.deletedHours * 3_600_000 : undefined,
       bytesMax: rules.runBytes,
-      bytesToFree: 0,
+      bytesToFree,
     });
     let looked = 0;
     for (const run of timeline.view.everyRun()) {

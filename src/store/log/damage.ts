@@ -21,6 +21,8 @@ const COPIES_MAX = 64;
 export class DamageReport {
   /** Events that are known to be lost. */
   records = 0;
+  /** Damaged ranges that were found since the log was opened. */
+  ranges = 0;
   readonly #directory: string;
   readonly #log: Log;
   readonly #onDamage: ((damage: Damage) => void) | undefined;
@@ -43,6 +45,7 @@ export class DamageReport {
   /** `read` returns the damaged bytes, at most as many as its argument says. */
   add(damage: Damage, read?: (bytesMax: number) => Uint8Array): void {
     this.records += damage.records;
+    this.ranges += 1;
     const copy = read === undefined || damage.bytes === 0 ? undefined : this.#copy(damage, read);
     this.#log.error(`damaged ${this.#name}: ${damage.what}`, {
       ...damage,

@@ -60,6 +60,8 @@ export interface TimelineStats {
   readonly damagedRecords: number;
   readonly segments: number;
   readonly bytes: number;
+  /** Whether every event can be read that was written, as far as is known. */
+  readonly isSound: boolean;
   /** Commits that could not be written to the disk, since the process started. */
   readonly appendFailures: number;
 }
@@ -182,6 +184,7 @@ export class Timeline implements AsyncDisposable {
     return {
       events: this.#index.eventCount,
       damagedRecords: this.#damage.records,
+      isSound: this.#damage.records === 0 && this.#damage.ranges === 0,
       segments: this.#segments.segments.length,
       bytes: this.#segments.sizeBytes,
       appendFailures: this.#appendFailures,
@@ -361,10 +364,12 @@ export class Timeline implements AsyncDisposable {
    *   copy without the records, synced ──► readers move to the copy ──► the copy gets the name of the segment ──► snapshot
    * ```
    *
+   * Those of the segment that is written to go, too, where it has 1 MiB, or `isUrgent`.
+   *
    * A process that is killed before the copy has its name leaves the segment as it was, and the next start removes the copy.
    */
-  removeRecords(): Promise<RemovedRecords> {
-    const removing = this.#finishing.then(() => this.#removeRecords());
+  removeRecords({ isUrgent = false } = {}): Promise<RemovedRecords> {
+    const removing = this.#finishing.then(() => this.#removeRecords(isUrgent));
     this.#finishing = removing.then(() => {}, () => {});
     return removing;
   }
@@ -501,24 +506,24 @@ export class Timeline implements AsyncDisposable {
     }
   }
 
-  async #removeRecords(): Promise<RemovedRecords> {
+  async #removeRecords(isUrgent: boolean): Promise<RemovedRecords> {
     const { segments } = this.#segments;
     if (this.#isClosed || !segments.some(({ hasRemoved }) => hasRemoved)) {
       return { events: 0, bytes: 0, failed: 0 };
     }
     await this.synced();
     await this.#writer?.file.syncData(); // no record may go before the event that says so is on the disk
-    this.#endLastSegment();
+    this.#endLastSegment(isUrgent ? 1 : Math.min(ENDED_BYTES_MIN, this.#segmentBytes / 2));
     const removed = await this.#removal.run();
     if (removed.events > 0 && !this.#isClosed) await this.#writeSnapshot();
     return removed;
   }
 
-  /** So that the removed events of the segment that is written to can go, too; unless it is so small that it may wait. */
-  #endLastSegment(): void {
+  #endLastSegment(bytesMin: number): void {
     const last = this.#segments.segments.at(-1);
-    const isWorthIt = last?.hasRemoved && last.sizeBytes >= Math.min(ENDED_BYTES_MIN, this.#segmentBytes / 2);
-    if (isWorthIt && last === this.#writer?.segment) this.#startSegment();
+    if (last?.hasRemoved && last.sizeBytes >= bytesMin && last === this.#writer?.segment) {
+      this.#startSegment();
+    }
   }
 
   async #writeSnapshot(): Promise<void> {

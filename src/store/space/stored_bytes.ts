@@ -2,6 +2,7 @@
 
 import { join } from "node:path";
 import { refuse } from "../../base/refusal.ts";
+import { yieldToEventLoop } from "../../base/wait.ts";
 import type { Metrics } from "../../base/metrics.ts";
 import type { World } from "../../base/world.ts";
 import { findEvent, grantedBlobs } from "../../model/events/event_table.ts";
@@ -109,6 +110,7 @@ export class StoredBytes implements Disposable {
     };
   }
 
+  /** `bytes` is negative where blobs were removed. */
   addBlob(principalKey: string, bytes: number): void {
     if (this.#ledger === undefined) return;
     this.#add(this.#blobs, principalKey, bytes);
@@ -116,6 +118,28 @@ export class StoredBytes implements Disposable {
       this.#ledger.writeSync(ledgerLine(principalKey, bytes));
     } catch (error) {
       this.#options.world.log.error("cannot write the ledger of blobs", { error: String(error) });
+    }
+  }
+
+  /**
+   * Counts the blobs again, after some were removed: those that events name, each for the run that named it first, and what is
+   * stored meanwhile. Rejects with the reason of `signal`.
+   */
+  async recountBlobs(signal: AbortSignal): Promise<void> {
+    if (this.#ledger === undefined) return;
+    const before = new Map(this.#blobs);
+    const counts = new Map<string, number>();
+    for (const batch of blobsByOwner(this.#options)) {
+      for (const [principalKey, bytes] of batch) this.#add(counts, principalKey, bytes);
+      await yieldToEventLoop();
+      signal.throwIfAborted();
+    }
+    for (const principalKey of new Set([...this.#blobs.keys(), ...counts.keys()])) {
+      // Without what was there before; the ledger gets the difference.
+      const since = (this.#blobs.get(principalKey) ?? 0) - (before.get(principalKey) ?? 0);
+      const sum = (counts.get(principalKey) ?? 0) + since;
+      const change = sum - (this.#blobs.get(principalKey) ?? 0);
+      if (change !== 0) this.addBlob(principalKey, change);
     }
   }
 
@@ -173,7 +197,7 @@ function readLedger(path: string): Map<string, number> | null {
     throw error;
   }
   const counts = new Map<string, number>();
-  for (const [, bytes, principalKey] of text.matchAll(/^(\d{1,15}) (\S+)\n/gm)) {
+  for (const [, bytes, principalKey] of text.matchAll(/^(-?\d{1,15}) (\S+)\n/gm)) {
     counts.set(principalKey!, (counts.get(principalKey!) ?? 0) + Number(bytes));
   }
   return counts;
@@ -195,23 +219,33 @@ function ledgerLine(principalKey: string, bytes: number): Uint8Array {
   return new TextEncoder().encode(`${bytes} ${principalKey}\n`);
 }
 
-/** Every blob that an event names, once. */
-function countBlobs({ dataDir, timeline }: StoredBytesOptions): Map<string, number> {
+function countBlobs(options: StoredBytesOptions): Map<string, number> {
   const counts = new Map<string, number>();
+  for (const batch of blobsByOwner(options)) {
+    for (const [principalKey, bytes] of batch) {
+      counts.set(principalKey, (counts.get(principalKey) ?? 0) + bytes);
+    }
+  }
+  return counts;
+}
+
+/** The owner and the size of every blob that an event names, once; an array for each batch of events. */
+function* blobsByOwner({ dataDir, timeline }: StoredBytesOptions): Iterable<(readonly [string, number])[]> {
   const seen = new Set<string>();
   const kinds = (kind: string) => (findEvent(kind)?.blobs.length ?? 0) > 0;
   for (const batch of timeline.readAll({ kinds })) {
+    const found: (readonly [string, number])[] = [];
     for (const { kind, runId, payload } of batch) {
       const principalKey = timeline.view.run(runId)?.principalKey;
       if (principalKey === undefined) continue;
       for (const { mediaType, sha256 } of grantedBlobs(kind, JSON.parse(payload))) {
         if (seen.has(sha256)) continue;
         seen.add(sha256);
-        counts.set(principalKey, (counts.get(principalKey) ?? 0) + blobBytes(dataDir, mediaType, sha256));
+        found.push([principalKey, blobBytes(dataDir, mediaType, sha256)]);
       }
     }
+    yield found;
   }
-  return counts;
 }
 
 /** 0 for a file that has just been removed. */

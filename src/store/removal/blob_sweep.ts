@@ -1,0 +1,145 @@
+/** Removes the blobs that no event names any more, or never named: file by file, in small steps. */
+
+import { join } from "node:path";
+import type { Log } from "../../base/log.ts";
+import { yieldToEventLoop } from "../../base/wait.ts";
+import type { World } from "../../base/world.ts";
+import { mayNameBlobs } from "../../model/events/blob_references.ts";
+import { LIMITS } from "../../model/limits.ts";
+import { PreparedPayload } from "../../model/runs/run.ts";
+import { blobFolders } from "../blobs.ts";
+import type { Timeline } from "../log/timeline.ts";
+
+export interface BlobSweepOptions {
+  readonly dataDir: string;
+  readonly timeline: Pick<Timeline, "readAll" | "observe" | "stats">;
+  readonly world: World;
+  readonly log: Log;
+  /** Called before each blob goes. */
+  readonly onRemoval: (bytes: number) => void;
+}
+
+export interface SweptBlobs {
+  readonly blobs: number;
+  readonly bytes: number;
+  /** Files that could not be removed. */
+  readonly failed: number;
+}
+
+const SHA256 = /[0-9a-f]{64}/g;
+const BLOB_FILE = /^([0-9a-f]{64})\.\w+$/;
+/** Files that are looked at in one turn. */
+const FILES_PER_TURN = 64;
+
+/**
+ * ```
+ *   names of all files ──► minus each hash that an event has, those that are written meanwhile too ──► the rest, if old enough
+ * ```
+ *
+ * A blob is written before the event that names it, so a young file is left alone, and so is one that is stored again: that
+ * makes it young (see Blobs.put). Whether it is young is looked at in the same turn in which it goes.
+ *
+ * Nothing is removed while the log may have events that cannot be read: they may name any blob.
+ */
+export class BlobSweep {
+  readonly #options: BlobSweepOptions;
+
+  constructor(options: BlobSweepOptions) {
+    this.#options = options;
+  }
+
+  /** Null where the log is damaged. Rejects with the reason of `signal`. */
+  async run(signal: AbortSignal): Promise<SweptBlobs | null> {
+    const { timeline, log } = this.#options;
+    const unnamed = new Hashes();
+    for await (const { sha256 } of this.#files(signal)) unnamed.add(sha256);
+    using _ = timeline.observe((_run, _seq, kind, json) => {
+      if (mayNameBlobs(kind)) unnamed.deleteIn(json instanceof PreparedPayload ? json.text : json);
+    });
+    for (const batch of timeline.readAll({ kinds: mayNameBlobs })) {
+      for (const { payload } of batch) unnamed.deleteIn(payload);
+      await yieldToEventLoop();
+      signal.throwIfAborted();
+    }
+    if (timeline.stats.isSound) return await this.#remove(unnamed, signal);
+    log.warn("blobs that no event names stay, as the log is damaged and may have named them");
+    return null;
+  }
+
+  async #remove(unnamed: Hashes, signal: AbortSignal): Promise<SweptBlobs> {
+    const { world, log } = this.#options;
+    const swept = { blobs: 0, bytes: 0, failed: 0 };
+    const youngMs = world.now() - LIMITS.retention.blobGraceMs;
+    for await (const { sha256, path } of this.#files(signal)) {
+      if (!unnamed.has(sha256)) continue;
+      try {
+        swept.bytes += this.#removeIfOld(path, youngMs, () => void swept.blobs++);
+      } catch (error) {
+        if (error instanceof Deno.errors.NotFound) continue;
+        swept.failed++;
+        log.error("cannot remove a blob that no event names", { sha256, error: String(error) });
+      }
+    }
+    return swept;
+  }
+
+  async *#files(signal: AbortSignal): AsyncIterable<{ readonly sha256: string; readonly path: string }> {
+    let looked = 0;
+    for (const folder of blobFolders().keys()) {
+      for await (const shard of entriesOf(join(this.#options.dataDir, folder))) {
+        if (!shard.isDirectory) continue;
+        const parent = join(this.#options.dataDir, folder, shard.name);
+        for await (const { name } of entriesOf(parent)) {
+          const sha256 = BLOB_FILE.exec(name)?.[1];
+          if (++looked % FILES_PER_TURN === 0) await yieldToEventLoop();
+          signal.throwIfAborted();
+          if (sha256 !== undefined) yield { sha256, path: join(parent, name) };
+        }
+      }
+    }
+  }
+
+  /** In one turn: nobody can store or name the blob in between. Returns the bytes that it had. */
+  #removeIfOld(path: string, youngMs: number, onRemoved: () => void): number {
+    const { mtime, size, isFile } = Deno.lstatSync(path);
+    if (!isFile || mtime === null || mtime.getTime() > youngMs) return 0;
+    this.#options.onRemoval(size);
+    Deno.removeSync(path);
+    onRemoved();
+    return size;
+  }
+}
+
+/** The first 52 bits of each, as a number: two that have them in common only make that a blob stays. */
+class Hashes {
+  /** By the first byte: a large set would be copied at once when it grows. */
+  readonly #sets = Array.from({ length: 256 }, () => new Set<number>());
+
+  add(sha256: string): void {
+    this.#setOf(sha256).add(numberOf(sha256));
+  }
+
+  has(sha256: string): boolean {
+    return this.#setOf(sha256).has(numberOf(sha256));
+  }
+
+  deleteIn(text: string): void {
+    for (const [sha256] of text.matchAll(SHA256)) this.#setOf(sha256).delete(numberOf(sha256));
+  }
+
+  #setOf(sha256: string): Set<number> {
+    return this.#sets[parseInt(sha256.slice(0, 2), 16)]!;
+  }
+}
+
+function numberOf(sha256: string): number {
+  return parseInt(sha256.slice(0, 13), 16);
+}
+
+async function* entriesOf(folder: string): AsyncIterable<Deno.DirEntry> {
+  try {
+    yield* Deno.readDir(folder);
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+  }
+}
