@@ -53,8 +53,15 @@ export function knownFormat(dataDir: string): number | null {
 }
 
 /** Events are about to be removed from the log: programs that would take the gaps for damage must not open it any more. */
-export function raiseFormat(dataDir: string): void {
-  if (Number(readShort(join(dataDir, FILE))) < DATA_FORMAT) writeFormat(dataDir, DATA_FORMAT);
+export async function raiseFormat(dataDir: string): Promise<void> {
+  const path = join(dataDir, FILE);
+  if (Number(readShort(path)) >= DATA_FORMAT) return;
+  {
+    using file = await Deno.open(`${path}.new`, { create: true, truncate: true, write: true, mode: 0o600 });
+    await file.write(new TextEncoder().encode(`${DATA_FORMAT}\n`));
+    await file.sync(); // not in this thread: it may take as long as the disk has to write
+  }
+  await Deno.rename(`${path}.new`, path);
 }
 
 /** Null where there is no such file. */
@@ -72,10 +79,6 @@ function readShort(path: string): string | null {
 /** Under another name first, so that a crash leaves the whole file or none. */
 function writeFormat(dataDir: string, format: number): void {
   const path = join(dataDir, FILE);
-  {
-    using file = Deno.openSync(`${path}.new`, { create: true, truncate: true, write: true, mode: 0o600 });
-    file.writeSync(new TextEncoder().encode(`${format}\n`));
-    file.syncSync();
-  }
+  Deno.writeTextFileSync(`${path}.new`, `${format}\n`, { mode: 0o600 });
   Deno.renameSync(`${path}.new`, path);
 }

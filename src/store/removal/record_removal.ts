@@ -48,7 +48,7 @@ export class RecordRemoval {
     for (const segment of segments.segments.slice(0, -1)) {
       if (!segment.hasRemoved || signal.aborted) continue;
       try {
-        raiseFormat(dataDir);
+        await raiseFormat(dataDir);
         const { events, bytes } = await this.#rewrite(segment);
         removed.events += events;
         removed.bytes += bytes;
@@ -94,7 +94,7 @@ export class RecordRemoval {
         await yieldToEventLoop();
       }
     }
-    segments.replaceRewritten();
+    await segments.replaceRewritten();
     return { events: copy.removedEvents, bytes: segment.sizeBytes - copy.sizeBytes };
   }
 }
