@@ -80,8 +80,8 @@ Deno.test({
 
 Deno.test("each file of a bundled Worker first takes away what the Worker must not have", () => {
   const files = [...Deno.readDirSync(BUNDLE)].map(({ name }) => name);
-  const ofWorkers = files.filter((name) => /^(service|decode|live)_worker/.test(name));
-  assert.ok(ofWorkers.length >= 3, files.join());
+  const ofWorkers = files.filter((name) => /^(service|decode|live|data_tools)_worker/.test(name));
+  assert.ok(ofWorkers.length >= 4, files.join());
   for (const name of ofWorkers) {
     const [first] = Deno.readTextFileSync(join(BUNDLE, name)).split("\n");
     assert.equal(first, 'import "./worker_globals.mjs";', name);

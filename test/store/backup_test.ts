@@ -87,6 +87,28 @@ Deno.test("a backup beside a writer ends with a whole commit, and has every blob
   await writing;
 });
 
+Deno.test("a backup during which events are removed is planned again, so that it has what its events name", async () => {
+  using directory = await DataDirectory.make();
+  using folder = new TempFolder();
+  const storage = storageIn(folder);
+  await using timeline = await directory.open();
+  let isRemoved = false;
+  const removing: BackupStorage = {
+    ...{ name: "removing", list: (prefix) => storage.list(prefix), get: (name) => storage.get(name) },
+    put: async (name, bytes) => {
+      await storage.put(name, bytes);
+      if (isRemoved) return;
+      isRemoved = true; // the log is being copied
+      timeline.commit(() => [event("events_removed", {})]);
+      for (const { ref } of directory.blobs) Deno.removeSync(directory.path(ref));
+    },
+  };
+  const { head } = await makeBackup(directory.places, removing, world);
+  assert.equal(head.last_seq, 14);
+  await using copy = await restored(storage, folder);
+  assert.equal(copy.view.lastSeq, 14);
+});
+
 Deno.test("a backup that is broken off at any object leaves the one before, and the next one goes on with what is there", async () => {
   using directory = await DataDirectory.make();
   using folder = new TempFolder();

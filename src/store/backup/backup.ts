@@ -17,7 +17,7 @@ import {
   readList,
   sha256Hex,
 } from "./backup_list.ts";
-import { planBackup, type PlannedFile } from "./backup_plan.ts";
+import { planBackup, type PlannedFile, removedSince } from "./backup_plan.ts";
 
 export interface BackupResult {
   readonly head: BackupHead;
@@ -30,6 +30,8 @@ export interface BackupResult {
 
 /** What is needed may go while it is copied, when events are removed: then the rest is planned anew. */
 const ROUNDS_MAX = 5;
+/** The path of a blob, whose bytes never change. */
+const BLOB = /(?:^|\/)blobs\/[0-9a-f]{2}\/([0-9a-f]{64})\.\w+$/;
 /** A file that grew in more steps than this is stored in large parts again. */
 const GROWN_PARTS_MAX = 64;
 
@@ -44,13 +46,14 @@ export async function makeBackup(
   for (let round = 1;; round++) {
     try {
       const dataFormat = knownFormat(places.dataDir) ?? 1;
-      const { files, lastSeq } = planBackup(places);
+      const plan = planBackup(places);
       const copied: BackupFile[] = [];
-      for (const file of files) {
+      for (const file of plan.files) {
         const one = await backup.copy(file);
         if (one !== null) copied.push(one);
       }
-      return await backup.finish({ copied, lastSeq, dataFormat, begunMs, madeMs: world.now() });
+      if (round < ROUNDS_MAX && removedSince(places.dataDir, plan)) continue;
+      return await backup.finish({ copied, lastSeq: plan.lastSeq, dataFormat, begunMs, madeMs: world.now() });
     } catch (error) {
       const isGone = error instanceof Deno.errors.NotFound;
       if (!isGone || round === ROUNDS_MAX) throw error;
@@ -93,7 +96,8 @@ class Backup {
       const { size, mtime } = await file.stat();
       const mtimeMs = mtime?.getTime() ?? 0;
       const before = this.#before.get(path);
-      if (before?.bytes === (most ?? size) && before.mtime_ms === mtimeMs && this.#hasAll(before.parts)) {
+      const isSame = before?.bytes === (most ?? size) && (before.mtime_ms === mtimeMs || BLOB.test(path));
+      if (before !== undefined && isSame && this.#hasAll(before.parts)) {
         return before;
       }
       const lengths = planned.grows ? grownLengths(before?.parts ?? []) : [];
@@ -169,7 +173,7 @@ class Backup {
   }
 
   #compareWithName(path: string, sha256: string): void {
-    const named = /(?:^|\/)blobs\/[0-9a-f]{2}\/([0-9a-f]{64})\.\w+$/.exec(path)?.[1];
+    const named = BLOB.exec(path)?.[1];
     if (named !== undefined && named !== sha256) this.#damagedBlobs.add(path);
   }
 }

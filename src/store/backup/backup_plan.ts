@@ -4,6 +4,8 @@ import { join, relative } from "node:path";
 import { filesBelow } from "../checks/blob_check.ts";
 import type { CheckedPlaces } from "../checks/directory_check.ts";
 import { SET_ASIDE } from "../checks/set_aside.ts";
+import { EVENTS_REMOVED } from "../../model/runs/run.ts";
+import { columnText } from "../log/record.ts";
 import { findSegments } from "../log/segment.ts";
 import { scanSegment } from "../log/segment_scan.ts";
 import { gapEnd } from "../removal/gap_record.ts";
@@ -89,6 +91,30 @@ function planLog(
     segments.push({ path: `timeline/${name}`, from, bytes, grows: true, isNeeded: true });
   });
   return { segments, lastSeq, logEnd };
+}
+
+/**
+ * Whether events were removed after the log ends in the backup. Then blobs may be gone that its events name, although they were there
+ * when it was planned.
+ */
+export function removedSince(dataDir: string, { logEnd }: BackupPlan): boolean {
+  const directory = join(dataDir, "timeline");
+  const decoder = new TextDecoder();
+  let isBehind = logEnd === null;
+  let isRemoved = false;
+  for (const { name, sizeBytes, unreadable } of findSegments(directory)) {
+    const isEnd = name === logEnd?.segment;
+    isBehind ||= isEnd;
+    if (!isBehind || unreadable !== "") continue;
+    using file = Deno.openSync(join(directory, name), { read: true });
+    scanSegment(file, sizeBytes, isEnd ? Math.min(sizeBytes, logEnd!.offset) : 0, 0, {
+      record: (bytes, { kindStart, kindEnd }) => {
+        isRemoved ||= columnText(decoder, bytes, kindStart, kindEnd) === EVENTS_REMOVED;
+      },
+      damage: () => {},
+    });
+  }
+  return isRemoved || !isBehind;
 }
 
 /** Where the last whole commit ends, and the number of its last event. Damage before it belongs to the copy. */
