@@ -114,7 +114,7 @@ fi
 packages_stamp="$DENO_VERSION $(cksum <"$PROJECT_ROOT/deno.lock")"
 if [ "$(cat "$TOOLS_DIR/fetched" 2>/dev/null)" != "$packages_stamp" ] || [ ! -d "$DENO_DIR/npm" ]; then
   say "fetching the packages that the service uses (once)"
-  (cd "$PROJECT_ROOT" && "$DENO" cache --quiet --frozen src/main.ts src/service_worker.ts) >&2 ||
+  (cd "$PROJECT_ROOT" && "$DENO" cache --quiet --frozen src/main.ts src/service_worker.ts src/data_tools/data_tools_worker.ts) >&2 ||
     fail "the packages of deno.lock could not be fetched"
   mkdir -p "$TOOLS_DIR"
   printf '%s\n' "$packages_stamp" >"$TOOLS_DIR/fetched"
