@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { namedBlobs } from "../../../src/model/events/blob_references.ts";
 import {
   event,
   type EventKind,
@@ -39,6 +40,20 @@ Deno.test("every kind has one sample file and every sample file a kind", () => {
     file.name
   );
   assert.deepEqual(files.toSorted(), KINDS.map((kind) => `${kind.replace(".*", "")}.json`).toSorted());
+});
+
+Deno.test("whoever looks for the blobs of an event finds every hash in the samples, each with its type", () => {
+  const hash = /sha256":"([0-9a-f]{64})"/g;
+  let hashes = 0;
+  for (const kind of KINDS.filter((kind) => EVENTS[kind as keyof typeof EVENTS].blobs.length > 0)) {
+    for (const payload of readVariants(`events/${kind.replace(".*", "")}.json`).valid) {
+      const named = new Set(Array.from(JSON.stringify(payload).matchAll(hash), ([, sha256]) => sha256));
+      const found = namedBlobs(kind.replace("*", "sample"), payload);
+      assert.deepEqual(new Set(found.map(({ sha256 }) => sha256)), named, kind);
+      hashes += named.size;
+    }
+  }
+  assert.ok(hashes > 6);
 });
 
 Deno.test("every summary is one sentence", () => {
