@@ -327,6 +327,10 @@ export interface components {
                 post_roll_ms?: number | null;
                 on?: ("keyframe" | "zone" | "trigger" | "scene_cut")[] | null;
             } | null;
+            enrich?: {
+                on?: ("zone" | "trigger" | "scene_cut")[] | null;
+                deadline_ms?: number | null;
+            } | null;
         };
         PromptRequest: {
             prompt: string | null;
@@ -375,6 +379,10 @@ export interface components {
                 pre_roll_ms?: number | null;
                 post_roll_ms?: number | null;
                 on?: ("keyframe" | "zone" | "trigger" | "scene_cut")[] | null;
+            } | null;
+            enrich?: {
+                on?: ("zone" | "trigger" | "scene_cut")[] | null;
+                deadline_ms?: number | null;
             } | null;
         };
         CreatedRun: {
@@ -525,6 +533,8 @@ export interface components {
             supersedes_marker_id: string | null;
             index_name?: string;
             session_id?: string;
+            /** @description Of a live scene cut that is explained later */
+            enrichment_deadline_ms?: number;
         };
         FrameMetadata: {
             run_id: string;
@@ -2787,6 +2797,47 @@ export interface components {
                     image_bytes: number;
                     image_sha256: string;
                 };
+                /** @description One `event_enriched` with this `seq` as its `cause_seq` follows within so long */
+                enrichment_deadline_ms?: number;
+            };
+            event_enriched: {
+                session_id: string;
+                /** @description `seq` of the event that is explained, of the same run */
+                cause_seq: number;
+                /** @description Its kind */
+                cause_kind: string;
+                /** @description Of the explained event */
+                frame_index: number;
+                /** @description Of the explained event: media time, milliseconds on the RTP clock */
+                pts_ms: number;
+                /** @description Of the explained event */
+                confidence: number;
+                /** @description Of a trigger or a marker */
+                event_type: string | null;
+                /** @description `policy_id` of the zone */
+                zone: string | null;
+                description: string;
+            } | {
+                session_id: string;
+                /** @description `seq` of the event that is explained, of the same run */
+                cause_seq: number;
+                /** @description Its kind */
+                cause_kind: string;
+                /** @description Of the explained event */
+                frame_index: number;
+                /** @description Of the explained event: media time, milliseconds on the RTP clock */
+                pts_ms: number;
+                /** @description Of the explained event */
+                confidence: number;
+                /** @description Of a trigger or a marker */
+                event_type: string | null;
+                /** @description `policy_id` of the zone */
+                zone: string | null;
+                /**
+                 * @description Why there is no description
+                 * @enum {string}
+                 */
+                reason: "deadline" | "overloaded" | "model_failed" | "token_cap" | "no_model" | "session_ended" | "service_restarted";
             };
             "trigger.*": {
                 session_id: string;
@@ -2854,6 +2905,8 @@ export interface components {
                     image_bytes: number;
                     image_sha256: string;
                 };
+                /** @description One `event_enriched` with this `seq` as its `cause_seq` follows within so long */
+                enrichment_deadline_ms?: number;
             };
         };
     };

@@ -43,6 +43,7 @@ const BY_KIND: Readonly<Record<string, string>> = {
   multimodal_moment: "moment",
   keyframe_stored: "keyframe",
   clip_stored: "keyframe",
+  event_enriched: "description",
   source_gap: "gap",
 };
 

@@ -39,7 +39,7 @@ const KINDS: Readonly<Record<Group, readonly string[]>> = {
   ],
   live: [
     ...["vlm", "vlm_tiered", "clip_vlm", "clip_vlm_tiered", "state_transition", "loop_detected"],
-    ...["keyframe_stored", "clip_stored", "restricted_zone_activity_entered", "trigger.*"],
+    ...["keyframe_stored", "clip_stored", "restricted_zone_activity_entered", "event_enriched", "trigger.*"],
     ...["publisher_connected", "decoder_restarted", "live_source_opened", "source_gap", "source_resumed"],
   ],
   policy: [
@@ -68,6 +68,7 @@ const FORMS: Readonly<Record<string, readonly string[]>> = {
     "Written by `DELETE /v1/runs/:id`",
     "Reserved: this version does not write it",
   ],
+  event_enriched: ["With a description", "Without one"],
   analysis_generated: ["Written by analyze", "Written by reason"],
   semantic_chunk_inferred: [
     "Written by reason from pictures or short clips",

@@ -144,6 +144,21 @@ export const FAMILIES = {
   ),
   service_pipeline_keyframes_total: counter("Keyframes passed to inference"),
   service_pipeline_keyframes_dropped_total: counter("Keyframes dropped before inference"),
+  service_pipeline_enrichments_total: {
+    ...counter("Events `event_enriched` of live sessions, by what they tell"),
+    labels: {
+      outcome: [
+        "described",
+        "deadline",
+        "overloaded",
+        "model_failed",
+        "token_cap",
+        "no_model",
+        "session_ended",
+        "service_restarted",
+      ],
+    },
+  },
   service_pipeline_keyframes_undescribed_total: {
     ...counter("Keyframes and clips of live sessions that got no new description, by reason"),
     labels: {

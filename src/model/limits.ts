@@ -307,6 +307,11 @@ export const LIMITS = deepFrozen({
     /** A picture of what a session sees is given again for so long, and waits so long for a frame. */
     snapshotAgeMs: 1_000,
     snapshotWaitMs: 2_000,
+    /** `enrich` of the attach configuration: from an event to its explanation. */
+    enrichDeadlineMs: range(1_000, 120_000),
+    enrichDeadlineMsDefault: 30_000,
+    /** Events of one session whose explanation is awaited; further ones are explained at once, as overloaded. */
+    enrichmentsOpen: 64,
     /** 0 means no cap. */
     outputTokensPerSecond: range(0, OUTPUT_TOKENS_PER_SECOND_MAX),
   },

@@ -80,7 +80,7 @@ export function openLive(opening: AsyncDisposableStack, options: LiveOptions): L
     metrics,
   } = options;
   const log = world.log.child("sources");
-  failRunsLeftOpen(timeline, world);
+  failRunsLeftOpen(timeline, world, metrics);
   const { activeStreamLimit, streamTtlMs } = config;
   const revisions = new PolicyRevisions(timeline);
   const registry = new LiveRegistry({ work, isShared, metrics, world });

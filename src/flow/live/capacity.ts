@@ -132,7 +132,7 @@ const AUDIO_THREADS = 2;
 /** Of a session of 1280x720 that shows the model keyframes: with less than this left, capacity counts as full. */
 export const LEAST_RESERVATION: Reservation = reservationOf({ width: 1280, height: 720 }, {
   ...{ prompt: null, tokensPerSecond: 0, crop: null },
-  ...{ clip: null, zone: null, trigger: null, localAudio: null, record: null },
+  ...{ clip: null, zone: null, trigger: null, localAudio: null, record: null, enrich: null },
 });
 
 function jpegsHeld({ clip }: AttachConfig, hasEvidence: boolean): number {

@@ -39,6 +39,8 @@ export interface LiveJournalOptions {
   readonly activity: SessionActivity;
   /** Told of each event that is written. */
   readonly causes: CauseEvents;
+  /** Called for each event that `append` has written. */
+  readonly onWritten: (event: NewEvent, seq: number) => void;
   /** Called when an event or a picture is refused as the principal stores too much; may be called again. */
   readonly onQuotaReached: () => void;
 }
@@ -81,12 +83,33 @@ export class LiveJournal {
       const written = this.#options.timeline.commit(() =>
         this.isOpen ? events.map((each) => each.runId === runId ? each : { ...each, runId }) : []
       );
-      for (const [at, { seq }] of written.entries()) this.#notePicture({ ...events[at]!, runId }, seq);
+      for (const [at, { seq }] of written.entries()) {
+        const event = { ...events[at]!, runId };
+        this.#notePicture(event, seq);
+        this.#options.onWritten(event, seq);
+      }
       return written;
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       this.#endAtQuota(error);
       return [];
+    }
+  }
+
+  /**
+   * Appends events to their own runs, which may have ended meanwhile, by a roll-over or a stop; nothing follows a deleted run.
+   * False where the disk or the quota refuses them.
+   */
+  appendToOwn(events: readonly NewEvent[]): boolean {
+    try {
+      this.#options.timeline.commit((view) =>
+        events.filter(({ runId }) => view.run(runId)?.deleted === false)
+      );
+      return true;
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      this.#endAtQuota(error);
+      return false;
     }
   }
 

@@ -17,7 +17,7 @@ import type { LiveWorkers, Opening, SessionPort } from "../../live/worker_pool.t
 import { event } from "../../model/events/event_table.ts";
 import type { DetectedRange } from "../../model/frames/detected_range.ts";
 import type { Labels } from "../../model/frames/label_map.ts";
-import { rangeMarker, rangeOfRows } from "../../model/frames/row_range.ts";
+import { type MarkedRange, rangeMarker, rangeOfRows } from "../../model/frames/row_range.ts";
 import { DEFAULT_STREAM_ID } from "../../model/identifiers.ts";
 import { LIMITS } from "../../model/limits.ts";
 import type { NewEvent } from "../../model/runs/run.ts";
@@ -27,6 +27,7 @@ import {
   LOOP_DESCRIPTION,
   observationPayload,
 } from "../../model/live/observation_event.ts";
+import { unitScore } from "../../model/live/live_frame.ts";
 import type { RestrictedZone } from "../../model/policies/zone.ts";
 import { triggerActions } from "../../model/triggers/trigger_event.ts";
 import type { SessionActivity } from "./activity.ts";
@@ -41,6 +42,7 @@ import {
 import type { CauseEvents } from "./evidence/cause_events.ts";
 import type { EvidenceClips } from "./evidence/clips.ts";
 import type { EvidenceWriter } from "./evidence/evidence.ts";
+import type { Enricher } from "./describing/enricher.ts";
 import type { Ending, LiveJournal, SessionIdentity } from "./journal.ts";
 import { LiveQueue } from "./queue.ts";
 import type { ReconnectedSession, Reconnector, SourceGap } from "./reconnect.ts";
@@ -85,6 +87,8 @@ export interface LiveSessionOptions {
   readonly causes: CauseEvents;
   /** Null where the session has no evidence clips. */
   readonly recordings: EvidenceClips | null;
+  /** Null where no event of the session is explained by a second one. */
+  readonly enricher: Enricher | null;
   /** Renames the types of markers for the principal. */
   readonly labels: Labels;
   /** Null where the session has no audio analysis. */
@@ -103,6 +107,7 @@ export interface LiveSessionOptions {
  * ```
  *   Worker ─┬─ zone, trigger ─▶ [8, drop] ─▶ EvidenceWriter ─▶ its event, then on to the keyframes
  *           ├─ keyframe ──────▶ [32, drop] ─▶ Describer ─▶ vlm, state_transition, keyframe_stored
+ *           │                                    └─▶ Enricher ─▶ event_enriched, once for each event that announced it
  *           ├─ clip ──────────▶ [1, drop] ──▶ Describer ─▶ clip_vlm, keyframe_stored
  *           ├─ audio window ──▶ [2, drop] ──▶ LiveAudio ─▶ semantic_chunk_inferred, multimodal_moment
  *           ├─ recorded ──────▶ [2] ────────▶ EvidenceClips ─▶ clip_stored
@@ -402,6 +407,7 @@ export class LiveSession {
   #onPicture(picture: LivePicture): void {
     const { metrics, causes, recordings } = this.#options;
     if (recordings) causes.expect(picture.frame.frameIndex);
+    if (picture.isKeyframe && picture.frame.gateReason === "scene_cut") this.#onCut(picture.frame);
     if (!picture.zone && !picture.trigger) return this.#offerKeyframe(picture);
     if (this.#evidence.offer(picture)) return;
     if (picture.zone) metrics.add("service_pipeline_restricted_zone_queue_dropped_total");
@@ -425,6 +431,9 @@ export class LiveSession {
     if (this.#keyframes.offer({ frame, jpeg, ...reason, isCredited: isKeyframe })) return;
     this.#options.journal.dropped(this.#ending ? "session_ended" : "queue_full");
     this.#options.causes.settle(frame.frameIndex);
+    this.#options.enricher?.settle(frame.frameIndex, {
+      reason: this.#ending ? "session_ended" : "overloaded",
+    });
     if (isKeyframe) this.#acknowledge({ pictures: 1 });
   }
 
@@ -447,14 +456,29 @@ export class LiveSession {
     journal.append([event("loop_detected", runId, observationPayload(observation))]);
   }
 
-  /** Ids of markers count the ranges of the session from 0. See docs/live.md#live-markers. */
   #onRange(range: DetectedRange): void {
+    this.#mark(rangeOfRows(range, range.startFrame, range.endFrame));
+  }
+
+  /** Only a session that explains its cuts marks them, at once; every other one tells of them with their description. */
+  #onCut({ frameIndex, ptsMs, gateConfidence }: FrameFacts): void {
+    const announced = this.#options.enricher?.announced("scene_cut");
+    if (announced?.enrichment_deadline_ms === undefined) return;
+    const place = {
+      type: "scene_cut",
+      ...{ start_frame: frameIndex, end_frame: frameIndex, start_pts_ms: ptsMs, end_pts_ms: ptsMs },
+      confidence: unitScore(gateConfidence),
+    } as const;
+    this.#mark(place, announced);
+  }
+
+  /** Ids of markers count those of the session from 0. See docs/live.md#live-markers. */
+  #mark(place: MarkedRange, announced: { readonly enrichment_deadline_ms?: number } = {}): void {
     const { journal, labels, metrics, identity: { runId, sessionId } } = this.#options;
     if (!this.#mayMark()) return metrics.add("service_pipeline_live_markers_dropped_total");
-    const place = rangeOfRows(range, range.startFrame, range.endFrame);
     const marker = rangeMarker(place, this.#markers, { runId, streamId: DEFAULT_STREAM_ID }, labels);
-    const written = journal.append([event("marker_emitted", runId, { ...marker, session_id: sessionId })]);
-    this.#markers += written.length;
+    const payload = { ...marker, session_id: sessionId, ...announced };
+    this.#markers += journal.append([event("marker_emitted", runId, payload)]).length;
   }
 
   /** Counts a marker; false beyond the limit, which begins anew a minute after its first marker. */
@@ -523,9 +547,13 @@ export class LiveSession {
 
   async #describeKeyframes(): Promise<void> {
     const { signal } = this.#aborting;
+    const { describer, enricher, causes } = this.#options;
     for await (const picture of this.#keyframes.items(signal)) {
-      await orAborted(this.#options.describer.keyframe(picture, signal), signal);
-      this.#options.causes.settle(picture.frame.frameIndex);
+      const explain = describer.keyframe(picture, signal).then((enrichment) =>
+        enricher?.settle(picture.frame.frameIndex, enrichment)
+      );
+      await orAborted(explain, signal);
+      causes.settle(picture.frame.frameIndex);
       if (picture.isCredited) this.#acknowledge({ pictures: 1 });
     }
   }
@@ -585,6 +613,7 @@ export class LiveSession {
       await this.#closeWorker();
       await this.#finishStages();
       await this.#goodbyeGrace;
+      await this.#options.enricher?.finish(this.#options.closing);
       if (this.#isOnTimeline) await journal.finish(this.#ending!, this.#options.closing);
     } catch (error) {
       hasFailed = true;
@@ -689,7 +718,7 @@ function isNotStarted(stage: FaultStage, error: unknown): boolean {
 }
 
 /** Waits for `work`. What it throws after the signal has aborted is its normal end. */
-async function orAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
+async function orAborted(work: Promise<unknown>, signal: AbortSignal): Promise<void> {
   try {
     await work;
   } catch (error) {

@@ -20,6 +20,7 @@ import { SessionActivity } from "./activity.ts";
 import { LiveSession } from "./session.ts";
 import type { Inference } from "../infer/inference.ts";
 import { LiveAudio } from "./audio.ts";
+import { Enricher } from "./describing/enricher.ts";
 import { Describer } from "./describing/describer.ts";
 import { CauseEvents } from "./evidence/cause_events.ts";
 import { EvidenceClips } from "./evidence/clips.ts";
@@ -101,8 +102,16 @@ export class LiveSessionFactory {
     const { identity, attach, policy, opening } = plan;
     const activity = new SessionActivity();
     const causes = new CauseEvents();
+    const enricher: Enricher | null = attach.enrich && new Enricher({
+      plan: attach.enrich,
+      hasModel: this.#options.notServed === null,
+      append: (events) => journal.appendToOwn(events),
+      metrics,
+      world,
+    });
     const journal = new LiveJournal({
       ...{ timeline, blobs, metrics, world, identity, activity, causes },
+      onWritten: (written, seq) => enricher?.note(written, seq),
       onQuotaReached: () => void session.end({ rank: 1, why: "failed", reason: "storage_quota" }),
     });
     const session: LiveSession = new LiveSession({
@@ -121,9 +130,11 @@ export class LiveSessionFactory {
         trigger: attach.trigger,
         datagrams,
         metrics,
+        enricher,
       }),
       causes,
       recordings: attach.record && new EvidenceClips({ identity, journal, causes, metrics, world }),
+      enricher,
       labels: labelsOf(this.#options.labelMaps, identity.principalKey),
       audio: this.#audio(plan, journal),
       reservation,

@@ -26,6 +26,7 @@ export const markerEmitted = open({
   ...markerFields,
   index_name: text.optional(),
   session_id: text.optional(),
+  enrichment_deadline_ms: positive.optional().describe("Of a live scene cut that is explained later"),
 });
 
 /** The coordinates are present when the signals came from decoded video. */

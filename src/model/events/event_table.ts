@@ -138,6 +138,10 @@ export const EVENTS = {
     live.restrictedZoneActivityEntered,
     [ZONE_EVIDENCE],
   ),
+  event_enriched: row(
+    "A model has described the picture of an event that announced it, or its deadline passed.",
+    live.eventEnriched,
+  ),
   [TRIGGER_FAMILY]: row("A trigger program fired and its JPEG was stored.", live.triggerFired, [
     TRIGGER_EVIDENCE,
   ]),

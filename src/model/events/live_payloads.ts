@@ -93,6 +93,40 @@ export const clipStored = open({
   sound: z.enum(CLIP_SOUND_STATES).describe("not_supported: the source has sound that MP4 cannot carry"),
   still: imageEvidence.describe("The picture of the cause"),
 });
+/** Why an event got no description. See docs/live.md#enrichment. */
+export const ENRICHMENT_REASONS = [
+  "deadline",
+  "overloaded",
+  "model_failed",
+  "token_cap",
+  "no_model",
+  "session_ended",
+  "service_restarted",
+] as const;
+
+/** What announces a second event. */
+const announcement = {
+  enrichment_deadline_ms: positive.optional().describe(
+    "One `event_enriched` with this `seq` as its `cause_seq` follows within so long",
+  ),
+};
+
+const explained = {
+  session_id: text,
+  cause_seq: positive.describe("`seq` of the event that is explained, of the same run"),
+  cause_kind: text.describe("Its kind"),
+  frame_index: count.describe("Of the explained event"),
+  pts_ms: count.describe("Of the explained event: media time, milliseconds on the RTP clock"),
+  confidence: unit.describe("Of the explained event"),
+  event_type: text.nullable().describe("Of a trigger or a marker"),
+  zone: text.nullable().describe("`policy_id` of the zone"),
+};
+
+/** The second event of an alert: exactly one for each event that announces it. */
+export const eventEnriched = z.union([
+  open({ ...explained, description: z.string() }),
+  open({ ...explained, reason: z.enum(ENRICHMENT_REASONS).describe("Why there is no description") }),
+]);
 
 /** Motion persisted inside the zone. It is not identified who or what moved, so `subject` is null. */
 export const restrictedZoneActivityEntered = open({
@@ -120,6 +154,7 @@ export const restrictedZoneActivityEntered = open({
     pipeline_generation: positive,
   }),
   evidence: imageEvidence,
+  ...announcement,
 });
 
 /** An input that the frame did not have is null. */
@@ -147,4 +182,5 @@ export const triggerFired = open({
   }),
   provenance: open({ pipeline_generation: positive }),
   evidence: imageEvidence,
+  ...announcement,
 });

@@ -91,9 +91,12 @@ export function withRangeMarkers(
   return [...segments, ...wanted.map((range, index) => rangeMarker(range, first + index, owner, labels))];
 }
 
+/** What becomes one marker. */
+export type MarkedRange = Omit<RowRange, "type"> & { readonly type: RowRange["type"] | "scene_cut" };
+
 /** Always exact, also where a label map renames the type. */
 export function rangeMarker(
-  range: RowRange,
+  range: MarkedRange,
   ordinal: number,
   { runId, streamId }: MarkerOwner,
   labels: Labels,

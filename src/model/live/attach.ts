@@ -8,6 +8,7 @@ import { type FieldFault, Refusal } from "../../base/refusal.ts";
 import { ZONE_BODY } from "../api/policies.ts";
 import { cropFault, type NormalizedRegion } from "../frames/coordinates.ts";
 import { FieldRules, quoted } from "../field_rules.ts";
+import { boundedList } from "../bounded_list.ts";
 import { LIMITS, type Range } from "../limits.ts";
 import {
   AUDIO_PROFILES,
@@ -21,6 +22,7 @@ import { checkZone, type RestrictedZone } from "../policies/zone.ts";
 import { type ClipSettings, framesOf } from "./clip.ts";
 import { readRecord, RECORD } from "./recording/record_field.ts";
 import type { RecordPlan } from "./recording/record_plan.ts";
+import { ENRICHED_CAUSES, type EnrichPlan } from "../events/enrichment.ts";
 
 /** 400 in plain text. The message names the field and the rule, never the prompt. */
 export class AttachRefused extends Error {
@@ -80,6 +82,8 @@ export interface AttachConfig {
   readonly localAudio: LiveAudioPlan | null;
   /** Null without evidence clips. */
   readonly record: RecordPlan | null;
+  /** Null where no event is explained by a second one. */
+  readonly enrich: EnrichPlan | null;
 }
 
 export interface LiveAudioPlan {
@@ -117,6 +121,10 @@ export const ATTACH = z.strictObject({
     voice_feedback: z.boolean().nullish(),
   }).nullish(),
   record: RECORD.nullish(),
+  enrich: z.strictObject({
+    on: boundedList(z.enum(ENRICHED_CAUSES), ENRICHED_CAUSES.length).nullish(),
+    deadline_ms: z.int().nullish(),
+  }).nullish(),
 });
 
 /** A configuration with known fields of the right types; its values may still break rules. */
@@ -150,6 +158,7 @@ export function checkAttach(body: AttachBody, context: AttachContext): AttachCon
   const trigger = readTrigger(rules, body, context);
   const localAudio = readLocalAudio(rules, body);
   const record = readRecord(rules, body.record, { zone, trigger, clip });
+  const enrich = readEnrich(rules, body);
   const promptBytes = utf8Length(body.prompt ?? "");
   const { promptBytesMax } = LIMITS.policy;
   if (promptBytes > promptBytesMax) {
@@ -171,6 +180,7 @@ export function checkAttach(body: AttachBody, context: AttachContext): AttachCon
     trigger,
     localAudio,
     record,
+    enrich,
   };
 }
 
@@ -317,6 +327,15 @@ function readLocalAudio(rules: FieldRules, { local_audio: asked }: AttachBody): 
   return plan;
 }
 
+function readEnrich(rules: FieldRules, { enrich: asked }: AttachBody): EnrichPlan | null {
+  if (!asked) return null;
+  const deadlineMs = asked.deadline_ms ?? LIMITS.live.enrichDeadlineMsDefault;
+  rules.range("enrich.deadline_ms", deadlineMs, LIMITS.live.enrichDeadlineMs);
+  const on = asked.on ?? ENRICHED_CAUSES;
+  if (on.length === 0) rules.fault("enrich.on", `must name at least one of ${ENRICHED_CAUSES.join(", ")}`);
+  return { on: ENRICHED_CAUSES.filter((cause) => on.includes(cause)), deadlineMs };
+}
+
 /** `zone` is that of the policy revision, of the session or of the server. */
 function checkCombination(
   rules: FieldRules,
@@ -329,6 +348,7 @@ function checkCombination(
     ? ""
     : ", and the server has one";
   if (body.clip_mode && zone) rules.fault("clip_mode", `cannot run with a restricted zone${whose}`);
+  if (body.clip_mode && body.enrich) rules.fault("enrich", "cannot run with clip_mode");
   if (body.clip_mode && body.trigger_program) rules.fault("clip_mode", "cannot run with trigger_program");
   if (body.trigger_program && zone) {
     rules.fault("trigger_program", `cannot run with a restricted zone${whose}`);

@@ -100,10 +100,10 @@ export function meets(filter: WebhookFilter, facts: EventFacts, sourceUri: strin
 /** Of a payload's JSON; a malformed one says nothing. */
 export function eventFacts(payloadJson: string): EventFacts {
   const payload = fieldsOf(parsed(payloadJson));
-  const { assertion, local_audio, moments } = payload;
+  const { assertion, local_audio, moments, zone } = payload;
   return {
     sightings: [payload, ...listOf(fieldsOf(local_audio).observations), ...listOf(moments)].map(sighting),
-    zone: textOf(fieldsOf(assertion).policy_id),
+    zone: textOf(fieldsOf(assertion).policy_id) ?? textOf(zone),
     sourceUri: textOf(payload.source_uri),
     sessionId: textOf(payload.session_id),
     streamId: textOf(payload.stream_id),

@@ -33,6 +33,7 @@ const PLAIN = {
   trigger: null,
   localAudio: null,
   record: null,
+  enrich: null,
 };
 
 /** No memory and no place is reserved for any session. */

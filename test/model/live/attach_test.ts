@@ -21,6 +21,7 @@ const NOTHING: AttachConfig = {
   trigger: null,
   localAudio: null,
   record: null,
+  enrich: null,
 };
 
 const PROGRAM = compileTrigger(
@@ -305,4 +306,15 @@ Deno.test("evidence clips: what is recorded, and around which causes", () => {
   refusesSyntax(encoded({ record: { on: [] } }), /record/);
   refusesSyntax(encoded({ record: { on: ["noise"] } }), /record/);
   refusesSyntax(encoded({ record: { seconds: 5 } }), /"record\.seconds" is not a field/);
+});
+
+Deno.test("what is explained by a second event is chosen, within its range, and not beside clips", () => {
+  const all = ["zone", "trigger", "scene_cut"] as const;
+  accepts({ enrich: {} }, { enrich: { on: all, deadlineMs: 30_000 } });
+  accepts({ enrich: { on: ["scene_cut", "zone"], deadline_ms: 1_000 } }, {
+    enrich: { on: ["zone", "scene_cut"], deadlineMs: 1_000 },
+  });
+  refuses({ enrich: { deadline_ms: 999 } }, /enrich\.deadline_ms must be from 1000 to 120000: got 999/);
+  refuses({ enrich: { on: [] } }, /enrich\.on must name at least one of zone, trigger, scene_cut/);
+  refuses({ enrich: {}, clip_mode: {} }, /enrich cannot run with clip_mode/);
 });

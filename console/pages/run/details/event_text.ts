@@ -56,6 +56,12 @@ const OF_KINDS: Readonly<Record<string, (payload: JsonObject) => string>> = {
     `A picture was stored: ${words(textAt(payload, "event_type") ?? "keyframe")}.`,
   restricted_zone_activity_entered: (payload) =>
     `Something moves in the zone of ${textAt(payload, "assertion.policy_id") ?? "a policy"}.`,
+  event_enriched: (payload) => {
+    const reason = textAt(payload, "reason");
+    return reason === null
+      ? `A model described event ${numberAt(payload, "cause_seq") ?? "?"}.`
+      : `Event ${numberAt(payload, "cause_seq") ?? "?"} got no description: ${words(reason)}.`;
+  },
   live_source_opened: () => "The run began to watch a live source.",
   publisher_connected: () => "The publisher is connected.",
   source_gap: () => "The source delivers no more frames.",

@@ -15,6 +15,7 @@ import {
   keyframeStoredPayload,
   observationPayload,
 } from "../../../model/live/observation_event.ts";
+import type { Enrichment } from "../../../model/events/enrichment.ts";
 import type { NewEvent } from "../../../model/runs/run.ts";
 import type { SessionNovelty } from "./novelty.ts";
 import type { LiveQuestions, LiveReply } from "./questions.ts";
@@ -121,26 +122,38 @@ export class Describer {
 
   /**
    * Describes one picture. Why it may get no `vlm` event: see docs/live.md#missing-descriptions. Rejects only with the reason of
-   * the signal.
+   * the signal. The answer is what explains the events of the picture: the description that holds for it, also where it is not a new one.
    */
-  keyframe(picture: DescribedPicture, signal: AbortSignal): Promise<void> {
-    return this.#described(signal, () => this.#describeKeyframe(picture, signal));
+  async keyframe(picture: DescribedPicture, signal: AbortSignal): Promise<Enrichment> {
+    let text: string | null = null;
+    const reason = await this.#described(signal, async () => {
+      const described = await this.#describeKeyframe(picture, signal);
+      text = described.text;
+      return described.reason;
+    });
+    return text === null ? { reason: enrichmentReason(reason) } : { description: text };
   }
 
   /** The same for a clip, except that a failure of the model writes a `clip_vlm` event with the error. */
-  clip(clip: LiveClip, signal: AbortSignal): Promise<void> {
-    return this.#described(signal, () => this.#describeClip(clip, signal));
+  async clip(clip: LiveClip, signal: AbortSignal): Promise<void> {
+    await this.#described(signal, () => this.#describeClip(clip, signal));
   }
 
-  /** `describe` says why there is no new description; null where there is one. */
-  async #described(signal: AbortSignal, describe: () => Promise<Undescribed | null>): Promise<void> {
+  /** `describe` says why there is no new description; null where there is one. So does the answer. */
+  async #described(
+    signal: AbortSignal,
+    describe: () => Promise<Undescribed | null>,
+  ): Promise<Undescribed | null> {
     const { questions, journal } = this.#options;
-    if (questions && !questions.hasTokens) return journal.dropped("cap");
+    if (questions && !questions.hasTokens) {
+      journal.dropped("cap");
+      return "cap";
+    }
     try {
-      await this.#whileBusy(async () => {
-        const reason = await describe();
-        if (!questions) journal.undescribed("not_served");
-        else if (reason !== null) journal.undescribed(reason);
+      return await this.#whileBusy(async () => {
+        const reason = questions ? await describe() : (await describe(), "not_served" as const);
+        if (reason !== null) journal.undescribed(reason);
+        return reason;
       });
     } catch (error) {
       if (signal.aborted) journal.undescribed("session_ended");
@@ -148,10 +161,10 @@ export class Describer {
     }
   }
 
-  async #whileBusy(work: () => Promise<void>): Promise<void> {
+  async #whileBusy<Result>(work: () => Promise<Result>): Promise<Result> {
     this.#isBusy = true;
     try {
-      await work();
+      return await work();
     } finally {
       this.#isBusy = false;
       for (const { change, applied } of this.#pending) {
@@ -162,21 +175,22 @@ export class Describer {
     }
   }
 
-  async #describeKeyframe(picture: DescribedPicture, signal: AbortSignal): Promise<Undescribed | null> {
+  async #describeKeyframe(picture: DescribedPicture, signal: AbortSignal): Promise<Described> {
     const { novelty, metrics } = this.#options;
     const { frame, jpeg } = picture;
     const step = await novelty?.step(jpeg, frame.ptsMs, signal);
-    if (step?.verdict === "reuse") return "reused";
+    if (step?.verdict === "reuse") return { reason: "reused", text: this.#lastText };
     metrics.add("service_pipeline_keyframes_total");
     const reply = await this.#askAbout(picture, signal);
-    if (reply === null) return "provider_failed";
+    if (reply === null) return { reason: "provider_failed", text: null };
+    const { text } = reply;
     if (step?.verdict === "shadow") {
-      novelty!.compared(this.#lastText, reply.text);
-      return "reused";
+      novelty!.compared(this.#lastText, text);
+      return { reason: "reused", text };
     }
     step?.commit();
     const { kind } = reply.isTiered ? { kind: "vlm_tiered" } as const : { kind: "vlm" } as const;
-    return await this.#write({ ...picture, kind, text: reply.text, confidence: frame.confidence });
+    return { reason: await this.#write({ ...picture, kind, text, confidence: frame.confidence }), text };
   }
 
   /** Null where the model gives no answer. */
@@ -276,6 +290,17 @@ export class Describer {
       message,
     });
   }
+}
+
+/** Why there is no new description, null where there is one; and the text that holds for the picture, null for none. */
+interface Described {
+  readonly reason: Undescribed | null;
+  readonly text: string | null;
+}
+
+/** Of a picture without any description. */
+function enrichmentReason(reason: Undescribed | null): "token_cap" | "model_failed" {
+  return reason === "cap" ? "token_cap" : "model_failed";
 }
 
 type DescriptionKind = "vlm" | "vlm_tiered" | "clip_vlm" | "clip_vlm_tiered";

@@ -15,6 +15,7 @@ import type { TriggerProgram } from "../../../model/triggers/program.ts";
 import type { RestrictedZone } from "../../../model/policies/zone.ts";
 import type { TriggerDatagramSender } from "../../../remote/trigger_datagram_sender.ts";
 import type { BlobRef } from "../../../store/blobs.ts";
+import type { Enricher } from "../describing/enricher.ts";
 import type { LiveJournal, SessionIdentity } from "../journal.ts";
 
 export interface EvidenceOptions {
@@ -25,6 +26,8 @@ export interface EvidenceOptions {
   /** Null where no socket is configured; `checkAttach` then refuses programs with a local output. */
   readonly datagrams: Pick<TriggerDatagramSender, "send"> | null;
   readonly metrics: Metrics;
+  /** Null where no event of the session is explained. */
+  readonly enricher: Pick<Enricher, "announced"> | null;
 }
 
 export class EvidenceWriter {
@@ -49,9 +52,12 @@ export class EvidenceWriter {
   }
 
   #assertZone(zone: RestrictedZone, { frame }: LivePicture, facts: ZoneFacts, image: BlobRef): void {
-    const { identity, journal, metrics } = this.#options;
+    const { identity, journal, metrics, enricher } = this.#options;
     const { score, consecutiveFrames } = facts;
-    const payload = zoneEnteredPayload({ ...identity, frame, zone, score, consecutiveFrames, image });
+    const payload = {
+      ...zoneEnteredPayload({ ...identity, frame, zone, score, consecutiveFrames, image }),
+      ...enricher?.announced("zone"),
+    };
     const written = journal.append([event("restricted_zone_activity_entered", identity.runId, payload)]);
     metrics.add("service_pipeline_restricted_zone_assertions_total", written.length);
   }
@@ -62,7 +68,7 @@ export class EvidenceWriter {
     { inputs }: TriggerFacts,
     image: BlobRef,
   ): Promise<void> {
-    const { identity, journal, metrics, datagrams } = this.#options;
+    const { identity, journal, metrics, datagrams, enricher } = this.#options;
     const { eventType, localOutput } = triggerActions(program);
     const payload = triggerPayload({
       ...identity,
@@ -75,7 +81,10 @@ export class EvidenceWriter {
       },
       image,
     });
-    const fired: NewEvent = event(`trigger.${eventType}`, identity.runId, payload);
+    const fired: NewEvent = event(`trigger.${eventType}`, identity.runId, {
+      ...payload,
+      ...enricher?.announced("trigger"),
+    });
     const [committed] = journal.append([fired]);
     if (!committed) return;
     metrics.add("service_pipeline_trigger_assertions_total");
