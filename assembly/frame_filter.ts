@@ -74,7 +74,7 @@ export function reset(): void {
  */
 export function push(offset: usize, ptsMs: f64, isRow: bool, hasLines: bool): void {
   const plane = STAGING + offset;
-  measurePlane(plane, nextFineCells(), frames == 0);
+  measurePlane(plane, nextFineCells(), newestFineCells(), frames == 0);
   const sum = lumaSum();
   const hash = hashCells();
   const slot: usize = (frames & (RING_ROWS - 1)) << 2;

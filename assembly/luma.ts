@@ -6,13 +6,15 @@
 import { apart, LOW_BYTES, ONE_WORDS, sum4, sums4 } from "./lanes";
 
 /*
- * The plane is read in strips of 16x15 samples, of which all measures are made at once:
+ * The plane is read in strips of 32x15 samples. One that is equal to that of the frame before keeps its sums; of any other one all
+ * measures are made at once:
  *
+ *   15 rows beside those of BEFORE  ->  20 sums of 16x15 differences (u16, at most 61200)
  *   3 x 5 rows of 320 bytes  ->  160 sums of 2x5 samples (u16)  ->  32 sums of 10x5 samples (u16, at most 12750)
  *   5 x 3 rows of 320 bytes  ->  160 sums of 2x3 samples        ->  80 sums of 4x3 samples (i16, at most 3060)
- *   15 rows beside those of BEFORE  ->  20 sums of 16x15 differences (u16, at most 61200)
  *
- *   PAIRS       3 x 160 x u16   of the current 15 rows, and 32 unused bytes, because a cell is read as a whole vector
+ *   PAIRS       36 x 160 x u16  sums of 2x5 samples, and 32 unused bytes, because a cell is read as a whole vector
+ *   SQUARES     12 x 10 x 4 x i32  of each strip four partial sums of its squared samples
  *   CELLS       36 x 32 x i16   cell sum - 6375: centred, so that the hash can use signed 16-bit multiplications
  *   CELL_MOVES  12 x 20 x u16   sum of the absolute differences to the frame before, of cells of 16x15 samples; 0 at first
  *   BEFORE                      Y of the frame before
@@ -25,8 +27,9 @@ export const CELLS: usize = memory.data(32 * 36 * 2, 16);
 export const CELL_MOVES: usize = memory.data(240 * 2, 16);
 
 const BEFORE: usize = memory.data(57_600, 16);
-const PAIRS: usize = memory.data(3 * 160 * 2 + 32, 16);
+const PAIRS: usize = memory.data(36 * 160 * 2 + 32, 16);
 const PAIRS_BYTES: usize = 160 * 2;
+const SQUARES: usize = memory.data(12 * 10 * 16, 16);
 /** Four partial sums of the moves of each cell of the current 15 rows. */
 const MOVES: usize = memory.data(20 * 16, 16);
 const ROW_BYTES: usize = 320;
@@ -50,20 +53,20 @@ export function lumaSquareSum(): u32 {
 
 /**
  * Measures the plane at address `plane` (any alignment), fills CELLS and CELL_MOVES, and writes the 60 x 80 x i16 sums of 4x3 samples to
- * `fine`. Keeps the plane for the next one.
+ * `fine`; those of the frame before are at `fineBefore`. Keeps the plane for the next one.
  */
-export function measurePlane(plane: usize, fine: usize, isFirst: bool): void {
+export function measurePlane(plane: usize, fine: usize, fineBefore: usize, isFirst: bool): void {
   if (isFirst) memory.copy(BEFORE, plane, PLANE_BYTES);
   let squares = i32x4.splat(0);
   let totals = i32x4.splat(0);
   for (let band: usize = 0; band < BANDS; band++) {
-    const at = band * BAND_BYTES;
-    squares = i32x4.add(squares, sumStrips(plane + at, BEFORE + at, fine + band * 5 * FINE_ROW_BYTES));
-    for (let row: usize = 0; row < 3; row++) {
-      totals = i32x4.add(
-        totals,
-        foldRow(PAIRS + row * PAIRS_BYTES, CELLS + (band * 3 + row) * CELL_COLUMNS * 2),
-      );
+    const at = band * BAND_BYTES, fineAt = band * 5 * FINE_ROW_BYTES;
+    sumStrips(plane + at, band, fine + fineAt, fineBefore + fineAt, isFirst);
+    for (let at = SQUARES + band * 160; at < SQUARES + (band + 1) * 160; at += 16) {
+      squares = i32x4.add(squares, v128.load(at));
+    }
+    for (let row = band * 3; row < band * 3 + 3; row++) {
+      totals = i32x4.add(totals, foldRow(PAIRS + row * PAIRS_BYTES, CELLS + row * CELL_COLUMNS * 2));
     }
     foldMoves(CELL_MOVES + band * 40);
   }
@@ -72,10 +75,10 @@ export function measurePlane(plane: usize, fine: usize, isFirst: bool): void {
   squareSum = <u32> sum4(squares);
 }
 
-/** Fills PAIRS, MOVES and five rows of fine cells from 15 rows; returns the sum of their squared samples, in four lanes. */
-function sumStrips(rows: usize, before: usize, fine: usize): v128 {
-  const ones = v128.load(ONE_WORDS), low = v128.load(LOW_BYTES);
-  let squares = i32x4.splat(0);
+/** Fills MOVES from 15 rows, their part of PAIRS and SQUARES, and five rows of fine cells. */
+function sumStrips(rows: usize, band: usize, fine: usize, fineBefore: usize, isFirst: bool): void {
+  const ones = v128.load(ONE_WORDS);
+  const before = BEFORE + band * BAND_BYTES, pairs = PAIRS + band * 3 * PAIRS_BYTES;
   for (let x: usize = 0; x < ROW_BYTES; x += 32) {
     const strip = rows + x;
     let left = i16x8.splat(0), right = left;
@@ -86,46 +89,74 @@ function sumStrips(rows: usize, before: usize, fine: usize): v128 {
       right = i16x8.add(right, pairSums(apart(other, v128.load(old, 16))));
       v128.store(old, one);
       v128.store(old, other, 16);
-      squares = i32x4.add(squares, i32x4.add(squareSums(one, low), squareSums(other, low)));
       one = v128.load(at, 320), other = v128.load(at, 336);
       left = i16x8.add(left, pairSums(apart(one, v128.load(old, 320))));
       right = i16x8.add(right, pairSums(apart(other, v128.load(old, 336))));
       v128.store(old, one, 320);
       v128.store(old, other, 336);
-      squares = i32x4.add(squares, i32x4.add(squareSums(one, low), squareSums(other, low)));
       one = v128.load(at, 640), other = v128.load(at, 656);
       left = i16x8.add(left, pairSums(apart(one, v128.load(old, 640))));
       right = i16x8.add(right, pairSums(apart(other, v128.load(old, 656))));
       v128.store(old, one, 640);
       v128.store(old, other, 656);
-      squares = i32x4.add(squares, i32x4.add(squareSums(one, low), squareSums(other, low)));
       old += 3 * ROW_BYTES;
     }
     v128.store(MOVES + x, i32x4.dot_i16x8_s(left, ones));
     v128.store(MOVES + x, i32x4.dot_i16x8_s(right, ones), 16);
-    sumRows(strip, PAIRS + x, fine + (x >> 1), ones);
-    sumRows(strip + 16, PAIRS + x + 16, fine + (x >> 1) + 8, ones);
+    const cells = fine + (x >> 1);
+    if (isFirst || v128.any_true(v128.or(left, right))) {
+      const leftSquares = sumRows(strip, pairs + x, cells);
+      v128.store(
+        SQUARES + band * 160 + (x >> 1),
+        i32x4.add(leftSquares, sumRows(strip + 16, pairs + x + 16, cells + 8)),
+      );
+    } else {
+      const cellsBefore = fineBefore + (x >> 1);
+      v128.store(cells, v128.load(cellsBefore));
+      v128.store(cells, v128.load(cellsBefore, 160), 160);
+      v128.store(cells, v128.load(cellsBefore, 320), 320);
+      v128.store(cells, v128.load(cellsBefore, 480), 480);
+      v128.store(cells, v128.load(cellsBefore, 640), 640);
+    }
   }
-  return squares;
 }
 
-/** The sums of three and of five rows of a strip: rows 3 and 4 are in both, and so on. */
-function sumRows(strip: usize, pairs: usize, fine: usize, ones: v128): void {
-  const upper = sumOfThree(v128.load(strip), v128.load(strip, 320), v128.load(strip, 640));
-  const fourth = i16x8.add(pairSums(v128.load(strip, 960)), pairSums(v128.load(strip, 1280)));
-  const sixth = pairSums(v128.load(strip, 1600));
+/**
+ * The sums of three and of five rows of half a strip: rows 3 and 4 are in both, and so on. Returns the sum of their squared
+ * samples, in four lanes.
+ */
+function sumRows(strip: usize, pairs: usize, fine: usize): v128 {
+  const ones = v128.load(ONE_WORDS), low = v128.load(LOW_BYTES);
+  let a = v128.load(strip), b = v128.load(strip, 320), c = v128.load(strip, 640);
+  const upper = sumOfThree(a, b, c);
+  let squares = squaresOfThree(a, b, c, low);
+  a = v128.load(strip, 960), b = v128.load(strip, 1280), c = v128.load(strip, 1600);
+  const fourth = i16x8.add(pairSums(a), pairSums(b)), sixth = pairSums(c);
+  squares = i32x4.add(squares, squaresOfThree(a, b, c, low));
   v128.store(pairs, i16x8.add(upper, fourth));
   storeFine(fine, upper, ones);
   storeFine(fine + 160, i16x8.add(fourth, sixth), ones);
-  const middle = sumOfThree(v128.load(strip, 1920), v128.load(strip, 2240), v128.load(strip, 2560));
-  const tenth = pairSums(v128.load(strip, 2880));
-  v128.store(pairs, i16x8.add(i16x8.add(sixth, middle), tenth), 320);
+  a = v128.load(strip, 1920), b = v128.load(strip, 2240), c = v128.load(strip, 2560);
+  const middle = sumOfThree(a, b, c);
+  squares = i32x4.add(squares, squaresOfThree(a, b, c, low));
   storeFine(fine + 320, middle, ones);
-  const eleventh = i16x8.add(pairSums(v128.load(strip, 3200)), pairSums(v128.load(strip, 3520)));
-  const lower = sumOfThree(v128.load(strip, 3840), v128.load(strip, 4160), v128.load(strip, 4480));
-  v128.store(pairs, i16x8.add(eleventh, lower), 640);
+  a = v128.load(strip, 2880), b = v128.load(strip, 3200), c = v128.load(strip, 3520);
+  const tenth = pairSums(a), eleventh = i16x8.add(pairSums(b), pairSums(c));
+  squares = i32x4.add(squares, squaresOfThree(a, b, c, low));
+  v128.store(pairs, i16x8.add(i16x8.add(sixth, middle), tenth), 320);
   storeFine(fine + 480, i16x8.add(tenth, eleventh), ones);
+  a = v128.load(strip, 3840), b = v128.load(strip, 4160), c = v128.load(strip, 4480);
+  const lower = sumOfThree(a, b, c);
+  v128.store(pairs, i16x8.add(eleventh, lower), 640);
   storeFine(fine + 640, lower, ones);
+  return i32x4.add(squares, squaresOfThree(a, b, c, low));
+}
+
+function squaresOfThree(first: v128, second: v128, third: v128, low: v128): v128 {
+  return i32x4.add(
+    i32x4.add(squareSums(first, low), squareSums(second, low)),
+    squareSums(third, low),
+  );
 }
 
 function sumOfThree(first: v128, second: v128, third: v128): v128 {

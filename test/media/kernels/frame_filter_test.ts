@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { LUMA_CELLS } from "../../../src/media/detection/frame_history.ts";
 import { emptyFrameSignals, FrameFilter } from "../../../src/media/kernels/frame_filter.ts";
 import {
   FRAME_BYTES,
@@ -112,6 +113,37 @@ Deno.test("the filter and its reference implementation agree exactly on random p
     };
     assert.deepEqual(actual, expected, `plane ${row}`);
   });
+});
+
+Deno.test("a frame of which only a part is new measures as it does alone", async () => {
+  const random = seededRandom(31);
+  const alone = await FrameFilter.load();
+  const frame = randomPlane(random, 6), other = randomPlane(random, 2);
+  const [inFilm, byItself] = [emptyFrameSignals(), emptyFrameSignals()];
+  filter.reset();
+  for (let round = 0; round < 40; round++) {
+    // Nothing is new in every fourth frame.
+    const [width, height] = round % 4 === 3 ? [0, 0] : [1 + random() * 100, 1 + random() * 60];
+    const [left, top] = [random() * 320, random() * 180];
+    for (let y = Math.floor(top); y < Math.min(top + height, PLANE_HEIGHT); y++) {
+      for (let x = Math.floor(left); x < Math.min(left + width, PLANE_WIDTH); x++) {
+        frame[y * PLANE_WIDTH + x] = other[y * PLANE_WIDTH + x]! ^ round;
+      }
+    }
+    alone.reset();
+    for (const one of [filter, alone]) {
+      one.staging.set(frame);
+      one.push(0, 0);
+    }
+    filter.readRow(round, inFilm);
+    alone.readRow(0, byItself);
+    for (const name of ["hashLow", "hashHigh", "lumaMean", "noiseVarianceScore"] as const) {
+      assert.equal(inFilm[name], byItself[name], `${name} of frame ${round}`);
+    }
+    const cellsOf = (one: FrameFilter) => one.rangeMeasures.cellSums.subarray(0, LUMA_CELLS);
+    assert.deepEqual(cellsOf(filter), cellsOf(alone), `cells of frame ${round}`);
+    assert.deepEqual(filter.rangeMeasures.profiles, alone.rangeMeasures.profiles, `lines of frame ${round}`);
+  }
 });
 
 /** By kind: uniform, gradients, noise, extremes, a checkerboard, a rectangle on black, bands, a bright spot. */
