@@ -30,6 +30,7 @@ Deno.test("listen registers a webhook, prints what the server delivers, and remo
     assert.deepEqual([type, is_genuine], ["dev.service.timeline.keepalive_refreshed", true]);
   }
   const [hook] = await hooks();
+  assert.deepEqual(hook.event_kinds, ["keepalive_refreshed"]);
   child.kill("SIGINT");
   const [{ code }] = await Promise.all([child.status, reading]);
   assert.equal(code, 130);

@@ -30,7 +30,7 @@ export const listen: Handler = async (session, _args, { run, secret, port = 0, h
   try {
     if (secret !== undefined) signing.resolve(secret);
     else {
-      const hook = await register(session, run, url, events);
+      const hook = await register(session, run, url, { events });
       webhookId = hook.webhook_id;
       signing.resolve(hook.signing_secret);
     }
