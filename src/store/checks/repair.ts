@@ -27,7 +27,7 @@ export async function repairDirectory(places: CheckedPlaces, world: World): Prom
   using _lock = DirectoryLock.acquire(dataDir);
   const before = await checkDirectory(places, new Findings(Infinity));
   const repair = new Repairing(dataDir, world.now());
-  repair.repair(before);
+  await repair.repair(before);
   return {
     steps: repair.steps,
     setAside: repair.aside.isUsed ? repair.aside.folder : null,
@@ -47,7 +47,7 @@ class Repairing {
     this.aside = new SetAside(dataDir, nowMs);
   }
 
-  repair({ findings, log }: DirectoryCheck): void {
+  async repair({ findings, log }: DirectoryCheck): Promise<void> {
     const all = [...findings.damage, ...findings.notes];
     const inSegments = all.filter(({ kind, path }) =>
       (kind === "damaged_bytes" || kind === "torn_write") && path.startsWith("timeline/")
@@ -69,7 +69,7 @@ class Repairing {
     ) {
       this.#rewrite(DELIVERY_FILE, 0, Infinity);
     }
-    for (const finding of findings.damage) this.#repairFile(finding);
+    for (const finding of findings.damage) await this.#repairFile(finding);
     if (this.aside.isUsed) {
       this.aside.write("report.json", `${JSON.stringify({ steps: this.steps, findings: all }, null, 2)}\n`);
     }
@@ -145,10 +145,10 @@ class Repairing {
     this.steps.push(`began the segment timeline/${name}, so that the numbers before it are not used again`);
   }
 
-  #repairFile({ kind, path, text }: CheckFinding): void {
+  async #repairFile({ kind, path, text }: CheckFinding): Promise<void> {
     if (kind === "damaged_blob" || kind === "damaged_answer" || kind === "damaged_format") {
       this.#moveIfThere(path, text);
-      if (kind === "damaged_format") raiseFormat(this.#dataDir); // earlier versions might not know what the log has
+      if (kind === "damaged_format") await raiseFormat(this.#dataDir); // earlier versions might not know what the log has
     } else if (kind === "unreadable_file") {
       if (isRegularFile(join(this.#dataDir, path))) this.steps.push(`left ${path} as it is: ${text}`);
       else this.#moveIfThere(path, "it is no regular file");
