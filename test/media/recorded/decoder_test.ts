@@ -56,7 +56,7 @@ function isFault(error: unknown, expected: RegExp): true {
 Deno.test({
   ...needing(
     SHARED_CLIPS,
-    "every frame of the real clips is decoded at its exact time, and the bad ones are refused",
+    "every frame of real clips of each kind is decoded at its exact time, and the bad ones are refused",
   ),
   ...LONG_TEST,
   async fn(t) {
@@ -88,19 +88,12 @@ Deno.test({
         await rejects(decode(decoder, join(SHARED_CLIPS_FOLDER, name)), (error) => isFault(error, expected));
       });
     await checkFrames("intel_bottle.mp4", 1189, "640x360");
-    await checkFrames("intel_car.mp4", 377, "768x432");
     await checkFrames("bgs_video02.avi", 748, "320x240");
     await checkFrames("bbb480.mp4", 720, "854x480");
     await checkFrames("bbb_rotated.mp4", 45, "1080x1920");
     await checkFrames("chrome_ad.webm", 899, "480x270");
     await checkFrames("flower_cc0.mp4", 150, "960x540");
-    await checkFrames("elf_cc0.webm", 241, "720x480");
-    await checkFrames("friday_cc0.mp4", 185, "640x480");
-    await checkFrames("viseron_ui.mp4", 254, "1060x658");
-    await checkFrames("own_screenrec.mp4", 675, "1280x720");
-    await checkFrames("carnd_road.mp4", 221, "960x540");
     await checkFrames("nasa_13013.mp4", 325, "320x180");
-    await checkFrames("nasa_v0.mp4", 325, "320x180");
     await checkFrames("mediabunny_hevc.mp4", 300, "1920x1080");
     await checkFrames("mediabunny_vfr_3026x1386.mp4", 63, "3026x1386");
     await checkFrames("vp8_1432x888.ivf", 2, "1432x888"); // its header says no rate

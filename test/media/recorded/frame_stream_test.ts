@@ -124,7 +124,6 @@ Deno.test(
       const bottle = join(FIXTURES, "intel_bottle.mp4");
       const images = { perChunk: 2, maxEdge: 128 };
       await check(bottle, { chunks: { by: "count", size: 7 }, images });
-      await check(bottle, { chunks: { by: "count", size: 500 }, images: { perChunk: 4, maxEdge: 64 } });
       await check(bottle, { chunks: { by: "window", windowMs: 777, endMs: null } });
       await check(bottle, { sampling: { policy: "fixed", fixedFps: 3 }, images });
       await check(join(FIXTURES, "bbb480.mp4"), { maxFrames: 111, images });
@@ -147,7 +146,7 @@ Deno.test({
       }
       // How damaged parts are concealed differs from one decode to the next.
       await check(join(SHARED_CLIPS_FOLDER, "bad_bitflips.mp4"), { images }, ["ptsMs"]);
-      for (const name of ["bbb_rotated.mp4", "vp8_1432x888.ivf", "chrome_ad.webm", "bgs_video02.avi"]) {
+      for (const name of ["bbb_rotated.mp4", "vp8_1432x888.ivf", "bgs_video02.avi"]) {
         await check(join(SHARED_CLIPS_FOLDER, name), { images });
       }
     }),
