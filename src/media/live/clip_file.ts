@@ -1,5 +1,6 @@
 /** Makes an MP4 of encoded units, as they came: a key frame first, the index before the media. */
 
+import { joinedBytes } from "../../base/bytes.ts";
 import type { Extent } from "../../model/frames/coordinates.ts";
 import { VIDEO_CLOCK_HZ } from "../formats/clock.ts";
 import {
@@ -112,10 +113,7 @@ function withParameterSets(
   { codec, codecData }: ClipStreams,
 ): Uint8Array<ArrayBuffer> {
   if (codecData.length === 0 || isSizedPrefix(codecData) || hasParameterSets(codec, data)) return data;
-  const both = new Uint8Array(codecData.length + data.length);
-  both.set(codecData);
-  both.set(data, codecData.length);
-  return both;
+  return joinedBytes(codecData, data);
 }
 
 function soundCodecName({ codec, codecData }: ClipSound): string {

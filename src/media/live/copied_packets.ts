@@ -1,13 +1,12 @@
 /** The encoded packets of a pulled live source as they came: ffmpeg copies them into a named pipe beside its decode. */
 
+import { joinedBytes } from "../../base/bytes.ts";
 import { pause } from "../../base/wait.ts";
-import type { World } from "../../base/world.ts";
 import type { Extent } from "../../model/frames/coordinates.ts";
 import { LIMITS } from "../../model/limits.ts";
-import { Fifo } from "../fifo.ts";
 import { COPY_OFFSET_MS } from "../formats/clock.ts";
 import { NutError, NutReader, type NutStream } from "../formats/nut.ts";
-import type { ToolRunner } from "../tools/runner.ts";
+import type { FilledPipeOptions } from "./filled_pipe.ts";
 
 /** One encoded unit of video or sound, as it came. */
 export interface CopiedUnit {
@@ -21,9 +20,7 @@ export interface CopiedUnit {
   readonly size: Extent | null;
 }
 
-export interface CopiedPacketsOptions {
-  /** The folder for the named pipe. */
-  readonly tempDir: string;
+export interface PacketSink {
   /** Called when the headers are read, before the first unit. */
   readonly onStreams: (streams: { readonly video: NutStream; readonly sound: NutStream | null }) => void;
   /** Called with each packet in the order in which it came; times are those of the decoded frames. Must neither wait nor throw. */
@@ -36,52 +33,14 @@ const REST_MS = 50;
 /** A packet is dropped beyond this; the header of a packet is short. */
 const PACKET_BYTES_MAX = LIMITS.live.videoUnitBytesMax + 4096;
 
-export class CopiedPackets implements AsyncDisposable {
-  readonly #fifo: Fifo;
-  readonly #reading: Promise<void>;
-
-  private constructor(fifo: Fifo, reading: Promise<void>) {
-    this.#fifo = fifo;
-    this.#reading = reading;
-  }
-
-  /** Rejects when the pipe cannot be made, or with the reason of the signal. */
-  static async open(
-    options: CopiedPacketsOptions,
-    { runner, world, signal }: {
-      readonly runner: ToolRunner;
-      readonly world: World;
-      readonly signal: AbortSignal;
-    },
-  ): Promise<CopiedPackets> {
-    await using opening = new AsyncDisposableStack();
-    const fifo = opening.use(await Fifo.make({ runner, directory: options.tempDir, world, signal }));
-    const pipe = await Deno.open(fifo.path, { read: true });
-    opening.move();
-    return new CopiedPackets(fifo, read(pipe, options, { world, signal }));
-  }
-
-  /** The path of the pipe, which ffmpeg fills. */
-  get pipe(): string {
-    return this.#fifo.path;
-  }
-
-  /** Gives on what is left in the pipe. Call it when ffmpeg has ended, as reading ends only then. */
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#fifo.closeGuard();
-    await this.#reading;
-    await this.#fifo[Symbol.asyncDispose]();
-  }
-}
-
-/** Reads to the end even where the bytes are no longer understood, as ffmpeg must never wait here. It rests where little comes. */
-async function read(
+/** Reads the pipe to its end, even where the bytes are no longer understood. It rests where little comes. */
+export async function readPackets(
   pipe: Deno.FsFile,
-  options: CopiedPacketsOptions,
-  { world, signal }: { readonly world: World; readonly signal: AbortSignal },
+  sink: PacketSink,
+  { world, signal }: Pick<FilledPipeOptions, "world" | "signal">,
 ): Promise<void> {
   using _pipe = pipe;
-  const packets = new PacketReader(options);
+  const packets = new PacketReader(sink);
   const buffer = new Uint8Array(READ_BYTES);
   for (;;) {
     const count = await pipe.read(buffer).catch(() => null);
@@ -93,7 +52,7 @@ async function read(
 
 /** Finds the packets in the bytes of a NUT stream, which come in pieces. */
 class PacketReader {
-  readonly #options: CopiedPacketsOptions;
+  readonly #sink: PacketSink;
   readonly #reader = new NutReader({ streamsMax: 2 });
   #bytes = new Uint8Array(4 * READ_BYTES);
   /** The unread bytes are `[at, end)`. `at` may be greater than `end`, while a skipped element is not complete. */
@@ -102,8 +61,8 @@ class PacketReader {
   #isAnnounced = false;
   #isBroken = false;
 
-  constructor(options: CopiedPacketsOptions) {
-    this.#options = options;
+  constructor(sink: PacketSink) {
+    this.#sink = sink;
   }
 
   push(piece: Uint8Array): void {
@@ -147,14 +106,12 @@ class PacketReader {
     if (!this.#isAnnounced) {
       const video = streams.find(({ isVideo }) => isVideo);
       if (!video) throw new NutError("no video stream");
-      this.#options.onStreams({ video, sound: streams.find(({ isVideo }) => !isVideo) ?? null });
+      this.#sink.onStreams({ video, sound: streams.find(({ isVideo }) => !isVideo) ?? null });
       this.#isAnnounced = true;
     }
-    const data = new Uint8Array(frameHead.length + frameBytes);
-    data.set(frameHead);
-    data.set(this.#bytes.subarray(frameOffset, frameOffset + frameBytes), frameHead.length);
+    const data = joinedBytes(frameHead, this.#bytes.subarray(frameOffset, frameOffset + frameBytes));
     const { isVideo, width, height, numerator, denominator } = stream;
-    this.#options.onUnit({
+    this.#sink.onUnit({
       isVideo,
       isKeyframe: isKeyframe || !isVideo,
       data,

@@ -10,8 +10,9 @@ import type { Outcome } from "../process.ts";
 import type { ToolRunner } from "../tools/runner.ts";
 import { FrameRing } from "./frame_ring.ts";
 import { type DecodedFrame, RING_FRAMES } from "./live_decoder.ts";
-import { CopiedPackets, type CopiedPacketsOptions } from "./copied_packets.ts";
-import { PulledSound, type PulledSoundOptions } from "./pulled_sound.ts";
+import { type PacketSink, readPackets } from "./copied_packets.ts";
+import { FilledPipe } from "./filled_pipe.ts";
+import { type BlockSink, readSound } from "./pulled_sound.ts";
 import { LiveFfmpeg } from "./live_ffmpeg.ts";
 
 export interface PulledDecoderOptions {
@@ -26,9 +27,9 @@ export interface PulledDecoderOptions {
   /** The size of its pictures as displayed, as the probe found it. */
   readonly sourceExtent?: Extent;
   /** Where the sound goes; absent where it is not wanted, or the source has none. */
-  readonly sound?: PulledSoundOptions;
+  readonly sound?: { readonly tempDir: string; readonly onBlock: BlockSink };
   /** Where the packets go as they came; absent where they are not wanted. */
-  readonly copy?: CopiedPacketsOptions & { readonly withSound: boolean };
+  readonly copy?: PacketSink & { readonly tempDir: string; readonly withSound: boolean };
   /** Called while the output is read: long work in it slows the source down. */
   readonly onFrame: (frame: DecodedFrame) => void;
   /** Called once, unless the decoder is disposed before. The reason names no address. */
@@ -68,14 +69,14 @@ export class PulledDecoder implements AsyncDisposable {
   #start({ sound, copy }: Pipes): LiveFfmpeg {
     const { runner, world, input, isPaced = false, streamIndex = null, maxFrame, sourceExtent, onFrame } =
       this.#options;
-    const soundPipe = sound && sound.pipe;
+    const soundPipe = sound && sound.path;
     const withSound = this.#options.copy?.withSound ?? false;
     return LiveFfmpeg.start({
       runner,
       world,
       job: {
         ...{ kind: "live_pull", input, isPaced, streamIndex, maxFrame, soundPipe },
-        copy: copy && { pipe: copy.pipe, withSound },
+        copy: copy && { pipe: copy.path, withSound },
       },
       ...(sourceExtent && { sourceExtent }),
       ring: new FrameRing(RING_FRAMES),
@@ -101,13 +102,19 @@ export class PulledDecoder implements AsyncDisposable {
   }
 
   async #runWithPipes(): Promise<void> {
-    const { runner, world, ...options } = this.#options;
+    const { runner, world, sound, copy } = this.#options;
     const context = { runner, world, signal: this.#closing.signal };
     const pipes: { -readonly [Name in keyof Pipes]: Pipes[Name] } = { ...NO_PIPES };
     let ffmpeg;
     try {
-      if (options.sound) pipes.sound = await PulledSound.open(options.sound, context);
-      if (options.copy) pipes.copy = await CopiedPackets.open(options.copy, context);
+      if (sound) {
+        const read = (pipe: Deno.FsFile) => readSound(pipe, sound.onBlock);
+        pipes.sound = await FilledPipe.open({ ...context, tempDir: sound.tempDir, read });
+      }
+      if (copy) {
+        const read = (pipe: Deno.FsFile) => readPackets(pipe, copy, context);
+        pipes.copy = await FilledPipe.open({ ...context, tempDir: copy.tempDir, read });
+      }
       ffmpeg = this.#start(pipes);
     } catch {
       await closed(pipes);
@@ -142,8 +149,8 @@ export class PulledDecoder implements AsyncDisposable {
 
 /** What ffmpeg fills besides its output. */
 interface Pipes {
-  readonly sound: PulledSound | null;
-  readonly copy: CopiedPackets | null;
+  readonly sound: FilledPipe | null;
+  readonly copy: FilledPipe | null;
 }
 
 const NO_PIPES: Pipes = { sound: null, copy: null };

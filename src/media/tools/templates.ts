@@ -461,7 +461,7 @@ function livePullArgs(job: JobOf<"live_pull">, { output }: Ends, log: readonly s
 /** How long a packet of one stream waits for the next one of the other, microseconds. */
 const INTERLEAVE_US = 200_000;
 
-/** The packets of the video, and of the first sound stream, from the first keyframe on. See `CopiedPackets`. */
+/** The packets of the video, and of the first sound stream, from the first keyframe on. See `readPackets`. */
 function copyArgs({ pipe, withSound }: { pipe: string; withSound: boolean }, stream: string): string[] {
   return [
     ...["-map", stream, ...(withSound ? ["-map", "0:a:0"] : ["-an"]), "-sn", "-dn"],

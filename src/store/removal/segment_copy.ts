@@ -1,6 +1,7 @@
 /** Copies a segment of the log without the records of removed events, in small steps. */
 
 import { crc32 } from "node:zlib";
+import { joinedBytes } from "../../base/bytes.ts";
 import { yieldToEventLoop } from "../../base/wait.ts";
 import { ByteLookup } from "../log/byte_lookup.ts";
 import { columnText, HEADER_BYTES, isLineBreak, ParsedRecord } from "../log/record.ts";
@@ -24,7 +25,6 @@ export interface SegmentCopy {
   /** The numbers of the removed events, in pairs: first and last. */
   readonly gaps: readonly (readonly [number, number])[];
   readonly removedEvents: number;
-  readonly removedBytes: number;
 }
 
 /** The segment has bytes that are no record. They are evidence, so nothing of it is removed. */
@@ -74,7 +74,6 @@ class Copying {
     offsets: [] as number[],
     gaps: [] as [number, number][],
     removedEvents: 0,
-    removedBytes: 0,
   };
 
   constructor(options: SegmentCopyOptions, source: Deno.FsFile, target: Deno.FsFile) {
@@ -124,10 +123,8 @@ class Copying {
       if (!isLineBreak(bytes[end - 1])) {
         throw new SegmentDamaged(`a line break is missing at ${this.#start + end}`);
       }
-      if (this.#isRemoved(bytes)) {
-        this.#copy.removedBytes += record.sizeBytes;
-        keepUpTo(at);
-      } else {
+      if (this.#isRemoved(bytes)) keepUpTo(at);
+      else {
         this.#note();
         if (keptFrom < 0) keptFrom = at;
       }
@@ -150,8 +147,7 @@ class Copying {
     }
     const { sizeBytes } = record;
     const isRemoved = this.#isRemoved(bytes);
-    if (isRemoved) this.#copy.removedBytes += sizeBytes;
-    else {
+    if (!isRemoved) {
       this.#note();
       await this.#flush();
     }
@@ -214,12 +210,7 @@ class Copying {
 
   async #flush(): Promise<void> {
     if (this.#pieces.length === 0) return;
-    const bytes = new Uint8Array(this.#pieces.reduce((sum, { length }) => sum + length, 0));
-    let at = 0;
-    for (const piece of this.#pieces) {
-      bytes.set(piece, at);
-      at += piece.length;
-    }
+    const bytes = joinedBytes(...this.#pieces);
     this.#pieces = [];
     await this.#write(bytes);
   }
