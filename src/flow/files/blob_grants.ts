@@ -1,6 +1,7 @@
 /** Finds the event of a run that grants a blob. Caches where hashes occur, never the grants themselves. */
 
 import { yieldToEventLoop } from "../../base/wait.ts";
+import { blobNumber } from "../../model/events/blob_references.ts";
 import { findEvent, type GrantedBlob, grantedBlobs } from "../../model/events/event_table.ts";
 import { LIMITS } from "../../model/limits.ts";
 import type { Timeline } from "../../store/log/timeline.ts";
@@ -44,7 +45,7 @@ export class BlobGrants {
     this.#scanned.delete(key);
     this.#scanned.set(key, scanned);
     try {
-      const seq = scanned.seqs.get(fingerprint(sha256));
+      const seq = scanned.seqs.get(blobNumber(sha256));
       if (seq === undefined) return await this.#search(scanned, runId, route, sha256);
       const stored = this.#timeline.readOne(seq);
       // The first event that contains the hash may not grant it; a later one may.
@@ -85,7 +86,7 @@ export class BlobGrants {
 
 function remember({ seqs }: ScanProgress, { payload, seq }: StoredEvent): void {
   for (const match of payload.matchAll(HASH)) {
-    const number = fingerprint(match[1]!);
+    const number = blobNumber(match[1]!);
     if (!seqs.has(number)) seqs.set(number, seq);
   }
 }
@@ -94,11 +95,6 @@ function remember({ seqs }: ScanProgress, { payload, seq }: StoredEvent): void {
 const RUNS_MAX = 1024;
 
 const HASH = /_sha256":\s*"([0-9a-f]{64})"/g;
-
-/** The first 13 hexadecimal digits: 52 bits, which a double holds exactly. */
-function fingerprint(sha256: string): number {
-  return parseInt(sha256.slice(0, 13), 16);
-}
 
 /** Parses only payloads that contain the hash. */
 function grantIn({ kind, payload }: StoredEvent, route: BlobRoute, sha256: string): GrantedBlob | undefined {

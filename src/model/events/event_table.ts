@@ -190,12 +190,22 @@ export function isBookkeeping(kind: string): boolean {
   return kind.startsWith("webhook_");
 }
 
-/** A blob that the owner of an event's run may fetch. */
-export interface GrantedBlob {
-  readonly route: "keyframes" | "media";
+export interface NamedBlob {
+  /** 64 lower-case hexadecimal digits. */
   readonly sha256: string;
   readonly mediaType: string;
 }
+
+/** A blob that the owner of an event's run may fetch. */
+export interface GrantedBlob extends NamedBlob {
+  readonly route: "keyframes" | "media";
+}
+
+/** The fields by which payloads name a blob: its hash and its media type. */
+export const BLOB_KEYS = {
+  keyframes: ["image_sha256", "image_media_type"],
+  media: ["media_sha256", "media_type"],
+} as const;
 
 /**
  * The blobs that an event makes readable for the owner of its run; none for an unknown kind or a malformed reference.
@@ -207,18 +217,19 @@ export function grantedBlobs(kind: string, payload: unknown): GrantedBlob[] {
       return [];
     }
     const reference = fieldAt(payload, at);
-    const [shaKey, typeKey] = known
-      ? ["sha256", ""]
-      : route === "keyframes"
-      ? ["image_sha256", "image_media_type"]
-      : ["media_sha256", "media_type"];
-    const sha256 = fieldAt(reference, [shaKey]);
-    const mediaType = known ?? fieldAt(reference, [typeKey]);
-    if (typeof sha256 !== "string" || !/^[0-9a-f]{64}$/.test(sha256) || typeof mediaType !== "string") {
-      return [];
-    }
-    return [{ route, sha256, mediaType }];
+    const [shaKey, typeKey] = BLOB_KEYS[route];
+    const blob = known
+      ? blobOf(fieldAt(reference, ["sha256"]), known)
+      : blobOf(fieldAt(reference, [shaKey]), fieldAt(reference, [typeKey]));
+    return blob ? [{ route, ...blob }] : [];
   });
+}
+
+/** Null where the two values of a payload name no blob. */
+export function blobOf(sha256: unknown, mediaType: unknown): NamedBlob | null {
+  const isNamed = typeof sha256 === "string" && /^[0-9a-f]{64}$/.test(sha256) &&
+    typeof mediaType === "string";
+  return isNamed ? { sha256, mediaType } : null;
 }
 
 function fieldAt(value: unknown, path: readonly string[]): unknown {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { Log } from "../../base/log.ts";
 import { yieldToEventLoop } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
-import { mayNameBlobs } from "../../model/events/blob_references.ts";
+import { blobNumber, mayNameBlobs } from "../../model/events/blob_references.ts";
 import { LIMITS } from "../../model/limits.ts";
 import { PreparedPayload } from "../../model/runs/run.ts";
 import { blobFolders } from "../blobs.ts";
@@ -110,30 +110,26 @@ export class BlobSweep {
   }
 }
 
-/** The first 52 bits of each, as a number: two that have them in common only make that a blob stays. */
+/** The numbers of hashes: two hashes with the same one only make that a blob stays. */
 class Hashes {
   /** By the first byte: a large set would be copied at once when it grows. */
   readonly #sets = Array.from({ length: 256 }, () => new Set<number>());
 
   add(sha256: string): void {
-    this.#setOf(sha256).add(numberOf(sha256));
+    this.#setOf(sha256).add(blobNumber(sha256));
   }
 
   has(sha256: string): boolean {
-    return this.#setOf(sha256).has(numberOf(sha256));
+    return this.#setOf(sha256).has(blobNumber(sha256));
   }
 
   deleteIn(text: string): void {
-    for (const [sha256] of text.matchAll(SHA256)) this.#setOf(sha256).delete(numberOf(sha256));
+    for (const [sha256] of text.matchAll(SHA256)) this.#setOf(sha256).delete(blobNumber(sha256));
   }
 
   #setOf(sha256: string): Set<number> {
     return this.#sets[parseInt(sha256.slice(0, 2), 16)]!;
   }
-}
-
-function numberOf(sha256: string): number {
-  return parseInt(sha256.slice(0, 13), 16);
 }
 
 async function* entriesOf(folder: string): AsyncIterable<Deno.DirEntry> {

@@ -101,10 +101,10 @@ export class StoredBytes implements Disposable {
       add: (bytes) => {
         this.requireRoom(principalKey, bytes);
         written += bytes;
-        this.#add(this.#growing, principalKey, bytes);
+        addTo(this.#growing, principalKey, bytes);
       },
       [Symbol.dispose]: () => {
-        this.#add(this.#growing, principalKey, -written);
+        addTo(this.#growing, principalKey, -written);
         written = 0;
       },
     };
@@ -113,7 +113,7 @@ export class StoredBytes implements Disposable {
   /** `bytes` is negative where blobs were removed. */
   addBlob(principalKey: string, bytes: number): void {
     if (this.#ledger === undefined) return;
-    this.#add(this.#blobs, principalKey, bytes);
+    addTo(this.#blobs, principalKey, bytes);
     try {
       this.#ledger.writeSync(ledgerLine(principalKey, bytes));
     } catch (error) {
@@ -130,7 +130,7 @@ export class StoredBytes implements Disposable {
     const before = new Map(this.#blobs);
     const counts = new Map<string, number>();
     for (const batch of blobsByOwner(this.#options)) {
-      for (const [principalKey, bytes] of batch) this.#add(counts, principalKey, bytes);
+      for (const [principalKey, bytes] of batch) addTo(counts, principalKey, bytes);
       await yieldToEventLoop();
       signal.throwIfAborted();
     }
@@ -145,12 +145,12 @@ export class StoredBytes implements Disposable {
 
   /** `bytes` is negative where a smaller file replaced a larger one. */
   addUpload(principalKey: string, bytes: number): void {
-    if (this.#ledger !== undefined) this.#add(this.#uploads, ownerPrefix(principalKey), bytes);
+    if (this.#ledger !== undefined) addTo(this.#uploads, ownerPrefix(principalKey), bytes);
   }
 
   /** Of an idempotency key and its answer; `bytes` is negative when they are removed. */
   addAnswer(principalKey: string, bytes: number): void {
-    if (this.#ledger !== undefined) this.#add(this.#answers, principalKey, bytes);
+    if (this.#ledger !== undefined) addTo(this.#answers, principalKey, bytes);
   }
 
   [Symbol.dispose](): void {
@@ -169,12 +169,12 @@ export class StoredBytes implements Disposable {
     this.#countedMs = nowMs;
     this.#uploads = countUploads(this.#options.uploadRoot);
   }
+}
 
-  #add(counts: Map<string, number>, key: string, bytes: number): void {
-    const sum = (counts.get(key) ?? 0) + bytes;
-    if (sum === 0) counts.delete(key);
-    else counts.set(key, sum);
-  }
+function addTo(counts: Map<string, number>, key: string, bytes: number): void {
+  const sum = (counts.get(key) ?? 0) + bytes;
+  if (sum === 0) counts.delete(key);
+  else counts.set(key, sum);
 }
 
 function countUploads(uploadRoot: string): Map<string, number> {
@@ -182,7 +182,7 @@ function countUploads(uploadRoot: string): Map<string, number> {
   for (const { name, isFile } of Deno.readDirSync(uploadRoot)) {
     const prefix = ownerPrefixIn(name);
     if (!isFile || prefix === null) continue;
-    counts.set(prefix, (counts.get(prefix) ?? 0) + sizeOf(join(uploadRoot, name)));
+    addTo(counts, prefix, sizeOf(join(uploadRoot, name)));
   }
   return counts;
 }
@@ -198,7 +198,7 @@ function readLedger(path: string): Map<string, number> | null {
   }
   const counts = new Map<string, number>();
   for (const [, bytes, principalKey] of text.matchAll(/^(-?\d{1,15}) (\S+)\n/gm)) {
-    counts.set(principalKey!, (counts.get(principalKey!) ?? 0) + Number(bytes));
+    addTo(counts, principalKey!, Number(bytes));
   }
   return counts;
 }
@@ -222,9 +222,7 @@ function ledgerLine(principalKey: string, bytes: number): Uint8Array {
 function countBlobs(options: StoredBytesOptions): Map<string, number> {
   const counts = new Map<string, number>();
   for (const batch of blobsByOwner(options)) {
-    for (const [principalKey, bytes] of batch) {
-      counts.set(principalKey, (counts.get(principalKey) ?? 0) + bytes);
-    }
+    for (const [principalKey, bytes] of batch) addTo(counts, principalKey, bytes);
   }
   return counts;
 }
