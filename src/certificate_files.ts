@@ -1,10 +1,10 @@
 /** Reads the certificate and the private key of the HTTP/3 listener, and checks that they can be used. */
 
+import { errorText } from "./base/log.ts";
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import type { Config } from "./base/config.ts";
 import type { World } from "./base/world.ts";
 import type { Certificate } from "./http3/listener.ts";
-import { reason } from "./environment.ts";
 
 const CHAIN = "SERVICE_H3_TLS_CERT_PATH";
 const KEY = "SERVICE_H3_TLS_KEY_PATH";
@@ -37,7 +37,7 @@ function textOf(name: string, what: string, path: string, faults: string[]): str
   try {
     return Deno.readTextFileSync(path);
   } catch (error) {
-    faults.push(fault(name, path, `name a file with ${what} in PEM`, reason(error)));
+    faults.push(fault(name, path, `name a file with ${what} in PEM`, errorText(error)));
     return null;
   }
 }
@@ -46,7 +46,7 @@ function parsed<T>(name: string, path: string, faults: string[], read: () => T):
   try {
     return read();
   } catch (error) {
-    faults.push(fault(name, path, "name a file that can be used", reason(error)));
+    faults.push(fault(name, path, "name a file that can be used", errorText(error)));
     return null;
   }
 }

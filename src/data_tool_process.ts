@@ -1,5 +1,6 @@
 /** Runs a tool on a data directory in a Worker that may touch nothing but that directory and the tool's target. */
 
+import { errorText } from "./base/log.ts";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
@@ -8,7 +9,7 @@ import { CODE, entryOf } from "./base/program_paths.ts";
 import type { Environment } from "./clean_process.ts";
 import { type BackupPlace, TOOL_EXIT, type ToolNotice, type ToolOrder } from "./data_tools/tool_order.ts";
 import { INSTANCE_KEY_FILE } from "./store/bundle/instance_key.ts";
-import { readSecretFiles, reason } from "./environment.ts";
+import { readSecretFiles } from "./environment.ts";
 import type { S3Place } from "./remote/s3_storage.ts";
 import type { CheckedPlaces } from "./store/checks/directory_check.ts";
 
@@ -146,7 +147,7 @@ function readArguments(tool: DataTool, args: readonly string[]) {
     if (positionals.length > length) throw new Error(`it takes no argument '${positionals[length]}'`);
     return { options: values as { json?: boolean; "data-dir"?: string; backup?: string }, positionals };
   } catch (error) {
-    throw new UsageFault(`service ${tool}: ${reason(error)}; --help has the commands`);
+    throw new UsageFault(`service ${tool}: ${errorText(error)}; --help has the commands`);
   }
 }
 
@@ -194,7 +195,7 @@ function targetFolder(tool: DataTool, target: string, { dataDir, uploadRoot }: C
   try {
     if (Deno.statSync(folder).isDirectory) return folder;
   } catch (error) {
-    throw new UsageFault(`${target} is no folder with backups: ${reason(error)}`);
+    throw new UsageFault(`${target} is no folder with backups: ${errorText(error)}`);
   }
   throw new UsageFault(`${target} is no folder`);
 }
@@ -203,7 +204,7 @@ function makeFolder(path: string): void {
   try {
     Deno.mkdirSync(path, { recursive: true, mode: 0o700 });
   } catch (error) {
-    throw new UsageFault(`${path} cannot be made: ${reason(error)}`);
+    throw new UsageFault(`${path} cannot be made: ${errorText(error)}`);
   }
 }
 

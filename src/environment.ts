@@ -1,5 +1,6 @@
 /** Finds the programs and folders that the sandboxed service may use, creates its own folders, reads the files of secrets. */
 
+import { errorText } from "./base/log.ts";
 import { isAbsolute, join, resolve } from "node:path";
 import { tmpdir } from "node:os";
 import { fileURLToPath } from "node:url";
@@ -48,7 +49,7 @@ export function readSecretFiles(
     } catch (error) {
       faults.push(
         `${fileVariable} must name a file with one line of UTF-8 text, got ${JSON.stringify(path)}: ${
-          reason(error)
+          errorText(error)
         }; correct the path or the file, or set ${name} itself`,
       );
     }
@@ -189,7 +190,7 @@ export function preparePlaces(
     } catch (error) {
       faults.push(
         `${name} must be a folder that can be made, got ${JSON.stringify(path)}: ${
-          reason(error)
+          errorText(error)
         }; set ${name} to a folder in which this user may write`,
       );
       return path;
@@ -206,7 +207,7 @@ export function preparePlaces(
       if (isShort(made)) return made;
       Deno.removeSync(made);
     } catch (error) {
-      why = reason(error);
+      why = errorText(error);
     }
     const most = SOCKET_DIR_BYTES_MAX - utf8Length("/tmp");
     faults.push(
@@ -224,7 +225,7 @@ export function preparePlaces(
       const name = `the upload root ${JSON.stringify(path)}`;
       const rule = error instanceof UploadRootFault
         ? error.message
-        : `a folder that can be made: ${reason(error)}; set SERVICE_UPLOAD_ROOT to a folder of your own`;
+        : `a folder that can be made: ${errorText(error)}; set SERVICE_UPLOAD_ROOT to a folder of your own`;
       faults.push(`${name} must be ${rule}`);
       return path;
     }
@@ -262,11 +263,6 @@ export function adoptUploads({ dataDir, uploadRoot }: Pick<Places, "dataDir" | "
     return 0;
   }
   return adoptFormerUploads(join(Deno.env.get("TMPDIR") ?? tmpdir(), FORMER_UPLOAD_ROOT), uploadRoot);
-}
-
-/** What an error says. */
-export function reason(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 /** The real path of an executable file named by a path or found on PATH. */

@@ -1,5 +1,6 @@
 /** The process of the forwarder: for each job on a stream a network namespace, in which only that job's relay answers. */
 
+import { errorText } from "./base/log.ts";
 import { linesOf } from "./base/bytes.ts";
 import type { ForwarderAnswer, ForwarderOrder } from "./media/tools/forwarder.ts";
 
@@ -49,7 +50,7 @@ export async function forwardStreams(): Promise<never> {
       jobs.set(id, new JobNetwork(order.socket, listener, () => networks.drop(namespace)));
       answer({ type: "opened", id, pid: Deno.pid, namespace });
     } catch (error) {
-      answer({ type: "failed", id, message: error instanceof Error ? error.message : String(error) });
+      answer({ type: "failed", id, message: errorText(error) });
     }
   }
   Deno.exit(0);

@@ -1,7 +1,7 @@
 /** The entry of the sandboxed Worker: opens and closes the service on orders, and reports the results. */
 
 import "./base/worker_globals.ts";
-import { BackgroundOutput, openLog, quietLog } from "./base/log.ts";
+import { BackgroundOutput, errorText, openLog, quietLog } from "./base/log.ts";
 import { hasEndedWithin } from "./base/wait.ts";
 import { realWorld } from "./base/world.ts";
 import { BrokerClient } from "./media/tools/broker_client.ts";
@@ -69,7 +69,7 @@ async function start({ start, broker: port }: StartOrder): Promise<void> {
     scope.postMessage({ type: "listening", hostname: opened.hostname, port: opened.port });
   } catch (error) {
     service.reject(error);
-    scope.postMessage({ type: "failed", message: error instanceof Error ? error.message : String(error) });
+    scope.postMessage({ type: "failed", message: errorText(error) });
   }
 }
 
@@ -79,6 +79,6 @@ async function close(): Promise<void> {
     await hasEndedWithin(realWorld(quietLog()), LOG_FLUSH_MS, output.flushed());
     scope.postMessage({ type: "closed" });
   } catch (error) {
-    scope.postMessage({ type: "failed", message: error instanceof Error ? error.message : String(error) });
+    scope.postMessage({ type: "failed", message: errorText(error) });
   }
 }

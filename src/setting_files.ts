@@ -1,7 +1,7 @@
 /** Reads the files that settings name and the sandboxed service may not read: label maps, model backends and named sources. */
 
+import { errorText } from "./base/log.ts";
 import type { Config } from "./base/config.ts";
-import { reason } from "./environment.ts";
 import {
   BackendFaults,
   type BackendFile,
@@ -26,7 +26,7 @@ export function readLabelMaps(
   } catch (error) {
     const path = JSON.stringify(labelMapsPath);
     faults.push(
-      `SERVICE_TENANT_LABEL_MAPS_PATH must name a file of label maps, got ${path}: ${reason(error)}; ` +
+      `SERVICE_TENANT_LABEL_MAPS_PATH must name a file of label maps, got ${path}: ${errorText(error)}; ` +
         "correct it, or remove the variable to leave labels as they are",
     );
     return null;
@@ -81,7 +81,7 @@ function readBackendFile(path: string, env: Readonly<Record<string, string | und
     if (error instanceof Deno.errors.NotFound) return NO_BACKENDS;
     throw new BackendFaults([
       `${place} must be a file of UTF-8 text that can be read: ${
-        reason(error)
+        errorText(error)
       }; correct it, or remove SERVICE_CONFIG to do without`,
     ]);
   }
@@ -119,7 +119,7 @@ export function readSources(
     if (error instanceof Deno.errors.NotFound) return [];
     throw new SourceFaults([
       `${place} must be a file of UTF-8 text that can be read: ${
-        reason(error)
+        errorText(error)
       }; correct it, or remove SERVICE_SOURCES_CONFIG to do without`,
     ]);
   }

@@ -303,3 +303,8 @@ function write(stream: LineWriter, line: string): void {
 }
 
 const ENCODER = new TextEncoder();
+
+/** What an error says, for messages and log lines. */
+export function errorText(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

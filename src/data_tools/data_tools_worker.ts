@@ -1,7 +1,7 @@
 /** The entry of the Worker in which a data tool runs, with the permissions that this tool needs and no others. */
 
 import "../base/worker_globals.ts";
-import { quietLog } from "../base/log.ts";
+import { errorText, quietLog } from "../base/log.ts";
 import { realWorld, type World } from "../base/world.ts";
 import type { BackupStorage } from "../model/backup_storage.ts";
 import { makeBackup } from "../store/backup/backup.ts";
@@ -31,7 +31,7 @@ scope.onmessage = async ({ data: order }) => {
   try {
     code = await obey(order, world);
   } catch (error) {
-    say("stderr", `cannot ${order.tool}: ${error instanceof Error ? error.message : String(error)}`);
+    say("stderr", `cannot ${order.tool}: ${errorText(error)}`);
   }
   scope.postMessage({ type: "end", code });
 };

@@ -1,6 +1,6 @@
 /** Copies feedback and the descriptions of live sessions into the mirror database, in sequence order, from a cursor on the disk. */
 
-import type { Log } from "../base/log.ts";
+import { errorText, type Log } from "../base/log.ts";
 import type { Metrics } from "../base/metrics.ts";
 import { TaskGroup } from "../base/tasks.ts";
 import { Deadline, pause, within } from "../base/wait.ts";
@@ -291,7 +291,7 @@ export class Mirror implements AsyncDisposable {
 
   #goDown(error: unknown): void {
     this.#answer(false);
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = errorText(error);
     if (this.#state === "down" && reason === this.#loggedReason) return;
     this.#loggedReason = reason;
     this.#log.warn("the mirror database is away, records wait in the timeline", {

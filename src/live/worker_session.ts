@@ -1,5 +1,6 @@
 /** One live session in its Worker: from its offer or source until all its resources are released. */
 
+import { errorText } from "../base/log.ts";
 import { hasEndedWithin, pause } from "../base/wait.ts";
 import type { World } from "../base/world.ts";
 import type { JpegEncoderPool } from "../media/live/jpeg_encoder.ts";
@@ -132,7 +133,7 @@ export class WorkerSession {
       if (order.kind === "offer") await this.#answer(order);
       else await this.#pull(order);
     } catch (error) {
-      if (order.kind === "offer") await this.#refuse(500, messageOf(error));
+      if (order.kind === "offer") await this.#refuse(500, errorText(error));
       else this.#fail({ stage: "analysis", reason: "spawn_failure" }, error);
     }
     if (!this.#isRefused) void this.#tick();
@@ -293,7 +294,7 @@ export class WorkerSession {
   }
 
   #fail(fault: WorkerFault, error: unknown): void {
-    this.#end("worker_fault", messageOf(error), fault);
+    this.#end("worker_fault", errorText(error), fault);
   }
 
   #close(): Promise<void> {
@@ -359,8 +360,4 @@ const NOTHING_COUNTED = { received: 0, decoded: 0, dropped: 0, broken: 0 };
 /** Units that never became complete. */
 function brokenUnits(counts: PeerCounts | undefined): number {
   return counts ? counts.incomplete + counts.oversize + counts.malformed : 0;
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

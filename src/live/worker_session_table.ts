@@ -1,7 +1,7 @@
 /** The sessions of one live Worker: passes each order to its session and opens new ones. */
 
 import { AsyncLocalStorage } from "node:async_hooks";
-import { quietLog } from "../base/log.ts";
+import { errorText, quietLog } from "../base/log.ts";
 import { realWorld } from "../base/world.ts";
 import { JpegEncoderPool } from "../media/live/jpeg_encoder.ts";
 import { BrokerClient } from "../media/tools/broker_client.ts";
@@ -37,7 +37,7 @@ export class WorkerSessionTable {
    * session continues, and if it no longer works its watchdogs end it: publisher liveness and stalled decoders.
    */
   onUncaught(error: unknown): void {
-    const message = error instanceof Error ? error.message : String(error);
+    const message = errorText(error);
     this.#post({ kind: "uncaught", sessionId: this.#current.getStore() ?? null, message }, []);
   }
 

@@ -1,5 +1,6 @@
 /** An S3-compatible bucket as the place of backups: signed requests, each with a deadline, repeated after faults of the other side. */
 
+import { errorText } from "../base/log.ts";
 import { AwsClient } from "aws4fetch";
 import { createHash } from "node:crypto";
 import { Deadline, pause } from "../base/wait.ts";
@@ -94,7 +95,7 @@ export class S3Storage implements BackupStorage {
         if (isLast || answer.status < SERVER_FAULT && answer.status !== TOO_MANY) return answer;
       } catch (error) {
         // A message of the runtime has the whole address and nothing of the headers.
-        const why = error instanceof Error ? error.message : String(error);
+        const why = errorText(error);
         if (isLast) throw new Error(`${this.#place.endpoint} cannot be reached: ${why}`);
       }
       await pause(this.#world, FIRST_PAUSE_MS * 2 ** (attempt - 1));

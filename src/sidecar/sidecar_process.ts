@@ -1,6 +1,6 @@
 /** The life of a sidecar's process: settings in, signals in, exit code out. */
 
-import { openLog } from "../base/log.ts";
+import { errorText, openLog } from "../base/log.ts";
 import type { Address } from "../base/setting_parsers.ts";
 import { realWorld, type World } from "../base/world.ts";
 import type { SidecarEnvironment } from "./sidecar_settings.ts";
@@ -35,7 +35,7 @@ export async function runSidecar({ name, variables, start }: SidecarProgram): Pr
     await ended.promise;
     return 0;
   } catch (error) {
-    log.error(error instanceof Error ? error.message : String(error));
+    log.error(errorText(error));
     return 1;
   }
 }

@@ -1,7 +1,7 @@
 /** The decode Worker: reads reduced frames from a named pipe into the frame filter's memory. Blocks while it reads. */
 
 import "../../base/worker_globals.ts";
-import { quietLog } from "../../base/log.ts";
+import { errorText, quietLog } from "../../base/log.ts";
 import { realWorld } from "../../base/world.ts";
 import type { Region } from "../../model/frames/coordinates.ts";
 import type { DetectedRange } from "../../model/frames/detected_range.ts";
@@ -110,7 +110,7 @@ scope.onmessage = ({ data: order }) => {
     clearTransitionFaults(signals, found);
     scope.postMessage({ kind: "done", signals, ranges: found, hasMore }, buffersOf(signals));
   } catch (error) {
-    scope.postMessage({ kind: "failed", message: error instanceof Error ? error.message : String(error) });
+    scope.postMessage({ kind: "failed", message: errorText(error) });
   }
 };
 scope.postMessage({ kind: "ready" });

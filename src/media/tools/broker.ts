@@ -1,5 +1,6 @@
 /** Starts programs for the sandboxed Workers, which may start none: only jobs of known kinds, with checked paths. */
 
+import { errorText } from "../../base/log.ts";
 import type { Tools } from "../../base/program_paths.ts";
 import { timer, unlessAborted } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
@@ -217,7 +218,7 @@ class Connection {
       // Whoever asked finds nothing of it left.
       .then((outcome) => this.#answer({ type: "done", id, outcome }))
       .catch((error) => {
-        const message = error instanceof Error ? error.message : String(error);
+        const message = errorText(error);
         if (error instanceof JobRefused) this.#refuse(id, message);
         else if (stop.signal.aborted) {
           this.#answer({

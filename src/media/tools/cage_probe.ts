@@ -1,5 +1,6 @@
 /** Finds out at start how strongly this machine lets decoders be caged, by running ffmpeg and ffprobe in each level. */
 
+import { errorText } from "../../base/log.ts";
 import type { CageTools, Tools } from "../../base/program_paths.ts";
 import { NEVER_ABORTED } from "../../base/wait.ts";
 import type { World } from "../../base/world.ts";
@@ -58,7 +59,7 @@ async function strongest(probe: StoppableProbe): Promise<FoundCage> {
     try {
       return { ...await withForwarder(await level(probe), probe), misses };
     } catch (error) {
-      misses.push(`${name}: ${error instanceof Error ? error.message : String(error)}`);
+      misses.push(`${name}: ${errorText(error)}`);
     }
   }
   return { cage: await limitsOnly(probe), misses, streamsMiss: null };
@@ -87,7 +88,7 @@ async function withForwarder(
     const streams: Streams = { by: mode === "required" ? "none" : "machine" };
     return {
       cage: { ...cage, streams },
-      streamsMiss: error instanceof Error ? error.message : String(error),
+      streamsMiss: errorText(error),
     };
   }
 }

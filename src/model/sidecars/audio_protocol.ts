@@ -1,5 +1,6 @@
 /** The binary protocol between the service and the audio sidecar; both sides use this file. See docs/protocols.md#audio-sidecar. */
 
+import { errorText } from "../../base/log.ts";
 import { decode, encode } from "@msgpack/msgpack";
 import * as z from "zod";
 import { utf8Length } from "../../base/bytes.ts";
@@ -220,7 +221,7 @@ function unpacked<T>(schema: z.ZodType<T>, packed: Uint8Array): T {
   try {
     value = decode(packed, DECODE_LIMITS);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = errorText(error);
     throw new ProtocolFault(`Cannot read the metadata as it is no MessagePack map of this size: ${reason}`);
   }
   const result = schema.safeParse(value);

@@ -1,11 +1,12 @@
 /** Hashes every blob, and compares the blobs with what the log names. */
 
+import { errorText } from "../../base/log.ts";
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { blobFolders } from "../blobs.ts";
 import { PARTIAL_PREFIX } from "../partial_file.ts";
 import type { AcceptedLosses } from "./accepted_losses.ts";
-import { type Findings, whyUnreadable } from "./findings.ts";
+import type { Findings } from "./findings.ts";
 import type { CheckedLog } from "./log_check.ts";
 
 export interface CheckedBlobs {
@@ -46,7 +47,7 @@ export function checkBlobs(
     } catch (error) {
       if (error instanceof Deno.errors.NotFound) continue; // taken away meanwhile
       present.add(path);
-      findings.damaged("unreadable_file", path, `it cannot be read: ${whyUnreadable(error)}`);
+      findings.damaged("unreadable_file", path, `it cannot be read: ${errorText(error)}`);
     }
   }
   const isLost = new Set(accepted.blobs);

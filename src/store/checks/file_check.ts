@@ -1,5 +1,6 @@
 /** Checks what lies beside the log and the blobs: format, snapshot, delivery log, kept answers, uploads. */
 
+import { errorText } from "../../base/log.ts";
 import { join } from "node:path";
 import { answerPieces, readAnswerFile } from "../answer_file.ts";
 import { knownFormat } from "../data_format.ts";
@@ -8,14 +9,14 @@ import { HEADER_BYTES, isTornRecord } from "../log/record.ts";
 import { linesIn, scanSegment } from "../log/segment_scan.ts";
 import { seqOfSnapshot } from "../log/snapshot.ts";
 import { filesBelow } from "./blob_check.ts";
-import { type Findings, whyUnreadable } from "./findings.ts";
+import type { Findings } from "./findings.ts";
 
 /** 1 where there is no file of it. Errors: a newer version wrote the directory. */
 export function checkFormat(dataDir: string, findings: Findings): number {
   try {
     return knownFormat(dataDir) ?? 1;
   } catch (error) {
-    const text = whyUnreadable(error);
+    const text = errorText(error);
     if (/ has format \d+| was broken off/.test(text)) throw error;
     findings.damaged("damaged_format", "format", "it holds no version of a format");
     return 1;
@@ -27,7 +28,7 @@ export function checkSnapshot(dataDir: string, findings: Findings): number {
   try {
     return seqOfSnapshot(join(dataDir, "timeline")) ?? 0;
   } catch (error) {
-    const text = `it is not used, and made again: ${whyUnreadable(error)}`;
+    const text = `it is not used, and made again: ${errorText(error)}`;
     findings.note("unusable_snapshot", "timeline/snapshot", text);
     return 0;
   }
@@ -61,7 +62,7 @@ export function checkDeliveries(dataDir: string, findings: Findings): number {
     }
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return 0; // there was never a webhook
-    findings.damaged("unreadable_file", DELIVERY_FILE, `it cannot be read: ${whyUnreadable(error)}`);
+    findings.damaged("unreadable_file", DELIVERY_FILE, `it cannot be read: ${errorText(error)}`);
   }
   return records;
 }
@@ -82,7 +83,7 @@ export async function checkAnswers(dataDir: string, findings: Findings): Promise
       answers += 1;
     } catch (error) {
       if (error instanceof Deno.errors.NotFound) continue; // it was a day old
-      findings.damaged("damaged_answer", path, whyUnreadable(error));
+      findings.damaged("damaged_answer", path, errorText(error));
     }
   }
   return answers;
@@ -99,7 +100,7 @@ export function checkUploads(uploadRoot: string, findings: Findings): { files: n
       files += 1;
     } catch (error) {
       if (error instanceof Deno.errors.NotFound) continue;
-      findings.damaged("unreadable_file", `uploads/${path}`, `it cannot be read: ${whyUnreadable(error)}`);
+      findings.damaged("unreadable_file", `uploads/${path}`, `it cannot be read: ${errorText(error)}`);
     }
   }
   return { files, bytes };

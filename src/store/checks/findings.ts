@@ -82,8 +82,3 @@ export class Findings {
     if (list.length < this.#listedMax) list.push(finding);
   }
 }
-
-/** What the operating system says of a file that cannot be read. */
-export function whyUnreadable(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}

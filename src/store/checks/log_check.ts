@@ -1,5 +1,6 @@
 /** Reads every record of the log without writing anything, beside a service that appends to it, too. */
 
+import { errorText } from "../../base/log.ts";
 import { Buffer } from "node:buffer";
 import { join } from "node:path";
 import { BLOB_KEY_END, mayNameBlobs, namedBlobs } from "../../model/events/blob_references.ts";
@@ -12,7 +13,7 @@ import { findSegments, type FoundSegment, seqOfName } from "../log/segment.ts";
 import { linesIn, type RecordSink, scanSegment, type SegmentEnd } from "../log/segment_scan.ts";
 import { gapEnd } from "../removal/gap_record.ts";
 import { type AcceptedLosses, isAccepted } from "./accepted_losses.ts";
-import { Findings, whyUnreadable } from "./findings.ts";
+import { Findings } from "./findings.ts";
 
 /** Where a blob is named first. */
 export interface BlobMention {
@@ -146,7 +147,7 @@ class LogCheck implements RecordSink {
         this.damage(end.tailFrom, file.sizeBytes, 0);
       }
     } catch (error) {
-      this.findings.damaged("unreadable_file", path, `it cannot be read: ${whyUnreadable(error)}`);
+      this.findings.damaged("unreadable_file", path, `it cannot be read: ${errorText(error)}`);
     }
   }
 

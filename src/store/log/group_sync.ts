@@ -1,5 +1,6 @@
 /** SERVICE_WAL_SYNC=group: one fdatasync for all requests that wait. See docs/deployment.md#durability. */
 
+import { errorText } from "../../base/log.ts";
 import { refuse } from "../../base/refusal.ts";
 
 export class GroupSync {
@@ -71,7 +72,7 @@ export class GroupSync {
       if (directoryIsNew) await this.#syncDirectory();
       this.#synced = covers;
     } catch (error) {
-      this.#failure = `fdatasync failed: ${error instanceof Error ? error.message : String(error)}`;
+      this.#failure = `fdatasync failed: ${errorText(error)}`;
     } finally {
       this.#running = undefined;
     }

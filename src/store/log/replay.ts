@@ -1,7 +1,7 @@
 /** Reads the log when it is opened: folds every valid record, reports damage, and determines where the log ends. */
 
 import { join } from "node:path";
-import type { Log } from "../../base/log.ts";
+import { errorText, type Log } from "../../base/log.ts";
 import { FoldingSink, type FoldTarget } from "./folding_sink.ts";
 import { type FoundSegment, type Segment, seqOfName } from "./segment.ts";
 import { linesIn, type RecordSink, scanSegment, type SegmentEnd } from "./segment_scan.ts";
@@ -125,7 +125,7 @@ function scan(
   try {
     return scanSegment(file, sizeBytes, from, afterSeq, sink);
   } catch (error) {
-    throw new SegmentUnreadable(error instanceof Error ? error.message : String(error));
+    throw new SegmentUnreadable(errorText(error));
   }
 }
 

@@ -1,5 +1,6 @@
 /** The segment files of the log: their names, and how they are found, read and appended to. */
 
+import { errorText } from "../../base/log.ts";
 import { join } from "node:path";
 import type { RecordBatch } from "./record.ts";
 import { firstSeqOf } from "./segment_scan.ts";
@@ -58,7 +59,7 @@ function inspect(directory: string, name: string): FoundSegment {
     if (!isFile) throw new Error("not a regular file");
     return { name, sizeBytes: size, firstSeq: firstSeqOf(file, size) || seqOfName(name), unreadable: "" };
   } catch (error) {
-    const unreadable = error instanceof Error ? error.message : String(error);
+    const unreadable = errorText(error);
     return { name, sizeBytes: sizeOf(join(directory, name)), firstSeq: seqOfName(name), unreadable };
   }
 }
