@@ -35,6 +35,21 @@ const BOUNDS: readonly (readonly [string, string, string])[] = [
   ["model/sources/hls_part.ts", "TAG_BYTES_MAX", "An ID3 tag before the sound of an HLS part"],
   ["remote/sources/hls_relay.ts", "PART_TIMEOUT_MS", "One part of an HLS source"],
   ["remote/sources/rtsp_tunnel.ts", "CONNECT_TIMEOUT_MS", "Connecting to an RTSP server"],
+  [
+    "remote/sources/rtsp_connection.ts",
+    "TRACKS_MAX",
+    "Tracks of one camera over UDP; with more it is refused",
+  ],
+  [
+    "remote/sources/rtsp_connection.ts",
+    "FIRST_MEDIA_MS",
+    "Waiting for the first packet of a camera over UDP",
+  ],
+  [
+    "remote/sources/rtp_datagrams.ts",
+    "GAP_WAIT_MS",
+    "A packet of a camera over UDP that waits for one before it",
+  ],
   ["media/recorded/decoder.ts", "STREAMS_PER_DECODE", "Endless sources at once, for each processor"],
   ["media/recorded/decoder.ts", "WAITERS_MAX", "Callers that may wait for a decode; one more is 503"],
   ["media/probed_files.ts", "FILES_MAX", "Files whose content is known without another probe"],

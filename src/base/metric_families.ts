@@ -268,6 +268,12 @@ export const FAMILIES = {
   service_sources_down_seconds: gauge(
     "Seconds for which the always-on camera that is down longest has given no frames; 0 where none is",
   ),
+  service_rtsp_datagrams_total: {
+    ...counter(
+      "UDP packets of cameras: passed on, lost on the way, too late or twice, dropped here, from elsewhere",
+    ),
+    labels: { outcome: ["passed", "lost", "late", "dropped", "foreign"] },
+  },
   service_sources_file_faulty: gauge(
     "1 where the file of named sources could not be used when it was read last",
   ),

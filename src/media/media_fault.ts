@@ -23,10 +23,6 @@ const NOT_MEDIA = "it is not a media file, or it is damaged beyond reading";
 const REASONS: readonly (readonly [RegExp, string])[] = [
   [/protocol '.*' not on whitelist/i, "it refers to something that may not be fetched"],
   [/certificate/i, "the certificate of its server is not trusted"],
-  [
-    /method setup failed: 461/i,
-    "its server sends media over UDP only; it must be able to send it inside the RTSP connection",
-  ],
   [/method \w+ failed: 401/i, "its server asks for a user name and a password"],
   [/server returned|method \w+ failed/i, "its server does not give it out"],
   [

@@ -1,6 +1,7 @@
 /** Opens a `source_uri`, local or remote, as an input that ffmpeg can decode. See docs/api.md#sources. */
 
 import { join } from "node:path";
+import type { Metrics } from "../../base/metrics.ts";
 import { PermitQueue } from "../../base/sharing/permit_queue.ts";
 import { Refusal } from "../../base/refusal.ts";
 import { unlessAborted } from "../../base/wait.ts";
@@ -32,12 +33,14 @@ import { PinnedAgent } from "../../remote/guard/pinned_agent.ts";
 import { MjpegRelay } from "../../remote/sources/mjpeg_relay.ts";
 import { prefetch } from "../../remote/sources/prefetch.ts";
 import type { FetchContext, NamedTarget } from "../../remote/sources/source_request.ts";
+import type { DatagramOutcome } from "../../remote/sources/rtp_datagrams.ts";
 import { RtspTunnel } from "../../remote/sources/rtsp_tunnel.ts";
 import { PartialFile } from "../../store/partial_file.ts";
 import type { NamedSources } from "./named_sources.ts";
 
 export interface SourcesOptions {
   readonly world: World;
+  readonly metrics: Metrics;
   readonly local: Omit<SourcePolicy, "principalKey">;
   /** For fetched files, which are removed after use. */
   readonly tempDir: string;
@@ -158,7 +161,9 @@ export class Sources implements Disposable {
       const relay = await MjpegRelay.open(remote.url, context, socket);
       return opened(uri, mjpegInput(relay.url, socket), relay);
     }
-    const tunnel = await RtspTunnel.open(remote.url, context, socket);
+    const countDatagrams = (outcome: DatagramOutcome, datagrams: number) =>
+      this.#options.metrics.add("service_rtsp_datagrams_total", { outcome }, datagrams);
+    const tunnel = await RtspTunnel.open(remote.url, { ...context, countDatagrams }, socket);
     return opened(uri, rtspInput(tunnel.url, socket), tunnel);
   }
 

@@ -33,10 +33,23 @@ export class RtspReplies {
   /** Bytes of a body that are still to come, and do not pass. */
   #dropping = 0;
   readonly #isAsked: (reply: RtspReply) => boolean;
+  readonly #transport: (transport: string) => string;
 
-  /** A reply for which `isAsked` is true does not pass: its request is sent again. */
-  constructor(isAsked: (reply: RtspReply) => boolean = () => false) {
+  /**
+   * A reply for which `isAsked` is true does not pass: its request is sent again. `transport` says what ffmpeg gets as the
+   * transport of a reply, or throws `RtspRefused`.
+   */
+  constructor(
+    isAsked: (reply: RtspReply) => boolean = () => false,
+    transport: (transport: string) => string = interleaved,
+  ) {
     this.#isAsked = isAsked;
+    this.#transport = transport;
+  }
+
+  /** Whether ffmpeg has a part of a body and waits for the rest: nothing may be put in between. */
+  get isWithinBody(): boolean {
+    return this.#passing > 0;
   }
 
   /** ffmpeg has sent this many more requests: a reply that answers none is refused, so that nobody has to read a flood of them. */
@@ -91,7 +104,10 @@ export class RtspReplies {
       }
       if (at > from) passed.push(bytes.subarray(from, at));
       if (this.#open-- <= 0) throw new RtspRefused("its server answers what nobody asked");
-      const { head, bodyBytes, ...reply } = rewritten(LATIN1.decode(bytes.subarray(at, end)));
+      const { head, bodyBytes, ...reply } = rewritten(
+        LATIN1.decode(bytes.subarray(at, end)),
+        this.#transport,
+      );
       if (this.#isAsked(reply)) {
         this.#open++;
         this.#dropping = bodyBytes;
@@ -141,12 +157,17 @@ export interface RtspReply {
 }
 
 /** The head of a reply as ffmpeg gets it, and the length of the body that follows. */
-function rewritten(head: string): RtspReply & { head: string; bodyBytes: number } {
+function rewritten(
+  head: string,
+  transport: (transport: string) => string,
+): RtspReply & { head: string; bodyBytes: number } {
   const [first = "", ...lines] = head.slice(0, -4).split("\r\n");
   const code = Number(STATUS_LINE.exec(first)?.[1] ?? NaN);
   if (code >= 300 && code < 400) throw new RtspRefused("its server redirects to another place");
   if (!CODES.has(code)) throw new RtspRefused(NOT_RTSP);
-  const headers = lines.map(headerOf).filter(([name]) => HEADERS.has(name));
+  // A server may name the transports that it has when it refuses one.
+  const isKept = (name: string) => HEADERS.has(name) && (name !== "transport" || code === 200);
+  const headers = lines.map(headerOf).filter(([name]) => isKept(name));
   const single = (name: string) => {
     const values = headers.filter((header) => header[0] === name).map(([, value]) => value);
     if (values.length > 1 && name !== "www-authenticate") throw new RtspRefused(NOT_RTSP);
@@ -159,7 +180,7 @@ function rewritten(head: string): RtspReply & { head: string; bodyBytes: number 
     throw new RtspRefused("the length of its server's answer is not a small number");
   }
   const kept = headers.map(([name, value]) =>
-    `${HEADERS.get(name)}: ${name === "transport" ? interleaved(value) : value}\r\n`
+    `${HEADERS.get(name)}: ${name === "transport" ? transport(value) : value}\r\n`
   );
   const challenges = headers.filter(([name]) => name === "www-authenticate").map(([, value]) => value);
   const passed = `RTSP/1.0 ${code} ${code === 200 ? "OK" : "Refused"}\r\n${kept.join("")}\r\n`;
@@ -183,7 +204,7 @@ const HEADERS: ReadonlyMap<string, string> = new Map(
 );
 
 /** The transport that ffmpeg asks for, without the addresses in it: ffmpeg never opens another connection for the media. */
-function interleaved(transport: string): string {
+export function interleaved(transport: string): string {
   const channels = /^RTP\/AVP\/TCP(?:;[^;,]*)*?;interleaved=(\d{1,3}(?:-\d{1,3})?)(?:;[^;,]*)*$/i.exec(
     transport,
   )?.[1];

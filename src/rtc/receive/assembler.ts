@@ -5,7 +5,7 @@ import type { VideoCodec } from "../../model/live/offer.ts";
 import { Av1Depacketizer } from "../depacketize/av1.ts";
 import type { Depacketizer } from "../depacketize/depacketizer.ts";
 import { NalDepacketizer } from "../depacketize/h26x.ts";
-import { ReorderWindow } from "./reorder.ts";
+import { ReorderWindow } from "../../model/sources/reorder_window.ts";
 import { UnitBuffer } from "../depacketize/unit_buffer.ts";
 import { Unwrapper } from "./unwrap.ts";
 import { Vp8Depacketizer } from "../depacketize/vp8.ts";

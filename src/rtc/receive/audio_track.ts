@@ -1,6 +1,6 @@
 /** Puts the Opus packets of one track in order; waits only briefly for late or lost packets. */
 
-import { ReorderWindow } from "./reorder.ts";
+import { ReorderWindow } from "../../model/sources/reorder_window.ts";
 import { Unwrapper } from "./unwrap.ts";
 
 export interface AudioPacket {

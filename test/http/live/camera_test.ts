@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { frameTimesMs, make, makeClip, TempFolder } from "../../support/media.ts";
 import { eventsOf, kindsOf, payloads, startReason, type StoredEvent } from "../../support/models/reason.ts";
 import { observation, observed, openAudioDouble } from "../../support/sidecars/audio_sidecar.ts";
+import { metric } from "../../support/live/live.ts";
 import { serveRtsp } from "../../support/live/rtsp_server.ts";
 import { KEY_A, newRun } from "../../support/service.ts";
 import { until } from "../../support/until.ts";
@@ -72,6 +73,28 @@ Deno.test("a camera that disconnects is requested again, and what it shows is de
     headers: { "x-api-key": KEY_A },
   });
   assert.equal((await jpeg.arrayBuffer()).byteLength, stored[0].image_bytes);
+});
+
+Deno.test("a camera that sends over UDP alone is decoded, and told to stop at the end", async () => {
+  using folder = new TempFolder();
+  const clip = makeClip(join(folder.path, "camera.ts"), { size: "160x120", frames: 50 });
+  await using camera = serveRtsp(Deno.readFileSync(clip), { udp: {} });
+  await using live = await startReason({ answer: () => SAID }, { SERVICE_ALLOW_UNENCRYPTED_RTSP: "true" }, {
+    outbound: { resolve: () => Promise.resolve(["93.184.216.34"]), reroute: () => "127.0.0.1" },
+  });
+  const { test } = live;
+  const runId = await newRun(test);
+  const source_uri = `rtsp://camera.test:${camera.port}/dock`;
+  const opened = await test.call("POST", `/v1/runs/${runId}/live`, { source_uri });
+  assert.equal(opened.status, 200, opened.text);
+  await until("described", async () => kindsOf(await eventsOf(test, runId)).includes("vlm"));
+  const passed = await metric(test, "service_rtsp_datagrams_total", 'outcome="passed"');
+  assert.ok(passed > 20, `${passed}`);
+  assert.equal(await metric(test, "service_rtsp_datagrams_total", 'outcome="foreign"'), 0);
+  assert.equal((await test.call("DELETE", `/v1/runs/${runId}/live`)).status, 200);
+  await until("it sends no more", () => camera.udp!.isEnded);
+  // Once each for the probe and for the decoder.
+  assert.equal(camera.requests.filter((line) => line.startsWith("TEARDOWN")).length, 2);
 });
 
 Deno.test("the sound of a camera is analyzed window by window, and its pictures are described all the same", async () => {

@@ -9,6 +9,18 @@ export interface RtspServer extends AsyncDisposable {
   readonly requests: string[];
   /** Bytes of media that were written to sockets; a few megabytes of them may not have been read yet. */
   readonly sentBytes: number;
+  /** The track that was set up last over UDP; null before. */
+  readonly udp: UdpTrack | null;
+}
+
+/** Where one track is sent by datagrams. */
+export interface UdpTrack {
+  readonly rtp: Deno.DatagramConn;
+  readonly rtcp: Deno.DatagramConn;
+  /** The first of the client's two ports. */
+  readonly clientPort: number;
+  /** Set by the request that ends it. */
+  isEnded: boolean;
 }
 
 export interface RtspOptions {
@@ -25,6 +37,8 @@ export interface RtspOptions {
   readonly login?: { readonly scheme: "basic" | "digest"; readonly user: string; readonly password: string };
   /** The address of the track in the description; default `track1`. */
   readonly control?: string;
+  /** Media inside the connection is refused with 461. `transport` replaces what is answered as the transport. */
+  readonly udp?: { readonly transport?: string };
 }
 
 /** Each RTP packet has seven packets of MPEG-TS (RFC 2250), and is interleaved in the RTSP connection. */
@@ -33,6 +47,7 @@ export function serveRtsp(mpegts: Uint8Array, options: RtspOptions = {}): RtspSe
   const listener = options.isSecure ? Deno.listenTls({ ...where, ...TEST_TLS }) : Deno.listen(where);
   const requests: string[] = [];
   let sentBytes = 0;
+  let udp: UdpTrack | null = null;
   const open = new Set<Deno.Conn>();
   const accepting = (async () => {
     while (true) {
@@ -46,6 +61,7 @@ export function serveRtsp(mpegts: Uint8Array, options: RtspOptions = {}): RtspSe
       void converse(connection, mpegts, requests, {
         ...options,
         onSent: (bytes) => void (sentBytes += bytes),
+        onTrack: (track) => void (udp = track),
       }).catch(() => {/* the peer has disconnected */}).finally(
         () => {
           open.delete(connection);
@@ -64,6 +80,9 @@ export function serveRtsp(mpegts: Uint8Array, options: RtspOptions = {}): RtspSe
     get sentBytes() {
       return sentBytes;
     },
+    get udp() {
+      return udp;
+    },
     async [Symbol.asyncDispose]() {
       listener.close();
       for (const connection of open) connection.close();
@@ -76,12 +95,25 @@ async function converse(
   connection: Deno.Conn,
   mpegts: Uint8Array,
   requests: string[],
-  { isEndless, describe, statusLines = {}, extraHeaders = "", control = "track1", login, onSent }:
+  {
+    isEndless,
+    describe,
+    statusLines = {},
+    extraHeaders = "",
+    control = "track1",
+    login,
+    udp,
+    onSent,
+    onTrack,
+  }:
     & RtspOptions
     & {
       onSent: (bytes: number) => void;
+      onTrack: (track: UdpTrack) => void;
     },
 ): Promise<void> {
+  using opened = new DisposableStack();
+  let track: UdpTrack | null = null;
   const decoder = new TextDecoder("latin1");
   const buffer = new Uint8Array(16_384);
   const nonce = crypto.randomUUID();
@@ -116,13 +148,31 @@ async function converse(
       }
       if (method === "DESCRIBE" && describe !== undefined) await reply(cseq, describe, "", "302 Moved");
       else if (method === "DESCRIBE") await reply(cseq, "Content-Type: application/sdp\r\n", sdp(control));
-      else if (method === "SETUP") {
+      else if (method === "SETUP" && udp) {
+        const clientPort = Number(/client_port=(\d+)/.exec(request)?.[1] ?? NaN);
+        if (Number.isNaN(clientPort)) {
+          await reply(cseq, "Transport: RTP/AVP;unicast\r\n", "", "461 Unsupported Transport");
+          continue;
+        }
+        track = udpTrack(clientPort);
+        opened.defer(() => closeTrack(track));
+        onTrack(track);
+        const [first, second] = [track.rtp, track.rtcp].map(({ addr }) => (addr as Deno.NetAddr).port);
+        const answered = udp.transport ?? `RTP/AVP;unicast;client_port=${clientPort}-${clientPort + 1};` +
+            `server_port=${first}-${second};source=127.0.0.1`;
+        await reply(cseq, `Session: 1;timeout=60\r\nTransport: ${answered}\r\n`);
+      } else if (method === "SETUP") {
         await reply(cseq, "Session: 1\r\nTransport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n");
       } else {await reply(
           cseq,
           method === "PLAY" ? "Session: 1\r\n" : "Public: OPTIONS, DESCRIBE, SETUP, PLAY\r\n",
         );}
+      if (method === "TEARDOWN" && track) track.isEnded = true;
       if (method !== "PLAY") continue;
+      if (track) {
+        void playDatagrams(track, mpegts);
+        continue;
+      }
       do {
         await play(connection, mpegts);
         onSent(mpegts.length);
@@ -155,6 +205,10 @@ function sdp(control: string): string {
 const RTP_PAYLOAD_BYTES = 7 * 188;
 
 async function play(connection: Deno.Conn, mpegts: Uint8Array): Promise<void> {
+  for (const packet of interleavedPackets(mpegts)) await write(connection, packet);
+}
+
+function* interleavedPackets(mpegts: Uint8Array): Generator<Uint8Array<ArrayBuffer>> {
   let sequence = 0;
   for (let start = 0; start < mpegts.length; start += RTP_PAYLOAD_BYTES) {
     const payload = mpegts.subarray(start, start + RTP_PAYLOAD_BYTES);
@@ -167,7 +221,32 @@ async function play(connection: Deno.Conn, mpegts: Uint8Array): Promise<void> {
     view.setUint32(8, sequence * 90);
     view.setUint32(12, 1);
     packet.set(payload, 16);
-    await write(connection, packet);
+    yield packet;
+  }
+}
+
+function udpTrack(clientPort: number): UdpTrack {
+  const where = { transport: "udp", hostname: "127.0.0.1", port: 0 } as const;
+  return { rtp: Deno.listenDatagram(where), rtcp: Deno.listenDatagram(where), clientPort, isEnded: false };
+}
+
+function closeTrack(track: UdpTrack | null): void {
+  if (track === null) return;
+  track.isEnded = true;
+  track.rtp.close();
+  track.rtcp.close();
+}
+
+/** Again and again, no faster than a socket takes it; every second packet goes before the one before it. */
+async function playDatagrams(track: UdpTrack, mpegts: Uint8Array): Promise<void> {
+  const packets = Array.from(interleavedPackets(mpegts), (packet) => packet.subarray(4));
+  for (let sequence = 0; !track.isEnded && packets.length > 0; sequence++) {
+    const place = sequence ^ 1;
+    const packet = packets[place % packets.length]!;
+    new DataView(packet.buffer).setUint16(6, place & 0xffff);
+    await track.rtp.send(packet, { transport: "udp", hostname: "127.0.0.1", port: track.clientPort })
+      .catch(() => {/* nobody listens any more */});
+    if (sequence % 8 === 7) await new Promise((resolve) => setTimeout(resolve, 2));
   }
 }
 
